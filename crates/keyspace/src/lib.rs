@@ -1,0 +1,1 @@
+//! Typed values and the command table of a Redis-protocol server.

@@ -1,0 +1,1 @@
+//! Bytes to and from the Redis protocol (RESP2 and RESP3).
