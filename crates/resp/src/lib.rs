@@ -1,1 +1,41 @@
 //! Bytes to and from the Redis protocol (RESP2 and RESP3).
+//!
+//! [`Parser`] cuts a connection's receive buffer into commands without copying; [`Writer`] appends
+//! replies to a connection's send buffer in the protocol that the client asked for. Neither knows
+//! sockets or commands.
+//!
+//! ```
+//! use tidewheel_resp::{Limits, Parsed, Parser, Protocol, Writer};
+//!
+//! let input = b"*2\r\n$4\r\nECHO\r\n$5\r\nhello\r\n";
+//! let mut parser = Parser::new();
+//! let Ok(Parsed::Complete { consumed }) = parser.parse(input, &Limits::DEFAULT) else {
+//!     unreachable!("the command is whole");
+//! };
+//! assert_eq!(consumed, input.len());
+//! let args = parser.args(input);
+//! assert_eq!(&args[0], b"ECHO");
+//!
+//! let mut out = Writer::new(Protocol::Resp2);
+//! out.bulk(&args[1]);
+//! assert_eq!(out.as_bytes(), b"$5\r\nhello\r\n");
+//! ```
+//!
+//! Hostile bytes cost no more than their own length: nothing is allocated from an announced length,
+//! every length is checked against [`Limits`] before a byte of the body arrives, and bytes that were
+//! scanned once are not scanned again however they are cut into reads.
+
+mod args;
+mod error;
+mod inline;
+mod limits;
+mod number;
+mod parser;
+mod writer;
+
+pub use args::{Args, ArgsIter};
+pub use error::ProtocolError;
+pub use limits::Limits;
+pub use number::{format_f64, format_f64_short, parse_f64, parse_i64, parse_u64};
+pub use parser::{Parsed, Parser};
+pub use writer::{Protocol, Writer};

@@ -1,0 +1,340 @@
+//! The incremental request parser.
+//!
+//! A client sends either `*<count>\r\n` and that many `$<length>\r\n<bytes>\r\n`, or one inline line.
+//! The parser keeps the offset it has reached, so that a command which arrives in pieces is cut once:
+//! a wait for a 512 MiB argument costs one comparison per read. As in Redis, the two bytes after a
+//! number or a body are skipped unread; RESP3 types have no meaning in requests, so an argument that
+//! is one is refused and a command that begins with one is an inline command.
+
+use memchr::{memchr, memchr2};
+
+use crate::args::{Args, Span};
+use crate::number::parse_i64;
+use crate::{Limits, ProtocolError, inline};
+
+/// Commands end below this offset, so that a span fits 32 bits each.
+const COMMAND_MAX: usize = u32::MAX as usize;
+
+/// What a parser may keep between commands; one that held more gives it back when the next begins.
+const KEEP_ARGS: usize = 1024;
+const KEEP_INLINE: usize = 4096;
+
+/// A line with a number may always be this long, whatever the limit: longer than any number, so that
+/// a number is judged alike whether it arrives at once or in pieces.
+const NUMBER_LINE_MIN: usize = 32;
+
+/// What [`Parser::parse`] found.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Parsed {
+    /// A command lies in the first `consumed` bytes; [`Parser::args`] are its arguments. Zero
+    /// arguments (a blank line, `*0`) mean that there is nothing to run or answer.
+    Complete {
+        /// Bytes that the next call's buffer must not contain.
+        consumed: usize,
+    },
+    /// The command goes on beyond the buffer.
+    Incomplete {
+        /// Bytes more that are certainly needed, at least 1. A client announces this number: use it
+        /// to size reads, within a cap, and never to allocate as much.
+        wanted: usize,
+    },
+}
+
+/// Cuts a byte stream into commands.
+#[derive(Debug, Default)]
+pub struct Parser {
+    stage: Stage,
+    /// An inline line contains a NUL and therefore never ends; see [`Parser::inline_line`].
+    endless: bool,
+    /// Whether the last complete command was inline, its arguments in `text`.
+    inline: bool,
+    /// Arguments yet to come.
+    missing: usize,
+    /// Offset of the first byte that is not parsed yet.
+    pos: usize,
+    /// Offset up to which the unfinished line was searched for its end.
+    scanned: usize,
+    /// Length of the argument whose body is awaited.
+    body: usize,
+    spans: Vec<Span>,
+    /// Unquoted inline arguments.
+    text: Vec<u8>,
+}
+
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+enum Stage {
+    /// Between commands.
+    #[default]
+    Start,
+    /// In an inline line.
+    Inline,
+    /// In the line with the argument count.
+    Count,
+    /// In a line with an argument's length.
+    Header,
+    /// In an argument.
+    Body,
+}
+
+impl Parser {
+    /// A parser between commands. It allocates nothing until arguments arrive.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Looks for one command at the start of `buf`.
+    ///
+    /// After `Incomplete` call again with the same bytes and more behind them; after `Complete` with
+    /// the buffer from `consumed` on. `limits` may change between commands.
+    ///
+    /// # Errors
+    /// When the bytes break the protocol or a limit. The stream has no next command then: answer the
+    /// error and close. Calling again gives the same error.
+    #[inline]
+    pub fn parse(&mut self, buf: &[u8], limits: &Limits) -> Result<Parsed, ProtocolError> {
+        if self.stage == Stage::Start {
+            let Some(first) = buf.first() else {
+                return Ok(Parsed::Incomplete { wanted: 1 });
+            };
+            self.begin(*first);
+        }
+        if self.stage == Stage::Inline {
+            return self.inline_line(buf, limits);
+        }
+        if self.stage == Stage::Count && !self.count(buf, limits)? {
+            return Ok(Parsed::Incomplete { wanted: 1 });
+        }
+        self.arguments(buf, limits)
+    }
+
+    /// The arguments of the last complete command. `buf` is the buffer that `parse` saw then; with
+    /// another one, [`Args::get`] answers `None` or other bytes.
+    #[inline]
+    pub fn args<'a>(&'a self, buf: &'a [u8]) -> Args<'a> {
+        match self.stage {
+            Stage::Start => {
+                Args::from_spans(if self.inline { &self.text } else { buf }, &self.spans)
+            }
+            _ => Args::from_spans(&[], &[]),
+        }
+    }
+
+    /// Whether the parser is between commands. If not, a connection that ends has cut one off.
+    pub fn is_idle(&self) -> bool {
+        self.stage == Stage::Start
+    }
+
+    /// Heap bytes held, for CLIENT LIST and memory limits.
+    pub fn heap_bytes(&self) -> usize {
+        self.spans.capacity() * size_of::<Span>() + self.text.capacity()
+    }
+
+    #[inline]
+    fn begin(&mut self, first: u8) {
+        self.pos = 0;
+        self.scanned = 0;
+        self.spans.clear();
+        if self.spans.capacity() > KEEP_ARGS {
+            self.spans = Vec::new();
+        }
+        if self.inline {
+            self.leave_inline();
+        }
+        if first == b'*' {
+            self.stage = Stage::Count;
+        } else {
+            self.stage = Stage::Inline;
+            self.endless = false;
+        }
+    }
+
+    #[cold]
+    fn leave_inline(&mut self) {
+        self.inline = false;
+        self.text.clear();
+        if self.text.capacity() > KEEP_INLINE {
+            self.text = Vec::new();
+        }
+    }
+
+    /// Reads the argument count; false while its line is incomplete.
+    #[inline]
+    fn count(&mut self, buf: &[u8], limits: &Limits) -> Result<bool, ProtocolError> {
+        let (count, next) = match short_number(buf, 0) {
+            Some(found) => found,
+            None => match self.number(buf, limits, ProtocolError::TooBigMultibulkCount)? {
+                None => return Ok(false),
+                Some((None, _)) => return Err(ProtocolError::InvalidMultibulkLength),
+                // A negative count is no command, as zero is none.
+                Some((Some(count), next)) => (usize::try_from(count).unwrap_or(0), next),
+            },
+        };
+        if count > limits.args {
+            return Err(if limits.unauthenticated && count <= Limits::DEFAULT.args {
+                ProtocolError::UnauthenticatedMultibulkLength
+            } else {
+                ProtocolError::InvalidMultibulkLength
+            });
+        }
+        self.missing = count;
+        self.pos = next;
+        self.scanned = next;
+        self.stage = Stage::Header;
+        Ok(true)
+    }
+
+    #[inline]
+    fn arguments(&mut self, buf: &[u8], limits: &Limits) -> Result<Parsed, ProtocolError> {
+        while self.missing > 0 {
+            if self.stage == Stage::Header && !self.header(buf, limits)? {
+                return Ok(Parsed::Incomplete { wanted: 1 });
+            }
+            // No overflow: `header` has checked that both end below COMMAND_MAX.
+            let end = self.pos + self.body;
+            if buf.len() < end + 2 {
+                self.stage = Stage::Body;
+                return Ok(Parsed::Incomplete {
+                    wanted: end + 2 - buf.len(),
+                });
+            }
+            self.spans.push(Span {
+                start: self.pos as u32,
+                len: self.body as u32,
+            });
+            self.pos = end + 2;
+            self.scanned = end + 2;
+            self.missing -= 1;
+            self.stage = Stage::Header;
+        }
+        self.stage = Stage::Start;
+        Ok(Parsed::Complete { consumed: self.pos })
+    }
+
+    /// Reads an argument's length; false while its line is incomplete.
+    #[inline]
+    fn header(&mut self, buf: &[u8], limits: &Limits) -> Result<bool, ProtocolError> {
+        match buf.get(self.pos) {
+            None => return Ok(false),
+            Some(b'$') => {}
+            Some(other) => return Err(ProtocolError::ExpectedBulk(*other)),
+        }
+        let (len, next) = match short_number(buf, self.pos) {
+            Some(found) => found,
+            None => match self.number(buf, limits, ProtocolError::TooBigBulkCount)? {
+                None => return Ok(false),
+                Some((len, next)) => match len.map(usize::try_from) {
+                    Some(Ok(len)) => (len, next),
+                    _ => return Err(ProtocolError::InvalidBulkLength),
+                },
+            },
+        };
+        if len > limits.bulk {
+            return Err(if limits.unauthenticated && len <= Limits::DEFAULT.bulk {
+                ProtocolError::UnauthenticatedBulkLength
+            } else {
+                ProtocolError::InvalidBulkLength
+            });
+        }
+        if next.saturating_add(len) > COMMAND_MAX - 2 {
+            return Err(ProtocolError::TooBigCommand);
+        }
+        self.body = len;
+        self.pos = next;
+        Ok(true)
+    }
+
+    /// Reads the number of the line at `pos`, behind its type byte, and where the next line begins.
+    /// `None` while the line is incomplete, `Some((None, _))` when it holds no number.
+    #[cold]
+    fn number(
+        &mut self,
+        buf: &[u8],
+        limits: &Limits,
+        too_big: ProtocolError,
+    ) -> Result<Option<(Option<i64>, usize)>, ProtocolError> {
+        let cap = self.pos.saturating_add(limits.inline.max(NUMBER_LINE_MIN));
+        let window_end = buf.len().min(cap.saturating_add(1));
+        let window = buf.get(self.scanned..window_end).unwrap_or_default();
+        let Some(found) = memchr(b'\r', window) else {
+            self.scanned = self.scanned.max(window_end);
+            return if buf.len() > cap {
+                Err(too_big)
+            } else {
+                Ok(None)
+            };
+        };
+        let line_end = self.scanned + found;
+        if buf.len() < line_end + 2 {
+            self.scanned = line_end;
+            return Ok(None);
+        }
+        let digits = buf.get(self.pos + 1..line_end).unwrap_or_default();
+        Ok(Some((parse_i64(digits), line_end + 2)))
+    }
+
+    /// Reads an inline command.
+    ///
+    /// A line with a NUL byte never ends, as in Redis: it comes from a client of another protocol, and
+    /// what follows it must not be taken for commands. It fails when it reaches the limit.
+    #[cold]
+    fn inline_line(&mut self, buf: &[u8], limits: &Limits) -> Result<Parsed, ProtocolError> {
+        let window_end = buf.len().min(limits.inline.saturating_add(1));
+        if !self.endless {
+            let window = buf.get(self.scanned..window_end).unwrap_or_default();
+            match memchr2(b'\n', 0, window) {
+                Some(found) if window[found] == b'\n' => {
+                    return self.inline_command(buf, self.scanned + found);
+                }
+                Some(_) => self.endless = true,
+                None => self.scanned = self.scanned.max(window_end),
+            }
+        }
+        if buf.len() > limits.inline {
+            return Err(ProtocolError::TooBigInline);
+        }
+        Ok(Parsed::Incomplete { wanted: 1 })
+    }
+
+    fn inline_command(&mut self, buf: &[u8], newline: usize) -> Result<Parsed, ProtocolError> {
+        self.text.clear();
+        self.spans.clear();
+        let line = &buf[..newline];
+        let line = line.strip_suffix(b"\r").unwrap_or(line);
+        inline::split(line, &mut self.text, &mut self.spans)?;
+        self.inline = true;
+        self.stage = Stage::Start;
+        Ok(Parsed::Complete {
+            consumed: newline + 1,
+        })
+    }
+}
+
+/// Reads the number behind the type byte at `at` when it is whole and has at most nine digits, and
+/// where the next line begins. Anything else is left to [`Parser::number`]; at most ten bytes are
+/// read in vain.
+#[inline]
+fn short_number(buf: &[u8], at: usize) -> Option<(usize, usize)> {
+    let line = buf.get(at + 1..)?;
+    // Most headers are one or two digits long and are followed by at least two bytes more.
+    if let [first, second, third, _, ..] = line {
+        let high = usize::from(first.wrapping_sub(b'0'));
+        if *second == b'\r' && high <= 9 {
+            return Some((high, at + 4));
+        }
+        let low = usize::from(second.wrapping_sub(b'0'));
+        if *third == b'\r' && low <= 9 && (1..=9).contains(&high) {
+            return Some((high * 10 + low, at + 5));
+        }
+    }
+    let mut value = 0;
+    for (i, byte) in line.iter().enumerate().take(10) {
+        let digit = usize::from(byte.wrapping_sub(b'0'));
+        if digit <= 9 {
+            value = value * 10 + digit;
+            continue;
+        }
+        let canonical = i == 1 || (i > 1 && line[0] != b'0');
+        return (*byte == b'\r' && canonical && line.len() > i + 1).then_some((value, at + i + 3));
+    }
+    None
+}

@@ -1,0 +1,380 @@
+//! Appending replies in the protocol that the client speaks.
+
+use crate::number::format_f64_short;
+
+/// Which version of the protocol a client speaks; HELLO changes it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub enum Protocol {
+    /// RESP2, what every connection begins with.
+    #[default]
+    Resp2,
+    /// RESP3: maps, sets, doubles, nulls and pushes have types of their own.
+    Resp3,
+}
+
+/// A buffer of replies. Types that RESP2 lacks fall back to what Redis sends instead.
+///
+/// ```
+/// use tidewheel_resp::{Protocol, Writer};
+///
+/// let mut out = Writer::new(Protocol::Resp2);
+/// out.map(1);
+/// out.bulk(b"score");
+/// out.double(1.5);
+/// assert_eq!(out.as_bytes(), b"*2\r\n$5\r\nscore\r\n$3\r\n1.5\r\n");
+/// ```
+#[derive(Debug, Default)]
+pub struct Writer {
+    buf: Vec<u8>,
+    protocol: Protocol,
+}
+
+impl Writer {
+    /// An empty buffer. It allocates nothing until something is written.
+    pub fn new(protocol: Protocol) -> Self {
+        Self {
+            buf: Vec::new(),
+            protocol,
+        }
+    }
+
+    /// The protocol of what is written next.
+    #[inline]
+    pub fn protocol(&self) -> Protocol {
+        self.protocol
+    }
+
+    /// Changes the protocol of what is written next.
+    pub fn set_protocol(&mut self, protocol: Protocol) {
+        self.protocol = protocol;
+    }
+
+    /// `+OK`.
+    #[inline]
+    pub fn ok(&mut self) {
+        self.buf.extend_from_slice(b"+OK\r\n");
+    }
+
+    /// A status. A line end within it becomes a blank.
+    pub fn simple(&mut self, text: &str) {
+        self.line(b'+', text);
+    }
+
+    /// An error, `text` being all of it: `ERR syntax error`. A line end within it becomes a blank.
+    pub fn error(&mut self, text: &str) {
+        self.line(b'-', text);
+    }
+
+    /// A signed integer.
+    #[inline]
+    pub fn integer(&mut self, value: i64) {
+        match u8::try_from(value) {
+            Ok(small @ 0..=9) => self
+                .buf
+                .extend_from_slice(&[b':', b'0' + small, b'\r', b'\n']),
+            _ => self.long_integer(value),
+        }
+    }
+
+    /// A byte string.
+    #[inline]
+    pub fn bulk(&mut self, bytes: &[u8]) {
+        self.buf.reserve(bytes.len() + 16);
+        self.header(b'$', bytes.len());
+        self.buf.extend_from_slice(bytes);
+        self.buf.extend_from_slice(b"\r\n");
+    }
+
+    /// The absence of a value.
+    #[inline]
+    pub fn null(&mut self) {
+        self.buf.extend_from_slice(match self.protocol {
+            Protocol::Resp2 => b"$-1\r\n",
+            Protocol::Resp3 => b"_\r\n",
+        });
+    }
+
+    /// The absence of an array.
+    pub fn null_array(&mut self) {
+        self.buf.extend_from_slice(match self.protocol {
+            Protocol::Resp2 => b"*-1\r\n",
+            Protocol::Resp3 => b"_\r\n",
+        });
+    }
+
+    /// The head of an array; `len` replies must follow.
+    #[inline]
+    pub fn array(&mut self, len: usize) {
+        self.header(b'*', len);
+    }
+
+    /// Puts the head of an array before what was written since `mark`, for arrays whose length is
+    /// known only when their elements are written. Moves those bytes once.
+    pub fn array_at(&mut self, mark: usize, len: usize) {
+        let end = self.buf.len();
+        self.header(b'*', len);
+        let head = self.buf.len() - end;
+        if let Some(tail) = self.buf.get_mut(mark..) {
+            tail.rotate_right(head);
+        }
+    }
+
+    /// The head of a map; `len` keys and values must follow in turn. RESP2: a flat array.
+    pub fn map(&mut self, len: usize) {
+        match self.protocol {
+            Protocol::Resp2 => self.header(b'*', len.saturating_mul(2)),
+            Protocol::Resp3 => self.header(b'%', len),
+        }
+    }
+
+    /// The head of a set; `len` replies must follow. RESP2: an array.
+    pub fn set(&mut self, len: usize) {
+        self.header(self.either(b'*', b'~'), len);
+    }
+
+    /// The head of an out-of-band message; `len` replies must follow. RESP2: an array.
+    pub fn push(&mut self, len: usize) {
+        self.header(self.either(b'*', b'>'), len);
+    }
+
+    /// A floating-point number. RESP2: a bulk string.
+    pub fn double(&mut self, value: f64) {
+        let text = format_f64_short(value);
+        match self.protocol {
+            Protocol::Resp2 => self.bulk(text.as_bytes()),
+            Protocol::Resp3 => self.line(b',', &text),
+        }
+    }
+
+    /// A truth value. RESP2: `1` or `0`.
+    pub fn boolean(&mut self, value: bool) {
+        self.buf.extend_from_slice(match (self.protocol, value) {
+            (Protocol::Resp2, true) => b":1\r\n",
+            (Protocol::Resp2, false) => b":0\r\n",
+            (Protocol::Resp3, true) => b"#t\r\n",
+            (Protocol::Resp3, false) => b"#f\r\n",
+        });
+    }
+
+    /// Text to be shown as it is; `format` is three letters (`txt`, `mkd`). RESP2: a bulk string.
+    pub fn verbatim(&mut self, format: &str, text: &[u8]) {
+        debug_assert_eq!(format.len(), 3);
+        if self.protocol == Protocol::Resp2 {
+            return self.bulk(text);
+        }
+        self.header(b'=', text.len() + format.len() + 1);
+        self.buf.extend_from_slice(format.as_bytes());
+        self.buf.push(b':');
+        self.buf.extend_from_slice(text);
+        self.buf.extend_from_slice(b"\r\n");
+    }
+
+    /// An integer of any size, as decimal digits. RESP2: a bulk string.
+    pub fn big_number(&mut self, digits: &str) {
+        match self.protocol {
+            Protocol::Resp2 => self.bulk(digits.as_bytes()),
+            Protocol::Resp3 => self.line(b'(', digits),
+        }
+    }
+
+    /// Appends replies that are encoded already, e.g. one message for many subscribers.
+    pub fn raw(&mut self, encoded: &[u8]) {
+        self.buf.extend_from_slice(encoded);
+    }
+
+    /// Bytes written and not taken.
+    #[inline]
+    pub fn len(&self) -> usize {
+        self.buf.len()
+    }
+
+    /// Whether there is nothing to send.
+    #[inline]
+    pub fn is_empty(&self) -> bool {
+        self.buf.is_empty()
+    }
+
+    /// What was written.
+    #[inline]
+    pub fn as_bytes(&self) -> &[u8] {
+        &self.buf
+    }
+
+    /// The place to which [`truncate`](Self::truncate) may return.
+    #[inline]
+    pub fn mark(&self) -> usize {
+        self.buf.len()
+    }
+
+    /// Takes back what was written since `mark`.
+    pub fn truncate(&mut self, mark: usize) {
+        self.buf.truncate(mark);
+    }
+
+    /// Drops the first `sent` bytes, at most all.
+    pub fn consume(&mut self, sent: usize) {
+        self.buf.drain(..sent.min(self.buf.len()));
+    }
+
+    /// Drops everything but keeps the memory.
+    #[inline]
+    pub fn clear(&mut self) {
+        self.buf.clear();
+    }
+
+    /// Takes the bytes and leaves an empty buffer of the same protocol.
+    #[must_use]
+    pub fn take(&mut self) -> Vec<u8> {
+        std::mem::take(&mut self.buf)
+    }
+
+    /// The bytes.
+    pub fn into_vec(self) -> Vec<u8> {
+        self.buf
+    }
+
+    /// Bytes of memory held.
+    #[inline]
+    pub fn capacity(&self) -> usize {
+        self.buf.capacity()
+    }
+
+    /// Gives back memory beyond what is written or `bytes`, whichever is more.
+    pub fn shrink_to(&mut self, bytes: usize) {
+        self.buf.shrink_to(bytes);
+    }
+
+    fn either(&self, resp2: u8, resp3: u8) -> u8 {
+        match self.protocol {
+            Protocol::Resp2 => resp2,
+            Protocol::Resp3 => resp3,
+        }
+    }
+
+    /// Writes `kind`, a length and a line end.
+    #[inline]
+    fn header(&mut self, kind: u8, len: usize) {
+        match len {
+            0..=9 => self
+                .buf
+                .extend_from_slice(&[kind, b'0' + len as u8, b'\r', b'\n']),
+            10..=99 => {
+                let (tens, ones) = (b'0' + (len / 10) as u8, b'0' + (len % 10) as u8);
+                self.buf
+                    .extend_from_slice(&[kind, tens, ones, b'\r', b'\n']);
+            }
+            _ => {
+                self.buf.push(kind);
+                self.buf
+                    .extend_from_slice(itoa::Buffer::new().format(len).as_bytes());
+                self.buf.extend_from_slice(b"\r\n");
+            }
+        }
+    }
+
+    fn long_integer(&mut self, value: i64) {
+        self.buf.reserve(24);
+        self.buf.push(b':');
+        self.buf
+            .extend_from_slice(itoa::Buffer::new().format(value).as_bytes());
+        self.buf.extend_from_slice(b"\r\n");
+    }
+
+    fn line(&mut self, kind: u8, text: &str) {
+        self.buf.reserve(text.len() + 3);
+        self.buf.push(kind);
+        let start = self.buf.len();
+        self.buf.extend_from_slice(text.as_bytes());
+        // Text may quote a client's bytes; a line end in it would forge a second reply.
+        for byte in &mut self.buf[start..] {
+            if matches!(byte, b'\r' | b'\n') {
+                *byte = b' ';
+            }
+        }
+        self.buf.extend_from_slice(b"\r\n");
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn both(write: impl Fn(&mut Writer)) -> [String; 2] {
+        [Protocol::Resp2, Protocol::Resp3].map(|protocol| {
+            let mut out = Writer::new(protocol);
+            write(&mut out);
+            String::from_utf8(out.into_vec()).unwrap()
+        })
+    }
+
+    #[test]
+    fn every_type_has_its_form_in_both_protocols() {
+        assert_eq!(both(Writer::ok), ["+OK\r\n"; 2]);
+        assert_eq!(both(|w| w.simple("PONG")), ["+PONG\r\n"; 2]);
+        assert_eq!(both(|w| w.error("ERR no")), ["-ERR no\r\n"; 2]);
+        assert_eq!(both(|w| w.bulk(b"")), ["$0\r\n\r\n"; 2]);
+        assert_eq!(both(|w| w.bulk(b"a\r\nb")), ["$4\r\na\r\nb\r\n"; 2]);
+        assert_eq!(both(Writer::null), ["$-1\r\n", "_\r\n"]);
+        assert_eq!(both(Writer::null_array), ["*-1\r\n", "_\r\n"]);
+        assert_eq!(both(|w| w.array(3)), ["*3\r\n"; 2]);
+        assert_eq!(both(|w| w.map(2)), ["*4\r\n", "%2\r\n"]);
+        assert_eq!(both(|w| w.set(2)), ["*2\r\n", "~2\r\n"]);
+        assert_eq!(both(|w| w.push(3)), ["*3\r\n", ">3\r\n"]);
+        assert_eq!(both(|w| w.double(1.5)), ["$3\r\n1.5\r\n", ",1.5\r\n"]);
+        assert_eq!(
+            both(|w| w.double(f64::INFINITY)),
+            ["$3\r\ninf\r\n", ",inf\r\n"]
+        );
+        assert_eq!(both(|w| w.boolean(true)), [":1\r\n", "#t\r\n"]);
+        assert_eq!(both(|w| w.boolean(false)), [":0\r\n", "#f\r\n"]);
+        assert_eq!(
+            both(|w| w.verbatim("txt", b"hi")),
+            ["$2\r\nhi\r\n", "=6\r\ntxt:hi\r\n"]
+        );
+        assert_eq!(both(|w| w.big_number("123")), ["$3\r\n123\r\n", "(123\r\n"]);
+    }
+
+    #[test]
+    fn numbers_and_lengths_of_every_width_are_written_whole() {
+        for value in [0, 9, 10, 99, 100, 12_345, -1, -10, i64::MAX, i64::MIN] {
+            assert_eq!(
+                both(|w| w.integer(value)),
+                [0; 2].map(|_| format!(":{value}\r\n"))
+            );
+        }
+        for len in [0, 9, 10, 99, 100, 1_000_000] {
+            assert_eq!(
+                both(|w| w.array(len)),
+                [0; 2].map(|_| format!("*{len}\r\n"))
+            );
+        }
+    }
+
+    #[test]
+    fn a_line_end_in_a_line_cannot_forge_a_reply() {
+        assert_eq!(
+            both(|w| w.error("ERR 'a\r\n+OK\r\n'")),
+            ["-ERR 'a  +OK  '\r\n"; 2]
+        );
+        assert_eq!(both(|w| w.simple("a\nb")), ["+a b\r\n"; 2]);
+    }
+
+    #[test]
+    fn marks_take_back_and_wrap() {
+        let mut out = Writer::new(Protocol::Resp2);
+        out.ok();
+        let mark = out.mark();
+        for element in 0..12 {
+            out.integer(element);
+        }
+        let elements = out.as_bytes()[mark..].to_vec();
+        out.array_at(mark, 12);
+        assert_eq!(out.as_bytes(), [b"+OK\r\n*12\r\n", &elements[..]].concat());
+        out.truncate(mark);
+        assert_eq!(out.as_bytes(), b"+OK\r\n");
+        out.consume(3);
+        assert_eq!(out.take(), b"\r\n");
+        out.consume(9);
+        assert!(out.is_empty());
+    }
+}
