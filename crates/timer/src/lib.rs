@@ -1,3 +1,55 @@
 //! Deadlines in, what is due out: timer wheels and a heap under one trait.
+//!
+//! This crate knows neither keys nor clocks nor threads. Whoever owns the timers passes the time in
+//! and gets ids back:
+//!
+//! ```
+//! use tidewheel_timer::{HierarchicalWheel, TimerSet};
+//!
+//! let mut timers = TimerSet::new(HierarchicalWheel::new(0));
+//! let tea = timers.insert(180_000, 0);
+//! let egg = timers.insert(300_000, 0);
+//! timers.reschedule(egg, 240_000, 1_000);
+//!
+//! let mut due = Vec::new();
+//! timers.advance(179_999, u32::MAX, |id| due.push(id));
+//! assert!(due.is_empty());
+//! timers.advance(240_000, u32::MAX, |id| due.push(id));
+//! assert_eq!(due, [tea, egg]);
+//! ```
+//!
+//! # The rooms
+//!
+//! - [`TimerQueue`] is the trait, [`Timers`] how a queue reaches the timers of its owner.
+//! - [`HierarchicalWheel`] is the production timer: O(1), tickless, any `u64` deadline, bounded work
+//!   per call. [`HashedWheel`] and [`IndexedHeap`] are the two classic alternatives.
+//! - [`TimerSet`] owns timers for those who have no entries of their own to keep them in.
+//! - [`Timeline`] freezes, resumes and shifts all deadlines at once.
+//!
+//! # What is promised
+//!
+//! Never early: a timer fires at the first `advance` whose `now` has reached its deadline. Never
+//! later than that, unless the budget ran out, and then `backlog` says so. A lost or late wake-up delays
+//! nothing after it, since ticks are absolute.
 #![no_std]
+#![forbid(unsafe_code)]
+
 extern crate alloc;
+#[cfg(test)]
+extern crate std;
+
+mod hashed;
+mod heap;
+mod pool;
+mod queue;
+mod ring;
+mod set;
+mod timeline;
+mod wheel;
+
+pub use hashed::HashedWheel;
+pub use heap::IndexedHeap;
+pub use queue::{Forecast, Progress, Timer, TimerQueue, Timers, forecast_window};
+pub use set::{TimerId, TimerSet};
+pub use timeline::Timeline;
+pub use wheel::{HierarchicalWheel, SPLIT_PER_TICK};

@@ -1,0 +1,359 @@
+//! One level with rounds: the classic hashed timing wheel.
+//!
+//! A timer's slot is its tick modulo the number of slots; a visit of a slot fires what is due and
+//! leaves what has rounds to go. Simple, and good when most deadlines lie within one turn. Its price:
+//! a timer that lies `r` turns ahead is touched `r` times, and `next_deadline` wakes once a turn for it.
+//!
+//! Records are those of the hierarchical wheel (lazy cancel, lazy move later), compared within
+//! 2^31 ticks; a timer further ahead registers at that horizon and re-files itself when it is met.
+//!
+//! Source: Varghese & Lauck, "Hashed and Hierarchical Timing Wheels" (1987), scheme 6.
+
+use alloc::vec;
+use alloc::vec::Vec;
+
+use crate::pool::{CHUNK_RECORDS, NIL, Pool, Record};
+use crate::queue::{Forecast, Progress, Timer, TimerQueue, Timers, forecast_window};
+
+/// Furthest tick ahead that a record is registered for.
+const HORIZON: u64 = 1 << 30;
+
+/// A single-level timing wheel with rounds over timers that somebody else owns.
+#[derive(Debug)]
+pub struct HashedWheel {
+    heads: Vec<u32>,
+    occupied: Vec<u64>,
+    pool: Pool,
+    elapsed: u64,
+    /// Records that were due when they were filed.
+    due: u32,
+    /// What is left of the slot of `elapsed`, whose visit ran out of budget or has not begun.
+    visiting: u32,
+    records: usize,
+    stale: usize,
+}
+
+impl HashedWheel {
+    /// An empty wheel of `slots` slots that stands at `now`.
+    ///
+    /// # Panics
+    ///
+    /// When `slots` is not a power of two between 64 and 2^24.
+    #[must_use]
+    pub fn new(slots: usize, now: u64) -> Self {
+        assert!(
+            slots.is_power_of_two() && (64..=1 << 24).contains(&slots),
+            "slots must be a power of two between 64 and 2^24"
+        );
+        Self {
+            heads: vec![NIL; slots],
+            occupied: vec![0; slots / 64],
+            pool: Pool::new(),
+            elapsed: now,
+            due: NIL,
+            visiting: NIL,
+            records: 0,
+            stale: 0,
+        }
+    }
+
+    fn slot(&self, tick: u64) -> usize {
+        tick as usize & (self.heads.len() - 1)
+    }
+
+    fn file(&mut self, deadline: u64, id: u32) -> u32 {
+        self.records += 1;
+        if deadline <= self.elapsed {
+            self.pool.push(
+                &mut self.due,
+                Record {
+                    id,
+                    tick: deadline as u32,
+                },
+            );
+            return deadline as u32;
+        }
+        let tick = deadline.min(self.elapsed + HORIZON);
+        self.push(
+            tick,
+            Record {
+                id,
+                tick: tick as u32,
+            },
+        );
+        tick as u32
+    }
+
+    fn push(&mut self, tick: u64, record: Record) {
+        let slot = self.slot(tick);
+        self.pool.push(&mut self.heads[slot], record);
+        self.occupied[slot / 64] |= 1 << (slot % 64);
+    }
+
+    /// Ticks from `elapsed + 1` to the next occupied slot.
+    fn next_occupied(&self) -> Option<u64> {
+        let words = self.occupied.len();
+        let from = self.slot(self.elapsed.wrapping_add(1));
+        let (word, bit) = (from / 64, from % 64);
+        let first = self.occupied[word] >> bit;
+        if first != 0 {
+            return Some(u64::from(first.trailing_zeros()));
+        }
+        (1..=words).find_map(|i| {
+            let bits = self.occupied[(word + i) % words];
+            (bits != 0).then(|| (i * 64 - bit) as u64 + u64::from(bits.trailing_zeros()))
+        })
+    }
+
+    fn for_each_record(&self, mut f: impl FnMut(Record)) {
+        for &head in self.heads.iter().chain([&self.due, &self.visiting]) {
+            let mut at = head;
+            while at != NIL {
+                let chunk = self.pool.chunk(at);
+                chunk.records().iter().for_each(|&record| f(record));
+                at = chunk.next;
+            }
+        }
+    }
+
+    /// The full tick of a record: within 2^31 of the position, on either side.
+    fn tick_of(&self, low: u32) -> u64 {
+        let ahead = low.wrapping_sub(self.elapsed as u32) as i32;
+        self.elapsed.saturating_add_signed(i64::from(ahead))
+    }
+
+    /// Moves the position to the next tick worth a visit; `None` when that lies after `now`.
+    fn step(&mut self, now: u64) -> Option<()> {
+        let mut tick = self
+            .elapsed
+            .checked_add(1)?
+            .checked_add(self.next_occupied()?)?;
+        if now.saturating_sub(self.elapsed) >= self.heads.len() as u64 {
+            // More than a turn behind: look for the earliest record rather than going round. O(n).
+            let mut earliest = u64::MAX;
+            self.for_each_record(|record| earliest = earliest.min(self.tick_of(record.tick)));
+            tick = tick.max(earliest);
+        }
+        if tick > now {
+            return None;
+        }
+        self.elapsed = tick;
+        let slot = self.slot(tick);
+        self.visiting = core::mem::replace(&mut self.heads[slot], NIL);
+        self.occupied[slot / 64] &= !(1 << (slot % 64));
+        Some(())
+    }
+
+    /// Handles records of the due chain or of the visited slot.
+    fn visit<T: Timers>(
+        &mut self,
+        timers: &mut T,
+        now: u64,
+        left: &mut u32,
+        progress: &mut Progress,
+        sink: &mut impl FnMut(&mut T, &[u32]),
+    ) {
+        while *left > 0 && (self.due != NIL || self.visiting != NIL) {
+            let chain = if self.due != NIL {
+                &mut self.due
+            } else {
+                &mut self.visiting
+            };
+            let taken = self.pool.pop(chain, *left);
+            *left -= taken.records().len() as u32;
+            let mut due = [0; CHUNK_RECORDS];
+            let mut count = 0;
+            for &record in taken.records() {
+                let tick = self.tick_of(record.tick);
+                if tick > self.elapsed {
+                    // It has rounds to go.
+                    self.push(tick, record);
+                    continue;
+                }
+                self.records -= 1;
+                let timer = timers
+                    .timer(record.id)
+                    .filter(|t| t.registration == record.tick);
+                match timer {
+                    Some(timer) if timer.deadline > now.max(self.elapsed) => {
+                        let registration = self.file(timer.deadline, record.id);
+                        timers.set_registration(record.id, registration);
+                        progress.moved += 1;
+                    }
+                    Some(timer) if timer.deadline > self.elapsed => {
+                        // Moved later, yet due in this call: keep the order of deadlines.
+                        let registration = self.file(timer.deadline, record.id);
+                        timers.set_registration(record.id, registration);
+                        progress.moved += 1;
+                    }
+                    Some(_) if !due[..count].contains(&record.id) => {
+                        due[count] = record.id;
+                        count += 1;
+                    }
+                    _ => {
+                        self.stale = self.stale.saturating_sub(1);
+                        progress.moved += 1;
+                    }
+                }
+            }
+            if count > 0 {
+                progress.fired += count as u32;
+                sink(timers, &due[..count]);
+            }
+        }
+    }
+}
+
+impl TimerQueue for HashedWheel {
+    fn insert<T: Timers>(&mut self, timers: &mut T, id: u32, deadline: u64, now: u64) {
+        if self.records == 0 {
+            self.elapsed = self.elapsed.max(now);
+        }
+        let registration = self.file(deadline, id);
+        timers.set_registration(id, registration);
+    }
+
+    fn reschedule<T: Timers>(
+        &mut self,
+        timers: &mut T,
+        id: u32,
+        old: Timer,
+        deadline: u64,
+        now: u64,
+    ) {
+        // The record will be met in time and re-file itself.
+        if deadline >= self.tick_of(old.registration) {
+            return;
+        }
+        self.stale += 1;
+        self.insert(timers, id, deadline, now);
+    }
+
+    fn cancel<T: Timers>(&mut self, _timers: &mut T, _id: u32, _old: Timer) {
+        self.stale += 1;
+    }
+
+    fn advance<T: Timers>(
+        &mut self,
+        timers: &mut T,
+        now: u64,
+        budget: u32,
+        mut sink: impl FnMut(&mut T, &[u32]),
+    ) -> Progress {
+        let mut progress = Progress::default();
+        let mut left = budget;
+        loop {
+            self.visit(timers, now, &mut left, &mut progress, &mut sink);
+            if self.due != NIL || self.visiting != NIL {
+                progress.backlog = true;
+                break;
+            }
+            if left == 0 {
+                progress.backlog = self.next_deadline().is_some_and(|next| next <= now);
+                break;
+            }
+            if self.step(now).is_none() {
+                self.elapsed = self.elapsed.max(now);
+                break;
+            }
+        }
+        progress.next_deadline = self.next_deadline();
+        progress
+    }
+
+    fn drain<T: Timers>(&mut self, timers: &mut T, mut sink: impl FnMut(&mut T, &[u32])) {
+        let mut ids = Vec::new();
+        self.for_each_record(|record| ids.push(record));
+        for record in ids {
+            if timers
+                .timer(record.id)
+                .is_some_and(|t| t.registration == record.tick)
+            {
+                sink(timers, &[record.id]);
+            }
+        }
+        *self = Self::new(self.heads.len(), self.elapsed);
+    }
+
+    fn next_deadline(&self) -> Option<u64> {
+        if self.due != NIL || self.visiting != NIL {
+            return Some(self.elapsed);
+        }
+        let distance = self.next_occupied()?;
+        Some(self.elapsed.saturating_add(1).saturating_add(distance))
+    }
+
+    /// O(n): a slot does not know its rounds.
+    fn forecast(&self, now: u64, forecast: &mut Forecast) {
+        self.for_each_record(|record| {
+            let distance = self.tick_of(record.tick).saturating_sub(now);
+            forecast[forecast_window(distance)] += 1;
+        });
+    }
+
+    /// Visits every slot once when dead records outnumber the living; `budget` is not divided.
+    fn maintain<T: Timers>(&mut self, timers: &mut T, _budget: u32) -> bool {
+        if self.stale <= self.records / 2 + 1024 {
+            return false;
+        }
+        for slot in 0..self.heads.len() {
+            let mut old = core::mem::replace(&mut self.heads[slot], NIL);
+            self.occupied[slot / 64] &= !(1 << (slot % 64));
+            while old != NIL {
+                for &record in self.pool.pop(&mut old, u32::MAX).records() {
+                    if timers
+                        .timer(record.id)
+                        .is_some_and(|t| t.registration == record.tick)
+                    {
+                        self.push(slot as u64, record);
+                    } else {
+                        self.records -= 1;
+                        self.stale = self.stale.saturating_sub(1);
+                    }
+                }
+            }
+        }
+        false
+    }
+
+    fn elapsed(&self) -> u64 {
+        self.elapsed
+    }
+
+    fn len(&self) -> usize {
+        self.records.saturating_sub(self.stale)
+    }
+
+    fn bytes(&self) -> usize {
+        self.pool.bytes() + self.heads.capacity() * 4 + self.occupied.capacity() * 8
+    }
+
+    fn validate<T: Timers>(&self, timers: &T) {
+        let mut records = 0;
+        let mut live = 0;
+        self.for_each_record(|record| {
+            records += 1;
+            if let Some(t) = timers
+                .timer(record.id)
+                .filter(|t| t.registration == record.tick)
+            {
+                live += 1;
+                let tick = self.tick_of(record.tick);
+                assert!(
+                    tick <= t.deadline.max(self.elapsed),
+                    "a record lies after its deadline"
+                );
+            }
+        });
+        assert_eq!(records, self.records, "record count");
+        assert!(
+            live >= self.len(),
+            "{live} live records, {} timers",
+            self.len()
+        );
+        for (slot, &head) in self.heads.iter().enumerate() {
+            let occupied = self.occupied[slot / 64] >> (slot % 64) & 1 == 1;
+            assert_eq!(head != NIL, occupied, "occupied bit of slot {slot}");
+        }
+    }
+}

@@ -1,0 +1,338 @@
+//! Chunks of timer records and the pages that they come from.
+//!
+//! A slot of a wheel is a chain of chunks, not a linked list of nodes: filing a record appends to a
+//! line that is hot, a cascade reads records in sequence, and a fire loads entries that do not
+//! depend on each other. A chunk is two cache lines (the pair that current x86 cores fetch together)
+//! and holds 15 records, so a record costs 8.53 bytes in a full chunk.
+//!
+//! Chunks live in pages. New chunks come from the lowest page with room, pages that become empty go
+//! back to the allocator, and [`crate::HierarchicalWheel::maintain`] moves chunks downwards.
+
+use alloc::boxed::Box;
+use alloc::vec;
+use alloc::vec::Vec;
+
+/// "No chunk".
+pub(crate) const NIL: u32 = u32::MAX;
+
+/// Records a chunk holds.
+pub(crate) const CHUNK_RECORDS: usize = 15;
+
+/// Chunks a page holds: 8 KiB, so that a nearly empty queue costs little.
+const PAGE_CHUNKS: u32 = 64;
+
+/// A timer's id and the low 32 bits of the tick that it is registered for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(crate) struct Record {
+    pub(crate) id: u32,
+    pub(crate) tick: u32,
+}
+
+/// Up to fifteen records and the chain's next (older) chunk.
+#[derive(Debug, Clone, Copy)]
+#[repr(align(128))]
+pub(crate) struct Chunk {
+    pub(crate) next: u32,
+    len: u32,
+    records: [Record; CHUNK_RECORDS],
+}
+
+const EMPTY: Chunk = Chunk {
+    next: NIL,
+    len: 0,
+    records: [Record { id: 0, tick: 0 }; CHUNK_RECORDS],
+};
+
+impl Chunk {
+    pub(crate) fn records(&self) -> &[Record] {
+        &self.records[..self.len as usize]
+    }
+}
+
+#[derive(Debug)]
+struct Page {
+    chunks: Box<[Chunk]>,
+    /// Head of the free chunks, linked through `next`.
+    free: u32,
+    used: u32,
+}
+
+/// All chunks of one queue.
+#[derive(Debug)]
+pub(crate) struct Pool {
+    pages: Vec<Option<Page>>,
+    /// Bit `p`: page `p` has a free chunk.
+    open: BitSet,
+    /// Bit `p`: there is no page `p`, though `p < pages.len()`.
+    holes: BitSet,
+    live_pages: usize,
+    used: usize,
+}
+
+impl Pool {
+    pub(crate) const fn new() -> Self {
+        Self {
+            pages: Vec::new(),
+            open: BitSet::new(),
+            holes: BitSet::new(),
+            live_pages: 0,
+            used: 0,
+        }
+    }
+
+    /// Puts a record at the head of the chain that starts at `head`.
+    #[inline]
+    pub(crate) fn push(&mut self, head: &mut u32, record: Record) {
+        if *head != NIL {
+            let chunk = self.chunk_mut(*head);
+            if (chunk.len as usize) < CHUNK_RECORDS {
+                chunk.records[chunk.len as usize] = record;
+                chunk.len += 1;
+                return;
+            }
+        }
+        self.push_chunk(head, record);
+    }
+
+    #[cold]
+    fn push_chunk(&mut self, head: &mut u32, record: Record) {
+        let at = self.allocate();
+        let next = *head;
+        let chunk = self.chunk_mut(at);
+        chunk.next = next;
+        chunk.len = 1;
+        chunk.records[0] = record;
+        *head = at;
+    }
+
+    /// Takes at most `limit` (> 0) records from the head chunk of a chain that is not empty.
+    #[inline]
+    pub(crate) fn pop(&mut self, head: &mut u32, limit: u32) -> Taken {
+        let at = *head;
+        let chunk = self.chunk_mut(at);
+        let count = chunk.len.min(limit);
+        let start = (chunk.len - count) as usize;
+        let mut taken = Taken {
+            records: [Record::default(); CHUNK_RECORDS],
+            len: count as usize,
+        };
+        taken.records[..count as usize]
+            .copy_from_slice(&chunk.records[start..start + count as usize]);
+        chunk.len -= count;
+        if chunk.len == 0 {
+            *head = chunk.next;
+            self.release(at);
+        }
+        taken
+    }
+
+    #[inline]
+    pub(crate) fn chunk(&self, at: u32) -> &Chunk {
+        let page = self.pages[(at / PAGE_CHUNKS) as usize]
+            .as_ref()
+            .expect("chunk of a freed page");
+        &page.chunks[(at % PAGE_CHUNKS) as usize]
+    }
+
+    #[inline]
+    fn chunk_mut(&mut self, at: u32) -> &mut Chunk {
+        let page = self.pages[(at / PAGE_CHUNKS) as usize]
+            .as_mut()
+            .expect("chunk of a freed page");
+        &mut page.chunks[(at % PAGE_CHUNKS) as usize]
+    }
+
+    /// Sets the link that leads to a chunk: `head` when `previous` is `NIL`.
+    pub(crate) fn link(&mut self, head: &mut u32, previous: u32, to: u32) {
+        if previous == NIL {
+            *head = to;
+        } else {
+            self.chunk_mut(previous).next = to;
+        }
+    }
+
+    /// Keeps the records of a chunk that `keep` wants; returns how many went.
+    pub(crate) fn retain(&mut self, at: u32, mut keep: impl FnMut(Record) -> bool) -> u32 {
+        let chunk = self.chunk_mut(at);
+        let mut kept = 0;
+        for i in 0..chunk.len as usize {
+            let record = chunk.records[i];
+            if keep(record) {
+                chunk.records[kept] = record;
+                kept += 1;
+            }
+        }
+        let gone = chunk.len - kept as u32;
+        chunk.len = kept as u32;
+        gone
+    }
+
+    /// Moves the records of `from` into `into` if there is room for all of them.
+    pub(crate) fn merge(&mut self, into: u32, from: u32) -> bool {
+        let source = *self.chunk(from);
+        let target = self.chunk_mut(into);
+        let (have, add) = (target.len as usize, source.len as usize);
+        if have + add > CHUNK_RECORDS {
+            return false;
+        }
+        target.records[have..have + add].copy_from_slice(source.records());
+        target.len += source.len;
+        true
+    }
+
+    /// Copies a chunk into the lowest page with room if that is a lower page; frees the old place.
+    pub(crate) fn lower(&mut self, at: u32) -> Option<u32> {
+        let page = at / PAGE_CHUNKS;
+        if self.open.first()? >= page {
+            return None;
+        }
+        let copy = *self.chunk(at);
+        let to = self.allocate();
+        *self.chunk_mut(to) = copy;
+        self.release(at);
+        Some(to)
+    }
+
+    /// Whether less than half of the pages' chunks are in use.
+    pub(crate) fn is_sparse(&self) -> bool {
+        self.live_pages * PAGE_CHUNKS as usize > 2 * self.used + 2 * PAGE_CHUNKS as usize
+    }
+
+    pub(crate) fn release(&mut self, at: u32) {
+        let index = at / PAGE_CHUNKS;
+        let page = self.pages[index as usize]
+            .as_mut()
+            .expect("chunk of a freed page");
+        page.chunks[(at % PAGE_CHUNKS) as usize].next = page.free;
+        page.free = at;
+        page.used -= 1;
+        self.used -= 1;
+        if page.used == 0 && self.live_pages > 1 {
+            self.pages[index as usize] = None;
+            self.live_pages -= 1;
+            self.open.remove(index);
+            self.holes.insert(index);
+        } else {
+            self.open.insert(index);
+        }
+    }
+
+    /// Chunks in use.
+    pub(crate) fn used(&self) -> usize {
+        self.used
+    }
+
+    /// Heap bytes held.
+    pub(crate) fn bytes(&self) -> usize {
+        self.live_pages * PAGE_CHUNKS as usize * size_of::<Chunk>()
+            + self.pages.capacity() * size_of::<Option<Page>>()
+            + self.open.bytes()
+            + self.holes.bytes()
+    }
+
+    fn allocate(&mut self) -> u32 {
+        let index = match self.open.first() {
+            Some(index) => index,
+            None => self.add_page(),
+        };
+        let page = self.pages[index as usize]
+            .as_mut()
+            .expect("open page exists");
+        let at = page.free;
+        page.free = page.chunks[(at % PAGE_CHUNKS) as usize].next;
+        page.used += 1;
+        self.used += 1;
+        if page.free == NIL {
+            self.open.remove(index);
+        }
+        at
+    }
+
+    #[cold]
+    fn add_page(&mut self) -> u32 {
+        let index = self.holes.first().unwrap_or(self.pages.len() as u32);
+        // So many pages of 64 chunks are more records than 32-bit ids can name.
+        assert!(
+            index < u32::MAX / PAGE_CHUNKS,
+            "more timer records than ids"
+        );
+        let mut chunks = vec![EMPTY; PAGE_CHUNKS as usize].into_boxed_slice();
+        let base = index * PAGE_CHUNKS;
+        for (i, chunk) in (base + 1..base + PAGE_CHUNKS).zip(chunks.iter_mut()) {
+            chunk.next = i;
+        }
+        let page = Some(Page {
+            chunks,
+            free: base,
+            used: 0,
+        });
+        if (index as usize) < self.pages.len() {
+            self.pages[index as usize] = page;
+        } else {
+            self.pages.push(page);
+        }
+        self.holes.remove(index);
+        self.live_pages += 1;
+        self.open.insert(index);
+        index
+    }
+}
+
+/// Records taken out of a chain.
+#[derive(Debug)]
+pub(crate) struct Taken {
+    records: [Record; CHUNK_RECORDS],
+    len: usize,
+}
+
+impl Taken {
+    pub(crate) fn records(&self) -> &[Record] {
+        &self.records[..self.len]
+    }
+}
+
+/// A set of small integers whose least member is found in a few words: O(n / 4096).
+#[derive(Debug)]
+struct BitSet {
+    words: Vec<u64>,
+    summary: Vec<u64>,
+}
+
+impl BitSet {
+    const fn new() -> Self {
+        Self {
+            words: Vec::new(),
+            summary: Vec::new(),
+        }
+    }
+
+    fn insert(&mut self, at: u32) {
+        let word = (at / 64) as usize;
+        if word >= self.words.len() {
+            self.words.resize(word + 1, 0);
+            self.summary.resize(word / 64 + 1, 0);
+        }
+        self.words[word] |= 1 << (at % 64);
+        self.summary[word / 64] |= 1 << (word % 64);
+    }
+
+    fn remove(&mut self, at: u32) {
+        let word = (at / 64) as usize;
+        if word < self.words.len() {
+            self.words[word] &= !(1 << (at % 64));
+            if self.words[word] == 0 {
+                self.summary[word / 64] &= !(1 << (word % 64));
+            }
+        }
+    }
+
+    fn first(&self) -> Option<u32> {
+        let (i, summary) = self.summary.iter().enumerate().find(|(_, s)| **s != 0)?;
+        let word = i * 64 + summary.trailing_zeros() as usize;
+        Some((word * 64) as u32 + self.words[word].trailing_zeros())
+    }
+
+    fn bytes(&self) -> usize {
+        (self.words.capacity() + self.summary.capacity()) * 8
+    }
+}

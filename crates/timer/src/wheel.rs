@@ -1,0 +1,636 @@
+//! The hierarchical timing wheel, the production timer.
+//!
+//! # Structure
+//!
+//! Eight levels cover every `u64` tick. A slot of level `l` spans `256^l` ticks; a level is a ring of
+//! 512 slots, *twice* what one slot of the next level spans. A record is filed at the lowest level
+//! whose ring reaches its tick: with `e` the wheel's own position, the smallest `l` with
+//! `(tick >> 8(l+1)) <= (e >> 8(l+1)) + 1`. Levels are allocated on first use (4 KiB each).
+//!
+//! The doubled ring is what keeps roll-overs flat. As soon as the position enters a slot of level
+//! `l`, the *following* slot of that level has its place open one level below, so its records can be
+//! split there a few at a time before its start, instead of all at once on it. A slot with many
+//! records asks for wake-ups ahead of its start ([`SPLIT_PER_TICK`]).
+//!
+//! # Records
+//!
+//! A record is eight bytes: the id and the low 32 bits of the tick that it is registered for. Up to
+//! level 4 that is enough to file it anew without looking at the timer. A record is live if and only
+//! if the timer's registration equals it:
+//!
+//! - moved later: only the owner's deadline changes; the record re-files itself when it is met;
+//! - moved earlier: a second record is filed, the first dies by comparison;
+//! - cancelled: nothing is done here, the record dies by comparison.
+//!
+//! Dead records are counted; when they outnumber the living, every insert and
+//! [`maintain`](TimerQueue::maintain) sweep a few chunks, which also drops sparse pages.
+//!
+//! # Invariants
+//!
+//! - Nothing is filed before the position, except in the position's own level-0 slot: the due chain.
+//! - Above level 0, the position's slot and the one after it receive no records; they only drain.
+//! - The position never passes an occupied slot's start before that slot is empty.
+//!
+//! Insert, reschedule and cancel are O(1); a timer is moved at most once a level, so at most twice
+//! within 65 s and three times within 4.6 h. `next_deadline` probes each level in use once.
+//!
+//! Sources: Varghese & Lauck, "Hashed and Hierarchical Timing Wheels" (1987), scheme 7; the doubled
+//! ring follows Erlang's two-wheel timer service, the chunks an MSD radix sort.
+
+use alloc::boxed::Box;
+
+use crate::pool::{NIL, Pool, Record};
+use crate::queue::{Forecast, Progress, Timer, TimerQueue, Timers, forecast_window};
+use crate::ring::{Ring, SLOTS};
+
+/// Levels of 8 bits that cover a `u64`.
+const LEVELS: usize = 8;
+
+/// The highest level whose records can be filed anew from their 32 bits alone.
+const LEVEL_EXACT: usize = 4;
+
+/// Records per tick at which a large coming slot is split; sets how early its wake-ups begin.
+pub const SPLIT_PER_TICK: u32 = 256;
+
+/// The most records that one `advance` splits ahead of their slot's start.
+const SPLIT_AHEAD_MAX: u32 = 4 * SPLIT_PER_TICK;
+
+/// Dead records that are tolerated whatever the number of the living.
+const STALE_FLOOR: usize = 1024;
+
+/// Chunks that an insert sweeps while dead records outnumber the living.
+const SWEEP_PER_INSERT: u32 = 2;
+
+/// A hierarchical timing wheel over timers that somebody else owns. See the [module](self).
+#[derive(Debug)]
+pub struct HierarchicalWheel {
+    rings: [Option<Box<Ring>>; LEVELS],
+    pool: Pool,
+    /// The position: every tick before it is done with.
+    elapsed: u64,
+    /// No occupied slot starts before this; `u64::MAX` may also mean that nothing is filed.
+    next: u64,
+    records: usize,
+    stale: usize,
+    sweep: Sweep,
+}
+
+/// Where the sweep for stale records stands.
+#[derive(Debug)]
+struct Sweep {
+    level: usize,
+    slot: usize,
+    /// The last chunk of the slot that was swept, or `NIL` before its first.
+    previous: u32,
+}
+
+impl HierarchicalWheel {
+    /// An empty wheel that stands at `now`. Allocates nothing.
+    #[must_use]
+    pub const fn new(now: u64) -> Self {
+        Self {
+            rings: [const { None }; LEVELS],
+            pool: Pool::new(),
+            elapsed: now,
+            next: u64::MAX,
+            records: 0,
+            stale: 0,
+            sweep: Sweep {
+                level: 0,
+                slot: 0,
+                previous: NIL,
+            },
+        }
+    }
+
+    /// Records that no live timer answers to: what lazy cancellation has left behind.
+    #[must_use]
+    pub fn stale(&self) -> usize {
+        self.stale
+    }
+
+    /// Records filed at each level, stale ones included; a slot of level `l` spans `256^l` ticks.
+    #[must_use]
+    pub fn records_by_level(&self) -> [usize; 8] {
+        core::array::from_fn(|level| self.rings[level].as_ref().map_or(0, |ring| ring.records))
+    }
+
+    /// The lowest level whose ring reaches `tick`.
+    #[inline]
+    fn level_of(&self, tick: u64) -> usize {
+        let e = self.elapsed;
+        if tick <= e {
+            return 0;
+        }
+        let mut level = (63 - (tick ^ e).leading_zeros() as usize) / 8;
+        // Not in the same slot above, but maybe in the one after it, whose ring is open.
+        while level > 0 && tick >> (8 * level) <= (e >> (8 * level)) + 1 {
+            level -= 1;
+        }
+        level
+    }
+
+    /// Files a record under `tick`.
+    #[inline]
+    fn file(&mut self, tick: u64, record: Record) {
+        let tick = tick.max(self.elapsed);
+        let level = self.level_of(tick);
+        let shift = 8 * level;
+        let slot = (tick >> shift) as usize % SLOTS;
+        let ring = self.rings[level].get_or_insert_with(|| Box::new(Ring::new()));
+        self.pool.push(&mut ring.heads[slot], record);
+        ring.added(slot);
+        self.records += 1;
+        self.next = self.next.min((tick >> shift) << shift);
+    }
+
+    /// Takes up to `limit` records out of a slot.
+    #[inline]
+    fn take(&mut self, level: usize, slot: usize, limit: u32) -> crate::pool::Taken {
+        let ring = self.rings[level].as_mut().expect("occupied level");
+        let taken = self.pool.pop(&mut ring.heads[slot], limit);
+        ring.removed(slot, taken.records().len() as u32);
+        self.records -= taken.records().len();
+        if self.sweep.level == level && self.sweep.slot == slot {
+            // The chunk that the sweep stood on may be gone.
+            self.sweep.previous = NIL;
+        }
+        taken
+    }
+
+    /// The occupied slot that starts first; the higher level wins a tie, since it must be split first.
+    #[inline]
+    fn earliest(&self) -> Option<(u64, usize)> {
+        let mut best: Option<(u64, usize)> = None;
+        for (level, ring) in self.rings.iter().enumerate() {
+            let Some(ring) = ring else { continue };
+            let at = self.elapsed >> (8 * level);
+            let Some(distance) = ring.distance(at as usize % SLOTS) else {
+                continue;
+            };
+            let start = ((at + distance) << (8 * level)).max(self.elapsed);
+            if best.is_none_or(|(s, _)| start <= s) {
+                best = Some((start, level));
+            }
+        }
+        best
+    }
+
+    /// Fires what is due in the position's slot; re-files what was moved later.
+    fn fire<T: Timers>(
+        &mut self,
+        timers: &mut T,
+        now: u64,
+        left: &mut u32,
+        progress: &mut Progress,
+        sink: &mut impl FnMut(&mut T, &[u32]),
+    ) {
+        let slot = self.elapsed as usize % SLOTS;
+        while *left > 0 && self.ring_count(0, slot) > 0 {
+            let taken = self.take(0, slot, *left);
+            let records = taken.records();
+            *left -= records.len() as u32;
+            // First load all timers, so that their cache misses overlap; then act.
+            let mut found = [None; crate::pool::CHUNK_RECORDS];
+            for (found, record) in found.iter_mut().zip(records) {
+                *found = timers.timer(record.id);
+            }
+            let mut due = [0; crate::pool::CHUNK_RECORDS];
+            let mut count = 0;
+            for (timer, record) in found.iter().zip(records) {
+                match timer {
+                    Some(timer) if timer.registration == record.tick => {
+                        if timer.deadline <= now.max(self.elapsed) {
+                            // A second record of the same registration must not fire it twice.
+                            if !due[..count].contains(&record.id) {
+                                due[count] = record.id;
+                                count += 1;
+                                continue;
+                            }
+                        } else {
+                            let tick = timer.deadline as u32;
+                            timers.set_registration(record.id, tick);
+                            self.file(
+                                timer.deadline,
+                                Record {
+                                    id: record.id,
+                                    tick,
+                                },
+                            );
+                            progress.moved += 1;
+                            continue;
+                        }
+                        self.dropped(progress);
+                    }
+                    _ => self.dropped(progress),
+                }
+            }
+            if count > 0 {
+                progress.fired += count as u32;
+                sink(timers, &due[..count]);
+            }
+        }
+    }
+
+    fn dropped(&mut self, progress: &mut Progress) {
+        self.stale = self.stale.saturating_sub(1);
+        progress.moved += 1;
+    }
+
+    /// Moves records of a slot above level 0 down, to where they now belong.
+    fn split<T: Timers>(
+        &mut self,
+        timers: &mut T,
+        level: usize,
+        slot_number: u64,
+        left: &mut u32,
+        progress: &mut Progress,
+    ) {
+        let slot = slot_number as usize % SLOTS;
+        let start = slot_number << (8 * level);
+        while *left > 0 && self.ring_count(level, slot) > 0 {
+            let taken = self.take(level, slot, *left);
+            *left -= taken.records().len() as u32;
+            progress.moved += taken.records().len() as u32;
+            for &record in taken.records() {
+                if level <= LEVEL_EXACT {
+                    let ahead = record.tick.wrapping_sub(start as u32);
+                    self.file(start + u64::from(ahead), record);
+                    continue;
+                }
+                // The record's 32 bits do not reach this far: ask the timer.
+                match timers.timer(record.id) {
+                    Some(timer) if timer.registration == record.tick => {
+                        let tick = timer.deadline as u32;
+                        timers.set_registration(record.id, tick);
+                        self.file(
+                            timer.deadline,
+                            Record {
+                                id: record.id,
+                                tick,
+                            },
+                        );
+                    }
+                    _ => self.stale = self.stale.saturating_sub(1),
+                }
+            }
+        }
+    }
+
+    fn ring_count(&self, level: usize, slot: usize) -> u32 {
+        self.rings[level]
+            .as_ref()
+            .map_or(0, |ring| ring.counts[slot])
+    }
+
+    /// The coming slot of a level that should be split ahead of its start, with the tick to begin at.
+    fn split_begin(&self, level: usize) -> Option<(u64, u64)> {
+        let number = (self.elapsed >> (8 * level)) + 1;
+        let count = self.ring_count(level, number as usize % SLOTS);
+        if count <= SPLIT_PER_TICK {
+            return None;
+        }
+        let start = number.checked_shl(8 * level as u32)?;
+        let lead = u64::from(count / SPLIT_PER_TICK) + 2;
+        Some((number, start.saturating_sub(lead)))
+    }
+
+    fn split_ahead<T: Timers>(&mut self, timers: &mut T, left: u32, progress: &mut Progress) {
+        let mut left = left.min(SPLIT_AHEAD_MAX);
+        for level in 1..LEVELS {
+            if let Some((number, begin)) = self.split_begin(level)
+                && begin <= self.elapsed
+            {
+                self.split(timers, level, number, &mut left, progress);
+            }
+        }
+    }
+
+    fn garbage(&self) -> bool {
+        self.stale > self.records / 2 + STALE_FLOOR || self.pool.is_sparse()
+    }
+
+    /// Sweeps `chunks` chunks: drops dead records, joins half-empty chunks, moves chunks down.
+    fn sweep<T: Timers>(&mut self, timers: &T, chunks: u32) {
+        for _ in 0..chunks {
+            let Sweep {
+                level,
+                slot,
+                previous,
+            } = self.sweep;
+            let Some(ring) = self.rings[level].as_mut().filter(|ring| ring.records > 0) else {
+                self.sweep = Sweep {
+                    level: (level + 1) % LEVELS,
+                    slot: 0,
+                    previous: NIL,
+                };
+                continue;
+            };
+            let head = &mut ring.heads[slot];
+            let at = if previous == NIL {
+                *head
+            } else {
+                self.pool.chunk(previous).next
+            };
+            if at == NIL {
+                self.sweep = Self::after_slot(ring, level, slot);
+                continue;
+            }
+            let gone = self.pool.retain(at, |record| {
+                timers
+                    .timer(record.id)
+                    .is_some_and(|t| t.registration == record.tick)
+            });
+            let next = self.pool.chunk(at).next;
+            let empty = self.pool.chunk(at).records().is_empty();
+            if empty || previous != NIL && self.pool.merge(previous, at) {
+                self.pool.link(head, previous, next);
+                self.pool.release(at);
+            } else {
+                let at = match self.pool.lower(at) {
+                    Some(lower) => {
+                        self.pool.link(head, previous, lower);
+                        lower
+                    }
+                    None => at,
+                };
+                self.sweep.previous = at;
+            }
+            if gone > 0 {
+                ring.removed(slot, gone);
+                self.records -= gone as usize;
+                self.stale = self.stale.saturating_sub(gone as usize);
+            }
+        }
+    }
+
+    /// The next slot worth a sweep: the next occupied one, or the next level's first.
+    fn after_slot(ring: &Ring, level: usize, slot: usize) -> Sweep {
+        match ring.distance((slot + 1) % SLOTS) {
+            Some(d) if slot + 1 + (d as usize) < SLOTS => Sweep {
+                level,
+                slot: slot + 1 + d as usize,
+                previous: NIL,
+            },
+            _ => Sweep {
+                level: (level + 1) % LEVELS,
+                slot: 0,
+                previous: NIL,
+            },
+        }
+    }
+
+    /// The full tick of a timer's registration, if its 32 bits tell.
+    fn registered_tick(&self, timer: Timer) -> u64 {
+        if timer.registration == timer.deadline as u32 {
+            return timer.deadline;
+        }
+        if timer.deadline.saturating_sub(self.elapsed) > u64::from(u32::MAX) {
+            // Several ticks have these 32 bits; the latest is the one that is safe to assume.
+            return timer.deadline;
+        }
+        let ahead = timer.registration.wrapping_sub(self.elapsed as u32);
+        self.elapsed.saturating_add(u64::from(ahead))
+    }
+
+    fn sync(&mut self, now: u64) {
+        // Nothing lies between the position and `next`, so the position may move up to it; then new
+        // records are filed as low as they can be.
+        if now > self.elapsed {
+            self.elapsed = now.min(self.next.max(self.elapsed));
+        }
+    }
+}
+
+impl TimerQueue for HierarchicalWheel {
+    #[inline]
+    fn insert<T: Timers>(&mut self, timers: &mut T, id: u32, deadline: u64, now: u64) {
+        // Before the new record is filed: the owner may not show its timer yet.
+        if self.stale > STALE_FLOOR && self.garbage() {
+            self.sweep(timers, SWEEP_PER_INSERT);
+        }
+        self.sync(now);
+        let tick = deadline as u32;
+        timers.set_registration(id, tick);
+        self.file(deadline, Record { id, tick });
+    }
+
+    #[inline]
+    fn reschedule<T: Timers>(
+        &mut self,
+        timers: &mut T,
+        id: u32,
+        old: Timer,
+        deadline: u64,
+        now: u64,
+    ) {
+        // At or after the record's tick: the record will be met in time and re-file itself. The
+        // registered tick is never after the old deadline.
+        if deadline >= old.deadline || deadline >= self.registered_tick(old) {
+            return;
+        }
+        self.stale += 1;
+        self.insert(timers, id, deadline, now);
+    }
+
+    #[inline]
+    fn cancel<T: Timers>(&mut self, _timers: &mut T, _id: u32, _old: Timer) {
+        self.stale += 1;
+    }
+
+    fn advance<T: Timers>(
+        &mut self,
+        timers: &mut T,
+        now: u64,
+        budget: u32,
+        mut sink: impl FnMut(&mut T, &[u32]),
+    ) -> Progress {
+        let mut progress = Progress::default();
+        let mut left = budget;
+        if now >= self.next {
+            loop {
+                let Some((start, level)) = self.earliest() else {
+                    self.next = u64::MAX;
+                    break;
+                };
+                self.next = start;
+                if start > now.max(self.elapsed) {
+                    break;
+                }
+                if left == 0 {
+                    progress.backlog = true;
+                    break;
+                }
+                self.elapsed = start;
+                if level == 0 {
+                    self.fire(timers, now, &mut left, &mut progress, &mut sink);
+                } else {
+                    let number = start >> (8 * level);
+                    self.split(timers, level, number, &mut left, &mut progress);
+                }
+            }
+        }
+        if !progress.backlog {
+            self.elapsed = self.elapsed.max(now);
+            self.split_ahead(timers, left, &mut progress);
+        }
+        progress.next_deadline = self.next_deadline();
+        progress
+    }
+
+    fn drain<T: Timers>(&mut self, timers: &mut T, mut sink: impl FnMut(&mut T, &[u32])) {
+        for level in 0..LEVELS {
+            for slot in 0..SLOTS {
+                while self.ring_count(level, slot) > 0 {
+                    let taken = self.take(level, slot, u32::MAX);
+                    for record in taken.records() {
+                        if timers
+                            .timer(record.id)
+                            .is_some_and(|timer| timer.registration == record.tick)
+                        {
+                            sink(timers, &[record.id]);
+                        }
+                    }
+                }
+            }
+        }
+        self.rings = [const { None }; LEVELS];
+        self.pool = Pool::new();
+        self.next = u64::MAX;
+        self.stale = 0;
+    }
+
+    #[inline]
+    fn next_deadline(&self) -> Option<u64> {
+        if self.records == 0 {
+            return None;
+        }
+        let mut wake = self.next;
+        for level in 1..LEVELS {
+            if self.rings[level].is_some()
+                && let Some((_, begin)) = self.split_begin(level)
+            {
+                wake = wake.min(begin.max(self.elapsed + 1));
+            }
+        }
+        Some(wake)
+    }
+
+    fn forecast(&self, now: u64, forecast: &mut Forecast) {
+        for (level, ring) in self.rings.iter().enumerate() {
+            let Some(ring) = ring else { continue };
+            let at = self.elapsed >> (8 * level);
+            for distance in 0..SLOTS as u64 {
+                let count = ring.counts[(at + distance) as usize % SLOTS];
+                if count > 0 {
+                    let start = (at + distance) << (8 * level);
+                    let last = start + ((1 << (8 * level)) - 1);
+                    spread(
+                        start.saturating_sub(now),
+                        last.saturating_sub(now),
+                        count,
+                        forecast,
+                    );
+                }
+            }
+        }
+    }
+
+    fn maintain<T: Timers>(&mut self, timers: &mut T, budget: u32) -> bool {
+        if self.garbage() {
+            self.sweep(timers, budget);
+        }
+        self.garbage()
+    }
+
+    fn elapsed(&self) -> u64 {
+        self.elapsed
+    }
+
+    fn len(&self) -> usize {
+        self.records.saturating_sub(self.stale)
+    }
+
+    fn bytes(&self) -> usize {
+        self.pool.bytes() + self.rings.iter().flatten().count() * size_of::<Ring>()
+    }
+
+    fn validate<T: Timers>(&self, timers: &T) {
+        let mut records = 0;
+        let mut live = 0;
+        let mut chunks = 0;
+        for (level, ring) in self.rings.iter().enumerate() {
+            let Some(ring) = ring else { continue };
+            let at = self.elapsed >> (8 * level);
+            let mut in_level = 0;
+            for distance in 0..SLOTS as u64 {
+                let slot = (at + distance) as usize % SLOTS;
+                let start = (at + distance) << (8 * level);
+                let mut count = 0;
+                let mut head = ring.heads[slot];
+                while head != NIL {
+                    chunks += 1;
+                    let chunk = self.pool.chunk(head);
+                    assert!(!chunk.records().is_empty(), "an empty chunk is in a chain");
+                    for record in chunk.records() {
+                        count += 1;
+                        let timer = timers.timer(record.id);
+                        let Some(timer) = timer.filter(|t| t.registration == record.tick) else {
+                            continue;
+                        };
+                        live += 1;
+                        assert!(
+                            timer.deadline.max(self.elapsed) >= start,
+                            "a live record of level {level} lies after its deadline"
+                        );
+                        assert!(
+                            self.next <= timer.deadline.max(self.elapsed),
+                            "next is after a live deadline"
+                        );
+                    }
+                    head = chunk.next;
+                }
+                assert_eq!(count, ring.counts[slot], "slot count");
+                assert_eq!(count > 0, ring.is_occupied(slot), "occupied bit");
+                if count > 0 && distance > 0 && level + 1 < LEVELS {
+                    assert!(
+                        start >> (8 * (level + 1)) <= (self.elapsed >> (8 * (level + 1))) + 1,
+                        "a slot of level {level} is beyond the ring"
+                    );
+                }
+                in_level += count as usize;
+            }
+            assert_eq!(in_level, ring.records, "level count");
+            records += in_level;
+        }
+        assert_eq!(records, self.records, "record count");
+        assert_eq!(chunks, self.pool.used(), "chunks leak");
+        assert!(
+            live >= self.len(),
+            "{live} live records, {} timers",
+            self.len()
+        );
+    }
+}
+
+/// Spreads `count` deadlines evenly over the distances `first ..= last`.
+fn spread(first: u64, last: u64, count: u32, forecast: &mut Forecast) {
+    let (low, high) = (forecast_window(first), forecast_window(last));
+    if low == high {
+        forecast[low] += u64::from(count);
+        return;
+    }
+    let width = u128::from(last - first) + 1;
+    let mut given = 0;
+    for (window, cell) in forecast.iter_mut().enumerate().take(high + 1).skip(low) {
+        let window_last = if window == 0 {
+            0
+        } else {
+            u64::MAX >> (64 - window)
+        };
+        let covered = u128::from(window_last.min(last) - first) + 1;
+        let sum = (u128::from(count) * covered / width) as u64;
+        *cell += sum - given;
+        given = sum;
+    }
+}
