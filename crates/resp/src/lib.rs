@@ -1,8 +1,8 @@
 //! Bytes to and from the Redis protocol (RESP2 and RESP3).
 //!
 //! [`Parser`] cuts a connection's receive buffer into commands without copying; [`Writer`] appends
-//! replies to a connection's send buffer in the protocol that the client asked for. Neither knows
-//! sockets or commands.
+//! replies to a connection's send buffer in the protocol that the client asked for; [`Reply`] reads
+//! them back, for clients and tests. None of them knows sockets or commands.
 //!
 //! ```
 //! use tidewheel_resp::{Limits, Parsed, Parser, Protocol, Writer};
@@ -31,6 +31,7 @@ mod inline;
 mod limits;
 mod number;
 mod parser;
+mod reply;
 mod writer;
 
 pub use args::{Args, ArgsIter};
@@ -38,4 +39,5 @@ pub use error::ProtocolError;
 pub use limits::Limits;
 pub use number::{format_f64, format_f64_short, parse_f64, parse_i64, parse_u64};
 pub use parser::{Parsed, Parser};
+pub use reply::{Reply, ReplyError};
 pub use writer::{Protocol, Writer};
