@@ -7,7 +7,7 @@ use std::fmt;
 /// `ERR Protocol error: ` followed by this error's text, then close.
 ///
 /// The text is the one that Redis sends, except that in [`ExpectedBulk`](Self::ExpectedBulk) a byte
-/// that is not printable ASCII is escaped (`\x00`).
+/// that is neither printable ASCII nor a line end is escaped (`\x00`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum ProtocolError {
@@ -44,6 +44,8 @@ impl fmt::Display for ProtocolError {
             Self::ExpectedBulk(got) if *got == b' ' || got.is_ascii_graphic() => {
                 return write!(f, "expected '$', got '{}'", char::from(*got));
             }
+            // A line end would end the reply.
+            Self::ExpectedBulk(b'\r' | b'\n') => "expected '$', got ' '",
             Self::ExpectedBulk(got) => return write!(f, "expected '$', got '\\x{got:02x}'"),
             Self::InvalidBulkLength => "invalid bulk length",
             Self::UnauthenticatedBulkLength => "unauthenticated bulk length",

@@ -27,6 +27,7 @@
 
 mod args;
 mod error;
+mod float;
 mod inline;
 mod limits;
 mod number;
@@ -36,8 +37,9 @@ mod writer;
 
 pub use args::{Args, ArgsIter};
 pub use error::ProtocolError;
+pub use float::{SumError, format_f64, format_f64_short, parse_f64, sum_floats};
 pub use limits::Limits;
-pub use number::{format_f64, format_f64_short, parse_f64, parse_i64, parse_u64};
+pub use number::{parse_i64, parse_u64};
 pub use parser::{Parsed, Parser};
 pub use reply::{Reply, ReplyError};
 pub use writer::{Protocol, Writer};

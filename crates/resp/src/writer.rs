@@ -1,6 +1,6 @@
 //! Appending replies in the protocol that the client speaks.
 
-use crate::number::format_f64_short;
+use crate::float::format_f64_short;
 
 /// Which version of the protocol a client speaks; HELLO changes it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]

@@ -107,7 +107,8 @@ fn wrong_lengths_get_the_protocols_words() {
             "expected '$', got 'f'",
         ),
         (b"*1\r\nfoo\r\n", "expected '$', got 'f'"),
-        (b"*1\r\n\r\n", "expected '$', got '\\x0d'"),
+        (b"*1\r\n\r\n", "expected '$', got ' '"),
+        (b"*1\r\n\0\r\n", "expected '$', got '\\x00'"),
         (
             b"*3\r\n$3\r\nSET\r\n$1\r\nx\r\n$-10\r\n",
             "invalid bulk length",

@@ -1,0 +1,346 @@
+//! Floats as INCRBYFLOAT reads, adds and stores them, and as double replies carry them.
+
+use std::error::Error;
+use std::fmt;
+
+/// The digits after the decimal point that INCRBYFLOAT keeps.
+const FIXED_DECIMALS: usize = 17;
+
+/// 10^17: one in the fixed-point numbers of [`sum_floats`].
+const FIXED_ONE: i128 = 100_000_000_000_000_000;
+
+/// The largest power of ten within an `i128`.
+const POWER_MAX: i32 = 38;
+
+/// Why two floats have no sum.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum SumError {
+    /// One of them is not a float.
+    NotAFloat,
+    /// The sum is infinite or NaN.
+    NotFinite,
+}
+
+impl fmt::Display for SumError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::NotAFloat => "value is not a valid float",
+            Self::NotFinite => "increment would produce NaN or Infinity",
+        })
+    }
+}
+
+impl Error for SumError {}
+
+/// Adds two floats as INCRBYFLOAT does, text to text.
+///
+/// Redis adds in `long double`, so that 0.1 and 0.2 make 0.3 where an `f64` makes
+/// 0.30000000000000004. Here numbers of up to 17 decimals and a magnitude below 10^21 are added in
+/// decimal, exactly; others as `f64`, in the format of [`format_f64`].
+///
+/// # Errors
+/// When either is no float or the sum is not finite; the errors read as Redis words them.
+pub fn sum_floats(a: &[u8], b: &[u8]) -> Result<String, SumError> {
+    if let (Some(a), Some(b)) = (parse_fixed(a), parse_fixed(b))
+        && let Some(sum) = a.checked_add(b)
+    {
+        return Ok(format_fixed(sum));
+    }
+    let (a, b) = (parse_f64(a), parse_f64(b));
+    let sum = a.zip(b).map(|(a, b)| a + b).ok_or(SumError::NotAFloat)?;
+    if sum.is_finite() {
+        Ok(format_f64(sum))
+    } else {
+        Err(SumError::NotFinite)
+    }
+}
+
+/// Reads a decimal number as a multiple of 10^-17 if it is one and fits.
+fn parse_fixed(text: &[u8]) -> Option<i128> {
+    let (negative, text) = match text {
+        [b'-', rest @ ..] => (true, rest),
+        [b'+', rest @ ..] => (false, rest),
+        _ => (false, text),
+    };
+    let (mantissa, exponent) = match text.iter().position(|byte| matches!(byte, b'e' | b'E')) {
+        Some(at) => (
+            &text[..at],
+            std::str::from_utf8(&text[at + 1..]).ok()?.parse().ok()?,
+        ),
+        None => (text, 0_i32),
+    };
+    let (mut value, mut digits, mut decimals, mut seen_point) = (0_i128, 0, 0_i32, false);
+    for byte in mantissa {
+        match byte {
+            b'0'..=b'9' => {
+                value = value
+                    .checked_mul(10)?
+                    .checked_add(i128::from(byte - b'0'))?;
+                digits += 1;
+                decimals = decimals.checked_add(i32::from(seen_point))?;
+            }
+            b'.' if !seen_point => seen_point = true,
+            _ => return None,
+        }
+    }
+    if digits == 0 {
+        return None;
+    }
+    let shift = exponent
+        .checked_sub(decimals)?
+        .checked_add(FIXED_DECIMALS as i32)?;
+    if value == 0 {
+        return Some(0);
+    }
+    if !(-POWER_MAX..=POWER_MAX).contains(&shift) {
+        return None;
+    }
+    let power = 10_i128.pow(shift.unsigned_abs());
+    let value = if shift >= 0 {
+        value.checked_mul(power)?
+    } else if value % power == 0 {
+        value / power
+    } else {
+        return None;
+    };
+    Some(if negative { -value } else { value })
+}
+
+fn format_fixed(value: i128) -> String {
+    let sign = if value < 0 { "-" } else { "" };
+    let one = FIXED_ONE.unsigned_abs();
+    let (whole, fraction) = (value.unsigned_abs() / one, value.unsigned_abs() % one);
+    let mut text = format!("{sign}{whole}");
+    if fraction != 0 {
+        text.push_str(format!(".{fraction:0FIXED_DECIMALS$}").trim_end_matches('0'));
+    }
+    text
+}
+
+/// Reads a float as INCRBYFLOAT takes it: decimal or scientific notation or `inf`, with no blanks
+/// around it. NaN is refused, and so is a finite number that does not fit.
+pub fn parse_f64(text: &[u8]) -> Option<f64> {
+    let value: f64 = std::str::from_utf8(text).ok()?.parse().ok()?;
+    let spelt_infinite = text.iter().any(|byte| byte.eq_ignore_ascii_case(&b'i'));
+    (value.is_finite() || (value.is_infinite() && spelt_infinite)).then_some(value)
+}
+
+/// Writes a float as INCRBYFLOAT stores it: never an exponent, at most 17 decimals, no trailing
+/// zeros, no negative zero.
+///
+/// Redis computes in `long double` and prints what 17 decimals hide; the shortest digits that read
+/// back as the same `f64` give the same text for the sums that people write.
+pub fn format_f64(value: f64) -> String {
+    if !value.is_finite() {
+        return non_finite(value).to_owned();
+    }
+    let mut text = value.to_string();
+    if let Some(point) = text.find('.')
+        && text.len() - point - 1 > FIXED_DECIMALS
+    {
+        text = format!("{value:.FIXED_DECIMALS$}");
+        let kept = text.trim_end_matches('0').trim_end_matches('.').len();
+        text.truncate(kept);
+    }
+    if text == "-0" {
+        text.remove(0);
+    }
+    text
+}
+
+/// Writes a float as double replies carry it: the shortest digits that read back as the same value,
+/// with an exponent where that is shorter to read (`1e+25`).
+pub fn format_f64_short(value: f64) -> String {
+    if !value.is_finite() {
+        return non_finite(value).to_owned();
+    }
+    if value == 0.0 {
+        return if value.is_sign_negative() { "-0" } else { "0" }.to_owned();
+    }
+    // Rust's scientific form gives the shortest digits and the exponent of the first.
+    let scientific = format!("{value:e}");
+    let Some((mantissa, exponent)) = scientific.split_once('e') else {
+        return scientific;
+    };
+    let Ok(exponent) = exponent.parse::<i32>() else {
+        return scientific;
+    };
+    let digits = mantissa.bytes().filter(u8::is_ascii_digit).count() as i32;
+    // The power of ten of the last digit.
+    let scale = exponent - (digits - 1);
+    let whole = scale >= 0 && exponent < digits + 7;
+    let fraction = scale < 0 && (scale > -7 || exponent.abs() < 4);
+    // Integers that a double holds exactly are never abbreviated.
+    let exact = value.fract() == 0.0 && value.abs() < (1_u64 << 52) as f64;
+    if whole || fraction || exact {
+        return value.to_string();
+    }
+    let sign = if exponent < 0 { '-' } else { '+' };
+    format!("{mantissa}e{sign}{}", exponent.abs())
+}
+
+fn non_finite(value: f64) -> &'static str {
+    if value.is_nan() {
+        "nan"
+    } else if value > 0.0 {
+        "inf"
+    } else {
+        "-inf"
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn sum(a: &str, b: &str) -> Result<String, SumError> {
+        sum_floats(a.as_bytes(), b.as_bytes())
+    }
+
+    #[test]
+    fn sums_are_exact_in_decimal() {
+        for (a, b, expected) in [
+            ("0.1", "0.2", "0.3"),
+            ("1", "-1.1", "-0.1"),
+            ("-92.783", "0.71", "-92.073"),
+            ("10.50", "0.1", "10.6"),
+            ("3.0e3", "200", "3200"),
+            ("1e-17", "0", "0.00000000000000001"),
+            ("5.0e3", "-5000", "0"),
+            ("0", "-0", "0"),
+            ("-.5", "+5.", "4.5"),
+            (
+                "99999999999999999999.99999999999999999",
+                "0",
+                "99999999999999999999.99999999999999999",
+            ),
+            ("0e999", "7", "7"),
+        ] {
+            assert_eq!(sum(a, b).as_deref(), Ok(expected), "{a} + {b}");
+        }
+    }
+
+    #[test]
+    fn sums_beyond_the_exact_range_are_those_of_f64() {
+        assert_eq!(
+            sum("1e30", "1").as_deref(),
+            Ok("1000000000000000000000000000000")
+        );
+        assert_eq!(sum("1e-20", "0").as_deref(), Ok("0"));
+        assert_eq!(sum("1e-20", "0.25").as_deref(), Ok("0.25"));
+        let largest = "170141183460469231731.68730371588410572";
+        assert!(parse_fixed(largest.as_bytes()).is_some());
+        assert!(
+            sum(largest, largest)
+                .unwrap()
+                .starts_with("3402823669209384634")
+        );
+    }
+
+    #[test]
+    fn sums_that_do_not_exist_say_why() {
+        for (a, b, error) in [
+            ("1", "abc", SumError::NotAFloat),
+            ("", "1", SumError::NotAFloat),
+            (".", "1", SumError::NotAFloat),
+            ("1e", "1", SumError::NotAFloat),
+            ("1.2.3", "1", SumError::NotAFloat),
+            ("1 ", "1", SumError::NotAFloat),
+            ("nan", "1", SumError::NotAFloat),
+            ("inf", "1", SumError::NotFinite),
+            ("inf", "-inf", SumError::NotFinite),
+            ("1.7e308", "1.7e308", SumError::NotFinite),
+        ] {
+            assert_eq!(sum(a, b), Err(error), "{a} + {b}");
+        }
+    }
+
+    #[test]
+    fn floats_are_read_as_incrbyfloat_reads_them() {
+        for bad in [
+            "", " 1", "1 ", "nan", "-nan", "1e", "abc", "1e400", "1_0", "--1", "\u{ff11}",
+        ] {
+            assert_eq!(parse_f64(bad.as_bytes()), None, "{bad:?}");
+        }
+        assert_eq!(parse_f64(b"1.5e3"), Some(1500.0));
+        assert_eq!(parse_f64(b"+.5"), Some(0.5));
+        assert_eq!(parse_f64(b"-inf"), Some(f64::NEG_INFINITY));
+        assert_eq!(parse_f64(b"Infinity"), Some(f64::INFINITY));
+    }
+
+    #[test]
+    fn stored_floats_have_no_exponent() {
+        for (value, text) in [
+            (0.0, "0"),
+            (-0.0, "0"),
+            (3000.0, "3000"),
+            (10.5 + 0.1, "10.6"),
+            (5.0e-2, "0.05"),
+            (1e20, "100000000000000000000"),
+            (1e-17, "0.00000000000000001"),
+            (-1e-20, "0"),
+            (0.1 + 0.2, "0.30000000000000004"),
+            (1.0 / 3.0, "0.3333333333333333"),
+            (-2.5, "-2.5"),
+        ] {
+            assert_eq!(format_f64(value), text);
+        }
+    }
+
+    #[test]
+    fn reply_floats_are_the_shortest() {
+        for (value, text) in [
+            (0.0, "0"),
+            (-0.0, "-0"),
+            (1.0, "1"),
+            (-1.5, "-1.5"),
+            (1e15, "1000000000000000"),
+            (1e25, "1e+25"),
+            (1.5e300, "1.5e+300"),
+            (0.0001, "0.0001"),
+            (1e-7, "1e-7"),
+            (2.0 / 3.0, "0.6666666666666666"),
+            (f64::INFINITY, "inf"),
+            (f64::NEG_INFINITY, "-inf"),
+            (f64::NAN, "nan"),
+        ] {
+            assert_eq!(format_f64_short(value), text);
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn sums_agree_with_integers(a in -1_i64 << 60..1 << 60, b in -1_i64 << 60..1 << 60, places in 0_usize..17) {
+            let shifted = |value: i64| format!("{value}e-{places}");
+            let expected = format_fixed(i128::from(a + b) * 10_i128.pow(17 - places as u32));
+            prop_assert_eq!(sum(&shifted(a), &shifted(b)), Ok(expected));
+        }
+
+        #[test]
+        fn random_text_sums_as_f64_reads_it(a in "[-+]?[0-9.]{0,24}(e[-+]?[0-9]{1,3})?") {
+            let read = parse_f64(a.as_bytes());
+            if let Some(fixed) = parse_fixed(a.as_bytes()) {
+                let close: f64 = format_fixed(fixed).parse().unwrap();
+                prop_assert_eq!(Some(close), read, "{}", a);
+            }
+            prop_assert_eq!(sum(&a, "0").is_ok(), read.is_some());
+        }
+
+        #[test]
+        fn reply_floats_round_trip(bits: u64) {
+            let value = f64::from_bits(bits);
+            prop_assume!(value.is_finite());
+            let text = format_f64_short(value);
+            prop_assert_eq!(text.parse::<f64>().map(f64::to_bits), Ok(bits), "{}", text);
+        }
+
+        #[test]
+        fn stored_floats_come_back_within_their_decimals(value in -1e15_f64..1e15) {
+            let text = format_f64(value);
+            prop_assert!(!text.contains('e'));
+            prop_assert!((text.parse::<f64>().unwrap() - value).abs() <= 1e-17);
+        }
+    }
+}
