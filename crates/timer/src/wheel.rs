@@ -180,7 +180,6 @@ impl HierarchicalWheel {
     fn fire<T: Timers>(
         &mut self,
         timers: &mut T,
-        now: u64,
         left: &mut u32,
         progress: &mut Progress,
         sink: &mut impl FnMut(&mut T, &[u32]),
@@ -200,7 +199,7 @@ impl HierarchicalWheel {
             for (timer, record) in found.iter().zip(records) {
                 match timer {
                     Some(timer) if timer.registration == record.tick => {
-                        if timer.deadline <= now.max(self.elapsed) {
+                        if timer.deadline <= self.elapsed {
                             // A second record of the same registration must not fire it twice.
                             if !due[..count].contains(&record.id) {
                                 due[count] = record.id;
@@ -208,6 +207,7 @@ impl HierarchicalWheel {
                                 continue;
                             }
                         } else {
+                            // Moved later; if it is due in this call, it still comes in its order.
                             let tick = timer.deadline as u32;
                             timers.set_registration(record.id, tick);
                             self.file(
@@ -463,7 +463,7 @@ impl TimerQueue for HierarchicalWheel {
                 }
                 self.elapsed = start;
                 if level == 0 {
-                    self.fire(timers, now, &mut left, &mut progress, &mut sink);
+                    self.fire(timers, &mut left, &mut progress, &mut sink);
                 } else {
                     let number = start >> (8 * level);
                     self.split(timers, level, number, &mut left, &mut progress);
@@ -521,7 +521,7 @@ impl TimerQueue for HierarchicalWheel {
             let Some(ring) = ring else { continue };
             let at = self.elapsed >> (8 * level);
             for distance in 0..SLOTS as u64 {
-                let count = ring.counts[(at + distance) as usize % SLOTS];
+                let count = ring.counts[at.wrapping_add(distance) as usize % SLOTS];
                 if count > 0 {
                     let start = (at + distance) << (8 * level);
                     let last = start + ((1 << (8 * level)) - 1);
@@ -564,8 +564,8 @@ impl TimerQueue for HierarchicalWheel {
             let at = self.elapsed >> (8 * level);
             let mut in_level = 0;
             for distance in 0..SLOTS as u64 {
-                let slot = (at + distance) as usize % SLOTS;
-                let start = (at + distance) << (8 * level);
+                let slot = at.wrapping_add(distance) as usize % SLOTS;
+                let start = at.wrapping_add(distance) << (8 * level);
                 let mut count = 0;
                 let mut head = ring.heads[slot];
                 while head != NIL {

@@ -1,0 +1,257 @@
+//! The layout of one entry: header, deadline, key and value in one block.
+//!
+//! ```text
+//! byte 0      flags: 0x01 in use · 0x06 deadline form · 0x08 the value is an object · 0xf0 the tag
+//! bytes 1–3   the caller's access history
+//! deadline    form 1: registration (4) + 48-bit deadline (6); form 2: registration (4) + u64 (8)
+//! key length  LEB128
+//! value       LEB128 length, or the object's number (4 bytes) after the key
+//! key bytes, value bytes
+//! ```
+//!
+//! With a 16-byte key, a 32-byte value and a deadline that is 64 bytes, of which 16 are header.
+
+use tidewheel_timer::Timer;
+
+const IN_USE: u8 = 0x01;
+const FORM_SHIFT: u8 = 1;
+const FORM: u8 = 0x06;
+const OBJECT: u8 = 0x08;
+const TAG_SHIFT: u8 = 4;
+
+/// First byte of the deadline's fields.
+const DEADLINE_AT: usize = 4;
+
+/// How an entry keeps its deadline.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[repr(u8)]
+pub(crate) enum Form {
+    /// No room for one.
+    None = 0,
+    /// 48 bits; all ones stands for "none at present".
+    Short = 1,
+    /// 64 bits.
+    Long = 2,
+}
+
+const SHORT_NONE: u64 = (1 << 48) - 1;
+
+impl Form {
+    /// The smallest form that can hold the deadline.
+    pub(crate) fn of(deadline: Option<u64>) -> Self {
+        match deadline {
+            None => Self::None,
+            Some(deadline) if deadline < SHORT_NONE => Self::Short,
+            Some(_) => Self::Long,
+        }
+    }
+
+    /// Whether the deadline fits: a wider form may hold a narrower one.
+    pub(crate) fn holds(self, deadline: Option<u64>) -> bool {
+        self as u8 >= Self::of(deadline) as u8
+    }
+
+    fn bytes(self) -> usize {
+        match self {
+            Self::None => 0,
+            Self::Short => 10,
+            Self::Long => 12,
+        }
+    }
+}
+
+/// Where the parts of an entry lie in its block.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Layout {
+    pub(crate) key_at: usize,
+    pub(crate) key_len: usize,
+    pub(crate) value_len: usize,
+}
+
+impl Layout {
+    pub(crate) fn value_at(&self) -> usize {
+        self.key_at + self.key_len
+    }
+}
+
+fn varint_len(n: usize) -> usize {
+    match n {
+        0..=0x7f => 1,
+        0x80..=0x3fff => 2,
+        0x4000..=0x1f_ffff => 3,
+        0x20_0000..=0xfff_ffff => 4,
+        _ => 5,
+    }
+}
+
+fn put_varint(block: &mut [u8], mut at: usize, mut n: usize) -> usize {
+    while n >= 0x80 {
+        block[at] = n as u8 | 0x80;
+        n >>= 7;
+        at += 1;
+    }
+    block[at] = n as u8;
+    at + 1
+}
+
+#[inline]
+fn varint(block: &[u8], at: usize) -> (usize, usize) {
+    let first = block[at];
+    if first < 0x80 {
+        return (first as usize, at + 1);
+    }
+    let mut n = (first & 0x7f) as usize;
+    let mut shift = 7;
+    let mut at = at + 1;
+    loop {
+        let byte = block[at];
+        n |= ((byte & 0x7f) as usize) << shift;
+        at += 1;
+        if byte < 0x80 {
+            return (n, at);
+        }
+        shift += 7;
+    }
+}
+
+/// Bytes of an entry with these parts; an object counts 4.
+pub(crate) fn bytes(form: Form, key_len: usize, value_len: Option<usize>) -> usize {
+    DEADLINE_AT
+        + form.bytes()
+        + varint_len(key_len)
+        + value_len.map_or(0, varint_len)
+        + key_len
+        + value_len.unwrap_or(4)
+}
+
+/// Writes an entry's header and key; returns where its value's bytes go.
+pub(crate) fn write(
+    block: &mut [u8],
+    tag: u8,
+    access: u32,
+    form: Form,
+    key: &[u8],
+    value_len: Option<usize>,
+) -> usize {
+    let object = if value_len.is_none() { OBJECT } else { 0 };
+    block[0] = IN_USE | (form as u8) << FORM_SHIFT | object | tag << TAG_SHIFT;
+    set_access(block, access);
+    let mut at = put_varint(block, DEADLINE_AT + form.bytes(), key.len());
+    if let Some(len) = value_len {
+        at = put_varint(block, at, len);
+    }
+    block[at..at + key.len()].copy_from_slice(key);
+    if form != Form::None {
+        set_deadline(block, None);
+    }
+    at + key.len()
+}
+
+#[inline]
+pub(crate) fn form(block: &[u8]) -> Form {
+    match (block[0] & FORM) >> FORM_SHIFT {
+        0 => Form::None,
+        1 => Form::Short,
+        _ => Form::Long,
+    }
+}
+
+#[inline]
+pub(crate) fn is_object(block: &[u8]) -> bool {
+    block[0] & OBJECT != 0
+}
+
+#[inline]
+pub(crate) fn tag(block: &[u8]) -> u8 {
+    block[0] >> TAG_SHIFT
+}
+
+pub(crate) fn set_tag(block: &mut [u8], tag: u8) {
+    block[0] = block[0] & ((1 << TAG_SHIFT) - 1) | tag << TAG_SHIFT;
+}
+
+#[inline]
+pub(crate) fn access(block: &[u8]) -> u32 {
+    u32::from_le_bytes([block[1], block[2], block[3], 0])
+}
+
+#[inline]
+pub(crate) fn set_access(block: &mut [u8], access: u32) {
+    block[1..4].copy_from_slice(&access.to_le_bytes()[..3]);
+}
+
+#[inline]
+pub(crate) fn layout(block: &[u8]) -> Layout {
+    let (key_len, at) = varint(block, DEADLINE_AT + form(block).bytes());
+    let (value_len, key_at) = if is_object(block) {
+        (4, at)
+    } else {
+        varint(block, at)
+    };
+    Layout {
+        key_at,
+        key_len,
+        value_len,
+    }
+}
+
+/// The live deadline and its registration; `None` when the entry has none.
+#[inline]
+pub(crate) fn timer(block: &[u8]) -> Option<Timer> {
+    let word =
+        |at: usize| u32::from_le_bytes([block[at], block[at + 1], block[at + 2], block[at + 3]]);
+    let registration = word(DEADLINE_AT);
+    let low = u64::from(word(DEADLINE_AT + 4));
+    let deadline = match form(block) {
+        Form::None => return None,
+        Form::Short => {
+            let high = u16::from_le_bytes([block[DEADLINE_AT + 8], block[DEADLINE_AT + 9]]);
+            let deadline = low | u64::from(high) << 32;
+            if deadline == SHORT_NONE {
+                return None;
+            }
+            deadline
+        }
+        Form::Long => {
+            let deadline = low | u64::from(word(DEADLINE_AT + 8)) << 32;
+            if deadline == SHORT_NONE {
+                return None;
+            }
+            deadline
+        }
+    };
+    Some(Timer {
+        deadline,
+        registration,
+    })
+}
+
+/// Stores a deadline that the entry's form holds; a deadline of exactly 2^48 − 1 needs the long form
+/// and reads one tick later, since its bits stand for "none".
+pub(crate) fn set_deadline(block: &mut [u8], deadline: Option<u64>) {
+    let deadline = match deadline {
+        None => SHORT_NONE,
+        Some(SHORT_NONE) => SHORT_NONE + 1,
+        Some(deadline) => deadline,
+    };
+    let at = DEADLINE_AT + 4;
+    let bytes = deadline.to_le_bytes();
+    match form(block) {
+        Form::None => {}
+        Form::Short => block[at..at + 6].copy_from_slice(&bytes[..6]),
+        Form::Long => block[at..at + 8].copy_from_slice(&bytes),
+    }
+}
+
+pub(crate) fn set_registration(block: &mut [u8], registration: u32) {
+    block[DEADLINE_AT..DEADLINE_AT + 4].copy_from_slice(&registration.to_le_bytes());
+}
+
+/// Changes the value's length where that leaves the key where it is; returns whether it did.
+pub(crate) fn resize_value(block: &mut [u8], old: &Layout, new_len: usize) -> bool {
+    if varint_len(old.value_len) != varint_len(new_len) || old.value_at() + new_len > block.len() {
+        return false;
+    }
+    put_varint(block, old.key_at - varint_len(old.value_len), new_len);
+    true
+}

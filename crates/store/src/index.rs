@@ -1,0 +1,629 @@
+//! The hash index: from a hash to an id, in segments that grow, split and merge one at a time.
+//!
+//! # Structure
+//!
+//! Extendible hashing. The index knows an entry by 32 bits of its hash, its *place*. A directory maps
+//! the top `depth` bits of a place to a segment; a segment is an array of cache-line buckets of eight
+//! words, each word a place and an id. Within its segment an entry's home bucket is its place's
+//! remaining bits scaled to the number of buckets, so the whole index is ordered by place: home
+//! buckets in order are places in order. That order is what [`Index::scan`] walks, with a place as its
+//! cursor: it survives growth, splits and entries that move.
+//!
+//! A full bucket spills into the next one (round the segment's end). Invariant: an entry lies `n`
+//! buckets after its home only if the `n` buckets from its home on are full; removal shifts spilled
+//! entries back. So a look-up stops at the first bucket that has room.
+//!
+//! # Cost
+//!
+//! A segment has at most 128 buckets (8 KiB), grows by about a fifth at a time, and splits in two when
+//! it is full: no operation touches more than one segment and its sibling, at most about 1,700 words. The
+//! directory doubles as a plain copy of 4 bytes a segment, 1/170 byte an entry. At 13/16 full when it
+//! grows, an entry costs 9.8–12.3 bytes.
+//!
+//! Sources: Fagin et al., "Extendible Hashing" (1979).
+
+/// Words of a bucket: one cache line.
+const WORDS: usize = 8;
+
+/// Buckets of the largest segment, unless its entries' places are all alike.
+const SEGMENT_BUCKETS_MAX: usize = 128;
+
+/// Deepest directory: 2^26 segments hold more entries than ids can name.
+const DEPTH_MAX: u8 = 26;
+
+#[derive(Debug, Clone, Copy)]
+#[repr(align(64))]
+struct Bucket([u64; WORDS]);
+
+const EMPTY: Bucket = Bucket([0; WORDS]);
+
+#[derive(Debug)]
+struct Segment {
+    buckets: Box<[Bucket]>,
+    len: u32,
+    /// How many top bits of the place all entries of this segment share.
+    depth: u8,
+}
+
+/// From a 32-bit place to the ids of the entries there. Ids are never 0.
+#[derive(Debug)]
+pub(crate) struct Index {
+    directory: Vec<u32>,
+    depth: u8,
+    segments: Vec<Segment>,
+    len: usize,
+    /// Buckets of all segments.
+    buckets: usize,
+    /// Segments of each depth, so that the directory knows when it may halve.
+    at_depth: [u32; DEPTH_MAX as usize + 1],
+}
+
+#[inline]
+fn word(place: u32, id: u32) -> u64 {
+    u64::from(place) << 32 | u64::from(id)
+}
+
+#[inline]
+fn place_of(word: u64) -> u32 {
+    (word >> 32) as u32
+}
+
+/// Entries that a segment of so many buckets takes before it grows: 13/16 of its words.
+fn capacity(buckets: usize) -> usize {
+    buckets * 13 / 2
+}
+
+/// The next larger segment: four steps a doubling, which are also the usual allocators' size classes.
+fn next_size(buckets: usize) -> usize {
+    if buckets < 8 {
+        buckets + 1
+    } else {
+        buckets + (1 << buckets.ilog2()) / 4
+    }
+}
+
+/// The smallest segment that holds so many entries with room for a few more.
+fn size_for(len: usize) -> usize {
+    let mut buckets = 1;
+    while capacity(buckets) < len + len / 16 + 1 {
+        buckets = next_size(buckets);
+    }
+    buckets
+}
+
+impl Segment {
+    fn new(depth: u8, buckets: usize) -> Self {
+        Self {
+            buckets: vec![EMPTY; buckets].into_boxed_slice(),
+            len: 0,
+            depth,
+        }
+    }
+
+    #[inline]
+    fn home(&self, place: u32) -> usize {
+        ((u64::from(place << self.depth) * self.buckets.len() as u64) >> 32) as usize
+    }
+
+    #[inline]
+    fn after(&self, bucket: usize) -> usize {
+        if bucket + 1 == self.buckets.len() {
+            0
+        } else {
+            bucket + 1
+        }
+    }
+
+    #[inline]
+    fn find(&self, place: u32, mut is: impl FnMut(u32) -> bool) -> Option<u32> {
+        let mut at = self.home(place);
+        for _ in 0..self.buckets.len() {
+            let bucket = &self.buckets[at].0;
+            let mut full = true;
+            for &word in bucket {
+                if place_of(word) == place && word != 0 && is(word as u32) {
+                    return Some(word as u32);
+                }
+                full &= word != 0;
+            }
+            if !full {
+                return None;
+            }
+            at = self.after(at);
+        }
+        None
+    }
+
+    #[inline]
+    fn insert(&mut self, word: u64) {
+        let mut at = self.home(place_of(word));
+        loop {
+            if let Some(free) = self.buckets[at].0.iter_mut().find(|word| **word == 0) {
+                *free = word;
+                self.len += 1;
+                return;
+            }
+            at = self.after(at);
+        }
+    }
+
+    fn position(&self, word: u64) -> Option<(usize, usize)> {
+        let mut at = self.home(place_of(word));
+        for _ in 0..self.buckets.len() {
+            if let Some(i) = self.buckets[at].0.iter().position(|w| *w == word) {
+                return Some((at, i));
+            }
+            at = self.after(at);
+        }
+        None
+    }
+
+    fn remove(&mut self, word: u64) -> bool {
+        let Some((mut at, mut i)) = self.position(word) else {
+            return false;
+        };
+        self.len -= 1;
+        loop {
+            let was_full = self.buckets[at].0.iter().all(|word| *word != 0);
+            self.buckets[at].0[i] = 0;
+            if !was_full {
+                return true;
+            }
+            // The hole may break the chain of an entry that spilled past this bucket: find one in the
+            // buckets that follow, move it here, and go on with the hole that it leaves.
+            let Some((from, j)) = self.spilled_past(at) else {
+                return true;
+            };
+            self.buckets[at].0[i] = self.buckets[from].0[j];
+            (at, i) = (from, j);
+        }
+    }
+
+    /// An entry after bucket `hole` whose home is at or before it.
+    fn spilled_past(&self, hole: usize) -> Option<(usize, usize)> {
+        let count = self.buckets.len();
+        let mut at = hole;
+        for step in 1..count {
+            at = self.after(at);
+            let mut full = true;
+            for (j, &word) in self.buckets[at].0.iter().enumerate() {
+                if word == 0 {
+                    full = false;
+                    continue;
+                }
+                // How far the entry lies after its home; at least `step` means that it passed the hole.
+                let home = self.home(place_of(word));
+                let spill = if at >= home {
+                    at - home
+                } else {
+                    at + count - home
+                };
+                if spill >= step {
+                    return Some((at, j));
+                }
+            }
+            if !full {
+                return None;
+            }
+        }
+        None
+    }
+
+    fn words(&self) -> impl Iterator<Item = u64> + '_ {
+        self.buckets
+            .iter()
+            .flat_map(|bucket| bucket.0)
+            .filter(|word| *word != 0)
+    }
+
+    fn resize(&mut self, buckets: usize) {
+        let mut new = Self::new(self.depth, buckets);
+        self.words().for_each(|word| new.insert(word));
+        *self = new;
+    }
+
+    /// Visits the entries whose home is `bucket`.
+    fn visit_home(&self, bucket: usize, mut visit: impl FnMut(u64)) {
+        let mut at = bucket;
+        for _ in 0..self.buckets.len() {
+            let mut full = true;
+            for &word in &self.buckets[at].0 {
+                if word == 0 {
+                    full = false;
+                } else if self.home(place_of(word)) == bucket {
+                    visit(word);
+                }
+            }
+            if !full {
+                return;
+            }
+            at = self.after(at);
+        }
+    }
+}
+
+impl Index {
+    pub(crate) const fn new() -> Self {
+        Self {
+            directory: Vec::new(),
+            depth: 0,
+            segments: Vec::new(),
+            len: 0,
+            buckets: 0,
+            at_depth: [0; DEPTH_MAX as usize + 1],
+        }
+    }
+
+    pub(crate) fn len(&self) -> usize {
+        self.len
+    }
+
+    /// Heap bytes held.
+    pub(crate) fn bytes(&self) -> usize {
+        self.buckets * size_of::<Bucket>()
+            + self.segments.capacity() * size_of::<Segment>()
+            + self.directory.capacity() * 4
+    }
+
+    #[inline]
+    fn slot(&self, place: u32) -> usize {
+        // A shift by 32 would be one too many for depth 0.
+        (u64::from(place) << self.depth >> 32) as usize
+    }
+
+    #[inline]
+    fn segment(&self, place: u32) -> Option<&Segment> {
+        let number = *self.directory.get(self.slot(place))?;
+        Some(&self.segments[number as usize])
+    }
+
+    #[inline]
+    pub(crate) fn find(&self, place: u32, is: impl FnMut(u32) -> bool) -> Option<u32> {
+        self.segment(place)?.find(place, is)
+    }
+
+    /// Loads the bucket of a place, so that a removal soon after finds it in the cache.
+    #[inline]
+    pub(crate) fn touch(&self, place: u32) -> u64 {
+        self.segment(place)
+            .map_or(0, |segment| segment.buckets[segment.home(place)].0[0])
+    }
+
+    pub(crate) fn insert(&mut self, place: u32, id: u32) {
+        debug_assert_ne!(id, 0, "id 0 marks an empty word");
+        if self.directory.is_empty() {
+            self.directory.push(0);
+            self.segments.push(Segment::new(0, 1));
+            self.buckets = 1;
+            self.at_depth[0] = 1;
+        }
+        loop {
+            let number = self.directory[self.slot(place)];
+            let segment = &mut self.segments[number as usize];
+            let buckets = segment.buckets.len();
+            if (segment.len as usize) < capacity(buckets) {
+                segment.insert(word(place, id));
+                self.len += 1;
+                return;
+            }
+            if buckets < SEGMENT_BUCKETS_MAX || segment.depth == DEPTH_MAX {
+                let larger = next_size(buckets);
+                segment.resize(larger);
+                self.buckets += larger - buckets;
+            } else {
+                self.split(number, place);
+            }
+        }
+    }
+
+    /// Exchanges the id of an entry that has moved.
+    pub(crate) fn replace(&mut self, place: u32, old: u32, new: u32) {
+        let number = self.directory[self.slot(place)];
+        let segment = &mut self.segments[number as usize];
+        if let Some((bucket, i)) = segment.position(word(place, old)) {
+            segment.buckets[bucket].0[i] = word(place, new);
+        } else {
+            debug_assert!(false, "a moved entry is in the index");
+        }
+    }
+
+    pub(crate) fn remove(&mut self, place: u32, id: u32) -> bool {
+        let Some(&number) = self.directory.get(self.slot(place)) else {
+            return false;
+        };
+        let segment = &mut self.segments[number as usize];
+        if !segment.remove(word(place, id)) {
+            return false;
+        }
+        self.len -= 1;
+        let (len, buckets) = (segment.len as usize, segment.buckets.len());
+        // Half of what it would hold before it grew: shrink, and see whether the sibling can join.
+        if len < capacity(buckets) / 2 && (buckets > 1 || segment.depth > 0) {
+            self.shrink(number, place);
+        }
+        true
+    }
+
+    #[cold]
+    fn shrink(&mut self, number: u32, place: u32) {
+        let segment = &mut self.segments[number as usize];
+        let (len, buckets) = (segment.len as usize, segment.buckets.len());
+        if segment.depth > 0
+            && len <= capacity(SEGMENT_BUCKETS_MAX) / 4
+            && self.merge(number, place)
+        {
+            return;
+        }
+        let segment = &mut self.segments[number as usize];
+        let smaller = size_for(len + len / 4);
+        if smaller < buckets {
+            segment.resize(smaller);
+            self.buckets -= buckets - smaller;
+        }
+    }
+
+    #[cold]
+    fn split(&mut self, number: u32, place: u32) {
+        let old_depth = self.segments[number as usize].depth;
+        if old_depth == self.depth {
+            self.directory = self.directory.iter().flat_map(|&n| [n, n]).collect();
+            self.depth += 1;
+        }
+        let depth = old_depth + 1;
+        let old = &self.segments[number as usize];
+        let upper = |word: u64| place_of(word) >> (32 - depth) & 1 == 1;
+        let upper_len = old.words().filter(|w| upper(*w)).count();
+        let mut halves = [
+            Segment::new(depth, size_for(old.len as usize - upper_len)),
+            Segment::new(depth, size_for(upper_len)),
+        ];
+        old.words()
+            .for_each(|w| halves[usize::from(upper(w))].insert(w));
+
+        self.buckets -= old.buckets.len();
+        self.buckets += halves[0].buckets.len() + halves[1].buckets.len();
+        self.at_depth[old_depth as usize] -= 1;
+        self.at_depth[depth as usize] += 2;
+        let [low, high] = halves;
+        self.segments[number as usize] = low;
+        let new = self.segments.len() as u32;
+        self.segments.push(high);
+        // The upper half of the run of directory slots that led to the old segment.
+        let run = 1usize << (self.depth - old_depth);
+        let first = self.slot(place) / run * run;
+        self.directory[first + run / 2..first + run].fill(new);
+    }
+
+    /// Joins a segment with its sibling if both are nearly empty.
+    fn merge(&mut self, number: u32, place: u32) -> bool {
+        let depth = self.segments[number as usize].depth;
+        let run = 1usize << (self.depth - depth);
+        let first = self.slot(place) / run * run;
+        let sibling_first = first ^ run;
+        let sibling = self.directory[sibling_first];
+        let other = &self.segments[sibling as usize];
+        let len = (self.segments[number as usize].len + other.len) as usize;
+        if other.depth != depth || len > capacity(SEGMENT_BUCKETS_MAX) / 2 {
+            return false;
+        }
+        let mut joined = Segment::new(depth - 1, size_for(len + len / 4));
+        for half in [number, sibling] {
+            let half = &self.segments[half as usize];
+            half.words().for_each(|word| joined.insert(word));
+            self.buckets -= half.buckets.len();
+        }
+        self.buckets += joined.buckets.len();
+        self.at_depth[depth as usize] -= 2;
+        self.at_depth[depth as usize - 1] += 1;
+        self.segments[number as usize] = joined;
+        self.directory[first.min(sibling_first)..first.max(sibling_first) + run].fill(number);
+        self.drop_segment(sibling);
+        while self.depth > 0 && self.at_depth[self.depth as usize] == 0 {
+            self.directory = self.directory.iter().step_by(2).copied().collect();
+            self.depth -= 1;
+        }
+        true
+    }
+
+    /// Frees a segment that the directory no longer names; the last one takes its number.
+    fn drop_segment(&mut self, number: u32) {
+        let last = self.segments.len() as u32 - 1;
+        self.segments.swap_remove(number as usize);
+        if number == last {
+            return;
+        }
+        let moved = &self.segments[number as usize];
+        let Some(word) = moved.words().next() else {
+            // An empty segment names no place: look its run up. Rare, O(directory).
+            for slot in &mut self.directory {
+                if *slot == last {
+                    *slot = number;
+                }
+            }
+            return;
+        };
+        let run = 1usize << (self.depth - moved.depth);
+        let first = self.slot(place_of(word)) / run * run;
+        self.directory[first..first + run].fill(number);
+        if self.segments.capacity() > 64 && self.segments.len() < self.segments.capacity() / 4 {
+            self.segments.shrink_to(self.segments.capacity() / 2);
+        }
+    }
+
+    /// Visits entries in the order of places from `cursor` on, at least `count` unless the end is met;
+    /// returns the place to go on from.
+    pub(crate) fn scan(
+        &self,
+        cursor: u32,
+        count: usize,
+        mut visit: impl FnMut(u32),
+    ) -> Option<u32> {
+        let mut from = cursor;
+        let mut seen = 0;
+        loop {
+            let segment = self.segment(from)?;
+            let span = 1u64 << (32 - segment.depth);
+            let start = u64::from(from) & !(span - 1);
+            for bucket in segment.home(from)..segment.buckets.len() {
+                segment.visit_home(bucket, |word| {
+                    if place_of(word) >= from {
+                        seen += 1;
+                        visit(word as u32);
+                    }
+                });
+                if seen >= count {
+                    // The least place whose home is the next bucket.
+                    let scaled = ((bucket as u64 + 1) << 32).div_ceil(segment.buckets.len() as u64);
+                    let next = start + scaled.div_ceil(1 << segment.depth).min(span);
+                    return u32::try_from(next).ok();
+                }
+            }
+            from = u32::try_from(start + span).ok()?;
+        }
+    }
+
+    /// An entry near a random place, `None` when empty.
+    pub(crate) fn sample(&self, random: u64) -> Option<u32> {
+        if self.len == 0 {
+            return None;
+        }
+        let mut slot = (random >> 32) as usize % self.directory.len();
+        let mut turn = random as usize;
+        loop {
+            let segment = &self.segments[self.directory[slot] as usize];
+            let words = segment.buckets.len() * WORDS;
+            let found = (0..words).find_map(|i| {
+                let i = (turn + i) % words;
+                let word = segment.buckets[i / WORDS].0[i % WORDS];
+                (word != 0).then_some(word as u32)
+            });
+            if found.is_some() {
+                return found;
+            }
+            // Merging keeps empty segments rare.
+            slot = (slot + 1) % self.directory.len();
+            turn = turn.rotate_left(16);
+        }
+    }
+
+    /// Panics if the structure is broken. O(n).
+    pub(crate) fn validate(&self) {
+        let mut len = 0;
+        let mut buckets = 0;
+        for (number, segment) in self.segments.iter().enumerate() {
+            assert_eq!(
+                segment.words().count(),
+                segment.len as usize,
+                "segment length"
+            );
+            len += segment.len as usize;
+            buckets += segment.buckets.len();
+            for word in segment.words() {
+                let named = self.directory[self.slot(place_of(word))];
+                assert_eq!(named as usize, number, "an entry is in the wrong segment");
+                let found = segment.find(place_of(word), |id| id == word as u32);
+                assert!(found.is_some(), "a spilled entry is out of reach");
+            }
+        }
+        assert_eq!(len, self.len, "index length");
+        assert_eq!(buckets, self.buckets, "bucket count");
+        for &number in &self.directory {
+            assert!(
+                (number as usize) < self.segments.len(),
+                "the directory names no segment"
+            );
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::{HashMap, HashSet};
+
+    use super::*;
+
+    fn mix(i: u64) -> u32 {
+        let x = (i ^ i >> 31).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+        (x >> 32) as u32
+    }
+
+    #[test]
+    fn grows_and_shrinks_and_finds_everything() {
+        let mut index = Index::new();
+        let mut model = HashMap::new();
+        for round in 0..3 {
+            for id in 1..20_000u32 {
+                let place = mix(u64::from(id) * 7 + round);
+                if model.insert(id, place).is_none() {
+                    index.insert(place, id);
+                } else {
+                    unreachable!("ids are removed between rounds");
+                }
+            }
+            index.validate();
+            assert!(
+                index.bytes() < model.len() * 14 + 4096,
+                "{} bytes",
+                index.bytes()
+            );
+            for (&id, &place) in &model {
+                assert_eq!(index.find(place, |found| found == id), Some(id));
+            }
+            for (id, place) in model.drain() {
+                assert!(index.remove(place, id));
+                assert!(!index.remove(place, id));
+                if id % 997 == 0 {
+                    index.validate();
+                }
+            }
+            assert_eq!(index.len(), 0);
+            assert!(
+                index.bytes() < 16_384,
+                "{} bytes are held by an empty index",
+                index.bytes()
+            );
+        }
+    }
+
+    #[test]
+    fn equal_places_are_kept_apart_by_the_caller() {
+        let mut index = Index::new();
+        for id in 1..3000 {
+            index.insert(42, id);
+        }
+        index.validate();
+        assert_eq!(index.find(42, |id| id == 2999), Some(2999));
+        for id in 1..3000 {
+            assert!(index.remove(42, id));
+        }
+        assert_eq!(index.len(), 0);
+    }
+
+    #[test]
+    fn scan_visits_each_entry_once_though_the_index_grows_and_shrinks() {
+        let mut index = Index::new();
+        for id in 1..=5000 {
+            index.insert(mix(u64::from(id)), id);
+        }
+        let mut seen = HashSet::new();
+        let mut cursor = Some(0);
+        let mut extra = 10_000;
+        let mut calls = 0;
+        while let Some(at) = cursor {
+            cursor = index.scan(at, 10, |id| {
+                assert!(seen.insert(id), "{id} was visited twice")
+            });
+            calls += 1;
+            for _ in 0..100 {
+                if calls < 100 {
+                    extra += 1;
+                    index.insert(mix(extra), extra as u32);
+                } else if extra > 10_000 {
+                    index.remove(mix(extra), extra as u32);
+                    extra -= 1;
+                }
+            }
+        }
+        assert!((1..=5000).all(|id| seen.contains(&id)));
+    }
+}
