@@ -240,7 +240,7 @@ impl Blocks {
         } else {
             // The page may have been freed since and hold blocks of another size now.
             let units = u32::from(SIZES[page.class as usize]);
-            if offset % units != 0 {
+            if !offset.is_multiple_of(units) {
                 return None;
             }
             let at = offset as usize * UNIT;
@@ -253,8 +253,8 @@ impl Blocks {
     /// at least three quarters full in all. No new block goes to that page until the next call.
     pub(crate) fn sparse_page(&mut self) -> Option<u32> {
         self.unretire();
-        for class in 0..CLASSES {
-            let per_page = (PAGE / UNIT) as u32 / u32::from(SIZES[class]);
+        for (class, &units) in SIZES.iter().enumerate() {
+            let per_page = (PAGE / UNIT) as u32 / u32::from(units);
             let places = u64::from(self.class_pages[class]) * u64::from(per_page);
             let free = places - u64::from(self.class_live[class]);
             if free * 4 <= places || free < 2 * u64::from(per_page) {

@@ -198,31 +198,23 @@ pub(crate) fn layout(block: &[u8]) -> Layout {
 /// The live deadline and its registration; `None` when the entry has none.
 #[inline]
 pub(crate) fn timer(block: &[u8]) -> Option<Timer> {
-    let word =
-        |at: usize| u32::from_le_bytes([block[at], block[at + 1], block[at + 2], block[at + 3]]);
-    let registration = word(DEADLINE_AT);
-    let low = u64::from(word(DEADLINE_AT + 4));
-    let deadline = match form(block) {
-        Form::None => return None,
-        Form::Short => {
-            let high = u16::from_le_bytes([block[DEADLINE_AT + 8], block[DEADLINE_AT + 9]]);
-            let deadline = low | u64::from(high) << 32;
-            if deadline == SHORT_NONE {
-                return None;
-            }
-            deadline
-        }
-        Form::Long => {
-            let deadline = low | u64::from(word(DEADLINE_AT + 8)) << 32;
-            if deadline == SHORT_NONE {
-                return None;
-            }
-            deadline
-        }
+    let form = form(block);
+    if form == Form::None {
+        return None;
+    }
+    let fields: &[u8; 10] = block[DEADLINE_AT..].first_chunk()?;
+    let [r0, r1, r2, r3, d0, d1, d2, d3, d4, d5] = *fields;
+    let (high0, high1) = match form {
+        Form::Long => (block[DEADLINE_AT + 10], block[DEADLINE_AT + 11]),
+        _ => (0, 0),
     };
+    let deadline = u64::from_le_bytes([d0, d1, d2, d3, d4, d5, high0, high1]);
+    if deadline == SHORT_NONE {
+        return None;
+    }
     Some(Timer {
         deadline,
-        registration,
+        registration: u32::from_le_bytes([r0, r1, r2, r3]),
     })
 }
 

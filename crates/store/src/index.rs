@@ -611,7 +611,7 @@ mod tests {
         let mut calls = 0;
         while let Some(at) = cursor {
             cursor = index.scan(at, 10, |id| {
-                assert!(seen.insert(id), "{id} was visited twice")
+                assert!(seen.insert(id), "{id} was visited twice");
             });
             calls += 1;
             for _ in 0..100 {

@@ -90,7 +90,7 @@ const START: u64 = 1 << 40;
 
 /// A key whose length depends on its number; a few are longer than a page.
 fn key_of(key: u16) -> Vec<u8> {
-    let len = if key % 97 == 0 {
+    let len = if key.is_multiple_of(97) {
         5000
     } else {
         2 + (key as usize % 29)
