@@ -1,1 +1,32 @@
-fn main() {}
+//! `tidewheel-lab`: workloads and figures, Tidewheel's and its peers', by the same tool.
+
+mod cli;
+mod client;
+mod clock;
+mod compare;
+mod driver;
+mod getter;
+mod keys;
+mod latency;
+mod launch;
+mod loader;
+mod machine;
+mod proc;
+mod progress;
+mod report;
+mod resp;
+mod rng;
+mod server;
+mod stats;
+mod table;
+mod workload;
+
+fn main() -> std::process::ExitCode {
+    match cli::run() {
+        Ok(()) => std::process::ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("tidewheel-lab: {error:#}");
+            std::process::ExitCode::FAILURE
+        }
+    }
+}

@@ -1,0 +1,80 @@
+//! The laboratory's clocks: the only file here that reads one.
+#![expect(
+    clippy::disallowed_methods,
+    reason = "this is the file that the lint sends clock readers to"
+)]
+
+use std::sync::LazyLock;
+use std::thread;
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+
+static ORIGIN: LazyLock<Instant> = LazyLock::new(Instant::now);
+
+/// Nanoseconds on the monotonic clock since the first reading in this process.
+pub(crate) fn mono_ns() -> u64 {
+    let origin = *ORIGIN;
+    u64::try_from(Instant::now().saturating_duration_since(origin).as_nanos()).unwrap_or(u64::MAX)
+}
+
+/// Sleeps until the monotonic clock reads `at_ns`.
+pub(crate) fn sleep_until(at_ns: u64) {
+    let left = at_ns.saturating_sub(mono_ns());
+    if left > 0 {
+        thread::sleep(Duration::from_nanos(left));
+    }
+}
+
+/// Microseconds of wall time since 1970; negative before.
+pub(crate) fn wall_us() -> i64 {
+    match SystemTime::now().duration_since(UNIX_EPOCH) {
+        Ok(since) => i64::try_from(since.as_micros()).unwrap_or(i64::MAX),
+        Err(before) => -i64::try_from(before.duration().as_micros()).unwrap_or(i64::MAX),
+    }
+}
+
+/// One instant read on both clocks, to place wall-clock deadlines among monotonic samples.
+///
+/// Good for the minutes of one experiment; over them the two clocks part by microseconds unless
+/// somebody sets the wall clock.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Anchor {
+    mono_ns: u64,
+    wall_us: i64,
+}
+
+impl Anchor {
+    pub(crate) fn now() -> Self {
+        Self {
+            mono_ns: mono_ns(),
+            wall_us: wall_us(),
+        }
+    }
+
+    /// The monotonic time of a wall-clock instant; 0 for one before this process began.
+    pub(crate) fn mono_of_wall_us(&self, wall_us: i64) -> u64 {
+        let delta_ns = wall_us.saturating_sub(self.wall_us).saturating_mul(1_000);
+        self.mono_ns.saturating_add_signed(delta_ns)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_anchor_carries_wall_deadlines_to_the_monotonic_clock() {
+        let anchor = Anchor {
+            mono_ns: 5_000_000,
+            wall_us: 1_000,
+        };
+        assert_eq!(anchor.mono_of_wall_us(1_500), 5_500_000);
+        assert_eq!(anchor.mono_of_wall_us(900), 4_900_000);
+        assert_eq!(anchor.mono_of_wall_us(-1_000_000), 0);
+    }
+
+    #[test]
+    fn the_monotonic_clock_does_not_go_back() {
+        let first = mono_ns();
+        assert!(mono_ns() >= first);
+    }
+}

@@ -1,0 +1,263 @@
+//! Many closed loops on one thread: each connection has one batch of requests under way.
+
+use std::io::{ErrorKind, Read, Write};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use anyhow::{Context, Result, bail};
+use mio::net::TcpStream;
+use mio::{Events, Interest, Poll, Token};
+
+use crate::client::{Address, Connection};
+use crate::clock;
+use crate::resp::{self, Skipped};
+
+const MAX_EVENTS: usize = 256;
+const FIRST_BUFFER: usize = 16 << 10;
+/// Replies to one batch of load never come near this.
+const MAX_BUFFER: usize = 16 << 20;
+/// How often a loop with nothing to do looks whether it should end.
+const LOOK: Duration = Duration::from_millis(50);
+/// Batches still under way after the stop are awaited this long.
+const LAST_REPLIES_NS: u64 = 10_000_000_000;
+
+/// What the loops ask for and what becomes of the answers.
+pub(crate) trait Traffic {
+    /// Appends the next batch of one connection; returns how many replies it will bring.
+    fn fill(&mut self, connection: usize, now_ns: u64, out: &mut Vec<u8>) -> usize;
+
+    /// The whole batch has been answered.
+    fn answered(&mut self, connection: usize, sent_ns: u64, now_ns: u64);
+}
+
+struct Loop {
+    stream: TcpStream,
+    out: Vec<u8>,
+    written: usize,
+    buf: Vec<u8>,
+    filled: usize,
+    replies_left: usize,
+    sent_ns: u64,
+}
+
+/// Runs `connections` closed loops until told to stop; returns how many replies were null.
+pub(crate) fn drive(
+    address: &Address,
+    connections: usize,
+    traffic: &mut impl Traffic,
+    stop: &AtomicBool,
+) -> Result<u64> {
+    let mut poll = Poll::new()?;
+    let mut events = Events::with_capacity(MAX_EVENTS);
+    let mut loops = Vec::with_capacity(connections);
+    for at in 0..connections {
+        let stream = Connection::open(address)?.into_stream();
+        stream.set_nonblocking(true)?;
+        let mut stream = TcpStream::from_std(stream);
+        let interest = Interest::READABLE | Interest::WRITABLE;
+        poll.registry().register(&mut stream, Token(at), interest)?;
+        let buf = vec![0; FIRST_BUFFER];
+        loops.push(Loop {
+            stream,
+            out: Vec::new(),
+            written: 0,
+            buf,
+            filled: 0,
+            replies_left: 0,
+            sent_ns: 0,
+        });
+    }
+    for (at, one) in loops.iter_mut().enumerate() {
+        one.next(at, traffic, clock::mono_ns())?;
+    }
+    let mut busy = connections;
+    let mut nulls = 0;
+    let mut stopped_ns = None;
+    while busy > 0 {
+        match poll.poll(&mut events, Some(LOOK)) {
+            Ok(()) => {}
+            Err(error) if error.kind() == ErrorKind::Interrupted => continue,
+            Err(error) => return Err(error).context("cannot poll the connections"),
+        }
+        let stopping = stop.load(Ordering::Relaxed);
+        if stopping {
+            let since = *stopped_ns.get_or_insert_with(clock::mono_ns);
+            if clock::mono_ns() - since > LAST_REPLIES_NS {
+                bail!("{busy} connections still await replies");
+            }
+        }
+        for event in &events {
+            let Some(one) = loops.get_mut(event.token().0) else {
+                continue;
+            };
+            one.write()?;
+            if event.is_readable() && one.read(&mut nulls)? {
+                let now = clock::mono_ns();
+                traffic.answered(event.token().0, one.sent_ns, now);
+                if stopping {
+                    busy -= 1;
+                } else {
+                    one.next(event.token().0, traffic, now)?;
+                }
+            }
+        }
+    }
+    Ok(nulls)
+}
+
+impl Loop {
+    fn next(&mut self, at: usize, traffic: &mut impl Traffic, now_ns: u64) -> Result<()> {
+        self.out.clear();
+        self.written = 0;
+        self.replies_left = traffic.fill(at, now_ns, &mut self.out);
+        self.sent_ns = now_ns;
+        self.write()
+    }
+
+    /// Writes what is left of the batch, as far as the socket takes it.
+    fn write(&mut self) -> Result<()> {
+        while self.written < self.out.len() {
+            match self.stream.write(&self.out[self.written..]) {
+                Ok(count) => self.written += count,
+                Err(error) if error.kind() == ErrorKind::WouldBlock => return Ok(()),
+                Err(error) if error.kind() == ErrorKind::Interrupted => {}
+                Err(error) => return Err(error).context("the server no longer reads"),
+            }
+        }
+        Ok(())
+    }
+
+    /// Reads what has come; `true` when that completes the batch.
+    fn read(&mut self, nulls: &mut u64) -> Result<bool> {
+        loop {
+            let room = self.buf.len() - self.filled;
+            match self.stream.read(&mut self.buf[self.filled..]) {
+                Ok(0) => bail!("the server closed the connection"),
+                Ok(count) => {
+                    self.filled += count;
+                    if self.consume(nulls)? {
+                        return Ok(true);
+                    }
+                    // A short read empties an edge-triggered socket: no need to hear it say so.
+                    if count < room {
+                        return Ok(false);
+                    }
+                }
+                Err(error) if error.kind() == ErrorKind::WouldBlock => return Ok(false),
+                Err(error) if error.kind() == ErrorKind::Interrupted => {}
+                Err(error) => return Err(error).context("the connection broke"),
+            }
+        }
+    }
+
+    fn consume(&mut self, nulls: &mut u64) -> Result<bool> {
+        let mut at = 0;
+        let was_waiting = self.replies_left > 0;
+        while self.replies_left > 0 {
+            let Some((skipped, used)) = resp::skip(&self.buf[at..self.filled])? else {
+                break;
+            };
+            match skipped {
+                Skipped::Null => *nulls += 1,
+                Skipped::Error(text) => {
+                    bail!("the server answered: {}", String::from_utf8_lossy(text));
+                }
+                Skipped::Status | Skipped::Integer | Skipped::Bulk(_) => {}
+            }
+            at += used;
+            self.replies_left -= 1;
+        }
+        self.buf.copy_within(at..self.filled, 0);
+        self.filled -= at;
+        if self.filled == self.buf.len() {
+            if self.buf.len() >= MAX_BUFFER {
+                bail!("a reply of more than {MAX_BUFFER} bytes");
+            }
+            self.buf.resize(self.buf.len() * 2, 0);
+        }
+        if self.replies_left == 0 && self.filled > 0 {
+            bail!("the server sent more replies than it was asked for");
+        }
+        Ok(was_waiting && self.replies_left == 0)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::net::TcpListener;
+    use std::thread;
+
+    use super::*;
+
+    /// Batches of three; stops itself after a number of answers.
+    struct Three<'a> {
+        answers: usize,
+        enough: usize,
+        stop: &'a AtomicBool,
+    }
+
+    impl Traffic for Three<'_> {
+        fn fill(&mut self, _: usize, _: u64, out: &mut Vec<u8>) -> usize {
+            out.extend_from_slice(b"abc");
+            3
+        }
+
+        fn answered(&mut self, _: usize, sent_ns: u64, now_ns: u64) {
+            assert!(now_ns >= sent_ns);
+            self.answers += 1;
+            if self.answers >= self.enough {
+                self.stop.store(true, Ordering::Relaxed);
+            }
+        }
+    }
+
+    /// Answers each byte of every client with `reply`, cut in two writes.
+    fn echo(clients: usize, reply: &'static [u8]) -> Address {
+        let listener = TcpListener::bind("127.0.0.1:0").expect("a free port");
+        let port = listener.local_addr().expect("bound").port();
+        thread::spawn(move || {
+            for _ in 0..clients {
+                let (mut stream, _) = listener.accept().expect("a client");
+                thread::spawn(move || {
+                    let mut byte = [0];
+                    while stream.read_exact(&mut byte).is_ok() {
+                        let (left, right) = reply.split_at(reply.len() / 2);
+                        if stream.write_all(left).is_err() || stream.write_all(right).is_err() {
+                            return;
+                        }
+                    }
+                });
+            }
+        });
+        Address::loopback(port)
+    }
+
+    #[test]
+    fn every_batch_is_answered_once_and_the_loops_end_when_told() {
+        let address = echo(4, b"$-1\r\n");
+        let stop = AtomicBool::new(false);
+        let mut traffic = Three {
+            answers: 0,
+            enough: 50,
+            stop: &stop,
+        };
+        let nulls = drive(&address, 4, &mut traffic, &stop).expect("drives");
+        // The stop is seen a turn later, and those under way then are answered as well: at most
+        // one more of each connection for either.
+        assert!((50..58).contains(&traffic.answers), "{}", traffic.answers);
+        assert_eq!(nulls, traffic.answers as u64 * 3);
+    }
+
+    #[test]
+    fn an_error_reply_ends_the_run() {
+        let address = echo(1, b"-OOM no\r\n");
+        let stop = AtomicBool::new(false);
+        let mut traffic = Three {
+            answers: 0,
+            enough: 50,
+            stop: &stop,
+        };
+        let error = drive(&address, 1, &mut traffic, &stop).expect_err("refused");
+        assert!(error.to_string().contains("OOM no"), "{error}");
+    }
+}

@@ -1,0 +1,201 @@
+//! The keys and values that every workload stores, and the requests that carry them.
+//!
+//! A key is 16 bytes: four of its kind, then twelve hex digits of its number. A value is 32 bytes
+//! that follow from the key, so that a reader can tell a wrong value from a right one.
+
+use crate::rng::mix;
+
+pub(crate) const KEY_BYTES: usize = 16;
+pub(crate) const VALUE_BYTES: usize = 32;
+/// Key and value together: what a figure called "overhead" leaves out.
+pub(crate) const PAYLOAD_BYTES: usize = KEY_BYTES + VALUE_BYTES;
+
+const KIND_BYTES: usize = 4;
+const HEX: &[u8; 16] = b"0123456789abcdef";
+
+/// What a key is for; its first four bytes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Kind {
+    /// Stays for the whole experiment.
+    Live,
+    /// Falls due during the experiment.
+    Dying,
+}
+
+impl Kind {
+    fn prefix(self) -> &'static [u8; KIND_BYTES] {
+        match self {
+            Self::Live => b"live",
+            Self::Dying => b"due:",
+        }
+    }
+}
+
+/// One key, by kind and number.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Key {
+    pub(crate) kind: Kind,
+    pub(crate) id: u64,
+}
+
+impl Key {
+    pub(crate) fn live(id: u64) -> Self {
+        Self {
+            kind: Kind::Live,
+            id,
+        }
+    }
+
+    pub(crate) fn dying(id: u64) -> Self {
+        Self {
+            kind: Kind::Dying,
+            id,
+        }
+    }
+
+    pub(crate) fn bytes(self) -> [u8; KEY_BYTES] {
+        let mut bytes = [0; KEY_BYTES];
+        bytes[..KIND_BYTES].copy_from_slice(self.kind.prefix());
+        write_hex(&mut bytes[KIND_BYTES..], self.id);
+        bytes
+    }
+
+    pub(crate) fn value(self) -> [u8; VALUE_BYTES] {
+        let mut bytes = [0; VALUE_BYTES];
+        let (left, right) = bytes.split_at_mut(VALUE_BYTES / 2);
+        let mixed = mix(self.id);
+        write_hex(left, mixed);
+        write_hex(right, mixed ^ self.id);
+        bytes
+    }
+
+    /// The key that these bytes are, if it is one of ours.
+    pub(crate) fn parse(bytes: &[u8]) -> Option<Self> {
+        let (prefix, digits) = bytes.split_at_checked(KIND_BYTES)?;
+        let kind = [Kind::Live, Kind::Dying]
+            .into_iter()
+            .find(|kind| kind.prefix() == prefix)?;
+        if digits.len() != KEY_BYTES - KIND_BYTES {
+            return None;
+        }
+        let digits = std::str::from_utf8(digits).ok()?;
+        let id = u64::from_str_radix(digits, 16).ok()?;
+        Some(Self { kind, id })
+    }
+}
+
+/// The time to live that a SET carries.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Ttl {
+    None,
+    /// Seconds from now.
+    Ex(u64),
+    /// Milliseconds from now.
+    Px(u64),
+    /// Milliseconds since 1970.
+    Pxat(u64),
+}
+
+pub(crate) fn encode_get(out: &mut Vec<u8>, key: Key) {
+    out.extend_from_slice(b"*2\r\n$3\r\nGET\r\n$16\r\n");
+    out.extend_from_slice(&key.bytes());
+    out.extend_from_slice(b"\r\n");
+}
+
+pub(crate) fn encode_set(out: &mut Vec<u8>, key: Key, ttl: Ttl) {
+    let option: Option<(&[u8], u64)> = match ttl {
+        Ttl::None => None,
+        Ttl::Ex(seconds) => Some((b"$2\r\nEX\r\n", seconds)),
+        Ttl::Px(ms) => Some((b"$2\r\nPX\r\n", ms)),
+        Ttl::Pxat(ms) => Some((b"$4\r\nPXAT\r\n", ms)),
+    };
+    out.extend_from_slice(if option.is_some() {
+        b"*5\r\n"
+    } else {
+        b"*3\r\n"
+    });
+    out.extend_from_slice(b"$3\r\nSET\r\n$16\r\n");
+    out.extend_from_slice(&key.bytes());
+    out.extend_from_slice(b"\r\n$32\r\n");
+    out.extend_from_slice(&key.value());
+    out.extend_from_slice(b"\r\n");
+    if let Some((name, number)) = option {
+        out.extend_from_slice(name);
+        let mut digits = [0; 20];
+        let digits = decimal(&mut digits, number);
+        out.push(b'$');
+        let mut length = [0; 20];
+        out.extend_from_slice(decimal(&mut length, digits.len() as u64));
+        out.extend_from_slice(b"\r\n");
+        out.extend_from_slice(digits);
+        out.extend_from_slice(b"\r\n");
+    }
+}
+
+/// The low hex digits of `number` that fit into `out`, most significant first.
+fn write_hex(out: &mut [u8], mut number: u64) {
+    for place in out.iter_mut().rev() {
+        *place = HEX[(number & 15) as usize];
+        number >>= 4;
+    }
+}
+
+fn decimal(out: &mut [u8; 20], mut number: u64) -> &[u8] {
+    let mut start = out.len();
+    loop {
+        start -= 1;
+        out[start] = b'0' + (number % 10) as u8;
+        number /= 10;
+        if number == 0 {
+            return &out[start..];
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_key_is_read_back_from_its_bytes() {
+        for key in [Key::live(0), Key::live(0xfff_ffff), Key::dying(123_456)] {
+            assert_eq!(Key::parse(&key.bytes()), Some(key));
+        }
+        assert_eq!(Key::parse(b"due:00000000000"), None);
+        assert_eq!(Key::parse(b"else000000000001"), None);
+        assert_eq!(Key::parse(b"due:0000000000zz"), None);
+        assert_eq!(Key::parse(b""), None);
+    }
+
+    #[test]
+    fn values_differ_from_key_to_key() {
+        assert_ne!(Key::live(1).value(), Key::live(2).value());
+        assert_eq!(Key::live(1).value(), Key::dying(1).value());
+    }
+
+    #[test]
+    fn requests_are_what_the_protocol_asks_for() {
+        let mut out = Vec::new();
+        encode_get(&mut out, Key::live(255));
+        assert_eq!(out, b"*2\r\n$3\r\nGET\r\n$16\r\nlive0000000000ff\r\n");
+
+        out.clear();
+        encode_set(&mut out, Key::dying(1), Ttl::Pxat(1_700_000_000_123));
+        let text = String::from_utf8(out.clone()).expect("requests are ASCII");
+        assert!(
+            text.starts_with("*5\r\n$3\r\nSET\r\n$16\r\ndue:000000000001\r\n$32\r\n"),
+            "{text}"
+        );
+        assert!(
+            text.ends_with("\r\n$4\r\nPXAT\r\n$13\r\n1700000000123\r\n"),
+            "{text}"
+        );
+
+        out.clear();
+        encode_set(&mut out, Key::live(1), Ttl::None);
+        assert!(out.starts_with(b"*3\r\n"));
+        out.clear();
+        encode_set(&mut out, Key::live(1), Ttl::Ex(0));
+        assert!(out.ends_with(b"\r\n$2\r\nEX\r\n$1\r\n0\r\n"));
+    }
+}

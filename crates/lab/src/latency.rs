@@ -1,0 +1,256 @@
+//! Closed-loop latencies: a log of every request, cut into windows after the fact.
+//!
+//! When the keys are gone is known only after it happened, so a thread that recorded into one
+//! histogram per phase would have to guess. A log costs 16 bytes a request and guesses nothing.
+
+use hdrhistogram::Histogram;
+
+/// Longer latencies are recorded as this long.
+const LONGEST_NS: u64 = 600_000_000_000;
+const CHUNK: usize = 1 << 16;
+/// 64M requests, 1 GiB; later ones are counted and not kept.
+const MAX_CHUNKS: usize = 1_024;
+
+/// One request of a closed loop.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Sample {
+    pub(crate) end_ns: u64,
+    pub(crate) latency_ns: u64,
+}
+
+impl Sample {
+    fn start_ns(&self) -> u64 {
+        self.end_ns.saturating_sub(self.latency_ns)
+    }
+}
+
+/// Every request of one thread, in chunks: growing one vector would copy it between two requests.
+#[derive(Debug, Default)]
+pub(crate) struct Log {
+    chunks: Vec<Vec<Sample>>,
+    left_out: u64,
+}
+
+impl Log {
+    pub(crate) fn push(&mut self, sample: Sample) {
+        if let Some(chunk) = self.chunks.last_mut()
+            && chunk.len() < CHUNK
+        {
+            chunk.push(sample);
+        } else if self.chunks.len() < MAX_CHUNKS {
+            let mut chunk = Vec::with_capacity(CHUNK);
+            chunk.push(sample);
+            self.chunks.push(chunk);
+        } else {
+            self.left_out += 1;
+        }
+    }
+
+    /// Requests beyond the cap of the log.
+    pub(crate) fn left_out(&self) -> u64 {
+        self.left_out
+    }
+
+    /// Those that were over before `end_ns` and began at `start_ns` or later.
+    pub(crate) fn within(&self, start_ns: u64, end_ns: u64) -> Summary {
+        self.summary(|sample| sample.start_ns() >= start_ns && sample.end_ns < end_ns)
+    }
+
+    /// Those under way at some moment of the window: a stall that begins just before it or ends
+    /// just after it is the window's.
+    pub(crate) fn touching(&self, start_ns: u64, end_ns: u64) -> Summary {
+        self.summary(|sample| sample.end_ns >= start_ns && sample.start_ns() <= end_ns)
+    }
+
+    /// How many ended within the window.
+    pub(crate) fn ended_within(&self, start_ns: u64, end_ns: u64) -> u64 {
+        self.iter()
+            .filter(|sample| sample.end_ns >= start_ns && sample.end_ns < end_ns)
+            .count() as u64
+    }
+
+    pub(crate) fn iter(&self) -> impl Iterator<Item = &Sample> {
+        self.chunks.iter().flatten()
+    }
+
+    fn summary(&self, wanted: impl Fn(&Sample) -> bool) -> Summary {
+        let mut latencies = Latencies::new();
+        self.iter()
+            .filter(|sample| wanted(sample))
+            .for_each(|s| latencies.record(s.latency_ns));
+        latencies.summary()
+    }
+}
+
+/// A histogram of latencies, with the counts that percentiles hide.
+#[derive(Clone, Debug)]
+pub(crate) struct Latencies {
+    histogram: Histogram<u64>,
+    over_1ms: u64,
+    over_10ms: u64,
+    over_1ms_ns: u64,
+}
+
+impl Latencies {
+    pub(crate) fn new() -> Self {
+        let histogram = Histogram::new_with_bounds(1, LONGEST_NS, 3)
+            .expect("the bounds are constants that the histogram accepts");
+        Self {
+            histogram,
+            over_1ms: 0,
+            over_10ms: 0,
+            over_1ms_ns: 0,
+        }
+    }
+
+    pub(crate) fn record(&mut self, latency_ns: u64) {
+        self.histogram.saturating_record(latency_ns);
+        if latency_ns > 1_000_000 {
+            self.over_1ms += 1;
+            self.over_1ms_ns = self.over_1ms_ns.saturating_add(latency_ns);
+            self.over_10ms += u64::from(latency_ns > 10_000_000);
+        }
+    }
+
+    pub(crate) fn add(&mut self, other: &Self) {
+        self.histogram
+            .add(&other.histogram)
+            .expect("histograms of one shape");
+        self.over_1ms += other.over_1ms;
+        self.over_10ms += other.over_10ms;
+        self.over_1ms_ns = self.over_1ms_ns.saturating_add(other.over_1ms_ns);
+    }
+
+    pub(crate) fn summary(&self) -> Summary {
+        let us = |ns: u64| ns as f64 / 1e3;
+        let at =
+            |q: f64| (!self.histogram.is_empty()).then(|| us(self.histogram.value_at_quantile(q)));
+        Summary {
+            count: self.histogram.len(),
+            p50_us: at(0.5),
+            p99_us: at(0.99),
+            p999_us: at(0.999),
+            max_us: at(1.0),
+            over_1ms: self.over_1ms,
+            over_10ms: self.over_10ms,
+            over_1ms_total_ms: self.over_1ms_ns as f64 / 1e6,
+        }
+    }
+}
+
+/// What a table says about the latencies of one window; `None` where there was no request.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) struct Summary {
+    pub(crate) count: u64,
+    pub(crate) p50_us: Option<f64>,
+    pub(crate) p99_us: Option<f64>,
+    pub(crate) p999_us: Option<f64>,
+    pub(crate) max_us: Option<f64>,
+    pub(crate) over_1ms: u64,
+    pub(crate) over_10ms: u64,
+    /// Milliseconds spent in requests of more than one.
+    pub(crate) over_1ms_total_ms: f64,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const MS: u64 = 1_000_000;
+
+    fn log(samples: &[(u64, u64)]) -> Log {
+        let mut log = Log::default();
+        for &(start_ns, end_ns) in samples {
+            log.push(Sample {
+                end_ns,
+                latency_ns: end_ns - start_ns,
+            });
+        }
+        log
+    }
+
+    #[test]
+    fn percentiles_are_right_to_a_thousandth() {
+        let mut latencies = Latencies::new();
+        (1..=100_000_u64).for_each(|us| latencies.record(us * 1_000));
+        let summary = latencies.summary();
+        for (found, exact) in [
+            (summary.p50_us, 50_000.0),
+            (summary.p99_us, 99_000.0),
+            (summary.p999_us, 99_900.0),
+            (summary.max_us, 100_000.0),
+        ] {
+            let found = found.expect("recorded");
+            assert!(
+                (found - exact).abs() <= exact / 1_000.0,
+                "{found} for {exact}"
+            );
+        }
+        assert_eq!(summary.count, 100_000);
+        assert_eq!(summary.over_1ms, 99_000);
+        assert_eq!(summary.over_10ms, 90_000);
+    }
+
+    #[test]
+    fn exactly_one_millisecond_is_not_over_one() {
+        let mut latencies = Latencies::new();
+        latencies.record(MS);
+        latencies.record(MS + 1);
+        let summary = latencies.summary();
+        assert_eq!((summary.over_1ms, summary.over_10ms), (1, 0));
+    }
+
+    #[test]
+    fn a_stall_across_an_edge_belongs_to_the_window() {
+        // One before, one across the start, one inside, one across the end, one after.
+        let log = log(&[
+            (0, 9 * MS),
+            (9 * MS, 12 * MS),
+            (12 * MS, 13 * MS),
+            (13 * MS, 30 * MS),
+            (30 * MS, 31 * MS),
+        ]);
+        assert_eq!(log.within(0, 10 * MS).count, 1);
+        assert_eq!(log.touching(10 * MS, 20 * MS).count, 3);
+        assert_eq!(log.within(20 * MS, 40 * MS).count, 1);
+        assert_eq!(log.ended_within(10 * MS, 20 * MS), 2);
+    }
+
+    #[test]
+    fn an_empty_window_has_no_percentiles() {
+        let summary = log(&[]).within(0, MS);
+        assert_eq!(
+            (summary.count, summary.p99_us, summary.max_us),
+            (0, None, None)
+        );
+    }
+
+    #[test]
+    fn a_log_keeps_more_than_one_chunk_in_order() {
+        let mut log = Log::default();
+        let count = CHUNK as u64 * 2 + 5;
+        for end_ns in 0..count {
+            log.push(Sample {
+                end_ns,
+                latency_ns: 0,
+            });
+        }
+        assert!(log.iter().map(|sample| sample.end_ns).eq(0..count));
+        assert_eq!(log.left_out(), 0);
+    }
+
+    #[test]
+    fn merged_histograms_count_everything() {
+        let (mut a, mut b) = (Latencies::new(), Latencies::new());
+        a.record(2 * MS);
+        b.record(20 * MS);
+        b.record(1);
+        a.add(&b);
+        let summary = a.summary();
+        assert_eq!(
+            (summary.count, summary.over_1ms, summary.over_10ms),
+            (3, 2, 1)
+        );
+        assert!((summary.over_1ms_total_ms - 22.0).abs() < 1e-9);
+    }
+}

@@ -1,0 +1,256 @@
+//! Starts a server under test on a free loopback port, and ends it.
+
+use std::fs::{self, File};
+use std::net::{Ipv4Addr, TcpListener};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::str::FromStr;
+use std::time::Duration;
+
+use anyhow::{Context, Result, anyhow, bail};
+
+use crate::client::{Address, Connection};
+use crate::clock;
+use crate::server::Target;
+
+const START_NS: u64 = 20_000_000_000;
+const STOP_NS: u64 = 10_000_000_000;
+const LOOK: Duration = Duration::from_millis(20);
+/// How much of a failed server's own words an error repeats.
+const LOG_TAIL: usize = 2_000;
+const PORT_PLACE: &str = "{port}";
+
+/// A server to start: a name for its column and a command.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct ServerSpec {
+    pub(crate) name: String,
+    program: String,
+    args: Vec<String>,
+}
+
+impl FromStr for ServerSpec {
+    type Err = String;
+
+    /// `NAME=COMMAND ARGS…`, split at white space.
+    fn from_str(text: &str) -> Result<Self, String> {
+        let (name, command) = text
+            .split_once('=')
+            .ok_or_else(|| "NAME=COMMAND is expected".to_owned())?;
+        let mut words = command.split_whitespace().map(str::to_owned);
+        match words.next() {
+            Some(program) if !name.is_empty() => Ok(Self {
+                name: name.to_owned(),
+                program,
+                args: words.collect(),
+            }),
+            _ => Err("NAME=COMMAND is expected".to_owned()),
+        }
+    }
+}
+
+impl ServerSpec {
+    /// The arguments that make this server listen on the port, on loopback, without persistence.
+    fn arguments(&self, port: u16) -> Vec<String> {
+        if self.args.iter().any(|arg| arg.contains(PORT_PLACE)) {
+            let fill = |arg: &String| arg.replace(PORT_PLACE, &port.to_string());
+            return self.args.iter().map(fill).collect();
+        }
+        let mut args = self.args.clone();
+        let port = port.to_string();
+        args.extend(["--port", &port, "--bind", "127.0.0.1"].map(str::to_owned));
+        let file = Path::new(&self.program)
+            .file_name()
+            .unwrap_or_default()
+            .to_string_lossy();
+        if !file.starts_with("tidewheel") {
+            args.extend(["--save", "", "--appendonly", "no"].map(str::to_owned));
+        }
+        args
+    }
+}
+
+/// A server that runs until this value is stopped or dropped.
+#[derive(Debug)]
+pub(crate) struct Running {
+    child: Child,
+    address: Address,
+    folder: PathBuf,
+    command: String,
+}
+
+impl Running {
+    /// `first_port` 0 leaves the choice of the port to the system.
+    pub(crate) fn start(spec: &ServerSpec, first_port: u16) -> Result<Self> {
+        let port = free_port(first_port)?;
+        let folder =
+            std::env::temp_dir().join(format!("tidewheel-lab-{}-{port}", std::process::id()));
+        fs::create_dir_all(&folder)
+            .with_context(|| format!("cannot create {}", folder.display()))?;
+        // The server runs in its own folder, so a relative path to it must be made absolute.
+        let program = match fs::canonicalize(&spec.program) {
+            Ok(path) if spec.program.contains('/') => path,
+            _ => PathBuf::from(&spec.program),
+        };
+        let args = spec.arguments(port);
+        let log = File::create(folder.join("log"))?;
+        let child = Command::new(&program)
+            .args(&args)
+            .current_dir(&folder)
+            .stdin(Stdio::null())
+            .stdout(log.try_clone()?)
+            .stderr(log)
+            .spawn()
+            .with_context(|| format!("cannot start {}", program.display()))?;
+        let quoted = args
+            .iter()
+            .map(|arg| if arg.is_empty() { "''" } else { arg });
+        let command = [spec.program.as_str()]
+            .into_iter()
+            .chain(quoted)
+            .collect::<Vec<_>>()
+            .join(" ");
+        let mut running = Self {
+            child,
+            address: Address::loopback(port),
+            folder,
+            command,
+        };
+        running.wait_until_ready()?;
+        Ok(running)
+    }
+
+    pub(crate) fn target(&self) -> Target {
+        Target {
+            address: self.address.clone(),
+            pid: Some(self.child.id()),
+            flush: true,
+        }
+    }
+
+    /// The command line, with the port of this run.
+    pub(crate) fn command(&self) -> &str {
+        &self.command
+    }
+
+    fn wait_until_ready(&mut self) -> Result<()> {
+        let give_up_ns = clock::mono_ns() + START_NS;
+        loop {
+            if let Some(status) = self.child.try_wait()? {
+                bail!("{} ended with {status}:\n{}", self.command, self.log_tail());
+            }
+            let answered = Connection::open(&self.address).and_then(|mut c| c.call(&["PING"]));
+            match answered {
+                Ok(_) => return Ok(()),
+                Err(error) if clock::mono_ns() >= give_up_ns => {
+                    return Err(error.context(format!("{} did not answer", self.command)));
+                }
+                Err(_) => std::thread::sleep(LOOK),
+            }
+        }
+    }
+
+    fn log_tail(&self) -> String {
+        let log = fs::read(self.folder.join("log")).unwrap_or_default();
+        let from = log.len().saturating_sub(LOG_TAIL);
+        String::from_utf8_lossy(&log[from..]).into_owned()
+    }
+
+    /// Asks the server to end, and ends it if it does not.
+    pub(crate) fn stop(mut self) -> Result<()> {
+        if let Ok(mut connection) = Connection::open(&self.address) {
+            // The reply to a shutdown that works is a closed connection: an error, as it should be.
+            let _closed = connection.call(&["SHUTDOWN", "NOSAVE"]);
+        }
+        let give_up_ns = clock::mono_ns() + STOP_NS;
+        while self.child.try_wait()?.is_none() {
+            if clock::mono_ns() >= give_up_ns {
+                self.child.kill().context("cannot end the server")?;
+                self.child.wait()?;
+                break;
+            }
+            std::thread::sleep(LOOK);
+        }
+        Ok(())
+    }
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        // After an orderly stop there is nobody left to kill, and that error says only so.
+        if let Ok(None) = self.child.try_wait() {
+            let ended = self.child.kill().and_then(|()| self.child.wait());
+            if let Err(error) = ended {
+                eprintln!("could not end {}: {error}", self.command);
+            }
+        }
+        if let Err(error) = fs::remove_dir_all(&self.folder) {
+            eprintln!("could not remove {}: {error}", self.folder.display());
+        }
+    }
+}
+
+fn free_port(first: u16) -> Result<u16> {
+    let bind = |port| TcpListener::bind((Ipv4Addr::LOCALHOST, port));
+    if first == 0 {
+        return Ok(bind(0)?.local_addr()?.port());
+    }
+    (first..=u16::MAX)
+        .find(|&port| bind(port).is_ok())
+        .ok_or_else(|| anyhow!("no port from {first} on is free"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn arguments(spec: &str) -> Vec<String> {
+        spec.parse::<ServerSpec>().expect("a spec").arguments(7_000)
+    }
+
+    #[test]
+    fn each_kind_of_server_gets_its_flags() {
+        assert_eq!(
+            arguments("r=/usr/bin/redis-server --io-threads 2"),
+            [
+                "--io-threads",
+                "2",
+                "--port",
+                "7000",
+                "--bind",
+                "127.0.0.1",
+                "--save",
+                "",
+                "--appendonly",
+                "no"
+            ]
+        );
+        assert_eq!(
+            arguments("t=target/release/tidewheel --threads 2"),
+            ["--threads", "2", "--port", "7000", "--bind", "127.0.0.1"]
+        );
+        assert_eq!(arguments("other=srv -p {port} x"), ["-p", "7000", "x"]);
+    }
+
+    #[test]
+    fn a_spec_without_a_name_or_a_command_is_refused() {
+        for bad in ["redis-server", "=redis-server", "redis=", "redis= "] {
+            assert!(bad.parse::<ServerSpec>().is_err(), "{bad:?}");
+        }
+    }
+
+    #[test]
+    fn a_port_that_is_taken_is_passed_over() {
+        let taken = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).expect("a free port");
+        let port = taken.local_addr().expect("bound").port();
+        assert!(free_port(port).expect("another") > port);
+    }
+
+    #[test]
+    fn a_program_that_ends_at_once_is_reported_with_its_words() {
+        let spec: ServerSpec = "sh=/bin/sh -c {port}-is-no-program"
+            .parse()
+            .expect("a spec");
+        let error = Running::start(&spec, 0).expect_err("no server");
+        assert!(error.to_string().contains("is-no-program"), "{error}");
+    }
+}

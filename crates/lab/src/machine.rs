@@ -1,0 +1,56 @@
+//! What a reader must know about the machine that a figure comes from.
+
+use std::fs;
+
+use serde_json::{Value, json};
+
+/// Processor, cores, memory and kernel; what cannot be found out is null.
+pub(crate) fn facts() -> Value {
+    json!({
+        "os": std::env::consts::OS,
+        "arch": std::env::consts::ARCH,
+        "kernel": first_line("/proc/sys/kernel/osrelease"),
+        "cpu": field("/proc/cpuinfo", "model name"),
+        "cores": std::thread::available_parallelism().ok().map(usize::from),
+        "memory_mib": field("/proc/meminfo", "MemTotal")
+            .and_then(|text| text.strip_suffix("kB").and_then(|kib| kib.trim().parse::<u64>().ok()))
+            .map(|kib| kib / 1_024),
+    })
+}
+
+/// One line for above a table.
+pub(crate) fn line() -> String {
+    let facts = facts();
+    let text = |key: &str| match &facts[key] {
+        Value::String(text) => text.clone(),
+        Value::Null => "?".to_owned(),
+        other => other.to_string(),
+    };
+    format!(
+        "{}, {} cores, {} MiB, {} {}",
+        text("cpu"),
+        text("cores"),
+        text("memory_mib"),
+        text("os"),
+        text("kernel")
+    )
+}
+
+fn first_line(path: &str) -> Option<String> {
+    Some(
+        fs::read_to_string(path)
+            .ok()?
+            .lines()
+            .next()?
+            .trim()
+            .to_owned(),
+    )
+}
+
+fn field(path: &str, name: &str) -> Option<String> {
+    let text = fs::read_to_string(path).ok()?;
+    text.lines().find_map(|line| {
+        let (key, value) = line.split_once(':')?;
+        (key.trim() == name).then(|| value.trim().to_owned())
+    })
+}

@@ -1,0 +1,192 @@
+//! Questions to the server under test: who it is, what it holds, what it may be told to do.
+
+use std::collections::BTreeMap;
+
+use anyhow::{Context, Result, anyhow, bail};
+use serde_json::json;
+
+use crate::client::{Address, Connection};
+use crate::proc;
+use crate::resp::Value;
+
+const NOTIFY: &str = "notify-keyspace-events";
+
+/// How to reach the server of one run, and its process where that can be watched.
+#[derive(Clone, Debug)]
+pub(crate) struct Target {
+    pub(crate) address: Address,
+    /// `None`: ask the server; `Some(0)`: do not watch.
+    pub(crate) pid: Option<u32>,
+    /// Whether keys that are already there may be deleted.
+    pub(crate) flush: bool,
+}
+
+/// What a server says of itself.
+#[derive(Clone, Debug)]
+pub(crate) struct Facts {
+    name: String,
+    version: String,
+    /// Its process on this machine.
+    pub(crate) pid: Option<u32>,
+    fields: BTreeMap<String, String>,
+}
+
+/// The lines of INFO that go into a report.
+const REPORTED: [&str; 9] = [
+    "server_name",
+    "redis_version",
+    "valkey_version",
+    "tidewheel_version",
+    "mem_allocator",
+    "multiplexing_api",
+    "io_threads_active",
+    "server_threads",
+    "gcc_version",
+];
+
+impl Facts {
+    pub(crate) fn title(&self) -> String {
+        format!("{} {}", self.name, self.version)
+            .trim_end()
+            .to_owned()
+    }
+
+    pub(crate) fn to_json(&self) -> serde_json::Value {
+        json!({
+            "name": self.name,
+            "version": self.version,
+            "pid_watched": self.pid.is_some(),
+            "info": self.fields,
+        })
+    }
+}
+
+/// Connects and asks; refuses a server that holds keys unless they may be flushed.
+pub(crate) fn meet(target: &Target) -> Result<(Connection, Facts)> {
+    let mut connection = Connection::open(&target.address)?;
+    let facts = facts(&mut connection, target)?;
+    let held = dbsize(&mut connection)?;
+    if held > 0 && !target.flush {
+        bail!(
+            "the server holds {held} keys, which this workload would delete: pass --flush if it may"
+        );
+    }
+    connection.call(&["FLUSHALL"])?;
+    Ok((connection, facts))
+}
+
+fn facts(connection: &mut Connection, target: &Target) -> Result<Facts> {
+    let mut info = info(connection, "server")?;
+    // Valkey and Redis 8 tell the allocator among the memory figures only.
+    if let Ok(memory) = self::info(connection, "memory") {
+        info.extend(
+            memory
+                .into_iter()
+                .filter(|(name, _)| name == "mem_allocator"),
+        );
+    }
+    let name = info
+        .get("server_name")
+        .cloned()
+        .unwrap_or_else(|| "redis".to_owned());
+    let version = [format!("{name}_version"), "redis_version".to_owned()]
+        .iter()
+        .find_map(|field| info.get(field))
+        .cloned()
+        .unwrap_or_default();
+    let local = matches!(
+        target.address.host.as_str(),
+        "127.0.0.1" | "localhost" | "::1"
+    );
+    let pid = match target.pid {
+        Some(0) => None,
+        Some(pid) => Some(pid),
+        None if local => info.get("process_id").and_then(|pid| pid.parse().ok()),
+        None => None,
+    };
+    let pid = pid.filter(|&pid| proc::rss_bytes(pid).is_some());
+    let fields = info
+        .into_iter()
+        .filter(|(name, _)| REPORTED.contains(&name.as_str()))
+        .collect();
+    Ok(Facts {
+        name,
+        version,
+        pid,
+        fields,
+    })
+}
+
+/// One section of INFO, by field.
+pub(crate) fn info(connection: &mut Connection, section: &str) -> Result<BTreeMap<String, String>> {
+    let reply = connection.call(&["INFO", section])?;
+    let text = reply.text().context("INFO was not answered with text")?;
+    Ok(parse_info(&text))
+}
+
+fn parse_info(text: &str) -> BTreeMap<String, String> {
+    text.lines()
+        .filter(|line| !line.starts_with('#'))
+        .filter_map(|line| line.trim_end().split_once(':'))
+        .map(|(name, value)| (name.to_owned(), value.to_owned()))
+        .collect()
+}
+
+/// A number from INFO; `None` where the server does not tell it.
+pub(crate) fn info_number(connection: &mut Connection, section: &str, field: &str) -> Option<f64> {
+    info(connection, section).ok()?.get(field)?.parse().ok()
+}
+
+pub(crate) fn dbsize(connection: &mut Connection) -> Result<u64> {
+    match connection.call(&["DBSIZE"])? {
+        Value::Integer(count) => u64::try_from(count).context("DBSIZE was negative"),
+        other => Err(anyhow!("DBSIZE was answered with {other:?}")),
+    }
+}
+
+/// Keyspace events for `expired`, switched on; the setting that was there is put back.
+#[derive(Debug)]
+pub(crate) struct ExpiredEvents {
+    connection: Connection,
+    before: String,
+}
+
+impl ExpiredEvents {
+    pub(crate) fn enable(address: &Address) -> Result<Self> {
+        let mut connection = Connection::open(address)?;
+        let before = match connection.call(&["CONFIG", "GET", NOTIFY])? {
+            Value::Array(items) => items.get(1).and_then(Value::text).unwrap_or_default(),
+            other => bail!("CONFIG GET was answered with {other:?}"),
+        };
+        connection.call(&["CONFIG", "SET", NOTIFY, "Ex"])?;
+        Ok(Self { connection, before })
+    }
+}
+
+impl Drop for ExpiredEvents {
+    fn drop(&mut self) {
+        if let Err(error) = self
+            .connection
+            .call(&["CONFIG", "SET", NOTIFY, &self.before])
+        {
+            eprintln!(
+                "could not put {NOTIFY} back to {:?}: {error:#}",
+                self.before
+            );
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn info_is_read_by_field_and_comments_are_not() {
+        let info =
+            parse_info("# Server\r\nredis_version:7.0.15\r\nos:Linux: 6\r\n\r\nodd line\r\n");
+        assert_eq!(info.len(), 2);
+        assert_eq!(info["redis_version"], "7.0.15");
+        assert_eq!(info["os"], "Linux: 6");
+    }
+}

@@ -1,0 +1,463 @@
+//! SETs with short times to live, flat out: what is stored against what is alive.
+//!
+//! Every SET makes a new key. The laboratory knows each key's time to live, so it knows how many
+//! are alive at any time; the server tells how many it stores. A slow loop of GETs on another
+//! connection asks for keys that were set a moment ago and cannot have fallen due.
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
+use std::thread;
+use std::time::Duration;
+
+use anyhow::{Result, anyhow, bail};
+use serde_json::json;
+
+use super::sized;
+use crate::clock;
+use crate::driver::{self, Traffic};
+use crate::getter::{Getter, Seen};
+use crate::keys::{Key, Ttl, encode_set};
+use crate::proc::{self, CpuMeter, NoiseMeter};
+use crate::progress::Progress;
+use crate::report::{Figures, Report};
+use crate::rng::Rng;
+use crate::server::{self, Target};
+use crate::stats;
+
+const SAMPLE_NS: u64 = 100_000_000;
+const DRAIN_POLL_NS: u64 = 20_000_000;
+/// The slow reader's pause between a reply and the next request.
+const GET_PAUSE: Duration = Duration::from_micros(200);
+
+/// Options of `churn`.
+#[derive(Clone, Debug, clap::Args)]
+pub(crate) struct Args {
+    /// Seconds of SETs [60].
+    #[arg(long)]
+    seconds: Option<f64>,
+    /// Shortest time to live in milliseconds [1000].
+    #[arg(long)]
+    px_min: Option<u64>,
+    /// Longest time to live in milliseconds [5000].
+    #[arg(long)]
+    px_max: Option<u64>,
+    /// Connections that SET.
+    #[arg(long, default_value_t = 4)]
+    conns: usize,
+    /// SETs under way on each.
+    #[arg(long, default_value_t = 64)]
+    pipeline: usize,
+    /// Wait this long after the last deadline for the dead to go [60].
+    #[arg(long)]
+    drain_s: Option<f64>,
+    /// Seed of the times to live.
+    #[arg(long, default_value_t = 1)]
+    seed: u64,
+    /// A small run of a few seconds.
+    #[arg(long)]
+    quick: bool,
+}
+
+/// What was seen of the server at one moment.
+#[derive(Clone, Copy, Debug)]
+struct Sample {
+    at_ns: u64,
+    /// SETs confirmed by then.
+    confirmed: u64,
+    stored: u64,
+    rss_bytes: Option<u64>,
+}
+
+pub(crate) fn run(args: &Args, target: &Target, progress: &Progress) -> Result<Report> {
+    let seconds = sized(args.seconds, args.quick, 60.0, 2.0);
+    let px_min = sized(args.px_min, args.quick, 1_000, 200);
+    let px_max = sized(args.px_max, args.quick, 5_000, 600);
+    let drain_s = sized(args.drain_s, args.quick, 60.0, 5.0);
+    if px_min == 0 || px_max < px_min || args.conns == 0 || args.pipeline == 0 {
+        bail!("--px-min, --conns and --pipeline start at 1, and --px-max at --px-min");
+    }
+    let settled_ms = px_max + px_max / 5;
+    if seconds * 1e3 <= settled_ms as f64 {
+        bail!("--seconds must exceed the longest time to live by a fifth: {settled_ms} ms");
+    }
+
+    let (mut connection, facts) = server::meet(target)?;
+    let pid = facts.pid;
+    let rss_empty = pid.and_then(proc::rss_bytes);
+    let expired = |connection: &mut _| server::info_number(connection, "stats", "expired_keys");
+    let expired_start = expired(&mut connection);
+    let start_ns = clock::mono_ns();
+    let end_ns = start_ns + (seconds * 1e9) as u64;
+    let ledger = Arc::new(Ledger::new(
+        start_ns,
+        (seconds * 1e3) as u64 + drain_s as u64,
+        px_max,
+    ));
+    let stop = Arc::new(AtomicBool::new(false));
+    let mut cpu = pid.map(CpuMeter::new);
+    let cpu_start = cpu.as_mut().and_then(CpuMeter::read_ns);
+    let mut noise = NoiseMeter::start(cpu_start);
+
+    let sender = {
+        let (address, stop, ledger) = (
+            target.address.clone(),
+            Arc::clone(&stop),
+            Arc::clone(&ledger),
+        );
+        let mut load = Load {
+            rng: Rng::new(args.seed),
+            px: (px_min, px_max),
+            pipeline: args.pipeline,
+            under_way: vec![Batch::default(); args.conns],
+            next_id: 0,
+            ledger,
+        };
+        let conns = args.conns;
+        thread::Builder::new()
+            .name("setter".to_owned())
+            .spawn(move || driver::drive(&address, conns, &mut load, &stop))?
+    };
+    let getter = start_getter(target, &ledger, px_min, args.seed)?;
+
+    progress.phase("setting", (seconds * 1e3) as u64);
+    let mut samples = Vec::new();
+    let mut next_ns = start_ns + SAMPLE_NS;
+    while next_ns <= end_ns && !sender.is_finished() {
+        clock::sleep_until(next_ns);
+        let stored = server::dbsize(&mut connection)?;
+        let at_ns = clock::mono_ns();
+        let confirmed = ledger.confirmed.load(Ordering::Relaxed);
+        let rss_bytes = pid.and_then(proc::rss_bytes);
+        samples.push(Sample {
+            at_ns,
+            confirmed,
+            stored,
+            rss_bytes,
+        });
+        progress.set((at_ns - start_ns) / 1_000_000);
+        next_ns = (next_ns + SAMPLE_NS).max(at_ns);
+    }
+    let cpu_end = cpu.as_mut().and_then(CpuMeter::read_ns);
+    let others_ns = noise.others_ns(cpu_end);
+    let wall_ns = clock::mono_ns() - start_ns;
+    let confirmed = ledger.confirmed.load(Ordering::Relaxed);
+    let expired_end = expired(&mut connection);
+    stop.store(true, Ordering::Relaxed);
+    let seen = getter.finish()?;
+    sender
+        .join()
+        .map_err(|_| anyhow!("the thread that sets panicked"))??;
+
+    let last_ns = ledger.last_deadline_ns.load(Ordering::Relaxed);
+    let drained = drain(&mut connection, last_ns, drain_s, progress)?;
+    let left = server::dbsize(&mut connection)?;
+    connection.call(&["FLUSHALL"])?;
+
+    let params = json!({
+        "seconds": seconds,
+        "px_ms": [px_min, px_max],
+        "conns": args.conns,
+        "pipeline": args.pipeline,
+        "get_pause_us": GET_PAUSE.as_micros() as u64,
+        "steady_from_s": settled_ms as f64 / 1e3,
+        "seed": args.seed,
+    });
+    let mut report = Report::new("churn", Some(facts), params);
+    let figures = &mut report.figures;
+    let wall_s = wall_ns as f64 / 1e9;
+    figures.push("sets_per_s", "SETs/s", confirmed as f64 / wall_s);
+    figures.push(
+        "expired_per_s",
+        "expired/s by the server's count",
+        expired_start
+            .zip(expired_end)
+            .map(|(start, end)| (end - start) / wall_s),
+    );
+    let steady_ns = start_ns + settled_ms * 1_000_000;
+    let steady: Vec<Sample> = samples
+        .into_iter()
+        .filter(|s| s.at_ns >= steady_ns)
+        .collect();
+    populations(figures, &steady, &ledger, rss_empty);
+    reads(figures, &seen, start_ns, start_ns + wall_ns);
+    let cpu_ns = cpu_start
+        .zip(cpu_end)
+        .map(|(start, end)| end.saturating_sub(start) as f64);
+    figures.push(
+        "server_cpu_percent",
+        "server CPU %",
+        cpu_ns.map(|ns| ns / wall_ns as f64 * 100.0),
+    );
+    figures.push(
+        "server_cpu_us_per_set",
+        "server CPU µs/SET",
+        cpu_ns.map(|ns| ns / 1e3 / confirmed.max(1) as f64),
+    );
+    figures.push_or_never("drained_s", "drained, s after last deadline", drained);
+    figures.push("dead_left", "dead keys left at end", left as f64);
+    figures.push(
+        "others_cpu_percent",
+        "noise: others' CPU, % of a core",
+        others_ns.map(|ns| ns as f64 / wall_ns as f64 * 100.0),
+    );
+    Ok(report)
+}
+
+fn populations(figures: &mut Figures, steady: &[Sample], ledger: &Ledger, rss_empty: Option<u64>) {
+    let live: Vec<f64> = steady
+        .iter()
+        .map(|s| ledger.live(s.at_ns, s.confirmed) as f64)
+        .collect();
+    let stored: Vec<f64> = steady.iter().map(|sample| sample.stored as f64).collect();
+    let ratios: Vec<f64> = live
+        .iter()
+        .zip(&stored)
+        .filter(|(_, s)| **s > 0.0)
+        .map(|(live, s)| live / s)
+        .collect();
+    let dead: Vec<f64> = live
+        .iter()
+        .zip(&stored)
+        .map(|(live, s)| (s - live).max(0.0))
+        .collect();
+    let rss: Vec<f64> = steady
+        .iter()
+        .filter_map(|sample| sample.rss_bytes)
+        .map(|bytes| bytes as f64)
+        .collect();
+    let ratio = stats::spread(&ratios);
+    figures.push("live_mean", "live keys, mean", stats::mean(&live));
+    figures.push("stored_mean", "stored keys, mean", stats::mean(&stored));
+    figures.push(
+        "stored_max",
+        "stored keys, max",
+        stats::spread(&stored).map(|s| s.max),
+    );
+    figures.push(
+        "live_over_stored_median",
+        "live/stored median",
+        ratio.map(|r| r.median),
+    );
+    figures.push(
+        "live_over_stored_min",
+        "live/stored min",
+        ratio.map(|r| r.min),
+    );
+    figures.push(
+        "live_over_stored_max",
+        "live/stored max",
+        ratio.map(|r| r.max),
+    );
+    figures.push("dead_mean", "dead held, mean", stats::mean(&dead));
+    figures.push(
+        "rss_mb_empty",
+        "RSS MB empty",
+        rss_empty.map(|bytes| bytes as f64 / 1e6),
+    );
+    figures.push(
+        "rss_mb_mean",
+        "RSS MB mean",
+        stats::mean(&rss).map(|bytes| bytes / 1e6),
+    );
+    figures.push(
+        "rss_mb_max",
+        "RSS MB max",
+        stats::spread(&rss).map(|s| s.max / 1e6),
+    );
+    figures.push(
+        "rss_bytes_per_live_key",
+        "RSS bytes per live key",
+        stats::mean(&rss)
+            .zip(stats::mean(&live))
+            .map(|(rss, live)| rss / live),
+    );
+}
+
+fn reads(figures: &mut Figures, seen: &Seen, from_ns: u64, to_ns: u64) {
+    let summary = seen.log.within(from_ns, to_ns);
+    let ms = |us: Option<f64>| us.map(|us| us / 1e3);
+    figures.push("get_p50_us", "GET p50 µs", summary.p50_us);
+    figures.push("get_p99_us", "GET p99 µs", summary.p99_us);
+    figures.push("get_p999_ms", "GET p99.9 ms", ms(summary.p999_us));
+    figures.push("get_max_ms", "GET max ms", ms(summary.max_us));
+    figures.push("gets_over_10ms", "GETs >10 ms", summary.over_10ms as f64);
+    figures.push(
+        "gets_missing_or_wrong",
+        "GETs of live keys with no or a wrong value",
+        (seen.missing + seen.wrong) as f64,
+    );
+}
+
+/// Asks for keys confirmed within the last two fifths of the shortest time to live.
+fn start_getter(target: &Target, ledger: &Arc<Ledger>, px_min: u64, seed: u64) -> Result<Getter> {
+    let ledger = Arc::clone(ledger);
+    let mut rng = Rng::new(seed ^ 1);
+    let recent_ns = px_min * 400_000;
+    let mut history: VecDeque<(u64, u64)> = VecDeque::new();
+    Getter::start(&target.address, Some(GET_PAUSE), move || {
+        let (now, newest) = (clock::mono_ns(), ledger.settled.load(Ordering::Relaxed));
+        history.push_back((now, newest));
+        while history.front().is_some_and(|&(at, _)| at + recent_ns < now) {
+            history.pop_front();
+        }
+        let oldest = history.front().map_or(newest, |&(_, settled)| settled);
+        (newest > oldest).then(|| Key::dying(oldest + rng.below(newest - oldest)))
+    })
+}
+
+/// Waits for an empty server; the seconds from the last deadline on.
+fn drain(
+    connection: &mut crate::client::Connection,
+    last_ns: u64,
+    drain_s: f64,
+    progress: &Progress,
+) -> Result<Option<f64>> {
+    clock::sleep_until(last_ns);
+    progress.phase("waiting for what is dead to go", (drain_s * 1e3) as u64);
+    loop {
+        let gone = server::dbsize(connection)? == 0;
+        let now = clock::mono_ns();
+        let after_s = now.saturating_sub(last_ns) as f64 / 1e9;
+        if gone || after_s >= drain_s {
+            return Ok(gone.then_some(after_s));
+        }
+        progress.set((after_s * 1e3) as u64);
+        clock::sleep_until(now + DRAIN_POLL_NS);
+    }
+}
+
+/// How many keys were confirmed, and how many of them fall due in each millisecond.
+#[derive(Debug)]
+struct Ledger {
+    start_ns: u64,
+    confirmed: AtomicU64,
+    /// Every key with a lower number has been confirmed.
+    settled: AtomicU64,
+    last_deadline_ns: AtomicU64,
+    due_in_ms: Vec<AtomicU32>,
+}
+
+impl Ledger {
+    fn new(start_ns: u64, length_ms: u64, px_max: u64) -> Self {
+        // A batch that a stalled server confirms late lands in the last bucket at worst.
+        let buckets = length_ms + px_max + 60_000;
+        Self {
+            start_ns,
+            confirmed: AtomicU64::new(0),
+            settled: AtomicU64::new(0),
+            last_deadline_ns: AtomicU64::new(start_ns),
+            due_in_ms: (0..buckets).map(|_| AtomicU32::new(0)).collect(),
+        }
+    }
+
+    /// A key with this time to live, sent at `sent_ns`, has been confirmed. The server counts from
+    /// when it read the SET, a little later: the key is alive at least as long as is booked here.
+    fn book(&self, sent_ns: u64, px_ms: u64) {
+        let due_ms = sent_ns.saturating_sub(self.start_ns).div_ceil(1_000_000) + px_ms;
+        let bucket = (due_ms as usize).min(self.due_in_ms.len() - 1);
+        self.due_in_ms[bucket].fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// Keys alive at `at_ns`, of those confirmed by then.
+    fn live(&self, at_ns: u64, confirmed: u64) -> u64 {
+        let now_ms = (at_ns.saturating_sub(self.start_ns) / 1_000_000) as usize;
+        let due = self.due_in_ms.iter().take(now_ms + 1);
+        let dead: u64 = due
+            .map(|count| u64::from(count.load(Ordering::Relaxed)))
+            .sum();
+        confirmed.saturating_sub(dead)
+    }
+}
+
+/// The batch that a connection has under way.
+#[derive(Clone, Debug, Default)]
+struct Batch {
+    first_id: u64,
+    px: Vec<u64>,
+}
+
+struct Load {
+    rng: Rng,
+    px: (u64, u64),
+    pipeline: usize,
+    under_way: Vec<Batch>,
+    next_id: u64,
+    ledger: Arc<Ledger>,
+}
+
+impl Traffic for Load {
+    fn fill(&mut self, connection: usize, _: u64, out: &mut Vec<u8>) -> usize {
+        let batch = &mut self.under_way[connection];
+        batch.first_id = self.next_id;
+        batch.px.clear();
+        for id in self.next_id..self.next_id + self.pipeline as u64 {
+            let px = self.rng.between(self.px.0, self.px.1);
+            batch.px.push(px);
+            encode_set(out, Key::dying(id), Ttl::Px(px));
+        }
+        self.next_id += self.pipeline as u64;
+        self.pipeline
+    }
+
+    fn answered(&mut self, connection: usize, sent_ns: u64, now_ns: u64) {
+        let batch = &mut self.under_way[connection];
+        for &px in &batch.px {
+            self.ledger.book(sent_ns, px);
+        }
+        let count = batch.px.len() as u64;
+        self.ledger.confirmed.fetch_add(count, Ordering::Relaxed);
+        // The server may have read the last of the batch as late as now.
+        self.ledger
+            .last_deadline_ns
+            .fetch_max(now_ns + self.px.1 * 1_000_000, Ordering::Relaxed);
+        batch.first_id = u64::MAX;
+        let oldest = self.under_way.iter().map(|batch| batch.first_id).min();
+        let settled = oldest.unwrap_or(u64::MAX).min(self.next_id);
+        self.ledger.settled.store(settled, Ordering::Relaxed);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_ledger_knows_who_is_alive_at_every_millisecond() {
+        let ms = 1_000_000;
+        let ledger = Ledger::new(7 * ms, 100, 50);
+        ledger.book(7 * ms, 10);
+        ledger.book(7 * ms, 20);
+        ledger.book(9 * ms, 10);
+        assert_eq!(ledger.live(7 * ms, 3), 3);
+        assert_eq!(ledger.live(17 * ms - 1, 3), 3);
+        assert_eq!(ledger.live(17 * ms, 3), 2);
+        assert_eq!(ledger.live(19 * ms, 3), 1);
+        assert_eq!(ledger.live(27 * ms, 3), 0);
+        assert_eq!(ledger.live(9_999_999 * ms, 3), 0);
+    }
+
+    #[test]
+    fn nothing_is_settled_while_an_older_batch_is_under_way() {
+        let ledger = Arc::new(Ledger::new(0, 100, 50));
+        let mut load = Load {
+            rng: Rng::new(1),
+            px: (10, 20),
+            pipeline: 4,
+            under_way: vec![Batch::default(); 2],
+            next_id: 0,
+            ledger: Arc::clone(&ledger),
+        };
+        let mut out = Vec::new();
+        let settled = || ledger.settled.load(Ordering::Relaxed);
+        assert_eq!(load.fill(0, 0, &mut out), 4);
+        assert_eq!(load.fill(1, 0, &mut out), 4);
+        load.answered(1, 0, 1);
+        assert_eq!(settled(), 0);
+        load.answered(0, 0, 1);
+        assert_eq!(settled(), 8);
+        load.fill(0, 0, &mut out);
+        assert_eq!(settled(), 8);
+        assert_eq!(ledger.confirmed.load(Ordering::Relaxed), 8);
+    }
+}
