@@ -23,7 +23,12 @@ struct Input<'a> {
 enum Cap {
     Default,
     Unauthenticated,
-    Small { args: u8, bulk: u8, inline: u8, unauthenticated: bool },
+    Small {
+        args: u8,
+        bulk: u8,
+        inline: u8,
+        unauthenticated: bool,
+    },
 }
 
 #[derive(Debug, PartialEq)]
@@ -37,7 +42,12 @@ fuzz_target!(|input: Input<'_>| {
     let limits = match input.limits {
         Cap::Default => Limits::DEFAULT,
         Cap::Unauthenticated => Limits::UNAUTHENTICATED,
-        Cap::Small { args, bulk, inline, unauthenticated } => Limits {
+        Cap::Small {
+            args,
+            bulk,
+            inline,
+            unauthenticated,
+        } => Limits {
             args: args.into(),
             bulk: bulk.into(),
             inline: inline.into(),
@@ -69,14 +79,20 @@ fn run(bytes: &[u8], mut reads: impl Iterator<Item = u8>, limits: &Limits) -> Ou
     let mut commands = Vec::new();
     let (mut start, mut end) = (0, 0);
     while end < bytes.len() {
-        end = reads.next().map_or(bytes.len(), |len| (end + usize::from(len)).min(bytes.len()));
+        end = reads
+            .next()
+            .map_or(bytes.len(), |len| (end + usize::from(len)).min(bytes.len()));
         loop {
             let buf = &bytes[start..end];
             match parser.parse(buf, limits) {
                 Err(error) => {
                     assert_eq!(parser.parse(buf, limits), Err(error), "an error stays one");
                     assert!(parser.args(buf).is_empty());
-                    return Outcome { commands, consumed: start, error: Some(error) };
+                    return Outcome {
+                        commands,
+                        consumed: start,
+                        error: Some(error),
+                    };
                 }
                 Ok(Parsed::Incomplete { wanted }) => {
                     assert!(wanted >= 1);
@@ -94,7 +110,11 @@ fn run(bytes: &[u8], mut reads: impl Iterator<Item = u8>, limits: &Limits) -> Ou
             assert!(parser.heap_bytes() <= HEAP_MIN + HEAP_PER_BYTE * bytes.len());
         }
     }
-    Outcome { commands, consumed: start, error: None }
+    Outcome {
+        commands,
+        consumed: start,
+        error: None,
+    }
 }
 
 fn encode(commands: &[Vec<Vec<u8>>]) -> Vec<u8> {

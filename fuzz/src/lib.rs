@@ -1,0 +1,4 @@
+//! What the fuzz targets share: operations, and the naive keyspace that they are checked against.
+
+pub mod model;
+pub mod op;
