@@ -86,10 +86,12 @@ impl Running {
             std::env::temp_dir().join(format!("tidewheel-lab-{}-{port}", std::process::id()));
         fs::create_dir_all(&folder)
             .with_context(|| format!("cannot create {}", folder.display()))?;
-        // The server runs in its own folder, so a relative path to it must be made absolute.
-        let program = match fs::canonicalize(&spec.program) {
-            Ok(path) if spec.program.contains('/') => path,
-            _ => PathBuf::from(&spec.program),
+        // The server runs in its own folder, so a relative path to it must be made absolute; not
+        // resolved, since some servers are links that act by the name they are called by.
+        let program = if spec.program.contains('/') {
+            std::path::absolute(&spec.program)?
+        } else {
+            PathBuf::from(&spec.program)
         };
         let args = spec.arguments(port);
         let log = File::create(folder.join("log"))?;

@@ -106,8 +106,9 @@ pub(crate) struct Plan {
     poll_ms: u64,
     gets: bool,
     seed: u64,
-    /// Whether resident memory must be back before the experiment ends.
-    pub(crate) awaits_rss: bool,
+    /// Whether the dying are most of what is stored: then their memory must come back before the
+    /// experiment ends, and their share of the processor time stands out from the reads'.
+    pub(crate) mass: bool,
 }
 
 impl Args {
@@ -147,7 +148,7 @@ impl Args {
             poll_ms: self.poll_ms.max(1),
             gets: !self.no_gets && live > 0,
             seed: self.seed,
-            awaits_rss: mass,
+            mass,
         }
     }
 }
@@ -461,7 +462,7 @@ fn watch(
             if gone_ns.is_none() && stored <= plan.live {
                 gone_ns = Some(at_ns);
             }
-            rss_is_back |= !plan.awaits_rss || pid.is_none() || release.rss_back(&poll, 0.9);
+            rss_is_back |= !plan.mass || pid.is_none() || release.rss_back(&poll, 0.9);
             let done = gone_ns.is_some_and(|gone| at_ns >= gone + after_ns) && rss_is_back;
             if done || at_ns >= give_up_ns {
                 return Ok(polls);

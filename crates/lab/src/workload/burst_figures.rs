@@ -254,7 +254,7 @@ fn keys(figures: &mut Figures, course: &Course<'_>, gone_ns: Option<u64>) {
 }
 
 fn memory(figures: &mut Figures, course: &Course<'_>) {
-    if course.plan.awaits_rss {
+    if course.plan.mass {
         let last = course.schedule.last_ns;
         let used = course.first_after(last, |poll| course.release.used_back(poll, 0.9));
         figures.push_or_never(
@@ -297,36 +297,15 @@ fn processor(figures: &mut Figures, course: &Course<'_>, gone_ns: u64, end_ns: u
         "server CPU s, first deadline→reclaimed",
         reclaim.as_ref().map(|span| span.cpu_s),
     );
-    // The reads' share (with the polls') at the price they had before; without reads, by time.
-    let net = |span: &Option<Span>| {
-        let (before, span) = (before.as_ref()?, span.as_ref()?);
-        let reads = if before.gets > 0 {
-            before.cpu_s / before.gets as f64 * span.gets as f64
-        } else {
-            before.cpu_s / before.wall_s * span.wall_s
-        };
-        Some(span.cpu_s - reads)
-    };
-    let per_key = |net: Option<f64>| net.map(|s| s * 1e6 / course.plan.dying.max(1) as f64);
-    let net_reclaim = net(&reclaim);
-    figures.push("cpu_s_reclaim_net", "same net of GETs", net_reclaim);
-    figures.push(
-        "cpu_us_per_key_net",
-        "CPU µs per expired key, net",
-        per_key(net_reclaim),
-    );
-    figures.push(
-        "cpu_us_per_key_net_to_end",
-        "same, first deadline→end",
-        per_key(net(&whole)),
-    );
-    figures.push(
-        "keys_per_cpu_s",
-        "M keys per CPU second, net",
-        net_reclaim
-            .filter(|&net| net > 0.0)
-            .map(|net| course.plan.dying as f64 / net / 1e6),
-    );
+    if course.plan.mass {
+        net_of_reads(
+            figures,
+            course,
+            before.as_ref(),
+            reclaim.as_ref(),
+            whole.as_ref(),
+        );
+    }
     figures.push(
         "cpu_us_per_get_before",
         "server CPU µs per GET before",
@@ -343,5 +322,45 @@ fn processor(figures: &mut Figures, course: &Course<'_>, gone_ns: u64, end_ns: u
             .others_ns
             .filter(|_| wall_ns > 0)
             .map(|ns| ns as f64 / wall_ns as f64 * 100.0),
+    );
+}
+
+/// What expiry cost beside the reads.
+fn net_of_reads(
+    figures: &mut Figures,
+    course: &Course<'_>,
+    before: Option<&Span>,
+    reclaim: Option<&Span>,
+    whole: Option<&Span>,
+) {
+    // The reads' share (with the polls') at the price they had before; without reads, by time.
+    let net = |span: Option<&Span>| {
+        let (before, span) = (before?, span?);
+        let reads = if before.gets > 0 {
+            before.cpu_s / before.gets as f64 * span.gets as f64
+        } else {
+            before.cpu_s / before.wall_s * span.wall_s
+        };
+        Some(span.cpu_s - reads)
+    };
+    let per_key = |net: Option<f64>| net.map(|s| s * 1e6 / course.plan.dying.max(1) as f64);
+    let net_reclaim = net(reclaim);
+    figures.push("cpu_s_reclaim_net", "same net of GETs", net_reclaim);
+    figures.push(
+        "cpu_us_per_key_net",
+        "CPU µs per expired key, net",
+        per_key(net_reclaim),
+    );
+    figures.push(
+        "cpu_us_per_key_net_to_end",
+        "same, first deadline→end",
+        per_key(net(whole)),
+    );
+    figures.push(
+        "keys_per_cpu_s",
+        "M keys per CPU second, net",
+        net_reclaim
+            .filter(|&net| net > 0.0)
+            .map(|net| course.plan.dying as f64 / net / 1e6),
     );
 }
