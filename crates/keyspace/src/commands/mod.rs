@@ -1,0 +1,13 @@
+//! The bodies of the commands that the keyspace runs.
+
+pub(crate) mod database;
+pub(crate) mod expire;
+pub(crate) mod expiry;
+pub(crate) mod help;
+pub(crate) mod introspect;
+pub(crate) mod key;
+pub(crate) mod lcs;
+pub(crate) mod number;
+pub(crate) mod object;
+pub(crate) mod scan;
+pub(crate) mod string;

@@ -1,0 +1,307 @@
+//! What `maxmemory` evicts: the public policy names, mapped onto one score over sampled entries.
+//!
+//! Whatever the policy, entries that are due go first. Then as many entries as `maxmemory-samples` says
+//! are drawn at random and the one with the highest score is evicted:
+//!
+//! | name | candidates | score |
+//! |---|---|---|
+//! | `noeviction` | none | – |
+//! | `allkeys-lru` | all | seconds since the last access |
+//! | `volatile-lru` | keys with a deadline | seconds since the last access |
+//! | `allkeys-lfu` | all | 255 − decayed frequency |
+//! | `volatile-lfu` | keys with a deadline | 255 − decayed frequency |
+//! | `allkeys-random` | all | equal: the first drawn goes |
+//! | `volatile-random` | keys with a deadline | equal: the first drawn goes |
+//! | `volatile-ttl` | keys with a deadline | `u64::MAX` − deadline |
+
+use tidewheel_store::Slot;
+
+use crate::access::Recency;
+use crate::random::Random;
+use crate::time::Now;
+use crate::value::Entries;
+
+/// What `maxmemory` evicts.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
+#[repr(u8)]
+pub enum Policy {
+    /// Nothing: commands that may add data are refused.
+    #[default]
+    NoEviction,
+    /// The least recently used of all keys.
+    AllKeysLru,
+    /// The least recently used of the keys with a deadline.
+    VolatileLru,
+    /// The least frequently used of all keys.
+    AllKeysLfu,
+    /// The least frequently used of the keys with a deadline.
+    VolatileLfu,
+    /// Any key.
+    AllKeysRandom,
+    /// Any key with a deadline.
+    VolatileRandom,
+    /// The key with the nearest deadline.
+    VolatileTtl,
+}
+
+/// Which of two candidates goes first.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Order {
+    None,
+    Idle,
+    Rare,
+    Any,
+    Soonest,
+}
+
+impl Policy {
+    /// All of them with their public names: (policy, name, only keys with a deadline, order).
+    const TABLE: [(Self, &'static str, bool, Order); 8] = [
+        (Self::NoEviction, "noeviction", false, Order::None),
+        (Self::AllKeysLru, "allkeys-lru", false, Order::Idle),
+        (Self::VolatileLru, "volatile-lru", true, Order::Idle),
+        (Self::AllKeysLfu, "allkeys-lfu", false, Order::Rare),
+        (Self::VolatileLfu, "volatile-lfu", true, Order::Rare),
+        (Self::AllKeysRandom, "allkeys-random", false, Order::Any),
+        (Self::VolatileRandom, "volatile-random", true, Order::Any),
+        (Self::VolatileTtl, "volatile-ttl", true, Order::Soonest),
+    ];
+
+    /// The name in `maxmemory-policy`.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        Self::TABLE[self as usize].1
+    }
+
+    /// The policy of that name (case-insensitive).
+    #[must_use]
+    pub fn parse(name: &[u8]) -> Option<Self> {
+        let row = Self::TABLE
+            .iter()
+            .find(|row| row.1.as_bytes().eq_ignore_ascii_case(name))?;
+        Some(row.0)
+    }
+
+    /// All policies.
+    pub fn all() -> impl Iterator<Item = Self> {
+        Self::TABLE.into_iter().map(|row| row.0)
+    }
+
+    /// Whether access is recorded as a frequency, not as a clock.
+    #[must_use]
+    pub fn counts_frequency(self) -> bool {
+        Self::TABLE[self as usize].3 == Order::Rare
+    }
+
+    /// Whether the idle time decides.
+    #[must_use]
+    pub fn uses_idle_time(self) -> bool {
+        Self::TABLE[self as usize].3 == Order::Idle
+    }
+
+    pub(crate) fn volatile_only(self) -> bool {
+        Self::TABLE[self as usize].2
+    }
+
+    pub(crate) fn from_index(index: u8) -> Self {
+        Self::TABLE
+            .get(index as usize)
+            .map_or(Self::NoEviction, |row| row.0)
+    }
+}
+
+/// How one victim is chosen.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Choice {
+    pub(crate) policy: Policy,
+    pub(crate) recency: Recency,
+    pub(crate) samples: u32,
+}
+
+/// The most entries that are looked at for one victim when few keys have deadlines.
+const LOOKED_AT_MAX: usize = 256;
+/// The most samples that a configuration can ask for.
+const SAMPLES_MAX: u32 = 64;
+
+impl Choice {
+    /// The higher, the sooner it goes.
+    fn score(&self, store: &Entries, slot: Slot, now: &Now) -> u64 {
+        match Policy::TABLE[self.policy as usize].3 {
+            Order::None | Order::Any => 0,
+            Order::Idle => Recency::idle_seconds(store.access(slot), now).into(),
+            Order::Rare => (255 - self.recency.frequency(store.access(slot), now).min(255)).into(),
+            Order::Soonest => u64::MAX - store.deadline(slot).unwrap_or(u64::MAX),
+        }
+    }
+
+    /// The entry of a store that should go, and its score; `None` if none may go, or none with a deadline
+    /// was met. `cursor` remembers where the search for keys with deadlines goes on.
+    pub(crate) fn victim(
+        &self,
+        store: &Entries,
+        now: &Now,
+        random: &mut Random,
+        cursor: &mut u32,
+    ) -> Option<(Slot, u64)> {
+        let volatile = self.policy.volatile_only();
+        if self.policy == Policy::NoEviction || store.is_empty() || volatile && store.timed() == 0 {
+            return None;
+        }
+        let mut best: Option<(Slot, u64)> = None;
+        let mut consider = |slot: Slot| {
+            if volatile && store.deadline(slot).is_none() {
+                return;
+            }
+            let score = self.score(store, slot, now);
+            if best.is_none_or(|(_, top)| score > top) {
+                best = Some((slot, score));
+            }
+        };
+        for _ in 0..self.samples.clamp(1, SAMPLES_MAX) {
+            if let Some(slot) = store.sample(random.next()) {
+                consider(slot);
+            }
+        }
+        if best.is_none() {
+            // Keys with deadlines are rare: walk on from where the last walk ended.
+            let mut met = None;
+            let next = store.scan(*cursor, LOOKED_AT_MAX, |slot| {
+                if store.deadline(slot).is_some() {
+                    met = met.or(Some(slot));
+                }
+            });
+            *cursor = if met.is_some() {
+                *cursor
+            } else {
+                next.unwrap_or(0)
+            };
+            best = met.map(|slot| (slot, self.score(store, slot, now)));
+        }
+        best
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use tidewheel_store::NewValue;
+
+    use super::*;
+
+    const NOW: Now = Now {
+        tick: 1 << 40,
+        micros: 0,
+        wall_ms: 0,
+        clock: 1 << 40,
+        clock_micros: 0,
+    };
+
+    #[test]
+    fn the_table_is_in_the_order_of_the_variants() {
+        for (i, policy) in Policy::all().enumerate() {
+            assert_eq!(policy as usize, i);
+            assert_eq!(
+                Policy::parse(policy.name().to_uppercase().as_bytes()),
+                Some(policy)
+            );
+            assert_eq!(Policy::from_index(i as u8), policy);
+        }
+        assert_eq!(Policy::parse(b"allkeys"), None);
+    }
+
+    fn victim_key(
+        policy: Policy,
+        recency: Recency,
+        entries: &[(&str, u32, Option<u64>)],
+    ) -> Option<String> {
+        let mut store = Entries::new();
+        for (i, (key, access, deadline)) in entries.iter().enumerate() {
+            let hash = (i as u64) << 32 | i as u64 * 77;
+            let value = NewValue::Inline(b"v");
+            let slot = store.insert(hash, key.as_bytes(), 0, value, *deadline, NOW.tick);
+            store.set_access(slot, *access);
+        }
+        let choice = Choice {
+            policy,
+            recency,
+            samples: 64,
+        };
+        let (slot, _) = choice.victim(&store, &NOW, &mut Random::new(3), &mut 0)?;
+        Some(String::from_utf8_lossy(store.key(slot)).into_owned())
+    }
+
+    #[test]
+    fn each_policy_picks_its_victim() {
+        let seconds = Recency::Clock.of_new(&NOW);
+        let lfu = Recency::Frequency {
+            log_factor: 10,
+            decay_minutes: 1,
+        };
+        let minutes = lfu.of_new(&NOW) & !0xff;
+        let at = |ms| Some(NOW.tick + ms);
+        let by_clock = [
+            ("old", seconds - 90, None),
+            ("oldish", seconds - 50, at(50_000)),
+            ("new", seconds, at(9_000)),
+        ];
+        let by_count = [
+            ("rare", minutes | 1, None),
+            ("some", minutes | 9, at(1)),
+            ("hot", minutes | 99, at(2)),
+        ];
+        let pick = |policy, recency, entries: &[_]| victim_key(policy, recency, entries);
+        let clock = Recency::Clock;
+        assert_eq!(pick(Policy::NoEviction, clock, &by_clock), None);
+        assert_eq!(
+            pick(Policy::AllKeysLru, clock, &by_clock).as_deref(),
+            Some("old")
+        );
+        assert_eq!(
+            pick(Policy::VolatileLru, clock, &by_clock).as_deref(),
+            Some("oldish")
+        );
+        assert_eq!(
+            pick(Policy::VolatileTtl, clock, &by_clock).as_deref(),
+            Some("new")
+        );
+        assert_eq!(
+            pick(Policy::AllKeysLfu, lfu, &by_count).as_deref(),
+            Some("rare")
+        );
+        assert_eq!(
+            pick(Policy::VolatileLfu, lfu, &by_count).as_deref(),
+            Some("some")
+        );
+        assert!(pick(Policy::AllKeysRandom, clock, &by_clock).is_some());
+        assert_ne!(
+            pick(Policy::VolatileRandom, clock, &by_clock).as_deref(),
+            Some("old")
+        );
+        assert_eq!(pick(Policy::VolatileTtl, clock, &[("a", 0, None)]), None);
+    }
+
+    #[test]
+    fn a_lone_key_with_a_deadline_is_found_among_many_without() {
+        let mut store = Entries::new();
+        for i in 0..2_000_u64 {
+            let deadline = (i == 1_234).then_some(NOW.tick + 5);
+            let hash = crate::random::mix(i);
+            store.insert(
+                hash,
+                &i.to_le_bytes(),
+                0,
+                NewValue::Inline(b""),
+                deadline,
+                NOW.tick,
+            );
+        }
+        let choice = Choice {
+            policy: Policy::VolatileTtl,
+            recency: Recency::Clock,
+            samples: 1,
+        };
+        let (mut random, mut cursor) = (Random::new(9), 0);
+        let found = (0..20).find_map(|_| choice.victim(&store, &NOW, &mut random, &mut cursor));
+        let (slot, _) = found.expect("every walk goes on where the last one ended");
+        assert_eq!(store.key(slot), 1_234_u64.to_le_bytes());
+    }
+}

@@ -1,0 +1,42 @@
+//! What was taken out of the keyspace and is too large to be dropped in passing.
+
+use crate::value::{Entries, Object};
+
+/// Values and stores to be dropped; dropping it frees them.
+#[derive(Debug)]
+pub struct Garbage {
+    objects: Vec<Object>,
+    stores: Vec<Entries>,
+    bytes: usize,
+}
+
+impl Garbage {
+    pub(crate) fn objects(objects: Vec<Object>) -> Self {
+        let bytes = objects.iter().map(Object::bytes).sum();
+        Self {
+            objects,
+            stores: Vec::new(),
+            bytes,
+        }
+    }
+
+    pub(crate) fn stores(stores: Vec<Entries>, bytes: usize) -> Self {
+        Self {
+            objects: Vec::new(),
+            stores,
+            bytes,
+        }
+    }
+
+    /// Bytes that dropping it frees, about.
+    #[must_use]
+    pub fn bytes(&self) -> usize {
+        self.bytes
+    }
+
+    /// Values and whole stores in it.
+    #[must_use]
+    pub fn parts(&self) -> usize {
+        self.objects.len() + self.stores.len()
+    }
+}

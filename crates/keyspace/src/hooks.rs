@@ -1,0 +1,16 @@
+//! What the keyspace asks of its shell.
+
+use crate::garbage::Garbage;
+
+/// What the keyspace asks of its shell. No shard is locked during `wake` and `reclaim`.
+pub trait Hooks: Send + Sync {
+    /// A shard's published deadline became earlier: whoever sleeps for it must look again. `deadline` is
+    /// in clock ticks, as [`Keyspace::next_deadline`](crate::Keyspace::next_deadline) gives it.
+    fn wake(&self, shard: usize, deadline: u64);
+
+    /// Large values or whole stores to drop away from the loop that serves clients.
+    fn reclaim(&self, garbage: Garbage);
+
+    /// Monotonic nanoseconds, for the histogram of lock holds only. Called under shard locks.
+    fn stopwatch_ns(&self) -> u64;
+}

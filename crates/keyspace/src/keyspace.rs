@@ -1,0 +1,310 @@
+//! The shards, and how a command reaches them.
+
+use std::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed, Release};
+use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64};
+
+use tidewheel_resp::{Args, Writer};
+use tidewheel_store::KeyHasher;
+
+use crate::command::{Command, CommandError, Flags, Handler};
+use crate::context::{Context, Key};
+use crate::events::Event;
+use crate::histogram::Histogram;
+use crate::hooks::Hooks;
+use crate::settings::Settings;
+use crate::shard::{EVENTS_MAX, NEVER, Shard, ShardState};
+use crate::time::{SharedTimeline, Time};
+
+/// The most shards.
+pub(crate) const SHARDS_MAX: usize = 1024;
+
+/// The most databases.
+const DATABASES_MAX: usize = 1 << 16;
+
+/// A shard reports its bytes when they changed by this much: the total is off by at most this times the
+/// number of shards.
+const BYTES_STEP: i64 = 4096;
+
+/// How a keyspace is laid out.
+#[derive(Debug, Clone, Copy)]
+pub struct Options {
+    /// Locks; a power of two up to 1024 (others are rounded up and capped).
+    pub shards: usize,
+    /// Databases that SELECT can choose, at least 1.
+    pub databases: usize,
+    /// Seeds the hash of keys; take it from the system's entropy where keys are not to be trusted.
+    pub seed: u64,
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        Self {
+            shards: 64,
+            databases: 16,
+            seed: 0,
+        }
+    }
+}
+
+/// What commands of the keyspace know and change about one connection.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Session {
+    /// The selected database, below [`Keyspace::databases`].
+    pub db: u32,
+    /// CLIENT NO-TOUCH: reads leave no trace in the access history.
+    pub no_touch: bool,
+}
+
+/// All data: shards over databases over keys.
+pub struct Keyspace {
+    pub(crate) shards: Box<[Shard]>,
+    pub(crate) hooks: Box<dyn Hooks>,
+    pub(crate) timeline: SharedTimeline,
+    pub(crate) lateness_us: Histogram,
+    pub(crate) lock_hold_ns: Histogram,
+    pub(crate) events: AtomicBool,
+    /// Bytes of all shards, to within [`BYTES_STEP`] each.
+    pub(crate) used_bytes: AtomicI64,
+    /// Where the next search for a victim starts.
+    pub(crate) eviction_turn: AtomicU64,
+    settings: Settings,
+    pub(crate) hasher: KeyHasher,
+    databases: usize,
+    shard_shift: u32,
+}
+
+impl std::fmt::Debug for Keyspace {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Keyspace")
+            .field("shards", &self.shards.len())
+            .field("databases", &self.databases)
+            .field("settings", &self.settings)
+            .finish_non_exhaustive()
+    }
+}
+
+impl Keyspace {
+    /// An empty keyspace.
+    #[must_use]
+    pub fn new(options: Options, hooks: Box<dyn Hooks>) -> Self {
+        let shards = options.shards.clamp(1, SHARDS_MAX).next_power_of_two();
+        let databases = options.databases.clamp(1, DATABASES_MAX);
+        let hasher = KeyHasher::new(options.seed);
+        Self {
+            shards: (0..shards as u64)
+                .map(|i| Shard::new(databases, options.seed ^ i << 32, &hasher))
+                .collect(),
+            hooks,
+            timeline: SharedTimeline::default(),
+            lateness_us: Histogram::default(),
+            lock_hold_ns: Histogram::default(),
+            events: AtomicBool::new(false),
+            used_bytes: AtomicI64::new(0),
+            eviction_turn: AtomicU64::new(0),
+            settings: Settings::default(),
+            hasher,
+            databases,
+            shard_shift: 32 - shards.trailing_zeros(),
+        }
+    }
+
+    /// What may be changed while it runs.
+    #[must_use]
+    pub fn settings(&self) -> &Settings {
+        &self.settings
+    }
+
+    /// Number of shards.
+    #[must_use]
+    pub fn shards(&self) -> usize {
+        self.shards.len()
+    }
+
+    /// Number of databases.
+    #[must_use]
+    pub fn databases(&self) -> usize {
+        self.databases
+    }
+
+    /// Runs one command and appends its reply.
+    ///
+    /// Rows that the server runs itself ([`Handler::Host`]) and wrong numbers of arguments are answered
+    /// with an error.
+    pub fn execute(
+        &self,
+        row: &'static Command,
+        session: &mut Session,
+        time: Time,
+        args: Args<'_>,
+        out: &mut Writer,
+    ) {
+        if !row.check_arity(args.len()) {
+            return CommandError::wrong_arity(row).write(out);
+        }
+        let Handler::Keys(handler) = row.handler else {
+            return CommandError::NOT_HERE.write(out);
+        };
+        let now = self.timeline.now(time);
+        if row.flags.has(Flags::DENYOOM)
+            && self.over_limit()
+            && let Err(error) = self.make_room(&now)
+        {
+            return error.write(out);
+        }
+        let mark = out.mark();
+        let mut context = Context::new(self, session, now, args, out);
+        let keys = &row.keys;
+        if keys.first != 0 {
+            let first = keys.first as usize;
+            if keys.last == keys.first as i32 {
+                if row.stored_argument != 0 {
+                    context.prepare(row.stored_argument as usize);
+                }
+                context.lock_one(args.get(first).unwrap_or_default());
+            } else {
+                if row.stored_argument != 0 {
+                    for at in keys.positions(args.len()) {
+                        context.prepare(at + 1);
+                    }
+                }
+                context.lock_many(keys.positions(args.len()).filter_map(|at| args.get(at)));
+            }
+        }
+        let result = handler(&mut context);
+        if let Err(error) = result {
+            context.discard_reply(mark);
+            error.write(context.out);
+        }
+        context.finish();
+    }
+
+    /// Lower bound of a shard's earliest deadline, in clock ticks; `u64::MAX` if nothing is to be done:
+    /// no deadlines, time stands still, or active expiry is off. Lock-free.
+    #[must_use]
+    pub fn next_deadline(&self, shard: usize) -> u64 {
+        if !self.settings.active_expire() {
+            return NEVER;
+        }
+        let deadline = self.shards[shard].next_deadline.load(Relaxed);
+        if deadline == NEVER {
+            NEVER
+        } else {
+            self.timeline.clock_of(deadline)
+        }
+    }
+
+    /// Whether events wait to be drained. Lock-free.
+    #[must_use]
+    #[inline]
+    pub fn events_pending(&self) -> bool {
+        self.events.load(Relaxed)
+    }
+
+    /// Hands over all events that wait. Events of one key come in the order in which they happened,
+    /// provided that no two threads drain at once: the caller holds its own lock around the call.
+    pub fn drain_events(&self, publish: &mut dyn FnMut(Event)) {
+        // Cleared first: an event that is queued meanwhile raises it again.
+        if !self.events.swap(false, AcqRel) {
+            return;
+        }
+        for shard in &self.shards {
+            if shard.has_events.load(Acquire) {
+                let mut state = shard.state.lock();
+                let events = std::mem::take(&mut state.events);
+                state.events_announced = false;
+                shard.has_events.store(false, Relaxed);
+                drop(state);
+                events.into_iter().for_each(&mut *publish);
+            }
+        }
+    }
+
+    /// Switches the active side of expiry (DEBUG SET-ACTIVE-EXPIRE). Reads see dead keys as gone either
+    /// way.
+    pub fn set_active_expire(&self, enabled: bool) {
+        self.settings.active_expire.store(enabled, Relaxed);
+        if enabled {
+            self.wake_all();
+        }
+    }
+
+    #[inline]
+    pub(crate) fn hash(&self, key: &[u8]) -> u64 {
+        self.hasher.hash(key)
+    }
+
+    /// The top bits choose the shard; the store uses the low 32.
+    #[inline]
+    pub(crate) fn shard_of(&self, hash: u64) -> usize {
+        ((hash >> 32) >> self.shard_shift) as usize
+    }
+
+    #[inline]
+    pub(crate) fn key<'k>(&self, bytes: &'k [u8]) -> Key<'k> {
+        let hash = self.hash(bytes);
+        Key {
+            bytes,
+            hash,
+            shard: self.shard_of(hash),
+        }
+    }
+
+    pub(crate) fn database_index(&self, index: i64) -> Option<u32> {
+        let index = u32::try_from(index).ok()?;
+        ((index as usize) < self.databases).then_some(index)
+    }
+
+    pub(crate) fn wake(&self, shard: usize) {
+        let deadline = self.next_deadline(shard);
+        if deadline != NEVER {
+            self.hooks.wake(shard, deadline);
+        }
+    }
+
+    pub(crate) fn wake_all(&self) {
+        (0..self.shards.len()).for_each(|shard| self.wake(shard));
+    }
+
+    pub(crate) fn record_hold(&self, since_ns: u64) {
+        let held = self.hooks.stopwatch_ns().saturating_sub(since_ns);
+        self.lock_hold_ns.record(held, 1);
+    }
+
+    pub(crate) fn queue_event(&self, shard: usize, state: &mut ShardState, event: Event) {
+        state.events.push(event);
+        self.announce_events(&self.shards[shard], state);
+    }
+
+    /// Tells drainers of a shard's events, and drops those beyond the cap. The caller holds the lock.
+    pub(crate) fn announce_events(&self, shard: &Shard, state: &mut ShardState) {
+        let excess = state.events.len().saturating_sub(EVENTS_MAX);
+        state.events.truncate(EVENTS_MAX);
+        state.counters.events_dropped += excess as u64;
+        // Always in this order, without looking first: a drainer that clears the second flag before this
+        // store sees the first one, or else finds the second one raised again.
+        if !state.events.is_empty() && !state.events_announced {
+            state.events_announced = true;
+            shard.has_events.store(true, Release);
+            self.events.store(true, Release);
+        }
+    }
+
+    /// Reports a database's bytes to the total.
+    #[inline]
+    pub(crate) fn count_bytes(&self, state: &mut ShardState, db: u32) {
+        let change = state.databases[db as usize].count_bytes();
+        if change != 0 {
+            state.unflushed_bytes += change;
+            if state.unflushed_bytes.abs() >= BYTES_STEP {
+                self.used_bytes.fetch_add(state.unflushed_bytes, Relaxed);
+                state.unflushed_bytes = 0;
+            }
+        }
+    }
+
+    /// Bytes held by stores and objects, to within 4 KiB a shard. Lock-free.
+    #[must_use]
+    pub fn used_memory(&self) -> u64 {
+        self.used_bytes.load(Relaxed).max(0) as u64
+    }
+}

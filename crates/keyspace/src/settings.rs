@@ -1,0 +1,72 @@
+//! What may be changed while the keyspace runs.
+
+use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU32, AtomicU64, Ordering::Relaxed};
+
+use crate::events::NotifyFlags;
+use crate::eviction::Policy;
+
+/// What may be changed while the keyspace runs. Each is read by commands with one relaxed load.
+#[derive(Debug)]
+pub struct Settings {
+    /// [`NotifyFlags::bits`] of `notify-keyspace-events`.
+    pub notify: AtomicU32,
+    /// Bytes above which commands that may add data evict first or are refused; 0 is no limit.
+    pub maxmemory: AtomicU64,
+    /// Entries that one eviction compares (`maxmemory-samples`).
+    pub maxmemory_samples: AtomicU32,
+    /// How slowly the frequency counter grows (`lfu-log-factor`).
+    pub lfu_log_factor: AtomicU32,
+    /// Minutes after which the frequency counter falls by one (`lfu-decay-time`); 0 is never.
+    pub lfu_decay_time: AtomicU32,
+    /// The most bytes in one string (`proto-max-bulk-len`).
+    pub proto_max_bulk_len: AtomicU64,
+    /// Whether [`expire`](crate::Keyspace::expire) removes anything. Write it through
+    /// [`set_active_expire`](crate::Keyspace::set_active_expire), which wakes the sleepers.
+    pub(crate) active_expire: AtomicBool,
+    policy: AtomicU8,
+}
+
+impl Default for Settings {
+    fn default() -> Self {
+        Self {
+            notify: AtomicU32::new(0),
+            maxmemory: AtomicU64::new(0),
+            maxmemory_samples: AtomicU32::new(5),
+            lfu_log_factor: AtomicU32::new(10),
+            lfu_decay_time: AtomicU32::new(1),
+            proto_max_bulk_len: AtomicU64::new(512 * 1024 * 1024),
+            active_expire: AtomicBool::new(true),
+            policy: AtomicU8::new(Policy::NoEviction as u8),
+        }
+    }
+}
+
+impl Settings {
+    /// What `maxmemory` evicts.
+    #[must_use]
+    pub fn policy(&self) -> Policy {
+        Policy::from_index(self.policy.load(Relaxed))
+    }
+
+    /// Changes what `maxmemory` evicts.
+    pub fn set_policy(&self, policy: Policy) {
+        self.policy.store(policy as u8, Relaxed);
+    }
+
+    /// Which events are wanted.
+    #[must_use]
+    pub fn notify_flags(&self) -> NotifyFlags {
+        NotifyFlags::from_bits(self.notify.load(Relaxed))
+    }
+
+    /// Changes which events are wanted.
+    pub fn set_notify_flags(&self, flags: NotifyFlags) {
+        self.notify.store(flags.bits(), Relaxed);
+    }
+
+    /// Whether expired keys are removed without being touched.
+    #[must_use]
+    pub fn active_expire(&self) -> bool {
+        self.active_expire.load(Relaxed)
+    }
+}

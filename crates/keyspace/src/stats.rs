@@ -1,0 +1,151 @@
+//! What the keyspace knows about itself.
+
+use crate::histogram::Quantiles;
+use crate::keyspace::Keyspace;
+use crate::shard::{Counters, NEVER, ShardState};
+use crate::time::{Now, Time};
+
+/// A reading of the keyspace's counters. Shards are read one after the other, not at one instant.
+#[derive(Debug, Clone, Default)]
+pub struct Stats {
+    /// Reads that found their key.
+    pub hits: u64,
+    /// Reads that did not.
+    pub misses: u64,
+    /// Keys removed because their deadline was reached, however it was noticed.
+    pub expired: u64,
+    /// Keys removed for want of memory.
+    pub evicted: u64,
+    /// Microseconds from a key's deadline to its removal.
+    pub lateness_us: Quantiles,
+    /// Shards in which keys are due that a budgeted pass left.
+    pub backlog_shards: usize,
+    /// Milliseconds by which the most overdue shard lags; 0 without a backlog.
+    pub backlog_ms: u64,
+    /// Lower bound of the earliest deadline in clock ticks; `u64::MAX` without one.
+    pub next_deadline: u64,
+    /// Passes that ended because their budget was used up.
+    pub budget_hits: u64,
+    /// Nanoseconds for which shard locks were held: every hold of expiry, several keys or whole stores,
+    /// and one in 32 of single keys.
+    pub lock_hold_ns: Quantiles,
+    /// Bytes held by stores and objects.
+    pub used_memory: u64,
+    /// Events that wait to be drained.
+    pub events_pending: u64,
+    /// Events that were dropped because nobody drained them.
+    pub events_dropped: u64,
+    /// Whether EXPIRY FREEZE stopped engine time.
+    pub frozen: bool,
+    /// One for each database.
+    pub databases: Vec<DatabaseStats>,
+}
+
+/// A reading of one database.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct DatabaseStats {
+    /// Keys, dead ones that are not yet removed included.
+    pub keys: u64,
+    /// Keys that have a deadline.
+    pub expires: u64,
+    /// Mean milliseconds left of keys with a deadline, by a sample; 0 without any.
+    pub avg_ttl_ms: u64,
+}
+
+/// Entries with a deadline that a reading samples in each shard and database for the mean time left.
+const TTL_SAMPLES: usize = 4;
+
+impl Keyspace {
+    /// A reading of all counters. Locks shard after shard, shortly.
+    #[must_use]
+    pub fn stats(&self, time: Time) -> Stats {
+        let now = self.timeline.now(time);
+        let mut databases = vec![DatabaseReading::default(); self.databases()];
+        let mut stats = Stats {
+            lateness_us: self.lateness_us.quantiles(),
+            lock_hold_ns: self.lock_hold_ns.quantiles(),
+            next_deadline: NEVER,
+            used_memory: self.used_memory(),
+            frozen: self.timeline.is_frozen(),
+            ..Stats::default()
+        };
+        for (i, shard) in self.shards.iter().enumerate() {
+            let mut state = shard.state.lock();
+            stats.add(&state.counters);
+            stats.events_pending += state.events.len() as u64;
+            for (db, reading) in databases.iter_mut().enumerate() {
+                reading.add(&mut state, db, &now);
+            }
+            // A bound that has been reached is overdue work, whichever pass left it.
+            if now.reached(state.published) && !stats.frozen {
+                stats.backlog_shards += 1;
+                stats.backlog_ms = stats.backlog_ms.max(now.tick - state.published);
+            }
+            drop(state);
+            stats.next_deadline = stats.next_deadline.min(self.next_deadline(i));
+        }
+        stats.databases = databases.iter().map(DatabaseReading::finish).collect();
+        stats
+    }
+
+    /// Starts counters and histograms afresh (CONFIG RESETSTAT).
+    pub fn reset_stats(&self) {
+        for shard in &self.shards {
+            shard.state.lock().counters = Counters::default();
+        }
+        self.lateness_us.reset();
+        self.lock_hold_ns.reset();
+    }
+
+    /// Whether EXPIRY FREEZE stopped engine time.
+    #[must_use]
+    pub fn is_frozen(&self) -> bool {
+        self.timeline.is_frozen()
+    }
+}
+
+impl Stats {
+    fn add(&mut self, counters: &Counters) {
+        self.hits += counters.hits;
+        self.misses += counters.misses;
+        self.expired += counters.expired;
+        self.evicted += counters.evicted;
+        self.budget_hits += counters.budget_hits;
+        self.events_dropped += counters.events_dropped;
+    }
+}
+
+#[derive(Debug, Clone, Copy, Default)]
+struct DatabaseReading {
+    stats: DatabaseStats,
+    ttl_sum_ms: u64,
+    ttl_samples: u64,
+}
+
+impl DatabaseReading {
+    fn add(&mut self, state: &mut ShardState, db: usize, now: &Now) {
+        let entries = &state.databases[db].entries;
+        self.stats.keys += entries.len() as u64;
+        self.stats.expires += entries.timed() as u64;
+        if entries.timed() == 0 {
+            return;
+        }
+        for _ in 0..TTL_SAMPLES {
+            let slot = entries.sample(state.random.next());
+            if let Some(deadline) = slot.and_then(|slot| entries.deadline(slot)) {
+                self.ttl_sum_ms = self
+                    .ttl_sum_ms
+                    .saturating_add(deadline.saturating_sub(now.tick));
+                self.ttl_samples += 1;
+            }
+        }
+    }
+
+    fn finish(&self) -> DatabaseStats {
+        let avg_ttl_ms = self.ttl_sum_ms.checked_div(self.ttl_samples).unwrap_or(0);
+        DatabaseStats {
+            avg_ttl_ms,
+            ..self.stats
+        }
+    }
+}

@@ -1,0 +1,283 @@
+//! The one command table: every row, and how a name finds its row.
+
+mod connection;
+mod expiry;
+mod key;
+mod pubsub;
+mod server;
+mod string;
+
+use crate::command::Command;
+
+/// The chapters of the table.
+static CHAPTERS: [&[Command]; 6] = [
+    string::ROWS,
+    key::ROWS,
+    expiry::ROWS,
+    connection::ROWS,
+    pubsub::ROWS,
+    server::ROWS,
+];
+
+/// Number of top-level rows.
+const COUNT: usize = {
+    let mut n = 0;
+    let mut i = 0;
+    while i < CHAPTERS.len() {
+        n += CHAPTERS[i].len();
+        i += 1;
+    }
+    n
+};
+
+/// All top-level rows, chapter after chapter.
+static ROWS: [&Command; COUNT] = {
+    let mut rows = [&CHAPTERS[0][0]; COUNT];
+    let (mut n, mut i) = (0, 0);
+    while i < CHAPTERS.len() {
+        let mut j = 0;
+        while j < CHAPTERS[i].len() {
+            rows[n] = &CHAPTERS[i][j];
+            n += 1;
+            j += 1;
+        }
+        i += 1;
+    }
+    rows
+};
+
+/// All top-level rows.
+#[must_use]
+pub fn rows() -> &'static [&'static Command] {
+    &ROWS
+}
+
+/// A name of up to 16 bytes in lower case, as two words.
+///
+/// Names in the table are letters only, and `byte | 0x20` is a lower-case letter only for letters: so
+/// the folded words are equal exactly if the names are equal without regard to case.
+#[derive(Clone, Copy, PartialEq, Eq)]
+struct Folded {
+    head: u64,
+    tail: u64,
+}
+
+const FOLD: u64 = 0x2020_2020_2020_2020;
+const NAME_MAX: usize = 16;
+
+impl Folded {
+    const fn of_row(name: &str) -> Self {
+        let bytes = name.as_bytes();
+        assert!(
+            bytes.len() <= NAME_MAX,
+            "a command's name is at most 16 letters"
+        );
+        let mut words = [0_u8; NAME_MAX];
+        let mut i = 0;
+        while i < bytes.len() {
+            assert!(
+                bytes[i].is_ascii_lowercase(),
+                "a command's name is letters in lower case"
+            );
+            words[i] = bytes[i];
+            i += 1;
+        }
+        let all = u128::from_le_bytes(words);
+        Self::from_words(all as u64, (all >> 64) as u64)
+    }
+
+    const fn from_words(head: u64, tail: u64) -> Self {
+        Self {
+            head: head | FOLD,
+            tail: tail | FOLD,
+        }
+    }
+
+    fn of_call(name: &[u8]) -> Option<Self> {
+        if let Some((head, rest)) = name.split_first_chunk::<8>() {
+            return Some(Self::from_words(
+                u64::from_le_bytes(*head),
+                short_word(rest)?,
+            ));
+        }
+        Some(Self::from_words(short_word(name)?, 0))
+    }
+
+    const fn place(self, len: usize) -> usize {
+        let mixed = (self.head ^ self.tail.rotate_left(29) ^ (len as u64) << 59)
+            .wrapping_mul(0x9e37_79b9_7f4a_7c15);
+        (mixed >> (64 - INDEX_BITS)) as usize
+    }
+}
+
+/// Up to 8 bytes as a little-endian word, zeros above; `None` for more.
+fn short_word(bytes: &[u8]) -> Option<u64> {
+    // Two overlapping loads cover every length without a loop.
+    let len = bytes.len();
+    if let (Some(low), Some(high)) = (bytes.first_chunk::<4>(), bytes.last_chunk::<4>()) {
+        if len > 8 {
+            return None;
+        }
+        let high = u64::from(u32::from_le_bytes(*high)) << (8 * (len - 4));
+        return Some(u64::from(u32::from_le_bytes(*low)) | high);
+    }
+    Some(match *bytes {
+        [] => 0,
+        [a] => u64::from(a),
+        [a, b] => u64::from(u16::from_le_bytes([a, b])),
+        [a, b, c, ..] => u64::from(u32::from_le_bytes([a, b, c, 0])),
+    })
+}
+
+const INDEX_BITS: u32 = 9;
+const INDEX_LEN: usize = 1 << INDEX_BITS;
+
+/// One place of the open-addressed index: `len == 0` is empty.
+#[derive(Clone, Copy)]
+struct Place {
+    name: Folded,
+    len: u8,
+    row: u8,
+}
+
+/// Built when compiling; at a load below a quarter most names are met at their first place.
+static INDEX: [Place; INDEX_LEN] = {
+    let mut index = [Place {
+        name: Folded { head: 0, tail: 0 },
+        len: 0,
+        row: 0,
+    }; INDEX_LEN];
+    assert!(COUNT < INDEX_LEN / 2 && COUNT < 256, "widen the index");
+    let mut i = 0;
+    while i < COUNT {
+        let name = Folded::of_row(ROWS[i].name);
+        let len = ROWS[i].name.len();
+        let mut at = name.place(len);
+        while index[at].len != 0 {
+            at = (at + 1) % INDEX_LEN;
+        }
+        index[at] = Place {
+            name,
+            len: len as u8,
+            row: i as u8,
+        };
+        i += 1;
+    }
+    index
+};
+
+static GET: &Command = row_of("get");
+static SET: &Command = row_of("set");
+
+const fn row_of(name: &str) -> &'static Command {
+    let wanted = Folded::of_row(name);
+    let mut i = 0;
+    while i < COUNT {
+        let folded = Folded::of_row(ROWS[i].name);
+        if folded.head == wanted.head && folded.tail == wanted.tail {
+            return ROWS[i];
+        }
+        i += 1;
+    }
+    panic!("no such row")
+}
+
+/// The top-level row of that name, whatever its case. Takes a few nanoseconds.
+#[must_use]
+#[inline]
+pub fn lookup(name: &[u8]) -> Option<&'static Command> {
+    // Most calls of most programs are these two: no hashing, no table.
+    if let &[a, b, c] = name {
+        match [a | 0x20, b | 0x20, c | 0x20] {
+            [b'g', b'e', b't'] => return Some(GET),
+            [b's', b'e', b't'] => return Some(SET),
+            _ => {}
+        }
+    }
+    let folded = Folded::of_call(name)?;
+    let mut at = folded.place(name.len());
+    loop {
+        let place = &INDEX[at];
+        if place.len == 0 {
+            return None;
+        }
+        if place.len as usize == name.len() && place.name == folded {
+            return Some(ROWS[place.row as usize]);
+        }
+        at = (at + 1) % INDEX_LEN;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_row_is_found_in_any_case() {
+        for row in rows() {
+            let upper = row.name.to_ascii_uppercase();
+            let mut mixed = upper.clone().into_bytes();
+            mixed[0] |= 0x20;
+            for name in [row.name.as_bytes(), upper.as_bytes(), &mixed] {
+                assert_eq!(lookup(name).map(|r| r.name), Some(row.name));
+            }
+        }
+    }
+
+    #[test]
+    fn near_misses_find_nothing() {
+        let names: [&[u8]; 10] = [
+            b"",
+            b"ge",
+            b"gett",
+            b"get\0",
+            b"g\x05t",
+            b"set ",
+            b"GETRANGEE",
+            b"xyzzy",
+            b"0",
+            &[0xff; 40],
+        ];
+        for name in names {
+            assert!(lookup(name).is_none(), "{name:?}");
+        }
+        for row in rows() {
+            for at in 0..row.name.len() {
+                let mut name = row.name.as_bytes().to_vec();
+                // Only the case bit may be ignored.
+                for bit in [0x01, 0x02, 0x04, 0x08, 0x10, 0x40, 0x80] {
+                    name[at] ^= bit;
+                    let found = lookup(&name).map(|r| r.name.as_bytes());
+                    assert!(found.is_none() || found == Some(&name[..]), "{name:?}");
+                    name[at] ^= bit;
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn names_are_unique_and_rows_are_documented() {
+        let mut names: Vec<_> = rows().iter().map(|r| r.name).collect();
+        names.sort_unstable();
+        names.dedup();
+        assert_eq!(names.len(), rows().len());
+        for row in rows()
+            .iter()
+            .copied()
+            .flat_map(|r| std::iter::once(r).chain(r.subcommands))
+        {
+            assert!(!row.summary.is_empty(), "{}", row.name);
+            assert!(row.arity != 0, "{}", row.name);
+            assert!(!row.complexity.is_empty(), "{}", row.name);
+        }
+        for row in rows() {
+            for sub in row.subcommands {
+                assert!(
+                    sub.name.starts_with(&format!("{}|", row.name)),
+                    "{}",
+                    sub.name
+                );
+            }
+        }
+    }
+}

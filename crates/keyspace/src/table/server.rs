@@ -1,0 +1,402 @@
+//! Rows: the server as a whole; those that touch data run here, the others on the server.
+
+use crate::command::{Argument, Command, Flags, Group, Handler, Host, KeySpec, KeyUse};
+use crate::commands;
+
+const ANYTIME: Flags = Flags::LOADING.or(Flags::STALE);
+const ADMIN: Flags = Flags::ADMIN
+    .or(Flags::NOSCRIPT)
+    .or(Flags::LOADING)
+    .or(Flags::STALE);
+const FLUSH_MODE: Argument = Argument::one_of(
+    "flush-type",
+    &[
+        Argument::word("async", "ASYNC").since("4.0.0"),
+        Argument::word("sync", "SYNC").since("6.2.0"),
+    ],
+);
+
+const SERVER: Command = Command {
+    group: Group::Server,
+    ..Command::BASE
+};
+
+pub(super) const ROWS: &[Command] = &[
+    Command {
+        name: "command",
+        summary: "Returns detailed information about all commands.",
+        since: "2.8.13",
+        complexity: "O(N) where N is the total number of commands",
+        arity: -1,
+        flags: ANYTIME,
+        categories: &["@connection"],
+        tips: &["nondeterministic_output_order"],
+        subcommands: COMMAND,
+        handler: Handler::Keys(commands::introspect::all),
+        ..SERVER
+    },
+    Command {
+        name: "config",
+        summary: "A container for server configuration commands.",
+        since: "2.0.0",
+        complexity: "Depends on subcommand.",
+        arity: -2,
+        subcommands: CONFIG,
+        ..SERVER
+    },
+    Command {
+        name: "dbsize",
+        summary: "Returns the number of keys in the database.",
+        arity: 1,
+        flags: Flags::READONLY.or(Flags::FAST),
+        categories: &["@keyspace"],
+        tips: &["request_policy:all_shards", "response_policy:agg_sum"],
+        handler: Handler::Keys(commands::database::dbsize),
+        ..SERVER
+    },
+    Command {
+        name: "debug",
+        summary: "A container for debugging commands.",
+        complexity: "Depends on subcommand.",
+        arity: -2,
+        subcommands: DEBUG,
+        ..SERVER
+    },
+    Command {
+        name: "flushall",
+        summary: "Removes all keys from all databases.",
+        complexity: "O(N) where N is the total number of keys in all databases",
+        arity: -1,
+        flags: Flags::WRITE,
+        categories: &["@keyspace", "@dangerous"],
+        tips: &["request_policy:all_shards", "response_policy:all_succeeded"],
+        arguments: &[FLUSH_MODE.optional()],
+        history: &[
+            ("4.0.0", "Added the `ASYNC` flushing mode modifier."),
+            ("6.2.0", "Added the `SYNC` flushing mode modifier."),
+        ],
+        handler: Handler::Keys(commands::database::flushall),
+        ..SERVER
+    },
+    Command {
+        name: "flushdb",
+        summary: "Remove all keys from the current database.",
+        complexity: "O(N) where N is the number of keys in the selected database",
+        arity: -1,
+        flags: Flags::WRITE,
+        categories: &["@keyspace", "@dangerous"],
+        tips: &["request_policy:all_shards", "response_policy:all_succeeded"],
+        arguments: &[FLUSH_MODE.optional()],
+        history: &[
+            ("4.0.0", "Added the `ASYNC` flushing mode modifier."),
+            ("6.2.0", "Added the `SYNC` flushing mode modifier."),
+        ],
+        handler: Handler::Keys(commands::database::flushdb),
+        ..SERVER
+    },
+    Command {
+        name: "function",
+        summary: "A container for function commands.",
+        since: "7.0.0",
+        group: Group::Scripting,
+        complexity: "Depends on subcommand.",
+        arity: -2,
+        subcommands: &[
+            Command {
+                name: "function|flush",
+                summary: "Deletes all libraries and functions.",
+                since: "7.0.0",
+                group: Group::Scripting,
+                complexity: "O(N) where N is the number of functions deleted",
+                arity: -2,
+                flags: Flags::WRITE.or(Flags::NOSCRIPT),
+                categories: &["@scripting"],
+                arguments: &[FLUSH_MODE.optional()],
+                handler: Handler::Host(Host::FunctionFlush),
+                ..Command::BASE
+            },
+            Command {
+                name: "function|help",
+                summary: "Returns helpful text about the different subcommands.",
+                since: "7.0.0",
+                group: Group::Scripting,
+                arity: 2,
+                flags: ANYTIME,
+                categories: &["@scripting"],
+                handler: Handler::Host(Host::FunctionHelp),
+                ..Command::BASE
+            },
+        ],
+        ..SERVER
+    },
+    Command {
+        name: "info",
+        summary: "Returns information and statistics about the server.",
+        arity: -1,
+        flags: ANYTIME,
+        categories: &["@dangerous"],
+        tips: &[
+            "nondeterministic_output",
+            "request_policy:all_shards",
+            "response_policy:special",
+        ],
+        arguments: &[Argument::string("section").optional().multiple()],
+        history: &[(
+            "7.0.0",
+            "Added support for taking multiple section arguments.",
+        )],
+        handler: Handler::Host(Host::Info),
+        ..SERVER
+    },
+    Command {
+        name: "memory",
+        summary: "A container for memory diagnostics commands.",
+        since: "4.0.0",
+        complexity: "Depends on subcommand.",
+        arity: -2,
+        subcommands: MEMORY,
+        ..SERVER
+    },
+    Command {
+        name: "shutdown",
+        summary: "Stops the server.",
+        complexity: "O(1)",
+        arity: -1,
+        flags: ADMIN.or(Flags::NO_MULTI).or(Flags::ALLOW_BUSY),
+        arguments: &[
+            Argument::one_of(
+                "save-selector",
+                &[
+                    Argument::word("nosave", "NOSAVE"),
+                    Argument::word("save", "SAVE"),
+                ],
+            )
+            .optional(),
+            Argument::word("now", "NOW").optional().since("7.0.0"),
+            Argument::word("force", "FORCE").optional().since("7.0.0"),
+        ],
+        history: &[("7.0.0", "Added the `NOW`, `FORCE` and `ABORT` modifiers.")],
+        handler: Handler::Host(Host::Shutdown),
+        ..SERVER
+    },
+    Command {
+        name: "swapdb",
+        summary: "Swaps two databases.",
+        since: "4.0.0",
+        complexity: "O(N) where N is the number of shards",
+        arity: 3,
+        flags: Flags::WRITE.or(Flags::FAST),
+        categories: &["@keyspace", "@dangerous"],
+        arguments: &[Argument::integer("index1"), Argument::integer("index2")],
+        handler: Handler::Keys(commands::database::swapdb),
+        ..SERVER
+    },
+    Command {
+        name: "time",
+        summary: "Returns the server time.",
+        since: "2.6.0",
+        arity: 1,
+        flags: ANYTIME.or(Flags::FAST),
+        tips: &["nondeterministic_output"],
+        handler: Handler::Keys(commands::database::time),
+        ..SERVER
+    },
+];
+
+const COMMAND: &[Command] = &[
+    Command {
+        name: "command|count",
+        summary: "Returns a count of commands.",
+        since: "2.8.13",
+        arity: 2,
+        handler: Handler::Keys(commands::introspect::count),
+        ..COMMAND_BASE
+    },
+    Command {
+        name: "command|docs",
+        summary: "Returns documentary information about one, multiple or all commands.",
+        since: "7.0.0",
+        complexity: "O(N) where N is the number of commands to look up",
+        arity: -2,
+        tips: &["nondeterministic_output_order"],
+        arguments: &[Argument::string("command-name").optional().multiple()],
+        handler: Handler::Keys(commands::introspect::docs),
+        ..COMMAND_BASE
+    },
+    Command {
+        name: "command|getkeys",
+        summary: "Extracts the key names from an arbitrary command.",
+        since: "2.8.13",
+        complexity: "O(N) where N is the number of arguments to the command",
+        arity: -3,
+        arguments: &[
+            Argument::string("command"),
+            Argument::string("arg").optional().multiple(),
+        ],
+        handler: Handler::Keys(commands::introspect::getkeys),
+        ..COMMAND_BASE
+    },
+    Command {
+        name: "command|help",
+        summary: "Returns helpful text about the different subcommands.",
+        since: "5.0.0",
+        arity: 2,
+        handler: Handler::Keys(commands::introspect::help),
+        ..COMMAND_BASE
+    },
+    Command {
+        name: "command|info",
+        summary: "Returns information about one, multiple or all commands.",
+        since: "2.8.13",
+        complexity: "O(N) where N is the number of commands to look up",
+        arity: -2,
+        tips: &["nondeterministic_output_order"],
+        arguments: &[Argument::string("command-name").optional().multiple()],
+        history: &[(
+            "7.0.0",
+            "Allowed to be called with no argument to get info on all commands.",
+        )],
+        handler: Handler::Keys(commands::introspect::info),
+        ..COMMAND_BASE
+    },
+    Command {
+        name: "command|list",
+        summary: "Returns a list of command names.",
+        since: "7.0.0",
+        complexity: "O(N) where N is the total number of commands",
+        arity: -2,
+        tips: &["nondeterministic_output_order"],
+        arguments: &[Argument::one_of(
+            "filterby",
+            &[
+                Argument::string("module-name").after("MODULE"),
+                Argument::string("category").after("ACLCAT"),
+                Argument::pattern("pattern").after("PATTERN"),
+            ],
+        )
+        .after("FILTERBY")
+        .optional()],
+        handler: Handler::Keys(commands::introspect::list),
+        ..COMMAND_BASE
+    },
+];
+
+const COMMAND_BASE: Command = Command {
+    flags: ANYTIME,
+    categories: &["@connection"],
+    ..SERVER
+};
+
+const CONFIG: &[Command] = &[
+    Command {
+        name: "config|get",
+        summary: "Returns the effective values of configuration parameters.",
+        since: "2.0.0",
+        complexity: "O(N) when N is the number of configuration parameters provided",
+        arity: -3,
+        flags: ADMIN,
+        arguments: &[Argument::string("parameter").multiple()],
+        history: &[(
+            "7.0.0",
+            "Added the ability to pass multiple pattern parameters in one call",
+        )],
+        handler: Handler::Host(Host::ConfigGet),
+        ..SERVER
+    },
+    Command {
+        name: "config|help",
+        summary: "Returns helpful text about the different subcommands.",
+        since: "5.0.0",
+        arity: 2,
+        flags: ANYTIME,
+        handler: Handler::Host(Host::ConfigHelp),
+        ..SERVER
+    },
+    Command {
+        name: "config|resetstat",
+        summary: "Resets the server's statistics.",
+        since: "2.0.0",
+        arity: 2,
+        flags: ADMIN,
+        tips: &["request_policy:all_nodes", "response_policy:all_succeeded"],
+        handler: Handler::Host(Host::ConfigResetStat),
+        ..SERVER
+    },
+    Command {
+        name: "config|set",
+        summary: "Sets configuration parameters in-flight.",
+        since: "2.0.0",
+        complexity: "O(N) when N is the number of configuration parameters provided",
+        arity: -4,
+        flags: ADMIN,
+        tips: &["request_policy:all_nodes", "response_policy:all_succeeded"],
+        arguments: &[Argument::block(
+            "data",
+            &[Argument::string("parameter"), Argument::string("value")],
+        )
+        .multiple()],
+        history: &[(
+            "7.0.0",
+            "Added the ability to set multiple parameters in one call.",
+        )],
+        handler: Handler::Host(Host::ConfigSet),
+        ..SERVER
+    },
+];
+
+const DEBUG: &[Command] = &[
+    Command {
+        name: "debug|help",
+        summary: "Returns helpful text about the different subcommands.",
+        arity: 2,
+        flags: ADMIN,
+        handler: Handler::Host(Host::DebugHelp),
+        ..SERVER
+    },
+    Command {
+        name: "debug|set-active-expire",
+        summary: "Switches the active side of expiry on (1) or off (0); reads still see dead keys as gone.",
+        arity: 3,
+        flags: ADMIN,
+        arguments: &[Argument::integer("enabled")],
+        handler: Handler::Host(Host::DebugSetActiveExpire),
+        ..SERVER
+    },
+    Command {
+        name: "debug|sleep",
+        summary: "Holds up the calling connection's event loop.",
+        complexity: "O(1)",
+        arity: 3,
+        flags: ADMIN,
+        arguments: &[Argument::double("seconds")],
+        handler: Handler::Host(Host::DebugSleep),
+        ..SERVER
+    },
+];
+
+const MEMORY: &[Command] = &[
+    Command {
+        name: "memory|help",
+        summary: "Returns helpful text about the different subcommands.",
+        since: "4.0.0",
+        arity: 2,
+        flags: ANYTIME,
+        handler: Handler::Keys(commands::object::memory_help),
+        ..SERVER
+    },
+    Command {
+        name: "memory|usage",
+        summary: "Estimates the memory usage of a key.",
+        since: "4.0.0",
+        complexity: "O(N) where N is the number of samples.",
+        arity: -3,
+        flags: Flags::READONLY,
+        keys: KeySpec::one(2, &[KeyUse { flags: &["RO"] }]),
+        arguments: &[
+            Argument::key("key"),
+            Argument::integer("count").after("SAMPLES").optional(),
+        ],
+        handler: Handler::Keys(commands::object::memory_usage),
+        ..SERVER
+    },
+];

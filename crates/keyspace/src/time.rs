@@ -1,0 +1,314 @@
+//! Time, and all arithmetic on times to live.
+
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+
+use parking_lot::Mutex;
+use tidewheel_timer::Timeline;
+
+/// A point in time, taken once per batch of commands by whoever owns a clock.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Time {
+    /// The monotonic clock in milliseconds, rounded down.
+    pub tick: u64,
+    /// Microseconds since that tick began, below 1000.
+    pub micros: u32,
+    /// Wall time in milliseconds since the epoch, less `tick`.
+    pub wall_offset_ms: i64,
+}
+
+impl Time {
+    /// Wall time in milliseconds since the epoch.
+    #[must_use]
+    pub fn wall_ms(&self) -> i64 {
+        self.wall_offset_ms.saturating_add_unsigned(self.tick)
+    }
+}
+
+/// A point in time as the entries see it.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Now {
+    /// Engine time: deadlines are compared with this.
+    pub(crate) tick: u64,
+    /// Microseconds since the tick began; 0 while engine time stands still.
+    pub(crate) micros: u32,
+    /// Wall time in milliseconds.
+    pub(crate) wall_ms: i64,
+    /// The clock's tick, which never stands still.
+    pub(crate) clock: u64,
+    /// Microseconds since the clock's tick began.
+    pub(crate) clock_micros: u32,
+}
+
+/// The unit of a time in a command.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Unit {
+    Seconds,
+    Milliseconds,
+}
+
+/// What a time in a command counts from.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Base {
+    Now,
+    Epoch,
+}
+
+impl Now {
+    /// Whether a deadline has been reached.
+    #[inline]
+    pub(crate) fn reached(&self, deadline: u64) -> bool {
+        self.tick >= deadline
+    }
+
+    /// The deadline that a command's number means. It may lie in the past. `None` if it cannot be
+    /// expressed in milliseconds, which the public protocol calls an invalid expire time.
+    ///
+    /// Relative deadlines are rounded up: the clock's tick is rounded down, so `tick + ttl` would fall up
+    /// to a millisecond before the time to live has passed.
+    pub(crate) fn deadline(&self, number: i64, unit: Unit, base: Base) -> Option<u64> {
+        let ms = match unit {
+            Unit::Seconds => number.checked_mul(1000)?,
+            Unit::Milliseconds => number,
+        };
+        let ahead = match base {
+            Base::Now => {
+                // The wall time must be expressible, since EXPIRETIME and snapshots speak it.
+                self.wall_ms.max(0).checked_add(ms)?;
+                i128::from(ms) + i128::from(ms > 0 && self.micros > 0)
+            }
+            Base::Epoch => i128::from(ms) - i128::from(self.wall_ms),
+        };
+        let deadline = i128::from(self.tick) + ahead;
+        // Whatever lies before engine time began is simply past.
+        Some(u64::try_from(deadline.max(0)).unwrap_or(u64::MAX - 1))
+    }
+
+    /// As [`deadline`](Self::deadline), for commands that refuse numbers below 1.
+    pub(crate) fn positive_deadline(&self, number: i64, unit: Unit, base: Base) -> Option<u64> {
+        if number <= 0 {
+            None
+        } else {
+            self.deadline(number, unit, base)
+        }
+    }
+
+    /// Whole milliseconds left, rounded down; 0 from less than a millisecond before the deadline on.
+    pub(crate) fn remaining_ms(&self, deadline: u64) -> i64 {
+        let left = deadline
+            .saturating_sub(self.tick)
+            .saturating_sub(u64::from(self.micros > 0));
+        i64::try_from(left).unwrap_or(i64::MAX)
+    }
+
+    /// The deadline as wall time in milliseconds.
+    pub(crate) fn wall_of(&self, deadline: u64) -> i64 {
+        let ahead = i128::from(deadline) - i128::from(self.tick);
+        let wall = i128::from(self.wall_ms) + ahead;
+        i64::try_from(wall.max(0)).unwrap_or(i64::MAX)
+    }
+
+    /// Microseconds since a deadline that has been reached.
+    pub(crate) fn lateness_us(&self, deadline: u64) -> u64 {
+        self.tick
+            .saturating_sub(deadline)
+            .saturating_mul(1000)
+            .saturating_add(self.micros.into())
+    }
+}
+
+/// Milliseconds as seconds, rounded to the nearest, as TTL and EXPIRETIME report them.
+pub(crate) fn rounded_seconds(ms: i64) -> i64 {
+    ms / 1000 + i64::from(ms % 1000 >= 500)
+}
+
+/// The mapping from clock to engine time that all threads share: changed rarely under a lock, read by
+/// every command with one relaxed load.
+#[derive(Debug, Default)]
+pub(crate) struct SharedTimeline {
+    control: Mutex<Timeline>,
+    /// Ticks that engine time is behind the clock, times two; or, with the lowest bit set, the engine tick
+    /// at which time stands still.
+    word: AtomicU64,
+}
+
+impl SharedTimeline {
+    /// The point in time as entries see it.
+    #[inline]
+    pub(crate) fn now(&self, time: Time) -> Now {
+        let word = self.word.load(Relaxed);
+        let (tick, micros) = if word & 1 == 0 {
+            (time.tick.saturating_sub(word >> 1), time.micros)
+        } else {
+            (word >> 1, 0)
+        };
+        Now {
+            tick,
+            micros,
+            wall_ms: time.wall_ms(),
+            clock: time.tick,
+            clock_micros: time.micros,
+        }
+    }
+
+    /// The clock's tick at which engine time reaches a deadline; `u64::MAX` while it stands still.
+    pub(crate) fn clock_of(&self, deadline: u64) -> u64 {
+        let word = self.word.load(Relaxed);
+        if word & 1 == 0 {
+            deadline.saturating_add(word >> 1)
+        } else {
+            u64::MAX
+        }
+    }
+
+    pub(crate) fn is_frozen(&self) -> bool {
+        self.word.load(Relaxed) & 1 == 1
+    }
+
+    /// Stops engine time.
+    pub(crate) fn freeze(&self, clock: u64) {
+        let mut control = self.control.lock();
+        control.freeze(clock);
+        self.word.store(control.now(clock) << 1 | 1, Relaxed);
+    }
+
+    /// Lets engine time go on from where it stopped. Returns how long it stood still, in ticks.
+    pub(crate) fn resume(&self, clock: u64) -> u64 {
+        let mut control = self.control.lock();
+        let pause = control.resume(clock);
+        self.word
+            .store(clock.saturating_sub(control.now(clock)) << 1, Relaxed);
+        pause
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    const WALL: i64 = 1_700_000_000_000;
+
+    fn at(tick: u64, micros: u32) -> Now {
+        Now {
+            tick,
+            micros,
+            wall_ms: WALL,
+            clock: tick,
+            clock_micros: micros,
+        }
+    }
+
+    #[test]
+    fn extremes_are_refused_not_wrapped() {
+        let now = at(1 << 40, 0);
+        for (number, unit, base, valid) in [
+            (i64::MAX, Unit::Seconds, Base::Now, false),
+            (i64::MAX, Unit::Seconds, Base::Epoch, false),
+            (i64::MIN, Unit::Seconds, Base::Now, false),
+            (i64::MAX / 1000, Unit::Seconds, Base::Now, false),
+            (i64::MAX / 1000, Unit::Seconds, Base::Epoch, true),
+            (i64::MAX, Unit::Milliseconds, Base::Now, false),
+            (i64::MAX - WALL, Unit::Milliseconds, Base::Now, true),
+            (i64::MAX - WALL + 1, Unit::Milliseconds, Base::Now, false),
+            (i64::MAX, Unit::Milliseconds, Base::Epoch, true),
+            (i64::MIN, Unit::Milliseconds, Base::Epoch, true),
+            (i64::MIN, Unit::Milliseconds, Base::Now, true),
+        ] {
+            let deadline = now.deadline(number, unit, base);
+            assert_eq!(deadline.is_some(), valid, "{number} {unit:?} {base:?}");
+            if let Some(deadline) = deadline {
+                assert_eq!(now.reached(deadline), number < 0);
+            }
+        }
+        assert_eq!(now.positive_deadline(0, Unit::Seconds, Base::Now), None);
+        assert_eq!(now.positive_deadline(-1, Unit::Seconds, Base::Epoch), None);
+        assert_eq!(now.deadline(0, Unit::Seconds, Base::Now), Some(1 << 40));
+    }
+
+    #[test]
+    fn seconds_round_to_the_nearest() {
+        for (ms, s) in [
+            (0, 0),
+            (499, 0),
+            (500, 1),
+            (1499, 1),
+            (1500, 2),
+            (i64::MAX, i64::MAX / 1000 + 1),
+        ] {
+            assert_eq!(rounded_seconds(ms), s);
+        }
+    }
+
+    #[test]
+    fn a_frozen_timeline_stands_still_and_resumes_where_it_stopped() {
+        let line = SharedTimeline::default();
+        let time = |tick| Time {
+            tick,
+            micros: 7,
+            wall_offset_ms: 0,
+        };
+        assert_eq!(line.now(time(1000)).tick, 1000);
+        line.freeze(1000);
+        line.freeze(1100);
+        assert!(line.is_frozen());
+        let now = line.now(time(5000));
+        assert_eq!(
+            (now.tick, now.micros, now.clock, now.wall_ms),
+            (1000, 0, 5000, 5000)
+        );
+        assert_eq!(line.clock_of(1500), u64::MAX);
+        assert_eq!(line.resume(5000), 4000);
+        assert_eq!(line.resume(6000), 0);
+        assert_eq!(line.now(time(5010)).tick, 1010);
+        assert_eq!(line.clock_of(1500), 5500);
+        assert!(!line.is_frozen());
+    }
+
+    proptest! {
+        #[test]
+        fn a_relative_deadline_is_never_early_and_less_than_two_ticks_late(
+            tick in (1_u64 << 40)..(1 << 50), micros in 0_u32..1000, ttl in 1_i64..1 << 40,
+        ) {
+            let now = at(tick, micros);
+            let deadline = now.deadline(ttl, Unit::Milliseconds, Base::Now).expect("valid");
+            let asked_us = u128::from(tick) * 1000 + u128::from(micros) + ttl as u128 * 1000;
+            let given_us = u128::from(deadline) * 1000;
+            prop_assert!(given_us >= asked_us);
+            prop_assert!(given_us < asked_us + 1000);
+            prop_assert_eq!(now.remaining_ms(deadline), ttl);
+        }
+
+        #[test]
+        fn an_absolute_deadline_reads_back_exactly(
+            tick in (1_u64 << 40)..(1 << 50), micros in 0_u32..1000, wall in 1_i64..i64::MAX,
+        ) {
+            let now = at(tick, micros);
+            let deadline = now.deadline(wall, Unit::Milliseconds, Base::Epoch).expect("valid");
+            prop_assert_eq!(now.reached(deadline), wall <= WALL);
+            if deadline > 0 {
+                prop_assert_eq!(now.wall_of(deadline), wall);
+            }
+        }
+
+        #[test]
+        fn no_number_panics(
+            number in any::<i64>(), tick in any::<u64>(), wall in any::<i64>(), deadline in any::<u64>(),
+            micros in 0_u32..1000,
+        ) {
+            let now = Now { tick, micros, wall_ms: wall, clock: tick, clock_micros: micros };
+            for unit in [Unit::Seconds, Unit::Milliseconds] {
+                for base in [Base::Now, Base::Epoch] {
+                    if let Some(deadline) = now.deadline(number, unit, base) {
+                        prop_assert!(now.remaining_ms(deadline) >= 0);
+                        prop_assert!(now.wall_of(deadline) >= 0);
+                    }
+                }
+            }
+            prop_assert!(now.remaining_ms(deadline) >= 0);
+            prop_assert!(now.wall_of(deadline) >= 0);
+            now.lateness_us(deadline);
+            Time { tick, micros, wall_offset_ms: wall }.wall_ms();
+        }
+    }
+}

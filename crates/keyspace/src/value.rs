@@ -1,0 +1,84 @@
+//! Typed values: the tag of an entry, and the objects that live outside the store's blocks.
+
+use std::sync::Arc;
+
+use tidewheel_resp::parse_i64;
+use tidewheel_store::{Slot, Store, Value};
+
+use crate::command::CommandError;
+
+/// Values above this many bytes are copied, read back and dropped without holding a shard's lock.
+pub(crate) const LARGE: usize = 64 * 1024;
+
+/// The longest string that the public protocol calls `embstr`.
+const EMBSTR_MAX: usize = 44;
+
+/// The most digits that can be an `int`.
+const INT_DIGITS_MAX: usize = 20;
+
+/// A value that is too large or too structured to lie beside its key.
+#[derive(Debug)]
+pub(crate) enum Object {
+    /// A string. Shared so that a reply can be copied after the lock is gone.
+    Bytes(Arc<Vec<u8>>),
+}
+
+impl Object {
+    pub(crate) fn new(bytes: Vec<u8>) -> Self {
+        Self::Bytes(Arc::new(bytes))
+    }
+
+    /// Bytes on the heap.
+    pub(crate) fn bytes(&self) -> usize {
+        let Self::Bytes(bytes) = self;
+        bytes.capacity() + OBJECT_OVERHEAD
+    }
+}
+
+/// The shared header (two counts and a vector) and the allocator's rounding, roughly.
+const OBJECT_OVERHEAD: usize = 64;
+
+/// The store of one shard's database.
+pub(crate) type Entries = Store<Object>;
+
+/// A string whose encoding follows from its bytes.
+pub(crate) const TAG_STRING: u8 = 0;
+/// A string that was changed in place: always reported as `raw`, as the public protocol does.
+pub(crate) const TAG_STRING_RAW: u8 = 1;
+
+/// The type's name, as TYPE and `SCAN … TYPE` spell it.
+pub(crate) fn type_name(tag: u8) -> &'static str {
+    match tag {
+        TAG_STRING | TAG_STRING_RAW => "string",
+        _ => "unknown",
+    }
+}
+
+/// The bytes of a string entry, with the shared handle where they lie outside the block.
+pub(crate) fn string(store: &Entries, slot: Slot) -> Result<Value<'_, Object>, CommandError> {
+    if store.tag(slot) > TAG_STRING_RAW {
+        return Err(CommandError::WRONG_TYPE);
+    }
+    Ok(store.value(slot))
+}
+
+/// The bytes of a string value.
+pub(crate) fn bytes<'a>(value: &Value<'a, Object>) -> &'a [u8] {
+    match value {
+        Value::Inline(bytes) => bytes,
+        Value::Object(Object::Bytes(bytes)) => bytes,
+    }
+}
+
+/// What OBJECT ENCODING says.
+pub(crate) fn encoding(tag: u8, bytes: &[u8]) -> &'static str {
+    if tag == TAG_STRING_RAW {
+        "raw"
+    } else if bytes.len() <= INT_DIGITS_MAX && parse_i64(bytes).is_some() {
+        "int"
+    } else if bytes.len() <= EMBSTR_MAX {
+        "embstr"
+    } else {
+        "raw"
+    }
+}
