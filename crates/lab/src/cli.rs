@@ -14,6 +14,7 @@ use crate::machine;
 use crate::progress::Progress;
 use crate::server::Target;
 use crate::table;
+use crate::timers;
 use crate::workload::Workload;
 
 const DEFAULT_HOST: &str = "127.0.0.1";
@@ -65,6 +66,8 @@ enum Command {
     Workload(Workload),
     /// One workload against several servers in turn, each in a fresh process.
     Compare(compare::Args),
+    /// The timer structures themselves, without a server: time and bytes per timer.
+    Timers(timers::Args),
 }
 
 pub(crate) fn run() -> Result<()> {
@@ -81,6 +84,10 @@ pub(crate) fn run() -> Result<()> {
                 bail!("compare starts its servers itself: --host, --port and --pid do not apply");
             }
             let comparison = compare::run(args, &mut progress)?;
+            (comparison.to_json(), comparison.to_table())
+        }
+        Command::Timers(args) => {
+            let comparison = timers::run(args, &mut progress)?;
             (comparison.to_json(), comparison.to_table())
         }
     };

@@ -9,6 +9,7 @@ use crate::launch::{Running, ServerSpec};
 use crate::machine;
 use crate::progress::Progress;
 use crate::report::Report;
+use crate::server::Facts;
 use crate::table::{self, Column};
 use crate::workload::Workload;
 
@@ -29,38 +30,48 @@ pub(crate) struct Args {
     pub(crate) workload: Workload,
 }
 
-/// All runs of all servers.
+/// All runs of everything that is compared.
 #[derive(Debug)]
 pub(crate) struct Comparison {
     workload: &'static str,
-    servers: Vec<Series>,
+    /// What is compared, in the plural.
+    kind: &'static str,
+    series: Vec<Series>,
 }
 
+/// The runs of one server, or of one structure.
 #[derive(Debug)]
-struct Series {
-    name: String,
-    command: String,
-    reports: Vec<Report>,
+pub(crate) struct Series {
+    pub(crate) name: String,
+    /// How it was started, if it was.
+    pub(crate) command: Option<String>,
+    pub(crate) reports: Vec<Report>,
+}
+
+impl Series {
+    pub(crate) fn new(name: impl Into<String>) -> Self {
+        Self {
+            name: name.into(),
+            command: None,
+            reports: Vec::new(),
+        }
+    }
 }
 
 pub(crate) fn run(args: &Args, progress: &mut Progress) -> Result<Comparison> {
     if args.runs == 0 {
         bail!("--runs must be at least 1");
     }
-    let mut servers: Vec<Series> = args
+    let mut all: Vec<Series> = args
         .servers
         .iter()
-        .map(|spec| Series {
-            name: spec.name.clone(),
-            command: String::new(),
-            reports: Vec::new(),
-        })
+        .map(|spec| Series::new(&spec.name))
         .collect();
     for round in 1..=args.runs {
-        for (spec, series) in args.servers.iter().zip(&mut servers) {
+        for (spec, series) in args.servers.iter().zip(&mut all) {
             progress.set_title(format!("{} {round}/{}", spec.name, args.runs));
             let running = Running::start(spec, args.first_port)?;
-            series.command = running.command().to_owned();
+            series.command = Some(running.command().to_owned());
             let report = args
                 .workload
                 .run(&running.target(), progress)
@@ -69,19 +80,24 @@ pub(crate) fn run(args: &Args, progress: &mut Progress) -> Result<Comparison> {
             running.stop()?;
         }
     }
-    Ok(Comparison {
-        workload: args.workload.name(),
-        servers,
-    })
+    Ok(Comparison::new(args.workload.name(), "servers", all))
 }
 
 impl Comparison {
+    pub(crate) fn new(workload: &'static str, kind: &'static str, series: Vec<Series>) -> Self {
+        Self {
+            workload,
+            kind,
+            series,
+        }
+    }
+
     pub(crate) fn to_json(&self) -> Value {
         json!({
             "tool": concat!("tidewheel-lab ", env!("CARGO_PKG_VERSION")),
             "compare": self.workload,
             "machine": machine::facts(),
-            "servers": self.servers.iter().map(|series| json!({
+            (self.kind): self.series.iter().map(|series| json!({
                 "name": series.name,
                 "command": series.command,
                 "runs": series.reports.iter().map(Report::to_json).collect::<Vec<_>>(),
@@ -91,7 +107,7 @@ impl Comparison {
 
     pub(crate) fn to_table(&self) -> String {
         let columns: Vec<Column<'_>> = self
-            .servers
+            .series
             .iter()
             .map(|series| Column {
                 head: format!("{} (n={})", series.name, series.reports.len()),
@@ -104,13 +120,15 @@ impl Comparison {
             .collect();
         let mut text = format!("{} · {}\n", self.workload, machine::line());
         text.push_str(&table::of_columns(&columns));
-        for series in &self.servers {
-            let title = series
-                .reports
-                .first()
-                .and_then(|report| report.server.as_ref());
-            let title = title.map(|facts| facts.title()).unwrap_or_default();
-            text.push_str(&format!("{} = {title}: {}\n", series.name, series.command));
+        for series in &self.series {
+            if let Some(command) = &series.command {
+                let server = series
+                    .reports
+                    .first()
+                    .and_then(|report| report.server.as_ref());
+                let title = server.map(Facts::title).unwrap_or_default();
+                text.push_str(&format!("{} = {title}: {command}\n", series.name));
+            }
             for (at, report) in series.reports.iter().enumerate() {
                 for note in &report.notes {
                     text.push_str(&format!("note: {} run {}: {note}\n", series.name, at + 1));

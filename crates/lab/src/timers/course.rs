@@ -1,0 +1,357 @@
+//! The courses that a structure is put through, and what is measured on the way.
+
+use anyhow::Result;
+use stats_alloc::INSTRUMENTED_SYSTEM;
+
+use super::Plan;
+use super::subject::{Subject, Tick};
+use crate::clock;
+use crate::latency::Latencies;
+use crate::report::Report;
+use crate::rng::Rng;
+
+/// Ticks after the last deadline in which a budgeted course must have caught up.
+const GRACE_TICKS: u32 = 60_000;
+
+/// Delays and orders, drawn before anything is timed.
+#[derive(Debug)]
+pub(crate) struct Course {
+    plan: Plan,
+    /// By id.
+    first: Vec<u32>,
+    /// In the order of rescheduling, which is also that of cancelling.
+    second: Vec<u32>,
+    order: Vec<u32>,
+}
+
+impl Course {
+    pub(super) fn new(plan: &Plan, seed: u64) -> Self {
+        let mut rng = Rng::new(seed);
+        let spread = u64::from(plan.to_ms - plan.from_ms);
+        let delays = |rng: &mut Rng| -> Vec<u32> {
+            (0..plan.timers)
+                .map(|_| plan.from_ms + rng.below(spread) as u32)
+                .collect()
+        };
+        let (first, second) = (delays(&mut rng), delays(&mut rng));
+        let mut order: Vec<u32> = (0..plan.timers).collect();
+        rng.shuffle(&mut order);
+        Self {
+            plan: *plan,
+            first,
+            second,
+            order,
+        }
+    }
+
+    /// Insert, reschedule, fire.
+    pub(super) fn fire(
+        &self,
+        build: impl FnOnce() -> Result<Box<dyn Subject>>,
+        report: &mut Report,
+    ) -> Result<()> {
+        let before = allocated();
+        let mut subject = build()?;
+        let before = before + subject.handle_bytes() as isize;
+        let insert_ns = timed(|| subject.insert_all(&self.first));
+        let full = self.per_timer(allocated() - before);
+        let own = subject.own_bytes();
+        let reschedule_ns = timed(|| subject.reschedule_all(&self.order, &self.second));
+        let moved = self.per_timer(allocated() - before);
+        let own_moved = subject.own_bytes();
+        let firing = self.watch(subject.as_mut(), u32::MAX, 0);
+
+        let figures = &mut report.figures;
+        figures.push("insert_ns", "insert ns", self.per_timer_f(insert_ns));
+        figures.push(
+            "reschedule_ns",
+            "reschedule ns",
+            self.per_timer_f(reschedule_ns),
+        );
+        figures.push(
+            "advance_ns",
+            "advance ns/timer",
+            self.per_timer_f(firing.total_ns),
+        );
+        tick_figures(report, "", "", &firing);
+        let figures = &mut report.figures;
+        figures.push(
+            "late_max_ticks",
+            "latest, ticks",
+            firing.late_max().map(f64::from),
+        );
+        figures.push("bytes_per_timer", "bytes/timer", full);
+        figures.push(
+            "bytes_after_reschedule",
+            "bytes/timer after reschedule",
+            moved,
+        );
+        let own_per_timer = |bytes: Option<usize>| bytes.map(|b| self.per_timer(b as isize));
+        figures.push(
+            "own_bytes_per_timer",
+            "bytes/timer by bytes()",
+            own_per_timer(own),
+        );
+        figures.push(
+            "own_bytes_after_reschedule",
+            "same after reschedule",
+            own_per_timer(own_moved),
+        );
+        self.check(report, "fire", &firing);
+        Ok(())
+    }
+
+    /// Insert, cancel, go through the minute all the same: where lazy deletion pays.
+    pub(super) fn cancel(&self, mut subject: Box<dyn Subject>, report: &mut Report) {
+        subject.insert_all(&self.first);
+        let before = allocated();
+        let cancel_ns = timed(|| subject.cancel_all(&self.order));
+        let freed = self.per_timer(before - allocated());
+        let mut drain_ns = 0;
+        let mut fired = 0;
+        subject.tick_all(self.plan.to_ms, u32::MAX, &mut |tick| {
+            drain_ns += tick.ns;
+            fired += tick.fired;
+            false
+        });
+        let figures = &mut report.figures;
+        figures.push("cancel_ns", "cancel ns", self.per_timer_f(cancel_ns));
+        figures.push(
+            "drain_ns",
+            "drain after cancel-all ns/timer",
+            self.per_timer_f(drain_ns),
+        );
+        figures.push(
+            "bytes_freed_by_cancel",
+            "bytes/timer freed by cancel",
+            freed,
+        );
+        if fired > 0 {
+            report.notes.push(format!("{fired} cancelled timers fired"));
+        }
+    }
+
+    /// Insert, reschedule, fire with a budget of records per tick.
+    pub(super) fn fire_on_budget(&self, mut subject: Box<dyn Subject>, report: &mut Report) {
+        subject.insert_all(&self.first);
+        subject.reschedule_all(&self.order, &self.second);
+        let firing = self.watch(subject.as_mut(), self.plan.budget, GRACE_TICKS);
+        tick_figures(report, "budget_", "on a budget: ", &firing);
+        let late = |q: f64| firing.late_at(q).map(f64::from);
+        let figures = &mut report.figures;
+        figures.push(
+            "budget_late_p50_ticks",
+            "on a budget: lateness p50, ticks",
+            late(0.5),
+        );
+        figures.push(
+            "budget_late_p99_ticks",
+            "on a budget: lateness p99, ticks",
+            late(0.99),
+        );
+        figures.push(
+            "budget_late_max_ticks",
+            "on a budget: lateness max, ticks",
+            late(1.0),
+        );
+        figures.push(
+            "budget_backlog_max",
+            "on a budget: most timers due and not fired",
+            firing.backlog_max as f64,
+        );
+        figures.push(
+            "budget_backlog_ticks",
+            "on a budget: ticks that left work",
+            f64::from(firing.backlog_ticks),
+        );
+        figures.push(
+            "budget_unfired",
+            "on a budget: never fired",
+            (u64::from(self.plan.timers) - firing.fired) as f64,
+        );
+        self.check(report, "budget", &firing);
+    }
+
+    fn check(&self, report: &mut Report, course: &str, firing: &Firing) {
+        if firing.early > 0 {
+            report
+                .notes
+                .push(format!("{course}: {} timers fired early", firing.early));
+        }
+        if firing.fired != u64::from(self.plan.timers) {
+            let timers = self.plan.timers;
+            report.notes.push(format!(
+                "{course}: {} of {timers} timers fired",
+                firing.fired
+            ));
+        }
+    }
+
+    fn watch(&self, subject: &mut dyn Subject, budget: u32, grace: u32) -> Firing {
+        let mut firing = Firing::new(&self.second, self.plan.to_ms);
+        let all = u64::from(self.plan.timers);
+        subject.tick_all(self.plan.to_ms + grace, budget, &mut |tick| {
+            firing.record(tick);
+            firing.fired >= all
+        });
+        firing
+    }
+
+    fn per_timer(&self, bytes: isize) -> f64 {
+        bytes as f64 / f64::from(self.plan.timers)
+    }
+
+    fn per_timer_f(&self, ns: u64) -> f64 {
+        ns as f64 / f64::from(self.plan.timers)
+    }
+}
+
+fn tick_figures(report: &mut Report, key: &str, label: &str, firing: &Firing) {
+    let ticks = firing.ticks.summary();
+    let figures = &mut report.figures;
+    figures.push(
+        format!("{key}tick_max_ms"),
+        format!("{label}max tick ms"),
+        ticks.max_us.map(|us| us / 1e3),
+    );
+    figures.push(
+        format!("{key}tick_p999_us"),
+        format!("{label}p99.9 tick µs"),
+        ticks.p999_us,
+    );
+}
+
+fn timed(work: impl FnOnce()) -> u64 {
+    let from = clock::mono_ns();
+    work();
+    clock::mono_ns() - from
+}
+
+/// Bytes that this process has allocated and not freed.
+fn allocated() -> isize {
+    let stats = INSTRUMENTED_SYSTEM.stats();
+    stats.bytes_allocated.wrapping_sub(stats.bytes_deallocated) as isize
+}
+
+/// The course of the firing, checked by counts.
+///
+/// Structures fire in the order of deadlines, so the timers fired first are those due first: the
+/// number fired by a tick tells how late each was, and that none was early, without asking which.
+#[derive(Debug)]
+struct Firing {
+    /// Timers due at each tick.
+    due: Vec<u32>,
+    /// The tick whose timers are being fired, and how many of them have been.
+    at: usize,
+    of_at: u32,
+    due_so_far: u64,
+    counted_to: usize,
+    fired: u64,
+    early: u64,
+    total_ns: u64,
+    ticks: Latencies,
+    /// How many fired how many ticks late.
+    late: Vec<u64>,
+    backlog_max: u64,
+    backlog_ticks: u32,
+}
+
+impl Firing {
+    fn new(delays: &[u32], last: u32) -> Self {
+        let mut due = vec![0; last as usize + 1];
+        for &delay in delays {
+            due[delay as usize] += 1;
+        }
+        Self {
+            due,
+            at: 0,
+            of_at: 0,
+            due_so_far: 0,
+            counted_to: 0,
+            fired: 0,
+            early: 0,
+            total_ns: 0,
+            ticks: Latencies::new(),
+            late: vec![0; (last + GRACE_TICKS) as usize + 2],
+            backlog_max: 0,
+            backlog_ticks: 0,
+        }
+    }
+
+    fn record(&mut self, tick: Tick) {
+        self.total_ns += tick.ns;
+        self.ticks.record(tick.ns.max(1));
+        while self.counted_to <= (tick.at as usize).min(self.due.len() - 1) {
+            self.due_so_far += u64::from(self.due[self.counted_to]);
+            self.counted_to += 1;
+        }
+        let mut left = tick.fired;
+        while left > 0 && self.at < self.due.len() {
+            let waiting = self.due[self.at] - self.of_at;
+            let taken = waiting.min(left);
+            match tick.at.checked_sub(self.at as u32) {
+                Some(late) => self.late[late as usize] += u64::from(taken),
+                None => self.early += u64::from(taken),
+            }
+            left -= taken;
+            self.of_at += taken;
+            if self.of_at == self.due[self.at] {
+                self.at += 1;
+                self.of_at = 0;
+            }
+        }
+        self.fired += u64::from(tick.fired);
+        self.backlog_max = self
+            .backlog_max
+            .max(self.due_so_far.saturating_sub(self.fired));
+        self.backlog_ticks += u32::from(tick.backlog);
+    }
+
+    fn late_max(&self) -> Option<u32> {
+        self.late_at(1.0)
+    }
+
+    fn late_at(&self, quantile: f64) -> Option<u32> {
+        let total: u64 = self.late.iter().sum();
+        let rank = ((quantile * total as f64).ceil() as u64).max(1);
+        let mut seen = 0;
+        self.late
+            .iter()
+            .position(|&count| {
+                seen += count;
+                total > 0 && seen >= rank
+            })
+            .map(|ticks| ticks as u32)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn tick(at: u32, fired: u32) -> Tick {
+        Tick {
+            at,
+            ns: 10,
+            fired,
+            backlog: false,
+        }
+    }
+
+    #[test]
+    fn counts_tell_lateness_and_earliness() {
+        // Two due at 3, one at 5.
+        let mut firing = Firing::new(&[3, 5, 3], 6);
+        firing.record(tick(2, 1));
+        assert_eq!((firing.early, firing.fired), (1, 1));
+        firing.record(tick(3, 0));
+        assert_eq!(firing.backlog_max, 1);
+        firing.record(tick(7, 2));
+        assert_eq!(firing.fired, 3);
+        // One of those due at 3 came 4 late, the one due at 5 came 2 late.
+        assert_eq!((firing.late[2], firing.late[4]), (1, 1));
+        assert_eq!(firing.late_at(0.5), Some(2));
+        assert_eq!(firing.late_max(), Some(4));
+        assert_eq!(Firing::new(&[], 3).late_max(), None);
+    }
+}

@@ -1,0 +1,242 @@
+//! The timer structures themselves on a virtual clock: time, bytes and lateness per timer.
+//!
+//! Deadlines lie uniformly between 30 and 60 s ahead, at one tick a millisecond. Three courses, each
+//! with a structure of its own:
+//!
+//! 1. insert all in id order, reschedule all in random order to new deadlines, advance tick by tick
+//!    until all have fired;
+//! 2. insert all, cancel all in random order, advance through the same minute;
+//! 3. as the first, with a budget of records per tick: what is left over fires later, and how much
+//!    later is the figure.
+
+use std::fmt;
+
+use anyhow::{Result, bail};
+use clap::ValueEnum;
+use serde_json::json;
+
+use self::course::Course;
+use self::subject::{Ours, Subject};
+use super::compare::{Comparison, Series};
+use super::progress::Progress;
+use super::report::Report;
+use tidewheel_timer::{HashedWheel, HierarchicalWheel, IndexedHeap};
+
+mod course;
+#[cfg(feature = "peers")]
+mod peers;
+mod subject;
+
+/// A structure to measure.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Structure {
+    /// `HierarchicalWheel`, the production timer.
+    Wheel,
+    /// `HashedWheel` of 65,536 slots.
+    Hashed,
+    /// `IndexedHeap<2>`.
+    Heap2,
+    /// `IndexedHeap<4>`.
+    Heap4,
+    /// tokio-util's `DelayQueue`.
+    #[cfg(feature = "peers")]
+    DelayQueue,
+    /// The `hierarchical_hash_wheel_timer` crate's cancellable wheel.
+    #[cfg(feature = "peers")]
+    Hhwt,
+}
+
+impl fmt::Display for Structure {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Wheel => "HierarchicalWheel",
+            Self::Hashed => "HashedWheel",
+            Self::Heap2 => "IndexedHeap<2>",
+            Self::Heap4 => "IndexedHeap<4>",
+            #[cfg(feature = "peers")]
+            Self::DelayQueue => "DelayQueue",
+            #[cfg(feature = "peers")]
+            Self::Hhwt => "hhwt",
+        })
+    }
+}
+
+/// Where the virtual clock stands at first: where a server's engine time begins.
+const START: u64 = 1 << 40;
+const HASHED_SLOTS: usize = 1 << 16;
+/// Ids are 32 bits, and the peers' too.
+const MAX_TIMERS: u32 = 1 << 30;
+const MAX_DELAY_MS: u32 = 1 << 24;
+
+impl Structure {
+    fn build(self, timers: usize) -> Result<Box<dyn Subject>> {
+        Ok(match self {
+            Self::Wheel => Box::new(Ours::new(HierarchicalWheel::new(START), START, timers)),
+            Self::Hashed => Box::new(Ours::new(
+                HashedWheel::new(HASHED_SLOTS, START),
+                START,
+                timers,
+            )),
+            Self::Heap2 => Box::new(Ours::new(IndexedHeap::<2>::new(START), START, timers)),
+            Self::Heap4 => Box::new(Ours::new(IndexedHeap::<4>::new(START), START, timers)),
+            #[cfg(feature = "peers")]
+            Self::DelayQueue => Box::new(peers::Delay::new(timers)?),
+            #[cfg(feature = "peers")]
+            Self::Hhwt => Box::new(peers::Hhwt::new()),
+        })
+    }
+
+    /// Whether `advance` can be told how much it may do.
+    fn takes_budget(self) -> bool {
+        matches!(self, Self::Wheel | Self::Hashed | Self::Heap2 | Self::Heap4)
+    }
+}
+
+/// Options of `timers`.
+#[derive(Clone, Debug, clap::Args)]
+pub(crate) struct Args {
+    /// Timers [1000000].
+    #[arg(long)]
+    timers: Option<u32>,
+    /// Structures [all].
+    #[arg(long, value_enum, value_delimiter = ',')]
+    structures: Option<Vec<Structure>>,
+    /// The shortest time to a deadline, in ticks of a millisecond [30000].
+    #[arg(long)]
+    from_ms: Option<u32>,
+    /// The longest; deadlines lie before it [60000].
+    #[arg(long)]
+    to_ms: Option<u32>,
+    /// Records that one tick may touch in the budgeted course.
+    #[arg(long, default_value_t = 2_048)]
+    budget: u32,
+    /// Runs per structure [3].
+    #[arg(long)]
+    runs: Option<usize>,
+    /// Seed of deadlines and orders.
+    #[arg(long, default_value_t = 1)]
+    seed: u64,
+    /// A small run of a second.
+    #[arg(long)]
+    quick: bool,
+}
+
+/// What every course of a run does.
+#[derive(Clone, Copy, Debug)]
+struct Plan {
+    timers: u32,
+    from_ms: u32,
+    to_ms: u32,
+    budget: u32,
+    seed: u64,
+}
+
+pub(crate) fn run(args: &Args, progress: &mut Progress) -> Result<Comparison> {
+    let pick =
+        |asked: Option<u32>, full, small| asked.unwrap_or(if args.quick { small } else { full });
+    let plan = Plan {
+        timers: pick(args.timers, 1_000_000, 20_000),
+        from_ms: pick(args.from_ms, 30_000, 3_000),
+        to_ms: pick(args.to_ms, 60_000, 6_000),
+        budget: args.budget,
+        seed: args.seed,
+    };
+    let runs = args.runs.unwrap_or(if args.quick { 1 } else { 3 });
+    if plan.timers == 0 || plan.timers > MAX_TIMERS || runs == 0 || plan.budget == 0 {
+        bail!("--timers lies in 1..={MAX_TIMERS}, --runs and --budget start at 1");
+    }
+    if plan.from_ms == 0 || plan.from_ms >= plan.to_ms || plan.to_ms > MAX_DELAY_MS {
+        bail!("--from-ms starts at 1 and lies below --to-ms, which is {MAX_DELAY_MS} at most");
+    }
+    let structures = args
+        .structures
+        .clone()
+        .unwrap_or_else(|| Structure::value_variants().to_vec());
+    let mut all: Vec<Series> = structures
+        .iter()
+        .map(|structure| Series::new(structure.to_string()))
+        .collect();
+    for round in 1..=runs {
+        for (&structure, series) in structures.iter().zip(&mut all) {
+            progress.set_title(format!("{structure} {round}/{runs}"));
+            series
+                .reports
+                .push(measure(structure, &plan, round as u64, progress)?);
+        }
+    }
+    progress.clear();
+    Ok(Comparison::new("timers", "structures", all))
+}
+
+fn measure(structure: Structure, plan: &Plan, round: u64, progress: &Progress) -> Result<Report> {
+    let params = json!({
+        "timers": plan.timers,
+        "from_ms": plan.from_ms,
+        "to_ms": plan.to_ms,
+        "budget": structure.takes_budget().then_some(plan.budget),
+        "seed": plan.seed,
+    });
+    let mut report = Report::new("timers", None, params);
+    let course = Course::new(plan, plan.seed.wrapping_add(round));
+    progress.phase("insert, reschedule, fire", 3);
+    course.fire(|| structure.build(plan.timers as usize), &mut report)?;
+    progress.phase("insert, cancel, drain", 3);
+    progress.set(1);
+    course.cancel(structure.build(plan.timers as usize)?, &mut report);
+    if structure.takes_budget() {
+        progress.phase("fire on a budget", 3);
+        progress.set(2);
+        course.fire_on_budget(structure.build(plan.timers as usize)?, &mut report);
+    }
+    Ok(report.finish())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_structure_fires_everything_on_its_tick() {
+        let plan = Plan {
+            timers: 5_000,
+            from_ms: 50,
+            to_ms: 700,
+            budget: 64,
+            seed: 9,
+        };
+        for &structure in Structure::value_variants() {
+            let report = measure(structure, &plan, 1, &Progress::new()).expect("the plan is sound");
+            let value = |key: &str| report.figures.value(key);
+            assert_eq!(report.notes, Vec::<String>::new(), "{structure}");
+            assert_eq!(value("late_max_ticks"), Some(0.0), "{structure}");
+            assert!(
+                value("bytes_per_timer").is_some_and(|bytes| bytes > 4.0),
+                "{structure}"
+            );
+            assert!(value("insert_ns").is_some_and(|ns| ns > 0.0), "{structure}");
+            if structure.takes_budget() {
+                assert!(value("budget_late_max_ticks").is_some(), "{structure}");
+                assert_eq!(value("budget_unfired"), Some(0.0), "{structure}");
+            }
+        }
+    }
+
+    #[test]
+    fn a_budget_too_small_for_the_rate_is_seen_as_lateness() {
+        // 5,000 timers in 100 ticks are 50 a tick; 20 records a tick cannot keep up.
+        let plan = Plan {
+            timers: 5_000,
+            from_ms: 100,
+            to_ms: 200,
+            budget: 20,
+            seed: 2,
+        };
+        let report = measure(Structure::Heap4, &plan, 1, &Progress::new()).expect("sound");
+        let late = report
+            .figures
+            .value("budget_late_max_ticks")
+            .expect("fired");
+        assert!((100.0..200.0).contains(&late), "{late}");
+        assert!(report.figures.value("budget_backlog_max").expect("fired") > 2_000.0);
+    }
+}

@@ -1,0 +1,106 @@
+//! What a structure must be able to do to be measured, and our own structures doing it.
+
+use tidewheel_timer::{TimerId, TimerQueue, TimerSet};
+
+use crate::clock;
+
+/// What one tick did.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Tick {
+    /// Ticks since the start.
+    pub(crate) at: u32,
+    pub(crate) ns: u64,
+    pub(crate) fired: u32,
+    /// Whether more was due than the budget allowed.
+    pub(crate) backlog: bool,
+}
+
+/// A structure with timers `0..n`. Whole passes, so that no call through the trait and no handle
+/// of a runtime is part of a single operation.
+pub(crate) trait Subject {
+    /// Adds timer `i` to fall due `delays[i]` ticks after the start.
+    fn insert_all(&mut self, delays: &[u32]);
+
+    /// Gives timer `order[i]` the new delay `delays[i]`, counted from the start.
+    fn reschedule_all(&mut self, order: &[u32], delays: &[u32]);
+
+    fn cancel_all(&mut self, order: &[u32]);
+
+    /// Advances a tick at a time through `1..=last`, telling of each after it was timed; ends early
+    /// when `seen` says that it has seen enough. `budget` matters only where there is one.
+    fn tick_all(&mut self, last: u32, budget: u32, seen: &mut dyn FnMut(Tick) -> bool);
+
+    /// Heap bytes by the structure's own account.
+    fn own_bytes(&self) -> Option<usize>;
+
+    /// What the measuring itself allocates beside the structure.
+    fn handle_bytes(&self) -> usize;
+}
+
+/// Any queue of ours, with the slab that comes with it.
+pub(crate) struct Ours<Q> {
+    set: TimerSet<Q>,
+    ids: Vec<Option<TimerId>>,
+    start: u64,
+}
+
+impl<Q: TimerQueue> Ours<Q> {
+    pub(crate) fn new(queue: Q, start: u64, timers: usize) -> Self {
+        Self {
+            set: TimerSet::new(queue),
+            ids: vec![None; timers],
+            start,
+        }
+    }
+}
+
+impl<Q: TimerQueue> Subject for Ours<Q> {
+    fn insert_all(&mut self, delays: &[u32]) {
+        for (id, &delay) in self.ids.iter_mut().zip(delays) {
+            *id = Some(self.set.insert(self.start + u64::from(delay), self.start));
+        }
+    }
+
+    fn reschedule_all(&mut self, order: &[u32], delays: &[u32]) {
+        for (&at, &delay) in order.iter().zip(delays) {
+            if let Some(id) = self.ids[at as usize] {
+                self.set
+                    .reschedule(id, self.start + u64::from(delay), self.start);
+            }
+        }
+    }
+
+    fn cancel_all(&mut self, order: &[u32]) {
+        for &at in order {
+            if let Some(id) = self.ids[at as usize] {
+                self.set.cancel(id);
+            }
+        }
+    }
+
+    fn tick_all(&mut self, last: u32, budget: u32, seen: &mut dyn FnMut(Tick) -> bool) {
+        for at in 1..=last {
+            let from = clock::mono_ns();
+            let progress = self.set.advance(self.start + u64::from(at), budget, |id| {
+                std::hint::black_box(id);
+            });
+            let ns = clock::mono_ns() - from;
+            if seen(Tick {
+                at,
+                ns,
+                fired: progress.fired,
+                backlog: progress.backlog,
+            }) {
+                return;
+            }
+        }
+    }
+
+    fn own_bytes(&self) -> Option<usize> {
+        Some(self.set.bytes())
+    }
+
+    fn handle_bytes(&self) -> usize {
+        self.ids.capacity() * size_of::<Option<TimerId>>()
+    }
+}
