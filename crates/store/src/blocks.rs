@@ -1,7 +1,7 @@
 //! Variable-size blocks in pages of one size class each.
 //!
 //! A block's id is its page and its offset in units of eight bytes, so that an id leads to the bytes
-//! without a table. A page of 32 KiB holds blocks of one size; a block too large for that has a page of
+//! without a table. A page of 16 KiB holds blocks of one size; a block too large for that has a page of
 //! its own. The first byte of a block is not 0 while the block is in use; a free block keeps the offset
 //! of the next free one in its bytes 2 and 3.
 //!
@@ -10,15 +10,15 @@
 //! [`sparse_page`](Blocks::sparse_page) names one to empty.
 
 /// Bytes of a page.
-const PAGE: usize = 32 * 1024;
+const PAGE: usize = 16 * 1024;
 
 /// Bytes of the unit in which blocks are measured and placed.
 pub(crate) const UNIT: usize = 8;
 
 /// Bits of an id that hold the offset.
-const OFFSET_BITS: u32 = 12;
+const OFFSET_BITS: u32 = 11;
 
-/// Largest block that shares a page: eight fit.
+/// Largest block that shares a page: four fit.
 const SHARED_MAX: usize = 4096;
 
 /// Size classes of shared pages.
@@ -155,7 +155,7 @@ impl Blocks {
     ///
     /// # Panics
     ///
-    /// When 2^20 pages (32 GiB) are in use.
+    /// When 2^21 pages (32 GiB) are in use.
     pub(crate) fn allocate(&mut self, bytes: usize) -> u32 {
         if bytes > SHARED_MAX {
             return self.add_page(OWN, bytes.next_multiple_of(UNIT)) << OFFSET_BITS;
@@ -356,7 +356,7 @@ impl Blocks {
         page.fresh = 0;
         page.free = NIL_OFFSET;
         self.holes.push(number);
-        // Emptied pages stay in the table, 1/800 of the peak, until the store is empty.
+        // Emptied pages stay in the table, 1/400 of the peak, until the store is empty.
         if self.held_bytes == 0 {
             *self = Self::new();
         }

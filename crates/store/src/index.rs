@@ -17,8 +17,8 @@
 //!
 //! A segment has at most 128 buckets (8 KiB), grows by about a fifth at a time, and splits in two when
 //! it is full: no operation touches more than one segment and its sibling, at most about 1,700 words. The
-//! directory doubles as a plain copy of 4 bytes a segment, 1/170 byte an entry. At 13/16 full when it
-//! grows, an entry costs 9.8–12.3 bytes.
+//! directory doubles as a plain copy of 4 bytes a segment, 1/170 byte an entry. At 7/8 full when it
+//! grows, an entry costs 9.1–11.4 bytes.
 //!
 //! Sources: Fagin et al., "Extendible Hashing" (1979).
 
@@ -68,9 +68,9 @@ fn place_of(word: u64) -> u32 {
     (word >> 32) as u32
 }
 
-/// Entries that a segment of so many buckets takes before it grows: 13/16 of its words.
+/// Entries that a segment of so many buckets takes before it grows: 7/8 of its words.
 fn capacity(buckets: usize) -> usize {
-    buckets * 13 / 2
+    buckets * (WORDS - 1)
 }
 
 /// The next larger segment: four steps a doubling, which are also the usual allocators' size classes.
@@ -82,10 +82,10 @@ fn next_size(buckets: usize) -> usize {
     }
 }
 
-/// The smallest segment that holds so many entries with room for a few more.
+/// The smallest segment that holds so many entries.
 fn size_for(len: usize) -> usize {
     let mut buckets = 1;
-    while capacity(buckets) < len + len / 16 + 1 {
+    while capacity(buckets) < len {
         buckets = next_size(buckets);
     }
     buckets
