@@ -22,6 +22,8 @@ pub struct Model {
     entries: BTreeMap<(u32, Vec<u8>), Entry>,
     db: u32,
     tick: i128,
+    /// Whether the tick has begun already: times to live are rounded up to whole ticks.
+    begun: bool,
     wall_offset: i128,
     expired: u64,
 }
@@ -40,21 +42,24 @@ pub enum Expect {
 }
 
 impl Model {
-    /// An empty keyspace at this time.
-    pub fn new(tick: u64, wall_offset: i64) -> Self {
+    /// An empty keyspace.
+    pub fn new() -> Self {
         Self {
             entries: BTreeMap::new(),
             db: 0,
-            tick: tick.into(),
-            wall_offset: wall_offset.into(),
+            tick: 0,
+            begun: false,
+            wall_offset: 0,
             expired: 0,
         }
     }
 
-    /// Sets the time and removes what is dead by then.
-    pub fn at(&mut self, tick: u64, wall_offset: i64) {
+    /// Sets engine time and wall time, and removes what is dead by then. `begun`: the clock is beyond
+    /// the start of the tick.
+    pub fn at(&mut self, tick: u64, begun: bool, wall_ms: i64) {
         self.tick = tick.into();
-        self.wall_offset = wall_offset.into();
+        self.begun = begun;
+        self.wall_offset = i128::from(wall_ms) - self.tick;
         self.bury();
     }
 
@@ -286,7 +291,9 @@ impl Model {
             Unit::Seconds | Unit::Millis => scaled.checked_add(self.wall() as i64)?,
             Unit::AtSeconds | Unit::AtMillis => scaled,
         };
-        Some(i128::from(wall) - self.wall_offset)
+        let relative = matches!(unit, Unit::Seconds | Unit::Millis);
+        let rounded_up = relative && number > 0 && self.begun;
+        Some(i128::from(wall) - self.wall_offset + i128::from(rounded_up))
     }
 
     fn set_with(
@@ -525,7 +532,7 @@ impl Model {
     /// -2 without the key, -1 without a deadline, else what `shown` makes of its wall time and of the
     /// time left.
     fn time_left(&mut self, key: Key, shown: impl Fn(i128, i128) -> i128) -> Reply {
-        let (tick, offset) = (self.tick, self.wall_offset);
+        let (tick, offset) = (self.tick + i128::from(self.begun), self.wall_offset);
         Reply::Integer(match self.find(key).map(|entry| entry.deadline) {
             None => -2,
             Some(None) => -1,

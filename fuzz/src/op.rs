@@ -7,6 +7,8 @@ use arbitrary::Arbitrary;
 pub enum Step {
     /// A client's command.
     Call(Call),
+    /// Microseconds pass.
+    Moment(u16),
     /// Milliseconds pass.
     Advance(u16),
     /// A long sleep, in seconds.
@@ -17,6 +19,10 @@ pub enum Step {
     Expire(u8),
     /// Every shard is maintained with this budget.
     Maintain(u8),
+    /// EXPIRY FREEZE.
+    Freeze,
+    /// EXPIRY RESUME.
+    Resume,
 }
 
 /// One of a few keys, so that commands meet.
