@@ -1,1 +1,115 @@
-fn main() {}
+//! The server: `tidewheel` speaks the Redis protocol and lets keys expire on time.
+
+mod alarm;
+mod clients;
+mod clock;
+mod command_counts;
+mod config;
+mod connection;
+mod driver;
+mod engine;
+mod event_loop;
+mod host;
+mod hub;
+mod listener;
+mod log;
+mod loop_handle;
+mod metrics;
+mod output;
+mod pause;
+mod reclaim;
+mod server;
+mod signals;
+mod system;
+mod worker;
+
+use std::process::ExitCode;
+
+use crate::config::{Invocation, Refusal, Settings};
+use crate::server::{Running, Stop};
+
+/// It could not start, or something failed while it ran.
+const FAILED: u8 = 1;
+
+/// The command line or the configuration is wrong.
+const MISUSED: u8 = 2;
+
+fn main() -> ExitCode {
+    let Invocation {
+        settings,
+        file,
+        check,
+    } = match config::invocation(std::env::args_os()) {
+        Ok(invocation) => invocation,
+        Err(Refusal::Usage(why)) => {
+            // Help and version are asked for, not mistakes, and go to standard output.
+            let misuse = why.use_stderr();
+            return match why.print() {
+                Ok(()) if !misuse => ExitCode::SUCCESS,
+                _ => ExitCode::from(MISUSED),
+            };
+        }
+        Err(Refusal::Configuration(why)) => {
+            eprintln!("tidewheel: {why}");
+            return ExitCode::from(MISUSED);
+        }
+    };
+    if check {
+        println!("the configuration is right");
+        return ExitCode::SUCCESS;
+    }
+    log::start(settings.log_level);
+    match run(settings, file) {
+        Ok(Stop::Failure) => ExitCode::from(FAILED),
+        Ok(_) => ExitCode::SUCCESS,
+        Err(why) => {
+            eprintln!("tidewheel: {why:#}");
+            ExitCode::from(FAILED)
+        }
+    }
+}
+
+fn run(mut settings: Settings, file: Option<std::path::PathBuf>) -> anyhow::Result<Stop> {
+    let fit = system::raise_open_files(settings.max_clients);
+    if fit < settings.max_clients {
+        tracing::warn!(
+            maxclients = fit,
+            "the limit of open files does not allow more connections (see ulimit -n)"
+        );
+        settings.max_clients = fit.max(1);
+    }
+    let exposed = settings.bind.iter().any(|address| !is_loopback(address));
+    if exposed && settings.password.is_empty() {
+        tracing::warn!(
+            "other machines can reach this server, and no password is set (--requirepass)"
+        );
+    }
+    let running = server::start(settings, file)?;
+    signals::watch(&running.server)?;
+    announce(&running);
+    let why = running.wait();
+    tracing::info!(?why, "stopping");
+    running.stop();
+    Ok(why)
+}
+
+fn is_loopback(address: &str) -> bool {
+    address == "localhost"
+        || address
+            .parse::<std::net::IpAddr>()
+            .is_ok_and(|address| address.is_loopback())
+}
+
+/// Says where the server listens and what to try first.
+fn announce(running: &Running) {
+    let addresses: Vec<String> = running.addresses.iter().map(ToString::to_string).collect();
+    let server = &running.server;
+    println!(
+        "tidewheel {} listens on {} ({} event loops, {} shards)",
+        env!("CARGO_PKG_VERSION"),
+        addresses.join(" and "),
+        server.loops.len(),
+        server.keyspace.shards(),
+    );
+    println!("try: redis-cli -p {} SET tea hot PX 3000", server.port);
+}

@@ -1,0 +1,169 @@
+//! What every thread may know of every client: the registry behind CLIENT LIST and CLIENT KILL.
+
+use std::collections::BTreeMap;
+use std::fmt::Write as _;
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+
+use parking_lot::Mutex;
+use tidewheel_resp::Protocol;
+
+use crate::loop_handle::Target;
+
+/// One client, as others see it.
+#[derive(Debug)]
+pub(crate) struct Client {
+    pub(crate) id: u64,
+    pub(crate) peer: SocketAddr,
+    pub(crate) local: SocketAddr,
+    pub(crate) descriptor: i64,
+    /// The tick at which it connected.
+    pub(crate) since: u64,
+    /// The loop that owns it, and its place there.
+    pub(crate) owner: usize,
+    pub(crate) slot: u32,
+    /// Somebody wants it closed.
+    pub(crate) killed: AtomicBool,
+    pub(crate) facts: Mutex<Facts>,
+}
+
+/// What changes while a client is connected. Its loop refreshes it after each batch of commands.
+#[derive(Debug, Clone)]
+pub(crate) struct Facts {
+    pub(crate) name: Vec<u8>,
+    pub(crate) lib_name: Vec<u8>,
+    pub(crate) lib_version: Vec<u8>,
+    pub(crate) db: u32,
+    pub(crate) channels: usize,
+    pub(crate) patterns: usize,
+    pub(crate) last_active: u64,
+    pub(crate) input_held: usize,
+    pub(crate) output_held: usize,
+    pub(crate) command: &'static str,
+    pub(crate) protocol: Protocol,
+    pub(crate) paused: bool,
+    pub(crate) no_evict: bool,
+    pub(crate) no_touch: bool,
+}
+
+impl Facts {
+    /// Of a client that has just connected.
+    pub(crate) fn new(now: u64) -> Self {
+        Self {
+            name: Vec::new(),
+            lib_name: Vec::new(),
+            lib_version: Vec::new(),
+            db: 0,
+            channels: 0,
+            patterns: 0,
+            last_active: now,
+            input_held: 0,
+            output_held: 0,
+            command: "NULL",
+            protocol: Protocol::Resp2,
+            paused: false,
+            no_evict: false,
+            no_touch: false,
+        }
+    }
+}
+
+impl Client {
+    pub(crate) fn target(&self) -> Target {
+        Target {
+            id: self.id,
+            slot: self.slot,
+        }
+    }
+
+    /// Writes its line of CLIENT LIST, without a line end.
+    pub(crate) fn describe(&self, now: u64, out: &mut Vec<u8>) {
+        let facts = self.facts.lock().clone();
+        let mut flags = String::new();
+        for (is, letter) in [
+            (facts.channels + facts.patterns > 0, 'P'),
+            (facts.paused, 'b'),
+            (self.killed.load(Ordering::Relaxed), 'A'),
+            (facts.no_evict, 'e'),
+            (facts.no_touch, 'T'),
+        ] {
+            if is {
+                flags.push(letter);
+            }
+        }
+        if flags.is_empty() {
+            flags.push('N');
+        }
+        let age_s = now.saturating_sub(self.since) / 1000;
+        let idle_s = now.saturating_sub(facts.last_active) / 1000;
+        let mut line = String::new();
+        let held = size_of::<Self>() + facts.input_held + facts.output_held;
+        let written = write!(
+            line,
+            "id={} addr={} laddr={}",
+            self.id, self.peer, self.local
+        )
+        .and_then(|()| write!(line, " fd={} name=", self.descriptor));
+        debug_assert!(written.is_ok(), "a String takes everything");
+        out.extend_from_slice(line.as_bytes());
+        out.extend_from_slice(&facts.name);
+        line.clear();
+        let resp = match facts.protocol {
+            Protocol::Resp2 => 2,
+            Protocol::Resp3 => 3,
+        };
+        let written = write!(
+            line,
+            " age={age_s} idle={idle_s} flags={flags} db={} sub={} psub={} ssub=0 multi=-1 qbuf={} \
+             qbuf-free=0 argv-mem=0 multi-mem=0 rbs=0 rbp=0 obl=0 oll=0 omem={} tot-mem={held} \
+             events=r cmd={} user=default redir=-1 resp={resp} lib-name=",
+            facts.db,
+            facts.channels,
+            facts.patterns,
+            facts.input_held,
+            facts.output_held,
+            facts.command,
+        );
+        debug_assert!(written.is_ok(), "a String takes everything");
+        out.extend_from_slice(line.as_bytes());
+        out.extend_from_slice(&facts.lib_name);
+        out.extend_from_slice(b" lib-ver=");
+        out.extend_from_slice(&facts.lib_version);
+    }
+}
+
+/// All clients, by id.
+#[derive(Debug, Default)]
+pub(crate) struct Clients {
+    next_id: AtomicU64,
+    all: Mutex<BTreeMap<u64, Arc<Client>>>,
+}
+
+impl Clients {
+    /// An id that no client had before.
+    pub(crate) fn next_id(&self) -> u64 {
+        self.next_id.fetch_add(1, Ordering::Relaxed) + 1
+    }
+
+    pub(crate) fn add(&self, client: Arc<Client>) {
+        self.all.lock().insert(client.id, client);
+    }
+
+    pub(crate) fn remove(&self, id: u64) {
+        self.all.lock().remove(&id);
+    }
+
+    pub(crate) fn get(&self, id: u64) -> Option<Arc<Client>> {
+        self.all.lock().get(&id).cloned()
+    }
+
+    /// Everybody at this moment, by id.
+    pub(crate) fn everybody(&self) -> Vec<Arc<Client>> {
+        self.all.lock().values().cloned().collect()
+    }
+
+    pub(crate) fn len(&self) -> usize {
+        self.all.lock().len()
+    }
+}

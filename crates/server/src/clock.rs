@@ -1,0 +1,235 @@
+//! The clock: the only file of this crate that reads one.
+//!
+//! Engine time counts milliseconds of the monotonic clock from [`ORIGIN_TICK`] on. Its phase is
+//! chosen at start so that tick boundaries fall on the wall clock's millisecond boundaries: a
+//! deadline given in wall milliseconds is then reached exactly at a tick, and rounding adds
+//! nothing. Wall time is one stored offset; when somebody steps the wall clock, the offset
+//! changes and no relative time to live does.
+
+use std::sync::atomic::{AtomicI64, Ordering};
+
+use tidewheel_keyspace::Time;
+
+/// The tick at which engine time starts: far from zero, so that subtracting never underflows.
+pub(crate) const ORIGIN_TICK: u64 = 1 << 40;
+
+const NS_PER_MS: u64 = 1_000_000;
+
+/// A sample of the wall clock is thrown away when reading it took longer than this (the thread was
+/// preempted between two reads, and the difference would be taken for a step).
+const SAMPLE_MAX_NS: u64 = 20_000;
+
+/// Engine time and its relation to the wall clock.
+#[derive(Debug)]
+pub(crate) struct Clock {
+    source: Source,
+    /// Monotonic nanoseconds at [`ORIGIN_TICK`].
+    origin_ns: u64,
+    /// Wall milliseconds minus engine ticks.
+    wall_offset_ms: AtomicI64,
+}
+
+impl Clock {
+    /// Starts engine time now, in phase with the wall clock.
+    pub(crate) fn start() -> Self {
+        let source = Source::new();
+        let (mono_ns, wall_ns) = loop {
+            if let Some(sample) = source.sample() {
+                break sample;
+            }
+        };
+        // Going back to the start of the running wall millisecond aligns the phases.
+        let phase = wall_ns.rem_euclid(i128::from(NS_PER_MS)) as u64;
+        let origin_ns = mono_ns.saturating_sub(phase);
+        let wall_ms = wall_ns.div_euclid(i128::from(NS_PER_MS)) as i64;
+        let wall_offset_ms = AtomicI64::new(wall_ms - ORIGIN_TICK as i64);
+        Self {
+            source,
+            origin_ns,
+            wall_offset_ms,
+        }
+    }
+
+    /// The time, for one batch of commands: one read of the monotonic clock.
+    pub(crate) fn now(&self) -> Time {
+        let since = self.source.monotonic_ns().saturating_sub(self.origin_ns);
+        Time {
+            tick: ORIGIN_TICK + since / NS_PER_MS,
+            micros: (since % NS_PER_MS / 1_000) as u32,
+            wall_offset_ms: self.wall_offset_ms.load(Ordering::Relaxed),
+        }
+    }
+
+    /// Compares the wall clock with the stored offset, and follows it when it was stepped or has
+    /// drifted by a millisecond or more. Loops call it once in a turn.
+    pub(crate) fn follow_wall(&self) {
+        let Some((mono_ns, wall_ns)) = self.source.sample() else {
+            return;
+        };
+        let since = mono_ns.saturating_sub(self.origin_ns);
+        let engine_ns = i128::from(ORIGIN_TICK) * i128::from(NS_PER_MS) + i128::from(since);
+        let offset_ns = wall_ns - engine_ns;
+        let stored = self.wall_offset_ms.load(Ordering::Relaxed);
+        let stored_ns = i128::from(stored) * i128::from(NS_PER_MS);
+        if (offset_ns - stored_ns).abs() < i128::from(NS_PER_MS) {
+            return;
+        }
+        let rounded = (offset_ns + i128::from(NS_PER_MS / 2)).div_euclid(i128::from(NS_PER_MS));
+        let rounded = rounded.clamp(i128::from(i64::MIN), i128::from(i64::MAX)) as i64;
+        self.wall_offset_ms.store(rounded, Ordering::Relaxed);
+        tracing::info!(
+            change_ms = rounded.saturating_sub(stored),
+            "the wall clock was moved"
+        );
+    }
+
+    /// Monotonic nanoseconds, for measuring how long something took.
+    pub(crate) fn monotonic_ns(&self) -> u64 {
+        self.source.monotonic_ns()
+    }
+
+    /// The monotonic clock's nanoseconds at which `tick` begins.
+    pub(crate) fn tick_to_monotonic_ns(&self, tick: u64) -> u64 {
+        tick.saturating_sub(ORIGIN_TICK)
+            .saturating_mul(NS_PER_MS)
+            .saturating_add(self.origin_ns)
+    }
+}
+
+/// Microseconds of engine time, for differences.
+pub(crate) fn micros(time: Time) -> u64 {
+    time.tick
+        .saturating_mul(1_000)
+        .saturating_add(u64::from(time.micros))
+}
+
+#[cfg(unix)]
+use unix::Source;
+#[cfg(unix)]
+mod unix {
+    //! The system's clocks read directly: timerfd wants the monotonic clock's own numbers.
+
+    use rustix::time::{ClockId, Timespec, clock_gettime};
+
+    #[derive(Debug)]
+    pub(super) struct Source;
+
+    impl Source {
+        pub(super) fn new() -> Self {
+            Self
+        }
+
+        pub(super) fn monotonic_ns(&self) -> u64 {
+            nanoseconds(clock_gettime(ClockId::Monotonic)).clamp(0, i128::from(u64::MAX)) as u64
+        }
+
+        /// Monotonic and wall nanoseconds of one moment.
+        pub(super) fn sample(&self) -> Option<(u64, i128)> {
+            let before = self.monotonic_ns();
+            let wall = nanoseconds(clock_gettime(ClockId::Realtime));
+            let after = self.monotonic_ns();
+            let took = after.saturating_sub(before);
+            (took <= super::SAMPLE_MAX_NS).then_some((before + took / 2, wall))
+        }
+    }
+
+    fn nanoseconds(t: Timespec) -> i128 {
+        i128::from(t.tv_sec) * 1_000_000_000 + i128::from(t.tv_nsec)
+    }
+}
+
+#[cfg(not(unix))]
+use portable::Source;
+#[cfg(not(unix))]
+mod portable {
+    //! The standard library's clocks, where the system has no better ones to offer.
+
+    use std::time::{Instant, SystemTime, UNIX_EPOCH};
+
+    #[derive(Debug)]
+    pub(super) struct Source(Instant);
+
+    #[allow(clippy::disallowed_methods, reason = "this is the clock")]
+    impl Source {
+        pub(super) fn new() -> Self {
+            Self(Instant::now())
+        }
+
+        pub(super) fn monotonic_ns(&self) -> u64 {
+            // One second ahead of zero leaves room for the phase.
+            u64::try_from(self.0.elapsed().as_nanos())
+                .unwrap_or(u64::MAX)
+                .saturating_add(1 << 30)
+        }
+
+        /// Monotonic and wall nanoseconds of one moment.
+        pub(super) fn sample(&self) -> Option<(u64, i128)> {
+            let before = self.monotonic_ns();
+            let wall = match SystemTime::now().duration_since(UNIX_EPOCH) {
+                Ok(since) => since.as_nanos() as i128,
+                Err(before) => -(before.duration().as_nanos() as i128),
+            };
+            let took = self.monotonic_ns().saturating_sub(before);
+            (took <= super::SAMPLE_MAX_NS).then_some((before + took / 2, wall))
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn engine_time_starts_at_its_origin_and_never_goes_back() {
+        let clock = Clock::start();
+        let first = clock.now();
+        assert!(first.tick >= ORIGIN_TICK && first.tick < ORIGIN_TICK + 60_000);
+        let mut last = micros(first);
+        for _ in 0..10_000 {
+            let now = micros(clock.now());
+            assert!(now >= last);
+            last = now;
+        }
+    }
+
+    #[test]
+    fn ticks_are_in_phase_with_wall_milliseconds() {
+        let clock = Clock::start();
+        let (mono_ns, wall_ns) = loop {
+            if let Some(sample) = clock.source.sample() {
+                break sample;
+            }
+        };
+        let tick = ORIGIN_TICK + (mono_ns - clock.origin_ns) / NS_PER_MS;
+        let wall_of_tick_ns =
+            (tick as i128 + i128::from(clock.wall_offset_ms.load(Ordering::Relaxed))) * 1_000_000;
+        let into_tick = i128::from((mono_ns - clock.origin_ns) % NS_PER_MS);
+        // Two samples, each good to SAMPLE_MAX_NS.
+        assert!((wall_ns - wall_of_tick_ns - into_tick).abs() <= 2 * i128::from(SAMPLE_MAX_NS));
+    }
+
+    #[test]
+    fn a_stepped_wall_clock_changes_the_offset_and_nothing_else() {
+        let clock = Clock::start();
+        let before = clock.now();
+        // As if the wall clock had been stepped by an hour since the offset was sampled.
+        clock.wall_offset_ms.fetch_sub(3_600_000, Ordering::Relaxed);
+        let deadline = clock.tick_to_monotonic_ns(before.tick + 5);
+        while clock.now().wall_offset_ms != before.wall_offset_ms {
+            clock.follow_wall();
+        }
+        assert_eq!(clock.tick_to_monotonic_ns(before.tick + 5), deadline);
+        assert!(clock.now().tick < before.tick + 60_000);
+    }
+
+    #[test]
+    fn a_tick_begins_where_the_clock_says() {
+        let clock = Clock::start();
+        assert_eq!(clock.tick_to_monotonic_ns(ORIGIN_TICK), clock.origin_ns);
+        assert_eq!(
+            clock.tick_to_monotonic_ns(ORIGIN_TICK + 2),
+            clock.origin_ns + 2_000_000
+        );
+        assert_eq!(clock.tick_to_monotonic_ns(u64::MAX), u64::MAX);
+    }
+}

@@ -1,0 +1,173 @@
+//! The command line: every key of the table as a flag, and where the other values come from.
+
+use std::ffi::OsString;
+use std::path::PathBuf;
+
+use clap::parser::ValueSource;
+use clap::{Arg, ArgAction, ArgMatches, Command};
+
+use super::{KEYS, Settings, file};
+
+/// What the user asked for.
+#[derive(Debug)]
+pub(crate) struct Invocation {
+    pub(crate) settings: Settings,
+    pub(crate) file: Option<PathBuf>,
+    /// Only say whether the configuration is right.
+    pub(crate) check: bool,
+}
+
+/// Why the server cannot be started as asked.
+#[derive(Debug)]
+pub(crate) enum Refusal {
+    /// Wrong flags, or a request for help or the version; it prints itself.
+    Usage(clap::Error),
+    /// A value that does not do.
+    Configuration(String),
+}
+
+/// Reads flags, then the environment, then the file, then defaults: the first that names a key wins.
+pub(crate) fn invocation(
+    arguments: impl IntoIterator<Item = OsString>,
+) -> Result<Invocation, Refusal> {
+    let matches = command()
+        .try_get_matches_from(arguments)
+        .map_err(Refusal::Usage)?;
+    let mut settings = Settings::default();
+    let file = matches.get_one::<PathBuf>("config").cloned();
+    if let Some(path) = &file {
+        let text = std::fs::read_to_string(path).map_err(|why| {
+            Refusal::Configuration(format!("cannot read {}: {why}", path.display()))
+        })?;
+        file::apply(&text, &mut settings)
+            .map_err(|why| Refusal::Configuration(format!("{}: {why}", path.display())))?;
+    }
+    for source in [ValueSource::EnvVariable, ValueSource::CommandLine] {
+        apply(&matches, source, &mut settings).map_err(Refusal::Configuration)?;
+    }
+    Ok(Invocation {
+        settings,
+        file,
+        check: matches.get_flag("check-config"),
+    })
+}
+
+fn apply(matches: &ArgMatches, source: ValueSource, settings: &mut Settings) -> Result<(), String> {
+    for key in KEYS {
+        if matches.value_source(key.name) != Some(source) {
+            continue;
+        }
+        let values = matches.get_many::<String>(key.name).unwrap_or_default();
+        let text: Vec<&str> = values.map(String::as_str).collect();
+        (key.set)(settings, &text.join(" ")).map_err(|why| match source {
+            ValueSource::EnvVariable => format!("{}: {why}", key.env()),
+            _ => format!("--{}: {why}", key.name),
+        })?;
+    }
+    Ok(())
+}
+
+fn command() -> Command {
+    let defaults = Settings::default();
+    let flags = KEYS.iter().map(|key| {
+        let default = (key.get)(&defaults);
+        let shown = if default.is_empty() { "none" } else { &default };
+        Arg::new(key.name)
+            .long(key.name)
+            .value_name(key.value)
+            .env(key.env())
+            .hide_env_values(true)
+            // Lists may be given as several words, as in the file.
+            .num_args(if key.value.contains(' ') || key.name == "bind" {
+                1..=8
+            } else {
+                1..=1
+            })
+            .allow_hyphen_values(key.name == "requirepass")
+            .help(format!("{} [default: {shown}]", key.help))
+    });
+    Command::new("tidewheel")
+        .version(env!("CARGO_PKG_VERSION"))
+        .about("A Redis-protocol server whose keys expire on time.")
+        .after_help(
+            "Flags win over the environment, the environment over the file.\n\
+             A line of the file is a flag without its dashes and its value: `maxmemory 1gb`.",
+        )
+        .arg(
+            Arg::new("config")
+                .long("config")
+                .value_name("FILE")
+                .env("TIDEWHEEL_CONFIG")
+                .value_parser(clap::value_parser!(PathBuf))
+                .help("Read settings from FILE"),
+        )
+        .arg(
+            Arg::new("check-config")
+                .long("check-config")
+                .action(ArgAction::SetTrue)
+                .help("Check the settings and exit"),
+        )
+        .args(flags)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn parse(words: &[&str]) -> Result<Invocation, Refusal> {
+        invocation(
+            std::iter::once("tidewheel")
+                .chain(words.iter().copied())
+                .map(OsString::from),
+        )
+    }
+
+    #[test]
+    fn the_table_makes_a_valid_command_line() {
+        command().debug_assert();
+    }
+
+    #[test]
+    fn flags_set_keys() {
+        let words = [
+            "--port",
+            "7001",
+            "--maxmemory",
+            "10mb",
+            "--save",
+            "",
+            "--bind",
+            "::1",
+            "127.0.0.1",
+        ];
+        let settings = parse(&words).unwrap().settings;
+        assert_eq!((settings.port, settings.max_memory), (7001, 10 << 20));
+        assert_eq!(settings.bind, ["::1", "127.0.0.1"]);
+    }
+
+    #[test]
+    fn a_bad_value_names_its_flag() {
+        let Err(Refusal::Configuration(text)) = parse(&["--timeout", "soon"]) else {
+            panic!()
+        };
+        assert!(text.starts_with("--timeout: "), "{text}");
+        assert!(matches!(parse(&["--hz", "10"]), Err(Refusal::Usage(_))));
+    }
+
+    #[test]
+    fn flags_win_over_the_file() {
+        let path = std::env::temp_dir().join(format!("tidewheel-cli-{}.conf", std::process::id()));
+        std::fs::write(&path, "port 7002\ntimeout 9\n").unwrap();
+        let file = path.to_str().unwrap();
+        let settings = parse(&["--config", file, "--port", "7003"])
+            .unwrap()
+            .settings;
+        assert_eq!((settings.port, settings.timeout_s), (7003, 9));
+        std::fs::write(&path, "prot 7002\n").unwrap();
+        let Err(Refusal::Configuration(text)) = parse(&["--config", file]) else {
+            panic!()
+        };
+        assert!(text.ends_with("line 1: there is no key 'prot'"), "{text}");
+        std::fs::remove_file(&path).unwrap();
+    }
+}

@@ -1,0 +1,96 @@
+//! The configuration file: one `key value` on a line, as in redis.conf.
+
+use tidewheel_resp::{Limits, Parsed, Parser};
+
+use super::{Settings, key};
+
+/// Longer lines are a mistake.
+const LINE_MAX: usize = 64 << 10;
+
+/// Puts every line of `text` into `settings`, or says which line is wrong and why.
+pub(crate) fn apply(text: &str, settings: &mut Settings) -> Result<(), String> {
+    for (number, line) in text.lines().enumerate() {
+        let line = line.trim();
+        if line.is_empty() || line.starts_with('#') {
+            continue;
+        }
+        apply_line(line, settings).map_err(|why| format!("line {}: {why}", number + 1))?;
+    }
+    Ok(())
+}
+
+fn apply_line(line: &str, settings: &mut Settings) -> Result<(), String> {
+    let words = split(line)?;
+    let Some((name, values)) = words.split_first() else {
+        return Ok(());
+    };
+    let Some(key) = key(name) else {
+        return Err(format!("there is no key '{name}'"));
+    };
+    if values.is_empty() {
+        return Err(format!("'{name}' has no value"));
+    }
+    (key.set)(settings, &values.join(" ")).map_err(|why| format!("'{name}': {why}"))
+}
+
+/// Words and quotes follow the rules of inline commands, so the protocol's parser splits them.
+fn split(line: &str) -> Result<Vec<String>, String> {
+    if line.starts_with('*') {
+        return Err("a key cannot begin with '*'".to_owned());
+    }
+    let limits = Limits {
+        inline: LINE_MAX,
+        ..Limits::DEFAULT
+    };
+    let bytes = format!("{line}\n").into_bytes();
+    let mut parser = Parser::new();
+    match parser.parse(&bytes, &limits) {
+        Ok(Parsed::Complete { .. }) => parser
+            .args(&bytes)
+            .iter()
+            .map(|word| String::from_utf8(word.to_vec()).map_err(|_| "not UTF-8".to_owned()))
+            .collect(),
+        Ok(Parsed::Incomplete { .. }) => Err("a line cannot hold a NUL byte".to_owned()),
+        Err(why) => Err(why.to_string()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lines_are_keys_and_values() {
+        let mut settings = Settings::default();
+        let text = "# a comment\n\nport 7000\n  maxmemory   1gb\nrequirepass \"a b\"\n\
+                    client-output-buffer-limit pubsub 1mb 0 0\nbind 127.0.0.1 ::1\nsave \"\"\n";
+        assert_eq!(apply(text, &mut settings), Ok(()));
+        assert_eq!(settings.port, 7000);
+        assert_eq!(settings.max_memory, 1 << 30);
+        assert_eq!(settings.password, "a b");
+        assert_eq!(settings.output_limits.pubsub.hard, 1 << 20);
+        assert_eq!(settings.bind, ["127.0.0.1", "::1"]);
+    }
+
+    #[test]
+    fn a_mistake_is_named_with_its_line_and_key() {
+        for (text, expected) in [
+            ("port 1\nhz 10\n", "line 2: there is no key 'hz'"),
+            (
+                "port x\n",
+                "line 1: 'port': argument couldn't be parsed into an integer",
+            ),
+            ("port\n", "line 1: 'port' has no value"),
+            (
+                "requirepass \"open\n",
+                "line 1: unbalanced quotes in request",
+            ),
+            ("*1\n", "line 1: a key cannot begin with '*'"),
+        ] {
+            assert_eq!(
+                apply(text, &mut Settings::default()),
+                Err(expected.to_owned())
+            );
+        }
+    }
+}

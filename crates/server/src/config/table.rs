@@ -1,0 +1,381 @@
+//! The one table of keys: a row is a flag, a line of the file, an environment variable and a name
+//! for CONFIG.
+
+use super::value::{integer, memory_within, name_of, word};
+use super::{DebugAccess, LogLevel, Settings};
+
+/// When a key may change.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Change {
+    /// Any time, by CONFIG SET.
+    Live,
+    /// Only when the server starts.
+    AtStart,
+}
+
+/// One setting.
+#[derive(Debug)]
+pub(crate) struct Key {
+    /// `--name`, `name` in the file and in CONFIG, `TIDEWHEEL_NAME` in the environment.
+    pub(crate) name: &'static str,
+    /// What its value looks like.
+    pub(crate) value: &'static str,
+    /// One line for `--help` and the manual.
+    pub(crate) help: &'static str,
+    pub(crate) change: Change,
+    /// Writes the value as CONFIG GET shows it.
+    pub(crate) get: fn(&Settings) -> String,
+    /// Reads a value, or says what is wrong with it.
+    pub(crate) set: fn(&mut Settings, &str) -> Result<(), String>,
+}
+
+impl Key {
+    /// The environment variable that sets it.
+    pub(crate) fn env(&self) -> String {
+        format!(
+            "TIDEWHEEL_{}",
+            self.name.replace('-', "_").to_ascii_uppercase()
+        )
+    }
+}
+
+/// The row named `name`, in any case.
+pub(crate) fn key(name: &str) -> Option<&'static Key> {
+    KEYS.iter().find(|key| key.name.eq_ignore_ascii_case(name))
+}
+
+const DEBUG_ACCESS: &[(&str, DebugAccess)] = &[
+    ("no", DebugAccess::No),
+    ("yes", DebugAccess::Yes),
+    ("local", DebugAccess::Local),
+];
+
+const LOG_LEVELS: &[(&str, LogLevel)] = &[
+    ("debug", LogLevel::Debug),
+    ("verbose", LogLevel::Verbose),
+    ("notice", LogLevel::Notice),
+    ("warning", LogLevel::Warning),
+    ("nothing", LogLevel::Nothing),
+];
+
+/// More loops than this are a mistake on any machine of today.
+pub(crate) const THREADS_MAX: usize = 1024;
+
+/// As many as the keyspace can number.
+pub(crate) const SHARDS_MAX: usize = 1024;
+
+/// Databases are created when they are used, but CONFIG is no place for typing errors.
+const DATABASES_MAX: u64 = 4096;
+
+/// Beyond this a bulk cannot be addressed by the parser.
+const BULK_MAX: u64 = 4_294_967_295 - (1 << 16);
+
+/// Every setting, in the order of `--help`.
+pub(crate) static KEYS: &[Key] = &[
+    Key {
+        name: "port",
+        value: "PORT",
+        help: "TCP port to listen on; 0 = any free one",
+        change: Change::AtStart,
+        get: |s| s.port.to_string(),
+        set: |s, v| put(&mut s.port, integer(v, 0, 65_535)? as u16),
+    },
+    Key {
+        name: "bind",
+        value: "ADDRESS",
+        help: "addresses to listen on, separated by spaces; * = all",
+        change: Change::AtStart,
+        get: |s| s.bind.join(" "),
+        set: |s, v| {
+            let addresses: Vec<String> = v.split_ascii_whitespace().map(str::to_owned).collect();
+            if addresses.is_empty() {
+                return Err("name at least one address".to_owned());
+            }
+            put(&mut s.bind, addresses)
+        },
+    },
+    Key {
+        name: "threads",
+        value: "N",
+        help: "event loops; 0 = one for each core",
+        change: Change::AtStart,
+        get: |s| s.threads.to_string(),
+        set: |s, v| put(&mut s.threads, integer(v, 0, THREADS_MAX as u64)? as usize),
+    },
+    Key {
+        name: "shards",
+        value: "N",
+        help: "independently locked parts of the keyspace: a power of two",
+        change: Change::AtStart,
+        get: |s| s.shards.to_string(),
+        set: |s, v| {
+            let shards = integer(v, 1, SHARDS_MAX as u64)? as usize;
+            if !shards.is_power_of_two() {
+                return Err("argument must be a power of two".to_owned());
+            }
+            put(&mut s.shards, shards)
+        },
+    },
+    Key {
+        name: "databases",
+        value: "N",
+        help: "databases that SELECT can choose from",
+        change: Change::AtStart,
+        get: |s| s.databases.to_string(),
+        set: |s, v| put(&mut s.databases, integer(v, 1, DATABASES_MAX)? as usize),
+    },
+    Key {
+        name: "maxclients",
+        value: "N",
+        help: "connections at a time; more are answered with an error and closed",
+        change: Change::Live,
+        get: |s| s.max_clients.to_string(),
+        set: |s, v| {
+            put(
+                &mut s.max_clients,
+                integer(v, 1, u64::from(u32::MAX))? as usize,
+            )
+        },
+    },
+    Key {
+        name: "timeout",
+        value: "SECONDS",
+        help: "close clients that were silent for so long; 0 = never",
+        change: Change::Live,
+        get: |s| s.timeout_s.to_string(),
+        set: |s, v| put(&mut s.timeout_s, integer(v, 0, i32::MAX as u64)?),
+    },
+    Key {
+        name: "tcp-keepalive",
+        value: "SECONDS",
+        help: "probe silent connections so often; 0 = never",
+        change: Change::Live,
+        get: |s| s.tcp_keepalive_s.to_string(),
+        set: |s, v| put(&mut s.tcp_keepalive_s, integer(v, 0, i32::MAX as u64)?),
+    },
+    Key {
+        name: "maxmemory",
+        value: "BYTES",
+        help: "memory for data above which maxmemory-policy applies; 0 = no limit",
+        change: Change::Live,
+        get: |s| s.max_memory.to_string(),
+        set: |s, v| put(&mut s.max_memory, memory_within(v, 0, u64::MAX)?),
+    },
+    Key {
+        name: "maxmemory-policy",
+        value: "POLICY",
+        help: "what to evict: noeviction, allkeys-lru|lfu|random, volatile-lru|lfu|random|ttl",
+        change: Change::Live,
+        get: |s| s.max_memory_policy.clone(),
+        set: |s, v| {
+            let name = crate::engine::canonical_policy(v).ok_or_else(|| {
+                "argument(s) must be one of the following: noeviction, allkeys-lru, allkeys-lfu, \
+                 allkeys-random, volatile-lru, volatile-lfu, volatile-random, volatile-ttl"
+                    .to_owned()
+            })?;
+            put(&mut s.max_memory_policy, name.to_owned())
+        },
+    },
+    Key {
+        name: "maxmemory-samples",
+        value: "N",
+        help: "keys to compare for each eviction",
+        change: Change::Live,
+        get: |s| s.max_memory_samples.to_string(),
+        set: |s, v| put(&mut s.max_memory_samples, integer(v, 1, 64)? as u32),
+    },
+    Key {
+        name: "maxmemory-clients",
+        value: "BYTES",
+        help: "memory for clients' buffers above which the biggest is closed; 0 = no limit",
+        change: Change::Live,
+        get: |s| s.max_memory_clients.to_string(),
+        set: |s, v| put(&mut s.max_memory_clients, memory_within(v, 0, u64::MAX)?),
+    },
+    Key {
+        name: "lfu-log-factor",
+        value: "N",
+        help: "how slowly access counters rise",
+        change: Change::Live,
+        get: |s| s.lfu_log_factor.to_string(),
+        set: |s, v| {
+            put(
+                &mut s.lfu_log_factor,
+                integer(v, 0, i32::MAX as u64)? as u32,
+            )
+        },
+    },
+    Key {
+        name: "lfu-decay-time",
+        value: "MINUTES",
+        help: "minutes in which an access counter falls by one; 0 = never",
+        change: Change::Live,
+        get: |s| s.lfu_decay_time.to_string(),
+        set: |s, v| {
+            put(
+                &mut s.lfu_decay_time,
+                integer(v, 0, i32::MAX as u64)? as u32,
+            )
+        },
+    },
+    Key {
+        name: "notify-keyspace-events",
+        value: "FLAGS",
+        help: "classes of keyspace events to publish, e.g. Ex for expired keys",
+        change: Change::Live,
+        get: |s| s.notify.clone(),
+        set: |s, v| {
+            let letters = crate::engine::canonical_notify(v).ok_or_else(|| {
+                "Invalid event class character. Use 'Ag$lshzxeKEtmdn'.".to_owned()
+            })?;
+            put(&mut s.notify, letters)
+        },
+    },
+    Key {
+        name: "requirepass",
+        value: "PASSWORD",
+        help: "password that clients must give with AUTH; empty = none",
+        change: Change::Live,
+        get: |s| s.password.clone(),
+        set: |s, v| put(&mut s.password, v.to_owned()),
+    },
+    Key {
+        name: "proto-max-bulk-len",
+        value: "BYTES",
+        help: "longest argument, and longest string that commands may build",
+        change: Change::Live,
+        get: |s| s.bulk_max.to_string(),
+        set: |s, v| put(&mut s.bulk_max, memory_within(v, 1 << 20, BULK_MAX)?),
+    },
+    Key {
+        name: "client-query-buffer-limit",
+        value: "BYTES",
+        help: "longest unfinished command of a client",
+        change: Change::Live,
+        get: |s| s.query_buffer_limit.to_string(),
+        set: |s, v| {
+            put(
+                &mut s.query_buffer_limit,
+                memory_within(v, 1 << 20, i64::MAX as u64)?,
+            )
+        },
+    },
+    Key {
+        name: "client-output-buffer-limit",
+        value: "CLASS HARD SOFT SECONDS",
+        help: "close normal or pubsub clients whose replies pile up beyond these bytes",
+        change: Change::Live,
+        get: |s| s.output_limits.to_string(),
+        set: |s, v| {
+            let updated = s.output_limits.update(v)?;
+            put(&mut s.output_limits, updated)
+        },
+    },
+    Key {
+        name: "enable-debug-command",
+        value: "no|yes|local",
+        help: "allow DEBUG, which can make the server sleep",
+        change: Change::AtStart,
+        get: |s| name_of(s.debug_access, DEBUG_ACCESS),
+        set: |s, v| put(&mut s.debug_access, word(v, DEBUG_ACCESS)?),
+    },
+    Key {
+        name: "expiry-turn-us",
+        value: "MICROSECONDS",
+        help: "expiry between two looks at the sockets while deadlines are met in time",
+        change: Change::Live,
+        get: |s| s.expiry_turn_us.to_string(),
+        set: |s, v| put(&mut s.expiry_turn_us, integer(v, 1, 100_000)?),
+    },
+    Key {
+        name: "expiry-hold-keys",
+        value: "N",
+        help: "keys that expire while a shard's lock is held",
+        change: Change::Live,
+        get: |s| s.expiry_hold_keys.to_string(),
+        set: |s, v| put(&mut s.expiry_hold_keys, integer(v, 1, 100_000)? as u32),
+    },
+    Key {
+        name: "loglevel",
+        value: "LEVEL",
+        help: "what to log: debug, verbose, notice, warning or nothing",
+        change: Change::AtStart,
+        get: |s| name_of(s.log_level, LOG_LEVELS),
+        set: |s, v| put(&mut s.log_level, word(v, LOG_LEVELS)?),
+    },
+    // Tools ask for these two. The answers are true, and any other value is refused.
+    Key {
+        name: "save",
+        value: "\"\"",
+        help: "snapshots; there are none, so only the empty value is accepted",
+        change: Change::Live,
+        get: |_| String::new(),
+        set: |_, v| only(v, "", "this server writes no snapshots"),
+    },
+    Key {
+        name: "appendonly",
+        value: "no",
+        help: "append-only log; there is none, so only `no` is accepted",
+        change: Change::Live,
+        get: |_| "no".to_owned(),
+        set: |_, v| only(v, "no", "this server writes no append-only log"),
+    },
+];
+
+fn put<T>(place: &mut T, value: T) -> Result<(), String> {
+    *place = value;
+    Ok(())
+}
+
+fn only(value: &str, accepted: &str, otherwise: &str) -> Result<(), String> {
+    if value.eq_ignore_ascii_case(accepted) {
+        Ok(())
+    } else {
+        Err(otherwise.to_owned())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_default_can_be_written_and_read_back() {
+        for key in KEYS {
+            let mut settings = Settings::default();
+            let text = (key.get)(&settings);
+            assert_eq!((key.set)(&mut settings, &text), Ok(()), "{}", key.name);
+            assert_eq!(settings, Settings::default(), "{}", key.name);
+        }
+    }
+
+    #[test]
+    fn names_are_unique_and_lower_case() {
+        for (i, key) in KEYS.iter().enumerate() {
+            assert!(
+                KEYS[..i].iter().all(|other| other.name != key.name),
+                "{}",
+                key.name
+            );
+            assert_eq!(key.name, key.name.to_ascii_lowercase());
+        }
+    }
+
+    #[test]
+    fn what_does_not_exist_is_refused() {
+        let mut settings = Settings::default();
+        for (name, value) in [
+            ("appendonly", "yes"),
+            ("save", "60 1"),
+            ("shards", "3"),
+            ("maxmemory-policy", "lifo"),
+            ("notify-keyspace-events", "!"),
+            ("bind", " "),
+        ] {
+            let key = key(name).unwrap();
+            assert!((key.set)(&mut settings, value).is_err(), "{name} {value}");
+        }
+        assert_eq!(settings, Settings::default());
+        assert!(key("hz").is_none());
+    }
+}

@@ -1,0 +1,230 @@
+//! How the values of settings are written: numbers, memory sizes, words and client classes.
+
+use std::fmt;
+
+/// Whether DEBUG may be used.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum DebugAccess {
+    No,
+    Yes,
+    /// By clients of the loopback interface.
+    Local,
+}
+
+/// What is logged, by the names that operators of Redis know.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum LogLevel {
+    Debug,
+    Verbose,
+    Notice,
+    Warning,
+    Nothing,
+}
+
+/// When a client whose replies pile up is closed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct OutputLimit {
+    /// Bytes at which it is closed at once; 0 = no limit.
+    pub(crate) hard: u64,
+    /// Bytes at which it is closed after `soft_seconds` above them; 0 = no limit.
+    pub(crate) soft: u64,
+    pub(crate) soft_seconds: u64,
+}
+
+/// The limits of both classes of clients.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct OutputLimits {
+    pub(crate) normal: OutputLimit,
+    pub(crate) pubsub: OutputLimit,
+}
+
+impl Default for OutputLimits {
+    fn default() -> Self {
+        Self {
+            normal: OutputLimit {
+                hard: 0,
+                soft: 0,
+                soft_seconds: 0,
+            },
+            pubsub: OutputLimit {
+                hard: 32 << 20,
+                soft: 8 << 20,
+                soft_seconds: 60,
+            },
+        }
+    }
+}
+
+impl OutputLimits {
+    /// Reads `class hard soft seconds`, once or more; classes that are not named keep their limits.
+    pub(crate) fn update(mut self, text: &str) -> Result<Self, String> {
+        let words: Vec<&str> = text.split_ascii_whitespace().collect();
+        if words.is_empty() || words.len() % 4 != 0 {
+            return Err("Wrong number of arguments in buffer limit configuration.".to_owned());
+        }
+        for four in words.chunks_exact(4) {
+            let invalid =
+                || "Error in hard, soft or soft_seconds setting in buffer limit configuration.";
+            let limit = OutputLimit {
+                hard: memory(four[1]).ok_or_else(invalid)?,
+                soft: memory(four[2]).ok_or_else(invalid)?,
+                soft_seconds: four[3].parse().map_err(|_| invalid())?,
+            };
+            match four[0].to_ascii_lowercase().as_str() {
+                "normal" => self.normal = limit,
+                "pubsub" => self.pubsub = limit,
+                // There are no replicas to which these could apply, so they are refused.
+                "replica" | "slave" => {
+                    return Err("this server has no replicas to limit".to_owned());
+                }
+                _ => {
+                    return Err(
+                        "Invalid client class specified in buffer limit configuration.".to_owned(),
+                    );
+                }
+            }
+        }
+        Ok(self)
+    }
+}
+
+impl fmt::Display for OutputLimits {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self {
+            normal: n,
+            pubsub: p,
+        } = self;
+        write!(f, "normal {} {} {} ", n.hard, n.soft, n.soft_seconds)?;
+        write!(f, "pubsub {} {} {}", p.hard, p.soft, p.soft_seconds)
+    }
+}
+
+/// Reads a memory size: digits and a unit (`b`, `k`, `kb`, `m`, `mb`, `g`, `gb`; a `b` at the end
+/// means powers of 1024, as in Redis).
+pub(crate) fn memory(text: &str) -> Option<u64> {
+    let digits = text.bytes().take_while(u8::is_ascii_digit).count();
+    let (number, unit) = text.split_at(digits);
+    let factor: u64 = match unit.to_ascii_lowercase().as_str() {
+        "" | "b" => 1,
+        "k" => 1_000,
+        "kb" => 1 << 10,
+        "m" => 1_000_000,
+        "mb" => 1 << 20,
+        "g" => 1_000_000_000,
+        "gb" => 1 << 30,
+        _ => return None,
+    };
+    number.parse::<u64>().ok()?.checked_mul(factor)
+}
+
+/// Reads an integer within `min..=max`, or says what is wrong as Redis does.
+pub(crate) fn integer(text: &str, min: u64, max: u64) -> Result<u64, String> {
+    let value: i128 = text
+        .parse()
+        .map_err(|_| "argument couldn't be parsed into an integer".to_owned())?;
+    within(value, min, max)
+}
+
+/// Reads a memory size within `min..=max`, or says what is wrong as Redis does.
+pub(crate) fn memory_within(text: &str, min: u64, max: u64) -> Result<u64, String> {
+    let value = memory(text).ok_or_else(|| "argument must be a memory value".to_owned())?;
+    within(i128::from(value), min, max)
+}
+
+/// Finds the value that goes by the name `text`, or lists the names.
+pub(crate) fn word<T: Copy>(text: &str, words: &[(&str, T)]) -> Result<T, String> {
+    let found = words
+        .iter()
+        .find(|(name, _)| name.eq_ignore_ascii_case(text));
+    found.map(|(_, value)| *value).ok_or_else(|| {
+        let names: Vec<&str> = words.iter().map(|(name, _)| *name).collect();
+        format!(
+            "argument(s) must be one of the following: {}",
+            names.join(", ")
+        )
+    })
+}
+
+/// The name that `word` reads as `value`.
+pub(crate) fn name_of<T: PartialEq>(value: T, words: &[(&'static str, T)]) -> String {
+    let found = words.iter().find(|(_, known)| *known == value);
+    found.map_or(String::new(), |(name, _)| (*name).to_owned())
+}
+
+fn within(value: i128, min: u64, max: u64) -> Result<u64, String> {
+    match u64::try_from(value) {
+        Ok(value) if (min..=max).contains(&value) => Ok(value),
+        _ => Err(format!(
+            "argument must be between {min} and {max} inclusive"
+        )),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn memory_sizes_have_units() {
+        for (text, bytes) in [
+            ("0", 0),
+            ("17", 17),
+            ("1k", 1000),
+            ("1KB", 1024),
+            ("2mb", 2 << 20),
+            ("1Gb", 1 << 30),
+        ] {
+            assert_eq!(memory(text), Some(bytes), "{text}");
+        }
+        for text in [
+            "",
+            "mb",
+            "-1",
+            "1.5gb",
+            "1 kb",
+            "1tb",
+            "99999999999gb",
+            "18446744073709551616",
+        ] {
+            assert_eq!(memory(text), None, "{text}");
+        }
+    }
+
+    #[test]
+    fn output_limits_are_read_by_class_and_written_back() {
+        let limits = OutputLimits::default().update("pubsub 1mb 2kb 3").unwrap();
+        assert_eq!(limits.to_string(), "normal 0 0 0 pubsub 1048576 2048 3");
+        assert_eq!(
+            OutputLimits::default().update(&limits.to_string()),
+            Ok(limits)
+        );
+        for bad in [
+            "",
+            "normal 1 2",
+            "normal x 2 3",
+            "normal 1 2 -3",
+            "chatty 1 2 3",
+            "replica 1 2 3",
+        ] {
+            assert!(OutputLimits::default().update(bad).is_err(), "{bad}");
+        }
+    }
+
+    #[test]
+    fn integers_outside_their_range_are_named() {
+        assert_eq!(integer("5", 1, 9), Ok(5));
+        assert_eq!(
+            integer("0", 1, 9),
+            Err("argument must be between 1 and 9 inclusive".to_owned())
+        );
+        assert_eq!(
+            integer("-1", 0, 9),
+            Err("argument must be between 0 and 9 inclusive".to_owned())
+        );
+        assert!(
+            integer("five", 0, 9)
+                .unwrap_err()
+                .contains("parsed into an integer")
+        );
+    }
+}

@@ -1,0 +1,232 @@
+//! One connection: its socket, its buffers and what its commands have set.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use mio::net::TcpStream;
+use tidewheel_keyspace::Session;
+use tidewheel_resp::{Parser, Protocol};
+
+use crate::clients::Client;
+use crate::config::{OutputLimit, Settings};
+use crate::output::Output;
+
+/// Output above which a connection's commands wait until it has been read.
+pub(crate) const OUTPUT_SOFT_MARK: usize = 1 << 20;
+
+/// Reasons to look twice before running a command.
+pub(crate) mod gate {
+    /// A password is required and was not given.
+    pub(crate) const UNAUTHENTICATED: u8 = 1;
+    /// RESP2 has no pushes, so a subscriber may only manage subscriptions.
+    pub(crate) const SUBSCRIBER: u8 = 2;
+    /// Replies are not wanted.
+    pub(crate) const MUTED: u8 = 4;
+    /// Every command of every client (CLIENT PAUSE ALL). Shared, not of one connection.
+    pub(crate) const PAUSE_ALL: u8 = 8;
+    /// Commands that change data (CLIENT PAUSE WRITE). Shared, not of one connection.
+    pub(crate) const PAUSE_WRITE: u8 = 16;
+}
+
+/// What CLIENT REPLY chose.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Replies {
+    On,
+    Off,
+    /// Off for the command that said so and for the next.
+    SkipThisAndNext,
+    SkipThis,
+}
+
+/// A connection, owned by one loop.
+#[derive(Debug)]
+pub(crate) struct Connection {
+    pub(crate) stream: TcpStream,
+    pub(crate) client: Arc<Client>,
+    pub(crate) session: Session,
+    pub(crate) protocol: Protocol,
+    /// Bits of [`gate`].
+    pub(crate) gate: u8,
+    pub(crate) replies: Replies,
+    pub(crate) output: Output,
+    /// Input that waits: a command that has not arrived whole, or commands that may not run yet.
+    pub(crate) held: Option<Box<Held>>,
+    pub(crate) subscriptions: Option<Box<Subscriptions>>,
+    /// The name of the last command.
+    pub(crate) command: &'static str,
+    /// The tick of the last input.
+    pub(crate) last_active: u64,
+    /// Since when the output has been above its soft limit.
+    pub(crate) above_soft_since: Option<u64>,
+    /// The tick that the connection is filed under in the loop's time-outs.
+    pub(crate) filed: Option<u64>,
+    /// The socket may have input.
+    pub(crate) readable: bool,
+    /// The peer has closed its side: read until the end is seen.
+    pub(crate) ending: bool,
+    /// The socket takes no output for now.
+    pub(crate) jammed: bool,
+    /// A command waits for the end of CLIENT PAUSE.
+    pub(crate) paused: bool,
+    /// Close as soon as the output has left.
+    pub(crate) closing: bool,
+    /// The connection is in the loop's queue of those to serve.
+    pub(crate) queued: bool,
+    /// The connection is in the loop's list of those with fresh messages.
+    pub(crate) fresh: bool,
+}
+
+/// Input that waits.
+#[derive(Debug)]
+pub(crate) struct Held {
+    pub(crate) bytes: Vec<u8>,
+    /// Where the first byte is that has not been consumed.
+    pub(crate) at: usize,
+    pub(crate) parser: Parser,
+    /// How many bytes more the parser needs; 0 when commands can be run without more.
+    pub(crate) wanted: usize,
+}
+
+/// What a client listens to.
+#[derive(Debug, Default)]
+pub(crate) struct Subscriptions {
+    pub(crate) channels: BTreeSet<Box<[u8]>>,
+    pub(crate) patterns: BTreeSet<Box<[u8]>>,
+}
+
+impl Subscriptions {
+    pub(crate) fn len(&self) -> usize {
+        self.channels.len() + self.patterns.len()
+    }
+}
+
+impl Connection {
+    pub(crate) fn new(stream: TcpStream, client: Arc<Client>, now: u64) -> Self {
+        Self {
+            stream,
+            client,
+            session: Session::default(),
+            protocol: Protocol::Resp2,
+            gate: 0,
+            replies: Replies::On,
+            output: Output::default(),
+            held: None,
+            subscriptions: None,
+            command: "NULL",
+            last_active: now,
+            above_soft_since: None,
+            filed: None,
+            readable: true,
+            ending: false,
+            jammed: false,
+            paused: false,
+            closing: false,
+            queued: false,
+            fresh: false,
+        }
+    }
+
+    pub(crate) fn subscribed(&self) -> usize {
+        self.subscriptions
+            .as_ref()
+            .map_or(0, |subscriptions| subscriptions.len())
+    }
+
+    /// Whether more input may be read or run: not while it is paused, about to close, or has output
+    /// that nobody reads.
+    pub(crate) fn takes_input(&self) -> bool {
+        !self.paused && !self.closing && self.output.len() < OUTPUT_SOFT_MARK
+    }
+
+    /// Whether there is something to do for it.
+    pub(crate) fn has_work(&self) -> bool {
+        self.takes_input()
+            && (self.readable || self.held.as_ref().is_some_and(|held| held.wanted == 0))
+    }
+
+    pub(crate) fn set(&mut self, bit: u8, on: bool) {
+        if on {
+            self.gate |= bit;
+        } else {
+            self.gate &= !bit;
+        }
+    }
+
+    /// Brings the bit for RESP2 subscribers in line.
+    pub(crate) fn subscriptions_changed(&mut self) {
+        if self.subscribed() == 0 {
+            self.subscriptions = None;
+        }
+        let limited = self.subscriptions.is_some() && self.protocol == Protocol::Resp2;
+        self.set(gate::SUBSCRIBER, limited);
+    }
+
+    /// The limits of its class.
+    pub(crate) fn output_limit(&self, settings: &Settings) -> OutputLimit {
+        match self.subscriptions {
+            Some(_) => settings.output_limits.pubsub,
+            None => settings.output_limits.normal,
+        }
+    }
+
+    /// Whether its output exceeds what it may hold; keeps track of since when the soft limit is.
+    pub(crate) fn exceeds_output_limit(&mut self, settings: &Settings, now: u64) -> bool {
+        let held = self.output.len() as u64;
+        if held == 0 {
+            self.above_soft_since = None;
+            return false;
+        }
+        let limit = self.output_limit(settings);
+        if limit.hard > 0 && held > limit.hard {
+            return true;
+        }
+        if limit.soft == 0 || held <= limit.soft {
+            self.above_soft_since = None;
+            return false;
+        }
+        let since = *self.above_soft_since.get_or_insert(now);
+        now.saturating_sub(since) > limit.soft_seconds.saturating_mul(1000)
+    }
+
+    /// The tick at which somebody must look at it although nothing arrives.
+    pub(crate) fn time_out(&self, settings: &Settings) -> Option<u64> {
+        let silence = settings.timeout_s.saturating_mul(1000);
+        let idles_out = silence > 0 && self.subscriptions.is_none() && !self.paused;
+        let idle = idles_out.then(|| self.last_active.saturating_add(silence));
+        let soft_ms = self
+            .output_limit(settings)
+            .soft_seconds
+            .saturating_mul(1000);
+        let soft = self
+            .above_soft_since
+            .map(|since| since.saturating_add(soft_ms + 1));
+        match (idle, soft) {
+            (Some(idle), Some(soft)) => Some(idle.min(soft)),
+            (idle, soft) => idle.or(soft),
+        }
+    }
+
+    /// Bytes of input and of output held in memory.
+    pub(crate) fn memory(&self) -> (usize, usize) {
+        let input = self.held.as_ref().map_or(0, |held| held.bytes.capacity());
+        (input, self.output.capacity())
+    }
+
+    /// Tells the others what has changed.
+    pub(crate) fn publish_facts(&self) {
+        let mut facts = self.client.facts.lock();
+        facts.db = self.session.db;
+        facts.last_active = self.last_active;
+        facts.command = self.command;
+        facts.protocol = self.protocol;
+        facts.paused = self.paused;
+        facts.no_touch = self.session.no_touch;
+        (facts.input_held, facts.output_held) = self.memory();
+        let (channels, patterns) = match &self.subscriptions {
+            Some(of) => (of.channels.len(), of.patterns.len()),
+            None => (0, 0),
+        };
+        facts.channels = channels;
+        facts.patterns = patterns;
+    }
+}

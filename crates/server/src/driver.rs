@@ -1,0 +1,229 @@
+//! Expiry within a turn: which shards, how many keys at a time, for how long, and who helps.
+//!
+//! Shard `i` belongs to loop `i mod N`. A pass goes over the loop's own shards in rotation, a bounded
+//! number of keys per hold of a shard's lock, and publishes the events of each hold before the next.
+//! It ends when nothing is due or its microseconds are spent; then sockets are looked at, and the
+//! next pass goes on where this one stopped. So a backlog never starves, and a request never waits
+//! for more than one pass.
+//!
+//! While deadlines are met in time a pass may take `expiry-turn-us`. The further the loop is behind,
+//! the more it may take, up to as long as has been spent on clients since the pass before: a
+//! saturated loop gives expiry half of its time when it is ten milliseconds behind.
+//!
+//! A loop that is behind wakes one that sleeps, and a loop that has nothing to do helps those that
+//! are behind, from the other end of their shards.
+
+use crate::clock;
+use crate::worker::Worker;
+
+/// The most that a pass may take.
+const PASS_MAX_US: u64 = 500;
+
+/// Ticks behind at which a pass may take its greatest share.
+const BEHIND_FULL: u64 = 10;
+
+/// Ticks behind at which others should help.
+const HELP_AFTER: u64 = 2;
+
+/// How long after the first change shards are tidied.
+const TIDY_AFTER_MS: u64 = 100;
+
+/// Units of tidying in one hold of a shard's lock.
+const TIDY_BUDGET: u32 = 64;
+
+/// Tidying between two looks at the sockets when there is nothing else to do.
+const TIDY_US: u64 = 100;
+
+/// One loop's part in expiry and tidying.
+#[derive(Debug)]
+pub(crate) struct Driver {
+    own: Vec<usize>,
+    /// Where the next pass begins.
+    at: usize,
+    /// Engine microseconds at which the last pass ended.
+    last_pass: u64,
+    /// Keys expired so far.
+    expired: u64,
+    /// When the next round of tidying begins; `u64::MAX` when nothing has changed.
+    tidy_at: u64,
+    tidy_next: usize,
+    /// Shards in a row that had nothing to tidy.
+    tidied: usize,
+    /// Commands or expiry have run since the other loops were told.
+    active: bool,
+    /// When they may be told again.
+    tell_at: u64,
+}
+
+impl Driver {
+    pub(crate) fn new(index: usize, loops: usize, shards: usize) -> Self {
+        Self {
+            own: (index..shards).step_by(loops).collect(),
+            at: 0,
+            last_pass: 0,
+            expired: 0,
+            tidy_at: u64::MAX,
+            tidy_next: 0,
+            tidied: 0,
+            active: false,
+            tell_at: 0,
+        }
+    }
+
+    /// Whether there is something to do at once.
+    pub(crate) fn has_work(&self, worker: &Worker, expires: bool) -> bool {
+        let now = worker.time.tick;
+        let handle = &worker.server.loops[worker.index];
+        (expires && (handle.soonest() <= now || Self::someone_behind(worker).is_some()))
+            || (self.tidy_at <= now && !self.own.is_empty())
+    }
+
+    /// The tick at which there will be.
+    pub(crate) fn wake_at(&self, worker: &Worker, expires: bool) -> u64 {
+        let soonest = worker.server.loops[worker.index].soonest();
+        if expires {
+            self.tidy_at.min(soonest)
+        } else {
+            self.tidy_at
+        }
+    }
+
+    /// One pass over what is due.
+    pub(crate) fn expire(&mut self, worker: &mut Worker) {
+        let handle = &worker.server.loops[worker.index];
+        let now = worker.time.tick;
+        let soonest = handle.soonest();
+        if soonest > now {
+            if Self::someone_behind(worker).is_some() && worker.server.expires() {
+                self.help(worker);
+            }
+            return;
+        }
+        if !worker.server.expires() {
+            return;
+        }
+        let behind = now - soonest;
+        let began = clock::micros(worker.time);
+        let served = began.saturating_sub(self.last_pass).min(PASS_MAX_US);
+        let share = served * behind.min(BEHIND_FULL) / BEHIND_FULL;
+        let end = began + share.max(worker.settings.expiry_turn_us);
+        handle.forget_soonest();
+        let mut next = u64::MAX;
+        let mut spent = false;
+        for step in 0..self.own.len() {
+            let shard = self.own[(self.at + step) % self.own.len()];
+            if !spent {
+                spent = self.expire_shard(worker, shard, end);
+                if spent {
+                    self.at = (self.at + step) % self.own.len();
+                }
+            }
+            next = next.min(worker.server.keyspace.next_deadline(shard));
+        }
+        if spent {
+            worker.tally.budget_hits += 1;
+        } else if next <= now {
+            // A shard that is due but had nothing to do is not asked again within this tick.
+            next = next.max(worker.time.tick + 1);
+        }
+        worker.server.loops[worker.index].remember_soonest(next);
+        self.last_pass = clock::micros(worker.time);
+        if spent && worker.time.tick.saturating_sub(next) >= HELP_AFTER {
+            Self::call_for_help(worker);
+        }
+    }
+
+    /// Expires what is due in one shard; true when the time is spent first.
+    fn expire_shard(&mut self, worker: &mut Worker, shard: usize, end: u64) -> bool {
+        let keyspace = &worker.server.keyspace;
+        while keyspace.next_deadline(shard) <= worker.time.tick {
+            let keys = worker.settings.expiry_hold_keys;
+            let progress = keyspace.expire(shard, worker.time, keys);
+            self.expired += u64::from(progress.fired);
+            self.active = true;
+            if keyspace.events_pending() {
+                worker.server.hub.flush(keyspace);
+            }
+            worker.time = worker.server.clock.now();
+            if clock::micros(worker.time) >= end {
+                return true;
+            }
+            if progress.fired == 0 && progress.moved == 0 {
+                return false;
+            }
+        }
+        false
+    }
+
+    /// A loop that is behind, other than this one.
+    fn someone_behind(worker: &Worker) -> Option<usize> {
+        let late = worker.time.tick - HELP_AFTER;
+        let mut others = worker.server.loops.iter().enumerate();
+        others
+            .find(|(i, other)| *i != worker.index && other.soonest() <= late)
+            .map(|(i, _)| i)
+    }
+
+    /// A pass over the shards of a loop that is behind, from their other end.
+    fn help(&mut self, worker: &mut Worker) {
+        let Some(whom) = Self::someone_behind(worker) else {
+            return;
+        };
+        let end = clock::micros(worker.time) + worker.settings.expiry_turn_us;
+        let loops = worker.server.loops.len();
+        let before = self.expired;
+        for shard in (whom..worker.server.keyspace.shards()).step_by(loops).rev() {
+            if self.expire_shard(worker, shard, end) {
+                break;
+            }
+        }
+        worker.tally.helped += self.expired - before;
+    }
+
+    fn call_for_help(worker: &Worker) {
+        let mut others = worker.server.loops.iter().enumerate();
+        if let Some((_, sleeper)) = others.find(|(i, other)| *i != worker.index && other.sleeps()) {
+            sleeper.nudge();
+        }
+    }
+
+    /// Commands have run, on shards of any loop.
+    pub(crate) fn note_activity(&mut self) {
+        self.active = true;
+    }
+
+    /// Tidies shards some time after something may have changed in them: a slice in each turn, more
+    /// when the loop is idle.
+    pub(crate) fn tidy(&mut self, worker: &mut Worker, idle: bool) {
+        let now = worker.time.tick;
+        if self.active && now >= self.tell_at {
+            self.active = false;
+            self.tell_at = now + TIDY_AFTER_MS;
+            for handle in worker.server.loops.iter() {
+                handle.becomes_untidy();
+            }
+        }
+        if self.tidy_at == u64::MAX && worker.server.loops[worker.index].was_untidy() {
+            self.tidy_at = now + TIDY_AFTER_MS;
+        }
+        if self.tidy_at > now || self.own.is_empty() {
+            return;
+        }
+        let end = clock::micros(worker.time) + TIDY_US;
+        loop {
+            let shard = self.own[self.tidy_next];
+            let more = worker.server.keyspace.maintain(shard, TIDY_BUDGET);
+            self.tidied = if more { 0 } else { self.tidied + 1 };
+            self.tidy_next = (self.tidy_next + 1) % self.own.len();
+            if self.tidied >= self.own.len() {
+                self.tidied = 0;
+                self.tidy_at = u64::MAX;
+                return;
+            }
+            worker.time = worker.server.clock.now();
+            if !idle || clock::micros(worker.time) >= end {
+                return;
+            }
+        }
+    }
+}

@@ -1,0 +1,176 @@
+//! SUBSCRIBE and its kin, PUBLISH and PUBSUB.
+
+use tidewheel_keyspace::CommandError;
+use tidewheel_resp::{Args, Protocol};
+
+use super::Outcome;
+use crate::connection::{Connection, Subscriptions, gate};
+use crate::hub::Kind;
+use crate::worker::{Step, Worker};
+
+impl Kind {
+    fn word(self, joining: bool) -> &'static [u8] {
+        match (self, joining) {
+            (Self::Channel, true) => b"subscribe",
+            (Self::Channel, false) => b"unsubscribe",
+            (Self::Pattern, true) => b"psubscribe",
+            (Self::Pattern, false) => b"punsubscribe",
+        }
+    }
+}
+
+impl Worker {
+    pub(super) fn subscribe(
+        &mut self,
+        conn: &mut Connection,
+        kind: Kind,
+        args: Args<'_>,
+    ) -> Outcome {
+        for name in args.iter().skip(1) {
+            let subscriptions = conn.subscriptions.get_or_insert_default();
+            let names = subscriptions.of(kind);
+            if names.insert(name.into()) {
+                self.server
+                    .hub
+                    .subscribe(kind, name, self.index, conn.client.target());
+            }
+            let count = subscriptions.len();
+            self.confirm(kind.word(true), Some(name), count);
+        }
+        conn.subscriptions_changed();
+        conn.publish_facts();
+        Ok(Step::Done)
+    }
+
+    pub(super) fn unsubscribe(
+        &mut self,
+        conn: &mut Connection,
+        kind: Kind,
+        args: Args<'_>,
+    ) -> Outcome {
+        let names: Vec<Box<[u8]>> = if args.len() > 1 {
+            args.iter().skip(1).map(Box::from).collect()
+        } else {
+            conn.subscriptions
+                .as_mut()
+                .map(|subscriptions| subscriptions.of(kind).iter().cloned().collect())
+                .unwrap_or_default()
+        };
+        if names.is_empty() {
+            self.confirm(kind.word(false), None, conn.subscribed());
+        }
+        for name in names {
+            let subscriptions = conn.subscriptions.get_or_insert_default();
+            if subscriptions.of(kind).remove(&name) {
+                self.server
+                    .hub
+                    .unsubscribe(kind, &name, self.index, conn.client.target());
+            }
+            let count = subscriptions.len();
+            // What was published before this point arrives before it is confirmed.
+            self.take_messages(conn);
+            self.confirm(kind.word(false), Some(&name), count);
+        }
+        conn.subscriptions_changed();
+        conn.publish_facts();
+        Ok(Step::Done)
+    }
+
+    /// Ends all subscriptions without a word.
+    pub(super) fn leave_all(&mut self, conn: &mut Connection) {
+        let Some(subscriptions) = conn.subscriptions.take() else {
+            return;
+        };
+        let target = conn.client.target();
+        for channel in &subscriptions.channels {
+            self.server
+                .hub
+                .unsubscribe(Kind::Channel, channel, self.index, target);
+        }
+        for pattern in &subscriptions.patterns {
+            self.server
+                .hub
+                .unsubscribe(Kind::Pattern, pattern, self.index, target);
+        }
+        self.take_messages(conn);
+        conn.subscriptions_changed();
+    }
+
+    pub(super) fn publish(&mut self, conn: &mut Connection, args: Args<'_>) -> Outcome {
+        let receivers = self.server.hub.publish(&args[1], &args[2]);
+        self.out
+            .integer(i64::try_from(receivers).unwrap_or(i64::MAX));
+        if conn.subscriptions.is_some() && conn.gate & gate::MUTED == 0 {
+            // Its own message follows the reply at once, as in Redis.
+            self.take_messages(conn);
+        }
+        Ok(Step::Done)
+    }
+
+    /// Moves the messages that wait for this connection behind its replies so far.
+    fn take_messages(&mut self, conn: &Connection) {
+        let resp3 = conn.protocol == Protocol::Resp3;
+        let out = &mut self.out;
+        let handle = &self.server.loops[self.index];
+        handle.collect_for(conn.client.target(), |run| {
+            for (i, start) in run.starts.iter().enumerate() {
+                let end = run.starts.get(i + 1).copied().unwrap_or(run.bytes.len());
+                let Some((_, rest)) = run.bytes[*start..end].split_first() else {
+                    continue;
+                };
+                out.raw(if resp3 { b">" } else { b"*" });
+                out.raw(rest);
+            }
+        });
+    }
+
+    pub(super) fn pubsub_channels(&mut self, args: Args<'_>) -> Outcome {
+        if args.len() > 3 {
+            return Err(CommandError::fixed(
+                "ERR unknown subcommand or wrong number of arguments for 'CHANNELS'. Try PUBSUB HELP.",
+            ));
+        }
+        let channels = self.server.hub.channels(args.get(2));
+        self.out.array(channels.len());
+        for channel in channels {
+            self.out.bulk(&channel);
+        }
+        Ok(Step::Done)
+    }
+
+    pub(super) fn pubsub_num_sub(&mut self, args: Args<'_>) -> Outcome {
+        self.out.array((args.len() - 2) * 2);
+        for channel in args.iter().skip(2) {
+            let count = self.server.hub.subscribers(channel);
+            self.out.bulk(channel);
+            self.out.integer(i64::try_from(count).unwrap_or(i64::MAX));
+        }
+        Ok(Step::Done)
+    }
+
+    pub(super) fn pubsub_num_pat(&mut self) -> Outcome {
+        let (_, patterns) = self.server.hub.counts();
+        self.out
+            .integer(i64::try_from(patterns).unwrap_or(i64::MAX));
+        Ok(Step::Done)
+    }
+
+    fn confirm(&mut self, word: &[u8], name: Option<&[u8]>, count: usize) {
+        self.out.push(3);
+        self.out.bulk(word);
+        match name {
+            Some(name) => self.out.bulk(name),
+            None => self.out.null(),
+        }
+        self.out.integer(i64::try_from(count).unwrap_or(i64::MAX));
+    }
+}
+
+impl Subscriptions {
+    fn of(&mut self, kind: Kind) -> &mut std::collections::BTreeSet<Box<[u8]>> {
+        match kind {
+            Kind::Channel => &mut self.channels,
+            Kind::Pattern => &mut self.patterns,
+        }
+    }
+}

@@ -1,0 +1,101 @@
+//! Listening sockets: opening them, and accepting within a budget.
+
+use std::io;
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+use std::time::Duration;
+
+use anyhow::{Context as _, bail};
+use mio::net::{TcpListener, TcpStream};
+use socket2::{SockRef, TcpKeepalive};
+
+use crate::config::Settings;
+
+/// A connection that has just been made.
+#[derive(Debug)]
+pub(crate) struct Accepted {
+    pub(crate) stream: TcpStream,
+    pub(crate) peer: SocketAddr,
+    pub(crate) local: SocketAddr,
+}
+
+/// Opens every address of `bind`, or says which one cannot be had and which flag changes it.
+pub(crate) fn open(settings: &Settings) -> anyhow::Result<Vec<TcpListener>> {
+    let mut listeners = Vec::new();
+    let mut port = settings.port;
+    for name in &settings.bind {
+        let address = SocketAddr::new(ip(name)?, port);
+        let listener = TcpListener::bind(address).map_err(|why| match why.kind() {
+            io::ErrorKind::AddrInUse => anyhow::anyhow!(
+                "port {port} of {name} is taken by another program; choose another with --port"
+            ),
+            io::ErrorKind::PermissionDenied => anyhow::anyhow!(
+                "port {port} of {name} is not allowed for this user; choose another with --port"
+            ),
+            io::ErrorKind::AddrNotAvailable => {
+                anyhow::anyhow!("this machine has no address {name}; choose another with --bind")
+            }
+            _ => anyhow::Error::new(why).context(format!("cannot listen on {address}")),
+        })?;
+        // Any free port for the first address is the port of the others, too.
+        port = listener
+            .local_addr()
+            .context("cannot ask for the port")?
+            .port();
+        listeners.push(listener);
+    }
+    Ok(listeners)
+}
+
+fn ip(name: &str) -> anyhow::Result<IpAddr> {
+    match name {
+        "*" => Ok(IpAddr::V4(Ipv4Addr::UNSPECIFIED)),
+        "localhost" => Ok(IpAddr::V4(Ipv4Addr::LOCALHOST)),
+        _ => match name.parse() {
+            Ok(ip) => Ok(ip),
+            Err(_) => bail!("--bind: '{name}' is not an IP address"),
+        },
+    }
+}
+
+/// Accepts one connection; `None` when nobody is waiting.
+pub(crate) fn accept(listener: &TcpListener) -> io::Result<Option<Accepted>> {
+    loop {
+        match listener.accept() {
+            Ok((stream, peer)) => {
+                let local = match stream.local_addr() {
+                    Ok(local) => local,
+                    // It is gone already.
+                    Err(_) => continue,
+                };
+                return Ok(Some(Accepted {
+                    stream,
+                    peer,
+                    local,
+                }));
+            }
+            Err(why) if why.kind() == io::ErrorKind::WouldBlock => return Ok(None),
+            // The client gave up while it was waiting.
+            Err(why)
+                if matches!(
+                    why.kind(),
+                    io::ErrorKind::ConnectionAborted | io::ErrorKind::Interrupted
+                ) => {}
+            Err(why) => return Err(why),
+        }
+    }
+}
+
+/// Sets what every client's socket needs: replies leave at once, and a peer that has vanished is
+/// noticed.
+pub(crate) fn tune(stream: &TcpStream, keepalive_s: u64) -> io::Result<()> {
+    stream.set_nodelay(true)?;
+    if keepalive_s > 0 {
+        let idle = Duration::from_secs(keepalive_s);
+        let probe = Duration::from_secs((keepalive_s / 3).max(1));
+        let keepalive = TcpKeepalive::new().with_time(idle).with_interval(probe);
+        #[cfg(not(windows))]
+        let keepalive = keepalive.with_retries(3);
+        SockRef::from(stream).set_tcp_keepalive(&keepalive)?;
+    }
+    Ok(())
+}

@@ -1,0 +1,25 @@
+//! Log lines to standard error.
+
+use tracing::level_filters::LevelFilter;
+
+use crate::config::LogLevel;
+
+/// Starts logging at `level`.
+pub(crate) fn start(level: LogLevel) {
+    let filter = match level {
+        LogLevel::Debug => LevelFilter::TRACE,
+        LogLevel::Verbose => LevelFilter::DEBUG,
+        LogLevel::Notice => LevelFilter::INFO,
+        LogLevel::Warning => LevelFilter::WARN,
+        LogLevel::Nothing => LevelFilter::OFF,
+    };
+    let started = tracing_subscriber::fmt()
+        .with_max_level(filter)
+        .with_writer(std::io::stderr)
+        .with_ansi(std::io::IsTerminal::is_terminal(&std::io::stderr()))
+        .with_target(false)
+        .try_init();
+    if let Err(why) = started {
+        eprintln!("tidewheel: no log: {why}");
+    }
+}

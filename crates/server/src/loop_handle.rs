@@ -1,0 +1,341 @@
+//! What other threads may ask of an event loop: to look earlier, and to take a parcel.
+//!
+//! # Why no wake-up is lost
+//!
+//! A loop that goes to sleep stores the tick it sleeps until and *then* reads `soonest` and
+//! `waiting` once more. Whoever wants the loop earlier changes `soonest` or `waiting` and *then* reads
+//! the tick. All four accesses are sequentially consistent, so they have one order in which at least
+//! one side's read comes after the other side's store: either the loop sees the change and does not
+//! sleep, or the other thread sees that it sleeps and rings. The first to ring swaps the tick for
+//! `AWAKE`, so that one sleep costs at most one ring however many threads want it.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
+
+use mio::Waker;
+use parking_lot::Mutex;
+
+use crate::command_counts::SharedCounts;
+use crate::listener::Accepted;
+use crate::metrics::LoopCounters;
+
+/// The tick stored while a loop is not sleeping: no deadline is earlier.
+const AWAKE: u64 = 0;
+
+/// Message bytes that may wait for a loop.
+const INBOX_BYTES_MAX: usize = 64 << 20;
+
+/// Runs of messages that may wait for a loop.
+const INBOX_RUNS_MAX: usize = 1 << 18;
+
+/// A connection, as seen from other threads: its place in its loop and the client's id, which is
+/// never used twice.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct Target {
+    pub(crate) id: u64,
+    pub(crate) slot: u32,
+}
+
+/// Something for a loop to take in.
+#[derive(Debug)]
+pub(crate) enum Parcel {
+    /// A new connection to own.
+    Connection(Box<Accepted>),
+    /// Close this client.
+    Close(Target),
+    /// Messages for all of these clients.
+    Messages(Messages),
+}
+
+/// Encoded messages in order, for one audience.
+#[derive(Debug)]
+pub(crate) struct Messages {
+    pub(crate) targets: Arc<Vec<Target>>,
+    /// RESP3 pushes. RESP2 differs in the first byte of each.
+    pub(crate) bytes: Vec<u8>,
+    /// Where each message begins.
+    pub(crate) starts: Vec<usize>,
+}
+
+#[derive(Debug, Default)]
+struct Inbox {
+    parcels: Vec<Parcel>,
+    message_bytes: usize,
+    /// Clients that missed a message because the inbox was full.
+    overrun: BTreeSet<Target>,
+}
+
+/// The shared face of one loop.
+#[derive(Debug)]
+#[repr(align(128))]
+pub(crate) struct LoopHandle {
+    /// A lower bound of the next deadline among the loop's shards.
+    soonest: AtomicU64,
+    /// The tick that the loop sleeps until, or [`AWAKE`].
+    sleep_until: AtomicU64,
+    /// Whether the inbox holds something, or the loop should look at shared state.
+    waiting: AtomicBool,
+    waker: Waker,
+    inbox: Mutex<Inbox>,
+    /// Shards of this loop may have something to tidy.
+    untidy: AtomicBool,
+    /// Connections owned or on their way.
+    pub(crate) connections: AtomicUsize,
+    /// Connections that CLIENT PAUSE holds back.
+    pub(crate) paused: AtomicUsize,
+    pub(crate) counters: LoopCounters,
+    pub(crate) command_counts: SharedCounts,
+}
+
+impl LoopHandle {
+    pub(crate) fn new(waker: Waker) -> Self {
+        Self {
+            soonest: AtomicU64::new(u64::MAX),
+            sleep_until: AtomicU64::new(AWAKE),
+            waiting: AtomicBool::new(false),
+            waker,
+            inbox: Mutex::default(),
+            untidy: AtomicBool::new(false),
+            connections: AtomicUsize::new(0),
+            paused: AtomicUsize::new(0),
+            counters: LoopCounters::default(),
+            command_counts: SharedCounts::default(),
+        }
+    }
+
+    /// A shard of this loop has an earlier deadline than it had.
+    pub(crate) fn deadline_lowered(&self, deadline: u64) {
+        if deadline < self.soonest.fetch_min(deadline, Ordering::SeqCst)
+            && deadline < self.sleep_until.load(Ordering::SeqCst)
+        {
+            self.ring();
+        }
+    }
+
+    /// The earliest deadline known.
+    pub(crate) fn soonest(&self) -> u64 {
+        self.soonest.load(Ordering::Relaxed)
+    }
+
+    /// Forgets the earliest deadline, before the shards' own are read again. What is lowered from
+    /// here on arrives through [`deadline_lowered`](Self::deadline_lowered); what was lowered before
+    /// is seen by the reading that follows.
+    pub(crate) fn forget_soonest(&self) {
+        self.soonest.swap(u64::MAX, Ordering::SeqCst);
+    }
+
+    /// Puts back what the shards said.
+    pub(crate) fn remember_soonest(&self, deadline: u64) {
+        self.soonest.fetch_min(deadline, Ordering::SeqCst);
+    }
+
+    /// Announces a sleep until `until` (deadlines included only if `deadlines`). False when something
+    /// has come up: do not sleep.
+    pub(crate) fn fall_asleep(&self, until: u64, deadlines: bool) -> bool {
+        self.sleep_until
+            .store(until.max(AWAKE + 1), Ordering::SeqCst);
+        let earlier = deadlines && self.soonest.load(Ordering::SeqCst) < until;
+        if earlier || self.waiting.load(Ordering::SeqCst) {
+            self.awake();
+            return false;
+        }
+        true
+    }
+
+    /// The loop runs again.
+    pub(crate) fn awake(&self) {
+        self.sleep_until.store(AWAKE, Ordering::Relaxed);
+    }
+
+    /// Whether the loop sleeps.
+    pub(crate) fn sleeps(&self) -> bool {
+        self.sleep_until.load(Ordering::Relaxed) != AWAKE
+    }
+
+    /// Makes the loop look at shared state (configuration, pauses, shutdown) soon.
+    pub(crate) fn nudge(&self) {
+        self.waiting.store(true, Ordering::SeqCst);
+        if self.sleep_until.load(Ordering::SeqCst) != AWAKE {
+            self.ring();
+        }
+    }
+
+    /// Something may have changed in the loop's shards.
+    pub(crate) fn becomes_untidy(&self) {
+        if !self.untidy.swap(true, Ordering::Relaxed) {
+            self.nudge();
+        }
+    }
+
+    /// Whether something may have changed since the last call.
+    pub(crate) fn was_untidy(&self) -> bool {
+        self.untidy.load(Ordering::Relaxed) && self.untidy.swap(false, Ordering::Relaxed)
+    }
+
+    /// Hands over a connection or a request to close one. Both are bounded by `maxclients`.
+    pub(crate) fn post(&self, parcel: Parcel) {
+        self.inbox.lock().parcels.push(parcel);
+        self.nudge();
+    }
+
+    /// Hands over one message. When the inbox is full the message is dropped and its audience will be
+    /// closed, as subscribers that lag too far behind are: nobody misses a message unnoticed.
+    pub(crate) fn deliver(&self, targets: &Arc<Vec<Target>>, message: &[u8]) {
+        self.inbox.lock().add(targets, message);
+        self.nudge();
+    }
+
+    /// Takes everything that waits, into `parcels`, which must be empty.
+    pub(crate) fn collect(&self, parcels: &mut Vec<Parcel>) {
+        if !self.waiting.load(Ordering::Relaxed) {
+            return;
+        }
+        self.waiting.store(false, Ordering::SeqCst);
+        let mut inbox = self.inbox.lock();
+        std::mem::swap(&mut inbox.parcels, parcels);
+        inbox.message_bytes = 0;
+        parcels.extend(
+            std::mem::take(&mut inbox.overrun)
+                .into_iter()
+                .map(Parcel::Close),
+        );
+    }
+
+    /// Takes the messages that wait for one client, in order, ahead of everybody else's.
+    pub(crate) fn collect_for(&self, target: Target, mut take: impl FnMut(&Messages)) {
+        if !self.waiting.load(Ordering::Relaxed) {
+            return;
+        }
+        for parcel in &mut self.inbox.lock().parcels {
+            let Parcel::Messages(run) = parcel else {
+                continue;
+            };
+            if let Ok(at) = run.targets.binary_search(&target) {
+                take(run);
+                Arc::make_mut(&mut run.targets).remove(at);
+            }
+        }
+    }
+
+    fn ring(&self) {
+        if self.sleep_until.swap(AWAKE, Ordering::SeqCst) != AWAKE
+            && let Err(why) = self.waker.wake()
+        {
+            tracing::error!(%why, "cannot wake an event loop");
+        }
+    }
+}
+
+impl Inbox {
+    fn add(&mut self, targets: &Arc<Vec<Target>>, message: &[u8]) {
+        // One message always fits an empty inbox, however long.
+        let full = self.message_bytes > 0
+            && self.message_bytes.saturating_add(message.len()) > INBOX_BYTES_MAX;
+        if full || self.parcels.len() >= INBOX_RUNS_MAX {
+            self.overrun.extend(targets.iter());
+            return;
+        }
+        self.message_bytes += message.len();
+        if let Some(Parcel::Messages(run)) = self.parcels.last_mut()
+            && Arc::ptr_eq(&run.targets, targets)
+        {
+            run.starts.push(run.bytes.len());
+            run.bytes.extend_from_slice(message);
+            return;
+        }
+        self.parcels.push(Parcel::Messages(Messages {
+            targets: Arc::clone(targets),
+            bytes: message.to_vec(),
+            starts: vec![0],
+        }));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn handle() -> (mio::Poll, LoopHandle) {
+        let poll = mio::Poll::new().unwrap();
+        let waker = Waker::new(poll.registry(), mio::Token(0)).unwrap();
+        (poll, LoopHandle::new(waker))
+    }
+
+    fn rings(poll: &mut mio::Poll) -> bool {
+        let mut events = mio::Events::with_capacity(4);
+        poll.poll(&mut events, Some(std::time::Duration::ZERO))
+            .unwrap();
+        !events.is_empty()
+    }
+
+    #[test]
+    fn only_an_earlier_deadline_rings_a_sleeping_loop() {
+        let (mut poll, handle) = handle();
+        handle.deadline_lowered(100);
+        assert!(!rings(&mut poll), "the loop is awake");
+        assert!(
+            !handle.fall_asleep(200, true),
+            "a deadline came up before the sleep"
+        );
+        assert!(handle.fall_asleep(100, true));
+        handle.deadline_lowered(100);
+        handle.deadline_lowered(150);
+        assert!(!rings(&mut poll), "the loop wakes in time by itself");
+        handle.deadline_lowered(99);
+        assert!(rings(&mut poll));
+        handle.deadline_lowered(98);
+        assert!(!rings(&mut poll), "one ring for one sleep");
+    }
+
+    #[test]
+    fn a_parcel_prevents_or_ends_a_sleep() {
+        let (mut poll, handle) = handle();
+        let target = Target { id: 1, slot: 0 };
+        handle.post(Parcel::Close(target));
+        assert!(!handle.fall_asleep(u64::MAX, true));
+        let mut parcels = Vec::new();
+        handle.collect(&mut parcels);
+        assert_eq!(parcels.len(), 1);
+        assert!(handle.fall_asleep(u64::MAX, true));
+        handle.post(Parcel::Close(target));
+        assert!(rings(&mut poll));
+    }
+
+    #[test]
+    fn messages_for_one_audience_travel_together_and_are_bounded() {
+        let (_poll, handle) = handle();
+        let audience = Arc::new(vec![Target { id: 1, slot: 0 }, Target { id: 2, slot: 1 }]);
+        handle.deliver(&audience, b">a");
+        handle.deliver(&audience, b">bc");
+        let mut seen = Vec::new();
+        handle.collect_for(Target { id: 2, slot: 1 }, |run| {
+            seen.extend_from_slice(&run.bytes)
+        });
+        assert_eq!(seen, b">a>bc");
+        handle.deliver(&audience, &vec![0; INBOX_BYTES_MAX]);
+        let mut parcels = Vec::new();
+        handle.collect(&mut parcels);
+        let Parcel::Messages(run) = &parcels[0] else {
+            panic!()
+        };
+        assert_eq!((run.starts.as_slice(), run.targets.len()), (&[0, 2][..], 1));
+        let closed = |parcel: &Parcel| matches!(parcel, Parcel::Close(_));
+        assert_eq!(
+            parcels[1..].iter().filter(|parcel| closed(parcel)).count(),
+            2
+        );
+    }
+
+    #[test]
+    fn one_big_message_always_fits_an_empty_inbox() {
+        let (_poll, handle) = handle();
+        handle.deliver(
+            &Arc::new(vec![Target { id: 1, slot: 0 }]),
+            &vec![0; INBOX_BYTES_MAX + 1],
+        );
+        let mut parcels = Vec::new();
+        handle.collect(&mut parcels);
+        assert!(matches!(parcels.as_slice(), [Parcel::Messages(_)]));
+    }
+}

@@ -1,0 +1,168 @@
+//! What a connection has still to send.
+
+use std::io::{self, Write};
+
+/// A buffer that was bigger than this is given back when it has been sent.
+const KEEP: usize = 16 << 10;
+
+/// Bytes that the socket did not take yet.
+#[derive(Debug, Default)]
+pub(crate) struct Output {
+    bytes: Vec<u8>,
+    sent: usize,
+}
+
+impl Output {
+    /// Bytes still to send.
+    pub(crate) fn len(&self) -> usize {
+        self.bytes.len() - self.sent
+    }
+
+    pub(crate) fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// Memory held.
+    pub(crate) fn capacity(&self) -> usize {
+        self.bytes.capacity()
+    }
+
+    pub(crate) fn append(&mut self, bytes: &[u8]) {
+        self.bytes.extend_from_slice(bytes);
+    }
+
+    /// Takes over a buffer whose first `sent` bytes have left already. Only for an empty output.
+    pub(crate) fn adopt(&mut self, bytes: Vec<u8>, sent: usize) {
+        debug_assert!(self.is_empty(), "nothing may be overtaken");
+        self.bytes = bytes;
+        self.sent = sent;
+    }
+
+    /// Appends messages in the client's protocol: RESP2 has arrays where RESP3 has pushes.
+    pub(crate) fn append_messages(&mut self, bytes: &[u8], starts: &[usize], resp3: bool) {
+        let base = self.bytes.len();
+        self.bytes.extend_from_slice(bytes);
+        if !resp3 {
+            for start in starts {
+                if let Some(first) = self.bytes.get_mut(base + start) {
+                    *first = b'*';
+                }
+            }
+        }
+    }
+
+    /// Sends what the socket takes. Returns the bytes sent and the buffer, if it was big and is no
+    /// longer needed.
+    pub(crate) fn send(&mut self, socket: &mut impl Write) -> io::Result<(usize, Option<Vec<u8>>)> {
+        let sent = write_some(socket, &self.bytes[self.sent..])?;
+        self.sent += sent;
+        if self.sent < self.bytes.len() {
+            self.compact();
+            return Ok((sent, None));
+        }
+        self.sent = 0;
+        if self.bytes.capacity() > KEEP {
+            return Ok((sent, Some(std::mem::take(&mut self.bytes))));
+        }
+        self.bytes.clear();
+        Ok((sent, None))
+    }
+
+    /// Gives the buffer up unsent.
+    pub(crate) fn discard(&mut self) -> Vec<u8> {
+        self.sent = 0;
+        std::mem::take(&mut self.bytes)
+    }
+
+    /// Moves the rest to the front when more than half has been sent: amortised, each byte moves at
+    /// most once for a byte that was sent.
+    fn compact(&mut self) {
+        if self.sent > self.bytes.len() / 2 {
+            self.bytes.drain(..self.sent);
+            self.sent = 0;
+        }
+    }
+}
+
+/// Writes until everything has left or the socket takes no more; returns how much has left.
+pub(crate) fn write_some(socket: &mut impl Write, bytes: &[u8]) -> io::Result<usize> {
+    let mut sent = 0;
+    while sent < bytes.len() {
+        match socket.write(&bytes[sent..]) {
+            Ok(0) => return Err(io::ErrorKind::WriteZero.into()),
+            Ok(n) => sent += n,
+            Err(why) if why.kind() == io::ErrorKind::WouldBlock => break,
+            Err(why) if why.kind() == io::ErrorKind::Interrupted => {}
+            Err(why) => return Err(why),
+        }
+    }
+    Ok(sent)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Takes `room` bytes, then blocks.
+    struct Narrow {
+        room: usize,
+        taken: Vec<u8>,
+    }
+
+    impl Write for Narrow {
+        fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+            if self.room == 0 {
+                return Err(io::ErrorKind::WouldBlock.into());
+            }
+            let n = bytes.len().min(self.room).min(3);
+            self.room -= n;
+            self.taken.extend_from_slice(&bytes[..n]);
+            Ok(n)
+        }
+
+        fn flush(&mut self) -> io::Result<()> {
+            Ok(())
+        }
+    }
+
+    #[test]
+    fn what_a_socket_does_not_take_stays_in_order() {
+        let mut output = Output::default();
+        let mut socket = Narrow {
+            room: 4,
+            taken: Vec::new(),
+        };
+        output.append(b"abcdef");
+        assert_eq!(output.send(&mut socket).unwrap().0, 4);
+        assert_eq!(output.len(), 2);
+        output.append(b"ghi");
+        socket.room = 100;
+        assert_eq!(output.send(&mut socket).unwrap().0, 5);
+        assert!(output.is_empty());
+        assert_eq!(socket.taken, b"abcdefghi");
+    }
+
+    #[test]
+    fn messages_are_arrays_for_resp2_and_pushes_for_resp3() {
+        let mut output = Output::default();
+        output.append(b"+OK\r\n");
+        output.append_messages(b">1\r\n>2\r\n", &[0, 4], false);
+        output.append_messages(b">3\r\n", &[0], true);
+        assert_eq!(output.bytes, b"+OK\r\n*1\r\n*2\r\n>3\r\n");
+    }
+
+    #[test]
+    fn a_big_buffer_is_given_back() {
+        let mut output = Output::default();
+        output.adopt(vec![0; KEEP + 1], 1);
+        let mut socket = Narrow {
+            room: usize::MAX,
+            taken: Vec::new(),
+        };
+        let (sent, buffer) = output.send(&mut socket).unwrap();
+        assert_eq!(
+            (sent, buffer.unwrap().len(), output.capacity()),
+            (KEEP, KEEP + 1, 0)
+        );
+    }
+}

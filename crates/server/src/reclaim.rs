@@ -1,0 +1,51 @@
+//! A thread that drops what is big, so that no event loop pays for it.
+
+use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
+use std::thread::JoinHandle;
+
+/// Pieces that may wait; when the thread falls behind so far, the giver drops them itself.
+const QUEUE_MAX: usize = 1024;
+
+/// A buffer of at least this many bytes is worth a hand-over.
+pub(crate) const BUFFER_MIN: usize = 1 << 20;
+
+/// Something whose drop takes time.
+pub(crate) type Waste = Box<dyn Send>;
+
+/// The giving end.
+#[derive(Clone)]
+pub(crate) struct Reclaimer(SyncSender<Waste>);
+
+impl std::fmt::Debug for Reclaimer {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("Reclaimer")
+    }
+}
+
+impl Reclaimer {
+    /// Starts the thread. It ends when the last giver is gone.
+    pub(crate) fn start() -> std::io::Result<(Self, JoinHandle<()>)> {
+        let (give, take) = sync_channel(QUEUE_MAX);
+        let thread = std::thread::Builder::new().name("reclaim".to_owned());
+        Ok((Self(give), thread.spawn(move || run(&take))?))
+    }
+
+    /// Has `waste` dropped elsewhere, or drops it here when too much is waiting already.
+    pub(crate) fn drop_later(&self, waste: Waste) {
+        // A full queue gives the piece back inside the error, which drops it.
+        drop(self.0.try_send(waste));
+    }
+
+    /// Drops a buffer, elsewhere if it is big.
+    pub(crate) fn drop_buffer(&self, buffer: Vec<u8>) {
+        if buffer.capacity() >= BUFFER_MIN {
+            self.drop_later(Box::new(buffer));
+        }
+    }
+}
+
+fn run(waste: &Receiver<Waste>) {
+    for piece in waste {
+        drop(piece);
+    }
+}

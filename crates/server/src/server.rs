@@ -1,0 +1,243 @@
+//! The state that all event loops share, and starting and stopping them.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
+use std::sync::mpsc::{Receiver, Sender, channel};
+use std::thread::JoinHandle;
+
+use anyhow::Context as _;
+use mio::{Poll, Waker};
+use parking_lot::Mutex;
+use tidewheel_keyspace::{Garbage, Hooks, Keyspace, Options};
+
+use crate::clients::Clients;
+use crate::clock::Clock;
+use crate::config::{Live, Settings};
+use crate::event_loop::{EventLoop, WAKER};
+use crate::hub::Hub;
+use crate::listener;
+use crate::loop_handle::LoopHandle;
+use crate::metrics::{ExpiryRate, Tally};
+use crate::pause::Pause;
+use crate::reclaim::Reclaimer;
+
+/// What all loops see.
+#[derive(Debug)]
+pub(crate) struct Server {
+    pub(crate) keyspace: Keyspace,
+    pub(crate) clock: Arc<Clock>,
+    pub(crate) config: Live,
+    pub(crate) hub: Hub,
+    pub(crate) clients: Clients,
+    pub(crate) loops: Arc<[LoopHandle]>,
+    pub(crate) pause: Pause,
+    pub(crate) reclaimer: Reclaimer,
+    pub(crate) run_id: String,
+    pub(crate) port: u16,
+    /// The tick at which the server started.
+    pub(crate) started: u64,
+    /// Counters at the last CONFIG RESETSTAT.
+    pub(crate) stats_base: Mutex<Tally>,
+    /// The most memory ever seen in use, by whoever asked.
+    pub(crate) peak_memory: AtomicU64,
+    pub(crate) expiry_rate: ExpiryRate,
+    /// Connections that were accepted and not yet closed.
+    pub(crate) connected: AtomicUsize,
+    pub(crate) stopping: AtomicBool,
+    stop: Sender<Stop>,
+}
+
+/// Why the server should stop.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Stop {
+    Signal,
+    Command,
+    /// A loop ended although nobody asked it to.
+    Failure,
+}
+
+/// A running server.
+#[derive(Debug)]
+pub(crate) struct Running {
+    pub(crate) server: Arc<Server>,
+    /// Where it listens.
+    pub(crate) addresses: Vec<std::net::SocketAddr>,
+    loops: Vec<JoinHandle<()>>,
+    stopped: Receiver<Stop>,
+}
+
+/// What the keyspace asks of its shell.
+#[derive(Debug)]
+struct Shell {
+    clock: Arc<Clock>,
+    loops: Arc<[LoopHandle]>,
+    reclaimer: Reclaimer,
+}
+
+impl Hooks for Shell {
+    fn wake(&self, shard: usize, deadline: u64) {
+        self.loops[shard % self.loops.len()].deadline_lowered(deadline);
+    }
+
+    fn reclaim(&self, garbage: Garbage) {
+        self.reclaimer.drop_later(Box::new(garbage));
+    }
+
+    fn stopwatch_ns(&self) -> u64 {
+        self.clock.monotonic_ns()
+    }
+}
+
+/// Opens the sockets and starts the loops.
+pub(crate) fn start(
+    settings: Settings,
+    file: Option<std::path::PathBuf>,
+) -> anyhow::Result<Running> {
+    let listeners = listener::open(&settings)?;
+    let addresses = listeners
+        .iter()
+        .map(mio::net::TcpListener::local_addr)
+        .collect::<Result<Vec<_>, _>>()
+        .context("cannot ask where the server listens")?;
+    let threads = match settings.threads {
+        0 => std::thread::available_parallelism().map_or(1, std::num::NonZero::get),
+        threads => threads,
+    };
+    let polls: Vec<Poll> = (0..threads)
+        .map(|_| Poll::new())
+        .collect::<Result<_, _>>()
+        .context("cannot create the event loops' pollers")?;
+    let loops: Arc<[LoopHandle]> = polls
+        .iter()
+        .map(|poll| Ok(LoopHandle::new(Waker::new(poll.registry(), WAKER)?)))
+        .collect::<Result<_, std::io::Error>>()
+        .context("cannot create the event loops' wakers")?;
+    let clock = Arc::new(Clock::start());
+    let (reclaimer, _) = Reclaimer::start().context("cannot start a thread")?;
+    let (stop, stopped) = channel();
+    let shell = Shell {
+        clock: Arc::clone(&clock),
+        loops: Arc::clone(&loops),
+        reclaimer: reclaimer.clone(),
+    };
+    let options = Options {
+        shards: settings.shards,
+        databases: settings.databases,
+        seed: random(),
+    };
+    let server = Arc::new(Server {
+        keyspace: Keyspace::new(options, Box::new(shell)),
+        started: clock.now().tick,
+        clock,
+        config: Live::new(settings.clone(), file),
+        hub: Hub::new(Arc::clone(&loops)),
+        clients: Clients::default(),
+        loops,
+        pause: Pause::default(),
+        reclaimer,
+        run_id: run_id(),
+        port: addresses.first().map_or(0, std::net::SocketAddr::port),
+        stats_base: Mutex::default(),
+        peak_memory: AtomicU64::new(0),
+        expiry_rate: ExpiryRate::default(),
+        connected: AtomicUsize::new(0),
+        stopping: AtomicBool::new(false),
+        stop,
+    });
+    crate::engine::apply(&settings, &server.keyspace);
+    let mut listeners = Some(listeners);
+    let mut handles = Vec::new();
+    for (index, poll) in polls.into_iter().enumerate() {
+        // The first loop accepts for all: the kernel's own sharing gives few connections unevenly.
+        let listeners = listeners.take().unwrap_or_default();
+        let event_loop = EventLoop::new(Arc::clone(&server), index, poll, listeners)
+            .context("cannot set an event loop up")?;
+        let thread = std::thread::Builder::new().name(format!("loop-{index}"));
+        let server = Arc::clone(&server);
+        let run = move || {
+            let alarm = OnEnd(server);
+            event_loop.run();
+            drop(alarm);
+        };
+        handles.push(thread.spawn(run).context("cannot start a thread")?);
+    }
+    Ok(Running {
+        server,
+        addresses,
+        loops: handles,
+        stopped,
+    })
+}
+
+/// Tells the main thread when a loop ends without being asked, by panic or by error.
+struct OnEnd(Arc<Server>);
+
+impl Drop for OnEnd {
+    fn drop(&mut self) {
+        if !self.0.stopping.load(Ordering::Acquire) {
+            self.0.ask_to_stop(Stop::Failure);
+        }
+    }
+}
+
+impl Running {
+    /// Waits until somebody asks the server to stop.
+    pub(crate) fn wait(&self) -> Stop {
+        self.stopped.recv().unwrap_or(Stop::Failure)
+    }
+
+    /// Has the loops finish their batches, send what is left and end.
+    pub(crate) fn stop(self) {
+        self.server.stopping.store(true, Ordering::Release);
+        self.server.nudge_all();
+        for handle in self.loops {
+            if handle.join().is_err() {
+                tracing::error!("an event loop ended by a panic");
+            }
+        }
+    }
+}
+
+impl Server {
+    /// Asks the main thread to stop the server.
+    pub(crate) fn ask_to_stop(&self, why: Stop) {
+        if self.stop.send(why).is_err() {
+            tracing::debug!(?why, "the server is stopping already");
+        }
+    }
+
+    /// Makes every loop look at shared state.
+    pub(crate) fn nudge_all(&self) {
+        for handle in self.loops.iter() {
+            handle.nudge();
+        }
+    }
+
+    /// Whether keys are removed when they expire. If not, reads still hide them.
+    pub(crate) fn expires(&self) -> bool {
+        !self.pause.is_on() && self.keyspace.settings().active_expire()
+    }
+
+    /// Counters of all loops since the start.
+    pub(crate) fn totals(&self) -> Tally {
+        let mut sum = Tally::default();
+        for handle in self.loops.iter() {
+            handle.counters.add_to(&mut sum);
+        }
+        sum
+    }
+}
+
+/// Bits that differ from start to start, from the seed that the standard library takes from the
+/// system for its hash maps.
+fn random() -> u64 {
+    use std::hash::{BuildHasher, RandomState};
+    RandomState::new().hash_one("tidewheel")
+}
+
+/// Forty hexadecimal digits that name this run.
+fn run_id() -> String {
+    let mut digits: String = (0..3).map(|_| format!("{:016x}", random())).collect();
+    digits.truncate(40);
+    digits
+}
