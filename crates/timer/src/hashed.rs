@@ -25,6 +25,8 @@ pub struct HashedWheel {
     occupied: Vec<u64>,
     pool: Pool,
     elapsed: u64,
+    /// The latest clock seen, never before `elapsed`.
+    latest: u64,
     /// Records that were due when they were filed.
     due: u32,
     /// What is left of the slot of `elapsed`, whose visit ran out of budget or has not begun.
@@ -50,6 +52,7 @@ impl HashedWheel {
             occupied: vec![0; slots / 64],
             pool: Pool::new(),
             elapsed: now,
+            latest: now,
             due: NIL,
             visiting: NIL,
             records: 0,
@@ -63,25 +66,19 @@ impl HashedWheel {
 
     fn file(&mut self, deadline: u64, id: u32) -> u32 {
         self.records += 1;
-        if deadline <= self.elapsed {
-            self.pool.push(
-                &mut self.due,
-                Record {
-                    id,
-                    tick: deadline as u32,
-                },
-            );
-            return deadline as u32;
+        // A deadline that has passed registers for the position: 32 bits do not tell the far past
+        // from the future.
+        let tick = deadline.clamp(self.elapsed, self.elapsed.saturating_add(HORIZON));
+        let record = Record {
+            id,
+            tick: tick as u32,
+        };
+        if tick == self.elapsed {
+            self.pool.push(&mut self.due, record);
+        } else {
+            self.push(tick, record);
         }
-        let tick = deadline.min(self.elapsed + HORIZON);
-        self.push(
-            tick,
-            Record {
-                id,
-                tick: tick as u32,
-            },
-        );
-        tick as u32
+        record.tick
     }
 
     fn push(&mut self, tick: u64, record: Record) {
@@ -175,7 +172,7 @@ impl HashedWheel {
                     .timer(record.id)
                     .filter(|t| t.registration == record.tick);
                 match timer {
-                    Some(timer) if timer.deadline > now.max(self.elapsed) => {
+                    Some(timer) if timer.deadline > now => {
                         let registration = self.file(timer.deadline, record.id);
                         timers.set_registration(record.id, registration);
                         progress.moved += 1;
@@ -206,8 +203,9 @@ impl HashedWheel {
 
 impl TimerQueue for HashedWheel {
     fn insert<T: Timers>(&mut self, timers: &mut T, id: u32, deadline: u64, now: u64) {
+        self.latest = self.latest.max(now);
         if self.records == 0 {
-            self.elapsed = self.elapsed.max(now);
+            self.elapsed = self.latest;
         }
         let registration = self.file(deadline, id);
         timers.set_registration(id, registration);
@@ -242,18 +240,20 @@ impl TimerQueue for HashedWheel {
     ) -> Progress {
         let mut progress = Progress::default();
         let mut left = budget;
+        let now = now.max(self.latest);
+        self.latest = now;
         loop {
             self.visit(timers, now, &mut left, &mut progress, &mut sink);
             if self.due != NIL || self.visiting != NIL {
                 progress.backlog = true;
                 break;
             }
-            if left == 0 {
-                progress.backlog = self.next_deadline().is_some_and(|next| next <= now);
+            if left == 0 && self.next_deadline().is_some_and(|next| next <= now) {
+                progress.backlog = true;
                 break;
             }
             if self.step(now).is_none() {
-                self.elapsed = self.elapsed.max(now);
+                self.elapsed = now;
                 break;
             }
         }
@@ -272,7 +272,10 @@ impl TimerQueue for HashedWheel {
                 sink(timers, &[record.id]);
             }
         }
-        *self = Self::new(self.heads.len(), self.elapsed);
+        *self = Self {
+            latest: self.latest,
+            ..Self::new(self.heads.len(), self.elapsed)
+        };
     }
 
     fn next_deadline(&self) -> Option<u64> {

@@ -21,6 +21,8 @@ struct Node {
 pub struct IndexedHeap<const D: usize> {
     nodes: Vec<Node>,
     elapsed: u64,
+    /// The latest clock seen, never before `elapsed`.
+    latest: u64,
 }
 
 impl<const D: usize> IndexedHeap<D> {
@@ -31,6 +33,7 @@ impl<const D: usize> IndexedHeap<D> {
         Self {
             nodes: Vec::new(),
             elapsed: now,
+            latest: now,
         }
     }
 
@@ -88,8 +91,9 @@ impl<const D: usize> IndexedHeap<D> {
 
 impl<const D: usize> TimerQueue for IndexedHeap<D> {
     fn insert<T: Timers>(&mut self, timers: &mut T, id: u32, deadline: u64, now: u64) {
+        self.latest = self.latest.max(now);
         if self.nodes.is_empty() {
-            self.elapsed = self.elapsed.max(now);
+            self.elapsed = self.latest;
         }
         let node = Node {
             deadline: deadline.max(self.elapsed),
@@ -126,8 +130,10 @@ impl<const D: usize> TimerQueue for IndexedHeap<D> {
         mut sink: impl FnMut(&mut T, &[u32]),
     ) -> Progress {
         let mut progress = Progress::default();
+        let now = now.max(self.latest);
+        self.latest = now;
         while let Some(&Node { deadline, id }) = self.nodes.first() {
-            if deadline > now.max(self.elapsed) {
+            if deadline > now {
                 break;
             }
             if progress.fired == budget {
@@ -140,7 +146,7 @@ impl<const D: usize> TimerQueue for IndexedHeap<D> {
             sink(timers, &[id]);
         }
         if !progress.backlog {
-            self.elapsed = self.elapsed.max(now);
+            self.elapsed = now;
         }
         progress.next_deadline = self.next_deadline();
         progress

@@ -1,0 +1,87 @@
+//! Every timer queue against a BTreeMap, with hostile clocks and deadlines, compared after every step.
+//!
+//! A failing case is minimised, printed and kept beside this file; it runs first from then on.
+
+mod common;
+
+use common::lane::Traits;
+use common::ops::{Op, op, start};
+use common::run::run;
+use common::subject::Entries;
+use common::twins::twins;
+use proptest::collection::vec;
+use proptest::prelude::*;
+use proptest::test_runner::FileFailurePersistence;
+use tidewheel_timer::{HashedWheel, HierarchicalWheel, IndexedHeap, TimerSet};
+
+fn config(cases: u32) -> ProptestConfig {
+    ProptestConfig {
+        cases,
+        failure_persistence: Some(Box::new(FileFailurePersistence::WithSource("regressions"))),
+        ..ProptestConfig::default()
+    }
+}
+
+fn ops() -> impl Strategy<Value = Vec<Op>> {
+    vec(op(), 1..60)
+}
+
+const WHEEL: Traits = Traits {
+    exact: false,
+    turn: None,
+    reach: u64::MAX,
+};
+
+const HEAP: Traits = Traits {
+    exact: true,
+    ..WHEEL
+};
+
+/// A timer beyond the horizon is met every 2^30 ticks, so the clock may not leap over all time.
+const fn hashed(slots: u64) -> Traits {
+    Traits {
+        exact: false,
+        turn: Some(slots),
+        reach: 1 << 36,
+    }
+}
+
+macro_rules! suite {
+    ($name:ident, $traits:expr, $cases:expr, $make:expr) => {
+        mod $name {
+            use super::*;
+
+            proptest! {
+                #![proptest_config(config($cases))]
+
+                #[test]
+                fn a_set_behaves_as_the_model(start in start(), ops in ops()) {
+                    run(TimerSet::new($make(start)), $traits, start, &ops);
+                }
+
+                #[test]
+                fn under_an_owner_it_behaves_as_the_model(start in start(), ops in ops()) {
+                    run(Entries::new($make(start)), $traits, start, &ops);
+                }
+
+                #[test]
+                fn any_split_of_the_budget_gives_the_same_sequence(
+                    start in start(),
+                    ops in ops(),
+                ) {
+                    twins(|| TimerSet::new($make(start)), $traits, start, &ops);
+                }
+            }
+        }
+    };
+}
+
+suite!(hierarchical_wheel, WHEEL, 256, HierarchicalWheel::new);
+suite!(hashed_wheel_of_64, hashed(64), 128, |now| HashedWheel::new(
+    64, now
+));
+suite!(hashed_wheel_of_4096, hashed(4096), 128, |now| {
+    HashedWheel::new(4096, now)
+});
+suite!(binary_heap, HEAP, 64, IndexedHeap::<2>::new);
+suite!(quaternary_heap, HEAP, 64, IndexedHeap::<4>::new);
