@@ -58,14 +58,21 @@ impl ServerSpec {
         let mut args = self.args.clone();
         let port = port.to_string();
         args.extend(["--port", &port, "--bind", "127.0.0.1"].map(str::to_owned));
-        let file = Path::new(&self.program)
-            .file_name()
-            .unwrap_or_default()
-            .to_string_lossy();
-        if !file.starts_with("tidewheel") {
+        if !self.is_tidewheel() {
             args.extend(["--save", "", "--appendonly", "no"].map(str::to_owned));
         }
         args
+    }
+}
+
+impl ServerSpec {
+    /// By the name of the program, wherever it stands: `taskset -c 0 tidewheel` is one too.
+    fn is_tidewheel(&self) -> bool {
+        let is = |word: &String| {
+            let file = Path::new(word).file_name().unwrap_or_default();
+            file.to_string_lossy().starts_with("tidewheel")
+        };
+        is(&self.program) || self.args.iter().any(is)
     }
 }
 
@@ -229,6 +236,18 @@ mod tests {
         assert_eq!(
             arguments("t=target/release/tidewheel --threads 2"),
             ["--threads", "2", "--port", "7000", "--bind", "127.0.0.1"]
+        );
+        assert_eq!(
+            arguments("t=taskset -c 1 tidewheel"),
+            [
+                "-c",
+                "1",
+                "tidewheel",
+                "--port",
+                "7000",
+                "--bind",
+                "127.0.0.1"
+            ]
         );
         assert_eq!(arguments("other=srv -p {port} x"), ["-p", "7000", "x"]);
     }

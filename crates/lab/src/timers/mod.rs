@@ -14,13 +14,15 @@ use std::fmt;
 use anyhow::{Result, bail};
 use clap::ValueEnum;
 use serde_json::json;
+use tidewheel_timer::{HashedWheel, HierarchicalWheel, IndexedHeap};
 
 use self::course::Course;
 use self::subject::{Ours, Subject};
-use super::compare::{Comparison, Series};
-use super::progress::Progress;
-use super::report::Report;
-use tidewheel_timer::{HashedWheel, HierarchicalWheel, IndexedHeap};
+use crate::clock;
+use crate::compare::{Comparison, Series};
+use crate::proc::NoiseMeter;
+use crate::progress::Progress;
+use crate::report::Report;
 
 mod course;
 #[cfg(feature = "peers")]
@@ -178,6 +180,8 @@ fn measure(structure: Structure, plan: &Plan, round: u64, progress: &Progress) -
     });
     let mut report = Report::new("timers", None, params);
     let course = Course::new(plan, plan.seed.wrapping_add(round));
+    let mut noise = NoiseMeter::start(Some(0));
+    let start_ns = clock::mono_ns();
     progress.phase("insert, reschedule, fire", 3);
     course.fire(|| structure.build(plan.timers as usize), &mut report)?;
     progress.phase("insert, cancel, drain", 3);
@@ -188,6 +192,14 @@ fn measure(structure: Structure, plan: &Plan, round: u64, progress: &Progress) -
         progress.set(2);
         course.fire_on_budget(structure.build(plan.timers as usize)?, &mut report);
     }
+    let wall_ns = clock::mono_ns() - start_ns;
+    report.figures.push(
+        "others_cpu_percent",
+        "noise: others' CPU, % of a core",
+        noise
+            .others_ns(Some(0))
+            .map(|ns| ns as f64 / wall_ns.max(1) as f64 * 100.0),
+    );
     Ok(report.finish())
 }
 

@@ -8,7 +8,6 @@ use crate::report::Report;
 use crate::server::Target;
 
 pub(crate) mod burst;
-mod burst_figures;
 pub(crate) mod churn;
 pub(crate) mod event_lag;
 pub(crate) mod memory;

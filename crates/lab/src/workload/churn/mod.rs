@@ -6,24 +6,29 @@
 
 use std::collections::VecDeque;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::Duration;
 
 use anyhow::{Result, anyhow, bail};
 use serde_json::json;
 
+use self::ledger::Ledger;
+use self::traffic::Load;
 use super::sized;
 use crate::clock;
-use crate::driver::{self, Traffic};
+use crate::driver;
 use crate::getter::{Getter, Seen};
-use crate::keys::{Key, Ttl, encode_set};
+use crate::keys::Key;
 use crate::proc::{self, CpuMeter, NoiseMeter};
 use crate::progress::Progress;
 use crate::report::{Figures, Report};
 use crate::rng::Rng;
 use crate::server::{self, Target};
 use crate::stats;
+
+mod ledger;
+mod traffic;
 
 const SAMPLE_NS: u64 = 100_000_000;
 const DRAIN_POLL_NS: u64 = 20_000_000;
@@ -105,14 +110,8 @@ pub(crate) fn run(args: &Args, target: &Target, progress: &Progress) -> Result<R
             Arc::clone(&stop),
             Arc::clone(&ledger),
         );
-        let mut load = Load {
-            rng: Rng::new(args.seed),
-            px: (px_min, px_max),
-            pipeline: args.pipeline,
-            under_way: vec![Batch::default(); args.conns],
-            next_id: 0,
-            ledger,
-        };
+        let rng = Rng::new(args.seed);
+        let mut load = Load::new(rng, (px_min, px_max), args.conns, args.pipeline, ledger);
         let conns = args.conns;
         thread::Builder::new()
             .name("setter".to_owned())
@@ -324,140 +323,5 @@ fn drain(
         }
         progress.set((after_s * 1e3) as u64);
         clock::sleep_until(now + DRAIN_POLL_NS);
-    }
-}
-
-/// How many keys were confirmed, and how many of them fall due in each millisecond.
-#[derive(Debug)]
-struct Ledger {
-    start_ns: u64,
-    confirmed: AtomicU64,
-    /// Every key with a lower number has been confirmed.
-    settled: AtomicU64,
-    last_deadline_ns: AtomicU64,
-    due_in_ms: Vec<AtomicU32>,
-}
-
-impl Ledger {
-    fn new(start_ns: u64, length_ms: u64, px_max: u64) -> Self {
-        // A batch that a stalled server confirms late lands in the last bucket at worst.
-        let buckets = length_ms + px_max + 60_000;
-        Self {
-            start_ns,
-            confirmed: AtomicU64::new(0),
-            settled: AtomicU64::new(0),
-            last_deadline_ns: AtomicU64::new(start_ns),
-            due_in_ms: (0..buckets).map(|_| AtomicU32::new(0)).collect(),
-        }
-    }
-
-    /// A key with this time to live, sent at `sent_ns`, has been confirmed. The server counts from
-    /// when it read the SET, a little later: the key is alive at least as long as is booked here.
-    fn book(&self, sent_ns: u64, px_ms: u64) {
-        let due_ms = sent_ns.saturating_sub(self.start_ns).div_ceil(1_000_000) + px_ms;
-        let bucket = (due_ms as usize).min(self.due_in_ms.len() - 1);
-        self.due_in_ms[bucket].fetch_add(1, Ordering::Relaxed);
-    }
-
-    /// Keys alive at `at_ns`, of those confirmed by then.
-    fn live(&self, at_ns: u64, confirmed: u64) -> u64 {
-        let now_ms = (at_ns.saturating_sub(self.start_ns) / 1_000_000) as usize;
-        let due = self.due_in_ms.iter().take(now_ms + 1);
-        let dead: u64 = due
-            .map(|count| u64::from(count.load(Ordering::Relaxed)))
-            .sum();
-        confirmed.saturating_sub(dead)
-    }
-}
-
-/// The batch that a connection has under way.
-#[derive(Clone, Debug, Default)]
-struct Batch {
-    first_id: u64,
-    px: Vec<u64>,
-}
-
-struct Load {
-    rng: Rng,
-    px: (u64, u64),
-    pipeline: usize,
-    under_way: Vec<Batch>,
-    next_id: u64,
-    ledger: Arc<Ledger>,
-}
-
-impl Traffic for Load {
-    fn fill(&mut self, connection: usize, _: u64, out: &mut Vec<u8>) -> usize {
-        let batch = &mut self.under_way[connection];
-        batch.first_id = self.next_id;
-        batch.px.clear();
-        for id in self.next_id..self.next_id + self.pipeline as u64 {
-            let px = self.rng.between(self.px.0, self.px.1);
-            batch.px.push(px);
-            encode_set(out, Key::dying(id), Ttl::Px(px));
-        }
-        self.next_id += self.pipeline as u64;
-        self.pipeline
-    }
-
-    fn answered(&mut self, connection: usize, sent_ns: u64, now_ns: u64) {
-        let batch = &mut self.under_way[connection];
-        for &px in &batch.px {
-            self.ledger.book(sent_ns, px);
-        }
-        let count = batch.px.len() as u64;
-        self.ledger.confirmed.fetch_add(count, Ordering::Relaxed);
-        // The server may have read the last of the batch as late as now.
-        self.ledger
-            .last_deadline_ns
-            .fetch_max(now_ns + self.px.1 * 1_000_000, Ordering::Relaxed);
-        batch.first_id = u64::MAX;
-        let oldest = self.under_way.iter().map(|batch| batch.first_id).min();
-        let settled = oldest.unwrap_or(u64::MAX).min(self.next_id);
-        self.ledger.settled.store(settled, Ordering::Relaxed);
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn the_ledger_knows_who_is_alive_at_every_millisecond() {
-        let ms = 1_000_000;
-        let ledger = Ledger::new(7 * ms, 100, 50);
-        ledger.book(7 * ms, 10);
-        ledger.book(7 * ms, 20);
-        ledger.book(9 * ms, 10);
-        assert_eq!(ledger.live(7 * ms, 3), 3);
-        assert_eq!(ledger.live(17 * ms - 1, 3), 3);
-        assert_eq!(ledger.live(17 * ms, 3), 2);
-        assert_eq!(ledger.live(19 * ms, 3), 1);
-        assert_eq!(ledger.live(27 * ms, 3), 0);
-        assert_eq!(ledger.live(9_999_999 * ms, 3), 0);
-    }
-
-    #[test]
-    fn nothing_is_settled_while_an_older_batch_is_under_way() {
-        let ledger = Arc::new(Ledger::new(0, 100, 50));
-        let mut load = Load {
-            rng: Rng::new(1),
-            px: (10, 20),
-            pipeline: 4,
-            under_way: vec![Batch::default(); 2],
-            next_id: 0,
-            ledger: Arc::clone(&ledger),
-        };
-        let mut out = Vec::new();
-        let settled = || ledger.settled.load(Ordering::Relaxed);
-        assert_eq!(load.fill(0, 0, &mut out), 4);
-        assert_eq!(load.fill(1, 0, &mut out), 4);
-        load.answered(1, 0, 1);
-        assert_eq!(settled(), 0);
-        load.answered(0, 0, 1);
-        assert_eq!(settled(), 8);
-        load.fill(0, 0, &mut out);
-        assert_eq!(settled(), 8);
-        assert_eq!(ledger.confirmed.load(Ordering::Relaxed), 8);
     }
 }

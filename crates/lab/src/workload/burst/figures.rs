@@ -1,6 +1,8 @@
 //! The figures of a burst, from the polls and the log of reads.
 
-use super::burst::{Memory, Plan, Poll, Release, Schedule};
+use super::plan::Plan;
+use super::schedule::Schedule;
+use super::watch::{Memory, Poll, Release};
 use crate::getter::Seen;
 use crate::latency::Summary;
 use crate::report::Figures;
@@ -291,20 +293,14 @@ fn processor(figures: &mut Figures, course: &Course<'_>, gone_ns: u64, end_ns: u
     let first = course.schedule.first_ns;
     let before = course.cpu_between(course.before_ns, first);
     let reclaim = course.cpu_between(first, gone_ns);
-    let whole = course.cpu_between(first, end_ns);
+
     figures.push(
         "cpu_s_reclaim",
         "server CPU s, first deadline→reclaimed",
         reclaim.as_ref().map(|span| span.cpu_s),
     );
     if course.plan.mass {
-        net_of_reads(
-            figures,
-            course,
-            before.as_ref(),
-            reclaim.as_ref(),
-            whole.as_ref(),
-        );
+        net_of_reads(figures, course, before.as_ref(), reclaim.as_ref());
     }
     figures.push(
         "cpu_us_per_get_before",
@@ -331,7 +327,6 @@ fn net_of_reads(
     course: &Course<'_>,
     before: Option<&Span>,
     reclaim: Option<&Span>,
-    whole: Option<&Span>,
 ) {
     // The reads' share (with the polls') at the price they had before; without reads, by time.
     let net = |span: Option<&Span>| {
@@ -350,11 +345,6 @@ fn net_of_reads(
         "cpu_us_per_key_net",
         "CPU µs per expired key, net",
         per_key(net_reclaim),
-    );
-    figures.push(
-        "cpu_us_per_key_net_to_end",
-        "same, first deadline→end",
-        per_key(net(whole)),
     );
     figures.push(
         "keys_per_cpu_s",

@@ -1,0 +1,180 @@
+//! A burst of deadlines: many keys due within a short window, beside keys that stay.
+//!
+//! `mass-expiry` and `sparse` are this experiment with different sizes. Keys that stay are read by
+//! one closed loop; the dying are touched by nobody. A second connection asks at a steady, modest
+//! rate how many keys there are and how much memory they take, from well before the first
+//! deadline on, so that its cost is in the figures "before" as much as in those after.
+
+use std::time::Duration;
+
+use anyhow::{Result, bail};
+
+use self::figures::{Course, figures};
+use self::plan::{Plan, Survivors};
+use self::schedule::Schedule;
+use self::watch::{Memory, Release, watch};
+use crate::client::{Address, Connection};
+use crate::clock::{self, Anchor};
+use crate::getter::{Getter, Seen};
+use crate::keys::{Key, Ttl};
+use crate::loader::{load, long_ttl};
+use crate::proc::{self, CpuMeter, NoiseMeter};
+use crate::progress::Progress;
+use crate::report::Report;
+use crate::rng::Rng;
+use crate::server::{self, Target};
+
+pub(crate) use self::plan::{Args, Preset};
+
+mod figures;
+mod plan;
+mod schedule;
+mod watch;
+
+/// Time for a freshly loaded server to come to rest before its memory is read.
+const SETTLE: Duration = Duration::from_millis(500);
+/// The reader's first half second warms caches and counts for nothing.
+const WARM_UP_NS: u64 = 500_000_000;
+const NS_PER_S: f64 = 1e9;
+
+pub(crate) fn run(
+    plan: &Plan,
+    name: &'static str,
+    target: &Target,
+    progress: &Progress,
+) -> Result<Report> {
+    let (mut connection, facts) = server::meet(target)?;
+    let pid = facts.pid;
+    let mut rng = Rng::new(plan.seed);
+    let empty = memory(&mut connection, pid);
+    let expired_before = expired_keys(&mut connection);
+
+    let live_entry = |id: u64, rng: &mut Rng| {
+        (
+            Key::live(id),
+            if plan.live_ttl {
+                long_ttl(rng)
+            } else {
+                Ttl::None
+            },
+        )
+    };
+    let mut live_only = None;
+    if plan.survivors == Survivors::First {
+        let entries = (0..plan.live as usize).map(|id| live_entry(id as u64, &mut rng));
+        load(&mut connection, entries, "loading keys that stay", progress)?;
+        std::thread::sleep(SETTLE);
+        live_only = Some(memory(&mut connection, pid));
+    }
+
+    let offsets: Vec<u32> = (0..plan.dying)
+        .map(|_| rng.below(plan.window_ms) as u32)
+        .collect();
+    let anchor = Anchor::now();
+    let base_ms = clock::wall_us() / 1_000 + (plan.lead_s * 1e3) as i64;
+    let base_ns = anchor.mono_of_wall_us(base_ms * 1_000);
+    let schedule = Schedule::new(base_ns, &offsets, plan.window_ms);
+    let dying_entry = |id: u64| {
+        let deadline = base_ms as u64 + u64::from(offsets[id as usize]);
+        (Key::dying(id), Ttl::Pxat(deadline))
+    };
+    let load_s = match plan.survivors {
+        Survivors::First => {
+            let entries = (0..plan.dying as usize).map(|id| dying_entry(id as u64));
+            load(
+                &mut connection,
+                entries,
+                "loading keys that fall due",
+                progress,
+            )?
+        }
+        Survivors::Interleaved => {
+            let mut order: Vec<u64> = (0..plan.dying + plan.live).collect();
+            rng.shuffle(&mut order);
+            let entries = order
+                .into_iter()
+                .map(|id| match id.checked_sub(plan.dying) {
+                    Some(live) => live_entry(live, &mut rng),
+                    None => dying_entry(id),
+                });
+            load(
+                &mut connection,
+                entries,
+                "loading all keys, mixed",
+                progress,
+            )?
+        }
+    };
+    std::thread::sleep(SETTLE);
+    let loaded = memory(&mut connection, pid);
+    let start_ns = clock::mono_ns();
+    if start_ns + (plan.before_s * NS_PER_S) as u64 > schedule.first_ns {
+        bail!("loading took {load_s:.1} s and the first deadline came too soon: raise --lead-s");
+    }
+
+    let getter = if plan.gets {
+        Some(start_getter(&target.address, plan)?)
+    } else {
+        None
+    };
+    let before_ns = start_ns + WARM_UP_NS.min((plan.before_s * NS_PER_S / 2.0) as u64);
+    let mut noise = NoiseMeter::start(pid.and_then(|pid| CpuMeter::new(pid).read_ns()));
+    let release = Release::new(plan, empty, live_only, loaded);
+    let polls = watch(plan, &mut connection, pid, &schedule, &release, progress)?;
+    let seen = getter.map(Getter::finish).transpose()?.unwrap_or_default();
+    let others_ns = noise.others_ns(polls.last().and_then(|poll| poll.cpu_ns));
+    let expired = expired_keys(&mut connection)
+        .zip(expired_before)
+        .map(|(now, then)| now - then);
+    connection.call(&["FLUSHALL"])?;
+
+    let mut report = Report::new(name, Some(facts), plan.params());
+    let course = Course {
+        plan,
+        schedule: &schedule,
+        polls: &polls,
+        seen: &seen,
+        before_ns,
+        empty,
+        loaded,
+        live_only,
+        release: &release,
+        load_s,
+        expired,
+        others_ns,
+    };
+    report.figures = figures(&course);
+    notes(&mut report, &seen);
+    Ok(report)
+}
+
+fn start_getter(address: &Address, plan: &Plan) -> Result<Getter> {
+    let (live, mut rng) = (plan.live, Rng::new(plan.seed ^ 1));
+    Getter::start(address, None, move || Some(Key::live(rng.below(live))))
+}
+
+fn notes(report: &mut Report, seen: &Seen) {
+    if seen.missing + seen.wrong > 0 {
+        report.notes.push(format!(
+            "{} GETs of keys that stay found nothing, {} found a wrong value",
+            seen.missing, seen.wrong
+        ));
+    }
+    if seen.log.left_out() > 0 {
+        report.notes.push(format!(
+            "{} GETs were beyond the log's cap",
+            seen.log.left_out()
+        ));
+    }
+}
+
+fn expired_keys(connection: &mut Connection) -> Option<f64> {
+    server::info_number(connection, "stats", "expired_keys")
+}
+
+fn memory(connection: &mut Connection, pid: Option<u32>) -> Memory {
+    Memory {
+        rss_bytes: pid.and_then(proc::rss_bytes),
+        used_bytes: server::info_number(connection, "memory", "used_memory"),
+    }
+}

@@ -1,0 +1,185 @@
+//! Looking at the server while the keys fall due: when they are gone, when their memory is back.
+
+use anyhow::Result;
+
+use super::plan::Plan;
+use super::schedule::Schedule;
+use crate::client::Connection;
+use crate::clock;
+use crate::proc::{self, CpuMeter};
+use crate::progress::Progress;
+use crate::server;
+
+const NS_PER_S: f64 = 1e9;
+/// Memory is asked for at every tenth poll: INFO costs a server more than DBSIZE.
+const POLLS_PER_INFO: usize = 10;
+
+/// One look at the server.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Poll {
+    /// When the question was sent and when its answer was there.
+    pub(crate) sent_ns: u64,
+    pub(crate) at_ns: u64,
+    pub(crate) stored: u64,
+    pub(crate) used_bytes: Option<f64>,
+    pub(crate) rss_bytes: Option<u64>,
+    pub(crate) cpu_ns: Option<u64>,
+}
+
+/// Memory at one stage, as the server and as the system see it.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Memory {
+    pub(crate) rss_bytes: Option<u64>,
+    pub(crate) used_bytes: Option<f64>,
+}
+
+/// How far memory must fall before the dying count as given back.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Release {
+    /// What the loaded server takes, and what the dying take of it.
+    rss: Option<(f64, f64)>,
+    used: Option<(f64, f64)>,
+}
+
+impl Release {
+    pub(super) fn new(
+        plan: &Plan,
+        empty: Memory,
+        live_only: Option<Memory>,
+        loaded: Memory,
+    ) -> Self {
+        let share = plan.dying as f64 / (plan.dying + plan.live).max(1) as f64;
+        // Mixed keys were never loaded apart: the dying's part of the growth is by their number.
+        let of = |empty: Option<f64>, live: Option<f64>, loaded: Option<f64>| {
+            let (empty, loaded) = (empty?, loaded?);
+            let dying = live.map_or((loaded - empty) * share, |live| loaded - live);
+            (dying > 0.0).then_some((loaded, dying))
+        };
+        let rss = |memory: Memory| memory.rss_bytes.map(|bytes| bytes as f64);
+        Self {
+            rss: of(rss(empty), live_only.and_then(rss), rss(loaded)),
+            used: of(
+                empty.used_bytes,
+                live_only.and_then(|m| m.used_bytes),
+                loaded.used_bytes,
+            ),
+        }
+    }
+
+    /// Whether at least this part of the dying's resident memory is back.
+    pub(crate) fn rss_back(&self, poll: &Poll, part: f64) -> bool {
+        back(self.rss, poll.rss_bytes.map(|bytes| bytes as f64), part)
+    }
+
+    pub(crate) fn used_back(&self, poll: &Poll, part: f64) -> bool {
+        back(self.used, poll.used_bytes, part)
+    }
+}
+
+fn back(from: Option<(f64, f64)>, now: Option<f64>, part: f64) -> bool {
+    matches!((from, now), (Some((loaded, dying)), Some(now)) if now <= loaded - part * dying)
+}
+
+/// Polls from now until the keys (and the memory) are back or the time is up.
+pub(super) fn watch(
+    plan: &Plan,
+    connection: &mut Connection,
+    pid: Option<u32>,
+    schedule: &Schedule,
+    release: &Release,
+    progress: &Progress,
+) -> Result<Vec<Poll>> {
+    let mut cpu = pid.map(CpuMeter::new);
+    let mut polls: Vec<Poll> = Vec::new();
+    let after_ns = (plan.after_s * NS_PER_S) as u64;
+    let give_up_ns = schedule.last_ns + (plan.watch_s * NS_PER_S) as u64;
+    let (mut gone_ns, mut rss_is_back) = (None, false);
+    let start_ns = clock::mono_ns();
+    let mut next_ns = start_ns;
+    progress.phase(
+        "waiting for the deadlines",
+        (schedule.last_ns - start_ns) / 1_000_000,
+    );
+    loop {
+        clock::sleep_until(next_ns);
+        let sent_ns = clock::mono_ns();
+        let stored = server::dbsize(connection)?;
+        let at_ns = clock::mono_ns();
+        let used_bytes = if polls.len().is_multiple_of(POLLS_PER_INFO) {
+            server::info_number(connection, "memory", "used_memory")
+        } else {
+            None
+        };
+        let rss_bytes = pid.and_then(proc::rss_bytes);
+        let cpu_ns = cpu.as_mut().and_then(CpuMeter::read_ns);
+        let poll = Poll {
+            sent_ns,
+            at_ns,
+            stored,
+            used_bytes,
+            rss_bytes,
+            cpu_ns,
+        };
+        polls.push(poll);
+        progress.set((at_ns - start_ns) / 1_000_000);
+        if sent_ns >= schedule.last_ns {
+            if polls.len() >= 2 && polls[polls.len() - 2].sent_ns < schedule.last_ns {
+                let watch_ms = (plan.watch_s * 1e3) as u64;
+                progress.phase("waiting for what is dead to go", watch_ms);
+            }
+            progress.set((at_ns - schedule.last_ns) / 1_000_000);
+            if gone_ns.is_none() && stored <= plan.live {
+                gone_ns = Some(at_ns);
+            }
+            rss_is_back |= !plan.mass || pid.is_none() || release.rss_back(&poll, 0.9);
+            let done = gone_ns.is_some_and(|gone| at_ns >= gone + after_ns) && rss_is_back;
+            if done || at_ns >= give_up_ns {
+                return Ok(polls);
+            }
+        }
+        next_ns = (next_ns + plan.poll_ms * 1_000_000).max(at_ns);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::workload::burst::plan::{Args, Preset, Survivors};
+
+    #[test]
+    fn mixed_survivors_keep_their_share_of_the_memory() {
+        let args = Args {
+            keys: Some(900),
+            live: Some(100),
+            window_ms: None,
+            survivors: Survivors::Interleaved,
+            before_s: None,
+            after_s: None,
+            watch_s: None,
+            lead_s: None,
+            poll_ms: 10,
+            no_gets: false,
+            seed: 1,
+            quick: true,
+        };
+        let plan = args.plan(Preset::MassExpiry);
+        let at = |rss| Memory {
+            rss_bytes: Some(rss),
+            used_bytes: None,
+        };
+        let release = Release::new(&plan, at(1_000), None, at(11_000));
+        let poll = |rss| Poll {
+            sent_ns: 0,
+            at_ns: 0,
+            stored: 0,
+            used_bytes: None,
+            rss_bytes: Some(rss),
+            cpu_ns: None,
+        };
+        // The dying took 9,000 of the 10,000.
+        assert!(release.rss_back(&poll(2_900), 0.9));
+        assert!(!release.rss_back(&poll(2_901), 0.9));
+        assert!(release.rss_back(&poll(6_500), 0.5));
+        assert!(!release.used_back(&poll(0), 0.9));
+    }
+}
