@@ -38,7 +38,7 @@ impl Recency {
                 // The higher the counter, the rarer the steps: 255 stands for about a million hits.
                 let excess = u64::from(frequency.saturating_sub(INITIAL_FREQUENCY));
                 let odds = excess * u64::from(log_factor) + 1;
-                let step = frequency < FREQUENCY_MAX && random.next() % odds == 0;
+                let step = frequency < FREQUENCY_MAX && random.next().is_multiple_of(odds);
                 minutes(now) << 8 | (frequency + u32::from(step))
             }
         }

@@ -571,6 +571,26 @@ impl<'a, 'b> Context<'a, 'b> {
         keyspace.queue_event(key.shard, self.state(key.shard), event);
     }
 
+    /// Walks the session's database in the one shard that is locked.
+    pub(crate) fn walk(
+        &mut self,
+        cursor: u32,
+        count: usize,
+        mut visit: impl FnMut(&mut Writer, &Entries, Slot),
+    ) -> Option<u32> {
+        let Held::One { guard, .. } = &self.held else {
+            unreachable!("the caller has locked one shard");
+        };
+        let entries = &guard.databases[self.session.db as usize].entries;
+        let out = &mut *self.out;
+        entries.scan(cursor, count, |slot| visit(out, entries, slot))
+    }
+
+    /// Lets go of a shared string; should its key be gone, this is where it is freed.
+    pub(crate) fn let_go(&mut self, bytes: Arc<Vec<u8>>) {
+        self.garbage.push(Object::Bytes(bytes));
+    }
+
     // ---- Arguments ---------------------------------------------------------------------------
 
     /// An argument as a signed integer.
@@ -588,13 +608,15 @@ impl<'a, 'b> Context<'a, 'b> {
 
     /// An argument as a database index.
     pub(crate) fn database_index(&self, argument: usize) -> Result<u32, CommandError> {
-        let index =
-            i32::try_from(self.integer(argument)?).map_err(|_| CommandError::NOT_AN_INTEGER)?;
+        let index = i32::try_from(self.integer(argument)?).map_err(|_| NOT_AN_INT)?;
         self.keyspace
             .database_index(index.into())
             .ok_or(CommandError::DB_OUT_OF_RANGE)
     }
 }
+
+const NOT_AN_INT: CommandError =
+    CommandError::fixed("ERR value is out of range, value must between -2147483648 and 2147483647");
 
 /// One in this many holds of a single key is measured.
 const HOLDS_PER_SAMPLE: u32 = 32;

@@ -70,6 +70,14 @@ pub(crate) fn bytes<'a>(value: &Value<'a, Object>) -> &'a [u8] {
     }
 }
 
+/// A string that outlives the lock: copied if it is short, shared if not.
+pub(crate) fn shared(value: &Value<'_, Object>) -> Arc<Vec<u8>> {
+    match value {
+        Value::Inline(bytes) => Arc::new(bytes.to_vec()),
+        Value::Object(Object::Bytes(bytes)) => Arc::clone(bytes),
+    }
+}
+
 /// What OBJECT ENCODING says.
 pub(crate) fn encoding(tag: u8, bytes: &[u8]) -> &'static str {
     if tag == TAG_STRING_RAW {

@@ -1,21 +1,117 @@
-//! Stub.
+//! Whole databases: choosing, counting, flushing, swapping; and the time of day.
+
 use crate::command::CommandError;
 use crate::context::Context;
-pub(crate) fn select(_: &mut Context<'_, '_>) -> Result<(), CommandError> {
-    Err(CommandError::NOT_HERE)
+use crate::garbage::Garbage;
+use crate::shard::Database;
+
+type Outcome = Result<(), CommandError>;
+
+pub(crate) fn select(ctx: &mut Context<'_, '_>) -> Outcome {
+    ctx.session.db = ctx.database_index(1)?;
+    ctx.out.ok();
+    Ok(())
 }
-pub(crate) fn dbsize(_: &mut Context<'_, '_>) -> Result<(), CommandError> {
-    Err(CommandError::NOT_HERE)
+
+pub(crate) fn dbsize(ctx: &mut Context<'_, '_>) -> Outcome {
+    let db = ctx.session.db as usize;
+    let mut keys = 0;
+    for shard in 0..ctx.keyspace.shards() {
+        ctx.lock_shard(shard);
+        keys += ctx.locked().databases[db].entries.len();
+        ctx.unlock();
+    }
+    ctx.out.integer(keys as i64);
+    Ok(())
 }
-pub(crate) fn flushall(_: &mut Context<'_, '_>) -> Result<(), CommandError> {
-    Err(CommandError::NOT_HERE)
+
+pub(crate) fn flushdb(ctx: &mut Context<'_, '_>) -> Outcome {
+    let db = ctx.session.db as usize;
+    flush(ctx, db..db + 1)
 }
-pub(crate) fn flushdb(_: &mut Context<'_, '_>) -> Result<(), CommandError> {
-    Err(CommandError::NOT_HERE)
+
+pub(crate) fn flushall(ctx: &mut Context<'_, '_>) -> Outcome {
+    let databases = ctx.keyspace.databases();
+    flush(ctx, 0..databases)
 }
-pub(crate) fn swapdb(_: &mut Context<'_, '_>) -> Result<(), CommandError> {
-    Err(CommandError::NOT_HERE)
+
+/// Swaps stores for empty ones, shard after shard, and frees the old ones without a lock: right here for
+/// SYNC, else away from the loop.
+fn flush(ctx: &mut Context<'_, '_>, databases: std::ops::Range<usize>) -> Outcome {
+    let sync = match ctx.args.len() {
+        1 => false,
+        2 if ctx.is(1, "SYNC") => true,
+        2 if ctx.is(1, "ASYNC") => false,
+        _ => return Err(CommandError::SYNTAX),
+    };
+    let mut stores = Vec::new();
+    let mut bytes = 0;
+    for shard in 0..ctx.keyspace.shards() {
+        ctx.lock_shard(shard);
+        let keyspace = ctx.keyspace;
+        let state = ctx.locked();
+        for db in databases.clone() {
+            let database = &mut state.databases[db];
+            if database.entries.is_empty() {
+                continue;
+            }
+            let counted_bytes = database.counted_bytes;
+            bytes += database.bytes();
+            let fresh = Database {
+                counted_bytes,
+                ..Database::new(&keyspace.hasher)
+            };
+            stores.push(std::mem::replace(database, fresh).entries);
+            keyspace.count_bytes(state, db as u32);
+        }
+        keyspace.shards[shard].publish_due(state);
+        ctx.unlock();
+    }
+    if sync {
+        drop(stores);
+    } else if !stores.is_empty() {
+        ctx.keyspace.hooks.reclaim(Garbage::stores(stores, bytes));
+    }
+    ctx.out.ok();
+    Ok(())
 }
-pub(crate) fn time(_: &mut Context<'_, '_>) -> Result<(), CommandError> {
-    Err(CommandError::NOT_HERE)
+
+const INVALID_FIRST: CommandError = CommandError::fixed("ERR invalid first DB index");
+const INVALID_SECOND: CommandError = CommandError::fixed("ERR invalid second DB index");
+
+pub(crate) fn swapdb(ctx: &mut Context<'_, '_>) -> Outcome {
+    let index = |argument, invalid: CommandError| {
+        let number = ctx
+            .integer(argument)
+            .ok()
+            .and_then(|number| i32::try_from(number).ok());
+        number.ok_or(invalid)
+    };
+    let (first, second) = (index(1, INVALID_FIRST)?, index(2, INVALID_SECOND)?);
+    let keyspace = ctx.keyspace;
+    let (Some(first), Some(second)) = (
+        keyspace.database_index(first.into()),
+        keyspace.database_index(second.into()),
+    ) else {
+        return Err(CommandError::DB_OUT_OF_RANGE);
+    };
+    if first != second {
+        for shard in 0..keyspace.shards() {
+            ctx.lock_shard(shard);
+            ctx.locked().databases.swap(first as usize, second as usize);
+            ctx.unlock();
+        }
+    }
+    ctx.out.ok();
+    Ok(())
+}
+
+pub(crate) fn time(ctx: &mut Context<'_, '_>) -> Outcome {
+    let wall_ms = ctx.now.wall_ms.max(0);
+    let micros = wall_ms % 1000 * 1000 + i64::from(ctx.now.clock_micros);
+    let mut buffer = itoa::Buffer::new();
+    ctx.out.array(2);
+    ctx.out.bulk(buffer.format(wall_ms / 1000).as_bytes());
+    ctx.out.bulk(buffer.format(micros).as_bytes());
+    Ok(())
 }

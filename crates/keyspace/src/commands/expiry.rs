@@ -1,15 +1,84 @@
-//! Stub.
+//! Expiry as a whole: forecasting, freezing and resuming it.
+
+use tidewheel_timer::Forecast;
+
 use crate::command::CommandError;
+use crate::commands::help::write_help;
 use crate::context::Context;
-pub(crate) fn forecast(_: &mut Context<'_, '_>) -> Result<(), CommandError> {
-    Err(CommandError::NOT_HERE)
+
+type Outcome = Result<(), CommandError>;
+
+/// Windows of a forecast: what is due, and one for each power of two of milliseconds.
+const WINDOWS: usize = 65;
+
+const BUCKETS_OUT_OF_RANGE: CommandError =
+    CommandError::fixed("ERR buckets must be between 1 and 65");
+
+/// Replies with one `[from, to, keys]` for each window, in milliseconds from now: first what is due
+/// already, then `[1, 2)`, `[2, 4)`, `[4, 8)` and so on. Without an argument the windows end with the last
+/// one that has keys; with one there are exactly so many, and the last takes in all that lies beyond and
+/// says −1 for its end.
+pub(crate) fn forecast(ctx: &mut Context<'_, '_>) -> Outcome {
+    if ctx.args.len() > 3 {
+        return Err(CommandError::SYNTAX);
+    }
+    let wanted = match ctx.args.get(2) {
+        None => None,
+        Some(_) => match usize::try_from(ctx.integer(2)?) {
+            Ok(buckets @ 1..=WINDOWS) => Some(buckets),
+            _ => return Err(BUCKETS_OUT_OF_RANGE),
+        },
+    };
+    let mut windows: Forecast = [0; WINDOWS];
+    let (db, now) = (ctx.session.db as usize, ctx.now.tick);
+    for shard in 0..ctx.keyspace.shards() {
+        ctx.lock_shard(shard);
+        ctx.locked().databases[db]
+            .entries
+            .forecast(now, &mut windows);
+        ctx.unlock();
+    }
+    let used = windows
+        .iter()
+        .rposition(|&keys| keys > 0)
+        .map_or(1, |last| last + 1);
+    let shown = wanted.unwrap_or(used);
+    let beyond: u64 = windows[shown..].iter().sum();
+    windows[shown - 1] += beyond;
+    ctx.out.array(shown);
+    for (i, &keys) in windows[..shown].iter().enumerate() {
+        let open = wanted.is_some() && i + 1 == shown;
+        let edge = |power: usize| 1_i64.checked_shl(power as u32).filter(|&edge| edge > 0);
+        ctx.out.array(3);
+        ctx.out.integer(if i == 0 {
+            0
+        } else {
+            edge(i - 1).unwrap_or(i64::MAX)
+        });
+        ctx.out
+            .integer(if open { -1 } else { edge(i).unwrap_or(-1) });
+        ctx.out.integer(i64::try_from(keys).unwrap_or(i64::MAX));
+    }
+    Ok(())
 }
-pub(crate) fn freeze(_: &mut Context<'_, '_>) -> Result<(), CommandError> {
-    Err(CommandError::NOT_HERE)
+
+pub(crate) fn freeze(ctx: &mut Context<'_, '_>) -> Outcome {
+    ctx.keyspace.timeline.freeze(ctx.now.clock);
+    ctx.out.ok();
+    Ok(())
 }
-pub(crate) fn help(_: &mut Context<'_, '_>) -> Result<(), CommandError> {
-    Err(CommandError::NOT_HERE)
+
+pub(crate) fn resume(ctx: &mut Context<'_, '_>) -> Outcome {
+    ctx.keyspace.timeline.resume(ctx.now.clock);
+    // Everybody who slept for a deadline was told that there is none.
+    ctx.keyspace.wake_all();
+    ctx.out.ok();
+    Ok(())
 }
-pub(crate) fn resume(_: &mut Context<'_, '_>) -> Result<(), CommandError> {
-    Err(CommandError::NOT_HERE)
+
+pub(crate) fn help(ctx: &mut Context<'_, '_>) -> Outcome {
+    if let Some(row) = crate::table::lookup(b"expiry") {
+        write_help(row, ctx.out);
+    }
+    Ok(())
 }

@@ -1,24 +1,330 @@
-//! Stub.
-use crate::command::CommandError;
+//! COMMAND: the table, told to clients.
+
+use tidewheel_resp::{Args, Writer};
+
+use crate::command::{Argument, ArgumentKind, Command, CommandError, Flags, KeySpec, resolve};
+use crate::commands::help::write_help;
 use crate::context::Context;
-pub(crate) fn all(_: &mut Context<'_, '_>) -> Result<(), CommandError> {
-    Err(CommandError::NOT_HERE)
+use crate::glob::glob_match;
+use crate::table::{lookup, rows};
+
+type Outcome = Result<(), CommandError>;
+
+const INVALID_COMMAND: CommandError = CommandError::fixed("ERR Invalid command specified");
+const NO_KEYS: CommandError = CommandError::fixed("ERR The command has no key arguments");
+const INVALID_COUNT: CommandError =
+    CommandError::fixed("ERR Invalid number of arguments specified for command");
+const INVALID_ARGUMENTS: CommandError =
+    CommandError::fixed("ERR Invalid arguments specified for command");
+
+pub(crate) fn count(ctx: &mut Context<'_, '_>) -> Outcome {
+    ctx.out.integer(rows().len() as i64);
+    Ok(())
 }
-pub(crate) fn count(_: &mut Context<'_, '_>) -> Result<(), CommandError> {
-    Err(CommandError::NOT_HERE)
+
+pub(crate) fn help(ctx: &mut Context<'_, '_>) -> Outcome {
+    if let Some(row) = lookup(b"command") {
+        write_help(row, ctx.out);
+    }
+    Ok(())
 }
-pub(crate) fn docs(_: &mut Context<'_, '_>) -> Result<(), CommandError> {
-    Err(CommandError::NOT_HERE)
+
+/// COMMAND without a subcommand.
+pub(crate) fn all(ctx: &mut Context<'_, '_>) -> Outcome {
+    ctx.out.array(rows().len());
+    rows().iter().for_each(|row| write_info(row, ctx.out));
+    Ok(())
 }
-pub(crate) fn getkeys(_: &mut Context<'_, '_>) -> Result<(), CommandError> {
-    Err(CommandError::NOT_HERE)
+
+pub(crate) fn info(ctx: &mut Context<'_, '_>) -> Outcome {
+    if ctx.args.len() == 2 {
+        return all(ctx);
+    }
+    let names = ctx.args.from(2);
+    ctx.out.array(names.len());
+    for name in names {
+        match find(name) {
+            Some(row) => write_info(row, ctx.out),
+            None => ctx.out.null(),
+        }
+    }
+    Ok(())
 }
-pub(crate) fn help(_: &mut Context<'_, '_>) -> Result<(), CommandError> {
-    Err(CommandError::NOT_HERE)
+
+pub(crate) fn docs(ctx: &mut Context<'_, '_>) -> Outcome {
+    let named: Vec<&Command>;
+    let shown = if ctx.args.len() == 2 {
+        rows()
+    } else {
+        named = ctx.args.from(2).iter().filter_map(find).collect();
+        &named
+    };
+    ctx.out.map(shown.len());
+    for row in shown {
+        ctx.out.bulk(row.name.as_bytes());
+        write_docs(row, ctx.out);
+    }
+    Ok(())
 }
-pub(crate) fn info(_: &mut Context<'_, '_>) -> Result<(), CommandError> {
-    Err(CommandError::NOT_HERE)
+
+pub(crate) fn list(ctx: &mut Context<'_, '_>) -> Outcome {
+    let pattern = ctx.args.get(4).unwrap_or_default();
+    let wanted: Box<dyn Fn(&Command) -> bool + '_> = match ctx.args.len() {
+        2 => Box::new(|_| true),
+        5 if ctx.is(2, "FILTERBY") && ctx.is(3, "MODULE") => Box::new(|_| false),
+        5 if ctx.is(2, "FILTERBY") && ctx.is(3, "ACLCAT") => {
+            Box::new(move |row| categories(row).any(|name| name.as_bytes()[1..] == *pattern))
+        }
+        5 if ctx.is(2, "FILTERBY") && ctx.is(3, "PATTERN") => {
+            Box::new(move |row| glob_match(pattern, row.name.as_bytes()))
+        }
+        _ => return Err(CommandError::SYNTAX),
+    };
+    let all = rows()
+        .iter()
+        .copied()
+        .flat_map(|row| std::iter::once(row).chain(row.subcommands));
+    let names: Vec<_> = all.filter(|row| wanted(row)).map(|row| row.name).collect();
+    ctx.out.array(names.len());
+    names.iter().for_each(|name| ctx.out.bulk(name.as_bytes()));
+    Ok(())
 }
-pub(crate) fn list(_: &mut Context<'_, '_>) -> Result<(), CommandError> {
-    Err(CommandError::NOT_HERE)
+
+pub(crate) fn getkeys(ctx: &mut Context<'_, '_>) -> Outcome {
+    let call = ctx.args.from(2);
+    let row = container_or_row(call).ok_or(INVALID_COMMAND)?;
+    if row.keys == KeySpec::NONE {
+        return Err(NO_KEYS);
+    }
+    if !row.check_arity(call.len()) {
+        return Err(INVALID_COUNT);
+    }
+    let keys: Vec<_> = row
+        .keys
+        .positions(call.len())
+        .filter_map(|at| call.get(at))
+        .collect();
+    if keys.is_empty() {
+        return Err(INVALID_ARGUMENTS);
+    }
+    ctx.out.array(keys.len());
+    keys.iter().for_each(|key| ctx.out.bulk(key));
+    Ok(())
+}
+
+/// The row that a call means, whatever its number of arguments.
+fn container_or_row(call: Args<'_>) -> Option<&'static Command> {
+    match resolve(call) {
+        Ok(row) => Some(row),
+        Err(_) => {
+            let row = lookup(call.get(0)?)?;
+            match call.get(1) {
+                Some(name) if !row.subcommands.is_empty() => row.subcommand(name),
+                _ => Some(row),
+            }
+        }
+    }
+}
+
+/// A row by its full name, `parent|name` for subcommands.
+fn find(name: &[u8]) -> Option<&'static Command> {
+    match name.iter().position(|&byte| byte == b'|') {
+        None => lookup(name),
+        Some(at) => lookup(&name[..at])?.subcommand(&name[at + 1..]),
+    }
+}
+
+/// All access-control categories, in the order in which they are reported.
+const CATEGORIES: [&str; 12] = [
+    "@keyspace",
+    "@read",
+    "@write",
+    "@string",
+    "@pubsub",
+    "@admin",
+    "@fast",
+    "@slow",
+    "@dangerous",
+    "@connection",
+    "@transaction",
+    "@scripting",
+];
+
+/// A row's categories: those that it names, and those that follow from its flags.
+fn categories(row: &Command) -> impl Iterator<Item = &'static str> {
+    let implied = [
+        ("@write", row.flags.has(Flags::WRITE)),
+        ("@read", row.flags.has(Flags::READONLY)),
+        ("@admin", row.flags.has(Flags::ADMIN)),
+        ("@dangerous", row.flags.has(Flags::ADMIN)),
+        ("@pubsub", row.flags.has(Flags::PUBSUB)),
+        ("@fast", row.flags.has(Flags::FAST)),
+        ("@slow", !row.flags.has(Flags::FAST)),
+    ];
+    let named = row.categories;
+    CATEGORIES
+        .into_iter()
+        .filter(move |name| named.contains(name) || implied.contains(&(name, true)))
+}
+
+fn write_info(row: &Command, out: &mut Writer) {
+    out.array(10);
+    out.bulk(row.name.as_bytes());
+    out.integer(row.arity.into());
+    let flags: Vec<_> = row.flags.names().collect();
+    out.set(flags.len());
+    flags.iter().for_each(|flag| out.simple(flag));
+    out.integer(row.keys.first.into());
+    out.integer(row.keys.last.into());
+    out.integer(row.keys.step.into());
+    let categories: Vec<_> = categories(row).collect();
+    out.set(categories.len());
+    categories.iter().for_each(|category| out.simple(category));
+    out.set(row.tips.len());
+    row.tips.iter().for_each(|tip| out.bulk(tip.as_bytes()));
+    write_key_specs(&row.keys, out);
+    out.array(row.subcommands.len());
+    row.subcommands.iter().for_each(|sub| write_info(sub, out));
+}
+
+fn write_key_specs(keys: &KeySpec, out: &mut Writer) {
+    out.set(keys.uses.len());
+    for (i, use_) in keys.uses.iter().enumerate() {
+        // Either one specification covers all keys, or each covers one.
+        let first = i64::from(keys.first) + i as i64;
+        let last = if keys.uses.len() > 1 {
+            0
+        } else if keys.last < 0 {
+            keys.last.into()
+        } else {
+            i64::from(keys.last) - first
+        };
+        out.map(3);
+        out.bulk(b"flags");
+        out.set(use_.flags.len());
+        use_.flags.iter().for_each(|flag| out.simple(flag));
+        out.bulk(b"begin_search");
+        out.map(2);
+        out.bulk(b"type");
+        out.bulk(b"index");
+        out.bulk(b"spec");
+        out.map(1);
+        out.bulk(b"index");
+        out.integer(first);
+        out.bulk(b"find_keys");
+        out.map(2);
+        out.bulk(b"type");
+        out.bulk(b"range");
+        out.bulk(b"spec");
+        out.map(3);
+        out.bulk(b"lastkey");
+        out.integer(last);
+        out.bulk(b"keystep");
+        out.integer(keys.step.into());
+        out.bulk(b"limit");
+        out.integer(0);
+    }
+}
+
+fn write_docs(row: &Command, out: &mut Writer) {
+    let optional = [
+        row.replaced_by.is_some(),
+        row.replaced_by.is_some(),
+        row.replaced_by.is_some(),
+        !row.history.is_empty(),
+        !row.arguments.is_empty(),
+        !row.subcommands.is_empty(),
+    ];
+    out.map(4 + optional.iter().filter(|&&present| present).count());
+    for (name, text) in [
+        ("summary", row.summary),
+        ("since", row.since),
+        ("group", row.group.name()),
+        ("complexity", row.complexity),
+    ] {
+        out.bulk(name.as_bytes());
+        out.bulk(text.as_bytes());
+    }
+    if let Some((version, by)) = row.replaced_by {
+        out.bulk(b"doc_flags");
+        out.set(1);
+        out.simple("deprecated");
+        out.bulk(b"deprecated_since");
+        out.bulk(version.as_bytes());
+        out.bulk(b"replaced_by");
+        out.bulk(by.as_bytes());
+    }
+    if !row.history.is_empty() {
+        out.bulk(b"history");
+        out.set(row.history.len());
+        for (version, change) in row.history {
+            out.array(2);
+            out.bulk(version.as_bytes());
+            out.bulk(change.as_bytes());
+        }
+    }
+    if !row.arguments.is_empty() {
+        out.bulk(b"arguments");
+        write_arguments(row.arguments, out);
+    }
+    if !row.subcommands.is_empty() {
+        out.bulk(b"subcommands");
+        out.map(row.subcommands.len());
+        for sub in row.subcommands {
+            out.bulk(sub.name.as_bytes());
+            write_docs(sub, out);
+        }
+    }
+}
+
+/// Recurses as deep as the table nests arguments, which clients cannot change.
+fn write_arguments(arguments: &[Argument], out: &mut Writer) {
+    out.array(arguments.len());
+    for argument in arguments {
+        let nests = matches!(argument.kind, ArgumentKind::OneOf | ArgumentKind::Block);
+        let flags: Vec<_> = [
+            ("optional", argument.optional),
+            ("multiple", argument.multiple),
+        ]
+        .into_iter()
+        .filter_map(|(name, set)| set.then_some(name))
+        .collect();
+        let optional = [
+            argument.key_spec.is_some(),
+            argument.token.is_some(),
+            argument.since.is_some(),
+            !flags.is_empty(),
+        ];
+        // Name, type, and either parts or the text to display.
+        out.map(3 + optional.iter().filter(|&&present| present).count());
+        out.bulk(b"name");
+        out.bulk(argument.name.as_bytes());
+        out.bulk(b"type");
+        out.bulk(argument.kind.name().as_bytes());
+        if !nests {
+            out.bulk(b"display_text");
+            out.bulk(argument.name.as_bytes());
+        }
+        if let Some(spec) = argument.key_spec {
+            out.bulk(b"key_spec_index");
+            out.integer(spec.into());
+        }
+        if let Some(token) = argument.token {
+            out.bulk(b"token");
+            out.bulk(token.as_bytes());
+        }
+        if let Some(since) = argument.since {
+            out.bulk(b"since");
+            out.bulk(since.as_bytes());
+        }
+        if !flags.is_empty() {
+            out.bulk(b"flags");
+            out.set(flags.len());
+            flags.iter().for_each(|flag| out.simple(flag));
+        }
+        if nests {
+            out.bulk(b"arguments");
+            write_arguments(argument.parts, out);
+        }
+    }
 }

@@ -1,27 +1,215 @@
-//! Stub.
+//! Keys of any type: deleting, looking, renaming, copying, moving.
+
+use std::sync::Arc;
+
+use tidewheel_store::{NewValue, Value};
+
 use crate::command::CommandError;
-use crate::context::Context;
-pub(crate) fn copy(_: &mut Context<'_, '_>) -> Result<(), CommandError> {
-    Err(CommandError::NOT_HERE)
+use crate::context::{Context, Key, Lookup};
+use crate::events::NotifyClass;
+use crate::value::{self, Object};
+
+type Outcome = Result<(), CommandError>;
+
+const SAME_OBJECT: CommandError =
+    CommandError::fixed("ERR source and destination objects are the same");
+
+pub(crate) fn del(ctx: &mut Context<'_, '_>) -> Outcome {
+    let db = ctx.session.db;
+    count(ctx, |ctx, key| {
+        let slot = ctx.find_at(key, db);
+        if let Some(slot) = slot {
+            ctx.remove(key, slot);
+            ctx.event(key, NotifyClass::Generic, "del");
+        }
+        slot.is_some()
+    })
 }
-pub(crate) fn del(_: &mut Context<'_, '_>) -> Result<(), CommandError> {
-    Err(CommandError::NOT_HERE)
+
+pub(crate) fn exists(ctx: &mut Context<'_, '_>) -> Outcome {
+    count(ctx, |ctx, key| ctx.find(key, Lookup::Peek).is_some())
 }
-pub(crate) fn exists(_: &mut Context<'_, '_>) -> Result<(), CommandError> {
-    Err(CommandError::NOT_HERE)
+
+pub(crate) fn touch(ctx: &mut Context<'_, '_>) -> Outcome {
+    count(ctx, |ctx, key| ctx.find(key, Lookup::Read).is_some())
 }
-pub(crate) fn move_to(_: &mut Context<'_, '_>) -> Result<(), CommandError> {
-    Err(CommandError::NOT_HERE)
+
+/// Replies with the number of keys for which something holds.
+fn count(
+    ctx: &mut Context<'_, '_>,
+    mut holds: impl FnMut(&mut Context<'_, '_>, Key<'_>) -> bool,
+) -> Outcome {
+    let mut n = 0;
+    for i in 1..ctx.args.len() {
+        let key = ctx.key(i);
+        n += i64::from(holds(ctx, key));
+    }
+    ctx.out.integer(n);
+    Ok(())
 }
-pub(crate) fn rename(_: &mut Context<'_, '_>) -> Result<(), CommandError> {
-    Err(CommandError::NOT_HERE)
+
+pub(crate) fn type_of(ctx: &mut Context<'_, '_>) -> Outcome {
+    let key = ctx.key(1);
+    let name = match ctx.find(key, Lookup::Peek) {
+        Some(slot) => value::type_name(ctx.entries(key).tag(slot)),
+        None => "none",
+    };
+    ctx.out.simple(name);
+    Ok(())
 }
-pub(crate) fn renamenx(_: &mut Context<'_, '_>) -> Result<(), CommandError> {
-    Err(CommandError::NOT_HERE)
+
+/// An entry outside the store.
+struct Entry {
+    tag: u8,
+    deadline: Option<u64>,
+    access: u32,
+    value: Owned,
 }
-pub(crate) fn touch(_: &mut Context<'_, '_>) -> Result<(), CommandError> {
-    Err(CommandError::NOT_HERE)
+
+enum Owned {
+    Inline(Vec<u8>),
+    Object(Object),
 }
-pub(crate) fn type_of(_: &mut Context<'_, '_>) -> Result<(), CommandError> {
-    Err(CommandError::NOT_HERE)
+
+impl Entry {
+    /// Takes an entry out of the store.
+    fn take(ctx: &mut Context<'_, '_>, key: Key<'_>, db: u32, slot: tidewheel_store::Slot) -> Self {
+        let mut entry = Self::copy(ctx, key, db, slot);
+        if let Some(object) = ctx.take_at(key, db, slot) {
+            entry.value = Owned::Object(object);
+        }
+        entry
+    }
+
+    /// Copies an entry; a large string is shared until one of the two is changed.
+    fn copy(ctx: &mut Context<'_, '_>, key: Key<'_>, db: u32, slot: tidewheel_store::Slot) -> Self {
+        let entries = &ctx.database_at(key, db).entries;
+        let value = match entries.value(slot) {
+            Value::Inline(bytes) => Owned::Inline(bytes.to_vec()),
+            Value::Object(Object::Bytes(bytes)) => Owned::Object(Object::Bytes(Arc::clone(bytes))),
+        };
+        Self {
+            tag: entries.tag(slot),
+            deadline: entries.deadline(slot),
+            access: entries.access(slot),
+            value,
+        }
+    }
+
+    /// Puts it under a key that does not exist.
+    fn put(self, ctx: &mut Context<'_, '_>, key: Key<'_>, db: u32) {
+        let value = match &self.value {
+            Owned::Inline(bytes) => NewValue::Inline(bytes),
+            Owned::Object(Object::Bytes(bytes)) => {
+                NewValue::Object(Object::Bytes(Arc::clone(bytes)))
+            }
+        };
+        ctx.insert_at(key, db, self.tag, value, self.deadline, self.access);
+    }
+}
+
+pub(crate) fn rename(ctx: &mut Context<'_, '_>) -> Outcome {
+    rename_unless(ctx, false)?;
+    ctx.out.ok();
+    Ok(())
+}
+
+pub(crate) fn renamenx(ctx: &mut Context<'_, '_>) -> Outcome {
+    let renamed = rename_unless(ctx, true)?;
+    ctx.out.integer(renamed.into());
+    Ok(())
+}
+
+fn rename_unless(ctx: &mut Context<'_, '_>, exists: bool) -> Result<bool, CommandError> {
+    let (from, to) = (ctx.key(1), ctx.key(2));
+    let db = ctx.session.db;
+    if ctx.find(from, Lookup::Write).is_none() {
+        return Err(CommandError::NO_SUCH_KEY);
+    }
+    if from.bytes == to.bytes {
+        return Ok(false);
+    }
+    if let Some(target) = ctx.find(to, Lookup::Write) {
+        if exists {
+            return Ok(false);
+        }
+        ctx.remove(to, target);
+    }
+    // Looked up again: the removal may have moved it.
+    let Some(slot) = ctx.find_at(from, db) else {
+        return Err(CommandError::NO_SUCH_KEY);
+    };
+    let entry = Entry::take(ctx, from, db, slot);
+    entry.put(ctx, to, db);
+    ctx.event(from, NotifyClass::Generic, "rename_from");
+    ctx.event(to, NotifyClass::Generic, "rename_to");
+    Ok(true)
+}
+
+pub(crate) fn move_to(ctx: &mut Context<'_, '_>) -> Outcome {
+    let target = ctx.database_index(2)?;
+    let source = ctx.session.db;
+    if target == source {
+        return Err(SAME_OBJECT);
+    }
+    let key = ctx.key(1);
+    let moved = match ctx.find(key, Lookup::Write) {
+        Some(_) if ctx.find_at(key, target).is_some() => false,
+        None => false,
+        Some(_) => match ctx.find_at(key, source) {
+            None => false,
+            Some(slot) => {
+                let entry = Entry::take(ctx, key, source, slot);
+                entry.put(ctx, key, target);
+                ctx.notify(key, source, NotifyClass::Generic, "move_from");
+                ctx.notify(key, target, NotifyClass::Generic, "move_to");
+                true
+            }
+        },
+    };
+    ctx.out.integer(moved.into());
+    Ok(())
+}
+
+pub(crate) fn copy(ctx: &mut Context<'_, '_>) -> Outcome {
+    let source = ctx.session.db;
+    let (mut target, mut replace) = (source, false);
+    let mut i = 3;
+    while i < ctx.args.len() {
+        if ctx.is(i, "REPLACE") {
+            replace = true;
+            i += 1;
+        } else if ctx.is(i, "DB") && i + 1 < ctx.args.len() {
+            target = ctx.database_index(i + 1)?;
+            i += 2;
+        } else {
+            return Err(CommandError::SYNTAX);
+        }
+    }
+    let (from, to) = (ctx.key(1), ctx.key(2));
+    if source == target && from.bytes == to.bytes {
+        return Err(SAME_OBJECT);
+    }
+    if ctx.find(from, Lookup::Read).is_none() {
+        ctx.out.integer(0);
+        return Ok(());
+    }
+    if let Some(old) = ctx.find_at(to, target) {
+        if !replace {
+            ctx.out.integer(0);
+            return Ok(());
+        }
+        ctx.remove_at(to, target, old);
+    }
+    // Looked up again: the removal may have moved it.
+    let Some(slot) = ctx.find_at(from, source) else {
+        ctx.out.integer(0);
+        return Ok(());
+    };
+    let mut entry = Entry::copy(ctx, from, source, slot);
+    entry.access = ctx.recency.of_new(&ctx.now);
+    entry.put(ctx, to, target);
+    ctx.notify(to, target, NotifyClass::Generic, "copy_to");
+    ctx.out.integer(1);
+    Ok(())
 }

@@ -7,6 +7,7 @@ pub(crate) mod help;
 pub(crate) mod introspect;
 pub(crate) mod key;
 pub(crate) mod lcs;
+pub(crate) mod lifetime;
 pub(crate) mod number;
 pub(crate) mod object;
 pub(crate) mod scan;

@@ -1,18 +1,96 @@
-//! Stub.
+//! Strings that are numbers: counting up and down.
+
+use tidewheel_resp::{SumError, parse_i64, sum_floats};
+use tidewheel_store::NewValue;
+
 use crate::command::CommandError;
-use crate::context::Context;
-pub(crate) fn decr(_: &mut Context<'_, '_>) -> Result<(), CommandError> {
-    Err(CommandError::NOT_HERE)
+use crate::context::{Context, Lookup};
+use crate::events::NotifyClass;
+use crate::value::{self, TAG_STRING};
+
+type Outcome = Result<(), CommandError>;
+
+const OVERFLOW: CommandError = CommandError::fixed("ERR increment or decrement would overflow");
+const DECREMENT_OVERFLOW: CommandError = CommandError::fixed("ERR decrement would overflow");
+
+pub(crate) fn incr(ctx: &mut Context<'_, '_>) -> Outcome {
+    add(ctx, 1)
 }
-pub(crate) fn decrby(_: &mut Context<'_, '_>) -> Result<(), CommandError> {
-    Err(CommandError::NOT_HERE)
+
+pub(crate) fn decr(ctx: &mut Context<'_, '_>) -> Outcome {
+    add(ctx, -1)
 }
-pub(crate) fn incr(_: &mut Context<'_, '_>) -> Result<(), CommandError> {
-    Err(CommandError::NOT_HERE)
+
+pub(crate) fn incrby(ctx: &mut Context<'_, '_>) -> Outcome {
+    let by = ctx.integer(2)?;
+    add(ctx, by)
 }
-pub(crate) fn incrby(_: &mut Context<'_, '_>) -> Result<(), CommandError> {
-    Err(CommandError::NOT_HERE)
+
+pub(crate) fn decrby(ctx: &mut Context<'_, '_>) -> Outcome {
+    let by = ctx.integer(2)?.checked_neg().ok_or(DECREMENT_OVERFLOW)?;
+    add(ctx, by)
 }
-pub(crate) fn incrbyfloat(_: &mut Context<'_, '_>) -> Result<(), CommandError> {
-    Err(CommandError::NOT_HERE)
+
+fn add(ctx: &mut Context<'_, '_>, by: i64) -> Outcome {
+    let key = ctx.key(1);
+    let slot = ctx.find(key, Lookup::Write);
+    let old = match slot {
+        Some(slot) => {
+            let value = value::string(ctx.entries(key), slot)?;
+            parse_i64(value::bytes(&value)).ok_or(CommandError::NOT_AN_INTEGER)?
+        }
+        None => 0,
+    };
+    let sum = old.checked_add(by).ok_or(OVERFLOW)?;
+    let mut buffer = itoa::Buffer::new();
+    let text = buffer.format(sum).as_bytes();
+    match slot {
+        Some(slot) => {
+            let entries = &mut ctx.database(key).entries;
+            // Most counters keep their number of digits.
+            if entries.tag(slot) == TAG_STRING
+                && let Some(digits) = entries.inline_mut(slot)
+                && digits.len() == text.len()
+            {
+                digits.copy_from_slice(text);
+            } else {
+                let deadline = entries.deadline(slot);
+                ctx.replace(key, slot, TAG_STRING, NewValue::Inline(text), deadline);
+            }
+        }
+        None => ctx.insert(key, TAG_STRING, NewValue::Inline(text), None),
+    }
+    ctx.event(key, NotifyClass::String, "incrby");
+    ctx.out.integer(sum);
+    Ok(())
+}
+
+pub(crate) fn incrbyfloat(ctx: &mut Context<'_, '_>) -> Outcome {
+    let key = ctx.key(1);
+    let slot = ctx.find(key, Lookup::Write);
+    let by = ctx.args.get(2).unwrap_or_default();
+    let sum = match slot {
+        Some(slot) => {
+            let value = value::string(ctx.entries(key), slot)?;
+            sum_floats(value::bytes(&value), by)
+        }
+        None => sum_floats(b"0", by),
+    };
+    let sum = sum.map_err(|error: SumError| CommandError::quoting(format!("ERR {error}")))?;
+    match slot {
+        Some(slot) => {
+            let deadline = ctx.entries(key).deadline(slot);
+            ctx.replace(
+                key,
+                slot,
+                TAG_STRING,
+                NewValue::Inline(sum.as_bytes()),
+                deadline,
+            );
+        }
+        None => ctx.insert(key, TAG_STRING, NewValue::Inline(sum.as_bytes()), None),
+    }
+    ctx.event(key, NotifyClass::String, "incrbyfloat");
+    ctx.out.bulk(sum.as_bytes());
+    Ok(())
 }

@@ -1,24 +1,133 @@
-//! Stub.
+//! Looking into entries: OBJECT and MEMORY.
+
+use crate::access::Recency;
 use crate::command::CommandError;
-use crate::context::Context;
-pub(crate) fn encoding(_: &mut Context<'_, '_>) -> Result<(), CommandError> {
-    Err(CommandError::NOT_HERE)
+use crate::commands::help::write_help;
+use crate::context::{Context, Key, Lookup};
+use crate::value::{self, Object};
+
+type Outcome = Result<(), CommandError>;
+
+const NO_FREQUENCY: CommandError = CommandError::fixed(
+    "ERR An LFU maxmemory policy is not selected, access frequency not tracked. Please note that when \
+     switching between policies at runtime LRU and LFU data will take some time to adjust.",
+);
+const NO_IDLE_TIME: CommandError = CommandError::fixed(
+    "ERR An LFU maxmemory policy is selected, idle time not tracked. Please note that when switching \
+     between policies at runtime LRU and LFU data will take some time to adjust.",
+);
+
+/// What the public protocol reports for small integers, which its servers share.
+const SHARED_REFERENCES: i64 = i32::MAX as i64;
+/// The first integer that they do not share.
+const SHARED_END: i64 = 10_000;
+
+/// Runs `reply` on a key's slot, or replies nil. No access, no announcement of a miss.
+fn inspect(
+    ctx: &mut Context<'_, '_>,
+    reply: impl FnOnce(&mut Context<'_, '_>, Key<'_>, tidewheel_store::Slot) -> Outcome,
+) -> Outcome {
+    let key = ctx.key(2);
+    match ctx.find(key, Lookup::Inspect) {
+        Some(slot) => reply(ctx, key, slot),
+        None => {
+            ctx.out.null();
+            Ok(())
+        }
+    }
 }
-pub(crate) fn freq(_: &mut Context<'_, '_>) -> Result<(), CommandError> {
-    Err(CommandError::NOT_HERE)
+
+pub(crate) fn encoding(ctx: &mut Context<'_, '_>) -> Outcome {
+    inspect(ctx, |ctx, key, slot| {
+        let entries = ctx.entries(key);
+        let name = value::encoding(entries.tag(slot), value::bytes(&entries.value(slot)));
+        ctx.out.bulk(name.as_bytes());
+        Ok(())
+    })
 }
-pub(crate) fn object_help(_: &mut Context<'_, '_>) -> Result<(), CommandError> {
-    Err(CommandError::NOT_HERE)
+
+pub(crate) fn freq(ctx: &mut Context<'_, '_>) -> Outcome {
+    inspect(ctx, |ctx, key, slot| {
+        if matches!(ctx.recency, Recency::Clock) {
+            return Err(NO_FREQUENCY);
+        }
+        let access = ctx.entries(key).access(slot);
+        ctx.out
+            .integer(ctx.recency.frequency(access, &ctx.now).into());
+        Ok(())
+    })
 }
-pub(crate) fn idletime(_: &mut Context<'_, '_>) -> Result<(), CommandError> {
-    Err(CommandError::NOT_HERE)
+
+pub(crate) fn idletime(ctx: &mut Context<'_, '_>) -> Outcome {
+    inspect(ctx, |ctx, key, slot| {
+        if matches!(ctx.recency, Recency::Frequency { .. }) {
+            return Err(NO_IDLE_TIME);
+        }
+        let access = ctx.entries(key).access(slot);
+        ctx.out
+            .integer(Recency::idle_seconds(access, &ctx.now).into());
+        Ok(())
+    })
 }
-pub(crate) fn refcount(_: &mut Context<'_, '_>) -> Result<(), CommandError> {
-    Err(CommandError::NOT_HERE)
+
+/// Nothing is shared here; small integers answer as they do elsewhere, since clients compare.
+pub(crate) fn refcount(ctx: &mut Context<'_, '_>) -> Outcome {
+    inspect(ctx, |ctx, key, slot| {
+        let policy = ctx.keyspace.settings().policy();
+        let entries = ctx.entries(key);
+        let value = entries.value(slot);
+        let bytes = value::bytes(&value);
+        let small = value::encoding(entries.tag(slot), bytes) == "int"
+            && tidewheel_resp::parse_i64(bytes).is_some_and(|n| (0..SHARED_END).contains(&n));
+        let per_key_history = policy.uses_idle_time() || policy.counts_frequency();
+        ctx.out.integer(if small && !per_key_history {
+            SHARED_REFERENCES
+        } else {
+            1
+        });
+        Ok(())
+    })
 }
-pub(crate) fn memory_help(_: &mut Context<'_, '_>) -> Result<(), CommandError> {
-    Err(CommandError::NOT_HERE)
+
+/// Index, wheel record and block header of one entry, about.
+const ENTRY_OVERHEAD: usize = 32;
+
+pub(crate) fn memory_usage(ctx: &mut Context<'_, '_>) -> Outcome {
+    match ctx.args.len() {
+        3 => {}
+        5 if ctx.is(3, "SAMPLES") => {
+            // Strings have nothing to sample; the number is checked all the same.
+            if ctx.integer(4)? < 0 {
+                return Err(CommandError::SYNTAX);
+            }
+        }
+        _ => return Err(CommandError::SYNTAX),
+    }
+    let key = ctx.key(2);
+    let Some(slot) = ctx.find_at(key, ctx.session.db) else {
+        ctx.out.null();
+        return Ok(());
+    };
+    let value = match ctx.entries(key).value(slot) {
+        tidewheel_store::Value::Inline(bytes) => bytes.len(),
+        tidewheel_store::Value::Object(object) => Object::bytes(object),
+    };
+    ctx.out
+        .integer((ENTRY_OVERHEAD + key.bytes.len() + value) as i64);
+    Ok(())
 }
-pub(crate) fn memory_usage(_: &mut Context<'_, '_>) -> Result<(), CommandError> {
-    Err(CommandError::NOT_HERE)
+
+pub(crate) fn object_help(ctx: &mut Context<'_, '_>) -> Outcome {
+    help_of(ctx, b"object")
+}
+
+pub(crate) fn memory_help(ctx: &mut Context<'_, '_>) -> Outcome {
+    help_of(ctx, b"memory")
+}
+
+fn help_of(ctx: &mut Context<'_, '_>, name: &[u8]) -> Outcome {
+    if let Some(row) = crate::table::lookup(name) {
+        write_help(row, ctx.out);
+    }
+    Ok(())
 }

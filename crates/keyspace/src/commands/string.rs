@@ -1,48 +1,443 @@
-//! Stub.
+//! Strings: storing, reading and editing bytes.
+
+use std::sync::Arc;
+use std::sync::atomic::Ordering::Relaxed;
+
+use tidewheel_store::{INLINE_MAX, NewValue};
+
 use crate::command::CommandError;
-use crate::context::Context;
-pub(crate) fn append(_: &mut Context<'_, '_>) -> Result<(), CommandError> {
-    Err(CommandError::NOT_HERE)
+use crate::commands::lifetime::{Lifetime, LifetimeOption};
+use crate::context::{Context, Key, Lookup};
+use crate::events::NotifyClass;
+use crate::time::{Base, Unit};
+use crate::value::{self, Object, TAG_STRING, TAG_STRING_RAW};
+
+type Outcome = Result<(), CommandError>;
+
+const TOO_LONG: CommandError =
+    CommandError::fixed("ERR string exceeds maximum allowed size (proto-max-bulk-len)");
+const OFFSET_OUT_OF_RANGE: CommandError = CommandError::fixed("ERR offset is out of range");
+
+pub(crate) fn get(ctx: &mut Context<'_, '_>) -> Outcome {
+    let key = ctx.key(1);
+    reply_value(ctx, key)?;
+    Ok(())
 }
-pub(crate) fn get(_: &mut Context<'_, '_>) -> Result<(), CommandError> {
-    Err(CommandError::NOT_HERE)
+
+/// Replies with a key's value, or nil. Returns whether there is one.
+fn reply_value(ctx: &mut Context<'_, '_>, key: Key<'_>) -> Result<bool, CommandError> {
+    let Some(slot) = ctx.find(key, Lookup::Read) else {
+        ctx.out.null();
+        return Ok(false);
+    };
+    value::string(ctx.entries(key), slot)?;
+    ctx.reply_bytes(key, slot, None);
+    Ok(true)
 }
-pub(crate) fn getdel(_: &mut Context<'_, '_>) -> Result<(), CommandError> {
-    Err(CommandError::NOT_HERE)
+
+/// SET's condition on whether the key exists.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Condition {
+    Absent,
+    Present,
 }
-pub(crate) fn getex(_: &mut Context<'_, '_>) -> Result<(), CommandError> {
-    Err(CommandError::NOT_HERE)
+
+#[derive(Clone, Copy)]
+struct SetOptions {
+    condition: Option<Condition>,
+    get: bool,
+    lifetime: Option<LifetimeOption>,
 }
-pub(crate) fn getrange(_: &mut Context<'_, '_>) -> Result<(), CommandError> {
-    Err(CommandError::NOT_HERE)
+
+impl SetOptions {
+    const NONE: Self = Self {
+        condition: None,
+        get: false,
+        lifetime: None,
+    };
+
+    fn parse(ctx: &Context<'_, '_>) -> Result<Self, CommandError> {
+        let mut options = Self::NONE;
+        let mut i = 3;
+        while let Some(word) = ctx.args.get(i) {
+            let condition = if word.eq_ignore_ascii_case(b"NX") {
+                Some(Condition::Absent)
+            } else if word.eq_ignore_ascii_case(b"XX") {
+                Some(Condition::Present)
+            } else {
+                None
+            };
+            if let Some(condition) = condition {
+                if options.condition.is_some_and(|other| other != condition) {
+                    return Err(CommandError::SYNTAX);
+                }
+                options.condition = Some(condition);
+                i += 1;
+            } else if word.eq_ignore_ascii_case(b"GET") {
+                options.get = true;
+                i += 1;
+            } else {
+                let (lifetime, used) = LifetimeOption::parse(ctx.args, i, options.lifetime)?;
+                if matches!(lifetime, LifetimeOption::Persist) {
+                    return Err(CommandError::SYNTAX);
+                }
+                options.lifetime = Some(lifetime);
+                i += used;
+            }
+        }
+        Ok(options)
+    }
 }
-pub(crate) fn getset(_: &mut Context<'_, '_>) -> Result<(), CommandError> {
-    Err(CommandError::NOT_HERE)
+
+pub(crate) fn set(ctx: &mut Context<'_, '_>) -> Outcome {
+    let options = if ctx.args.len() == 3 {
+        SetOptions::NONE
+    } else {
+        SetOptions::parse(ctx)?
+    };
+    let lifetime = match options.lifetime {
+        None => Lifetime::Forever,
+        Some(option) => option.evaluate(ctx, "set")?,
+    };
+    let key = ctx.key(1);
+    if options.get {
+        reply_value(ctx, key)?;
+    }
+    let stored = store(ctx, key, 2, options.condition, lifetime);
+    match (options.get, stored) {
+        (true, _) => {}
+        (false, true) => ctx.out.ok(),
+        (false, false) => ctx.out.null(),
+    }
+    Ok(())
 }
-pub(crate) fn mget(_: &mut Context<'_, '_>) -> Result<(), CommandError> {
-    Err(CommandError::NOT_HERE)
+
+/// Stores an argument under a key and announces it. Returns whether the condition allowed it.
+#[inline]
+fn store(
+    ctx: &mut Context<'_, '_>,
+    key: Key<'_>,
+    argument: usize,
+    condition: Option<Condition>,
+    lifetime: Lifetime,
+) -> bool {
+    let slot = ctx.find(key, Lookup::Write);
+    let allowed = match condition {
+        None => true,
+        Some(Condition::Absent) => slot.is_none(),
+        Some(Condition::Present) => slot.is_some(),
+    };
+    if !allowed {
+        return false;
+    }
+    let deadline = match (lifetime, slot) {
+        (Lifetime::Until(deadline), _) => Some(deadline),
+        (Lifetime::Keep, Some(slot)) => ctx.entries(key).deadline(slot),
+        _ => None,
+    };
+    let value = ctx.new_value(argument);
+    match slot {
+        Some(slot) => ctx.replace(key, slot, TAG_STRING, value, deadline),
+        None => ctx.insert(key, TAG_STRING, value, deadline),
+    }
+    ctx.event(key, NotifyClass::String, "set");
+    if matches!(lifetime, Lifetime::Until(_)) {
+        ctx.event(key, NotifyClass::Generic, "expire");
+    }
+    true
 }
-pub(crate) fn mset(_: &mut Context<'_, '_>) -> Result<(), CommandError> {
-    Err(CommandError::NOT_HERE)
+
+pub(crate) fn setnx(ctx: &mut Context<'_, '_>) -> Outcome {
+    let key = ctx.key(1);
+    let stored = store(ctx, key, 2, Some(Condition::Absent), Lifetime::Forever);
+    ctx.out.integer(stored.into());
+    Ok(())
 }
-pub(crate) fn msetnx(_: &mut Context<'_, '_>) -> Result<(), CommandError> {
-    Err(CommandError::NOT_HERE)
+
+pub(crate) fn setex(ctx: &mut Context<'_, '_>) -> Outcome {
+    set_for(ctx, Unit::Seconds, "setex")
 }
-pub(crate) fn psetex(_: &mut Context<'_, '_>) -> Result<(), CommandError> {
-    Err(CommandError::NOT_HERE)
+
+pub(crate) fn psetex(ctx: &mut Context<'_, '_>) -> Outcome {
+    set_for(ctx, Unit::Milliseconds, "psetex")
 }
-pub(crate) fn set(_: &mut Context<'_, '_>) -> Result<(), CommandError> {
-    Err(CommandError::NOT_HERE)
+
+fn set_for(ctx: &mut Context<'_, '_>, unit: Unit, name: &str) -> Outcome {
+    let option = LifetimeOption::Number {
+        unit,
+        base: Base::Now,
+        argument: 2,
+    };
+    let lifetime = option.evaluate(ctx, name)?;
+    let key = ctx.key(1);
+    store(ctx, key, 3, None, lifetime);
+    ctx.out.ok();
+    Ok(())
 }
-pub(crate) fn setex(_: &mut Context<'_, '_>) -> Result<(), CommandError> {
-    Err(CommandError::NOT_HERE)
+
+pub(crate) fn getset(ctx: &mut Context<'_, '_>) -> Outcome {
+    let key = ctx.key(1);
+    reply_value(ctx, key)?;
+    store(ctx, key, 2, None, Lifetime::Forever);
+    Ok(())
 }
-pub(crate) fn setnx(_: &mut Context<'_, '_>) -> Result<(), CommandError> {
-    Err(CommandError::NOT_HERE)
+
+pub(crate) fn getdel(ctx: &mut Context<'_, '_>) -> Outcome {
+    let key = ctx.key(1);
+    if reply_value(ctx, key)?
+        && let Some(slot) = ctx.find_at(key, ctx.session.db)
+    {
+        ctx.remove(key, slot);
+        ctx.event(key, NotifyClass::Generic, "del");
+    }
+    Ok(())
 }
-pub(crate) fn setrange(_: &mut Context<'_, '_>) -> Result<(), CommandError> {
-    Err(CommandError::NOT_HERE)
+
+pub(crate) fn getex(ctx: &mut Context<'_, '_>) -> Outcome {
+    let mut option = None;
+    let mut i = 2;
+    while i < ctx.args.len() {
+        let (parsed, used) = LifetimeOption::parse(ctx.args, i, option)?;
+        if matches!(parsed, LifetimeOption::Keep) {
+            return Err(CommandError::SYNTAX);
+        }
+        option = Some(parsed);
+        i += used;
+    }
+    let key = ctx.key(1);
+    if !reply_value(ctx, key)? {
+        return Ok(());
+    }
+    let Some(option) = option else { return Ok(()) };
+    // After the lookup: a key that does not exist is nil whatever the number.
+    let lifetime = option.evaluate(ctx, "getex")?;
+    let Some(slot) = ctx.find_at(key, ctx.session.db) else {
+        return Ok(());
+    };
+    match lifetime {
+        Lifetime::Until(deadline) if ctx.now.reached(deadline) => {
+            ctx.remove(key, slot);
+            ctx.event(key, NotifyClass::Generic, "del");
+        }
+        Lifetime::Until(deadline) => {
+            ctx.set_deadline(key, slot, Some(deadline));
+            ctx.event(key, NotifyClass::Generic, "expire");
+        }
+        Lifetime::Forever => {
+            if ctx.entries(key).deadline(slot).is_some() {
+                ctx.set_deadline(key, slot, None);
+                ctx.event(key, NotifyClass::Generic, "persist");
+            }
+        }
+        Lifetime::Keep => {}
+    }
+    Ok(())
 }
-pub(crate) fn strlen(_: &mut Context<'_, '_>) -> Result<(), CommandError> {
-    Err(CommandError::NOT_HERE)
+
+pub(crate) fn mget(ctx: &mut Context<'_, '_>) -> Outcome {
+    ctx.out.array(ctx.args.len() - 1);
+    for i in 1..ctx.args.len() {
+        let key = ctx.key(i);
+        match ctx.find(key, Lookup::Read) {
+            Some(slot) if value::string(ctx.entries(key), slot).is_ok() => {
+                ctx.reply_bytes(key, slot, None);
+            }
+            _ => ctx.out.null(),
+        }
+    }
+    Ok(())
+}
+
+pub(crate) fn mset(ctx: &mut Context<'_, '_>) -> Outcome {
+    check_pairs(ctx, "mset")?;
+    store_pairs(ctx);
+    ctx.out.ok();
+    Ok(())
+}
+
+pub(crate) fn msetnx(ctx: &mut Context<'_, '_>) -> Outcome {
+    check_pairs(ctx, "msetnx")?;
+    for i in (1..ctx.args.len()).step_by(2) {
+        let key = ctx.key(i);
+        if ctx.find(key, Lookup::Write).is_some() {
+            ctx.out.integer(0);
+            return Ok(());
+        }
+    }
+    store_pairs(ctx);
+    ctx.out.integer(1);
+    Ok(())
+}
+
+fn check_pairs(ctx: &Context<'_, '_>, name: &str) -> Outcome {
+    if ctx.args.len().is_multiple_of(2) {
+        let text = format!("ERR wrong number of arguments for '{name}' command");
+        return Err(CommandError::quoting(text));
+    }
+    Ok(())
+}
+
+fn store_pairs(ctx: &mut Context<'_, '_>) {
+    for i in (1..ctx.args.len()).step_by(2) {
+        let key = ctx.key(i);
+        store(ctx, key, i + 1, None, Lifetime::Forever);
+    }
+}
+
+pub(crate) fn strlen(ctx: &mut Context<'_, '_>) -> Outcome {
+    let key = ctx.key(1);
+    let len = match ctx.find(key, Lookup::Read) {
+        Some(slot) => value::bytes(&value::string(ctx.entries(key), slot)?).len(),
+        None => 0,
+    };
+    ctx.out.integer(len as i64);
+    Ok(())
+}
+
+pub(crate) fn getrange(ctx: &mut Context<'_, '_>) -> Outcome {
+    let (start, end) = (ctx.integer(2)?, ctx.integer(3)?);
+    let key = ctx.key(1);
+    let Some(slot) = ctx.find(key, Lookup::Read) else {
+        ctx.out.bulk(b"");
+        return Ok(());
+    };
+    let len = value::bytes(&value::string(ctx.entries(key), slot)?).len();
+    match byte_range(start, end, len) {
+        Some(range) => ctx.reply_bytes(key, slot, Some(range)),
+        None => ctx.out.bulk(b""),
+    }
+    Ok(())
+}
+
+/// The bytes from `start` to `end`, both inclusive, negative ones counted from the end.
+fn byte_range(start: i64, end: i64, len: usize) -> Option<std::ops::Range<usize>> {
+    if len == 0 || start < 0 && end < 0 && start > end {
+        return None;
+    }
+    let place = |at: i64| {
+        if at < 0 {
+            at.saturating_add_unsigned(len as u64).max(0) as usize
+        } else {
+            at as usize
+        }
+    };
+    let (start, end) = (place(start), place(end).min(len - 1));
+    (start <= end).then(|| start..end + 1)
+}
+
+pub(crate) fn append(ctx: &mut Context<'_, '_>) -> Outcome {
+    let key = ctx.key(1);
+    let tail = ctx.args.get(2).unwrap_or_default();
+    let len = match ctx.find(key, Lookup::Write) {
+        None => {
+            check_length(ctx, 0, tail.len())?;
+            let value = ctx.new_value(2);
+            ctx.insert(key, TAG_STRING, value, None);
+            tail.len()
+        }
+        Some(slot) => {
+            let entries = ctx.entries(key);
+            let len = value::bytes(&value::string(entries, slot)?).len();
+            check_length(ctx, len, tail.len())?;
+            let total = len + tail.len();
+            edit(ctx, key, slot, total, |bytes| bytes.extend_from_slice(tail));
+            total
+        }
+    };
+    ctx.event(key, NotifyClass::String, "append");
+    ctx.out.integer(len as i64);
+    Ok(())
+}
+
+pub(crate) fn setrange(ctx: &mut Context<'_, '_>) -> Outcome {
+    let offset = usize::try_from(ctx.integer(2)?).map_err(|_| OFFSET_OUT_OF_RANGE)?;
+    let key = ctx.key(1);
+    let piece = ctx.args.get(3).unwrap_or_default();
+    let slot = ctx.find(key, Lookup::Write);
+    let len = match slot {
+        Some(slot) => value::bytes(&value::string(ctx.entries(key), slot)?).len(),
+        None => 0,
+    };
+    if piece.is_empty() {
+        ctx.out.integer(len as i64);
+        return Ok(());
+    }
+    check_length(ctx, offset, piece.len())?;
+    let end = offset + piece.len();
+    let total = len.max(end);
+    let overwrite = |bytes: &mut Vec<u8>| {
+        grow_with_zeros(bytes, total);
+        bytes[offset..end].copy_from_slice(piece);
+    };
+    match slot {
+        Some(slot) => edit(ctx, key, slot, total, overwrite),
+        None => {
+            let mut bytes = Vec::new();
+            overwrite(&mut bytes);
+            let value = if total <= INLINE_MAX {
+                NewValue::Inline(&bytes)
+            } else {
+                NewValue::Object(Object::new(std::mem::take(&mut bytes)))
+            };
+            ctx.insert(key, TAG_STRING_RAW, value, None);
+        }
+    }
+    ctx.event(key, NotifyClass::String, "setrange");
+    ctx.out.integer(total as i64);
+    Ok(())
+}
+
+/// Growth at which zeroed pages from the system beat writing zeros.
+const ZERO_PAGES_MIN: usize = 1 << 20;
+
+/// Pads with zeros. The system hands out large zeroed allocations without touching them, so that a far
+/// offset does not hold the shard's lock for as long as writing half a gigabyte takes.
+fn grow_with_zeros(bytes: &mut Vec<u8>, total: usize) {
+    let len = bytes.len();
+    if total.saturating_sub(len) >= ZERO_PAGES_MIN.max(len) {
+        let mut grown = vec![0; total];
+        grown[..len].copy_from_slice(bytes);
+        *bytes = grown;
+    } else if total > len {
+        bytes.resize(total, 0);
+    }
+}
+
+fn check_length(ctx: &Context<'_, '_>, len: usize, more: usize) -> Outcome {
+    let limit = ctx.keyspace.settings().proto_max_bulk_len.load(Relaxed);
+    match len.checked_add(more) {
+        Some(total) if total as u64 <= limit => Ok(()),
+        _ => Err(TOO_LONG),
+    }
+}
+
+/// Changes a string in place; it has `total` bytes afterwards. Its deadline stays.
+fn edit(
+    ctx: &mut Context<'_, '_>,
+    key: Key<'_>,
+    slot: tidewheel_store::Slot,
+    total: usize,
+    change: impl FnOnce(&mut Vec<u8>),
+) {
+    let entries = ctx.entries(key);
+    let deadline = entries.deadline(slot);
+    match entries.value(slot) {
+        tidewheel_store::Value::Object(_) => {
+            ctx.change_object(key, slot, |Object::Bytes(bytes)| {
+                // Shared only while another thread still copies a reply.
+                change(Arc::make_mut(bytes));
+            });
+        }
+        tidewheel_store::Value::Inline(old) => {
+            let mut bytes = Vec::with_capacity(total);
+            bytes.extend_from_slice(old);
+            change(&mut bytes);
+            let value = if bytes.len() <= INLINE_MAX {
+                NewValue::Inline(&bytes)
+            } else {
+                NewValue::Object(Object::new(std::mem::take(&mut bytes)))
+            };
+            ctx.replace(key, slot, TAG_STRING_RAW, value, deadline);
+        }
+    }
 }
