@@ -35,13 +35,13 @@ struct Cli {
 
 #[derive(Debug, clap::Args)]
 struct Global {
-    /// Server to measure [127.0.0.1].
+    /// Server to measure (default 127.0.0.1).
     #[arg(long, global = true)]
     host: Option<String>,
-    /// Its port [6379].
+    /// Its port (default 6379).
     #[arg(long, short, global = true)]
     port: Option<u16>,
-    /// Its process on this machine, 0 to watch none [by INFO, when the server is local].
+    /// Its process on this machine, 0 to watch none (default: by INFO, when the server is local).
     #[arg(long, global = true)]
     pid: Option<u32>,
     /// Its password.

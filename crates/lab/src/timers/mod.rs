@@ -97,22 +97,22 @@ impl Structure {
 /// Options of `timers`.
 #[derive(Clone, Debug, clap::Args)]
 pub(crate) struct Args {
-    /// Timers [1000000].
+    /// Timers (default 1000000).
     #[arg(long)]
     timers: Option<u32>,
-    /// Structures [all].
+    /// Structures (default all).
     #[arg(long, value_enum, value_delimiter = ',')]
     structures: Option<Vec<Structure>>,
-    /// The shortest time to a deadline, in ticks of a millisecond [30000].
+    /// The shortest time to a deadline, in ticks of a millisecond (default 30000).
     #[arg(long)]
     from_ms: Option<u32>,
-    /// The longest; deadlines lie before it [60000].
+    /// The longest; deadlines lie before it (default 60000).
     #[arg(long)]
     to_ms: Option<u32>,
     /// Records that one tick may touch in the budgeted course.
     #[arg(long, default_value_t = 2_048)]
     budget: u32,
-    /// Runs per structure [3].
+    /// Runs per structure (default 3).
     #[arg(long)]
     runs: Option<usize>,
     /// Seed of deadlines and orders.

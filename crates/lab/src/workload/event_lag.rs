@@ -32,16 +32,16 @@ const LOOK: Duration = Duration::from_millis(50);
 /// Options of `event-lag`.
 #[derive(Clone, Debug, clap::Args)]
 pub(crate) struct Args {
-    /// Keys whose events are awaited [20000].
+    /// Keys whose events are awaited (default 20000).
     #[arg(long)]
     keys: Option<u64>,
-    /// Keys with TTLs of 1–2 h that are there as well [1000000].
+    /// Keys with TTLs of 1–2 h that are there as well (default 1000000).
     #[arg(long)]
     background: Option<u64>,
-    /// The deadlines lie uniformly in this many seconds [20].
+    /// The deadlines lie uniformly in this many seconds (default 20).
     #[arg(long)]
     spread_s: Option<f64>,
-    /// Wait this long after the last deadline for events that are missing [60].
+    /// Wait this long after the last deadline for events that are missing (default 60).
     #[arg(long)]
     wait_s: Option<f64>,
     /// Seconds from the start of loading the keys to the first deadline.

@@ -23,13 +23,13 @@ const MB: f64 = 1e6;
 /// Options of `memory`.
 #[derive(Clone, Debug, clap::Args)]
 pub(crate) struct Args {
-    /// Keys to load [1000000].
+    /// Keys to load (default 1000000).
     #[arg(long)]
     keys: Option<u64>,
     /// Load them without a TTL; else each has one of 1–2 h.
     #[arg(long)]
     no_ttl: bool,
-    /// Seconds between the last SET and the reading [3].
+    /// Seconds between the last SET and the reading (default 3).
     #[arg(long)]
     settle_s: Option<f64>,
     /// Seed of the times to live.

@@ -39,25 +39,25 @@ pub(crate) enum Op {
 /// Options of `throughput`.
 #[derive(Clone, Debug, clap::Args)]
 pub(crate) struct Args {
-    /// Keys, drawn uniformly [1000000].
+    /// Keys, drawn uniformly (default 1000000).
     #[arg(long)]
     keys: Option<u64>,
     /// Operations.
     #[arg(long, value_enum, value_delimiter = ',', default_value = "get,set")]
     ops: Vec<Op>,
-    /// Requests under way on each connection [1,16,64].
+    /// Requests under way on each connection (default 1,16,64).
     #[arg(long, value_delimiter = ',')]
     pipelines: Option<Vec<usize>>,
-    /// Connections [8,50].
+    /// Connections (default 8,50).
     #[arg(long, value_delimiter = ',')]
     conns: Option<Vec<usize>>,
     /// Threads that send; more than one only where the machine has cores to spare.
     #[arg(long, default_value_t = 1)]
     client_threads: usize,
-    /// Length of a window in milliseconds [1000].
+    /// Length of a window in milliseconds (default 1000).
     #[arg(long)]
     window_ms: Option<u64>,
-    /// Windows per cell [3].
+    /// Windows per cell (default 3).
     #[arg(long)]
     windows: Option<usize>,
     /// Seed of the keys asked for.

@@ -29,28 +29,28 @@ pub(crate) enum Preset {
 /// Options; where none is given, the preset and `--quick` decide.
 #[derive(Clone, Debug, clap::Args)]
 pub(crate) struct Args {
-    /// Keys that fall due [mass-expiry: 1000000, sparse: 50000].
+    /// Keys that fall due (default for mass-expiry: 1000000, sparse: 50000).
     #[arg(long)]
     pub(super) keys: Option<u64>,
-    /// Keys that stay [mass-expiry: 100000 without TTL, sparse: 1000000 with TTLs of 1–2 h].
+    /// Keys that stay (default for mass-expiry: 100000 without TTL, sparse: 1000000 with TTLs of 1–2 h).
     #[arg(long)]
     pub(super) live: Option<u64>,
-    /// The deadlines lie uniformly in this many milliseconds [1000].
+    /// The deadlines lie uniformly in this many milliseconds (default 1000).
     #[arg(long)]
     pub(super) window_ms: Option<u64>,
     /// Where the keys that stay lie among the dying.
     #[arg(long, value_enum, default_value = "first")]
     pub(super) survivors: Survivors,
-    /// Seconds of reading before the first deadline [5].
+    /// Seconds of reading before the first deadline (default 5).
     #[arg(long)]
     pub(super) before_s: Option<f64>,
-    /// Seconds of reading after everything is reclaimed [3].
+    /// Seconds of reading after everything is reclaimed (default 3).
     #[arg(long)]
     pub(super) after_s: Option<f64>,
-    /// Give up this many seconds after the last deadline [mass-expiry: 60, sparse: 30].
+    /// Give up this many seconds after the last deadline (default for mass-expiry: 60, sparse: 30).
     #[arg(long)]
     pub(super) watch_s: Option<f64>,
-    /// Seconds from the start of loading to the first deadline [by the number of keys].
+    /// Seconds from the start of loading to the first deadline (default: by the number of keys).
     #[arg(long)]
     pub(super) lead_s: Option<f64>,
     /// Ask for the number of keys this often.

@@ -38,13 +38,13 @@ const GET_PAUSE: Duration = Duration::from_micros(200);
 /// Options of `churn`.
 #[derive(Clone, Debug, clap::Args)]
 pub(crate) struct Args {
-    /// Seconds of SETs [60].
+    /// Seconds of SETs (default 60).
     #[arg(long)]
     seconds: Option<f64>,
-    /// Shortest time to live in milliseconds [1000].
+    /// Shortest time to live in milliseconds (default 1000).
     #[arg(long)]
     px_min: Option<u64>,
-    /// Longest time to live in milliseconds [5000].
+    /// Longest time to live in milliseconds (default 5000).
     #[arg(long)]
     px_max: Option<u64>,
     /// Connections that SET.
@@ -53,7 +53,7 @@ pub(crate) struct Args {
     /// SETs under way on each.
     #[arg(long, default_value_t = 64)]
     pipeline: usize,
-    /// Wait this long after the last deadline for the dead to go [60].
+    /// Wait this long after the last deadline for the dead to go (default 60).
     #[arg(long)]
     drain_s: Option<f64>,
     /// Seed of the times to live.
