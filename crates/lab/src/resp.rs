@@ -164,11 +164,22 @@ fn bulk_bounds(buf: &[u8], line: &Line<'_>) -> Result<Bulk> {
     }
 }
 
+/// By hand, since it runs for every reply of a load: the library's way checks for UTF-8 first.
 fn number(digits: &[u8]) -> Result<i64> {
-    let text = std::str::from_utf8(digits)?;
-    match text.parse() {
-        Ok(number) => Ok(number),
-        Err(_) => bail!("{text:?} where a number belongs"),
+    let (sign, rest) = match digits.split_first() {
+        Some((b'-', rest)) => (-1, rest),
+        _ => (1, digits),
+    };
+    let value = rest.iter().try_fold(0_i64, |value, &byte| {
+        let digit = byte.is_ascii_digit().then(|| i64::from(byte - b'0'))?;
+        value.checked_mul(10)?.checked_add(digit)
+    });
+    match value {
+        Some(value) if !rest.is_empty() => Ok(sign * value),
+        _ => bail!(
+            "{:?} where a number belongs",
+            String::from_utf8_lossy(digits)
+        ),
     }
 }
 
@@ -240,6 +251,9 @@ mod tests {
         for bad in [
             &b"?\r\n"[..],
             b":x\r\n",
+            b":\r\n",
+            b":-\r\n",
+            b":9223372036854775808\r\n",
             b"$99999999999999\r\n",
             b"$1\r\nabc\r\n",
             b"+a\rb",
