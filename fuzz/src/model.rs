@@ -536,7 +536,11 @@ impl Model {
         Reply::Integer(match self.find(key).map(|entry| entry.deadline) {
             None => -2,
             Some(None) => -1,
-            Some(Some(deadline)) => shown(deadline + offset, deadline - tick) as i64,
+            Some(Some(deadline)) => {
+                // Steps of the wall clock may carry it beyond what a client can be told.
+                let told = |ms: i128| ms.clamp(0, i64::MAX.into());
+                shown(told(deadline + offset), told(deadline - tick)) as i64
+            }
         })
     }
 }

@@ -1,8 +1,8 @@
 //! A keyspace, one client, and clocks that the fuzzer turns.
 
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
+use crate::op::Step;
 use tidewheel_keyspace::{Garbage, Handler, Hooks, Keyspace, Options, Session, Time, resolve};
 use tidewheel_resp::{Args, Limits, Parsed, Parser, Protocol, Reply, Writer};
 
@@ -13,7 +13,7 @@ const WALL_START: i64 = 1_700_000_000_000;
 
 /// What the keyspace asks of its shell: garbage is dropped, and the stopwatch always moves.
 #[derive(Debug)]
-struct Shell(Arc<AtomicU64>);
+struct Shell(AtomicU64);
 
 impl Hooks for Shell {
     fn wake(&self, _shard: usize, _deadline: u64) {}
@@ -42,16 +42,17 @@ pub struct Rig {
 }
 
 impl Rig {
-    /// An empty keyspace with a client that speaks `protocol`.
+    /// An empty keyspace that announces everything, with a client that speaks `protocol`.
     pub fn new(protocol: Protocol) -> Self {
         let options = Options {
             shards: 4,
             databases: 16,
             seed: 7,
         };
-        let shell = Shell(Arc::new(AtomicU64::new(0)));
+        let keyspace = Keyspace::new(options, Box::new(Shell(AtomicU64::new(0))));
+        keyspace.settings().notify.store(u32::MAX, Relaxed);
         Self {
-            keyspace: Keyspace::new(options, Box::new(shell)),
+            keyspace,
             session: Session::default(),
             parser: Parser::new(),
             protocol,
@@ -137,6 +138,25 @@ impl Rig {
     pub fn maintain(&self, budget: u32) {
         for shard in 0..self.keyspace.shards() {
             self.keyspace.maintain(shard, budget);
+        }
+    }
+
+    /// Takes a step, whatever a call answers.
+    pub fn step(&mut self, step: &Step) {
+        match step {
+            Step::Call(call) => {
+                self.command(&call.words(self.wall_ms));
+            }
+            Step::Moment(us) => self.pass((*us).into()),
+            Step::Advance(ms) => self.pass(u64::from(*ms) * 1000),
+            Step::Sleep(s) => self.pass(u64::from(*s) * 1_000_000),
+            Step::StepWall(ms) => self.step_wall((*ms).into()),
+            Step::Expire(budget) => {
+                self.expire(u32::from(*budget) + 1);
+            }
+            Step::Maintain(budget) => self.maintain((*budget).into()),
+            Step::Freeze => self.freeze(),
+            Step::Resume => self.resume(),
         }
     }
 
