@@ -18,6 +18,11 @@ use crate::queue::{Forecast, Progress, Timer, TimerQueue, Timers, forecast_windo
 /// Furthest tick ahead that a record is registered for.
 const HORIZON: u64 = 1 << 30;
 
+/// Dead records that are tolerated whatever the number of the living, and one for every so many slots,
+/// so that looking through the slots is worth it.
+const STALE_FLOOR: usize = 1024;
+const STALE_SLOTS: usize = 16;
+
 /// A single-level timing wheel with rounds over timers that somebody else owns.
 #[derive(Debug)]
 pub struct HashedWheel {
@@ -33,6 +38,8 @@ pub struct HashedWheel {
     visiting: u32,
     records: usize,
     stale: usize,
+    /// Before this position, no record is looked for beyond the turn.
+    scan_at: u64,
 }
 
 impl HashedWheel {
@@ -57,6 +64,7 @@ impl HashedWheel {
             visiting: NIL,
             records: 0,
             stale: 0,
+            scan_at: now,
         }
     }
 
@@ -119,17 +127,63 @@ impl HashedWheel {
         self.elapsed.saturating_add_signed(i64::from(ahead))
     }
 
+    /// Whether dead records outnumber the living by so much that dropping them costs O(1) for each.
+    fn has_garbage(&self) -> bool {
+        self.stale > self.records / 2 + STALE_FLOOR + self.heads.len() / STALE_SLOTS
+    }
+
+    /// Drops every dead record. O(n + slots).
+    fn sweep<T: Timers>(&mut self, timers: &T) {
+        for word in 0..self.occupied.len() {
+            let mut bits = self.occupied[word];
+            while bits != 0 {
+                let slot = word * 64 + bits.trailing_zeros() as usize;
+                bits &= bits - 1;
+                self.heads[slot] = self.living(timers, self.heads[slot]);
+                if self.heads[slot] == NIL {
+                    self.occupied[word] &= !(1 << (slot % 64));
+                }
+            }
+        }
+        self.due = self.living(timers, self.due);
+        self.visiting = self.living(timers, self.visiting);
+    }
+
+    /// Takes a chain and returns one of its live records.
+    fn living<T: Timers>(&mut self, timers: &T, mut chain: u32) -> u32 {
+        let mut kept = NIL;
+        while chain != NIL {
+            for &record in self.pool.pop(&mut chain, u32::MAX).records() {
+                if timers
+                    .timer(record.id)
+                    .is_some_and(|t| t.registration == record.tick)
+                {
+                    self.pool.push(&mut kept, record);
+                } else {
+                    self.records -= 1;
+                    self.stale = self.stale.saturating_sub(1);
+                }
+            }
+        }
+        kept
+    }
+
     /// Moves the position to the next tick worth a visit; `None` when that lies after `now`.
     fn step(&mut self, now: u64) -> Option<()> {
         let mut tick = self
             .elapsed
             .checked_add(1)?
             .checked_add(self.next_occupied()?)?;
-        if now.saturating_sub(self.elapsed) >= self.heads.len() as u64 {
-            // More than a turn behind: look for the earliest record rather than going round. O(n).
+        let turn = self.heads.len() as u64;
+        if now.saturating_sub(self.elapsed) >= turn && self.elapsed >= self.scan_at {
+            // More than a turn behind: look for the earliest record rather than going round. O(n), as
+            // is the turn that it may save; so once a turn at most.
             let mut earliest = u64::MAX;
             self.for_each_record(|record| earliest = earliest.min(self.tick_of(record.tick)));
             tick = tick.max(earliest);
+            if tick <= now {
+                self.scan_at = tick.saturating_add(turn);
+            }
         }
         if tick > now {
             return None;
@@ -203,6 +257,10 @@ impl HashedWheel {
 
 impl TimerQueue for HashedWheel {
     fn insert<T: Timers>(&mut self, timers: &mut T, id: u32, deadline: u64, now: u64) {
+        // Before the new record is filed: the owner may not show its timer yet.
+        if self.has_garbage() {
+            self.sweep(timers);
+        }
         self.latest = self.latest.max(now);
         if self.records == 0 {
             self.elapsed = self.latest;
@@ -296,25 +354,8 @@ impl TimerQueue for HashedWheel {
 
     /// Visits every slot once when dead records outnumber the living; `budget` is not divided.
     fn maintain<T: Timers>(&mut self, timers: &mut T, _budget: u32) -> bool {
-        if self.stale <= self.records / 2 + 1024 {
-            return false;
-        }
-        for slot in 0..self.heads.len() {
-            let mut old = core::mem::replace(&mut self.heads[slot], NIL);
-            self.occupied[slot / 64] &= !(1 << (slot % 64));
-            while old != NIL {
-                for &record in self.pool.pop(&mut old, u32::MAX).records() {
-                    if timers
-                        .timer(record.id)
-                        .is_some_and(|t| t.registration == record.tick)
-                    {
-                        self.push(slot as u64, record);
-                    } else {
-                        self.records -= 1;
-                        self.stale = self.stale.saturating_sub(1);
-                    }
-                }
-            }
+        if self.has_garbage() {
+            self.sweep(timers);
         }
         false
     }

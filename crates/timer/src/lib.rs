@@ -38,18 +38,21 @@ extern crate alloc;
 #[cfg(test)]
 extern crate std;
 
+mod bitset;
 mod hashed;
 mod heap;
 mod pool;
 mod queue;
 mod ring;
 mod set;
+mod slab;
 mod timeline;
 mod wheel;
 
 pub use hashed::HashedWheel;
 pub use heap::IndexedHeap;
 pub use queue::{Forecast, Progress, Timer, TimerQueue, Timers, forecast_window};
-pub use set::{TimerId, TimerSet};
+pub use set::TimerSet;
+pub use slab::TimerId;
 pub use timeline::Timeline;
 pub use wheel::{HierarchicalWheel, SPLIT_PER_TICK};

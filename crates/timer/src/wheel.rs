@@ -287,16 +287,24 @@ impl HierarchicalWheel {
             .map_or(0, |ring| ring.counts[slot])
     }
 
-    /// The coming slot of a level that should be split ahead of its start, with the tick to begin at.
+    /// The next occupied slot of a level if it should be split ahead of its start, with the tick to
+    /// begin at: not before it becomes the coming slot, since its place below is not open until then.
+    #[inline]
     fn split_begin(&self, level: usize) -> Option<(u64, u64)> {
-        let number = (self.elapsed >> (8 * level)) + 1;
-        let count = self.ring_count(level, number as usize % SLOTS);
+        let ring = self.rings[level].as_ref()?;
+        if ring.records <= SPLIT_PER_TICK as usize {
+            return None;
+        }
+        let coming = (self.elapsed >> (8 * level)) + 1;
+        let number = coming + ring.distance(coming as usize % SLOTS)?;
+        let count = ring.counts[number as usize % SLOTS];
         if count <= SPLIT_PER_TICK {
             return None;
         }
-        let start = number.checked_shl(8 * level as u32)?;
+        let span = 1 << (8 * level);
+        let start = number.checked_mul(span)?;
         let lead = u64::from(count / SPLIT_PER_TICK) + 2;
-        Some((number, start.saturating_sub(lead)))
+        Some((number, start - lead.min(span)))
     }
 
     fn split_ahead<T: Timers>(&mut self, timers: &mut T, left: u32, progress: &mut Progress) {
@@ -514,9 +522,7 @@ impl TimerQueue for HierarchicalWheel {
         }
         let mut wake = self.next;
         for level in 1..LEVELS {
-            if self.rings[level].is_some()
-                && let Some((_, begin)) = self.split_begin(level)
-            {
+            if let Some((_, begin)) = self.split_begin(level) {
                 wake = wake.min(begin.max(self.elapsed + 1));
             }
         }

@@ -28,43 +28,43 @@ impl<Q: TimerQueue> Subject for TimerSet<Q> {
     type Handle = TimerId;
 
     fn insert(&mut self, deadline: u64, now: u64) -> TimerId {
-        TimerSet::insert(self, deadline, now)
+        Self::insert(self, deadline, now)
     }
     fn deadline(&self, handle: TimerId) -> Option<u64> {
-        TimerSet::deadline(self, handle)
+        Self::deadline(self, handle)
     }
     fn reschedule(&mut self, handle: TimerId, deadline: u64, now: u64) -> bool {
-        TimerSet::reschedule(self, handle, deadline, now)
+        Self::reschedule(self, handle, deadline, now)
     }
     fn cancel(&mut self, handle: TimerId) -> bool {
-        TimerSet::cancel(self, handle)
+        Self::cancel(self, handle)
     }
     fn advance(&mut self, now: u64, budget: u32, fired: &mut Vec<TimerId>) -> Progress {
-        TimerSet::advance(self, now, budget, |id| fired.push(id))
+        Self::advance(self, now, budget, |id| fired.push(id))
     }
     fn drain(&mut self, fired: &mut Vec<TimerId>) {
-        TimerSet::drain(self, |id| fired.push(id));
+        Self::drain(self, |id| fired.push(id));
     }
     fn maintain(&mut self, budget: u32) -> bool {
-        TimerSet::maintain(self, budget)
+        Self::maintain(self, budget)
     }
     fn next_deadline(&self) -> Option<u64> {
-        TimerSet::next_deadline(self)
+        Self::next_deadline(self)
     }
     fn forecast(&self, now: u64) -> Forecast {
-        TimerSet::forecast(self, now)
+        Self::forecast(self, now)
     }
     fn elapsed(&self) -> u64 {
         self.queue().elapsed()
     }
     fn len(&self) -> usize {
-        TimerSet::len(self)
+        Self::len(self)
     }
     fn is_empty(&self) -> bool {
-        TimerSet::is_empty(self)
+        Self::is_empty(self)
     }
     fn validate(&self) {
-        TimerSet::validate(self);
+        Self::validate(self);
     }
 }
 

@@ -1,0 +1,49 @@
+//! Which of a few thousand things are there, and the first of them.
+
+use alloc::vec::Vec;
+
+/// A set of small integers whose least member is found in a few words: O(n / 4096).
+#[derive(Debug)]
+pub(crate) struct BitSet {
+    words: Vec<u64>,
+    summary: Vec<u64>,
+}
+
+impl BitSet {
+    pub(crate) const fn new() -> Self {
+        Self {
+            words: Vec::new(),
+            summary: Vec::new(),
+        }
+    }
+
+    pub(crate) fn insert(&mut self, at: u32) {
+        let word = (at / 64) as usize;
+        if word >= self.words.len() {
+            self.words.resize(word + 1, 0);
+            self.summary.resize(word / 64 + 1, 0);
+        }
+        self.words[word] |= 1 << (at % 64);
+        self.summary[word / 64] |= 1 << (word % 64);
+    }
+
+    pub(crate) fn remove(&mut self, at: u32) {
+        let word = (at / 64) as usize;
+        if word < self.words.len() {
+            self.words[word] &= !(1 << (at % 64));
+            if self.words[word] == 0 {
+                self.summary[word / 64] &= !(1 << (word % 64));
+            }
+        }
+    }
+
+    pub(crate) fn first(&self) -> Option<u32> {
+        let (i, summary) = self.summary.iter().enumerate().find(|(_, s)| **s != 0)?;
+        let word = i * 64 + summary.trailing_zeros() as usize;
+        Some((word * 64) as u32 + self.words[word].trailing_zeros())
+    }
+
+    pub(crate) fn bytes(&self) -> usize {
+        (self.words.capacity() + self.summary.capacity()) * 8
+    }
+}

@@ -1,0 +1,145 @@
+//! Memory that lazy cancelling, moving and mass fires leave behind.
+
+use tidewheel_timer::{HashedWheel, HierarchicalWheel, IndexedHeap, TimerQueue, TimerSet};
+
+/// What an almost empty set may hold: the rings of eight levels or 4,096 slots, a page of cells, and some
+/// 1,300 dead records that are tolerated whatever the number of the living, each in a chunk of its own
+/// and every other chunk free.
+const FLOOR: usize = 512 << 10;
+
+/// Bytes that a pending timer may take: a record of 8 in a chunk that is half empty, its 9 bytes in the
+/// slab, and as much again in dead records; the heap's node is 16 and its vector may be half empty.
+const PER_TIMER: usize = 52;
+
+fn bound(live: usize) -> usize {
+    FLOOR + PER_TIMER * live
+}
+
+fn tidy<Q: TimerQueue>(timers: &mut TimerSet<Q>) {
+    let mut calls = 0;
+    while timers.maintain(64) {
+        calls += 1;
+        assert!(calls < 100_000, "tidying does not end");
+    }
+    timers.validate();
+}
+
+every_queue! {
+    /// Cancelled timers keep their memory until their slot is met: a load that sets a far deadline and
+    /// cancels it, as every request with a time-out does, never gets there.
+    fn cancelling_and_setting_without_an_advance_leaves_bounded_memory(make) {
+        for ahead in [0, 30_000, 1 << 35] {
+            let mut timers = TimerSet::new(make(5));
+            let mut peak = 0;
+            for i in 0..300_000 {
+                let id = timers.insert(5 + ahead + i % 30_000 * ahead.min(1), 5);
+                assert!(timers.cancel(id));
+                peak = peak.max(timers.bytes());
+            }
+            assert!(peak <= bound(0), "{peak} bytes for no timer, {ahead} ahead");
+            timers.validate();
+        }
+    }
+
+    /// The same beside timers that live.
+    fn cancel_storm_leaves_memory_in_proportion_to_the_living(make) {
+        let mut timers = TimerSet::new(make(0));
+        let live = 10_000;
+        for i in 0..live {
+            timers.insert(60_000 + i * 7, 0);
+        }
+        for i in 0..300_000 {
+            let id = timers.insert(30_000 + i % 30_000, 0);
+            assert!(timers.cancel(id));
+        }
+        let bytes = timers.bytes();
+        assert!(bytes <= bound(live as usize), "{bytes} bytes for {live} timers");
+        assert_eq!(timers.len(), live as usize);
+    }
+
+    /// Many at once, and no insert after it: tidying in steps gives the memory back.
+    fn mass_cancel_gives_memory_back_when_tidied(make) {
+        let mut timers = TimerSet::new(make(0));
+        let ids: Vec<_> = (0..200_000).map(|i| timers.insert(30_000 + i % 30_000, 0)).collect();
+        let full = timers.bytes();
+        for &id in &ids[1_000..] {
+            assert!(timers.cancel(id));
+        }
+        tidy(&mut timers);
+        let left = timers.bytes();
+        assert!(left <= bound(1_000), "{left} of {full} bytes left for 1,000 timers");
+        let mut count = 0;
+        timers.advance(60_000, u32::MAX, |_| count += 1);
+        assert_eq!(count, 1_000);
+    }
+
+    /// Row 28 and every sliding expiry: each move leaves something behind, or rewrites links.
+    fn moving_one_timer_a_million_times_leaves_memory_flat(make) {
+        let mut timers = TimerSet::new(make(0));
+        let id = timers.insert(2_000_000, 0);
+        for i in 0..1_000_000 {
+            assert!(timers.reschedule(id, 2_000_000 - i, 0));
+        }
+        assert!(timers.bytes() <= bound(1), "earlier: {} bytes", timers.bytes());
+        for i in 0..1_000_000 {
+            assert!(timers.reschedule(id, 2_000_000 + i, 0));
+        }
+        assert!(timers.bytes() <= bound(1), "later: {} bytes", timers.bytes());
+        assert_eq!(timers.len(), 1);
+        timers.validate();
+        let mut fired = Vec::new();
+        timers.advance(2_999_998, u32::MAX, |id| fired.push(id));
+        assert_eq!(fired, []);
+        timers.advance(2_999_999, u32::MAX, |id| fired.push(id));
+        assert_eq!(fired, [id]);
+    }
+
+    /// Row 28: a sliding deadline costs one store, and one move each time that the old tick is met.
+    fn sliding_timer_is_touched_once_a_length_not_once_a_hit(make) {
+        let mut timers = TimerSet::new(make(0));
+        let ids: Vec<_> = (0..100).map(|_| timers.insert(1_000, 0)).collect();
+        let mut moved = 0;
+        for now in 1..=10_000 {
+            for &id in &ids {
+                assert!(timers.reschedule(id, now + 1_000, now));
+            }
+            moved += timers.advance(now, u32::MAX, |_| panic!("early")).moved;
+        }
+        // Ten lengths have passed; each meets a record once, after it came down two levels at most.
+        assert!(moved <= 100 * 11 * 3, "{moved} records touched for 1,000,000 hits");
+    }
+
+    /// Memory of a peak that has fired is never given back.
+    fn memory_goes_back_after_a_mass_fire(make) {
+        let mut timers = TimerSet::new(make(0));
+        for round in 0..3_u64 {
+            let now = round * 100_000;
+            let keep = timers.insert(now + 90_000, now);
+            for i in 0..300_000 {
+                timers.insert(now + 30_000 + i % 1_000, now);
+            }
+            let full = timers.bytes();
+            let progress = timers.advance(now + 40_000, u32::MAX, |_| {});
+            assert_eq!((progress.fired, timers.len()), (300_000, 1));
+            tidy(&mut timers);
+            let left = timers.bytes();
+            assert!(left <= bound(1), "{left} of {full} bytes left for one timer");
+            assert!(timers.cancel(keep));
+        }
+    }
+
+    /// Names given out before the memory went back stay refused when it is used again.
+    fn handles_of_a_mass_fire_stay_refused(make) {
+        let mut timers = TimerSet::new(make(0));
+        let old: Vec<_> = (0..20_000).map(|_| timers.insert(10, 0)).collect();
+        timers.advance(10, u32::MAX, |_| {});
+        let new: Vec<_> = (0..20_000).map(|_| timers.insert(20, 10)).collect();
+        for &id in &old {
+            assert!(!timers.cancel(id) && timers.deadline(id).is_none());
+        }
+        assert_eq!(timers.len(), new.len());
+        for id in new {
+            assert!(timers.cancel(id));
+        }
+    }
+}
