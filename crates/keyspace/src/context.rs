@@ -20,7 +20,7 @@ use crate::value::{Entries, LARGE, Object};
 /// What a command's handler works with.
 ///
 /// The dispatcher has locked the shards of the row's keys before the handler runs; the handler reaches
-/// them through [`Key`]s and never locks by itself, apart from rows without keys that walk all shards.
+/// them through `Key`s and never locks by itself, apart from rows without keys that walk all shards.
 #[derive(Debug)]
 pub struct Context<'a, 'b> {
     pub(crate) keyspace: &'a Keyspace,

@@ -183,7 +183,7 @@ impl Choice {
 
 #[cfg(test)]
 mod tests {
-    use tidewheel_store::NewValue;
+    use tidewheel_store::{KeyHasher, NewValue};
 
     use super::*;
 
@@ -213,9 +213,10 @@ mod tests {
         recency: Recency,
         entries: &[(&str, u32, Option<u64>)],
     ) -> Option<String> {
-        let mut store = Entries::new();
-        for (i, (key, access, deadline)) in entries.iter().enumerate() {
-            let hash = (i as u64) << 32 | i as u64 * 77;
+        let hasher = KeyHasher::new(1);
+        let mut store = Entries::new(hasher.clone());
+        for (key, access, deadline) in entries {
+            let hash = hasher.hash(key.as_bytes());
             let value = NewValue::Inline(b"v");
             let slot = store.insert(hash, key.as_bytes(), 0, value, *deadline, NOW.tick);
             store.set_access(slot, *access);
@@ -281,10 +282,11 @@ mod tests {
 
     #[test]
     fn a_lone_key_with_a_deadline_is_found_among_many_without() {
-        let mut store = Entries::new();
+        let hasher = KeyHasher::new(1);
+        let mut store = Entries::new(hasher.clone());
         for i in 0..2_000_u64 {
             let deadline = (i == 1_234).then_some(NOW.tick + 5);
-            let hash = crate::random::mix(i);
+            let hash = hasher.hash(&i.to_le_bytes());
             store.insert(
                 hash,
                 &i.to_le_bytes(),

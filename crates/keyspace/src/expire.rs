@@ -11,9 +11,9 @@ use crate::time::{Now, Time};
 impl Keyspace {
     /// Removes keys that are due from one shard, at most about `budget` units of work, under one hold of
     /// the shard's lock. Call again while `backlog` is set; `next_deadline` is in clock ticks. Does nothing
-    /// while engine time stands still or active expiry is off.
+    /// while active expiry is off. While engine time stands still, only what was dead before is removed.
     pub fn expire(&self, shard: usize, time: Time, budget: u32) -> Progress {
-        if !self.settings().active_expire() || self.timeline.is_frozen() {
+        if !self.settings().active_expire() {
             return Progress::default();
         }
         let mut progress = self.expire_due(shard, &self.timeline.now(time), budget);

@@ -77,7 +77,7 @@ impl Keyspace {
                 reading.add(&mut state, db, &now);
             }
             // A bound that has been reached is overdue work, whichever pass left it.
-            if now.reached(state.published) && !stats.frozen {
+            if now.reached(state.published) {
                 stats.backlog_shards += 1;
                 stats.backlog_ms = stats.backlog_ms.max(now.tick - state.published);
             }

@@ -150,11 +150,14 @@ impl SharedTimeline {
         }
     }
 
-    /// The clock's tick at which engine time reaches a deadline; `u64::MAX` while it stands still.
+    /// The clock's tick at which engine time reaches a deadline. While it stands still: one that has
+    /// passed for a deadline that was reached before, `u64::MAX` for the others.
     pub(crate) fn clock_of(&self, deadline: u64) -> u64 {
         let word = self.word.load(Relaxed);
         if word & 1 == 0 {
             deadline.saturating_add(word >> 1)
+        } else if deadline <= word >> 1 {
+            deadline
         } else {
             u64::MAX
         }
@@ -258,6 +261,7 @@ mod tests {
             (1000, 0, 5000, 5000)
         );
         assert_eq!(line.clock_of(1500), u64::MAX);
+        assert_eq!(line.clock_of(999), 999, "what was dead before stays due");
         assert_eq!(line.resume(5000), 4000);
         assert_eq!(line.resume(6000), 0);
         assert_eq!(line.now(time(5010)).tick, 1010);
@@ -308,7 +312,7 @@ mod tests {
             prop_assert!(now.remaining_ms(deadline) >= 0);
             prop_assert!(now.wall_of(deadline) >= 0);
             now.lateness_us(deadline);
-            Time { tick, micros, wall_offset_ms: wall }.wall_ms();
+            let _ = Time { tick, micros, wall_offset_ms: wall }.wall_ms();
         }
     }
 }

@@ -1,0 +1,189 @@
+//! A keyspace in virtual time, driven by lines of text.
+#![allow(dead_code, reason = "each test crate uses its own part")]
+
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::sync::{Arc, Mutex};
+
+use tidewheel_keyspace::{
+    Event, Garbage, Hooks, Keyspace, NotifyFlags, Options, Session, Time, resolve,
+};
+use tidewheel_resp::{Args, Protocol, Reply, Writer};
+
+pub(crate) const START: u64 = 1 << 40;
+pub(crate) const WALL_START_MS: i64 = 1_700_000_000_000;
+
+/// What the keyspace told its shell.
+#[derive(Default)]
+pub(crate) struct Told {
+    pub(crate) wakes: Mutex<Vec<(usize, u64)>>,
+    pub(crate) reclaimed_bytes: AtomicU64,
+    pub(crate) reclaimed_parts: AtomicU64,
+    stopwatch: AtomicU64,
+}
+
+struct Shell(Arc<Told>);
+
+impl Hooks for Shell {
+    fn wake(&self, shard: usize, deadline: u64) {
+        self.0.wakes.lock().unwrap().push((shard, deadline));
+    }
+
+    fn reclaim(&self, garbage: Garbage) {
+        self.0
+            .reclaimed_bytes
+            .fetch_add(garbage.bytes() as u64, Relaxed);
+        self.0
+            .reclaimed_parts
+            .fetch_add(garbage.parts() as u64, Relaxed);
+    }
+
+    fn stopwatch_ns(&self) -> u64 {
+        self.0.stopwatch.fetch_add(7, Relaxed)
+    }
+}
+
+pub(crate) struct Rig {
+    pub(crate) keyspace: Keyspace,
+    pub(crate) session: Session,
+    pub(crate) time: Time,
+    pub(crate) told: Arc<Told>,
+    pub(crate) protocol: Protocol,
+}
+
+impl Rig {
+    pub(crate) fn new() -> Self {
+        Self::with(Options {
+            shards: 8,
+            databases: 16,
+            seed: 42,
+        })
+    }
+
+    pub(crate) fn with(options: Options) -> Self {
+        let told = Arc::new(Told::default());
+        let wall_offset_ms = WALL_START_MS - START as i64;
+        Self {
+            keyspace: Keyspace::new(options, Box::new(Shell(Arc::clone(&told)))),
+            session: Session::default(),
+            time: Time {
+                tick: START,
+                micros: 0,
+                wall_offset_ms,
+            },
+            told,
+            protocol: Protocol::Resp2,
+        }
+    }
+
+    /// Lets milliseconds pass.
+    pub(crate) fn pass(&mut self, ms: u64) {
+        self.time.tick += ms;
+    }
+
+    pub(crate) fn words(&mut self, words: &[&[u8]]) -> Reply {
+        let args = Args::from_slices(words);
+        let mut out = Writer::new(self.protocol);
+        match resolve(args) {
+            Ok(row) => self
+                .keyspace
+                .execute(row, &mut self.session, self.time, args, &mut out),
+            Err(error) => error.write(&mut out),
+        }
+        let (reply, len) = Reply::read(out.as_bytes()).expect("valid").expect("whole");
+        assert_eq!(len, out.len(), "exactly one reply to {args:?}");
+        reply
+    }
+
+    /// Runs a line of words (`""` is the empty one) and shows the reply.
+    pub(crate) fn run(&mut self, line: &str) -> String {
+        let words: Vec<&[u8]> = line
+            .split_whitespace()
+            .map(|word| {
+                if word == "\"\"" {
+                    &b""[..]
+                } else {
+                    word.as_bytes()
+                }
+            })
+            .collect();
+        show(&self.words(&words))
+    }
+
+    /// Runs lines of `command -> reply`.
+    #[track_caller]
+    pub(crate) fn script(&mut self, script: &str) {
+        for line in script
+            .lines()
+            .map(str::trim)
+            .filter(|line| !line.is_empty())
+        {
+            if let Some(ms) = line.strip_prefix("pass ") {
+                self.pass(ms.parse().expect("milliseconds"));
+                continue;
+            }
+            let (command, expected) = line.split_once("->").expect("command -> reply");
+            assert_eq!(self.run(command).trim_end(), expected.trim(), "{command}");
+        }
+    }
+
+    pub(crate) fn notify(&self, letters: &str) {
+        let flags = NotifyFlags::parse(letters.as_bytes()).expect("valid letters");
+        self.keyspace.settings().set_notify_flags(flags);
+    }
+
+    /// The events so far, as `db:event:key`.
+    pub(crate) fn events(&self) -> Vec<String> {
+        let mut events = Vec::new();
+        self.keyspace.drain_events(&mut |event: Event| {
+            let key = String::from_utf8_lossy(&event.key).into_owned();
+            events.push(format!("{}:{}:{key}", event.db, event.name));
+        });
+        assert!(!self.keyspace.events_pending());
+        events
+    }
+
+    /// Runs every shard's expiry until nothing is due; returns the number of keys removed.
+    pub(crate) fn expire_all(&self) -> u32 {
+        let mut fired = 0;
+        for shard in 0..self.keyspace.shards() {
+            loop {
+                let progress = self.keyspace.expire(shard, self.time, 16);
+                fired += progress.fired;
+                if !progress.backlog {
+                    break;
+                }
+            }
+        }
+        fired
+    }
+
+    /// The earliest published deadline.
+    pub(crate) fn next_deadline(&self) -> u64 {
+        let shards = 0..self.keyspace.shards();
+        shards
+            .map(|shard| self.keyspace.next_deadline(shard))
+            .min()
+            .expect("shards")
+    }
+}
+
+pub(crate) fn show(reply: &Reply) -> String {
+    let list = |items: &[Reply]| items.iter().map(show).collect::<Vec<_>>().join(" ");
+    match reply {
+        Reply::Simple(text) => text.clone(),
+        Reply::Error(text) => format!("-{text}"),
+        Reply::Integer(n) => format!(":{n}"),
+        Reply::Bulk(bytes) => format!("'{}'", String::from_utf8_lossy(bytes)),
+        Reply::Null => "nil".to_owned(),
+        Reply::Array(items) => format!("[{}]", list(items)),
+        Reply::Set(items) => format!("~[{}]", list(items)),
+        Reply::Map(pairs) => {
+            let pairs: Vec<_> = pairs
+                .iter()
+                .map(|(k, v)| format!("{}: {}", show(k), show(v)))
+                .collect();
+            format!("{{{}}}", pairs.join(", "))
+        }
+        other => format!("{other:?}"),
+    }
+}

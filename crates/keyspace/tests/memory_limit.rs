@@ -1,0 +1,135 @@
+//! `maxmemory`: refusing and evicting.
+
+mod common;
+
+use std::sync::atomic::Ordering::Relaxed;
+
+use common::Rig;
+use tidewheel_keyspace::Policy;
+
+const OOM: &str = "-OOM command not allowed when used memory > 'maxmemory'.";
+
+fn fill(rig: &mut Rig, from: u32, to: u32, lifetime: &str) {
+    for i in from..to {
+        rig.run(&format!("SET key:{i} {} {lifetime}", "v".repeat(100)));
+    }
+}
+
+fn limit_to_what_is_used(rig: &Rig) -> u64 {
+    let limit = rig.keyspace.used_memory();
+    rig.keyspace.settings().maxmemory.store(limit, Relaxed);
+    limit
+}
+
+#[test]
+fn without_eviction_commands_that_may_grow_are_refused() {
+    let mut rig = Rig::new();
+    fill(&mut rig, 0, 5_000, "");
+    rig.keyspace.settings().maxmemory.store(1000, Relaxed);
+    for line in [
+        "SET k v",
+        "APPEND k v",
+        "INCR n",
+        "MSET a 1",
+        "COPY key:1 key:x",
+        "SETRANGE k 0 v",
+    ] {
+        assert_eq!(rig.run(line), OOM, "{line}");
+    }
+    for (line, reply) in [
+        ("EXISTS key:1", ":1"),
+        ("EXPIRE key:1 100", ":1"),
+        ("GETDEL nope", "nil"),
+        ("RENAME key:1 other", "OK"),
+        ("DEL key:2", ":1"),
+    ] {
+        assert_eq!(rig.run(line), reply, "{line}");
+    }
+    rig.run("FLUSHALL");
+    rig.keyspace.settings().maxmemory.store(1 << 20, Relaxed);
+    assert_eq!(rig.run("SET k v"), "OK");
+}
+
+#[test]
+fn the_limit_holds_under_every_policy_that_finds_victims() {
+    for policy in Policy::all().filter(|policy| *policy != Policy::NoEviction) {
+        let mut rig = Rig::new();
+        rig.keyspace.settings().set_policy(policy);
+        rig.notify("Ee");
+        fill(&mut rig, 0, 5_000, "EX 1000");
+        let limit = limit_to_what_is_used(&rig);
+        fill(&mut rig, 5_000, 10_000, "EX 1000");
+        let stats = rig.keyspace.stats(rig.time);
+        assert!(stats.evicted > 3_000, "{policy:?}: {}", stats.evicted);
+        assert!(stats.used_memory < limit + limit / 10, "{policy:?}");
+        assert!(
+            stats.databases[0].keys > 3_000,
+            "{policy:?}: {}",
+            stats.databases[0].keys
+        );
+        assert_eq!(rig.events().len() as u64, stats.evicted, "{policy:?}");
+    }
+}
+
+#[test]
+fn volatile_policies_spare_keys_without_a_deadline() {
+    for name in [
+        "volatile-lru",
+        "volatile-lfu",
+        "volatile-random",
+        "volatile-ttl",
+    ] {
+        let mut rig = Rig::new();
+        rig.keyspace
+            .settings()
+            .set_policy(Policy::parse(name.as_bytes()).expect("a policy"));
+        fill(&mut rig, 0, 1_000, "");
+        fill(&mut rig, 1_000, 3_000, "EX 1000");
+        limit_to_what_is_used(&rig);
+        let mut refused = 0;
+        for i in 3_000..7_000 {
+            let reply = rig.run(&format!("SET key:{i} {}", "v".repeat(100)));
+            refused += u32::from(reply == OOM);
+        }
+        assert!(refused > 0, "{name}: nothing is left to evict");
+        for i in 0..1_000 {
+            assert_eq!(rig.run(&format!("EXISTS key:{i}")), ":1", "{name}");
+        }
+    }
+}
+
+#[test]
+fn what_is_due_goes_before_any_victim() {
+    let mut rig = Rig::new();
+    rig.keyspace.settings().set_policy(Policy::AllKeysRandom);
+    fill(&mut rig, 0, 1_000, "");
+    fill(&mut rig, 1_000, 1_500, "PX 10");
+    rig.pass(10);
+    limit_to_what_is_used(&rig);
+    fill(&mut rig, 1_500, 1_800, "");
+    let stats = rig.keyspace.stats(rig.time);
+    assert!(stats.expired > 100, "{}", stats.expired);
+    assert_eq!(stats.evicted, 0);
+}
+
+#[test]
+fn recently_used_keys_survive_lru() {
+    let mut rig = Rig::new();
+    rig.keyspace.settings().set_policy(Policy::AllKeysLru);
+    rig.keyspace.settings().maxmemory_samples.store(10, Relaxed);
+    fill(&mut rig, 0, 4_000, "");
+    rig.pass(60_000);
+    for i in 0..2_000 {
+        rig.run(&format!("GET key:{i}"));
+    }
+    rig.pass(60_000);
+    limit_to_what_is_used(&rig);
+    fill(&mut rig, 4_000, 5_000, "");
+    let mut alive = |range: std::ops::Range<u32>| {
+        range
+            .filter(|i| rig.run(&format!("EXISTS key:{i}")) == ":1")
+            .count()
+    };
+    let (hot, cold) = (alive(0..2_000), alive(2_000..4_000));
+    assert!(hot > 1_950 && cold < 1_500, "hot {hot}, cold {cold}");
+}

@@ -1,0 +1,160 @@
+//! Keyspace events: which, in which order, and which not.
+
+mod common;
+
+use common::Rig;
+
+#[track_caller]
+fn check(rig: &mut Rig, line: &str, events: &[&str]) {
+    rig.run(line);
+    assert_eq!(rig.events(), events, "{line}");
+}
+
+#[test]
+fn each_command_announces_what_it_did() {
+    let mut rig = Rig::with(tidewheel_keyspace::Options {
+        shards: 1,
+        databases: 16,
+        seed: 1,
+    });
+    rig.notify("KEA");
+    for (line, events) in [
+        ("SET k v", &["0:set:k"][..]),
+        ("SET k v NX", &[]),
+        ("SET k v EX 10", &["0:set:k", "0:expire:k"]),
+        ("SET k v KEEPTTL", &["0:set:k"]),
+        ("SETEX k 10 v", &["0:set:k", "0:expire:k"]),
+        ("PSETEX k 10 v", &["0:set:k", "0:expire:k"]),
+        ("GETEX k EX 10", &["0:expire:k"]),
+        ("GETEX k PERSIST", &["0:persist:k"]),
+        ("GETEX k PERSIST", &[]),
+        ("GETEX k", &[]),
+        ("GET k", &[]),
+        ("GETSET k v", &["0:set:k"]),
+        ("GETDEL k", &["0:del:k"]),
+        ("GETDEL k", &[]),
+        ("SETNX k v", &["0:set:k"]),
+        ("SETNX k v", &[]),
+        ("MSET a 1 b 2", &["0:set:a", "0:set:b"]),
+        ("MSETNX a 1 c 2", &[]),
+        ("MSETNX c 1 d 2", &["0:set:c", "0:set:d"]),
+        ("APPEND k x", &["0:append:k"]),
+        ("SETRANGE k 0 y", &["0:setrange:k"]),
+        ("SETRANGE k 0 \"\"", &[]),
+        ("INCR n", &["0:incrby:n"]),
+        ("DECRBY n 3", &["0:incrby:n"]),
+        ("INCRBYFLOAT n 3", &["0:incrbyfloat:n"]),
+        ("INCR k", &[]),
+        ("EXPIRE k 10", &["0:expire:k"]),
+        ("EXPIRE k 10 NX", &[]),
+        ("EXPIRE nope 10", &[]),
+        ("PERSIST k", &["0:persist:k"]),
+        ("PERSIST k", &[]),
+        ("RENAME k r", &["0:rename_from:k", "0:rename_to:r"]),
+        ("RENAME r r", &[]),
+        ("RENAME r a", &["0:rename_from:r", "0:rename_to:a"]),
+        ("RENAMENX a b", &[]),
+        ("COPY a copied", &["0:copy_to:copied"]),
+        ("COPY a copied", &[]),
+        ("COPY a copied DB 2", &["2:copy_to:copied"]),
+        ("MOVE a 3", &["0:move_from:a", "3:move_to:a"]),
+        ("MOVE nope 3", &[]),
+        ("DEL b nope c", &["0:del:b", "0:del:c"]),
+        ("UNLINK d", &["0:del:d"]),
+        ("TOUCH n", &[]),
+        ("EXISTS n nope", &[]),
+        ("FLUSHALL", &[]),
+    ] {
+        check(&mut rig, line, events);
+    }
+}
+
+#[test]
+fn new_keys_and_misses_are_announced_when_asked_for() {
+    let mut rig = Rig::with(tidewheel_keyspace::Options {
+        shards: 1,
+        databases: 16,
+        seed: 1,
+    });
+    rig.notify("KEAmn");
+    for (line, events) in [
+        ("GET k", &["0:keymiss:k"][..]),
+        ("SET k v", &["0:new:k", "0:set:k"]),
+        ("SET k v", &["0:set:k"]),
+        ("TTL nope", &["0:keymiss:nope"]),
+        ("EXISTS nope", &["0:keymiss:nope"]),
+        ("MGET k nope", &["0:keymiss:nope"]),
+        ("OBJECT ENCODING nope", &[]),
+        ("EXPIRE nope 1", &[]),
+        ("DEL nope", &[]),
+        ("SET nope v XX", &[]),
+        ("APPEND a x", &["0:new:a", "0:append:a"]),
+        ("INCR n", &["0:new:n", "0:incrby:n"]),
+        ("COPY a c", &["0:new:c", "0:copy_to:c"]),
+        (
+            "RENAME a r",
+            &["0:new:r", "0:rename_from:a", "0:rename_to:r"],
+        ),
+        ("MOVE r 1", &["1:new:r", "0:move_from:r", "1:move_to:r"]),
+        ("MSET x 1 k 2", &["0:new:x", "0:set:x", "0:set:k"]),
+    ] {
+        check(&mut rig, line, events);
+    }
+    rig.notify("E$");
+    check(&mut rig, "SET k2 v EX 1", &["0:set:k2"]);
+    rig.notify("A");
+    check(&mut rig, "SET k3 v", &[]);
+}
+
+#[test]
+fn a_dead_key_is_announced_before_the_command_that_met_it() {
+    let mut rig = Rig::new();
+    rig.notify("KEAmn");
+    for (line, events) in [
+        ("SET k v", &["0:expired:k", "0:new:k", "0:set:k"][..]),
+        ("GET k", &["0:expired:k", "0:keymiss:k"]),
+        ("DEL k", &["0:expired:k"]),
+        ("EXPIRE k 10", &["0:expired:k"]),
+        ("APPEND k x", &["0:expired:k", "0:new:k", "0:append:k"]),
+        ("INCR k", &["0:expired:k", "0:new:k", "0:incrby:k"]),
+        ("PERSIST k", &["0:expired:k"]),
+        ("SETNX k v", &["0:expired:k", "0:new:k", "0:set:k"]),
+        ("TTL k", &["0:expired:k", "0:keymiss:k"]),
+        ("MEMORY USAGE k", &["0:expired:k"]),
+    ] {
+        rig.run("SET k v PX 10");
+        rig.events();
+        rig.pass(10);
+        check(&mut rig, line, events);
+        rig.run("DEL k");
+        rig.events();
+    }
+}
+
+#[test]
+fn events_of_one_key_keep_their_order_across_shards() {
+    let mut rig = Rig::new();
+    rig.notify("KEA");
+    let mut expected = std::collections::BTreeMap::<String, Vec<String>>::new();
+    for i in 0..200 {
+        let key = format!("k{}", i % 10);
+        for (line, event) in [
+            (format!("SET {key} {i}"), "set"),
+            (format!("INCR {key}"), "incrby"),
+            (format!("DEL {key}"), "del"),
+        ] {
+            rig.run(&line);
+            expected
+                .entry(key.clone())
+                .or_default()
+                .push(event.to_owned());
+        }
+    }
+    let mut found = std::collections::BTreeMap::<String, Vec<String>>::new();
+    for event in rig.events() {
+        let mut parts = event.split(':').skip(1).map(str::to_owned);
+        let (name, key) = (parts.next().unwrap(), parts.next().unwrap());
+        found.entry(key).or_default().push(name);
+    }
+    assert_eq!(found, expected);
+}

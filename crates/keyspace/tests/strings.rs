@@ -1,0 +1,374 @@
+//! String commands, one family after the other.
+
+mod common;
+
+use common::{Rig, show};
+use tidewheel_resp::Protocol;
+
+#[test]
+fn set_honours_every_option() {
+    Rig::new().script(
+        "
+        GET k -> nil
+        SET k v -> OK
+        GET k -> 'v'
+        set k w nx -> nil
+        SET k w XX -> OK
+        SET new w XX -> nil
+        GET new -> nil
+        SET k x GET -> 'w'
+        SET k y NX GET -> 'x'
+        GET k -> 'x'
+        SET fresh y NX GET -> nil
+        GET fresh -> 'y'
+        SET absent y XX GET -> nil
+        EXISTS absent -> :0
+        SET k v EX 10 -> OK
+        TTL k -> :10
+        SET k v2 KEEPTTL -> OK
+        PTTL k -> :10000
+        SET k v3 -> OK
+        TTL k -> :-1
+        SET k v PX 1500 -> OK
+        PTTL k -> :1500
+        SET k v EXAT 1700000100 -> OK
+        EXPIRETIME k -> :1700000100
+        SET k v PXAT 1700000000500 NX -> nil
+        SET k v PXAT 1700000000500 XX -> OK
+        PEXPIRETIME k -> :1700000000500
+        pass 499
+        GET k -> 'v'
+        pass 1
+        GET k -> nil
+        ",
+    );
+}
+
+#[test]
+fn set_refuses_what_the_protocol_refuses() {
+    Rig::new().script(
+        "
+        SET k -> -ERR wrong number of arguments for 'set' command
+        SET k v NX XX -> -ERR syntax error
+        SET k v XX NX -> -ERR syntax error
+        SET k v EX -> -ERR syntax error
+        SET k v EX 1 PX 1 -> -ERR syntax error
+        SET k v KEEPTTL EX 1 -> -ERR syntax error
+        SET k v EX 1 KEEPTTL -> -ERR syntax error
+        SET k v PERSIST -> -ERR syntax error
+        SET k v BOGUS -> -ERR syntax error
+        SET k v EX 5 EX 7 -> OK
+        TTL k -> :7
+        SET k v EX ten -> -ERR value is not an integer or out of range
+        SET k v EX 0 -> -ERR invalid expire time in 'set' command
+        SET k v EX -1 -> -ERR invalid expire time in 'set' command
+        SET k v PX 0 -> -ERR invalid expire time in 'set' command
+        SET k v EX 9223372036854775807 -> -ERR invalid expire time in 'set' command
+        SET k v EX 9223372036854775 -> -ERR invalid expire time in 'set' command
+        SET k v PX 9223372036854775807 -> -ERR invalid expire time in 'set' command
+        SET k v PXAT 9223372036854775807 -> OK
+        PEXPIRETIME k -> :9223372036854775807
+        SETEX k 0 v -> -ERR invalid expire time in 'setex' command
+        PSETEX k -5 v -> -ERR invalid expire time in 'psetex' command
+        SETEX k x v -> -ERR value is not an integer or out of range
+        GETEX k EX 0 -> -ERR invalid expire time in 'getex' command
+        GETEX k EX -> -ERR syntax error
+        GETEX k EX 1 PERSIST -> -ERR syntax error
+        GETEX k KEEPTTL -> -ERR syntax error
+        GETEX absent EX 0 -> nil
+        MSET a 1 b -> -ERR wrong number of arguments for 'mset' command
+        MSETNX a 1 b -> -ERR wrong number of arguments for 'msetnx' command
+        MSET -> -ERR wrong number of arguments for 'mset' command
+        ",
+    );
+}
+
+#[test]
+fn a_deadline_in_the_past_expires_what_set_stored() {
+    let mut rig = Rig::new();
+    rig.notify("KEA");
+    rig.script("SET k v PXAT 1 -> OK\nEXISTS k -> :0\nDBSIZE -> :0");
+    assert_eq!(rig.events(), ["0:set:k", "0:expire:k", "0:expired:k"]);
+    rig.script("SETEX k 10 v -> OK\nGETEX k PXAT 1 -> 'v'\nEXISTS k -> :0");
+    assert_eq!(rig.events(), ["0:set:k", "0:expire:k", "0:del:k"]);
+}
+
+#[test]
+fn the_other_setters_and_getters() {
+    Rig::new().script(
+        "
+        SETNX a 1 -> :1
+        SETNX a 2 -> :0
+        GET a -> '1'
+        SETEX b 10 x -> OK
+        TTL b -> :10
+        PSETEX b 1500 y -> OK
+        PTTL b -> :1500
+        GETSET b z -> 'y'
+        TTL b -> :-1
+        GETSET c first -> nil
+        GETDEL c -> 'first'
+        GETDEL c -> nil
+        GETEX b EX 5 -> 'z'
+        TTL b -> :5
+        GETEX b -> 'z'
+        TTL b -> :5
+        GETEX b PERSIST -> 'z'
+        TTL b -> :-1
+        GETEX b PX 700 -> 'z'
+        PTTL b -> :700
+        GETEX b EXAT 1700000009 -> 'z'
+        TTL b -> :9
+        GETEX b PXAT 1700000003000 -> 'z'
+        TTL b -> :3
+        MSET p 1 q 2 p 3 -> OK
+        MGET p q nope a -> ['3' '2' nil '1']
+        MSETNX r 1 p 9 -> :0
+        EXISTS r -> :0
+        MSETNX r 1 s 2 -> :1
+        MGET r s -> ['1' '2']
+        STRLEN s -> :1
+        STRLEN nope -> :0
+        ",
+    );
+}
+
+#[test]
+fn ranges_append_and_setrange() {
+    Rig::new().script(
+        r#"
+        SET k HelloWorld -> OK
+        GETRANGE k 0 4 -> 'Hello'
+        GETRANGE k -5 -1 -> 'World'
+        GETRANGE k 0 -1 -> 'HelloWorld'
+        GETRANGE k 5 2 -> ''
+        GETRANGE k -1 -5 -> ''
+        GETRANGE k 0 -100 -> 'H'
+        GETRANGE k 4 9223372036854775807 -> 'oWorld'
+        GETRANGE k -9223372036854775808 1 -> 'He'
+        GETRANGE nope 0 1 -> ''
+        GETRANGE k x 1 -> -ERR value is not an integer or out of range
+        SUBSTR k 1 2 -> 'el'
+        APPEND k ! -> :11
+        GET k -> 'HelloWorld!'
+        APPEND new ab -> :2
+        APPEND new cd -> :4
+        GET new -> 'abcd'
+        SETRANGE new 1 XY -> :4
+        GET new -> 'aXYd'
+        SETRANGE new 6 z -> :7
+        STRLEN new -> :7
+        SETRANGE nope 0 "" -> :0
+        EXISTS nope -> :0
+        SETRANGE new 0 "" -> :7
+        SETRANGE new -1 x -> -ERR offset is out of range
+        SETRANGE new x x -> -ERR value is not an integer or out of range
+        SETRANGE new 536870911 xx -> -ERR string exceeds maximum allowed size (proto-max-bulk-len)
+        SETRANGE new 9223372036854775807 x -> -ERR string exceeds maximum allowed size (proto-max-bulk-len)
+        SETRANGE fresh 3 ab -> :5
+        STRLEN fresh -> :5
+        "#,
+    );
+    let mut rig = Rig::new();
+    rig.script("SET k v PX 900 -> OK\nAPPEND k w -> :2\nSETRANGE k 0 x -> :2\nPTTL k -> :900");
+    rig.script(
+        "SET n 5 PX 900 -> OK\nINCR n -> :6\nPTTL n -> :900\nINCRBY n 10 -> :16\nPTTL n -> :900",
+    );
+    rig.script("INCRBYFLOAT n 1 -> '17'\nPTTL n -> :900");
+}
+
+#[test]
+fn counting() {
+    Rig::new().script(
+        "
+        INCR n -> :1
+        INCRBY n 9 -> :10
+        DECR n -> :9
+        DECRBY n 10 -> :-1
+        GET n -> '-1'
+        SET n 9223372036854775807 -> OK
+        INCR n -> -ERR increment or decrement would overflow
+        DECRBY n -9223372036854775808 -> -ERR decrement would overflow
+        INCRBY n x -> -ERR value is not an integer or out of range
+        SET n -9223372036854775808 -> OK
+        DECR n -> -ERR increment or decrement would overflow
+        INCRBY n -1 -> -ERR increment or decrement would overflow
+        SET s abc -> OK
+        INCR s -> -ERR value is not an integer or out of range
+        SET s 01 -> OK
+        INCR s -> -ERR value is not an integer or out of range
+        INCRBYFLOAT f 10.5 -> '10.5'
+        INCRBYFLOAT f 0.1 -> '10.6'
+        INCRBYFLOAT f -5 -> '5.6'
+        SET f 5.0e3 -> OK
+        INCRBYFLOAT f 2.0e2 -> '5200'
+        SET f 0.1 -> OK
+        INCRBYFLOAT f 0.2 -> '0.3'
+        INCRBYFLOAT f x -> -ERR value is not a valid float
+        INCRBYFLOAT f inf -> -ERR increment would produce NaN or Infinity
+        SET f abc -> OK
+        INCRBYFLOAT f 1 -> -ERR value is not a valid float
+        ",
+    );
+}
+
+#[test]
+fn common_subsequences() {
+    let mut rig = Rig::new();
+    rig.script(
+        "
+        MSET a ohmytext b mynewtext -> OK
+        LCS a b -> 'mytext'
+        LCS a b LEN -> :6
+        LCS a b IDX -> ['matches' [[[:4 :7] [:5 :8]] [[:2 :3] [:0 :1]]] 'len' :6]
+        LCS a b IDX MINMATCHLEN 4 -> ['matches' [[[:4 :7] [:5 :8]]] 'len' :6]
+        LCS a b IDX MINMATCHLEN 4 WITHMATCHLEN -> ['matches' [[[:4 :7] [:5 :8] :4]] 'len' :6]
+        LCS a nope -> ''
+        LCS nope nope2 LEN -> :0
+        LCS a b LEN IDX -> -ERR If you want both the length and indexes, please just use IDX.
+        LCS a b MINMATCHLEN -> -ERR syntax error
+        LCS a b BOGUS -> -ERR syntax error
+        LCS a b IDX MINMATCHLEN x -> -ERR value is not an integer or out of range
+        ",
+    );
+    rig.protocol = Protocol::Resp3;
+    rig.script("LCS a b IDX MINMATCHLEN 9 -> {'matches': [], 'len': :6}");
+    rig.keyspace
+        .settings()
+        .proto_max_bulk_len
+        .store(100, std::sync::atomic::Ordering::Relaxed);
+    rig.script(
+        "LCS a b -> -ERR Insufficient memory, transient memory for LCS exceeds proto-max-bulk-len",
+    );
+}
+
+#[test]
+fn encodings_follow_from_how_a_string_came_about() {
+    let mut rig = Rig::new();
+    let long = "x".repeat(45);
+    rig.script(&format!(
+        "
+        SET k 123 -> OK
+        OBJECT ENCODING k -> 'int'
+        SET k -9223372036854775808 -> OK
+        OBJECT ENCODING k -> 'int'
+        SET k 9223372036854775808 -> OK
+        OBJECT ENCODING k -> 'embstr'
+        SET k 0123 -> OK
+        OBJECT ENCODING k -> 'embstr'
+        SET k abc -> OK
+        OBJECT ENCODING k -> 'embstr'
+        SET k {long} -> OK
+        OBJECT ENCODING k -> 'raw'
+        SET k 1 -> OK
+        APPEND k 2 -> :2
+        OBJECT ENCODING k -> 'raw'
+        INCR k -> :13
+        OBJECT ENCODING k -> 'int'
+        APPEND fresh 12 -> :2
+        OBJECT ENCODING fresh -> 'int'
+        SETRANGE range 0 12 -> :2
+        OBJECT ENCODING range -> 'raw'
+        OBJECT ENCODING nope -> nil
+        OBJECT REFCOUNT k -> :2147483647
+        SET k abc -> OK
+        OBJECT REFCOUNT k -> :1
+        OBJECT REFCOUNT nope -> nil
+        "
+    ));
+}
+
+/// Short, inline, beyond inline, and large enough to be copied without the lock.
+#[test]
+fn strings_of_every_size_read_back() {
+    let mut rig = Rig::new();
+    for len in [0, 1, 44, 2047, 2048, 2049, 65_535, 65_536, 65_537, 1 << 20] {
+        let value: Vec<u8> = (0..len).map(|i| (i * 31 % 251) as u8).collect();
+        let bulk = |bytes: &[u8]| tidewheel_resp::Reply::Bulk(bytes.to_vec());
+        assert_eq!(
+            show(&rig.words(&[b"SET", b"k", &value, b"PX", b"1000"])),
+            "OK"
+        );
+        assert_eq!(rig.words(&[b"GET", b"k"]), bulk(&value));
+        assert_eq!(rig.words(&[b"SET", b"k", &value, b"GET"]), bulk(&value));
+        assert_eq!(
+            show(&rig.words(&[b"MSET", b"a", &value, b"b", b"2", b"c", &value])),
+            "OK"
+        );
+        let all = rig.words(&[b"MGET", b"a", b"nope", b"b", b"c", b"k"]);
+        let expected = vec![
+            bulk(&value),
+            tidewheel_resp::Reply::Null,
+            bulk(b"2"),
+            bulk(&value),
+            bulk(&value),
+        ];
+        assert_eq!(all, tidewheel_resp::Reply::Array(expected));
+        assert_eq!(
+            show(&rig.words(&[b"APPEND", b"k", b"tail"])),
+            format!(":{}", len + 4)
+        );
+        let tailed = [&value[..], b"tail"].concat();
+        assert_eq!(rig.words(&[b"GET", b"k"]), bulk(&tailed));
+        assert_eq!(
+            rig.words(&[b"GETRANGE", b"k", b"1", b"-1"]),
+            bulk(&tailed[1..])
+        );
+        assert_eq!(
+            show(&rig.words(&[b"COPY", b"k", b"copy", b"REPLACE"])),
+            ":1"
+        );
+        assert_eq!(
+            show(&rig.words(&[b"SETRANGE", b"k", b"0", b"#"])),
+            format!(":{}", len + 4)
+        );
+        assert_eq!(
+            rig.words(&[b"GET", b"copy"]),
+            bulk(&tailed),
+            "a copy is on its own"
+        );
+        assert_eq!(show(&rig.words(&[b"RENAME", b"copy", b"renamed"])), "OK");
+        assert_eq!(rig.words(&[b"GETDEL", b"renamed"]), bulk(&tailed));
+        assert_eq!(rig.run("DEL k a b c"), ":4");
+        assert_eq!(rig.run("DBSIZE"), ":0");
+    }
+    rig.run("FLUSHALL");
+    assert!(
+        rig.keyspace.used_memory() < 64 * 1024,
+        "{}",
+        rig.keyspace.used_memory()
+    );
+}
+
+#[test]
+fn large_values_are_handed_over_to_be_freed() {
+    let mut rig = Rig::new();
+    let large = vec![b'x'; 1 << 20];
+    let reclaimed = |rig: &Rig| {
+        rig.told
+            .reclaimed_bytes
+            .swap(0, std::sync::atomic::Ordering::Relaxed)
+            >> 20
+    };
+    for (how, line) in [
+        ("DEL", "DEL k"),
+        ("UNLINK", "UNLINK k"),
+        ("SET", "SET k v"),
+        ("FLUSHALL", "FLUSHALL"),
+    ] {
+        rig.words(&[b"SET", b"k", &large]);
+        assert_eq!(reclaimed(&rig), 0, "before {how}");
+        rig.run(line);
+        assert_eq!(reclaimed(&rig), 1, "after {how}");
+        rig.run("FLUSHALL");
+        reclaimed(&rig);
+    }
+    rig.words(&[b"SET", b"k", &large, b"PX", b"5"]);
+    rig.pass(5);
+    assert_eq!(rig.expire_all(), 1);
+    assert_eq!(reclaimed(&rig), 1, "after expiry");
+    rig.words(&[b"SET", b"k", &large, b"PX", b"5"]);
+    rig.pass(5);
+    assert_eq!(rig.run("GET k"), "nil");
+    assert_eq!(reclaimed(&rig), 1, "after a read met it dead");
+}
