@@ -3,31 +3,39 @@
 
 #![no_main]
 
-use arbitrary::Arbitrary;
+use arbitrary::{Arbitrary, Result, Unstructured};
 use libfuzzer_sys::fuzz_target;
 use tidewheel_fuzz::check::against_model;
 use tidewheel_fuzz::loose::{Loose, any_command};
-use tidewheel_fuzz::op::Step;
+use tidewheel_fuzz::op::{Step, all};
 use tidewheel_fuzz::rig::Rig;
 use tidewheel_resp::Protocol;
 
-#[derive(Arbitrary, Debug)]
+#[derive(Debug)]
 enum Input<'a> {
     /// Calls that the model knows.
-    Model { resp3: bool, steps: Vec<Step> },
+    Model(Protocol, Vec<Step>),
     /// Rows of the table with any arguments.
-    Any { resp3: bool, steps: Vec<Loose<'a>> },
+    Any(Protocol, Vec<Loose<'a>>),
+}
+
+impl<'a> Arbitrary<'a> for Input<'a> {
+    fn arbitrary(u: &mut Unstructured<'a>) -> Result<Self> {
+        let (any, resp3): (bool, bool) = u.arbitrary()?;
+        let protocol = if resp3 {
+            Protocol::Resp3
+        } else {
+            Protocol::Resp2
+        };
+        Ok(if any {
+            Self::Any(protocol, all(u)?)
+        } else {
+            Self::Model(protocol, all(u)?)
+        })
+    }
 }
 
 fuzz_target!(|input: Input<'_>| match input {
-    Input::Model { resp3, steps } => against_model(rig(resp3), &steps),
-    Input::Any { resp3, steps } => any_command(rig(resp3), &steps),
+    Input::Model(protocol, steps) => against_model(Rig::new(protocol), &steps),
+    Input::Any(protocol, steps) => any_command(Rig::new(protocol), &steps),
 });
-
-fn rig(resp3: bool) -> Rig {
-    Rig::new(if resp3 {
-        Protocol::Resp3
-    } else {
-        Protocol::Resp2
-    })
-}
