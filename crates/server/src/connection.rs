@@ -2,6 +2,7 @@
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 use mio::net::TcpStream;
 use tidewheel_keyspace::Session;
@@ -58,6 +59,8 @@ pub(crate) struct Connection {
     pub(crate) last_active: u64,
     /// Since when the output has been above its soft limit.
     pub(crate) above_soft_since: Option<u64>,
+    /// Bytes of buffers that the loop's sum knows of.
+    pub(crate) accounted: usize,
     /// The tick that the connection is filed under in the loop's time-outs.
     pub(crate) filed: Option<u64>,
     /// The socket may have input.
@@ -115,6 +118,7 @@ impl Connection {
             command: "NULL",
             last_active: now,
             above_soft_since: None,
+            accounted: 0,
             filed: None,
             readable: true,
             ending: false,
@@ -210,6 +214,17 @@ impl Connection {
     pub(crate) fn memory(&self) -> (usize, usize) {
         let input = self.held.as_ref().map_or(0, |held| held.bytes.capacity());
         (input, self.output.capacity())
+    }
+
+    /// Brings the loop's sum of buffers up to date.
+    pub(crate) fn account(&mut self, sum: &AtomicUsize) {
+        let (input, output) = self.memory();
+        let held = input + output;
+        if held != self.accounted {
+            // Wrapping: a negative change is a big positive one.
+            sum.fetch_add(held.wrapping_sub(self.accounted), Ordering::Relaxed);
+            self.accounted = held;
+        }
     }
 
     /// Tells the others what has changed.

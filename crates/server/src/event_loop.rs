@@ -172,6 +172,39 @@ impl EventLoop {
         if server.pause.end_if_due(now) {
             server.nudge_all();
         }
+        self.evict_clients();
+    }
+
+    /// Closes the client of this loop that holds most, once in a tick, while all clients together hold
+    /// more than `maxmemory-clients`.
+    fn evict_clients(&mut self) {
+        let limit = self.worker.settings.max_memory_clients;
+        if limit == 0 {
+            return;
+        }
+        let loops = self.server().loops.iter();
+        let held: usize = loops
+            .map(|handle| handle.client_memory.load(Ordering::Relaxed))
+            .sum();
+        if held as u64 <= limit {
+            return;
+        }
+        let candidates = self
+            .connections
+            .iter()
+            .flatten()
+            .filter(|conn| conn.accounted > 0);
+        let biggest = candidates
+            .filter(|conn| !conn.client.facts.lock().no_evict)
+            .max_by_key(|conn| conn.accounted);
+        let Some(conn) = biggest else { return };
+        let slot = conn.client.slot;
+        tracing::warn!(
+            client = conn.client.id,
+            "closed: clients hold too much memory"
+        );
+        self.worker.tally.evicted_clients += 1;
+        self.close(slot);
     }
 
     fn publish_counters(&mut self) {
@@ -472,6 +505,7 @@ impl EventLoop {
                 continue;
             }
             conn.publish_facts();
+            conn.account(&self.worker.server.loops[self.worker.index].client_memory);
             self.file(slot);
         }
         self.fresh = fresh;
@@ -618,6 +652,8 @@ impl EventLoop {
             }
         }
         server.clients.remove(target.id);
+        let client_memory = &server.loops[self.worker.index].client_memory;
+        client_memory.fetch_sub(conn.accounted, Ordering::Relaxed);
         server.reclaimer.drop_buffer(conn.output.discard());
         if let Some(held) = conn.held.take() {
             server.reclaimer.drop_buffer(held.bytes);

@@ -126,8 +126,13 @@ impl Hub {
     /// Visits the names of channels that match `pattern` (all without one).
     pub(crate) fn channels(&self, pattern: Option<&[u8]>) -> Vec<Box<[u8]>> {
         let state = self.state.lock();
-        let wanted = |name: &&Box<[u8]>| pattern.is_none_or(|pattern| glob_match(pattern, name));
-        state.channels.keys().filter(wanted).cloned().collect()
+        let wanted = |name: &[u8]| pattern.is_none_or(|pattern| glob_match(pattern, name));
+        state
+            .channels
+            .keys()
+            .filter(|name| wanted(name))
+            .cloned()
+            .collect()
     }
 
     /// How many listen to a channel by its name.

@@ -6,9 +6,12 @@ use std::time::Duration;
 
 use anyhow::{Context as _, bail};
 use mio::net::{TcpListener, TcpStream};
-use socket2::{SockRef, TcpKeepalive};
+use socket2::{Domain, Protocol, SockRef, Socket, TcpKeepalive, Type};
 
 use crate::config::Settings;
+
+/// Connections that may wait to be accepted (the system caps it, too).
+const BACKLOG: i32 = 4096;
 
 /// A connection that has just been made.
 #[derive(Debug)]
@@ -24,7 +27,7 @@ pub(crate) fn open(settings: &Settings) -> anyhow::Result<Vec<TcpListener>> {
     let mut port = settings.port;
     for name in &settings.bind {
         let address = SocketAddr::new(ip(name)?, port);
-        let listener = TcpListener::bind(address).map_err(|why| match why.kind() {
+        let listener = listen(address).map_err(|why| match why.kind() {
             io::ErrorKind::AddrInUse => anyhow::anyhow!(
                 "port {port} of {name} is taken by another program; choose another with --port"
             ),
@@ -46,6 +49,23 @@ pub(crate) fn open(settings: &Settings) -> anyhow::Result<Vec<TcpListener>> {
     Ok(listeners)
 }
 
+/// As `TcpListener::bind`, but with a longer queue of connections that wait to be accepted: when it
+/// overflows, clients wait a whole second before they try again.
+fn listen(address: SocketAddr) -> io::Result<TcpListener> {
+    let socket = Socket::new(
+        Domain::for_address(address),
+        Type::STREAM,
+        Some(Protocol::TCP),
+    )?;
+    // Elsewhere the option would let two servers share the port.
+    #[cfg(unix)]
+    socket.set_reuse_address(true)?;
+    socket.bind(&address.into())?;
+    socket.listen(BACKLOG)?;
+    socket.set_nonblocking(true)?;
+    Ok(TcpListener::from_std(socket.into()))
+}
+
 fn ip(name: &str) -> anyhow::Result<IpAddr> {
     match name {
         "*" => Ok(IpAddr::V4(Ipv4Addr::UNSPECIFIED)),
@@ -62,10 +82,9 @@ pub(crate) fn accept(listener: &TcpListener) -> io::Result<Option<Accepted>> {
     loop {
         match listener.accept() {
             Ok((stream, peer)) => {
-                let local = match stream.local_addr() {
-                    Ok(local) => local,
-                    // It is gone already.
-                    Err(_) => continue,
+                // Without an address it is gone already.
+                let Ok(local) = stream.local_addr() else {
+                    continue;
                 };
                 return Ok(Some(Accepted {
                     stream,

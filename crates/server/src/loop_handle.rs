@@ -82,6 +82,8 @@ pub(crate) struct LoopHandle {
     untidy: AtomicBool,
     /// Connections owned or on their way.
     pub(crate) connections: AtomicUsize,
+    /// Bytes in the buffers of the connections.
+    pub(crate) client_memory: AtomicUsize,
     /// Connections that CLIENT PAUSE holds back.
     pub(crate) paused: AtomicUsize,
     pub(crate) counters: LoopCounters,
@@ -98,6 +100,7 @@ impl LoopHandle {
             inbox: Mutex::default(),
             untidy: AtomicBool::new(false),
             connections: AtomicUsize::new(0),
+            client_memory: AtomicUsize::new(0),
             paused: AtomicUsize::new(0),
             counters: LoopCounters::default(),
             command_counts: SharedCounts::default(),
@@ -310,7 +313,7 @@ mod tests {
         handle.deliver(&audience, b">bc");
         let mut seen = Vec::new();
         handle.collect_for(Target { id: 2, slot: 1 }, |run| {
-            seen.extend_from_slice(&run.bytes)
+            seen.extend_from_slice(&run.bytes);
         });
         assert_eq!(seen, b">a>bc");
         handle.deliver(&audience, &vec![0; INBOX_BYTES_MAX]);

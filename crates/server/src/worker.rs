@@ -152,6 +152,7 @@ impl Worker {
         }
         if fate != Fate::Close {
             conn.publish_facts();
+            conn.account(&self.server.loops[self.index].client_memory);
         }
         fate
     }

@@ -88,6 +88,8 @@ fn command() -> Command {
     });
     Command::new("tidewheel")
         .version(env!("CARGO_PKG_VERSION"))
+        // The last one wins, so that scripts can append to a list of flags.
+        .args_override_self(true)
         .about("A Redis-protocol server whose keys expire on time.")
         .after_help(
             "Flags win over the environment, the environment over the file.\n\

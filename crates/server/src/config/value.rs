@@ -59,7 +59,7 @@ impl OutputLimits {
     /// Reads `class hard soft seconds`, once or more; classes that are not named keep their limits.
     pub(crate) fn update(mut self, text: &str) -> Result<Self, String> {
         let words: Vec<&str> = text.split_ascii_whitespace().collect();
-        if words.is_empty() || words.len() % 4 != 0 {
+        if words.is_empty() || !words.len().is_multiple_of(4) {
             return Err("Wrong number of arguments in buffer limit configuration.".to_owned());
         }
         for four in words.chunks_exact(4) {

@@ -194,9 +194,13 @@ impl Worker {
         let ms = parse_i64(&args[2])
             .ok_or_else(|| error("ERR timeout is not an integer or out of range"))?;
         let ms = u64::try_from(ms).map_err(|_| error("ERR timeout is negative"))?;
-        self.server
-            .pause
-            .start(all, self.time.tick.saturating_add(ms));
+        // The tick is rounded down, so the next one is the first that is not too early.
+        let until = self
+            .time
+            .tick
+            .saturating_add(ms)
+            .saturating_add(u64::from(ms > 0));
+        self.server.pause.start(all, until);
         // Loops that sleep must not sleep beyond the end of the pause.
         self.server.nudge_all();
         self.done()

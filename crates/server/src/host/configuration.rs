@@ -26,7 +26,7 @@ impl Worker {
 
     /// Sets all or nothing.
     pub(super) fn config_set(&mut self, args: Args<'_>) -> Outcome {
-        if args.len() % 2 != 0 {
+        if !args.len().is_multiple_of(2) {
             return Err(CommandError::fixed(
                 "ERR wrong number of arguments for 'config|set' command",
             ));

@@ -1,0 +1,252 @@
+//! A server process of its own for each test, and a client that sees every byte.
+#![allow(
+    dead_code,
+    unreachable_pub,
+    reason = "each test file uses a part of this one"
+)]
+
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::{Shutdown, SocketAddr, TcpStream};
+use std::process::{Child, Command, ExitStatus, Stdio};
+use std::time::{Duration, Instant};
+
+pub use tidewheel_resp::Reply;
+
+/// How long a test waits for what must happen.
+pub const PATIENCE: Duration = Duration::from_secs(30);
+
+/// A running server; dropping it ends the process.
+#[derive(Debug)]
+pub struct Server {
+    child: Child,
+    pub port: u16,
+}
+
+impl Server {
+    /// Starts one on a free port.
+    pub fn start(flags: &[&str]) -> Self {
+        let mut child = Command::new(env!("CARGO_BIN_EXE_tidewheel"))
+            .args(["--port", "0", "--threads", "2"])
+            .args(flags)
+            .stdin(Stdio::null())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::null())
+            .spawn()
+            .expect("the server starts");
+        let stdout = child.stdout.as_mut().expect("piped");
+        let mut line = String::new();
+        BufReader::new(stdout)
+            .read_line(&mut line)
+            .expect("the server says where it listens");
+        let port = line
+            .split_ascii_whitespace()
+            .find_map(|word| word.parse::<SocketAddr>().ok())
+            .unwrap_or_else(|| panic!("no address in {line:?}"))
+            .port();
+        Self { child, port }
+    }
+
+    pub fn client(&self) -> Client {
+        Client::connect(self.port)
+    }
+
+    pub fn pid(&self) -> u32 {
+        self.child.id()
+    }
+
+    pub fn signal(&self, signal: rustix::process::Signal) {
+        let pid = rustix::process::Pid::from_child(&self.child);
+        rustix::process::kill_process(pid, signal).expect("the process exists");
+    }
+
+    /// Waits for the process to end.
+    pub fn wait(&mut self) -> ExitStatus {
+        eventually("the server ends", || {
+            self.child.try_wait().expect("it is our child")
+        })
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        // It may have ended already; then there is nothing to kill and nothing to learn.
+        drop(self.child.kill());
+        drop(self.child.wait());
+    }
+}
+
+/// A connection that sends exactly what it is told and reads one reply at a time.
+#[derive(Debug)]
+pub struct Client {
+    pub stream: TcpStream,
+    buffer: Vec<u8>,
+    at: usize,
+}
+
+impl Client {
+    pub fn connect(port: u16) -> Self {
+        let stream = TcpStream::connect(("127.0.0.1", port)).expect("the server accepts");
+        stream.set_nodelay(true).expect("a socket");
+        stream.set_read_timeout(Some(PATIENCE)).expect("a socket");
+        stream.set_write_timeout(Some(PATIENCE)).expect("a socket");
+        Self {
+            stream,
+            buffer: Vec::new(),
+            at: 0,
+        }
+    }
+
+    pub fn send(&mut self, bytes: &[u8]) {
+        self.stream.write_all(bytes).expect("the server reads");
+    }
+
+    /// Sends a command and reads its reply.
+    pub fn call(&mut self, words: &[&str]) -> Reply {
+        self.send(&command(words));
+        self.read()
+    }
+
+    /// Reads one reply.
+    pub fn read(&mut self) -> Reply {
+        self.try_read().expect("a reply, not the end of the stream")
+    }
+
+    /// Reads one reply; `None` at the end of the stream.
+    pub fn try_read(&mut self) -> Option<Reply> {
+        let mut chunk = vec![0; 64 << 10];
+        loop {
+            // An unfinished reply is read again from its start: not too often for long ones.
+            let likely = self.buffer.len() < 1 << 20 || self.buffer.ends_with(b"\r\n");
+            if likely
+                && let Some((reply, used)) =
+                    Reply::read(&self.buffer[self.at..]).expect("well-formed replies")
+            {
+                self.at += used;
+                if self.at == self.buffer.len() {
+                    self.buffer.clear();
+                    self.at = 0;
+                }
+                return Some(reply);
+            }
+            match self.stream.read(&mut chunk) {
+                Ok(0) => return None,
+                Ok(n) => self.buffer.extend_from_slice(&chunk[..n]),
+                Err(why) if why.kind() == std::io::ErrorKind::ConnectionReset => return None,
+                Err(why) => panic!("no reply: {why}"),
+            }
+        }
+    }
+
+    /// Reads everything until the end of the stream.
+    pub fn read_to_end(mut self) -> Vec<u8> {
+        let mut all = self.buffer.split_off(self.at);
+        match self.stream.read_to_end(&mut all) {
+            Ok(_) => {}
+            Err(why) if why.kind() == std::io::ErrorKind::ConnectionReset => {}
+            Err(why) => panic!("the stream does not end: {why}"),
+        }
+        all
+    }
+
+    /// Whether nothing arrives within a moment.
+    pub fn is_silent(&mut self) -> bool {
+        assert_eq!(self.at, self.buffer.len(), "replies are left unread");
+        self.stream
+            .set_read_timeout(Some(Duration::from_millis(50)))
+            .expect("a socket");
+        let result = self.stream.peek(&mut [0]);
+        self.stream
+            .set_read_timeout(Some(PATIENCE))
+            .expect("a socket");
+        result.is_err()
+    }
+
+    pub fn finish_sending(&self) {
+        self.stream.shutdown(Shutdown::Write).expect("a connection");
+    }
+
+    /// A line of INFO or the like.
+    pub fn info(&mut self, section: &str, field: &str) -> String {
+        let text = text(&self.call(&["INFO", section]));
+        let prefix = format!("{field}:");
+        let line = text
+            .lines()
+            .find_map(|line| line.strip_prefix(prefix.as_str()));
+        line.unwrap_or_else(|| panic!("no {field} in {text}"))
+            .to_owned()
+    }
+}
+
+/// A command as clients send it.
+pub fn command(words: &[&str]) -> Vec<u8> {
+    let mut bytes = format!("*{}\r\n", words.len()).into_bytes();
+    for word in words {
+        bytes.extend_from_slice(format!("${}\r\n", word.len()).as_bytes());
+        bytes.extend_from_slice(word.as_bytes());
+        bytes.extend_from_slice(b"\r\n");
+    }
+    bytes
+}
+
+pub fn ok() -> Reply {
+    Reply::Simple("OK".to_owned())
+}
+
+pub fn simple(text: &str) -> Reply {
+    Reply::Simple(text.to_owned())
+}
+
+pub fn bulk(text: &str) -> Reply {
+    Reply::Bulk(text.as_bytes().to_vec())
+}
+
+pub fn error(text: &str) -> Reply {
+    Reply::Error(text.to_owned())
+}
+
+pub fn array(items: &[&str]) -> Reply {
+    Reply::Array(items.iter().map(|item| bulk(item)).collect())
+}
+
+/// The text of a status, an error or a string.
+pub fn text(reply: &Reply) -> String {
+    match reply {
+        Reply::Simple(text) | Reply::Error(text) => text.clone(),
+        Reply::Bulk(bytes) | Reply::Verbatim(_, bytes) => {
+            String::from_utf8_lossy(bytes).into_owned()
+        }
+        other => panic!("no text: {other:?}"),
+    }
+}
+
+/// Waits until `condition` gives a value.
+pub fn eventually<T>(what: &str, mut condition: impl FnMut() -> Option<T>) -> T {
+    let deadline = Instant::now() + PATIENCE;
+    loop {
+        if let Some(value) = condition() {
+            return value;
+        }
+        assert!(Instant::now() < deadline, "in vain: {what}");
+        std::thread::sleep(Duration::from_millis(2));
+    }
+}
+
+/// Whether a tool can be run. Says so if not, and fails where absence is a failure.
+pub fn have(program: &str, arguments: &[&str]) -> bool {
+    let found = Command::new(program)
+        .args(arguments)
+        .stdin(Stdio::null())
+        .stdout(Stdio::null())
+        .stderr(Stdio::null())
+        .status()
+        .is_ok_and(|status| status.success());
+    if !found {
+        let required = std::env::var_os("TIDEWHEEL_REQUIRE_TOOLS").is_some_and(|v| v == "1");
+        assert!(
+            !required,
+            "{program} {arguments:?} does not work, and it is required"
+        );
+        println!("skipped: {program} {arguments:?} does not work here");
+    }
+    found
+}

@@ -1,0 +1,264 @@
+//! Starting, misconfiguring and stopping the program.
+
+mod common;
+
+use std::process::{Command, Output, Stdio};
+
+use common::{Reply, Server, bulk, command, error, ok, simple, text};
+use rustix::process::Signal;
+
+fn run(arguments: &[&str]) -> Output {
+    Command::new(env!("CARGO_BIN_EXE_tidewheel"))
+        .args(arguments)
+        .stdin(Stdio::null())
+        .output()
+        .expect("the program runs")
+}
+
+fn stderr(output: &Output) -> String {
+    String::from_utf8_lossy(&output.stderr).into_owned()
+}
+
+#[test]
+fn a_taken_port_is_a_clear_error_that_names_the_flag() {
+    let server = Server::start(&[]);
+    let port = server.port.to_string();
+    let output = run(&["--port", &port]);
+    assert_eq!(output.status.code(), Some(1));
+    let said = stderr(&output);
+    assert!(said.contains(&port) && said.contains("--port"), "{said}");
+}
+
+#[test]
+fn a_wrong_configuration_names_its_key_and_exits_with_2() {
+    for (arguments, expected) in [
+        (
+            &["--maxmemory", "lots"][..],
+            "--maxmemory: argument must be a memory value",
+        ),
+        (
+            &["--shards", "3"],
+            "--shards: argument must be a power of two",
+        ),
+        (&["--hz", "10"], "--hz"),
+        (
+            &["--config", "/nonexistent/tidewheel.conf"],
+            "cannot read /nonexistent/tidewheel.conf",
+        ),
+        (
+            &["--appendonly", "yes"],
+            "--appendonly: this server writes no append-only log",
+        ),
+    ] {
+        let output = run(arguments);
+        assert_eq!(output.status.code(), Some(2), "{arguments:?}");
+        assert!(
+            stderr(&output).contains(expected),
+            "{arguments:?}: {}",
+            stderr(&output)
+        );
+    }
+    let output = Command::new(env!("CARGO_BIN_EXE_tidewheel"))
+        .env("TIDEWHEEL_TIMEOUT", "soon")
+        .output()
+        .expect("the program runs");
+    assert_eq!(output.status.code(), Some(2));
+    assert!(stderr(&output).contains("TIDEWHEEL_TIMEOUT"));
+    let output = run(&["--bind", "not-an-address"]);
+    assert_eq!(output.status.code(), Some(1));
+    assert!(stderr(&output).contains("--bind"));
+}
+
+#[test]
+fn a_configuration_can_be_checked_without_starting() {
+    let file = std::env::temp_dir().join(format!("tidewheel-check-{}.conf", std::process::id()));
+    let path = file.to_str().expect("a readable path");
+    std::fs::write(&file, "port 0\nmaxmemory 1gb\n").expect("a file");
+    let output = run(&["--config", path, "--check-config"]);
+    assert_eq!(output.status.code(), Some(0));
+    std::fs::write(&file, "port 0\nmaxmemry 1gb\n").expect("a file");
+    let output = run(&["--config", path, "--check-config"]);
+    assert_eq!(output.status.code(), Some(2));
+    assert!(stderr(&output).contains("line 2: there is no key 'maxmemry'"));
+    std::fs::remove_file(&file).expect("the file");
+}
+
+#[test]
+fn help_and_version_go_to_standard_output() {
+    let output = run(&["--help"]);
+    assert_eq!(output.status.code(), Some(0));
+    let said = String::from_utf8_lossy(&output.stdout).into_owned();
+    for word in [
+        "--maxmemory-policy",
+        "--config",
+        "TIDEWHEEL_PORT",
+        "[default: 6379]",
+    ] {
+        assert!(said.contains(word), "{word}");
+    }
+    assert_eq!(run(&["--version"]).status.code(), Some(0));
+}
+
+#[test]
+fn sigterm_sends_what_is_left_and_exits_with_0() {
+    for signal in [Signal::TERM, Signal::INT] {
+        let mut server = Server::start(&[]);
+        let mut client = server.client();
+        client.send(&command(&["ECHO", &"x".repeat(3_000_000)]));
+        // The reply has been made when its beginning has arrived.
+        let mut first = [0; 1];
+        std::io::Read::read_exact(&mut client.stream, &mut first).expect("a reply begins");
+        server.signal(signal);
+        let rest = client.read_to_end();
+        assert_eq!(
+            rest.len(),
+            "3000000\r\n".len() + 3_000_000 + 2,
+            "the whole reply arrived"
+        );
+        assert_eq!(server.wait().code(), Some(0));
+    }
+}
+
+#[test]
+fn shutdown_stops_the_server_and_saves_nothing() {
+    let mut server = Server::start(&[]);
+    let mut client = server.client();
+    for (words, expected) in [
+        (
+            &["SHUTDOWN", "SAVE"][..],
+            "ERR this server writes no snapshots: use SHUTDOWN NOSAVE",
+        ),
+        (&["SHUTDOWN", "ABORT"], "ERR No shutdown in progress."),
+        (&["SHUTDOWN", "SAVE", "NOSAVE"], "ERR syntax error"),
+        (&["SHUTDOWN", "later"], "ERR syntax error"),
+    ] {
+        assert_eq!(client.call(words), error(expected));
+    }
+    client.send(&command(&["SHUTDOWN", "NOSAVE"]));
+    assert_eq!(client.try_read(), None);
+    assert_eq!(server.wait().code(), Some(0));
+}
+
+#[test]
+fn config_is_one_table_over_the_wire() {
+    let server = Server::start(&[]);
+    let mut client = server.client();
+    let pair = |name: &str, value: &str| Reply::Array(vec![bulk(name), bulk(value)]);
+    assert_eq!(
+        client.call(&["CONFIG", "GET", "MaxMemory"]),
+        pair("maxmemory", "0")
+    );
+    assert_eq!(
+        client.call(&["CONFIG", "GET", "nothing*"]),
+        Reply::Array(vec![])
+    );
+    assert_eq!(
+        client.call(&["CONFIG", "SET", "maxmemory", "10mb", "timeout", "9"]),
+        ok()
+    );
+    assert_eq!(
+        client.call(&["CONFIG", "GET", "maxmemory"]),
+        pair("maxmemory", "10485760")
+    );
+    assert_eq!(
+        client.call(&["CONFIG", "SET", "notify-keyspace-events", "KEA"]),
+        ok()
+    );
+    assert_eq!(
+        client.call(&["CONFIG", "GET", "notify-keyspace-events"]),
+        pair("notify-keyspace-events", "AKE")
+    );
+    for (words, expected) in [
+        (
+            &["CONFIG", "SET", "hz", "10"][..],
+            "ERR Unknown option or number of arguments for CONFIG SET - 'hz'",
+        ),
+        (
+            &["CONFIG", "SET", "port", "1"],
+            "ERR CONFIG SET failed (possibly related to argument 'port') - can't set immutable config",
+        ),
+        (
+            &["CONFIG", "SET", "timeout", "1", "timeout", "2"],
+            "ERR CONFIG SET failed (possibly related to argument 'timeout') - duplicate parameter",
+        ),
+        (
+            &["CONFIG", "SET", "timeout", "soon"],
+            "ERR CONFIG SET failed (possibly related to argument 'timeout') - argument couldn't be \
+          parsed into an integer",
+        ),
+        (
+            &["CONFIG", "SET", "timeout", "1", "maxmemory"],
+            "ERR wrong number of arguments for 'config|set' command",
+        ),
+    ] {
+        assert_eq!(client.call(words), error(expected));
+    }
+    // All or nothing.
+    assert!(matches!(
+        client.call(&["CONFIG", "SET", "timeout", "3", "maxmemory-samples", "0"]),
+        Reply::Error(_)
+    ));
+    assert_eq!(
+        client.call(&["CONFIG", "GET", "timeout"]),
+        pair("timeout", "9")
+    );
+}
+
+#[test]
+fn debug_needs_permission_and_sleeps_only_one_loop() {
+    let closed = Server::start(&[]);
+    let reply = closed.client().call(&["DEBUG", "SLEEP", "0"]);
+    assert!(text(&reply).starts_with("ERR DEBUG command not allowed."));
+    let server = Server::start(&["--enable-debug-command", "local"]);
+    let mut client = server.client();
+    assert_eq!(client.call(&["DEBUG", "SLEEP", "0.01"]), ok());
+    assert_eq!(
+        client.call(&["DEBUG", "SLEEP", "-1"]),
+        error("ERR sleep for 0 to 3600 seconds")
+    );
+    assert_eq!(client.call(&["DEBUG", "SET-ACTIVE-EXPIRE", "0"]), ok());
+    assert_eq!(client.info("expiry", "expiry_active"), "0");
+    assert_eq!(client.call(&["DEBUG", "SET-ACTIVE-EXPIRE", "1"]), ok());
+    assert_eq!(client.call(&["FUNCTION", "FLUSH"]), ok());
+    assert_eq!(client.call(&["PING"]), simple("PONG"));
+}
+
+#[test]
+fn info_has_its_sections_and_counters_that_reset() {
+    let server = Server::start(&[]);
+    let mut client = server.client();
+    for _ in 0..10 {
+        client.call(&["PING"]);
+    }
+    let all = text(&client.call(&["INFO", "everything"]));
+    for section in [
+        "Server",
+        "Clients",
+        "Memory",
+        "Stats",
+        "CPU",
+        "Expiry",
+        "Commandstats",
+        "Keyspace",
+    ] {
+        assert!(all.contains(&format!("# {section}\r\n")), "{section}");
+    }
+    assert!(all.contains("redis_version:7.2") && all.contains("server_name:tidewheel"));
+    assert!(all.contains("cmdstat_ping:calls=10\r\n"), "{all}");
+    assert!(
+        client
+            .info("stats", "total_commands_processed")
+            .parse::<u64>()
+            .unwrap()
+            >= 11
+    );
+    assert_eq!(
+        text(&client.call(&["INFO", "cpu", "clients"]))
+            .matches("# ")
+            .count(),
+        2
+    );
+    assert_eq!(client.call(&["CONFIG", "RESETSTAT"]), ok());
+    assert_eq!(client.info("stats", "total_connections_received"), "0");
+    assert!(!text(&client.call(&["INFO", "commandstats"])).contains("cmdstat_ping"));
+}

@@ -1,0 +1,298 @@
+//! Messages and keyspace events: to everybody who listens, in order, on time, and no further.
+
+mod common;
+
+use std::collections::HashMap;
+use std::time::{Duration, Instant};
+
+use common::{Client, Reply, Server, array, bulk, command, error, eventually, ok, simple, text};
+
+fn confirmation(kind: &str, name: &str, count: i64) -> Reply {
+    Reply::Array(vec![bulk(kind), bulk(name), Reply::Integer(count)])
+}
+
+#[test]
+fn messages_reach_channels_and_patterns_on_all_loops() {
+    let server = Server::start(&[]);
+    let mut listeners: Vec<Client> = (0..6).map(|_| server.client()).collect();
+    for listener in &mut listeners {
+        assert_eq!(
+            listener.call(&["SUBSCRIBE", "news"]),
+            confirmation("subscribe", "news", 1)
+        );
+        assert_eq!(
+            listener.call(&["PSUBSCRIBE", "n?ws"]),
+            confirmation("psubscribe", "n?ws", 2)
+        );
+    }
+    let mut publisher = server.client();
+    assert_eq!(
+        publisher.call(&["PUBLISH", "news", "hello"]),
+        Reply::Integer(12)
+    );
+    assert_eq!(
+        publisher.call(&["PUBLISH", "nows", "there"]),
+        Reply::Integer(6)
+    );
+    for listener in &mut listeners {
+        assert_eq!(listener.read(), array(&["message", "news", "hello"]));
+        assert_eq!(
+            listener.read(),
+            array(&["pmessage", "n?ws", "news", "hello"])
+        );
+        assert_eq!(
+            listener.read(),
+            array(&["pmessage", "n?ws", "nows", "there"])
+        );
+    }
+    assert_eq!(publisher.call(&["PUBSUB", "CHANNELS"]), array(&["news"]));
+    assert_eq!(publisher.call(&["PUBSUB", "NUMPAT"]), Reply::Integer(1));
+    assert_eq!(
+        publisher.call(&["PUBSUB", "NUMSUB", "news", "none"]),
+        Reply::Array(vec![
+            bulk("news"),
+            Reply::Integer(6),
+            bulk("none"),
+            Reply::Integer(0)
+        ])
+    );
+    drop(listeners);
+    eventually("the closed ones are forgotten", || {
+        (publisher.call(&["PUBLISH", "news", "x"]) == Reply::Integer(0)).then_some(())
+    });
+}
+
+#[test]
+fn resp2_subscribers_may_only_manage_subscriptions() {
+    let server = Server::start(&[]);
+    let mut client = server.client();
+    client.call(&["SUBSCRIBE", "a"]);
+    assert_eq!(
+        client.call(&["ECHO", "x"]),
+        error(
+            "ERR Can't execute 'echo': only (P|S)SUBSCRIBE / (P|S)UNSUBSCRIBE / PING / QUIT / RESET \
+             are allowed in this context"
+        )
+    );
+    assert_eq!(client.call(&["PING"]), array(&["pong", ""]));
+    assert_eq!(client.call(&["PING", "x"]), array(&["pong", "x"]));
+    assert_eq!(
+        client.call(&["UNSUBSCRIBE"]),
+        confirmation("unsubscribe", "a", 0)
+    );
+    assert_eq!(
+        client.call(&["UNSUBSCRIBE"]),
+        Reply::Array(vec![bulk("unsubscribe"), Reply::Null, Reply::Integer(0)])
+    );
+    assert_eq!(client.call(&["ECHO", "x"]), bulk("x"));
+    client.call(&["PSUBSCRIBE", "*"]);
+    assert_eq!(client.call(&["RESET"]), simple("RESET"));
+    assert_eq!(client.call(&["ECHO", "x"]), bulk("x"));
+    assert_eq!(
+        server.client().call(&["PUBLISH", "a", "x"]),
+        Reply::Integer(0)
+    );
+}
+
+#[test]
+fn resp3_subscribers_get_pushes_and_go_on_working() {
+    let server = Server::start(&[]);
+    let mut client = server.client();
+    client.call(&["HELLO", "3"]);
+    let push = |items: Vec<Reply>| Reply::Push(items);
+    assert_eq!(
+        client.call(&["SUBSCRIBE", "a"]),
+        push(vec![bulk("subscribe"), bulk("a"), Reply::Integer(1)])
+    );
+    assert_eq!(client.call(&["ECHO", "x"]), bulk("x"));
+    // Its own message follows the reply, and precedes the next.
+    client.send(&[command(&["PUBLISH", "a", "m"]), command(&["ECHO", "y"])].concat());
+    assert_eq!(client.read(), Reply::Integer(1));
+    assert_eq!(
+        client.read(),
+        push(vec![bulk("message"), bulk("a"), bulk("m")])
+    );
+    assert_eq!(client.read(), bulk("y"));
+}
+
+#[test]
+fn what_was_published_before_leaving_arrives_before_the_confirmation() {
+    let server = Server::start(&[]);
+    let mut listener = server.client();
+    let mut publisher = server.client();
+    for _ in 0..200 {
+        listener.call(&["SUBSCRIBE", "a"]);
+        publisher.send(
+            &[
+                command(&["PUBLISH", "a", "1"]),
+                command(&["PUBLISH", "a", "2"]),
+            ]
+            .concat(),
+        );
+        let received = [publisher.read(), publisher.read()];
+        let sent = received
+            .iter()
+            .filter(|count| **count == Reply::Integer(1))
+            .count();
+        listener.send(&command(&["UNSUBSCRIBE", "a"]));
+        for text in ["1", "2"].iter().take(sent) {
+            assert_eq!(listener.read(), array(&["message", "a", text]));
+        }
+        assert_eq!(listener.read(), confirmation("unsubscribe", "a", 0));
+    }
+}
+
+#[test]
+fn a_subscriber_that_never_reads_is_cut_and_nobody_else_notices() {
+    let server = Server::start(&["--client-output-buffer-limit", "pubsub 1mb 0 0"]);
+    let mut deaf = server.client();
+    deaf.call(&["SUBSCRIBE", "flood"]);
+    let mut keen = server.client();
+    keen.call(&["SUBSCRIBE", "flood"]);
+    let read = std::thread::spawn(move || {
+        let mut messages = 0;
+        while text_of_message(&keen.read()) != "end" {
+            messages += 1;
+        }
+        messages
+    });
+    let mut publisher = server.client();
+    let payload = "x".repeat(20_000);
+    let mut published = 0;
+    eventually("the deaf one is cut", || {
+        let receivers = publisher.call(&["PUBLISH", "flood", &payload]);
+        published += 1;
+        (receivers == Reply::Integer(1)).then_some(())
+    });
+    assert_eq!(
+        publisher.call(&["PUBLISH", "flood", "end"]),
+        Reply::Integer(1)
+    );
+    assert_eq!(
+        read.join().unwrap(),
+        published,
+        "the keen one missed nothing"
+    );
+    assert_eq!(
+        publisher.info("stats", "client_output_buffer_limit_disconnections"),
+        "1"
+    );
+    deaf.read_to_end();
+}
+
+fn text_of_message(reply: &Reply) -> String {
+    match reply {
+        Reply::Array(items) => text(&items[2]),
+        other => panic!("{other:?}"),
+    }
+}
+
+#[test]
+fn a_soft_limit_cuts_only_after_its_time() {
+    let server = Server::start(&["--client-output-buffer-limit", "pubsub 0 100kb 1"]);
+    let mut deaf = server.client();
+    deaf.call(&["SUBSCRIBE", "flood"]);
+    let mut publisher = server.client();
+    let payload = "x".repeat(100_000);
+    // More than the sockets' buffers take, so that the output stays above the limit.
+    let began = Instant::now();
+    for _ in 0..200 {
+        publisher.call(&["PUBLISH", "flood", &payload]);
+    }
+    eventually("the deaf one is cut", || {
+        (publisher.call(&["PUBSUB", "NUMSUB", "flood"])
+            == Reply::Array(vec![bulk("flood"), Reply::Integer(0)]))
+        .then_some(())
+    });
+    assert!(
+        began.elapsed() >= Duration::from_millis(900),
+        "not before its time"
+    );
+}
+
+#[test]
+fn expired_events_arrive_in_time_and_never_early() {
+    let server = Server::start(&["--notify-keyspace-events", "Ex"]);
+    let mut listener = server.client();
+    listener.call(&["SUBSCRIBE", "__keyevent@0__:expired"]);
+    let mut client = server.client();
+    let mut due = HashMap::new();
+    for i in 0..300_u64 {
+        let (key, ttl_ms) = (format!("key:{i}"), 1 + i * 7 % 500);
+        let asked = Instant::now();
+        assert_eq!(
+            client.call(&["SET", &key, "v", "PX", &ttl_ms.to_string()]),
+            ok()
+        );
+        due.insert(key, asked + Duration::from_millis(ttl_ms));
+    }
+    while !due.is_empty() {
+        let Reply::Array(items) = listener.read() else {
+            panic!()
+        };
+        let arrived = Instant::now();
+        let deadline = due
+            .remove(&text(&items[2]))
+            .expect("one event for each key");
+        assert!(arrived >= deadline, "{:?} early", deadline - arrived);
+        assert!(
+            arrived < deadline + Duration::from_secs(2),
+            "{:?} late",
+            arrived - deadline
+        );
+    }
+    assert_eq!(client.call(&["DBSIZE"]), Reply::Integer(0));
+    assert_eq!(client.info("expiry", "events_dropped"), "0");
+}
+
+#[test]
+fn a_sleeping_server_wakes_for_a_deadline_that_another_loop_set() {
+    let server = Server::start(&["--notify-keyspace-events", "Ex", "--threads", "4"]);
+    let mut listener = server.client();
+    listener.call(&["SUBSCRIBE", "__keyevent@0__:expired"]);
+    let mut client = server.client();
+    // One key at a time, so that every loop sleeps without a deadline before each.
+    for i in 0..50 {
+        let asked = Instant::now();
+        client.call(&["SET", &format!("k{i}"), "v", "PX", "5"]);
+        listener.read();
+        assert!(asked.elapsed() >= Duration::from_millis(5));
+    }
+}
+
+#[test]
+fn events_of_one_key_keep_their_order() {
+    let server = Server::start(&["--notify-keyspace-events", "KEA"]);
+    let mut listener = server.client();
+    listener.call(&["SUBSCRIBE", "__keyspace@0__:k"]);
+    let mut client = server.client();
+    client.call(&["SET", "k", "v"]);
+    client.call(&["PEXPIRE", "k", "20"]);
+    let mut names = Vec::new();
+    while names.last().is_none_or(|name| name != "expired") {
+        names.push(text_of_message(&listener.read()));
+    }
+    assert_eq!(names, ["set", "expire", "expired"]);
+}
+
+#[test]
+fn nothing_expires_during_a_pause_and_reads_still_hide_what_is_dead() {
+    let server = Server::start(&[]);
+    let mut boss = server.client();
+    boss.send(
+        &[
+            command(&["SET", "k", "v", "PX", "30"]),
+            command(&["CLIENT", "PAUSE", "60000", "WRITE"]),
+        ]
+        .concat(),
+    );
+    assert_eq!((boss.read(), boss.read()), (ok(), ok()));
+    eventually("the key is dead", || {
+        (boss.call(&["GET", "k"]) == Reply::Null).then_some(())
+    });
+    assert_eq!(boss.info("stats", "expired_keys"), "0");
+    assert_eq!(boss.call(&["CLIENT", "UNPAUSE"]), ok());
+    eventually("the key has gone", || {
+        (boss.info("stats", "expired_keys") == "1").then_some(())
+    });
+}
