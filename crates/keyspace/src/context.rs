@@ -9,7 +9,7 @@ use tidewheel_resp::{Args, Writer};
 use tidewheel_store::{NewValue, Slot, Value};
 
 use crate::access::Recency;
-use crate::command::CommandError;
+use crate::command::{Command, CommandError};
 use crate::events::{Event, NotifyClass, NotifyFlags};
 use crate::garbage::Garbage;
 use crate::keyspace::{Keyspace, Session};
@@ -29,29 +29,27 @@ pub struct Context<'a, 'b> {
     pub(crate) args: Args<'b>,
     pub(crate) out: &'a mut Writer,
     pub(crate) notify: NotifyFlags,
-    pub(crate) recency: Recency,
-    held: Held<'a>,
+    /// The only shard that is locked, and the hash of the only key.
+    one: Option<MutexGuard<'a, ShardState>>,
+    shard: usize,
+    hash: u64,
+    /// Several shards that are locked, in their order; empty if `one` is.
+    many: Vec<(usize, MutexGuard<'a, ShardState>)>,
     /// When the locks were taken, if this hold is measured.
     held_since_ns: Option<u64>,
-    /// Objects to drop after unlocking.
-    garbage: Vec<Object>,
-    /// Places in the reply to be filled after unlocking.
-    holes: Vec<Hole>,
-    /// Large arguments that were copied before locking: (argument, object).
-    prepared: Vec<(usize, Object)>,
+    /// What large values need before or after locking. A pointer, since most commands have none.
+    large: Option<Box<Large>>,
 }
 
-/// The locks of the keys' shards.
-#[derive(Debug)]
-enum Held<'a> {
-    None,
-    One {
-        shard: usize,
-        hash: u64,
-        guard: MutexGuard<'a, ShardState>,
-    },
-    /// In shard order.
-    Many(Vec<(usize, MutexGuard<'a, ShardState>)>),
+/// What large values need before or after locking.
+#[derive(Debug, Default)]
+struct Large {
+    /// Arguments that were copied before locking: (argument, object).
+    prepared: Vec<(usize, Object)>,
+    /// Places in the reply to be filled after unlocking.
+    holes: Vec<Hole>,
+    /// Objects to drop after unlocking.
+    garbage: Vec<Object>,
 }
 
 /// A key of the running command.
@@ -84,7 +82,7 @@ pub(crate) enum Lookup {
 }
 
 impl<'a, 'b> Context<'a, 'b> {
-    #[inline]
+    #[inline(always)]
     pub(crate) fn new(
         keyspace: &'a Keyspace,
         session: &'a mut Session,
@@ -99,16 +97,41 @@ impl<'a, 'b> Context<'a, 'b> {
             args,
             out,
             notify: keyspace.settings().notify_flags(),
-            recency: keyspace.recency(),
-            held: Held::None,
+            one: None,
+            shard: 0,
+            hash: 0,
+            many: Vec::new(),
             held_since_ns: None,
-            garbage: Vec::new(),
-            holes: Vec::new(),
-            prepared: Vec::new(),
+            large: None,
         }
     }
 
     // ---- Locks -------------------------------------------------------------------------------
+
+    /// Locks the shards of a row's keys; before that, copies large arguments that will be stored.
+    #[inline]
+    pub(crate) fn lock_keys(&mut self, row: &Command) {
+        let (keys, n) = (&row.keys, self.args.len());
+        if keys.first == 0 {
+            return;
+        }
+        let first = keys.first as usize;
+        // DEL of one key is as cheap as GET.
+        let only =
+            keys.last == keys.first as i32 || keys.last == -1 && n <= first + keys.step as usize;
+        if only {
+            if row.stored_argument != 0 {
+                self.prepare(row.stored_argument as usize);
+            }
+            self.lock_one(self.args.get(first).unwrap_or_default());
+        } else {
+            if row.stored_argument != 0 {
+                keys.positions(n).for_each(|at| self.prepare(at + 1));
+            }
+            let args = self.args;
+            self.lock_many(keys.positions(n).filter_map(|at| args.get(at)));
+        }
+    }
 
     /// Locks the shard of one key.
     #[inline]
@@ -121,7 +144,8 @@ impl<'a, 'b> Context<'a, 'b> {
         if guard.holds.is_multiple_of(HOLDS_PER_SAMPLE) {
             self.held_since_ns = Some(self.keyspace.hooks.stopwatch_ns());
         }
-        self.held = Held::One { shard, hash, guard };
+        (self.shard, self.hash) = (shard, hash);
+        self.one = Some(guard);
     }
 
     /// Locks the shards of several keys, in shard order.
@@ -142,7 +166,7 @@ impl<'a, 'b> Context<'a, 'b> {
             }
         }
         self.held_since_ns = Some(self.keyspace.hooks.stopwatch_ns());
-        self.held = Held::Many(guards);
+        self.many = guards;
     }
 
     /// Locks one shard for a command that walks them all.
@@ -160,52 +184,56 @@ impl<'a, 'b> Context<'a, 'b> {
     /// must be shared ([`Arc`]) before.
     #[inline]
     pub(crate) fn unlock(&mut self) {
-        match std::mem::replace(&mut self.held, Held::None) {
-            Held::None => {}
-            Held::One {
-                shard, mut guard, ..
-            } => {
-                let wake = std::mem::take(&mut guard.wake);
-                if let Some(since) = self.held_since_ns.take() {
-                    self.keyspace.record_hold(since);
-                }
-                drop(guard);
-                if wake {
-                    self.keyspace.wake(shard);
-                }
+        if let Some(mut guard) = self.one.take() {
+            let wake = std::mem::take(&mut guard.wake);
+            if let Some(since) = self.held_since_ns.take() {
+                self.keyspace.record_hold(since);
             }
-            Held::Many(guards) => {
-                if let Some(since) = self.held_since_ns.take() {
-                    self.keyspace.record_hold(since);
-                }
-                let mut to_wake = Vec::new();
-                for (shard, mut guard) in guards {
-                    if std::mem::take(&mut guard.wake) {
-                        to_wake.push(shard);
-                    }
-                }
-                for shard in to_wake {
-                    self.keyspace.wake(shard);
-                }
+            drop(guard);
+            if wake {
+                self.keyspace.wake(self.shard);
+            }
+        } else if !self.many.is_empty() {
+            self.unlock_many();
+        }
+    }
+
+    fn unlock_many(&mut self) {
+        if let Some(since) = self.held_since_ns.take() {
+            self.keyspace.record_hold(since);
+        }
+        let mut to_wake = Vec::new();
+        for (shard, mut guard) in self.many.drain(..) {
+            if std::mem::take(&mut guard.wake) {
+                to_wake.push(shard);
             }
         }
+        to_wake
+            .into_iter()
+            .for_each(|shard| self.keyspace.wake(shard));
     }
 
     /// Unlocks and does what must not happen under a lock: copying large replies, dropping large values.
     #[inline]
-    pub(crate) fn finish(mut self) {
+    pub(crate) fn finish(&mut self) {
         self.unlock();
-        if !self.holes.is_empty() {
-            self.fill_holes();
-        }
-        if !self.garbage.is_empty() {
-            self.keyspace.discard(std::mem::take(&mut self.garbage));
+        if let Some(large) = self.large.take() {
+            self.finish_large(*large);
         }
     }
 
     #[cold]
-    fn fill_holes(&mut self) {
-        let holes = std::mem::take(&mut self.holes);
+    fn finish_large(&mut self, large: Large) {
+        let mut garbage = large.garbage;
+        if !large.holes.is_empty() {
+            self.fill_holes(large.holes, &mut garbage);
+        }
+        // A value that was copied for nothing (SET NX) is as large.
+        garbage.extend(large.prepared.into_iter().map(|(_, object)| object));
+        self.keyspace.discard(garbage);
+    }
+
+    fn fill_holes(&mut self, holes: Vec<Hole>, garbage: &mut Vec<Object>) {
         let Some(first) = holes.first().map(|hole| hole.mark) else {
             return;
         };
@@ -217,41 +245,39 @@ impl<'a, 'b> Context<'a, 'b> {
             written = hole.mark;
             self.out.bulk(&hole.bytes[hole.range]);
             // If the key is gone meanwhile, this is the last owner.
-            self.garbage.push(Object::Bytes(hole.bytes));
+            garbage.push(Object::Bytes(hole.bytes));
         }
         self.out.raw(&rest[written - first..]);
     }
 
     /// Forgets what the handler had begun to reply.
     pub(crate) fn discard_reply(&mut self, mark: usize) {
-        self.holes.clear();
+        if let Some(large) = &mut self.large {
+            large.holes.clear();
+        }
         self.out.truncate(mark);
+    }
+
+    fn large(&mut self) -> &mut Large {
+        self.large.get_or_insert_default()
     }
 
     #[inline]
     fn state(&mut self, shard: usize) -> &mut ShardState {
-        match &mut self.held {
-            Held::One {
-                shard: held, guard, ..
-            } => {
-                debug_assert_eq!(*held, shard, "the row's key specification covers every key");
+        match &mut self.one {
+            Some(guard) => {
+                debug_assert_eq!(self.shard, shard, "the row's keys cover every key");
                 guard
             }
-            Held::Many(guards) => {
-                let at = guards
-                    .binary_search_by_key(&shard, |(shard, _)| *shard)
-                    .expect("the row's key specification covers every key");
-                &mut guards[at].1
-            }
-            Held::None => unreachable!("a handler with keys runs with their shards locked"),
+            None => &mut place_of(&mut self.many, shard).1,
         }
     }
 
     /// The state of the one shard that is locked.
     pub(crate) fn locked(&mut self) -> &mut ShardState {
-        match &mut self.held {
-            Held::One { guard, .. } => guard,
-            _ => unreachable!("the caller has locked one shard"),
+        match &mut self.one {
+            Some(guard) => guard,
+            None => unreachable!("the caller has locked one shard"),
         }
     }
 
@@ -261,9 +287,13 @@ impl<'a, 'b> Context<'a, 'b> {
     #[inline]
     pub(crate) fn key(&self, argument: usize) -> Key<'b> {
         let bytes = self.args.get(argument).unwrap_or_default();
-        match self.held {
-            Held::One { shard, hash, .. } => Key { bytes, hash, shard },
-            _ => self.keyspace.key(bytes),
+        match self.one {
+            Some(_) => Key {
+                bytes,
+                hash: self.hash,
+                shard: self.shard,
+            },
+            None => self.keyspace.key(bytes),
         }
     }
 
@@ -325,6 +355,10 @@ impl<'a, 'b> Context<'a, 'b> {
 
     #[cold]
     fn remove_dead(&mut self, key: Key<'_>, db: u32, slot: Slot, deadline: u64) {
+        // Only a command that adds nothing may leave it: a key is never stored twice.
+        if !self.writes && self.keyspace.settings().keep_dead.load(Relaxed) {
+            return;
+        }
         self.keyspace
             .lateness_us
             .record(self.now.lateness_us(deadline), 1);
@@ -338,11 +372,11 @@ impl<'a, 'b> Context<'a, 'b> {
         if self.session.no_touch {
             return;
         }
-        let (now, recency, db) = (self.now, self.recency, self.session.db);
+        let (clock, recency, db) = (self.now.time.tick, self.recency(), self.session.db);
         let state = self.state(key.shard);
         let entries = &mut state.databases[db as usize].entries;
         let old = entries.access(slot);
-        let new = recency.after_hit(old, &now, &mut state.random);
+        let new = recency.after_hit(old, clock, &mut state.random);
         // A clean cache line stays clean.
         if new != old {
             entries.set_access(slot, new);
@@ -358,8 +392,10 @@ impl<'a, 'b> Context<'a, 'b> {
         if bytes.len() <= tidewheel_store::INLINE_MAX {
             return NewValue::Inline(bytes);
         }
-        if let Some(at) = self.prepared.iter().position(|(i, _)| *i == argument) {
-            return NewValue::Object(self.prepared.swap_remove(at).1);
+        if let Some(large) = &mut self.large
+            && let Some(at) = large.prepared.iter().position(|(i, _)| *i == argument)
+        {
+            return NewValue::Object(large.prepared.swap_remove(at).1);
         }
         NewValue::Object(Object::new(bytes.to_vec()))
     }
@@ -370,7 +406,9 @@ impl<'a, 'b> Context<'a, 'b> {
         if let Some(bytes) = self.args.get(argument)
             && bytes.len() > LARGE
         {
-            self.prepared.push((argument, Object::new(bytes.to_vec())));
+            self.large()
+                .prepared
+                .push((argument, Object::new(bytes.to_vec())));
         }
     }
 
@@ -384,7 +422,7 @@ impl<'a, 'b> Context<'a, 'b> {
         deadline: Option<u64>,
     ) {
         let db = self.session.db;
-        let access = self.recency.of_new(&self.now);
+        let access = self.recency().of_new(self.now.time.tick);
         self.insert_at(key, db, tag, value, deadline, access);
     }
 
@@ -490,7 +528,7 @@ impl<'a, 'b> Context<'a, 'b> {
 
     fn drop_object(&mut self, key: Key<'_>, db: u32, object: Object) {
         self.database_at(key, db).object_bytes -= object.bytes();
-        self.garbage.push(object);
+        self.large().garbage.push(object);
     }
 
     /// Publishes what a change did to the shard: its bytes and its earliest deadline.
@@ -511,15 +549,9 @@ impl<'a, 'b> Context<'a, 'b> {
     pub(crate) fn reply_bytes(&mut self, key: Key<'_>, slot: Slot, range: Option<Range<usize>>) {
         let db = self.session.db;
         // Field by field, so that the store and the reply are borrowed at once.
-        let state = match &self.held {
-            Held::One { guard, .. } => guard,
-            Held::Many(guards) => {
-                match guards.binary_search_by_key(&key.shard, |(shard, _)| *shard) {
-                    Ok(at) => &guards[at].1,
-                    Err(_) => unreachable!("the row's key specification covers every key"),
-                }
-            }
-            Held::None => unreachable!("a handler with keys runs with their shards locked"),
+        let state = match &self.one {
+            Some(guard) => guard,
+            None => &place_of(&mut self.many, key.shard).1,
         };
         match state.databases[db as usize].entries.value(slot) {
             Value::Inline(bytes) => match range {
@@ -578,8 +610,8 @@ impl<'a, 'b> Context<'a, 'b> {
         count: usize,
         mut visit: impl FnMut(&mut Writer, &Entries, Slot),
     ) -> Option<u32> {
-        let Held::One { guard, .. } = &self.held else {
-            unreachable!("the caller has locked one shard");
+        let Some(guard) = &self.one else {
+            unreachable!("the caller has locked one shard")
         };
         let entries = &guard.databases[self.session.db as usize].entries;
         let out = &mut *self.out;
@@ -588,7 +620,13 @@ impl<'a, 'b> Context<'a, 'b> {
 
     /// Lets go of a shared string; should its key be gone, this is where it is freed.
     pub(crate) fn let_go(&mut self, bytes: Arc<Vec<u8>>) {
-        self.garbage.push(Object::Bytes(bytes));
+        self.large().garbage.push(Object::Bytes(bytes));
+    }
+
+    /// How accesses are recorded.
+    #[inline]
+    pub(crate) fn recency(&self) -> Recency {
+        self.keyspace.recency()
     }
 
     // ---- Arguments ---------------------------------------------------------------------------
@@ -618,6 +656,17 @@ impl<'a, 'b> Context<'a, 'b> {
 const NOT_AN_INT: CommandError =
     CommandError::fixed("ERR value is out of range, value must between -2147483648 and 2147483647");
 
+/// The locked shard among several.
+fn place_of<'m, 'a>(
+    many: &'m mut [(usize, MutexGuard<'a, ShardState>)],
+    shard: usize,
+) -> &'m mut (usize, MutexGuard<'a, ShardState>) {
+    match many.binary_search_by_key(&shard, |(shard, _)| *shard) {
+        Ok(at) => &mut many[at],
+        Err(_) => unreachable!("the row's keys cover every key, and their shards are locked"),
+    }
+}
+
 /// One in this many holds of a single key is measured.
 const HOLDS_PER_SAMPLE: u32 = 32;
 
@@ -629,9 +678,10 @@ impl Keyspace {
         }
     }
 
+    #[inline]
     pub(crate) fn recency(&self) -> Recency {
         let settings = self.settings();
-        if settings.policy().counts_frequency() {
+        if settings.counts_frequency() {
             Recency::Frequency {
                 log_factor: settings.lfu_log_factor.load(Relaxed),
                 decay_minutes: settings.lfu_decay_time.load(Relaxed),

@@ -153,23 +153,8 @@ impl Keyspace {
         }
         let mark = out.mark();
         let mut context = Context::new(self, session, now, args, out);
-        let keys = &row.keys;
-        if keys.first != 0 {
-            let first = keys.first as usize;
-            if keys.last == keys.first as i32 {
-                if row.stored_argument != 0 {
-                    context.prepare(row.stored_argument as usize);
-                }
-                context.lock_one(args.get(first).unwrap_or_default());
-            } else {
-                if row.stored_argument != 0 {
-                    for at in keys.positions(args.len()) {
-                        context.prepare(at + 1);
-                    }
-                }
-                context.lock_many(keys.positions(args.len()).filter_map(|at| args.get(at)));
-            }
-        }
+        context.writes = row.flags.has(Flags::WRITE);
+        context.lock_keys(row);
         let result = handler(&mut context);
         if let Err(error) = result {
             context.discard_reply(mark);

@@ -170,7 +170,7 @@ impl EventLoop {
         self.publish_counters();
         let server = self.server();
         if server.pause.end_if_due(now) {
-            server.nudge_all();
+            server.pause_changed();
         }
         self.evict_clients();
     }

@@ -22,6 +22,7 @@ impl Pause {
         self.bits.load(Ordering::Relaxed)
     }
 
+    #[inline]
     pub(crate) fn is_on(&self) -> bool {
         self.bits() != 0
     }

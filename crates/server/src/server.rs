@@ -218,6 +218,16 @@ impl Server {
         !self.pause.is_on() && self.keyspace.settings().active_expire()
     }
 
+    /// A pause has begun, ended or changed: reads keep their hands off dead keys while it lasts, and
+    /// loops must not sleep beyond its end.
+    pub(crate) fn pause_changed(&self) {
+        self.keyspace
+            .settings()
+            .keep_dead
+            .store(self.pause.is_on(), Ordering::Relaxed);
+        self.nudge_all();
+    }
+
     /// Counters of all loops since the start.
     pub(crate) fn totals(&self) -> Tally {
         let mut sum = Tally::default();

@@ -201,14 +201,13 @@ impl Worker {
             .saturating_add(ms)
             .saturating_add(u64::from(ms > 0));
         self.server.pause.start(all, until);
-        // Loops that sleep must not sleep beyond the end of the pause.
-        self.server.nudge_all();
+        self.server.pause_changed();
         self.done()
     }
 
     pub(super) fn client_unpause(&mut self) -> Outcome {
         self.server.pause.end();
-        self.server.nudge_all();
+        self.server.pause_changed();
         self.done()
     }
 }
