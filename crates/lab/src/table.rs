@@ -77,8 +77,10 @@ pub(crate) fn number(value: f64) -> String {
         format!("{value:.0}")
     } else if size >= 10.0 {
         format!("{value:.1}")
-    } else if size >= 0.1 {
+    } else if size >= 1.0 {
         format!("{value:.2}")
+    } else if size >= 0.1 {
+        format!("{value:.3}")
     } else {
         format!("{value:.4}")
     }
@@ -176,6 +178,7 @@ mod tests {
             (1_234_567.8, "1234568"),
             (12.34, "12.3"),
             (1.234, "1.23"),
+            (0.987_6, "0.988"),
             (0.012_34, "0.0123"),
             (-4_912.1, "-4912"),
             (7.0, "7"),
