@@ -87,7 +87,8 @@ pub trait TimerQueue {
     /// Hands every timer to `sink`, whatever its deadline, and is empty afterwards. O(n).
     fn drain<T: Timers>(&mut self, timers: &mut T, sink: impl FnMut(&mut T, &[u32]));
 
-    /// A lower bound of the earliest live deadline, never later than it; `None` when empty.
+    /// A lower bound of the earliest live deadline, never later than it. `None` only when nothing is
+    /// pending; records of cancelled timers may still ask for wake-ups, one or a few each.
     ///
     /// Whoever sleeps until then and calls [`advance`](Self::advance) makes progress: the call fires,
     /// moves or drops a record, or finds a later bound.

@@ -85,6 +85,7 @@ impl<Q: TimerQueue> TimerSet<Q> {
                 }
             });
         self.slab.set_base(self.queue.elapsed());
+        self.slab.settle();
         progress
     }
 
@@ -97,6 +98,7 @@ impl<Q: TimerQueue> TimerSet<Q> {
                 sink(id);
             }
         });
+        self.slab.settle();
     }
 
     /// See [`TimerQueue::next_deadline`].
@@ -113,6 +115,7 @@ impl<Q: TimerQueue> TimerSet<Q> {
 
     /// See [`TimerQueue::maintain`].
     pub fn maintain(&mut self, budget: u32) -> bool {
+        self.slab.settle();
         self.queue.maintain(&mut self.slab, budget)
     }
 

@@ -41,6 +41,9 @@ const FREE: u32 = u32::MAX;
 /// Low bits that mark a deadline that is kept in the side map.
 const FAR: u32 = u32::MAX - 1;
 
+/// Released cells that wait to be counted.
+const RELEASED: usize = 64;
+
 /// "No free cell".
 const NONE: u16 = u16::MAX;
 
@@ -95,6 +98,10 @@ pub(crate) struct Slab {
     /// Pages without memory.
     holes: BitSet,
     live_pages: usize,
+    /// The latest cells to be released. Their pages learn of it in batches: reading and writing a page's
+    /// counters at every release makes the processor wait for the misses of the one before.
+    released: [u32; RELEASED],
+    released_len: usize,
     len: usize,
     /// The queue's position, from which the low bits of a deadline are completed.
     base: u64,
@@ -109,6 +116,8 @@ impl Slab {
             open: BitSet::new(),
             holes: BitSet::new(),
             live_pages: 0,
+            released: [0; RELEASED],
+            released_len: 0,
             len: 0,
             base,
             far: BTreeMap::new(),
@@ -149,6 +158,11 @@ impl Slab {
 
     #[inline]
     pub(crate) fn allocate(&mut self) -> u32 {
+        self.len += 1;
+        if self.released_len > 0 {
+            self.released_len -= 1;
+            return self.released[self.released_len];
+        }
         if self
             .pages
             .get(self.hot as usize)
@@ -163,31 +177,48 @@ impl Slab {
         if page.free == NONE {
             self.open.remove(self.hot);
         }
-        self.len += 1;
         self.hot * PAGE + u32::from(at)
     }
 
     #[inline]
     pub(crate) fn release(&mut self, index: u32) {
-        let number = index / PAGE;
-        let page = &mut self.pages[number as usize];
-        let cell = &mut page.cells[(index % PAGE) as usize];
+        let cell = self.cell_mut(index);
         let was_far = cell.low() == FAR;
         cell.set_low(FREE);
-        cell.set_registration(u32::from(page.free));
         cell.0[8] = cell.0[8].wrapping_add(1);
-        if page.free == NONE {
-            self.open.insert(number);
-        }
-        page.free = (index % PAGE) as u16;
-        page.used -= 1;
-        self.len -= 1;
-        if page.used == 0 && number != self.hot {
-            self.remove_page(number);
-        }
         if was_far {
             self.far.remove(&index);
         }
+        self.len -= 1;
+        if self.released_len == RELEASED {
+            self.settle();
+        }
+        self.released[self.released_len] = index;
+        self.released_len += 1;
+    }
+
+    /// Gives the released cells back to their pages, and the pages that are empty then to the allocator.
+    #[inline(never)]
+    pub(crate) fn settle(&mut self) {
+        for &index in &self.released[..self.released_len] {
+            let number = index / PAGE;
+            let page = &mut self.pages[number as usize];
+            page.cells[(index % PAGE) as usize].set_registration(u32::from(page.free));
+            if page.free == NONE {
+                self.open.insert(number);
+            }
+            page.free = (index % PAGE) as u16;
+            page.used -= 1;
+            if page.used == 0 && number != self.hot {
+                page.cells = Box::default();
+                page.free = NONE;
+                page.epoch = page.epoch.wrapping_add(1);
+                self.open.remove(number);
+                self.holes.insert(number);
+                self.live_pages -= 1;
+            }
+        }
+        self.released_len = 0;
     }
 
     #[inline]
@@ -266,17 +297,6 @@ impl Slab {
         self.open.insert(number);
         self.live_pages += 1;
         number
-    }
-
-    #[cold]
-    fn remove_page(&mut self, number: u32) {
-        let page = &mut self.pages[number as usize];
-        page.cells = Box::default();
-        page.free = NONE;
-        page.epoch = page.epoch.wrapping_add(1);
-        self.open.remove(number);
-        self.holes.insert(number);
-        self.live_pages -= 1;
     }
 }
 

@@ -20,6 +20,7 @@
 pub struct Timeline {
     /// Engine time is clock time minus this.
     behind: u64,
+    /// What the clock read at the freeze.
     frozen_at: Option<u64>,
 }
 
@@ -36,34 +37,28 @@ impl Timeline {
     /// Engine time at a clock reading, in the clock's ticks. Saturates at 0.
     #[must_use]
     pub fn now(&self, clock: u64) -> u64 {
-        self.frozen_at
-            .unwrap_or_else(|| clock.saturating_sub(self.behind))
+        self.frozen_at.unwrap_or(clock).saturating_sub(self.behind)
     }
 
     /// Stops engine time. Does nothing when it is stopped already.
     pub fn freeze(&mut self, clock: u64) {
-        if self.frozen_at.is_none() {
-            self.frozen_at = Some(self.now(clock));
-        }
+        self.frozen_at.get_or_insert(clock);
     }
 
-    /// Lets engine time go on from where it stopped. Returns how long it stood still, in ticks.
+    /// Lets engine time go on from where it stopped. Returns how long it stood still, in ticks: 0 if it
+    /// did not, or if the clock reads earlier than at the freeze.
     pub fn resume(&mut self, clock: u64) -> u64 {
-        let Some(stood_at) = self.frozen_at.take() else {
+        let Some(frozen_at) = self.frozen_at.take() else {
             return 0;
         };
-        let before = self.behind;
-        // A clock that reads earlier than at the freeze must not throw engine time back.
-        self.behind = self.behind.max(clock.saturating_sub(stood_at));
-        self.behind - before
+        let pause = clock.saturating_sub(frozen_at);
+        self.behind = self.behind.saturating_add(pause);
+        pause
     }
 
-    /// Moves every deadline `ticks` later, by holding engine time back.
+    /// Moves every deadline `ticks` later, by holding engine time back; frozen or not.
     pub fn shift(&mut self, ticks: u64) {
         self.behind = self.behind.saturating_add(ticks);
-        if let Some(at) = &mut self.frozen_at {
-            *at = at.saturating_sub(ticks);
-        }
     }
 
     /// Whether engine time stands still.
