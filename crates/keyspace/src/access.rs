@@ -1,7 +1,8 @@
 //! An entry's 24 bits of access history, as a clock (LRU) or as a frequency (LFU).
+//!
+//! `clock` is the clock's tick in milliseconds, not engine time: idle time passes while expiry is frozen.
 
 use crate::random::Random;
-use crate::time::Now;
 
 /// Seconds wrap after 194 days, as in the public protocol's servers.
 const CLOCK_MASK: u32 = 0xff_ffff;
@@ -21,80 +22,73 @@ pub(crate) enum Recency {
 impl Recency {
     /// The history of a key that is written for the first time.
     #[inline]
-    pub(crate) fn of_new(self, now: &Now) -> u32 {
+    pub(crate) fn of_new(self, clock: u64) -> u32 {
         match self {
-            Self::Clock => seconds(now),
-            Self::Frequency { .. } => minutes(now) << 8 | INITIAL_FREQUENCY,
+            Self::Clock => seconds(clock),
+            Self::Frequency { .. } => minutes(clock) << 8 | INITIAL_FREQUENCY,
         }
     }
 
     /// The history after one more access.
     #[inline]
-    pub(crate) fn after_hit(self, old: u32, now: &Now, random: &mut Random) -> u32 {
+    pub(crate) fn after_hit(self, old: u32, clock: u64, random: &mut Random) -> u32 {
         match self {
-            Self::Clock => seconds(now),
+            Self::Clock => seconds(clock),
             Self::Frequency { log_factor, .. } => {
-                let frequency = self.frequency(old, now);
+                let frequency = self.frequency(old, clock);
                 // The higher the counter, the rarer the steps: 255 stands for about a million hits.
                 let excess = u64::from(frequency.saturating_sub(INITIAL_FREQUENCY));
                 let odds = excess * u64::from(log_factor) + 1;
                 let step = frequency < FREQUENCY_MAX && random.next().is_multiple_of(odds);
-                minutes(now) << 8 | (frequency + u32::from(step))
+                minutes(clock) << 8 | (frequency + u32::from(step))
             }
         }
     }
 
     /// Hits, logarithmically, after decay.
-    pub(crate) fn frequency(self, access: u32, now: &Now) -> u32 {
+    pub(crate) fn frequency(self, access: u32, clock: u64) -> u32 {
         let Self::Frequency { decay_minutes, .. } = self else {
             return 0;
         };
-        let passed = minutes(now).wrapping_sub(access >> 8) & 0xffff;
+        let passed = minutes(clock).wrapping_sub(access >> 8) & 0xffff;
         (access & 0xff).saturating_sub(passed.checked_div(decay_minutes).unwrap_or(0))
     }
 
     /// Seconds since the last access.
-    pub(crate) fn idle_seconds(access: u32, now: &Now) -> u32 {
-        seconds(now).wrapping_sub(access) & CLOCK_MASK
+    pub(crate) fn idle_seconds(access: u32, clock: u64) -> u32 {
+        seconds(clock).wrapping_sub(access) & CLOCK_MASK
     }
 }
 
-fn seconds(now: &Now) -> u32 {
-    (now.clock / 1000) as u32 & CLOCK_MASK
+fn seconds(clock: u64) -> u32 {
+    (clock / 1000) as u32 & CLOCK_MASK
 }
 
-fn minutes(now: &Now) -> u32 {
-    (now.clock / 60_000) as u32 & 0xffff
+fn minutes(clock: u64) -> u32 {
+    (clock / 60_000) as u32 & 0xffff
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    fn at(seconds: u64) -> Now {
-        let tick = (1 << 40) + seconds * 1000;
-        Now {
-            tick,
-            micros: 0,
-            wall_ms: 0,
-            clock: tick,
-            clock_micros: 0,
-        }
+    fn at(seconds: u64) -> u64 {
+        (1 << 40) + seconds * 1000
     }
 
     #[test]
     fn idle_time_counts_seconds_across_the_wrap() {
         let mut random = Random::new(1);
         let start = at(0);
-        let access = Recency::Clock.after_hit(0, &start, &mut random);
-        assert_eq!(access, Recency::Clock.of_new(&start));
-        assert_eq!(Recency::idle_seconds(access, &start), 0);
-        assert_eq!(Recency::idle_seconds(access, &at(100)), 100);
+        let access = Recency::Clock.after_hit(0, start, &mut random);
+        assert_eq!(access, Recency::Clock.of_new(start));
+        assert_eq!(Recency::idle_seconds(access, start), 0);
+        assert_eq!(Recency::idle_seconds(access, at(100)), 100);
         assert_eq!(
-            Recency::idle_seconds(access, &at((1 << 24) - 1)),
+            Recency::idle_seconds(access, at((1 << 24) - 1)),
             (1 << 24) - 1
         );
-        assert_eq!(Recency::idle_seconds(access, &at((1 << 24) + 3)), 3);
+        assert_eq!(Recency::idle_seconds(access, at((1 << 24) + 3)), 3);
     }
 
     #[test]
@@ -104,13 +98,13 @@ mod tests {
             decay_minutes: 1,
         };
         let mut random = Random::new(1);
-        let mut access = lfu.of_new(&at(0));
-        assert_eq!(lfu.frequency(access, &at(0)), 5);
+        let mut access = lfu.of_new(at(0));
+        assert_eq!(lfu.frequency(access, at(0)), 5);
         let mut reached = Vec::new();
         for hits in 1..=1_000_000 {
-            access = lfu.after_hit(access, &at(0), &mut random);
+            access = lfu.after_hit(access, at(0), &mut random);
             if [100, 1000, 100_000, 1_000_000].contains(&hits) {
-                reached.push(lfu.frequency(access, &at(0)));
+                reached.push(lfu.frequency(access, at(0)));
             }
         }
         assert!(
@@ -118,13 +112,13 @@ mod tests {
             "{reached:?}"
         );
         assert!(reached[3] > 200, "{reached:?}");
-        let full = lfu.frequency(access, &at(0));
-        assert_eq!(lfu.frequency(access, &at(600)), full - 10);
-        assert_eq!(lfu.frequency(access, &at(60 * 300)), 0);
+        let full = lfu.frequency(access, at(0));
+        assert_eq!(lfu.frequency(access, at(600)), full - 10);
+        assert_eq!(lfu.frequency(access, at(60 * 300)), 0);
         let never = Recency::Frequency {
             log_factor: 10,
             decay_minutes: 0,
         };
-        assert_eq!(never.frequency(access, &at(60 * 300)), full);
+        assert_eq!(never.frequency(access, at(60 * 300)), full);
     }
 }

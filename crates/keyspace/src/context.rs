@@ -29,6 +29,8 @@ pub struct Context<'a, 'b> {
     pub(crate) args: Args<'b>,
     pub(crate) out: &'a mut Writer,
     pub(crate) notify: NotifyFlags,
+    /// Whether the command may change data.
+    pub(crate) writes: bool,
     /// The only shard that is locked, and the hash of the only key.
     one: Option<MutexGuard<'a, ShardState>>,
     shard: usize,
@@ -89,6 +91,7 @@ impl<'a, 'b> Context<'a, 'b> {
         now: Now,
         args: Args<'b>,
         out: &'a mut Writer,
+        writes: bool,
     ) -> Self {
         Self {
             keyspace,
@@ -97,6 +100,7 @@ impl<'a, 'b> Context<'a, 'b> {
             args,
             out,
             notify: keyspace.settings().notify_flags(),
+            writes,
             one: None,
             shard: 0,
             hash: 0,
@@ -173,11 +177,8 @@ impl<'a, 'b> Context<'a, 'b> {
     pub(crate) fn lock_shard(&mut self, shard: usize) {
         let guard = self.keyspace.shards[shard].state.lock();
         self.held_since_ns = Some(self.keyspace.hooks.stopwatch_ns());
-        self.held = Held::One {
-            shard,
-            hash: 0,
-            guard,
-        };
+        self.shard = shard;
+        self.one = Some(guard);
     }
 
     /// Unlocks, then wakes sleepers whose deadline became earlier. Large values that the handler needs
@@ -319,24 +320,37 @@ impl<'a, 'b> Context<'a, 'b> {
     /// Finds a living key in the session's database. A dead one is removed and announced.
     #[inline]
     pub(crate) fn find(&mut self, key: Key<'_>, lookup: Lookup) -> Option<Slot> {
-        let db = self.session.db;
-        let slot = self.find_at(key, db);
-        match (slot, lookup) {
-            (Some(slot), Lookup::Read | Lookup::Write) => self.touch(key, slot),
-            (None, Lookup::Read | Lookup::Peek) => {
-                self.notify(key, db, NotifyClass::KeyMiss, "keymiss");
-            }
-            _ => {}
+        let (now, db, recency) = (self.now, self.session.db, self.recency());
+        let touches = matches!(lookup, Lookup::Read | Lookup::Write) && !self.session.no_touch;
+        let state = self.state(key.shard);
+        let entries = &mut state.databases[db as usize].entries;
+        let Some(slot) = entries.find(key.hash, key.bytes) else {
+            return self.missed(key, lookup);
+        };
+        if let Some(deadline) = entries.deadline(slot)
+            && now.reached(deadline)
+        {
+            self.remove_dead(key, db, slot, deadline);
+            return self.missed(key, lookup);
         }
-        if lookup != Lookup::Write {
-            let counters = &mut self.state(key.shard).counters;
-            if slot.is_some() {
-                counters.hits += 1;
-            } else {
-                counters.misses += 1;
+        if touches {
+            let old = entries.access(slot);
+            let new = recency.after_hit(old, now.time.tick, &mut state.random);
+            // A clean cache line stays clean.
+            if new != old {
+                entries.set_access(slot, new);
             }
         }
-        slot
+        state.counters.hits += u64::from(lookup != Lookup::Write);
+        Some(slot)
+    }
+
+    fn missed(&mut self, key: Key<'_>, lookup: Lookup) -> Option<Slot> {
+        if matches!(lookup, Lookup::Read | Lookup::Peek) {
+            self.event(key, NotifyClass::KeyMiss, "keymiss");
+        }
+        self.state(key.shard).counters.misses += u64::from(lookup != Lookup::Write);
+        None
     }
 
     /// Finds a living key in any database, without counting anything. A dead one is removed and announced.
@@ -365,22 +379,6 @@ impl<'a, 'b> Context<'a, 'b> {
         self.remove_at(key, db, slot);
         self.state(key.shard).counters.expired += 1;
         self.notify(key, db, NotifyClass::Expired, "expired");
-    }
-
-    #[inline]
-    fn touch(&mut self, key: Key<'_>, slot: Slot) {
-        if self.session.no_touch {
-            return;
-        }
-        let (clock, recency, db) = (self.now.time.tick, self.recency(), self.session.db);
-        let state = self.state(key.shard);
-        let entries = &mut state.databases[db as usize].entries;
-        let old = entries.access(slot);
-        let new = recency.after_hit(old, clock, &mut state.random);
-        // A clean cache line stays clean.
-        if new != old {
-            entries.set_access(slot, new);
-        }
     }
 
     // ---- Changes -----------------------------------------------------------------------------
@@ -564,11 +562,12 @@ impl<'a, 'b> Context<'a, 'b> {
                     self.out.bulk(&bytes[range]);
                 } else {
                     let mark = self.out.mark();
-                    self.holes.push(Hole {
+                    let hole = Hole {
                         mark,
                         bytes: Arc::clone(bytes),
                         range,
-                    });
+                    };
+                    self.large.get_or_insert_default().holes.push(hole);
                 }
             }
         }

@@ -18,7 +18,6 @@ use tidewheel_store::Slot;
 
 use crate::access::Recency;
 use crate::random::Random;
-use crate::time::Now;
 use crate::value::Entries;
 
 /// What `maxmemory` evicts.
@@ -87,10 +86,24 @@ impl Policy {
         Self::TABLE.into_iter().map(|row| row.0)
     }
 
+    /// One bit for each policy under which access is recorded as a frequency: commands test it without
+    /// reading the table.
+    pub(crate) const FREQUENCY_BITS: u8 = {
+        let mut bits = 0;
+        let mut i = 0;
+        while i < Self::TABLE.len() {
+            if matches!(Self::TABLE[i].3, Order::Rare) {
+                bits |= 1 << i;
+            }
+            i += 1;
+        }
+        bits
+    };
+
     /// Whether access is recorded as a frequency, not as a clock.
     #[must_use]
     pub fn counts_frequency(self) -> bool {
-        Self::TABLE[self as usize].3 == Order::Rare
+        Self::FREQUENCY_BITS >> self as u8 & 1 == 1
     }
 
     /// Whether the idle time decides.
@@ -125,11 +138,13 @@ const SAMPLES_MAX: u32 = 64;
 
 impl Choice {
     /// The higher, the sooner it goes.
-    fn score(&self, store: &Entries, slot: Slot, now: &Now) -> u64 {
+    fn score(&self, store: &Entries, slot: Slot, clock: u64) -> u64 {
         match Policy::TABLE[self.policy as usize].3 {
             Order::None | Order::Any => 0,
-            Order::Idle => Recency::idle_seconds(store.access(slot), now).into(),
-            Order::Rare => (255 - self.recency.frequency(store.access(slot), now).min(255)).into(),
+            Order::Idle => Recency::idle_seconds(store.access(slot), clock).into(),
+            Order::Rare => {
+                (255 - self.recency.frequency(store.access(slot), clock).min(255)).into()
+            }
             Order::Soonest => u64::MAX - store.deadline(slot).unwrap_or(u64::MAX),
         }
     }
@@ -139,7 +154,7 @@ impl Choice {
     pub(crate) fn victim(
         &self,
         store: &Entries,
-        now: &Now,
+        clock: u64,
         random: &mut Random,
         cursor: &mut u32,
     ) -> Option<(Slot, u64)> {
@@ -152,7 +167,7 @@ impl Choice {
             if volatile && store.deadline(slot).is_none() {
                 return;
             }
-            let score = self.score(store, slot, now);
+            let score = self.score(store, slot, clock);
             if best.is_none_or(|(_, top)| score > top) {
                 best = Some((slot, score));
             }
@@ -175,7 +190,7 @@ impl Choice {
             } else {
                 next.unwrap_or(0)
             };
-            best = met.map(|slot| (slot, self.score(store, slot, now)));
+            best = met.map(|slot| (slot, self.score(store, slot, clock)));
         }
         best
     }
@@ -187,13 +202,7 @@ mod tests {
 
     use super::*;
 
-    const NOW: Now = Now {
-        tick: 1 << 40,
-        micros: 0,
-        wall_ms: 0,
-        clock: 1 << 40,
-        clock_micros: 0,
-    };
+    const NOW: u64 = 1 << 40;
 
     #[test]
     fn the_table_is_in_the_order_of_the_variants() {
@@ -218,7 +227,7 @@ mod tests {
         for (key, access, deadline) in entries {
             let hash = hasher.hash(key.as_bytes());
             let value = NewValue::Inline(b"v");
-            let slot = store.insert(hash, key.as_bytes(), 0, value, *deadline, NOW.tick);
+            let slot = store.insert(hash, key.as_bytes(), 0, value, *deadline, NOW);
             store.set_access(slot, *access);
         }
         let choice = Choice {
@@ -226,19 +235,19 @@ mod tests {
             recency,
             samples: 64,
         };
-        let (slot, _) = choice.victim(&store, &NOW, &mut Random::new(3), &mut 0)?;
+        let (slot, _) = choice.victim(&store, NOW, &mut Random::new(3), &mut 0)?;
         Some(String::from_utf8_lossy(store.key(slot)).into_owned())
     }
 
     #[test]
     fn each_policy_picks_its_victim() {
-        let seconds = Recency::Clock.of_new(&NOW);
+        let seconds = Recency::Clock.of_new(NOW);
         let lfu = Recency::Frequency {
             log_factor: 10,
             decay_minutes: 1,
         };
-        let minutes = lfu.of_new(&NOW) & !0xff;
-        let at = |ms| Some(NOW.tick + ms);
+        let minutes = lfu.of_new(NOW) & !0xff;
+        let at = |ms| Some(NOW + ms);
         let by_clock = [
             ("old", seconds - 90, None),
             ("oldish", seconds - 50, at(50_000)),
@@ -285,7 +294,7 @@ mod tests {
         let hasher = KeyHasher::new(1);
         let mut store = Entries::new(hasher.clone());
         for i in 0..2_000_u64 {
-            let deadline = (i == 1_234).then_some(NOW.tick + 5);
+            let deadline = (i == 1_234).then_some(NOW + 5);
             let hash = hasher.hash(&i.to_le_bytes());
             store.insert(
                 hash,
@@ -293,7 +302,7 @@ mod tests {
                 0,
                 NewValue::Inline(b""),
                 deadline,
-                NOW.tick,
+                NOW,
             );
         }
         let choice = Choice {
@@ -302,7 +311,7 @@ mod tests {
             samples: 1,
         };
         let (mut random, mut cursor) = (Random::new(9), 0);
-        let found = (0..20).find_map(|_| choice.victim(&store, &NOW, &mut random, &mut cursor));
+        let found = (0..20).find_map(|_| choice.victim(&store, NOW, &mut random, &mut cursor));
         let (slot, _) = found.expect("every walk goes on where the last one ended");
         assert_eq!(store.key(slot), 1_234_u64.to_le_bytes());
     }

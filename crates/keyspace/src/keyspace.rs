@@ -152,8 +152,8 @@ impl Keyspace {
             return error.write(out);
         }
         let mark = out.mark();
-        let mut context = Context::new(self, session, now, args, out);
-        context.writes = row.flags.has(Flags::WRITE);
+        let writes = row.flags.has(Flags::WRITE);
+        let mut context = Context::new(self, session, now, args, out, writes);
         context.lock_keys(row);
         let result = handler(&mut context);
         if let Err(error) = result {

@@ -72,7 +72,7 @@ impl Keyspace {
         let mut best = None;
         for (db, database) in state.databases.iter().enumerate() {
             let cursor = &mut state.eviction_cursor;
-            let found = choice.victim(&database.entries, now, &mut state.random, cursor);
+            let found = choice.victim(&database.entries, now.time.tick, &mut state.random, cursor);
             if let Some((slot, score)) = found
                 && best.is_none_or(|(_, _, top)| score > top)
             {

@@ -31,12 +31,8 @@ pub(crate) struct Now {
     pub(crate) tick: u64,
     /// Microseconds since the tick began; 0 while engine time stands still.
     pub(crate) micros: u32,
-    /// Wall time in milliseconds.
-    pub(crate) wall_ms: i64,
-    /// The clock's tick, which never stands still.
-    pub(crate) clock: u64,
-    /// Microseconds since the clock's tick began.
-    pub(crate) clock_micros: u32,
+    /// The clock, which never stands still.
+    pub(crate) time: Time,
 }
 
 /// The unit of a time in a command.
@@ -54,6 +50,11 @@ pub(crate) enum Base {
 }
 
 impl Now {
+    /// Wall time in milliseconds.
+    pub(crate) fn wall_ms(&self) -> i64 {
+        self.time.wall_ms()
+    }
+
     /// Whether a deadline has been reached.
     #[inline]
     pub(crate) fn reached(&self, deadline: u64) -> bool {
@@ -73,10 +74,10 @@ impl Now {
         let ahead = match base {
             Base::Now => {
                 // The wall time must be expressible, since EXPIRETIME and snapshots speak it.
-                self.wall_ms.max(0).checked_add(ms)?;
+                self.wall_ms().max(0).checked_add(ms)?;
                 i128::from(ms) + i128::from(ms > 0 && self.micros > 0)
             }
-            Base::Epoch => i128::from(ms) - i128::from(self.wall_ms),
+            Base::Epoch => i128::from(ms) - i128::from(self.wall_ms()),
         };
         let deadline = i128::from(self.tick) + ahead;
         // Whatever lies before engine time began is simply past.
@@ -103,7 +104,7 @@ impl Now {
     /// The deadline as wall time in milliseconds.
     pub(crate) fn wall_of(&self, deadline: u64) -> i64 {
         let ahead = i128::from(deadline) - i128::from(self.tick);
-        let wall = i128::from(self.wall_ms) + ahead;
+        let wall = i128::from(self.wall_ms()) + ahead;
         i64::try_from(wall.max(0)).unwrap_or(i64::MAX)
     }
 
@@ -133,7 +134,7 @@ pub(crate) struct SharedTimeline {
 
 impl SharedTimeline {
     /// The point in time as entries see it.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn now(&self, time: Time) -> Now {
         let word = self.word.load(Relaxed);
         let (tick, micros) = if word & 1 == 0 {
@@ -141,13 +142,7 @@ impl SharedTimeline {
         } else {
             (word >> 1, 0)
         };
-        Now {
-            tick,
-            micros,
-            wall_ms: time.wall_ms(),
-            clock: time.tick,
-            clock_micros: time.micros,
-        }
+        Now { tick, micros, time }
     }
 
     /// The clock's tick at which engine time reaches a deadline. While it stands still: one that has
@@ -193,13 +188,12 @@ mod tests {
     const WALL: i64 = 1_700_000_000_000;
 
     fn at(tick: u64, micros: u32) -> Now {
-        Now {
+        let time = Time {
             tick,
             micros,
-            wall_ms: WALL,
-            clock: tick,
-            clock_micros: micros,
-        }
+            wall_offset_ms: WALL - tick as i64,
+        };
+        Now { tick, micros, time }
     }
 
     #[test]
@@ -257,7 +251,7 @@ mod tests {
         assert!(line.is_frozen());
         let now = line.now(time(5000));
         assert_eq!(
-            (now.tick, now.micros, now.clock, now.wall_ms),
+            (now.tick, now.micros, now.time.tick, now.wall_ms()),
             (1000, 0, 5000, 5000)
         );
         assert_eq!(line.clock_of(1500), u64::MAX);
@@ -300,7 +294,7 @@ mod tests {
             number in any::<i64>(), tick in any::<u64>(), wall in any::<i64>(), deadline in any::<u64>(),
             micros in 0_u32..1000,
         ) {
-            let now = Now { tick, micros, wall_ms: wall, clock: tick, clock_micros: micros };
+            let now = Now { tick, micros, time: Time { tick, micros, wall_offset_ms: wall } };
             for unit in [Unit::Seconds, Unit::Milliseconds] {
                 for base in [Base::Now, Base::Epoch] {
                     if let Some(deadline) = now.deadline(number, unit, base) {

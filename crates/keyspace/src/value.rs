@@ -54,11 +54,19 @@ pub(crate) fn type_name(tag: u8) -> &'static str {
     }
 }
 
+/// Whether an entry is a string.
+#[inline]
+pub(crate) fn check_string(store: &Entries, slot: Slot) -> Result<(), CommandError> {
+    if store.tag(slot) > TAG_STRING_RAW {
+        Err(CommandError::WRONG_TYPE)
+    } else {
+        Ok(())
+    }
+}
+
 /// The bytes of a string entry, with the shared handle where they lie outside the block.
 pub(crate) fn string(store: &Entries, slot: Slot) -> Result<Value<'_, Object>, CommandError> {
-    if store.tag(slot) > TAG_STRING_RAW {
-        return Err(CommandError::WRONG_TYPE);
-    }
+    check_string(store, slot)?;
     Ok(store.value(slot))
 }
 

@@ -63,13 +63,13 @@ pub(crate) fn forecast(ctx: &mut Context<'_, '_>) -> Outcome {
 }
 
 pub(crate) fn freeze(ctx: &mut Context<'_, '_>) -> Outcome {
-    ctx.keyspace.timeline.freeze(ctx.now.clock);
+    ctx.keyspace.timeline.freeze(ctx.now.time.tick);
     ctx.out.ok();
     Ok(())
 }
 
 pub(crate) fn resume(ctx: &mut Context<'_, '_>) -> Outcome {
-    ctx.keyspace.timeline.resume(ctx.now.clock);
+    ctx.keyspace.timeline.resume(ctx.now.time.tick);
     // Everybody who slept for a deadline was told that there is none.
     ctx.keyspace.wake_all();
     ctx.out.ok();

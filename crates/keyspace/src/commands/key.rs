@@ -207,7 +207,7 @@ pub(crate) fn copy(ctx: &mut Context<'_, '_>) -> Outcome {
         return Ok(());
     };
     let mut entry = Entry::copy(ctx, from, source, slot);
-    entry.access = ctx.recency.of_new(&ctx.now);
+    entry.access = ctx.recency().of_new(ctx.now.time.tick);
     entry.put(ctx, to, target);
     ctx.notify(to, target, NotifyClass::Generic, "copy_to");
     ctx.out.integer(1);

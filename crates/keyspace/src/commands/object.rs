@@ -48,24 +48,24 @@ pub(crate) fn encoding(ctx: &mut Context<'_, '_>) -> Outcome {
 
 pub(crate) fn freq(ctx: &mut Context<'_, '_>) -> Outcome {
     inspect(ctx, |ctx, key, slot| {
-        if matches!(ctx.recency, Recency::Clock) {
+        if matches!(ctx.recency(), Recency::Clock) {
             return Err(NO_FREQUENCY);
         }
         let access = ctx.entries(key).access(slot);
         ctx.out
-            .integer(ctx.recency.frequency(access, &ctx.now).into());
+            .integer(ctx.recency().frequency(access, ctx.now.time.tick).into());
         Ok(())
     })
 }
 
 pub(crate) fn idletime(ctx: &mut Context<'_, '_>) -> Outcome {
     inspect(ctx, |ctx, key, slot| {
-        if matches!(ctx.recency, Recency::Frequency { .. }) {
+        if matches!(ctx.recency(), Recency::Frequency { .. }) {
             return Err(NO_IDLE_TIME);
         }
         let access = ctx.entries(key).access(slot);
         ctx.out
-            .integer(Recency::idle_seconds(access, &ctx.now).into());
+            .integer(Recency::idle_seconds(access, ctx.now.time.tick).into());
         Ok(())
     })
 }

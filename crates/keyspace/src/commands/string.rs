@@ -30,7 +30,7 @@ fn reply_value(ctx: &mut Context<'_, '_>, key: Key<'_>) -> Result<bool, CommandE
         ctx.out.null();
         return Ok(false);
     };
-    value::string(ctx.entries(key), slot)?;
+    value::check_string(ctx.entries(key), slot)?;
     ctx.reply_bytes(key, slot, None);
     Ok(true)
 }
