@@ -62,7 +62,8 @@ const STALE_FLOOR: usize = 1024;
 /// Chunks that an insert sweeps while dead records outnumber the living.
 const SWEEP_PER_INSERT: u32 = 2;
 
-/// A hierarchical timing wheel over timers that somebody else owns. See the [module](self).
+/// A hierarchical timing wheel over timers that somebody else owns: O(1), tickless, any `u64` deadline.
+/// Its structure and invariants are told at the head of `wheel.rs`.
 #[derive(Debug)]
 pub struct HierarchicalWheel {
     rings: [Option<Box<Ring>>; LEVELS],

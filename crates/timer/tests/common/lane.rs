@@ -1,6 +1,6 @@
 //! One subject beside its BTreeMap model, compared after every step.
 
-use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
 
 use tidewheel_timer::{Progress, forecast_window};
 
@@ -20,6 +20,9 @@ pub(crate) struct Traits {
 /// Times that a record may be touched before its timer fires: once a level on the way to the tick that
 /// it was registered for, once there if the timer was moved later, and once a level again.
 const TOUCHES: u64 = 2 * 8 + 1;
+
+/// Handles of gone timers that are remembered: few enough that no place has been reused 256 times since.
+const GONE_MAX: usize = 64;
 
 /// Wake-ups that the suite is ready to do for one timer.
 const WAKES_MAX: u64 = 2_000;
@@ -41,7 +44,7 @@ pub(crate) struct Lane<S: Subject> {
     timers: BTreeMap<u64, Pending<S::Handle>>,
     names: HashMap<S::Handle, u64>,
     order: BTreeSet<(u64, u64)>,
-    gone: Vec<S::Handle>,
+    gone: VecDeque<S::Handle>,
     /// The latest clock that the queue promises to heed, from `insert` and `advance`.
     heeded: u64,
     /// The latest clock that it has been told, from any call.
@@ -58,7 +61,7 @@ impl<S: Subject> Lane<S> {
             timers: BTreeMap::new(),
             names: HashMap::new(),
             order: BTreeSet::new(),
-            gone: Vec::new(),
+            gone: VecDeque::new(),
             heeded: now,
             told: now,
             elapsed: now,
@@ -97,7 +100,6 @@ impl<S: Subject> Lane<S> {
         self.told = self.told.max(now);
         let other = self.names.insert(handle, seq);
         assert_eq!(other, None, "the handle of a pending timer is given away");
-        self.gone.retain(|&gone| gone != handle);
         self.note(seq, handle, deadline);
     }
 
@@ -235,6 +237,16 @@ impl<S: Subject> Lane<S> {
         panic!("{due} is not reached in {most} wake-ups");
     }
 
+    /// Tidying in steps ends.
+    pub(crate) fn tidy(&mut self, budget: u32) {
+        let mut calls = 0;
+        while self.subject.maintain(budget) {
+            self.subject.validate();
+            calls += 1;
+            assert!(calls < 10_000, "tidying does not end");
+        }
+    }
+
     /// What must hold between any two calls.
     pub(crate) fn check(&mut self) {
         self.subject.validate();
@@ -325,6 +337,9 @@ impl<S: Subject> Lane<S> {
         let timer = self.timers.remove(&seq).expect("a pending timer");
         self.order.remove(&(timer.due, seq));
         self.names.remove(&timer.handle);
-        self.gone.push(timer.handle);
+        self.gone.push_back(timer.handle);
+        if self.gone.len() > GONE_MAX {
+            self.gone.pop_front();
+        }
     }
 }

@@ -91,6 +91,16 @@ pub(crate) enum Op {
     Maintain {
         budget: u32,
     },
+    /// Tidies until nothing is worth doing.
+    Tidy {
+        budget: u32,
+    },
+    /// One timer is moved earlier, a tick at a time, or many are set and cancelled: dead records.
+    Churn {
+        when: When,
+        count: u16,
+        cancel: bool,
+    },
     /// A handle whose timer is gone is used.
     Gone {
         pick: usize,
@@ -178,6 +188,9 @@ pub(crate) fn op() -> impl Strategy<Value = Op> {
         2 => Just(Op::Sleep),
         1 => Just(Op::Drain),
         2 => (0..60_u32).prop_map(|budget| Op::Maintain { budget }),
+        1 => (1..60_u32).prop_map(|budget| Op::Tidy { budget }),
+        1 => (when(), 1..2_500_u16, any::<bool>())
+            .prop_map(|(when, count, cancel)| Op::Churn { when, count, cancel }),
         2 => (any::<usize>(), when()).prop_map(|(pick, when)| Op::Gone { pick, when }),
     ]
 }

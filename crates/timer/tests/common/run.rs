@@ -82,6 +82,12 @@ impl<S: Subject> Run<S> {
             Op::Maintain { budget } => {
                 self.lane.subject.maintain(budget);
             }
+            Op::Tidy { budget } => self.lane.tidy(budget),
+            Op::Churn {
+                when,
+                count,
+                cancel,
+            } => self.churn(when, count, cancel),
             Op::Gone { pick, when } => {
                 let deadline = self.tick(when, None);
                 self.lane.use_gone(pick, deadline, self.now);
@@ -101,6 +107,20 @@ impl<S: Subject> Run<S> {
         let first = self.tick(when, None);
         for i in 0..u64::from(count) {
             self.insert(first.saturating_add(i * gap));
+        }
+    }
+
+    fn churn(&mut self, when: When, count: u16, cancel: bool) {
+        let last = self.tick(when, None);
+        self.insert(last.saturating_add(u64::from(count)));
+        for i in (0..u64::from(count)).rev() {
+            let deadline = last.saturating_add(i);
+            if cancel {
+                self.insert(deadline);
+                self.lane.cancel(self.seq);
+            } else {
+                self.lane.reschedule(self.seq, deadline, self.now);
+            }
         }
     }
 

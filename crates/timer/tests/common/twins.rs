@@ -65,7 +65,8 @@ pub(crate) fn twins<S: Subject>(make: impl Fn() -> S, traits: Traits, start: u64
             Op::Maintain { budget } => {
                 split.subject.maintain(budget);
             }
-            Op::Clock(_) | Op::Ticks { .. } | Op::Sleep | Op::Gone { .. } => {}
+            Op::Tidy { budget } => split.tidy(budget),
+            Op::Clock(_) | Op::Ticks { .. } | Op::Sleep | Op::Churn { .. } | Op::Gone { .. } => {}
         }
         whole.check();
         split.check();
