@@ -55,6 +55,17 @@ pub(crate) struct Driver {
     tell_at: u64,
 }
 
+/// How a shard's part of a pass ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Pass {
+    /// Nothing is due any more.
+    Done,
+    /// Something is due, but there was nothing to do: not to be asked again within this tick.
+    Idle,
+    /// The time was spent first.
+    Spent,
+}
+
 impl Driver {
     pub(crate) fn new(index: usize, loops: usize, shards: usize) -> Self {
         Self {
@@ -110,21 +121,27 @@ impl Driver {
         handle.forget_soonest();
         let mut next = u64::MAX;
         let mut spent = false;
+        let first = self.at;
         for step in 0..self.own.len() {
-            let shard = self.own[(self.at + step) % self.own.len()];
-            if !spent {
-                spent = self.expire_shard(worker, shard, end);
-                if spent {
-                    self.at = (self.at + step) % self.own.len();
+            let at = (first + step) % self.own.len();
+            let shard = self.own[at];
+            let mut deadline = worker.server.keyspace.next_deadline(shard);
+            if !spent && deadline <= worker.time.tick {
+                let pass = self.expire_shard(worker, shard, end);
+                deadline = worker.server.keyspace.next_deadline(shard);
+                match pass {
+                    Pass::Done => {}
+                    Pass::Idle => deadline = deadline.max(worker.time.tick + 1),
+                    Pass::Spent => {
+                        spent = true;
+                        self.at = at;
+                    }
                 }
             }
-            next = next.min(worker.server.keyspace.next_deadline(shard));
+            next = next.min(deadline);
         }
         if spent {
             worker.tally.budget_hits += 1;
-        } else if next <= now {
-            // A shard that is due but had nothing to do is not asked again within this tick.
-            next = next.max(worker.time.tick + 1);
         }
         worker.server.loops[worker.index].remember_soonest(next);
         self.last_pass = clock::micros(worker.time);
@@ -133,8 +150,8 @@ impl Driver {
         }
     }
 
-    /// Expires what is due in one shard; true when the time is spent first.
-    fn expire_shard(&mut self, worker: &mut Worker, shard: usize, end: u64) -> bool {
+    /// Expires what is due in one shard.
+    fn expire_shard(&mut self, worker: &mut Worker, shard: usize, end: u64) -> Pass {
         let keyspace = &worker.server.keyspace;
         while keyspace.next_deadline(shard) <= worker.time.tick {
             let keys = worker.settings.expiry_hold_keys;
@@ -146,13 +163,13 @@ impl Driver {
             }
             worker.time = worker.server.clock.now();
             if clock::micros(worker.time) >= end {
-                return true;
+                return Pass::Spent;
             }
             if progress.fired == 0 && progress.moved == 0 {
-                return false;
+                return Pass::Idle;
             }
         }
-        false
+        Pass::Done
     }
 
     /// A loop that is behind, other than this one.
@@ -173,7 +190,7 @@ impl Driver {
         let loops = worker.server.loops.len();
         let before = self.expired;
         for shard in (whom..worker.server.keyspace.shards()).step_by(loops).rev() {
-            if self.expire_shard(worker, shard, end) {
+            if let Pass::Spent = self.expire_shard(worker, shard, end) {
                 break;
             }
         }
