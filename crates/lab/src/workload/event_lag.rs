@@ -14,7 +14,7 @@ use serde_json::json;
 use super::sized;
 use crate::client::{Address, Connection};
 use crate::clock::{self, Anchor};
-use crate::getter::Getter;
+use crate::getter::{Getter, Pick};
 use crate::keys::{Key, Kind, Ttl};
 use crate::loader::{load, long_ttl};
 use crate::proc::{CpuMeter, NoiseMeter};
@@ -99,7 +99,7 @@ pub(crate) fn run(args: &Args, target: &Target, progress: &Progress) -> Result<R
 
     let getter = if args.gets {
         let mut rng = Rng::new(args.seed ^ 1);
-        let pick = move || Some(Key::live(rng.below(background)));
+        let pick = move || Some(Pick::lasting(Key::live(rng.below(background))));
         Some(Getter::start(&target.address, None, pick)?)
     } else {
         None

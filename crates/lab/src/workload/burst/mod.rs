@@ -15,7 +15,7 @@ use self::schedule::Schedule;
 use self::watch::{Memory, Release, watch};
 use crate::client::{Address, Connection};
 use crate::clock::{self, Anchor};
-use crate::getter::{Getter, Seen};
+use crate::getter::{Getter, Pick, Seen};
 use crate::keys::{Key, Ttl};
 use crate::loader::{load, long_ttl};
 use crate::proc::{self, CpuMeter, NoiseMeter};
@@ -150,7 +150,9 @@ pub(crate) fn run(
 
 fn start_getter(address: &Address, plan: &Plan) -> Result<Getter> {
     let (live, mut rng) = (plan.live, Rng::new(plan.seed ^ 1));
-    Getter::start(address, None, move || Some(Key::live(rng.below(live))))
+    Getter::start(address, None, move || {
+        Some(Pick::lasting(Key::live(rng.below(live))))
+    })
 }
 
 fn notes(report: &mut Report, seen: &Seen) {

@@ -18,7 +18,7 @@ use self::traffic::Load;
 use super::sized;
 use crate::clock;
 use crate::driver;
-use crate::getter::{Getter, Seen};
+use crate::getter::{Getter, Pick, Seen};
 use crate::keys::Key;
 use crate::proc::{self, CpuMeter, NoiseMeter};
 use crate::progress::Progress;
@@ -75,9 +75,9 @@ struct Sample {
 }
 
 pub(crate) fn run(args: &Args, target: &Target, progress: &Progress) -> Result<Report> {
-    let seconds = sized(args.seconds, args.quick, 60.0, 2.0);
-    let px_min = sized(args.px_min, args.quick, 1_000, 200);
-    let px_max = sized(args.px_max, args.quick, 5_000, 600);
+    let seconds = sized(args.seconds, args.quick, 60.0, 2.5);
+    let px_min = sized(args.px_min, args.quick, 1_000, 400);
+    let px_max = sized(args.px_max, args.quick, 5_000, 1_000);
     let drain_s = sized(args.drain_s, args.quick, 60.0, 5.0);
     if px_min == 0 || px_max < px_min || args.conns == 0 || args.pipeline == 0 {
         bail!("--px-min, --conns and --pipeline start at 1, and --px-max at --px-min");
@@ -300,8 +300,14 @@ fn start_getter(target: &Target, ledger: &Arc<Ledger>, px_min: u64, seed: u64) -
         while history.front().is_some_and(|&(at, _)| at + recent_ns < now) {
             history.pop_front();
         }
-        let oldest = history.front().map_or(newest, |&(_, settled)| settled);
-        (newest > oldest).then(|| Key::dying(oldest + rng.below(newest - oldest)))
+        let &(since, oldest) = history.front()?;
+        let key = Key::dying(oldest + rng.below(newest - oldest));
+        // Confirmed after `since`, and set at most a round trip before: a tenth is left for that.
+        let alive_until_ns = since + px_min * 900_000;
+        (newest > oldest).then_some(Pick {
+            key,
+            alive_until_ns,
+        })
     })
 }
 
