@@ -535,8 +535,8 @@ impl<'a, 'b> Context<'a, 'b> {
         let keyspace = self.keyspace;
         let state = self.state(key.shard);
         keyspace.count_bytes(state, db);
-        if let Some(deadline) = deadline {
-            keyspace.shards[key.shard].note_deadline(state, db, deadline);
+        if deadline.is_some() {
+            keyspace.shards[key.shard].note_deadline(state, db);
         }
     }
 

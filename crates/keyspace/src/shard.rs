@@ -106,10 +106,14 @@ impl Shard {
         }
     }
 
-    /// Lowers the published bound to a deadline that an entry was given. The caller holds the lock.
+    /// Lowers the published bound after an entry was given a deadline. The caller holds the lock.
+    ///
+    /// The bound is the wheel's, which may be before the deadline: a slot of many records asks to be
+    /// split ahead of its start.
     #[inline]
-    pub(crate) fn note_deadline(&self, state: &mut ShardState, db: u32, deadline: u64) {
+    pub(crate) fn note_deadline(&self, state: &mut ShardState, db: u32) {
         let database = &mut state.databases[db as usize];
+        let deadline = database.entries.next_deadline().unwrap_or(NEVER);
         database.due = database.due.min(deadline);
         if deadline < state.published {
             state.published = deadline;

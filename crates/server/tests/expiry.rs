@@ -1,0 +1,25 @@
+//! Keys end in time over real sockets, whatever the budgets.
+
+mod common;
+
+use common::{Reply, Server, eventually, ok};
+
+/// A pass that ran out of time used to lose the place of some shards: the loop then slept while keys in
+/// them were due, until somebody wrote to the shard.
+#[test]
+fn a_pass_that_is_cut_short_forgets_no_shard() {
+    let server = Server::start(&["--expiry-turn-us", "1", "--expiry-hold-keys", "1"]);
+    let mut client = server.client();
+    let mut commands = String::new();
+    for i in 0..20_000 {
+        commands.push_str(&format!("SET key:{i} v PX {}\r\n", 200 + i % 300));
+    }
+    client.send(commands.as_bytes());
+    for _ in 0..20_000 {
+        assert_eq!(client.read(), ok());
+    }
+    // DBSIZE counts what is stored, and touches no key.
+    eventually("every key is gone though nobody asks for it", || {
+        (client.call(&["DBSIZE"]) == Reply::Integer(0)).then_some(())
+    });
+}
