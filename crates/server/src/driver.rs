@@ -28,6 +28,12 @@ const HELP_AFTER: u64 = 2;
 /// How long after the first change shards are tidied.
 const TIDY_AFTER_MS: u64 = 100;
 
+/// Tidying waits until nothing has expired for so long: what is about to die is not worth moving.
+const CALM_MS: u64 = 300;
+
+/// How long tidying waits for that at most.
+const TIDY_WAIT_MAX_MS: u64 = 2_000;
+
 /// Units of tidying in one hold of a shard's lock.
 const TIDY_BUDGET: u32 = 64;
 
@@ -46,6 +52,10 @@ pub(crate) struct Driver {
     expired: u64,
     /// When the next round of tidying begins; `u64::MAX` when nothing has changed.
     tidy_at: u64,
+    /// When that round was asked for.
+    untidy_since: u64,
+    /// When a key last expired.
+    expired_at: u64,
     tidy_next: usize,
     /// Shards in a row that had nothing to tidy.
     tidied: usize,
@@ -74,6 +84,8 @@ impl Driver {
             last_pass: 0,
             expired: 0,
             tidy_at: u64::MAX,
+            untidy_since: 0,
+            expired_at: 0,
             tidy_next: 0,
             tidied: 0,
             active: false,
@@ -157,6 +169,9 @@ impl Driver {
             let keys = worker.settings.expiry_hold_keys;
             let progress = keyspace.expire(shard, worker.time, keys);
             self.expired += u64::from(progress.fired);
+            if progress.fired > 0 {
+                self.expired_at = worker.time.tick;
+            }
             self.active = true;
             if keyspace.events_pending() {
                 worker.server.hub.flush(keyspace);
@@ -221,9 +236,15 @@ impl Driver {
             }
         }
         if self.tidy_at == u64::MAX && worker.server.loops[worker.index].was_untidy() {
+            self.untidy_since = now;
             self.tidy_at = now + TIDY_AFTER_MS;
         }
         if self.tidy_at > now || self.own.is_empty() {
+            return;
+        }
+        let patient = now < self.untidy_since + TIDY_WAIT_MAX_MS;
+        if patient && now < self.expired_at + CALM_MS {
+            self.tidy_at = self.expired_at + CALM_MS;
             return;
         }
         let end = clock::micros(worker.time) + TIDY_US;
