@@ -2,9 +2,9 @@
 
 mod common;
 
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
-use common::{Client, Reply, Server, bulk, command, error, eventually, ok, simple, text};
+use common::{Client, Reply, Server, bulk, command, error, eventually, now, ok, simple, text};
 
 fn id(client: &mut Client) -> String {
     match client.call(&["CLIENT", "ID"]) {
@@ -249,7 +249,7 @@ fn a_pause_of_everything_ends_by_itself() {
     let mut boss = server.client();
     let mut other = server.client();
     assert_eq!(other.call(&["PING"]), simple("PONG"));
-    let began = Instant::now();
+    let began = now();
     assert_eq!(boss.call(&["CLIENT", "PAUSE", "200"]), ok());
     assert_eq!(other.call(&["PING"]), simple("PONG"));
     assert!(began.elapsed() >= Duration::from_millis(200));
@@ -258,7 +258,7 @@ fn a_pause_of_everything_ends_by_itself() {
 #[test]
 fn silent_clients_are_closed_and_others_are_not() {
     let server = Server::start(&["--timeout", "1"]);
-    let began = Instant::now();
+    let began = now();
     let mut silent = server.client();
     let mut subscriber = server.client();
     subscriber.call(&["SUBSCRIBE", "news"]);

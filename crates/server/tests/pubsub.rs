@@ -3,9 +3,11 @@
 mod common;
 
 use std::collections::HashMap;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
-use common::{Client, Reply, Server, array, bulk, command, error, eventually, ok, simple, text};
+use common::{
+    Client, Reply, Server, array, bulk, command, error, eventually, now, ok, simple, text,
+};
 
 fn confirmation(kind: &str, name: &str, count: i64) -> Reply {
     Reply::Array(vec![bulk(kind), bulk(name), Reply::Integer(count)])
@@ -195,7 +197,7 @@ fn a_soft_limit_cuts_only_after_its_time() {
     let mut publisher = server.client();
     let payload = "x".repeat(100_000);
     // More than the sockets' buffers take, so that the output stays above the limit.
-    let began = Instant::now();
+    let began = now();
     for _ in 0..200 {
         publisher.call(&["PUBLISH", "flood", &payload]);
     }
@@ -219,7 +221,7 @@ fn expired_events_arrive_in_time_and_never_early() {
     let mut due = HashMap::new();
     for i in 0..300_u64 {
         let (key, ttl_ms) = (format!("key:{i}"), 1 + i * 7 % 500);
-        let asked = Instant::now();
+        let asked = now();
         assert_eq!(
             client.call(&["SET", &key, "v", "PX", &ttl_ms.to_string()]),
             ok()
@@ -230,7 +232,7 @@ fn expired_events_arrive_in_time_and_never_early() {
         let Reply::Array(items) = listener.read() else {
             panic!()
         };
-        let arrived = Instant::now();
+        let arrived = now();
         let deadline = due
             .remove(&text(&items[2]))
             .expect("one event for each key");
@@ -253,7 +255,7 @@ fn a_sleeping_server_wakes_for_a_deadline_that_another_loop_set() {
     let mut client = server.client();
     // One key at a time, so that every loop sleeps without a deadline before each.
     for i in 0..50 {
-        let asked = Instant::now();
+        let asked = now();
         client.call(&["SET", &format!("k{i}"), "v", "PX", "5"]);
         listener.read();
         assert!(asked.elapsed() >= Duration::from_millis(5));

@@ -62,7 +62,7 @@ fn redis_benchmark_runs_its_default_tests_that_apply() {
         assert!(!said.to_lowercase().contains("error"), "{said}");
         for name in ["PING_INLINE", "PING_MBULK", "SET", "GET", "INCR", "MSET"] {
             assert!(
-                said.contains(&format!("{name}")) && said.contains("requests per second"),
+                said.contains(name) && said.contains("requests per second"),
                 "{said}"
             );
         }

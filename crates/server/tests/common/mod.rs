@@ -219,14 +219,23 @@ pub fn text(reply: &Reply) -> String {
     }
 }
 
+/// The clock that tests measure with.
+#[allow(
+    clippy::disallowed_methods,
+    reason = "tests are outside of the server's time"
+)]
+pub fn now() -> Instant {
+    Instant::now()
+}
+
 /// Waits until `condition` gives a value.
 pub fn eventually<T>(what: &str, mut condition: impl FnMut() -> Option<T>) -> T {
-    let deadline = Instant::now() + PATIENCE;
+    let deadline = now() + PATIENCE;
     loop {
         if let Some(value) = condition() {
             return value;
         }
-        assert!(Instant::now() < deadline, "in vain: {what}");
+        assert!(now() < deadline, "in vain: {what}");
         std::thread::sleep(Duration::from_millis(2));
     }
 }
