@@ -4,6 +4,9 @@
 /// match; honest ones take about as many steps as the text has bytes.
 const STEPS_MAX: usize = 1 << 22;
 
+/// The most runs of `*` in one pattern, as in the public protocol's servers; with more, nothing matches.
+const STARS_MAX: usize = 1000;
+
 /// Whether the whole of `text` matches `pattern`: `*` is any bytes, `?` one byte, `[a-c]` and `[^x]` classes,
 /// `\` takes the next byte literally. Bytes, not characters; case-sensitive.
 ///
@@ -15,11 +18,18 @@ pub fn glob_match(pattern: &[u8], text: &[u8]) -> bool {
     let (mut p, mut t) = (0, 0);
     // Where to go on when the part after the latest `*` fails.
     let mut star: Option<(usize, usize)> = None;
+    let mut stars = 0;
     for _ in 0..STEPS_MAX {
         if pattern.get(p) == Some(&b'*') {
-            p += 1;
+            while pattern.get(p) == Some(&b'*') {
+                p += 1;
+            }
             if p == pattern.len() {
                 return true;
+            }
+            stars += 1;
+            if stars > STARS_MAX {
+                return false;
             }
             star = Some((p, t));
             continue;
@@ -140,6 +150,13 @@ mod tests {
         let pattern = "a*".repeat(10_000) + "b";
         let text = "a".repeat(100_000);
         assert!(!glob_match(pattern.as_bytes(), text.as_bytes()));
+    }
+
+    #[test]
+    fn a_thousand_stars_match_and_one_more_does_not() {
+        let text = vec![b'a'; 1001];
+        assert!(glob_match("*?".repeat(1000).as_bytes(), &text));
+        assert!(!glob_match("*?".repeat(1001).as_bytes(), &text));
     }
 
     /// The textbook's recursion.

@@ -390,6 +390,8 @@ fn command_describes_itself() {
         COMMAND GETKEYS OBJECT ENCODING k -> ['k']
         COMMAND GETKEYS MEMORY USAGE k -> ['k']
         COMMAND GETKEYS LCS a b IDX -> ['a' 'b']
+        COMMAND GETKEYSANDFLAGS RENAME a b -> [['a' [RW access delete]] ['b' [OW update]]]
+        COMMAND GETKEYSANDFLAGS MGET a b -> [['a' [RO access]] ['b' [RO access]]]
         COMMAND GETKEYS PING -> -ERR The command has no key arguments
         COMMAND GETKEYS NOPE x -> -ERR Invalid command specified
         COMMAND GETKEYS SET k -> -ERR Invalid number of arguments specified for command

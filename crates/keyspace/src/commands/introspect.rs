@@ -72,9 +72,9 @@ pub(crate) fn list(ctx: &mut Context<'_, '_>) -> Outcome {
     let wanted: Box<dyn Fn(&Command) -> bool + '_> = match ctx.args.len() {
         2 => Box::new(|_| true),
         5 if ctx.is(2, "FILTERBY") && ctx.is(3, "MODULE") => Box::new(|_| false),
-        5 if ctx.is(2, "FILTERBY") && ctx.is(3, "ACLCAT") => {
-            Box::new(move |row| categories(row).any(|name| name.as_bytes()[1..] == *pattern))
-        }
+        5 if ctx.is(2, "FILTERBY") && ctx.is(3, "ACLCAT") => Box::new(move |row| {
+            categories(row).any(|name| name.as_bytes()[1..].eq_ignore_ascii_case(pattern))
+        }),
         5 if ctx.is(2, "FILTERBY") && ctx.is(3, "PATTERN") => {
             Box::new(move |row| glob_match(pattern, row.name.as_bytes()))
         }
@@ -91,6 +91,34 @@ pub(crate) fn list(ctx: &mut Context<'_, '_>) -> Outcome {
 }
 
 pub(crate) fn getkeys(ctx: &mut Context<'_, '_>) -> Outcome {
+    let (_, keys) = keys_of_call(ctx)?;
+    ctx.out.array(keys.len());
+    keys.iter().for_each(|key| ctx.out.bulk(key));
+    Ok(())
+}
+
+pub(crate) fn getkeysandflags(ctx: &mut Context<'_, '_>) -> Outcome {
+    let (row, keys) = keys_of_call(ctx)?;
+    let uses = row.keys.uses;
+    ctx.out.array(keys.len());
+    for (i, key) in keys.iter().enumerate() {
+        ctx.out.array(2);
+        ctx.out.bulk(key);
+        // Either one specification covers all keys, or each covers one.
+        let flags = uses
+            .get(i)
+            .or(uses.first())
+            .map_or(&[][..], |key_use| key_use.flags);
+        ctx.out.set(flags.len());
+        flags.iter().for_each(|flag| ctx.out.simple(flag));
+    }
+    Ok(())
+}
+
+/// The row of the call that the arguments quote, and its keys.
+fn keys_of_call<'b>(
+    ctx: &Context<'_, 'b>,
+) -> Result<(&'static Command, Vec<&'b [u8]>), CommandError> {
     let call = ctx.args.from(2);
     let row = container_or_row(call).ok_or(INVALID_COMMAND)?;
     if row.keys == KeySpec::NONE {
@@ -105,11 +133,10 @@ pub(crate) fn getkeys(ctx: &mut Context<'_, '_>) -> Outcome {
         .filter_map(|at| call.get(at))
         .collect();
     if keys.is_empty() {
-        return Err(INVALID_ARGUMENTS);
+        Err(INVALID_ARGUMENTS)
+    } else {
+        Ok((row, keys))
     }
-    ctx.out.array(keys.len());
-    keys.iter().for_each(|key| ctx.out.bulk(key));
-    Ok(())
 }
 
 /// The row that a call means, whatever its number of arguments.

@@ -237,6 +237,19 @@ const COMMAND: &[Command] = &[
         ..COMMAND_BASE
     },
     Command {
+        name: "command|getkeysandflags",
+        summary: "Extracts the key names and access flags for an arbitrary command.",
+        since: "7.0.0",
+        complexity: "O(N) where N is the number of arguments to the command",
+        arity: -3,
+        arguments: &[
+            Argument::string("command"),
+            Argument::string("arg").optional().multiple(),
+        ],
+        handler: Handler::Keys(commands::introspect::getkeysandflags),
+        ..COMMAND_BASE
+    },
+    Command {
         name: "command|help",
         summary: "Returns helpful text about the different subcommands.",
         since: "5.0.0",
