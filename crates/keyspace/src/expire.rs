@@ -33,14 +33,14 @@ impl Keyspace {
         let since = self.hooks.stopwatch_ns();
         let state = &mut *guard;
         for db in 0..state.databases.len() {
-            let database = &mut state.databases[db];
-            if !now.reached(database.due) {
+            if !now.reached(state.due[db]) {
                 continue;
             }
             if left == 0 {
                 total.backlog = true;
                 break;
             }
+            let database = &mut state.databases[db];
             let events = &mut state.events;
             let mut freed = 0;
             let progress = database.entries.expire(now.tick, left, |expired| {
@@ -59,9 +59,9 @@ impl Keyspace {
                 }
             });
             database.object_bytes -= freed;
-            database.due = if progress.backlog {
+            state.due[db] = if progress.backlog {
                 // Due at once, whatever the lower bound says.
-                database.due.min(now.tick)
+                state.due[db].min(now.tick)
             } else {
                 progress.next_deadline.unwrap_or(NEVER)
             };

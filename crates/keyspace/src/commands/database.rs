@@ -3,7 +3,7 @@
 use crate::command::CommandError;
 use crate::context::Context;
 use crate::garbage::Garbage;
-use crate::shard::Database;
+use crate::shard::{Database, NEVER};
 
 type Outcome = Result<(), CommandError>;
 
@@ -62,6 +62,7 @@ fn flush(ctx: &mut Context<'_, '_>, databases: std::ops::Range<usize>) -> Outcom
                 ..Database::new(&keyspace.hasher)
             };
             stores.push(std::mem::replace(database, fresh).entries);
+            state.due[db] = NEVER;
             keyspace.count_bytes(state, db as u32);
         }
         keyspace.shards[shard].publish_due(state);
@@ -98,7 +99,9 @@ pub(crate) fn swapdb(ctx: &mut Context<'_, '_>) -> Outcome {
     if first != second {
         for shard in 0..keyspace.shards() {
             ctx.lock_shard(shard);
-            ctx.locked().databases.swap(first as usize, second as usize);
+            let state = ctx.locked();
+            state.databases.swap(first as usize, second as usize);
+            state.due.swap(first as usize, second as usize);
             ctx.unlock();
         }
     }
