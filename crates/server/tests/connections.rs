@@ -172,11 +172,10 @@ fn clients_are_killed_by_address_and_by_filter_but_not_oneself_unless_asked() {
         killer.call(&["CLIENT", "KILL", "ID", "999999"]),
         Reply::Integer(0)
     );
-    let rest = eventually("two victims are left", || {
+    eventually("two victims are left", || {
         let list = text(&killer.call(&["CLIENT", "LIST"]));
         (list.lines().count() == 3).then_some(())
     });
-    let () = rest;
     assert_eq!(
         killer.call(&["CLIENT", "KILL", "TYPE", "normal"]),
         Reply::Integer(2)
