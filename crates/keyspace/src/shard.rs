@@ -109,9 +109,10 @@ impl Shard {
     /// split ahead of its start.
     #[inline]
     pub(crate) fn note_deadline(&self, state: &mut ShardState, db: u32) {
-        let database = &mut state.databases[db as usize];
-        let deadline = database.entries.next_deadline().unwrap_or(NEVER);
-        database.due = database.due.min(deadline);
+        let next = state.databases[db as usize].entries.next_deadline();
+        let deadline = next.unwrap_or(NEVER);
+        let due = &mut state.due[db as usize];
+        *due = deadline.min(*due);
         if deadline < state.published {
             state.published = deadline;
             state.wake = true;
