@@ -70,6 +70,8 @@ enum Halt {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Step {
     Done,
+    /// Run, and its answer is pushed: CLIENT REPLY does not concern it.
+    Pushed,
     /// Not run: try again when the pause is over.
     Paused,
     /// Run, and the last of its connection.
@@ -91,6 +93,8 @@ pub(crate) struct Worker {
     input: Vec<u8>,
     parser: Parser,
     since_time: u32,
+    /// The length of the running command, for CLIENT LIST.
+    command_bytes: usize,
 }
 
 impl Worker {
@@ -106,6 +110,7 @@ impl Worker {
             input: vec![0; INPUT_CHUNK],
             parser: Parser::new(),
             since_time: 0,
+            command_bytes: 0,
             settings: Arc::clone(&settings),
             server,
         };
@@ -133,6 +138,12 @@ impl Worker {
         let handle = &self.server.loops[self.index];
         handle.counters.publish(&mut self.tally, self.time);
         self.counts.end_run(&handle.command_counts);
+    }
+
+    /// Tells the others about the connection whose command is running.
+    pub(crate) fn publish_running(&self, conn: &Connection) {
+        conn.publish_facts();
+        conn.client.facts.lock().input_held += self.command_bytes;
     }
 
     /// Does for a connection what can be done now, within its turn's share.
@@ -323,9 +334,10 @@ impl Worker {
                 }
             };
             let args = parser.args(rest);
+            self.command_bytes = consumed;
             if !args.is_empty() {
                 match self.command(conn, args) {
-                    Step::Done => {}
+                    Step::Done | Step::Pushed => {}
                     Step::Paused => return (at, Halt::Paused),
                     Step::Close => return (at + consumed, Halt::Closing),
                 }
@@ -391,7 +403,9 @@ impl Worker {
             self.tally.errors += 1;
         }
         if conn.gate & gate::MUTED != 0 && step != Step::Paused {
-            self.out.truncate(mark);
+            if step != Step::Pushed {
+                self.out.truncate(mark);
+            }
             conn.replies = match conn.replies {
                 Replies::SkipThisAndNext => Replies::SkipThis,
                 Replies::SkipThis => Replies::On,

@@ -118,6 +118,23 @@ fn resp3_subscribers_get_pushes_and_go_on_working() {
 }
 
 #[test]
+fn muted_clients_still_get_pushes() {
+    let server = Server::start(&[]);
+    let mut client = server.client();
+    client.send(b"CLIENT REPLY OFF\r\nECHO x\r\nSUBSCRIBE a\r\n");
+    assert_eq!(client.read(), confirmation("subscribe", "a", 1));
+    assert_eq!(
+        server.client().call(&["PUBLISH", "a", "m"]),
+        Reply::Integer(1)
+    );
+    assert_eq!(client.read(), array(&["message", "a", "m"]));
+    assert_eq!(
+        client.call(&["UNSUBSCRIBE", "a"]),
+        confirmation("unsubscribe", "a", 0)
+    );
+}
+
+#[test]
 fn what_was_published_before_leaving_arrives_before_the_confirmation() {
     let server = Server::start(&[]);
     let mut listener = server.client();

@@ -82,7 +82,7 @@ impl Worker {
     }
 
     pub(super) fn client_info(&mut self, conn: &Connection) -> Outcome {
-        conn.publish_facts();
+        self.publish_running(conn);
         let mut line = Vec::new();
         conn.client.describe(self.time.tick, &mut line);
         line.push(b'\n');
@@ -110,7 +110,7 @@ impl Worker {
             }
             Some(_) => return Err(CommandError::SYNTAX),
         };
-        conn.publish_facts();
+        self.publish_running(conn);
         let mut lines = Vec::new();
         for client in clients {
             client.describe(self.time.tick, &mut lines);

@@ -39,7 +39,7 @@ impl Worker {
         }
         conn.subscriptions_changed();
         conn.publish_facts();
-        Ok(Step::Done)
+        Ok(Step::Pushed)
     }
 
     pub(super) fn unsubscribe(
@@ -73,7 +73,7 @@ impl Worker {
         }
         conn.subscriptions_changed();
         conn.publish_facts();
-        Ok(Step::Done)
+        Ok(Step::Pushed)
     }
 
     /// Ends all subscriptions without a word.
