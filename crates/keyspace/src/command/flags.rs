@@ -1,0 +1,72 @@
+//! What a command does and where it may run.
+
+/// What a command does and where it may run.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct Flags(u32);
+
+impl Flags {
+    /// None.
+    pub const NONE: Self = Self(0);
+    /// Changes data.
+    pub const WRITE: Self = Self(1);
+    /// Reads data only.
+    pub const READONLY: Self = Self(1 << 1);
+    /// Refused while more than `maxmemory` is used.
+    pub const DENYOOM: Self = Self(1 << 2);
+    /// Administers the server.
+    pub const ADMIN: Self = Self(1 << 3);
+    /// Publish and subscribe.
+    pub const PUBSUB: Self = Self(1 << 4);
+    /// Not for scripts.
+    pub const NOSCRIPT: Self = Self(1 << 5);
+    /// Allowed while a data set is being loaded.
+    pub const LOADING: Self = Self(1 << 6);
+    /// Allowed on a replica with stale data.
+    pub const STALE: Self = Self(1 << 7);
+    /// Cost independent of the data's size.
+    pub const FAST: Self = Self(1 << 8);
+    /// Allowed before authentication.
+    pub const NO_AUTH: Self = Self(1 << 9);
+    /// Not for transactions.
+    pub const NO_MULTI: Self = Self(1 << 10);
+    /// Allowed while the server is busy with a script.
+    pub const ALLOW_BUSY: Self = Self(1 << 11);
+    /// Never shown to MONITOR.
+    pub const SKIP_MONITOR: Self = Self(1 << 12);
+
+    const NAMES: [(Self, &'static str); 13] = [
+        (Self::WRITE, "write"),
+        (Self::READONLY, "readonly"),
+        (Self::DENYOOM, "denyoom"),
+        (Self::ADMIN, "admin"),
+        (Self::PUBSUB, "pubsub"),
+        (Self::NOSCRIPT, "noscript"),
+        (Self::LOADING, "loading"),
+        (Self::STALE, "stale"),
+        (Self::SKIP_MONITOR, "skip_monitor"),
+        (Self::FAST, "fast"),
+        (Self::NO_AUTH, "no_auth"),
+        (Self::NO_MULTI, "no_multi"),
+        (Self::ALLOW_BUSY, "allow_busy"),
+    ];
+
+    /// The flags of both.
+    #[must_use]
+    pub const fn or(self, other: Self) -> Self {
+        Self(self.0 | other.0)
+    }
+
+    /// Whether all of `other`'s flags are set.
+    #[must_use]
+    pub const fn has(self, other: Self) -> bool {
+        self.0 & other.0 == other.0
+    }
+
+    /// The names of those that are set, as COMMAND INFO prints them.
+    pub fn names(self) -> impl Iterator<Item = &'static str> {
+        Self::NAMES
+            .into_iter()
+            .filter(move |(flag, _)| self.has(*flag))
+            .map(|(_, name)| name)
+    }
+}

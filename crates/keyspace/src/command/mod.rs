@@ -1,0 +1,191 @@
+//! What a row of the command table says.
+
+mod argument;
+mod error;
+mod flags;
+mod keys;
+mod resolve;
+
+pub use self::argument::{Argument, ArgumentKind};
+pub use self::error::CommandError;
+pub use self::flags::Flags;
+pub use self::keys::{KeySpec, KeyUse};
+pub use self::resolve::resolve;
+use crate::context::Context;
+
+/// One command or subcommand: its shape, its documentation and who runs it.
+///
+/// COMMAND, its documentation, key extraction, arity checks and dispatch all follow from these rows.
+#[derive(Debug)]
+pub struct Command {
+    /// Lower-case full name; a subcommand's is `parent|name`.
+    pub name: &'static str,
+    /// One sentence.
+    pub summary: &'static str,
+    /// The protocol version that introduced it.
+    pub since: &'static str,
+    /// The documentation's chapter.
+    pub group: Group,
+    /// Its cost, in words.
+    pub complexity: &'static str,
+    /// Number of arguments, name included; `-n` means at least `n`.
+    pub arity: i32,
+    /// What it does and where it may run.
+    pub flags: Flags,
+    /// Access-control categories beyond those that follow from the flags.
+    pub categories: &'static [&'static str],
+    /// Hints for clients that split requests over servers.
+    pub tips: &'static [&'static str],
+    /// Where the keys are among the arguments.
+    pub keys: KeySpec,
+    /// The argument that is stored as it is (the one after each key, if there are many keys); 0 if none.
+    /// Large ones are copied before a lock is taken.
+    pub(crate) stored_argument: u32,
+    /// Syntax.
+    pub arguments: &'static [Argument],
+    /// What later versions added: (version, change).
+    pub history: &'static [(&'static str, &'static str)],
+    /// The command that took its place: (version, command).
+    pub replaced_by: Option<(&'static str, &'static str)>,
+    /// Its subcommands; a row that has some is never run itself.
+    pub subcommands: &'static [Self],
+    /// Who runs it.
+    pub handler: Handler,
+}
+
+impl Command {
+    /// The row that others are written as differences from.
+    pub(crate) const BASE: Self = Self {
+        name: "",
+        summary: "",
+        since: "1.0.0",
+        group: Group::Generic,
+        complexity: "O(1)",
+        arity: 1,
+        flags: Flags::NONE,
+        categories: &[],
+        tips: &[],
+        keys: KeySpec::NONE,
+        stored_argument: 0,
+        arguments: &[],
+        history: &[],
+        replaced_by: None,
+        subcommands: &[],
+        handler: Handler::Container,
+    };
+
+    /// Whether a call with `n_args` arguments (name included) has an acceptable number of them.
+    #[must_use]
+    pub fn check_arity(&self, n_args: usize) -> bool {
+        let least = self.arity.unsigned_abs() as usize;
+        if self.arity >= 0 {
+            n_args == least
+        } else {
+            n_args >= least
+        }
+    }
+
+    /// The subcommand of that name (case-insensitive), without its parent's name.
+    #[must_use]
+    pub fn subcommand(&self, name: &[u8]) -> Option<&'static Self> {
+        self.subcommands
+            .iter()
+            .find(|sub| sub.short_name().as_bytes().eq_ignore_ascii_case(name))
+    }
+
+    /// The name without the parent's.
+    #[must_use]
+    pub fn short_name(&self) -> &'static str {
+        self.name
+            .split_once('|')
+            .map_or(self.name, |(_, short)| short)
+    }
+}
+
+/// Who runs a command.
+#[derive(Debug, Clone, Copy)]
+pub enum Handler {
+    /// The keyspace.
+    Keys(HandlerFn),
+    /// The server that owns connections and configuration.
+    Host(Host),
+    /// Nobody: the row only holds subcommands.
+    Container,
+}
+
+/// A keyspace command's body. It runs with its keys' shards locked.
+pub type HandlerFn = fn(&mut Context<'_, '_>) -> Result<(), CommandError>;
+
+/// The commands that the server runs itself.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[allow(missing_docs, reason = "each is the command of its name")]
+pub enum Host {
+    Auth,
+    ClientGetName,
+    ClientHelp,
+    ClientId,
+    ClientInfo,
+    ClientKill,
+    ClientList,
+    ClientNoEvict,
+    ClientNoTouch,
+    ClientPause,
+    ClientReply,
+    ClientSetInfo,
+    ClientSetName,
+    ClientUnpause,
+    ConfigGet,
+    ConfigHelp,
+    ConfigResetStat,
+    ConfigSet,
+    DebugHelp,
+    DebugSetActiveExpire,
+    DebugSleep,
+    Echo,
+    FunctionFlush,
+    FunctionHelp,
+    Hello,
+    Info,
+    Ping,
+    PSubscribe,
+    PUnsubscribe,
+    Publish,
+    PubSubChannels,
+    PubSubHelp,
+    PubSubNumPat,
+    PubSubNumSub,
+    Quit,
+    Reset,
+    Shutdown,
+    Subscribe,
+    Unsubscribe,
+}
+
+/// The chapter of the documentation.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[allow(missing_docs, reason = "each is the chapter of its name")]
+pub enum Group {
+    Connection,
+    Expiry,
+    Generic,
+    PubSub,
+    Scripting,
+    Server,
+    String,
+}
+
+impl Group {
+    /// The name that COMMAND DOCS and `COMMAND LIST FILTERBY` use.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Connection => "connection",
+            Self::Expiry => "expiry",
+            Self::Generic => "generic",
+            Self::PubSub => "pubsub",
+            Self::Scripting => "scripting",
+            Self::Server => "server",
+            Self::String => "string",
+        }
+    }
+}

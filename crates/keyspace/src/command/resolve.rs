@@ -1,0 +1,58 @@
+//! From a call to its row, or to the error that answers it.
+
+use tidewheel_resp::Args;
+
+use super::{Command, CommandError};
+
+/// The most bytes of a name or of all arguments that an error quotes.
+const QUOTE_MAX: usize = 128;
+
+/// Finds the row that a call means, subcommands included, and checks its number of arguments.
+///
+/// # Errors
+/// The exact reply for an unknown command or subcommand, or a wrong number of arguments.
+pub fn resolve(args: Args<'_>) -> Result<&'static Command, CommandError> {
+    let Some(row) = args.get(0).and_then(crate::table::lookup) else {
+        return Err(unknown_command(args));
+    };
+    let row = match (row.subcommands, args.get(1)) {
+        ([], _) | (_, None) => row,
+        (_, Some(name)) => row
+            .subcommand(name)
+            .ok_or_else(|| unknown_subcommand(row, name))?,
+    };
+    if row.check_arity(args.len()) {
+        Ok(row)
+    } else {
+        Err(CommandError::wrong_arity(row))
+    }
+}
+
+#[cold]
+fn unknown_command(args: Args<'_>) -> CommandError {
+    let name = args.get(0).unwrap_or_default();
+    let mut quoted = String::new();
+    for arg in args.iter().skip(1) {
+        if quoted.len() >= QUOTE_MAX {
+            break;
+        }
+        let room = QUOTE_MAX - quoted.len();
+        let shown = String::from_utf8_lossy(&arg[..arg.len().min(room)]);
+        quoted.push('\'');
+        quoted.push_str(&shown);
+        quoted.push_str("' ");
+    }
+    CommandError::quoting(format!(
+        "ERR unknown command '{}', with args beginning with: {quoted}",
+        String::from_utf8_lossy(&name[..name.len().min(QUOTE_MAX)]),
+    ))
+}
+
+#[cold]
+fn unknown_subcommand(row: &Command, name: &[u8]) -> CommandError {
+    CommandError::quoting(format!(
+        "ERR unknown subcommand '{}'. Try {} HELP.",
+        String::from_utf8_lossy(&name[..name.len().min(QUOTE_MAX)]),
+        row.name.to_ascii_uppercase(),
+    ))
+}

@@ -1,0 +1,145 @@
+//! Which shards a command locks, and what happens when it lets go of them.
+
+use parking_lot::MutexGuard;
+
+use super::Context;
+use crate::command::Command;
+use crate::keyspace::SHARDS_MAX;
+use crate::shard::ShardState;
+
+/// One in this many holds of a single key is measured.
+const HOLDS_PER_SAMPLE: u32 = 32;
+
+impl<'a> Context<'a, '_> {
+    /// Locks the shards of a row's keys; before that, copies large arguments that will be stored.
+    #[inline]
+    pub(crate) fn lock_keys(&mut self, row: &Command) {
+        let (keys, n) = (&row.keys, self.args.len());
+        if keys.first == 0 {
+            return;
+        }
+        let first = keys.first as usize;
+        // DEL of one key is as cheap as GET.
+        let only =
+            keys.last == keys.first as i32 || keys.last == -1 && n <= first + keys.step as usize;
+        if only {
+            if row.stored_argument != 0 {
+                self.prepare(row.stored_argument as usize);
+            }
+            self.lock_one(self.args.get(first).unwrap_or_default());
+        } else {
+            if row.stored_argument != 0 {
+                keys.positions(n).for_each(|at| self.prepare(at + 1));
+            }
+            let args = self.args;
+            self.lock_many(keys.positions(n).filter_map(|at| args.get(at)));
+        }
+    }
+
+    /// Locks the shard of one key.
+    #[inline]
+    pub(crate) fn lock_one(&mut self, key: &[u8]) {
+        let hash = self.keyspace.hash(key);
+        let shard = self.keyspace.shard_of(hash);
+        let mut guard = self.keyspace.shards[shard].state.lock();
+        guard.holds = guard.holds.wrapping_add(1);
+        // Reading the clock twice costs as much as a whole GET: sample.
+        if guard.holds.is_multiple_of(HOLDS_PER_SAMPLE) {
+            self.held_since_ns = Some(self.keyspace.hooks.stopwatch_ns());
+        }
+        (self.shard, self.hash) = (shard, hash);
+        self.one = Some(guard);
+    }
+
+    /// Locks the shards of several keys, in shard order.
+    pub(crate) fn lock_many<'k>(&mut self, keys: impl Iterator<Item = &'k [u8]>) {
+        // One bit a shard: order and uniqueness without sorting.
+        let mut wanted = [0_u64; SHARDS_MAX / 64];
+        for key in keys {
+            let shard = self.keyspace.shard_of(self.keyspace.hash(key));
+            wanted[shard / 64] |= 1 << (shard % 64);
+        }
+        let count: u32 = wanted.iter().map(|word| word.count_ones()).sum();
+        let mut guards = Vec::with_capacity(count as usize);
+        for (i, mut word) in wanted.into_iter().enumerate() {
+            while word != 0 {
+                let shard = i * 64 + word.trailing_zeros() as usize;
+                word &= word - 1;
+                guards.push((shard, self.keyspace.shards[shard].state.lock()));
+            }
+        }
+        self.held_since_ns = Some(self.keyspace.hooks.stopwatch_ns());
+        self.many = guards;
+    }
+
+    /// Locks one shard for a command that walks them all.
+    pub(crate) fn lock_shard(&mut self, shard: usize) {
+        let guard = self.keyspace.shards[shard].state.lock();
+        self.held_since_ns = Some(self.keyspace.hooks.stopwatch_ns());
+        self.shard = shard;
+        self.one = Some(guard);
+    }
+
+    /// Unlocks, then wakes sleepers whose deadline became earlier. Large values that the handler needs
+    /// must be shared ([`Arc`]) before.
+    #[inline]
+    pub(crate) fn unlock(&mut self) {
+        if let Some(mut guard) = self.one.take() {
+            let wake = std::mem::take(&mut guard.wake);
+            if let Some(since) = self.held_since_ns.take() {
+                self.keyspace.record_hold(since);
+            }
+            drop(guard);
+            if wake {
+                self.keyspace.wake(self.shard);
+            }
+        } else if !self.many.is_empty() {
+            self.unlock_many();
+        }
+    }
+
+    fn unlock_many(&mut self) {
+        if let Some(since) = self.held_since_ns.take() {
+            self.keyspace.record_hold(since);
+        }
+        let mut to_wake = Vec::new();
+        for (shard, mut guard) in self.many.drain(..) {
+            if std::mem::take(&mut guard.wake) {
+                to_wake.push(shard);
+            }
+        }
+        to_wake
+            .into_iter()
+            .for_each(|shard| self.keyspace.wake(shard));
+    }
+
+    #[inline]
+    pub(super) fn state(&mut self, shard: usize) -> &mut ShardState {
+        match &mut self.one {
+            Some(guard) => {
+                debug_assert_eq!(self.shard, shard, "the row's keys cover every key");
+                guard
+            }
+            None => &mut place_of(&mut self.many, shard).1,
+        }
+    }
+
+    /// The state of the one shard that is locked.
+    pub(crate) fn locked(&mut self) -> &mut ShardState {
+        match &mut self.one {
+            Some(guard) => guard,
+            None => unreachable!("the caller has locked one shard"),
+        }
+    }
+}
+
+/// The locked shard among several.
+pub(super) fn place_of<'m, 'a>(
+    many: &'m mut [(usize, MutexGuard<'a, ShardState>)],
+    shard: usize,
+) -> &'m mut (usize, MutexGuard<'a, ShardState>) {
+    match many.binary_search_by_key(&shard, |(shard, _)| *shard) {
+        Ok(at) => &mut many[at],
+        Err(_) => unreachable!("the row's keys cover every key, and their shards are locked"),
+    }
+}

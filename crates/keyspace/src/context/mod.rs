@@ -1,0 +1,266 @@
+//! What a command's handler works with: its arguments, its keys' shards (locked), its reply.
+
+mod changes;
+mod locks;
+mod replies;
+
+use std::sync::atomic::Ordering::Relaxed;
+
+use parking_lot::MutexGuard;
+use tidewheel_resp::{Args, Writer};
+use tidewheel_store::Slot;
+
+use self::replies::Large;
+use crate::access::Recency;
+use crate::command::CommandError;
+use crate::events::{Event, NotifyClass, NotifyFlags};
+use crate::keyspace::{Keyspace, Session};
+use crate::shard::{Database, ShardState};
+use crate::time::Now;
+use crate::value::Entries;
+
+/// What a command's handler works with.
+///
+/// The dispatcher has locked the shards of the row's keys before the handler runs; the handler reaches
+/// them through `Key`s and never locks by itself, apart from rows without keys that walk all shards.
+#[derive(Debug)]
+pub struct Context<'a, 'b> {
+    pub(crate) keyspace: &'a Keyspace,
+    pub(crate) session: &'a mut Session,
+    pub(crate) now: Now,
+    pub(crate) args: Args<'b>,
+    pub(crate) out: &'a mut Writer,
+    pub(crate) notify: NotifyFlags,
+    /// Whether the command may change data.
+    pub(crate) writes: bool,
+    /// The only shard that is locked, and the hash of the only key.
+    one: Option<MutexGuard<'a, ShardState>>,
+    shard: usize,
+    hash: u64,
+    /// Several shards that are locked, in their order; empty if `one` is.
+    many: Vec<(usize, MutexGuard<'a, ShardState>)>,
+    /// When the locks were taken, if this hold is measured.
+    held_since_ns: Option<u64>,
+    /// What large values need before or after locking. A pointer, since most commands have none.
+    large: Option<Box<Large>>,
+}
+
+/// A key of the running command.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Key<'b> {
+    pub(crate) bytes: &'b [u8],
+    pub(crate) hash: u64,
+    pub(crate) shard: usize,
+}
+
+/// How a lookup counts.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Lookup {
+    /// Counts as a hit or a miss and as an access; a miss is announced.
+    Read,
+    /// As `Read`, without being an access.
+    Peek,
+    /// As `Peek`, without announcing a miss.
+    Inspect,
+    /// Counts as an access only.
+    Write,
+}
+
+impl<'a, 'b> Context<'a, 'b> {
+    #[inline(always)]
+    pub(crate) fn new(
+        keyspace: &'a Keyspace,
+        session: &'a mut Session,
+        now: Now,
+        args: Args<'b>,
+        out: &'a mut Writer,
+        writes: bool,
+    ) -> Self {
+        Self {
+            keyspace,
+            session,
+            now,
+            args,
+            out,
+            notify: keyspace.settings().notify_flags(),
+            writes,
+            one: None,
+            shard: 0,
+            hash: 0,
+            many: Vec::new(),
+            held_since_ns: None,
+            large: None,
+        }
+    }
+
+    /// The key at an argument's position; the row's key specification names it.
+    #[inline]
+    pub(crate) fn key(&self, argument: usize) -> Key<'b> {
+        let bytes = self.args.get(argument).unwrap_or_default();
+        match self.one {
+            Some(_) => Key {
+                bytes,
+                hash: self.hash,
+                shard: self.shard,
+            },
+            None => self.keyspace.key(bytes),
+        }
+    }
+
+    /// The session's database in the key's shard.
+    #[inline]
+    pub(crate) fn database(&mut self, key: Key<'_>) -> &mut Database {
+        let db = self.session.db;
+        self.database_at(key, db)
+    }
+
+    /// Another database in the key's shard.
+    #[inline]
+    pub(crate) fn database_at(&mut self, key: Key<'_>, db: u32) -> &mut Database {
+        &mut self.state(key.shard).databases[db as usize]
+    }
+
+    /// The session's entries in the key's shard.
+    #[inline]
+    pub(crate) fn entries(&mut self, key: Key<'_>) -> &Entries {
+        &self.database(key).entries
+    }
+
+    /// Finds a living key in the session's database. A dead one is removed and announced.
+    #[inline]
+    pub(crate) fn find(&mut self, key: Key<'_>, lookup: Lookup) -> Option<Slot> {
+        let (now, db, recency) = (self.now, self.session.db, self.recency());
+        let touches = matches!(lookup, Lookup::Read | Lookup::Write) && !self.session.no_touch;
+        let state = self.state(key.shard);
+        let entries = &mut state.databases[db as usize].entries;
+        let Some(slot) = entries.find(key.hash, key.bytes) else {
+            return self.missed(key, lookup);
+        };
+        if let Some(deadline) = entries.deadline(slot)
+            && now.reached(deadline)
+        {
+            self.remove_dead(key, db, slot, deadline);
+            return self.missed(key, lookup);
+        }
+        if touches {
+            let old = entries.access(slot);
+            let new = recency.after_hit(old, now.time.tick, &mut state.random);
+            // A clean cache line stays clean.
+            if new != old {
+                entries.set_access(slot, new);
+            }
+        }
+        state.counters.hits += u64::from(lookup != Lookup::Write);
+        Some(slot)
+    }
+
+    fn missed(&mut self, key: Key<'_>, lookup: Lookup) -> Option<Slot> {
+        if matches!(lookup, Lookup::Read | Lookup::Peek) {
+            self.event(key, NotifyClass::KeyMiss, "keymiss");
+        }
+        self.state(key.shard).counters.misses += u64::from(lookup != Lookup::Write);
+        None
+    }
+
+    /// Finds a living key in any database, without counting anything. A dead one is removed and announced.
+    #[inline]
+    pub(crate) fn find_at(&mut self, key: Key<'_>, db: u32) -> Option<Slot> {
+        let entries = &self.database_at(key, db).entries;
+        let slot = entries.find(key.hash, key.bytes)?;
+        match entries.deadline(slot) {
+            Some(deadline) if self.now.reached(deadline) => {
+                self.remove_dead(key, db, slot, deadline);
+                None
+            }
+            _ => Some(slot),
+        }
+    }
+
+    #[cold]
+    fn remove_dead(&mut self, key: Key<'_>, db: u32, slot: Slot, deadline: u64) {
+        // Only a command that adds nothing may leave it: a key is never stored twice.
+        if !self.writes && self.keyspace.settings().keep_dead.load(Relaxed) {
+            return;
+        }
+        self.keyspace
+            .lateness_us
+            .record(self.now.lateness_us(deadline), 1);
+        self.remove_at(key, db, slot);
+        self.state(key.shard).counters.expired += 1;
+        self.notify(key, db, NotifyClass::Expired, "expired");
+    }
+
+    /// How accesses are recorded.
+    #[inline]
+    pub(crate) fn recency(&self) -> Recency {
+        self.keyspace.recency()
+    }
+
+    /// Queues an event of the session's database, if its class is wanted.
+    #[inline]
+    pub(crate) fn event(&mut self, key: Key<'_>, class: NotifyClass, name: &'static str) {
+        let db = self.session.db;
+        self.notify(key, db, class, name);
+    }
+
+    /// Queues an event, if its class is wanted.
+    #[inline]
+    pub(crate) fn notify(&mut self, key: Key<'_>, db: u32, class: NotifyClass, name: &'static str) {
+        if self.notify.wants(class) {
+            self.queue_event(
+                key,
+                Event {
+                    db,
+                    class,
+                    name,
+                    key: key.bytes.into(),
+                },
+            );
+        }
+    }
+
+    #[cold]
+    fn queue_event(&mut self, key: Key<'_>, event: Event) {
+        let keyspace = self.keyspace;
+        keyspace.queue_event(key.shard, self.state(key.shard), event);
+    }
+
+    /// An argument as a signed integer.
+    pub(crate) fn integer(&self, argument: usize) -> Result<i64, CommandError> {
+        let bytes = self.args.get(argument).unwrap_or_default();
+        tidewheel_resp::parse_i64(bytes).ok_or(CommandError::NOT_AN_INTEGER)
+    }
+
+    /// Whether an argument is this word, in any case.
+    pub(crate) fn is(&self, argument: usize, word: &str) -> bool {
+        self.args
+            .get(argument)
+            .is_some_and(|arg| arg.eq_ignore_ascii_case(word.as_bytes()))
+    }
+
+    /// An argument as a database index.
+    pub(crate) fn database_index(&self, argument: usize) -> Result<u32, CommandError> {
+        let index = i32::try_from(self.integer(argument)?).map_err(|_| NOT_AN_INT)?;
+        self.keyspace
+            .database_index(index.into())
+            .ok_or(CommandError::DB_OUT_OF_RANGE)
+    }
+}
+
+const NOT_AN_INT: CommandError =
+    CommandError::fixed("ERR value is out of range, value must between -2147483648 and 2147483647");
+
+impl Keyspace {
+    #[inline]
+    pub(crate) fn recency(&self) -> Recency {
+        let settings = self.settings();
+        if settings.counts_frequency() {
+            Recency::Frequency {
+                log_factor: settings.lfu_log_factor.load(Relaxed),
+                decay_minutes: settings.lfu_decay_time.load(Relaxed),
+            }
+        } else {
+            Recency::Clock
+        }
+    }
+}

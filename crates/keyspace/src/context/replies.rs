@@ -1,0 +1,143 @@
+//! Replies from stored values; large ones are copied, and dropped, without the lock.
+
+use std::ops::Range;
+use std::sync::Arc;
+
+use tidewheel_resp::Writer;
+use tidewheel_store::{Slot, Value};
+
+use super::locks::place_of;
+use super::{Context, Key};
+use crate::garbage::Garbage;
+use crate::keyspace::Keyspace;
+use crate::value::{Entries, LARGE, Object};
+
+/// What large values need before or after locking.
+#[derive(Debug, Default)]
+pub(super) struct Large {
+    /// Arguments that were copied before locking: (argument, object).
+    pub(super) prepared: Vec<(usize, Object)>,
+    /// Places in the reply to be filled after unlocking.
+    holes: Vec<Hole>,
+    /// Objects to drop after unlocking.
+    pub(super) garbage: Vec<Object>,
+}
+
+/// A large value's place in the reply.
+#[derive(Debug)]
+struct Hole {
+    mark: usize,
+    bytes: Arc<Vec<u8>>,
+    range: Range<usize>,
+}
+
+impl Context<'_, '_> {
+    /// Replies with a part of a stored string. A large part is copied after unlocking.
+    #[inline]
+    pub(crate) fn reply_bytes(&mut self, key: Key<'_>, slot: Slot, range: Option<Range<usize>>) {
+        let db = self.session.db;
+        // Field by field, so that the store and the reply are borrowed at once.
+        let state = match &self.one {
+            Some(guard) => guard,
+            None => &place_of(&mut self.many, key.shard).1,
+        };
+        match state.databases[db as usize].entries.value(slot) {
+            Value::Inline(bytes) => match range {
+                None => self.out.bulk(bytes),
+                Some(range) => self.out.bulk(&bytes[range]),
+            },
+            Value::Object(Object::Bytes(bytes)) => {
+                let range = range.unwrap_or(0..bytes.len());
+                if range.len() <= LARGE {
+                    self.out.bulk(&bytes[range]);
+                } else {
+                    let mark = self.out.mark();
+                    let hole = Hole {
+                        mark,
+                        bytes: Arc::clone(bytes),
+                        range,
+                    };
+                    self.large.get_or_insert_default().holes.push(hole);
+                }
+            }
+        }
+    }
+
+    /// Lets go of a shared string; should its key be gone, this is where it is freed.
+    pub(crate) fn let_go(&mut self, bytes: Arc<Vec<u8>>) {
+        self.large().garbage.push(Object::Bytes(bytes));
+    }
+
+    /// Forgets what the handler had begun to reply.
+    pub(crate) fn discard_reply(&mut self, mark: usize) {
+        if let Some(large) = &mut self.large {
+            large.holes.clear();
+        }
+        self.out.truncate(mark);
+    }
+
+    /// Unlocks and does what must not happen under a lock: copying large replies, dropping large values.
+    #[inline]
+    pub(crate) fn finish(&mut self) {
+        self.unlock();
+        if let Some(large) = self.large.take() {
+            self.finish_large(*large);
+        }
+    }
+
+    #[cold]
+    fn finish_large(&mut self, large: Large) {
+        let mut garbage = large.garbage;
+        if !large.holes.is_empty() {
+            self.fill_holes(large.holes, &mut garbage);
+        }
+        // A value that was copied for nothing (SET NX) is as large.
+        garbage.extend(large.prepared.into_iter().map(|(_, object)| object));
+        self.keyspace.discard(garbage);
+    }
+
+    fn fill_holes(&mut self, holes: Vec<Hole>, garbage: &mut Vec<Object>) {
+        let Some(first) = holes.first().map(|hole| hole.mark) else {
+            return;
+        };
+        let rest = self.out.as_bytes()[first..].to_vec();
+        self.out.truncate(first);
+        let mut written = first;
+        for hole in holes {
+            self.out.raw(&rest[written - first..hole.mark - first]);
+            written = hole.mark;
+            self.out.bulk(&hole.bytes[hole.range]);
+            // If the key is gone meanwhile, this is the last owner.
+            garbage.push(Object::Bytes(hole.bytes));
+        }
+        self.out.raw(&rest[written - first..]);
+    }
+
+    /// Walks the session's database in the one shard that is locked.
+    pub(crate) fn walk(
+        &mut self,
+        cursor: u32,
+        count: usize,
+        mut visit: impl FnMut(&mut Writer, &Entries, Slot),
+    ) -> Option<u32> {
+        let Some(guard) = &self.one else {
+            unreachable!("the caller has locked one shard")
+        };
+        let entries = &guard.databases[self.session.db as usize].entries;
+        let out = &mut *self.out;
+        entries.scan(cursor, count, |slot| visit(out, entries, slot))
+    }
+
+    pub(super) fn large(&mut self) -> &mut Large {
+        self.large.get_or_insert_default()
+    }
+}
+
+impl Keyspace {
+    /// Drops objects that left the keyspace: large ones away from the loop.
+    pub(crate) fn discard(&self, objects: Vec<Object>) {
+        if objects.iter().any(|object| object.bytes() > LARGE) {
+            self.hooks.reclaim(Garbage::objects(objects));
+        }
+    }
+}
