@@ -287,6 +287,14 @@ impl Keyspace {
         }
     }
 
+    /// Reports what shards have kept back, so that the total is exact. Locks shard after shard.
+    pub(crate) fn flush_bytes(&self) {
+        for shard in &self.shards {
+            let change = std::mem::take(&mut shard.state.lock().unflushed_bytes);
+            self.used_bytes.fetch_add(change, Relaxed);
+        }
+    }
+
     /// Bytes held by stores and objects, to within 4 KiB a shard. Lock-free.
     #[must_use]
     pub fn used_memory(&self) -> u64 {

@@ -6,7 +6,7 @@ use crate::command::CommandError;
 use crate::events::{Event, NotifyClass};
 use crate::eviction::{Choice, Policy};
 use crate::keyspace::Keyspace;
-use crate::time::Now;
+use crate::time::{Now, Time};
 use crate::value::Object;
 
 /// The most victims that one command waits for: a bound on its latency. Below it the limit is met before
@@ -25,6 +25,14 @@ impl Keyspace {
     pub(crate) fn over_limit(&self) -> bool {
         let limit = self.settings().maxmemory.load(Relaxed);
         limit != 0 && self.used_memory() > limit
+    }
+
+    /// Evicts as much as one command would wait for, if more than `maxmemory` is used: for a limit that
+    /// was lowered while nobody writes. Returns whether calling again would bring the limit nearer.
+    pub fn shrink(&self, time: Time) -> bool {
+        // A handful of keys may be all there is, and below what shards report by themselves.
+        self.flush_bytes();
+        self.over_limit() && self.make_room(&self.timeline.now(time)).is_ok() && self.over_limit()
     }
 
     /// Evicts until the limit is met, for as long as one command may wait.

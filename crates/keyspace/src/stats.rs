@@ -60,6 +60,7 @@ impl Keyspace {
     #[must_use]
     pub fn stats(&self, time: Time) -> Stats {
         let now = self.timeline.now(time);
+        self.flush_bytes();
         let mut databases = vec![DatabaseReading::default(); self.databases()];
         let mut stats = Stats {
             lateness_us: self.lateness_us.quantiles(),

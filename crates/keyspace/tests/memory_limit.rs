@@ -133,3 +133,21 @@ fn recently_used_keys_survive_lru() {
     let (hot, cold) = (alive(0..2_000), alive(2_000..4_000));
     assert!(hot > 1_950 && cold < 1_500, "hot {hot}, cold {cold}");
 }
+
+#[test]
+fn a_lowered_limit_evicts_without_a_write_even_the_only_key() {
+    let mut rig = Rig::new();
+    rig.keyspace.settings().set_policy(Policy::AllKeysLru);
+    rig.notify("KEA");
+    rig.run("SET foo bar");
+    rig.events();
+    assert!(!rig.keyspace.shrink(rig.time));
+    rig.keyspace.settings().maxmemory.store(1, Relaxed);
+    for _ in 0..100 {
+        if !rig.keyspace.shrink(rig.time) {
+            break;
+        }
+    }
+    assert_eq!(rig.events(), ["0:evicted:foo"]);
+    assert_eq!(rig.run("DBSIZE"), ":0");
+}
