@@ -68,6 +68,8 @@ pub(crate) struct EventLoop {
     /// When to look at connections that do nothing: at most one entry for each.
     time_outs: BTreeSet<(u64, u32)>,
     settings_version: u64,
+    /// `maxmemory` may have been lowered below what is used.
+    shrinking: bool,
     parcels: Vec<Parcel>,
     /// The tick at which the wall clock was looked at, and counters were published.
     last_tick: u64,
@@ -103,6 +105,7 @@ impl EventLoop {
             paused: Vec::new(),
             time_outs: BTreeSet::new(),
             settings_version,
+            shrinking: false,
             parcels: Vec::new(),
             last_tick: 0,
         })
@@ -156,6 +159,9 @@ impl EventLoop {
         self.take_parcels();
         self.send_fresh();
         self.handle_time_outs();
+        if self.shrinking {
+            self.shrink();
+        }
         let idle = self.runnable.is_empty() && events.is_empty();
         self.driver.tidy(&mut self.worker, idle);
         self.free.append(&mut self.vacated);
@@ -222,6 +228,7 @@ impl EventLoop {
         let expires = self.server().expires();
         let busy = !self.runnable.is_empty()
             || self.accepting
+            || self.shrinking
             || self.driver.has_work(&self.worker, expires);
         if busy {
             return Ok(Some(Duration::ZERO));
@@ -440,11 +447,21 @@ impl EventLoop {
             return;
         }
         self.settings_version = version;
+        self.shrinking = true;
         let settings = self.server().config.current();
         self.worker.adopt(settings);
         // Time-outs may have become shorter.
         for slot in 0..self.connections.len() {
             self.file(slot as u32);
+        }
+    }
+
+    /// Evicts a little in each turn until a lowered `maxmemory` is met.
+    fn shrink(&mut self) {
+        let server = &self.worker.server;
+        self.shrinking = !server.pause.is_on() && server.keyspace.shrink(self.worker.time);
+        if server.keyspace.events_pending() {
+            server.hub.flush(&server.keyspace);
         }
     }
 

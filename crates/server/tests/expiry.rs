@@ -23,3 +23,21 @@ fn a_pass_that_is_cut_short_forgets_no_shard() {
         (client.call(&["DBSIZE"]) == Reply::Integer(0)).then_some(())
     });
 }
+
+#[test]
+fn a_lowered_maxmemory_is_met_although_nobody_writes() {
+    let server = Server::start(&["--maxmemory-policy", "allkeys-lru"]);
+    let mut client = server.client();
+    let value = "x".repeat(1000);
+    for i in 0..2000 {
+        assert_eq!(client.call(&["SET", &format!("key:{i}"), &value]), ok());
+    }
+    assert_eq!(client.call(&["CONFIG", "SET", "maxmemory", "500kb"]), ok());
+    eventually("memory is below the limit", || {
+        let used: u64 = client
+            .info("memory", "used_memory")
+            .parse()
+            .expect("a number");
+        (used <= 500 << 10).then_some(())
+    });
+}
