@@ -180,7 +180,8 @@ pub(crate) fn set_access(block: &mut [u8], access: u32) {
     block[1..4].copy_from_slice(&access.to_le_bytes()[..3]);
 }
 
-#[inline]
+// Every access of an entry goes through it, and the compiler does not see that by itself.
+#[inline(always)]
 pub(crate) fn layout(block: &[u8]) -> Layout {
     let (key_len, at) = varint(block, DEADLINE_AT + form(block).bytes());
     let (value_len, key_at) = if is_object(block) {
