@@ -136,6 +136,21 @@ fn forecast_of_the_wheel_is_exact_for_the_near_future() {
     assert_eq!(timers.forecast(1 << 40), exact(deadlines, 1 << 40));
 }
 
+/// The records of a coarse slot are spread over it evenly.
+#[test]
+fn forecast_of_the_wheel_spreads_a_coarse_slot_evenly() {
+    let mut timers = TimerSet::new(HierarchicalWheel::new(0));
+    for i in 0..65_536 {
+        timers.insert(131_072 + i, 0);
+    }
+    // Seen from here, the slot reaches over the edges at 32,768 and 65,536.
+    let now = 100_000;
+    assert_eq!(
+        timers.forecast(now),
+        exact((0..65_536).map(|i| 131_072 + i), now)
+    );
+}
+
 /// A timer that was moved later counts where it is registered until its record is met, one that was
 /// moved earlier or cancelled leaves a record that counts until it is swept: the total is that of the
 /// records.

@@ -99,6 +99,7 @@ pub(crate) enum Op {
     Churn {
         when: When,
         count: u16,
+        gap: u64,
         cancel: bool,
     },
     /// A handle whose timer is gone is used.
@@ -189,8 +190,8 @@ pub(crate) fn op() -> impl Strategy<Value = Op> {
         1 => Just(Op::Drain),
         2 => (0..60_u32).prop_map(|budget| Op::Maintain { budget }),
         1 => (1..60_u32).prop_map(|budget| Op::Tidy { budget }),
-        1 => (when(), 1..2_500_u16, any::<bool>())
-            .prop_map(|(when, count, cancel)| Op::Churn { when, count, cancel }),
+        1 => (when(), 1..2_500_u16, 0..2_u64, any::<bool>())
+            .prop_map(|(when, count, gap, cancel)| Op::Churn { when, count, gap, cancel }),
         2 => (any::<usize>(), when()).prop_map(|(pick, when)| Op::Gone { pick, when }),
     ]
 }

@@ -86,8 +86,9 @@ impl<S: Subject> Run<S> {
             Op::Churn {
                 when,
                 count,
+                gap,
                 cancel,
-            } => self.churn(when, count, cancel),
+            } => self.churn(when, count, gap, cancel),
             Op::Gone { pick, when } => {
                 let deadline = self.tick(when, None);
                 self.lane.use_gone(pick, deadline, self.now);
@@ -110,11 +111,11 @@ impl<S: Subject> Run<S> {
         }
     }
 
-    fn churn(&mut self, when: When, count: u16, cancel: bool) {
+    fn churn(&mut self, when: When, count: u16, gap: u64, cancel: bool) {
         let last = self.tick(when, None);
-        self.insert(last.saturating_add(u64::from(count)));
+        self.insert(last.saturating_add(u64::from(count) * gap));
         for i in (0..u64::from(count)).rev() {
-            let deadline = last.saturating_add(i);
+            let deadline = last.saturating_add(i * gap);
             if cancel {
                 self.insert(deadline);
                 self.lane.cancel(self.seq);

@@ -94,4 +94,16 @@ every_queue! {
             assert_eq!(timers.next_deadline(), None);
         }
     }
+
+    /// Row 22: emptying the queue does not make it forget how late it is.
+    fn drain_does_not_forget_the_clock(make) {
+        let mut timers = TimerSet::new(make(0));
+        timers.insert(10, 0);
+        timers.insert(2_000, 1_000);
+        timers.drain(|_| {});
+        let passed = timers.insert(500, 3);
+        let ahead = timers.insert(1_001, 3);
+        assert_eq!(fired(&mut timers, 4), [passed]);
+        fires_at(&mut timers, ahead, 1_001);
+    }
 }

@@ -142,4 +142,44 @@ every_queue! {
             assert!(timers.cancel(id));
         }
     }
+
+    /// A deadline too far for 32 bits is kept aside, and stays there when it is moved near.
+    fn far_deadlines_that_come_near_leave_nothing_behind(make) {
+        let mut timers = TimerSet::new(make(0));
+        for _ in 0..4 {
+            let ids: Vec<_> = (0..20_000).map(|_| timers.insert(1 << 40, 0)).collect();
+            for &id in &ids {
+                assert!(timers.reschedule(id, 50_000, 0));
+                assert_eq!(timers.deadline(id), Some(50_000));
+            }
+            for id in ids {
+                assert!(timers.cancel(id));
+            }
+            tidy(&mut timers);
+            assert!(timers.bytes() <= bound(0), "{} bytes", timers.bytes());
+        }
+    }
+
+    /// Tidying that is interrupted in a slot goes on there after the slot was emptied in part, or filled
+    /// again, and follows a link to what is gone.
+    fn tidying_goes_on_after_the_slot_has_changed(make) {
+        for budget in [1, 3, 17, 60] {
+            let mut timers = TimerSet::new(make(0));
+            let ids: Vec<_> = (0..4_000).map(|_| timers.insert(100, 0)).collect();
+            let mut alive: Vec<_> = ids.iter().copied().step_by(8).collect();
+            for id in ids.into_iter().filter(|id| !alive.contains(id)).collect::<Vec<_>>() {
+                assert!(timers.cancel(id));
+            }
+            let mut now = 100;
+            while timers.maintain(budget) || timers.len() > 40 {
+                timers.validate();
+                timers.advance(now, 30, |id| alive.retain(|&other| other != id));
+                timers.validate();
+                alive.push(timers.insert(now, now));
+                now += u64::from(timers.len() % 7 == 0);
+            }
+            assert_eq!(timers.len(), alive.len());
+            timers.drain(|id| assert!(alive.contains(&id)));
+        }
+    }
 }

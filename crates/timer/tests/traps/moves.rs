@@ -180,3 +180,16 @@ every_queue! {
         }
     }
 }
+
+/// Row 28: moved to and fro beyond the tick that it is registered for, a timer of the wheel stays
+/// registered there and leaves no dead record.
+#[test]
+fn timer_moved_to_and_fro_beyond_its_record_leaves_none_behind() {
+    let mut timers = TimerSet::new(HierarchicalWheel::new(0));
+    let id = timers.insert(1_000, 0);
+    for deadline in [90_000, 5_000, 1 << 30, 1_000, 3_000_000_000, 1_001] {
+        assert!(timers.reschedule(id, deadline, 0));
+        assert_eq!(timers.queue().stale(), 0);
+    }
+    fires_at(&mut timers, id, 1_001);
+}
