@@ -148,6 +148,11 @@ impl Connection {
             && (self.readable || self.held.as_ref().is_some_and(|held| held.wanted == 0))
     }
 
+    /// Whether it has output that the socket may take.
+    pub(crate) fn can_send(&self) -> bool {
+        !self.jammed && !self.output.is_empty()
+    }
+
     pub(crate) fn set(&mut self, bit: u8, on: bool) {
         if on {
             self.gate |= bit;

@@ -28,6 +28,7 @@ impl Output {
     }
 
     pub(crate) fn append(&mut self, bytes: &[u8]) {
+        self.compact();
         self.bytes.extend_from_slice(bytes);
     }
 
@@ -40,6 +41,7 @@ impl Output {
 
     /// Appends messages in the client's protocol: RESP2 has arrays where RESP3 has pushes.
     pub(crate) fn append_messages(&mut self, bytes: &[u8], starts: &[usize], resp3: bool) {
+        self.compact();
         let base = self.bytes.len();
         self.bytes.extend_from_slice(bytes);
         if !resp3 {
@@ -51,21 +53,23 @@ impl Output {
         }
     }
 
-    /// Sends what the socket takes. Returns the bytes sent and the buffer, if it was big and is no
-    /// longer needed.
-    pub(crate) fn send(&mut self, socket: &mut impl Write) -> io::Result<(usize, Option<Vec<u8>>)> {
-        let sent = write_some(socket, &self.bytes[self.sent..])?;
+    /// Sends what the socket takes, but no more than one turn's share. Returns the bytes sent, whether
+    /// the socket is full, and the buffer, if it was big and is no longer needed.
+    pub(crate) fn send(
+        &mut self,
+        socket: &mut impl Write,
+    ) -> io::Result<(usize, bool, Option<Vec<u8>>)> {
+        let (sent, full) = write_some(socket, &self.bytes[self.sent..])?;
         self.sent += sent;
         if self.sent < self.bytes.len() {
-            self.compact();
-            return Ok((sent, None));
+            return Ok((sent, full, None));
         }
         self.sent = 0;
         if self.bytes.capacity() > KEEP {
-            return Ok((sent, Some(std::mem::take(&mut self.bytes))));
+            return Ok((sent, full, Some(std::mem::take(&mut self.bytes))));
         }
         self.bytes.clear();
-        Ok((sent, None))
+        Ok((sent, full, None))
     }
 
     /// Gives the buffer up unsent.
@@ -74,8 +78,8 @@ impl Output {
         std::mem::take(&mut self.bytes)
     }
 
-    /// Moves the rest to the front when more than half has been sent: amortised, each byte moves at
-    /// most once for a byte that was sent.
+    /// Moves the rest to the front when more than half has been sent and more is to be appended:
+    /// amortised, each byte moves at most once for a byte that was sent.
     fn compact(&mut self) {
         if self.sent > self.bytes.len() / 2 {
             self.bytes.drain(..self.sent);
@@ -84,19 +88,24 @@ impl Output {
     }
 }
 
-/// Writes until everything has left or the socket takes no more; returns how much has left.
-pub(crate) fn write_some(socket: &mut impl Write, bytes: &[u8]) -> io::Result<usize> {
+/// The most that one call writes: a fast reader of a huge reply must not keep the loop from others.
+pub(crate) const SHARE: usize = 1 << 20;
+
+/// Writes until everything or its share has left or the socket is full. Returns how much has left and
+/// whether the socket is full.
+pub(crate) fn write_some(socket: &mut impl Write, bytes: &[u8]) -> io::Result<(usize, bool)> {
+    let share = bytes.len().min(SHARE);
     let mut sent = 0;
-    while sent < bytes.len() {
-        match socket.write(&bytes[sent..]) {
+    while sent < share {
+        match socket.write(&bytes[sent..share]) {
             Ok(0) => return Err(io::ErrorKind::WriteZero.into()),
             Ok(n) => sent += n,
-            Err(why) if why.kind() == io::ErrorKind::WouldBlock => break,
+            Err(why) if why.kind() == io::ErrorKind::WouldBlock => return Ok((sent, true)),
             Err(why) if why.kind() == io::ErrorKind::Interrupted => {}
             Err(why) => return Err(why),
         }
     }
-    Ok(sent)
+    Ok((sent, false))
 }
 
 #[cfg(test)]
@@ -159,7 +168,7 @@ mod tests {
             room: usize::MAX,
             taken: Vec::new(),
         };
-        let (sent, buffer) = output.send(&mut socket).unwrap();
+        let (sent, _, buffer) = output.send(&mut socket).unwrap();
         assert_eq!(
             (sent, buffer.unwrap().len(), output.capacity()),
             (KEEP, KEEP + 1, 0)

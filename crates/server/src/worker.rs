@@ -24,6 +24,9 @@ const INPUT_CHUNK: usize = 64 << 10;
 /// The most that one read adds to a command that has not arrived whole.
 const HELD_CHUNK: usize = 1 << 20;
 
+/// How many times what has arrived of a command may be reserved for the rest of it.
+const RESERVE_FACTOR: usize = 256;
+
 /// Input that one connection may have processed before the others get their turn.
 const TURN_INPUT: usize = 256 << 10;
 
@@ -195,6 +198,7 @@ impl Worker {
             );
             return Ok(Fate::Close);
         }
+        again |= conn.can_send();
         Ok(if again { Fate::Again } else { Fate::Rest })
     }
 
@@ -239,8 +243,16 @@ impl Worker {
             held.at = 0;
         }
         let before = held.bytes.len();
+        // Address space for the whole of a long command saves copying it again and again while it
+        // grows, but nobody gets more than a multiple of what has arrived: an announced length alone
+        // reserves nothing.
+        if before >= INPUT_CHUNK {
+            let ahead = held.wanted.min(before.saturating_mul(RESERVE_FACTOR));
+            if held.bytes.try_reserve_exact(ahead).is_err() {
+                tracing::debug!(client = conn.client.id, ahead, "no address space ahead");
+            }
+        }
         let room = held.wanted.clamp(INPUT_CHUNK, HELD_CHUNK);
-        // Grows by doubling with what arrives, never to a length that was only announced.
         held.bytes.reserve(room);
         let result = (&mut conn.stream)
             .take(room as u64)
@@ -455,13 +467,11 @@ impl Worker {
             conn.output.append(self.out.as_bytes());
             self.out.clear();
         } else {
-            let sent = write_some(&mut conn.stream, self.out.as_bytes())?;
+            let (sent, full) = write_some(&mut conn.stream, self.out.as_bytes())?;
             self.tally.writes += 1;
             self.tally.output_bytes += sent as u64;
             let left = self.out.len() - sent;
-            if left > 0 {
-                conn.jammed = true;
-            }
+            conn.jammed = full;
             if left > ADOPT_MIN {
                 conn.output.adopt(self.out.take(), sent);
             } else if left > 0 {
@@ -480,10 +490,10 @@ impl Worker {
         if conn.jammed || conn.output.is_empty() {
             return Ok(());
         }
-        let (sent, buffer) = conn.output.send(&mut conn.stream)?;
+        let (sent, full, buffer) = conn.output.send(&mut conn.stream)?;
         self.tally.writes += 1;
         self.tally.output_bytes += sent as u64;
-        conn.jammed = !conn.output.is_empty();
+        conn.jammed = full;
         if let Some(buffer) = buffer {
             self.server.reclaimer.drop_buffer(buffer);
         }

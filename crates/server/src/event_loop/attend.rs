@@ -1,0 +1,202 @@
+//! Attending to a loop's connections: serving, sending messages, timing out, closing.
+
+use std::sync::atomic::Ordering;
+
+use tidewheel_resp::Protocol;
+
+use super::EventLoop;
+use crate::clock;
+use crate::hub::Kind;
+use crate::loop_handle::Messages;
+use crate::worker::Fate;
+
+/// Serving that may pass before expiry gets its share of the turn.
+const SERVE_US: u64 = 500;
+
+impl EventLoop {
+    /// Gives each connection that is ready its share, and expiry its own in between.
+    pub(super) fn serve_ready(&mut self) {
+        let mut next_expiry = clock::micros(self.worker.time) + SERVE_US;
+        for _ in 0..self.table.runnable() {
+            let Some(slot) = self.table.dequeue() else {
+                break;
+            };
+            self.serve(slot);
+            if clock::micros(self.worker.time) >= next_expiry {
+                self.driver.expire(&mut self.worker);
+                next_expiry = clock::micros(self.worker.time) + SERVE_US;
+            }
+        }
+    }
+
+    fn serve(&mut self, slot: u32) {
+        let Some(conn) = self.table.get(slot) else {
+            return;
+        };
+        if conn.client.killed.load(Ordering::Relaxed)
+            || self.worker.send_output(conn).is_err()
+            || (conn.closing && conn.output.is_empty())
+        {
+            return self.close(slot);
+        }
+        if !conn.has_work() {
+            if conn.can_send() {
+                self.table.enqueue(slot);
+            }
+            return;
+        }
+        match self.worker.serve(conn) {
+            Fate::Close => return self.close(slot),
+            Fate::Again => self.table.enqueue(slot),
+            Fate::Rest if conn.paused => self.table.paused.push(slot),
+            Fate::Rest => {}
+        }
+        self.table.file(slot, &self.worker.settings);
+    }
+
+    /// Lets the connections go on that a pause held back.
+    pub(super) fn resume(&mut self) {
+        for slot in std::mem::take(&mut self.table.paused) {
+            if let Some(conn) = self.table.get(slot) {
+                conn.paused = false;
+                self.table.enqueue(slot);
+            }
+        }
+    }
+
+    /// Closes who has been silent, or above the soft output limit, for too long. Others whose time has
+    /// moved on are filed again.
+    pub(super) fn handle_time_outs(&mut self) {
+        let now = self.now();
+        while let Some(slot) = self.table.next_due(now) {
+            let Some(conn) = self.table.get(slot) else {
+                continue;
+            };
+            if conn.exceeds_output_limit(&self.worker.settings, now) {
+                tracing::warn!(
+                    client = conn.client.id,
+                    "closed: it does not read its replies"
+                );
+                self.worker.tally.output_limit_closes += 1;
+                self.close(slot);
+            } else if conn
+                .time_out(&self.worker.settings)
+                .is_some_and(|tick| tick <= now)
+            {
+                tracing::debug!(client = conn.client.id, "closed: silent for too long");
+                self.worker.tally.idle_closes += 1;
+                self.close(slot);
+            } else {
+                self.table.file(slot, &self.worker.settings);
+            }
+        }
+    }
+
+    /// Puts messages into the output of those for whom they are.
+    pub(super) fn append(&mut self, run: &Messages) {
+        let now = self.now();
+        for target in run.targets.iter() {
+            let Some(conn) = self.table.find(*target).filter(|conn| !conn.closing) else {
+                continue;
+            };
+            let resp3 = conn.protocol == Protocol::Resp3;
+            conn.output.append_messages(&run.bytes, &run.starts, resp3);
+            // Above the limit, the socket is asked once more before the client is given up.
+            if conn.exceeds_output_limit(&self.worker.settings, now)
+                && (self.worker.send_output(conn).is_err()
+                    || conn.exceeds_output_limit(&self.worker.settings, now))
+            {
+                tracing::warn!(client = target.id, "closed: it does not read its messages");
+                self.worker.tally.output_limit_closes += 1;
+                self.close(target.slot);
+            } else if !conn.fresh {
+                conn.fresh = true;
+                self.table.fresh.push(target.slot);
+            }
+        }
+    }
+
+    /// Sends messages that were put into outputs, one write for each connection.
+    pub(super) fn send_fresh(&mut self) {
+        let mut fresh = std::mem::take(&mut self.table.fresh);
+        for slot in fresh.drain(..) {
+            let Some(conn) = self.table.get(slot) else {
+                continue;
+            };
+            conn.fresh = false;
+            if self.worker.send_output(conn).is_err() {
+                self.close(slot);
+                continue;
+            }
+            conn.publish_facts();
+            conn.account(&self.worker.server.loops[self.worker.index].client_memory);
+            if conn.can_send() {
+                self.table.enqueue(slot);
+            }
+            self.table.file(slot, &self.worker.settings);
+        }
+        self.table.fresh = fresh;
+    }
+
+    /// Closes the client of this loop that holds most, once in a tick, while all clients together hold
+    /// more than `maxmemory-clients`.
+    pub(super) fn evict_clients(&mut self) {
+        let limit = self.worker.settings.max_memory_clients;
+        if limit == 0 {
+            return;
+        }
+        let loops = self.server().loops.iter();
+        let held: usize = loops
+            .map(|handle| handle.client_memory.load(Ordering::Relaxed))
+            .sum();
+        if held as u64 <= limit {
+            return;
+        }
+        let biggest = self
+            .table
+            .iter_mut()
+            .filter(|conn| conn.accounted > 0 && !conn.client.facts.lock().no_evict)
+            .max_by_key(|conn| conn.accounted);
+        let Some(conn) = biggest else { return };
+        let slot = conn.client.slot;
+        tracing::warn!(
+            client = conn.client.id,
+            "closed: clients hold too much memory"
+        );
+        self.worker.tally.evicted_clients += 1;
+        self.close(slot);
+    }
+
+    /// Lets go of a connection and of everything that names it.
+    pub(super) fn close(&mut self, slot: u32) {
+        let Some(mut conn) = self.table.take(slot) else {
+            return;
+        };
+        if let Err(why) = self.poll.registry().deregister(&mut conn.stream) {
+            tracing::debug!(%why, "cannot deregister a connection");
+        }
+        let (server, index) = (&self.worker.server, self.worker.index);
+        let target = conn.client.target();
+        if let Some(subscriptions) = conn.subscriptions.take() {
+            for channel in &subscriptions.channels {
+                server
+                    .hub
+                    .unsubscribe(Kind::Channel, channel, index, target);
+            }
+            for pattern in &subscriptions.patterns {
+                server
+                    .hub
+                    .unsubscribe(Kind::Pattern, pattern, index, target);
+            }
+        }
+        server.clients.remove(target.id);
+        server.loops[index]
+            .client_memory
+            .fetch_sub(conn.accounted, Ordering::Relaxed);
+        server.reclaimer.drop_buffer(conn.output.discard());
+        if let Some(held) = conn.held.take() {
+            server.reclaimer.drop_buffer(held.bytes);
+        }
+        self.forget_one();
+    }
+}
