@@ -176,7 +176,7 @@ every_queue! {
                 timers.advance(now, 30, |id| alive.retain(|&other| other != id));
                 timers.validate();
                 alive.push(timers.insert(now, now));
-                now += u64::from(timers.len() % 7 == 0);
+                now += u64::from(timers.len().is_multiple_of(7));
             }
             assert_eq!(timers.len(), alive.len());
             timers.drain(|id| assert!(alive.contains(&id)));
