@@ -70,7 +70,7 @@ fn roll_over_of_the_highest_levels_is_flat() {
 }
 
 #[test]
-#[ignore = "10M timers take a minute without optimisation; run by name"]
+#[ignore = "10M timers take 200 MB and some seconds; run by name"]
 fn roll_over_of_one_ttl_is_flat_for_10m() {
     one_ttl(10_000_000, 60_000, (1 << 40) + (5 << 16));
     one_ttl(10_000_000, 1_800_000, (1 << 40) + (5 << 24));
