@@ -6,9 +6,9 @@
 //! next pass goes on where this one stopped. So a backlog never starves, and a request never waits
 //! for more than one pass.
 //!
-//! While deadlines are met in time a pass may take `expiry-turn-us`. The further the loop is behind,
-//! the more it may take, up to as long as has been spent on clients since the pass before: a
-//! saturated loop gives expiry half of its time when it is ten milliseconds behind.
+//! While deadlines are met nearly in time a pass may take `expiry-turn-us`. The further the loop is
+//! behind, the more it may take, up to as long as has been spent on clients since the pass before: a
+//! saturated loop gives expiry half of its time when it is fifty milliseconds behind.
 //!
 //! A loop that is behind wakes one that sleeps, and a loop that has nothing to do helps those that
 //! are behind, from the other end of their shards.
@@ -19,8 +19,9 @@ use crate::worker::Worker;
 /// The most that a pass may take.
 const PASS_MAX_US: u64 = 500;
 
-/// Ticks behind at which a pass may take its greatest share.
-const BEHIND_FULL: u64 = 10;
+/// Ticks behind at which a pass may take its greatest share; a few ticks are no reason to make
+/// requests wait, since a thread that is preempted is as late at once.
+const BEHIND_FULL: u64 = 50;
 
 /// Ticks behind at which others should help.
 const HELP_AFTER: u64 = 2;

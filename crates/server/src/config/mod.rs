@@ -70,8 +70,8 @@ impl Default for Settings {
             query_buffer_limit: 1 << 30,
             output_limits: OutputLimits::default(),
             debug_access: DebugAccess::No,
-            expiry_turn_us: 50,
-            expiry_hold_keys: 64,
+            expiry_turn_us: 25,
+            expiry_hold_keys: 32,
             log_level: LogLevel::Notice,
         }
     }
