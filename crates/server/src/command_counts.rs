@@ -1,31 +1,66 @@
-//! How often each command was called, for INFO commandstats.
+//! How often each command was called, how long it took and how often it failed, for INFO.
 //!
 //! Runs of one command, which pipelines mostly are, cost a comparison each; a counter is touched when
-//! the command changes and at the end of a turn.
+//! the command changes and at the end of a turn. Commands without keys are timed every time. Of the
+//! others, which take less than two readings of the clock, one in [`SAMPLE`] is timed, and the sum is
+//! extrapolated.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use parking_lot::Mutex;
 use tidewheel_keyspace::Command;
 
-type Counter = (&'static Command, Arc<AtomicU64>);
+/// One in so many commands with keys is timed.
+const SAMPLE: u32 = 64;
+
+/// Different error codes that are told apart; the rest is counted together.
+const CODES_MAX: usize = 128;
+
+/// One command's counters in one loop.
+#[derive(Debug, Default)]
+struct Counter {
+    calls: AtomicU64,
+    timed: AtomicU64,
+    timed_ns: AtomicU64,
+    failed: AtomicU64,
+    rejected: AtomicU64,
+}
+
+/// A reading of a command's counters.
+#[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Reading {
+    pub(crate) calls: u64,
+    pub(crate) ns: u64,
+    /// Calls that ran and were answered with an error.
+    pub(crate) failed: u64,
+    /// Calls that were answered with an error without having run.
+    pub(crate) rejected: u64,
+}
+
+type Counted = (&'static Command, Arc<Counter>);
 
 /// One loop's counters, as others see them.
 #[derive(Debug, Default)]
-pub(crate) struct SharedCounts(Mutex<Vec<Counter>>);
+pub(crate) struct SharedCounts {
+    commands: Mutex<Vec<Counted>>,
+    errors: Mutex<BTreeMap<String, u64>>,
+}
 
 /// One loop's counters, as the loop itself uses them.
 #[derive(Debug, Default)]
 pub(crate) struct CommandCounts {
     row: Option<&'static Command>,
     run: u64,
-    counters: Vec<Counter>,
+    until_sample: u32,
+    counters: Vec<Counted>,
 }
 
 impl CommandCounts {
+    /// Counts a call; true if it should be timed.
     #[inline]
-    pub(crate) fn add(&mut self, row: &'static Command, shared: &SharedCounts) {
+    pub(crate) fn add(&mut self, row: &'static Command, shared: &SharedCounts) -> bool {
         if self.row.is_some_and(|last| std::ptr::eq(last, row)) {
             self.run += 1;
         } else {
@@ -33,71 +68,204 @@ impl CommandCounts {
             self.row = Some(row);
             self.run = 1;
         }
+        if row.keys.first == 0 {
+            return true;
+        }
+        if self.until_sample > 0 {
+            self.until_sample -= 1;
+            return false;
+        }
+        self.until_sample = SAMPLE - 1;
+        true
     }
 
-    /// Brings the counters up to date.
+    /// Brings the calls up to date.
     #[inline(never)]
     pub(crate) fn end_run(&mut self, shared: &SharedCounts) {
-        let Some(row) = self.row.take() else { return };
+        if let Some(row) = self.row.take() {
+            let calls = std::mem::take(&mut self.run);
+            self.counter(row, shared)
+                .calls
+                .fetch_add(calls, Ordering::Relaxed);
+        }
+    }
+
+    /// Notes how long a call took.
+    #[cold]
+    pub(crate) fn took(&mut self, row: &'static Command, ns: u64, shared: &SharedCounts) {
+        let counter = self.counter(row, shared);
+        counter.timed.fetch_add(1, Ordering::Relaxed);
+        counter.timed_ns.fetch_add(ns, Ordering::Relaxed);
+    }
+
+    /// Notes an error reply, and whether the command had run.
+    #[cold]
+    pub(crate) fn failed(
+        &mut self,
+        row: Option<&'static Command>,
+        ran: bool,
+        reply: &[u8],
+        shared: &SharedCounts,
+    ) {
+        if let Some(row) = row {
+            let counter = self.counter(row, shared);
+            let count = if ran {
+                &counter.failed
+            } else {
+                &counter.rejected
+            };
+            count.fetch_add(1, Ordering::Relaxed);
+        }
+        let code = reply.get(1..).unwrap_or_default();
+        let code = code
+            .split(|byte| matches!(byte, b' ' | b'\r'))
+            .next()
+            .unwrap_or_default();
+        let mut errors = shared.errors.lock();
+        let code = String::from_utf8_lossy(code).into_owned();
+        if errors.len() < CODES_MAX || errors.contains_key(&code) {
+            *errors.entry(code).or_default() += 1;
+        } else {
+            *errors.entry("OTHER".to_owned()).or_default() += 1;
+        }
+    }
+
+    fn counter(&mut self, row: &'static Command, shared: &SharedCounts) -> &Counter {
         let at = match self
             .counters
             .iter()
             .position(|(known, _)| std::ptr::eq(*known, row))
         {
-            Some(at) => at,
+            Some(0) => 0,
+            Some(at) => {
+                // The commands in use gather at the front.
+                self.counters.swap(at, at - 1);
+                at - 1
+            }
             None => {
-                let counter = (row, Arc::new(AtomicU64::new(0)));
-                shared.0.lock().push(counter.clone());
-                self.counters.push(counter);
+                let counted = (row, Arc::new(Counter::default()));
+                shared.commands.lock().push(counted.clone());
+                self.counters.push(counted);
                 self.counters.len() - 1
             }
         };
-        self.counters[at].1.fetch_add(self.run, Ordering::Relaxed);
-        // The commands in use gather at the front.
-        if at > 0 {
-            self.counters.swap(at, at - 1);
-        }
+        &self.counters[at].1
     }
 }
 
 impl SharedCounts {
-    /// Calls `visit` with each command and its number of calls.
-    pub(crate) fn each(&self, mut visit: impl FnMut(&'static Command, u64)) {
-        for (row, counter) in self.0.lock().iter() {
-            visit(row, counter.load(Ordering::Relaxed));
+    /// Adds each command's counters to the sums by name.
+    pub(crate) fn add_commands(&self, sums: &mut BTreeMap<&'static str, Reading>) {
+        for (row, counter) in self.commands.lock().iter() {
+            let read = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
+            let (calls, timed) = (read(&counter.calls), read(&counter.timed));
+            // What was timed stands for what was not.
+            let ns = u128::from(read(&counter.timed_ns)) * u128::from(calls.max(timed));
+            let ns = ns / u128::from(timed.max(1));
+            let sum = sums.entry(row.name).or_default();
+            sum.calls += calls;
+            sum.ns = sum.ns.saturating_add(u64::try_from(ns).unwrap_or(u64::MAX));
+            sum.failed += read(&counter.failed);
+            sum.rejected += read(&counter.rejected);
+        }
+    }
+
+    /// Adds the number of error replies to the sums by code.
+    pub(crate) fn add_errors(&self, sums: &mut BTreeMap<String, u64>) {
+        for (code, count) in self.errors.lock().iter() {
+            *sums.entry(code.clone()).or_default() += count;
         }
     }
 
     pub(crate) fn reset(&self) {
-        for (_, counter) in self.0.lock().iter() {
-            counter.store(0, Ordering::Relaxed);
+        for (_, counter) in self.commands.lock().iter() {
+            let Counter {
+                calls,
+                timed,
+                timed_ns,
+                failed,
+                rejected,
+            } = &**counter;
+            for count in [calls, timed, timed_ns, failed, rejected] {
+                count.store(0, Ordering::Relaxed);
+            }
         }
+        self.errors.lock().clear();
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use std::collections::HashMap;
-
     use super::*;
+
+    fn row(name: &[u8]) -> &'static Command {
+        tidewheel_keyspace::lookup(name).expect("a command")
+    }
+
+    fn reading(shared: &SharedCounts, name: &str) -> Reading {
+        let mut sums = BTreeMap::new();
+        shared.add_commands(&mut sums);
+        sums.get(name).copied().unwrap_or_default()
+    }
 
     #[test]
     fn runs_of_commands_are_counted_once_each() {
-        let row = |name: &[u8]| tidewheel_keyspace::lookup(name).expect("a command");
-        let (get, set) = (row(b"get"), row(b"set"));
         let shared = SharedCounts::default();
         let mut counts = CommandCounts::default();
-        for row in [get, get, set, get, set, set] {
-            counts.add(row, &shared);
+        for name in [b"get", b"get", b"set", b"get", b"set", b"set"] {
+            counts.add(row(name), &shared);
         }
         counts.end_run(&shared);
         counts.end_run(&shared);
-        let mut seen = HashMap::new();
-        shared.each(|row, calls| {
-            seen.insert(row.name, calls);
-        });
-        assert_eq!(seen, HashMap::from([("get", 3), ("set", 3)]));
+        assert_eq!(reading(&shared, "get").calls, 3);
+        assert_eq!(reading(&shared, "set").calls, 3);
         shared.reset();
-        shared.each(|_, calls| assert_eq!(calls, 0));
+        assert_eq!(reading(&shared, "set"), Reading::default());
+    }
+
+    #[test]
+    fn a_sample_of_the_quick_ones_is_timed_and_all_of_the_others() {
+        let shared = SharedCounts::default();
+        let mut counts = CommandCounts::default();
+        let mut timed = 0;
+        for _ in 0..640 {
+            if counts.add(row(b"get"), &shared) {
+                timed += 1;
+                counts.took(row(b"get"), 100, &shared);
+            }
+            assert!(counts.add(row(b"keys"), &shared));
+        }
+        counts.end_run(&shared);
+        assert_eq!(timed, 10);
+        assert_eq!(reading(&shared, "get").ns, 64_000);
+    }
+
+    #[test]
+    fn errors_are_counted_by_command_and_by_code_within_bounds() {
+        let shared = SharedCounts::default();
+        let mut counts = CommandCounts::default();
+        counts.failed(
+            Some(row(b"get")),
+            true,
+            b"-WRONGTYPE Operation\r\n",
+            &shared,
+        );
+        counts.failed(Some(row(b"get")), false, b"-ERR wrong number\r\n", &shared);
+        counts.failed(None, false, b"-ERR unknown\r\n", &shared);
+        assert_eq!(
+            (
+                reading(&shared, "get").failed,
+                reading(&shared, "get").rejected
+            ),
+            (1, 1)
+        );
+        for i in 0..1000 {
+            counts.failed(None, false, format!("-CODE{i} x\r\n").as_bytes(), &shared);
+        }
+        let mut sums = BTreeMap::new();
+        shared.add_errors(&mut sums);
+        assert_eq!((sums["ERR"], sums["WRONGTYPE"]), (2, 1));
+        assert_eq!(sums.len(), CODES_MAX + 1);
+        assert_eq!(sums.values().sum::<u64>(), 1003);
     }
 }

@@ -201,7 +201,8 @@ impl Connection {
     pub(crate) fn time_out(&self, settings: &Settings) -> Option<u64> {
         let silence = settings.timeout_s.saturating_mul(1000);
         let idles_out = silence > 0 && self.subscriptions.is_none() && !self.paused;
-        let idle = idles_out.then(|| self.last_active.saturating_add(silence));
+        // Ticks are rounded down: one more, and nobody is closed a fraction too early.
+        let idle = idles_out.then(|| self.last_active.saturating_add(silence + 1));
         let soft_ms = self
             .output_limit(settings)
             .soft_seconds

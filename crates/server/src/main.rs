@@ -6,6 +6,7 @@ mod clock;
 mod command_counts;
 mod config;
 mod connection;
+mod dispatch;
 mod driver;
 mod engine;
 mod event_loop;

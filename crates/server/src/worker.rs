@@ -8,12 +8,13 @@
 use std::io::{self, Read};
 use std::sync::Arc;
 
-use tidewheel_keyspace::{Handler, Time, command};
-use tidewheel_resp::{Args, Limits, Parsed, Parser, Protocol, Writer};
+use tidewheel_keyspace::Time;
+use tidewheel_resp::{Limits, Parsed, Parser, Protocol, Writer};
 
 use crate::command_counts::CommandCounts;
 use crate::config::Settings;
-use crate::connection::{Connection, Held, OUTPUT_SOFT_MARK, Replies, gate};
+use crate::connection::{Connection, Held, OUTPUT_SOFT_MARK, gate};
+use crate::dispatch::Step;
 use crate::metrics::Tally;
 use crate::output::write_some;
 use crate::server::Server;
@@ -42,9 +43,6 @@ const ADOPT_MIN: usize = 64 << 10;
 /// What an unauthenticated client may leave unfinished.
 const UNAUTHENTICATED_INPUT: usize = 1 << 20;
 
-/// Commands that share one reading of the clock.
-const COMMANDS_PER_TIME: u32 = 64;
-
 /// What to do with a connection after it was served.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Fate {
@@ -69,18 +67,6 @@ enum Halt {
     Closing,
 }
 
-/// What became of one command.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Step {
-    Done,
-    /// Run, and its answer is pushed: CLIENT REPLY does not concern it.
-    Pushed,
-    /// Not run: try again when the pause is over.
-    Paused,
-    /// Run, and the last of its connection.
-    Close,
-}
-
 /// What a loop needs to run commands.
 #[derive(Debug)]
 pub(crate) struct Worker {
@@ -95,7 +81,8 @@ pub(crate) struct Worker {
     limits: Limits,
     input: Vec<u8>,
     parser: Parser,
-    since_time: u32,
+    /// Commands since the clock was read.
+    pub(crate) since_time: u32,
     /// The length of the running command, for CLIENT LIST.
     command_bytes: usize,
 }
@@ -365,96 +352,6 @@ impl Worker {
         }
     }
 
-    #[inline]
-    fn command(&mut self, conn: &mut Connection, args: Args<'_>) -> Step {
-        self.since_time += 1;
-        if self.since_time >= COMMANDS_PER_TIME {
-            self.refresh_time();
-        }
-        self.tally.commands += 1;
-        let mark = self.out.mark();
-        let row = match command::resolve(args) {
-            Ok(row) => row,
-            Err(why) => {
-                why.write(&mut self.out);
-                return self.after(conn, mark, Step::Done);
-            }
-        };
-        if conn.gate | self.server.pause.bits() != 0
-            && let Some(step) = self.look_twice(conn, row)
-        {
-            return self.after(conn, mark, step);
-        }
-        conn.command = row.name;
-        self.counts
-            .add(row, &self.server.loops[self.index].command_counts);
-        let step = match row.handler {
-            Handler::Keys(_) => {
-                let keyspace = &self.server.keyspace;
-                keyspace.execute(row, &mut conn.session, self.time, args, &mut self.out);
-                Step::Done
-            }
-            Handler::Host(host) => {
-                let step = self.host(conn, host, args);
-                // The command may have taken its time.
-                self.refresh_time();
-                step
-            }
-            Handler::Container => {
-                command::CommandError::wrong_arity(row).write(&mut self.out);
-                Step::Done
-            }
-        };
-        self.after(conn, mark, step)
-    }
-
-    /// Counts errors, and takes a reply back that is not wanted.
-    #[inline]
-    fn after(&mut self, conn: &mut Connection, mark: usize, step: Step) -> Step {
-        if self.out.as_bytes().get(mark) == Some(&b'-') {
-            self.tally.errors += 1;
-        }
-        if conn.gate & gate::MUTED != 0 && step != Step::Paused {
-            if step != Step::Pushed {
-                self.out.truncate(mark);
-            }
-            conn.replies = match conn.replies {
-                Replies::SkipThisAndNext => Replies::SkipThis,
-                Replies::SkipThis => Replies::On,
-                kept => kept,
-            };
-            conn.set(gate::MUTED, conn.replies != Replies::On);
-        }
-        step
-    }
-
-    /// Checks that only concern few connections or moments. `None` lets the command pass.
-    #[cold]
-    fn look_twice(&mut self, conn: &Connection, row: &'static command::Command) -> Option<Step> {
-        use command::{Flags, Host};
-        let bits = conn.gate | self.server.pause.bits();
-        if bits & gate::UNAUTHENTICATED != 0 && !row.flags.has(Flags::NO_AUTH) {
-            self.out.error("NOAUTH Authentication required.");
-            return Some(Step::Done);
-        }
-        if bits & gate::SUBSCRIBER != 0 && !may_subscribers(row) {
-            let name = row.name;
-            self.out.error(&format!(
-                "ERR Can't execute '{name}': only (P|S)SUBSCRIBE / (P|S)UNSUBSCRIBE / PING / QUIT / \
-                 RESET are allowed in this context"
-            ));
-            return Some(Step::Done);
-        }
-        let changes =
-            row.flags.has(Flags::WRITE) || matches!(row.handler, Handler::Host(Host::Publish));
-        let waits = bits & gate::PAUSE_ALL != 0 || (bits & gate::PAUSE_WRITE != 0 && changes);
-        if waits {
-            self.tally.commands -= 1;
-            return Some(Step::Paused);
-        }
-        None
-    }
-
     /// Publishes what the batch has caused and sends its replies as far as the socket takes them.
     pub(crate) fn send(&mut self, conn: &mut Connection) -> io::Result<()> {
         if self.server.keyspace.events_pending() {
@@ -527,21 +424,4 @@ fn read_once(conn: &mut Connection, buffer: &mut [u8]) -> io::Result<Option<usiz
             Err(why) => return Err(why),
         }
     }
-}
-
-/// What RESP2 subscribers may run.
-fn may_subscribers(row: &command::Command) -> bool {
-    use command::Host;
-    matches!(
-        row.handler,
-        Handler::Host(
-            Host::Subscribe
-                | Host::PSubscribe
-                | Host::Unsubscribe
-                | Host::PUnsubscribe
-                | Host::Ping
-                | Host::Quit
-                | Host::Reset
-        )
-    )
 }

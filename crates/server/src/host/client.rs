@@ -10,8 +10,9 @@ use super::session::{NAME, is_plain};
 use super::{Outcome, error};
 use crate::clients::Client;
 use crate::connection::{Connection, Replies, gate};
+use crate::dispatch::Step;
 use crate::loop_handle::Parcel;
-use crate::worker::{Step, Worker};
+use crate::worker::Worker;
 
 /// The classes that TYPE knows. Nobody is a master, a replica or a monitor here.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -5,7 +5,8 @@ use tidewheel_resp::Args;
 
 use super::Outcome;
 use crate::config::{Change, KEYS, Key, key};
-use crate::worker::{Step, Worker};
+use crate::dispatch::Step;
+use crate::worker::Worker;
 
 impl Worker {
     pub(super) fn config_get(&mut self, args: Args<'_>) -> Outcome {

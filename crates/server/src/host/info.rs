@@ -1,5 +1,6 @@
 //! INFO: what the server knows about itself, section by section.
 
+use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::sync::atomic::Ordering;
 
@@ -8,9 +9,10 @@ use tidewheel_resp::Args;
 
 use super::Outcome;
 use super::session::REDIS_VERSION;
+use crate::dispatch::Step;
 use crate::metrics::Rate;
 use crate::system;
-use crate::worker::{Step, Worker};
+use crate::worker::Worker;
 
 /// A section: its name, whether a plain INFO shows it, and what writes it.
 struct Section {
@@ -69,6 +71,11 @@ const SECTIONS: &[Section] = &[
         name: "Commandstats",
         by_default: false,
         write: commandstats,
+    },
+    Section {
+        name: "Errorstats",
+        by_default: true,
+        write: errorstats,
     },
     Section {
         name: "Cluster",
@@ -341,16 +348,34 @@ fn nothing(_: &Worker, _: &Stats, _: &mut String) -> std::fmt::Result {
     Ok(())
 }
 
-/// Calls only: measuring each command's time would cost two readings of the clock.
+/// Times of commands with keys are extrapolated from a sample.
 fn commandstats(worker: &Worker, _: &Stats, text: &mut String) -> std::fmt::Result {
-    let mut sums = std::collections::BTreeMap::<&str, u64>::new();
+    let mut sums = BTreeMap::new();
     for handle in worker.server.loops.iter() {
-        handle
-            .command_counts
-            .each(|row, calls| *sums.entry(row.name).or_default() += calls);
+        handle.command_counts.add_commands(&mut sums);
     }
-    for (name, calls) in sums.into_iter().filter(|(_, calls)| *calls > 0) {
-        write!(text, "cmdstat_{name}:calls={calls}\r\n")?;
+    for (name, sum) in sums {
+        let us = sum.ns / 1_000;
+        let per_call = ratio(sum.ns, sum.calls) / 1_000.0;
+        let (calls, rejected, failed) = (sum.calls, sum.rejected, sum.failed);
+        if calls + rejected > 0 {
+            write!(
+                text,
+                "cmdstat_{name}:calls={calls},usec={us},usec_per_call={per_call:.2},\
+                 rejected_calls={rejected},failed_calls={failed}\r\n"
+            )?;
+        }
+    }
+    Ok(())
+}
+
+fn errorstats(worker: &Worker, _: &Stats, text: &mut String) -> std::fmt::Result {
+    let mut sums = BTreeMap::new();
+    for handle in worker.server.loops.iter() {
+        handle.command_counts.add_errors(&mut sums);
+    }
+    for (code, count) in sums {
+        write!(text, "errorstat_{code}:count={count}\r\n")?;
     }
     Ok(())
 }

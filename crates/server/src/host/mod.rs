@@ -13,8 +13,9 @@ use tidewheel_resp::{Args, parse_f64};
 
 use crate::config::DebugAccess;
 use crate::connection::Connection;
+use crate::dispatch::Step;
 use crate::server::Stop;
-use crate::worker::{Step, Worker};
+use crate::worker::Worker;
 
 /// The longest DEBUG SLEEP, in seconds: a loop that sleeps serves nobody.
 const SLEEP_MAX_S: f64 = 3_600.0;

@@ -5,8 +5,9 @@ use tidewheel_resp::{Args, Protocol};
 
 use super::Outcome;
 use crate::connection::{Connection, Subscriptions, gate};
+use crate::dispatch::Step;
 use crate::hub::Kind;
-use crate::worker::{Step, Worker};
+use crate::worker::Worker;
 
 impl Kind {
     fn word(self, joining: bool) -> &'static [u8] {

@@ -5,7 +5,8 @@ use tidewheel_resp::{Args, Protocol, parse_i64};
 
 use super::{Outcome, error};
 use crate::connection::{Connection, Replies, gate};
-use crate::worker::{Step, Worker};
+use crate::dispatch::Step;
+use crate::worker::Worker;
 
 /// The only user.
 const USER: &[u8] = b"default";

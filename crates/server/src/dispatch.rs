@@ -1,0 +1,154 @@
+//! Running one command: finding its row, the checks before it, and the counting after it.
+
+use tidewheel_keyspace::command::{self, CommandError, Flags};
+use tidewheel_keyspace::{Command, Handler, Host};
+use tidewheel_resp::Args;
+
+use crate::connection::{Connection, Replies, gate};
+use crate::worker::Worker;
+
+/// Commands that share one reading of the clock.
+const COMMANDS_PER_TIME: u32 = 64;
+
+/// What became of one command.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Step {
+    Done,
+    /// Run, and its answer is pushed: CLIENT REPLY does not concern it.
+    Pushed,
+    /// Not run: try again when the pause is over.
+    Paused,
+    /// Run, and the last of its connection.
+    Close,
+}
+
+impl Worker {
+    /// Runs one command.
+    #[inline]
+    pub(crate) fn command(&mut self, conn: &mut Connection, args: Args<'_>) -> Step {
+        self.since_time += 1;
+        if self.since_time >= COMMANDS_PER_TIME {
+            self.refresh_time();
+        }
+        self.tally.commands += 1;
+        let mark = self.out.mark();
+        let row = match command::resolve(args) {
+            Ok(row) => row,
+            Err(why) => {
+                why.write(&mut self.out);
+                let row = args.get(0).and_then(tidewheel_keyspace::lookup);
+                return self.after(conn, row, false, mark, Step::Done);
+            }
+        };
+        if conn.gate | self.server.pause.bits() != 0
+            && let Some(step) = self.look_twice(conn, row)
+        {
+            return self.after(conn, Some(row), false, mark, step);
+        }
+        conn.command = row.name;
+        let shared = &self.server.loops[self.index].command_counts;
+        let began_ns = self
+            .counts
+            .add(row, shared)
+            .then(|| self.server.clock.monotonic_ns());
+        let step = match row.handler {
+            Handler::Keys(_) => {
+                let keyspace = &self.server.keyspace;
+                keyspace.execute(row, &mut conn.session, self.time, args, &mut self.out);
+                Step::Done
+            }
+            Handler::Host(host) => self.host(conn, host, args),
+            Handler::Container => {
+                CommandError::wrong_arity(row).write(&mut self.out);
+                Step::Done
+            }
+        };
+        if let Some(began_ns) = began_ns {
+            self.note_time(row, began_ns);
+        }
+        self.after(conn, Some(row), true, mark, step)
+    }
+
+    #[cold]
+    fn note_time(&mut self, row: &'static Command, began_ns: u64) {
+        let took_ns = self.server.clock.monotonic_ns().saturating_sub(began_ns);
+        let shared = &self.server.loops[self.index].command_counts;
+        self.counts.took(row, took_ns, shared);
+        // A command without keys may have walked everything or slept: the next one is later.
+        if row.keys.first == 0 {
+            self.refresh_time();
+        }
+    }
+
+    /// Counts errors, and takes a reply back that is not wanted.
+    #[inline]
+    fn after(
+        &mut self,
+        conn: &mut Connection,
+        row: Option<&'static Command>,
+        ran: bool,
+        mark: usize,
+        step: Step,
+    ) -> Step {
+        if self.out.as_bytes().get(mark) == Some(&b'-') {
+            self.tally.errors += 1;
+            let shared = &self.server.loops[self.index].command_counts;
+            let reply = self.out.as_bytes().get(mark..).unwrap_or_default();
+            self.counts.failed(row, ran, reply, shared);
+        }
+        if conn.gate & gate::MUTED != 0 && step != Step::Paused {
+            if step != Step::Pushed {
+                self.out.truncate(mark);
+            }
+            conn.replies = match conn.replies {
+                Replies::SkipThisAndNext => Replies::SkipThis,
+                Replies::SkipThis => Replies::On,
+                kept => kept,
+            };
+            conn.set(gate::MUTED, conn.replies != Replies::On);
+        }
+        step
+    }
+
+    /// Checks that only concern few connections or moments. `None` lets the command pass.
+    #[cold]
+    fn look_twice(&mut self, conn: &Connection, row: &'static Command) -> Option<Step> {
+        let bits = conn.gate | self.server.pause.bits();
+        if bits & gate::UNAUTHENTICATED != 0 && !row.flags.has(Flags::NO_AUTH) {
+            self.out.error("NOAUTH Authentication required.");
+            return Some(Step::Done);
+        }
+        if bits & gate::SUBSCRIBER != 0 && !may_subscribers(row) {
+            let name = row.name;
+            self.out.error(&format!(
+                "ERR Can't execute '{name}': only (P|S)SUBSCRIBE / (P|S)UNSUBSCRIBE / PING / QUIT / \
+                 RESET are allowed in this context"
+            ));
+            return Some(Step::Done);
+        }
+        let changes =
+            row.flags.has(Flags::WRITE) || matches!(row.handler, Handler::Host(Host::Publish));
+        let waits = bits & gate::PAUSE_ALL != 0 || (bits & gate::PAUSE_WRITE != 0 && changes);
+        if waits {
+            self.tally.commands -= 1;
+            return Some(Step::Paused);
+        }
+        None
+    }
+}
+
+/// What RESP2 subscribers may run.
+fn may_subscribers(row: &Command) -> bool {
+    matches!(
+        row.handler,
+        Handler::Host(
+            Host::Subscribe
+                | Host::PSubscribe
+                | Host::Unsubscribe
+                | Host::PUnsubscribe
+                | Host::Ping
+                | Host::Quit
+                | Host::Reset
+        )
+    )
+}
