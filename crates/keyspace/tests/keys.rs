@@ -391,6 +391,9 @@ fn command_describes_itself() {
         COMMAND GETKEYS MEMORY USAGE k -> ['k']
         COMMAND GETKEYS LCS a b IDX -> ['a' 'b']
         COMMAND GETKEYSANDFLAGS RENAME a b -> [['a' [RW access delete]] ['b' [OW update]]]
+        COMMAND GETKEYSANDFLAGS SET a b -> [['a' [OW update]]]
+        COMMAND GETKEYSANDFLAGS SET a get PX get -> [['a' [OW update]]]
+        COMMAND GETKEYSANDFLAGS SET a b EX 5 get -> [['a' [RW access update]]]
         COMMAND GETKEYSANDFLAGS MGET a b -> [['a' [RO access]] ['b' [RO access]]]
         COMMAND GETKEYS PING -> -ERR The command has no key arguments
         COMMAND GETKEYS NOPE x -> -ERR Invalid command specified

@@ -17,6 +17,9 @@ const INVALID_COUNT: CommandError =
 const INVALID_ARGUMENTS: CommandError =
     CommandError::fixed("ERR Invalid arguments specified for command");
 
+/// Marks a key of which the options say how the command uses it.
+const VARIABLE_FLAGS: &str = "variable_flags";
+
 pub(crate) fn count(ctx: &mut Context<'_, '_>) -> Outcome {
     ctx.out.integer(rows().len() as i64);
     Ok(())
@@ -100,6 +103,7 @@ pub(crate) fn getkeys(ctx: &mut Context<'_, '_>) -> Outcome {
 pub(crate) fn getkeysandflags(ctx: &mut Context<'_, '_>) -> Outcome {
     let (row, keys) = keys_of_call(ctx)?;
     let uses = row.keys.uses;
+    let call = ctx.args.from(2);
     ctx.out.array(keys.len());
     for (i, key) in keys.iter().enumerate() {
         ctx.out.array(2);
@@ -108,11 +112,34 @@ pub(crate) fn getkeysandflags(ctx: &mut Context<'_, '_>) -> Outcome {
         let flags = uses
             .get(i)
             .or(uses.first())
-            .map_or(&[][..], |key_use| key_use.flags);
+            .map_or(&[][..], |key_use| flags_of_call(key_use.flags, call));
         ctx.out.set(flags.len());
         flags.iter().for_each(|flag| ctx.out.simple(flag));
     }
     Ok(())
+}
+
+/// What a call does with its key. Only SET varies: it reads the old value if, and only if, it is asked to.
+fn flags_of_call(flags: &'static [&'static str], call: Args<'_>) -> &'static [&'static str] {
+    if !flags.contains(&VARIABLE_FLAGS) {
+        return flags;
+    }
+    let mut options = call.iter().skip(3);
+    while let Some(option) = options.next() {
+        let one_of = |words: &[&str]| {
+            words
+                .iter()
+                .any(|word| option.eq_ignore_ascii_case(word.as_bytes()))
+        };
+        if one_of(&["GET"]) {
+            return &["RW", "access", "update"];
+        }
+        if one_of(&["EX", "PX", "EXAT", "PXAT"]) {
+            // What follows is a time, whatever it looks like.
+            options.next();
+        }
+    }
+    &["OW", "update"]
 }
 
 /// The row of the call that the arguments quote, and its keys.
