@@ -1,5 +1,7 @@
 //! A thread that drops what is big, so that no event loop pays for it.
 
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::thread::JoinHandle;
 
@@ -14,7 +16,17 @@ pub(crate) type Waste = Box<dyn Send>;
 
 /// The giving end.
 #[derive(Clone)]
-pub(crate) struct Reclaimer(SyncSender<Waste>);
+pub(crate) struct Reclaimer {
+    queue: SyncSender<Waste>,
+    progress: Arc<Progress>,
+}
+
+/// What was handed over and what is done, for INFO.
+#[derive(Debug, Default)]
+struct Progress {
+    given: AtomicU64,
+    dropped: AtomicU64,
+}
 
 impl std::fmt::Debug for Reclaimer {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
@@ -27,13 +39,35 @@ impl Reclaimer {
     pub(crate) fn start() -> std::io::Result<(Self, JoinHandle<()>)> {
         let (give, take) = sync_channel(QUEUE_MAX);
         let thread = std::thread::Builder::new().name("reclaim".to_owned());
-        Ok((Self(give), thread.spawn(move || run(&take))?))
+        let progress = Arc::new(Progress::default());
+        let counted = Arc::clone(&progress);
+        let thread = thread.spawn(move || run(&take, &counted.dropped))?;
+        let queue = give;
+        Ok((Self { queue, progress }, thread))
     }
 
     /// Has `waste` dropped elsewhere, or drops it here when too much is waiting already.
     pub(crate) fn drop_later(&self, waste: Waste) {
         // A full queue gives the piece back inside the error, which drops it.
-        drop(self.0.try_send(waste));
+        // Counted first, so that no more is ever dropped than was given.
+        self.progress.given.fetch_add(1, Ordering::Relaxed);
+        if self.queue.try_send(waste).is_err() {
+            self.progress.dropped.fetch_add(1, Ordering::Release);
+        }
+    }
+
+    /// Pieces that wait or are being dropped.
+    pub(crate) fn pending(&self) -> u64 {
+        let dropped = self.dropped();
+        self.progress
+            .given
+            .load(Ordering::Relaxed)
+            .saturating_sub(dropped)
+    }
+
+    /// Pieces dropped since the start.
+    pub(crate) fn dropped(&self) -> u64 {
+        self.progress.dropped.load(Ordering::Acquire)
     }
 
     /// Drops a buffer, elsewhere if it is big.
@@ -44,8 +78,9 @@ impl Reclaimer {
     }
 }
 
-fn run(waste: &Receiver<Waste>) {
+fn run(waste: &Receiver<Waste>, dropped: &AtomicU64) {
     for piece in waste {
         drop(piece);
+        dropped.fetch_add(1, Ordering::Release);
     }
 }

@@ -262,3 +262,21 @@ fn info_has_its_sections_and_counters_that_reset() {
     assert_eq!(client.info("stats", "total_connections_received"), "0");
     assert!(!text(&client.call(&["INFO", "commandstats"])).contains("cmdstat_ping"));
 }
+
+#[test]
+fn info_tells_what_still_waits_to_be_freed() {
+    let server = Server::start(&[]);
+    let mut client = server.client();
+    let big = "x".repeat(4 << 20);
+    assert_eq!(client.call(&["SET", "big", &big]), ok());
+    let before: u64 = client
+        .info("memory", "lazyfreed_objects")
+        .parse()
+        .expect("a number");
+    assert_eq!(client.call(&["UNLINK", "big"]), Reply::Integer(1));
+    common::eventually("the value is freed", || {
+        let freed: u64 = client.info("memory", "lazyfreed_objects").parse().ok()?;
+        let pending = client.info("memory", "lazyfree_pending_objects");
+        (freed > before && pending == "0").then_some(())
+    });
+}

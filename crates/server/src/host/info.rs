@@ -221,6 +221,8 @@ fn memory(worker: &Worker, stats: &Stats, text: &mut String) -> std::fmt::Result
         "mem_clients_normal" = normal,
         "mem_clients_overhead" = overhead,
         "mem_fragmentation_ratio" = format_args!("{:.2}", ratio(rss, used)),
+        "lazyfree_pending_objects" = server.reclaimer.pending(),
+        "lazyfreed_objects" = server.reclaimer.dropped(),
     );
     Ok(())
 }
