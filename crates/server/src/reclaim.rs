@@ -48,9 +48,9 @@ impl Reclaimer {
 
     /// Has `waste` dropped elsewhere, or drops it here when too much is waiting already.
     pub(crate) fn drop_later(&self, waste: Waste) {
-        // A full queue gives the piece back inside the error, which drops it.
         // Counted first, so that no more is ever dropped than was given.
         self.progress.given.fetch_add(1, Ordering::Relaxed);
+        // A full queue gives the piece back inside the error, which drops it.
         if self.queue.try_send(waste).is_err() {
             self.progress.dropped.fetch_add(1, Ordering::Release);
         }
