@@ -37,6 +37,12 @@ impl Worker {
             Err(why) => {
                 why.write(&mut self.out);
                 let row = args.get(0).and_then(tidewheel_keyspace::lookup);
+                let row = match row {
+                    Some(parent) if !parent.subcommands.is_empty() => {
+                        args.get(1).and_then(|name| parent.subcommand(name))
+                    }
+                    row => row,
+                };
                 return self.after(conn, row, false, mark, Step::Done);
             }
         };

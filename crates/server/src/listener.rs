@@ -4,7 +4,7 @@ use std::io;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::time::Duration;
 
-use anyhow::{Context as _, bail};
+use anyhow::Context as _;
 use mio::net::{TcpListener, TcpStream};
 use socket2::{Domain, Protocol, SockRef, Socket, TcpKeepalive, Type};
 
@@ -26,7 +26,8 @@ pub(crate) fn open(settings: &Settings) -> anyhow::Result<Vec<TcpListener>> {
     let mut listeners = Vec::new();
     let mut port = settings.port;
     for name in &settings.bind {
-        let address = SocketAddr::new(ip(name)?, port);
+        let ip = ip(name).with_context(|| format!("--bind: '{name}' is not an IP address"))?;
+        let address = SocketAddr::new(ip, port);
         let listener = listen(address).map_err(|why| match why.kind() {
             io::ErrorKind::AddrInUse => anyhow::anyhow!(
                 "port {port} of {name} is taken by another program; choose another with --port"
@@ -66,14 +67,12 @@ fn listen(address: SocketAddr) -> io::Result<TcpListener> {
     Ok(TcpListener::from_std(socket.into()))
 }
 
-fn ip(name: &str) -> anyhow::Result<IpAddr> {
+/// The address that a word of `bind` means.
+pub(crate) fn ip(name: &str) -> Option<IpAddr> {
     match name {
-        "*" => Ok(IpAddr::V4(Ipv4Addr::UNSPECIFIED)),
-        "localhost" => Ok(IpAddr::V4(Ipv4Addr::LOCALHOST)),
-        _ => match name.parse() {
-            Ok(ip) => Ok(ip),
-            Err(_) => bail!("--bind: '{name}' is not an IP address"),
-        },
+        "*" => Some(IpAddr::V4(Ipv4Addr::UNSPECIFIED)),
+        "localhost" => Some(IpAddr::V4(Ipv4Addr::LOCALHOST)),
+        _ => name.parse().ok(),
     }
 }
 

@@ -234,6 +234,10 @@ fn a_pause_of_writes_holds_writes_back_until_it_ends() {
         ),
         (&["CLIENT", "PAUSE", "-1"], "ERR timeout is negative"),
         (
+            &["CLIENT", "PAUSE", "9223372036854775807"],
+            "ERR timeout is out of range",
+        ),
+        (
             &["CLIENT", "PAUSE", "1", "READ"],
             "ERR CLIENT PAUSE mode must be WRITE or ALL",
         ),

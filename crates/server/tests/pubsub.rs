@@ -266,7 +266,8 @@ fn expired_events_arrive_in_time_and_never_early() {
 
 #[test]
 fn a_sleeping_server_wakes_for_a_deadline_that_another_loop_set() {
-    let server = Server::start(&["--notify-keyspace-events", "Ex", "--threads", "4"]);
+    let layout = ["--threads", "4", "--shards", "2"];
+    let server = Server::start(&[&layout[..], &["--notify-keyspace-events", "Ex"]].concat());
     let mut listener = server.client();
     listener.call(&["SUBSCRIBE", "__keyevent@0__:expired"]);
     let mut client = server.client();

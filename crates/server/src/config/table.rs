@@ -91,6 +91,12 @@ pub(crate) static KEYS: &[Key] = &[
             if addresses.is_empty() {
                 return Err("name at least one address".to_owned());
             }
+            if let Some(name) = addresses
+                .iter()
+                .find(|name| crate::listener::ip(name).is_none())
+            {
+                return Err(format!("'{name}' is not an IP address"));
+            }
             put(&mut s.bind, addresses)
         },
     },

@@ -194,6 +194,9 @@ impl Worker {
         };
         let ms = parse_i64(&args[2])
             .ok_or_else(|| error("ERR timeout is not an integer or out of range"))?;
+        if ms.checked_add(self.time.wall_ms()).is_none() {
+            return Err(error("ERR timeout is out of range"));
+        }
         let ms = u64::try_from(ms).map_err(|_| error("ERR timeout is negative"))?;
         // The tick is rounded down, so the next one is the first that is not too early.
         let until = self
