@@ -3,21 +3,24 @@
 use alloc::vec::Vec;
 
 /// A set of small integers whose least member is found in a few words: O(n / 4096).
-#[derive(Debug)]
-pub(crate) struct BitSet {
+#[derive(Debug, Default)]
+pub struct BitSet {
     words: Vec<u64>,
     summary: Vec<u64>,
 }
 
 impl BitSet {
-    pub(crate) const fn new() -> Self {
+    /// An empty set. Allocates nothing.
+    #[must_use]
+    pub const fn new() -> Self {
         Self {
             words: Vec::new(),
             summary: Vec::new(),
         }
     }
 
-    pub(crate) fn insert(&mut self, at: u32) {
+    /// Adds a member.
+    pub fn insert(&mut self, at: u32) {
         let word = (at / 64) as usize;
         if word >= self.words.len() {
             self.words.resize(word + 1, 0);
@@ -27,7 +30,8 @@ impl BitSet {
         self.summary[word / 64] |= 1 << (word % 64);
     }
 
-    pub(crate) fn remove(&mut self, at: u32) {
+    /// Takes a member out, if it is one.
+    pub fn remove(&mut self, at: u32) {
         let word = (at / 64) as usize;
         if word < self.words.len() {
             self.words[word] &= !(1 << (at % 64));
@@ -37,13 +41,17 @@ impl BitSet {
         }
     }
 
-    pub(crate) fn first(&self) -> Option<u32> {
+    /// The least member.
+    #[must_use]
+    pub fn first(&self) -> Option<u32> {
         let (i, summary) = self.summary.iter().enumerate().find(|(_, s)| **s != 0)?;
         let word = i * 64 + summary.trailing_zeros() as usize;
         Some((word * 64) as u32 + self.words[word].trailing_zeros())
     }
 
-    pub(crate) fn bytes(&self) -> usize {
+    /// Heap bytes held.
+    #[must_use]
+    pub fn bytes(&self) -> usize {
         (self.words.capacity() + self.summary.capacity()) * 8
     }
 }

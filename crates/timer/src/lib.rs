@@ -49,6 +49,7 @@ mod slab;
 mod timeline;
 mod wheel;
 
+pub use bitset::BitSet;
 pub use hashed::HashedWheel;
 pub use heap::IndexedHeap;
 pub use queue::{Forecast, Progress, Timer, TimerQueue, Timers, forecast_window};

@@ -15,6 +15,11 @@ pub struct Timer {
 /// A queue holds records only; deadline and registration live in the owner's entry, next to the data
 /// that the deadline is about, so that moving a deadline touches one cache line.
 pub trait Timers {
+    /// Which low bits of a registration the owner keeps. [`HierarchicalWheel`](crate::HierarchicalWheel)
+    /// is content with fewer than all: a dead record that is taken for a live one costs a move, never an
+    /// early or a lost deadline. The other queues need all of them.
+    const REGISTRATION_BITS: u32 = u32::MAX;
+
     /// The timer of `id`; `None` when the entry is gone or has no deadline.
     fn timer(&self, id: u32) -> Option<Timer>;
 

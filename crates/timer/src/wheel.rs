@@ -203,7 +203,7 @@ impl HierarchicalWheel {
             let mut count = 0;
             for (timer, record) in found.iter().zip(records) {
                 match timer {
-                    Some(timer) if timer.registration == record.tick => {
+                    Some(timer) if is_live::<T>(timer, record) => {
                         if timer.deadline <= self.elapsed {
                             // A second record of the same registration must not fire it twice.
                             if !due[..count].contains(&record.id) {
@@ -265,7 +265,7 @@ impl HierarchicalWheel {
                 }
                 // The record's 32 bits do not reach this far: ask the timer.
                 match timers.timer(record.id) {
-                    Some(timer) if timer.registration == record.tick => {
+                    Some(timer) if is_live::<T>(&timer, &record) => {
                         let tick = timer.deadline as u32;
                         timers.set_registration(record.id, tick);
                         self.file(
@@ -352,7 +352,7 @@ impl HierarchicalWheel {
             let gone = self.pool.retain(at, |record| {
                 timers
                     .timer(record.id)
-                    .is_some_and(|t| t.registration == record.tick)
+                    .is_some_and(|t| is_live::<T>(&t, &record))
             });
             let next = self.pool.chunk(at).next;
             let empty = self.pool.chunk(at).records().is_empty();
@@ -394,8 +394,8 @@ impl HierarchicalWheel {
     }
 
     /// The full tick of a timer's registration, if its 32 bits tell.
-    fn registered_tick(&self, timer: Timer) -> u64 {
-        if timer.registration == timer.deadline as u32 {
+    fn registered_tick<T: Timers>(&self, timer: Timer) -> u64 {
+        if T::REGISTRATION_BITS != u32::MAX || timer.registration == timer.deadline as u32 {
             return timer.deadline;
         }
         if timer.deadline.saturating_sub(self.elapsed) > u64::from(u32::MAX) {
@@ -440,7 +440,7 @@ impl TimerQueue for HierarchicalWheel {
     ) {
         // At or after the record's tick: the record will be met in time and re-file itself. The
         // registered tick is never after the old deadline.
-        if deadline >= old.deadline || deadline >= self.registered_tick(old) {
+        if deadline >= old.deadline || deadline >= self.registered_tick::<T>(old) {
             return;
         }
         self.stale += 1;
@@ -502,7 +502,7 @@ impl TimerQueue for HierarchicalWheel {
                     for record in taken.records() {
                         if timers
                             .timer(record.id)
-                            .is_some_and(|timer| timer.registration == record.tick)
+                            .is_some_and(|timer| is_live::<T>(&timer, record))
                         {
                             sink(timers, &[record.id]);
                         }
@@ -590,7 +590,7 @@ impl TimerQueue for HierarchicalWheel {
                     for record in chunk.records() {
                         count += 1;
                         let timer = timers.timer(record.id);
-                        let Some(timer) = timer.filter(|t| t.registration == record.tick) else {
+                        let Some(timer) = timer.filter(|t| is_live::<T>(t, record)) else {
                             continue;
                         };
                         live += 1;
@@ -635,6 +635,12 @@ impl TimerQueue for HierarchicalWheel {
             self.len()
         );
     }
+}
+
+/// Whether a record is the one that its timer is registered under.
+#[inline]
+fn is_live<T: Timers>(timer: &Timer, record: &Record) -> bool {
+    timer.registration == record.tick & T::REGISTRATION_BITS
 }
 
 /// Spreads `count` deadlines evenly over the distances `first ..= last`.
