@@ -1,0 +1,104 @@
+//! The memory of keys that were evicted lately: 16 bits a key, oldest forgotten first.
+//!
+//! A set is eight tags in one `u128`, newest in the low bits. Remembering a key shifts its set by one
+//! tag, so the eighth-newest falls out: a FIFO per set without hands, stamps or links. A wrong match
+//! (8 tags of 16 bits: one lookup in 8,000) costs an entry a place that it did not earn, nothing more.
+
+/// Tags of one set.
+const WAYS: usize = 8;
+const TAG_BITS: usize = 16;
+
+/// Fingerprints of evicted keys; empty until [`Ghost::resize`] is called.
+#[derive(Debug, Default)]
+pub(super) struct Ghost {
+    sets: Box<[u128]>,
+}
+
+impl Ghost {
+    /// How many keys are remembered at most.
+    pub(super) fn capacity(&self) -> usize {
+        self.sets.len() * WAYS
+    }
+
+    /// Makes room for `keys` keys and forgets all: a set's number depends on how many there are.
+    pub(super) fn resize(&mut self, keys: usize) {
+        self.sets = vec![0; keys.div_ceil(WAYS)].into_boxed_slice();
+    }
+
+    /// Remembers a key as the newest of its set.
+    pub(super) fn remember(&mut self, fingerprint: u32) {
+        let number = self.number(fingerprint);
+        if let Some(set) = self.sets.get_mut(number) {
+            *set = (*set << TAG_BITS) | u128::from(tag(fingerprint));
+        }
+    }
+
+    /// Forgets a key and tells whether it was remembered.
+    pub(super) fn recall(&mut self, fingerprint: u32) -> bool {
+        let number = self.number(fingerprint);
+        let Some(set) = self.sets.get_mut(number) else {
+            return false;
+        };
+        let wanted = tag(fingerprint);
+        for way in 0..WAYS {
+            let shift = way * TAG_BITS;
+            if (*set >> shift) as u16 == wanted {
+                let newer = *set & ((1 << shift) - 1);
+                let older = (*set >> shift) >> TAG_BITS;
+                *set = newer | (older << shift);
+                return true;
+            }
+        }
+        false
+    }
+
+    pub(super) fn bytes(&self) -> usize {
+        size_of_val(&*self.sets)
+    }
+
+    /// The set of a fingerprint: its high bits, scaled (the tag is its low bits).
+    fn number(&self, fingerprint: u32) -> usize {
+        ((u64::from(fingerprint) * self.sets.len() as u64) >> 32) as usize
+    }
+}
+
+/// The low half of a fingerprint; never 0, which marks an empty way.
+fn tag(fingerprint: u32) -> u16 {
+    (fingerprint as u16).max(1)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_key_is_recalled_once() {
+        let mut ghost = Ghost::default();
+        assert!(
+            !ghost.recall(7),
+            "nothing is remembered before the first resize"
+        );
+        ghost.resize(8);
+        for key in 1..=8 {
+            ghost.remember(key);
+        }
+        for key in [8, 1, 4] {
+            assert!(ghost.recall(key), "{key}");
+            assert!(!ghost.recall(key), "{key} again");
+        }
+        for key in [2, 3, 5, 6, 7] {
+            assert!(ghost.recall(key), "{key} stayed while others left");
+        }
+    }
+
+    #[test]
+    fn the_oldest_of_a_set_is_forgotten_first() {
+        let mut ghost = Ghost::default();
+        ghost.resize(8);
+        for key in 1..=9 {
+            ghost.remember(key);
+        }
+        assert!(!ghost.recall(1));
+        assert!(ghost.recall(2));
+    }
+}

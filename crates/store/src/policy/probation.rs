@@ -1,0 +1,93 @@
+//! The queue of entries that have yet to be asked for again, oldest first.
+//!
+//! An entry that leaves early is not looked for: its place goes stale and is skipped when it is met. A
+//! slot may have a new tenant by then, so while there are stale places a place is believed only if the
+//! tenant's fingerprint is the one that was queued.
+
+use std::collections::VecDeque;
+
+use super::{Queue, Residents};
+
+/// Places that one insertion may tidy while more places are stale than live.
+const TIDIED_PER_INSERT: usize = 2;
+
+/// One queued entry.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Place {
+    pub(super) id: u32,
+    /// Kept so that an eviction need not hash the key for it.
+    pub(super) fingerprint: u32,
+}
+
+/// Entries on probation in the order in which they came.
+#[derive(Debug, Default)]
+pub(super) struct Probation {
+    places: VecDeque<Place>,
+    /// Places whose entry left otherwise than through `pop`.
+    stale: usize,
+    /// Summed weight of the entries that are queued and live.
+    weight: u64,
+}
+
+impl Probation {
+    pub(super) fn weight(&self) -> u64 {
+        self.weight
+    }
+
+    pub(super) fn push<R: Residents>(&mut self, residents: &R, place: Place, weight: u32) {
+        self.places.push_back(place);
+        self.weight += u64::from(weight);
+        self.tidy(residents);
+    }
+
+    /// The entry that has waited longest, stale places skipped (`steps` counts them down).
+    pub(super) fn pop<R: Residents>(&mut self, residents: &R, steps: &mut u32) -> Option<Place> {
+        while *steps > 0 {
+            *steps -= 1;
+            let place = self.places.pop_front()?;
+            if self.is_live(residents, place) {
+                self.weight = self
+                    .weight
+                    .saturating_sub(residents.weight(place.id).into());
+                return Some(place);
+            }
+            self.stale = self.stale.saturating_sub(1);
+        }
+        None
+    }
+
+    /// An entry of this queue is gone, or has another id now.
+    pub(super) fn left(&mut self, weight: u32) {
+        self.stale += 1;
+        self.weight = self.weight.saturating_sub(weight.into());
+    }
+
+    pub(super) fn bytes(&self) -> usize {
+        self.places.capacity() * size_of::<Place>()
+    }
+
+    fn is_live<R: Residents>(&self, residents: &R, place: Place) -> bool {
+        let queued = |state| Queue::of(state) == Queue::Probation;
+        residents.state(place.id).is_some_and(queued)
+            && (self.stale == 0 || residents.fingerprint(place.id) == place.fingerprint)
+    }
+
+    /// Keeps stale places from outnumbering the live: looks at the oldest, drops them if stale and
+    /// queues them again if not. That turns the order a little, when most entries leave before their
+    /// turn comes anyway.
+    fn tidy<R: Residents>(&mut self, residents: &R) {
+        for _ in 0..TIDIED_PER_INSERT {
+            if self.stale <= self.places.len() / 2 {
+                return;
+            }
+            let Some(place) = self.places.pop_front() else {
+                return;
+            };
+            if self.is_live(residents, place) {
+                self.places.push_back(place);
+            } else {
+                self.stale = self.stale.saturating_sub(1);
+            }
+        }
+    }
+}
