@@ -146,6 +146,14 @@ impl Policy {
         }
     }
 
+    /// An entry's weight has changed where it is.
+    pub(crate) fn reweighed(&mut self, state: u8, old: u32, new: u32) {
+        match Queue::of(state) {
+            Queue::Probation => self.probation.reweighed(old, new),
+            Queue::Main => self.main = self.main.saturating_sub(old.into()) + u64::from(new),
+        }
+    }
+
     /// The store moved an entry, state and all, from one slot to another.
     pub(crate) fn moved<R: Residents>(&mut self, residents: &R, _from: u32, to: u32) {
         let Some(state) = residents.state(to) else {

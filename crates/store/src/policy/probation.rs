@@ -62,6 +62,11 @@ impl Probation {
         self.weight = self.weight.saturating_sub(weight.into());
     }
 
+    /// An entry of this queue has another weight now.
+    pub(super) fn reweighed(&mut self, old: u32, new: u32) {
+        self.weight = self.weight.saturating_sub(old.into()) + u64::from(new);
+    }
+
     pub(super) fn bytes(&self) -> usize {
         self.places.capacity() * size_of::<Place>()
     }
