@@ -37,8 +37,11 @@ mod entry;
 mod hasher;
 mod index;
 mod objects;
+mod policy;
 mod store;
+mod typed;
 
 pub use hasher::KeyHasher;
 pub use store::{Expired, INLINE_MAX, NewValue, Slot, Store, Value};
 pub use tidewheel_timer::{Forecast, Progress};
+pub use typed::{Attributes, Removed, TypedStore};

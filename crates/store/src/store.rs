@@ -14,7 +14,7 @@ pub const INLINE_MAX: usize = 2048;
 /// Where an entry lives. Valid until the next call that takes `&mut Store`, unless that returns a new
 /// one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Slot(u32);
+pub struct Slot(pub(crate) u32);
 
 /// A stored value.
 #[derive(Debug)]

@@ -1,0 +1,366 @@
+//! The questions that a cache asks before it is built.
+
+use std::fmt;
+use std::hash::{BuildHasher, Hash};
+use std::marker::PhantomData;
+use std::time::Duration;
+
+use foldhash::fast::RandomState;
+
+use crate::cache::Cache;
+use crate::capacity::Account;
+use crate::clock::Clock;
+use crate::config::Config;
+use crate::driver::{Alarm, Driver};
+use crate::error::BuildError;
+use crate::inner::Inner;
+use crate::lifetime::{Expiry, Jitter, TtlBounds};
+use crate::removal::{Delivery, Listener, OnFull, Removal};
+use crate::time::{Time, ticks};
+
+/// Entries that a shard should be able to hold before there is another one.
+const ENTRIES_PER_SHARD: u64 = 4096;
+
+/// Most shards that a cache may have.
+const SHARDS_MAX: usize = 4096;
+
+/// Shards for each processor.
+const SHARDS_PER_CORE: usize = 32;
+
+/// Events that the listener's queue holds unless told otherwise.
+const LISTENER_QUEUE: usize = 65_536;
+
+/// Configures a [`Cache`]; made by [`Cache::builder`].
+///
+/// [`build`](Self::build) wants two questions answered: how long entries live (`time_to_live`,
+/// `time_to_idle`, `expire_after`, or `no_default_ttl`) and how much the cache may hold
+/// (`max_capacity`, or `unbounded`).
+pub struct Builder<K, V, S = RandomState> {
+    config: Config<K, V>,
+    ttl_answered: bool,
+    capacity: Option<Option<u64>>,
+    hasher: S,
+    clock: Option<Box<dyn Clock>>,
+    driver: Driver,
+    shards: Option<usize>,
+    listener: Option<Listener<K, V>>,
+    listener_queue: usize,
+    on_full: OnFull,
+    stale_on_error: Duration,
+    keys: PhantomData<fn(K, V)>,
+}
+
+impl<K, V, S> fmt::Debug for Builder<K, V, S> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Builder")
+            .field("config", &self.config)
+            .field("capacity", &self.capacity)
+            .field("driver", &self.driver)
+            .field("shards", &self.shards)
+            .finish_non_exhaustive()
+    }
+}
+
+impl<K, V> Default for Builder<K, V> {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl<K, V> Builder<K, V> {
+    /// A builder whose two questions are open.
+    #[must_use]
+    pub fn new() -> Self {
+        Self {
+            config: Config {
+                name: String::from("tidewheel"),
+                time_to_live: None,
+                time_to_idle: None,
+                expiry: None,
+                weigher: None,
+                jitter: None,
+                bounds: None,
+                refresh_after: None,
+                grace: 0,
+                negative_ttl: None,
+            },
+            ttl_answered: false,
+            capacity: None,
+            hasher: RandomState::default(),
+            clock: None,
+            driver: Driver::default(),
+            shards: None,
+            listener: None,
+            listener_queue: LISTENER_QUEUE,
+            on_full: OnFull::default(),
+            stale_on_error: Duration::ZERO,
+            keys: PhantomData,
+        }
+    }
+}
+
+impl<K, V, S> Builder<K, V, S> {
+    /// A name for threads and metrics; `tidewheel` if not set.
+    #[must_use]
+    pub fn name(mut self, name: impl Into<String>) -> Self {
+        self.config.name = name.into();
+        self
+    }
+
+    /// How many entries the cache holds at most; with a [`weigher`](Self::weigher), how much weight. At
+    /// least 1.
+    #[must_use]
+    pub fn max_capacity(mut self, capacity: u64) -> Self {
+        self.capacity = Some(Some(capacity));
+        self
+    }
+
+    /// The cache may grow without bound: entries leave only by their deadline or by hand.
+    #[must_use]
+    pub fn unbounded(mut self) -> Self {
+        self.capacity = Some(None);
+        self
+    }
+
+    /// What an entry counts against the capacity, instead of 1. Called without any lock.
+    #[must_use]
+    pub fn weigher(mut self, weigher: impl Fn(&K, &V) -> u32 + Send + Sync + 'static) -> Self {
+        self.config.weigher = Some(Box::new(weigher));
+        self
+    }
+
+    /// How long an entry lives after it was stored, unless that says otherwise.
+    #[must_use]
+    pub fn time_to_live(mut self, ttl: Duration) -> Self {
+        self.config.time_to_live = Some(ttl);
+        self.ttl_answered = true;
+        self
+    }
+
+    /// Entries have no end unless they are stored with one.
+    #[must_use]
+    pub fn no_default_ttl(mut self) -> Self {
+        self.ttl_answered = true;
+        self
+    }
+
+    /// How long an entry lives after it was last read or stored. With a time to live as well, whichever is
+    /// over first counts.
+    #[must_use]
+    pub fn time_to_idle(mut self, idle: Duration) -> Self {
+        self.config.time_to_idle = Some(idle);
+        self.ttl_answered = true;
+        self
+    }
+
+    /// Decides each entry's time to live from its key and value. Takes the place of `time_to_live`.
+    #[must_use]
+    pub fn expire_after(mut self, expiry: impl Expiry<K, V> + 'static) -> Self {
+        self.config.expiry = Some(Box::new(expiry));
+        self.ttl_answered = true;
+        self
+    }
+
+    /// Spreads deadlines. A number is a fraction by which a TTL is shortened at most:
+    /// [`Jitter::shorten`].
+    #[must_use]
+    pub fn jitter(mut self, jitter: impl Into<Jitter>) -> Self {
+        self.config.jitter = Some(jitter.into());
+        self
+    }
+
+    /// Bounds of every TTL, applied after jitter.
+    #[must_use]
+    pub fn ttl_bounds(mut self, shortest: Duration, longest: Duration) -> Self {
+        self.config.bounds = Some(TtlBounds(shortest..longest));
+        self
+    }
+
+    /// The soft deadline as a fraction of the TTL, in `0..1`: from then on an entry is still served, but
+    /// the next loader, or the refresher, replaces it.
+    #[must_use]
+    pub fn refresh_after(mut self, fraction: f64) -> Self {
+        self.config.refresh_after = Some(fraction);
+        self
+    }
+
+    /// How long after its end an entry is kept for the case that its loader fails; then it is served in
+    /// place of the error. Lookups do not see it.
+    #[must_use]
+    pub fn stale_on_error(mut self, limit: Duration) -> Self {
+        self.stale_on_error = limit;
+        self
+    }
+
+    /// How long a loader's error or absence is remembered and answered without calling a loader again.
+    #[must_use]
+    pub fn negative_ttl(mut self, ttl: Duration) -> Self {
+        self.config.negative_ttl = Some(ttl);
+        self
+    }
+
+    /// Called with every entry that leaves the cache, in order for each key, outside every lock; on a
+    /// thread of its own with [`Driver::Thread`], else by whoever drives. It may call the cache.
+    #[must_use]
+    pub fn eviction_listener(
+        mut self,
+        listener: impl Fn(Removal<K, V>) + Send + Sync + 'static,
+    ) -> Self {
+        self.listener = Some(Box::new(listener));
+        self
+    }
+
+    /// How many events the listener's queue holds (65,536 if not set), and what happens when it is full.
+    #[must_use]
+    pub fn listener_queue(mut self, limit: usize, on_full: OnFull) -> Self {
+        self.listener_queue = limit;
+        self.on_full = on_full;
+        self
+    }
+
+    /// Another hasher; the default is foldhash with a seed per cache.
+    #[must_use]
+    pub fn hasher<T>(self, hasher: T) -> Builder<K, V, T> {
+        Builder {
+            config: self.config,
+            ttl_answered: self.ttl_answered,
+            capacity: self.capacity,
+            hasher,
+            clock: self.clock,
+            driver: self.driver,
+            shards: self.shards,
+            listener: self.listener,
+            listener_queue: self.listener_queue,
+            on_full: self.on_full,
+            stale_on_error: self.stale_on_error,
+            keys: PhantomData,
+        }
+    }
+
+    /// Another clock; the default is `SystemClock`. With a clock that is moved by hand, choose
+    /// [`Driver::Manual`] too: a thread sleeps by the system's clock.
+    #[must_use]
+    pub fn clock(mut self, clock: impl Clock) -> Self {
+        self.clock = Some(Box::new(clock));
+        self
+    }
+
+    /// Who removes due entries; [`Driver::Thread`] if not set.
+    #[must_use]
+    pub fn driver(mut self, driver: Driver) -> Self {
+        self.driver = driver;
+        self
+    }
+
+    /// How many shards: a power of two, at most 4096. If not set, 32 for each processor, but not more
+    /// than one for every 4096 entries of capacity.
+    #[must_use]
+    pub fn shards(mut self, shards: usize) -> Self {
+        self.shards = Some(shards);
+        self
+    }
+
+    fn check(&self) -> Result<Option<u64>, BuildError> {
+        let out_of_range = |option, expected| Err(BuildError::OutOfRange { option, expected });
+        if !self.ttl_answered {
+            return Err(BuildError::TtlUnanswered);
+        }
+        let capacity = self.capacity.ok_or(BuildError::CapacityUnanswered)?;
+        if capacity == Some(0) {
+            return out_of_range("max_capacity", "at least 1");
+        }
+        if self
+            .shards
+            .is_some_and(|shards| !shards.is_power_of_two() || shards > SHARDS_MAX)
+        {
+            return out_of_range("shards", "a power of two up to 4096");
+        }
+        if self.config.jitter.is_some_and(|jitter| !jitter.is_valid()) {
+            return out_of_range("jitter", "a fraction from 0 to less than 1");
+        }
+        if self
+            .config
+            .refresh_after
+            .is_some_and(|fraction| !(0.0..1.0).contains(&fraction))
+        {
+            return out_of_range("refresh_after", "a fraction from 0 to less than 1");
+        }
+        if self
+            .config
+            .bounds
+            .as_ref()
+            .is_some_and(|bounds| bounds.0.start > bounds.0.end)
+        {
+            return out_of_range("ttl_bounds", "the shorter one first");
+        }
+        if self.listener_queue == 0 {
+            return out_of_range("listener_queue", "at least 1");
+        }
+        if cfg!(not(feature = "system")) {
+            if self.driver == Driver::Thread {
+                return Err(BuildError::NoThreads);
+            }
+            if self.clock.is_none() {
+                return Err(BuildError::NoClock);
+            }
+        }
+        Ok(capacity)
+    }
+
+    fn shard_count(&self, capacity: Option<u64>) -> usize {
+        if let Some(shards) = self.shards {
+            return shards;
+        }
+        let by_cores = (cores() * SHARDS_PER_CORE)
+            .next_power_of_two()
+            .min(SHARDS_MAX);
+        let by_capacity = capacity.map_or(u64::MAX, |capacity| capacity / ENTRIES_PER_SHARD);
+        usize::try_from(by_capacity).map_or(by_cores, |most| {
+            let most = most.max(1);
+            by_cores.min(1 << most.ilog2())
+        })
+    }
+}
+
+/// Processors that this process may use.
+fn cores() -> usize {
+    #[cfg(feature = "system")]
+    return std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
+    #[cfg(not(feature = "system"))]
+    1
+}
+
+impl<K, V, S> Builder<K, V, S>
+where
+    K: Hash + Eq + Send + Sync + 'static,
+    V: Send + Sync + 'static,
+    S: BuildHasher + Send + Sync + 'static,
+{
+    /// Builds the cache.
+    ///
+    /// # Errors
+    ///
+    /// When one of the two questions is open, a value is out of range, or a thread cannot be started.
+    pub fn build(mut self) -> Result<Cache<K, V, S>, BuildError> {
+        let capacity = self.check()?;
+        let shards = self.shard_count(capacity);
+        self.config.grace = ticks(self.stale_on_error);
+        let time = match self.clock {
+            Some(clock) => Time::given(clock),
+            #[cfg(feature = "system")]
+            None => Time::system(),
+            #[cfg(not(feature = "system"))]
+            None => return Err(BuildError::NoClock),
+        };
+        let inner = Inner::new(
+            shards,
+            self.hasher,
+            time,
+            self.config,
+            Account::new(capacity, shards),
+            Delivery::new(self.listener, self.listener_queue, self.on_full),
+            Alarm::new(),
+        );
+        Cache::start(inner, self.driver)
+    }
+}

@@ -1,0 +1,639 @@
+//! The handle that users hold, and the operations on one key.
+
+use std::fmt;
+use std::future::Future;
+use std::hash::{BuildHasher, Hash};
+use std::sync::Arc;
+use std::time::{Duration, SystemTime};
+
+use equivalent::Equivalent;
+use foldhash::fast::RandomState;
+use tidewheel_store::Slot;
+
+use crate::builder::Builder;
+use crate::driver::{Driver, Progress, Rounds};
+use crate::error::BuildError;
+use crate::inner::{Hashed, Inner};
+use crate::lifetime::{Condition, Lifetime, Ttl};
+use crate::removal::RemovalCause;
+use crate::shard::Shard;
+use crate::stats::{Count, Stats};
+use crate::sync::{Mutex, Ordering::SeqCst, lock};
+use crate::time::Nanos;
+
+/// A concurrent cache whose entries live exactly as long as you asked. See the [crate](crate) for a
+/// guide.
+///
+/// A clone is another handle to the same cache. The last one to go closes it, as [`close`](Self::close)
+/// does.
+pub struct Cache<K, V, S = RandomState>
+where
+    K: Hash + Eq + Send + Sync + 'static,
+    V: Send + Sync + 'static,
+    S: BuildHasher + Send + Sync + 'static,
+{
+    pub(crate) inner: Arc<Inner<K, V, S>>,
+    owner: Arc<Owner<K, V, S>>,
+}
+
+/// What all handles of a cache share and its threads do not: the last handle closes the cache.
+struct Owner<K, V, S>
+where
+    K: Hash + Eq + Send + Sync + 'static,
+    V: Send + Sync + 'static,
+    S: BuildHasher + Send + Sync + 'static,
+{
+    inner: Arc<Inner<K, V, S>>,
+    /// Where the caller's passes go on.
+    rounds: Mutex<Rounds>,
+    #[cfg(feature = "system")]
+    threads: Mutex<crate::driver::threads::Threads>,
+}
+
+impl<K, V> Cache<K, V>
+where
+    K: Hash + Eq + Send + Sync + 'static,
+    V: Send + Sync + 'static,
+{
+    /// Starts to configure a cache.
+    #[must_use]
+    pub fn builder() -> Builder<K, V> {
+        Builder::new()
+    }
+}
+
+impl<K, V, S> Cache<K, V, S>
+where
+    K: Hash + Eq + Send + Sync + 'static,
+    V: Send + Sync + 'static,
+    S: BuildHasher + Send + Sync + 'static,
+{
+    pub(crate) fn start(inner: Inner<K, V, S>, driver: Driver) -> Result<Self, BuildError> {
+        let inner = Arc::new(inner);
+        #[cfg(feature = "system")]
+        let threads = match driver {
+            Driver::Thread => crate::driver::threads::Threads::start(&inner)
+                .map_err(|error| BuildError::Thread(error.to_string()))?,
+            Driver::Task | Driver::Manual => crate::driver::threads::Threads::default(),
+        };
+        #[cfg(not(feature = "system"))]
+        let _ = driver;
+        Ok(Self {
+            owner: Arc::new(Owner {
+                inner: Arc::clone(&inner),
+                rounds: Mutex::new(Rounds::default()),
+                #[cfg(feature = "system")]
+                threads: Mutex::new(threads),
+            }),
+            inner,
+        })
+    }
+
+    /// The value of a key. Counts as a use of the entry.
+    #[inline]
+    pub fn get<Q>(&self, key: &Q) -> Option<V>
+    where
+        Q: Hash + Equivalent<K> + ?Sized,
+        V: Clone,
+    {
+        self.get_with(key, V::clone)
+    }
+
+    /// What a closure makes of the value of a key, without cloning it. Counts as a use of the entry.
+    ///
+    /// The closure runs under the shard's reader lock: it should be quick.
+    ///
+    /// # Panics
+    ///
+    /// If the closure calls this cache.
+    #[inline]
+    pub fn get_with<Q, R>(&self, key: &Q, read: impl FnOnce(&V) -> R) -> Option<R>
+    where
+        Q: Hash + Equivalent<K> + ?Sized,
+    {
+        let inner = &*self.inner;
+        let hash = inner.hash(key);
+        let mut renewal = None;
+        let found = {
+            let shard = inner.read(inner.cell(hash));
+            match Inner::<K, V, S>::find(&shard, hash, key) {
+                Some(slot) if inner.is_live(&shard.store, slot) => {
+                    shard.store.hit(slot);
+                    renewal = inner.used(&shard, slot);
+                    Some(read(shard.store.value(slot)))
+                }
+                _ => None,
+            }
+        };
+        if let Some(deadline) = renewal {
+            inner.renew(hash, key, deadline);
+        }
+        inner.counters.add(
+            match found {
+                Some(_) => Count::Hit,
+                None => Count::Miss,
+            },
+            1,
+        );
+        found
+    }
+
+    /// The value of a key, without any effect on when it expires, whether it is evicted, or statistics.
+    pub fn peek<Q>(&self, key: &Q) -> Option<V>
+    where
+        Q: Hash + Equivalent<K> + ?Sized,
+        V: Clone,
+    {
+        self.look(key, |shard, slot| shard.store.value(slot).clone())
+    }
+
+    /// Whether a key is there. Has no effect on it.
+    pub fn contains_key<Q>(&self, key: &Q) -> bool
+    where
+        Q: Hash + Equivalent<K> + ?Sized,
+    {
+        self.look(key, |_, _| ()).is_some()
+    }
+
+    /// Looks at a live entry under the reader lock.
+    pub(crate) fn look<Q, R>(
+        &self,
+        key: &Q,
+        look: impl FnOnce(&Shard<K, V>, Slot) -> R,
+    ) -> Option<R>
+    where
+        Q: Hash + Equivalent<K> + ?Sized,
+    {
+        let inner = &*self.inner;
+        let hash = inner.hash(key);
+        let shard = inner.read(inner.cell(hash));
+        let slot = Inner::<K, V, S>::find(&shard, hash, key)?;
+        inner
+            .is_live(&shard.store, slot)
+            .then(|| look(&shard, slot))
+    }
+
+    /// Stores a value with the configured lifetime, in place of the old one if there is one.
+    pub fn insert(&self, key: K, value: V) {
+        self.insert_with(key, value, Lifetime::configured());
+    }
+
+    /// Stores a value that lives for `ttl`; bounds and jitter of the cache apply.
+    pub fn insert_with_ttl(&self, key: K, value: V, ttl: Duration) {
+        self.insert_with(key, value, Lifetime::ttl(ttl));
+    }
+
+    /// Stores a value with a lifetime of its own.
+    ///
+    /// An entry heavier than the whole capacity is not stored: the listener gets it as
+    /// [`RemovalCause::Evicted`], and [`Stats::rejected`] counts it.
+    pub fn insert_with(&self, key: K, value: V, lifetime: Lifetime) {
+        let hash = self.inner.hash(&key);
+        self.inner.insert(hash, key, value, &lifetime);
+    }
+
+    /// Removes a key and returns its value, if it was alive.
+    pub fn remove<Q>(&self, key: &Q) -> Option<V>
+    where
+        Q: Hash + Equivalent<K> + ?Sized,
+        V: Clone,
+    {
+        self.remove_with(key, V::clone)
+    }
+
+    /// Removes a key, and tells whether it was alive.
+    pub fn invalidate<Q>(&self, key: &Q) -> bool
+    where
+        Q: Hash + Equivalent<K> + ?Sized,
+    {
+        self.remove_with(key, |_| ()).is_some()
+    }
+
+    fn remove_with<Q, R>(&self, key: &Q, look: impl FnOnce(&V) -> R) -> Option<R>
+    where
+        Q: Hash + Equivalent<K> + ?Sized,
+    {
+        let inner = &*self.inner;
+        let hash = inner.hash(key);
+        let now = inner.time.now().tick();
+        inner.write_key(hash, key, |shard| {
+            let (removed, live) = inner.take(shard, hash, key, now)?;
+            let result = live.then(|| look(&removed.value));
+            let cause = if live {
+                RemovalCause::Removed
+            } else {
+                RemovalCause::Expired
+            };
+            inner.left(shard, removed, cause, now);
+            result
+        })
+    }
+
+    /// Removes everything. O(1) for each shard; entries are dropped, or handed to the listener, outside
+    /// the locks.
+    pub fn invalidate_all(&self) {
+        for cell in &self.inner.shards {
+            self.inner.write(cell, |shard| {
+                self.inner.clear_shard(shard, RemovalCause::Cleared);
+            });
+        }
+    }
+
+    /// How long a key has left.
+    pub fn ttl<Q>(&self, key: &Q) -> Ttl
+    where
+        Q: Hash + Equivalent<K> + ?Sized,
+    {
+        let end = self.look(key, |shard, slot| self.inner.end_of(&shard.store, slot));
+        match end {
+            None => Ttl::Missing,
+            Some(None) => Ttl::Forever,
+            Some(Some(end)) => Ttl::Left(self.inner.until(end)),
+        }
+    }
+
+    /// Gives a key another time to live, counted from now, if the condition holds; tells whether it did.
+    /// A `ttl` of zero removes the key. Bounds and jitter do not apply.
+    pub fn expire<Q>(&self, key: &Q, ttl: Duration, condition: Condition) -> bool
+    where
+        Q: Hash + Equivalent<K> + ?Sized,
+    {
+        let now = self.inner.time.now();
+        self.set_end(key, Some(now.deadline(ttl)), condition, now)
+    }
+
+    /// As [`expire`](Self::expire), with a point in wall time, converted once, now.
+    pub fn expire_at<Q>(&self, key: &Q, at: SystemTime, condition: Condition) -> bool
+    where
+        Q: Hash + Equivalent<K> + ?Sized,
+    {
+        let left = at
+            .duration_since(self.inner.time.wall())
+            .unwrap_or_default();
+        self.expire(key, left, condition)
+    }
+
+    /// Takes a key's deadline away; tells whether it had one.
+    pub fn persist<Q>(&self, key: &Q) -> bool
+    where
+        Q: Hash + Equivalent<K> + ?Sized,
+    {
+        let now = self.inner.time.now();
+        self.set_end(key, None, Condition::IfSome, now)
+    }
+
+    fn set_end<Q>(&self, key: &Q, end: Option<u64>, condition: Condition, now: Nanos) -> bool
+    where
+        Q: Hash + Equivalent<K> + ?Sized,
+    {
+        let inner = &*self.inner;
+        let hash = inner.hash(key);
+        inner.write_key(hash, key, |shard| {
+            let Some(slot) = Inner::<K, V, S>::find(shard, hash, key) else {
+                return false;
+            };
+            if !inner.is_live(&shard.store, slot) {
+                return false;
+            }
+            let old = inner.end_of(&shard.store, slot);
+            if !condition.allows(old, end.unwrap_or(u64::MAX)) {
+                return false;
+            }
+            if end.is_some_and(|end| end <= now.tick()) {
+                let removed = shard.store.remove(slot, hash.place());
+                inner.left(shard, removed, RemovalCause::Expired, now.tick());
+                return true;
+            }
+            let deadline = end.map(|end| end.saturating_add(inner.config.grace));
+            // A deadline that is given is the entry's end: reads no longer move it beyond.
+            shard.store.set_limit(slot, deadline);
+            shard.set_deadline(slot, deadline, now.tick());
+            true
+        })
+    }
+
+    /// Counts as a use of a key, as a read does; tells whether it is there.
+    pub fn touch<Q>(&self, key: &Q) -> bool
+    where
+        Q: Hash + Equivalent<K> + ?Sized,
+    {
+        self.get_with(key, |_| ()).is_some()
+    }
+
+    /// How long until the earliest deadline, or until the driver wants to work ahead for it: a lower bound.
+    /// `None` when nothing has a deadline.
+    #[must_use]
+    pub fn next_deadline(&self) -> Option<Duration> {
+        self.inner
+            .next_deadline()
+            .map(|tick| self.inner.until(tick))
+    }
+
+    /// Entries now, dead ones that are not yet removed included. Not a point in time: shard after shard.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.inner
+            .shards
+            .iter()
+            .map(|cell| self.inner.read(cell).store.len())
+            .sum()
+    }
+
+    /// Whether there are no entries.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// The entries' weight.
+    #[must_use]
+    pub fn weight(&self) -> u64 {
+        self.inner
+            .shards
+            .iter()
+            .map(|cell| self.inner.read(cell).store.weight())
+            .sum()
+    }
+
+    /// Time stands still for every entry: nothing expires until [`resume`](Self::resume). For when the
+    /// origin is down and old data is better than none. O(1).
+    pub fn freeze(&self) {
+        self.inner.time.freeze();
+    }
+
+    /// Ends a [`freeze`](Self::freeze): every deadline has moved by its length. O(1).
+    pub fn resume(&self) {
+        self.inner.time.resume();
+        self.inner.alarm.wake();
+    }
+
+    /// The cache's clock, less the time it was frozen.
+    #[must_use]
+    pub fn now(&self) -> Duration {
+        Duration::from_nanos(self.inner.time.now().0)
+    }
+
+    /// Removes entries whose time is over at `now`, calls the listener, and tidies memory; the manual
+    /// driver. `now` is a reading of [`now`](Self::now); a later one counts as that. `budget` bounds the
+    /// timer records touched and entries moved.
+    pub fn advance(&self, now: Duration, budget: u32) -> Progress {
+        let inner = &*self.inner;
+        let now = now.min(self.now());
+        let now = Nanos(u64::try_from(now.as_nanos()).unwrap_or(u64::MAX)).tick();
+        let mut left = budget;
+        let mut progress = inner.pass(&mut lock(&self.owner.rounds), now, &mut left);
+        if !progress.backlog {
+            inner.tidy(&mut left);
+        }
+        inner.delivery.wanted.store(false, SeqCst);
+        inner.deliver(false);
+        progress.next = self.next_deadline();
+        progress
+    }
+
+    /// The driver as a future, for [`Driver::Task`]: spawn it on any runtime. `sleep` is the runtime's
+    /// timer. It ends when the cache is closed; it does not keep the cache open.
+    pub fn drive<T, F>(&self, sleep: T) -> impl Future<Output = ()> + use<T, F, K, V, S>
+    where
+        T: Fn(Duration) -> F,
+        F: Future<Output = ()>,
+    {
+        let inner = Arc::clone(&self.inner);
+        async move { inner.drive(sleep).await }
+    }
+
+    /// What has happened since the cache was built.
+    #[must_use]
+    pub fn stats(&self) -> Stats {
+        let inner = &*self.inner;
+        let sum = |count| inner.counters.sum(count);
+        let now = inner.time.now();
+        let waiting = inner
+            .next_deadline()
+            .map_or(0, |next| now.tick().saturating_sub(next));
+        Stats {
+            hits: sum(Count::Hit),
+            misses: sum(Count::Miss),
+            stale_hits: sum(Count::Stale),
+            inserts: sum(Count::Insert),
+            loads: sum(Count::Load),
+            load_errors: sum(Count::LoadError),
+            evictions: sum(Count::Eviction),
+            expirations: sum(Count::Expiration),
+            removals: sum(Count::Removal),
+            rejected: sum(Count::Rejected),
+            refreshes_skipped: sum(Count::RefreshSkipped),
+            events_dropped: sum(Count::EventDropped),
+            listener_panics: sum(Count::ListenerPanic),
+            entries: self.len() as u64,
+            weight: self.weight(),
+            lateness: inner.counters.lateness().load(),
+            backlog: Duration::from_millis(waiting),
+        }
+    }
+
+    /// Ends the cache: stops and joins its threads, removes every entry, and delivers every event. What
+    /// is stored afterwards is dropped, through any handle. Idempotent; the last handle to go does it too.
+    pub fn close(&self) {
+        self.owner.close();
+    }
+
+    /// Panics if the structure is broken. O(n); for tests.
+    #[doc(hidden)]
+    pub fn validate(&self) {
+        for cell in &self.inner.shards {
+            let shard = self.inner.read(cell);
+            shard.store.validate(&|key| self.inner.place_of(key));
+            assert!(
+                shard.store.next_deadline().unwrap_or(u64::MAX) >= cell.next_deadline.load(SeqCst),
+                "the published deadline is too late"
+            );
+        }
+    }
+}
+
+impl<K, V, S> Inner<K, V, S>
+where
+    K: Hash + Eq,
+    S: BuildHasher,
+{
+    /// Stores an entry: all user code that decides about it runs here, before the lock.
+    pub(crate) fn insert(&self, hash: Hashed, key: K, value: V, lifetime: &Lifetime) {
+        let weight = self.config.weight(&key, &value);
+        let now = self.time.now();
+        let old = self
+            .config
+            .wants_old(lifetime)
+            .then(|| self.left_of(hash, &key))
+            .flatten();
+        let ttl = self.config.default_ttl(&key, &value, old);
+        let tag = self.tags.word(&lifetime.tags);
+        let random = hash.0 ^ now.0.rotate_left(32);
+        let attributes = self
+            .config
+            .attributes(lifetime, ttl, weight, tag, &self.time, now, random);
+        if weight > 1 && !self.make_way(hash, weight) {
+            self.counters.add(Count::Rejected, 1);
+            self.reject(hash, key, value, attributes.weight, now);
+            return;
+        }
+        let cell = self.cell(hash);
+        let mut entry = Some((key, value));
+        loop {
+            let done = self.write(cell, |shard| {
+                let (key, value) = entry.take().expect("stored once");
+                if !shard.flights.is_empty()
+                    && let Some(latch) = shard.flights.writing(hash.0, |stored| *stored == key)
+                {
+                    entry = Some((key, value));
+                    return Some(latch);
+                }
+                self.store(shard, hash, key, value, attributes, now);
+                None
+            });
+            match done {
+                None => return,
+                Some(latch) => latch.wait(),
+            }
+        }
+    }
+
+    /// What is left of the live entry of a key; the inner `None` is for no end.
+    fn left_of(&self, hash: Hashed, key: &K) -> Option<Option<Duration>> {
+        let shard = self.read(self.cell(hash));
+        let slot = Self::find(&shard, hash, key)?;
+        let live = self.is_live(&shard.store, slot);
+        live.then(|| self.end_of(&shard.store, slot).map(|end| self.until(end)))
+    }
+
+    /// Refuses an entry that is heavier than the whole capacity; an old value of the key goes too.
+    fn reject(&self, hash: Hashed, key: K, value: V, weight: u32, now: Nanos) {
+        let removed = tidewheel_store::Removed {
+            key,
+            value,
+            deadline: None,
+            weight,
+        };
+        self.write(self.cell(hash), |shard| {
+            if let Some((old, live)) = self.take(shard, hash, &removed.key, now.tick()) {
+                let cause = if live {
+                    RemovalCause::Replaced
+                } else {
+                    RemovalCause::Expired
+                };
+                self.left(shard, old, cause, now.tick());
+            }
+            self.left(shard, removed, RemovalCause::Evicted, now.tick());
+        });
+    }
+
+    /// A live entry was read: slides its deadline. Returns the deadline to set when that takes the
+    /// writer's lock.
+    #[inline]
+    pub(crate) fn used(&self, shard: &Shard<K, V>, slot: Slot) -> Option<Option<u64>> {
+        if self.config.time_to_idle.is_none() && self.config.expiry.is_none() {
+            return None;
+        }
+        self.slide(shard, slot)
+    }
+
+    fn slide(&self, shard: &Shard<K, V>, slot: Slot) -> Option<Option<u64>> {
+        let store = &shard.store;
+        let deadline = store.deadline(slot);
+        if let Some(expiry) = &self.config.expiry {
+            let now = self.time.now();
+            let left = self.end_of(store, slot).map(|end| now.until(end));
+            let next = expiry.expire_after_read(store.key(slot), store.value(slot), left);
+            if next == left {
+                return None;
+            }
+            let next = next.map(|ttl| now.deadline(ttl).saturating_add(self.config.grace));
+            return (next != deadline).then_some(next);
+        }
+        let idle = self.config.time_to_idle?;
+        let deadline = deadline?;
+        let next = self.time.now().deadline(idle) + self.config.grace;
+        let next = match store.attributes(slot).limit {
+            Some(limit) => next.min(limit),
+            None => next,
+        };
+        (next > deadline && !store.slide(slot, next)).then_some(Some(next))
+    }
+
+    /// Sets a deadline that a read has asked for.
+    #[cold]
+    pub(crate) fn renew<Q: Equivalent<K> + ?Sized>(
+        &self,
+        hash: Hashed,
+        key: &Q,
+        deadline: Option<u64>,
+    ) {
+        let now = self.time.now().tick();
+        self.write(self.cell(hash), |shard| {
+            if let Some(slot) = Self::find(shard, hash, key)
+                && self.is_live(&shard.store, slot)
+            {
+                shard.set_deadline(slot, deadline, now);
+            }
+        });
+    }
+}
+
+impl<K, V, S> Owner<K, V, S>
+where
+    K: Hash + Eq + Send + Sync + 'static,
+    V: Send + Sync + 'static,
+    S: BuildHasher + Send + Sync + 'static,
+{
+    fn close(&self) {
+        let inner = &*self.inner;
+        let first = !inner.closed.swap(true, SeqCst);
+        inner.alarm.stop();
+        #[cfg(feature = "system")]
+        lock(&self.threads).join();
+        if first {
+            inner.close_shards();
+            inner.deliver(true);
+        }
+    }
+}
+
+impl<K, V, S> Drop for Owner<K, V, S>
+where
+    K: Hash + Eq + Send + Sync + 'static,
+    V: Send + Sync + 'static,
+    S: BuildHasher + Send + Sync + 'static,
+{
+    fn drop(&mut self) {
+        self.close();
+    }
+}
+
+impl<K, V, S> Clone for Cache<K, V, S>
+where
+    K: Hash + Eq + Send + Sync + 'static,
+    V: Send + Sync + 'static,
+    S: BuildHasher + Send + Sync + 'static,
+{
+    fn clone(&self) -> Self {
+        Self {
+            inner: Arc::clone(&self.inner),
+            owner: Arc::clone(&self.owner),
+        }
+    }
+}
+
+impl<K, V, S> fmt::Debug for Cache<K, V, S>
+where
+    K: Hash + Eq + Send + Sync + 'static,
+    V: Send + Sync + 'static,
+    S: BuildHasher + Send + Sync + 'static,
+{
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Cache")
+            .field("config", &self.inner.config)
+            .field("capacity", &self.inner.account.capacity())
+            .field("shards", &self.inner.shards.len())
+            .finish_non_exhaustive()
+    }
+}

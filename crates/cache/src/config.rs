@@ -1,0 +1,131 @@
+//! What a cache was built with, and how a lifetime becomes attributes.
+
+use std::fmt;
+use std::time::Duration;
+
+use tidewheel_store::Attributes;
+
+use crate::lifetime::{Expiry, Jitter, Lifetime, TtlBounds, TtlChoice};
+use crate::time::{Nanos, Time, ticks};
+
+type Weigher<K, V> = Box<dyn Fn(&K, &V) -> u32 + Send + Sync>;
+
+/// The settings that stay for the cache's life.
+pub(crate) struct Config<K, V> {
+    pub(crate) name: String,
+    pub(crate) time_to_live: Option<Duration>,
+    pub(crate) time_to_idle: Option<Duration>,
+    pub(crate) expiry: Option<Box<dyn Expiry<K, V>>>,
+    pub(crate) weigher: Option<Weigher<K, V>>,
+    pub(crate) jitter: Option<Jitter>,
+    pub(crate) bounds: Option<TtlBounds>,
+    /// The fraction of a TTL after which an entry ceases to be fresh.
+    pub(crate) refresh_after: Option<f64>,
+    /// Ticks that an entry is kept after its end, for the case that its loader fails.
+    pub(crate) grace: u64,
+    pub(crate) negative_ttl: Option<Duration>,
+}
+
+impl<K, V> fmt::Debug for Config<K, V> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Config")
+            .field("name", &self.name)
+            .field("time_to_live", &self.time_to_live)
+            .field("time_to_idle", &self.time_to_idle)
+            .field("expiry", &self.expiry.is_some())
+            .field("weigher", &self.weigher.is_some())
+            .field("jitter", &self.jitter)
+            .field("bounds", &self.bounds)
+            .field("refresh_after", &self.refresh_after)
+            .field("grace_ms", &self.grace)
+            .field("negative_ttl", &self.negative_ttl)
+            .finish()
+    }
+}
+
+impl<K, V> Config<K, V> {
+    /// The weight of an entry. Runs the user's weigher: without any lock.
+    pub(crate) fn weight(&self, key: &K, value: &V) -> u32 {
+        self.weigher
+            .as_ref()
+            .map_or(1, |weigher| weigher(key, value))
+    }
+
+    /// The TTL that applies when the caller gives none. Runs the user's `Expiry`: without any lock. `old`
+    /// is what is left of the value that is replaced.
+    pub(crate) fn default_ttl(
+        &self,
+        key: &K,
+        value: &V,
+        old: Option<Option<Duration>>,
+    ) -> Option<Duration> {
+        match (&self.expiry, old) {
+            (Some(expiry), None) => expiry.expire_after_create(key, value),
+            (Some(expiry), Some(left)) => expiry.expire_after_update(key, value, left),
+            (None, _) => self.time_to_live,
+        }
+    }
+
+    /// Whether [`default_ttl`](Self::default_ttl) wants to know what it replaces.
+    pub(crate) fn wants_old(&self, lifetime: &Lifetime) -> bool {
+        self.expiry.is_some() && lifetime.ttl == TtlChoice::Configured
+    }
+
+    /// Bounds and jitter.
+    pub(crate) fn shaped(&self, ttl: Duration, random: u64) -> Duration {
+        let ttl = self.jitter.map_or(ttl, |jitter| jitter.apply(ttl, random));
+        self.bounds.as_ref().map_or(ttl, |bounds| bounds.apply(ttl))
+    }
+
+    /// The deadline of a TTL that begins now: the end of the entry, in ticks.
+    pub(crate) fn end_of(&self, ttl: Duration, now: Nanos, random: u64) -> u64 {
+        now.deadline(self.shaped(ttl, random))
+    }
+
+    /// Everything about an entry that is stored now. `tag` is the word for its tags.
+    pub(crate) fn attributes(
+        &self,
+        lifetime: &Lifetime,
+        default_ttl: Option<Duration>,
+        weight: u32,
+        tag: u64,
+        time: &Time,
+        now: Nanos,
+        random: u64,
+    ) -> Attributes {
+        let end = match &lifetime.ttl {
+            TtlChoice::Configured => default_ttl.map(|ttl| self.end_of(ttl, now, random)),
+            TtlChoice::For(ttl) => Some(self.end_of(*ttl, now, random)),
+            TtlChoice::Never => None,
+            TtlChoice::At(at) => {
+                let left = at.duration_since(time.wall()).unwrap_or_default();
+                Some(now.deadline(left))
+            }
+        };
+        let soft_before = self.soft_before(lifetime, end, now);
+        let idle_end = self.time_to_idle.map(|idle| now.deadline(idle));
+        let (deadline, limit) = match (end, idle_end) {
+            (Some(end), Some(idle_end)) => (Some(end.min(idle_end)), Some(end)),
+            (end, idle_end) => (end.or(idle_end), None),
+        };
+        Attributes {
+            deadline: deadline.map(|deadline| deadline.saturating_add(self.grace)),
+            weight,
+            soft_before,
+            tag,
+            limit: limit.map(|limit| limit.saturating_add(self.grace)),
+        }
+    }
+
+    /// Ticks between the soft deadline and the end; 0 for none.
+    fn soft_before(&self, lifetime: &Lifetime, end: Option<u64>, now: Nanos) -> u32 {
+        let Some(end) = end else { return 0 };
+        let left = end.saturating_sub(now.tick());
+        let fresh = match (lifetime.fresh_for, self.refresh_after) {
+            (Some(fresh_for), _) => ticks(fresh_for),
+            (None, Some(fraction)) => (left as f64 * fraction) as u64,
+            (None, None) => return 0,
+        };
+        u32::try_from(left.saturating_sub(fresh)).unwrap_or(u32::MAX)
+    }
+}

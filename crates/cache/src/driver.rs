@@ -1,0 +1,378 @@
+//! What removes due entries when nobody calls: a thread, an async task, or the caller.
+
+use std::future::{Future, poll_fn};
+use std::hash::{BuildHasher, Hash};
+use std::pin::pin;
+use std::task::{Poll, Waker};
+use std::time::Duration;
+
+use crate::inner::Inner;
+use crate::sync::{AtomicBool, AtomicU64, Mutex, Ordering::Relaxed, Ordering::SeqCst, lock};
+
+/// Who removes entries whose time is over, tidies memory and calls the listener.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
+pub enum Driver {
+    /// Threads of the cache's own, asleep until the next deadline: one for expiry, another for the
+    /// listener if there is one.
+    #[default]
+    Thread,
+    /// The future of [`Cache::drive`](crate::Cache::drive), on any runtime.
+    Task,
+    /// Calls of [`Cache::advance`](crate::Cache::advance).
+    Manual,
+}
+
+/// What one call of [`Cache::advance`](crate::Cache::advance) did.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Progress {
+    /// Entries removed because their time was over.
+    pub expired: u64,
+    /// Timer records moved or dropped, and entries moved together.
+    pub moved: u64,
+    /// Whether the budget ran out first: call again.
+    pub backlog: bool,
+    /// How long until the next call is worth while; `None` when nothing has a deadline.
+    pub next: Option<Duration>,
+}
+
+/// How long after the last removals memory is tidied: what is about to die need not be moved.
+const CALM_TICKS: u64 = 100;
+
+/// How long removals may put tidying off.
+const TIDY_WITHIN_TICKS: u64 = 2000;
+
+/// Records that the driver touches before it looks whether it was told to stop.
+const RECORDS_PER_PASS: u32 = 4096;
+
+/// Tidying units between two looks at the deadlines.
+const TIDY_PER_PASS: u32 = 256;
+
+/// The driver's alarm clock: until when it sleeps, and who can end that.
+#[derive(Debug)]
+pub(crate) struct Alarm {
+    /// The tick that the driver sleeps until; 0 while it is awake.
+    sleeps_until: AtomicU64,
+    tidy: AtomicBool,
+    stop: AtomicBool,
+    sleeper: Mutex<Sleeper>,
+    /// The listener's thread.
+    #[cfg(feature = "system")]
+    listener: Mutex<Option<std::thread::Thread>>,
+}
+
+#[derive(Debug)]
+enum Sleeper {
+    Nobody,
+    #[cfg(feature = "system")]
+    Thread(std::thread::Thread),
+    Task(Waker),
+}
+
+impl Alarm {
+    pub(crate) fn new() -> Self {
+        Self {
+            sleeps_until: AtomicU64::new(0),
+            tidy: AtomicBool::new(false),
+            stop: AtomicBool::new(false),
+            sleeper: Mutex::new(Sleeper::Nobody),
+            #[cfg(feature = "system")]
+            listener: Mutex::new(None),
+        }
+    }
+
+    /// A shard's next deadline has become earlier. The caller has published it: either the sleeper sees
+    /// it before it falls asleep, or this sees how long it sleeps.
+    #[inline]
+    pub(crate) fn earlier(&self, tick: u64) {
+        if tick < self.sleeps_until.load(SeqCst) {
+            self.wake();
+        }
+    }
+
+    #[cold]
+    pub(crate) fn tidy_wanted(&self) {
+        if !self.tidy.swap(true, SeqCst) {
+            self.wake();
+        }
+    }
+
+    /// Events wait for the listener. `wanted` is set while its thread knows.
+    pub(crate) fn events_wanted(&self, wanted: &AtomicBool) {
+        if wanted.swap(true, SeqCst) {
+            return;
+        }
+        #[cfg(feature = "system")]
+        if let Some(listener) = &*lock(&self.listener) {
+            listener.unpark();
+            return;
+        }
+        self.wake();
+    }
+
+    #[cold]
+    pub(crate) fn wake(&self) {
+        self.sleeps_until.store(0, SeqCst);
+        match &*lock(&self.sleeper) {
+            Sleeper::Nobody => {}
+            #[cfg(feature = "system")]
+            Sleeper::Thread(thread) => thread.unpark(),
+            Sleeper::Task(waker) => waker.wake_by_ref(),
+        }
+    }
+
+    pub(crate) fn stop(&self) {
+        self.stop.store(true, SeqCst);
+        self.wake();
+        #[cfg(feature = "system")]
+        if let Some(listener) = &*lock(&self.listener) {
+            listener.unpark();
+        }
+    }
+
+    fn is_stopped(&self) -> bool {
+        self.stop.load(SeqCst)
+    }
+}
+
+/// What a driver does between two sleeps.
+#[derive(Debug, Default)]
+pub(crate) struct Rounds {
+    /// The shard that the next pass begins with.
+    first: usize,
+    /// When to tidy if it stays calm, and when to tidy anyhow.
+    tidy_at: Option<(u64, u64)>,
+}
+
+/// What to do after a pass.
+#[derive(Debug, PartialEq, Eq)]
+enum Next {
+    Again,
+    /// Sleep until this tick; `u64::MAX` for until woken.
+    Sleep(u64),
+}
+
+impl<K: Hash + Eq, V, S: BuildHasher> Inner<K, V, S> {
+    /// Removes what is due at engine tick `now`, tidies with what is left of the budget.
+    pub(crate) fn pass(&self, rounds: &mut Rounds, now: u64, budget: &mut u32) -> Progress {
+        let count = self.shards.len();
+        let first = rounds.first;
+        let mut progress = Progress::default();
+        for step in 0..count {
+            let at = (first + step) % count;
+            if self.shards[at].next_deadline.load(SeqCst) > now {
+                continue;
+            }
+            let shard = self.expire_shard(at, now, budget);
+            progress.expired += u64::from(shard.fired);
+            progress.moved += u64::from(shard.moved);
+            if shard.backlog {
+                // Begin here next time: no shard starves.
+                rounds.first = at;
+                progress.backlog = true;
+                break;
+            }
+        }
+        progress
+    }
+
+    /// Tidies the shards that want it; `true` when some still do.
+    pub(crate) fn tidy(&self, budget: &mut u32) -> bool {
+        let mut more = false;
+        for at in 0..self.shards.len() {
+            if self.shards[at].untidy.load(Relaxed) {
+                more |= *budget == 0 || self.tidy_shard(at, budget);
+            }
+        }
+        more
+    }
+
+    fn step(&self, rounds: &mut Rounds) -> Next {
+        let now = self.time.now().tick();
+        let mut budget = RECORDS_PER_PASS;
+        let progress = self.pass(rounds, now, &mut budget);
+        if progress.backlog {
+            // A full queue of events is the listener's to empty.
+            return if self.delivery.must_wait() {
+                Next::Sleep(now + 1)
+            } else {
+                Next::Again
+            };
+        }
+        if self.alarm.tidy.swap(false, SeqCst) && rounds.tidy_at.is_none() {
+            rounds.tidy_at = Some((now + CALM_TICKS, now + TIDY_WITHIN_TICKS));
+        }
+        if let Some((at, latest)) = rounds.tidy_at {
+            if progress.expired > 0 {
+                rounds.tidy_at = Some(((now + CALM_TICKS).min(latest), latest));
+            } else if now >= at {
+                let mut budget = TIDY_PER_PASS;
+                if self.tidy(&mut budget) {
+                    return Next::Again;
+                }
+                rounds.tidy_at = None;
+            }
+        }
+        let deadline = if self.time.is_frozen() {
+            u64::MAX
+        } else {
+            self.next_deadline().unwrap_or(u64::MAX)
+        };
+        Next::Sleep(deadline.min(rounds.tidy_at.map_or(u64::MAX, |(at, _)| at)))
+    }
+
+    /// Announces a sleep until `tick`; `false` when something has come up meanwhile.
+    fn fall_asleep(&self, tick: u64) -> bool {
+        let alarm = &self.alarm;
+        alarm.sleeps_until.store(tick, SeqCst);
+        let earlier =
+            !self.time.is_frozen() && self.next_deadline().is_some_and(|next| next < tick);
+        !(earlier || alarm.is_stopped() || alarm.tidy.load(SeqCst))
+    }
+
+    /// The async driver: removes due entries until the cache is closed.
+    pub(crate) async fn drive<F: Future<Output = ()>>(&self, sleep: impl Fn(Duration) -> F) {
+        let mut rounds = Rounds::default();
+        loop {
+            if self.alarm.is_stopped() {
+                return;
+            }
+            let next = self.step(&mut rounds);
+            self.delivery.wanted.store(false, SeqCst);
+            self.deliver(false);
+            match next {
+                Next::Again => yield_now().await,
+                Next::Sleep(tick) => {
+                    let mut timer = pin!((tick != u64::MAX).then(|| sleep(self.until(tick))));
+                    let mut announced = false;
+                    poll_fn(|context| {
+                        *lock(&self.alarm.sleeper) = Sleeper::Task(context.waker().clone());
+                        if !announced {
+                            announced = true;
+                            if !self.fall_asleep(tick) {
+                                return Poll::Ready(());
+                            }
+                        }
+                        let woken = self.alarm.sleeps_until.load(SeqCst) == 0
+                            || self.delivery.wanted.load(SeqCst);
+                        if woken {
+                            return Poll::Ready(());
+                        }
+                        match timer.as_mut().as_pin_mut() {
+                            Some(timer) => timer.poll(context),
+                            None => Poll::Pending,
+                        }
+                    })
+                    .await;
+                    self.alarm.sleeps_until.store(0, SeqCst);
+                }
+            }
+        }
+    }
+}
+
+async fn yield_now() {
+    let mut yielded = false;
+    poll_fn(|context| {
+        if yielded {
+            return Poll::Ready(());
+        }
+        yielded = true;
+        context.waker().wake_by_ref();
+        Poll::Pending
+    })
+    .await;
+}
+
+/// The threads of [`Driver::Thread`].
+#[cfg(feature = "system")]
+pub(crate) mod threads {
+    use super::{Hash, Inner, Next, Rounds, Sleeper, lock};
+    use std::hash::BuildHasher;
+    use std::io;
+    use std::sync::Arc;
+    use std::sync::atomic::Ordering::SeqCst;
+    use std::thread::{self, JoinHandle};
+
+    /// The threads of one cache.
+    #[derive(Debug, Default)]
+    pub(crate) struct Threads(Vec<JoinHandle<()>>);
+
+    impl Threads {
+        /// Starts the driver's thread, and the listener's if there is one.
+        pub(crate) fn start<K, V, S>(inner: &Arc<Inner<K, V, S>>) -> io::Result<Self>
+        where
+            K: Hash + Eq + Send + Sync + 'static,
+            V: Send + Sync + 'static,
+            S: BuildHasher + Send + Sync + 'static,
+        {
+            let mut threads = Self::default();
+            let name = &inner.config.name;
+            let driver = Arc::clone(inner);
+            let handle = thread::Builder::new()
+                .name(format!("{name}-expiry"))
+                .spawn(move || driver.run())?;
+            *lock(&inner.alarm.sleeper) = Sleeper::Thread(handle.thread().clone());
+            threads.0.push(handle);
+            if inner.delivery.has_listener() {
+                let listener = Arc::clone(inner);
+                let spawned = thread::Builder::new()
+                    .name(format!("{name}-events"))
+                    .spawn(move || listener.run_listener());
+                match spawned {
+                    Ok(handle) => {
+                        *lock(&inner.alarm.listener) = Some(handle.thread().clone());
+                        threads.0.push(handle);
+                    }
+                    Err(error) => {
+                        inner.alarm.stop();
+                        threads.join();
+                        return Err(error);
+                    }
+                }
+            }
+            Ok(threads)
+        }
+
+        /// Waits for the threads to end, except for the one that calls this.
+        pub(crate) fn join(&mut self) {
+            for handle in self.0.drain(..) {
+                if handle.thread().id() != thread::current().id() && handle.join().is_err() {
+                    // The user's Hash or Eq has panicked there; the panic was reported by its hook.
+                }
+            }
+        }
+    }
+
+    impl<K: Hash + Eq, V, S: BuildHasher> Inner<K, V, S> {
+        fn run(&self) {
+            let mut rounds = Rounds::default();
+            while !self.alarm.is_stopped() {
+                let Next::Sleep(tick) = self.step(&mut rounds) else {
+                    continue;
+                };
+                if self.fall_asleep(tick) {
+                    if tick == u64::MAX {
+                        thread::park();
+                    } else {
+                        thread::park_timeout(self.until(tick));
+                    }
+                }
+                self.alarm.sleeps_until.store(0, SeqCst);
+            }
+        }
+
+        fn run_listener(&self) {
+            loop {
+                let stopped = self.alarm.is_stopped();
+                self.delivery.wanted.store(false, SeqCst);
+                self.deliver(true);
+                if stopped {
+                    return;
+                }
+                if !self.delivery.wanted.load(SeqCst) {
+                    thread::park();
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,49 @@
+//! What can be wrong with a configuration.
+
+use std::fmt;
+
+/// Why a cache was not built.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum BuildError {
+    /// How long entries live was not said: set `time_to_live`, `time_to_idle`, `expire_after` or
+    /// `no_default_ttl`.
+    TtlUnanswered,
+    /// How much the cache may hold was not said: set `max_capacity` or `unbounded`.
+    CapacityUnanswered,
+    /// A value is outside its range.
+    OutOfRange {
+        /// The builder's method.
+        option: &'static str,
+        /// What it takes.
+        expected: &'static str,
+    },
+    /// The driver needs threads, which the feature `system` brings: choose `Driver::Manual` or
+    /// `Driver::Task`.
+    NoThreads,
+    /// There is no clock without the feature `system`: set `clock`.
+    NoClock,
+    /// The operating system refused a thread.
+    Thread(String),
+}
+
+impl fmt::Display for BuildError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::TtlUnanswered => f.write_str(
+                "say how long entries live: time_to_live, time_to_idle, expire_after or no_default_ttl",
+            ),
+            Self::CapacityUnanswered => {
+                f.write_str("say how much the cache may hold: max_capacity or unbounded")
+            }
+            Self::OutOfRange { option, expected } => write!(f, "{option} takes {expected}"),
+            Self::NoThreads => f.write_str(
+                "the driver thread needs the feature `system`: choose Driver::Manual or Driver::Task",
+            ),
+            Self::NoClock => f.write_str("without the feature `system` a clock must be given"),
+            Self::Thread(why) => write!(f, "start the driver thread: {why}"),
+        }
+    }
+}
+
+impl std::error::Error for BuildError {}

@@ -1,0 +1,558 @@
+//! The shared part of a cache: shards, and how one is read and written.
+
+use std::hash::{BuildHasher, Hash};
+use std::time::Duration;
+
+use equivalent::Equivalent;
+use tidewheel_store::{Progress, Removed, Slot, TypedStore};
+
+use crate::capacity::Account;
+use crate::config::Config;
+use crate::driver::Alarm;
+use crate::removal::{Delivery, Garbage, RemovalCause};
+use crate::shard::{Shard, ShardCell};
+use crate::stats::{Count, Counters};
+use crate::sync::{AtomicBool, Ordering::Relaxed, Ordering::SeqCst, ReadGuard};
+use crate::tags::Tags;
+use crate::time::{Nanos, Time};
+
+/// Timer records that one hold of a shard's lock may touch.
+pub(crate) const RECORDS_PER_HOLD: u32 = 16;
+
+/// Due entries that an insertion removes before it evicts a live one.
+const DUE_BEFORE_EVICTION: u32 = 16;
+
+/// Removals that make a shard worth tidying.
+const UNTIDY: u32 = 512;
+
+/// Units of tidying in one hold of a shard's lock.
+const TIDY_PER_HOLD: u32 = 16;
+
+#[derive(Debug)]
+pub(crate) struct Inner<K, V, S> {
+    pub(crate) shards: Box<[ShardCell<K, V>]>,
+    /// Bits of a hash below those that choose the shard.
+    shift: u32,
+    hasher: S,
+    pub(crate) time: Time,
+    pub(crate) config: Config<K, V>,
+    pub(crate) account: Account,
+    pub(crate) counters: Counters,
+    pub(crate) delivery: Delivery<K, V>,
+    pub(crate) alarm: Alarm,
+    pub(crate) tags: Tags,
+    pub(crate) closed: AtomicBool,
+}
+
+/// A hash as the cache uses it, and what follows from it.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Hashed(pub(crate) u64);
+
+impl Hashed {
+    /// Where the entry lies within its shard.
+    #[inline]
+    pub(crate) fn place(self) -> u32 {
+        self.0 as u32
+    }
+}
+
+/// Spreads the bits of weak hashers: the top ones choose the shard, the low ones the place.
+#[inline]
+fn mix(hash: u64) -> u64 {
+    let product = u128::from(hash) * u128::from(0x9e37_79b9_7f4a_7c15_u64);
+    (product >> 64) as u64 ^ product as u64
+}
+
+impl<K, V, S> Inner<K, V, S> {
+    #[allow(clippy::too_many_arguments, reason = "called once, by the builder")]
+    pub(crate) fn new(
+        shards: usize,
+        hasher: S,
+        time: Time,
+        config: Config<K, V>,
+        account: Account,
+        delivery: Delivery<K, V>,
+        alarm: Alarm,
+    ) -> Self {
+        let lent = account.first_loan();
+        Self {
+            shards: (0..shards).map(|_| ShardCell::new(lent)).collect(),
+            shift: 64 - shards.ilog2(),
+            hasher,
+            time,
+            config,
+            account,
+            counters: Counters::new(),
+            delivery,
+            alarm,
+            tags: Tags::new(),
+            closed: AtomicBool::new(false),
+        }
+    }
+
+    /// Tells this cache from others while it is in use.
+    #[inline]
+    pub(crate) fn id(&self) -> usize {
+        std::ptr::from_ref(self) as usize
+    }
+
+    /// The number of a key's shard.
+    #[inline]
+    fn number(&self, hash: Hashed) -> usize {
+        // With one shard the shift is by all 64 bits.
+        hash.0.checked_shr(self.shift).unwrap_or(0) as usize
+    }
+
+    #[inline]
+    pub(crate) fn cell(&self, hash: Hashed) -> &ShardCell<K, V> {
+        &self.shards[self.number(hash)]
+    }
+
+    /// Locks a shard for reading.
+    #[inline]
+    pub(crate) fn read<'a>(&self, cell: &'a ShardCell<K, V>) -> ReadGuard<'a, Shard<K, V>> {
+        cell.lock.read(self.id())
+    }
+
+    /// Runs `change` on a shard under its lock, then does what the change has made necessary: publishes
+    /// the next deadline, drops what was removed, wakes who must know.
+    pub(crate) fn write<R>(
+        &self,
+        cell: &ShardCell<K, V>,
+        change: impl FnOnce(&mut Shard<K, V>) -> R,
+    ) -> R {
+        let mut shard = cell.lock.write(self.id());
+        let result = change(&mut shard);
+        let mut earlier = None;
+        if shard.republish {
+            shard.republish = false;
+            let next = shard.store.next_deadline().unwrap_or(u64::MAX);
+            if next < shard.published {
+                earlier = Some(next);
+            }
+            shard.published = next;
+            cell.next_deadline.store(next, SeqCst);
+        }
+        let untidy = shard.removals >= UNTIDY && !cell.untidy.load(Relaxed);
+        if untidy {
+            cell.untidy.store(true, Relaxed);
+        }
+        let garbage = std::mem::replace(&mut shard.garbage, Garbage::new());
+        let events = !shard.outbox.is_empty();
+        drop(shard);
+        drop(garbage);
+        if let Some(next) = earlier {
+            self.alarm.earlier(next);
+        }
+        if untidy {
+            self.alarm.tidy_wanted();
+        }
+        if events {
+            if self.delivery.must_wait() {
+                self.deliver(true);
+            } else {
+                self.alarm.events_wanted(&self.delivery.wanted);
+            }
+        }
+        result
+    }
+
+    /// Delivers queued events to the listener. Returns whether this thread had its turn.
+    pub(crate) fn deliver(&self, wait: bool) -> bool {
+        let mut at = 0;
+        self.delivery.deliver(wait, &self.counters, || {
+            while at < self.shards.len() {
+                let mut shard = self.shards[at].lock.write(self.id());
+                if shard.outbox.is_empty() {
+                    at += 1;
+                    continue;
+                }
+                return shard.outbox.take(EVENTS_PER_HOLD);
+            }
+            std::collections::VecDeque::new()
+        })
+    }
+
+    /// The end of an entry as readers see it; the store keeps it for the grace period longer.
+    #[inline]
+    pub(crate) fn end_of(&self, store: &TypedStore<K, V>, slot: Slot) -> Option<u64> {
+        store
+            .deadline(slot)
+            .map(|deadline| deadline - self.config.grace.min(deadline))
+    }
+
+    /// Whether an entry is there for readers: its time is not over and no tag of it was invalidated.
+    #[inline]
+    pub(crate) fn is_live(&self, store: &TypedStore<K, V>, slot: Slot) -> bool {
+        if let Some(end) = self.end_of(store, slot)
+            && self.time.reached(end)
+        {
+            return false;
+        }
+        !store.has_attributes(slot) || self.tags.is_current(store.attributes(slot).tag)
+    }
+
+    /// Files an entry that has left the store.
+    pub(crate) fn left(
+        &self,
+        shard: &mut Shard<K, V>,
+        removed: Removed<K, V>,
+        cause: RemovalCause,
+        now: u64,
+    ) {
+        let count = match cause {
+            RemovalCause::Expired => {
+                if let Some(deadline) = removed.deadline {
+                    let late = now.saturating_sub(deadline);
+                    self.counters.lateness().record(late, 1);
+                }
+                Some(Count::Expiration)
+            }
+            RemovalCause::Evicted => Some(Count::Eviction),
+            RemovalCause::Replaced => None,
+            _ => Some(Count::Removal),
+        };
+        if let Some(count) = count {
+            self.counters.add(count, 1);
+        }
+        self.delivery.left(
+            &mut shard.outbox,
+            &mut shard.garbage,
+            removed,
+            cause,
+            now,
+            &self.counters,
+        );
+    }
+
+    /// Gives back to the account what the shard does not need any more.
+    fn settle(&self, shard: &mut Shard<K, V>) {
+        let surplus = self.account.surplus(shard.lent, shard.store.weight());
+        if surplus > 0 {
+            shard.lent -= surplus;
+            self.account.give_back(surplus);
+        }
+    }
+
+    /// Takes every entry out of a shard, in one step.
+    pub(crate) fn clear_shard(&self, shard: &mut Shard<K, V>, cause: RemovalCause) {
+        let store = std::mem::take(&mut shard.store);
+        self.counters.add(Count::Removal, store.len() as u64);
+        shard.published = u64::MAX;
+        shard.republish = true;
+        self.delivery
+            .all_left(&mut shard.outbox, &mut shard.garbage, store, cause);
+        self.settle(shard);
+    }
+
+    /// When the earliest shard wants to be looked after, in ticks.
+    pub(crate) fn next_deadline(&self) -> Option<u64> {
+        self.shards
+            .iter()
+            .map(|cell| cell.next_deadline.load(SeqCst))
+            .min()
+            .filter(|next| *next != u64::MAX)
+    }
+}
+
+/// Events that one hold of a shard's lock hands over.
+const EVENTS_PER_HOLD: usize = 256;
+
+impl<K: Hash + Eq, V, S: BuildHasher> Inner<K, V, S> {
+    #[inline]
+    pub(crate) fn hash<Q: Hash + ?Sized>(&self, key: &Q) -> Hashed {
+        Hashed(mix(self.hasher.hash_one(key)))
+    }
+
+    /// The place of a stored key.
+    #[inline]
+    pub(crate) fn place_of(&self, key: &K) -> u32 {
+        self.hash(key).place()
+    }
+
+    /// Finds a key, dead or alive.
+    #[inline]
+    pub(crate) fn find<Q: Equivalent<K> + ?Sized>(
+        shard: &Shard<K, V>,
+        hash: Hashed,
+        key: &Q,
+    ) -> Option<Slot> {
+        shard
+            .store
+            .find(hash.place(), |stored| key.equivalent(stored))
+    }
+
+    /// As [`write`](Self::write), for a change of one key: waits for a closure that is computing its
+    /// value, and supersedes a load of it.
+    pub(crate) fn write_key<Q: Equivalent<K> + ?Sized, R>(
+        &self,
+        hash: Hashed,
+        key: &Q,
+        change: impl FnOnce(&mut Shard<K, V>) -> R,
+    ) -> R {
+        let cell = self.cell(hash);
+        let mut change = Some(change);
+        loop {
+            let done = self.write(cell, |shard| {
+                if !shard.flights.is_empty()
+                    && let Some(latch) = shard
+                        .flights
+                        .writing(hash.0, |stored| key.equivalent(stored))
+                {
+                    return Err(latch);
+                }
+                let change = change.take().expect("runs once");
+                Ok(change(shard))
+            });
+            match done {
+                Ok(result) => return result,
+                Err(latch) => latch.wait(),
+            }
+        }
+    }
+
+    /// Stores an entry under the shard's lock. Returns the slot, unless the entry was evicted at once.
+    pub(crate) fn store(
+        &self,
+        shard: &mut Shard<K, V>,
+        hash: Hashed,
+        key: K,
+        value: V,
+        attributes: tidewheel_store::Attributes,
+        now: Nanos,
+    ) {
+        let tick = now.tick();
+        if shard.closed {
+            shard.garbage.pairs.push((key, value));
+            return;
+        }
+        self.counters.add(Count::Insert, 1);
+        if let Some(slot) = Self::find(shard, hash, &key) {
+            let deadline = shard.store.deadline(slot);
+            let cause = if self.is_live(&shard.store, slot) {
+                RemovalCause::Replaced
+            } else {
+                RemovalCause::Expired
+            };
+            let weight = shard.store.weight_of(slot);
+            let old = shard.store.replace(slot, value, attributes, tick);
+            let removed = Removed {
+                key,
+                value: old,
+                deadline,
+                weight,
+            };
+            self.left(shard, removed, cause, tick);
+        } else {
+            let place_of = |key: &K| self.place_of(key);
+            let lent = shard.lent;
+            shard
+                .store
+                .insert(hash.place(), key, value, attributes, tick, lent, &place_of);
+        }
+        shard.scheduled(attributes.deadline);
+        if shard.store.weight() > shard.lent {
+            self.make_room(shard, tick);
+        }
+    }
+
+    /// Brings a shard's weight within what it was lent: borrows, then removes what is due, then evicts.
+    fn make_room(&self, shard: &mut Shard<K, V>, now: u64) {
+        while shard.store.weight() > shard.lent {
+            let need = shard.store.weight() - shard.lent;
+            let got = self.account.borrow(need);
+            shard.lent += got;
+            if got >= need {
+                return;
+            }
+            if shard.published <= now {
+                let progress = self.expire_some(shard, now, DUE_BEFORE_EVICTION);
+                if progress.fired > 0 {
+                    continue;
+                }
+            }
+            let place_of = |key: &K| self.place_of(key);
+            let Some(evicted) = shard.store.evict(&place_of) else {
+                // Everything is pinned: the overshoot is the caller's wish.
+                return;
+            };
+            self.left(shard, evicted, RemovalCause::Evicted, now);
+            shard.removals += 1;
+        }
+    }
+
+    /// Makes sure that an entry of this weight finds room: takes loans back from other shards when its
+    /// own and the account cannot hold it. Locks one shard at a time. `false` when the entry is heavier
+    /// than the whole capacity.
+    pub(crate) fn make_way(&self, hash: Hashed, weight: u32) -> bool {
+        let Some(capacity) = self.account.capacity() else {
+            return true;
+        };
+        let weight = u64::from(weight);
+        if weight > capacity {
+            return false;
+        }
+        if self.shards.len() == 1 {
+            return true;
+        }
+        let own = self.cell(hash);
+        let lent = self.read(own).lent;
+        if weight <= lent / 2 {
+            return true;
+        }
+        // Heavy for its shard: lend it what it needs beyond its own now, from the others in turn.
+        let mut need = weight;
+        let mut got = self.account.borrow(need);
+        let first = self.number(hash);
+        let count = self.shards.len();
+        for step in 1..count {
+            if got >= need {
+                break;
+            }
+            let missing = need - got;
+            let share = missing.div_ceil((count - step) as u64);
+            let cell = &self.shards[(first + step) % count];
+            got += self.write(cell, |shard| self.reclaim(shard, share));
+        }
+        need = need.min(got);
+        self.write(own, |shard| shard.lent += need);
+        if got > need {
+            self.account.give_back(got - need);
+        }
+        true
+    }
+
+    /// Takes `weight` of a shard's loan back, evicting for it; returns what could be had.
+    fn reclaim(&self, shard: &mut Shard<K, V>, weight: u64) -> u64 {
+        let target = shard.lent.saturating_sub(weight);
+        let now = self.time.now().tick();
+        let place_of = |key: &K| self.place_of(key);
+        while shard.store.weight() > target {
+            let Some(evicted) = shard.store.evict(&place_of) else {
+                break;
+            };
+            self.left(shard, evicted, RemovalCause::Evicted, now);
+            shard.removals += 1;
+        }
+        let taken = shard.lent - shard.store.weight().max(target).min(shard.lent);
+        shard.lent -= taken;
+        taken
+    }
+
+    /// Removes due entries under the shard's lock, touching at most `budget` timer records.
+    fn expire_some(&self, shard: &mut Shard<K, V>, now: u64, budget: u32) -> Progress {
+        let place_of = |key: &K| self.place_of(key);
+        let Shard {
+            store,
+            outbox,
+            garbage,
+            ..
+        } = shard;
+        let mut removed = 0;
+        let mut late_sum = (0, 0);
+        let progress = store.expire(now, budget, &place_of, |entry| {
+            removed += 1;
+            let late = now.saturating_sub(entry.deadline.unwrap_or(now));
+            // Most of a batch share one deadline.
+            if late_sum.0 != late {
+                self.counters.lateness().record(late_sum.0, late_sum.1);
+                late_sum = (late, 0);
+            }
+            late_sum.1 += 1;
+            self.delivery.left(
+                outbox,
+                garbage,
+                entry,
+                RemovalCause::Expired,
+                now,
+                &self.counters,
+            );
+        });
+        if removed > 0 {
+            self.counters.lateness().record(late_sum.0, late_sum.1);
+            self.counters.add(Count::Expiration, removed);
+            shard.removals = shard.removals.saturating_add(removed as u32);
+        }
+        shard.republish = true;
+        progress
+    }
+
+    /// Removes due entries of one shard, in short holds of its lock, until none is left or `budget` timer
+    /// records were touched.
+    pub(crate) fn expire_shard(&self, at: usize, now: u64, budget: &mut u32) -> Progress {
+        let cell = &self.shards[at];
+        let mut total = Progress::default();
+        loop {
+            if *budget == 0 || self.delivery.must_wait() {
+                total.backlog = true;
+                return total;
+            }
+            let hold = RECORDS_PER_HOLD.min(*budget);
+            let progress = self.write(cell, |shard| {
+                let progress = self.expire_some(shard, now, hold);
+                self.settle(shard);
+                progress
+            });
+            *budget -= (progress.fired + progress.moved).clamp(1, *budget);
+            total.fired += progress.fired;
+            total.moved += progress.moved;
+            total.next_deadline = progress.next_deadline;
+            total.backlog = progress.backlog;
+            if !progress.backlog {
+                return total;
+            }
+        }
+    }
+
+    /// Tidies one shard, in short holds of its lock; returns whether more is worth doing.
+    pub(crate) fn tidy_shard(&self, at: usize, budget: &mut u32) -> bool {
+        let cell = &self.shards[at];
+        cell.untidy.store(false, Relaxed);
+        while *budget > 0 {
+            let hold = TIDY_PER_HOLD.min(*budget);
+            *budget -= hold;
+            let more = self.write(cell, |shard| {
+                shard.removals = 0;
+                let place_of = |key: &K| self.place_of(key);
+                shard.store.maintain(hold, &place_of)
+            });
+            if !more {
+                return false;
+            }
+        }
+        cell.untidy.store(true, Relaxed);
+        true
+    }
+
+    /// Removes a key's entry under the shard's lock.
+    pub(crate) fn take<Q: Equivalent<K> + ?Sized>(
+        &self,
+        shard: &mut Shard<K, V>,
+        hash: Hashed,
+        key: &Q,
+        now: u64,
+    ) -> Option<(Removed<K, V>, bool)> {
+        let slot = Self::find(shard, hash, key)?;
+        let live = self.is_live(&shard.store, slot);
+        let removed = shard.store.remove(slot, hash.place());
+        shard.removals += 1;
+        self.settle(shard);
+        let _ = now;
+        Some((removed, live))
+    }
+
+    /// Empties the cache for good: what comes later is dropped.
+    pub(crate) fn close_shards(&self) {
+        for cell in &self.shards {
+            self.write(cell, |shard| {
+                shard.closed = true;
+                self.clear_shard(shard, RemovalCause::Closed);
+            });
+        }
+    }
+
+    /// How long until a tick.
+    pub(crate) fn until(&self, tick: u64) -> Duration {
+        self.time.now().until(tick)
+    }
+}

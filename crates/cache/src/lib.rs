@@ -1,0 +1,31 @@
+//! An in-process cache whose entries live exactly as long as you asked.
+#![forbid(unsafe_code)]
+
+mod builder;
+mod cache;
+mod capacity;
+mod clock;
+mod config;
+mod driver;
+mod error;
+mod flight;
+mod inner;
+mod lifetime;
+mod removal;
+mod shard;
+mod stats;
+mod sync;
+mod tags;
+mod time;
+
+pub use builder::Builder;
+pub use cache::Cache;
+#[cfg(feature = "system")]
+pub use clock::SystemClock;
+pub use clock::{Clock, ManualClock};
+pub use driver::{Driver, Progress};
+pub use equivalent::Equivalent;
+pub use error::BuildError;
+pub use lifetime::{Condition, Expiry, Jitter, Lifetime, Loaded, Ttl};
+pub use removal::{OnFull, Removal, RemovalCause};
+pub use stats::Stats;

@@ -1,0 +1,228 @@
+//! How long one entry lives: what callers say, and how it becomes a deadline.
+
+use std::ops::Range;
+use std::sync::Arc;
+use std::time::{Duration, SystemTime};
+
+/// How long an entry lives, and what else is said when it is stored.
+///
+/// ```
+/// use std::time::Duration;
+/// use tidewheel::Lifetime;
+///
+/// let session = Lifetime::ttl(Duration::from_secs(1800)).tag("user:42");
+/// let price = Lifetime::ttl(Duration::from_secs(60)).fresh_for(Duration::from_secs(45));
+/// # let _ = (session, price);
+/// ```
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Lifetime {
+    pub(crate) ttl: TtlChoice,
+    pub(crate) fresh_for: Option<Duration>,
+    pub(crate) tags: Vec<Arc<str>>,
+}
+
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(crate) enum TtlChoice {
+    #[default]
+    Configured,
+    Never,
+    For(Duration),
+    At(SystemTime),
+}
+
+impl Lifetime {
+    /// What the cache was configured with.
+    #[must_use]
+    pub fn configured() -> Self {
+        Self::default()
+    }
+
+    /// Until so much time has passed. Bounds and jitter of the cache apply.
+    #[must_use]
+    pub fn ttl(ttl: Duration) -> Self {
+        Self {
+            ttl: TtlChoice::For(ttl),
+            ..Self::default()
+        }
+    }
+
+    /// Until a point in wall time, converted once, now: a later step of the wall clock changes nothing.
+    /// Bounds and jitter do not apply.
+    #[must_use]
+    pub fn until(at: SystemTime) -> Self {
+        Self {
+            ttl: TtlChoice::At(at),
+            ..Self::default()
+        }
+    }
+
+    /// No end.
+    #[must_use]
+    pub fn forever() -> Self {
+        Self {
+            ttl: TtlChoice::Never,
+            ..Self::default()
+        }
+    }
+
+    /// The soft deadline: from then on the entry is still served, but a loader or the refresher replaces
+    /// it. Has no effect when it is not before the entry's end.
+    #[must_use]
+    pub fn fresh_for(mut self, fresh_for: Duration) -> Self {
+        self.fresh_for = Some(fresh_for);
+        self
+    }
+
+    /// A tag by which the entry can be invalidated together with others. May be called several times.
+    #[must_use]
+    pub fn tag(mut self, tag: impl Into<Arc<str>>) -> Self {
+        self.tags.push(tag.into());
+        self
+    }
+}
+
+/// A value that a loader returns, with a lifetime of its own. Plain values convert into it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Loaded<V> {
+    /// The value.
+    pub value: V,
+    /// How long it lives.
+    pub lifetime: Lifetime,
+}
+
+impl<V> Loaded<V> {
+    /// A value with its lifetime.
+    #[must_use]
+    pub fn new(value: V, lifetime: Lifetime) -> Self {
+        Self { value, lifetime }
+    }
+}
+
+impl<V> From<V> for Loaded<V> {
+    fn from(value: V) -> Self {
+        Self {
+            value,
+            lifetime: Lifetime::default(),
+        }
+    }
+}
+
+/// What is left of an entry's time to live.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Ttl {
+    /// There is no such entry.
+    Missing,
+    /// The entry has no end.
+    Forever,
+    /// It ends after so long.
+    Left(Duration),
+}
+
+/// When a new deadline is taken over; the names in brackets are Redis's.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
+pub enum Condition {
+    /// Always.
+    #[default]
+    Always,
+    /// Only if the entry has no deadline (NX).
+    IfNone,
+    /// Only if it has one (XX).
+    IfSome,
+    /// Only if the new one is later (GT). No deadline counts as the latest.
+    IfLater,
+    /// Only if the new one is earlier (LT). No deadline counts as the latest.
+    IfEarlier,
+}
+
+impl Condition {
+    /// Whether a new deadline takes the place of the old one.
+    pub(crate) fn allows(self, old: Option<u64>, new: u64) -> bool {
+        match self {
+            Self::Always => true,
+            Self::IfNone => old.is_none(),
+            Self::IfSome => old.is_some(),
+            Self::IfLater => old.is_some_and(|old| new > old),
+            Self::IfEarlier => old.is_none_or(|old| new < old),
+        }
+    }
+}
+
+/// Spreads deadlines, so that what was stored together does not expire together.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Jitter {
+    fraction: f64,
+    lengthens: bool,
+}
+
+impl Jitter {
+    /// A TTL becomes one in `[ttl * (1 - fraction), ttl]`: it stays a maximum. `fraction` is in `0..1`.
+    #[must_use]
+    pub const fn shorten(fraction: f64) -> Self {
+        Self {
+            fraction,
+            lengthens: false,
+        }
+    }
+
+    /// A TTL becomes one in `[ttl, ttl * (1 + fraction)]`: it becomes a minimum. `fraction` is in `0..1`.
+    #[must_use]
+    pub const fn lengthen(fraction: f64) -> Self {
+        Self {
+            fraction,
+            lengthens: true,
+        }
+    }
+
+    pub(crate) fn is_valid(self) -> bool {
+        (0.0..1.0).contains(&self.fraction)
+    }
+
+    /// `random` is 64 random bits.
+    pub(crate) fn apply(self, ttl: Duration, random: u64) -> Duration {
+        let share = (random >> 11) as f64 / (1u64 << 53) as f64 * self.fraction;
+        let delta = Duration::try_from_secs_f64(ttl.as_secs_f64() * share).unwrap_or_default();
+        if self.lengthens {
+            ttl.saturating_add(delta)
+        } else {
+            ttl.saturating_sub(delta)
+        }
+    }
+}
+
+impl From<f64> for Jitter {
+    /// [`Jitter::shorten`].
+    fn from(fraction: f64) -> Self {
+        Self::shorten(fraction)
+    }
+}
+
+/// Bounds of every TTL, after jitter.
+#[derive(Debug, Clone)]
+pub(crate) struct TtlBounds(pub(crate) Range<Duration>);
+
+impl TtlBounds {
+    pub(crate) fn apply(&self, ttl: Duration) -> Duration {
+        ttl.clamp(self.0.start, self.0.end)
+    }
+}
+
+/// Decides how long each entry lives, from its key and value. Called without any lock, except
+/// `expire_after_read`.
+pub trait Expiry<K, V>: Send + Sync {
+    /// The time to live of a new entry; `None` for no end.
+    fn expire_after_create(&self, key: &K, value: &V) -> Option<Duration>;
+
+    /// The time to live after a value was replaced; `left` is what was left of the old one's. The
+    /// default treats the entry as new.
+    fn expire_after_update(&self, key: &K, value: &V, left: Option<Duration>) -> Option<Duration> {
+        let _ = left;
+        self.expire_after_create(key, value)
+    }
+
+    /// The time to live after a read; `left` is what is left. The default changes nothing. Runs under the
+    /// shard's reader lock: it must be quick and must not call the cache.
+    fn expire_after_read(&self, key: &K, value: &V, left: Option<Duration>) -> Option<Duration> {
+        let _ = (key, value);
+        left
+    }
+}

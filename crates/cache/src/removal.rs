@@ -1,0 +1,299 @@
+//! Why entries leave, and how the listener is told: in order for each key, outside every lock.
+
+use std::any::Any;
+use std::collections::VecDeque;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::time::Duration;
+
+use tidewheel_store::{Removed, TypedStore};
+
+use crate::stats::{Count, Counters};
+use crate::sync::{AtomicBool, AtomicUsize, Mutex, Ordering::Relaxed, lock, thread_local};
+
+/// Why an entry is no longer in the cache.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum RemovalCause {
+    /// Its time was over.
+    Expired,
+    /// Room was needed, or it was heavier than the whole capacity.
+    Evicted,
+    /// A new value took its place.
+    Replaced,
+    /// The caller removed it by its key.
+    Removed,
+    /// The caller invalidated it by a predicate or a tag.
+    Invalidated,
+    /// The caller emptied the cache.
+    Cleared,
+    /// The cache was closed.
+    Closed,
+}
+
+impl RemovalCause {
+    /// Whether the cache removed the entry of its own accord.
+    #[must_use]
+    pub fn is_automatic(self) -> bool {
+        matches!(self, Self::Expired | Self::Evicted)
+    }
+}
+
+/// An entry that has left the cache, as the listener gets it.
+#[derive(Debug)]
+#[non_exhaustive]
+pub struct Removal<K, V> {
+    /// Its key.
+    pub key: K,
+    /// Its value.
+    pub value: V,
+    /// Why.
+    pub cause: RemovalCause,
+    /// For expired entries: how long after its deadline it was removed, in whole milliseconds.
+    pub lateness: Option<Duration>,
+}
+
+/// What happens when the listener's queue is full.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
+pub enum OnFull {
+    /// Whoever causes the next event delivers some first; the driver removes no more until there is room
+    /// (what is due stays invisible). Nothing is lost.
+    #[default]
+    Wait,
+    /// The event is dropped and counted.
+    Drop,
+}
+
+pub(crate) type Listener<K, V> = Box<dyn Fn(Removal<K, V>) + Send + Sync>;
+
+/// Events of one shard, pushed under its lock, in the order in which things happened.
+#[derive(Debug)]
+pub(crate) struct Outbox<K, V> {
+    events: VecDeque<Event<K, V>>,
+}
+
+#[derive(Debug)]
+pub(crate) enum Event<K, V> {
+    One(Removal<K, V>),
+    /// A whole shard, taken out in one step.
+    All(TypedStore<K, V>, RemovalCause),
+}
+
+impl<K, V> Outbox<K, V> {
+    pub(crate) const fn new() -> Self {
+        Self {
+            events: VecDeque::new(),
+        }
+    }
+
+    pub(crate) fn is_empty(&self) -> bool {
+        self.events.is_empty()
+    }
+
+    /// Takes up to `limit` events.
+    pub(crate) fn take(&mut self, limit: usize) -> VecDeque<Event<K, V>> {
+        if self.events.len() <= limit {
+            std::mem::take(&mut self.events)
+        } else {
+            self.events.drain(..limit).collect()
+        }
+    }
+}
+
+/// What is left to drop once the shard's lock is released.
+#[derive(Debug)]
+pub(crate) struct Garbage<K, V> {
+    pub(crate) pairs: Vec<(K, V)>,
+    pub(crate) one: Option<(K, V)>,
+    pub(crate) stores: Vec<TypedStore<K, V>>,
+}
+
+impl<K, V> Garbage<K, V> {
+    pub(crate) const fn new() -> Self {
+        Self {
+            pairs: Vec::new(),
+            one: None,
+            stores: Vec::new(),
+        }
+    }
+
+    /// The first pair needs no allocation.
+    fn push(&mut self, key: K, value: V) {
+        if self.one.is_none() {
+            self.one = Some((key, value));
+        } else {
+            self.pairs.push((key, value));
+        }
+    }
+}
+
+/// The listener's queue: how much is in it, who is delivering.
+pub(crate) struct Delivery<K, V> {
+    listener: Option<Listener<K, V>>,
+    limit: usize,
+    on_full: OnFull,
+    pending: AtomicUsize,
+    /// Held by whoever delivers, so that one key's events keep their order.
+    turn: Mutex<()>,
+    pub(crate) wanted: AtomicBool,
+}
+
+thread_local! {
+    /// Whether this thread is inside a listener.
+    static DELIVERING: std::cell::Cell<bool> = const { std::cell::Cell::new(false) };
+}
+
+impl<K, V> std::fmt::Debug for Delivery<K, V> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Delivery")
+            .field("listener", &self.listener.is_some())
+            .field("limit", &self.limit)
+            .field("on_full", &self.on_full)
+            .field("pending", &self.pending)
+            .finish_non_exhaustive()
+    }
+}
+
+impl<K, V> Delivery<K, V> {
+    pub(crate) fn new(listener: Option<Listener<K, V>>, limit: usize, on_full: OnFull) -> Self {
+        Self {
+            listener,
+            limit,
+            on_full,
+            pending: AtomicUsize::new(0),
+            turn: Mutex::new(()),
+            wanted: AtomicBool::new(false),
+        }
+    }
+
+    pub(crate) fn has_listener(&self) -> bool {
+        self.listener.is_some()
+    }
+
+    pub(crate) fn pending(&self) -> usize {
+        self.pending.load(Relaxed)
+    }
+
+    /// Whether the queue is full and nothing may be lost.
+    pub(crate) fn must_wait(&self) -> bool {
+        self.listener.is_some() && self.on_full == OnFull::Wait && self.pending() >= self.limit
+    }
+
+    /// Files an entry that has left: for the listener, or to be dropped outside the lock.
+    pub(crate) fn left(
+        &self,
+        outbox: &mut Outbox<K, V>,
+        garbage: &mut Garbage<K, V>,
+        removed: Removed<K, V>,
+        cause: RemovalCause,
+        now: u64,
+        counters: &Counters,
+    ) {
+        let Removed {
+            key,
+            value,
+            deadline,
+            ..
+        } = removed;
+        if self.listener.is_none() {
+            garbage.push(key, value);
+            return;
+        }
+        if self.on_full == OnFull::Drop && self.pending() >= self.limit {
+            counters.add(Count::EventDropped, 1);
+            garbage.push(key, value);
+            return;
+        }
+        let lateness = match (cause, deadline) {
+            (RemovalCause::Expired, Some(deadline)) => {
+                Some(Duration::from_millis(now.saturating_sub(deadline)))
+            }
+            _ => None,
+        };
+        outbox.events.push_back(Event::One(Removal {
+            key,
+            value,
+            cause,
+            lateness,
+        }));
+        self.pending.fetch_add(1, Relaxed);
+    }
+
+    /// Files a whole shard's entries.
+    pub(crate) fn all_left(
+        &self,
+        outbox: &mut Outbox<K, V>,
+        garbage: &mut Garbage<K, V>,
+        store: TypedStore<K, V>,
+        cause: RemovalCause,
+    ) {
+        if self.listener.is_none() || store.is_empty() {
+            garbage.stores.push(store);
+            return;
+        }
+        self.pending.fetch_add(store.len(), Relaxed);
+        outbox.events.push_back(Event::All(store, cause));
+    }
+
+    /// Delivers what `take` hands out until it hands out nothing. Only one thread delivers at a time; with
+    /// `wait` this one waits for its turn. Returns whether it had one.
+    pub(crate) fn deliver(
+        &self,
+        wait: bool,
+        counters: &Counters,
+        mut take: impl FnMut() -> VecDeque<Event<K, V>>,
+    ) -> bool {
+        let Some(listener) = &self.listener else {
+            return false;
+        };
+        // The listener calls the cache: whoever called the listener goes on delivering.
+        if DELIVERING.with(std::cell::Cell::get) {
+            return false;
+        }
+        let turn = if wait {
+            Some(lock(&self.turn))
+        } else {
+            self.turn.try_lock().ok()
+        };
+        let Some(_turn) = turn else { return false };
+        loop {
+            let events = take();
+            if events.is_empty() {
+                return true;
+            }
+            for event in events {
+                match event {
+                    Event::One(removal) => self.tell(listener, removal, counters),
+                    Event::All(store, cause) => {
+                        for (key, value, _) in store.into_entries() {
+                            let removal = Removal {
+                                key,
+                                value,
+                                cause,
+                                lateness: None,
+                            };
+                            self.tell(listener, removal, counters);
+                        }
+                    }
+                }
+            }
+        }
+    }
+
+    fn tell(&self, listener: &Listener<K, V>, removal: Removal<K, V>, counters: &Counters) {
+        DELIVERING.with(|delivering| delivering.set(true));
+        let told = catch_unwind(AssertUnwindSafe(|| listener(removal)));
+        DELIVERING.with(|delivering| delivering.set(false));
+        self.pending.fetch_sub(1, Relaxed);
+        if let Err(panic) = told {
+            counters.add(Count::ListenerPanic, 1);
+            forget_quietly(panic);
+        }
+    }
+}
+
+/// Drops a panic's payload, which may panic in turn.
+fn forget_quietly(panic: Box<dyn Any + Send>) {
+    if let Err(again) = catch_unwind(AssertUnwindSafe(|| drop(panic))) {
+        std::mem::forget(again);
+    }
+}

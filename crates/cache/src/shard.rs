@@ -1,0 +1,79 @@
+//! One shard: a store and what belongs under its lock.
+
+use tidewheel_store::{Slot, TypedStore};
+
+use crate::flight::Flights;
+use crate::removal::{Garbage, Outbox};
+use crate::sync::{AtomicBool, AtomicU64, ShardLock};
+
+/// Insertions after which the published deadline is looked up anew though none of them was earlier: the
+/// wheel asks for earlier wake-ups when many records lie in one slot.
+const REPUBLISH_EVERY: u32 = 64;
+
+/// A shard with what others read without its lock.
+#[derive(Debug)]
+#[repr(align(128))]
+pub(crate) struct ShardCell<K, V> {
+    pub(crate) lock: ShardLock<Shard<K, V>>,
+    /// A lower bound of the shard's next deadline, in ticks; `u64::MAX` for none.
+    pub(crate) next_deadline: AtomicU64,
+    /// Whether enough was removed for tidying to be worth while.
+    pub(crate) untidy: AtomicBool,
+}
+
+#[derive(Debug)]
+pub(crate) struct Shard<K, V> {
+    pub(crate) store: TypedStore<K, V>,
+    /// Weight that the account has lent.
+    pub(crate) lent: u64,
+    pub(crate) flights: Flights<K, V>,
+    pub(crate) outbox: Outbox<K, V>,
+    pub(crate) garbage: Garbage<K, V>,
+    /// What is published as `next_deadline`.
+    pub(crate) published: u64,
+    pub(crate) republish: bool,
+    unpublished: u32,
+    /// Removals since the last tidying.
+    pub(crate) removals: u32,
+    pub(crate) closed: bool,
+}
+
+impl<K, V> ShardCell<K, V> {
+    pub(crate) fn new(lent: u64) -> Self {
+        Self {
+            lock: ShardLock::new(Shard {
+                store: TypedStore::new(),
+                lent,
+                flights: Flights::new(),
+                outbox: Outbox::new(),
+                garbage: Garbage::new(),
+                published: u64::MAX,
+                republish: false,
+                unpublished: 0,
+                removals: 0,
+                closed: false,
+            }),
+            next_deadline: AtomicU64::new(u64::MAX),
+            untidy: AtomicBool::new(false),
+        }
+    }
+}
+
+impl<K, V> Shard<K, V> {
+    /// Notes that an entry got a deadline.
+    #[inline]
+    pub(crate) fn scheduled(&mut self, deadline: Option<u64>) {
+        let Some(deadline) = deadline else { return };
+        self.unpublished += 1;
+        if deadline < self.published || self.unpublished >= REPUBLISH_EVERY {
+            self.republish = true;
+            self.unpublished = 0;
+        }
+    }
+
+    /// Gives an entry another deadline.
+    pub(crate) fn set_deadline(&mut self, slot: Slot, deadline: Option<u64>, now: u64) {
+        self.store.set_deadline(slot, deadline, now);
+        self.scheduled(deadline);
+    }
+}

@@ -1,0 +1,159 @@
+//! Counters that many threads write without waiting for each other.
+
+use std::time::Duration;
+
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering::Relaxed};
+
+/// Threads that count in a cell of their own; the others share the last one.
+const STRIPES: usize = 64;
+
+/// One thread's counts, on cache lines of their own.
+#[derive(Debug, Default)]
+#[repr(align(128))]
+struct Stripe {
+    counts: [AtomicU64; Count::KINDS],
+}
+
+/// What is counted.
+#[derive(Debug, Clone, Copy)]
+#[repr(usize)]
+pub(crate) enum Count {
+    Hit,
+    Miss,
+    Stale,
+    Insert,
+    Load,
+    LoadError,
+    Eviction,
+    Expiration,
+    Removal,
+    Rejected,
+    RefreshSkipped,
+    EventDropped,
+    ListenerPanic,
+}
+
+impl Count {
+    const KINDS: usize = 13;
+}
+
+/// The counters of one cache.
+#[derive(Debug)]
+pub(crate) struct Counters {
+    stripes: Box<[Stripe]>,
+    lateness: Lateness,
+}
+
+static NEXT_STRIPE: AtomicUsize = AtomicUsize::new(0);
+
+thread_local! {
+    static STRIPE: usize =
+        NEXT_STRIPE.fetch_add(1, Relaxed).min(STRIPES - 1);
+}
+
+impl Counters {
+    pub(crate) fn new() -> Self {
+        Self {
+            stripes: (0..STRIPES).map(|_| Stripe::default()).collect(),
+            lateness: Lateness::default(),
+        }
+    }
+
+    #[inline]
+    pub(crate) fn add(&self, count: Count, by: u64) {
+        let stripe = STRIPE.with(|stripe| *stripe);
+        let cell = &self.stripes[stripe].counts[count as usize];
+        if stripe < STRIPES - 1 {
+            // Nobody else writes here: no locked instruction.
+            cell.store(cell.load(Relaxed).wrapping_add(by), Relaxed);
+        } else {
+            cell.fetch_add(by, Relaxed);
+        }
+    }
+
+    pub(crate) fn sum(&self, count: Count) -> u64 {
+        self.stripes
+            .iter()
+            .map(|stripe| stripe.counts[count as usize].load(Relaxed))
+            .fold(0, u64::wrapping_add)
+    }
+
+    pub(crate) fn lateness(&self) -> &Lateness {
+        &self.lateness
+    }
+}
+
+/// How late entries were removed, in windows of powers of two milliseconds.
+#[derive(Debug, Default)]
+pub(crate) struct Lateness {
+    windows: [AtomicU64; LATENESS_WINDOWS],
+}
+
+/// Windows of [`Stats::lateness`].
+pub(crate) const LATENESS_WINDOWS: usize = 24;
+
+impl Lateness {
+    /// Counts `by` entries that were removed `ticks` after their deadline.
+    pub(crate) fn record(&self, ticks: u64, by: u64) {
+        let window = (64 - ticks.leading_zeros() as usize).min(LATENESS_WINDOWS - 1);
+        self.windows[window].fetch_add(by, Relaxed);
+    }
+
+    pub(crate) fn load(&self) -> [u64; LATENESS_WINDOWS] {
+        std::array::from_fn(|window| self.windows[window].load(Relaxed))
+    }
+}
+
+/// What has happened in a cache since it was built.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Stats {
+    /// Lookups that found a live entry.
+    pub hits: u64,
+    /// Lookups that did not.
+    pub misses: u64,
+    /// Hits that were past their soft deadline, or served because a loader failed.
+    pub stale_hits: u64,
+    /// Entries stored: new and replaced ones.
+    pub inserts: u64,
+    /// Loaders that were run.
+    pub loads: u64,
+    /// Loaders that failed or panicked.
+    pub load_errors: u64,
+    /// Entries removed to make room.
+    pub evictions: u64,
+    /// Entries removed because their time was over.
+    pub expirations: u64,
+    /// Entries removed by the caller: one by one, by predicate or tag, or all.
+    pub removals: u64,
+    /// Entries heavier than the whole capacity, which were not stored.
+    pub rejected: u64,
+    /// Background refreshes that were not started because the queue was full.
+    pub refreshes_skipped: u64,
+    /// Events that the listener did not get, since its queue was full and `OnFull::Drop` was chosen.
+    pub events_dropped: u64,
+    /// Panics of the listener. It goes on to be called.
+    pub listener_panics: u64,
+    /// Entries present now, dead ones that are not yet removed included.
+    pub entries: u64,
+    /// Their weight.
+    pub weight: u64,
+    /// Entries removed by their deadline, by how late: `[0]` within the tick, `[i]` later by
+    /// `2^(i-1) ..< 2^i` ms.
+    pub lateness: [u64; LATENESS_WINDOWS],
+    /// How long the earliest deadline that is over has been waiting for the driver; zero when none is.
+    pub backlog: Duration,
+}
+
+impl Stats {
+    /// Hits in all lookups, 0 when there were none.
+    #[must_use]
+    pub fn hit_ratio(&self) -> f64 {
+        let lookups = self.hits + self.misses;
+        if lookups == 0 {
+            0.0
+        } else {
+            self.hits as f64 / lookups as f64
+        }
+    }
+}

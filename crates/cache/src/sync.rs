@@ -1,0 +1,164 @@
+//! Locks and atomics: parking_lot's and std's, or shuttle's in its tests; and the rule about re-entry.
+
+use std::ops::{Deref, DerefMut};
+
+#[cfg(not(shuttle))]
+pub(crate) use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
+#[cfg(not(shuttle))]
+pub(crate) use std::sync::{Arc, Condvar, Mutex, MutexGuard};
+#[cfg(not(shuttle))]
+pub(crate) use std::thread_local;
+
+#[cfg(shuttle)]
+pub(crate) use shuttle::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
+#[cfg(shuttle)]
+pub(crate) use shuttle::sync::{Arc, Condvar, Mutex, MutexGuard};
+#[cfg(shuttle)]
+pub(crate) use shuttle::thread_local;
+
+#[cfg(not(shuttle))]
+type RawLock<T> = parking_lot::RwLock<T>;
+#[cfg(not(shuttle))]
+type RawRead<'a, T> = parking_lot::RwLockReadGuard<'a, T>;
+#[cfg(not(shuttle))]
+type RawWrite<'a, T> = parking_lot::RwLockWriteGuard<'a, T>;
+
+#[cfg(shuttle)]
+type RawLock<T> = shuttle::sync::RwLock<T>;
+#[cfg(shuttle)]
+type RawRead<'a, T> = shuttle::sync::RwLockReadGuard<'a, T>;
+#[cfg(shuttle)]
+type RawWrite<'a, T> = shuttle::sync::RwLockWriteGuard<'a, T>;
+
+/// Locks a mutex; what a panicking holder left behind is whole, since no user code runs under one.
+pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex
+        .lock()
+        .unwrap_or_else(std::sync::PoisonError::into_inner)
+}
+
+/// A shard's lock. The user's `Hash`, `Eq`, `Clone` and `get_with` closures run under it; should one of
+/// them call the same cache, it panics instead of waiting for itself.
+#[derive(Debug)]
+pub(crate) struct ShardLock<T>(RawLock<T>);
+
+impl<T> ShardLock<T> {
+    pub(crate) fn new(value: T) -> Self {
+        Self(RawLock::new(value))
+    }
+
+    /// `cache` tells caches apart: a closure may well read another one.
+    #[inline]
+    pub(crate) fn read(&self, cache: usize) -> ReadGuard<'_, T> {
+        let inside = Inside::enter(cache);
+        #[cfg(not(shuttle))]
+        let guard = self.0.read();
+        #[cfg(shuttle)]
+        let guard = self
+            .0
+            .read()
+            .unwrap_or_else(std::sync::PoisonError::into_inner);
+        ReadGuard {
+            guard,
+            _inside: inside,
+        }
+    }
+
+    #[inline]
+    pub(crate) fn write(&self, cache: usize) -> WriteGuard<'_, T> {
+        let inside = Inside::enter(cache);
+        #[cfg(not(shuttle))]
+        let guard = self.0.write();
+        #[cfg(shuttle)]
+        let guard = self
+            .0
+            .write()
+            .unwrap_or_else(std::sync::PoisonError::into_inner);
+        WriteGuard {
+            guard,
+            _inside: inside,
+        }
+    }
+}
+
+pub(crate) struct ReadGuard<'a, T> {
+    guard: RawRead<'a, T>,
+    _inside: Inside,
+}
+
+pub(crate) struct WriteGuard<'a, T> {
+    guard: RawWrite<'a, T>,
+    _inside: Inside,
+}
+
+impl<T> Deref for ReadGuard<'_, T> {
+    type Target = T;
+
+    #[inline]
+    fn deref(&self) -> &T {
+        &self.guard
+    }
+}
+
+impl<T> Deref for WriteGuard<'_, T> {
+    type Target = T;
+
+    #[inline]
+    fn deref(&self) -> &T {
+        &self.guard
+    }
+}
+
+impl<T> DerefMut for WriteGuard<'_, T> {
+    #[inline]
+    fn deref_mut(&mut self) -> &mut T {
+        &mut self.guard
+    }
+}
+
+/// Caches of which one thread may hold a shard at the same time, each from within a closure of the one
+/// before.
+const NESTED_MAX: usize = 8;
+
+#[derive(Clone, Copy)]
+struct Held {
+    caches: [usize; NESTED_MAX],
+    depth: usize,
+}
+
+thread_local! {
+    static HELD: std::cell::Cell<Held> = const {
+        std::cell::Cell::new(Held { caches: [0; NESTED_MAX], depth: 0 })
+    };
+}
+
+/// Notes that this thread holds a shard of a cache.
+struct Inside;
+
+impl Inside {
+    #[inline]
+    fn enter(cache: usize) -> Self {
+        HELD.with(|held| {
+            let mut now = held.get();
+            assert!(
+                now.depth < NESTED_MAX && !now.caches[..now.depth].contains(&cache),
+                "a cache was called from within its own Hash, Eq, Clone or get_with"
+            );
+            now.caches[now.depth] = cache;
+            now.depth += 1;
+            held.set(now);
+        });
+        Self
+    }
+}
+
+impl Drop for Inside {
+    #[inline]
+    fn drop(&mut self) {
+        HELD.with(|held| {
+            let mut now = held.get();
+            now.depth -= 1;
+            held.set(now);
+        });
+    }
+}

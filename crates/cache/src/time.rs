@@ -1,0 +1,164 @@
+//! Engine time: the clock in ticks of a millisecond, less the time it was frozen.
+
+use std::time::{Duration, SystemTime};
+
+use crate::clock::Clock;
+use crate::sync::{
+    AtomicU64, Mutex,
+    Ordering::{Acquire, Relaxed, Release},
+    lock,
+};
+
+/// One tick: deadlines are kept in milliseconds, rounded up.
+pub(crate) const TICK: Duration = Duration::from_millis(1);
+
+const TICK_NANOS: u64 = 1_000_000;
+
+/// Not frozen.
+const RUNNING: u64 = u64::MAX;
+
+/// Nanoseconds; engine time.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct Nanos(pub(crate) u64);
+
+impl Nanos {
+    /// The tick that has begun.
+    #[inline]
+    pub(crate) fn tick(self) -> u64 {
+        self.0 / TICK_NANOS
+    }
+
+    /// The first tick at which a time to live that begins now has passed.
+    #[inline]
+    pub(crate) fn deadline(self, ttl: Duration) -> u64 {
+        nanos(ttl).saturating_add(self.0).div_ceil(TICK_NANOS)
+    }
+
+    /// How long until a tick begins.
+    pub(crate) fn until(self, tick: u64) -> Duration {
+        Duration::from_nanos(tick.saturating_mul(TICK_NANOS).saturating_sub(self.0))
+    }
+}
+
+#[inline]
+fn nanos(duration: Duration) -> u64 {
+    // Most durations fit; the product of the others saturates.
+    duration
+        .as_secs()
+        .saturating_mul(1_000_000_000)
+        .saturating_add(u64::from(duration.subsec_nanos()))
+}
+
+/// Ticks that cover a duration, rounded up.
+pub(crate) fn ticks(duration: Duration) -> u64 {
+    nanos(duration).div_ceil(TICK_NANOS)
+}
+
+/// A cache's time.
+#[derive(Debug)]
+pub(crate) struct Time {
+    clock: Source,
+    /// How much engine time is behind the clock.
+    behind: AtomicU64,
+    /// Engine time while it stands still; [`RUNNING`] while it does not.
+    frozen: AtomicU64,
+    /// Held by whoever freezes or resumes.
+    changing: Mutex<()>,
+}
+
+/// The usual clock without an indirect call.
+#[derive(Debug)]
+enum Source {
+    #[cfg(feature = "system")]
+    System(crate::clock::SystemClock),
+    Given(Box<dyn Clock>),
+}
+
+impl Time {
+    #[cfg(feature = "system")]
+    pub(crate) fn system() -> Self {
+        Self::of(Source::System(crate::clock::SystemClock::new()))
+    }
+
+    pub(crate) fn given(clock: Box<dyn Clock>) -> Self {
+        Self::of(Source::Given(clock))
+    }
+
+    fn of(clock: Source) -> Self {
+        Self {
+            clock,
+            behind: AtomicU64::new(0),
+            frozen: AtomicU64::new(RUNNING),
+            changing: Mutex::new(()),
+        }
+    }
+
+    #[inline]
+    fn engine(&self, clock: u64) -> Nanos {
+        // `behind` changes only while this says that time stands still.
+        match self.frozen.load(Acquire) {
+            RUNNING => Nanos(clock.saturating_sub(self.behind.load(Relaxed))),
+            frozen => Nanos(frozen),
+        }
+    }
+
+    #[inline]
+    fn clock(&self) -> u64 {
+        nanos(match &self.clock {
+            #[cfg(feature = "system")]
+            Source::System(clock) => clock.now(),
+            Source::Given(clock) => clock.now(),
+        })
+    }
+
+    /// Engine time, exact.
+    #[inline]
+    pub(crate) fn now(&self) -> Nanos {
+        self.engine(self.clock())
+    }
+
+    /// Whether a tick has begun; an exact reading only near it.
+    #[inline]
+    pub(crate) fn reached(&self, tick: u64) -> bool {
+        let (low, high) = match &self.clock {
+            #[cfg(feature = "system")]
+            Source::System(clock) => clock.bounds(),
+            Source::Given(clock) => clock.bounds(),
+        };
+        if self.engine(nanos(high)).tick() < tick {
+            return false;
+        }
+        self.engine(nanos(low)).tick() >= tick || self.now().tick() >= tick
+    }
+
+    pub(crate) fn wall(&self) -> SystemTime {
+        match &self.clock {
+            #[cfg(feature = "system")]
+            Source::System(clock) => clock.wall(),
+            Source::Given(clock) => clock.wall(),
+        }
+    }
+
+    /// Stops engine time; does nothing when it stands still.
+    pub(crate) fn freeze(&self) {
+        let _changing = lock(&self.changing);
+        if !self.is_frozen() {
+            self.frozen.store(self.now().0, Release);
+        }
+    }
+
+    /// Lets engine time go on where it stopped.
+    pub(crate) fn resume(&self) {
+        let _changing = lock(&self.changing);
+        if self.is_frozen() {
+            let frozen = self.frozen.load(Relaxed);
+            self.behind
+                .store(self.clock().saturating_sub(frozen), Relaxed);
+            self.frozen.store(RUNNING, Release);
+        }
+    }
+
+    pub(crate) fn is_frozen(&self) -> bool {
+        self.frozen.load(Relaxed) != RUNNING
+    }
+}

@@ -1,0 +1,54 @@
+//! What few entries have: attributes that are kept beside a page, once one of its entries needs them.
+
+/// One attribute of all entries of a page; takes memory only once an entry has it.
+#[derive(Debug, Default)]
+pub(crate) struct Column<T>(Option<Box<[T]>>);
+
+impl<T: Copy + Default + PartialEq> Column<T> {
+    #[inline]
+    pub(crate) fn get(&self, at: usize) -> T {
+        match &self.0 {
+            Some(cells) => cells[at],
+            None => T::default(),
+        }
+    }
+
+    #[inline]
+    pub(crate) fn set(&mut self, at: usize, value: T, len: usize) {
+        if self.0.is_none() && value == T::default() {
+            return;
+        }
+        self.0
+            .get_or_insert_with(|| vec![T::default(); len].into_boxed_slice())[at] = value;
+    }
+
+    fn bytes(&self) -> usize {
+        self.0.as_ref().map_or(0, |cells| size_of_val(&**cells))
+    }
+}
+
+/// The attributes of one page's entries.
+#[derive(Debug, Default)]
+pub(crate) struct Columns {
+    /// How often the entry was changed, by the store's count; 0 for never asked.
+    pub(crate) version: Column<u32>,
+    /// Weight less one, so that the usual weight of 1 takes no memory.
+    pub(crate) weight_less_one: Column<u32>,
+    /// Ticks before its deadline at which the entry ceases to be fresh; 0 for fresh to the end.
+    pub(crate) soft_before: Column<u32>,
+    /// The caller's word.
+    pub(crate) tag: Column<u64>,
+    /// The deadline that sliding may not pass; 0 for none.
+    pub(crate) limit: Column<u64>,
+}
+
+impl Columns {
+    pub(crate) fn bytes(&self) -> usize {
+        size_of::<Self>()
+            + self.version.bytes()
+            + self.weight_less_one.bytes()
+            + self.soft_before.bytes()
+            + self.tag.bytes()
+            + self.limit.bytes()
+    }
+}

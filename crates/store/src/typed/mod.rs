@@ -1,0 +1,599 @@
+//! One shard of typed entries: slots that hold them, the index that finds them, the wheel that ends
+//! them, the policy that chooses whom to evict.
+
+mod columns;
+mod slots;
+
+use tidewheel_timer::{Forecast, HierarchicalWheel, Progress, TimerQueue};
+
+use crate::Slot;
+use crate::index::Index;
+use crate::policy::{Policy, Residents};
+use slots::{DEADLINE_MAX, Entry, Slots};
+
+/// What an entry has besides key and value. The attributes after `deadline` take memory only on pages
+/// where an entry has a value other than the default.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Attributes {
+    /// In ticks; `None` for no end. Deadlines beyond 2^40 - 2 count as that.
+    pub deadline: Option<u64>,
+    /// What it counts against the capacity.
+    pub weight: u32,
+    /// Ticks before the deadline at which it ceases to be fresh; 0 for fresh to the end.
+    pub soft_before: u32,
+    /// The caller's word.
+    pub tag: u64,
+    /// The deadline that [`TypedStore::slide`] may not pass; `None` for no limit.
+    pub limit: Option<u64>,
+}
+
+impl Default for Attributes {
+    fn default() -> Self {
+        Self {
+            deadline: None,
+            weight: 1,
+            soft_before: 0,
+            tag: 0,
+            limit: None,
+        }
+    }
+}
+
+/// An entry that has left the store.
+#[derive(Debug, PartialEq, Eq)]
+pub struct Removed<K, V> {
+    /// Its key.
+    pub key: K,
+    /// Its value.
+    pub value: V,
+    /// The deadline it had, in ticks.
+    pub deadline: Option<u64>,
+    /// What it counted against the capacity.
+    pub weight: u32,
+}
+
+/// One shard of expiring, evictable entries of type `(K, V)`.
+///
+/// The caller gives *places*, 32 well-mixed bits of a key's hash, and equality; the methods that take
+/// `place_of` hash the keys of the entries that they remove or move. Locks and clocks are the caller's.
+#[derive(Debug)]
+pub struct TypedStore<K, V> {
+    slots: Slots<K, V>,
+    index: Index,
+    wheel: HierarchicalWheel,
+    policy: Policy,
+    weight: u64,
+    timed: usize,
+    /// The latest version that was given to an entry.
+    version: u32,
+}
+
+/// The entries as the policy sees them.
+struct View<'a, K, V, F> {
+    slots: &'a mut Slots<K, V>,
+    place_of: &'a F,
+}
+
+impl<K, V, F: Fn(&K) -> u32> Residents for View<'_, K, V, F> {
+    #[inline]
+    fn state(&self, id: u32) -> Option<u8> {
+        self.slots.get(id).map(Entry::policy)
+    }
+
+    #[inline]
+    fn set_state(&mut self, id: u32, state: u8) {
+        if let Some(entry) = self.slots.get(id) {
+            entry.set_policy(state);
+        }
+    }
+
+    #[inline]
+    fn is_pinned(&self, id: u32) -> bool {
+        self.slots.get(id).is_some_and(|entry| entry.pinned)
+    }
+
+    #[inline]
+    fn weight(&self, id: u32) -> u32 {
+        weight_of(self.slots, id)
+    }
+
+    #[inline]
+    fn fingerprint(&self, id: u32) -> u32 {
+        self.slots
+            .get(id)
+            .map_or(0, |entry| (self.place_of)(&entry.key))
+    }
+
+    #[inline]
+    fn end(&self) -> u32 {
+        self.slots.end()
+    }
+}
+
+fn weight_of<K, V>(slots: &Slots<K, V>, id: u32) -> u32 {
+    slots.columns(id).map_or(1, |(columns, at)| {
+        columns.weight_less_one.get(at).wrapping_add(1)
+    })
+}
+
+impl<K, V> Default for TypedStore<K, V> {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl<K, V> TypedStore<K, V> {
+    /// An empty store. Allocates nothing.
+    #[must_use]
+    pub fn new() -> Self {
+        Self {
+            slots: Slots::new(),
+            index: Index::new(),
+            wheel: HierarchicalWheel::new(0),
+            policy: Policy::new(),
+            weight: 0,
+            timed: 0,
+            version: 0,
+        }
+    }
+
+    /// Entries stored, dead ones that are not yet removed included.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.slots.len()
+    }
+
+    /// Whether nothing is stored.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// The entries' weight in all.
+    #[inline]
+    #[must_use]
+    pub fn weight(&self) -> u64 {
+        self.weight
+    }
+
+    /// Heap bytes held, without what keys and values point to.
+    #[must_use]
+    pub fn held_bytes(&self) -> usize {
+        self.slots.bytes() + self.index.bytes() + self.wheel.bytes() + self.policy.bytes()
+    }
+
+    /// Finds an entry, dead or alive. O(1).
+    #[inline]
+    #[must_use]
+    pub fn find(&self, place: u32, mut is: impl FnMut(&K) -> bool) -> Option<Slot> {
+        self.index
+            .find(place, |id| {
+                self.slots.get(id).is_some_and(|entry| is(&entry.key))
+            })
+            .map(Slot)
+    }
+
+    #[inline]
+    fn entry(&self, slot: Slot) -> &Entry<K, V> {
+        self.slots.get(slot.0).expect("a slot names an entry")
+    }
+
+    #[inline]
+    fn entry_mut(&mut self, slot: Slot) -> &mut Entry<K, V> {
+        self.slots.get_mut(slot.0).expect("a slot names an entry")
+    }
+
+    /// The entry's key.
+    #[inline]
+    #[must_use]
+    pub fn key(&self, slot: Slot) -> &K {
+        &self.entry(slot).key
+    }
+
+    /// The entry's value.
+    #[inline]
+    #[must_use]
+    pub fn value(&self, slot: Slot) -> &V {
+        &self.entry(slot).value
+    }
+
+    /// The entry's deadline in ticks.
+    #[inline]
+    #[must_use]
+    pub fn deadline(&self, slot: Slot) -> Option<u64> {
+        self.entry(slot).deadline()
+    }
+
+    /// What the entry counts against the capacity.
+    #[must_use]
+    pub fn weight_of(&self, slot: Slot) -> u32 {
+        weight_of(&self.slots, slot.0)
+    }
+
+    /// The entry's attributes.
+    #[must_use]
+    pub fn attributes(&self, slot: Slot) -> Attributes {
+        let deadline = self.deadline(slot);
+        match self.slots.columns(slot.0) {
+            None => Attributes {
+                deadline,
+                ..Attributes::default()
+            },
+            Some((columns, at)) => Attributes {
+                deadline,
+                weight: columns.weight_less_one.get(at).wrapping_add(1),
+                soft_before: columns.soft_before.get(at),
+                tag: columns.tag.get(at),
+                limit: Some(columns.limit.get(at)).filter(|limit| *limit != 0),
+            },
+        }
+    }
+
+    /// Whether an entry may have attributes other than the default; `false` is certain.
+    #[inline]
+    #[must_use]
+    pub fn has_attributes(&self, slot: Slot) -> bool {
+        self.slots.has_columns(slot.0)
+    }
+
+    /// Counts a hit for the eviction policy. Writes nothing once the count is saturated.
+    #[inline]
+    pub fn hit(&self, slot: Slot) {
+        let entry = self.entry(slot);
+        if let Some(state) = Policy::hit(entry.policy()) {
+            entry.set_policy(state);
+        }
+    }
+
+    /// Moves the deadline later under a shared borrow; the wheel follows by itself. Returns `false` when
+    /// it takes [`set_deadline`](Self::set_deadline). The entry's limit is the caller's to respect.
+    #[inline]
+    pub fn slide(&self, slot: Slot, deadline: u64) -> bool {
+        self.entry(slot).slide(deadline.min(DEADLINE_MAX))
+    }
+
+    /// Adds an entry whose key [`find`](Self::find) does not find. `capacity` is what the store's weight
+    /// is about to be kept within: the policy sizes its queues by it. O(1).
+    pub fn insert(
+        &mut self,
+        place: u32,
+        key: K,
+        value: V,
+        attributes: Attributes,
+        now: u64,
+        capacity: u64,
+        place_of: &impl Fn(&K) -> u32,
+    ) -> Slot {
+        let id = self.slots.allocate(Entry::new(key, value));
+        self.write_columns(id, attributes);
+        self.weight += u64::from(attributes.weight);
+        self.index.insert(place, id);
+        if let Some(deadline) = attributes.deadline {
+            self.start_timer(id, deadline, now);
+        }
+        let mut view = View {
+            slots: &mut self.slots,
+            place_of,
+        };
+        self.policy
+            .inserted(&mut view, id, place, self.weight, capacity);
+        Slot(id)
+    }
+
+    /// Replaces value and attributes; returns the old value. Counts as a hit. O(1).
+    pub fn replace(&mut self, slot: Slot, value: V, attributes: Attributes, now: u64) -> V {
+        self.hit(slot);
+        let old_weight = self.weight_of(slot);
+        if old_weight != attributes.weight {
+            self.weight = self.weight - u64::from(old_weight) + u64::from(attributes.weight);
+            let state = self.entry(slot).policy();
+            self.policy.reweighed(state, old_weight, attributes.weight);
+        }
+        self.write_columns(slot.0, attributes);
+        self.set_deadline(slot, attributes.deadline, now);
+        self.changed(slot);
+        std::mem::replace(&mut self.entry_mut(slot).value, value)
+    }
+
+    /// Gives the entry a deadline, moves it, or takes it away. O(1).
+    pub fn set_deadline(&mut self, slot: Slot, deadline: Option<u64>, now: u64) {
+        let deadline = deadline.map(|deadline| deadline.min(DEADLINE_MAX));
+        let old = tidewheel_timer::Timers::timer(&self.slots, slot.0);
+        match (old, deadline) {
+            (Some(old), Some(deadline)) if old.deadline != deadline => {
+                self.wheel
+                    .reschedule(&mut self.slots, slot.0, old, deadline, now);
+                self.entry_mut(slot).set_deadline(Some(deadline));
+            }
+            (Some(_), None) => self.stop_timer(slot.0),
+            (None, Some(deadline)) => self.start_timer(slot.0, deadline, now),
+            (Some(_), Some(_)) | (None, None) => {}
+        }
+    }
+
+    /// Sets the deadline that sliding may not pass.
+    pub fn set_limit(&mut self, slot: Slot, limit: Option<u64>) {
+        if limit.is_some() || self.slots.has_columns(slot.0) {
+            let (columns, at, len) = self.slots.columns_mut(slot.0);
+            columns.limit.set(at, limit.unwrap_or(0), len);
+        }
+    }
+
+    /// Sets how long before its deadline the entry ceases to be fresh, in ticks.
+    pub fn set_soft_before(&mut self, slot: Slot, soft_before: u32) {
+        if soft_before != 0 || self.slots.has_columns(slot.0) {
+            let (columns, at, len) = self.slots.columns_mut(slot.0);
+            columns.soft_before.set(at, soft_before, len);
+        }
+    }
+
+    /// Whether the policy passes the entry over.
+    #[must_use]
+    pub fn is_pinned(&self, slot: Slot) -> bool {
+        self.entry(slot).pinned
+    }
+
+    /// Tells the policy to pass the entry over, or not to. It still expires.
+    pub fn set_pinned(&mut self, slot: Slot, pinned: bool) {
+        self.entry_mut(slot).pinned = pinned;
+    }
+
+    /// The entry's version if one was ever asked for: another one after every change of the value.
+    #[must_use]
+    pub fn version(&self, slot: Slot) -> Option<u32> {
+        let (columns, at) = self.slots.columns(slot.0)?;
+        Some(columns.version.get(at)).filter(|version| *version != 0)
+    }
+
+    /// The entry's version, from now on kept.
+    pub fn assign_version(&mut self, slot: Slot) -> u32 {
+        match self.version(slot) {
+            Some(version) => version,
+            None => self.next_version(slot),
+        }
+    }
+
+    fn next_version(&mut self, slot: Slot) -> u32 {
+        self.version = self.version.wrapping_add(1).max(1);
+        let version = self.version;
+        let (columns, at, len) = self.slots.columns_mut(slot.0);
+        columns.version.set(at, version, len);
+        version
+    }
+
+    fn changed(&mut self, slot: Slot) {
+        if self.version(slot).is_some() {
+            self.next_version(slot);
+        }
+    }
+
+    /// Removes an entry. O(1).
+    pub fn remove(&mut self, slot: Slot, place: u32) -> Removed<K, V> {
+        let state = self.entry(slot).policy();
+        self.policy.removed(state, self.weight_of(slot));
+        self.take(slot.0, place)
+    }
+
+    /// Removes entries whose deadline is at or before `now` and hands them to `sink` in the order of
+    /// deadlines; touches at most `budget` timer records.
+    pub fn expire(
+        &mut self,
+        now: u64,
+        budget: u32,
+        place_of: &impl Fn(&K) -> u32,
+        mut sink: impl FnMut(Removed<K, V>),
+    ) -> Progress {
+        let Self {
+            slots,
+            index,
+            wheel,
+            policy,
+            weight,
+            timed,
+            ..
+        } = self;
+        wheel.advance(slots, now, budget, |slots, due| {
+            let mut places = [0; 16];
+            // First find all buckets, so that their cache misses overlap; then remove.
+            let mut warmth = 0;
+            for (place, &id) in places.iter_mut().zip(due) {
+                if let Some(entry) = slots.get(id) {
+                    *place = place_of(&entry.key);
+                    warmth ^= index.touch(*place);
+                }
+            }
+            std::hint::black_box(warmth);
+            for (&place, &id) in places.iter().zip(due) {
+                index.remove(place, id);
+                let entry_weight = weight_of(slots, id);
+                if slots.has_columns(id) {
+                    slots.clear_columns(id);
+                }
+                let Some(entry) = slots.release(id) else {
+                    continue;
+                };
+                *timed -= 1;
+                *weight -= u64::from(entry_weight);
+                policy.removed(entry.policy(), entry_weight);
+                sink(Removed {
+                    deadline: entry.deadline(),
+                    weight: entry_weight,
+                    key: entry.key,
+                    value: entry.value,
+                });
+            }
+        })
+    }
+
+    /// Removes the entry that the policy would rather lose; `None` when all are pinned.
+    pub fn evict(&mut self, place_of: &impl Fn(&K) -> u32) -> Option<Removed<K, V>> {
+        let mut view = View {
+            slots: &mut self.slots,
+            place_of,
+        };
+        let id = self.policy.victim(&mut view)?;
+        let place = place_of(&self.slots.get(id)?.key);
+        Some(self.take(id, place))
+    }
+
+    /// A lower bound of the earliest deadline, never later than it; `None` when nothing has one.
+    #[inline]
+    #[must_use]
+    pub fn next_deadline(&self) -> Option<u64> {
+        self.wheel.next_deadline()
+    }
+
+    /// Adds the registered deadlines to the windows of `forecast`: see [`Forecast`].
+    pub fn forecast(&self, now: u64, forecast: &mut Forecast) {
+        self.wheel.forecast(now, forecast);
+    }
+
+    /// Visits entries in the order of places from `cursor` on, at least `count` unless the end is met;
+    /// every entry that is present from the first call to the last is visited exactly once. Returns the
+    /// cursor to go on from; `None` at the end.
+    pub fn scan(&self, cursor: u32, count: usize, mut visit: impl FnMut(Slot)) -> Option<u32> {
+        self.index.scan(cursor, count, |id| visit(Slot(id)))
+    }
+
+    /// Tidies: moves entries off sparse pages and drops stale timer records, at most about `budget`
+    /// units of work. Returns whether more is worth doing.
+    pub fn maintain(&mut self, budget: u32, place_of: &impl Fn(&K) -> u32) -> bool {
+        let mut more = self.wheel.maintain(&mut self.slots, budget / 8 + 1);
+        for _ in 0..budget {
+            let Some(id) = self.slots.sparse() else {
+                return more;
+            };
+            more = true;
+            self.move_entry(id, place_of);
+        }
+        more
+    }
+
+    /// All entries, by value. O(n).
+    pub fn into_entries(self) -> impl Iterator<Item = (K, V, Option<u64>)> {
+        self.slots.into_entries().map(|entry| {
+            let deadline = entry.deadline();
+            (entry.key, entry.value, deadline)
+        })
+    }
+
+    /// Panics if the structure is broken. O(n).
+    pub fn validate(&self, place_of: &impl Fn(&K) -> u32) {
+        self.slots.validate();
+        self.index.validate();
+        self.wheel.validate(&self.slots);
+        assert_eq!(self.index.len(), self.slots.len(), "index and slots");
+        let mut timed = 0;
+        let mut weight = 0;
+        for id in self.slots.ids() {
+            let entry = self.entry(Slot(id));
+            timed += usize::from(entry.deadline().is_some());
+            weight += u64::from(self.weight_of(Slot(id)));
+            let found = self.index.find(place_of(&entry.key), |found| found == id);
+            assert_eq!(found, Some(id), "an entry is not found");
+        }
+        assert_eq!(timed, self.timed, "entries with a deadline");
+        assert_eq!(self.wheel.len(), timed, "a timer has outlived its entry");
+        assert_eq!(weight, self.weight, "weight");
+    }
+
+    fn start_timer(&mut self, id: u32, deadline: u64, now: u64) {
+        let deadline = deadline.min(DEADLINE_MAX);
+        self.wheel.insert(&mut self.slots, id, deadline, now);
+        if let Some(entry) = self.slots.get_mut(id) {
+            entry.set_deadline(Some(deadline));
+        }
+        self.timed += 1;
+    }
+
+    fn stop_timer(&mut self, id: u32) {
+        if let Some(old) = tidewheel_timer::Timers::timer(&self.slots, id) {
+            self.wheel.cancel(&mut self.slots, id, old);
+            if let Some(entry) = self.slots.get_mut(id) {
+                entry.set_deadline(None);
+            }
+            self.timed -= 1;
+        }
+    }
+
+    fn write_columns(&mut self, id: u32, attributes: Attributes) {
+        let Attributes {
+            weight,
+            soft_before,
+            tag,
+            limit,
+            deadline: _,
+        } = attributes;
+        let plain = weight == 1 && soft_before == 0 && tag == 0 && limit.is_none();
+        if plain && !self.slots.has_columns(id) {
+            return;
+        }
+        let (columns, at, len) = self.slots.columns_mut(id);
+        columns.weight_less_one.set(at, weight.wrapping_sub(1), len);
+        columns.soft_before.set(at, soft_before, len);
+        columns.tag.set(at, tag, len);
+        columns.limit.set(at, limit.unwrap_or(0), len);
+    }
+
+    /// Takes an entry out of everything but the policy.
+    fn take(&mut self, id: u32, place: u32) -> Removed<K, V> {
+        let deadline = self.entry(Slot(id)).deadline();
+        let weight = weight_of(&self.slots, id);
+        self.stop_timer(id);
+        self.index.remove(place, id);
+        if self.slots.has_columns(id) {
+            self.slots.clear_columns(id);
+        }
+        self.weight -= u64::from(weight);
+        let entry = self.slots.release(id).expect("a slot names an entry");
+        Removed {
+            key: entry.key,
+            value: entry.value,
+            deadline,
+            weight,
+        }
+    }
+
+    /// Moves an entry to a lower page.
+    fn move_entry(&mut self, id: u32, place_of: &impl Fn(&K) -> u32) {
+        let place = place_of(self.key(Slot(id)));
+        let timer = tidewheel_timer::Timers::timer(&self.slots, id);
+        if let Some(timer) = timer {
+            // The record knows the old slot: it is left to die, and another one is filed.
+            self.wheel.cancel(&mut self.slots, id, timer);
+        }
+        // The page goes with its last entry: what is on it is copied before.
+        let attributes = self
+            .slots
+            .has_columns(id)
+            .then(|| (self.attributes(Slot(id)), self.version(Slot(id))));
+        if attributes.is_some() {
+            self.slots.clear_columns(id);
+        }
+        let Some(mut entry) = self.slots.release(id) else {
+            return;
+        };
+        entry.set_deadline(None);
+        let new = self.slots.allocate(entry);
+        if let Some((attributes, version)) = attributes {
+            self.write_columns(new, attributes);
+            if let Some(version) = version {
+                let (columns, at, len) = self.slots.columns_mut(new);
+                columns.version.set(at, version, len);
+            }
+        }
+        self.index.replace(place, id, new);
+        if let Some(timer) = timer {
+            let now = self.wheel.elapsed();
+            self.wheel.insert(&mut self.slots, new, timer.deadline, now);
+            if let Some(entry) = self.slots.get_mut(new) {
+                entry.set_deadline(Some(timer.deadline));
+            }
+        }
+        let mut view = View {
+            slots: &mut self.slots,
+            place_of,
+        };
+        self.policy.moved(&mut view, id, new);
+    }
+}

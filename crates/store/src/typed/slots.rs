@@ -1,0 +1,438 @@
+//! Typed entries in pages of equal slots: eight bytes beside each key and value.
+//!
+//! An entry's id is its page and its place on the page. New entries go to the lowest page that has
+//! room; [`Slots::sparse`] tells when the highest page is worth emptying into the lower ones. A page
+//! without entries is freed at once.
+//!
+//! The eight bytes are the deadline (40 bits: 34 years of milliseconds), the low 8 bits of the wheel's
+//! registration, and a byte for the eviction policy. The deadline's low half and the policy's byte are
+//! atomic, so that a hit under a shared borrow may slide the one and count in the other. An empty slot is
+//! told by a value that the `pinned` flag cannot have, so it takes no byte of its own.
+
+use std::sync::atomic::{AtomicU8, AtomicU32, Ordering::Relaxed};
+
+use tidewheel_timer::{BitSet, Timer, Timers};
+
+use super::columns::Columns;
+
+/// "No deadline" in 40 bits.
+const NEVER: u64 = (1 << 40) - 1;
+
+/// The latest deadline that can be kept.
+pub(crate) const DEADLINE_MAX: u64 = NEVER - 1;
+
+/// Bytes that a page should not exceed by much.
+const PAGE_BYTES: usize = 16 * 1024;
+
+/// "No free slot".
+const FULL: u16 = u16::MAX;
+
+#[derive(Debug)]
+pub(crate) struct Entry<K, V> {
+    deadline_low: AtomicU32,
+    deadline_high: u8,
+    registration: u8,
+    policy: AtomicU8,
+    pub(crate) pinned: bool,
+    pub(crate) key: K,
+    pub(crate) value: V,
+}
+
+#[derive(Debug)]
+enum Cell<K, V> {
+    /// The next vacant slot of the page.
+    Vacant(u16),
+    Live(Entry<K, V>),
+}
+
+#[derive(Debug)]
+struct Page<K, V> {
+    /// Empty while the page has no memory.
+    cells: Box<[Cell<K, V>]>,
+    columns: Option<Box<Columns>>,
+    free: u16,
+    used: u16,
+}
+
+impl<K, V> Entry<K, V> {
+    pub(crate) fn new(key: K, value: V) -> Self {
+        Self {
+            deadline_low: AtomicU32::new(NEVER as u32),
+            deadline_high: (NEVER >> 32) as u8,
+            registration: 0,
+            policy: AtomicU8::new(0),
+            pinned: false,
+            key,
+            value,
+        }
+    }
+
+    #[inline]
+    fn raw_deadline(&self) -> u64 {
+        u64::from(self.deadline_high) << 32 | u64::from(self.deadline_low.load(Relaxed))
+    }
+
+    #[inline]
+    pub(crate) fn deadline(&self) -> Option<u64> {
+        let deadline = self.raw_deadline();
+        (deadline != NEVER).then_some(deadline)
+    }
+
+    #[inline]
+    pub(crate) fn set_deadline(&mut self, deadline: Option<u64>) {
+        let raw = deadline.map_or(NEVER, |deadline| deadline.min(DEADLINE_MAX));
+        *self.deadline_low.get_mut() = raw as u32;
+        self.deadline_high = (raw >> 32) as u8;
+    }
+
+    /// Moves a deadline later under a shared borrow. False when that takes an exclusive one: every 2^32
+    /// ticks, or when there is no deadline.
+    #[inline]
+    pub(crate) fn slide(&self, deadline: u64) -> bool {
+        let high = u64::from(self.deadline_high) << 32;
+        if deadline >> 32 << 32 != high || self.raw_deadline() == NEVER || deadline >= NEVER {
+            return false;
+        }
+        // Two that slide at once: the later deadline stays.
+        self.deadline_low.fetch_max(deadline as u32, Relaxed);
+        true
+    }
+
+    #[inline]
+    pub(crate) fn policy(&self) -> u8 {
+        self.policy.load(Relaxed)
+    }
+
+    #[inline]
+    pub(crate) fn set_policy(&self, policy: u8) {
+        self.policy.store(policy, Relaxed);
+    }
+}
+
+/// Entries of one store.
+#[derive(Debug)]
+pub(crate) struct Slots<K, V> {
+    pages: Vec<Page<K, V>>,
+    /// The page that slots are taken from; it stays when it is empty.
+    hot: u32,
+    /// Pages with memory and room.
+    open: BitSet,
+    /// Pages without memory below the last one.
+    holes: BitSet,
+    live_pages: usize,
+    len: usize,
+}
+
+impl<K, V> Slots<K, V> {
+    const PAGE: u32 = {
+        let fit = PAGE_BYTES / size_of::<Cell<K, V>>();
+        let fit = if fit < 8 {
+            8
+        } else if fit > 256 {
+            256
+        } else {
+            fit
+        };
+        1 << fit.ilog2()
+    };
+
+    pub(crate) const fn new() -> Self {
+        Self {
+            pages: Vec::new(),
+            hot: 0,
+            open: BitSet::new(),
+            holes: BitSet::new(),
+            live_pages: 0,
+            len: 0,
+        }
+    }
+
+    pub(crate) fn len(&self) -> usize {
+        self.len
+    }
+
+    /// Ids are below this.
+    pub(crate) fn end(&self) -> u32 {
+        self.pages.len() as u32 * Self::PAGE
+    }
+
+    #[inline]
+    pub(crate) fn get(&self, id: u32) -> Option<&Entry<K, V>> {
+        let page = self.pages.get((id / Self::PAGE) as usize)?;
+        match page.cells.get((id % Self::PAGE) as usize)? {
+            Cell::Live(entry) => Some(entry),
+            Cell::Vacant(_) => None,
+        }
+    }
+
+    #[inline]
+    pub(crate) fn get_mut(&mut self, id: u32) -> Option<&mut Entry<K, V>> {
+        let page = self.pages.get_mut((id / Self::PAGE) as usize)?;
+        match page.cells.get_mut((id % Self::PAGE) as usize)? {
+            Cell::Live(entry) => Some(entry),
+            Cell::Vacant(_) => None,
+        }
+    }
+
+    /// The attributes of an entry's page, and its place there; `None` when the page has none.
+    #[inline]
+    pub(crate) fn columns(&self, id: u32) -> Option<(&Columns, usize)> {
+        let columns = self.pages[(id / Self::PAGE) as usize].columns.as_deref()?;
+        Some((columns, (id % Self::PAGE) as usize))
+    }
+
+    /// The attributes of an entry's page, the entry's place there, and how many places there are.
+    pub(crate) fn columns_mut(&mut self, id: u32) -> (&mut Columns, usize, usize) {
+        let columns = &mut self.pages[(id / Self::PAGE) as usize].columns;
+        (
+            columns.get_or_insert_default(),
+            (id % Self::PAGE) as usize,
+            Self::PAGE as usize,
+        )
+    }
+
+    /// Whether an entry's page has attributes.
+    #[inline]
+    pub(crate) fn has_columns(&self, id: u32) -> bool {
+        self.pages[(id / Self::PAGE) as usize].columns.is_some()
+    }
+
+    pub(crate) fn allocate(&mut self, entry: Entry<K, V>) -> u32 {
+        if self
+            .pages
+            .get(self.hot as usize)
+            .is_none_or(|page| page.free == FULL)
+        {
+            self.hot = match self.open.first() {
+                Some(page) => page,
+                None => self.add_page(),
+            };
+        }
+        let page = &mut self.pages[self.hot as usize];
+        let at = page.free;
+        let Cell::Vacant(next) = page.cells[usize::from(at)] else {
+            unreachable!("a free slot is vacant")
+        };
+        page.free = next;
+        page.used += 1;
+        page.cells[usize::from(at)] = Cell::Live(entry);
+        if next == FULL {
+            self.open.remove(self.hot);
+        }
+        self.len += 1;
+        self.hot * Self::PAGE + u32::from(at)
+    }
+
+    /// Takes an entry out.
+    pub(crate) fn release(&mut self, id: u32) -> Option<Entry<K, V>> {
+        let number = id / Self::PAGE;
+        let page = self.pages.get_mut(number as usize)?;
+        let at = (id % Self::PAGE) as usize;
+        let cell = page.cells.get_mut(at)?;
+        if let Cell::Vacant(_) = cell {
+            return None;
+        }
+        let Cell::Live(entry) = std::mem::replace(cell, Cell::Vacant(page.free)) else {
+            unreachable!("looked at just now")
+        };
+        if page.free == FULL {
+            self.open.insert(number);
+        }
+        page.free = at as u16;
+        page.used -= 1;
+        self.len -= 1;
+        if page.used == 0 {
+            if number == self.hot {
+                // Kept for the next entries, but its attributes belong to nobody.
+                page.columns = None;
+            } else {
+                self.free_page(number);
+            }
+        }
+        Some(entry)
+    }
+
+    fn free_page(&mut self, number: u32) {
+        self.pages[number as usize] = Page {
+            cells: Box::default(),
+            columns: None,
+            free: FULL,
+            used: 0,
+        };
+        self.open.remove(number);
+        self.holes.insert(number);
+        self.live_pages -= 1;
+        while self.pages.last().is_some_and(|page| page.cells.is_empty()) {
+            self.pages.pop();
+            self.holes.remove(self.pages.len() as u32);
+        }
+        if self.pages.capacity() > 64 && self.pages.len() < self.pages.capacity() / 4 {
+            self.pages.shrink_to(self.pages.capacity() / 2);
+        }
+    }
+
+    #[cold]
+    fn add_page(&mut self) -> u32 {
+        let number = self.holes.first().unwrap_or(self.pages.len() as u32);
+        assert!(
+            number < u32::MAX / Self::PAGE,
+            "2^32 entries are in one shard"
+        );
+        let links = (1..Self::PAGE as u16).chain([FULL]);
+        let page = Page {
+            cells: links.map(Cell::Vacant).collect(),
+            columns: None,
+            // Id 0 is nobody's: it marks an empty word of the index.
+            free: u16::from(number == 0),
+            used: 0,
+        };
+        if let Some(hole) = self.pages.get_mut(number as usize) {
+            *hole = page;
+            self.holes.remove(number);
+        } else {
+            self.pages.push(page);
+        }
+        self.open.insert(number);
+        self.live_pages += 1;
+        number
+    }
+
+    /// An entry of the highest page, when a quarter of all slots is vacant and a lower page has room.
+    pub(crate) fn sparse(&mut self) -> Option<u32> {
+        let held = self.live_pages * Self::PAGE as usize;
+        if self.len + 2 * Self::PAGE as usize > held / 4 * 3 {
+            return None;
+        }
+        let top = self.pages.len() as u32 - 1;
+        self.hot = self.open.first().filter(|page| *page < top)?;
+        if self.pages[top as usize].used == 0 {
+            // It was the hot one.
+            self.free_page(top);
+            return self.sparse();
+        }
+        let cells = &self.pages[top as usize].cells;
+        let at = cells
+            .iter()
+            .position(|cell| matches!(cell, Cell::Live(_)))?;
+        Some(top * Self::PAGE + at as u32)
+    }
+
+    /// Forgets what the slot's last entry had.
+    pub(crate) fn clear_columns(&mut self, id: u32) {
+        let (columns, at, len) = self.columns_mut(id);
+        columns.version.set(at, 0, len);
+        columns.weight_less_one.set(at, 0, len);
+        columns.soft_before.set(at, 0, len);
+        columns.tag.set(at, 0, len);
+        columns.limit.set(at, 0, len);
+    }
+
+    /// Ids of all entries, in order.
+    pub(crate) fn ids(&self) -> impl Iterator<Item = u32> + '_ {
+        self.pages.iter().zip(0..).flat_map(|(page, number)| {
+            page.cells
+                .iter()
+                .zip(number * Self::PAGE..)
+                .filter(|(cell, _)| matches!(cell, Cell::Live(_)))
+                .map(|(_, id)| id)
+        })
+    }
+
+    /// All entries, by value.
+    pub(crate) fn into_entries(self) -> impl Iterator<Item = Entry<K, V>> {
+        self.pages.into_iter().flat_map(|page| {
+            page.cells.into_iter().filter_map(|cell| match cell {
+                Cell::Live(entry) => Some(entry),
+                Cell::Vacant(_) => None,
+            })
+        })
+    }
+
+    /// Heap bytes held.
+    pub(crate) fn bytes(&self) -> usize {
+        let columns: usize = self
+            .pages
+            .iter()
+            .filter_map(|page| page.columns.as_ref())
+            .map(|columns| columns.bytes())
+            .sum();
+        self.live_pages * Self::PAGE as usize * size_of::<Cell<K, V>>()
+            + self.pages.capacity() * size_of::<Page<K, V>>()
+            + self.open.bytes()
+            + self.holes.bytes()
+            + columns
+    }
+
+    /// Panics if the structure is broken. O(n).
+    pub(crate) fn validate(&self) {
+        let mut len = 0;
+        let mut live_pages = 0;
+        for (number, page) in self.pages.iter().enumerate() {
+            let live = page
+                .cells
+                .iter()
+                .filter(|cell| matches!(cell, Cell::Live(_)))
+                .count();
+            assert_eq!(live, usize::from(page.used), "entries of page {number}");
+            len += live;
+            live_pages += usize::from(!page.cells.is_empty());
+            let mut free = 0;
+            let mut at = page.free;
+            while at != FULL {
+                let Cell::Vacant(next) = page.cells[usize::from(at)] else {
+                    panic!("a free slot of page {number} is taken")
+                };
+                free += 1;
+                at = next;
+            }
+            let reserved = usize::from(number == 0 && !page.cells.is_empty());
+            assert_eq!(live + free + reserved, page.cells.len(), "slots leak");
+        }
+        assert_eq!(len, self.len, "entries");
+        assert_eq!(live_pages, self.live_pages, "pages with memory");
+    }
+}
+
+impl<K, V> Timers for Slots<K, V> {
+    const REGISTRATION_BITS: u32 = u8::MAX as u32;
+
+    #[inline]
+    fn timer(&self, id: u32) -> Option<Timer> {
+        let entry = self.get(id)?;
+        Some(Timer {
+            deadline: entry.deadline()?,
+            registration: u32::from(entry.registration),
+        })
+    }
+
+    #[inline]
+    fn set_registration(&mut self, id: u32, registration: u32) {
+        if let Some(entry) = self.get_mut(id) {
+            entry.registration = registration as u8;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_entry_takes_eight_bytes_beside_key_and_value() {
+        assert_eq!(size_of::<Cell<u64, u64>>(), 24);
+        assert_eq!(size_of::<Cell<String, Box<[u8]>>>(), 48);
+    }
+
+    #[test]
+    fn deadlines_slide_under_a_shared_borrow_within_their_high_byte() {
+        let mut entry = Entry::new((), ());
+        assert!(!entry.slide(5), "there is no deadline to slide");
+        entry.set_deadline(Some(7));
+        assert!(entry.slide(9));
+        assert!(entry.slide(8), "an earlier one changes nothing");
+        assert_eq!(entry.deadline(), Some(9));
+        assert!(!entry.slide(1 << 32));
+        entry.set_deadline(Some(u64::MAX));
+        assert_eq!(entry.deadline(), Some(DEADLINE_MAX));
+    }
+}
