@@ -8,6 +8,7 @@ use anyhow::{Context, Result, bail};
 use clap::{Parser, Subcommand};
 use serde_json::Value;
 
+use crate::caches::{self, Caches};
 use crate::client::Address;
 use crate::compare;
 use crate::machine;
@@ -68,6 +69,9 @@ enum Command {
     Compare(compare::Args),
     /// The timer structures themselves, without a server: time and bytes per timer.
     Timers(timers::Args),
+    /// In-process caches, ours and (with the feature `peers`) other people's.
+    #[command(subcommand)]
+    Caches(Caches),
 }
 
 pub(crate) fn run() -> Result<()> {
@@ -90,8 +94,14 @@ pub(crate) fn run() -> Result<()> {
             let comparison = timers::run(args, &mut progress)?;
             (comparison.to_json(), comparison.to_table())
         }
+        Command::Caches(caches) => {
+            let Some(outcome) = caches::run(caches, &mut progress)? else {
+                return Ok(());
+            };
+            return emit(outcome.lines(), &outcome.text(), cli.global.json.as_deref());
+        }
     };
-    emit(&json, &text, cli.global.json.as_deref())
+    emit(&[json], &text, cli.global.json.as_deref())
 }
 
 impl Global {
@@ -109,10 +119,10 @@ impl Global {
     }
 }
 
-fn emit(json: &Value, text: &str, file: Option<&Path>) -> Result<()> {
+fn emit(lines: &[Value], text: &str, file: Option<&Path>) -> Result<()> {
     let Some(path) = file else {
         eprint!("{text}");
-        println!("{json}");
+        lines.iter().for_each(|line| println!("{line}"));
         return Ok(());
     };
     let mut file = OpenOptions::new()
@@ -120,7 +130,9 @@ fn emit(json: &Value, text: &str, file: Option<&Path>) -> Result<()> {
         .append(true)
         .open(path)
         .with_context(|| format!("cannot write {}", path.display()))?;
-    writeln!(file, "{json}").with_context(|| format!("cannot write {}", path.display()))?;
+    for line in lines {
+        writeln!(file, "{line}").with_context(|| format!("cannot write {}", path.display()))?;
+    }
     print!("{text}");
     Ok(())
 }

@@ -16,6 +16,14 @@ pub(crate) fn mono_ns() -> u64 {
     u64::try_from(Instant::now().saturating_duration_since(origin).as_nanos()).unwrap_or(u64::MAX)
 }
 
+/// When something inserted now is due; `u64::MAX` without a time to live.
+pub(crate) fn deadline_ns(ttl: Option<Duration>) -> u64 {
+    ttl.map_or(u64::MAX, |ttl| {
+        let ttl_ns = u64::try_from(ttl.as_nanos()).unwrap_or(u64::MAX);
+        mono_ns().saturating_add(ttl_ns)
+    })
+}
+
 /// Sleeps until the monotonic clock reads `at_ns`.
 pub(crate) fn sleep_until(at_ns: u64) {
     let left = at_ns.saturating_sub(mono_ns());

@@ -127,9 +127,11 @@ impl Latencies {
             |q: f64| (!self.histogram.is_empty()).then(|| us(self.histogram.value_at_quantile(q)));
         Summary {
             count: self.histogram.len(),
+            mean_us: (!self.histogram.is_empty()).then(|| self.histogram.mean() / 1e3),
             p50_us: at(0.5),
             p99_us: at(0.99),
             p999_us: at(0.999),
+            p9999_us: at(0.9999),
             max_us: at(1.0),
             over_1ms: self.over_1ms,
             over_10ms: self.over_10ms,
@@ -142,9 +144,11 @@ impl Latencies {
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct Summary {
     pub(crate) count: u64,
+    pub(crate) mean_us: Option<f64>,
     pub(crate) p50_us: Option<f64>,
     pub(crate) p99_us: Option<f64>,
     pub(crate) p999_us: Option<f64>,
+    pub(crate) p9999_us: Option<f64>,
     pub(crate) max_us: Option<f64>,
     pub(crate) over_1ms: u64,
     pub(crate) over_10ms: u64,

@@ -1,11 +1,13 @@
 //! `tidewheel-lab`: workloads and figures, Tidewheel's and its peers', by the same tool.
 
+mod caches;
 mod cli;
 mod client;
 mod clock;
 mod compare;
 mod driver;
 mod getter;
+mod heap;
 mod keys;
 mod latency;
 mod launch;
@@ -21,11 +23,6 @@ mod stats;
 mod table;
 mod timers;
 mod workload;
-
-/// Counts what `timers` allocates. Two atomic additions per allocation: nothing else here allocates
-/// while it measures.
-#[global_allocator]
-static ALLOCATOR: &stats_alloc::StatsAlloc<std::alloc::System> = &stats_alloc::INSTRUMENTED_SYSTEM;
 
 fn main() -> std::process::ExitCode {
     match cli::run() {

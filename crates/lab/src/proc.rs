@@ -67,6 +67,12 @@ impl CpuMeter {
     }
 }
 
+/// Processor time of the calling thread.
+pub(crate) fn thread_cpu_ns() -> Option<u64> {
+    let text = fs::read_to_string("/proc/thread-self/schedstat").ok()?;
+    text.split_ascii_whitespace().next()?.parse().ok()
+}
+
 /// Processor time of the whole machine, idle time left out.
 pub(crate) fn machine_busy_ns() -> Option<u64> {
     let stat = fs::read_to_string("/proc/stat").ok()?;

@@ -1,11 +1,11 @@
 //! The courses that a structure is put through, and what is measured on the way.
 
 use anyhow::Result;
-use stats_alloc::INSTRUMENTED_SYSTEM;
 
 use super::Plan;
 use super::subject::{Subject, Tick};
 use crate::clock;
+use crate::heap::allocated;
 use crate::latency::Latencies;
 use crate::report::Report;
 use crate::rng::Rng;
@@ -225,12 +225,6 @@ fn timed(work: impl FnOnce()) -> u64 {
     let from = clock::mono_ns();
     work();
     clock::mono_ns() - from
-}
-
-/// Bytes that this process has allocated and not freed.
-fn allocated() -> isize {
-    let stats = INSTRUMENTED_SYSTEM.stats();
-    stats.bytes_allocated.wrapping_sub(stats.bytes_deallocated) as isize
 }
 
 /// The course of the firing, checked by counts.

@@ -20,6 +20,7 @@ use self::course::Course;
 use self::subject::{Ours, Subject};
 use crate::clock;
 use crate::compare::{Comparison, Series};
+use crate::heap;
 use crate::proc::NoiseMeter;
 use crate::progress::Progress;
 use crate::report::Report;
@@ -149,6 +150,9 @@ pub(crate) fn run(args: &Args, progress: &mut Progress) -> Result<Comparison> {
     }
     if plan.from_ms == 0 || plan.from_ms >= plan.to_ms || plan.to_ms > MAX_DELAY_MS {
         bail!("--from-ms starts at 1 and lies below --to-ms, which is {MAX_DELAY_MS} at most");
+    }
+    if !heap::COUNTED {
+        bail!("timers counts bytes: build the laboratory without the feature plain-alloc");
     }
     let structures = args
         .structures

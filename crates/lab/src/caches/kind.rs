@@ -1,0 +1,203 @@
+//! The caches that can be measured: names, versions, what they can do, how each is built.
+
+use std::fmt;
+
+use anyhow::{Context, Result};
+use clap::ValueEnum;
+
+use super::article_wheel::ArticleWheel;
+use super::naive_scan::NaiveScan;
+#[cfg(feature = "peers")]
+use super::peers;
+use super::subject::{Key, Subject, Value};
+
+/// A cache to measure.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Kind {
+    /// A lock, a map, and a walk over all of it once a second.
+    NaiveScan,
+    /// The first article's map and ring of one-second slots.
+    ArticleWheel,
+    /// moka's sync cache.
+    #[cfg(feature = "peers")]
+    Moka,
+    /// mini-moka's sync cache: one TTL for the whole cache.
+    #[cfg(feature = "peers")]
+    MiniMoka,
+    /// quick_cache's sync cache: no TTL.
+    #[cfg(feature = "peers")]
+    QuickCache,
+    /// stretto's sync cache.
+    #[cfg(feature = "peers")]
+    Stretto,
+    /// `cached::ShardedExpiringLruCache`.
+    #[cfg(feature = "peers")]
+    Cached,
+    /// foyer-memory with its LRU: no TTL.
+    #[cfg(feature = "peers")]
+    Foyer,
+    /// pingora-memory-cache, which is TinyUFO with a TTL.
+    #[cfg(feature = "peers")]
+    Pingora,
+    /// ttl_cache behind one mutex.
+    #[cfg(feature = "peers")]
+    TtlCache,
+    /// papaya's lock-free map with deadlines by hand and a sweep once a second.
+    #[cfg(feature = "peers")]
+    Papaya,
+}
+
+/// What a cache knows of times to live.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum TtlOf {
+    /// Each entry may have its own.
+    Entry,
+    /// All entries have the same.
+    #[cfg_attr(
+        not(feature = "peers"),
+        expect(dead_code, reason = "only peers are so")
+    )]
+    Cache,
+    /// There is none.
+    #[cfg_attr(
+        not(feature = "peers"),
+        expect(dead_code, reason = "only peers are so")
+    )]
+    Nothing,
+}
+
+/// What every cache of a run is built with.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Settings {
+    /// Entries that must fit.
+    pub(crate) capacity: usize,
+}
+
+impl Kind {
+    pub(crate) fn ttl_of(self) -> TtlOf {
+        match self {
+            #[cfg(feature = "peers")]
+            Self::MiniMoka => TtlOf::Cache,
+            #[cfg(feature = "peers")]
+            Self::QuickCache | Self::Foyer => TtlOf::Nothing,
+            _ => TtlOf::Entry,
+        }
+    }
+
+    /// Whether it stops at its capacity; the others hold whatever is inserted.
+    pub(crate) fn has_capacity(self) -> bool {
+        match self {
+            Self::NaiveScan | Self::ArticleWheel => false,
+            #[cfg(feature = "peers")]
+            Self::Papaya => false,
+            #[cfg(feature = "peers")]
+            _ => true,
+        }
+    }
+
+    /// The cache that others' throughput is told as a ratio to, if it takes part.
+    pub(crate) fn is_baseline(self) -> bool {
+        match self {
+            #[cfg(feature = "peers")]
+            Self::QuickCache => true,
+            _ => false,
+        }
+    }
+
+    /// The name in the registry, for the version; `None` for what is written here.
+    fn package(self) -> Option<&'static str> {
+        match self {
+            Self::NaiveScan | Self::ArticleWheel => None,
+            #[cfg(feature = "peers")]
+            Self::Moka => Some("moka"),
+            #[cfg(feature = "peers")]
+            Self::MiniMoka => Some("mini-moka"),
+            #[cfg(feature = "peers")]
+            Self::QuickCache => Some("quick_cache"),
+            #[cfg(feature = "peers")]
+            Self::Stretto => Some("stretto"),
+            #[cfg(feature = "peers")]
+            Self::Cached => Some("cached"),
+            #[cfg(feature = "peers")]
+            Self::Foyer => Some("foyer-memory"),
+            #[cfg(feature = "peers")]
+            Self::Pingora => Some("pingora-memory-cache"),
+            #[cfg(feature = "peers")]
+            Self::TtlCache => Some("ttl_cache"),
+            #[cfg(feature = "peers")]
+            Self::Papaya => Some("papaya"),
+        }
+    }
+
+    /// The version that this binary was built with.
+    pub(crate) fn version(self) -> &'static str {
+        self.package()
+            .and_then(locked_version)
+            .unwrap_or(env!("CARGO_PKG_VERSION"))
+    }
+
+    pub(crate) fn build<K: Key, V: Value>(
+        self,
+        settings: &Settings,
+    ) -> Result<Box<dyn Subject<K, V>>> {
+        let built: Result<Box<dyn Subject<K, V>>> = match self {
+            Self::NaiveScan => NaiveScan::new().map(boxed).map_err(Into::into),
+            Self::ArticleWheel => ArticleWheel::new().map(boxed).map_err(Into::into),
+            #[cfg(feature = "peers")]
+            Self::Moka => Ok(boxed(peers::Moka::new(settings))),
+            #[cfg(feature = "peers")]
+            Self::MiniMoka => Ok(boxed(peers::MiniMoka::new(settings))),
+            #[cfg(feature = "peers")]
+            Self::QuickCache => Ok(boxed(peers::QuickCache::new(settings))),
+            #[cfg(feature = "peers")]
+            Self::Stretto => peers::Stretto::new(settings).map(boxed),
+            #[cfg(feature = "peers")]
+            Self::Cached => peers::Cached::new(settings).map(boxed),
+            #[cfg(feature = "peers")]
+            Self::Foyer => Ok(boxed(peers::Foyer::new(settings))),
+            #[cfg(feature = "peers")]
+            Self::Pingora => Ok(boxed(peers::Pingora::new(settings))),
+            #[cfg(feature = "peers")]
+            Self::TtlCache => Ok(boxed(peers::TtlCache::new(settings))),
+            #[cfg(feature = "peers")]
+            Self::Papaya => peers::Papaya::new().map(boxed).map_err(Into::into),
+        };
+        built.with_context(|| format!("cannot build {self}"))
+    }
+}
+
+fn boxed<'a, K: Key, V: Value>(subject: impl Subject<K, V> + 'a) -> Box<dyn Subject<K, V> + 'a> {
+    Box::new(subject)
+}
+
+impl fmt::Display for Kind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let name = self
+            .to_possible_value()
+            .map_or_else(String::new, |value| value.get_name().to_owned());
+        f.write_str(&name)
+    }
+}
+
+/// A package's version in the lock file of the build.
+fn locked_version(package: &str) -> Option<&'static str> {
+    let lock = include_str!("../../../../Cargo.lock");
+    let entry = format!("name = \"{package}\"");
+    let mut lines = lock.lines().skip_while(|line| *line != entry);
+    lines
+        .nth(1)?
+        .strip_prefix("version = \"")?
+        .strip_suffix('"')
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_versions_are_those_of_the_lock_file() {
+        let version = locked_version("foldhash").expect("a dependency");
+        assert!(version.starts_with("0.2."), "{version}");
+        assert_eq!(locked_version("no-such-package"), None);
+    }
+}

@@ -1,0 +1,55 @@
+//! In-process caches, ours and peers': mass expiry, the first article's table, bytes per entry,
+//! throughput, stampedes.
+
+use anyhow::Result;
+use clap::Subcommand;
+
+use self::outcome::Outcome;
+use crate::progress::Progress;
+
+mod article_wheel;
+mod kind;
+mod mass_expiry;
+mod memory;
+mod mortal;
+mod naive_scan;
+mod outcome;
+#[cfg(feature = "peers")]
+mod peers;
+mod runner;
+mod seed_table;
+mod stampede;
+mod subject;
+mod throughput;
+mod ticker;
+mod zipf;
+
+/// One experiment with caches.
+#[derive(Clone, Debug, Subcommand)]
+pub(crate) enum Caches {
+    /// Many entries due within one second beside live ones that are being read.
+    MassExpiry(mass_expiry::Args),
+    /// The first article's table with entries that really expire while ten readers read.
+    SeedTable(seed_table::Args),
+    /// Bytes per entry beyond key and value.
+    Memory(memory::Args),
+    /// Operations a second by threads: reads, a mix, inserts into a full cache, one hot key.
+    Throughput(throughput::Args),
+    /// A thousand callers of one cold key; keys warmed together, with jitter.
+    Stampede(stampede::Args),
+}
+
+/// `None` in a process that measures for another.
+pub(crate) fn run(caches: &Caches, progress: &mut Progress) -> Result<Option<Outcome>> {
+    match caches {
+        Caches::MassExpiry(args) => {
+            runner::run(&mass_expiry::MassExpiry::new(args)?, &args.common, progress)
+        }
+        Caches::SeedTable(args) => {
+            runner::run(&seed_table::SeedTable::new(args)?, &args.common, progress)
+        }
+        Caches::Memory(args) => runner::run(&memory::Memory::new(args)?, &args.common, progress),
+        Caches::Throughput(args) => throughput::run(args, progress).map(Some),
+        Caches::Stampede(args) => stampede::run(args, progress),
+    }
+}

@@ -1,0 +1,54 @@
+//! The obvious cache: one lock, one map, and once a second a walk over all of it.
+//!
+//! Written after the first article's `SimpleScanCache`. Its `get` also looks at the deadline, so that
+//! the dead are not visible until the walk.
+
+use std::collections::HashMap;
+use std::io;
+use std::sync::{Arc, PoisonError, RwLock};
+use std::time::Duration;
+
+use super::subject::{Hasher, Key, Subject, Sweeps, Value};
+use super::ticker::Ticker;
+use crate::clock;
+
+type Map<K, V> = HashMap<K, (V, u64), Hasher>;
+
+pub(super) struct NaiveScan<K, V> {
+    map: Arc<RwLock<Map<K, V>>>,
+    ticker: Ticker,
+}
+
+impl<K: Key, V: Value> NaiveScan<K, V> {
+    pub(super) fn new() -> io::Result<Self> {
+        let map = Arc::new(RwLock::new(Map::default()));
+        let theirs = Arc::clone(&map);
+        let ticker = Ticker::start(move || {
+            let mut map = theirs.write().unwrap_or_else(PoisonError::into_inner);
+            let now = clock::mono_ns();
+            map.retain(|_, (_, deadline)| now < *deadline);
+        })?;
+        Ok(Self { map, ticker })
+    }
+}
+
+impl<K: Key, V: Value> Subject<K, V> for NaiveScan<K, V> {
+    fn get(&self, key: &K) -> Option<V> {
+        let map = self.map.read().unwrap_or_else(PoisonError::into_inner);
+        map.get(key)
+            .filter(|(_, deadline)| clock::mono_ns() < *deadline)
+            .map(|(value, _)| value.clone())
+    }
+
+    fn insert(&self, key: K, value: V, ttl: Option<Duration>) {
+        let deadline = clock::deadline_ns(ttl);
+        let mut map = self.map.write().unwrap_or_else(PoisonError::into_inner);
+        let replaced = map.insert(key, (value, deadline));
+        drop(map);
+        drop(replaced);
+    }
+
+    fn sweeps(&self) -> Option<Sweeps> {
+        Some(self.ticker.sweeps())
+    }
+}

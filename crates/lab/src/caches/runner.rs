@@ -1,0 +1,256 @@
+//! Runs an experiment over subjects, cells and rounds, each measurement in a process of its own.
+//!
+//! A fresh process per measurement, so that neither the allocator's state nor a thread that another
+//! cache left behind is part of a figure. The child is this program with the same arguments and one
+//! more that names its share; it answers with one line of JSON.
+
+use std::fmt;
+use std::process::{Command, Stdio};
+use std::str::FromStr;
+
+use anyhow::{Context, Result, anyhow, bail};
+use clap::ValueEnum;
+use serde_json::{Value, json};
+
+use super::kind::Kind;
+use super::outcome::Outcome;
+use crate::compare::Series;
+use crate::progress::Progress;
+use crate::report::Report;
+
+/// What every experiment with caches takes.
+#[derive(Clone, Debug, clap::Args)]
+pub(crate) struct Common {
+    /// Caches (default all that can take part).
+    #[arg(long, value_enum, value_delimiter = ',')]
+    pub(crate) subjects: Option<Vec<Kind>>,
+    /// Runs of each (default 3, quick 1).
+    #[arg(long)]
+    pub(crate) runs: Option<usize>,
+    /// Seed of keys, deadlines and orders.
+    #[arg(long, default_value_t = 1)]
+    pub(crate) seed: u64,
+    /// Small sizes, for a look at whether it works.
+    #[arg(long)]
+    pub(crate) quick: bool,
+    /// The share of a child process.
+    #[arg(long, hide = true)]
+    pub(super) share: Option<Share>,
+}
+
+impl Common {
+    pub(super) fn runs(&self) -> Result<usize> {
+        let runs = self.runs.unwrap_or(if self.quick { 1 } else { 3 });
+        if runs == 0 {
+            bail!("--runs starts at 1");
+        }
+        Ok(runs)
+    }
+
+    /// Those asked for, else all; without those that cannot take part, whose names come second.
+    pub(super) fn subjects(&self, takes: impl Fn(Kind) -> bool) -> (Vec<Kind>, Vec<Kind>) {
+        self.subjects
+            .clone()
+            .unwrap_or_else(|| Kind::value_variants().to_vec())
+            .into_iter()
+            .partition(|&kind| takes(kind))
+    }
+}
+
+/// One measurement: which cache, which cell of the experiment, which round.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Share {
+    pub(super) kind: Kind,
+    pub(super) cell: usize,
+    pub(super) round: usize,
+}
+
+impl fmt::Display for Share {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}/{}/{}", self.kind, self.cell, self.round)
+    }
+}
+
+impl FromStr for Share {
+    type Err = anyhow::Error;
+
+    fn from_str(text: &str) -> Result<Self> {
+        let mut parts = text.split('/');
+        let (Some(kind), Some(cell), Some(round), None) =
+            (parts.next(), parts.next(), parts.next(), parts.next())
+        else {
+            bail!("a share is CACHE/CELL/ROUND");
+        };
+        Ok(Self {
+            kind: Kind::from_str(kind, false).map_err(|error| anyhow!(error))?,
+            cell: cell.parse()?,
+            round: round.parse()?,
+        })
+    }
+}
+
+/// An experiment that measures one cache at a time.
+pub(super) trait Experiment {
+    fn name(&self) -> &'static str;
+
+    /// What is measured of every cache, each with a table of its own; their titles.
+    fn cells(&self) -> Vec<String>;
+
+    /// Why a cache cannot take part.
+    fn excludes(&self, kind: Kind) -> Option<&'static str>;
+
+    fn measure(&self, share: Share, progress: &Progress) -> Result<Report>;
+}
+
+/// All shares in child processes; in a child, its own share and `None`.
+pub(super) fn run(
+    experiment: &dyn Experiment,
+    common: &Common,
+    progress: &mut Progress,
+) -> Result<Option<Outcome>> {
+    if let Some(share) = common.share {
+        let report = labelled(experiment, share, experiment.measure(share, progress)?);
+        progress.clear();
+        println!("{}", wire(&report));
+        return Ok(None);
+    }
+    run_with(experiment, common, progress, &in_child).map(Some)
+}
+
+/// The same, with the way in which a share is measured.
+pub(super) fn run_with(
+    experiment: &dyn Experiment,
+    common: &Common,
+    progress: &mut Progress,
+    measure: &dyn Fn(&dyn Experiment, Share, &Progress) -> Result<Report>,
+) -> Result<Outcome> {
+    let runs = common.runs()?;
+    let (kinds, excluded) = common.subjects(|kind| experiment.excludes(kind).is_none());
+    let mut outcome = Outcome::default();
+    for kind in excluded {
+        let reason = experiment.excludes(kind).unwrap_or_default();
+        outcome.notes.push(format!("{kind} is left out: {reason}"));
+    }
+    let cells = experiment.cells();
+    for (cell, title) in cells.iter().enumerate() {
+        let mut all: Vec<Series> = kinds
+            .iter()
+            .map(|kind| Series::new(kind.to_string()))
+            .collect();
+        for round in 1..=runs {
+            for (&kind, series) in kinds.iter().zip(&mut all) {
+                progress.set_title(format!("{kind} {round}/{runs}"));
+                progress.phase(title.clone(), (cells.len() * runs) as u64);
+                progress.set((cell * runs + round - 1) as u64);
+                let share = Share { kind, cell, round };
+                series.reports.push(
+                    measure(experiment, share, progress)
+                        .with_context(|| format!("{} failed on {kind}", experiment.name()))?,
+                );
+            }
+        }
+        outcome.push(experiment.name(), title, all);
+    }
+    progress.clear();
+    Ok(outcome)
+}
+
+/// A report that says whose it is.
+pub(super) fn labelled(experiment: &dyn Experiment, share: Share, mut report: Report) -> Report {
+    let cells = experiment.cells();
+    let params = &mut report.params;
+    params.insert("subject".to_owned(), json!(share.kind.to_string()));
+    params.insert("version".to_owned(), json!(share.kind.version()));
+    params.insert("run".to_owned(), json!(share.round));
+    params.insert("cell".to_owned(), json!(cells.get(share.cell)));
+    report.finish()
+}
+
+fn in_child(experiment: &dyn Experiment, share: Share, _: &Progress) -> Result<Report> {
+    let program = std::env::current_exe().context("cannot find this program")?;
+    let output = Command::new(program)
+        .args(std::env::args_os().skip(1))
+        .args(["--share", &share.to_string()])
+        .stdin(Stdio::null())
+        .stderr(Stdio::inherit())
+        .output()
+        .context("cannot start a process for the measurement")?;
+    if !output.status.success() {
+        bail!("the measuring process ended with {}", output.status);
+    }
+    let value: Value = serde_json::from_slice(&output.stdout)
+        .context("cannot read what the measuring process found")?;
+    unwire(experiment.name(), &value).context("the measuring process left something out")
+}
+
+/// A report with its labels, which its line of JSON does not have.
+fn wire(report: &Report) -> Value {
+    let figures: Vec<Value> = report
+        .figures
+        .iter()
+        .map(|figure| {
+            json!([
+                figure.key,
+                figure.label,
+                figure.value,
+                figure.absent == NEVER
+            ])
+        })
+        .collect();
+    json!({ "params": report.params, "figures": figures, "notes": report.notes })
+}
+
+const NEVER: &str = "never";
+
+fn unwire(name: &'static str, value: &Value) -> Option<Report> {
+    let mut report = Report::new(name, None, value["params"].clone());
+    for figure in value["figures"].as_array()? {
+        let (key, label) = (figure[0].as_str()?, figure[1].as_str()?);
+        let number = figure[2].as_f64();
+        if figure[3].as_bool()? {
+            report.figures.push_or_never(key, label, number);
+        } else {
+            report.figures.push(key, label, number);
+        }
+    }
+    for note in value["notes"].as_array()? {
+        report.notes.push(note.as_str()?.to_owned());
+    }
+    Some(report.finish())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_report_comes_back_from_a_child_as_it_was() {
+        let mut report = Report::new("memory", None, json!({"entries": 7}));
+        report.figures.push("a_us", "A µs", 1.25);
+        report.figures.push_or_never("b_ms", "B ms", None);
+        report.notes.push("a note".to_owned());
+        let back = unwire("memory", &wire(&report)).expect("complete");
+        assert_eq!(back.params, report.params);
+        assert_eq!(back.notes, report.notes);
+        let flat = |report: &Report| -> Vec<_> {
+            report
+                .figures
+                .iter()
+                .map(|f| (f.key.clone(), f.label.clone(), f.value, f.absent))
+                .collect()
+        };
+        assert_eq!(flat(&back), flat(&report));
+    }
+
+    #[test]
+    fn a_share_reads_what_it_writes() {
+        let share = Share {
+            kind: Kind::ArticleWheel,
+            cell: 3,
+            round: 2,
+        };
+        assert_eq!(share.to_string().parse::<Share>().expect("reads"), share);
+        assert!("article-wheel/1".parse::<Share>().is_err());
+        assert!("nobody/1/1".parse::<Share>().is_err());
+    }
+}

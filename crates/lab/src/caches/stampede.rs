@@ -1,0 +1,144 @@
+//! A thousand threads that want one cold key at the same moment, and how often it is loaded.
+
+use std::sync::Barrier;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::thread;
+use std::time::Duration;
+
+use anyhow::{Result, anyhow, bail};
+use serde_json::json;
+
+use super::kind::{Kind, Settings};
+use super::outcome::Outcome;
+use super::runner::{self, Common, Experiment, Share};
+use super::subject::{Key, Value};
+use crate::clock;
+use crate::progress::Progress;
+use crate::report::Report;
+
+const TTL: Duration = Duration::from_secs(60);
+const MAX_CALLERS: usize = 10_000;
+const CAPACITY: usize = 10_000;
+/// A thousand of the usual 2 MiB would be reserved for nothing.
+const STACK_BYTES: usize = 128 << 10;
+
+/// Options of `caches stampede`.
+#[derive(Clone, Debug, clap::Args)]
+pub(crate) struct Args {
+    #[command(flatten)]
+    pub(super) common: Common,
+    /// Threads that want the key (default 1000).
+    #[arg(long, visible_alias = "readers")]
+    callers: Option<usize>,
+    /// Milliseconds that a load takes.
+    #[arg(long, default_value_t = 10)]
+    load_ms: u64,
+}
+
+pub(super) struct Stampede {
+    callers: usize,
+    load: Duration,
+}
+
+pub(super) fn run(args: &Args, progress: &mut Progress) -> Result<Option<Outcome>> {
+    let small = if args.common.quick { 50 } else { 1_000 };
+    let callers = args.callers.unwrap_or(small);
+    if callers == 0 || callers > MAX_CALLERS {
+        bail!("--callers lies in 1..={MAX_CALLERS}");
+    }
+    let stampede = Stampede {
+        callers,
+        load: Duration::from_millis(args.load_ms),
+    };
+    runner::run(&stampede, &args.common, progress)
+}
+
+impl Experiment for Stampede {
+    fn name(&self) -> &'static str {
+        "caches stampede"
+    }
+
+    fn cells(&self) -> Vec<String> {
+        vec![format!(
+            "{} callers, one cold key, a load takes {} ms",
+            self.callers,
+            self.load.as_millis()
+        )]
+    }
+
+    fn excludes(&self, _: Kind) -> Option<&'static str> {
+        None
+    }
+
+    fn measure(&self, share: Share, _: &Progress) -> Result<Report> {
+        let cache = share
+            .kind
+            .build::<u64, [u8; 32]>(&Settings { capacity: CAPACITY })?;
+        let loads = AtomicU64::new(0);
+        let key = u64::of(1);
+        let load = || {
+            loads.fetch_add(1, Ordering::Relaxed);
+            thread::sleep(self.load);
+            <[u8; 32]>::for_key(1)
+        };
+        let ready = Barrier::new(self.callers);
+        let slowest_ns = thread::scope(|scope| -> Result<u64> {
+            let mut callers = Vec::with_capacity(self.callers);
+            for number in 0..self.callers {
+                let (cache, ready, load, key) = (cache.as_ref(), &ready, &load, &key);
+                let caller = thread::Builder::new()
+                    .name(format!("caller-{number}"))
+                    .stack_size(STACK_BYTES)
+                    .spawn_scoped(scope, move || {
+                        ready.wait();
+                        let from = clock::mono_ns();
+                        let value = cache.get_or_load(key, Some(TTL), load);
+                        (clock::mono_ns() - from, value)
+                    });
+                callers.push(caller?);
+            }
+            let mut slowest = 0;
+            for caller in callers {
+                let (ns, value) = caller.join().map_err(|_| anyhow!("a caller panicked"))?;
+                if value != <[u8; 32]>::for_key(1) {
+                    bail!("a caller got another value than the one that was loaded");
+                }
+                slowest = slowest.max(ns);
+            }
+            Ok(slowest)
+        })?;
+        let params = json!({
+            "callers": self.callers,
+            "load_ms": self.load.as_millis() as u64,
+        });
+        let mut report = Report::new(self.name(), None, params);
+        let figures = &mut report.figures;
+        figures.push("loads", "loads", loads.into_inner() as f64);
+        figures.push("slowest_ms", "slowest caller ms", slowest_ns as f64 / 1e6);
+        Ok(report)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_cache_without_single_flight_loads_more_than_once() {
+        let stampede = Stampede {
+            callers: 20,
+            load: Duration::from_millis(50),
+        };
+        for kind in [Kind::NaiveScan, Kind::ArticleWheel] {
+            let share = Share {
+                kind,
+                cell: 0,
+                round: 1,
+            };
+            let report = stampede.measure(share, &Progress::new()).expect("measures");
+            let value = |key: &str| report.figures.value(key).expect(key);
+            assert!(value("loads") > 1.0, "{kind}");
+            assert!(value("slowest_ms") >= 50.0, "{kind}");
+        }
+    }
+}

@@ -1,0 +1,182 @@
+//! What a cache must be able to do to be measured.
+//!
+//! The passes that throughput is measured with are default methods: every cache gets its own copy of
+//! the loop with its `get` and `insert` inlined, and no call through the trait stands between two
+//! operations.
+
+use std::hash::Hash;
+use std::hint::black_box;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::time::Duration;
+
+use crate::clock;
+use crate::rng::{Rng, mix};
+
+/// The hasher of every cache that takes one. stretto, pingora-memory-cache and, within a shard,
+/// `cached` keep their own.
+pub(crate) type Hasher = foldhash::fast::RandomState;
+
+/// Operations between two looks at the stop flag.
+const STRIDE: usize = 64;
+/// Fresh ids that a thread takes at a time: the shared counter must not be what is measured.
+const ID_BLOCK: u64 = 1 << 16;
+/// What a write of the mixed load gets: between 30 and 60 s, as in the first article.
+const MIXED_TTL_MS: (u64, u64) = (30_000, 60_000);
+
+/// A key by its number.
+pub(crate) trait Key: Hash + Eq + Clone + Send + Sync + 'static {
+    fn of(id: u64) -> Self;
+}
+
+impl Key for u64 {
+    fn of(id: u64) -> Self {
+        mix(id)
+    }
+}
+
+impl Key for String {
+    /// 16 bytes for every id below 10^12.
+    fn of(id: u64) -> Self {
+        format!("key-{id:012}")
+    }
+}
+
+/// A value by its key's number.
+pub(crate) trait Value: Clone + Send + Sync + 'static {
+    fn for_key(id: u64) -> Self;
+}
+
+impl Value for u64 {
+    fn for_key(id: u64) -> Self {
+        id
+    }
+}
+
+impl Value for [u8; 32] {
+    fn for_key(id: u64) -> Self {
+        let mut bytes = [0; 32];
+        bytes[..8].copy_from_slice(&id.to_le_bytes());
+        bytes
+    }
+}
+
+impl Value for Box<[u8]> {
+    fn for_key(id: u64) -> Self {
+        Box::new(<[u8; 32]>::for_key(id))
+    }
+}
+
+/// What one thread did in one sample.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Pass {
+    pub(crate) operations: u64,
+    pub(crate) hits: u64,
+    pub(crate) ns: u64,
+}
+
+impl Pass {
+    pub(crate) fn millions_per_s(&self) -> f64 {
+        self.operations as f64 * 1e3 / self.ns.max(1) as f64
+    }
+}
+
+/// One cache.
+pub(crate) trait Subject<K: Key, V: Value>: Send + Sync {
+    fn get(&self, key: &K) -> Option<V>;
+
+    /// Caches that have no TTL of an entry's own leave it out.
+    fn insert(&self, key: K, value: V, ttl: Option<Duration>);
+
+    /// Waits until what was inserted is there, where inserts are finished in the background.
+    fn settle(&self) {}
+
+    /// The value, loaded if it is missing: by the cache's own single-flight where it has one.
+    fn get_or_load(&self, key: &K, ttl: Option<Duration>, load: &dyn Fn() -> V) -> V {
+        self.get(key).unwrap_or_else(|| {
+            let value = load();
+            self.insert(key.clone(), value.clone(), ttl);
+            value
+        })
+    }
+
+    /// How long the cache's own passes over many entries took, where it makes them.
+    fn sweeps(&self) -> Option<Sweeps> {
+        None
+    }
+
+    /// Reads `keys`, a power of two of them, around and around.
+    fn get_pass(&self, keys: &[K], start: usize, stop: &AtomicBool) -> Pass {
+        let mask = keys.len() - 1;
+        let mut pass = Pass::default();
+        let mut at = start;
+        let from = clock::mono_ns();
+        while !stop.load(Ordering::Relaxed) {
+            for _ in 0..STRIDE {
+                pass.hits += u64::from(black_box(self.get(&keys[at & mask])).is_some());
+                at = at.wrapping_add(1);
+            }
+            pass.operations += STRIDE as u64;
+        }
+        pass.ns = clock::mono_ns() - from;
+        pass
+    }
+
+    /// Three reads to one write with a TTL, over the same keys.
+    fn mixed_pass(&self, keys: &[K], start: usize, stop: &AtomicBool) -> Pass {
+        let mask = keys.len() - 1;
+        let mut rng = Rng::new(start as u64);
+        let mut pass = Pass::default();
+        let mut at = start;
+        let from = clock::mono_ns();
+        while !stop.load(Ordering::Relaxed) {
+            for _ in 0..STRIDE {
+                let key = &keys[at & mask];
+                at = at.wrapping_add(1);
+                let draw = rng.next_u64();
+                if draw & 3 == 0 {
+                    let (low, high) = MIXED_TTL_MS;
+                    let ttl = Duration::from_millis(low + (draw >> 8) % (high - low));
+                    self.insert(key.clone(), V::for_key(draw), Some(ttl));
+                } else {
+                    pass.hits += u64::from(black_box(self.get(key)).is_some());
+                }
+            }
+            pass.operations += STRIDE as u64;
+        }
+        pass.ns = clock::mono_ns() - from;
+        pass
+    }
+
+    /// Inserts keys that were never seen before, numbered from `ids`.
+    fn insert_pass(&self, ids: &AtomicU64, stop: &AtomicBool) -> Pass {
+        let mut rng = Rng::new(ids.load(Ordering::Relaxed));
+        let mut pass = Pass::default();
+        let mut next = 0;
+        let mut left = 0;
+        let from = clock::mono_ns();
+        while !stop.load(Ordering::Relaxed) {
+            if left < STRIDE as u64 {
+                next = ids.fetch_add(ID_BLOCK, Ordering::Relaxed);
+                left = ID_BLOCK;
+            }
+            for _ in 0..STRIDE {
+                let (low, high) = MIXED_TTL_MS;
+                let ttl = Duration::from_millis(low + rng.next_u64() % (high - low));
+                self.insert(K::of(next), V::for_key(next), Some(ttl));
+                next += 1;
+            }
+            left -= STRIDE as u64;
+            pass.operations += STRIDE as u64;
+        }
+        pass.ns = clock::mono_ns() - from;
+        pass
+    }
+}
+
+/// Passes of a cache over its entries, in a thread of its own.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Sweeps {
+    pub(crate) count: u64,
+    pub(crate) total_ns: u64,
+    pub(crate) longest_ns: u64,
+}

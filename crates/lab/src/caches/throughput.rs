@@ -1,0 +1,439 @@
+//! Operations a second by threads, all caches in one process and in turn, so that ratios are fair.
+//!
+//! `get`: all keys present, capacity for twice as many. `mixed`: three reads to one write with a TTL
+//! of 30–60 s. `insert`: the cache is full and every key is new. `hot`: one key.
+
+use std::sync::Barrier;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::thread;
+use std::time::Duration;
+
+use anyhow::{Result, anyhow, bail};
+use clap::ValueEnum;
+use serde_json::json;
+
+use super::kind::{Kind, Settings};
+use super::outcome::Outcome;
+use super::runner::Common;
+use super::subject::{Key, Pass, Subject, Value};
+use super::zipf::Zipf;
+use crate::clock;
+use crate::compare::Series;
+use crate::heap;
+use crate::progress::Progress;
+use crate::report::Report;
+use crate::rng::Rng;
+
+const NAME: &str = "caches throughput";
+const ZIPF_EXPONENT: f64 = 0.99;
+/// Draws that the threads go around in, each from a place of its own.
+const DRAWS: usize = 1 << 20;
+const POPULATE_TTL: Duration = Duration::from_secs(3_600);
+const MAX_THREADS: usize = 1_024;
+
+type Cache = Box<dyn Subject<u64, [u8; 32]>>;
+
+/// What the threads do.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum Load {
+    /// Reads of present keys.
+    Get,
+    /// Reads of one key.
+    Hot,
+    /// Three reads to one write with a TTL.
+    Mixed,
+    /// New keys into a full cache.
+    Insert,
+}
+
+impl Load {
+    fn name(self) -> &'static str {
+        match self {
+            Self::Get => "get",
+            Self::Hot => "hot",
+            Self::Mixed => "mixed",
+            Self::Insert => "insert",
+        }
+    }
+}
+
+/// Options of `caches throughput`.
+#[derive(Clone, Debug, clap::Args)]
+pub(crate) struct Args {
+    #[command(flatten)]
+    pub(super) common: Common,
+    /// Keys, Zipf-distributed with exponent 0.99 (default 1000000).
+    #[arg(long)]
+    entries: Option<u64>,
+    /// Threads (default 1,2,4,8).
+    #[arg(long, visible_alias = "readers", value_delimiter = ',')]
+    threads: Option<Vec<usize>>,
+    /// What they do (default all).
+    #[arg(long, value_enum, value_delimiter = ',')]
+    load: Option<Vec<Load>>,
+    /// Seconds of one sample.
+    #[arg(long, default_value_t = 0.3)]
+    sample: f64,
+}
+
+struct Plan {
+    entries: u64,
+    threads: Vec<usize>,
+    loads: Vec<Load>,
+    sample: Duration,
+    warm: Duration,
+    seed: u64,
+}
+
+impl Plan {
+    fn new(args: &Args) -> Result<Self> {
+        let quick = args.common.quick;
+        let plan = Self {
+            entries: args
+                .entries
+                .unwrap_or(if quick { 20_000 } else { 1_000_000 }),
+            threads: args.threads.clone().unwrap_or(if quick {
+                vec![1, 2]
+            } else {
+                vec![1, 2, 4, 8]
+            }),
+            loads: args
+                .load
+                .clone()
+                .unwrap_or_else(|| Load::value_variants().to_vec()),
+            sample: Duration::try_from_secs_f64(if quick { 0.05 } else { args.sample })?,
+            warm: Duration::from_millis(if quick { 10 } else { 100 }),
+            seed: args.common.seed,
+        };
+        if plan.entries == 0 {
+            bail!("--entries starts at 1");
+        }
+        if plan.threads.iter().any(|&n| n == 0 || n > MAX_THREADS) {
+            bail!("--threads lies in 1..={MAX_THREADS}");
+        }
+        Ok(plan)
+    }
+
+    fn takes_part(kind: Kind, load: Load) -> bool {
+        load != Load::Insert || kind.has_capacity()
+    }
+
+    /// Full of the keys that are drawn; an insert's with no room for more.
+    fn filled(&self, kind: Kind, load: Load) -> Result<Cache> {
+        let capacity = match load {
+            Load::Insert => self.entries,
+            _ => self.entries.saturating_mul(2),
+        };
+        let settings = Settings {
+            capacity: usize::try_from(capacity)?,
+        };
+        let cache = kind.build::<u64, [u8; 32]>(&settings)?;
+        for id in 0..self.entries {
+            cache.insert(u64::of(id), <[u8; 32]>::for_key(id), Some(POPULATE_TTL));
+        }
+        cache.settle();
+        Ok(cache)
+    }
+}
+
+/// What the threads of all samples share.
+struct Keys {
+    zipf: Vec<u64>,
+    hot: Vec<u64>,
+    /// Numbers of keys that no cache has seen.
+    fresh: AtomicU64,
+}
+
+pub(super) fn run(args: &Args, progress: &mut Progress) -> Result<Outcome> {
+    let plan = Plan::new(args)?;
+    let runs = args.common.runs()?;
+    let (kinds, _) = args.common.subjects(|_| true);
+    let mut rng = Rng::new(plan.seed);
+    let zipf = Zipf::new(plan.entries, ZIPF_EXPONENT);
+    let keys = Keys {
+        zipf: (0..DRAWS).map(|_| u64::of(zipf.draw(&mut rng))).collect(),
+        hot: vec![u64::of(0)],
+        fresh: AtomicU64::new(plan.entries),
+    };
+    let mut rows: Vec<Row> = kinds.iter().map(|&kind| Row::new(kind, runs)).collect();
+    // Reads leave the caches as they are, so they share one filling; the mix comes last on it.
+    let mut shared: Vec<Option<Cache>> = Vec::new();
+    for &load in &plan.loads {
+        let fresh = load == Load::Insert || shared.is_empty();
+        if fresh {
+            shared.clear();
+            for &kind in &kinds {
+                progress.set_title(format!("{kind}: filling for {}", load.name()));
+                progress.phase("", 1);
+                let takes_part = Plan::takes_part(kind, load);
+                shared.push(takes_part.then(|| plan.filled(kind, load)).transpose()?);
+            }
+        }
+        for round in 0..runs {
+            for &threads in &plan.threads {
+                for turn in 0..rows.len() {
+                    // Another one begins in every round.
+                    let at = (turn + round) % rows.len();
+                    let Some(cache) = &shared[at] else { continue };
+                    progress.set_title(format!("{} {}/{runs}", rows[at].kind, round + 1));
+                    progress.phase(format!("{} × {threads}", load.name()), 1);
+                    let passes = sample(&plan, load, cache.as_ref(), &keys, threads, round)?;
+                    rows[at].add(round, load, threads, &passes);
+                }
+            }
+        }
+        if load == Load::Insert {
+            shared.clear();
+        }
+    }
+    progress.clear();
+    Ok(outcome(&plan, rows))
+}
+
+/// One sample of one cache, after a warm-up that is not counted.
+fn sample(
+    plan: &Plan,
+    load: Load,
+    cache: &dyn Subject<u64, [u8; 32]>,
+    keys: &Keys,
+    threads: usize,
+    round: usize,
+) -> Result<Vec<Pass>> {
+    let warm = AtomicBool::new(false);
+    let stop = AtomicBool::new(false);
+    let ready = Barrier::new(threads + 1);
+    thread::scope(|scope| {
+        let mut running = Vec::with_capacity(threads);
+        for number in 0..threads {
+            let start = DRAWS / threads * number + round * 7_919;
+            let (warm, stop, ready) = (&warm, &stop, &ready);
+            let pass = move |start: usize, stop: &AtomicBool| match load {
+                Load::Get => cache.get_pass(&keys.zipf, start, stop),
+                Load::Hot => cache.get_pass(&keys.hot, start, stop),
+                Load::Mixed => cache.mixed_pass(&keys.zipf, start, stop),
+                Load::Insert => cache.insert_pass(&keys.fresh, stop),
+            };
+            running.push(scope.spawn(move || {
+                ready.wait();
+                let warmed = pass(start, warm);
+                pass(start.wrapping_add(warmed.operations as usize), stop)
+            }));
+        }
+        ready.wait();
+        let from = clock::mono_ns();
+        let warm_ends = from + plan.warm.as_nanos() as u64;
+        clock::sleep_until(warm_ends);
+        warm.store(true, Ordering::Relaxed);
+        clock::sleep_until(warm_ends + plan.sample.as_nanos() as u64);
+        stop.store(true, Ordering::Relaxed);
+        running
+            .into_iter()
+            .map(|thread| thread.join().map_err(|_| anyhow!("a thread panicked")))
+            .collect()
+    })
+}
+
+/// One cache's samples, by round.
+struct Row {
+    kind: Kind,
+    rounds: Vec<Vec<Point>>,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Point {
+    load: Load,
+    threads: usize,
+    m_per_s: f64,
+    hit_percent: f64,
+}
+
+impl Row {
+    fn new(kind: Kind, runs: usize) -> Self {
+        Self {
+            kind,
+            rounds: vec![Vec::new(); runs],
+        }
+    }
+
+    fn add(&mut self, round: usize, load: Load, threads: usize, passes: &[Pass]) {
+        let hits: u64 = passes.iter().map(|pass| pass.hits).sum();
+        let operations: u64 = passes.iter().map(|pass| pass.operations).sum();
+        self.rounds[round].push(Point {
+            load,
+            threads,
+            m_per_s: passes.iter().map(Pass::millions_per_s).sum(),
+            hit_percent: hits as f64 / operations.max(1) as f64 * 100.0,
+        });
+    }
+}
+
+fn outcome(plan: &Plan, rows: Vec<Row>) -> Outcome {
+    let baseline: Option<Vec<Vec<Point>>> = rows
+        .iter()
+        .find(|row| row.kind.is_baseline())
+        .map(|row| row.rounds.clone());
+    let series = rows
+        .iter()
+        .map(|row| {
+            let mut series = Series::new(row.kind.to_string());
+            for (round, points) in row.rounds.iter().enumerate() {
+                let against = baseline.as_ref().map(|rounds| rounds[round].as_slice());
+                series
+                    .reports
+                    .push(report(plan, row.kind, round + 1, points, against));
+            }
+            series
+        })
+        .collect();
+    let mut outcome = Outcome::default();
+    outcome.push(
+        NAME,
+        &format!(
+            "{} keys of 8 B, values of 32 B, Zipf {ZIPF_EXPONENT}, M operations/s",
+            plan.entries
+        ),
+        series,
+    );
+    if baseline.is_none() {
+        outcome
+            .notes
+            .push("no ratios: quick-cache does not take part".to_owned());
+    }
+    outcome
+}
+
+fn report(
+    plan: &Plan,
+    kind: Kind,
+    run: usize,
+    points: &[Point],
+    baseline: Option<&[Point]>,
+) -> Report {
+    let params = json!({
+        "subject": kind.to_string(),
+        "version": kind.version(),
+        "run": run,
+        "entries": plan.entries,
+        "zipf": ZIPF_EXPONENT,
+        "sample_s": plan.sample.as_secs_f64(),
+        "ttl": format!("{:?}", kind.ttl_of()).to_lowercase(),
+        "counting_allocator": heap::COUNTED,
+        "seed": plan.seed,
+    });
+    let mut report = Report::new(NAME, None, params);
+    let mut logs: Vec<(Load, f64)> = Vec::new();
+    for point in points {
+        let (load, threads) = (point.load.name(), point.threads);
+        let figures = &mut report.figures;
+        figures.push(
+            format!("{load}_{threads}_m_per_s"),
+            format!("{load}, {threads} threads, M/s"),
+            point.m_per_s,
+        );
+        let ratio = baseline
+            .and_then(|all| {
+                all.iter()
+                    .find(|other| (other.load, other.threads) == (point.load, point.threads))
+            })
+            .map(|other| point.m_per_s / other.m_per_s);
+        figures.push(
+            format!("{load}_{threads}_ratio"),
+            format!("{load}, {threads} threads, × quick-cache"),
+            ratio,
+        );
+        logs.extend(ratio.map(|ratio| (point.load, ratio.ln())));
+    }
+    let geometric = |wanted: &dyn Fn(Load) -> bool| {
+        let logs: Vec<f64> = logs
+            .iter()
+            .filter(|(load, _)| wanted(*load))
+            .map(|(_, log)| *log)
+            .collect();
+        crate::stats::mean(&logs).map(f64::exp)
+    };
+    for &load in &plan.loads {
+        report.figures.push(
+            format!("{}_ratio_mean", load.name()),
+            format!("{}, geometric mean of ratios", load.name()),
+            geometric(&|other| other == load),
+        );
+    }
+    // The hot key is a case of its own, not a point of the comparison.
+    report.figures.push(
+        "ratio_mean",
+        "geometric mean without the hot key",
+        geometric(&|load| load != Load::Hot),
+    );
+    for load in [Load::Get, Load::Mixed] {
+        let hits: Vec<f64> = points
+            .iter()
+            .filter(|point| point.load == load)
+            .map(|point| point.hit_percent)
+            .collect();
+        report.figures.push(
+            format!("{}_hit_percent", load.name()),
+            match load {
+                Load::Mixed => "mixed, operations that are hits %",
+                _ => "get, hits %",
+            },
+            crate::stats::mean(&hits),
+        );
+    }
+    report.finish()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn plan() -> Plan {
+        Plan {
+            entries: 1_000,
+            threads: vec![1, 2],
+            loads: vec![Load::Get],
+            sample: Duration::from_millis(10),
+            warm: Duration::from_millis(1),
+            seed: 1,
+        }
+    }
+
+    #[test]
+    fn every_load_does_operations_and_reads_hit() {
+        let plan = plan();
+        let keys = Keys {
+            zipf: (0..DRAWS as u64).map(|n| u64::of(n % 1_000)).collect(),
+            hot: vec![u64::of(0)],
+            fresh: AtomicU64::new(1_000),
+        };
+        for kind in [Kind::NaiveScan, Kind::ArticleWheel] {
+            let cache = plan.filled(kind, Load::Get).expect("builds");
+            for &load in Load::value_variants() {
+                let passes = sample(&plan, load, cache.as_ref(), &keys, 2, 0).expect("samples");
+                assert_eq!(passes.len(), 2);
+                for pass in passes {
+                    assert!(pass.operations > 0 && pass.ns > 0, "{kind} {load:?}");
+                    if matches!(load, Load::Get | Load::Hot) {
+                        assert_eq!(pass.hits, pass.operations, "{kind} {load:?}");
+                    }
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn ratios_are_taken_point_by_point_within_a_round() {
+        let point = |threads, m_per_s| Point {
+            load: Load::Get,
+            threads,
+            m_per_s,
+            hit_percent: 100.0,
+        };
+        let ours = [point(1, 8.0), point(2, 5.0)];
+        let theirs = [point(1, 4.0), point(2, 10.0)];
+        let report = report(&plan(), Kind::NaiveScan, 1, &ours, Some(&theirs));
+        let value = |key: &str| report.figures.value(key).expect(key);
+        assert_eq!(value("get_1_ratio"), 2.0);
+        assert_eq!(value("get_2_ratio"), 0.5);
+        assert!((value("ratio_mean") - 1.0).abs() < 1e-9);
+    }
+}
