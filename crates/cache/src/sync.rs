@@ -1,5 +1,6 @@
 //! Locks and atomics: parking_lot's and std's, or shuttle's in its tests; and the rule about re-entry.
 
+use std::cell::Cell;
 use std::ops::{Deref, DerefMut};
 
 #[cfg(not(shuttle))]
@@ -120,15 +121,15 @@ impl<T> DerefMut for WriteGuard<'_, T> {
 /// before.
 const NESTED_MAX: usize = 8;
 
-#[derive(Clone, Copy)]
+/// The caches of which this thread holds a shard.
 struct Held {
-    caches: [usize; NESTED_MAX],
-    depth: usize,
+    caches: [Cell<usize>; NESTED_MAX],
+    depth: Cell<usize>,
 }
 
 thread_local! {
-    static HELD: std::cell::Cell<Held> = const {
-        std::cell::Cell::new(Held { caches: [0; NESTED_MAX], depth: 0 })
+    static HELD: Held = const {
+        Held { caches: [const { Cell::new(0) }; NESTED_MAX], depth: Cell::new(0) }
     };
 }
 
@@ -139,26 +140,31 @@ impl Inside {
     #[inline]
     fn enter(cache: usize) -> Self {
         HELD.with(|held| {
-            let mut now = held.get();
-            assert!(
-                now.depth < NESTED_MAX && !now.caches[..now.depth].contains(&cache),
-                "a cache was called from within its own Hash, Eq, Clone or get_with"
-            );
-            now.caches[now.depth] = cache;
-            now.depth += 1;
-            held.set(now);
+            let depth = held.depth.get();
+            if depth > 0 {
+                held.check(cache);
+            }
+            held.caches[depth].set(cache);
+            held.depth.set(depth + 1);
         });
         Self
+    }
+}
+
+impl Held {
+    #[cold]
+    fn check(&self, cache: usize) {
+        let held = &self.caches[..self.depth.get()];
+        assert!(
+            held.len() < NESTED_MAX && held.iter().all(|held| held.get() != cache),
+            "a cache was called from within its own Hash, Eq, Clone or get_with"
+        );
     }
 }
 
 impl Drop for Inside {
     #[inline]
     fn drop(&mut self) {
-        HELD.with(|held| {
-            let mut now = held.get();
-            now.depth -= 1;
-            held.set(now);
-        });
+        HELD.with(|held| held.depth.set(held.depth.get() - 1));
     }
 }

@@ -4,7 +4,7 @@
 //!
 //! Extendible hashing. The index knows an entry by 32 bits of its hash, its *place*. A directory maps
 //! the top `depth` bits of a place to a segment; a segment is an array of cache-line buckets of eight
-//! words, each word a place and an id. Within its segment an entry's home bucket is its place's
+//! places and the eight ids that belong to them. Within its segment an entry's home bucket is its place's
 //! remaining bits scaled to the number of buckets, so the whole index is ordered by place: home
 //! buckets in order are places in order. That order is what [`Index::scan`] walks, with a place as its
 //! cursor: it survives growth, splits and entries that move.
@@ -22,7 +22,7 @@
 //!
 //! Sources: Fagin et al., "Extendible Hashing" (1979).
 
-/// Words of a bucket: one cache line.
+/// Pairs of a bucket: one cache line.
 const WORDS: usize = 8;
 
 /// Buckets of the largest segment, unless its entries' places are all alike.
@@ -31,11 +31,74 @@ const SEGMENT_BUCKETS_MAX: usize = 128;
 /// Deepest directory: 2^26 segments hold more entries than ids can name.
 const DEPTH_MAX: u8 = 26;
 
+/// Eight places, and beside them their ids; an id of 0 marks a vacant pair. Kept apart so that all eight
+/// comparisons are made at once, whichever is the one that is looked for.
 #[derive(Debug, Clone, Copy)]
 #[repr(align(64))]
-struct Bucket([u64; WORDS]);
+struct Bucket {
+    places: [u32; WORDS],
+    ids: [u32; WORDS],
+}
 
-const EMPTY: Bucket = Bucket([0; WORDS]);
+const EMPTY: Bucket = Bucket {
+    places: [0; WORDS],
+    ids: [0; WORDS],
+};
+
+impl Bucket {
+    /// A bit for each pair of this place; vacant ones may be among them.
+    #[inline]
+    fn matches(&self, place: u32) -> u32 {
+        let mut bits = 0;
+        for (i, &found) in self.places.iter().enumerate() {
+            bits |= u32::from(found == place) << i;
+        }
+        bits
+    }
+
+    /// A bit for each vacant pair.
+    #[inline]
+    fn vacant(&self) -> u32 {
+        let mut bits = 0;
+        for (i, &id) in self.ids.iter().enumerate() {
+            bits |= u32::from(id == 0) << i;
+        }
+        bits
+    }
+
+    #[inline]
+    fn pair(&self, i: usize) -> Pair {
+        Pair {
+            place: self.places[i],
+            id: self.ids[i],
+        }
+    }
+
+    #[inline]
+    fn set(&mut self, i: usize, pair: Pair) {
+        self.places[i] = pair.place;
+        self.ids[i] = pair.id;
+    }
+
+    fn position(&self, pair: Pair) -> Option<usize> {
+        (0..WORDS).find(|&i| self.pair(i) == pair)
+    }
+
+    fn pairs(self) -> impl Iterator<Item = Pair> {
+        (0..WORDS)
+            .map(move |i| self.pair(i))
+            .filter(|pair| pair.id != 0)
+    }
+}
+
+/// An entry as the index knows it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Pair {
+    place: u32,
+    id: u32,
+}
+
+const VACANT: Pair = Pair { place: 0, id: 0 };
 
 #[derive(Debug)]
 struct Segment {
@@ -56,16 +119,6 @@ pub(crate) struct Index {
     buckets: usize,
     /// Segments of each depth, so that the directory knows when it may halve.
     at_depth: [u32; DEPTH_MAX as usize + 1],
-}
-
-#[inline]
-fn word(place: u32, id: u32) -> u64 {
-    u64::from(place) << 32 | u64::from(id)
-}
-
-#[inline]
-fn place_of(word: u64) -> u32 {
-    (word >> 32) as u32
 }
 
 /// Entries that a segment of so many buckets takes before it grows: 7/8 of its words.
@@ -118,15 +171,16 @@ impl Segment {
     fn find(&self, place: u32, mut is: impl FnMut(u32) -> bool) -> Option<u32> {
         let mut at = self.home(place);
         for _ in 0..self.buckets.len() {
-            let bucket = &self.buckets[at].0;
-            let mut full = true;
-            for &word in bucket {
-                if place_of(word) == place && word != 0 && is(word as u32) {
-                    return Some(word as u32);
+            let bucket = &self.buckets[at];
+            let mut matches = bucket.matches(place);
+            while matches != 0 {
+                let id = bucket.ids[matches.trailing_zeros() as usize % WORDS];
+                if id != 0 && is(id) {
+                    return Some(id);
                 }
-                full &= word != 0;
+                matches &= matches - 1;
             }
-            if !full {
+            if bucket.vacant() != 0 {
                 return None;
             }
             at = self.after(at);
@@ -135,11 +189,12 @@ impl Segment {
     }
 
     #[inline]
-    fn insert(&mut self, word: u64) {
-        let mut at = self.home(place_of(word));
+    fn insert(&mut self, pair: Pair) {
+        let mut at = self.home(pair.place);
         loop {
-            if let Some(free) = self.buckets[at].0.iter_mut().find(|word| **word == 0) {
-                *free = word;
+            let vacant = self.buckets[at].vacant();
+            if vacant != 0 {
+                self.buckets[at].set(vacant.trailing_zeros() as usize % WORDS, pair);
                 self.len += 1;
                 return;
             }
@@ -147,10 +202,10 @@ impl Segment {
         }
     }
 
-    fn position(&self, word: u64) -> Option<(usize, usize)> {
-        let mut at = self.home(place_of(word));
+    fn position(&self, pair: Pair) -> Option<(usize, usize)> {
+        let mut at = self.home(pair.place);
         for _ in 0..self.buckets.len() {
-            if let Some(i) = self.buckets[at].0.iter().position(|w| *w == word) {
+            if let Some(i) = self.buckets[at].position(pair) {
                 return Some((at, i));
             }
             at = self.after(at);
@@ -158,14 +213,14 @@ impl Segment {
         None
     }
 
-    fn remove(&mut self, word: u64) -> bool {
-        let Some((mut at, mut i)) = self.position(word) else {
+    fn remove(&mut self, pair: Pair) -> bool {
+        let Some((mut at, mut i)) = self.position(pair) else {
             return false;
         };
         self.len -= 1;
         loop {
-            let was_full = self.buckets[at].0.iter().all(|word| *word != 0);
-            self.buckets[at].0[i] = 0;
+            let was_full = self.buckets[at].vacant() == 0;
+            self.buckets[at].set(i, VACANT);
             if !was_full {
                 return true;
             }
@@ -174,7 +229,8 @@ impl Segment {
             let Some((from, j)) = self.spilled_past(at) else {
                 return true;
             };
-            self.buckets[at].0[i] = self.buckets[from].0[j];
+            let moved = self.buckets[from].pair(j);
+            self.buckets[at].set(i, moved);
             (at, i) = (from, j);
         }
     }
@@ -186,13 +242,14 @@ impl Segment {
         for step in 1..count {
             at = self.after(at);
             let mut full = true;
-            for (j, &word) in self.buckets[at].0.iter().enumerate() {
-                if word == 0 {
+            for j in 0..WORDS {
+                let pair = self.buckets[at].pair(j);
+                if pair.id == 0 {
                     full = false;
                     continue;
                 }
                 // How far the entry lies after its home; at least `step` means that it passed the hole.
-                let home = self.home(place_of(word));
+                let home = self.home(pair.place);
                 let spill = if at >= home {
                     at - home
                 } else {
@@ -209,29 +266,27 @@ impl Segment {
         None
     }
 
-    fn words(&self) -> impl Iterator<Item = u64> + '_ {
-        self.buckets
-            .iter()
-            .flat_map(|bucket| bucket.0)
-            .filter(|word| *word != 0)
+    fn pairs(&self) -> impl Iterator<Item = Pair> + '_ {
+        self.buckets.iter().flat_map(|bucket| bucket.pairs())
     }
 
     fn resize(&mut self, buckets: usize) {
         let mut new = Self::new(self.depth, buckets);
-        self.words().for_each(|word| new.insert(word));
+        self.pairs().for_each(|pair| new.insert(pair));
         *self = new;
     }
 
     /// Visits the entries whose home is `bucket`.
-    fn visit_home(&self, bucket: usize, mut visit: impl FnMut(u64)) {
+    fn visit_home(&self, bucket: usize, mut visit: impl FnMut(Pair)) {
         let mut at = bucket;
         for _ in 0..self.buckets.len() {
             let mut full = true;
-            for &word in &self.buckets[at].0 {
-                if word == 0 {
+            for i in 0..WORDS {
+                let pair = self.buckets[at].pair(i);
+                if pair.id == 0 {
                     full = false;
-                } else if self.home(place_of(word)) == bucket {
-                    visit(word);
+                } else if self.home(pair.place) == bucket {
+                    visit(pair);
                 }
             }
             if !full {
@@ -284,9 +339,9 @@ impl Index {
 
     /// Loads the bucket of a place, so that a removal soon after finds it in the cache.
     #[inline]
-    pub(crate) fn touch(&self, place: u32) -> u64 {
+    pub(crate) fn touch(&self, place: u32) -> u32 {
         self.segment(place)
-            .map_or(0, |segment| segment.buckets[segment.home(place)].0[0])
+            .map_or(0, |segment| segment.buckets[segment.home(place)].places[0])
     }
 
     pub(crate) fn insert(&mut self, place: u32, id: u32) {
@@ -302,7 +357,7 @@ impl Index {
             let segment = &mut self.segments[number as usize];
             let buckets = segment.buckets.len();
             if (segment.len as usize) < capacity(buckets) {
-                segment.insert(word(place, id));
+                segment.insert(Pair { place, id });
                 self.len += 1;
                 return;
             }
@@ -320,8 +375,8 @@ impl Index {
     pub(crate) fn replace(&mut self, place: u32, old: u32, new: u32) {
         let number = self.directory[self.slot(place)];
         let segment = &mut self.segments[number as usize];
-        if let Some((bucket, i)) = segment.position(word(place, old)) {
-            segment.buckets[bucket].0[i] = word(place, new);
+        if let Some((bucket, i)) = segment.position(Pair { place, id: old }) {
+            segment.buckets[bucket].ids[i] = new;
         } else {
             debug_assert!(false, "a moved entry is in the index");
         }
@@ -332,7 +387,7 @@ impl Index {
             return false;
         };
         let segment = &mut self.segments[number as usize];
-        if !segment.remove(word(place, id)) {
+        if !segment.remove(Pair { place, id }) {
             return false;
         }
         self.len -= 1;
@@ -371,14 +426,14 @@ impl Index {
         }
         let depth = old_depth + 1;
         let old = &self.segments[number as usize];
-        let upper = |word: u64| place_of(word) >> (32 - depth) & 1 == 1;
-        let upper_len = old.words().filter(|w| upper(*w)).count();
+        let upper = |pair: Pair| pair.place >> (32 - depth) & 1 == 1;
+        let upper_len = old.pairs().filter(|pair| upper(*pair)).count();
         let mut halves = [
             Segment::new(depth, size_for(old.len as usize - upper_len)),
             Segment::new(depth, size_for(upper_len)),
         ];
-        old.words()
-            .for_each(|w| halves[usize::from(upper(w))].insert(w));
+        old.pairs()
+            .for_each(|pair| halves[usize::from(upper(pair))].insert(pair));
 
         self.buckets -= old.buckets.len();
         self.buckets += halves[0].buckets.len() + halves[1].buckets.len();
@@ -409,7 +464,7 @@ impl Index {
         let mut joined = Segment::new(depth - 1, size_for(len + len / 4));
         for half in [number, sibling] {
             let half = &self.segments[half as usize];
-            half.words().for_each(|word| joined.insert(word));
+            half.pairs().for_each(|pair| joined.insert(pair));
             self.buckets -= half.buckets.len();
         }
         self.buckets += joined.buckets.len();
@@ -433,7 +488,7 @@ impl Index {
             return;
         }
         let moved = &self.segments[number as usize];
-        let Some(word) = moved.words().next() else {
+        let Some(pair) = moved.pairs().next() else {
             // An empty segment names no place: look its run up. Rare, O(directory).
             for slot in &mut self.directory {
                 if *slot == last {
@@ -443,7 +498,7 @@ impl Index {
             return;
         };
         let run = 1usize << (self.depth - moved.depth);
-        let first = self.slot(place_of(word)) / run * run;
+        let first = self.slot(pair.place) / run * run;
         self.directory[first..first + run].fill(number);
         if self.segments.capacity() > 64 && self.segments.len() < self.segments.capacity() / 4 {
             self.segments.shrink_to(self.segments.capacity() / 2);
@@ -465,10 +520,10 @@ impl Index {
             let span = 1u64 << (32 - segment.depth);
             let start = u64::from(from) & !(span - 1);
             for bucket in segment.home(from)..segment.buckets.len() {
-                segment.visit_home(bucket, |word| {
-                    if place_of(word) >= from {
+                segment.visit_home(bucket, |pair| {
+                    if pair.place >= from {
                         seen += 1;
-                        visit(word as u32);
+                        visit(pair.id);
                     }
                 });
                 if seen >= count {
@@ -494,8 +549,8 @@ impl Index {
             let words = segment.buckets.len() * WORDS;
             let found = (0..words).find_map(|i| {
                 let i = (turn + i) % words;
-                let word = segment.buckets[i / WORDS].0[i % WORDS];
-                (word != 0).then_some(word as u32)
+                let id = segment.buckets[i / WORDS].ids[i % WORDS];
+                (id != 0).then_some(id)
             });
             if found.is_some() {
                 return found;
@@ -512,16 +567,16 @@ impl Index {
         let mut buckets = 0;
         for (number, segment) in self.segments.iter().enumerate() {
             assert_eq!(
-                segment.words().count(),
+                segment.pairs().count(),
                 segment.len as usize,
                 "segment length"
             );
             len += segment.len as usize;
             buckets += segment.buckets.len();
-            for word in segment.words() {
-                let named = self.directory[self.slot(place_of(word))];
+            for pair in segment.pairs() {
+                let named = self.directory[self.slot(pair.place)];
                 assert_eq!(named as usize, number, "an entry is in the wrong segment");
-                let found = segment.find(place_of(word), |id| id == word as u32);
+                let found = segment.find(pair.place, |id| id == pair.id);
                 assert!(found.is_some(), "a spilled entry is out of reach");
             }
         }
