@@ -6,7 +6,7 @@
 
 use std::collections::VecDeque;
 
-use super::{Queue, Residents};
+use super::{Region, Residents};
 
 /// Places that one insertion may tidy while more places are stale than live.
 const TIDIED_PER_INSERT: usize = 2;
@@ -72,7 +72,7 @@ impl Probation {
     }
 
     fn is_live<R: Residents>(&self, residents: &R, place: Place) -> bool {
-        let queued = |state| Queue::of(state) == Queue::Probation;
+        let queued = |state| Region::of(state) == Region::Probation;
         residents.state(place.id).is_some_and(queued)
             && (self.stale == 0 || residents.fingerprint(place.id) == place.fingerprint)
     }
@@ -94,5 +94,37 @@ impl Probation {
                 self.stale = self.stale.saturating_sub(1);
             }
         }
+    }
+}
+
+#[cfg(test)]
+impl Probation {
+    /// Panics unless every live entry has one place and stale places are within bounds.
+    pub(super) fn validate<R: Residents>(&self, residents: &R) {
+        let mut seen = std::collections::HashSet::new();
+        for place in &self.places {
+            let is_live = residents
+                .state(place.id)
+                .is_some_and(|state| Region::of(state) == Region::Probation)
+                && residents.fingerprint(place.id) == place.fingerprint;
+            if is_live {
+                seen.insert(place.id);
+            }
+        }
+        let live = (0..residents.end())
+            .filter(|id| {
+                residents
+                    .state(*id)
+                    .is_some_and(|state| Region::of(state) == Region::Probation)
+            })
+            .count();
+        assert_eq!(seen.len(), live, "every entry on probation has a place");
+        assert!(self.stale <= self.places.len(), "stale places");
+        assert!(
+            self.stale <= live + self.places.len() / 2 + 2,
+            "{} stale of {}",
+            self.stale,
+            self.places.len()
+        );
     }
 }

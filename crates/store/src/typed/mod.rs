@@ -590,10 +590,10 @@ impl<K, V> TypedStore<K, V> {
                 entry.set_deadline(Some(timer.deadline));
             }
         }
-        let mut view = View {
+        let view = View {
             slots: &mut self.slots,
             place_of,
         };
-        self.policy.moved(&mut view, id, new);
+        self.policy.moved(&view, id, new);
     }
 }

@@ -1,0 +1,378 @@
+//! The policy over a plain slab: what it must never do, and traces on which it must beat LRU.
+
+use std::collections::{BTreeMap, HashMap, HashSet};
+
+use super::*;
+
+/// Names an entry to the policy and counts what the policy looks at.
+#[derive(Debug, Default)]
+struct Slab {
+    slots: Vec<Option<Entry>>,
+    free: Vec<u32>,
+    looks: std::cell::Cell<u32>,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Entry {
+    key: u64,
+    state: u8,
+    weight: u32,
+    pinned: bool,
+}
+
+impl Slab {
+    fn get(&self, id: u32) -> Option<Entry> {
+        *self.slots.get(id as usize)?
+    }
+
+    fn entry(&mut self, id: u32) -> &mut Entry {
+        self.slots[id as usize].as_mut().expect("a live entry")
+    }
+}
+
+impl Residents for Slab {
+    fn state(&self, id: u32) -> Option<u8> {
+        self.looks.set(self.looks.get() + 1);
+        self.get(id).map(|entry| entry.state)
+    }
+    fn set_state(&mut self, id: u32, state: u8) {
+        assert!(state < 32, "five bits");
+        self.entry(id).state = state;
+    }
+    fn is_pinned(&self, id: u32) -> bool {
+        self.get(id).expect("asked of live entries only").pinned
+    }
+    fn weight(&self, id: u32) -> u32 {
+        self.get(id).expect("asked of live entries only").weight
+    }
+    fn fingerprint(&self, id: u32) -> u32 {
+        fingerprint(self.get(id).expect("asked of live entries only").key)
+    }
+    fn end(&self) -> u32 {
+        self.slots.len() as u32
+    }
+}
+
+/// A cache that does what the store does, with a capacity in weight.
+struct Cache {
+    slab: Slab,
+    policy: Policy,
+    index: HashMap<u64, u32>,
+    total: u64,
+    capacity: u64,
+}
+
+impl Cache {
+    fn new(capacity: u64) -> Self {
+        Self {
+            slab: Slab::default(),
+            policy: Policy::new(),
+            index: HashMap::new(),
+            total: 0,
+            capacity,
+        }
+    }
+
+    /// Asks for a key and stores it if it is missing.
+    fn access(&mut self, key: u64) -> bool {
+        let hit = self.hit(key);
+        if !hit {
+            self.insert(key, 1);
+        }
+        hit
+    }
+
+    fn hit(&mut self, key: u64) -> bool {
+        let Some(&id) = self.index.get(&key) else {
+            return false;
+        };
+        let entry = self.slab.entry(id);
+        if let Some(state) = Policy::hit(entry.state) {
+            entry.state = state;
+        }
+        true
+    }
+
+    fn insert(&mut self, key: u64, weight: u32) {
+        let entry = Entry {
+            key,
+            state: 0,
+            weight,
+            pinned: false,
+        };
+        let id = match self.slab.free.pop() {
+            Some(id) => id,
+            None => {
+                self.slab.slots.push(None);
+                self.slab.slots.len() as u32 - 1
+            }
+        };
+        self.slab.slots[id as usize] = Some(entry);
+        self.index.insert(key, id);
+        self.total += u64::from(weight);
+        let place = fingerprint(key);
+        self.policy
+            .inserted(&mut self.slab, id, place, self.total, self.capacity);
+        while self.total > self.capacity {
+            if self.evict().is_none() {
+                break;
+            }
+        }
+    }
+
+    fn evict(&mut self) -> Option<u64> {
+        self.slab.looks.set(0);
+        let id = self.policy.victim(&mut self.slab);
+        let most = 2 * (CHOOSING_STEPS + LAST_STEPS + CHOOSING_STEPS);
+        assert!(
+            self.slab.looks.get() <= most,
+            "{} looks",
+            self.slab.looks.get()
+        );
+        let entry = self.slab.get(id?).expect("a victim lives");
+        assert!(!entry.pinned, "a victim is not pinned");
+        self.take(id?);
+        Some(entry.key)
+    }
+
+    fn remove(&mut self, key: u64) {
+        if let Some(&id) = self.index.get(&key) {
+            let entry = self.take(id);
+            self.policy.removed(entry.state, entry.weight);
+        }
+    }
+
+    fn take(&mut self, id: u32) -> Entry {
+        let entry = self.slab.slots[id as usize].take().expect("a live entry");
+        self.slab.free.push(id);
+        self.index.remove(&entry.key);
+        self.total -= u64::from(entry.weight);
+        entry
+    }
+
+    /// Moves an entry to the lowest vacant slot.
+    fn compact(&mut self, key: u64) {
+        let Some(&from) = self.index.get(&key) else {
+            return;
+        };
+        self.slab
+            .free
+            .sort_unstable_by_key(|id| std::cmp::Reverse(*id));
+        let Some(to) = self.slab.free.pop() else {
+            return;
+        };
+        self.slab.slots[to as usize] = self.slab.slots[from as usize].take();
+        self.slab.free.push(from);
+        self.index.insert(key, to);
+        self.policy.moved(&self.slab, from, to);
+    }
+
+    fn validate(&self) {
+        let live = || self.slab.slots.iter().flatten();
+        let weight_in = |probation: bool| -> u64 {
+            live()
+                .filter(|entry| (Region::of(entry.state) == Region::Probation) == probation)
+                .map(|entry| u64::from(entry.weight))
+                .sum()
+        };
+        assert_eq!(weight_in(true), self.policy.probation.weight(), "probation");
+        assert_eq!(weight_in(false), self.policy.main, "main");
+        assert_eq!(live().count(), self.policy.entries, "entries");
+        self.policy.probation.validate(&self.slab);
+    }
+}
+
+/// A well-mixed key (Stafford's finaliser).
+fn mixed(key: u64) -> u64 {
+    let key = (key ^ (key >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    let key = (key ^ (key >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+    key ^ (key >> 31)
+}
+
+fn fingerprint(key: u64) -> u32 {
+    (mixed(key.wrapping_add(0x9e37_79b9_7f4a_7c15)) >> 32) as u32
+}
+
+struct Random(u64);
+
+impl Random {
+    fn below(&mut self, end: u64) -> u64 {
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        mixed(self.0) % end
+    }
+
+    /// Key ranks of which low ones are frequent: about what Zipf's law gives.
+    fn skewed(&mut self, keys: u64) -> u64 {
+        let exponent = self.below(1 << 20) as f64 / f64::from(1 << 20);
+        (keys as f64).powf(exponent) as u64
+    }
+}
+
+/// Hits of the policy and of LRU, both of `capacity` entries.
+fn hits(capacity: u64, trace: impl Iterator<Item = u64>) -> (u64, u64) {
+    let mut ours = Cache::new(capacity);
+    let mut last_used: HashMap<u64, u64> = HashMap::new();
+    let mut order: BTreeMap<u64, u64> = BTreeMap::new();
+    let mut hits = (0, 0);
+    for (now, key) in (0..).zip(trace) {
+        hits.0 += u64::from(ours.access(key));
+        if let Some(before) = last_used.insert(key, now) {
+            hits.1 += 1;
+            order.remove(&before);
+        }
+        order.insert(now, key);
+        if order.len() as u64 > capacity {
+            let (_, oldest) = order.pop_first().expect("not empty");
+            last_used.remove(&oldest);
+        }
+    }
+    ours.validate();
+    hits
+}
+
+#[test]
+fn random_operations_keep_the_books() {
+    for seed in 0..8 {
+        let mut random = Random(seed);
+        let mut cache = Cache::new(300);
+        let mut pinned = HashSet::new();
+        for step in 0..20_000 {
+            let key = random.below(1_000);
+            match random.below(12) {
+                0 => cache.remove(key),
+                1 => cache.compact(key),
+                2 => {
+                    if let Some(&id) = cache.index.get(&key) {
+                        let old = cache.slab.get(id).expect("live");
+                        let new = random.below(4) as u32;
+                        cache.slab.entry(id).weight = new;
+                        cache.total = cache.total - u64::from(old.weight) + u64::from(new);
+                        cache.policy.reweighed(old.state, old.weight, new);
+                    }
+                }
+                3 if pinned.len() < 20 => {
+                    if let Some(&id) = cache.index.get(&key) {
+                        cache.slab.entry(id).pinned = true;
+                        pinned.insert(key);
+                    }
+                }
+                4 => {
+                    cache.capacity = 250 + random.below(100);
+                }
+                5 => {
+                    cache.evict();
+                }
+                _ => {
+                    if !cache.hit(key) {
+                        pinned.remove(&key);
+                        cache.insert(key, random.below(4) as u32);
+                    }
+                }
+            }
+            if step % 64 == 0 {
+                cache.validate();
+            }
+        }
+    }
+}
+
+#[test]
+fn pinned_entries_stay_and_a_cache_of_them_has_no_victim() {
+    let mut cache = Cache::new(u64::MAX - 1);
+    for key in 0..100 {
+        cache.insert(key, 1);
+        if key != 40 {
+            let id = cache.index[&key];
+            cache.slab.entry(id).pinned = true;
+        }
+    }
+    assert_eq!(cache.evict(), Some(40));
+    assert_eq!(cache.evict(), None);
+    cache.validate();
+}
+
+#[test]
+fn a_policy_without_capacity_keeps_no_queue() {
+    let mut cache = Cache::new(u64::MAX);
+    for key in 0..1_000 {
+        cache.insert(key, 1);
+    }
+    assert_eq!(cache.policy.bytes(), 0);
+    cache.validate();
+}
+
+#[test]
+fn entries_that_expire_on_probation_do_not_fill_the_queue() {
+    let mut cache = Cache::new(10_000);
+    for key in 0..1_000_000 {
+        cache.insert(key, 1);
+        if key >= 100 {
+            cache.remove(key - 100);
+        }
+    }
+    cache.validate();
+    let bytes = cache.policy.bytes();
+    assert!(bytes < 16 * 1024, "{bytes} bytes for 100 entries");
+}
+
+#[test]
+fn a_hit_writes_nothing_once_saturated() {
+    let mut state = Region::Probation.with_hits(0);
+    let mut writes = 0;
+    while let Some(next) = Policy::hit(state) {
+        assert_eq!(Region::of(next), Region::Probation);
+        state = next;
+        writes += 1;
+    }
+    assert_eq!(writes, MAX_HITS);
+}
+
+#[test]
+fn a_loop_larger_than_the_cache_is_mostly_hit() {
+    // Just over the cache, within the reach of the ghosts, beyond it.
+    for (period, least) in [(550, 80), (900, 45), (2_000, 20)] {
+        let (ours, lru) = hits(500, (0..200_000).map(|step| step % period));
+        assert_eq!(lru, 0);
+        assert!(
+            ours * 100 / 200_000 >= least,
+            "{ours} hits in a loop of {period}"
+        );
+    }
+}
+
+#[test]
+fn scans_do_not_drive_the_frequent_keys_out() {
+    // Bursts of 2,000 keys that never return between 2,000 skewed ones.
+    let mut random = Random(7);
+    let trace = (0..400_000).map(|step| {
+        if step / 2_000 % 2 == 0 {
+            random.skewed(20_000)
+        } else {
+            1_000_000 + step
+        }
+    });
+    let (ours, lru) = hits(1_000, trace);
+    assert!(
+        ours * 100 > lru * 115,
+        "{ours} hits, LRU {lru}: 15 % more expected"
+    );
+}
+
+#[test]
+fn a_shifting_working_set_is_followed() {
+    // Favourites move on by one key every ten steps: what LRU is best at.
+    let mut random = Random(11);
+    let trace = (0..400_000).map(|step| step / 10 + random.skewed(4_000));
+    let (ours, lru) = hits(1_000, trace);
+    assert!(ours * 100 > lru * 84, "{ours} hits, LRU {lru}");
+}
+
+#[test]
+fn the_memory_is_bounded_by_the_capacity() {
+    let mut cache = Cache::new(10_000);
+    for key in 0..200_000 {
+        cache.access(key);
+    }
+    let bytes = cache.policy.bytes();
+    assert!(bytes <= 4 * 10_000, "{bytes} bytes");
+}
