@@ -7,6 +7,7 @@ use clap::ValueEnum;
 
 use super::article_wheel::ArticleWheel;
 use super::naive_scan::NaiveScan;
+use super::ours::Tidewheel;
 #[cfg(feature = "peers")]
 use super::peers;
 use super::subject::{Key, Subject, Value};
@@ -14,6 +15,8 @@ use super::subject::{Key, Subject, Value};
 /// A cache to measure.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum Kind {
+    /// Tidewheel's cache.
+    Tidewheel,
     /// A lock, a map, and a walk over all of it once a second.
     NaiveScan,
     /// The first article's map and ring of one-second slots.
@@ -90,7 +93,6 @@ impl Kind {
             Self::NaiveScan | Self::ArticleWheel => false,
             #[cfg(feature = "peers")]
             Self::Papaya => false,
-            #[cfg(feature = "peers")]
             _ => true,
         }
     }
@@ -107,7 +109,7 @@ impl Kind {
     /// The name in the registry, for the version; `None` for what is written here.
     fn package(self) -> Option<&'static str> {
         match self {
-            Self::NaiveScan | Self::ArticleWheel => None,
+            Self::Tidewheel | Self::NaiveScan | Self::ArticleWheel => None,
             #[cfg(feature = "peers")]
             Self::Moka => Some("moka"),
             #[cfg(feature = "peers")]
@@ -141,6 +143,7 @@ impl Kind {
         settings: &Settings,
     ) -> Result<Box<dyn Subject<K, V>>> {
         let built: Result<Box<dyn Subject<K, V>>> = match self {
+            Self::Tidewheel => Tidewheel::new(settings).map(boxed),
             Self::NaiveScan => NaiveScan::new().map(boxed).map_err(Into::into),
             Self::ArticleWheel => ArticleWheel::new().map(boxed).map_err(Into::into),
             #[cfg(feature = "peers")]

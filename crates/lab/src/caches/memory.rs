@@ -190,12 +190,12 @@ mod tests {
 
     #[test]
     fn every_cache_needs_more_than_its_payload_and_keeps_all_entries() {
-        use Kind::{ArticleWheel, NaiveScan};
+        use Kind::{ArticleWheel, NaiveScan, Tidewheel};
         let experiment = Memory {
             cells: vec![(Shape::Integers, 200_000), (Shape::Strings, 200_000)],
             seed: 1,
         };
-        for kind in [NaiveScan, ArticleWheel] {
+        for kind in [Tidewheel, NaiveScan, ArticleWheel] {
             for cell in 0..2 {
                 let share = Share {
                     kind,

@@ -8,11 +8,13 @@ use self::outcome::Outcome;
 use crate::progress::Progress;
 
 mod article_wheel;
+mod jitter;
 mod kind;
 mod mass_expiry;
 mod memory;
 mod mortal;
 mod naive_scan;
+mod ours;
 mod outcome;
 #[cfg(feature = "peers")]
 mod peers;

@@ -14,9 +14,11 @@ use serde_json::{Value, json};
 
 use super::kind::Kind;
 use super::outcome::Outcome;
+use crate::clock;
 use crate::compare::Series;
+use crate::proc::NoiseMeter;
 use crate::progress::Progress;
-use crate::report::Report;
+use crate::report::{Figures, Report};
 
 /// What every experiment with caches takes.
 #[derive(Clone, Debug, clap::Args)]
@@ -109,20 +111,22 @@ pub(super) fn run(
     progress: &mut Progress,
 ) -> Result<Option<Outcome>> {
     if let Some(share) = common.share {
-        let report = labelled(experiment, share, experiment.measure(share, progress)?);
+        let report = measured(experiment, share, progress)?;
         progress.clear();
         println!("{}", wire(&report));
         return Ok(None);
     }
-    run_with(experiment, common, progress, &in_child).map(Some)
+    all_shares(experiment, common, progress, &in_child).map(Some)
 }
 
-/// The same, with the way in which a share is measured.
-pub(super) fn run_with(
+/// How one share is measured.
+type Measure = dyn Fn(&dyn Experiment, Share, &Progress) -> Result<Report>;
+
+fn all_shares(
     experiment: &dyn Experiment,
     common: &Common,
     progress: &mut Progress,
-    measure: &dyn Fn(&dyn Experiment, Share, &Progress) -> Result<Report>,
+    measure: &Measure,
 ) -> Result<Outcome> {
     let runs = common.runs()?;
     let (kinds, excluded) = common.subjects(|kind| experiment.excludes(kind).is_none());
@@ -155,15 +159,33 @@ pub(super) fn run_with(
     Ok(outcome)
 }
 
-/// A report that says whose it is.
-pub(super) fn labelled(experiment: &dyn Experiment, share: Share, mut report: Report) -> Report {
+/// The measurement with what others took of the machine meanwhile, in a report that says whose it is.
+pub(super) fn measured(
+    experiment: &dyn Experiment,
+    share: Share,
+    progress: &Progress,
+) -> Result<Report> {
+    let start_ns = clock::mono_ns();
+    let mut noise = NoiseMeter::start(Some(0));
+    let mut report = experiment.measure(share, progress)?;
+    let wall_ns = clock::mono_ns() - start_ns;
+    push_noise(&mut report.figures, noise.others_ns(Some(0)), wall_ns);
     let cells = experiment.cells();
     let params = &mut report.params;
     params.insert("subject".to_owned(), json!(share.kind.to_string()));
     params.insert("version".to_owned(), json!(share.kind.version()));
     params.insert("run".to_owned(), json!(share.round));
     params.insert("cell".to_owned(), json!(cells.get(share.cell)));
-    report.finish()
+    Ok(report.finish())
+}
+
+/// The figure that tells how busy the machine was with other things.
+pub(super) fn push_noise(figures: &mut Figures, others_ns: Option<u64>, wall_ns: u64) {
+    figures.push(
+        "others_cpu_percent",
+        "noise: others' CPU, % of a core",
+        others_ns.map(|ns| ns as f64 / wall_ns.max(1) as f64 * 100.0),
+    );
 }
 
 fn in_child(experiment: &dyn Experiment, share: Share, _: &Progress) -> Result<Report> {
@@ -240,6 +262,57 @@ mod tests {
                 .collect()
         };
         assert_eq!(flat(&back), flat(&report));
+    }
+
+    /// Reports its share as figures.
+    struct Echo;
+
+    impl Experiment for Echo {
+        fn name(&self) -> &'static str {
+            "echo"
+        }
+
+        fn cells(&self) -> Vec<String> {
+            vec!["first".to_owned(), "second".to_owned()]
+        }
+
+        fn excludes(&self, kind: Kind) -> Option<&'static str> {
+            (kind == Kind::ArticleWheel).then_some("it is left out")
+        }
+
+        fn measure(&self, share: Share, _: &Progress) -> Result<Report> {
+            let mut report = Report::new("echo", None, json!({}));
+            report.figures.push("cell", "cell", share.cell as f64);
+            Ok(report)
+        }
+    }
+
+    #[test]
+    fn there_is_a_line_for_every_cache_cell_and_run() {
+        let common = Common {
+            subjects: Some(vec![Kind::Tidewheel, Kind::ArticleWheel, Kind::NaiveScan]),
+            runs: Some(2),
+            seed: 1,
+            quick: false,
+            share: None,
+        };
+        let outcome = all_shares(&Echo, &common, &mut Progress::new(), &measured).expect("runs");
+        let found: Vec<_> = outcome
+            .lines()
+            .iter()
+            .map(|line| {
+                let params = &line["params"];
+                assert!(line["machine"]["arch"].is_string() && params["version"].is_string());
+                format!("{} {} {}", params["cell"], params["run"], params["subject"])
+            })
+            .collect();
+        assert_eq!(found.len(), 8, "{found:?}");
+        assert!(
+            found.contains(&r#""second" 2 "naive-scan""#.to_owned()),
+            "{found:?}"
+        );
+        let text = outcome.text();
+        assert!(text.contains("article-wheel is left out"), "{text}");
     }
 
     #[test]

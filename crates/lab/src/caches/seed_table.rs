@@ -363,9 +363,13 @@ mod tests {
             readers: 2,
             seed: 1,
         };
-        for cell in 0..2 {
+        for (kind, cell) in [
+            (Kind::Tidewheel, 0),
+            (Kind::Tidewheel, 1),
+            (Kind::NaiveScan, 0),
+        ] {
             let share = Share {
-                kind: Kind::NaiveScan,
+                kind,
                 cell,
                 round: 1,
             };

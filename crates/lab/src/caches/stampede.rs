@@ -1,4 +1,5 @@
-//! A thousand threads that want one cold key at the same moment, and how often it is loaded.
+//! Stampedes: a thousand threads that want one cold key at the same moment, and how often it is
+//! loaded; for Tidewheel also how the loads of keys that were warmed together spread.
 
 use std::sync::Barrier;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -8,6 +9,7 @@ use std::time::Duration;
 use anyhow::{Result, anyhow, bail};
 use serde_json::json;
 
+use super::jitter;
 use super::kind::{Kind, Settings};
 use super::outcome::Outcome;
 use super::runner::{self, Common, Experiment, Share};
@@ -33,9 +35,17 @@ pub(crate) struct Args {
     /// Milliseconds that a load takes.
     #[arg(long, default_value_t = 10)]
     load_ms: u64,
+    /// Keys that are warmed together (default 100000).
+    #[arg(long, visible_alias = "entries")]
+    warmed: Option<u64>,
+    /// The jitter of their TTL, as a fraction of it.
+    #[arg(long, default_value_t = 0.2)]
+    jitter: f64,
 }
 
 pub(super) struct Stampede {
+    warmed: u64,
+    jitter: f64,
     callers: usize,
     load: Duration,
 }
@@ -46,9 +56,15 @@ pub(super) fn run(args: &Args, progress: &mut Progress) -> Result<Option<Outcome
     if callers == 0 || callers > MAX_CALLERS {
         bail!("--callers lies in 1..={MAX_CALLERS}");
     }
+    if !(0.0..1.0).contains(&args.jitter) {
+        bail!("--jitter lies between 0 and 1");
+    }
+    let warmed = if args.common.quick { 2_000 } else { 100_000 };
     let stampede = Stampede {
         callers,
         load: Duration::from_millis(args.load_ms),
+        warmed: args.warmed.unwrap_or(warmed),
+        jitter: args.jitter,
     };
     runner::run(&stampede, &args.common, progress)
 }
@@ -110,11 +126,17 @@ impl Experiment for Stampede {
         let params = json!({
             "callers": self.callers,
             "load_ms": self.load.as_millis() as u64,
+            "warmed": self.warmed,
+            "jitter": self.jitter,
         });
         let mut report = Report::new(self.name(), None, params);
         let figures = &mut report.figures;
         figures.push("loads", "loads", loads.into_inner() as f64);
         figures.push("slowest_ms", "slowest caller ms", slowest_ns as f64 / 1e6);
+        // Peers have no jitter: all they were warmed with together falls due together.
+        if share.kind == Kind::Tidewheel && self.warmed > 0 {
+            jitter::run(self.warmed, self.jitter)?.push(figures);
+        }
         Ok(report)
     }
 }
@@ -128,6 +150,8 @@ mod tests {
         let stampede = Stampede {
             callers: 20,
             load: Duration::from_millis(50),
+            warmed: 0,
+            jitter: 0.2,
         };
         for kind in [Kind::NaiveScan, Kind::ArticleWheel] {
             let share = Share {

@@ -110,12 +110,15 @@ pub(crate) trait Subject<K: Key, V: Value>: Send + Sync {
         let mut pass = Pass::default();
         let mut at = start;
         let from = clock::mono_ns();
-        while !stop.load(Ordering::Relaxed) {
+        loop {
             for _ in 0..STRIDE {
                 pass.hits += u64::from(black_box(self.get(&keys[at & mask])).is_some());
                 at = at.wrapping_add(1);
             }
             pass.operations += STRIDE as u64;
+            if stop.load(Ordering::Relaxed) {
+                break;
+            }
         }
         pass.ns = clock::mono_ns() - from;
         pass
@@ -128,7 +131,7 @@ pub(crate) trait Subject<K: Key, V: Value>: Send + Sync {
         let mut pass = Pass::default();
         let mut at = start;
         let from = clock::mono_ns();
-        while !stop.load(Ordering::Relaxed) {
+        loop {
             for _ in 0..STRIDE {
                 let key = &keys[at & mask];
                 at = at.wrapping_add(1);
@@ -142,6 +145,9 @@ pub(crate) trait Subject<K: Key, V: Value>: Send + Sync {
                 }
             }
             pass.operations += STRIDE as u64;
+            if stop.load(Ordering::Relaxed) {
+                break;
+            }
         }
         pass.ns = clock::mono_ns() - from;
         pass
@@ -154,7 +160,7 @@ pub(crate) trait Subject<K: Key, V: Value>: Send + Sync {
         let mut next = 0;
         let mut left = 0;
         let from = clock::mono_ns();
-        while !stop.load(Ordering::Relaxed) {
+        loop {
             if left < STRIDE as u64 {
                 next = ids.fetch_add(ID_BLOCK, Ordering::Relaxed);
                 left = ID_BLOCK;
@@ -167,6 +173,9 @@ pub(crate) trait Subject<K: Key, V: Value>: Send + Sync {
             }
             left -= STRIDE as u64;
             pass.operations += STRIDE as u64;
+            if stop.load(Ordering::Relaxed) {
+                break;
+            }
         }
         pass.ns = clock::mono_ns() - from;
         pass

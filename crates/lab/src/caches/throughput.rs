@@ -14,12 +14,13 @@ use serde_json::json;
 
 use super::kind::{Kind, Settings};
 use super::outcome::Outcome;
-use super::runner::Common;
+use super::runner::{Common, push_noise};
 use super::subject::{Key, Pass, Subject, Value};
 use super::zipf::Zipf;
 use crate::clock;
 use crate::compare::Series;
 use crate::heap;
+use crate::proc::NoiseMeter;
 use crate::progress::Progress;
 use crate::report::Report;
 use crate::rng::Rng;
@@ -155,6 +156,8 @@ pub(super) fn run(args: &Args, progress: &mut Progress) -> Result<Outcome> {
         hot: vec![u64::of(0)],
         fresh: AtomicU64::new(plan.entries),
     };
+    let start_ns = clock::mono_ns();
+    let mut noise = NoiseMeter::start(Some(0));
     let mut rows: Vec<Row> = kinds.iter().map(|&kind| Row::new(kind, runs)).collect();
     // Reads leave the caches as they are, so they share one filling; the mix comes last on it.
     let mut shared: Vec<Option<Cache>> = Vec::new();
@@ -187,7 +190,8 @@ pub(super) fn run(args: &Args, progress: &mut Progress) -> Result<Outcome> {
         }
     }
     progress.clear();
-    Ok(outcome(&plan, rows))
+    let noise = (noise.others_ns(Some(0)), clock::mono_ns() - start_ns);
+    Ok(outcome(&plan, &rows, noise))
 }
 
 /// One sample of one cache, after a warm-up that is not counted.
@@ -267,7 +271,8 @@ impl Row {
     }
 }
 
-fn outcome(plan: &Plan, rows: Vec<Row>) -> Outcome {
+/// `noise` is what others took of the machine, and in how long.
+fn outcome(plan: &Plan, rows: &[Row], noise: (Option<u64>, u64)) -> Outcome {
     let baseline: Option<Vec<Vec<Point>>> = rows
         .iter()
         .find(|row| row.kind.is_baseline())
@@ -278,9 +283,9 @@ fn outcome(plan: &Plan, rows: Vec<Row>) -> Outcome {
             let mut series = Series::new(row.kind.to_string());
             for (round, points) in row.rounds.iter().enumerate() {
                 let against = baseline.as_ref().map(|rounds| rounds[round].as_slice());
-                series
-                    .reports
-                    .push(report(plan, row.kind, round + 1, points, against));
+                let mut report = report(plan, row.kind, round + 1, points, against);
+                push_noise(&mut report.figures, noise.0, noise.1);
+                series.reports.push(report);
             }
             series
         })
@@ -405,7 +410,7 @@ mod tests {
             hot: vec![u64::of(0)],
             fresh: AtomicU64::new(1_000),
         };
-        for kind in [Kind::NaiveScan, Kind::ArticleWheel] {
+        for kind in [Kind::Tidewheel, Kind::NaiveScan, Kind::ArticleWheel] {
             let cache = plan.filled(kind, Load::Get).expect("builds");
             for &load in Load::value_variants() {
                 let passes = sample(&plan, load, cache.as_ref(), &keys, 2, 0).expect("samples");

@@ -288,6 +288,8 @@ mod tests {
     #[test]
     fn a_cache_that_sweeps_drops_all_its_dead_whether_it_is_read_or_not() {
         for (interleaved, kind) in [
+            (false, Kind::Tidewheel),
+            (true, Kind::Tidewheel),
             (true, Kind::NaiveScan),
             (false, Kind::ArticleWheel),
         ] {

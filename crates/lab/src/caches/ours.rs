@@ -1,0 +1,36 @@
+//! Tidewheel's cache, with its own thread for the expiry, as its users get it.
+
+use std::time::Duration;
+
+use anyhow::Result;
+use tidewheel::Cache;
+
+use super::kind::Settings;
+use super::subject::{Hasher, Key, Subject, Value};
+
+pub(super) struct Tidewheel<K: Key, V: Value>(Cache<K, V, Hasher>);
+
+impl<K: Key, V: Value> Tidewheel<K, V> {
+    pub(super) fn new(settings: &Settings) -> Result<Self> {
+        Ok(Self(
+            Cache::builder()
+                .max_capacity(settings.capacity as u64)
+                .no_default_ttl()
+                .hasher(Hasher::default())
+                .build()?,
+        ))
+    }
+}
+
+impl<K: Key, V: Value> Subject<K, V> for Tidewheel<K, V> {
+    fn get(&self, key: &K) -> Option<V> {
+        self.0.get(key)
+    }
+
+    fn insert(&self, key: K, value: V, ttl: Option<Duration>) {
+        match ttl {
+            Some(ttl) => self.0.insert_with_ttl(key, value, ttl),
+            None => self.0.insert(key, value),
+        }
+    }
+}
