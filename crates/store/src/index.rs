@@ -26,7 +26,7 @@
 const WORDS: usize = 8;
 
 /// Buckets of the largest segment, unless its entries' places are all alike.
-const SEGMENT_BUCKETS_MAX: usize = 128;
+const SEGMENT_BUCKETS_MAX: usize = 512;
 
 /// Deepest directory: 2^26 segments hold more entries than ids can name.
 const DEPTH_MAX: u8 = 26;
