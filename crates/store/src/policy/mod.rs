@@ -25,8 +25,8 @@
 //!
 //! # Cost
 //!
-//! An entry pays the bits of its state, no links: three count hits, two name its region. A hit changes
-//! those alone and writes nothing once seven hits are counted. Beside the entries there are 8 bytes
+//! An entry pays the bits of its state, no links: two count hits, two name its region. A hit changes
+//! those alone and writes nothing once three hits are counted. Beside the entries there are 8 bytes
 //! for each entry on probation and, once evictions begin, 2 per entry for the ghosts.
 //!
 //! One call of [`Policy::victim`] looks at no more than [`CHOOSING_STEPS`] slots before it takes the next
@@ -64,11 +64,11 @@ use probation::{Place, Probation};
 use rate::Rate;
 
 /// The bits of a state that count hits.
-const HITS: u8 = 0b111;
+const HITS: u8 = 0b11;
 /// A hit beyond this count writes nothing.
-const MAX_HITS: u8 = 7;
+const MAX_HITS: u8 = 3;
 /// Where a state keeps its region.
-const REGION_SHIFT: u32 = 3;
+const REGION_SHIFT: u32 = 2;
 /// Slots and places that one search for a victim looks at before it stops choosing.
 const CHOOSING_STEPS: u32 = 512;
 /// Steps after that in which an entry that is neither pinned nor on probation must turn up.
@@ -93,13 +93,13 @@ const RETURN_WINDOW: u32 = 128;
 /// Percentage of entries moved up from probation that must be hit again, lest it take two hits.
 const WORTHY_PERCENT: u32 = 20;
 /// Percentage of entries come back from the ghosts that must be hit, lest ghosts be doubted.
-const BELIEVED_PERCENT: u32 = 20;
+const BELIEVED_PERCENT: u32 = 12;
 /// While ghosts are doubted, one in so many is believed.
 const DOUBTED_PART: u32 = 64;
 
 /// What the policy may know of the entries.
 pub(crate) trait Residents {
-    /// The entry's state, of which the policy uses the low five bits; `None` when the slot is vacant.
+    /// The entry's state, of which the policy uses the low four bits; `None` when the slot is vacant.
     fn state(&self, id: u32) -> Option<u8>;
     /// Overwrites the entry's state.
     fn set_state(&mut self, id: u32, state: u8);

@@ -36,7 +36,7 @@ impl Residents for Slab {
         self.get(id).map(|entry| entry.state)
     }
     fn set_state(&mut self, id: u32, state: u8) {
-        assert!(state < 32, "five bits");
+        assert!(state < 16, "four bits");
         self.entry(id).state = state;
     }
     fn is_pinned(&self, id: u32) -> bool {
