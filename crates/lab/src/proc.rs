@@ -73,6 +73,18 @@ pub(crate) fn thread_cpu_ns() -> Option<u64> {
     text.split_ascii_whitespace().next()?.parse().ok()
 }
 
+/// Processor time of this process with all threads it ever had, to 10 ms.
+pub(crate) fn own_cpu_ns() -> Option<u64> {
+    let stat = fs::read_to_string("/proc/self/stat").ok()?;
+    // The name in parentheses may hold anything, so fields are counted from its end: the state is the
+    // first, user and system time the twelfth and thirteenth.
+    let (_, fields) = stat.rsplit_once(')')?;
+    let mut times = fields.split_ascii_whitespace().skip(11);
+    let user: u64 = times.next()?.parse().ok()?;
+    let system: u64 = times.next()?.parse().ok()?;
+    Some((user + system) * NS_PER_USER_TICK)
+}
+
 /// Processor time of the whole machine, idle time left out.
 pub(crate) fn machine_busy_ns() -> Option<u64> {
     let stat = fs::read_to_string("/proc/stat").ok()?;
@@ -117,6 +129,27 @@ impl NoiseMeter {
         let known = self.own.read_ns()? + server_cpu_ns?;
         let busy = machine_busy_ns()?.saturating_sub(busy_then);
         Some(busy.saturating_sub(known.saturating_sub(known_then)))
+    }
+}
+
+/// The noise of a run that is this process alone, whose threads come and go.
+#[derive(Debug)]
+pub(crate) struct OwnNoiseMeter {
+    start: Option<(u64, u64)>,
+}
+
+impl OwnNoiseMeter {
+    pub(crate) fn start() -> Self {
+        Self {
+            start: machine_busy_ns().zip(own_cpu_ns()),
+        }
+    }
+
+    /// Others' processor time since the start; 0 at least, since the counters are coarse.
+    pub(crate) fn others_ns(&self) -> Option<u64> {
+        let (busy_then, own_then) = self.start?;
+        let busy = machine_busy_ns()?.saturating_sub(busy_then);
+        Some(busy.saturating_sub(own_cpu_ns()?.saturating_sub(own_then)))
     }
 }
 
@@ -166,6 +199,19 @@ mod tests {
         });
         assert!(busy > before);
         assert!(meter.read_ns().expect("Linux tells") >= busy);
+    }
+
+    #[test]
+    fn own_processor_time_keeps_threads_that_ended_unseen() {
+        let before = own_cpu_ns().expect("Linux tells");
+        while own_cpu_ns().expect("Linux tells") < before + 3 * NS_PER_USER_TICK {
+            std::thread::spawn(|| {
+                (0..2_000_000_u64).fold(0, |sum, i| std::hint::black_box(sum ^ i));
+            })
+            .join()
+            .expect("ends");
+        }
+        assert!(thread_cpu_ns().expect("Linux tells") > 0);
     }
 
     #[test]

@@ -16,7 +16,7 @@ use super::kind::Kind;
 use super::outcome::Outcome;
 use crate::clock;
 use crate::compare::Series;
-use crate::proc::NoiseMeter;
+use crate::proc::OwnNoiseMeter;
 use crate::progress::Progress;
 use crate::report::{Figures, Report};
 
@@ -166,10 +166,10 @@ pub(super) fn measured(
     progress: &Progress,
 ) -> Result<Report> {
     let start_ns = clock::mono_ns();
-    let mut noise = NoiseMeter::start(Some(0));
+    let noise = OwnNoiseMeter::start();
     let mut report = experiment.measure(share, progress)?;
     let wall_ns = clock::mono_ns() - start_ns;
-    push_noise(&mut report.figures, noise.others_ns(Some(0)), wall_ns);
+    push_noise(&mut report.figures, noise.others_ns(), wall_ns);
     let cells = experiment.cells();
     let params = &mut report.params;
     params.insert("subject".to_owned(), json!(share.kind.to_string()));

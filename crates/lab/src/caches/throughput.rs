@@ -20,7 +20,7 @@ use super::zipf::Zipf;
 use crate::clock;
 use crate::compare::Series;
 use crate::heap;
-use crate::proc::NoiseMeter;
+use crate::proc::OwnNoiseMeter;
 use crate::progress::Progress;
 use crate::report::Report;
 use crate::rng::Rng;
@@ -157,7 +157,7 @@ pub(super) fn run(args: &Args, progress: &mut Progress) -> Result<Outcome> {
         fresh: AtomicU64::new(plan.entries),
     };
     let start_ns = clock::mono_ns();
-    let mut noise = NoiseMeter::start(Some(0));
+    let noise = OwnNoiseMeter::start();
     let mut rows: Vec<Row> = kinds.iter().map(|&kind| Row::new(kind, runs)).collect();
     // Reads leave the caches as they are, so they share one filling; the mix comes last on it.
     let mut shared: Vec<Option<Cache>> = Vec::new();
@@ -190,7 +190,7 @@ pub(super) fn run(args: &Args, progress: &mut Progress) -> Result<Outcome> {
         }
     }
     progress.clear();
-    let noise = (noise.others_ns(Some(0)), clock::mono_ns() - start_ns);
+    let noise = (noise.others_ns(), clock::mono_ns() - start_ns);
     Ok(outcome(&plan, &rows, noise))
 }
 
