@@ -8,7 +8,7 @@ use std::time::{Duration, SystemTime};
 
 use equivalent::Equivalent;
 use foldhash::fast::RandomState;
-use tidewheel_store::Slot;
+use tidewheel_store::{Attributes, Slot};
 
 use crate::builder::Builder;
 use crate::driver::{Driver, Progress, Rounds};
@@ -217,13 +217,9 @@ where
         let hash = inner.hash(key);
         let now = inner.time.now().tick();
         inner.write_key(hash, key, |shard| {
-            let (removed, live) = inner.take(shard, hash, key, now)?;
-            let result = live.then(|| look(&removed.value));
-            let cause = if live {
-                RemovalCause::Removed
-            } else {
-                RemovalCause::Expired
-            };
+            let (removed, dead_by) = inner.take(shard, hash, key)?;
+            let result = dead_by.is_none().then(|| look(&removed.value));
+            let cause = dead_by.unwrap_or(RemovalCause::Removed);
             inner.left(shard, removed, cause, now);
             result
         })
@@ -441,14 +437,17 @@ where
     /// Panics if the structure is broken. O(n); for tests.
     #[doc(hidden)]
     pub fn validate(&self) {
+        let mut words = Vec::new();
         for cell in &self.inner.shards {
             let shard = self.inner.read(cell);
             shard.store.validate(&|key| self.inner.place_of(key));
+            words.extend(shard.store.tags());
             assert!(
                 shard.store.next_deadline().unwrap_or(u64::MAX) >= cell.next_deadline.load(SeqCst),
                 "the published deadline is too late"
             );
         }
+        self.inner.tags.validate(words.into_iter());
     }
 }
 
@@ -474,7 +473,7 @@ where
             .attributes(lifetime, ttl, weight, tag, &self.time, now, random);
         if weight > 1 && !self.make_way(hash, weight) {
             self.counters.add(Count::Rejected, 1);
-            self.reject(hash, key, value, attributes.weight, now);
+            self.reject(hash, key, value, &attributes, now);
             return;
         }
         let cell = self.cell(hash);
@@ -507,20 +506,17 @@ where
     }
 
     /// Refuses an entry that is heavier than the whole capacity; an old value of the key goes too.
-    fn reject(&self, hash: Hashed, key: K, value: V, weight: u32, now: Nanos) {
+    fn reject(&self, hash: Hashed, key: K, value: V, attributes: &Attributes, now: Nanos) {
         let removed = tidewheel_store::Removed {
             key,
             value,
             deadline: None,
-            weight,
+            weight: attributes.weight,
+            tag: attributes.tag,
         };
         self.write(self.cell(hash), |shard| {
-            if let Some((old, live)) = self.take(shard, hash, &removed.key, now.tick()) {
-                let cause = if live {
-                    RemovalCause::Replaced
-                } else {
-                    RemovalCause::Expired
-                };
+            if let Some((old, dead_by)) = self.take(shard, hash, &removed.key) {
+                let cause = dead_by.unwrap_or(RemovalCause::Replaced);
                 self.left(shard, old, cause, now.tick());
             }
             self.left(shard, removed, RemovalCause::Evicted, now.tick());

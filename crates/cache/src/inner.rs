@@ -9,7 +9,7 @@ use tidewheel_store::{Progress, Removed, Slot, TypedStore};
 use crate::capacity::Account;
 use crate::config::Config;
 use crate::driver::Alarm;
-use crate::removal::{Delivery, Garbage, RemovalCause};
+use crate::removal::{Delivery, Event, Garbage, RemovalCause};
 use crate::shard::{Shard, ShardCell};
 use crate::stats::{Count, Counters};
 use crate::sync::{AtomicBool, Ordering::Relaxed, Ordering::SeqCst, ReadGuard};
@@ -122,6 +122,7 @@ impl<K, V, S> Inner<K, V, S> {
         change: impl FnOnce(&mut Shard<K, V>) -> R,
     ) -> R {
         let mut shard = cell.lock.write(self.id());
+        shard.changes = shard.changes.wrapping_add(1);
         let result = change(&mut shard);
         let mut earlier = None;
         if shard.republish {
@@ -140,6 +141,9 @@ impl<K, V, S> Inner<K, V, S> {
         let garbage = std::mem::replace(&mut shard.garbage, Garbage::new());
         let events = !shard.outbox.is_empty();
         drop(shard);
+        for store in &garbage.stores {
+            self.release_tags(store);
+        }
         drop(garbage);
         if let Some(next) = earlier {
             self.alarm.earlier(next);
@@ -167,7 +171,14 @@ impl<K, V, S> Inner<K, V, S> {
                     at += 1;
                     continue;
                 }
-                return shard.outbox.take(EVENTS_PER_HOLD);
+                let events = shard.outbox.take(EVENTS_PER_HOLD);
+                drop(shard);
+                for event in &events {
+                    if let Event::All(store, _) = event {
+                        self.release_tags(store);
+                    }
+                }
+                return events;
             }
             std::collections::VecDeque::new()
         })
@@ -189,7 +200,25 @@ impl<K, V, S> Inner<K, V, S> {
         {
             return false;
         }
-        !store.has_attributes(slot) || self.tags.is_current(store.attributes(slot).tag)
+        !store.has_attributes(slot) || self.tags.is_current(store.tag_of(slot))
+    }
+
+    /// Why an entry is not there for readers; `None` when it is.
+    pub(crate) fn dead_by(&self, store: &TypedStore<K, V>, slot: Slot) -> Option<RemovalCause> {
+        if self.is_live(store, slot) {
+            None
+        } else if self.tags.is_current(store.tag_of(slot)) {
+            Some(RemovalCause::Expired)
+        } else {
+            Some(RemovalCause::Invalidated)
+        }
+    }
+
+    /// The tags of a whole shard's entries are used so much less.
+    fn release_tags(&self, store: &TypedStore<K, V>) {
+        for word in store.tags() {
+            self.tags.release(word);
+        }
     }
 
     /// Files an entry that has left the store.
@@ -200,6 +229,7 @@ impl<K, V, S> Inner<K, V, S> {
         cause: RemovalCause,
         now: u64,
     ) {
+        self.tags.release(removed.tag);
         let count = match cause {
             RemovalCause::Expired => {
                 if let Some(deadline) = removed.deadline {
@@ -237,6 +267,7 @@ impl<K, V, S> Inner<K, V, S> {
     /// Takes every entry out of a shard, in one step.
     pub(crate) fn clear_shard(&self, shard: &mut Shard<K, V>, cause: RemovalCause) {
         let store = std::mem::take(&mut shard.store);
+        shard.store.continue_versions(&store);
         self.counters.add(Count::Removal, store.len() as u64);
         shard.published = u64::MAX;
         shard.republish = true;
@@ -311,7 +342,8 @@ impl<K: Hash + Eq, V, S: BuildHasher> Inner<K, V, S> {
         }
     }
 
-    /// Stores an entry under the shard's lock. Returns the slot, unless the entry was evicted at once.
+    /// Stores an entry under the shard's lock. The reference that `attributes.tag` stands for passes to
+    /// the entry.
     pub(crate) fn store(
         &self,
         shard: &mut Shard<K, V>,
@@ -323,17 +355,21 @@ impl<K: Hash + Eq, V, S: BuildHasher> Inner<K, V, S> {
     ) {
         let tick = now.tick();
         if shard.closed {
+            self.tags.release(attributes.tag);
             shard.garbage.pairs.push((key, value));
             return;
         }
         self.counters.add(Count::Insert, 1);
+        if !self.tags.is_current(attributes.tag) {
+            self.stored_too_late(shard, hash, key, value, attributes, tick);
+            return;
+        }
         if let Some(slot) = Self::find(shard, hash, &key) {
             let deadline = shard.store.deadline(slot);
-            let cause = if self.is_live(&shard.store, slot) {
-                RemovalCause::Replaced
-            } else {
-                RemovalCause::Expired
-            };
+            let cause = self
+                .dead_by(&shard.store, slot)
+                .unwrap_or(RemovalCause::Replaced);
+            let tag = shard.store.tag_of(slot);
             let weight = shard.store.weight_of(slot);
             let old = shard.store.replace(slot, value, attributes, tick);
             let removed = Removed {
@@ -341,6 +377,7 @@ impl<K: Hash + Eq, V, S: BuildHasher> Inner<K, V, S> {
                 value: old,
                 deadline,
                 weight,
+                tag,
             };
             self.left(shard, removed, cause, tick);
         } else {
@@ -354,6 +391,31 @@ impl<K: Hash + Eq, V, S: BuildHasher> Inner<K, V, S> {
         if shard.store.weight() > shard.lent {
             self.make_room(shard, tick);
         }
+    }
+
+    /// An entry one of whose tags was invalidated while it was on its way: counts as stored before that.
+    #[cold]
+    fn stored_too_late(
+        &self,
+        shard: &mut Shard<K, V>,
+        hash: Hashed,
+        key: K,
+        value: V,
+        attributes: tidewheel_store::Attributes,
+        now: u64,
+    ) {
+        if let Some((old, dead_by)) = self.take(shard, hash, &key) {
+            let cause = dead_by.unwrap_or(RemovalCause::Replaced);
+            self.left(shard, old, cause, now);
+        }
+        let removed = Removed {
+            key,
+            value,
+            deadline: attributes.deadline,
+            weight: attributes.weight,
+            tag: attributes.tag,
+        };
+        self.left(shard, removed, RemovalCause::Invalidated, now);
     }
 
     /// Brings a shard's weight within what it was lent: borrows, then removes what is due, then evicts.
@@ -459,6 +521,7 @@ impl<K: Hash + Eq, V, S: BuildHasher> Inner<K, V, S> {
                 late_sum = (late, 0);
             }
             late_sum.1 += 1;
+            self.tags.release(entry.tag);
             self.delivery.left(
                 outbox,
                 garbage,
@@ -524,21 +587,29 @@ impl<K: Hash + Eq, V, S: BuildHasher> Inner<K, V, S> {
         true
     }
 
-    /// Removes a key's entry under the shard's lock.
+    /// Removes a key's entry under the shard's lock; with it, why it was not there for readers.
     pub(crate) fn take<Q: Equivalent<K> + ?Sized>(
         &self,
         shard: &mut Shard<K, V>,
         hash: Hashed,
         key: &Q,
-        now: u64,
-    ) -> Option<(Removed<K, V>, bool)> {
+    ) -> Option<(Removed<K, V>, Option<RemovalCause>)> {
         let slot = Self::find(shard, hash, key)?;
-        let live = self.is_live(&shard.store, slot);
-        let removed = shard.store.remove(slot, hash.place());
+        Some(self.take_slot(shard, hash.place(), slot))
+    }
+
+    /// As [`take`](Self::take), for an entry that was found.
+    pub(crate) fn take_slot(
+        &self,
+        shard: &mut Shard<K, V>,
+        place: u32,
+        slot: Slot,
+    ) -> (Removed<K, V>, Option<RemovalCause>) {
+        let dead_by = self.dead_by(&shard.store, slot);
+        let removed = shard.store.remove(slot, place);
         shard.removals += 1;
         self.settle(shard);
-        let _ = now;
-        Some((removed, live))
+        (removed, dead_by)
     }
 
     /// Empties the cache for good: what comes later is dropped.

@@ -36,6 +36,8 @@ pub(crate) struct Shard<K, V> {
     /// Removals since the last tidying.
     pub(crate) removals: u32,
     pub(crate) closed: bool,
+    /// Times that the lock was held for writing: nothing has changed while it stays the same.
+    pub(crate) changes: u64,
 }
 
 impl<K, V> ShardCell<K, V> {
@@ -52,6 +54,7 @@ impl<K, V> ShardCell<K, V> {
                 unpublished: 0,
                 removals: 0,
                 closed: false,
+                changes: 0,
             }),
             next_deadline: AtomicU64::new(u64::MAX),
             untidy: AtomicBool::new(false),

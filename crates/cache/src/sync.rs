@@ -6,14 +6,14 @@ use std::ops::{Deref, DerefMut};
 #[cfg(not(shuttle))]
 pub(crate) use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 #[cfg(not(shuttle))]
-pub(crate) use std::sync::{Arc, Condvar, Mutex, MutexGuard};
+pub(crate) use std::sync::{Arc, Condvar, Mutex, MutexGuard, RwLock};
 #[cfg(not(shuttle))]
 pub(crate) use std::thread_local;
 
 #[cfg(shuttle)]
 pub(crate) use shuttle::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 #[cfg(shuttle)]
-pub(crate) use shuttle::sync::{Arc, Condvar, Mutex, MutexGuard};
+pub(crate) use shuttle::sync::{Arc, Condvar, Mutex, MutexGuard, RwLock};
 #[cfg(shuttle)]
 pub(crate) use shuttle::thread_local;
 

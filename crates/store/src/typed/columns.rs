@@ -22,6 +22,11 @@ impl<T: Copy + Default + PartialEq> Column<T> {
             .get_or_insert_with(|| vec![T::default(); len].into_boxed_slice())[at] = value;
     }
 
+    /// The attribute of every place of the page, in order; nothing if no entry has it.
+    pub(crate) fn iter(&self) -> impl Iterator<Item = T> + '_ {
+        self.0.iter().flat_map(|cells| cells.iter().copied())
+    }
+
     fn bytes(&self) -> usize {
         self.0.as_ref().map_or(0, |cells| size_of_val(&**cells))
     }
@@ -31,7 +36,7 @@ impl<T: Copy + Default + PartialEq> Column<T> {
 #[derive(Debug, Default)]
 pub(crate) struct Columns {
     /// How often the entry was changed, by the store's count; 0 for never asked.
-    pub(crate) version: Column<u32>,
+    pub(crate) version: Column<u64>,
     /// Weight less one, so that the usual weight of 1 takes no memory.
     pub(crate) weight_less_one: Column<u32>,
     /// Ticks before its deadline at which the entry ceases to be fresh; 0 for fresh to the end.

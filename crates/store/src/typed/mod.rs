@@ -50,6 +50,8 @@ pub struct Removed<K, V> {
     pub deadline: Option<u64>,
     /// What it counted against the capacity.
     pub weight: u32,
+    /// The caller's word.
+    pub tag: u64,
 }
 
 /// One shard of expiring, evictable entries of type `(K, V)`.
@@ -65,7 +67,7 @@ pub struct TypedStore<K, V> {
     weight: u64,
     timed: usize,
     /// The latest version that was given to an entry.
-    version: u32,
+    version: u64,
 }
 
 /// The entries as the policy sees them.
@@ -114,6 +116,13 @@ fn weight_of<K, V>(slots: &Slots<K, V>, id: u32) -> u32 {
     slots.columns(id).map_or(1, |(columns, at)| {
         columns.weight_less_one.get(at).wrapping_add(1)
     })
+}
+
+#[inline]
+fn tag_of<K, V>(slots: &Slots<K, V>, id: u32) -> u64 {
+    slots
+        .columns(id)
+        .map_or(0, |(columns, at)| columns.tag.get(at))
 }
 
 impl<K, V> Default for TypedStore<K, V> {
@@ -229,6 +238,21 @@ impl<K, V> TypedStore<K, V> {
         }
     }
 
+    /// The caller's word.
+    #[inline]
+    #[must_use]
+    pub fn tag_of(&self, slot: Slot) -> u64 {
+        tag_of(&self.slots, slot.0)
+    }
+
+    /// The words of all entries whose word is not 0. O(pages) when there are none.
+    pub fn tags(&self) -> impl Iterator<Item = u64> + '_ {
+        self.slots
+            .all_columns()
+            .flat_map(|columns| columns.tag.iter())
+            .filter(|tag| *tag != 0)
+    }
+
     /// Whether an entry may have attributes other than the default; `false` is certain.
     #[inline]
     #[must_use]
@@ -340,22 +364,33 @@ impl<K, V> TypedStore<K, V> {
 
     /// The entry's version if one was ever asked for: another one after every change of the value.
     #[must_use]
-    pub fn version(&self, slot: Slot) -> Option<u32> {
+    pub fn version(&self, slot: Slot) -> Option<u64> {
         let (columns, at) = self.slots.columns(slot.0)?;
         Some(columns.version.get(at)).filter(|version| *version != 0)
     }
 
     /// The entry's version, from now on kept.
-    pub fn assign_version(&mut self, slot: Slot) -> u32 {
+    pub fn assign_version(&mut self, slot: Slot) -> u64 {
         match self.version(slot) {
             Some(version) => version,
             None => self.next_version(slot),
         }
     }
 
-    fn next_version(&mut self, slot: Slot) -> u32 {
+    /// A version that no entry has, had, or will have.
+    pub fn spend_version(&mut self) -> u64 {
+        // A version a nanosecond lasts for 584 years.
         self.version = self.version.wrapping_add(1).max(1);
-        let version = self.version;
+        self.version
+    }
+
+    /// Gives no version that `before` may have given: for a store that takes its place.
+    pub fn continue_versions(&mut self, before: &Self) {
+        self.version = self.version.max(before.version);
+    }
+
+    fn next_version(&mut self, slot: Slot) -> u64 {
+        let version = self.spend_version();
         let (columns, at, len) = self.slots.columns_mut(slot.0);
         columns.version.set(at, version, len);
         version
@@ -406,6 +441,7 @@ impl<K, V> TypedStore<K, V> {
             for (&place, &id) in places.iter().zip(due) {
                 index.remove(place, id);
                 let entry_weight = weight_of(slots, id);
+                let tag = tag_of(slots, id);
                 if slots.has_columns(id) {
                     slots.clear_columns(id);
                 }
@@ -418,6 +454,7 @@ impl<K, V> TypedStore<K, V> {
                 sink(Removed {
                     deadline: entry.deadline(),
                     weight: entry_weight,
+                    tag,
                     key: entry.key,
                     value: entry.value,
                 });
@@ -539,6 +576,7 @@ impl<K, V> TypedStore<K, V> {
     fn take(&mut self, id: u32, place: u32) -> Removed<K, V> {
         let deadline = self.entry(Slot(id)).deadline();
         let weight = weight_of(&self.slots, id);
+        let tag = tag_of(&self.slots, id);
         self.stop_timer(id);
         self.index.remove(place, id);
         if self.slots.has_columns(id) {
@@ -551,6 +589,7 @@ impl<K, V> TypedStore<K, V> {
             value: entry.value,
             deadline,
             weight,
+            tag,
         }
     }
 

@@ -327,6 +327,11 @@ impl<K, V> Slots<K, V> {
         columns.limit.set(at, 0, len);
     }
 
+    /// The attributes of the pages that have some.
+    pub(crate) fn all_columns(&self) -> impl Iterator<Item = &Columns> {
+        self.pages.iter().filter_map(|page| page.columns.as_deref())
+    }
+
     /// Ids of all entries, in order.
     pub(crate) fn ids(&self) -> impl Iterator<Item = u32> + '_ {
         self.pages.iter().zip(0..).flat_map(|(page, number)| {
