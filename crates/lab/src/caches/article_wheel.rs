@@ -95,6 +95,10 @@ impl<K: Key, V: Value> Subject<K, V> for ArticleWheel<K, V> {
         }
     }
 
+    fn rest(&self, resting: bool) {
+        self.ticker.rest(resting);
+    }
+
     fn sweeps(&self) -> Option<Sweeps> {
         Some(self.ticker.sweeps())
     }

@@ -48,6 +48,10 @@ impl<K: Key, V: Value> Subject<K, V> for NaiveScan<K, V> {
         drop(replaced);
     }
 
+    fn rest(&self, resting: bool) {
+        self.ticker.rest(resting);
+    }
+
     fn sweeps(&self) -> Option<Sweeps> {
         Some(self.ticker.sweeps())
     }

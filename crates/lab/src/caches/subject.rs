@@ -99,6 +99,10 @@ pub(crate) trait Subject<K: Key, V: Value>: Send + Sync {
         })
     }
 
+    /// Whether its sweeps pause: while another cache is sampled in the same process, a walk over a
+    /// million entries would be the other's noise.
+    fn rest(&self, _resting: bool) {}
+
     /// How long the cache's own passes over many entries took, where it makes them.
     fn sweeps(&self) -> Option<Sweeps> {
         None

@@ -133,6 +133,7 @@ impl Plan {
             cache.insert(u64::of(id), <[u8; 32]>::for_key(id), Some(POPULATE_TTL));
         }
         cache.settle();
+        cache.rest(true);
         Ok(cache)
     }
 }
@@ -180,7 +181,9 @@ pub(super) fn run(args: &Args, progress: &mut Progress) -> Result<Outcome> {
                     let Some(cache) = &shared[at] else { continue };
                     progress.set_title(format!("{} {}/{runs}", rows[at].kind, round + 1));
                     progress.phase(format!("{} × {threads}", load.name()), 1);
+                    cache.rest(false);
                     let passes = sample(&plan, load, cache.as_ref(), &keys, threads, round)?;
+                    cache.rest(true);
                     rows[at].add(round, load, threads, &passes);
                 }
             }

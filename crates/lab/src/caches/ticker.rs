@@ -1,7 +1,7 @@
 //! The once-a-second thread of the caches that are written here for comparison.
 
 use std::io;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
@@ -23,6 +23,7 @@ pub(super) struct Ticker {
 struct Shared {
     stopped: Mutex<bool>,
     stop: Condvar,
+    resting: AtomicBool,
     count: AtomicU64,
     total_ns: AtomicU64,
     longest_ns: AtomicU64,
@@ -38,6 +39,10 @@ impl Ticker {
                 let every = EVERY.as_nanos() as u64;
                 let mut at = clock::mono_ns() + every;
                 while theirs.waits_until(at) {
+                    if theirs.resting.load(Ordering::Relaxed) {
+                        at += every;
+                        continue;
+                    }
                     let from = clock::mono_ns();
                     tick();
                     let now = clock::mono_ns();
@@ -51,6 +56,11 @@ impl Ticker {
             shared,
             thread: Some(thread),
         })
+    }
+
+    /// Ticks pass unheard while it rests.
+    pub(super) fn rest(&self, resting: bool) {
+        self.shared.resting.store(resting, Ordering::Relaxed);
     }
 
     pub(super) fn sweeps(&self) -> Sweeps {

@@ -43,6 +43,10 @@ impl<K: Key, V: Value> Subject<K, V> for Papaya<K, V> {
         self.map.pin().insert(key, (value, clock::deadline_ns(ttl)));
     }
 
+    fn rest(&self, resting: bool) {
+        self.ticker.rest(resting);
+    }
+
     fn sweeps(&self) -> Option<Sweeps> {
         Some(self.ticker.sweeps())
     }
