@@ -31,8 +31,8 @@ const SEGMENT_BUCKETS_MAX: usize = 512;
 /// Deepest directory: 2^26 segments hold more entries than ids can name.
 const DEPTH_MAX: u8 = 26;
 
-/// Eight places, and beside them their ids; an id of 0 marks a vacant pair. Kept apart so that all eight
-/// comparisons are made at once, whichever is the one that is looked for.
+/// Eight places, and beside them their ids, so that all eight comparisons are made at once, whichever is
+/// the one that is looked for. Pairs are packed to the front; an id of 0 marks a vacant one.
 #[derive(Debug, Clone, Copy)]
 #[repr(align(64))]
 struct Bucket {
@@ -45,25 +45,36 @@ const EMPTY: Bucket = Bucket {
     ids: [0; WORDS],
 };
 
+/// The cells that hold `what`, as the low bits of a word's bytes. Compiles to two vector comparisons.
+#[inline]
+fn matches(cells: &[u32; WORDS], what: u32) -> u64 {
+    let mut bytes = [0u8; WORDS];
+    for (byte, &cell) in bytes.iter_mut().zip(cells) {
+        *byte = u8::from(cell == what);
+    }
+    u64::from_le_bytes(bytes)
+}
+
+/// The first cell of [`matches`], which must not be 0.
+#[inline]
+fn first(matches: u64) -> usize {
+    matches.trailing_zeros() as usize / 8 % WORDS
+}
+
 impl Bucket {
-    /// A bit for each pair of this place; vacant ones may be among them.
     #[inline]
-    fn matches(&self, place: u32) -> u32 {
-        let mut bits = 0;
-        for (i, &found) in self.places.iter().enumerate() {
-            bits |= u32::from(found == place) << i;
-        }
-        bits
+    fn is_full(&self) -> bool {
+        self.ids[WORDS - 1] != 0
     }
 
-    /// A bit for each vacant pair.
+    /// How many pairs there are.
     #[inline]
-    fn vacant(&self) -> u32 {
-        let mut bits = 0;
-        for (i, &id) in self.ids.iter().enumerate() {
-            bits |= u32::from(id == 0) << i;
-        }
-        bits
+    fn len(&self) -> usize {
+        // They are packed: a search in three steps.
+        let mut len = usize::from(self.ids[3] != 0) * 4;
+        len += usize::from(self.ids[len + 1] != 0) * 2;
+        len += usize::from(self.ids[len] != 0);
+        len + usize::from(self.is_full())
     }
 
     #[inline]
@@ -80,14 +91,22 @@ impl Bucket {
         self.ids[i] = pair.id;
     }
 
-    fn position(&self, pair: Pair) -> Option<usize> {
-        (0..WORDS).find(|&i| self.pair(i) == pair)
+    /// Takes a pair out; the last one moves to its place.
+    #[inline]
+    fn take(&mut self, i: usize) {
+        let last = self.len() - 1;
+        self.set(i, self.pair(last));
+        self.set(last, VACANT);
+    }
+
+    #[inline]
+    fn position(&self, id: u32) -> Option<usize> {
+        let found = matches(&self.ids, id);
+        (found != 0).then(|| first(found))
     }
 
     fn pairs(self) -> impl Iterator<Item = Pair> {
-        (0..WORDS)
-            .map(move |i| self.pair(i))
-            .filter(|pair| pair.id != 0)
+        (0..self.len()).map(move |i| self.pair(i))
     }
 }
 
@@ -172,15 +191,16 @@ impl Segment {
         let mut at = self.home(place);
         for _ in 0..self.buckets.len() {
             let bucket = &self.buckets[at];
-            let mut matches = bucket.matches(place);
-            while matches != 0 {
-                let id = bucket.ids[matches.trailing_zeros() as usize % WORDS];
+            let mut found = matches(&bucket.places, place);
+            while found != 0 {
+                let id = bucket.ids[first(found)];
+                // A vacant cell shows the place 0.
                 if id != 0 && is(id) {
                     return Some(id);
                 }
-                matches &= matches - 1;
+                found &= found - 1;
             }
-            if bucket.vacant() != 0 {
+            if !bucket.is_full() {
                 return None;
             }
             at = self.after(at);
@@ -192,9 +212,9 @@ impl Segment {
     fn insert(&mut self, pair: Pair) {
         let mut at = self.home(pair.place);
         loop {
-            let vacant = self.buckets[at].vacant();
-            if vacant != 0 {
-                self.buckets[at].set(vacant.trailing_zeros() as usize % WORDS, pair);
+            let bucket = &mut self.buckets[at];
+            if !bucket.is_full() {
+                bucket.set(bucket.len(), pair);
                 self.len += 1;
                 return;
             }
@@ -205,7 +225,7 @@ impl Segment {
     fn position(&self, pair: Pair) -> Option<(usize, usize)> {
         let mut at = self.home(pair.place);
         for _ in 0..self.buckets.len() {
-            if let Some(i) = self.buckets[at].position(pair) {
+            if let Some(i) = self.buckets[at].position(pair.id) {
                 return Some((at, i));
             }
             at = self.after(at);
@@ -219,14 +239,15 @@ impl Segment {
         };
         self.len -= 1;
         loop {
-            let was_full = self.buckets[at].vacant() == 0;
-            self.buckets[at].set(i, VACANT);
-            if !was_full {
-                return true;
-            }
             // The hole may break the chain of an entry that spilled past this bucket: find one in the
             // buckets that follow, move it here, and go on with the hole that it leaves.
-            let Some((from, j)) = self.spilled_past(at) else {
+            let spilled = if self.buckets[at].is_full() {
+                self.spilled_past(at)
+            } else {
+                None
+            };
+            let Some((from, j)) = spilled else {
+                self.buckets[at].take(i);
                 return true;
             };
             let moved = self.buckets[from].pair(j);
@@ -241,13 +262,7 @@ impl Segment {
         let mut at = hole;
         for step in 1..count {
             at = self.after(at);
-            let mut full = true;
-            for j in 0..WORDS {
-                let pair = self.buckets[at].pair(j);
-                if pair.id == 0 {
-                    full = false;
-                    continue;
-                }
+            for (j, pair) in self.buckets[at].pairs().enumerate() {
                 // How far the entry lies after its home; at least `step` means that it passed the hole.
                 let home = self.home(pair.place);
                 let spill = if at >= home {
@@ -259,7 +274,7 @@ impl Segment {
                     return Some((at, j));
                 }
             }
-            if !full {
+            if !self.buckets[at].is_full() {
                 return None;
             }
         }
@@ -280,16 +295,12 @@ impl Segment {
     fn visit_home(&self, bucket: usize, mut visit: impl FnMut(Pair)) {
         let mut at = bucket;
         for _ in 0..self.buckets.len() {
-            let mut full = true;
-            for i in 0..WORDS {
-                let pair = self.buckets[at].pair(i);
-                if pair.id == 0 {
-                    full = false;
-                } else if self.home(pair.place) == bucket {
+            for pair in self.buckets[at].pairs() {
+                if self.home(pair.place) == bucket {
                     visit(pair);
                 }
             }
-            if !full {
+            if !self.buckets[at].is_full() {
                 return;
             }
             at = self.after(at);
@@ -573,6 +584,10 @@ impl Index {
             );
             len += segment.len as usize;
             buckets += segment.buckets.len();
+            for bucket in &segment.buckets {
+                let vacant = bucket.ids.iter().skip_while(|id| **id != 0);
+                assert!(vacant.clone().all(|id| *id == 0), "a bucket has a gap");
+            }
             for pair in segment.pairs() {
                 let named = self.directory[self.slot(pair.place)];
                 assert_eq!(named as usize, number, "an entry is in the wrong segment");
