@@ -193,11 +193,12 @@ impl MassExpiry {
             "all dropped, ms",
             ms(watched.dropped_all_ns),
         );
-        figures.push_or_never(
-            "bytes_90_ms",
-            "90 % of bytes back, ms",
-            ms(watched.bytes_90_ns),
-        );
+        let back = ("bytes_90_ms", "90 % of bytes back, ms");
+        if heap::COUNTED {
+            figures.push_or_never(back.0, back.1, ms(watched.bytes_90_ns));
+        } else {
+            figures.push(back.0, back.1, None);
+        }
         figures.push(
             "dead_values_left",
             "dead values left",

@@ -10,20 +10,19 @@ use std::time::Duration;
 
 use anyhow::{Result, anyhow, bail};
 use clap::ValueEnum;
-use serde_json::json;
 
+use self::figures::{Row, outcome};
 use super::kind::{Kind, Settings};
 use super::outcome::Outcome;
-use super::runner::{Common, push_noise};
+use super::runner::Common;
 use super::subject::{Key, Pass, Subject, Value};
 use super::zipf::Zipf;
 use crate::clock;
-use crate::compare::Series;
-use crate::heap;
 use crate::proc::OwnNoiseMeter;
 use crate::progress::Progress;
-use crate::report::Report;
 use crate::rng::Rng;
+
+mod figures;
 
 const NAME: &str = "caches throughput";
 const ZIPF_EXPONENT: f64 = 0.99;
@@ -240,161 +239,11 @@ fn sample(
     })
 }
 
-/// One cache's samples, by round.
-struct Row {
-    kind: Kind,
-    rounds: Vec<Vec<Point>>,
-}
-
-#[derive(Clone, Copy, Debug)]
-struct Point {
-    load: Load,
-    threads: usize,
-    m_per_s: f64,
-    hit_percent: f64,
-}
-
-impl Row {
-    fn new(kind: Kind, runs: usize) -> Self {
-        Self {
-            kind,
-            rounds: vec![Vec::new(); runs],
-        }
-    }
-
-    fn add(&mut self, round: usize, load: Load, threads: usize, passes: &[Pass]) {
-        let hits: u64 = passes.iter().map(|pass| pass.hits).sum();
-        let operations: u64 = passes.iter().map(|pass| pass.operations).sum();
-        self.rounds[round].push(Point {
-            load,
-            threads,
-            m_per_s: passes.iter().map(Pass::millions_per_s).sum(),
-            hit_percent: hits as f64 / operations.max(1) as f64 * 100.0,
-        });
-    }
-}
-
-/// `noise` is what others took of the machine, and in how long.
-fn outcome(plan: &Plan, rows: &[Row], noise: (Option<u64>, u64)) -> Outcome {
-    let baseline: Option<Vec<Vec<Point>>> = rows
-        .iter()
-        .find(|row| row.kind.is_baseline())
-        .map(|row| row.rounds.clone());
-    let series = rows
-        .iter()
-        .map(|row| {
-            let mut series = Series::new(row.kind.to_string());
-            for (round, points) in row.rounds.iter().enumerate() {
-                let against = baseline.as_ref().map(|rounds| rounds[round].as_slice());
-                let mut report = report(plan, row.kind, round + 1, points, against);
-                push_noise(&mut report.figures, noise.0, noise.1);
-                series.reports.push(report);
-            }
-            series
-        })
-        .collect();
-    let mut outcome = Outcome::default();
-    outcome.push(
-        NAME,
-        &format!(
-            "{} keys of 8 B, values of 32 B, Zipf {ZIPF_EXPONENT}, M operations/s",
-            plan.entries
-        ),
-        series,
-    );
-    if baseline.is_none() {
-        outcome
-            .notes
-            .push("no ratios: quick-cache does not take part".to_owned());
-    }
-    outcome
-}
-
-fn report(
-    plan: &Plan,
-    kind: Kind,
-    run: usize,
-    points: &[Point],
-    baseline: Option<&[Point]>,
-) -> Report {
-    let params = json!({
-        "subject": kind.to_string(),
-        "version": kind.version(),
-        "run": run,
-        "entries": plan.entries,
-        "zipf": ZIPF_EXPONENT,
-        "sample_s": plan.sample.as_secs_f64(),
-        "ttl": format!("{:?}", kind.ttl_of()).to_lowercase(),
-        "counting_allocator": heap::COUNTED,
-        "seed": plan.seed,
-    });
-    let mut report = Report::new(NAME, None, params);
-    let mut logs: Vec<(Load, f64)> = Vec::new();
-    for point in points {
-        let (load, threads) = (point.load.name(), point.threads);
-        let figures = &mut report.figures;
-        figures.push(
-            format!("{load}_{threads}_m_per_s"),
-            format!("{load}, {threads} threads, M/s"),
-            point.m_per_s,
-        );
-        let ratio = baseline
-            .and_then(|all| {
-                all.iter()
-                    .find(|other| (other.load, other.threads) == (point.load, point.threads))
-            })
-            .map(|other| point.m_per_s / other.m_per_s);
-        figures.push(
-            format!("{load}_{threads}_ratio"),
-            format!("{load}, {threads} threads, × quick-cache"),
-            ratio,
-        );
-        logs.extend(ratio.map(|ratio| (point.load, ratio.ln())));
-    }
-    let geometric = |wanted: &dyn Fn(Load) -> bool| {
-        let logs: Vec<f64> = logs
-            .iter()
-            .filter(|(load, _)| wanted(*load))
-            .map(|(_, log)| *log)
-            .collect();
-        crate::stats::mean(&logs).map(f64::exp)
-    };
-    for &load in &plan.loads {
-        report.figures.push(
-            format!("{}_ratio_mean", load.name()),
-            format!("{}, geometric mean of ratios", load.name()),
-            geometric(&|other| other == load),
-        );
-    }
-    // The hot key is a case of its own, not a point of the comparison.
-    report.figures.push(
-        "ratio_mean",
-        "geometric mean without the hot key",
-        geometric(&|load| load != Load::Hot),
-    );
-    for load in [Load::Get, Load::Mixed] {
-        let hits: Vec<f64> = points
-            .iter()
-            .filter(|point| point.load == load)
-            .map(|point| point.hit_percent)
-            .collect();
-        report.figures.push(
-            format!("{}_hit_percent", load.name()),
-            match load {
-                Load::Mixed => "mixed, operations that are hits %",
-                _ => "get, hits %",
-            },
-            crate::stats::mean(&hits),
-        );
-    }
-    report.finish()
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    fn plan() -> Plan {
+    pub(super) fn plan() -> Plan {
         Plan {
             entries: 1_000,
             threads: vec![1, 2],
@@ -426,22 +275,5 @@ mod tests {
                 }
             }
         }
-    }
-
-    #[test]
-    fn ratios_are_taken_point_by_point_within_a_round() {
-        let point = |threads, m_per_s| Point {
-            load: Load::Get,
-            threads,
-            m_per_s,
-            hit_percent: 100.0,
-        };
-        let ours = [point(1, 8.0), point(2, 5.0)];
-        let theirs = [point(1, 4.0), point(2, 10.0)];
-        let report = report(&plan(), Kind::NaiveScan, 1, &ours, Some(&theirs));
-        let value = |key: &str| report.figures.value(key).expect(key);
-        assert_eq!(value("get_1_ratio"), 2.0);
-        assert_eq!(value("get_2_ratio"), 0.5);
-        assert!((value("ratio_mean") - 1.0).abs() < 1e-9);
     }
 }
