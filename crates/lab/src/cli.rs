@@ -14,6 +14,7 @@ use crate::compare;
 use crate::machine;
 use crate::progress::Progress;
 use crate::server::Target;
+use crate::simulate;
 use crate::table;
 use crate::timers;
 use crate::workload::Workload;
@@ -72,6 +73,8 @@ enum Command {
     /// In-process caches, ours and (with the feature `peers`) other people's.
     #[command(subcommand)]
     Caches(Caches),
+    /// Hit ratios: traces replayed on our cache, beside bounds and (with the feature `peers`) peers.
+    Simulate(simulate::Args),
 }
 
 pub(crate) fn run() -> Result<()> {
@@ -93,6 +96,11 @@ pub(crate) fn run() -> Result<()> {
         Command::Timers(args) => {
             let comparison = timers::run(args, &mut progress)?;
             (comparison.to_json(), comparison.to_table())
+        }
+        Command::Simulate(args) => {
+            let simulation = simulate::run(args, &progress)?;
+            let (lines, text) = (simulation.lines(), simulation.text());
+            return emit(&lines, &text, cli.global.json.as_deref());
         }
         Command::Caches(caches) => {
             let Some(outcome) = caches::run(caches, &mut progress)? else {

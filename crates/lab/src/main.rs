@@ -19,6 +19,7 @@ mod report;
 mod resp;
 mod rng;
 mod server;
+mod simulate;
 mod stats;
 mod table;
 mod timers;

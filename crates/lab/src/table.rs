@@ -87,7 +87,7 @@ pub(crate) fn number(value: f64) -> String {
 }
 
 /// The first column to the left, the others to the right.
-fn lay_out(grid: &[Vec<String>]) -> String {
+pub(crate) fn lay_out(grid: &[Vec<String>]) -> String {
     let columns = grid.iter().map(Vec::len).max().unwrap_or(0);
     let width = |at: usize| {
         grid.iter()
