@@ -377,7 +377,15 @@ where
         let now = now.min(self.now());
         let now = Nanos(u64::try_from(now.as_nanos()).unwrap_or(u64::MAX)).tick();
         let mut left = budget;
-        let mut progress = inner.pass(&mut lock(&self.owner.rounds), now, &mut left);
+        let mut rounds = lock(&self.owner.rounds);
+        let mut progress = inner.pass(&mut rounds, now, &mut left);
+        if inner.alarm.sweep.swap(false, SeqCst) {
+            rounds.sweeper.ask();
+        }
+        if !progress.backlog && rounds.sweeper.due_at() != u64::MAX {
+            progress.backlog = inner.sweep(&mut rounds.sweeper, now, &mut left);
+        }
+        drop(rounds);
         if !progress.backlog {
             inner.tidy(&mut left);
         }

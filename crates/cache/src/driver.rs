@@ -7,6 +7,7 @@ use std::task::{Poll, Waker};
 use std::time::Duration;
 
 use crate::inner::Inner;
+use crate::sweep::{SWEEP_PER_PASS, Sweeper};
 use crate::sync::{AtomicBool, AtomicU64, Mutex, Ordering::Relaxed, Ordering::SeqCst, lock};
 
 /// Who removes entries whose time is over, tidies memory and calls the listener.
@@ -53,6 +54,8 @@ pub(crate) struct Alarm {
     /// The tick that the driver sleeps until; 0 while it is awake.
     sleeps_until: AtomicU64,
     tidy: AtomicBool,
+    /// Whether a sweep of invalidated entries was asked for.
+    pub(crate) sweep: AtomicBool,
     stop: AtomicBool,
     sleeper: Mutex<Sleeper>,
     /// The listener's thread.
@@ -73,6 +76,7 @@ impl Alarm {
         Self {
             sleeps_until: AtomicU64::new(0),
             tidy: AtomicBool::new(false),
+            sweep: AtomicBool::new(false),
             stop: AtomicBool::new(false),
             sleeper: Mutex::new(Sleeper::Nobody),
             #[cfg(feature = "system")]
@@ -92,6 +96,13 @@ impl Alarm {
     #[cold]
     pub(crate) fn tidy_wanted(&self) {
         if !self.tidy.swap(true, SeqCst) {
+            self.wake();
+        }
+    }
+
+    /// Entries were invalidated by a tag.
+    pub(crate) fn sweep_wanted(&self) {
+        if !self.sweep.swap(true, SeqCst) {
             self.wake();
         }
     }
@@ -141,6 +152,7 @@ pub(crate) struct Rounds {
     first: usize,
     /// When to tidy if it stays calm, and when to tidy anyhow.
     tidy_at: Option<(u64, u64)>,
+    pub(crate) sweeper: Sweeper,
 }
 
 /// What to do after a pass.
@@ -198,6 +210,18 @@ impl<K: Hash + Eq, V, S: BuildHasher> Inner<K, V, S> {
                 Next::Again
             };
         }
+        if self.alarm.sweep.swap(false, SeqCst) {
+            rounds.sweeper.ask();
+        }
+        if rounds.sweeper.is_due(now)
+            && self.sweep(&mut rounds.sweeper, now, &mut { SWEEP_PER_PASS })
+        {
+            return if self.delivery.must_wait() {
+                Next::Sleep(now + 1)
+            } else {
+                Next::Again
+            };
+        }
         if self.alarm.tidy.swap(false, SeqCst) && rounds.tidy_at.is_none() {
             rounds.tidy_at = Some((now + CALM_TICKS, now + TIDY_WITHIN_TICKS));
         }
@@ -217,7 +241,8 @@ impl<K: Hash + Eq, V, S: BuildHasher> Inner<K, V, S> {
         } else {
             self.next_deadline().unwrap_or(u64::MAX)
         };
-        Next::Sleep(deadline.min(rounds.tidy_at.map_or(u64::MAX, |(at, _)| at)))
+        let tidy_at = rounds.tidy_at.map_or(u64::MAX, |(at, _)| at);
+        Next::Sleep(deadline.min(tidy_at).min(rounds.sweeper.due_at()))
     }
 
     /// Announces a sleep until `tick`; `false` when something has come up meanwhile.
@@ -226,7 +251,8 @@ impl<K: Hash + Eq, V, S: BuildHasher> Inner<K, V, S> {
         alarm.sleeps_until.store(tick, SeqCst);
         let earlier =
             !self.time.is_frozen() && self.next_deadline().is_some_and(|next| next < tick);
-        !(earlier || alarm.is_stopped() || alarm.tidy.load(SeqCst))
+        let asked = alarm.tidy.load(SeqCst) || alarm.sweep.load(SeqCst);
+        !(earlier || alarm.is_stopped() || asked)
     }
 
     /// The async driver: removes due entries until the cache is closed.

@@ -22,6 +22,11 @@ impl<T: Copy + Default + PartialEq> Column<T> {
             .get_or_insert_with(|| vec![T::default(); len].into_boxed_slice())[at] = value;
     }
 
+    /// Whether an entry may have the attribute.
+    pub(crate) fn is_present(&self) -> bool {
+        self.0.is_some()
+    }
+
     /// The attribute of every place of the page, in order; nothing if no entry has it.
     pub(crate) fn iter(&self) -> impl Iterator<Item = T> + '_ {
         self.0.iter().flat_map(|cells| cells.iter().copied())

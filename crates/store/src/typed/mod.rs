@@ -245,6 +245,14 @@ impl<K, V> TypedStore<K, V> {
         tag_of(&self.slots, slot.0)
     }
 
+    /// Whether an entry may have a word other than 0; `false` is certain. O(pages).
+    #[must_use]
+    pub fn has_tags(&self) -> bool {
+        self.slots
+            .all_columns()
+            .any(|columns| columns.tag.is_present())
+    }
+
     /// The words of all entries whose word is not 0. O(pages) when there are none.
     pub fn tags(&self) -> impl Iterator<Item = u64> + '_ {
         self.slots

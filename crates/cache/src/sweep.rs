@@ -1,0 +1,136 @@
+//! The sweep: gives back the memory of entries whose tags were invalidated, in short holds.
+//!
+//! An invalidated entry is invisible at once; a sweep removes what readers no longer see. One sweep walks
+//! all shards in the order of places, so it meets every entry that was there when it began. Sweeps that
+//! are asked for while one runs become one more. After a sweep the driver's thread rests for
+//! [`REST`] times as long as it took: invalidations one upon another cost a tenth of a core at most.
+
+use std::hash::{BuildHasher, Hash};
+
+use tidewheel_store::Slot;
+
+use crate::inner::Inner;
+use crate::removal::RemovalCause;
+use crate::shard::Shard;
+
+/// Entries that one hold of a shard's lock looks at, about.
+const ENTRIES_PER_HOLD: u32 = 32;
+
+/// Entries that the driver looks at before it looks at the deadlines again.
+pub(crate) const SWEEP_PER_PASS: u32 = 2048;
+
+/// How many times as long as a sweep took the driver rests before the next.
+const REST: u64 = 9;
+
+/// Ticks between two sweeps at least.
+const REST_MIN: u64 = 10;
+
+/// How far the sweeps of a driver are.
+#[derive(Debug, Default)]
+pub(crate) struct Sweeper {
+    running: Option<Sweep>,
+    /// Whether another sweep was asked for.
+    wanted: bool,
+    /// The tick before which no sweep is to begin.
+    not_before: u64,
+}
+
+/// Where a sweep goes on.
+#[derive(Debug, Clone, Copy)]
+struct Sweep {
+    shard: usize,
+    cursor: u32,
+    began: u64,
+}
+
+impl Sweeper {
+    /// Asks for a sweep that begins from now on.
+    pub(crate) fn ask(&mut self) {
+        self.wanted = true;
+    }
+
+    /// Whether there is a sweep to go on with at this tick, or to begin.
+    pub(crate) fn is_due(&self, now: u64) -> bool {
+        self.running.is_some() || self.wanted && now >= self.not_before
+    }
+
+    /// When the next sweep begins; `u64::MAX` if none was asked for.
+    pub(crate) fn due_at(&self) -> u64 {
+        match (self.running, self.wanted) {
+            (Some(_), _) => 0,
+            (None, true) => self.not_before,
+            (None, false) => u64::MAX,
+        }
+    }
+}
+
+impl<K: Hash + Eq, V, S: BuildHasher> Inner<K, V, S> {
+    /// Sweeps, looking at about `budget` entries; returns whether there is more to do at once. Looks
+    /// under the reader lock, and takes the writer lock only where there is something to remove.
+    pub(crate) fn sweep(&self, sweeper: &mut Sweeper, now: u64, budget: &mut u32) -> bool {
+        let mut at = match sweeper.running.take() {
+            Some(running) => running,
+            None => {
+                sweeper.wanted = false;
+                Sweep {
+                    shard: 0,
+                    cursor: 0,
+                    began: now,
+                }
+            }
+        };
+        while at.shard < self.shards.len() {
+            if *budget == 0 || self.delivery.must_wait() {
+                sweeper.running = Some(at);
+                return true;
+            }
+            let hold = ENTRIES_PER_HOLD.min(*budget);
+            *budget -= hold;
+            let cell = &self.shards[at.shard];
+            let (found, next) = {
+                let shard = self.read(cell);
+                if shard.store.has_tags() {
+                    let mut found = false;
+                    let next = shard.store.scan(at.cursor, hold as usize, |slot| {
+                        found |= !self.tags.is_current(shard.store.tag_of(slot));
+                    });
+                    (found, next)
+                } else {
+                    (false, None)
+                }
+            };
+            if found {
+                self.write(cell, |shard| {
+                    self.remove_invalidated(shard, at.cursor, hold as usize);
+                });
+            }
+            match next {
+                Some(next) => at.cursor = next,
+                None => {
+                    at.cursor = 0;
+                    at.shard += 1;
+                }
+            }
+        }
+        let took = self.time.now().tick().saturating_sub(at.began);
+        sweeper.not_before = now.saturating_add((took * REST).max(REST_MIN));
+        sweeper.wanted
+    }
+
+    /// Removes the invalidated ones of the next entries from a place on.
+    fn remove_invalidated(&self, shard: &mut Shard<K, V>, cursor: u32, count: usize) {
+        let mut invalidated: Vec<Slot> = Vec::new();
+        shard.store.scan(cursor, count, |slot| {
+            if !self.tags.is_current(shard.store.tag_of(slot)) {
+                invalidated.push(slot);
+            }
+        });
+        let now = self.time.now().tick();
+        for slot in invalidated {
+            let place = self.place_of(shard.store.key(slot));
+            let (removed, dead_by) = self.take_slot(shard, place, slot);
+            let cause = dead_by.unwrap_or(RemovalCause::Invalidated);
+            self.left(shard, removed, cause, now);
+        }
+    }
+}
