@@ -2,7 +2,7 @@
 
 use std::cell::RefCell;
 
-use foyer_memory::{CacheBuilder, EvictionConfig};
+use foyer_memory::{Cache, CacheBuilder, EvictionConfig};
 use mini_moka::sync::ConcurrentCacheExt;
 
 use super::policy::{Hasher, replay};
@@ -38,7 +38,7 @@ pub(super) fn quick_cache(keys: &[u64], capacity: usize) -> u64 {
 }
 
 pub(super) fn foyer(keys: &[u64], capacity: usize, policy: impl Into<EvictionConfig>) -> u64 {
-    let cache = CacheBuilder::new(capacity)
+    let cache: Cache<u64, (), Hasher> = CacheBuilder::new(capacity)
         .with_shards(1)
         .with_eviction_config(policy)
         .with_hash_builder(Hasher::default())
