@@ -125,8 +125,8 @@ where
                 _ => None,
             }
         };
-        if let Some(deadline) = renewal {
-            inner.renew(hash, key, deadline);
+        if let Some(renewal) = renewal {
+            inner.renew(hash, key, renewal);
         }
         inner.counters.add(
             match found {
@@ -296,7 +296,8 @@ where
                 return false;
             }
             if end.is_some_and(|end| end <= now.tick()) {
-                let removed = shard.store.remove(slot, hash.place());
+                let mut removed = shard.store.remove(slot, hash.place());
+                removed.deadline = end;
                 inner.left(shard, removed, RemovalCause::Expired, now.tick());
                 return true;
             }
@@ -531,56 +532,82 @@ where
         });
     }
 
-    /// A live entry was read: slides its deadline. Returns the deadline to set when that takes the
-    /// writer's lock.
+    /// A live entry was read: slides its deadline. Returns what to set when that takes the writer's lock.
     #[inline]
-    pub(crate) fn used(&self, shard: &Shard<K, V>, slot: Slot) -> Option<Option<u64>> {
+    pub(crate) fn used(&self, shard: &Shard<K, V>, slot: Slot) -> Option<Renewal> {
         if self.config.time_to_idle.is_none() && self.config.expiry.is_none() {
             return None;
         }
         self.slide(shard, slot)
     }
 
-    fn slide(&self, shard: &Shard<K, V>, slot: Slot) -> Option<Option<u64>> {
+    fn slide(&self, shard: &Shard<K, V>, slot: Slot) -> Option<Renewal> {
         let store = &shard.store;
-        let deadline = store.deadline(slot);
+        let grace = self.config.grace;
         if let Some(expiry) = &self.config.expiry {
             let now = self.time.now();
-            let left = self.end_of(store, slot).map(|end| now.until(end));
+            let deadline = store.deadline(slot);
+            // With an idle time as well, the deadline may be that one's, and the limit is the lifetime's.
+            let hard = match self.config.time_to_idle {
+                Some(_) => store.attributes(slot).limit,
+                None => deadline,
+            };
+            let left = hard.map(|hard| now.until(hard.saturating_sub(grace)));
             let next = expiry.expire_after_read(store.key(slot), store.value(slot), left);
-            if next == left {
-                return None;
+            if next != left {
+                let hard = next.map(|ttl| now.deadline(ttl).saturating_add(grace));
+                return Some(match self.config.time_to_idle {
+                    Some(idle) => {
+                        let idle = now.deadline(idle).saturating_add(grace);
+                        Renewal {
+                            deadline: Some(hard.map_or(idle, |hard| hard.min(idle))),
+                            limit: Some(hard),
+                        }
+                    }
+                    None if hard == deadline => return None,
+                    None => Renewal {
+                        deadline: hard,
+                        limit: None,
+                    },
+                });
             }
-            let next = next.map(|ttl| now.deadline(ttl).saturating_add(self.config.grace));
-            return (next != deadline).then_some(next);
         }
         let idle = self.config.time_to_idle?;
-        let deadline = deadline?;
-        let next = self.time.now().deadline(idle) + self.config.grace;
+        let deadline = store.deadline(slot)?;
+        let next = self.time.now().deadline(idle).saturating_add(grace);
         let next = match store.attributes(slot).limit {
             Some(limit) => next.min(limit),
             None => next,
         };
-        (next > deadline && !store.slide(slot, next)).then_some(Some(next))
+        (next > deadline && !store.slide(slot, next)).then_some(Renewal {
+            deadline: Some(next),
+            limit: None,
+        })
     }
 
     /// Sets a deadline that a read has asked for.
     #[cold]
-    pub(crate) fn renew<Q: Equivalent<K> + ?Sized>(
-        &self,
-        hash: Hashed,
-        key: &Q,
-        deadline: Option<u64>,
-    ) {
+    pub(crate) fn renew<Q: Equivalent<K> + ?Sized>(&self, hash: Hashed, key: &Q, renewal: Renewal) {
         let now = self.time.now().tick();
         self.write(self.cell(hash), |shard| {
             if let Some(slot) = Self::find(shard, hash, key)
                 && self.is_live(&shard.store, slot)
             {
-                shard.set_deadline(slot, deadline, now);
+                if let Some(limit) = renewal.limit {
+                    shard.store.set_limit(slot, limit);
+                }
+                shard.set_deadline(slot, renewal.deadline, now);
             }
         });
     }
+}
+
+/// What a read changes about an entry's end.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Renewal {
+    deadline: Option<u64>,
+    /// The limit of sliding, if that changes.
+    limit: Option<Option<u64>>,
 }
 
 impl<K, V, S> Owner<K, V, S>

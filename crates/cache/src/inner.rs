@@ -19,8 +19,11 @@ use crate::time::{Nanos, Time};
 /// Timer records that one hold of a shard's lock may touch.
 pub(crate) const RECORDS_PER_HOLD: u32 = 16;
 
-/// Due entries that an insertion removes before it evicts a live one.
+/// Timer records of due entries that an insertion touches at once before it evicts a live one.
 const DUE_BEFORE_EVICTION: u32 = 16;
+
+/// How often it does that when all it met was records of entries whose deadline has moved.
+const DUE_ROUNDS: u32 = 4;
 
 /// Removals that make a shard worth tidying.
 const UNTIDY: u32 = 512;
@@ -42,6 +45,17 @@ pub(crate) struct Inner<K, V, S> {
     pub(crate) alarm: Alarm,
     pub(crate) tags: Tags,
     pub(crate) closed: AtomicBool,
+}
+
+/// How hard weight is taken from a shard.
+#[derive(Debug, Clone, Copy)]
+enum Ease {
+    /// What it was lent and does not use.
+    Unused,
+    /// Its share of what is missing.
+    Share,
+    /// All that is missing.
+    All,
 }
 
 /// A hash as the cache uses it, and what follows from it.
@@ -116,7 +130,7 @@ impl<K, V, S> Inner<K, V, S> {
 
     /// Runs `change` on a shard under its lock, then does what the change has made necessary: publishes
     /// the next deadline, drops what was removed, wakes who must know.
-    pub(crate) fn write<R>(
+    pub(crate) fn hold<R>(
         &self,
         cell: &ShardCell<K, V>,
         change: impl FnOnce(&mut Shard<K, V>) -> R,
@@ -144,7 +158,7 @@ impl<K, V, S> Inner<K, V, S> {
         for store in &garbage.stores {
             self.release_tags(store);
         }
-        drop(garbage);
+        // Others are woken before user code is run that may panic.
         if let Some(next) = earlier {
             self.alarm.earlier(next);
         }
@@ -158,6 +172,7 @@ impl<K, V, S> Inner<K, V, S> {
                 self.alarm.events_wanted(&self.delivery.wanted);
             }
         }
+        drop(garbage);
         result
     }
 
@@ -295,6 +310,22 @@ impl<K: Hash + Eq, V, S: BuildHasher> Inner<K, V, S> {
         Hashed(mix(self.hasher.hash_one(key)))
     }
 
+    /// As [`hold`](Self::hold); then finds the room that an entry lacks which `change` has stored.
+    pub(crate) fn write<R>(
+        &self,
+        cell: &ShardCell<K, V>,
+        change: impl FnOnce(&mut Shard<K, V>) -> R,
+    ) -> R {
+        let (result, wanted) = self.hold(cell, |shard| {
+            let result = change(shard);
+            (result, std::mem::take(&mut shard.wanted))
+        });
+        if wanted > 0 {
+            self.find_room(cell, wanted);
+        }
+        result
+    }
+
     /// The place of a stored key.
     #[inline]
     pub(crate) fn place_of(&self, key: &K) -> u32 {
@@ -364,7 +395,7 @@ impl<K: Hash + Eq, V, S: BuildHasher> Inner<K, V, S> {
             self.stored_too_late(shard, hash, key, value, attributes, tick);
             return;
         }
-        if let Some(slot) = Self::find(shard, hash, &key) {
+        let slot = if let Some(slot) = Self::find(shard, hash, &key) {
             let deadline = shard.store.deadline(slot);
             let cause = self
                 .dead_by(&shard.store, slot)
@@ -380,16 +411,17 @@ impl<K: Hash + Eq, V, S: BuildHasher> Inner<K, V, S> {
                 tag,
             };
             self.left(shard, removed, cause, tick);
+            slot
         } else {
             let place_of = |key: &K| self.place_of(key);
             let lent = shard.lent;
             shard
                 .store
-                .insert(hash.place(), key, value, attributes, tick, lent, &place_of);
-        }
+                .insert(hash.place(), key, value, attributes, tick, lent, &place_of)
+        };
         shard.scheduled(attributes.deadline);
         if shard.store.weight() > shard.lent {
-            self.make_room(shard, tick);
+            self.make_room(shard, slot, tick);
         }
     }
 
@@ -418,8 +450,15 @@ impl<K: Hash + Eq, V, S: BuildHasher> Inner<K, V, S> {
         self.left(shard, removed, RemovalCause::Invalidated, now);
     }
 
-    /// Brings a shard's weight within what it was lent: borrows, then removes what is due, then evicts.
-    fn make_room(&self, shard: &mut Shard<K, V>, now: u64) {
+    /// Brings a shard's weight within what it was lent: borrows, then removes what is due, then evicts. What
+    /// was stored just now stays: if it alone is more than the shard was lent, the rest is noted as
+    /// `wanted`, and [`write`](Self::write) takes it from other shards after this one's lock is released.
+    fn make_room(&self, shard: &mut Shard<K, V>, stored: Slot, now: u64) {
+        // What is stored dead may go first.
+        let kept = match shard.store.deadline(stored) {
+            Some(deadline) if deadline <= now => None,
+            _ => Some(stored),
+        };
         while shard.store.weight() > shard.lent {
             let need = shard.store.weight() - shard.lent;
             let got = self.account.borrow(need);
@@ -427,20 +466,37 @@ impl<K: Hash + Eq, V, S: BuildHasher> Inner<K, V, S> {
             if got >= need {
                 return;
             }
-            if shard.published <= now {
-                let progress = self.expire_some(shard, now, DUE_BEFORE_EVICTION);
-                if progress.fired > 0 {
-                    continue;
-                }
+            if self.make_room_of_due(shard, now) {
+                continue;
             }
             let place_of = |key: &K| self.place_of(key);
-            let Some(evicted) = shard.store.evict(&place_of) else {
-                // Everything is pinned: the overshoot is the caller's wish.
+            let Some(evicted) = shard.store.evict_other(kept, &place_of) else {
+                shard.wanted = shard.store.weight() - shard.lent;
                 return;
             };
             self.left(shard, evicted, RemovalCause::Evicted, now);
             shard.removals += 1;
         }
+    }
+
+    /// Removes a few entries that are due; `false` when there are none.
+    fn make_room_of_due(&self, shard: &mut Shard<K, V>, now: u64) -> bool {
+        // What was stored by this very call is not published yet.
+        let due = shard.published <= now
+            || shard.republish && shard.store.next_deadline().is_some_and(|next| next <= now);
+        if !due {
+            return false;
+        }
+        for _ in 0..DUE_ROUNDS {
+            let progress = self.expire_some(shard, now, DUE_BEFORE_EVICTION);
+            if progress.fired > 0 {
+                return true;
+            }
+            if !progress.backlog {
+                break;
+            }
+        }
+        false
     }
 
     /// Makes sure that an entry of this weight finds room: takes loans back from other shards when its
@@ -462,43 +518,97 @@ impl<K: Hash + Eq, V, S: BuildHasher> Inner<K, V, S> {
         if weight <= lent / 2 {
             return true;
         }
-        // Heavy for its shard: lend it what it needs beyond its own now, from the others in turn.
-        let mut need = weight;
-        let mut got = self.account.borrow(need);
-        let first = self.number(hash);
-        let count = self.shards.len();
-        for step in 1..count {
-            if got >= need {
-                break;
-            }
-            let missing = need - got;
-            let share = missing.div_ceil((count - step) as u64);
-            let cell = &self.shards[(first + step) % count];
-            got += self.write(cell, |shard| self.reclaim(shard, share));
-        }
-        need = need.min(got);
-        self.write(own, |shard| shard.lent += need);
-        if got > need {
-            self.account.give_back(got - need);
-        }
+        // Heavy for its shard: lend it what it needs beyond its own now.
+        let got = self.account.borrow(weight);
+        let got = got + self.gather(self.number(hash), weight.saturating_sub(got));
+        self.lend(own, weight, got);
         true
+    }
+
+    /// Gives a shard up to `need` of the weight that was `got` for it, the account the rest.
+    fn lend(&self, cell: &ShardCell<K, V>, need: u64, got: u64) {
+        let used = need.min(got);
+        self.write(cell, |shard| shard.lent += used);
+        if got > used {
+            self.account.give_back(got - used);
+        }
+    }
+
+    /// Finds the weight that an entry lacks which is stored already: the shard was over its loan
+    /// meanwhile, by that entry alone. What cannot be found, since the rest is pinned, is made up for by
+    /// evicting the entry itself.
+    #[cold]
+    fn find_room(&self, cell: &ShardCell<K, V>, wanted: u64) {
+        let number = self
+            .shards
+            .iter()
+            .position(|other| std::ptr::eq(other, cell))
+            .unwrap_or(0);
+        let got = self.account.borrow(wanted);
+        let got = got + self.gather(number, wanted.saturating_sub(got));
+        self.lend(cell, wanted, got);
+        if got < wanted {
+            let now = self.time.now().tick();
+            self.write(cell, |shard| {
+                let lent = shard.lent;
+                self.evict_down_to(shard, lent, now);
+            });
+        }
+    }
+
+    /// Takes loans back from the shards other than `number`: what they do not use, then a share of each,
+    /// then whatever can be had. Returns how much; it may be more than `need`.
+    fn gather(&self, number: usize, need: u64) -> u64 {
+        let count = self.shards.len();
+        let mut got = 0;
+        for ease in [Ease::Unused, Ease::Share, Ease::All] {
+            for step in 1..count {
+                if got >= need {
+                    return got;
+                }
+                let missing = need - got;
+                let cell = &self.shards[(number + step) % count];
+                got += self.write(cell, |shard| {
+                    let weight = match ease {
+                        Ease::Unused => {
+                            missing.min(shard.lent.saturating_sub(shard.store.weight()))
+                        }
+                        Ease::Share => missing.div_ceil((count - step) as u64),
+                        Ease::All => missing,
+                    };
+                    self.reclaim(shard, weight)
+                });
+            }
+        }
+        got
     }
 
     /// Takes `weight` of a shard's loan back, evicting for it; returns what could be had.
     fn reclaim(&self, shard: &mut Shard<K, V>, weight: u64) -> u64 {
         let target = shard.lent.saturating_sub(weight);
-        let now = self.time.now().tick();
-        let place_of = |key: &K| self.place_of(key);
-        while shard.store.weight() > target {
-            let Some(evicted) = shard.store.evict(&place_of) else {
-                break;
-            };
-            self.left(shard, evicted, RemovalCause::Evicted, now);
-            shard.removals += 1;
+        if shard.store.weight() > target {
+            let now = self.time.now().tick();
+            self.evict_down_to(shard, target, now);
         }
         let taken = shard.lent - shard.store.weight().max(target).min(shard.lent);
         shard.lent -= taken;
         taken
+    }
+
+    /// Removes entries until the shard weighs no more than `target`: first what is due.
+    fn evict_down_to(&self, shard: &mut Shard<K, V>, target: u64, now: u64) {
+        let place_of = |key: &K| self.place_of(key);
+        while shard.store.weight() > target {
+            if self.make_room_of_due(shard, now) {
+                continue;
+            }
+            let Some(evicted) = shard.store.evict(&place_of) else {
+                // Everything is pinned: the overshoot is the caller's wish.
+                return;
+            };
+            self.left(shard, evicted, RemovalCause::Evicted, now);
+            shard.removals += 1;
+        }
     }
 
     /// Removes due entries under the shard's lock, touching at most `budget` timer records.

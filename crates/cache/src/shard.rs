@@ -26,6 +26,8 @@ pub(crate) struct Shard<K, V> {
     pub(crate) store: TypedStore<K, V>,
     /// Weight that the account has lent.
     pub(crate) lent: u64,
+    /// Weight that the entry stored last lacks: to be taken from other shards.
+    pub(crate) wanted: u64,
     pub(crate) flights: Flights<K, V>,
     pub(crate) outbox: Outbox<K, V>,
     pub(crate) garbage: Garbage<K, V>,
@@ -46,6 +48,7 @@ impl<K, V> ShardCell<K, V> {
             lock: ShardLock::new(Shard {
                 store: TypedStore::new(),
                 lent,
+                wanted: 0,
                 flights: Flights::new(),
                 outbox: Outbox::new(),
                 garbage: Garbage::new(),

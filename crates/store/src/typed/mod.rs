@@ -74,6 +74,8 @@ pub struct TypedStore<K, V> {
 struct View<'a, K, V, F> {
     slots: &'a mut Slots<K, V>,
     place_of: &'a F,
+    /// An entry that counts as pinned; 0, which is nobody's id, for none.
+    kept: u32,
 }
 
 impl<K, V, F: Fn(&K) -> u32> Residents for View<'_, K, V, F> {
@@ -91,7 +93,7 @@ impl<K, V, F: Fn(&K) -> u32> Residents for View<'_, K, V, F> {
 
     #[inline]
     fn is_pinned(&self, id: u32) -> bool {
-        self.slots.get(id).is_some_and(|entry| entry.pinned)
+        id == self.kept || self.slots.get(id).is_some_and(|entry| entry.pinned)
     }
 
     #[inline]
@@ -306,6 +308,7 @@ impl<K, V> TypedStore<K, V> {
         let mut view = View {
             slots: &mut self.slots,
             place_of,
+            kept: 0,
         };
         self.policy
             .inserted(&mut view, id, place, self.weight, capacity);
@@ -472,9 +475,19 @@ impl<K, V> TypedStore<K, V> {
 
     /// Removes the entry that the policy would rather lose; `None` when all are pinned.
     pub fn evict(&mut self, place_of: &impl Fn(&K) -> u32) -> Option<Removed<K, V>> {
+        self.evict_other(None, place_of)
+    }
+
+    /// As [`evict`](Self::evict), but not `kept`.
+    pub fn evict_other(
+        &mut self,
+        kept: Option<Slot>,
+        place_of: &impl Fn(&K) -> u32,
+    ) -> Option<Removed<K, V>> {
         let mut view = View {
             slots: &mut self.slots,
             place_of,
+            kept: kept.map_or(0, |slot| slot.0),
         };
         let id = self.policy.victim(&mut view)?;
         let place = place_of(&self.slots.get(id)?.key);
@@ -640,6 +653,7 @@ impl<K, V> TypedStore<K, V> {
         let view = View {
             slots: &mut self.slots,
             place_of,
+            kept: 0,
         };
         self.policy.moved(&view, id, new);
     }

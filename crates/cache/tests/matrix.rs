@@ -1,0 +1,123 @@
+//! Each scenario under every configuration: the same script, and what it must show in all of them.
+
+mod support;
+
+use std::sync::atomic::Ordering::Relaxed;
+use std::time::Duration;
+
+use support::op::{Life, Op};
+use support::setup::Setup;
+use support::{check::COMPARED, mixed};
+
+/// Runs a scenario under the matrix of configurations; says which one failed.
+fn under_every_configuration(scenario: impl Fn(&Setup, u64) -> Vec<Op>) {
+    let before = COMPARED.load(Relaxed);
+    let setups = Setup::all();
+    for (number, setup) in setups.iter().enumerate() {
+        let seed = mixed(number as u64);
+        let ops = scenario(setup, seed);
+        let told = std::panic::catch_unwind(|| support::run(setup, &ops));
+        assert!(told.is_ok(), "under {setup:?}, seed {seed}");
+    }
+    assert!(COMPARED.load(Relaxed) > before + setups.len() as u64);
+}
+
+#[test]
+fn random_operations_behave_like_the_model() {
+    under_every_configuration(|_, seed| {
+        (0..150)
+            .map(|step| Op::from_bits(mixed(seed ^ step)))
+            .collect()
+    });
+}
+
+#[test]
+fn what_is_stored_together_ends_on_time() {
+    under_every_configuration(|_, seed| {
+        let mut ops = Vec::new();
+        for key in 0..30 {
+            ops.push(Op::Insert {
+                key,
+                weight: 1 + (seed >> key) as u32 % 3,
+                life: Life::Configured,
+            });
+        }
+        for tick in 0..90 {
+            // A driver that comes once a tick.
+            ops.push(Op::Drive { nanos: 1_000_000 });
+            if tick % 7 == 0 {
+                ops.push(Op::Get { key: tick % 30 });
+            }
+        }
+        ops
+    });
+}
+
+#[test]
+fn a_driver_with_a_small_budget_gets_there() {
+    under_every_configuration(|_, seed| {
+        let mut ops = Vec::new();
+        for key in 0..40 {
+            ops.push(Op::Insert {
+                key,
+                weight: 1,
+                life: Life::For(Duration::from_millis(1 + mixed(seed ^ u64::from(key)) % 20)),
+            });
+        }
+        for _ in 0..60 {
+            ops.push(Op::Pass { nanos: 500_000 });
+            ops.push(Op::Advance {
+                behind: 0,
+                budget: 2,
+            });
+        }
+        ops.push(Op::Drive { nanos: 100_000_000 });
+        ops
+    });
+}
+
+#[test]
+fn churn_in_a_full_cache_is_accounted_for() {
+    under_every_configuration(|_, seed| {
+        (0..150)
+            .map(|step| {
+                let bits = mixed(seed ^ step);
+                let key = (bits % 40) as u16;
+                match bits >> 32 & 7 {
+                    0 => Op::Remove { key },
+                    1 => Op::Get { key },
+                    2 => Op::Drive {
+                        nanos: (bits >> 40) % 20_000_000,
+                    },
+                    _ => Op::Insert {
+                        key,
+                        weight: (bits >> 48) as u32 % 42,
+                        life: Life::Configured,
+                    },
+                }
+            })
+            .collect()
+    });
+}
+
+#[test]
+fn time_that_stands_still_ends_nothing() {
+    under_every_configuration(|_, seed| {
+        let mut ops: Vec<Op> = (0..20)
+            .map(|key| Op::Insert {
+                key,
+                weight: 1,
+                life: Life::Configured,
+            })
+            .collect();
+        ops.extend([
+            Op::Pass { nanos: 3_500_000 },
+            Op::Freeze,
+            Op::Drive { nanos: 1 << 40 },
+        ]);
+        ops.extend((0..40).map(|step| Op::from_bits(mixed(seed ^ step))));
+        ops.extend([Op::Resume, Op::Drive { nanos: 1_000_000 }]);
+        ops.extend((0..40).map(|step| Op::from_bits(mixed(seed ^ step ^ 99))));
+        ops
+    });
+}

@@ -1,0 +1,28 @@
+//! The naive model of a cache, which the model tests and the fuzz target share.
+
+pub mod check;
+pub mod model;
+pub mod op;
+pub mod setup;
+pub mod value;
+
+use op::Op;
+use setup::Setup;
+
+/// Runs operations on a cache and on its model, and compares both after every step. Panics where they
+/// differ.
+pub fn run(setup: &Setup, ops: &[Op]) {
+    let mut model = model::Model::new(setup);
+    for op in ops {
+        model.step(op);
+    }
+    model.finish();
+}
+
+/// Well-mixed bits of a seed: operations for tests that are to be replayed by their seed.
+pub fn mixed(seed: u64) -> u64 {
+    let mut bits = seed.wrapping_add(0x9e37_79b9_7f4a_7c15);
+    bits = (bits ^ (bits >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    bits = (bits ^ (bits >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+    bits ^ (bits >> 31)
+}

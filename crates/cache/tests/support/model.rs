@@ -1,0 +1,471 @@
+//! What a cache should hold, by the documentation of its operations: a map that is walked whole.
+
+use std::collections::{BTreeMap, VecDeque};
+use std::time::{Duration, SystemTime};
+
+use tidewheel::{Cache, Condition, Lifetime, ManualClock, RemovalCause, Ttl};
+
+use super::op::{At, Life, Op};
+use super::setup::{ByValue, Heard, Setup};
+use super::value::{Hashing, Key, Ledger, Probe, Value};
+
+/// The latest deadline that the store can keep, in ticks.
+const DEADLINE_MAX: u64 = (1 << 40) - 2;
+
+const TICK: u64 = 1_000_000;
+
+/// A cache, and what should be in it.
+pub struct Model {
+    pub(super) setup: Setup,
+    pub(super) cache: Cache<Key, Value, Hashing>,
+    pub(super) clock: ManualClock,
+    pub(super) heard: Heard,
+    pub(super) ledger: Ledger,
+    /// The latest entry of each key that may still be stored, dead ones included.
+    pub(super) entries: BTreeMap<u16, Entry>,
+    /// Departures that were caused, and are yet to be announced: in order for each key.
+    pub(super) leaving: BTreeMap<u16, VecDeque<Leaving>>,
+    pub(super) counts: Counts,
+    nanos: u64,
+    wall: u64,
+    frozen: Option<u64>,
+    behind: u64,
+    next_id: u64,
+    steps: u64,
+}
+
+#[derive(Debug, Clone)]
+pub(super) struct Entry {
+    pub id: u64,
+    pub weight: u32,
+    /// The tick at which it ends however often it is read; a range until jitter is known.
+    pub hard: Option<(u64, u64)>,
+    /// The tick at which it ends unless it is read.
+    pub idle: Option<u64>,
+    /// The latest end that can be kept.
+    pub latest: u64,
+}
+
+#[derive(Debug, Clone)]
+pub(super) struct Leaving {
+    pub id: u64,
+    pub causes: Vec<RemovalCause>,
+}
+
+#[derive(Debug, Default)]
+pub(super) struct Counts {
+    pub inserts: u64,
+    pub hits: u64,
+    pub misses: u64,
+    pub rejected: u64,
+    /// Events heard, and of them those with these causes.
+    pub heard: u64,
+    pub expired: u64,
+    pub evicted: u64,
+    /// Entries that left, however that was learnt.
+    pub left: u64,
+}
+
+/// What a step may have done besides its own change.
+#[derive(Debug, Default)]
+pub(super) struct Effects {
+    /// Whether room may have been made.
+    pub makes_room: bool,
+    /// What was stored just now.
+    pub stored: Option<u64>,
+    /// Whether the driver has run with all the budget that it wanted.
+    pub driven: bool,
+    /// What the driver said that it removed.
+    pub expired: Option<u64>,
+}
+
+impl Entry {
+    /// Between which ticks it ends.
+    pub fn end(&self) -> Option<(u64, u64)> {
+        let idle = self.idle.unwrap_or(u64::MAX).min(self.latest);
+        match self.hard {
+            Some((low, high)) => Some((low.min(idle), high.min(idle))),
+            None => self.idle.map(|_| (idle, idle)),
+        }
+    }
+
+    /// Whether it is there for readers; `None` while only jitter knows.
+    pub fn is_live(&self, now: u64) -> Option<bool> {
+        match self.end() {
+            None => Some(true),
+            Some((low, _)) if now < low => Some(true),
+            Some((_, high)) if now >= high => Some(false),
+            Some(_) => None,
+        }
+    }
+
+    /// Takes over what the cache says about its end, which is within the range.
+    pub fn learn(&mut self, end: u64) {
+        let idle = self.idle.unwrap_or(u64::MAX).min(self.latest);
+        if let Some((low, high)) = &mut self.hard
+            && low != high
+        {
+            if end < idle {
+                (*low, *high) = (end, end);
+            } else {
+                *low = idle.max(*low);
+                *high = idle.max(*high);
+            }
+        }
+    }
+}
+
+impl Model {
+    pub fn new(setup: &Setup) -> Self {
+        let (cache, clock, heard) = setup.build();
+        Self {
+            setup: *setup,
+            cache,
+            clock,
+            heard,
+            ledger: Ledger::default(),
+            entries: BTreeMap::new(),
+            leaving: BTreeMap::new(),
+            counts: Counts::default(),
+            nanos: 0,
+            wall: 0,
+            frozen: None,
+            behind: 0,
+            next_id: 0,
+            steps: 0,
+        }
+    }
+
+    /// Engine time in nanoseconds.
+    pub(super) fn now(&self) -> u64 {
+        self.frozen
+            .unwrap_or_else(|| self.nanos.saturating_sub(self.behind))
+    }
+
+    pub(super) fn tick(&self) -> u64 {
+        self.now() / TICK
+    }
+
+    /// The first tick at which `ttl` is over.
+    fn deadline(&self, ttl: Duration) -> u64 {
+        let nanos = u64::try_from(ttl.as_nanos()).unwrap_or(u64::MAX);
+        self.now().saturating_add(nanos).div_ceil(TICK)
+    }
+
+    /// How long until a lifetime is over. Without an idle time, none ends later than can be kept.
+    fn until(&self, end: u64) -> Duration {
+        let end = match self.setup.idle() {
+            Some(_) => end,
+            None => end.min(DEADLINE_MAX - self.setup.grace()),
+        };
+        Duration::from_nanos(end.saturating_mul(TICK).saturating_sub(self.now()))
+    }
+
+    /// Whether a key is there for readers, by its end alone: an evicted entry is not in `entries`.
+    fn is_live(&self, key: u16) -> bool {
+        let now = self.tick();
+        self.entries.get(&key).is_some_and(|entry| {
+            entry
+                .is_live(now)
+                .expect("every end is looked up when it may have come")
+        })
+    }
+
+    /// Executes one operation and compares.
+    pub fn step(&mut self, op: &Op) {
+        self.steps += 1;
+        let effects = self.execute(op);
+        let told = self.setup.prompt || self.steps.is_multiple_of(5);
+        self.compare(&effects, told);
+    }
+
+    fn execute(&mut self, op: &Op) -> Effects {
+        let mut effects = Effects::default();
+        match *op {
+            Op::Insert { key, weight, life } => self.insert(key, weight, life, &mut effects),
+            Op::Get { key } => {
+                let found = self.cache.get(&Probe(key)).map(|value| value.id);
+                let expected = self.used(key);
+                assert_eq!(found, expected, "get of {key}");
+            }
+            Op::Touch { key } => {
+                let found = self.cache.touch(&Probe(key));
+                assert_eq!(found, self.used(key).is_some(), "touch of {key}");
+            }
+            Op::Remove { key } => {
+                let found = self.cache.remove(&Probe(key)).map(|value| value.id);
+                let expected = self.leaves(key, RemovalCause::Removed);
+                assert_eq!(found, expected, "remove of {key}");
+            }
+            Op::Invalidate { key } => {
+                let found = self.cache.invalidate(&Probe(key));
+                let expected = self.leaves(key, RemovalCause::Removed);
+                assert_eq!(found, expected.is_some(), "invalidate of {key}");
+            }
+            Op::InvalidateAll => {
+                self.cache.invalidate_all();
+                self.all_leave(RemovalCause::Cleared);
+            }
+            Op::Expire {
+                key,
+                ttl,
+                condition,
+            } => {
+                let changed = self.cache.expire(&Probe(key), ttl, condition);
+                let expected = self.expire(key, ttl, condition);
+                assert_eq!(changed, expected, "expire of {key}");
+            }
+            Op::ExpireAt { key, at, condition } => {
+                let (at, left) = self.at(at);
+                let changed = self.cache.expire_at(&Probe(key), at, condition);
+                let expected = self.expire(key, left, condition);
+                assert_eq!(changed, expected, "expire_at of {key}");
+            }
+            Op::Persist { key } => {
+                let changed = self.cache.persist(&Probe(key));
+                let live = self.is_live(key);
+                let entry = self.entries.get_mut(&key).filter(|_| live);
+                let expected = entry.is_some_and(|entry| {
+                    let had = entry.end().is_some();
+                    (entry.hard, entry.idle) = (None, None);
+                    had
+                });
+                assert_eq!(changed, expected, "persist of {key}");
+            }
+            Op::Pass { nanos } => self.pass(nanos),
+            Op::Advance { behind, budget } => {
+                let now = self
+                    .cache
+                    .now()
+                    .saturating_sub(Duration::from_nanos(behind));
+                self.advance(now, budget, &mut effects);
+            }
+            Op::Drive { nanos } => {
+                self.pass(nanos);
+                for _ in 0..10_000 {
+                    if effects.driven {
+                        break;
+                    }
+                    self.advance(self.cache.now(), u32::MAX, &mut effects);
+                }
+                assert!(effects.driven, "the driver never gets done");
+            }
+            Op::Freeze => {
+                self.cache.freeze();
+                self.frozen = Some(self.now());
+            }
+            Op::Resume => {
+                self.cache.resume();
+                if let Some(frozen) = self.frozen.take() {
+                    self.behind = self.nanos - frozen;
+                }
+            }
+            Op::SetWall { nanos } => {
+                self.clock.set_wall(Duration::from_nanos(nanos));
+                self.wall = nanos;
+            }
+        }
+        effects
+    }
+
+    fn pass(&mut self, nanos: u64) {
+        self.clock.advance(Duration::from_nanos(nanos));
+        self.nanos += nanos;
+        self.wall += nanos;
+    }
+
+    fn advance(&mut self, now: Duration, budget: u32, effects: &mut Effects) {
+        let progress = self.cache.advance(now, budget);
+        *effects.expired.get_or_insert(0) += progress.expired;
+        if now == self.cache.now() && !progress.backlog {
+            effects.driven = true;
+        }
+        if budget == u32::MAX && self.setup.is_told() {
+            // Only a full queue of events stops such a pass, and it has been emptied now.
+            assert!(
+                !progress.backlog
+                    || matches!(self.setup.listener, super::setup::Listening::Wait(_)),
+                "the whole budget was not enough"
+            );
+        }
+    }
+
+    fn at(&self, at: At) -> (SystemTime, Duration) {
+        let wall = SystemTime::UNIX_EPOCH + Duration::from_nanos(self.wall);
+        match at {
+            At::Before(by) => (wall - by, Duration::ZERO),
+            At::After(by) => (wall + by, by),
+        }
+    }
+
+    /// A lookup that counts as a use. Returns the value's id.
+    fn used(&mut self, key: u16) -> Option<u64> {
+        if !self.is_live(key) {
+            self.counts.misses += 1;
+            return None;
+        }
+        self.counts.hits += 1;
+        let idle = self.setup.idle().map(|idle| self.deadline(idle));
+        let entry = &self.entries[&key];
+        let mut changed = None;
+        if self.setup.has_expiry() {
+            let id = entry.id;
+            let next = |end: Option<u64>| {
+                let left = end.map(|end| self.until(end));
+                let next = ByValue::read(id, left);
+                (next != left).then(|| next.map(|ttl| self.deadline(ttl)))
+            };
+            let (low, high) = entry.hard.unzip();
+            if let (Some(low), Some(high)) = (next(low), next(high)) {
+                changed = Some(low.zip(high));
+            }
+        }
+        let entry = self.entries.get_mut(&key).expect("alive");
+        if let Some(hard) = changed {
+            entry.hard = hard;
+            entry.idle = idle;
+        } else if let (Some(old), Some(idle)) = (entry.idle, idle) {
+            entry.idle = Some(old.max(idle));
+        }
+        Some(entry.id)
+    }
+
+    fn insert(&mut self, key: u16, weight: u32, life: Life, effects: &mut Effects) {
+        self.next_id += 1;
+        let id = self.next_id;
+        let left = self.entries.get(&key).filter(|_| self.is_live(key));
+        let left = left.map(|entry| {
+            // Of an entry that is replaced, the time that it would have had is told, idle or not.
+            entry.end().map(|(end, _)| self.until(end))
+        });
+        let (lifetime, hard) = match life {
+            Life::Configured => {
+                let ttl = match (self.setup.has_expiry(), left) {
+                    (true, None) => ByValue::create(id),
+                    (true, Some(left)) => ByValue::update(id, left),
+                    (false, _) => self.setup.ttl(),
+                };
+                (Lifetime::configured(), ttl.map(|ttl| self.shaped(ttl)))
+            }
+            Life::For(ttl) => (Lifetime::ttl(ttl), Some(self.shaped(ttl))),
+            Life::Until(at) => {
+                let (at, left) = self.at(at);
+                let end = self.deadline(left);
+                (Lifetime::until(at), Some((end, end)))
+            }
+            Life::Forever => (Lifetime::forever(), None),
+        };
+        let value = Value::new(id, weight, &self.ledger);
+        let weight = match self.setup.room {
+            super::setup::Room::Weight => weight,
+            _ => 1,
+        };
+        self.cache
+            .insert_with(Key::new(key, &self.ledger), value, lifetime);
+        self.leaves(key, RemovalCause::Replaced);
+        effects.makes_room = true;
+        if self
+            .setup
+            .capacity()
+            .is_some_and(|most| u64::from(weight) > most)
+        {
+            self.counts.rejected += 1;
+            self.expect(key, id, vec![RemovalCause::Evicted]);
+            return;
+        }
+        self.counts.inserts += 1;
+        effects.stored = Some(id);
+        let idle = self.setup.idle().map(|idle| self.deadline(idle));
+        let entry = Entry {
+            id,
+            weight,
+            hard,
+            idle,
+            latest: DEADLINE_MAX - self.setup.grace(),
+        };
+        self.entries.insert(key, entry);
+    }
+
+    fn shaped(&self, ttl: Duration) -> (u64, u64) {
+        let (short, long) = self.setup.shaped(ttl);
+        (self.deadline(short), self.deadline(long))
+    }
+
+    /// A key's entry leaves by hand. Returns the value's id if it was alive.
+    fn leaves(&mut self, key: u16, cause: RemovalCause) -> Option<u64> {
+        let live = self.is_live(key);
+        let entry = self.entries.remove(&key)?;
+        let mut causes = vec![if live { cause } else { RemovalCause::Expired }];
+        if cause == RemovalCause::Replaced || !live {
+            // What takes its place may have wanted room first; what is dead may be gone already.
+            causes.extend([RemovalCause::Evicted, RemovalCause::Expired]);
+        }
+        self.expect(key, entry.id, causes);
+        live.then_some(entry.id)
+    }
+
+    /// Every entry leaves.
+    pub(super) fn all_leave(&mut self, cause: RemovalCause) {
+        let now = self.tick();
+        for (key, entry) in std::mem::take(&mut self.entries) {
+            let mut causes = vec![cause];
+            if entry.is_live(now) != Some(true) {
+                causes.extend([RemovalCause::Evicted, RemovalCause::Expired]);
+            }
+            self.expect(key, entry.id, causes);
+        }
+    }
+
+    pub(super) fn expect(&mut self, key: u16, id: u64, causes: Vec<RemovalCause>) {
+        self.counts.left += 1;
+        if self.setup.listener != super::setup::Listening::Nobody {
+            let queue = self.leaving.entry(key).or_default();
+            queue.push_back(Leaving { id, causes });
+        }
+    }
+
+    fn expire(&mut self, key: u16, ttl: Duration, condition: Condition) -> bool {
+        if !self.is_live(key) {
+            return false;
+        }
+        let end = self.deadline(ttl);
+        let now = self.tick();
+        let old = self.entries[&key].end().map(|(end, _)| end);
+        let allowed = match condition {
+            Condition::Always => true,
+            Condition::IfNone => old.is_none(),
+            Condition::IfSome => old.is_some(),
+            Condition::IfLater => old.is_some_and(|old| end > old),
+            Condition::IfEarlier => old.is_none_or(|old| end < old),
+        };
+        if allowed && end <= now {
+            self.leaves(key, RemovalCause::Expired);
+        } else if allowed {
+            let entry = self.entries.get_mut(&key).expect("alive");
+            entry.hard = Some((end, end));
+            entry.idle = None;
+        }
+        allowed
+    }
+
+    /// What the cache says about a key: nothing, or its value and its end.
+    pub(super) fn ask(&self, key: u16) -> Option<(u64, Option<u64>)> {
+        let probe = Probe(key);
+        let value = self.cache.peek(&probe);
+        let end = match self.cache.ttl(&probe) {
+            Ttl::Missing => {
+                assert!(value.is_none(), "{key} has a value and no time to live");
+                return None;
+            }
+            Ttl::Forever => None,
+            Ttl::Left(left) => {
+                let end = self.now() + left.as_nanos() as u64;
+                assert_eq!(end % TICK, 0, "ends lie on ticks");
+                Some(end / TICK)
+            }
+        };
+        let value = value.unwrap_or_else(|| panic!("{key} has a time to live and no value"));
+        assert!(self.cache.contains_key(&probe), "{key} is there");
+        Some((value.id, end))
+    }
+}

@@ -1,0 +1,193 @@
+//! The operations of the model, each told by 64 bits.
+
+use std::time::Duration;
+
+use tidewheel::Condition;
+
+/// Keys are below this.
+pub const KEYS: u16 = 40;
+
+/// One call, or one turn of a clock.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Op {
+    Insert {
+        key: u16,
+        weight: u32,
+        life: Life,
+    },
+    Get {
+        key: u16,
+    },
+    Touch {
+        key: u16,
+    },
+    Remove {
+        key: u16,
+    },
+    Invalidate {
+        key: u16,
+    },
+    InvalidateAll,
+    Expire {
+        key: u16,
+        ttl: Duration,
+        condition: Condition,
+    },
+    ExpireAt {
+        key: u16,
+        at: At,
+        condition: Condition,
+    },
+    Persist {
+        key: u16,
+    },
+    /// Time passes, and nobody looks.
+    Pass {
+        nanos: u64,
+    },
+    /// A pass of the driver. `behind` is how much older than now its reading of the clock is.
+    Advance {
+        behind: u64,
+        budget: u32,
+    },
+    /// Time passes, and the driver does all there is to do.
+    Drive {
+        nanos: u64,
+    },
+    Freeze,
+    Resume,
+    SetWall {
+        nanos: u64,
+    },
+}
+
+/// How long an inserted value lives.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum Life {
+    Configured,
+    For(Duration),
+    Until(At),
+    Forever,
+}
+
+/// A point in wall time, told from now.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum At {
+    Before(Duration),
+    After(Duration),
+}
+
+impl Op {
+    /// The operation that bits stand for.
+    pub fn from_bits(bits: u64) -> Self {
+        let key = ((bits >> 8) as u16) % KEYS;
+        let low = (bits >> 24) as u16;
+        let high = (bits >> 40) as u32;
+        match bits % 64 {
+            0..=19 => Self::Insert {
+                key,
+                weight: weight(high),
+                life: match low % 8 {
+                    0..=3 => Life::Configured,
+                    4 | 5 => Life::For(ttl(low >> 3)),
+                    6 => Life::Until(at(low >> 3)),
+                    _ => Life::Forever,
+                },
+            },
+            20..=28 => Self::Get { key },
+            29 | 30 => Self::Touch { key },
+            31..=33 => Self::Remove { key },
+            34 => Self::Invalidate { key },
+            35 => match low % 4 {
+                0 => Self::InvalidateAll,
+                _ => Self::Get { key },
+            },
+            36..=41 => Self::Expire {
+                key,
+                ttl: ttl(low),
+                condition: condition(high),
+            },
+            42 => Self::ExpireAt {
+                key,
+                at: at(low),
+                condition: condition(high),
+            },
+            43 | 44 => Self::Persist { key },
+            45..=50 => Self::Pass { nanos: nanos(low) },
+            51..=54 => Self::Advance {
+                behind: if high % 8 == 0 { nanos(low) } else { 0 },
+                budget: if high % 3 == 0 { u32::MAX } else { high % 24 },
+            },
+            55..=60 => Self::Drive { nanos: nanos(low) },
+            61 => Self::Freeze,
+            62 => Self::Resume,
+            _ => Self::SetWall {
+                nanos: u64::from(high) << (low % 32),
+            },
+        }
+    }
+
+    /// The operations that bytes stand for: eight bytes each.
+    pub fn all_from_bytes(bytes: &[u8]) -> Vec<Self> {
+        bytes
+            .as_chunks()
+            .0
+            .iter()
+            .map(|bytes| Self::from_bits(u64::from_le_bytes(*bytes)))
+            .collect()
+    }
+}
+
+fn weight(bits: u32) -> u32 {
+    match bits % 16 {
+        0 => 0,
+        1 => super::setup::WEIGHT,
+        2 => super::setup::WEIGHT + 1,
+        3 if bits % 5 == 0 => u32::MAX,
+        4 | 5 => bits / 16 % 32,
+        _ => 1 + bits / 16 % 8,
+    }
+}
+
+fn ttl(bits: u16) -> Duration {
+    match bits % 16 {
+        0 => Duration::ZERO,
+        1 => Duration::MAX,
+        2 => Duration::from_micros(u64::from(bits) * 37),
+        3 => Duration::from_millis((1 << 40) - 2 + u64::from(bits / 16 % 4)),
+        4 => Duration::from_millis((1 << 32) + u64::from(bits)),
+        5 => Duration::from_secs(u64::from(bits)),
+        _ => Duration::from_millis(u64::from(bits / 16 % 80)),
+    }
+}
+
+fn at(bits: u16) -> At {
+    if bits & 8 == 0 {
+        At::After(Duration::from_micros(u64::from(bits) * 10))
+    } else {
+        At::Before(Duration::from_millis(u64::from(bits)))
+    }
+}
+
+fn condition(bits: u32) -> Condition {
+    match bits % 6 {
+        0 => Condition::IfNone,
+        1 => Condition::IfSome,
+        2 => Condition::IfLater,
+        3 => Condition::IfEarlier,
+        _ => Condition::Always,
+    }
+}
+
+fn nanos(bits: u16) -> u64 {
+    const MS: u64 = 1_000_000;
+    let bits = u64::from(bits);
+    match bits % 16 {
+        0 => bits * 31,
+        1 => MS - 1,
+        2 => bits * MS,
+        3 if bits.is_multiple_of(7) => 20 * 86_400_000 * MS,
+        4..=7 => bits / 16 % 60 * MS,
+        _ => bits / 16 % 8 * MS,
+    }
+}

@@ -1,0 +1,333 @@
+//! The configurations under which the model's tests run.
+
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use tidewheel::{Cache, Driver, Expiry, Jitter, ManualClock, OnFull, Removal, RemovalCause};
+
+use super::value::{Hashing, Key, Value};
+
+/// The capacity of caches with a weigher.
+pub const WEIGHT: u32 = 40;
+
+/// The capacity of caches without one.
+pub const COUNT: u64 = 9;
+
+pub const TTL: Duration = Duration::from_millis(50);
+pub const IDLE: Duration = Duration::from_micros(29_300);
+pub const GRACE: Duration = Duration::from_millis(13);
+pub const JITTER: f64 = 0.3;
+pub const BOUNDS: (Duration, Duration) = (Duration::from_millis(20), Duration::from_millis(65));
+
+/// One configuration.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Setup {
+    pub room: Room,
+    pub ends: Ends,
+    pub shape: Shape,
+    pub shards: usize,
+    pub listener: Listening,
+    /// Whether events are asked for after every step.
+    pub prompt: bool,
+    pub weak_hash: bool,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum Room {
+    Count,
+    Weight,
+    Unbounded,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum Ends {
+    Never,
+    Ttl,
+    Idle,
+    TtlIdle,
+    Expiry,
+    ExpiryIdle,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum Shape {
+    Plain,
+    Grace,
+    Shorten,
+    Lengthen,
+    Bounds,
+    /// Grace, jitter, bounds and a soft deadline.
+    All,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum Listening {
+    Nobody,
+    Everything,
+    /// Writers help when so many wait.
+    Wait(usize),
+    /// What does not fit is lost, and counted.
+    Lossy(usize),
+}
+
+const ROOMS: [Room; 3] = [Room::Count, Room::Weight, Room::Unbounded];
+const ENDS: [Ends; 6] = [
+    Ends::Never,
+    Ends::Ttl,
+    Ends::Idle,
+    Ends::TtlIdle,
+    Ends::Expiry,
+    Ends::ExpiryIdle,
+];
+const SHAPES: [Shape; 6] = [
+    Shape::Plain,
+    Shape::Grace,
+    Shape::Shorten,
+    Shape::Lengthen,
+    Shape::Bounds,
+    Shape::All,
+];
+const SHARDS: [usize; 2] = [1, 4];
+const LISTENERS: [Listening; 4] = [
+    Listening::Everything,
+    Listening::Wait(3),
+    Listening::Lossy(3),
+    Listening::Nobody,
+];
+
+impl Setup {
+    /// The configuration that bits stand for.
+    pub fn from_bits(bits: u64) -> Self {
+        fn pick<T: Copy, const N: usize>(of: [T; N], bits: u64) -> T {
+            of[(bits & 0xff) as usize % N]
+        }
+        Self {
+            room: pick(ROOMS, bits),
+            ends: pick(ENDS, bits >> 8),
+            shape: pick(SHAPES, bits >> 16),
+            shards: pick(SHARDS, bits >> 24),
+            listener: pick(LISTENERS, bits >> 32),
+            prompt: bits >> 40 & 1 == 0,
+            weak_hash: bits >> 41 & 7 == 7,
+        }
+    }
+
+    /// Every configuration, events asked for promptly.
+    pub fn all() -> Vec<Self> {
+        let mut all = Vec::new();
+        for room in ROOMS {
+            for ends in ENDS {
+                for shape in SHAPES {
+                    for shards in SHARDS {
+                        for listener in LISTENERS {
+                            all.push(Self {
+                                room,
+                                ends,
+                                shape,
+                                shards,
+                                listener,
+                                prompt: true,
+                                weak_hash: false,
+                            });
+                        }
+                    }
+                }
+            }
+        }
+        all
+    }
+
+    pub fn capacity(&self) -> Option<u64> {
+        match self.room {
+            Room::Count => Some(COUNT),
+            Room::Weight => Some(WEIGHT.into()),
+            Room::Unbounded => None,
+        }
+    }
+
+    /// Whether every departure can be learnt from the listener.
+    pub fn is_told(&self) -> bool {
+        matches!(self.listener, Listening::Everything | Listening::Wait(_))
+    }
+
+    pub fn idle(&self) -> Option<Duration> {
+        matches!(self.ends, Ends::Idle | Ends::TtlIdle | Ends::ExpiryIdle).then_some(IDLE)
+    }
+
+    /// The TTL of what is stored without one.
+    pub fn ttl(&self) -> Option<Duration> {
+        matches!(self.ends, Ends::Ttl | Ends::TtlIdle).then_some(TTL)
+    }
+
+    pub fn has_expiry(&self) -> bool {
+        matches!(self.ends, Ends::Expiry | Ends::ExpiryIdle)
+    }
+
+    /// Ticks that entries are kept after their end.
+    pub fn grace(&self) -> u64 {
+        match self.shape {
+            Shape::Grace | Shape::All => GRACE.as_millis() as u64,
+            _ => 0,
+        }
+    }
+
+    /// What jitter and bounds may make of a TTL: the shortest and the longest.
+    pub fn shaped(&self, ttl: Duration) -> (Duration, Duration) {
+        let (short, long) = match self.shape {
+            Shape::Shorten | Shape::All => (scaled(ttl, 1.0 - JITTER), ttl),
+            Shape::Lengthen => (ttl, scaled(ttl, 1.0 + JITTER)),
+            _ => (ttl, ttl),
+        };
+        match self.shape {
+            Shape::Bounds | Shape::All => (
+                short.clamp(BOUNDS.0, BOUNDS.1),
+                long.clamp(BOUNDS.0, BOUNDS.1),
+            ),
+            _ => (short, long),
+        }
+    }
+
+    /// The cache, its clock, and where its listener writes to.
+    pub fn build(&self) -> (Cache<Key, Value, Hashing>, ManualClock, Heard) {
+        let clock = ManualClock::new();
+        let heard = Heard::default();
+        let mut builder = Cache::builder()
+            .clock(clock.clone())
+            .driver(Driver::Manual)
+            .shards(self.shards)
+            .hasher(Hashing {
+                weak: self.weak_hash,
+            });
+        builder = match self.room {
+            Room::Count => builder.max_capacity(COUNT),
+            Room::Weight => builder
+                .max_capacity(WEIGHT.into())
+                .weigher(|_, value: &Value| value.weight),
+            Room::Unbounded => builder.unbounded(),
+        };
+        builder = match self.ends {
+            Ends::Never => builder.no_default_ttl(),
+            Ends::Ttl => builder.time_to_live(TTL),
+            Ends::Idle => builder.time_to_idle(IDLE),
+            Ends::TtlIdle => builder.time_to_live(TTL).time_to_idle(IDLE),
+            Ends::Expiry => builder.expire_after(ByValue),
+            Ends::ExpiryIdle => builder.expire_after(ByValue).time_to_idle(IDLE),
+        };
+        builder = match self.shape {
+            Shape::Plain => builder,
+            Shape::Grace => builder.stale_on_error(GRACE),
+            Shape::Shorten => builder.jitter(JITTER),
+            Shape::Lengthen => builder.jitter(Jitter::lengthen(JITTER)),
+            Shape::Bounds => builder.ttl_bounds(BOUNDS.0, BOUNDS.1),
+            Shape::All => builder
+                .stale_on_error(GRACE)
+                .jitter(JITTER)
+                .ttl_bounds(BOUNDS.0, BOUNDS.1)
+                .refresh_after(0.5),
+        };
+        if self.listener != Listening::Nobody {
+            let ear = heard.clone();
+            builder = builder.eviction_listener(move |removal| ear.hear(removal));
+        }
+        builder = match self.listener {
+            Listening::Wait(limit) => builder.listener_queue(limit, OnFull::Wait),
+            Listening::Lossy(limit) => builder.listener_queue(limit, OnFull::Drop),
+            Listening::Nobody | Listening::Everything => builder,
+        };
+        (
+            builder.build().expect("a valid configuration"),
+            clock,
+            heard,
+        )
+    }
+}
+
+fn scaled(ttl: Duration, by: f64) -> Duration {
+    // A little more than floating point may lose; saturates as the cache does.
+    let scaled = Duration::try_from_secs_f64(ttl.as_secs_f64() * by).unwrap_or(Duration::MAX);
+    let slack = Duration::from_micros(1) + scaled / 1_000_000;
+    if by < 1.0 {
+        scaled.saturating_sub(slack)
+    } else {
+        scaled.saturating_add(slack)
+    }
+}
+
+/// What the listener was told.
+#[derive(Debug, Clone, Default)]
+pub struct Heard(Arc<Mutex<Vec<Event>>>);
+
+#[derive(Debug, Clone, Copy)]
+pub struct Event {
+    pub key: u16,
+    pub id: u64,
+    pub cause: RemovalCause,
+    pub lateness: Option<Duration>,
+}
+
+impl Heard {
+    fn hear(&self, removal: Removal<Key, Value>) {
+        let event = Event {
+            key: removal.key.number,
+            id: removal.value.id,
+            cause: removal.cause,
+            lateness: removal.lateness,
+        };
+        self.0.lock().expect("nobody panics here").push(event);
+    }
+
+    pub fn take(&self) -> Vec<Event> {
+        std::mem::take(&mut *self.0.lock().expect("nobody panics here"))
+    }
+}
+
+/// Lifetimes that follow from the value.
+#[derive(Debug)]
+pub struct ByValue;
+
+impl ByValue {
+    pub fn create(id: u64) -> Option<Duration> {
+        (!id.is_multiple_of(3)).then(|| Duration::from_micros(20_000 + id % 50 * 777))
+    }
+
+    pub fn update(id: u64, left: Option<Duration>) -> Option<Duration> {
+        match id % 4 {
+            0 => left,
+            1 => None,
+            _ => Some(Duration::from_millis(25)),
+        }
+    }
+
+    pub fn read(id: u64, left: Option<Duration>) -> Option<Duration> {
+        match id % 5 {
+            0 => Some(Duration::from_millis(40)),
+            1 if id.is_multiple_of(2) => None,
+            2 => left.map(|left| left / 2),
+            _ => left,
+        }
+    }
+}
+
+impl Expiry<Key, Value> for ByValue {
+    fn expire_after_create(&self, _: &Key, value: &Value) -> Option<Duration> {
+        Self::create(value.id)
+    }
+
+    fn expire_after_update(
+        &self,
+        _: &Key,
+        value: &Value,
+        left: Option<Duration>,
+    ) -> Option<Duration> {
+        Self::update(value.id, left)
+    }
+
+    fn expire_after_read(
+        &self,
+        _: &Key,
+        value: &Value,
+        left: Option<Duration>,
+    ) -> Option<Duration> {
+        Self::read(value.id, left)
+    }
+}

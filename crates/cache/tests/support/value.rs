@@ -1,0 +1,131 @@
+//! Keys and values that count their living instances, and a hasher that may be weak.
+
+use std::hash::{BuildHasher, DefaultHasher, Hash, Hasher};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicI64, Ordering::SeqCst};
+
+use tidewheel::Equivalent;
+
+/// How many keys and values are alive.
+#[derive(Debug, Clone, Default)]
+pub struct Ledger(Arc<AtomicI64>);
+
+impl Ledger {
+    pub fn living(&self) -> i64 {
+        self.0.load(SeqCst)
+    }
+}
+
+/// Counts itself for as long as it lives.
+#[derive(Debug)]
+pub struct Counted(Ledger);
+
+impl Counted {
+    pub fn new(ledger: &Ledger) -> Self {
+        ledger.0.fetch_add(1, SeqCst);
+        Self(ledger.clone())
+    }
+}
+
+impl Clone for Counted {
+    fn clone(&self) -> Self {
+        Self::new(&self.0)
+    }
+}
+
+impl Drop for Counted {
+    fn drop(&mut self) {
+        let before = self.0.0.fetch_sub(1, SeqCst);
+        assert!(before > 0, "dropped twice");
+    }
+}
+
+#[derive(Debug, Clone)]
+pub struct Key {
+    pub number: u16,
+    _counted: Counted,
+}
+
+impl Key {
+    pub fn new(number: u16, ledger: &Ledger) -> Self {
+        Self {
+            number,
+            _counted: Counted::new(ledger),
+        }
+    }
+}
+
+impl PartialEq for Key {
+    fn eq(&self, other: &Self) -> bool {
+        self.number == other.number
+    }
+}
+
+impl Eq for Key {}
+
+impl Hash for Key {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        self.number.hash(state);
+    }
+}
+
+/// What keys are looked up by.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct Probe(pub u16);
+
+impl Equivalent<Key> for Probe {
+    fn equivalent(&self, key: &Key) -> bool {
+        self.0 == key.number
+    }
+}
+
+#[derive(Debug, Clone)]
+pub struct Value {
+    /// Another one for every insertion.
+    pub id: u64,
+    pub weight: u32,
+    _counted: Counted,
+}
+
+impl Value {
+    pub fn new(id: u64, weight: u32, ledger: &Ledger) -> Self {
+        Self {
+            id,
+            weight,
+            _counted: Counted::new(ledger),
+        }
+    }
+}
+
+/// Hashes the same way in every run; a weak one knows only four hashes.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Hashing {
+    pub weak: bool,
+}
+
+pub struct Hash4 {
+    weak: bool,
+    hasher: DefaultHasher,
+}
+
+impl BuildHasher for Hashing {
+    type Hasher = Hash4;
+
+    fn build_hasher(&self) -> Hash4 {
+        Hash4 {
+            weak: self.weak,
+            hasher: DefaultHasher::new(),
+        }
+    }
+}
+
+impl Hasher for Hash4 {
+    fn write(&mut self, bytes: &[u8]) {
+        self.hasher.write(bytes);
+    }
+
+    fn finish(&self) -> u64 {
+        let hash = self.hasher.finish();
+        if self.weak { hash % 4 } else { hash }
+    }
+}
