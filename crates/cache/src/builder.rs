@@ -25,7 +25,7 @@ const ENTRIES_PER_SHARD: u64 = 4096;
 const SHARDS_MAX: usize = 4096;
 
 /// Shards for each processor.
-const SHARDS_PER_CORE: usize = 32;
+const SHARDS_PER_CORE: usize = 8;
 
 /// Events that the listener's queue holds unless told otherwise.
 const LISTENER_QUEUE: usize = 65_536;
@@ -252,7 +252,7 @@ impl<K, V, S> Builder<K, V, S> {
         self
     }
 
-    /// How many shards: a power of two, at most 4096. If not set, 32 for each processor, but not more
+    /// How many shards: a power of two, at most 4096. If not set, 8 for each processor, but not more
     /// than one for every 4096 entries of capacity.
     #[must_use]
     pub fn shards(mut self, shards: usize) -> Self {

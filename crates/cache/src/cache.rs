@@ -116,11 +116,14 @@ where
         let mut renewal = None;
         let found = {
             let shard = inner.read(inner.cell(hash));
-            match Inner::<K, V, S>::find(&shard, hash, key) {
-                Some(slot) if inner.is_live(&shard.store, slot) => {
-                    shard.store.hit(slot);
-                    renewal = inner.used(&shard, slot);
-                    Some(read(shard.store.value(slot)))
+            let entry = shard
+                .store
+                .look(hash.place(), |stored| key.equivalent(stored));
+            match entry {
+                Some(entry) if inner.is_there(&shard.store, &entry) => {
+                    entry.hit();
+                    renewal = inner.used(&shard, entry.slot());
+                    Some(read(entry.value()))
                 }
                 _ => None,
             }

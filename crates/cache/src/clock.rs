@@ -31,8 +31,9 @@ pub trait Clock: Debug + Send + Sync + 'static {
 #[cfg(feature = "system")]
 #[derive(Debug, Clone)]
 pub struct SystemClock {
+    /// In nanoseconds of the monotonic clock.
     #[cfg(target_os = "linux")]
-    origin: Duration,
+    origin: u64,
     #[cfg(not(target_os = "linux"))]
     origin: std::time::Instant,
 }
@@ -44,36 +45,67 @@ impl Default for SystemClock {
     }
 }
 
-/// How much the coarse clock is trusted to lag.
+/// How much the coarse clock is trusted to lag, in nanoseconds.
 #[cfg(all(feature = "system", target_os = "linux"))]
-const COARSE_LAG: Duration = Duration::from_millis(50);
+const COARSE_LAG: u64 = 50_000_000;
 
 #[cfg(all(feature = "system", target_os = "linux"))]
 #[inline]
-fn read(id: rustix::time::ClockId) -> Duration {
+fn read(id: rustix::time::ClockId) -> u64 {
     let time = rustix::time::clock_gettime(id);
-    Duration::new(time.tv_sec as u64, time.tv_nsec as u32)
+    time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64
 }
 
-#[cfg(feature = "system")]
+#[cfg(all(feature = "system", target_os = "linux"))]
 impl SystemClock {
     /// A clock whose origin is now.
     #[must_use]
-    #[cfg_attr(
-        not(target_os = "linux"),
-        allow(
-            clippy::disallowed_methods,
-            reason = "this is the file that reads clocks"
-        )
+    pub fn new() -> Self {
+        Self {
+            // The coarse clock may still show a time before now.
+            origin: read(rustix::time::ClockId::Monotonic).saturating_sub(COARSE_LAG),
+        }
+    }
+
+    /// Nanoseconds since the origin.
+    #[inline]
+    pub(crate) fn nanos(&self) -> u64 {
+        read(rustix::time::ClockId::Monotonic).saturating_sub(self.origin)
+    }
+
+    /// Two times in nanoseconds that enclose now.
+    #[inline]
+    pub(crate) fn nanos_bounds(&self) -> (u64, u64) {
+        let low = read(rustix::time::ClockId::MonotonicCoarse).saturating_sub(self.origin);
+        (low, low + COARSE_LAG)
+    }
+}
+
+#[cfg(all(feature = "system", not(target_os = "linux")))]
+impl SystemClock {
+    /// A clock whose origin is now.
+    #[must_use]
+    #[allow(
+        clippy::disallowed_methods,
+        reason = "this is the file that reads clocks"
     )]
     pub fn new() -> Self {
         Self {
-            #[cfg(target_os = "linux")]
-            // The coarse clock may still show the time before the origin.
-            origin: read(rustix::time::ClockId::Monotonic).saturating_sub(COARSE_LAG),
-            #[cfg(not(target_os = "linux"))]
             origin: std::time::Instant::now(),
         }
+    }
+
+    /// Nanoseconds since the origin.
+    #[inline]
+    pub(crate) fn nanos(&self) -> u64 {
+        u64::try_from(self.origin.elapsed().as_nanos()).unwrap_or(u64::MAX)
+    }
+
+    /// Two times in nanoseconds that enclose now.
+    #[inline]
+    pub(crate) fn nanos_bounds(&self) -> (u64, u64) {
+        let now = self.nanos();
+        (now, now)
     }
 }
 
@@ -81,17 +113,13 @@ impl SystemClock {
 impl Clock for SystemClock {
     #[inline]
     fn now(&self) -> Duration {
-        #[cfg(target_os = "linux")]
-        return read(rustix::time::ClockId::Monotonic).saturating_sub(self.origin);
-        #[cfg(not(target_os = "linux"))]
-        return self.origin.elapsed();
+        Duration::from_nanos(self.nanos())
     }
 
-    #[cfg(target_os = "linux")]
     #[inline]
     fn bounds(&self) -> (Duration, Duration) {
-        let low = read(rustix::time::ClockId::MonotonicCoarse).saturating_sub(self.origin);
-        (low, low + COARSE_LAG)
+        let (low, high) = self.nanos_bounds();
+        (Duration::from_nanos(low), Duration::from_nanos(high))
     }
 
     #[allow(

@@ -4,7 +4,7 @@ use std::hash::{BuildHasher, Hash};
 use std::time::Duration;
 
 use equivalent::Equivalent;
-use tidewheel_store::{Progress, Removed, Slot, TypedStore};
+use tidewheel_store::{Found, Progress, Removed, Slot, TypedStore};
 
 use crate::capacity::Account;
 use crate::config::Config;
@@ -207,6 +207,19 @@ impl<K, V, S> Inner<K, V, S> {
             .map(|deadline| deadline - self.config.grace.min(deadline))
     }
 
+    /// As [`is_live`](Self::is_live), of an entry that was looked up for reading.
+    #[inline]
+    pub(crate) fn is_there(&self, store: &TypedStore<K, V>, entry: &Found<'_, K, V>) -> bool {
+        if let Some(deadline) = entry.deadline()
+            && self
+                .time
+                .reached(deadline - self.config.grace.min(deadline))
+        {
+            return false;
+        }
+        !entry.has_attributes() || self.tags.is_current(store.tag_of(entry.slot()))
+    }
+
     /// Whether an entry is there for readers: its time is not over and no tag of it was invalidated.
     #[inline]
     pub(crate) fn is_live(&self, store: &TypedStore<K, V>, slot: Slot) -> bool {
@@ -394,6 +407,9 @@ impl<K: Hash + Eq, V, S: BuildHasher> Inner<K, V, S> {
         if !self.tags.is_current(attributes.tag) {
             self.stored_too_late(shard, hash, key, value, attributes, tick);
             return;
+        }
+        if shard.store.weight() >= shard.lent {
+            shard.store.touch(hash.place());
         }
         let slot = if let Some(slot) = Self::find(shard, hash, &key) {
             let deadline = shard.store.deadline(slot);

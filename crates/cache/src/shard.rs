@@ -12,7 +12,7 @@ const REPUBLISH_EVERY: u32 = 64;
 
 /// A shard with what others read without its lock.
 #[derive(Debug)]
-#[repr(align(128))]
+#[repr(C, align(128))]
 pub(crate) struct ShardCell<K, V> {
     pub(crate) lock: ShardLock<Shard<K, V>>,
     /// A lower bound of the shard's next deadline, in ticks; `u64::MAX` for none.
@@ -22,6 +22,7 @@ pub(crate) struct ShardCell<K, V> {
 }
 
 #[derive(Debug)]
+#[repr(C)]
 pub(crate) struct Shard<K, V> {
     pub(crate) store: TypedStore<K, V>,
     /// Weight that the account has lent.

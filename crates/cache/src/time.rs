@@ -104,11 +104,24 @@ impl Time {
 
     #[inline]
     fn clock(&self) -> u64 {
-        nanos(match &self.clock {
+        match &self.clock {
             #[cfg(feature = "system")]
-            Source::System(clock) => clock.now(),
-            Source::Given(clock) => clock.now(),
-        })
+            Source::System(clock) => clock.nanos(),
+            Source::Given(clock) => nanos(clock.now()),
+        }
+    }
+
+    /// Two readings of the clock that enclose its time.
+    #[inline]
+    fn clock_bounds(&self) -> (u64, u64) {
+        match &self.clock {
+            #[cfg(feature = "system")]
+            Source::System(clock) => clock.nanos_bounds(),
+            Source::Given(clock) => {
+                let (low, high) = clock.bounds();
+                (nanos(low), nanos(high))
+            }
+        }
     }
 
     /// Engine time, exact.
@@ -120,15 +133,12 @@ impl Time {
     /// Whether a tick has begun; an exact reading only near it.
     #[inline]
     pub(crate) fn reached(&self, tick: u64) -> bool {
-        let (low, high) = match &self.clock {
-            #[cfg(feature = "system")]
-            Source::System(clock) => clock.bounds(),
-            Source::Given(clock) => clock.bounds(),
-        };
-        if self.engine(nanos(high)).tick() < tick {
+        let begins = tick.saturating_mul(TICK_NANOS);
+        let (low, high) = self.clock_bounds();
+        if self.engine(high).0 < begins {
             return false;
         }
-        self.engine(nanos(low)).tick() >= tick || self.now().tick() >= tick
+        self.engine(low).0 >= begins || self.now().0 >= begins
     }
 
     pub(crate) fn wall(&self) -> SystemTime {

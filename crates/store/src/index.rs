@@ -31,34 +31,33 @@ const SEGMENT_BUCKETS_MAX: usize = 512;
 /// Deepest directory: 2^26 segments hold more entries than ids can name.
 const DEPTH_MAX: u8 = 26;
 
-/// Eight places, and beside them their ids, so that all eight comparisons are made at once, whichever is
-/// the one that is looked for. Pairs are packed to the front; an id of 0 marks a vacant one.
+/// Eight places, and beside them their ids. The places' low bytes are together in one word, so that all
+/// eight are compared at once. Pairs are packed to the front; an id of 0 marks a vacant one.
 #[derive(Debug, Clone, Copy)]
-#[repr(align(64))]
+#[repr(C, align(64))]
 struct Bucket {
-    places: [u32; WORDS],
     ids: [u32; WORDS],
+    low: u64,
+    middle: [u8; WORDS],
+    high: [u16; WORDS],
 }
 
 const EMPTY: Bucket = Bucket {
-    places: [0; WORDS],
     ids: [0; WORDS],
+    low: 0,
+    middle: [0; WORDS],
+    high: [0; WORDS],
 };
 
-/// The cells that hold `what`, as the low bits of a word's bytes. Compiles to two vector comparisons.
-#[inline]
-fn matches(cells: &[u32; WORDS], what: u32) -> u64 {
-    let mut bytes = [0u8; WORDS];
-    for (byte, &cell) in bytes.iter_mut().zip(cells) {
-        *byte = u8::from(cell == what);
-    }
-    u64::from_le_bytes(bytes)
-}
+/// One in every byte.
+const ONES: u64 = u64::MAX / 0xff;
 
-/// The first cell of [`matches`], which must not be 0.
+/// The bytes of `word` that equal `byte`, as their highest bits. A byte above an equal one may be
+/// reported though it differs by one: the caller looks at the whole place anyway.
 #[inline]
-fn first(matches: u64) -> usize {
-    matches.trailing_zeros() as usize / 8 % WORDS
+fn equal_bytes(word: u64, byte: u8) -> u64 {
+    let differs = word ^ (ONES * u64::from(byte));
+    differs.wrapping_sub(ONES) & !differs & (ONES << 7)
 }
 
 impl Bucket {
@@ -79,16 +78,37 @@ impl Bucket {
 
     #[inline]
     fn pair(&self, i: usize) -> Pair {
+        let low = (self.low >> (8 * i)) as u8;
+        let middle = self.middle[i];
         Pair {
-            place: self.places[i],
+            place: u32::from(self.high[i]) << 16 | u32::from(middle) << 8 | u32::from(low),
             id: self.ids[i],
         }
     }
 
     #[inline]
     fn set(&mut self, i: usize, pair: Pair) {
-        self.places[i] = pair.place;
+        let shift = 8 * i;
+        self.low = self.low & !(0xff << shift) | u64::from(pair.place as u8) << shift;
+        self.middle[i] = (pair.place >> 8) as u8;
+        self.high[i] = (pair.place >> 16) as u16;
         self.ids[i] = pair.id;
+    }
+
+    /// The first pair of this place whose id is one that `is` accepts.
+    #[inline]
+    fn find(&self, place: u32, mut is: impl FnMut(u32) -> bool) -> Option<usize> {
+        let mut found = equal_bytes(self.low, place as u8);
+        while found != 0 {
+            let i = found.trailing_zeros() as usize / 8;
+            let id = self.ids[i];
+            // A vacant cell shows the place 0.
+            if self.high[i] == (place >> 16) as u16 && id != 0 && is(id) {
+                return Some(i);
+            }
+            found &= found - 1;
+        }
+        None
     }
 
     /// Takes a pair out; the last one moves to its place.
@@ -97,12 +117,6 @@ impl Bucket {
         let last = self.len() - 1;
         self.set(i, self.pair(last));
         self.set(last, VACANT);
-    }
-
-    #[inline]
-    fn position(&self, id: u32) -> Option<usize> {
-        let found = matches(&self.ids, id);
-        (found != 0).then(|| first(found))
     }
 
     fn pairs(self) -> impl Iterator<Item = Pair> {
@@ -127,12 +141,14 @@ struct Segment {
     depth: u8,
 }
 
-/// From a 32-bit place to the ids of the entries there. Ids are never 0.
+/// From a 32-bit place to the ids of the entries there. Ids are never 0. The fields are in this order so
+/// that those of a look-up are in one cache line.
 #[derive(Debug)]
+#[repr(C)]
 pub(crate) struct Index {
+    segments: Vec<Segment>,
     directory: Vec<u32>,
     depth: u8,
-    segments: Vec<Segment>,
     len: usize,
     /// Buckets of all segments.
     buckets: usize,
@@ -191,14 +207,8 @@ impl Segment {
         let mut at = self.home(place);
         for _ in 0..self.buckets.len() {
             let bucket = &self.buckets[at];
-            let mut found = matches(&bucket.places, place);
-            while found != 0 {
-                let id = bucket.ids[first(found)];
-                // A vacant cell shows the place 0.
-                if id != 0 && is(id) {
-                    return Some(id);
-                }
-                found &= found - 1;
+            if let Some(i) = bucket.find(place, &mut is) {
+                return Some(bucket.ids[i]);
             }
             if !bucket.is_full() {
                 return None;
@@ -225,7 +235,7 @@ impl Segment {
     fn position(&self, pair: Pair) -> Option<(usize, usize)> {
         let mut at = self.home(pair.place);
         for _ in 0..self.buckets.len() {
-            if let Some(i) = self.buckets[at].position(pair.id) {
+            if let Some(i) = self.buckets[at].find(pair.place, |id| id == pair.id) {
                 return Some((at, i));
             }
             at = self.after(at);
@@ -352,7 +362,7 @@ impl Index {
     #[inline]
     pub(crate) fn touch(&self, place: u32) -> u32 {
         self.segment(place)
-            .map_or(0, |segment| segment.buckets[segment.home(place)].places[0])
+            .map_or(0, |segment| segment.buckets[segment.home(place)].ids[0])
     }
 
     pub(crate) fn insert(&mut self, place: u32, id: u32) {

@@ -281,6 +281,19 @@ impl Policy {
             .or_else(|| self.oldest_on_probation(residents))
     }
 
+    /// Loads what the next insertion of `fingerprint` and the next eviction will read of the ghosts, so
+    /// that their cache misses overlap. Returns something of what was loaded, and the id and the
+    /// fingerprint of the entry that is likely to be evicted next.
+    #[inline]
+    pub(crate) fn touch(&self, fingerprint: u32) -> (u32, Option<(u32, u32)>) {
+        let mut loaded = self.ghost.touch(fingerprint);
+        let next = self.probation.front().map(|place| {
+            loaded ^= self.ghost.touch(place.fingerprint);
+            (place.id, place.fingerprint)
+        });
+        (loaded, next)
+    }
+
     /// Bytes on the heap.
     pub(crate) fn bytes(&self) -> usize {
         self.probation.bytes() + self.ghost.bytes()

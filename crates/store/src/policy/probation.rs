@@ -56,6 +56,12 @@ impl Probation {
         None
     }
 
+    /// The place whose turn comes next.
+    #[inline]
+    pub(super) fn front(&self) -> Option<Place> {
+        self.places.front().copied()
+    }
+
     /// An entry of this queue is gone, or has another id now.
     pub(super) fn left(&mut self, weight: u32) {
         self.stale += 1;

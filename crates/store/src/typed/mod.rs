@@ -59,7 +59,9 @@ pub struct Removed<K, V> {
 /// The caller gives *places*, 32 well-mixed bits of a key's hash, and equality; the methods that take
 /// `place_of` hash the keys of the entries that they remove or move. Locks and clocks are the caller's.
 #[derive(Debug)]
+#[repr(C)]
 pub struct TypedStore<K, V> {
+    // First what a look-up reads, so that it is in two cache lines with the shard's lock.
     slots: Slots<K, V>,
     index: Index,
     wheel: HierarchicalWheel,
@@ -68,6 +70,58 @@ pub struct TypedStore<K, V> {
     timed: usize,
     /// The latest version that was given to an entry.
     version: u64,
+}
+
+/// An entry that was found for reading.
+#[derive(Debug)]
+pub struct Found<'a, K, V> {
+    slot: Slot,
+    entry: &'a Entry<K, V>,
+    has_attributes: bool,
+}
+
+impl<'a, K, V> Found<'a, K, V> {
+    /// Where it is.
+    #[inline]
+    #[must_use]
+    pub fn slot(&self) -> Slot {
+        self.slot
+    }
+
+    /// Its value.
+    #[inline]
+    #[must_use]
+    pub fn value(&self) -> &'a V {
+        &self.entry.value
+    }
+
+    /// Its deadline in ticks.
+    #[inline]
+    #[must_use]
+    pub fn deadline(&self) -> Option<u64> {
+        self.entry.deadline()
+    }
+
+    /// As [`TypedStore::has_attributes`].
+    #[inline]
+    #[must_use]
+    pub fn has_attributes(&self) -> bool {
+        self.has_attributes
+    }
+
+    /// As [`TypedStore::hit`].
+    #[inline]
+    pub fn hit(&self) {
+        hit(self.entry);
+    }
+}
+
+/// Counts a hit for the policy.
+#[inline]
+fn hit<K, V>(entry: &Entry<K, V>) {
+    if let Some(state) = Policy::hit(entry.policy()) {
+        entry.set_policy(state);
+    }
 }
 
 /// The entries as the policy sees them.
@@ -184,6 +238,41 @@ impl<K, V> TypedStore<K, V> {
             .map(Slot)
     }
 
+    /// Finds an entry, dead or alive, for reading. O(1).
+    #[inline]
+    #[must_use]
+    pub fn look(&self, place: u32, mut is: impl FnMut(&K) -> bool) -> Option<Found<'_, K, V>> {
+        let mut found = None;
+        let id = self.index.find(place, |id| match self.slots.look(id) {
+            Some(entry) if is(&entry.0.key) => {
+                found = Some(entry);
+                true
+            }
+            _ => false,
+        })?;
+        let (entry, has_attributes) = found?;
+        Some(Found {
+            slot: Slot(id),
+            entry,
+            has_attributes,
+        })
+    }
+
+    /// Loads what an insertion at `place` and the eviction that follows will read, so that their cache
+    /// misses overlap.
+    #[inline]
+    pub fn touch(&self, place: u32) {
+        let (mut loaded, next) = self.policy.touch(place);
+        loaded ^= self.index.touch(place);
+        if let Some((id, next_place)) = next {
+            loaded ^= self.index.touch(next_place);
+            if let Some(entry) = self.slots.get(id) {
+                loaded ^= u32::from(entry.policy());
+            }
+        }
+        std::hint::black_box(loaded);
+    }
+
     #[inline]
     fn entry(&self, slot: Slot) -> &Entry<K, V> {
         self.slots.get(slot.0).expect("a slot names an entry")
@@ -273,10 +362,7 @@ impl<K, V> TypedStore<K, V> {
     /// Counts a hit for the eviction policy. Writes nothing once the count is saturated.
     #[inline]
     pub fn hit(&self, slot: Slot) {
-        let entry = self.entry(slot);
-        if let Some(state) = Policy::hit(entry.policy()) {
-            entry.set_policy(state);
-        }
+        hit(self.entry(slot));
     }
 
     /// Moves the deadline later under a shared borrow; the wheel follows by itself. Returns `false` when

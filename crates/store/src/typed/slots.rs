@@ -22,7 +22,7 @@ const NEVER: u64 = (1 << 40) - 1;
 pub(crate) const DEADLINE_MAX: u64 = NEVER - 1;
 
 /// Bytes that a page should not exceed by much.
-const PAGE_BYTES: usize = 16 * 1024;
+const PAGE_BYTES: usize = 64 * 1024;
 
 /// "No free slot".
 const FULL: u16 = u16::MAX;
@@ -111,6 +111,7 @@ impl<K, V> Entry<K, V> {
 
 /// Entries of one store.
 #[derive(Debug)]
+#[repr(C)]
 pub(crate) struct Slots<K, V> {
     pages: Vec<Page<K, V>>,
     /// The page that slots are taken from; it stays when it is empty.
@@ -128,8 +129,8 @@ impl<K, V> Slots<K, V> {
         let fit = PAGE_BYTES / size_of::<Cell<K, V>>();
         let fit = if fit < 8 {
             8
-        } else if fit > 256 {
-            256
+        } else if fit > 1024 {
+            1024
         } else {
             fit
         };
@@ -161,6 +162,16 @@ impl<K, V> Slots<K, V> {
         let page = self.pages.get((id / Self::PAGE) as usize)?;
         match page.cells.get((id % Self::PAGE) as usize)? {
             Cell::Live(entry) => Some(entry),
+            Cell::Vacant(_) => None,
+        }
+    }
+
+    /// An entry, and whether its page has attributes.
+    #[inline]
+    pub(crate) fn look(&self, id: u32) -> Option<(&Entry<K, V>, bool)> {
+        let page = self.pages.get((id / Self::PAGE) as usize)?;
+        match page.cells.get((id % Self::PAGE) as usize)? {
+            Cell::Live(entry) => Some((entry, page.columns.is_some())),
             Cell::Vacant(_) => None,
         }
     }
