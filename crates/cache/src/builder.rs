@@ -14,7 +14,8 @@ use crate::config::Config;
 use crate::driver::{Alarm, Driver};
 use crate::error::BuildError;
 use crate::inner::Inner;
-use crate::lifetime::{Expiry, Jitter, TtlBounds};
+use crate::lifetime::{Expiry, Jitter, Loaded, TtlBounds};
+use crate::load::refresh::{REFRESH_QUEUE, Refresher};
 use crate::removal::{Delivery, Listener, OnFull, Removal};
 use crate::time::{Time, ticks};
 
@@ -83,6 +84,8 @@ impl<K, V> Builder<K, V> {
                 refresh_after: None,
                 grace: 0,
                 negative_ttl: None,
+                refresher: None,
+                refresh_queue: REFRESH_QUEUE,
             },
             ttl_answered: false,
             capacity: None,
@@ -196,6 +199,35 @@ impl<K, V, S> Builder<K, V, S> {
     #[must_use]
     pub fn negative_ttl(mut self, ttl: Duration) -> Self {
         self.config.negative_ttl = Some(ttl);
+        self
+    }
+
+    /// Loads entries anew in the background: a read that meets one past its soft deadline gets the old
+    /// value, and the key is queued, once. An entry that nobody reads is not refreshed: it dies at its end.
+    ///
+    /// With [`Driver::Thread`] a thread of the cache's own runs `load`, without any lock;
+    /// [`Cache::close`] waits for the one in progress. With the others
+    /// [`Cache::run_refreshes`] does. If it fails, or panics, the old value stays, and a read after half of
+    /// its remaining time asks again.
+    #[must_use]
+    pub fn refresh_with<T, E>(
+        mut self,
+        load: impl Fn(&K) -> Result<T, E> + Send + Sync + 'static,
+    ) -> Self
+    where
+        K: Clone,
+        T: Into<Loaded<V>>,
+        E: Send + Sync + 'static,
+    {
+        self.config.refresher = Some(Refresher::new(load));
+        self
+    }
+
+    /// How many refreshes may wait; 1024 if not set. A read that finds the queue full gets the old value
+    /// and is counted in [`Stats::refreshes_skipped`](crate::Stats::refreshes_skipped).
+    #[must_use]
+    pub fn refresh_queue(mut self, limit: usize) -> Self {
+        self.config.refresh_queue = limit;
         self
     }
 

@@ -113,7 +113,8 @@ where
     {
         let inner = &*self.inner;
         let hash = inner.hash(key);
-        let mut renewal = None;
+        let (mut renewal, mut refresh) = (None, None);
+        let mut stale = false;
         let found = {
             let shard = inner.read(inner.cell(hash));
             let entry = shard
@@ -122,7 +123,12 @@ where
             match entry {
                 Some(entry) if inner.is_there(&shard.store, &entry) => {
                     entry.hit();
-                    renewal = inner.used(&shard, entry.slot());
+                    let slot = entry.slot();
+                    renewal = inner.used(&shard, slot);
+                    stale = entry.has_attributes() && inner.is_stale(&shard.store, slot);
+                    if stale {
+                        refresh = inner.refresh_wanted(&shard, hash, slot);
+                    }
                     Some(read(entry.value()))
                 }
                 _ => None,
@@ -130,6 +136,12 @@ where
         };
         if let Some(renewal) = renewal {
             inner.renew(hash, key, renewal);
+        }
+        if stale {
+            inner.counters.add(Count::Stale, 1);
+        }
+        if let Some(key) = refresh {
+            inner.queue_refresh(hash, key);
         }
         inner.counters.add(
             match found {
@@ -463,49 +475,96 @@ where
     }
 }
 
+/// An entry that is about to be stored.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Prepared {
+    pub(crate) attributes: Attributes,
+    pub(crate) now: Nanos,
+    /// Whether it is not heavier than the whole capacity.
+    pub(crate) fits: bool,
+}
+
 impl<K, V, S> Inner<K, V, S>
 where
     K: Hash + Eq,
     S: BuildHasher,
 {
-    /// Stores an entry: all user code that decides about it runs here, before the lock.
+    /// Stores an entry.
     pub(crate) fn insert(&self, hash: Hashed, key: K, value: V, lifetime: &Lifetime) {
-        let weight = self.config.weight(&key, &value);
-        let now = self.time.now();
-        let old = self
-            .config
-            .wants_old(lifetime)
-            .then(|| self.left_of(hash, &key))
-            .flatten();
-        let ttl = self.config.default_ttl(&key, &value, old);
-        let tag = self.tags.word(&lifetime.tags);
-        let random = hash.0 ^ now.0.rotate_left(32);
-        let attributes = self
-            .config
-            .attributes(lifetime, ttl, weight, tag, &self.time, now, random);
-        if weight > 1 && !self.make_way(hash, weight) {
-            self.counters.add(Count::Rejected, 1);
-            self.reject(hash, key, value, &attributes, now);
-            return;
-        }
+        let prepared = self.prepare(hash, &key, &value, lifetime);
         let cell = self.cell(hash);
         let mut entry = Some((key, value));
         loop {
             let done = self.write(cell, |shard| {
                 let (key, value) = entry.take().expect("stored once");
-                if !shard.flights.is_empty()
-                    && let Some(latch) = shard.flights.writing(hash.0, |stored| *stored == key)
-                {
+                if let Some(latch) = shard.writing(hash, |stored| *stored == key) {
                     entry = Some((key, value));
                     return Some(latch);
                 }
-                self.store(shard, hash, key, value, attributes, now);
+                self.put(shard, hash, key, value, &prepared);
                 None
             });
             match done {
                 None => return,
-                Some(latch) => latch.wait(),
+                Some(latch) => latch.wait_open(),
             }
+        }
+    }
+
+    /// Everything about an entry that is about to be stored with [`put`](Self::put): all user code that
+    /// decides about it runs here, before the lock. If it is not stored, its tag must be released.
+    pub(crate) fn prepare(
+        &self,
+        hash: Hashed,
+        key: &K,
+        value: &V,
+        lifetime: &Lifetime,
+    ) -> Prepared {
+        let weight = self.config.weight(key, value);
+        let now = self.time.now();
+        let old = self
+            .config
+            .wants_old(lifetime)
+            .then(|| self.left_of(hash, key))
+            .flatten();
+        let ttl = self.config.default_ttl(key, value, old);
+        let tag = self.tags.word(&lifetime.tags);
+        let random = hash.0 ^ now.0.rotate_left(32);
+        let attributes = self
+            .config
+            .attributes(lifetime, ttl, weight, tag, &self.time, now, random);
+        Prepared {
+            attributes,
+            now,
+            fits: self.fits(hash, weight),
+        }
+    }
+
+    /// Whether an entry may be stored; makes way for a heavy one.
+    pub(crate) fn fits(&self, hash: Hashed, weight: u32) -> bool {
+        let fits = weight <= 1 || self.make_way(hash, weight);
+        if !fits {
+            self.counters.add(Count::Rejected, 1);
+        }
+        fits
+    }
+
+    /// Stores a prepared entry under the shard's lock.
+    pub(crate) fn put(
+        &self,
+        shard: &mut Shard<K, V>,
+        hash: Hashed,
+        key: K,
+        value: V,
+        prepared: &Prepared,
+    ) {
+        let Prepared {
+            attributes, now, ..
+        } = *prepared;
+        if prepared.fits {
+            self.store(shard, hash, key, value, attributes, now);
+        } else {
+            self.reject(shard, hash, key, value, &attributes, now);
         }
     }
 
@@ -518,7 +577,19 @@ where
     }
 
     /// Refuses an entry that is heavier than the whole capacity; an old value of the key goes too.
-    fn reject(&self, hash: Hashed, key: K, value: V, attributes: &Attributes, now: Nanos) {
+    pub(crate) fn reject(
+        &self,
+        shard: &mut Shard<K, V>,
+        hash: Hashed,
+        key: K,
+        value: V,
+        attributes: &Attributes,
+        now: Nanos,
+    ) {
+        if let Some((old, dead_by)) = self.take(shard, hash, &key) {
+            let cause = dead_by.unwrap_or(RemovalCause::Replaced);
+            self.left(shard, old, cause, now.tick());
+        }
         let removed = tidewheel_store::Removed {
             key,
             value,
@@ -526,13 +597,7 @@ where
             weight: attributes.weight,
             tag: attributes.tag,
         };
-        self.write(self.cell(hash), |shard| {
-            if let Some((old, dead_by)) = self.take(shard, hash, &removed.key) {
-                let cause = dead_by.unwrap_or(RemovalCause::Replaced);
-                self.left(shard, old, cause, now.tick());
-            }
-            self.left(shard, removed, RemovalCause::Evicted, now.tick());
-        });
+        self.left(shard, removed, RemovalCause::Evicted, now.tick());
     }
 
     /// A live entry was read: slides its deadline. Returns what to set when that takes the writer's lock.
@@ -623,6 +688,7 @@ where
         let inner = &*self.inner;
         let first = !inner.closed.swap(true, SeqCst);
         inner.alarm.stop();
+        inner.refreshes.stop();
         #[cfg(feature = "system")]
         lock(&self.threads).join();
         if first {

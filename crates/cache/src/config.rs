@@ -6,6 +6,7 @@ use std::time::Duration;
 use tidewheel_store::Attributes;
 
 use crate::lifetime::{Expiry, Jitter, Lifetime, TtlBounds, TtlChoice};
+use crate::load::refresh::Refresher;
 use crate::time::{Nanos, Time, ticks};
 
 type Weigher<K, V> = Box<dyn Fn(&K, &V) -> u32 + Send + Sync>;
@@ -24,6 +25,8 @@ pub(crate) struct Config<K, V> {
     /// Ticks that an entry is kept after its end, for the case that its loader fails.
     pub(crate) grace: u64,
     pub(crate) negative_ttl: Option<Duration>,
+    pub(crate) refresher: Option<Refresher<K, V>>,
+    pub(crate) refresh_queue: usize,
 }
 
 impl<K, V> fmt::Debug for Config<K, V> {
@@ -39,6 +42,8 @@ impl<K, V> fmt::Debug for Config<K, V> {
             .field("refresh_after", &self.refresh_after)
             .field("grace_ms", &self.grace)
             .field("negative_ttl", &self.negative_ttl)
+            .field("refresher", &self.refresher.is_some())
+            .field("refresh_queue", &self.refresh_queue)
             .finish()
     }
 }

@@ -13,8 +13,8 @@ use crate::sync::{AtomicBool, AtomicU64, Mutex, Ordering::Relaxed, Ordering::Seq
 /// Who removes entries whose time is over, tidies memory and calls the listener.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub enum Driver {
-    /// Threads of the cache's own, asleep until the next deadline: one for expiry, another for the
-    /// listener if there is one.
+    /// Threads of the cache's own, asleep until the next deadline: one for expiry, others for
+    /// the listener and the refresher if there is one.
     #[default]
     Thread,
     /// The future of [`Cache::drive`](crate::Cache::drive), on any runtime.
@@ -317,14 +317,14 @@ pub(crate) mod threads {
     use std::io;
     use std::sync::Arc;
     use std::sync::atomic::Ordering::SeqCst;
-    use std::thread::{self, JoinHandle};
+    use std::thread::{self, JoinHandle, Thread};
 
     /// The threads of one cache.
     #[derive(Debug, Default)]
     pub(crate) struct Threads(Vec<JoinHandle<()>>);
 
     impl Threads {
-        /// Starts the driver's thread, and the listener's if there is one.
+        /// Starts the driver's thread, and the listener's and the refresher's if there is one.
         pub(crate) fn start<K, V, S>(inner: &Arc<Inner<K, V, S>>) -> io::Result<Self>
         where
             K: Hash + Eq + Send + Sync + 'static,
@@ -332,31 +332,45 @@ pub(crate) mod threads {
             S: BuildHasher + Send + Sync + 'static,
         {
             let mut threads = Self::default();
-            let name = &inner.config.name;
             let driver = Arc::clone(inner);
-            let handle = thread::Builder::new()
-                .name(format!("{name}-expiry"))
-                .spawn(move || driver.run())?;
-            *lock(&inner.alarm.sleeper) = Sleeper::Thread(handle.thread().clone());
-            threads.0.push(handle);
+            let handle = threads.spawn(inner, "expiry", move || driver.run())?;
+            *lock(&inner.alarm.sleeper) = Sleeper::Thread(handle);
             if inner.delivery.has_listener() {
                 let listener = Arc::clone(inner);
-                let spawned = thread::Builder::new()
-                    .name(format!("{name}-events"))
-                    .spawn(move || listener.run_listener());
-                match spawned {
-                    Ok(handle) => {
-                        *lock(&inner.alarm.listener) = Some(handle.thread().clone());
-                        threads.0.push(handle);
-                    }
-                    Err(error) => {
-                        inner.alarm.stop();
-                        threads.join();
-                        return Err(error);
-                    }
-                }
+                let handle = threads.spawn(inner, "events", move || listener.run_listener())?;
+                *lock(&inner.alarm.listener) = Some(handle);
+            }
+            if inner.config.refresher.is_some() {
+                let refresher = Arc::clone(inner);
+                threads.spawn(inner, "refresh", move || refresher.run_refresher())?;
             }
             Ok(threads)
+        }
+
+        /// Starts one more thread, or stops those there are.
+        fn spawn<K, V, S>(
+            &mut self,
+            inner: &Inner<K, V, S>,
+            role: &str,
+            body: impl FnOnce() + Send + 'static,
+        ) -> io::Result<Thread> {
+            let name = &inner.config.name;
+            match thread::Builder::new()
+                .name(format!("{name}-{role}"))
+                .spawn(body)
+            {
+                Ok(handle) => {
+                    let thread = handle.thread().clone();
+                    self.0.push(handle);
+                    Ok(thread)
+                }
+                Err(error) => {
+                    inner.alarm.stop();
+                    inner.refreshes.stop();
+                    self.join();
+                    Err(error)
+                }
+            }
         }
 
         /// Waits for the threads to end, except for the one that calls this.

@@ -9,6 +9,7 @@ use tidewheel_store::{Found, Progress, Removed, Slot, TypedStore};
 use crate::capacity::Account;
 use crate::config::Config;
 use crate::driver::Alarm;
+use crate::load::refresh::Refreshes;
 use crate::removal::{Delivery, Event, Garbage, RemovalCause};
 use crate::shard::{Shard, ShardCell};
 use crate::stats::{Count, Counters};
@@ -44,6 +45,7 @@ pub(crate) struct Inner<K, V, S> {
     pub(crate) delivery: Delivery<K, V>,
     pub(crate) alarm: Alarm,
     pub(crate) tags: Tags,
+    pub(crate) refreshes: Refreshes<V>,
     pub(crate) closed: AtomicBool,
 }
 
@@ -94,6 +96,7 @@ impl<K, V, S> Inner<K, V, S> {
             shift: 64 - shards.ilog2(),
             hasher,
             time,
+            refreshes: Refreshes::new(config.refresh_queue),
             config,
             account,
             counters: Counters::new(),
@@ -141,7 +144,7 @@ impl<K, V, S> Inner<K, V, S> {
         let mut earlier = None;
         if shard.republish {
             shard.republish = false;
-            let next = shard.store.next_deadline().unwrap_or(u64::MAX);
+            let next = shard.next_deadline();
             if next < shard.published {
                 earlier = Some(next);
             }
@@ -299,6 +302,11 @@ impl<K, V, S> Inner<K, V, S> {
         self.counters.add(Count::Removal, store.len() as u64);
         shard.published = u64::MAX;
         shard.republish = true;
+        shard.flights.clear(&mut shard.garbage.keys);
+        shard
+            .garbage
+            .negative_stores
+            .extend(shard.negatives.clear());
         self.delivery
             .all_left(&mut shard.outbox, &mut shard.garbage, store, cause);
         self.settle(shard);
@@ -369,11 +377,7 @@ impl<K: Hash + Eq, V, S: BuildHasher> Inner<K, V, S> {
         let mut change = Some(change);
         loop {
             let done = self.write(cell, |shard| {
-                if !shard.flights.is_empty()
-                    && let Some(latch) = shard
-                        .flights
-                        .writing(hash.0, |stored| key.equivalent(stored))
-                {
+                if let Some(latch) = shard.writing(hash, |stored| key.equivalent(stored)) {
                     return Err(latch);
                 }
                 let change = change.take().expect("runs once");
@@ -381,7 +385,7 @@ impl<K: Hash + Eq, V, S: BuildHasher> Inner<K, V, S> {
             });
             match done {
                 Ok(result) => return result,
-                Err(latch) => latch.wait(),
+                Err(latch) => latch.wait_open(),
             }
         }
     }
@@ -634,11 +638,14 @@ impl<K: Hash + Eq, V, S: BuildHasher> Inner<K, V, S> {
             store,
             outbox,
             garbage,
+            negatives,
             ..
         } = shard;
+        let forgotten = negatives.expire(now, budget, &place_of, garbage);
+        let budget = budget.saturating_sub(forgotten.moved).max(1);
         let mut removed = 0;
         let mut late_sum = (0, 0);
-        let progress = store.expire(now, budget, &place_of, |entry| {
+        let mut progress = store.expire(now, budget, &place_of, |entry| {
             removed += 1;
             let late = now.saturating_sub(entry.deadline.unwrap_or(now));
             // Most of a batch share one deadline.
@@ -663,6 +670,8 @@ impl<K: Hash + Eq, V, S: BuildHasher> Inner<K, V, S> {
             shard.removals = shard.removals.saturating_add(removed as u32);
         }
         shard.republish = true;
+        progress.moved += forgotten.moved;
+        progress.backlog |= forgotten.backlog;
         progress
     }
 

@@ -3,10 +3,12 @@
 use std::any::Any;
 use std::collections::VecDeque;
 use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Arc;
 use std::time::Duration;
 
 use tidewheel_store::{Removed, TypedStore};
 
+use crate::flight::Negative;
 use crate::stats::{Count, Counters};
 use crate::sync::{AtomicBool, AtomicUsize, Mutex, Ordering::Relaxed, lock, thread_local};
 
@@ -105,6 +107,11 @@ pub(crate) struct Garbage<K, V> {
     pub(crate) pairs: Vec<(K, V)>,
     pub(crate) one: Option<(K, V)>,
     pub(crate) stores: Vec<TypedStore<K, V>>,
+    /// Keys of loads that were superseded.
+    pub(crate) keys: Vec<Arc<K>>,
+    /// Forgotten errors and absences.
+    pub(crate) negatives: Vec<Removed<K, Negative>>,
+    pub(crate) negative_stores: Vec<TypedStore<K, Negative>>,
 }
 
 impl<K, V> Garbage<K, V> {
@@ -113,6 +120,9 @@ impl<K, V> Garbage<K, V> {
             pairs: Vec::new(),
             one: None,
             stores: Vec::new(),
+            keys: Vec::new(),
+            negatives: Vec::new(),
+            negative_stores: Vec::new(),
         }
     }
 
@@ -292,7 +302,7 @@ impl<K, V> Delivery<K, V> {
 }
 
 /// Drops a panic's payload, which may panic in turn.
-fn forget_quietly(panic: Box<dyn Any + Send>) {
+pub(crate) fn forget_quietly(panic: Box<dyn Any + Send>) {
     if let Err(again) = catch_unwind(AssertUnwindSafe(|| drop(panic))) {
         std::mem::forget(again);
     }

@@ -1,8 +1,12 @@
 //! One shard: a store and what belongs under its lock.
 
+use std::sync::Arc;
+
 use tidewheel_store::{Slot, TypedStore};
 
-use crate::flight::Flights;
+use crate::flight::{Flight, Flights};
+use crate::inner::Hashed;
+use crate::load::negative::Negatives;
 use crate::removal::{Garbage, Outbox};
 use crate::sync::{AtomicBool, AtomicU64, ShardLock};
 
@@ -30,6 +34,7 @@ pub(crate) struct Shard<K, V> {
     /// Weight that the entry stored last lacks: to be taken from other shards.
     pub(crate) wanted: u64,
     pub(crate) flights: Flights<K, V>,
+    pub(crate) negatives: Negatives<K>,
     pub(crate) outbox: Outbox<K, V>,
     pub(crate) garbage: Garbage<K, V>,
     /// What is published as `next_deadline`.
@@ -51,6 +56,7 @@ impl<K, V> ShardCell<K, V> {
                 lent,
                 wanted: 0,
                 flights: Flights::new(),
+                negatives: Negatives::new(),
                 outbox: Outbox::new(),
                 garbage: Garbage::new(),
                 published: u64::MAX,
@@ -76,6 +82,33 @@ impl<K, V> Shard<K, V> {
             self.republish = true;
             self.unpublished = 0;
         }
+    }
+
+    /// A lower bound of the next deadline of an entry, or of an error or absence that is remembered.
+    #[inline]
+    pub(crate) fn next_deadline(&self) -> u64 {
+        let next = self.store.next_deadline().unwrap_or(u64::MAX);
+        next.min(self.negatives.next_deadline())
+    }
+
+    /// Tells that a writer is about to change a key: a latch that it must wait for first, if there is one.
+    /// A load in progress is superseded, an error or absence forgotten.
+    #[inline]
+    pub(crate) fn writing(
+        &mut self,
+        hash: Hashed,
+        is: impl Fn(&K) -> bool,
+    ) -> Option<Arc<Flight<V>>> {
+        if self.flights.is_empty() && self.negatives.is_empty() {
+            return None;
+        }
+        let latch = self.flights.writing(hash.0, &is, &mut self.garbage.keys);
+        if latch.is_none() {
+            self.garbage
+                .negatives
+                .extend(self.negatives.forget(hash.place(), is));
+        }
+        latch
     }
 
     /// Gives an entry another deadline.

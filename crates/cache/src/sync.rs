@@ -2,18 +2,19 @@
 
 use std::cell::Cell;
 use std::ops::{Deref, DerefMut};
+use std::sync::atomic::{AtomicU64 as PlainU64, Ordering::Relaxed as PlainRelaxed};
 
 #[cfg(not(shuttle))]
 pub(crate) use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 #[cfg(not(shuttle))]
-pub(crate) use std::sync::{Arc, Condvar, Mutex, MutexGuard, RwLock};
+pub(crate) use std::sync::{Condvar, Mutex, MutexGuard, RwLock};
 #[cfg(not(shuttle))]
 pub(crate) use std::thread_local;
 
 #[cfg(shuttle)]
 pub(crate) use shuttle::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 #[cfg(shuttle)]
-pub(crate) use shuttle::sync::{Arc, Condvar, Mutex, MutexGuard, RwLock};
+pub(crate) use shuttle::sync::{Condvar, Mutex, MutexGuard, RwLock};
 #[cfg(shuttle)]
 pub(crate) use shuttle::thread_local;
 
@@ -30,6 +31,18 @@ type RawLock<T> = shuttle::sync::RwLock<T>;
 type RawRead<'a, T> = shuttle::sync::RwLockReadGuard<'a, T>;
 #[cfg(shuttle)]
 type RawWrite<'a, T> = shuttle::sync::RwLockWriteGuard<'a, T>;
+
+/// Numbers of threads, from 1.
+static NEXT_THREAD: PlainU64 = PlainU64::new(1);
+
+thread_local! {
+    static THREAD: u64 = NEXT_THREAD.fetch_add(1, PlainRelaxed);
+}
+
+/// Tells this thread from others.
+pub(crate) fn thread_number() -> u64 {
+    THREAD.with(|number| *number)
+}
 
 /// Locks a mutex; what a panicking holder left behind is whole, since no user code runs under one.
 pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {

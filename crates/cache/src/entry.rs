@@ -1,0 +1,411 @@
+//! Read-modify-write of one key: `entry`, `update`; atomic against every other writer of the key.
+//!
+//! A latch in the table of flights keeps the key's other writers waiting, each on its thread, while the closure
+//! runs: once, without any shard's lock, on a clone of the old value. Readers see the old value meanwhile, and
+//! other keys are not concerned. If the closure panics, the latch opens and nothing has changed. Expiry and
+//! eviction do not wait: an entry that goes while the closure runs counts as changed just before.
+
+use std::fmt;
+use std::hash::{BuildHasher, Hash};
+use std::sync::Arc;
+
+use equivalent::Equivalent;
+
+use crate::cache::{Cache, Prepared};
+use crate::flight::{Flight, Phase};
+use crate::inner::{Hashed, Inner};
+use crate::lifetime::Loaded;
+use crate::removal::RemovalCause;
+use crate::shard::Shard;
+
+/// What a closure of [`Entry::compute`] wants done.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Compute<V> {
+    /// Nothing.
+    Keep,
+    /// Store a value, with its lifetime (the configured one if it has none of its own).
+    Put(Loaded<V>),
+    /// Store a value that lives as long as the old one would have, with its tags. Without an old one, as
+    /// `Put`.
+    Update(V),
+    /// Remove the entry.
+    Remove,
+}
+
+/// One key of a cache, there or not; made by [`Cache::entry`].
+#[must_use = "an entry does nothing until one of its methods is called"]
+pub struct Entry<'a, K, V, S>
+where
+    K: Hash + Eq + Send + Sync + 'static,
+    V: Send + Sync + 'static,
+    S: BuildHasher + Send + Sync + 'static,
+{
+    cache: &'a Cache<K, V, S>,
+    key: K,
+}
+
+/// An [`Entry`] with what is to be done if it is there; made by [`Entry::and_update`].
+#[must_use = "nothing happens until one of its methods is called"]
+pub struct EntryUpdate<'a, K, V, S, F>
+where
+    K: Hash + Eq + Send + Sync + 'static,
+    V: Send + Sync + 'static,
+    S: BuildHasher + Send + Sync + 'static,
+{
+    entry: Entry<'a, K, V, S>,
+    update: F,
+}
+
+impl<K, V, S> Cache<K, V, S>
+where
+    K: Hash + Eq + Send + Sync + 'static,
+    V: Clone + Send + Sync + 'static,
+    S: BuildHasher + Send + Sync + 'static,
+{
+    /// A key, to read and change it in one step.
+    ///
+    /// ```
+    /// # fn main() -> Result<(), tidewheel::BuildError> {
+    /// # let cache = tidewheel::Cache::builder().max_capacity(9).no_default_ttl().build()?;
+    /// let hits = cache.entry("page").and_update(|hits| hits + 1).or_insert(1);
+    /// assert_eq!(hits, 1);
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn entry(&self, key: K) -> Entry<'_, K, V, S> {
+        Entry { cache: self, key }
+    }
+
+    /// Replaces a value by what a closure makes of it, and returns the new one; `None` when the key is
+    /// not there. What is left of the entry's time to live stays, and so do its tags.
+    ///
+    /// Atomic: the closure runs once, without any lock, and only those who want to change this key wait
+    /// for it. A load in progress is superseded. A closure that changes other keys must do so in an order
+    /// that all closures share, as with locks.
+    ///
+    /// # Panics
+    ///
+    /// If the closure changes or loads the same key, which would wait for itself; and if it panics, which
+    /// changes nothing.
+    pub fn update<Q>(&self, key: &Q, update: impl FnOnce(&V) -> V) -> Option<V>
+    where
+        Q: Hash + Equivalent<K> + ?Sized,
+        K: Clone,
+    {
+        self.change_present(key, |old| Compute::Update(update(old)))
+    }
+
+    /// As [`update`](Self::update), with the lifetime that the closure returns, counted from now.
+    ///
+    /// # Panics
+    ///
+    /// As [`update`](Self::update).
+    pub fn update_with<Q>(&self, key: &Q, update: impl FnOnce(&V) -> Loaded<V>) -> Option<V>
+    where
+        Q: Hash + Equivalent<K> + ?Sized,
+        K: Clone,
+    {
+        self.change_present(key, |old| Compute::Put(update(old)))
+    }
+
+    fn change_present<Q>(&self, key: &Q, change: impl FnOnce(&V) -> Compute<V>) -> Option<V>
+    where
+        Q: Hash + Equivalent<K> + ?Sized,
+        K: Clone,
+    {
+        let key = self.look(key, |shard, slot| shard.store.key(slot).clone())?;
+        self.inner
+            .compute(key, |old| old.map_or(Compute::Keep, change))
+    }
+}
+
+impl<'a, K, V, S> Entry<'a, K, V, S>
+where
+    K: Hash + Eq + Send + Sync + 'static,
+    V: Clone + Send + Sync + 'static,
+    S: BuildHasher + Send + Sync + 'static,
+{
+    /// The value; if there is none, this one, which is stored.
+    pub fn or_insert(self, value: impl Into<Loaded<V>>) -> V {
+        self.or_insert_with(|| value)
+    }
+
+    /// The value; if there is none, the closure's, which is stored. Those who insert meanwhile wait: for
+    /// slow closures, [`Cache::get_or_load`] serves better, where they supersede.
+    ///
+    /// # Panics
+    ///
+    /// As [`Cache::update`].
+    pub fn or_insert_with<T>(self, value: impl FnOnce() -> T) -> V
+    where
+        T: Into<Loaded<V>>,
+    {
+        if let Some(value) = self.cache.get(&self.key) {
+            return value;
+        }
+        self.put(|old| match old {
+            Some(_) => Compute::Keep,
+            None => Compute::Put(value().into()),
+        })
+    }
+
+    /// Adds what is to be done if there is a value: see [`Cache::update`]. One step with what follows.
+    pub fn and_update<F>(self, update: F) -> EntryUpdate<'a, K, V, S, F>
+    where
+        F: FnOnce(&V) -> V,
+    {
+        EntryUpdate {
+            entry: self,
+            update,
+        }
+    }
+
+    /// Lets a closure decide by the value what is done; returns the value that is then there.
+    ///
+    /// # Panics
+    ///
+    /// As [`Cache::update`].
+    pub fn compute(self, change: impl FnOnce(Option<&V>) -> Compute<V>) -> Option<V> {
+        self.cache.inner.compute(self.key, change)
+    }
+
+    /// As [`compute`](Self::compute), with a closure after which there always is a value.
+    fn put(self, change: impl FnOnce(Option<&V>) -> Compute<V>) -> V {
+        match self.compute(change) {
+            Some(value) => value,
+            None => unreachable!("the closure keeps what is there, or puts something"),
+        }
+    }
+}
+
+impl<K, V, S, F> EntryUpdate<'_, K, V, S, F>
+where
+    K: Hash + Eq + Send + Sync + 'static,
+    V: Clone + Send + Sync + 'static,
+    S: BuildHasher + Send + Sync + 'static,
+    F: FnOnce(&V) -> V,
+{
+    /// Updates the value, or stores this one; returns what is then there.
+    ///
+    /// # Panics
+    ///
+    /// As [`Cache::update`].
+    pub fn or_insert(self, value: impl Into<Loaded<V>>) -> V {
+        self.or_insert_with(|| value)
+    }
+
+    /// Updates the value, or stores the closure's; returns what is then there.
+    ///
+    /// # Panics
+    ///
+    /// As [`Cache::update`].
+    pub fn or_insert_with<T>(self, value: impl FnOnce() -> T) -> V
+    where
+        T: Into<Loaded<V>>,
+    {
+        let Self { entry, update } = self;
+        entry.put(|old| match old {
+            Some(old) => Compute::Update(update(old)),
+            None => Compute::Put(value().into()),
+        })
+    }
+
+    /// Updates the value if there is one, and returns the new one.
+    ///
+    /// # Panics
+    ///
+    /// As [`Cache::update`].
+    pub fn or_nothing(self) -> Option<V> {
+        let Self { entry, update } = self;
+        entry.compute(|old| old.map_or(Compute::Keep, |old| Compute::Update(update(old))))
+    }
+}
+
+/// An open door behind a closure, however it ends.
+struct Latched<'a, K: Hash + Eq, V, S: BuildHasher> {
+    inner: &'a Inner<K, V, S>,
+    hash: Hashed,
+    flight: Arc<Flight<V>>,
+    open: bool,
+}
+
+impl<K: Hash + Eq, V, S: BuildHasher> Latched<'_, K, V, S> {
+    /// Makes the last change under the shard's lock and opens the latch. `change` is told whether the shard
+    /// was emptied meanwhile.
+    fn open<R>(mut self, change: impl FnOnce(&mut Shard<K, V>, bool) -> R) -> R {
+        let inner = self.inner;
+        let result = inner.write(inner.cell(self.hash), |shard| {
+            let ended = shard.flights.remove(self.hash.0, &self.flight);
+            let cleared = ended.as_ref().is_some_and(|ended| ended.cleared);
+            // The caller has the key too: this does not drop it.
+            drop(ended);
+            change(shard, cleared)
+        });
+        self.open = true;
+        self.flight.end(None);
+        result
+    }
+}
+
+impl<K: Hash + Eq, V, S: BuildHasher> Drop for Latched<'_, K, V, S> {
+    fn drop(&mut self) {
+        if !self.open {
+            self.inner.vacate(self.hash, &self.flight, Phase::Running);
+        }
+    }
+}
+
+impl<K: Hash + Eq, V: Clone, S: BuildHasher> Inner<K, V, S> {
+    /// Lets a closure decide what becomes of a key; returns the value that is there then.
+    fn compute(&self, key: K, change: impl FnOnce(Option<&V>) -> Compute<V>) -> Option<V> {
+        let hash = self.hash(&key);
+        let key = Arc::new(key);
+        let latched = self.latch(hash, &key);
+        let old = {
+            let shard = self.read(self.cell(hash));
+            Self::find(&shard, hash, &*key)
+                .filter(|slot| self.is_live(&shard.store, *slot))
+                .map(|slot| shard.store.value(slot).clone())
+        };
+        match (change(old.as_ref()), old) {
+            (Compute::Keep, old) => old,
+            (Compute::Remove, _) => {
+                self.compute_removal(latched, hash, &key);
+                None
+            }
+            (Compute::Put(loaded), old) => {
+                Some(self.compute_value(latched, hash, key, loaded, old.is_some()))
+            }
+            (Compute::Update(value), Some(_)) => {
+                Some(self.compute_update(latched, hash, key, value))
+            }
+            (Compute::Update(value), None) => {
+                Some(self.compute_value(latched, hash, key, value.into(), false))
+            }
+        }
+    }
+
+    fn latch(&self, hash: Hashed, key: &Arc<K>) -> Latched<'_, K, V, S> {
+        loop {
+            let latch = self.write(self.cell(hash), |shard| {
+                let Shard {
+                    flights, garbage, ..
+                } = shard;
+                match flights.writing(hash.0, |stored| *stored == **key, &mut garbage.keys) {
+                    Some(other) => Err(other),
+                    None => Ok(flights.latch(hash.0, Arc::clone(key))),
+                }
+            });
+            match latch {
+                Ok(flight) => {
+                    return Latched {
+                        inner: self,
+                        hash,
+                        flight,
+                        open: false,
+                    };
+                }
+                Err(other) => other.wait_open(),
+            }
+        }
+    }
+
+    fn compute_removal(&self, latched: Latched<'_, K, V, S>, hash: Hashed, key: &K) {
+        let now = self.time.now().tick();
+        latched.open(|shard, _| {
+            self.forget_negative(shard, hash, key);
+            if let Some((old, dead_by)) = self.take(shard, hash, key) {
+                let cause = dead_by.unwrap_or(RemovalCause::Removed);
+                self.left(shard, old, cause, now);
+            }
+        });
+    }
+
+    fn compute_value(
+        &self,
+        latched: Latched<'_, K, V, S>,
+        hash: Hashed,
+        key: Arc<K>,
+        loaded: Loaded<V>,
+        had_old: bool,
+    ) -> V {
+        let Loaded { value, lifetime } = loaded;
+        let result = value.clone();
+        let prepared = self.prepare(hash, &key, &value, &lifetime);
+        let mut value = Some(value);
+        let key = latched.open(|shard, cleared| {
+            // What was invalidated meanwhile was invalidated after this change.
+            let slot = Self::find(shard, hash, &*key);
+            let invalidated = had_old
+                && (cleared
+                    || slot.is_some_and(|slot| !self.tags.is_current(shard.store.tag_of(slot))));
+            if invalidated {
+                self.tags.release(prepared.attributes.tag);
+                return Some(key);
+            }
+            self.put_shared(shard, hash, key, &mut value, &prepared)
+        });
+        drop((key, value));
+        result
+    }
+
+    fn compute_update(
+        &self,
+        latched: Latched<'_, K, V, S>,
+        hash: Hashed,
+        key: Arc<K>,
+        value: V,
+    ) -> V {
+        let result = value.clone();
+        let weight = self.config.weight(&key, &value);
+        let fits = self.fits(hash, weight);
+        let now = self.time.now();
+        let mut value = Some(value);
+        let key = latched.open(|shard, _| {
+            let Some(slot) =
+                Self::find(shard, hash, &*key).filter(|slot| self.is_live(&shard.store, *slot))
+            else {
+                return Some(key);
+            };
+            let attributes = tidewheel_store::Attributes {
+                weight,
+                ..shard.store.attributes(slot)
+            };
+            self.tags.keep(attributes.tag);
+            let prepared = Prepared {
+                attributes,
+                now,
+                fits,
+            };
+            self.put_shared(shard, hash, key, &mut value, &prepared)
+        });
+        drop((key, value));
+        result
+    }
+}
+
+impl<K, V, S> fmt::Debug for Entry<'_, K, V, S>
+where
+    K: Hash + Eq + fmt::Debug + Send + Sync + 'static,
+    V: Send + Sync + 'static,
+    S: BuildHasher + Send + Sync + 'static,
+{
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Entry")
+            .field("key", &self.key)
+            .finish_non_exhaustive()
+    }
+}
+
+impl<K, V, S, F> fmt::Debug for EntryUpdate<'_, K, V, S, F>
+where
+    K: Hash + Eq + fmt::Debug + Send + Sync + 'static,
+    V: Send + Sync + 'static,
+    S: BuildHasher + Send + Sync + 'static,
+{
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("EntryUpdate")
+            .field("entry", &self.entry)
+            .finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,460 @@
+//! Loads: who leads one, who waits for it, and how it ends.
+//!
+//! A caller first glances at the shard under the reader lock. If that does not answer it, it claims the key
+//! under the writer's: it leads a new flight (or one whose leader has failed), or joins the one there is. A
+//! leader runs its loader without any lock and then ends the flight: under one hold of the lock the flight
+//! leaves the table and the value enters the store, so nobody can miss both.
+
+mod future;
+pub(crate) mod negative;
+pub(crate) mod refresh;
+mod sync;
+
+use std::hash::{BuildHasher, Hash};
+use std::sync::Arc;
+
+use tidewheel_store::{Slot, TypedStore};
+
+use crate::cache::Prepared;
+use crate::flight::{Flight, Negative, Outcome, Phase, REENTRY, Turn};
+use crate::inner::{Hashed, Inner};
+use crate::lifetime::{Lifetime, Loaded};
+use crate::removal::RemovalCause;
+use crate::shard::Shard;
+use crate::stats::Count;
+
+/// What a caller gets: `Ok(None)` is an absence.
+pub(crate) type Answer<V, E> = Result<Option<V>, Arc<E>>;
+
+/// What a loader says.
+pub(crate) type Said<V, E> = Result<Option<Loaded<V>>, E>;
+
+/// A caller's question, after the first glance.
+struct Request<K> {
+    hash: Hashed,
+    /// Taken by whoever leads. Shared with the table of flights alone.
+    key: Option<Arc<K>>,
+    /// Whether an absence is an answer.
+    absent: bool,
+}
+
+/// What a caller is to do.
+enum Claim<V> {
+    /// Glance again: there is an answer now.
+    Again,
+    Lead(Arc<Flight<V>>),
+    /// Wait; the flight counts on it.
+    Join(Arc<Flight<V>>),
+    Reentered,
+}
+
+impl Negative {
+    /// Whether this answers a caller whose loader fails with `E`.
+    fn answers<E: Send + Sync + 'static>(&self, absent: bool) -> bool {
+        match self {
+            Self::Absent => absent,
+            Self::Error(_) => self.is_error::<E>(),
+        }
+    }
+}
+
+impl<K: Hash + Eq, V, S: BuildHasher> Inner<K, V, S> {
+    /// Whether a live entry is past its soft deadline.
+    #[inline]
+    pub(crate) fn is_stale(&self, store: &TypedStore<K, V>, slot: Slot) -> bool {
+        store.has_attributes(slot) && self.is_past_soft(store, slot)
+    }
+
+    fn is_past_soft(&self, store: &TypedStore<K, V>, slot: Slot) -> bool {
+        let soft_before = u64::from(store.attributes(slot).soft_before);
+        soft_before > 0
+            && self
+                .end_of(store, slot)
+                .is_some_and(|end| self.time.reached(end.saturating_sub(soft_before)))
+    }
+
+    /// Looks for an answer under the reader lock. Counts the lookup if it is the first one.
+    fn glance<E>(&self, hash: Hashed, key: &K, absent: bool, first: bool) -> Option<Answer<V, E>>
+    where
+        V: Clone,
+        E: Send + Sync + 'static,
+    {
+        let (mut renewal, mut refresh) = (None, None);
+        let mut served_stale = false;
+        let mut remembered = None;
+        let found = {
+            let shard = self.read(self.cell(hash));
+            match Self::find(&shard, hash, key) {
+                Some(slot) if self.is_live(&shard.store, slot) => {
+                    let mut serve = true;
+                    if self.is_stale(&shard.store, slot) {
+                        refresh = self.refresh_wanted(&shard, hash, slot);
+                        serve = self.config.refresher.is_some()
+                            || self.is_being_loaded(&shard, hash, key);
+                        served_stale = serve;
+                    }
+                    if serve {
+                        shard.store.hit(slot);
+                        renewal = self.used(&shard, slot);
+                    }
+                    serve.then(|| shard.store.value(slot).clone())
+                }
+                _ => {
+                    remembered = shard
+                        .negatives
+                        .find(hash.place(), |stored| stored == key, &self.time)
+                        .filter(|negative| negative.answers::<E>(absent))
+                        .cloned();
+                    None
+                }
+            }
+        };
+        if first {
+            self.counters.add(
+                match found {
+                    Some(_) => Count::Hit,
+                    None => Count::Miss,
+                },
+                1,
+            );
+        }
+        if served_stale {
+            self.counters.add(Count::Stale, 1);
+        }
+        if let Some(deadline) = renewal {
+            self.renew(hash, key, deadline);
+        }
+        if let Some(key) = refresh {
+            self.queue_refresh(hash, key);
+        }
+        match (found, remembered) {
+            (Some(value), _) => Some(Ok(Some(value))),
+            (None, Some(negative)) => self.negative_answer(hash, key, &negative),
+            (None, None) => None,
+        }
+    }
+
+    /// Whether a key's next value is on its way, or was asked for in vain a moment ago.
+    fn is_being_loaded(&self, shard: &Shard<K, V>, hash: Hashed, key: &K) -> bool {
+        shard.flights.find(hash.0, |stored| stored == key).is_some()
+            || shard
+                .negatives
+                .find(hash.place(), |stored| stored == key, &self.time)
+                .is_some()
+    }
+
+    /// An error or absence as an answer; in place of an error the old value, if it may still be served.
+    fn negative_answer<E>(&self, hash: Hashed, key: &K, negative: &Negative) -> Option<Answer<V, E>>
+    where
+        V: Clone,
+        E: Send + Sync + 'static,
+    {
+        match negative {
+            Negative::Absent => Some(Ok(None)),
+            Negative::Error(error) => {
+                let error = Arc::clone(error).downcast::<E>().ok()?;
+                Some(self.old_value(hash, key).map(Some).ok_or(error))
+            }
+        }
+    }
+
+    /// The old value for the case that a loader has failed, until its hard deadline.
+    fn old_value(&self, hash: Hashed, key: &K) -> Option<V>
+    where
+        V: Clone,
+    {
+        let old = {
+            let shard = self.read(self.cell(hash));
+            let store = &shard.store;
+            let slot = Self::find(&shard, hash, key)?;
+            let over = store
+                .deadline(slot)
+                .is_some_and(|deadline| self.time.reached(deadline));
+            if over || !self.tags.is_current(store.tag_of(slot)) {
+                return None;
+            }
+            store.value(slot).clone()
+        };
+        self.counters.add(Count::Stale, 1);
+        Some(old)
+    }
+
+    /// Decides what a caller does whom a glance has not answered.
+    fn claim<E>(&self, request: &Request<K>) -> Claim<V>
+    where
+        E: Send + Sync + 'static,
+    {
+        let hash = request.hash;
+        let Some(shared) = &request.key else {
+            return Claim::Reentered;
+        };
+        let key = &**shared;
+        self.write(self.cell(hash), |shard| {
+            let slot =
+                Self::find(shard, hash, key).filter(|slot| self.is_live(&shard.store, *slot));
+            let flight = shard.flights.find(hash.0, |stored| stored == key).cloned();
+            if let Some(slot) = slot {
+                if flight.is_some() || !self.is_stale(&shard.store, slot) {
+                    return Claim::Again;
+                }
+            } else if shard
+                .negatives
+                .find(hash.place(), |stored| stored == key, &self.time)
+                .is_some_and(|negative| negative.answers::<E>(request.absent))
+            {
+                return Claim::Again;
+            }
+            match flight {
+                None => Claim::Lead(shard.flights.start(
+                    hash.0,
+                    Arc::clone(shared),
+                    Phase::Running,
+                )),
+                Some(flight) if flight.take() => Claim::Lead(flight),
+                Some(flight) if flight.is_own() => Claim::Reentered,
+                Some(flight) => {
+                    flight.join();
+                    Claim::Join(flight)
+                }
+            }
+        })
+    }
+
+    /// What the end of a flight means to one who has waited for it; `None`: look anew.
+    fn heed<E>(&self, request: &Request<K>, flight: &Flight<V>) -> Option<Answer<V, E>>
+    where
+        V: Clone,
+        E: Send + Sync + 'static,
+    {
+        match flight.outcome()? {
+            Outcome::Value(value) => Some(Ok(Some(value.clone()))),
+            Outcome::Negative(negative) if negative.answers::<E>(request.absent) => {
+                self.negative_answer(request.hash, request.key.as_ref()?, negative)
+            }
+            Outcome::Negative(_) => None,
+        }
+    }
+}
+
+/// The lead of a flight. If it is dropped before the load has ended, another caller leads.
+struct Lead<'a, K: Hash + Eq, V, S: BuildHasher> {
+    inner: &'a Inner<K, V, S>,
+    hash: Hashed,
+    key: Option<Arc<K>>,
+    flight: Arc<Flight<V>>,
+    ended: bool,
+}
+
+impl<'a, K: Hash + Eq, V, S: BuildHasher> Lead<'a, K, V, S> {
+    fn new(
+        inner: &'a Inner<K, V, S>,
+        hash: Hashed,
+        key: Option<Arc<K>>,
+        flight: Arc<Flight<V>>,
+    ) -> Self {
+        inner.counters.add(Count::Load, 1);
+        Self {
+            inner,
+            hash,
+            key,
+            flight,
+            ended: false,
+        }
+    }
+}
+
+impl<K: Hash + Eq, V, S: BuildHasher> Lead<'_, K, V, S> {
+    /// Ends the load with what the loader has said.
+    fn finish<E>(mut self, said: Said<V, E>) -> Answer<V, E>
+    where
+        V: Clone,
+        E: Send + Sync + 'static,
+    {
+        match said {
+            Ok(Some(Loaded { value, lifetime })) => {
+                self.store(value.clone(), &lifetime);
+                let awaited = self.flight.is_awaited();
+                let outcome = awaited.then(|| Outcome::Value(value.clone()));
+                self.end(outcome);
+                Ok(Some(value))
+            }
+            Ok(None) => {
+                self.fail(Negative::Absent);
+                Ok(None)
+            }
+            Err(error) => {
+                let error = Arc::new(error);
+                let old = self
+                    .key
+                    .as_ref()
+                    .and_then(|key| self.inner.old_value(self.hash, key));
+                self.fail(Negative::error(&error));
+                old.map(Some).ok_or(error)
+            }
+        }
+    }
+
+    /// Stores the value, unless the load was superseded, and takes the flight out.
+    fn store(&mut self, value: V, lifetime: &Lifetime) {
+        let inner = self.inner;
+        let hash = self.hash;
+        let Some(key) = self.key.take() else {
+            return;
+        };
+        let prepared = inner.prepare(hash, &key, &value, lifetime);
+        // What is not stored is dropped after the lock is released.
+        let mut value = Some(value);
+        let unused = inner.write(inner.cell(hash), |shard| {
+            if !self.is_listed(shard, &key) {
+                inner.tags.release(prepared.attributes.tag);
+                return Some(key);
+            }
+            inner.put_shared(shard, hash, key, &mut value, &prepared)
+        });
+        drop((unused, value));
+    }
+
+    /// Ends the load without a value.
+    fn fail(mut self, negative: Negative) {
+        let inner = self.inner;
+        let hash = self.hash;
+        if matches!(negative, Negative::Error(_)) {
+            inner.counters.add(Count::LoadError, 1);
+        }
+        let now = inner.time.now();
+        let Some(key) = self.key.take() else { return };
+        let unused = inner.write(inner.cell(hash), |shard| {
+            if !self.is_listed(shard, &key) {
+                return Some(key);
+            }
+            match negative {
+                Negative::Absent => inner.absent(shard, hash, &key, now.tick()),
+                Negative::Error(_) => inner.try_later(shard, hash, &key, now.tick()),
+            }
+            let Some(ttl) = inner.config.negative_ttl else {
+                return Some(key);
+            };
+            if shard.closed {
+                return Some(key);
+            }
+            let key = Arc::into_inner(key)?;
+            let deadline = now.deadline(ttl);
+            let Shard {
+                negatives, garbage, ..
+            } = shard;
+            negatives.remember(
+                hash.place(),
+                key,
+                negative.clone(),
+                deadline,
+                now.tick(),
+                garbage,
+                &|key| inner.place_of(key),
+            );
+            shard.scheduled(Some(deadline));
+            None
+        });
+        drop(unused);
+        let awaited = self.flight.is_awaited();
+        self.end(awaited.then_some(Outcome::Negative(negative)));
+    }
+
+    /// Takes the flight out of the table; `false` when it was superseded.
+    fn is_listed(&self, shard: &mut Shard<K, V>, key: &Arc<K>) -> bool {
+        let Some(ended) = shard.flights.remove(self.hash.0, &self.flight) else {
+            return false;
+        };
+        // The table's is the same key, or that of the first leader.
+        if !Arc::ptr_eq(&ended.key, key) {
+            shard.garbage.keys.push(ended.key);
+        }
+        true
+    }
+
+    fn end(&mut self, outcome: Option<Outcome<V>>) {
+        self.ended = true;
+        self.flight.end(outcome);
+    }
+}
+
+impl<K: Hash + Eq, V, S: BuildHasher> Inner<K, V, S> {
+    /// As [`put`](Self::put), with a key that the table of flights has just let go. What is not stored is
+    /// for the caller to drop without the lock.
+    pub(crate) fn put_shared(
+        &self,
+        shard: &mut Shard<K, V>,
+        hash: Hashed,
+        key: Arc<K>,
+        value: &mut Option<V>,
+        prepared: &Prepared,
+    ) -> Option<Arc<K>> {
+        self.forget_negative(shard, hash, &key);
+        match (Arc::try_unwrap(key), value.take()) {
+            (Ok(key), Some(value)) => {
+                self.put(shard, hash, key, value, prepared);
+                None
+            }
+            (Ok(key), None) => Some(Arc::new(key)),
+            (Err(key), unused) => {
+                *value = unused;
+                self.tags.release(prepared.attributes.tag);
+                Some(key)
+            }
+        }
+    }
+
+    pub(crate) fn forget_negative(&self, shard: &mut Shard<K, V>, hash: Hashed, key: &K) {
+        let forgotten = shard.negatives.forget(hash.place(), |stored| stored == key);
+        shard.garbage.negatives.extend(forgotten);
+    }
+
+    /// The loader says that there is no such thing: an old value goes.
+    fn absent(&self, shard: &mut Shard<K, V>, hash: Hashed, key: &K, now: u64) {
+        if let Some((old, dead_by)) = self.take(shard, hash, key) {
+            self.left(shard, old, dead_by.unwrap_or(RemovalCause::Removed), now);
+        }
+    }
+
+    /// A refresh has failed: the next one is tried after half of the time that the entry has left, so that
+    /// a failing origin is asked a few times, not with every read.
+    fn try_later(&self, shard: &mut Shard<K, V>, hash: Hashed, key: &K, now: u64) {
+        if let Some(slot) = Self::find(shard, hash, key)
+            && self.is_live(&shard.store, slot)
+            && self.is_stale(&shard.store, slot)
+            && let Some(end) = self.end_of(&shard.store, slot)
+        {
+            let half = u32::try_from(end.saturating_sub(now) / 2).unwrap_or(u32::MAX);
+            shard.store.set_soft_before(slot, half);
+        }
+    }
+}
+
+impl<K: Hash + Eq, V, S: BuildHasher> Drop for Lead<'_, K, V, S> {
+    fn drop(&mut self) {
+        if self.ended {
+            return;
+        }
+        if std::thread::panicking() {
+            self.inner.counters.add(Count::LoadError, 1);
+        }
+        drop(self.key.take());
+        self.inner.vacate(self.hash, &self.flight, Phase::Running);
+    }
+}
+
+impl<K: Hash + Eq, V, S: BuildHasher> Inner<K, V, S> {
+    /// Hands a flight that nobody leads to one who waits for it, or takes it out.
+    pub(crate) fn vacate(&self, hash: Hashed, flight: &Arc<Flight<V>>, from: Phase) {
+        let wake = self.hold(self.cell(hash), |shard| {
+            shard
+                .flights
+                .vacate(hash.0, flight, from, &mut shard.garbage.keys)
+        });
+        flight.wake(wake);
+    }
+}
+
+/// A loader's answer of any of the three kinds.
+fn value<V, E>(loaded: impl Into<Loaded<V>>) -> Said<V, E> {
+    Ok(Some(loaded.into()))
+}

@@ -1,0 +1,145 @@
+//! `get_or_load` and its kin for threads.
+
+use std::convert::Infallible;
+use std::hash::{BuildHasher, Hash};
+use std::sync::Arc;
+
+use super::{Answer, Claim, Lead, REENTRY, Request, Said, Turn, value};
+use crate::cache::Cache;
+use crate::inner::Inner;
+use crate::lifetime::Loaded;
+
+impl<K, V, S> Cache<K, V, S>
+where
+    K: Hash + Eq + Send + Sync + 'static,
+    V: Clone + Send + Sync + 'static,
+    S: BuildHasher + Send + Sync + 'static,
+{
+    /// The value of a key; if there is none, that of the loader, which is stored.
+    ///
+    /// However many threads and tasks ask for a key at the same time, one loader runs; the others wait and
+    /// get a clone of its value. If it panics, one of those who wait runs its own loader, and the others go
+    /// on waiting. The loader runs on this thread without any lock and may use the cache, other keys' loads
+    /// included.
+    ///
+    /// Whoever inserts, updates, removes or invalidates the key during the load supersedes it: the loaded
+    /// value goes to those who were waiting, it is not stored, and who asks from then on does not get it.
+    ///
+    /// Past an entry's soft deadline ([`Builder::refresh_after`](crate::Builder::refresh_after),
+    /// [`Lifetime::fresh_for`](crate::Lifetime::fresh_for)) one caller runs its loader, and the others get
+    /// the old value meanwhile; with a refresher
+    /// ([`Builder::refresh_with`](crate::Builder::refresh_with)) all get the old value.
+    ///
+    /// A loader returns the value, or a [`Loaded`] to give it a lifetime of its own.
+    ///
+    /// # Panics
+    ///
+    /// If the loader asks for the same key, which would wait for itself; and if the loader panics.
+    pub fn get_or_load<T>(&self, key: K, load: impl FnOnce() -> T) -> V
+    where
+        T: Into<Loaded<V>>,
+    {
+        match self.inner.load(key, false, || value(load())) {
+            Ok(Some(value)) => value,
+            Ok(None) => unreachable!("this loader always has a value"),
+            Err(error) => never(&error),
+        }
+    }
+
+    /// As [`get_or_load`](Self::get_or_load), with a loader that may fail.
+    ///
+    /// Those who wait share the error if theirs is of the same type; others run their own loader. With
+    /// [`Builder::negative_ttl`](crate::Builder::negative_ttl) the error is remembered for that long and
+    /// answered without a call of a loader; an insertion or removal of the key forgets it.
+    ///
+    /// While there is an old value, it is answered in place of the error: past its soft deadline, and after
+    /// its end for as long as [`Builder::stale_on_error`](crate::Builder::stale_on_error) allows.
+    ///
+    /// # Errors
+    ///
+    /// The loader's.
+    ///
+    /// # Panics
+    ///
+    /// As [`get_or_load`](Self::get_or_load).
+    pub fn try_get_or_load<T, E>(
+        &self,
+        key: K,
+        load: impl FnOnce() -> Result<T, E>,
+    ) -> Result<V, Arc<E>>
+    where
+        T: Into<Loaded<V>>,
+        E: Send + Sync + 'static,
+    {
+        match self
+            .inner
+            .load(key, false, || load().map(|loaded| Some(loaded.into())))?
+        {
+            Some(value) => Ok(value),
+            None => unreachable!("this loader has a value or fails"),
+        }
+    }
+
+    /// As [`get_or_load`](Self::get_or_load), with a loader that may find that there is no such thing.
+    ///
+    /// An absence is shared with those who wait, and remembered for
+    /// [`Builder::negative_ttl`](crate::Builder::negative_ttl). An old value past its soft deadline goes.
+    ///
+    /// # Panics
+    ///
+    /// As [`get_or_load`](Self::get_or_load).
+    pub fn optionally_get_or_load<T>(&self, key: K, load: impl FnOnce() -> Option<T>) -> Option<V>
+    where
+        T: Into<Loaded<V>>,
+    {
+        self.inner
+            .load(key, true, || Ok(load().map(Into::into)))
+            .unwrap_or_else(|error| never(&error))
+    }
+}
+
+/// The error of a loader that has none.
+pub(super) fn never<T>(error: &Infallible) -> T {
+    match *error {}
+}
+
+impl<K: Hash + Eq, V: Clone, S: BuildHasher> Inner<K, V, S> {
+    fn load<E>(&self, key: K, absent: bool, load: impl FnOnce() -> Said<V, E>) -> Answer<V, E>
+    where
+        E: Send + Sync + 'static,
+    {
+        let hash = self.hash(&key);
+        if let Some(answer) = self.glance(hash, &key, absent, true) {
+            return answer;
+        }
+        let mut request = Request {
+            hash,
+            key: Some(Arc::new(key)),
+            absent,
+        };
+        let flight = loop {
+            match self.claim::<E>(&request) {
+                Claim::Lead(flight) => break flight,
+                Claim::Reentered => panic!("{REENTRY}"),
+                Claim::Join(flight) => match flight.wait() {
+                    Turn::Lead => break flight,
+                    Turn::Over => {
+                        if let Some(answer) = self.heed(&request, &flight) {
+                            return answer;
+                        }
+                    }
+                },
+                Claim::Again => {}
+            }
+            let answer = match &request.key {
+                Some(key) => self.glance(hash, key, absent, false),
+                None => None,
+            };
+            if let Some(answer) = answer {
+                return answer;
+            }
+        };
+        let lead = Lead::new(self, hash, request.key.take(), flight);
+        lead.finish(load())
+    }
+}
