@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use anyhow::Result;
-use tidewheel::Cache;
+use tidewheel::{Cache, Lifetime, Loaded};
 
 use super::kind::Settings;
 use super::subject::{Hasher, Key, Subject, Value};
@@ -32,5 +32,11 @@ impl<K: Key, V: Value> Subject<K, V> for Tidewheel<K, V> {
             Some(ttl) => self.0.insert_with_ttl(key, value, ttl),
             None => self.0.insert(key, value),
         }
+    }
+
+    fn get_or_load(&self, key: &K, ttl: Option<Duration>, load: &dyn Fn() -> V) -> V {
+        let lifetime = ttl.map_or_else(Lifetime::forever, Lifetime::ttl);
+        self.0
+            .get_or_load(key.clone(), || Loaded::new(load(), lifetime))
     }
 }
