@@ -315,7 +315,7 @@ impl<K: Hash + Eq, V, S: BuildHasher> Lead<'_, K, V, S> {
     }
 
     /// Ends the load without a value.
-    fn fail(mut self, negative: Negative) {
+    fn fail(&mut self, negative: Negative) {
         let inner = self.inner;
         let hash = self.hash;
         if matches!(negative, Negative::Error(_)) {
@@ -369,6 +369,15 @@ impl<K: Hash + Eq, V, S: BuildHasher> Lead<'_, K, V, S> {
             shard.garbage.keys.push(ended.key);
         }
         true
+    }
+
+    /// The loader has panicked, and the panic was caught: the next one is called later.
+    fn put_off(&self) {
+        let Some(key) = &self.key else { return };
+        let now = self.inner.time.now().tick();
+        self.inner.write(self.inner.cell(self.hash), |shard| {
+            self.inner.try_later(shard, self.hash, key, now);
+        });
     }
 
     fn end(&mut self, outcome: Option<Outcome<V>>) {

@@ -206,8 +206,8 @@ impl<K: Hash + Eq, V, S: BuildHasher> Inner<K, V, S> {
             self.vacate(hash, &flight, Phase::Vacant);
             return;
         };
+        let mut lead = Lead::new(self, hash, Some(key), flight);
         let refreshed = catch_unwind(AssertUnwindSafe(|| {
-            let mut lead = Lead::new(self, hash, Some(key), flight);
             let said = match &lead.key {
                 Some(key) => (refresher.load)(key),
                 None => return,
@@ -222,7 +222,9 @@ impl<K: Hash + Eq, V, S: BuildHasher> Inner<K, V, S> {
             }
         }));
         if let Err(panic) = refreshed {
-            // Counted by the lead; the hook has reported it.
+            // The hook has reported it.
+            self.counters.add(Count::LoadError, 1);
+            lead.put_off();
             crate::removal::forget_quietly(panic);
         }
     }

@@ -1,0 +1,772 @@
+//! Loads: one for all who ask, who takes over, what is remembered, what is served meanwhile.
+
+use std::convert::Infallible;
+use std::future::{Future, pending, poll_fn, ready};
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::pin::{Pin, pin};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::SeqCst};
+use std::sync::{Arc, Barrier, Mutex, mpsc};
+use std::task::{Context, Poll, Wake, Waker};
+use std::thread;
+use std::time::Duration;
+
+use tidewheel::{Builder, Cache, Driver, Lifetime, Loaded, ManualClock, RemovalCause, Ttl};
+
+const MS: Duration = Duration::from_millis(1);
+
+fn manual(clock: &ManualClock) -> Builder<u64, u64> {
+    Cache::builder()
+        .max_capacity(1000)
+        .time_to_live(100 * MS)
+        .clock(clock.clone())
+        .driver(Driver::Manual)
+}
+
+fn cache() -> Cache<u64, u64> {
+    manual(&ManualClock::new()).build().expect("valid")
+}
+
+/// Waits until a condition holds, at most ten seconds.
+fn until(what: &str, mut holds: impl FnMut() -> bool) {
+    let (_alive, never) = mpsc::channel::<()>();
+    for _ in 0..10_000 {
+        if holds() {
+            return;
+        }
+        // A pause of a millisecond: nobody ever sends.
+        let pause = never.recv_timeout(MS);
+        assert!(pause.is_err());
+    }
+    panic!("waited in vain until {what}");
+}
+
+/// A waker that counts, and can end a thread's wait.
+#[derive(Debug)]
+struct Alarm {
+    woken: AtomicUsize,
+    thread: thread::Thread,
+}
+
+impl Alarm {
+    fn new() -> Arc<Self> {
+        Arc::new(Self {
+            woken: AtomicUsize::new(0),
+            thread: thread::current(),
+        })
+    }
+}
+
+impl Wake for Alarm {
+    fn wake(self: Arc<Self>) {
+        self.woken.fetch_add(1, SeqCst);
+        self.thread.unpark();
+    }
+}
+
+fn block_on<F: Future>(future: F) -> F::Output {
+    let mut future = pin!(future);
+    let alarm = Alarm::new();
+    let waker = Waker::from(Arc::clone(&alarm));
+    let mut context = Context::from_waker(&waker);
+    loop {
+        let seen = alarm.woken.load(SeqCst);
+        if let Poll::Ready(output) = future.as_mut().poll(&mut context) {
+            return output;
+        }
+        while alarm.woken.load(SeqCst) == seen {
+            thread::park();
+        }
+    }
+}
+
+fn poll<F: Future + ?Sized>(future: Pin<&mut F>, alarm: &Arc<Alarm>) -> Poll<F::Output> {
+    let waker = Waker::from(Arc::clone(alarm));
+    future.poll(&mut Context::from_waker(&waker))
+}
+
+/// A future that is ready once a flag is set; whoever sets it polls again by hand.
+async fn flagged(flag: &AtomicBool) {
+    poll_fn(|_| {
+        if flag.load(SeqCst) {
+            Poll::Ready(())
+        } else {
+            Poll::Pending
+        }
+    })
+    .await;
+}
+
+#[test]
+fn a_thousand_threads_cause_one_load() {
+    let cache = cache();
+    let loads = AtomicUsize::new(0);
+    let started = Barrier::new(1000);
+    thread::scope(|scope| {
+        for _ in 0..1000 {
+            thread::Builder::new()
+                .stack_size(128 * 1024)
+                .spawn_scoped(scope, || {
+                    started.wait();
+                    let value = cache.get_or_load(7, || {
+                        loads.fetch_add(1, SeqCst);
+                        70_u64
+                    });
+                    assert_eq!(value, 70);
+                })
+                .expect("a thread");
+        }
+    });
+    assert_eq!(loads.load(SeqCst), 1);
+    let stats = cache.stats();
+    assert_eq!((stats.loads, stats.load_errors, stats.inserts), (1, 0, 1));
+    assert_eq!(stats.hits + stats.misses, 1000);
+    cache.validate();
+}
+
+#[test]
+fn threads_and_tasks_share_one_load() {
+    let cache = cache();
+    let loads = AtomicUsize::new(0);
+    let go = AtomicBool::new(false);
+    let mut leader = Box::pin(cache.get_or_load_async(1, async {
+        loads.fetch_add(1, SeqCst);
+        flagged(&go).await;
+        10_u64
+    }));
+    let alarm = Alarm::new();
+    assert!(poll(leader.as_mut(), &alarm).is_pending());
+    let waiting = AtomicUsize::new(0);
+    thread::scope(|scope| {
+        let (cache, waiting, loads) = (&cache, &waiting, &loads);
+        for number in 0..8 {
+            scope.spawn(move || {
+                waiting.fetch_add(1, SeqCst);
+                let value = if number % 2 == 0 {
+                    cache.get_or_load(1, unreached)
+                } else {
+                    block_on(cache.get_or_load_async(1, async {
+                        loads.fetch_add(1, SeqCst);
+                        11_u64
+                    }))
+                };
+                assert_eq!(value, 10);
+            });
+        }
+        until("all have begun", || waiting.load(SeqCst) == 8);
+        go.store(true, SeqCst);
+        assert_eq!(poll(leader.as_mut(), &alarm), Poll::Ready(10));
+    });
+    assert_eq!(loads.load(SeqCst), 1);
+}
+
+fn unreached() -> u64 {
+    unreachable!("the value is there")
+}
+
+#[test]
+fn a_leader_that_panics_hands_over_to_one_waiter() {
+    let cache = cache();
+    let running = AtomicUsize::new(0);
+    let most = AtomicUsize::new(0);
+    let loads = AtomicUsize::new(0);
+    let failures = 3;
+    thread::scope(|scope| {
+        for _ in 0..50 {
+            scope.spawn(|| {
+                let result = catch_unwind(AssertUnwindSafe(|| {
+                    cache.get_or_load(1, || {
+                        let now = running.fetch_add(1, SeqCst) + 1;
+                        most.fetch_max(now, SeqCst);
+                        let number = loads.fetch_add(1, SeqCst);
+                        thread::yield_now();
+                        running.fetch_sub(1, SeqCst);
+                        if number < failures {
+                            std::panic::resume_unwind(Box::new("loader"));
+                        }
+                        5_u64
+                    })
+                }));
+                assert!(result.is_err() || result.is_ok_and(|value| value == 5));
+            });
+        }
+    });
+    assert_eq!(most.load(SeqCst), 1, "never two loaders at once");
+    assert_eq!(loads.load(SeqCst), failures + 1);
+    let stats = cache.stats();
+    assert_eq!((stats.loads, stats.load_errors), (4, 3));
+    assert_eq!(cache.get(&1), Some(5));
+}
+
+#[test]
+fn a_leader_that_is_dropped_hands_over_and_a_waiter_that_is_dropped_does_not_matter() {
+    let cache = cache();
+    let alarms: Vec<_> = (0..4).map(|_| Alarm::new()).collect();
+    let mut futures: Vec<Pin<Box<dyn Future<Output = u64> + '_>>> = Vec::new();
+    futures.push(Box::pin(cache.get_or_load_async(1, pending::<u64>())));
+    for number in 1..4 {
+        let load = poll_fn(move |_| Poll::Ready(number * 10));
+        futures.push(Box::pin(cache.get_or_load_async(1, load)));
+    }
+    for (future, alarm) in futures.iter_mut().zip(&alarms) {
+        assert!(poll(future.as_mut(), alarm).is_pending());
+    }
+    // A waiter goes; then the leader; then the waiter that was chosen, before it was polled.
+    drop(futures.remove(2));
+    drop(futures.remove(0));
+    let woken: Vec<_> = alarms
+        .iter()
+        .map(|alarm| alarm.woken.load(SeqCst))
+        .collect();
+    assert_eq!(woken, [0, 1, 0, 0]);
+    drop(futures.remove(0));
+    assert_eq!(alarms[3].woken.load(SeqCst), 1);
+    let last = futures[0].as_mut();
+    assert_eq!(poll(last, &alarms[3]), Poll::Ready(30));
+    drop(futures);
+    for alarm in &alarms {
+        assert_eq!(Arc::strong_count(alarm), 1, "a waker has leaked");
+    }
+    assert_eq!(cache.get(&1), Some(30));
+    assert_eq!(cache.stats().load_errors, 0);
+}
+
+#[test]
+fn futures_dropped_before_and_after_every_poll_leave_nothing_behind() {
+    let cache = cache();
+    for polls in 0..4 {
+        let alarm = Alarm::new();
+        for _ in 0..100 {
+            let left = AtomicUsize::new(2);
+            let slow = poll_fn(|_| match left.fetch_sub(1, SeqCst) {
+                0 => Poll::Ready(1_u64),
+                _ => Poll::Pending,
+            });
+            let mut leader = Box::pin(cache.get_or_load_async(9, slow));
+            let mut waiter = Box::pin(cache.get_or_load_async(9, pending::<u64>()));
+            for _ in 0..polls {
+                let ready = poll(leader.as_mut(), &alarm).is_ready();
+                if ready {
+                    break;
+                }
+                assert!(poll(waiter.as_mut(), &alarm).is_pending());
+            }
+            drop(leader);
+            drop(waiter);
+            cache.remove(&9);
+        }
+        assert_eq!(Arc::strong_count(&alarm), 1);
+    }
+    // Nobody leads any more: a caller does not wait.
+    assert_eq!(cache.get_or_load(9, || 4_u64), 4);
+}
+
+#[test]
+fn a_lazy_loader_is_not_polled_on_a_hit() {
+    let cache = cache();
+    cache.insert(1, 10);
+    let load = poll_fn(|_| -> Poll<u64> { unreachable!("nothing to load") });
+    assert_eq!(block_on(cache.get_or_load_async(1, load)), 10);
+    assert_eq!(cache.get_or_load(1, unreached), 10);
+    assert_eq!(cache.stats().loads, 0);
+}
+
+#[test]
+fn a_loader_that_asks_for_its_own_key_panics_instead_of_waiting_for_itself() {
+    let cache = cache();
+    let message = |result: thread::Result<u64>| {
+        let panic = result.expect_err("must panic");
+        *panic.downcast::<String>().expect("a message")
+    };
+    let sync = catch_unwind(AssertUnwindSafe(|| {
+        cache.get_or_load(1, || cache.get_or_load(1, || 5_u64))
+    }));
+    assert!(message(sync).contains("the key that it is about to supply"));
+    let nested = catch_unwind(AssertUnwindSafe(|| {
+        block_on(cache.get_or_load_async(1, cache.get_or_load_async(1, ready(5_u64))))
+    }));
+    assert!(message(nested).contains("the key that it is about to supply"));
+    // Another key is no trouble, and nothing is left behind.
+    assert_eq!(cache.get_or_load(1, || cache.get_or_load(2, || 6_u64)), 6);
+}
+
+#[derive(Debug, PartialEq, Eq)]
+struct Failure(u32);
+
+/// Begins a load on this thread's behalf that ends when the flag is set, and lets `wait` run meanwhile.
+fn while_loading<E: Send + Sync + 'static>(
+    cache: &Cache<u64, u64>,
+    result: Result<u64, E>,
+    waiters: usize,
+    wait: impl Fn(&AtomicUsize) + Sync,
+) -> Result<u64, Arc<E>> {
+    let go = AtomicBool::new(false);
+    let mut leader = Box::pin(cache.try_get_or_load_async(1, async {
+        flagged(&go).await;
+        result
+    }));
+    let alarm = Alarm::new();
+    assert!(poll(leader.as_mut(), &alarm).is_pending());
+    let entered = AtomicUsize::new(0);
+    thread::scope(|scope| {
+        for _ in 0..waiters {
+            scope.spawn(|| wait(&entered));
+        }
+        until("all have begun", || entered.load(SeqCst) == waiters);
+        go.store(true, SeqCst);
+        match poll(leader.as_mut(), &alarm) {
+            Poll::Ready(result) => result,
+            Poll::Pending => panic!("the flag is set"),
+        }
+    })
+}
+
+/// Waits for the key's load as a task that is polled once before anything else happens.
+fn join_then<T>(entered: &AtomicUsize, future: impl Future<Output = T>) -> T {
+    let mut future = Box::pin(future);
+    assert!(poll(future.as_mut(), &Alarm::new()).is_pending());
+    entered.fetch_add(1, SeqCst);
+    block_on(future)
+}
+
+#[test]
+fn an_error_is_shared_with_those_whose_loader_fails_alike() {
+    let cache = cache();
+    let own = AtomicUsize::new(0);
+    let result = while_loading(&cache, Err(Failure(1)), 4, |entered| {
+        let load = async { Err::<u64, _>(Failure(2)) };
+        let waited = join_then(entered, cache.try_get_or_load_async(1, load));
+        // One may have come after the flight was over, and others waited for that one.
+        let error = waited.expect_err("a failure");
+        own.fetch_add(usize::from(*error == Failure(2)), SeqCst);
+    });
+    assert_eq!(*result.expect_err("a failure"), Failure(1));
+    assert_eq!(own.load(SeqCst), 0);
+    assert_eq!((cache.stats().loads, cache.stats().load_errors), (1, 1));
+    // Nothing is remembered without a negative TTL.
+    assert_eq!(cache.try_get_or_load(1, || Ok::<u64, Failure>(3)), Ok(3));
+}
+
+#[test]
+fn a_waiter_with_another_error_type_loads_itself() {
+    let cache = cache();
+    let result = while_loading(&cache, Err(Failure(1)), 1, |entered| {
+        let load = async { Err::<u64, _>("mine") };
+        let waited = join_then(entered, cache.try_get_or_load_async(1, load));
+        assert_eq!(*waited.expect_err("a failure"), "mine");
+    });
+    assert_eq!(*result.expect_err("a failure"), Failure(1));
+    let result = while_loading(&cache, Err(Failure(1)), 1, |entered| {
+        let waited = join_then(entered, cache.get_or_load_async(1, ready(8_u64)));
+        assert_eq!(waited, 8);
+    });
+    assert_eq!(*result.expect_err("a failure"), Failure(1));
+    assert_eq!(cache.get(&1), Some(8));
+}
+
+#[test]
+fn errors_and_absences_are_remembered_for_the_negative_ttl() {
+    let clock = ManualClock::new();
+    let cache = manual(&clock).negative_ttl(10 * MS).build().expect("valid");
+    let absent = || cache.optionally_get_or_load(1, || None::<u64>);
+    assert_eq!(absent(), None);
+    clock.advance(9 * MS);
+    assert_eq!(cache.optionally_get_or_load(1, || Some(unreached())), None);
+    assert_eq!(cache.next_deadline(), Some(MS));
+    clock.advance(MS);
+    assert_eq!(cache.optionally_get_or_load(1, || Some(5_u64)), Some(5));
+
+    let fail = |number| cache.try_get_or_load(2, || Err::<u64, _>(Failure(number)));
+    assert_eq!(*fail(1).expect_err("a failure"), Failure(1));
+    assert_eq!(*fail(2).expect_err("remembered"), Failure(1));
+    // It does not answer those who cannot fail so.
+    assert_eq!(cache.get(&2), None);
+    assert_eq!(cache.get_or_load(2, || 6_u64), 6);
+    assert_eq!(cache.remove(&2), Some(6));
+    assert_eq!(*fail(3).expect_err("a failure"), Failure(3));
+    assert_eq!(*fail(4).expect_err("remembered"), Failure(3));
+    // An insertion or removal of the key forgets it.
+    assert!(!cache.invalidate(&2));
+    assert_eq!(*fail(5).expect_err("a failure"), Failure(5));
+    cache.insert(2, 7);
+    assert_eq!(fail(6), Ok(7));
+    cache.remove(&2);
+    assert_eq!(*fail(7).expect_err("a failure"), Failure(7));
+    cache.invalidate_all();
+    assert_eq!(*fail(8).expect_err("a failure"), Failure(8));
+    clock.advance(10 * MS);
+    cache.advance(cache.now(), u32::MAX);
+    assert_eq!(cache.next_deadline(), None);
+    cache.validate();
+}
+
+#[test]
+fn the_driver_forgets_and_there_is_a_bound() {
+    struct Counted(Arc<AtomicUsize>);
+    impl Drop for Counted {
+        fn drop(&mut self) {
+            self.0.fetch_sub(1, SeqCst);
+        }
+    }
+    let clock = ManualClock::new();
+    let cache = manual(&clock)
+        .shards(1)
+        .negative_ttl(10 * MS)
+        .build()
+        .expect("valid");
+    let alive = Arc::new(AtomicUsize::new(0));
+    for key in 0..5000 {
+        alive.fetch_add(1, SeqCst);
+        let error = Counted(Arc::clone(&alive));
+        assert!(cache.try_get_or_load(key, || Err::<u64, _>(error)).is_err());
+    }
+    assert_eq!(alive.load(SeqCst), 1024);
+    clock.advance(10 * MS);
+    let mut turns = 0;
+    while cache.advance(cache.now(), 100).backlog {
+        turns += 1;
+    }
+    assert!(turns >= 5, "in budgets: {turns}");
+    assert_eq!(alive.load(SeqCst), 0);
+}
+
+#[test]
+fn past_the_soft_deadline_one_caller_loads_and_the_others_get_the_old_value() {
+    let clock = ManualClock::new();
+    let cache = manual(&clock).refresh_after(0.8).build().expect("valid");
+    cache.insert(1, 10);
+    clock.advance(79 * MS);
+    assert_eq!(cache.get_or_load(1, unreached), 10);
+    assert_eq!(cache.stats().stale_hits, 0);
+    clock.advance(MS);
+    assert_eq!(cache.get(&1), Some(10));
+    assert_eq!(cache.stats().stale_hits, 1);
+    let mut others = 0;
+    let loaded = cache.get_or_load(1, || {
+        // Meanwhile, also on this very thread.
+        for _ in 0..3 {
+            others += cache.get_or_load(1, unreached);
+        }
+        11_u64
+    });
+    assert_eq!((loaded, others), (11, 30));
+    assert_eq!(cache.ttl(&1), Ttl::Left(100 * MS));
+    assert_eq!(cache.stats().loads, 1);
+    clock.advance(100 * MS);
+    // The hard deadline: nothing is served.
+    assert_eq!(cache.get(&1), None);
+    assert_eq!(cache.get_or_load(1, || 12_u64), 12);
+}
+
+#[test]
+fn a_loaders_lifetime_and_soft_deadline_are_its_entrys_own() {
+    let clock = ManualClock::new();
+    let cache = manual(&clock).build().expect("valid");
+    let lifetime = Lifetime::ttl(50 * MS).fresh_for(20 * MS);
+    cache.get_or_load(1, || Loaded::new(10_u64, lifetime));
+    assert_eq!(cache.ttl(&1), Ttl::Left(50 * MS));
+    clock.advance(20 * MS);
+    assert_eq!(cache.get_or_load(1, || 11_u64), 11);
+}
+
+#[test]
+fn a_failing_refresh_is_answered_by_the_old_value_and_tried_again_at_half_the_time_left() {
+    let clock = ManualClock::new();
+    let cache = manual(&clock).refresh_after(0.5).build().expect("valid");
+    cache.insert(1, 10);
+    clock.advance(60 * MS);
+    let loads = AtomicUsize::new(0);
+    let fail = || {
+        cache.try_get_or_load(1, || {
+            loads.fetch_add(1, SeqCst);
+            Err::<u64, _>(Failure(1))
+        })
+    };
+    assert_eq!(fail(), Ok(10));
+    assert_eq!(fail(), Ok(10));
+    assert_eq!(loads.load(SeqCst), 1);
+    clock.advance(20 * MS);
+    assert_eq!(fail(), Ok(10));
+    assert_eq!(loads.load(SeqCst), 2);
+    clock.advance(20 * MS);
+    assert_eq!(*fail().expect_err("it is over"), Failure(1));
+}
+
+#[test]
+fn the_old_value_is_served_in_place_of_an_error_up_to_the_limit() {
+    let clock = ManualClock::new();
+    let removed = Arc::new(Mutex::new(Vec::new()));
+    let seen = Arc::clone(&removed);
+    let cache = manual(&clock)
+        .stale_on_error(50 * MS)
+        .eviction_listener(move |removal| {
+            seen.lock()
+                .expect("whole")
+                .push((removal.key, removal.cause));
+        })
+        .build()
+        .expect("valid");
+    let fail = || cache.try_get_or_load(1, || Err::<u64, _>(Failure(1)));
+    cache.insert(1, 10);
+    clock.advance(100 * MS);
+    cache.advance(cache.now(), u32::MAX);
+    assert_eq!(cache.get(&1), None, "lookups do not see it");
+    assert_eq!(fail(), Ok(10));
+    clock.advance(49 * MS);
+    cache.advance(cache.now(), u32::MAX);
+    assert_eq!(fail(), Ok(10));
+    assert_eq!(cache.stats().stale_hits, 2);
+    assert_eq!(cache.stats().load_errors, 2);
+    clock.advance(MS);
+    assert_eq!(*fail().expect_err("the limit"), Failure(1));
+    cache.advance(cache.now(), u32::MAX);
+    assert_eq!(
+        *removed.lock().expect("whole"),
+        [(1, RemovalCause::Expired)]
+    );
+    // Removed by hand, it does not come back.
+    cache.insert(1, 11);
+    clock.advance(100 * MS);
+    cache.invalidate(&1);
+    assert!(fail().is_err());
+    cache.validate();
+}
+
+#[test]
+fn with_a_remembered_error_the_stale_value_needs_no_further_load() {
+    let clock = ManualClock::new();
+    let cache = manual(&clock)
+        .stale_on_error(50 * MS)
+        .negative_ttl(10 * MS)
+        .build()
+        .expect("valid");
+    cache.insert(1, 10);
+    clock.advance(100 * MS);
+    let fail = || cache.try_get_or_load(1, || Err::<u64, _>(Failure(1)));
+    for _ in 0..5 {
+        assert_eq!(fail(), Ok(10));
+    }
+    assert_eq!(cache.stats().loads, 1);
+    assert_eq!(cache.stats().stale_hits, 5);
+}
+
+#[test]
+fn an_absence_removes_the_old_value() {
+    let clock = ManualClock::new();
+    let cache = manual(&clock).refresh_after(0.5).build().expect("valid");
+    cache.insert(1, 10);
+    clock.advance(50 * MS);
+    assert_eq!(cache.optionally_get_or_load(1, || None::<u64>), None);
+    assert_eq!(cache.peek(&1), None);
+}
+
+/// Runs `change` while a load of key 1 is in progress that has one waiter; returns what both got.
+fn superseded(cache: &Cache<u64, u64>, change: impl Fn()) -> (u64, u64) {
+    let go = AtomicBool::new(false);
+    let alarm = Alarm::new();
+    let mut leader = Box::pin(cache.get_or_load_async(1, async {
+        flagged(&go).await;
+        10_u64
+    }));
+    let mut waiter = Box::pin(cache.get_or_load_async(1, pending::<u64>()));
+    assert!(poll(leader.as_mut(), &alarm).is_pending());
+    assert!(poll(waiter.as_mut(), &alarm).is_pending());
+    change();
+    go.store(true, SeqCst);
+    let Poll::Ready(led) = poll(leader.as_mut(), &alarm) else {
+        panic!("the flag is set")
+    };
+    let Poll::Ready(waited) = poll(waiter.as_mut(), &alarm) else {
+        panic!("the load is over")
+    };
+    (led, waited)
+}
+
+#[test]
+fn a_load_that_was_overtaken_answers_its_waiters_and_is_not_stored() {
+    let cache = cache();
+    assert_eq!(superseded(&cache, || cache.insert(1, 99)), (10, 10));
+    assert_eq!(cache.remove(&1), Some(99));
+    let removed = || assert_eq!(cache.remove(&1), None);
+    assert_eq!(superseded(&cache, removed), (10, 10));
+    assert_eq!(cache.peek(&1), None);
+    assert_eq!(superseded(&cache, || cache.invalidate_all()), (10, 10));
+    assert_eq!(cache.peek(&1), None);
+    let computed = || assert_eq!(cache.entry(1).or_insert(42_u64), 42);
+    assert_eq!(superseded(&cache, computed), (10, 10));
+    assert_eq!(cache.remove(&1), Some(42));
+    // Who asks after the removal gets a load of its own.
+    let asks_anew = || {
+        cache.invalidate(&1);
+        assert_eq!(cache.get_or_load(1, || 20_u64), 20);
+    };
+    assert_eq!(superseded(&cache, asks_anew), (10, 10));
+    assert_eq!(cache.get(&1), Some(20));
+    cache.validate();
+}
+
+#[test]
+fn the_waiters_of_an_overtaken_load_whose_leader_fails_look_anew() {
+    let cache = cache();
+    let alarm = Alarm::new();
+    let mut leader = Box::pin(cache.get_or_load_async(1, pending::<u64>()));
+    let mut waiters: Vec<_> = (0..3)
+        .map(|_| Box::pin(cache.get_or_load_async(1, pending::<u64>())))
+        .collect();
+    assert!(poll(leader.as_mut(), &alarm).is_pending());
+    for waiter in &mut waiters {
+        assert!(poll(waiter.as_mut(), &alarm).is_pending());
+    }
+    cache.insert(1, 33);
+    drop(leader);
+    assert_eq!(alarm.woken.load(SeqCst), 3);
+    for waiter in &mut waiters {
+        assert_eq!(poll(waiter.as_mut(), &alarm), Poll::Ready(33));
+    }
+}
+
+#[test]
+fn a_read_past_the_soft_deadline_queues_one_refresh() {
+    let clock = ManualClock::new();
+    let origin = Arc::new(AtomicUsize::new(0));
+    let hits = Arc::clone(&origin);
+    let cache = manual(&clock)
+        .refresh_after(0.5)
+        .refresh_with(move |key: &u64| {
+            hits.fetch_add(1, SeqCst);
+            Ok::<u64, Infallible>(key * 100)
+        })
+        .build()
+        .expect("valid");
+    cache.insert(1, 10);
+    cache.insert(2, 20);
+    assert_eq!(cache.run_refreshes(10), 0);
+    clock.advance(50 * MS);
+    assert_eq!(cache.run_refreshes(10), 0, "nobody has read");
+    for _ in 0..5 {
+        assert_eq!(cache.get(&1), Some(10));
+        assert_eq!(cache.get_or_load(1, unreached), 10);
+    }
+    assert_eq!(cache.run_refreshes(10), 1);
+    assert_eq!(cache.get(&1), Some(100));
+    assert_eq!(cache.ttl(&1), Ttl::Left(100 * MS));
+    assert_eq!(origin.load(SeqCst), 1);
+    // What is not read dies.
+    clock.advance(50 * MS);
+    assert_eq!(cache.get(&2), None);
+    cache.validate();
+}
+
+#[test]
+fn a_queued_refresh_is_superseded_by_a_writer_and_taken_over_by_a_caller() {
+    let clock = ManualClock::new();
+    let origin = Arc::new(AtomicUsize::new(0));
+    let hits = Arc::clone(&origin);
+    let cache = manual(&clock)
+        .refresh_after(0.5)
+        .refresh_with(move |_: &u64| {
+            hits.fetch_add(1, SeqCst);
+            Ok::<u64, Infallible>(1)
+        })
+        .build()
+        .expect("valid");
+    cache.insert(1, 10);
+    clock.advance(60 * MS);
+    assert_eq!(cache.get(&1), Some(10));
+    cache.insert(1, 11);
+    assert_eq!(cache.run_refreshes(10), 1);
+    assert_eq!((cache.get(&1), origin.load(SeqCst)), (Some(11), 0));
+    clock.advance(60 * MS);
+    assert_eq!(cache.get(&1), Some(11));
+    clock.advance(40 * MS);
+    // It is over before its turn has come: the caller loads.
+    assert_eq!(cache.get_or_load(1, || 12_u64), 12);
+    assert_eq!(cache.run_refreshes(10), 1);
+    assert_eq!((cache.get(&1), origin.load(SeqCst)), (Some(12), 0));
+}
+
+#[test]
+fn a_full_queue_skips_and_a_failed_or_panicking_refresh_keeps_the_old_value() {
+    let clock = ManualClock::new();
+    let cache = manual(&clock)
+        .refresh_after(0.5)
+        .refresh_queue(2)
+        .refresh_with(|key: &u64| match key {
+            1 => std::panic::resume_unwind(Box::new("refresher")),
+            _ => Err::<u64, _>(Failure(1)),
+        })
+        .build()
+        .expect("valid");
+    for key in 1..=3 {
+        cache.insert(key, key * 10);
+    }
+    clock.advance(50 * MS);
+    for key in 1..=3 {
+        assert_eq!(cache.get(&key), Some(key * 10));
+    }
+    assert_eq!(cache.stats().refreshes_skipped, 1);
+    assert_eq!(cache.run_refreshes(1), 1);
+    assert_eq!(cache.run_refreshes(9), 1);
+    assert_eq!((cache.stats().loads, cache.stats().load_errors), (2, 2));
+    assert_eq!(cache.get(&1), Some(10));
+    assert_eq!(cache.get(&2), Some(20));
+    // They are tried again after half of the time that was left.
+    assert_eq!(cache.run_refreshes(9), 0);
+    clock.advance(25 * MS);
+    assert_eq!((cache.get(&1), cache.get(&2)), (Some(10), Some(20)));
+    assert_eq!(cache.run_refreshes(9), 2);
+    clock.advance(25 * MS);
+    assert_eq!(cache.get(&2), None);
+}
+
+#[cfg(feature = "system")]
+#[test]
+fn the_refreshers_thread_loads_in_the_background_and_ends_with_the_cache() {
+    let clock = ManualClock::new();
+    let cache: Cache<u64, u64> = Cache::builder()
+        .max_capacity(10)
+        .time_to_live(100 * MS)
+        .refresh_after(0.5)
+        .clock(clock.clone())
+        .refresh_with(|key: &u64| Ok::<u64, Infallible>(key + 1))
+        .build()
+        .expect("valid");
+    cache.insert(1, 10);
+    clock.advance(50 * MS);
+    assert_eq!(cache.get(&1), Some(10));
+    until("the refresh is done", || cache.peek(&1) == Some(2));
+    clock.advance(60 * MS);
+    assert_eq!(cache.get(&1), Some(2));
+    cache.close();
+}
+
+#[test]
+fn a_load_goes_on_when_the_cache_is_closed_and_is_not_stored() {
+    let cache = cache();
+    let value = cache.get_or_load(1, || {
+        cache.close();
+        10_u64
+    });
+    assert_eq!((value, cache.len()), (10, 0));
+    assert_eq!(cache.get_or_load(1, || 11_u64), 11);
+    assert_eq!(cache.len(), 0);
+}
+
+#[test]
+fn loads_of_heavy_values_keep_within_the_capacity() {
+    let cache: Cache<u64, u64> = Cache::builder()
+        .max_capacity(100)
+        .weigher(|_, value| u32::try_from(*value).unwrap_or(u32::MAX))
+        .no_default_ttl()
+        .clock(ManualClock::new())
+        .driver(Driver::Manual)
+        .build()
+        .expect("valid");
+    for key in 0..50 {
+        assert_eq!(cache.get_or_load(key, || 30_u64), 30);
+        assert!(cache.weight() <= 100);
+    }
+    assert_eq!(cache.get_or_load(99, || 101_u64), 101);
+    assert_eq!(cache.peek(&99), None);
+    assert_eq!(cache.stats().rejected, 1);
+    cache.validate();
+}
