@@ -9,9 +9,8 @@ use crate::sync::{
     lock,
 };
 
-/// One tick: deadlines are kept in milliseconds, rounded up.
-pub(crate) const TICK: Duration = Duration::from_millis(1);
 
+/// One tick is a millisecond: deadlines are kept in them, rounded up.
 const TICK_NANOS: u64 = 1_000_000;
 
 /// Not frozen.
