@@ -25,7 +25,7 @@ fn under_every_configuration(scenario: impl Fn(&Setup, u64) -> Vec<Op>) {
 #[test]
 fn random_operations_behave_like_the_model() {
     under_every_configuration(|_, seed| {
-        (0..150)
+        (0..90)
             .map(|step| Op::from_bits(mixed(seed ^ step)))
             .collect()
     });
@@ -79,7 +79,7 @@ fn a_driver_with_a_small_budget_gets_there() {
 #[test]
 fn churn_in_a_full_cache_is_accounted_for() {
     under_every_configuration(|_, seed| {
-        (0..150)
+        (0..90)
             .map(|step| {
                 let bits = mixed(seed ^ step);
                 let key = (bits % 40) as u16;

@@ -31,7 +31,7 @@ pub struct Model {
     frozen: Option<u64>,
     behind: u64,
     next_id: u64,
-    steps: u64,
+    pub(super) steps: u64,
 }
 
 #[derive(Debug, Clone)]
