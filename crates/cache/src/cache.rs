@@ -454,6 +454,7 @@ where
 
     /// Ends the cache: stops and joins its threads, removes every entry, and delivers every event. What
     /// is stored afterwards is dropped, through any handle. Idempotent; the last handle to go does it too.
+    /// While one thread is at it, calls by others do nothing and return at once: so a listener may call it.
     pub fn close(&self) {
         self.owner.close();
     }
@@ -690,7 +691,11 @@ where
         inner.alarm.stop();
         inner.refreshes.stop();
         #[cfg(feature = "system")]
-        lock(&self.threads).join();
+        {
+            // Joined without the lock: a thread that is waited for may be calling this, from a listener.
+            let mut threads = lock(&self.threads).take();
+            threads.join();
+        }
         if first {
             inner.close_shards();
             inner.deliver(true);

@@ -123,12 +123,17 @@ impl Alarm {
     #[cold]
     pub(crate) fn wake(&self) {
         self.sleeps_until.store(0, SeqCst);
-        match &*lock(&self.sleeper) {
-            Sleeper::Nobody => {}
+        let waker = match &*lock(&self.sleeper) {
+            Sleeper::Nobody => return,
             #[cfg(feature = "system")]
-            Sleeper::Thread(thread) => thread.unpark(),
-            Sleeper::Task(waker) => waker.wake_by_ref(),
-        }
+            Sleeper::Thread(thread) => {
+                thread.unpark();
+                return;
+            }
+            Sleeper::Task(waker) => waker.clone(),
+        };
+        // Not under the lock: a waker is the runtime's code, and may poll the driver at once.
+        waker.wake();
     }
 
     pub(crate) fn stop(&self) {
@@ -161,30 +166,39 @@ enum Next {
     Again,
     /// Sleep until this tick; `u64::MAX` for until woken.
     Sleep(u64),
+    /// Wait until this tick, whatever is due: the listener must empty its queue first.
+    Rest(u64),
 }
 
 impl<K: Hash + Eq, V, S: BuildHasher> Inner<K, V, S> {
     /// Removes what is due at engine tick `now`, tidies with what is left of the budget.
     pub(crate) fn pass(&self, rounds: &mut Rounds, now: u64, budget: &mut u32) -> Progress {
         let count = self.shards.len();
-        let first = rounds.first;
         let mut progress = Progress::default();
-        for step in 0..count {
-            let at = (first + step) % count;
-            if self.shards[at].next_deadline.load(SeqCst) > now {
-                continue;
+        // A hold of each shard in turn: whoever waits for one of them finds it free the longer.
+        loop {
+            let first = rounds.first;
+            let mut backlog = false;
+            for step in 0..count {
+                let at = (first + step) % count;
+                if self.shards[at].next_deadline.load(SeqCst) > now {
+                    continue;
+                }
+                let hold = self.expire_hold(at, now, budget);
+                progress.expired += u64::from(hold.fired);
+                progress.moved += u64::from(hold.moved);
+                backlog |= hold.backlog;
+                if hold.backlog && hold.fired + hold.moved == 0 {
+                    // Begin here next time: no shard starves.
+                    rounds.first = at;
+                    progress.backlog = true;
+                    return progress;
+                }
             }
-            let shard = self.expire_shard(at, now, budget);
-            progress.expired += u64::from(shard.fired);
-            progress.moved += u64::from(shard.moved);
-            if shard.backlog {
-                // Begin here next time: no shard starves.
-                rounds.first = at;
-                progress.backlog = true;
-                break;
+            if !backlog {
+                return progress;
             }
         }
-        progress
     }
 
     /// Tidies the shards that want it; `true` when some still do.
@@ -205,7 +219,7 @@ impl<K: Hash + Eq, V, S: BuildHasher> Inner<K, V, S> {
         if progress.backlog {
             // A full queue of events is the listener's to empty.
             return if self.delivery.must_wait() {
-                Next::Sleep(now + 1)
+                Next::Rest(now + 1)
             } else {
                 Next::Again
             };
@@ -217,7 +231,7 @@ impl<K: Hash + Eq, V, S: BuildHasher> Inner<K, V, S> {
             && self.sweep(&mut rounds.sweeper, now, &mut { SWEEP_PER_PASS })
         {
             return if self.delivery.must_wait() {
-                Next::Sleep(now + 1)
+                Next::Rest(now + 1)
             } else {
                 Next::Again
             };
@@ -258,6 +272,10 @@ impl<K: Hash + Eq, V, S: BuildHasher> Inner<K, V, S> {
     /// The async driver: removes due entries until the cache is closed.
     pub(crate) async fn drive<F: Future<Output = ()>>(&self, sleep: impl Fn(Duration) -> F) {
         let mut rounds = Rounds::default();
+        let mut task = Task {
+            alarm: &self.alarm,
+            waker: None,
+        };
         loop {
             if self.alarm.is_stopped() {
                 return;
@@ -267,11 +285,26 @@ impl<K: Hash + Eq, V, S: BuildHasher> Inner<K, V, S> {
             self.deliver(false);
             match next {
                 Next::Again => yield_now().await,
+                Next::Rest(tick) => {
+                    if self.delivery.must_wait() {
+                        let mut timer = pin!(sleep(self.until(tick)));
+                        poll_fn(|context| {
+                            task.is_woken_by(context.waker());
+                            if self.alarm.is_stopped() {
+                                return Poll::Ready(());
+                            }
+                            timer.as_mut().poll(context)
+                        })
+                        .await;
+                    } else {
+                        yield_now().await;
+                    }
+                }
                 Next::Sleep(tick) => {
                     let mut timer = pin!((tick != u64::MAX).then(|| sleep(self.until(tick))));
                     let mut announced = false;
                     poll_fn(|context| {
-                        *lock(&self.alarm.sleeper) = Sleeper::Task(context.waker().clone());
+                        task.is_woken_by(context.waker());
                         if !announced {
                             announced = true;
                             if !self.fall_asleep(tick) {
@@ -292,6 +325,39 @@ impl<K: Hash + Eq, V, S: BuildHasher> Inner<K, V, S> {
                     self.alarm.sleeps_until.store(0, SeqCst);
                 }
             }
+        }
+    }
+}
+
+/// The task that drives, while it exists: its waker must not outlive it.
+struct Task<'a> {
+    alarm: &'a Alarm,
+    waker: Option<Waker>,
+}
+
+impl Task<'_> {
+    fn is_woken_by(&mut self, waker: &Waker) {
+        if !self.waker.as_ref().is_some_and(|own| own.will_wake(waker)) {
+            self.waker = Some(waker.clone());
+        }
+        let old = std::mem::replace(
+            &mut *lock(&self.alarm.sleeper),
+            Sleeper::Task(waker.clone()),
+        );
+        drop(old);
+    }
+}
+
+impl Drop for Task<'_> {
+    fn drop(&mut self) {
+        let Some(own) = &self.waker else { return };
+        let mut sleeper = lock(&self.alarm.sleeper);
+        let is_own = matches!(&*sleeper, Sleeper::Task(waker) if waker.will_wake(own));
+        if is_own {
+            let old = std::mem::replace(&mut *sleeper, Sleeper::Nobody);
+            drop(sleeper);
+            drop(old);
+            self.alarm.sleeps_until.store(0, SeqCst);
         }
     }
 }
@@ -373,6 +439,11 @@ pub(crate) mod threads {
             }
         }
 
+        /// Hands the threads over to whoever joins them.
+        pub(crate) fn take(&mut self) -> Self {
+            std::mem::take(self)
+        }
+
         /// Waits for the threads to end, except for the one that calls this.
         pub(crate) fn join(&mut self) {
             for handle in self.0.drain(..) {
@@ -387,8 +458,13 @@ pub(crate) mod threads {
         fn run(&self) {
             let mut rounds = Rounds::default();
             while !self.alarm.is_stopped() {
-                let Next::Sleep(tick) = self.step(&mut rounds) else {
-                    continue;
+                let tick = match self.step(&mut rounds) {
+                    Next::Again => continue,
+                    Next::Rest(tick) => {
+                        thread::park_timeout(self.until(tick));
+                        continue;
+                    }
+                    Next::Sleep(tick) => tick,
                 };
                 if self.fall_asleep(tick) {
                     if tick == u64::MAX {

@@ -169,11 +169,7 @@ impl<K, V, S> Inner<K, V, S> {
             self.alarm.tidy_wanted();
         }
         if events {
-            if self.delivery.must_wait() {
-                self.deliver(true);
-            } else {
-                self.alarm.events_wanted(&self.delivery.wanted);
-            }
+            self.alarm.events_wanted(&self.delivery.wanted);
         }
         drop(garbage);
         result
@@ -331,18 +327,24 @@ impl<K: Hash + Eq, V, S: BuildHasher> Inner<K, V, S> {
         Hashed(mix(self.hasher.hash_one(key)))
     }
 
-    /// As [`hold`](Self::hold); then finds the room that an entry lacks which `change` has stored.
+    /// As [`hold`](Self::hold); then finds the room that an entry lacks which `change` has stored, and
+    /// delivers events when they fill the queue. Not for the driver, which must not be kept waiting by a
+    /// listener, nor call one while it drives.
     pub(crate) fn write<R>(
         &self,
         cell: &ShardCell<K, V>,
         change: impl FnOnce(&mut Shard<K, V>) -> R,
     ) -> R {
-        let (result, wanted) = self.hold(cell, |shard| {
+        let (result, wanted, events) = self.hold(cell, |shard| {
             let result = change(shard);
-            (result, std::mem::take(&mut shard.wanted))
+            let wanted = std::mem::take(&mut shard.wanted);
+            (result, wanted, !shard.outbox.is_empty())
         });
         if wanted > 0 {
             self.find_room(cell, wanted);
+        }
+        if events && self.delivery.must_wait() {
+            self.deliver(true);
         }
         result
     }
@@ -675,31 +677,23 @@ impl<K: Hash + Eq, V, S: BuildHasher> Inner<K, V, S> {
         progress
     }
 
-    /// Removes due entries of one shard, in short holds of its lock, until none is left or `budget` timer
-    /// records were touched.
-    pub(crate) fn expire_shard(&self, at: usize, now: u64, budget: &mut u32) -> Progress {
-        let cell = &self.shards[at];
-        let mut total = Progress::default();
-        loop {
-            if *budget == 0 || self.delivery.must_wait() {
-                total.backlog = true;
-                return total;
-            }
-            let hold = RECORDS_PER_HOLD.min(*budget);
-            let progress = self.write(cell, |shard| {
-                let progress = self.expire_some(shard, now, hold);
-                self.settle(shard);
-                progress
-            });
-            *budget -= (progress.fired + progress.moved).clamp(1, *budget);
-            total.fired += progress.fired;
-            total.moved += progress.moved;
-            total.next_deadline = progress.next_deadline;
-            total.backlog = progress.backlog;
-            if !progress.backlog {
-                return total;
-            }
+    /// Removes due entries of one shard in one short hold of its lock.
+    pub(crate) fn expire_hold(&self, at: usize, now: u64, budget: &mut u32) -> Progress {
+        if *budget == 0 || self.delivery.must_wait() {
+            return Progress {
+                backlog: true,
+                ..Progress::default()
+            };
         }
+        let hold = RECORDS_PER_HOLD.min(*budget);
+        let progress = self.hold(&self.shards[at], |shard| {
+            shard.garbage.pairs.reserve(hold as usize);
+            let progress = self.expire_some(shard, now, hold);
+            self.settle(shard);
+            progress
+        });
+        *budget -= (progress.fired + progress.moved).clamp(1, *budget);
+        progress
     }
 
     /// Tidies one shard, in short holds of its lock; returns whether more is worth doing.
@@ -709,7 +703,7 @@ impl<K: Hash + Eq, V, S: BuildHasher> Inner<K, V, S> {
         while *budget > 0 {
             let hold = TIDY_PER_HOLD.min(*budget);
             *budget -= hold;
-            let more = self.write(cell, |shard| {
+            let more = self.hold(cell, |shard| {
                 shard.removals = 0;
                 let place_of = |key: &K| self.place_of(key);
                 shard.store.maintain(hold, &place_of)

@@ -100,7 +100,7 @@ impl<K: Hash + Eq, V, S: BuildHasher> Inner<K, V, S> {
                 }
             };
             if found {
-                self.write(cell, |shard| {
+                self.hold(cell, |shard| {
                     self.remove_invalidated(shard, at.cursor, hold as usize);
                 });
             }
