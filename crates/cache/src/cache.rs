@@ -8,7 +8,7 @@ use std::time::{Duration, SystemTime};
 
 use equivalent::Equivalent;
 use foldhash::fast::RandomState;
-use tidewheel_store::{Attributes, Slot};
+use tidewheel_store::{Attributes, Found, Slot};
 
 use crate::builder::Builder;
 use crate::driver::{Driver, Progress, Rounds};
@@ -111,10 +111,23 @@ where
     where
         Q: Hash + Equivalent<K> + ?Sized,
     {
+        self.read_with(key, |_, entry| read(entry.value()))
+    }
+
+    /// Reads a live entry, as a use of it.
+    #[inline]
+    pub(crate) fn read_with<Q, R>(
+        &self,
+        key: &Q,
+        read: impl FnOnce(&Shard<K, V>, &Found<'_, K, V>) -> R,
+    ) -> Option<R>
+    where
+        Q: Hash + Equivalent<K> + ?Sized,
+    {
         let inner = &*self.inner;
         let hash = inner.hash(key);
         let (mut renewal, mut refresh) = (None, None);
-        let mut stale = false;
+        let (mut stale, mut invalidated) = (false, false);
         let found = {
             let shard = inner.read(inner.cell(hash));
             let entry = shard
@@ -129,13 +142,21 @@ where
                     if stale {
                         refresh = inner.refresh_wanted(&shard, hash, slot);
                     }
-                    Some(read(entry.value()))
+                    Some(read(&shard, &entry))
                 }
-                _ => None,
+                Some(entry) => {
+                    invalidated = entry.has_attributes()
+                        && !inner.tags.is_current(shard.store.tag_of(entry.slot()));
+                    None
+                }
+                None => None,
             }
         };
         if let Some(renewal) = renewal {
             inner.renew(hash, key, renewal);
+        }
+        if invalidated {
+            inner.remove_if_invalidated(hash, key);
         }
         if stale {
             inner.counters.add(Count::Stale, 1);

@@ -318,6 +318,13 @@ impl<K, V> Flights<K, V> {
             .map(|entry| &entry.flight)
     }
 
+    /// The latch of a key, if a closure is computing its value.
+    pub(crate) fn latch_of(&self, hash: u64, is: impl Fn(&K) -> bool) -> Option<Arc<Flight<V>>> {
+        self.find(hash, is)
+            .filter(|flight| flight.is_latch)
+            .map(Arc::clone)
+    }
+
     /// The key of a flight that is still in the table.
     pub(crate) fn key_of(&self, hash: u64, flight: &Arc<Flight<V>>) -> Option<&Arc<K>> {
         self.table

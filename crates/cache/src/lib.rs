@@ -4,16 +4,20 @@
 mod builder;
 mod cache;
 mod capacity;
+mod cas;
 mod clock;
 mod config;
 mod driver;
 mod entry;
 mod error;
 mod flight;
+mod forecast;
 mod inner;
 mod invalidate;
+mod iter;
 mod lifetime;
 mod load;
+mod pin;
 mod removal;
 mod shard;
 mod stats;
@@ -24,6 +28,7 @@ mod time;
 
 pub use builder::Builder;
 pub use cache::Cache;
+pub use cas::{CompareError, Version};
 #[cfg(feature = "system")]
 pub use clock::SystemClock;
 pub use clock::{Clock, ManualClock};
@@ -31,6 +36,8 @@ pub use driver::{Driver, Progress};
 pub use entry::{Compute, Entry, EntryUpdate};
 pub use equivalent::Equivalent;
 pub use error::BuildError;
+pub use forecast::Forecast;
+pub use iter::{Entries, Iter, Keys};
 pub use lifetime::{Condition, Expiry, Jitter, Lifetime, Loaded, Ttl};
 pub use removal::{OnFull, Removal, RemovalCause};
 pub use stats::Stats;

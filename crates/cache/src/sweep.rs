@@ -7,9 +7,10 @@
 
 use std::hash::{BuildHasher, Hash};
 
+use equivalent::Equivalent;
 use tidewheel_store::Slot;
 
-use crate::inner::Inner;
+use crate::inner::{Hashed, Inner};
 use crate::removal::RemovalCause;
 use crate::shard::Shard;
 
@@ -115,6 +116,22 @@ impl<K: Hash + Eq, V, S: BuildHasher> Inner<K, V, S> {
         let took = self.time.now().tick().saturating_sub(at.began);
         sweeper.not_before = now.saturating_add((took * REST).max(REST_MIN));
         sweeper.wanted
+    }
+
+    /// Removes an entry that a reader has found invalidated.
+    #[cold]
+    pub(crate) fn remove_if_invalidated<Q: Equivalent<K> + ?Sized>(&self, hash: Hashed, key: &Q) {
+        self.write(self.cell(hash), |shard| {
+            let Some(slot) = Self::find(shard, hash, key) else {
+                return;
+            };
+            if !self.tags.is_current(shard.store.tag_of(slot)) {
+                let now = self.time.now().tick();
+                let (removed, dead_by) = self.take_slot(shard, hash.place(), slot);
+                let cause = dead_by.unwrap_or(RemovalCause::Invalidated);
+                self.left(shard, removed, cause, now);
+            }
+        });
     }
 
     /// Removes the invalidated ones of the next entries from a place on.

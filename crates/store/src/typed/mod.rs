@@ -481,6 +481,12 @@ impl<K, V> TypedStore<K, V> {
         self.version
     }
 
+    /// The version that was given out last.
+    #[must_use]
+    pub fn latest_version(&self) -> u64 {
+        self.version
+    }
+
     /// Gives no version that `before` may have given: for a store that takes its place.
     pub fn continue_versions(&mut self, before: &Self) {
         self.version = self.version.max(before.version);

@@ -1,0 +1,320 @@
+//! Versions: compare-and-set, insert-if-absent, and removals that depend on what is there.
+//!
+//! Versions are kept lazily: an entry has one from the first time that somebody asks, and then another one
+//! after every change of its value. They come from a counter of 64 bits for each shard, so neither an entry
+//! that is removed and stored again nor another one in its place ever has a version that was given out
+//! before.
+
+use std::fmt;
+use std::hash::{BuildHasher, Hash};
+
+use equivalent::Equivalent;
+use tidewheel_store::Attributes;
+
+use crate::cache::{Cache, Prepared};
+use crate::inner::Inner;
+use crate::lifetime::Lifetime;
+use crate::removal::RemovalCause;
+use crate::shard::Shard;
+
+/// Tells one value of a key from those before and after it. Means nothing for another key or cache.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct Version(u64);
+
+/// Why [`Cache::compare_and_set`] stored nothing.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum CompareError {
+    /// The key is not there, or no longer.
+    Missing,
+    /// The value was changed; this is its version now.
+    Changed(Version),
+    /// The new value is heavier than the whole capacity. The old one is still there.
+    TooHeavy,
+}
+
+impl fmt::Display for CompareError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Missing => "the key is not in the cache: insert it instead",
+            Self::Changed(_) => "the value was changed meanwhile: read it again",
+            Self::TooHeavy => "the value is heavier than the cache's capacity",
+        })
+    }
+}
+
+impl std::error::Error for CompareError {}
+
+impl<K, V, S> Cache<K, V, S>
+where
+    K: Hash + Eq + Send + Sync + 'static,
+    V: Send + Sync + 'static,
+    S: BuildHasher + Send + Sync + 'static,
+{
+    /// The version of a key's value. Does not count as a use.
+    pub fn version<Q>(&self, key: &Q) -> Option<Version>
+    where
+        Q: Hash + Equivalent<K> + ?Sized,
+    {
+        if let Some(version) = self.look(key, |shard, slot| shard.store.version(slot))? {
+            return Some(Version(version));
+        }
+        // Asked for the first time: it takes the writer's lock to keep it.
+        let inner = &*self.inner;
+        let hash = inner.hash(key);
+        inner.write(inner.cell(hash), |shard| {
+            let slot = Inner::<K, V, S>::find(shard, hash, key)?;
+            inner
+                .is_live(&shard.store, slot)
+                .then(|| Version(shard.store.assign_version(slot)))
+        })
+    }
+
+    /// The value of a key with its version, for [`compare_and_set`](Self::compare_and_set). Counts as a use
+    /// of the entry.
+    pub fn get_with_version<Q>(&self, key: &Q) -> Option<(V, Version)>
+    where
+        Q: Hash + Equivalent<K> + ?Sized,
+        V: Clone,
+    {
+        // Nearly always one round: two if the entry has no version yet, more only if it is removed and
+        // stored again in between.
+        loop {
+            let versioned = self
+                .look(key, |shard, slot| shard.store.version(slot).is_some())
+                .unwrap_or(true);
+            if !versioned {
+                self.version(key)?;
+            }
+            let found = self.read_with(key, |shard, entry| {
+                let version = shard.store.version(entry.slot())?;
+                Some((entry.value().clone(), Version(version)))
+            })?;
+            if found.is_some() {
+                return found;
+            }
+        }
+    }
+
+    /// Replaces a value if it is still the one with this version; returns the new version. What is left of
+    /// the entry's time to live stays, and so do its tags.
+    ///
+    /// # Errors
+    ///
+    /// When the key is missing, the value was changed, or the new one is too heavy: then nothing is stored.
+    pub fn compare_and_set(
+        &self,
+        key: K,
+        expected: Version,
+        value: V,
+    ) -> Result<Version, CompareError> {
+        self.swap(key, expected, value, None)
+    }
+
+    /// As [`compare_and_set`](Self::compare_and_set), with a new lifetime.
+    ///
+    /// # Errors
+    ///
+    /// As [`compare_and_set`](Self::compare_and_set).
+    pub fn compare_and_set_with(
+        &self,
+        key: K,
+        expected: Version,
+        value: V,
+        lifetime: Lifetime,
+    ) -> Result<Version, CompareError> {
+        self.swap(key, expected, value, Some(&lifetime))
+    }
+
+    fn swap(
+        &self,
+        key: K,
+        expected: Version,
+        value: V,
+        lifetime: Option<&Lifetime>,
+    ) -> Result<Version, CompareError> {
+        let inner = &*self.inner;
+        let hash = inner.hash(&key);
+        // Room is made only for what has a chance to be stored.
+        match self.version(&key) {
+            None => return Err(CompareError::Missing),
+            Some(version) if version != expected => return Err(CompareError::Changed(version)),
+            Some(_) => {}
+        }
+        let mut prepared = match lifetime {
+            Some(lifetime) => inner.prepare(hash, &key, &value, lifetime),
+            None => {
+                let weight = inner.config.weight(&key, &value);
+                Prepared {
+                    attributes: Attributes {
+                        weight,
+                        ..Attributes::default()
+                    },
+                    now: inner.time.now(),
+                    fits: inner.fits(hash, weight),
+                }
+            }
+        };
+        if !prepared.fits {
+            inner.tags.release(prepared.attributes.tag);
+            return Err(CompareError::TooHeavy);
+        }
+        self.change(key, value, |shard, key, value| {
+            let slot = Inner::<K, V, S>::find(shard, hash, &key)
+                .filter(|slot| inner.is_live(&shard.store, *slot));
+            let version = slot.map(|slot| shard.store.assign_version(slot));
+            let (Some(slot), Some(version)) = (slot, version) else {
+                return Err(((key, value), CompareError::Missing));
+            };
+            if version != expected.0 {
+                let error = CompareError::Changed(Version(version));
+                return Err(((key, value), error));
+            }
+            if lifetime.is_none() {
+                prepared.attributes = Attributes {
+                    weight: prepared.attributes.weight,
+                    ..shard.store.attributes(slot)
+                };
+                inner.tags.keep(prepared.attributes.tag);
+            }
+            Ok((key, value, prepared))
+        })
+        .inspect_err(|_| {
+            if lifetime.is_some() {
+                inner.tags.release(prepared.attributes.tag);
+            }
+        })
+    }
+
+    /// Stores a value with the configured lifetime unless the key is there; tells whether it did.
+    pub fn insert_if_absent(&self, key: K, value: V) -> bool {
+        self.insert_if_absent_with(key, value, Lifetime::configured())
+    }
+
+    /// As [`insert_if_absent`](Self::insert_if_absent), with a lifetime of its own.
+    pub fn insert_if_absent_with(&self, key: K, value: V, lifetime: Lifetime) -> bool {
+        if self.contains_key(&key) {
+            return false;
+        }
+        let inner = &*self.inner;
+        let hash = inner.hash(&key);
+        let prepared = inner.prepare(hash, &key, &value, &lifetime);
+        if !prepared.fits {
+            inner.tags.release(prepared.attributes.tag);
+            return false;
+        }
+        let stored = self.change(key, value, |shard, key, value| {
+            let there = Inner::<K, V, S>::find(shard, hash, &key)
+                .is_some_and(|slot| inner.is_live(&shard.store, slot));
+            if there {
+                Err(((key, value), ()))
+            } else {
+                Ok((key, value, prepared))
+            }
+        });
+        if stored.is_err() {
+            inner.tags.release(prepared.attributes.tag);
+        }
+        stored.is_ok()
+    }
+
+    /// Removes a key if a predicate holds for its value; tells whether it did. The predicate runs under the
+    /// shard's reader lock; should the value be changed before the removal, it is asked again.
+    ///
+    /// # Panics
+    ///
+    /// If the predicate calls this cache.
+    pub fn remove_if<Q>(&self, key: &Q, mut remove: impl FnMut(&V) -> bool) -> bool
+    where
+        Q: Hash + Equivalent<K> + ?Sized,
+    {
+        loop {
+            if self.version(key).is_none() {
+                return false;
+            }
+            let judged = self.look(key, |shard, slot| {
+                let version = shard.store.version(slot)?;
+                Some((Version(version), remove(shard.store.value(slot))))
+            });
+            match judged {
+                None => return false,
+                Some(Some((_, false))) => return false,
+                Some(Some((version, true))) if self.remove_version(key, version) => return true,
+                Some(_) => {}
+            }
+        }
+    }
+
+    /// Removes a key if its value has this version; tells whether it did.
+    pub fn remove_version<Q>(&self, key: &Q, version: Version) -> bool
+    where
+        Q: Hash + Equivalent<K> + ?Sized,
+    {
+        let inner = &*self.inner;
+        let hash = inner.hash(key);
+        let now = inner.time.now().tick();
+        // Most failures are seen without disturbing a load or an update of the key.
+        if self.version(key) != Some(version) {
+            return false;
+        }
+        inner.write_key(hash, key, |shard| {
+            let Some(slot) = Inner::<K, V, S>::find(shard, hash, key) else {
+                return false;
+            };
+            if shard.store.version(slot) != Some(version.0) || !inner.is_live(&shard.store, slot) {
+                return false;
+            }
+            let (removed, dead_by) = inner.take_slot(shard, hash.place(), slot);
+            let cause = dead_by.unwrap_or(RemovalCause::Removed);
+            inner.left(shard, removed, cause, now);
+            true
+        })
+    }
+
+    /// Stores an entry if `decide`, under the shard's lock, hands it back as prepared; returns its
+    /// version. What `decide` refuses is dropped outside the lock.
+    fn change<E>(
+        &self,
+        key: K,
+        value: V,
+        mut decide: impl FnMut(&mut Shard<K, V>, K, V) -> Decision<K, V, E>,
+    ) -> Result<Version, E> {
+        let inner = &*self.inner;
+        let hash = inner.hash(&key);
+        let mut entry = Some((key, value));
+        loop {
+            let done = inner.write(inner.cell(hash), |shard| {
+                let Some((key, value)) = entry.take() else {
+                    unreachable!("handed back whenever the loop goes on");
+                };
+                if let Some(latch) = shard.flights.latch_of(hash.0, |stored| *stored == key) {
+                    entry = Some((key, value));
+                    return Err(latch);
+                }
+                let (key, value, prepared) = match decide(shard, key, value) {
+                    Ok(decided) => decided,
+                    Err((refused, error)) => return Ok((Some(refused), Err(error))),
+                };
+                // Only now that it is certain: a load of the key is superseded.
+                shard.writing(hash, |stored| *stored == key);
+                let before = shard.store.latest_version();
+                inner.put(shard, hash, key, value, &prepared);
+                let after = shard.store.latest_version();
+                // Unless the value has gone at once, its version is the one given out last.
+                let version = if after == before {
+                    shard.store.spend_version()
+                } else {
+                    after
+                };
+                Ok((None, Ok(version)))
+            });
+            match done {
+                Ok((_refused, result)) => return result.map(Version),
+                Err(latch) => latch.wait_open(),
+            }
+        }
+    }
+}
+
+/// An entry to store, or the entry that is refused and why.
+type Decision<K, V, E> = Result<(K, V, Prepared), ((K, V), E)>;

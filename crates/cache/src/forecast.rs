@@ -1,0 +1,100 @@
+//! The forecast: how many entries will expire when.
+
+use std::hash::{BuildHasher, Hash};
+use std::ops::Range;
+use std::time::Duration;
+
+use tidewheel_store::Forecast as Windows;
+
+use crate::cache::Cache;
+
+/// How many deadlines lie how far ahead; made by [`Cache::forecast`].
+///
+/// Counts are of timer records. A deadline is counted in its own window, or in one next to it: far ones
+/// wait in slots of the wheel that span a whole window or two, over which they are spread evenly. An entry
+/// whose deadline was moved or that was removed is counted where it was until its record is met or swept,
+/// which happens before such records outnumber the others.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Forecast {
+    windows: Windows,
+}
+
+impl Forecast {
+    /// Entries whose time is over, which the driver has not removed yet.
+    #[must_use]
+    pub fn due(&self) -> u64 {
+        self.windows[0]
+    }
+
+    /// All windows, nearest first: how far ahead from when to when, and how many deadlines. The first is
+    /// what is due; the others begin at 1, 2, 4, … ms and are as long as that.
+    pub fn windows(&self) -> impl Iterator<Item = (Range<Duration>, u64)> + '_ {
+        self.windows
+            .iter()
+            .enumerate()
+            .map(|(window, count)| (begin(window)..end(window), *count))
+    }
+
+    /// About how many entries expire within a time from now, those that are due included. Of the window
+    /// that the time ends in, the part that it covers is counted as if its deadlines were even.
+    #[must_use]
+    pub fn due_within(&self, time: Duration) -> u64 {
+        let mut sum = 0u64;
+        for (range, count) in self.windows() {
+            if range.end <= time {
+                sum = sum.saturating_add(count);
+                continue;
+            }
+            if range.start <= time {
+                let covered = (time - range.start).as_secs_f64();
+                let length = (range.end - range.start).as_secs_f64();
+                let part = count as f64 * (covered / length);
+                sum = sum.saturating_add(part as u64);
+            }
+            break;
+        }
+        sum
+    }
+
+    /// Entries that have a deadline, about.
+    #[must_use]
+    pub fn total(&self) -> u64 {
+        self.windows
+            .iter()
+            .fold(0, |sum, count| sum.saturating_add(*count))
+    }
+}
+
+fn begin(window: usize) -> Duration {
+    match window {
+        0 => Duration::ZERO,
+        _ => Duration::from_millis(1 << (window - 1)),
+    }
+}
+
+fn end(window: usize) -> Duration {
+    match window {
+        0 => Duration::from_millis(1),
+        64 => Duration::from_millis(u64::MAX),
+        _ => Duration::from_millis(1 << window),
+    }
+}
+
+impl<K, V, S> Cache<K, V, S>
+where
+    K: Hash + Eq + Send + Sync + 'static,
+    V: Send + Sync + 'static,
+    S: BuildHasher + Send + Sync + 'static,
+{
+    /// How many entries will expire when, in windows that double. Costs as much as there are occupied
+    /// slots in the shards' wheels, not entries. Not a point in time: shard after shard.
+    #[must_use]
+    pub fn forecast(&self) -> Forecast {
+        let mut windows = [0; 65];
+        let now = self.inner.time.now().tick();
+        for cell in &self.inner.shards {
+            self.inner.read(cell).store.forecast(now, &mut windows);
+        }
+        Forecast { windows }
+    }
+}

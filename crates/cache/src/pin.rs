@@ -1,0 +1,58 @@
+//! Pinning: entries that are not evicted.
+
+use std::hash::{BuildHasher, Hash};
+
+use equivalent::Equivalent;
+
+use crate::cache::Cache;
+use crate::inner::Inner;
+
+impl<K, V, S> Cache<K, V, S>
+where
+    K: Hash + Eq + Send + Sync + 'static,
+    V: Send + Sync + 'static,
+    S: BuildHasher + Send + Sync + 'static,
+{
+    /// Keeps a key from being evicted, whatever room is needed; tells whether it is there. It still
+    /// expires, and can be replaced (the new value is pinned too), removed and invalidated. Once all that
+    /// is left is pinned, what is stored next is evicted in its place or exceeds the capacity.
+    pub fn pin<Q>(&self, key: &Q) -> bool
+    where
+        Q: Hash + Equivalent<K> + ?Sized,
+    {
+        self.set_pinned(key, true)
+    }
+
+    /// Lets a key be evicted again; tells whether it is there.
+    pub fn unpin<Q>(&self, key: &Q) -> bool
+    where
+        Q: Hash + Equivalent<K> + ?Sized,
+    {
+        self.set_pinned(key, false)
+    }
+
+    /// Whether a key is there and pinned.
+    pub fn is_pinned<Q>(&self, key: &Q) -> bool
+    where
+        Q: Hash + Equivalent<K> + ?Sized,
+    {
+        self.look(key, |shard, slot| shard.store.is_pinned(slot))
+            .unwrap_or(false)
+    }
+
+    fn set_pinned<Q>(&self, key: &Q, pinned: bool) -> bool
+    where
+        Q: Hash + Equivalent<K> + ?Sized,
+    {
+        let inner = &*self.inner;
+        let hash = inner.hash(key);
+        inner.write(inner.cell(hash), |shard| {
+            let slot = Inner::<K, V, S>::find(shard, hash, key)
+                .filter(|slot| inner.is_live(&shard.store, *slot));
+            if let Some(slot) = slot {
+                shard.store.set_pinned(slot, pinned);
+            }
+            slot.is_some()
+        })
+    }
+}

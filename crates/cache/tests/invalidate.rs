@@ -1,0 +1,136 @@
+//! Invalidation by a predicate removes exactly what was judged.
+
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use tidewheel::{Builder, Cache, Driver, Lifetime, ManualClock, RemovalCause};
+
+const MS: Duration = Duration::from_millis(1);
+
+fn manual(clock: &ManualClock) -> Builder<u64, u64> {
+    Cache::builder()
+        .max_capacity(100_000)
+        .no_default_ttl()
+        .clock(clock.clone())
+        .driver(Driver::Manual)
+}
+
+#[test]
+fn what_the_predicate_holds_for_is_removed_and_nothing_else() {
+    let events = Arc::new(Mutex::new(Vec::new()));
+    let seen = Arc::clone(&events);
+    let clock = ManualClock::new();
+    let cache = manual(&clock)
+        .eviction_listener(move |removal| {
+            seen.lock()
+                .expect("unpoisoned")
+                .push((removal.key, removal.cause));
+        })
+        .build()
+        .expect("valid");
+    for key in 0..10_000 {
+        cache.insert(key, key % 7);
+    }
+    cache.insert_with(20_000, 3, Lifetime::ttl(MS));
+    cache.insert_with(20_001, 3, Lifetime::forever().tag("gone"));
+    cache.invalidate_tag("gone");
+    clock.advance(MS);
+    let expected = (0..10_000).filter(|key| key % 7 == 3).count() as u64;
+    let removed = cache.invalidate_if(|key, value| {
+        assert!(*key < 10_000, "a dead entry is not judged");
+        *value == 3
+    });
+    assert_eq!(removed, expected);
+    assert!((0..10_000).all(|key| cache.contains_key(&key) == (key % 7 != 3)));
+    assert_eq!(cache.invalidate_if(|_, value| *value == 3), 0);
+    cache.advance(cache.now(), u32::MAX);
+    let events = events.lock().expect("unpoisoned");
+    let invalidated = events
+        .iter()
+        .filter(|(_, cause)| *cause == RemovalCause::Invalidated)
+        .count() as u64;
+    assert_eq!(invalidated, expected + 1);
+    cache.validate();
+}
+
+#[test]
+fn a_value_that_does_not_match_is_never_removed_though_writers_are_busy() {
+    let cache: Cache<u64, u64> = Cache::builder()
+        .max_capacity(100_000)
+        .no_default_ttl()
+        .shards(1)
+        .build()
+        .expect("valid");
+    for key in 0..2000 {
+        cache.insert(key, 0);
+    }
+    let over = AtomicBool::new(false);
+    let (writes, removals) = (AtomicU64::new(0), AtomicU64::new(0));
+    std::thread::scope(|scope| {
+        for writer in 0..2u64 {
+            let (cache, over, writes) = (&cache, &over, &writes);
+            scope.spawn(move || {
+                let mut round = 0;
+                while !over.load(Relaxed) {
+                    round += 1;
+                    // This thread's keys: even ones hold even values, which nobody invalidates.
+                    let key = (round * 2 + writer * 1000) % 2000;
+                    let before = cache.get(&key);
+                    assert!(before.is_some(), "{key} was removed");
+                    cache.insert(key, round * 2);
+                    cache.insert(key + 1, round * 2 + 1);
+                    writes.fetch_add(1, Relaxed);
+                }
+            });
+        }
+        for _ in 0..200 {
+            let removed = cache.invalidate_if(|_, value| value % 2 == 1);
+            removals.fetch_add(removed, Relaxed);
+        }
+        over.store(true, Relaxed);
+    });
+    assert!(removals.load(Relaxed) > 0 && writes.load(Relaxed) > 0);
+    cache.invalidate_if(|_, value| value % 2 == 1);
+    assert_eq!(cache.len(), 1000);
+    cache.validate();
+}
+
+#[test]
+fn an_update_in_progress_is_waited_for_and_its_value_judged() {
+    let cache: Cache<u64, u64> = Cache::builder()
+        .max_capacity(100)
+        .no_default_ttl()
+        .build()
+        .expect("valid");
+    cache.insert(1, 1);
+    cache.insert(2, 1);
+    let (begun, has_begun) = std::sync::mpsc::channel();
+    let (go, may_go) = std::sync::mpsc::channel::<()>();
+    std::thread::scope(|scope| {
+        let shared = &cache;
+        let updated = scope.spawn(move || {
+            shared.update(&1, |value| {
+                begun.send(()).expect("the test waits");
+                may_go.recv().expect("the test goes on");
+                value + 100
+            })
+        });
+        has_begun.recv().expect("the closure runs");
+        let mut judged = 0;
+        let invalidated = scope.spawn(move || {
+            shared.invalidate_if(|_, value| {
+                // The closure goes on once both entries were judged.
+                judged += 1;
+                if judged == 2 {
+                    go.send(()).expect("the closure waits");
+                }
+                *value > 0
+            })
+        });
+        assert_eq!(updated.join().expect("no panic"), Some(101));
+        assert_eq!(invalidated.join().expect("no panic"), 2);
+    });
+    assert!(cache.is_empty());
+    cache.validate();
+}
