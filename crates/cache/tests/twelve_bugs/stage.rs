@@ -1,0 +1,131 @@
+//! Where the scripts are played: a clock at whose readings a second actor may step in.
+
+use std::fmt;
+use std::sync::mpsc::{self, Receiver};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::thread::{self, JoinHandle, ThreadId};
+use std::time::{Duration, SystemTime};
+
+use tidewheel::{Builder, Cache, Clock, Driver, ManualClock};
+
+pub(crate) const MS: Duration = Duration::from_millis(1);
+pub(crate) const SECOND: Duration = Duration::from_secs(1);
+pub(crate) const MINUTE: Duration = Duration::from_secs(60);
+
+/// How long the stage waits for an actor who will surely get on.
+pub(crate) const LONG: Duration = Duration::from_secs(20);
+
+/// How long the stage waits for an actor who may be held up by a lock. However the wait ends, the script
+/// has one outcome.
+pub(crate) const SHORT: Duration = Duration::from_millis(50);
+
+/// A cache that moves only when told: by hand, in virtual time.
+pub(crate) fn tidewheel<K, V>(clock: &StageClock) -> Builder<K, V>
+where
+    K: std::hash::Hash + Eq + Send + Sync + 'static,
+    V: Send + Sync + 'static,
+{
+    Cache::builder()
+        .max_capacity(1_000_000)
+        .time_to_live(MINUTE)
+        .clock(clock.clone())
+        .driver(Driver::Manual)
+}
+
+type Act = Box<dyn FnOnce() + Send>;
+
+/// A clock that is moved by hand. The faulty caches and Tidewheel read the same one; a script may have
+/// something happen in the middle of an operation: right after it has read the time.
+#[derive(Clone, Default)]
+pub(crate) struct StageClock {
+    hands: ManualClock,
+    cue: Arc<Mutex<Option<(ThreadId, Act)>>>,
+}
+
+impl fmt::Debug for StageClock {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("StageClock").field(&self.hands).finish()
+    }
+}
+
+impl StageClock {
+    pub(crate) fn new() -> Self {
+        Self::default()
+    }
+
+    pub(crate) fn advance(&self, by: Duration) {
+        self.hands.advance(by);
+    }
+
+    /// Steps the wall time alone.
+    pub(crate) fn set_wall(&self, since_epoch: Duration) {
+        self.hands.set_wall(since_epoch);
+    }
+
+    /// Has `act` happen when this thread reads the clock next.
+    pub(crate) fn at_next_reading(&self, act: impl FnOnce() + Send + 'static) {
+        *self.cue() = Some((thread::current().id(), Box::new(act)));
+    }
+
+    fn cue(&self) -> std::sync::MutexGuard<'_, Option<(ThreadId, Act)>> {
+        self.cue.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Clock for StageClock {
+    fn now(&self) -> Duration {
+        let now = self.hands.now();
+        let act = self
+            .cue()
+            .take_if(|(thread, _)| *thread == thread::current().id());
+        if let Some((_, act)) = act {
+            act();
+        }
+        now
+    }
+
+    fn wall(&self) -> SystemTime {
+        self.hands.wall()
+    }
+}
+
+/// An actor who steps in while another is in the middle of an operation.
+pub(crate) struct Intruder {
+    thread: JoinHandle<()>,
+    done: Receiver<()>,
+}
+
+impl Intruder {
+    /// Lets `act` happen on a thread of its own.
+    pub(crate) fn enter(act: impl FnOnce() + Send + 'static) -> Self {
+        let (sender, done) = mpsc::channel();
+        let thread = thread::spawn(move || {
+            act();
+            // Nobody waits any more if patience was short.
+            let _ = sender.send(());
+        });
+        Self { thread, done }
+    }
+
+    /// Waits until the actor is done, but no longer than `patience`; tells whether it is.
+    pub(crate) fn is_done_within(&self, patience: Duration) -> bool {
+        self.done.recv_timeout(patience).is_ok()
+    }
+
+    /// Waits until the actor has left the stage.
+    pub(crate) fn leave(self) {
+        self.thread.join().expect("the intruder plays its part");
+    }
+}
+
+/// Waits until a condition holds; fails the test when it does not in a long time.
+pub(crate) fn wait_until(what: &str, mut holds: impl FnMut() -> bool) {
+    let rounds = LONG.as_millis();
+    for _ in 0..rounds {
+        if holds() {
+            return;
+        }
+        thread::park_timeout(MS);
+    }
+    panic!("waited in vain until {what}");
+}
