@@ -26,7 +26,7 @@ type RawRead<'a, T> = parking_lot::RwLockReadGuard<'a, T>;
 type RawWrite<'a, T> = parking_lot::RwLockWriteGuard<'a, T>;
 
 #[cfg(shuttle)]
-type RawLock<T> = shuttle::sync::RwLock<T>;
+type RawLock<T> = RwLock<T>;
 #[cfg(shuttle)]
 type RawRead<'a, T> = shuttle::sync::RwLockReadGuard<'a, T>;
 #[cfg(shuttle)]

@@ -2,6 +2,7 @@
 
 use std::future::{Future, poll_fn};
 use std::hash::{BuildHasher, Hash};
+use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::pin::{Pin, pin};
 use std::sync::Arc;
 use std::task::{Context, Poll};
@@ -138,11 +139,20 @@ impl<K: Hash + Eq, V: Clone, S: BuildHasher> Inner<K, V, S> {
             let mut load = pin!(load);
             poll_fn(|context| {
                 let _inside = Inside::enter(&lead.flight);
-                load.as_mut().poll(context)
+                match catch_unwind(AssertUnwindSafe(|| load.as_mut().poll(context))) {
+                    Ok(poll) => poll.map(Ok),
+                    Err(panic) => Poll::Ready(Err(panic)),
+                }
             })
             .await
         };
-        lead.finish(said)
+        match said {
+            Ok(said) => lead.finish(said),
+            Err(panic) => {
+                lead.give_up();
+                resume_unwind(panic)
+            }
+        }
     }
 }
 

@@ -371,7 +371,12 @@ impl<K: Hash + Eq, V, S: BuildHasher> Lead<'_, K, V, S> {
         true
     }
 
-    /// The loader has panicked, and the panic was caught: the next one is called later.
+    /// The loader has panicked, and the panic was caught: another caller leads.
+    fn give_up(self) {
+        self.inner.counters.add(Count::LoadError, 1);
+    }
+
+    /// The refresher has panicked, and the panic was caught: it is called again later.
     fn put_off(&self) {
         let Some(key) = &self.key else { return };
         let now = self.inner.time.now().tick();

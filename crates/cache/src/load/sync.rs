@@ -2,6 +2,7 @@
 
 use std::convert::Infallible;
 use std::hash::{BuildHasher, Hash};
+use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::Arc;
 
 use super::{Answer, Claim, Lead, REENTRY, Request, Said, Turn, value};
@@ -140,6 +141,13 @@ impl<K: Hash + Eq, V: Clone, S: BuildHasher> Inner<K, V, S> {
             }
         };
         let lead = Lead::new(self, hash, request.key.take(), flight);
-        lead.finish(load())
+        // The lead is handed over before the panic goes on: the next leader need not wait for the unwinding.
+        match catch_unwind(AssertUnwindSafe(load)) {
+            Ok(said) => lead.finish(said),
+            Err(panic) => {
+                lead.give_up();
+                resume_unwind(panic)
+            }
+        }
     }
 }

@@ -1,0 +1,435 @@
+//! Concurrent paths under schedules that shuttle chooses: `RUSTFLAGS="--cfg shuttle" cargo test -p tidewheel
+//! --test shuttle --release`.
+//!
+//! Every test runs under random schedules and under PCT's, which find an ordering bug of a given depth with a
+//! known probability; a failure prints the schedule, which replays it.
+#![cfg(shuttle)]
+
+use std::collections::HashMap;
+use std::future::{Future, poll_fn};
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::pin::{Pin, pin};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
+use std::task::{Context, Poll, Waker};
+use std::time::Duration;
+
+use shuttle::sync::Mutex;
+use shuttle::thread;
+use tidewheel::{Builder, Cache, Compute, Driver, ManualClock, OnFull, RemovalCause};
+
+const MS: Duration = Duration::from_millis(1);
+
+const RANDOM_RUNS: usize = 5000;
+const PCT_RUNS: usize = 5000;
+/// Ordering constraints that a PCT run looks for.
+const PCT_DEPTH: usize = 3;
+
+fn check(test: fn()) {
+    shuttle::check_random(test, RANDOM_RUNS);
+    shuttle::check_pct(test, PCT_RUNS, PCT_DEPTH);
+}
+
+fn manual(clock: &ManualClock) -> Builder<u64, u64> {
+    Cache::builder()
+        .max_capacity(1000)
+        .time_to_live(10 * MS)
+        .shards(1)
+        .clock(clock.clone())
+        .driver(Driver::Manual)
+}
+
+fn cache() -> Arc<Cache<u64, u64>> {
+    Arc::new(manual(&ManualClock::new()).build().expect("valid"))
+}
+
+fn join(threads: Vec<thread::JoinHandle<()>>) {
+    for thread in threads {
+        thread.join().expect("no panic");
+    }
+}
+
+#[test]
+fn insert_expire_get_remove_and_load_race() {
+    check(|| {
+        let clock = ManualClock::new();
+        let cache = Arc::new(manual(&clock).build().expect("valid"));
+        let mut threads = Vec::new();
+        for number in 0..2 {
+            let cache = Arc::clone(&cache);
+            threads.push(thread::spawn(move || {
+                let value = cache.get_or_load(1, || 100 + number);
+                assert!(value >= 100 || value == 7);
+                if let Some(value) = cache.get(&1) {
+                    assert!(value >= 100 || value == 7);
+                }
+            }));
+        }
+        let writer = Arc::clone(&cache);
+        threads.push(thread::spawn(move || {
+            writer.insert(1, 7);
+            assert!(
+                writer
+                    .remove(&1)
+                    .is_none_or(|value| value >= 100 || value == 7)
+            );
+        }));
+        let driver = Arc::clone(&cache);
+        threads.push(thread::spawn(move || {
+            clock.advance(10 * MS);
+            driver.advance(driver.now(), 100);
+        }));
+        join(threads);
+        cache.validate();
+    });
+}
+
+#[test]
+fn one_load_answers_all_and_a_second_never_runs_beside_it() {
+    check(|| {
+        let cache = cache();
+        let (running, loads) = (Arc::new(AtomicUsize::new(0)), Arc::new(AtomicUsize::new(0)));
+        let threads = (0..4)
+            .map(|_| {
+                let (cache, running) = (Arc::clone(&cache), Arc::clone(&running));
+                let loads = Arc::clone(&loads);
+                thread::spawn(move || {
+                    let value = cache.get_or_load(1, || {
+                        assert_eq!(running.fetch_add(1, SeqCst), 0);
+                        thread::yield_now();
+                        running.fetch_sub(1, SeqCst);
+                        loads.fetch_add(1, SeqCst);
+                        5_u64
+                    });
+                    assert_eq!(value, 5);
+                })
+            })
+            .collect();
+        join(threads);
+        assert_eq!(loads.load(SeqCst), 1);
+    });
+}
+
+#[test]
+fn a_leader_that_panics_hands_over() {
+    // The panics are meant, and caught.
+    let hook = std::panic::take_hook();
+    std::panic::set_hook(Box::new(move |info| {
+        if info.payload().downcast_ref::<Meant>().is_none() {
+            hook(info);
+        }
+    }));
+    check(|| {
+        let cache = cache();
+        let loads = Arc::new(AtomicUsize::new(0));
+        let threads = (0..3)
+            .map(|_| {
+                let (cache, loads) = (Arc::clone(&cache), Arc::clone(&loads));
+                thread::spawn(move || {
+                    let loaded = catch_unwind(AssertUnwindSafe(|| {
+                        cache.get_or_load(1, || {
+                            if loads.fetch_add(1, SeqCst) < 2 {
+                                std::panic::resume_unwind(Box::new(Meant));
+                            }
+                            5_u64
+                        })
+                    }));
+                    if let Ok(value) = loaded {
+                        assert_eq!(value, 5);
+                    }
+                })
+            })
+            .collect();
+        join(threads);
+        assert_eq!(loads.load(SeqCst), 3);
+        assert_eq!(cache.peek(&1), Some(5));
+    });
+}
+
+struct Meant;
+
+/// Polls a future up to `polls` times, whenever it is woken, and then drops it.
+fn poll_some<F: Future>(future: F, polls: usize) -> Option<F::Output> {
+    let mut future = pin!(future);
+    for _ in 0..polls {
+        let mut context = Context::from_waker(Waker::noop());
+        if let Poll::Ready(output) = future.as_mut().poll(&mut context) {
+            return Some(output);
+        }
+        thread::yield_now();
+    }
+    None
+}
+
+/// Ready after some polls.
+fn slow(mut polls: usize, value: u64) -> impl Future<Output = u64> {
+    poll_fn(move |context: &mut Context<'_>| {
+        if polls == 0 {
+            return Poll::Ready(value);
+        }
+        polls -= 1;
+        context.waker().wake_by_ref();
+        Poll::Pending
+    })
+}
+
+#[test]
+fn futures_dropped_midway_hand_over_and_nobody_waits_for_ever() {
+    check(|| {
+        let cache = cache();
+        let mut threads = Vec::new();
+        for polls in 1..3 {
+            let cache = Arc::clone(&cache);
+            threads.push(thread::spawn(move || {
+                let load = cache.get_or_load_async(1, slow(2, 5));
+                assert!(matches!(poll_some(load, polls), None | Some(5)));
+            }));
+        }
+        for _ in 0..2 {
+            let cache = Arc::clone(&cache);
+            threads.push(thread::spawn(move || {
+                let load = cache.get_or_load_async(1, slow(1, 5));
+                assert_eq!(shuttle::future::block_on(load), 5);
+            }));
+        }
+        let sync = Arc::clone(&cache);
+        threads.push(thread::spawn(move || {
+            assert_eq!(sync.get_or_load(1, || 5_u64), 5);
+        }));
+        join(threads);
+        assert_eq!(cache.get_or_load(1, || 6_u64), 5);
+    });
+}
+
+#[test]
+fn a_task_that_was_chosen_and_dropped_passes_the_lead_on() {
+    check(|| {
+        let cache = cache();
+        let mut leader: Pin<Box<dyn Future<Output = u64> + Send>> = {
+            let cache = Arc::clone(&cache);
+            Box::pin(async move {
+                cache
+                    .get_or_load_async(1, std::future::pending::<u64>())
+                    .await
+            })
+        };
+        let mut context = Context::from_waker(Waker::noop());
+        assert!(leader.as_mut().poll(&mut context).is_pending());
+        let mut threads = vec![thread::spawn(move || drop(leader))];
+        for _ in 0..2 {
+            let cache = Arc::clone(&cache);
+            threads.push(thread::spawn(move || {
+                // Polled once, perhaps chosen, and gone.
+                let load = cache.get_or_load_async(1, std::future::pending::<u64>());
+                assert!(matches!(poll_some(load, 1), None | Some(9)));
+            }));
+        }
+        let waiter = Arc::clone(&cache);
+        threads.push(thread::spawn(move || {
+            let load = waiter.get_or_load_async(1, slow(0, 9));
+            assert_eq!(shuttle::future::block_on(load), 9);
+        }));
+        join(threads);
+        assert_eq!(cache.peek(&1), Some(9));
+    });
+}
+
+#[test]
+fn a_load_never_overwrites_what_was_stored_or_removed_meanwhile() {
+    check(|| {
+        let cache = cache();
+        let written = Arc::new(AtomicUsize::new(0));
+        let loader = {
+            let (cache, written) = (Arc::clone(&cache), Arc::clone(&written));
+            thread::spawn(move || {
+                // The origin as it is when the loader runs.
+                let value = cache.get_or_load(1, || {
+                    let origin = written.load(SeqCst) as u64;
+                    thread::yield_now();
+                    origin
+                });
+                assert!(value <= 2);
+            })
+        };
+        let writer = {
+            let (cache, written) = (Arc::clone(&cache), Arc::clone(&written));
+            thread::spawn(move || {
+                written.store(1, SeqCst);
+                cache.insert(1, 1);
+                written.store(2, SeqCst);
+                cache.invalidate(&1);
+            })
+        };
+        join(vec![loader, writer]);
+        // After the last invalidation, the cache may hold nothing that is older.
+        assert!(matches!(cache.peek(&1), None | Some(2)));
+    });
+}
+
+#[test]
+fn updates_lose_nothing_beside_loads_and_insertions_of_other_keys() {
+    check(|| {
+        let cache = cache();
+        cache.insert(1, 0);
+        let mut threads = Vec::new();
+        for _ in 0..2 {
+            let cache = Arc::clone(&cache);
+            threads.push(thread::spawn(move || {
+                for _ in 0..2 {
+                    assert!(cache.update(&1, |old| old + 1).is_some());
+                }
+            }));
+        }
+        let other = Arc::clone(&cache);
+        threads.push(thread::spawn(move || {
+            other.entry(1).and_update(|old| old + 1).or_insert(100_u64);
+            other.insert(2, 2);
+            assert_eq!(other.get_or_load(3, || 3_u64), 3);
+        }));
+        join(threads);
+        assert_eq!(cache.get(&1), Some(5));
+        cache.validate();
+    });
+}
+
+#[test]
+fn a_computation_is_one_step_beside_inserts_removals_and_loads() {
+    check(|| {
+        let cache = cache();
+        let mut threads = Vec::new();
+        for number in 1..3 {
+            let cache = Arc::clone(&cache);
+            threads.push(thread::spawn(move || {
+                let seen = cache.entry(1).compute(|old| match old {
+                    Some(old) => {
+                        let old = *old;
+                        thread::yield_now();
+                        Compute::Put((old * 10 + number).into())
+                    }
+                    None => Compute::Put(number.into()),
+                });
+                assert!(seen.is_some());
+            }));
+        }
+        let loader = Arc::clone(&cache);
+        threads.push(thread::spawn(move || {
+            let value = loader.get_or_load(1, || 0_u64);
+            assert!(matches!(value, 0 | 1 | 2 | 12 | 21), "{value}");
+        }));
+        let remover = Arc::clone(&cache);
+        threads.push(thread::spawn(move || {
+            let value = remover.remove(&1);
+            assert!(matches!(value, None | Some(0 | 1 | 2 | 12 | 21)));
+        }));
+        join(threads);
+        cache.validate();
+    });
+}
+
+#[test]
+fn closing_during_traffic_leaves_nothing() {
+    check(|| {
+        let clock = ManualClock::new();
+        let cache = Arc::new(
+            manual(&clock)
+                .refresh_after(0.5)
+                .refresh_with(|key: &u64| Ok::<u64, std::convert::Infallible>(*key))
+                .build()
+                .expect("valid"),
+        );
+        cache.insert(1, 1);
+        clock.advance(5 * MS);
+        let mut threads = Vec::new();
+        for key in 1..3 {
+            let cache = Arc::clone(&cache);
+            threads.push(thread::spawn(move || {
+                assert_eq!(cache.get_or_load(key, || key), key);
+                cache.insert(key, key);
+                cache.run_refreshes(1);
+                cache.update(&key, |old| old + 1);
+            }));
+        }
+        let closer = Arc::clone(&cache);
+        threads.push(thread::spawn(move || closer.close()));
+        join(threads);
+        assert_eq!((cache.len(), cache.weight()), (0, 0));
+        cache.validate();
+    });
+}
+
+#[test]
+fn the_events_of_a_key_keep_their_order() {
+    check(|| {
+        let events = Arc::new(Mutex::new(HashMap::<u64, Vec<(u64, RemovalCause)>>::new()));
+        let clock = ManualClock::new();
+        let cache = {
+            let events = Arc::clone(&events);
+            let cache = manual(&clock)
+                .listener_queue(1, OnFull::Wait)
+                .eviction_listener(move |removal: tidewheel::Removal<u64, u64>| {
+                    let mut events = events.lock().expect("whole");
+                    let of_key = events.entry(removal.key).or_default();
+                    of_key.push((removal.value, removal.cause));
+                })
+                .build();
+            Arc::new(cache.expect("valid"))
+        };
+        let mut threads = Vec::new();
+        for key in 1..3 {
+            let cache = Arc::clone(&cache);
+            threads.push(thread::spawn(move || {
+                for value in 0..3 {
+                    cache.insert(key, value);
+                }
+                cache.remove(&key);
+            }));
+        }
+        let driver = Arc::clone(&cache);
+        threads.push(thread::spawn(move || {
+            driver.advance(driver.now(), 10);
+        }));
+        join(threads);
+        cache.close();
+        let events = events.lock().expect("whole");
+        for key in 1..3 {
+            let expected = [
+                (0, RemovalCause::Replaced),
+                (1, RemovalCause::Replaced),
+                (2, RemovalCause::Removed),
+            ];
+            assert_eq!(events.get(&key).map(Vec::as_slice), Some(&expected[..]));
+        }
+    });
+}
+
+#[test]
+fn a_refresh_and_a_writer_race() {
+    check(|| {
+        let clock = ManualClock::new();
+        let cache = Arc::new(
+            manual(&clock)
+                .refresh_after(0.5)
+                .refresh_with(|_: &u64| {
+                    thread::yield_now();
+                    Ok::<u64, std::convert::Infallible>(2)
+                })
+                .build()
+                .expect("valid"),
+        );
+        cache.insert(1, 1);
+        clock.advance(6 * MS);
+        let mut threads = Vec::new();
+        for _ in 0..2 {
+            let cache = Arc::clone(&cache);
+            threads.push(thread::spawn(move || {
+                assert!(matches!(cache.get(&1), Some(1..=3)));
+                cache.run_refreshes(1);
+            }));
+        }
+        let writer = Arc::clone(&cache);
+        threads.push(thread::spawn(move || writer.insert(1, 3)));
+        join(threads);
+        // A refresh that began after the insertion finds a fresh entry: nothing overwrites it.
+        assert_eq!(cache.get(&1), Some(3));
+    });
+}
