@@ -177,9 +177,9 @@ impl Jitter {
         (0.0..1.0).contains(&self.fraction)
     }
 
-    /// `random` is 64 random bits.
-    pub(crate) fn apply(self, ttl: Duration, random: u64) -> Duration {
-        let share = (random >> 11) as f64 / (1u64 << 53) as f64 * self.fraction;
+    /// `seed` should be another one each time; no two of its bits need be independent.
+    pub(crate) fn apply(self, ttl: Duration, seed: u64) -> Duration {
+        let share = (spread(seed) >> 11) as f64 / (1u64 << 53) as f64 * self.fraction;
         let delta = Duration::try_from_secs_f64(ttl.as_secs_f64() * share).unwrap_or_default();
         if self.lengthens {
             ttl.saturating_add(delta)
@@ -187,6 +187,13 @@ impl Jitter {
             ttl.saturating_sub(delta)
         }
     }
+}
+
+/// SplitMix64's finaliser: every bit of the seed changes half of the result.
+fn spread(seed: u64) -> u64 {
+    let x = (seed ^ seed >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    let x = (x ^ x >> 27).wrapping_mul(0x94d0_49bb_1331_11eb);
+    x ^ x >> 31
 }
 
 impl From<f64> for Jitter {
@@ -224,5 +231,28 @@ pub trait Expiry<K, V>: Send + Sync {
     fn expire_after_read(&self, key: &K, value: &V, left: Option<Duration>) -> Option<Duration> {
         let _ = (key, value);
         left
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Jitter that kept its value from one reload to the next let deadlines gather again.
+    #[test]
+    fn jitter_of_one_key_differs_from_reload_to_reload() {
+        let ttl = Duration::from_secs(100);
+        let jitter = Jitter::shorten(0.5);
+        let second = |at: u64| jitter.apply(ttl, 0x1234_5678_9abc_def0 ^ at.rotate_left(32));
+        // Reloads a tenth of a second apart: the results fill the whole range evenly.
+        let mut tenths = [0; 10];
+        for reload in 0..1000 {
+            let after = second(reload * 100_000_000).as_secs_f64();
+            tenths[((after - 50.0) / 5.0) as usize] += 1;
+        }
+        assert!(
+            tenths.iter().all(|count| (60..140).contains(count)),
+            "{tenths:?}"
+        );
     }
 }
