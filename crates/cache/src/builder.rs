@@ -28,6 +28,9 @@ const SHARDS_MAX: usize = 4096;
 /// Shards for each processor.
 const SHARDS_PER_CORE: usize = 8;
 
+/// The longest grace period: half of what deadlines can be told in, 17 years of milliseconds.
+const GRACE_MAX: u64 = 1 << 39;
+
 /// Events that the listener's queue holds unless told otherwise.
 const LISTENER_QUEUE: usize = 65_536;
 
@@ -188,7 +191,7 @@ impl<K, V, S> Builder<K, V, S> {
     }
 
     /// How long after its end an entry is kept for the case that its loader fails; then it is served in
-    /// place of the error. Lookups do not see it.
+    /// place of the error. Lookups do not see it. At most 17 years.
     #[must_use]
     pub fn stale_on_error(mut self, limit: Duration) -> Self {
         self.stale_on_error = limit;
@@ -376,7 +379,7 @@ where
     pub fn build(mut self) -> Result<Cache<K, V, S>, BuildError> {
         let capacity = self.check()?;
         let shards = self.shard_count(capacity);
-        self.config.grace = ticks(self.stale_on_error);
+        self.config.grace = ticks(self.stale_on_error).min(GRACE_MAX);
         let time = match self.clock {
             Some(clock) => Time::given(clock),
             #[cfg(feature = "system")]

@@ -334,6 +334,7 @@ where
             if end.is_some_and(|end| end <= now.tick()) {
                 let mut removed = shard.store.remove(slot, hash.place());
                 removed.deadline = end;
+                inner.settle(shard);
                 inner.left(shard, removed, RemovalCause::Expired, now.tick());
                 return true;
             }

@@ -283,7 +283,7 @@ impl<K, V, S> Inner<K, V, S> {
     }
 
     /// Gives back to the account what the shard does not need any more.
-    fn settle(&self, shard: &mut Shard<K, V>) {
+    pub(crate) fn settle(&self, shard: &mut Shard<K, V>) {
         let surplus = self.account.surplus(shard.lent, shard.store.weight());
         if surplus > 0 {
             shard.lent -= surplus;
@@ -425,6 +425,9 @@ impl<K: Hash + Eq, V, S: BuildHasher> Inner<K, V, S> {
             let tag = shard.store.tag_of(slot);
             let weight = shard.store.weight_of(slot);
             let old = shard.store.replace(slot, value, attributes, tick);
+            if attributes.weight < weight {
+                self.settle(shard);
+            }
             let removed = Removed {
                 key,
                 value: old,
@@ -536,14 +539,18 @@ impl<K: Hash + Eq, V, S: BuildHasher> Inner<K, V, S> {
             return true;
         }
         let own = self.cell(hash);
-        let lent = self.read(own).lent;
+        let (lent, unused) = {
+            let shard = self.read(own);
+            (shard.lent, shard.lent.saturating_sub(shard.store.weight()))
+        };
         if weight <= lent / 2 {
             return true;
         }
-        // Heavy for its shard: lend it what it needs beyond its own now.
-        let got = self.account.borrow(weight);
-        let got = got + self.gather(self.number(hash), weight.saturating_sub(got));
-        self.lend(own, weight, got);
+        // Heavy for its shard: lend it what it needs beyond what it uses now.
+        let need = weight.saturating_sub(unused);
+        let got = self.account.borrow(need);
+        let got = got + self.gather(self.number(hash), need.saturating_sub(got));
+        self.lend(own, need, got);
         true
     }
 

@@ -9,7 +9,6 @@ use crate::sync::{
     lock,
 };
 
-
 /// One tick is a millisecond: deadlines are kept in them, rounded up.
 const TICK_NANOS: u64 = 1_000_000;
 
@@ -27,9 +26,13 @@ impl Nanos {
         self.0 / TICK_NANOS
     }
 
-    /// The first tick at which a time to live that begins now has passed.
+    /// The first tick at which a time to live that begins now has passed; of none at all, the tick that
+    /// has begun.
     #[inline]
     pub(crate) fn deadline(self, ttl: Duration) -> u64 {
+        if ttl.is_zero() {
+            return self.tick();
+        }
         nanos(ttl).saturating_add(self.0).div_ceil(TICK_NANOS)
     }
 
@@ -46,6 +49,16 @@ fn nanos(duration: Duration) -> u64 {
         .as_secs()
         .saturating_mul(1_000_000_000)
         .saturating_add(u64::from(duration.subsec_nanos()))
+}
+
+/// A reading of a clock, or the latest one that was seen if that is later.
+#[inline]
+fn no_earlier(latest: &AtomicU64, reading: u64) -> u64 {
+    let seen = latest.load(Relaxed);
+    if reading <= seen {
+        return seen;
+    }
+    latest.fetch_max(reading, Relaxed).max(reading)
 }
 
 /// Ticks that cover a duration, rounded up.
@@ -70,7 +83,8 @@ pub(crate) struct Time {
 enum Source {
     #[cfg(feature = "system")]
     System(crate::clock::SystemClock),
-    Given(Box<dyn Clock>),
+    /// With the latest time that is known to have come: the clock may run backwards.
+    Given(Box<dyn Clock>, AtomicU64),
 }
 
 impl Time {
@@ -80,7 +94,7 @@ impl Time {
     }
 
     pub(crate) fn given(clock: Box<dyn Clock>) -> Self {
-        Self::of(Source::Given(clock))
+        Self::of(Source::Given(clock, AtomicU64::new(0)))
     }
 
     fn of(clock: Source) -> Self {
@@ -106,7 +120,7 @@ impl Time {
         match &self.clock {
             #[cfg(feature = "system")]
             Source::System(clock) => clock.nanos(),
-            Source::Given(clock) => nanos(clock.now()),
+            Source::Given(clock, latest) => no_earlier(latest, nanos(clock.now())),
         }
     }
 
@@ -116,9 +130,10 @@ impl Time {
         match &self.clock {
             #[cfg(feature = "system")]
             Source::System(clock) => clock.nanos_bounds(),
-            Source::Given(clock) => {
+            Source::Given(clock, latest) => {
                 let (low, high) = clock.bounds();
-                (nanos(low), nanos(high))
+                let low = no_earlier(latest, nanos(low));
+                (low, nanos(high).max(low))
             }
         }
     }
@@ -144,7 +159,7 @@ impl Time {
         match &self.clock {
             #[cfg(feature = "system")]
             Source::System(clock) => clock.wall(),
-            Source::Given(clock) => clock.wall(),
+            Source::Given(clock, _) => clock.wall(),
         }
     }
 

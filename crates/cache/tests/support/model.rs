@@ -148,6 +148,9 @@ impl Model {
 
     /// The first tick at which `ttl` is over.
     fn deadline(&self, ttl: Duration) -> u64 {
+        if ttl.is_zero() {
+            return self.tick();
+        }
         let nanos = u64::try_from(ttl.as_nanos()).unwrap_or(u64::MAX);
         self.now().saturating_add(nanos).div_ceil(TICK)
     }

@@ -1,0 +1,292 @@
+//! One capacity over many shards: nothing that fits is refused, nothing is lost in the accounts.
+
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use tidewheel::{Builder, Cache, Driver, ManualClock, RemovalCause};
+
+const MS: Duration = Duration::from_millis(1);
+
+type Events = Arc<Mutex<Vec<(u32, RemovalCause)>>>;
+
+/// Values are weights.
+fn builder(capacity: u64, shards: usize) -> (Builder<u32, u32>, ManualClock, Events) {
+    let clock = ManualClock::new();
+    let events = Events::default();
+    let heard = Arc::clone(&events);
+    let builder = Cache::builder()
+        .max_capacity(capacity)
+        .weigher(|_, weight| *weight)
+        .no_default_ttl()
+        .shards(shards)
+        .clock(clock.clone())
+        .driver(Driver::Manual)
+        .eviction_listener(move |removal| {
+            let event = (removal.key, removal.cause);
+            heard.lock().expect("unpoisoned").push(event);
+        });
+    (builder, clock, events)
+}
+
+fn cache(capacity: u64, shards: usize) -> Cache<u32, u32> {
+    builder(capacity, shards).0.build().expect("valid")
+}
+
+#[test]
+fn an_entry_as_heavy_as_the_capacity_is_accepted_and_others_make_way() {
+    for shards in [1, 2, 16, 256] {
+        let cache = cache(1000, shards);
+        for round in 0..50 {
+            for key in 0..700 {
+                cache.insert(round * 1000 + key, 1 + key % 3);
+                assert!(cache.weight() <= 1000);
+            }
+            let heavy = 1_000_000 + round;
+            cache.insert(heavy, 1000);
+            assert_eq!(
+                cache.peek(&heavy),
+                Some(1000),
+                "{shards} shards, round {round}"
+            );
+            assert_eq!((cache.len(), cache.weight()), (1, 1000));
+            cache.insert(round, 1);
+            assert_eq!(cache.peek(&round), Some(1), "a light one takes its place");
+            cache.validate();
+        }
+        assert_eq!(cache.stats().rejected, 0);
+    }
+}
+
+#[test]
+fn every_weight_up_to_the_capacity_is_accepted_at_any_time() {
+    for shards in [1, 4, 64] {
+        let cache = cache(100, shards);
+        let mut state = 1_u64;
+        for step in 0..5000_u32 {
+            state = state
+                .wrapping_mul(6_364_136_223_846_793_005)
+                .wrapping_add(step.into());
+            let weight = (state >> 33) as u32 % 101;
+            let key = (state >> 40) as u32 % 200;
+            cache.insert(key, weight);
+            assert_eq!(
+                cache.peek(&key),
+                Some(weight),
+                "step {step}, {shards} shards"
+            );
+            assert!(cache.weight() <= 100, "step {step}: {}", cache.weight());
+            if step % 7 == 0 {
+                cache.invalidate(&(key / 2));
+            }
+            if step % 501 == 0 {
+                cache.invalidate_all();
+            }
+        }
+        cache.validate();
+    }
+}
+
+#[test]
+fn nothing_is_lost_in_the_accounts() {
+    for shards in [1, 8, 128] {
+        let (builder, clock, _) = builder(10_000, shards);
+        let cache = builder.build().expect("valid");
+        for round in 0..20_u32 {
+            for key in 0..3000 {
+                let ttl = Duration::from_millis(u64::from(key % 10));
+                match key % 4 {
+                    0 => cache.insert_with_ttl(key, key % 50, ttl),
+                    _ => cache.insert(key, key % 50),
+                }
+            }
+            match round % 4 {
+                0 => cache.invalidate_all(),
+                1 => {
+                    for key in 0..3000 {
+                        cache.remove(&key);
+                    }
+                }
+                2 => {
+                    for key in 0..3000 {
+                        cache.expire(&key, 3 * MS, tidewheel::Condition::Always);
+                    }
+                    clock.advance(10 * MS);
+                }
+                _ => {
+                    for key in 0..3000 {
+                        cache.insert(key, 0);
+                    }
+                    cache.invalidate_all();
+                }
+            }
+            clock.advance(10 * MS);
+            while cache.advance(cache.now(), u32::MAX).backlog {}
+            assert_eq!((cache.len(), cache.weight()), (0, 0), "round {round}");
+            // What is lent and forgotten would be missing here.
+            cache.insert(99_999, 10_000);
+            assert_eq!(
+                cache.peek(&99_999),
+                Some(10_000),
+                "{shards} shards, round {round}"
+            );
+            assert_eq!(cache.weight(), 10_000);
+        }
+    }
+}
+
+#[test]
+fn a_cache_of_many_shards_holds_what_it_is_said_to_hold() {
+    for shards in [1, 4, 32] {
+        let capacity = 32_000;
+        let cache = cache(capacity, shards);
+        for key in 0..200_000 {
+            cache.insert(key, 1);
+        }
+        let weight = cache.weight();
+        assert!(weight <= capacity);
+        // A portion or two of each shard's share may be lent and not used.
+        let unused = capacity / 8;
+        assert!(weight >= capacity - unused, "{weight} with {shards} shards");
+    }
+}
+
+#[test]
+fn weights_of_zero_take_no_room_and_the_heaviest_is_refused_politely() {
+    let (builder, _, events) = builder(10, 4);
+    let cache = builder.build().expect("valid");
+    for key in 0..1000 {
+        cache.insert(key, 0);
+    }
+    assert_eq!((cache.len(), cache.weight()), (1000, 0));
+    cache.insert(5000, 10);
+    assert_eq!(cache.len(), 1001, "they were not in its way");
+    cache.insert(6000, u32::MAX);
+    cache.insert(6001, 11);
+    assert_eq!(cache.peek(&6000), None);
+    assert_eq!(cache.stats().rejected, 2);
+    assert_eq!((cache.len(), cache.weight()), (1001, 10));
+    // A value that is refused still replaces the old one: what is there is never older than asked for.
+    cache.insert(5000, 11);
+    assert_eq!(cache.peek(&5000), None);
+    cache.advance(cache.now(), u32::MAX);
+    let events = events.lock().expect("unpoisoned");
+    let expected = [
+        (6000, RemovalCause::Evicted),
+        (6001, RemovalCause::Evicted),
+        (5000, RemovalCause::Replaced),
+        (5000, RemovalCause::Evicted),
+    ];
+    assert_eq!(events.len(), expected.len());
+    assert!(
+        expected.iter().all(|event| events.contains(event)),
+        "{events:?}"
+    );
+    cache.validate();
+}
+
+#[test]
+fn the_heaviest_weights_do_not_overflow() {
+    let cache = cache(u64::from(u32::MAX) * 3, 4);
+    for key in 0..100 {
+        cache.insert(key, u32::MAX);
+        assert_eq!(cache.peek(&key), Some(u32::MAX));
+        assert!(cache.weight() <= u64::from(u32::MAX) * 3);
+    }
+    assert_eq!(cache.len(), 3);
+    let unbounded: Cache<u32, u32> = Cache::builder()
+        .unbounded()
+        .weigher(|_, weight| *weight)
+        .no_default_ttl()
+        .driver(Driver::Manual)
+        .build()
+        .expect("valid");
+    for key in 0..100 {
+        unbounded.insert(key, u32::MAX);
+    }
+    assert_eq!(unbounded.weight(), u64::from(u32::MAX) * 100);
+    unbounded.validate();
+}
+
+#[test]
+fn a_value_of_another_weight_replaces_the_old_one_within_the_capacity() {
+    for shards in [1, 16] {
+        let cache = cache(100, shards);
+        for key in 0..10 {
+            cache.insert(key, 10);
+        }
+        cache.insert(3, 55);
+        assert_eq!(cache.peek(&3), Some(55), "grown");
+        assert!(cache.weight() <= 100);
+        cache.insert(3, 100);
+        assert_eq!((cache.peek(&3), cache.len()), (Some(100), 1));
+        cache.insert(3, 1);
+        assert_eq!(cache.weight(), 1, "shrunk");
+        for key in 10..100 {
+            cache.insert(key, 1);
+        }
+        assert!(
+            cache.weight() >= 60,
+            "what it gave back is used: {}",
+            cache.weight()
+        );
+        cache.validate();
+    }
+}
+
+/// To take a loan back from another shard, live entries were evicted while dead ones lay beside them.
+#[test]
+fn what_is_due_goes_before_what_lives_in_any_shard() {
+    for shards in [1, 4] {
+        let (builder, clock, events) = builder(100, shards);
+        let cache = builder.build().expect("valid");
+        for key in 0..50 {
+            cache.insert_with_ttl(key, 1, 5 * MS);
+        }
+        for key in 50..100 {
+            cache.insert(key, 1);
+        }
+        clock.advance(5 * MS);
+        cache.insert(1000, 45);
+        cache.advance(Duration::ZERO, 0);
+        let evicted = |events: &Events| {
+            let events = events.lock().expect("unpoisoned");
+            let evicted = events
+                .iter()
+                .filter(|(_, cause)| *cause == RemovalCause::Evicted);
+            evicted.count()
+        };
+        let living = (50..100).filter(|key| cache.contains_key(key)).count();
+        assert_eq!(cache.peek(&1000), Some(45));
+        assert_eq!(
+            50 - living,
+            evicted(&events),
+            "only live entries are evicted"
+        );
+        if shards == 1 {
+            assert_eq!(living, 50, "there was room enough in what was due");
+        }
+        assert!(cache.weight() <= 100);
+    }
+}
+
+#[test]
+fn threads_that_insert_at_once_overshoot_by_no_more_than_their_entries() {
+    let cache = cache(1000, 8);
+    std::thread::scope(|scope| {
+        for thread in 0..4_u32 {
+            let cache = cache.clone();
+            scope.spawn(move || {
+                for step in 0..3000 {
+                    cache.insert(thread * 10_000 + step, 1 + step % 200);
+                    let weight = cache.weight();
+                    assert!(weight <= 1000 + 4 * 200, "{weight}");
+                }
+            });
+        }
+    });
+    assert!(cache.weight() <= 1000);
+    cache.insert(1, 1000);
+    assert_eq!(cache.peek(&1), Some(1000), "the accounts are whole");
+    assert_eq!(cache.weight(), 1000);
+    cache.validate();
+}
