@@ -31,6 +31,11 @@ impl Rate {
     pub(super) fn is_below(self, percent: u32) -> bool {
         self.all >= ENOUGH && self.yes * 100 < self.all * percent
     }
+
+    /// Whether there were enough outcomes, and so many percent of them true, or more.
+    pub(super) fn reaches(self, percent: u32) -> bool {
+        self.all >= ENOUGH && !self.is_below(percent)
+    }
 }
 
 #[cfg(test)]
@@ -44,10 +49,10 @@ mod tests {
             rate.count(true, 128);
         }
         assert_eq!(rate.of(100), None);
-        assert!(!rate.is_below(101), "not believed yet");
+        assert!(!rate.is_below(101) && !rate.reaches(0), "not believed yet");
         rate.count(true, 128);
         assert_eq!(rate.of(100), Some(100));
-        assert!(!rate.is_below(100));
+        assert!(!rate.is_below(100) && rate.reaches(100));
         for _ in 0..4 * 128 {
             rate.count(false, 128);
         }
