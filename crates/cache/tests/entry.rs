@@ -127,7 +127,7 @@ fn readers_see_the_old_value_and_writers_wait_while_a_closure_runs() {
         });
         in_closure.recv().expect("the closure runs");
         assert_eq!(cache.get(&1), Some(10));
-        assert_eq!(cache.get_or_load(1, || unreached()), 10);
+        assert_eq!(cache.get_or_load(1, unreached), 10);
         // Other keys are not concerned.
         cache.insert(2, 21);
         assert_eq!(cache.update(&2, |old| old + 1), Some(22));
@@ -186,7 +186,8 @@ fn a_closure_that_panics_changes_nothing_and_opens_the_latch() {
 fn a_closure_that_changes_its_own_key_panics_instead_of_waiting_for_itself() {
     let cache = cache();
     cache.insert(1, 10);
-    let attempts: [fn(&Cache<u64, u64>) -> Option<u64>; 4] = [
+    type Attempt = fn(&Cache<u64, u64>) -> Option<u64>;
+    let attempts: [Attempt; 4] = [
         |cache| {
             cache.insert(1, 11);
             None

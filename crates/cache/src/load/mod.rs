@@ -339,18 +339,16 @@ impl<K: Hash + Eq, V, S: BuildHasher> Lead<'_, K, V, S> {
             }
             let key = Arc::into_inner(key)?;
             let deadline = now.deadline(ttl);
-            let Shard {
-                negatives, garbage, ..
-            } = shard;
-            negatives.remember(
+            inner.forget_negative(shard, hash, &key);
+            let evicted = shard.negatives.remember(
                 hash.place(),
                 key,
                 negative.clone(),
                 deadline,
                 now.tick(),
-                garbage,
                 &|key| inner.place_of(key),
             );
+            shard.garbage.negatives.extend(evicted);
             shard.scheduled(Some(deadline));
             None
         });

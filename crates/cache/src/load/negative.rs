@@ -64,22 +64,16 @@ impl<K> Negatives<K> {
         live.then(|| store.value(slot))
     }
 
-    /// Remembers; what is replaced or makes room goes to `garbage`.
-    pub(crate) fn remember<V>(
+    /// Remembers what a key of which nothing is remembered has come to; returns what has made room for it.
+    pub(crate) fn remember(
         &mut self,
         place: u32,
         key: K,
         negative: Negative,
         deadline: u64,
         now: u64,
-        garbage: &mut Garbage<K, V>,
         place_of: &impl Fn(&K) -> u32,
-    ) where
-        K: Eq,
-    {
-        garbage
-            .negatives
-            .extend(self.forget(place, |stored| *stored == key));
+    ) -> Option<Removed<K, Negative>> {
         let store = self.0.get_or_insert_default();
         let attributes = Attributes {
             deadline: Some(deadline),
@@ -94,12 +88,10 @@ impl<K> Negatives<K> {
             NEGATIVES_PER_SHARD,
             place_of,
         );
-        while store.weight() > NEGATIVES_PER_SHARD {
-            match store.evict(place_of) {
-                Some(evicted) => garbage.negatives.push(evicted),
-                None => break,
-            }
-        }
+        // Each weighs 1.
+        (store.weight() > NEGATIVES_PER_SHARD)
+            .then(|| store.evict(place_of))
+            .flatten()
     }
 
     pub(crate) fn forget(
