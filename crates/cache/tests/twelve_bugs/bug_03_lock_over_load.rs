@@ -1,0 +1,180 @@
+//! Bug 3: the lock is held while the origin is asked. Whoever wants anything else waits for somebody
+//! else's load. No code of the user's may run under a cache's lock.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, Weak};
+use std::time::Duration;
+
+use tidewheel::{Cache, Clock, Expiry};
+
+use crate::stage::{Intruder, LONG, MINUTE, SHORT, StageClock, tidewheel};
+
+/// What the script asks of a cache.
+trait Loading: Send + Sync {
+    fn get(&self, key: u32) -> Option<u32>;
+    fn set(&self, key: u32, value: u32);
+    fn load(&self, key: u32, origin: Box<dyn FnOnce() -> u32>) -> u32;
+}
+
+/// Asks the origin under its lock.
+struct LoadsUnderLock {
+    clock: StageClock,
+    entries: Mutex<HashMap<u32, (u32, Duration)>>,
+}
+
+impl Loading for LoadsUnderLock {
+    fn get(&self, key: u32) -> Option<u32> {
+        let entries = self.entries.lock().expect("whole");
+        let (value, deadline) = entries.get(&key)?;
+        (self.clock.now() < *deadline).then_some(*value)
+    }
+
+    fn set(&self, key: u32, value: u32) {
+        let deadline = self.clock.now() + MINUTE;
+        let mut entries = self.entries.lock().expect("whole");
+        entries.insert(key, (value, deadline));
+    }
+
+    fn load(&self, key: u32, origin: Box<dyn FnOnce() -> u32>) -> u32 {
+        let mut entries = self.entries.lock().expect("whole");
+        let now = self.clock.now();
+        if let Some((value, deadline)) = entries.get(&key)
+            && now < *deadline
+        {
+            return *value;
+        }
+        let value = origin();
+        entries.insert(key, (value, now + MINUTE));
+        value
+    }
+}
+
+impl Loading for Cache<u32, u32> {
+    fn get(&self, key: u32) -> Option<u32> {
+        Self::get(self, &key)
+    }
+
+    fn set(&self, key: u32, value: u32) {
+        self.insert(key, value);
+    }
+
+    fn load(&self, key: u32, origin: Box<dyn FnOnce() -> u32>) -> u32 {
+        self.get_or_load(key, origin)
+    }
+}
+
+/// While key 1 is loaded, others read, write and load other keys. Did they get on before the load was
+/// over?
+fn others_get_on(cache: &Arc<dyn Loading>, patience: Duration) -> bool {
+    cache.set(2, 20);
+    let (tell, told) = std::sync::mpsc::channel();
+    let others = Arc::clone(cache);
+    let origin = move || {
+        let intruder = Intruder::enter(move || {
+            assert_eq!(others.get(2), Some(20));
+            others.set(3, 30);
+            assert_eq!(others.load(4, Box::new(|| 40)), 40);
+            others.get(1);
+        });
+        let done = intruder.is_done_within(patience);
+        tell.send((done, intruder)).expect("the script listens");
+        10
+    };
+    assert_eq!(cache.load(1, Box::new(origin)), 10);
+    let (got_on, intruder) = told.recv().expect("the origin was asked");
+    intruder.leave();
+    got_on
+}
+
+#[test]
+fn bug_03_the_lock_is_held_over_a_load() {
+    let clock = StageClock::new();
+    let faulty: Arc<dyn Loading> = Arc::new(LoadsUnderLock {
+        clock,
+        entries: Mutex::default(),
+    });
+    assert!(!others_get_on(&faulty, SHORT));
+
+    let clock = StageClock::new();
+    // One shard: all keys are behind the same lock.
+    let cache: Cache<u32, u32> = tidewheel(&clock).shards(1).build().expect("valid");
+    let ours: Arc<dyn Loading> = Arc::new(cache.clone());
+    assert!(others_get_on(&ours, LONG));
+    assert_eq!(cache.get(&1), Some(10));
+    cache.validate();
+}
+
+/// Every other piece of user code that a cache runs may call it too: it would panic under a lock.
+#[test]
+fn weigher_expiry_loader_update_and_drop_run_without_a_lock() {
+    type Own = Arc<Mutex<Option<Cache<u32, Talker>>>>;
+
+    /// Uses the cache from its `drop`.
+    #[derive(Clone)]
+    struct Talker(Weak<Mutex<Option<Cache<u32, Self>>>>);
+
+    fn use_cache(own: &Weak<Mutex<Option<Cache<u32, Talker>>>>) {
+        let cache = own
+            .upgrade()
+            .and_then(|own| own.lock().expect("whole").clone());
+        if let Some(cache) = cache {
+            cache.contains_key(&7);
+            cache.invalidate(&8);
+            assert!(cache.len() < 100);
+        }
+    }
+
+    impl Drop for Talker {
+        fn drop(&mut self) {
+            use_cache(&self.0);
+        }
+    }
+
+    struct Talks(Weak<Mutex<Option<Cache<u32, Talker>>>>);
+
+    impl Expiry<u32, Talker> for Talks {
+        fn expire_after_create(&self, _: &u32, _: &Talker) -> Option<Duration> {
+            use_cache(&self.0);
+            Some(MINUTE)
+        }
+    }
+
+    let clock = StageClock::new();
+    let own = Own::default();
+    let weak = Arc::downgrade(&own);
+    let cache: Cache<u32, Talker> = tidewheel(&clock)
+        .shards(1)
+        .max_capacity(3)
+        .expire_after(Talks(weak.clone()))
+        .weigher({
+            let weak = weak.clone();
+            move |_, _| {
+                use_cache(&weak);
+                1
+            }
+        })
+        .build()
+        .expect("valid");
+    *own.lock().expect("whole") = Some(cache.clone());
+    for key in 0..10 {
+        cache.insert(key, Talker(weak.clone()));
+        cache.insert(key, Talker(weak.clone()));
+    }
+    drop(cache.get_or_load(100, || {
+        use_cache(&weak);
+        Talker(weak.clone())
+    }));
+    let updated = cache.update(&100, |old| {
+        use_cache(&weak);
+        old.clone()
+    });
+    assert!(updated.is_some());
+    drop(updated);
+    clock.advance(MINUTE);
+    while cache.advance(cache.now(), u32::MAX).backlog {}
+    assert_eq!(cache.len(), 0);
+    cache.validate();
+    // The handle that the values' cache keeps of itself.
+    let handle = own.lock().expect("whole").take();
+    drop(handle);
+}
