@@ -12,7 +12,7 @@ use equivalent::Equivalent;
 use tidewheel_store::Attributes;
 
 use crate::cache::{Cache, Prepared};
-use crate::inner::Inner;
+use crate::inner::{Hashed, Inner};
 use crate::lifetime::Lifetime;
 use crate::removal::RemovalCause;
 use crate::shard::Shard;
@@ -203,6 +203,19 @@ where
             inner.tags.release(prepared.attributes.tag);
             return false;
         }
+        self.insert_prepared_if_absent(hash, key, value, prepared)
+    }
+
+    /// Stores an entry that fits unless the key is there; tells whether it did. If not, its tag is
+    /// released.
+    pub(crate) fn insert_prepared_if_absent(
+        &self,
+        hash: Hashed,
+        key: K,
+        value: V,
+        prepared: Prepared,
+    ) -> bool {
+        let inner = &*self.inner;
         let stored = self.change(key, value, |shard, key, value| {
             let there = Inner::<K, V, S>::find(shard, hash, &key)
                 .is_some_and(|slot| inner.is_live(&shard.store, slot));

@@ -458,6 +458,8 @@ pub(crate) mod threads {
         fn run(&self) {
             let mut rounds = Rounds::default();
             while !self.alarm.is_stopped() {
+                #[cfg(feature = "metrics")]
+                self.publish_now_and_then();
                 let tick = match self.step(&mut rounds) {
                     Next::Again => continue,
                     Next::Rest(tick) => {

@@ -45,6 +45,8 @@ pub(crate) struct Inner<K, V, S> {
     pub(crate) delivery: Delivery<K, V>,
     pub(crate) alarm: Alarm,
     pub(crate) tags: Tags,
+    #[cfg(feature = "metrics")]
+    pub(crate) published: crate::metrics::Published,
     pub(crate) refreshes: Refreshes<V>,
     pub(crate) closed: AtomicBool,
 }
@@ -103,6 +105,8 @@ impl<K, V, S> Inner<K, V, S> {
             delivery,
             alarm,
             tags: Tags::new(),
+            #[cfg(feature = "metrics")]
+            published: crate::metrics::Published::default(),
             closed: AtomicBool::new(false),
         }
     }

@@ -143,9 +143,13 @@ mod invalidate;
 mod iter;
 mod lifetime;
 mod load;
+#[cfg(feature = "metrics")]
+mod metrics;
 mod pin;
 mod removal;
 mod shard;
+#[cfg(feature = "serde")]
+mod snapshot;
 mod stats;
 mod sweep;
 mod sync;
@@ -166,4 +170,6 @@ pub use forecast::Forecast;
 pub use iter::{Entries, Iter, Keys};
 pub use lifetime::{Condition, Expiry, Jitter, Lifetime, Loaded, Ttl};
 pub use removal::{OnFull, Removal, RemovalCause};
+#[cfg(feature = "serde")]
+pub use snapshot::{RestoreError, Snapshot};
 pub use stats::Stats;

@@ -1,0 +1,203 @@
+//! Snapshots: all live entries with what is left of their time, to be stored and loaded again.
+//!
+//! No wall time is kept. What is left of each entry's time is counted from the moment of
+//! [`Cache::snapshot`], and again from the moment of [`Cache::restore`]: a step of the wall clock in between
+//! changes nothing. Who knows how long it was down says so with [`Cache::restore_after`].
+
+use std::fmt;
+use std::hash::{BuildHasher, Hash};
+use std::time::Duration;
+
+use serde::{Deserialize, Serialize};
+use tidewheel_store::{Attributes, Slot, TypedStore};
+
+use crate::cache::{Cache, Prepared};
+use crate::inner::Inner;
+use crate::time::Nanos;
+
+/// The layout that is written, and the only one that is read.
+const LAYOUT: u32 = 1;
+
+/// Entries that are copied in one hold of a shard's reader lock, about.
+const ENTRIES_PER_HOLD: usize = 32;
+
+/// The live entries of a cache, with what is left of their times to live, their soft deadlines and tags.
+/// For any format of serde, binary ones too.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Snapshot<K, V> {
+    layout: u32,
+    entries: Vec<Kept<K, V>>,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+struct Kept<K, V> {
+    key: K,
+    value: V,
+    /// What is left; none for no end.
+    left_ns: Option<u64>,
+    /// What is left until the end that reads do not move, if the entry has an idle time too.
+    limit_ns: Option<u64>,
+    /// How long before its end the entry ceases to be fresh; 0 for not at all.
+    soft_before_ms: u32,
+    tags: Vec<String>,
+}
+
+impl<K, V> Snapshot<K, V> {
+    /// How many entries there are.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.entries.len()
+    }
+
+    /// Whether there are none.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.entries.is_empty()
+    }
+}
+
+/// Why a snapshot was not restored.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum RestoreError {
+    /// It was written in a layout that this version does not know.
+    UnknownLayout(u32),
+}
+
+impl fmt::Display for RestoreError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::UnknownLayout(layout) => write!(
+                f,
+                "the snapshot has layout {layout}, this version reads {LAYOUT}: take it anew"
+            ),
+        }
+    }
+}
+
+impl std::error::Error for RestoreError {}
+
+impl<K, V, S> Cache<K, V, S>
+where
+    K: Hash + Eq + Clone + Send + Sync + 'static,
+    V: Clone + Send + Sync + 'static,
+    S: BuildHasher + Send + Sync + 'static,
+{
+    /// Copies all live entries. Weakly consistent, as [`iter`](Self::iter) is; times are counted from when
+    /// this is called.
+    #[must_use]
+    pub fn snapshot(&self) -> Snapshot<K, V> {
+        let inner = &*self.inner;
+        let now = inner.time.now();
+        let mut entries = Vec::new();
+        for cell in &inner.shards {
+            let mut cursor = Some(0);
+            while let Some(from) = cursor {
+                let shard = inner.read(cell);
+                cursor = shard.store.scan(from, ENTRIES_PER_HOLD, |slot| {
+                    if inner.is_live(&shard.store, slot) {
+                        entries.push(inner.kept(&shard.store, slot, now));
+                    }
+                });
+            }
+        }
+        Snapshot {
+            layout: LAYOUT,
+            entries,
+        }
+    }
+}
+
+impl<K, V, S> Cache<K, V, S>
+where
+    K: Hash + Eq + Send + Sync + 'static,
+    V: Send + Sync + 'static,
+    S: BuildHasher + Send + Sync + 'static,
+{
+    /// Stores the entries of a snapshot; what was left of their time begins now. Returns how many were
+    /// stored.
+    ///
+    /// Entries that are there already are newer, and stay. Weights are weighed anew, and the capacity is
+    /// kept: of more entries than it allows, some are evicted. Jitter and bounds of TTLs do not apply.
+    ///
+    /// # Errors
+    ///
+    /// When the snapshot has a layout of another version.
+    pub fn restore(&self, snapshot: Snapshot<K, V>) -> Result<u64, RestoreError> {
+        self.restore_after(snapshot, Duration::ZERO)
+    }
+
+    /// As [`restore`](Self::restore), when so much time has passed since the snapshot was taken: entries
+    /// whose time ended meanwhile are left out.
+    ///
+    /// # Errors
+    ///
+    /// As [`restore`](Self::restore).
+    pub fn restore_after(
+        &self,
+        snapshot: Snapshot<K, V>,
+        passed: Duration,
+    ) -> Result<u64, RestoreError> {
+        if snapshot.layout != LAYOUT {
+            return Err(RestoreError::UnknownLayout(snapshot.layout));
+        }
+        let passed = u64::try_from(passed.as_nanos()).unwrap_or(u64::MAX);
+        let now = self.inner.time.now();
+        let mut stored = 0;
+        for kept in snapshot.entries {
+            stored += u64::from(self.restore_one(kept, passed, now));
+        }
+        Ok(stored)
+    }
+
+    fn restore_one(&self, kept: Kept<K, V>, passed: u64, now: Nanos) -> bool {
+        let inner = &*self.inner;
+        let grace = inner.config.grace;
+        let deadline = |left: Option<u64>| {
+            left.map(|left| {
+                let left = Duration::from_nanos(left.saturating_sub(passed));
+                now.deadline(left).saturating_add(grace)
+            })
+        };
+        let ends = [kept.left_ns, kept.limit_ns];
+        if ends.into_iter().flatten().any(|left| left <= passed) {
+            return false;
+        }
+        let hash = inner.hash(&kept.key);
+        let weight = inner.config.weight(&kept.key, &kept.value);
+        let fits = inner.fits(hash, weight);
+        if !fits {
+            return false;
+        }
+        let prepared = Prepared {
+            attributes: Attributes {
+                deadline: deadline(kept.left_ns),
+                weight,
+                soft_before: kept.soft_before_ms,
+                tag: inner.tags.word(&kept.tags),
+                limit: deadline(kept.limit_ns),
+            },
+            now,
+            fits,
+        };
+        self.insert_prepared_if_absent(hash, kept.key, kept.value, prepared)
+    }
+}
+
+impl<K: Clone, V: Clone, S> Inner<K, V, S> {
+    /// A copy of an entry. Runs under the reader lock.
+    fn kept(&self, store: &TypedStore<K, V>, slot: Slot, now: Nanos) -> Kept<K, V> {
+        let left = |tick| u64::try_from(now.until(tick).as_nanos()).unwrap_or(u64::MAX);
+        let attributes = store.attributes(slot);
+        Kept {
+            key: store.key(slot).clone(),
+            value: store.value(slot).clone(),
+            left_ns: self.end_of(store, slot).map(left),
+            limit_ns: attributes
+                .limit
+                .map(|limit| left(limit.saturating_sub(self.config.grace))),
+            soft_before_ms: attributes.soft_before,
+            tags: self.tags.names(attributes.tag),
+        }
+    }
+}

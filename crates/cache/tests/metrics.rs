@@ -1,0 +1,115 @@
+//! What is published to the `metrics` facade: everything once.
+
+use std::collections::HashMap;
+use std::time::Duration;
+
+use metrics_util::debugging::{DebugValue, DebuggingRecorder, Snapshotter};
+use tidewheel::{Cache, Driver, ManualClock};
+
+const MS: Duration = Duration::from_millis(1);
+
+/// The metrics of one cache; counters since the last call.
+fn published(snapshotter: &Snapshotter, cache: &str) -> HashMap<String, DebugValue> {
+    snapshotter
+        .snapshot()
+        .into_vec()
+        .into_iter()
+        .filter(|(key, ..)| {
+            let mut labels = key.key().labels();
+            labels.any(|label| label.key() == "cache" && label.value() == cache)
+        })
+        .map(|(key, _, _, value)| (key.key().name().to_string(), value))
+        .collect()
+}
+
+#[test]
+fn every_count_is_published_once() {
+    let recorder = DebuggingRecorder::new();
+    let snapshotter = recorder.snapshotter();
+    metrics::with_local_recorder(&recorder, || {
+        let clock = ManualClock::new();
+        let cache: Cache<u64, u64> = Cache::builder()
+            .max_capacity(10)
+            .time_to_live(10 * MS)
+            .name("users")
+            .clock(clock.clone())
+            .driver(Driver::Manual)
+            .build()
+            .expect("valid");
+        for key in 0..15 {
+            cache.insert(key, key);
+        }
+        cache.get(&14);
+        cache.get(&100);
+        cache.get_or_load(200, || 1u64);
+        let failed = cache.try_get_or_load(300, || Err::<u64, &str>("down"));
+        assert!(failed.is_err());
+        clock.advance(13 * MS);
+        cache.publish_metrics();
+        let first = published(&snapshotter, "users");
+        let counter = |name: &str| match first.get(name) {
+            Some(DebugValue::Counter(count)) => *count,
+            other => panic!("{name}: {other:?}"),
+        };
+        let stats = cache.stats();
+        assert_eq!(counter("tidewheel_hits_total"), stats.hits);
+        assert_eq!(counter("tidewheel_misses_total"), stats.misses);
+        assert_eq!(counter("tidewheel_loads_total"), 2);
+        assert_eq!(counter("tidewheel_load_errors_total"), 1);
+        assert_eq!(counter("tidewheel_evictions_total"), 6);
+        assert_eq!(counter("tidewheel_expirations_total"), 0);
+        let gauge = |name: &str| match first.get(name) {
+            Some(DebugValue::Gauge(value)) => value.into_inner(),
+            other => panic!("{name}: {other:?}"),
+        };
+        assert_eq!(gauge("tidewheel_entries"), 10.0);
+        assert_eq!(gauge("tidewheel_weight"), 10.0);
+        assert!((gauge("tidewheel_backlog_seconds") - 0.003).abs() < 1e-9);
+
+        while cache.advance(cache.now(), 1000).backlog {}
+        cache.publish_metrics();
+        let second = published(&snapshotter, "users");
+        let expirations = &second["tidewheel_expirations_total"];
+        assert_eq!(*expirations, DebugValue::Counter(10));
+        assert_eq!(second["tidewheel_hits_total"], DebugValue::Counter(0));
+        assert_eq!(second["tidewheel_evictions_total"], DebugValue::Counter(0));
+        match &second["tidewheel_expiry_lateness_seconds"] {
+            DebugValue::Histogram(late) => {
+                assert_eq!(late.len(), 10);
+                assert!(late.iter().all(|late| late.into_inner() == 0.003));
+            }
+            other => panic!("{other:?}"),
+        }
+    });
+}
+
+#[test]
+fn the_driver_publishes_while_it_is_awake() {
+    let recorder = DebuggingRecorder::new();
+    let snapshotter = recorder.snapshotter();
+    recorder.install().expect("the first of this process");
+    let cache: Cache<u64, u64> = Cache::builder()
+        .unbounded()
+        .no_default_ttl()
+        .name("awake")
+        .build()
+        .expect("valid");
+    for key in 0..100 {
+        cache.insert_with_ttl(key, key, 5 * MS);
+    }
+    let mut expired = 0;
+    for round in 0..1000 {
+        if let Some(DebugValue::Counter(count)) =
+            published(&snapshotter, "awake").get("tidewheel_expirations_total")
+        {
+            expired += count;
+        }
+        if expired >= 100 {
+            break;
+        }
+        // Something to wake up for.
+        cache.insert_with_ttl(round + 1000, 0, MS);
+        std::thread::sleep(10 * MS);
+    }
+    assert!(expired >= 100, "{expired}");
+}

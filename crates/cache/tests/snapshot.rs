@@ -1,0 +1,176 @@
+//! Snapshots keep what is left of each entry's time, and a hostile one does no harm.
+
+use std::time::Duration;
+
+use serde_json::{Value, json};
+use tidewheel::{Builder, Cache, Driver, Lifetime, ManualClock, RestoreError, Snapshot, Ttl};
+
+const MS: Duration = Duration::from_millis(1);
+
+fn manual(clock: &ManualClock) -> Builder<String, u64> {
+    Cache::builder()
+        .max_capacity(1000)
+        .no_default_ttl()
+        .clock(clock.clone())
+        .driver(Driver::Manual)
+}
+
+fn key(key: &str) -> String {
+    key.to_string()
+}
+
+/// A cache with an entry of every kind, 40 ms old.
+fn sample(clock: &ManualClock) -> Cache<String, u64> {
+    let cache = manual(clock).build().expect("valid");
+    cache.insert(key("forever"), 1);
+    cache.insert_with_ttl(key("timed"), 2, 100 * MS);
+    cache.insert_with_ttl(key("dead"), 3, 30 * MS);
+    let tagged = Lifetime::ttl(200 * MS).tag("a").tag("b").fresh_for(90 * MS);
+    cache.insert_with(key("tagged"), 4, tagged);
+    cache.insert_with(key("untagged"), 5, Lifetime::forever().tag("c"));
+    cache.invalidate_tag("c");
+    clock.advance(40 * MS);
+    cache
+}
+
+fn check(snapshot: Snapshot<String, u64>) {
+    let clock = ManualClock::new();
+    clock.advance(Duration::from_secs(1_000_000));
+    // The wall clock has no part in it.
+    clock.set_wall(Duration::ZERO);
+    let cache = manual(&clock).build().expect("valid");
+    assert_eq!(cache.restore(snapshot), Ok(3));
+    assert_eq!(cache.ttl("forever"), Ttl::Forever);
+    assert_eq!(cache.ttl("timed"), Ttl::Left(60 * MS));
+    assert_eq!(cache.ttl("tagged"), Ttl::Left(160 * MS));
+    assert_eq!(cache.get("tagged"), Some(4));
+    clock.advance(49 * MS);
+    cache.get("tagged");
+    assert_eq!(cache.stats().stale_hits, 0);
+    clock.advance(MS);
+    cache.get("tagged");
+    assert_eq!(cache.stats().stale_hits, 1, "the soft deadline is kept");
+    assert!(!cache.invalidate_tag("c") && cache.invalidate_tag("b"));
+    assert_eq!(cache.get("tagged"), None);
+    clock.advance(10 * MS);
+    assert_eq!(cache.get("timed"), None);
+    cache.validate();
+}
+
+#[test]
+fn what_is_left_of_each_time_begins_again_when_restored() {
+    let snapshot = sample(&ManualClock::new()).snapshot();
+    assert_eq!(snapshot.len(), 3);
+    check(snapshot);
+}
+
+#[test]
+fn a_text_format_and_a_binary_one_carry_it() {
+    let snapshot = sample(&ManualClock::new()).snapshot();
+    let text = serde_json::to_string(&snapshot).expect("plain data");
+    let read: Snapshot<String, u64> = serde_json::from_str(&text).expect("as written");
+    assert_eq!(read, snapshot);
+    check(read);
+    let bytes = postcard::to_stdvec(&snapshot).expect("plain data");
+    let read: Snapshot<String, u64> = postcard::from_bytes(&bytes).expect("as written");
+    assert_eq!(read, snapshot);
+    check(read);
+    for end in 0..bytes.len() {
+        let cut = postcard::from_bytes::<Snapshot<String, u64>>(&bytes[..end]);
+        assert!(cut.is_err(), "{end} bytes are not a snapshot");
+    }
+}
+
+#[test]
+fn the_time_that_has_passed_meanwhile_is_subtracted_where_it_is_known() {
+    let snapshot = sample(&ManualClock::new()).snapshot();
+    let cache = manual(&ManualClock::new()).build().expect("valid");
+    assert_eq!(cache.restore_after(snapshot.clone(), 60 * MS), Ok(2));
+    assert_eq!(cache.ttl("timed"), Ttl::Missing);
+    assert_eq!(cache.ttl("tagged"), Ttl::Left(100 * MS));
+    let cache = manual(&ManualClock::new()).build().expect("valid");
+    assert_eq!(cache.restore_after(snapshot, Duration::MAX), Ok(1));
+    assert_eq!(cache.get("forever"), Some(1));
+}
+
+#[test]
+fn idle_entries_keep_their_limit() {
+    let clock = ManualClock::new();
+    let idle = |clock: &ManualClock| {
+        let builder = manual(clock).time_to_live(100 * MS).time_to_idle(30 * MS);
+        builder.build().expect("valid")
+    };
+    let cache = idle(&clock);
+    cache.insert(key("a"), 1);
+    clock.advance(20 * MS);
+    let copy = idle(&clock);
+    assert_eq!(copy.restore(cache.snapshot()), Ok(1));
+    assert_eq!(copy.ttl("a"), Ttl::Left(10 * MS));
+    for _ in 0..3 {
+        assert_eq!(copy.get("a"), Some(1));
+        clock.advance(25 * MS);
+    }
+    assert_eq!(copy.get("a"), Some(1));
+    assert_eq!(
+        copy.ttl("a"),
+        Ttl::Left(5 * MS),
+        "100 ms after it was stored"
+    );
+}
+
+#[test]
+fn what_is_there_already_is_newer_and_stays() {
+    let snapshot = sample(&ManualClock::new()).snapshot();
+    let cache = manual(&ManualClock::new()).build().expect("valid");
+    cache.insert(key("timed"), 77);
+    assert_eq!(cache.restore(snapshot), Ok(2));
+    assert_eq!(cache.get("timed"), Some(77));
+    assert_eq!(cache.ttl("timed"), Ttl::Forever);
+    cache.validate();
+}
+
+fn entry(name: &str, value: u64, left: Value) -> Value {
+    json!({
+        "key": name, "value": value, "left_ns": left, "limit_ns": null,
+        "soft_before_ms": u32::MAX, "tags": [],
+    })
+}
+
+#[test]
+fn a_hostile_snapshot_is_bounded() {
+    let clock = ManualClock::new();
+    let cache: Cache<String, u64> = manual(&clock)
+        .max_capacity(50)
+        .weigher(|_, value| u32::try_from(*value).unwrap_or(u32::MAX))
+        .build()
+        .expect("valid");
+    let mut entries: Vec<Value> = (0..5000)
+        .map(|number| entry(&number.to_string(), 1, json!(u64::MAX)))
+        .collect();
+    entries.extend((0..5000).map(|_| entry("same", 1, json!(1))));
+    entries.push(entry("heavy", u64::MAX, Value::Null));
+    entries.push(entry("dead", 1, json!(0)));
+    let mut tagged = entry("tagged", 1, Value::Null);
+    tagged["tags"] = (0..1000).map(|tag| tag.to_string()).collect();
+    tagged["limit_ns"] = json!(u64::MAX);
+    entries.push(tagged);
+    let text = json!({ "layout": 1, "entries": entries }).to_string();
+    let snapshot = serde_json::from_str(&text).expect("well-formed");
+    cache.restore(snapshot).expect("known layout");
+    assert!(cache.weight() <= 50 && cache.len() <= 50);
+    assert!(!cache.contains_key("heavy") && !cache.contains_key("dead"));
+    cache.validate();
+    clock.advance(Duration::from_secs(1_000_000));
+    while cache.advance(cache.now(), 1000).backlog {}
+    cache.validate();
+}
+
+#[test]
+fn another_layout_is_refused() {
+    let text = json!({ "layout": 2, "entries": [entry("a", 1, Value::Null)] }).to_string();
+    let snapshot = serde_json::from_str(&text).expect("well-formed");
+    let cache = manual(&ManualClock::new()).build().expect("valid");
+    let refused = cache.restore(snapshot);
+    assert_eq!(refused, Err(RestoreError::UnknownLayout(2)));
+    assert!(cache.is_empty());
+}
