@@ -82,7 +82,7 @@ impl Policy {
             #[cfg(feature = "peers")]
             Self::FoyerLfu => peers::foyer(keys, capacity, foyer_memory::LfuConfig::default()),
             #[cfg(feature = "peers")]
-            Self::FoyerSieve => peers::foyer(keys, capacity, foyer_memory::SieveConfig::default()),
+            Self::FoyerSieve => peers::foyer(keys, capacity, foyer_memory::SieveConfig),
             #[cfg(feature = "peers")]
             Self::Tinyufo => peers::tinyufo(keys, capacity),
         })
