@@ -653,12 +653,14 @@ where
                         Renewal {
                             deadline: Some(hard.map_or(idle, |hard| hard.min(idle))),
                             limit: Some(hard),
+                            changes: shard.changes,
                         }
                     }
                     None if hard == deadline => return None,
                     None => Renewal {
                         deadline: hard,
                         limit: None,
+                        changes: shard.changes,
                     },
                 });
             }
@@ -673,6 +675,7 @@ where
         (next > deadline && !store.slide(slot, next)).then_some(Renewal {
             deadline: Some(next),
             limit: None,
+            changes: shard.changes,
         })
     }
 
@@ -684,6 +687,15 @@ where
             if let Some(slot) = Self::find(shard, hash, key)
                 && self.is_live(&shard.store, slot)
             {
+                // A writer may have come between: then this may be another value, and is asked anew.
+                let renewal = if shard.changes == renewal.changes.wrapping_add(1) {
+                    renewal
+                } else {
+                    match self.slide(shard, slot) {
+                        Some(renewal) => renewal,
+                        None => return,
+                    }
+                };
                 if let Some(limit) = renewal.limit {
                     shard.store.set_limit(slot, limit);
                 }
@@ -699,6 +711,8 @@ pub(crate) struct Renewal {
     deadline: Option<u64>,
     /// The limit of sliding, if that changes.
     limit: Option<Option<u64>>,
+    /// The shard's count of changes when this was decided.
+    changes: u64,
 }
 
 impl<K, V, S> Owner<K, V, S>

@@ -227,7 +227,8 @@ pub trait Expiry<K, V>: Send + Sync {
     }
 
     /// The time to live after a read; `left` is what is left. The default changes nothing. Runs under the
-    /// shard's reader lock: it must be quick and must not call the cache.
+    /// shard's lock: it must be quick and must not call the cache. A writer that came between has it called
+    /// again, for the value that is there then.
     fn expire_after_read(&self, key: &K, value: &V, left: Option<Duration>) -> Option<Duration> {
         let _ = (key, value);
         left

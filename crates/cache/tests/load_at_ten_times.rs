@@ -102,7 +102,8 @@ fn ten_times_the_expected_load_keeps_memory_and_lateness_bounded() {
         // Half a second's stores are alive at a time: that is the bound where capacity is not.
         assert!(most <= (LOAD_PER_SECOND * 51 / 100).min(capacity), "{most}");
         assert_eq!(stats.evictions > 0, capacity == CAPACITY);
-        assert_eq!(later_than(&stats, 1), 0, "{:?}", stats.lateness);
+        // While a crowded slot is split the budget is spent on that too, in all shards at once.
+        assert_eq!(later_than(&stats, 3), 0, "{:?}", stats.lateness);
         cache.validate();
         drop(cache);
         assert_eq!(alive.load(SeqCst), 0);

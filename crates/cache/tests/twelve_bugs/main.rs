@@ -5,6 +5,7 @@
 //! steps in at a chosen point of the first one's operation (see `stage`).
 
 mod bonus_read_modify_write;
+mod bug_01_kin;
 mod bug_01_lazy_delete;
 mod bug_02_sweeper;
 mod bug_03_lock_over_load;

@@ -39,7 +39,14 @@ type Act = Box<dyn FnOnce() + Send>;
 #[derive(Clone, Default)]
 pub(crate) struct StageClock {
     hands: ManualClock,
-    cue: Arc<Mutex<Option<(ThreadId, Act)>>>,
+    cue: Arc<Mutex<Option<Cue>>>,
+}
+
+struct Cue {
+    thread: ThreadId,
+    /// Readings of that thread to let pass.
+    pass: u32,
+    act: Act,
 }
 
 impl fmt::Debug for StageClock {
@@ -64,10 +71,24 @@ impl StageClock {
 
     /// Has `act` happen when this thread reads the clock next.
     pub(crate) fn at_next_reading(&self, act: impl FnOnce() + Send + 'static) {
-        *self.cue() = Some((thread::current().id(), Box::new(act)));
+        self.at_reading(0, act);
     }
 
-    fn cue(&self) -> std::sync::MutexGuard<'_, Option<(ThreadId, Act)>> {
+    /// Has `act` happen after so many more readings by this thread.
+    pub(crate) fn at_reading(&self, pass: u32, act: impl FnOnce() + Send + 'static) {
+        *self.cue() = Some(Cue {
+            thread: thread::current().id(),
+            pass,
+            act: Box::new(act),
+        });
+    }
+
+    /// What has not happened yet will not happen.
+    pub(crate) fn forget(&self) {
+        *self.cue() = None;
+    }
+
+    fn cue(&self) -> std::sync::MutexGuard<'_, Option<Cue>> {
         self.cue.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -75,11 +96,16 @@ impl StageClock {
 impl Clock for StageClock {
     fn now(&self) -> Duration {
         let now = self.hands.now();
-        let act = self
-            .cue()
-            .take_if(|(thread, _)| *thread == thread::current().id());
-        if let Some((_, act)) = act {
-            act();
+        let cue = self.cue().take_if(|cue| {
+            if cue.thread != thread::current().id() {
+                return false;
+            }
+            let due = cue.pass == 0;
+            cue.pass = cue.pass.saturating_sub(1);
+            due
+        });
+        if let Some(cue) = cue {
+            (cue.act)();
         }
         now
     }

@@ -1,0 +1,107 @@
+//! Kin of bug 1: whatever is decided about one state and done to another. A read that moves a deadline
+//! decides under one lock and acts under the next; a reading of the clock is worth something only together
+//! with what was frozen when it was taken.
+
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use tidewheel::{Cache, Expiry, Ttl};
+
+use crate::stage::{Intruder, MINUTE, MS, SECOND, SHORT, StageClock, tidewheel};
+
+/// Readings of the clock that one operation may take, and more.
+const READINGS: u32 = 8;
+
+/// A value that is read once has ten more milliseconds, unless it is the fresh one.
+struct DiesSoonAfterARead;
+
+impl Expiry<u32, &'static str> for DiesSoonAfterARead {
+    fn expire_after_create(&self, _: &u32, _: &&'static str) -> Option<Duration> {
+        Some(MINUTE)
+    }
+
+    fn expire_after_read(
+        &self,
+        _: &u32,
+        value: &&'static str,
+        left: Option<Duration>,
+    ) -> Option<Duration> {
+        if *value == "old" { Some(10 * MS) } else { left }
+    }
+}
+
+#[test]
+fn a_read_of_the_old_value_does_not_move_the_deadline_of_a_fresh_one() {
+    for reading in 0..READINGS {
+        let clock = StageClock::new();
+        let cache: Cache<u32, &'static str> = tidewheel(&clock)
+            .expire_after(DiesSoonAfterARead)
+            .build()
+            .expect("valid");
+        cache.insert(1, "old");
+        let writer = Arc::new(Mutex::new(None));
+        clock.at_reading(reading, {
+            let (cache, writer) = (cache.clone(), Arc::clone(&writer));
+            move || {
+                let intruder =
+                    Intruder::enter(move || cache.insert_with_ttl(1, "fresh", 5 * MINUTE));
+                let _ = intruder.is_done_within(SHORT);
+                *writer.lock().expect("whole") = Some(intruder);
+            }
+        });
+        cache.get(&1);
+        let writer = writer.lock().expect("whole").take();
+        let Some(writer) = writer else {
+            clock.forget();
+            continue;
+        };
+        writer.leave();
+        assert_eq!(cache.peek(&1), Some("fresh"), "reading {reading}");
+        assert_eq!(
+            cache.ttl(&1),
+            Ttl::Left(5 * MINUTE),
+            "the writer steps in at reading {reading}"
+        );
+        cache.validate();
+    }
+}
+
+#[test]
+fn a_thread_that_sleeps_through_a_freeze_right_after_it_read_the_clock_is_not_thrown_back() {
+    for reading in 0..READINGS {
+        let clock = StageClock::new();
+        let cache: Cache<u32, u32> = tidewheel(&clock).build().expect("valid");
+        clock.advance(60 * MINUTE);
+        cache.insert(1, 10);
+        let begun = cache.now();
+        let freezer = {
+            let (cache, clock) = (cache.clone(), clock.clone());
+            move || {
+                cache.freeze();
+                clock.advance(30 * MINUTE);
+                cache.resume();
+            }
+        };
+        clock.at_reading(reading, freezer);
+        cache.insert_with_ttl(2, 20, 10 * SECOND);
+        clock.forget();
+        assert_eq!(cache.now(), begun, "no time has passed for the cache");
+        assert_eq!(cache.ttl(&2), Ttl::Left(10 * SECOND), "reading {reading}");
+        // The same in the middle of a lookup.
+        clock.advance(10 * SECOND);
+        let freezer = {
+            let (cache, clock) = (cache.clone(), clock.clone());
+            move || {
+                cache.freeze();
+                clock.advance(30 * MINUTE);
+                cache.resume();
+            }
+        };
+        clock.at_reading(reading, freezer);
+        assert_eq!(cache.get(&2), None, "a dead entry stays dead");
+        clock.forget();
+        cache.advance(cache.now(), u32::MAX);
+        assert_eq!(cache.len(), 1);
+        cache.validate();
+    }
+}
