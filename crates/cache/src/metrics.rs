@@ -4,7 +4,7 @@
 
 use std::hash::{BuildHasher, Hash};
 
-use metrics::{Counter, Gauge, Histogram, counter, gauge, histogram};
+use metrics::{counter, gauge, histogram};
 
 use crate::cache::Cache;
 use crate::inner::Inner;
@@ -70,11 +70,9 @@ impl<K: Hash + Eq, V, S: BuildHasher> Inner<K, V, S> {
         let name = &self.config.name;
         for ((metric, _), added) in COUNTERS.iter().zip(counts) {
             // Registered though nothing was added, so that it is there to be read.
-            let counter: Counter = counter!(*metric, "cache" => name.clone());
-            counter.increment(added);
+            counter!(*metric, "cache" => name.clone()).increment(added);
         }
-        let late: Histogram =
-            histogram!("tidewheel_expiry_lateness_seconds", "cache" => name.clone());
+        let late = histogram!("tidewheel_expiry_lateness_seconds", "cache" => name.clone());
         for (window, added) in lateness.into_iter().enumerate().filter(|(_, n)| *n > 0) {
             let times = usize::try_from(added).unwrap_or(usize::MAX);
             late.record_many(window_end(window), times);
@@ -89,19 +87,9 @@ impl<K: Hash + Eq, V, S: BuildHasher> Inner<K, V, S> {
         let waiting = self
             .next_deadline()
             .map_or(0, |next| now.saturating_sub(next));
-        let set = |gauge: Gauge, value: f64| gauge.set(value);
-        set(
-            gauge!("tidewheel_entries", "cache" => name.clone()),
-            entries as f64,
-        );
-        set(
-            gauge!("tidewheel_weight", "cache" => name.clone()),
-            weight as f64,
-        );
-        set(
-            gauge!("tidewheel_backlog_seconds", "cache" => name.clone()),
-            waiting as f64 / 1000.0,
-        );
+        gauge!("tidewheel_entries", "cache" => name.clone()).set(entries as f64);
+        gauge!("tidewheel_weight", "cache" => name.clone()).set(weight as f64);
+        gauge!("tidewheel_backlog_seconds", "cache" => name.clone()).set(waiting as f64 / 1000.0);
     }
 
     /// What was counted since the last call.

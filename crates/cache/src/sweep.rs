@@ -1,7 +1,8 @@
 //! The sweep: gives back the memory of entries whose tags were invalidated, in short holds.
 //!
 //! An invalidated entry is invisible at once; a sweep removes what readers no longer see. One sweep walks
-//! all shards in the order of places, so it meets every entry that was there when it began. Sweeps that
+//! all shards, and within a shard the slots downwards: entries that move meanwhile move down, so it meets
+//! every entry that was there when it began, and what is stored later is not invalidated. Sweeps that
 //! are asked for while one runs become one more. After a sweep the driver's thread rests for
 //! [`REST`] times as long as it took: invalidations one upon another cost a tenth of a core at most.
 
@@ -14,10 +15,10 @@ use crate::inner::{Hashed, Inner};
 use crate::removal::RemovalCause;
 use crate::shard::Shard;
 
-/// Entries that one hold of a shard's lock looks at, about.
+/// Slots that one hold of a shard's lock looks at.
 const ENTRIES_PER_HOLD: u32 = 32;
 
-/// Entries that the driver looks at before it looks at the deadlines again.
+/// Slots that the driver looks at before it looks at the deadlines again.
 pub(crate) const SWEEP_PER_PASS: u32 = 2048;
 
 /// How many times as long as a sweep took the driver rests before the next.
@@ -40,7 +41,8 @@ pub(crate) struct Sweeper {
 #[derive(Debug, Clone, Copy)]
 struct Sweep {
     shard: usize,
-    cursor: u32,
+    /// The slots from here on are done.
+    before: u32,
     began: u64,
 }
 
@@ -66,7 +68,7 @@ impl Sweeper {
 }
 
 impl<K: Hash + Eq, V, S: BuildHasher> Inner<K, V, S> {
-    /// Sweeps, looking at about `budget` entries; returns whether there is more to do at once. Looks
+    /// Sweeps, looking at `budget` slots at most; returns whether there is more to do at once. Looks
     /// under the reader lock, and takes the writer lock only where there is something to remove.
     pub(crate) fn sweep(&self, sweeper: &mut Sweeper, now: u64, budget: &mut u32) -> bool {
         let mut at = match sweeper.running.take() {
@@ -75,7 +77,7 @@ impl<K: Hash + Eq, V, S: BuildHasher> Inner<K, V, S> {
                 sweeper.wanted = false;
                 Sweep {
                     shard: 0,
-                    cursor: 0,
+                    before: u32::MAX,
                     began: now,
                 }
             }
@@ -90,25 +92,21 @@ impl<K: Hash + Eq, V, S: BuildHasher> Inner<K, V, S> {
             let cell = &self.shards[at.shard];
             let (found, next) = {
                 let shard = self.read(cell);
-                if shard.store.has_tags() {
-                    let mut found = false;
-                    let next = shard.store.scan(at.cursor, hold as usize, |slot| {
-                        found |= !self.tags.is_current(shard.store.tag_of(slot));
-                    });
-                    (found, next)
-                } else {
-                    (false, None)
-                }
+                let mut found = false;
+                let next = shard.store.scan_tags(at.before, hold, |_, tag| {
+                    found |= !self.tags.is_current(tag);
+                });
+                (found, next)
             };
             if found {
                 self.hold(cell, |shard| {
-                    self.remove_invalidated(shard, at.cursor, hold as usize);
+                    self.remove_invalidated(shard, at.before, hold);
                 });
             }
             match next {
-                Some(next) => at.cursor = next,
+                Some(next) => at.before = next,
                 None => {
-                    at.cursor = 0;
+                    at.before = u32::MAX;
                     at.shard += 1;
                 }
             }
@@ -134,11 +132,11 @@ impl<K: Hash + Eq, V, S: BuildHasher> Inner<K, V, S> {
         });
     }
 
-    /// Removes the invalidated ones of the next entries from a place on.
-    fn remove_invalidated(&self, shard: &mut Shard<K, V>, cursor: u32, count: usize) {
+    /// Removes the invalidated ones of the next entries.
+    fn remove_invalidated(&self, shard: &mut Shard<K, V>, before: u32, count: u32) {
         let mut invalidated: Vec<Slot> = Vec::new();
-        shard.store.scan(cursor, count, |slot| {
-            if !self.tags.is_current(shard.store.tag_of(slot)) {
+        shard.store.scan_tags(before, count, |slot, tag| {
+            if !self.tags.is_current(tag) {
                 invalidated.push(slot);
             }
         });

@@ -336,12 +336,31 @@ impl<K, V> TypedStore<K, V> {
         tag_of(&self.slots, slot.0)
     }
 
-    /// Whether an entry may have a word other than 0; `false` is certain. O(pages).
-    #[must_use]
-    pub fn has_tags(&self) -> bool {
-        self.slots
-            .all_columns()
-            .any(|columns| columns.tag.is_present())
+    /// Visits the entries whose word is not 0 in `count` places downwards from `before`, which is beyond the
+    /// last to begin with: `u32::MAX`. Entries move downwards only, so a walk to the end visits every entry
+    /// that was there when it began and stays. Returns where to go on; `None` at the end.
+    pub fn scan_tags(
+        &self,
+        before: u32,
+        count: u32,
+        mut visit: impl FnMut(Slot, u64),
+    ) -> Option<u32> {
+        let mut before = before.min(self.slots.end());
+        for _ in 0..count {
+            let id = before.checked_sub(1)?;
+            before = match self.slots.columns(id) {
+                Some((columns, at)) if columns.tag.is_present() => {
+                    let tag = columns.tag.get(at);
+                    if tag != 0 {
+                        visit(Slot(id), tag);
+                    }
+                    id
+                }
+                // Nothing on the whole page.
+                _ => self.slots.first_of_page(id),
+            };
+        }
+        Some(before)
     }
 
     /// The words of all entries whose word is not 0. O(pages) when there are none.

@@ -338,6 +338,11 @@ impl<K, V> Slots<K, V> {
         columns.limit.set(at, 0, len);
     }
 
+    /// The first id of an entry's page.
+    pub(crate) fn first_of_page(&self, id: u32) -> u32 {
+        id - id % Self::PAGE
+    }
+
     /// The attributes of the pages that have some.
     pub(crate) fn all_columns(&self) -> impl Iterator<Item = &Columns> {
         self.pages.iter().filter_map(|page| page.columns.as_deref())
