@@ -226,7 +226,7 @@ impl<K, V, S> Builder<K, V, S> {
         self
     }
 
-    /// How many refreshes may wait; 1024 if not set. A read that finds the queue full gets the old value
+    /// How many refreshes may wait, at least 1; 1024 if not set. A read that finds the queue full gets the old value
     /// and is counted in [`Stats::refreshes_skipped`](crate::Stats::refreshes_skipped).
     #[must_use]
     pub fn refresh_queue(mut self, limit: usize) -> Self {
@@ -330,6 +330,9 @@ impl<K, V, S> Builder<K, V, S> {
         }
         if self.listener_queue == 0 {
             return out_of_range("listener_queue", "at least 1");
+        }
+        if self.config.refresh_queue == 0 {
+            return out_of_range("refresh_queue", "at least 1");
         }
         if cfg!(not(feature = "system")) {
             if self.driver == Driver::Thread {

@@ -18,7 +18,7 @@ use crate::lifetime::{Condition, Lifetime, Ttl};
 use crate::removal::RemovalCause;
 use crate::shard::Shard;
 use crate::stats::{Count, Stats};
-use crate::sync::{Mutex, Ordering::SeqCst, lock};
+use crate::sync::{Mutex, Ordering::SeqCst, lock, try_lock};
 use crate::time::Nanos;
 
 /// A concurrent cache whose entries live exactly as long as you asked. See the [crate](crate) for a
@@ -253,8 +253,11 @@ where
         let hash = inner.hash(key);
         let now = inner.time.now().tick();
         inner.write_key(hash, key, |shard| {
-            let (removed, dead_by) = inner.take(shard, hash, key)?;
-            let result = dead_by.is_none().then(|| look(&removed.value));
+            let slot = Inner::<K, V, S>::find(shard, hash, key)?;
+            let dead_by = inner.dead_by(&shard.store, slot);
+            // First: a clone that panics removes nothing.
+            let result = dead_by.is_none().then(|| look(shard.store.value(slot)));
+            let (removed, _) = inner.take_slot(shard, hash.place(), slot);
             let cause = dead_by.unwrap_or(RemovalCause::Removed);
             inner.left(shard, removed, cause, now);
             result
@@ -415,15 +418,19 @@ where
         let now = now.min(self.now());
         let now = Nanos(u64::try_from(now.as_nanos()).unwrap_or(u64::MAX)).tick();
         let mut left = budget;
-        let mut rounds = lock(&self.owner.rounds);
-        let mut progress = inner.pass(&mut rounds, now, &mut left);
-        if inner.alarm.sweep.swap(false, SeqCst) {
-            rounds.sweeper.ask();
-        }
-        if !progress.backlog && rounds.sweeper.due_at() != u64::MAX {
-            progress.backlog = inner.sweep(&mut rounds.sweeper, now, &mut left);
-        }
-        drop(rounds);
+        // Another thread may be driving, or this one: what a pass drops may call this again.
+        let mut progress = if let Some(mut rounds) = try_lock(&self.owner.rounds) {
+            let mut progress = inner.pass(&mut rounds, now, &mut left);
+            if inner.alarm.sweep.swap(false, SeqCst) {
+                rounds.sweeper.ask();
+            }
+            if !progress.backlog && rounds.sweeper.due_at() != u64::MAX {
+                progress.backlog = inner.sweep(&mut rounds.sweeper, now, &mut left);
+            }
+            progress
+        } else {
+            inner.pass(&mut Rounds::default(), now, &mut left)
+        };
         if !progress.backlog {
             inner.tidy(&mut left);
         }
@@ -488,9 +495,10 @@ where
         for cell in &self.inner.shards {
             let shard = self.inner.read(cell);
             shard.store.validate(&|key| self.inner.place_of(key));
+            shard.negatives.validate(&|key| self.inner.place_of(key));
             words.extend(shard.store.tags());
             assert!(
-                shard.store.next_deadline().unwrap_or(u64::MAX) >= cell.next_deadline.load(SeqCst),
+                shard.next_deadline() >= cell.next_deadline.load(SeqCst),
                 "the published deadline is too late"
             );
         }

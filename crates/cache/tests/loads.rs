@@ -271,6 +271,69 @@ fn a_lazy_loader_is_not_polled_on_a_hit() {
 }
 
 #[test]
+fn loading_futures_may_move_between_threads() {
+    fn is_send<T: Send>(future: T) -> T {
+        future
+    }
+    let cache = cache();
+    let one = is_send(cache.get_or_load_async(1, ready(1_u64)));
+    let two = is_send(cache.try_get_or_load_async(2, ready(Ok::<u64, Failure>(2))));
+    let three = is_send(cache.optionally_get_or_load_async(3, ready(Some(3_u64))));
+    let loaded = thread::scope(|scope| {
+        let loaded = scope.spawn(|| (block_on(one), block_on(two), block_on(three)));
+        loaded.join().expect("no panic")
+    });
+    assert_eq!(loaded, (1, Ok(2), Some(3)));
+}
+
+#[test]
+fn an_asynchronous_loader_that_panics_hands_over() {
+    let cache = cache();
+    let alarm = Alarm::new();
+    let go = AtomicBool::new(false);
+    let mut leader = Box::pin(cache.get_or_load_async(1, async {
+        flagged(&go).await;
+        if go.load(SeqCst) {
+            std::panic::resume_unwind(Box::new("loader"));
+        }
+        1_u64
+    }));
+    let mut waiter = Box::pin(cache.get_or_load_async(1, ready(2_u64)));
+    assert!(poll(leader.as_mut(), &alarm).is_pending());
+    assert!(poll(waiter.as_mut(), &alarm).is_pending());
+    go.store(true, SeqCst);
+    let panicked = catch_unwind(AssertUnwindSafe(|| poll(leader.as_mut(), &alarm)));
+    assert!(panicked.is_err());
+    assert_eq!(alarm.woken.load(SeqCst), 1);
+    assert_eq!(poll(waiter.as_mut(), &alarm), Poll::Ready(2));
+    assert_eq!(cache.stats().load_errors, 1);
+    drop((leader, waiter));
+    assert_eq!(Arc::strong_count(&alarm), 1);
+}
+
+#[test]
+fn absences_are_shared_and_those_who_need_a_value_load_themselves() {
+    let cache = cache();
+    let go = AtomicBool::new(false);
+    let alarm = Alarm::new();
+    let mut leader = Box::pin(cache.optionally_get_or_load_async(1, async {
+        flagged(&go).await;
+        None::<u64>
+    }));
+    let unpolled = poll_fn(|_| -> Poll<Option<u64>> { unreachable!("the absence is shared") });
+    let mut alike = Box::pin(cache.optionally_get_or_load_async(1, unpolled));
+    let mut other = Box::pin(cache.get_or_load_async(1, ready(6_u64)));
+    assert!(poll(leader.as_mut(), &alarm).is_pending());
+    assert!(poll(alike.as_mut(), &alarm).is_pending());
+    assert!(poll(other.as_mut(), &alarm).is_pending());
+    go.store(true, SeqCst);
+    assert_eq!(poll(leader.as_mut(), &alarm), Poll::Ready(None));
+    assert_eq!(poll(alike.as_mut(), &alarm), Poll::Ready(None));
+    assert_eq!(poll(other.as_mut(), &alarm), Poll::Ready(6));
+    assert_eq!(cache.get(&1), Some(6));
+}
+
+#[test]
 fn a_loader_that_asks_for_its_own_key_panics_instead_of_waiting_for_itself() {
     let cache = cache();
     let message = |result: thread::Result<u64>| {

@@ -125,6 +125,14 @@ impl<K> Negatives<K> {
         progress
     }
 
+    /// Panics if the structure is broken, or there are too many.
+    pub(crate) fn validate(&self, place_of: &impl Fn(&K) -> u32) {
+        if let Some(store) = &self.0 {
+            store.validate(place_of);
+            assert!(!store.is_empty() && store.len() as u64 <= NEGATIVES_PER_SHARD);
+        }
+    }
+
     pub(crate) fn clear(&mut self) -> Option<TypedStore<K, Negative>> {
         self.0.take().map(|store| *store)
     }

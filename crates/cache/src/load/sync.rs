@@ -21,7 +21,7 @@ where
     /// However many threads and tasks ask for a key at the same time, one loader runs; the others wait and
     /// get a clone of its value. If it panics, one of those who wait runs its own loader, and the others go
     /// on waiting. The loader runs on this thread without any lock and may use the cache, other keys' loads
-    /// included.
+    /// included; but two loaders that ask for each other's keys wait for ever, as with locks.
     ///
     /// Whoever inserts, updates, removes or invalidates the key during the load supersedes it: the loaded
     /// value goes to those who were waiting, it is not stored, and who asks from then on does not get it.
