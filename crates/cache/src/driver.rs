@@ -381,9 +381,12 @@ pub(crate) mod threads {
     use super::{Hash, Inner, Next, Rounds, Sleeper, lock};
     use std::hash::BuildHasher;
     use std::io;
+    use std::panic::{AssertUnwindSafe, catch_unwind};
     use std::sync::Arc;
     use std::sync::atomic::Ordering::SeqCst;
     use std::thread::{self, JoinHandle, Thread};
+
+    use crate::removal::forget_quietly;
 
     /// The threads of one cache.
     #[derive(Debug, Default)]
@@ -460,7 +463,12 @@ pub(crate) mod threads {
             while !self.alarm.is_stopped() {
                 #[cfg(feature = "metrics")]
                 self.publish_now_and_then();
-                let tick = match self.step(&mut rounds) {
+                // What is dropped here may panic: it is gone then, and others are to expire on time.
+                let next = catch_unwind(AssertUnwindSafe(|| self.step(&mut rounds)));
+                let tick = match next.unwrap_or_else(|panic| {
+                    forget_quietly(panic);
+                    Next::Again
+                }) {
                     Next::Again => continue,
                     Next::Rest(tick) => {
                         thread::park_timeout(self.until(tick));

@@ -2,6 +2,7 @@
 
 use std::cell::Cell;
 use std::ops::{Deref, DerefMut};
+use std::sync::TryLockError;
 use std::sync::atomic::{AtomicU64 as PlainU64, Ordering::Relaxed as PlainRelaxed};
 
 #[cfg(not(shuttle))]
@@ -49,6 +50,15 @@ pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex
         .lock()
         .unwrap_or_else(std::sync::PoisonError::into_inner)
+}
+
+/// Locks a mutex if that is possible at once.
+pub(crate) fn try_lock<T>(mutex: &Mutex<T>) -> Option<MutexGuard<'_, T>> {
+    match mutex.try_lock() {
+        Ok(guard) => Some(guard),
+        Err(TryLockError::Poisoned(poisoned)) => Some(poisoned.into_inner()),
+        Err(TryLockError::WouldBlock) => None,
+    }
 }
 
 /// A shard's lock. The user's `Hash`, `Eq`, `Clone` and `get_with` closures run under it; should one of

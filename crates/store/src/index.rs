@@ -365,6 +365,13 @@ impl Index {
             .map_or(0, |segment| segment.buckets[segment.home(place)].ids[0])
     }
 
+    /// The place at which a stored id is, found by a walk. O(n).
+    #[cold]
+    pub(crate) fn place_of(&self, id: u32) -> Option<u32> {
+        let mut pairs = self.segments.iter().flat_map(Segment::pairs);
+        pairs.find(|pair| pair.id == id).map(|pair| pair.place)
+    }
+
     pub(crate) fn insert(&mut self, place: u32, id: u32) {
         debug_assert_ne!(id, 0, "id 0 marks an empty word");
         if self.directory.is_empty() {

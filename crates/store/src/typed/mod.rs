@@ -4,6 +4,8 @@
 mod columns;
 mod slots;
 
+use std::panic::{AssertUnwindSafe, catch_unwind};
+
 use tidewheel_timer::{Forecast, HierarchicalWheel, Progress, TimerQueue};
 
 use crate::Slot;
@@ -57,7 +59,8 @@ pub struct Removed<K, V> {
 /// One shard of expiring, evictable entries of type `(K, V)`.
 ///
 /// The caller gives *places*, 32 well-mixed bits of a key's hash, and equality; the methods that take
-/// `place_of` hash the keys of the entries that they remove or move. Locks and clocks are the caller's.
+/// `place_of` hash the keys of the entries that they remove or move; should that panic, they go on
+/// without. Locks and clocks are the caller's.
 #[derive(Debug)]
 #[repr(C)]
 pub struct TypedStore<K, V> {
@@ -159,13 +162,22 @@ impl<K, V, F: Fn(&K) -> u32> Residents for View<'_, K, V, F> {
     fn fingerprint(&self, id: u32) -> u32 {
         self.slots
             .get(id)
-            .map_or(0, |entry| (self.place_of)(&entry.key))
+            .and_then(|entry| hashed(self.place_of, &entry.key))
+            .unwrap_or(0)
     }
 
     #[inline]
     fn end(&self) -> u32 {
         self.slots.end()
     }
+}
+
+/// A key's place, unless hashing it panics: what is about to leave is then found by a walk, since index,
+/// wheel and policy must not part. The panic's payload is forgotten, for its drop may panic too.
+fn hashed<K>(place_of: &impl Fn(&K) -> u32, key: &K) -> Option<u32> {
+    catch_unwind(AssertUnwindSafe(|| place_of(key)))
+        .map_err(std::mem::forget)
+        .ok()
 }
 
 fn weight_of<K, V>(slots: &Slots<K, V>, id: u32) -> u32 {
@@ -552,14 +564,23 @@ impl<K, V> TypedStore<K, V> {
         wheel.advance(slots, now, budget, |slots, due| {
             let mut places = [0; 16];
             // First find all buckets, so that their cache misses overlap; then remove.
-            let mut warmth = 0;
-            for (place, &id) in places.iter_mut().zip(due) {
-                if let Some(entry) = slots.get(id) {
-                    *place = place_of(&entry.key);
-                    warmth ^= index.touch(*place);
+            let hashed = catch_unwind(AssertUnwindSafe(|| {
+                let mut warmth = 0;
+                for (place, &id) in places.iter_mut().zip(due) {
+                    if let Some(entry) = slots.get(id) {
+                        *place = place_of(&entry.key);
+                        warmth ^= index.touch(*place);
+                    }
+                }
+                std::hint::black_box(warmth);
+            }));
+            if let Err(panic) = hashed {
+                // The wheel has let go of these: they leave, whatever their hash does.
+                std::mem::forget(panic);
+                for (place, &id) in places.iter_mut().zip(due) {
+                    *place = index.place_of(id).unwrap_or(*place);
                 }
             }
-            std::hint::black_box(warmth);
             for (&place, &id) in places.iter().zip(due) {
                 index.remove(place, id);
                 let entry_weight = weight_of(slots, id);
@@ -601,7 +622,8 @@ impl<K, V> TypedStore<K, V> {
             kept: kept.map_or(0, |slot| slot.0),
         };
         let id = self.policy.victim(&mut view)?;
-        let place = place_of(&self.slots.get(id)?.key);
+        let place = hashed(place_of, &self.slots.get(id)?.key);
+        let place = place.or_else(|| self.index.place_of(id))?;
         Some(self.take(id, place))
     }
 
@@ -727,7 +749,11 @@ impl<K, V> TypedStore<K, V> {
 
     /// Moves an entry to a lower page.
     fn move_entry(&mut self, id: u32, place_of: &impl Fn(&K) -> u32) {
-        let place = place_of(self.key(Slot(id)));
+        let Some(place) =
+            hashed(place_of, self.key(Slot(id))).or_else(|| self.index.place_of(id))
+        else {
+            return;
+        };
         let timer = tidewheel_timer::Timers::timer(&self.slots, id);
         if let Some(timer) = timer {
             // The record knows the old slot: it is left to die, and another one is filed.
