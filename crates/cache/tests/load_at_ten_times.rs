@@ -6,10 +6,9 @@
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::SeqCst};
-use std::thread;
 use std::time::Duration;
 
-use tidewheel::{Cache, Clock, Driver, ManualClock, Stats};
+use tidewheel::{Cache, Driver, ManualClock, Stats};
 
 const EXPECTED_PER_SECOND: u64 = 20_000;
 const LOAD_PER_SECOND: u64 = 10 * EXPECTED_PER_SECOND;
@@ -110,9 +109,13 @@ fn ten_times_the_expected_load_keeps_memory_and_lateness_bounded() {
     }
 }
 
+#[cfg(feature = "system")]
 #[test]
 #[ignore = "takes three seconds of real time, and wants two free processors"]
 fn ten_times_the_expected_load_on_the_system_clock() {
+    use std::thread;
+    use tidewheel::Clock;
+
     const SECONDS: u64 = 3;
     const WRITERS: u64 = 2;
     let alive = Arc::<AtomicU64>::default();

@@ -7,6 +7,8 @@
 mod bonus_read_modify_write;
 mod bug_01_kin;
 mod bug_01_lazy_delete;
+mod bug_02_kin;
+#[cfg(feature = "system")]
 mod bug_02_sweeper;
 mod bug_03_lock_over_load;
 mod bug_04_wall_clock;

@@ -1,0 +1,83 @@
+//! Kin of bug 2: ends of a cache at awkward moments, and what its threads do while nobody lets them go on.
+
+#[cfg(feature = "system")]
+use std::sync::mpsc;
+use std::sync::{Arc, Mutex, OnceLock};
+
+use tidewheel::{Cache, RemovalCause};
+
+#[cfg(feature = "system")]
+use crate::stage::{Intruder, LONG};
+use crate::stage::{MS, StageClock, tidewheel};
+
+/// A listener that closes its cache in the middle of its events: nothing is lost, in whatever shard it
+/// lies.
+#[test]
+fn a_listener_that_closes_its_cache_still_hears_of_every_entry() {
+    const KEYS: u32 = 1000;
+    let clock = StageClock::new();
+    let own: Arc<OnceLock<Cache<u32, u32>>> = Arc::default();
+    let told = Arc::new(Mutex::new(Vec::new()));
+    let cache: Cache<u32, u32> = tidewheel(&clock)
+        .shards(16)
+        .eviction_listener({
+            let (own, told) = (Arc::downgrade(&own), Arc::clone(&told));
+            move |removal| {
+                let closes = removal.cause == RemovalCause::Expired;
+                told.lock().expect("whole").push(removal.key);
+                let own = own.upgrade().filter(|_| closes);
+                if let Some(cache) = own.as_ref().and_then(|own| own.get()) {
+                    cache.close();
+                }
+            }
+        })
+        .build()
+        .expect("valid");
+    assert!(own.set(cache.clone()).is_ok());
+    for key in 0..KEYS {
+        cache.insert(key, key);
+    }
+    (KEYS - 16..KEYS).for_each(|key| cache.insert_with_ttl(key, key, 10 * MS));
+    clock.advance(10 * MS);
+    cache.advance(cache.now(), u32::MAX);
+    let mut told = told.lock().expect("whole").clone();
+    // The sixteen replaced values are told of as well.
+    assert_eq!(told.len(), KEYS as usize + 16);
+    told.sort_unstable();
+    told.dedup();
+    assert_eq!(told.len(), KEYS as usize);
+}
+
+/// Two threads close: one waits for the listener's thread, in which the listener is the other.
+#[cfg(feature = "system")]
+#[test]
+fn a_listener_may_close_its_cache_while_another_thread_does() {
+    let own: Arc<OnceLock<Cache<u32, u32>>> = Arc::default();
+    let (entered, entry) = mpsc::channel();
+    let (let_go, held) = mpsc::channel::<()>();
+    let held = Mutex::new(held);
+    let cache: Cache<u32, u32> = Cache::builder()
+        .max_capacity(100)
+        .no_default_ttl()
+        .eviction_listener({
+            let own = Arc::downgrade(&own);
+            move |_| {
+                // Only the first time does anybody listen.
+                let _ = entered.send(());
+                let _ = held.lock().expect("whole").recv();
+                let own = own.upgrade().expect("the test holds it");
+                own.get().expect("set before use").close();
+            }
+        })
+        .build()
+        .expect("valid");
+    assert!(own.set(cache.clone()).is_ok());
+    cache.insert(1, 1);
+    cache.invalidate(&1);
+    entry.recv_timeout(LONG).expect("the listener is called");
+    let closer = Intruder::enter(move || cache.close());
+    assert!(!closer.is_done_within(20 * MS), "it waits for the listener");
+    drop(let_go);
+    assert!(closer.is_done_within(LONG));
+    closer.leave();
+}
