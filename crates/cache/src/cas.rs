@@ -51,7 +51,8 @@ where
     V: Send + Sync + 'static,
     S: BuildHasher + Send + Sync + 'static,
 {
-    /// The version of a key's value. Does not count as a use.
+    /// The version of a key's value. Does not count as a use. The first question costs the writer's
+    /// lock and, for the entries of a page together, 8 bytes each.
     pub fn version<Q>(&self, key: &Q) -> Option<Version>
     where
         Q: Hash + Equivalent<K> + ?Sized,

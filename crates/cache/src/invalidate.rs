@@ -26,8 +26,9 @@ where
     /// count them. The listener gets them as [`RemovalCause::Invalidated`].
     ///
     /// An entry with the tag that another thread is about to store counts as stored before or after,
-    /// never as both: what was handed to the cache before this was called stays invisible. A loader that
-    /// is running hands its value over only when it has ended.
+    /// never as both: what was handed to the cache before this was called stays invisible. A load
+    /// in progress has no tags before its loader returns them: it is not concerned, and what it stores
+    /// afterwards is visible.
     pub fn invalidate_tag(&self, tag: &str) -> bool {
         let any = self.inner.tags.invalidate(tag);
         if any {
