@@ -22,14 +22,17 @@ trait Removing {
     fn len(&self) -> usize;
 }
 
+/// Partner and deadline of each key.
+type Entries = HashMap<u32, (Option<u32>, Duration)>;
+
 /// Its lock is a plain one; that it is taken twice by one thread is told instead of hanging the test.
 struct SweepsByDelete {
     clock: StageClock,
-    entries: Mutex<HashMap<u32, (Option<u32>, Duration)>>,
+    entries: Mutex<Entries>,
 }
 
 impl SweepsByDelete {
-    fn lock(&self) -> Result<MutexGuard<'_, HashMap<u32, (Option<u32>, Duration)>>, Deadlock> {
+    fn lock(&self) -> Result<MutexGuard<'_, Entries>, Deadlock> {
         // Only this thread exists: whoever holds the lock is this thread.
         self.entries.try_lock().map_err(|_| Deadlock)
     }
@@ -190,7 +193,7 @@ fn listener_calls_its_cache(queue: usize) {
 
 /// A key whose comparison calls the cache: the named exception. It must not hang.
 #[derive(Clone)]
-struct Meddler(u32, Weak<OnceLock<Cache<Meddler, u32>>>);
+struct Meddler(u32, Weak<OnceLock<Cache<Self, u32>>>);
 
 impl Hash for Meddler {
     fn hash<H: Hasher>(&self, state: &mut H) {
