@@ -228,13 +228,29 @@ where
         self.inner.insert(hash, key, value, &lifetime);
     }
 
-    /// Removes a key and returns its value, if it was alive.
+    /// Removes a key and returns its value, if it was alive. The value is moved; only when there is a
+    /// listener, which gets it too, it is cloned, under the shard's lock.
     pub fn remove<Q>(&self, key: &Q) -> Option<V>
     where
         Q: Hash + Equivalent<K> + ?Sized,
         V: Clone,
     {
-        self.remove_with(key, V::clone)
+        if self.inner.delivery.has_listener() {
+            return self.remove_with(key, V::clone);
+        }
+        let inner = &*self.inner;
+        let hash = inner.hash(key);
+        let now = inner.time.now().tick();
+        // The key is dropped here, outside the lock.
+        let (removed, is_live) = inner.write_key(hash, key, |shard| {
+            let slot = Inner::<K, V, S>::find(shard, hash, key)?;
+            let dead_by = inner.dead_by(&shard.store, slot);
+            let (removed, _) = inner.take_slot(shard, hash.place(), slot);
+            let cause = dead_by.unwrap_or(RemovalCause::Removed);
+            inner.count_removal(&removed, cause, now);
+            Some((removed, dead_by.is_none()))
+        })?;
+        is_live.then_some(removed.value)
     }
 
     /// Removes a key, and tells whether it was alive.

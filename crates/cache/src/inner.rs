@@ -260,6 +260,19 @@ impl<K, V, S> Inner<K, V, S> {
         cause: RemovalCause,
         now: u64,
     ) {
+        self.count_removal(&removed, cause, now);
+        self.delivery.left(
+            &mut shard.outbox,
+            &mut shard.garbage,
+            removed,
+            cause,
+            now,
+            &self.counters,
+        );
+    }
+
+    /// Counts an entry that has left the store, and its use of its tags no longer.
+    pub(crate) fn count_removal(&self, removed: &Removed<K, V>, cause: RemovalCause, now: u64) {
         self.tags.release(removed.tag);
         let count = match cause {
             RemovalCause::Expired => {
@@ -276,14 +289,6 @@ impl<K, V, S> Inner<K, V, S> {
         if let Some(count) = count {
             self.counters.add(count, 1);
         }
-        self.delivery.left(
-            &mut shard.outbox,
-            &mut shard.garbage,
-            removed,
-            cause,
-            now,
-            &self.counters,
-        );
     }
 
     /// Gives back to the account what the shard does not need any more.
