@@ -18,7 +18,7 @@ use crate::lifetime::{Condition, Lifetime, Ttl};
 use crate::removal::RemovalCause;
 use crate::shard::Shard;
 use crate::stats::{Count, Stats};
-use crate::sync::{Mutex, Ordering::SeqCst, lock, try_lock};
+use crate::sync::{Mutex, Ordering::SeqCst, try_lock};
 use crate::time::Nanos;
 
 /// A concurrent cache whose entries live exactly as long as you asked. See the [crate](crate) for a
@@ -753,7 +753,7 @@ where
         #[cfg(feature = "system")]
         {
             // Joined without the lock: a thread that is waited for may be calling this, from a listener.
-            let mut threads = lock(&self.threads).take();
+            let mut threads = crate::sync::lock(&self.threads).take();
             threads.join();
         }
         if first {

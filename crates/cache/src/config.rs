@@ -88,6 +88,10 @@ impl<K, V> Config<K, V> {
     }
 
     /// Everything about an entry that is stored now. `tag` is the word for its tags.
+    #[allow(
+        clippy::too_many_arguments,
+        reason = "each is a different kind of fact, and there is one caller"
+    )]
     pub(crate) fn attributes(
         &self,
         lifetime: &Lifetime,

@@ -76,8 +76,8 @@ pub(crate) struct Outbox<K, V> {
 #[derive(Debug)]
 pub(crate) enum Event<K, V> {
     One(Removal<K, V>),
-    /// A whole shard, taken out in one step.
-    All(TypedStore<K, V>, RemovalCause),
+    /// A whole shard, taken out in one step; boxed, since every event would be as large.
+    All(Box<TypedStore<K, V>>, RemovalCause),
 }
 
 impl<K, V> Outbox<K, V> {
@@ -147,9 +147,55 @@ pub(crate) struct Delivery<K, V> {
     pub(crate) wanted: AtomicBool,
 }
 
+/// Caches whose events one thread may deliver at the same time, each from within a listener of the one
+/// before. Further in, events wait.
+const NESTED_MAX: usize = 8;
+
+#[derive(Clone, Copy)]
+struct Delivering {
+    caches: [usize; NESTED_MAX],
+    depth: usize,
+}
+
 thread_local! {
-    /// Whether this thread is inside a listener.
-    static DELIVERING: std::cell::Cell<bool> = const { std::cell::Cell::new(false) };
+    /// The caches whose events this thread is delivering.
+    static DELIVERING: std::cell::Cell<Delivering> = const {
+        std::cell::Cell::new(Delivering { caches: [0; NESTED_MAX], depth: 0 })
+    };
+}
+
+/// Notes that this thread delivers a cache's events.
+struct Inside;
+
+impl Inside {
+    /// `None` when it does already.
+    fn enter(cache: usize) -> Option<Self> {
+        DELIVERING.with(|delivering| {
+            let mut now = delivering.get();
+            if now.depth == NESTED_MAX || now.caches[..now.depth].contains(&cache) {
+                return None;
+            }
+            now.caches[now.depth] = cache;
+            now.depth += 1;
+            delivering.set(now);
+            Some(Self)
+        })
+    }
+
+    /// Whether another cache's listener has led here.
+    fn is_nested() -> bool {
+        DELIVERING.with(|delivering| delivering.get().depth > 1)
+    }
+}
+
+impl Drop for Inside {
+    fn drop(&mut self) {
+        DELIVERING.with(|delivering| {
+            let mut now = delivering.get();
+            now.depth -= 1;
+            delivering.set(now);
+        });
+    }
 }
 
 impl<K, V> std::fmt::Debug for Delivery<K, V> {
@@ -241,14 +287,16 @@ impl<K, V> Delivery<K, V> {
             return;
         }
         self.pending.fetch_add(store.len(), Relaxed);
-        outbox.events.push_back(Event::All(store, cause));
+        outbox.events.push_back(Event::All(Box::new(store), cause));
     }
 
     /// Delivers what `take` hands out until it hands out nothing. Only one thread delivers at a time; with
-    /// `wait` this one waits for its turn. Returns whether it had one.
+    /// `wait` this one waits for its turn, from within another cache's listener only when it is `closing`.
+    /// Returns whether it had one.
     pub(crate) fn deliver(
         &self,
         wait: bool,
+        closing: bool,
         counters: &Counters,
         mut take: impl FnMut() -> VecDeque<Event<K, V>>,
     ) -> bool {
@@ -256,10 +304,11 @@ impl<K, V> Delivery<K, V> {
             return false;
         };
         // The listener calls the cache: whoever called the listener goes on delivering.
-        if DELIVERING.with(std::cell::Cell::get) {
+        let Some(_inside) = Inside::enter(std::ptr::from_ref(self) as usize) else {
             return false;
-        }
-        let turn = if wait {
+        };
+        // Two listeners that write to each other's cache must not wait for each other.
+        let turn = if wait && (closing || !Inside::is_nested()) {
             Some(lock(&self.turn))
         } else {
             self.turn.try_lock().ok()
@@ -290,9 +339,7 @@ impl<K, V> Delivery<K, V> {
     }
 
     fn tell(&self, listener: &Listener<K, V>, removal: Removal<K, V>, counters: &Counters) {
-        DELIVERING.with(|delivering| delivering.set(true));
         let told = catch_unwind(AssertUnwindSafe(|| listener(removal)));
-        DELIVERING.with(|delivering| delivering.set(false));
         self.pending.fetch_sub(1, Relaxed);
         if let Err(panic) = told {
             counters.add(Count::ListenerPanic, 1);

@@ -405,6 +405,10 @@ impl<K, V> TypedStore<K, V> {
 
     /// Adds an entry whose key [`find`](Self::find) does not find. `capacity` is what the store's weight
     /// is about to be kept within: the policy sizes its queues by it. O(1).
+    #[allow(
+        clippy::too_many_arguments,
+        reason = "each is a different kind of fact, and the one caller has them all at hand"
+    )]
     pub fn insert(
         &mut self,
         place: u32,
