@@ -182,23 +182,33 @@ impl<K, V, S> Inner<K, V, S> {
     /// Delivers queued events to the listener. Returns whether this thread had its turn.
     pub(crate) fn deliver(&self, wait: bool) -> bool {
         let mut at = 0;
-        self.delivery.deliver(wait, &self.counters, || {
-            while at < self.shards.len() {
-                let mut shard = self.shards[at].lock.write(self.id());
-                if shard.outbox.is_empty() {
-                    at += 1;
-                    continue;
-                }
-                let events = shard.outbox.take(EVENTS_PER_HOLD);
-                drop(shard);
-                for event in &events {
-                    if let Event::All(store, _) = event {
-                        self.release_tags(store);
+        let mut found = false;
+        let closing = self.closed.load(SeqCst);
+        self.delivery.deliver(wait, closing, &self.counters, || {
+            loop {
+                while at < self.shards.len() {
+                    let mut shard = self.shards[at].lock.write(self.id());
+                    if shard.outbox.is_empty() {
+                        at += 1;
+                        continue;
                     }
+                    let events = shard.outbox.take(EVENTS_PER_HOLD);
+                    found = true;
+                    drop(shard);
+                    for event in &events {
+                        if let Event::All(store, _) = event {
+                            self.release_tags(store);
+                        }
+                    }
+                    return events;
                 }
-                return events;
+                // A listener may have closed the cache: shards that were passed have events again, the last
+                // ones. Otherwise a listener that causes events would be called for ever.
+                if !found || !self.closed.load(SeqCst) {
+                    return std::collections::VecDeque::new();
+                }
+                (at, found) = (0, false);
             }
-            std::collections::VecDeque::new()
         })
     }
 

@@ -327,17 +327,30 @@ fn a_hash_that_panics_while_entries_expire_or_are_evicted_loses_none() {
     }
 }
 
-/// A clone is handed out before anything is removed.
+/// Where the listener gets the value, the caller gets a clone: before anything is removed.
 #[test]
 fn a_clone_that_panics_in_remove_removes_nothing_unheard() {
     let clock = ManualClock::new();
-    // Only beside a listener is the value cloned: one each.
-    let (cache, living) = filled_as(configured(&clock).eviction_listener(|_| ()));
+    let told = Arc::new(AtomicU64::new(0));
+    let count = Arc::clone(&told);
+    let cache: Shared = Cache::builder()
+        .unbounded()
+        .time_to_live(10 * MS)
+        .clock(clock.clone())
+        .driver(Driver::Manual)
+        .eviction_listener(move |_| {
+            count.fetch_add(1, SeqCst);
+        })
+        .build()
+        .expect("valid");
+    let living = Arc::default();
+    cache.insert(Key(4), Value::new(4, &living));
     set(&CLONE, bang);
     panics(|| drop(cache.remove(&Key(4))));
-    assert_eq!(cache.len(), 10);
+    assert_eq!((cache.len(), told.load(SeqCst)), (1, 0));
     assert_eq!(cache.remove(&Key(4)).map(|value| value.0), Some(4));
     is_usable(&cache, &clock, &living);
+    assert_eq!(told.load(SeqCst), 2);
 }
 
 #[test]
