@@ -1,10 +1,82 @@
-//! Run this later, by key.
+//! Run this later, by key: in time, never early, never twice.
+//!
+//! A [`Scheduler`] keeps tasks by key in a hierarchical timing wheel, a million or ten of them, and calls one
+//! handler for each when its time has come. Setting, moving and removing a task costs O(1) and leaves no
+//! garbage: it is made for deadlines that hardly ever come, such as those that every heartbeat puts off.
+//!
+//! ```
+//! use std::time::Duration;
+//! use tidewheel_scheduler::{CatchUp, Scheduler};
+//!
+//! let scheduler = Scheduler::<u64, &str>::builder()
+//!     .workers(4)
+//!     .start(|scheduler, run| {
+//!         println!("{} of {} is silent, {:?} late", run.value, run.key, run.late);
+//!         // A handler may call the scheduler, its own key included: that is a new task.
+//!         let _ = scheduler.set(run.key, run.value, Duration::from_secs(60));
+//!     })?;
+//!
+//! scheduler.set(17, "connection", Duration::from_secs(30))?;
+//! // A heartbeat.
+//! assert!(scheduler.move_to(&17, Duration::from_secs(30)));
+//! assert!(scheduler.get(&17).is_some());
+//! scheduler.set_periodic(
+//!     1,
+//!     "report",
+//!     Duration::ZERO,
+//!     Duration::from_secs(10),
+//!     CatchUp::Skip,
+//! )?;
+//! let stopped = scheduler.stop(Duration::from_secs(1));
+//! assert!(!stopped.pending.is_empty());
+//! # Ok::<(), tidewheel_scheduler::Error>(())
+//! ```
+//!
+//! # What is promised
+//!
+//! - **Never early.** Deadlines are rounded up to a millisecond, the clock is read rounded down.
+//! - **Never twice.** A task is in exactly one place: pending, under its shard's lock; or fired, and then
+//!   nobody's but the handler's. Every call takes effect at one instant, under that lock:
+//!   - after [`remove`](Handle::remove) returned `Some`, the handler never runs for that task;
+//!   - after [`move_to`](Handle::move_to) returned `true`, it runs once, at the new time;
+//!   - a [`set`](Handle::set) on a pending key replaces value and time, and it stays one task;
+//!   - a `set` during the key's own handler is a new task: identity is the task, not the key.
+//! - **A slow handler delays nobody** while a worker is free, and a panicking one is counted. Tasks of one
+//!   instant run at the same time, as far as there are workers.
+//! - **Nothing is lost silently.** When tasks become due faster than handlers take them,
+//!   [`BackPressure`] says what happens, and [`stats`](Handle::stats) counts it.
+//! - **Lost wake-ups do not add up**: ticks are absolute, however long the process slept.
+//!
+//! # The rooms
+//!
+//! - [`Tasks`] is the core in virtual time: `advance(now, budget, sink)`, no threads, clocks or locks.
+//! - [`Scheduler`] is threads over shards of it; [`Builder::manual`] is the same without threads.
 #![forbid(unsafe_code)]
 
+mod alarm;
+mod builder;
+mod clock;
+mod error;
+mod handle;
 mod hash;
+mod inner;
+mod lateness;
+mod queue;
 mod routine;
+mod scheduler;
+mod shards;
+#[cfg(all(test, shuttle))]
+mod shuttle_tests;
+mod sync;
 mod tasks;
+mod time;
 
+pub use builder::{BackPressure, Builder};
+pub use clock::{Clock, ManualClock, SystemClock};
+pub use error::Error;
+pub use handle::{Handle, Run, Stats, Window};
+pub use lateness::Lateness;
 pub use routine::CatchUp;
+pub use scheduler::{Advance, Scheduler, Stopped};
 pub use tasks::{Due, Tasks};
 pub use tidewheel_store::{Forecast, Progress};

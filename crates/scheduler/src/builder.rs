@@ -1,0 +1,215 @@
+//! How a scheduler is to be: workers, queue, back-pressure, shards, clock.
+
+use std::fmt;
+use std::hash::{BuildHasher, Hash};
+use std::marker::PhantomData;
+use std::num::NonZeroUsize;
+use std::sync::Arc;
+use std::sync::atomic::AtomicU64;
+use std::thread;
+
+use crate::alarm::Alarm;
+use crate::clock::{Clock, ManualClock, SystemClock};
+use crate::error::Error;
+use crate::handle::{Handle, Run};
+use crate::inner::{Counters, Inner};
+use crate::lateness::Recorder;
+use crate::queue::Queue;
+use crate::scheduler::{Scheduler, Threads};
+use crate::shards::Shards;
+
+/// Most workers of one scheduler.
+const WORKERS_MAX: usize = 4096;
+
+/// Most tasks that may wait for a worker.
+const QUEUE_MAX: usize = 1 << 24;
+
+/// Most shards.
+const SHARDS_MAX: usize = 1024;
+
+/// What happens when tasks become due faster than handlers take them, and the queue is full.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
+pub enum BackPressure {
+    /// Due tasks stay pending (they can still be moved and removed) and run as soon as there is room.
+    #[default]
+    RunLate,
+    /// The same, and whoever sets a task waits until there is room, except handlers.
+    Wait,
+    /// Due tasks that find no room are dropped and counted.
+    Drop,
+}
+
+/// Options of a [`Scheduler`].
+pub struct Builder<K, V, S = foldhash::quality::RandomState> {
+    name: String,
+    workers: usize,
+    queue: usize,
+    back_pressure: BackPressure,
+    shards: usize,
+    clock: Option<Box<dyn Clock>>,
+    hasher: S,
+    tasks: PhantomData<fn(K, V)>,
+}
+
+impl<K, V, S> fmt::Debug for Builder<K, V, S> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Builder")
+            .field("name", &self.name)
+            .field("workers", &self.workers)
+            .field("queue", &self.queue)
+            .field("back_pressure", &self.back_pressure)
+            .field("shards", &self.shards)
+            .finish_non_exhaustive()
+    }
+}
+
+impl<K, V> Default for Builder<K, V> {
+    fn default() -> Self {
+        let cores = thread::available_parallelism().map_or(1, NonZeroUsize::get);
+        Self {
+            name: "tidewheel".to_owned(),
+            workers: cores,
+            queue: 4096,
+            back_pressure: BackPressure::default(),
+            shards: (4 * cores).next_power_of_two().min(SHARDS_MAX),
+            clock: None,
+            hasher: foldhash::quality::RandomState::default(),
+            tasks: PhantomData,
+        }
+    }
+}
+
+impl<K, V, S: BuildHasher + Clone> Builder<K, V, S> {
+    /// What the threads' names begin with (default `tidewheel`).
+    #[must_use]
+    pub fn name(mut self, name: impl Into<String>) -> Self {
+        self.name = name.into();
+        self
+    }
+
+    /// Threads that run handlers, so handlers that run at the same time (default: one for each core).
+    #[must_use]
+    pub fn workers(mut self, workers: usize) -> Self {
+        self.workers = workers;
+        self
+    }
+
+    /// Due tasks that may wait for a worker (default 4096).
+    #[must_use]
+    pub fn queue(mut self, queue: usize) -> Self {
+        self.queue = queue;
+        self
+    }
+
+    /// What happens when the queue is full (default [`BackPressure::RunLate`]).
+    #[must_use]
+    pub fn back_pressure(mut self, back_pressure: BackPressure) -> Self {
+        self.back_pressure = back_pressure;
+        self
+    }
+
+    /// Locks among which keys are spread: a power of two (default: four for each core). Tasks run in the
+    /// order of their deadlines within a shard.
+    #[must_use]
+    pub fn shards(mut self, shards: usize) -> Self {
+        self.shards = shards;
+        self
+    }
+
+    /// Another clock than the system's.
+    #[must_use]
+    pub fn clock(mut self, clock: impl Clock + 'static) -> Self {
+        self.clock = Some(Box::new(clock));
+        self
+    }
+
+    /// Another hasher.
+    #[must_use]
+    pub fn hasher<T: BuildHasher + Clone>(self, hasher: T) -> Builder<K, V, T> {
+        Builder {
+            name: self.name,
+            workers: self.workers,
+            queue: self.queue,
+            back_pressure: self.back_pressure,
+            shards: self.shards,
+            clock: self.clock,
+            hasher,
+            tasks: PhantomData,
+        }
+    }
+
+    /// Starts the timing thread and the workers. `handler` runs on them, and may call the scheduler by the
+    /// handle that it gets.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Config`] for a number out of range, [`Error::Thread`] when a thread cannot be started.
+    pub fn start(
+        self,
+        handler: impl Fn(&Handle<K, V, S>, Run<K, V>) + Send + Sync + 'static,
+    ) -> Result<Scheduler<K, V, S>, Error>
+    where
+        K: Hash + Eq + Send + 'static,
+        V: Send + 'static,
+        S: Send + Sync + 'static,
+    {
+        if self.workers == 0 || self.workers > WORKERS_MAX {
+            return Err(Error::Config("the number of workers lies in 1..=4096"));
+        }
+        let (name, workers) = (self.name.clone(), self.workers);
+        let inner = self.inner(Box::new(handler), None)?;
+        let threads = Threads::start(&inner, &name, workers)?;
+        Ok(Scheduler::new(Handle::of(inner), threads))
+    }
+
+    /// A scheduler without threads, in the time of `clock`: calls of [`Scheduler::advance`] run what is due,
+    /// on the caller's thread. Workers, queue and back-pressure are of no account.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Config`] for a number out of range.
+    pub fn manual(
+        self,
+        clock: &ManualClock,
+        handler: impl Fn(&Handle<K, V, S>, Run<K, V>) + Send + Sync + 'static,
+    ) -> Result<Scheduler<K, V, S>, Error>
+    where
+        K: Hash + Eq,
+    {
+        let inner = self.inner(Box::new(handler), Some(clock.clone()))?;
+        Ok(Scheduler::new(Handle::of(inner), Threads::default()))
+    }
+
+    fn inner(
+        self,
+        handler: Box<crate::inner::Handler<K, V, S>>,
+        manual: Option<ManualClock>,
+    ) -> Result<Arc<Inner<K, V, S>>, Error> {
+        if self.queue == 0 || self.queue > QUEUE_MAX {
+            return Err(Error::Config("the queue's length lies in 1..=2^24"));
+        }
+        if !self.shards.is_power_of_two() || self.shards > SHARDS_MAX {
+            return Err(Error::Config(
+                "the number of shards is a power of two, 1024 at most",
+            ));
+        }
+        Ok(Arc::new(Inner {
+            shards: Shards::new(self.shards, self.hasher),
+            alarm: Alarm::new(),
+            queue: Queue::new(self.queue),
+            back_pressure: self.back_pressure,
+            manual: manual.is_some(),
+            clock: match manual {
+                Some(clock) => Box::new(clock),
+                None => self.clock.unwrap_or_else(|| Box::new(SystemClock::new())),
+            },
+            counters: Counters {
+                completed: AtomicU64::new(0),
+                panicked: AtomicU64::new(0),
+                dropped: AtomicU64::new(0),
+                lateness: Recorder::new(),
+            },
+            handler,
+        }))
+    }
+}

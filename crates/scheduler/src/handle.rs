@@ -1,0 +1,321 @@
+//! What a program does with a running scheduler: set, move, remove, look, drain.
+
+use std::fmt;
+use std::hash::{BuildHasher, Hash};
+use std::num::NonZeroU64;
+use std::sync::Arc;
+use std::sync::atomic::Ordering::Relaxed;
+use std::time::{Duration, SystemTime};
+
+use equivalent::Equivalent;
+
+use crate::error::Error;
+use crate::inner::Inner;
+use crate::lateness::Lateness;
+use crate::routine::CatchUp;
+use crate::shards::Held;
+
+/// One run of a task, as the handler gets it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Run<K, V> {
+    /// The task's key.
+    pub key: K,
+    /// Its value.
+    pub value: V,
+    /// How long after its deadline the handler was called.
+    pub late: Duration,
+    /// Runs of a periodic task that are left out after this one, by its [`CatchUp`].
+    pub missed: u64,
+}
+
+/// What a scheduler has done so far, and what it holds.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+#[non_exhaustive]
+pub struct Stats {
+    /// Tasks that wait for their time.
+    pub pending: usize,
+    /// Tasks whose time has come and that wait for a worker.
+    pub queued: usize,
+    /// Handlers that are running.
+    pub running: usize,
+    /// Calls that set a task, a replaced one included.
+    pub set: u64,
+    /// Calls that moved a task.
+    pub moved: u64,
+    /// Tasks that were removed, drained ones included.
+    pub removed: u64,
+    /// Tasks whose time has come; each run of a periodic one counts.
+    pub fired: u64,
+    /// Handlers that came back.
+    pub completed: u64,
+    /// Handlers that panicked.
+    pub panicked: u64,
+    /// Tasks that were dropped because the queue was full: [`BackPressure::Drop`](crate::BackPressure).
+    pub dropped: u64,
+    /// Runs of periodic tasks that were left out: [`CatchUp`].
+    pub missed: u64,
+    /// How late handlers were called.
+    pub lateness: Lateness,
+}
+
+/// How many tasks are due within how long.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Window {
+    /// The tasks of this window are due before this much time has passed, and not in an earlier window.
+    pub within: Duration,
+    /// How many they are.
+    pub tasks: u64,
+}
+
+/// A scheduler, from anywhere: clones are cheap and are the same scheduler. It outlives
+/// [`Scheduler`](crate::Scheduler), but takes no tasks then.
+pub struct Handle<K, V, S = foldhash::quality::RandomState> {
+    inner: Arc<Inner<K, V, S>>,
+}
+
+impl<K, V, S> Clone for Handle<K, V, S> {
+    fn clone(&self) -> Self {
+        Self::of(Arc::clone(&self.inner))
+    }
+}
+
+impl<K, V, S> fmt::Debug for Handle<K, V, S> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("Handle").field(&self.inner).finish()
+    }
+}
+
+impl<K, V, S> Handle<K, V, S> {
+    pub(crate) fn of(inner: Arc<Inner<K, V, S>>) -> Self {
+        Self { inner }
+    }
+
+    pub(crate) fn inner(&self) -> &Arc<Inner<K, V, S>> {
+        &self.inner
+    }
+}
+
+impl<K: Hash + Eq, V, S: BuildHasher> Handle<K, V, S> {
+    /// Sets a task that runs when `delay` has passed. If the key has a pending task, that task gets value
+    /// and time, is no longer periodic, and remains one task; its old value is returned.
+    ///
+    /// A task that is running, or waits for a worker, is not pending: this one is another task.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Stopped`].
+    pub fn set(&self, key: K, value: V, delay: Duration) -> Result<Option<V>, Error> {
+        self.inner.make_room();
+        let now = self.inner.now();
+        let mut held = self.open(&key)?;
+        held.state.counts.set += 1;
+        let old = held
+            .state
+            .tasks
+            .set(key, value, now.deadline(delay), now.tick());
+        self.let_go(held);
+        Ok(old)
+    }
+
+    /// Sets a task that runs at a wall time; at once if that has passed. The wall clock is read once, now:
+    /// stepping it later moves nothing.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Stopped`].
+    pub fn set_at(&self, key: K, value: V, at: SystemTime) -> Result<Option<V>, Error> {
+        let delay = at.duration_since(self.inner.clock.wall());
+        self.set(key, value, delay.unwrap_or(Duration::ZERO))
+    }
+
+    /// Sets a task that runs after `first` and then every `period`, rounded up to milliseconds, each time with
+    /// a copy of its value. It is filed for its next run before a run begins: runs of one task may overlap
+    /// when the handler takes longer than the period, and [`remove`](Self::remove) ends it at any time.
+    ///
+    /// `Clone` of key and value is called under the shard's lock: let it be cheap (`Arc`).
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Stopped`].
+    pub fn set_periodic(
+        &self,
+        key: K,
+        value: V,
+        first: Duration,
+        period: Duration,
+        catch_up: CatchUp,
+    ) -> Result<Option<V>, Error>
+    where
+        K: Clone,
+        V: Clone,
+    {
+        self.inner.make_room();
+        let now = self.inner.now();
+        let ticks = crate::time::Now(0).deadline(period);
+        let period = NonZeroU64::new(ticks).unwrap_or(NonZeroU64::MIN);
+        let mut held = self.open(&key)?;
+        held.state.counts.set += 1;
+        let old = held.state.tasks.set_periodic(
+            key,
+            value,
+            now.deadline(first),
+            period,
+            catch_up,
+            now.tick(),
+        );
+        self.let_go(held);
+        Ok(old)
+    }
+
+    /// Lets a pending task run when `delay` has passed, instead of when it would have. `false` when none is
+    /// pending. `true` means that it runs once, at the new time.
+    pub fn move_to<Q: Hash + Equivalent<K> + ?Sized>(&self, key: &Q, delay: Duration) -> bool {
+        let now = self.inner.now();
+        let mut held = self.inner.shards.of(key);
+        let moved = held
+            .state
+            .tasks
+            .move_to(key, now.deadline(delay), now.tick());
+        held.state.counts.moved += u64::from(moved);
+        self.let_go(held);
+        moved
+    }
+
+    /// Moves the key's pending task, or sets one with the value of `value`, which is called under the
+    /// shard's lock. Tells whether one was moved.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Stopped`].
+    pub fn move_or_set(
+        &self,
+        key: K,
+        delay: Duration,
+        value: impl FnOnce() -> V,
+    ) -> Result<bool, Error> {
+        self.inner.make_room();
+        let now = self.inner.now();
+        let mut held = self.open(&key)?;
+        let moved = held
+            .state
+            .tasks
+            .move_or_set(key, now.deadline(delay), now.tick(), value);
+        let counts = &mut held.state.counts;
+        *(if moved {
+            &mut counts.moved
+        } else {
+            &mut counts.set
+        }) += 1;
+        self.let_go(held);
+        Ok(moved)
+    }
+
+    /// Takes a pending task out. `Some` means that it will never run (a periodic one: not again).
+    pub fn remove<Q: Hash + Equivalent<K> + ?Sized>(&self, key: &Q) -> Option<V> {
+        let mut held = self.inner.shards.of(key);
+        let removed = held.state.tasks.remove(key);
+        held.state.counts.removed += u64::from(removed.is_some());
+        removed
+    }
+
+    /// How long until the key's pending task runs; zero when it is due and waits for room.
+    #[must_use]
+    pub fn get<Q: Hash + Equivalent<K> + ?Sized>(&self, key: &Q) -> Option<Duration> {
+        let deadline = self.inner.shards.of(key).state.tasks.deadline(key)?;
+        Some(self.inner.now().until(deadline))
+    }
+
+    /// Looks at the value of the key's pending task. `look` is called under the shard's lock and must not
+    /// call the scheduler.
+    pub fn peek<Q: Hash + Equivalent<K> + ?Sized, R>(
+        &self,
+        key: &Q,
+        look: impl FnOnce(&V) -> R,
+    ) -> Option<R> {
+        self.inner.shards.of(key).state.tasks.value(key).map(look)
+    }
+
+    /// Takes every pending task out and gives it to `take`, in no order and with no lock held: it may call
+    /// the scheduler, and what it sets is not drained. Shard after shard: tasks that others set meanwhile
+    /// may or may not be among them. Returns how many there were.
+    pub fn drain(&self, mut take: impl FnMut(K, V)) -> usize {
+        let mut count = 0;
+        for at in 0..self.inner.shards.count() {
+            let mut held = self.inner.shards.hold(at);
+            held.state.counts.removed += held.state.tasks.len() as u64;
+            let tasks = held.state.tasks.take_all();
+            held.publish();
+            for (key, value, _) in tasks {
+                count += 1;
+                take(key, value);
+            }
+        }
+        count
+    }
+
+    /// Tasks that are pending.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.inner.shards.len()
+    }
+
+    /// Whether none is pending.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// How many tasks are due when: windows that double, from what is due now on, up to the last that is
+    /// not empty. A task that was moved later may be counted where it was before.
+    #[must_use]
+    pub fn forecast(&self) -> Vec<Window> {
+        let forecast = self.inner.shards.forecast(self.inner.now().tick());
+        let used = forecast.iter().rposition(|tasks| *tasks > 0);
+        let windows = used.map_or(0, |last| last + 1);
+        (0u32..)
+            .zip(&forecast[..windows])
+            .map(|(window, tasks)| Window {
+                within: Duration::from_millis(1u64.checked_shl(window).unwrap_or(u64::MAX)),
+                tasks: *tasks,
+            })
+            .collect()
+    }
+
+    /// What was done so far. Locks shard after shard.
+    #[must_use]
+    pub fn stats(&self) -> Stats {
+        let counts = self.inner.shards.counts();
+        let counters = &self.inner.counters;
+        let (queued, running) = self.inner.queue.load();
+        Stats {
+            pending: self.len(),
+            queued,
+            running,
+            set: counts.set,
+            moved: counts.moved,
+            removed: counts.removed,
+            fired: counts.fired,
+            completed: counters.completed.load(Relaxed),
+            panicked: counters.panicked.load(Relaxed),
+            dropped: counters.dropped.load(Relaxed),
+            missed: counts.missed,
+            lateness: counters.lateness.read(),
+        }
+    }
+
+    /// Locks a key's shard for a new task.
+    fn open(&self, key: &K) -> Result<Held<'_, K, V, S>, Error> {
+        let held = self.inner.shards.of(key);
+        if held.state.closed {
+            return Err(Error::Stopped);
+        }
+        Ok(held)
+    }
+
+    /// Unlocks a shard and wakes the timing thread if it would sleep too long.
+    fn let_go(&self, held: Held<'_, K, V, S>) {
+        if let Some(next) = held.publish() {
+            self.inner.alarm.earlier(next);
+        }
+    }
+}

@@ -1,0 +1,162 @@
+//! Due tasks on their way to the workers: a queue of bounded length.
+
+use std::collections::VecDeque;
+use std::time::Duration;
+
+use crate::clock::{Clock, SystemClock};
+use crate::sync::{Condvar, Mutex, lock};
+use crate::tasks::Due;
+
+/// What waits, and who works.
+#[derive(Debug)]
+struct State<K, V> {
+    jobs: VecDeque<Due<K, V>>,
+    /// Handlers that are running.
+    running: usize,
+    /// Nothing more will come.
+    closed: bool,
+    /// The timing thread has left due tasks where they were, for want of room.
+    starved: bool,
+}
+
+/// The queue between the timing thread and the workers.
+#[derive(Debug)]
+pub(crate) struct Queue<K, V> {
+    state: Mutex<State<K, V>>,
+    capacity: usize,
+    /// A job has come, or none will.
+    work: Condvar,
+    /// A job was taken out of a full queue, or the queue was closed.
+    room: Condvar,
+    /// Nothing waits and nothing runs.
+    idle: Condvar,
+}
+
+/// What a worker is to do after it took a job.
+pub(crate) struct Taken<K, V> {
+    pub(crate) job: Due<K, V>,
+    /// The timing thread waits for room, and there is enough now.
+    pub(crate) wake_timing: bool,
+}
+
+impl<K, V> Queue<K, V> {
+    pub(crate) fn new(capacity: usize) -> Self {
+        Self {
+            state: Mutex::new(State {
+                jobs: VecDeque::new(),
+                running: 0,
+                closed: false,
+                starved: false,
+            }),
+            capacity,
+            work: Condvar::new(),
+            room: Condvar::new(),
+            idle: Condvar::new(),
+        }
+    }
+
+    /// How many jobs still fit. If none does, the next worker that finds the queue half empty is told so.
+    pub(crate) fn room(&self) -> usize {
+        let mut state = lock(&self.state);
+        let room = self.capacity - state.jobs.len().min(self.capacity);
+        state.starved = room == 0;
+        room
+    }
+
+    /// Adds jobs while there is room and returns what did not fit in `jobs`.
+    pub(crate) fn push(&self, jobs: &mut Vec<Due<K, V>>) {
+        let mut state = lock(&self.state);
+        let room = self.capacity - state.jobs.len().min(self.capacity);
+        let count = jobs.len().min(room);
+        state.jobs.extend(jobs.drain(..count));
+        drop(state);
+        match count {
+            0 => {}
+            1 => self.work.notify_one(),
+            _ => self.work.notify_all(),
+        }
+    }
+
+    /// Waits for a job; `None` when none will come any more.
+    pub(crate) fn take(&self) -> Option<Taken<K, V>> {
+        let mut state = lock(&self.state);
+        loop {
+            if let Some(job) = state.jobs.pop_front() {
+                state.running += 1;
+                let left = state.jobs.len();
+                let wake_timing = state.starved && left <= self.capacity / 2;
+                state.starved &= !wake_timing;
+                drop(state);
+                if left + 1 == self.capacity {
+                    self.room.notify_all();
+                }
+                return Some(Taken { job, wake_timing });
+            }
+            if state.closed {
+                return None;
+            }
+            state = self
+                .work
+                .wait(state)
+                .unwrap_or_else(std::sync::PoisonError::into_inner);
+        }
+    }
+
+    /// A handler has come back.
+    pub(crate) fn done(&self) {
+        let mut state = lock(&self.state);
+        state.running -= 1;
+        if state.running == 0 && state.jobs.is_empty() {
+            drop(state);
+            self.idle.notify_all();
+        }
+    }
+
+    /// Waits until a job would fit, or the queue is closed.
+    pub(crate) fn wait_for_room(&self) {
+        let mut state = lock(&self.state);
+        while state.jobs.len() >= self.capacity && !state.closed {
+            state = self
+                .room
+                .wait(state)
+                .unwrap_or_else(std::sync::PoisonError::into_inner);
+        }
+    }
+
+    /// Waiting and running jobs.
+    pub(crate) fn load(&self) -> (usize, usize) {
+        let state = lock(&self.state);
+        (state.jobs.len(), state.running)
+    }
+
+    /// Nothing more will come: workers end when the queue is empty.
+    pub(crate) fn close(&self) {
+        lock(&self.state).closed = true;
+        self.work.notify_all();
+        self.room.notify_all();
+    }
+
+    /// Waits until nothing waits and nothing runs; `false` if that takes longer than `limit`.
+    pub(crate) fn wait_idle(&self, limit: Duration) -> bool {
+        let clock = SystemClock::new();
+        let mut state = lock(&self.state);
+        while state.running > 0 || !state.jobs.is_empty() {
+            let Some(left) = limit
+                .checked_sub(clock.now())
+                .filter(|left| !left.is_zero())
+            else {
+                return false;
+            };
+            (state, _) = self
+                .idle
+                .wait_timeout(state, left)
+                .unwrap_or_else(std::sync::PoisonError::into_inner);
+        }
+        true
+    }
+
+    /// Takes what still waits.
+    pub(crate) fn take_all(&self) -> VecDeque<Due<K, V>> {
+        std::mem::take(&mut lock(&self.state).jobs)
+    }
+}

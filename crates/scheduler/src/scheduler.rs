@@ -1,0 +1,224 @@
+//! The owner of a running scheduler: its threads, and their end.
+
+use std::hash::{BuildHasher, Hash};
+use std::ops::Deref;
+use std::sync::Arc;
+use std::thread::{self, JoinHandle};
+use std::time::Duration;
+
+use crate::builder::Builder;
+use crate::error::Error;
+use crate::handle::Handle;
+use crate::inner::{Inner, Rounds};
+use crate::sync::{Mutex, lock};
+use crate::tasks::Due;
+
+/// Tasks by key, each run once when its time has come, by a bounded number of threads.
+///
+/// Everything that one does with tasks is in [`Handle`], which this dereferences to. Dropping the scheduler
+/// drops what is pending; use [`stop`](Self::stop) to get it back.
+///
+/// ```
+/// use std::sync::mpsc;
+/// use std::time::Duration;
+/// use tidewheel_scheduler::Scheduler;
+///
+/// let (ran, runs) = mpsc::channel();
+/// let scheduler = Scheduler::<&str, u32>::builder()
+///     .workers(2)
+///     .start(move |_, run| ran.send((run.key, run.value)).expect("the receiver lives"))?;
+///
+/// scheduler.set("close", 7, Duration::from_secs(30))?;
+/// scheduler.set("never", 8, Duration::from_millis(1))?;
+/// assert_eq!(scheduler.remove("never"), Some(8));
+/// assert!(scheduler.move_to("close", Duration::from_millis(2)));
+/// assert_eq!(runs.recv(), Ok(("close", 7)));
+/// # Ok::<(), tidewheel_scheduler::Error>(())
+/// ```
+#[derive(Debug)]
+pub struct Scheduler<K: Hash + Eq, V, S: BuildHasher = foldhash::quality::RandomState> {
+    handle: Handle<K, V, S>,
+    threads: Mutex<Threads>,
+    /// Between the calls of `advance`.
+    rounds: Mutex<Rounds>,
+}
+
+/// What [`Scheduler::stop`] leaves.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Stopped<K, V> {
+    /// Tasks that did not run: key, value, and how long they had to wait; zero for those whose time had
+    /// come.
+    pub pending: Vec<(K, V, Duration)>,
+    /// Handlers that were still running when the limit was reached. They run on, on threads of their own.
+    pub running: usize,
+}
+
+/// What [`Scheduler::advance`] did.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Advance {
+    /// Tasks that were run.
+    pub fired: u64,
+    /// Timer records moved or dropped.
+    pub moved: u64,
+    /// Whether the budget ran out first: call again.
+    pub backlog: bool,
+    /// How long until the next call is worth while; `None` when nothing is pending.
+    pub next: Option<Duration>,
+}
+
+impl<K: Hash + Eq, V, S: BuildHasher> Deref for Scheduler<K, V, S> {
+    type Target = Handle<K, V, S>;
+
+    fn deref(&self) -> &Self::Target {
+        &self.handle
+    }
+}
+
+impl<K: Hash + Eq, V> Scheduler<K, V> {
+    /// Options, all of them with defaults.
+    #[must_use]
+    pub fn builder() -> Builder<K, V> {
+        Builder::default()
+    }
+}
+
+impl<K: Hash + Eq, V, S: BuildHasher> Scheduler<K, V, S> {
+    pub(crate) fn new(handle: Handle<K, V, S>, threads: Threads) -> Self {
+        Self {
+            handle,
+            threads: Mutex::new(threads),
+            rounds: Mutex::new(Rounds::default()),
+        }
+    }
+
+    /// A handle to keep elsewhere.
+    #[must_use]
+    pub fn handle(&self) -> Handle<K, V, S> {
+        self.handle.clone()
+    }
+
+    /// Runs what is due on this thread, shard after shard, touching at most `budget` timer records. For
+    /// schedulers made by [`Builder::manual`]; beside threads it does nothing.
+    ///
+    /// A handler must not call it.
+    pub fn advance(&self, budget: u32) -> Advance {
+        let inner = self.handle.inner();
+        if !inner.manual {
+            return Advance::default();
+        }
+        let now = inner.now();
+        let mut left = budget;
+        let mut rounds = lock(&self.rounds);
+        let pass = inner.pass(
+            &mut rounds,
+            now.tick(),
+            &mut left,
+            || usize::MAX,
+            |batch| {
+                batch.drain(..).for_each(|due| inner.run(due));
+            },
+        );
+        let next = inner.shards.next();
+        Advance {
+            fired: pass.fired,
+            moved: pass.moved,
+            backlog: pass.backlog,
+            next: (next != crate::shards::NEVER).then(|| now.until(next)),
+        }
+    }
+
+    /// Takes no more tasks, lets those run that wait for a worker, and waits for the handlers, `limit` at most.
+    /// Returns what did not run. A second call returns nothing.
+    ///
+    /// A handler that calls this waits for itself until the limit.
+    pub fn stop(&self, limit: Duration) -> Stopped<K, V> {
+        let inner = self.handle.inner();
+        let threads = std::mem::take(&mut *lock(&self.threads));
+        inner.alarm.stop();
+        if let Some(timing) = threads.timing {
+            // It ends without a panic: no user code but `Hash` and `Eq` runs on it.
+            drop(timing.join());
+        }
+        let now = inner.now();
+        let mut pending = Vec::new();
+        for at in 0..inner.shards.count() {
+            let mut held = inner.shards.hold(at);
+            held.state.closed = true;
+            let tasks = held.state.tasks.take_all();
+            held.publish();
+            let rows = tasks.map(|(key, value, deadline)| (key, value, now.until(deadline)));
+            pending.extend(rows);
+        }
+        inner.queue.close();
+        let all_done = inner.queue.wait_idle(limit);
+        let left_over = inner.queue.take_all();
+        let rows = left_over
+            .into_iter()
+            .map(|Due { key, value, .. }| (key, value, Duration::ZERO));
+        pending.extend(rows);
+        let (_, running) = inner.queue.load();
+        if all_done {
+            for worker in threads.workers {
+                // Panics of handlers were caught and counted.
+                drop(worker.join());
+            }
+        }
+        Stopped { pending, running }
+    }
+}
+
+impl<K: Hash + Eq, V, S: BuildHasher> Drop for Scheduler<K, V, S> {
+    fn drop(&mut self) {
+        drop(self.stop(Duration::ZERO));
+    }
+}
+
+/// The threads of one scheduler.
+#[derive(Debug, Default)]
+pub(crate) struct Threads {
+    timing: Option<JoinHandle<()>>,
+    workers: Vec<JoinHandle<()>>,
+}
+
+impl Threads {
+    pub(crate) fn start<K, V, S>(
+        inner: &Arc<Inner<K, V, S>>,
+        name: &str,
+        workers: usize,
+    ) -> Result<Self, Error>
+    where
+        K: Hash + Eq + Send + 'static,
+        V: Send + 'static,
+        S: BuildHasher + Send + Sync + 'static,
+    {
+        let mut threads = Self::default();
+        for _ in 0..workers {
+            let worker = Arc::clone(inner);
+            let spawned = spawn(format!("{name}-worker"), move || worker.work());
+            threads.workers.push(threads.or_none(inner, spawned)?);
+        }
+        let timing = Arc::clone(inner);
+        let spawned = spawn(format!("{name}-timing"), move || timing.keep_time());
+        let timing = threads.or_none(inner, spawned)?;
+        inner.alarm.is_for(timing.thread().clone());
+        threads.timing = Some(timing);
+        Ok(threads)
+    }
+
+    /// A thread that was started; or ends the others.
+    fn or_none<K, V, S>(
+        &self,
+        inner: &Inner<K, V, S>,
+        spawned: std::io::Result<JoinHandle<()>>,
+    ) -> Result<JoinHandle<()>, Error> {
+        spawned.map_err(|error| {
+            // The workers find the queue closed and end.
+            inner.queue.close();
+            Error::Thread(error)
+        })
+    }
+}
+
+fn spawn(name: String, body: impl FnOnce() + Send + 'static) -> std::io::Result<JoinHandle<()>> {
+    thread::Builder::new().name(name).spawn(body)
+}

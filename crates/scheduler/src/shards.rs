@@ -1,0 +1,176 @@
+//! Tasks for many threads: each key's shard under its lock, and when each shard wants to be looked at.
+
+use std::hash::{BuildHasher, Hash};
+
+use equivalent::Equivalent;
+use tidewheel_store::{Forecast, Progress};
+
+use crate::hash::hash_of;
+use crate::sync::{AtomicU64, Mutex, MutexGuard, Ordering::SeqCst, lock};
+use crate::tasks::{Due, Tasks};
+
+/// Nothing is pending.
+pub(crate) const NEVER: u64 = u64::MAX;
+
+/// What happened to tasks, counted under their shard's lock.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct Counts {
+    pub(crate) set: u64,
+    pub(crate) moved: u64,
+    pub(crate) removed: u64,
+    pub(crate) fired: u64,
+    pub(crate) missed: u64,
+}
+
+/// What the lock of a shard protects.
+#[derive(Debug)]
+pub(crate) struct State<K, V, S> {
+    pub(crate) tasks: Tasks<K, V, S>,
+    pub(crate) counts: Counts,
+    /// No task is taken any more.
+    pub(crate) closed: bool,
+    /// What `next` says.
+    published: u64,
+}
+
+/// On a cache line of its own: `next` is read by the timing thread and written under other threads' locks.
+#[derive(Debug)]
+#[repr(align(128))]
+struct Shard<K, V, S> {
+    /// A lower bound of the shard's next deadline.
+    next: AtomicU64,
+    state: Mutex<State<K, V, S>>,
+}
+
+/// All shards of one scheduler.
+#[derive(Debug)]
+pub(crate) struct Shards<K, V, S> {
+    shards: Box<[Shard<K, V, S>]>,
+    hasher: S,
+    shift: u32,
+}
+
+/// A locked shard; publishes its next deadline when it is let go by [`publish`](Held::publish).
+pub(crate) struct Held<'a, K, V, S> {
+    pub(crate) state: MutexGuard<'a, State<K, V, S>>,
+    next: &'a AtomicU64,
+}
+
+impl<K, V, S> Held<'_, K, V, S> {
+    /// Publishes the shard's next deadline if it has changed, and unlocks it. Returns the deadline if it has
+    /// become earlier: whoever sleeps longer must be woken.
+    pub(crate) fn publish(mut self) -> Option<u64> {
+        let next = self.state.tasks.next_deadline().unwrap_or(NEVER);
+        let before = std::mem::replace(&mut self.state.published, next);
+        if next != before {
+            self.next.store(next, SeqCst);
+        }
+        (next < before).then_some(next)
+    }
+}
+
+impl<K, V, S> Shards<K, V, S> {
+    /// `count` is a power of two.
+    pub(crate) fn new(count: usize, hasher: S) -> Self
+    where
+        S: Clone,
+    {
+        let shard = |_| Shard {
+            next: AtomicU64::new(NEVER),
+            state: Mutex::new(State {
+                tasks: Tasks::with_hasher(hasher.clone()),
+                counts: Counts::default(),
+                closed: false,
+                published: NEVER,
+            }),
+        };
+        Self {
+            shards: (0..count).map(shard).collect(),
+            shift: 64 - count.trailing_zeros(),
+            hasher,
+        }
+    }
+
+    pub(crate) fn count(&self) -> usize {
+        self.shards.len()
+    }
+
+    pub(crate) fn hold(&self, at: usize) -> Held<'_, K, V, S> {
+        let shard = &self.shards[at];
+        Held {
+            state: lock(&shard.state),
+            next: &shard.next,
+        }
+    }
+
+    /// Whether a shard wants to be looked at.
+    pub(crate) fn wants(&self, at: usize, now: u64) -> bool {
+        self.shards[at].next.load(SeqCst) <= now
+    }
+
+    /// When the first shard wants to be looked at.
+    pub(crate) fn next(&self) -> u64 {
+        let all = self.shards.iter().map(|shard| shard.next.load(SeqCst));
+        all.min().unwrap_or(NEVER)
+    }
+
+    pub(crate) fn len(&self) -> usize {
+        (0..self.count())
+            .map(|at| self.hold(at).state.tasks.len())
+            .sum()
+    }
+
+    pub(crate) fn counts(&self) -> Counts {
+        let mut total = Counts::default();
+        for at in 0..self.count() {
+            let counts = self.hold(at).state.counts;
+            total.set += counts.set;
+            total.moved += counts.moved;
+            total.removed += counts.removed;
+            total.fired += counts.fired;
+            total.missed += counts.missed;
+        }
+        total
+    }
+
+    pub(crate) fn forecast(&self, now: u64) -> Forecast {
+        let mut total = [0; 65];
+        for at in 0..self.count() {
+            let part = self.hold(at).state.tasks.forecast(now);
+            for (sum, n) in total.iter_mut().zip(part) {
+                *sum += n;
+            }
+        }
+        total
+    }
+}
+
+impl<K: Hash + Eq, V, S: BuildHasher> Shards<K, V, S> {
+    /// Locks the shard of a key.
+    pub(crate) fn of<Q: Hash + Equivalent<K> + ?Sized>(&self, key: &Q) -> Held<'_, K, V, S> {
+        // The top bits; the place within the shard has the low ones.
+        let at = hash_of(&self.hasher, key)
+            .checked_shr(self.shift)
+            .unwrap_or(0);
+        self.hold(at as usize)
+    }
+
+    /// Takes what is due out of one shard.
+    pub(crate) fn advance(
+        &self,
+        at: usize,
+        now: u64,
+        budget: u32,
+        batch: &mut Vec<Due<K, V>>,
+    ) -> Progress {
+        let mut held = self.hold(at);
+        let State { tasks, counts, .. } = &mut *held.state;
+        let progress = tasks.advance(now, budget, |due| {
+            counts.fired += 1;
+            counts.missed += due.missed;
+            batch.push(due);
+        });
+        held.publish();
+        progress
+    }
+}

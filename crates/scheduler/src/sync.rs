@@ -1,0 +1,19 @@
+//! Locks and atomics: std's, or shuttle's in its tests.
+
+#[cfg(not(shuttle))]
+pub(crate) use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+#[cfg(not(shuttle))]
+pub(crate) use std::sync::{Condvar, Mutex, MutexGuard};
+
+#[cfg(shuttle)]
+pub(crate) use shuttle::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+#[cfg(shuttle)]
+pub(crate) use shuttle::sync::{Condvar, Mutex, MutexGuard};
+
+/// Locks a mutex, also one whose holder panicked: handlers never run under one, and what a key's `Hash`
+/// or `Eq` may break by panicking is the caller's own.
+pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex
+        .lock()
+        .unwrap_or_else(std::sync::PoisonError::into_inner)
+}

@@ -1,0 +1,51 @@
+//! Scheduler time: the clock in ticks of a millisecond, deadlines rounded up.
+
+use std::time::Duration;
+
+use crate::clock::nanos;
+
+/// One tick is a millisecond.
+pub(crate) const TICK_NANOS: u64 = 1_000_000;
+
+/// A reading of the clock, in nanoseconds since its origin.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct Now(pub(crate) u64);
+
+impl Now {
+    /// The tick that has begun.
+    pub(crate) fn tick(self) -> u64 {
+        self.0 / TICK_NANOS
+    }
+
+    /// The first tick that begins when `delay` has passed, or later.
+    pub(crate) fn deadline(self, delay: Duration) -> u64 {
+        nanos(delay).saturating_add(self.0).div_ceil(TICK_NANOS)
+    }
+
+    /// How long until a tick begins.
+    pub(crate) fn until(self, tick: u64) -> Duration {
+        Duration::from_nanos(tick.saturating_mul(TICK_NANOS).saturating_sub(self.0))
+    }
+
+    /// How long ago a tick began.
+    pub(crate) fn since(self, tick: u64) -> Duration {
+        Duration::from_nanos(self.0.saturating_sub(tick.saturating_mul(TICK_NANOS)))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_deadline_is_never_before_the_delay_has_passed() {
+        let now = Now(1_500_000);
+        assert_eq!(now.tick(), 1);
+        for (delay_us, tick) in [(0, 2), (1, 2), (500, 2), (501, 3), (1000, 3)] {
+            assert_eq!(now.deadline(Duration::from_micros(delay_us)), tick);
+        }
+        assert_eq!(now.until(2), Duration::from_micros(500));
+        assert_eq!(now.since(1), Duration::from_micros(500));
+        assert_eq!(now.deadline(Duration::MAX), u64::MAX.div_ceil(TICK_NANOS));
+    }
+}
