@@ -1,8 +1,8 @@
 //! Counters that many threads write without waiting for each other.
 
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::sync::{Mutex, MutexGuard};
 use std::time::Duration;
-
-use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering::Relaxed};
 
 /// Threads that count in a cell of their own; the others share the last one.
 const STRIPES: usize = 64;
@@ -44,11 +44,48 @@ pub(crate) struct Counters {
     lateness: Lateness,
 }
 
-static NEXT_STRIPE: AtomicUsize = AtomicUsize::new(0);
+/// The stripes that living threads of this process have, and those that ended ones gave back.
+static STRIPES_IN_USE: Mutex<StripesInUse> = Mutex::new(StripesInUse {
+    given: 0,
+    returned: Vec::new(),
+});
+
+struct StripesInUse {
+    given: usize,
+    returned: Vec<usize>,
+}
+
+/// A thread's own stripe, given back when the thread ends.
+struct OwnStripe(usize);
+
+impl OwnStripe {
+    fn take() -> Self {
+        let mut stripes = lock(&STRIPES_IN_USE);
+        if let Some(stripe) = stripes.returned.pop() {
+            return Self(stripe);
+        }
+        let stripe = stripes.given.min(STRIPES - 1);
+        stripes.given = stripes.given.saturating_add(1);
+        Self(stripe)
+    }
+}
+
+impl Drop for OwnStripe {
+    fn drop(&mut self) {
+        if self.0 < STRIPES - 1 {
+            lock(&STRIPES_IN_USE).returned.push(self.0);
+        }
+    }
+}
+
+fn lock(stripes: &Mutex<StripesInUse>) -> MutexGuard<'_, StripesInUse> {
+    stripes
+        .lock()
+        .unwrap_or_else(std::sync::PoisonError::into_inner)
+}
 
 thread_local! {
-    static STRIPE: usize =
-        NEXT_STRIPE.fetch_add(1, Relaxed).min(STRIPES - 1);
+    static STRIPE: OwnStripe = OwnStripe::take();
 }
 
 impl Counters {
@@ -61,7 +98,8 @@ impl Counters {
 
     #[inline]
     pub(crate) fn add(&self, count: Count, by: u64) {
-        let stripe = STRIPE.with(|stripe| *stripe);
+        // A thread that is ending, its own stripe given back, shares the last one.
+        let stripe = STRIPE.try_with(|own| own.0).unwrap_or(STRIPES - 1);
         let cell = &self.stripes[stripe].counts[count as usize];
         if stripe < STRIPES - 1 {
             // Nobody else writes here: no locked instruction.
@@ -155,5 +193,25 @@ impl Stats {
         } else {
             self.hits as f64 / lookups as f64
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Once 63 threads had been, all later ones counted in one shared cell.
+    #[test]
+    fn stripes_of_threads_that_ended_are_used_again() {
+        let counters = std::sync::Arc::new(Counters::new());
+        for _ in 0..3 * STRIPES {
+            let counters = std::sync::Arc::clone(&counters);
+            std::thread::spawn(move || counters.add(Count::Hit, 1))
+                .join()
+                .expect("counts");
+        }
+        assert_eq!(counters.sum(Count::Hit), 3 * STRIPES as u64);
+        let shared = counters.stripes[STRIPES - 1].counts[Count::Hit as usize].load(Relaxed);
+        assert_eq!(shared, 0, "there were free stripes");
     }
 }

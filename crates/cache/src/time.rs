@@ -106,12 +106,19 @@ impl Time {
         }
     }
 
+    /// Reads the clock by `read` at a moment with a known offset: what was read and the offset, or engine
+    /// time if it stands still. A thread that sleeps through a freeze in between reads anew.
     #[inline]
-    fn engine(&self, clock: u64) -> Nanos {
-        // `behind` changes only while this says that time stands still.
-        match self.frozen.load(Acquire) {
-            RUNNING => Nanos(clock.saturating_sub(self.behind.load(Relaxed))),
-            frozen => Nanos(frozen),
+    fn reading<T>(&self, read: impl Fn() -> T) -> Result<(T, u64), Nanos> {
+        loop {
+            let behind = self.behind.load(Acquire);
+            let clock = read();
+            // `behind` changes only while this says that time stands still, and it only grows.
+            match self.frozen.load(Acquire) {
+                RUNNING if self.behind.load(Relaxed) == behind => return Ok((clock, behind)),
+                RUNNING => {}
+                frozen => return Err(Nanos(frozen)),
+            }
         }
     }
 
@@ -141,18 +148,23 @@ impl Time {
     /// Engine time, exact.
     #[inline]
     pub(crate) fn now(&self) -> Nanos {
-        self.engine(self.clock())
+        match self.reading(|| self.clock()) {
+            Ok((clock, behind)) => Nanos(clock.saturating_sub(behind)),
+            Err(frozen) => frozen,
+        }
     }
 
     /// Whether a tick has begun; an exact reading only near it.
     #[inline]
     pub(crate) fn reached(&self, tick: u64) -> bool {
         let begins = tick.saturating_mul(TICK_NANOS);
-        let (low, high) = self.clock_bounds();
-        if self.engine(high).0 < begins {
-            return false;
+        match self.reading(|| self.clock_bounds()) {
+            Ok(((low, high), behind)) => {
+                let begins_at = begins.saturating_add(behind);
+                high >= begins_at && (low >= begins_at || self.now().0 >= begins)
+            }
+            Err(frozen) => frozen.0 >= begins,
         }
-        self.engine(low).0 >= begins || self.now().0 >= begins
     }
 
     pub(crate) fn wall(&self) -> SystemTime {
@@ -184,5 +196,36 @@ impl Time {
 
     pub(crate) fn is_frozen(&self) -> bool {
         self.frozen.load(Relaxed) != RUNNING
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::cell::Cell;
+
+    use super::*;
+    use crate::clock::ManualClock;
+
+    /// A reading from before a freeze, less the offset from after it, was too early by the freeze.
+    #[test]
+    fn a_freeze_in_the_middle_of_a_reading_turns_no_time_back() {
+        let hands = ManualClock::new();
+        let time = Time::given(Box::new(hands.clone()));
+        hands.advance(Duration::from_secs(100));
+        let readings = Cell::new(0);
+        let (clock, behind) = time
+            .reading(|| {
+                let shown = hands.now();
+                readings.set(readings.get() + 1);
+                if readings.get() == 1 {
+                    time.freeze();
+                    hands.advance(Duration::from_secs(60));
+                    time.resume();
+                }
+                shown
+            })
+            .expect("time goes on");
+        assert_eq!(readings.get(), 2, "the first reading is too old");
+        assert_eq!(nanos(clock) - behind, 100_000_000_000);
     }
 }
