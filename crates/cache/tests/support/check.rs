@@ -30,6 +30,17 @@ impl Model {
             self.weigh();
         }
         self.bound(effects, &events, told);
+        if self.steps.is_multiple_of(8) {
+            let now = self.tick();
+            let mut keys: Vec<u16> = self.cache.keys().map(|key| key.number).collect();
+            keys.sort_unstable();
+            let live = self.entries.iter();
+            let live = live.filter(|(_, entry)| entry.is_live(now) == Some(true));
+            assert!(
+                keys.into_iter().eq(live.map(|(key, _)| *key)),
+                "an iteration over all keys"
+            );
+        }
         if self.steps.is_multiple_of(4) || effects.driven {
             self.cache.validate();
         }

@@ -5,7 +5,7 @@ use std::time::{Duration, SystemTime};
 
 use tidewheel::{Cache, Condition, Lifetime, ManualClock, RemovalCause, Ttl};
 
-use super::op::{At, Life, Op};
+use super::op::{At, KEYS, Life, Op};
 use super::setup::{ByValue, Heard, Setup};
 use super::value::{Hashing, Key, Ledger, Probe, Value};
 
@@ -235,6 +235,18 @@ impl Model {
                 });
                 assert_eq!(changed, expected, "persist of {key}");
             }
+            Op::Update { key } => self.update(key, &mut effects),
+            Op::InvalidateIf { residue } => {
+                let count = self.cache.invalidate_if(|key, _| key.number % 5 == residue);
+                let mut expected = 0;
+                for key in (residue..KEYS).step_by(5) {
+                    if self.is_live(key) {
+                        self.leaves(key, RemovalCause::Invalidated);
+                        expected += 1;
+                    }
+                }
+                assert_eq!(count, expected, "invalidate_if");
+            }
             Op::Pass { nanos } => self.pass(nanos),
             Op::Advance { behind, budget } => {
                 let now = self
@@ -386,6 +398,34 @@ impl Model {
             idle,
             latest: DEADLINE_MAX - self.setup.grace(),
         };
+        self.entries.insert(key, entry);
+    }
+
+    /// Another value of the same weight; what is left of the lifetime stays.
+    fn update(&mut self, key: u16, effects: &mut Effects) {
+        self.next_id += 1;
+        let id = self.next_id;
+        let ledger = self.ledger.clone();
+        let updated = self
+            .cache
+            .update(&Probe(key), |old| Value::new(id, old.weight, &ledger));
+        let live = self.is_live(key);
+        assert_eq!(
+            updated.map(|value| value.id),
+            live.then_some(id),
+            "update of {key}"
+        );
+        if !live {
+            return;
+        }
+        let entry = Entry {
+            id,
+            ..self.entries[&key].clone()
+        };
+        self.leaves(key, RemovalCause::Replaced);
+        effects.makes_room = true;
+        self.counts.inserts += 1;
+        effects.stored = Some(id);
         self.entries.insert(key, entry);
     }
 

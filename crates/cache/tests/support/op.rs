@@ -41,6 +41,12 @@ pub enum Op {
     Persist {
         key: u16,
     },
+    Update {
+        key: u16,
+    },
+    InvalidateIf {
+        residue: u16,
+    },
     /// Time passes, and nobody looks.
     Pass {
         nanos: u64,
@@ -95,11 +101,13 @@ impl Op {
                 },
             },
             20..=28 => Self::Get { key },
-            29 | 30 => Self::Touch { key },
+            29 => Self::Touch { key },
+            30 => Self::Update { key },
             31..=33 => Self::Remove { key },
             34 => Self::Invalidate { key },
             35 => match low % 4 {
                 0 => Self::InvalidateAll,
+                1 => Self::InvalidateIf { residue: key % 5 },
                 _ => Self::Get { key },
             },
             36..=41 => Self::Expire {
