@@ -3,7 +3,7 @@
 use std::fmt;
 use std::future::Future;
 use std::hash::{BuildHasher, Hash};
-use std::sync::Arc;
+use std::sync::{Arc, Weak};
 use std::time::{Duration, SystemTime};
 
 use equivalent::Equivalent;
@@ -34,6 +34,55 @@ where
 {
     pub(crate) inner: Arc<Inner<K, V, S>>,
     owner: Arc<Owner<K, V, S>>,
+}
+
+/// A handle that does not keep its cache open; made by [`Cache::downgrade`].
+///
+/// A listener that holds a [`Cache`] of its own cache would keep it open for ever; with one of these it does
+/// not.
+pub struct WeakCache<K, V, S = RandomState>(Weak<Owner<K, V, S>>)
+where
+    K: Hash + Eq + Send + Sync + 'static,
+    V: Send + Sync + 'static,
+    S: BuildHasher + Send + Sync + 'static;
+
+impl<K, V, S> WeakCache<K, V, S>
+where
+    K: Hash + Eq + Send + Sync + 'static,
+    V: Send + Sync + 'static,
+    S: BuildHasher + Send + Sync + 'static,
+{
+    /// The cache, unless its last handle is gone.
+    #[must_use]
+    pub fn upgrade(&self) -> Option<Cache<K, V, S>> {
+        let owner = self.0.upgrade()?;
+        Some(Cache {
+            inner: Arc::clone(&owner.inner),
+            owner,
+        })
+    }
+}
+
+impl<K, V, S> Clone for WeakCache<K, V, S>
+where
+    K: Hash + Eq + Send + Sync + 'static,
+    V: Send + Sync + 'static,
+    S: BuildHasher + Send + Sync + 'static,
+{
+    fn clone(&self) -> Self {
+        Self(Weak::clone(&self.0))
+    }
+}
+
+impl<K, V, S> fmt::Debug for WeakCache<K, V, S>
+where
+    K: Hash + Eq + Send + Sync + 'static,
+    V: Send + Sync + 'static,
+    S: BuildHasher + Send + Sync + 'static,
+{
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("WeakCache")
+    }
 }
 
 /// What all handles of a cache share and its threads do not: the last handle closes the cache.
@@ -465,6 +514,12 @@ where
     {
         let inner = Arc::clone(&self.inner);
         async move { inner.drive(sleep).await }
+    }
+
+    /// A handle that does not keep the cache open: for listeners and loaders that the cache itself holds.
+    #[must_use]
+    pub fn downgrade(&self) -> WeakCache<K, V, S> {
+        WeakCache(Arc::downgrade(&self.owner))
     }
 
     /// What has happened since the cache was built.

@@ -157,7 +157,7 @@ mod tags;
 mod time;
 
 pub use builder::Builder;
-pub use cache::Cache;
+pub use cache::{Cache, WeakCache};
 pub use cas::{CompareError, Version};
 #[cfg(feature = "system")]
 pub use clock::SystemClock;

@@ -292,3 +292,40 @@ fn values_that_die_give_their_memory_back_with_nobody_calling() {
     assert!(cache.is_empty());
     cache.validate();
 }
+
+#[test]
+fn a_listener_with_a_weak_handle_does_not_keep_its_cache_open() {
+    let slot: Arc<Mutex<Option<tidewheel::WeakCache<u32, u32>>>> = Arc::default();
+    let heard = Arc::new(AtomicU64::new(0));
+    let cache: Cache<u32, u32> = Cache::builder()
+        .max_capacity(10)
+        .no_default_ttl()
+        .driver(Driver::Manual)
+        .clock(ManualClock::new())
+        .eviction_listener({
+            let (slot, heard) = (Arc::clone(&slot), Arc::clone(&heard));
+            move |removal| {
+                heard.fetch_add(1, SeqCst);
+                let weak = slot.lock().expect("whole").clone().expect("set");
+                if removal.cause == RemovalCause::Removed {
+                    let own = weak.upgrade().expect("the cache is open");
+                    own.insert(removal.key + 100, removal.value);
+                } else {
+                    assert!(weak.upgrade().is_none(), "the last handle is gone");
+                }
+            }
+        })
+        .build()
+        .expect("valid");
+    *slot.lock().expect("whole") = Some(cache.downgrade());
+    cache.insert(1, 1);
+    cache.invalidate(&1);
+    cache.advance(cache.now(), 100);
+    assert_eq!(cache.get(&101), Some(1));
+    drop(cache);
+    assert_eq!(
+        heard.load(SeqCst),
+        2,
+        "the entry that was left is announced"
+    );
+}

@@ -4,7 +4,7 @@
 use std::sync::mpsc;
 use std::sync::{Arc, Mutex, OnceLock};
 
-use tidewheel::{Cache, RemovalCause};
+use tidewheel::{Cache, OnFull, RemovalCause};
 
 #[cfg(feature = "system")]
 use crate::stage::{Intruder, LONG};
@@ -80,4 +80,39 @@ fn a_listener_may_close_its_cache_while_another_thread_does() {
     drop(let_go);
     assert!(closer.is_done_within(LONG));
     closer.leave();
+}
+
+/// The events of one cache fill another whose own listener has a short queue: its bound holds.
+#[test]
+fn a_cache_that_is_filled_by_anothers_listener_keeps_its_queue_short() {
+    const QUEUE: usize = 8;
+    let clock = StageClock::new();
+    let waiting = Arc::new(Mutex::new((0_usize, 0_usize)));
+    let second: Cache<u32, u32> = tidewheel(&clock)
+        .max_capacity(1)
+        .listener_queue(QUEUE, OnFull::Wait)
+        .eviction_listener({
+            let waiting = Arc::clone(&waiting);
+            move |_| waiting.lock().expect("whole").0 -= 1
+        })
+        .build()
+        .expect("valid");
+    let first: Cache<u32, u32> = tidewheel(&clock)
+        .max_capacity(1)
+        .eviction_listener({
+            let (second, waiting) = (second.clone(), Arc::clone(&waiting));
+            move |removal| {
+                waiting.lock().expect("whole").0 += 1;
+                second.insert(removal.key, removal.value);
+                let mut waiting = waiting.lock().expect("whole");
+                waiting.1 = waiting.1.max(waiting.0);
+            }
+        })
+        .build()
+        .expect("valid");
+    (0..1000).for_each(|key| first.insert(key, key));
+    first.advance(first.now(), 1000);
+    second.advance(second.now(), 1000);
+    let (_, most) = *waiting.lock().expect("whole");
+    assert!(most <= QUEUE + 2, "{most} events for a queue of {QUEUE}");
 }
