@@ -10,7 +10,7 @@ use super::op::KEYS;
 use super::setup::{Event, Listening};
 
 /// Comparisons made in this process: tests assert that they ran.
-pub static COMPARED: AtomicU64 = AtomicU64::new(0);
+pub(crate) static COMPARED: AtomicU64 = AtomicU64::new(0);
 
 impl Model {
     /// Compares everything. `told` asks for the events first.
@@ -224,7 +224,7 @@ impl Model {
     }
 
     /// Closes the cache: every entry is announced, and every instance is dropped.
-    pub fn finish(mut self) {
+    pub(crate) fn finish(mut self) {
         self.all_leave(RemovalCause::Closed);
         self.cache.close();
         let events = self.heard.take();

@@ -1,18 +1,18 @@
 //! The naive model of a cache, which the model tests and the fuzz target share.
 #![allow(dead_code, reason = "each of those who share it uses a part")]
 
-pub mod check;
-pub mod model;
-pub mod op;
-pub mod setup;
-pub mod value;
+pub(crate) mod check;
+pub(crate) mod model;
+pub(crate) mod op;
+pub(crate) mod setup;
+pub(crate) mod value;
 
 use op::Op;
 use setup::Setup;
 
 /// Runs operations on a cache and on its model, and compares both after every step. Panics where they
 /// differ.
-pub fn run(setup: &Setup, ops: &[Op]) {
+pub(crate) fn run(setup: &Setup, ops: &[Op]) {
     let mut model = model::Model::new(setup);
     for op in ops {
         model.step(op);
@@ -21,7 +21,7 @@ pub fn run(setup: &Setup, ops: &[Op]) {
 }
 
 /// Well-mixed bits of a seed: operations for tests that are to be replayed by their seed.
-pub fn mixed(seed: u64) -> u64 {
+pub(crate) fn mixed(seed: u64) -> u64 {
     let mut bits = seed.wrapping_add(0x9e37_79b9_7f4a_7c15);
     bits = (bits ^ (bits >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
     bits = (bits ^ (bits >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);

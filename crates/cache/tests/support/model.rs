@@ -15,7 +15,7 @@ const DEADLINE_MAX: u64 = (1 << 40) - 2;
 const TICK: u64 = 1_000_000;
 
 /// A cache, and what should be in it.
-pub struct Model {
+pub(crate) struct Model {
     pub(super) setup: Setup,
     pub(super) cache: Cache<Key, Value, Hashing>,
     pub(super) clock: ManualClock,
@@ -36,52 +36,52 @@ pub struct Model {
 
 #[derive(Debug, Clone)]
 pub(super) struct Entry {
-    pub id: u64,
-    pub weight: u32,
+    pub(crate) id: u64,
+    pub(crate) weight: u32,
     /// The tick at which it ends however often it is read; a range until jitter is known.
-    pub hard: Option<(u64, u64)>,
+    pub(crate) hard: Option<(u64, u64)>,
     /// The tick at which it ends unless it is read.
-    pub idle: Option<u64>,
+    pub(crate) idle: Option<u64>,
     /// The latest end that can be kept.
-    pub latest: u64,
+    pub(crate) latest: u64,
 }
 
 #[derive(Debug, Clone)]
 pub(super) struct Leaving {
-    pub id: u64,
-    pub causes: Vec<RemovalCause>,
+    pub(crate) id: u64,
+    pub(crate) causes: Vec<RemovalCause>,
 }
 
 #[derive(Debug, Default)]
 pub(super) struct Counts {
-    pub inserts: u64,
-    pub hits: u64,
-    pub misses: u64,
-    pub rejected: u64,
+    pub(crate) inserts: u64,
+    pub(crate) hits: u64,
+    pub(crate) misses: u64,
+    pub(crate) rejected: u64,
     /// Events heard, and of them those with these causes.
-    pub heard: u64,
-    pub expired: u64,
-    pub evicted: u64,
+    pub(crate) heard: u64,
+    pub(crate) expired: u64,
+    pub(crate) evicted: u64,
     /// Entries that left, however that was learnt.
-    pub left: u64,
+    pub(crate) left: u64,
 }
 
 /// What a step may have done besides its own change.
 #[derive(Debug, Default)]
 pub(super) struct Effects {
     /// Whether room may have been made.
-    pub makes_room: bool,
+    pub(crate) makes_room: bool,
     /// What was stored just now.
-    pub stored: Option<u64>,
+    pub(crate) stored: Option<u64>,
     /// Whether the driver has run with all the budget that it wanted.
-    pub driven: bool,
+    pub(crate) driven: bool,
     /// What the driver said that it removed.
-    pub expired: Option<u64>,
+    pub(crate) expired: Option<u64>,
 }
 
 impl Entry {
     /// Between which ticks it ends.
-    pub fn end(&self) -> Option<(u64, u64)> {
+    pub(crate) fn end(&self) -> Option<(u64, u64)> {
         let idle = self.idle.unwrap_or(u64::MAX).min(self.latest);
         match self.hard {
             Some((low, high)) => Some((low.min(idle), high.min(idle))),
@@ -90,7 +90,7 @@ impl Entry {
     }
 
     /// Whether it is there for readers; `None` while only jitter knows.
-    pub fn is_live(&self, now: u64) -> Option<bool> {
+    pub(crate) fn is_live(&self, now: u64) -> Option<bool> {
         match self.end() {
             None => Some(true),
             Some((low, _)) if now < low => Some(true),
@@ -100,7 +100,7 @@ impl Entry {
     }
 
     /// Takes over what the cache says about its end, which is within the range.
-    pub fn learn(&mut self, end: u64) {
+    pub(crate) fn learn(&mut self, end: u64) {
         let idle = self.idle.unwrap_or(u64::MAX).min(self.latest);
         if let Some((low, high)) = &mut self.hard
             && low != high
@@ -116,7 +116,7 @@ impl Entry {
 }
 
 impl Model {
-    pub fn new(setup: &Setup) -> Self {
+    pub(crate) fn new(setup: &Setup) -> Self {
         let (cache, clock, heard) = setup.build();
         Self {
             setup: *setup,
@@ -175,7 +175,7 @@ impl Model {
     }
 
     /// Executes one operation and compares.
-    pub fn step(&mut self, op: &Op) {
+    pub(crate) fn step(&mut self, op: &Op) {
         self.steps += 1;
         let effects = self.execute(op);
         let told = self.setup.prompt || self.steps.is_multiple_of(5);

@@ -5,11 +5,11 @@ use std::time::Duration;
 use tidewheel::Condition;
 
 /// Keys are below this.
-pub const KEYS: u16 = 40;
+pub(crate) const KEYS: u16 = 40;
 
 /// One call, or one turn of a clock.
 #[derive(Debug, Clone, PartialEq)]
-pub enum Op {
+pub(crate) enum Op {
     Insert {
         key: u16,
         weight: u32,
@@ -69,7 +69,7 @@ pub enum Op {
 
 /// How long an inserted value lives.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub enum Life {
+pub(crate) enum Life {
     Configured,
     For(Duration),
     Until(At),
@@ -78,14 +78,14 @@ pub enum Life {
 
 /// A point in wall time, told from now.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub enum At {
+pub(crate) enum At {
     Before(Duration),
     After(Duration),
 }
 
 impl Op {
     /// The operation that bits stand for.
-    pub fn from_bits(bits: u64) -> Self {
+    pub(crate) fn from_bits(bits: u64) -> Self {
         let key = ((bits >> 8) as u16) % KEYS;
         let low = (bits >> 24) as u16;
         let high = (bits >> 40) as u32;
@@ -123,8 +123,16 @@ impl Op {
             43 | 44 => Self::Persist { key },
             45..=50 => Self::Pass { nanos: nanos(low) },
             51..=54 => Self::Advance {
-                behind: if high % 8 == 0 { nanos(low) } else { 0 },
-                budget: if high % 3 == 0 { u32::MAX } else { high % 24 },
+                behind: if high.is_multiple_of(8) {
+                    nanos(low)
+                } else {
+                    0
+                },
+                budget: if high.is_multiple_of(3) {
+                    u32::MAX
+                } else {
+                    high % 24
+                },
             },
             55..=60 => Self::Drive { nanos: nanos(low) },
             61 => Self::Freeze,
@@ -136,7 +144,7 @@ impl Op {
     }
 
     /// The operations that bytes stand for: eight bytes each.
-    pub fn all_from_bytes(bytes: &[u8]) -> Vec<Self> {
+    pub(crate) fn all_from_bytes(bytes: &[u8]) -> Vec<Self> {
         bytes
             .as_chunks()
             .0
@@ -151,7 +159,7 @@ fn weight(bits: u32) -> u32 {
         0 => 0,
         1 => super::setup::WEIGHT,
         2 => super::setup::WEIGHT + 1,
-        3 if bits % 5 == 0 => u32::MAX,
+        3 if bits.is_multiple_of(5) => u32::MAX,
         4 | 5 => bits / 16 % 32,
         _ => 1 + bits / 16 % 8,
     }

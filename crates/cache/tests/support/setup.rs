@@ -8,39 +8,40 @@ use tidewheel::{Cache, Driver, Expiry, Jitter, ManualClock, OnFull, Removal, Rem
 use super::value::{Hashing, Key, Value};
 
 /// The capacity of caches with a weigher.
-pub const WEIGHT: u32 = 40;
+pub(crate) const WEIGHT: u32 = 40;
 
 /// The capacity of caches without one.
-pub const COUNT: u64 = 9;
+pub(crate) const COUNT: u64 = 9;
 
-pub const TTL: Duration = Duration::from_millis(50);
-pub const IDLE: Duration = Duration::from_micros(29_300);
-pub const GRACE: Duration = Duration::from_millis(13);
-pub const JITTER: f64 = 0.3;
-pub const BOUNDS: (Duration, Duration) = (Duration::from_millis(20), Duration::from_millis(65));
+pub(crate) const TTL: Duration = Duration::from_millis(50);
+pub(crate) const IDLE: Duration = Duration::from_micros(29_300);
+pub(crate) const GRACE: Duration = Duration::from_millis(13);
+pub(crate) const JITTER: f64 = 0.3;
+pub(crate) const BOUNDS: (Duration, Duration) =
+    (Duration::from_millis(20), Duration::from_millis(65));
 
 /// One configuration.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Setup {
-    pub room: Room,
-    pub ends: Ends,
-    pub shape: Shape,
-    pub shards: usize,
-    pub listener: Listening,
+pub(crate) struct Setup {
+    pub(crate) room: Room,
+    pub(crate) ends: Ends,
+    pub(crate) shape: Shape,
+    pub(crate) shards: usize,
+    pub(crate) listener: Listening,
     /// Whether events are asked for after every step.
-    pub prompt: bool,
-    pub weak_hash: bool,
+    pub(crate) prompt: bool,
+    pub(crate) weak_hash: bool,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub enum Room {
+pub(crate) enum Room {
     Count,
     Weight,
     Unbounded,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub enum Ends {
+pub(crate) enum Ends {
     Never,
     Ttl,
     Idle,
@@ -50,7 +51,7 @@ pub enum Ends {
 }
 
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub enum Shape {
+pub(crate) enum Shape {
     Plain,
     Grace,
     Shorten,
@@ -61,7 +62,7 @@ pub enum Shape {
 }
 
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub enum Listening {
+pub(crate) enum Listening {
     Nobody,
     Everything,
     /// Writers help when so many wait.
@@ -97,7 +98,7 @@ const LISTENERS: [Listening; 4] = [
 
 impl Setup {
     /// The configuration that bits stand for.
-    pub fn from_bits(bits: u64) -> Self {
+    pub(crate) fn from_bits(bits: u64) -> Self {
         fn pick<T: Copy, const N: usize>(of: [T; N], bits: u64) -> T {
             of[(bits & 0xff) as usize % N]
         }
@@ -113,7 +114,7 @@ impl Setup {
     }
 
     /// Every configuration, events asked for promptly.
-    pub fn all() -> Vec<Self> {
+    pub(crate) fn all() -> Vec<Self> {
         let mut all = Vec::new();
         for room in ROOMS {
             for ends in ENDS {
@@ -137,7 +138,7 @@ impl Setup {
         all
     }
 
-    pub fn capacity(&self) -> Option<u64> {
+    pub(crate) fn capacity(&self) -> Option<u64> {
         match self.room {
             Room::Count => Some(COUNT),
             Room::Weight => Some(WEIGHT.into()),
@@ -146,25 +147,25 @@ impl Setup {
     }
 
     /// Whether every departure can be learnt from the listener.
-    pub fn is_told(&self) -> bool {
+    pub(crate) fn is_told(&self) -> bool {
         matches!(self.listener, Listening::Everything | Listening::Wait(_))
     }
 
-    pub fn idle(&self) -> Option<Duration> {
+    pub(crate) fn idle(&self) -> Option<Duration> {
         matches!(self.ends, Ends::Idle | Ends::TtlIdle | Ends::ExpiryIdle).then_some(IDLE)
     }
 
     /// The TTL of what is stored without one.
-    pub fn ttl(&self) -> Option<Duration> {
+    pub(crate) fn ttl(&self) -> Option<Duration> {
         matches!(self.ends, Ends::Ttl | Ends::TtlIdle).then_some(TTL)
     }
 
-    pub fn has_expiry(&self) -> bool {
+    pub(crate) fn has_expiry(&self) -> bool {
         matches!(self.ends, Ends::Expiry | Ends::ExpiryIdle)
     }
 
     /// Ticks that entries are kept after their end.
-    pub fn grace(&self) -> u64 {
+    pub(crate) fn grace(&self) -> u64 {
         match self.shape {
             Shape::Grace | Shape::All => GRACE.as_millis() as u64,
             _ => 0,
@@ -172,7 +173,7 @@ impl Setup {
     }
 
     /// What jitter and bounds may make of a TTL: the shortest and the longest.
-    pub fn shaped(&self, ttl: Duration) -> (Duration, Duration) {
+    pub(crate) fn shaped(&self, ttl: Duration) -> (Duration, Duration) {
         let (short, long) = match self.shape {
             Shape::Shorten | Shape::All => (scaled(ttl, 1.0 - JITTER), ttl),
             Shape::Lengthen => (ttl, scaled(ttl, 1.0 + JITTER)),
@@ -188,7 +189,7 @@ impl Setup {
     }
 
     /// The cache, its clock, and where its listener writes to.
-    pub fn build(&self) -> (Cache<Key, Value, Hashing>, ManualClock, Heard) {
+    pub(crate) fn build(&self) -> (Cache<Key, Value, Hashing>, ManualClock, Heard) {
         let clock = ManualClock::new();
         let heard = Heard::default();
         let mut builder = Cache::builder()
@@ -255,14 +256,14 @@ fn scaled(ttl: Duration, by: f64) -> Duration {
 
 /// What the listener was told.
 #[derive(Debug, Clone, Default)]
-pub struct Heard(Arc<Mutex<Vec<Event>>>);
+pub(crate) struct Heard(Arc<Mutex<Vec<Event>>>);
 
 #[derive(Debug, Clone, Copy)]
-pub struct Event {
-    pub key: u16,
-    pub id: u64,
-    pub cause: RemovalCause,
-    pub lateness: Option<Duration>,
+pub(crate) struct Event {
+    pub(crate) key: u16,
+    pub(crate) id: u64,
+    pub(crate) cause: RemovalCause,
+    pub(crate) lateness: Option<Duration>,
 }
 
 impl Heard {
@@ -276,21 +277,21 @@ impl Heard {
         self.0.lock().expect("nobody panics here").push(event);
     }
 
-    pub fn take(&self) -> Vec<Event> {
+    pub(crate) fn take(&self) -> Vec<Event> {
         std::mem::take(&mut *self.0.lock().expect("nobody panics here"))
     }
 }
 
 /// Lifetimes that follow from the value.
 #[derive(Debug)]
-pub struct ByValue;
+pub(crate) struct ByValue;
 
 impl ByValue {
-    pub fn create(id: u64) -> Option<Duration> {
+    pub(crate) fn create(id: u64) -> Option<Duration> {
         (!id.is_multiple_of(3)).then(|| Duration::from_micros(20_000 + id % 50 * 777))
     }
 
-    pub fn update(id: u64, left: Option<Duration>) -> Option<Duration> {
+    pub(crate) fn update(id: u64, left: Option<Duration>) -> Option<Duration> {
         match id % 4 {
             0 => left,
             1 => None,
@@ -298,7 +299,7 @@ impl ByValue {
         }
     }
 
-    pub fn read(id: u64, left: Option<Duration>) -> Option<Duration> {
+    pub(crate) fn read(id: u64, left: Option<Duration>) -> Option<Duration> {
         match id % 5 {
             0 => Some(Duration::from_millis(40)),
             1 if id.is_multiple_of(2) => None,

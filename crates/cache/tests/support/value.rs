@@ -8,20 +8,20 @@ use tidewheel::Equivalent;
 
 /// How many keys and values are alive.
 #[derive(Debug, Clone, Default)]
-pub struct Ledger(Arc<AtomicI64>);
+pub(crate) struct Ledger(Arc<AtomicI64>);
 
 impl Ledger {
-    pub fn living(&self) -> i64 {
+    pub(crate) fn living(&self) -> i64 {
         self.0.load(SeqCst)
     }
 }
 
 /// Counts itself for as long as it lives.
 #[derive(Debug)]
-pub struct Counted(Ledger);
+pub(crate) struct Counted(Ledger);
 
 impl Counted {
-    pub fn new(ledger: &Ledger) -> Self {
+    pub(crate) fn new(ledger: &Ledger) -> Self {
         ledger.0.fetch_add(1, SeqCst);
         Self(ledger.clone())
     }
@@ -41,13 +41,13 @@ impl Drop for Counted {
 }
 
 #[derive(Debug, Clone)]
-pub struct Key {
-    pub number: u16,
+pub(crate) struct Key {
+    pub(crate) number: u16,
     _counted: Counted,
 }
 
 impl Key {
-    pub fn new(number: u16, ledger: &Ledger) -> Self {
+    pub(crate) fn new(number: u16, ledger: &Ledger) -> Self {
         Self {
             number,
             _counted: Counted::new(ledger),
@@ -71,7 +71,7 @@ impl Hash for Key {
 
 /// What keys are looked up by.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub struct Probe(pub u16);
+pub(crate) struct Probe(pub(crate) u16);
 
 impl Equivalent<Key> for Probe {
     fn equivalent(&self, key: &Key) -> bool {
@@ -80,15 +80,15 @@ impl Equivalent<Key> for Probe {
 }
 
 #[derive(Debug, Clone)]
-pub struct Value {
+pub(crate) struct Value {
     /// Another one for every insertion.
-    pub id: u64,
-    pub weight: u32,
+    pub(crate) id: u64,
+    pub(crate) weight: u32,
     _counted: Counted,
 }
 
 impl Value {
-    pub fn new(id: u64, weight: u32, ledger: &Ledger) -> Self {
+    pub(crate) fn new(id: u64, weight: u32, ledger: &Ledger) -> Self {
         Self {
             id,
             weight,
@@ -99,11 +99,11 @@ impl Value {
 
 /// Hashes the same way in every run; a weak one knows only four hashes.
 #[derive(Debug, Clone, Copy, Default)]
-pub struct Hashing {
-    pub weak: bool,
+pub(crate) struct Hashing {
+    pub(crate) weak: bool,
 }
 
-pub struct Hash4 {
+pub(crate) struct Hash4 {
     weak: bool,
     hasher: DefaultHasher,
 }
