@@ -6,7 +6,9 @@ use std::pin::pin;
 use std::task::{Poll, Waker};
 use std::time::Duration;
 
-use crate::inner::Inner;
+use tidewheel_timer::SPLIT_PER_TICK;
+
+use crate::inner::{Inner, RECORDS_PER_HOLD};
 use crate::sweep::{SWEEP_PER_PASS, Sweeper};
 use crate::sync::{AtomicBool, AtomicU64, Mutex, Ordering::Relaxed, Ordering::SeqCst, lock};
 
@@ -44,6 +46,9 @@ const TIDY_WITHIN_TICKS: u64 = 2000;
 
 /// Records that the driver touches before it looks whether it was told to stop.
 const RECORDS_PER_PASS: u32 = 4096;
+
+/// Timer records that one hold moves ahead of their time: a move takes a tenth of a removal.
+const AHEAD_PER_HOLD: u32 = 64;
 
 /// Tidying units between two looks at the deadlines.
 const TIDY_PER_PASS: u32 = 256;
@@ -171,7 +176,7 @@ enum Next {
 }
 
 impl<K: Hash + Eq, V, S: BuildHasher> Inner<K, V, S> {
-    /// Removes what is due at engine tick `now`, tidies with what is left of the budget.
+    /// Removes what is due at engine tick `now`; then works ahead with what is left of the budget.
     pub(crate) fn pass(&self, rounds: &mut Rounds, now: u64, budget: &mut u32) -> Progress {
         let count = self.shards.len();
         let mut progress = Progress::default();
@@ -184,7 +189,7 @@ impl<K: Hash + Eq, V, S: BuildHasher> Inner<K, V, S> {
                 if self.shards[at].next_deadline.load(SeqCst) > now {
                     continue;
                 }
-                let hold = self.expire_hold(at, now, budget);
+                let hold = self.expire_hold(at, now, RECORDS_PER_HOLD, budget);
                 progress.expired += u64::from(hold.fired);
                 progress.moved += u64::from(hold.moved);
                 backlog |= hold.backlog;
@@ -196,9 +201,32 @@ impl<K: Hash + Eq, V, S: BuildHasher> Inner<K, V, S> {
                 }
             }
             if !backlog {
+                progress.moved += self.work_ahead(now, budget);
                 return progress;
             }
         }
+    }
+
+    /// Lets the wheels of crowded shards split coming slots before their start, when nothing is due.
+    /// Returns the records moved.
+    fn work_ahead(&self, now: u64, budget: &mut u32) -> u64 {
+        let mut moved = 0;
+        for _ in 0..SPLIT_PER_TICK / AHEAD_PER_HOLD {
+            let mut crowded = false;
+            for at in 0..self.shards.len() {
+                // A wheel with work ahead asks to be called at every tick.
+                if *budget == 0 || self.shards[at].next_deadline.load(SeqCst) > now + 1 {
+                    continue;
+                }
+                let hold = self.expire_hold(at, now, AHEAD_PER_HOLD, budget);
+                moved += u64::from(hold.moved);
+                crowded |= hold.moved >= AHEAD_PER_HOLD / 2;
+            }
+            if !crowded {
+                break;
+            }
+        }
+        moved
     }
 
     /// Tidies the shards that want it; `true` when some still do.

@@ -703,17 +703,24 @@ impl<K: Hash + Eq, V, S: BuildHasher> Inner<K, V, S> {
         progress
     }
 
-    /// Removes due entries of one shard in one short hold of its lock.
-    pub(crate) fn expire_hold(&self, at: usize, now: u64, budget: &mut u32) -> Progress {
+    /// Removes due entries of one shard in one short hold of its lock that touches at most `records` timer
+    /// records; what is left of them, the wheel uses to work ahead.
+    pub(crate) fn expire_hold(
+        &self,
+        at: usize,
+        now: u64,
+        records: u32,
+        budget: &mut u32,
+    ) -> Progress {
         if *budget == 0 || self.delivery.must_wait() {
             return Progress {
                 backlog: true,
                 ..Progress::default()
             };
         }
-        let hold = RECORDS_PER_HOLD.min(*budget);
+        let hold = records.min(*budget);
         let progress = self.hold(&self.shards[at], |shard| {
-            shard.garbage.pairs.reserve(hold as usize);
+            shard.garbage.pairs.reserve(RECORDS_PER_HOLD as usize);
             let progress = self.expire_some(shard, now, hold);
             self.settle(shard);
             progress
