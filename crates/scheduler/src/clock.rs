@@ -71,6 +71,30 @@ impl Clock for ManualClock {
     }
 }
 
+/// tokio's clock, which its tests may pause.
+#[cfg(feature = "tokio")]
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct TokioClock(tokio::time::Instant);
+
+#[cfg(feature = "tokio")]
+impl TokioClock {
+    pub(crate) fn new() -> Self {
+        Self(tokio::time::Instant::now())
+    }
+
+    /// Nanoseconds since the origin.
+    pub(crate) fn nanos(self) -> u64 {
+        nanos(self.0.elapsed())
+    }
+
+    /// The instant so many nanoseconds after the origin; of one too far to say, a year from now.
+    pub(crate) fn instant(self, nanos: u64) -> tokio::time::Instant {
+        const FAR: Duration = Duration::from_secs(365 * 86_400);
+        let at = self.0.checked_add(Duration::from_nanos(nanos));
+        at.unwrap_or_else(|| tokio::time::Instant::now() + FAR)
+    }
+}
+
 /// Nanoseconds, saturating after 584 years.
 pub(crate) fn nanos(duration: Duration) -> u64 {
     u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX)

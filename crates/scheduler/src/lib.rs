@@ -51,6 +51,7 @@
 //!
 //! - [`Tasks`] is the core in virtual time: `advance(now, budget, sink)`, no threads, clocks or locks.
 //! - [`Scheduler`] is threads over shards of it; [`Builder::manual`] is the same without threads.
+//! - `TaskStream` (feature `tokio`) is a stream of due tasks, for one async task that owns them.
 #![forbid(unsafe_code)]
 
 mod alarm;
@@ -67,6 +68,8 @@ mod scheduler;
 mod shards;
 #[cfg(all(test, shuttle))]
 mod shuttle_tests;
+#[cfg(feature = "tokio")]
+mod stream;
 mod sync;
 mod tasks;
 mod time;
@@ -78,5 +81,7 @@ pub use handle::{Handle, Run, Stats, Window};
 pub use lateness::Lateness;
 pub use routine::CatchUp;
 pub use scheduler::{Advance, Scheduler, Stopped};
+#[cfg(feature = "tokio")]
+pub use stream::TaskStream;
 pub use tasks::{Due, Tasks};
 pub use tidewheel_store::{Forecast, Progress};

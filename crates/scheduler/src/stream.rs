@@ -1,0 +1,243 @@
+//! Due tasks as a stream on tokio, for one async task that owns them.
+
+use std::fmt;
+use std::future::Future;
+use std::hash::{BuildHasher, Hash};
+use std::num::NonZeroU64;
+use std::pin::Pin;
+use std::task::{Context, Poll, Waker};
+use std::time::Duration;
+
+use equivalent::Equivalent;
+use futures_core::Stream;
+use tokio::time::{Sleep, sleep_until};
+
+use crate::clock::TokioClock;
+use crate::handle::Run;
+use crate::routine::CatchUp;
+use crate::tasks::{Due, Tasks};
+use crate::time::{Now, TICK_NANOS};
+
+/// Timer records that one poll looks at before it lets other tasks run.
+const RECORDS_PER_POLL: u32 = 1024;
+
+/// Tasks by key whose runs are the items of a stream: what a `DelayQueue` and a map from keys to its handles
+/// are together.
+///
+/// A task leaves when it is handed out, never before: until then it can be moved and removed. The stream
+/// never ends; while nothing is pending it waits for a [`set`](Self::set). Like every stream it belongs to
+/// one async task; to set tasks from others, send them there, or use [`Scheduler`](crate::Scheduler).
+///
+/// ```
+/// # tokio::runtime::Builder::new_current_thread().enable_time().build().unwrap().block_on(async {
+/// use std::future::poll_fn;
+/// use std::pin::Pin;
+/// use std::time::Duration;
+/// use futures_core::Stream;
+/// use tidewheel_scheduler::TaskStream;
+///
+/// let mut tasks: TaskStream<&str, u32> = TaskStream::new();
+/// tasks.set("egg", 1, Duration::from_millis(3));
+/// let run = poll_fn(|context| Pin::new(&mut tasks).poll_next(context)).await;
+/// assert_eq!(run.map(|run| (run.key, run.value)), Some(("egg", 1)));
+/// # });
+/// ```
+pub struct TaskStream<K, V, S = foldhash::quality::RandomState> {
+    tasks: Tasks<K, V, S>,
+    clock: TokioClock,
+    /// Until when the stream sleeps; `None` while it does not.
+    sleep: Option<Pin<Box<Sleep>>>,
+    sleeps_until: u64,
+    waker: Option<Waker>,
+}
+
+// Nothing in here is pinned in place: the sleep has a box of its own.
+impl<K, V, S> Unpin for TaskStream<K, V, S> {}
+
+impl<K, V, S> fmt::Debug for TaskStream<K, V, S> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("TaskStream")
+            .field("len", &self.tasks.len())
+            .field("sleeps_until", &self.sleeps_until)
+            .finish_non_exhaustive()
+    }
+}
+
+impl<K, V> TaskStream<K, V> {
+    /// No tasks.
+    #[must_use]
+    pub fn new() -> Self {
+        Self::with_hasher(foldhash::quality::RandomState::default())
+    }
+}
+
+impl<K, V, S: Default> Default for TaskStream<K, V, S> {
+    fn default() -> Self {
+        Self::with_hasher(S::default())
+    }
+}
+
+impl<K, V, S> TaskStream<K, V, S> {
+    /// No tasks, keys to be hashed by `hasher`.
+    #[must_use]
+    pub fn with_hasher(hasher: S) -> Self {
+        Self {
+            tasks: Tasks::with_hasher(hasher),
+            clock: TokioClock::new(),
+            sleep: None,
+            sleeps_until: u64::MAX,
+            waker: None,
+        }
+    }
+
+    /// Tasks that are pending.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.tasks.len()
+    }
+
+    /// Whether none is pending.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.tasks.is_empty()
+    }
+
+    /// Takes every task out, in no order.
+    pub fn drain(&mut self, take: impl FnMut(K, V)) {
+        self.tasks.drain(take);
+    }
+
+    fn now(&self) -> Now {
+        Now(self.clock.nanos())
+    }
+
+    /// Wakes the async task if it sleeps for longer than is right now.
+    fn wake(&mut self) {
+        let next = self.tasks.next_deadline().unwrap_or(u64::MAX);
+        if next < self.sleeps_until
+            && let Some(waker) = self.waker.take()
+        {
+            waker.wake();
+        }
+    }
+}
+
+impl<K: Hash + Eq, V, S: BuildHasher> TaskStream<K, V, S> {
+    /// Sets a task: see [`Handle::set`](crate::Handle::set).
+    pub fn set(&mut self, key: K, value: V, delay: Duration) -> Option<V> {
+        let now = self.now();
+        let old = self.tasks.set(key, value, now.deadline(delay), now.tick());
+        self.wake();
+        old
+    }
+
+    /// Sets a periodic task: see [`Handle::set_periodic`](crate::Handle::set_periodic).
+    pub fn set_periodic(
+        &mut self,
+        key: K,
+        value: V,
+        first: Duration,
+        period: Duration,
+        catch_up: CatchUp,
+    ) -> Option<V>
+    where
+        K: Clone,
+        V: Clone,
+    {
+        let now = self.now();
+        let period = NonZeroU64::new(Now(0).deadline(period)).unwrap_or(NonZeroU64::MIN);
+        let first = now.deadline(first);
+        let old = self
+            .tasks
+            .set_periodic(key, value, first, period, catch_up, now.tick());
+        self.wake();
+        old
+    }
+
+    /// Moves a pending task: see [`Handle::move_to`](crate::Handle::move_to).
+    pub fn move_to<Q: Hash + Equivalent<K> + ?Sized>(&mut self, key: &Q, delay: Duration) -> bool {
+        let now = self.now();
+        let moved = self.tasks.move_to(key, now.deadline(delay), now.tick());
+        self.wake();
+        moved
+    }
+
+    /// Takes a pending task out: see [`Handle::remove`](crate::Handle::remove).
+    pub fn remove<Q: Hash + Equivalent<K> + ?Sized>(&mut self, key: &Q) -> Option<V> {
+        self.tasks.remove(key)
+    }
+
+    /// How long until the key's pending task runs.
+    #[must_use]
+    pub fn get<Q: Hash + Equivalent<K> + ?Sized>(&self, key: &Q) -> Option<Duration> {
+        Some(self.now().until(self.tasks.deadline(key)?))
+    }
+
+    /// The next task that is due, or until when to sleep.
+    fn next_due(&mut self, left: &mut u32) -> Result<Due<K, V>, u64> {
+        let now = self.now().tick();
+        loop {
+            let mut due = None;
+            // One at a time: what is taken out here cannot be removed any more.
+            let progress = self.tasks.advance(now, 1, |task| due = Some(task));
+            if let Some(due) = due {
+                return Ok(due);
+            }
+            *left = left.saturating_sub(1);
+            if !progress.backlog || *left == 0 {
+                return Err(progress.next_deadline.unwrap_or(u64::MAX));
+            }
+        }
+    }
+}
+
+impl<K: Hash + Eq, V, S: BuildHasher> Stream for TaskStream<K, V, S> {
+    type Item = Run<K, V>;
+
+    fn poll_next(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Option<Self::Item>> {
+        let this = self.get_mut();
+        let mut left = RECORDS_PER_POLL;
+        loop {
+            let until = match this.next_due(&mut left) {
+                Ok(due) => {
+                    let late = this.now().since(due.deadline);
+                    return Poll::Ready(Some(Run {
+                        key: due.key,
+                        value: due.value,
+                        late,
+                        missed: due.missed,
+                    }));
+                }
+                Err(until) => until,
+            };
+            if left == 0 {
+                context.waker().wake_by_ref();
+                return Poll::Pending;
+            }
+            this.sleeps_until = until;
+            if until == u64::MAX {
+                this.sleep = None;
+                this.waker = Some(context.waker().clone());
+                return Poll::Pending;
+            }
+            let at = this.clock.instant(until.saturating_mul(TICK_NANOS));
+            let sleep = match &mut this.sleep {
+                Some(sleep) => {
+                    if sleep.deadline() != at {
+                        sleep.as_mut().reset(at);
+                    }
+                    sleep
+                }
+                None => this.sleep.insert(Box::pin(sleep_until(at))),
+            };
+            if sleep.as_mut().poll(context).is_pending() {
+                this.waker = Some(context.waker().clone());
+                return Poll::Pending;
+            }
+            left = left.saturating_sub(1);
+            // A sleep that is over stays so: the next one is another.
+            this.sleep = None;
+            this.sleeps_until = 0;
+        }
+    }
+}
