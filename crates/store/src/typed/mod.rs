@@ -753,8 +753,7 @@ impl<K, V> TypedStore<K, V> {
 
     /// Moves an entry to a lower page.
     fn move_entry(&mut self, id: u32, place_of: &impl Fn(&K) -> u32) {
-        let Some(place) =
-            hashed(place_of, self.key(Slot(id))).or_else(|| self.index.place_of(id))
+        let Some(place) = hashed(place_of, self.key(Slot(id))).or_else(|| self.index.place_of(id))
         else {
             return;
         };
