@@ -16,6 +16,7 @@ use crate::progress::Progress;
 use crate::server::Target;
 use crate::simulate;
 use crate::table;
+use crate::tasks;
 use crate::timers;
 use crate::workload::Workload;
 
@@ -70,6 +71,8 @@ enum Command {
     Compare(compare::Args),
     /// The timer structures themselves, without a server: time and bytes per timer.
     Timers(timers::Args),
+    /// Tasks by key, ours and (with the feature `peers`) other people's: time, bytes and lateness per task.
+    Tasks(tasks::Args),
     /// In-process caches, ours and (with the feature `peers`) other people's.
     #[command(subcommand)]
     Caches(Caches),
@@ -95,6 +98,10 @@ pub(crate) fn run() -> Result<()> {
         }
         Command::Timers(args) => {
             let comparison = timers::run(args, &mut progress)?;
+            (comparison.to_json(), comparison.to_table())
+        }
+        Command::Tasks(args) => {
+            let comparison = tasks::run(args, &mut progress)?;
             (comparison.to_json(), comparison.to_table())
         }
         Command::Simulate(args) => {

@@ -22,6 +22,7 @@ mod server;
 mod simulate;
 mod stats;
 mod table;
+mod tasks;
 mod timers;
 mod workload;
 

@@ -25,7 +25,7 @@ pub(crate) struct Course {
 }
 
 impl Course {
-    pub(super) fn new(plan: &Plan, seed: u64) -> Self {
+    pub(crate) fn new(plan: &Plan, seed: u64) -> Self {
         let mut rng = Rng::new(seed);
         let spread = u64::from(plan.to_ms - plan.from_ms);
         let delays = |rng: &mut Rng| -> Vec<u32> {
@@ -45,7 +45,7 @@ impl Course {
     }
 
     /// Insert, reschedule, fire.
-    pub(super) fn fire(
+    pub(crate) fn fire(
         &self,
         build: impl FnOnce() -> Result<Box<dyn Subject>>,
         report: &mut Report,
@@ -102,7 +102,7 @@ impl Course {
     }
 
     /// Insert, cancel, go through the minute all the same: where lazy deletion pays.
-    pub(super) fn cancel(&self, mut subject: Box<dyn Subject>, report: &mut Report) {
+    pub(crate) fn cancel(&self, mut subject: Box<dyn Subject>, report: &mut Report) {
         subject.insert_all(&self.first);
         let before = allocated();
         let cancel_ns = timed(|| subject.cancel_all(&self.order));
@@ -132,7 +132,7 @@ impl Course {
     }
 
     /// Insert, reschedule, fire with a budget of records per tick.
-    pub(super) fn fire_on_budget(&self, mut subject: Box<dyn Subject>, report: &mut Report) {
+    pub(crate) fn fire_on_budget(&self, mut subject: Box<dyn Subject>, report: &mut Report) {
         subject.insert_all(&self.first);
         subject.reschedule_all(&self.order, &self.second);
         let firing = self.watch(subject.as_mut(), self.plan.budget, GRACE_TICKS);

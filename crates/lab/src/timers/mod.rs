@@ -25,10 +25,10 @@ use crate::proc::NoiseMeter;
 use crate::progress::Progress;
 use crate::report::Report;
 
-mod course;
+pub(crate) mod course;
 #[cfg(feature = "peers")]
 mod peers;
-mod subject;
+pub(crate) mod subject;
 
 /// A structure to measure.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
@@ -126,12 +126,12 @@ pub(crate) struct Args {
 
 /// What every course of a run does.
 #[derive(Clone, Copy, Debug)]
-struct Plan {
-    timers: u32,
-    from_ms: u32,
-    to_ms: u32,
-    budget: u32,
-    seed: u64,
+pub(crate) struct Plan {
+    pub(crate) timers: u32,
+    pub(crate) from_ms: u32,
+    pub(crate) to_ms: u32,
+    pub(crate) budget: u32,
+    pub(crate) seed: u64,
 }
 
 pub(crate) fn run(args: &Args, progress: &mut Progress) -> Result<Comparison> {

@@ -1,0 +1,126 @@
+//! Our scheduler in real time: lateness of many tasks, and one task moved a million times.
+
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use anyhow::{Context, Result, bail};
+use tidewheel_scheduler::{Scheduler, Tasks};
+
+use crate::clock;
+use crate::heap::allocated;
+use crate::latency::Latencies;
+use crate::report::Report;
+use crate::rng::Rng;
+
+/// How long after the last deadline all tasks must have run.
+const GRACE: Duration = Duration::from_secs(60);
+/// How long before the first deadline the last task is set.
+const HEAD_START_NS: u64 = 500_000_000;
+/// Moves of the one task.
+const MOVES: u64 = 1_000_000;
+
+/// What the run in real time does.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Plan {
+    pub(super) tasks: u32,
+    pub(super) seconds: u32,
+}
+
+/// Sets all tasks, their deadlines spread at random, and lets the handlers see how late they are called.
+/// Lateness counts from the nanosecond that was asked for.
+pub(super) fn run(plan: Plan, report: &mut Report) -> Result<()> {
+    let late = Arc::new(Mutex::new(Latencies::new()));
+    let early = Arc::new(AtomicU64::new(0));
+    let (seen, too_early) = (Arc::clone(&late), Arc::clone(&early));
+    let scheduler = Scheduler::<u32, u64>::builder()
+        .start(
+            move |_, run| match clock::mono_ns().checked_sub(run.value) {
+                Some(late_ns) => {
+                    let mut seen = seen.lock().unwrap_or_else(PoisonError::into_inner);
+                    seen.record(late_ns.max(1));
+                }
+                None => {
+                    too_early.fetch_add(1, Relaxed);
+                }
+            },
+        )
+        .context("cannot start the scheduler")?;
+    let mut rng = Rng::new(7);
+    let start_ns = clock::mono_ns() + HEAD_START_NS;
+    let spread_ns = u64::from(plan.seconds) * 1_000_000_000;
+    for key in 0..plan.tasks {
+        let due_ns = start_ns + rng.below(spread_ns);
+        let delay = Duration::from_nanos(due_ns.saturating_sub(clock::mono_ns()));
+        scheduler
+            .set(key, due_ns, delay)
+            .context("cannot set a task")?;
+    }
+    let set_by_ns = clock::mono_ns();
+    let last_ns = start_ns + spread_ns + GRACE.as_nanos() as u64;
+    let all = u64::from(plan.tasks);
+    loop {
+        let stats = scheduler.stats();
+        if stats.completed + stats.panicked >= all {
+            break;
+        }
+        if clock::mono_ns() > last_ns {
+            bail!("{} of {all} tasks ran", stats.completed);
+        }
+        clock::sleep_until(clock::mono_ns() + 50_000_000);
+    }
+    if set_by_ns > start_ns {
+        report
+            .notes
+            .push("live: tasks were still being set when the first were due".to_owned());
+    }
+    let summary = late
+        .lock()
+        .unwrap_or_else(PoisonError::into_inner)
+        .summary();
+    let figures = &mut report.figures;
+    figures.push("live_early", "live: early", early.load(Relaxed) as f64);
+    figures.push("live_late_p50_us", "live: lateness p50 µs", summary.p50_us);
+    figures.push("live_late_p99_us", "live: lateness p99 µs", summary.p99_us);
+    figures.push(
+        "live_late_p999_us",
+        "live: lateness p99.9 µs",
+        summary.p999_us,
+    );
+    figures.push("live_late_max_us", "live: lateness max µs", summary.max_us);
+    Ok(())
+}
+
+/// A heartbeat: one task of a thousand is moved a million times, a millisecond apart.
+pub(super) fn moves_of_one(report: &mut Report) {
+    let mut tasks: Tasks<u64, u64> = Tasks::new();
+    for key in 0..1_000 {
+        tasks.set(key, key, 1 << 39, 0);
+    }
+    let before = allocated();
+    let mut most = before;
+    let from_ns = clock::mono_ns();
+    for now in 0..MOVES {
+        // Later and earlier in turn.
+        let delay = if now % 2 == 0 { 30_000 } else { 15_000 };
+        tasks.move_to(&7, now + delay, now);
+        tasks.advance(now, u32::MAX, |due| {
+            std::hint::black_box(due);
+        });
+        if now % 1_024 == 0 {
+            most = most.max(allocated());
+        }
+    }
+    let ns = clock::mono_ns() - from_ns;
+    let figures = &mut report.figures;
+    figures.push(
+        "move_one_ns",
+        "one task moved 1M times: ns a move and its tick",
+        ns as f64 / MOVES as f64,
+    );
+    figures.push(
+        "move_one_bytes",
+        "one task moved 1M times: most bytes more than before",
+        (most - before) as f64,
+    );
+}
