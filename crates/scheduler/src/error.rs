@@ -10,6 +10,9 @@ pub enum Error {
     Stopped,
     /// A thread could not be started.
     Thread(std::io::Error),
+    /// The journal failed: what was asked for may or may not survive a crash. See its message, and start
+    /// anew with a journal that works.
+    Journal(crate::durable::JournalError),
     /// A number given to the builder is out of range.
     Config(&'static str),
 }
@@ -19,6 +22,7 @@ impl fmt::Display for Error {
         match self {
             Self::Stopped => f.write_str("the scheduler was stopped"),
             Self::Thread(error) => write!(f, "a thread could not be started: {error}"),
+            Self::Journal(error) => write!(f, "the journal failed: {error}"),
             Self::Config(what) => f.write_str(what),
         }
     }
@@ -28,6 +32,7 @@ impl std::error::Error for Error {
     fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
         match self {
             Self::Thread(error) => Some(error),
+            Self::Journal(error) => Some(error),
             _ => None,
         }
     }

@@ -51,12 +51,15 @@
 //!
 //! - [`Tasks`] is the core in virtual time: `advance(now, budget, sink)`, no threads, clocks or locks.
 //! - [`Scheduler`] is threads over shards of it; [`Builder::manual`] is the same without threads.
+//! - [`Durable`] keeps a [`Journal`] beside a scheduler: pending tasks survive a crash, and each runs at least
+//!   once. `RedbJournal` (feature `redb`) is one in a file.
 //! - `TaskStream` (feature `tokio`) is a stream of due tasks, for one async task that owns them.
 #![forbid(unsafe_code)]
 
 mod alarm;
 mod builder;
 mod clock;
+mod durable;
 mod error;
 mod handle;
 mod hash;
@@ -76,6 +79,11 @@ mod time;
 
 pub use builder::{BackPressure, Builder};
 pub use clock::{Clock, ManualClock, SystemClock};
+#[cfg(feature = "redb")]
+pub use durable::RedbJournal;
+pub use durable::{
+    Change, Durable, DurableHandle, DurableRun, Journal, JournalError, Journaled, Record, Stored,
+};
 pub use error::Error;
 pub use handle::{Handle, Run, Stats, Window};
 pub use lateness::Lateness;
