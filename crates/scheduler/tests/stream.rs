@@ -52,7 +52,7 @@ async fn an_empty_stream_waits_and_goes_on() {
     assert!(timeout(100 * MS, next(&mut tasks)).await.is_err());
     tasks.set(1, 1, 10 * MS);
     assert_eq!(next(&mut tasks).await.key, 1);
-    tasks.set(2, 2, 3600_000 * MS);
+    tasks.set(2, 2, 3_600_000 * MS);
     assert!(timeout(100 * MS, next(&mut tasks)).await.is_err());
     // Earlier than what it slept for.
     tasks.set(3, 3, MS);

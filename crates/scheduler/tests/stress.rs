@@ -38,10 +38,9 @@ fn set_move_remove_and_run(count: u64, spread_ms: u64) {
                 }
                 for key in keys() {
                     scheduler.move_to(&key, delay(key, 2));
-                    if key % 3 == 0 && scheduler.remove(&key).is_some() {
-                        if ends[key as usize].swap(REMOVED, SeqCst) != 0 {
-                            twice.fetch_add(1, SeqCst);
-                        }
+                    let removed = key % 3 == 0 && scheduler.remove(&key).is_some();
+                    if removed && ends[key as usize].swap(REMOVED, SeqCst) != 0 {
+                        twice.fetch_add(1, SeqCst);
                     }
                 }
             });

@@ -85,9 +85,9 @@ impl<J> Core<J> {
     }
 
     /// Runs a handler and ends its task in the journal.
-    fn run<K: Hash, V>(&self, run: Run<K, Journaled<V>>, handler: impl FnOnce(DurableRun<K, V>))
+    fn run<K, V>(&self, run: Run<K, Journaled<V>>, handler: impl FnOnce(DurableRun<K, V>))
     where
-        K: Clone,
+        K: Hash + Clone,
         J: Journal<K, V>,
     {
         let Journaled { id, value } = run.value;
