@@ -434,7 +434,7 @@ impl<K: Hash + Eq, V, S: BuildHasher> Inner<K, V, S> {
             return;
         }
         if shard.store.weight() >= shard.lent {
-            shard.store.touch(hash.place());
+            shard.store.touch(hash.place(), attributes.deadline);
         }
         let slot = if let Some(slot) = Self::find(shard, hash, &key) {
             let deadline = shard.store.deadline(slot);

@@ -107,6 +107,12 @@ impl Pool {
         *head = at;
     }
 
+    /// Loads the chunk that the next record of a chain goes to.
+    #[inline]
+    pub(crate) fn touch(&self, head: u32) -> u32 {
+        if head == NIL { 0 } else { self.chunk(head).len }
+    }
+
     /// Takes at most `limit` (> 0) records from the head chunk of a chain that is not empty.
     #[inline]
     pub(crate) fn pop(&mut self, head: &mut u32, limit: u32) -> Taken {
@@ -156,13 +162,16 @@ impl Pool {
     /// Keeps the records of a chunk that `keep` wants; returns how many went.
     pub(crate) fn retain(&mut self, at: u32, mut keep: impl FnMut(Record) -> bool) -> u32 {
         let chunk = self.chunk_mut(at);
+        // First ask about all, so that the cache misses behind the answers overlap; then move without a
+        // branch, which nobody could predict.
+        let mut wanted = [false; CHUNK_RECORDS];
+        for (wanted, &record) in wanted.iter_mut().zip(chunk.records()) {
+            *wanted = keep(record);
+        }
         let mut kept = 0;
-        for i in 0..chunk.len as usize {
-            let record = chunk.records[i];
-            if keep(record) {
-                chunk.records[kept] = record;
-                kept += 1;
-            }
+        for (i, &wanted) in wanted.iter().enumerate().take(chunk.len as usize) {
+            chunk.records[kept] = chunk.records[i];
+            kept += usize::from(wanted);
         }
         let gone = chunk.len - kept as u32;
         chunk.len = kept as u32;

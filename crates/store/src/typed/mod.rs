@@ -273,8 +273,11 @@ impl<K, V> TypedStore<K, V> {
     /// Loads what an insertion at `place` and the eviction that follows will read, so that their cache
     /// misses overlap.
     #[inline]
-    pub fn touch(&self, place: u32) {
+    pub fn touch(&self, place: u32, deadline: Option<u64>) {
         let (mut loaded, next) = self.policy.touch(place);
+        if let Some(deadline) = deadline {
+            loaded ^= self.wheel.touch(deadline);
+        }
         loaded ^= self.index.touch(place);
         if let Some((id, next_place)) = next {
             loaded ^= self.index.touch(next_place);
