@@ -200,9 +200,6 @@ impl<K: Hash + Eq, V, S: BuildHasher> Inner<K, V, S> {
                     return progress;
                 }
             }
-            if progress.expired > 0 {
-                settle_allocator();
-            }
             if !backlog {
                 progress.moved += self.work_ahead(now, budget);
                 return progress;
@@ -391,17 +388,6 @@ impl Drop for Task<'_> {
             self.alarm.sleeps_until.store(0, SeqCst);
         }
     }
-}
-
-/// Lets the allocator join the blocks that a round has freed.
-///
-/// glibc's malloc puts that off until somebody asks for a large block or frees one, and then joins all at
-/// once, its lock held: after a million small values that took 100 ms. Asked after every round, it joins what
-/// that round has freed. Other allocators answer from a list, in a few nanoseconds.
-fn settle_allocator() {
-    /// More than glibc serves from a thread's own lists.
-    const LARGE: usize = 4096;
-    std::hint::black_box(Vec::<u8>::with_capacity(LARGE));
 }
 
 async fn yield_now() {

@@ -159,7 +159,8 @@ impl<K, V, S> Inner<K, V, S> {
         if untidy {
             cell.untidy.store(true, Relaxed);
         }
-        let garbage = std::mem::replace(&mut shard.garbage, Garbage::new());
+        let mut garbage = std::mem::replace(&mut shard.garbage, Garbage::new());
+        garbage.freed = shard.store.take_freed();
         let events = !shard.outbox.is_empty();
         drop(shard);
         for store in &garbage.stores {
@@ -313,6 +314,7 @@ impl<K, V, S> Inner<K, V, S> {
     /// Takes every entry out of a shard, in one step.
     pub(crate) fn clear_shard(&self, shard: &mut Shard<K, V>, cause: RemovalCause) {
         let store = std::mem::take(&mut shard.store);
+        shard.store.defer_frees();
         shard.store.continue_versions(&store);
         self.counters.add(Count::Removal, store.len() as u64);
         shard.published = u64::MAX;

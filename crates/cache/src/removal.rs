@@ -112,6 +112,8 @@ pub(crate) struct Garbage<K, V> {
     /// Forgotten errors and absences.
     pub(crate) negatives: Vec<Removed<K, Negative>>,
     pub(crate) negative_stores: Vec<TypedStore<K, Negative>>,
+    /// Memory that the store needs no more.
+    pub(crate) freed: Option<tidewheel_store::Freed<K, V>>,
 }
 
 impl<K, V> Garbage<K, V> {
@@ -123,6 +125,7 @@ impl<K, V> Garbage<K, V> {
             keys: Vec::new(),
             negatives: Vec::new(),
             negative_stores: Vec::new(),
+            freed: None,
         }
     }
 

@@ -52,9 +52,11 @@ pub(crate) struct Shard<K, V> {
 
 impl<K, V> ShardCell<K, V> {
     pub(crate) fn new(lent: u64) -> Self {
+        let mut store = TypedStore::new();
+        store.defer_frees();
         Self {
             lock: ShardLock::new(Shard {
-                store: TypedStore::new(),
+                store,
                 lent,
                 wanted: 0,
                 flights: Flights::new(),

@@ -154,7 +154,14 @@ pub(crate) struct Index {
     buckets: usize,
     /// Segments of each depth, so that the directory knows when it may halve.
     at_depth: [u32; DEPTH_MAX as usize + 1],
+    /// Memory that is no longer needed, if somebody wants to free it elsewhere.
+    freed: Option<Vec<Box<[Bucket]>>>,
 }
+
+/// Memory that an index needs no more.
+#[derive(Debug)]
+#[allow(dead_code, reason = "kept to be dropped")]
+pub(crate) struct FreedBuckets(Vec<Box<[Bucket]>>);
 
 /// Entries that a segment of so many buckets takes before it grows: 7/8 of its words.
 fn capacity(buckets: usize) -> usize {
@@ -295,10 +302,11 @@ impl Segment {
         self.buckets.iter().flat_map(|bucket| bucket.pairs())
     }
 
-    fn resize(&mut self, buckets: usize) {
+    /// Gives the segment so many buckets; returns the old ones.
+    fn resize(&mut self, buckets: usize) -> Box<[Bucket]> {
         let mut new = Self::new(self.depth, buckets);
         self.pairs().for_each(|pair| new.insert(pair));
-        *self = new;
+        std::mem::replace(self, new).buckets
     }
 
     /// Visits the entries whose home is `bucket`.
@@ -327,6 +335,24 @@ impl Index {
             len: 0,
             buckets: 0,
             at_depth: [0; DEPTH_MAX as usize + 1],
+            freed: None,
+        }
+    }
+
+    /// From now on freed memory waits for [`Index::take_freed`].
+    pub(crate) fn defer_frees(&mut self) {
+        self.freed.get_or_insert_default();
+    }
+
+    #[inline]
+    pub(crate) fn take_freed(&mut self) -> Option<FreedBuckets> {
+        let freed = self.freed.as_mut().filter(|freed| !freed.is_empty())?;
+        Some(FreedBuckets(std::mem::take(freed)))
+    }
+
+    fn free(&mut self, buckets: Box<[Bucket]>) {
+        if let Some(freed) = &mut self.freed {
+            freed.push(buckets);
         }
     }
 
@@ -391,7 +417,8 @@ impl Index {
             }
             if buckets < SEGMENT_BUCKETS_MAX || segment.depth == DEPTH_MAX {
                 let larger = next_size(buckets);
-                segment.resize(larger);
+                let old = segment.resize(larger);
+                self.free(old);
                 self.buckets += larger - buckets;
             } else {
                 self.split(number, place);
@@ -440,7 +467,8 @@ impl Index {
         let segment = &mut self.segments[number as usize];
         let smaller = size_for(len + len / 4);
         if smaller < buckets {
-            segment.resize(smaller);
+            let old = segment.resize(smaller);
+            self.free(old);
             self.buckets -= buckets - smaller;
         }
     }
@@ -468,7 +496,8 @@ impl Index {
         self.at_depth[old_depth as usize] -= 1;
         self.at_depth[depth as usize] += 2;
         let [low, high] = halves;
-        self.segments[number as usize] = low;
+        let old = std::mem::replace(&mut self.segments[number as usize], low);
+        self.free(old.buckets);
         let new = self.segments.len() as u32;
         self.segments.push(high);
         // The upper half of the run of directory slots that led to the old segment.
@@ -498,7 +527,8 @@ impl Index {
         self.buckets += joined.buckets.len();
         self.at_depth[depth as usize] -= 2;
         self.at_depth[depth as usize - 1] += 1;
-        self.segments[number as usize] = joined;
+        let old = std::mem::replace(&mut self.segments[number as usize], joined);
+        self.free(old.buckets);
         self.directory[first.min(sibling_first)..first.max(sibling_first) + run].fill(number);
         self.drop_segment(sibling);
         while self.depth > 0 && self.at_depth[self.depth as usize] == 0 {
@@ -511,7 +541,8 @@ impl Index {
     /// Frees a segment that the directory no longer names; the last one takes its number.
     fn drop_segment(&mut self, number: u32) {
         let last = self.segments.len() as u32 - 1;
-        self.segments.swap_remove(number as usize);
+        let old = self.segments.swap_remove(number as usize);
+        self.free(old.buckets);
         if number == last {
             return;
         }

@@ -44,4 +44,4 @@ mod typed;
 pub use hasher::KeyHasher;
 pub use store::{Expired, INLINE_MAX, NewValue, Slot, Store, Value};
 pub use tidewheel_timer::{Forecast, Progress};
-pub use typed::{Attributes, Found, Removed, TypedStore};
+pub use typed::{Attributes, Found, Freed, Removed, TypedStore};

@@ -52,6 +52,7 @@ mod wheel;
 pub use bitset::BitSet;
 pub use hashed::HashedWheel;
 pub use heap::IndexedHeap;
+pub use pool::FreedRecords;
 pub use queue::{Forecast, Progress, Timer, TimerQueue, Timers, forecast_window};
 pub use set::TimerSet;
 pub use slab::TimerId;

@@ -69,7 +69,14 @@ pub(crate) struct Pool {
     holes: BitSet,
     live_pages: usize,
     used: usize,
+    /// Memory of freed pages, if somebody wants to free it elsewhere.
+    freed: Option<Vec<Box<[Chunk]>>>,
 }
+
+/// Memory that a wheel needs no more: dropped where its owner pleases.
+#[derive(Debug)]
+#[allow(dead_code, reason = "kept to be dropped")]
+pub struct FreedRecords(Vec<Box<[Chunk]>>);
 
 impl Pool {
     pub(crate) const fn new() -> Self {
@@ -78,8 +85,24 @@ impl Pool {
             open: BitSet::new(),
             holes: BitSet::new(),
             live_pages: 0,
+            freed: None,
             used: 0,
         }
+    }
+
+    /// From now on freed memory waits for [`Pool::take_freed`].
+    pub(crate) fn defer_frees(&mut self) {
+        self.freed.get_or_insert_default();
+    }
+
+    pub(crate) fn is_deferring(&self) -> bool {
+        self.freed.is_some()
+    }
+
+    #[inline]
+    pub(crate) fn take_freed(&mut self) -> Option<FreedRecords> {
+        let freed = self.freed.as_mut().filter(|freed| !freed.is_empty())?;
+        Some(FreedRecords(core::mem::take(freed)))
     }
 
     /// Puts a record at the head of the chain that starts at `head`.
@@ -219,7 +242,10 @@ impl Pool {
         page.used -= 1;
         self.used -= 1;
         if page.used == 0 && self.live_pages > 1 {
-            self.pages[index as usize] = None;
+            let page = self.pages[index as usize].take();
+            if let (Some(freed), Some(page)) = (&mut self.freed, page) {
+                freed.push(page.chunks);
+            }
             self.live_pages -= 1;
             self.open.remove(index);
             self.holes.insert(index);

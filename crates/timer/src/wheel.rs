@@ -40,7 +40,7 @@
 use alloc::boxed::Box;
 use alloc::collections::BTreeMap;
 
-use crate::pool::{NIL, Pool, Record};
+use crate::pool::{FreedRecords, NIL, Pool, Record};
 use crate::queue::{Forecast, Progress, Timer, TimerQueue, Timers, forecast_window};
 use crate::ring::{Ring, SLOTS};
 
@@ -147,6 +147,19 @@ impl HierarchicalWheel {
         ring.added(slot);
         self.records += 1;
         self.next = self.next.min((tick >> shift) << shift);
+    }
+
+    /// From now on memory that is no longer needed waits for [`take_freed`](Self::take_freed): for owners
+    /// that hold a lock and would rather free it after.
+    pub fn defer_frees(&mut self) {
+        self.pool.defer_frees();
+    }
+
+    /// Memory that is no longer needed, to be dropped; `None` when there is none, or frees are not
+    /// deferred.
+    #[inline]
+    pub fn take_freed(&mut self) -> Option<FreedRecords> {
+        self.pool.take_freed()
     }
 
     /// Loads what filing a timer under `deadline` writes to, so that the cache misses of several things to do
@@ -524,7 +537,11 @@ impl TimerQueue for HierarchicalWheel {
             }
         }
         self.rings = [const { None }; LEVELS];
+        let deferring = self.pool.is_deferring();
         self.pool = Pool::new();
+        if deferring {
+            self.pool.defer_frees();
+        }
         self.next = u64::MAX;
         self.stale = 0;
     }

@@ -119,6 +119,15 @@ impl<'a, K, V> Found<'a, K, V> {
     }
 }
 
+/// Memory that a store needs no more.
+#[derive(Debug)]
+#[allow(dead_code, reason = "kept to be dropped")]
+pub struct Freed<K, V> {
+    slots: Option<slots::FreedSlots<K, V>>,
+    buckets: Option<crate::index::FreedBuckets>,
+    records: Option<tidewheel_timer::FreedRecords>,
+}
+
 /// Counts a hit for the policy.
 #[inline]
 fn hit<K, V>(entry: &Entry<K, V>) {
@@ -212,6 +221,27 @@ impl<K, V> TypedStore<K, V> {
             timed: 0,
             version: 0,
         }
+    }
+
+    /// From now on memory that is no longer needed waits for [`take_freed`](Self::take_freed): for callers
+    /// who hold a lock, since an allocator may take its time.
+    pub fn defer_frees(&mut self) {
+        self.slots.defer_frees();
+        self.index.defer_frees();
+        self.wheel.defer_frees();
+    }
+
+    /// Memory that the store needs no more, to be dropped; `None` when there is none, or frees are not
+    /// deferred.
+    #[inline]
+    pub fn take_freed(&mut self) -> Option<Freed<K, V>> {
+        let freed = Freed {
+            slots: self.slots.take_freed(),
+            buckets: self.index.take_freed(),
+            records: self.wheel.take_freed(),
+        };
+        let some = freed.slots.is_some() || freed.buckets.is_some() || freed.records.is_some();
+        some.then_some(freed)
     }
 
     /// Entries stored, dead ones that are not yet removed included.

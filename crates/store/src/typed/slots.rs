@@ -122,7 +122,14 @@ pub(crate) struct Slots<K, V> {
     holes: BitSet,
     live_pages: usize,
     len: usize,
+    /// Memory of freed pages, if somebody wants to free it elsewhere.
+    freed: Option<Vec<Box<[Cell<K, V>]>>>,
 }
+
+/// Memory that slots need no more.
+#[derive(Debug)]
+#[allow(dead_code, reason = "kept to be dropped")]
+pub(crate) struct FreedSlots<K, V>(Vec<Box<[Cell<K, V>]>>);
 
 impl<K, V> Slots<K, V> {
     const PAGE: u32 = {
@@ -145,6 +152,7 @@ impl<K, V> Slots<K, V> {
             holes: BitSet::new(),
             live_pages: 0,
             len: 0,
+            freed: None,
         }
     }
 
@@ -263,13 +271,28 @@ impl<K, V> Slots<K, V> {
         Some(entry)
     }
 
+    #[inline]
+    pub(crate) fn take_freed(&mut self) -> Option<FreedSlots<K, V>> {
+        let freed = self.freed.as_mut().filter(|freed| !freed.is_empty())?;
+        Some(FreedSlots(std::mem::take(freed)))
+    }
+
+    /// From now on freed memory waits for [`Slots::take_freed`].
+    pub(crate) fn defer_frees(&mut self) {
+        self.freed.get_or_insert_default();
+    }
+
     fn free_page(&mut self, number: u32) {
-        self.pages[number as usize] = Page {
+        let hole = Page {
             cells: Box::default(),
             columns: None,
             free: FULL,
             used: 0,
         };
+        let page = std::mem::replace(&mut self.pages[number as usize], hole);
+        if let Some(freed) = &mut self.freed {
+            freed.push(page.cells);
+        }
         self.open.remove(number);
         self.holes.insert(number);
         self.live_pages -= 1;
