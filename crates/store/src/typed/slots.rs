@@ -45,10 +45,12 @@ enum Cell<K, V> {
     Live(Entry<K, V>),
 }
 
+type Cells<K, V> = Box<[Cell<K, V>]>;
+
 #[derive(Debug)]
 struct Page<K, V> {
     /// Empty while the page has no memory.
-    cells: Box<[Cell<K, V>]>,
+    cells: Cells<K, V>,
     columns: Option<Box<Columns>>,
     free: u16,
     used: u16,
@@ -123,13 +125,13 @@ pub(crate) struct Slots<K, V> {
     live_pages: usize,
     len: usize,
     /// Memory of freed pages, if somebody wants to free it elsewhere.
-    freed: Option<Vec<Box<[Cell<K, V>]>>>,
+    freed: Option<Vec<Cells<K, V>>>,
 }
 
 /// Memory that slots need no more.
 #[derive(Debug)]
 #[allow(dead_code, reason = "kept to be dropped")]
-pub(crate) struct FreedSlots<K, V>(Vec<Box<[Cell<K, V>]>>);
+pub(crate) struct FreedSlots<K, V>(Vec<Cells<K, V>>);
 
 impl<K, V> Slots<K, V> {
     const PAGE: u32 = {
