@@ -25,10 +25,8 @@ pub(crate) struct ShardCell<K, V> {
     pub(crate) untidy: AtomicBool,
 }
 
-/// What is under a shard's lock; on cache lines of its own, which readers share while the lock's word moves
-/// from one to the other.
 #[derive(Debug)]
-#[repr(C, align(64))]
+#[repr(C)]
 pub(crate) struct Shard<K, V> {
     pub(crate) store: TypedStore<K, V>,
     /// Weight that the account has lent.
