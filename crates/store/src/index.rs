@@ -25,6 +25,9 @@
 /// Pairs of a bucket: one cache line.
 const WORDS: usize = 8;
 
+/// Draws of a random cell that may be vacant.
+const SAMPLE_TRIES: u32 = 8;
+
 /// Buckets of the largest segment, unless its entries' places are all alike.
 const SEGMENT_BUCKETS_MAX: usize = 512;
 
@@ -606,6 +609,19 @@ impl Index {
         loop {
             let segment = &self.segments[self.directory[slot] as usize];
             let words = segment.buckets.len() * WORDS;
+            // Pairs are packed to the front: the next one after a vacant cell would be the first of its
+            // bucket, time and again. So draw anew, and go on from cell to cell only when most are vacant.
+            for _ in 0..SAMPLE_TRIES {
+                turn = turn
+                    .wrapping_mul(0x9e37_79b9_7f4a_7c15)
+                    .rotate_left(32)
+                    .wrapping_add(1);
+                let i = turn % words;
+                let id = segment.buckets[i / WORDS].ids[i % WORDS];
+                if id != 0 {
+                    return Some(id);
+                }
+            }
             let found = (0..words).find_map(|i| {
                 let i = (turn + i) % words;
                 let id = segment.buckets[i / WORDS].ids[i % WORDS];
@@ -701,6 +717,26 @@ mod tests {
                 index.bytes()
             );
         }
+    }
+
+    /// Samples fell on the first pair of a bucket several times as often as on the others.
+    #[test]
+    fn every_entry_is_sampled_about_as_often() {
+        let mut index = Index::new();
+        for id in 1..=2000 {
+            index.insert(mix(u64::from(id)), id);
+        }
+        let mut drawn = vec![0u32; 2001];
+        for i in 0..200_000u64 {
+            let random = u64::from(mix(i * 3 + 1)) << 32 | u64::from(mix(i * 5 + 2));
+            drawn[index.sample(random).expect("not empty") as usize] += 1;
+        }
+        let most = drawn.iter().max().copied().unwrap_or(0);
+        let never = drawn[1..].iter().filter(|times| **times == 0).count();
+        assert!(
+            most < 250 && never == 0,
+            "most {most} of 100, {never} never"
+        );
     }
 
     #[test]
