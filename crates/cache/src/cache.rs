@@ -292,9 +292,7 @@ where
         let now = inner.time.now().tick();
         // The key is dropped here, outside the lock.
         let (removed, is_live) = inner.write_key(hash, key, |shard| {
-            let slot = Inner::<K, V, S>::find(shard, hash, key)?;
-            let dead_by = inner.dead_by(&shard.store, slot);
-            let (removed, _) = inner.take_slot(shard, hash.place(), slot);
+            let (removed, dead_by) = inner.take(shard, hash, key)?;
             let cause = dead_by.unwrap_or(RemovalCause::Removed);
             inner.count_removal(&removed, cause, now);
             Some((removed, dead_by.is_none()))

@@ -495,7 +495,8 @@ pub(crate) mod threads {
                 let next = catch_unwind(AssertUnwindSafe(|| self.step(&mut rounds)));
                 let tick = match next.unwrap_or_else(|panic| {
                     forget_quietly(panic);
-                    Next::Again
+                    // Should it panic again and again, it does so once a tick.
+                    Next::Rest(self.time.now().tick() + 1)
                 }) {
                     Next::Again => continue,
                     Next::Rest(tick) => {

@@ -224,25 +224,24 @@ impl<K, V, S> Inner<K, V, S> {
     /// As [`is_live`](Self::is_live), of an entry that was looked up for reading.
     #[inline]
     pub(crate) fn is_there(&self, store: &TypedStore<K, V>, entry: &Found<'_, K, V>) -> bool {
-        if let Some(deadline) = entry.deadline()
-            && self
-                .time
-                .reached(deadline - self.config.grace.min(deadline))
-        {
-            return false;
-        }
-        !entry.has_attributes() || self.tags.is_current(store.tag_of(entry.slot()))
+        !self.is_over(entry.deadline())
+            && (!entry.has_attributes() || self.tags.is_current(store.tag_of(entry.slot())))
     }
 
     /// Whether an entry is there for readers: its time is not over and no tag of it was invalidated.
     #[inline]
     pub(crate) fn is_live(&self, store: &TypedStore<K, V>, slot: Slot) -> bool {
-        if let Some(end) = self.end_of(store, slot)
-            && self.time.reached(end)
-        {
-            return false;
-        }
-        !store.has_attributes(slot) || self.tags.is_current(store.tag_of(slot))
+        !self.is_over(store.deadline(slot))
+            && (!store.has_attributes(slot) || self.tags.is_current(store.tag_of(slot)))
+    }
+
+    /// Whether an entry that the store keeps until `deadline` is over for readers.
+    #[inline]
+    fn is_over(&self, deadline: Option<u64>) -> bool {
+        deadline.is_some_and(|deadline| {
+            let end = deadline - self.config.grace.min(deadline);
+            self.time.reached(end)
+        })
     }
 
     /// Why an entry is not there for readers; `None` when it is.

@@ -15,9 +15,9 @@
 //!
 //! # Cost
 //!
-//! A segment has at most 128 buckets (8 KiB), grows by about a fifth at a time, and splits in two when
-//! it is full: no operation touches more than one segment and its sibling, at most about 1,700 words. The
-//! directory doubles as a plain copy of 4 bytes a segment, 1/170 byte an entry. At 7/8 full when it
+//! A segment has at most 512 buckets (32 KiB), grows by about a fifth at a time, and splits in two when
+//! it is full: no operation touches more than one segment and its sibling, at most 3,584 pairs. The
+//! directory doubles as a plain copy of 4 bytes a segment, 1/700 byte an entry. At 7/8 full when it
 //! grows, an entry costs 9.1–11.4 bytes.
 //!
 //! Sources: Fagin et al., "Extendible Hashing" (1979).
