@@ -4,7 +4,7 @@ use std::fmt;
 use std::future::Future;
 use std::hash::{BuildHasher, Hash};
 use std::sync::{Arc, Weak};
-use std::time::{Duration, SystemTime};
+use std::time::Duration;
 
 use equivalent::Equivalent;
 use foldhash::fast::RandomState;
@@ -14,7 +14,7 @@ use crate::builder::Builder;
 use crate::driver::{Driver, Progress, Rounds};
 use crate::error::BuildError;
 use crate::inner::{Hashed, Inner};
-use crate::lifetime::{Condition, Lifetime, Ttl};
+use crate::lifetime::Lifetime;
 use crate::removal::RemovalCause;
 use crate::shard::Shard;
 use crate::stats::{Count, Stats};
@@ -335,89 +335,6 @@ where
                 self.inner.clear_shard(shard, RemovalCause::Cleared);
             });
         }
-    }
-
-    /// How long a key has left.
-    pub fn ttl<Q>(&self, key: &Q) -> Ttl
-    where
-        Q: Hash + Equivalent<K> + ?Sized,
-    {
-        let end = self.look(key, |shard, slot| self.inner.end_of(&shard.store, slot));
-        match end {
-            None => Ttl::Missing,
-            Some(None) => Ttl::Forever,
-            Some(Some(end)) => Ttl::Left(self.inner.until(end)),
-        }
-    }
-
-    /// Gives a key another time to live, counted from now, if the condition holds; tells whether it did.
-    /// A `ttl` of zero removes the key. Bounds and jitter do not apply.
-    pub fn expire<Q>(&self, key: &Q, ttl: Duration, condition: Condition) -> bool
-    where
-        Q: Hash + Equivalent<K> + ?Sized,
-    {
-        let now = self.inner.time.now();
-        self.set_end(key, Some(now.deadline(ttl)), condition, now)
-    }
-
-    /// As [`expire`](Self::expire), with a point in wall time, converted once, now.
-    pub fn expire_at<Q>(&self, key: &Q, at: SystemTime, condition: Condition) -> bool
-    where
-        Q: Hash + Equivalent<K> + ?Sized,
-    {
-        let left = at
-            .duration_since(self.inner.time.wall())
-            .unwrap_or_default();
-        self.expire(key, left, condition)
-    }
-
-    /// Takes a key's deadline away; tells whether it had one.
-    pub fn persist<Q>(&self, key: &Q) -> bool
-    where
-        Q: Hash + Equivalent<K> + ?Sized,
-    {
-        let now = self.inner.time.now();
-        self.set_end(key, None, Condition::IfSome, now)
-    }
-
-    fn set_end<Q>(&self, key: &Q, end: Option<u64>, condition: Condition, now: Nanos) -> bool
-    where
-        Q: Hash + Equivalent<K> + ?Sized,
-    {
-        let inner = &*self.inner;
-        let hash = inner.hash(key);
-        inner.write_key(hash, key, |shard| {
-            let Some(slot) = Inner::<K, V, S>::find(shard, hash, key) else {
-                return false;
-            };
-            if !inner.is_live(&shard.store, slot) {
-                return false;
-            }
-            let old = inner.end_of(&shard.store, slot);
-            if !condition.allows(old, end.unwrap_or(u64::MAX)) {
-                return false;
-            }
-            if end.is_some_and(|end| end <= now.tick()) {
-                let mut removed = shard.store.remove(slot, hash.place());
-                removed.deadline = end;
-                inner.settle(shard);
-                inner.left(shard, removed, RemovalCause::Expired, now.tick());
-                return true;
-            }
-            let deadline = end.map(|end| end.saturating_add(inner.config.grace));
-            // A deadline that is given is the entry's end: reads no longer move it beyond.
-            shard.store.set_limit(slot, deadline);
-            shard.set_deadline(slot, deadline, now.tick());
-            true
-        })
-    }
-
-    /// Counts as a use of a key, as a read does; tells whether it is there.
-    pub fn touch<Q>(&self, key: &Q) -> bool
-    where
-        Q: Hash + Equivalent<K> + ?Sized,
-    {
-        self.get_with(key, |_| ()).is_some()
     }
 
     /// How long until the earliest deadline, or until the driver wants to work ahead for it: a lower bound.

@@ -155,6 +155,7 @@ mod sweep;
 mod sync;
 mod tags;
 mod time;
+mod ttl;
 
 pub use builder::Builder;
 pub use cache::{Cache, WeakCache};
