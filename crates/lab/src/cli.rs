@@ -11,11 +11,10 @@ use serde_json::Value;
 use crate::caches::{self, Caches};
 use crate::client::Address;
 use crate::compare;
-use crate::machine;
+use crate::outcome::Outcome;
 use crate::progress::Progress;
 use crate::server::Target;
 use crate::simulate;
-use crate::table;
 use crate::tasks;
 use crate::timers;
 use crate::workload::Workload;
@@ -23,21 +22,37 @@ use crate::workload::Workload;
 const DEFAULT_HOST: &str = "127.0.0.1";
 const DEFAULT_PORT: u16 = 6_379;
 
-/// Experiments and load generators for Tidewheel and any server that speaks the Redis protocol.
+/// The laboratory: Tidewheel's parts and other people's, put through the same experiments.
 ///
-/// A workload prints one line of JSON on standard output and a table on standard error; with
-/// --json the line is appended to a file and the table goes to standard output.
+/// An experiment prints lines of JSON on standard output and tables on standard error; with --json
+/// the lines are appended to a file and the tables go to standard output.
 #[derive(Debug, Parser)]
 #[command(name = "tidewheel-lab", version)]
 struct Cli {
-    #[command(flatten)]
-    global: Global,
+    /// Append the lines of JSON to this file.
+    #[arg(long, global = true, value_name = "FILE")]
+    json: Option<PathBuf>,
     #[command(subcommand)]
     command: Command,
 }
 
+#[derive(Debug, Subcommand)]
+enum Command {
+    /// Servers that speak the Redis protocol: ours and other people's.
+    Servers(Servers),
+    /// The timer structures themselves, without a server: time and bytes per timer.
+    Timers(timers::Args),
+    /// Tasks by key, ours and (with the feature `peers`) other people's: time, bytes and lateness per task.
+    Tasks(tasks::Args),
+    /// In-process caches, ours and (with the feature `peers`) other people's.
+    #[command(subcommand)]
+    Caches(Caches),
+    /// Hit ratios: traces replayed on our cache, beside bounds and (with the feature `peers`) peers.
+    Simulate(simulate::Args),
+}
+
 #[derive(Debug, clap::Args)]
-struct Global {
+struct Servers {
     /// Server to measure (default 127.0.0.1).
     #[arg(long, global = true)]
     host: Option<String>,
@@ -58,68 +73,53 @@ struct Global {
     /// Delete the keys that the server holds.
     #[arg(long, global = true)]
     flush: bool,
-    /// Append the line of JSON to this file.
-    #[arg(long, global = true, value_name = "FILE")]
-    json: Option<PathBuf>,
+    #[command(subcommand)]
+    command: OnServers,
 }
 
 #[derive(Debug, Subcommand)]
-enum Command {
+enum OnServers {
     #[command(flatten)]
     Workload(Workload),
     /// One workload against several servers in turn, each in a fresh process.
     Compare(compare::Args),
-    /// The timer structures themselves, without a server: time and bytes per timer.
-    Timers(timers::Args),
-    /// Tasks by key, ours and (with the feature `peers`) other people's: time, bytes and lateness per task.
-    Tasks(tasks::Args),
-    /// In-process caches, ours and (with the feature `peers`) other people's.
-    #[command(subcommand)]
-    Caches(Caches),
-    /// Hit ratios: traces replayed on our cache, beside bounds and (with the feature `peers`) peers.
-    Simulate(simulate::Args),
 }
 
 pub(crate) fn run() -> Result<()> {
     let cli = Cli::parse();
     let mut progress = Progress::new();
-    let (json, text) = match &cli.command {
-        Command::Workload(workload) => {
-            let report = workload.run(&cli.global.target(), &progress)?;
-            let title = format!("{} · {}\n", report.workload, machine::line());
-            (report.to_json(), title + &table::of_report(&report))
-        }
-        Command::Compare(args) => {
-            if cli.global.host.is_some() || cli.global.port.is_some() || cli.global.pid.is_some() {
-                bail!("compare starts its servers itself: --host, --port and --pid do not apply");
-            }
-            let comparison = compare::run(args, &mut progress)?;
-            (comparison.to_json(), comparison.to_table())
-        }
-        Command::Timers(args) => {
-            let comparison = timers::run(args, &mut progress)?;
-            (comparison.to_json(), comparison.to_table())
-        }
-        Command::Tasks(args) => {
-            let comparison = tasks::run(args, &mut progress)?;
-            (comparison.to_json(), comparison.to_table())
-        }
+    let outcome = match &cli.command {
+        Command::Servers(servers) => servers.run(&mut progress)?,
+        Command::Timers(args) => timers::run(args, &mut progress)?,
+        Command::Tasks(args) => tasks::run(args, &mut progress)?,
         Command::Simulate(args) => {
             let simulation = simulate::run(args, &progress)?;
-            let (lines, text) = (simulation.lines(), simulation.text());
-            return emit(&lines, &text, cli.global.json.as_deref());
+            return emit(&simulation.lines(), &simulation.text(), cli.json.as_deref());
         }
-        Command::Caches(caches) => {
-            let Some(outcome) = caches::run(caches, &mut progress)? else {
-                return Ok(());
-            };
-            return emit(outcome.lines(), &outcome.text(), cli.global.json.as_deref());
-        }
+        Command::Caches(caches) => match caches::run(caches, &mut progress)? {
+            Some(outcome) => outcome,
+            None => return Ok(()),
+        },
     };
-    emit(&[json], &text, cli.global.json.as_deref())
+    emit(&outcome.lines(), &outcome.text(), cli.json.as_deref())
 }
 
-impl Global {
+impl Servers {
+    fn run(&self, progress: &mut Progress) -> Result<Outcome> {
+        match &self.command {
+            OnServers::Workload(workload) => {
+                let report = workload.run(&self.target(), progress)?;
+                Ok(Outcome::of(workload.name(), vec![report]))
+            }
+            OnServers::Compare(_)
+                if self.host.is_some() || self.port.is_some() || self.pid.is_some() =>
+            {
+                bail!("compare starts its servers itself: --host, --port and --pid do not apply")
+            }
+            OnServers::Compare(args) => compare::run(args, progress),
+        }
+    }
+
     fn target(&self) -> Target {
         let address = Address {
             host: self.host.clone().unwrap_or_else(|| DEFAULT_HOST.to_owned()),
@@ -167,6 +167,7 @@ mod tests {
     fn a_comparison_takes_a_workload_with_its_own_options() {
         let cli = Cli::try_parse_from([
             "tidewheel-lab",
+            "servers",
             "compare",
             "--server",
             "redis=redis-server",
@@ -177,7 +178,11 @@ mod tests {
             "7",
         ])
         .expect("parses");
-        let Command::Compare(args) = cli.command else {
+        let Command::Servers(Servers {
+            command: OnServers::Compare(args),
+            ..
+        }) = cli.command
+        else {
             panic!("a comparison")
         };
         assert_eq!((args.runs, args.workload.name()), (3, "sparse"));

@@ -13,6 +13,7 @@ mod latency;
 mod launch;
 mod loader;
 mod machine;
+mod outcome;
 mod proc;
 mod progress;
 mod report;

@@ -24,8 +24,8 @@ pub(crate) struct Target {
 /// What a server says of itself.
 #[derive(Clone, Debug)]
 pub(crate) struct Facts {
-    name: String,
-    version: String,
+    pub(crate) name: String,
+    pub(crate) version: String,
     /// Its process on this machine.
     pub(crate) pid: Option<u32>,
     fields: BTreeMap<String, String>,
@@ -45,12 +45,6 @@ const REPORTED: [&str; 9] = [
 ];
 
 impl Facts {
-    pub(crate) fn title(&self) -> String {
-        format!("{} {}", self.name, self.version)
-            .trim_end()
-            .to_owned()
-    }
-
     pub(crate) fn to_json(&self) -> serde_json::Value {
         json!({
             "name": self.name,

@@ -12,18 +12,45 @@ pub(crate) struct Column<'a> {
     pub(crate) runs: Vec<&'a Figures>,
 }
 
-/// One report as a table of two columns, with its notes below.
-pub(crate) fn of_report(report: &Report) -> String {
-    let head = report
-        .server
-        .as_ref()
-        .map_or_else(|| "value".to_owned(), |facts| facts.title());
-    let mut text = of_columns(&[Column {
-        head,
-        runs: vec![&report.figures],
-    }]);
-    for note in &report.notes {
-        text.push_str(&format!("note: {note}\n"));
+/// The runs of everything that is compared, a column per subject in the order in which they first occur,
+/// with how they were started and their notes below.
+pub(crate) fn of_reports(reports: &[Report]) -> String {
+    let mut subjects: Vec<&str> = Vec::new();
+    for report in reports {
+        if !subjects.contains(&report.subject.as_str()) {
+            subjects.push(&report.subject);
+        }
+    }
+    let runs_of = |subject: &str| -> Vec<&Report> {
+        let own = |report: &&Report| report.subject == subject;
+        reports.iter().filter(own).collect()
+    };
+    let column = |subject: &&str| {
+        let runs = runs_of(subject);
+        Column {
+            head: format!("{subject} (n={})", runs.len()),
+            runs: runs.iter().map(|report| &report.figures).collect(),
+        }
+    };
+    let columns: Vec<Column<'_>> = subjects.iter().map(column).collect();
+    let mut text = of_columns(&columns);
+    for subject in subjects {
+        for (at, report) in runs_of(subject).iter().enumerate() {
+            if let (0, Some(command)) = (at, &report.command) {
+                let name = report
+                    .server
+                    .as_ref()
+                    .and_then(|server| server["name"].as_str());
+                let name = name.unwrap_or_default();
+                text.push_str(&format!(
+                    "{subject} = {name} {}: {command}\n",
+                    report.version
+                ));
+            }
+            for note in &report.notes {
+                text.push_str(&format!("note: {subject} run {}: {note}\n", report.run));
+            }
+        }
     }
     text
 }
@@ -58,14 +85,14 @@ fn cell(runs: &[&Figures], row: &Figure) -> String {
         .collect();
     let missing = runs.len() - values.len();
     let Some(spread) = stats::spread(&values) else {
-        return row.absent.to_owned();
+        return row.absent.text().to_owned();
     };
     let mut text = number(spread.median);
     if number(spread.min) != number(spread.max) {
         text = format!("{text} ({}–{})", number(spread.min), number(spread.max));
     }
     if missing > 0 {
-        text = format!("{text}, {} {missing}×", row.absent);
+        text = format!("{text}, {} {missing}×", row.absent.text());
     }
     text
 }

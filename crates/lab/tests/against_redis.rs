@@ -28,6 +28,7 @@ fn redis_is_there() -> bool {
 
 fn lab(args: &[&str]) -> Output {
     Command::new(LAB)
+        .arg("servers")
         .args(args)
         .output()
         .expect("the laboratory starts")
@@ -50,8 +51,8 @@ fn compare(workload: &[&str]) -> Option<Value> {
     args.extend(workload);
     args.push("--quick");
     let json = succeed(&lab(&args));
-    assert_eq!(json["compare"], workload[0]);
-    let run = &json["servers"][0]["runs"][0];
+    assert_eq!(json["workload"], workload[0]);
+    let run = &json;
     assert_eq!(run["server"]["name"], "redis");
     assert!(
         run["server"]["version"]
@@ -197,6 +198,7 @@ impl Redis {
 
     fn lab(&self, args: &[&str]) -> Output {
         Command::new(LAB)
+            .arg("servers")
             .args(args)
             .args(["--port", &self.port.to_string()])
             .env("TIDEWHEEL_LAB_PASSWORD", "open sesame")

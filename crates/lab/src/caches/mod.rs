@@ -4,7 +4,8 @@
 use anyhow::Result;
 use clap::Subcommand;
 
-use self::outcome::Outcome;
+use crate::heap;
+use crate::outcome::Outcome;
 use crate::progress::Progress;
 
 mod article_wheel;
@@ -15,7 +16,6 @@ mod memory;
 mod mortal;
 mod naive_scan;
 mod ours;
-mod outcome;
 #[cfg(feature = "peers")]
 mod peers;
 mod runner;
@@ -25,6 +25,9 @@ mod subject;
 mod throughput;
 mod ticker;
 mod zipf;
+
+const COUNTED_NOTE: &str = "allocations are counted, two atomic additions each; build with the \
+    feature plain-alloc for throughput and latencies";
 
 /// One experiment with caches.
 #[derive(Clone, Debug, Subcommand)]
@@ -43,7 +46,7 @@ pub(crate) enum Caches {
 
 /// `None` in a process that measures for another.
 pub(crate) fn run(caches: &Caches, progress: &mut Progress) -> Result<Option<Outcome>> {
-    match caches {
+    let outcome = match caches {
         Caches::MassExpiry(args) => {
             runner::run(&mass_expiry::MassExpiry::new(args)?, &args.common, progress)
         }
@@ -53,5 +56,11 @@ pub(crate) fn run(caches: &Caches, progress: &mut Progress) -> Result<Option<Out
         Caches::Memory(args) => runner::run(&memory::Memory::new(args)?, &args.common, progress),
         Caches::Throughput(args) => throughput::run(args, progress).map(Some),
         Caches::Stampede(args) => stampede::run(args, progress),
-    }
+    };
+    Ok(outcome?.map(|mut outcome| {
+        if heap::COUNTED {
+            outcome.notes.push(COUNTED_NOTE.to_owned());
+        }
+        outcome
+    }))
 }

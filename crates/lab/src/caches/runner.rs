@@ -10,12 +10,11 @@ use std::str::FromStr;
 
 use anyhow::{Context, Result, anyhow, bail};
 use clap::ValueEnum;
-use serde_json::{Value, json};
+use serde_json::Value;
 
 use super::kind::Kind;
-use super::outcome::Outcome;
 use crate::clock;
-use crate::compare::Series;
+use crate::outcome::Outcome;
 use crate::proc::OwnNoiseMeter;
 use crate::progress::Progress;
 use crate::report::{Figures, Report};
@@ -113,7 +112,7 @@ pub(super) fn run(
     if let Some(share) = common.share {
         let report = measured(experiment, share, progress)?;
         progress.clear();
-        println!("{}", wire(&report));
+        println!("{}", report.to_json());
         return Ok(None);
     }
     all_shares(experiment, common, progress, &in_child).map(Some)
@@ -137,23 +136,20 @@ fn all_shares(
     }
     let cells = experiment.cells();
     for (cell, title) in cells.iter().enumerate() {
-        let mut all: Vec<Series> = kinds
-            .iter()
-            .map(|kind| Series::new(kind.to_string()))
-            .collect();
+        let mut reports = Vec::new();
         for round in 1..=runs {
-            for (&kind, series) in kinds.iter().zip(&mut all) {
+            for &kind in &kinds {
                 progress.set_title(format!("{kind} {round}/{runs}"));
                 progress.phase(title.clone(), (cells.len() * runs) as u64);
                 progress.set((cell * runs + round - 1) as u64);
                 let share = Share { kind, cell, round };
-                series.reports.push(
+                reports.push(
                     measure(experiment, share, progress)
                         .with_context(|| format!("{} failed on {kind}", experiment.name()))?,
                 );
             }
         }
-        outcome.push(experiment.name(), title, all);
+        outcome.push(&format!("{}: {title}", experiment.name()), reports);
     }
     progress.clear();
     Ok(outcome)
@@ -170,12 +166,10 @@ pub(super) fn measured(
     let mut report = experiment.measure(share, progress)?;
     let wall_ns = clock::mono_ns() - start_ns;
     push_noise(&mut report.figures, noise.others_ns(), wall_ns);
-    let cells = experiment.cells();
-    let params = &mut report.params;
-    params.insert("subject".to_owned(), json!(share.kind.to_string()));
-    params.insert("version".to_owned(), json!(share.kind.version()));
-    params.insert("run".to_owned(), json!(share.round));
-    params.insert("cell".to_owned(), json!(cells.get(share.cell)));
+    report.subject = share.kind.to_string();
+    report.version = share.kind.version().to_owned();
+    report.run = share.round;
+    report.cell = experiment.cells().swap_remove(share.cell);
     Ok(report.finish())
 }
 
@@ -188,7 +182,7 @@ pub(super) fn push_noise(figures: &mut Figures, others_ns: Option<u64>, wall_ns:
     );
 }
 
-fn in_child(experiment: &dyn Experiment, share: Share, _: &Progress) -> Result<Report> {
+fn in_child(_: &dyn Experiment, share: Share, _: &Progress) -> Result<Report> {
     let program = std::env::current_exe().context("cannot find this program")?;
     let output = Command::new(program)
         .args(std::env::args_os().skip(1))
@@ -202,67 +196,14 @@ fn in_child(experiment: &dyn Experiment, share: Share, _: &Progress) -> Result<R
     }
     let value: Value = serde_json::from_slice(&output.stdout)
         .context("cannot read what the measuring process found")?;
-    unwire(experiment.name(), &value).context("the measuring process left something out")
-}
-
-/// A report with its labels, which its line of JSON does not have.
-fn wire(report: &Report) -> Value {
-    let figures: Vec<Value> = report
-        .figures
-        .iter()
-        .map(|figure| {
-            json!([
-                figure.key,
-                figure.label,
-                figure.value,
-                figure.absent == NEVER
-            ])
-        })
-        .collect();
-    json!({ "params": report.params, "figures": figures, "notes": report.notes })
-}
-
-const NEVER: &str = "never";
-
-fn unwire(name: &'static str, value: &Value) -> Option<Report> {
-    let mut report = Report::new(name, None, value["params"].clone());
-    for figure in value["figures"].as_array()? {
-        let (key, label) = (figure[0].as_str()?, figure[1].as_str()?);
-        let number = figure[2].as_f64();
-        if figure[3].as_bool()? {
-            report.figures.push_or_never(key, label, number);
-        } else {
-            report.figures.push(key, label, number);
-        }
-    }
-    for note in value["notes"].as_array()? {
-        report.notes.push(note.as_str()?.to_owned());
-    }
-    Some(report.finish())
+    Report::from_json(&value).context("the measuring process left something out")
 }
 
 #[cfg(test)]
 mod tests {
-    use super::*;
+    use serde_json::json;
 
-    #[test]
-    fn a_report_comes_back_from_a_child_as_it_was() {
-        let mut report = Report::new("memory", None, json!({"entries": 7}));
-        report.figures.push("a_us", "A µs", 1.25);
-        report.figures.push_or_never("b_ms", "B ms", None);
-        report.notes.push("a note".to_owned());
-        let back = unwire("memory", &wire(&report)).expect("complete");
-        assert_eq!(back.params, report.params);
-        assert_eq!(back.notes, report.notes);
-        let flat = |report: &Report| -> Vec<_> {
-            report
-                .figures
-                .iter()
-                .map(|f| (f.key.clone(), f.label.clone(), f.value, f.absent))
-                .collect()
-        };
-        assert_eq!(flat(&back), flat(&report));
-    }
+    use super::*;
 
     /// Reports its share as figures.
     struct Echo;
@@ -301,9 +242,8 @@ mod tests {
             .lines()
             .iter()
             .map(|line| {
-                let params = &line["params"];
-                assert!(line["machine"]["arch"].is_string() && params["version"].is_string());
-                format!("{} {} {}", params["cell"], params["run"], params["subject"])
+                assert!(line["machine"]["arch"].is_string() && line["version"].is_string());
+                format!("{} {} {}", line["cell"], line["run"], line["subject"])
             })
             .collect();
         assert_eq!(found.len(), 8, "{found:?}");

@@ -11,10 +11,10 @@ use serde_json::json;
 
 use super::jitter;
 use super::kind::{Kind, Settings};
-use super::outcome::Outcome;
 use super::runner::{self, Common, Experiment, Share};
 use super::subject::{Key, Value};
 use crate::clock;
+use crate::outcome::Outcome;
 use crate::progress::Progress;
 use crate::report::Report;
 

@@ -12,8 +12,8 @@ use serde_json::json;
 
 use self::ours::Ours;
 use crate::clock;
-use crate::compare::{Comparison, Series};
 use crate::heap;
+use crate::outcome::Outcome;
 use crate::proc::NoiseMeter;
 use crate::progress::Progress;
 use crate::report::Report;
@@ -119,7 +119,7 @@ pub(crate) struct Args {
     quick: bool,
 }
 
-pub(crate) fn run(args: &Args, progress: &mut Progress) -> Result<Comparison> {
+pub(crate) fn run(args: &Args, progress: &mut Progress) -> Result<Outcome> {
     let pick =
         |asked: Option<u32>, full, small| asked.unwrap_or(if args.quick { small } else { full });
     let plan = Plan {
@@ -150,19 +150,17 @@ pub(crate) fn run(args: &Args, progress: &mut Progress) -> Result<Comparison> {
         .structures
         .clone()
         .unwrap_or_else(|| Structure::value_variants().to_vec());
-    let mut all: Vec<Series> = structures
-        .iter()
-        .map(|structure| Series::new(structure.to_string()))
-        .collect();
+    let mut reports = Vec::new();
     for round in 1..=runs {
-        for (&structure, series) in structures.iter().zip(&mut all) {
+        for &structure in &structures {
             progress.set_title(format!("{structure} {round}/{runs}"));
-            let report = measure(structure, &plan, live, round as u64, progress)?;
-            series.reports.push(report);
+            let mut report = measure(structure, &plan, live, round as u64, progress)?;
+            report.run = round;
+            reports.push(report);
         }
     }
     progress.clear();
-    Ok(Comparison::new("tasks", "structures", all))
+    Ok(Outcome::of("tasks", reports))
 }
 
 fn measure(
@@ -183,6 +181,7 @@ fn measure(
         "seed": plan.seed,
     });
     let mut report = Report::new("tasks", None, params);
+    report.subject = structure.to_string();
     let course = Course::new(plan, plan.seed.wrapping_add(round));
     let mut noise = NoiseMeter::start(Some(0));
     let start_ns = clock::mono_ns();

@@ -19,8 +19,8 @@ use tidewheel_timer::{HashedWheel, HierarchicalWheel, IndexedHeap};
 use self::course::Course;
 use self::subject::{Ours, Subject};
 use crate::clock;
-use crate::compare::{Comparison, Series};
 use crate::heap;
+use crate::outcome::Outcome;
 use crate::proc::NoiseMeter;
 use crate::progress::Progress;
 use crate::report::Report;
@@ -134,7 +134,7 @@ pub(crate) struct Plan {
     pub(crate) seed: u64,
 }
 
-pub(crate) fn run(args: &Args, progress: &mut Progress) -> Result<Comparison> {
+pub(crate) fn run(args: &Args, progress: &mut Progress) -> Result<Outcome> {
     let pick =
         |asked: Option<u32>, full, small| asked.unwrap_or(if args.quick { small } else { full });
     let plan = Plan {
@@ -158,20 +158,17 @@ pub(crate) fn run(args: &Args, progress: &mut Progress) -> Result<Comparison> {
         .structures
         .clone()
         .unwrap_or_else(|| Structure::value_variants().to_vec());
-    let mut all: Vec<Series> = structures
-        .iter()
-        .map(|structure| Series::new(structure.to_string()))
-        .collect();
+    let mut reports = Vec::new();
     for round in 1..=runs {
-        for (&structure, series) in structures.iter().zip(&mut all) {
+        for &structure in &structures {
             progress.set_title(format!("{structure} {round}/{runs}"));
-            series
-                .reports
-                .push(measure(structure, &plan, round as u64, progress)?);
+            let mut report = measure(structure, &plan, round as u64, progress)?;
+            report.run = round;
+            reports.push(report);
         }
     }
     progress.clear();
-    Ok(Comparison::new("timers", "structures", all))
+    Ok(Outcome::of("timers", reports))
 }
 
 fn measure(structure: Structure, plan: &Plan, round: u64, progress: &Progress) -> Result<Report> {
@@ -183,6 +180,7 @@ fn measure(structure: Structure, plan: &Plan, round: u64, progress: &Progress) -
         "seed": plan.seed,
     });
     let mut report = Report::new("timers", None, params);
+    report.subject = structure.to_string();
     let course = Course::new(plan, plan.seed.wrapping_add(round));
     let mut noise = NoiseMeter::start(Some(0));
     let start_ns = clock::mono_ns();

@@ -3,12 +3,11 @@
 use serde_json::json;
 
 use super::super::kind::Kind;
-use super::super::outcome::Outcome;
 use super::super::runner::push_noise;
 use super::super::subject::Pass;
 use super::{Load, NAME, Plan, ZIPF_EXPONENT};
-use crate::compare::Series;
 use crate::heap;
+use crate::outcome::Outcome;
 use crate::report::Report;
 use crate::stats;
 
@@ -52,28 +51,20 @@ pub(super) fn outcome(plan: &Plan, rows: &[Row], noise: (Option<u64>, u64)) -> O
         .iter()
         .find(|row| row.kind.is_baseline())
         .map(|row| row.rounds.clone());
-    let series = rows
-        .iter()
-        .map(|row| {
-            let mut series = Series::new(row.kind.to_string());
-            for (round, points) in row.rounds.iter().enumerate() {
-                let against = baseline.as_ref().map(|rounds| rounds[round].as_slice());
-                let mut report = report(plan, row.kind, round + 1, points, against);
-                push_noise(&mut report.figures, noise.0, noise.1);
-                series.reports.push(report);
-            }
-            series
-        })
-        .collect();
-    let mut outcome = Outcome::default();
-    outcome.push(
-        NAME,
-        &format!(
-            "{} keys of 8 B, values of 32 B, Zipf {ZIPF_EXPONENT}, M operations/s",
-            plan.entries
-        ),
-        series,
+    let mut reports = Vec::new();
+    for row in rows {
+        for (round, points) in row.rounds.iter().enumerate() {
+            let against = baseline.as_ref().map(|rounds| rounds[round].as_slice());
+            let mut report = report(plan, row.kind, round + 1, points, against);
+            push_noise(&mut report.figures, noise.0, noise.1);
+            reports.push(report);
+        }
+    }
+    let title = format!(
+        "{NAME}: {} keys of 8 B, values of 32 B, Zipf {ZIPF_EXPONENT}, M operations/s",
+        plan.entries
     );
+    let mut outcome = Outcome::of(&title, reports);
     if baseline.is_none() {
         outcome
             .notes
@@ -90,9 +81,6 @@ fn report(
     baseline: Option<&[Point]>,
 ) -> Report {
     let params = json!({
-        "subject": kind.to_string(),
-        "version": kind.version(),
-        "run": run,
         "entries": plan.entries,
         "zipf": ZIPF_EXPONENT,
         "sample_s": plan.sample.as_secs_f64(),
@@ -101,6 +89,9 @@ fn report(
         "seed": plan.seed,
     });
     let mut report = Report::new(NAME, None, params);
+    report.subject = kind.to_string();
+    report.version = kind.version().to_owned();
+    report.run = run;
     let mut logs: Vec<(Load, f64)> = Vec::new();
     for point in points {
         let (load, threads) = (point.load.name(), point.threads);

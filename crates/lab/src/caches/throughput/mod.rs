@@ -13,11 +13,11 @@ use clap::ValueEnum;
 
 use self::figures::{Row, outcome};
 use super::kind::{Kind, Settings};
-use super::outcome::Outcome;
 use super::runner::Common;
 use super::subject::{Key, Pass, Subject, Value};
 use super::zipf::Zipf;
 use crate::clock;
+use crate::outcome::Outcome;
 use crate::proc::OwnNoiseMeter;
 use crate::progress::Progress;
 use crate::rng::Rng;

@@ -1,0 +1,47 @@
+//! What a command found: lines for a file, tables for a reader.
+
+use serde_json::Value;
+
+use crate::machine;
+use crate::report::Report;
+use crate::table;
+
+/// All tables of a command.
+#[derive(Debug, Default)]
+pub(crate) struct Outcome {
+    pub(crate) reports: Vec<Report>,
+    text: String,
+    /// What a reader must know of all tables.
+    pub(crate) notes: Vec<String>,
+}
+
+impl Outcome {
+    /// One table.
+    pub(crate) fn of(title: &str, reports: Vec<Report>) -> Self {
+        let mut outcome = Self::default();
+        outcome.push(title, reports);
+        outcome
+    }
+
+    /// Adds a table: all runs of all that are compared in it.
+    pub(crate) fn push(&mut self, title: &str, reports: Vec<Report>) {
+        let gap = if self.text.is_empty() { "" } else { "\n" };
+        let (machine, table) = (machine::line(), table::of_reports(&reports));
+        self.text
+            .push_str(&format!("{gap}{title}\n{machine}\n{table}"));
+        self.reports.extend(reports);
+    }
+
+    /// One line per subject, table and run.
+    pub(crate) fn lines(&self) -> Vec<Value> {
+        self.reports.iter().map(Report::to_json).collect()
+    }
+
+    pub(crate) fn text(&self) -> String {
+        let mut text = self.text.clone();
+        for note in &self.notes {
+            text.push_str(&format!("note: {note}\n"));
+        }
+        text
+    }
+}
