@@ -47,7 +47,7 @@ enum Command {
     /// In-process caches, ours and (with the feature `peers`) other people's.
     #[command(subcommand)]
     Caches(Caches),
-    /// Hit ratios: traces replayed on our cache, beside bounds and (with the feature `peers`) peers.
+    /// In virtual time: hit ratios beside bounds and peers, and memory held under times to live.
     Simulate(simulate::Args),
 }
 
@@ -92,10 +92,7 @@ pub(crate) fn run() -> Result<()> {
         Command::Servers(servers) => servers.run(&mut progress)?,
         Command::Timers(args) => timers::run(args, &mut progress)?,
         Command::Tasks(args) => tasks::run(args, &mut progress)?,
-        Command::Simulate(args) => {
-            let simulation = simulate::run(args, &progress)?;
-            return emit(&simulation.lines(), &simulation.text(), cli.json.as_deref());
-        }
+        Command::Simulate(args) => simulate::run(args, &progress)?,
         Command::Caches(caches) => match caches::run(caches, &mut progress)? {
             Some(outcome) => outcome,
             None => return Ok(()),

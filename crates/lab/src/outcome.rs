@@ -25,11 +25,34 @@ impl Outcome {
 
     /// Adds a table: all runs of all that are compared in it.
     pub(crate) fn push(&mut self, title: &str, reports: Vec<Report>) {
+        let table = table::of_reports(&reports);
+        self.push_text(title, &table, reports);
+    }
+
+    /// Adds a table that its maker laid out, with the reports that it shows.
+    pub(crate) fn push_grid(&mut self, title: &str, grid: &[Vec<String>], reports: Vec<Report>) {
+        self.push_text(title, &table::lay_out(grid), reports);
+    }
+
+    /// Adds all tables and notes of another.
+    pub(crate) fn append(&mut self, other: Self) {
         let gap = if self.text.is_empty() { "" } else { "\n" };
-        let (machine, table) = (machine::line(), table::of_reports(&reports));
+        self.text.push_str(&format!("{gap}{}", other.text));
+        self.reports.extend(other.reports);
+        self.notes.extend(other.notes);
+    }
+
+    fn push_text(&mut self, title: &str, table: &str, reports: Vec<Report>) {
+        let gap = if self.text.is_empty() { "" } else { "\n" };
+        let machine = machine::line();
         self.text
             .push_str(&format!("{gap}{title}\n{machine}\n{table}"));
         self.reports.extend(reports);
+    }
+
+    /// Puts text above the tables.
+    pub(crate) fn prepend(&mut self, text: &str) {
+        self.text.insert_str(0, text);
     }
 
     /// One line per subject, table and run.

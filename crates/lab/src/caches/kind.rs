@@ -183,7 +183,7 @@ impl fmt::Display for Kind {
 }
 
 /// A package's version in the lock file of the build.
-fn locked_version(package: &str) -> Option<&'static str> {
+pub(crate) fn locked_version(package: &str) -> Option<&'static str> {
     let lock = include_str!("../../../../Cargo.lock");
     let entry = format!("name = \"{package}\"");
     let mut lines = lock.lines().skip_while(|line| *line != entry);

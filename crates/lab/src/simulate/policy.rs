@@ -9,6 +9,8 @@ use tidewheel::{Cache, Driver};
 use super::bounds;
 #[cfg(feature = "peers")]
 use super::peers;
+#[cfg(feature = "peers")]
+use crate::caches::kind::locked_version;
 
 /// A hasher without a seed, so that a replay can be repeated.
 pub(super) type Hasher = foldhash::fast::FixedState;
@@ -59,6 +61,27 @@ impl Policy {
     /// Whether it is a bound or the subject, rather than somebody else's cache.
     pub(super) fn is_peer(self) -> bool {
         !matches!(self, Self::Opt | Self::Lru | Self::Tidewheel)
+    }
+
+    /// The version of the cache; empty for a bound.
+    pub(super) fn version(self) -> &'static str {
+        match self {
+            Self::Opt | Self::Lru => None,
+            Self::Tidewheel => Some(env!("CARGO_PKG_VERSION")),
+            #[cfg(feature = "peers")]
+            Self::Moka => locked_version("moka"),
+            #[cfg(feature = "peers")]
+            Self::MiniMoka => locked_version("mini-moka"),
+            #[cfg(feature = "peers")]
+            Self::QuickCache => locked_version("quick_cache"),
+            #[cfg(feature = "peers")]
+            Self::FoyerLru | Self::FoyerS3fifo | Self::FoyerLfu | Self::FoyerSieve => {
+                locked_version("foyer-memory")
+            }
+            #[cfg(feature = "peers")]
+            Self::Tinyufo => locked_version("TinyUFO"),
+        }
+        .unwrap_or_default()
     }
 
     /// How many requests find their key.
