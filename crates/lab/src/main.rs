@@ -1,6 +1,7 @@
 //! `tidewheel-lab`: workloads and figures, Tidewheel's and its peers', by the same tool.
 
 mod caches;
+mod child;
 mod cli;
 mod client;
 mod clock;

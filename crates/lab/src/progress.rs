@@ -49,6 +49,22 @@ impl Progress {
         self.bar.set_position(position);
     }
 
+    /// Step `number` of `count`, with about `left_s` seconds to go; a line where there is no terminal.
+    pub(crate) fn step(&self, name: &str, number: usize, count: usize, left_s: f64) {
+        let left = match left_s {
+            s if s < 90.0 => format!("{s:.0} s"),
+            s => format!("{:.0} min", s / 60.0),
+        };
+        let message = format!("{name} · about {left} left");
+        if self.bar.is_hidden() {
+            eprintln!("[{}/{count}] {message}", number + 1);
+            return;
+        }
+        self.bar.set_length(count as u64);
+        self.bar.set_position(number as u64);
+        self.bar.set_message(message);
+    }
+
     pub(crate) fn clear(&self) {
         self.bar.finish_and_clear();
     }

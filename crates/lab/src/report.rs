@@ -62,6 +62,17 @@ impl Figures {
         self.push_or(key, label, value, Absent::Never);
     }
 
+    /// What tells how busy the machine was with other things; the clocks behind it are too coarse for
+    /// runs of less than a second.
+    pub(crate) fn push_noise(&mut self, others_ns: Option<u64>, wall_ns: u64) {
+        let percent = |ns: u64| ns as f64 / wall_ns.max(1) as f64 * 100.0;
+        self.push(
+            "others_cpu_percent",
+            "noise: others' CPU, % of a core",
+            others_ns.filter(|_| wall_ns >= 1_000_000_000).map(percent),
+        );
+    }
+
     fn push_or(
         &mut self,
         key: impl Into<String>,

@@ -99,6 +99,11 @@ impl<K: Key, V: Value> Subject<K, V> for ArticleWheel<K, V> {
         self.ticker.rest(resting);
     }
 
+    fn held(&self) -> Option<usize> {
+        let map = &self.inner.map;
+        Some(map.read().unwrap_or_else(PoisonError::into_inner).len())
+    }
+
     fn sweeps(&self) -> Option<Sweeps> {
         Some(self.ticker.sweeps())
     }

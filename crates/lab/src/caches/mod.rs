@@ -1,5 +1,4 @@
-//! In-process caches, ours and peers': mass expiry, the first article's table, bytes per entry,
-//! throughput, stampedes.
+//! In-process caches, ours and peers': mass expiry, bytes per entry, throughput, stampedes.
 
 use anyhow::Result;
 use clap::Subcommand;
@@ -10,18 +9,17 @@ use crate::progress::Progress;
 
 mod article_wheel;
 mod jitter;
-mod kind;
+pub(crate) mod kind;
 mod mass_expiry;
 mod memory;
 mod mortal;
-mod naive_scan;
+pub(crate) mod naive_scan;
 mod ours;
 #[cfg(feature = "peers")]
 mod peers;
 mod runner;
-mod seed_table;
 mod stampede;
-mod subject;
+pub(crate) mod subject;
 mod throughput;
 mod ticker;
 mod zipf;
@@ -34,8 +32,6 @@ const COUNTED_NOTE: &str = "allocations are counted, two atomic additions each; 
 pub(crate) enum Caches {
     /// Many entries due within one second beside live ones that are being read.
     MassExpiry(mass_expiry::Args),
-    /// The first article's table with entries that really expire while ten readers read.
-    SeedTable(seed_table::Args),
     /// Bytes per entry beyond key and value.
     Memory(memory::Args),
     /// Operations a second by threads: reads, a mix, inserts into a full cache, one hot key.
@@ -49,9 +45,6 @@ pub(crate) fn run(caches: &Caches, progress: &mut Progress) -> Result<Option<Out
     let outcome = match caches {
         Caches::MassExpiry(args) => {
             runner::run(&mass_expiry::MassExpiry::new(args)?, &args.common, progress)
-        }
-        Caches::SeedTable(args) => {
-            runner::run(&seed_table::SeedTable::new(args)?, &args.common, progress)
         }
         Caches::Memory(args) => runner::run(&memory::Memory::new(args)?, &args.common, progress),
         Caches::Throughput(args) => throughput::run(args, progress).map(Some),

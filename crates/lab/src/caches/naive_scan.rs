@@ -12,7 +12,13 @@ use super::subject::{Hasher, Key, Subject, Sweeps, Value};
 use super::ticker::Ticker;
 use crate::clock;
 
-type Map<K, V> = HashMap<K, (V, u64), Hasher>;
+/// Values with their deadlines in nanoseconds.
+pub(crate) type Map<K, V> = HashMap<K, (V, u64), Hasher>;
+
+/// The walk: looks at every entry and removes the dead.
+pub(crate) fn sweep<K: Key, V: Value>(map: &mut Map<K, V>, now_ns: u64) {
+    map.retain(|_, (_, deadline_ns)| now_ns < *deadline_ns);
+}
 
 pub(super) struct NaiveScan<K, V> {
     map: Arc<RwLock<Map<K, V>>>,
@@ -25,8 +31,7 @@ impl<K: Key, V: Value> NaiveScan<K, V> {
         let theirs = Arc::clone(&map);
         let ticker = Ticker::start(move || {
             let mut map = theirs.write().unwrap_or_else(PoisonError::into_inner);
-            let now = clock::mono_ns();
-            map.retain(|_, (_, deadline)| now < *deadline);
+            sweep(&mut map, clock::mono_ns());
         })?;
         Ok(Self { map, ticker })
     }
@@ -50,6 +55,10 @@ impl<K: Key, V: Value> Subject<K, V> for NaiveScan<K, V> {
 
     fn rest(&self, resting: bool) {
         self.ticker.rest(resting);
+    }
+
+    fn held(&self) -> Option<usize> {
+        Some(self.map.read().unwrap_or_else(PoisonError::into_inner).len())
     }
 
     fn sweeps(&self) -> Option<Sweeps> {

@@ -34,6 +34,10 @@ impl<K: Key, V: Value> Subject<K, V> for Tidewheel<K, V> {
         }
     }
 
+    fn held(&self) -> Option<usize> {
+        Some(self.0.len())
+    }
+
     fn get_or_load(&self, key: &K, ttl: Option<Duration>, load: &dyn Fn() -> V) -> V {
         let lifetime = ttl.map_or_else(Lifetime::forever, Lifetime::ttl);
         self.0

@@ -1,23 +1,18 @@
 //! Runs an experiment over subjects, cells and rounds, each measurement in a process of its own.
-//!
-//! A fresh process per measurement, so that neither the allocator's state nor a thread that another
-//! cache left behind is part of a figure. The child is this program with the same arguments and one
-//! more that names its share; it answers with one line of JSON.
 
 use std::fmt;
-use std::process::{Command, Stdio};
 use std::str::FromStr;
 
 use anyhow::{Context, Result, anyhow, bail};
 use clap::ValueEnum;
-use serde_json::Value;
 
 use super::kind::Kind;
+use crate::child;
 use crate::clock;
 use crate::outcome::Outcome;
 use crate::proc::OwnNoiseMeter;
 use crate::progress::Progress;
-use crate::report::{Figures, Report};
+use crate::report::Report;
 
 /// What every experiment with caches takes.
 #[derive(Clone, Debug, clap::Args)]
@@ -165,7 +160,7 @@ pub(super) fn measured(
     let noise = OwnNoiseMeter::start();
     let mut report = experiment.measure(share, progress)?;
     let wall_ns = clock::mono_ns() - start_ns;
-    push_noise(&mut report.figures, noise.others_ns(), wall_ns);
+    report.figures.push_noise(noise.others_ns(), wall_ns);
     report.subject = share.kind.to_string();
     report.version = share.kind.version().to_owned();
     report.run = share.round;
@@ -173,30 +168,8 @@ pub(super) fn measured(
     Ok(report.finish())
 }
 
-/// The figure that tells how busy the machine was with other things.
-pub(super) fn push_noise(figures: &mut Figures, others_ns: Option<u64>, wall_ns: u64) {
-    figures.push(
-        "others_cpu_percent",
-        "noise: others' CPU, % of a core",
-        others_ns.map(|ns| ns as f64 / wall_ns.max(1) as f64 * 100.0),
-    );
-}
-
 fn in_child(_: &dyn Experiment, share: Share, _: &Progress) -> Result<Report> {
-    let program = std::env::current_exe().context("cannot find this program")?;
-    let output = Command::new(program)
-        .args(std::env::args_os().skip(1))
-        .args(["--share", &share.to_string()])
-        .stdin(Stdio::null())
-        .stderr(Stdio::inherit())
-        .output()
-        .context("cannot start a process for the measurement")?;
-    if !output.status.success() {
-        bail!("the measuring process ended with {}", output.status);
-    }
-    let value: Value = serde_json::from_slice(&output.stdout)
-        .context("cannot read what the measuring process found")?;
-    Report::from_json(&value).context("the measuring process left something out")
+    child::measure(&share.to_string())
 }
 
 #[cfg(test)]

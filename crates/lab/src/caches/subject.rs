@@ -103,6 +103,11 @@ pub(crate) trait Subject<K: Key, V: Value>: Send + Sync {
     /// million entries would be the other's noise.
     fn rest(&self, _resting: bool) {}
 
+    /// Entries that it holds, dead ones among them, where it can tell.
+    fn held(&self) -> Option<usize> {
+        None
+    }
+
     /// How long the cache's own passes over many entries took, where it makes them.
     fn sweeps(&self) -> Option<Sweeps> {
         None

@@ -195,13 +195,7 @@ fn measure(structure: Structure, plan: &Plan, round: u64, progress: &Progress) -
         course.fire_on_budget(structure.build(plan.timers as usize)?, &mut report);
     }
     let wall_ns = clock::mono_ns() - start_ns;
-    report.figures.push(
-        "others_cpu_percent",
-        "noise: others' CPU, % of a core",
-        noise
-            .others_ns(Some(0))
-            .map(|ns| ns as f64 / wall_ns.max(1) as f64 * 100.0),
-    );
+    report.figures.push_noise(noise.others_ns(Some(0)), wall_ns);
     Ok(report.finish())
 }
 

@@ -3,7 +3,6 @@
 use serde_json::json;
 
 use super::super::kind::Kind;
-use super::super::runner::push_noise;
 use super::super::subject::Pass;
 use super::{Load, NAME, Plan, ZIPF_EXPONENT};
 use crate::heap;
@@ -56,7 +55,7 @@ pub(super) fn outcome(plan: &Plan, rows: &[Row], noise: (Option<u64>, u64)) -> O
         for (round, points) in row.rounds.iter().enumerate() {
             let against = baseline.as_ref().map(|rounds| rounds[round].as_slice());
             let mut report = report(plan, row.kind, round + 1, points, against);
-            push_noise(&mut report.figures, noise.0, noise.1);
+            report.figures.push_noise(noise.0, noise.1);
             reports.push(report);
         }
     }
