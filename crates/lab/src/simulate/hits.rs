@@ -13,7 +13,6 @@ use super::trace;
 use crate::outcome::Outcome;
 use crate::progress::Progress;
 use crate::report::Report;
-use crate::table;
 
 /// The recorded traces that are replayed unless others are asked for, and at which sizes.
 const RECORDED: [(&str, &[usize]); 6] = [

@@ -1,0 +1,252 @@
+//! What happens to a cache without a limit: the requests, resolved once for all strategies.
+//!
+//! Without a limit every strategy answers alike, since none shows an object whose time is over. So hits and
+//! misses can be settled first, and the strategies differ only in what they hold meanwhile.
+//!
+//! **Invariant: an object is alive while now is before its deadline**, here and in every strategy.
+
+use std::collections::HashMap;
+
+use super::request::{FOREVER, Request, Value, Verb};
+use crate::simulate::policy::Hasher;
+
+/// Time between two samples of the memory held.
+pub(super) const SAMPLE_MS: u64 = 1_000;
+
+/// What is stored, with the time at which it ends.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Object {
+    pub(super) bytes: u32,
+    /// [`FOREVER`] without one.
+    pub(super) deadline_ms: u64,
+}
+
+impl Object {
+    pub(super) fn is_dead(&self, now_ms: u64) -> bool {
+        self.deadline_ms <= now_ms
+    }
+}
+
+/// What a request turned out to be.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum What {
+    /// A read that finds this object alive.
+    Hit(Object),
+    /// A read that finds nothing alive.
+    Miss,
+    /// A write: after a miss, or of its own accord.
+    Store(Object),
+    /// A removal.
+    Delete,
+}
+
+/// One thing that happens to one key.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Event {
+    pub(super) at_ms: u64,
+    pub(super) key: u64,
+    pub(super) what: What,
+}
+
+/// All that happens, and the bounds of the memory that it takes.
+#[derive(Debug)]
+pub(super) struct Course {
+    pub(super) events: Vec<Event>,
+    /// Bytes alive at every sample, from 0 to the end.
+    pub(super) live: Vec<u64>,
+    /// Bytes that will be read again while they are alive.
+    pub(super) needed: Vec<u64>,
+    /// Objects alive, on average.
+    pub(super) live_objects_mean: f64,
+    /// Objects whose time was over before the end and before anything took their place.
+    pub(super) expired: u64,
+    pub(super) gets: u64,
+    pub(super) hits: u64,
+}
+
+/// An object from its storing to its death, replacement or removal.
+#[derive(Clone, Copy, Debug)]
+struct Life {
+    object: Object,
+    from_ms: u64,
+    until_ms: u64,
+    last_hit_ms: u64,
+}
+
+impl Course {
+    /// Resolves requests; time goes on to `end_ms` after the last of them.
+    pub(super) fn of(requests: &[Request], end_ms: u64) -> Self {
+        let mut lives: Vec<Life> = Vec::new();
+        let mut latest: HashMap<u64, usize, Hasher> = HashMap::default();
+        let mut events = Vec::with_capacity(requests.len());
+        let (mut gets, mut hits) = (0, 0);
+        for &Request { at_ms, key, verb } in requests {
+            let mut push = |what| events.push(Event { at_ms, key, what });
+            let alive = latest
+                .get(&key)
+                .copied()
+                .filter(|&life| lives[life].until_ms > at_ms);
+            let stored = match (verb, alive) {
+                (Verb::Get(_), Some(life)) => {
+                    (gets, hits) = (gets + 1, hits + 1);
+                    lives[life].last_hit_ms = at_ms;
+                    push(What::Hit(lives[life].object));
+                    continue;
+                }
+                (Verb::Get(value), None) => {
+                    gets += 1;
+                    push(What::Miss);
+                    value
+                }
+                (Verb::Set(value), _) => Some(value),
+                (Verb::Delete, _) => {
+                    push(What::Delete);
+                    None
+                }
+            };
+            if let (Some(life), Verb::Set(_) | Verb::Delete) = (alive, verb) {
+                lives[life].until_ms = at_ms;
+            }
+            if let Some(Value { bytes, ttl_ms }) = stored {
+                let object = Object {
+                    bytes,
+                    deadline_ms: at_ms.saturating_add(ttl_ms),
+                };
+                push(What::Store(object));
+                latest.insert(key, lives.len());
+                lives.push(Life {
+                    object,
+                    from_ms: at_ms,
+                    until_ms: object.deadline_ms,
+                    last_hit_ms: at_ms,
+                });
+            }
+        }
+        let samples = samples(end_ms);
+        let live = |life: &Life| (life.from_ms, life.until_ms);
+        let bytes = |life: &Life| u64::from(life.object.bytes);
+        let objects = levels(&lives, samples, live, |_| 1);
+        let expired = lives.iter().filter(|life| {
+            let deadline_ms = life.object.deadline_ms;
+            life.until_ms == deadline_ms && deadline_ms <= end_ms && deadline_ms != FOREVER
+        });
+        Self {
+            live: levels(&lives, samples, live, bytes),
+            needed: levels(
+                &lives,
+                samples,
+                |life| (life.from_ms, life.last_hit_ms),
+                bytes,
+            ),
+            live_objects_mean: objects.iter().sum::<u64>() as f64 / samples as f64,
+            expired: expired.count() as u64,
+            events,
+            gets,
+            hits,
+        }
+    }
+}
+
+/// How many samples a run has that ends then.
+fn samples(end_ms: u64) -> usize {
+    (end_ms / SAMPLE_MS) as usize + 1
+}
+
+/// At each sample, the sum over the lives that it is within: begun, not ended.
+fn levels(
+    lives: &[Life],
+    samples: usize,
+    span: impl Fn(&Life) -> (u64, u64),
+    size: impl Fn(&Life) -> u64,
+) -> Vec<u64> {
+    let mut changes = vec![0_i64; samples + 1];
+    let sample_after = |ms: u64| (ms.div_ceil(SAMPLE_MS) as usize).min(samples);
+    for life in lives {
+        let (from_ms, until_ms) = span(life);
+        let size = size(life).cast_signed();
+        changes[sample_after(from_ms)] += size;
+        changes[sample_after(until_ms)] -= size;
+    }
+    let mut level = 0;
+    let sum = |change: &i64| {
+        level += change;
+        level.cast_unsigned()
+    };
+    changes[..samples].iter().map(sum).collect()
+}
+
+#[cfg(test)]
+pub(super) mod tests {
+    use super::*;
+
+    pub(in crate::simulate::memory) fn set(
+        at_ms: u64,
+        key: u64,
+        bytes: u32,
+        ttl_ms: u64,
+    ) -> Request {
+        let verb = Verb::Set(Value { bytes, ttl_ms });
+        Request { at_ms, key, verb }
+    }
+
+    pub(in crate::simulate::memory) fn get(at_ms: u64, key: u64) -> Request {
+        let verb = Verb::Get(None);
+        Request { at_ms, key, verb }
+    }
+
+    #[test]
+    fn a_small_course_by_hand() {
+        let fill = Verb::Get(Some(Value {
+            bytes: 7,
+            ttl_ms: 1_000,
+        }));
+        let requests = [
+            set(0, 1, 100, 3_000),
+            set(500, 2, 10, 60_000),
+            get(2_500, 1),
+            get(3_000, 1),
+            set(4_000, 2, 20, 60_000),
+            Request {
+                at_ms: 4_500,
+                key: 3,
+                verb: fill,
+            },
+            Request {
+                at_ms: 5_500,
+                key: 2,
+                verb: Verb::Delete,
+            },
+        ];
+        let course = Course::of(&requests, 7_000);
+        // Key 1 dies at 3 s; key 2 is replaced at 4 s and removed at 5.5 s; key 3 dies at 5.5 s.
+        assert_eq!(course.live, [100, 110, 110, 10, 20, 27, 0, 0]);
+        // Key 1 is read once more, at 2.5 s; nothing else is.
+        assert_eq!(course.needed, [100, 100, 100, 0, 0, 0, 0, 0]);
+        assert_eq!((course.gets, course.hits, course.expired), (3, 1, 2));
+        let kinds: Vec<What> = course.events.iter().map(|event| event.what).collect();
+        assert!(matches!(
+            kinds[2..],
+            [
+                What::Hit(_),
+                What::Miss,
+                What::Store(_),
+                What::Miss,
+                What::Store(Object {
+                    bytes: 7,
+                    deadline_ms: 5_500
+                }),
+                What::Delete
+            ]
+        ));
+        assert_eq!(
+            course.live_objects_mean,
+            (1 + 2 + 2 + 1 + 1 + 2) as f64 / 8.0
+        );
+    }
+
+    #[test]
+    fn what_has_no_end_lives_on() {
+        let course = Course::of(&[set(0, 1, 5, FOREVER)], 2_000);
+        assert_eq!((course.live, course.expired), (vec![5, 5, 5], 0));
+    }
+}

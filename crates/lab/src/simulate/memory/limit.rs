@@ -1,0 +1,235 @@
+//! Hit ratios under a limit, where dead objects take the room of live ones.
+//!
+//! The limit is a number of objects, as the optimum for objects of many sizes is out of reach (it is NP-hard).
+//! What is stored has its deadline from the course without a limit: an object that was evicted and is fetched
+//! again comes with the rest of its time, as if its origin had set its end. So every policy has the same hits
+//! to win, each for keeping one object from one request to the next, and the optimum is Belady's rule over those.
+
+use std::collections::{BTreeSet, BinaryHeap, HashMap, VecDeque};
+use std::time::Duration;
+
+use anyhow::Result;
+use clap::ValueEnum;
+use tidewheel::{Cache, Clock, Driver, Lifetime, ManualClock};
+
+use super::course::{Course, Event, Object, What};
+use super::request::FOREVER;
+use crate::simulate::policy::Hasher;
+
+/// Who decides what stays.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(super) enum Policy {
+    /// The offline optimum, which knows requests and deadlines.
+    Opt,
+    /// Least recently used, dead or alive.
+    Lru,
+    /// Least recently used, once no dead object is left.
+    LruExpiredFirst,
+    /// Tidewheel's cache, driven.
+    Tidewheel,
+    /// The same cache without its driver: nothing expires unless it is touched.
+    TidewheelUndriven,
+}
+
+impl Policy {
+    /// Reads that find their key alive, of a cache of so many objects.
+    pub(super) fn hits(self, course: &Course, capacity: usize) -> Result<u64> {
+        Ok(match self {
+            Self::Opt => optimum(&course.events, capacity),
+            Self::Lru => lru(&course.events, capacity, false),
+            Self::LruExpiredFirst => lru(&course.events, capacity, true),
+            Self::Tidewheel => ours(&course.events, capacity, true)?,
+            Self::TidewheelUndriven => ours(&course.events, capacity, false)?,
+        })
+    }
+}
+
+/// Belady's rule: what has no hit before its end goes at once, else what is hit last.
+fn optimum(events: &[Event], capacity: usize) -> u64 {
+    let mut next_of: HashMap<u64, usize, Hasher> = HashMap::default();
+    let mut next = vec![None; events.len()];
+    for (at, event) in events.iter().enumerate().rev() {
+        next[at] = match event.what {
+            What::Hit(_) => next_of.insert(event.key, at),
+            What::Miss | What::Store(_) | What::Delete => next_of.remove(&event.key),
+        };
+    }
+    drop(next_of);
+    // By the next hit, which belongs to one key alone.
+    let mut resident: BTreeSet<usize> = BTreeSet::new();
+    let mut hits = 0;
+    for (at, event) in events.iter().enumerate() {
+        let kept = resident.remove(&at);
+        hits += u64::from(kept);
+        if let (What::Hit(_) | What::Store(_), Some(later)) = (event.what, next[at]) {
+            resident.insert(later);
+            if resident.len() > capacity {
+                resident.pop_last();
+            }
+        }
+    }
+    hits
+}
+
+/// Exact LRU; with `expired_first` the dead are evicted before any that is alive.
+fn lru(events: &[Event], capacity: usize, expired_first: bool) -> u64 {
+    let mut resident: HashMap<u64, (usize, Object), Hasher> = HashMap::default();
+    // Every use, oldest first, and every deadline, earliest first; what is out of date is passed over.
+    let mut uses: VecDeque<(usize, u64)> = VecDeque::new();
+    let mut deadlines: BinaryHeap<(std::cmp::Reverse<u64>, u64)> = BinaryHeap::new();
+    let mut hits = 0;
+    for (at, event) in events.iter().enumerate() {
+        let (key, now_ms) = (event.key, event.at_ms);
+        let object = match event.what {
+            What::Hit(object) => {
+                hits += u64::from(resident.contains_key(&key));
+                object
+            }
+            What::Store(object) => object,
+            What::Miss | What::Delete => {
+                resident.remove(&key);
+                continue;
+            }
+        };
+        resident.insert(key, (at, object));
+        uses.push_back((at, key));
+        if expired_first {
+            deadlines.push((std::cmp::Reverse(object.deadline_ms), key));
+        }
+        while resident.len() > capacity {
+            let earliest = deadlines.peek().copied();
+            if let Some((_, key)) = earliest.filter(|(deadline_ms, _)| deadline_ms.0 <= now_ms) {
+                deadlines.pop();
+                let now = resident.get(&key);
+                if now.is_some_and(|(_, object)| object.is_dead(now_ms)) {
+                    resident.remove(&key);
+                }
+                continue;
+            }
+            let Some((at, key)) = uses.pop_front() else {
+                break;
+            };
+            if resident.get(&key).is_some_and(|(last, _)| *last == at) {
+                resident.remove(&key);
+            }
+        }
+    }
+    hits
+}
+
+/// The real cache in virtual time, called at its own deadlines or not at all.
+fn ours(events: &[Event], capacity: usize, driven: bool) -> Result<u64> {
+    let clock = ManualClock::new();
+    let cache: Cache<u64, (), Hasher> = Cache::builder()
+        .max_capacity(capacity as u64)
+        .no_default_ttl()
+        .clock(clock.clone())
+        .driver(Driver::Manual)
+        .hasher(Hasher::default())
+        // One, so that the figures do not depend on how many processors there are.
+        .shards(1)
+        .build()?;
+    let mut hits = 0;
+    for event in events {
+        let now = Duration::from_millis(event.at_ms);
+        let wake_at = || {
+            let next = cache.next_deadline().filter(|_| driven)?;
+            clock.now().checked_add(next).filter(|at| *at <= now)
+        };
+        while let Some(at) = wake_at() {
+            clock.advance(at.saturating_sub(clock.now()));
+            cache.advance(cache.now(), u32::MAX);
+        }
+        clock.advance(now.saturating_sub(clock.now()));
+        let object = match event.what {
+            What::Hit(object) => {
+                if cache.get_with(&event.key, |()| ()).is_some() {
+                    hits += 1;
+                    continue;
+                }
+                object
+            }
+            What::Store(object) => object,
+            What::Miss => {
+                cache.get_with(&event.key, |()| ());
+                continue;
+            }
+            What::Delete => {
+                cache.invalidate(&event.key);
+                continue;
+            }
+        };
+        let ttl_ms = object.deadline_ms.saturating_sub(event.at_ms);
+        let lifetime = match object.deadline_ms {
+            FOREVER => Lifetime::forever(),
+            _ => Lifetime::ttl(Duration::from_millis(ttl_ms)),
+        };
+        cache.insert_with(event.key, (), lifetime);
+    }
+    Ok(hits)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::course::tests::{get, set};
+    use super::super::mix::MIXES;
+    use super::*;
+
+    #[test]
+    fn the_dead_take_the_place_of_the_living_under_lru_alone() {
+        let requests = [
+            set(0, 1, 1, 60_000),
+            set(0, 2, 1, 1_000),
+            set(2_000, 3, 1, 60_000),
+            get(3_000, 1),
+            get(3_000, 3),
+        ];
+        let course = Course::of(&requests, 4_000);
+        // Two places: LRU evicts key 1, though key 2 is dead.
+        assert_eq!(Policy::Lru.hits(&course, 2).expect("runs"), 1);
+        assert_eq!(Policy::LruExpiredFirst.hits(&course, 2).expect("runs"), 2);
+        assert_eq!(Policy::Opt.hits(&course, 2).expect("runs"), 2);
+        // With one place nothing can be had but one of the two.
+        assert_eq!(Policy::Opt.hits(&course, 1).expect("runs"), 1);
+    }
+
+    #[test]
+    fn the_optimum_keeps_what_is_hit_soonest_before_its_end() {
+        let requests = [
+            set(0, 1, 1, 60_000),
+            set(0, 2, 1, 60_000),
+            get(1_000, 2),
+            get(2_000, 1),
+            get(3_000, 2),
+        ];
+        let course = Course::of(&requests, 4_000);
+        // Key 2 to 1 s, then key 1 or key 2, which is hit again at 3 s: 1 was given up at the beginning.
+        assert_eq!(Policy::Opt.hits(&course, 1).expect("runs"), 2);
+        assert_eq!(Policy::Opt.hits(&course, 2).expect("runs"), 3);
+        assert_eq!(Policy::Lru.hits(&course, 1).expect("runs"), 1);
+    }
+
+    #[test]
+    fn no_policy_beats_the_optimum_and_all_reach_it_with_room_for_everything() {
+        for mix in MIXES {
+            let course = Course::of(&mix.requests(0.5, 0.1, 5), 1_800_000);
+            for share in [0.1, 0.5, 1.0] {
+                let capacity = (course.live_objects_mean * share) as usize;
+                let best = Policy::Opt.hits(&course, capacity).expect("runs");
+                assert!(best <= course.hits);
+                for policy in Policy::value_variants() {
+                    let hits = policy.hits(&course, capacity).expect("runs");
+                    assert!(
+                        hits <= best,
+                        "{} {share} {policy:?}: {hits} of {best}",
+                        mix.name
+                    );
+                }
+            }
+            for policy in Policy::value_variants() {
+                let hits = policy.hits(&course, course.events.len()).expect("runs");
+                assert_eq!(hits, course.hits, "{} {policy:?}", mix.name);
+            }
+        }
+    }
+}
