@@ -15,6 +15,7 @@ mod launch;
 mod loader;
 mod machine;
 mod outcome;
+mod page;
 mod proc;
 mod progress;
 mod report;
@@ -26,6 +27,7 @@ mod stats;
 mod table;
 mod tasks;
 mod timers;
+mod versions;
 mod workload;
 
 fn main() -> std::process::ExitCode {

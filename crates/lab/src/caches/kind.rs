@@ -11,6 +11,7 @@ use super::ours::Tidewheel;
 #[cfg(feature = "peers")]
 use super::peers;
 use super::subject::{Key, Subject, Value};
+use crate::versions;
 
 /// A cache to measure.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
@@ -134,7 +135,7 @@ impl Kind {
     /// The version that this binary was built with.
     pub(crate) fn version(self) -> &'static str {
         self.package()
-            .and_then(locked_version)
+            .and_then(versions::of)
             .unwrap_or(env!("CARGO_PKG_VERSION"))
     }
 
@@ -179,28 +180,5 @@ impl fmt::Display for Kind {
             .to_possible_value()
             .map_or_else(String::new, |value| value.get_name().to_owned());
         f.write_str(&name)
-    }
-}
-
-/// A package's version in the lock file of the build.
-pub(crate) fn locked_version(package: &str) -> Option<&'static str> {
-    let lock = include_str!("../../../../Cargo.lock");
-    let entry = format!("name = \"{package}\"");
-    let mut lines = lock.lines().skip_while(|line| *line != entry);
-    lines
-        .nth(1)?
-        .strip_prefix("version = \"")?
-        .strip_suffix('"')
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn the_versions_are_those_of_the_lock_file() {
-        let version = locked_version("foldhash").expect("a dependency");
-        assert!(version.starts_with("0.2."), "{version}");
-        assert_eq!(locked_version("no-such-package"), None);
     }
 }

@@ -10,7 +10,7 @@ use super::bounds;
 #[cfg(feature = "peers")]
 use super::peers;
 #[cfg(feature = "peers")]
-use crate::caches::kind::locked_version;
+use crate::versions;
 
 /// A hasher without a seed, so that a replay can be repeated.
 pub(super) type Hasher = foldhash::fast::FixedState;
@@ -69,17 +69,17 @@ impl Policy {
             Self::Opt | Self::Lru => None,
             Self::Tidewheel => Some(env!("CARGO_PKG_VERSION")),
             #[cfg(feature = "peers")]
-            Self::Moka => locked_version("moka"),
+            Self::Moka => versions::of("moka"),
             #[cfg(feature = "peers")]
-            Self::MiniMoka => locked_version("mini-moka"),
+            Self::MiniMoka => versions::of("mini-moka"),
             #[cfg(feature = "peers")]
-            Self::QuickCache => locked_version("quick_cache"),
+            Self::QuickCache => versions::of("quick_cache"),
             #[cfg(feature = "peers")]
             Self::FoyerLru | Self::FoyerS3fifo | Self::FoyerLfu | Self::FoyerSieve => {
-                locked_version("foyer-memory")
+                versions::of("foyer-memory")
             }
             #[cfg(feature = "peers")]
-            Self::Tinyufo => locked_version("TinyUFO"),
+            Self::Tinyufo => versions::of("TinyUFO"),
         }
         .unwrap_or_default()
     }

@@ -21,6 +21,7 @@ use crate::rng::mix;
 use crate::timers::Plan;
 use crate::timers::course::Course;
 use crate::timers::subject::Subject;
+use crate::versions;
 
 mod live;
 mod ours;
@@ -53,6 +54,20 @@ impl fmt::Display for Structure {
 }
 
 impl Structure {
+    /// The version that this program was built with.
+    fn version(self) -> &'static str {
+        let package = match self {
+            Self::Tasks => None,
+            #[cfg(feature = "peers")]
+            Self::DelayQueue => Some("tokio-util"),
+            #[cfg(feature = "peers")]
+            Self::Hhwt => Some("hierarchical_hash_wheel_timer"),
+        };
+        package
+            .and_then(versions::of)
+            .unwrap_or(env!("CARGO_PKG_VERSION"))
+    }
+
     fn build(self) -> Result<Box<dyn Subject>> {
         Ok(match self {
             Self::Tasks => Box::new(Ours::new()),
@@ -182,6 +197,7 @@ fn measure(
     });
     let mut report = Report::new("tasks", None, params);
     report.subject = structure.to_string();
+    report.version = structure.version().to_owned();
     let course = Course::new(plan, plan.seed.wrapping_add(round));
     let mut noise = NoiseMeter::start(Some(0));
     let start_ns = clock::mono_ns();

@@ -24,6 +24,7 @@ use crate::outcome::Outcome;
 use crate::proc::NoiseMeter;
 use crate::progress::Progress;
 use crate::report::Report;
+use crate::versions;
 
 pub(crate) mod course;
 #[cfg(feature = "peers")]
@@ -72,6 +73,20 @@ const MAX_TIMERS: u32 = 1 << 30;
 const MAX_DELAY_MS: u32 = 1 << 24;
 
 impl Structure {
+    /// The version that this program was built with.
+    fn version(self) -> &'static str {
+        let package = match self {
+            Self::Wheel | Self::Hashed | Self::Heap2 | Self::Heap4 => None,
+            #[cfg(feature = "peers")]
+            Self::DelayQueue => Some("tokio-util"),
+            #[cfg(feature = "peers")]
+            Self::Hhwt => Some("hierarchical_hash_wheel_timer"),
+        };
+        package
+            .and_then(versions::of)
+            .unwrap_or(env!("CARGO_PKG_VERSION"))
+    }
+
     fn build(self, timers: usize) -> Result<Box<dyn Subject>> {
         Ok(match self {
             Self::Wheel => Box::new(Ours::new(HierarchicalWheel::new(START), START, timers)),
@@ -181,6 +196,7 @@ fn measure(structure: Structure, plan: &Plan, round: u64, progress: &Progress) -
     });
     let mut report = Report::new("timers", None, params);
     report.subject = structure.to_string();
+    report.version = structure.version().to_owned();
     let course = Course::new(plan, plan.seed.wrapping_add(round));
     let mut noise = NoiseMeter::start(Some(0));
     let start_ns = clock::mono_ns();
