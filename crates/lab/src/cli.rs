@@ -12,6 +12,7 @@ use crate::caches::{self, Caches};
 use crate::client::Address;
 use crate::compare;
 use crate::outcome::Outcome;
+use crate::page;
 use crate::progress::Progress;
 use crate::server::Target;
 use crate::simulate;
@@ -49,6 +50,8 @@ enum Command {
     Caches(Caches),
     /// In virtual time: hit ratios beside bounds and peers, and memory held under times to live.
     Simulate(simulate::Args),
+    /// Draw files of results as one page of pictures and tables.
+    Report(page::Args),
 }
 
 #[derive(Debug, clap::Args)]
@@ -97,6 +100,7 @@ pub(crate) fn run() -> Result<()> {
             Some(outcome) => outcome,
             None => return Ok(()),
         },
+        Command::Report(args) => return page::run(args),
     };
     emit(&outcome.lines(), &outcome.text(), cli.json.as_deref())
 }

@@ -1,0 +1,246 @@
+//! The page as HTML: one file that needs nothing else.
+
+use anyhow::Result;
+
+use super::catalogue;
+use super::data::{Cell, Experiment, distinct};
+use super::draw::{self, Drawn};
+use super::origin;
+use super::{Intro, Table};
+use crate::report::{Absent, Figure, Report};
+use crate::stats;
+use crate::table;
+
+const STYLE: &str = include_str!("page.css");
+
+pub(super) fn page(experiments: &[Experiment<'_>], intro: &Intro) -> Result<String> {
+    let mut body = String::new();
+    head(&mut body, experiments, intro);
+    for (at, experiment) in experiments.iter().enumerate() {
+        section(&mut body, at, experiment, &draw::pictures(experiment)?);
+    }
+    let title = escape(&intro.title);
+    Ok(format!(
+        "<!doctype html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n\
+         <meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n\
+         <title>{title}</title>\n<link rel=\"icon\" href=\"data:,\">\n<style>\n{STYLE}</style>\n</head>\n\
+         <body>\n<main>\n{body}</main>\n</body>\n</html>\n"
+    ))
+}
+
+/// Text as HTML and XML show it.
+pub(super) fn escape(text: &str) -> String {
+    let mut escaped = String::with_capacity(text.len());
+    for c in text.chars() {
+        match c {
+            '&' => escaped.push_str("&amp;"),
+            '<' => escaped.push_str("&lt;"),
+            '>' => escaped.push_str("&gt;"),
+            '"' => escaped.push_str("&quot;"),
+            '\'' => escaped.push_str("&#39;"),
+            '\n' => escaped.push(' '),
+            c if c.is_control() => escaped.push('\u{fffd}'),
+            c => escaped.push(c),
+        }
+    }
+    escaped
+}
+
+fn head(body: &mut String, experiments: &[Experiment<'_>], intro: &Intro) {
+    put(body, &["<header>\n<h1>", &escape(&intro.title), "</h1>\n"]);
+    for paragraph in &intro.paragraphs {
+        put(body, &["<p>", &escape(paragraph), "</p>\n"]);
+    }
+    if experiments.len() > 1 {
+        body.push_str("<nav>");
+        for (at, experiment) in experiments.iter().enumerate() {
+            let name = escape(experiment.name);
+            put(
+                body,
+                &[
+                    "<a href=\"#experiment-",
+                    &at.to_string(),
+                    "\">",
+                    &name,
+                    "</a> ",
+                ],
+            );
+        }
+        body.push_str("</nav>\n");
+    }
+    body.push_str("</header>\n");
+    for Table { title, note, grid } in &intro.tables {
+        put(body, &["<section>\n<h2>", &escape(title), "</h2>\n"]);
+        let cells = |row: &Vec<String>| row.iter().map(|cell| escape(cell)).collect();
+        grid_of(body, &grid.iter().map(cells).collect::<Vec<_>>(), "");
+        if !note.is_empty() {
+            put(body, &["<p class=\"note\">", &escape(note), "</p>\n"]);
+        }
+        body.push_str("</section>\n");
+    }
+}
+
+fn section(body: &mut String, at: usize, experiment: &Experiment<'_>, drawn: &[Drawn]) {
+    let entry = catalogue::entry(experiment.name);
+    let id = at.to_string();
+    put(body, &["<section id=\"experiment-", &id, "\">\n"]);
+    put(body, &["<h2>", &escape(experiment.name), "</h2>\n"]);
+    put(body, &["<p>", &escape(entry.about), "</p>\n"]);
+    let runs: Vec<&Report> = experiment.runs().collect();
+    let machines = origin::machines(runs.iter().copied());
+    let machines: Vec<String> = match machines.as_slice() {
+        [(one, _)] => vec![one.clone()],
+        many => many
+            .iter()
+            .map(|(machine, lines)| format!("{machine} ({lines} lines)"))
+            .collect(),
+    };
+    let shared = origin::shared(runs.iter().copied(), &[]);
+    body.push_str("<dl>\n");
+    fact(body, "machine", &machines.join("; "));
+    fact(body, "in all runs", &shared.join(" · "));
+    body.push_str("</dl>\n");
+    for picture in drawn {
+        put(body, &["<figure>\n", &picture.svg]);
+        let words: Vec<&str> = std::iter::once(picture.caption.as_str())
+            .chain(picture.notes.iter().map(String::as_str))
+            .filter(|words| !words.is_empty())
+            .collect();
+        if !words.is_empty() {
+            put(
+                body,
+                &["<figcaption>", &escape(&words.join(" ")), "</figcaption>\n"],
+            );
+        }
+        body.push_str("</figure>\n");
+    }
+    for cell in &experiment.cells {
+        figures(body, cell, entry.noun, &shared);
+    }
+    body.push_str("</section>\n");
+}
+
+/// Everything that the lines of one cell say.
+fn figures(body: &mut String, cell: &Cell<'_>, noun: &str, known: &[String]) {
+    let title = match cell.name {
+        "" => "All figures",
+        name => name,
+    };
+    put(body, &["<h3>", &escape(title), "</h3>\n"]);
+    let own = origin::shared(cell.runs.iter().copied(), known);
+    let mut quiet = Vec::new();
+    if !own.is_empty() {
+        quiet.push(own.join(" · "));
+    }
+    quiet.extend(origin::differences(&cell.runs));
+    for words in quiet {
+        put(body, &["<p class=\"note\">", &escape(&words), "</p>\n"]);
+    }
+    for warning in origin::warnings(&cell.runs) {
+        put(
+            body,
+            &["<p class=\"warning\">", &escape(&warning), "</p>\n"],
+        );
+    }
+    let subjects = cell.subjects();
+    let mut heads = vec![vec![noun.to_owned()], vec!["version, runs".to_owned()]];
+    for subject in &subjects {
+        let mut versions: Vec<&str> = cell.of(subject).map(|run| run.version.as_str()).collect();
+        versions.dedup();
+        let said = format!("{}, n = {}", versions.join("/"), cell.of(subject).count());
+        heads[0].push(escape(subject));
+        heads[1].push(escape(said.trim_start_matches(", ")));
+    }
+    let mut grid = heads;
+    for figure in cell.figures() {
+        let mut row = vec![escape(&figure.label)];
+        row.extend(subjects.iter().map(|subject| value(cell, subject, figure)));
+        grid.push(row);
+    }
+    grid_of(body, &grid, "figures");
+    below(body, cell);
+}
+
+/// Median (least–greatest) of one figure, and how often there was none.
+fn value(cell: &Cell<'_>, subject: &str, figure: &Figure) -> String {
+    let own: Vec<&Figure> = cell
+        .of(subject)
+        .flat_map(|run| run.figures.iter().filter(|own| own.key == figure.key))
+        .collect();
+    let values: Vec<f64> = own.iter().filter_map(|figure| figure.value).collect();
+    let absent = match own.iter().any(|figure| figure.absent == Absent::Never) {
+        true => Absent::Never,
+        false => Absent::Nothing,
+    };
+    let Some(spread) = stats::spread(&values) else {
+        return absent.text().to_owned();
+    };
+    let [median, min, max] = [spread.median, spread.min, spread.max].map(table::number);
+    let mut text = median;
+    if min != max {
+        text = format!("{text} <span>({min}–{max})</span>");
+    }
+    let without = cell.of(subject).count() - values.len();
+    if without > 0 {
+        text = format!("{text} <span>{} {without}×</span>", absent.text());
+    }
+    text
+}
+
+/// How servers were started, which curves there are and what the runs note.
+fn below(body: &mut String, cell: &Cell<'_>) {
+    let mut lines: Vec<String> = Vec::new();
+    for subject in cell.subjects() {
+        let commands = cell.of(subject).filter_map(|run| run.command.as_deref());
+        for command in distinct(commands) {
+            lines.push(format!("{subject}: {command}"));
+        }
+        let notes = cell
+            .of(subject)
+            .flat_map(|run| run.notes.iter().map(move |note| (note, run.run)));
+        let notes: Vec<(&String, usize)> = notes.collect();
+        for note in distinct(notes.iter().map(|(note, _)| *note)) {
+            let own = notes.iter().filter(|(other, _)| *other == note);
+            let runs: Vec<String> = own.map(|(_, run)| run.to_string()).collect();
+            lines.push(format!("{subject}, run {}: {note}", runs.join(", ")));
+        }
+    }
+    if lines.is_empty() {
+        return;
+    }
+    body.push_str("<ul class=\"note\">\n");
+    for line in lines {
+        put(body, &["<li>", &escape(&line), "</li>\n"]);
+    }
+    body.push_str("</ul>\n");
+}
+
+/// A grid of finished HTML whose first row and first column are heads.
+fn grid_of(body: &mut String, grid: &[Vec<String>], class: &str) {
+    put(
+        body,
+        &["<div class=\"wide\"><table class=\"", class, "\">\n"],
+    );
+    for (at, row) in grid.iter().enumerate() {
+        body.push_str("<tr>");
+        for (column, cell) in row.iter().enumerate() {
+            let tag = if at == 0 || column == 0 { "th" } else { "td" };
+            put(body, &["<", tag, ">", cell, "</", tag, ">"]);
+        }
+        body.push_str("</tr>\n");
+    }
+    body.push_str("</table></div>\n");
+}
+
+fn fact(body: &mut String, name: &str, value: &str) {
+    if !value.is_empty() {
+        put(
+            body,
+            &["<dt>", name, "</dt><dd>", &escape(value), "</dd>\n"],
+        );
+    }
+}
+
+fn put(body: &mut String, parts: &[&str]) {
+    parts.iter().for_each(|part| body.push_str(part));
+}

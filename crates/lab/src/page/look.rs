@@ -1,0 +1,196 @@
+//! How each subject looks in every picture of an experiment: a colour, a dash and a mark of its own.
+
+use anyhow::Result;
+use plotters::prelude::RGBColor;
+
+use super::canvas::{Canvas, Stroke, WHITE};
+
+/// Names under which the production parts of this project take part, in lower case.
+const OURS: [&str; 3] = ["hierarchical-wheel", "hierarchicalwheel", "tasks"];
+
+const STRONG: [RGBColor; 3] = [
+    RGBColor(208, 52, 20),
+    RGBColor(150, 24, 60),
+    RGBColor(232, 120, 16),
+];
+
+/// Muted, and apart from each other in lightness as much as in hue.
+const MUTED: [RGBColor; 12] = [
+    RGBColor(62, 102, 158),
+    RGBColor(62, 150, 132),
+    RGBColor(138, 132, 48),
+    RGBColor(142, 98, 166),
+    RGBColor(104, 108, 114),
+    RGBColor(126, 176, 214),
+    RGBColor(128, 92, 66),
+    RGBColor(56, 60, 120),
+    RGBColor(200, 160, 76),
+    RGBColor(190, 124, 164),
+    RGBColor(84, 122, 66),
+    RGBColor(40, 92, 96),
+];
+
+const DASHES: [&[f64]; 4] = [&[], &[9.0, 4.0], &[2.5, 4.0], &[11.0, 4.0, 2.5, 4.0]];
+
+/// The shape of a mark.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Shape {
+    Disc,
+    Square,
+    Triangle,
+    Diamond,
+    Wedge,
+    Cross,
+    Plus,
+    Ring,
+    Frame,
+    OpenTriangle,
+    OpenDiamond,
+    OpenWedge,
+}
+
+const SHAPES: [Shape; 12] = [
+    Shape::Square,
+    Shape::Triangle,
+    Shape::Diamond,
+    Shape::Wedge,
+    Shape::Cross,
+    Shape::Ring,
+    Shape::Plus,
+    Shape::Frame,
+    Shape::OpenTriangle,
+    Shape::OpenDiamond,
+    Shape::OpenWedge,
+    Shape::Disc,
+];
+
+/// The look of one subject.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Look {
+    pub(super) ours: bool,
+    pub(super) stroke: Stroke,
+    shape: Shape,
+}
+
+/// The subjects of an experiment with their looks, in the order in which they first occur.
+pub(super) fn looks<'a>(subjects: &[&'a str]) -> Vec<(&'a str, Look)> {
+    let (mut strong, mut muted) = (0, 0);
+    let look = |subject: &&'a str| {
+        let ours = is_ours(subject);
+        let look = if ours {
+            strong += 1;
+            Look {
+                ours,
+                stroke: Stroke {
+                    colour: STRONG[(strong - 1) % STRONG.len()],
+                    width: 3.0,
+                    dashes: DASHES[(strong - 1) % DASHES.len()],
+                },
+                shape: Shape::Disc,
+            }
+        } else {
+            muted += 1;
+            let at = muted - 1;
+            Look {
+                ours,
+                stroke: Stroke {
+                    colour: MUTED[at % MUTED.len()],
+                    width: 1.6,
+                    dashes: DASHES[at % DASHES.len()],
+                },
+                shape: SHAPES[at % SHAPES.len()],
+            }
+        };
+        (*subject, look)
+    };
+    subjects.iter().map(look).collect()
+}
+
+fn is_ours(subject: &str) -> bool {
+    let name = subject.to_lowercase();
+    name.starts_with("tidewheel") || OURS.contains(&name.as_str())
+}
+
+impl Look {
+    /// The same for the second line of a subject, which must not outshine the first.
+    pub(super) fn second(self) -> Self {
+        let mut look = self;
+        look.stroke.width = 1.2;
+        look.stroke.dashes = &[2.0, 3.5];
+        look
+    }
+
+    /// A mark; `hollow` says that the value lies outside of the picture.
+    pub(super) fn mark(&self, canvas: &Canvas<'_>, at: (f64, f64), hollow: bool) -> Result<()> {
+        let colour = self.stroke.colour;
+        let size = if self.ours { 4.8 } else { 4.0 };
+        let pen = Stroke::solid(colour, 1.6);
+        let shape = if hollow { Shape::OpenWedge } else { self.shape };
+        let corners = |around: &[(f64, f64)]| -> Vec<(f64, f64)> {
+            around
+                .iter()
+                .map(|(x, y)| (at.0 + x * size, at.1 + y * size))
+                .collect()
+        };
+        let strokes = |lines: &[&[(f64, f64)]]| -> Result<()> {
+            lines
+                .iter()
+                .try_for_each(|line| canvas.line(&corners(line), pen))
+        };
+        let closed = |around: &[(f64, f64)], filled: bool| -> Result<()> {
+            let around = corners(around);
+            canvas.shape(&around, if filled { colour } else { WHITE })?;
+            let mut edge = around.clone();
+            edge.extend(around.first());
+            canvas.line(&edge, pen)
+        };
+        match shape {
+            Shape::Disc => closed(&circle(), true),
+            Shape::Ring => closed(&circle(), false),
+            Shape::Square => closed(&SQUARE, true),
+            Shape::Frame => closed(&SQUARE, false),
+            Shape::Triangle => closed(&TRIANGLE, true),
+            Shape::OpenTriangle => closed(&TRIANGLE, false),
+            Shape::Wedge => closed(&WEDGE, true),
+            Shape::OpenWedge => closed(&WEDGE, false),
+            Shape::Diamond => closed(&DIAMOND, true),
+            Shape::OpenDiamond => closed(&DIAMOND, false),
+            Shape::Cross => strokes(&[&[(-0.9, -0.9), (0.9, 0.9)], &[(-0.9, 0.9), (0.9, -0.9)]]),
+            Shape::Plus => strokes(&[&[(-1.1, 0.0), (1.1, 0.0)], &[(0.0, -1.1), (0.0, 1.1)]]),
+        }
+    }
+}
+
+const SQUARE: [(f64, f64); 4] = [(-0.8, -0.8), (0.8, -0.8), (0.8, 0.8), (-0.8, 0.8)];
+const TRIANGLE: [(f64, f64); 3] = [(-1.0, 0.8), (0.0, -1.0), (1.0, 0.8)];
+const WEDGE: [(f64, f64); 3] = [(-1.0, -0.8), (0.0, 1.0), (1.0, -0.8)];
+const DIAMOND: [(f64, f64); 4] = [(0.0, -1.15), (1.15, 0.0), (0.0, 1.15), (-1.15, 0.0)];
+
+fn circle() -> Vec<(f64, f64)> {
+    let corner = |at: i32| {
+        let angle = f64::from(at) * std::f64::consts::TAU / 20.0;
+        (angle.cos() * 0.9, angle.sin() * 0.9)
+    };
+    (0..20).map(corner).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_dozen_subjects_differ_in_colour_and_in_shape() {
+        let names: Vec<String> = (0..11).map(|at| format!("peer {at}")).collect();
+        let mut subjects: Vec<&str> = names.iter().map(String::as_str).collect();
+        subjects.push("tidewheel");
+        let looks = looks(&subjects);
+        for (at, (name, look)) in looks.iter().enumerate() {
+            assert_eq!(look.ours, *name == "tidewheel");
+            for (other, twin) in &looks[at + 1..] {
+                assert_ne!(look.stroke.colour, twin.stroke.colour, "{name} {other}");
+                assert_ne!(look.shape, twin.shape, "{name} {other}");
+            }
+        }
+        assert!(is_ours("Tidewheel (64 MB)") && is_ours("HierarchicalWheel") && !is_ours("heap-2"));
+    }
+}
