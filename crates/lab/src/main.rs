@@ -24,6 +24,8 @@ mod rng;
 mod server;
 mod simulate;
 mod stats;
+#[allow(dead_code, reason = "a part of it has no command yet")]
+mod strategies;
 mod table;
 mod tasks;
 mod timers;

@@ -11,6 +11,8 @@ use super::ours::Tidewheel;
 #[cfg(feature = "peers")]
 use super::peers;
 use super::subject::{Key, Subject, Value};
+use crate::strategies::Strategy;
+use crate::strategies::cache::StrategyCache;
 use crate::versions;
 
 /// A cache to measure.
@@ -22,6 +24,24 @@ pub(crate) enum Kind {
     NaiveScan,
     /// The first article's map and ring of one-second slots.
     ArticleWheel,
+    /// A lock, a map, and a look at a few random entries ten times a second.
+    Sampling,
+    /// A lock, a map, and a B-tree of deadlines.
+    SortedTree,
+    /// A lock, a map, and an indexed binary heap.
+    #[value(name = "heap-2")]
+    Heap2,
+    /// A lock, a map, and an indexed heap of arity four.
+    #[value(name = "heap-4")]
+    Heap4,
+    /// A lock, a map, and a queue for each distinct TTL.
+    FifoLists,
+    /// A lock, a map, and one wheel of 65,536 slots of a millisecond.
+    HashedWheel,
+    /// A lock, a map, and wheels of seconds, minutes, hours and days.
+    MixedRadixWheel,
+    /// A lock, a map, and Tidewheel's wheel.
+    HierarchicalWheel,
     /// moka's sync cache.
     #[cfg(feature = "peers")]
     Moka,
@@ -88,10 +108,26 @@ impl Kind {
         }
     }
 
+    /// Whether it is one of the caches that differ in their strategy alone.
+    pub(crate) fn is_strategy(self) -> bool {
+        matches!(
+            self,
+            Self::Sampling
+                | Self::SortedTree
+                | Self::Heap2
+                | Self::Heap4
+                | Self::FifoLists
+                | Self::HashedWheel
+                | Self::MixedRadixWheel
+                | Self::HierarchicalWheel
+        )
+    }
+
     /// Whether it stops at its capacity; the others hold whatever is inserted.
     pub(crate) fn has_capacity(self) -> bool {
         match self {
             Self::NaiveScan | Self::ArticleWheel => false,
+            _ if self.is_strategy() => false,
             #[cfg(feature = "peers")]
             Self::Papaya => false,
             _ => true,
@@ -110,7 +146,6 @@ impl Kind {
     /// The name in the registry, for the version; `None` for what is written here.
     fn package(self) -> Option<&'static str> {
         match self {
-            Self::Tidewheel | Self::NaiveScan | Self::ArticleWheel => None,
             #[cfg(feature = "peers")]
             Self::Moka => Some("moka"),
             #[cfg(feature = "peers")]
@@ -129,6 +164,7 @@ impl Kind {
             Self::TtlCache => Some("ttl_cache"),
             #[cfg(feature = "peers")]
             Self::Papaya => Some("papaya"),
+            _ => None,
         }
     }
 
@@ -147,6 +183,14 @@ impl Kind {
             Self::Tidewheel => Tidewheel::new(settings).map(boxed),
             Self::NaiveScan => NaiveScan::new().map(boxed).map_err(Into::into),
             Self::ArticleWheel => ArticleWheel::new().map(boxed).map_err(Into::into),
+            Self::Sampling => with(Strategy::Sampling),
+            Self::SortedTree => with(Strategy::SortedTree),
+            Self::Heap2 => with(Strategy::Heap2),
+            Self::Heap4 => with(Strategy::Heap4),
+            Self::FifoLists => with(Strategy::FifoLists),
+            Self::HashedWheel => with(Strategy::HashedWheel),
+            Self::MixedRadixWheel => with(Strategy::MixedRadixWheel),
+            Self::HierarchicalWheel => with(Strategy::HierarchicalWheel),
             #[cfg(feature = "peers")]
             Self::Moka => Ok(boxed(peers::Moka::new(settings))),
             #[cfg(feature = "peers")]
@@ -168,6 +212,10 @@ impl Kind {
         };
         built.with_context(|| format!("cannot build {self}"))
     }
+}
+
+fn with<K: Key, V: Value>(strategy: Strategy) -> Result<Box<dyn Subject<K, V>>> {
+    Ok(boxed(StrategyCache::new(strategy)?))
 }
 
 fn boxed<'a, K: Key, V: Value>(subject: impl Subject<K, V> + 'a) -> Box<dyn Subject<K, V> + 'a> {

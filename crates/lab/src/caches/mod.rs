@@ -21,7 +21,7 @@ mod runner;
 mod stampede;
 pub(crate) mod subject;
 mod throughput;
-mod ticker;
+pub(crate) mod ticker;
 mod zipf;
 
 const COUNTED_NOTE: &str = "allocations are counted, two atomic additions each; build with the \

@@ -17,7 +17,7 @@ use crate::report::Report;
 /// What every experiment with caches takes.
 #[derive(Clone, Debug, clap::Args)]
 pub(crate) struct Common {
-    /// Caches (default all that can take part).
+    /// Caches (default all that can take part, without those that differ in their strategy alone).
     #[arg(long, value_enum, value_delimiter = ',')]
     pub(crate) subjects: Option<Vec<Kind>>,
     /// Runs of each (default 3, quick 1).
@@ -43,11 +43,15 @@ impl Common {
         Ok(runs)
     }
 
-    /// Those asked for, else all; without those that cannot take part, whose names come second.
+    /// Those asked for, else all but the strategies; without those that cannot take part, whose names
+    /// come second.
     pub(super) fn subjects(&self, takes: impl Fn(Kind) -> bool) -> (Vec<Kind>, Vec<Kind>) {
         self.subjects
             .clone()
-            .unwrap_or_else(|| Kind::value_variants().to_vec())
+            .unwrap_or_else(|| {
+                let all = Kind::value_variants().iter().copied();
+                all.filter(|kind| !kind.is_strategy()).collect()
+            })
             .into_iter()
             .partition(|&kind| takes(kind))
     }

@@ -1,4 +1,4 @@
-//! The once-a-second thread of the caches that are written here for comparison.
+//! The thread of the caches that are written here for comparison: called back once a second, or when asked.
 
 use std::io;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -9,47 +9,85 @@ use std::time::Duration;
 use super::subject::Sweeps;
 use crate::clock;
 
-const EVERY: Duration = Duration::from_secs(1);
+const EVERY_NS: u64 = 1_000_000_000;
+/// Between two looks whether a rest is over.
+const REST_NS: u64 = 100_000_000;
+/// The longest sleep; then it looks at the clock and sleeps again.
+const SLEEP_NS: u64 = 3_600 * EVERY_NS;
 
-/// Calls back once a second until it is dropped. A call that takes longer than that swallows the
-/// ticks meanwhile but one, as Go's ticker does.
+/// Calls back until it is dropped.
 #[derive(Debug)]
-pub(super) struct Ticker {
+pub(crate) struct Ticker {
     shared: Arc<Shared>,
     thread: Option<JoinHandle<()>>,
 }
 
-#[derive(Debug, Default)]
+#[derive(Debug)]
 struct Shared {
-    stopped: Mutex<bool>,
-    stop: Condvar,
+    state: Mutex<State>,
+    changed: Condvar,
     resting: AtomicBool,
     count: AtomicU64,
     total_ns: AtomicU64,
     longest_ns: AtomicU64,
 }
 
+#[derive(Debug)]
+struct State {
+    stopped: bool,
+    /// When the next call is due; `u64::MAX` when none is.
+    at_ns: u64,
+}
+
 impl Ticker {
-    pub(super) fn start(mut tick: impl FnMut() + Send + 'static) -> io::Result<Self> {
-        let shared = Arc::new(Shared::default());
+    /// Calls back once a second. A call that takes longer than that swallows the ticks meanwhile but
+    /// one, as Go's ticker does.
+    pub(crate) fn start(mut tick: impl FnMut() + Send + 'static) -> io::Result<Self> {
+        let first_ns = clock::mono_ns() + EVERY_NS;
+        Self::spawn(first_ns, EVERY_NS, move |at_ns| {
+            tick();
+            clock::mono_ns().max(at_ns + EVERY_NS)
+        })
+    }
+
+    /// Calls back when [`call_by`](Self::call_by) says, and when the last call said that the next is due.
+    pub(crate) fn on_demand(mut tick: impl FnMut() -> u64 + Send + 'static) -> io::Result<Self> {
+        Self::spawn(u64::MAX, REST_NS, move |_| tick())
+    }
+
+    fn spawn(
+        first_ns: u64,
+        rest_ns: u64,
+        mut tick: impl FnMut(u64) -> u64 + Send + 'static,
+    ) -> io::Result<Self> {
+        let shared = Arc::new(Shared {
+            state: Mutex::new(State {
+                stopped: false,
+                at_ns: first_ns,
+            }),
+            changed: Condvar::new(),
+            resting: AtomicBool::new(false),
+            count: AtomicU64::new(0),
+            total_ns: AtomicU64::new(0),
+            longest_ns: AtomicU64::new(0),
+        });
         let theirs = Arc::clone(&shared);
         let thread = thread::Builder::new()
             .name("sweeper".to_owned())
             .spawn(move || {
-                let every = EVERY.as_nanos() as u64;
-                let mut at = clock::mono_ns() + every;
-                while theirs.waits_until(at) {
+                while let Some(at_ns) = theirs.due() {
+                    let from = clock::mono_ns();
                     if theirs.resting.load(Ordering::Relaxed) {
-                        at += every;
+                        let passed = (from - at_ns) / rest_ns;
+                        theirs.call_by(at_ns + (passed + 1) * rest_ns);
                         continue;
                     }
-                    let from = clock::mono_ns();
-                    tick();
-                    let now = clock::mono_ns();
+                    let next_ns = tick(at_ns);
+                    let ns = clock::mono_ns() - from;
                     theirs.count.fetch_add(1, Ordering::Relaxed);
-                    theirs.total_ns.fetch_add(now - from, Ordering::Relaxed);
-                    theirs.longest_ns.fetch_max(now - from, Ordering::Relaxed);
-                    at = now.max(at + every);
+                    theirs.total_ns.fetch_add(ns, Ordering::Relaxed);
+                    theirs.longest_ns.fetch_max(ns, Ordering::Relaxed);
+                    theirs.call_by(next_ns);
                 }
             })?;
         Ok(Self {
@@ -58,12 +96,17 @@ impl Ticker {
         })
     }
 
+    /// The next call comes at `at_ns`, unless it comes earlier.
+    pub(crate) fn call_by(&self, at_ns: u64) {
+        self.shared.call_by(at_ns);
+    }
+
     /// Ticks pass unheard while it rests.
-    pub(super) fn rest(&self, resting: bool) {
+    pub(crate) fn rest(&self, resting: bool) {
         self.shared.resting.store(resting, Ordering::Relaxed);
     }
 
-    pub(super) fn sweeps(&self) -> Sweeps {
+    pub(crate) fn sweeps(&self) -> Sweeps {
         Sweeps {
             count: self.shared.count.load(Ordering::Relaxed),
             total_ns: self.shared.total_ns.load(Ordering::Relaxed),
@@ -73,31 +116,44 @@ impl Ticker {
 }
 
 impl Shared {
-    /// False when it was stopped before.
-    fn waits_until(&self, at_ns: u64) -> bool {
-        let mut stopped = self.stopped.lock().unwrap_or_else(PoisonError::into_inner);
+    /// Waits for the next call and returns when it was due, or `None` when the ticker was stopped.
+    fn due(&self) -> Option<u64> {
+        let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
         loop {
-            let left = at_ns.saturating_sub(clock::mono_ns());
-            if *stopped || left == 0 {
-                return !*stopped;
+            if state.stopped {
+                return None;
             }
-            stopped = self
-                .stop
-                .wait_timeout(stopped, Duration::from_nanos(left))
+            let left = state.at_ns.saturating_sub(clock::mono_ns());
+            if left == 0 {
+                // From here on others may ask for the call after this one.
+                return Some(std::mem::replace(&mut state.at_ns, u64::MAX));
+            }
+            state = self
+                .changed
+                .wait_timeout(state, Duration::from_nanos(left.min(SLEEP_NS)))
                 .unwrap_or_else(PoisonError::into_inner)
                 .0;
+        }
+    }
+
+    fn call_by(&self, at_ns: u64) {
+        let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        if at_ns < state.at_ns {
+            state.at_ns = at_ns;
+            drop(state);
+            self.changed.notify_all();
         }
     }
 }
 
 impl Drop for Ticker {
     fn drop(&mut self) {
-        *self
-            .shared
-            .stopped
+        self.shared
+            .state
             .lock()
-            .unwrap_or_else(PoisonError::into_inner) = true;
-        self.shared.stop.notify_all();
+            .unwrap_or_else(PoisonError::into_inner)
+            .stopped = true;
+        self.shared.changed.notify_all();
         if let Some(thread) = self.thread.take() {
             // A sweep that panicked has told so on standard error.
             drop(thread.join());

@@ -1,0 +1,379 @@
+//! What a second of expiry costs each strategy, how late it finds things and what it holds meanwhile.
+//!
+//! The clock is virtual: a strategy is called at exactly the times it asks for, and nobody else runs.
+//! Two courses, each with a strategy of its own:
+//!
+//! 1. the article's load: `n` entries within the first second, times to live of 30 to 59 s, so that a
+//!    thirtieth of all falls due in each second from 30 to 60;
+//! 2. `n` entries that live for an hour and more, and 1,000 others that fall due in each of ten seconds.
+//!    A walk over everything pays for all of them, a wheel for the thousand.
+
+use anyhow::{Result, ensure};
+use serde_json::json;
+
+use crate::clock;
+use crate::heap;
+use crate::report::Report;
+use crate::stats;
+use crate::strategies::deadlines::Deadlines;
+use crate::strategies::sampling::Settings;
+use crate::strategies::tally::Tally;
+use crate::strategies::{Expiry, Strategy};
+
+/// The experiment's name.
+pub(super) const NAME: &str = "seeds ticks";
+
+const SECOND_MS: u64 = 1_000;
+/// Where the virtual clock stands at first: ten minutes past an hour, so that the hands of the layered
+/// wheel's hours stand still meanwhile.
+const START_MS: u64 = 300_000 * 3_600_000 + 600_000;
+const MAX_ENTRIES: u64 = 1 << 30;
+
+/// The article's times to live: 30 + i % 30 s.
+const TTL_S: u64 = 30;
+/// Seconds in which nothing is due, and in which a thirtieth of all is.
+const IDLE_S: std::ops::Range<u64> = 5..15;
+const FULL_S: std::ops::Range<u64> = 35..55;
+/// When the last is due, and when the watch ends.
+const ALL_DUE_S: u64 = 61;
+const END_S: u64 = 91;
+
+/// The few of the second course: one a millisecond, for ten seconds.
+const FEW: u64 = 10_000;
+const FEW_PER_S: f64 = 1_000.0;
+const FEW_SET_S: u64 = 1;
+const FEW_TTL_S: u64 = 12;
+const FEW_DUE_S: std::ops::Range<u64> = 13..23;
+
+/// Measures one strategy with so many entries.
+pub(crate) fn measure(strategy: Strategy, entries: u64, seed: u64) -> Result<Report> {
+    ensure!(
+        (1..=MAX_ENTRIES).contains(&entries),
+        "the number of entries lies in 1..={MAX_ENTRIES}"
+    );
+    let params = json!({ "entries": entries, "seed": seed, "few": FEW_PER_S });
+    let mut report = Report::new(NAME, None, params);
+    report.subject = strategy.to_string();
+    report.cell = format!("{entries} entries");
+    article_load(strategy, entries, seed, &mut report);
+    few_of_many(strategy, entries, seed, &mut report);
+    if strategy == Strategy::MixedRadixWheel {
+        report.notes.push(
+            "the hand of the hours does not move within the measurement; when it does, all of an hour \
+             is filed again in one call"
+                .to_owned(),
+        );
+    }
+    Ok(report.finish())
+}
+
+/// About how long a measurement takes, in seconds; only proportions matter.
+pub(super) fn expected_s(_: Strategy, entries: u64) -> f64 {
+    entries as f64 / 1e6 * 0.5
+}
+
+/// A strategy over its entries on a virtual clock.
+struct Course {
+    strategy: Box<dyn Expiry<Deadlines>>,
+    entries: Deadlines,
+    now_ms: u64,
+    /// What was found and not looked at yet.
+    due: Vec<u32>,
+    /// How much had been found at the end of a call.
+    marks: Vec<(u64, usize)>,
+}
+
+impl Course {
+    fn new(strategy: Strategy, entries: Deadlines, seed: u64) -> Self {
+        let sampling = Settings {
+            seed,
+            clock_ns: Some(clock::mono_ns),
+        };
+        Self {
+            strategy: strategy.build(START_MS, sampling),
+            entries,
+            now_ms: START_MS,
+            due: Vec::new(),
+            marks: Vec::new(),
+        }
+    }
+
+    fn insert(&mut self, id: u32, deadline_ms: u64) {
+        self.entries.set(id, deadline_ms);
+        self.strategy
+            .insert(&mut self.entries, id, deadline_ms, self.now_ms);
+    }
+
+    /// The next call that the strategy asks for before `end_ms`.
+    fn next_call(&self, end_ms: u64) -> Option<u64> {
+        let at_ms = self.strategy.wake()?.max(self.now_ms);
+        (at_ms < end_ms).then_some(at_ms)
+    }
+
+    fn call(&mut self, at_ms: u64) {
+        self.now_ms = at_ms;
+        let found = self.due.len();
+        while self
+            .strategy
+            .advance(&mut self.entries, at_ms, u32::MAX, &mut self.due)
+        {}
+        if self.due.len() > found {
+            self.marks.push((at_ms, self.due.len()));
+        }
+    }
+
+    /// Makes all calls until second `end_s` and times them together: most take less than a look at
+    /// the clock.
+    fn run_until(&mut self, end_s: u64) -> u64 {
+        let end_ms = at_second(end_s);
+        let from_ns = clock::mono_ns();
+        while let Some(at_ms) = self.next_call(end_ms) {
+            self.call(at_ms);
+        }
+        let ns = clock::mono_ns() - from_ns;
+        self.now_ms = end_ms;
+        ns
+    }
+
+    /// The same; the time of the longest single call.
+    fn longest_until(&mut self, end_s: u64) -> u64 {
+        let end_ms = at_second(end_s);
+        let mut longest_ns = 0;
+        while let Some(at_ms) = self.next_call(end_ms) {
+            let from_ns = clock::mono_ns();
+            self.call(at_ms);
+            longest_ns = longest_ns.max(clock::mono_ns() - from_ns);
+        }
+        self.now_ms = end_ms;
+        longest_ns
+    }
+
+    /// Tells of what was found since the last time: entry and time.
+    fn settle(&mut self, mut found: impl FnMut(u32, u64)) {
+        let mut from = 0;
+        for (at_ms, to) in self.marks.drain(..) {
+            for &id in &self.due[from..to] {
+                found(id, at_ms);
+            }
+            from = to;
+        }
+        self.due.clear();
+    }
+}
+
+fn at_second(second: u64) -> u64 {
+    START_MS + second * SECOND_MS
+}
+
+/// When entry `i` of `n` is inserted: evenly within the first second.
+fn inserted_ms(i: u64, n: u64) -> u64 {
+    START_MS + i * SECOND_MS / n
+}
+
+fn article_deadline_ms(i: u64, n: u64) -> u64 {
+    inserted_ms(i, n) + (TTL_S + i % TTL_S) * SECOND_MS
+}
+
+fn article_load(strategy: Strategy, n: u64, seed: u64, report: &mut Report) {
+    let entries = Deadlines::new(n as usize);
+    let mut tally = Tally::new(START_MS, END_S * SECOND_MS);
+    for i in 0..n {
+        tally.falls_due(article_deadline_ms(i, n));
+    }
+    let before = heap::allocated();
+    let mut course = Course::new(strategy, entries, seed);
+    let from_ns = clock::mono_ns();
+    for i in 0..n {
+        course.now_ms = inserted_ms(i, n);
+        course.insert(i as u32, article_deadline_ms(i, n));
+    }
+    let insert_ns = clock::mono_ns() - from_ns;
+    let bytes = if heap::COUNTED {
+        (heap::allocated() - before) as f64
+    } else {
+        course.strategy.bytes() as f64
+    };
+
+    course.run_until(IDLE_S.start);
+    let idle_us: Vec<f64> = IDLE_S
+        .map(|second| us(course.run_until(second + 1)))
+        .collect();
+    let mut full_us = Vec::new();
+    let mut longest_ns = 0;
+    for second in IDLE_S.end..END_S {
+        // Every other second is timed by the call, which looks at the clock a thousand times.
+        if !FULL_S.contains(&second) {
+            course.run_until(second + 1);
+        } else if second % 2 == 0 {
+            longest_ns = longest_ns.max(course.longest_until(second + 1));
+        } else {
+            full_us.push(us(course.run_until(second + 1)));
+        }
+        course.settle(|id, at_ms| {
+            tally.found(article_deadline_ms(u64::from(id), n), at_ms);
+        });
+    }
+
+    let figures = &mut report.figures;
+    figures.push("insert_ns", "insert, ns", insert_ns as f64 / n as f64);
+    figures.push(
+        "bytes_per_timer",
+        "heap bytes/entry, its own 12 left out",
+        bytes / n as f64,
+    );
+    figures.push(
+        "second_idle_us",
+        "a second with nothing due, µs",
+        stats::mean(&idle_us),
+    );
+    figures.push(
+        "second_full_us",
+        "a second with a thirtieth due, µs",
+        stats::mean(&full_us),
+    );
+    figures.push(
+        "longest_call_us",
+        "longest call of those, µs",
+        us(longest_ns),
+    );
+    tally.report(TTL_S * SECOND_MS..ALL_DUE_S * SECOND_MS, report);
+}
+
+fn few_of_many(strategy: Strategy, n: u64, seed: u64, report: &mut Report) {
+    let mut course = Course::new(strategy, Deadlines::new((n + FEW) as usize), seed);
+    for i in 0..n {
+        course.now_ms = inserted_ms(i, n);
+        // As many distinct times to live as the article has, an hour and more.
+        let ttl_ms = (3_600 + i % TTL_S * 60) * SECOND_MS;
+        course.insert(i as u32, course.now_ms + ttl_ms);
+    }
+    course.run_until(FEW_SET_S);
+    for i in 0..FEW {
+        let now_ms = at_second(FEW_SET_S) + i * FEW_DUE_S.count() as u64 * SECOND_MS / FEW;
+        while let Some(at_ms) = course.next_call(now_ms + 1) {
+            course.call(at_ms);
+        }
+        course.now_ms = now_ms;
+        course.insert((n + i) as u32, now_ms + FEW_TTL_S * SECOND_MS);
+    }
+    course.run_until(FEW_DUE_S.start);
+    let few_us: Vec<f64> = FEW_DUE_S
+        .map(|second| us(course.run_until(second + 1)))
+        .collect();
+    course.run_until(FEW_DUE_S.end + 1);
+    let mut found = 0;
+    course.settle(|_, _| found += 1);
+
+    report.figures.push(
+        "second_few_us",
+        "a second with 1,000 due, all others in an hour, µs",
+        stats::mean(&few_us),
+    );
+    report.figures.push(
+        "few_unfound_percent",
+        "of those, not found a second later, %",
+        (FEW - found) as f64 / FEW as f64 * 100.0,
+    );
+}
+
+fn us(ns: u64) -> f64 {
+    ns as f64 / 1e3
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::ValueEnum;
+
+    use super::*;
+
+    const FIGURES: [&str; 12] = [
+        "insert_ns",
+        "bytes_per_timer",
+        "second_idle_us",
+        "second_full_us",
+        "longest_call_us",
+        "late_p50_ms",
+        "late_p99_ms",
+        "late_max_ms",
+        "dead_mean",
+        "dead_max",
+        "never_found",
+        "second_few_us",
+    ];
+
+    #[test]
+    fn every_strategy_finds_what_it_promises() {
+        for &strategy in Strategy::value_variants() {
+            let report = measure(strategy, 3_000, 1).expect("a sound size");
+            let value = |key: &str| {
+                report
+                    .figures
+                    .value(key)
+                    .unwrap_or_else(|| panic!("{strategy}: {key} has no value"))
+            };
+            for key in FIGURES {
+                assert!(value(key).is_finite());
+            }
+            assert_eq!(value("never_found"), 0.0, "{strategy}");
+            match strategy.late_at_most_ms() {
+                Some(bound) => {
+                    assert!(value("late_max_ms") <= bound as f64, "{strategy}");
+                    assert_eq!(value("few_unfound_percent"), 0.0, "{strategy}");
+                }
+                None => {
+                    assert!(value("late_p99_ms") > 1_000.0);
+                    assert!(value("dead_max") > 100.0);
+                }
+            }
+            if strategy.late_at_most_ms() == Some(0) {
+                assert_eq!(value("dead_max"), 0.0, "{strategy}");
+            }
+        }
+    }
+
+    #[test]
+    fn a_scan_is_late_by_half_a_second_and_holds_half_a_seconds_dead() {
+        let report = measure(Strategy::Scan, 30_000, 1).expect("a sound size");
+        let value = |key: &str| report.figures.value(key).expect("a figure");
+        assert!((490.0..=510.0).contains(&value("late_p50_ms")));
+        assert!((980.0..=1_000.0).contains(&value("late_max_ms")));
+        // A thousand fall due in a second.
+        assert!((450.0..=510.0).contains(&value("dead_mean")));
+        assert!((900.0..=1_000.0).contains(&value("dead_max")));
+    }
+
+    #[test]
+    fn curves_rise_to_all_and_fall_to_nothing() {
+        let report = measure(Strategy::Sampling, 3_000, 7).expect("a sound size");
+        let [lateness, dead] = &report.curves[..] else {
+            panic!("two curves, not {}", report.curves.len());
+        };
+        assert!(lateness.points.len() <= 200);
+        assert!(
+            lateness
+                .points
+                .is_sorted_by(|a, b| a[0] < b[0] && a[1] <= b[1])
+        );
+        assert_eq!(lateness.points.last().map(|point| point[1]), Some(1.0));
+        assert!(dead.points.iter().any(|point| point[1] > 100.0));
+        assert_eq!(dead.points.last().map(|point| point[1]), Some(0.0));
+    }
+
+    #[test]
+    fn what_does_not_depend_on_the_processor_repeats() {
+        let of = |seed| {
+            let report = measure(Strategy::Sampling, 2_000, seed).expect("a sound size");
+            let late: Vec<_> = ["late_p50_ms", "late_p99_ms", "dead_mean"]
+                .map(|key| report.figures.value(key))
+                .to_vec();
+            (late, report.curves)
+        };
+        assert_eq!(of(5), of(5));
+        assert_ne!(of(5), of(6));
+    }
+
+    #[test]
+    fn a_size_of_nothing_is_refused() {
+        assert!(measure(Strategy::Scan, 0, 1).is_err());
+    }
+}

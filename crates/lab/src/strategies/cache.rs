@@ -1,0 +1,356 @@
+//! The article's cache with the strategy exchanged: one lock over a map, its entries and the strategy.
+//!
+//! A thread calls the strategy when it asks for it. How long one call holds the write lock is the
+//! strategy's nature: a scan walks over everything, sampling makes one call of its own length, and all
+//! others hand out 256 entries at most before the lock is given back. `get` looks at the deadline, so
+//! that what is dead is not visible until it is found.
+
+use std::collections::HashMap;
+use std::collections::hash_map::Entry as Place;
+use std::io;
+use std::sync::{Arc, PoisonError, RwLock, RwLockWriteGuard};
+use std::thread;
+use std::time::Duration;
+
+use tidewheel_timer::{Timer, Timers};
+
+use super::{Entries, Expiry, Strategy, sampling};
+use crate::caches::subject::{Hasher, Key, Subject, Sweeps, Value};
+use crate::caches::ticker::Ticker;
+use crate::clock;
+
+/// Entries that one hold of the lock removes.
+const HOLD: u32 = 256;
+const NS_PER_MS: u64 = 1_000_000;
+/// The deadline of what lives for ever.
+const NEVER: u64 = u64::MAX;
+
+/// A cache whose dead are found by a strategy.
+pub(crate) struct StrategyCache<K, V> {
+    inner: Arc<RwLock<Inner<K, V>>>,
+    ticker: Ticker,
+}
+
+struct Inner<K, V> {
+    map: HashMap<K, u32, Hasher>,
+    slab: Slab<K, V>,
+    expiry: Box<dyn Expiry<Slab<K, V>>>,
+    /// When the thread will call next; [`NEVER`] when it waits to be told.
+    planned_ms: u64,
+}
+
+struct Slab<K, V> {
+    entries: Vec<Option<Entry<K, V>>>,
+    free: Vec<u32>,
+}
+
+struct Entry<K, V> {
+    key: K,
+    value: V,
+    deadline_ms: u64,
+    registration: u32,
+}
+
+impl<K: Key, V: Value> StrategyCache<K, V> {
+    pub(crate) fn new(strategy: Strategy) -> io::Result<Self> {
+        let sampling = sampling::Settings {
+            seed: 1,
+            clock_ns: Some(clock::mono_ns),
+        };
+        let inner: Arc<RwLock<Inner<K, V>>> = Arc::new(RwLock::new(Inner {
+            map: HashMap::default(),
+            slab: Slab {
+                entries: Vec::new(),
+                free: Vec::new(),
+            },
+            expiry: strategy.build(now_ms(), sampling),
+            planned_ms: NEVER,
+        }));
+        let theirs = Arc::clone(&inner);
+        let ticker = Ticker::on_demand(move || {
+            let mut removed = Vec::new();
+            let mut inner = write(&theirs);
+            let backlog = inner.hold(&mut removed);
+            let next_ns = inner.planned_ms.saturating_mul(NS_PER_MS);
+            drop(inner);
+            drop(removed);
+            if backlog {
+                // Readers that wait must come in between two holds.
+                thread::yield_now();
+            }
+            next_ns
+        })?;
+        Ok(Self { inner, ticker })
+    }
+}
+
+/// The lock over map, entries and strategy; a panic under it has told so on standard error.
+fn write<K, V>(inner: &RwLock<Inner<K, V>>) -> RwLockWriteGuard<'_, Inner<K, V>> {
+    inner.write().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// The clock of all deadlines here.
+fn now_ms() -> u64 {
+    clock::mono_ns() / NS_PER_MS
+}
+
+impl<K: Key, V: Value> Inner<K, V> {
+    /// Puts an entry in. Returns what is to be dropped once the lock is free.
+    fn insert(&mut self, key: K, value: V, deadline_ms: u64, now_ms: u64) -> Option<V> {
+        match self.map.entry(key) {
+            Place::Vacant(place) => {
+                let id = self.slab.add(Entry {
+                    key: place.key().clone(),
+                    value,
+                    deadline_ms: NEVER,
+                    registration: 0,
+                });
+                place.insert(id);
+                self.set_deadline(id, deadline_ms, now_ms);
+                None
+            }
+            Place::Occupied(place) => {
+                let id = *place.get();
+                self.set_deadline(id, deadline_ms, now_ms);
+                let entry = self.slab.entries[id as usize].as_mut()?;
+                Some(std::mem::replace(&mut entry.value, value))
+            }
+        }
+    }
+
+    fn set_deadline(&mut self, id: u32, deadline_ms: u64, now_ms: u64) {
+        let (slab, expiry) = (&mut self.slab, &mut self.expiry);
+        match (slab.timer(id), deadline_ms) {
+            (None, NEVER) => {}
+            (None, _) => expiry.insert(slab, id, deadline_ms, now_ms),
+            (Some(old), NEVER) => expiry.cancel(slab, id, old),
+            (Some(old), _) => expiry.reschedule(slab, id, old, deadline_ms, now_ms),
+        }
+        if let Some(entry) = &mut slab.entries[id as usize] {
+            entry.deadline_ms = deadline_ms;
+        }
+    }
+
+    /// When the thread must be called instead, if that is earlier than it planned.
+    fn earlier(&mut self, deadline_ms: u64) -> Option<u64> {
+        // What is due after the next call anyway need not ask the strategy.
+        if deadline_ms >= self.planned_ms {
+            return None;
+        }
+        let wake_ms = self.expiry.wake().filter(|&at| at < self.planned_ms)?;
+        self.planned_ms = wake_ms;
+        Some(wake_ms)
+    }
+
+    /// One hold of the lock: removes what the strategy finds and plans the next call. Returns whether
+    /// more is left.
+    fn hold(&mut self, removed: &mut Vec<Entry<K, V>>) -> bool {
+        let now_ms = now_ms();
+        let mut due = Vec::new();
+        let backlog = self.expiry.advance(&mut self.slab, now_ms, HOLD, &mut due);
+        for id in due {
+            if let Some(entry) = self.slab.take(id) {
+                self.map.remove(&entry.key);
+                removed.push(entry);
+            }
+        }
+        self.planned_ms = if backlog {
+            now_ms
+        } else {
+            self.expiry.wake().unwrap_or(NEVER)
+        };
+        backlog
+    }
+}
+
+impl<K, V> Slab<K, V> {
+    fn add(&mut self, entry: Entry<K, V>) -> u32 {
+        if let Some(id) = self.free.pop() {
+            self.entries[id as usize] = Some(entry);
+            return id;
+        }
+        self.entries.push(Some(entry));
+        u32::try_from(self.entries.len() - 1).expect("fewer than 2^32 entries fit into memory")
+    }
+
+    fn take(&mut self, id: u32) -> Option<Entry<K, V>> {
+        let entry = self.entries[id as usize].take()?;
+        self.free.push(id);
+        Some(entry)
+    }
+}
+
+impl<K, V> Timers for Slab<K, V> {
+    fn timer(&self, id: u32) -> Option<Timer> {
+        let entry = self.entries[id as usize].as_ref()?;
+        (entry.deadline_ms != NEVER).then_some(Timer {
+            deadline: entry.deadline_ms,
+            registration: entry.registration,
+        })
+    }
+
+    fn set_registration(&mut self, id: u32, registration: u32) {
+        if let Some(entry) = &mut self.entries[id as usize] {
+            entry.registration = registration;
+        }
+    }
+}
+
+impl<K, V> Entries for Slab<K, V> {
+    fn bound(&self) -> u32 {
+        self.entries.len() as u32
+    }
+
+    fn clear(&mut self, id: u32) {
+        if let Some(entry) = &mut self.entries[id as usize] {
+            entry.deadline_ms = NEVER;
+        }
+    }
+}
+
+impl<K: Key, V: Value> Subject<K, V> for StrategyCache<K, V> {
+    fn get(&self, key: &K) -> Option<V> {
+        let inner = self.inner.read().unwrap_or_else(PoisonError::into_inner);
+        let id = *inner.map.get(key)?;
+        let entry = inner.slab.entries[id as usize].as_ref()?;
+        (now_ms() < entry.deadline_ms).then(|| entry.value.clone())
+    }
+
+    fn insert(&self, key: K, value: V, ttl: Option<Duration>) {
+        let mut inner = write(&self.inner);
+        // Read under the lock: a wait for it must not make one time to live look like many.
+        let now_ms = now_ms();
+        let deadline_ms = ttl.map_or(NEVER, |ttl| {
+            let ttl_ms = ttl.as_nanos().div_ceil(u128::from(NS_PER_MS));
+            // From the end of the millisecond that has begun: nothing may die early.
+            let begun_ms = now_ms + 1;
+            begun_ms.saturating_add(u64::try_from(ttl_ms).unwrap_or(NEVER))
+        });
+        let replaced = inner.insert(key, value, deadline_ms, now_ms);
+        let earlier = inner.earlier(deadline_ms);
+        drop(inner);
+        drop(replaced);
+        if let Some(at_ms) = earlier {
+            self.ticker.call_by(at_ms.saturating_mul(NS_PER_MS));
+        }
+    }
+
+    fn rest(&self, resting: bool) {
+        self.ticker.rest(resting);
+    }
+
+    fn held(&self) -> Option<usize> {
+        let inner = self.inner.read().unwrap_or_else(PoisonError::into_inner);
+        Some(inner.map.len())
+    }
+
+    fn sweeps(&self) -> Option<Sweeps> {
+        Some(self.ticker.sweeps())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::mpsc;
+
+    use clap::ValueEnum;
+
+    use super::*;
+
+    const PATIENCE: Duration = Duration::from_secs(30);
+
+    fn every_cache(test: impl Fn(Strategy, StrategyCache<u64, u64>)) {
+        for &strategy in Strategy::value_variants() {
+            test(strategy, StrategyCache::new(strategy).expect("a thread"));
+        }
+    }
+
+    fn ms(ms: u64) -> Option<Duration> {
+        Some(Duration::from_millis(ms))
+    }
+
+    impl<K: Key, V: Value> StrategyCache<K, V> {
+        fn counts(&self) -> (usize, usize) {
+            let inner = self.inner.read().expect("no panic under the lock");
+            let held = inner.slab.entries.iter().flatten().count();
+            (inner.map.len(), held)
+        }
+
+        /// Waits until so many entries are held, and tells what is held when patience ends.
+        fn comes_to(&self, entries: usize) -> (usize, usize) {
+            wait_until(|| self.counts() == (entries, entries));
+            self.counts()
+        }
+    }
+
+    fn wait_until(condition: impl Fn() -> bool) {
+        let (_never, wait) = mpsc::channel::<()>();
+        let end = clock::mono_ns() + PATIENCE.as_nanos() as u64;
+        while !condition() && clock::mono_ns() < end {
+            wait.recv_timeout(Duration::from_millis(1))
+                .expect_err("nobody sends");
+        }
+    }
+
+    #[test]
+    fn entries_go_by_themselves() {
+        every_cache(|strategy, cache| {
+            for key in 0..2_000 {
+                cache.insert(key, key, ms(1 + key % 50));
+            }
+            for key in 2_000..2_010 {
+                cache.insert(key, key, None);
+                cache.insert(key + 10, key, ms(3_600_000));
+            }
+            assert_eq!(cache.comes_to(20), (20, 20), "{strategy}");
+            assert_eq!(cache.held(), Some(20), "{strategy}");
+            assert_eq!(cache.get(&2_005), Some(2_005), "{strategy}");
+            assert_eq!(cache.get(&2_015), Some(2_005), "{strategy}");
+            assert_eq!(cache.get(&5), None, "{strategy}");
+            assert!(cache.sweeps().is_some_and(|sweeps| sweeps.count > 0));
+        });
+    }
+
+    #[test]
+    fn what_is_inserted_before_the_planned_call_is_met_in_time() {
+        every_cache(|strategy, cache| {
+            cache.insert(1, 1, ms(3_600_000));
+            assert_eq!(cache.counts(), (1, 1));
+            cache.insert(2, 2, ms(1));
+            assert_eq!(cache.comes_to(1), (1, 1), "{strategy}");
+        });
+    }
+
+    #[test]
+    fn the_dead_are_invisible_before_they_are_removed() {
+        every_cache(|strategy, cache| {
+            cache.rest(true);
+            cache.insert(1, 10, ms(5));
+            cache.insert(2, 20, ms(3_600_000));
+            wait_until(|| cache.get(&1).is_none());
+            assert_eq!(cache.get(&1), None, "{strategy}");
+            assert_eq!(cache.counts(), (2, 2), "{strategy}");
+            assert_eq!(cache.get(&2), Some(20), "{strategy}");
+            cache.rest(false);
+            assert_eq!(cache.comes_to(1), (1, 1), "{strategy}");
+        });
+    }
+
+    #[test]
+    fn a_key_that_is_written_again_keeps_its_new_value() {
+        every_cache(|strategy, cache| {
+            cache.insert(1, 10, ms(5));
+            cache.insert(2, 20, ms(5));
+            cache.insert(3, 30, ms(5));
+            cache.insert(1, 11, ms(3_600_000));
+            cache.insert(2, 21, None);
+            assert_eq!(cache.comes_to(2), (2, 2), "{strategy}");
+            // The old deadlines have passed: the third key's was later than both.
+            assert_eq!(cache.get(&1), Some(11), "{strategy}");
+            assert_eq!(cache.get(&2), Some(21), "{strategy}");
+            cache.insert(1, 12, ms(5));
+            cache.insert(2, 22, ms(5));
+            assert_eq!(cache.comes_to(0), (0, 0), "{strategy}");
+        });
+    }
+}

@@ -1,0 +1,54 @@
+//! Entries that are nothing but deadlines: what the strategies work on in virtual time.
+
+use tidewheel_timer::{Timer, Timers};
+
+use super::Entries;
+
+/// A place without a deadline.
+const NONE: u64 = u64::MAX;
+
+/// Deadline and registration of each entry, in a vector each.
+#[derive(Debug, Default)]
+pub(crate) struct Deadlines {
+    deadlines_ms: Vec<u64>,
+    registrations: Vec<u32>,
+}
+
+impl Deadlines {
+    /// Room for places `0..bound`, all of them without a deadline.
+    pub(crate) fn new(bound: usize) -> Self {
+        Self {
+            deadlines_ms: vec![NONE; bound],
+            registrations: vec![0; bound],
+        }
+    }
+
+    /// Stores a deadline.
+    pub(crate) fn set(&mut self, id: u32, deadline_ms: u64) {
+        self.deadlines_ms[id as usize] = deadline_ms;
+    }
+}
+
+impl Timers for Deadlines {
+    fn timer(&self, id: u32) -> Option<Timer> {
+        let deadline = self.deadlines_ms[id as usize];
+        (deadline != NONE).then(|| Timer {
+            deadline,
+            registration: self.registrations[id as usize],
+        })
+    }
+
+    fn set_registration(&mut self, id: u32, registration: u32) {
+        self.registrations[id as usize] = registration;
+    }
+}
+
+impl Entries for Deadlines {
+    fn bound(&self) -> u32 {
+        self.deadlines_ms.len() as u32
+    }
+
+    fn clear(&mut self, id: u32) {
+        self.deadlines_ms[id as usize] = NONE;
+    }
+}

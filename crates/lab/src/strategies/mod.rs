@@ -1,0 +1,129 @@
+//! Ways to find what is due: the one thing in which the caches of an experiment differ.
+//!
+//! A strategy learns of every deadline that is set, moved or forgotten, says when it wants to be called
+//! next, and hands out what it found. Time is in milliseconds and an argument; the deadlines themselves
+//! lie with the entries, whose owner a strategy reaches through [`Entries`].
+
+use std::fmt;
+
+use clap::ValueEnum;
+use tidewheel_timer::{HashedWheel, HierarchicalWheel, IndexedHeap, Timer, Timers};
+
+use self::fifo_lists::FifoLists;
+use self::mixed_radix::MixedRadixWheel;
+use self::queue::Queue;
+use self::sampling::Sampling;
+use self::scan::Scan;
+use self::sorted_tree::SortedTree;
+
+pub(crate) mod cache;
+pub(crate) mod deadlines;
+mod fifo_lists;
+mod mixed_radix;
+mod queue;
+pub(crate) mod sampling;
+mod scan;
+mod sorted_tree;
+pub(crate) mod tally;
+#[cfg(test)]
+mod tests;
+
+/// The owner of the entries that have deadlines, by the numbers of their places.
+pub(crate) trait Entries: Timers {
+    /// One more than the highest place in use.
+    fn bound(&self) -> u32;
+
+    /// Forgets the deadline of an entry that was found due.
+    fn clear(&mut self, id: u32);
+}
+
+/// How entries whose time has come are found.
+pub(crate) trait Expiry<E: Entries>: Send + Sync {
+    /// Learns of a deadline of an entry that had none. The owner stores it, before the call or after.
+    fn insert(&mut self, entries: &mut E, id: u32, deadline_ms: u64, now_ms: u64);
+
+    /// Learns that a deadline moved; `old` is how it was. The owner stores the new one.
+    fn reschedule(&mut self, entries: &mut E, id: u32, old: Timer, deadline_ms: u64, now_ms: u64);
+
+    /// Learns that a deadline is gone; `old` is how it was. The owner clears it after the call.
+    fn cancel(&mut self, entries: &mut E, id: u32, old: Timer);
+
+    /// Appends what is due to `due` and clears it in the entries. Returns whether more is left that it
+    /// knows of: those that take a budget stop after so many; scan and sampling have none by nature.
+    fn advance(&mut self, entries: &mut E, now_ms: u64, budget: u32, due: &mut Vec<u32>) -> bool;
+
+    /// When it wants to be called next; a time that has passed means now, `None` not before the next
+    /// insert.
+    fn wake(&self) -> Option<u64>;
+
+    /// Heap bytes of its own, beside the 12 of deadline and registration in an entry.
+    fn bytes(&self) -> usize;
+}
+
+/// A way to find what is due.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Strategy {
+    /// Once a second a walk over every deadline, as in the first article.
+    Scan,
+    /// Ten times a second a few random entries, as Redis does.
+    Sampling,
+    /// A B-tree ordered by deadline.
+    SortedTree,
+    /// An indexed binary heap.
+    #[value(name = "heap-2")]
+    Heap2,
+    /// An indexed heap of arity four.
+    #[value(name = "heap-4")]
+    Heap4,
+    /// A queue for each distinct time to live.
+    FifoLists,
+    /// One level of 65,536 slots of a millisecond, with rounds.
+    HashedWheel,
+    /// Seconds, minutes, hours, days, as the seeds draw it.
+    MixedRadixWheel,
+    /// Tidewheel's own.
+    HierarchicalWheel,
+}
+
+/// Slots of the hashed wheel: a turn of 65.5 s, so that the article's deadlines lie within it.
+const HASHED_SLOTS: usize = 1 << 16;
+
+impl Strategy {
+    /// An empty one that stands at `now_ms`. Scans and samplings come at times counted from there.
+    pub(crate) fn build<E: Entries>(
+        self,
+        now_ms: u64,
+        sampling: sampling::Settings,
+    ) -> Box<dyn Expiry<E>> {
+        match self {
+            Self::Scan => Box::new(Scan::new(now_ms)),
+            Self::Sampling => Box::new(Sampling::new(now_ms, sampling)),
+            Self::SortedTree => Box::new(SortedTree::default()),
+            Self::Heap2 => Box::new(Queue(IndexedHeap::<2>::new(now_ms))),
+            Self::Heap4 => Box::new(Queue(IndexedHeap::<4>::new(now_ms))),
+            Self::FifoLists => Box::new(FifoLists::default()),
+            Self::HashedWheel => Box::new(Queue(HashedWheel::new(HASHED_SLOTS, now_ms))),
+            Self::MixedRadixWheel => Box::new(MixedRadixWheel::new(now_ms)),
+            Self::HierarchicalWheel => Box::new(Queue(HierarchicalWheel::new(now_ms))),
+        }
+    }
+
+    /// How late it may find an entry when it is called as it asks; `None` when there is no bound.
+    #[cfg(test)]
+    pub(crate) fn late_at_most_ms(self) -> Option<u64> {
+        match self {
+            Self::Sampling => None,
+            Self::Scan | Self::MixedRadixWheel => Some(1_000),
+            _ => Some(0),
+        }
+    }
+}
+
+impl fmt::Display for Strategy {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let name = self
+            .to_possible_value()
+            .map_or_else(String::new, |value| value.get_name().to_owned());
+        f.write_str(&name)
+    }
+}

@@ -1,0 +1,171 @@
+//! What fell due and what was found, by the millisecond: lateness and the dead that are held.
+
+use std::ops::Range;
+
+use crate::report::{Curve, Report};
+
+const CURVE_POINTS: usize = 200;
+/// Between two looks at how many dead are held. They lie in mid-interval, since much happens at whole
+/// seconds: a look just after a walk would find nothing.
+const LOOK_EVERY_MS: usize = 100;
+const LOOK_PHASE_MS: usize = 50;
+/// From when on and how often the curve has a point.
+const CURVE_FROM_MS: usize = 28_000;
+const CURVE_EVERY_LOOKS: usize = 2;
+
+/// Counts by virtual time since the start.
+#[derive(Debug)]
+pub(crate) struct Tally {
+    start_ms: u64,
+    due_at: Vec<u64>,
+    found_at: Vec<u64>,
+    late_by: Vec<u64>,
+}
+
+impl Tally {
+    pub(crate) fn new(start_ms: u64, watched_ms: u64) -> Self {
+        let empty = vec![0; watched_ms as usize + 1];
+        Self {
+            start_ms,
+            due_at: empty.clone(),
+            found_at: empty.clone(),
+            late_by: empty,
+        }
+    }
+
+    /// An entry will fall due.
+    pub(crate) fn falls_due(&mut self, deadline_ms: u64) {
+        self.due_at[(deadline_ms - self.start_ms) as usize] += 1;
+    }
+
+    /// An entry was found.
+    pub(crate) fn found(&mut self, deadline_ms: u64, at_ms: u64) {
+        self.found_at[(at_ms - self.start_ms) as usize] += 1;
+        // An underflow would be an entry that was found early: better a panic than a figure.
+        self.late_by[(at_ms - deadline_ms) as usize] += 1;
+    }
+
+    /// Figures and curves; the dead are averaged over `window_ms`.
+    pub(crate) fn report(&self, window_ms: Range<u64>, report: &mut Report) {
+        let all: u64 = self.due_at.iter().sum();
+        let found: u64 = self.found_at.iter().sum();
+        for (key, label, share) in [
+            ("late_p50_ms", "found late, p50, ms", 0.5),
+            ("late_p99_ms", "found late, p99, ms", 0.99),
+            ("late_max_ms", "found late, max, ms", 1.0),
+        ] {
+            report
+                .figures
+                .push_or_never(key, label, self.late_quantile(all, share));
+        }
+        let dead = self.dead();
+        let window: Vec<f64> = dead
+            .iter()
+            .filter(|(at_ms, _)| window_ms.contains(&(*at_ms as u64)))
+            .map(|&(_, dead)| dead as f64)
+            .collect();
+        let figures = &mut report.figures;
+        figures.push("dead_mean", "dead held, mean", crate::stats::mean(&window));
+        figures.push(
+            "dead_max",
+            "dead held, max",
+            window.iter().copied().reduce(f64::max),
+        );
+        figures.push("never_found", "never found", (all - found) as f64);
+        report.curves.push(Curve {
+            key: "lateness".to_owned(),
+            label: "entries found by lateness".to_owned(),
+            axes: ["late, ms".to_owned(), "share of entries".to_owned()],
+            points: self.lateness(all),
+        });
+        report.curves.push(Curve {
+            key: "dead".to_owned(),
+            label: "dead entries held".to_owned(),
+            axes: ["time, s".to_owned(), "dead entries".to_owned()],
+            points: dead
+                .iter()
+                .filter(|(at_ms, _)| *at_ms >= CURVE_FROM_MS)
+                .step_by(CURVE_EVERY_LOOKS)
+                .map(|&(at_ms, dead)| [at_ms as f64 / 1e3, dead as f64])
+                .collect(),
+        });
+    }
+
+    /// The least lateness that a share of all did not exceed; `None` when fewer were found at all.
+    fn late_quantile(&self, all: u64, share: f64) -> Option<f64> {
+        let rank = ((share * all as f64).ceil() as u64).max(1);
+        let mut sum = 0;
+        self.late_by.iter().enumerate().find_map(|(ms, count)| {
+            sum += count;
+            (sum >= rank).then_some(ms as f64)
+        })
+    }
+
+    /// Which share of all was found at most so late.
+    fn lateness(&self, all: u64) -> Vec<[f64; 2]> {
+        let mut sum = 0;
+        let steps: Vec<[f64; 2]> = self
+            .late_by
+            .iter()
+            .enumerate()
+            .filter(|(_, count)| **count > 0)
+            .map(|(ms, count)| {
+                sum += count;
+                [ms as f64, sum as f64 / all as f64]
+            })
+            .collect();
+        if steps.len() <= CURVE_POINTS {
+            return steps;
+        }
+        (0..CURVE_POINTS)
+            .map(|i| steps[i * (steps.len() - 1) / (CURVE_POINTS - 1)])
+            .collect()
+    }
+
+    /// The dead that are held at each look.
+    fn dead(&self) -> Vec<(usize, u64)> {
+        let mut looks = Vec::new();
+        let mut dead = 0;
+        for (at_ms, (due, found)) in self.due_at.iter().zip(&self.found_at).enumerate() {
+            dead = dead + due - found;
+            if at_ms % LOOK_EVERY_MS == LOOK_PHASE_MS {
+                looks.push((at_ms, dead));
+            }
+        }
+        looks
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn lateness_and_the_dead_are_counted_by_the_millisecond() {
+        let mut tally = Tally::new(1_000, 30_000);
+        for deadline in [1_010, 1_020, 1_030, 1_240] {
+            tally.falls_due(deadline);
+        }
+        tally.found(1_010, 1_010);
+        tally.found(1_020, 1_100);
+        tally.found(1_240, 1_245);
+        let mut report = Report::new("test", None, json!({}));
+        tally.report(0..300, &mut report);
+        let value = |key: &str| report.figures.value(key);
+        assert_eq!(value("late_p50_ms"), Some(5.0));
+        assert_eq!(value("late_max_ms"), None, "one was never found");
+        assert_eq!(value("never_found"), Some(1.0));
+        // At 50, 150 and 250 ms.
+        assert_eq!(value("dead_mean"), Some(4.0 / 3.0));
+        assert_eq!(value("dead_max"), Some(2.0));
+        assert_eq!(
+            report.curves[0].points,
+            [[0.0, 0.25], [5.0, 0.5], [80.0, 0.75]]
+        );
+        let dead = &report.curves[1].points;
+        assert_eq!(dead[0], [28.05, 1.0]);
+        assert_eq!(dead[1], [28.25, 1.0]);
+    }
+}

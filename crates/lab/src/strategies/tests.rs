@@ -1,0 +1,355 @@
+//! Every strategy against a naive model in virtual time, and the walk down the layers.
+
+use std::collections::BTreeMap;
+
+use clap::ValueEnum;
+use tidewheel_timer::Timers;
+
+use super::deadlines::Deadlines;
+use super::mixed_radix::MixedRadixWheel;
+use super::{Entries, Expiry, Strategy, sampling};
+use crate::rng::Rng;
+
+const SECOND: u64 = 1_000;
+const HOUR: u64 = 3_600 * SECOND;
+const DAY: u64 = 24 * HOUR;
+/// Neither at a minute nor at a second.
+const START: u64 = 17 * HOUR + 1_234_567;
+
+fn unhurried(seed: u64) -> sampling::Settings {
+    sampling::Settings {
+        seed,
+        clock_ns: None,
+    }
+}
+
+/// A strategy and what it ought to know.
+struct Twin {
+    kind: Strategy,
+    strategy: Box<dyn Expiry<Deadlines>>,
+    entries: Deadlines,
+    model: BTreeMap<u32, u64>,
+    now: u64,
+    budget: u32,
+}
+
+impl Twin {
+    fn new(kind: Strategy, places: usize) -> Self {
+        Self {
+            kind,
+            strategy: kind.build(START, unhurried(3)),
+            entries: Deadlines::new(places),
+            model: BTreeMap::new(),
+            now: START,
+            budget: u32::MAX,
+        }
+    }
+
+    /// Sets a new deadline or moves the one that is there.
+    fn set(&mut self, id: u32, deadline: u64) {
+        let (entries, now) = (&mut self.entries, self.now);
+        match entries.timer(id) {
+            None => {
+                entries.set(id, deadline);
+                self.strategy.insert(entries, id, deadline, now);
+            }
+            Some(old) => {
+                self.strategy.reschedule(entries, id, old, deadline, now);
+                entries.set(id, deadline);
+            }
+        }
+        self.model.insert(id, deadline);
+    }
+
+    fn cancel(&mut self, id: u32) {
+        if let Some(old) = self.entries.timer(id) {
+            self.strategy.cancel(&mut self.entries, id, old);
+            self.entries.clear(id);
+        }
+        self.model.remove(&id);
+    }
+
+    /// One call at `at`; what it found.
+    fn call(&mut self, at: u64) -> (Vec<u32>, bool) {
+        let mut due = Vec::new();
+        let backlog = self
+            .strategy
+            .advance(&mut self.entries, at, self.budget, &mut due);
+        for id in &due {
+            let deadline = self.model.remove(id);
+            let early = deadline.is_none_or(|deadline| at < deadline);
+            assert!(!early, "{}: {id} of {deadline:?} at {at}", self.kind);
+            assert_eq!(self.entries.timer(*id), None, "{}", self.kind);
+        }
+        (due, backlog)
+    }
+
+    /// All calls that are asked for up to `until`; what they found.
+    fn run(&mut self, until: u64) -> Vec<u32> {
+        let mut found = Vec::new();
+        let mut idle = 0;
+        while let Some(wake) = self.strategy.wake().filter(|&wake| wake <= until) {
+            let at = self.now.max(wake);
+            let (due, _) = self.call(at);
+            idle = if due.is_empty() && at == self.now {
+                idle + 1
+            } else {
+                0
+            };
+            assert!(idle < 10_000, "{} asks for calls forever", self.kind);
+            self.now = at;
+            found.extend(due);
+        }
+        self.now = until;
+        if let Some(bound) = self.kind.late_at_most_ms() {
+            let late = |(_, deadline): &(&u32, &u64)| **deadline + bound < until;
+            assert_eq!(self.model.iter().find(late), None, "{}", self.kind);
+        }
+        found
+    }
+}
+
+fn every_kind(test: impl Fn(Strategy)) {
+    Strategy::value_variants()
+        .iter()
+        .for_each(|&kind| test(kind));
+}
+
+/// How far ahead a deadline of the model lies: mostly near, some in the next layers, some in the past.
+fn distance(rng: &mut Rng) -> u64 {
+    match rng.below(20) {
+        0 => 0,
+        1..8 => rng.below(3 * SECOND),
+        8..14 => rng.below(40) * SECOND,
+        14..19 => rng.below(10 * 60 * SECOND),
+        _ => rng.below(3 * HOUR),
+    }
+}
+
+fn random_steps(kind: Strategy, seed: u64, budget: u32) {
+    let mut rng = Rng::new(seed);
+    let mut twin = Twin::new(kind, 64);
+    twin.budget = budget;
+    for _ in 0..3_000 {
+        let id = rng.below(64) as u32;
+        match rng.below(10) {
+            0..5 => {
+                let deadline = (twin.now + distance(&mut rng)).saturating_sub(rng.below(50));
+                twin.set(id, deadline);
+            }
+            5 => twin.cancel(id),
+            6..9 => drop(twin.run(twin.now + rng.below(2 * SECOND))),
+            _ => drop(twin.run(twin.now + rng.below(100 * SECOND))),
+        }
+    }
+    let left = twin.model.len();
+    let found = twin.run(twin.now + 4 * HOUR);
+    assert_eq!(found.len(), left, "{kind}");
+    assert_eq!(twin.model, BTreeMap::new(), "{kind}");
+}
+
+#[test]
+fn random_steps_match_the_model() {
+    every_kind(|kind| (0..4).for_each(|seed| random_steps(kind, seed, u32::MAX)));
+}
+
+#[test]
+fn random_steps_match_the_model_on_a_small_budget() {
+    every_kind(|kind| (10..12).for_each(|seed| random_steps(kind, seed, 3)));
+}
+
+#[test]
+fn a_deadline_moved_earlier_is_met_and_the_old_one_finds_nothing() {
+    every_kind(|kind| {
+        let mut twin = Twin::new(kind, 1);
+        twin.set(0, START + 50 * SECOND);
+        twin.run(START + 5 * SECOND);
+        twin.set(0, START + 20 * SECOND);
+        assert_eq!(twin.run(START + 21 * SECOND), [0], "{kind}");
+        assert_eq!(twin.run(START + 60 * SECOND), [0; 0], "{kind}");
+    });
+}
+
+#[test]
+fn a_deadline_moved_later_is_not_met_at_the_old_one() {
+    every_kind(|kind| {
+        let mut twin = Twin::new(kind, 1);
+        twin.set(0, START + 20 * SECOND);
+        twin.set(0, START + 90 * SECOND);
+        assert_eq!(twin.run(START + 89 * SECOND), [0; 0], "{kind}");
+        assert_eq!(twin.run(START + 91 * SECOND), [0], "{kind}");
+    });
+}
+
+#[test]
+fn a_place_that_is_used_again_keeps_its_new_deadline() {
+    every_kind(|kind| {
+        let mut twin = Twin::new(kind, 2);
+        twin.set(0, START + 20 * SECOND);
+        twin.set(1, START + 20 * SECOND);
+        twin.cancel(0);
+        twin.cancel(1);
+        twin.set(0, START + 70 * SECOND);
+        assert_eq!(twin.run(START + 69 * SECOND), [0; 0], "{kind}");
+        assert_eq!(twin.run(START + 71 * SECOND), [0], "{kind}");
+    });
+}
+
+#[test]
+fn a_place_that_gets_its_old_deadline_back_is_found_once() {
+    every_kind(|kind| {
+        let mut twin = Twin::new(kind, 1);
+        twin.set(0, START + 20 * SECOND);
+        twin.set(0, START + 40 * SECOND);
+        twin.set(0, START + 20 * SECOND);
+        twin.cancel(0);
+        twin.set(0, START + 20 * SECOND);
+        assert_eq!(twin.run(START + 60 * SECOND), [0], "{kind}");
+    });
+}
+
+#[test]
+fn stale_records_do_not_pile_up() {
+    every_kind(|kind| {
+        let mut twin = Twin::new(kind, 100);
+        for round in 0..5_000 {
+            for id in 0..100 {
+                twin.set(id, START + HOUR + round * SECOND);
+            }
+        }
+        // Half a million records of eight bytes and more would be four million.
+        let bytes = twin.strategy.bytes();
+        assert!(bytes < 1_000_000, "{kind} holds {bytes} bytes");
+    });
+}
+
+#[test]
+fn a_budget_divides_what_is_due_at_once() {
+    every_kind(|kind| {
+        let mut twin = Twin::new(kind, 1_000);
+        (0..1_000).for_each(|id| twin.set(id, START + 10 * SECOND));
+        twin.budget = 256;
+        let mut calls = Vec::new();
+        while let Some(wake) = twin.strategy.wake().filter(|&at| at <= START + 11 * SECOND) {
+            twin.now = twin.now.max(wake);
+            let (due, backlog) = twin.call(twin.now);
+            assert_eq!(backlog, backlog && due.len() == 256, "{kind}");
+            calls.extend((!due.is_empty()).then_some(due.len()));
+        }
+        if matches!(kind, Strategy::Scan | Strategy::Sampling) {
+            assert_eq!(calls, [1_000], "{kind} takes no budget");
+        } else {
+            assert_eq!(calls, [256, 256, 256, 232], "{kind}");
+        }
+    });
+}
+
+#[test]
+fn sampling_stops_at_its_share_of_the_processor() {
+    // A clock on which every look takes 10 ms.
+    fn slow_ns() -> u64 {
+        use std::sync::atomic::{AtomicU64, Ordering};
+        static NOW: AtomicU64 = AtomicU64::new(0);
+        NOW.fetch_add(10_000_000, Ordering::Relaxed)
+    }
+    let mut entries = Deadlines::new(10_000);
+    let settings = sampling::Settings {
+        seed: 1,
+        clock_ns: Some(slow_ns),
+    };
+    let mut strategy = Strategy::Sampling.build(START, settings);
+    for id in 0..10_000 {
+        entries.set(id, START + 1);
+        strategy.insert(&mut entries, id, START + 1, START);
+    }
+    let mut due = Vec::new();
+    strategy.advance(&mut entries, START + 100, u32::MAX, &mut due);
+    // Three looks after the first, of 16 rounds of 20 each.
+    assert_eq!(due.len(), 3 * 16 * 20);
+}
+
+/// Follows one timer of the mixed-radix wheel: level and time of each change, then when it was found.
+fn walk(deadline: u64) -> (Vec<(usize, u64)>, u64) {
+    let mut entries = Deadlines::new(1);
+    let mut wheel = MixedRadixWheel::new(0);
+    entries.set(0, deadline);
+    wheel.insert(&mut entries, 0, deadline, 0);
+    let mut steps: Vec<(usize, u64)> = Vec::new();
+    let mut now = 0;
+    loop {
+        let level = wheel
+            .records_by_level()
+            .iter()
+            .position(|&count| count == 1);
+        let level = level.expect("one timer, one record");
+        if steps.last().is_none_or(|last| last.0 != level) {
+            steps.push((level, now));
+        }
+        now = Expiry::<Deadlines>::wake(&wheel).expect("it is pending");
+        let mut due = Vec::new();
+        assert!(!wheel.advance(&mut entries, now, u32::MAX, &mut due));
+        if !due.is_empty() {
+            return (steps, now);
+        }
+    }
+}
+
+#[test]
+fn a_timer_of_7100_s_walks_through_hours_minutes_and_seconds() {
+    let (steps, found) = walk(7_100 * SECOND);
+    // 3,500 s are left when its hour comes, 20 s when its minute does.
+    assert_eq!(steps, [(2, 0), (1, HOUR), (0, HOUR + 58 * 60 * SECOND)]);
+    assert_eq!(found, 7_100 * SECOND);
+}
+
+#[test]
+fn a_timer_of_8_days_goes_round_the_days_and_down() {
+    let deadline = 8 * DAY + 5 * HOUR + 7 * 60 * SECOND + 9 * SECOND + 1;
+    let (steps, found) = walk(deadline);
+    let hours = 8 * DAY;
+    let minutes = hours + 5 * HOUR;
+    let seconds = minutes + 7 * 60 * SECOND;
+    assert_eq!(steps, [(3, 0), (2, hours), (1, minutes), (0, seconds)]);
+    assert_eq!(found, deadline + 999);
+}
+
+#[test]
+fn many_timers_in_one_slot_of_the_days_go_round_together() {
+    let kind = Strategy::MixedRadixWheel;
+    let mut twin = Twin::new(kind, 1_000);
+    // The same slot, one to ten turns of the week ahead.
+    for id in 0..1_000 {
+        twin.set(id, START + 3 * DAY + u64::from(id % 10) * 7 * DAY);
+    }
+    for turn in 0..10 {
+        let at = START + 3 * DAY + turn * 7 * DAY + SECOND;
+        assert_eq!(twin.run(at).len(), 100, "turn {turn}");
+    }
+}
+
+#[test]
+fn a_call_that_comes_an_hour_late_finds_all_of_that_hour() {
+    every_kind(|kind| {
+        let mut twin = Twin::new(kind, 10_000);
+        (0..10_000).for_each(|id| twin.set(id, START + u64::from(id) * 720));
+        let (mut due, backlog) = twin.call(START + HOUR);
+        assert!(!backlog, "{kind}");
+        if kind != Strategy::Sampling {
+            due.sort_unstable();
+            // 5,000 steps of 720 ms are an hour; the wheel's second is not over at the last of them.
+            let by_then = if kind == Strategy::MixedRadixWheel {
+                5_000
+            } else {
+                5_001
+            };
+            assert_eq!(due.len(), by_then, "{kind}");
+            assert!(
+                due.iter().enumerate().all(|(i, &id)| i as u32 == id),
+                "{kind}"
+            );
+        }
+        twin.now = START + HOUR;
+        let found = twin.run(START + 2 * HOUR + SECOND);
+        assert_eq!(due.len() + found.len(), 10_000, "{kind}");
+    });
+}
