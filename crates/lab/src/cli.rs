@@ -14,6 +14,7 @@ use crate::compare;
 use crate::outcome::Outcome;
 use crate::page;
 use crate::progress::Progress;
+use crate::seeds;
 use crate::server::Target;
 use crate::simulate;
 use crate::tasks;
@@ -39,6 +40,8 @@ struct Cli {
 
 #[derive(Debug, Subcommand)]
 enum Command {
+    /// The first article's tables, as it ran them and fairly, and every strategy under the same load.
+    Seeds(seeds::Args),
     /// Servers that speak the Redis protocol: ours and other people's.
     Servers(Servers),
     /// The timer structures themselves, without a server: time and bytes per timer.
@@ -92,6 +95,10 @@ pub(crate) fn run() -> Result<()> {
     let cli = Cli::parse();
     let mut progress = Progress::new();
     let outcome = match &cli.command {
+        Command::Seeds(args) => match seeds::run(args, &mut progress)? {
+            Some(outcome) => outcome,
+            None => return Ok(()),
+        },
         Command::Servers(servers) => servers.run(&mut progress)?,
         Command::Timers(args) => timers::run(args, &mut progress)?,
         Command::Tasks(args) => tasks::run(args, &mut progress)?,

@@ -21,10 +21,10 @@ mod progress;
 mod report;
 mod resp;
 mod rng;
+mod seeds;
 mod server;
 mod simulate;
 mod stats;
-#[allow(dead_code, reason = "a part of it has no command yet")]
 mod strategies;
 mod table;
 mod tasks;
