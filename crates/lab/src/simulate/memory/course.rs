@@ -13,6 +13,9 @@ use crate::simulate::policy::Hasher;
 /// Time between two samples of the memory held.
 pub(super) const SAMPLE_MS: u64 = 1_000;
 
+/// The share of a run that must lie after a deadline for its lateness to count: lateness is seen up to there.
+const TIME_TO_BE_LATE: f64 = 0.25;
+
 /// What is stored, with the time at which it ends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Object {
@@ -60,6 +63,10 @@ pub(super) struct Course {
     pub(super) live_objects_mean: f64,
     /// Objects whose time was over before the end and before anything took their place.
     pub(super) expired: u64,
+    /// Those of them whose deadline left [`TIME_TO_BE_LATE`] of the run.
+    pub(super) expired_early: u64,
+    /// The latest deadline that did.
+    pub(super) early_ms: u64,
     pub(super) gets: u64,
     pub(super) hits: u64,
 }
@@ -126,10 +133,14 @@ impl Course {
         let live = |life: &Life| (life.from_ms, life.until_ms);
         let bytes = |life: &Life| u64::from(life.object.bytes);
         let objects = levels(&lives, samples, live, |_| 1);
-        let expired = lives.iter().filter(|life| {
-            let deadline_ms = life.object.deadline_ms;
-            life.until_ms == deadline_ms && deadline_ms <= end_ms && deadline_ms != FOREVER
-        });
+        let early_ms = (end_ms as f64 * (1.0 - TIME_TO_BE_LATE)) as u64;
+        let expired_by = |by_ms: u64| {
+            let expired = lives.iter().filter(|life| {
+                let deadline_ms = life.object.deadline_ms;
+                life.until_ms == deadline_ms && deadline_ms <= by_ms && deadline_ms != FOREVER
+            });
+            expired.count() as u64
+        };
         Self {
             live: levels(&lives, samples, live, bytes),
             needed: levels(
@@ -139,7 +150,9 @@ impl Course {
                 bytes,
             ),
             live_objects_mean: objects.iter().sum::<u64>() as f64 / samples as f64,
-            expired: expired.count() as u64,
+            expired: expired_by(end_ms),
+            expired_early: expired_by(early_ms),
+            early_ms,
             events,
             gets,
             hits,
@@ -223,6 +236,7 @@ pub(super) mod tests {
         // Key 1 is read once more, at 2.5 s; nothing else is.
         assert_eq!(course.needed, [100, 100, 100, 0, 0, 0, 0, 0]);
         assert_eq!((course.gets, course.hits, course.expired), (3, 1, 2));
+        assert_eq!((course.early_ms, course.expired_early), (5_250, 1));
         let kinds: Vec<What> = course.events.iter().map(|event| event.what).collect();
         assert!(matches!(
             kinds[2..],

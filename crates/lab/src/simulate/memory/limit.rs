@@ -25,10 +25,11 @@ pub(super) enum Policy {
     Lru,
     /// Least recently used, once no dead object is left.
     LruExpiredFirst,
-    /// Tidewheel's cache, driven.
+    /// Tidewheel's cache.
     Tidewheel,
-    /// The same cache without its driver: nothing expires unless it is touched.
-    TidewheelUndriven,
+    /// The same cache, not told of deadlines: its client looks at them, as one does with a cache that has
+    /// no times to live.
+    TidewheelUntold,
 }
 
 impl Policy {
@@ -39,7 +40,7 @@ impl Policy {
             Self::Lru => lru(&course.events, capacity, false),
             Self::LruExpiredFirst => lru(&course.events, capacity, true),
             Self::Tidewheel => ours(&course.events, capacity, true)?,
-            Self::TidewheelUndriven => ours(&course.events, capacity, false)?,
+            Self::TidewheelUntold => ours(&course.events, capacity, false)?,
         })
     }
 }
@@ -117,8 +118,9 @@ fn lru(events: &[Event], capacity: usize, expired_first: bool) -> u64 {
     hits
 }
 
-/// The real cache in virtual time, called at its own deadlines or not at all.
-fn ours(events: &[Event], capacity: usize, driven: bool) -> Result<u64> {
+/// The real cache in virtual time, called at its own deadlines. Untold ones have none: what is found dead is
+/// removed by the client.
+fn ours(events: &[Event], capacity: usize, told: bool) -> Result<u64> {
     let clock = ManualClock::new();
     let cache: Cache<u64, (), Hasher> = Cache::builder()
         .max_capacity(capacity as u64)
@@ -133,8 +135,8 @@ fn ours(events: &[Event], capacity: usize, driven: bool) -> Result<u64> {
     for event in events {
         let now = Duration::from_millis(event.at_ms);
         let wake_at = || {
-            let next = cache.next_deadline().filter(|_| driven)?;
-            clock.now().checked_add(next).filter(|at| *at <= now)
+            let at = clock.now().checked_add(cache.next_deadline()?);
+            at.filter(|at| *at <= now)
         };
         while let Some(at) = wake_at() {
             clock.advance(at.saturating_sub(clock.now()));
@@ -150,19 +152,20 @@ fn ours(events: &[Event], capacity: usize, driven: bool) -> Result<u64> {
                 object
             }
             What::Store(object) => object,
-            What::Miss => {
+            What::Miss if told => {
                 cache.get_with(&event.key, |()| ());
                 continue;
             }
-            What::Delete => {
+            What::Miss | What::Delete => {
                 cache.invalidate(&event.key);
                 continue;
             }
         };
         let ttl_ms = object.deadline_ms.saturating_sub(event.at_ms);
-        let lifetime = match object.deadline_ms {
-            FOREVER => Lifetime::forever(),
-            _ => Lifetime::ttl(Duration::from_millis(ttl_ms)),
+        let lifetime = if told && object.deadline_ms != FOREVER {
+            Lifetime::ttl(Duration::from_millis(ttl_ms))
+        } else {
+            Lifetime::forever()
         };
         cache.insert_with(event.key, (), lifetime);
     }

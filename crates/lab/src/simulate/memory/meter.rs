@@ -74,7 +74,7 @@ pub(super) mod tests {
             let (ours, ledger) = &strategies[3].1;
             assert_eq!(*ours, course.live, "{}: ours holds what is alive", mix.name);
             assert_eq!(ledger.late_ms.len() as u64, course.expired);
-            assert!(ledger.late_ms.iter().all(|late_ms| *late_ms <= 1));
+            assert!(ledger.lateness().iter().all(|late_ms| *late_ms <= 1));
         }
     }
 }

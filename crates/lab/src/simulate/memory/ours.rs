@@ -21,16 +21,17 @@ pub(super) struct Ours {
     clock: ManualClock,
     /// When the cache wants to be called again.
     wake_at: Duration,
-    /// How late each entry was that expired, as the cache's listener hears of them.
-    late_ms: Arc<Mutex<Vec<u64>>>,
+    /// What expired, as the cache's listener hears of it.
+    ledger: Arc<Mutex<Ledger>>,
+    /// Entries and timer records that the driver touched.
     looked: u64,
 }
 
 impl Ours {
     pub(super) fn new() -> Result<Self> {
         let clock = ManualClock::new();
-        let late_ms = Arc::new(Mutex::new(Vec::new()));
-        let (hears, hands) = (Arc::clone(&late_ms), clock.clone());
+        let ledger = Arc::new(Mutex::new(Ledger::default()));
+        let (hears, hands) = (Arc::clone(&ledger), clock.clone());
         let cache = Cache::builder()
             .unbounded()
             .no_default_ttl()
@@ -42,11 +43,10 @@ impl Ours {
             .shards(1)
             .eviction_listener(move |removal: tidewheel::Removal<u64, Object>| {
                 if removal.cause == RemovalCause::Expired {
-                    let late = millis(hands.now()).saturating_sub(removal.value.deadline_ms);
                     hears
                         .lock()
                         .unwrap_or_else(PoisonError::into_inner)
-                        .push(late);
+                        .freed(removal.value.deadline_ms, millis(hands.now()));
                 }
             })
             .build()?;
@@ -54,7 +54,7 @@ impl Ours {
             cache,
             clock,
             wake_at: Duration::MAX,
-            late_ms,
+            ledger,
             looked: 0,
         })
     }
@@ -110,11 +110,9 @@ impl Strategy for Ours {
     }
 
     fn ledger(self: Box<Self>) -> Ledger {
-        let mut late_ms = self.late_ms.lock().unwrap_or_else(PoisonError::into_inner);
-        Ledger {
-            late_ms: std::mem::take(&mut late_ms),
-            looked: self.looked,
-        }
+        let mut ledger = self.ledger.lock().unwrap_or_else(PoisonError::into_inner);
+        ledger.looked = self.looked;
+        std::mem::take(&mut ledger)
     }
 }
 

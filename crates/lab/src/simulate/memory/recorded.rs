@@ -6,7 +6,7 @@ use std::path::Path;
 
 use anyhow::{Context, Result, bail};
 
-use super::request::{FOREVER, Request, Value, Verb};
+use super::request::{FOREVER, MAX_REQUESTS, Request, Value, Verb};
 use crate::simulate::trace;
 
 /// The columns that are read; a file may have them in any order, among others.
@@ -33,6 +33,9 @@ fn read(reader: impl BufRead) -> Result<Vec<Request>> {
     let mut first_s = None;
     for (number, line) in lines {
         let line = line?;
+        if requests.len() == MAX_REQUESTS {
+            bail!("more than {MAX_REQUESTS} requests at line {number}");
+        }
         let (at_s, key, verb) = parse(&line, &columns)
             .with_context(|| format!("line {number} is no request: {line:?}"))?;
         let at_ms = at_s

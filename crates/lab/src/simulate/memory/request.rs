@@ -2,6 +2,8 @@
 
 /// No end: a time to live or a deadline that never comes.
 pub(super) const FOREVER: u64 = u64::MAX;
+/// Requests of one run at most: about 10 GiB with all that is made of them.
+pub(super) const MAX_REQUESTS: usize = 1 << 26;
 
 /// What is stored under a key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

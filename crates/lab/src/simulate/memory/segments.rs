@@ -225,7 +225,7 @@ mod tests {
         let (samples, ledger) = held(&course, Segments::new(100));
         // The first segment goes at 5 s, the second behind it in the chain with it.
         assert_eq!(samples, [40, 125, 125, 125, 125, 5, 5]);
-        assert_eq!(ledger.late_ms, [3_000, 500, 2_000]);
+        assert_eq!(ledger.lateness(), [3_000, 500, 2_000]);
     }
 
     #[test]
@@ -255,7 +255,7 @@ mod tests {
         let course = Course::of(&requests, 2_000);
         let (samples, ledger) = held(&course, Segments::new(100));
         assert_eq!(samples, [120, 120, 120]);
-        assert_eq!(ledger.late_ms, [] as [u64; 0]);
+        assert_eq!(ledger.lateness(), [] as [u64; 0]);
     }
 
     #[test]

@@ -17,8 +17,8 @@ pub(super) trait Strategy {
 /// The work of a strategy, and how late it was done.
 #[derive(Debug, Default)]
 pub(super) struct Ledger {
-    /// For each object that was dead when its memory came back: how long it had been.
-    pub(super) late_ms: Vec<u64>,
+    /// For each object that was dead when its memory came back: its deadline, and how long that was past.
+    pub(super) late_ms: Vec<(u64, u64)>,
     /// Keys looked at beyond those that clients asked for.
     pub(super) looked: u64,
 }
@@ -27,7 +27,13 @@ impl Ledger {
     /// An object's memory came back now.
     pub(super) fn freed(&mut self, deadline_ms: u64, now_ms: u64) {
         if let Some(late_ms) = now_ms.checked_sub(deadline_ms) {
-            self.late_ms.push(late_ms);
+            self.late_ms.push((deadline_ms, late_ms));
         }
+    }
+
+    /// How late, in the order in which memory came back.
+    #[cfg(test)]
+    pub(super) fn lateness(&self) -> Vec<u64> {
+        self.late_ms.iter().map(|(_, late_ms)| *late_ms).collect()
     }
 }

@@ -1,0 +1,184 @@
+//! The figures of one mix: every strategy without a limit, every policy under one.
+
+use anyhow::Result;
+use clap::ValueEnum;
+use serde_json::json;
+
+use super::Cell;
+use super::course::{Course, SAMPLE_MS};
+use super::limit::Policy;
+use super::meter;
+use super::ours::Ours;
+use super::segments::Segments;
+use super::strategy::{Ledger, Strategy};
+use super::table::Table;
+use crate::progress::Progress;
+use crate::report::{Curve, Report};
+
+/// How often memcached's crawler is taken to walk: it waits from 5 s to an hour.
+const SCAN_MS: u64 = 60_000;
+pub(super) const CURVE_POINTS: usize = 300;
+const BYTES_PER_MB: f64 = 1e6;
+pub(super) const MS_PER_HOUR: f64 = 3_600_000.0;
+
+/// A strategy, or a bound of what any can do.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(super) enum Subject {
+    /// What is alive: the bound of who does not know the future.
+    Live,
+    /// What will be hit before its end: the bound of who does.
+    Needed,
+    /// The real cache.
+    Tidewheel,
+    /// Removed when touched.
+    Lazy,
+    /// Redis's samples.
+    Sampling,
+    /// A walk a minute.
+    #[value(name = "scan-60s")]
+    Scan,
+    /// Segcache's segments.
+    Segments,
+}
+
+/// Every strategy's memory without a limit.
+pub(super) fn held(cell: &Cell, seed: u64, progress: &Progress) -> Result<Vec<Report>> {
+    let course = &cell.course;
+    let mut reports = Vec::new();
+    for subject in Subject::value_variants() {
+        let strategy: Option<Box<dyn Strategy>> = match subject {
+            Subject::Live | Subject::Needed => None,
+            Subject::Tidewheel => Some(Box::new(Ours::new()?)),
+            Subject::Lazy => Some(Box::new(Table::lazy())),
+            Subject::Sampling => Some(Box::new(Table::sampling(seed))),
+            Subject::Scan => Some(Box::new(Table::scan(SCAN_MS))),
+            Subject::Segments => Some(Box::new(Segments::new(cell.segment_bytes))),
+        };
+        let name = text(*subject);
+        let mut report = Report::new("simulate memory", None, cell.params.clone());
+        report.cell.clone_from(&cell.name);
+        if *subject != Subject::Tidewheel {
+            report.version.clear();
+        }
+        report.notes.clone_from(&cell.notes);
+        match strategy {
+            Some(strategy) => {
+                progress.phase(format!("{}: {name}", cell.name), course.live.len() as u64);
+                let (samples, ledger) = meter::measure(course, strategy, |done| progress.set(done));
+                figures(&mut report, course, &samples);
+                work(&mut report, course, ledger);
+            }
+            None => {
+                let is_live = *subject == Subject::Live;
+                let samples = if is_live {
+                    &course.live
+                } else {
+                    &course.needed
+                };
+                figures(&mut report, course, samples);
+                late(&mut report, course, Some(0.0), Some(0.0));
+            }
+        }
+        report.subject = name;
+        reports.push(report.finish());
+    }
+    Ok(reports)
+}
+
+/// What was held, beside what was alive.
+fn figures(report: &mut Report, course: &Course, samples: &[u64]) {
+    let mb = |bytes: u64| bytes as f64 / BYTES_PER_MB;
+    let mean = |samples: &[u64]| mb(samples.iter().sum()) / samples.len().max(1) as f64;
+    let (live, held) = (mean(&course.live), mean(samples));
+    let peak = samples.iter().copied().max().map(mb);
+    let dead = (held >= live && held > 0.0).then(|| (held - live) / held * 100.0);
+    let figures = &mut report.figures;
+    figures.push("live_mean_mb", "alive, mean MB", live);
+    figures.push("held_mean_mb", "held, mean MB", held);
+    figures.push("held_peak_mb", "held, peak MB", peak);
+    figures.push("held_over_live", "held / alive", held / live);
+    figures.push("dead_percent", "dead % of what is held", dead);
+    let window = samples.len().div_ceil(CURVE_POINTS).max(1);
+    let point = |(number, window_samples): (usize, &[u64])| {
+        let at_ms = (number * window) as u64 * SAMPLE_MS;
+        [at_ms as f64 / MS_PER_HOUR, mean(window_samples)]
+    };
+    report.curves.push(Curve {
+        key: "held".to_owned(),
+        label: "memory held".to_owned(),
+        axes: ["time, h".to_owned(), "held, MB".to_owned()],
+        points: samples.chunks(window).enumerate().map(point).collect(),
+    });
+}
+
+/// How late memory came back, and how many keys were looked at for it.
+fn work(report: &mut Report, course: &Course, ledger: Ledger) {
+    let early = |(deadline_ms, late_ms): &(u64, u64)| {
+        let is_early = *deadline_ms <= course.early_ms;
+        is_early.then_some(*late_ms as f64 / 1_000.0)
+    };
+    let mut late_s: Vec<f64> = ledger.late_ms.iter().filter_map(early).collect();
+    late_s.sort_unstable_by(f64::total_cmp);
+    // What never came back is later than anything that did.
+    let quantile = |share: f64| {
+        let rank = (share * course.expired_early as f64).ceil() as usize;
+        late_s.get(rank.max(1) - 1).copied()
+    };
+    late(report, course, quantile(0.5), quantile(0.99));
+    let work = (course.expired > 0).then(|| ledger.looked as f64 / course.expired as f64);
+    let label = "keys looked at per expired key";
+    report.figures.push("work", label, work);
+}
+
+fn late(report: &mut Report, course: &Course, p50_s: Option<f64>, p99_s: Option<f64>) {
+    if course.expired_early > 0 {
+        let figures = &mut report.figures;
+        figures.push_or_never("late_p50_s", "freed late p50, s", p50_s);
+        figures.push_or_never("late_p99_s", "freed late p99, s", p99_s);
+    }
+}
+
+/// Every policy's hits under a limit, with the title of the table.
+pub(super) fn limited(
+    cell: &Cell,
+    share: f64,
+    progress: &Progress,
+) -> Result<(String, Vec<Report>)> {
+    let course = &cell.course;
+    let capacity = ((course.live_objects_mean * share) as usize).max(1);
+    let title = format!(
+        "{}, room for {:.0} % of the living",
+        cell.name,
+        share * 100.0
+    );
+    let percent = |hits: u64| (course.gets > 0).then(|| hits as f64 * 100.0 / course.gets as f64);
+    let policies = Policy::value_variants();
+    progress.phase(title.clone(), policies.len() as u64);
+    let mut reports = Vec::new();
+    for (done, policy) in (1..).zip(policies) {
+        let mut params = cell.params.clone();
+        params["limit_objects"] = json!(capacity);
+        params["limit_share"] = json!(share);
+        let mut report = Report::new("simulate limit", None, params);
+        report.cell.clone_from(&title);
+        if !matches!(policy, Policy::Tidewheel | Policy::TidewheelUntold) {
+            report.version.clear();
+        }
+        report.subject = text(*policy);
+        report.notes.clone_from(&cell.notes);
+        let hits = policy.hits(course, capacity)?;
+        let figures = &mut report.figures;
+        figures.push("hit_percent", "hits %", percent(hits));
+        let most = percent(course.hits);
+        figures.push("unlimited_hit_percent", "hits % without a limit", most);
+        reports.push(report.finish());
+        progress.set(done);
+    }
+    Ok((title, reports))
+}
+
+/// The name of a subject or policy on the command line and in reports.
+fn text(value: impl ValueEnum) -> String {
+    let value = value.to_possible_value();
+    value.map_or_else(String::new, |value| value.get_name().to_owned())
+}
