@@ -7,7 +7,7 @@ use foldhash::fast::FixedState;
 use gungraun::{library_benchmark, library_benchmark_group};
 use tidewheel::{Cache, Condition, Driver, ManualClock};
 
-use crate::input::{OPERATIONS, order, scatter, ttls_ms};
+use crate::input::{LONGEST_TTL, OPERATIONS, order, scatter, ttls_ms};
 
 /// Not the default, which depends on the machine's processors.
 const SHARDS: usize = 16;
@@ -39,7 +39,7 @@ fn empty(capacity: usize) -> Asked {
         cache,
         clock,
         keys: order().into_iter().map(scatter).collect(),
-        ttls: ttls_ms(1).into_iter().map(Duration::from_millis).collect(),
+        ttls: ttls_ms().into_iter().map(Duration::from_millis).collect(),
     }
 }
 
@@ -129,4 +129,16 @@ fn passes(asked: Asked) -> Asked {
     asked
 }
 
-library_benchmark_group!(name = caches, benchmarks = [gets, inserts, expires, passes]);
+// All are due before the driver looks.
+#[library_benchmark]
+#[bench::expiry_at_once(setup = full)]
+fn floods(asked: Asked) -> Asked {
+    asked.clock.advance(LONGEST_TTL);
+    while asked.cache.advance(asked.cache.now(), BUDGET).backlog {}
+    asked
+}
+
+library_benchmark_group!(
+    name = caches,
+    benchmarks = [gets, inserts, expires, passes, floods]
+);

@@ -1,31 +1,34 @@
 //! What the benchmarks are given: counts, delays and orders, the same in every run.
 
+use std::time::Duration;
+
 /// Operations that each benchmark runs, and entries that it runs them on. `.ci/instructions` reads this line.
 pub(crate) const OPERATIONS: usize = 100_000;
 
 /// When the structures come to be, in ticks of a millisecond.
 pub(crate) const START: u64 = 1 << 40;
 
-/// The shortest and the longest time to live, in milliseconds.
-const TTL_MS: (u64, u64) = (30_000, 60_000);
+/// Times to live are uniform between this and [`LONGEST_TTL`].
+const SHORTEST_TTL: Duration = Duration::from_secs(30);
+pub(crate) const LONGEST_TTL: Duration = Duration::from_secs(60);
 
-/// How much sooner or later a deadline is moved than it could be otherwise.
+/// By how much deadlines are moved: less than the shortest time to live.
 pub(crate) const MOVE_MS: u64 = 29_000;
 
 /// SplitMix64 (Steele, Lea, Flood 2014).
-pub(crate) struct Rng(u64);
+struct Rng(u64);
 
 impl Rng {
-    pub(crate) fn new(seed: u64) -> Self {
+    fn new(seed: u64) -> Self {
         Self(seed)
     }
 
-    pub(crate) fn next(&mut self) -> u64 {
+    fn next(&mut self) -> u64 {
         self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
         scatter(self.0)
     }
 
-    pub(crate) fn below(&mut self, bound: u64) -> u64 {
+    fn below(&mut self, bound: u64) -> u64 {
         ((u128::from(self.next()) * u128::from(bound)) >> 64) as u64
     }
 }
@@ -38,10 +41,12 @@ pub(crate) fn scatter(mut z: u64) -> u64 {
 }
 
 /// One time to live for each entry.
-pub(crate) fn ttls_ms(seed: u64) -> Vec<u64> {
-    let mut rng = Rng::new(seed);
+pub(crate) fn ttls_ms() -> Vec<u64> {
+    let mut rng = Rng::new(1);
+    let shortest = SHORTEST_TTL.as_millis() as u64;
+    let spread = (LONGEST_TTL - SHORTEST_TTL).as_millis() as u64;
     (0..OPERATIONS)
-        .map(|_| TTL_MS.0 + rng.below(TTL_MS.1 - TTL_MS.0))
+        .map(|_| shortest + rng.below(spread))
         .collect()
 }
 

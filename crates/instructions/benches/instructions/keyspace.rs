@@ -6,7 +6,7 @@ use gungraun::{library_benchmark, library_benchmark_group};
 use tidewheel_keyspace::{Garbage, Hooks, Keyspace, Options, Session, Time, resolve};
 use tidewheel_resp::{Limits, Parsed, Parser, Protocol, Writer};
 
-use crate::input::{START, order, ttls_ms};
+use crate::input::{LONGEST_TTL, START, order, ttls_ms};
 
 /// What keys hold.
 pub(crate) const VALUE: &[u8; 32] = b"a value of two and thirty bytes.";
@@ -87,7 +87,7 @@ impl Server {
     fn prepare(&mut self, command: impl Fn(&[u8], &[u8]) -> Vec<u8>) {
         self.input = order()
             .into_iter()
-            .zip(ttls_ms(1))
+            .zip(ttls_ms())
             .flat_map(|(number, ttl)| command(&key(number), ttl.to_string().as_bytes()))
             .collect();
     }
@@ -193,4 +193,13 @@ fn passes(mut server: Server) -> Server {
     }
 }
 
-library_benchmark_group!(name = commands, benchmarks = [runs, passes]);
+// All are due before the first pass.
+#[library_benchmark]
+#[bench::expiry_at_once(setup = Server::loaded)]
+fn floods(mut server: Server) -> Server {
+    server.time.tick += LONGEST_TTL.as_millis() as u64;
+    while server.keyspace.expire(0, server.time, BUDGET).backlog {}
+    server
+}
+
+library_benchmark_group!(name = commands, benchmarks = [runs, passes, floods]);

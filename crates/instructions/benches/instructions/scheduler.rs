@@ -22,7 +22,7 @@ fn none() -> Planned {
     Planned {
         tasks: Tasks::with_hasher(FixedState::with_seed(1)),
         keys: order().into_iter().map(scatter).collect(),
-        deadlines: ttls_ms(1).into_iter().map(|ttl| START + ttl).collect(),
+        deadlines: ttls_ms().into_iter().map(|ttl| START + ttl).collect(),
     }
 }
 
