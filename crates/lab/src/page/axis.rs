@@ -75,10 +75,19 @@ impl Axis {
             ends(values.iter().copied())
         };
         if log {
-            let (low, high) = (step_down(min * 0.9), step_up(max * 1.1));
+            let (mut low, high) = (step_down(min * 0.9), step_up(max * 1.1));
+            let mut ticks = log_ticks(low, high, scale.unit);
+            if values.iter().any(|&value| value <= 0.0) {
+                // Zero is infinitely far away: it gets a place of its own below the least decade.
+                low /= (high / low).powf(0.08);
+                ticks.push(Tick {
+                    value: 0.0,
+                    text: "0".to_owned(),
+                });
+            }
             return Self {
                 label: format!("{label} (logarithmic)"),
-                ticks: log_ticks(low, high, scale.unit),
+                ticks,
                 log,
                 low,
                 high,
@@ -101,7 +110,7 @@ impl Axis {
             let value = (first + at as f64) * step;
             Tick {
                 value,
-                text: linear_text(value, largest, scale.unit),
+                text: linear_text(value, step, largest, scale.unit),
             }
         };
         Self {
@@ -196,12 +205,19 @@ fn log_ticks(low: f64, high: f64, unit: Unit) -> Vec<Tick> {
     ticks
 }
 
-fn linear_text(value: f64, largest: f64, unit: Unit) -> String {
+fn linear_text(value: f64, step: f64, largest: f64, unit: Unit) -> String {
     match unit {
         Unit::Time(_) if value == 0.0 => "0".to_owned(),
         Unit::Time(seconds) => {
-            let (name, size) = unit_of_time(largest * seconds);
-            format!("{} {name}", plain(value * seconds / size))
+            // The unit of the steps, so that ticks are whole, unless the last would be a long number.
+            let small = unit_of_time(step * seconds);
+            let long = largest * seconds / small.1 > 5_000.0;
+            let (name, size) = if long {
+                unit_of_time(largest * seconds)
+            } else {
+                small
+            };
+            format!("{} {name}", trimmed(value * seconds / size))
         }
         Unit::Sign(sign) => format!("{}{sign}", plain(value)),
         Unit::None => plain(value),
@@ -236,11 +252,14 @@ fn plain(value: f64) -> String {
     if size > 0.0 && size < 1e-4 {
         return format!("{value:.0e}");
     }
-    let text = format!("{scaled:.6}");
-    let text = text.trim_end_matches('0').trim_end_matches('.');
-    match text {
+    format!("{}{suffix}", trimmed(scaled))
+}
+
+fn trimmed(value: f64) -> String {
+    let text = format!("{value:.6}");
+    match text.trim_end_matches('0').trim_end_matches('.') {
         "-0" => "0".to_owned(),
-        text => format!("{text}{suffix}"),
+        text => text.to_owned(),
     }
 }
 
@@ -265,7 +284,10 @@ mod tests {
     fn decades_say_their_unit() {
         let values = [0.0, 0.8, 20_000.0];
         let axis = Axis::new("cost", scale(true, Unit::Time(1e-6)), values.into_iter());
-        assert_eq!(texts(&axis), ["1 µs", "10 µs", "100 µs", "1 ms", "10 ms"]);
+        assert_eq!(
+            texts(&axis),
+            ["1 µs", "10 µs", "100 µs", "1 ms", "10 ms", "0"]
+        );
         assert!(axis.lacks(0.0) && !axis.lacks(0.8));
         assert_eq!(axis.place(0.0), 0.0);
         assert!(axis.place(0.8) > 0.0 && axis.place(20_000.0) < 1.0);
@@ -283,7 +305,7 @@ mod tests {
             [3.0, 1_400.0].into_iter(),
         );
         assert_eq!(texts(&axis).first(), Some(&"0"));
-        assert!(texts(&axis).contains(&"1 s"), "{:?}", texts(&axis));
+        assert!(texts(&axis).contains(&"1000 ms"), "{:?}", texts(&axis));
         assert!(axis.place(1_400.0) <= 1.0 && axis.place(0.0) == 0.0);
         for odd in [&[][..], &[0.0], &[7.0], &[-3.0, 3.0], &[f64::NAN]] {
             let axis = Axis::new("v", scale(false, Unit::None), odd.iter().copied());

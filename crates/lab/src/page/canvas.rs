@@ -27,7 +27,7 @@ const FINE: f64 = 4.0;
 const FONT_DIVISOR: f64 = 1.24;
 const FONT: &str = "system-ui, 'Segoe UI', Roboto, 'Helvetica Neue', Arial, sans-serif";
 /// Mean width of a letter over the size of the font, on the wide side of the usual fonts.
-const LETTER: f64 = 0.56;
+const LETTER: f64 = 0.6;
 
 /// Where a word lies relative to the point that it is written at.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

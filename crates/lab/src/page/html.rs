@@ -11,6 +11,9 @@ use crate::report::{Absent, Figure, Report};
 use crate::stats;
 use crate::table;
 
+/// So many pictures of one kind are shown one below the other.
+const MOST_UNFOLDED: usize = 3;
+
 const STYLE: &str = include_str!("page.css");
 
 pub(super) fn page(experiments: &[Experiment<'_>], intro: &Intro) -> Result<String> {
@@ -100,28 +103,71 @@ fn section(body: &mut String, at: usize, experiment: &Experiment<'_>, drawn: &[D
     fact(body, "machine", &machines.join("; "));
     fact(body, "in all runs", &shared.join(" · "));
     body.push_str("</dl>\n");
-    for picture in drawn {
-        put(body, &["<figure>\n", &picture.svg]);
-        let words: Vec<&str> = std::iter::once(picture.caption.as_str())
-            .chain(picture.notes.iter().map(String::as_str))
-            .filter(|words| !words.is_empty())
-            .collect();
-        if !words.is_empty() {
-            put(
-                body,
-                &["<figcaption>", &escape(&words.join(" ")), "</figcaption>\n"],
-            );
-        }
-        body.push_str("</figure>\n");
-    }
+    let mut of_cells: Vec<Vec<String>> = Vec::new();
     for cell in &experiment.cells {
-        figures(body, cell, entry.noun, &shared);
+        of_cells.push(origin::warnings(&cell.runs));
+    }
+    // What is to be said of every table is said once, above them.
+    let mut common = of_cells.first().cloned().unwrap_or_default();
+    common.retain(|warning| of_cells.iter().all(|own| own.contains(warning)));
+    warn(body, &common);
+    for of_one in drawn.chunk_by(|a, b| a.title == b.title) {
+        pictures(body, of_one);
+    }
+    for (cell, mut warnings) in experiment.cells.iter().zip(of_cells) {
+        warnings.retain(|warning| !common.contains(warning));
+        figures(body, cell, entry.noun, &shared, &warnings);
     }
     body.push_str("</section>\n");
 }
 
+/// The same picture of one or several cells; of many, all but the last are folded away.
+fn pictures(body: &mut String, drawn: &[Drawn]) {
+    let folded = match drawn.len() {
+        0..=MOST_UNFOLDED => 0,
+        many => many - 1,
+    };
+    let (folded, open) = drawn.split_at(folded);
+    open.iter().for_each(|picture| figure(body, picture));
+    if folded.is_empty() {
+        return;
+    }
+    let cells: Vec<String> = folded.iter().map(|picture| escape(&picture.cell)).collect();
+    put(
+        body,
+        &[
+            "<details><summary>The same of ",
+            &cells.join("; "),
+            "</summary>\n",
+        ],
+    );
+    folded.iter().for_each(|picture| figure(body, picture));
+    body.push_str("</details>\n");
+}
+
+fn figure(body: &mut String, picture: &Drawn) {
+    put(body, &["<figure>\n", &picture.svg]);
+    let words: Vec<&str> = std::iter::once(picture.caption.as_str())
+        .chain(picture.notes.iter().map(String::as_str))
+        .filter(|words| !words.is_empty())
+        .collect();
+    if !words.is_empty() {
+        put(
+            body,
+            &["<figcaption>", &escape(&words.join(" ")), "</figcaption>\n"],
+        );
+    }
+    body.push_str("</figure>\n");
+}
+
+fn warn(body: &mut String, warnings: &[String]) {
+    for warning in warnings {
+        put(body, &["<p class=\"warning\">", &escape(warning), "</p>\n"]);
+    }
+}
+
 /// Everything that the lines of one cell say.
-fn figures(body: &mut String, cell: &Cell<'_>, noun: &str, known: &[String]) {
+fn figures(body: &mut String, cell: &Cell<'_>, noun: &str, known: &[String], warnings: &[String]) {
     let title = match cell.name {
         "" => "All figures",
         name => name,
@@ -136,12 +182,7 @@ fn figures(body: &mut String, cell: &Cell<'_>, noun: &str, known: &[String]) {
     for words in quiet {
         put(body, &["<p class=\"note\">", &escape(&words), "</p>\n"]);
     }
-    for warning in origin::warnings(&cell.runs) {
-        put(
-            body,
-            &["<p class=\"warning\">", &escape(&warning), "</p>\n"],
-        );
-    }
+    warn(body, warnings);
     let subjects = cell.subjects();
     let mut heads = vec![vec![noun.to_owned()], vec!["version, runs".to_owned()]];
     for subject in &subjects {
@@ -178,11 +219,11 @@ fn value(cell: &Cell<'_>, subject: &str, figure: &Figure) -> String {
     let [median, min, max] = [spread.median, spread.min, spread.max].map(table::number);
     let mut text = median;
     if min != max {
-        text = format!("{text} <span>({min}–{max})</span>");
+        text = format!("{text}<span>{min}–{max}</span>");
     }
     let without = cell.of(subject).count() - values.len();
     if without > 0 {
-        text = format!("{text} <span>{} {without}×</span>", absent.text());
+        text = format!("{text}<span>{} {without}×</span>", absent.text());
     }
     text
 }
@@ -217,6 +258,15 @@ fn below(body: &mut String, cell: &Cell<'_>) {
 
 /// A grid of finished HTML whose first row and first column are heads.
 fn grid_of(body: &mut String, grid: &[Vec<String>], class: &str) {
+    // A column in which a cell has more letters than digits is read as words, from its left edge.
+    let wordy = |text: &String| {
+        let count = |kind: fn(char) -> bool| text.chars().filter(|c| kind(*c)).count();
+        count(char::is_alphabetic) > count(|c| c.is_ascii_digit()) + 3
+    };
+    let words = |column: usize| {
+        let mut cells = grid.iter().skip(1).filter_map(|row| row.get(column));
+        class.is_empty() && cells.any(wordy)
+    };
     put(
         body,
         &["<div class=\"wide\"><table class=\"", class, "\">\n"],
@@ -225,7 +275,12 @@ fn grid_of(body: &mut String, grid: &[Vec<String>], class: &str) {
         body.push_str("<tr>");
         for (column, cell) in row.iter().enumerate() {
             let tag = if at == 0 || column == 0 { "th" } else { "td" };
-            put(body, &["<", tag, ">", cell, "</", tag, ">"]);
+            let side = if words(column) {
+                " class=\"words\""
+            } else {
+                ""
+            };
+            put(body, &["<", tag, side, ">", cell, "</", tag, ">"]);
         }
         body.push_str("</tr>\n");
     }

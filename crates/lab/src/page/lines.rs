@@ -53,13 +53,18 @@ pub(super) fn draw(
 ) -> Result<String> {
     canvas::draw(HEIGHT, words, |canvas| {
         let plot = Plot::new(x, y, lines, style);
-        heading(canvas, words, HEIGHT)?;
+        heading(canvas, words, (LEFT + plot.right) / 2.0, HEIGHT)?;
         plot.axes(canvas)?;
-        // The strongest lines last, so that they lie on top.
+        // The thick lines below, so that thin ones on the same points are seen; their marks above.
+        for ours in [true, false] {
+            for line in lines.iter().filter(|line| line.look.ours == ours) {
+                plot.path(canvas, line)?;
+            }
+        }
         for ours in [false, true] {
             for (at, line) in lines.iter().enumerate() {
-                if line.look.ours == ours {
-                    plot.line(canvas, line, at)?;
+                if line.look.ours == ours && !line.second {
+                    plot.marks(canvas, line, at)?;
                 }
             }
         }
@@ -67,19 +72,20 @@ pub(super) fn draw(
     })
 }
 
-/// Title and subtitle of any picture, and the labels of its axes: the upward one above its axis.
-pub(super) fn heading(canvas: &Canvas<'_>, words: &Words, height: f64) -> Result<()> {
+/// Title and subtitle of any picture, and the labels of its axes: the upward one above its axis, the other
+/// around `middle`.
+pub(super) fn heading(canvas: &Canvas<'_>, words: &Words, middle: f64, height: f64) -> Result<()> {
     let mut title = Pen::new(16.0, INK, Anchor::Start);
     title.bold = true;
     let quiet = Pen::new(12.5, FAINT_INK, Anchor::Start);
-    canvas.words(&words.title, (14.0, 22.0), title)?;
-    canvas.words(&canvas::shorten(&words.subtitle, 120), (14.0, 44.0), quiet)?;
-    canvas.words(&words.y, (14.0, 73.0), quiet)?;
-    let middle = Pen {
+    canvas.words(&words.title, (2.0, 22.0), title)?;
+    canvas.words(&canvas::shorten(&words.subtitle, 120), (2.0, 44.0), quiet)?;
+    canvas.words(&words.y, (2.0, 73.0), quiet)?;
+    let centred = Pen {
         anchor: Anchor::Middle,
         ..quiet
     };
-    canvas.words(&words.x, (WIDTH / 2.0 - 40.0, height - 16.0), middle)
+    canvas.words(&words.x, (middle, height - 16.0), centred)
 }
 
 struct Plot<'a> {
@@ -137,18 +143,27 @@ impl<'a> Plot<'a> {
         canvas.line(&corner, Stroke::solid(RULE, 1.0))
     }
 
-    /// `at` is its place among the lines, by which marks of dense lines are staggered.
-    fn line(&self, canvas: &Canvas<'_>, line: &Line, at: usize) -> Result<()> {
-        let look = &line.look;
+    fn places(&self, line: &Line) -> Vec<(f64, f64)> {
         let place = |point: &Point| (self.across(point.x), self.up(point.y.median));
         let path: Vec<(f64, f64)> = line.points.iter().map(place).collect();
-        let path = match self.style {
+        match self.style {
             Style::Measured => path,
             Style::Dense => thinned(&path),
-        };
-        if path.len() > 1 {
-            canvas.line(&path, look.stroke)?;
         }
+    }
+
+    fn path(&self, canvas: &Canvas<'_>, line: &Line) -> Result<()> {
+        let path = self.places(line);
+        match path.len() {
+            0 | 1 => Ok(()),
+            _ => canvas.line(&path, line.look.stroke),
+        }
+    }
+
+    /// `at` is its place among the lines, by which marks of dense lines are staggered.
+    fn marks(&self, canvas: &Canvas<'_>, line: &Line, at: usize) -> Result<()> {
+        let look = &line.look;
+        let path = self.places(line);
         if self.style == Style::Dense {
             let stagger = (self.right - LEFT) / 5.0 * (at % 7) as f64 / 7.0;
             for mark in spaced(&path, LEFT + stagger, (self.right - LEFT) / 5.0) {
@@ -156,8 +171,7 @@ impl<'a> Plot<'a> {
             }
             return Ok(());
         }
-        for point in &line.points {
-            let (across, up) = place(point);
+        for (point, (across, up)) in line.points.iter().zip(path) {
             let (least, most) = (self.up(point.y.min), self.up(point.y.max));
             if least - most > 1.0 {
                 let whisker = Stroke::solid(look.stroke.colour, 1.2);

@@ -8,6 +8,8 @@ use super::canvas::{Canvas, Stroke, WHITE};
 /// Names under which the production parts of this project take part, in lower case.
 const OURS: [&str; 3] = ["hierarchical-wheel", "hierarchicalwheel", "tasks"];
 
+const WHOLE: &str = "tidewheel";
+
 const STRONG: [RGBColor; 3] = [
     RGBColor(208, 52, 20),
     RGBColor(150, 24, 60),
@@ -17,17 +19,17 @@ const STRONG: [RGBColor; 3] = [
 /// Muted, and apart from each other in lightness as much as in hue.
 const MUTED: [RGBColor; 12] = [
     RGBColor(62, 102, 158),
+    RGBColor(190, 146, 52),
     RGBColor(62, 150, 132),
-    RGBColor(138, 132, 48),
     RGBColor(142, 98, 166),
     RGBColor(104, 108, 114),
     RGBColor(126, 176, 214),
     RGBColor(128, 92, 66),
     RGBColor(56, 60, 120),
-    RGBColor(200, 160, 76),
     RGBColor(190, 124, 164),
     RGBColor(84, 122, 66),
     RGBColor(40, 92, 96),
+    RGBColor(138, 132, 48),
 ];
 
 const DASHES: [&[f64]; 4] = [&[], &[9.0, 4.0], &[2.5, 4.0], &[11.0, 4.0, 2.5, 4.0]];
@@ -74,17 +76,24 @@ pub(super) struct Look {
 
 /// The subjects of an experiment with their looks, in the order in which they first occur.
 pub(super) fn looks<'a>(subjects: &[&'a str]) -> Vec<(&'a str, Look)> {
-    let (mut strong, mut muted) = (0, 0);
+    // The whole cache or server has the first of the strong colours, its parts have the others.
+    let mut strong: Vec<&str> = subjects
+        .iter()
+        .copied()
+        .filter(|name| is_ours(name))
+        .collect();
+    strong.sort_by_key(|name| !name.to_lowercase().starts_with(WHOLE));
+    let mut muted = 0;
     let look = |subject: &&'a str| {
-        let ours = is_ours(subject);
-        let look = if ours {
-            strong += 1;
+        let rank = strong.iter().position(|name| name == subject);
+        let ours = rank.is_some();
+        let look = if let Some(rank) = rank {
             Look {
                 ours,
                 stroke: Stroke {
-                    colour: STRONG[(strong - 1) % STRONG.len()],
+                    colour: STRONG[rank % STRONG.len()],
                     width: 3.0,
-                    dashes: DASHES[(strong - 1) % DASHES.len()],
+                    dashes: DASHES[rank % DASHES.len()],
                 },
                 shape: Shape::Disc,
             }
@@ -108,7 +117,7 @@ pub(super) fn looks<'a>(subjects: &[&'a str]) -> Vec<(&'a str, Look)> {
 
 fn is_ours(subject: &str) -> bool {
     let name = subject.to_lowercase();
-    name.starts_with("tidewheel") || OURS.contains(&name.as_str())
+    name.starts_with(WHOLE) || OURS.contains(&name.as_str())
 }
 
 impl Look {

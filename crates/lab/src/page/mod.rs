@@ -127,7 +127,7 @@ fn intro(files: &[Lines]) -> Intro {
         paragraphs: vec![
             "Every line of the files below is on this page: first the pictures of an experiment, then all of \
              its figures. Where a subject was measured several times, a figure is the median, with the least and \
-             the greatest in brackets; pictures show the same range as whiskers."
+             the greatest below it; pictures show the same range as whiskers."
                 .to_owned(),
         ],
         tables: vec![table("Files", of_files), table("Machines", of_machines)],

@@ -1,6 +1,7 @@
 //! Pictures of rows: bars with their numbers, or marks of several subjects side by side.
 
 use anyhow::Result;
+use plotters::prelude::RGBColor;
 
 use super::axis::Axis;
 use super::canvas::{
@@ -9,7 +10,6 @@ use super::canvas::{
 use super::lines::heading;
 use super::look::Look;
 use crate::stats::Spread;
-use plotters::prelude::RGBColor;
 
 const TOP: f64 = 88.0;
 const BELOW: f64 = 52.0;
@@ -45,7 +45,7 @@ pub(super) fn bars(words: &Words, axis: &Axis, bars: &[Bar]) -> Result<String> {
         bottom: height - BELOW,
     };
     canvas::draw(height, words, |canvas| {
-        heading(canvas, words, height)?;
+        heading(canvas, words, (plot.left + plot.right) / 2.0, height)?;
         plot.axes(canvas)?;
         for (at, bar) in bars.iter().enumerate() {
             plot.bar(canvas, bar, TOP + BAR_ROW * (at as f64 + 0.5))?;
@@ -74,7 +74,7 @@ pub(super) fn marks(
         bottom: height - BELOW,
     };
     canvas::draw(height, words, |canvas| {
-        heading(canvas, words, height)?;
+        heading(canvas, words, (plot.left + plot.right) / 2.0, height)?;
         plot.axes(canvas)?;
         let pitch = (plot.bottom - TOP) / rows.len().max(1) as f64;
         for (at, row) in rows.iter().enumerate() {

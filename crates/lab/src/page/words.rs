@@ -76,16 +76,10 @@ pub(super) fn missing<'a>(subjects: impl Iterator<Item = &'a str>) -> Option<Str
     (!subjects.is_empty()).then(|| format!("Not in this picture, for want of a value: {names}."))
 }
 
-/// How many points lie on the edge because they have no logarithm.
+/// What is said when some points have no logarithm.
 pub(super) fn off(points: usize) -> Option<String> {
-    let said = match points {
-        0 => return None,
-        1 => "One value of zero or less has no place on the logarithmic axis and lies".to_owned(),
-        n => format!("{n} values of zero or less have no place on the logarithmic axis and lie"),
-    };
-    Some(format!(
-        "{said} on its edge, with a hollow mark where there are marks."
-    ))
+    let said = "Zero has no place on a logarithmic axis; it is drawn at the end, marked 0.";
+    (points > 0).then(|| said.to_owned())
 }
 
 /// The same for lines.
