@@ -1,6 +1,6 @@
 //! What a second of expiry costs each strategy, how late it finds things and what it holds meanwhile.
 //!
-//! The clock is virtual: a strategy is called at exactly the times it asks for, and nobody else runs.
+//! The clock is virtual: a strategy is called at exactly the times it asks for. Times are processor time.
 //! Two courses, each with a strategy of its own:
 //!
 //! 1. the article's load: `n` entries within the first second, times to live of 30 to 59 s, so that a
@@ -13,12 +13,14 @@ use serde_json::json;
 
 use crate::clock;
 use crate::heap;
+use crate::proc::OwnNoiseMeter;
 use crate::report::Report;
 use crate::stats;
+use crate::strategies::Strategy;
+use crate::strategies::course::Course;
 use crate::strategies::deadlines::Deadlines;
-use crate::strategies::sampling::Settings;
+use crate::strategies::stopwatch::Stopwatch;
 use crate::strategies::tally::Tally;
-use crate::strategies::{Expiry, Strategy};
 
 /// The experiment's name.
 pub(super) const NAME: &str = "seeds ticks";
@@ -55,8 +57,12 @@ pub(crate) fn measure(strategy: Strategy, entries: u64, seed: u64) -> Result<Rep
     let mut report = Report::new(NAME, None, params);
     report.subject = strategy.to_string();
     report.cell = format!("{entries} entries");
+    let noise = OwnNoiseMeter::start();
+    let start_ns = clock::mono_ns();
     article_load(strategy, entries, seed, &mut report);
     few_of_many(strategy, entries, seed, &mut report);
+    let wall_ns = clock::mono_ns() - start_ns;
+    report.figures.push_noise(noise.others_ns(), wall_ns);
     if strategy == Strategy::MixedRadixWheel {
         report.notes.push(
             "the hand of the hours does not move within the measurement; when it does, all of an hour \
@@ -68,97 +74,14 @@ pub(crate) fn measure(strategy: Strategy, entries: u64, seed: u64) -> Result<Rep
 }
 
 /// About how long a measurement takes, in seconds; only proportions matter.
-pub(super) fn expected_s(_: Strategy, entries: u64) -> f64 {
-    entries as f64 / 1e6 * 0.5
-}
-
-/// A strategy over its entries on a virtual clock.
-struct Course {
-    strategy: Box<dyn Expiry<Deadlines>>,
-    entries: Deadlines,
-    now_ms: u64,
-    /// What was found and not looked at yet.
-    due: Vec<u32>,
-    /// How much had been found at the end of a call.
-    marks: Vec<(u64, usize)>,
-}
-
-impl Course {
-    fn new(strategy: Strategy, entries: Deadlines, seed: u64) -> Self {
-        let sampling = Settings {
-            seed,
-            clock_ns: Some(clock::mono_ns),
-        };
-        Self {
-            strategy: strategy.build(START_MS, sampling),
-            entries,
-            now_ms: START_MS,
-            due: Vec::new(),
-            marks: Vec::new(),
-        }
-    }
-
-    fn insert(&mut self, id: u32, deadline_ms: u64) {
-        self.entries.set(id, deadline_ms);
-        self.strategy
-            .insert(&mut self.entries, id, deadline_ms, self.now_ms);
-    }
-
-    /// The next call that the strategy asks for before `end_ms`.
-    fn next_call(&self, end_ms: u64) -> Option<u64> {
-        let at_ms = self.strategy.wake()?.max(self.now_ms);
-        (at_ms < end_ms).then_some(at_ms)
-    }
-
-    fn call(&mut self, at_ms: u64) {
-        self.now_ms = at_ms;
-        let found = self.due.len();
-        while self
-            .strategy
-            .advance(&mut self.entries, at_ms, u32::MAX, &mut self.due)
-        {}
-        if self.due.len() > found {
-            self.marks.push((at_ms, self.due.len()));
-        }
-    }
-
-    /// Makes all calls until second `end_s` and times them together: most take less than a look at
-    /// the clock.
-    fn run_until(&mut self, end_s: u64) -> u64 {
-        let end_ms = at_second(end_s);
-        let from_ns = clock::mono_ns();
-        while let Some(at_ms) = self.next_call(end_ms) {
-            self.call(at_ms);
-        }
-        let ns = clock::mono_ns() - from_ns;
-        self.now_ms = end_ms;
-        ns
-    }
-
-    /// The same; the time of the longest single call.
-    fn longest_until(&mut self, end_s: u64) -> u64 {
-        let end_ms = at_second(end_s);
-        let mut longest_ns = 0;
-        while let Some(at_ms) = self.next_call(end_ms) {
-            let from_ns = clock::mono_ns();
-            self.call(at_ms);
-            longest_ns = longest_ns.max(clock::mono_ns() - from_ns);
-        }
-        self.now_ms = end_ms;
-        longest_ns
-    }
-
-    /// Tells of what was found since the last time: entry and time.
-    fn settle(&mut self, mut found: impl FnMut(u32, u64)) {
-        let mut from = 0;
-        for (at_ms, to) in self.marks.drain(..) {
-            for &id in &self.due[from..to] {
-                found(id, at_ms);
-            }
-            from = to;
-        }
-        self.due.clear();
-    }
+pub(super) fn expected_s(strategy: Strategy, entries: u64) -> f64 {
+    let per_million_s = match strategy {
+        Strategy::Heap2 => 2.0,
+        Strategy::Heap4 | Strategy::SortedTree => 1.0,
+        Strategy::Scan | Strategy::Sampling => 0.4,
+        _ => 0.2,
+    };
+    entries as f64 / 1e6 * per_million_s
 }
 
 fn at_second(second: u64) -> u64 {
@@ -181,33 +104,32 @@ fn article_load(strategy: Strategy, n: u64, seed: u64, report: &mut Report) {
         tally.falls_due(article_deadline_ms(i, n));
     }
     let before = heap::allocated();
-    let mut course = Course::new(strategy, entries, seed);
-    let from_ns = clock::mono_ns();
+    let mut course = Course::new(strategy, entries, START_MS, seed);
+    let watch = Stopwatch::start();
     for i in 0..n {
-        course.now_ms = inserted_ms(i, n);
-        course.insert(i as u32, article_deadline_ms(i, n));
+        course.insert(i as u32, article_deadline_ms(i, n), inserted_ms(i, n));
     }
-    let insert_ns = clock::mono_ns() - from_ns;
+    let insert_ns = watch.stop();
     let bytes = if heap::COUNTED {
         (heap::allocated() - before) as f64
     } else {
-        course.strategy.bytes() as f64
+        course.own_bytes() as f64
     };
 
-    course.run_until(IDLE_S.start);
+    course.run_until(at_second(IDLE_S.start));
     let idle_us: Vec<f64> = IDLE_S
-        .map(|second| us(course.run_until(second + 1)))
+        .map(|second| us(course.time_until(at_second(second + 1))))
         .collect();
     let mut full_us = Vec::new();
     let mut longest_ns = 0;
     for second in IDLE_S.end..END_S {
         // Every other second is timed by the call, which looks at the clock a thousand times.
         if !FULL_S.contains(&second) {
-            course.run_until(second + 1);
+            course.run_until(at_second(second + 1));
         } else if second % 2 == 0 {
-            longest_ns = longest_ns.max(course.longest_until(second + 1));
+            longest_ns = longest_ns.max(course.longest_until(at_second(second + 1)));
         } else {
-            full_us.push(us(course.run_until(second + 1)));
+            full_us.push(us(course.time_until(at_second(second + 1))));
         }
         course.settle(|id, at_ms| {
             tally.found(article_deadline_ms(u64::from(id), n), at_ms);
@@ -240,27 +162,25 @@ fn article_load(strategy: Strategy, n: u64, seed: u64, report: &mut Report) {
 }
 
 fn few_of_many(strategy: Strategy, n: u64, seed: u64, report: &mut Report) {
-    let mut course = Course::new(strategy, Deadlines::new((n + FEW) as usize), seed);
+    let entries = Deadlines::new((n + FEW) as usize);
+    let mut course = Course::new(strategy, entries, START_MS, seed);
     for i in 0..n {
-        course.now_ms = inserted_ms(i, n);
         // As many distinct times to live as the article has, an hour and more.
         let ttl_ms = (3_600 + i % TTL_S * 60) * SECOND_MS;
-        course.insert(i as u32, course.now_ms + ttl_ms);
+        let now_ms = inserted_ms(i, n);
+        course.insert(i as u32, now_ms + ttl_ms, now_ms);
     }
-    course.run_until(FEW_SET_S);
+    course.run_until(at_second(FEW_SET_S));
     for i in 0..FEW {
         let now_ms = at_second(FEW_SET_S) + i * FEW_DUE_S.count() as u64 * SECOND_MS / FEW;
-        while let Some(at_ms) = course.next_call(now_ms + 1) {
-            course.call(at_ms);
-        }
-        course.now_ms = now_ms;
-        course.insert((n + i) as u32, now_ms + FEW_TTL_S * SECOND_MS);
+        course.run_until(now_ms);
+        course.insert((n + i) as u32, now_ms + FEW_TTL_S * SECOND_MS, now_ms);
     }
-    course.run_until(FEW_DUE_S.start);
+    course.run_until(at_second(FEW_DUE_S.start));
     let few_us: Vec<f64> = FEW_DUE_S
-        .map(|second| us(course.run_until(second + 1)))
+        .map(|second| us(course.time_until(at_second(second + 1))))
         .collect();
-    course.run_until(FEW_DUE_S.end + 1);
+    course.run_until(at_second(FEW_DUE_S.end + 1));
     let mut found = 0;
     course.settle(|_, _| found += 1);
 

@@ -12,9 +12,10 @@ use std::sync::{Arc, PoisonError, RwLock, RwLockWriteGuard};
 use std::thread;
 use std::time::Duration;
 
-use tidewheel_timer::{Timer, Timers};
+use tidewheel_timer::Timers;
 
-use super::{Entries, Expiry, Strategy, sampling};
+use super::slab::{Entry, NEVER, Slab};
+use super::{Expiry, Strategy, sampling};
 use crate::caches::subject::{Hasher, Key, Subject, Sweeps, Value};
 use crate::caches::ticker::Ticker;
 use crate::clock;
@@ -22,8 +23,6 @@ use crate::clock;
 /// Entries that one hold of the lock removes.
 const HOLD: u32 = 256;
 const NS_PER_MS: u64 = 1_000_000;
-/// The deadline of what lives for ever.
-const NEVER: u64 = u64::MAX;
 
 /// A cache whose dead are found by a strategy.
 pub(crate) struct StrategyCache<K, V> {
@@ -39,18 +38,6 @@ struct Inner<K, V> {
     planned_ms: u64,
 }
 
-struct Slab<K, V> {
-    entries: Vec<Option<Entry<K, V>>>,
-    free: Vec<u32>,
-}
-
-struct Entry<K, V> {
-    key: K,
-    value: V,
-    deadline_ms: u64,
-    registration: u32,
-}
-
 impl<K: Key, V: Value> StrategyCache<K, V> {
     pub(crate) fn new(strategy: Strategy) -> io::Result<Self> {
         let sampling = sampling::Settings {
@@ -59,10 +46,7 @@ impl<K: Key, V: Value> StrategyCache<K, V> {
         };
         let inner: Arc<RwLock<Inner<K, V>>> = Arc::new(RwLock::new(Inner {
             map: HashMap::default(),
-            slab: Slab {
-                entries: Vec::new(),
-                free: Vec::new(),
-            },
+            slab: Slab::new(),
             expiry: strategy.build(now_ms(), sampling),
             planned_ms: NEVER,
         }));
@@ -99,12 +83,8 @@ impl<K: Key, V: Value> Inner<K, V> {
     fn insert(&mut self, key: K, value: V, deadline_ms: u64, now_ms: u64) -> Option<V> {
         match self.map.entry(key) {
             Place::Vacant(place) => {
-                let id = self.slab.add(Entry {
-                    key: place.key().clone(),
-                    value,
-                    deadline_ms: NEVER,
-                    registration: 0,
-                });
+                let entry = Entry::new(place.key().clone(), value);
+                let id = self.slab.add(entry);
                 place.insert(id);
                 self.set_deadline(id, deadline_ms, now_ms);
                 None
@@ -112,7 +92,7 @@ impl<K: Key, V: Value> Inner<K, V> {
             Place::Occupied(place) => {
                 let id = *place.get();
                 self.set_deadline(id, deadline_ms, now_ms);
-                let entry = self.slab.entries[id as usize].as_mut()?;
+                let entry = self.slab.get_mut(id)?;
                 Some(std::mem::replace(&mut entry.value, value))
             }
         }
@@ -126,7 +106,7 @@ impl<K: Key, V: Value> Inner<K, V> {
             (Some(old), NEVER) => expiry.cancel(slab, id, old),
             (Some(old), _) => expiry.reschedule(slab, id, old, deadline_ms, now_ms),
         }
-        if let Some(entry) = &mut slab.entries[id as usize] {
+        if let Some(entry) = slab.get_mut(id) {
             entry.deadline_ms = deadline_ms;
         }
     }
@@ -163,56 +143,11 @@ impl<K: Key, V: Value> Inner<K, V> {
     }
 }
 
-impl<K, V> Slab<K, V> {
-    fn add(&mut self, entry: Entry<K, V>) -> u32 {
-        if let Some(id) = self.free.pop() {
-            self.entries[id as usize] = Some(entry);
-            return id;
-        }
-        self.entries.push(Some(entry));
-        u32::try_from(self.entries.len() - 1).expect("fewer than 2^32 entries fit into memory")
-    }
-
-    fn take(&mut self, id: u32) -> Option<Entry<K, V>> {
-        let entry = self.entries[id as usize].take()?;
-        self.free.push(id);
-        Some(entry)
-    }
-}
-
-impl<K, V> Timers for Slab<K, V> {
-    fn timer(&self, id: u32) -> Option<Timer> {
-        let entry = self.entries[id as usize].as_ref()?;
-        (entry.deadline_ms != NEVER).then_some(Timer {
-            deadline: entry.deadline_ms,
-            registration: entry.registration,
-        })
-    }
-
-    fn set_registration(&mut self, id: u32, registration: u32) {
-        if let Some(entry) = &mut self.entries[id as usize] {
-            entry.registration = registration;
-        }
-    }
-}
-
-impl<K, V> Entries for Slab<K, V> {
-    fn bound(&self) -> u32 {
-        self.entries.len() as u32
-    }
-
-    fn clear(&mut self, id: u32) {
-        if let Some(entry) = &mut self.entries[id as usize] {
-            entry.deadline_ms = NEVER;
-        }
-    }
-}
-
 impl<K: Key, V: Value> Subject<K, V> for StrategyCache<K, V> {
     fn get(&self, key: &K) -> Option<V> {
         let inner = self.inner.read().unwrap_or_else(PoisonError::into_inner);
         let id = *inner.map.get(key)?;
-        let entry = inner.slab.entries[id as usize].as_ref()?;
+        let entry = inner.slab.get(id)?;
         (now_ms() < entry.deadline_ms).then(|| entry.value.clone())
     }
 
@@ -256,6 +191,7 @@ mod tests {
     use clap::ValueEnum;
 
     use super::*;
+    use crate::strategies::Entries;
 
     const PATIENCE: Duration = Duration::from_secs(30);
 
@@ -272,7 +208,8 @@ mod tests {
     impl<K: Key, V: Value> StrategyCache<K, V> {
         fn counts(&self) -> (usize, usize) {
             let inner = self.inner.read().expect("no panic under the lock");
-            let held = inner.slab.entries.iter().flatten().count();
+            let places = 0..inner.slab.bound();
+            let held = places.filter(|&id| inner.slab.get(id).is_some()).count();
             (inner.map.len(), held)
         }
 

@@ -148,7 +148,7 @@ impl MixedRadixWheel {
 
     /// Records in the wheels of seconds, minutes, hours and days.
     #[cfg(test)]
-    pub(super) fn records_by_level(&self) -> [usize; LEVELS.len()] {
+    fn records_by_level(&self) -> [usize; LEVELS.len()] {
         std::array::from_fn(|level| self.levels[level].iter().map(Vec::len).sum())
     }
 }
@@ -206,5 +206,60 @@ impl<E: Entries> Expiry<E> for MixedRadixWheel {
         let tables: usize = self.levels.iter().map(Vec::capacity).sum();
         slots.map(Vec::capacity).sum::<usize>() * size_of::<Record>()
             + tables * size_of::<Vec<Record>>()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::strategies::deadlines::Deadlines;
+
+    const MINUTE_MS: u64 = 60 * SECOND_MS;
+    const HOUR_MS: u64 = 60 * MINUTE_MS;
+    const DAY_MS: u64 = 24 * HOUR_MS;
+
+    /// Follows one timer of the mixed-radix wheel: level and time of each change, then when it was found.
+    fn walk(deadline: u64) -> (Vec<(usize, u64)>, u64) {
+        let mut entries = Deadlines::new(1);
+        let mut wheel = MixedRadixWheel::new(0);
+        entries.set(0, deadline);
+        wheel.insert(&mut entries, 0, deadline, 0);
+        let mut steps: Vec<(usize, u64)> = Vec::new();
+        let mut now = 0;
+        loop {
+            let level = wheel
+                .records_by_level()
+                .iter()
+                .position(|&count| count == 1);
+            let level = level.expect("one timer, one record");
+            if steps.last().is_none_or(|last| last.0 != level) {
+                steps.push((level, now));
+            }
+            now = Expiry::<Deadlines>::wake(&wheel).expect("it is pending");
+            let mut due = Vec::new();
+            assert!(!wheel.advance(&mut entries, now, u32::MAX, &mut due));
+            if !due.is_empty() {
+                return (steps, now);
+            }
+        }
+    }
+
+    #[test]
+    fn a_timer_of_7100_s_walks_through_hours_minutes_and_seconds() {
+        let (steps, found) = walk(7_100 * SECOND_MS);
+        // 3,500 s are left when its hour comes, 20 s when its minute does.
+        assert_eq!(steps, [(2, 0), (1, HOUR_MS), (0, HOUR_MS + 58 * MINUTE_MS)]);
+        assert_eq!(found, 7_100 * SECOND_MS);
+    }
+
+    #[test]
+    fn a_timer_of_8_days_goes_round_the_days_and_down() {
+        let deadline = 8 * DAY_MS + 5 * HOUR_MS + 7 * MINUTE_MS + 9 * SECOND_MS + 1;
+        let (steps, found) = walk(deadline);
+        let hours = 8 * DAY_MS;
+        let minutes = hours + 5 * HOUR_MS;
+        let seconds = minutes + 7 * MINUTE_MS;
+        assert_eq!(steps, [(3, 0), (2, hours), (1, minutes), (0, seconds)]);
+        assert_eq!(found, deadline + 999);
     }
 }

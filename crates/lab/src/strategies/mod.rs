@@ -17,13 +17,16 @@ use self::scan::Scan;
 use self::sorted_tree::SortedTree;
 
 pub(crate) mod cache;
+pub(crate) mod course;
 pub(crate) mod deadlines;
 mod fifo_lists;
 mod mixed_radix;
 mod queue;
 pub(crate) mod sampling;
 mod scan;
+mod slab;
 mod sorted_tree;
+pub(crate) mod stopwatch;
 pub(crate) mod tally;
 #[cfg(test)]
 mod tests;

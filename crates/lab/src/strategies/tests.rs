@@ -1,4 +1,4 @@
-//! Every strategy against a naive model in virtual time, and the walk down the layers.
+//! Every strategy against a naive model in virtual time.
 
 use std::collections::BTreeMap;
 
@@ -6,7 +6,6 @@ use clap::ValueEnum;
 use tidewheel_timer::Timers;
 
 use super::deadlines::Deadlines;
-use super::mixed_radix::MixedRadixWheel;
 use super::{Entries, Expiry, Strategy, sampling};
 use crate::rng::Rng;
 
@@ -266,51 +265,6 @@ fn sampling_stops_at_its_share_of_the_processor() {
     strategy.advance(&mut entries, START + 100, u32::MAX, &mut due);
     // Three looks after the first, of 16 rounds of 20 each.
     assert_eq!(due.len(), 3 * 16 * 20);
-}
-
-/// Follows one timer of the mixed-radix wheel: level and time of each change, then when it was found.
-fn walk(deadline: u64) -> (Vec<(usize, u64)>, u64) {
-    let mut entries = Deadlines::new(1);
-    let mut wheel = MixedRadixWheel::new(0);
-    entries.set(0, deadline);
-    wheel.insert(&mut entries, 0, deadline, 0);
-    let mut steps: Vec<(usize, u64)> = Vec::new();
-    let mut now = 0;
-    loop {
-        let level = wheel
-            .records_by_level()
-            .iter()
-            .position(|&count| count == 1);
-        let level = level.expect("one timer, one record");
-        if steps.last().is_none_or(|last| last.0 != level) {
-            steps.push((level, now));
-        }
-        now = Expiry::<Deadlines>::wake(&wheel).expect("it is pending");
-        let mut due = Vec::new();
-        assert!(!wheel.advance(&mut entries, now, u32::MAX, &mut due));
-        if !due.is_empty() {
-            return (steps, now);
-        }
-    }
-}
-
-#[test]
-fn a_timer_of_7100_s_walks_through_hours_minutes_and_seconds() {
-    let (steps, found) = walk(7_100 * SECOND);
-    // 3,500 s are left when its hour comes, 20 s when its minute does.
-    assert_eq!(steps, [(2, 0), (1, HOUR), (0, HOUR + 58 * 60 * SECOND)]);
-    assert_eq!(found, 7_100 * SECOND);
-}
-
-#[test]
-fn a_timer_of_8_days_goes_round_the_days_and_down() {
-    let deadline = 8 * DAY + 5 * HOUR + 7 * 60 * SECOND + 9 * SECOND + 1;
-    let (steps, found) = walk(deadline);
-    let hours = 8 * DAY;
-    let minutes = hours + 5 * HOUR;
-    let seconds = minutes + 7 * 60 * SECOND;
-    assert_eq!(steps, [(3, 0), (2, hours), (1, minutes), (0, seconds)]);
-    assert_eq!(found, deadline + 999);
 }
 
 #[test]
