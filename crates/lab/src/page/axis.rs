@@ -190,7 +190,7 @@ fn log_ticks(low: f64, high: f64, unit: Unit) -> Vec<Tick> {
             }
             let said = match factor {
                 1 => exponent.rem_euclid(every) == 0,
-                2 | 5 => decades < 2.2,
+                2 | 5 => decades < 3.0,
                 _ => false,
             };
             let text = match unit {

@@ -15,7 +15,7 @@ const UNKNOWN: Entry = Entry {
     about: "An experiment that this page has no description of; its figures are named as its lines name them.",
 };
 
-const ENTRIES: [Entry; 17] = [
+const ENTRIES: [Entry; 18] = [
     Entry {
         name: "seeds scan",
         noun: "cache",
@@ -45,6 +45,12 @@ const ENTRIES: [Entry; 17] = [
         noun: "strategy",
         about: "Hours of requests with times to live, replayed in virtual time: how much memory each way of \
                 expiring holds, beside what is alive at all.",
+    },
+    Entry {
+        name: "simulate limit",
+        noun: "policy",
+        about: "The same requests against caches that have no room for all that is alive: the share that were \
+                hits, and what it is worth to let the dead go first.",
     },
     Entry {
         name: "timers",

@@ -168,6 +168,10 @@ fn text(value: Option<&Value>) -> String {
     match value {
         None | Some(Value::Null) => "null".to_owned(),
         Some(Value::String(text)) => text.clone(),
+        // A whole number is whole, however it was written.
+        Some(Value::Number(number)) if number.is_f64() => number
+            .as_f64()
+            .map_or_else(String::new, |number| number.to_string()),
         Some(other) => other.to_string(),
     }
 }

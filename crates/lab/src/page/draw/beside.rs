@@ -5,10 +5,10 @@ use anyhow::Result;
 use super::super::axis::{Axis, Scale};
 use super::super::canvas::Words;
 use super::super::catalogue;
-use super::super::data::Cell;
+use super::super::data::{Cell, distinct};
 use super::super::look::Look;
 use super::super::rows::{self, Bar, Row};
-use super::super::words::{missing, of_runs, off, said};
+use super::super::words::{of_runs, off, said};
 use super::{Drawing, Made};
 use crate::report::{Absent, Figure};
 use crate::stats::Spread;
@@ -79,25 +79,45 @@ impl Drawing<'_> {
         self.rows(title, subtitle, rows, axis, "load")
     }
 
-    fn row(&self, cell: &Cell<'_>, name: &str, key: &str) -> Row {
+    /// A row, and who was measured without a value for it.
+    fn row(&self, cell: &Cell<'_>, name: &str, key: &str) -> (Row, Vec<String>) {
         let mark = |(subject, _): &(&str, Look)| cell.spread(subject, key);
-        Row {
+        let row = Row {
             name: name.to_owned(),
             marks: self.looks.iter().map(mark).collect(),
-        }
+        };
+        let without = cell.subjects().into_iter();
+        let without = without.filter(|subject| cell.spread(subject, key).is_none());
+        let said = |subject| match cell.absent(subject, key) {
+            Absent::Never => format!("{subject} (never)"),
+            Absent::Nothing => subject.to_owned(),
+        };
+        (row, without.map(said).collect())
     }
 
     fn rows(
         &self,
         title: &str,
         subtitle: String,
-        mut rows: Vec<Row>,
+        mut rows: Vec<(Row, Vec<String>)>,
         (label, scale): (&str, Scale),
         noun: &str,
     ) -> Result<Made> {
-        rows.retain(|row| row.marks.iter().any(Option::is_some));
+        rows.retain(|(row, _)| row.marks.iter().any(Option::is_some));
         if rows.is_empty() {
             return Ok(None);
+        }
+        let count = rows.len();
+        let (rows, without): (Vec<Row>, Vec<Vec<String>>) = rows.into_iter().unzip();
+        let mut notes = Vec::new();
+        for subject in distinct(without.iter().flatten()) {
+            let own = rows.iter().zip(&without);
+            let own = own.filter(|(_, without)| without.contains(subject));
+            let names: Vec<&str> = own.map(|(row, _)| row.name.as_str()).collect();
+            notes.push(match names.len() == count {
+                true => format!("No value: {subject}."),
+                false => format!("No value: {subject} at {}.", names.join("; ")),
+            });
         }
         let all = || -> Vec<Spread> {
             let marks = rows.iter().flat_map(|row| &row.marks);
@@ -110,15 +130,11 @@ impl Drawing<'_> {
             x: x.label.clone(),
             y: noun.to_owned(),
         };
-        let has_mark = |at: usize| rows.iter().any(|row| row.marks[at].is_some());
-        let absent = self
-            .looks
+        notes.extend(off(all()
             .iter()
-            .enumerate()
-            .filter(|(at, _)| !has_mark(*at));
-        let missing = missing(absent.map(|(_, (subject, _))| *subject));
-        let off = off(all().iter().filter(|spread| x.lacks(spread.median)).count());
+            .filter(|spread| x.lacks(spread.median))
+            .count()));
         let svg = rows::marks(&words, &x, &rows, &self.looks)?;
-        Ok(Some((svg, missing.into_iter().chain(off).collect())))
+        Ok(Some((svg, notes)))
     }
 }

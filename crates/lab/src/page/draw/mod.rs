@@ -78,12 +78,7 @@ impl Drawing<'_> {
             self.cells(picture.title, key, axis)
         };
         match picture.kind {
-            Kind::Sweep {
-                param,
-                key,
-                axes,
-                log,
-            } => all.extend(name("", self.sweep(picture.title, param, key, axes, log)?)),
+            Kind::Sweep { .. } => all.extend(name("", self.sweep(picture)?)),
             Kind::Cells { key, label, log } => all.extend(name("", by_cell(key, label, log)?)),
             Kind::Bars { key, label, log } if cells.len() > MOST_BARS => {
                 all.extend(name("", by_cell(key, label, log)?));

@@ -6,23 +6,36 @@ use serde_json::Value;
 use super::super::axis::{Axis, Scale, Unit};
 use super::super::data::{Cell, distinct, spread};
 use super::super::lines::{self, Line, Point, Style};
+use super::super::pictures::{Kind, Only, Picture};
 use super::super::words::{of_runs, off_the_axis};
 use super::{Drawing, Made, from_zero, present, spreads, words};
 use crate::report::Report;
 use crate::stats::Spread;
 
 impl Drawing<'_> {
-    pub(super) fn sweep(
-        &self,
-        title: &str,
-        param: &str,
-        key: &str,
-        axes: [&str; 2],
-        log: [bool; 2],
-    ) -> Result<Made> {
+    pub(super) fn sweep(&self, picture: &Picture) -> Result<Made> {
+        let Kind::Sweep {
+            only,
+            param,
+            key,
+            axes,
+            log,
+        } = picture.kind
+        else {
+            return Ok(None);
+        };
+        let is = |run: &Report, param: &str, value: &str| {
+            run.params.get(param).and_then(Value::as_str) == Some(value)
+        };
+        let wanted = |run: &&Report| match only {
+            Only::All => true,
+            Only::With(param, value) => is(run, param, value),
+            Only::Without(param, value) => !is(run, param, value),
+        };
+        let runs = || self.experiment.runs().filter(wanted);
         let x_of = |run: &Report| run.params.get(param).and_then(Value::as_f64);
         let points = |subject: &str| -> Vec<Point> {
-            let own = || self.experiment.runs().filter(|run| run.subject == subject);
+            let own = || runs().filter(|run| run.subject == subject);
             let mut places = distinct(own().filter_map(x_of));
             places.sort_by(f64::total_cmp);
             let point = |x: f64| {
@@ -37,13 +50,14 @@ impl Drawing<'_> {
             points: points(subject),
             second: false,
         };
-        let lines = self.looks.iter().map(line).collect();
-        let subtitle = of_runs("", self.experiment.runs());
+        let own = |(subject, _): &&(&str, _)| runs().any(|run| run.subject == *subject);
+        let lines = self.looks.iter().filter(own).map(line).collect();
+        let subtitle = of_runs("", runs());
         let scales = [
             from_zero(log[0], Unit::None),
             from_zero(log[1], Unit::of_key(key)),
         ];
-        measured(title, subtitle, lines, axes, scales)
+        measured(picture.title, subtitle, lines, axes, scales)
     }
 
     pub(super) fn keys(

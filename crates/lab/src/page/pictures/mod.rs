@@ -18,8 +18,9 @@ pub(super) struct Picture {
 /// How a picture is made of figures. Labels come without units, which the ticks carry.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Kind {
-    /// A figure over a parameter of the runs, all cells in one picture.
+    /// A figure over a parameter of the runs, all cells that are wanted in one picture.
     Sweep {
+        only: Only,
         param: &'static str,
         key: &'static str,
         /// Labels of the axes, the one across first.
@@ -59,6 +60,14 @@ pub(super) enum Kind {
         label: &'static str,
         log: bool,
     },
+}
+
+/// Which runs are wanted, by a parameter and its value.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Only {
+    All,
+    With(&'static str, &'static str),
+    Without(&'static str, &'static str),
 }
 
 /// What is written under a percentile and the figure that it is.

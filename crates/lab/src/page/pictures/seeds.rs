@@ -1,13 +1,20 @@
 //! Pictures of the experiments that ask how entries are found when they fall due, and what that is worth.
 
-use super::{Kind, Picture, bars, picture, reads};
+use super::{Kind, Only, Picture, bars, picture, reads};
 
 pub(super) const PICTURES: &[Picture] = &[
     picture(
         "seeds scan",
         "scan-by-n",
         "One look at every entry",
-        "The time of a scan that finds nothing, by the number of entries.",
+        "The time of one scan that finds nothing, by the number of entries.",
+        by_entries("scan_once_ms", "time of one scan"),
+    ),
+    picture(
+        "seeds scan",
+        "scan-mean-by-n",
+        "Ten looks at every entry, on average",
+        "The mean time of ten scans that find nothing, by the number of entries.",
         by_entries("scan_ms", "time of one scan"),
     ),
     picture(
@@ -34,15 +41,28 @@ pub(super) const PICTURES: &[Picture] = &[
         "What a second of expiry costs when a thousand entries are due",
         "Processor time of all calls in one second in which 1,000 entries fall due, whatever the number that \
          do not. A strategy that looks at every entry pays for all of them; one that knows where the due ones \
-         are pays for those.",
+         are pays for those. What is not found costs nothing here: the next picture tells how much that is.",
         by_entries("second_few_us", "processor time of one second"),
+    ),
+    picture(
+        "seeds ticks",
+        "unfound-by-n",
+        "What is not found of the thousand",
+        "Share of the 1,000 entries a second that were still not found a second after the last deadline.",
+        Kind::Sweep {
+            only: Only::All,
+            param: "entries",
+            key: "few_unfound_percent",
+            axes: ["entries", "not found, % of those due"],
+            log: [true, false],
+        },
     ),
     picture(
         "seeds ticks",
         "idle-cost-by-n",
         "What a second of expiry costs when nothing is due",
-        "Processor time of all calls in one second in which nothing falls due. Strategies that sleep until the \
-         next deadline make no calls and have no point here.",
+        "Processor time of all calls in one second in which nothing falls due. A strategy that \
+         knows its next deadline has only to be asked for it.",
         by_entries("second_idle_us", "processor time of one second"),
     ),
     picture(
@@ -72,6 +92,7 @@ pub(super) const PICTURES: &[Picture] = &[
         "Memory of a timer",
         "Bytes of the strategy's own structures for each entry, without the entry itself.",
         Kind::Sweep {
+            only: Only::All,
             param: "entries",
             key: "bytes_per_timer",
             axes: ["entries", "bytes for each timer"],
@@ -105,6 +126,34 @@ pub(super) const PICTURES: &[Picture] = &[
             key: "dead",
             log: [false, true],
         },
+    ),
+    picture(
+        "seeds readers",
+        "readers-worst-by-n",
+        "The slowest read while entries expire",
+        "What the unluckiest reader waited while a thirtieth of all entries expired each second.",
+        reads_by_entries(EXPIRING, "read_max_us", "slowest read"),
+    ),
+    picture(
+        "seeds readers",
+        "readers-p999-by-n",
+        "One read in a thousand while entries expire",
+        "The time that 99.9 % of the reads stayed below while a thirtieth of all entries expired each second.",
+        reads_by_entries(EXPIRING, "read_p999_us", "99.9th percentile of reads"),
+    ),
+    picture(
+        "seeds readers",
+        "readers-mean-as-run-by-n",
+        "The average read as the article ran it",
+        "Nothing expires in this setting; the article's published figures are beside those measured here.",
+        reads_by_entries(AS_RUN, "read_mean_us", "average read"),
+    ),
+    picture(
+        "seeds readers",
+        "readers-worst-as-run-by-n",
+        "The slowest read as the article ran it",
+        "Nothing expires in this setting; the article's published figures are beside those measured here.",
+        reads_by_entries(AS_RUN, "read_max_us", "slowest read"),
     ),
     picture(
         "seeds readers",
@@ -147,8 +196,8 @@ pub(super) const PICTURES: &[Picture] = &[
         "seeds readers",
         "readers-bytes",
         "Memory of an entry",
-        "Heap bytes of the full cache for each entry.",
-        bars("bytes_per_entry", "bytes for each entry"),
+        "Bytes by which the process grew while the cache was filled, for each entry.",
+        bars("rss_bytes_per_entry", "bytes for each entry"),
     ),
     picture(
         "simulate hits",
@@ -195,6 +244,28 @@ pub(super) const PICTURES: &[Picture] = &[
     ),
     picture(
         "simulate memory",
+        "memory-late",
+        "How late memory comes back",
+        "The time after its deadline by which 99 % of what expired was freed.",
+        Kind::Cells {
+            key: "late_p99_s",
+            label: "freed late, 99th percentile",
+            log: true,
+        },
+    ),
+    picture(
+        "simulate memory",
+        "memory-work",
+        "What it takes to find the dead",
+        "Keys looked at for each key that expired.",
+        Kind::Cells {
+            key: "work",
+            label: "keys looked at for each expired key",
+            log: true,
+        },
+    ),
+    picture(
+        "simulate limit",
         "memory-hits",
         "Hit ratios when memory is short",
         "Share of the requests that were hits, with a limit below what is alive.",
@@ -208,9 +279,24 @@ pub(super) const PICTURES: &[Picture] = &[
 
 const fn by_entries(key: &'static str, y_label: &'static str) -> Kind {
     Kind::Sweep {
+        only: Only::All,
         param: "entries",
         key,
         axes: ["entries", y_label],
+        log: [true, true],
+    }
+}
+
+const EXPIRING: Only = Only::With("mode", "expiring");
+/// The article's own figures come without a mode.
+const AS_RUN: Only = Only::Without("mode", "expiring");
+
+const fn reads_by_entries(only: Only, key: &'static str, label: &'static str) -> Kind {
+    Kind::Sweep {
+        only,
+        param: "entries",
+        key,
+        axes: ["entries", label],
         log: [true, true],
     }
 }
