@@ -13,7 +13,8 @@ use super::segments::Segments;
 use super::strategy::{Ledger, Strategy};
 use super::table::Table;
 use crate::progress::Progress;
-use crate::report::{Curve, Report};
+use crate::report::{Curve, Figure, Report};
+use crate::table;
 
 /// How often memcached's crawler is taken to walk: it waits from 5 s to an hour.
 const SCAN_MS: u64 = 60_000;
@@ -60,7 +61,7 @@ pub(super) fn held(cell: &Cell, seed: u64, progress: &Progress) -> Result<Vec<Re
         if *subject != Subject::Tidewheel {
             report.version.clear();
         }
-        report.notes.clone_from(&cell.notes);
+        report.notes.push(cell.note.clone());
         match strategy {
             Some(strategy) => {
                 progress.phase(format!("{}: {name}", cell.name), course.live.len() as u64);
@@ -138,6 +139,32 @@ fn late(report: &mut Report, course: &Course, p50_s: Option<f64>, p99_s: Option<
     }
 }
 
+/// A row per figure, a column per subject, of one run each.
+pub(super) fn grid(reports: &[Report]) -> Vec<Vec<String>> {
+    let mut rows: Vec<&Figure> = Vec::new();
+    for figure in reports.iter().flat_map(|report| report.figures.iter()) {
+        if rows.iter().all(|row| row.key != figure.key) {
+            rows.push(figure);
+        }
+    }
+    let subjects = reports.iter().map(|report| report.subject.clone());
+    let mut grid = vec![vec![String::new()]];
+    grid[0].extend(subjects);
+    for row in rows {
+        let cell = |report: &Report| {
+            let own = report.figures.iter().find(|figure| figure.key == row.key);
+            own.map_or_else(String::new, |figure| {
+                let absent = figure.absent.text().to_owned();
+                figure.value.map_or(absent, table::number)
+            })
+        };
+        let mut line = vec![row.label.clone()];
+        line.extend(reports.iter().map(cell));
+        grid.push(line);
+    }
+    grid
+}
+
 /// Every policy's hits under a limit, with the title of the table.
 pub(super) fn limited(
     cell: &Cell,
@@ -165,7 +192,7 @@ pub(super) fn limited(
             report.version.clear();
         }
         report.subject = text(*policy);
-        report.notes.clone_from(&cell.notes);
+        report.notes.push(cell.note.clone());
         let hits = policy.hits(course, capacity)?;
         let figures = &mut report.figures;
         figures.push("hit_percent", "hits %", percent(hits));

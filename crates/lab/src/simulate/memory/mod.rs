@@ -54,7 +54,8 @@ struct Cell {
     name: String,
     recorded: bool,
     params: Value,
-    notes: Vec<String>,
+    /// What a reader must know of the requests.
+    note: String,
     course: Course,
     segment_bytes: u64,
 }
@@ -84,12 +85,14 @@ pub(super) fn run(
         progress.phase(format!("{name}: requests"), 1);
         let cell = cell(options, traces, seed, &name)?;
         let reports = figures::held(&cell, seed, progress)?;
-        outcome.push(&format!("simulate memory: {name}"), reports);
+        let title = format!("simulate memory: {name}; {}", cell.note);
+        outcome.push_grid(&title, &figures::grid(&reports), reports);
         // A few dozen recorded objects are too few to choose among.
         let limits: &[f64] = if cell.recorded { &[] } else { &options.limits };
         for &share in limits {
             let (title, reports) = figures::limited(&cell, share, progress)?;
-            outcome.push(&format!("simulate limit: {title}"), reports);
+            let title = format!("simulate limit: {title}");
+            outcome.push_grid(&title, &figures::grid(&reports), reports);
         }
     }
     progress.clear();
@@ -152,14 +155,14 @@ fn cell(options: &Options, traces: Option<&Path>, seed: u64, name: &str) -> Resu
             "scale": options.scale,
             "seed": seed,
             "requests": requests.len(),
-            "published_miss_percent": mix.published_misses.map(|share| share * 100.0),
+            "published_miss_percent": mix.published_miss_percent,
         });
         let note = format!("made up after {}", mix.source);
         return Ok(Cell {
             name: name.to_owned(),
             recorded: false,
             params,
-            notes: vec![note],
+            note,
             course: Course::of(&requests, end_ms),
             segment_bytes: segment_bytes.max(LEAST_SEGMENT_BYTES) as u64,
         });
@@ -189,7 +192,7 @@ fn cell(options: &Options, traces: Option<&Path>, seed: u64, name: &str) -> Resu
         name: name.to_owned(),
         recorded: true,
         params,
-        notes: vec![note],
+        note,
         course: Course::of(&requests, end_ms.max(last_ms)),
         segment_bytes: LEAST_SEGMENT_BYTES as u64,
     })
