@@ -31,6 +31,9 @@ pub(crate) struct Args {
     /// Seed of what is made up.
     #[arg(long, default_value_t = 1)]
     seed: u64,
+    /// A run of seconds that shows whether all works: one size a trace, one hour.
+    #[arg(long)]
+    quick: bool,
     #[command(flatten)]
     hits: hits::Options,
     #[command(flatten)]
@@ -50,10 +53,69 @@ pub(crate) fn run(args: &Args, progress: &Progress) -> Result<Outcome> {
     let mut outcome = Outcome::default();
     let traces = args.traces.as_deref();
     if args.only.is_none_or(|only| only == Only::Hits) {
-        outcome.append(hits::run(&args.hits, traces, args.seed, progress)?);
+        outcome.append(hits::run(
+            &args.hits, traces, args.seed, args.quick, progress,
+        )?);
     }
     if args.only.is_none_or(|only| only == Only::Memory) {
-        outcome.append(memory::run(&args.memory, traces, args.seed, progress)?);
+        outcome.append(memory::run(
+            &args.memory,
+            traces,
+            args.seed,
+            args.quick,
+            progress,
+        )?);
+    }
+    if args.quick {
+        let note = "a quick run: too small and too short to quote";
+        for report in &mut outcome.reports {
+            report.notes.push(note.to_owned());
+        }
+        outcome.notes.push(note.to_owned());
     }
     Ok(outcome)
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::Parser;
+
+    use super::*;
+    use crate::report::Report;
+
+    #[derive(Debug, Parser)]
+    struct Line {
+        #[command(flatten)]
+        args: Args,
+    }
+
+    #[test]
+    fn a_quick_run_of_both_has_lines_of_every_kind_and_says_what_it_is() {
+        let line = "simulate --quick --policies opt,lru --sizes loop=250 --mixes days --scale 0.1";
+        let line = Line::try_parse_from(line.split(' ')).expect("parses");
+        let outcome = run(&line.args, &Progress::new()).expect("runs");
+        for workload in ["simulate hits", "simulate memory", "simulate limit"] {
+            let mut own = outcome
+                .reports
+                .iter()
+                .filter(|report| report.workload == workload);
+            assert!(own.next().is_some(), "{workload}");
+        }
+        for report in &outcome.reports {
+            assert!(
+                report
+                    .notes
+                    .iter()
+                    .any(|note| note.starts_with("a quick run"))
+            );
+            assert_eq!(Report::from_json(&report.to_json()).as_ref(), Some(report));
+        }
+        let memory = outcome
+            .reports
+            .iter()
+            .find(|report| report.workload == "simulate memory");
+        assert_eq!(memory.expect("a report").params["hours"], 1.0);
+        let line = Line::try_parse_from(["simulate", "--only", "neither"]);
+        assert!(line.is_err());
+    }
 }

@@ -33,13 +33,15 @@ const MAX_HOURS: f64 = 24.0 * 31.0;
 
 /// Which mixes, how long and how large.
 #[derive(Clone, Debug, clap::Args)]
+// Two structures of one name would be two groups of one name.
+#[group(skip)]
 pub(super) struct Options {
     /// Memory: mixes of times to live (default all, and the recorded requests in the folder of --traces).
     #[arg(long, value_delimiter = ',', value_name = "MIX,…")]
     mixes: Vec<String>,
-    /// Memory: hours of virtual time.
-    #[arg(long, default_value_t = 12.0)]
-    hours: f64,
+    /// Memory: hours of virtual time (default 12, quick 1).
+    #[arg(long)]
+    hours: Option<f64>,
     /// Memory: times as many requests and keys as the mixes have here, which is a hundredth of production
     /// or less.
     #[arg(long, default_value_t = 1.0)]
@@ -64,9 +66,11 @@ pub(super) fn run(
     options: &Options,
     traces: Option<&Path>,
     seed: u64,
+    quick: bool,
     progress: &Progress,
 ) -> Result<Outcome> {
-    let Options { hours, scale, .. } = *options;
+    let hours = options.hours.unwrap_or(if quick { 1.0 } else { 12.0 });
+    let scale = options.scale;
     if !(hours > 0.0 && hours <= MAX_HOURS) {
         bail!("--hours {hours}: more than 0 and at most {MAX_HOURS}");
     }
@@ -83,7 +87,7 @@ pub(super) fn run(
     let mut outcome = Outcome::default();
     for name in names(options, traces) {
         progress.phase(format!("{name}: requests"), 1);
-        let cell = cell(options, traces, seed, &name)?;
+        let cell = cell(options, hours, traces, seed, &name)?;
         let reports = figures::held(&cell, seed, progress)?;
         let title = format!("simulate memory: {name}; {}", cell.note);
         outcome.push_grid(&title, &figures::grid(&reports), reports);
@@ -130,20 +134,26 @@ fn csv(folder: &Path, name: &str) -> PathBuf {
 }
 
 /// Makes the requests of a mix, or reads them, and resolves them.
-fn cell(options: &Options, traces: Option<&Path>, seed: u64, name: &str) -> Result<Cell> {
-    let end_ms = (options.hours * MS_PER_HOUR) as u64;
+fn cell(
+    options: &Options,
+    hours: f64,
+    traces: Option<&Path>,
+    seed: u64,
+    name: &str,
+) -> Result<Cell> {
+    let end_ms = (hours * MS_PER_HOUR) as u64;
     if let Some(mix) = Mix::named(name) {
-        let expected = mix.expected(options.hours, options.scale);
+        let expected = mix.expected(hours, options.scale);
         if expected > MAX_REQUESTS as f64 {
             bail!(
                 "{name} has {expected:.0} requests, more than {MAX_REQUESTS}: lower --hours or --scale"
             );
         }
-        let requests = mix.requests(options.hours, options.scale, seed);
+        let requests = mix.requests(hours, options.scale, seed);
         if requests.is_empty() {
             bail!(
                 "{name} has no requests in {} hours: raise --hours or --scale",
-                options.hours
+                hours
             );
         }
         let segment_bytes = SEGMENT_BYTES * options.scale / mix.shrink;
@@ -151,7 +161,7 @@ fn cell(options: &Options, traces: Option<&Path>, seed: u64, name: &str) -> Resu
             "mix": name,
             "source": mix.source,
             "recorded": false,
-            "hours": options.hours,
+            "hours": hours,
             "scale": options.scale,
             "seed": seed,
             "requests": requests.len(),
@@ -179,7 +189,7 @@ fn cell(options: &Options, traces: Option<&Path>, seed: u64, name: &str) -> Resu
     let params = json!({
         "mix": name,
         "recorded": true,
-        "hours": options.hours,
+        "hours": hours,
         "recorded_s": last_ms / 1_000,
         "requests": requests.len(),
     });
@@ -209,7 +219,7 @@ mod tests {
     fn options(mixes: &[&str]) -> Options {
         Options {
             mixes: mixes.iter().map(|name| (*name).to_owned()).collect(),
-            hours: 0.5,
+            hours: Some(0.5),
             scale: 0.2,
             limits: vec![0.5],
         }
@@ -226,7 +236,7 @@ mod tests {
     #[test]
     fn a_mix_gives_a_report_for_every_strategy_and_policy() {
         let progress = Progress::new();
-        let outcome = run(&options(&["seconds"]), None, 1, &progress).expect("runs");
+        let outcome = run(&options(&["seconds"]), None, 1, false, &progress).expect("runs");
         let subjects = Subject::value_variants().len() + Policy::value_variants().len();
         assert_eq!(outcome.reports.len(), subjects);
         let ours = value(&outcome, "tidewheel", "held_over_live").expect("a ratio");
@@ -240,7 +250,7 @@ mod tests {
                 assert!((2..=CURVE_POINTS).contains(&curve.points.len()));
             }
         }
-        let again = run(&options(&["seconds"]), None, 1, &progress).expect("runs");
+        let again = run(&options(&["seconds"]), None, 1, false, &progress).expect("runs");
         for (one, other) in outcome.reports.iter().zip(&again.reports) {
             assert_eq!((&one.figures, &one.curves), (&other.figures, &other.curves));
         }
@@ -248,10 +258,10 @@ mod tests {
 
     #[test]
     fn options_that_make_no_sense_are_refused() {
-        let refused = |options: &Options| run(options, None, 1, &Progress::new()).is_err();
+        let refused = |options: &Options| run(options, None, 1, false, &Progress::new()).is_err();
         assert!(refused(&options(&["unheard-of"])));
         assert!(refused(&Options {
-            hours: 0.0,
+            hours: Some(0.0),
             ..options(&["seconds"])
         }));
         assert!(refused(&Options {
@@ -274,7 +284,13 @@ mod tests {
         std::fs::create_dir_all(&folder).expect("a folder");
         let text = "op_time,key,key_size,op,size,ttl\n70,a,1,SET,999999,60\n71,a,1,GET,999999,0\n";
         std::fs::write(csv(&folder, "small"), text).expect("a file");
-        let outcome = run(&options(&["small"]), Some(&folder), 1, &Progress::new());
+        let outcome = run(
+            &options(&["small"]),
+            Some(&folder),
+            1,
+            false,
+            &Progress::new(),
+        );
         std::fs::remove_dir_all(&folder).expect("removed");
         let outcome = outcome.expect("runs");
         // A megabyte for 60 of the 1,801 samples, but for one of them without need.
