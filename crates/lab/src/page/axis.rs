@@ -80,10 +80,11 @@ impl Axis {
             if values.iter().any(|&value| value <= 0.0) {
                 // Zero is infinitely far away: it gets a place of its own below the least decade.
                 low /= (high / low).powf(0.08);
-                ticks.push(Tick {
+                let zero = Tick {
                     value: 0.0,
                     text: "0".to_owned(),
-                });
+                };
+                ticks.insert(0, zero);
             }
             return Self {
                 label: format!("{label} (logarithmic)"),
@@ -196,7 +197,7 @@ fn log_ticks(low: f64, high: f64, unit: Unit) -> Vec<Tick> {
             let text = match unit {
                 _ if !said => String::new(),
                 Unit::Time(seconds) => time(value * seconds),
-                Unit::Sign(sign) => format!("{}{sign}", plain(value)),
+                Unit::Sign(sign) => format!("{}{sign}", trimmed(value)),
                 Unit::None => plain(value),
             };
             ticks.push(Tick { value, text });
@@ -219,7 +220,7 @@ fn linear_text(value: f64, step: f64, largest: f64, unit: Unit) -> String {
             };
             format!("{} {name}", trimmed(value * seconds / size))
         }
-        Unit::Sign(sign) => format!("{}{sign}", plain(value)),
+        Unit::Sign(sign) => format!("{}{sign}", trimmed(value)),
         Unit::None => plain(value),
     }
 }
@@ -286,7 +287,7 @@ mod tests {
         let axis = Axis::new("cost", scale(true, Unit::Time(1e-6)), values.into_iter());
         assert_eq!(
             texts(&axis),
-            ["1 µs", "10 µs", "100 µs", "1 ms", "10 ms", "0"]
+            ["0", "1 µs", "10 µs", "100 µs", "1 ms", "10 ms"]
         );
         assert!(axis.lacks(0.0) && !axis.lacks(0.8));
         assert_eq!(axis.place(0.0), 0.0);

@@ -228,7 +228,7 @@ fn value(cell: &Cell<'_>, subject: &str, figure: &Figure) -> String {
     text
 }
 
-/// How servers were started, which curves there are and what the runs note.
+/// How servers were started and what the runs note.
 fn below(body: &mut String, cell: &Cell<'_>) {
     let mut lines: Vec<String> = Vec::new();
     for subject in cell.subjects() {
@@ -236,15 +236,22 @@ fn below(body: &mut String, cell: &Cell<'_>) {
         for command in distinct(commands) {
             lines.push(format!("{subject}: {command}"));
         }
-        let notes = cell
-            .of(subject)
-            .flat_map(|run| run.notes.iter().map(move |note| (note, run.run)));
-        let notes: Vec<(&String, usize)> = notes.collect();
-        for note in distinct(notes.iter().map(|(note, _)| *note)) {
-            let own = notes.iter().filter(|(other, _)| *other == note);
-            let runs: Vec<String> = own.map(|(_, run)| run.to_string()).collect();
-            lines.push(format!("{subject}, run {}: {note}", runs.join(", ")));
+    }
+    for note in distinct(cell.runs.iter().flat_map(|run| &run.notes)) {
+        let own = cell.runs.iter().filter(|run| run.notes.contains(note));
+        let own: Vec<&Report> = own.copied().collect();
+        if own.len() == cell.runs.len() {
+            lines.push(note.clone());
+            continue;
         }
+        let of_subject = |subject: &str| {
+            let runs = own.iter().filter(|run| run.subject == subject);
+            let runs: Vec<String> = runs.map(|run| run.run.to_string()).collect();
+            format!("{subject} run {}", runs.join(", "))
+        };
+        let subjects = distinct(own.iter().map(|run| run.subject.as_str()));
+        let subjects: Vec<String> = subjects.into_iter().map(of_subject).collect();
+        lines.push(format!("{}: {note}", subjects.join("; ")));
     }
     if lines.is_empty() {
         return;

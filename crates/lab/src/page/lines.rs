@@ -30,7 +30,7 @@ pub(super) struct Line {
 }
 
 /// One point of a line.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct Point {
     pub(super) x: f64,
     pub(super) y: Spread,

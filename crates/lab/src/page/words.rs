@@ -82,16 +82,31 @@ pub(super) fn off(points: usize) -> Option<String> {
     (points > 0).then(|| said.to_owned())
 }
 
-/// The same for lines.
-pub(super) fn off_the_axis(lines: &[Line], x: &Axis, y: &Axis) -> Option<String> {
+/// What a reader must know of lines to see all of them.
+pub(super) fn of_lines(lines: &[Line], x: &Axis, y: &Axis) -> Vec<String> {
     let points = lines.iter().flat_map(|line| &line.points);
-    off(points
-        .filter(|point| x.lacks(point.x) || y.lacks(point.y.median))
-        .count())
+    let outside = points.filter(|point| x.lacks(point.x) || y.lacks(point.y.median));
+    let mut notes: Vec<String> = off(outside.count()).into_iter().collect();
+    let mut told: Vec<&str> = Vec::new();
+    for line in lines.iter().filter(|line| !line.second) {
+        let twin = |other: &&Line| !other.second && other.points == line.points;
+        let twins: Vec<&str> = lines
+            .iter()
+            .filter(twin)
+            .map(|twin| twin.name.as_str())
+            .collect();
+        if twins.len() > 1 && !told.contains(&line.name.as_str()) {
+            notes.push(format!("On the same line: {}.", twins.join(", ")));
+            told.extend(twins);
+        }
+    }
+    notes
 }
 
 #[cfg(test)]
 mod tests {
+    use super::super::lines::Point;
+    use super::super::look::looks;
     use super::*;
 
     #[test]
@@ -113,6 +128,28 @@ mod tests {
         );
         assert_eq!(file_name("cost-by-n", ""), "cost-by-n");
         assert_eq!(file_name("µ", ""), "picture");
+    }
+
+    #[test]
+    fn lines_that_hide_each_other_are_named() {
+        let line = |name: &str, value: f64| Line {
+            name: name.to_owned(),
+            look: looks(&["x"])[0].1,
+            points: vec![Point {
+                x: 1.0,
+                y: Spread {
+                    median: value,
+                    min: value,
+                    max: value,
+                },
+            }],
+            second: false,
+        };
+        let names = [String::new()];
+        let axis = || Axis::of_names("", &names);
+        let lines = [line("a", 1.0), line("b", 2.0), line("c", 1.0)];
+        let notes = of_lines(&lines, &axis(), &axis());
+        assert_eq!(notes, ["On the same line: a, c."]);
     }
 
     #[test]

@@ -7,7 +7,7 @@ use super::super::axis::{Axis, Scale, Unit};
 use super::super::data::{Cell, distinct, spread};
 use super::super::lines::{self, Line, Point, Style};
 use super::super::pictures::{Kind, Only, Picture};
-use super::super::words::{of_runs, off_the_axis};
+use super::super::words::{of_lines, of_runs};
 use super::{Drawing, Made, from_zero, present, spreads, words};
 use crate::report::Report;
 use crate::stats::Spread;
@@ -128,8 +128,8 @@ impl Drawing<'_> {
         };
         let words = words(title, subtitle, &x, &y);
         let svg = lines::draw(&words, [&x, &y], &lines, Style::Dense)?;
-        let off = off_the_axis(&lines, &x, &y);
-        Ok(Some((svg, missing.into_iter().chain(off).collect())))
+        let notes = of_lines(&lines, &x, &y);
+        Ok(Some((svg, missing.into_iter().chain(notes).collect())))
     }
 
     /// A line for each subject of a cell.
@@ -166,8 +166,8 @@ fn measured(
     let y = Axis::new(upwards, scales[1], values);
     let words = words(title, subtitle, &x, &y);
     let svg = lines::draw(&words, [&x, &y], &lines, Style::Measured)?;
-    let off = off_the_axis(&lines, &x, &y);
-    Ok(Some((svg, missing.into_iter().chain(off).collect())))
+    let notes = of_lines(&lines, &x, &y);
+    Ok(Some((svg, missing.into_iter().chain(notes).collect())))
 }
 
 fn exactly(value: f64) -> Spread {

@@ -6,7 +6,7 @@ use super::super::axis::{Axis, Unit};
 use super::super::data::{Cell, distinct};
 use super::super::lines::{self, Line, Point, Style};
 use super::super::pictures::Percentile;
-use super::super::words::{of_runs, off_the_axis};
+use super::super::words::{of_lines, of_runs};
 use super::{Drawing, Made, from_zero, present, spreads, words};
 use crate::stats::Spread;
 
@@ -52,8 +52,8 @@ impl Drawing<'_> {
         let y = Axis::new(label, from_zero(true, Unit::Time(1.0)), values);
         let words = words(title, subtitle, &x, &y);
         let svg = lines::draw(&words, [&x, &y], &lines, Style::Measured)?;
-        let off = off_the_axis(&lines, &x, &y);
-        Ok(Some((svg, missing.into_iter().chain(off).collect())))
+        let notes = of_lines(&lines, &x, &y);
+        Ok(Some((svg, missing.into_iter().chain(notes).collect())))
     }
 }
 
