@@ -58,7 +58,12 @@ impl<K: Key, V: Value> Subject<K, V> for NaiveScan<K, V> {
     }
 
     fn held(&self) -> Option<usize> {
-        Some(self.map.read().unwrap_or_else(PoisonError::into_inner).len())
+        Some(
+            self.map
+                .read()
+                .unwrap_or_else(PoisonError::into_inner)
+                .len(),
+        )
     }
 
     fn sweeps(&self) -> Option<Sweeps> {
