@@ -9,8 +9,8 @@
 //! A deadline that is set costs O(1) and each is moved three times at most in a week. It is found up to
 //! a second late. Memory is eight bytes a record and the slack of the slots; a record that was
 //! cancelled or moved stays until its slot comes or such records outnumber the others. The price of
-//! the drawing: all of a second falls due in one call, and all of an hour moves in one, which no budget
-//! divides. Kafka's purgatory and many schedulers have wheels of that kind.
+//! the drawing: all of a second falls due at once, which a budget divides, and all of an hour moves
+//! within one call, which none does. Kafka's purgatory and many schedulers have wheels that hand down so.
 
 use tidewheel_timer::Timer;
 
@@ -74,8 +74,9 @@ impl MixedRadixWheel {
     /// Moves the hands by a second.
     fn tick(&mut self) {
         self.second += 1;
-        // The days first: what they hand down may belong into the slot that the hours hand down now.
-        for (level, (slots, span)) in LEVELS.into_iter().enumerate().skip(1).rev() {
+        // In whatever order: what is handed down lies less than that slot's span ahead, so it is filed
+        // lower, and never into a slot that is handed down at the same moment.
+        for (level, (slots, span)) in LEVELS.into_iter().enumerate().skip(1) {
             if self.second.is_multiple_of(span) {
                 let slot = (self.second / span) as usize % slots;
                 // Taken out as a whole: what goes round comes back into this very slot.
