@@ -13,7 +13,7 @@ use super::segments::Segments;
 use super::strategy::{Ledger, Strategy};
 use super::table::Table;
 use crate::progress::Progress;
-use crate::report::{Curve, Figure, Report};
+use crate::report::{Absent, Curve, Figure, Report};
 use crate::table;
 
 /// How often memcached's crawler is taken to walk: it waits from 5 s to an hour.
@@ -153,10 +153,9 @@ pub(super) fn grid(reports: &[Report]) -> Vec<Vec<String>> {
     for row in rows {
         let cell = |report: &Report| {
             let own = report.figures.iter().find(|figure| figure.key == row.key);
-            own.map_or_else(String::new, |figure| {
-                let absent = figure.absent.text().to_owned();
-                figure.value.map_or(absent, table::number)
-            })
+            let absent = own.map_or(Absent::Nothing, |figure| figure.absent);
+            let value = own.and_then(|figure| figure.value);
+            value.map_or_else(|| absent.text().to_owned(), table::number)
         };
         let mut line = vec![row.label.clone()];
         line.extend(reports.iter().map(cell));
