@@ -320,7 +320,7 @@ fn every_subject_is_named_and_none_of_it_is_markup() {
         "The machine was busy: during 8 of 12 runs",
         "a note with &lt;b&gt;tags",
         "Not in this picture, for want of a value",
-        "Zero has no place on a logarithmic axis",
+        "Zero and less have no place on a logarithmic axis",
     ] {
         assert!(html.contains(words), "{words}");
     }

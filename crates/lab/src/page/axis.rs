@@ -228,7 +228,7 @@ fn linear_text(value: f64, step: f64, largest: f64, unit: Unit) -> String {
 /// A time in the unit that suits it.
 pub(super) fn time(seconds: f64) -> String {
     let (name, size) = unit_of_time(seconds);
-    format!("{} {name}", plain(seconds / size))
+    format!("{} {name}", trimmed(seconds / size))
 }
 
 pub(super) fn unit_of_time(seconds: f64) -> (&'static str, f64) {

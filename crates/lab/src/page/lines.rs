@@ -4,7 +4,7 @@ use anyhow::Result;
 
 use super::axis::{Axis, Tick};
 use super::canvas::{
-    self, Anchor, Canvas, FAINT_GRID, FAINT_INK, GRID, INK, Pen, RULE, Stroke, WIDTH, Words,
+    self, Anchor, Canvas, Dash, FAINT_GRID, FAINT_INK, GRID, INK, Pen, RULE, Stroke, WIDTH, Words,
 };
 use super::look::Look;
 use crate::stats::Spread;
@@ -167,7 +167,7 @@ impl<'a> Plot<'a> {
         if self.style == Style::Dense {
             let stagger = (self.right - LEFT) / 5.0 * (at % 7) as f64 / 7.0;
             for mark in spaced(&path, LEFT + stagger, (self.right - LEFT) / 5.0) {
-                look.mark(canvas, mark, false)?;
+                look.mark(canvas, mark)?;
             }
             return Ok(());
         }
@@ -180,8 +180,7 @@ impl<'a> Plot<'a> {
                     canvas.line(&[(across - 3.5, end), (across + 3.5, end)], whisker)?;
                 }
             }
-            let hollow = self.x.lacks(point.x) || self.y.lacks(point.y.median);
-            look.mark(canvas, (across, up), hollow)?;
+            look.mark(canvas, (across, up))?;
         }
         Ok(())
     }
@@ -205,12 +204,12 @@ impl<'a> Plot<'a> {
                 let leader = Stroke {
                     colour,
                     width: 0.7,
-                    dashes: &[1.5, 2.5],
+                    dash: Dash::Dotted,
                 };
                 canvas.line(&[(end.0 + 5.0, end.1), (left - 1.0, at)], leader)?;
             }
             canvas.line(&[(left, at), (left + SAMPLE, at)], line.look.stroke)?;
-            line.look.mark(canvas, (left + SAMPLE / 2.0, at), false)?;
+            line.look.mark(canvas, (left + SAMPLE / 2.0, at))?;
             let mut pen = Pen::new(NAME_SIZE, INK, Anchor::Start);
             pen.bold = line.look.ours;
             canvas.words(&shown_name(&line.name), (left + SAMPLE + 6.0, at), pen)?;

@@ -3,7 +3,7 @@
 use anyhow::Result;
 use plotters::prelude::RGBColor;
 
-use super::canvas::{Canvas, Stroke, WHITE};
+use super::canvas::{Canvas, Dash, Stroke, WHITE};
 
 /// Names under which the production parts of this project take part, in lower case.
 const OURS: [&str; 3] = ["hierarchical-wheel", "hierarchicalwheel", "tasks"];
@@ -32,7 +32,7 @@ const MUTED: [RGBColor; 12] = [
     RGBColor(138, 132, 48),
 ];
 
-const DASHES: [&[f64]; 4] = [&[], &[9.0, 4.0], &[2.5, 4.0], &[11.0, 4.0, 2.5, 4.0]];
+const DASHES: [Dash; 4] = [Dash::Unbroken, Dash::Long, Dash::Short, Dash::Mixed];
 
 /// The shape of a mark.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -93,7 +93,7 @@ pub(super) fn looks<'a>(subjects: &[&'a str]) -> Vec<(&'a str, Look)> {
                 stroke: Stroke {
                     colour: STRONG[rank % STRONG.len()],
                     width: 3.0,
-                    dashes: DASHES[rank % DASHES.len()],
+                    dash: DASHES[rank % DASHES.len()],
                 },
                 shape: Shape::Disc,
             }
@@ -105,7 +105,7 @@ pub(super) fn looks<'a>(subjects: &[&'a str]) -> Vec<(&'a str, Look)> {
                 stroke: Stroke {
                     colour: MUTED[at % MUTED.len()],
                     width: 1.6,
-                    dashes: DASHES[at % DASHES.len()],
+                    dash: DASHES[at % DASHES.len()],
                 },
                 shape: SHAPES[at % SHAPES.len()],
             }
@@ -125,12 +125,11 @@ impl Look {
     pub(super) fn second(self) -> Self {
         let mut look = self;
         look.stroke.width = 1.2;
-        look.stroke.dashes = &[2.0, 3.5];
+        look.stroke.dash = Dash::Fine;
         look
     }
 
-    /// A mark; `hollow` says that the value lies outside of the picture.
-    pub(super) fn mark(&self, canvas: &Canvas<'_>, at: (f64, f64), hollow: bool) -> Result<()> {
+    pub(super) fn mark(&self, canvas: &Canvas<'_>, at: (f64, f64)) -> Result<()> {
         let colour = self.stroke.colour;
         let size = if self.ours { 4.8 } else { 4.0 };
         let pen = Stroke::solid(colour, 1.6);
@@ -153,9 +152,9 @@ impl Look {
             edge.extend(around.first());
             canvas.line(&edge, pen)
         };
-        match shape {
-            Shape::Disc => closed(&circle(), true),
-            Shape::Ring => closed(&circle(), false),
+        match self.shape {
+            Shape::Disc => canvas.disc(at, size * 0.9, colour, pen),
+            Shape::Ring => canvas.disc(at, size * 0.9, WHITE, pen),
             Shape::Square => closed(&SQUARE, true),
             Shape::Frame => closed(&SQUARE, false),
             Shape::Triangle => closed(&TRIANGLE, true),
@@ -174,14 +173,6 @@ const SQUARE: [(f64, f64); 4] = [(-0.8, -0.8), (0.8, -0.8), (0.8, 0.8), (-0.8, 0
 const TRIANGLE: [(f64, f64); 3] = [(-1.0, 0.8), (0.0, -1.0), (1.0, 0.8)];
 const WEDGE: [(f64, f64); 3] = [(-1.0, -0.8), (0.0, 1.0), (1.0, -0.8)];
 const DIAMOND: [(f64, f64); 4] = [(0.0, -1.15), (1.15, 0.0), (0.0, 1.15), (-1.15, 0.0)];
-
-fn circle() -> Vec<(f64, f64)> {
-    let corner = |at: i32| {
-        let angle = f64::from(at) * std::f64::consts::TAU / 20.0;
-        (angle.cos() * 0.9, angle.sin() * 0.9)
-    };
-    (0..20).map(corner).collect()
-}
 
 #[cfg(test)]
 mod tests {

@@ -83,7 +83,7 @@ pub(super) fn marks(
         }
         for (at, (name, look)) in subjects.iter().enumerate() {
             let (x, y) = (plot.right + 26.0, TOP + 9.0 + 18.0 * at as f64);
-            look.mark(canvas, (x, y), false)?;
+            look.mark(canvas, (x, y))?;
             let mut pen = Pen::new(NAME_SIZE, INK, Anchor::Start);
             pen.bold = look.ours;
             canvas.words(&shown(name), (x + 13.0, y), pen)?;
@@ -150,8 +150,7 @@ impl Plot<'_> {
             // The length of a bar would say nothing on a logarithmic axis.
             let thread = Stroke::solid(GRID, 1.5);
             canvas.line(&[(self.left, at), (end, at)], thread)?;
-            bar.look
-                .mark(canvas, (end, at), self.axis.lacks(spread.median))?;
+            bar.look.mark(canvas, (end, at))?;
             reach += 7.0;
         } else {
             let (zero, half) = (self.across(0.0), BAR_ROW * 0.31);
@@ -196,7 +195,7 @@ impl Plot<'_> {
                 let height = middle + (at as f64 - (count - 1.0) / 2.0) * between;
                 self.whisker(canvas, *spread, height, look.stroke.colour)?;
                 let place = (self.across(spread.median), height);
-                look.mark(canvas, place, self.axis.lacks(spread.median))?;
+                look.mark(canvas, place)?;
             }
         }
         Ok(())

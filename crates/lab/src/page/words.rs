@@ -78,7 +78,8 @@ pub(super) fn missing<'a>(subjects: impl Iterator<Item = &'a str>) -> Option<Str
 
 /// What is said when some points have no logarithm.
 pub(super) fn off(points: usize) -> Option<String> {
-    let said = "Zero has no place on a logarithmic axis; it is drawn at the end, marked 0.";
+    let said =
+        "Zero and less have no place on a logarithmic axis; they are drawn at its end, marked 0.";
     (points > 0).then(|| said.to_owned())
 }
 
