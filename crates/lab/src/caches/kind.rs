@@ -10,9 +10,9 @@ use super::naive_scan::NaiveScan;
 use super::ours::Tidewheel;
 #[cfg(feature = "peers")]
 use super::peers;
+use super::strategy_cache::StrategyCache;
 use super::subject::{Key, Subject, Value};
 use crate::strategies::Strategy;
-use crate::strategies::cache::StrategyCache;
 use crate::versions;
 
 /// A cache to measure.

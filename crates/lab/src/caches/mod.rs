@@ -18,10 +18,12 @@ mod ours;
 #[cfg(feature = "peers")]
 mod peers;
 mod runner;
+mod slab;
 mod stampede;
+mod strategy_cache;
 pub(crate) mod subject;
 mod throughput;
-pub(crate) mod ticker;
+mod ticker;
 mod zipf;
 
 const COUNTED_NOTE: &str = "allocations are counted, two atomic additions each; build with the \

@@ -16,7 +16,6 @@ use self::sampling::Sampling;
 use self::scan::Scan;
 use self::sorted_tree::SortedTree;
 
-pub(crate) mod cache;
 pub(crate) mod course;
 pub(crate) mod deadlines;
 mod fifo_lists;
@@ -24,7 +23,6 @@ mod mixed_radix;
 mod queue;
 pub(crate) mod sampling;
 mod scan;
-mod slab;
 mod sorted_tree;
 pub(crate) mod stopwatch;
 pub(crate) mod tally;

@@ -14,10 +14,10 @@ use std::time::Duration;
 use tidewheel_timer::Timers;
 
 use super::slab::{Entry, NEVER, Slab};
-use super::{Expiry, Strategy, sampling};
-use crate::caches::subject::{Hasher, Key, Subject, Sweeps, Value};
-use crate::caches::ticker::Ticker;
+use super::subject::{Hasher, Key, Subject, Sweeps, Value};
+use super::ticker::Ticker;
 use crate::clock;
+use crate::strategies::{Expiry, Strategy, sampling};
 
 /// Entries that one hold of the lock removes.
 const HOLD: u32 = 256;

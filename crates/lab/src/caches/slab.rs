@@ -2,7 +2,7 @@
 
 use tidewheel_timer::{Timer, Timers};
 
-use super::Entries;
+use crate::strategies::Entries;
 
 /// The deadline of what lives for ever.
 pub(super) const NEVER: u64 = u64::MAX;
