@@ -133,7 +133,6 @@ impl Look {
         let colour = self.stroke.colour;
         let size = if self.ours { 4.8 } else { 4.0 };
         let pen = Stroke::solid(colour, 1.6);
-        let shape = if hollow { Shape::OpenWedge } else { self.shape };
         let corners = |around: &[(f64, f64)]| -> Vec<(f64, f64)> {
             around
                 .iter()
