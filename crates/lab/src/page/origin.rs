@@ -156,8 +156,15 @@ fn noise(runs: &[&Report]) -> Option<String> {
     ))
 }
 
+/// Names of parameters. One that holds objects is a record of what happened, not a setting.
 fn keys<'a>(runs: impl Iterator<Item = &'a Report>) -> Vec<&'a str> {
-    distinct(runs.flat_map(|run| run.params.keys().map(String::as_str)))
+    let is_record = |value: &Value| match value {
+        Value::Array(items) => items.iter().any(Value::is_object),
+        other => other.is_object(),
+    };
+    let settings = runs.flat_map(|run| run.params.iter());
+    let settings = settings.filter(|(_, value)| !is_record(value));
+    distinct(settings.map(|(key, _)| key.as_str()))
 }
 
 fn values<'a>(runs: impl Iterator<Item = &'a Report>, key: &str) -> Vec<String> {
@@ -191,8 +198,16 @@ mod tests {
 
     #[test]
     fn what_all_share_is_told_once_and_what_differs_is_told_of_whom() {
-        let a = run("a", json!({"keys": 7, "ttl": "entry", "seed": 1}), 1.0);
-        let b = run("b", json!({"keys": 7, "ttl": "cache", "seed": 2}), 2.0);
+        let a = run(
+            "a",
+            json!({"keys": 7.0, "ttl": "entry", "seed": 1, "log": [{}]}),
+            1.0,
+        );
+        let b = run(
+            "b",
+            json!({"keys": 7.0, "ttl": "cache", "seed": 2, "log": [{"a": 1}]}),
+            2.0,
+        );
         let runs = [&a, &b];
         assert_eq!(shared(runs.into_iter(), &[]), ["keys 7"]);
         assert_eq!(
