@@ -3,13 +3,12 @@
 use anyhow::Result;
 
 use super::catalogue;
-use super::data::{Cell, Experiment, distinct};
+use super::data::Experiment;
 use super::draw::{self, Drawn};
 use super::origin;
+use super::tables;
 use super::{Intro, Table};
-use crate::report::{Absent, Figure, Report};
-use crate::stats;
-use crate::table;
+use crate::report::Report;
 
 /// So many pictures of one kind are shown one below the other.
 const MOST_UNFOLDED: usize = 3;
@@ -75,7 +74,7 @@ fn head(body: &mut String, experiments: &[Experiment<'_>], intro: &Intro) {
     for Table { title, note, grid } in &intro.tables {
         put(body, &["<section>\n<h2>", &escape(title), "</h2>\n"]);
         let cells = |row: &Vec<String>| row.iter().map(|cell| escape(cell)).collect();
-        grid_of(body, &grid.iter().map(cells).collect::<Vec<_>>(), "");
+        tables::grid(body, &grid.iter().map(cells).collect::<Vec<_>>(), "");
         if !note.is_empty() {
             put(body, &["<p class=\"note\">", &escape(note), "</p>\n"]);
         }
@@ -114,10 +113,10 @@ fn section(body: &mut String, at: usize, experiment: &Experiment<'_>, drawn: &[D
     for of_one in drawn.chunk_by(|a, b| a.title == b.title) {
         pictures(body, of_one);
     }
-    for (cell, mut warnings) in experiment.cells.iter().zip(of_cells) {
+    for warnings in &mut of_cells {
         warnings.retain(|warning| !common.contains(warning));
-        figures(body, cell, entry.noun, &shared, &warnings);
     }
+    tables::all(body, experiment, entry.noun, &shared, &of_cells);
     body.push_str("</section>\n");
 }
 
@@ -160,138 +159,10 @@ fn figure(body: &mut String, picture: &Drawn) {
     body.push_str("</figure>\n");
 }
 
-fn warn(body: &mut String, warnings: &[String]) {
+pub(super) fn warn(body: &mut String, warnings: &[String]) {
     for warning in warnings {
         put(body, &["<p class=\"warning\">", &escape(warning), "</p>\n"]);
     }
-}
-
-/// Everything that the lines of one cell say.
-fn figures(body: &mut String, cell: &Cell<'_>, noun: &str, known: &[String], warnings: &[String]) {
-    let title = match cell.name {
-        "" => "All figures",
-        name => name,
-    };
-    put(body, &["<h3>", &escape(title), "</h3>\n"]);
-    let own = origin::shared(cell.runs.iter().copied(), known);
-    let mut quiet = Vec::new();
-    if !own.is_empty() {
-        quiet.push(own.join(" · "));
-    }
-    quiet.extend(origin::differences(&cell.runs));
-    for words in quiet {
-        put(body, &["<p class=\"note\">", &escape(&words), "</p>\n"]);
-    }
-    warn(body, warnings);
-    let subjects = cell.subjects();
-    let mut heads = vec![vec![noun.to_owned()], vec!["version, runs".to_owned()]];
-    for subject in &subjects {
-        let mut versions: Vec<&str> = cell.of(subject).map(|run| run.version.as_str()).collect();
-        versions.dedup();
-        let said = format!("{}, n = {}", versions.join("/"), cell.of(subject).count());
-        heads[0].push(escape(subject));
-        heads[1].push(escape(said.trim_start_matches(", ")));
-    }
-    let mut grid = heads;
-    for figure in cell.figures() {
-        let mut row = vec![escape(&figure.label)];
-        row.extend(subjects.iter().map(|subject| value(cell, subject, figure)));
-        grid.push(row);
-    }
-    grid_of(body, &grid, "figures");
-    below(body, cell);
-}
-
-/// Median (least–greatest) of one figure, and how often there was none.
-fn value(cell: &Cell<'_>, subject: &str, figure: &Figure) -> String {
-    let own: Vec<&Figure> = cell
-        .of(subject)
-        .flat_map(|run| run.figures.iter().filter(|own| own.key == figure.key))
-        .collect();
-    let values: Vec<f64> = own.iter().filter_map(|figure| figure.value).collect();
-    let absent = match own.iter().any(|figure| figure.absent == Absent::Never) {
-        true => Absent::Never,
-        false => Absent::Nothing,
-    };
-    let Some(spread) = stats::spread(&values) else {
-        return absent.text().to_owned();
-    };
-    let [median, min, max] = [spread.median, spread.min, spread.max].map(table::number);
-    let mut text = median;
-    if min != max {
-        text = format!("{text}<span>{min}–{max}</span>");
-    }
-    let without = cell.of(subject).count() - values.len();
-    if without > 0 {
-        text = format!("{text}<span>{} {without}×</span>", absent.text());
-    }
-    text
-}
-
-/// How servers were started and what the runs note.
-fn below(body: &mut String, cell: &Cell<'_>) {
-    let mut lines: Vec<String> = Vec::new();
-    for subject in cell.subjects() {
-        let commands = cell.of(subject).filter_map(|run| run.command.as_deref());
-        for command in distinct(commands) {
-            lines.push(format!("{subject}: {command}"));
-        }
-    }
-    for note in distinct(cell.runs.iter().flat_map(|run| &run.notes)) {
-        let own = cell.runs.iter().filter(|run| run.notes.contains(note));
-        let own: Vec<&Report> = own.copied().collect();
-        if own.len() == cell.runs.len() {
-            lines.push(note.clone());
-            continue;
-        }
-        let of_subject = |subject: &str| {
-            let runs = own.iter().filter(|run| run.subject == subject);
-            let runs: Vec<String> = runs.map(|run| run.run.to_string()).collect();
-            format!("{subject} run {}", runs.join(", "))
-        };
-        let subjects = distinct(own.iter().map(|run| run.subject.as_str()));
-        let subjects: Vec<String> = subjects.into_iter().map(of_subject).collect();
-        lines.push(format!("{}: {note}", subjects.join("; ")));
-    }
-    if lines.is_empty() {
-        return;
-    }
-    body.push_str("<ul class=\"note\">\n");
-    for line in lines {
-        put(body, &["<li>", &escape(&line), "</li>\n"]);
-    }
-    body.push_str("</ul>\n");
-}
-
-/// A grid of finished HTML whose first row and first column are heads.
-fn grid_of(body: &mut String, grid: &[Vec<String>], class: &str) {
-    // A column in which a cell has more letters than digits is read as words, from its left edge.
-    let wordy = |text: &String| {
-        let count = |kind: fn(char) -> bool| text.chars().filter(|c| kind(*c)).count();
-        count(char::is_alphabetic) > count(|c| c.is_ascii_digit()) + 3
-    };
-    let words = |column: usize| {
-        let mut cells = grid.iter().skip(1).filter_map(|row| row.get(column));
-        class.is_empty() && cells.any(wordy)
-    };
-    put(
-        body,
-        &["<div class=\"wide\"><table class=\"", class, "\">\n"],
-    );
-    for (at, row) in grid.iter().enumerate() {
-        body.push_str("<tr>");
-        for (column, cell) in row.iter().enumerate() {
-            let tag = if at == 0 || column == 0 { "th" } else { "td" };
-            let side = if words(column) {
-                " class=\"words\""
-            } else {
-                ""
-            };
-            put(body, &["<", tag, side, ">", cell, "</", tag, ">"]);
-        }
-        body.push_str("</tr>\n");
-    }
-    body.push_str("</table></div>\n");
 }
 
 fn fact(body: &mut String, name: &str, value: &str) {
@@ -303,6 +174,6 @@ fn fact(body: &mut String, name: &str, value: &str) {
     }
 }
 
-fn put(body: &mut String, parts: &[&str]) {
+pub(super) fn put(body: &mut String, parts: &[&str]) {
     parts.iter().for_each(|part| body.push_str(part));
 }

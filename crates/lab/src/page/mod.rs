@@ -21,6 +21,7 @@ mod origin;
 mod pictures;
 mod read;
 mod rows;
+mod tables;
 mod words;
 
 /// Options of `report`.
