@@ -1,6 +1,6 @@
 //! The command line: what to run, against whom, and where the results go.
 
-use std::fs::OpenOptions;
+use std::fs::{File, OpenOptions};
 use std::io::Write;
 use std::path::{Path, PathBuf};
 
@@ -93,6 +93,10 @@ enum OnServers {
 
 pub(crate) fn run() -> Result<()> {
     let cli = Cli::parse();
+    // Nothing is measured that could not be kept.
+    if let Some(path) = &cli.json {
+        drop(open(path)?);
+    }
     let mut progress = Progress::new();
     let outcome = match &cli.command {
         Command::Seeds(args) => match seeds::run(args, &mut progress)? {
@@ -148,16 +152,20 @@ fn emit(lines: &[Value], text: &str, file: Option<&Path>) -> Result<()> {
         lines.iter().for_each(|line| println!("{line}"));
         return Ok(());
     };
-    let mut file = OpenOptions::new()
-        .create(true)
-        .append(true)
-        .open(path)
-        .with_context(|| format!("cannot write {}", path.display()))?;
+    let mut file = open(path)?;
     for line in lines {
         writeln!(file, "{line}").with_context(|| format!("cannot write {}", path.display()))?;
     }
     print!("{text}");
     Ok(())
+}
+
+fn open(path: &Path) -> Result<File> {
+    OpenOptions::new()
+        .create(true)
+        .append(true)
+        .open(path)
+        .with_context(|| format!("cannot write {}", path.display()))
 }
 
 #[cfg(test)]

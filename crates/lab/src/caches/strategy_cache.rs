@@ -32,6 +32,9 @@ pub(crate) struct StrategyCache<K, V> {
     ticker: Ticker,
 }
 
+/// An entry that left, and what the map had of it.
+type Removed<K, V> = (Entry<K, V>, Option<(K, u32)>);
+
 struct Inner<K, V> {
     map: HashMap<K, u32, Hasher>,
     slab: Slab<K, V>,
@@ -54,10 +57,12 @@ impl<K: Key, V: Value> StrategyCache<K, V> {
         }));
         let theirs = Arc::clone(&inner);
         let ticker = Ticker::on_demand(move || {
-            // Dropped last, when the lock is free.
-            let mut removed = Vec::new();
+            // Made before the lock is taken and dropped when it is free: an allocator may join all freed
+            // blocks when it is asked for a large one.
+            let mut due = Vec::with_capacity(HOLD as usize);
+            let mut removed = Vec::with_capacity(HOLD as usize);
             let mut inner = write(&theirs);
-            let backlog = inner.hold(&mut removed);
+            let backlog = inner.hold(&mut due, &mut removed);
             let next_ns = inner.planned_ms.saturating_mul(NS_PER_MS);
             drop(inner);
             if backlog {
@@ -125,14 +130,13 @@ impl<K: Key, V: Value> Inner<K, V> {
 
     /// One hold of the lock: removes what the strategy finds and plans the next call. Returns whether
     /// more is left.
-    fn hold(&mut self, removed: &mut Vec<Entry<K, V>>) -> bool {
+    fn hold(&mut self, due: &mut Vec<u32>, removed: &mut Vec<Removed<K, V>>) -> bool {
         let now_ms = now_ms();
-        let mut due = Vec::new();
-        let backlog = self.expiry.advance(&mut self.slab, now_ms, HOLD, &mut due);
-        for id in due {
+        let backlog = self.expiry.advance(&mut self.slab, now_ms, HOLD, due);
+        for &id in &*due {
             if let Some(entry) = self.slab.take(id) {
-                self.map.remove(&entry.key);
-                removed.push(entry);
+                let of_map = self.map.remove_entry(&entry.key);
+                removed.push((entry, of_map));
             }
         }
         self.planned_ms = if backlog {

@@ -66,7 +66,9 @@ pub(super) struct Axis {
 impl Axis {
     /// An axis that shows all of `values`; one without positive values is never logarithmic.
     pub(super) fn new(label: &str, scale: Scale, values: impl Iterator<Item = f64>) -> Self {
-        let values: Vec<f64> = values.filter(|value| value.is_finite()).collect();
+        // What cannot be divided or multiplied any more has no place on an axis.
+        let drawable = |value: &f64| *value == 0.0 || (1e-300..1e300).contains(&value.abs());
+        let values: Vec<f64> = values.filter(drawable).collect();
         let positive = || values.iter().copied().filter(|&value| value > 0.0);
         let log = scale.log && positive().next().is_some();
         let (min, max) = if log {

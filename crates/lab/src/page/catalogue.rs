@@ -32,8 +32,9 @@ const ENTRIES: [Entry; 18] = [
     Entry {
         name: "seeds readers",
         noun: "cache",
-        about: "One cache with the strategy exchanged, read by several threads while its entries expire; the \
-                control is the same cache under the same readers while nothing is due.",
+        about: "Caches that are read by several threads: as the article ran it, while nothing is due, and while \
+                a thirtieth of the entries expires each second; the control of the latter is the same cache \
+                under the same readers just before.",
     },
     Entry {
         name: "simulate hits",

@@ -23,12 +23,12 @@ const SCALING: [(u64, f64); 5] = [
     (1_000_000, 339.87),
     (10_000_000, 6_003.91),
 ];
-/// Entries; the average scan, ms ("single-threaded scan").
-const SINGLE_THREADED: [(u64, f64); 4] = [
-    (10_000, 5.5),
-    (100_000, 48.6),
-    (1_000_000, 275.0),
-    (10_000_000, 2_290.0),
+/// Entries; the average scan, ms; its share of a core, % ("single-threaded scan").
+const SINGLE_THREADED: [(u64, f64, f64); 4] = [
+    (10_000, 5.5, 0.5),
+    (100_000, 48.6, 4.8),
+    (1_000_000, 275.0, 27.5),
+    (10_000_000, 2_290.0, 229.0),
 ];
 /// Entries; the average scan, ms; the average and the longest read, µs ("with concurrent reads").
 const SCAN_READS: [(u64, f64, f64, f64); 3] = [
@@ -50,12 +50,10 @@ pub(super) fn reports(sizes: &[u64]) -> Vec<Report> {
     for (entries, once_ms) in SCALING.into_iter().filter(|(entries, _)| wanted(entries)) {
         let mut report = report(scan::NAME, scan::cell(entries), SCAN, entries);
         let single = SINGLE_THREADED.iter().find(|single| single.0 == entries);
-        scan::push(
-            &mut report.figures,
-            Some(once_ms),
-            single.map(|single| single.1),
-            None,
-        );
+        let figures = &mut report.figures;
+        figures.push("scan_once_ms", scan::ONCE, once_ms);
+        figures.push("scan_ms", scan::MEAN, single.map(|single| single.1));
+        figures.push("cpu_percent", scan::CPU, single.map(|single| single.2));
         reports.push(report);
     }
     for (entries, scan_ms, mean_us, max_us) in SCAN_READS {

@@ -12,10 +12,14 @@ use crate::caches::naive_scan::{Map, sweep};
 use crate::caches::subject::{Key, Value};
 use crate::clock;
 use crate::proc::OwnNoiseMeter;
-use crate::report::{Figures, Report};
+use crate::report::Report;
 use crate::stats;
 
 pub(super) const NAME: &str = "seeds scan";
+/// Names of the figures that the article has too.
+pub(super) const ONCE: &str = "one scan, nothing due, ms";
+pub(super) const MEAN: &str = "average of ten scans, nothing due, ms";
+pub(super) const CPU: &str = "one a second, % of a core";
 const SCANS: u64 = 10;
 const SECOND_NS: u64 = 1_000_000_000;
 /// The TTL of entry `i` is 30 + i % 30 s, as in the article.
@@ -52,12 +56,22 @@ pub(super) fn measure(entries: u64) -> Result<Report> {
     let mut report = Report::new(NAME, None, params);
     report.subject = "naive-scan".to_owned();
     report.cell = cell(entries);
-    let once = idle.first().copied();
-    push(
-        &mut report.figures,
-        once,
-        stats::mean(&idle),
-        stats::mean(&expiring),
+    // One scan a second: its milliseconds are tenths of a percent.
+    let cpu = |ms: Option<f64>| ms.map(|ms| ms / 10.0);
+    let (mean, expiring) = (stats::mean(&idle), stats::mean(&expiring));
+    let figures = &mut report.figures;
+    figures.push("scan_once_ms", ONCE, idle.first().copied());
+    figures.push("scan_ms", MEAN, mean);
+    figures.push("cpu_percent", CPU, cpu(mean));
+    figures.push(
+        "scan_expiring_ms",
+        "average while a thirtieth expires, ms",
+        expiring,
+    );
+    figures.push(
+        "cpu_expiring_percent",
+        "the same, % of a core",
+        cpu(expiring),
     );
     let share = (entries - left) as f64 / entries.max(1) as f64 * 100.0;
     report.figures.push(
@@ -67,30 +81,6 @@ pub(super) fn measure(entries: u64) -> Result<Report> {
     );
     report.figures.push_noise(noise.others_ns(), wall_ns);
     Ok(report.finish())
-}
-
-/// The figures of the tables, as far as they are known.
-pub(super) fn push(
-    figures: &mut Figures,
-    once_ms: Option<f64>,
-    mean_ms: Option<f64>,
-    expiring_ms: Option<f64>,
-) {
-    // One scan a second: its milliseconds are tenths of a percent.
-    let cpu = |ms: Option<f64>| ms.map(|ms| ms / 10.0);
-    figures.push("scan_once_ms", "one scan, nothing due, ms", once_ms);
-    figures.push("scan_ms", "average of ten scans, nothing due, ms", mean_ms);
-    figures.push("cpu_percent", "one a second, % of a core", cpu(mean_ms));
-    figures.push(
-        "scan_expiring_ms",
-        "average while a thirtieth expires, ms",
-        expiring_ms,
-    );
-    figures.push(
-        "cpu_expiring_percent",
-        "the same, % of a core",
-        cpu(expiring_ms),
-    );
 }
 
 #[cfg(test)]

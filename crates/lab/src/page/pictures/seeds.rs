@@ -28,7 +28,7 @@ pub(super) const PICTURES: &[Picture] = &[
         "seeds scan",
         "scan-cpu",
         "What scanning once a second takes of a core",
-        "Processor time of the cache's own thread, all sizes.",
+        "The time of an average scan that finds nothing, as a share of the second until the next.",
         Kind::Cells {
             key: "cpu_percent",
             label: "processor time, % of a core",
@@ -158,7 +158,7 @@ pub(super) const PICTURES: &[Picture] = &[
     picture(
         "seeds readers",
         "readers-latency",
-        "What readers feel while entries expire",
+        "What readers feel",
         "Latency of reads by percentile; a line that rises to the right is a stall that some reads meet.",
         reads(),
     ),
@@ -170,16 +170,6 @@ pub(super) const PICTURES: &[Picture] = &[
         Kind::Curve {
             key: "held",
             log: [false, false],
-        },
-    ),
-    picture(
-        "seeds readers",
-        "readers-lateness",
-        "How late entries are removed",
-        "Which share of the entries was removed at most so long after its deadline.",
-        Kind::Curve {
-            key: "lateness",
-            log: [true, false],
         },
     ),
     picture(
