@@ -63,6 +63,9 @@ pub(super) fn jobs(args: &Args) -> Result<Vec<Job>> {
         .only
         .clone()
         .unwrap_or_else(|| Part::value_variants().to_vec());
+    if !parts.contains(&Part::Readers) && (args.subjects.is_some() || args.readers.is_some()) {
+        bail!("--subjects and --readers are about readers, which --only leaves out");
+    }
     let subjects = match &args.subjects {
         Some(subjects) => subjects.clone(),
         None => defaults(args.quick),
@@ -109,7 +112,10 @@ pub(super) fn sizes(args: &Args) -> Vec<u64> {
         true => &[1_000, 10_000, 100_000],
         false => &[1_000, 10_000, 100_000, 1_000_000, 10_000_000],
     };
-    args.entries.clone().unwrap_or_else(|| usual.to_vec())
+    let mut sizes = args.entries.clone().unwrap_or_else(|| usual.to_vec());
+    sizes.sort_unstable();
+    sizes.dedup();
+    sizes
 }
 
 /// Who is measured as the article measured: its two caches, and ours.

@@ -33,7 +33,8 @@ impl Stopwatch {
         self.less_waiting(wall_ns, waited_ns())
     }
 
-    /// Starts the next of many short stretches: cheap, and what was waited before counts to none.
+    /// Starts the next of many short stretches. Cheap: what was waited since the last long one is not looked
+    /// at, and is taken off the next long one.
     pub(crate) fn restart(&mut self) {
         self.from_ns = clock::mono_ns();
     }
