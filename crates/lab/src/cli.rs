@@ -113,7 +113,11 @@ pub(crate) fn run() -> Result<()> {
         },
         Command::Report(args) => return page::run(args),
     };
-    emit(&outcome.lines(), &outcome.text(), cli.json.as_deref())
+    emit(&outcome.lines(), &outcome.text(), cli.json.as_deref())?;
+    if !outcome.failures.is_empty() {
+        bail!("{} measurements failed", outcome.failures.len());
+    }
+    Ok(())
 }
 
 impl Servers {

@@ -13,6 +13,8 @@ pub(crate) struct Outcome {
     text: String,
     /// What a reader must know of all tables.
     pub(crate) notes: Vec<String>,
+    /// What could not be measured: the rest is kept, and the command fails after it was printed.
+    pub(crate) failures: Vec<String>,
 }
 
 impl Outcome {
@@ -40,6 +42,7 @@ impl Outcome {
         self.text.push_str(&format!("{gap}{}", other.text));
         self.reports.extend(other.reports);
         self.notes.extend(other.notes);
+        self.failures.extend(other.failures);
     }
 
     fn push_text(&mut self, title: &str, table: &str, reports: Vec<Report>) {
@@ -64,6 +67,9 @@ impl Outcome {
         let mut text = self.text.clone();
         for note in &self.notes {
             text.push_str(&format!("note: {note}\n"));
+        }
+        for failure in &self.failures {
+            text.push_str(&format!("failed: {failure}\n"));
         }
         text
     }

@@ -73,7 +73,7 @@ pub(crate) fn run(args: &Args, progress: &mut Progress) -> Result<Option<Outcome
     }
     // An hour's figures must not be lost because a page cannot be written.
     File::create(&args.out).with_context(|| format!("cannot write {}", args.out.display()))?;
-    let mut reports = measured(&jobs, progress)?;
+    let (mut reports, failures) = measured(&jobs, progress);
     let mut all = article::reports(&plan::sizes(args));
     let table = |report: &Report| (report.workload.clone(), report.cell.clone());
     let measured: Vec<_> = reports.iter().map(table).collect();
@@ -81,6 +81,7 @@ pub(crate) fn run(args: &Args, progress: &mut Progress) -> Result<Option<Outcome
     all.append(&mut reports);
 
     let mut outcome = Outcome::default();
+    outcome.failures = failures;
     for (title, cell) in tables(&all) {
         outcome.push(&title, cell);
     }
@@ -107,18 +108,22 @@ pub(crate) fn run(args: &Args, progress: &mut Progress) -> Result<Option<Outcome
 }
 
 /// Every measurement in a process of its own, with an estimate of what is left.
-fn measured(jobs: &[Job], progress: &mut Progress) -> Result<Vec<Report>> {
+///
+/// One that fails, for want of memory at the largest size perhaps, does not take the others with it.
+fn measured(jobs: &[Job], progress: &mut Progress) -> (Vec<Report>, Vec<String>) {
     let mut left = Left::new(jobs);
-    let mut reports = Vec::new();
+    let (mut reports, mut failures) = (Vec::new(), Vec::new());
     for (number, job) in jobs.iter().enumerate() {
         progress.step(&job.title(), number, jobs.len(), left.seconds());
         let from_ns = clock::mono_ns();
-        let report = child::measure(&number.to_string());
-        reports.push(report.with_context(|| format!("failed at {}", job.title()))?);
+        match child::measure(&number.to_string()) {
+            Ok(report) => reports.push(report),
+            Err(error) => failures.push(format!("{}: {error:#}", job.title())),
+        }
         left.less(job, (clock::mono_ns() - from_ns) as f64 / 1e9);
     }
     progress.clear();
-    Ok(reports)
+    (reports, failures)
 }
 
 /// How long it still takes: windows of real time are what they are, work is as fast as it was so far.
