@@ -115,7 +115,7 @@ pub(crate) fn run() -> Result<()> {
     };
     emit(&outcome.lines(), &outcome.text(), cli.json.as_deref())?;
     if !outcome.failures.is_empty() {
-        bail!("{} measurements failed", outcome.failures.len());
+        bail!("not everything succeeded: {}", outcome.failures.join("; "));
     }
     Ok(())
 }

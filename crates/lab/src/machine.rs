@@ -18,22 +18,32 @@ pub(crate) fn facts() -> Value {
     })
 }
 
-/// One line for above a table.
+/// This machine in one line, for above a table.
 pub(crate) fn line() -> String {
-    let facts = facts();
+    describe(&facts())
+}
+
+/// A machine in one line; what is not known is left out.
+pub(crate) fn describe(facts: &Value) -> String {
     let text = |key: &str| match &facts[key] {
-        Value::String(text) => text.clone(),
-        Value::Null => "?".to_owned(),
-        other => other.to_string(),
+        Value::String(text) => Some(text.clone()),
+        Value::Null => None,
+        other => Some(other.to_string()),
     };
-    format!(
-        "{}, {} cores, {} MiB, {} {}",
+    let with = |key: &str, unit: &str| text(key).map(|text| format!("{text} {unit}"));
+    let system = [text("os"), text("kernel"), text("arch")];
+    let system: Vec<String> = system.into_iter().flatten().collect();
+    let parts = [
         text("cpu"),
-        text("cores"),
-        text("memory_mib"),
-        text("os"),
-        text("kernel")
-    )
+        with("cores", "cores"),
+        with("memory_mib", "MiB"),
+        (!system.is_empty()).then(|| system.join(" ")),
+    ];
+    let parts: Vec<String> = parts.into_iter().flatten().collect();
+    match parts.is_empty() {
+        true => "an unknown machine".to_owned(),
+        false => parts.join(", "),
+    }
 }
 
 fn first_line(path: &str) -> Option<String> {

@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, bail};
 use clap::ValueEnum;
 
 use super::article_wheel::ArticleWheel;
@@ -108,19 +108,24 @@ impl Kind {
         }
     }
 
+    /// What finds its dead, for the caches that differ in that alone.
+    fn strategy(self) -> Option<Strategy> {
+        Some(match self {
+            Self::Sampling => Strategy::Sampling,
+            Self::SortedTree => Strategy::SortedTree,
+            Self::Heap2 => Strategy::Heap2,
+            Self::Heap4 => Strategy::Heap4,
+            Self::FifoLists => Strategy::FifoLists,
+            Self::HashedWheel => Strategy::HashedWheel,
+            Self::MixedRadixWheel => Strategy::MixedRadixWheel,
+            Self::HierarchicalWheel => Strategy::HierarchicalWheel,
+            _ => return None,
+        })
+    }
+
     /// Whether it is one of the caches that differ in their strategy alone.
     pub(crate) fn is_strategy(self) -> bool {
-        matches!(
-            self,
-            Self::Sampling
-                | Self::SortedTree
-                | Self::Heap2
-                | Self::Heap4
-                | Self::FifoLists
-                | Self::HashedWheel
-                | Self::MixedRadixWheel
-                | Self::HierarchicalWheel
-        )
+        self.strategy().is_some()
     }
 
     /// Whether it stops at its capacity; the others hold whatever is inserted.
@@ -183,14 +188,6 @@ impl Kind {
             Self::Tidewheel => Tidewheel::new(settings).map(boxed),
             Self::NaiveScan => NaiveScan::new().map(boxed).map_err(Into::into),
             Self::ArticleWheel => ArticleWheel::new().map(boxed).map_err(Into::into),
-            Self::Sampling => with(Strategy::Sampling),
-            Self::SortedTree => with(Strategy::SortedTree),
-            Self::Heap2 => with(Strategy::Heap2),
-            Self::Heap4 => with(Strategy::Heap4),
-            Self::FifoLists => with(Strategy::FifoLists),
-            Self::HashedWheel => with(Strategy::HashedWheel),
-            Self::MixedRadixWheel => with(Strategy::MixedRadixWheel),
-            Self::HierarchicalWheel => with(Strategy::HierarchicalWheel),
             #[cfg(feature = "peers")]
             Self::Moka => Ok(boxed(peers::Moka::new(settings))),
             #[cfg(feature = "peers")]
@@ -209,13 +206,13 @@ impl Kind {
             Self::TtlCache => Ok(boxed(peers::TtlCache::new(settings))),
             #[cfg(feature = "peers")]
             Self::Papaya => peers::Papaya::new().map(boxed).map_err(Into::into),
+            _ => match self.strategy() {
+                Some(strategy) => StrategyCache::new(strategy).map(boxed).map_err(Into::into),
+                None => bail!("nothing builds it"),
+            },
         };
         built.with_context(|| format!("cannot build {self}"))
     }
-}
-
-fn with<K: Key, V: Value>(strategy: Strategy) -> Result<Box<dyn Subject<K, V>>> {
-    Ok(boxed(StrategyCache::new(strategy)?))
 }
 
 fn boxed<'a, K: Key, V: Value>(subject: impl Subject<K, V> + 'a) -> Box<dyn Subject<K, V> + 'a> {

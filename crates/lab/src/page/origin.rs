@@ -4,6 +4,7 @@ use serde_json::Value;
 
 use super::data::distinct;
 use super::words::NOISE;
+use crate::machine::describe as machine;
 use crate::report::Report;
 use crate::stats;
 use crate::table;
@@ -11,29 +12,6 @@ use crate::table;
 /// Percent of a core that other programs may take before a reader is told.
 const LOUD_PERCENT: f64 = 10.0;
 const MOST_NAMED: usize = 4;
-
-/// A machine in one line; what is not known is left out.
-pub(super) fn machine(facts: &Value) -> String {
-    let text = |key: &str| match &facts[key] {
-        Value::String(text) => Some(text.clone()),
-        Value::Null => None,
-        other => Some(other.to_string()),
-    };
-    let with = |key: &str, unit: &str| text(key).map(|text| format!("{text} {unit}"));
-    let system = [text("os"), text("kernel"), text("arch")];
-    let system: Vec<String> = system.into_iter().flatten().collect();
-    let parts = [
-        text("cpu"),
-        with("cores", "cores"),
-        with("memory_mib", "MiB"),
-        (!system.is_empty()).then(|| system.join(" ")),
-    ];
-    let parts: Vec<String> = parts.into_iter().flatten().collect();
-    match parts.is_empty() {
-        true => "an unknown machine".to_owned(),
-        false => parts.join(", "),
-    }
-}
 
 /// The machines of some lines, each with how many are its.
 pub(super) fn machines<'a>(runs: impl Iterator<Item = &'a Report>) -> Vec<(String, usize)> {

@@ -158,7 +158,10 @@ fn how_read(reports: &[Report], cell: fn(u64) -> String) -> String {
         "{} readers, {} ms between two reads of each, {} s.",
         number("readers"),
         number("pace_ms"),
-        number("window_s")
+        report
+            .figures
+            .value("window_s")
+            .map_or_else(String::new, table::number)
     )
 }
 

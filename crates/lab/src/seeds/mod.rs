@@ -99,11 +99,13 @@ pub(crate) fn run(args: &Args, progress: &mut Progress) -> Result<Option<Outcome
         paragraphs: beside::paragraphs(&outcome.notes),
         tables: beside,
     };
-    page::write(&outcome.reports, &intro, &args.out)?;
-    outcome.notes.push(format!(
-        "the page with the pictures is {}",
-        args.out.display()
-    ));
+    match page::write(&outcome.reports, &intro, &args.out) {
+        Ok(()) => outcome.notes.push(format!(
+            "the page with the pictures is {}",
+            args.out.display()
+        )),
+        Err(error) => outcome.failures.push(format!("the page: {error:#}")),
+    }
     Ok(Some(outcome))
 }
 

@@ -37,6 +37,13 @@ pub(super) struct Options {
     policies: Option<Vec<Policy>>,
 }
 
+impl Options {
+    /// Whether something was asked for.
+    pub(super) fn asked(&self) -> bool {
+        !self.sizes.is_empty() || self.policies.is_some()
+    }
+}
+
 /// A trace and the capacities at which it is replayed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Sizes {

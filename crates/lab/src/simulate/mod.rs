@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use anyhow::Result;
+use anyhow::{Result, bail};
 use clap::ValueEnum;
 
 use crate::outcome::Outcome;
@@ -50,6 +50,11 @@ enum Only {
 }
 
 pub(crate) fn run(args: &Args, progress: &Progress) -> Result<Outcome> {
+    match args.only {
+        Some(Only::Hits) if args.memory.asked() => bail!("--mixes and --hours are about memory"),
+        Some(Only::Memory) if args.hits.asked() => bail!("--sizes and --policies are about hits"),
+        _ => {}
+    }
     let mut outcome = Outcome::default();
     let traces = args.traces.as_deref();
     if args.only.is_none_or(|only| only == Only::Hits) {
@@ -117,5 +122,10 @@ mod tests {
         assert_eq!(memory.expect("a report").params["hours"], 1.0);
         let line = Line::try_parse_from(["simulate", "--only", "neither"]);
         assert!(line.is_err());
+        for ignored in ["--only hits --hours 2", "--only memory --policies lru"] {
+            let words = ["simulate"].into_iter().chain(ignored.split(' '));
+            let line = Line::try_parse_from(words).expect("parses");
+            assert!(run(&line.args, &Progress::new()).is_err(), "{ignored}");
+        }
     }
 }

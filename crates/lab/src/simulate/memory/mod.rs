@@ -51,6 +51,13 @@ pub(super) struct Options {
     limits: Vec<f64>,
 }
 
+impl Options {
+    /// Whether something was asked for that has no default.
+    pub(super) fn asked(&self) -> bool {
+        !self.mixes.is_empty() || self.hours.is_some()
+    }
+}
+
 /// One mix or recording, ready to be run.
 struct Cell {
     name: String,
