@@ -12,6 +12,7 @@
 use alloc::vec;
 use alloc::vec::Vec;
 
+use crate::marks::Marks;
 use crate::pool::{CHUNK_RECORDS, NIL, Pool, Record};
 use crate::queue::{Forecast, Progress, Timer, TimerQueue, Timers, forecast_window};
 
@@ -132,32 +133,34 @@ impl HashedWheel {
         self.stale > self.records / 2 + STALE_FLOOR + self.heads.len() / STALE_SLOTS
     }
 
-    /// Drops every dead record. O(n + slots).
+    /// Drops every dead record, and of those that look alike all but one. O(n + slots).
     fn sweep<T: Timers>(&mut self, timers: &T) {
+        let mut met = Marks::new();
         for word in 0..self.occupied.len() {
             let mut bits = self.occupied[word];
             while bits != 0 {
                 let slot = word * 64 + bits.trailing_zeros() as usize;
                 bits &= bits - 1;
-                self.heads[slot] = self.living(timers, self.heads[slot]);
+                self.heads[slot] = self.living(timers, &mut met, self.heads[slot]);
                 if self.heads[slot] == NIL {
                     self.occupied[word] &= !(1 << (slot % 64));
                 }
             }
         }
-        self.due = self.living(timers, self.due);
-        self.visiting = self.living(timers, self.visiting);
+        self.due = self.living(timers, &mut met, self.due);
+        self.visiting = self.living(timers, &mut met, self.visiting);
     }
 
     /// Takes a chain and returns one of its live records.
-    fn living<T: Timers>(&mut self, timers: &T, mut chain: u32) -> u32 {
+    fn living<T: Timers>(&mut self, timers: &T, met: &mut Marks, mut chain: u32) -> u32 {
         let mut kept = NIL;
         while chain != NIL {
             for &record in self.pool.pop(&mut chain, u32::MAX).records() {
-                if timers
+                let is_live = timers
                     .timer(record.id)
-                    .is_some_and(|t| t.registration == record.tick)
-                {
+                    .is_some_and(|t| t.registration == record.tick);
+                // Within the horizon equal bits are the same tick.
+                if is_live && met.insert(record.id) {
                     self.pool.push(&mut kept, record);
                 } else {
                     self.records -= 1;

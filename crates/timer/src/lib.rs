@@ -41,6 +41,7 @@ extern crate std;
 mod bitset;
 mod hashed;
 mod heap;
+mod marks;
 mod pool;
 mod queue;
 mod ring;

@@ -23,7 +23,9 @@
 //! - cancelled: nothing is done here, the record dies by comparison.
 //!
 //! Dead records are counted; when they outnumber the living, every insert and
-//! [`maintain`](TimerQueue::maintain) sweep a few chunks, which also drops sparse pages.
+//! [`maintain`](TimerQueue::maintain) sweep a few chunks, which also drops sparse pages. A dead record
+//! may look alive: its id was given out again, and registered for a tick with the same bits. Of those
+//! that look alive and are met by the deadline, a pass of the sweep keeps the one that it meets first.
 //!
 //! # Invariants
 //!
@@ -40,6 +42,7 @@
 use alloc::boxed::Box;
 use alloc::collections::BTreeMap;
 
+use crate::marks::Marks;
 use crate::pool::{FreedRecords, NIL, Pool, Record};
 use crate::queue::{Forecast, Progress, Timer, TimerQueue, Timers, forecast_window};
 use crate::ring::{Ring, SLOTS};
@@ -77,15 +80,30 @@ pub struct HierarchicalWheel {
     records: usize,
     stale: usize,
     sweep: Sweep,
+    /// Timers of which this pass of the sweep has met a record that looks alive and is met in time, and
+    /// which have not been filed since: another one is not needed.
+    swept: Marks,
 }
 
 /// Where the sweep for stale records stands.
 #[derive(Debug)]
 struct Sweep {
+    /// `LEVELS` at the end of a pass.
     level: usize,
     slot: usize,
     /// The last chunk of the slot that was swept, or `NIL` before its first.
     previous: u32,
+}
+
+impl Sweep {
+    /// Before the first slot of a level.
+    const fn start_of(level: usize) -> Self {
+        Self {
+            level,
+            slot: 0,
+            previous: NIL,
+        }
+    }
 }
 
 impl HierarchicalWheel {
@@ -100,11 +118,8 @@ impl HierarchicalWheel {
             next: u64::MAX,
             records: 0,
             stale: 0,
-            sweep: Sweep {
-                level: 0,
-                slot: 0,
-                previous: NIL,
-            },
+            sweep: Sweep::start_of(0),
+            swept: Marks::new(),
         }
     }
 
@@ -145,6 +160,7 @@ impl HierarchicalWheel {
         let ring = self.rings[level].get_or_insert_with(|| Box::new(Ring::new()));
         self.pool.push(&mut ring.heads[slot], record);
         ring.added(slot);
+        self.swept.remove(record.id);
         self.records += 1;
         self.next = self.next.min((tick >> shift) << shift);
     }
@@ -182,9 +198,9 @@ impl HierarchicalWheel {
         let taken = self.pool.pop(&mut ring.heads[slot], limit);
         ring.removed(slot, taken.records().len() as u32);
         self.records -= taken.records().len();
-        if self.sweep.level == level && self.sweep.slot == slot {
-            // The chunk that the sweep stood on may be gone.
-            self.sweep.previous = NIL;
+        if self.sweep.previous != NIL && self.sweep.level == level && self.sweep.slot == slot {
+            // The chunk that the sweep stood on may be gone, and what was swept is not swept again.
+            self.sweep = Self::after_slot(ring, level, slot);
         }
         taken
     }
@@ -357,12 +373,13 @@ impl HierarchicalWheel {
                 slot,
                 previous,
             } = self.sweep;
+            if level == LEVELS {
+                self.sweep = Sweep::start_of(0);
+                self.swept.clear();
+                continue;
+            }
             let Some(ring) = self.rings[level].as_mut().filter(|ring| ring.records > 0) else {
-                self.sweep = Sweep {
-                    level: (level + 1) % LEVELS,
-                    slot: 0,
-                    previous: NIL,
-                };
+                self.sweep = Sweep::start_of(level + 1);
                 continue;
             };
             let head = &mut ring.heads[slot];
@@ -375,10 +392,13 @@ impl HierarchicalWheel {
                 self.sweep = Self::after_slot(ring, level, slot);
                 continue;
             }
+            let first = slot_start(self.elapsed, level, slot);
             let gone = self.pool.retain(at, |record| {
-                timers
-                    .timer(record.id)
-                    .is_some_and(|t| is_live::<T>(&t, &record))
+                timers.timer(record.id).is_some_and(|timer| {
+                    is_live::<T>(&timer, &record)
+                        && met_at(level, first, record) <= timer.deadline.max(self.elapsed)
+                        && self.swept.insert(record.id)
+                })
             });
             let next = self.pool.chunk(at).next;
             let empty = self.pool.chunk(at).records().is_empty();
@@ -411,11 +431,7 @@ impl HierarchicalWheel {
                 slot: slot + 1 + d as usize,
                 previous: NIL,
             },
-            _ => Sweep {
-                level: (level + 1) % LEVELS,
-                slot: 0,
-                previous: NIL,
-            },
+            _ => Sweep::start_of(level + 1),
         }
     }
 
@@ -542,6 +558,8 @@ impl TimerQueue for HierarchicalWheel {
         if deferring {
             self.pool.defer_frees();
         }
+        self.sweep = Sweep::start_of(0);
+        self.swept.clear();
         self.next = u64::MAX;
         self.stale = 0;
     }
@@ -583,8 +601,10 @@ impl TimerQueue for HierarchicalWheel {
     fn maintain<T: Timers>(&mut self, timers: &mut T, budget: u32) -> bool {
         if self.garbage() {
             self.sweep(timers, budget);
+            self.garbage() || !self.swept.is_empty()
+        } else {
+            self.swept.shrink(budget)
         }
-        self.garbage()
     }
 
     fn elapsed(&self) -> u64 {
@@ -596,7 +616,9 @@ impl TimerQueue for HierarchicalWheel {
     }
 
     fn bytes(&self) -> usize {
-        self.pool.bytes() + self.rings.iter().flatten().count() * size_of::<Ring>()
+        self.pool.bytes()
+            + self.swept.bytes()
+            + self.rings.iter().flatten().count() * size_of::<Ring>()
     }
 
     fn validate<T: Timers>(&self, timers: &T) {
@@ -665,6 +687,23 @@ impl TimerQueue for HierarchicalWheel {
             self.len()
         );
     }
+}
+
+/// The first tick of a slot, which is not before the position's own.
+#[inline]
+fn slot_start(elapsed: u64, level: usize, slot: usize) -> u64 {
+    let at = elapsed >> (8 * level);
+    let distance = slot.wrapping_sub(at as usize) % SLOTS;
+    (at + distance as u64) << (8 * level)
+}
+
+/// The tick at which a record of a slot is met at the latest: there it fires or is filed anew.
+#[inline]
+fn met_at(level: usize, slot_start: u64, record: Record) -> u64 {
+    if level == 0 || level > LEVEL_EXACT {
+        return slot_start;
+    }
+    slot_start + u64::from(record.tick.wrapping_sub(slot_start as u32))
 }
 
 /// Whether a record is the one that its timer is registered under.

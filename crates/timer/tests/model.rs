@@ -61,7 +61,7 @@ macro_rules! suite {
 
                 #[test]
                 fn under_an_owner_it_behaves_as_the_model(start in start(), ops in ops()) {
-                    run(Entries::new($make(start)), $traits, start, &ops);
+                    run(Entries::<_, { u32::MAX }>::new($make(start)), $traits, start, &ops);
                 }
 
                 #[test]
@@ -85,3 +85,16 @@ suite!(hashed_wheel_of_4096, hashed(4096), 128, |now| {
 });
 suite!(binary_heap, HEAP, 64, IndexedHeap::<2>::new);
 suite!(quaternary_heap, HEAP, 64, IndexedHeap::<4>::new);
+
+proptest! {
+    #![proptest_config(config(256))]
+
+    /// The typed store keeps eight bits, so that one dead record of 256 looks alive.
+    #[test]
+    fn wheel_under_an_owner_that_keeps_eight_bits_behaves_as_the_model(
+        start in start(),
+        ops in ops(),
+    ) {
+        run(Entries::<_, 0xff>::new(HierarchicalWheel::new(start)), WHEEL, start, &ops);
+    }
+}

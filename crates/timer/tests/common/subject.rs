@@ -77,10 +77,12 @@ struct Cell {
     life: u64,
 }
 
-#[derive(Debug, Default)]
-struct Cells(Vec<Cell>);
+#[derive(Debug)]
+struct Cells<const BITS: u32>(Vec<Cell>);
 
-impl Timers for Cells {
+impl<const BITS: u32> Timers for Cells<BITS> {
+    const REGISTRATION_BITS: u32 = BITS;
+
     fn timer(&self, id: u32) -> Option<Timer> {
         let cell = self.0[id as usize];
         Some(Timer {
@@ -90,26 +92,26 @@ impl Timers for Cells {
     }
 
     fn set_registration(&mut self, id: u32, registration: u32) {
-        self.0[id as usize].registration = registration;
+        self.0[id as usize].registration = registration & BITS;
     }
 }
 
 /// An owner as a store is one: deadlines that have passed are stored as they are, the place of a
 /// timer that has gone is the first to be used again, and the deadline is stored sometimes before and
-/// sometimes after the queue is told.
+/// sometimes after the queue is told. Of a registration it keeps `BITS`.
 #[derive(Debug)]
-pub(crate) struct Entries<Q> {
+pub(crate) struct Entries<Q, const BITS: u32> {
     queue: Q,
-    cells: Cells,
+    cells: Cells<BITS>,
     free: Vec<u32>,
     store_first: bool,
 }
 
-impl<Q: TimerQueue> Entries<Q> {
+impl<Q: TimerQueue, const BITS: u32> Entries<Q, BITS> {
     pub(crate) fn new(queue: Q) -> Self {
         Self {
             queue,
-            cells: Cells::default(),
+            cells: Cells(Vec::new()),
             free: Vec::new(),
             store_first: false,
         }
@@ -120,7 +122,7 @@ impl<Q: TimerQueue> Entries<Q> {
         (cell.life == life).then(|| self.cells.timer(id)).flatten()
     }
 
-    fn clear(cells: &mut Cells, free: &mut Vec<u32>, id: u32) -> (u32, u64) {
+    fn clear(cells: &mut Cells<BITS>, free: &mut Vec<u32>, id: u32) -> (u32, u64) {
         let cell = &mut cells.0[id as usize];
         assert!(
             cell.deadline.is_some(),
@@ -132,7 +134,7 @@ impl<Q: TimerQueue> Entries<Q> {
     }
 }
 
-impl<Q: TimerQueue> Subject for Entries<Q> {
+impl<Q: TimerQueue, const BITS: u32> Subject for Entries<Q, BITS> {
     type Handle = (u32, u64);
 
     fn insert(&mut self, deadline: u64, now: u64) -> (u32, u64) {

@@ -1,5 +1,7 @@
 //! Memory that lazy cancelling, moving and mass fires leave behind.
 
+use std::collections::HashSet;
+
 use tidewheel_timer::{HashedWheel, HierarchicalWheel, IndexedHeap, TimerQueue, TimerSet};
 
 /// What an almost empty set may hold: the rings of eight levels or 4,096 slots, a page of cells, and some
@@ -107,6 +109,29 @@ every_queue! {
         }
         // Ten lengths have passed; each meets a record once, after it came down two levels at most.
         assert!(moved <= 100 * 11 * 3, "{moved} records touched for 1,000,000 hits");
+    }
+
+    /// A timer that is cancelled and set again for the tick it had (PERSIST and EXPIREAT of a midnight) gets its
+    /// id back, and then its dead record looks like the living one: each in turn, many times.
+    fn cancelling_and_setting_again_for_the_same_tick_leaves_bounded_memory(make) {
+        let midnight = 80_000_000;
+        for live in [1, 20, 5_000] {
+            let mut timers = TimerSet::new(make(0));
+            let mut ids: Vec<_> = (0..live).map(|_| timers.insert(midnight, 0)).collect();
+            let mut peak = 0;
+            for _ in 0..200_000 / live {
+                for id in &mut ids {
+                    assert!(timers.cancel(*id));
+                    *id = timers.insert(midnight, 0);
+                    peak = peak.max(timers.bytes());
+                }
+            }
+            assert!(peak <= bound(live), "{peak} bytes for {live} timers");
+            tidy(&mut timers);
+            let mut waiting: HashSet<_> = ids.into_iter().collect();
+            timers.advance(midnight, u32::MAX, |id| assert!(waiting.remove(&id)));
+            assert!(waiting.is_empty());
+        }
     }
 
     /// Memory of a peak that has fired is never given back.

@@ -1,0 +1,92 @@
+//! Which timers a pass over the records has met.
+
+use alloc::boxed::Box;
+use alloc::vec::Vec;
+
+/// Ids a page holds.
+const PAGE_IDS: u32 = 4096;
+
+/// A set of ids that is cleared at once: O(1) but for growth, whatever it holds. A page is of a pass,
+/// and one of an earlier pass is empty.
+#[derive(Debug)]
+pub(crate) struct Marks {
+    pages: Vec<Option<Page>>,
+    pass: u64,
+}
+
+#[derive(Debug)]
+struct Page {
+    pass: u64,
+    words: Box<[u64; PAGE_IDS as usize / 64]>,
+}
+
+impl Marks {
+    /// An empty set. Allocates nothing.
+    pub(crate) const fn new() -> Self {
+        Self {
+            pages: Vec::new(),
+            pass: 0,
+        }
+    }
+
+    /// Adds a member. Returns whether it was none.
+    #[inline]
+    pub(crate) fn insert(&mut self, id: u32) -> bool {
+        let index = (id / PAGE_IDS) as usize;
+        if index >= self.pages.len() {
+            self.pages.resize_with(index + 1, || None);
+        }
+        let pass = self.pass;
+        let page = self.pages[index].get_or_insert_with(|| Page {
+            pass,
+            words: Box::new([0; _]),
+        });
+        if page.pass != pass {
+            page.pass = pass;
+            page.words.fill(0);
+        }
+        let word = &mut page.words[(id % PAGE_IDS / 64) as usize];
+        let bit = 1 << (id % 64);
+        let is_new = *word & bit == 0;
+        *word |= bit;
+        is_new
+    }
+
+    /// Takes a member out, if it is one.
+    #[inline]
+    pub(crate) fn remove(&mut self, id: u32) {
+        if let Some(Some(page)) = self.pages.get_mut((id / PAGE_IDS) as usize) {
+            page.words[(id % PAGE_IDS / 64) as usize] &= !(1 << (id % 64));
+        }
+    }
+
+    /// Takes all members out. Keeps the memory.
+    pub(crate) fn clear(&mut self) {
+        self.pass += 1;
+    }
+
+    /// Takes all members out and gives back the memory of up to `pages` pages. Returns whether more is held.
+    pub(crate) fn shrink(&mut self, pages: u32) -> bool {
+        if self.pages.is_empty() {
+            return false;
+        }
+        self.clear();
+        self.pages
+            .truncate(self.pages.len().saturating_sub(pages as usize));
+        if self.pages.is_empty() {
+            self.pages = Vec::new();
+        }
+        !self.pages.is_empty()
+    }
+
+    /// Whether no memory is held.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.pages.is_empty()
+    }
+
+    /// Heap bytes held.
+    pub(crate) fn bytes(&self) -> usize {
+        let pages = self.pages.iter().flatten().count();
+        self.pages.capacity() * size_of::<Option<Page>>() + pages * (PAGE_IDS as usize / 8)
+    }
+}
