@@ -3,7 +3,7 @@
 use super::deadlines::Deadlines;
 use super::sampling::Settings;
 use super::stopwatch::Stopwatch;
-use super::{Expiry, Strategy};
+use super::{Expiry, Left, Strategy};
 use crate::clock;
 
 /// A strategy over its entries on a virtual clock.
@@ -50,9 +50,11 @@ impl Course {
     fn call(&mut self, at_ms: u64) {
         self.now_ms = at_ms;
         let found = self.due.len();
+        // A cleared deadline is all the removal that there is.
         while self
             .strategy
             .advance(&mut self.entries, at_ms, u32::MAX, &mut self.due)
+            != Left::Nothing
         {}
         if self.due.len() > found {
             self.marks.push((at_ms, self.due.len()));
@@ -77,11 +79,10 @@ impl Course {
     /// The same; the time of the longest single call.
     pub(crate) fn longest_until(&mut self, end_ms: u64) -> u64 {
         let mut longest_ns = 0;
-        let mut watch = Stopwatch::start();
         while let Some(at_ms) = self.next_call(end_ms) {
-            watch.restart();
+            let watch = Stopwatch::start();
             self.call(at_ms);
-            longest_ns = longest_ns.max(watch.lap());
+            longest_ns = longest_ns.max(watch.stop());
         }
         self.now_ms = end_ms;
         longest_ns

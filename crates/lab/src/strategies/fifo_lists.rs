@@ -12,7 +12,7 @@ use std::collections::{HashMap, VecDeque};
 use foldhash::fast::RandomState;
 use tidewheel_timer::Timer;
 
-use super::{Entries, Expiry};
+use super::{Entries, Expiry, Left};
 
 /// Stale records that are tolerated whatever the number of the others.
 const STALE_FLOOR: usize = 1_024;
@@ -113,11 +113,11 @@ impl<E: Entries> Expiry<E> for FifoLists {
         self.stale += 1;
     }
 
-    fn advance(&mut self, entries: &mut E, now_ms: u64, budget: u32, due: &mut Vec<u32>) -> bool {
+    fn advance(&mut self, entries: &mut E, now_ms: u64, budget: u32, due: &mut Vec<u32>) -> Left {
         self.latest_ms = self.latest_ms.max(now_ms);
         let now_ms = self.latest_ms;
         if self.next_ms.is_none_or(|at| now_ms < at) {
-            return false;
+            return Left::Nothing;
         }
         let mut left = budget;
         let mut next_ms = None::<u64>;
@@ -130,7 +130,7 @@ impl<E: Entries> Expiry<E> for FifoLists {
                     break;
                 }
                 if left == 0 {
-                    return true;
+                    return Left::Backlog;
                 }
                 left -= 1;
                 self.records -= 1;
@@ -147,7 +147,7 @@ impl<E: Entries> Expiry<E> for FifoLists {
             }
         }
         self.next_ms = next_ms;
-        false
+        Left::Nothing
     }
 
     fn wake(&self) -> Option<u64> {

@@ -38,6 +38,28 @@ pub(crate) trait Entries: Timers {
     fn clear(&mut self, id: u32);
 }
 
+/// What a call left to do.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Left {
+    /// Nothing that it knows of, until it is to be called next.
+    Nothing,
+    /// More that is due; others may have their turn first.
+    Backlog,
+    /// The call is not over: its owner removes what was found and calls again before anything else,
+    /// since the removal counts against the time that the call may take.
+    Unfinished,
+}
+
+impl Left {
+    fn backlog(is_left: bool) -> Self {
+        if is_left {
+            Self::Backlog
+        } else {
+            Self::Nothing
+        }
+    }
+}
+
 /// How entries whose time has come are found.
 pub(crate) trait Expiry<E: Entries>: Send + Sync {
     /// Learns of a deadline of an entry that had none. The owner stores it, before the call or after.
@@ -49,9 +71,9 @@ pub(crate) trait Expiry<E: Entries>: Send + Sync {
     /// Learns that a deadline is gone; `old` is how it was. The owner clears it after the call.
     fn cancel(&mut self, entries: &mut E, id: u32, old: Timer);
 
-    /// Appends what is due to `due` and clears it in the entries. Returns whether more is left that it
-    /// knows of: those that take a budget stop after so many; scan and sampling have none by nature.
-    fn advance(&mut self, entries: &mut E, now_ms: u64, budget: u32, due: &mut Vec<u32>) -> bool;
+    /// Appends what is due to `due` and clears it in the entries. Those that take a budget stop after so
+    /// many; scan and sampling have none by nature.
+    fn advance(&mut self, entries: &mut E, now_ms: u64, budget: u32, due: &mut Vec<u32>) -> Left;
 
     /// When it wants to be called next; a time that has passed means now, `None` not before the next
     /// insert.

@@ -7,7 +7,7 @@
 
 use tidewheel_timer::{Timer, TimerQueue};
 
-use super::{Entries, Expiry};
+use super::{Entries, Expiry, Left};
 
 /// A queue that is called when its next deadline comes.
 #[derive(Debug)]
@@ -26,14 +26,14 @@ impl<E: Entries, Q: TimerQueue + Send + Sync> Expiry<E> for Queue<Q> {
         self.0.cancel(entries, id, old);
     }
 
-    fn advance(&mut self, entries: &mut E, now_ms: u64, budget: u32, due: &mut Vec<u32>) -> bool {
+    fn advance(&mut self, entries: &mut E, now_ms: u64, budget: u32, due: &mut Vec<u32>) -> Left {
         let progress = self.0.advance(entries, now_ms, budget, |entries, found| {
             for &id in found {
                 entries.clear(id);
             }
             due.extend_from_slice(found);
         });
-        progress.backlog
+        Left::backlog(progress.backlog)
     }
 
     fn wake(&self) -> Option<u64> {

@@ -8,14 +8,16 @@
 //! quarter of the processor finds them.
 //!
 //! The numbers are those of Redis 6 and later at its default effort: 20 a round, another round above
-//! 10 % (25 % before), 25 ms of each 100 at most, the clock read every 16 rounds. Redis walks on with a
-//! cursor where this draws at random, as Redis itself did before; the expected finds are the same. Its
-//! fast cycle between commands and its looks at keys that are being read are left out. The 25 ms end the
-//! search alone here; what a cache does with what was found comes on top.
+//! 10 % (25 % before), 25 ms of each 100 at most, the clock read every 16 rounds. The 25 ms bound the
+//! removal as well: after those rounds the owner removes what they found before the clock is read, so a
+//! call runs over by 16 rounds and their removal at most. What the owner frees once others have their
+//! turn again is not in it. Redis walks on with a cursor where this draws at random, as Redis itself did
+//! before; the expected finds are the same. Its fast cycle between commands and its looks at keys that
+//! are being read are left out.
 
 use tidewheel_timer::Timer;
 
-use super::{Entries, Expiry};
+use super::{Entries, Expiry, Left};
 use crate::rng::Rng;
 
 const EVERY_MS: u64 = 100;
@@ -41,6 +43,8 @@ pub(super) struct Sampling {
     rng: Rng,
     clock_ns: Option<fn() -> u64>,
     next_ms: u64,
+    /// When the call began that is not over.
+    began_ns: Option<u64>,
 }
 
 impl Sampling {
@@ -50,6 +54,7 @@ impl Sampling {
             rng: Rng::new(settings.seed),
             clock_ns: settings.clock_ns,
             next_ms: now_ms.saturating_add(EVERY_MS),
+            began_ns: None,
         }
     }
 
@@ -90,23 +95,25 @@ impl<E: Entries> Expiry<E> for Sampling {
         self.remove(entries, old.registration as usize);
     }
 
-    fn advance(&mut self, entries: &mut E, now_ms: u64, _: u32, due: &mut Vec<u32>) -> bool {
-        if now_ms < self.next_ms {
-            return false;
-        }
-        self.next_ms = now_ms.saturating_add(EVERY_MS);
-        let from_ns = self.clock_ns.map(|clock_ns| clock_ns());
-        let mut rounds = 0;
-        while self.round(entries, now_ms, due) {
-            rounds += 1;
-            if rounds % ROUNDS_PER_LOOK == 0
-                && let (Some(clock_ns), Some(from_ns)) = (self.clock_ns, from_ns)
-                && clock_ns().saturating_sub(from_ns) > CAP_NS
-            {
-                break;
+    fn advance(&mut self, entries: &mut E, now_ms: u64, _: u32, due: &mut Vec<u32>) -> Left {
+        let clock_ns = || self.clock_ns.map_or(0, |clock_ns| clock_ns());
+        let began_ns = match self.began_ns.take() {
+            // What was found before has been removed by now.
+            Some(began_ns) if clock_ns().saturating_sub(began_ns) > CAP_NS => return Left::Nothing,
+            Some(began_ns) => began_ns,
+            None if now_ms < self.next_ms => return Left::Nothing,
+            None => {
+                self.next_ms = now_ms.saturating_add(EVERY_MS);
+                clock_ns()
+            }
+        };
+        for _ in 0..ROUNDS_PER_LOOK {
+            if !self.round(entries, now_ms, due) {
+                return Left::Nothing;
             }
         }
-        false
+        self.began_ns = Some(began_ns);
+        Left::Unfinished
     }
 
     fn wake(&self) -> Option<u64> {

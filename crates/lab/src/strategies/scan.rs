@@ -7,7 +7,7 @@
 
 use tidewheel_timer::Timer;
 
-use super::{Entries, Expiry};
+use super::{Entries, Expiry, Left};
 
 const EVERY_MS: u64 = 1_000;
 
@@ -32,9 +32,9 @@ impl<E: Entries> Expiry<E> for Scan {
 
     fn cancel(&mut self, _: &mut E, _: u32, _: Timer) {}
 
-    fn advance(&mut self, entries: &mut E, now_ms: u64, _: u32, due: &mut Vec<u32>) -> bool {
+    fn advance(&mut self, entries: &mut E, now_ms: u64, _: u32, due: &mut Vec<u32>) -> Left {
         if now_ms < self.next_ms {
-            return false;
+            return Left::Nothing;
         }
         // Seconds that were slept through are not made up for.
         let missed = (now_ms - self.next_ms) / EVERY_MS;
@@ -45,7 +45,7 @@ impl<E: Entries> Expiry<E> for Scan {
                 due.push(id);
             }
         }
-        false
+        Left::Nothing
     }
 
     fn wake(&self) -> Option<u64> {

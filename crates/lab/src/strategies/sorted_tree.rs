@@ -9,7 +9,7 @@ use std::collections::BTreeSet;
 
 use tidewheel_timer::Timer;
 
-use super::{Entries, Expiry};
+use super::{Entries, Expiry, Left};
 
 /// Bytes of a leaf with room for 11 pairs: the pairs, the parent, two lengths.
 const LEAF_BYTES: usize = 11 * size_of::<(u64, u32)>() + 16;
@@ -36,17 +36,18 @@ impl<E: Entries> Expiry<E> for SortedTree {
         self.order.remove(&(old.deadline, id));
     }
 
-    fn advance(&mut self, entries: &mut E, now_ms: u64, budget: u32, due: &mut Vec<u32>) -> bool {
+    fn advance(&mut self, entries: &mut E, now_ms: u64, budget: u32, due: &mut Vec<u32>) -> Left {
         for _ in 0..budget {
             let Some(first) = self.order.first().filter(|first| first.0 <= now_ms) else {
-                return false;
+                return Left::Nothing;
             };
             let id = first.1;
             self.order.pop_first();
             entries.clear(id);
             due.push(id);
         }
-        self.order.first().is_some_and(|first| first.0 <= now_ms)
+        let more = self.order.first().is_some_and(|first| first.0 <= now_ms);
+        Left::backlog(more)
     }
 
     fn wake(&self) -> Option<u64> {
