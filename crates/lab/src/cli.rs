@@ -93,12 +93,18 @@ enum OnServers {
 
 pub(crate) fn run() -> Result<()> {
     let cli = Cli::parse();
+    if let (Command::Report(_), Some(path)) = (&cli.command, &cli.json) {
+        bail!(
+            "report writes no lines of JSON, so --json {} does not apply",
+            path.display()
+        );
+    }
     // Nothing is measured that could not be kept.
     if let Some(path) = &cli.json {
         drop(open(path)?);
     }
     let mut progress = Progress::new();
-    let outcome = match &cli.command {
+    let mut outcome = match &cli.command {
         Command::Seeds(args) => match seeds::run(args, &mut progress)? {
             Some(outcome) => outcome,
             None => return Ok(()),
@@ -113,6 +119,7 @@ pub(crate) fn run() -> Result<()> {
         },
         Command::Report(args) => return page::run(args),
     };
+    outcome.note_build();
     emit(&outcome.lines(), &outcome.text(), cli.json.as_deref())?;
     if !outcome.failures.is_empty() {
         bail!("not everything succeeded: {}", outcome.failures.join("; "));

@@ -145,7 +145,12 @@ impl Running {
         let give_up_ns = clock::mono_ns() + START_NS;
         loop {
             if let Some(status) = self.child.try_wait()? {
-                bail!("{} ended with {status}:\n{}", self.command, self.log_tail());
+                let log = self.log_tail();
+                let told = match log.trim_end() {
+                    "" => " and wrote nothing".to_owned(),
+                    log => format!(":\n{log}"),
+                };
+                bail!("{} ended with {status}{told}", self.command);
             }
             let answered = Connection::open(&self.address).and_then(|mut c| c.call(&["PING"]));
             match answered {

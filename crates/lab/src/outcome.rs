@@ -6,6 +6,9 @@ use crate::machine;
 use crate::report::Report;
 use crate::table;
 
+const DEBUG_NOTE: &str =
+    "built without optimisation: quote no time and no rate of this; build with --release";
+
 /// All tables of a command.
 #[derive(Debug, Default)]
 pub(crate) struct Outcome {
@@ -56,6 +59,13 @@ impl Outcome {
     /// Puts text above the tables.
     pub(crate) fn prepend(&mut self, text: &str) {
         self.text.insert_str(0, text);
+    }
+
+    /// Notes a build whose times say nothing.
+    pub(crate) fn note_build(&mut self) {
+        if cfg!(debug_assertions) && !self.notes.iter().any(|note| note == DEBUG_NOTE) {
+            self.notes.push(DEBUG_NOTE.to_owned());
+        }
     }
 
     /// One line per subject, table and run.

@@ -6,6 +6,17 @@ use crate::clock;
 use crate::machine;
 use crate::server::Facts;
 
+/// The program that wrote a line.
+const TOOL: &str = if cfg!(debug_assertions) {
+    concat!(
+        "tidewheel-lab ",
+        env!("CARGO_PKG_VERSION"),
+        ", built without optimisation"
+    )
+} else {
+    concat!("tidewheel-lab ", env!("CARGO_PKG_VERSION"))
+};
+
 /// One number of an experiment.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Figure {
@@ -190,7 +201,7 @@ impl Report {
             })
             .collect();
         json!({
-            "tool": concat!("tidewheel-lab ", env!("CARGO_PKG_VERSION")),
+            "tool": TOOL,
             "workload": self.workload,
             "cell": self.cell,
             "subject": self.subject,
@@ -207,6 +218,25 @@ impl Report {
             "curves": curves,
             "notes": self.notes,
         })
+    }
+
+    /// What a line would need to be a report and does not have.
+    pub(crate) fn lacks(line: &Value) -> Option<&'static str> {
+        const NEEDED: [&str; 12] = [
+            "workload",
+            "cell",
+            "subject",
+            "version",
+            "run",
+            "params",
+            "figures",
+            "labels",
+            "never",
+            "curves",
+            "notes",
+            "finished_unix_ms",
+        ];
+        NEEDED.into_iter().find(|&key| line[key].is_null())
     }
 
     /// What [`to_json`](Self::to_json) wrote; `None` for anything else.

@@ -377,9 +377,12 @@ fn files_that_hold_no_results_are_refused() {
         (Some("\n\n".to_owned()), vec!["holds no results"]),
         (
             Some(format!("{good}\n\n{{}}\n")),
-            vec!["line 3", "no line of a result"],
+            vec!["line 3", "no line of a result", "no `workload`"],
         ),
-        (Some(format!("{good}\n{{\"work")), vec!["line 2", "no JSON"]),
+        (
+            Some(format!("{good}\n{{\"work")),
+            vec!["line 2", "no JSON", "ends in the middle"],
+        ),
     ] {
         let file = folder.path("results.json");
         if let Some(text) = &text {
@@ -396,6 +399,19 @@ fn files_that_hold_no_results_are_refused() {
     }
     let output = report(&[]);
     assert!(!output.status.success());
+}
+
+#[test]
+fn a_report_refuses_a_file_for_lines_that_it_would_not_write() {
+    let folder = Folder::new("json");
+    let (file, html) = (folder.path("results.json"), folder.path("page.html"));
+    let kept = folder.path("kept.json");
+    fs::write(&file, lines()[0].to_string()).expect("writes");
+    let output = report(&[&file, Path::new("--json"), &kept, Path::new("--out"), &html]);
+    let words = String::from_utf8_lossy(&output.stderr);
+    assert!(!output.status.success());
+    assert!(words.contains("--json"), "{words}");
+    assert!(!kept.exists() && !html.exists());
 }
 
 fn between<'a>(text: &'a str, from: &str, to: &str) -> &'a str {

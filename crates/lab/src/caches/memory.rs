@@ -47,10 +47,10 @@ pub(crate) struct Args {
     #[command(flatten)]
     pub(super) common: Common,
     /// Entries, a table for each number (default 1000000,1200000,1500000,1900000,10000000).
-    #[arg(long, value_delimiter = ',')]
+    #[arg(long, value_delimiter = ',', value_name = "N,…")]
     entries: Option<Vec<u64>>,
     /// What they are made of (default both).
-    #[arg(long, value_enum, value_delimiter = ',')]
+    #[arg(long, value_enum, value_delimiter = ',', value_name = "SHAPE,…")]
     shape: Option<Vec<Shape>>,
 }
 

@@ -18,7 +18,7 @@ use crate::report::Report;
 #[derive(Clone, Debug, clap::Args)]
 pub(crate) struct Common {
     /// Caches (default all that can take part, without those that differ in their strategy alone).
-    #[arg(long, value_enum, value_delimiter = ',')]
+    #[arg(long, value_enum, value_delimiter = ',', value_name = "CACHE,…")]
     pub(crate) subjects: Option<Vec<Kind>>,
     /// Runs of each (default 3, quick 1).
     #[arg(long)]

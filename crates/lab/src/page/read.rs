@@ -3,7 +3,7 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use anyhow::{Context, Result, bail};
+use anyhow::{Context, Result, anyhow, bail};
 use serde_json::Value;
 
 use super::data::distinct;
@@ -34,9 +34,12 @@ fn file(path: &Path) -> Result<Lines> {
         }
         let place = || format!("{} line {number}", path.display());
         let value: Value =
-            serde_json::from_str(line).with_context(|| format!("{} is no JSON", place()))?;
-        let report = Report::from_json(&value)
-            .with_context(|| format!("{} is no line of a result", place()))?;
+            serde_json::from_str(line).map_err(|error| anyhow!("{}{}", place(), flaw(&error)))?;
+        let report = Report::from_json(&value).with_context(|| {
+            let lacks = Report::lacks(&value)
+                .map_or_else(String::new, |key| format!(": it has no `{key}`"));
+            format!("{} is no line of a result{lacks}", place())
+        })?;
         tools.push(value["tool"].as_str().unwrap_or("unknown").to_owned());
         reports.push(report);
     }
@@ -49,4 +52,15 @@ fn file(path: &Path) -> Result<Lines> {
         tools: distinct(tools.into_iter()),
         reports,
     })
+}
+
+/// Why a line is no JSON. The parser would call every line the first.
+fn flaw(error: &serde_json::Error) -> String {
+    let told = error.to_string();
+    let why = match told.split_once(" at line ") {
+        _ if error.is_eof() => "it ends in the middle",
+        Some((why, _)) => why,
+        None => &told,
+    };
+    format!(" is no JSON: {why}, column {}", error.column())
 }

@@ -26,13 +26,13 @@ mod ticks;
 #[derive(Clone, Debug, clap::Args)]
 pub(crate) struct Args {
     /// Parts (default all).
-    #[arg(long, value_enum, value_delimiter = ',')]
+    #[arg(long, value_enum, value_delimiter = ',', value_name = "PART,…")]
     only: Option<Vec<Part>>,
     /// Numbers of entries (default 1000 to 10000000; readers from 100000 on).
-    #[arg(long, value_delimiter = ',')]
+    #[arg(long, value_delimiter = ',', value_name = "N,…")]
     entries: Option<Vec<u64>>,
     /// Caches that readers read (default the article's two, every strategy, and tidewheel).
-    #[arg(long, value_enum, value_delimiter = ',')]
+    #[arg(long, value_enum, value_delimiter = ',', value_name = "CACHE,…")]
     subjects: Option<Vec<Kind>>,
     /// Readers (default 10).
     #[arg(long)]
@@ -92,6 +92,7 @@ pub(crate) fn run(args: &Args, progress: &mut Progress) -> Result<Option<Outcome
     if heap::COUNTED {
         outcome.notes.push(COUNTED_NOTE.to_owned());
     }
+    outcome.note_build();
     let beside = beside::tables(&outcome.reports);
     outcome.prepend(&beside::text(&beside));
     let intro = Intro {

@@ -154,7 +154,7 @@ impl Job {
     pub(super) fn title(&self) -> String {
         match &self.work {
             Work::Scan(entries) => format!("scan of {entries}"),
-            Work::Ticks(strategy, entries) => format!("{strategy}, {entries}"),
+            Work::Ticks(strategy, entries) => format!("ticks, {strategy}, {entries}"),
             Work::Readers(kind, plan) => {
                 let how = if plan.fair {
                     "expiring"

@@ -384,7 +384,7 @@ fn figures(figures: &mut Figures, found: &Found) {
             ),
             (
                 "expiry_cpu_ns_per_entry",
-                "CPU of the expiry, ns per entry",
+                "CPU beyond the control, ns per entry due",
                 with.zip(without)
                     .map(|(with, without)| (with - without) * found.window.length_ns as f64 / due),
             ),

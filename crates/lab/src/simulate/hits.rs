@@ -33,7 +33,7 @@ pub(super) struct Options {
     #[arg(long, value_name = "TRACE=SIZE,…")]
     sizes: Vec<Sizes>,
     /// Hit ratios: policies (default all that were built).
-    #[arg(long, value_enum, value_delimiter = ',')]
+    #[arg(long, value_enum, value_delimiter = ',', value_name = "POLICY,…")]
     policies: Option<Vec<Policy>>,
 }
 

@@ -57,6 +57,9 @@ pub(crate) fn run(args: &Args, progress: &Progress) -> Result<Outcome> {
     }
     let mut outcome = Outcome::default();
     let traces = args.traces.as_deref();
+    if let Some(folder) = traces.filter(|folder| !folder.is_dir()) {
+        bail!("--traces {}: there is no such folder", folder.display());
+    }
     if args.only.is_none_or(|only| only == Only::Hits) {
         outcome.append(hits::run(
             &args.hits, traces, args.seed, args.quick, progress,
@@ -122,10 +125,15 @@ mod tests {
         assert_eq!(memory.expect("a report").params["hours"], 1.0);
         let line = Line::try_parse_from(["simulate", "--only", "neither"]);
         assert!(line.is_err());
-        for ignored in ["--only hits --hours 2", "--only memory --policies lru"] {
-            let words = ["simulate"].into_iter().chain(ignored.split(' '));
+        for (refused, reason) in [
+            ("--only hits --hours 2", "about memory"),
+            ("--only memory --policies lru", "about hits"),
+            ("--quick --traces no/such/folder", "there is no such folder"),
+        ] {
+            let words = ["simulate"].into_iter().chain(refused.split(' '));
             let line = Line::try_parse_from(words).expect("parses");
-            assert!(run(&line.args, &Progress::new()).is_err(), "{ignored}");
+            let error = run(&line.args, &Progress::new()).expect_err(refused);
+            assert!(error.to_string().contains(reason), "{refused}: {error}");
         }
     }
 }

@@ -11,17 +11,13 @@ use clap::ValueEnum;
 use serde_json::json;
 
 use self::ours::Ours;
-use crate::clock;
-use crate::heap;
 use crate::outcome::Outcome;
-use crate::proc::NoiseMeter;
 use crate::progress::Progress;
 use crate::report::Report;
 use crate::rng::mix;
-use crate::timers::Plan;
 use crate::timers::course::Course;
+use crate::timers::plan::{self, Options, Plan};
 use crate::timers::subject::Subject;
-use crate::versions;
 
 mod live;
 mod ours;
@@ -56,16 +52,13 @@ impl fmt::Display for Structure {
 impl Structure {
     /// The version that this program was built with.
     fn version(self) -> &'static str {
-        let package = match self {
+        plan::version(match self {
             Self::Tasks => None,
             #[cfg(feature = "peers")]
             Self::DelayQueue => Some("tokio-util"),
             #[cfg(feature = "peers")]
             Self::Hhwt => Some("hierarchical_hash_wheel_timer"),
-        };
-        package
-            .and_then(versions::of)
-            .unwrap_or(env!("CARGO_PKG_VERSION"))
+        })
     }
 
     fn build(self) -> Result<Box<dyn Subject>> {
@@ -95,87 +88,42 @@ fn key(id: u32) -> u64 {
     mix(u64::from(id))
 }
 
-/// Tasks are counted in 32 bits, and the peers count theirs so too.
-const MAX_TASKS: u32 = 1 << 30;
-const MAX_DELAY_MS: u32 = 1 << 24;
-
 /// Options of `tasks`.
 #[derive(Clone, Debug, clap::Args)]
 pub(crate) struct Args {
-    /// Tasks (default 1000000).
+    /// Tasks (default 1000000, quick 20000).
     #[arg(long)]
     tasks: Option<u32>,
     /// Structures (default all).
-    #[arg(long, value_enum, value_delimiter = ',')]
+    #[arg(long, value_enum, value_delimiter = ',', value_name = "STRUCTURE,…")]
     structures: Option<Vec<Structure>>,
-    /// The shortest delay, in ticks of a millisecond (default 30000).
-    #[arg(long)]
-    from_ms: Option<u32>,
-    /// The longest; delays are below it (default 60000).
-    #[arg(long)]
-    to_ms: Option<u32>,
-    /// Timer records that one tick may touch in the budgeted course.
-    #[arg(long, default_value_t = 2_048)]
-    budget: u32,
-    /// Runs per structure (default 3).
-    #[arg(long)]
-    runs: Option<usize>,
-    /// Tasks of the run in real time, 0 for none (default 100000).
+    /// Tasks of the run in real time, 0 for none (default 100000, quick 5000).
     #[arg(long)]
     live_tasks: Option<u32>,
-    /// Seconds over which they are spread (default 10).
+    /// Seconds over which they are spread (default 10, quick 1).
     #[arg(long)]
     live_s: Option<u32>,
-    /// Seed of delays and orders.
-    #[arg(long, default_value_t = 1)]
-    seed: u64,
-    /// A small run of a few seconds.
-    #[arg(long)]
-    quick: bool,
+    #[command(flatten)]
+    options: Options,
 }
 
 pub(crate) fn run(args: &Args, progress: &mut Progress) -> Result<Outcome> {
-    let pick =
-        |asked: Option<u32>, full, small| asked.unwrap_or(if args.quick { small } else { full });
-    let plan = Plan {
-        timers: pick(args.tasks, 1_000_000, 20_000),
-        from_ms: pick(args.from_ms, 30_000, 3_000),
-        to_ms: pick(args.to_ms, 60_000, 6_000),
-        budget: args.budget,
-        seed: args.seed,
-    };
+    let options = &args.options;
+    let plan = options.plan("tasks", args.tasks)?;
     let live = live::Plan {
-        tasks: pick(args.live_tasks, 100_000, 5_000),
-        seconds: pick(args.live_s, 10, 1),
+        tasks: options.pick(args.live_tasks, 100_000, 5_000),
+        seconds: options.pick(args.live_s, 10, 1),
     };
-    let runs = args.runs.unwrap_or(if args.quick { 1 } else { 3 });
-    if plan.timers == 0 || plan.timers > MAX_TASKS || runs == 0 || plan.budget == 0 {
-        bail!("--tasks lies in 1..={MAX_TASKS}, --runs and --budget start at 1");
-    }
-    if plan.from_ms == 0 || plan.from_ms >= plan.to_ms || plan.to_ms > MAX_DELAY_MS {
-        bail!("--from-ms starts at 1 and lies below --to-ms, which is {MAX_DELAY_MS} at most");
-    }
     if live.seconds == 0 || live.seconds > 3_600 {
         bail!("--live-s lies in 1..=3600");
     }
-    if !heap::COUNTED {
-        bail!("tasks counts bytes: build the laboratory without the feature plain-alloc");
-    }
-    let structures = args
-        .structures
-        .clone()
-        .unwrap_or_else(|| Structure::value_variants().to_vec());
-    let mut reports = Vec::new();
-    for round in 1..=runs {
-        for &structure in &structures {
-            progress.set_title(format!("{structure} {round}/{runs}"));
-            let mut report = measure(structure, &plan, live, round as u64, progress)?;
-            report.run = round;
-            reports.push(report);
-        }
-    }
-    progress.clear();
-    Ok(Outcome::of("tasks", reports))
+    let structures = args.structures.as_deref();
+    options.rounds(
+        "tasks",
+        structures,
+        progress,
+        |structure, round, progress| measure(structure, &plan, live, round, progress),
+    )
 }
 
 fn measure(
@@ -199,43 +147,41 @@ fn measure(
     report.subject = structure.to_string();
     report.version = structure.version().to_owned();
     let course = Course::new(plan, plan.seed.wrapping_add(round));
-    let mut noise = NoiseMeter::start(Some(0));
-    let start_ns = clock::mono_ns();
-    progress.phase("set, move, fire", 4);
-    course.fire(|| structure.build(), &mut report)?;
-    let payload = structure.payload_bytes() as f64;
-    for (from, to, label) in [
-        (
-            "bytes_per_timer",
-            "bytes_beyond",
-            "bytes/task beyond key and value",
-        ),
-        (
-            "bytes_after_reschedule",
-            "bytes_beyond_moved",
-            "same after moves",
-        ),
-    ] {
-        let beyond = report.figures.value(from).map(|bytes| bytes - payload);
-        report.figures.push(to, label, beyond);
-    }
-    progress.phase("set, remove, drain", 4);
-    progress.set(1);
-    course.cancel(structure.build()?, &mut report);
-    if is_ours {
-        progress.phase("fire on a budget", 4);
-        progress.set(2);
-        course.fire_on_budget(structure.build()?, &mut report);
-        progress.phase("real time", 4);
-        progress.set(3);
-        live::moves_of_one(&mut report);
-        if live.tasks > 0 {
-            live::run(live, &mut report)?;
+    plan::noted(report, |report| {
+        progress.phase("set, move, fire", 4);
+        course.fire(|| structure.build(), report)?;
+        let payload = structure.payload_bytes() as f64;
+        for (from, to, label) in [
+            (
+                "bytes_per_timer",
+                "bytes_beyond",
+                "bytes/task beyond key and value",
+            ),
+            (
+                "bytes_after_reschedule",
+                "bytes_beyond_moved",
+                "same after moves",
+            ),
+        ] {
+            let beyond = report.figures.value(from).map(|bytes| bytes - payload);
+            report.figures.push(to, label, beyond);
         }
-    }
-    let wall_ns = clock::mono_ns() - start_ns;
-    report.figures.push_noise(noise.others_ns(Some(0)), wall_ns);
-    Ok(report.finish())
+        progress.phase("set, remove, drain", 4);
+        progress.set(1);
+        course.cancel(structure.build()?, report);
+        if is_ours {
+            progress.phase("fire on a budget", 4);
+            progress.set(2);
+            course.fire_on_budget(structure.build()?, report);
+            progress.phase("real time", 4);
+            progress.set(3);
+            live::moves_of_one(report);
+            if live.tasks > 0 {
+                live::run(live, report)?;
+            }
+        }
+        Ok(())
+    })
 }
 
 #[cfg(test)]

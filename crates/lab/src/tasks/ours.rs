@@ -5,8 +5,7 @@ use std::hint::black_box;
 use tidewheel_scheduler::Tasks;
 
 use super::key;
-use crate::clock;
-use crate::timers::subject::{Subject, Tick};
+use crate::timers::subject::{Subject, Tick, ticks};
 
 /// `Tasks` on a virtual clock.
 pub(super) struct Ours {
@@ -41,22 +40,12 @@ impl Subject for Ours {
     }
 
     fn tick_all(&mut self, last: u32, budget: u32, seen: &mut dyn FnMut(Tick) -> bool) {
-        for at in 1..=last {
-            let from = clock::mono_ns();
+        ticks(last, seen, |at| {
             let progress = self.tasks.advance(u64::from(at), budget, |due| {
                 black_box(due);
             });
-            let ns = clock::mono_ns() - from;
-            let tick = Tick {
-                at,
-                ns,
-                fired: progress.fired,
-                backlog: progress.backlog,
-            };
-            if seen(tick) {
-                return;
-            }
-        }
+            (progress.fired, progress.backlog)
+        });
     }
 
     fn own_bytes(&self) -> Option<usize> {

@@ -2,7 +2,7 @@
 
 use anyhow::Result;
 
-use super::Plan;
+use super::plan::Plan;
 use super::subject::{Subject, Tick};
 use crate::clock;
 use crate::heap::allocated;

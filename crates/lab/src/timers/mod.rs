@@ -11,24 +11,22 @@
 
 use std::fmt;
 
-use anyhow::{Result, bail};
+use anyhow::Result;
 use clap::ValueEnum;
 use serde_json::json;
 use tidewheel_timer::{HashedWheel, HierarchicalWheel, IndexedHeap};
 
 use self::course::Course;
+use self::plan::{Options, Plan};
 use self::subject::{Ours, Subject};
-use crate::clock;
-use crate::heap;
 use crate::outcome::Outcome;
-use crate::proc::NoiseMeter;
 use crate::progress::Progress;
 use crate::report::Report;
-use crate::versions;
 
 pub(crate) mod course;
 #[cfg(feature = "peers")]
-mod peers;
+pub(crate) mod peers;
+pub(crate) mod plan;
 pub(crate) mod subject;
 
 /// A structure to measure.
@@ -68,23 +66,17 @@ impl fmt::Display for Structure {
 /// Where the virtual clock stands at first: where a server's engine time begins.
 const START: u64 = 1 << 40;
 const HASHED_SLOTS: usize = 1 << 16;
-/// Ids are 32 bits, and the peers' too.
-const MAX_TIMERS: u32 = 1 << 30;
-const MAX_DELAY_MS: u32 = 1 << 24;
 
 impl Structure {
     /// The version that this program was built with.
     fn version(self) -> &'static str {
-        let package = match self {
+        plan::version(match self {
             Self::Wheel | Self::Hashed | Self::Heap2 | Self::Heap4 => None,
             #[cfg(feature = "peers")]
             Self::DelayQueue => Some("tokio-util"),
             #[cfg(feature = "peers")]
             Self::Hhwt => Some("hierarchical_hash_wheel_timer"),
-        };
-        package
-            .and_then(versions::of)
-            .unwrap_or(env!("CARGO_PKG_VERSION"))
+        })
     }
 
     fn build(self, timers: usize) -> Result<Box<dyn Subject>> {
@@ -100,7 +92,7 @@ impl Structure {
             #[cfg(feature = "peers")]
             Self::DelayQueue => Box::new(peers::Delay::new(timers)?),
             #[cfg(feature = "peers")]
-            Self::Hhwt => Box::new(peers::Hhwt::new()),
+            Self::Hhwt => Box::new(peers::Hhwt::<u32>::new()),
         })
     }
 
@@ -113,77 +105,25 @@ impl Structure {
 /// Options of `timers`.
 #[derive(Clone, Debug, clap::Args)]
 pub(crate) struct Args {
-    /// Timers (default 1000000).
+    /// Timers (default 1000000, quick 20000).
     #[arg(long)]
     timers: Option<u32>,
     /// Structures (default all).
-    #[arg(long, value_enum, value_delimiter = ',')]
+    #[arg(long, value_enum, value_delimiter = ',', value_name = "STRUCTURE,…")]
     structures: Option<Vec<Structure>>,
-    /// The shortest time to a deadline, in ticks of a millisecond (default 30000).
-    #[arg(long)]
-    from_ms: Option<u32>,
-    /// The longest; deadlines lie before it (default 60000).
-    #[arg(long)]
-    to_ms: Option<u32>,
-    /// Records that one tick may touch in the budgeted course.
-    #[arg(long, default_value_t = 2_048)]
-    budget: u32,
-    /// Runs per structure (default 3).
-    #[arg(long)]
-    runs: Option<usize>,
-    /// Seed of deadlines and orders.
-    #[arg(long, default_value_t = 1)]
-    seed: u64,
-    /// A small run of a second.
-    #[arg(long)]
-    quick: bool,
-}
-
-/// What every course of a run does.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Plan {
-    pub(crate) timers: u32,
-    pub(crate) from_ms: u32,
-    pub(crate) to_ms: u32,
-    pub(crate) budget: u32,
-    pub(crate) seed: u64,
+    #[command(flatten)]
+    options: Options,
 }
 
 pub(crate) fn run(args: &Args, progress: &mut Progress) -> Result<Outcome> {
-    let pick =
-        |asked: Option<u32>, full, small| asked.unwrap_or(if args.quick { small } else { full });
-    let plan = Plan {
-        timers: pick(args.timers, 1_000_000, 20_000),
-        from_ms: pick(args.from_ms, 30_000, 3_000),
-        to_ms: pick(args.to_ms, 60_000, 6_000),
-        budget: args.budget,
-        seed: args.seed,
-    };
-    let runs = args.runs.unwrap_or(if args.quick { 1 } else { 3 });
-    if plan.timers == 0 || plan.timers > MAX_TIMERS || runs == 0 || plan.budget == 0 {
-        bail!("--timers lies in 1..={MAX_TIMERS}, --runs and --budget start at 1");
-    }
-    if plan.from_ms == 0 || plan.from_ms >= plan.to_ms || plan.to_ms > MAX_DELAY_MS {
-        bail!("--from-ms starts at 1 and lies below --to-ms, which is {MAX_DELAY_MS} at most");
-    }
-    if !heap::COUNTED {
-        bail!("timers counts bytes: build the laboratory without the feature plain-alloc");
-    }
-    let structures = args
-        .structures
-        .clone()
-        .unwrap_or_else(|| Structure::value_variants().to_vec());
-    let mut reports = Vec::new();
-    for round in 1..=runs {
-        for &structure in &structures {
-            progress.set_title(format!("{structure} {round}/{runs}"));
-            let mut report = measure(structure, &plan, round as u64, progress)?;
-            report.run = round;
-            reports.push(report);
-        }
-    }
-    progress.clear();
-    Ok(Outcome::of("timers", reports))
+    let plan = args.options.plan("timers", args.timers)?;
+    let structures = args.structures.as_deref();
+    args.options.rounds(
+        "timers",
+        structures,
+        progress,
+        |structure, round, progress| measure(structure, &plan, round, progress),
+    )
 }
 
 fn measure(structure: Structure, plan: &Plan, round: u64, progress: &Progress) -> Result<Report> {
@@ -198,21 +138,19 @@ fn measure(structure: Structure, plan: &Plan, round: u64, progress: &Progress) -
     report.subject = structure.to_string();
     report.version = structure.version().to_owned();
     let course = Course::new(plan, plan.seed.wrapping_add(round));
-    let mut noise = NoiseMeter::start(Some(0));
-    let start_ns = clock::mono_ns();
-    progress.phase("insert, reschedule, fire", 3);
-    course.fire(|| structure.build(plan.timers as usize), &mut report)?;
-    progress.phase("insert, cancel, drain", 3);
-    progress.set(1);
-    course.cancel(structure.build(plan.timers as usize)?, &mut report);
-    if structure.takes_budget() {
-        progress.phase("fire on a budget", 3);
-        progress.set(2);
-        course.fire_on_budget(structure.build(plan.timers as usize)?, &mut report);
-    }
-    let wall_ns = clock::mono_ns() - start_ns;
-    report.figures.push_noise(noise.others_ns(Some(0)), wall_ns);
-    Ok(report.finish())
+    plan::noted(report, |report| {
+        progress.phase("insert, reschedule, fire", 3);
+        course.fire(|| structure.build(plan.timers as usize), report)?;
+        progress.phase("insert, cancel, drain", 3);
+        progress.set(1);
+        course.cancel(structure.build(plan.timers as usize)?, report);
+        if structure.takes_budget() {
+            progress.phase("fire on a budget", 3);
+            progress.set(2);
+            course.fire_on_budget(structure.build(plan.timers as usize)?, report);
+        }
+        Ok(())
+    })
 }
 
 #[cfg(test)]

@@ -15,6 +15,29 @@ pub(crate) struct Tick {
     pub(crate) backlog: bool,
 }
 
+/// Times `advance` for each tick of `1..=last` until `seen` has seen enough; it tells how many it fired and
+/// whether more was due.
+pub(crate) fn ticks(
+    last: u32,
+    seen: &mut dyn FnMut(Tick) -> bool,
+    mut advance: impl FnMut(u32) -> (u32, bool),
+) {
+    for at in 1..=last {
+        let from = clock::mono_ns();
+        let (fired, backlog) = advance(at);
+        let ns = clock::mono_ns() - from;
+        let tick = Tick {
+            at,
+            ns,
+            fired,
+            backlog,
+        };
+        if seen(tick) {
+            return;
+        }
+    }
+}
+
 /// A structure with timers `0..n`. Whole passes, so that no call through the trait and no handle
 /// of a runtime is part of a single operation.
 pub(crate) trait Subject {
@@ -79,21 +102,12 @@ impl<Q: TimerQueue> Subject for Ours<Q> {
     }
 
     fn tick_all(&mut self, last: u32, budget: u32, seen: &mut dyn FnMut(Tick) -> bool) {
-        for at in 1..=last {
-            let from = clock::mono_ns();
+        ticks(last, seen, |at| {
             let progress = self.set.advance(self.start + u64::from(at), budget, |id| {
                 std::hint::black_box(id);
             });
-            let ns = clock::mono_ns() - from;
-            if seen(Tick {
-                at,
-                ns,
-                fired: progress.fired,
-                backlog: progress.backlog,
-            }) {
-                return;
-            }
-        }
+            (progress.fired, progress.backlog)
+        });
     }
 
     fn own_bytes(&self) -> Option<usize> {

@@ -43,13 +43,19 @@ pub(crate) struct Args {
     #[arg(long)]
     keys: Option<u64>,
     /// Operations.
-    #[arg(long, value_enum, value_delimiter = ',', default_value = "get,set")]
+    #[arg(
+        long,
+        value_enum,
+        value_delimiter = ',',
+        value_name = "OPERATION,…",
+        default_value = "get,set"
+    )]
     ops: Vec<Op>,
     /// Requests under way on each connection (default 1,16,64).
-    #[arg(long, value_delimiter = ',')]
+    #[arg(long, value_delimiter = ',', value_name = "N,…")]
     pipelines: Option<Vec<usize>>,
     /// Connections (default 8,50).
-    #[arg(long, value_delimiter = ',')]
+    #[arg(long, value_delimiter = ',', value_name = "N,…")]
     conns: Option<Vec<usize>>,
     /// Threads that send; more than one only where the machine has cores to spare.
     #[arg(long, default_value_t = 1)]

@@ -34,7 +34,7 @@ pub(crate) struct Args {
     #[arg(long)]
     window: Option<f64>,
     /// Closed-loop readers, a table for each number (default 1,2).
-    #[arg(long, value_delimiter = ',')]
+    #[arg(long, value_delimiter = ',', value_name = "N,…")]
     readers: Option<Vec<usize>>,
     /// Nobody touches the cache; alone, or as one more table with --readers.
     #[arg(long)]

@@ -66,10 +66,15 @@ pub(crate) struct Args {
     #[arg(long)]
     entries: Option<u64>,
     /// Threads (default 1,2,4,8).
-    #[arg(long, visible_alias = "readers", value_delimiter = ',')]
+    #[arg(
+        long,
+        visible_alias = "readers",
+        value_delimiter = ',',
+        value_name = "N,…"
+    )]
     threads: Option<Vec<usize>>,
     /// What they do (default all).
-    #[arg(long, value_enum, value_delimiter = ',')]
+    #[arg(long, value_enum, value_delimiter = ',', value_name = "LOAD,…")]
     load: Option<Vec<Load>>,
     /// Seconds of one sample.
     #[arg(long, default_value_t = 0.3)]

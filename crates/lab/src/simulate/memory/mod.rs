@@ -47,7 +47,7 @@ pub(super) struct Options {
     #[arg(long, default_value_t = 1.0)]
     scale: f64,
     /// Memory: limits, as shares of the objects that are alive on average.
-    #[arg(long, value_delimiter = ',', default_values_t = [0.1, 0.5, 1.0])]
+    #[arg(long, value_delimiter = ',', value_name = "SHARE,…", default_values_t = [0.1, 0.5, 1.0])]
     limits: Vec<f64>,
 }
 
