@@ -118,6 +118,8 @@ pub(crate) struct Slots<K, V> {
     pages: Vec<Page<K, V>>,
     /// The page that slots are taken from; it stays when it is empty.
     hot: u32,
+    /// The slots of its page before this one are vacant: where [`Slots::sparse`] goes on looking.
+    searched: u32,
     /// Pages with memory and room.
     open: BitSet,
     /// Pages without memory below the last one.
@@ -150,6 +152,7 @@ impl<K, V> Slots<K, V> {
         Self {
             pages: Vec::new(),
             hot: 0,
+            searched: 0,
             open: BitSet::new(),
             holes: BitSet::new(),
             live_pages: 0,
@@ -224,10 +227,11 @@ impl<K, V> Slots<K, V> {
             .get(self.hot as usize)
             .is_none_or(|page| page.free == FULL)
         {
-            self.hot = match self.open.first() {
+            let page = match self.open.first() {
                 Some(page) => page,
                 None => self.add_page(),
             };
+            self.fill(page);
         }
         let page = &mut self.pages[self.hot as usize];
         let at = page.free;
@@ -242,6 +246,14 @@ impl<K, V> Slots<K, V> {
         }
         self.len += 1;
         self.hot * Self::PAGE + u32::from(at)
+    }
+
+    /// Takes slots from this page from now on.
+    fn fill(&mut self, page: u32) {
+        self.hot = page;
+        if self.searched / Self::PAGE == page {
+            self.searched = page * Self::PAGE;
+        }
     }
 
     /// Takes an entry out.
@@ -333,24 +345,31 @@ impl<K, V> Slots<K, V> {
         number
     }
 
-    /// An entry of the highest page, when a quarter of all slots is vacant and a lower page has room.
+    /// An entry of the highest page, when a quarter of all slots is vacant and a lower page has room. A page
+    /// is searched once from end to end, however many entries it has.
     pub(crate) fn sparse(&mut self) -> Option<u32> {
         let held = self.live_pages * Self::PAGE as usize;
         if self.len + 2 * Self::PAGE as usize > held / 4 * 3 {
             return None;
         }
         let top = self.pages.len() as u32 - 1;
-        self.hot = self.open.first().filter(|page| *page < top)?;
+        let page = self.open.first().filter(|page| *page < top)?;
+        self.fill(page);
         if self.pages[top as usize].used == 0 {
             // It was the hot one.
             self.free_page(top);
             return self.sparse();
         }
-        let cells = &self.pages[top as usize].cells;
-        let at = cells
+        let first = top * Self::PAGE;
+        let from = match self.searched.checked_sub(first) {
+            Some(from) if from < Self::PAGE => from,
+            _ => 0,
+        };
+        let at = self.pages[top as usize].cells[from as usize..]
             .iter()
             .position(|cell| matches!(cell, Cell::Live(_)))?;
-        Some(top * Self::PAGE + at as u32)
+        self.searched = first + from + at as u32;
+        Some(self.searched)
     }
 
     /// Forgets what the slot's last entry had.
@@ -434,6 +453,14 @@ impl<K, V> Slots<K, V> {
             let reserved = usize::from(number == 0 && !page.cells.is_empty());
             assert_eq!(live + free + reserved, page.cells.len(), "slots leak");
         }
+        if let Some(page) = self.pages.get((self.searched / Self::PAGE) as usize) {
+            let before = (self.searched % Self::PAGE) as usize;
+            let mut searched = page.cells.iter().take(before);
+            assert!(
+                searched.all(|cell| matches!(cell, Cell::Vacant(_))),
+                "an entry is where none is looked for"
+            );
+        }
         assert_eq!(len, self.len, "entries");
         assert_eq!(live_pages, self.live_pages, "pages with memory");
     }
@@ -467,6 +494,59 @@ mod tests {
     fn an_entry_takes_eight_bytes_beside_key_and_value() {
         assert_eq!(size_of::<Cell<u64, u64>>(), 24);
         assert_eq!(size_of::<Cell<String, Box<[u8]>>>(), 48);
+    }
+
+    type Keys = Slots<u32, ()>;
+
+    /// Takes every slot of so many pages.
+    fn fill_up(slots: &mut Keys, pages: usize) {
+        // Id 0 is nobody's.
+        for key in slots.len() as u32..pages as u32 * Keys::PAGE - 1 {
+            slots.allocate(Entry::new(key, ()));
+        }
+        assert_eq!(slots.live_pages, pages);
+        slots.validate();
+    }
+
+    /// Leaves one entry of eight on every page.
+    fn thin_out(slots: &mut Keys) {
+        let ids: Vec<u32> = slots.ids().filter(|id| id % 8 != 5).collect();
+        for id in ids {
+            assert!(slots.release(id).is_some());
+        }
+    }
+
+    /// Moves an entry off a sparse page, if there is one.
+    fn move_one(slots: &mut Keys) -> bool {
+        let Some(id) = slots.sparse() else {
+            return false;
+        };
+        let entry = slots.release(id).expect("an entry is found");
+        assert!(slots.allocate(entry) < id);
+        true
+    }
+
+    /// The search goes on where it was: not beyond slots that were taken meanwhile.
+    #[test]
+    fn emptying_a_page_finds_what_came_to_it_after_it_was_searched_in_part() {
+        let mut slots = Keys::new();
+        for pages in [16, 9, 5] {
+            fill_up(&mut slots, pages);
+            thin_out(&mut slots);
+            // Half of what is on the highest page.
+            for _ in 0..Keys::PAGE / 16 {
+                assert!(move_one(&mut slots));
+            }
+            fill_up(&mut slots, pages);
+            thin_out(&mut slots);
+            while move_one(&mut slots) {}
+            slots.validate();
+            assert!(
+                slots.live_pages <= 2 + pages / 4,
+                "{} of {pages} pages for an eighth of the entries",
+                slots.live_pages
+            );
+        }
     }
 
     #[test]
