@@ -1,8 +1,11 @@
 //! One shard of typed entries: slots that hold them, the index that finds them, the wheel that ends
 //! them, the policy that chooses whom to evict.
 
+mod attributes;
 mod columns;
 mod slots;
+mod tidy;
+mod view;
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
@@ -10,51 +13,10 @@ use tidewheel_timer::{Forecast, HierarchicalWheel, Progress, TimerQueue};
 
 use crate::Slot;
 use crate::index::Index;
-use crate::policy::{Policy, Residents};
+use crate::policy::Policy;
+pub use attributes::{Attributes, Found, Freed, Removed};
 use slots::{DEADLINE_MAX, Entry, Slots};
-
-/// What an entry has besides key and value. The attributes after `deadline` take memory only on pages
-/// where an entry has a value other than the default.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Attributes {
-    /// In ticks; `None` for no end. Deadlines beyond 2^40 - 2 count as that.
-    pub deadline: Option<u64>,
-    /// What it counts against the capacity.
-    pub weight: u32,
-    /// Ticks before the deadline at which it ceases to be fresh; 0 for fresh to the end.
-    pub soft_before: u32,
-    /// The caller's word.
-    pub tag: u64,
-    /// The deadline that [`TypedStore::slide`] may not pass; `None` for no limit.
-    pub limit: Option<u64>,
-}
-
-impl Default for Attributes {
-    fn default() -> Self {
-        Self {
-            deadline: None,
-            weight: 1,
-            soft_before: 0,
-            tag: 0,
-            limit: None,
-        }
-    }
-}
-
-/// An entry that has left the store.
-#[derive(Debug, PartialEq, Eq)]
-pub struct Removed<K, V> {
-    /// Its key.
-    pub key: K,
-    /// Its value.
-    pub value: V,
-    /// The deadline it had, in ticks.
-    pub deadline: Option<u64>,
-    /// What it counted against the capacity.
-    pub weight: u32,
-    /// The caller's word.
-    pub tag: u64,
-}
+use view::{View, hashed, hit, tag_of, weight_of};
 
 /// One shard of expiring, evictable entries of type `(K, V)`.
 ///
@@ -73,133 +35,6 @@ pub struct TypedStore<K, V> {
     timed: usize,
     /// The latest version that was given to an entry.
     version: u64,
-}
-
-/// An entry that was found for reading.
-#[derive(Debug)]
-pub struct Found<'a, K, V> {
-    slot: Slot,
-    entry: &'a Entry<K, V>,
-    has_attributes: bool,
-}
-
-impl<'a, K, V> Found<'a, K, V> {
-    /// Where it is.
-    #[inline]
-    #[must_use]
-    pub fn slot(&self) -> Slot {
-        self.slot
-    }
-
-    /// Its value.
-    #[inline]
-    #[must_use]
-    pub fn value(&self) -> &'a V {
-        &self.entry.value
-    }
-
-    /// Its deadline in ticks.
-    #[inline]
-    #[must_use]
-    pub fn deadline(&self) -> Option<u64> {
-        self.entry.deadline()
-    }
-
-    /// As [`TypedStore::has_attributes`].
-    #[inline]
-    #[must_use]
-    pub fn has_attributes(&self) -> bool {
-        self.has_attributes
-    }
-
-    /// As [`TypedStore::hit`].
-    #[inline]
-    pub fn hit(&self) {
-        hit(self.entry);
-    }
-}
-
-/// Memory that a store needs no more.
-#[derive(Debug)]
-#[allow(dead_code, reason = "kept to be dropped")]
-pub struct Freed<K, V> {
-    slots: Option<slots::FreedSlots<K, V>>,
-    buckets: Option<crate::index::FreedBuckets>,
-    records: Option<tidewheel_timer::FreedRecords>,
-}
-
-/// Counts a hit for the policy.
-#[inline]
-fn hit<K, V>(entry: &Entry<K, V>) {
-    if let Some(state) = Policy::hit(entry.policy()) {
-        entry.set_policy(state);
-    }
-}
-
-/// The entries as the policy sees them.
-struct View<'a, K, V, F> {
-    slots: &'a mut Slots<K, V>,
-    place_of: &'a F,
-    /// An entry that counts as pinned; 0, which is nobody's id, for none.
-    kept: u32,
-}
-
-impl<K, V, F: Fn(&K) -> u32> Residents for View<'_, K, V, F> {
-    #[inline]
-    fn state(&self, id: u32) -> Option<u8> {
-        self.slots.get(id).map(Entry::policy)
-    }
-
-    #[inline]
-    fn set_state(&mut self, id: u32, state: u8) {
-        if let Some(entry) = self.slots.get(id) {
-            entry.set_policy(state);
-        }
-    }
-
-    #[inline]
-    fn is_pinned(&self, id: u32) -> bool {
-        id == self.kept || self.slots.get(id).is_some_and(|entry| entry.pinned)
-    }
-
-    #[inline]
-    fn weight(&self, id: u32) -> u32 {
-        weight_of(self.slots, id)
-    }
-
-    #[inline]
-    fn fingerprint(&self, id: u32) -> u32 {
-        self.slots
-            .get(id)
-            .and_then(|entry| hashed(self.place_of, &entry.key))
-            .unwrap_or(0)
-    }
-
-    #[inline]
-    fn end(&self) -> u32 {
-        self.slots.end()
-    }
-}
-
-/// A key's place, unless hashing it panics: what is about to leave is then found by a walk, since index,
-/// wheel and policy must not part. The panic's payload is forgotten, for its drop may panic too.
-fn hashed<K>(place_of: &impl Fn(&K) -> u32, key: &K) -> Option<u32> {
-    catch_unwind(AssertUnwindSafe(|| place_of(key)))
-        .map_err(std::mem::forget)
-        .ok()
-}
-
-fn weight_of<K, V>(slots: &Slots<K, V>, id: u32) -> u32 {
-    slots.columns(id).map_or(1, |(columns, at)| {
-        columns.weight_less_one.get(at).wrapping_add(1)
-    })
-}
-
-#[inline]
-fn tag_of<K, V>(slots: &Slots<K, V>, id: u32) -> u64 {
-    slots
-        .columns(id)
-        .map_or(0, |(columns, at)| columns.tag.get(at))
 }
 
 impl<K, V> Default for TypedStore<K, V> {
@@ -235,13 +70,18 @@ impl<K, V> TypedStore<K, V> {
     /// deferred.
     #[inline]
     pub fn take_freed(&mut self) -> Option<Freed<K, V>> {
-        let freed = Freed {
-            slots: self.slots.take_freed(),
-            buckets: self.index.take_freed(),
-            records: self.wheel.take_freed(),
-        };
-        let some = freed.slots.is_some() || freed.buckets.is_some() || freed.records.is_some();
-        some.then_some(freed)
+        let slots = self.slots.take_freed();
+        let buckets = self.index.take_freed();
+        let records = self.wheel.take_freed();
+        // Nearly always there is nothing, and then nothing is to be dropped.
+        if slots.is_none() && buckets.is_none() && records.is_none() {
+            return None;
+        }
+        Some(Freed {
+            slots,
+            buckets,
+            records,
+        })
     }
 
     /// Entries stored, dead ones that are not yet removed included.
@@ -683,20 +523,6 @@ impl<K, V> TypedStore<K, V> {
         self.index.scan(cursor, count, |id| visit(Slot(id)))
     }
 
-    /// Tidies: moves entries off sparse pages and drops stale timer records, at most about `budget`
-    /// units of work. Returns whether more is worth doing.
-    pub fn maintain(&mut self, budget: u32, place_of: &impl Fn(&K) -> u32) -> bool {
-        let mut more = self.wheel.maintain(&mut self.slots, budget / 8 + 1);
-        for _ in 0..budget {
-            let Some(id) = self.slots.sparse() else {
-                return more;
-            };
-            more = true;
-            self.move_entry(id, place_of);
-        }
-        more
-    }
-
     /// All entries, by value. O(n).
     pub fn into_entries(self) -> impl Iterator<Item = (K, V, Option<u64>)> {
         self.slots.into_entries().map(|entry| {
@@ -782,52 +608,5 @@ impl<K, V> TypedStore<K, V> {
             weight,
             tag,
         }
-    }
-
-    /// Moves an entry to a lower page.
-    fn move_entry(&mut self, id: u32, place_of: &impl Fn(&K) -> u32) {
-        let Some(place) = hashed(place_of, self.key(Slot(id))).or_else(|| self.index.place_of(id))
-        else {
-            return;
-        };
-        let timer = tidewheel_timer::Timers::timer(&self.slots, id);
-        if let Some(timer) = timer {
-            // The record knows the old slot: it is left to die, and another one is filed.
-            self.wheel.cancel(&mut self.slots, id, timer);
-        }
-        // The page goes with its last entry: what is on it is copied before.
-        let attributes = self
-            .slots
-            .has_columns(id)
-            .then(|| (self.attributes(Slot(id)), self.version(Slot(id))));
-        if attributes.is_some() {
-            self.slots.clear_columns(id);
-        }
-        let Some(mut entry) = self.slots.release(id) else {
-            return;
-        };
-        entry.set_deadline(None);
-        let new = self.slots.allocate(entry);
-        if let Some((attributes, version)) = attributes {
-            self.write_columns(new, attributes);
-            if let Some(version) = version {
-                let (columns, at, len) = self.slots.columns_mut(new);
-                columns.version.set(at, version, len);
-            }
-        }
-        self.index.replace(place, id, new);
-        if let Some(timer) = timer {
-            let now = self.wheel.elapsed();
-            self.wheel.insert(&mut self.slots, new, timer.deadline, now);
-            if let Some(entry) = self.slots.get_mut(new) {
-                entry.set_deadline(Some(timer.deadline));
-            }
-        }
-        let view = View {
-            slots: &mut self.slots,
-            place_of,
-            kept: 0,
-        };
-        self.policy.moved(&view, id, new);
     }
 }

@@ -1,0 +1,104 @@
+//! What an entry has besides key and value, and what a store hands out: found, removed, no longer needed.
+
+use tidewheel_timer::FreedRecords;
+
+use super::slots::{Entry, FreedSlots};
+use super::view::hit;
+use crate::Slot;
+use crate::index::FreedBuckets;
+
+/// What an entry has besides key and value. The attributes after `deadline` take memory only on pages
+/// where an entry has a value other than the default.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Attributes {
+    /// In ticks; `None` for no end. Deadlines beyond 2^40 - 2 count as that.
+    pub deadline: Option<u64>,
+    /// What it counts against the capacity.
+    pub weight: u32,
+    /// Ticks before the deadline at which it ceases to be fresh; 0 for fresh to the end.
+    pub soft_before: u32,
+    /// The caller's word.
+    pub tag: u64,
+    /// The deadline that [`TypedStore::slide`](super::TypedStore::slide) may not pass; `None` for no limit.
+    pub limit: Option<u64>,
+}
+
+impl Default for Attributes {
+    fn default() -> Self {
+        Self {
+            deadline: None,
+            weight: 1,
+            soft_before: 0,
+            tag: 0,
+            limit: None,
+        }
+    }
+}
+
+/// An entry that has left the store.
+#[derive(Debug, PartialEq, Eq)]
+pub struct Removed<K, V> {
+    /// Its key.
+    pub key: K,
+    /// Its value.
+    pub value: V,
+    /// The deadline it had, in ticks.
+    pub deadline: Option<u64>,
+    /// What it counted against the capacity.
+    pub weight: u32,
+    /// The caller's word.
+    pub tag: u64,
+}
+
+/// An entry that was found for reading.
+#[derive(Debug)]
+pub struct Found<'a, K, V> {
+    pub(super) slot: Slot,
+    pub(super) entry: &'a Entry<K, V>,
+    pub(super) has_attributes: bool,
+}
+
+impl<'a, K, V> Found<'a, K, V> {
+    /// Where it is.
+    #[inline]
+    #[must_use]
+    pub fn slot(&self) -> Slot {
+        self.slot
+    }
+
+    /// Its value.
+    #[inline]
+    #[must_use]
+    pub fn value(&self) -> &'a V {
+        &self.entry.value
+    }
+
+    /// Its deadline in ticks.
+    #[inline]
+    #[must_use]
+    pub fn deadline(&self) -> Option<u64> {
+        self.entry.deadline()
+    }
+
+    /// As [`TypedStore::has_attributes`](super::TypedStore::has_attributes).
+    #[inline]
+    #[must_use]
+    pub fn has_attributes(&self) -> bool {
+        self.has_attributes
+    }
+
+    /// As [`TypedStore::hit`](super::TypedStore::hit).
+    #[inline]
+    pub fn hit(&self) {
+        hit(self.entry);
+    }
+}
+
+/// Memory that a store needs no more.
+#[derive(Debug)]
+#[allow(dead_code, reason = "kept to be dropped")]
+pub struct Freed<K, V> {
+    pub(super) slots: Option<FreedSlots<K, V>>,
+    pub(super) buckets: Option<FreedBuckets>,
+    pub(super) records: Option<FreedRecords>,
+}

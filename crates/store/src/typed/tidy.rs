@@ -1,0 +1,69 @@
+//! Tidying: entries leave sparse pages, so that memory goes back.
+
+use tidewheel_timer::TimerQueue;
+
+use super::view::{View, hashed};
+use super::{Slot, TypedStore};
+
+impl<K, V> TypedStore<K, V> {
+    /// Tidies: moves entries off sparse pages and drops stale timer records, at most about `budget`
+    /// units of work. Returns whether more is worth doing.
+    pub fn maintain(&mut self, budget: u32, place_of: &impl Fn(&K) -> u32) -> bool {
+        let mut more = self.wheel.maintain(&mut self.slots, budget / 8 + 1);
+        for _ in 0..budget {
+            let Some(id) = self.slots.sparse() else {
+                return more;
+            };
+            more = true;
+            self.move_entry(id, place_of);
+        }
+        more
+    }
+
+    /// Moves an entry to a lower page.
+    fn move_entry(&mut self, id: u32, place_of: &impl Fn(&K) -> u32) {
+        let Some(place) = hashed(place_of, self.key(Slot(id))).or_else(|| self.index.place_of(id))
+        else {
+            return;
+        };
+        let timer = tidewheel_timer::Timers::timer(&self.slots, id);
+        if let Some(timer) = timer {
+            // The record knows the old slot: it is left to die, and another one is filed.
+            self.wheel.cancel(&mut self.slots, id, timer);
+        }
+        // The page goes with its last entry: what is on it is copied before.
+        let attributes = self
+            .slots
+            .has_columns(id)
+            .then(|| (self.attributes(Slot(id)), self.version(Slot(id))));
+        if attributes.is_some() {
+            self.slots.clear_columns(id);
+        }
+        let Some(mut entry) = self.slots.release(id) else {
+            return;
+        };
+        entry.set_deadline(None);
+        let new = self.slots.allocate(entry);
+        if let Some((attributes, version)) = attributes {
+            self.write_columns(new, attributes);
+            if let Some(version) = version {
+                let (columns, at, len) = self.slots.columns_mut(new);
+                columns.version.set(at, version, len);
+            }
+        }
+        self.index.replace(place, id, new);
+        if let Some(timer) = timer {
+            let now = self.wheel.elapsed();
+            self.wheel.insert(&mut self.slots, new, timer.deadline, now);
+            if let Some(entry) = self.slots.get_mut(new) {
+                entry.set_deadline(Some(timer.deadline));
+            }
+        }
+        let view = View {
+            slots: &mut self.slots,
+            place_of,
+            kept: 0,
+        };
+        self.policy.moved(&view, id, new);
+    }
+}

@@ -1,0 +1,82 @@
+//! The entries as the policy sees them: states, weights, hashes.
+
+use std::panic::{AssertUnwindSafe, catch_unwind};
+
+use super::slots::{Entry, Slots};
+use crate::policy::{Policy, Residents};
+
+/// The entries as the policy sees them.
+pub(super) struct View<'a, K, V, F> {
+    pub(super) slots: &'a mut Slots<K, V>,
+    pub(super) place_of: &'a F,
+    /// An entry that counts as pinned; 0, which is nobody's id, for none.
+    pub(super) kept: u32,
+}
+
+impl<K, V, F: Fn(&K) -> u32> Residents for View<'_, K, V, F> {
+    #[inline]
+    fn state(&self, id: u32) -> Option<u8> {
+        self.slots.get(id).map(Entry::policy)
+    }
+
+    #[inline]
+    fn set_state(&mut self, id: u32, state: u8) {
+        if let Some(entry) = self.slots.get(id) {
+            entry.set_policy(state);
+        }
+    }
+
+    #[inline]
+    fn is_pinned(&self, id: u32) -> bool {
+        id == self.kept || self.slots.get(id).is_some_and(|entry| entry.pinned)
+    }
+
+    #[inline]
+    fn weight(&self, id: u32) -> u32 {
+        weight_of(self.slots, id)
+    }
+
+    #[inline]
+    fn fingerprint(&self, id: u32) -> u32 {
+        self.slots
+            .get(id)
+            .and_then(|entry| hashed(self.place_of, &entry.key))
+            .unwrap_or(0)
+    }
+
+    #[inline]
+    fn end(&self) -> u32 {
+        self.slots.end()
+    }
+}
+
+/// A key's place, unless hashing it panics: what is about to leave is then found by a walk, since index,
+/// wheel and policy must not part. The panic's payload is forgotten, for its drop may panic too.
+pub(super) fn hashed<K>(place_of: &impl Fn(&K) -> u32, key: &K) -> Option<u32> {
+    catch_unwind(AssertUnwindSafe(|| place_of(key)))
+        .map_err(std::mem::forget)
+        .ok()
+}
+
+/// Counts a hit for the policy.
+#[inline]
+pub(super) fn hit<K, V>(entry: &Entry<K, V>) {
+    if let Some(state) = Policy::hit(entry.policy()) {
+        entry.set_policy(state);
+    }
+}
+
+/// What an entry counts against the capacity.
+pub(super) fn weight_of<K, V>(slots: &Slots<K, V>, id: u32) -> u32 {
+    slots.columns(id).map_or(1, |(columns, at)| {
+        columns.weight_less_one.get(at).wrapping_add(1)
+    })
+}
+
+/// The caller's word of an entry.
+#[inline]
+pub(super) fn tag_of<K, V>(slots: &Slots<K, V>, id: u32) -> u64 {
+    slots
+        .columns(id)
+        .map_or(0, |(columns, at)| columns.tag.get(at))
+}
