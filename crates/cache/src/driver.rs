@@ -184,8 +184,7 @@ impl<K: Hash + Eq, V, S: BuildHasher> Inner<K, V, S> {
         loop {
             let first = rounds.first;
             let mut backlog = false;
-            for step in 0..count {
-                let at = (first + step) % count;
+            for at in [first..count, 0..first].into_iter().flatten() {
                 if self.shards[at].next_deadline.load(SeqCst) > now {
                     continue;
                 }

@@ -159,8 +159,8 @@ impl<K, V, S> Inner<K, V, S> {
         if untidy {
             cell.untidy.store(true, Relaxed);
         }
-        let mut garbage = std::mem::replace(&mut shard.garbage, Garbage::new());
-        garbage.freed = shard.store.take_freed();
+        let garbage = std::mem::replace(&mut shard.garbage, Garbage::new());
+        let freed = shard.store.take_freed();
         let events = !shard.outbox.is_empty();
         drop(shard);
         for store in &garbage.stores {
@@ -177,6 +177,10 @@ impl<K, V, S> Inner<K, V, S> {
             self.alarm.events_wanted(&self.delivery.wanted);
         }
         drop(garbage);
+        // Seldom there: asked here, it is not asked field by field.
+        if let Some(freed) = freed {
+            drop(freed);
+        }
         result
     }
 
@@ -721,7 +725,6 @@ impl<K: Hash + Eq, V, S: BuildHasher> Inner<K, V, S> {
         }
         let hold = records.min(*budget);
         let progress = self.hold(&self.shards[at], |shard| {
-            shard.garbage.pairs.reserve(RECORDS_PER_HOLD as usize);
             let progress = self.expire_some(shard, now, hold);
             self.settle(shard);
             progress

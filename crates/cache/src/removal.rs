@@ -9,6 +9,7 @@ use std::time::Duration;
 use tidewheel_store::{Removed, TypedStore};
 
 use crate::flight::Negative;
+use crate::inner::RECORDS_PER_HOLD;
 use crate::stats::{Count, Counters};
 use crate::sync::{AtomicBool, AtomicUsize, Mutex, Ordering::Relaxed, lock, thread_local};
 
@@ -112,8 +113,6 @@ pub(crate) struct Garbage<K, V> {
     /// Forgotten errors and absences.
     pub(crate) negatives: Vec<Removed<K, Negative>>,
     pub(crate) negative_stores: Vec<TypedStore<K, Negative>>,
-    /// Memory that the store needs no more.
-    pub(crate) freed: Option<tidewheel_store::Freed<K, V>>,
 }
 
 impl<K, V> Garbage<K, V> {
@@ -125,17 +124,25 @@ impl<K, V> Garbage<K, V> {
             keys: Vec::new(),
             negatives: Vec::new(),
             negative_stores: Vec::new(),
-            freed: None,
         }
     }
 
-    /// The first pair needs no allocation.
+    /// The first pair needs no allocation; those after it need one for all that a hold of the driver brings.
+    #[inline]
     fn push(&mut self, key: K, value: V) {
         if self.one.is_none() {
             self.one = Some((key, value));
-        } else {
-            self.pairs.push((key, value));
+            return;
         }
+        if self.pairs.len() == self.pairs.capacity() {
+            self.make_room();
+        }
+        self.pairs.push((key, value));
+    }
+
+    #[cold]
+    fn make_room(&mut self) {
+        self.pairs.reserve(RECORDS_PER_HOLD as usize);
     }
 }
 
@@ -238,6 +245,7 @@ impl<K, V> Delivery<K, V> {
     }
 
     /// Files an entry that has left: for the listener, or to be dropped outside the lock.
+    #[inline]
     pub(crate) fn left(
         &self,
         outbox: &mut Outbox<K, V>,
