@@ -1,43 +1,21 @@
-//! Loads: one for all who ask, who takes over, what is remembered, what is served meanwhile.
+//! Loads: one for all who ask, who takes over, what overtakes them.
 
-use std::convert::Infallible;
+mod loading;
+
 use std::future::{Future, pending, poll_fn, ready};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::pin::{Pin, pin};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::SeqCst};
-use std::sync::{Arc, Barrier, Mutex, mpsc};
+use std::sync::{Arc, Barrier};
 use std::task::{Context, Poll, Wake, Waker};
 use std::thread;
-use std::time::Duration;
 
-use tidewheel::{Builder, Cache, Driver, Lifetime, Loaded, ManualClock, RemovalCause, Ttl};
+use tidewheel::{Cache, Driver, ManualClock};
 
-const MS: Duration = Duration::from_millis(1);
-
-fn manual(clock: &ManualClock) -> Builder<u64, u64> {
-    Cache::builder()
-        .max_capacity(1000)
-        .time_to_live(100 * MS)
-        .clock(clock.clone())
-        .driver(Driver::Manual)
-}
+use loading::{Failure, manual, unreached, until};
 
 fn cache() -> Cache<u64, u64> {
     manual(&ManualClock::new()).build().expect("valid")
-}
-
-/// Waits until a condition holds, at most ten seconds.
-fn until(what: &str, mut holds: impl FnMut() -> bool) {
-    let (_alive, never) = mpsc::channel::<()>();
-    for _ in 0..10_000 {
-        if holds() {
-            return;
-        }
-        // A pause of a millisecond: nobody ever sends.
-        let pause = never.recv_timeout(MS);
-        assert!(pause.is_err());
-    }
-    panic!("waited in vain until {what}");
 }
 
 /// A waker that counts, and can end a thread's wait.
@@ -157,10 +135,6 @@ fn threads_and_tasks_share_one_load() {
         assert_eq!(poll(leader.as_mut(), &alarm), Poll::Ready(10));
     });
     assert_eq!(loads.load(SeqCst), 1);
-}
-
-fn unreached() -> u64 {
-    unreachable!("the value is there")
 }
 
 #[test]
@@ -352,9 +326,6 @@ fn a_loader_that_asks_for_its_own_key_panics_instead_of_waiting_for_itself() {
     assert_eq!(cache.get_or_load(1, || cache.get_or_load(2, || 6_u64)), 6);
 }
 
-#[derive(Debug, PartialEq, Eq)]
-struct Failure(u32);
-
 /// Begins a load on this thread's behalf that ends when the flag is set, and lets `wait` run meanwhile.
 fn while_loading<E: Send + Sync + 'static>(
     cache: &Cache<u64, u64>,
@@ -426,202 +397,6 @@ fn a_waiter_with_another_error_type_loads_itself() {
     assert_eq!(cache.get(&1), Some(8));
 }
 
-#[test]
-fn errors_and_absences_are_remembered_for_the_negative_ttl() {
-    let clock = ManualClock::new();
-    let cache = manual(&clock).negative_ttl(10 * MS).build().expect("valid");
-    let absent = || cache.optionally_get_or_load(1, || None::<u64>);
-    assert_eq!(absent(), None);
-    clock.advance(9 * MS);
-    assert_eq!(cache.optionally_get_or_load(1, || Some(unreached())), None);
-    assert_eq!(cache.next_deadline(), Some(MS));
-    clock.advance(MS);
-    assert_eq!(cache.optionally_get_or_load(1, || Some(5_u64)), Some(5));
-
-    let fail = |number| cache.try_get_or_load(2, || Err::<u64, _>(Failure(number)));
-    assert_eq!(*fail(1).expect_err("a failure"), Failure(1));
-    assert_eq!(*fail(2).expect_err("remembered"), Failure(1));
-    // It does not answer those who cannot fail so.
-    assert_eq!(cache.get(&2), None);
-    assert_eq!(cache.get_or_load(2, || 6_u64), 6);
-    assert_eq!(cache.remove(&2), Some(6));
-    assert_eq!(*fail(3).expect_err("a failure"), Failure(3));
-    assert_eq!(*fail(4).expect_err("remembered"), Failure(3));
-    // An insertion or removal of the key forgets it.
-    assert!(!cache.invalidate(&2));
-    assert_eq!(*fail(5).expect_err("a failure"), Failure(5));
-    cache.insert(2, 7);
-    assert_eq!(fail(6), Ok(7));
-    cache.remove(&2);
-    assert_eq!(*fail(7).expect_err("a failure"), Failure(7));
-    cache.invalidate_all();
-    assert_eq!(*fail(8).expect_err("a failure"), Failure(8));
-    clock.advance(10 * MS);
-    cache.advance(cache.now(), u32::MAX);
-    assert_eq!(cache.next_deadline(), None);
-    cache.validate();
-}
-
-#[test]
-fn the_driver_forgets_and_there_is_a_bound() {
-    struct Counted(Arc<AtomicUsize>);
-    impl Drop for Counted {
-        fn drop(&mut self) {
-            self.0.fetch_sub(1, SeqCst);
-        }
-    }
-    let clock = ManualClock::new();
-    let cache = manual(&clock)
-        .shards(1)
-        .negative_ttl(10 * MS)
-        .build()
-        .expect("valid");
-    let alive = Arc::new(AtomicUsize::new(0));
-    for key in 0..5000 {
-        alive.fetch_add(1, SeqCst);
-        let error = Counted(Arc::clone(&alive));
-        assert!(cache.try_get_or_load(key, || Err::<u64, _>(error)).is_err());
-    }
-    assert_eq!(alive.load(SeqCst), 1024);
-    clock.advance(10 * MS);
-    let mut turns = 0;
-    while cache.advance(cache.now(), 100).backlog {
-        turns += 1;
-    }
-    assert!(turns >= 5, "in budgets: {turns}");
-    assert_eq!(alive.load(SeqCst), 0);
-}
-
-#[test]
-fn past_the_soft_deadline_one_caller_loads_and_the_others_get_the_old_value() {
-    let clock = ManualClock::new();
-    let cache = manual(&clock).refresh_after(0.8).build().expect("valid");
-    cache.insert(1, 10);
-    clock.advance(79 * MS);
-    assert_eq!(cache.get_or_load(1, unreached), 10);
-    assert_eq!(cache.stats().stale_hits, 0);
-    clock.advance(MS);
-    assert_eq!(cache.get(&1), Some(10));
-    assert_eq!(cache.stats().stale_hits, 1);
-    let mut others = 0;
-    let loaded = cache.get_or_load(1, || {
-        // Meanwhile, also on this very thread.
-        for _ in 0..3 {
-            others += cache.get_or_load(1, unreached);
-        }
-        11_u64
-    });
-    assert_eq!((loaded, others), (11, 30));
-    assert_eq!(cache.ttl(&1), Ttl::Left(100 * MS));
-    assert_eq!(cache.stats().loads, 1);
-    clock.advance(100 * MS);
-    // The hard deadline: nothing is served.
-    assert_eq!(cache.get(&1), None);
-    assert_eq!(cache.get_or_load(1, || 12_u64), 12);
-}
-
-#[test]
-fn a_loaders_lifetime_and_soft_deadline_are_its_entrys_own() {
-    let clock = ManualClock::new();
-    let cache = manual(&clock).build().expect("valid");
-    let lifetime = Lifetime::ttl(50 * MS).fresh_for(20 * MS);
-    cache.get_or_load(1, || Loaded::new(10_u64, lifetime));
-    assert_eq!(cache.ttl(&1), Ttl::Left(50 * MS));
-    clock.advance(20 * MS);
-    assert_eq!(cache.get_or_load(1, || 11_u64), 11);
-}
-
-#[test]
-fn a_failing_refresh_is_answered_by_the_old_value_and_tried_again_at_half_the_time_left() {
-    let clock = ManualClock::new();
-    let cache = manual(&clock).refresh_after(0.5).build().expect("valid");
-    cache.insert(1, 10);
-    clock.advance(60 * MS);
-    let loads = AtomicUsize::new(0);
-    let fail = || {
-        cache.try_get_or_load(1, || {
-            loads.fetch_add(1, SeqCst);
-            Err::<u64, _>(Failure(1))
-        })
-    };
-    assert_eq!(fail(), Ok(10));
-    assert_eq!(fail(), Ok(10));
-    assert_eq!(loads.load(SeqCst), 1);
-    clock.advance(20 * MS);
-    assert_eq!(fail(), Ok(10));
-    assert_eq!(loads.load(SeqCst), 2);
-    clock.advance(20 * MS);
-    assert_eq!(*fail().expect_err("it is over"), Failure(1));
-}
-
-#[test]
-fn the_old_value_is_served_in_place_of_an_error_up_to_the_limit() {
-    let clock = ManualClock::new();
-    let removed = Arc::new(Mutex::new(Vec::new()));
-    let seen = Arc::clone(&removed);
-    let cache = manual(&clock)
-        .stale_on_error(50 * MS)
-        .eviction_listener(move |removal| {
-            seen.lock()
-                .expect("whole")
-                .push((removal.key, removal.cause));
-        })
-        .build()
-        .expect("valid");
-    let fail = || cache.try_get_or_load(1, || Err::<u64, _>(Failure(1)));
-    cache.insert(1, 10);
-    clock.advance(100 * MS);
-    cache.advance(cache.now(), u32::MAX);
-    assert_eq!(cache.get(&1), None, "lookups do not see it");
-    assert_eq!(fail(), Ok(10));
-    clock.advance(49 * MS);
-    cache.advance(cache.now(), u32::MAX);
-    assert_eq!(fail(), Ok(10));
-    assert_eq!(cache.stats().stale_hits, 2);
-    assert_eq!(cache.stats().load_errors, 2);
-    clock.advance(MS);
-    assert_eq!(*fail().expect_err("the limit"), Failure(1));
-    cache.advance(cache.now(), u32::MAX);
-    assert_eq!(
-        *removed.lock().expect("whole"),
-        [(1, RemovalCause::Expired)]
-    );
-    // Removed by hand, it does not come back.
-    cache.insert(1, 11);
-    clock.advance(100 * MS);
-    cache.invalidate(&1);
-    assert!(fail().is_err());
-    cache.validate();
-}
-
-#[test]
-fn with_a_remembered_error_the_stale_value_needs_no_further_load() {
-    let clock = ManualClock::new();
-    let cache = manual(&clock)
-        .stale_on_error(50 * MS)
-        .negative_ttl(10 * MS)
-        .build()
-        .expect("valid");
-    cache.insert(1, 10);
-    clock.advance(100 * MS);
-    let fail = || cache.try_get_or_load(1, || Err::<u64, _>(Failure(1)));
-    for _ in 0..5 {
-        assert_eq!(fail(), Ok(10));
-    }
-    assert_eq!(cache.stats().loads, 1);
-    assert_eq!(cache.stats().stale_hits, 5);
-}
-
-#[test]
-fn an_absence_removes_the_old_value() {
-    let clock = ManualClock::new();
-    let cache = manual(&clock).refresh_after(0.5).build().expect("valid");
-    cache.insert(1, 10);
-    clock.advance(50 * MS);
-    assert_eq!(cache.optionally_get_or_load(1, || None::<u64>), None);
-    assert_eq!(cache.peek(&1), None);
-}
-
 /// Runs `change` while a load of key 1 is in progress that has one waiter; returns what both got.
 fn superseded(cache: &Cache<u64, u64>, change: impl Fn()) -> (u64, u64) {
     let go = AtomicBool::new(false);
@@ -685,121 +460,6 @@ fn the_waiters_of_an_overtaken_load_whose_leader_fails_look_anew() {
     for waiter in &mut waiters {
         assert_eq!(poll(waiter.as_mut(), &alarm), Poll::Ready(33));
     }
-}
-
-#[test]
-fn a_read_past_the_soft_deadline_queues_one_refresh() {
-    let clock = ManualClock::new();
-    let origin = Arc::new(AtomicUsize::new(0));
-    let hits = Arc::clone(&origin);
-    let cache = manual(&clock)
-        .refresh_after(0.5)
-        .refresh_with(move |key: &u64| {
-            hits.fetch_add(1, SeqCst);
-            Ok::<u64, Infallible>(key * 100)
-        })
-        .build()
-        .expect("valid");
-    cache.insert(1, 10);
-    cache.insert(2, 20);
-    assert_eq!(cache.run_refreshes(10), 0);
-    clock.advance(50 * MS);
-    assert_eq!(cache.run_refreshes(10), 0, "nobody has read");
-    for _ in 0..5 {
-        assert_eq!(cache.get(&1), Some(10));
-        assert_eq!(cache.get_or_load(1, unreached), 10);
-    }
-    assert_eq!(cache.run_refreshes(10), 1);
-    assert_eq!(cache.get(&1), Some(100));
-    assert_eq!(cache.ttl(&1), Ttl::Left(100 * MS));
-    assert_eq!(origin.load(SeqCst), 1);
-    // What is not read dies.
-    clock.advance(50 * MS);
-    assert_eq!(cache.get(&2), None);
-    cache.validate();
-}
-
-#[test]
-fn a_queued_refresh_is_superseded_by_a_writer_and_taken_over_by_a_caller() {
-    let clock = ManualClock::new();
-    let origin = Arc::new(AtomicUsize::new(0));
-    let hits = Arc::clone(&origin);
-    let cache = manual(&clock)
-        .refresh_after(0.5)
-        .refresh_with(move |_: &u64| {
-            hits.fetch_add(1, SeqCst);
-            Ok::<u64, Infallible>(1)
-        })
-        .build()
-        .expect("valid");
-    cache.insert(1, 10);
-    clock.advance(60 * MS);
-    assert_eq!(cache.get(&1), Some(10));
-    cache.insert(1, 11);
-    assert_eq!(cache.run_refreshes(10), 1);
-    assert_eq!((cache.get(&1), origin.load(SeqCst)), (Some(11), 0));
-    clock.advance(60 * MS);
-    assert_eq!(cache.get(&1), Some(11));
-    clock.advance(40 * MS);
-    // It is over before its turn has come: the caller loads.
-    assert_eq!(cache.get_or_load(1, || 12_u64), 12);
-    assert_eq!(cache.run_refreshes(10), 1);
-    assert_eq!((cache.get(&1), origin.load(SeqCst)), (Some(12), 0));
-}
-
-#[test]
-fn a_full_queue_skips_and_a_failed_or_panicking_refresh_keeps_the_old_value() {
-    let clock = ManualClock::new();
-    let cache = manual(&clock)
-        .refresh_after(0.5)
-        .refresh_queue(2)
-        .refresh_with(|key: &u64| match key {
-            1 => std::panic::resume_unwind(Box::new("refresher")),
-            _ => Err::<u64, _>(Failure(1)),
-        })
-        .build()
-        .expect("valid");
-    for key in 1..=3 {
-        cache.insert(key, key * 10);
-    }
-    clock.advance(50 * MS);
-    for key in 1..=3 {
-        assert_eq!(cache.get(&key), Some(key * 10));
-    }
-    assert_eq!(cache.stats().refreshes_skipped, 1);
-    assert_eq!(cache.run_refreshes(1), 1);
-    assert_eq!(cache.run_refreshes(9), 1);
-    assert_eq!((cache.stats().loads, cache.stats().load_errors), (2, 2));
-    assert_eq!(cache.get(&1), Some(10));
-    assert_eq!(cache.get(&2), Some(20));
-    // They are tried again after half of the time that was left.
-    assert_eq!(cache.run_refreshes(9), 0);
-    clock.advance(25 * MS);
-    assert_eq!((cache.get(&1), cache.get(&2)), (Some(10), Some(20)));
-    assert_eq!(cache.run_refreshes(9), 2);
-    clock.advance(25 * MS);
-    assert_eq!(cache.get(&2), None);
-}
-
-#[cfg(feature = "system")]
-#[test]
-fn the_refreshers_thread_loads_in_the_background_and_ends_with_the_cache() {
-    let clock = ManualClock::new();
-    let cache: Cache<u64, u64> = Cache::builder()
-        .max_capacity(10)
-        .time_to_live(100 * MS)
-        .refresh_after(0.5)
-        .clock(clock.clone())
-        .refresh_with(|key: &u64| Ok::<u64, Infallible>(key + 1))
-        .build()
-        .expect("valid");
-    cache.insert(1, 10);
-    clock.advance(50 * MS);
-    assert_eq!(cache.get(&1), Some(10));
-    until("the refresh is done", || cache.peek(&1) == Some(2));
-    clock.advance(60 * MS);
-    assert_eq!(cache.get(&1), Some(2));
-    cache.close();
 }
 
 #[test]
