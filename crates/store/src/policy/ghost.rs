@@ -33,12 +33,10 @@ impl Ghost {
         }
     }
 
-    /// Forgets a key and tells whether it was remembered.
-    pub(super) fn recall(&mut self, fingerprint: u32) -> bool {
+    /// Forgets a key. Tells how many of its set's eight were remembered after it, if it was.
+    pub(super) fn recall(&mut self, fingerprint: u32) -> Option<usize> {
         let number = self.number(fingerprint);
-        let Some(set) = self.sets.get_mut(number) else {
-            return false;
-        };
+        let set = self.sets.get_mut(number)?;
         let wanted = tag(fingerprint);
         for way in 0..WAYS {
             let shift = way * TAG_BITS;
@@ -46,10 +44,10 @@ impl Ghost {
                 let newer = *set & ((1 << shift) - 1);
                 let older = (*set >> shift) >> TAG_BITS;
                 *set = newer | (older << shift);
-                return true;
+                return Some(way);
             }
         }
-        false
+        None
     }
 
     /// Loads a key's set, so that what follows finds it in the cache.
@@ -83,7 +81,7 @@ mod tests {
     fn a_key_is_recalled_once() {
         let mut ghost = Ghost::default();
         assert!(
-            !ghost.recall(7),
+            ghost.recall(7).is_none(),
             "nothing is remembered before the first resize"
         );
         ghost.resize(8);
@@ -91,11 +89,14 @@ mod tests {
             ghost.remember(key);
         }
         for key in [8, 1, 4] {
-            assert!(ghost.recall(key), "{key}");
-            assert!(!ghost.recall(key), "{key} again");
+            assert!(ghost.recall(key).is_some(), "{key}");
+            assert!(ghost.recall(key).is_none(), "{key} again");
         }
         for key in [2, 3, 5, 6, 7] {
-            assert!(ghost.recall(key), "{key} stayed while others left");
+            assert!(
+                ghost.recall(key).is_some(),
+                "{key} stayed while others left"
+            );
         }
     }
 
@@ -106,7 +107,8 @@ mod tests {
         for key in 1..=9 {
             ghost.remember(key);
         }
-        assert!(!ghost.recall(1));
-        assert!(ghost.recall(2));
+        assert_eq!(ghost.recall(1), None);
+        assert_eq!(ghost.recall(2), Some(7));
+        assert_eq!(ghost.recall(9), Some(0));
     }
 }

@@ -18,6 +18,13 @@
 //!
 //! - **Probation's share** is twice the fraction of its entries that are hit in it, between 1 and 8 % of
 //!   the capacity: where new keys are hardly ever asked for again soon, the room is the main region's.
+//! - **How far beyond 8 %**, up to 90, goes by which region would use a little more room better. A key
+//!   that comes back when it has just left probation is a hit that probation would have had; an entry
+//!   with exactly one life when the hand comes is a hit that the main region would nearly not have
+//!   had. Probation may grow while it has a third of both together, and gives room back below a tenth.
+//!   So what is read once, within a while after it was written, finds the room that the main region has
+//!   no use for. It takes some reads within the first 8 % to see that: where none comes so early, and
+//!   all before the room is turned over once, LRU remains better.
 //! - **How many hits move an entry up**: one, and two while too few of those that moved are hit again.
 //! - **Whether ghosts are believed**: not while nearly all entries that came back in that way leave again
 //!   without a hit, as in a loop a little longer than cache and ghosts together, nor while nearly all of
@@ -97,8 +104,23 @@ const MIN_GHOSTS: usize = 64;
 const WHOLE: u16 = 1024;
 /// Probation's least share: 1 %.
 const MIN_SHARE: u32 = 10;
-/// Probation's largest share, and what it starts with: 8 %.
+/// Probation's largest share while the main region makes better use of the room, and what it starts
+/// with: 8 %.
 const MAX_SHARE: u32 = 82;
+/// What it may have beyond that when probation makes better use of it: 82 %.
+const MAX_EXTRA: u32 = 840;
+/// The extra share is counted in so many parts of those of [`WHOLE`].
+const FINE: u32 = 1024;
+/// Entries by which the extra share grows or shrinks at a time.
+const EXTRA_STEP: u32 = 2;
+/// A ghost was made just now while fewer than so many of its set's eight are newer.
+const JUST_LEFT: usize = 2;
+/// Percentage of the marginal hits that must be probation's, lest its extra share stop growing.
+const GROWING_PERCENT: u32 = 34;
+/// Percentage of the marginal hits below which the extra share shrinks.
+const SHRINKING_PERCENT: u32 = 10;
+/// Outcomes after which the rate of marginal hits fades.
+const MARGINAL_WINDOW: u32 = 1024;
 /// Probation's share is its entries' rate of being hit, times this.
 const SHARE_PER_HIT_RATE: u32 = 2;
 /// Outcomes after which the rate of hits on probation fades: as many as there are entries, within this.
@@ -176,6 +198,10 @@ pub(crate) struct Policy {
     room: u64,
     /// Probation's share of it, in parts of [`WHOLE`].
     share: u32,
+    /// What probation may have beyond [`MAX_SHARE`], in parts of [`WHOLE`] times [`FINE`].
+    extra: u32,
+    /// Of the hits that a region would win or lose with a little more or less room: which are probation's.
+    marginal: Rate,
     /// The slot that the clock looks at next.
     hand: u32,
     /// Of the entries whose turn on probation came: which had been hit.
@@ -202,6 +228,8 @@ impl Policy {
             main: 0,
             room: 0,
             share: MAX_SHARE,
+            extra: 0,
+            marginal: Rate::default(),
             hand: 0,
             hit_on_probation: Rate::default(),
             promoted: Rate::default(),
@@ -235,7 +263,7 @@ impl Policy {
             // Nobody will ever be evicted: no queue is needed.
             residents.set_state(id, Region::Main.with_hits(0));
             self.main += u64::from(weight);
-        } else if self.ghost.recall(fingerprint) && self.believes_ghosts() {
+        } else if self.recalls(fingerprint) && self.believes_ghosts() {
             residents.set_state(id, Region::Returned.with_hits(1));
             self.main += u64::from(weight);
         } else {
@@ -336,7 +364,8 @@ impl Policy {
         self.hit_on_probation
             .count(hits > 0, window.clamp(least, most));
         if let Some(rate) = self.hit_on_probation.of(WHOLE) {
-            self.share = (rate * SHARE_PER_HIT_RATE).clamp(MIN_SHARE, MAX_SHARE);
+            let most = MAX_SHARE + self.extra / FINE;
+            self.share = (rate * SHARE_PER_HIT_RATE).clamp(MIN_SHARE, most);
         }
         let needed = 1 + u8::from(self.promoted.is_below(WORTHY_PERCENT));
         if (hits >= needed && choosing) || residents.is_pinned(place.id) {
@@ -432,6 +461,10 @@ impl Policy {
             Region::Returned => self.returned.count(hits > 1, RETURN_WINDOW),
             Region::Main | Region::Probation => {}
         }
+        if hits == 1 {
+            // Hit once in a whole turn of the hand.
+            self.weigh_regions(false);
+        }
         if hits > 0 {
             residents.set_state(id, Region::Main.with_hits(hits - 1));
         }
@@ -458,6 +491,28 @@ impl Policy {
             None => self.room / u64::from(WHOLE) * share,
         };
         part.max(1)
+    }
+
+    /// Whether the ghosts remember a new key.
+    fn recalls(&mut self, fingerprint: u32) -> bool {
+        let newer = self.ghost.recall(fingerprint);
+        if newer.is_some_and(|newer| newer < JUST_LEFT) {
+            self.weigh_regions(true);
+        }
+        newer.is_some()
+    }
+
+    /// A hit that probation would have had with a little more room, or that the main region would not have
+    /// had with a little less.
+    fn weigh_regions(&mut self, is_probations: bool) {
+        self.marginal.count(is_probations, MARGINAL_WINDOW);
+        let entries = u32::try_from(self.entries).unwrap_or(u32::MAX);
+        let step = (EXTRA_STEP * u32::from(WHOLE) * FINE).div_ceil(entries.max(PROBATION_WINDOW.0));
+        if is_probations && self.marginal.reaches(GROWING_PERCENT) {
+            self.extra = (self.extra + step).min(MAX_EXTRA * FINE);
+        } else if !is_probations && self.marginal.is_below(SHRINKING_PERCENT) {
+            self.extra = self.extra.saturating_sub(step);
+        }
     }
 
     /// Whether a key that the ghosts remember goes to the main region.
