@@ -462,7 +462,7 @@ where
             listener_panics: sum(Count::ListenerPanic),
             entries: self.len() as u64,
             weight: self.weight(),
-            lateness: inner.counters.lateness().load(),
+            lateness: inner.counters.lateness().by_power(),
             backlog: Duration::from_millis(waiting),
         }
     }

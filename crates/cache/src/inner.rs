@@ -677,16 +677,11 @@ impl<K: Hash + Eq, V, S: BuildHasher> Inner<K, V, S> {
         let forgotten = negatives.expire(now, budget, &place_of, garbage);
         let budget = budget.saturating_sub(forgotten.moved).max(1);
         let mut removed = 0;
-        let mut late_sum = (0, 0);
+        // Most of a batch are about as late.
+        let mut lateness = self.counters.lateness().runs();
         let mut progress = store.expire(now, budget, &place_of, |entry| {
             removed += 1;
-            let late = now.saturating_sub(entry.deadline.unwrap_or(now));
-            // Most of a batch share one deadline.
-            if late_sum.0 != late {
-                self.counters.lateness().record(late_sum.0, late_sum.1);
-                late_sum = (late, 0);
-            }
-            late_sum.1 += 1;
+            lateness.record(now.saturating_sub(entry.deadline.unwrap_or(now)));
             self.tags.release(entry.tag);
             self.delivery.left(
                 outbox,
@@ -698,7 +693,6 @@ impl<K: Hash + Eq, V, S: BuildHasher> Inner<K, V, S> {
             );
         });
         if removed > 0 {
-            self.counters.lateness().record(late_sum.0, late_sum.1);
             self.counters.add(Count::Expiration, removed);
             shard.removals = shard.removals.saturating_add(removed as u32);
         }

@@ -101,7 +101,7 @@ impl<K: Hash + Eq, V, S: BuildHasher> Inner<K, V, S> {
             *added = sum.saturating_sub(*old);
             *old = sum.max(*old);
         }
-        let windows = self.counters.lateness().load();
+        let windows = self.counters.lateness().by_power::<LATENESS_WINDOWS>();
         let mut lateness = [0; LATENESS_WINDOWS];
         for ((sum, added), old) in windows
             .into_iter()

@@ -4,6 +4,8 @@ use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::{Mutex, MutexGuard};
 use std::time::Duration;
 
+use tidewheel_store::Histogram;
+
 /// Threads that count in a cell of their own; the others share the last one.
 const STRIPES: usize = 64;
 
@@ -41,7 +43,8 @@ impl Count {
 #[derive(Debug)]
 pub(crate) struct Counters {
     stripes: Box<[Stripe]>,
-    lateness: Lateness,
+    /// In ticks.
+    lateness: Histogram,
 }
 
 /// The stripes that living threads of this process have, and those that ended ones gave back.
@@ -92,7 +95,7 @@ impl Counters {
     pub(crate) fn new() -> Self {
         Self {
             stripes: (0..STRIPES).map(|_| Stripe::default()).collect(),
-            lateness: Lateness::default(),
+            lateness: Histogram::default(),
         }
     }
 
@@ -116,31 +119,14 @@ impl Counters {
             .fold(0, u64::wrapping_add)
     }
 
-    pub(crate) fn lateness(&self) -> &Lateness {
+    /// By how many ticks removed entries were past their deadline.
+    pub(crate) fn lateness(&self) -> &Histogram {
         &self.lateness
     }
 }
 
-/// How late entries were removed, in windows of powers of two milliseconds.
-#[derive(Debug, Default)]
-pub(crate) struct Lateness {
-    windows: [AtomicU64; LATENESS_WINDOWS],
-}
-
 /// Windows of [`Stats::lateness`].
 pub(crate) const LATENESS_WINDOWS: usize = 24;
-
-impl Lateness {
-    /// Counts `by` entries that were removed `ticks` after their deadline.
-    pub(crate) fn record(&self, ticks: u64, by: u64) {
-        let window = (64 - ticks.leading_zeros() as usize).min(LATENESS_WINDOWS - 1);
-        self.windows[window].fetch_add(by, Relaxed);
-    }
-
-    pub(crate) fn load(&self) -> [u64; LATENESS_WINDOWS] {
-        std::array::from_fn(|window| self.windows[window].load(Relaxed))
-    }
-}
 
 /// What has happened in a cache since it was built.
 #[derive(Debug, Clone, PartialEq, Eq)]

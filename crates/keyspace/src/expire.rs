@@ -3,7 +3,6 @@
 use tidewheel_store::Progress;
 
 use crate::events::{Event, NotifyClass};
-use crate::histogram::Runs;
 use crate::keyspace::Keyspace;
 use crate::shard::NEVER;
 use crate::time::{Now, Time};
@@ -27,7 +26,7 @@ impl Keyspace {
         let wants_events = self.settings().notify_flags().wants(NotifyClass::Expired);
         let mut total = Progress::default();
         let mut garbage = Vec::new();
-        let mut lateness = Runs::new(&self.lateness_us);
+        let mut lateness = self.lateness_us.runs();
         let mut left = budget;
         let mut guard = shard.state.lock();
         let since = self.hooks.stopwatch_ns();

@@ -4,12 +4,11 @@ use std::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed, Release};
 use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64};
 
 use tidewheel_resp::{Args, Writer};
-use tidewheel_store::KeyHasher;
+use tidewheel_store::{Histogram, KeyHasher};
 
 use crate::command::{Command, CommandError, Flags, Handler};
 use crate::context::{Context, Key};
 use crate::events::Event;
-use crate::histogram::Histogram;
 use crate::hooks::Hooks;
 use crate::settings::Settings;
 use crate::shard::{EVENTS_MAX, NEVER, Shard, ShardState};

@@ -1,6 +1,7 @@
 //! What the keyspace knows about itself.
 
-use crate::histogram::Quantiles;
+use tidewheel_store::Quantiles;
+
 use crate::keyspace::Keyspace;
 use crate::shard::{Counters, NEVER, ShardState};
 use crate::time::{Now, Time};

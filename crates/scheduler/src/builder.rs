@@ -207,7 +207,7 @@ impl<K, V, S: BuildHasher + Clone> Builder<K, V, S> {
                 completed: AtomicU64::new(0),
                 panicked: AtomicU64::new(0),
                 dropped: AtomicU64::new(0),
-                lateness: Recorder::new(),
+                lateness: Recorder::default(),
             },
             handler,
         }))

@@ -22,6 +22,7 @@
 //! - `entry` lays an entry out in one block; `blocks` keeps blocks in pages of one size, so that
 //!   memory goes back; `index` finds a block by its key's hash; the wheel of `tidewheel-timer` names
 //!   blocks by when they are due. `store` ties them together.
+//! - [`Histogram`] counts how late entries were removed, for all who keep a store.
 //!
 //! # What is promised
 //!
@@ -35,6 +36,7 @@
 mod blocks;
 mod entry;
 mod hasher;
+mod histogram;
 mod index;
 mod objects;
 mod policy;
@@ -42,6 +44,7 @@ mod store;
 mod typed;
 
 pub use hasher::KeyHasher;
+pub use histogram::{Counts, Histogram, Quantiles, Runs};
 pub use store::{Expired, INLINE_MAX, NewValue, Slot, Store, Value};
 pub use tidewheel_timer::{Forecast, Progress};
 pub use typed::{Attributes, Found, Freed, Removed, TypedStore};
