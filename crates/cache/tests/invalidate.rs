@@ -63,7 +63,7 @@ fn a_value_that_does_not_match_is_never_removed_though_writers_are_busy() {
         .build()
         .expect("valid");
     for key in 0..2000 {
-        cache.insert(key, 0);
+        cache.insert(key, key % 2);
     }
     let over = AtomicBool::new(false);
     let (writes, removals) = (AtomicU64::new(0), AtomicU64::new(0));
@@ -84,13 +84,18 @@ fn a_value_that_does_not_match_is_never_removed_though_writers_are_busy() {
                 }
             });
         }
-        for _ in 0..200 {
+        let mut passes = 0;
+        while passes < 200 || writes.load(Relaxed) < 2000 {
             let removed = cache.invalidate_if(|_, value| value % 2 == 1);
             removals.fetch_add(removed, Relaxed);
+            passes += 1;
         }
         over.store(true, Relaxed);
     });
-    assert!(removals.load(Relaxed) > 0 && writes.load(Relaxed) > 0);
+    assert!(
+        removals.load(Relaxed) > 1000,
+        "what the writers brought was removed"
+    );
     cache.invalidate_if(|_, value| value % 2 == 1);
     assert_eq!(cache.len(), 1000);
     cache.validate();
