@@ -79,7 +79,7 @@ pub(super) fn heading(canvas: &Canvas<'_>, words: &Words, middle: f64, height: f
     title.bold = true;
     let quiet = Pen::new(12.5, FAINT_INK, Anchor::Start);
     canvas.words(&words.title, (2.0, 22.0), title)?;
-    canvas.words(&canvas::shorten(&words.subtitle, 120), (2.0, 44.0), quiet)?;
+    canvas.words(&canvas::shorten(&words.subtitle, 134), (2.0, 44.0), quiet)?;
     canvas.words(&words.y, (2.0, 73.0), quiet)?;
     let centred = Pen {
         anchor: Anchor::Middle,
