@@ -39,6 +39,32 @@ fn expire_and_its_relatives_round_and_report() {
     );
 }
 
+/// Each pair leaves a record that looks like the key's own. The event loops tidied for ever, with all of
+/// their processors.
+#[test]
+fn persisting_and_expiring_at_the_same_moment_again_leaves_nothing_to_tidy() {
+    const KEYS: usize = 1_000;
+    let mut rig = Rig::new();
+    for key in 0..KEYS {
+        rig.run(&format!("SET k{key} v EXAT 1700080000"));
+    }
+    for _ in 0..80 {
+        for key in 0..KEYS {
+            assert_eq!(rig.run(&format!("PERSIST k{key}")), ":1");
+            assert_eq!(rig.run(&format!("EXPIREAT k{key} 1700080000")), ":1");
+        }
+    }
+    for shard in 0..rig.keyspace.shards() {
+        let mut calls = 0;
+        while rig.keyspace.maintain(shard, 64) {
+            calls += 1;
+            assert!(calls < 100_000, "shard {shard} is tidied for ever");
+        }
+    }
+    rig.pass(80_000_000);
+    assert_eq!(rig.expire_all() as usize, KEYS);
+}
+
 #[test]
 fn conditions_compare_deadlines() {
     Rig::new().script(
