@@ -90,3 +90,39 @@ impl Marks {
         self.pages.capacity() * size_of::<Option<Page>>() + pages * (PAGE_IDS as usize / 8)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_cleared_set_has_no_member_and_keeps_its_memory() {
+        let mut marks = Marks::new();
+        let ids = [0, 63, 64, PAGE_IDS - 1, PAGE_IDS, 5 * PAGE_IDS];
+        for pass in 0..3 {
+            for id in ids {
+                assert!(marks.insert(id), "{id} in pass {pass}");
+                assert!(!marks.insert(id), "{id} again");
+            }
+            marks.remove(64);
+            marks.remove(7 * PAGE_IDS);
+            assert!(marks.insert(64), "64 was taken out");
+            let bytes = marks.bytes();
+            marks.clear();
+            assert_eq!(marks.bytes(), bytes);
+        }
+    }
+
+    #[test]
+    fn memory_is_given_back_in_steps_and_nothing_is_a_member_then() {
+        let mut marks = Marks::new();
+        marks.insert(1);
+        marks.insert(3 * PAGE_IDS);
+        assert!(marks.shrink(3), "a page is left");
+        assert!(marks.insert(1), "what is left holds nothing");
+        assert!(!marks.shrink(3));
+        assert!(marks.is_empty());
+        assert_eq!(marks.bytes(), 0);
+        assert!(!marks.shrink(1));
+    }
+}
