@@ -7,6 +7,7 @@
 //! changes and no relative time to live does.
 
 use std::sync::atomic::{AtomicI64, Ordering};
+use std::time::Duration;
 
 use tidewheel_keyspace::Time;
 
@@ -32,7 +33,10 @@ pub(crate) struct Clock {
 impl Clock {
     /// Starts engine time now, in phase with the wall clock.
     pub(crate) fn start() -> Self {
-        let source = Source::new();
+        Self::of(Source::System(System::new()))
+    }
+
+    fn of(source: Source) -> Self {
         let (mono_ns, wall_ns) = loop {
             if let Some(sample) = source.sample() {
                 break sample;
@@ -88,6 +92,15 @@ impl Clock {
         self.source.monotonic_ns()
     }
 
+    /// Blocks the thread.
+    pub(crate) fn sleep(&self, duration: Duration) {
+        match &self.source {
+            Source::System(_) => std::thread::sleep(duration),
+            #[cfg(test)]
+            Source::Manual(_) => self.advance(duration),
+        }
+    }
+
     /// The monotonic clock's nanoseconds at which `tick` begins.
     pub(crate) fn tick_to_monotonic_ns(&self, tick: u64) -> u64 {
         tick.saturating_sub(ORIGIN_TICK)
@@ -103,8 +116,80 @@ pub(crate) fn micros(time: Time) -> u64 {
         .saturating_add(u64::from(time.micros))
 }
 
+/// Where time comes from. In the program there is one source, so that no reading has to choose.
+#[derive(Debug)]
+enum Source {
+    System(System),
+    #[cfg(test)]
+    Manual(manual::Manual),
+}
+
+impl Source {
+    #[inline]
+    fn monotonic_ns(&self) -> u64 {
+        match self {
+            Self::System(system) => system.monotonic_ns(),
+            #[cfg(test)]
+            Self::Manual(manual) => manual.monotonic_ns(),
+        }
+    }
+
+    /// Monotonic and wall nanoseconds of one moment.
+    fn sample(&self) -> Option<(u64, i128)> {
+        match self {
+            Self::System(system) => system.sample(),
+            #[cfg(test)]
+            Self::Manual(manual) => Some(manual.sample()),
+        }
+    }
+}
+
+#[cfg(test)]
+mod manual {
+    //! A clock that stands still until a test moves it.
+
+    use std::sync::atomic::{AtomicU64, Ordering};
+    use std::time::Duration;
+
+    use super::{Clock, Source};
+
+    /// Wall time when the clock starts, in milliseconds since 1970.
+    const WALL_MS: i128 = 1_700_000_000_000;
+
+    /// Nanoseconds that have passed.
+    #[derive(Debug, Default)]
+    pub(super) struct Manual(AtomicU64);
+
+    impl Manual {
+        pub(super) fn monotonic_ns(&self) -> u64 {
+            self.0.load(Ordering::Relaxed)
+        }
+
+        pub(super) fn sample(&self) -> (u64, i128) {
+            let ns = self.monotonic_ns();
+            (ns, WALL_MS * 1_000_000 + i128::from(ns))
+        }
+    }
+
+    impl Clock {
+        /// A clock for tests, which moves only by [`advance`](Self::advance).
+        pub(crate) fn manual() -> Self {
+            Self::of(Source::Manual(Manual::default()))
+        }
+
+        /// Lets time pass on a manual clock.
+        pub(crate) fn advance(&self, by: Duration) {
+            let Source::Manual(manual) = &self.source else {
+                panic!("the system's clock is not to be moved");
+            };
+            let ns = u64::try_from(by.as_nanos()).unwrap_or(u64::MAX);
+            manual.0.fetch_add(ns, Ordering::Relaxed);
+        }
+    }
+}
+
 #[cfg(unix)]
-use unix::Source;
+use unix::System;
 #[cfg(unix)]
 mod unix {
     //! The system's clocks read directly: timerfd wants the monotonic clock's own numbers.
@@ -112,9 +197,9 @@ mod unix {
     use rustix::time::{ClockId, Timespec, clock_gettime};
 
     #[derive(Debug)]
-    pub(super) struct Source;
+    pub(super) struct System;
 
-    impl Source {
+    impl System {
         pub(super) fn new() -> Self {
             Self
         }
@@ -139,7 +224,7 @@ mod unix {
 }
 
 #[cfg(not(unix))]
-use portable::Source;
+use portable::System;
 #[cfg(not(unix))]
 mod portable {
     //! The standard library's clocks, where the system has no better ones to offer.
@@ -147,10 +232,10 @@ mod portable {
     use std::time::{Instant, SystemTime, UNIX_EPOCH};
 
     #[derive(Debug)]
-    pub(super) struct Source(Instant);
+    pub(super) struct System(Instant);
 
     #[allow(clippy::disallowed_methods, reason = "this is the clock")]
-    impl Source {
+    impl System {
         pub(super) fn new() -> Self {
             Self(Instant::now())
         }
@@ -220,6 +305,19 @@ mod tests {
         }
         assert_eq!(clock.tick_to_monotonic_ns(before.tick + 5), deadline);
         assert!(clock.now().tick < before.tick + 60_000);
+    }
+
+    #[test]
+    fn a_manual_clock_moves_only_when_it_is_moved() {
+        let clock = Clock::manual();
+        let first = clock.now();
+        assert_eq!(
+            (first.tick, clock.now().micros),
+            (ORIGIN_TICK, first.micros)
+        );
+        clock.advance(Duration::from_micros(2_500));
+        assert_eq!(micros(clock.now()) - micros(first), 2_500);
+        assert_eq!(clock.now().wall_ms() - first.wall_ms(), 2);
     }
 
     #[test]

@@ -1,10 +1,13 @@
 //! One connection: its socket, its buffers and what its commands have set.
+//!
+//! The socket is apart from the rest, because only serving needs it: commands see [`Connection`], and
+//! the loop sees a [`Link`], whose socket may be a simulated one.
 
 use std::collections::BTreeSet;
+use std::ops::{Deref, DerefMut};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use mio::net::TcpStream;
 use tidewheel_keyspace::Session;
 use tidewheel_resp::{Parser, Protocol};
 
@@ -39,10 +42,30 @@ pub(crate) enum Replies {
     SkipThis,
 }
 
-/// A connection, owned by one loop.
+/// A connection with its socket, owned by one loop.
+#[derive(Debug)]
+pub(crate) struct Link<S> {
+    pub(crate) stream: S,
+    pub(crate) conn: Connection,
+}
+
+impl<S> Deref for Link<S> {
+    type Target = Connection;
+
+    fn deref(&self) -> &Connection {
+        &self.conn
+    }
+}
+
+impl<S> DerefMut for Link<S> {
+    fn deref_mut(&mut self) -> &mut Connection {
+        &mut self.conn
+    }
+}
+
+/// A connection without its socket.
 #[derive(Debug)]
 pub(crate) struct Connection {
-    pub(crate) stream: TcpStream,
     pub(crate) client: Arc<Client>,
     pub(crate) session: Session,
     pub(crate) protocol: Protocol,
@@ -104,9 +127,8 @@ impl Subscriptions {
 }
 
 impl Connection {
-    pub(crate) fn new(stream: TcpStream, client: Arc<Client>, now: u64) -> Self {
+    pub(crate) fn new(client: Arc<Client>, now: u64) -> Self {
         Self {
-            stream,
             client,
             session: Session::default(),
             protocol: Protocol::Resp2,

@@ -247,7 +247,8 @@ mod tests {
         let polls: Vec<_> = (0..2).map(|_| mio::Poll::new().unwrap()).collect();
         let loops = polls
             .iter()
-            .map(|poll| LoopHandle::new(mio::Waker::new(poll.registry(), mio::Token(0)).unwrap()));
+            .map(|poll| mio::Waker::new(poll.registry(), mio::Token(0)).unwrap())
+            .map(|waker| LoopHandle::new(Box::new(waker)));
         let loops: Arc<[LoopHandle]> = loops.collect();
         (polls, Hub::new(loops))
     }

@@ -15,8 +15,8 @@ const BACKLOG: i32 = 4096;
 
 /// A connection that has just been made.
 #[derive(Debug)]
-pub(crate) struct Accepted {
-    pub(crate) stream: TcpStream,
+pub(crate) struct Accepted<S = TcpStream> {
+    pub(crate) stream: S,
     pub(crate) peer: SocketAddr,
     pub(crate) local: SocketAddr,
 }

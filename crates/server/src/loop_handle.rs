@@ -13,7 +13,6 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 
-use mio::Waker;
 use parking_lot::Mutex;
 
 use crate::command_counts::SharedCounts;
@@ -66,6 +65,18 @@ struct Inbox {
     overrun: BTreeSet<Target>,
 }
 
+/// What ends a loop's sleep. It is rung at most once for a sleep, so a call through a table of
+/// functions costs nothing that matters.
+pub(crate) trait Bell: std::fmt::Debug + Send + Sync {
+    fn ring(&self) -> std::io::Result<()>;
+}
+
+impl Bell for mio::Waker {
+    fn ring(&self) -> std::io::Result<()> {
+        self.wake()
+    }
+}
+
 /// The shared face of one loop.
 #[derive(Debug)]
 #[repr(align(128))]
@@ -76,7 +87,7 @@ pub(crate) struct LoopHandle {
     sleep_until: AtomicU64,
     /// Whether the inbox holds something, or the loop should look at shared state.
     waiting: AtomicBool,
-    waker: Waker,
+    bell: Box<dyn Bell>,
     inbox: Mutex<Inbox>,
     /// Shards of this loop may have something to tidy.
     untidy: AtomicBool,
@@ -91,12 +102,12 @@ pub(crate) struct LoopHandle {
 }
 
 impl LoopHandle {
-    pub(crate) fn new(waker: Waker) -> Self {
+    pub(crate) fn new(bell: Box<dyn Bell>) -> Self {
         Self {
             soonest: AtomicU64::new(u64::MAX),
             sleep_until: AtomicU64::new(AWAKE),
             waiting: AtomicBool::new(false),
-            waker,
+            bell,
             inbox: Mutex::default(),
             untidy: AtomicBool::new(false),
             connections: AtomicUsize::new(0),
@@ -223,7 +234,7 @@ impl LoopHandle {
 
     fn ring(&self) {
         if self.sleep_until.swap(AWAKE, Ordering::SeqCst) != AWAKE
-            && let Err(why) = self.waker.wake()
+            && let Err(why) = self.bell.ring()
         {
             tracing::error!(%why, "cannot wake an event loop");
         }
@@ -261,8 +272,8 @@ mod tests {
 
     fn handle() -> (mio::Poll, LoopHandle) {
         let poll = mio::Poll::new().unwrap();
-        let waker = Waker::new(poll.registry(), mio::Token(0)).unwrap();
-        (poll, LoopHandle::new(waker))
+        let waker = mio::Waker::new(poll.registry(), mio::Token(0)).unwrap();
+        (poll, LoopHandle::new(Box::new(waker)))
     }
 
     fn rings(poll: &mut mio::Poll) -> bool {

@@ -14,6 +14,7 @@ mod host;
 mod hub;
 mod listener;
 mod log;
+mod loop_core;
 mod loop_handle;
 mod metrics;
 mod output;

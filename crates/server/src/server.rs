@@ -56,6 +56,20 @@ pub(crate) enum Stop {
     Failure,
 }
 
+/// What a server is made of.
+#[derive(Debug)]
+pub(crate) struct Parts {
+    pub(crate) settings: Settings,
+    pub(crate) file: Option<std::path::PathBuf>,
+    pub(crate) port: u16,
+    pub(crate) clock: Clock,
+    pub(crate) loops: Arc<[LoopHandle]>,
+    pub(crate) reclaimer: Reclaimer,
+    pub(crate) stop: Sender<Stop>,
+    /// Seeds the keyspace's hashes and samples.
+    pub(crate) seed: u64,
+}
+
 /// A running server.
 #[derive(Debug)]
 pub(crate) struct Running {
@@ -109,51 +123,47 @@ pub(crate) fn start(
         .context("cannot create the event loops' pollers")?;
     let loops: Arc<[LoopHandle]> = polls
         .iter()
-        .map(|poll| Ok(LoopHandle::new(Waker::new(poll.registry(), WAKER)?)))
+        .map(|poll| Waker::new(poll.registry(), WAKER))
+        .map(|waker| Ok(LoopHandle::new(Box::new(waker?))))
         .collect::<Result<_, std::io::Error>>()
         .context("cannot create the event loops' wakers")?;
-    let clock = Arc::new(Clock::start());
     let (reclaimer, _) = Reclaimer::start().context("cannot start a thread")?;
     let (stop, stopped) = channel();
-    let shell = Shell {
-        clock: Arc::clone(&clock),
-        loops: Arc::clone(&loops),
-        reclaimer: reclaimer.clone(),
-    };
-    let options = Options {
-        shards: settings.shards,
-        databases: settings.databases,
+    let parts = Parts {
+        settings,
+        file,
+        port: addresses.first().map_or(0, std::net::SocketAddr::port),
+        clock: Clock::start(),
+        loops,
+        reclaimer,
+        stop,
         seed: random(),
     };
-    let server = Arc::new(Server {
-        keyspace: Keyspace::new(options, Box::new(shell)),
-        started: clock.now().tick,
-        clock,
-        config: Live::new(settings.clone(), file),
-        hub: Hub::new(Arc::clone(&loops)),
-        clients: Clients::default(),
+    let server = Arc::new(Server::new(parts));
+    let loops = spawn(&server, polls, listeners)?;
+    Ok(Running {
+        server,
+        addresses,
         loops,
-        pause: Pause::default(),
-        reclaimer,
-        run_id: run_id(),
-        port: addresses.first().map_or(0, std::net::SocketAddr::port),
-        stats_base: Mutex::default(),
-        peak_memory: AtomicU64::new(0),
-        expiry_rate: ExpiryRate::default(),
-        connected: AtomicUsize::new(0),
-        stopping: AtomicBool::new(false),
-        stop,
-    });
-    crate::engine::apply(&settings, &server.keyspace);
+        stopped,
+    })
+}
+
+/// Starts a thread for each loop.
+fn spawn(
+    server: &Arc<Server>,
+    polls: Vec<Poll>,
+    listeners: Vec<mio::net::TcpListener>,
+) -> anyhow::Result<Vec<JoinHandle<()>>> {
     let mut listeners = Some(listeners);
     let mut handles = Vec::new();
     for (index, poll) in polls.into_iter().enumerate() {
         // The first loop accepts for all: the kernel's own sharing gives few connections unevenly.
         let listeners = listeners.take().unwrap_or_default();
-        let event_loop = EventLoop::new(Arc::clone(&server), index, poll, listeners)
+        let event_loop = EventLoop::new(Arc::clone(server), index, poll, listeners)
             .context("cannot set an event loop up")?;
         let thread = std::thread::Builder::new().name(format!("loop-{index}"));
-        let server = Arc::clone(&server);
+        let server = Arc::clone(server);
         let run = move || {
             let alarm = OnEnd(server);
             event_loop.run();
@@ -161,12 +171,7 @@ pub(crate) fn start(
         };
         handles.push(thread.spawn(run).context("cannot start a thread")?);
     }
-    Ok(Running {
-        server,
-        addresses,
-        loops: handles,
-        stopped,
-    })
+    Ok(handles)
 }
 
 /// Tells the main thread when a loop ends without being asked, by panic or by error.
@@ -199,6 +204,42 @@ impl Running {
 }
 
 impl Server {
+    /// Puts a server together. Its loops are for the caller to run.
+    pub(crate) fn new(parts: Parts) -> Self {
+        let clock = Arc::new(parts.clock);
+        let shell = Shell {
+            clock: Arc::clone(&clock),
+            loops: Arc::clone(&parts.loops),
+            reclaimer: parts.reclaimer.clone(),
+        };
+        let options = Options {
+            shards: parts.settings.shards,
+            databases: parts.settings.databases,
+            seed: parts.seed,
+        };
+        let keyspace = Keyspace::new(options, Box::new(shell));
+        crate::engine::apply(&parts.settings, &keyspace);
+        Self {
+            keyspace,
+            started: clock.now().tick,
+            clock,
+            config: Live::new(parts.settings, parts.file),
+            hub: Hub::new(Arc::clone(&parts.loops)),
+            clients: Clients::default(),
+            loops: parts.loops,
+            pause: Pause::default(),
+            reclaimer: parts.reclaimer,
+            run_id: run_id(),
+            port: parts.port,
+            stats_base: Mutex::default(),
+            peak_memory: AtomicU64::new(0),
+            expiry_rate: ExpiryRate::default(),
+            connected: AtomicUsize::new(0),
+            stopping: AtomicBool::new(false),
+            stop: parts.stop,
+        }
+    }
+
     /// Asks the main thread to stop the server.
     pub(crate) fn ask_to_stop(&self, why: Stop) {
         if self.stop.send(why).is_err() {

@@ -5,7 +5,7 @@
 //! write; only what the socket does not take moves to the connection. An idle connection therefore
 //! holds no buffers at all.
 
-use std::io::{self, Read};
+use std::io::{self, Read, Write};
 use std::sync::Arc;
 
 use tidewheel_keyspace::Time;
@@ -13,7 +13,7 @@ use tidewheel_resp::{Limits, Parsed, Parser, Protocol, Writer};
 
 use crate::command_counts::CommandCounts;
 use crate::config::Settings;
-use crate::connection::{Connection, Held, OUTPUT_SOFT_MARK, gate};
+use crate::connection::{Connection, Held, Link, OUTPUT_SOFT_MARK, gate};
 use crate::dispatch::Step;
 use crate::metrics::Tally;
 use crate::output::write_some;
@@ -137,7 +137,7 @@ impl Worker {
     }
 
     /// Does for a connection what can be done now, within its turn's share.
-    pub(crate) fn serve(&mut self, conn: &mut Connection) -> Fate {
+    pub(crate) fn serve<S: Read + Write>(&mut self, conn: &mut Link<S>) -> Fate {
         self.refresh_time();
         self.out.set_protocol(conn.protocol);
         let ran = self.tally.commands;
@@ -158,7 +158,7 @@ impl Worker {
         fate
     }
 
-    fn work(&mut self, conn: &mut Connection) -> io::Result<Fate> {
+    fn work<S: Read + Write>(&mut self, conn: &mut Link<S>) -> io::Result<Fate> {
         let mut left = TURN_INPUT;
         let mut again = false;
         while conn.has_work() {
@@ -190,7 +190,7 @@ impl Worker {
     }
 
     /// Reads into the loop's buffer and runs what is whole. Returns the bytes read.
-    fn read_fresh(&mut self, conn: &mut Connection) -> io::Result<usize> {
+    fn read_fresh<S: Read + Write>(&mut self, conn: &mut Link<S>) -> io::Result<usize> {
         let Some(n) = read_once(conn, &mut self.input)? else {
             return Ok(0);
         };
@@ -224,7 +224,11 @@ impl Worker {
     }
 
     /// Reads more of a command that has not arrived whole. Returns the bytes read.
-    fn read_more(&mut self, conn: &mut Connection, mut held: Box<Held>) -> io::Result<usize> {
+    fn read_more<S: Read + Write>(
+        &mut self,
+        conn: &mut Link<S>,
+        mut held: Box<Held>,
+    ) -> io::Result<usize> {
         if held.at > 0 {
             held.bytes.drain(..held.at);
             held.at = 0;
@@ -277,7 +281,7 @@ impl Worker {
     }
 
     /// Runs what is whole of the input that waits. Returns the bytes run.
-    fn run_held(&mut self, conn: &mut Connection, mut held: Box<Held>) -> usize {
+    fn run_held<S: Read + Write>(&mut self, conn: &mut Link<S>, mut held: Box<Held>) -> usize {
         let mut parser = std::mem::take(&mut held.parser);
         let (used, halt) = self.run(conn, &mut parser, &held.bytes[held.at..]);
         held.parser = parser;
@@ -314,7 +318,12 @@ impl Worker {
     }
 
     /// Runs the commands of `input` in order. Returns the bytes consumed and why it stopped.
-    fn run(&mut self, conn: &mut Connection, parser: &mut Parser, input: &[u8]) -> (usize, Halt) {
+    fn run<S: Read + Write>(
+        &mut self,
+        conn: &mut Link<S>,
+        parser: &mut Parser,
+        input: &[u8],
+    ) -> (usize, Halt) {
         let mut at = 0;
         loop {
             let limits = match conn.gate & gate::UNAUTHENTICATED {
@@ -353,7 +362,7 @@ impl Worker {
     }
 
     /// Publishes what the batch has caused and sends its replies as far as the socket takes them.
-    pub(crate) fn send(&mut self, conn: &mut Connection) -> io::Result<()> {
+    pub(crate) fn send<S: Read + Write>(&mut self, conn: &mut Link<S>) -> io::Result<()> {
         if self.server.keyspace.events_pending() {
             self.server.hub.flush(&self.server.keyspace);
         }
@@ -383,11 +392,11 @@ impl Worker {
     }
 
     /// Sends what waits in the connection's output.
-    pub(crate) fn send_output(&mut self, conn: &mut Connection) -> io::Result<()> {
+    pub(crate) fn send_output<S: Read + Write>(&mut self, conn: &mut Link<S>) -> io::Result<()> {
         if conn.jammed || conn.output.is_empty() {
             return Ok(());
         }
-        let (sent, full, buffer) = conn.output.send(&mut conn.stream)?;
+        let (sent, full, buffer) = conn.conn.output.send(&mut conn.stream)?;
         self.tally.writes += 1;
         self.tally.output_bytes += sent as u64;
         conn.jammed = full;
@@ -400,7 +409,7 @@ impl Worker {
 
 /// Reads once. `None` when nothing has arrived; then, or at the end of the stream, the connection's
 /// state says so.
-fn read_once(conn: &mut Connection, buffer: &mut [u8]) -> io::Result<Option<usize>> {
+fn read_once<S: Read>(conn: &mut Link<S>, buffer: &mut [u8]) -> io::Result<Option<usize>> {
     loop {
         match conn.stream.read(buffer) {
             Ok(0) => {

@@ -177,7 +177,7 @@ impl Worker {
         if !(0.0..=SLEEP_MAX_S).contains(&seconds) {
             return Err(error("ERR sleep for 0 to 3600 seconds"));
         }
-        std::thread::sleep(Duration::from_secs_f64(seconds));
+        self.server.clock.sleep(Duration::from_secs_f64(seconds));
         self.done()
     }
 

@@ -3,13 +3,13 @@
 use std::collections::{BTreeSet, VecDeque};
 
 use crate::config::Settings;
-use crate::connection::Connection;
+use crate::connection::Link;
 use crate::loop_handle::Target;
 
 /// All connections of one loop.
-#[derive(Debug, Default)]
-pub(super) struct Table {
-    places: Vec<Option<Box<Connection>>>,
+#[derive(Debug)]
+pub(super) struct Table<S> {
+    places: Vec<Option<Box<Link<S>>>>,
     free: Vec<u32>,
     /// Places vacated in this turn: events of this turn may still name them.
     vacated: Vec<u32>,
@@ -23,18 +23,32 @@ pub(super) struct Table {
     time_outs: BTreeSet<(u64, u32)>,
 }
 
-impl Table {
-    pub(super) fn get(&mut self, slot: u32) -> Option<&mut Connection> {
+impl<S> Default for Table<S> {
+    fn default() -> Self {
+        Self {
+            places: Vec::new(),
+            free: Vec::new(),
+            vacated: Vec::new(),
+            runnable: VecDeque::new(),
+            fresh: Vec::new(),
+            paused: Vec::new(),
+            time_outs: BTreeSet::new(),
+        }
+    }
+}
+
+impl<S> Table<S> {
+    pub(super) fn get(&mut self, slot: u32) -> Option<&mut Link<S>> {
         self.places.get_mut(slot as usize)?.as_deref_mut()
     }
 
     /// The connection that is meant, if it is still there.
-    pub(super) fn find(&mut self, target: Target) -> Option<&mut Connection> {
+    pub(super) fn find(&mut self, target: Target) -> Option<&mut Link<S>> {
         self.get(target.slot)
             .filter(|conn| conn.client.id == target.id)
     }
 
-    pub(super) fn iter_mut(&mut self) -> impl Iterator<Item = &mut Connection> {
+    pub(super) fn iter_mut(&mut self) -> impl Iterator<Item = &mut Link<S>> {
         self.places.iter_mut().flatten().map(|conn| &mut **conn)
     }
 
@@ -51,12 +65,12 @@ impl Table {
         self.free.push(slot);
     }
 
-    pub(super) fn put(&mut self, slot: u32, conn: Connection) {
+    pub(super) fn put(&mut self, slot: u32, conn: Link<S>) {
         self.places[slot as usize] = Some(Box::new(conn));
     }
 
     /// Takes a connection out for good.
-    pub(super) fn take(&mut self, slot: u32) -> Option<Box<Connection>> {
+    pub(super) fn take(&mut self, slot: u32) -> Option<Box<Link<S>>> {
         let conn = self.places.get_mut(slot as usize)?.take()?;
         if let Some(filed) = conn.filed {
             self.time_outs.remove(&(filed, slot));

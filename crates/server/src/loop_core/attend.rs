@@ -4,7 +4,7 @@ use std::sync::atomic::Ordering;
 
 use tidewheel_resp::Protocol;
 
-use super::EventLoop;
+use super::{LoopCore, Sockets};
 use crate::clock;
 use crate::hub::Kind;
 use crate::loop_handle::Messages;
@@ -13,7 +13,7 @@ use crate::worker::Fate;
 /// Serving that may pass before expiry gets its share of the turn.
 const SERVE_US: u64 = 500;
 
-impl EventLoop {
+impl<K: Sockets> LoopCore<K> {
     /// Gives each connection that is ready its share, and expiry its own in between.
     pub(super) fn serve_ready(&mut self) {
         let mut next_expiry = clock::micros(self.worker.time) + SERVE_US;
@@ -172,9 +172,7 @@ impl EventLoop {
         let Some(mut conn) = self.table.take(slot) else {
             return;
         };
-        if let Err(why) = self.poll.registry().deregister(&mut conn.stream) {
-            tracing::debug!(%why, "cannot deregister a connection");
-        }
+        self.sockets.let_go(&mut conn.stream);
         let (server, index) = (&self.worker.server, self.worker.index);
         let target = conn.client.target();
         if let Some(subscriptions) = conn.subscriptions.take() {

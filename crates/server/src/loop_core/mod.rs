@@ -1,0 +1,273 @@
+//! One loop without its shell: the turn over its connections, and expiry.
+//!
+//! It owns no poller, alarm, listener or thread. Its caller says which sockets are ready, and what time
+//! it is comes from the server's clock; so a test can drive it over streams in memory, in virtual time.
+//!
+//! A turn has five steps, in this order:
+//! 1. [`prepare_sleep`](LoopCore::prepare_sleep) says until when nothing is to be done;
+//! 2. the caller sleeps so long, or until a socket or the loop's bell wakes it;
+//! 3. [`wake`](LoopCore::wake) looks at the clock;
+//! 4. [`note`](LoopCore::note) takes each socket that has become ready, and
+//!    [`take_parcels`](LoopCore::take_parcels) what other threads have sent; new connections are for
+//!    the caller to [`adopt`](LoopCore::adopt);
+//! 5. [`work`](LoopCore::work) gives each connection and expiry its share.
+
+mod arrivals;
+mod attend;
+mod table;
+
+use std::collections::VecDeque;
+use std::io::{self, Read, Write};
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+use crate::config::Settings;
+use crate::driver::Driver;
+use crate::listener::Accepted;
+use crate::loop_handle::{LoopHandle, Parcel};
+use crate::server::Server;
+use crate::worker::Worker;
+
+use table::Table;
+
+/// How long a stopping loop waits for its clients to take their last replies.
+const FAREWELL_MS: u64 = 1_000;
+
+/// What a loop asks of whoever knows its sockets.
+pub(crate) trait Sockets {
+    /// A socket that never blocks.
+    type Stream: Read + Write;
+
+    /// Has the socket's changes reported under `slot` from now on.
+    fn take_in(&self, stream: &mut Self::Stream, slot: u32, settings: &Settings) -> io::Result<()>;
+
+    /// Ends the reports.
+    fn let_go(&self, stream: &mut Self::Stream);
+
+    /// The number that CLIENT LIST shows.
+    fn descriptor(&self, stream: &Self::Stream) -> i64;
+}
+
+/// What has become of a socket since it was last looked at.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct Readiness {
+    pub(crate) readable: bool,
+    pub(crate) writable: bool,
+    /// The peer sends no more.
+    pub(crate) read_closed: bool,
+    /// Nothing moves any more, in either direction.
+    pub(crate) broken: bool,
+}
+
+/// One loop's state.
+#[derive(Debug)]
+pub(crate) struct LoopCore<K: Sockets> {
+    pub(crate) worker: Worker,
+    driver: Driver,
+    table: Table<K::Stream>,
+    sockets: K,
+    /// Connections that were dealt to this loop.
+    arrivals: VecDeque<Box<Accepted>>,
+    settings_version: u64,
+    /// `maxmemory` may have been lowered below what is used.
+    shrinking: bool,
+    parcels: Vec<Parcel>,
+    /// The tick at which the wall clock was looked at, and counters were published.
+    last_tick: u64,
+    /// The tick at which a loop that stops lets its clients go.
+    farewell_ends: Option<u64>,
+}
+
+impl<K: Sockets> LoopCore<K> {
+    pub(crate) fn new(server: Arc<Server>, index: usize, sockets: K) -> Self {
+        let driver = Driver::new(index, server.loops.len(), server.keyspace.shards());
+        let settings_version = server.config.version();
+        Self {
+            worker: Worker::new(server, index),
+            driver,
+            table: Table::default(),
+            sockets,
+            arrivals: VecDeque::new(),
+            settings_version,
+            shrinking: false,
+            parcels: Vec::new(),
+            last_tick: 0,
+            farewell_ends: None,
+        }
+    }
+
+    pub(crate) fn server(&self) -> &Server {
+        &self.worker.server
+    }
+
+    pub(crate) fn handle(&self) -> &LoopHandle {
+        &self.worker.server.loops[self.worker.index]
+    }
+
+    pub(crate) fn now(&self) -> u64 {
+        self.worker.time.tick
+    }
+
+    /// Decides how long to sleep: `None` while there is work, otherwise until a tick (`u64::MAX`: until
+    /// something happens). The loop counts as asleep until [`wake`](Self::wake).
+    ///
+    /// `also` is a tick at which the caller has something to do itself.
+    pub(crate) fn prepare_sleep(&mut self, also: Option<u64>) -> Option<u64> {
+        let expires = self.server().expires();
+        if self.is_busy(expires) {
+            return None;
+        }
+        // Counters are complete before the loop falls silent.
+        self.publish_counters();
+        let pause = &self.server().pause;
+        let until = [
+            Some(self.driver.wake_at(&self.worker, expires)),
+            self.table.first_time_out(),
+            also,
+            pause.is_on().then(|| pause.until()),
+        ];
+        let until = until.into_iter().flatten().min().unwrap_or(u64::MAX);
+        let asleep = until > self.now() && self.handle().fall_asleep(until, expires);
+        asleep.then_some(until)
+    }
+
+    fn is_busy(&self, expires: bool) -> bool {
+        self.table.runnable() > 0
+            || self.shrinking
+            || !self.arrivals.is_empty()
+            || self.driver.has_work(&self.worker, expires)
+    }
+
+    /// The sleep is over.
+    pub(crate) fn wake(&mut self) {
+        self.handle().awake();
+        self.worker.refresh_time();
+        self.worker.tally.turns += 1;
+        if self.now() != self.last_tick {
+            self.new_tick();
+        }
+    }
+
+    /// What is looked at only when the clock has moved on.
+    fn new_tick(&mut self) {
+        let now = self.now();
+        self.last_tick = now;
+        self.server().clock.follow_wall();
+        self.publish_counters();
+        let server = self.server();
+        if server.pause.end_if_due(now) {
+            server.pause_changed();
+        }
+        self.evict_clients();
+    }
+
+    fn publish_counters(&mut self) {
+        if self.worker.tally.commands > 0 {
+            self.driver.note_activity();
+        }
+        self.worker.publish_counters();
+        let paused = self.table.paused.len();
+        self.handle().paused.store(paused, Ordering::Relaxed);
+    }
+
+    /// A socket is ready, or broken.
+    pub(crate) fn note(&mut self, slot: u32, readiness: Readiness) {
+        let Some(conn) = self.table.get(slot) else {
+            return;
+        };
+        if readiness.broken {
+            if conn.paused {
+                return self.close(slot);
+            }
+            // Whatever it has sent before is read, then the error is met.
+            conn.ending = true;
+            conn.readable = true;
+        }
+        conn.readable |= readiness.readable;
+        conn.ending |= readiness.read_closed;
+        conn.jammed &= !readiness.writable;
+        self.table.enqueue(slot);
+    }
+
+    /// Takes in what other threads have sent.
+    pub(crate) fn take_parcels(&mut self) {
+        let mut parcels = std::mem::take(&mut self.parcels);
+        self.handle().collect(&mut parcels);
+        for parcel in parcels.drain(..) {
+            match parcel {
+                Parcel::Connection(accepted) => self.arrivals.push_back(accepted),
+                Parcel::Close(target) => {
+                    if self.table.find(target).is_some() {
+                        self.close(target.slot);
+                    }
+                }
+                Parcel::Messages(run) => self.append(&run),
+            }
+        }
+        self.parcels = parcels;
+        self.follow_settings();
+        if !self.table.paused.is_empty() && !self.server().pause.is_on() {
+            self.resume();
+        }
+    }
+
+    fn follow_settings(&mut self) {
+        let version = self.server().config.version();
+        if version == self.settings_version {
+            return;
+        }
+        self.settings_version = version;
+        self.shrinking = true;
+        let settings = self.server().config.current();
+        self.table.file_all(&settings);
+        self.worker.adopt(settings);
+    }
+
+    /// The turn itself. `idle`: nothing had become ready.
+    pub(crate) fn work(&mut self, idle: bool) {
+        self.serve_ready();
+        self.driver.expire(&mut self.worker);
+        self.take_parcels();
+        self.send_fresh();
+        self.handle_time_outs();
+        if self.shrinking {
+            self.shrink();
+        }
+        let idle = idle && self.table.runnable() == 0;
+        self.driver.tidy(&mut self.worker, idle);
+        self.table.end_turn();
+    }
+
+    /// Evicts a little in each turn until a lowered `maxmemory` is met.
+    fn shrink(&mut self) {
+        let server = &self.worker.server;
+        self.shrinking = !server.pause.is_on() && server.keyspace.shrink(self.worker.time);
+        if server.keyspace.events_pending() {
+            server.hub.flush(&server.keyspace);
+        }
+    }
+
+    /// Sends what is left before the loop ends. Returns for how many milliseconds to wait for sockets
+    /// that take more, `None` when it is done or has lasted long enough.
+    pub(crate) fn farewell(&mut self) -> Option<u64> {
+        if self.farewell_ends.is_none() {
+            self.take_parcels();
+            self.send_fresh();
+        }
+        let ends = *self
+            .farewell_ends
+            .get_or_insert(self.worker.time.tick + FAREWELL_MS);
+        let (mut left, mut at_once) = (false, false);
+        for link in self.table.iter_mut() {
+            if self.worker.send_output(link).is_err() {
+                let unsent = link.output.discard();
+                self.worker.server.reclaimer.drop_buffer(unsent);
+            }
+            left |= !link.output.is_empty();
+            at_once |= link.can_send();
+        }
+        self.worker.refresh_time();
+        let wait = ends.saturating_sub(self.now());
+        (left && wait > 0).then_some(if at_once { 0 } else { wait })
+    }
+}
