@@ -1,5 +1,7 @@
 //! The timing thread's alarm clock: until when it sleeps, and who ends that.
 
+use std::sync::Arc;
+use std::task::Wake;
 use std::thread::Thread;
 
 use crate::sync::{AtomicBool, AtomicU64, Mutex, Ordering::SeqCst, lock};
@@ -67,5 +69,12 @@ impl Alarm {
 
     pub(crate) fn is_stopped(&self) -> bool {
         self.stop.load(SeqCst)
+    }
+}
+
+/// What a clock that is moved by hand wakes.
+impl Wake for Alarm {
+    fn wake(self: Arc<Self>) {
+        Self::wake(&self);
     }
 }

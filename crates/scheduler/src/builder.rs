@@ -17,6 +17,7 @@ use crate::lateness::Recorder;
 use crate::queue::Queue;
 use crate::scheduler::{Scheduler, Threads};
 use crate::shards::Shards;
+use crate::time::Readings;
 
 /// Most workers of one scheduler.
 const WORKERS_MAX: usize = 4096;
@@ -195,14 +196,14 @@ impl<K, V, S: BuildHasher + Clone> Builder<K, V, S> {
         }
         Ok(Arc::new(Inner {
             shards: Shards::new(self.shards, self.hasher),
-            alarm: Alarm::new(),
+            alarm: Arc::new(Alarm::new()),
             queue: Queue::new(self.queue),
             back_pressure: self.back_pressure,
             manual: manual.is_some(),
-            clock: match manual {
+            clock: Readings::of(match manual {
                 Some(clock) => Box::new(clock),
                 None => self.clock.unwrap_or_else(|| Box::new(SystemClock::new())),
-            },
+            }),
             counters: Counters {
                 completed: AtomicU64::new(0),
                 panicked: AtomicU64::new(0),

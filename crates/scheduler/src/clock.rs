@@ -5,18 +5,29 @@
 )]
 
 use std::fmt;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::sync::atomic::{AtomicU64, Ordering::SeqCst};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::task::Waker;
 use std::time::{Duration, Instant, SystemTime};
 
 /// What time it is.
+///
+/// Threads sleep in real time until a clock is expected to show their deadline. So a clock runs as fast as
+/// real time, or it wakes those who sleep whenever it is moved.
 pub trait Clock: fmt::Debug + Send + Sync {
-    /// Time since an origin of the clock's own, never less than before.
+    /// Time since an origin of the clock's own, never less than before. Any origin will do: a scheduler
+    /// counts from its first reading, for 34 years.
     fn now(&self) -> Duration;
 
-    /// Wall time, for [`set_at`](crate::Handle::set_at) alone.
+    /// Wall time, for [`set_at`](crate::Handle::set_at) and [`Durable`](crate::Durable).
     fn wall(&self) -> SystemTime {
         SystemTime::now()
+    }
+
+    /// A thread is about to sleep by this clock: `sleeper` is to be woken once, at the next move by hand.
+    /// Called anew for each sleep. A clock that runs by itself ignores it.
+    fn wake_when_moved(&self, sleeper: &Waker) {
+        let _ = sleeper;
     }
 }
 
@@ -44,9 +55,16 @@ impl Clock for SystemClock {
     }
 }
 
-/// A clock that is moved by hand. Clones are the same clock.
+/// A clock that is moved by hand. Clones are the same clock, and a move wakes every scheduler that sleeps by it.
 #[derive(Debug, Clone, Default)]
-pub struct ManualClock(Arc<AtomicU64>);
+pub struct ManualClock(Arc<Hands>);
+
+#[derive(Debug, Default)]
+struct Hands {
+    nanos: AtomicU64,
+    /// Who sleeps, since the last move: each scheduler's thread once.
+    sleepers: Mutex<Vec<Waker>>,
+}
 
 impl ManualClock {
     /// A clock that shows zero; its wall time is then the Unix epoch.
@@ -55,19 +73,35 @@ impl ManualClock {
         Self::default()
     }
 
-    /// Moves the clock on.
+    /// Moves the clock on, and wakes who sleeps by it. It stands still 584 years after its start.
     pub fn advance(&self, by: Duration) {
-        self.0.fetch_add(nanos(by), Relaxed);
+        let later = |nanos_now: u64| Some(nanos_now.saturating_add(nanos(by)));
+        let _ = self.0.nanos.fetch_update(SeqCst, SeqCst, later);
+        let sleepers = std::mem::take(&mut *self.0.sleepers());
+        sleepers.into_iter().for_each(Waker::wake);
     }
 }
 
 impl Clock for ManualClock {
     fn now(&self) -> Duration {
-        Duration::from_nanos(self.0.load(Relaxed))
+        Duration::from_nanos(self.0.nanos.load(SeqCst))
     }
 
     fn wall(&self) -> SystemTime {
         SystemTime::UNIX_EPOCH + self.now()
+    }
+
+    fn wake_when_moved(&self, sleeper: &Waker) {
+        let mut sleepers = self.0.sleepers();
+        if !sleepers.iter().any(|other| other.will_wake(sleeper)) {
+            sleepers.push(sleeper.clone());
+        }
+    }
+}
+
+impl Hands {
+    fn sleepers(&self) -> std::sync::MutexGuard<'_, Vec<Waker>> {
+        self.sleepers.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

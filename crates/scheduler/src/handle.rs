@@ -13,7 +13,8 @@ use crate::error::Error;
 use crate::inner::Inner;
 use crate::lateness::Lateness;
 use crate::routine::CatchUp;
-use crate::shards::Held;
+use crate::shards::{Held, State};
+use crate::time::Now;
 
 /// One run of a task, as the handler gets it.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -48,7 +49,7 @@ pub struct Stats {
     pub fired: u64,
     /// Handlers that came back.
     pub completed: u64,
-    /// Handlers that panicked.
+    /// Handlers that panicked, and runs of periodic tasks that were lost because `Clone` did.
     pub panicked: u64,
     /// Tasks that were dropped because the queue was full: [`BackPressure::Drop`](crate::BackPressure).
     pub dropped: u64,
@@ -107,14 +108,23 @@ impl<K: Hash + Eq, V, S: BuildHasher> Handle<K, V, S> {
     pub fn set(&self, key: K, value: V, delay: Duration) -> Result<Option<V>, Error> {
         self.inner.make_room();
         let now = self.inner.now();
+        self.put(key, value, now.deadline(delay), now)
+    }
+
+    /// Sets a task without waiting for room: for those who wait before they lock something.
+    pub(crate) fn put(
+        &self,
+        key: K,
+        value: V,
+        deadline: u64,
+        now: Now,
+    ) -> Result<Option<V>, Error> {
         let mut held = self.open(&key)?;
         held.state.counts.set += 1;
-        let old = held
-            .state
-            .tasks
-            .set(key, value, now.deadline(delay), now.tick());
+        let old = held.state.tasks.replace(key, value, deadline, now.tick());
         self.let_go(held);
-        Ok(old)
+        // The new key was of no use if there was an old task; its drop is the user's code.
+        Ok(old.map(|(_, value)| value))
     }
 
     /// Sets a task that runs at a wall time; at once if that has passed. The wall clock is read once, now:
@@ -151,11 +161,11 @@ impl<K: Hash + Eq, V, S: BuildHasher> Handle<K, V, S> {
     {
         self.inner.make_room();
         let now = self.inner.now();
-        let ticks = crate::time::Now(0).deadline(period);
+        let ticks = Now(0).deadline(period);
         let period = NonZeroU64::new(ticks).unwrap_or(NonZeroU64::MIN);
         let mut held = self.open(&key)?;
         held.state.counts.set += 1;
-        let old = held.state.tasks.set_periodic(
+        let old = held.state.tasks.replace_periodic(
             key,
             value,
             now.deadline(first),
@@ -164,7 +174,7 @@ impl<K: Hash + Eq, V, S: BuildHasher> Handle<K, V, S> {
             now.tick(),
         );
         self.let_go(held);
-        Ok(old)
+        Ok(old.map(|(_, value)| value))
     }
 
     /// Lets a pending task run when `delay` has passed, instead of when it would have. `false` when none is
@@ -195,27 +205,28 @@ impl<K: Hash + Eq, V, S: BuildHasher> Handle<K, V, S> {
     ) -> Result<bool, Error> {
         self.inner.make_room();
         let now = self.inner.now();
+        let deadline = now.deadline(delay);
         let mut held = self.open(&key)?;
-        let moved = held
-            .state
-            .tasks
-            .move_or_set(key, now.deadline(delay), now.tick(), value);
-        let counts = &mut held.state.counts;
-        *(if moved {
-            &mut counts.moved
-        } else {
-            &mut counts.set
-        }) += 1;
+        let State { tasks, counts, .. } = &mut *held.state;
+        if tasks.move_to(&key, deadline, now.tick()) {
+            counts.moved += 1;
+            self.let_go(held);
+            return Ok(true);
+        }
+        tasks.replace(key, value(), deadline, now.tick());
+        counts.set += 1;
         self.let_go(held);
-        Ok(moved)
+        Ok(false)
     }
 
     /// Takes a pending task out. `Some` means that it will never run (a periodic one: not again).
     pub fn remove<Q: Hash + Equivalent<K> + ?Sized>(&self, key: &Q) -> Option<V> {
         let mut held = self.inner.shards.of(key);
-        let removed = held.state.tasks.remove(key);
+        let removed = held.state.tasks.take(key);
         held.state.counts.removed += u64::from(removed.is_some());
-        removed
+        drop(held);
+        // The key's drop is the user's code: not under the lock.
+        removed.map(|(_, value)| value)
     }
 
     /// How long until the key's pending task runs; zero when it is due and waits for room.
@@ -296,7 +307,7 @@ impl<K: Hash + Eq, V, S: BuildHasher> Handle<K, V, S> {
             removed: counts.removed,
             fired: counts.fired,
             completed: counters.completed.load(Relaxed),
-            panicked: counters.panicked.load(Relaxed),
+            panicked: counters.panicked.load(Relaxed) + counts.uncopied,
             dropped: counters.dropped.load(Relaxed),
             missed: counts.missed,
             lateness: counters.lateness.read(),

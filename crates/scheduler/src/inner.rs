@@ -3,20 +3,21 @@
 use std::cell::Cell;
 use std::fmt;
 use std::hash::{BuildHasher, Hash};
-use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::task::Waker;
 use std::thread;
+use std::time::Duration;
 
 use crate::alarm::Alarm;
 use crate::builder::BackPressure;
-use crate::clock::{Clock, nanos};
 use crate::handle::{Handle, Run};
 use crate::lateness::Recorder;
+use crate::panics::survive;
 use crate::queue::Queue;
 use crate::shards::{NEVER, Shards};
 use crate::tasks::Due;
-use crate::time::Now;
+use crate::time::{Now, Readings};
 
 /// Timer records touched in one hold of a shard's lock.
 const RECORDS_PER_HOLD: u32 = 128;
@@ -26,6 +27,9 @@ const TIDY_PER_HOLD: u32 = 64;
 
 /// How long after tasks have left memory is tidied: what is about to go need not be moved.
 const CALM_TICKS: u64 = 100;
+
+/// How long timing pauses after a panic of user code that only it could see, such as a clock's.
+const AFTER_PANIC: Duration = Duration::from_millis(1);
 
 pub(crate) type Handler<K, V, S> = dyn Fn(&Handle<K, V, S>, Run<K, V>) + Send + Sync;
 
@@ -40,10 +44,10 @@ pub(crate) struct Counters {
 
 pub(crate) struct Inner<K, V, S> {
     pub(crate) shards: Shards<K, V, S>,
-    pub(crate) alarm: Alarm,
+    pub(crate) alarm: Arc<Alarm>,
     pub(crate) queue: Queue<K, V>,
     pub(crate) back_pressure: BackPressure,
-    pub(crate) clock: Box<dyn Clock>,
+    pub(crate) clock: Readings,
     pub(crate) counters: Counters,
     pub(crate) handler: Box<Handler<K, V, S>>,
     /// Whether calls of `advance` run the tasks, and no threads.
@@ -85,7 +89,7 @@ pub(crate) struct Rounds {
 
 impl<K: Hash + Eq, V, S: BuildHasher> Inner<K, V, S> {
     pub(crate) fn now(&self) -> Now {
-        Now(nanos(self.clock.now()))
+        self.clock.now()
     }
 
     /// Under [`BackPressure::Wait`], waits while the queue is full.
@@ -152,72 +156,100 @@ impl<K: Hash + Eq, V, S: BuildHasher> Inner<K, V, S> {
         more
     }
 
-    /// Runs one task on this thread and counts how it went.
+    /// Runs one task on this thread and counts how it went. Whatever the handler does, it comes back.
     pub(crate) fn run(self: &Arc<Self>, due: Due<K, V>) {
-        let late = self.now().since(due.deadline);
-        self.counters.lateness.record(late);
-        let run = Run {
-            key: due.key,
-            value: due.value,
-            late,
-            missed: due.missed,
-        };
-        let handle = Handle::of(Arc::clone(self));
-        let outcome = catch_unwind(AssertUnwindSafe(|| (self.handler)(&handle, run)));
+        let was_worker = IS_WORKER.replace(true);
+        let outcome = survive(|| {
+            let late = self.now().since(due.deadline);
+            self.counters.lateness.record(late);
+            let run = Run {
+                key: due.key,
+                value: due.value,
+                late,
+                missed: due.missed,
+            };
+            (self.handler)(&Handle::of(Arc::clone(self)), run);
+        });
+        IS_WORKER.set(was_worker);
         let count = match outcome {
-            Ok(()) => &self.counters.completed,
-            Err(_) => &self.counters.panicked,
+            Some(()) => &self.counters.completed,
+            None => &self.counters.panicked,
         };
         count.fetch_add(1, Relaxed);
     }
 
-    /// The timing thread.
+    /// The timing thread. User code that runs on it (copies, drops, hashes, the clock) may panic: timing goes on.
     pub(crate) fn keep_time(&self) {
+        self.alarm.is_for(thread::current());
+        let sleeper = Waker::from(Arc::clone(&self.alarm));
         let mut rounds = Rounds::default();
         while !self.alarm.is_stopped() {
-            let now = self.now().tick();
-            let room = || match self.back_pressure {
-                BackPressure::Drop => usize::MAX,
-                BackPressure::Wait | BackPressure::RunLate => self.queue.room(),
-            };
-            let mut left = u32::MAX;
-            let pass = self.pass(&mut rounds, now, &mut left, room, |batch| {
-                self.queue.push(batch);
-                let dropped = batch.len() as u64;
-                if dropped > 0 {
-                    self.counters.dropped.fetch_add(dropped, Relaxed);
-                    batch.clear();
-                }
-            });
-            if pass.starved {
-                // A worker wakes it; what became due meanwhile is found then.
-                thread::park();
-                continue;
-            }
-            if pass.fired > 0 {
-                rounds.tidy_at.get_or_insert(now + CALM_TICKS);
-            }
-            if rounds.tidy_at.is_some_and(|at| at <= now) {
-                if self.tidy() {
-                    continue;
-                }
-                rounds.tidy_at = None;
-            }
-            let until = self.shards.next().min(rounds.tidy_at.unwrap_or(NEVER));
-            if until > now && self.alarm.fall_asleep(until, || self.shards.next()) {
-                if until == NEVER {
-                    thread::park();
-                } else {
-                    thread::park_timeout(self.now().until(until));
-                }
-                self.alarm.awake();
+            if survive(|| self.turn(&mut rounds, &sleeper)).is_none() {
+                self.counters.panicked.fetch_add(1, Relaxed);
+                thread::park_timeout(AFTER_PANIC);
             }
         }
     }
 
+    /// A turn of the timing thread: what is due, then a step of tidying or a sleep.
+    fn turn(&self, rounds: &mut Rounds, sleeper: &Waker) {
+        let now = self.now().tick();
+        let pass = self.queue_due(rounds, now);
+        if pass.starved {
+            // A worker wakes it; what became due meanwhile is found then.
+            thread::park();
+            return;
+        }
+        if pass.fired > 0 {
+            rounds.tidy_at.get_or_insert(now + CALM_TICKS);
+        }
+        if rounds.tidy_at.is_some_and(|at| at <= now) {
+            if self.tidy() {
+                return;
+            }
+            rounds.tidy_at = None;
+        }
+        let until = self.shards.next().min(rounds.tidy_at.unwrap_or(NEVER));
+        if until > now {
+            self.sleep(until, sleeper);
+        }
+    }
+
+    /// Moves what is due to the queue, as far as there is room; or drops it.
+    fn queue_due(&self, rounds: &mut Rounds, now: u64) -> Pass {
+        let room = || match self.back_pressure {
+            BackPressure::Drop => usize::MAX,
+            BackPressure::Wait | BackPressure::RunLate => self.queue.room(),
+        };
+        let mut left = u32::MAX;
+        self.pass(rounds, now, &mut left, room, |batch| {
+            self.queue.push(batch);
+            // One by one: a drop that panics takes no other with it.
+            for due in batch.drain(..) {
+                self.counters.dropped.fetch_add(1, Relaxed);
+                survive(|| drop(due));
+            }
+        })
+    }
+
+    /// Sleeps until a tick, or until it is woken.
+    fn sleep(&self, until: u64, sleeper: &Waker) {
+        if !self.alarm.fall_asleep(until, || self.shards.next()) {
+            return;
+        }
+        // First known to the clock, then a look at it: a move by hand is seen, or it wakes.
+        self.clock.wake_when_moved(sleeper);
+        let now = self.now();
+        if until == NEVER {
+            thread::park();
+        } else if now.tick() < until {
+            thread::park_timeout(now.until(until));
+        }
+        self.alarm.awake();
+    }
+
     /// A worker.
     pub(crate) fn work(self: &Arc<Self>) {
-        IS_WORKER.set(true);
         while let Some(taken) = self.queue.take() {
             if taken.wake_timing {
                 self.alarm.wake();

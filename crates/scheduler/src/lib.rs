@@ -65,6 +65,7 @@ mod handle;
 mod hash;
 mod inner;
 mod lateness;
+mod panics;
 mod queue;
 mod routine;
 mod scheduler;

@@ -199,9 +199,7 @@ impl Threads {
         }
         let timing = Arc::clone(inner);
         let spawned = spawn(format!("{name}-timing"), move || timing.keep_time());
-        let timing = threads.or_none(inner, spawned)?;
-        inner.alarm.is_for(timing.thread().clone());
-        threads.timing = Some(timing);
+        threads.timing = Some(threads.or_none(inner, spawned)?);
         Ok(threads)
     }
 

@@ -6,6 +6,7 @@ use equivalent::Equivalent;
 use tidewheel_store::{Forecast, Progress};
 
 use crate::hash::hash_of;
+use crate::panics::survive;
 use crate::sync::{AtomicU64, Mutex, MutexGuard, Ordering::SeqCst, lock};
 use crate::tasks::{Due, Tasks};
 
@@ -20,6 +21,8 @@ pub(crate) struct Counts {
     pub(crate) removed: u64,
     pub(crate) fired: u64,
     pub(crate) missed: u64,
+    /// Runs of periodic tasks that were lost because a copy panicked.
+    pub(crate) uncopied: u64,
 }
 
 /// What the lock of a shard protects.
@@ -129,6 +132,7 @@ impl<K, V, S> Shards<K, V, S> {
             total.removed += counts.removed;
             total.fired += counts.fired;
             total.missed += counts.missed;
+            total.uncopied += counts.uncopied;
         }
         total
     }
@@ -155,7 +159,7 @@ impl<K: Hash + Eq, V, S: BuildHasher> Shards<K, V, S> {
         self.hold(at as usize)
     }
 
-    /// Takes what is due out of one shard.
+    /// Takes what is due out of one shard. A periodic task's copy may panic: that costs its run alone.
     pub(crate) fn advance(
         &self,
         at: usize,
@@ -165,10 +169,21 @@ impl<K: Hash + Eq, V, S: BuildHasher> Shards<K, V, S> {
     ) -> Progress {
         let mut held = self.hold(at);
         let State { tasks, counts, .. } = &mut *held.state;
-        let progress = tasks.advance(now, budget, |due| {
-            counts.fired += 1;
-            counts.missed += due.missed;
-            batch.push(due);
+        let before = batch.len();
+        let progress = survive(|| {
+            tasks.advance(now, budget, |due| {
+                counts.fired += 1;
+                counts.missed += due.missed;
+                batch.push(due);
+            })
+        });
+        let progress = progress.unwrap_or_else(|| {
+            counts.uncopied += 1;
+            Progress {
+                fired: (batch.len() - before) as u32,
+                backlog: true,
+                ..Progress::default()
+            }
         });
         held.publish();
         progress

@@ -2,6 +2,7 @@
 
 use std::hash::{BuildHasher, Hash};
 use std::num::NonZeroU64;
+use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 
 use equivalent::Equivalent;
 use tidewheel_store::{Attributes, Forecast, Progress, Removed, TypedStore};
@@ -90,13 +91,13 @@ impl<K, V, S> Tasks<K, V, S> {
     /// Tasks that are pending.
     #[must_use]
     pub fn len(&self) -> usize {
-        self.store.len()
+        self.store.len() + self.batch.len()
     }
 
     /// Whether none is pending.
     #[must_use]
     pub fn is_empty(&self) -> bool {
-        self.store.is_empty()
+        self.len() == 0
     }
 
     /// When [`advance`](Tasks::advance) is worth calling: never later than the earliest deadline; `None` when
@@ -104,7 +105,12 @@ impl<K, V, S> Tasks<K, V, S> {
     #[inline]
     #[must_use]
     pub fn next_deadline(&self) -> Option<u64> {
-        self.store.next_deadline()
+        if self.batch.is_empty() {
+            self.store.next_deadline()
+        } else {
+            // Left from a call that panicked, and due.
+            Some(0)
+        }
     }
 
     /// How many tasks are due when: windows that double, seen from `now` (see [`Forecast`]). A task that was
@@ -147,6 +153,12 @@ impl<K: Hash + Eq, V, S: BuildHasher> Tasks<K, V, S> {
     /// Sets a task that is due at `deadline`; at once if that has passed. If the key has a task, that task
     /// gets the new value and the new deadline and is no longer periodic; the old value is returned.
     pub fn set(&mut self, key: K, value: V, deadline: u64, now: u64) -> Option<V> {
+        let old = self.replace(key, value, deadline, now);
+        old.map(|(_, value)| value)
+    }
+
+    /// As [`set`](Self::set); also returns the key, the new one, that was of no use: its `Drop` is the caller's.
+    pub(crate) fn replace(&mut self, key: K, value: V, deadline: u64, now: u64) -> Option<(K, V)> {
         let hash = hash_of(&self.hasher, &key);
         self.put(hash, key, value, deadline, 0, now)
     }
@@ -162,6 +174,24 @@ impl<K: Hash + Eq, V, S: BuildHasher> Tasks<K, V, S> {
         catch_up: CatchUp,
         now: u64,
     ) -> Option<V>
+    where
+        K: Clone,
+        V: Clone,
+    {
+        let old = self.replace_periodic(key, value, first, period, catch_up, now);
+        old.map(|(_, value)| value)
+    }
+
+    /// As [`set_periodic`](Self::set_periodic); returns the key as well, as [`replace`](Self::replace) does.
+    pub(crate) fn replace_periodic(
+        &mut self,
+        key: K,
+        value: V,
+        first: u64,
+        period: NonZeroU64,
+        catch_up: CatchUp,
+        now: u64,
+    ) -> Option<(K, V)>
     where
         K: Clone,
         V: Clone,
@@ -211,13 +241,18 @@ impl<K: Hash + Eq, V, S: BuildHasher> Tasks<K, V, S> {
 
     /// Takes a pending task out. From then on it is nobody's: it will not be due.
     pub fn remove<Q: Hash + Equivalent<K> + ?Sized>(&mut self, key: &Q) -> Option<V> {
+        self.take(key).map(|(_, value)| value)
+    }
+
+    /// As [`remove`](Self::remove), with the key.
+    pub(crate) fn take<Q: Hash + Equivalent<K> + ?Sized>(&mut self, key: &Q) -> Option<(K, V)> {
         let hash = hash_of(&self.hasher, key);
         let slot = self
             .store
             .find(place(hash), |other| key.equivalent(other))?;
         let removed = self.store.remove(slot, place(hash));
         self.routines.end(removed.tag);
-        Some(removed.value)
+        Some((removed.key, removed.value))
     }
 
     /// When the key's task is due.
@@ -247,13 +282,20 @@ impl<K: Hash + Eq, V, S: BuildHasher> Tasks<K, V, S> {
     /// A task that was handed over is nobody's any more: [`remove`](Self::remove) and
     /// [`move_to`](Self::move_to) do not find it, and a [`set`](Self::set) of its key is another task.
     ///
-    /// Should the sink panic, what was taken out for it and not handed over comes with the next call.
+    /// Should the sink panic, or the copy of a periodic task, what was taken out and not handed over comes with
+    /// the next call. A periodic task whose copy panicked goes on with its next run.
     pub fn advance(&mut self, now: u64, budget: u32, mut sink: impl FnMut(Due<K, V>)) -> Progress {
         let mut total = Progress::default();
         let mut left = budget;
         loop {
-            // Left from a call whose sink panicked, or empty.
-            let mut behind = self.hand_over(now, &mut sink);
+            if !self.batch.is_empty() {
+                total.fired += self.hand_over_left_over(now, &mut left, &mut sink);
+                if left == 0 {
+                    total.next_deadline = self.next_deadline();
+                    total.backlog = true;
+                    return total;
+                }
+            }
             let part = left.min(RECORDS_PER_BATCH);
             let Self {
                 store,
@@ -264,7 +306,10 @@ impl<K: Hash + Eq, V, S: BuildHasher> Tasks<K, V, S> {
             let place_of = |key: &K| place(hash_of(hasher, key));
             let progress = store.expire(now, part, &place_of, |removed| batch.push(removed));
             batch.reverse();
-            behind |= self.hand_over(now, &mut sink);
+            let mut behind = false;
+            while let Some(removed) = self.batch.pop() {
+                behind |= self.hand_over(removed, now, &mut sink);
+            }
             let backlog = progress.backlog || behind;
             left -= part.min(progress.fired.saturating_add(progress.moved));
             total.fired += progress.fired;
@@ -277,49 +322,88 @@ impl<K: Hash + Eq, V, S: BuildHasher> Tasks<K, V, S> {
         }
     }
 
-    /// Empties the batch, whose first is at its end. Tells whether a periodic task has runs to make up.
-    fn hand_over(&mut self, now: u64, sink: &mut impl FnMut(Due<K, V>)) -> bool {
-        let mut behind = false;
-        while let Some(removed) = self.batch.pop() {
-            let (due, next) = self.due(removed, now);
-            behind |= next.is_some_and(|next| next <= now);
-            sink(due);
+    /// Hands over what a call that panicked has left, whose first is at its end; tells how many they were.
+    #[cold]
+    fn hand_over_left_over(
+        &mut self,
+        now: u64,
+        left: &mut u32,
+        sink: &mut impl FnMut(Due<K, V>),
+    ) -> u32 {
+        let before = *left;
+        while *left > 0
+            && let Some(removed) = self.batch.pop()
+        {
+            *left -= 1;
+            self.hand_over(removed, now, sink);
         }
-        behind
+        before - *left
     }
 
-    /// Makes a task due; files a periodic one anew and tells for when.
-    fn due(&mut self, removed: Removed<K, V>, now: u64) -> (Due<K, V>, Option<u64>) {
+    /// Hands a task that is due to the sink, after a periodic one was filed for its next run. Tells whether
+    /// that one has runs to make up.
+    fn hand_over(
+        &mut self,
+        removed: Removed<K, V>,
+        now: u64,
+        sink: &mut impl FnMut(Due<K, V>),
+    ) -> bool {
         let Removed {
             key, value, tag, ..
         } = removed;
         let deadline = removed.deadline.unwrap_or(now);
-        let Some(routine) = self.routines.of(tag) else {
-            let due = Due {
-                key,
-                value,
-                deadline,
-                missed: 0,
-            };
-            return (due, None);
+        let next = self
+            .routines
+            .of(tag)
+            .map(|r| (r.next(deadline, now), r.copy));
+        let (key, value) = match next {
+            Some((next, copy)) => self.file_copy(key, value, copy, next.deadline, tag, now),
+            None => (key, value),
         };
-        let next = routine.next(deadline, now);
-        let (key_kept, value_kept) = (routine.copy)(&key, &value);
-        let hash = hash_of(&self.hasher, &key_kept);
-        let is_set_anew = |other: &K| *other == key_kept;
-        if self.store.find(place(hash), is_set_anew).is_some() {
-            // Only after a sink has panicked: the newer task stays.
-            self.routines.end(tag);
-        } else {
-            self.put(hash, key_kept, value_kept, next.deadline, tag, now);
-        }
-        let due = Due {
+        sink(Due {
             key,
             value,
             deadline,
-            missed: next.missed,
-        };
-        (due, Some(next.deadline))
+            missed: next.map_or(0, |(next, _)| next.missed),
+        });
+        next.is_some_and(|(next, _)| next.deadline <= now)
+    }
+
+    /// Files a copy of a periodic task for its next run and returns the task; if it cannot be copied, files
+    /// the task itself, and this run is lost to the panic.
+    fn file_copy(
+        &mut self,
+        key: K,
+        value: V,
+        copy: fn(&K, &V) -> (K, V),
+        deadline: u64,
+        word: u64,
+        now: u64,
+    ) -> (K, V) {
+        match catch_unwind(AssertUnwindSafe(|| copy(&key, &value))) {
+            Ok((key_kept, value_kept)) => {
+                self.file(key_kept, value_kept, deadline, word, now);
+                (key, value)
+            }
+            Err(panic) => {
+                self.file(key, value, deadline, word, now);
+                resume_unwind(panic)
+            }
+        }
+    }
+
+    /// Files a periodic task for its next run, unless its key was set anew: after a call that panicked.
+    fn file(&mut self, key: K, value: V, deadline: u64, word: u64, now: u64) {
+        let hash = hash_of(&self.hasher, &key);
+        if self
+            .store
+            .find(place(hash), |other| *other == key)
+            .is_some()
+        {
+            self.routines.end(word);
+        } else {
+            self.put(hash, key, value, deadline, word, now);
+        }
     }
 
     fn put(
@@ -330,7 +414,7 @@ impl<K: Hash + Eq, V, S: BuildHasher> Tasks<K, V, S> {
         deadline: u64,
         word: u64,
         now: u64,
-    ) -> Option<V> {
+    ) -> Option<(K, V)> {
         let attributes = Attributes {
             deadline: Some(deadline),
             tag: word,
@@ -341,7 +425,7 @@ impl<K: Hash + Eq, V, S: BuildHasher> Tasks<K, V, S> {
                 let old = self.store.tag_of(slot);
                 let replaced = self.store.replace(slot, value, attributes, now);
                 self.routines.end(old);
-                Some(replaced)
+                Some((key, replaced))
             }
             None => {
                 let hasher = &self.hasher;

@@ -1,13 +1,40 @@
-//! Scheduler time: the clock in ticks of a millisecond, deadlines rounded up.
+//! Scheduler time: the clock in ticks of a millisecond since its first reading, deadlines rounded up.
 
-use std::time::Duration;
+use std::task::Waker;
+use std::time::{Duration, SystemTime};
 
-use crate::clock::nanos;
+use crate::clock::{Clock, nanos};
 
 /// One tick is a millisecond.
 pub(crate) const TICK_NANOS: u64 = 1_000_000;
 
-/// A reading of the clock, in nanoseconds since its origin.
+/// A clock as its scheduler reads it: from its first reading on.
+#[derive(Debug)]
+pub(crate) struct Readings {
+    clock: Box<dyn Clock>,
+    first: Duration,
+}
+
+impl Readings {
+    pub(crate) fn of(clock: Box<dyn Clock>) -> Self {
+        let first = clock.now();
+        Self { clock, first }
+    }
+
+    pub(crate) fn now(&self) -> Now {
+        Now(nanos(self.clock.now().saturating_sub(self.first)))
+    }
+
+    pub(crate) fn wall(&self) -> SystemTime {
+        self.clock.wall()
+    }
+
+    pub(crate) fn wake_when_moved(&self, sleeper: &Waker) {
+        self.clock.wake_when_moved(sleeper);
+    }
+}
+
+/// A reading of the clock, in nanoseconds since the first one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Now(pub(crate) u64);
 

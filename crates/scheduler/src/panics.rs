@@ -1,0 +1,23 @@
+//! Panics of user code that must end no thread of ours.
+
+use std::any::Any;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+
+/// Runs user code; `None` when it panicked.
+pub(crate) fn survive<R>(body: impl FnOnce() -> R) -> Option<R> {
+    match catch_unwind(AssertUnwindSafe(body)) {
+        Ok(result) => Some(result),
+        Err(payload) => {
+            discard(payload);
+            None
+        }
+    }
+}
+
+/// Drops what somebody panicked with, whose own `Drop` may panic.
+fn discard(payload: Box<dyn Any + Send>) {
+    if let Err(second) = catch_unwind(AssertUnwindSafe(|| drop(payload))) {
+        // Bounded: it leaks only what panics twice.
+        std::mem::forget(second);
+    }
+}

@@ -1,0 +1,116 @@
+//! A journal in memory: what was appended, how much of it was waited for, and what a restart would find.
+
+use std::sync::{Arc, Mutex};
+use std::time::SystemTime;
+
+use tidewheel_scheduler::{Change, Journal, JournalError, Record};
+
+#[derive(Debug, Clone, Default)]
+struct State<K, V> {
+    live: Vec<Record<K, V>>,
+    appended: u64,
+    synced: u64,
+    epoch: u64,
+    broken: bool,
+}
+
+/// Clones are the same journal; each `reopened` one is the next opening of the same file.
+#[derive(Debug, Default)]
+pub(crate) struct MemoryJournal<K, V>(Arc<Mutex<State<K, V>>>);
+
+impl<K, V> Clone for MemoryJournal<K, V> {
+    fn clone(&self) -> Self {
+        Self(Arc::clone(&self.0))
+    }
+}
+
+impl<K: Clone, V: Clone> MemoryJournal<K, V> {
+    pub(crate) fn with(records: impl IntoIterator<Item = (K, V, SystemTime)>) -> Self {
+        let records = (1..).zip(records);
+        let live = records.map(|(id, (key, value, due))| Record {
+            id,
+            key,
+            value,
+            due,
+        });
+        Self(Arc::new(Mutex::new(State {
+            live: live.collect(),
+            appended: 0,
+            synced: 0,
+            epoch: 1,
+            broken: false,
+        })))
+    }
+
+    pub(crate) fn empty() -> Self {
+        Self::with([])
+    }
+
+    /// What the next process would find, were this one killed now and nothing lost.
+    pub(crate) fn reopened(&self) -> Self {
+        let mut state = self.0.lock().expect("unpoisoned").clone();
+        state.epoch += 1;
+        Self(Arc::new(Mutex::new(state)))
+    }
+
+    /// Calls of `append` so far, and how many of them are on disk.
+    pub(crate) fn progress(&self) -> (u64, u64) {
+        let state = self.0.lock().expect("unpoisoned");
+        (state.appended, state.synced)
+    }
+
+    /// From now on every call fails, or none does.
+    pub(crate) fn set_broken(&self, broken: bool) {
+        self.0.lock().expect("unpoisoned").broken = broken;
+    }
+}
+
+impl<K: Clone + Send, V: Clone + Send> Journal<K, V> for MemoryJournal<K, V> {
+    fn append(&self, changes: &[Change<'_, K, V>]) -> Result<u64, JournalError> {
+        let mut state = self.0.lock().expect("unpoisoned");
+        if state.broken {
+            return Err(JournalError::new("broken"));
+        }
+        for change in changes {
+            match *change {
+                Change::Set {
+                    id,
+                    key,
+                    value,
+                    due,
+                } => state.live.push(Record {
+                    id,
+                    key: key.clone(),
+                    value: value.clone(),
+                    due,
+                }),
+                Change::Move { id, due } => {
+                    let found = state.live.iter_mut().find(|record| record.id == id);
+                    if let Some(record) = found {
+                        record.due = due;
+                    }
+                }
+                Change::End { id } => state.live.retain(|record| record.id != id),
+            }
+        }
+        state.appended += 1;
+        Ok(state.appended)
+    }
+
+    fn wait(&self, appended: u64) -> Result<(), JournalError> {
+        let mut state = self.0.lock().expect("unpoisoned");
+        if state.broken {
+            return Err(JournalError::new("broken"));
+        }
+        state.synced = state.synced.max(appended);
+        Ok(())
+    }
+
+    fn load(&self) -> Result<Vec<Record<K, V>>, JournalError> {
+        Ok(self.0.lock().expect("unpoisoned").live.clone())
+    }
+
+    fn epoch(&self) -> u64 {
+        self.0.lock().expect("unpoisoned").epoch
+    }
+}
