@@ -182,8 +182,11 @@ impl<K, V, S> Builder<K, V, S> {
         self
     }
 
-    /// The soft deadline as a fraction of the TTL, in `0..1`: from then on an entry is still served, but
-    /// the next loader, or the refresher, replaces it.
+    /// The soft deadline as a fraction of the time to live, in `0..1`: once so much of it has passed since
+    /// the entry was stored, or was given it by [`Cache::expire`], the entry is still served, but the next
+    /// loader, or the refresher, replaces it. Reads do not move it, and an idle time has no part in it: an
+    /// entry that has no other end stays fresh. [`Lifetime::fresh_for`](crate::Lifetime::fresh_for) says it
+    /// for one entry.
     #[must_use]
     pub fn refresh_after(mut self, fraction: f64) -> Self {
         self.config.refresh_after = Some(fraction);
@@ -211,7 +214,11 @@ impl<K, V, S> Builder<K, V, S> {
     /// With [`Driver::Thread`] a thread of the cache's own runs `load`, without any lock;
     /// [`Cache::close`] waits for the one in progress. With the others
     /// [`Cache::run_refreshes`] does. If it fails, or panics, the old value stays, and a read after half of
-    /// its remaining time asks again.
+    /// its remaining time asks again; of an entry without an end, after a minute.
+    ///
+    /// What was said of the old value's lifetime holds for the new one, from now on, unless `load` returns
+    /// a [`Loaded`] that says otherwise: its tags; its own time to live, by [`Cache::expire`] and
+    /// [`Cache::persist`] too; its own freshness. An end that is a point in wall time stays where it is.
     #[must_use]
     pub fn refresh_with<T, E>(
         mut self,

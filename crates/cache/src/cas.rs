@@ -267,22 +267,21 @@ where
         let inner = &*self.inner;
         let hash = inner.hash(key);
         let now = inner.time.now().tick();
-        // Most failures are seen without disturbing a load or an update of the key.
+        // Most failures are seen without the writer's lock.
         if self.version(key) != Some(version) {
             return false;
         }
-        inner.write_key(hash, key, |shard| {
-            let Some(slot) = Inner::<K, V, S>::find(shard, hash, key) else {
-                return false;
-            };
-            if shard.store.version(slot) != Some(version.0) || !inner.is_live(&shard.store, slot) {
-                return false;
-            }
+        let unchanged = |shard: &Shard<K, V>| {
+            let slot = Inner::<K, V, S>::find(shard, hash, key)?;
+            let same = shard.store.version(slot) == Some(version.0);
+            (same && inner.is_live(&shard.store, slot)).then_some(slot)
+        };
+        let removed = inner.change_key(hash, key, unchanged, |shard, slot| {
             let (removed, dead_by) = inner.take_slot(shard, hash.place(), slot);
             let cause = dead_by.unwrap_or(RemovalCause::Removed);
             inner.left(shard, removed, cause, now);
-            true
-        })
+        });
+        removed.is_some()
     }
 
     /// Stores an entry if `decide`, under the shard's lock, hands it back as prepared; returns its

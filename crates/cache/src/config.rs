@@ -7,7 +7,7 @@ use tidewheel_store::Attributes;
 
 use crate::lifetime::{Expiry, Jitter, Lifetime, TtlBounds, TtlChoice};
 use crate::load::refresh::Refresher;
-use crate::time::{Nanos, Time, ticks};
+use crate::time::{Nanos, Time};
 
 type Weigher<K, V> = Box<dyn Fn(&K, &V) -> u32 + Send + Sync>;
 
@@ -110,8 +110,9 @@ impl<K, V> Config<K, V> {
                 let left = at.duration_since(time.wall()).unwrap_or_default();
                 Some(now.deadline(left))
             }
+            TtlChoice::AtTick(tick) => Some(*tick),
         };
-        let soft_before = self.soft_before(lifetime, end, now);
+        let soft = self.soft(lifetime.fresh_for, end, now);
         let idle_end = self.time_to_idle.map(|idle| now.deadline(idle));
         let (deadline, limit) = match (end, idle_end) {
             (Some(end), Some(idle_end)) => (Some(end.min(idle_end)), Some(end)),
@@ -120,21 +121,10 @@ impl<K, V> Config<K, V> {
         Attributes {
             deadline: deadline.map(|deadline| deadline.saturating_add(self.grace)),
             weight,
-            soft_before,
+            soft,
             tag,
             limit: limit.map(|limit| limit.saturating_add(self.grace)),
+            said: self.said(lifetime).words(),
         }
-    }
-
-    /// Ticks between the soft deadline and the end; 0 for none.
-    fn soft_before(&self, lifetime: &Lifetime, end: Option<u64>, now: Nanos) -> u32 {
-        let Some(end) = end else { return 0 };
-        let left = end.saturating_sub(now.tick());
-        let fresh = match (lifetime.fresh_for, self.refresh_after) {
-            (Some(fresh_for), _) => ticks(fresh_for),
-            (None, Some(fraction)) => (left as f64 * fraction) as u64,
-            (None, None) => return 0,
-        };
-        u32::try_from(left.saturating_sub(fresh)).unwrap_or(u32::MAX)
     }
 }

@@ -416,6 +416,35 @@ impl<K: Hash + Eq, V, S: BuildHasher> Inner<K, V, S> {
         }
     }
 
+    /// As [`write_key`](Self::write_key), for a change that may turn out to be none: only where `find` finds
+    /// what to change, it waits for a closure and supersedes a load.
+    pub(crate) fn change_key<Q: Equivalent<K> + ?Sized, T, R>(
+        &self,
+        hash: Hashed,
+        key: &Q,
+        find: impl Fn(&Shard<K, V>) -> Option<T>,
+        change: impl FnOnce(&mut Shard<K, V>, T) -> R,
+    ) -> Option<R> {
+        let cell = self.cell(hash);
+        let mut change = Some(change);
+        loop {
+            let done = self.write(cell, |shard| {
+                let Some(found) = find(shard) else {
+                    return Ok(None);
+                };
+                if let Some(latch) = shard.writing(hash, |stored| key.equivalent(stored)) {
+                    return Err(latch);
+                }
+                let change = change.take().expect("runs once");
+                Ok(Some(change(shard, found)))
+            });
+            match done {
+                Ok(result) => return result,
+                Err(latch) => latch.wait_open(),
+            }
+        }
+    }
+
     /// Stores an entry under the shard's lock. The reference that `attributes.tag` stands for passes to
     /// the entry.
     pub(crate) fn store(
@@ -446,6 +475,10 @@ impl<K: Hash + Eq, V, S: BuildHasher> Inner<K, V, S> {
             let cause = self
                 .dead_by(&shard.store, slot)
                 .unwrap_or(RemovalCause::Replaced);
+            if cause != RemovalCause::Replaced {
+                // A pin is one entry's: this is another one, in the same place.
+                shard.store.set_pinned(slot, false);
+            }
             let tag = shard.store.tag_of(slot);
             let weight = shard.store.weight_of(slot);
             let old = shard.store.replace(slot, value, attributes, tick);

@@ -138,6 +138,7 @@ mod entry;
 mod error;
 mod flight;
 mod forecast;
+mod fresh;
 mod inner;
 mod invalidate;
 mod iter;

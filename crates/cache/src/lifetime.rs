@@ -28,6 +28,8 @@ pub(crate) enum TtlChoice {
     Never,
     For(Duration),
     At(SystemTime),
+    /// A tick of engine time, which an entry has as its end already.
+    AtTick(u64),
 }
 
 impl Lifetime {
@@ -65,8 +67,11 @@ impl Lifetime {
         }
     }
 
-    /// The soft deadline: from then on the entry is still served, but a loader or the refresher replaces
-    /// it. Has no effect when it is not before the entry's end.
+    /// The soft deadline, so long after the entry is stored: from then on it is still served, but a loader
+    /// or the refresher replaces it. Counts instead of
+    /// [`Builder::refresh_after`](crate::Builder::refresh_after). It belongs to the value: neither reads nor
+    /// [`Cache::expire`](crate::Cache::expire) or [`Cache::persist`](crate::Cache::persist) move it, and an
+    /// entry without an end has it too.
     #[must_use]
     pub fn fresh_for(mut self, fresh_for: Duration) -> Self {
         self.fresh_for = Some(fresh_for);

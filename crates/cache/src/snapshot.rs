@@ -9,14 +9,14 @@ use std::hash::{BuildHasher, Hash};
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
-use tidewheel_store::{Attributes, Slot, TypedStore};
+use tidewheel_store::{Attributes, Slot, Soft, TypedStore};
 
 use crate::cache::{Cache, Prepared};
 use crate::inner::Inner;
 use crate::time::Nanos;
 
 /// The layout that is written, and the only one that is read.
-const LAYOUT: u32 = 1;
+const LAYOUT: u32 = 2;
 
 /// Entries that are copied in one hold of a shard's reader lock, about.
 const ENTRIES_PER_HOLD: usize = 32;
@@ -37,8 +37,10 @@ struct Kept<K, V> {
     left_ns: Option<u64>,
     /// What is left until the end that reads do not move, if the entry has an idle time too.
     limit_ns: Option<u64>,
-    /// How long before its end the entry ceases to be fresh; 0 for not at all.
-    soft_before_ms: u32,
+    /// What is left until it is no longer fresh; none for fresh to the end.
+    soft_ns: Option<u64>,
+    /// What was said of its lifetime, for its refresh.
+    said: [u64; 2],
     tags: Vec<String>,
 }
 
@@ -163,6 +165,9 @@ where
         if ends.into_iter().flatten().any(|left| left <= passed) {
             return false;
         }
+        let soft = kept.soft_ns.map_or(Soft::NEVER, |left| {
+            Soft::at(now.deadline(Duration::from_nanos(left.saturating_sub(passed))))
+        });
         let hash = inner.hash(&kept.key);
         let weight = inner.config.weight(&kept.key, &kept.value);
         let fits = inner.fits(hash, weight);
@@ -173,9 +178,10 @@ where
             attributes: Attributes {
                 deadline: deadline(kept.left_ns),
                 weight,
-                soft_before: kept.soft_before_ms,
+                soft,
                 tag: inner.tags.word(&kept.tags),
                 limit: deadline(kept.limit_ns),
+                said: kept.said,
             },
             now,
             fits,
@@ -196,7 +202,8 @@ impl<K: Clone, V: Clone, S> Inner<K, V, S> {
             limit_ns: attributes
                 .limit
                 .map(|limit| left(limit.saturating_sub(self.config.grace))),
-            soft_before_ms: attributes.soft_before,
+            soft_ns: attributes.soft.tick().map(left),
+            said: attributes.said,
             tags: self.tags.names(attributes.tag),
         }
     }

@@ -6,10 +6,12 @@ use std::time::{Duration, SystemTime};
 use equivalent::Equivalent;
 
 use crate::cache::Cache;
+use crate::fresh::SaidTtl;
 use crate::inner::Inner;
 use crate::lifetime::{Condition, Ttl};
 use crate::removal::RemovalCause;
-use crate::time::Nanos;
+use crate::shard::Shard;
+use crate::time::{Nanos, ticks};
 
 impl<K, V, S> Cache<K, V, S>
 where
@@ -32,12 +34,16 @@ where
 
     /// Gives a key another time to live, counted from now, if the condition holds; tells whether it did.
     /// A `ttl` of zero removes the key. Bounds and jitter do not apply.
+    ///
+    /// A soft deadline that follows from [`Builder::refresh_after`](crate::Builder::refresh_after) is then
+    /// that fraction of the new time to live, counted from now too; one that was said with
+    /// [`Lifetime::fresh_for`](crate::Lifetime::fresh_for) stays. Where the condition does not hold nothing
+    /// happens at all: a load in progress goes on, and what is remembered of the key stays so.
     pub fn expire<Q>(&self, key: &Q, ttl: Duration, condition: Condition) -> bool
     where
         Q: Hash + Equivalent<K> + ?Sized,
     {
-        let now = self.inner.time.now();
-        self.set_end(key, Some(now.deadline(ttl)), condition, now)
+        self.expire_as(key, ttl, condition, SaidTtl::For(ticks(ttl)))
     }
 
     /// As [`expire`](Self::expire), with a point in wall time, converted once, now.
@@ -48,48 +54,62 @@ where
         let left = at
             .duration_since(self.inner.time.wall())
             .unwrap_or_default();
-        self.expire(key, left, condition)
+        self.expire_as(key, left, condition, SaidTtl::Point)
     }
 
-    /// Takes a key's deadline away; tells whether it had one.
+    /// Takes a key's deadline away; tells whether it had one. A soft deadline that follows from
+    /// [`Builder::refresh_after`](crate::Builder::refresh_after) goes with it; one that was said with
+    /// [`Lifetime::fresh_for`](crate::Lifetime::fresh_for) stays.
     pub fn persist<Q>(&self, key: &Q) -> bool
     where
         Q: Hash + Equivalent<K> + ?Sized,
     {
         let now = self.inner.time.now();
-        self.set_end(key, None, Condition::IfSome, now)
+        self.set_end(key, None, Condition::IfSome, SaidTtl::Never, now)
     }
 
-    fn set_end<Q>(&self, key: &Q, end: Option<u64>, condition: Condition, now: Nanos) -> bool
+    fn expire_as<Q>(&self, key: &Q, ttl: Duration, condition: Condition, said: SaidTtl) -> bool
+    where
+        Q: Hash + Equivalent<K> + ?Sized,
+    {
+        let now = self.inner.time.now();
+        self.set_end(key, Some(now.deadline(ttl)), condition, said, now)
+    }
+
+    fn set_end<Q>(
+        &self,
+        key: &Q,
+        end: Option<u64>,
+        condition: Condition,
+        said: SaidTtl,
+        now: Nanos,
+    ) -> bool
     where
         Q: Hash + Equivalent<K> + ?Sized,
     {
         let inner = &*self.inner;
         let hash = inner.hash(key);
-        inner.write_key(hash, key, |shard| {
-            let Some(slot) = Inner::<K, V, S>::find(shard, hash, key) else {
-                return false;
-            };
-            if !inner.is_live(&shard.store, slot) {
-                return false;
-            }
+        let concerned = |shard: &Shard<K, V>| {
+            let slot = Inner::<K, V, S>::find(shard, hash, key)?;
+            let live = inner.is_live(&shard.store, slot);
             let old = inner.end_of(&shard.store, slot);
-            if !condition.allows(old, end.unwrap_or(u64::MAX)) {
-                return false;
-            }
+            (live && condition.allows(old, end.unwrap_or(u64::MAX))).then_some(slot)
+        };
+        let changed = inner.change_key(hash, key, concerned, |shard, slot| {
             if end.is_some_and(|end| end <= now.tick()) {
                 let mut removed = shard.store.remove(slot, hash.place());
                 removed.deadline = end;
                 inner.settle(shard);
                 inner.left(shard, removed, RemovalCause::Expired, now.tick());
-                return true;
+                return;
             }
             let deadline = end.map(|end| end.saturating_add(inner.config.grace));
             // A deadline that is given is the entry's end: reads no longer move it beyond.
             shard.store.set_limit(slot, deadline);
             shard.set_deadline(slot, deadline, now.tick());
-            true
-        })
+            inner.config.rebase(shard, slot, said, end, now);
+        });
+        changed.is_some()
     }
 
     /// Counts as a use of a key, as a read does; tells whether it is there.

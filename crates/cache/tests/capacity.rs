@@ -3,7 +3,7 @@
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use tidewheel::{Builder, Cache, Driver, ManualClock, RemovalCause};
+use tidewheel::{Builder, Cache, Driver, Lifetime, ManualClock, RemovalCause};
 
 const MS: Duration = Duration::from_millis(1);
 
@@ -290,4 +290,43 @@ fn threads_that_insert_at_once_overshoot_by_no_more_than_their_entries() {
     assert_eq!(cache.peek(&1), Some(1000), "the accounts are whole");
     assert_eq!(cache.weight(), 1000);
     cache.validate();
+}
+
+/// The pin stayed on the place of an entry that was over, and so on the next value of the key.
+#[test]
+fn a_pin_ends_with_its_entry_whether_or_not_that_was_removed_already() {
+    type End = fn(&Cache<u64, u64>, &ManualClock);
+    let ends: [End; 4] = [
+        |_, clock| clock.advance(10 * MS),
+        |cache, clock| {
+            clock.advance(10 * MS);
+            cache.advance(cache.now(), u32::MAX);
+        },
+        |cache, _| assert!(cache.invalidate_tag("a")),
+        |cache, _| assert!(cache.invalidate(&1)),
+    ];
+    for grace in [Duration::ZERO, 50 * MS] {
+        for end in ends {
+            let clock = ManualClock::new();
+            let cache: Cache<u64, u64> = Cache::builder()
+                .max_capacity(10)
+                .no_default_ttl()
+                .stale_on_error(grace)
+                .clock(clock.clone())
+                .driver(Driver::Manual)
+                .build()
+                .expect("valid");
+            cache.insert_with(1, 1, Lifetime::ttl(10 * MS).tag("a"));
+            assert!(cache.pin(&1));
+            cache.insert_with(1, 2, Lifetime::ttl(10 * MS).tag("a"));
+            assert!(
+                cache.is_pinned(&1),
+                "the new value of a living one is pinned too"
+            );
+            end(&cache, &clock);
+            assert_eq!(cache.get_or_load(1, || 3_u64), 3);
+            assert!(!cache.is_pinned(&1), "nobody has pinned this one");
+            cache.validate();
+        }
+    }
 }

@@ -6,7 +6,9 @@ use std::convert::Infallible;
 use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
 use std::sync::{Arc, Mutex};
 
-use tidewheel::{Cache, Lifetime, Loaded, ManualClock, RemovalCause, Ttl};
+use std::time::SystemTime;
+
+use tidewheel::{Cache, Condition, Lifetime, Loaded, ManualClock, RemovalCause, Ttl};
 
 use loading::{Failure, MS, manual, unreached};
 
@@ -298,6 +300,95 @@ fn a_full_queue_skips_and_a_failed_or_panicking_refresh_keeps_the_old_value() {
     assert_eq!(cache.run_refreshes(9), 2);
     clock.advance(25 * MS);
     assert_eq!(cache.get(&2), None);
+}
+
+/// They superseded the load though they changed nothing.
+#[test]
+fn a_change_of_an_end_that_changes_nothing_leaves_a_running_load_alone() {
+    let clock = ManualClock::new();
+    let cache = manual(&clock).refresh_after(0.5).build().expect("valid");
+    type Idle = fn(&Cache<u64, u64>) -> bool;
+    let idle: [Idle; 6] = [
+        |cache| cache.expire(&1, 5 * MS, Condition::IfNone),
+        |cache| cache.expire(&1, 500 * MS, Condition::IfEarlier),
+        |cache| cache.expire_at(&1, SystemTime::UNIX_EPOCH, Condition::IfLater),
+        |cache| cache.expire(&9, 5 * MS, Condition::Always),
+        |cache| cache.persist(&9),
+        |cache| cache.remove_if(&1, |value| *value == 99),
+    ];
+    for idle in idle {
+        cache.insert(1, 10);
+        clock.advance(60 * MS);
+        let loaded = cache.get_or_load(1, || {
+            assert!(!idle(&cache));
+            11_u64
+        });
+        assert_eq!((loaded, cache.peek(&1)), (11, Some(11)), "it is stored");
+        let loaded = cache.get_or_load(9, || {
+            assert!(!idle(&cache));
+            90_u64
+        });
+        assert_eq!((loaded, cache.remove(&9)), (90, Some(90)));
+    }
+    // One that does change something overtakes the load, which does not undo it.
+    cache.insert(1, 10);
+    clock.advance(60 * MS);
+    let loaded = cache.get_or_load(1, || {
+        assert!(cache.expire(&1, 500 * MS, Condition::Always));
+        11_u64
+    });
+    assert_eq!((loaded, cache.peek(&1)), (11, Some(10)));
+    assert_eq!(cache.ttl(&1), Ttl::Left(500 * MS));
+}
+
+#[test]
+fn a_removal_by_an_old_version_leaves_a_running_load_alone() {
+    let clock = ManualClock::new();
+    let cache = manual(&clock).refresh_after(0.5).build().expect("valid");
+    cache.insert(1, 10);
+    let old = cache.version(&1).expect("it is there");
+    cache.insert(1, 11);
+    clock.advance(60 * MS);
+    let loaded = cache.get_or_load(1, || {
+        assert!(!cache.remove_version(&1, old));
+        12_u64
+    });
+    assert_eq!((loaded, cache.peek(&1)), (12, Some(12)));
+}
+
+#[test]
+fn a_change_of_an_end_that_changes_nothing_forgets_no_remembered_answer() {
+    let clock = ManualClock::new();
+    let cache = manual(&clock).negative_ttl(50 * MS).build().expect("valid");
+    let absent = |known: bool| {
+        let found = cache.optionally_get_or_load(1, || {
+            assert!(!known, "the absence is remembered");
+            None::<u64>
+        });
+        assert_eq!(found, None);
+    };
+    absent(false);
+    assert!(!cache.expire(&1, MS, Condition::Always));
+    absent(true);
+    assert!(!cache.persist(&1));
+    absent(true);
+    assert!(!cache.expire_at(&1, SystemTime::UNIX_EPOCH, Condition::Always));
+    absent(true);
+    assert!(!cache.touch(&1));
+    absent(true);
+}
+
+/// It waited for the closure, only to find nothing to do.
+#[test]
+fn a_change_of_an_end_that_changes_nothing_waits_for_no_closure() {
+    let clock = ManualClock::new();
+    let cache = manual(&clock).build().expect("valid");
+    cache.insert(1, 10);
+    let updated = cache.update(&1, |old| {
+        assert!(!cache.expire(&1, 500 * MS, Condition::IfEarlier));
+        old + 1
+    });
+    assert_eq!(updated, Some(11));
 }
 
 #[cfg(feature = "system")]

@@ -132,7 +132,7 @@ fn what_is_there_already_is_newer_and_stays() {
 fn entry(name: &str, value: u64, left: Value) -> Value {
     json!({
         "key": name, "value": value, "left_ns": left, "limit_ns": null,
-        "soft_before_ms": u32::MAX, "tags": [],
+        "soft_ns": u64::MAX, "said": [u64::MAX, u64::MAX], "tags": [],
     })
 }
 
@@ -154,7 +154,7 @@ fn a_hostile_snapshot_is_bounded() {
     tagged["tags"] = (0..1000).map(|tag| tag.to_string()).collect();
     tagged["limit_ns"] = json!(u64::MAX);
     entries.push(tagged);
-    let text = json!({ "layout": 1, "entries": entries }).to_string();
+    let text = json!({ "layout": 2, "entries": entries }).to_string();
     let snapshot = serde_json::from_str(&text).expect("well-formed");
     cache.restore(snapshot).expect("known layout");
     assert!(cache.weight() <= 50 && cache.len() <= 50);
@@ -167,10 +167,10 @@ fn a_hostile_snapshot_is_bounded() {
 
 #[test]
 fn another_layout_is_refused() {
-    let text = json!({ "layout": 2, "entries": [entry("a", 1, Value::Null)] }).to_string();
+    let text = json!({ "layout": 1, "entries": [entry("a", 1, Value::Null)] }).to_string();
     let snapshot = serde_json::from_str(&text).expect("well-formed");
     let cache = manual(&ManualClock::new()).build().expect("valid");
     let refused = cache.restore(snapshot);
-    assert_eq!(refused, Err(RestoreError::UnknownLayout(2)));
+    assert_eq!(refused, Err(RestoreError::UnknownLayout(1)));
     assert!(cache.is_empty());
 }

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::fmt::Debug;
 
 use proptest::prelude::*;
-use tidewheel_store::{Attributes, Slot, TypedStore};
+use tidewheel_store::{Attributes, Slot, Soft, TypedStore};
 
 /// Keys are below this.
 const KEYS: u16 = 300;
@@ -42,9 +42,13 @@ enum Op {
         key: u16,
         limit: Option<u64>,
     },
+    SetSaid {
+        key: u16,
+        said: [u64; 2],
+    },
     SetSoft {
         key: u16,
-        soft_before: u32,
+        soft: Soft,
     },
     Pin {
         key: u16,
@@ -91,16 +95,18 @@ fn deadline() -> impl Strategy<Value = Option<u64>> {
 
 fn attributes() -> impl Strategy<Value = Attributes> {
     let weight = prop_oneof![6 => Just(1u32), 2 => 0u32..50, 1 => Just(u32::MAX)];
-    let soft_before = prop_oneof![5 => Just(0u32), 1 => 1u32..1000, 1 => Just(u32::MAX)];
+    let soft = prop_oneof![5 => Just(Soft::NEVER), 1 => (0u64..1000).prop_map(Soft::at), 1 => Just(Soft::at(1 << 50))];
     let tag = prop_oneof![5 => Just(0u64), 2 => any::<u64>()];
     let limit = prop_oneof![5 => Just(None), 2 => (1u64..10_000).prop_map(Some)];
-    (deadline(), weight, soft_before, tag, limit).prop_map(
-        |(deadline, weight, soft_before, tag, limit)| Attributes {
+    let said = prop_oneof![5 => Just([0u64; 2]), 1 => any::<[u64; 2]>()];
+    (deadline(), weight, soft, tag, limit, said).prop_map(
+        |(deadline, weight, soft, tag, limit, said)| Attributes {
             deadline,
             weight,
-            soft_before,
+            soft,
             tag,
             limit,
+            said,
         },
     )
 }
@@ -114,7 +120,9 @@ fn op() -> impl Strategy<Value = Op> {
         3 => (key(), prop_oneof![0u64..100, Just(1 << 33)]).prop_map(|(key, by)| Op::Slide { key, by }),
         1 => (key(), prop_oneof![Just(None), (1u64..1000).prop_map(Some)])
             .prop_map(|(key, limit)| Op::SetLimit { key, limit }),
-        1 => (key(), 0u32..100).prop_map(|(key, soft_before)| Op::SetSoft { key, soft_before }),
+        1 => (key(), any::<[u64; 2]>()).prop_map(|(key, said)| Op::SetSaid { key, said }),
+        1 => (key(), prop_oneof![Just(Soft::NEVER), (0u64..100).prop_map(Soft::at)])
+            .prop_map(|(key, soft)| Op::SetSoft { key, soft }),
         2 => (key(), any::<bool>()).prop_map(|(key, pinned)| Op::Pin { key, pinned }),
         3 => key().prop_map(|key| Op::Version { key }),
         3 => key().prop_map(|key| Op::Hit { key }),
@@ -238,10 +246,17 @@ impl<V: Carrier> Run<V> {
                     self.kept(key).attributes.limit = limit;
                 }
             }
-            Op::SetSoft { key, soft_before } => {
+            Op::SetSaid { key, said } => {
                 if let Some(slot) = self.find(key) {
-                    self.store.set_soft_before(slot, soft_before);
-                    self.kept(key).attributes.soft_before = soft_before;
+                    self.store.set_said(slot, said);
+                    self.kept(key).attributes.said = said;
+                }
+            }
+            Op::SetSoft { key, soft } => {
+                if let Some(slot) = self.find(key) {
+                    self.store.set_soft(slot, soft);
+                    assert_eq!(self.store.soft(slot), soft);
+                    self.kept(key).attributes.soft = soft;
                 }
             }
             Op::Pin { key, pinned } => {
@@ -528,7 +543,11 @@ fn entries_keep_every_attribute_when_sparse_pages_are_emptied() {
         let attributes = Attributes {
             deadline: (!key.is_multiple_of(3)).then(|| 5000 + u64::from(key)),
             weight: u32::from(key),
-            soft_before: u32::from(key % 5),
+            soft: match key % 5 {
+                0 => Soft::NEVER,
+                more => Soft::at(u64::from(more)),
+            },
+            said: [u64::from(key % 2), u64::from(key % 3)],
             tag: u64::from(key) << 40,
             limit: key.is_multiple_of(4).then(|| 9000 + u64::from(key)),
         };

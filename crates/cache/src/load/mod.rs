@@ -17,6 +17,7 @@ use tidewheel_store::{Slot, TypedStore};
 
 use crate::cache::Prepared;
 use crate::flight::{Flight, Negative, Outcome, Phase, REENTRY, Turn};
+use crate::fresh::Heritage;
 use crate::inner::{Hashed, Inner};
 use crate::lifetime::{Lifetime, Loaded};
 use crate::removal::RemovalCause;
@@ -66,11 +67,8 @@ impl<K: Hash + Eq, V, S: BuildHasher> Inner<K, V, S> {
     }
 
     fn is_past_soft(&self, store: &TypedStore<K, V>, slot: Slot) -> bool {
-        let soft_before = u64::from(store.attributes(slot).soft_before);
-        soft_before > 0
-            && self
-                .end_of(store, slot)
-                .is_some_and(|end| self.time.reached(end.saturating_sub(soft_before)))
+        let soft = store.soft(slot).tick();
+        soft.is_some_and(|tick| self.time.reached(tick))
     }
 
     /// Looks for an answer under the reader lock. Counts the lookup if it is the first one.
@@ -272,7 +270,7 @@ impl<K: Hash + Eq, V, S: BuildHasher> Lead<'_, K, V, S> {
     {
         match said {
             Ok(Some(Loaded { value, lifetime })) => {
-                self.store(value.clone(), &lifetime);
+                self.store(value.clone(), &lifetime, None);
                 let awaited = self.flight.is_awaited();
                 let outcome = awaited.then(|| Outcome::Value(value.clone()));
                 self.end(outcome);
@@ -295,13 +293,16 @@ impl<K: Hash + Eq, V, S: BuildHasher> Lead<'_, K, V, S> {
     }
 
     /// Stores the value, unless the load was superseded, and takes the flight out.
-    fn store(&mut self, value: V, lifetime: &Lifetime) {
+    fn store(&mut self, value: V, lifetime: &Lifetime, heritage: Option<&Heritage<'_, K, V, S>>) {
         let inner = self.inner;
         let hash = self.hash;
         let Some(key) = self.key.take() else {
             return;
         };
-        let prepared = inner.prepare(hash, &key, &value, lifetime);
+        let mut prepared = inner.prepare(hash, &key, &value, lifetime);
+        if let Some(heritage) = heritage.filter(|_| lifetime.tags.is_empty()) {
+            prepared.attributes.tag = heritage.tag();
+        }
         // What is not stored is dropped after the lock is released.
         let mut value = Some(value);
         let unused = inner.write(inner.cell(hash), |shard| {
@@ -427,16 +428,13 @@ impl<K: Hash + Eq, V, S: BuildHasher> Inner<K, V, S> {
         }
     }
 
-    /// A refresh has failed: the next one is tried after half of the time that the entry has left, so that
-    /// a failing origin is asked a few times, not with every read.
+    /// A refresh has failed: a stale entry counts as fresh for a while.
     fn try_later(&self, shard: &mut Shard<K, V>, hash: Hashed, key: &K, now: u64) {
         if let Some(slot) = Self::find(shard, hash, key)
             && self.is_live(&shard.store, slot)
             && self.is_stale(&shard.store, slot)
-            && let Some(end) = self.end_of(&shard.store, slot)
         {
-            let half = u32::try_from(end.saturating_sub(now) / 2).unwrap_or(u32::MAX);
-            shard.store.set_soft_before(slot, half);
+            self.config.put_off(&mut shard.store, slot, now);
         }
     }
 }

@@ -17,6 +17,7 @@ use tidewheel_store::Slot;
 use super::{Lead, Phase};
 use crate::cache::Cache;
 use crate::flight::{Flight, Negative};
+use crate::fresh::Heritage;
 use crate::inner::{Hashed, Inner};
 use crate::lifetime::Loaded;
 use crate::shard::Shard;
@@ -190,18 +191,18 @@ impl<K: Hash + Eq, V, S: BuildHasher> Inner<K, V, S> {
             return;
         };
         let Job { hash, flight } = job;
-        let key = self.write(self.cell(hash), |shard| {
+        let begun = self.write(self.cell(hash), |shard| {
             let key = Arc::clone(shard.flights.key_of(hash.0, &flight)?);
             let slot = Self::find(shard, hash, &*key);
-            let lives = slot.is_some_and(|slot| self.is_live(&shard.store, slot));
-            if lives && flight.take() {
-                return Some(key);
+            let slot = slot.filter(|slot| self.is_live(&shard.store, *slot));
+            if let Some(slot) = slot.filter(|_| flight.take()) {
+                return Some((key, Heritage::of(self, &shard.store, slot)));
             }
             // The table may let its own go before this one does.
             shard.garbage.keys.push(key);
             None
         });
-        let Some(key) = key else {
+        let Some((key, heritage)) = begun else {
             // It died in the queue, was superseded, or somebody else loads it.
             self.vacate(hash, &flight, Phase::Vacant);
             return;
@@ -213,8 +214,12 @@ impl<K: Hash + Eq, V, S: BuildHasher> Inner<K, V, S> {
                 None => return,
             };
             match said {
-                Ok(Loaded { value, lifetime }) => {
-                    lead.store(value, &lifetime);
+                Ok(Loaded {
+                    value,
+                    mut lifetime,
+                }) => {
+                    heritage.complete(&mut lifetime);
+                    lead.store(value, &lifetime, Some(&heritage));
                     // Those who wait find the value in the store.
                     lead.end(None);
                 }

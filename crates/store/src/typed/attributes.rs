@@ -15,12 +15,39 @@ pub struct Attributes {
     pub deadline: Option<u64>,
     /// What it counts against the capacity.
     pub weight: u32,
-    /// Ticks before the deadline at which it ceases to be fresh; 0 for fresh to the end.
-    pub soft_before: u32,
+    /// From when on it is no longer fresh.
+    pub soft: Soft,
     /// The caller's word.
     pub tag: u64,
     /// The deadline that [`TypedStore::slide`](super::TypedStore::slide) may not pass; `None` for no limit.
     pub limit: Option<u64>,
+    /// Two more words of the caller's.
+    pub said: [u64; 2],
+}
+
+/// A soft deadline: the tick from which on an entry is no longer fresh, or none. It is a point of its own,
+/// which does not move with the deadline.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Soft(u64);
+
+impl Soft {
+    /// Fresh to the end.
+    pub const NEVER: Self = Self(0);
+
+    /// No longer fresh from this tick on.
+    #[inline]
+    #[must_use]
+    pub fn at(tick: u64) -> Self {
+        // A word of 0 takes no memory, and tick 0 is a tick like any other.
+        Self(tick.saturating_add(1))
+    }
+
+    /// The tick, if there is one.
+    #[inline]
+    #[must_use]
+    pub fn tick(self) -> Option<u64> {
+        self.0.checked_sub(1)
+    }
 }
 
 impl Default for Attributes {
@@ -28,9 +55,10 @@ impl Default for Attributes {
         Self {
             deadline: None,
             weight: 1,
-            soft_before: 0,
+            soft: Soft::NEVER,
             tag: 0,
             limit: None,
+            said: [0; 2],
         }
     }
 }

@@ -1,5 +1,7 @@
 //! What few entries have: attributes that are kept beside a page, once one of its entries needs them.
 
+use super::attributes::Soft;
+
 /// One attribute of all entries of a page; takes memory only once an entry has it.
 #[derive(Debug, Default)]
 pub(crate) struct Column<T>(Option<Box<[T]>>);
@@ -44,12 +46,14 @@ pub(crate) struct Columns {
     pub(crate) version: Column<u64>,
     /// Weight less one, so that the usual weight of 1 takes no memory.
     pub(crate) weight_less_one: Column<u32>,
-    /// Ticks before its deadline at which the entry ceases to be fresh; 0 for fresh to the end.
-    pub(crate) soft_before: Column<u32>,
+    /// From when on the entry is no longer fresh.
+    pub(crate) soft: Column<Soft>,
     /// The caller's word.
     pub(crate) tag: Column<u64>,
     /// The deadline that sliding may not pass; 0 for none.
     pub(crate) limit: Column<u64>,
+    /// Two more words of the caller's.
+    pub(crate) said: Column<[u64; 2]>,
 }
 
 impl Columns {
@@ -57,8 +61,9 @@ impl Columns {
         size_of::<Self>()
             + self.version.bytes()
             + self.weight_less_one.bytes()
-            + self.soft_before.bytes()
+            + self.soft.bytes()
             + self.tag.bytes()
             + self.limit.bytes()
+            + self.said.bytes()
     }
 }

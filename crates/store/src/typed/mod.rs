@@ -14,7 +14,7 @@ use tidewheel_timer::{Forecast, HierarchicalWheel, Progress, TimerQueue};
 use crate::Slot;
 use crate::index::Index;
 use crate::policy::Policy;
-pub use attributes::{Attributes, Found, Freed, Removed};
+pub use attributes::{Attributes, Found, Freed, Removed, Soft};
 use slots::{DEADLINE_MAX, Entry, Slots};
 use view::{View, hashed, hit, tag_of, weight_of};
 
@@ -207,9 +207,10 @@ impl<K, V> TypedStore<K, V> {
             Some((columns, at)) => Attributes {
                 deadline,
                 weight: columns.weight_less_one.get(at).wrapping_add(1),
-                soft_before: columns.soft_before.get(at),
+                soft: columns.soft.get(at),
                 tag: columns.tag.get(at),
                 limit: Some(columns.limit.get(at)).filter(|limit| *limit != 0),
+                said: columns.said.get(at),
             },
         }
     }
@@ -348,11 +349,35 @@ impl<K, V> TypedStore<K, V> {
         }
     }
 
-    /// Sets how long before its deadline the entry ceases to be fresh, in ticks.
-    pub fn set_soft_before(&mut self, slot: Slot, soft_before: u32) {
-        if soft_before != 0 || self.slots.has_columns(slot.0) {
+    /// From when on the entry is no longer fresh.
+    #[must_use]
+    pub fn soft(&self, slot: Slot) -> Soft {
+        self.slots
+            .columns(slot.0)
+            .map_or(Soft::NEVER, |(columns, at)| columns.soft.get(at))
+    }
+
+    /// Sets from when on the entry is no longer fresh.
+    pub fn set_soft(&mut self, slot: Slot, soft: Soft) {
+        if soft != Soft::NEVER || self.slots.has_columns(slot.0) {
             let (columns, at, len) = self.slots.columns_mut(slot.0);
-            columns.soft_before.set(at, soft_before, len);
+            columns.soft.set(at, soft, len);
+        }
+    }
+
+    /// The caller's two other words.
+    #[must_use]
+    pub fn said(&self, slot: Slot) -> [u64; 2] {
+        self.slots
+            .columns(slot.0)
+            .map_or([0; 2], |(columns, at)| columns.said.get(at))
+    }
+
+    /// Sets them.
+    pub fn set_said(&mut self, slot: Slot, said: [u64; 2]) {
+        if said != [0; 2] || self.slots.has_columns(slot.0) {
+            let (columns, at, len) = self.slots.columns_mut(slot.0);
+            columns.said.set(at, said, len);
         }
     }
 
@@ -573,20 +598,23 @@ impl<K, V> TypedStore<K, V> {
     fn write_columns(&mut self, id: u32, attributes: Attributes) {
         let Attributes {
             weight,
-            soft_before,
+            soft,
             tag,
             limit,
+            said,
             deadline: _,
         } = attributes;
-        let plain = weight == 1 && soft_before == 0 && tag == 0 && limit.is_none();
+        let plain = weight == 1 && soft == Soft::NEVER && tag == 0 && limit.is_none();
+        let plain = plain && said == [0; 2];
         if plain && !self.slots.has_columns(id) {
             return;
         }
         let (columns, at, len) = self.slots.columns_mut(id);
         columns.weight_less_one.set(at, weight.wrapping_sub(1), len);
-        columns.soft_before.set(at, soft_before, len);
+        columns.soft.set(at, soft, len);
         columns.tag.set(at, tag, len);
         columns.limit.set(at, limit.unwrap_or(0), len);
+        columns.said.set(at, said, len);
     }
 
     /// Takes an entry out of everything but the policy.

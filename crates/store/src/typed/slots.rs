@@ -13,6 +13,7 @@ use std::sync::atomic::{AtomicU8, AtomicU32, Ordering::Relaxed};
 
 use tidewheel_timer::{BitSet, Timer, Timers};
 
+use super::attributes::Soft;
 use super::columns::Columns;
 
 /// "No deadline" in 40 bits.
@@ -377,9 +378,10 @@ impl<K, V> Slots<K, V> {
         let (columns, at, len) = self.columns_mut(id);
         columns.version.set(at, 0, len);
         columns.weight_less_one.set(at, 0, len);
-        columns.soft_before.set(at, 0, len);
+        columns.soft.set(at, Soft::NEVER, len);
         columns.tag.set(at, 0, len);
         columns.limit.set(at, 0, len);
+        columns.said.set(at, [0; 2], len);
     }
 
     /// The first id of an entry's page.

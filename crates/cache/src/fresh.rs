@@ -1,0 +1,205 @@
+//! Until when an entry is fresh, and what of its lifetime its next value has too.
+//!
+//! A *soft deadline* is a point in time of the value: so long after it was stored. It follows from
+//! `refresh_after`, as a share of the time to live, or was said for the entry. No read moves it, and no idle
+//! time has a part in it; a new time to live has a new share.
+
+use std::time::Duration;
+
+use tidewheel_store::{Attributes, Slot, Soft, TypedStore};
+
+use crate::config::Config;
+use crate::inner::Inner;
+use crate::lifetime::{Lifetime, TtlChoice};
+use crate::shard::Shard;
+use crate::time::{Nanos, ticks};
+
+/// When a refresh that has failed is tried again, if the entry has no end.
+const RETRY_TICKS: u64 = 60_000;
+
+/// What was said about one entry's lifetime, when it was stored or since.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(crate) struct Said {
+    pub(crate) ttl: SaidTtl,
+    /// In ticks.
+    fresh_for: Option<u64>,
+}
+
+/// What was said about when an entry ends.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(crate) enum SaidTtl {
+    /// Nothing: what was configured applies.
+    #[default]
+    Nothing,
+    Never,
+    /// A point in time.
+    Point,
+    /// After so many ticks.
+    For(u64),
+}
+
+/// The first word of [`Said`] for those that are no number of ticks.
+const NOTHING: u64 = 0;
+const NEVER: u64 = u64::MAX;
+const POINT: u64 = u64::MAX - 1;
+
+impl Said {
+    /// As the store keeps it: nothing said is 0, which takes no memory.
+    pub(crate) fn words(self) -> [u64; 2] {
+        let ttl = match self.ttl {
+            SaidTtl::Nothing => NOTHING,
+            SaidTtl::Never => NEVER,
+            SaidTtl::Point => POINT,
+            SaidTtl::For(ticks) => ticks.saturating_add(1).min(POINT - 1),
+        };
+        let fresh_for = self.fresh_for.map_or(0, |ticks| ticks.saturating_add(1));
+        [ttl, fresh_for]
+    }
+
+    pub(crate) fn from_words([ttl, fresh_for]: [u64; 2]) -> Self {
+        Self {
+            ttl: match ttl {
+                NOTHING => SaidTtl::Nothing,
+                NEVER => SaidTtl::Never,
+                POINT => SaidTtl::Point,
+                more => SaidTtl::For(more - 1),
+            },
+            fresh_for: fresh_for.checked_sub(1),
+        }
+    }
+
+    /// A lifetime as a refresher has said it; where it has said nothing, as this says. `end` is the
+    /// entry's, in ticks.
+    pub(crate) fn complete(self, lifetime: &mut Lifetime, end: Option<u64>) {
+        if lifetime.ttl != TtlChoice::Configured {
+            return;
+        }
+        lifetime.ttl = match (self.ttl, end) {
+            (SaidTtl::Nothing, _) => TtlChoice::Configured,
+            (SaidTtl::For(ticks), _) => TtlChoice::For(ticks_long(ticks)),
+            (SaidTtl::Point, Some(end)) => TtlChoice::AtTick(end),
+            (SaidTtl::Never, _) | (SaidTtl::Point, None) => TtlChoice::Never,
+        };
+        let fresh_for = self.fresh_for.map(ticks_long);
+        lifetime.fresh_for = lifetime.fresh_for.or(fresh_for);
+    }
+}
+
+fn ticks_long(ticks: u64) -> Duration {
+    Duration::from_millis(ticks)
+}
+
+/// What a refresh keeps of the entry whose next value it loads: taken when it begins, since the entry may be
+/// gone when it ends.
+pub(crate) struct Heritage<'a, K, V, S> {
+    inner: &'a Inner<K, V, S>,
+    said: Said,
+    end: Option<u64>,
+    /// A reference to its tags. An invalidation of one concerns what is stored with it later, too.
+    tag: u64,
+}
+
+impl<'a, K, V, S> Heritage<'a, K, V, S> {
+    /// Under the shard's lock.
+    pub(crate) fn of(inner: &'a Inner<K, V, S>, store: &TypedStore<K, V>, slot: Slot) -> Self {
+        let attributes = store.attributes(slot);
+        inner.tags.keep(attributes.tag);
+        Self {
+            inner,
+            said: Said::from_words(attributes.said),
+            end: inner.config.hard_end(&attributes),
+            tag: attributes.tag,
+        }
+    }
+
+    /// The lifetime of the new value, where its loader has said no other.
+    pub(crate) fn complete(&self, lifetime: &mut Lifetime) {
+        self.said.complete(lifetime, self.end);
+    }
+
+    /// The word of the tags, for an entry that is stored without any.
+    pub(crate) fn tag(&self) -> u64 {
+        self.inner.tags.keep(self.tag);
+        self.tag
+    }
+}
+
+impl<K, V, S> Drop for Heritage<'_, K, V, S> {
+    fn drop(&mut self) {
+        self.inner.tags.release(self.tag);
+    }
+}
+
+impl<K, V> Config<K, V> {
+    /// What is kept of what was said: of the end, only for a refresher.
+    pub(crate) fn said(&self, lifetime: &Lifetime) -> Said {
+        let ttl = match lifetime.ttl {
+            _ if self.refresher.is_none() => SaidTtl::Nothing,
+            TtlChoice::Configured => SaidTtl::Nothing,
+            TtlChoice::Never => SaidTtl::Never,
+            TtlChoice::At(_) | TtlChoice::AtTick(_) => SaidTtl::Point,
+            TtlChoice::For(ttl) => SaidTtl::For(ticks(ttl)),
+        };
+        Said {
+            ttl,
+            fresh_for: lifetime.fresh_for.map(ticks),
+        }
+    }
+
+    /// The soft deadline of a lifetime that begins now and has this end.
+    pub(crate) fn soft(&self, fresh_for: Option<Duration>, end: Option<u64>, now: Nanos) -> Soft {
+        match (fresh_for, self.refresh_after, end) {
+            (Some(fresh_for), _, _) => Soft::at(now.deadline(fresh_for)),
+            (None, Some(fraction), Some(end)) => {
+                let now = now.tick();
+                let share = end.saturating_sub(now) as f64 * fraction;
+                Soft::at(now.saturating_add(share as u64))
+            }
+            // There is nothing of which a share may have passed.
+            (None, None, _) | (None, Some(_), None) => Soft::NEVER,
+        }
+    }
+
+    /// The end of an entry that no read moves, as readers see it.
+    pub(crate) fn hard_end(&self, attributes: &Attributes) -> Option<u64> {
+        let hard = match self.time_to_idle {
+            Some(_) => attributes.limit,
+            None => attributes.deadline,
+        };
+        hard.map(|hard| hard.saturating_sub(self.grace))
+    }
+
+    /// Notes that an entry was given another end, now.
+    pub(crate) fn rebase(
+        &self,
+        shard: &mut Shard<K, V>,
+        slot: Slot,
+        ttl: SaidTtl,
+        end: Option<u64>,
+        now: Nanos,
+    ) {
+        let store = &mut shard.store;
+        if self.refresher.is_none() && self.refresh_after.is_none() {
+            return;
+        }
+        let mut said = Said::from_words(store.said(slot));
+        if self.refresher.is_some() {
+            said.ttl = ttl;
+            store.set_said(slot, said.words());
+        }
+        // What was said of the value's freshness holds whatever its end.
+        if said.fresh_for.is_none() {
+            store.set_soft(slot, self.soft(None, end, now));
+        }
+    }
+
+    /// A refresh has failed: the next one is tried after half of the time that the entry has left, so that
+    /// a failing origin is asked a few times, not with every read.
+    pub(crate) fn put_off(&self, store: &mut TypedStore<K, V>, slot: Slot, now: u64) {
+        let left = match self.hard_end(&store.attributes(slot)) {
+            Some(end) => end.saturating_sub(now) / 2,
+            None => RETRY_TICKS,
+        };
+        store.set_soft(slot, Soft::at(now.saturating_add(left)));
+    }
+}
