@@ -119,6 +119,17 @@ impl Parser {
         }
     }
 
+    /// Forgets everything that it has seen, but keeps its memory: for the next connection.
+    pub fn reset(&mut self) {
+        self.stage = Stage::Start;
+        self.endless = false;
+        self.inline = false;
+        self.missing = 0;
+        self.body = 0;
+        self.spans.clear();
+        self.text.clear();
+    }
+
     /// Whether the parser is between commands. If not, a connection that ends has cut one off.
     pub fn is_idle(&self) -> bool {
         self.stage == Stage::Start

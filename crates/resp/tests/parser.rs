@@ -279,3 +279,29 @@ fn an_unfinished_command_has_no_arguments_and_says_what_it_wants() {
     assert!(parser.args(bytes).is_empty());
     assert!(!parser.is_idle());
 }
+
+#[test]
+fn a_parser_that_is_reset_remembers_nothing() {
+    for cut in [
+        &b"*2\r\n$4\r\nECHO\r\n$3\r\nab"[..],
+        b"*3\r\n",
+        b"PIN",
+        b"ECHO \0",
+        b"*1\r\n$9",
+    ] {
+        let mut parser = Parser::new();
+        assert!(parser.parse(cut, &Limits::DEFAULT).is_ok());
+        parser.reset();
+        assert!(parser.is_idle());
+        assert!(parser.args(cut).is_empty());
+        let next = b"*1\r\n$4\r\nPING\r\n";
+        let parsed = parser.parse(next, &Limits::DEFAULT);
+        assert_eq!(
+            parsed,
+            Ok(Parsed::Complete {
+                consumed: next.len()
+            })
+        );
+        assert_eq!(&parser.args(next)[0], b"PING");
+    }
+}

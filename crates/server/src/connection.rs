@@ -78,7 +78,7 @@ pub(crate) struct Connection {
     pub(crate) subscriptions: Option<Box<Subscriptions>>,
     /// The name of the last command.
     pub(crate) command: &'static str,
-    /// The tick of the last input.
+    /// The tick at which a byte last moved, in either direction.
     pub(crate) last_active: u64,
     /// Since when the output has been above its soft limit.
     pub(crate) above_soft_since: Option<u64>,
@@ -90,6 +90,8 @@ pub(crate) struct Connection {
     pub(crate) readable: bool,
     /// The peer has closed its side: read until the end is seen.
     pub(crate) ending: bool,
+    /// The end of its input has been seen: what is whole of it is still run.
+    pub(crate) ended: bool,
     /// The socket takes no output for now.
     pub(crate) jammed: bool,
     /// A command waits for the end of CLIENT PAUSE.
@@ -144,6 +146,7 @@ impl Connection {
             filed: None,
             readable: true,
             ending: false,
+            ended: false,
             jammed: false,
             paused: false,
             closing: false,
@@ -166,8 +169,20 @@ impl Connection {
 
     /// Whether there is something to do for it.
     pub(crate) fn has_work(&self) -> bool {
-        self.takes_input()
-            && (self.readable || self.held.as_ref().is_some_and(|held| held.wanted == 0))
+        self.takes_input() && (self.readable || self.has_runnable())
+    }
+
+    /// Whether input waits that can be run without more.
+    pub(crate) fn has_runnable(&self) -> bool {
+        self.held.as_ref().is_some_and(|held| held.wanted == 0)
+    }
+
+    /// A read has met the end of the input, or not.
+    pub(crate) fn at_end(&mut self, ended: bool) {
+        if ended {
+            self.readable = false;
+            self.ended = true;
+        }
     }
 
     /// Whether it has output that the socket may take.

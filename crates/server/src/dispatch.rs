@@ -5,10 +5,7 @@ use tidewheel_keyspace::{Command, Handler, Host};
 use tidewheel_resp::Args;
 
 use crate::connection::{Connection, Replies, gate};
-use crate::worker::Worker;
-
-/// Commands that share one reading of the clock.
-const COMMANDS_PER_TIME: u32 = 64;
+use crate::turn::Turn;
 
 /// What became of one command.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -22,20 +19,16 @@ pub(crate) enum Step {
     Close,
 }
 
-impl Worker {
+impl Turn<'_> {
     /// Runs one command.
     #[inline]
     pub(crate) fn command(&mut self, conn: &mut Connection, args: Args<'_>) -> Step {
-        self.since_time += 1;
-        if self.since_time >= COMMANDS_PER_TIME {
-            self.refresh_time();
-        }
         self.tally.commands += 1;
         let mark = self.out.mark();
         let row = match command::resolve(args) {
             Ok(row) => row,
             Err(why) => {
-                why.write(&mut self.out);
+                why.write(self.out);
                 let row = args.get(0).and_then(tidewheel_keyspace::lookup);
                 let row = match row {
                     Some(parent) if !parent.subcommands.is_empty() => {
@@ -52,23 +45,31 @@ impl Worker {
             return self.after(conn, Some(row), false, mark, step);
         }
         conn.command = row.name;
-        let shared = &self.server.loops[self.index].command_counts;
-        let began_ns = self
+        let worker = &mut *self.worker;
+        let shared = &worker.server.loops[worker.index].command_counts;
+        let began_ns = worker
             .counts
             .add(row, shared)
-            .then(|| self.server.clock.monotonic_ns());
+            .then(|| worker.server.clock.monotonic_ns());
         let step = match row.handler {
             Handler::Keys(_) => {
-                let keyspace = &self.server.keyspace;
-                keyspace.execute(row, &mut conn.session, self.time, args, &mut self.out);
+                let keyspace = &self.worker.server.keyspace;
+                keyspace.execute(row, &mut conn.session, self.worker.time, args, self.out);
                 Step::Done
             }
             Handler::Host(host) => self.host(conn, host, args),
             Handler::Container => {
-                CommandError::wrong_arity(row).write(&mut self.out);
+                CommandError::wrong_arity(row).write(self.out);
                 Step::Done
             }
         };
+        // A command without keys may have walked everything or slept, and one that is known to be slow
+        // may have been slow: the next one is later.
+        if row.slow || row.keys.first == 0 {
+            self.worker.note_slow();
+        }
+        #[cfg(test)]
+        self.server.clock.spend(row, args.len());
         if let Some(began_ns) = began_ns {
             self.note_time(row, began_ns);
         }
@@ -78,12 +79,9 @@ impl Worker {
     #[cold]
     fn note_time(&mut self, row: &'static Command, began_ns: u64) {
         let took_ns = self.server.clock.monotonic_ns().saturating_sub(began_ns);
-        let shared = &self.server.loops[self.index].command_counts;
-        self.counts.took(row, took_ns, shared);
-        // A command without keys may have walked everything or slept: the next one is later.
-        if row.keys.first == 0 {
-            self.refresh_time();
-        }
+        let worker = &mut *self.worker;
+        let shared = &worker.server.loops[worker.index].command_counts;
+        worker.counts.took(row, took_ns, shared);
     }
 
     /// Counts errors, and takes a reply back that is not wanted.
@@ -98,9 +96,10 @@ impl Worker {
     ) -> Step {
         if self.out.as_bytes().get(mark) == Some(&b'-') {
             self.tally.errors += 1;
-            let shared = &self.server.loops[self.index].command_counts;
+            let worker = &mut *self.worker;
+            let shared = &worker.server.loops[worker.index].command_counts;
             let reply = self.out.as_bytes().get(mark..).unwrap_or_default();
-            self.counts.failed(row, ran, reply, shared);
+            worker.counts.failed(row, ran, reply, shared);
         }
         if conn.gate & gate::MUTED != 0 && step != Step::Paused {
             if step != Step::Pushed {

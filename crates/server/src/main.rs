@@ -6,6 +6,7 @@ mod clock;
 mod command_counts;
 mod config;
 mod connection;
+mod desk;
 mod dispatch;
 mod driver;
 mod engine;
@@ -22,7 +23,10 @@ mod pause;
 mod reclaim;
 mod server;
 mod signals;
+#[cfg(test)]
+mod simulation;
 mod system;
+mod turn;
 mod worker;
 
 use std::process::ExitCode;

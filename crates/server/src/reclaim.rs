@@ -46,6 +46,15 @@ impl Reclaimer {
         Ok((Self { queue, progress }, thread))
     }
 
+    /// One without a thread: everything is dropped where it is given.
+    #[cfg(test)]
+    pub(crate) fn at_once() -> Self {
+        let (queue, nobody) = sync_channel(1);
+        drop(nobody);
+        let progress = Arc::default();
+        Self { queue, progress }
+    }
+
     /// Has `waste` dropped elsewhere, or drops it here when too much is waiting already.
     pub(crate) fn drop_later(&self, waste: Waste) {
         // Counted first, so that no more is ever dropped than was given.

@@ -36,6 +36,9 @@ pub struct Command {
     pub categories: &'static [&'static str],
     /// Hints for clients that split requests over servers.
     pub tips: &'static [&'static str],
+    /// Whether its time may hang on more than the size of its request and of its reply: it reads or
+    /// moves whole values. Commands without keys count as such anyway.
+    pub slow: bool,
     /// Where the keys are among the arguments.
     pub keys: KeySpec,
     /// The argument that is stored as it is (the one after each key, if there are many keys); 0 if none.
@@ -65,6 +68,7 @@ impl Command {
         flags: Flags::NONE,
         categories: &[],
         tips: &[],
+        slow: false,
         keys: KeySpec::NONE,
         stored_argument: 0,
         arguments: &[],

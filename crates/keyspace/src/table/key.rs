@@ -38,6 +38,7 @@ pub(super) const ROWS: &[Command] = &[
                      string values.",
         arity: -3,
         flags: Flags::WRITE.or(Flags::DENYOOM),
+        slow: true,
         keys: KeySpec::two(&[READ, PUT]),
         arguments: &[
             Argument::key_of("source", 0),

@@ -64,6 +64,7 @@ pub(super) const ROWS: &[Command] = &[
                      will double the free space available on every reallocation.",
         arity: 3,
         flags: FAST_GROWS,
+        slow: true,
         keys: KeySpec::one(1, &[GROW]),
         arguments: &[KEY, VALUE],
         handler: Handler::Keys(string::append),
@@ -208,6 +209,7 @@ pub(super) const ROWS: &[Command] = &[
         complexity: "O(N*M) where N and M are the lengths of s1 and s2, respectively",
         arity: -3,
         flags: Flags::READONLY,
+        slow: true,
         keys: KeySpec::two(&[RO]),
         arguments: &[
             Argument::key("key1"),
@@ -362,6 +364,7 @@ pub(super) const ROWS: &[Command] = &[
                      is O(M) with M being the length of the value argument.",
         arity: 4,
         flags: GROWS,
+        slow: true,
         keys: KeySpec::one(1, &[UPDATE]),
         arguments: &[KEY, Argument::integer("offset"), VALUE],
         handler: Handler::Keys(string::setrange),

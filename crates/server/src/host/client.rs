@@ -12,7 +12,7 @@ use crate::clients::Client;
 use crate::connection::{Connection, Replies, gate};
 use crate::dispatch::Step;
 use crate::loop_handle::Parcel;
-use crate::worker::Worker;
+use crate::turn::Turn;
 
 /// The classes that TYPE knows. Nobody is a master, a replica or a monitor here.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -33,7 +33,7 @@ struct Filter<'a> {
     skip_me: bool,
 }
 
-impl Worker {
+impl Turn<'_> {
     pub(super) fn client_id(&mut self, conn: &Connection) -> Outcome {
         self.out.integer(id_as_integer(conn.client.id));
         Ok(Step::Done)

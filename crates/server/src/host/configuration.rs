@@ -6,9 +6,9 @@ use tidewheel_resp::Args;
 use super::Outcome;
 use crate::config::{Change, KEYS, Key, key};
 use crate::dispatch::Step;
-use crate::worker::Worker;
+use crate::turn::Turn;
 
-impl Worker {
+impl Turn<'_> {
     pub(super) fn config_get(&mut self, args: Args<'_>) -> Outcome {
         let wanted = |key: &&Key| {
             args.iter()

@@ -12,6 +12,7 @@ use super::session::REDIS_VERSION;
 use crate::dispatch::Step;
 use crate::metrics::Rate;
 use crate::system;
+use crate::turn::Turn;
 use crate::worker::Worker;
 
 /// A section: its name, whether a plain INFO shows it, and what writes it.
@@ -89,7 +90,7 @@ const SECTIONS: &[Section] = &[
     },
 ];
 
-impl Worker {
+impl Turn<'_> {
     pub(super) fn info(&mut self, args: Args<'_>) -> Outcome {
         self.publish_counters();
         let asked: Vec<Vec<u8>> = args

@@ -15,20 +15,20 @@ use crate::config::DebugAccess;
 use crate::connection::Connection;
 use crate::dispatch::Step;
 use crate::server::Stop;
-use crate::worker::Worker;
+use crate::turn::Turn;
 
 /// The longest DEBUG SLEEP, in seconds: a loop that sleeps serves nobody.
 const SLEEP_MAX_S: f64 = 3_600.0;
 
 type Outcome = Result<Step, CommandError>;
 
-impl Worker {
+impl Turn<'_> {
     /// Runs one of them.
     pub(crate) fn host(&mut self, conn: &mut Connection, host: Host, args: Args<'_>) -> Step {
         let mark = self.out.mark();
         self.run_host(conn, host, args).unwrap_or_else(|why| {
             self.out.truncate(mark);
-            why.write(&mut self.out);
+            why.write(self.out);
             Step::Done
         })
     }
@@ -87,7 +87,7 @@ impl Worker {
 
     fn help(&mut self, args: Args<'_>) -> Outcome {
         let parent = lookup(&args[0]).ok_or(CommandError::NOT_HERE)?;
-        write_help(parent, &mut self.out);
+        write_help(parent, self.out);
         Ok(Step::Done)
     }
 

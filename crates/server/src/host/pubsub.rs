@@ -7,7 +7,7 @@ use super::Outcome;
 use crate::connection::{Connection, Subscriptions, gate};
 use crate::dispatch::Step;
 use crate::hub::Kind;
-use crate::worker::Worker;
+use crate::turn::Turn;
 
 impl Kind {
     fn word(self, joining: bool) -> &'static [u8] {
@@ -20,7 +20,7 @@ impl Kind {
     }
 }
 
-impl Worker {
+impl Turn<'_> {
     pub(super) fn subscribe(
         &mut self,
         conn: &mut Connection,
@@ -112,7 +112,7 @@ impl Worker {
     fn take_messages(&mut self, conn: &Connection) {
         let resp3 = conn.protocol == Protocol::Resp3;
         let out = &mut self.out;
-        let handle = &self.server.loops[self.index];
+        let handle = &self.worker.server.loops[self.worker.index];
         handle.collect_for(conn.client.target(), |run| {
             for (i, start) in run.starts.iter().enumerate() {
                 let end = run.starts.get(i + 1).copied().unwrap_or(run.bytes.len());

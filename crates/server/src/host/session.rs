@@ -6,7 +6,7 @@ use tidewheel_resp::{Args, Protocol, parse_i64};
 use super::{Outcome, error};
 use crate::connection::{Connection, Replies, gate};
 use crate::dispatch::Step;
-use crate::worker::Worker;
+use crate::turn::Turn;
 
 /// The only user.
 const USER: &[u8] = b"default";
@@ -16,7 +16,7 @@ pub(crate) const REDIS_VERSION: &str = "7.2.4";
 
 const WRONG: &str = "WRONGPASS invalid username-password pair or user is disabled.";
 
-impl Worker {
+impl Turn<'_> {
     pub(super) fn auth(&mut self, conn: &mut Connection, args: Args<'_>) -> Outcome {
         let (user, password) = match args.len() {
             2 => {

@@ -8,7 +8,7 @@ use super::{LoopCore, Sockets};
 use crate::clock;
 use crate::hub::Kind;
 use crate::loop_handle::Messages;
-use crate::worker::Fate;
+use crate::turn::{self, Fate};
 
 /// Serving that may pass before expiry gets its share of the turn.
 const SERVE_US: u64 = 500;
@@ -45,7 +45,7 @@ impl<K: Sockets> LoopCore<K> {
             }
             return;
         }
-        match self.worker.serve(conn) {
+        match turn::serve(&mut self.worker, &mut self.desk, conn) {
             Fate::Close => return self.close(slot),
             Fate::Again => self.table.enqueue(slot),
             Fate::Rest if conn.paused => self.table.paused.push(slot),

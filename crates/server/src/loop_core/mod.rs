@@ -22,6 +22,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use crate::config::Settings;
+use crate::desk::Desk;
 use crate::driver::Driver;
 use crate::listener::Accepted;
 use crate::loop_handle::{LoopHandle, Parcel};
@@ -63,6 +64,7 @@ pub(crate) struct Readiness {
 #[derive(Debug)]
 pub(crate) struct LoopCore<K: Sockets> {
     pub(crate) worker: Worker,
+    desk: Desk,
     driver: Driver,
     table: Table<K::Stream>,
     sockets: K,
@@ -84,6 +86,7 @@ impl<K: Sockets> LoopCore<K> {
         let settings_version = server.config.version();
         Self {
             worker: Worker::new(server, index),
+            desk: Desk::default(),
             driver,
             table: Table::default(),
             sockets,

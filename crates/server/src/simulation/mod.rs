@@ -1,0 +1,9 @@
+//! The whole server below its sockets, in one thread and in virtual time: real parser, dispatcher,
+//! keyspace, hub and outboxes over streams in memory.
+
+mod activity;
+mod half_close;
+mod hand_over;
+mod rig;
+mod time;
+mod wire;

@@ -1,0 +1,191 @@
+//! A server with its loops, without threads: a test runs their turns one by one.
+
+use std::cell::RefCell;
+use std::io;
+use std::net::{Ipv4Addr, SocketAddr};
+use std::rc::Rc;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::sync::mpsc::{Receiver, channel};
+use std::time::Duration;
+
+use super::wire::{Socket, Wire};
+use crate::clock::Clock;
+use crate::config::Settings;
+use crate::listener::Accepted;
+use crate::loop_core::{LoopCore, Sockets};
+use crate::loop_handle::{Bell, LoopHandle};
+use crate::reclaim::Reclaimer;
+use crate::server::{Parts, Server, Stop};
+
+/// A server whose time stands still until a test moves it.
+pub(super) struct Rig {
+    pub(super) server: Arc<Server>,
+    pub(super) loops: Vec<LoopCore<InMemory>>,
+    /// The connections of each loop.
+    peers: Vec<Vec<Peer>>,
+    /// Keeps the way open on which commands ask the server to stop.
+    _stopped: Receiver<Stop>,
+}
+
+/// The client's end of a connection.
+#[derive(Debug, Clone)]
+pub(super) struct Peer {
+    pub(super) wire: Rc<RefCell<Wire>>,
+    slot: u32,
+}
+
+/// Sockets that are wires.
+#[derive(Debug)]
+pub(super) struct InMemory;
+
+impl Sockets for InMemory {
+    type Stream = Socket;
+
+    fn take_in(&self, _: &mut Socket, _: u32, _: &Settings) -> io::Result<()> {
+        Ok(())
+    }
+
+    fn let_go(&self, stream: &mut Socket) {
+        stream.0.borrow_mut().close();
+    }
+
+    fn descriptor(&self, _: &Socket) -> i64 {
+        -1
+    }
+}
+
+/// A bell that nobody needs to hear: the test decides whose turn it is.
+#[derive(Debug)]
+struct Unheard;
+
+impl Bell for Unheard {
+    fn ring(&self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+impl Rig {
+    pub(super) fn new(loops: usize, settings: Settings) -> Self {
+        let handles = (0..loops).map(|_| LoopHandle::new(Box::new(Unheard)));
+        let (stop, stopped) = channel();
+        let server = Arc::new(Server::new(Parts {
+            settings,
+            file: None,
+            port: 0,
+            clock: Clock::manual(),
+            loops: handles.collect(),
+            reclaimer: Reclaimer::at_once(),
+            stop,
+            seed: 1,
+        }));
+        let core = |index| LoopCore::new(Arc::clone(&server), index, InMemory);
+        Self {
+            loops: (0..loops).map(core).collect(),
+            peers: vec![Vec::new(); loops],
+            server,
+            _stopped: stopped,
+        }
+    }
+
+    /// A new client of the loop `owner`.
+    pub(super) fn connect(&mut self, owner: usize) -> Peer {
+        let wire = Wire::new();
+        let address = SocketAddr::new(Ipv4Addr::LOCALHOST.into(), 1);
+        let accepted = Accepted {
+            stream: Socket(Rc::clone(&wire)),
+            peer: address,
+            local: address,
+        };
+        self.server.connected.fetch_add(1, Ordering::Relaxed);
+        let handle = &self.server.loops[owner];
+        handle.connections.fetch_add(1, Ordering::Relaxed);
+        let slot = self.loops[owner].adopt(accepted);
+        let slot = slot.expect("a wire cannot be lost before it is served");
+        let peer = Peer { wire, slot };
+        self.peers[owner].push(peer.clone());
+        peer
+    }
+
+    /// One turn of a loop. Returns until which tick it would have slept before; `None`: not at all.
+    pub(super) fn turn(&mut self, index: usize) -> Option<u64> {
+        let core = &mut self.loops[index];
+        let asleep = core.prepare_sleep(None);
+        core.wake();
+        let mut idle = true;
+        self.peers[index].retain(|peer| !peer.wire.borrow().is_closed());
+        for peer in &self.peers[index] {
+            let news = peer.wire.borrow_mut().news();
+            if let Some(news) = news {
+                core.note(peer.slot, news);
+                idle = false;
+            }
+        }
+        core.take_parcels();
+        core.work(idle);
+        asleep
+    }
+
+    /// Runs all loops until none has anything left to do at this moment.
+    pub(super) fn settle(&mut self) {
+        // A turn says how the loop was before it: only a second calm round shows that the first one has
+        // left nothing to do.
+        let mut calm_rounds = 0;
+        for _ in 0..100_000 {
+            let asleep: Vec<_> = (0..self.loops.len()).map(|i| self.turn(i)).collect();
+            let quiet = self.peers.iter().flatten().all(Peer::is_quiet);
+            let calm = quiet && asleep.iter().all(Option::is_some);
+            calm_rounds = if calm { calm_rounds + 1 } else { 0 };
+            if calm_rounds == 2 {
+                return;
+            }
+        }
+        panic!("the loops find no rest");
+    }
+
+    /// What a client is answered when everything has come to rest.
+    pub(super) fn ask(&mut self, peer: &Peer, request: &[u8]) -> Vec<u8> {
+        peer.send(request);
+        self.settle();
+        peer.take()
+    }
+
+    /// Lets time pass without a turn.
+    pub(super) fn advance(&self, by: Duration) {
+        self.server.clock.advance(by);
+    }
+}
+
+impl Peer {
+    pub(super) fn send(&self, bytes: &[u8]) {
+        self.wire.borrow_mut().send(bytes);
+    }
+
+    pub(super) fn take(&self) -> Vec<u8> {
+        self.wire.borrow_mut().take()
+    }
+
+    pub(super) fn is_closed(&self) -> bool {
+        self.wire.borrow().is_closed()
+    }
+
+    pub(super) fn end(&self) {
+        self.wire.borrow_mut().end();
+    }
+
+    fn is_quiet(&self) -> bool {
+        let wire = self.wire.borrow();
+        wire.is_closed() || !wire.has_news()
+    }
+}
+
+/// A command as clients send it.
+pub(super) fn bulk(words: &[&[u8]]) -> Vec<u8> {
+    let mut bytes = format!("*{}\r\n", words.len()).into_bytes();
+    for word in words {
+        bytes.extend_from_slice(format!("${}\r\n", word.len()).as_bytes());
+        bytes.extend_from_slice(word);
+        bytes.extend_from_slice(b"\r\n");
+    }
+    bytes
+}

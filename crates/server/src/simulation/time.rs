@@ -1,0 +1,114 @@
+//! How old a command's "now" may be, and how long a turn may take.
+
+use std::time::Duration;
+
+use tidewheel_keyspace::Command;
+
+use super::rig::{Rig, bulk};
+use crate::clock;
+use crate::config::Settings;
+
+/// A command of everybody costs a microsecond, and a walk or a comparison far more.
+fn cost(row: &'static Command, arguments: usize) -> Duration {
+    match row.name {
+        "lcs" => Duration::from_millis(290),
+        "keys" => Duration::from_millis(10),
+        _ => Duration::from_micros(arguments as u64),
+    }
+}
+
+fn rig() -> Rig {
+    let rig = Rig::new(1, Settings::default());
+    rig.server.clock.charge(cost);
+    rig
+}
+
+#[test]
+fn a_deadline_given_after_slow_commands_counts_from_then() {
+    let mut rig = rig();
+    let peer = rig.connect(0);
+    rig.ask(&peer, b"MSET a ohmytext b mynewtext\r\n");
+    let slow = b"LCS a b LEN\r\n".repeat(3);
+    let reply = rig.ask(&peer, &[&slow[..], b"SET k v PX 300\r\n"].concat());
+    assert_eq!(reply, b":6\r\n:6\r\n:6\r\n+OK\r\n");
+    assert_eq!(rig.ask(&peer, b"PTTL k\r\n"), b":300\r\n");
+}
+
+#[test]
+fn a_key_that_died_during_a_slow_command_is_not_answered_after_it() {
+    let mut rig = rig();
+    let peer = rig.connect(0);
+    rig.ask(&peer, b"MSET a ohmytext b mynewtext\r\n");
+    let reply = rig.ask(&peer, b"SET k v PX 100\r\nLCS a b LEN\r\nGET k\r\n");
+    assert_eq!(reply, b"+OK\r\n:6\r\n$-1\r\n");
+}
+
+#[test]
+fn a_deadline_given_after_commands_with_many_keys_counts_from_then() {
+    let mut rig = rig();
+    let peer = rig.connect(0);
+    for name in [&b"MSET"[..], b"DEL"] {
+        // Ten of them take a hundred milliseconds, and end within one batch.
+        let names: Vec<_> = (0..10_000).map(|i| format!("{i}")).collect();
+        let mut words = vec![name];
+        words.extend(names.iter().map(String::as_bytes));
+        let mut batch = bulk(&words).repeat(10);
+        batch.extend_from_slice(b"SET k v PX 50\r\nPTTL k\r\n");
+        let reply = rig.ask(&peer, &batch);
+        assert!(
+            reply.ends_with(b"+OK\r\n:50\r\n"),
+            "{}",
+            reply.escape_ascii()
+        );
+    }
+}
+
+#[test]
+fn a_key_that_died_during_a_big_reply_is_not_answered_after_it() {
+    let mut rig = rig();
+    rig.server.clock.charge(|_, _| Duration::from_millis(2));
+    let peer = rig.connect(0);
+    rig.ask(&peer, &bulk(&[b"SET", b"big", &[b'x'; 100_000]]));
+    let reply = rig.ask(&peer, b"SET k v PX 1\r\nGET big\r\nGET k\r\n");
+    assert!(reply.ends_with(b"x\r\n$-1\r\n"));
+}
+
+#[test]
+fn walks_of_one_client_hold_up_no_other_and_no_expiry() {
+    let mut rig = rig();
+    let greedy = rig.connect(0);
+    let other = rig.connect(0);
+    let listener = rig.connect(0);
+    rig.ask(&other, b"CONFIG SET notify-keyspace-events Ex\r\n");
+    rig.ask(&listener, b"SUBSCRIBE __keyevent@0__:expired\r\n");
+    rig.ask(&other, b"SET k v PX 30\r\n");
+    greedy.send(&b"KEYS x\r\n".repeat(2_000));
+    other.send(b"PING\r\n");
+    let began = clock::micros(rig.server.clock.now());
+    rig.turn(0);
+    let took = clock::micros(rig.server.clock.now()) - began;
+    assert!(took < 2 * 10_000, "{took} us for one walk and a PING");
+    assert_eq!(other.take(), b"+PONG\r\n");
+    for _ in 0..4 {
+        rig.turn(0);
+    }
+    assert!(listener.take().ends_with(b"expired\r\n$1\r\nk\r\n"));
+    rig.settle();
+    assert_eq!(greedy.take(), b"*0\r\n".repeat(2_000));
+}
+
+#[test]
+fn a_turn_of_quick_commands_ends_after_a_millisecond() {
+    let mut rig = rig();
+    let greedy = rig.connect(0);
+    greedy.send(&b"PING\r\n".repeat(10_000));
+    let mut turns = 0;
+    while greedy.wire.borrow().sent() < 70_000 {
+        let began = clock::micros(rig.server.clock.now());
+        rig.turn(0);
+        let took = clock::micros(rig.server.clock.now()) - began;
+        assert!(took <= 1_200, "{took} us");
+        turns += 1;
+    }
+    assert!((8..=12).contains(&turns), "{turns}");
+}

@@ -1,0 +1,165 @@
+//! A socket in memory: what is on its way in both directions, and how it ends.
+
+use std::cell::RefCell;
+use std::collections::VecDeque;
+use std::io::{self, Read, Write};
+use std::rc::Rc;
+
+use crate::loop_core::Readiness;
+
+/// Both directions of one connection.
+#[derive(Debug)]
+pub(super) struct Wire {
+    to_server: VecDeque<u8>,
+    to_client: Vec<u8>,
+    /// Bytes that the server may write before its socket is full.
+    room: usize,
+    /// The most that one write takes.
+    write_max: usize,
+    /// The client sends no more.
+    ended: bool,
+    /// The client has sent RST.
+    reset: bool,
+    /// Writing fails, whatever else works.
+    unwritable: bool,
+    /// Writing panics, as a mistake of ours might.
+    panics: bool,
+    /// The server has closed its side.
+    closed: bool,
+    /// The server has met a full socket and waits for room.
+    full: bool,
+    /// What the poller would report.
+    news: Readiness,
+}
+
+/// The server's end of a wire.
+#[derive(Debug, Clone)]
+pub(super) struct Socket(pub(super) Rc<RefCell<Wire>>);
+
+impl Wire {
+    pub(super) fn new() -> Rc<RefCell<Self>> {
+        Rc::new(RefCell::new(Self {
+            to_server: VecDeque::new(),
+            to_client: Vec::new(),
+            room: usize::MAX,
+            write_max: usize::MAX,
+            ended: false,
+            reset: false,
+            unwritable: false,
+            panics: false,
+            closed: false,
+            full: false,
+            news: Readiness::default(),
+        }))
+    }
+
+    /// The client's bytes arrive.
+    pub(super) fn send(&mut self, bytes: &[u8]) {
+        assert!(!self.ended, "a client that has ended sends nothing");
+        if !self.reset && !self.closed {
+            self.to_server.extend(bytes);
+            self.news.readable = true;
+        }
+    }
+
+    /// The client closes its sending side.
+    pub(super) fn end(&mut self) {
+        self.ended = true;
+        self.news.readable = true;
+        self.news.read_closed = true;
+    }
+
+    /// The client is gone, and what is on its way with it.
+    pub(super) fn reset(&mut self) {
+        self.reset = true;
+        self.to_server.clear();
+        self.news.readable = true;
+        self.news.broken = true;
+    }
+
+    /// The client goes away in the moment in which the server answers: reading works, writing fails.
+    pub(super) fn break_writes(&mut self) {
+        self.unwritable = true;
+    }
+
+    /// The next write panics.
+    pub(super) fn plant_a_panic(&mut self) {
+        self.panics = true;
+    }
+
+    /// From here on the server's socket takes `room` bytes, at most `write_max` at a time.
+    pub(super) fn narrow(&mut self, room: usize, write_max: usize) {
+        (self.room, self.write_max) = (room, write_max);
+        if room > 0 && self.full {
+            self.full = false;
+            self.news.writable = true;
+        }
+    }
+
+    /// What the client reads.
+    pub(super) fn take(&mut self) -> Vec<u8> {
+        std::mem::take(&mut self.to_client)
+    }
+
+    /// Bytes that the client has yet to read.
+    pub(super) fn sent(&self) -> usize {
+        self.to_client.len()
+    }
+
+    /// Whether the server has closed the connection.
+    pub(super) fn is_closed(&self) -> bool {
+        self.closed
+    }
+
+    pub(super) fn close(&mut self) {
+        self.closed = true;
+        self.to_server.clear();
+    }
+
+    /// What the poller reports: each change once.
+    pub(super) fn news(&mut self) -> Option<Readiness> {
+        let any = self.has_news();
+        let news = std::mem::take(&mut self.news);
+        any.then_some(news)
+    }
+
+    pub(super) fn has_news(&self) -> bool {
+        let news = self.news;
+        news.readable || news.writable || news.read_closed || news.broken
+    }
+}
+
+impl Read for Socket {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        let mut wire = self.0.borrow_mut();
+        if wire.reset {
+            return Err(io::ErrorKind::ConnectionReset.into());
+        }
+        if wire.to_server.is_empty() && !wire.ended {
+            return Err(io::ErrorKind::WouldBlock.into());
+        }
+        wire.to_server.read(buffer)
+    }
+}
+
+impl Write for Socket {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        let mut wire = self.0.borrow_mut();
+        assert!(!std::mem::take(&mut wire.panics), "a planted panic");
+        if wire.reset || wire.unwritable {
+            return Err(io::ErrorKind::BrokenPipe.into());
+        }
+        let n = bytes.len().min(wire.room).min(wire.write_max);
+        if n == 0 {
+            wire.full = true;
+            return Err(io::ErrorKind::WouldBlock.into());
+        }
+        wire.room -= n;
+        wire.to_client.extend_from_slice(&bytes[..n]);
+        Ok(n)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}

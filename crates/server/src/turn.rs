@@ -1,0 +1,439 @@
+//! Serving one connection: read what has arrived, run the commands that are whole, send the replies.
+//!
+//! Input is read into one buffer of the loop and parsed there; only a command that is not whole yet
+//! moves to a buffer of its connection. Replies gather in one buffer of the loop and leave with one
+//! write; only what the socket does not take moves to the connection. An idle connection therefore
+//! holds no buffers at all. The loop's buffers are lent for a turn: see [`Desk`].
+//!
+//! A turn ends when nothing is left to do, when it has read its share, or after [`TURN_US`]: what is
+//! left waits in the connection, which is served again after the others and after expiry.
+
+use std::io::{self, Read, Write};
+use std::ops::{Deref, DerefMut};
+use std::panic::{AssertUnwindSafe, catch_unwind};
+
+use tidewheel_resp::{Limits, Parsed, Parser, Writer};
+
+use crate::clock;
+use crate::connection::{Connection, Held, Link, OUTPUT_SOFT_MARK, gate};
+use crate::desk::{Desk, INPUT_CHUNK, REPLIES_KEEP, Tray};
+use crate::dispatch::Step;
+use crate::output::write_some;
+use crate::worker::Worker;
+
+/// The most that one read adds to a command that has not arrived whole.
+const HELD_CHUNK: usize = 1 << 20;
+
+/// How many times what has arrived of a command may be reserved for the rest of it.
+const RESERVE_FACTOR: usize = 256;
+
+/// Input that one connection may have processed before the others get their turn.
+const TURN_INPUT: usize = 256 << 10;
+
+/// How long one connection's commands may run before the others get their turn. The command that is
+/// running is finished.
+const TURN_US: u64 = 1_000;
+
+/// Replies that gather before they are sent in the middle of a batch.
+const SEND_MARK: usize = 256 << 10;
+
+/// A remainder longer than this is handed over with its buffer, not copied.
+const ADOPT_MIN: usize = 64 << 10;
+
+/// What an unauthenticated client may leave unfinished.
+const UNAUTHENTICATED_INPUT: usize = 1 << 20;
+
+/// What to do with a connection after it was served.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Fate {
+    /// Nothing until something arrives or leaves.
+    Rest,
+    /// Serve it again after the others.
+    Again,
+    /// Close it.
+    Close,
+}
+
+/// Why commands stopped being run.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Halt {
+    /// The next command is not whole: so many bytes are certainly missing.
+    Starved(usize),
+    /// CLIENT PAUSE holds the next command back.
+    Paused,
+    /// The client does not read its replies.
+    Jammed,
+    /// The turn has lasted long enough.
+    Spent,
+    /// No more commands of this connection.
+    Closing,
+}
+
+/// One connection's turn: what its commands run with.
+#[derive(Debug)]
+pub(crate) struct Turn<'a> {
+    pub(crate) worker: &'a mut Worker,
+    /// The replies of this turn.
+    pub(crate) out: &'a mut Writer,
+    /// Engine microseconds at which it should end.
+    ends: u64,
+    /// The length of the running command, for CLIENT LIST.
+    command_bytes: usize,
+}
+
+impl Deref for Turn<'_> {
+    type Target = Worker;
+
+    fn deref(&self) -> &Worker {
+        self.worker
+    }
+}
+
+impl DerefMut for Turn<'_> {
+    fn deref_mut(&mut self) -> &mut Worker {
+        self.worker
+    }
+}
+
+/// Does for a connection what can be done now, within its turn's share.
+///
+/// A panic of a command, which only a mistake of ours can cause, costs the connection that sent the
+/// command and nobody else: it is closed without an answer, for nobody knows how far it came.
+pub(crate) fn serve<S: Read + Write>(
+    worker: &mut Worker,
+    desk: &mut Desk,
+    link: &mut Link<S>,
+) -> Fate {
+    let served = catch_unwind(AssertUnwindSafe(|| {
+        let mut lent = desk.lend(link.protocol);
+        let (out, tray) = lent.parts();
+        Turn::new(worker, out).work(link, tray)
+    }));
+    let fate = match served {
+        Ok(Ok(fate)) => fate,
+        Ok(Err(why)) => {
+            tracing::debug!(client = link.client.id, %why, "connection lost");
+            Fate::Close
+        }
+        Err(_) => {
+            tracing::error!(client = link.client.id, "closed: its command panicked");
+            Fate::Close
+        }
+    };
+    if fate != Fate::Close {
+        link.publish_facts();
+        link.account(&worker.server.loops[worker.index].client_memory);
+    }
+    fate
+}
+
+impl<'a> Turn<'a> {
+    fn new(worker: &'a mut Worker, out: &'a mut Writer) -> Self {
+        worker.renew_time();
+        Self {
+            ends: clock::micros(worker.time) + TURN_US,
+            worker,
+            out,
+            command_bytes: 0,
+        }
+    }
+
+    /// Tells the others about the connection whose command is running.
+    pub(crate) fn publish_running(&self, conn: &Connection) {
+        conn.publish_facts();
+        conn.client.facts.lock().input_held += self.command_bytes;
+    }
+
+    fn is_spent(&self) -> bool {
+        clock::micros(self.worker.time) >= self.ends
+    }
+
+    fn work<S: Read + Write>(mut self, link: &mut Link<S>, tray: &mut Tray) -> io::Result<Fate> {
+        let mut left = TURN_INPUT;
+        let mut again = false;
+        while link.has_work() {
+            if left == 0 || self.is_spent() {
+                again = true;
+                break;
+            }
+            let took = match link.held.take() {
+                Some(held) if held.wanted == 0 => self.run_held(link, tray, held),
+                Some(held) => self.read_more(link, tray, held)?,
+                None => self.read_fresh(link, tray)?,
+            };
+            left = left.saturating_sub(took.max(1));
+        }
+        self.send(link)?;
+        self.worker.renew_time();
+        // What the peer had sent before it closed its side is done; a command that is not whole will
+        // never be.
+        if link.ended && !link.has_runnable() {
+            link.closing = true;
+        }
+        if link.closing && link.output.is_empty() {
+            return Ok(Fate::Close);
+        }
+        if link.exceeds_output_limit(&self.settings, self.time.tick) {
+            self.tally.output_limit_closes += 1;
+            tracing::warn!(
+                client = link.client.id,
+                "closed: it does not read its replies"
+            );
+            return Ok(Fate::Close);
+        }
+        again |= link.can_send();
+        Ok(if again { Fate::Again } else { Fate::Rest })
+    }
+
+    /// Reads into the loop's buffer and runs what is whole. Returns the bytes read.
+    fn read_fresh<S: Read + Write>(
+        &mut self,
+        link: &mut Link<S>,
+        tray: &mut Tray,
+    ) -> io::Result<usize> {
+        let Some(n) = read_once(link, tray)? else {
+            return Ok(0);
+        };
+        self.note_read(link, n);
+        let (parser, input) = tray.fresh();
+        let (used, halt) = self.run(link, parser, input);
+        if used < n && halt != Halt::Closing {
+            let wanted = halt.wanted();
+            let parser = if wanted > 0 {
+                std::mem::take(parser)
+            } else {
+                Parser::new()
+            };
+            let held = Held {
+                bytes: input[used..].to_vec(),
+                at: 0,
+                parser,
+                wanted,
+            };
+            link.held = Some(Box::new(held));
+        }
+        note(link, halt);
+        Ok(n)
+    }
+
+    /// Bytes have arrived. Waiting for them, or copying them, may have taken long.
+    fn note_read<S>(&mut self, link: &mut Link<S>, n: usize) {
+        self.worker.refresh_time();
+        self.worker.tally.reads += 1;
+        self.worker.tally.input_bytes += n as u64;
+        if n > 0 {
+            link.conn.last_active = self.worker.time.tick;
+        }
+    }
+
+    /// Reads more of a command that has not arrived whole. Returns the bytes read.
+    fn read_more<S: Read + Write>(
+        &mut self,
+        link: &mut Link<S>,
+        tray: &mut Tray,
+        mut held: Box<Held>,
+    ) -> io::Result<usize> {
+        let room = make_room(link, &mut held);
+        let before = held.bytes.len();
+        let result = (&mut link.stream)
+            .take(room as u64)
+            .read_to_end(&mut held.bytes);
+        let n = held.bytes.len() - before;
+        self.note_read(link, n);
+        match result {
+            Ok(n) => link.at_end(n < room),
+            Err(why) if why.kind() == io::ErrorKind::WouldBlock => link.readable = false,
+            Err(why) => return Err(why),
+        }
+        if held.bytes.len() > self.input_limit(link) {
+            self.tally.input_limit_closes += 1;
+            tracing::warn!(client = link.client.id, "closed: its command is too long");
+            link.closing = true;
+            return Ok(n);
+        }
+        if n >= held.wanted {
+            self.run_held(link, tray, held);
+        } else {
+            held.wanted -= n;
+            link.held = Some(held);
+        }
+        Ok(n)
+    }
+
+    /// What a client may leave unfinished.
+    fn input_limit(&self, conn: &Connection) -> usize {
+        match conn.gate & gate::UNAUTHENTICATED {
+            0 => usize::try_from(self.settings.query_buffer_limit).unwrap_or(usize::MAX),
+            _ => UNAUTHENTICATED_INPUT,
+        }
+    }
+
+    /// Runs what is whole of the input that waits. Returns the bytes run.
+    fn run_held<S: Read + Write>(
+        &mut self,
+        link: &mut Link<S>,
+        tray: &mut Tray,
+        mut held: Box<Held>,
+    ) -> usize {
+        let mut parser = std::mem::take(&mut held.parser);
+        let (used, halt) = self.run(link, &mut parser, &held.bytes[held.at..]);
+        held.parser = parser;
+        held.at += used;
+        if held.at < held.bytes.len() && halt != Halt::Closing {
+            held.wanted = halt.wanted();
+            link.held = Some(held);
+        } else {
+            let Held { bytes, parser, .. } = *held;
+            self.server.reclaimer.drop_buffer(bytes);
+            tray.keep(parser);
+        }
+        note(link, halt);
+        used
+    }
+
+    /// Runs the commands of `input` in order. Returns the bytes consumed and why it stopped.
+    fn run<S: Read + Write>(
+        &mut self,
+        link: &mut Link<S>,
+        parser: &mut Parser,
+        input: &[u8],
+    ) -> (usize, Halt) {
+        let mut at = 0;
+        loop {
+            if self.worker.renew_time() && self.is_spent() && at < input.len() {
+                return (at, Halt::Spent);
+            }
+            let limits = match link.conn.gate & gate::UNAUTHENTICATED {
+                0 => &self.worker.limits,
+                _ => &Limits::UNAUTHENTICATED,
+            };
+            let rest = &input[at..];
+            let consumed = match parser.parse(rest, limits) {
+                Ok(Parsed::Complete { consumed }) => consumed,
+                Ok(Parsed::Incomplete { wanted }) => return (at, Halt::Starved(wanted)),
+                Err(why) => {
+                    self.tally.errors += 1;
+                    self.out.error(&format!("ERR Protocol error: {why}"));
+                    tracing::debug!(client = link.client.id, %why, "closed: not the protocol");
+                    return (input.len(), Halt::Closing);
+                }
+            };
+            let args = parser.args(rest);
+            self.command_bytes = consumed;
+            if !args.is_empty() {
+                let mark = self.out.len();
+                let step = self.command(&mut link.conn, args);
+                let answered = self.out.len().saturating_sub(mark);
+                self.worker.note_work(args.len(), consumed + answered);
+                match step {
+                    Step::Done | Step::Pushed => {}
+                    Step::Paused => return (at, Halt::Paused),
+                    Step::Close => return (at + consumed, Halt::Closing),
+                }
+            }
+            at += consumed;
+            if self.out.len() >= SEND_MARK {
+                match self.send(link) {
+                    Err(_) => return (at, Halt::Closing),
+                    Ok(()) if link.output.len() >= OUTPUT_SOFT_MARK => return (at, Halt::Jammed),
+                    Ok(()) => {}
+                }
+            }
+        }
+    }
+
+    /// Publishes what the batch has caused and sends its replies as far as the socket takes them.
+    fn send<S: Read + Write>(&mut self, link: &mut Link<S>) -> io::Result<()> {
+        if self.server.keyspace.events_pending() {
+            self.server.hub.flush(&self.server.keyspace);
+        }
+        if self.out.is_empty() {
+            return Ok(());
+        }
+        if !link.output.is_empty() {
+            link.output.append(self.out.as_bytes());
+            self.out.clear();
+        } else {
+            let (sent, full) = write_some(&mut link.stream, self.out.as_bytes())?;
+            link.conn.jammed = full;
+            self.worker.note_sent(link, sent);
+            let left = self.out.len() - sent;
+            if left > ADOPT_MIN {
+                link.output.adopt(self.out.take(), sent);
+            } else if left > 0 {
+                link.output.append(&self.out.as_bytes()[sent..]);
+            }
+            self.out.clear();
+        }
+        if self.out.capacity() > REPLIES_KEEP {
+            self.worker.server.reclaimer.drop_buffer(self.out.take());
+        }
+        Ok(())
+    }
+}
+
+impl Halt {
+    /// How many bytes the next command needs before it can run; 0 when it could run without more.
+    fn wanted(self) -> usize {
+        match self {
+            Self::Starved(wanted) => wanted,
+            _ => 0,
+        }
+    }
+}
+
+fn note(conn: &mut Connection, halt: Halt) {
+    match halt {
+        Halt::Closing => conn.closing = true,
+        Halt::Paused => conn.paused = true,
+        Halt::Starved(_) | Halt::Jammed | Halt::Spent => {}
+    }
+}
+
+/// Makes room for the next read of a command that has not arrived whole. Returns how much to read.
+fn make_room(conn: &Connection, held: &mut Held) -> usize {
+    if held.at > 0 {
+        held.bytes.drain(..held.at);
+        held.at = 0;
+    }
+    let before = held.bytes.len();
+    // Address space for the whole of a long command saves copying it again and again while it
+    // grows, but nobody gets more than a multiple of what has arrived: an announced length alone
+    // reserves nothing.
+    if before >= INPUT_CHUNK {
+        let ahead = held.wanted.min(before.saturating_mul(RESERVE_FACTOR));
+        if held.bytes.try_reserve_exact(ahead).is_err() {
+            tracing::debug!(client = conn.client.id, ahead, "no address space ahead");
+        }
+    }
+    let room = held.wanted.clamp(INPUT_CHUNK, HELD_CHUNK);
+    held.bytes.reserve(room);
+    room
+}
+
+/// Reads once. `None` when nothing has arrived; then, or at the end of the stream, the connection's
+/// state says so.
+fn read_once<S: Read>(link: &mut Link<S>, tray: &mut Tray) -> io::Result<Option<usize>> {
+    loop {
+        match tray.read(&mut link.stream) {
+            Ok(0) => {
+                link.at_end(true);
+                return Ok(None);
+            }
+            Ok(n) => {
+                // On Linux a short read has emptied the socket, and an edge will announce more. The end
+                // of the stream has no edge of its own if it was announced with the data.
+                if cfg!(target_os = "linux") && n < INPUT_CHUNK && !link.ending {
+                    link.readable = false;
+                }
+                return Ok(Some(n));
+            }
+            Err(why) if why.kind() == io::ErrorKind::WouldBlock => {
+                link.readable = false;
+                return Ok(None);
+            }
+            Err(why) if why.kind() == io::ErrorKind::Interrupted => {}
+            Err(why) => return Err(why),
+        }
+    }
+}
