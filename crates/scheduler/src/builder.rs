@@ -154,13 +154,30 @@ impl<K, V, S: BuildHasher + Clone> Builder<K, V, S> {
         V: Send + 'static,
         S: Send + Sync + 'static,
     {
+        let (scheduler, ()) = self.start_filled(Box::new(handler), |_| Ok(()))?;
+        Ok(scheduler)
+    }
+
+    /// As [`start`](Self::start), after `fill` has set tasks: no handler runs before it is done.
+    pub(crate) fn start_filled<R>(
+        self,
+        handler: Box<crate::inner::Handler<K, V, S>>,
+        fill: impl FnOnce(&Handle<K, V, S>) -> Result<R, Error>,
+    ) -> Result<(Scheduler<K, V, S>, R), Error>
+    where
+        K: Hash + Eq + Send + 'static,
+        V: Send + 'static,
+        S: Send + Sync + 'static,
+    {
         if self.workers == 0 || self.workers > WORKERS_MAX {
             return Err(Error::Config("the number of workers lies in 1..=4096"));
         }
         let (name, workers) = (self.name.clone(), self.workers);
-        let inner = self.inner(Box::new(handler), None)?;
-        let threads = Threads::start(&inner, &name, workers)?;
-        Ok(Scheduler::new(Handle::of(inner), threads))
+        let inner = self.inner(handler, None)?;
+        let handle = Handle::of(inner);
+        let filled = fill(&handle)?;
+        let threads = Threads::start(handle.inner(), &name, workers)?;
+        Ok((Scheduler::new(handle, threads), filled))
     }
 
     /// A scheduler without threads, in the time of `clock`: calls of [`Scheduler::advance`] run what is due,

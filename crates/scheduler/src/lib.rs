@@ -83,7 +83,8 @@ pub use clock::{Clock, ManualClock, SystemClock};
 #[cfg(feature = "redb")]
 pub use durable::RedbJournal;
 pub use durable::{
-    Change, Durable, DurableHandle, DurableRun, Journal, JournalError, Journaled, Record, Stored,
+    Change, Durable, DurableHandle, DurableRun, DurableStopped, Journal, JournalError, Journaled,
+    Record, Stored,
 };
 pub use error::Error;
 pub use handle::{Handle, Run, Stats, Window};

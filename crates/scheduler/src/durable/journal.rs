@@ -66,14 +66,17 @@ impl std::error::Error for JournalError {}
 /// A store of pending tasks that survives a crash.
 pub trait Journal<K, V>: Send + Sync {
     /// Takes changes, all of them or none across a crash, in the order of the calls; soon on disk. Returns
-    /// what to [`wait`](Self::wait) for.
+    /// what to [`wait`](Self::wait) for: a number that never falls from call to call.
+    ///
+    /// It is called while a key is held still. It may wait for the disk, but for no handler, and must not
+    /// call the scheduler.
     ///
     /// # Errors
     ///
-    /// When the store failed, now or before.
+    /// When the store failed, now or before. It is not asked again then.
     fn append(&self, changes: &[Change<'_, K, V>]) -> Result<u64, JournalError>;
 
-    /// Waits until changes are on disk.
+    /// Waits until changes are on disk, those of the given call and all before it.
     ///
     /// # Errors
     ///

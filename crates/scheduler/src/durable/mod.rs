@@ -1,33 +1,30 @@
 //! Tasks that survive a crash: a scheduler, and a journal of what is pending.
 
+mod core;
+mod handle;
 mod journal;
 #[cfg(feature = "redb")]
 mod redb;
+mod restore;
 
-use std::collections::HashMap;
 use std::fmt;
 use std::hash::{BuildHasher, Hash};
-use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::ops::Deref;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering::SeqCst};
-use std::time::{Duration, SystemTime};
+use std::time::Duration;
 
+use self::core::Core;
+use self::restore::{Restored, run_all};
 use crate::builder::Builder;
+use crate::clock::ManualClock;
 use crate::error::Error;
-use crate::handle::{Handle, Run};
-use crate::hash::hash_of;
-use crate::scheduler::{Scheduler, Stopped};
-use crate::sync::{Mutex, MutexGuard, lock};
+use crate::inner::Handler;
+use crate::scheduler::{Advance, Scheduler, Stopped};
 
+pub use self::handle::DurableHandle;
 pub use self::journal::{Change, Journal, JournalError, Record, Stored};
 #[cfg(feature = "redb")]
 pub use self::redb::RedbJournal;
-
-/// Locks that keep the journal's order of changes to one key the same as the scheduler's.
-const STRIPES: usize = 64;
-
-/// Tokens and ids that one opening of a journal may give, in bits; the rest counts openings.
-const COUNTER_BITS: u32 = 40;
 
 /// The value of a durable task, with its name in the journal.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -51,81 +48,100 @@ pub struct DurableRun<K, V> {
     pub token: u64,
 }
 
+/// What [`Durable::stop`] leaves.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct DurableStopped<K, V> {
+    /// Tasks that did not run, as in [`Stopped`]. They stay in the journal, for the next start.
+    pub pending: Vec<(K, V, Duration)>,
+    /// Handlers that were still running when the limit was reached. They run on, and again after the next start.
+    pub running: usize,
+    /// Whether everything is on disk. If it is not, tasks that have run may run again after the next start.
+    pub journal: Result<(), JournalError>,
+}
+
 /// A scheduler whose pending tasks survive a crash.
 ///
 /// A call returns when what it did is on disk. A task is ended in the journal when its handler came back, or
 /// panicked; so across a crash a task runs **at least once**: those whose handler had not come back, and those
 /// whose end had not reached the disk, run again. Tasks that became due meanwhile run at once.
 ///
+/// What happens to one key reaches memory and the journal in the same order, whichever threads do it: after a
+/// crash the task that was set last is the one that is pending. All tasks of the journal are pending again
+/// before the first handler runs.
+///
+/// A journal that fails once is not asked again: every call that changes something reports the failure from then
+/// on, while tasks go on running from memory. Start anew with a journal that works.
+///
 /// Deadlines are kept as wall time, so they are as right as the wall clock is when the process starts
 /// again. Periodic tasks are not kept: set them when the program starts. Under
 /// [`BackPressure::Drop`](crate::BackPressure) a dropped task comes back at the next start.
+///
+/// # Without threads
+///
+/// [`Durable::manual`] is the same in the time of a [`ManualClock`]: nothing happens but what the caller does,
+/// so a test of what a program sets and handles is exact, crashes included. In four steps:
+///
+/// 1. Make a clock, a journal and the scheduler; due tasks of the journal are not run yet, but those that
+///    were cut off are.
+/// 2. Set tasks and move the clock.
+/// 3. Call [`advance`](Durable::advance): handlers run on this thread.
+/// 4. To crash, drop it. A journal that a test can write may keep what was not waited for, or lose it.
+///
+/// ```
+/// # use std::sync::{Arc, Mutex};
+/// # use tidewheel_scheduler::{Change, Journal, JournalError, Record};
+/// # /// A journal in memory.
+/// # #[derive(Clone, Default)]
+/// # struct Memory(Arc<Mutex<Vec<Record<u32, &'static str>>>>);
+/// # impl Journal<u32, &'static str> for Memory {
+/// #     fn append(&self, changes: &[Change<'_, u32, &'static str>]) -> Result<u64, JournalError> {
+/// #         let mut tasks = self.0.lock().unwrap();
+/// #         for change in changes {
+/// #             match *change {
+/// #                 Change::Set { id, key, value, due } => {
+/// #                     tasks.push(Record { id, key: *key, value: *value, due });
+/// #                 }
+/// #                 Change::Move { id, due } => {
+/// #                     tasks.iter_mut().filter(|task| task.id == id).for_each(|task| task.due = due);
+/// #                 }
+/// #                 Change::End { id } => tasks.retain(|task| task.id != id),
+/// #             }
+/// #         }
+/// #         Ok(0)
+/// #     }
+/// #     fn wait(&self, _: u64) -> Result<(), JournalError> { Ok(()) }
+/// #     fn load(&self) -> Result<Vec<Record<u32, &'static str>>, JournalError> {
+/// #         Ok(self.0.lock().unwrap().clone())
+/// #     }
+/// #     fn epoch(&self) -> u64 { 1 }
+/// # }
+/// use std::time::Duration;
+/// use tidewheel_scheduler::{Durable, ManualClock, Scheduler};
+///
+/// let (clock, journal) = (ManualClock::new(), Memory::default());
+/// let start = || {
+///     Durable::manual(Scheduler::builder(), &clock, journal.clone(), |tasks, run| {
+///         if run.value == "invoice" {
+///             let _ = tasks.set(run.key, "reminder", Duration::from_secs(3600));
+///         }
+///     })
+/// };
+///
+/// let tasks = start()?;
+/// tasks.set(7, "invoice", Duration::from_secs(60))?;
+/// clock.advance(Duration::from_secs(60));
+/// assert_eq!(tasks.advance(u32::MAX).fired, 1);
+///
+/// // A crash, and half an hour until the program runs again.
+/// drop(tasks);
+/// clock.advance(Duration::from_secs(1800));
+/// let tasks = start()?;
+/// assert_eq!(tasks.get(&7), Some(Duration::from_secs(1800)));
+/// # Ok::<(), tidewheel_scheduler::Error>(())
+/// ```
 pub struct Durable<K: Hash + Eq, V, J, S: BuildHasher = foldhash::quality::RandomState> {
     scheduler: Scheduler<K, Journaled<V>, S>,
     handle: DurableHandle<K, V, J, S>,
-}
-
-/// A durable scheduler, from anywhere, its handlers among them.
-pub struct DurableHandle<K, V, J, S = foldhash::quality::RandomState> {
-    handle: Handle<K, Journaled<V>, S>,
-    core: Arc<Core<J>>,
-}
-
-struct Core<J> {
-    journal: J,
-    stripes: [Mutex<()>; STRIPES],
-    hasher: foldhash::quality::FixedState,
-    next_id: AtomicU64,
-    next_token: AtomicU64,
-}
-
-impl<J> Core<J> {
-    fn stripe<Q: Hash + ?Sized>(&self, key: &Q) -> MutexGuard<'_, ()> {
-        lock(&self.stripes[hash_of(&self.hasher, key) as usize % STRIPES])
-    }
-
-    /// Runs a handler and ends its task in the journal.
-    fn run<K, V>(&self, run: Run<K, Journaled<V>>, handler: impl FnOnce(DurableRun<K, V>))
-    where
-        K: Hash + Clone,
-        J: Journal<K, V>,
-    {
-        let Journaled { id, value } = run.value;
-        let key = run.key.clone();
-        let run = DurableRun {
-            key: run.key,
-            value,
-            late: run.late,
-            token: self.next_token.fetch_add(1, SeqCst),
-        };
-        let outcome = catch_unwind(AssertUnwindSafe(|| handler(run)));
-        {
-            // After the task's own entry, which is written under the same lock.
-            let _stripe = self.stripe(&key);
-            // A journal that failed says so to the next caller who waits for it; the task runs again.
-            drop(self.journal.append(&[Change::End { id }]));
-        }
-        if let Err(panic) = outcome {
-            std::panic::resume_unwind(panic);
-        }
-    }
-}
-
-impl<K, V, J, S> Clone for DurableHandle<K, V, J, S> {
-    fn clone(&self) -> Self {
-        Self {
-            handle: self.handle.clone(),
-            core: Arc::clone(&self.core),
-        }
-    }
-}
-
-impl<K, V, J, S> fmt::Debug for DurableHandle<K, V, J, S> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("DurableHandle")
-            .field("handle", &self.handle)
-            .finish_non_exhaustive()
-    }
 }
 
 impl<K: Hash + Eq, V, J, S: BuildHasher> fmt::Debug for Durable<K, V, J, S> {
@@ -134,7 +150,7 @@ impl<K: Hash + Eq, V, J, S: BuildHasher> fmt::Debug for Durable<K, V, J, S> {
     }
 }
 
-impl<K: Hash + Eq, V, J, S: BuildHasher> std::ops::Deref for Durable<K, V, J, S> {
+impl<K: Hash + Eq, V, J, S: BuildHasher> Deref for Durable<K, V, J, S> {
     type Target = DurableHandle<K, V, J, S>;
 
     fn deref(&self) -> &Self::Target {
@@ -162,187 +178,72 @@ where
         journal: J,
         handler: impl Fn(&DurableHandle<K, V, J, S>, DurableRun<K, V>) + Send + Sync + 'static,
     ) -> Result<Self, Error> {
-        let records = journal.load().map_err(Error::Journal)?;
-        let first = journal.epoch() << COUNTER_BITS;
-        let core = Arc::new(Core {
-            journal,
-            stripes: [const { Mutex::new(()) }; STRIPES],
-            hasher: foldhash::quality::FixedState::default(),
-            next_id: AtomicU64::new(first),
-            next_token: AtomicU64::new(first),
-        });
-        let handler = Arc::new(handler);
-        let (runs, of_runs) = (Arc::clone(&handler), Arc::clone(&core));
-        let scheduler = builder.start(move |handle, run| {
-            let handle = DurableHandle {
-                handle: handle.clone(),
-                core: Arc::clone(&of_runs),
-            };
-            of_runs.run(run, |run| runs(&handle, run));
-        })?;
-        let handle = DurableHandle {
-            handle: scheduler.handle(),
-            core,
-        };
-        handle.restore(records, &*handler)?;
-        Ok(Self { scheduler, handle })
+        let (core, records) = Core::open(journal).map_err(Error::Journal)?;
+        let (core, restored) = (Arc::new(core), Restored::of(records));
+        let runner = runner(&core, handler);
+        let (scheduler, cut_off) = builder.start_filled(runner, |handle| restored.fill(handle))?;
+        run_all(&scheduler, cut_off);
+        Ok(Self::of(scheduler, core))
     }
 
-    /// Takes no more tasks and waits for handlers, `limit` at most. What is returned as pending stays in the
-    /// journal, for the next start.
-    pub fn stop(&self, limit: Duration) -> Stopped<K, V> {
-        let stopped = self.scheduler.stop(limit);
+    /// The same without threads, in the time of `clock`: calls of [`advance`](Self::advance) run what is due, on
+    /// the caller's thread. See [above](Self#without-threads).
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Journal`], and those of [`Builder::manual`].
+    pub fn manual(
+        builder: Builder<K, Journaled<V>, S>,
+        clock: &ManualClock,
+        journal: J,
+        handler: impl Fn(&DurableHandle<K, V, J, S>, DurableRun<K, V>) + Send + Sync + 'static,
+    ) -> Result<Self, Error> {
+        let (core, records) = Core::open(journal).map_err(Error::Journal)?;
+        let (core, restored) = (Arc::new(core), Restored::of(records));
+        let scheduler = builder.manual(clock, runner(&core, handler))?;
+        let cut_off = restored.fill(&scheduler)?;
+        run_all(&scheduler, cut_off);
+        Ok(Self::of(scheduler, core))
+    }
+
+    fn of(scheduler: Scheduler<K, Journaled<V>, S>, core: Arc<Core<J>>) -> Self {
+        let handle = DurableHandle::of(scheduler.handle(), core);
+        Self { scheduler, handle }
+    }
+
+    /// Runs what is due on this thread: see [`Scheduler::advance`]. Does not wait for the disk; to do that,
+    /// call [`flush`](DurableHandle::flush).
+    pub fn advance(&self, budget: u32) -> Advance {
+        self.scheduler.advance(budget)
+    }
+
+    /// Takes no more tasks and waits for handlers, `limit` at most; then for the disk, until everything that
+    /// has ended is there.
+    pub fn stop(&self, limit: Duration) -> DurableStopped<K, V> {
+        let Stopped { pending, running } = self.scheduler.stop(limit);
         let plain = |(key, kept, left): (K, Journaled<V>, Duration)| (key, kept.value, left);
-        Stopped {
-            pending: stopped.pending.into_iter().map(plain).collect(),
-            running: stopped.running,
+        DurableStopped {
+            pending: pending.into_iter().map(plain).collect(),
+            running,
+            journal: self.handle.flush_journal(),
         }
     }
 }
 
-impl<K, V, J, S> DurableHandle<K, V, J, S>
+/// What the scheduler runs: the user's handler, and then the end of its task.
+fn runner<K, V, J, S>(
+    core: &Arc<Core<J>>,
+    handler: impl Fn(&DurableHandle<K, V, J, S>, DurableRun<K, V>) + Send + Sync + 'static,
+) -> Box<Handler<K, Journaled<V>, S>>
 where
-    K: Hash + Eq + Clone,
-    J: Journal<K, V>,
-    S: BuildHasher,
+    K: Hash + Eq + Clone + Send + 'static,
+    V: Send + 'static,
+    J: Journal<K, V> + 'static,
+    S: BuildHasher + Send + Sync + 'static,
 {
-    fn restore(
-        &self,
-        records: Vec<Record<K, V>>,
-        handler: &impl Fn(&Self, DurableRun<K, V>),
-    ) -> Result<(), Error> {
-        let now = self.handle.inner().clock.wall();
-        let mut newest: HashMap<K, u64> = HashMap::with_capacity(records.len());
-        for record in &records {
-            let newest = newest.entry(record.key.clone()).or_insert(record.id);
-            *newest = (*newest).max(record.id);
-        }
-        let mut cut_off = Vec::new();
-        for Record {
-            id,
-            key,
-            value,
-            due,
-        } in records
-        {
-            let kept = Journaled { id, value };
-            if newest.get(&key) == Some(&id) {
-                let delay = due.duration_since(now).unwrap_or(Duration::ZERO);
-                self.handle.set(key, kept, delay)?;
-            } else {
-                cut_off.push((key, kept));
-            }
-        }
-        cut_off.sort_unstable_by_key(|(_, kept)| kept.id);
-        for (key, value) in cut_off {
-            let run = Run {
-                key,
-                value,
-                late: Duration::ZERO,
-                missed: 0,
-            };
-            let outcome = catch_unwind(AssertUnwindSafe(|| {
-                self.core.run(run, |run| handler(self, run));
-            }));
-            // As on a worker: a handler that panics stops nothing. It has ended in the journal.
-            drop(outcome);
-        }
-        Ok(())
-    }
-
-    /// Sets a task: see [`Handle::set`].
-    ///
-    /// # Errors
-    ///
-    /// [`Error::Stopped`]; [`Error::Journal`], and then the task is pending but may not survive a crash.
-    pub fn set(&self, key: K, value: V, delay: Duration) -> Result<Option<V>, Error>
-    where
-        V: Clone,
-    {
-        let id = self.core.next_id.fetch_add(1, SeqCst);
-        let due = self.due(delay);
-        let stripe = self.core.stripe(&key);
-        let kept = Journaled {
-            id,
-            value: value.clone(),
-        };
-        // First in memory: should it run before it is written, its end is written after it, since that
-        // takes the same stripe.
-        let old = self.handle.set(key.clone(), kept, delay)?;
-        let (key, value) = (&key, &value);
-        let set = Change::Set {
-            id,
-            key,
-            value,
-            due,
-        };
-        let written = match &old {
-            Some(old) => self.core.journal.append(&[set, Change::End { id: old.id }]),
-            None => self.core.journal.append(&[set]),
-        };
-        drop(stripe);
-        self.wait(written)?;
-        Ok(old.map(|old| old.value))
-    }
-
-    /// Moves a pending task: see [`Handle::move_to`].
-    ///
-    /// # Errors
-    ///
-    /// [`Error::Journal`], and then the task is moved, but a crash may bring the old time back.
-    pub fn move_to(&self, key: &K, delay: Duration) -> Result<bool, Error> {
-        let due = self.due(delay);
-        let stripe = self.core.stripe(key);
-        // Under the stripe nobody else sets, moves or removes this key: it is the same task, or none.
-        let Some(id) = self.handle.peek(key, |kept| kept.id) else {
-            return Ok(false);
-        };
-        if !self.handle.move_to(key, delay) {
-            return Ok(false);
-        }
-        let written = self.core.journal.append(&[Change::Move { id, due }]);
-        drop(stripe);
-        self.wait(written)?;
-        Ok(true)
-    }
-
-    /// Takes a pending task out: see [`Handle::remove`].
-    ///
-    /// # Errors
-    ///
-    /// [`Error::Journal`], and then the task is removed, but a crash may bring it back.
-    pub fn remove(&self, key: &K) -> Result<Option<V>, Error> {
-        let stripe = self.core.stripe(key);
-        let Some(old) = self.handle.remove(key) else {
-            return Ok(None);
-        };
-        let written = self.core.journal.append(&[Change::End { id: old.id }]);
-        drop(stripe);
-        self.wait(written)?;
-        Ok(Some(old.value))
-    }
-
-    /// How long until the key's pending task runs.
-    #[must_use]
-    pub fn get(&self, key: &K) -> Option<Duration> {
-        self.handle.get(key)
-    }
-
-    /// What was done so far.
-    #[must_use]
-    pub fn stats(&self) -> crate::handle::Stats {
-        self.handle.stats()
-    }
-
-    fn due(&self, delay: Duration) -> SystemTime {
-        let now = self.handle.inner().clock.wall();
-        // Farther than a wall clock can say: the task stays for as long as anybody can wait.
-        now.checked_add(delay)
-            .unwrap_or(now + Duration::from_secs(1 << 33))
-    }
-
-    fn wait(&self, written: Result<u64, JournalError>) -> Result<(), Error> {
-        let written = written.map_err(Error::Journal)?;
-        self.core.journal.wait(written).map_err(Error::Journal)
-    }
+    let core = Arc::clone(core);
+    Box::new(move |handle, run| {
+        let handle = DurableHandle::of(handle.clone(), Arc::clone(&core));
+        handle.run(run, &handler);
+    })
 }

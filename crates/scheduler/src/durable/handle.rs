@@ -1,0 +1,185 @@
+//! What a program does with a durable scheduler: each change in memory, then in the journal, then on disk.
+
+use std::fmt;
+use std::hash::{BuildHasher, Hash};
+use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
+use std::sync::Arc;
+use std::time::{Duration, SystemTime};
+
+use super::core::Core;
+use super::journal::{Change, Journal, JournalError};
+use super::{DurableRun, Journaled};
+use crate::error::Error;
+use crate::handle::{Handle, Run, Stats};
+
+/// A durable scheduler, from anywhere, its handlers among them.
+pub struct DurableHandle<K, V, J, S = foldhash::quality::RandomState> {
+    handle: Handle<K, Journaled<V>, S>,
+    core: Arc<Core<J>>,
+}
+
+impl<K, V, J, S> Clone for DurableHandle<K, V, J, S> {
+    fn clone(&self) -> Self {
+        Self {
+            handle: self.handle.clone(),
+            core: Arc::clone(&self.core),
+        }
+    }
+}
+
+impl<K, V, J, S> fmt::Debug for DurableHandle<K, V, J, S> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("DurableHandle")
+            .field("handle", &self.handle)
+            .finish_non_exhaustive()
+    }
+}
+
+impl<K, V, J, S> DurableHandle<K, V, J, S> {
+    pub(super) fn of(handle: Handle<K, Journaled<V>, S>, core: Arc<Core<J>>) -> Self {
+        Self { handle, core }
+    }
+}
+
+impl<K, V, J, S> DurableHandle<K, V, J, S>
+where
+    K: Hash + Eq + Clone,
+    J: Journal<K, V>,
+    S: BuildHasher,
+{
+    /// Sets a task: see [`Handle::set`].
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Stopped`]; [`Error::Journal`], and then the task is pending but may not survive a crash.
+    pub fn set(&self, key: K, value: V, delay: Duration) -> Result<Option<V>, Error>
+    where
+        V: Clone,
+    {
+        let inner = self.handle.inner();
+        // Before the key is held: a worker that makes room needs to hold it.
+        inner.make_room();
+        let (key_kept, value_kept) = (key.clone(), value.clone());
+        let stripe = self.core.hold(&key);
+        let (due, now) = (self.due(delay), inner.now());
+        let kept = Journaled {
+            id: stripe.next_id(),
+            value: value_kept,
+        };
+        let id = kept.id;
+        // First in memory: should it run before it is written, its end is written after it, since that
+        // takes the same stripe.
+        let old = self.handle.put(key_kept, kept, now.deadline(delay), now)?;
+        let set = Change::Set {
+            id,
+            key: &key,
+            value: &value,
+            due,
+        };
+        let written = match &old {
+            Some(old) => stripe.append(&[set, Change::End { id: old.id }]),
+            None => stripe.append(&[set]),
+        };
+        drop(stripe);
+        self.wait(written)?;
+        Ok(old.map(|old| old.value))
+    }
+
+    /// Moves a pending task: see [`Handle::move_to`].
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Journal`], and then the task is moved, but a crash may bring the old time back.
+    pub fn move_to(&self, key: &K, delay: Duration) -> Result<bool, Error> {
+        let stripe = self.core.hold(key);
+        let due = self.due(delay);
+        // Under the stripe nobody else sets, moves or removes this key: it is the same task, or none.
+        let Some(id) = self.handle.peek(key, |kept| kept.id) else {
+            return Ok(false);
+        };
+        if !self.handle.move_to(key, delay) {
+            return Ok(false);
+        }
+        let written = stripe.append(&[Change::Move { id, due }]);
+        drop(stripe);
+        self.wait(written)?;
+        Ok(true)
+    }
+
+    /// Takes a pending task out: see [`Handle::remove`].
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Journal`], and then the task is removed, but a crash may bring it back.
+    pub fn remove(&self, key: &K) -> Result<Option<V>, Error> {
+        let stripe = self.core.hold(key);
+        let Some(old) = self.handle.remove(key) else {
+            return Ok(None);
+        };
+        let written = stripe.append(&[Change::End { id: old.id }]);
+        drop(stripe);
+        self.wait(written)?;
+        Ok(Some(old.value))
+    }
+
+    /// How long until the key's pending task runs.
+    #[must_use]
+    pub fn get(&self, key: &K) -> Option<Duration> {
+        self.handle.get(key)
+    }
+
+    /// What was done so far.
+    #[must_use]
+    pub fn stats(&self) -> Stats {
+        self.handle.stats()
+    }
+
+    /// Waits until everything so far is on disk. Only the ends of tasks that ran may not be: every other call
+    /// waits for its own change.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Journal`].
+    pub fn flush(&self) -> Result<(), Error> {
+        self.flush_journal().map_err(Error::Journal)
+    }
+
+    pub(super) fn flush_journal(&self) -> Result<(), JournalError> {
+        self.core.flush()
+    }
+
+    /// Runs a handler and ends its task in the journal.
+    pub(super) fn run(
+        &self,
+        run: Run<K, Journaled<V>>,
+        handler: impl FnOnce(&Self, DurableRun<K, V>),
+    ) {
+        let Journaled { id, value } = run.value;
+        let key = run.key.clone();
+        let run = DurableRun {
+            key: run.key,
+            value,
+            late: run.late,
+            token: self.core.next_token(),
+        };
+        let outcome = catch_unwind(AssertUnwindSafe(|| handler(self, run)));
+        // After the task's own entry, which is written under the same stripe. A journal that failed says so to
+        // the next caller who waits for it; the task runs again.
+        drop(self.core.hold(&key).append(&[Change::End { id }]));
+        if let Err(panic) = outcome {
+            resume_unwind(panic);
+        }
+    }
+
+    fn due(&self, delay: Duration) -> SystemTime {
+        let now = self.handle.inner().clock.wall();
+        // Farther than a wall clock can say: the task stays for as long as anybody can wait.
+        now.checked_add(delay)
+            .unwrap_or(now + Duration::from_secs(1 << 33))
+    }
+
+    fn wait(&self, written: Result<u64, JournalError>) -> Result<(), Error> {
+        let written = written.and_then(|appended| self.core.wait(appended));
+        written.map_err(Error::Journal)
+    }
+}
