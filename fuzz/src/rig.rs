@@ -3,7 +3,9 @@
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 use crate::op::Step;
-use tidewheel_keyspace::{Garbage, Handler, Hooks, Keyspace, Options, Session, Time, resolve};
+use tidewheel_keyspace::{
+    Garbage, Handler, Hooks, Keyspace, Options, Seat, Session, Time, resolve,
+};
 use tidewheel_resp::{Args, Limits, Parsed, Parser, Protocol, Reply, Writer};
 
 /// The wall clock stays within these, in milliseconds.
@@ -31,6 +33,7 @@ impl Hooks for Shell {
 pub struct Rig {
     /// The keyspace.
     pub keyspace: Keyspace,
+    seat: Seat,
     session: Session,
     parser: Parser,
     protocol: Protocol,
@@ -52,6 +55,7 @@ impl Rig {
         let keyspace = Keyspace::new(options, Box::new(Shell(AtomicU64::new(0))));
         keyspace.settings().notify.store(u32::MAX, Relaxed);
         Self {
+            seat: keyspace.seat(),
             keyspace,
             session: Session::default(),
             parser: Parser::new(),
@@ -116,16 +120,18 @@ impl Rig {
     }
 
     /// Every shard expires at most `budget` keys; true when none has any left that are due.
-    pub fn expire(&self, budget: u32) -> bool {
+    pub fn expire(&mut self, budget: u32) -> bool {
         let mut done = true;
         for shard in 0..self.keyspace.shards() {
-            done &= !self.keyspace.expire(shard, self.time(), budget).backlog;
+            let time = self.time();
+            let progress = self.keyspace.expire(&mut self.seat, shard, time, budget);
+            done &= !progress.backlog;
         }
         done
     }
 
     /// Expires all that is due.
-    pub fn expire_all(&self) {
+    pub fn expire_all(&mut self) {
         for _ in 0..10_000 {
             if self.expire(64) {
                 return;
@@ -135,9 +141,9 @@ impl Rig {
     }
 
     /// Maintains every shard.
-    pub fn maintain(&self, budget: u32) {
+    pub fn maintain(&mut self, budget: u32) {
         for shard in 0..self.keyspace.shards() {
-            self.keyspace.maintain(shard, budget);
+            self.keyspace.maintain(&mut self.seat, shard, budget);
         }
     }
 
@@ -197,7 +203,8 @@ impl Rig {
                     if !args.is_empty() {
                         let time = self.time();
                         let mut out = Writer::new(self.protocol);
-                        run(&self.keyspace, &mut self.session, time, args, &mut out);
+                        let (seat, session) = (&mut self.seat, &mut self.session);
+                        run(&self.keyspace, seat, session, time, args, &mut out);
                         if !out.is_empty() {
                             replies.push(only_reply(&out, args));
                         }
@@ -222,12 +229,19 @@ impl Rig {
     }
 }
 
-fn run(keyspace: &Keyspace, session: &mut Session, time: Time, args: Args<'_>, out: &mut Writer) {
+fn run(
+    keyspace: &Keyspace,
+    seat: &mut Seat,
+    session: &mut Session,
+    time: Time,
+    args: Args<'_>,
+    out: &mut Writer,
+) {
     match resolve(args) {
         Err(error) => error.write(out),
         Ok(row) => match row.handler {
             Handler::Host(_) => {}
-            _ => keyspace.execute(row, session, time, args, out),
+            _ => keyspace.execute(seat, row, session, time, args, out),
         },
     }
 }

@@ -3,6 +3,7 @@
 use tidewheel_store::Progress;
 
 use crate::events::{Event, NotifyClass};
+use crate::gate::Seat;
 use crate::keyspace::Keyspace;
 use crate::shard::NEVER;
 use crate::time::{Now, Time};
@@ -10,9 +11,12 @@ use crate::time::{Now, Time};
 impl Keyspace {
     /// Removes keys that are due from one shard, at most about `budget` units of work, under one hold of
     /// the shard's lock. Call again while `backlog` is set; `next_deadline` is in clock ticks. Does nothing
-    /// while active expiry is off. While engine time stands still, only what was dead before is removed.
-    pub fn expire(&self, shard: usize, time: Time, budget: u32) -> Progress {
-        if !self.settings().active_expire() {
+    /// while active expiry is off or [`KEEP_DEAD`](crate::KEEP_DEAD) is set. While engine time
+    /// stands still, only what was dead before is removed. Exclusive users that wait go first.
+    pub fn expire(&self, seat: &mut Seat, shard: usize, time: Time, budget: u32) -> Progress {
+        seat.give_way();
+        let _visit = seat.visit();
+        if !self.settings().active_expire() || self.keeps_dead() {
             return Progress::default();
         }
         let mut progress = self.expire_due(shard, &self.timeline.now(time), budget);
@@ -87,8 +91,10 @@ impl Keyspace {
     }
 
     /// Tidies one shard: sparse pages, stale timer records; at most about `budget` units of work. Returns
-    /// whether more is worth doing.
-    pub fn maintain(&self, shard: usize, budget: u32) -> bool {
+    /// whether more is worth doing. Exclusive users that wait go first.
+    pub fn maintain(&self, seat: &mut Seat, shard: usize, budget: u32) -> bool {
+        seat.give_way();
+        let _visit = seat.visit();
         let mut guard = self.shards[shard].state.lock();
         let since = self.hooks.stopwatch_ns();
         let mut more = false;

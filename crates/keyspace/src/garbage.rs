@@ -3,7 +3,7 @@
 use crate::value::{Entries, Object};
 
 /// Values and stores to be dropped; dropping it frees them.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub struct Garbage {
     objects: Vec<Object>,
     stores: Vec<Entries>,
@@ -20,12 +20,9 @@ impl Garbage {
         }
     }
 
-    pub(crate) fn stores(stores: Vec<Entries>, bytes: usize) -> Self {
-        Self {
-            objects: Vec::new(),
-            stores,
-            bytes,
-        }
+    pub(crate) fn add_store(&mut self, store: Entries, bytes: usize) {
+        self.stores.push(store);
+        self.bytes += bytes;
     }
 
     /// Bytes that dropping it frees, about.

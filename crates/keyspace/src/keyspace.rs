@@ -1,14 +1,16 @@
 //! The shards, and how a command reaches them.
 
+use std::sync::Arc;
 use std::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed, Release};
 use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64};
 
 use tidewheel_resp::{Args, Writer};
 use tidewheel_store::{Histogram, KeyHasher};
 
-use crate::command::{Command, CommandError, Flags, Handler};
+use crate::command::{Command, CommandError, Flags, Handler, HandlerFn};
 use crate::context::{Context, Key};
 use crate::events::Event;
+use crate::gate::{Gate, KEEP_DEAD, Seat};
 use crate::hooks::Hooks;
 use crate::settings::Settings;
 use crate::shard::{EVENTS_MAX, NEVER, Shard, ShardState};
@@ -56,6 +58,7 @@ pub struct Session {
 
 /// All data: shards over databases over keys.
 pub struct Keyspace {
+    gate: Arc<Gate>,
     pub(crate) shards: Box<[Shard]>,
     pub(crate) hooks: Box<dyn Hooks>,
     pub(crate) timeline: SharedTimeline,
@@ -90,6 +93,7 @@ impl Keyspace {
         let databases = options.databases.clamp(1, DATABASES_MAX);
         let hasher = KeyHasher::new(options.seed);
         Self {
+            gate: Arc::default(),
             shards: (0..shards as u64)
                 .map(|i| Shard::new(databases, options.seed ^ i << 32, &hasher))
                 .collect(),
@@ -125,12 +129,28 @@ impl Keyspace {
         self.databases
     }
 
+    /// What every user of the keyspace looks at between two commands.
+    #[must_use]
+    pub fn gate(&self) -> &Arc<Gate> {
+        &self.gate
+    }
+
+    /// A seat for one more thread. Whatever reads or changes keys wants one.
+    #[must_use]
+    pub fn seat(&self) -> Seat {
+        self.gate.seat()
+    }
+
     /// Runs one command and appends its reply.
+    ///
+    /// A seat that is empty is entered for this command. Whoever [enters](Seat::enter) for a batch
+    /// [gives way](Seat::give_way) before each command.
     ///
     /// Rows that the server runs itself ([`Handler::Host`]) and wrong numbers of arguments are answered
     /// with an error.
     pub fn execute(
         &self,
+        seat: &mut Seat,
         row: &'static Command,
         session: &mut Session,
         time: Time,
@@ -140,9 +160,16 @@ impl Keyspace {
         if !row.check_arity(args.len()) {
             return CommandError::wrong_arity(row).write(out);
         }
-        let Handler::Keys(handler) = row.handler else {
-            return CommandError::NOT_HERE.write(out);
+        let handler = match row.handler {
+            Handler::Keys(handler) => handler,
+            Handler::Whole(handler) => {
+                let now = self.timeline.now(time);
+                let mut context = Context::new(self, session, now, args, out, true);
+                return execute_alone(seat, &mut context, handler);
+            }
+            _ => return CommandError::NOT_HERE.write(out),
         };
+        let visit = seat.visit();
         let now = self.timeline.now(time);
         if row.flags.has(Flags::DENYOOM)
             && self.over_limit()
@@ -160,6 +187,7 @@ impl Keyspace {
             error.write(context.out);
         }
         context.finish();
+        drop(visit);
     }
 
     /// Lower bound of a shard's earliest deadline, in clock ticks; `u64::MAX` if nothing is to be done:
@@ -210,6 +238,11 @@ impl Keyspace {
         if enabled {
             self.wake_all();
         }
+    }
+
+    /// Whether a shell's pause holds back everything that changes data.
+    pub(crate) fn keeps_dead(&self) -> bool {
+        self.gate.bits() & KEEP_DEAD != 0
     }
 
     #[inline]
@@ -299,4 +332,18 @@ impl Keyspace {
     pub fn used_memory(&self) -> u64 {
         self.used_bytes.load(Relaxed).max(0) as u64
     }
+}
+
+/// Runs a command that needs the whole keyspace for itself.
+#[cold]
+fn execute_alone(seat: &mut Seat, context: &mut Context<'_, '_>, handler: HandlerFn) {
+    let mark = context.out.mark();
+    let alone = seat.exclusive();
+    let result = handler(context);
+    drop(alone);
+    if let Err(error) = result {
+        context.discard_reply(mark);
+        error.write(context.out);
+    }
+    context.finish();
 }

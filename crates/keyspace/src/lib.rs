@@ -20,13 +20,14 @@
 //! }
 //!
 //! let keyspace = Keyspace::new(Options::default(), Box::new(Shell));
+//! let mut seat = keyspace.seat();
 //! let mut session = Session::default();
 //! let mut time = Time { tick: 1 << 40, micros: 0, wall_offset_ms: 0 };
 //! let mut call = |time: Time, words: &[&[u8]]| {
 //!     let args = Args::from_slices(words);
 //!     let mut out = Writer::new(Protocol::Resp2);
 //!     match resolve(args) {
-//!         Ok(row) => keyspace.execute(row, &mut session, time, args, &mut out),
+//!         Ok(row) => keyspace.execute(&mut seat, row, &mut session, time, args, &mut out),
 //!         Err(error) => error.write(&mut out),
 //!     }
 //!     out.into_vec()
@@ -44,6 +45,7 @@
 //!   checks, key positions and dispatch follow from the rows.
 //! - [`Keyspace`] owns the shards: it locks those of a command's keys in shard order, runs the row's
 //!   handler, unlocks, and publishes deadlines, events and garbage.
+//! - [`Seat`] and [`Gate`] give one thread the whole keyspace for a moment.
 //! - [`Time`] is the only notion of now; all TTL arithmetic is in one file.
 //! - [`Event`] and [`NotifyFlags`] are keyspace notifications; [`Policy`] is what `maxmemory` evicts.
 //!
@@ -51,8 +53,8 @@
 //!
 //! A key is alive while `now < deadline` and dead from then on, whether or not anything has removed it
 //! yet. A command that meets a dead key removes it and queues `expired` before its own event. Events of
-//! one key keep their order. Commands over several shards (KEYS, SCAN, DBSIZE, FLUSHALL, SWAPDB) are not
-//! a point-in-time view across shards.
+//! one key keep their order. FLUSHALL, FLUSHDB and SWAPDB are one step for everybody else. KEYS, SCAN and
+//! DBSIZE are not a point-in-time view across shards.
 
 mod access;
 pub mod command;
@@ -62,11 +64,13 @@ mod events;
 mod eviction;
 mod expire;
 mod garbage;
+mod gate;
 mod glob;
 mod hooks;
 mod keyspace;
 mod lcs;
 mod memory;
+pub mod order;
 mod random;
 mod settings;
 mod shard;
@@ -81,6 +85,7 @@ pub use context::Context;
 pub use events::{Event, NotifyClass, NotifyFlags};
 pub use eviction::Policy;
 pub use garbage::Garbage;
+pub use gate::{Exclusive, Gate, KEEP_DEAD, RAISED, Seat};
 pub use glob::glob_match;
 pub use hooks::Hooks;
 pub use keyspace::{Keyspace, Options, Session};

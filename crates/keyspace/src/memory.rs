@@ -5,6 +5,7 @@ use std::sync::atomic::Ordering::Relaxed;
 use crate::command::CommandError;
 use crate::events::{Event, NotifyClass};
 use crate::eviction::{Choice, Policy};
+use crate::gate::Seat;
 use crate::keyspace::Keyspace;
 use crate::time::{Now, Time};
 use crate::value::Object;
@@ -28,8 +29,14 @@ impl Keyspace {
     }
 
     /// Evicts as much as one command would wait for, if more than `maxmemory` is used: for a limit that
-    /// was lowered while nobody writes. Returns whether calling again would bring the limit nearer.
-    pub fn shrink(&self, time: Time) -> bool {
+    /// was lowered while nobody writes. Returns whether calling again would bring the limit nearer. Exclusive
+    /// users that wait go first.
+    pub fn shrink(&self, seat: &mut Seat, time: Time) -> bool {
+        seat.give_way();
+        let _visit = seat.visit();
+        if self.keeps_dead() {
+            return false;
+        }
         // A handful of keys may be all there is, and below what shards report by themselves.
         self.flush_bytes();
         self.over_limit() && self.make_room(&self.timeline.now(time)).is_ok() && self.over_limit()

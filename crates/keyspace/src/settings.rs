@@ -23,9 +23,6 @@ pub struct Settings {
     /// Whether [`expire`](crate::Keyspace::expire) removes anything. Write it through
     /// [`set_active_expire`](crate::Keyspace::set_active_expire), which wakes the sleepers.
     pub(crate) active_expire: AtomicBool,
-    /// Whether commands that only read leave dead keys where they are (while CLIENT PAUSE holds back
-    /// everything that changes data).
-    pub keep_dead: AtomicBool,
     policy: AtomicU8,
 }
 
@@ -39,7 +36,6 @@ impl Default for Settings {
             lfu_decay_time: AtomicU32::new(1),
             proto_max_bulk_len: AtomicU64::new(512 * 1024 * 1024),
             active_expire: AtomicBool::new(true),
-            keep_dead: AtomicBool::new(false),
             policy: AtomicU8::new(Policy::NoEviction as u8),
         }
     }

@@ -4,25 +4,12 @@ mod common;
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 
-use common::{Rig, START, show};
-use tidewheel_keyspace::{Keyspace, Session, Time, resolve};
-use tidewheel_resp::{Args, Protocol, Reply, Writer};
+use common::{Rig, START, call_at, show, time};
+use tidewheel_keyspace::Keyspace;
+use tidewheel_resp::Reply;
 
 fn call(keyspace: &Keyspace, tick: u64, line: &str) -> Reply {
-    let words: Vec<&[u8]> = line.split_whitespace().map(str::as_bytes).collect();
-    let args = Args::from_slices(&words);
-    let mut out = Writer::new(Protocol::Resp2);
-    let row = resolve(args).expect("a command");
-    let time = Time {
-        tick,
-        micros: 0,
-        wall_offset_ms: 0,
-    };
-    keyspace.execute(row, &mut Session::default(), time, args, &mut out);
-    Reply::read(out.as_bytes())
-        .expect("valid")
-        .expect("whole")
-        .0
+    call_at(keyspace, tick, 0, line)
 }
 
 #[test]
@@ -63,17 +50,12 @@ fn commands_on_several_keys_are_atomic_and_counts_add_up() {
         }
         // One more thread expires, tidies and drains, as an event loop does.
         scope.spawn(|| {
-            let mut tick = START;
+            let (mut tick, mut seat) = (START, keyspace.seat());
             while running.load(Relaxed) > 0 {
                 tick += 1;
                 for shard in 0..keyspace.shards() {
-                    let time = Time {
-                        tick,
-                        micros: 0,
-                        wall_offset_ms: 0,
-                    };
-                    keyspace.expire(shard, time, 32);
-                    keyspace.maintain(shard, 4);
+                    keyspace.expire(&mut seat, shard, time(tick), 32);
+                    keyspace.maintain(&mut seat, shard, 4);
                 }
                 keyspace.drain_events(&mut |_| {
                     events.fetch_add(1, Relaxed);
@@ -85,13 +67,9 @@ fn commands_on_several_keys_are_atomic_and_counts_add_up() {
         show(&call(keyspace, START, "GET counter")),
         format!("'{}'", THREADS * ROUNDS)
     );
-    let end = Time {
-        tick: START + (1 << 30),
-        micros: 0,
-        wall_offset_ms: 0,
-    };
+    let (end, mut seat) = (time(START + (1 << 30)), keyspace.seat());
     for shard in 0..keyspace.shards() {
-        while keyspace.expire(shard, end, 100).backlog {}
+        while keyspace.expire(&mut seat, shard, end, 100).backlog {}
     }
     keyspace.drain_events(&mut |_| {
         events.fetch_add(1, Relaxed);

@@ -56,7 +56,7 @@ fn persisting_and_expiring_at_the_same_moment_again_leaves_nothing_to_tidy() {
     }
     for shard in 0..rig.keyspace.shards() {
         let mut calls = 0;
-        while rig.keyspace.maintain(shard, 64) {
+        while rig.keyspace.maintain(&mut rig.seat, shard, 64) {
             calls += 1;
             assert!(calls < 100_000, "shard {shard} is tidied for ever");
         }
@@ -201,7 +201,7 @@ fn a_budget_leaves_a_backlog_that_later_passes_clear() {
     let mut fired = 0;
     let mut passes = 0;
     loop {
-        let progress = rig.keyspace.expire(0, rig.time, 7);
+        let progress = rig.keyspace.expire(&mut rig.seat, 0, rig.time, 7);
         assert!(progress.fired <= 7, "{progress:?}");
         fired += progress.fired;
         passes += 1;

@@ -141,10 +141,10 @@ fn a_lowered_limit_evicts_without_a_write_even_the_only_key() {
     rig.notify("KEA");
     rig.run("SET foo bar");
     rig.events();
-    assert!(!rig.keyspace.shrink(rig.time));
+    assert!(!rig.keyspace.shrink(&mut rig.seat, rig.time));
     rig.keyspace.settings().maxmemory.store(1, Relaxed);
     for _ in 0..100 {
-        if !rig.keyspace.shrink(rig.time) {
+        if !rig.keyspace.shrink(&mut rig.seat, rig.time) {
             break;
         }
     }

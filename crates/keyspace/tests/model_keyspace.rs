@@ -449,12 +449,12 @@ fn check(steps: &[Step], shards: usize) {
             }
             Step::Expire { budget } => {
                 for shard in 0..rig.keyspace.shards() {
-                    rig.keyspace.expire(shard, rig.time, budget);
+                    rig.keyspace.expire(&mut rig.seat, shard, rig.time, budget);
                 }
             }
             Step::Maintain => {
                 for shard in 0..rig.keyspace.shards() {
-                    rig.keyspace.maintain(shard, 8);
+                    rig.keyspace.maintain(&mut rig.seat, shard, 8);
                 }
             }
             Step::Freeze => {

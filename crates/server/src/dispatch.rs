@@ -1,7 +1,7 @@
 //! Running one command: finding its row, the checks before it, and the counting after it.
 
 use tidewheel_keyspace::command::{self, CommandError, Flags};
-use tidewheel_keyspace::{Command, Handler, Host};
+use tidewheel_keyspace::{Command, Handler, Host, RAISED};
 use tidewheel_resp::Args;
 
 use crate::connection::{Connection, Replies, gate};
@@ -39,7 +39,7 @@ impl Turn<'_> {
                 return self.after(conn, row, false, mark, Step::Done);
             }
         };
-        if conn.gate | self.server.pause.bits() != 0
+        if conn.gate | self.seat.bits() != 0
             && let Some(step) = self.look_twice(conn, row)
         {
             return self.after(conn, Some(row), false, mark, step);
@@ -52,9 +52,10 @@ impl Turn<'_> {
             .add(row, shared)
             .then(|| worker.server.clock.monotonic_ns());
         let step = match row.handler {
-            Handler::Keys(_) => {
-                let keyspace = &self.worker.server.keyspace;
-                keyspace.execute(row, &mut conn.session, self.worker.time, args, self.out);
+            Handler::Keys(_) | Handler::Whole(_) => {
+                let (keyspace, session) = (&worker.server.keyspace, &mut conn.session);
+                let seat = &mut worker.seat;
+                keyspace.execute(seat, row, session, worker.time, args, self.out);
                 Step::Done
             }
             Handler::Host(host) => self.host(conn, host, args),
@@ -118,7 +119,12 @@ impl Turn<'_> {
     /// Checks that only concern few connections or moments. `None` lets the command pass.
     #[cold]
     fn look_twice(&mut self, conn: &Connection, row: &'static Command) -> Option<Step> {
-        let bits = conn.gate | self.server.pause.bits();
+        if self.seat.bits() & RAISED != 0 {
+            self.seat.give_way();
+            self.refresh_time();
+        }
+        // Read after giving way: it may have been for a pause.
+        let bits = conn.gate | self.seat.bits();
         if bits & gate::UNAUTHENTICATED != 0 && !row.flags.has(Flags::NO_AUTH) {
             self.out.error("NOAUTH Authentication required.");
             return Some(Step::Done);

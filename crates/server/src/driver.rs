@@ -168,7 +168,7 @@ impl Driver {
         let keyspace = &worker.server.keyspace;
         while keyspace.next_deadline(shard) <= worker.time.tick {
             let keys = worker.settings.expiry_hold_keys;
-            let progress = keyspace.expire(shard, worker.time, keys);
+            let progress = keyspace.expire(&mut worker.seat, shard, worker.time, keys);
             self.expired += u64::from(progress.fired);
             if progress.fired > 0 {
                 self.expired_at = worker.time.tick;
@@ -251,7 +251,8 @@ impl Driver {
         let end = clock::micros(worker.time) + TIDY_US;
         loop {
             let shard = self.own[self.tidy_next];
-            let more = worker.server.keyspace.maintain(shard, TIDY_BUDGET);
+            let (keyspace, seat) = (&worker.server.keyspace, &mut worker.seat);
+            let more = keyspace.maintain(seat, shard, TIDY_BUDGET);
             self.tidied = if more { 0 } else { self.tidied + 1 };
             self.tidy_next = (self.tidy_next + 1) % self.own.len();
             if self.tidied >= self.own.len() {

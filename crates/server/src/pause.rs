@@ -1,30 +1,36 @@
 //! CLIENT PAUSE: which commands of all clients wait, and until when.
 
-use std::sync::atomic::{AtomicU8, AtomicU64, Ordering};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use parking_lot::Mutex;
+use tidewheel_keyspace::{Gate, KEEP_DEAD};
 
 use crate::connection::gate;
 
-/// The pause in force, if any.
-#[derive(Debug, Default)]
+/// All bits of a pause.
+const BITS: u8 = gate::PAUSE_ALL | gate::PAUSE_WRITE | KEEP_DEAD;
+
+/// The pause in force, if any. Its bits are the keyspace gate's: those are read before every command.
+#[derive(Debug)]
 pub(crate) struct Pause {
-    /// Bits of [`gate`]: read before every command, so on a line that is hardly ever written.
-    bits: AtomicU8,
+    gate: Arc<Gate>,
     until: AtomicU64,
     change: Mutex<()>,
 }
 
 impl Pause {
-    /// The bits to check a command against.
-    #[inline]
-    pub(crate) fn bits(&self) -> u8 {
-        self.bits.load(Ordering::Relaxed)
+    pub(crate) fn new(gate: Arc<Gate>) -> Self {
+        Self {
+            gate,
+            until: AtomicU64::new(0),
+            change: Mutex::default(),
+        }
     }
 
     #[inline]
     pub(crate) fn is_on(&self) -> bool {
-        self.bits() != 0
+        self.gate.bits() & KEEP_DEAD != 0
     }
 
     /// The tick at which it ends.
@@ -46,14 +52,14 @@ impl Pause {
         } else {
             gate::PAUSE_WRITE
         };
-        self.bits.fetch_or(bit, Ordering::SeqCst);
+        self.gate.set(bit | KEEP_DEAD);
         drop(change);
     }
 
     /// Ends the pause.
     pub(crate) fn end(&self) {
         let change = self.change.lock();
-        self.bits.store(0, Ordering::SeqCst);
+        self.gate.clear(BITS);
         drop(change);
     }
 
@@ -65,7 +71,7 @@ impl Pause {
         let change = self.change.lock();
         let due = self.is_on() && now >= self.until();
         if due {
-            self.bits.store(0, Ordering::SeqCst);
+            self.gate.clear(BITS);
         }
         drop(change);
         due
@@ -78,15 +84,17 @@ mod tests {
 
     #[test]
     fn a_pause_gets_neither_shorter_nor_milder() {
-        let pause = Pause::default();
+        let gate_of_all = Arc::new(Gate::default());
+        let bits = || gate_of_all.bits();
+        let pause = Pause::new(Arc::clone(&gate_of_all));
         pause.start(true, 100);
         pause.start(false, 50);
-        assert_eq!(pause.bits() & gate::PAUSE_ALL, gate::PAUSE_ALL);
+        assert_eq!(bits() & gate::PAUSE_ALL, gate::PAUSE_ALL);
         assert!(!pause.end_if_due(99));
         assert!(pause.end_if_due(100));
         assert!(!pause.end_if_due(101));
         pause.start(false, 200);
-        assert_eq!(pause.bits(), gate::PAUSE_WRITE);
+        assert_eq!(bits(), gate::PAUSE_WRITE | KEEP_DEAD);
         pause.end();
         assert!(!pause.is_on());
     }

@@ -220,14 +220,14 @@ impl Server {
         let keyspace = Keyspace::new(options, Box::new(shell));
         crate::engine::apply(&parts.settings, &keyspace);
         Self {
-            keyspace,
             started: clock.now().tick,
             clock,
             config: Live::new(parts.settings, parts.file),
             hub: Hub::new(Arc::clone(&parts.loops)),
             clients: Clients::default(),
             loops: parts.loops,
-            pause: Pause::default(),
+            pause: Pause::new(Arc::clone(keyspace.gate())),
+            keyspace,
             reclaimer: parts.reclaimer,
             run_id: run_id(),
             port: parts.port,
@@ -259,13 +259,8 @@ impl Server {
         !self.pause.is_on() && self.keyspace.settings().active_expire()
     }
 
-    /// A pause has begun, ended or changed: reads keep their hands off dead keys while it lasts, and
-    /// loops must not sleep beyond its end.
+    /// A pause has begun, ended or changed: loops must not sleep beyond its end.
     pub(crate) fn pause_changed(&self) {
-        self.keyspace
-            .settings()
-            .keep_dead
-            .store(self.pause.is_on(), Ordering::Relaxed);
         self.nudge_all();
     }
 

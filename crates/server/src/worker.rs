@@ -3,7 +3,7 @@
 use std::io::{self, Write};
 use std::sync::Arc;
 
-use tidewheel_keyspace::Time;
+use tidewheel_keyspace::{Seat, Time};
 use tidewheel_resp::Limits;
 
 use crate::command_counts::CommandCounts;
@@ -25,6 +25,8 @@ pub(crate) struct Worker {
     pub(crate) index: usize,
     pub(crate) settings: Arc<Settings>,
     pub(crate) time: Time,
+    /// Inside while the loop works, empty while it sleeps.
+    pub(crate) seat: Seat,
     pub(crate) tally: Tally,
     pub(crate) counts: CommandCounts,
     pub(crate) limits: Limits,
@@ -37,6 +39,7 @@ impl Worker {
         let settings = server.config.current();
         let mut worker = Self {
             time: server.clock.now(),
+            seat: server.keyspace.seat(),
             index,
             tally: Tally::default(),
             counts: CommandCounts::default(),

@@ -367,3 +367,25 @@ fn clients_that_hold_too_much_memory_together_lose_their_biggest() {
     let evicted = server.client().info("stats", "evicted_clients");
     assert_eq!(evicted, "1");
 }
+
+#[test]
+fn after_a_pause_is_answered_no_other_loop_changes_anything() {
+    let server = Server::start(&["--threads", "2"]);
+    let mut clients: Vec<Client> = (0..2).map(|_| server.client()).collect();
+    // Copied before its shard is locked, which takes tens of milliseconds.
+    let long = command(&["SET", "k", &"x".repeat(96 << 20)]);
+    for delay_ms in [0, 2, 5, 10, 15, 20, 30, 45] {
+        let [writer, boss] = &mut clients[..] else {
+            panic!()
+        };
+        assert_eq!(boss.call(&["SET", "k", "old"]), ok());
+        writer.send(&long);
+        std::thread::sleep(Duration::from_millis(delay_ms));
+        assert_eq!(boss.call(&["CLIENT", "PAUSE", "60000", "WRITE"]), ok());
+        let seen = boss.call(&["STRLEN", "k"]);
+        std::thread::sleep(Duration::from_millis(100));
+        assert_eq!(boss.call(&["STRLEN", "k"]), seen, "{delay_ms} ms later");
+        assert_eq!(boss.call(&["CLIENT", "UNPAUSE"]), ok());
+        assert_eq!(writer.read(), ok());
+    }
+}

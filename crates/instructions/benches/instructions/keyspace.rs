@@ -3,7 +3,7 @@
 use std::hint::black_box;
 
 use gungraun::{library_benchmark, library_benchmark_group};
-use tidewheel_keyspace::{Garbage, Hooks, Keyspace, Options, Session, Time, resolve};
+use tidewheel_keyspace::{Garbage, Hooks, Keyspace, Options, Seat, Session, Time, resolve};
 use tidewheel_resp::{Limits, Parsed, Parser, Protocol, Writer};
 
 use crate::input::{LONGEST_TTL, START, order, ttls_ms};
@@ -47,6 +47,7 @@ impl Hooks for Shell {
 /// A keyspace, one connection to it, and what is to be sent.
 struct Server {
     keyspace: Keyspace,
+    seat: Seat,
     session: Session,
     time: Time,
     parser: Parser,
@@ -61,8 +62,13 @@ impl Server {
             databases: 1,
             seed: 1,
         };
+        let keyspace = Keyspace::new(options, Box::new(Shell));
+        let mut seat = keyspace.seat();
+        // A batch is entered once, whatever is in it.
+        seat.enter();
         Self {
-            keyspace: Keyspace::new(options, Box::new(Shell)),
+            keyspace,
+            seat,
             session: Session::default(),
             time: Time {
                 tick: START,
@@ -106,8 +112,9 @@ impl Server {
             let Ok(row) = resolve(args) else {
                 panic!("the commands exist");
             };
+            let (seat, session) = (&mut self.seat, &mut self.session);
             self.keyspace
-                .execute(row, &mut self.session, self.time, args, &mut self.out);
+                .execute(seat, row, session, self.time, args, &mut self.out);
             black_box(self.out.as_bytes());
             self.out.clear();
             at += consumed;
@@ -189,7 +196,11 @@ fn passes(mut server: Server) -> Server {
             return server;
         }
         server.time.tick = next;
-        while server.keyspace.expire(0, server.time, BUDGET).backlog {}
+        while server
+            .keyspace
+            .expire(&mut server.seat, 0, server.time, BUDGET)
+            .backlog
+        {}
     }
 }
 
@@ -198,7 +209,11 @@ fn passes(mut server: Server) -> Server {
 #[bench::expiry_at_once(setup = Server::loaded)]
 fn floods(mut server: Server) -> Server {
     server.time.tick += LONGEST_TTL.as_millis() as u64;
-    while server.keyspace.expire(0, server.time, BUDGET).backlog {}
+    while server
+        .keyspace
+        .expire(&mut server.seat, 0, server.time, BUDGET)
+        .backlog
+    {}
     server
 }
 

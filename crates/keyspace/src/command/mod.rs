@@ -111,13 +111,15 @@ impl Command {
 pub enum Handler {
     /// The keyspace.
     Keys(HandlerFn),
+    /// The keyspace, while nobody else uses it.
+    Whole(HandlerFn),
     /// The server that owns connections and configuration.
     Host(Host),
     /// Nobody: the row only holds subcommands.
     Container,
 }
 
-/// A keyspace command's body. It runs with its keys' shards locked.
+/// A keyspace command's body. It runs with its keys' shards locked, or alone.
 pub type HandlerFn = fn(&mut Context<'_, '_>) -> Result<(), CommandError>;
 
 /// The commands that the server runs itself.

@@ -35,8 +35,8 @@ pub(crate) fn flushall(ctx: &mut Context<'_, '_>) -> Outcome {
     flush(ctx, 0..databases)
 }
 
-/// Swaps stores for empty ones, shard after shard, and frees the old ones without a lock: right here for
-/// SYNC, else away from the loop.
+/// Swaps stores for empty ones while nobody else is inside. The old ones are freed afterwards: right here
+/// for SYNC, else away from the loop.
 fn flush(ctx: &mut Context<'_, '_>, databases: std::ops::Range<usize>) -> Outcome {
     let sync = match ctx.args.len() {
         1 => false,
@@ -44,8 +44,7 @@ fn flush(ctx: &mut Context<'_, '_>, databases: std::ops::Range<usize>) -> Outcom
         2 if ctx.is(1, "ASYNC") => false,
         _ => return Err(CommandError::SYNTAX),
     };
-    let mut stores = Vec::new();
-    let mut bytes = 0;
+    let mut garbage = Garbage::default();
     for shard in 0..ctx.keyspace.shards() {
         ctx.lock_shard(shard);
         let keyspace = ctx.keyspace;
@@ -56,23 +55,19 @@ fn flush(ctx: &mut Context<'_, '_>, databases: std::ops::Range<usize>) -> Outcom
                 continue;
             }
             let counted_bytes = database.counted_bytes;
-            bytes += database.bytes();
+            let bytes = database.bytes();
             let fresh = Database {
                 counted_bytes,
                 ..Database::new(&keyspace.hasher)
             };
-            stores.push(std::mem::replace(database, fresh).entries);
+            garbage.add_store(std::mem::replace(database, fresh).entries, bytes);
             state.due[db] = NEVER;
             keyspace.count_bytes(state, db as u32);
         }
         keyspace.shards[shard].publish_due(state);
         ctx.unlock();
     }
-    if sync {
-        drop(stores);
-    } else if !stores.is_empty() {
-        ctx.keyspace.hooks.reclaim(Garbage::stores(stores, bytes));
-    }
+    ctx.drop_stores(garbage, sync);
     ctx.out.ok();
     Ok(())
 }

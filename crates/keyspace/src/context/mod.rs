@@ -179,7 +179,7 @@ impl<'a, 'b> Context<'a, 'b> {
     #[cold]
     fn remove_dead(&mut self, key: Key<'_>, db: u32, slot: Slot, deadline: u64) {
         // Only a command that adds nothing may leave it: a key is never stored twice.
-        if !self.writes && self.keyspace.settings().keep_dead.load(Relaxed) {
+        if !self.writes && self.keyspace.keeps_dead() {
             return;
         }
         self.keyspace

@@ -21,6 +21,8 @@ pub(super) struct Large {
     holes: Vec<Hole>,
     /// Objects to drop after unlocking.
     pub(super) garbage: Vec<Object>,
+    /// Stores to drop when others may go on, and whether the client waits for that.
+    stores: Option<(Garbage, bool)>,
 }
 
 /// A large value's place in the reply.
@@ -68,6 +70,13 @@ impl Context<'_, '_> {
         self.large().garbage.push(Object::Bytes(bytes));
     }
 
+    /// Has whole stores dropped when others may go on; right here if `at_once`.
+    pub(crate) fn drop_stores(&mut self, stores: Garbage, at_once: bool) {
+        if stores.parts() > 0 {
+            self.large().stores = Some((stores, at_once));
+        }
+    }
+
     /// Forgets what the handler had begun to reply.
     pub(crate) fn discard_reply(&mut self, mark: usize) {
         if let Some(large) = &mut self.large {
@@ -94,6 +103,11 @@ impl Context<'_, '_> {
         // A value that was copied for nothing (SET NX) is as large.
         garbage.extend(large.prepared.into_iter().map(|(_, object)| object));
         self.keyspace.discard(garbage);
+        match large.stores {
+            Some((stores, true)) => drop(stores),
+            Some((stores, false)) => self.keyspace.hooks.reclaim(stores),
+            None => {}
+        }
     }
 
     fn fill_holes(&mut self, holes: Vec<Hole>, garbage: &mut Vec<Object>) {

@@ -75,7 +75,7 @@ pub(super) const ROWS: &[Command] = &[
             ("4.0.0", "Added the `ASYNC` flushing mode modifier."),
             ("6.2.0", "Added the `SYNC` flushing mode modifier."),
         ],
-        handler: Handler::Keys(commands::database::flushall),
+        handler: Handler::Whole(commands::database::flushall),
         ..SERVER
     },
     Command {
@@ -91,7 +91,7 @@ pub(super) const ROWS: &[Command] = &[
             ("4.0.0", "Added the `ASYNC` flushing mode modifier."),
             ("6.2.0", "Added the `SYNC` flushing mode modifier."),
         ],
-        handler: Handler::Keys(commands::database::flushdb),
+        handler: Handler::Whole(commands::database::flushdb),
         ..SERVER
     },
     Command {
@@ -188,7 +188,7 @@ pub(super) const ROWS: &[Command] = &[
         flags: Flags::WRITE.or(Flags::FAST),
         categories: &["@keyspace", "@dangerous"],
         arguments: &[Argument::integer("index1"), Argument::integer("index2")],
-        handler: Handler::Keys(commands::database::swapdb),
+        handler: Handler::Whole(commands::database::swapdb),
         ..SERVER
     },
     Command {

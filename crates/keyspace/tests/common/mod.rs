@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Mutex};
 
 use tidewheel_keyspace::{
-    Event, Garbage, Hooks, Keyspace, NotifyFlags, Options, Session, Time, resolve,
+    Event, Garbage, Hooks, Keyspace, NotifyFlags, Options, Seat, Session, Time, resolve,
 };
 use tidewheel_resp::{Args, Protocol, Reply, Writer};
 
@@ -44,6 +44,7 @@ impl Hooks for Shell {
 
 pub(crate) struct Rig {
     pub(crate) keyspace: Keyspace,
+    pub(crate) seat: Seat,
     pub(crate) session: Session,
     pub(crate) time: Time,
     pub(crate) told: Arc<Told>,
@@ -62,8 +63,10 @@ impl Rig {
     pub(crate) fn with(options: Options) -> Self {
         let told = Arc::new(Told::default());
         let wall_offset_ms = WALL_START_MS - START as i64;
+        let keyspace = Keyspace::new(options, Box::new(Shell(Arc::clone(&told))));
         Self {
-            keyspace: Keyspace::new(options, Box::new(Shell(Arc::clone(&told)))),
+            seat: keyspace.seat(),
+            keyspace,
             session: Session::default(),
             time: Time {
                 tick: START,
@@ -84,9 +87,14 @@ impl Rig {
         let args = Args::from_slices(words);
         let mut out = Writer::new(self.protocol);
         match resolve(args) {
-            Ok(row) => self
-                .keyspace
-                .execute(row, &mut self.session, self.time, args, &mut out),
+            Ok(row) => self.keyspace.execute(
+                &mut self.seat,
+                row,
+                &mut self.session,
+                self.time,
+                args,
+                &mut out,
+            ),
             Err(error) => error.write(&mut out),
         }
         let (reply, len) = Reply::read(out.as_bytes()).expect("valid").expect("whole");
@@ -143,11 +151,11 @@ impl Rig {
     }
 
     /// Runs every shard's expiry until nothing is due; returns the number of keys removed.
-    pub(crate) fn expire_all(&self) -> u32 {
+    pub(crate) fn expire_all(&mut self) -> u32 {
         let mut fired = 0;
         for shard in 0..self.keyspace.shards() {
             loop {
-                let progress = self.keyspace.expire(shard, self.time, 16);
+                let progress = self.keyspace.expire(&mut self.seat, shard, self.time, 16);
                 fired += progress.fired;
                 if !progress.backlog {
                     break;
@@ -185,5 +193,36 @@ pub(crate) fn show(reply: &Reply) -> String {
             format!("{{{}}}", pairs.join(", "))
         }
         other => format!("{other:?}"),
+    }
+}
+
+/// Runs a line of words on a connection and a seat of its own, in database `db`.
+pub(crate) fn call_at(keyspace: &Keyspace, tick: u64, db: u32, line: &str) -> Reply {
+    let words: Vec<&[u8]> = line.split_whitespace().map(str::as_bytes).collect();
+    let args = Args::from_slices(&words);
+    let mut out = Writer::new(Protocol::Resp2);
+    let row = resolve(args).expect("a command");
+    let mut session = Session {
+        db,
+        ..Session::default()
+    };
+    keyspace.execute(
+        &mut keyspace.seat(),
+        row,
+        &mut session,
+        time(tick),
+        args,
+        &mut out,
+    );
+    let (reply, _) = Reply::read(out.as_bytes()).expect("valid").expect("whole");
+    reply
+}
+
+/// A point in time without a wall clock.
+pub(crate) fn time(tick: u64) -> Time {
+    Time {
+        tick,
+        micros: 0,
+        wall_offset_ms: 0,
     }
 }

@@ -204,8 +204,12 @@ impl Turn<'_> {
             .tick
             .saturating_add(ms)
             .saturating_add(u64::from(ms > 0));
-        self.server.pause.start(all, until);
-        self.server.pause_changed();
+        // Whatever other loops have begun is finished before the answer; what they begin then waits.
+        let worker = &mut *self.worker;
+        let alone = worker.seat.exclusive();
+        worker.server.pause.start(all, until);
+        worker.server.pause_changed();
+        drop(alone);
         self.done()
     }
 

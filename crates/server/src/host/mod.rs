@@ -177,7 +177,10 @@ impl Turn<'_> {
         if !(0.0..=SLEEP_MAX_S).contains(&seconds) {
             return Err(error("ERR sleep for 0 to 3600 seconds"));
         }
+        // Who sleeps uses no keys: nobody who wants all of them has to wait for this.
+        self.seat.leave();
         self.server.clock.sleep(Duration::from_secs_f64(seconds));
+        self.seat.enter();
         self.done()
     }
 

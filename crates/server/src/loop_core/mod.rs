@@ -228,6 +228,7 @@ impl<K: Sockets> LoopCore<K> {
 
     /// The turn itself. `idle`: nothing had become ready.
     pub(crate) fn work(&mut self, idle: bool) {
+        self.worker.seat.enter();
         self.serve_ready();
         self.driver.expire(&mut self.worker);
         self.take_parcels();
@@ -239,12 +240,13 @@ impl<K: Sockets> LoopCore<K> {
         let idle = idle && self.table.runnable() == 0;
         self.driver.tidy(&mut self.worker, idle);
         self.table.end_turn();
+        self.worker.seat.leave();
     }
 
     /// Evicts a little in each turn until a lowered `maxmemory` is met.
     fn shrink(&mut self) {
-        let server = &self.worker.server;
-        self.shrinking = !server.pause.is_on() && server.keyspace.shrink(self.worker.time);
+        let (server, seat) = (&self.worker.server, &mut self.worker.seat);
+        self.shrinking = !server.pause.is_on() && server.keyspace.shrink(seat, self.worker.time);
         if server.keyspace.events_pending() {
             server.hub.flush(&server.keyspace);
         }

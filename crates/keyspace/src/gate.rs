@@ -1,0 +1,290 @@
+//! Exclusive use of the whole keyspace, at two stores a batch for everybody else.
+//!
+//! # How it works
+//!
+//! 1. Each thread that uses the keyspace has a [`Seat`]: a cache line of its own, which says whether the
+//!    thread is inside. An event loop enters before a batch of commands and leaves before it sleeps.
+//! 2. Whoever needs everything ([`Seat::exclusive`]) leaves its own seat, waits for its turn, raises
+//!    [`RAISED`] and waits until every seat is empty. Then it is alone. Lowering the bit lets the others in.
+//! 3. A thread that is inside looks at the bit between two commands, and between two holds of expiry. While
+//!    it is raised the thread steps aside: it leaves, waits until the bit is lowered, and enters again.
+//!
+//! # Why nobody is inside beside an exclusive user
+//!
+//! Who enters stores "inside" and *then* reads the bit; who raises stores the bit and *then* reads the seats.
+//! All four accesses are sequentially consistent, so at least one of the two sees the other's store.
+//!
+//! # Why nobody starves
+//!
+//! Exclusive users are served in the order in which they asked. The next one raises the bit only after all
+//! who stepped aside for the one before are inside again, and whoever is inside again runs one command before
+//! it looks at the bit. So nobody waits for two exclusive users at one command, and an exclusive user waits
+//! for those before it and for commands that have begun.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU8, Ordering};
+
+use parking_lot::{Condvar, Mutex, MutexGuard};
+
+use crate::order::{Held, Rank};
+
+/// The bit of [`Gate::bits`] that asks everybody to step aside. The others are the shell's.
+pub const RAISED: u8 = 1 << 7;
+
+/// The bit of [`Gate::bits`] by which a shell's pause keeps dead keys where they are, unless a command that
+/// writes meets them. Nothing expires or is evicted by itself meanwhile.
+pub const KEEP_DEAD: u8 = 1 << 6;
+
+/// The gate of one keyspace.
+#[derive(Debug, Default)]
+#[repr(align(128))]
+pub struct Gate {
+    /// Read by everybody before every command, so on a line that is hardly ever written.
+    bits: AtomicU8,
+    turns: Turns,
+}
+
+#[derive(Debug, Default)]
+#[repr(align(128))]
+struct Turns {
+    state: Mutex<State>,
+    /// Something in `state` changed, or a seat was left while the bit was raised.
+    changed: Condvar,
+}
+
+#[derive(Debug, Default)]
+struct State {
+    seats: Vec<Arc<Line>>,
+    raised: bool,
+    /// Threads that stepped aside and have not entered again.
+    aside: usize,
+    /// The next exclusive user's number, and the number whose turn it is.
+    next: u64,
+    serving: u64,
+}
+
+/// Whether a seat's owner is inside. Two cache lines, so that neighbours never share one.
+#[derive(Debug, Default)]
+#[repr(align(128))]
+struct Line(AtomicBool);
+
+impl Gate {
+    /// What is to be looked at before every command: [`RAISED`], and the shell's own bits.
+    #[inline(always)]
+    #[must_use]
+    pub fn bits(&self) -> u8 {
+        self.bits.load(Ordering::Relaxed)
+    }
+
+    /// Sets bits of the shell.
+    pub fn set(&self, bits: u8) {
+        debug_assert_eq!(bits & RAISED, 0, "that bit is the gate's");
+        self.bits.fetch_or(bits, Ordering::SeqCst);
+    }
+
+    /// Clears bits of the shell.
+    pub fn clear(&self, bits: u8) {
+        debug_assert_eq!(bits & RAISED, 0, "that bit is the gate's");
+        self.bits.fetch_and(!bits, Ordering::SeqCst);
+    }
+
+    /// A seat for one more thread. It is empty at first.
+    #[must_use]
+    pub(crate) fn seat(self: &Arc<Self>) -> Seat {
+        let line = Arc::new(Line::default());
+        self.turns.state.lock().seats.push(Arc::clone(&line));
+        Seat {
+            gate: Arc::clone(self),
+            line,
+            inside: false,
+        }
+    }
+
+    fn raised(&self) -> bool {
+        self.bits.load(Ordering::SeqCst) & RAISED != 0
+    }
+}
+
+impl Turns {
+    /// Waits while `reason` holds.
+    fn wait_while(&self, state: &mut MutexGuard<'_, State>, reason: impl Fn(&State) -> bool) {
+        while reason(state) {
+            self.changed.wait(state);
+        }
+    }
+}
+
+/// One thread's place at the gate: without one, nothing of the keyspace can be used. Dropping it leaves.
+///
+/// A thread that is inside on one seat must not ask for exclusive use on another: it would wait for itself.
+#[derive(Debug)]
+pub struct Seat {
+    gate: Arc<Gate>,
+    line: Arc<Line>,
+    /// What `line` says, without the cost of asking.
+    inside: bool,
+}
+
+impl Seat {
+    /// The gate's [`bits`](Gate::bits).
+    #[inline(always)]
+    #[must_use]
+    pub fn bits(&self) -> u8 {
+        self.gate.bits()
+    }
+
+    /// Goes inside for a batch of commands; waits while somebody uses the keyspace exclusively. Does
+    /// nothing if it is inside already. Nothing may be locked.
+    #[inline]
+    pub fn enter(&mut self) {
+        if self.inside {
+            return;
+        }
+        drop(Held::new(Rank::Gate));
+        self.line.0.swap(true, Ordering::SeqCst);
+        if self.gate.raised() {
+            self.step_aside();
+        }
+        self.inside = true;
+    }
+
+    /// Leaves after a batch of commands. Nothing may be locked.
+    #[inline]
+    pub fn leave(&mut self) {
+        if !self.inside {
+            return;
+        }
+        self.inside = false;
+        self.line.0.swap(false, Ordering::SeqCst);
+        if self.gate.raised() {
+            self.tell();
+        }
+    }
+
+    /// Lets the exclusive user go first that waits, if there is one. Call it between two pieces of work, and
+    /// do one piece of work before the next call. Nothing may be locked.
+    #[inline]
+    pub fn give_way(&mut self) {
+        if self.bits() & RAISED != 0 && self.inside {
+            self.step_aside();
+        }
+    }
+
+    /// Goes inside; the guard leaves if the seat was empty.
+    #[inline]
+    pub(crate) fn visit(&mut self) -> Visit<'_> {
+        let leaves = !self.inside;
+        self.enter();
+        Visit { seat: self, leaves }
+    }
+
+    /// Waits until every other thread is outside, and keeps them there until the guard is dropped. Nothing
+    /// may be locked.
+    #[must_use]
+    pub fn exclusive(&mut self) -> Exclusive<'_> {
+        let order = Held::new(Rank::Gate);
+        let was_inside = self.inside;
+        self.leave();
+        let turns = &self.gate.turns;
+        let mut state = turns.state.lock();
+        let number = state.next;
+        state.next += 1;
+        turns.wait_while(&mut state, |state| {
+            state.raised || state.aside > 0 || state.serving != number
+        });
+        state.raised = true;
+        self.gate.bits.fetch_or(RAISED, Ordering::SeqCst);
+        turns.wait_while(&mut state, State::somebody_inside);
+        drop(state);
+        Exclusive {
+            seat: self,
+            was_inside,
+            order,
+        }
+    }
+
+    /// Leaves while the bit is raised, and goes inside again.
+    #[cold]
+    fn step_aside(&self) {
+        drop(Held::new(Rank::Gate));
+        let turns = &self.gate.turns;
+        let mut state = turns.state.lock();
+        if state.raised {
+            state.aside += 1;
+            self.line.0.store(false, Ordering::SeqCst);
+            turns.changed.notify_all();
+            turns.wait_while(&mut state, |state| state.raised);
+            // Under the lock: nobody can raise the bit before it is seen.
+            self.line.0.store(true, Ordering::SeqCst);
+            state.aside -= 1;
+            turns.changed.notify_all();
+        }
+    }
+
+    /// Has the exclusive user look at the seats again.
+    #[cold]
+    fn tell(&self) {
+        let turns = &self.gate.turns;
+        // Taken and given back: whoever checks the seats under this lock either saw the change or waits by now.
+        drop(turns.state.lock());
+        turns.changed.notify_all();
+    }
+}
+
+impl State {
+    fn somebody_inside(&self) -> bool {
+        self.seats.iter().any(|seat| seat.0.load(Ordering::SeqCst))
+    }
+}
+
+impl Drop for Seat {
+    fn drop(&mut self) {
+        self.leave();
+        let mut state = self.gate.turns.state.lock();
+        state.seats.retain(|line| !Arc::ptr_eq(line, &self.line));
+    }
+}
+
+/// A seat that is inside, and leaves at the end if it was empty before.
+#[derive(Debug)]
+pub(crate) struct Visit<'a> {
+    pub(crate) seat: &'a mut Seat,
+    leaves: bool,
+}
+
+impl Drop for Visit<'_> {
+    #[inline]
+    fn drop(&mut self) {
+        if self.leaves {
+            self.seat.leave();
+        }
+    }
+}
+
+/// Proof that nobody else is inside. Dropping it, even by a panic, lets the others go on; the seat is then
+/// inside again if it was before.
+#[derive(Debug)]
+pub struct Exclusive<'a> {
+    seat: &'a mut Seat,
+    was_inside: bool,
+    #[allow(dead_code, reason = "dropped last: the record of the lock")]
+    order: Held,
+}
+
+impl Drop for Exclusive<'_> {
+    fn drop(&mut self) {
+        let seat = &mut *self.seat;
+        let turns = &seat.gate.turns;
+        let mut state = turns.state.lock();
+        state.raised = false;
+        state.serving += 1;
+        // Under the lock: the next exclusive user sees it.
+        seat.line.0.store(self.was_inside, Ordering::SeqCst);
+        seat.inside = self.was_inside;
+        seat.gate.bits.fetch_and(!RAISED, Ordering::SeqCst);
+        turns.changed.notify_all();
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,109 @@
+//! The order in which locks are taken; debug builds panic where a thread breaks it.
+//!
+//! gate → shards, ascending → hub → inboxes → the queue of events.
+//!
+//! A thread takes a lock only if every lock that it holds stands further left. So no circle of threads
+//! can wait for each other. Whoever takes one of these locks makes a [`Held`] first and keeps it as long
+//! as the lock. Release builds keep no record: there a `Held` is nothing.
+
+#[cfg(debug_assertions)]
+use std::cell::RefCell;
+
+/// A lock's place in the order.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Rank {
+    /// Exclusive use of the keyspace.
+    Gate,
+    /// The shard of that number.
+    Shard(usize),
+    /// The registry of subscriptions.
+    Hub,
+    /// What waits for an event loop.
+    Inbox,
+    /// The queue of keyspace events.
+    Events,
+}
+
+/// The record of one lock that this thread holds, or is about to take.
+#[derive(Debug)]
+#[must_use]
+pub struct Held {
+    #[cfg(debug_assertions)]
+    rank: Rank,
+}
+
+#[cfg(debug_assertions)]
+thread_local! {
+    static HELD: RefCell<Vec<Rank>> = const { RefCell::new(Vec::new()) };
+}
+
+impl Held {
+    /// Call it before the lock is taken.
+    ///
+    /// # Panics
+    ///
+    /// In debug builds, when this thread holds a lock of the same rank or of one further right.
+    #[cfg_attr(not(debug_assertions), inline(always))]
+    pub fn new(rank: Rank) -> Self {
+        #[cfg(debug_assertions)]
+        HELD.with_borrow_mut(|held| {
+            let last = held.iter().max();
+            assert!(
+                last.is_none_or(|last| *last < rank),
+                "{rank:?} is locked while {last:?} is held"
+            );
+            held.push(rank);
+        });
+        #[cfg(not(debug_assertions))]
+        let _ = rank;
+        Self {
+            #[cfg(debug_assertions)]
+            rank,
+        }
+    }
+}
+
+#[cfg(debug_assertions)]
+impl Drop for Held {
+    fn drop(&mut self) {
+        // Fails only while the thread ends, when nobody asks any more.
+        let _ = HELD.try_with(|held| {
+            let mut held = held.borrow_mut();
+            if let Some(at) = held.iter().rposition(|rank| *rank == self.rank) {
+                held.swap_remove(at);
+            }
+        });
+    }
+}
+
+#[cfg(all(test, debug_assertions))]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn locks_may_be_taken_in_their_order_and_freed_in_any() {
+        let gate = Held::new(Rank::Gate);
+        let first = Held::new(Rank::Shard(1));
+        let second = Held::new(Rank::Shard(2));
+        drop(first);
+        drop(gate);
+        let events = Held::new(Rank::Events);
+        drop(second);
+        drop(events);
+        drop(Held::new(Rank::Gate));
+    }
+
+    #[test]
+    #[should_panic(expected = "Shard(1) is locked while Some(Shard(2)) is held")]
+    fn a_lower_shard_may_not_follow_a_higher_one() {
+        let _second = Held::new(Rank::Shard(2));
+        let _first = Held::new(Rank::Shard(1));
+    }
+
+    #[test]
+    #[should_panic(expected = "Shard(0) is locked while Some(Hub) is held")]
+    fn no_shard_may_be_locked_under_the_hub() {
+        let _hub = Held::new(Rank::Hub);
+        let _shard = Held::new(Rank::Shard(0));
+    }
+}
