@@ -1,0 +1,473 @@
+//! The hash index: from a hash to an id, in segments that grow, split and merge one at a time.
+//!
+//! # Structure
+//!
+//! Extendible hashing. The index knows an entry by 32 bits of its hash, its *place*. A directory maps
+//! the top `depth` bits of a place to a segment; a segment is an array of cache-line buckets of eight
+//! places and the eight ids that belong to them. Within its segment an entry's home bucket is its place's
+//! remaining bits scaled to the number of buckets, so the whole index is ordered by place: home
+//! buckets in order are places in order. That order is what [`Index::scan`] walks, with a place as its
+//! cursor: it survives growth, splits and entries that move.
+//!
+//! A full bucket spills into the next one (round the segment's end). Invariant: an entry lies `n`
+//! buckets after its home only if the `n` buckets from its home on are full; removal shifts spilled
+//! entries back. So a look-up stops at the first bucket that has room.
+//!
+//! # Cost
+//!
+//! A segment has at most 512 buckets (32 KiB), grows by about a fifth at a time, and splits in two when
+//! it is full: no operation touches more than one segment and its sibling, at most 3,584 pairs. The
+//! directory doubles as a plain copy of 4 bytes a segment, 1/700 byte an entry. At 7/8 full when it
+//! grows, an entry costs 9.1–11.4 bytes.
+//!
+//! Sources: Fagin et al., "Extendible Hashing" (1979).
+
+mod bucket;
+mod crowd;
+mod segment;
+#[cfg(test)]
+mod tests;
+
+use bucket::{Bucket, Pair};
+use crowd::Crowd;
+use segment::{Segment, capacity, next_size, size_for};
+
+/// Buckets of the largest segment.
+const SEGMENT_BUCKETS_MAX: usize = 512;
+
+/// A crowded segment of so many entries or fewer gets buckets again: far fewer than made it crowded.
+const CROWD_MIN: usize = capacity(SEGMENT_BUCKETS_MAX) / 2;
+
+/// Slots that a directory may have however few entries there are: 4 KiB.
+const DIRECTORY_SLOTS_MIN: usize = 1024;
+
+/// Beyond those it doubles only while there are so many entries for each slot; with well-mixed hashes there
+/// are about 1,700.
+const ENTRIES_PER_SLOT: usize = 16;
+
+/// Deepest directory: 2^26 segments hold more entries than ids can name.
+const DEPTH_MAX: u8 = 26;
+
+/// Random bits from random bits.
+#[inline]
+fn scatter(bits: u64) -> u64 {
+    bits.wrapping_mul(0x9e37_79b9_7f4a_7c15)
+        .rotate_left(32)
+        .wrapping_add(1)
+}
+
+/// From a 32-bit place to the ids of the entries there. Ids are never 0. The fields are in this order so
+/// that those of a look-up are in one cache line.
+#[derive(Debug)]
+#[repr(C)]
+pub(crate) struct Index {
+    segments: Vec<Segment>,
+    directory: Vec<u32>,
+    depth: u8,
+    len: usize,
+    /// Buckets of all segments.
+    buckets: usize,
+    /// Segments of each depth, so that the directory knows when it may halve.
+    at_depth: [u32; DEPTH_MAX as usize + 1],
+    /// The entries of segments that are full and may not split.
+    crowd: Crowd,
+    /// Memory that is no longer needed, if somebody wants to free it elsewhere.
+    freed: Option<Vec<Box<[Bucket]>>>,
+}
+
+/// Memory that an index needs no more.
+#[derive(Debug)]
+#[allow(dead_code, reason = "kept to be dropped")]
+pub(crate) struct FreedBuckets(Vec<Box<[Bucket]>>);
+
+impl Index {
+    pub(crate) const fn new() -> Self {
+        Self {
+            directory: Vec::new(),
+            depth: 0,
+            segments: Vec::new(),
+            len: 0,
+            buckets: 0,
+            at_depth: [0; DEPTH_MAX as usize + 1],
+            crowd: Crowd::new(),
+            freed: None,
+        }
+    }
+
+    /// From now on freed memory waits for [`Index::take_freed`].
+    pub(crate) fn defer_frees(&mut self) {
+        self.freed.get_or_insert_default();
+    }
+
+    #[inline]
+    pub(crate) fn take_freed(&mut self) -> Option<FreedBuckets> {
+        let freed = self.freed.as_mut().filter(|freed| !freed.is_empty())?;
+        Some(FreedBuckets(std::mem::take(freed)))
+    }
+
+    fn free(&mut self, buckets: Box<[Bucket]>) {
+        if let Some(freed) = &mut self.freed {
+            freed.push(buckets);
+        }
+    }
+
+    pub(crate) fn len(&self) -> usize {
+        self.len
+    }
+
+    /// Heap bytes held.
+    pub(crate) fn bytes(&self) -> usize {
+        self.buckets * size_of::<Bucket>()
+            + self.segments.capacity() * size_of::<Segment>()
+            + self.directory.capacity() * 4
+            + self.crowd.bytes()
+    }
+
+    #[inline]
+    fn slot(&self, place: u32) -> usize {
+        // A shift by 32 would be one too many for depth 0.
+        (u64::from(place) << self.depth >> 32) as usize
+    }
+
+    #[inline]
+    fn segment(&self, place: u32) -> Option<&Segment> {
+        let number = *self.directory.get(self.slot(place))?;
+        Some(&self.segments[number as usize])
+    }
+
+    #[inline]
+    pub(crate) fn find(&self, place: u32, mut is: impl FnMut(u32) -> bool) -> Option<u32> {
+        let segment = self.segment(place)?;
+        let found = segment.find(place, &mut is);
+        if found.is_none() && segment.crowded {
+            return self.crowd.find(place, is);
+        }
+        found
+    }
+
+    /// Loads the bucket of a place, so that a removal soon after finds it in the cache.
+    #[inline]
+    pub(crate) fn touch(&self, place: u32) -> u32 {
+        self.segment(place)
+            .map_or(0, |segment| segment.buckets[segment.home(place)].ids[0])
+    }
+
+    /// The place at which a stored id is, found by a walk. O(n).
+    #[cold]
+    pub(crate) fn place_of(&self, id: u32) -> Option<u32> {
+        let pairs = self.segments.iter().flat_map(Segment::pairs);
+        let mut pairs = pairs.chain(self.crowd.pairs(0..=u32::MAX));
+        pairs.find(|pair| pair.id == id).map(|pair| pair.place)
+    }
+
+    pub(crate) fn insert(&mut self, place: u32, id: u32) {
+        debug_assert_ne!(id, 0, "id 0 marks an empty word");
+        if self.directory.is_empty() {
+            self.directory.push(0);
+            self.segments.push(Segment::new(0, 0, 1));
+            self.buckets = 1;
+            self.at_depth[0] = 1;
+        }
+        self.len += 1;
+        loop {
+            let number = self.directory[self.slot(place)];
+            let segment = &mut self.segments[number as usize];
+            if (segment.len as usize) < capacity(segment.buckets.len()) {
+                return segment.insert(Pair { place, id });
+            }
+            if !self.make_room(number, place) {
+                self.segments[number as usize].len += 1;
+                return self.crowd.insert(Pair { place, id });
+            }
+        }
+    }
+
+    /// Lets a full segment grow, or splits it; `false` when it is crowded.
+    #[cold]
+    fn make_room(&mut self, number: u32, place: u32) -> bool {
+        let segment = &mut self.segments[number as usize];
+        let buckets = segment.buckets.len();
+        if segment.crowded {
+            return false;
+        }
+        if buckets < SEGMENT_BUCKETS_MAX {
+            let larger = next_size(buckets);
+            let old = segment.resize(larger);
+            self.free(old);
+            self.buckets += larger - buckets;
+            return true;
+        }
+        let segment = &self.segments[number as usize];
+        if self.may_split(segment.depth) && !segment.is_all(place) {
+            self.split(number);
+            return true;
+        }
+        self.crowd_out(number);
+        false
+    }
+
+    /// Whether a segment of this depth may be split: the directory must stay small beside the entries, and
+    /// doubling it must not take long.
+    fn may_split(&self, depth: u8) -> bool {
+        let slots = self.directory.len() * 2;
+        depth < self.depth
+            || depth < DEPTH_MAX && slots <= DIRECTORY_SLOTS_MIN.max(self.len / ENTRIES_PER_SLOT)
+    }
+
+    /// Hands a segment's entries over to the crowd.
+    #[cold]
+    fn crowd_out(&mut self, number: u32) {
+        let segment = &mut self.segments[number as usize];
+        let mut crowded = Segment::new(segment.start, segment.depth, 1);
+        crowded.len = segment.len;
+        crowded.crowded = true;
+        let old = std::mem::replace(segment, crowded);
+        old.pairs().for_each(|pair| self.crowd.insert(pair));
+        self.buckets -= old.buckets.len() - 1;
+        self.free(old.buckets);
+    }
+
+    /// Gives a segment that was crowded buckets of its own again.
+    #[cold]
+    fn uncrowd(&mut self, number: u32) {
+        let segment = &mut self.segments[number as usize];
+        let len = segment.len as usize;
+        let mut own = Segment::new(segment.start, segment.depth, size_for(len + len / 4));
+        for pair in self.crowd.take(segment.places()) {
+            own.insert(pair);
+        }
+        self.buckets += own.buckets.len() - 1;
+        let old = std::mem::replace(segment, own);
+        self.free(old.buckets);
+    }
+
+    /// Exchanges the id of an entry that has moved.
+    pub(crate) fn replace(&mut self, place: u32, old: u32, new: u32) {
+        let number = self.directory[self.slot(place)];
+        let segment = &mut self.segments[number as usize];
+        if let Some((bucket, i)) = segment.position(Pair { place, id: old }) {
+            segment.buckets[bucket].ids[i] = new;
+        } else if segment.crowded && self.crowd.remove(Pair { place, id: old }) {
+            self.crowd.insert(Pair { place, id: new });
+        } else {
+            debug_assert!(false, "a moved entry is in the index");
+        }
+    }
+
+    pub(crate) fn remove(&mut self, place: u32, id: u32) -> bool {
+        let Some(&number) = self.directory.get(self.slot(place)) else {
+            return false;
+        };
+        let segment = &mut self.segments[number as usize];
+        if segment.crowded {
+            return self.remove_crowded(number, Pair { place, id });
+        }
+        if !segment.remove(Pair { place, id }) {
+            return false;
+        }
+        self.len -= 1;
+        let (len, buckets) = (segment.len as usize, segment.buckets.len());
+        // Half of what it would hold before it grew: shrink, and see whether the sibling can join.
+        if len < capacity(buckets) / 2 && (buckets > 1 || segment.depth > 0) {
+            self.shrink(number);
+        }
+        true
+    }
+
+    #[cold]
+    fn remove_crowded(&mut self, number: u32, pair: Pair) -> bool {
+        if !self.crowd.remove(pair) {
+            return false;
+        }
+        self.len -= 1;
+        let segment = &mut self.segments[number as usize];
+        segment.len -= 1;
+        if segment.len as usize <= CROWD_MIN {
+            self.uncrowd(number);
+        }
+        true
+    }
+
+    #[cold]
+    fn shrink(&mut self, number: u32) {
+        let segment = &mut self.segments[number as usize];
+        let (len, buckets) = (segment.len as usize, segment.buckets.len());
+        if segment.depth > 0 && len <= capacity(SEGMENT_BUCKETS_MAX) / 4 && self.merge(number) {
+            return;
+        }
+        let segment = &mut self.segments[number as usize];
+        let smaller = size_for(len + len / 4);
+        if smaller < buckets {
+            let old = segment.resize(smaller);
+            self.free(old);
+            self.buckets -= buckets - smaller;
+        }
+    }
+
+    #[cold]
+    fn split(&mut self, number: u32) {
+        let old_depth = self.segments[number as usize].depth;
+        if old_depth == self.depth {
+            self.directory = self.directory.iter().flat_map(|&n| [n, n]).collect();
+            self.depth += 1;
+        }
+        let depth = old_depth + 1;
+        let old = &self.segments[number as usize];
+        let upper = |pair: Pair| pair.place >> (32 - depth) & 1 == 1;
+        let upper_len = old.pairs().filter(|pair| upper(*pair)).count();
+        let middle = old.start | 1 << (32 - depth);
+        let mut halves = [
+            Segment::new(old.start, depth, size_for(old.len as usize - upper_len)),
+            Segment::new(middle, depth, size_for(upper_len)),
+        ];
+        old.pairs()
+            .for_each(|pair| halves[usize::from(upper(pair))].insert(pair));
+
+        self.buckets -= old.buckets.len();
+        self.buckets += halves[0].buckets.len() + halves[1].buckets.len();
+        self.at_depth[old_depth as usize] -= 1;
+        self.at_depth[depth as usize] += 2;
+        let [low, high] = halves;
+        let old = std::mem::replace(&mut self.segments[number as usize], low);
+        self.free(old.buckets);
+        let new = self.segments.len() as u32;
+        self.segments.push(high);
+        // The upper half of the run of directory slots that led to the old segment.
+        let run = 1usize << (self.depth - old_depth);
+        let first = self.slot(self.segments[number as usize].start);
+        self.directory[first + run / 2..first + run].fill(new);
+    }
+
+    /// Joins a segment with its sibling if both are nearly empty.
+    fn merge(&mut self, number: u32) -> bool {
+        let segment = &self.segments[number as usize];
+        let (depth, start) = (segment.depth, segment.start);
+        let run = 1usize << (self.depth - depth);
+        let first = self.slot(start);
+        let sibling_first = first ^ run;
+        let sibling = self.directory[sibling_first];
+        let other = &self.segments[sibling as usize];
+        let len = (segment.len + other.len) as usize;
+        if other.depth != depth || len > capacity(SEGMENT_BUCKETS_MAX) / 2 {
+            return false;
+        }
+        let mut joined = Segment::new(start.min(other.start), depth - 1, size_for(len + len / 4));
+        for half in [number, sibling] {
+            let half = &self.segments[half as usize];
+            half.pairs().for_each(|pair| joined.insert(pair));
+            self.buckets -= half.buckets.len();
+        }
+        self.buckets += joined.buckets.len();
+        self.at_depth[depth as usize] -= 2;
+        self.at_depth[depth as usize - 1] += 1;
+        let old = std::mem::replace(&mut self.segments[number as usize], joined);
+        self.free(old.buckets);
+        self.directory[first.min(sibling_first)..first.max(sibling_first) + run].fill(number);
+        self.drop_segment(sibling);
+        while self.depth > 0 && self.at_depth[self.depth as usize] == 0 {
+            self.directory = self.directory.iter().step_by(2).copied().collect();
+            self.depth -= 1;
+        }
+        true
+    }
+
+    /// Frees a segment that the directory no longer names; the last one takes its number.
+    fn drop_segment(&mut self, number: u32) {
+        let last = self.segments.len() as u32 - 1;
+        let old = self.segments.swap_remove(number as usize);
+        self.free(old.buckets);
+        if number == last {
+            return;
+        }
+        let moved = &self.segments[number as usize];
+        let run = 1usize << (self.depth - moved.depth);
+        let first = self.slot(moved.start);
+        self.directory[first..first + run].fill(number);
+        if self.segments.capacity() > 64 && self.segments.len() < self.segments.capacity() / 4 {
+            self.segments.shrink_to(self.segments.capacity() / 2);
+        }
+    }
+
+    /// Visits entries in the order of places from `cursor` on, at least `count` unless the end is met;
+    /// returns the place to go on from. Entries of one place are visited by one call, however many they are.
+    pub(crate) fn scan(
+        &self,
+        cursor: u32,
+        count: usize,
+        mut visit: impl FnMut(u32),
+    ) -> Option<u32> {
+        let mut from = cursor;
+        let mut left = count;
+        loop {
+            let segment = self.segment(from)?;
+            let places = from..=*segment.places().end();
+            let next = if segment.crowded {
+                self.crowd.scan(places.clone(), &mut left, &mut visit)
+            } else {
+                segment.scan(from, &mut left, &mut visit)
+            };
+            if next.is_some() {
+                return next;
+            }
+            from = places.end().checked_add(1)?;
+            if left == 0 {
+                return Some(from);
+            }
+        }
+    }
+
+    /// An entry near a random place, `None` when empty.
+    pub(crate) fn sample(&self, random: u64) -> Option<u32> {
+        if self.len == 0 {
+            return None;
+        }
+        let mut slot = (random >> 32) as usize % self.directory.len();
+        let mut turn = random;
+        loop {
+            let segment = &self.segments[self.directory[slot] as usize];
+            let found = if segment.crowded {
+                self.crowd.sample(segment.places(), scatter(turn))
+            } else {
+                segment.sample(&mut turn)
+            };
+            if found.is_some() {
+                return found;
+            }
+            // Merging keeps empty segments rare: on to the next one.
+            let run = 1 << (self.depth - segment.depth);
+            slot = (slot / run + 1) * run % self.directory.len();
+            turn = turn.rotate_left(16);
+        }
+    }
+
+    /// Panics if the structure is broken. O(n).
+    pub(crate) fn validate(&self) {
+        let (mut len, mut buckets, mut crowded, mut slot) = (0, 0, 0, 0);
+        let mut at_depth = [0; DEPTH_MAX as usize + 1];
+        // By the directory's runs, so that each segment is met once, in the order of places.
+        while let Some(&number) = self.directory.get(slot) {
+            let segment = &self.segments[number as usize];
+            let run = 1 << (self.depth - segment.depth);
+            assert_eq!(self.slot(segment.start), slot, "a run is out of its place");
+            let named = self.directory[slot..slot + run].iter();
+            assert!(named.clone().all(|n| *n == number), "a run is broken");
+            segment.validate();
+            if segment.crowded {
+                let len = self.crowd.pairs(segment.places()).count();
+                assert_eq!(len, segment.len as usize, "crowd length");
+                assert!(len > CROWD_MIN, "too few for a crowd");
+                crowded += len;
+            }
+            len += segment.len as usize;
+            buckets += segment.buckets.len();
+            at_depth[segment.depth as usize] += 1;
+            slot += run;
+        }
+        assert_eq!(len, self.len, "index length");
+        assert_eq!(buckets, self.buckets, "bucket count");
+        assert_eq!(crowded, self.crowd.len(), "the crowd has strangers");
+        assert_eq!(at_depth, self.at_depth, "depths");
+        let named: u32 = at_depth.iter().sum();
+        assert_eq!(named as usize, self.segments.len(), "a segment has no name");
+    }
+}

@@ -1,0 +1,261 @@
+//! A run of buckets: where an entry lies in it, and how it spills.
+
+use std::ops::RangeInclusive;
+
+use super::bucket::{Bucket, EMPTY, Pair, WORDS};
+use super::scatter;
+
+/// Draws of a random cell that may be vacant.
+const SAMPLE_TRIES: u32 = 8;
+
+#[derive(Debug)]
+pub(super) struct Segment {
+    pub(super) buckets: Box<[Bucket]>,
+    pub(super) len: u32,
+    /// The least place of this segment.
+    pub(super) start: u32,
+    /// How many top bits of the place all entries of this segment share.
+    pub(super) depth: u8,
+    /// Whether the entries are in the crowd, and the buckets empty.
+    pub(super) crowded: bool,
+}
+
+/// Entries that a segment of so many buckets takes before it grows: 7/8 of its words.
+pub(super) const fn capacity(buckets: usize) -> usize {
+    buckets * (WORDS - 1)
+}
+
+/// The next larger segment: four steps a doubling, which are also the usual allocators' size classes.
+pub(super) fn next_size(buckets: usize) -> usize {
+    if buckets < 8 {
+        buckets + 1
+    } else {
+        buckets + (1 << buckets.ilog2()) / 4
+    }
+}
+
+/// The smallest segment that holds so many entries.
+pub(super) fn size_for(len: usize) -> usize {
+    let mut buckets = 1;
+    while capacity(buckets) < len {
+        buckets = next_size(buckets);
+    }
+    buckets
+}
+
+impl Segment {
+    pub(super) fn new(start: u32, depth: u8, buckets: usize) -> Self {
+        Self {
+            buckets: vec![EMPTY; buckets].into_boxed_slice(),
+            len: 0,
+            start,
+            depth,
+            crowded: false,
+        }
+    }
+
+    /// The segment's places.
+    pub(super) fn places(&self) -> RangeInclusive<u32> {
+        self.start..=self.start | u32::MAX.unbounded_shr(self.depth.into())
+    }
+
+    /// Whether all its entries have this place: then no split parts them.
+    pub(super) fn is_all(&self, place: u32) -> bool {
+        self.pairs().all(|pair| pair.place == place)
+    }
+
+    #[inline]
+    pub(super) fn home(&self, place: u32) -> usize {
+        ((u64::from(place << self.depth) * self.buckets.len() as u64) >> 32) as usize
+    }
+
+    #[inline]
+    fn after(&self, bucket: usize) -> usize {
+        if bucket + 1 == self.buckets.len() {
+            0
+        } else {
+            bucket + 1
+        }
+    }
+
+    #[inline]
+    pub(super) fn find(&self, place: u32, mut is: impl FnMut(u32) -> bool) -> Option<u32> {
+        let mut at = self.home(place);
+        for _ in 0..self.buckets.len() {
+            let bucket = &self.buckets[at];
+            if let Some(i) = bucket.find(place, &mut is) {
+                return Some(bucket.ids[i]);
+            }
+            if !bucket.is_full() {
+                return None;
+            }
+            at = self.after(at);
+        }
+        None
+    }
+
+    #[inline]
+    pub(super) fn insert(&mut self, pair: Pair) {
+        let mut at = self.home(pair.place);
+        loop {
+            let bucket = &mut self.buckets[at];
+            if !bucket.is_full() {
+                bucket.set(bucket.len(), pair);
+                self.len += 1;
+                return;
+            }
+            at = self.after(at);
+        }
+    }
+
+    pub(super) fn position(&self, pair: Pair) -> Option<(usize, usize)> {
+        let mut at = self.home(pair.place);
+        for _ in 0..self.buckets.len() {
+            if let Some(i) = self.buckets[at].find(pair.place, |id| id == pair.id) {
+                return Some((at, i));
+            }
+            at = self.after(at);
+        }
+        None
+    }
+
+    pub(super) fn remove(&mut self, pair: Pair) -> bool {
+        let Some((mut at, mut i)) = self.position(pair) else {
+            return false;
+        };
+        self.len -= 1;
+        loop {
+            // The hole may break the chain of an entry that spilled past this bucket: find one in the
+            // buckets that follow, move it here, and go on with the hole that it leaves.
+            let spilled = if self.buckets[at].is_full() {
+                self.spilled_past(at)
+            } else {
+                None
+            };
+            let Some((from, j)) = spilled else {
+                self.buckets[at].take(i);
+                return true;
+            };
+            let moved = self.buckets[from].pair(j);
+            self.buckets[at].set(i, moved);
+            (at, i) = (from, j);
+        }
+    }
+
+    /// An entry after bucket `hole` whose home is at or before it.
+    fn spilled_past(&self, hole: usize) -> Option<(usize, usize)> {
+        let count = self.buckets.len();
+        let mut at = hole;
+        for step in 1..count {
+            at = self.after(at);
+            for (j, pair) in self.buckets[at].pairs().enumerate() {
+                // How far the entry lies after its home; at least `step` means that it passed the hole.
+                let home = self.home(pair.place);
+                let spill = if at >= home {
+                    at - home
+                } else {
+                    at + count - home
+                };
+                if spill >= step {
+                    return Some((at, j));
+                }
+            }
+            if !self.buckets[at].is_full() {
+                return None;
+            }
+        }
+        None
+    }
+
+    pub(super) fn pairs(&self) -> impl Iterator<Item = Pair> + '_ {
+        self.buckets.iter().flat_map(|bucket| bucket.pairs())
+    }
+
+    /// Gives the segment so many buckets; returns the old ones.
+    pub(super) fn resize(&mut self, buckets: usize) -> Box<[Bucket]> {
+        let mut new = Self::new(self.start, self.depth, buckets);
+        self.pairs().for_each(|pair| new.insert(pair));
+        std::mem::replace(self, new).buckets
+    }
+
+    /// Visits the entries whose home is `bucket`.
+    fn visit_home(&self, bucket: usize, mut visit: impl FnMut(Pair)) {
+        let mut at = bucket;
+        for _ in 0..self.buckets.len() {
+            for pair in self.buckets[at].pairs() {
+                if self.home(pair.place) == bucket {
+                    visit(pair);
+                }
+            }
+            if !self.buckets[at].is_full() {
+                return;
+            }
+            at = self.after(at);
+        }
+    }
+
+    /// Visits entries in the order of places from `from` on, and takes them from `left`; returns the place to
+    /// go on from if none are left before the segment's end.
+    #[inline]
+    pub(super) fn scan(
+        &self,
+        from: u32,
+        left: &mut usize,
+        mut visit: impl FnMut(u32),
+    ) -> Option<u32> {
+        for bucket in self.home(from)..self.buckets.len() {
+            self.visit_home(bucket, |pair| {
+                if pair.place >= from {
+                    *left = left.saturating_sub(1);
+                    visit(pair.id);
+                }
+            });
+            if *left == 0 {
+                // The least place whose home is the next bucket.
+                let scaled = ((bucket as u64 + 1) << 32).div_ceil(self.buckets.len() as u64);
+                let next = u64::from(self.start) + scaled.div_ceil(1 << self.depth);
+                let next = u32::try_from(next).ok()?;
+                return (next <= *self.places().end()).then_some(next);
+            }
+        }
+        None
+    }
+
+    /// An entry of a random cell; `turn` is random bits, and other ones afterwards.
+    #[inline]
+    pub(super) fn sample(&self, turn: &mut u64) -> Option<u32> {
+        let words = self.buckets.len() * WORDS;
+        let id = |i: usize| self.buckets[i / WORDS].ids[i % WORDS];
+        // Pairs are packed to the front: the next one after a vacant cell would be the first of its
+        // bucket, time and again. So draw anew, and go on from cell to cell only when most are vacant.
+        for _ in 0..SAMPLE_TRIES {
+            *turn = scatter(*turn);
+            let id = id(*turn as usize % words);
+            if id != 0 {
+                return Some(id);
+            }
+        }
+        (0..words)
+            .map(|i| id((*turn as usize + i) % words))
+            .find(|id| *id != 0)
+    }
+
+    /// Panics if the structure is broken. O(n).
+    pub(super) fn validate(&self) {
+        let own = if self.crowded { 0 } else { self.len as usize };
+        assert_eq!(self.pairs().count(), own, "segment length");
+        for bucket in &self.buckets {
+            let mut vacant = bucket.ids.iter().skip_while(|id| **id != 0);
+            assert!(vacant.all(|id| *id == 0), "a bucket has a gap");
+        }
+        for pair in self.pairs() {
+            let places = self.places();
+            assert!(
+                places.contains(&pair.place),
+                "an entry is in the wrong segment"
+            );
+            let found = self.find(pair.place, |id| id == pair.id);
+            assert!(found.is_some(), "a spilled entry is out of reach");
+        }
+    }
+}
