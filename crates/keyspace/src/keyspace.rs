@@ -33,8 +33,9 @@ pub struct Options {
     pub shards: usize,
     /// Databases that SELECT can choose, at least 1.
     pub databases: usize,
-    /// Seeds the hash of keys; take it from the system's entropy where keys are not to be trusted.
-    pub seed: u64,
+    /// The secret under which keys are hashed; take it from the system's entropy where keys are not to be
+    /// trusted.
+    pub seed: u128,
 }
 
 impl Default for Options {
@@ -95,7 +96,8 @@ impl Keyspace {
         Self {
             gate: Arc::default(),
             shards: (0..shards as u64)
-                .map(|i| Shard::new(databases, options.seed ^ i << 32, &hasher))
+                // Not from the secret itself: what is drawn at random may be seen, and led back to its seed.
+                .map(|i| Shard::new(databases, hasher.hash(&i.to_le_bytes()), &hasher))
                 .collect(),
             hooks,
             timeline: SharedTimeline::default(),

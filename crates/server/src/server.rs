@@ -67,7 +67,7 @@ pub(crate) struct Parts {
     pub(crate) reclaimer: Reclaimer,
     pub(crate) stop: Sender<Stop>,
     /// Seeds the keyspace's hashes and samples.
-    pub(crate) seed: u64,
+    pub(crate) seed: u128,
 }
 
 /// A running server.
@@ -137,7 +137,7 @@ pub(crate) fn start(
         loops,
         reclaimer,
         stop,
-        seed: random(),
+        seed: u128::from(random()) << 64 | u128::from(random()),
     };
     let server = Arc::new(Server::new(parts));
     let loops = spawn(&server, polls, listeners)?;

@@ -108,11 +108,10 @@ impl<O> Store<O> {
         self.timed
     }
 
-    /// Bytes in use: blocks of entries, their share of the index, their timer records. Objects are the
-    /// caller's to count.
+    /// Bytes in use: blocks of entries, the index, timer records. Objects are the caller's to count.
     #[must_use]
     pub fn bytes(&self) -> usize {
-        self.blocks.live_bytes() + self.index.len() * 11 + self.timed * 9
+        self.blocks.live_bytes() + self.index.bytes() + self.timed * 9
     }
 
     /// Heap bytes held: what is in use and the gaps between.
