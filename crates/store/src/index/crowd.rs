@@ -102,14 +102,14 @@ impl Crowd {
     pub(super) fn sample(&self, places: RangeInclusive<u32>, random: u64) -> Option<u32> {
         let (first, last) = (*places.start(), *places.end());
         let span = u64::from(last - first) + 1;
-        let near = first + ((random >> 32) * span >> 32) as u32;
+        let near = first + (((random >> 32) * span) >> 32) as u32;
         let met = self.0.range(keys(near..=last)).next();
         let met = met.or_else(|| self.0.range(keys(first..=near)).next_back())?;
         // Of the entries of that place, one whose id is near a random one between the least and the greatest.
         let alike = keys(pair(*met).place..=pair(*met).place);
         let least = *self.0.range(alike.clone()).next()?;
         let greatest = *self.0.range(alike.clone()).next_back()?;
-        let from = least + ((random as u32 as u64) * (greatest - least + 1) >> 32);
+        let from = least + ((u64::from(random as u32) * (greatest - least + 1)) >> 32);
         let found = self.0.range(from..=*alike.end()).next()?;
         Some(pair(*found).id)
     }

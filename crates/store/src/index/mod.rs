@@ -13,37 +13,40 @@
 //! buckets after its home only if the `n` buckets from its home on are full; removal shifts spilled
 //! entries back. So a look-up stops at the first bucket that has room.
 //!
+//! # Hashes that are too much alike
+//!
+//! Splitting parts entries only where their places differ, and many equal high bits would take a deep directory.
+//! So a directory has 1,024 slots, or else a slot for every 16 entries, and no more; a full segment that would
+//! need more, or whose places are all equal, hands its entries to the [crowd](Crowd), which is a tree. Memory
+//! stays in proportion to the entries whatever their hashes, an operation takes as long as there are entries of
+//! the same place, and those of other places are found as ever. A scan visits the entries of one place in one
+//! call, since its cursor is a place.
+//!
 //! # Cost
 //!
 //! A segment has at most 512 buckets (32 KiB), grows by about a fifth at a time, and splits in two when
 //! it is full: no operation touches more than one segment and its sibling, at most 3,584 pairs. The
-//! directory doubles as a plain copy of 4 bytes a segment, 1/700 byte an entry. At 7/8 full when it
-//! grows, an entry costs 9.1–11.4 bytes.
+//! directory doubles as a plain copy of 4 bytes a slot, 1/500 byte an entry. At 7/8 full when it
+//! grows, an entry costs 9.1–11.4 bytes, and 14 in the crowd.
 //!
 //! Sources: Fagin et al., "Extendible Hashing" (1979).
 
 mod bucket;
 mod crowd;
+mod resize;
 mod segment;
 #[cfg(test)]
 mod tests;
 
 use bucket::{Bucket, Pair};
 use crowd::Crowd;
-use segment::{Segment, capacity, next_size, size_for};
+use segment::{Segment, capacity};
 
 /// Buckets of the largest segment.
 const SEGMENT_BUCKETS_MAX: usize = 512;
 
 /// A crowded segment of so many entries or fewer gets buckets again: far fewer than made it crowded.
 const CROWD_MIN: usize = capacity(SEGMENT_BUCKETS_MAX) / 2;
-
-/// Slots that a directory may have however few entries there are: 4 KiB.
-const DIRECTORY_SLOTS_MIN: usize = 1024;
-
-/// Beyond those it doubles only while there are so many entries for each slot; with well-mixed hashes there
-/// are about 1,700.
-const ENTRIES_PER_SLOT: usize = 16;
 
 /// Deepest directory: 2^26 segments hold more entries than ids can name.
 const DEPTH_MAX: u8 = 26;
@@ -182,65 +185,6 @@ impl Index {
         }
     }
 
-    /// Lets a full segment grow, or splits it; `false` when it is crowded.
-    #[cold]
-    fn make_room(&mut self, number: u32, place: u32) -> bool {
-        let segment = &mut self.segments[number as usize];
-        let buckets = segment.buckets.len();
-        if segment.crowded {
-            return false;
-        }
-        if buckets < SEGMENT_BUCKETS_MAX {
-            let larger = next_size(buckets);
-            let old = segment.resize(larger);
-            self.free(old);
-            self.buckets += larger - buckets;
-            return true;
-        }
-        let segment = &self.segments[number as usize];
-        if self.may_split(segment.depth) && !segment.is_all(place) {
-            self.split(number);
-            return true;
-        }
-        self.crowd_out(number);
-        false
-    }
-
-    /// Whether a segment of this depth may be split: the directory must stay small beside the entries, and
-    /// doubling it must not take long.
-    fn may_split(&self, depth: u8) -> bool {
-        let slots = self.directory.len() * 2;
-        depth < self.depth
-            || depth < DEPTH_MAX && slots <= DIRECTORY_SLOTS_MIN.max(self.len / ENTRIES_PER_SLOT)
-    }
-
-    /// Hands a segment's entries over to the crowd.
-    #[cold]
-    fn crowd_out(&mut self, number: u32) {
-        let segment = &mut self.segments[number as usize];
-        let mut crowded = Segment::new(segment.start, segment.depth, 1);
-        crowded.len = segment.len;
-        crowded.crowded = true;
-        let old = std::mem::replace(segment, crowded);
-        old.pairs().for_each(|pair| self.crowd.insert(pair));
-        self.buckets -= old.buckets.len() - 1;
-        self.free(old.buckets);
-    }
-
-    /// Gives a segment that was crowded buckets of its own again.
-    #[cold]
-    fn uncrowd(&mut self, number: u32) {
-        let segment = &mut self.segments[number as usize];
-        let len = segment.len as usize;
-        let mut own = Segment::new(segment.start, segment.depth, size_for(len + len / 4));
-        for pair in self.crowd.take(segment.places()) {
-            own.insert(pair);
-        }
-        self.buckets += own.buckets.len() - 1;
-        let old = std::mem::replace(segment, own);
-        self.free(old.buckets);
-    }
-
     /// Exchanges the id of an entry that has moved.
     pub(crate) fn replace(&mut self, place: u32, old: u32, new: u32) {
         let number = self.directory[self.slot(place)];
@@ -286,106 +230,6 @@ impl Index {
             self.uncrowd(number);
         }
         true
-    }
-
-    #[cold]
-    fn shrink(&mut self, number: u32) {
-        let segment = &mut self.segments[number as usize];
-        let (len, buckets) = (segment.len as usize, segment.buckets.len());
-        if segment.depth > 0 && len <= capacity(SEGMENT_BUCKETS_MAX) / 4 && self.merge(number) {
-            return;
-        }
-        let segment = &mut self.segments[number as usize];
-        let smaller = size_for(len + len / 4);
-        if smaller < buckets {
-            let old = segment.resize(smaller);
-            self.free(old);
-            self.buckets -= buckets - smaller;
-        }
-    }
-
-    #[cold]
-    fn split(&mut self, number: u32) {
-        let old_depth = self.segments[number as usize].depth;
-        if old_depth == self.depth {
-            self.directory = self.directory.iter().flat_map(|&n| [n, n]).collect();
-            self.depth += 1;
-        }
-        let depth = old_depth + 1;
-        let old = &self.segments[number as usize];
-        let upper = |pair: Pair| pair.place >> (32 - depth) & 1 == 1;
-        let upper_len = old.pairs().filter(|pair| upper(*pair)).count();
-        let middle = old.start | 1 << (32 - depth);
-        let mut halves = [
-            Segment::new(old.start, depth, size_for(old.len as usize - upper_len)),
-            Segment::new(middle, depth, size_for(upper_len)),
-        ];
-        old.pairs()
-            .for_each(|pair| halves[usize::from(upper(pair))].insert(pair));
-
-        self.buckets -= old.buckets.len();
-        self.buckets += halves[0].buckets.len() + halves[1].buckets.len();
-        self.at_depth[old_depth as usize] -= 1;
-        self.at_depth[depth as usize] += 2;
-        let [low, high] = halves;
-        let old = std::mem::replace(&mut self.segments[number as usize], low);
-        self.free(old.buckets);
-        let new = self.segments.len() as u32;
-        self.segments.push(high);
-        // The upper half of the run of directory slots that led to the old segment.
-        let run = 1usize << (self.depth - old_depth);
-        let first = self.slot(self.segments[number as usize].start);
-        self.directory[first + run / 2..first + run].fill(new);
-    }
-
-    /// Joins a segment with its sibling if both are nearly empty.
-    fn merge(&mut self, number: u32) -> bool {
-        let segment = &self.segments[number as usize];
-        let (depth, start) = (segment.depth, segment.start);
-        let run = 1usize << (self.depth - depth);
-        let first = self.slot(start);
-        let sibling_first = first ^ run;
-        let sibling = self.directory[sibling_first];
-        let other = &self.segments[sibling as usize];
-        let len = (segment.len + other.len) as usize;
-        if other.depth != depth || len > capacity(SEGMENT_BUCKETS_MAX) / 2 {
-            return false;
-        }
-        let mut joined = Segment::new(start.min(other.start), depth - 1, size_for(len + len / 4));
-        for half in [number, sibling] {
-            let half = &self.segments[half as usize];
-            half.pairs().for_each(|pair| joined.insert(pair));
-            self.buckets -= half.buckets.len();
-        }
-        self.buckets += joined.buckets.len();
-        self.at_depth[depth as usize] -= 2;
-        self.at_depth[depth as usize - 1] += 1;
-        let old = std::mem::replace(&mut self.segments[number as usize], joined);
-        self.free(old.buckets);
-        self.directory[first.min(sibling_first)..first.max(sibling_first) + run].fill(number);
-        self.drop_segment(sibling);
-        while self.depth > 0 && self.at_depth[self.depth as usize] == 0 {
-            self.directory = self.directory.iter().step_by(2).copied().collect();
-            self.depth -= 1;
-        }
-        true
-    }
-
-    /// Frees a segment that the directory no longer names; the last one takes its number.
-    fn drop_segment(&mut self, number: u32) {
-        let last = self.segments.len() as u32 - 1;
-        let old = self.segments.swap_remove(number as usize);
-        self.free(old.buckets);
-        if number == last {
-            return;
-        }
-        let moved = &self.segments[number as usize];
-        let run = 1usize << (self.depth - moved.depth);
-        let first = self.slot(moved.start);
-        self.directory[first..first + run].fill(number);
-        if self.segments.capacity() > 64 && self.segments.len() < self.segments.capacity() / 4 {
-            self.segments.shrink_to(self.segments.capacity() / 2);
-        }
     }
 
     /// Visits entries in the order of places from `cursor` on, at least `count` unless the end is met;

@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet, VecDeque};
 
 use proptest::prelude::*;
 
+use super::resize::DIRECTORY_SLOTS_MIN;
 use super::*;
 
 fn mix(i: u64) -> u32 {
@@ -111,8 +112,11 @@ fn scan_visits_each_entry_once_though_the_index_grows_and_shrinks() {
     assert!((1..=5000).all(|id| seen.contains(&id)));
 }
 
-/// Hashes as a hostile or careless caller may give them: from the number of an entry to its place.
-const HOSTILE: [(&str, fn(u64) -> u32); 8] = [
+/// A name, and a way from the number of an entry to its place.
+type Hostile = (&'static str, fn(u64) -> u32);
+
+/// Hashes as a hostile or careless caller may give them.
+const HOSTILE: [Hostile; 8] = [
     ("all equal", |_| 42),
     ("all equal to the last place", |_| u32::MAX),
     ("equal high 26 bits", |i| 0xdead_be40 | mix(i) & 0x3f),

@@ -1,0 +1,173 @@
+//! How segments grow, split, join, and go over to the crowd.
+
+use super::bucket::Pair;
+use super::segment::{Segment, capacity, next_size, size_for};
+use super::{DEPTH_MAX, Index, SEGMENT_BUCKETS_MAX};
+
+/// Slots that a directory may have however few entries there are: 4 KiB.
+pub(super) const DIRECTORY_SLOTS_MIN: usize = 1024;
+
+/// Beyond those it doubles only while there are so many entries for each slot; with well-mixed hashes there
+/// are about 1,700.
+const ENTRIES_PER_SLOT: usize = 16;
+
+impl Index {
+    /// Lets a full segment grow, or splits it; `false` when it is crowded.
+    #[cold]
+    pub(super) fn make_room(&mut self, number: u32, place: u32) -> bool {
+        let segment = &mut self.segments[number as usize];
+        let buckets = segment.buckets.len();
+        if segment.crowded {
+            return false;
+        }
+        if buckets < SEGMENT_BUCKETS_MAX {
+            let larger = next_size(buckets);
+            let old = segment.resize(larger);
+            self.free(old);
+            self.buckets += larger - buckets;
+            return true;
+        }
+        let segment = &self.segments[number as usize];
+        if self.may_split(segment.depth) && !segment.is_all(place) {
+            self.split(number);
+            return true;
+        }
+        self.crowd_out(number);
+        false
+    }
+
+    /// Whether a segment of this depth may be split: the directory must stay small beside the entries, and
+    /// doubling it must not take long.
+    fn may_split(&self, depth: u8) -> bool {
+        let slots = self.directory.len() * 2;
+        depth < self.depth
+            || depth < DEPTH_MAX && slots <= DIRECTORY_SLOTS_MIN.max(self.len / ENTRIES_PER_SLOT)
+    }
+
+    /// Hands a segment's entries over to the crowd.
+    #[cold]
+    fn crowd_out(&mut self, number: u32) {
+        let segment = &mut self.segments[number as usize];
+        let mut crowded = Segment::new(segment.start, segment.depth, 1);
+        crowded.len = segment.len;
+        crowded.crowded = true;
+        let old = std::mem::replace(segment, crowded);
+        old.pairs().for_each(|pair| self.crowd.insert(pair));
+        self.buckets -= old.buckets.len() - 1;
+        self.free(old.buckets);
+    }
+
+    /// Gives a segment that was crowded buckets of its own again.
+    #[cold]
+    pub(super) fn uncrowd(&mut self, number: u32) {
+        let segment = &mut self.segments[number as usize];
+        let len = segment.len as usize;
+        let mut own = Segment::new(segment.start, segment.depth, size_for(len + len / 4));
+        for pair in self.crowd.take(segment.places()) {
+            own.insert(pair);
+        }
+        self.buckets += own.buckets.len() - 1;
+        let old = std::mem::replace(segment, own);
+        self.free(old.buckets);
+    }
+
+    #[cold]
+    pub(super) fn shrink(&mut self, number: u32) {
+        let segment = &mut self.segments[number as usize];
+        let (len, buckets) = (segment.len as usize, segment.buckets.len());
+        if segment.depth > 0 && len <= capacity(SEGMENT_BUCKETS_MAX) / 4 && self.merge(number) {
+            return;
+        }
+        let segment = &mut self.segments[number as usize];
+        let smaller = size_for(len + len / 4);
+        if smaller < buckets {
+            let old = segment.resize(smaller);
+            self.free(old);
+            self.buckets -= buckets - smaller;
+        }
+    }
+
+    #[cold]
+    fn split(&mut self, number: u32) {
+        let old_depth = self.segments[number as usize].depth;
+        if old_depth == self.depth {
+            self.directory = self.directory.iter().flat_map(|&n| [n, n]).collect();
+            self.depth += 1;
+        }
+        let depth = old_depth + 1;
+        let old = &self.segments[number as usize];
+        let upper = |pair: Pair| pair.place >> (32 - depth) & 1 == 1;
+        let upper_len = old.pairs().filter(|pair| upper(*pair)).count();
+        let middle = old.start | 1 << (32 - depth);
+        let mut halves = [
+            Segment::new(old.start, depth, size_for(old.len as usize - upper_len)),
+            Segment::new(middle, depth, size_for(upper_len)),
+        ];
+        old.pairs()
+            .for_each(|pair| halves[usize::from(upper(pair))].insert(pair));
+
+        self.buckets -= old.buckets.len();
+        self.buckets += halves[0].buckets.len() + halves[1].buckets.len();
+        self.at_depth[old_depth as usize] -= 1;
+        self.at_depth[depth as usize] += 2;
+        let [low, high] = halves;
+        let old = std::mem::replace(&mut self.segments[number as usize], low);
+        self.free(old.buckets);
+        let new = self.segments.len() as u32;
+        self.segments.push(high);
+        // The upper half of the run of directory slots that led to the old segment.
+        let run = 1usize << (self.depth - old_depth);
+        let first = self.slot(self.segments[number as usize].start);
+        self.directory[first + run / 2..first + run].fill(new);
+    }
+
+    /// Joins a segment with its sibling if both are nearly empty.
+    fn merge(&mut self, number: u32) -> bool {
+        let segment = &self.segments[number as usize];
+        let (depth, start) = (segment.depth, segment.start);
+        let run = 1usize << (self.depth - depth);
+        let first = self.slot(start);
+        let sibling_first = first ^ run;
+        let sibling = self.directory[sibling_first];
+        let other = &self.segments[sibling as usize];
+        let len = (segment.len + other.len) as usize;
+        if other.depth != depth || len > capacity(SEGMENT_BUCKETS_MAX) / 2 {
+            return false;
+        }
+        let mut joined = Segment::new(start.min(other.start), depth - 1, size_for(len + len / 4));
+        for half in [number, sibling] {
+            let half = &self.segments[half as usize];
+            half.pairs().for_each(|pair| joined.insert(pair));
+            self.buckets -= half.buckets.len();
+        }
+        self.buckets += joined.buckets.len();
+        self.at_depth[depth as usize] -= 2;
+        self.at_depth[depth as usize - 1] += 1;
+        let old = std::mem::replace(&mut self.segments[number as usize], joined);
+        self.free(old.buckets);
+        self.directory[first.min(sibling_first)..first.max(sibling_first) + run].fill(number);
+        self.drop_segment(sibling);
+        while self.depth > 0 && self.at_depth[self.depth as usize] == 0 {
+            self.directory = self.directory.iter().step_by(2).copied().collect();
+            self.depth -= 1;
+        }
+        true
+    }
+
+    /// Frees a segment that the directory no longer names; the last one takes its number.
+    fn drop_segment(&mut self, number: u32) {
+        let last = self.segments.len() as u32 - 1;
+        let old = self.segments.swap_remove(number as usize);
+        self.free(old.buckets);
+        if number == last {
+            return;
+        }
+        let moved = &self.segments[number as usize];
+        let run = 1usize << (self.depth - moved.depth);
+        let first = self.slot(moved.start);
+        self.directory[first..first + run].fill(number);
+        if self.segments.capacity() > 64 && self.segments.len() < self.segments.capacity() / 4 {
+            self.segments.shrink_to(self.segments.capacity() / 2);
+        }
+    }
+}
