@@ -11,7 +11,10 @@
 //! saturated loop gives expiry half of its time when it is fifty milliseconds behind.
 //!
 //! A loop that is behind wakes one that sleeps, and a loop that has nothing to do helps those that
-//! are behind, from the other end of their shards.
+//! are behind, from the other end of their shards. It then writes down what is left, since a loop
+//! that is stuck in a long command cannot do so itself.
+//!
+//! A loop may have no shards at all, when there are more loops than shards. It serves and helps.
 
 use crate::clock;
 use crate::worker::Worker;
@@ -25,6 +28,10 @@ const BEHIND_FULL: u64 = 50;
 
 /// Ticks behind at which others should help.
 const HELP_AFTER: u64 = 2;
+
+/// Ticks after its next deadline at which a loop that runs is looked at by those that go to sleep: it
+/// may be stuck in a long command, and then it calls nobody.
+const GUARD_AFTER: u64 = 10;
 
 /// How long after the first change shards are tidied.
 const TIDY_AFTER_MS: u64 = 100;
@@ -44,7 +51,7 @@ const TIDY_US: u64 = 100;
 /// One loop's part in expiry and tidying.
 #[derive(Debug)]
 pub(crate) struct Driver {
-    own: Vec<usize>,
+    own: Shards,
     /// Where the next pass begins.
     at: usize,
     /// Engine microseconds at which the last pass ended.
@@ -66,6 +73,29 @@ pub(crate) struct Driver {
     tell_at: u64,
 }
 
+/// The shards of one loop, in their order.
+#[derive(Debug, Clone, Copy)]
+struct Shards {
+    owner: usize,
+    loops: usize,
+    count: usize,
+}
+
+impl Shards {
+    fn of(owner: usize, loops: usize, shards: usize) -> Self {
+        let count = shards.saturating_sub(owner).div_ceil(loops);
+        Self {
+            owner,
+            loops,
+            count,
+        }
+    }
+
+    fn get(self, at: usize) -> usize {
+        self.owner + (at % self.count) * self.loops
+    }
+}
+
 /// How a shard's part of a pass ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Pass {
@@ -80,7 +110,7 @@ enum Pass {
 impl Driver {
     pub(crate) fn new(index: usize, loops: usize, shards: usize) -> Self {
         Self {
-            own: (index..shards).step_by(loops).collect(),
+            own: Shards::of(index, loops, shards),
             at: 0,
             last_pass: 0,
             expired: 0,
@@ -99,17 +129,24 @@ impl Driver {
         let now = worker.time.tick;
         let handle = &worker.server.loops[worker.index];
         (expires && (handle.soonest() <= now || Self::someone_behind(worker).is_some()))
-            || (self.tidy_at <= now && !self.own.is_empty())
+            || self.tidy_at <= now
     }
 
     /// The tick at which there will be.
     pub(crate) fn wake_at(&self, worker: &Worker, expires: bool) -> u64 {
-        let soonest = worker.server.loops[worker.index].soonest();
-        if expires {
-            self.tidy_at.min(soonest)
-        } else {
-            self.tidy_at
+        if !expires {
+            return self.tidy_at;
         }
+        let soonest = worker.server.loops[worker.index].soonest();
+        self.tidy_at.min(soonest).min(Self::guard_at(worker))
+    }
+
+    /// The tick at which to see whether a loop that runs now has met its deadlines.
+    fn guard_at(worker: &Worker) -> u64 {
+        let others = worker.server.loops.iter().enumerate();
+        let running = others.filter(|(i, other)| *i != worker.index && !other.sleeps());
+        let soonest = running.map(|(_, other)| other.soonest()).min();
+        soonest.map_or(u64::MAX, |tick| tick.saturating_add(GUARD_AFTER))
     }
 
     /// One pass over what is due.
@@ -132,35 +169,44 @@ impl Driver {
         let share = served * behind.min(BEHIND_FULL) / BEHIND_FULL;
         let end = began + share.max(worker.settings.expiry_turn_us);
         handle.forget_soonest();
+        let (own, first) = (self.own, self.at);
+        let shards = (0..own.count).map(|step| own.get(first + step));
+        let (next, spent) = self.pass(worker, shards, end);
+        if let Some(steps) = spent {
+            self.at = (first + steps) % own.count;
+            worker.tally.budget_hits += 1;
+        }
+        worker.server.loops[worker.index].remember_soonest(next);
+        self.last_pass = clock::micros(worker.time);
+        if spent.is_some() && worker.time.tick.saturating_sub(next) >= HELP_AFTER {
+            Self::call_for_help(worker);
+        }
+    }
+
+    /// Expires what is due in `shards`, one after the other, until `end`. Returns the earliest deadline
+    /// that is left, and at which of the shards the time was spent.
+    fn pass(
+        &mut self,
+        worker: &mut Worker,
+        shards: impl Iterator<Item = usize>,
+        end: u64,
+    ) -> (u64, Option<usize>) {
         let mut next = u64::MAX;
-        let mut spent = false;
-        let first = self.at;
-        for step in 0..self.own.len() {
-            let at = (first + step) % self.own.len();
-            let shard = self.own[at];
+        let mut spent = None;
+        for (step, shard) in shards.enumerate() {
             let mut deadline = worker.server.keyspace.next_deadline(shard);
-            if !spent && deadline <= worker.time.tick {
+            if spent.is_none() && deadline <= worker.time.tick {
                 let pass = self.expire_shard(worker, shard, end);
                 deadline = worker.server.keyspace.next_deadline(shard);
                 match pass {
                     Pass::Done => {}
                     Pass::Idle => deadline = deadline.max(worker.time.tick + 1),
-                    Pass::Spent => {
-                        spent = true;
-                        self.at = at;
-                    }
+                    Pass::Spent => spent = Some(step),
                 }
             }
             next = next.min(deadline);
         }
-        if spent {
-            worker.tally.budget_hits += 1;
-        }
-        worker.server.loops[worker.index].remember_soonest(next);
-        self.last_pass = clock::micros(worker.time);
-        if spent && worker.time.tick.saturating_sub(next) >= HELP_AFTER {
-            Self::call_for_help(worker);
-        }
+        (next, spent)
     }
 
     /// Expires what is due in one shard.
@@ -204,13 +250,21 @@ impl Driver {
         };
         let end = clock::micros(worker.time) + worker.settings.expiry_turn_us;
         let loops = worker.server.loops.len();
+        let theirs = Shards::of(whom, loops, worker.server.keyspace.shards());
         let before = self.expired;
-        for shard in (whom..worker.server.keyspace.shards()).step_by(loops).rev() {
-            if let Pass::Spent = self.expire_shard(worker, shard, end) {
-                break;
-            }
-        }
+        let shards = (0..theirs.count).rev().map(|at| theirs.get(at));
+        let (_, spent) = self.pass(worker, shards, end);
         worker.tally.helped += self.expired - before;
+        // What is due and was not removed by a whole pass is not asked for again within this tick.
+        let floor = match spent {
+            Some(_) => 0,
+            None => worker.time.tick + 1,
+        };
+        let keyspace = &worker.server.keyspace;
+        worker.server.loops[whom].correct_soonest(|| {
+            let deadlines = (0..theirs.count).map(|at| keyspace.next_deadline(theirs.get(at)));
+            deadlines.min().unwrap_or(u64::MAX).max(floor)
+        });
     }
 
     fn call_for_help(worker: &Worker) {
@@ -232,7 +286,8 @@ impl Driver {
         if self.active && now >= self.tell_at {
             self.active = false;
             self.tell_at = now + TIDY_AFTER_MS;
-            for handle in worker.server.loops.iter() {
+            let shards = worker.server.keyspace.shards();
+            for handle in worker.server.loops.iter().take(shards) {
                 handle.becomes_untidy();
             }
         }
@@ -240,7 +295,7 @@ impl Driver {
             self.untidy_since = now;
             self.tidy_at = now + TIDY_AFTER_MS;
         }
-        if self.tidy_at > now || self.own.is_empty() {
+        if self.tidy_at > now {
             return;
         }
         let patient = now < self.untidy_since + TIDY_WAIT_MAX_MS;
@@ -250,12 +305,12 @@ impl Driver {
         }
         let end = clock::micros(worker.time) + TIDY_US;
         loop {
-            let shard = self.own[self.tidy_next];
+            let shard = self.own.get(self.tidy_next);
             let (keyspace, seat) = (&worker.server.keyspace, &mut worker.seat);
             let more = keyspace.maintain(seat, shard, TIDY_BUDGET);
             self.tidied = if more { 0 } else { self.tidied + 1 };
-            self.tidy_next = (self.tidy_next + 1) % self.own.len();
-            if self.tidied >= self.own.len() {
+            self.tidy_next = (self.tidy_next + 1) % self.own.count;
+            if self.tidied >= self.own.count {
                 self.tidied = 0;
                 self.tidy_at = u64::MAX;
                 return;

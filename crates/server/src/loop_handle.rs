@@ -144,6 +144,13 @@ impl LoopHandle {
         self.soonest.fetch_min(deadline, Ordering::SeqCst);
     }
 
+    /// Another thread has looked after the loop's shards: `read` says what is left in them. Should the
+    /// loop have gone to sleep in between, when nothing was known, it is rung.
+    pub(crate) fn correct_soonest(&self, read: impl FnOnce() -> u64) {
+        self.forget_soonest();
+        self.deadline_lowered(read());
+    }
+
     /// Announces a sleep until `until` (deadlines included only if `deadlines`). False when something
     /// has come up: do not sleep.
     pub(crate) fn fall_asleep(&self, until: u64, deadlines: bool) -> bool {
@@ -300,6 +307,23 @@ mod tests {
         assert!(rings(&mut poll));
         handle.deadline_lowered(98);
         assert!(!rings(&mut poll), "one ring for one sleep");
+    }
+
+    #[test]
+    fn a_loop_that_fell_asleep_while_its_deadlines_were_read_by_another_is_rung() {
+        let (mut poll, handle) = handle();
+        handle.deadline_lowered(50);
+        handle.correct_soonest(|| {
+            assert!(handle.fall_asleep(u64::MAX, true), "nothing is known");
+            70
+        });
+        assert!(rings(&mut poll));
+        assert_eq!(handle.soonest(), 70);
+        handle.correct_soonest(|| {
+            handle.deadline_lowered(20);
+            90
+        });
+        assert_eq!(handle.soonest(), 20, "what came up meanwhile is kept");
     }
 
     #[test]

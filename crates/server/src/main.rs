@@ -90,12 +90,12 @@ fn run(mut settings: Settings, file: Option<std::path::PathBuf>) -> anyhow::Resu
         settings.max_clients = fit.max(1);
     }
     let exposed = settings.bind.iter().any(|address| !is_loopback(address));
-    if exposed && settings.password.is_empty() {
+    let running = server::start(settings, file)?;
+    if exposed && !running.server.config.asks_password() {
         tracing::warn!(
             "other machines can reach this server, and no password is set (--requirepass)"
         );
     }
-    let running = server::start(settings, file)?;
     signals::watch(&running.server)?;
     announce(&running);
     let why = running.wait();

@@ -298,6 +298,8 @@ impl<'a> Turn<'a> {
         parser: &mut Parser,
         input: &[u8],
     ) -> (usize, Halt) {
+        // What was sent after a change was answered meets the change.
+        self.worker.follow_settings();
         let mut at = 0;
         loop {
             if self.worker.renew_time() && self.is_spent() && at < input.len() {

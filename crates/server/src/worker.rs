@@ -24,6 +24,8 @@ pub(crate) struct Worker {
     /// The loop's number.
     pub(crate) index: usize,
     pub(crate) settings: Arc<Settings>,
+    /// Which change of the settings this loop has followed.
+    pub(crate) settings_version: u64,
     pub(crate) time: Time,
     /// Inside while the loop works, empty while it sleeps.
     pub(crate) seat: Seat,
@@ -36,6 +38,8 @@ pub(crate) struct Worker {
 
 impl Worker {
     pub(crate) fn new(server: Arc<Server>, index: usize) -> Self {
+        // The version first: settings that are newer than it are followed once more.
+        let settings_version = server.config.version();
         let settings = server.config.current();
         let mut worker = Self {
             time: server.clock.now(),
@@ -46,14 +50,25 @@ impl Worker {
             limits: Limits::DEFAULT,
             since_time: 0,
             settings: Arc::clone(&settings),
+            settings_version,
             server,
         };
         worker.adopt(settings);
         worker
     }
 
-    /// Puts changed settings into force.
-    pub(crate) fn adopt(&mut self, settings: Arc<Settings>) {
+    /// Puts settings into force that were changed since the last call.
+    #[inline]
+    pub(crate) fn follow_settings(&mut self) {
+        let version = self.server.config.version();
+        if version != self.settings_version {
+            self.settings_version = version;
+            self.adopt(self.server.config.current());
+        }
+    }
+
+    #[cold]
+    fn adopt(&mut self, settings: Arc<Settings>) {
         self.limits = Limits {
             bulk: usize::try_from(settings.bulk_max).unwrap_or(usize::MAX),
             ..Limits::DEFAULT

@@ -67,7 +67,7 @@ mod tests {
         assert_eq!(apply(text, &mut settings), Ok(()));
         assert_eq!(settings.port, 7000);
         assert_eq!(settings.max_memory, 1 << 30);
-        assert_eq!(settings.password, "a b");
+        assert_eq!(settings.password.text(), "a b");
         assert_eq!(settings.output_limits.pubsub.hard, 1 << 20);
         assert_eq!(settings.bind, ["127.0.0.1", "::1"]);
     }

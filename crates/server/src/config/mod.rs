@@ -2,6 +2,7 @@
 
 mod cli;
 mod file;
+mod password;
 mod table;
 mod value;
 
@@ -11,6 +12,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use parking_lot::Mutex;
 
 pub(crate) use cli::{Invocation, Refusal, invocation};
+pub(crate) use password::Password;
 pub(crate) use table::{Change, KEYS, Key, key};
 pub(crate) use value::{DebugAccess, LogLevel, OutputLimit, OutputLimits};
 
@@ -35,7 +37,7 @@ pub(crate) struct Settings {
     pub(crate) lfu_log_factor: u32,
     pub(crate) lfu_decay_time: u32,
     pub(crate) notify: String,
-    pub(crate) password: String,
+    pub(crate) password: Password,
     pub(crate) bulk_max: u64,
     pub(crate) query_buffer_limit: u64,
     pub(crate) output_limits: OutputLimits,
@@ -65,7 +67,7 @@ impl Default for Settings {
             lfu_log_factor: 10,
             lfu_decay_time: 1,
             notify: String::new(),
-            password: String::new(),
+            password: Password::default(),
             bulk_max: 512 << 20,
             query_buffer_limit: 1 << 30,
             output_limits: OutputLimits::default(),
@@ -77,7 +79,8 @@ impl Default for Settings {
     }
 }
 
-/// The settings in force. Loops keep a copy and compare one number in a turn.
+/// The settings in force. Loops keep a copy, and compare one number before each batch of commands; so a
+/// command that is sent after a change was answered meets the change.
 #[derive(Debug)]
 pub(crate) struct Live {
     current: Mutex<Arc<Settings>>,
@@ -102,6 +105,16 @@ impl Live {
 
     pub(crate) fn current(&self) -> Arc<Settings> {
         Arc::clone(&self.current.lock())
+    }
+
+    /// Whether clients must give a password, as of now.
+    pub(crate) fn asks_password(&self) -> bool {
+        self.current.lock().password.is_asked()
+    }
+
+    /// Whether a password is the right one, as of now.
+    pub(crate) fn admits(&self, password: &[u8]) -> bool {
+        self.current.lock().password.admits(password)
     }
 
     /// Puts `change` into force when it succeeds as a whole; `applied` sees the result while no

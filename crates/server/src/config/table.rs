@@ -2,7 +2,7 @@
 //! for CONFIG.
 
 use super::value::{integer, memory_within, name_of, word};
-use super::{DebugAccess, LogLevel, Settings};
+use super::{DebugAccess, LogLevel, Password, Settings};
 
 /// When a key may change.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -242,8 +242,8 @@ pub(crate) static KEYS: &[Key] = &[
         value: "PASSWORD",
         help: "password that clients must give with AUTH; empty = none",
         change: Change::Live,
-        get: |s| s.password.clone(),
-        set: |s, v| put(&mut s.password, v.to_owned()),
+        get: |s| s.password.text().to_owned(),
+        set: |s, v| put(&mut s.password, Password::new(v)),
     },
     Key {
         name: "proto-max-bulk-len",

@@ -40,6 +40,7 @@ impl EventLoop {
 
     /// Gives a connection to the loop that has fewest.
     fn deal(&mut self, accepted: Accepted) {
+        self.core.worker.follow_settings();
         let server = Arc::clone(&self.core.worker.server);
         if server.connected.load(Ordering::Relaxed) >= self.core.worker.settings.max_clients {
             self.core.worker.tally.rejected += 1;

@@ -63,8 +63,7 @@ impl Turn<'_> {
         )?;
         // A shorter time-out must not wait for the end of a long sleep.
         server.nudge_all();
-        let settings = server.config.current();
-        self.adopt(settings);
+        self.follow_settings();
         self.done()
     }
 

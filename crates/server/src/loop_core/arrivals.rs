@@ -45,10 +45,7 @@ impl<K: Sockets> LoopCore<K> {
         });
         self.server().clients.add(Arc::clone(&client));
         let mut conn = Connection::new(client, now);
-        conn.set(
-            gate::UNAUTHENTICATED,
-            !self.worker.settings.password.is_empty(),
-        );
+        conn.set(gate::UNAUTHENTICATED, self.server().config.asks_password());
         self.table.put(slot, Link { stream, conn });
         self.table.file(slot, &self.worker.settings);
         self.table.enqueue(slot);

@@ -70,7 +70,8 @@ pub(crate) struct LoopCore<K: Sockets> {
     sockets: K,
     /// Connections that were dealt to this loop.
     arrivals: VecDeque<Box<Accepted>>,
-    settings_version: u64,
+    /// The settings for which connections were filed.
+    filed_version: u64,
     /// `maxmemory` may have been lowered below what is used.
     shrinking: bool,
     parcels: Vec<Parcel>,
@@ -83,15 +84,15 @@ pub(crate) struct LoopCore<K: Sockets> {
 impl<K: Sockets> LoopCore<K> {
     pub(crate) fn new(server: Arc<Server>, index: usize, sockets: K) -> Self {
         let driver = Driver::new(index, server.loops.len(), server.keyspace.shards());
-        let settings_version = server.config.version();
+        let worker = Worker::new(server, index);
         Self {
-            worker: Worker::new(server, index),
+            filed_version: worker.settings_version,
+            worker,
             desk: Desk::default(),
             driver,
             table: Table::default(),
             sockets,
             arrivals: VecDeque::new(),
-            settings_version,
             shrinking: false,
             parcels: Vec::new(),
             last_tick: 0,
@@ -215,15 +216,12 @@ impl<K: Sockets> LoopCore<K> {
     }
 
     fn follow_settings(&mut self) {
-        let version = self.server().config.version();
-        if version == self.settings_version {
-            return;
+        self.worker.follow_settings();
+        if self.filed_version != self.worker.settings_version {
+            self.filed_version = self.worker.settings_version;
+            self.shrinking = true;
+            self.table.file_all(&self.worker.settings);
         }
-        self.settings_version = version;
-        self.shrinking = true;
-        let settings = self.server().config.current();
-        self.table.file_all(&settings);
-        self.worker.adopt(settings);
     }
 
     /// The turn itself. `idle`: nothing had become ready.

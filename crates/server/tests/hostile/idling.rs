@@ -1,0 +1,68 @@
+//! A loop that has nothing to do sleeps, whatever the others do.
+
+use crate::common::{Client, Reply, Server, bulk, ok, simple};
+use crate::tools::{client_of_loop, number, script};
+
+/// Turns of all loops while a key lives for half a second. A loop that does not sleep takes hundreds
+/// of thousands.
+fn turns_of_half_a_second(server: &Server, asker: &mut Client) -> u64 {
+    let mut listener = server.client();
+    script(&mut listener, "PSUBSCRIBE __keyevent@0__:expired");
+    let before = number(asker, "stats", "event_loop_turns");
+    assert_eq!(asker.call(&["SET", "hourglass", "v", "PX", "500"]), ok());
+    listener.read();
+    number(asker, "stats", "event_loop_turns") - before
+}
+
+#[test]
+fn loops_without_shards_sleep() {
+    let layout = ["--threads", "6", "--shards", "2"];
+    let server = Server::start(&[&layout[..], &["--notify-keyspace-events", "Ex"]].concat());
+    let mut client = server.client();
+    // Changes have all loops look whether there is something to tidy.
+    script(&mut client, "SET a b\nSET c d\nDEL a c");
+    let turns = turns_of_half_a_second(&server, &mut client);
+    assert!(turns < 2_000, "{turns} turns");
+    // They serve all the same.
+    let mut clients: Vec<Client> = (0..12).map(|_| server.client()).collect();
+    for client in &mut clients {
+        assert_eq!(client.call(&["PING"]), simple("PONG"));
+    }
+}
+
+/// A loop that is stuck cannot expire its keys; the other does that, and then sleeps.
+#[test]
+fn a_loop_that_helped_one_that_is_stuck_sleeps_again() {
+    let server = Server::start(&[
+        "--notify-keyspace-events",
+        "Ex",
+        "--enable-debug-command",
+        "yes",
+    ]);
+    let mut boss = server.client();
+    let mut others = Vec::new();
+    let mut stuck = client_of_loop(&server, &mut boss, 1, &mut others);
+    let mut free = client_of_loop(&server, &mut boss, 0, &mut others);
+    // On the free loop, so that it hears of what expires.
+    let mut listener = client_of_loop(&server, &mut boss, 0, &mut others);
+    script(&mut listener, "PSUBSCRIBE __keyevent@0__:expired");
+    stuck.send(b"DEBUG SLEEP 1.5\r\n");
+    let before = number(&mut free, "stats", "event_loop_turns");
+    for i in 0..200 {
+        let key = format!("key:{i}");
+        assert_eq!(free.call(&["SET", &key, "v", "PX", "20"]), ok());
+    }
+    let commands = 201;
+    for _ in 0..200 {
+        listener.read();
+    }
+    assert_eq!(free.call(&["SET", "hourglass", "v", "PX", "500"]), ok());
+    let Reply::Array(items) = listener.read() else {
+        panic!("no message")
+    };
+    assert_eq!(items[3], bulk("hourglass"));
+    let turns = number(&mut free, "stats", "event_loop_turns") - before;
+    assert!(stuck.is_silent(), "it was stuck all the time");
+    assert!(turns < 5_000 + commands, "{turns} turns");
+    assert_eq!(stuck.read(), ok());
+}
