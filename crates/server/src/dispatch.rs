@@ -118,10 +118,14 @@ impl Turn<'_> {
 
     /// Checks that only concern few connections or moments. `None` lets the command pass.
     #[cold]
-    fn look_twice(&mut self, conn: &Connection, row: &'static Command) -> Option<Step> {
+    fn look_twice(&mut self, conn: &mut Connection, row: &'static Command) -> Option<Step> {
         if self.seat.bits() & RAISED != 0 {
             self.seat.give_way();
             self.refresh_time();
+        }
+        if conn.gate & gate::UNAUTHENTICATED != 0 && !self.server.config.asks_password() {
+            // The password was taken away since it connected.
+            conn.set(gate::UNAUTHENTICATED, false);
         }
         // Read after giving way: it may have been for a pause.
         let bits = conn.gate | self.seat.bits();

@@ -5,5 +5,6 @@ mod activity;
 mod half_close;
 mod hand_over;
 mod rig;
+mod settings;
 mod time;
 mod wire;

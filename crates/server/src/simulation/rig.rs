@@ -109,21 +109,33 @@ impl Rig {
 
     /// One turn of a loop. Returns until which tick it would have slept before; `None`: not at all.
     pub(super) fn turn(&mut self, index: usize) -> Option<u64> {
-        let core = &mut self.loops[index];
-        let asleep = core.prepare_sleep(None);
-        core.wake();
-        let mut idle = true;
+        let asleep = self.loops[index].prepare_sleep(None);
+        self.loops[index].wake();
+        let idle = !self.note_news(index);
+        self.loops[index].take_parcels();
+        self.loops[index].work(idle);
+        asleep
+    }
+
+    /// Tells a loop which sockets have become ready. Returns whether there are any.
+    fn note_news(&mut self, index: usize) -> bool {
+        let mut any = false;
         self.peers[index].retain(|peer| !peer.wire.borrow().is_closed());
         for peer in &self.peers[index] {
             let news = peer.wire.borrow_mut().news();
             if let Some(news) = news {
-                core.note(peer.slot, news);
-                idle = false;
+                self.loops[index].note(peer.slot, news);
+                any = true;
             }
         }
-        core.take_parcels();
-        core.work(idle);
-        asleep
+        any
+    }
+
+    /// Serves what has arrived at a loop, as in the middle of a turn: the loop looks neither at its inbox
+    /// nor at changed settings before.
+    pub(super) fn serve(&mut self, index: usize) {
+        self.note_news(index);
+        self.loops[index].work(true);
     }
 
     /// Runs all loops until none has anything left to do at this moment.

@@ -4,4 +4,11 @@
 mod common;
 mod tools;
 
+mod clock;
+mod collisions;
 mod idling;
+mod passwords;
+mod replies;
+mod subscribers;
+mod swaps;
+mod turns;

@@ -1,0 +1,44 @@
+//! What one client may ask for while others wait.
+
+use crate::common::{Client, Server, eventually, ok, simple, text};
+use crate::tools::{flood, number};
+
+fn fill(client: &mut Client, keys: usize) {
+    let mut bytes = Vec::new();
+    for i in 0..keys {
+        bytes.extend_from_slice(format!("SET key:{i} v\r\n").as_bytes());
+    }
+    assert_eq!(flood(client, &bytes, keys, &ok()), 0);
+}
+
+fn calls_of_keys(client: &mut Client) -> u64 {
+    let stats = text(&client.call(&["INFO", "commandstats"]));
+    let line = stats
+        .lines()
+        .find_map(|line| line.strip_prefix("cmdstat_keys:calls="));
+    let count = line.and_then(|rest| rest.split(',').next());
+    count.map_or(0, |count| count.parse().expect("a number"))
+}
+
+/// 16 KB of them held everybody else of the loop, and its expiry, for 28 s.
+#[test]
+fn a_pipeline_of_walks_lets_others_have_their_turns() {
+    const WALKS: usize = 2_000;
+    let server = Server::start(&["--threads", "1"]);
+    let mut other = server.client();
+    fill(&mut other, 20_000);
+    assert_eq!(other.call(&["SET", "dying", "v", "PX", "60"]), ok());
+    let mut heavy = server.client();
+    heavy.send(&b"KEYS x\r\n".repeat(WALKS));
+    for _ in 0..10 {
+        assert_eq!(other.call(&["PING"]), simple("PONG"));
+    }
+    assert!(
+        calls_of_keys(&mut other) < WALKS as u64,
+        "everything ran first"
+    );
+    eventually("a key expires meanwhile", || {
+        (number(&mut other, "stats", "expired_keys") == 1).then_some(())
+    });
+    assert!(calls_of_keys(&mut other) < WALKS as u64, "expiry came last");
+}
