@@ -207,6 +207,21 @@ impl Blocks {
     }
 
     /// The block's bytes, its slack included.
+    /// The block's bytes, and those that follow on its page: for reading an entry, which knows its own end.
+    #[inline]
+    pub(crate) fn start(&self, id: u32) -> &[u8] {
+        let page = &self.pages[(id >> OFFSET_BITS) as usize];
+        &page.data[(id & ((1 << OFFSET_BITS) - 1)) as usize * UNIT..]
+    }
+
+    /// As [`start`](Self::start), for changes within the entry.
+    #[inline]
+    pub(crate) fn start_mut(&mut self, id: u32) -> &mut [u8] {
+        let page = &mut self.pages[(id >> OFFSET_BITS) as usize];
+        &mut page.data[(id & ((1 << OFFSET_BITS) - 1)) as usize * UNIT..]
+    }
+
+    /// The block's bytes, all of them.
     #[inline]
     pub(crate) fn block(&self, id: u32) -> &[u8] {
         let page = &self.pages[(id >> OFFSET_BITS) as usize];

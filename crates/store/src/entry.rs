@@ -196,26 +196,30 @@ pub(crate) fn layout(block: &[u8]) -> Layout {
     }
 }
 
-/// The live deadline and its registration; `None` when the entry has none.
+/// The live deadline; `None` when the entry has none.
 #[inline]
-pub(crate) fn timer(block: &[u8]) -> Option<Timer> {
+pub(crate) fn deadline(block: &[u8]) -> Option<u64> {
     let form = form(block);
     if form == Form::None {
         return None;
     }
-    let fields: &[u8; 10] = block[DEADLINE_AT..].first_chunk()?;
-    let [r0, r1, r2, r3, d0, d1, d2, d3, d4, d5] = *fields;
-    let (high0, high1) = match form {
-        Form::Long => (block[DEADLINE_AT + 10], block[DEADLINE_AT + 11]),
-        _ => (0, 0),
+    // The short form's block has eight bytes here as well: lengths and key follow.
+    let bytes: &[u8; 8] = block[DEADLINE_AT + 4..].first_chunk()?;
+    let deadline = match form {
+        Form::Long => u64::from_le_bytes(*bytes),
+        _ => u64::from_le_bytes(*bytes) & SHORT_NONE,
     };
-    let deadline = u64::from_le_bytes([d0, d1, d2, d3, d4, d5, high0, high1]);
-    if deadline == SHORT_NONE {
-        return None;
-    }
+    (deadline != SHORT_NONE).then_some(deadline)
+}
+
+/// The live deadline and its registration; `None` when the entry has none.
+#[inline]
+pub(crate) fn timer(block: &[u8]) -> Option<Timer> {
+    let deadline = deadline(block)?;
+    let registration: &[u8; 4] = block[DEADLINE_AT..].first_chunk()?;
     Some(Timer {
         deadline,
-        registration: u32::from_le_bytes([r0, r1, r2, r3]),
+        registration: u32::from_le_bytes(*registration),
     })
 }
 

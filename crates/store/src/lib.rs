@@ -45,6 +45,6 @@ mod typed;
 
 pub use hasher::KeyHasher;
 pub use histogram::{Counts, Histogram, Quantiles, Runs};
-pub use store::{Expired, INLINE_MAX, NewValue, Slot, Store, Value};
+pub use store::{Expired, INLINE_MAX, NewValue, Seen, Slot, Store, Value};
 pub use tidewheel_timer::{Forecast, Progress};
 pub use typed::{Attributes, Found, Freed, Removed, Soft, TypedStore};

@@ -16,6 +16,17 @@ pub const INLINE_MAX: usize = 2048;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Slot(pub(crate) u32);
 
+/// What a look-up reads of an entry on its way.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Seen {
+    /// Where it lives.
+    pub slot: Slot,
+    /// Its deadline in ticks (ms); `None` when it has none.
+    pub deadline: Option<u64>,
+    /// The caller's 24 bits of access history.
+    pub access: u32,
+}
+
 /// A stored value.
 #[derive(Debug)]
 pub enum Value<'a, O> {
@@ -70,7 +81,7 @@ impl Timers for Blocks {
 
     #[inline]
     fn set_registration(&mut self, id: u32, registration: u32) {
-        entry::set_registration(self.block_mut(id), registration);
+        entry::set_registration(self.start_mut(id), registration);
     }
 }
 
@@ -124,20 +135,35 @@ impl<O> Store<O> {
     #[inline]
     #[must_use]
     pub fn find(&self, hash: u64, key: &[u8]) -> Option<Slot> {
-        self.index
-            .find(hash as u32, |id| {
-                let block = self.blocks.block(id);
-                let layout = entry::layout(block);
-                layout.key_len == key.len() && &block[layout.key_at..layout.value_at()] == key
-            })
-            .map(Slot)
+        self.look(hash, key).map(|seen| seen.slot)
+    }
+
+    /// As [`find`](Self::find), with what most callers read next.
+    #[inline]
+    #[must_use]
+    pub fn look(&self, hash: u64, key: &[u8]) -> Option<Seen> {
+        let mut found: &[u8] = &[];
+        let id = self.index.find(hash as u32, |id| {
+            let block = self.blocks.start(id);
+            let layout = entry::layout(block);
+            let is = layout.key_len == key.len() && &block[layout.key_at..layout.value_at()] == key;
+            if is {
+                found = block;
+            }
+            is
+        })?;
+        Some(Seen {
+            slot: Slot(id),
+            deadline: entry::deadline(found),
+            access: entry::access(found),
+        })
     }
 
     /// The entry's key.
     #[inline]
     #[must_use]
     pub fn key(&self, slot: Slot) -> &[u8] {
-        let block = self.blocks.block(slot.0);
+        let block = self.blocks.start(slot.0);
         let layout = entry::layout(block);
         &block[layout.key_at..layout.value_at()]
     }
@@ -146,7 +172,7 @@ impl<O> Store<O> {
     #[inline]
     #[must_use]
     pub fn value(&self, slot: Slot) -> Value<'_, O> {
-        let block = self.blocks.block(slot.0);
+        let block = self.blocks.start(slot.0);
         let layout = entry::layout(block);
         let bytes = &block[layout.value_at()..layout.value_at() + layout.value_len];
         if entry::is_object(block) {
@@ -158,7 +184,7 @@ impl<O> Store<O> {
 
     /// The entry's inline bytes for change in place (the length stays); `None` for an object.
     pub fn inline_mut(&mut self, slot: Slot) -> Option<&mut [u8]> {
-        let block = self.blocks.block_mut(slot.0);
+        let block = self.blocks.start_mut(slot.0);
         if entry::is_object(block) {
             return None;
         }
@@ -176,27 +202,27 @@ impl<O> Store<O> {
     #[inline]
     #[must_use]
     pub fn tag(&self, slot: Slot) -> u8 {
-        entry::tag(self.blocks.block(slot.0))
+        entry::tag(self.blocks.start(slot.0))
     }
 
     /// The entry's deadline in ticks (ms); `None` when it has none.
     #[inline]
     #[must_use]
     pub fn deadline(&self, slot: Slot) -> Option<u64> {
-        entry::timer(self.blocks.block(slot.0)).map(|timer| timer.deadline)
+        entry::deadline(self.blocks.start(slot.0))
     }
 
     /// The caller's 24 bits of access history.
     #[inline]
     #[must_use]
     pub fn access(&self, slot: Slot) -> u32 {
-        entry::access(self.blocks.block(slot.0))
+        entry::access(self.blocks.start(slot.0))
     }
 
     /// Sets the 24 bits of access history.
     #[inline]
     pub fn set_access(&mut self, slot: Slot, access: u32) {
-        entry::set_access(self.blocks.block_mut(slot.0), access);
+        entry::set_access(self.blocks.start_mut(slot.0), access);
     }
 
     /// Adds a key that [`find`](Self::find) does not find, with an access history of 0. O(1).
@@ -280,7 +306,7 @@ impl<O> Store<O> {
     /// Gives the entry a deadline, moves it, or takes it away. The entry may move. O(1).
     pub fn set_deadline(&mut self, slot: Slot, deadline: Option<u64>, now: u64) -> Slot {
         let id = slot.0;
-        let block = self.blocks.block(id);
+        let block = self.blocks.start(id);
         let old = entry::timer(block);
         if !entry::form(block).holds(deadline) {
             return self.widen(slot, deadline, now);
@@ -290,7 +316,7 @@ impl<O> Store<O> {
                 if old.deadline != deadline {
                     self.wheel
                         .reschedule(&mut self.blocks, id, old, deadline, now);
-                    entry::set_deadline(self.blocks.block_mut(id), Some(deadline));
+                    entry::set_deadline(self.blocks.start_mut(id), Some(deadline));
                 }
             }
             (Some(_), None) => self.stop_timer(id),
@@ -305,12 +331,16 @@ impl<O> Store<O> {
 
     /// Removes an entry; its object, if it had one, is the caller's to drop. O(1).
     pub fn remove(&mut self, slot: Slot) -> Option<O> {
+        self.remove_hashed(slot, self.hasher.hash(self.key(slot)))
+    }
+
+    /// As [`remove`](Self::remove), for callers who know the hash of the entry's key.
+    pub fn remove_hashed(&mut self, slot: Slot, hash: u64) -> Option<O> {
         let object = self
             .object_of(slot)
             .map(|number| self.objects.remove(number));
-        let place = self.place(self.key(slot));
         self.stop_timer(slot.0);
-        let found = self.index.remove(place, slot.0);
+        let found = self.index.remove(hash as u32, slot.0);
         debug_assert!(found, "an entry is in the index");
         self.blocks.release(slot.0);
         object
@@ -338,7 +368,7 @@ impl<O> Store<O> {
             // First find all buckets, so that their cache misses overlap; then remove.
             let mut warmth = 0;
             for (place, &id) in places.iter_mut().zip(due) {
-                let block = blocks.block(id);
+                let block = blocks.start(id);
                 let layout = entry::layout(block);
                 *place = hasher.hash(&block[layout.key_at..layout.value_at()]) as u32;
                 warmth ^= index.touch(*place);
@@ -347,13 +377,13 @@ impl<O> Store<O> {
             for (&place, &id) in places.iter().zip(due) {
                 let found = index.remove(place, id);
                 debug_assert!(found, "an entry is in the index");
-                let block = blocks.block(id);
+                let block = blocks.start(id);
                 let layout = entry::layout(block);
                 let object = entry::is_object(block)
                     .then(|| objects.remove(object_number(&block[layout.value_at()..])));
                 sink(Expired {
                     key: &block[layout.key_at..layout.value_at()],
-                    deadline: entry::timer(block).map_or(now, |timer| timer.deadline),
+                    deadline: entry::deadline(block).unwrap_or(now),
                     tag: entry::tag(block),
                     object,
                 });
@@ -448,7 +478,7 @@ impl<O> Store<O> {
     }
 
     fn object_of(&self, slot: Slot) -> Option<u32> {
-        let block = self.blocks.block(slot.0);
+        let block = self.blocks.start(slot.0);
         entry::is_object(block).then(|| object_number(&block[entry::layout(block).value_at()..]))
     }
 
@@ -487,13 +517,13 @@ impl<O> Store<O> {
     /// Starts the timer of an entry that has room for a deadline and none at present.
     fn start_timer(&mut self, id: u32, deadline: u64, now: u64) {
         self.wheel.insert(&mut self.blocks, id, deadline, now);
-        entry::set_deadline(self.blocks.block_mut(id), Some(deadline));
+        entry::set_deadline(self.blocks.start_mut(id), Some(deadline));
     }
 
     fn stop_timer(&mut self, id: u32) {
-        if let Some(old) = entry::timer(self.blocks.block(id)) {
+        if let Some(old) = entry::timer(self.blocks.start(id)) {
             self.wheel.cancel(&mut self.blocks, id, old);
-            entry::set_deadline(self.blocks.block_mut(id), None);
+            entry::set_deadline(self.blocks.start_mut(id), None);
             self.timed -= 1;
         }
     }

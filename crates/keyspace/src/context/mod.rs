@@ -133,25 +133,24 @@ impl<'a, 'b> Context<'a, 'b> {
         let touches = matches!(lookup, Lookup::Read | Lookup::Write) && !self.session.no_touch;
         let state = self.state(key.shard);
         let entries = &mut state.databases[db as usize].entries;
-        let Some(slot) = entries.find(key.hash, key.bytes) else {
+        let Some(seen) = entries.look(key.hash, key.bytes) else {
             return self.missed(key, lookup);
         };
-        if let Some(deadline) = entries.deadline(slot)
+        if let Some(deadline) = seen.deadline
             && now.reached(deadline)
         {
-            self.remove_dead(key, db, slot, deadline);
+            self.remove_dead(key, db, seen.slot, deadline);
             return self.missed(key, lookup);
         }
         if touches {
-            let old = entries.access(slot);
-            let new = recency.after_hit(old, now.time.tick, &mut state.random);
+            let new = recency.after_hit(seen.access, now.time.tick, &mut state.random);
             // A clean cache line stays clean.
-            if new != old {
-                entries.set_access(slot, new);
+            if new != seen.access {
+                entries.set_access(seen.slot, new);
             }
         }
         state.counters.hits += u64::from(lookup != Lookup::Write);
-        Some(slot)
+        Some(seen.slot)
     }
 
     fn missed(&mut self, key: Key<'_>, lookup: Lookup) -> Option<Slot> {

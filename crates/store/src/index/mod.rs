@@ -143,7 +143,7 @@ impl Index {
         let segment = self.segment(place)?;
         let found = segment.find(place, &mut is);
         if found.is_none() && segment.crowded {
-            return self.crowd.find(place, is);
+            return self.crowd.find(place, &mut is);
         }
         found
     }
