@@ -1,0 +1,173 @@
+//! A log on a disk that may lose, tear and reorder what was not synced.
+
+use std::time::Duration;
+
+use crate::baton::Random;
+
+/// A change as it is written.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Entry {
+    Set {
+        id: u64,
+        key: u8,
+        value: u64,
+        due: Duration,
+    },
+    Move {
+        id: u64,
+        due: Duration,
+    },
+    End {
+        id: u64,
+    },
+}
+
+/// The bytes of one append: its length, a checksum, and its changes.
+fn encode(changes: &[Entry]) -> Vec<u8> {
+    let mut body = Vec::new();
+    for change in changes {
+        let (kind, words) = match *change {
+            Entry::Set {
+                id,
+                key,
+                value,
+                due,
+            } => (1, vec![id, u64::from(key), value, nanos(due)]),
+            Entry::Move { id, due } => (2, vec![id, nanos(due)]),
+            Entry::End { id } => (3, vec![id]),
+        };
+        body.push(kind);
+        words
+            .iter()
+            .for_each(|word| body.extend(word.to_le_bytes()));
+    }
+    let mut bytes = (body.len() as u64).to_le_bytes().to_vec();
+    bytes.extend(checksum(&body).to_le_bytes());
+    bytes.extend(body);
+    bytes
+}
+
+/// Reads one append off the front of `bytes`; `None` where the log ends or is torn.
+fn decode(bytes: &mut &[u8]) -> Option<Vec<Entry>> {
+    let mut rest = *bytes;
+    let length = word(&mut rest)?;
+    let sum = word(&mut rest)?;
+    let body = rest.split_off(..usize::try_from(length).ok()?)?;
+    if length == 0 || checksum(body) != sum {
+        return None;
+    }
+    *bytes = rest;
+    let (mut body, mut changes) = (body, Vec::new());
+    while let Some(kind) = body.split_off_first() {
+        let id = word(&mut body)?;
+        changes.push(match kind {
+            1 => Entry::Set {
+                id,
+                key: word(&mut body)? as u8,
+                value: word(&mut body)?,
+                due: Duration::from_nanos(word(&mut body)?),
+            },
+            2 => Entry::Move {
+                id,
+                due: Duration::from_nanos(word(&mut body)?),
+            },
+            _ => Entry::End { id },
+        });
+    }
+    Some(changes)
+}
+
+fn word(bytes: &mut &[u8]) -> Option<u64> {
+    let word = bytes.split_off(..8)?;
+    word.try_into().ok().map(u64::from_le_bytes)
+}
+
+/// FNV-1a.
+fn checksum(bytes: &[u8]) -> u64 {
+    let mix = |sum: u64, byte: &u8| (sum ^ u64::from(*byte)).wrapping_mul(0x0100_0000_01B3);
+    bytes.iter().fold(0xCBF2_9CE4_8422_2325, mix)
+}
+
+fn nanos(due: Duration) -> u64 {
+    u64::try_from(due.as_nanos()).unwrap_or(u64::MAX)
+}
+
+/// A log file: what is certainly on the platter, and writes that are on their way.
+#[derive(Debug, Default)]
+pub(crate) struct Disk {
+    platter: Vec<u8>,
+    /// Writes since the last sync, each behind the one before.
+    under_way: Vec<Vec<u8>>,
+    /// Appends so far, and how many of them are on the platter.
+    pub(crate) appended: u64,
+    pub(crate) synced: u64,
+    pub(crate) openings: u64,
+}
+
+impl Disk {
+    /// Returns the number of the append, from 1.
+    pub(crate) fn append(&mut self, changes: &[Entry]) -> u64 {
+        self.under_way.push(encode(changes));
+        self.appended += 1;
+        self.appended
+    }
+
+    pub(crate) fn sync(&mut self) {
+        self.platter.extend(self.under_way.drain(..).flatten());
+        self.synced = self.appended;
+    }
+
+    /// The power fails: each write under way is there, or is not, or in part, whatever became of others.
+    /// What was written behind a hole is out of reach.
+    pub(crate) fn lose_power(&mut self, random: &mut Random) {
+        let mut end = self.platter.len();
+        for write in self.under_way.drain(..) {
+            let kept = match random.below(3) {
+                0 => 0,
+                1 => random.below(write.len() as u64) as usize,
+                _ => write.len(),
+            };
+            self.platter.resize(end + write.len(), 0);
+            self.platter[end..end + kept].copy_from_slice(&write[..kept]);
+            end += write.len();
+        }
+    }
+
+    /// What the next opening reads, which cuts the log off where it ends.
+    pub(crate) fn open(&mut self) -> Vec<Vec<Entry>> {
+        let log = self.read();
+        let whole = log.iter().map(|changes| encode(changes).len()).sum();
+        self.platter.truncate(whole);
+        self.appended = log.len() as u64;
+        self.synced = self.appended;
+        self.openings += 1;
+        log
+    }
+
+    /// What is certain to be read after a power failure.
+    pub(crate) fn read(&self) -> Vec<Vec<Entry>> {
+        let mut rest = self.platter.as_slice();
+        std::iter::from_fn(|| decode(&mut rest)).collect()
+    }
+}
+
+#[test]
+fn what_was_synced_survives_and_what_was_not_is_cut_off_at_the_first_hole() {
+    for seed in 0..200 {
+        let (mut disk, mut random) = (Disk::default(), Random::new(seed));
+        let end = |id| vec![Entry::End { id }, Entry::End { id: id + 100 }];
+        for id in 0..20 {
+            disk.append(&end(id));
+            if id == 9 {
+                disk.sync();
+            }
+        }
+        disk.lose_power(&mut random);
+        let log = disk.open();
+        assert!(log.len() >= 10 && log.len() <= 20);
+        assert!(log.iter().zip(0..).all(|(changes, id)| *changes == end(id)));
+        disk.append(&end(50));
+        disk.sync();
+        assert_eq!(disk.read().len(), log.len() + 1);
+    }
+}

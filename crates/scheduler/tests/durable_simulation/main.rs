@@ -1,0 +1,121 @@
+//! A durable scheduler in a simulated world: threads whose order a seed decides, a disk that tears and reorders,
+//! a journal that fails, and a power failure at any point; then the next life, with what is left.
+//!
+//! What is held against it, in every life:
+//!
+//! - memory and journal agree, key by key, at every moment at which nobody is within a call;
+//! - what was acknowledged survives, and what was set last is pending;
+//! - no task runs early, twice in one life, or after it was removed or replaced;
+//! - a stop leaves on disk exactly what it says is pending;
+//! - in the end every acknowledged task has run, or was ended by a call.
+//!
+//! A failure prints what replays it: `TIDEWHEEL_SIM=seed:crash:crash_one_in:failure_one_in`, 0 for none.
+
+mod baton;
+mod disk;
+mod key;
+mod life;
+mod world;
+
+use crate::baton::Random;
+use crate::life::Life;
+use crate::world::{Plan, World};
+
+/// Lives of one run; the last one has no faults, and lasts until everything is due.
+const LIVES: u64 = 4;
+
+/// Runs a world to its end; returns how many points there were at which it might have died.
+fn run(seed: u64, plan: Plan) -> u64 {
+    let world = World::new(seed, plan);
+    for number in 0..LIVES {
+        world.truth().restart();
+        Life::new(&world, seed ^ (number << 32)).live();
+        check(&world, seed, plan);
+    }
+    world.calm();
+    world.truth().restart();
+    Life::new(&world, seed).outlive_everything();
+    world.truth().nothing_is_lost();
+    check(&world, seed, plan);
+    let points = world.truth().points;
+    points
+}
+
+#[track_caller]
+fn check(world: &World, seed: u64, plan: Plan) {
+    let Some(wrong) = world.truth().wrong.clone() else {
+        return;
+    };
+    let [crash, one_in, failure] =
+        [plan.crash_at, plan.crash_one_in, plan.failure_one_in].map(|number| number.unwrap_or(0));
+    panic!("{wrong}\nto replay it: TIDEWHEEL_SIM={seed}:{crash}:{one_in}:{failure}");
+}
+
+/// What the environment asks to replay.
+fn replayed() -> Option<(u64, Plan)> {
+    let text = std::env::var("TIDEWHEEL_SIM").ok()?;
+    let numbers: Vec<u64> = text
+        .split(':')
+        .map(|n| n.parse().expect("a number"))
+        .collect();
+    let number = |at: usize| numbers.get(at).copied().filter(|n| *n > 0);
+    let plan = Plan {
+        crash_at: number(1),
+        crash_one_in: number(2),
+        failure_one_in: number(3),
+    };
+    Some((numbers[0], plan))
+}
+
+fn run_or_replay(runs: impl IntoIterator<Item = (u64, Plan)>) {
+    match replayed() {
+        Some((seed, plan)) => {
+            run(seed, plan);
+        }
+        None => runs.into_iter().for_each(|(seed, plan)| {
+            run(seed, plan);
+        }),
+    }
+}
+
+#[test]
+fn a_crash_at_every_operation_loses_nothing_that_was_acknowledged() {
+    let runs = (0..4).flat_map(|seed| {
+        let points = run(seed, Plan::default());
+        assert!(points > 100, "too little happens");
+        (1..=points).map(move |point| {
+            let plan = Plan {
+                crash_at: Some(point),
+                ..Plan::default()
+            };
+            (seed, plan)
+        })
+    });
+    run_or_replay(runs);
+}
+
+/// Seeds and what goes wrong under them: crashes alone, failures alone, both, neither.
+fn random_runs(seeds: std::ops::Range<u64>) -> impl Iterator<Item = (u64, Plan)> {
+    seeds.map(|seed| {
+        let mut random = Random::new(!seed);
+        let crash = 20 + random.below(200);
+        let failure = 20 + random.below(200);
+        let plan = Plan {
+            crash_at: None,
+            crash_one_in: (seed % 4 < 2).then_some(crash),
+            failure_one_in: (seed % 2 == 1).then_some(failure),
+        };
+        (seed, plan)
+    })
+}
+
+#[test]
+fn crashes_and_failures_of_the_journal_at_random_lose_nothing_that_was_acknowledged() {
+    run_or_replay(random_runs(1000..1400));
+}
+
+#[test]
+#[ignore = "minutes: run by name"]
+fn crashes_and_failures_of_the_journal_at_random_for_long() {
+    run_or_replay(random_runs(10_000..60_000));
+}
