@@ -8,13 +8,12 @@ use tidewheel_scheduler::{Advance, Clock, Durable, DurableHandle, DurableRun, Er
 
 use crate::baton::{Baton, yield_now};
 use crate::key::Key;
-use crate::world::World;
+use crate::world::{KEYS, World};
 
 type Hasher = foldhash::quality::FixedState;
 type Tasks = Durable<Key, u64, World, Hasher>;
 type Handle = DurableHandle<Key, u64, World, Hasher>;
 
-const KEYS: u8 = 4;
 const CLIENTS: usize = 2;
 const CALLS: usize = 5;
 const TURNS: usize = 8;
@@ -205,7 +204,9 @@ fn handle(world: &World, tasks: &Handle, run: &DurableRun<Key, u64>) {
     if !world.begin(run) {
         return;
     }
-    yield_now();
+    for _ in 0..world.below(8) {
+        yield_now();
+    }
     for _ in 0..world.below(3) {
         call(world, tasks);
     }
@@ -216,7 +217,7 @@ fn handle(world: &World, tasks: &Handle, run: &DurableRun<Key, u64>) {
 
 /// One call of a random kind.
 fn call(world: &World, tasks: &Handle) {
-    let key = Key(world.below(u64::from(KEYS)) as u8);
+    let key = world.key();
     let delay = match world.below(3) {
         0 => Duration::ZERO,
         1 => Duration::from_micros(world.below(20_000)),

@@ -11,6 +11,9 @@ use crate::baton::{Random, yield_now};
 use crate::disk::{Disk, Entry};
 use crate::key::Key;
 
+/// Keys of all worlds; some use fewer, so that threads meet.
+pub(crate) const KEYS: u8 = 4;
+
 /// A task in the journal's view: what was on disk at the start, and every change since.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Live {
@@ -71,6 +74,7 @@ thread_local! {
 pub(crate) struct World {
     truth: Arc<Mutex<Truth>>,
     pub(crate) clock: ManualClock,
+    keys: u64,
 }
 
 impl Truth {
@@ -209,6 +213,7 @@ impl World {
         Self {
             truth: Arc::new(Mutex::new(truth)),
             clock: ManualClock::new(),
+            keys: 1 + seed % u64::from(KEYS),
         }
     }
 
@@ -223,6 +228,10 @@ impl World {
 
     pub(crate) fn below(&self, end: u64) -> u64 {
         self.truth().random.below(end)
+    }
+
+    pub(crate) fn key(&self) -> Key {
+        Key(self.below(self.keys) as u8)
     }
 
     pub(crate) fn is_over(&self) -> bool {
