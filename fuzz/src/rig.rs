@@ -4,7 +4,7 @@ use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 use crate::op::Step;
 use tidewheel_keyspace::{
-    Garbage, Handler, Hooks, Keyspace, Options, Seat, Session, Time, resolve,
+    Garbage, Handler, Hooks, Keyspace, NotifyFlags, Options, Seat, Session, Time, resolve,
 };
 use tidewheel_resp::{Args, Limits, Parsed, Parser, Protocol, Reply, Writer};
 
@@ -53,7 +53,7 @@ impl Rig {
             seed: 7,
         };
         let keyspace = Keyspace::new(options, Box::new(Shell(AtomicU64::new(0))));
-        keyspace.settings().notify.store(u32::MAX, Relaxed);
+        keyspace.set_notify_flags(NotifyFlags::from_bits(u32::MAX));
         Self {
             seat: keyspace.seat(),
             keyspace,

@@ -2,7 +2,6 @@
 
 use tidewheel_store::Progress;
 
-use crate::events::{Event, NotifyClass};
 use crate::gate::Seat;
 use crate::keyspace::Keyspace;
 use crate::shard::NEVER;
@@ -26,63 +25,36 @@ impl Keyspace {
 
     /// As [`expire`](Self::expire), in engine ticks, whether or not active expiry is on.
     pub(crate) fn expire_due(&self, shard: usize, now: &Now, budget: u32) -> Progress {
-        let shard = &self.shards[shard];
-        let wants_events = self.settings().notify_flags().wants(NotifyClass::Expired);
         let mut total = Progress::default();
         let mut garbage = Vec::new();
         let mut lateness = self.lateness_us.runs();
         let mut left = budget;
-        let mut guard = shard.state.lock();
+        let mut hold = self.shards[shard].lock();
         let since = self.hooks.stopwatch_ns();
-        let state = &mut *guard;
-        for db in 0..state.databases.len() {
-            if !now.reached(state.due[db]) {
+        for db in 0..hold.databases() {
+            if !hold.is_due(db, now) {
                 continue;
             }
             if left == 0 {
                 total.backlog = true;
                 break;
             }
-            let database = &mut state.databases[db];
-            let events = &mut state.events;
-            let mut freed = 0;
-            let progress = database.entries.expire(now.tick, left, |expired| {
-                lateness.record(now.lateness_us(expired.deadline));
-                if let Some(object) = expired.object {
-                    freed += object.bytes();
-                    garbage.push(object);
-                }
-                if wants_events {
-                    events.push(Event {
-                        db: db as u32,
-                        class: NotifyClass::Expired,
-                        name: "expired",
-                        key: expired.key.into(),
-                    });
-                }
+            let progress = hold.expire(db, now, left, |deadline, object| {
+                lateness.record(now.lateness_us(deadline));
+                garbage.extend(object);
             });
-            database.object_bytes -= freed;
-            state.due[db] = if progress.backlog {
-                // Due at once, whatever the lower bound says.
-                state.due[db].min(now.tick)
-            } else {
-                progress.next_deadline.unwrap_or(NEVER)
-            };
             total.fired += progress.fired;
             total.moved += progress.moved;
             total.backlog |= progress.backlog;
             left = left.saturating_sub(progress.fired.saturating_add(progress.moved).max(1));
-            state.counters.expired += u64::from(progress.fired);
-            self.count_bytes(state, db as u32);
         }
-        state.counters.budget_hits += u64::from(total.backlog);
-        self.announce_events(shard, state);
-        shard.publish_due(state);
+        hold.counters.budget_hits += u64::from(total.backlog);
+        hold.publish_due();
         // The caller is the one who sleeps for this shard, and it reads the bound next.
-        state.wake = false;
-        total.next_deadline = (state.published != NEVER).then_some(state.published);
+        hold.take_wake();
+        total.next_deadline = (hold.published() != NEVER).then_some(hold.published());
         self.record_hold(since);
-        drop(guard);
+        drop(hold);
         drop(lateness);
         if !garbage.is_empty() {
             self.discard(garbage);
@@ -95,19 +67,10 @@ impl Keyspace {
     pub fn maintain(&self, seat: &mut Seat, shard: usize, budget: u32) -> bool {
         seat.give_way();
         let _visit = seat.visit();
-        let mut guard = self.shards[shard].state.lock();
+        let mut hold = self.shards[shard].lock();
         let since = self.hooks.stopwatch_ns();
-        let mut more = false;
-        for db in 0..guard.databases.len() {
-            // Walking empty databases costs a few loads; a non-empty one takes the whole budget.
-            if guard.databases[db].entries.maintain(budget) {
-                more = true;
-            }
-            self.count_bytes(&mut guard, db as u32);
-            if more {
-                break;
-            }
-        }
+        // Walking empty databases costs a few loads; a non-empty one takes the whole budget.
+        let more = (0..hold.databases()).any(|db| hold.tidy(db, budget));
         self.record_hold(since);
         more
     }

@@ -1,19 +1,19 @@
 //! The shards, and how a command reaches them.
 
 use std::sync::Arc;
-use std::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed, Release};
-use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64};
+use std::sync::atomic::AtomicU64;
+use std::sync::atomic::Ordering::Relaxed;
 
 use tidewheel_resp::{Args, Writer};
 use tidewheel_store::{Histogram, KeyHasher};
 
 use crate::command::{Command, CommandError, Flags, Handler, HandlerFn};
-use crate::context::{Context, Key};
-use crate::events::Event;
+use crate::context::Context;
+use crate::events::{Event, NotifyFlags};
 use crate::gate::{Gate, KEEP_DEAD, Seat};
 use crate::hooks::Hooks;
 use crate::settings::Settings;
-use crate::shard::{EVENTS_MAX, NEVER, Shard, ShardState};
+use crate::shard::{Key, NEVER, Shard, Shared};
 use crate::time::{SharedTimeline, Time};
 
 /// The most shards.
@@ -21,10 +21,6 @@ pub(crate) const SHARDS_MAX: usize = 1024;
 
 /// The most databases.
 const DATABASES_MAX: usize = 1 << 16;
-
-/// A shard reports its bytes when they changed by this much: the total is off by at most this times the
-/// number of shards.
-const BYTES_STEP: i64 = 4096;
 
 /// How a keyspace is laid out.
 #[derive(Debug, Clone, Copy)]
@@ -65,9 +61,7 @@ pub struct Keyspace {
     pub(crate) timeline: SharedTimeline,
     pub(crate) lateness_us: Histogram,
     pub(crate) lock_hold_ns: Histogram,
-    pub(crate) events: AtomicBool,
-    /// Bytes of all shards, to within [`BYTES_STEP`] each.
-    pub(crate) used_bytes: AtomicI64,
+    pub(crate) shared: Arc<Shared>,
     /// Where the next search for a victim starts.
     pub(crate) eviction_turn: AtomicU64,
     settings: Settings,
@@ -93,18 +87,17 @@ impl Keyspace {
         let shards = options.shards.clamp(1, SHARDS_MAX).next_power_of_two();
         let databases = options.databases.clamp(1, DATABASES_MAX);
         let hasher = KeyHasher::new(options.seed);
+        let shared = Arc::new(Shared::default());
         Self {
             gate: Arc::default(),
-            shards: (0..shards as u64)
-                // Not from the secret itself: what is drawn at random may be seen, and led back to its seed.
-                .map(|i| Shard::new(databases, hasher.hash(&i.to_le_bytes()), &hasher))
+            shards: (0..shards)
+                .map(|number| Shard::new(number, databases, &hasher, Arc::clone(&shared)))
                 .collect(),
+            shared,
             hooks,
             timeline: SharedTimeline::default(),
             lateness_us: Histogram::default(),
             lock_hold_ns: Histogram::default(),
-            events: AtomicBool::new(false),
-            used_bytes: AtomicI64::new(0),
             eviction_turn: AtomicU64::new(0),
             settings: Settings::default(),
             hasher,
@@ -199,7 +192,7 @@ impl Keyspace {
         if !self.settings.active_expire() {
             return NEVER;
         }
-        let deadline = self.shards[shard].next_deadline.load(Relaxed);
+        let deadline = self.shards[shard].next_deadline();
         if deadline == NEVER {
             NEVER
         } else {
@@ -207,30 +200,33 @@ impl Keyspace {
         }
     }
 
-    /// Whether events wait to be drained. Lock-free.
+    /// Which keyspace events are wanted.
+    #[must_use]
+    pub fn notify_flags(&self) -> NotifyFlags {
+        self.shared.notify_flags()
+    }
+
+    /// Changes which keyspace events are wanted. Locks shard after shard.
+    pub fn set_notify_flags(&self, flags: NotifyFlags) {
+        self.shared.set_notify_flags(flags);
+        for shard in &self.shards {
+            shard.lock().observe_events();
+        }
+    }
+
+    /// Whether events wait to be drained, or are being drained by another thread. Whoever finds none after
+    /// a command knows that all that the command caused is published. Lock-free.
     #[must_use]
     #[inline]
     pub fn events_pending(&self) -> bool {
-        self.events.load(Relaxed)
+        self.shared.events.pending()
     }
 
-    /// Hands over all events that wait. Events of one key come in the order in which they happened,
-    /// provided that no two threads drain at once: the caller holds its own lock around the call.
+    /// Hands over all events that wait: those of one key, and those of one thread, in the order in which
+    /// they happened, provided that no two threads drain at once: the caller holds its own lock around the
+    /// call. Locks no shard.
     pub fn drain_events(&self, publish: &mut dyn FnMut(Event)) {
-        // Cleared first: an event that is queued meanwhile raises it again.
-        if !self.events.swap(false, AcqRel) {
-            return;
-        }
-        for shard in &self.shards {
-            if shard.has_events.load(Acquire) {
-                let mut state = shard.state.lock();
-                let events = std::mem::take(&mut state.events);
-                state.events_announced = false;
-                shard.has_events.store(false, Relaxed);
-                drop(state);
-                events.into_iter().for_each(&mut *publish);
-            }
-        }
+        self.shared.events.drain(publish);
     }
 
     /// Switches the active side of expiry (DEBUG SET-ACTIVE-EXPIRE). Reads see dead keys as gone either
@@ -289,50 +285,17 @@ impl Keyspace {
         self.lock_hold_ns.record(held, 1);
     }
 
-    pub(crate) fn queue_event(&self, shard: usize, state: &mut ShardState, event: Event) {
-        state.events.push(event);
-        self.announce_events(&self.shards[shard], state);
-    }
-
-    /// Tells drainers of a shard's events, and drops those beyond the cap. The caller holds the lock.
-    pub(crate) fn announce_events(&self, shard: &Shard, state: &mut ShardState) {
-        let excess = state.events.len().saturating_sub(EVENTS_MAX);
-        state.events.truncate(EVENTS_MAX);
-        state.counters.events_dropped += excess as u64;
-        // Always in this order, without looking first: a drainer that clears the second flag before this
-        // store sees the first one, or else finds the second one raised again.
-        if !state.events.is_empty() && !state.events_announced {
-            state.events_announced = true;
-            shard.has_events.store(true, Release);
-            self.events.store(true, Release);
-        }
-    }
-
-    /// Reports a database's bytes to the total.
-    #[inline]
-    pub(crate) fn count_bytes(&self, state: &mut ShardState, db: u32) {
-        let change = state.databases[db as usize].count_bytes();
-        if change != 0 {
-            state.unflushed_bytes += change;
-            if state.unflushed_bytes.abs() >= BYTES_STEP {
-                self.used_bytes.fetch_add(state.unflushed_bytes, Relaxed);
-                state.unflushed_bytes = 0;
-            }
-        }
-    }
-
     /// Reports what shards have kept back, so that the total is exact. Locks shard after shard.
     pub(crate) fn flush_bytes(&self) {
         for shard in &self.shards {
-            let change = std::mem::take(&mut shard.state.lock().unflushed_bytes);
-            self.used_bytes.fetch_add(change, Relaxed);
+            shard.lock().flush_bytes();
         }
     }
 
     /// Bytes held by stores and objects, to within 4 KiB a shard. Lock-free.
     #[must_use]
     pub fn used_memory(&self) -> u64 {
-        self.used_bytes.load(Relaxed).max(0) as u64
+        self.shared.used_bytes.load(Relaxed).max(0) as u64
     }
 }
 

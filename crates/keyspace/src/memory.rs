@@ -3,7 +3,6 @@
 use std::sync::atomic::Ordering::Relaxed;
 
 use crate::command::CommandError;
-use crate::events::{Event, NotifyClass};
 use crate::eviction::{Choice, Policy};
 use crate::gate::Seat;
 use crate::keyspace::Keyspace;
@@ -81,13 +80,12 @@ impl Keyspace {
         if due > 0 || choice.policy == Policy::NoEviction {
             return due;
         }
-        let mut guard = self.shards[shard].state.lock();
+        let mut hold = self.shards[shard].lock();
         let since = self.hooks.stopwatch_ns();
-        let state = &mut *guard;
         let mut best = None;
-        for (db, database) in state.databases.iter().enumerate() {
-            let cursor = &mut state.eviction_cursor;
-            let found = choice.victim(&database.entries, now.time.tick, &mut state.random, cursor);
+        let (databases, random, cursor) = hold.search();
+        for (db, entries) in databases {
+            let found = choice.victim(entries, now.time.tick, random, cursor);
             if let Some((slot, score)) = found
                 && best.is_none_or(|(_, _, top)| score > top)
             {
@@ -95,24 +93,8 @@ impl Keyspace {
             }
         }
         let Some((db, slot, _)) = best else { return 0 };
-        let database = &mut state.databases[db];
-        let key = Box::<[u8]>::from(database.entries.key(slot));
-        if let Some(object) = database.entries.remove(slot) {
-            database.object_bytes -= object.bytes();
-            garbage.push(object);
-        }
-        database.entries.maintain(TIDY_PER_VICTIM);
-        self.count_bytes(state, db as u32);
-        state.counters.evicted += 1;
-        if self.settings().notify_flags().wants(NotifyClass::Evicted) {
-            let event = Event {
-                db: db as u32,
-                class: NotifyClass::Evicted,
-                name: "evicted",
-                key,
-            };
-            self.queue_event(shard, state, event);
-        }
+        garbage.extend(hold.evict(db, slot));
+        hold.tidy(db, TIDY_PER_VICTIM);
         self.record_hold(since);
         1
     }

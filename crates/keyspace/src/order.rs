@@ -3,11 +3,14 @@
 //! gate → shards, ascending → hub → inboxes → the queue of events.
 //!
 //! A thread takes a lock only if every lock that it holds stands further left. So no circle of threads
-//! can wait for each other. Whoever takes one of these locks makes a [`Held`] first and keeps it as long
-//! as the lock. Release builds keep no record: there a `Held` is nothing.
+//! can wait for each other. A lock that has a place in this order is a [`Ranked`], which keeps the record by
+//! itself. Release builds keep none: there a `Ranked` is its mutex and a [`Held`] is nothing.
 
 #[cfg(debug_assertions)]
 use std::cell::RefCell;
+use std::ops::{Deref, DerefMut};
+
+use parking_lot::{Mutex, MutexGuard};
 
 /// A lock's place in the order.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -73,6 +76,68 @@ impl Drop for Held {
                 held.swap_remove(at);
             }
         });
+    }
+}
+
+/// A lock with a place in the order.
+#[derive(Debug)]
+pub struct Ranked<T> {
+    mutex: Mutex<T>,
+    #[cfg(debug_assertions)]
+    rank: Rank,
+}
+
+/// What a [`Ranked`] protects, while it is locked.
+#[derive(Debug)]
+pub struct RankedGuard<'a, T> {
+    guard: MutexGuard<'a, T>,
+    #[allow(dead_code, reason = "dropped after the guard")]
+    held: Held,
+}
+
+impl<T> Ranked<T> {
+    /// A lock of that rank.
+    pub fn new(rank: Rank, value: T) -> Self {
+        #[cfg(not(debug_assertions))]
+        let _ = rank;
+        Self {
+            mutex: Mutex::new(value),
+            #[cfg(debug_assertions)]
+            rank,
+        }
+    }
+
+    /// Waits for the lock and takes it.
+    ///
+    /// # Panics
+    ///
+    /// In debug builds, as [`Held::new`] does.
+    #[inline]
+    pub fn lock(&self) -> RankedGuard<'_, T> {
+        #[cfg(debug_assertions)]
+        let held = Held::new(self.rank);
+        #[cfg(not(debug_assertions))]
+        let held = Held {};
+        RankedGuard {
+            guard: self.mutex.lock(),
+            held,
+        }
+    }
+}
+
+impl<T> Deref for RankedGuard<'_, T> {
+    type Target = T;
+
+    #[inline(always)]
+    fn deref(&self) -> &T {
+        &self.guard
+    }
+}
+
+impl<T> DerefMut for RankedGuard<'_, T> {
+    #[inline(always)]
+    fn deref_mut(&mut self) -> &mut T {
+        &mut self.guard
     }
 }
 

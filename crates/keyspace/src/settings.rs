@@ -2,14 +2,11 @@
 
 use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU32, AtomicU64, Ordering::Relaxed};
 
-use crate::events::NotifyFlags;
 use crate::eviction::Policy;
 
 /// What may be changed while the keyspace runs. Each is read by commands with one relaxed load.
 #[derive(Debug)]
 pub struct Settings {
-    /// [`NotifyFlags::bits`] of `notify-keyspace-events`.
-    pub notify: AtomicU32,
     /// Bytes above which commands that may add data evict first or are refused; 0 is no limit.
     pub maxmemory: AtomicU64,
     /// Entries that one eviction compares (`maxmemory-samples`).
@@ -29,7 +26,6 @@ pub struct Settings {
 impl Default for Settings {
     fn default() -> Self {
         Self {
-            notify: AtomicU32::new(0),
             maxmemory: AtomicU64::new(0),
             maxmemory_samples: AtomicU32::new(5),
             lfu_log_factor: AtomicU32::new(10),
@@ -57,17 +53,6 @@ impl Settings {
     #[inline]
     pub(crate) fn counts_frequency(&self) -> bool {
         Policy::FREQUENCY_BITS >> (self.policy.load(Relaxed) & 7) & 1 == 1
-    }
-
-    /// Which events are wanted.
-    #[must_use]
-    pub fn notify_flags(&self) -> NotifyFlags {
-        NotifyFlags::from_bits(self.notify.load(Relaxed))
-    }
-
-    /// Changes which events are wanted.
-    pub fn set_notify_flags(&self, flags: NotifyFlags) {
-        self.notify.store(flags.bits(), Relaxed);
     }
 
     /// Whether expired keys are removed without being touched.

@@ -3,7 +3,7 @@
 use tidewheel_store::Quantiles;
 
 use crate::keyspace::Keyspace;
-use crate::shard::{Counters, NEVER, ShardState};
+use crate::shard::{Counters, Hold, NEVER};
 use crate::time::{Now, Time};
 
 /// A reading of the keyspace's counters. Shards are read one after the other, not at one instant.
@@ -63,7 +63,10 @@ impl Keyspace {
         let now = self.timeline.now(time);
         self.flush_bytes();
         let mut databases = vec![DatabaseReading::default(); self.databases()];
+        let (events_pending, events_dropped) = self.shared.events.counts();
         let mut stats = Stats {
+            events_pending,
+            events_dropped,
             lateness_us: self.lateness_us.quantiles(),
             lock_hold_ns: self.lock_hold_ns.quantiles(),
             next_deadline: NEVER,
@@ -72,18 +75,17 @@ impl Keyspace {
             ..Stats::default()
         };
         for (i, shard) in self.shards.iter().enumerate() {
-            let mut state = shard.state.lock();
-            stats.add(&state.counters);
-            stats.events_pending += state.events.len() as u64;
-            for (db, reading) in databases.iter_mut().enumerate() {
-                reading.add(&mut state, db, &now);
+            let mut hold = shard.lock();
+            stats.add(&hold.counters);
+            for (db, reading) in (0..).zip(&mut databases) {
+                reading.add(&mut hold, db, &now);
             }
             // A bound that has been reached is overdue work, whichever pass left it.
-            if now.reached(state.published) {
+            if now.reached(hold.published()) {
                 stats.backlog_shards += 1;
-                stats.backlog_ms = stats.backlog_ms.max(now.tick - state.published);
+                stats.backlog_ms = stats.backlog_ms.max(now.tick - hold.published());
             }
-            drop(state);
+            drop(hold);
             stats.next_deadline = stats.next_deadline.min(self.next_deadline(i));
         }
         stats.databases = databases.iter().map(DatabaseReading::finish).collect();
@@ -93,8 +95,9 @@ impl Keyspace {
     /// Starts counters and histograms afresh (CONFIG RESETSTAT).
     pub fn reset_stats(&self) {
         for shard in &self.shards {
-            shard.state.lock().counters = Counters::default();
+            shard.lock().counters = Counters::default();
         }
+        self.shared.events.reset_dropped();
         self.lateness_us.reset();
         self.lock_hold_ns.reset();
     }
@@ -113,7 +116,6 @@ impl Stats {
         self.expired += counters.expired;
         self.evicted += counters.evicted;
         self.budget_hits += counters.budget_hits;
-        self.events_dropped += counters.events_dropped;
     }
 }
 
@@ -125,15 +127,17 @@ struct DatabaseReading {
 }
 
 impl DatabaseReading {
-    fn add(&mut self, state: &mut ShardState, db: usize, now: &Now) {
-        let entries = &state.databases[db].entries;
+    fn add(&mut self, hold: &mut Hold<'_>, db: u32, now: &Now) {
+        let entries = hold.entries(db);
         self.stats.keys += entries.len() as u64;
         self.stats.expires += entries.timed() as u64;
         if entries.timed() == 0 {
             return;
         }
         for _ in 0..TTL_SAMPLES {
-            let slot = entries.sample(state.random.next());
+            let random = hold.random.next();
+            let entries = hold.entries(db);
+            let slot = entries.sample(random);
             if let Some(deadline) = slot.and_then(|slot| entries.deadline(slot)) {
                 self.ttl_sum_ms = self
                     .ttl_sum_ms

@@ -2,7 +2,11 @@
 
 mod common;
 
-use common::Rig;
+use std::collections::HashSet;
+use std::sync::Mutex;
+
+use common::{Rig, START, call_at};
+use tidewheel_keyspace::Keyspace;
 
 #[track_caller]
 fn check(rig: &mut Rig, line: &str, events: &[&str]) {
@@ -157,4 +161,59 @@ fn events_of_one_key_keep_their_order_across_shards() {
         found.entry(key).or_default().push(name);
     }
     assert_eq!(found, expected);
+}
+
+#[test]
+fn events_of_one_client_come_in_the_order_in_which_it_caused_them() {
+    let mut rig = Rig::new();
+    rig.notify("KEA");
+    let keys = || (0..20).map(|i| format!("k{i:02}"));
+    for key in keys() {
+        rig.run(&format!("SET {key} v"));
+    }
+    let set: Vec<_> = keys().map(|key| format!("0:set:{key}")).collect();
+    assert_eq!(rig.events(), set);
+    rig.run(&format!("DEL {}", keys().collect::<Vec<_>>().join(" ")));
+    let deleted: Vec<_> = keys().map(|key| format!("0:del:{key}")).collect();
+    assert_eq!(rig.events(), deleted, "of one command as well");
+}
+
+/// What the server's hub is: publishing is one thread's at a time, and takes a while.
+#[derive(Default)]
+struct Hub {
+    turn: Mutex<()>,
+    published: Mutex<HashSet<Box<[u8]>>>,
+}
+
+impl Hub {
+    fn flush(&self, keyspace: &Keyspace) {
+        let _turn = self.turn.lock().unwrap();
+        keyspace.drain_events(&mut |event| {
+            std::thread::yield_now();
+            self.published.lock().unwrap().insert(event.key);
+        });
+    }
+}
+
+#[test]
+fn an_event_is_published_before_the_reply_even_if_another_loop_publishes_it() {
+    let rig = Rig::new();
+    rig.notify("E$");
+    let (keyspace, hub) = (&rig.keyspace, &Hub::default());
+    std::thread::scope(|scope| {
+        for thread in 0..4 {
+            scope.spawn(move || {
+                for i in 0..2_000 {
+                    let key = format!("{thread}:{i}");
+                    call_at(keyspace, START, 0, &format!("SET {key} v"));
+                    if keyspace.events_pending() {
+                        hub.flush(keyspace);
+                    }
+                    // The reply would leave now.
+                    let mut published = hub.published.lock().unwrap();
+                    assert!(published.remove(key.as_bytes()), "{key}");
+                }
+            });
+        }
+    });
 }

@@ -21,7 +21,7 @@ pub(crate) fn apply(settings: &Settings, keyspace: &Keyspace) {
     let engine = keyspace.settings();
     // Tables check both before they accept a value.
     if let Some(flags) = NotifyFlags::parse(settings.notify.as_bytes()) {
-        engine.set_notify_flags(flags);
+        keyspace.set_notify_flags(flags);
     }
     if let Some(policy) = Policy::parse(settings.max_memory_policy.as_bytes()) {
         engine.set_policy(policy);

@@ -4,15 +4,15 @@
 //! subscriber; the loop copies it into its connections' output. Nobody waits for a reader: a
 //! subscriber that lags too far is closed by its output limit, or by the bound of its loop's inbox.
 //!
-//! Keyspace events are drained from the shards' queues while the hub's lock is held, so that the events
-//! of one key are published in their order whichever thread drains them.
+//! Keyspace events are drained from the keyspace's queue while the hub's lock is held, so that they are
+//! published in their order whichever thread drains them. No shard is locked meanwhile.
 
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use parking_lot::Mutex;
+use tidewheel_keyspace::order::{Rank, Ranked};
 use tidewheel_keyspace::{Event, Keyspace, NotifyFlags, glob_match};
 use tidewheel_resp::{Protocol, Writer};
 
@@ -31,7 +31,7 @@ pub(crate) struct Hub {
     loops: Arc<[LoopHandle]>,
     /// Names that somebody listens to; events are not even encoded while there are none.
     names: AtomicUsize,
-    state: Mutex<State>,
+    state: Ranked<State>,
 }
 
 #[derive(Debug)]
@@ -59,7 +59,7 @@ impl Hub {
         Self {
             loops,
             names: AtomicUsize::new(0),
-            state: Mutex::new(state),
+            state: Ranked::new(Rank::Hub, state),
         }
     }
 
@@ -103,7 +103,7 @@ impl Hub {
             keyspace.drain_events(&mut |_| {});
             return;
         }
-        let flags = keyspace.settings().notify_flags();
+        let flags = keyspace.notify_flags();
         let mut channel = std::mem::take(&mut state.channel);
         keyspace.drain_events(&mut |event: Event| {
             if flags.has(NotifyFlags::KEYSPACE) {

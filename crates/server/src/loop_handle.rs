@@ -13,7 +13,7 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 
-use parking_lot::Mutex;
+use tidewheel_keyspace::order::{Rank, Ranked};
 
 use crate::command_counts::SharedCounts;
 use crate::listener::Accepted;
@@ -88,7 +88,7 @@ pub(crate) struct LoopHandle {
     /// Whether the inbox holds something, or the loop should look at shared state.
     waiting: AtomicBool,
     bell: Box<dyn Bell>,
-    inbox: Mutex<Inbox>,
+    inbox: Ranked<Inbox>,
     /// Shards of this loop may have something to tidy.
     untidy: AtomicBool,
     /// Connections owned or on their way.
@@ -108,7 +108,7 @@ impl LoopHandle {
             sleep_until: AtomicU64::new(AWAKE),
             waiting: AtomicBool::new(false),
             bell,
-            inbox: Mutex::default(),
+            inbox: Ranked::new(Rank::Inbox, Inbox::default()),
             untidy: AtomicBool::new(false),
             connections: AtomicUsize::new(0),
             client_memory: AtomicUsize::new(0),

@@ -316,3 +316,21 @@ fn nothing_expires_during_a_pause_and_reads_still_hide_what_is_dead() {
         (boss.info("stats", "expired_keys") == "1").then_some(())
     });
 }
+
+#[test]
+fn events_of_one_client_arrive_in_the_order_in_which_it_caused_them() {
+    let server = Server::start(&["--notify-keyspace-events", "E$"]);
+    let mut listener = server.client();
+    listener.call(&["SUBSCRIBE", "__keyevent@0__:set"]);
+    let mut client = server.client();
+    for round in 0..50 {
+        let keys: Vec<_> = (0..20).map(|i| format!("k{i:02}:{round}")).collect();
+        let commands: Vec<_> = keys.iter().map(|key| command(&["SET", key, "v"])).collect();
+        client.send(&commands.concat());
+        for key in &keys {
+            // Nobody acts meanwhile: an event that waited for somebody would never come.
+            assert_eq!(text_of_message(&listener.read()), *key);
+        }
+        keys.iter().for_each(|_| assert_eq!(client.read(), ok()));
+    }
+}

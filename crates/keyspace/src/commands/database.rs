@@ -3,7 +3,6 @@
 use crate::command::CommandError;
 use crate::context::Context;
 use crate::garbage::Garbage;
-use crate::shard::{Database, NEVER};
 
 type Outcome = Result<(), CommandError>;
 
@@ -14,11 +13,11 @@ pub(crate) fn select(ctx: &mut Context<'_, '_>) -> Outcome {
 }
 
 pub(crate) fn dbsize(ctx: &mut Context<'_, '_>) -> Outcome {
-    let db = ctx.session.db as usize;
+    let db = ctx.session.db;
     let mut keys = 0;
     for shard in 0..ctx.keyspace.shards() {
         ctx.lock_shard(shard);
-        keys += ctx.locked().databases[db].entries.len();
+        keys += ctx.locked().entries(db).len();
         ctx.unlock();
     }
     ctx.out.integer(keys as i64);
@@ -26,18 +25,18 @@ pub(crate) fn dbsize(ctx: &mut Context<'_, '_>) -> Outcome {
 }
 
 pub(crate) fn flushdb(ctx: &mut Context<'_, '_>) -> Outcome {
-    let db = ctx.session.db as usize;
+    let db = ctx.session.db;
     flush(ctx, db..db + 1)
 }
 
 pub(crate) fn flushall(ctx: &mut Context<'_, '_>) -> Outcome {
-    let databases = ctx.keyspace.databases();
+    let databases = ctx.keyspace.databases() as u32;
     flush(ctx, 0..databases)
 }
 
 /// Swaps stores for empty ones while nobody else is inside. The old ones are freed afterwards: right here
 /// for SYNC, else away from the loop.
-fn flush(ctx: &mut Context<'_, '_>, databases: std::ops::Range<usize>) -> Outcome {
+fn flush(ctx: &mut Context<'_, '_>, databases: std::ops::Range<u32>) -> Outcome {
     let sync = match ctx.args.len() {
         1 => false,
         2 if ctx.is(1, "SYNC") => true,
@@ -48,23 +47,13 @@ fn flush(ctx: &mut Context<'_, '_>, databases: std::ops::Range<usize>) -> Outcom
     for shard in 0..ctx.keyspace.shards() {
         ctx.lock_shard(shard);
         let keyspace = ctx.keyspace;
-        let state = ctx.locked();
+        let hold = ctx.locked();
         for db in databases.clone() {
-            let database = &mut state.databases[db];
-            if database.entries.is_empty() {
-                continue;
+            if let Some((entries, bytes)) = hold.flush(db, &keyspace.hasher) {
+                garbage.add_store(entries, bytes);
             }
-            let counted_bytes = database.counted_bytes;
-            let bytes = database.bytes();
-            let fresh = Database {
-                counted_bytes,
-                ..Database::new(&keyspace.hasher)
-            };
-            garbage.add_store(std::mem::replace(database, fresh).entries, bytes);
-            state.due[db] = NEVER;
-            keyspace.count_bytes(state, db as u32);
         }
-        keyspace.shards[shard].publish_due(state);
+        hold.publish_due();
         ctx.unlock();
     }
     ctx.drop_stores(garbage, sync);
@@ -94,9 +83,7 @@ pub(crate) fn swapdb(ctx: &mut Context<'_, '_>) -> Outcome {
     if first != second {
         for shard in 0..keyspace.shards() {
             ctx.lock_shard(shard);
-            let state = ctx.locked();
-            state.databases.swap(first as usize, second as usize);
-            state.due.swap(first as usize, second as usize);
+            ctx.locked().swap(first, second);
             ctx.unlock();
         }
     }

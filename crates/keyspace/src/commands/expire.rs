@@ -3,7 +3,7 @@
 use crate::command::CommandError;
 use crate::commands::lifetime::invalid_expire_time;
 use crate::context::{Context, Lookup};
-use crate::events::NotifyClass;
+use crate::events::Cause;
 use crate::time::{Base, Unit, rounded_seconds};
 
 type Outcome = Result<(), CommandError>;
@@ -97,11 +97,9 @@ fn set_deadline(ctx: &mut Context<'_, '_>, unit: Unit, base: Base, name: &str) -
     }
     if ctx.now.reached(deadline) {
         // It was never going to live until then: deleted, not expired.
-        ctx.remove(key, slot);
-        ctx.event(key, NotifyClass::Generic, "del");
+        ctx.remove(key, slot, Cause::Del);
     } else {
-        ctx.set_deadline(key, slot, Some(deadline));
-        ctx.event(key, NotifyClass::Generic, "expire");
+        ctx.set_deadline(key, slot, Some(deadline), Cause::Expire);
     }
     ctx.out.integer(1);
     Ok(())
@@ -112,8 +110,7 @@ pub(crate) fn persist(ctx: &mut Context<'_, '_>) -> Outcome {
     let slot = ctx.find(key, Lookup::Write);
     let timed = slot.filter(|&slot| ctx.entries(key).deadline(slot).is_some());
     if let Some(slot) = timed {
-        ctx.set_deadline(key, slot, None);
-        ctx.event(key, NotifyClass::Generic, "persist");
+        ctx.set_deadline(key, slot, None, Cause::Persist);
     }
     ctx.out.integer(timed.is_some().into());
     Ok(())

@@ -30,12 +30,10 @@ pub(crate) fn forecast(ctx: &mut Context<'_, '_>) -> Outcome {
         },
     };
     let mut windows: Forecast = [0; WINDOWS];
-    let (db, now) = (ctx.session.db as usize, ctx.now.tick);
+    let (db, now) = (ctx.session.db, ctx.now.tick);
     for shard in 0..ctx.keyspace.shards() {
         ctx.lock_shard(shard);
-        ctx.locked().databases[db]
-            .entries
-            .forecast(now, &mut windows);
+        ctx.locked().entries(db).forecast(now, &mut windows);
         ctx.unlock();
     }
     let used = windows

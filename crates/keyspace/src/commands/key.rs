@@ -6,7 +6,8 @@ use tidewheel_store::{NewValue, Value};
 
 use crate::command::CommandError;
 use crate::context::{Context, Key, Lookup};
-use crate::events::NotifyClass;
+use crate::events::Cause;
+use crate::shard::Stored;
 use crate::value::{self, Object};
 
 type Outcome = Result<(), CommandError>;
@@ -19,8 +20,7 @@ pub(crate) fn del(ctx: &mut Context<'_, '_>) -> Outcome {
     count(ctx, |ctx, key| {
         let slot = ctx.find_at(key, db);
         if let Some(slot) = slot {
-            ctx.remove(key, slot);
-            ctx.event(key, NotifyClass::Generic, "del");
+            ctx.remove(key, slot, Cause::Del);
         }
         slot.is_some()
     })
@@ -72,7 +72,7 @@ enum Owned {
 }
 
 impl Entry {
-    /// Takes an entry out of the store.
+    /// Takes an entry out of the store, as a part of moving it.
     fn take(ctx: &mut Context<'_, '_>, key: Key<'_>, db: u32, slot: tidewheel_store::Slot) -> Self {
         let mut entry = Self::copy(ctx, key, db, slot);
         if let Some(object) = ctx.take_at(key, db, slot) {
@@ -83,7 +83,7 @@ impl Entry {
 
     /// Copies an entry; a large string is shared until one of the two is changed.
     fn copy(ctx: &mut Context<'_, '_>, key: Key<'_>, db: u32, slot: tidewheel_store::Slot) -> Self {
-        let entries = &ctx.database_at(key, db).entries;
+        let entries = ctx.entries_at(key, db);
         let value = match entries.value(slot) {
             Value::Inline(bytes) => Owned::Inline(bytes.to_vec()),
             Value::Object(Object::Bytes(bytes)) => Owned::Object(Object::Bytes(Arc::clone(bytes))),
@@ -97,14 +97,19 @@ impl Entry {
     }
 
     /// Puts it under a key that does not exist.
-    fn put(self, ctx: &mut Context<'_, '_>, key: Key<'_>, db: u32) {
+    fn put(self, ctx: &mut Context<'_, '_>, key: Key<'_>, db: u32, cause: Cause) {
         let value = match &self.value {
             Owned::Inline(bytes) => NewValue::Inline(bytes),
             Owned::Object(Object::Bytes(bytes)) => {
                 NewValue::Object(Object::Bytes(Arc::clone(bytes)))
             }
         };
-        ctx.insert_at(key, db, self.tag, value, self.deadline, self.access);
+        let stored = Stored {
+            tag: self.tag,
+            value,
+            deadline: self.deadline,
+        };
+        ctx.insert_at(key, db, stored, self.access, cause);
     }
 }
 
@@ -133,16 +138,16 @@ fn rename_unless(ctx: &mut Context<'_, '_>, exists: bool) -> Result<bool, Comman
         if exists {
             return Ok(false);
         }
-        ctx.remove(to, target);
+        ctx.remove(to, target, Cause::Silent);
     }
     // Looked up again: the removal may have moved it.
     let Some(slot) = ctx.find_at(from, db) else {
         return Err(CommandError::NO_SUCH_KEY);
     };
     let entry = Entry::take(ctx, from, db, slot);
-    entry.put(ctx, to, db);
-    ctx.event(from, NotifyClass::Generic, "rename_from");
-    ctx.event(to, NotifyClass::Generic, "rename_to");
+    entry.put(ctx, to, db, Cause::Silent);
+    ctx.event(from, Cause::RenameFrom);
+    ctx.event(to, Cause::RenameTo);
     Ok(true)
 }
 
@@ -160,9 +165,9 @@ pub(crate) fn move_to(ctx: &mut Context<'_, '_>) -> Outcome {
             None => false,
             Some(slot) => {
                 let entry = Entry::take(ctx, key, source, slot);
-                entry.put(ctx, key, target);
-                ctx.notify(key, source, NotifyClass::Generic, "move_from");
-                ctx.notify(key, target, NotifyClass::Generic, "move_to");
+                entry.put(ctx, key, target, Cause::Silent);
+                ctx.event_at(key, source, Cause::MoveFrom);
+                ctx.event_at(key, target, Cause::MoveTo);
                 true
             }
         },
@@ -199,7 +204,7 @@ pub(crate) fn copy(ctx: &mut Context<'_, '_>) -> Outcome {
             ctx.out.integer(0);
             return Ok(());
         }
-        ctx.remove_at(to, target, old);
+        ctx.remove_at(to, target, old, Cause::Silent);
     }
     // Looked up again: the removal may have moved it.
     let Some(slot) = ctx.find_at(from, source) else {
@@ -208,8 +213,7 @@ pub(crate) fn copy(ctx: &mut Context<'_, '_>) -> Outcome {
     };
     let mut entry = Entry::copy(ctx, from, source, slot);
     entry.access = ctx.recency().of_new(ctx.now.time.tick);
-    entry.put(ctx, to, target);
-    ctx.notify(to, target, NotifyClass::Generic, "copy_to");
+    entry.put(ctx, to, target, Cause::CopyTo);
     ctx.out.integer(1);
     Ok(())
 }

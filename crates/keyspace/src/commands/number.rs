@@ -5,7 +5,8 @@ use tidewheel_store::NewValue;
 
 use crate::command::CommandError;
 use crate::context::{Context, Lookup};
-use crate::events::NotifyClass;
+use crate::events::Cause;
+use crate::shard::Stored;
 use crate::value::{self, TAG_STRING};
 
 type Outcome = Result<(), CommandError>;
@@ -46,21 +47,16 @@ fn add(ctx: &mut Context<'_, '_>, by: i64) -> Outcome {
     let text = buffer.format(sum).as_bytes();
     match slot {
         Some(slot) => {
-            let entries = &mut ctx.database(key).entries;
+            let entries = ctx.entries(key);
+            let (tag, deadline) = (entries.tag(slot), entries.deadline(slot));
             // Most counters keep their number of digits.
-            if entries.tag(slot) == TAG_STRING
-                && let Some(digits) = entries.inline_mut(slot)
-                && digits.len() == text.len()
-            {
-                digits.copy_from_slice(text);
-            } else {
-                let deadline = entries.deadline(slot);
-                ctx.replace(key, slot, TAG_STRING, NewValue::Inline(text), deadline);
+            let fits = tag == TAG_STRING && ctx.overwrite(key, slot, text, Cause::IncrBy);
+            if !fits {
+                ctx.replace(key, slot, number(text, deadline), Cause::IncrBy);
             }
         }
-        None => ctx.insert(key, TAG_STRING, NewValue::Inline(text), None),
+        None => ctx.insert(key, number(text, None), Cause::IncrBy),
     }
-    ctx.event(key, NotifyClass::String, "incrby");
     ctx.out.integer(sum);
     Ok(())
 }
@@ -80,17 +76,19 @@ pub(crate) fn incrbyfloat(ctx: &mut Context<'_, '_>) -> Outcome {
     match slot {
         Some(slot) => {
             let deadline = ctx.entries(key).deadline(slot);
-            ctx.replace(
-                key,
-                slot,
-                TAG_STRING,
-                NewValue::Inline(sum.as_bytes()),
-                deadline,
-            );
+            let stored = number(sum.as_bytes(), deadline);
+            ctx.replace(key, slot, stored, Cause::IncrByFloat);
         }
-        None => ctx.insert(key, TAG_STRING, NewValue::Inline(sum.as_bytes()), None),
+        None => ctx.insert(key, number(sum.as_bytes(), None), Cause::IncrByFloat),
     }
-    ctx.event(key, NotifyClass::String, "incrbyfloat");
     ctx.out.bulk(sum.as_bytes());
     Ok(())
+}
+
+fn number(text: &[u8], deadline: Option<u64>) -> Stored<'_> {
+    Stored {
+        tag: TAG_STRING,
+        value: NewValue::Inline(text),
+        deadline,
+    }
 }

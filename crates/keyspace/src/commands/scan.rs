@@ -152,9 +152,9 @@ pub(crate) fn randomkey(ctx: &mut Context<'_, '_>) -> Outcome {
         };
         ctx.lock_shard(shard);
         let (db, now) = (ctx.session.db, ctx.now);
-        let state = ctx.locked();
-        let random = state.random.next();
-        let entries = &state.databases[db as usize].entries;
+        let hold = ctx.locked();
+        let random = hold.random.next();
+        let entries = hold.entries(db);
         let Some(slot) = entries.sample(random) else {
             ctx.unlock();
             continue;
@@ -179,15 +179,15 @@ pub(crate) fn randomkey(ctx: &mut Context<'_, '_>) -> Outcome {
 
 /// A shard, chosen with a probability in proportion to its keys; `None` if there are none.
 fn random_shard(ctx: &mut Context<'_, '_>) -> Option<usize> {
-    let db = ctx.session.db as usize;
+    let db = ctx.session.db;
     let shards = ctx.keyspace.shards();
     let mut ends = Vec::with_capacity(shards);
     let (mut keys, mut random) = (0_u64, 0);
     for shard in 0..shards {
         ctx.lock_shard(shard);
-        let state = ctx.locked();
-        keys += state.databases[db].entries.len() as u64;
-        random = state.random.next();
+        let hold = ctx.locked();
+        keys += hold.entries(db).len() as u64;
+        random = hold.random.next();
         ctx.unlock();
         ends.push(keys);
     }

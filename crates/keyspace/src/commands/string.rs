@@ -8,7 +8,8 @@ use tidewheel_store::{INLINE_MAX, NewValue};
 use crate::command::CommandError;
 use crate::commands::lifetime::{Lifetime, LifetimeOption};
 use crate::context::{Context, Key, Lookup};
-use crate::events::NotifyClass;
+use crate::events::Cause;
+use crate::shard::Stored;
 use crate::time::{Base, Unit};
 use crate::value::{self, Object, TAG_STRING, TAG_STRING_RAW};
 
@@ -135,14 +136,17 @@ fn store(
         (Lifetime::Keep, Some(slot)) => ctx.entries(key).deadline(slot),
         _ => None,
     };
-    let value = ctx.new_value(argument);
+    let stored = Stored {
+        tag: TAG_STRING,
+        value: ctx.new_value(argument),
+        deadline,
+    };
     match slot {
-        Some(slot) => ctx.replace(key, slot, TAG_STRING, value, deadline),
-        None => ctx.insert(key, TAG_STRING, value, deadline),
+        Some(slot) => ctx.replace(key, slot, stored, Cause::Set),
+        None => ctx.insert(key, stored, Cause::Set),
     }
-    ctx.event(key, NotifyClass::String, "set");
     if matches!(lifetime, Lifetime::Until(_)) {
-        ctx.event(key, NotifyClass::Generic, "expire");
+        ctx.event(key, Cause::Expire);
     }
     true
 }
@@ -187,8 +191,7 @@ pub(crate) fn getdel(ctx: &mut Context<'_, '_>) -> Outcome {
     if reply_value(ctx, key)?
         && let Some(slot) = ctx.find_at(key, ctx.session.db)
     {
-        ctx.remove(key, slot);
-        ctx.event(key, NotifyClass::Generic, "del");
+        ctx.remove(key, slot, Cause::Del);
     }
     Ok(())
 }
@@ -216,17 +219,14 @@ pub(crate) fn getex(ctx: &mut Context<'_, '_>) -> Outcome {
     };
     match lifetime {
         Lifetime::Until(deadline) if ctx.now.reached(deadline) => {
-            ctx.remove(key, slot);
-            ctx.event(key, NotifyClass::Generic, "del");
+            ctx.remove(key, slot, Cause::Del);
         }
         Lifetime::Until(deadline) => {
-            ctx.set_deadline(key, slot, Some(deadline));
-            ctx.event(key, NotifyClass::Generic, "expire");
+            ctx.set_deadline(key, slot, Some(deadline), Cause::Expire);
         }
         Lifetime::Forever => {
             if ctx.entries(key).deadline(slot).is_some() {
-                ctx.set_deadline(key, slot, None);
-                ctx.event(key, NotifyClass::Generic, "persist");
+                ctx.set_deadline(key, slot, None, Cause::Persist);
             }
         }
         Lifetime::Keep => {}
@@ -331,8 +331,12 @@ pub(crate) fn append(ctx: &mut Context<'_, '_>) -> Outcome {
     let len = match ctx.find(key, Lookup::Write) {
         None => {
             check_length(ctx, 0, tail.len())?;
-            let value = ctx.new_value(2);
-            ctx.insert(key, TAG_STRING, value, None);
+            let stored = Stored {
+                tag: TAG_STRING,
+                value: ctx.new_value(2),
+                deadline: None,
+            };
+            ctx.insert(key, stored, Cause::Append);
             tail.len()
         }
         Some(slot) => {
@@ -340,11 +344,12 @@ pub(crate) fn append(ctx: &mut Context<'_, '_>) -> Outcome {
             let len = value::bytes(&value::string(entries, slot)?).len();
             check_length(ctx, len, tail.len())?;
             let total = len + tail.len();
-            edit(ctx, key, slot, total, |bytes| bytes.extend_from_slice(tail));
+            edit(ctx, key, slot, total, Cause::Append, |bytes| {
+                bytes.extend_from_slice(tail);
+            });
             total
         }
     };
-    ctx.event(key, NotifyClass::String, "append");
     ctx.out.integer(len as i64);
     Ok(())
 }
@@ -370,19 +375,13 @@ pub(crate) fn setrange(ctx: &mut Context<'_, '_>) -> Outcome {
         bytes[offset..end].copy_from_slice(piece);
     };
     match slot {
-        Some(slot) => edit(ctx, key, slot, total, overwrite),
+        Some(slot) => edit(ctx, key, slot, total, Cause::SetRange, overwrite),
         None => {
             let mut bytes = Vec::new();
             overwrite(&mut bytes);
-            let value = if total <= INLINE_MAX {
-                NewValue::Inline(&bytes)
-            } else {
-                NewValue::Object(Object::new(std::mem::take(&mut bytes)))
-            };
-            ctx.insert(key, TAG_STRING_RAW, value, None);
+            ctx.insert(key, edited(&mut bytes, None), Cause::SetRange);
         }
     }
-    ctx.event(key, NotifyClass::String, "setrange");
     ctx.out.integer(total as i64);
     Ok(())
 }
@@ -417,13 +416,14 @@ fn edit(
     key: Key<'_>,
     slot: tidewheel_store::Slot,
     total: usize,
+    cause: Cause,
     change: impl FnOnce(&mut Vec<u8>),
 ) {
     let entries = ctx.entries(key);
     let deadline = entries.deadline(slot);
     match entries.value(slot) {
         tidewheel_store::Value::Object(_) => {
-            ctx.change_object(key, slot, |Object::Bytes(bytes)| {
+            ctx.change_object(key, slot, cause, |Object::Bytes(bytes)| {
                 // Shared only while another thread still copies a reply.
                 change(Arc::make_mut(bytes));
             });
@@ -432,12 +432,21 @@ fn edit(
             let mut bytes = Vec::with_capacity(total);
             bytes.extend_from_slice(old);
             change(&mut bytes);
-            let value = if bytes.len() <= INLINE_MAX {
-                NewValue::Inline(&bytes)
-            } else {
-                NewValue::Object(Object::new(std::mem::take(&mut bytes)))
-            };
-            ctx.replace(key, slot, TAG_STRING_RAW, value, deadline);
+            ctx.replace(key, slot, edited(&mut bytes, deadline), cause);
         }
+    }
+}
+
+/// Takes long bytes with it, and copies short ones.
+fn edited(bytes: &mut Vec<u8>, deadline: Option<u64>) -> Stored<'_> {
+    let value = if bytes.len() <= INLINE_MAX {
+        NewValue::Inline(bytes)
+    } else {
+        NewValue::Object(Object::new(std::mem::take(bytes)))
+    };
+    Stored {
+        tag: TAG_STRING_RAW,
+        value,
+        deadline,
     }
 }

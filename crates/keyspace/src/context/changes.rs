@@ -3,7 +3,8 @@
 use tidewheel_store::{NewValue, Slot};
 
 use super::{Context, Key};
-use crate::events::NotifyClass;
+use crate::events::Cause;
+use crate::shard::Stored;
 use crate::value::{LARGE, Object};
 
 impl<'b> Context<'_, 'b> {
@@ -36,16 +37,10 @@ impl<'b> Context<'_, 'b> {
 
     /// Adds a key that does not exist, in the session's database.
     #[inline]
-    pub(crate) fn insert(
-        &mut self,
-        key: Key<'_>,
-        tag: u8,
-        value: NewValue<'_, Object>,
-        deadline: Option<u64>,
-    ) {
+    pub(crate) fn insert(&mut self, key: Key<'_>, stored: Stored<'_>, cause: Cause) {
         let db = self.session.db;
         let access = self.recency().of_new(self.now.time.tick);
-        self.insert_at(key, db, tag, value, deadline, access);
+        self.insert_at(key, db, stored, access, cause);
     }
 
     /// Adds a key that does not exist, in any database.
@@ -54,80 +49,71 @@ impl<'b> Context<'_, 'b> {
         &mut self,
         key: Key<'_>,
         db: u32,
-        tag: u8,
-        value: NewValue<'_, Object>,
-        deadline: Option<u64>,
+        stored: Stored<'_>,
         access: u32,
+        cause: Cause,
     ) {
-        let tick = self.now.tick;
-        let database = self.database_at(key, db);
-        if let NewValue::Object(object) = &value {
-            database.object_bytes += object.bytes();
-        }
-        let slot = database
-            .entries
-            .insert(key.hash, key.bytes, tag, value, deadline, tick);
-        database.entries.set_access(slot, access);
-        self.changed(key, db, deadline);
-        self.notify(key, db, NotifyClass::New, "new");
+        let now = self.now;
+        self.hold(key.shard)
+            .insert(key, db, stored, access, &now, cause);
     }
 
     /// Replaces a key's type, value and deadline, in the session's database.
     #[inline]
-    pub(crate) fn replace(
+    pub(crate) fn replace(&mut self, key: Key<'_>, slot: Slot, stored: Stored<'_>, cause: Cause) {
+        let (now, db) = (self.now, self.session.db);
+        let old = self
+            .hold(key.shard)
+            .replace(key, db, slot, stored, &now, cause);
+        if let Some(old) = old {
+            self.drop_object(old);
+        }
+    }
+
+    /// Removes a key from any database, as a part of moving it, and keeps its object for the caller.
+    pub(crate) fn take_at(&mut self, key: Key<'_>, db: u32, slot: Slot) -> Option<Object> {
+        self.hold(key.shard).remove(key, db, slot, Cause::Silent)
+    }
+
+    /// Overwrites the bytes beside a key of the session's database with as many others; false if they are
+    /// not as many.
+    #[inline]
+    pub(crate) fn overwrite(
         &mut self,
         key: Key<'_>,
         slot: Slot,
-        tag: u8,
-        value: NewValue<'_, Object>,
-        deadline: Option<u64>,
-    ) {
-        let (tick, db) = (self.now.tick, self.session.db);
-        let database = self.database(key);
-        if let NewValue::Object(object) = &value {
-            database.object_bytes += object.bytes();
-        }
-        let (_, old) = database.entries.replace(slot, tag, value, deadline, tick);
-        if let Some(old) = old {
-            self.drop_object(key, db, old);
-        }
-        self.changed(key, db, deadline);
+        bytes: &[u8],
+        cause: Cause,
+    ) -> bool {
+        let db = self.session.db;
+        self.hold(key.shard).overwrite(key, db, slot, bytes, cause)
     }
 
     /// Gives a key a deadline, or takes it away, in the session's database.
     #[inline]
-    pub(crate) fn set_deadline(&mut self, key: Key<'_>, slot: Slot, deadline: Option<u64>) {
-        let (tick, db) = (self.now.tick, self.session.db);
-        self.database(key)
-            .entries
-            .set_deadline(slot, deadline, tick);
-        self.changed(key, db, deadline);
+    pub(crate) fn set_deadline(
+        &mut self,
+        key: Key<'_>,
+        slot: Slot,
+        deadline: Option<u64>,
+        cause: Cause,
+    ) {
+        let (now, db) = (self.now, self.session.db);
+        self.hold(key.shard)
+            .set_deadline(key, db, slot, deadline, &now, cause);
     }
 
     /// Removes a key from the session's database.
-    pub(crate) fn remove(&mut self, key: Key<'_>, slot: Slot) {
+    pub(crate) fn remove(&mut self, key: Key<'_>, slot: Slot, cause: Cause) {
         let db = self.session.db;
-        self.remove_at(key, db, slot);
+        self.remove_at(key, db, slot, cause);
     }
 
     /// Removes a key from any database.
-    pub(crate) fn remove_at(&mut self, key: Key<'_>, db: u32, slot: Slot) {
-        let object = self.database_at(key, db).entries.remove(slot);
-        if let Some(object) = object {
-            self.drop_object(key, db, object);
+    pub(crate) fn remove_at(&mut self, key: Key<'_>, db: u32, slot: Slot, cause: Cause) {
+        if let Some(object) = self.hold(key.shard).remove(key, db, slot, cause) {
+            self.drop_object(object);
         }
-        self.changed(key, db, None);
-    }
-
-    /// Removes a key from any database and keeps its object for the caller.
-    pub(crate) fn take_at(&mut self, key: Key<'_>, db: u32, slot: Slot) -> Option<Object> {
-        let database = self.database_at(key, db);
-        let object = database.entries.remove(slot);
-        if let Some(object) = &object {
-            database.object_bytes -= object.bytes();
-        }
-        self.changed(key, db, None);
-        object
     }
 
     /// Changes an object in place, in the session's database. `change` keeps it an object.
@@ -135,32 +121,15 @@ impl<'b> Context<'_, 'b> {
         &mut self,
         key: Key<'_>,
         slot: Slot,
+        cause: Cause,
         change: impl FnOnce(&mut Object) -> R,
     ) -> Option<R> {
         let db = self.session.db;
-        let database = self.database(key);
-        let object = database.entries.object_mut(slot)?;
-        let before = object.bytes();
-        let result = change(object);
-        let after = object.bytes();
-        database.object_bytes = database.object_bytes + after - before;
-        self.changed(key, db, None);
-        Some(result)
+        self.hold(key.shard)
+            .change_object(key, db, slot, cause, change)
     }
 
-    fn drop_object(&mut self, key: Key<'_>, db: u32, object: Object) {
-        self.database_at(key, db).object_bytes -= object.bytes();
+    pub(super) fn drop_object(&mut self, object: Object) {
         self.large().garbage.push(object);
-    }
-
-    /// Publishes what a change did to the shard: its bytes and its earliest deadline.
-    #[inline]
-    fn changed(&mut self, key: Key<'_>, db: u32, deadline: Option<u64>) {
-        let keyspace = self.keyspace;
-        let state = self.state(key.shard);
-        keyspace.count_bytes(state, db);
-        if deadline.is_some() {
-            keyspace.shards[key.shard].note_deadline(state, db);
-        }
     }
 }

@@ -1,11 +1,9 @@
 //! Which shards a command locks, and what happens when it lets go of them.
 
-use parking_lot::MutexGuard;
-
 use super::Context;
 use crate::command::Command;
 use crate::keyspace::SHARDS_MAX;
-use crate::shard::ShardState;
+use crate::shard::Hold;
 
 /// One in this many holds of a single key is measured.
 const HOLDS_PER_SAMPLE: u32 = 32;
@@ -41,7 +39,7 @@ impl<'a> Context<'a, '_> {
     pub(crate) fn lock_one(&mut self, key: &[u8]) {
         let hash = self.keyspace.hash(key);
         let shard = self.keyspace.shard_of(hash);
-        let mut guard = self.keyspace.shards[shard].state.lock();
+        let mut guard = self.keyspace.shards[shard].lock();
         guard.holds = guard.holds.wrapping_add(1);
         // Reading the clock twice costs as much as a whole GET: sample.
         if guard.holds.is_multiple_of(HOLDS_PER_SAMPLE) {
@@ -65,7 +63,7 @@ impl<'a> Context<'a, '_> {
             while word != 0 {
                 let shard = i * 64 + word.trailing_zeros() as usize;
                 word &= word - 1;
-                guards.push((shard, self.keyspace.shards[shard].state.lock()));
+                guards.push((shard, self.keyspace.shards[shard].lock()));
             }
         }
         self.held_since_ns = Some(self.keyspace.hooks.stopwatch_ns());
@@ -74,7 +72,7 @@ impl<'a> Context<'a, '_> {
 
     /// Locks one shard for a command that walks them all.
     pub(crate) fn lock_shard(&mut self, shard: usize) {
-        let guard = self.keyspace.shards[shard].state.lock();
+        let guard = self.keyspace.shards[shard].lock();
         self.held_since_ns = Some(self.keyspace.hooks.stopwatch_ns());
         self.shard = shard;
         self.one = Some(guard);
@@ -85,7 +83,7 @@ impl<'a> Context<'a, '_> {
     #[inline]
     pub(crate) fn unlock(&mut self) {
         if let Some(mut guard) = self.one.take() {
-            let wake = std::mem::take(&mut guard.wake);
+            let wake = guard.take_wake();
             if let Some(since) = self.held_since_ns.take() {
                 self.keyspace.record_hold(since);
             }
@@ -104,7 +102,7 @@ impl<'a> Context<'a, '_> {
         }
         let mut to_wake = Vec::new();
         for (shard, mut guard) in self.many.drain(..) {
-            if std::mem::take(&mut guard.wake) {
+            if guard.take_wake() {
                 to_wake.push(shard);
             }
         }
@@ -114,7 +112,7 @@ impl<'a> Context<'a, '_> {
     }
 
     #[inline]
-    pub(super) fn state(&mut self, shard: usize) -> &mut ShardState {
+    pub(super) fn hold(&mut self, shard: usize) -> &mut Hold<'a> {
         match &mut self.one {
             Some(guard) => {
                 debug_assert_eq!(self.shard, shard, "the row's keys cover every key");
@@ -124,8 +122,8 @@ impl<'a> Context<'a, '_> {
         }
     }
 
-    /// The state of the one shard that is locked.
-    pub(crate) fn locked(&mut self) -> &mut ShardState {
+    /// The one shard that is locked.
+    pub(crate) fn locked(&mut self) -> &mut Hold<'a> {
         match &mut self.one {
             Some(guard) => guard,
             None => unreachable!("the caller has locked one shard"),
@@ -135,9 +133,9 @@ impl<'a> Context<'a, '_> {
 
 /// The locked shard among several.
 pub(super) fn place_of<'m, 'a>(
-    many: &'m mut [(usize, MutexGuard<'a, ShardState>)],
+    many: &'m mut [(usize, Hold<'a>)],
     shard: usize,
-) -> &'m mut (usize, MutexGuard<'a, ShardState>) {
+) -> &'m mut (usize, Hold<'a>) {
     match many.binary_search_by_key(&shard, |(shard, _)| *shard) {
         Ok(at) => &mut many[at],
         Err(_) => unreachable!("the row's keys cover every key, and their shards are locked"),

@@ -6,16 +6,16 @@ mod replies;
 
 use std::sync::atomic::Ordering::Relaxed;
 
-use parking_lot::MutexGuard;
 use tidewheel_resp::{Args, Writer};
 use tidewheel_store::Slot;
 
 use self::replies::Large;
 use crate::access::Recency;
 use crate::command::CommandError;
-use crate::events::{Event, NotifyClass, NotifyFlags};
+use crate::events::Cause;
 use crate::keyspace::{Keyspace, Session};
-use crate::shard::{Database, ShardState};
+use crate::shard::Hold;
+pub(crate) use crate::shard::Key;
 use crate::time::Now;
 use crate::value::Entries;
 
@@ -30,27 +30,18 @@ pub struct Context<'a, 'b> {
     pub(crate) now: Now,
     pub(crate) args: Args<'b>,
     pub(crate) out: &'a mut Writer,
-    pub(crate) notify: NotifyFlags,
     /// Whether the command may change data.
     pub(crate) writes: bool,
     /// The only shard that is locked, and the hash of the only key.
-    one: Option<MutexGuard<'a, ShardState>>,
+    one: Option<Hold<'a>>,
     shard: usize,
     hash: u64,
     /// Several shards that are locked, in their order; empty if `one` is.
-    many: Vec<(usize, MutexGuard<'a, ShardState>)>,
+    many: Vec<(usize, Hold<'a>)>,
     /// When the locks were taken, if this hold is measured.
     held_since_ns: Option<u64>,
     /// What large values need before or after locking. A pointer, since most commands have none.
     large: Option<Box<Large>>,
-}
-
-/// A key of the running command.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct Key<'b> {
-    pub(crate) bytes: &'b [u8],
-    pub(crate) hash: u64,
-    pub(crate) shard: usize,
 }
 
 /// How a lookup counts.
@@ -82,7 +73,6 @@ impl<'a, 'b> Context<'a, 'b> {
             now,
             args,
             out,
-            notify: keyspace.settings().notify_flags(),
             writes,
             one: None,
             shard: 0,
@@ -107,23 +97,17 @@ impl<'a, 'b> Context<'a, 'b> {
         }
     }
 
-    /// The session's database in the key's shard.
-    #[inline]
-    pub(crate) fn database(&mut self, key: Key<'_>) -> &mut Database {
-        let db = self.session.db;
-        self.database_at(key, db)
-    }
-
-    /// Another database in the key's shard.
-    #[inline]
-    pub(crate) fn database_at(&mut self, key: Key<'_>, db: u32) -> &mut Database {
-        &mut self.state(key.shard).databases[db as usize]
-    }
-
     /// The session's entries in the key's shard.
     #[inline]
     pub(crate) fn entries(&mut self, key: Key<'_>) -> &Entries {
-        &self.database(key).entries
+        let db = self.session.db;
+        self.entries_at(key, db)
+    }
+
+    /// Another database's entries in the key's shard.
+    #[inline]
+    pub(crate) fn entries_at(&mut self, key: Key<'_>, db: u32) -> &Entries {
+        self.hold(key.shard).entries(db)
     }
 
     /// Finds a living key in the session's database. A dead one is removed and announced.
@@ -131,9 +115,8 @@ impl<'a, 'b> Context<'a, 'b> {
     pub(crate) fn find(&mut self, key: Key<'_>, lookup: Lookup) -> Option<Slot> {
         let (now, db, recency) = (self.now, self.session.db, self.recency());
         let touches = matches!(lookup, Lookup::Read | Lookup::Write) && !self.session.no_touch;
-        let state = self.state(key.shard);
-        let entries = &mut state.databases[db as usize].entries;
-        let Some(seen) = entries.look(key.hash, key.bytes) else {
+        let hold = self.hold(key.shard);
+        let Some(seen) = hold.entries(db).look(key.hash, key.bytes) else {
             return self.missed(key, lookup);
         };
         if let Some(deadline) = seen.deadline
@@ -143,28 +126,24 @@ impl<'a, 'b> Context<'a, 'b> {
             return self.missed(key, lookup);
         }
         if touches {
-            let new = recency.after_hit(seen.access, now.time.tick, &mut state.random);
-            // A clean cache line stays clean.
-            if new != seen.access {
-                entries.set_access(seen.slot, new);
-            }
+            hold.touch(db, &seen, recency, now.time.tick);
         }
-        state.counters.hits += u64::from(lookup != Lookup::Write);
+        hold.counters.hits += u64::from(lookup != Lookup::Write);
         Some(seen.slot)
     }
 
     fn missed(&mut self, key: Key<'_>, lookup: Lookup) -> Option<Slot> {
         if matches!(lookup, Lookup::Read | Lookup::Peek) {
-            self.event(key, NotifyClass::KeyMiss, "keymiss");
+            self.event(key, Cause::KeyMiss);
         }
-        self.state(key.shard).counters.misses += u64::from(lookup != Lookup::Write);
+        self.hold(key.shard).counters.misses += u64::from(lookup != Lookup::Write);
         None
     }
 
     /// Finds a living key in any database, without counting anything. A dead one is removed and announced.
     #[inline]
     pub(crate) fn find_at(&mut self, key: Key<'_>, db: u32) -> Option<Slot> {
-        let entries = &self.database_at(key, db).entries;
+        let entries = self.entries_at(key, db);
         let slot = entries.find(key.hash, key.bytes)?;
         match entries.deadline(slot) {
             Some(deadline) if self.now.reached(deadline) => {
@@ -184,9 +163,9 @@ impl<'a, 'b> Context<'a, 'b> {
         self.keyspace
             .lateness_us
             .record(self.now.lateness_us(deadline), 1);
-        self.remove_at(key, db, slot);
-        self.state(key.shard).counters.expired += 1;
-        self.notify(key, db, NotifyClass::Expired, "expired");
+        if let Some(object) = self.hold(key.shard).remove_dead(key, db, slot) {
+            self.drop_object(object);
+        }
     }
 
     /// How accesses are recorded.
@@ -195,33 +174,17 @@ impl<'a, 'b> Context<'a, 'b> {
         self.keyspace.recency()
     }
 
-    /// Queues an event of the session's database, if its class is wanted.
+    /// Queues an event of the session's database that is no change by itself, if it is wanted.
     #[inline]
-    pub(crate) fn event(&mut self, key: Key<'_>, class: NotifyClass, name: &'static str) {
+    pub(crate) fn event(&mut self, key: Key<'_>, cause: Cause) {
         let db = self.session.db;
-        self.notify(key, db, class, name);
+        self.event_at(key, db, cause);
     }
 
-    /// Queues an event, if its class is wanted.
+    /// As [`event`](Self::event), of any database.
     #[inline]
-    pub(crate) fn notify(&mut self, key: Key<'_>, db: u32, class: NotifyClass, name: &'static str) {
-        if self.notify.wants(class) {
-            self.queue_event(
-                key,
-                Event {
-                    db,
-                    class,
-                    name,
-                    key: key.bytes.into(),
-                },
-            );
-        }
-    }
-
-    #[cold]
-    fn queue_event(&mut self, key: Key<'_>, event: Event) {
-        let keyspace = self.keyspace;
-        keyspace.queue_event(key.shard, self.state(key.shard), event);
+    pub(crate) fn event_at(&mut self, key: Key<'_>, db: u32, cause: Cause) {
+        self.hold(key.shard).announce(key, db, cause);
     }
 
     /// An argument as a signed integer.

@@ -39,11 +39,11 @@ impl Context<'_, '_> {
     pub(crate) fn reply_bytes(&mut self, key: Key<'_>, slot: Slot, range: Option<Range<usize>>) {
         let db = self.session.db;
         // Field by field, so that the store and the reply are borrowed at once.
-        let state = match &self.one {
+        let hold = match &self.one {
             Some(guard) => guard,
             None => &place_of(&mut self.many, key.shard).1,
         };
-        match state.databases[db as usize].entries.value(slot) {
+        match hold.entries(db).value(slot) {
             Value::Inline(bytes) => match range {
                 None => self.out.bulk(bytes),
                 Some(range) => self.out.bulk(&bytes[range]),
@@ -137,7 +137,7 @@ impl Context<'_, '_> {
         let Some(guard) = &self.one else {
             unreachable!("the caller has locked one shard")
         };
-        let entries = &guard.databases[self.session.db as usize].entries;
+        let entries = guard.entries(self.session.db);
         let out = &mut *self.out;
         entries.scan(cursor, count, |slot| visit(out, entries, slot))
     }

@@ -136,7 +136,7 @@ impl Rig {
 
     pub(crate) fn notify(&self, letters: &str) {
         let flags = NotifyFlags::parse(letters.as_bytes()).expect("valid letters");
-        self.keyspace.settings().set_notify_flags(flags);
+        self.keyspace.set_notify_flags(flags);
     }
 
     /// The events so far, as `db:event:key`.

@@ -238,6 +238,7 @@ impl<K: Sockets> LoopCore<K> {
         let idle = idle && self.table.runnable() == 0;
         self.driver.tidy(&mut self.worker, idle);
         self.table.end_turn();
+        self.publish_events();
         self.worker.seat.leave();
     }
 
@@ -245,6 +246,12 @@ impl<K: Sockets> LoopCore<K> {
     fn shrink(&mut self) {
         let (server, seat) = (&self.worker.server, &mut self.worker.seat);
         self.shrinking = !server.pause.is_on() && server.keyspace.shrink(seat, self.worker.time);
+    }
+
+    /// Publishes what this loop has caused and not published yet, by commands of a connection that is gone
+    /// for example: nobody else would.
+    fn publish_events(&self) {
+        let server = self.server();
         if server.keyspace.events_pending() {
             server.hub.flush(&server.keyspace);
         }

@@ -1,5 +1,11 @@
 //! Keyspace notifications: which are wanted, and what one says.
 
+mod cause;
+mod queue;
+
+pub(crate) use self::cause::Cause;
+pub(crate) use self::queue::EventQueue;
+
 /// The class of an event; one letter of `notify-keyspace-events` each.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[repr(u32)]

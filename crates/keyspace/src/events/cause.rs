@@ -1,0 +1,53 @@
+//! What happens to keys, and the event that says so.
+
+use super::NotifyClass;
+
+/// What happened to a key.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Cause {
+    Append,
+    CopyTo,
+    Del,
+    Evicted,
+    Expire,
+    Expired,
+    IncrBy,
+    IncrByFloat,
+    KeyMiss,
+    MoveFrom,
+    MoveTo,
+    New,
+    Persist,
+    RenameFrom,
+    RenameTo,
+    Set,
+    SetRange,
+    /// A part of something else, which is announced for itself.
+    Silent,
+}
+
+impl Cause {
+    /// The class and the name of its event.
+    pub(crate) fn event(self) -> Option<(NotifyClass, &'static str)> {
+        Some(match self {
+            Self::Append => (NotifyClass::String, "append"),
+            Self::CopyTo => (NotifyClass::Generic, "copy_to"),
+            Self::Del => (NotifyClass::Generic, "del"),
+            Self::Evicted => (NotifyClass::Evicted, "evicted"),
+            Self::Expire => (NotifyClass::Generic, "expire"),
+            Self::Expired => (NotifyClass::Expired, "expired"),
+            Self::IncrBy => (NotifyClass::String, "incrby"),
+            Self::IncrByFloat => (NotifyClass::String, "incrbyfloat"),
+            Self::KeyMiss => (NotifyClass::KeyMiss, "keymiss"),
+            Self::MoveFrom => (NotifyClass::Generic, "move_from"),
+            Self::MoveTo => (NotifyClass::Generic, "move_to"),
+            Self::New => (NotifyClass::New, "new"),
+            Self::Persist => (NotifyClass::Generic, "persist"),
+            Self::RenameFrom => (NotifyClass::Generic, "rename_from"),
+            Self::RenameTo => (NotifyClass::Generic, "rename_to"),
+            Self::Set => (NotifyClass::String, "set"),
+            Self::SetRange => (NotifyClass::String, "setrange"),
+            Self::Silent => return None,
+        })
+    }
+}

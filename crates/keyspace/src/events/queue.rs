@@ -1,0 +1,147 @@
+//! Keyspace events on their way from the shards to whoever publishes them.
+//!
+//! An event is queued under the lock of its key's shard, so events of one key are in their order; and by the
+//! thread that runs its command, so those of one client are in theirs.
+//!
+//! An event counts as published when the thread that took it has handed it on, not when it was taken. So
+//! whoever finds nothing pending after a batch of commands may answer them: all that they caused is out.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use super::Event;
+use crate::order::{Rank, Ranked};
+
+/// The most events that wait. The shell drains after every batch and every hold of expiry, so only a single
+/// command over very many keys can reach it.
+const EVENTS_MAX: usize = 1 << 20;
+
+/// The most bytes of keys that wait. One event always fits an empty queue.
+const BYTES_MAX: usize = 64 << 20;
+
+/// Events that wait to be published.
+#[derive(Debug)]
+pub(crate) struct EventQueue {
+    /// Events that were ever queued, and how many of them were published.
+    queued: AtomicU64,
+    published: AtomicU64,
+    waiting: Ranked<Waiting>,
+}
+
+#[derive(Debug, Default)]
+struct Waiting {
+    events: Vec<Event>,
+    bytes: usize,
+    dropped: u64,
+}
+
+impl Default for EventQueue {
+    fn default() -> Self {
+        Self {
+            queued: AtomicU64::new(0),
+            published: AtomicU64::new(0),
+            waiting: Ranked::new(Rank::Events, Waiting::default()),
+        }
+    }
+}
+
+impl EventQueue {
+    /// Appends events; those beyond the caps are dropped and counted.
+    pub(crate) fn push(&self, events: impl IntoIterator<Item = Event>) {
+        let mut waiting = self.waiting.lock();
+        let before = waiting.events.len();
+        events.into_iter().for_each(|event| waiting.push(event));
+        let added = waiting.events.len() - before;
+        // Under the lock, so that nobody publishes what is not counted yet.
+        self.queued.fetch_add(added as u64, Ordering::Release);
+    }
+
+    /// Whether events wait, or are just being published by another thread.
+    #[inline]
+    pub(crate) fn pending(&self) -> bool {
+        let published = self.published.load(Ordering::Acquire);
+        self.queued.load(Ordering::Relaxed) != published
+    }
+
+    /// Publishes all that was queued before the call. The caller holds a lock of its own around it, so that
+    /// nobody overtakes.
+    pub(crate) fn drain(&self, publish: &mut dyn FnMut(Event)) {
+        let events = self.take();
+        let _counted = Counted(&self.published, events.len() as u64);
+        events.into_iter().for_each(publish);
+    }
+
+    fn take(&self) -> Vec<Event> {
+        let mut waiting = self.waiting.lock();
+        waiting.bytes = 0;
+        std::mem::take(&mut waiting.events)
+    }
+
+    /// Events that wait, and how many were dropped.
+    pub(crate) fn counts(&self) -> (u64, u64) {
+        let waiting = self.waiting.lock();
+        (waiting.events.len() as u64, waiting.dropped)
+    }
+
+    pub(crate) fn reset_dropped(&self) {
+        self.waiting.lock().dropped = 0;
+    }
+}
+
+impl Waiting {
+    fn push(&mut self, event: Event) {
+        let bytes = self.bytes + event.key.len();
+        let full = bytes > BYTES_MAX && !self.events.is_empty();
+        if full || self.events.len() >= EVENTS_MAX {
+            self.dropped += 1;
+        } else {
+            self.bytes = bytes;
+            self.events.push(event);
+        }
+    }
+}
+
+/// So many events are done with when this is dropped, even by a panic: nobody else can publish them any more.
+struct Counted<'a>(&'a AtomicU64, u64);
+
+impl Drop for Counted<'_> {
+    fn drop(&mut self) {
+        self.0.fetch_add(self.1, Ordering::Release);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::events::NotifyClass;
+
+    fn event(len: usize) -> Event {
+        Event {
+            db: 0,
+            class: NotifyClass::String,
+            name: "set",
+            key: vec![0; len].into(),
+        }
+    }
+
+    #[test]
+    fn what_waits_is_bounded_in_number_and_in_bytes_and_what_is_dropped_is_counted() {
+        let queue = EventQueue::default();
+        queue.push((0..EVENTS_MAX + 3).map(|_| event(1)));
+        assert_eq!(queue.counts(), (EVENTS_MAX as u64, 3));
+        queue.drain(&mut |_| {});
+        queue.reset_dropped();
+        queue.push([event(BYTES_MAX + 1), event(1)]);
+        assert_eq!(queue.counts(), (1, 1));
+        assert!(queue.pending());
+        queue.drain(&mut |_| {});
+        assert!(!queue.pending());
+    }
+
+    #[test]
+    fn an_event_is_pending_until_it_is_published() {
+        let queue = EventQueue::default();
+        queue.push([event(1), event(2)]);
+        queue.drain(&mut |_| assert!(queue.pending()));
+        assert!(!queue.pending());
+    }
+}

@@ -1,0 +1,196 @@
+//! One shard: a lock over its databases, and what can be read without it.
+
+mod mutate;
+mod shared;
+mod upkeep;
+
+use std::ops::{Deref, DerefMut};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+
+use tidewheel_store::KeyHasher;
+
+pub(crate) use self::mutate::Stored;
+pub(crate) use self::shared::Shared;
+use crate::order::{Rank, Ranked, RankedGuard};
+use crate::random::Random;
+use crate::value::Entries;
+
+/// No deadline.
+pub(crate) const NEVER: u64 = u64::MAX;
+
+/// A key and where it belongs.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Key<'b> {
+    pub(crate) bytes: &'b [u8],
+    pub(crate) hash: u64,
+    pub(crate) shard: usize,
+}
+
+/// Two cache lines, so that neighbours never share one (adjacent lines are fetched in pairs).
+#[derive(Debug)]
+#[repr(align(128))]
+pub(crate) struct Shard {
+    state: Ranked<ShardState>,
+    /// Lower bound of the earliest deadline, in engine ticks. Written under the lock.
+    next_deadline: AtomicU64,
+    shared: Arc<Shared>,
+}
+
+/// What a shard's lock protects. Its entries change through the funnel only ([`mutate`]).
+#[derive(Debug)]
+pub(crate) struct ShardState {
+    databases: Box<[Database]>,
+    /// For each database a lower bound of its earliest deadline, in engine ticks. Apart from the databases,
+    /// so that a pass over a shard reads two cache lines and not all databases.
+    due: Box<[u64]>,
+    /// What `next_deadline` was last set to.
+    published: u64,
+    /// Whether `published` became earlier since the lock was taken.
+    wake: bool,
+    /// Who is told of changes: a bit each, tested in [`mutate`] and nowhere else.
+    observers: u8,
+    /// Change in bytes that the total does not know yet.
+    unflushed_bytes: i64,
+    /// Lock holds so far, for sampling.
+    pub(crate) holds: u32,
+    /// Where the search for evictable keys with deadlines goes on.
+    eviction_cursor: u32,
+    pub(crate) random: Random,
+    pub(crate) counters: Counters,
+    #[cfg(test)]
+    witness: mutate::Witness,
+}
+
+/// One database's part in a shard.
+#[derive(Debug)]
+pub(crate) struct Database {
+    entries: Entries,
+    /// Bytes of objects that live outside the entries' blocks.
+    object_bytes: usize,
+    /// Bytes that were reported to the shard.
+    counted_bytes: usize,
+}
+
+/// What happened in a shard since the last reset.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct Counters {
+    pub(crate) hits: u64,
+    pub(crate) misses: u64,
+    pub(crate) expired: u64,
+    pub(crate) evicted: u64,
+    pub(crate) budget_hits: u64,
+}
+
+/// A shard that is locked.
+#[derive(Debug)]
+pub(crate) struct Hold<'a> {
+    state: RankedGuard<'a, ShardState>,
+    shard: &'a Shard,
+}
+
+impl Shard {
+    pub(crate) fn new(
+        number: usize,
+        databases: usize,
+        hasher: &KeyHasher,
+        shared: Arc<Shared>,
+    ) -> Self {
+        // Not from the secret itself: what is drawn at random may be seen, and led back to its seed.
+        let rank = Rank::Shard(number);
+        let seed = hasher.hash(&(number as u64).to_le_bytes());
+        Self {
+            state: Ranked::new(
+                rank,
+                ShardState {
+                    databases: (0..databases).map(|_| Database::new(hasher)).collect(),
+                    due: vec![NEVER; databases].into(),
+                    published: NEVER,
+                    wake: false,
+                    observers: 0,
+                    unflushed_bytes: 0,
+                    holds: 0,
+                    eviction_cursor: 0,
+                    random: Random::new(seed),
+                    counters: Counters::default(),
+                    #[cfg(test)]
+                    witness: mutate::Witness::default(),
+                },
+            ),
+            next_deadline: AtomicU64::new(NEVER),
+            shared,
+        }
+    }
+
+    /// Locks the shard.
+    #[inline]
+    pub(crate) fn lock(&self) -> Hold<'_> {
+        Hold {
+            state: self.state.lock(),
+            shard: self,
+        }
+    }
+
+    /// Lower bound of the earliest deadline, in engine ticks.
+    #[inline]
+    pub(crate) fn next_deadline(&self) -> u64 {
+        self.next_deadline.load(Relaxed)
+    }
+}
+
+impl Deref for Hold<'_> {
+    type Target = ShardState;
+
+    #[inline(always)]
+    fn deref(&self) -> &ShardState {
+        &self.state
+    }
+}
+
+impl DerefMut for Hold<'_> {
+    #[inline(always)]
+    fn deref_mut(&mut self) -> &mut ShardState {
+        &mut self.state
+    }
+}
+
+impl ShardState {
+    /// One database's entries.
+    #[inline(always)]
+    pub(crate) fn entries(&self, db: u32) -> &Entries {
+        &self.databases[db as usize].entries
+    }
+
+    /// Databases in the shard.
+    #[inline]
+    pub(crate) fn databases(&self) -> u32 {
+        self.databases.len() as u32
+    }
+
+    /// The bound that others see.
+    pub(crate) fn published(&self) -> u64 {
+        self.published
+    }
+
+    /// Whether others must be told of an earlier deadline, once.
+    #[inline]
+    pub(crate) fn take_wake(&mut self) -> bool {
+        std::mem::take(&mut self.wake)
+    }
+}
+
+impl Database {
+    fn new(hasher: &KeyHasher) -> Self {
+        let entries = Entries::new(hasher.clone());
+        Self {
+            entries,
+            object_bytes: 0,
+            counted_bytes: 0,
+        }
+    }
+
+    /// Bytes held by entries and objects.
+    fn bytes(&self) -> usize {
+        self.entries.bytes() + self.object_bytes
+    }
+}

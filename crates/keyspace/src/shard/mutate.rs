@@ -1,0 +1,369 @@
+//! The funnel: all changes of data go through here, and nothing else can reach the entries to change them.
+//!
+//! Each function does three things that its callers therefore cannot forget: it counts the bytes, lowers the
+//! published deadline, and tells those who observe the shard. Observers are one byte, on a line that the
+//! change needs anyhow; while nobody observes, the cost is one test. Keyspace events are such an observer.
+
+use tidewheel_store::{KeyHasher, NewValue, Progress, Slot};
+
+use super::{Database, Hold, Key, NEVER};
+use crate::events::{Cause, Event, NotifyClass, NotifyFlags};
+use crate::time::Now;
+use crate::value::{Entries, Object};
+
+/// The observer that queues keyspace events, while any are configured.
+const EVENTS: u8 = 1;
+/// The observer of tests.
+#[cfg(test)]
+const WITNESS: u8 = 1 << 7;
+
+/// What an entry holds.
+#[derive(Debug)]
+pub(crate) struct Stored<'v> {
+    pub(crate) tag: u8,
+    pub(crate) value: NewValue<'v, Object>,
+    pub(crate) deadline: Option<u64>,
+}
+
+impl Hold<'_> {
+    /// Adds a key that does not exist, with its access history.
+    #[inline]
+    pub(crate) fn insert(
+        &mut self,
+        key: Key<'_>,
+        db: u32,
+        stored: Stored<'_>,
+        access: u32,
+        now: &Now,
+        cause: Cause,
+    ) {
+        let Stored {
+            tag,
+            value,
+            deadline,
+        } = stored;
+        let database = self.database(db);
+        database.add_object(&value);
+        let entries = &mut database.entries;
+        let slot = entries.insert(key.hash, key.bytes, tag, value, deadline, now.tick);
+        entries.set_access(slot, access);
+        self.settle(db, deadline);
+        if self.state.observers != 0 {
+            self.tell_new(db, key.bytes, cause);
+        }
+    }
+
+    /// Replaces a key's type, value and deadline. Returns the old object.
+    #[inline]
+    #[must_use]
+    pub(crate) fn replace(
+        &mut self,
+        key: Key<'_>,
+        db: u32,
+        slot: Slot,
+        stored: Stored<'_>,
+        now: &Now,
+        cause: Cause,
+    ) -> Option<Object> {
+        let Stored {
+            tag,
+            value,
+            deadline,
+        } = stored;
+        let database = self.database(db);
+        database.add_object(&value);
+        let entries = &mut database.entries;
+        let (_, old) = entries.replace(slot, tag, value, deadline, now.tick);
+        if let Some(old) = &old {
+            database.object_bytes -= old.bytes();
+        }
+        self.settle(db, deadline);
+        self.tell(db, key.bytes, cause);
+        old
+    }
+
+    /// Overwrites bytes beside the key with as many others. False, and nothing done, if they are not as many.
+    #[inline]
+    pub(crate) fn overwrite(
+        &mut self,
+        key: Key<'_>,
+        db: u32,
+        slot: Slot,
+        bytes: &[u8],
+        cause: Cause,
+    ) -> bool {
+        match self.database(db).entries.inline_mut(slot) {
+            Some(old) if old.len() == bytes.len() => old.copy_from_slice(bytes),
+            _ => return false,
+        }
+        self.tell(db, key.bytes, cause);
+        true
+    }
+
+    /// Changes an object in place; `change` keeps it an object. `None` if the value is none.
+    pub(crate) fn change_object<R>(
+        &mut self,
+        key: Key<'_>,
+        db: u32,
+        slot: Slot,
+        cause: Cause,
+        change: impl FnOnce(&mut Object) -> R,
+    ) -> Option<R> {
+        let database = self.database(db);
+        let object = database.entries.object_mut(slot)?;
+        let before = object.bytes();
+        let result = change(object);
+        let after = object.bytes();
+        database.object_bytes = database.object_bytes + after - before;
+        self.settle(db, None);
+        self.tell(db, key.bytes, cause);
+        Some(result)
+    }
+
+    /// Gives a key a deadline, or takes it away.
+    #[inline]
+    pub(crate) fn set_deadline(
+        &mut self,
+        key: Key<'_>,
+        db: u32,
+        slot: Slot,
+        deadline: Option<u64>,
+        now: &Now,
+        cause: Cause,
+    ) {
+        let entries = &mut self.database(db).entries;
+        entries.set_deadline(slot, deadline, now.tick);
+        self.settle(db, deadline);
+        self.tell(db, key.bytes, cause);
+    }
+
+    /// Removes a key. Returns its object.
+    #[must_use]
+    pub(crate) fn remove(
+        &mut self,
+        key: Key<'_>,
+        db: u32,
+        slot: Slot,
+        cause: Cause,
+    ) -> Option<Object> {
+        let object = self.take_out(db, slot);
+        self.tell(db, key.bytes, cause);
+        object
+    }
+
+    /// Removes a key whose deadline was reached and that somebody met before its time came in a pass.
+    #[must_use]
+    pub(crate) fn remove_dead(&mut self, key: Key<'_>, db: u32, slot: Slot) -> Option<Object> {
+        self.state.counters.expired += 1;
+        self.remove(key, db, slot, Cause::Expired)
+    }
+
+    /// Removes an entry for want of memory. Returns its object.
+    pub(crate) fn evict(&mut self, db: u32, slot: Slot) -> Option<Object> {
+        self.state.counters.evicted += 1;
+        let key = match self.state.observers {
+            0 => Vec::new(),
+            _ => self.entries(db).key(slot).to_vec(),
+        };
+        let object = self.take_out(db, slot);
+        self.tell(db, &key, Cause::Evicted);
+        object
+    }
+
+    /// Removes what is due from a database, at most about `budget` units of work; `sink` gets each entry's
+    /// deadline and object. Leaves publishing the shard's bound to the caller.
+    pub(crate) fn expire(
+        &mut self,
+        db: u32,
+        now: &Now,
+        budget: u32,
+        mut sink: impl FnMut(u64, Option<Object>),
+    ) -> Progress {
+        let observed = self.observes(Cause::Expired);
+        let mut gone: Vec<Box<[u8]>> = Vec::new();
+        let mut freed = 0;
+        let database = self.database(db);
+        let progress = database.entries.expire(now.tick, budget, |expired| {
+            freed += expired.object.as_ref().map_or(0, Object::bytes);
+            sink(expired.deadline, expired.object);
+            if observed {
+                gone.push(expired.key.into());
+            }
+        });
+        database.object_bytes -= freed;
+        let due = &mut self.state.due[db as usize];
+        *due = if progress.backlog {
+            // Due at once, whatever the lower bound says.
+            (*due).min(now.tick)
+        } else {
+            progress.next_deadline.unwrap_or(NEVER)
+        };
+        self.state.counters.expired += u64::from(progress.fired);
+        self.count_bytes(db);
+        if observed {
+            self.tell_expired(db, gone);
+        }
+        progress
+    }
+
+    /// Whether a database's bound has been reached.
+    #[inline]
+    pub(crate) fn is_due(&self, db: u32, now: &Now) -> bool {
+        now.reached(self.state.due[db as usize])
+    }
+
+    /// Takes all entries out of a database, with their bytes; `None` if there are none. Leaves publishing
+    /// the shard's bound to the caller.
+    pub(crate) fn flush(&mut self, db: u32, hasher: &KeyHasher) -> Option<(Entries, usize)> {
+        let database = self.database(db);
+        if database.entries.is_empty() {
+            return None;
+        }
+        let (counted_bytes, bytes) = (database.counted_bytes, database.bytes());
+        let fresh = Database {
+            counted_bytes,
+            ..Database::new(hasher)
+        };
+        let entries = std::mem::replace(database, fresh).entries;
+        self.state.due[db as usize] = NEVER;
+        self.count_bytes(db);
+        #[cfg(test)]
+        self.witness_flush(db, &entries);
+        Some((entries, bytes))
+    }
+
+    /// Has two databases change places.
+    pub(crate) fn swap(&mut self, first: u32, second: u32) {
+        let (first_at, second_at) = (first as usize, second as usize);
+        self.state.databases.swap(first_at, second_at);
+        self.state.due.swap(first_at, second_at);
+        #[cfg(test)]
+        self.witness_swap(first, second);
+    }
+
+    /// Queues an event that is no change by itself, if it is wanted.
+    #[inline]
+    pub(crate) fn announce(&mut self, key: Key<'_>, db: u32, cause: Cause) {
+        if self.state.observers & EVENTS != 0 {
+            self.queue_event(db, key.bytes, cause);
+        }
+    }
+
+    /// Follows a change of the keyspace events that are wanted.
+    pub(crate) fn observe_events(&mut self) {
+        if self.shard.shared.notify_flags() == NotifyFlags::NONE {
+            self.state.observers &= !EVENTS;
+        } else {
+            self.state.observers |= EVENTS;
+        }
+    }
+
+    #[inline(always)]
+    fn database(&mut self, db: u32) -> &mut Database {
+        &mut self.state.databases[db as usize]
+    }
+
+    fn take_out(&mut self, db: u32, slot: Slot) -> Option<Object> {
+        let database = self.database(db);
+        let object = database.entries.remove(slot);
+        if let Some(object) = &object {
+            database.object_bytes -= object.bytes();
+        }
+        self.settle(db, None);
+        object
+    }
+
+    /// Publishes what a change did to the shard: its bytes and its earliest deadline.
+    #[inline]
+    fn settle(&mut self, db: u32, deadline: Option<u64>) {
+        self.count_bytes(db);
+        if deadline.is_some() {
+            self.note_deadline(db);
+        }
+    }
+
+    /// The one test that a change costs while nobody observes.
+    #[inline]
+    fn tell(&mut self, db: u32, key: &[u8], cause: Cause) {
+        if self.state.observers != 0 {
+            self.tell_observers(db, key, cause);
+        }
+    }
+
+    #[cold]
+    fn tell_new(&mut self, db: u32, key: &[u8], cause: Cause) {
+        if self.state.observers & EVENTS != 0 {
+            self.queue_event(db, key, Cause::New);
+        }
+        self.tell_observers(db, key, cause);
+    }
+
+    #[cold]
+    fn tell_observers(&mut self, db: u32, key: &[u8], cause: Cause) {
+        if self.state.observers & EVENTS != 0 {
+            self.queue_event(db, key, cause);
+        }
+        #[cfg(test)]
+        self.witness_key(db, key);
+    }
+
+    /// Whether anybody wants to hear of a change with that cause.
+    fn observes(&self, cause: Cause) -> bool {
+        let others = self.state.observers & !EVENTS != 0;
+        others || self.state.observers & EVENTS != 0 && self.wants(cause).is_some()
+    }
+
+    /// Under one hold of the queue's lock.
+    #[cold]
+    fn tell_expired(&mut self, db: u32, keys: Vec<Box<[u8]>>) {
+        #[cfg(test)]
+        keys.iter().for_each(|key| self.witness_key(db, key));
+        if self.state.observers & EVENTS != 0
+            && let Some((class, name)) = self.wants(Cause::Expired)
+        {
+            let events = keys.into_iter().map(|key| Event {
+                db,
+                class,
+                name,
+                key,
+            });
+            self.shard.shared.events.push(events);
+        }
+    }
+
+    #[cold]
+    fn queue_event(&mut self, db: u32, key: &[u8], cause: Cause) {
+        if let Some((class, name)) = self.wants(cause) {
+            let key = key.into();
+            let event = Event {
+                db,
+                class,
+                name,
+                key,
+            };
+            self.shard.shared.events.push([event]);
+        }
+    }
+
+    /// The event's class and name, if it goes anywhere.
+    fn wants(&self, cause: Cause) -> Option<(NotifyClass, &'static str)> {
+        let flags = self.shard.shared.notify_flags();
+        cause.event().filter(|(class, _)| flags.wants(*class))
+    }
+}
+
+impl Database {
+    fn add_object(&mut self, value: &NewValue<'_, Object>) {
+        if let NewValue::Object(object) = value {
+            self.object_bytes += object.bytes();
+        }
+    }
+}
+
+/// What the observer of tests was told.
+#[cfg(test)]
+#[derive(Debug, Default)]
+pub(super) struct Witness(std::collections::BTreeSet<(u32, Vec<u8>)>);
+
+#[cfg(test)]
+mod tests;

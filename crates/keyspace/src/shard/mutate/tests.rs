@@ -1,0 +1,354 @@
+//! Each change that each command makes is one that the funnel's observers are told of, and nothing else is.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::atomic::Ordering::Relaxed;
+
+use tidewheel_resp::{Args, Protocol, Writer};
+
+use super::super::ShardState;
+use super::WITNESS;
+use crate::command::{Command, Flags, resolve};
+use crate::eviction::Policy;
+use crate::garbage::Garbage;
+use crate::hooks::Hooks;
+use crate::keyspace::{Keyspace, Options, Session};
+use crate::time::Time;
+use crate::value;
+
+impl ShardState {
+    pub(super) fn witness_key(&mut self, db: u32, key: &[u8]) {
+        if self.observers & WITNESS != 0 {
+            self.witness.0.insert((db, key.to_vec()));
+        }
+    }
+
+    pub(super) fn witness_flush(&mut self, db: u32, entries: &value::Entries) {
+        entries.scan(0, usize::MAX, |slot| {
+            self.witness_key(db, entries.key(slot));
+        });
+    }
+
+    pub(super) fn witness_swap(&mut self, first: u32, second: u32) {
+        let mut keys = Vec::new();
+        for entries in [first, second].map(|db| self.entries(db)) {
+            entries.scan(0, usize::MAX, |slot| keys.push(entries.key(slot).to_vec()));
+        }
+        for key in keys {
+            self.witness_key(first, &key);
+            self.witness_key(second, &key);
+        }
+    }
+}
+
+struct Shell;
+
+impl Hooks for Shell {
+    fn wake(&self, _shard: usize, _deadline: u64) {}
+
+    fn reclaim(&self, garbage: Garbage) {
+        drop(garbage);
+    }
+
+    fn stopwatch_ns(&self) -> u64 {
+        0
+    }
+}
+
+const START: u64 = 1 << 40;
+const DATABASES: usize = 3;
+
+/// A value that is an object; twenty thousand bytes.
+const LONG: &str = "<long>";
+
+/// For each row that is flagged `write`: what is there before, and calls, one after the other. `pass 5` lets
+/// five milliseconds pass.
+const CASES: &[(&str, &[&str], &[&str])] = &[
+    (
+        "append",
+        &["SET a 1", "SET b <long>"],
+        &["APPEND a 2", "APPEND b 3", "APPEND new 4"],
+    ),
+    (
+        "copy",
+        &["SET a 1 PX 9", "SET b 2", "SET c <long>"],
+        &[
+            "COPY a new",
+            "COPY a b REPLACE",
+            "COPY a a DB 2",
+            "COPY c a REPLACE",
+            "COPY none b",
+        ],
+    ),
+    ("decr", &["SET a 5"], &["DECR a", "DECR new"]),
+    ("decrby", &["SET a 5"], &["DECRBY a 10", "DECRBY new 3"]),
+    (
+        "del",
+        &["SET a 1", "SET b <long>", "SET c 3"],
+        &["DEL a none b"],
+    ),
+    (
+        "expire",
+        &["SET a 1", "SET b 2"],
+        &[
+            "EXPIRE a 5",
+            "EXPIRE b -1",
+            "EXPIRE none 5",
+            "EXPIRE a 9 NX",
+        ],
+    ),
+    ("expireat", &["SET a 1"], &["EXPIREAT a 9999999999"]),
+    ("expiry|freeze", &["SET a 1 PX 5"], &["EXPIRY FREEZE"]),
+    ("expiry|resume", &["SET a 1 PX 5"], &["EXPIRY RESUME"]),
+    ("flushall", &["SET a 1", "SET b <long>"], &["FLUSHALL"]),
+    ("flushdb", &["SET a 1", "SET b <long>"], &["FLUSHDB"]),
+    // Not the keyspace's, and there is nothing to flush.
+    ("function|flush", &[], &["FUNCTION FLUSH"]),
+    (
+        "getdel",
+        &["SET a 1", "SET b <long>"],
+        &["GETDEL a", "GETDEL b", "GETDEL none"],
+    ),
+    (
+        "getex",
+        &["SET a 1", "SET b 2 PX 50", "SET c 3"],
+        &[
+            "GETEX a",
+            "GETEX a PX 9",
+            "GETEX b PERSIST",
+            "GETEX c PXAT 1",
+            "GETEX b PERSIST",
+        ],
+    ),
+    (
+        "getset",
+        &["SET a 1"],
+        &["GETSET a 2", "GETSET a <long>", "GETSET new 3"],
+    ),
+    (
+        "incr",
+        &["SET a 1", "SET b 9", "SET c x"],
+        &["INCR a", "INCR b", "INCR new", "INCR c"],
+    ),
+    (
+        "incrby",
+        &["SET a 1"],
+        &["INCRBY a 3", "INCRBY a 30", "INCRBY new 3"],
+    ),
+    (
+        "incrbyfloat",
+        &["SET a 1"],
+        &["INCRBYFLOAT a 0.5", "INCRBYFLOAT new 0.5"],
+    ),
+    (
+        "move",
+        &["SET a 1 PX 9", "SET b <long>"],
+        &["MOVE a 2", "MOVE b 2", "MOVE none 2"],
+    ),
+    ("mset", &["SET a 1"], &["MSET a 2 b 3 c <long>"]),
+    (
+        "msetnx",
+        &["SET a 1"],
+        &["MSETNX b 2 c 3", "MSETNX c 4 d 5"],
+    ),
+    (
+        "persist",
+        &["SET a 1 PX 9", "SET b 1"],
+        &["PERSIST a", "PERSIST b"],
+    ),
+    ("pexpire", &["SET a 1"], &["PEXPIRE a 5", "PEXPIRE a 0"]),
+    ("pexpireat", &["SET a 1"], &["PEXPIREAT a 9999999999999"]),
+    ("psetex", &["SET a 1"], &["PSETEX a 5 2", "PSETEX new 5 2"]),
+    (
+        "rename",
+        &["SET a 1 PX 9", "SET b 2", "SET c <long>"],
+        &[
+            "RENAME a new",
+            "RENAME b new",
+            "RENAME c b",
+            "RENAME none b",
+            "RENAME b b",
+        ],
+    ),
+    (
+        "renamenx",
+        &["SET a 1", "SET b 2"],
+        &["RENAMENX a b", "RENAMENX a new"],
+    ),
+    (
+        "set",
+        &["SET a 1", "SET b <long>", "SET c 1 PX 5"],
+        &[
+            "SET a 2 PX 50",
+            "SET a 3 KEEPTTL",
+            "SET a 4",
+            "SET a <long>",
+            "SET b 1",
+            "SET new 1",
+            "SET a 5 NX",
+            "SET none 1 XX",
+            "pass 5",
+            "SET c 1 XX",
+            "SET c 1",
+        ],
+    ),
+    ("setex", &["SET a 1"], &["SETEX a 5 2", "SETEX new 5 2"]),
+    ("setnx", &["SET a 1"], &["SETNX a 2", "SETNX new 2"]),
+    (
+        "setrange",
+        &["SET a 1", "SET b <long>"],
+        &[
+            "SETRANGE a 3 x",
+            "SETRANGE b 3 y",
+            "SETRANGE new 3 z",
+            "SETRANGE a 900 x",
+            "SETRANGE none 3 \"\"",
+        ],
+    ),
+    (
+        "swapdb",
+        &["SET a 1", "SET b 2 PX 9"],
+        &["SWAPDB 0 1", "SWAPDB 1 2", "SWAPDB 1 1"],
+    ),
+    (
+        "unlink",
+        &["SET a 1", "SET b <long>", "SET c 3"],
+        &["UNLINK a none b"],
+    ),
+];
+
+type Dump = BTreeMap<(u32, Vec<u8>), (u8, Vec<u8>, Option<u64>)>;
+
+struct Rig {
+    keyspace: Keyspace,
+    time: Time,
+}
+
+impl Rig {
+    fn new(setup: &[&str]) -> Self {
+        let options = Options {
+            shards: 4,
+            databases: DATABASES,
+            seed: 3,
+        };
+        let mut rig = Self {
+            keyspace: Keyspace::new(options, Box::new(Shell)),
+            time: Time {
+                tick: START,
+                micros: 0,
+                wall_offset_ms: 0,
+            },
+        };
+        setup.iter().for_each(|line| rig.call(line));
+        for shard in &rig.keyspace.shards {
+            shard.lock().observers |= WITNESS;
+        }
+        rig
+    }
+
+    fn call(&mut self, line: &str) {
+        if let Some(ms) = line.strip_prefix("pass ") {
+            self.time.tick += ms.parse::<u64>().expect("milliseconds");
+            return;
+        }
+        let long = "x".repeat(20_000);
+        let word = |word| match word {
+            "\"\"" => "",
+            LONG => long.as_str(),
+            _ => word,
+        };
+        let words: Vec<_> = line.split(' ').map(|w| word(w).as_bytes()).collect();
+        let args = Args::from_slices(&words);
+        let row = resolve(args).expect("a command");
+        let (mut session, mut out) = (Session::default(), Writer::new(Protocol::Resp2));
+        let seat = &mut self.keyspace.seat();
+        let keyspace = &self.keyspace;
+        keyspace.execute(seat, row, &mut session, self.time, args, &mut out);
+    }
+
+    /// All that is there, dead or alive.
+    fn dump(&self) -> Dump {
+        let mut dump = Dump::new();
+        for shard in &self.keyspace.shards {
+            let hold = shard.lock();
+            for db in 0..DATABASES as u32 {
+                let entries = hold.entries(db);
+                entries.scan(0, usize::MAX, |slot| {
+                    let bytes = value::bytes(&entries.value(slot)).to_vec();
+                    let held = (entries.tag(slot), bytes, entries.deadline(slot));
+                    dump.insert((db, entries.key(slot).to_vec()), held);
+                });
+            }
+        }
+        dump
+    }
+
+    fn witnessed(&self) -> BTreeSet<(u32, Vec<u8>)> {
+        let shards = self.keyspace.shards.iter();
+        shards
+            .flat_map(|shard| std::mem::take(&mut shard.lock().witness.0))
+            .collect()
+    }
+
+    /// Does something, and holds what changed against what was told. Returns the number of changed keys.
+    #[track_caller]
+    fn check(&mut self, what: &str, act: impl FnOnce(&mut Self)) -> usize {
+        let before = self.dump();
+        act(self);
+        let after = self.dump();
+        let keys = before.keys().chain(after.keys());
+        let changed: BTreeSet<_> = keys
+            .filter(|key| before.get(*key) != after.get(*key))
+            .cloned()
+            .collect();
+        assert_eq!(self.witnessed(), changed, "{what}");
+        changed.len()
+    }
+}
+
+fn rows_that_write() -> impl Iterator<Item = &'static Command> {
+    let rows = crate::table::rows().iter().copied();
+    rows.flat_map(|row| std::iter::once(row).chain(row.subcommands))
+        .filter(|row| row.flags.has(Flags::WRITE))
+}
+
+#[test]
+fn every_command_that_writes_has_a_case_and_each_change_of_each_passes_the_funnel() {
+    let rows: BTreeSet<_> = rows_that_write().map(|row| row.name).collect();
+    let cases: BTreeSet<_> = CASES.iter().map(|(name, _, _)| *name).collect();
+    assert_eq!(cases, rows, "write a case for each command that writes");
+    for (name, setup, calls) in CASES {
+        let mut rig = Rig::new(setup);
+        let mut changed = 0;
+        for line in *calls {
+            changed += rig.check(line, |rig| rig.call(line));
+        }
+        let data = !name.contains('|');
+        assert_eq!(changed > 0, data, "{name} changes what it should");
+    }
+}
+
+#[test]
+fn reads_that_meet_dead_keys_tell_of_them() {
+    let mut rig = Rig::new(&["SET a 1 PX 5", "SET b 1 PX 5", "SET c 1 PX 50", "pass 5"]);
+    for (line, changes) in [("MGET a c", 1), ("EXISTS c", 0), ("SCAN 0", 1)] {
+        assert_eq!(rig.check(line, |rig| rig.call(line)), changes, "{line}");
+    }
+}
+
+#[test]
+fn what_expires_or_is_evicted_by_itself_is_told_of() {
+    let mut rig = Rig::new(&["SET a 1 PX 5", "SET b <long> PX 5", "SET c 1", "pass 5"]);
+    let expired = rig.check("expiry", |rig| {
+        for shard in 0..rig.keyspace.shards() {
+            let seat = &mut rig.keyspace.seat();
+            while rig.keyspace.expire(seat, shard, rig.time, 1).backlog {}
+        }
+    });
+    assert_eq!(expired, 2);
+    let evicted = rig.check("eviction", |rig| {
+        rig.keyspace.settings().set_policy(Policy::AllKeysLru);
+        rig.keyspace.settings().maxmemory.store(1, Relaxed);
+        rig.keyspace.shrink(&mut rig.keyspace.seat(), rig.time);
+    });
+    assert_eq!(evicted, 1);
+}

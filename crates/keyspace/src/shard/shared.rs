@@ -1,0 +1,28 @@
+//! What all shards report to.
+
+use std::sync::atomic::{AtomicI64, AtomicU32, Ordering::Relaxed};
+
+use crate::events::{EventQueue, NotifyFlags};
+
+/// What all shards report to.
+#[derive(Debug, Default)]
+pub(crate) struct Shared {
+    /// Bytes of all shards, to within [`BYTES_STEP`](super::upkeep::BYTES_STEP) each.
+    pub(crate) used_bytes: AtomicI64,
+    /// Events that wait to be published.
+    pub(crate) events: EventQueue,
+    /// [`NotifyFlags::bits`].
+    notify: AtomicU32,
+}
+
+impl Shared {
+    /// Which events are wanted.
+    pub(crate) fn notify_flags(&self) -> NotifyFlags {
+        NotifyFlags::from_bits(self.notify.load(Relaxed))
+    }
+
+    /// Changes which events are wanted. Shards learn of it by [`observe_events`](super::Hold::observe_events).
+    pub(crate) fn set_notify_flags(&self, flags: NotifyFlags) {
+        self.notify.store(flags.bits(), Relaxed);
+    }
+}

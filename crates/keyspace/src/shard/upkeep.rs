@@ -1,0 +1,102 @@
+//! What a shard does to its entries without changing data: bytes, deadlines, access history, tidying.
+
+use std::sync::atomic::Ordering::Relaxed;
+
+use tidewheel_store::{Seen, Store};
+
+use super::{Hold, NEVER, ShardState};
+use crate::access::Recency;
+use crate::random::Random;
+use crate::value::Object;
+
+/// A shard reports its bytes when they changed by this much: the total is off by at most this times the
+/// number of shards.
+pub(super) const BYTES_STEP: i64 = 4096;
+
+impl Hold<'_> {
+    /// Publishes the earliest of the databases' bounds.
+    pub(crate) fn publish_due(&mut self) {
+        let shard = self.shard;
+        let state = &mut *self.state;
+        let earliest = state.due.iter().copied().min().unwrap_or(NEVER);
+        if earliest != state.published {
+            state.wake |= earliest < state.published;
+            state.published = earliest;
+            shard.next_deadline.store(earliest, Relaxed);
+        }
+    }
+
+    /// Lowers the published bound after an entry was given a deadline.
+    ///
+    /// The bound is the wheel's, which may be before the deadline: a slot of many records asks to be
+    /// split ahead of its start.
+    #[inline]
+    pub(super) fn note_deadline(&mut self, db: u32) {
+        let shard = self.shard;
+        let state = &mut *self.state;
+        let next = state.databases[db as usize].entries.next_deadline();
+        let deadline = next.unwrap_or(NEVER);
+        let due = &mut state.due[db as usize];
+        *due = deadline.min(*due);
+        if deadline < state.published {
+            state.published = deadline;
+            state.wake = true;
+            shard.next_deadline.store(deadline, Relaxed);
+        }
+    }
+
+    /// Reports a database's bytes to the total.
+    #[inline]
+    pub(super) fn count_bytes(&mut self, db: u32) {
+        let state = &mut *self.state;
+        let database = &mut state.databases[db as usize];
+        let bytes = database.bytes();
+        let change = bytes as i64 - database.counted_bytes as i64;
+        if change != 0 {
+            database.counted_bytes = bytes;
+            state.unflushed_bytes += change;
+            if state.unflushed_bytes.abs() >= BYTES_STEP {
+                self.flush_bytes();
+            }
+        }
+    }
+
+    /// Reports what was kept back, so that the total is exact.
+    pub(crate) fn flush_bytes(&mut self) {
+        let change = std::mem::take(&mut self.state.unflushed_bytes);
+        self.shard.shared.used_bytes.fetch_add(change, Relaxed);
+    }
+
+    /// Tidies a database, at most about `budget` units of work. Returns whether more is worth doing.
+    pub(crate) fn tidy(&mut self, db: u32, budget: u32) -> bool {
+        let more = self.state.databases[db as usize].entries.maintain(budget);
+        self.count_bytes(db);
+        more
+    }
+}
+
+impl ShardState {
+    /// Notes an access to an entry that was just looked at.
+    #[inline]
+    pub(crate) fn touch(&mut self, db: u32, seen: &Seen, recency: Recency, clock: u64) {
+        let new = recency.after_hit(seen.access, clock, &mut self.random);
+        // A clean cache line stays clean.
+        if new != seen.access {
+            let entries = &mut self.databases[db as usize].entries;
+            entries.set_access(seen.slot, new);
+        }
+    }
+
+    /// All databases' entries, with what a search for a victim draws from and goes on with.
+    pub(crate) fn search(
+        &mut self,
+    ) -> (
+        impl Iterator<Item = (u32, &Store<Object>)>,
+        &mut Random,
+        &mut u32,
+    ) {
+        let databases = (0..).zip(&self.databases);
+        let entries = databases.map(|(db, database)| (db, &database.entries));
+        (entries, &mut self.random, &mut self.eviction_cursor)
+    }
+}
