@@ -61,13 +61,35 @@ where
     }
 }
 
-/// What a predicate holds for, among the next few entries of a shard.
-struct Judged {
-    entries: Vec<(Slot, Option<u64>)>,
-    /// Where the next few begin.
+/// One step of the walk over a shard: the places from `from` on and before `next`. They stay the same
+/// however often the step is repeated, so no entry lies between two steps.
+#[derive(Debug, Clone, Copy)]
+struct Step {
+    from: u32,
+    /// `None` for the end of the shard.
     next: Option<u32>,
-    /// The state of the shard at the time.
-    changes: u64,
+}
+
+impl Step {
+    /// The step that begins at a place and covers the next few entries, which are visited.
+    fn begin<K, V>(store: &TypedStore<K, V>, from: u32, visit: impl FnMut(Slot)) -> Self {
+        let next = store.scan(from, ENTRIES_PER_HOLD, visit);
+        Self { from, next }
+    }
+
+    /// Visits the entries that the step covers by now, and perhaps a few behind them.
+    fn visit<K, V>(self, store: &TypedStore<K, V>, mut visit: impl FnMut(Slot)) {
+        let mut cursor = Some(self.from);
+        while let Some(at) = cursor.filter(|at| self.next.is_none_or(|next| *at < next)) {
+            cursor = store.scan(at, 1, &mut visit);
+        }
+    }
+
+    fn slots<K, V>(self, store: &TypedStore<K, V>) -> Vec<Slot> {
+        let mut slots = Vec::new();
+        self.visit(store, |slot| slots.push(slot));
+        slots
+    }
 }
 
 impl<K: Hash + Eq, V, S: BuildHasher> Inner<K, V, S> {
@@ -79,68 +101,94 @@ impl<K: Hash + Eq, V, S: BuildHasher> Inner<K, V, S> {
         invalidate: &mut impl FnMut(&K, &V) -> bool,
         removed: &mut u64,
     ) -> Option<u32> {
-        let judged = self.judge(cell, from, invalidate);
-        if judged.entries.is_empty() {
-            return judged.next;
+        let mut judged = Vec::new();
+        let (step, changes) = {
+            let shard = self.read(cell);
+            let step = Step::begin(&shard.store, from, |slot| {
+                if self.is_to_go(&shard.store, slot, invalidate) {
+                    judged.push(slot);
+                }
+            });
+            (step, shard.changes)
+        };
+        if judged.is_empty() {
+            return step.next;
         }
         // Nearly always nobody has written in between, and slots are as they were.
         let done = self.write(cell, |shard| {
             // This hold itself is a change.
-            if shard.changes != judged.changes.wrapping_add(1) {
+            if shard.changes != changes.wrapping_add(1) {
                 return Err(None);
             }
-            let slots = judged.entries.iter().map(|(slot, _)| *slot);
-            self.remove_judged(shard, slots, removed)
+            self.remove_judged(shard, judged.into_iter(), removed)
         });
-        let mut latch = match done {
-            Ok(()) => return judged.next,
-            Err(latch) => latch,
-        };
-        // Somebody has, or is about to: from here on entries are known by their versions.
+        if let Err(latch) = done {
+            self.invalidate_versions(cell, step, latch, invalidate, removed);
+        }
+        step.next
+    }
+
+    /// Takes a step in which somebody has written, or is about to: entries are known by their versions.
+    fn invalidate_versions(
+        &self,
+        cell: &ShardCell<K, V>,
+        step: Step,
+        mut latch: Option<Arc<Flight<V>>>,
+        invalidate: &mut impl FnMut(&K, &V) -> bool,
+        removed: &mut u64,
+    ) {
         loop {
             if let Some(latch) = latch {
                 latch.wait_open();
             }
             self.write(cell, |shard| {
-                for slot in range(&shard.store, from, judged.next) {
+                for slot in step.slots(&shard.store) {
                     shard.store.assign_version(slot);
                 }
             });
-            let judged = self.judge(cell, from, invalidate);
+            let judged = self.judge_versions(cell, step, invalidate);
             let done = self.write(cell, |shard| {
-                let mut slots = range(&shard.store, from, judged.next);
+                let mut slots = step.slots(&shard.store);
                 slots.retain(|slot| {
                     let version = shard.store.version(*slot);
-                    version.is_some() && judged.entries.iter().any(|(_, known)| *known == version)
+                    version.is_some_and(|version| judged.contains(&version))
                 });
                 self.remove_judged(shard, slots.into_iter(), removed)
             });
             match done {
-                Ok(()) => return judged.next,
+                Ok(()) => return,
                 Err(next) => latch = next,
             }
         }
     }
 
-    fn judge(
+    /// The versions of what is to go. What has none came after the walk, and stays.
+    fn judge_versions(
         &self,
         cell: &ShardCell<K, V>,
-        from: u32,
+        step: Step,
         invalidate: &mut impl FnMut(&K, &V) -> bool,
-    ) -> Judged {
+    ) -> Vec<u64> {
         let shard = self.read(cell);
         let store = &shard.store;
-        let mut entries = Vec::new();
-        let next = store.scan(from, ENTRIES_PER_HOLD, |slot| {
-            if self.is_live(store, slot) && invalidate(store.key(slot), store.value(slot)) {
-                entries.push((slot, store.version(slot)));
+        let mut judged = Vec::new();
+        step.visit(store, |slot| {
+            if let Some(version) = store.version(slot)
+                && self.is_to_go(store, slot, invalidate)
+            {
+                judged.push(version);
             }
         });
-        Judged {
-            entries,
-            next,
-            changes: shard.changes,
-        }
+        judged
+    }
+
+    fn is_to_go(
+        &self,
+        store: &TypedStore<K, V>,
+        slot: Slot,
+        invalidate: &mut impl FnMut(&K, &V) -> bool,
+    ) -> bool {
+        self.is_live(store, slot) && invalidate(store.key(slot), store.value(slot))
     }
 
     /// Removes entries under the shard's lock, except for those whose next value a closure is computing:
@@ -180,14 +228,4 @@ impl<K: Hash + Eq, V, S: BuildHasher> Inner<K, V, S> {
             Some(latch) => Err(Some(latch)),
         }
     }
-}
-
-/// The entries between two places.
-fn range<K, V>(store: &TypedStore<K, V>, from: u32, to: Option<u32>) -> Vec<Slot> {
-    let mut slots = Vec::new();
-    let mut cursor = Some(from);
-    while let Some(at) = cursor.filter(|at| to.is_none_or(|to| *at < to)) {
-        cursor = store.scan(at, ENTRIES_PER_HOLD, |slot| slots.push(slot));
-    }
-    slots
 }

@@ -433,3 +433,58 @@ fn a_refresh_and_a_writer_race() {
         assert_eq!(cache.get(&1), Some(3));
     });
 }
+
+/// A step that was disturbed and judged anew must cover what it covered before: the removals let it see
+/// further, past what stays.
+#[test]
+fn invalidate_if_passes_nobody_over_beside_removals() {
+    const MATCHING: u64 = 48;
+    const OTHERS: u64 = 6;
+    check(|| {
+        let cache = cache();
+        (0..MATCHING + OTHERS).for_each(|key| cache.insert(key, u64::from(key < MATCHING)));
+        let threads = [0, 1].map(|half| {
+            let cache = Arc::clone(&cache);
+            thread::spawn(move || {
+                for key in (MATCHING..MATCHING + OTHERS).skip(half).step_by(2) {
+                    assert!(cache.invalidate(&key));
+                }
+            })
+        });
+        let removed = cache.invalidate_if(|_, value| *value == 1);
+        assert_eq!(removed, MATCHING);
+        join(threads.into());
+        assert!(cache.is_empty());
+        cache.validate();
+    });
+}
+
+/// Bugs 1 and 9: whoever meets a dead entry, the sweeper or a reader, must not remove what took its place.
+#[test]
+fn a_fresh_value_survives_those_who_met_the_old_one() {
+    const KEYS: u64 = 20;
+    check(|| {
+        let clock = ManualClock::new();
+        let cache = Arc::new(manual(&clock).build().expect("valid"));
+        (0..KEYS).for_each(|key| cache.insert(key, 0));
+        clock.advance(10 * MS);
+        let sweeper = Arc::clone(&cache);
+        let reader = Arc::clone(&cache);
+        let writer = Arc::clone(&cache);
+        join(vec![
+            thread::spawn(move || {
+                sweeper.advance(sweeper.now(), u32::MAX);
+            }),
+            thread::spawn(move || {
+                for key in [0, 7, 19] {
+                    assert!(reader.get(&key).is_none_or(|value| value == 1));
+                }
+            }),
+            thread::spawn(move || (0..KEYS).step_by(3).for_each(|key| writer.insert(key, 1))),
+        ]);
+        for key in (0..KEYS).step_by(3) {
+            assert_eq!(cache.get(&key), Some(1), "the fresh value of {key}");
+        }
+        cache.validate();
+    });
+}
