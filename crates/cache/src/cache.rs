@@ -553,13 +553,13 @@ where
         Prepared {
             attributes,
             now,
-            fits: self.fits(hash, weight),
+            fits: self.fits(hash, key, weight),
         }
     }
 
-    /// Whether an entry may be stored; makes way for a heavy one.
-    pub(crate) fn fits(&self, hash: Hashed, weight: u32) -> bool {
-        let fits = weight <= 1 || self.make_way(hash, weight);
+    /// Whether an entry may be stored under a key; makes way for a heavy one.
+    pub(crate) fn fits(&self, hash: Hashed, key: &K, weight: u32) -> bool {
+        let fits = weight <= 1 || self.make_way(hash, key, weight);
         if !fits {
             self.counters.add(Count::Rejected, 1);
         }

@@ -152,7 +152,7 @@ where
                         ..Attributes::default()
                     },
                     now: inner.time.now(),
-                    fits: inner.fits(hash, weight),
+                    fits: inner.fits(hash, &key, weight),
                 }
             }
         };

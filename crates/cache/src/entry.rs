@@ -358,7 +358,7 @@ impl<K: Hash + Eq, V: Clone, S: BuildHasher> Inner<K, V, S> {
     ) -> V {
         let result = value.clone();
         let weight = self.config.weight(&key, &value);
-        let fits = self.fits(hash, weight);
+        let fits = self.fits(hash, &key, weight);
         let now = self.time.now();
         let mut value = Some(value);
         let key = latched.open(|shard, _| {

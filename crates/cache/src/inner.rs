@@ -582,9 +582,9 @@ impl<K: Hash + Eq, V, S: BuildHasher> Inner<K, V, S> {
     }
 
     /// Makes sure that an entry of this weight finds room: takes loans back from other shards when its
-    /// own and the account cannot hold it. Locks one shard at a time. `false` when the entry is heavier
-    /// than the whole capacity.
-    pub(crate) fn make_way(&self, hash: Hashed, weight: u32) -> bool {
+    /// own and the account cannot hold it. What the key weighs now is room, since it will be replaced. Locks
+    /// one shard at a time. `false` when the entry is heavier than the whole capacity.
+    pub(crate) fn make_way(&self, hash: Hashed, key: &K, weight: u32) -> bool {
         let Some(capacity) = self.account.capacity() else {
             return true;
         };
@@ -596,15 +596,23 @@ impl<K: Hash + Eq, V, S: BuildHasher> Inner<K, V, S> {
             return true;
         }
         let own = self.cell(hash);
-        let (lent, unused) = {
+        let room = {
             let shard = self.read(own);
-            (shard.lent, shard.lent.saturating_sub(shard.store.weight()))
+            if weight <= shard.lent / 2 {
+                return true;
+            }
+            let replaced =
+                Self::find(&shard, hash, key).map_or(0, |old| shard.store.weight_of(old));
+            shard
+                .lent
+                .saturating_add(u64::from(replaced))
+                .saturating_sub(shard.store.weight())
         };
-        if weight <= lent / 2 {
+        // Heavy for its shard: lend it what it needs beyond what it uses now.
+        let need = weight.saturating_sub(room);
+        if need == 0 {
             return true;
         }
-        // Heavy for its shard: lend it what it needs beyond what it uses now.
-        let need = weight.saturating_sub(unused);
         let got = self.account.borrow(need);
         let got = got + self.gather(self.number(hash), need.saturating_sub(got));
         self.lend(own, need, got);

@@ -170,7 +170,7 @@ where
         });
         let hash = inner.hash(&kept.key);
         let weight = inner.config.weight(&kept.key, &kept.value);
-        let fits = inner.fits(hash, weight);
+        let fits = inner.fits(hash, &kept.key, weight);
         if !fits {
             return false;
         }

@@ -234,6 +234,52 @@ fn a_value_of_another_weight_replaces_the_old_one_within_the_capacity() {
     }
 }
 
+/// The room that the old value leaves was not counted: others were evicted for a value that took no more.
+#[test]
+fn a_heavy_value_that_replaces_one_as_heavy_evicts_nobody() {
+    for shards in [1, 2, 4, 16] {
+        let cache = cache(100, shards);
+        cache.insert(0, 60);
+        for key in 1..=40 {
+            cache.insert(key, 1);
+        }
+        let before = cache.len();
+        for round in 0..10 {
+            cache.insert(0, 60);
+            assert_eq!(cache.len(), before, "{shards} shards, round {round}");
+        }
+        assert_eq!(cache.update(&0, |weight| *weight), Some(60));
+        let version = cache.version(&0).expect("there");
+        assert!(cache.compare_and_set(0, version, 60).is_ok());
+        assert_eq!(cache.entry(0).and_update(|_| 60).or_insert(60), 60);
+        assert_eq!(cache.len(), before, "{shards} shards, changed in place");
+        assert_eq!(cache.stats().evictions, 41 - before as u64);
+        cache.validate();
+    }
+}
+
+#[test]
+fn a_value_that_grows_evicts_no_more_than_it_grows() {
+    for shards in [1, 2, 4, 16] {
+        let cache = cache(100, shards);
+        cache.insert(0, 60);
+        for key in 1..=40 {
+            cache.insert(key, 1);
+        }
+        let before = cache.weight();
+        cache.insert(0, 70);
+        assert_eq!(cache.peek(&0), Some(70));
+        assert!(cache.weight() <= 100);
+        let unused = 100 - before;
+        assert!(
+            cache.len() as u64 >= 31 - unused,
+            "{shards} shards: {} of 30 light ones stayed",
+            cache.len() - 1
+        );
+        cache.validate();
+    }
+}
+
 /// To take a loan back from another shard, live entries were evicted while dead ones lay beside them.
 #[test]
 fn what_is_due_goes_before_what_lives_in_any_shard() {
