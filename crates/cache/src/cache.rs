@@ -384,10 +384,13 @@ where
         self.inner.alarm.wake();
     }
 
-    /// The cache's clock, less the time it was frozen.
+    /// The cache's clock, less the time it was frozen. (Of a given clock that was set: as if it had not
+    /// been.)
     #[must_use]
     pub fn now(&self) -> Duration {
-        Duration::from_nanos(self.inner.time.now().0)
+        let time = &self.inner.time;
+        let since = Duration::from_nanos(time.now().0);
+        time.origin().saturating_add(since)
     }
 
     /// Removes entries whose time is over at `now`, calls the listener, and tidies memory; the manual
@@ -395,8 +398,9 @@ where
     /// timer records touched and entries moved.
     pub fn advance(&self, now: Duration, budget: u32) -> Progress {
         let inner = &*self.inner;
-        let now = now.min(self.now());
-        let now = Nanos(u64::try_from(now.as_nanos()).unwrap_or(u64::MAX)).tick();
+        let since = now.saturating_sub(inner.time.origin()).as_nanos();
+        let since = Nanos(u64::try_from(since).unwrap_or(u64::MAX));
+        let now = since.min(inner.time.now()).tick();
         let mut left = budget;
         // Another thread may be driving, or this one: what a pass drops may call this again.
         let mut progress = if let Some(mut rounds) = try_lock(&self.owner.rounds) {

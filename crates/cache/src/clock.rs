@@ -8,7 +8,12 @@ use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 /// Where a cache has its time from.
 pub trait Clock: Debug + Send + Sync + 'static {
-    /// Time since the clock's origin. It should never run backwards; a cache takes the latest it saw.
+    /// Time since the clock's origin, whatever that is: a cache counts from its first reading on, for up to
+    /// 34.8 years.
+    ///
+    /// It should never be set. If it is, a step back counts as no time, after which time goes on (what lies up
+    /// to a second before the latest reading counts as that); a step ahead that leads beyond those 34.8
+    /// years counts as a year at most.
     fn now(&self) -> Duration;
 
     /// Two times that surely enclose [`now`](Self::now), for less than a reading of it.
@@ -160,8 +165,10 @@ impl ManualClock {
     /// Moves both the monotonic and the wall time on.
     pub fn advance(&self, by: Duration) {
         let nanos = u64::try_from(by.as_nanos()).unwrap_or(u64::MAX);
-        self.0.nanos.fetch_add(nanos, Relaxed);
-        self.0.wall_nanos.fetch_add(nanos, Relaxed);
+        for hand in [&self.0.nanos, &self.0.wall_nanos] {
+            // The last reading is 584 years ahead: it stays there.
+            let _ = hand.fetch_update(Relaxed, Relaxed, |at| Some(at.saturating_add(nanos)));
+        }
     }
 
     /// Steps the wall time alone, as an operator or NTP would.

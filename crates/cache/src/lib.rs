@@ -139,6 +139,7 @@ mod error;
 mod flight;
 mod forecast;
 mod fresh;
+mod given;
 mod inner;
 mod invalidate;
 mod iter;

@@ -3,6 +3,7 @@
 use std::time::{Duration, SystemTime};
 
 use crate::clock::Clock;
+use crate::given::Given;
 use crate::sync::{
     AtomicU64, Mutex,
     Ordering::{Acquire, Relaxed, Release},
@@ -51,16 +52,6 @@ fn nanos(duration: Duration) -> u64 {
         .saturating_add(u64::from(duration.subsec_nanos()))
 }
 
-/// A reading of a clock, or the latest one that was seen if that is later.
-#[inline]
-fn no_earlier(latest: &AtomicU64, reading: u64) -> u64 {
-    let seen = latest.load(Relaxed);
-    if reading <= seen {
-        return seen;
-    }
-    latest.fetch_max(reading, Relaxed).max(reading)
-}
-
 /// Ticks that cover a duration, rounded up.
 pub(crate) fn ticks(duration: Duration) -> u64 {
     nanos(duration).div_ceil(TICK_NANOS)
@@ -83,8 +74,7 @@ pub(crate) struct Time {
 enum Source {
     #[cfg(feature = "system")]
     System(crate::clock::SystemClock),
-    /// With the latest time that is known to have come: the clock may run backwards.
-    Given(Box<dyn Clock>, AtomicU64),
+    Given(Given),
 }
 
 impl Time {
@@ -94,7 +84,7 @@ impl Time {
     }
 
     pub(crate) fn given(clock: Box<dyn Clock>) -> Self {
-        Self::of(Source::Given(clock, AtomicU64::new(0)))
+        Self::of(Source::Given(Given::new(clock)))
     }
 
     fn of(clock: Source) -> Self {
@@ -127,7 +117,7 @@ impl Time {
         match &self.clock {
             #[cfg(feature = "system")]
             Source::System(clock) => clock.nanos(),
-            Source::Given(clock, latest) => no_earlier(latest, nanos(clock.now())),
+            Source::Given(clock) => clock.nanos(),
         }
     }
 
@@ -137,11 +127,7 @@ impl Time {
         match &self.clock {
             #[cfg(feature = "system")]
             Source::System(clock) => clock.nanos_bounds(),
-            Source::Given(clock, latest) => {
-                let (low, high) = clock.bounds();
-                let low = no_earlier(latest, nanos(low));
-                (low, nanos(high).max(low))
-            }
+            Source::Given(clock) => clock.nanos_bounds(),
         }
     }
 
@@ -167,11 +153,20 @@ impl Time {
         }
     }
 
+    /// What the clock showed when engine time began.
+    pub(crate) fn origin(&self) -> Duration {
+        match &self.clock {
+            #[cfg(feature = "system")]
+            Source::System(_) => Duration::ZERO,
+            Source::Given(clock) => clock.first(),
+        }
+    }
+
     pub(crate) fn wall(&self) -> SystemTime {
         match &self.clock {
             #[cfg(feature = "system")]
             Source::System(clock) => clock.wall(),
-            Source::Given(clock, _) => clock.wall(),
+            Source::Given(clock) => clock.clock().wall(),
         }
     }
 

@@ -133,8 +133,11 @@ fn the_longest_ttl_does_not_wrap_around() {
     clock.advance(33 * years);
     assert_eq!(drive(&cache), 0);
     assert!((0..6).all(|key| is_there(&cache, key)));
-    clock.advance(2 * years);
-    assert_eq!(drive(&cache), 6, "34 years are the longest");
+    let ended = [years, years].map(|year| {
+        clock.advance(year);
+        drive(&cache)
+    });
+    assert_eq!(ended.iter().sum::<u64>(), 6, "34 years are the longest");
 }
 
 /// Rounded up to a tick like any other, a TTL of zero outlived the call.

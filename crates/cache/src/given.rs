@@ -1,0 +1,140 @@
+//! A user's clock as a cache reads it: from its first reading on, and never backwards.
+//!
+//! Deadlines have 40 bits of milliseconds, so engine time begins at zero whatever the clock's origin: it is
+//! the reading less an `offset`. Clocks are also set. A step back is no time at all, and time goes on from
+//! where it was; a leap ahead beyond all deadlines counts as a year, so that what is stored afterwards
+//! still has deadlines ahead of it. Either way a step changes the offset, under a lock; readings are made
+//! with one offset from before to after, or made anew.
+//!
+//! Nanoseconds wrap after 584 years, in readings and offsets alike: only their differences mean anything.
+
+use std::time::Duration;
+
+use crate::clock::Clock;
+use crate::sync::{
+    AtomicU64, Mutex,
+    Ordering::{AcqRel, Acquire, Release},
+    lock,
+};
+
+/// What a leap beyond [`REACH`] counts as, in nanoseconds: a year.
+const LEAP_MAX: i64 = 365 * 86_400 * 1_000_000_000;
+
+/// How far, in nanoseconds, deadlines reach. Whoever gets there a year or less at a time has used it up.
+const REACH: u64 = (1 << 40) * 1_000_000;
+
+/// How far, in nanoseconds, a reading may lie before the latest and still be one that another thread has
+/// overtaken.
+const OVERTAKEN_MAX: i64 = 1_000_000_000;
+
+/// A user's clock.
+#[derive(Debug)]
+pub(crate) struct Given {
+    clock: Box<dyn Clock>,
+    first: Duration,
+    /// Nanoseconds of engine time: the latest that were read.
+    latest: AtomicU64,
+    /// What readings are ahead of engine time, in wrapping nanoseconds.
+    offset: AtomicU64,
+    /// Held by whoever changes the offset.
+    stepping: Mutex<()>,
+}
+
+/// A reading in wrapping nanoseconds.
+#[inline]
+fn wrapping(shown: Duration) -> u64 {
+    let seconds = shown.as_secs().wrapping_mul(1_000_000_000);
+    seconds.wrapping_add(u64::from(shown.subsec_nanos()))
+}
+
+/// Whether so much time may have passed, until `now`.
+#[inline]
+fn is_time(since: i64, now: u64) -> bool {
+    since >= 0 && (now < REACH || since <= LEAP_MAX)
+}
+
+/// Whether it is another thread's fault that a reading is not the latest.
+#[inline]
+fn is_overtaken(since: i64) -> bool {
+    (-OVERTAKEN_MAX..0).contains(&since)
+}
+
+impl Given {
+    pub(crate) fn new(clock: Box<dyn Clock>) -> Self {
+        let first = clock.now();
+        Self {
+            clock,
+            first,
+            latest: AtomicU64::new(0),
+            offset: AtomicU64::new(wrapping(first)),
+            stepping: Mutex::new(()),
+        }
+    }
+
+    /// The reading at which engine time began.
+    pub(crate) fn first(&self) -> Duration {
+        self.first
+    }
+
+    pub(crate) fn clock(&self) -> &dyn Clock {
+        &*self.clock
+    }
+
+    /// Engine time in nanoseconds.
+    #[inline]
+    pub(crate) fn nanos(&self) -> u64 {
+        self.read(|| self.clock.now())
+    }
+
+    /// Two times that enclose engine time.
+    #[inline]
+    pub(crate) fn nanos_bounds(&self) -> (u64, u64) {
+        let mut spread = Duration::ZERO;
+        let low = self.read(|| {
+            let (low, high) = self.clock.bounds();
+            spread = high.saturating_sub(low);
+            low
+        });
+        let spread = u64::try_from(spread.as_nanos()).unwrap_or(u64::MAX);
+        (low, low.saturating_add(spread))
+    }
+
+    #[inline]
+    fn read(&self, mut show: impl FnMut() -> Duration) -> u64 {
+        loop {
+            let offset = self.offset.load(Acquire);
+            let shown = wrapping(show());
+            let seen = self.latest.load(Acquire);
+            // A step in between: the reading may be from before it.
+            if self.offset.load(Acquire) != offset {
+                continue;
+            }
+            let now = shown.wrapping_sub(offset);
+            match now.wrapping_sub(seen) as i64 {
+                since if is_time(since, now) => {
+                    return self.latest.fetch_max(now, AcqRel).max(now);
+                }
+                since if is_overtaken(since) => return seen,
+                _ => self.step(),
+            }
+        }
+    }
+
+    /// The clock was set, or a thread has slept since it read it: looks again, and changes the offset.
+    #[cold]
+    fn step(&self) {
+        let _stepping = lock(&self.stepping);
+        let shown = wrapping(self.clock.now());
+        let seen = self.latest.load(Acquire);
+        let offset = self.offset.load(Acquire);
+        let now = shown.wrapping_sub(offset);
+        let now = match now.wrapping_sub(seen) as i64 {
+            since if is_time(since, now) || is_overtaken(since) => return,
+            since if since < 0 => seen,
+            _ => seen.saturating_add(LEAP_MAX as u64),
+        };
+        // First the offset: who sees this time sees what it is counted by.
+        self.offset.store(shown.wrapping_sub(now), Release);
+        self.latest.fetch_max(now, AcqRel);
+    }
+}
