@@ -2,139 +2,81 @@
 //! now: somebody's fresh value. The sweeper that collects first and deletes afterwards does the same.
 
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, RwLock};
+use std::sync::{Arc, RwLock};
 use std::time::Duration;
 
 use tidewheel::{Cache, Clock};
 
-use crate::stage::{Intruder, LONG, MINUTE, MS, SHORT, StageClock, tidewheel};
-
-/// What the script asks of a cache.
-pub(crate) trait LazyCache: Send + Sync {
-    fn get(&self, key: u32) -> Option<&'static str>;
-    fn set(&self, key: u32, value: &'static str, ttl: Duration);
-    /// Removes what is dead.
-    fn sweep(&self);
-}
+use crate::fresh_value_race::{Key, LazyCache, MetBy, assert_that_ours_loses_nothing, race};
+use crate::stage::{MS, StageClock, tidewheel};
 
 /// Judges under one lock, deletes under another.
 struct JudgesThenDeletes {
     clock: StageClock,
-    entries: RwLock<HashMap<u32, (&'static str, Duration)>>,
+    entries: RwLock<HashMap<Key, (&'static str, Duration)>>,
 }
 
 impl JudgesThenDeletes {
-    fn new(clock: &StageClock) -> Self {
-        Self {
+    fn on(clock: &StageClock) -> Arc<dyn LazyCache> {
+        Arc::new(Self {
             clock: clock.clone(),
             entries: RwLock::default(),
-        }
+        })
+    }
+
+    fn delete(&self, key: &Key) {
+        let gone = self.entries.write().expect("whole").remove_entry(key);
+        drop(gone);
     }
 }
 
 impl LazyCache for JudgesThenDeletes {
     fn get(&self, key: u32) -> Option<&'static str> {
+        let key = Key::new(key, &self.clock);
         let (value, deadline) = self.entries.read().expect("whole").get(&key).copied()?;
         if self.clock.now() < deadline {
             return Some(value);
         }
-        self.entries.write().expect("whole").remove(&key);
+        self.delete(&key);
         None
     }
 
     fn set(&self, key: u32, value: &'static str, ttl: Duration) {
         let deadline = self.clock.now() + ttl;
-        self.entries
-            .write()
-            .expect("whole")
-            .insert(key, (value, deadline));
+        let key = Key::new(key, &self.clock);
+        let mut entries = self.entries.write().expect("whole");
+        entries.insert(key, (value, deadline));
     }
 
     fn sweep(&self) {
         let all: Vec<_> = {
             let entries = self.entries.read().expect("whole");
-            entries.iter().map(|(key, (_, end))| (*key, *end)).collect()
+            let entries = entries.iter();
+            entries.map(|(key, (_, end))| (key.clone(), *end)).collect()
         };
         let now = self.clock.now();
         for (key, deadline) in all {
             if now >= deadline {
-                self.entries.write().expect("whole").remove(&key);
+                self.delete(&key);
             }
         }
     }
-}
 
-impl LazyCache for Cache<u32, &'static str> {
-    fn get(&self, key: u32) -> Option<&'static str> {
-        Self::get(self, &key)
+    fn len(&self) -> usize {
+        self.entries.read().expect("whole").len()
     }
-
-    fn set(&self, key: u32, value: &'static str, ttl: Duration) {
-        self.insert_with_ttl(key, value, ttl);
-    }
-
-    fn sweep(&self) {
-        self.advance(self.now(), u32::MAX);
-    }
-}
-
-/// How the dead entry is met.
-#[derive(Debug, Clone, Copy)]
-pub(crate) enum MetBy {
-    Reader,
-    Sweeper,
-}
-
-/// A dead entry is met; a writer stores a fresh value at the moment at which it is judged; then the first
-/// actor goes on. What does the next reader see?
-pub(crate) fn fresh_value_after_race(
-    cache: &Arc<dyn LazyCache>,
-    clock: &StageClock,
-    met_by: MetBy,
-    patience: Duration,
-) -> Option<&'static str> {
-    cache.set(42, "old", 10 * MS);
-    clock.advance(10 * MS);
-    let writer = Arc::new(Mutex::new(None));
-    clock.at_next_reading({
-        let cache = Arc::clone(cache);
-        let writer = Arc::clone(&writer);
-        move || {
-            let intruder = Intruder::enter(move || cache.set(42, "fresh", 5 * MINUTE));
-            let _ = intruder.is_done_within(patience);
-            *writer.lock().expect("whole") = Some(intruder);
-        }
-    });
-    match met_by {
-        MetBy::Reader => {
-            let seen = cache.get(42);
-            assert!(
-                seen.is_none() || seen == Some("fresh"),
-                "a dead value was served"
-            );
-        }
-        MetBy::Sweeper => cache.sweep(),
-    }
-    let writer = writer.lock().expect("whole").take();
-    writer.expect("the clock was read").leave();
-    cache.get(42)
 }
 
 #[test]
 fn bug_01_lost_update_by_a_lazy_delete() {
     for met_by in [MetBy::Reader, MetBy::Sweeper] {
-        let clock = StageClock::new();
-        let faulty: Arc<dyn LazyCache> = Arc::new(JudgesThenDeletes::new(&clock));
-        let seen = fresh_value_after_race(&faulty, &clock, met_by, LONG);
-        assert_eq!(seen, None, "{met_by:?}: the faulty cache loses the update");
-
-        let clock = StageClock::new();
-        let cache = tidewheel(&clock).build().expect("valid");
-        let ours: Arc<dyn LazyCache> = Arc::new(cache.clone());
-        let seen = fresh_value_after_race(&ours, &clock, met_by, SHORT);
-        assert_eq!(seen, Some("fresh"), "{met_by:?}");
-        cache.validate();
+        let outcome = race(JudgesThenDeletes::on, met_by);
+        assert!(
+            outcome.lost > 0,
+            "{met_by:?}: the faulty cache loses updates"
+        );
     }
+    assert_that_ours_loses_nothing();
 }
 
 /// Between the driver's look at the time and its removals, the entry it came for is replaced: many times

@@ -5,37 +5,40 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use tidewheel::{Cache, Clock};
+use tidewheel::Clock;
 
-use crate::bug_01_lazy_delete::{LazyCache, MetBy, fresh_value_after_race};
-use crate::stage::{LONG, SHORT, StageClock, tidewheel};
+use crate::fresh_value_race::{Key, LazyCache, MetBy, assert_that_ours_loses_nothing, race};
+use crate::stage::StageClock;
 
 /// Concurrent by itself: each operation is atomic, two of them are not.
 #[derive(Default)]
 struct AtomicMap<V> {
-    stripes: [Mutex<HashMap<u32, Arc<V>>>; 4],
+    stripes: [Mutex<HashMap<Key, Arc<V>>>; 4],
 }
 
 impl<V> AtomicMap<V> {
-    fn stripe(&self, key: u32) -> std::sync::MutexGuard<'_, HashMap<u32, Arc<V>>> {
-        self.stripes[key as usize % 4].lock().expect("whole")
+    fn stripe(&self, key: &Key) -> std::sync::MutexGuard<'_, HashMap<Key, Arc<V>>> {
+        self.stripes[key.number() as usize % 4]
+            .lock()
+            .expect("whole")
     }
 
-    fn load(&self, key: u32) -> Option<Arc<V>> {
-        self.stripe(key).get(&key).cloned()
+    fn load(&self, key: &Key) -> Option<Arc<V>> {
+        self.stripe(key).get(key).cloned()
     }
 
-    fn store(&self, key: u32, value: V) {
-        self.stripe(key).insert(key, Arc::new(value));
+    fn store(&self, key: Key, value: V) {
+        self.stripe(&key).insert(key, Arc::new(value));
     }
 
-    fn delete(&self, key: u32) {
-        self.stripe(key).remove(&key);
+    fn delete(&self, key: &Key) {
+        let gone = self.stripe(key).remove_entry(key);
+        drop(gone);
     }
 
     fn keys(&self) -> Vec<u32> {
-        let keys = |map: &Mutex<HashMap<u32, _>>| -> Vec<u32> {
-            map.lock().expect("whole").keys().copied().collect()
+        let keys = |map: &Mutex<HashMap<Key, _>>| -> Vec<u32> {
+            map.lock().expect("whole").keys().map(Key::number).collect()
         };
         self.stripes.iter().flat_map(keys).collect()
     }
@@ -47,18 +50,30 @@ struct OverAtomicMap {
     map: AtomicMap<(&'static str, Duration)>,
 }
 
+impl OverAtomicMap {
+    fn on(clock: &StageClock) -> Arc<dyn LazyCache> {
+        Arc::new(Self {
+            clock: clock.clone(),
+            map: AtomicMap::default(),
+        })
+    }
+}
+
 impl LazyCache for OverAtomicMap {
     fn get(&self, key: u32) -> Option<&'static str> {
-        let entry = self.map.load(key)?;
+        let key = Key::new(key, &self.clock);
+        let entry = self.map.load(&key)?;
         if self.clock.now() < entry.1 {
             return Some(entry.0);
         }
-        self.map.delete(key);
+        self.map.delete(&key);
         None
     }
 
     fn set(&self, key: u32, value: &'static str, ttl: Duration) {
-        self.map.store(key, (value, self.clock.now() + ttl));
+        let deadline = self.clock.now() + ttl;
+        self.map
+            .store(Key::new(key, &self.clock), (value, deadline));
     }
 
     fn sweep(&self) {
@@ -66,24 +81,20 @@ impl LazyCache for OverAtomicMap {
             self.get(key);
         }
     }
+
+    fn len(&self) -> usize {
+        self.map.keys().len()
+    }
 }
 
 #[test]
 fn bug_09_a_blind_delete_over_a_concurrent_map() {
     for met_by in [MetBy::Reader, MetBy::Sweeper] {
-        let clock = StageClock::new();
-        let faulty: Arc<dyn LazyCache> = Arc::new(OverAtomicMap {
-            clock: clock.clone(),
-            map: AtomicMap::default(),
-        });
-        let seen = fresh_value_after_race(&faulty, &clock, met_by, LONG);
-        assert_eq!(seen, None, "{met_by:?}: the faulty cache loses the update");
-
-        let clock = StageClock::new();
-        let cache: Cache<u32, &'static str> = tidewheel(&clock).build().expect("valid");
-        let ours: Arc<dyn LazyCache> = Arc::new(cache.clone());
-        let seen = fresh_value_after_race(&ours, &clock, met_by, SHORT);
-        assert_eq!(seen, Some("fresh"), "{met_by:?}");
-        cache.validate();
+        let outcome = race(OverAtomicMap::on, met_by);
+        assert!(
+            outcome.lost > 0,
+            "{met_by:?}: the faulty cache loses updates"
+        );
     }
+    assert_that_ours_loses_nothing();
 }

@@ -20,4 +20,5 @@ mod bug_09_blind_delete;
 mod bug_10_no_bounds;
 mod bug_11_recursive_lock;
 mod bug_12_timer_per_turn;
+mod fresh_value_race;
 mod stage;

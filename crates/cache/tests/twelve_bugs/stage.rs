@@ -35,7 +35,8 @@ where
 type Act = Box<dyn FnOnce() + Send>;
 
 /// A clock that is moved by hand. The faulty caches and Tidewheel read the same one; a script may have
-/// something happen in the middle of an operation: right after it has read the time.
+/// something happen in the middle of an operation: right after it has read the time, or at another moment at
+/// which it comes by code that belongs to the stage.
 #[derive(Clone, Default)]
 pub(crate) struct StageClock {
     hands: ManualClock,
@@ -44,7 +45,9 @@ pub(crate) struct StageClock {
 
 struct Cue {
     thread: ThreadId,
-    /// Readings of that thread to let pass.
+    /// Whether only readings of the clock count.
+    readings_only: bool,
+    /// Moments of that thread to let pass.
     pass: u32,
     act: Act,
 }
@@ -76,16 +79,47 @@ impl StageClock {
 
     /// Has `act` happen after so many more readings by this thread.
     pub(crate) fn at_reading(&self, pass: u32, act: impl FnOnce() + Send + 'static) {
-        *self.cue() = Some(Cue {
-            thread: thread::current().id(),
-            pass,
-            act: Box::new(act),
-        });
+        self.set_cue(true, pass, Box::new(act));
+    }
+
+    /// Has `act` happen after this thread has read the clock, or come by otherwise, so many more times.
+    pub(crate) fn at_moment(&self, pass: u32, act: impl FnOnce() + Send + 'static) {
+        self.set_cue(false, pass, Box::new(act));
+    }
+
+    /// This thread comes by, without a look at the clock.
+    pub(crate) fn moment(&self) {
+        self.come_by(false);
     }
 
     /// What has not happened yet will not happen.
     pub(crate) fn forget(&self) {
-        *self.cue() = None;
+        let cue = self.cue().take();
+        drop(cue);
+    }
+
+    fn set_cue(&self, readings_only: bool, pass: u32, act: Act) {
+        *self.cue() = Some(Cue {
+            thread: thread::current().id(),
+            readings_only,
+            pass,
+            act,
+        });
+    }
+
+    fn come_by(&self, is_reading: bool) {
+        let cue = self.cue().take_if(|cue| {
+            let passes_by = cue.readings_only && !is_reading;
+            if passes_by || cue.thread != thread::current().id() {
+                return false;
+            }
+            let due = cue.pass == 0;
+            cue.pass = cue.pass.saturating_sub(1);
+            due
+        });
+        if let Some(cue) = cue {
+            (cue.act)();
+        }
     }
 
     fn cue(&self) -> std::sync::MutexGuard<'_, Option<Cue>> {
@@ -96,17 +130,7 @@ impl StageClock {
 impl Clock for StageClock {
     fn now(&self) -> Duration {
         let now = self.hands.now();
-        let cue = self.cue().take_if(|cue| {
-            if cue.thread != thread::current().id() {
-                return false;
-            }
-            let due = cue.pass == 0;
-            cue.pass = cue.pass.saturating_sub(1);
-            due
-        });
-        if let Some(cue) = cue {
-            (cue.act)();
-        }
+        self.come_by(true);
         now
     }
 

@@ -1,0 +1,198 @@
+//! The script of bugs 1 and 9: whoever has met a dead entry goes on after a fresh value took its place.
+//!
+//! There are many moments between meeting and removing, and what lies between is each cache's own affair.
+//! So the race is run once for each moment at which the first actor comes by the stage at all: it reads the
+//! clock, or hashes, compares or drops a key. Under a lock the writer has to wait; at all other moments it
+//! replaces every entry before the first actor goes on.
+
+use std::hash::{Hash, Hasher};
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use tidewheel::Cache;
+
+use crate::stage::{Intruder, MINUTE, MS, StageClock, tidewheel};
+
+/// Entries that are dead together: more than a sweep removes in one hold of a lock.
+const KEYS: u32 = 40;
+
+/// How long the writer is waited for, who may be held up by a lock.
+const PATIENCE: Duration = Duration::from_millis(3);
+
+/// A key that lets the stage know whenever it is used.
+#[derive(Clone)]
+pub(crate) struct Key {
+    number: u32,
+    clock: StageClock,
+}
+
+impl Key {
+    pub(crate) fn new(number: u32, clock: &StageClock) -> Self {
+        let clock = clock.clone();
+        Self { number, clock }
+    }
+
+    pub(crate) fn number(&self) -> u32 {
+        self.number
+    }
+}
+
+impl Hash for Key {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        self.clock.moment();
+        self.number.hash(state);
+    }
+}
+
+impl PartialEq for Key {
+    fn eq(&self, other: &Self) -> bool {
+        self.clock.moment();
+        self.number == other.number
+    }
+}
+
+impl Eq for Key {}
+
+impl Drop for Key {
+    fn drop(&mut self) {
+        self.clock.moment();
+    }
+}
+
+/// What the script asks of a cache.
+pub(crate) trait LazyCache: Send + Sync {
+    fn get(&self, key: u32) -> Option<&'static str>;
+    fn set(&self, key: u32, value: &'static str, ttl: Duration);
+    /// Removes what is dead.
+    fn sweep(&self);
+    /// Entries, dead ones included.
+    fn len(&self) -> usize;
+}
+
+struct Ours {
+    clock: StageClock,
+    cache: Cache<Key, &'static str>,
+}
+
+/// Tidewheel on a stage, all of its entries under one lock.
+pub(crate) fn ours(clock: &StageClock) -> Arc<dyn LazyCache> {
+    let cache = tidewheel(clock).shards(1).build().expect("valid");
+    let clock = clock.clone();
+    Arc::new(Ours { clock, cache })
+}
+
+impl LazyCache for Ours {
+    fn get(&self, key: u32) -> Option<&'static str> {
+        self.cache.get(&Key::new(key, &self.clock))
+    }
+
+    fn set(&self, key: u32, value: &'static str, ttl: Duration) {
+        let key = Key::new(key, &self.clock);
+        self.cache.insert_with_ttl(key, value, ttl);
+    }
+
+    fn sweep(&self) {
+        self.cache.advance(self.cache.now(), u32::MAX);
+    }
+
+    fn len(&self) -> usize {
+        self.cache.len()
+    }
+}
+
+impl Drop for Ours {
+    fn drop(&mut self) {
+        self.cache.validate();
+    }
+}
+
+/// How the dead entries are met.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum MetBy {
+    Reader,
+    Sweeper,
+}
+
+/// What came of the races.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub(crate) struct Outcome {
+    /// Moments at which a writer stepped in.
+    pub(crate) moments: u32,
+    /// Of these, the ones at which some of the dead had been removed and others not, and nothing kept the
+    /// writer waiting.
+    pub(crate) in_the_middle: u32,
+    /// Fresh values that were gone afterwards.
+    pub(crate) lost: usize,
+}
+
+/// Lets a writer replace all dead entries at each moment at which a reader or the sweeper comes by.
+pub(crate) fn race(cache: impl Fn(&StageClock) -> Arc<dyn LazyCache>, met_by: MetBy) -> Outcome {
+    let mut outcome = Outcome::default();
+    loop {
+        let clock = StageClock::new();
+        let cache = cache(&clock);
+        let Some(writer) = race_at(&cache, &clock, met_by, outcome.moments) else {
+            return outcome;
+        };
+        outcome.moments += 1;
+        outcome.in_the_middle +=
+            u32::from(writer.found.is_some_and(|dead| dead > 0 && dead < KEYS));
+        let fresh = (0..KEYS).filter(|key| cache.get(*key) == Some("fresh"));
+        outcome.lost += KEYS as usize - fresh.count();
+    }
+}
+
+/// A writer who has left the stage.
+struct Writer {
+    /// How many dead entries there were yet, if nothing kept it waiting.
+    found: Option<u32>,
+}
+
+/// Runs the race with the writer's entry after so many moments; `None` when there are not so many.
+fn race_at(
+    cache: &Arc<dyn LazyCache>,
+    clock: &StageClock,
+    met_by: MetBy,
+    moment: u32,
+) -> Option<Writer> {
+    (0..KEYS).for_each(|key| cache.set(key, "old", 10 * MS));
+    clock.advance(10 * MS);
+    let stage = Arc::new(Mutex::new(None));
+    clock.at_moment(moment, {
+        let (cache, stage) = (Arc::clone(cache), Arc::clone(&stage));
+        move || {
+            let dead = Arc::new(Mutex::new(0));
+            let writer = Intruder::enter({
+                let dead = Arc::clone(&dead);
+                move || {
+                    *dead.lock().expect("whole") = cache.len() as u32;
+                    (0..KEYS).for_each(|key| cache.set(key, "fresh", 5 * MINUTE));
+                }
+            });
+            let free = writer.is_done_within(PATIENCE);
+            let found = free.then(|| *dead.lock().expect("whole"));
+            *stage.lock().expect("whole") = Some((writer, found));
+        }
+    });
+    match met_by {
+        MetBy::Reader => assert_ne!(cache.get(7), Some("old"), "a dead value was served"),
+        MetBy::Sweeper => cache.sweep(),
+    }
+    clock.forget();
+    let (writer, found) = stage.lock().expect("whole").take()?;
+    writer.leave();
+    Some(Writer { found })
+}
+
+/// Tidewheel loses nothing, and the writer did step in where it matters.
+pub(crate) fn assert_that_ours_loses_nothing() {
+    for met_by in [MetBy::Reader, MetBy::Sweeper] {
+        let outcome = race(ours, met_by);
+        assert_eq!(outcome.lost, 0, "{met_by:?}: {outcome:?}");
+        assert!(outcome.moments > 2, "{met_by:?}: {outcome:?}");
+        if let MetBy::Sweeper = met_by {
+            // Between two holds of the lock, where the sweep drops what it has removed.
+            assert!(outcome.in_the_middle > 2, "{outcome:?}");
+        }
+    }
+}
