@@ -76,6 +76,8 @@ pub(crate) struct Connection {
     /// Input that waits: a command that has not arrived whole, or commands that may not run yet.
     pub(crate) held: Option<Box<Held>>,
     pub(crate) subscriptions: Option<Box<Subscriptions>>,
+    /// Messages of the loop's inbox before this number were read ahead of the others' turn.
+    pub(crate) heard: u64,
     /// The name of the last command.
     pub(crate) command: &'static str,
     /// The tick at which a byte last moved, in either direction.
@@ -139,6 +141,7 @@ impl Connection {
             output: Output::default(),
             held: None,
             subscriptions: None,
+            heard: 0,
             command: "NULL",
             last_active: now,
             above_soft_since: None,

@@ -241,7 +241,7 @@ fn name_channel(channel: &mut Vec<u8>, prefix: &[u8], db: u32, suffix: &[u8]) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::loop_handle::Parcel;
+    use crate::inbox::Parcel;
 
     fn hub() -> (Vec<mio::Poll>, Hub) {
         let polls: Vec<_> = (0..2).map(|_| mio::Poll::new().unwrap()).collect();
@@ -259,7 +259,7 @@ mod tests {
         let runs = parcels.into_iter().filter_map(|parcel| match parcel {
             Parcel::Messages(run) => Some((
                 run.targets.iter().map(|target| target.id).collect(),
-                run.bytes,
+                run.each_since(0).flatten().copied().collect(),
             )),
             _ => None,
         });

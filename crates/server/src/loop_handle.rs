@@ -9,24 +9,17 @@
 //! sleep, or the other thread sees that it sleeps and rings. The first to ring swaps the tick for
 //! `AWAKE`, so that one sleep costs at most one ring however many threads want it.
 
-use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 
 use tidewheel_keyspace::order::{Rank, Ranked};
 
 use crate::command_counts::SharedCounts;
-use crate::listener::Accepted;
+use crate::inbox::{Inbox, Messages, Parcel};
 use crate::metrics::LoopCounters;
 
 /// The tick stored while a loop is not sleeping: no deadline is earlier.
 const AWAKE: u64 = 0;
-
-/// Message bytes that may wait for a loop.
-const INBOX_BYTES_MAX: usize = 64 << 20;
-
-/// Runs of messages that may wait for a loop.
-const INBOX_RUNS_MAX: usize = 1 << 18;
 
 /// A connection, as seen from other threads: its place in its loop and the client's id, which is
 /// never used twice.
@@ -34,35 +27,6 @@ const INBOX_RUNS_MAX: usize = 1 << 18;
 pub(crate) struct Target {
     pub(crate) id: u64,
     pub(crate) slot: u32,
-}
-
-/// Something for a loop to take in.
-#[derive(Debug)]
-pub(crate) enum Parcel {
-    /// A new connection to own.
-    Connection(Box<Accepted>),
-    /// Close this client.
-    Close(Target),
-    /// Messages for all of these clients.
-    Messages(Messages),
-}
-
-/// Encoded messages in order, for one audience.
-#[derive(Debug)]
-pub(crate) struct Messages {
-    pub(crate) targets: Arc<Vec<Target>>,
-    /// RESP3 pushes. RESP2 differs in the first byte of each.
-    pub(crate) bytes: Vec<u8>,
-    /// Where each message begins.
-    pub(crate) starts: Vec<usize>,
-}
-
-#[derive(Debug, Default)]
-struct Inbox {
-    parcels: Vec<Parcel>,
-    message_bytes: usize,
-    /// Clients that missed a message because the inbox was full.
-    overrun: BTreeSet<Target>,
 }
 
 /// What ends a loop's sleep. It is rung at most once for a sleep, so a call through a table of
@@ -196,7 +160,7 @@ impl LoopHandle {
 
     /// Hands over a connection or a request to close one. Both are bounded by `maxclients`.
     pub(crate) fn post(&self, parcel: Parcel) {
-        self.inbox.lock().parcels.push(parcel);
+        self.inbox.lock().push(parcel);
         self.nudge();
     }
 
@@ -213,30 +177,16 @@ impl LoopHandle {
             return;
         }
         self.waiting.store(false, Ordering::SeqCst);
-        let mut inbox = self.inbox.lock();
-        std::mem::swap(&mut inbox.parcels, parcels);
-        inbox.message_bytes = 0;
-        parcels.extend(
-            std::mem::take(&mut inbox.overrun)
-                .into_iter()
-                .map(Parcel::Close),
-        );
+        self.inbox.lock().collect(parcels);
     }
 
-    /// Takes the messages that wait for one client, in order, ahead of everybody else's.
-    pub(crate) fn collect_for(&self, target: Target, mut take: impl FnMut(&Messages)) {
+    /// Shows one client the messages that wait for it, from a number on, ahead of everybody else's.
+    /// Returns the number to go on with.
+    pub(crate) fn read(&self, who: Target, since: u64, take: impl FnMut(&Messages)) -> u64 {
         if !self.waiting.load(Ordering::Relaxed) {
-            return;
+            return since;
         }
-        for parcel in &mut self.inbox.lock().parcels {
-            let Parcel::Messages(run) = parcel else {
-                continue;
-            };
-            if let Ok(at) = run.targets.binary_search(&target) {
-                take(run);
-                Arc::make_mut(&mut run.targets).remove(at);
-            }
-        }
+        self.inbox.lock().read(who, since, take)
     }
 
     fn ring(&self) {
@@ -245,31 +195,6 @@ impl LoopHandle {
         {
             tracing::error!(%why, "cannot wake an event loop");
         }
-    }
-}
-
-impl Inbox {
-    fn add(&mut self, targets: &Arc<Vec<Target>>, message: &[u8]) {
-        // One message always fits an empty inbox, however long.
-        let full = self.message_bytes > 0
-            && self.message_bytes.saturating_add(message.len()) > INBOX_BYTES_MAX;
-        if full || self.parcels.len() >= INBOX_RUNS_MAX {
-            self.overrun.extend(targets.iter());
-            return;
-        }
-        self.message_bytes += message.len();
-        if let Some(Parcel::Messages(run)) = self.parcels.last_mut()
-            && Arc::ptr_eq(&run.targets, targets)
-        {
-            run.starts.push(run.bytes.len());
-            run.bytes.extend_from_slice(message);
-            return;
-        }
-        self.parcels.push(Parcel::Messages(Messages {
-            targets: Arc::clone(targets),
-            bytes: message.to_vec(),
-            starts: vec![0],
-        }));
     }
 }
 
@@ -338,42 +263,5 @@ mod tests {
         assert!(handle.fall_asleep(u64::MAX, true));
         handle.post(Parcel::Close(target));
         assert!(rings(&mut poll));
-    }
-
-    #[test]
-    fn messages_for_one_audience_travel_together_and_are_bounded() {
-        let (_poll, handle) = handle();
-        let audience = Arc::new(vec![Target { id: 1, slot: 0 }, Target { id: 2, slot: 1 }]);
-        handle.deliver(&audience, b">a");
-        handle.deliver(&audience, b">bc");
-        let mut seen = Vec::new();
-        handle.collect_for(Target { id: 2, slot: 1 }, |run| {
-            seen.extend_from_slice(&run.bytes);
-        });
-        assert_eq!(seen, b">a>bc");
-        handle.deliver(&audience, &vec![0; INBOX_BYTES_MAX]);
-        let mut parcels = Vec::new();
-        handle.collect(&mut parcels);
-        let Parcel::Messages(run) = &parcels[0] else {
-            panic!()
-        };
-        assert_eq!((run.starts.as_slice(), run.targets.len()), (&[0, 2][..], 1));
-        let closed = |parcel: &Parcel| matches!(parcel, Parcel::Close(_));
-        assert_eq!(
-            parcels[1..].iter().filter(|parcel| closed(parcel)).count(),
-            2
-        );
-    }
-
-    #[test]
-    fn one_big_message_always_fits_an_empty_inbox() {
-        let (_poll, handle) = handle();
-        handle.deliver(
-            &Arc::new(vec![Target { id: 1, slot: 0 }]),
-            &vec![0; INBOX_BYTES_MAX + 1],
-        );
-        let mut parcels = Vec::new();
-        handle.collect(&mut parcels);
-        assert!(matches!(parcels.as_slice(), [Parcel::Messages(_)]));
     }
 }

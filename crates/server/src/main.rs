@@ -13,6 +13,7 @@ mod engine;
 mod event_loop;
 mod host;
 mod hub;
+mod inbox;
 mod listener;
 mod log;
 mod loop_core;

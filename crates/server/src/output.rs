@@ -40,7 +40,13 @@ impl Output {
     }
 
     /// Appends messages in the client's protocol: RESP2 has arrays where RESP3 has pushes.
-    pub(crate) fn append_messages(&mut self, bytes: &[u8], starts: &[usize], resp3: bool) {
+    /// `starts` says where in `bytes` each begins.
+    pub(crate) fn append_messages(
+        &mut self,
+        bytes: &[u8],
+        starts: impl Iterator<Item = usize>,
+        resp3: bool,
+    ) {
         self.compact();
         let base = self.bytes.len();
         self.bytes.extend_from_slice(bytes);
@@ -155,8 +161,8 @@ mod tests {
     fn messages_are_arrays_for_resp2_and_pushes_for_resp3() {
         let mut output = Output::default();
         output.append(b"+OK\r\n");
-        output.append_messages(b">1\r\n>2\r\n", &[0, 4], false);
-        output.append_messages(b">3\r\n", &[0], true);
+        output.append_messages(b">1\r\n>2\r\n", [0, 4].into_iter(), false);
+        output.append_messages(b">3\r\n", [0].into_iter(), true);
         assert_eq!(output.bytes, b"+OK\r\n*1\r\n*2\r\n>3\r\n");
     }
 

@@ -4,8 +4,8 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use super::EventLoop;
+use crate::inbox::Parcel;
 use crate::listener::{self, Accepted};
-use crate::loop_handle::Parcel;
 use crate::output::write_some;
 
 /// Connections accepted in a turn.

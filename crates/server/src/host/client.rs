@@ -11,7 +11,7 @@ use super::{Outcome, error};
 use crate::clients::Client;
 use crate::connection::{Connection, Replies, gate};
 use crate::dispatch::Step;
-use crate::loop_handle::Parcel;
+use crate::inbox::Parcel;
 use crate::turn::Turn;
 
 /// The classes that TYPE knows. Nobody is a master, a replica or a monitor here.

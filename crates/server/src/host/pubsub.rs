@@ -108,19 +108,19 @@ impl Turn<'_> {
         Ok(Step::Done)
     }
 
-    /// Moves the messages that wait for this connection behind its replies so far.
-    fn take_messages(&mut self, conn: &Connection) {
-        let resp3 = conn.protocol == Protocol::Resp3;
-        let out = &mut self.out;
+    /// Copies the messages that wait for this connection behind its replies so far.
+    fn take_messages(&mut self, conn: &mut Connection) {
+        let kind: &[u8] = match conn.protocol {
+            Protocol::Resp3 => b">",
+            Protocol::Resp2 => b"*",
+        };
+        let (since, who) = (conn.heard, conn.client.target());
+        let out = &mut *self.out;
         let handle = &self.worker.server.loops[self.worker.index];
-        handle.collect_for(conn.client.target(), |run| {
-            for (i, start) in run.starts.iter().enumerate() {
-                let end = run.starts.get(i + 1).copied().unwrap_or(run.bytes.len());
-                let Some((_, rest)) = run.bytes[*start..end].split_first() else {
-                    continue;
-                };
-                out.raw(if resp3 { b">" } else { b"*" });
-                out.raw(rest);
+        conn.heard = handle.read(who, since, |run| {
+            for message in run.each_since(since) {
+                out.raw(kind);
+                out.raw(message.get(1..).unwrap_or_default());
             }
         });
     }

@@ -7,7 +7,7 @@ use tidewheel_resp::Protocol;
 use super::{LoopCore, Sockets};
 use crate::clock;
 use crate::hub::Kind;
-use crate::loop_handle::Messages;
+use crate::inbox::Messages;
 use crate::turn::{self, Fate};
 
 /// Serving that may pass before expiry gets its share of the turn.
@@ -99,8 +99,11 @@ impl<K: Sockets> LoopCore<K> {
             let Some(conn) = self.table.find(*target).filter(|conn| !conn.closing) else {
                 continue;
             };
+            let Some((bytes, starts)) = run.since(conn.heard) else {
+                continue;
+            };
             let resp3 = conn.protocol == Protocol::Resp3;
-            conn.output.append_messages(&run.bytes, &run.starts, resp3);
+            conn.output.append_messages(bytes, starts, resp3);
             // Above the limit, the socket is asked once more before the client is given up.
             if conn.exceeds_output_limit(&self.worker.settings, now)
                 && (self.worker.send_output(conn).is_err()

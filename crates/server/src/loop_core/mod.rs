@@ -24,8 +24,9 @@ use std::sync::atomic::Ordering;
 use crate::config::Settings;
 use crate::desk::Desk;
 use crate::driver::Driver;
+use crate::inbox::Parcel;
 use crate::listener::Accepted;
-use crate::loop_handle::{LoopHandle, Parcel};
+use crate::loop_handle::LoopHandle;
 use crate::server::Server;
 use crate::worker::Worker;
 

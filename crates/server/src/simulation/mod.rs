@@ -6,5 +6,6 @@ mod half_close;
 mod hand_over;
 mod rig;
 mod settings;
+mod subscribers;
 mod time;
 mod wire;
