@@ -38,13 +38,28 @@ pub(crate) struct Facts {
     pub(crate) channels: usize,
     pub(crate) patterns: usize,
     pub(crate) last_active: u64,
-    pub(crate) input_held: usize,
-    pub(crate) output_held: usize,
+    pub(crate) holds: Holding,
     pub(crate) command: &'static str,
     pub(crate) protocol: Protocol,
     pub(crate) paused: bool,
     pub(crate) no_evict: bool,
     pub(crate) no_touch: bool,
+}
+
+/// Bytes that are held for a client.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(crate) struct Holding {
+    /// What has arrived and not been run, and what the parser knows of it.
+    pub(crate) input: usize,
+    /// Replies and messages that have not been sent.
+    pub(crate) output: usize,
+    pub(crate) subscriptions: usize,
+}
+
+impl Holding {
+    pub(crate) fn total(self) -> usize {
+        self.input + self.output + self.subscriptions
+    }
 }
 
 impl Facts {
@@ -58,8 +73,7 @@ impl Facts {
             channels: 0,
             patterns: 0,
             last_active: now,
-            input_held: 0,
-            output_held: 0,
+            holds: Holding::default(),
             command: "NULL",
             protocol: Protocol::Resp2,
             paused: false,
@@ -98,7 +112,7 @@ impl Client {
         let age_s = now.saturating_sub(self.since) / 1000;
         let idle_s = now.saturating_sub(facts.last_active) / 1000;
         let mut line = String::new();
-        let held = size_of::<Self>() + facts.input_held + facts.output_held;
+        let held = size_of::<Self>() + facts.holds.total();
         let written = write!(
             line,
             "id={} addr={} laddr={}",
@@ -121,8 +135,8 @@ impl Client {
             facts.db,
             facts.channels,
             facts.patterns,
-            facts.input_held,
-            facts.output_held,
+            facts.holds.input,
+            facts.holds.output,
             facts.command,
         );
         debug_assert!(written.is_ok(), "a String takes everything");
@@ -137,6 +151,8 @@ impl Client {
 #[derive(Debug, Default)]
 pub(crate) struct Clients {
     next_id: AtomicU64,
+    /// The tick at which somebody last looked for whom to close.
+    looked_at: AtomicU64,
     all: Mutex<BTreeMap<u64, Arc<Client>>>,
 }
 
@@ -156,6 +172,31 @@ impl Clients {
 
     pub(crate) fn get(&self, id: u64) -> Option<Arc<Client>> {
         self.all.lock().get(&id).cloned()
+    }
+
+    /// Whom to close when all clients together hold more than `limit` bytes: who holds most of those that
+    /// may be closed. `None` when they hold less; those that are about to close do not count.
+    pub(crate) fn victim(&self, limit: u64) -> Option<Arc<Client>> {
+        let (mut sum, mut most, mut victim) = (0_u64, 0, None);
+        let all = self.all.lock();
+        for client in all.values() {
+            if client.killed.load(Ordering::Relaxed) {
+                continue;
+            }
+            let facts = client.facts.lock();
+            let held = facts.holds.total();
+            sum = sum.saturating_add(held as u64);
+            if held > most && !facts.no_evict {
+                most = held;
+                victim = Some(client);
+            }
+        }
+        victim.filter(|_| sum > limit).cloned()
+    }
+
+    /// Whether the caller is the first to ask in this tick.
+    pub(crate) fn first_look(&self, tick: u64) -> bool {
+        self.looked_at.swap(tick, Ordering::Relaxed) != tick
     }
 
     /// Everybody at this moment, by id.

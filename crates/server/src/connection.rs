@@ -3,7 +3,6 @@
 //! The socket is apart from the rest, because only serving needs it: commands see [`Connection`], and
 //! the loop sees a [`Link`], whose socket may be a simulated one.
 
-use std::collections::BTreeSet;
 use std::ops::{Deref, DerefMut};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -11,9 +10,10 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use tidewheel_keyspace::Session;
 use tidewheel_resp::{Parser, Protocol};
 
-use crate::clients::Client;
+use crate::clients::{Client, Holding};
 use crate::config::{OutputLimit, Settings};
 use crate::output::Output;
+use crate::subscriptions::{Kind, Subscriptions};
 
 /// Output above which a connection's commands wait until it has been read.
 pub(crate) const OUTPUT_SOFT_MARK: usize = 1 << 20;
@@ -84,7 +84,7 @@ pub(crate) struct Connection {
     pub(crate) last_active: u64,
     /// Since when the output has been above its soft limit.
     pub(crate) above_soft_since: Option<u64>,
-    /// Bytes of buffers that the loop's sum knows of.
+    /// Bytes that the loop's sum knows of.
     pub(crate) accounted: usize,
     /// The tick that the connection is filed under in the loop's time-outs.
     pub(crate) filed: Option<u64>,
@@ -115,19 +115,6 @@ pub(crate) struct Held {
     pub(crate) parser: Parser,
     /// How many bytes more the parser needs; 0 when commands can be run without more.
     pub(crate) wanted: usize,
-}
-
-/// What a client listens to.
-#[derive(Debug, Default)]
-pub(crate) struct Subscriptions {
-    pub(crate) channels: BTreeSet<Box<[u8]>>,
-    pub(crate) patterns: BTreeSet<Box<[u8]>>,
-}
-
-impl Subscriptions {
-    pub(crate) fn len(&self) -> usize {
-        self.channels.len() + self.patterns.len()
-    }
 }
 
 impl Connection {
@@ -256,16 +243,22 @@ impl Connection {
         }
     }
 
-    /// Bytes of input and of output held in memory.
-    pub(crate) fn memory(&self) -> (usize, usize) {
-        let input = self.held.as_ref().map_or(0, |held| held.bytes.capacity());
-        (input, self.output.capacity())
+    /// What is held in memory for it.
+    fn memory(&self) -> Holding {
+        let held = |held: &Held| held.bytes.capacity() + held.parser.heap_bytes();
+        Holding {
+            input: self.held.as_deref().map_or(0, held),
+            output: self.output.capacity(),
+            subscriptions: self
+                .subscriptions
+                .as_deref()
+                .map_or(0, Subscriptions::bytes),
+        }
     }
 
-    /// Brings the loop's sum of buffers up to date.
+    /// Brings the loop's sum of what its clients hold up to date.
     pub(crate) fn account(&mut self, sum: &AtomicUsize) {
-        let (input, output) = self.memory();
-        let held = input + output;
+        let held = self.memory().total();
         if held != self.accounted {
             // Wrapping: a negative change is a big positive one.
             sum.fetch_add(held.wrapping_sub(self.accounted), Ordering::Relaxed);
@@ -282,12 +275,12 @@ impl Connection {
         facts.protocol = self.protocol;
         facts.paused = self.paused;
         facts.no_touch = self.session.no_touch;
-        (facts.input_held, facts.output_held) = self.memory();
-        let (channels, patterns) = match &self.subscriptions {
-            Some(of) => (of.channels.len(), of.patterns.len()),
-            None => (0, 0),
+        facts.holds = self.memory();
+        let count = |kind| {
+            let of = self.subscriptions.as_deref();
+            of.map_or(0, |of| of.of(kind).len())
         };
-        facts.channels = channels;
-        facts.patterns = patterns;
+        facts.channels = count(Kind::Channel);
+        facts.patterns = count(Kind::Pattern);
     }
 }

@@ -17,13 +17,7 @@ use tidewheel_keyspace::{Event, Keyspace, NotifyFlags, glob_match};
 use tidewheel_resp::{Protocol, Writer};
 
 use crate::loop_handle::{LoopHandle, Target};
-
-/// What a subscription names.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Kind {
-    Channel,
-    Pattern,
-}
+use crate::subscriptions::Kind;
 
 /// The registry of subscriptions.
 #[derive(Debug)]
@@ -194,7 +188,9 @@ impl Audience {
         let at = match self.loops.iter().position(|(known, _)| *known == owner) {
             Some(at) => at,
             None => {
-                self.loops.push((owner, Arc::default()));
+                // Most names have one listener: no room for more until there are.
+                self.loops.reserve_exact(1);
+                self.loops.push((owner, Arc::new(Vec::with_capacity(1))));
                 self.loops.len() - 1
             }
         };

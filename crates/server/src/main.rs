@@ -26,6 +26,7 @@ mod server;
 mod signals;
 #[cfg(test)]
 mod simulation;
+mod subscriptions;
 mod system;
 mod turn;
 mod worker;

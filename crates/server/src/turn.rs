@@ -141,7 +141,7 @@ impl<'a> Turn<'a> {
     /// Tells the others about the connection whose command is running.
     pub(crate) fn publish_running(&self, conn: &Connection) {
         conn.publish_facts();
-        conn.client.facts.lock().input_held += self.command_bytes;
+        conn.client.facts.lock().holds.input += self.command_bytes;
     }
 
     fn is_spent(&self) -> bool {

@@ -170,8 +170,8 @@ fn clients(worker: &Worker, _: &Stats, text: &mut String) -> std::fmt::Result {
     for client in server.clients.everybody() {
         let facts = client.facts.lock();
         pubsub += usize::from(facts.channels + facts.patterns > 0);
-        longest_input = longest_input.max(facts.input_held);
-        longest_output = longest_output.max(facts.output_held);
+        longest_input = longest_input.max(facts.holds.input);
+        longest_output = longest_output.max(facts.holds.output);
     }
     lines!(
         text,
@@ -202,7 +202,7 @@ fn memory(worker: &Worker, stats: &Stats, text: &mut String) -> std::fmt::Result
     let (mut normal, mut overhead) = (0, 0);
     for client in server.clients.everybody() {
         let facts = client.facts.lock();
-        normal += facts.input_held + facts.output_held;
+        normal += facts.holds.total();
         overhead += size_of_val(&*client) + size_of::<crate::connection::Connection>();
     }
     let policy = server.keyspace.settings().policy().name();

@@ -4,10 +4,14 @@ use tidewheel_keyspace::CommandError;
 use tidewheel_resp::{Args, Protocol};
 
 use super::Outcome;
-use crate::connection::{Connection, Subscriptions, gate};
+use crate::connection::{Connection, gate};
 use crate::dispatch::Step;
-use crate::hub::Kind;
+use crate::subscriptions::{Joined, Kind};
 use crate::turn::Turn;
+
+/// The subscriptions that the command named before stay.
+const TOO_MANY: &str =
+    "ERR this client's subscriptions take too much memory: use several connections";
 
 impl Kind {
     fn word(self, joining: bool) -> &'static [u8] {
@@ -29,13 +33,19 @@ impl Turn<'_> {
     ) -> Outcome {
         for name in args.iter().skip(1) {
             let subscriptions = conn.subscriptions.get_or_insert_default();
-            let names = subscriptions.of(kind);
-            if names.insert(name.into()) {
-                self.server
-                    .hub
-                    .subscribe(kind, name, self.index, conn.client.target());
-            }
+            let joined = subscriptions.join(kind, name);
             let count = subscriptions.len();
+            match joined {
+                Joined::Now => {
+                    let (owner, target) = (self.index, conn.client.target());
+                    self.server.hub.subscribe(kind, name, owner, target);
+                }
+                Joined::Already => {}
+                Joined::Refused => {
+                    self.out.error(TOO_MANY);
+                    break;
+                }
+            }
             self.confirm(kind.word(true), Some(name), count);
         }
         conn.subscriptions_changed();
@@ -53,7 +63,7 @@ impl Turn<'_> {
             args.iter().skip(1).map(Box::from).collect()
         } else {
             conn.subscriptions
-                .as_mut()
+                .as_ref()
                 .map(|subscriptions| subscriptions.of(kind).iter().cloned().collect())
                 .unwrap_or_default()
         };
@@ -62,7 +72,7 @@ impl Turn<'_> {
         }
         for name in names {
             let subscriptions = conn.subscriptions.get_or_insert_default();
-            if subscriptions.of(kind).remove(&name) {
+            if subscriptions.leave(kind, &name) {
                 self.server
                     .hub
                     .unsubscribe(kind, &name, self.index, conn.client.target());
@@ -83,15 +93,8 @@ impl Turn<'_> {
             return;
         };
         let target = conn.client.target();
-        for channel in &subscriptions.channels {
-            self.server
-                .hub
-                .unsubscribe(Kind::Channel, channel, self.index, target);
-        }
-        for pattern in &subscriptions.patterns {
-            self.server
-                .hub
-                .unsubscribe(Kind::Pattern, pattern, self.index, target);
+        for (kind, name) in subscriptions.iter() {
+            self.server.hub.unsubscribe(kind, name, self.index, target);
         }
         self.take_messages(conn);
         conn.subscriptions_changed();
@@ -164,14 +167,5 @@ impl Turn<'_> {
             None => self.out.null(),
         }
         self.out.integer(i64::try_from(count).unwrap_or(i64::MAX));
-    }
-}
-
-impl Subscriptions {
-    fn of(&mut self, kind: Kind) -> &mut std::collections::BTreeSet<Box<[u8]>> {
-        match kind {
-            Kind::Channel => &mut self.channels,
-            Kind::Pattern => &mut self.patterns,
-        }
     }
 }

@@ -6,8 +6,7 @@ use tidewheel_resp::Protocol;
 
 use super::{LoopCore, Sockets};
 use crate::clock;
-use crate::hub::Kind;
-use crate::inbox::Messages;
+use crate::inbox::{Messages, Parcel};
 use crate::turn::{self, Fate};
 
 /// Serving that may pass before expiry gets its share of the turn.
@@ -141,33 +140,30 @@ impl<K: Sockets> LoopCore<K> {
         self.table.fresh = fresh;
     }
 
-    /// Closes the client of this loop that holds most, once in a tick, while all clients together hold
-    /// more than `maxmemory-clients`.
+    /// Has the client closed that holds most, whichever loop it belongs to, while all clients together
+    /// hold more than `maxmemory-clients`: one in a tick.
     pub(super) fn evict_clients(&mut self) {
         let limit = self.worker.settings.max_memory_clients;
         if limit == 0 {
             return;
         }
-        let loops = self.server().loops.iter();
+        let server = &self.worker.server;
+        let loops = server.loops.iter();
         let held: usize = loops
             .map(|handle| handle.client_memory.load(Ordering::Relaxed))
             .sum();
-        if held as u64 <= limit {
+        if held as u64 <= limit || !server.clients.first_look(self.worker.time.tick) {
             return;
         }
-        let biggest = self
-            .table
-            .iter_mut()
-            .filter(|conn| conn.accounted > 0 && !conn.client.facts.lock().no_evict)
-            .max_by_key(|conn| conn.accounted);
-        let Some(conn) = biggest else { return };
-        let slot = conn.client.slot;
-        tracing::warn!(
-            client = conn.client.id,
-            "closed: clients hold too much memory"
-        );
+        let Some(client) = server.clients.victim(limit) else {
+            return;
+        };
+        if client.killed.swap(true, Ordering::Relaxed) {
+            return;
+        }
+        tracing::warn!(client = client.id, "closed: clients hold too much memory");
+        server.loops[client.owner].post(Parcel::Close(client.target()));
         self.worker.tally.evicted_clients += 1;
-        self.close(slot);
     }
 
     /// Lets go of a connection and of everything that names it.
@@ -179,15 +175,8 @@ impl<K: Sockets> LoopCore<K> {
         let (server, index) = (&self.worker.server, self.worker.index);
         let target = conn.client.target();
         if let Some(subscriptions) = conn.subscriptions.take() {
-            for channel in &subscriptions.channels {
-                server
-                    .hub
-                    .unsubscribe(Kind::Channel, channel, index, target);
-            }
-            for pattern in &subscriptions.patterns {
-                server
-                    .hub
-                    .unsubscribe(Kind::Pattern, pattern, index, target);
+            for (kind, name) in subscriptions.iter() {
+                server.hub.unsubscribe(kind, name, index, target);
             }
         }
         server.clients.remove(target.id);

@@ -2,6 +2,7 @@
 //! keyspace, hub and outboxes over streams in memory.
 
 mod activity;
+mod client_memory;
 mod half_close;
 mod hand_over;
 mod rig;

@@ -4,6 +4,7 @@
 mod common;
 mod tools;
 
+mod clients;
 mod clock;
 mod collisions;
 mod idling;

@@ -1,0 +1,114 @@
+//! What clients hold is known, and of all of them the one that holds most is closed.
+
+use std::time::Duration;
+
+use super::rig::{Peer, Rig, bulk};
+use crate::config::Settings;
+
+const LIMIT: u64 = 1 << 20;
+
+fn rig() -> Rig {
+    let settings = Settings {
+        max_memory_clients: LIMIT,
+        ..Settings::default()
+    };
+    Rig::new(2, settings)
+}
+
+/// All but the end of a long command.
+fn unfinished(bytes: usize) -> Vec<u8> {
+    let mut part = format!("*2\r\n$4\r\nECHO\r\n${}\r\n", bytes + 10).into_bytes();
+    part.resize(part.len() + bytes, b'x');
+    part
+}
+
+/// A client that holds so many bytes of a command which does not end, and up to twice as much for them.
+fn holder(rig: &mut Rig, owner: usize, bytes: usize) -> Peer {
+    let peer = rig.connect(owner);
+    peer.send(&unfinished(bytes));
+    rig.turn(owner);
+    peer
+}
+
+/// A new tick of one loop, while the other is stuck.
+fn tick(rig: &mut Rig, index: usize) {
+    rig.advance(Duration::from_millis(1));
+    rig.turn(index);
+}
+
+fn held(rig: &Rig) -> usize {
+    let clients = rig.server.clients.everybody();
+    let held = clients.iter().map(|c| c.facts.lock().holds.total());
+    held.sum()
+}
+
+#[test]
+fn a_loop_closes_none_of_its_own_clients_when_another_loop_has_a_bigger_one() {
+    let mut rig = rig();
+    let small: Vec<Peer> = (0..3).map(|_| holder(&mut rig, 0, 100_000)).collect();
+    let big = holder(&mut rig, 1, 2 << 20);
+    for _ in 0..20 {
+        tick(&mut rig, 0);
+    }
+    assert!(!big.is_closed(), "its loop has had no turn yet");
+    tick(&mut rig, 1);
+    assert!(big.is_closed());
+    rig.settle();
+    assert!(small.iter().all(|peer| !peer.is_closed()));
+    assert_eq!(rig.server.totals().evicted_clients, 1);
+}
+
+#[test]
+fn as_many_are_closed_as_it_takes_and_the_biggest_first() {
+    let mut rig = rig();
+    let sizes = [500_000, 400_000, 300_000, 200_000, 100_000];
+    let peers: Vec<Peer> = sizes
+        .iter()
+        .enumerate()
+        .map(|(i, bytes)| holder(&mut rig, i % 2, *bytes))
+        .collect();
+    for index in [0, 1].repeat(20) {
+        tick(&mut rig, index);
+    }
+    let left: Vec<bool> = peers.iter().map(|peer| !peer.is_closed()).collect();
+    let first_open = left.iter().position(|open| *open).expect("some are left");
+    assert!(left[first_open..].iter().all(|open| *open), "{left:?}");
+    assert!(first_open > 0 && held(&rig) as u64 <= LIMIT, "{left:?}");
+}
+
+#[test]
+fn who_may_not_be_closed_stays() {
+    let mut rig = rig();
+    let kept = rig.connect(0);
+    assert_eq!(rig.ask(&kept, b"CLIENT NO-EVICT ON\r\n"), b"+OK\r\n");
+    kept.send(&unfinished(900_000));
+    let other = holder(&mut rig, 1, 800_000);
+    for index in [0, 1].repeat(5) {
+        tick(&mut rig, index);
+    }
+    assert_eq!((kept.is_closed(), other.is_closed()), (false, true));
+}
+
+#[test]
+fn subscriptions_and_what_the_parser_knows_are_held() {
+    let mut rig = Rig::new(1, Settings::default());
+    let peer = rig.connect(0);
+    let names: Vec<String> = (0..1_000).map(|i| format!("channel:{i}")).collect();
+    let mut words = vec![&b"SUBSCRIBE"[..]];
+    words.extend(names.iter().map(|name| name.as_bytes()));
+    rig.ask(&peer, &bulk(&words));
+    assert!((150_000..600_000).contains(&held(&rig)), "{}", held(&rig));
+    rig.ask(&peer, b"UNSUBSCRIBE\r\n");
+    assert_eq!(held(&rig), 0);
+    let arguments = 20_000;
+    let part = [b"*30000\r\n".to_vec(), b"$0\r\n\r\n".repeat(arguments)].concat();
+    rig.ask(&peer, &part);
+    assert!(held(&rig) >= part.len() + 8 * arguments, "{}", held(&rig));
+    let mut handles = rig.server.loops.iter();
+    let sum = handles
+        .next()
+        .expect("one loop")
+        .client_memory
+        .load(std::sync::atomic::Ordering::Relaxed);
+    assert_eq!(sum, held(&rig), "the loop's sum is the same");
+}

@@ -1,0 +1,137 @@
+//! What one client listens to, and what that costs.
+
+use std::collections::BTreeSet;
+
+/// What one client's subscriptions may take.
+const BYTES_MAX: usize = 256 << 20;
+
+/// What a subscription takes beside its name, here and in the hub: measured with names that nobody else
+/// listens to, which cost most.
+const EACH: usize = 200;
+
+/// What a subscription names.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Kind {
+    Channel,
+    Pattern,
+}
+
+/// The names that a client listens to.
+#[derive(Debug, Default)]
+pub(crate) struct Subscriptions {
+    channels: BTreeSet<Box<[u8]>>,
+    patterns: BTreeSet<Box<[u8]>>,
+    bytes: usize,
+}
+
+/// What became of a wish to listen.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Joined {
+    Now,
+    Already,
+    /// The client has no room for it.
+    Refused,
+}
+
+impl Subscriptions {
+    pub(crate) fn join(&mut self, kind: Kind, name: &[u8]) -> Joined {
+        if self.of(kind).contains(name) {
+            return Joined::Already;
+        }
+        let bytes = self.bytes + cost(name);
+        if bytes > BYTES_MAX {
+            return Joined::Refused;
+        }
+        self.bytes = bytes;
+        self.of_mut(kind).insert(name.into());
+        Joined::Now
+    }
+
+    /// Whether there was such a subscription.
+    pub(crate) fn leave(&mut self, kind: Kind, name: &[u8]) -> bool {
+        let was = self.of_mut(kind).remove(name);
+        if was {
+            self.bytes -= cost(name);
+        }
+        was
+    }
+
+    /// The names of one kind, in order.
+    pub(crate) fn of(&self, kind: Kind) -> &BTreeSet<Box<[u8]>> {
+        match kind {
+            Kind::Channel => &self.channels,
+            Kind::Pattern => &self.patterns,
+        }
+    }
+
+    fn of_mut(&mut self, kind: Kind) -> &mut BTreeSet<Box<[u8]>> {
+        match kind {
+            Kind::Channel => &mut self.channels,
+            Kind::Pattern => &mut self.patterns,
+        }
+    }
+
+    pub(crate) fn len(&self) -> usize {
+        self.channels.len() + self.patterns.len()
+    }
+
+    /// All of them.
+    pub(crate) fn iter(&self) -> impl Iterator<Item = (Kind, &[u8])> {
+        [Kind::Channel, Kind::Pattern]
+            .into_iter()
+            .flat_map(|kind| self.of(kind).iter().map(move |name| (kind, &**name)))
+    }
+
+    /// What they take, here and in the hub, roughly.
+    pub(crate) fn bytes(&self) -> usize {
+        self.bytes
+    }
+}
+
+/// The name is kept here and in the hub.
+fn cost(name: &[u8]) -> usize {
+    EACH + 2 * name.len()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_account_is_settled_when_all_have_been_left() {
+        let mut subscriptions = Subscriptions::default();
+        for kind in [Kind::Channel, Kind::Pattern] {
+            for name in [&b"a"[..], b"bb"] {
+                assert_eq!(subscriptions.join(kind, name), Joined::Now);
+                assert_eq!(subscriptions.join(kind, name), Joined::Already);
+            }
+        }
+        assert_eq!(subscriptions.bytes(), 4 * EACH + 2 * 6);
+        let all: Vec<(Kind, Vec<u8>)> = subscriptions
+            .iter()
+            .map(|(kind, name)| (kind, name.to_vec()))
+            .collect();
+        assert_eq!(all.len(), subscriptions.len());
+        for (kind, name) in all {
+            assert!(subscriptions.leave(kind, &name));
+            assert!(!subscriptions.leave(kind, &name));
+        }
+        assert_eq!((subscriptions.bytes(), subscriptions.len()), (0, 0));
+    }
+
+    #[test]
+    fn there_is_an_end_to_what_one_client_may_listen_to() {
+        let mut subscriptions = Subscriptions::default();
+        let name = |i: usize| format!("{i}:{}", "x".repeat(1 << 20)).into_bytes();
+        let joined =
+            (0..).take_while(|i| subscriptions.join(Kind::Channel, &name(*i)) == Joined::Now);
+        let joined = joined.count();
+        assert!((100..128).contains(&joined), "{joined}");
+        assert_eq!(subscriptions.join(Kind::Channel, &name(0)), Joined::Already);
+        assert!(subscriptions.leave(Kind::Channel, &name(0)));
+        assert_eq!(
+            subscriptions.join(Kind::Channel, &name(joined)),
+            Joined::Now
+        );
+    }
+}
