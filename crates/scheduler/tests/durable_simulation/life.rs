@@ -37,7 +37,6 @@ impl<'a> Life<'a> {
     /// Starts, does this and that on several threads, and stops, or is dropped.
     pub(crate) fn live(&self) {
         let Some(tasks) = self.start() else { return };
-        self.agrees(&tasks);
         let baton = Baton::new(CLIENTS + 1, self.seed);
         thread::scope(|scope| {
             for me in 0..CLIENTS {
@@ -57,7 +56,6 @@ impl<'a> Life<'a> {
     pub(crate) fn outlive_everything(&self) {
         // Without faults only what is wrong keeps it from starting.
         let Some(tasks) = self.start() else { return };
-        self.agrees(&tasks);
         while tasks.stats().pending > 0 {
             self.world.clock.advance(FAR);
             self.catch_up(&tasks);
@@ -76,6 +74,7 @@ impl<'a> Life<'a> {
                 .truth()
                 .wrong(|| format!("it did not start: {error}"));
         }
+        started.iter().for_each(|tasks| self.agrees(tasks));
         let mut truth = self.world.truth();
         let cut_off = |key| {
             let newest = truth.newest(key).copied();

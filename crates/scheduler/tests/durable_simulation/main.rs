@@ -37,8 +37,7 @@ fn run(seed: u64, plan: Plan) -> u64 {
     Life::new(&world, seed).outlive_everything();
     world.truth().nothing_is_lost();
     check(&world, seed, plan);
-    let points = world.truth().points;
-    points
+    world.truth().points
 }
 
 #[track_caller]
