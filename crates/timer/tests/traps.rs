@@ -32,6 +32,8 @@ mod late;
 mod memory;
 #[path = "traps/moves.rs"]
 mod moves;
+#[path = "traps/names.rs"]
+mod names;
 #[path = "traps/roll_over.rs"]
 mod roll_over;
 

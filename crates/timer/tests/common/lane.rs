@@ -21,7 +21,7 @@ pub(crate) struct Traits {
 /// it was registered for, once there if the timer was moved later, and once a level again.
 const TOUCHES: u64 = 2 * 8 + 1;
 
-/// Handles of gone timers that are remembered: few enough that no place has been reused 256 times since.
+/// Handles of gone timers that are remembered.
 const GONE_MAX: usize = 64;
 
 /// Wake-ups that the suite is ready to do for one timer.
