@@ -79,9 +79,7 @@ impl<Q: TimerQueue> TimerSet<Q> {
             .queue
             .advance(&mut self.slab, now, budget, |slab, due| {
                 for &index in due {
-                    let id = slab.id(index);
-                    slab.release(index);
-                    sink(id);
+                    sink(slab.release(index));
                 }
             });
         self.slab.set_base(self.queue.elapsed());
@@ -93,9 +91,7 @@ impl<Q: TimerQueue> TimerSet<Q> {
     pub fn drain(&mut self, mut sink: impl FnMut(TimerId)) {
         self.queue.drain(&mut self.slab, |slab, due| {
             for &index in due {
-                let id = slab.id(index);
-                slab.release(index);
-                sink(id);
+                sink(slab.release(index));
             }
         });
         self.slab.settle();

@@ -10,13 +10,14 @@
 //! given to nobody until those of its whole group of 16 are; then the group begins an epoch, in which they all
 //! have other names. A group has 65,536 epochs, and a page that gets memory again goes on from the last one
 //! that any of its groups had; a page without epochs is not used again. So a timer that stays for ever holds
-//! back 15 cells at most, and 2^32 pages of names are there before places run out.
+//! back 15 cells at most, and a set has names for 2^48 timers at least.
 
-use alloc::boxed::Box;
+mod page;
+
 use alloc::collections::BTreeMap;
-use alloc::vec;
 use alloc::vec::Vec;
 
+use self::page::{BYTES, Cell, FAR, FREE, GROUP, Memory, NONE, PAGE, Page, SPENT};
 use crate::bitset::BitSet;
 use crate::queue::{Timer, Timers};
 
@@ -36,140 +37,8 @@ impl TimerId {
     }
 }
 
-/// Cells a page holds: large, so that the table of pages stays in the first-level cache.
-const PAGE: u32 = 8192;
-
-/// Cells that begin an epoch together. The fewer, the fewer wait for one another; 16 cost 1/8 byte each.
-const GROUP: u32 = 16;
-
-const CELLS: usize = PAGE as usize;
-const GROUPS: usize = (PAGE / GROUP) as usize;
-
-/// The generation of a cell's first timer in an epoch.
-const FIRST: u8 = 1;
-
-/// The generation of a cell that has had all others.
-const SPENT: u8 = 0;
-
-/// Low bits that mark a cell without a timer.
-const FREE: u32 = u32::MAX;
-
-/// Low bits that mark a deadline that is kept in the side map.
-const FAR: u32 = u32::MAX - 1;
-
 /// Released cells that wait to be counted.
 const RELEASED: usize = 64;
-
-/// "No free cell".
-const NONE: u16 = u16::MAX;
-
-/// Registration (or next free cell), low bits of the deadline, generation.
-#[derive(Debug, Clone, Copy)]
-struct Cell([u8; 9]);
-
-impl Cell {
-    #[inline]
-    fn registration(&self) -> u32 {
-        u32::from_le_bytes([self.0[0], self.0[1], self.0[2], self.0[3]])
-    }
-
-    #[inline]
-    fn set_registration(&mut self, registration: u32) {
-        self.0[..4].copy_from_slice(&registration.to_le_bytes());
-    }
-
-    #[inline]
-    fn low(&self) -> u32 {
-        u32::from_le_bytes([self.0[4], self.0[5], self.0[6], self.0[7]])
-    }
-
-    #[inline]
-    fn set_low(&mut self, low: u32) {
-        self.0[4..8].copy_from_slice(&low.to_le_bytes());
-    }
-
-    #[inline]
-    fn generation(&self) -> u8 {
-        self.0[8]
-    }
-
-    #[inline]
-    fn set_generation(&mut self, generation: u8) {
-        self.0[8] = generation;
-    }
-}
-
-#[derive(Debug)]
-struct Memory {
-    cells: Box<[Cell; CELLS]>,
-    /// Of each group.
-    epochs: Box<[u16; GROUPS]>,
-}
-
-impl Memory {
-    /// All cells are free, each linked to the next.
-    fn new(epoch: u16) -> Self {
-        let mut cell = Cell([0; 9]);
-        cell.set_low(FREE);
-        cell.set_generation(FIRST);
-        let mut cells = boxed(vec![cell; CELLS]);
-        for (cell, next) in cells.iter_mut().zip(1..PAGE) {
-            cell.set_registration(next);
-        }
-        cells[CELLS - 1].set_registration(u32::from(NONE));
-        let epochs = boxed(vec![epoch; GROUPS]);
-        Self { cells, epochs }
-    }
-}
-
-/// An array that was never on the stack.
-fn boxed<T, const N: usize>(items: Vec<T>) -> Box<[T; N]> {
-    let array = items.into_boxed_slice().try_into();
-    array.unwrap_or_else(|_| unreachable!("as many as were asked for"))
-}
-
-#[derive(Debug)]
-struct Page {
-    memory: Option<Memory>,
-    /// Head of the free cells, linked through their registration.
-    free: u16,
-    used: u16,
-    /// Where its groups begin when it gets memory.
-    next_epoch: u32,
-}
-
-impl Page {
-    /// One that is in use has memory.
-    #[inline]
-    fn memory(&mut self) -> &mut Memory {
-        self.memory.as_mut().expect("a page in use has memory")
-    }
-
-    /// Puts a cell at the head of the free ones.
-    #[inline]
-    fn free(&mut self, at: u32) {
-        let free = u32::from(self.free);
-        self.memory().cells[at as usize % CELLS].set_registration(free);
-        self.free = at as u16;
-    }
-
-    /// Begins an epoch with the group that starts at `first`, if all its names of this one are spent and
-    /// there is another. Tells whether it did.
-    fn renew(&mut self, first: u32) -> bool {
-        let memory = self.memory();
-        let epoch = &mut memory.epochs[(first / GROUP) as usize];
-        let range = first as usize..(first + GROUP) as usize;
-        let cells = &mut memory.cells[range];
-        let are_spent = cells.iter().all(|cell| cell.generation() == SPENT);
-        if !are_spent || *epoch == u16::MAX {
-            return false;
-        }
-        *epoch += 1;
-        cells.iter_mut().for_each(|cell| cell.set_generation(FIRST));
-        (first..first + GROUP).for_each(|at| self.free(at));
-        true
-    }
-}
 
 #[derive(Debug)]
 pub(crate) struct Slab {
@@ -245,9 +114,10 @@ impl Slab {
     #[inline]
     pub(crate) fn allocate(&mut self) -> u32 {
         self.len += 1;
-        if self.released_len > 0 {
-            self.released_len -= 1;
-            return self.released[self.released_len];
+        let latest = self.released_len.wrapping_sub(1);
+        if let Some(&index) = self.released.get(latest) {
+            self.released_len = latest;
+            return index;
         }
         if self
             .pages
@@ -258,7 +128,7 @@ impl Slab {
         }
         let page = &mut self.pages[self.hot as usize];
         let at = page.free;
-        page.free = page.memory().cells[usize::from(at) % CELLS].registration() as u16;
+        page.free = page.memory().cells[usize::from(at) % PAGE as usize].registration() as u16;
         page.used += 1;
         if page.free == NONE {
             self.open.remove(self.hot);
@@ -266,18 +136,39 @@ impl Slab {
         self.hot * PAGE + u32::from(at)
     }
 
+    /// Ends the timer at `index` and returns its name.
     #[inline]
-    pub(crate) fn release(&mut self, index: u32) {
-        let cell = self.cell_mut(index);
+    pub(crate) fn release(&mut self, index: u32) -> TimerId {
+        let page = &mut self.pages[(index / PAGE) as usize];
+        let memory = page.memory();
+        let cell = &mut memory.cells[(index % PAGE) as usize];
+        let id = TimerId {
+            index,
+            epoch: memory.epochs[(index % PAGE / GROUP) as usize],
+            generation: cell.generation(),
+        };
         let was_far = cell.low() == FAR;
         cell.set_low(FREE);
-        let generation = cell.generation().wrapping_add(1);
+        let generation = id.generation.wrapping_add(1);
         cell.set_generation(generation);
+        self.len -= 1;
+        let at = self.released_len;
+        if was_far || generation == SPENT || at >= RELEASED {
+            self.release_rarely(index, was_far, generation == SPENT);
+            return id;
+        }
+        self.released[at] = index;
+        self.released_len = at + 1;
+        id
+    }
+
+    /// What [`release`](Self::release) seldom has to do: out of line, so that it needs no registers for it.
+    #[inline(never)]
+    fn release_rarely(&mut self, index: u32, was_far: bool, is_spent: bool) {
         if was_far {
             self.far.remove(&index);
         }
-        self.len -= 1;
-        if generation == SPENT {
+        if is_spent {
             self.retire(index);
             return;
         }
@@ -292,7 +183,7 @@ impl Slab {
     #[inline(never)]
     pub(crate) fn settle(&mut self) {
         for at in 0..self.released_len {
-            let index = self.released[at];
+            let index = self.released[at % RELEASED];
             let number = index / PAGE;
             let page = &mut self.pages[number as usize];
             if page.free == NONE {
@@ -355,21 +246,25 @@ impl Slab {
     #[inline]
     pub(crate) fn set_deadline(&mut self, index: u32, deadline: u64) {
         let deadline = deadline.max(self.base);
-        let low = deadline as u32;
-        let was_far = self.cell(index).low() == FAR;
-        if deadline - self.base < 1 << 31 && low < FAR {
-            self.cell_mut(index).set_low(low);
-            if was_far {
-                self.far.remove(&index);
-            }
-        } else {
-            self.cell_mut(index).set_low(FAR);
-            self.far.insert(index, deadline);
+        let is_far = deadline - self.base >= 1 << 31 || deadline as u32 >= FAR;
+        let cell = self.cell_mut(index);
+        let was_far = cell.low() == FAR;
+        cell.set_low(if is_far { FAR } else { deadline as u32 });
+        if is_far || was_far {
+            self.set_far(index, is_far.then_some(deadline));
         }
     }
 
+    #[cold]
+    fn set_far(&mut self, index: u32, deadline: Option<u64>) {
+        match deadline {
+            Some(deadline) => self.far.insert(index, deadline),
+            None => self.far.remove(&index),
+        };
+    }
+
     pub(crate) fn bytes(&self) -> usize {
-        self.live_pages * (CELLS * size_of::<Cell>() + GROUPS * size_of::<u16>())
+        self.live_pages * BYTES
             + self.pages.capacity() * size_of::<Page>()
             + self.open.bytes()
             + self.holes.bytes()
@@ -380,11 +275,6 @@ impl Slab {
     fn memory(&self, index: u32) -> &Memory {
         let page = &self.pages[(index / PAGE) as usize];
         page.memory.as_ref().expect("a page in use has memory")
-    }
-
-    #[inline]
-    fn cell(&self, index: u32) -> &Cell {
-        &self.memory(index).cells[(index % PAGE) as usize]
     }
 
     #[inline]
@@ -412,14 +302,12 @@ impl Slab {
     #[cold]
     fn add_page(&mut self) -> u32 {
         let number = self.holes.first().unwrap_or(self.pages.len() as u32);
-        assert!(number < u32::MAX / PAGE, "2^32 timers are pending");
+        assert!(
+            number < u32::MAX / PAGE,
+            "no place is left: 2^32 timers are pending, or their names are spent"
+        );
         if number as usize == self.pages.len() {
-            self.pages.push(Page {
-                memory: None,
-                free: NONE,
-                used: 0,
-                next_epoch: 0,
-            });
+            self.pages.push(Page::new());
         }
         let page = &mut self.pages[number as usize];
         page.memory = Some(Memory::new(page.next_epoch as u16));
@@ -443,5 +331,61 @@ impl Timers for Slab {
     #[inline]
     fn set_registration(&mut self, index: u32, registration: u32) {
         self.cell_mut(index).set_registration(registration);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn cycle(slab: &mut Slab) -> TimerId {
+        let index = slab.allocate();
+        slab.set_deadline(index, 7);
+        let id = slab.id(index);
+        assert!(slab.find(id).is_some());
+        assert_eq!(slab.release(index), id);
+        assert!(slab.find(id).is_none());
+        id
+    }
+
+    #[test]
+    fn a_group_without_epochs_is_used_no_more_and_its_page_goes_back() {
+        let mut slab = Slab::new(0);
+        let first = cycle(&mut slab);
+        for epoch in &mut *slab.pages[0].memory().epochs {
+            *epoch = u16::MAX;
+        }
+        // The names of the last epoch of a whole page, and one more: the first of the next page.
+        let names = PAGE as usize * usize::from(u8::MAX) - 1;
+        for _ in 0..names {
+            assert_eq!(cycle(&mut slab).index / PAGE, 0);
+        }
+        let next = cycle(&mut slab);
+        assert_eq!((next.index / PAGE, slab.live_pages), (1, 1));
+        assert!(slab.pages[0].memory.is_none() && slab.find(first).is_none());
+        assert_eq!(
+            slab.holes.first(),
+            None,
+            "a page without names is used again"
+        );
+    }
+
+    #[test]
+    fn a_page_that_gets_memory_again_goes_on_behind_its_last_epoch() {
+        let mut slab = Slab::new(0);
+        let indices: Vec<u32> = (0..2 * PAGE).map(|_| slab.allocate()).collect();
+        let before: Vec<TimerId> = indices.iter().map(|index| slab.id(*index)).collect();
+        slab.pages[0].memory().epochs[3] = 9;
+        indices.iter().for_each(|index| {
+            slab.release(*index);
+        });
+        slab.settle();
+        assert_eq!(slab.live_pages, 1);
+        for _ in 0..2 * PAGE {
+            let index = slab.allocate();
+            slab.set_deadline(index, 7);
+        }
+        assert_eq!(slab.pages[0].memory().epochs[..4], [10; 4]);
+        assert!(before.iter().all(|id| slab.find(*id).is_none()));
     }
 }
