@@ -146,32 +146,23 @@ impl Source {
 
 #[cfg(test)]
 mod manual {
-    //! A clock that stands still until a test moves it, or a command that has its price.
+    //! A clock that stands still until a test moves it.
 
     use std::sync::atomic::{AtomicU64, Ordering};
     use std::time::Duration;
 
-    use parking_lot::Mutex;
-    use tidewheel_keyspace::Command;
-
     use super::{Clock, Source};
-
-    /// What a command with so many arguments costs.
-    pub(crate) type Price = fn(&'static Command, usize) -> Duration;
 
     /// Wall time when the clock starts, in milliseconds since 1970.
     const WALL_MS: i128 = 1_700_000_000_000;
 
     /// Nanoseconds that have passed.
     #[derive(Debug, Default)]
-    pub(super) struct Manual {
-        ns: AtomicU64,
-        price: Mutex<Option<Price>>,
-    }
+    pub(super) struct Manual(AtomicU64);
 
     impl Manual {
         pub(super) fn monotonic_ns(&self) -> u64 {
-            self.ns.load(Ordering::Relaxed)
+            self.0.load(Ordering::Relaxed)
         }
 
         pub(super) fn sample(&self) -> (u64, i128) {
@@ -192,22 +183,7 @@ mod manual {
                 panic!("the system's clock is not to be moved");
             };
             let ns = u64::try_from(by.as_nanos()).unwrap_or(u64::MAX);
-            manual.ns.fetch_add(ns, Ordering::Relaxed);
-        }
-
-        /// From here on a manual clock moves with every command.
-        pub(crate) fn charge(&self, price: Price) {
-            if let Source::Manual(manual) = &self.source {
-                *manual.price.lock() = Some(price);
-            }
-        }
-
-        /// A command has run.
-        pub(crate) fn spend(&self, row: &'static Command, arguments: usize) {
-            if let Source::Manual(manual) = &self.source {
-                let price = *manual.price.lock();
-                self.advance(price.map_or(Duration::ZERO, |price| price(row, arguments)));
-            }
+            manual.0.fetch_add(ns, Ordering::Relaxed);
         }
     }
 }

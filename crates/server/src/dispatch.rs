@@ -70,7 +70,7 @@ impl Turn<'_> {
             self.worker.note_slow();
         }
         #[cfg(test)]
-        self.server.clock.spend(row, args.len());
+        self.server.witness.pay(&self.server.clock, args);
         if let Some(began_ns) = began_ns {
             self.note_time(row, began_ns);
         }

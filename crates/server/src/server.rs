@@ -45,6 +45,8 @@ pub(crate) struct Server {
     pub(crate) connected: AtomicUsize,
     pub(crate) stopping: AtomicBool,
     stop: Sender<Stop>,
+    #[cfg(test)]
+    pub(crate) witness: crate::simulation::Witness,
 }
 
 /// Why the server should stop.
@@ -237,6 +239,8 @@ impl Server {
             connected: AtomicUsize::new(0),
             stopping: AtomicBool::new(false),
             stop: parts.stop,
+            #[cfg(test)]
+            witness: crate::simulation::Witness::default(),
         }
     }
 

@@ -326,6 +326,8 @@ impl<'a> Turn<'a> {
                 let mark = self.out.len();
                 let step = self.command(&mut link.conn, args);
                 let answered = self.out.len().saturating_sub(mark);
+                #[cfg(test)]
+                self.testify(&link.conn, step, args, mark);
                 self.worker.note_work(args.len(), consumed + answered);
                 match step {
                     Step::Done | Step::Pushed => {}
@@ -341,6 +343,17 @@ impl<'a> Turn<'a> {
                     Ok(()) => {}
                 }
             }
+        }
+    }
+
+    #[cfg(test)]
+    fn testify(&self, conn: &Connection, step: Step, args: tidewheel_resp::Args<'_>, mark: usize) {
+        if step != Step::Paused {
+            let reply = self.out.as_bytes().get(mark..).unwrap_or_default();
+            let Worker { server, time, .. } = &*self.worker;
+            server
+                .witness
+                .ran(&server.clock, *time, conn.client.id, args, reply);
         }
     }
 

@@ -180,6 +180,8 @@ impl<K: Sockets> LoopCore<K> {
             }
         }
         server.clients.remove(target.id);
+        #[cfg(test)]
+        server.witness.closed(target.id);
         server.loops[index]
             .client_memory
             .fetch_sub(conn.accounted, Ordering::Relaxed);

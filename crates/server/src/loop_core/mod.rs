@@ -129,7 +129,8 @@ impl<K: Sockets> LoopCore<K> {
             Some(self.driver.wake_at(&self.worker, expires)),
             self.table.first_time_out(),
             also,
-            pause.is_on().then(|| pause.until()),
+            // Its end is looked for when the tick changes.
+            pause.is_on().then(|| pause.until().max(self.now() + 1)),
         ];
         let until = until.into_iter().flatten().min().unwrap_or(u64::MAX);
         let asleep = until > self.now() && self.handle().fall_asleep(until, expires);
@@ -141,6 +142,22 @@ impl<K: Sockets> LoopCore<K> {
             || self.shrinking
             || !self.arrivals.is_empty()
             || self.driver.has_work(&self.worker, expires)
+    }
+
+    /// The connections, for tests to look at.
+    #[cfg(test)]
+    pub(crate) fn connections(
+        &mut self,
+    ) -> impl Iterator<Item = &mut crate::connection::Connection> {
+        self.table.iter_mut().map(|link| &mut link.conn)
+    }
+
+    /// What keeps the loop from sleeping, for tests to say.
+    #[cfg(test)]
+    pub(crate) fn why_busy(&self) -> String {
+        let (runnable, soonest) = (self.table.runnable(), self.handle().soonest());
+        let (now, driver) = (self.now(), &self.driver);
+        format!("at {now}: {runnable} to serve, deadline {soonest}, {driver:?}")
     }
 
     /// The sleep is over.

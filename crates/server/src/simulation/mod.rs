@@ -3,10 +3,18 @@
 
 mod activity;
 mod client_memory;
+mod client;
+mod dice;
 mod half_close;
 mod hand_over;
+mod model;
 mod rig;
 mod settings;
 mod subscribers;
+mod talk;
 mod time;
 mod wire;
+mod witness;
+mod world;
+
+pub(crate) use witness::Witness;

@@ -109,6 +109,7 @@ impl Rig {
 
     /// One turn of a loop. Returns until which tick it would have slept before; `None`: not at all.
     pub(super) fn turn(&mut self, index: usize) -> Option<u64> {
+        self.server.witness.begin_turn();
         let asleep = self.loops[index].prepare_sleep(None);
         self.loops[index].wake();
         let idle = !self.note_news(index);
@@ -152,7 +153,9 @@ impl Rig {
                 return;
             }
         }
-        panic!("the loops find no rest");
+        let asleep: Vec<_> = (0..self.loops.len()).map(|i| self.turn(i)).collect();
+        let busy: Vec<_> = self.loops.iter().map(LoopCore::why_busy).collect();
+        panic!("the loops find no rest: {asleep:?} {busy:?}");
     }
 
     /// What a client is answered when everything has come to rest.

@@ -2,24 +2,24 @@
 
 use std::time::Duration;
 
-use tidewheel_keyspace::Command;
+use tidewheel_resp::Args;
 
 use super::rig::{Rig, bulk};
 use crate::clock;
 use crate::config::Settings;
 
 /// A command of everybody costs a microsecond, and a walk or a comparison far more.
-fn cost(row: &'static Command, arguments: usize) -> Duration {
-    match row.name {
-        "lcs" => Duration::from_millis(290),
-        "keys" => Duration::from_millis(10),
-        _ => Duration::from_micros(arguments as u64),
+fn cost(args: Args<'_>) -> Duration {
+    match &args[0] {
+        b"LCS" => Duration::from_millis(290),
+        b"KEYS" => Duration::from_millis(10),
+        _ => Duration::from_micros(args.len() as u64),
     }
 }
 
 fn rig() -> Rig {
     let rig = Rig::new(1, Settings::default());
-    rig.server.clock.charge(cost);
+    rig.server.witness.charge(cost);
     rig
 }
 
@@ -66,7 +66,7 @@ fn a_deadline_given_after_commands_with_many_keys_counts_from_then() {
 #[test]
 fn a_key_that_died_during_a_big_reply_is_not_answered_after_it() {
     let mut rig = rig();
-    rig.server.clock.charge(|_, _| Duration::from_millis(2));
+    rig.server.witness.charge(|_| Duration::from_millis(2));
     let peer = rig.connect(0);
     rig.ask(&peer, &bulk(&[b"SET", b"big", &[b'x'; 100_000]]));
     let reply = rig.ask(&peer, b"SET k v PX 1\r\nGET big\r\nGET k\r\n");

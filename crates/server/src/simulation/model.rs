@@ -1,0 +1,635 @@
+//! What the server should have answered, and which messages it owes to whom.
+//!
+//! The model runs each command in the order and with the time that the witness saw. It is exact but
+//! for one thing: a key whose deadline lies between the time that a command took for now and what the
+//! clock showed may or may not have been removed by somebody who looked at the clock later. Such a key
+//! is unsure, and the reply says which it was.
+
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::rc::Rc;
+
+use tidewheel_resp::{Protocol, Writer, parse_i64};
+
+use super::witness::Ran;
+
+pub(super) type Name = (u32, Vec<u8>);
+
+/// An event that listeners of a key are owed.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Event {
+    pub(super) names: Vec<&'static str>,
+    /// It may be left out: it is not known whether the key had been removed before.
+    pub(super) optional: bool,
+}
+
+/// What CLIENT REPLY chose.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+enum Silence {
+    #[default]
+    None,
+    Always,
+    ThisAndNext,
+    This,
+}
+
+/// A client as the server knows it.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Talker {
+    pub(super) protocol: Protocol,
+    db: u32,
+    silence: Silence,
+    channels: BTreeSet<Vec<u8>>,
+    patterns: BTreeSet<Vec<u8>>,
+    /// The server has been told to close it.
+    pub(super) leaves: bool,
+    pub(super) closed: bool,
+    /// Another client wants it closed, answered or not.
+    pub(super) killed: bool,
+    /// Messages on their way to it.
+    pub(super) owed: VecDeque<Vec<Vec<u8>>>,
+}
+
+#[derive(Debug, Clone)]
+struct Entry {
+    value: Rc<Vec<u8>>,
+    deadline: Option<u64>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Pause {
+    Off,
+    Writes,
+    All,
+}
+
+/// The whole server, as simple as it can be.
+#[derive(Debug)]
+pub(super) struct Model {
+    keys: BTreeMap<Name, Entry>,
+    pub(super) talkers: BTreeMap<u64, Talker>,
+    /// All events so far of each key.
+    pub(super) events: BTreeMap<Name, Vec<Event>>,
+    pause: Pause,
+    pause_ends: u64,
+}
+
+/// What a command should be answered.
+enum Answer {
+    Exactly(Writer),
+    /// Something that is not told in advance, but begins like this.
+    Like(&'static [u8]),
+}
+
+/// One attempt to explain a command: what it changes.
+struct Attempt<'a> {
+    ran: &'a Ran,
+    keys: BTreeMap<Name, Entry>,
+    events: Vec<(Name, Event)>,
+    db: u32,
+    out: Writer,
+    /// Keys that are unsure, and of those the ones taken for removed.
+    unsure: Vec<Name>,
+    gone: Vec<Name>,
+}
+
+impl Model {
+    pub(super) fn new() -> Self {
+        Self {
+            keys: BTreeMap::new(),
+            talkers: BTreeMap::new(),
+            events: BTreeMap::new(),
+            pause: Pause::Off,
+            pause_ends: 0,
+        }
+    }
+
+    /// Explains a command, or says what is wrong with it.
+    pub(super) fn run(&mut self, ran: &Ran) -> Result<(), String> {
+        let talker = self.talkers.entry(ran.client).or_default();
+        if talker.leaves || talker.closed {
+            return Err("it ran after its connection was to be closed".to_owned());
+        }
+        let silence = talker.silence;
+        let limited = talker.protocol == Protocol::Resp2 && talker.subscriptions() > 0;
+        let word = ran.words[0].to_ascii_uppercase();
+        let barred = limited && !is_for_subscribers(&word);
+        if !barred {
+            self.check_pause(ran, &word)?;
+        }
+        let answer = if barred {
+            Answer::Like(b"-ERR Can't execute")
+        } else {
+            self.answer(ran, &word)?
+        };
+        let talker = self.talkers.entry(ran.client).or_default();
+        let pushed = !barred && (word.ends_with(b"SUBSCRIBE"));
+        let muted = match word.as_slice() {
+            b"RESET" => false,
+            b"CLIENT" => talker.silence != Silence::None,
+            _ => silence != Silence::None,
+        };
+        if muted {
+            talker.silence = match talker.silence {
+                Silence::ThisAndNext => Silence::This,
+                Silence::This => Silence::None,
+                kept => kept,
+            };
+        }
+        match answer {
+            _ if muted && !pushed => matches(&ran.reply, b""),
+            Answer::Exactly(out) => matches(&ran.reply, out.as_bytes()),
+            Answer::Like(start) if ran.reply.starts_with(start) => Ok(()),
+            Answer::Like(start) => matches(&ran.reply, start),
+        }
+    }
+
+    /// The server let go of a client.
+    pub(super) fn closed(&mut self, client: u64) {
+        let talker = self.talkers.entry(client).or_default();
+        talker.closed = true;
+        talker.channels.clear();
+        talker.patterns.clear();
+    }
+
+    /// A key was announced as expired although no command has met it: it must have been due.
+    pub(super) fn expire(&mut self, name: &Name, tick: u64) -> bool {
+        let due = self
+            .keys
+            .get(name)
+            .is_some_and(|entry| entry.deadline.is_some_and(|deadline| deadline <= tick));
+        if due {
+            self.keys.remove(name);
+            self.announce(name.clone(), &["expired"], false);
+        }
+        due
+    }
+
+    /// Removes whatever is due.
+    pub(super) fn expire_all(&mut self, tick: u64) {
+        let names: Vec<_> = self.keys.keys().cloned().collect();
+        for name in names {
+            self.expire(&name, tick);
+        }
+    }
+
+    fn announce(&mut self, name: Name, names: &[&'static str], optional: bool) {
+        let names = names.to_vec();
+        let event = Event { names, optional };
+        self.events.entry(name).or_default().push(event);
+    }
+
+    fn check_pause(&mut self, ran: &Ran, word: &[u8]) -> Result<(), String> {
+        if ran.clock.tick >= self.pause_ends {
+            self.pause = Pause::Off;
+        }
+        let waits = match self.pause {
+            Pause::Off => false,
+            Pause::Writes => changes(word),
+            // What is no command at all is refused at once.
+            Pause::All => word != b"NONSENSE",
+        };
+        if waits {
+            return Err("it ran during a pause".to_owned());
+        }
+        Ok(())
+    }
+
+    fn answer(&mut self, ran: &Ran, word: &[u8]) -> Result<Answer, String> {
+        let protocol = self.talkers[&ran.client].protocol;
+        let mut out = Writer::new(protocol);
+        let words = &ran.words;
+        match word {
+            b"PING" if self.talkers[&ran.client].is_limited() => {
+                out.array(2);
+                out.bulk(b"pong");
+                out.bulk(b"");
+            }
+            b"PING" => out.simple("PONG"),
+            b"ECHO" => out.bulk(&words[1]),
+            b"SELECT" => {
+                let db = parse_i64(&words[1]).unwrap_or(0) as u32;
+                self.talker(ran).db = db;
+                out.ok();
+            }
+            b"KEYS" => out.array(0),
+            b"NONSENSE" => return Ok(Answer::Like(b"-ERR unknown command")),
+            b"INFO" => {
+                let start: &[u8] = if protocol == Protocol::Resp3 {
+                    b"="
+                } else {
+                    b"$"
+                };
+                return Ok(Answer::Like(if start == b"=" { b"=" } else { b"$" }));
+            }
+            b"QUIT" => {
+                self.talker(ran).leaves = true;
+                out.ok();
+            }
+            b"HELLO" => {
+                let wants = if words[1] == b"3" {
+                    Protocol::Resp3
+                } else {
+                    Protocol::Resp2
+                };
+                self.talker(ran).protocol = wants;
+                return Ok(Answer::Like(match wants {
+                    Protocol::Resp3 => b"%7\r\n$6\r\nserver",
+                    Protocol::Resp2 => b"*14\r\n$6\r\nserver",
+                }));
+            }
+            b"RESET" => {
+                let talker = self.talker(ran);
+                talker.channels.clear();
+                talker.patterns.clear();
+                talker.protocol = Protocol::Resp2;
+                talker.db = 0;
+                talker.silence = Silence::None;
+                out.simple("RESET");
+            }
+            b"CLIENT" => self.client(ran, &mut out),
+            b"SUBSCRIBE" | b"PSUBSCRIBE" | b"UNSUBSCRIBE" | b"PUNSUBSCRIBE" => {
+                self.subscribe(ran, word, &mut out);
+            }
+            b"PUBLISH" => out.integer(self.publish(&words[1], &words[2])),
+            _ => return self.explain(ran, word),
+        }
+        Ok(Answer::Exactly(out))
+    }
+
+    fn talker(&mut self, ran: &Ran) -> &mut Talker {
+        self.talkers.entry(ran.client).or_default()
+    }
+
+    fn client(&mut self, ran: &Ran, out: &mut Writer) {
+        let words = &ran.words;
+        match words[1].to_ascii_uppercase().as_slice() {
+            b"ID" => out.integer(ran.client as i64),
+            b"REPLY" => {
+                let talker = self.talker(ran);
+                match words[2].as_slice() {
+                    b"ON" => {
+                        talker.silence = Silence::None;
+                        out.ok();
+                    }
+                    b"OFF" => talker.silence = Silence::Always,
+                    _ if talker.silence != Silence::Always => {
+                        talker.silence = Silence::ThisAndNext;
+                    }
+                    _ => {}
+                }
+            }
+            b"PAUSE" => {
+                let ms = parse_i64(&words[2]).unwrap_or(0) as u64;
+                let all = words[3] == b"ALL";
+                self.pause = if all || self.pause == Pause::All {
+                    Pause::All
+                } else {
+                    Pause::Writes
+                };
+                self.pause_ends = self.pause_ends.max(ran.time.tick + ms);
+                out.ok();
+            }
+            b"UNPAUSE" => {
+                self.pause = Pause::Off;
+                self.pause_ends = 0;
+                out.ok();
+            }
+            b"KILL" => {
+                let id = parse_i64(&words[3]).unwrap_or(0) as u64;
+                let victim = self.talkers.get_mut(&id).filter(|victim| !victim.closed);
+                let known = i64::from(victim.is_some());
+                if let Some(victim) = victim {
+                    victim.killed = true;
+                }
+                out.integer(known);
+            }
+            _ => out.error("ERR"),
+        }
+    }
+
+    fn subscribe(&mut self, ran: &Ran, word: &[u8], out: &mut Writer) {
+        let talker = self.talkers.entry(ran.client).or_default();
+        let name = &ran.words[1];
+        let set = match word {
+            b"SUBSCRIBE" | b"UNSUBSCRIBE" => &mut talker.channels,
+            _ => &mut talker.patterns,
+        };
+        if word.ends_with(b"UNSUBSCRIBE") {
+            set.remove(name);
+        } else {
+            set.insert(name.clone());
+        }
+        out.push(3);
+        out.bulk(&word.to_ascii_lowercase());
+        out.bulk(name);
+        out.integer(talker.subscriptions() as i64);
+    }
+
+    fn publish(&mut self, channel: &[u8], payload: &[u8]) -> i64 {
+        let mut receivers = 0;
+        let word = |word: &[u8]| word.to_vec();
+        for talker in self.talkers.values_mut().filter(|talker| !talker.closed) {
+            if talker.channels.contains(channel) {
+                let message = vec![word(b"message"), channel.to_vec(), payload.to_vec()];
+                talker.owed.push_back(message);
+                receivers += 1;
+            }
+            // The only pattern of clients that publish: `n*`.
+            if channel.starts_with(b"n") && talker.patterns.contains(&b"n*"[..]) {
+                let (channel, payload) = (channel.to_vec(), payload.to_vec());
+                let message = vec![word(b"pmessage"), word(b"n*"), channel, payload];
+                talker.owed.push_back(message);
+                receivers += 1;
+            }
+        }
+        receivers
+    }
+
+    /// Tries each assumption on the keys that are unsure until one explains the reply.
+    fn explain(&mut self, ran: &Ran, word: &[u8]) -> Result<Answer, String> {
+        let talker = &self.talkers[&ran.client];
+        let (db, protocol, silent) = (talker.db, talker.protocol, talker.silence);
+        let names = keys_of(ran, word, db);
+        let mut touched = BTreeMap::new();
+        let mut unsure = Vec::new();
+        for name in &names {
+            let Some(entry) = self.keys.get(name) else {
+                continue;
+            };
+            let deadline = entry.deadline.unwrap_or(u64::MAX);
+            if deadline > ran.time.tick && deadline <= ran.clock.tick && !unsure.contains(name) {
+                unsure.push(name.clone());
+            }
+            touched.insert(name.clone(), entry.clone());
+        }
+        let mut first = None;
+        for subset in 0..1_u32 << unsure.len() {
+            let chosen = |i: &usize| subset >> i & 1 == 1;
+            let gone = (0..unsure.len()).filter(chosen).map(|i| unsure[i].clone());
+            let mut attempt = Attempt {
+                ran,
+                keys: touched.clone(),
+                events: Vec::new(),
+                db,
+                out: Writer::new(protocol),
+                unsure: unsure.clone(),
+                gone: gone.collect(),
+            };
+            attempt.run(word);
+            // Nobody can tell from a reply that was not wanted.
+            if silent != Silence::None || attempt.out.as_bytes() == ran.reply {
+                return Ok(Answer::Exactly(self.adopt(&names, attempt)));
+            }
+            first.get_or_insert(attempt.out);
+        }
+        first.map(Answer::Exactly).ok_or_else(String::new)
+    }
+
+    fn adopt(&mut self, names: &[Name], attempt: Attempt<'_>) -> Writer {
+        for name in names {
+            self.keys.remove(name);
+        }
+        self.keys.extend(attempt.keys);
+        for (name, event) in attempt.events {
+            self.events.entry(name).or_default().push(event);
+        }
+        attempt.out
+    }
+}
+
+impl Talker {
+    fn subscriptions(&self) -> usize {
+        self.channels.len() + self.patterns.len()
+    }
+
+    fn is_limited(&self) -> bool {
+        self.protocol == Protocol::Resp2 && self.subscriptions() > 0
+    }
+}
+
+impl Attempt<'_> {
+    fn run(&mut self, word: &[u8]) {
+        let ran = self.ran;
+        let words = &ran.words;
+        match word {
+            b"GET" => match self.find(&words[1]) {
+                Some(entry) => self.out.bulk(&entry.value),
+                None => self.out.null(),
+            },
+            b"STRLEN" => {
+                let len = self.find(&words[1]).map_or(0, |entry| entry.value.len());
+                self.out.integer(len as i64);
+            }
+            b"EXISTS" => {
+                let found = self.find(&words[1]).is_some();
+                self.out.integer(found.into());
+            }
+            b"MGET" => {
+                self.out.array(words.len() - 1);
+                for key in &words[1..] {
+                    match self.find(key) {
+                        Some(entry) => self.out.bulk(&entry.value),
+                        None => self.out.null(),
+                    }
+                }
+            }
+            b"SET" => self.set(),
+            b"MSET" => {
+                for pair in words[1..].chunks(2) {
+                    self.put(&pair[0], Rc::new(pair[1].clone()), None);
+                    self.event(&pair[0], &["set"], false);
+                }
+                self.out.ok();
+            }
+            b"INCR" => self.incr(),
+            b"APPEND" => {
+                let old = self.find(&words[1]);
+                let mut value = old.as_ref().map_or(Vec::new(), |old| old.value.to_vec());
+                value.extend_from_slice(&words[2]);
+                self.out.integer(value.len() as i64);
+                let deadline = old.and_then(|old| old.deadline);
+                self.keys
+                    .insert(self.name(&words[1]), entry(value, deadline));
+                self.event(&words[1], &["append"], false);
+            }
+            b"DEL" => self.del(),
+            b"PEXPIRE" => {
+                let deadline = self.deadline(&words[2]);
+                let found = self.find(&words[1]);
+                self.out.integer(found.is_some().into());
+                if let Some(found) = found {
+                    self.keys
+                        .insert(self.name(&words[1]), Entry { deadline, ..found });
+                    self.event(&words[1], &["expire"], false);
+                }
+            }
+            b"PERSIST" => {
+                let found = self
+                    .find(&words[1])
+                    .filter(|found| found.deadline.is_some());
+                self.out.integer(found.is_some().into());
+                if let Some(found) = found {
+                    let deadline = None;
+                    self.keys
+                        .insert(self.name(&words[1]), Entry { deadline, ..found });
+                    self.event(&words[1], &["persist"], false);
+                }
+            }
+            b"PTTL" => {
+                let found = self.find(&words[1]);
+                let left = found.map_or(-2, |found| found.deadline.map_or(-1, |at| self.left(at)));
+                self.out.integer(left);
+            }
+            b"RENAME" => self.rename(),
+            _ => self.out.error("ERR the model does not know it"),
+        }
+    }
+
+    fn name(&self, key: &[u8]) -> Name {
+        (self.db, key.to_vec())
+    }
+
+    /// The entry, if it is there for this command. One that is dead for certain is removed.
+    fn find(&mut self, key: &[u8]) -> Option<Entry> {
+        let name = self.name(key);
+        let found = self.keys.get(&name)?;
+        let dead = found.deadline.is_some_and(|at| at <= self.ran.time.tick);
+        if dead || self.gone.contains(&name) {
+            self.keys.remove(&name);
+            self.event(key, &["expired"], false);
+            return None;
+        }
+        self.keys.get(&name).cloned()
+    }
+
+    /// Puts an entry in the place of what was there.
+    fn put(&mut self, key: &[u8], value: Rc<Vec<u8>>, deadline: Option<u64>) {
+        if self.find(key).is_some() && self.unsure.contains(&self.name(key)) {
+            self.event(key, &["expired"], true);
+        }
+        let name = self.name(key);
+        self.unsure.retain(|unsure| *unsure != name);
+        self.keys.insert(name, Entry { value, deadline });
+    }
+
+    fn event(&mut self, key: &[u8], names: &[&'static str], optional: bool) {
+        let names = names.to_vec();
+        self.events
+            .push((self.name(key), Event { names, optional }));
+    }
+
+    fn deadline(&self, ms: &[u8]) -> Option<u64> {
+        let ms = parse_i64(ms).unwrap_or(0) as u64;
+        Some(self.ran.time.tick + ms + u64::from(self.ran.time.micros > 0))
+    }
+
+    fn left(&self, deadline: u64) -> i64 {
+        let now = self.ran.time.tick + u64::from(self.ran.time.micros > 0);
+        deadline.saturating_sub(now) as i64
+    }
+
+    fn set(&mut self) {
+        let words = &self.ran.words;
+        let deadline = words.get(4).and_then(|ms| self.deadline(ms));
+        self.put(&words[1], Rc::new(words[2].clone()), deadline);
+        self.event(&words[1], &["set"], false);
+        if deadline.is_some() {
+            self.event(&words[1], &["expire"], false);
+        }
+        self.out.ok();
+    }
+
+    fn incr(&mut self) {
+        let key = &self.ran.words[1];
+        let old = self.find(key);
+        let number = old.as_ref().map_or(Some(0), |old| parse_i64(&old.value));
+        let Some(number) = number else {
+            return self
+                .out
+                .error("ERR value is not an integer or out of range");
+        };
+        let deadline = old.and_then(|old| old.deadline);
+        let value = (number + 1).to_string().into_bytes();
+        self.keys.insert(self.name(key), entry(value, deadline));
+        self.event(key, &["incrby"], false);
+        self.out.integer(number + 1);
+    }
+
+    fn del(&mut self) {
+        let mut removed = 0;
+        for key in &self.ran.words[1..] {
+            if self.find(key).is_some() {
+                removed += 1;
+                let name = self.name(key);
+                self.keys.remove(&name);
+                // Which of several unsure ones were there, their number does not tell.
+                if self.unsure.contains(&name) {
+                    self.event(key, &["del", "expired"], false);
+                } else {
+                    self.event(key, &["del"], false);
+                }
+            }
+        }
+        self.out.integer(removed);
+    }
+
+    fn rename(&mut self) {
+        let (from, to) = (&self.ran.words[1], &self.ran.words[2]);
+        let Some(found) = self.find(from) else {
+            return self.out.error("ERR no such key");
+        };
+        if from != to {
+            self.put(to, found.value, found.deadline);
+            self.keys.remove(&self.name(from));
+            self.event(from, &["rename_from"], false);
+            self.event(to, &["rename_to"], false);
+        }
+        self.out.ok();
+    }
+}
+
+fn entry(value: Vec<u8>, deadline: Option<u64>) -> Entry {
+    let value = Rc::new(value);
+    Entry { value, deadline }
+}
+
+fn keys_of(ran: &Ran, word: &[u8], db: u32) -> Vec<Name> {
+    let words = ran.words[1..].iter();
+    let keys: Vec<_> = match word {
+        b"MGET" | b"DEL" | b"RENAME" => words.collect(),
+        b"MSET" => words.step_by(2).collect(),
+        _ => words.take(1).collect(),
+    };
+    keys.into_iter().map(|key| (db, key.clone())).collect()
+}
+
+fn changes(word: &[u8]) -> bool {
+    matches!(
+        word,
+        b"SET"
+            | b"MSET"
+            | b"INCR"
+            | b"APPEND"
+            | b"DEL"
+            | b"PEXPIRE"
+            | b"PERSIST"
+            | b"RENAME"
+            | b"PUBLISH"
+    )
+}
+
+fn is_for_subscribers(word: &[u8]) -> bool {
+    word.ends_with(b"SUBSCRIBE") || matches!(word, b"PING" | b"QUIT" | b"RESET" | b"NONSENSE")
+}
+
+fn matches(reply: &[u8], wanted: &[u8]) -> Result<(), String> {
+    if reply == wanted {
+        return Ok(());
+    }
+    let short = |bytes: &[u8]| bytes[..bytes.len().min(200)].escape_ascii().to_string();
+    Err(format!(
+        "answered {:?} for {:?}",
+        short(reply),
+        short(wanted)
+    ))
+}

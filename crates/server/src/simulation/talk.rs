@@ -1,0 +1,122 @@
+//! What simulated clients say.
+
+use super::client::Client;
+use super::dice::Dice;
+
+/// Adds some commands to what a client is about to send. `others` is how many clients there have been.
+pub(super) fn talk(client: &mut Client, dice: &mut Dice, others: u64) {
+    let pipelined = if dice.once_in(8) {
+        dice.below(100)
+    } else {
+        dice.below(4)
+    };
+    for _ in 0..=pipelined {
+        let command = command(dice, others, client.id);
+        let words: Vec<&[u8]> = command.iter().map(Vec::as_slice).collect();
+        let plain = words
+            .iter()
+            .all(|word| !word.is_empty() && word.len() < 100);
+        client.say(&words, plain && dice.once_in(10));
+        if dice.once_in(50) {
+            client.push([&b"\r\n"[..], b"*0\r\n"][dice.below(2)]);
+        }
+    }
+}
+
+fn command(dice: &mut Dice, others: u64, me: u64) -> Vec<Vec<u8>> {
+    match dice.below(100) {
+        0..80 => data(dice),
+        80..95 => message(dice),
+        _ => control(dice, others, me),
+    }
+}
+
+fn data(dice: &mut Dice) -> Vec<Vec<u8>> {
+    let (a, b) = (key(dice), key(dice));
+    let ms = (1 + dice.below(60)).to_string();
+    match dice.below(20) {
+        0..4 => words(&["GET", &a]),
+        4..6 => vec![b"SET".to_vec(), a.into(), value(dice)],
+        6..8 => {
+            let mut set = vec![b"SET".to_vec(), a.into(), value(dice)];
+            set.extend(words(&["PX", &ms]));
+            set
+        }
+        8 => words(&["MGET", &a, &b, &key(dice)]),
+        9 => {
+            let mut set = vec![b"MSET".to_vec()];
+            for _ in 0..=dice.below(20) {
+                set.extend([key(dice).into(), value(dice)]);
+            }
+            set
+        }
+        10 => words(&["DEL", &a, &b]),
+        11 => words(&["PEXPIRE", &a, &ms]),
+        12 => words(&["PERSIST", &a]),
+        13 => words(&["PTTL", &a]),
+        14 => words(&["RENAME", &a, &b]),
+        15 => words(&["STRLEN", &a]),
+        16 => words(&["EXISTS", &a]),
+        17 if dice.once_in(3) => words(&["APPEND", &key(dice), "tail"]),
+        18 if dice.once_in(3) => words(&["KEYS", "nobody*"]),
+        _ => words(&["INCR", &format!("n{}", dice.below(6))]),
+    }
+}
+
+fn message(dice: &mut Dice) -> Vec<Vec<u8>> {
+    let channel = ["news", "sport"][dice.below(2)];
+    let payload = dice.next().to_string();
+    match dice.below(40) {
+        0 => words(&["SUBSCRIBE", channel]),
+        1 => words(&["PSUBSCRIBE", "n*"]),
+        2..6 => words(&["UNSUBSCRIBE", channel]),
+        6..9 => words(&["PUNSUBSCRIBE", "n*"]),
+        9..20 => words(&["PUBLISH", channel, &payload]),
+        20..30 => words(&["ECHO", &payload]),
+        _ => words(&["PING"]),
+    }
+}
+
+fn control(dice: &mut Dice, others: u64, me: u64) -> Vec<Vec<u8>> {
+    let ms = dice.below(20).to_string();
+    match dice.below(24) {
+        0..3 => words(&["HELLO", "3"]),
+        3 => words(&["HELLO", "2"]),
+        4 => words(&["RESET"]),
+        5 => words(&["CLIENT", "REPLY", "OFF"]),
+        6..8 => words(&["CLIENT", "REPLY", "SKIP"]),
+        8..12 => words(&["CLIENT", "REPLY", "ON"]),
+        12 => words(&["CLIENT", "PAUSE", &ms, "WRITE"]),
+        13 => words(&["CLIENT", "PAUSE", &ms, "ALL"]),
+        14 => words(&["CLIENT", "UNPAUSE"]),
+        15 if dice.once_in(4) => words(&["QUIT"]),
+        16 if dice.once_in(4) => {
+            // Not the listeners, who have come first.
+            let id = 3 + dice.below(others as usize) as u64;
+            let id = if id == me { others + 1_000 } else { id };
+            words(&["CLIENT", "KILL", "ID", &id.to_string()])
+        }
+        17 if dice.once_in(4) => words(&["INFO"]),
+        18 => words(&["NONSENSE", "a"]),
+        19 => words(&["CLIENT", "ID"]),
+        _ => words(&["SELECT", ["0", "1"][dice.below(2)]]),
+    }
+}
+
+fn key(dice: &mut Dice) -> String {
+    format!("k{}", dice.below(12))
+}
+
+fn value(dice: &mut Dice) -> Vec<u8> {
+    let len = match dice.below(100) {
+        0 => dice.below(100_000),
+        1..10 => dice.below(2_000),
+        _ => dice.below(20),
+    };
+    let byte = b'a' + dice.below(26) as u8;
+    vec![byte; len]
+}
+
+fn words(words: &[&str]) -> Vec<Vec<u8>> {
+    words.iter().map(|word| word.as_bytes().to_vec()).collect()
+}

@@ -1,0 +1,99 @@
+//! What the server does, as it does it: each command with its time and its reply.
+
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::time::Duration;
+
+use parking_lot::Mutex;
+use tidewheel_keyspace::Time;
+use tidewheel_resp::Args;
+
+use crate::clock::Clock;
+
+/// What a command costs in virtual time.
+pub(crate) type Price = fn(Args<'_>) -> Duration;
+
+/// The order of events in one server.
+#[derive(Debug, Default)]
+pub(crate) struct Witness {
+    watching: AtomicBool,
+    price: Mutex<Option<Price>>,
+    /// What the clock showed before the running command was paid for.
+    before: Mutex<Option<Time>>,
+    turn: AtomicU64,
+    seen: Mutex<Vec<Seen>>,
+}
+
+/// Something that happened.
+#[derive(Debug, Clone)]
+pub(crate) enum Seen {
+    Ran(Ran),
+    /// The server has let go of a client.
+    Closed(u64),
+}
+
+/// A command that was run, or refused.
+#[derive(Debug, Clone)]
+pub(crate) struct Ran {
+    pub(crate) client: u64,
+    pub(crate) words: Vec<Vec<u8>>,
+    pub(crate) reply: Vec<u8>,
+    /// What the command took for the time.
+    pub(crate) time: Time,
+    /// What the clock showed.
+    pub(crate) clock: Time,
+    /// The number of the loop's turn.
+    pub(crate) turn: u64,
+}
+
+impl Witness {
+    /// Takes notes from here on.
+    pub(super) fn watch(&self) {
+        self.watching.store(true, Ordering::Relaxed);
+    }
+
+    /// From here on commands take time.
+    pub(super) fn charge(&self, price: Price) {
+        *self.price.lock() = Some(price);
+    }
+
+    /// A turn of a loop begins.
+    pub(super) fn begin_turn(&self) {
+        self.turn.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// What has happened since the last call.
+    pub(super) fn take(&self) -> Vec<Seen> {
+        std::mem::take(&mut *self.seen.lock())
+    }
+
+    /// A command runs: its price is paid now.
+    pub(crate) fn pay(&self, clock: &Clock, args: Args<'_>) {
+        let price = *self.price.lock();
+        if let Some(price) = price {
+            *self.before.lock() = Some(clock.now());
+            clock.advance(price(args));
+        }
+    }
+
+    /// A command has run, or was refused.
+    pub(crate) fn ran(&self, clock: &Clock, time: Time, client: u64, args: Args<'_>, reply: &[u8]) {
+        let before = self.before.lock().take();
+        if self.watching.load(Ordering::Relaxed) {
+            self.seen.lock().push(Seen::Ran(Ran {
+                client,
+                words: args.iter().map(<[u8]>::to_vec).collect(),
+                reply: reply.to_vec(),
+                time,
+                clock: before.unwrap_or_else(|| clock.now()),
+                turn: self.turn.load(Ordering::Relaxed),
+            }));
+        }
+    }
+
+    /// A client was let go.
+    pub(crate) fn closed(&self, client: u64) {
+        if self.watching.load(Ordering::Relaxed) {
+            self.seen.lock().push(Seen::Closed(client));
+        }
+    }
+}

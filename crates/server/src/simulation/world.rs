@@ -1,0 +1,448 @@
+//! Many clients at random, and a check of everything that they are answered.
+//!
+//! An episode is a server with some loops and a dozen clients. Each step one of them says, sends, reads
+//! or breaks something, a loop has a turn, or time passes. After each turn, what the server has done is
+//! explained by the [`Model`], and what clients have received is compared with what was written for
+//! them: bytes of another client, a missing reply, or one out of order cannot pass.
+//!
+//! A failure prints its seed. `TIDEWHEEL_SIMULATION_SEED=n` runs that episode alone,
+//! `TIDEWHEEL_SIMULATION_STEPS=n` changes how many steps are made in all, from a seed that the clock
+//! gives in the ignored test, which is meant to run for hours.
+
+use std::collections::BTreeMap;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::time::Duration;
+
+use tidewheel_resp::Args;
+
+use super::client::{Client, End, show, without_messages};
+use super::dice::Dice;
+use super::model::{Model, Name};
+use super::rig::Rig;
+use super::talk::talk;
+use super::witness::{Ran, Seen};
+use crate::clock;
+use crate::config::Settings;
+use crate::connection::OUTPUT_SOFT_MARK;
+
+const STEPS: usize = 1_000_000;
+const STEPS_PER_EPISODE: usize = 5_000;
+const CLIENTS: usize = 10;
+
+/// A turn's millisecond, and what may have begun before its end was seen.
+const TURN_MAX_US: u64 = 1_300;
+
+/// How far a command's time may be behind the clock.
+const STALE_MAX_US: u64 = 400;
+
+/// A connection's output: its mark, one batch of replies and one big reply beyond it.
+const OUTPUT_MAX: usize = OUTPUT_SOFT_MARK + (512 << 10);
+
+/// A connection's input: two reads, with what a vector reserves ahead.
+const INPUT_MAX: usize = 512 << 10;
+
+/// A microsecond for each argument, and more for those that walk or copy.
+fn price(args: Args<'_>) -> Duration {
+    let us = match &args[0] {
+        b"KEYS" => 2_000,
+        b"APPEND" => 300,
+        _ => args.len() as u64,
+    };
+    Duration::from_micros(us)
+}
+
+struct World {
+    rig: Rig,
+    dice: Dice,
+    model: Model,
+    clients: Vec<Client>,
+    /// Those who listen to all events, and how many of each key's they have seen.
+    listeners: Vec<(Client, BTreeMap<Name, usize>)>,
+    connects: u64,
+    done: Done,
+}
+
+/// What has happened in an episode: a schedule that does nothing finds nothing.
+#[derive(Debug, Default)]
+struct Done {
+    commands: u64,
+    closed: u64,
+    messages: u64,
+    events: u64,
+    bytes: u64,
+}
+
+impl World {
+    fn new(seed: u64) -> Self {
+        let mut dice = Dice::new(seed);
+        let loops = 1 + dice.below(3);
+        let settings = Settings {
+            shards: 1 << dice.below(4),
+            databases: 2,
+            notify: "KA".to_owned(),
+            ..Settings::default()
+        };
+        let rig = Rig::new(loops, settings);
+        rig.server.witness.watch();
+        rig.server.witness.charge(price);
+        let mut world = Self {
+            rig,
+            dice,
+            model: Model::new(),
+            clients: Vec::new(),
+            listeners: Vec::new(),
+            connects: 0,
+            done: Done::default(),
+        };
+        for protocol in [&b"2"[..], b"3"] {
+            let mut listener = world.connect();
+            listener.say(&[b"HELLO", protocol], false);
+            listener.say(&[b"PSUBSCRIBE", b"__keyspace@*"], false);
+            listener.send(usize::MAX);
+            world.listeners.push((listener, BTreeMap::new()));
+        }
+        world.rig.settle();
+        for _ in 0..CLIENTS {
+            let client = world.connect();
+            world.clients.push(client);
+        }
+        world
+    }
+
+    fn connect(&mut self) -> Client {
+        self.connects += 1;
+        let owner = self.dice.below(self.rig.loops.len());
+        let peer = self.rig.connect(owner);
+        self.model.talkers.insert(self.connects, Default::default());
+        Client::new(self.connects, peer)
+    }
+
+    fn step(&mut self) -> Result<(), String> {
+        let at = self.dice.below(self.clients.len());
+        match self.dice.below(100) {
+            0..25 => {
+                let client = &mut self.clients[at];
+                if client.talks() {
+                    talk(client, &mut self.dice, self.connects);
+                }
+            }
+            25..50 => {
+                let most = 1 << self.dice.below(18);
+                let most = 1 + self.dice.below(most);
+                self.clients[at].send(most);
+            }
+            50..85 => {
+                let index = self.dice.below(self.rig.loops.len());
+                self.rig.turn(index);
+                self.check()?;
+            }
+            85..93 => self.read(at),
+            93..98 => {
+                let us = self.dice.below(3_000);
+                self.rig.advance(Duration::from_micros(us as u64));
+            }
+            98 => self.make_trouble(at),
+            _ => self.replace(at),
+        }
+        Ok(())
+    }
+
+    /// A slow reader takes something, or becomes one.
+    fn read(&mut self, at: usize) {
+        let client = &mut self.clients[at];
+        let mut wire = client.peer.wire.borrow_mut();
+        if client.slow {
+            let (room, write_max) = (self.dice.below(30_000), 1 + self.dice.below(20_000));
+            wire.narrow(room, write_max);
+        } else if self.dice.once_in(4) {
+            client.slow = true;
+            wire.narrow(self.dice.below(100), 1 + self.dice.below(50));
+        }
+        if client.slow && self.dice.once_in(20) {
+            client.slow = false;
+            wire.narrow(usize::MAX, usize::MAX);
+        }
+    }
+
+    fn make_trouble(&mut self, at: usize) {
+        let client = &mut self.clients[at];
+        match self.dice.below(8) {
+            0 | 1 => {
+                client.end = End::Gone;
+                client.peer.wire.borrow_mut().reset();
+            }
+            2 | 3 => {
+                // It may have sent much, and is gone when it is answered.
+                client.send(usize::MAX);
+                client.end = End::Gone;
+                client.peer.wire.borrow_mut().break_writes();
+            }
+            4 | 5 => client.half_close(),
+            _ if client.talks() => {
+                let wrong: [&[u8]; 3] = [b"*1\r\n$x\r\n", b"*2\r\n:1\r\n", b"*-x\r\n"];
+                client.push(wrong[self.dice.below(3)]);
+                client.spoilt = true;
+            }
+            _ => {}
+        }
+    }
+
+    /// Lets somebody new take the place of one who is gone.
+    fn replace(&mut self, at: usize) {
+        if self.clients[at].peer.is_closed() {
+            let client = self.connect();
+            self.clients[at] = client;
+        }
+    }
+
+    /// Explains what the server has done, and compares it with what has arrived.
+    fn check(&mut self) -> Result<(), String> {
+        let mut turns = BTreeMap::new();
+        for seen in self.rig.server.witness.take() {
+            match seen {
+                Seen::Closed(id) => {
+                    self.done.closed += 1;
+                    self.model.closed(id);
+                }
+                Seen::Ran(mut ran) => {
+                    if may_bring_messages(&ran.words[0]) {
+                        ran.reply = without_messages(&ran.reply);
+                    }
+                    self.check_command(&ran).map_err(|why| {
+                        format!("client {}: {}: {why}", ran.client, show(&ran.words))
+                    })?;
+                    let now = clock::micros(ran.clock);
+                    let began = *turns.entry((ran.turn, ran.client)).or_insert(now);
+                    if now - began > TURN_MAX_US {
+                        return Err(format!("client {} had {} us", ran.client, now - began));
+                    }
+                }
+            }
+        }
+        self.check_buffers()?;
+        for client in &mut self.clients {
+            let talker = self.model.talkers.entry(client.id).or_default();
+            let checked = client.check(talker);
+            checked.map_err(|why| format!("client {}: {why}", client.id))?;
+        }
+        self.check_events()
+    }
+
+    fn check_command(&mut self, ran: &Ran) -> Result<(), String> {
+        self.done.commands += 1;
+        self.done.bytes += ran.reply.len() as u64;
+        self.done.messages += u64::from(ran.words[0] == b"PUBLISH" && ran.reply != b":0\r\n");
+        let stale = clock::micros(ran.clock) - clock::micros(ran.time);
+        if stale > STALE_MAX_US {
+            return Err(format!("its time is {stale} us old"));
+        }
+        let listeners = self.listeners.iter_mut().map(|(client, _)| client);
+        let mut all = self.clients.iter_mut().chain(listeners);
+        // Who was replaced is closed, and may have run commands in the same turn.
+        if let Some(client) = all.find(|client| client.id == ran.client) {
+            client.ran(&ran.words, &ran.reply)?;
+        }
+        self.model.run(ran)
+    }
+
+    fn check_buffers(&mut self) -> Result<(), String> {
+        for (i, core) in self.rig.loops.iter_mut().enumerate() {
+            let mut sum = 0;
+            for conn in core.connections() {
+                let held = conn.held.as_ref().map_or(0, |held| held.bytes.len());
+                let output = conn.output.len();
+                if held > INPUT_MAX || output > OUTPUT_MAX {
+                    return Err(format!("{held} bytes of input, {output} of output"));
+                }
+                sum += conn.accounted;
+            }
+            let told = self.rig.server.loops[i]
+                .client_memory
+                .load(std::sync::atomic::Ordering::Relaxed);
+            if sum != told {
+                return Err(format!(
+                    "loop {i} says {told} bytes, its clients hold {sum}"
+                ));
+            }
+        }
+        Ok(())
+    }
+
+    /// Events of a key reach every listener in their order.
+    fn check_events(&mut self) -> Result<(), String> {
+        let tick = self.rig.server.clock.now().tick;
+        for (client, seen) in &mut self.listeners {
+            let talker = self.model.talkers.entry(client.id).or_default();
+            let checked = client.check(talker);
+            let events = checked.map_err(|why| format!("listener {}: {why}", client.id))?;
+            for event in events {
+                self.done.events += 1;
+                let (name, what) = read_event(&event)?;
+                let at = seen.entry(name.clone()).or_default();
+                if !next_event(&mut self.model, &name, at, &what, tick) {
+                    return Err(format!(
+                        "listener {}: {name:?}: {what} is not event {at} of {:?}",
+                        client.id,
+                        self.model.events.get(&name)
+                    ));
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Lets everything come to rest, and looks for what is missing.
+    fn finish(&mut self) -> Result<(), String> {
+        for client in &mut self.clients {
+            client.send(usize::MAX);
+            let mut wire = client.peer.wire.borrow_mut();
+            wire.narrow(usize::MAX, usize::MAX);
+            // Who only cannot be written to is not missed before there is something to write.
+            if client.end == End::Gone {
+                wire.reset();
+            }
+        }
+        // Often: a pause that waits among the commands may begin yet.
+        for _ in 0..20 {
+            self.rig.advance(Duration::from_millis(200));
+            self.rig.settle();
+            self.check()?;
+        }
+        self.model.expire_all(self.rig.server.clock.now().tick);
+        self.check()?;
+        for client in &self.clients {
+            let talker = &self.model.talkers[&client.id];
+            let complete = client.check_complete(talker);
+            complete.map_err(|why| format!("client {}: {why}", client.id))?;
+        }
+        for (client, seen) in &self.listeners {
+            for (name, events) in &self.model.events {
+                let got = seen.get(name).copied().unwrap_or(0);
+                let missing = events[got..].iter().find(|event| !event.optional);
+                if let Some(missing) = missing {
+                    return Err(format!(
+                        "listener {}: {name:?}: {missing:?} never came",
+                        client.id
+                    ));
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Whether messages that wait for a client are put around the command's reply.
+fn may_bring_messages(word: &[u8]) -> bool {
+    matches!(
+        word,
+        b"PUBLISH" | b"UNSUBSCRIBE" | b"PUNSUBSCRIBE" | b"RESET"
+    )
+}
+
+/// The key and what happened to it.
+fn read_event(message: &[Vec<u8>]) -> Result<(Name, String), String> {
+    let channel = String::from_utf8_lossy(&message[message.len() - 2]);
+    let what = String::from_utf8_lossy(&message[message.len() - 1]);
+    let parts = channel
+        .strip_prefix("__keyspace@")
+        .and_then(|rest| rest.split_once("__:"));
+    let (db, key) = parts.ok_or_else(|| format!("an event on {channel}"))?;
+    let db = db.parse().map_err(|_| format!("an event on {channel}"))?;
+    Ok(((db, key.as_bytes().to_vec()), what.into_owned()))
+}
+
+/// Whether `what` is the next event of a key after the first `at`.
+fn next_event(model: &mut Model, name: &Name, at: &mut usize, what: &str, tick: u64) -> bool {
+    loop {
+        let Some(next) = model.events.get(name).and_then(|events| events.get(*at)) else {
+            // Keys expire without being asked for.
+            if what == "expired" && model.expire(name, tick) {
+                continue;
+            }
+            return false;
+        };
+        *at += 1;
+        if next.names.contains(&what) {
+            return true;
+        }
+        if !next.optional {
+            return false;
+        }
+    }
+}
+
+impl Done {
+    fn add(&mut self, other: &Self) {
+        self.commands += other.commands;
+        self.closed += other.closed;
+        self.messages += other.messages;
+        self.events += other.events;
+        self.bytes += other.bytes;
+    }
+}
+
+/// Runs one episode; the failure's message names its seed.
+fn episode(seed: u64, steps: usize) -> Done {
+    let run = || -> Result<Done, String> {
+        let mut world = World::new(seed);
+        for step in 0..steps {
+            world.step().map_err(|why| format!("step {step}: {why}"))?;
+        }
+        let finished = world.finish();
+        finished.map_err(|why| format!("at the end: {why}"))?;
+        Ok(world.done)
+    };
+    let outcome = catch_unwind(AssertUnwindSafe(run));
+    let why = match outcome {
+        Ok(Ok(done)) => return done,
+        Ok(Err(why)) => why,
+        Err(_) => "a panic".to_owned(),
+    };
+    panic!("TIDEWHEEL_SIMULATION_SEED={seed}: {why}");
+}
+
+fn number(name: &str) -> Option<u64> {
+    let text = std::env::var(name).ok()?;
+    Some(text.parse().expect("a number"))
+}
+
+fn run(first_seed: u64, steps: usize) -> Done {
+    let mut done = Done::default();
+    if let Some(seed) = number("TIDEWHEEL_SIMULATION_SEED") {
+        return episode(seed, STEPS_PER_EPISODE);
+    }
+    let steps = number("TIDEWHEEL_SIMULATION_STEPS").map_or(steps, |steps| steps as usize);
+    for i in 0..steps.div_ceil(STEPS_PER_EPISODE) {
+        done.add(&episode(first_seed + i as u64, STEPS_PER_EPISODE));
+    }
+    println!("{done:?}");
+    done
+}
+
+#[test]
+fn every_client_gets_its_own_replies_all_of_them_and_in_order() {
+    let done = run(1, STEPS);
+    if number("TIDEWHEEL_SIMULATION_SEED")
+        .or(number("TIDEWHEEL_SIMULATION_STEPS"))
+        .is_some()
+    {
+        return;
+    }
+    let steps = STEPS as u64;
+    assert!(
+        done.commands > steps / 4 && done.events > steps / 10,
+        "{done:?}"
+    );
+    assert!(
+        done.closed > steps / 1_000 && done.messages > steps / 100,
+        "{done:?}"
+    );
+}
+
+#[test]
+#[ignore = "runs until TIDEWHEEL_SIMULATION_STEPS have been made, from a seed of its own"]
+fn every_client_gets_its_own_replies_for_hours() {
+    let seed = std::hash::BuildHasher::hash_one(&std::hash::RandomState::new(), 0) >> 1;
+    println!("from seed {seed}");
+    run(seed, usize::MAX);
+}
