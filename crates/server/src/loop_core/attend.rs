@@ -44,11 +44,16 @@ impl<K: Sockets> LoopCore<K> {
             }
             return;
         }
-        match turn::serve(&mut self.worker, &mut self.desk, conn) {
+        let fate = turn::serve(&mut self.worker, &mut self.desk, conn);
+        // It is served no more while it is paused, so it is listed once, whatever else it waits for.
+        let paused = conn.paused;
+        match fate {
             Fate::Close => return self.close(slot),
             Fate::Again => self.table.enqueue(slot),
-            Fate::Rest if conn.paused => self.table.paused.push(slot),
             Fate::Rest => {}
+        }
+        if paused {
+            self.table.paused.push(slot);
         }
         self.table.file(slot, &self.worker.settings);
     }

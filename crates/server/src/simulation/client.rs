@@ -69,6 +69,11 @@ impl Client {
         }
     }
 
+    /// Whether nothing that it has sent waits to be run.
+    pub(super) fn is_done(&self) -> bool {
+        self.commands.is_empty() || self.peer.is_closed()
+    }
+
     /// Whether it may send more commands.
     pub(super) fn talks(&self) -> bool {
         self.end == End::None && !self.spoilt && self.outgoing.len() < 100_000

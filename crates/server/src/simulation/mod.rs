@@ -8,6 +8,7 @@ mod dice;
 mod half_close;
 mod hand_over;
 mod model;
+mod pause;
 mod rig;
 mod settings;
 mod subscribers;

@@ -10,8 +10,13 @@ pub(super) fn talk(client: &mut Client, dice: &mut Dice, others: u64) {
     } else {
         dice.below(4)
     };
+    // Many clients say the same again and again.
+    let theme = dice.once_in(3).then(|| command(dice, others, client.id));
     for _ in 0..=pipelined {
-        let command = command(dice, others, client.id);
+        let command = match &theme {
+            Some(theme) => theme.clone(),
+            None => command(dice, others, client.id),
+        };
         let words: Vec<&[u8]> = command.iter().map(Vec::as_slice).collect();
         let plain = words
             .iter()
