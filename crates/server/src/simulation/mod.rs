@@ -2,8 +2,8 @@
 //! keyspace, hub and outboxes over streams in memory.
 
 mod activity;
-mod client_memory;
 mod client;
+mod client_memory;
 mod dice;
 mod half_close;
 mod hand_over;
