@@ -15,6 +15,7 @@ use crate::hooks::Hooks;
 use crate::settings::Settings;
 use crate::shard::{Key, NEVER, Shard, Shared};
 use crate::time::{SharedTimeline, Time};
+use crate::walk::Walk;
 
 /// The most shards.
 pub(crate) const SHARDS_MAX: usize = 1024;
@@ -136,13 +137,8 @@ impl Keyspace {
         self.gate.seat()
     }
 
-    /// Runs one command and appends its reply.
-    ///
-    /// A seat that is empty is entered for this command. Whoever [enters](Seat::enter) for a batch
-    /// [gives way](Seat::give_way) before each command.
-    ///
-    /// Rows that the server runs itself ([`Handler::Host`]) and wrong numbers of arguments are answered
-    /// with an error.
+    /// Runs one command to its end and appends its reply: [`begin`](Self::begin), and
+    /// [`go_on`](Self::go_on) as often as it takes.
     pub fn execute(
         &self,
         seat: &mut Seat,
@@ -152,17 +148,51 @@ impl Keyspace {
         args: Args<'_>,
         out: &mut Writer,
     ) {
+        let mut walk = self.begin(seat, row, session, time, args, out);
+        while let Some(unfinished) = walk {
+            walk = self.go_on(seat, unfinished, time, out);
+        }
+    }
+
+    /// Runs one command and appends its reply, or takes the first step of one that walks over everything: if
+    /// a [`Walk`] comes back, the reply is still to come.
+    ///
+    /// A seat that is empty is entered for this command. Whoever [enters](Seat::enter) for a batch
+    /// [gives way](Seat::give_way) before each command.
+    ///
+    /// Rows that the server runs itself ([`Handler::Host`]) and wrong numbers of arguments are answered
+    /// with an error.
+    #[must_use = "a walk that is dropped is never answered"]
+    pub fn begin(
+        &self,
+        seat: &mut Seat,
+        row: &'static Command,
+        session: &mut Session,
+        time: Time,
+        args: Args<'_>,
+        out: &mut Writer,
+    ) -> Option<Box<Walk>> {
         if !row.check_arity(args.len()) {
-            return CommandError::wrong_arity(row).write(out);
+            CommandError::wrong_arity(row).write(out);
+            return None;
         }
         let handler = match row.handler {
             Handler::Keys(handler) => handler,
             Handler::Whole(handler) => {
                 let now = self.timeline.now(time);
                 let mut context = Context::new(self, session, now, args, out, true);
-                return execute_alone(seat, &mut context, handler);
+                execute_alone(seat, &mut context, handler);
+                return None;
             }
-            _ => return CommandError::NOT_HERE.write(out),
+            Handler::Walk(walk) => {
+                let now = self.timeline.now(time);
+                let mut context = Context::new(self, session, now, args, out, false);
+                return self.set_out(seat, row, walk, &mut context);
+            }
+            _ => {
+                CommandError::NOT_HERE.write(out);
+                return None;
+            }
         };
         let visit = seat.visit();
         let now = self.timeline.now(time);
@@ -170,7 +200,8 @@ impl Keyspace {
             && self.over_limit()
             && let Err(error) = self.make_room(&now)
         {
-            return error.write(out);
+            error.write(out);
+            return None;
         }
         let mark = out.mark();
         let writes = row.flags.has(Flags::WRITE);
@@ -183,6 +214,7 @@ impl Keyspace {
         }
         context.finish();
         drop(visit);
+        None
     }
 
     /// Lower bound of a shard's earliest deadline, in clock ticks; `u64::MAX` if nothing is to be done:

@@ -1,6 +1,7 @@
 //! Typed values and the command table of a Redis-protocol server.
 //!
-//! [`Keyspace::execute`] runs one command at one point in time and appends its reply. Nothing here
+//! [`Keyspace::execute`] runs one command at one point in time and appends its reply; [`Keyspace::begin`] lets
+//! its caller do something else between the steps of a command that walks over everything. Nothing here
 //! knows sockets or clocks: time comes in as an argument ([`Time`]), and what the keyspace needs from
 //! its shell goes through [`Hooks`].
 //!
@@ -46,6 +47,9 @@
 //! - [`Keyspace`] owns the shards: it locks those of a command's keys in shard order, runs the row's
 //!   handler, unlocks, and publishes deadlines, events and garbage.
 //! - [`Seat`] and [`Gate`] give one thread the whole keyspace for a moment.
+//! - All changes of data go through one file, `shard/mutate.rs`, which tells whoever observes a shard.
+//! - [`order`] is the order in which locks are taken; debug builds assert it.
+//! - [`Walk`] is a command over everything that gives way to others.
 //! - [`Time`] is the only notion of now; all TTL arithmetic is in one file.
 //! - [`Event`] and [`NotifyFlags`] are keyspace notifications; [`Policy`] is what `maxmemory` evicts.
 //!
@@ -53,7 +57,7 @@
 //!
 //! A key is alive while `now < deadline` and dead from then on, whether or not anything has removed it
 //! yet. A command that meets a dead key removes it and queues `expired` before its own event. Events of
-//! one key keep their order. FLUSHALL, FLUSHDB and SWAPDB are one step for everybody else. KEYS, SCAN and
+//! one key, and events that one thread causes, keep their order. FLUSHALL, FLUSHDB and SWAPDB are one step for everybody else. KEYS, SCAN and
 //! DBSIZE are not a point-in-time view across shards.
 
 mod access;
@@ -78,6 +82,7 @@ mod stats;
 mod table;
 mod time;
 mod value;
+mod walk;
 
 pub use command::{Command, CommandError, Handler, Host, resolve};
 pub use commands::help::write_help;
@@ -94,3 +99,4 @@ pub use stats::{DatabaseStats, Stats};
 pub use table::{lookup, rows};
 pub use tidewheel_store::{Histogram, Progress, Quantiles};
 pub use time::Time;
+pub use walk::{Walk, WalkFn};

@@ -108,17 +108,6 @@ impl Writer {
         self.header(b'*', len);
     }
 
-    /// Puts the head of an array before what was written since `mark`, for arrays whose length is
-    /// known only when their elements are written. Moves those bytes once.
-    pub fn array_at(&mut self, mark: usize, len: usize) {
-        let end = self.buf.len();
-        self.header(b'*', len);
-        let head = self.buf.len() - end;
-        if let Some(tail) = self.buf.get_mut(mark..) {
-            tail.rotate_right(head);
-        }
-    }
-
     /// The head of a map; `len` keys and values must follow in turn. RESP2: a flat array.
     pub fn map(&mut self, len: usize) {
         match self.protocol {
@@ -180,6 +169,11 @@ impl Writer {
     /// Appends replies that are encoded already, e.g. one message for many subscribers.
     pub fn raw(&mut self, encoded: &[u8]) {
         self.buf.extend_from_slice(encoded);
+    }
+
+    /// Puts replies that are encoded already before everything that was written. Moves that once.
+    pub fn raw_first(&mut self, encoded: &[u8]) {
+        self.buf.splice(..0, encoded.iter().copied());
     }
 
     /// Bytes written and not taken.
@@ -360,16 +354,14 @@ mod tests {
     }
 
     #[test]
-    fn marks_take_back_and_wrap() {
+    fn marks_take_back_and_what_is_known_last_may_come_first() {
         let mut out = Writer::new(Protocol::Resp2);
         out.ok();
         let mark = out.mark();
-        for element in 0..12 {
-            out.integer(element);
-        }
-        let elements = out.as_bytes()[mark..].to_vec();
-        out.array_at(mark, 12);
-        assert_eq!(out.as_bytes(), [b"+OK\r\n*12\r\n", &elements[..]].concat());
+        out.integer(1);
+        out.raw_first(b"*2\r\n");
+        assert_eq!(out.as_bytes(), b"*2\r\n+OK\r\n:1\r\n");
+        out.consume(4);
         out.truncate(mark);
         assert_eq!(out.as_bytes(), b"+OK\r\n");
         out.consume(3);

@@ -98,6 +98,12 @@ impl CommandCounts {
         counter.timed_ns.fetch_add(ns, Ordering::Relaxed);
     }
 
+    /// Notes how much longer it took.
+    pub(crate) fn took_more(&mut self, row: &'static Command, ns: u64, shared: &SharedCounts) {
+        let counter = self.counter(row, shared);
+        counter.timed_ns.fetch_add(ns, Ordering::Relaxed);
+    }
+
     /// Notes an error reply, and whether the command had run.
     #[cold]
     pub(crate) fn failed(

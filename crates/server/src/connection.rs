@@ -7,7 +7,7 @@ use std::ops::{Deref, DerefMut};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use tidewheel_keyspace::Session;
+use tidewheel_keyspace::{Session, Walk};
 use tidewheel_resp::{Parser, Protocol};
 
 use crate::clients::{Client, Holding};
@@ -75,6 +75,8 @@ pub(crate) struct Connection {
     pub(crate) output: Output,
     /// Input that waits: a command that has not arrived whole, or commands that may not run yet.
     pub(crate) held: Option<Box<Held>>,
+    /// A command that goes on before the next one is run.
+    pub(crate) walk: Option<Box<Walk>>,
     pub(crate) subscriptions: Option<Box<Subscriptions>>,
     /// Messages of the loop's inbox before this number were read ahead of the others' turn.
     pub(crate) heard: u64,
@@ -127,6 +129,7 @@ impl Connection {
             replies: Replies::On,
             output: Output::default(),
             held: None,
+            walk: None,
             subscriptions: None,
             heard: 0,
             command: "NULL",
@@ -162,9 +165,9 @@ impl Connection {
         self.takes_input() && (self.readable || self.has_runnable())
     }
 
-    /// Whether input waits that can be run without more.
+    /// Whether a command is unfinished, or input waits that can be run without more.
     pub(crate) fn has_runnable(&self) -> bool {
-        self.held.as_ref().is_some_and(|held| held.wanted == 0)
+        self.walk.is_some() || self.held.as_ref().is_some_and(|held| held.wanted == 0)
     }
 
     /// A read has met the end of the input, or not.
@@ -248,7 +251,7 @@ impl Connection {
         let held = |held: &Held| held.bytes.capacity() + held.parser.heap_bytes();
         Holding {
             input: self.held.as_deref().map_or(0, held),
-            output: self.output.capacity(),
+            output: self.output.capacity() + self.walk.as_ref().map_or(0, |walk| walk.bytes()),
             subscriptions: self
                 .subscriptions
                 .as_deref()

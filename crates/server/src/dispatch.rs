@@ -1,7 +1,7 @@
 //! Running one command: finding its row, the checks before it, and the counting after it.
 
 use tidewheel_keyspace::command::{self, CommandError, Flags};
-use tidewheel_keyspace::{Command, Handler, Host, RAISED};
+use tidewheel_keyspace::{Command, Handler, Host, RAISED, Walk};
 use tidewheel_resp::Args;
 
 use crate::connection::{Connection, Replies, gate};
@@ -13,6 +13,8 @@ pub(crate) enum Step {
     Done,
     /// Run, and its answer is pushed: CLIENT REPLY does not concern it.
     Pushed,
+    /// Begun: the connection has a walk to go on with.
+    Walking,
     /// Not run: try again when the pause is over.
     Paused,
     /// Run, and the last of its connection.
@@ -52,11 +54,16 @@ impl Turn<'_> {
             .add(row, shared)
             .then(|| worker.server.clock.monotonic_ns());
         let step = match row.handler {
-            Handler::Keys(_) | Handler::Whole(_) => {
+            Handler::Keys(_) | Handler::Whole(_) | Handler::Walk(_) => {
                 let (keyspace, session) = (&worker.server.keyspace, &mut conn.session);
                 let seat = &mut worker.seat;
-                keyspace.execute(seat, row, session, worker.time, args, self.out);
-                Step::Done
+                match keyspace.begin(seat, row, session, worker.time, args, self.out) {
+                    None => Step::Done,
+                    Some(walk) => {
+                        conn.walk = Some(walk);
+                        Step::Walking
+                    }
+                }
             }
             Handler::Host(host) => self.host(conn, host, args),
             Handler::Container => {
@@ -77,6 +84,25 @@ impl Turn<'_> {
         self.after(conn, Some(row), true, mark, step)
     }
 
+    /// Takes the next step of a command that walks over everything.
+    pub(crate) fn go_on(&mut self, conn: &mut Connection, walk: Box<Walk>) {
+        let (mark, row) = (self.out.mark(), walk.row());
+        let worker = &mut *self.worker;
+        worker.renew_time();
+        let began_ns = worker.server.clock.monotonic_ns();
+        let (keyspace, seat) = (&worker.server.keyspace, &mut worker.seat);
+        conn.walk = keyspace.go_on(seat, walk, worker.time, self.out);
+        worker.note_slow();
+        #[cfg(test)]
+        worker.server.clock.spend(row, 0);
+        let took_ns = worker.server.clock.monotonic_ns().saturating_sub(began_ns);
+        let shared = &worker.server.loops[worker.index].command_counts;
+        worker.counts.took_more(row, took_ns, shared);
+        if conn.walk.is_none() {
+            self.after(conn, Some(row), true, mark, Step::Done);
+        }
+    }
+
     #[cold]
     fn note_time(&mut self, row: &'static Command, began_ns: u64) {
         let took_ns = self.server.clock.monotonic_ns().saturating_sub(began_ns);
@@ -95,6 +121,9 @@ impl Turn<'_> {
         mark: usize,
         step: Step,
     ) -> Step {
+        if step == Step::Walking {
+            return step;
+        }
         if self.out.as_bytes().get(mark) == Some(&b'-') {
             self.tally.errors += 1;
             let worker = &mut *self.worker;

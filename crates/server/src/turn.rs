@@ -65,6 +65,8 @@ enum Halt {
     Jammed,
     /// The turn has lasted long enough.
     Spent,
+    /// A command goes on before the next one is run.
+    Walking,
     /// No more commands of this connection.
     Closing,
 }
@@ -155,6 +157,14 @@ impl<'a> Turn<'a> {
             if left == 0 || self.is_spent() {
                 again = true;
                 break;
+            }
+            if let Some(walk) = link.walk.take() {
+                self.go_on(&mut link.conn, walk);
+                if self.out.len() >= SEND_MARK {
+                    self.send(link)?;
+                }
+                self.worker.renew_time();
+                continue;
             }
             let took = match link.held.take() {
                 Some(held) if held.wanted == 0 => self.run_held(link, tray, held),
@@ -331,6 +341,7 @@ impl<'a> Turn<'a> {
                 self.worker.note_work(args.len(), consumed + answered);
                 match step {
                     Step::Done | Step::Pushed => {}
+                    Step::Walking => return (at + consumed, Halt::Walking),
                     Step::Paused => return (at, Halt::Paused),
                     Step::Close => return (at + consumed, Halt::Closing),
                 }
@@ -401,7 +412,7 @@ fn note(conn: &mut Connection, halt: Halt) {
     match halt {
         Halt::Closing => conn.closing = true,
         Halt::Paused => conn.paused = true,
-        Halt::Starved(_) | Halt::Jammed | Halt::Spent => {}
+        Halt::Starved(_) | Halt::Jammed | Halt::Spent | Halt::Walking => {}
     }
 }
 

@@ -12,6 +12,7 @@ pub use self::flags::Flags;
 pub use self::keys::{KeySpec, KeyUse};
 pub use self::resolve::resolve;
 use crate::context::Context;
+use crate::walk::WalkFn;
 
 /// One command or subcommand: its shape, its documentation and who runs it.
 ///
@@ -113,6 +114,8 @@ pub enum Handler {
     Keys(HandlerFn),
     /// The keyspace, while nobody else uses it.
     Whole(HandlerFn),
+    /// The keyspace, in steps.
+    Walk(WalkFn),
     /// The server that owns connections and configuration.
     Host(Host),
     /// Nobody: the row only holds subcommands.

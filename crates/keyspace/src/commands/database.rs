@@ -1,8 +1,11 @@
 //! Whole databases: choosing, counting, flushing, swapping; and the time of day.
 
+use tidewheel_resp::Writer;
+
 use crate::command::CommandError;
 use crate::context::Context;
 use crate::garbage::Garbage;
+use crate::walk::{Budget, Place, Steps, WalkFn};
 
 type Outcome = Result<(), CommandError>;
 
@@ -12,16 +15,28 @@ pub(crate) fn select(ctx: &mut Context<'_, '_>) -> Outcome {
     Ok(())
 }
 
-pub(crate) fn dbsize(ctx: &mut Context<'_, '_>) -> Outcome {
-    let db = ctx.session.db;
-    let mut keys = 0;
-    for shard in 0..ctx.keyspace.shards() {
-        ctx.lock_shard(shard);
-        keys += ctx.locked().entries(db).len();
-        ctx.unlock();
+/// DBSIZE on its way.
+#[derive(Debug, Default)]
+struct Size {
+    place: Place,
+    keys: usize,
+}
+
+pub(crate) const DBSIZE: WalkFn = WalkFn(|_| Ok(Box::new(Size::default())));
+
+impl Steps for Size {
+    fn step(&mut self, ctx: &mut Context<'_, '_>, budget: &mut Budget) -> bool {
+        let Self { place, keys } = self;
+        place.each_shard(ctx, budget, |ctx, _, _| {
+            let db = ctx.session.db;
+            *keys += ctx.locked().entries(db).len();
+            None
+        })
     }
-    ctx.out.integer(keys as i64);
-    Ok(())
+
+    fn head(&self, out: &mut Writer) {
+        out.integer(self.keys as i64);
+    }
 }
 
 pub(crate) fn flushdb(ctx: &mut Context<'_, '_>) -> Outcome {

@@ -1,10 +1,12 @@
 //! Expiry as a whole: forecasting, freezing and resuming it.
 
+use tidewheel_resp::Writer;
 use tidewheel_timer::Forecast;
 
 use crate::command::CommandError;
 use crate::commands::help::write_help;
 use crate::context::Context;
+use crate::walk::{Budget, Place, Steps, WalkFn};
 
 type Outcome = Result<(), CommandError>;
 
@@ -18,7 +20,7 @@ const BUCKETS_OUT_OF_RANGE: CommandError =
 /// already, then `[1, 2)`, `[2, 4)`, `[4, 8)` and so on. Without an argument the windows end with the last
 /// one that has keys; with one there are exactly so many, and the last takes in all that lies beyond and
 /// says −1 for its end.
-pub(crate) fn forecast(ctx: &mut Context<'_, '_>) -> Outcome {
+pub(crate) const FORECAST: WalkFn = WalkFn(|ctx| {
     if ctx.args.len() > 3 {
         return Err(CommandError::SYNTAX);
     }
@@ -29,35 +31,58 @@ pub(crate) fn forecast(ctx: &mut Context<'_, '_>) -> Outcome {
             _ => return Err(BUCKETS_OUT_OF_RANGE),
         },
     };
-    let mut windows: Forecast = [0; WINDOWS];
-    let (db, now) = (ctx.session.db, ctx.now.tick);
-    for shard in 0..ctx.keyspace.shards() {
-        ctx.lock_shard(shard);
-        ctx.locked().entries(db).forecast(now, &mut windows);
-        ctx.unlock();
+    Ok(Box::new(ForecastWalk {
+        wanted,
+        place: Place::default(),
+        windows: [0; WINDOWS],
+    }))
+});
+
+/// EXPIRY FORECAST on its way.
+#[derive(Debug)]
+struct ForecastWalk {
+    wanted: Option<usize>,
+    place: Place,
+    windows: Forecast,
+}
+
+/// What a shard's forecast costs: a look at each slot of its wheel.
+const FORECAST_COST: usize = 32;
+
+impl Steps for ForecastWalk {
+    fn step(&mut self, ctx: &mut Context<'_, '_>, budget: &mut Budget) -> bool {
+        let Self { place, windows, .. } = self;
+        let (db, now) = (ctx.session.db, ctx.now.tick);
+        place.each_shard(ctx, budget, |ctx, budget, _| {
+            budget.spend(FORECAST_COST);
+            ctx.locked().entries(db).forecast(now, windows);
+            None
+        })
     }
-    let used = windows
-        .iter()
-        .rposition(|&keys| keys > 0)
-        .map_or(1, |last| last + 1);
-    let shown = wanted.unwrap_or(used);
-    let beyond: u64 = windows[shown..].iter().sum();
-    windows[shown - 1] += beyond;
-    ctx.out.array(shown);
-    for (i, &keys) in windows[..shown].iter().enumerate() {
-        let open = wanted.is_some() && i + 1 == shown;
-        let edge = |power: usize| 1_i64.checked_shl(power as u32).filter(|&edge| edge > 0);
-        ctx.out.array(3);
-        ctx.out.integer(if i == 0 {
-            0
-        } else {
-            edge(i - 1).unwrap_or(i64::MAX)
-        });
-        ctx.out
-            .integer(if open { -1 } else { edge(i).unwrap_or(-1) });
-        ctx.out.integer(i64::try_from(keys).unwrap_or(i64::MAX));
+
+    fn head(&self, out: &mut Writer) {
+        let mut windows = self.windows;
+        let used = windows
+            .iter()
+            .rposition(|&keys| keys > 0)
+            .map_or(1, |last| last + 1);
+        let shown = self.wanted.unwrap_or(used);
+        let beyond: u64 = windows[shown..].iter().sum();
+        windows[shown - 1] += beyond;
+        out.array(shown);
+        for (i, &keys) in windows[..shown].iter().enumerate() {
+            let open = self.wanted.is_some() && i + 1 == shown;
+            let edge = |power: usize| 1_i64.checked_shl(power as u32).filter(|&edge| edge > 0);
+            out.array(3);
+            out.integer(if i == 0 {
+                0
+            } else {
+                edge(i - 1).unwrap_or(i64::MAX)
+            });
+            out.integer(if open { -1 } else { edge(i).unwrap_or(-1) });
+            out.integer(i64::try_from(keys).unwrap_or(i64::MAX));
+        }
     }
-    Ok(())
 }
 
 pub(crate) fn freeze(ctx: &mut Context<'_, '_>) -> Outcome {

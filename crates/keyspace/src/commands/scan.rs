@@ -1,13 +1,12 @@
 //! Walking over all keys of a database: KEYS, SCAN, RANDOMKEY.
 
-use tidewheel_resp::parse_u64;
+use tidewheel_resp::{Writer, parse_u64};
 
 use crate::command::CommandError;
 use crate::context::Context;
 use crate::glob::glob_match;
 use crate::value;
-
-type Outcome = Result<(), CommandError>;
+use crate::walk::{Budget, Place, Steps, WalkFn};
 
 /// Entries that one hold of a shard's lock visits.
 const STEP: usize = 256;
@@ -17,43 +16,67 @@ const RANDOM_TRIES: usize = 4096;
 
 const INVALID_CURSOR: CommandError = CommandError::fixed("ERR invalid cursor");
 
-pub(crate) fn keys(ctx: &mut Context<'_, '_>) -> Outcome {
-    let pattern = ctx.args.get(1).unwrap_or_default();
-    let all = pattern == b"*";
-    let mark = ctx.out.mark();
-    let (mut found, now) = (0, ctx.now);
-    for shard in 0..ctx.keyspace.shards() {
-        let mut cursor = Some(0);
-        while let Some(from) = cursor {
-            ctx.lock_shard(shard);
-            cursor = ctx.walk(from, STEP, |out, entries, slot| {
+/// What visiting an entry costs that is held against a pattern, beyond what a visit costs anyhow.
+fn match_cost(pattern: Option<&[u8]>, key: &[u8]) -> usize {
+    pattern.map_or(0, |pattern| pattern.len().saturating_mul(key.len()) / 256)
+}
+
+/// KEYS on its way.
+#[derive(Debug)]
+struct Keys {
+    pattern: Vec<u8>,
+    place: Place,
+    found: usize,
+}
+
+pub(crate) const KEYS: WalkFn = WalkFn(|ctx| {
+    Ok(Box::new(Keys {
+        pattern: ctx.args.get(1).unwrap_or_default().to_vec(),
+        place: Place::default(),
+        found: 0,
+    }))
+});
+
+impl Steps for Keys {
+    fn step(&mut self, ctx: &mut Context<'_, '_>, budget: &mut Budget) -> bool {
+        let Self {
+            pattern,
+            place,
+            found,
+        } = self;
+        let (all, now) = (pattern == b"*", ctx.now);
+        place.each_shard(ctx, budget, |ctx, budget, cursor| {
+            ctx.walk(cursor, STEP, |out, entries, slot| {
                 let key = entries.key(slot);
+                budget.spend(1 + match_cost((!all).then_some(pattern), key));
                 let dead = entries
                     .deadline(slot)
                     .is_some_and(|deadline| now.reached(deadline));
                 if !dead && (all || glob_match(pattern, key)) {
                     out.bulk(key);
-                    found += 1;
+                    *found += 1;
                 }
-            });
-            ctx.unlock();
-        }
+            })
+        })
     }
-    ctx.out.array_at(mark, found);
-    Ok(())
+
+    fn head(&self, out: &mut Writer) {
+        out.array(self.found);
+    }
 }
 
-struct ScanOptions<'b> {
-    pattern: Option<&'b [u8]>,
-    type_name: Option<&'b [u8]>,
+#[derive(Debug)]
+struct ScanOptions {
+    pattern: Option<Vec<u8>>,
+    type_name: Option<Vec<u8>>,
     count: usize,
 }
 
-impl<'b> ScanOptions<'b> {
+impl ScanOptions {
     /// Elements that a call visits unless it is told otherwise.
     const COUNT: usize = 10;
 
-    fn parse(ctx: &Context<'_, 'b>) -> Result<Self, CommandError> {
+    fn parse(ctx: &Context<'_, '_>) -> Result<Self, CommandError> {
         let mut options = Self {
             pattern: None,
             type_name: None,
@@ -71,9 +94,9 @@ impl<'b> ScanOptions<'b> {
                 }
                 options.count = usize::try_from(count).unwrap_or(usize::MAX);
             } else if ctx.is(i, "MATCH") {
-                options.pattern = (value != b"*").then_some(value);
+                options.pattern = (value != b"*").then(|| value.to_vec());
             } else if ctx.is(i, "TYPE") {
-                options.type_name = Some(value);
+                options.type_name = Some(value.to_vec());
             } else {
                 return Err(CommandError::SYNTAX);
             }
@@ -81,100 +104,151 @@ impl<'b> ScanOptions<'b> {
         }
         Ok(options)
     }
+
+    fn want(&self, key: &[u8], tag: u8) -> bool {
+        let type_name = value::type_name(tag).as_bytes();
+        let of_type = |wanted: &Vec<u8>| type_name.eq_ignore_ascii_case(wanted);
+        self.pattern
+            .as_ref()
+            .is_none_or(|pattern| glob_match(pattern, key))
+            && self.type_name.as_ref().is_none_or(of_type)
+    }
 }
 
 /// A cursor is the shard above and the place in its hash order below 32 bits.
 const PLACE_BITS: u32 = 32;
 
-pub(crate) fn scan(ctx: &mut Context<'_, '_>) -> Outcome {
+/// SCAN on its way, which is long for a large COUNT.
+#[derive(Debug)]
+struct Scan {
+    options: ScanOptions,
+    place: Place,
+    visited: usize,
+    found: usize,
+    /// The place in terms of the reply; 0 at the end.
+    cursor: u64,
+}
+
+pub(crate) const SCAN: WalkFn = WalkFn(|ctx| {
     let cursor = parse_u64(&ctx.args[1]).ok_or(INVALID_CURSOR)?;
-    let options = ScanOptions::parse(ctx)?;
-    let now = ctx.now;
-    let mark = ctx.out.mark();
-    let (mut found, mut visited) = (0, 0);
-    let mut dead: Vec<Box<[u8]>> = Vec::new();
-    let mut shard = usize::try_from(cursor >> PLACE_BITS).unwrap_or(usize::MAX);
-    let mut place = cursor as u32;
-    while shard < ctx.keyspace.shards() && visited < options.count {
-        ctx.lock_shard(shard);
-        let step = (options.count - visited).min(STEP);
-        let next = ctx.walk(place, step, |out, entries, slot| {
-            visited += 1;
-            let key = entries.key(slot);
-            if entries
-                .deadline(slot)
-                .is_some_and(|deadline| now.reached(deadline))
-            {
-                dead.push(key.into());
-                return;
+    Ok(Box::new(Scan {
+        options: ScanOptions::parse(ctx)?,
+        place: Place {
+            shard: usize::try_from(cursor >> PLACE_BITS).unwrap_or(usize::MAX),
+            cursor: cursor as u32,
+        },
+        visited: 0,
+        found: 0,
+        cursor: 0,
+    }))
+});
+
+impl Steps for Scan {
+    fn step(&mut self, ctx: &mut Context<'_, '_>, budget: &mut Budget) -> bool {
+        while self.place.shard < ctx.keyspace.shards() && self.visited < self.options.count {
+            if budget.is_spent() {
+                return false;
             }
-            let type_name = value::type_name(entries.tag(slot)).as_bytes();
-            if options
-                .pattern
-                .is_none_or(|pattern| glob_match(pattern, key))
-                && options
-                    .type_name
-                    .is_none_or(|wanted| type_name.eq_ignore_ascii_case(wanted))
-            {
+            budget.spend(Place::SHARD_COST);
+            ctx.lock_shard(self.place.shard);
+            let next = self.visit(ctx, budget);
+            ctx.unlock();
+            self.place.advance(next);
+        }
+        if self.place.shard < ctx.keyspace.shards() {
+            let Place { shard, cursor } = self.place;
+            self.cursor = (shard as u64) << PLACE_BITS | u64::from(cursor);
+        }
+        true
+    }
+
+    fn head(&self, out: &mut Writer) {
+        // The cursor comes first in the reply and is known last.
+        out.array(2);
+        out.bulk(itoa::Buffer::new().format(self.cursor).as_bytes());
+        out.array(self.found);
+    }
+}
+
+impl Scan {
+    /// Visits entries of the shard that is locked, and removes the dead ones among them.
+    fn visit(&mut self, ctx: &mut Context<'_, '_>, budget: &mut Budget) -> Option<u32> {
+        let now = ctx.now;
+        let mut dead: Vec<Box<[u8]>> = Vec::new();
+        let count = (self.options.count - self.visited).min(STEP);
+        let next = ctx.walk(self.place.cursor, count, |out, entries, slot| {
+            self.visited += 1;
+            let key = entries.key(slot);
+            budget.spend(1 + match_cost(self.options.pattern.as_deref(), key));
+            let deadline = entries.deadline(slot);
+            if deadline.is_some_and(|deadline| now.reached(deadline)) {
+                dead.push(key.into());
+            } else if self.options.want(key, entries.tag(slot)) {
                 out.bulk(key);
-                found += 1;
+                self.found += 1;
             }
         });
-        for key in dead.drain(..) {
+        for key in dead {
             let key = ctx.keyspace.key(&key);
             ctx.find_at(key, ctx.session.db);
         }
-        ctx.unlock();
-        (shard, place) = match next {
-            Some(next) => (shard, next),
-            None => (shard + 1, 0),
-        };
+        next
     }
-    let next = if shard < ctx.keyspace.shards() {
-        (shard as u64) << PLACE_BITS | u64::from(place)
-    } else {
-        0
-    };
-    ctx.out.array_at(mark, found);
-    // The cursor comes first in the reply and is known last.
-    let page = ctx.out.as_bytes()[mark..].to_vec();
-    ctx.out.truncate(mark);
-    ctx.out.array(2);
-    ctx.out.bulk(itoa::Buffer::new().format(next).as_bytes());
-    ctx.out.raw(&page);
-    Ok(())
 }
 
-pub(crate) fn randomkey(ctx: &mut Context<'_, '_>) -> Outcome {
-    for _ in 0..RANDOM_TRIES {
-        let Some(shard) = random_shard(ctx) else {
-            break;
-        };
-        ctx.lock_shard(shard);
-        let (db, now) = (ctx.session.db, ctx.now);
-        let hold = ctx.locked();
-        let random = hold.random.next();
-        let entries = hold.entries(db);
-        let Some(slot) = entries.sample(random) else {
-            ctx.unlock();
-            continue;
-        };
-        let key = entries.key(slot).to_vec();
-        let dead = entries
-            .deadline(slot)
-            .is_some_and(|deadline| now.reached(deadline));
-        if dead {
-            let key = ctx.keyspace.key(&key);
-            ctx.find_at(key, db);
+/// RANDOMKEY on its way: each try weighs all shards and draws one key.
+#[derive(Debug)]
+struct RandomKey {
+    tries: usize,
+}
+
+pub(crate) const RANDOMKEY: WalkFn = WalkFn(|_| {
+    Ok(Box::new(RandomKey {
+        tries: RANDOM_TRIES,
+    }))
+});
+
+impl Steps for RandomKey {
+    fn step(&mut self, ctx: &mut Context<'_, '_>, budget: &mut Budget) -> bool {
+        while self.tries > 0 {
+            if budget.is_spent() {
+                return false;
+            }
+            budget.spend(ctx.keyspace.shards() * Place::SHARD_COST);
+            self.tries -= 1;
+            let Some(shard) = random_shard(ctx) else {
+                break;
+            };
+            if let Some(key) = random_key(ctx, shard) {
+                ctx.out.bulk(&key);
+                return true;
+            }
         }
-        ctx.unlock();
-        if !dead {
-            ctx.out.bulk(&key);
-            return Ok(());
-        }
+        ctx.out.null();
+        true
     }
-    ctx.out.null();
-    Ok(())
+
+    fn head(&self, _: &mut Writer) {}
+}
+
+/// A key of a shard, if the one that was drawn is alive.
+fn random_key(ctx: &mut Context<'_, '_>, shard: usize) -> Option<Vec<u8>> {
+    ctx.lock_shard(shard);
+    let (db, now) = (ctx.session.db, ctx.now);
+    let hold = ctx.locked();
+    let random = hold.random.next();
+    let entries = hold.entries(db);
+    let drawn = entries.sample(random).map(|slot| {
+        let deadline = entries.deadline(slot);
+        let dead = deadline.is_some_and(|deadline| now.reached(deadline));
+        (entries.key(slot).to_vec(), dead)
+    });
+    if let Some((key, true)) = &drawn {
+        let key = ctx.keyspace.key(key);
+        ctx.find_at(key, db);
+    }
+    ctx.unlock();
+    drawn.and_then(|(key, dead)| (!dead).then_some(key))
 }
 
 /// A shard, chosen with a probability in proportion to its keys; `None` if there are none.

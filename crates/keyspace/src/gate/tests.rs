@@ -1,18 +1,19 @@
 //! Real threads at the gate.
 
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering::SeqCst};
+use std::sync::{Arc, Barrier};
 
 use super::{Gate, RAISED, Seat};
 
 /// Counts who is inside, and knows when somebody should not be.
-#[derive(Default)]
 struct Room {
     workers: AtomicUsize,
     exclusive: AtomicUsize,
     /// Exclusive sections that have ended.
     sections: AtomicU64,
     stop: AtomicBool,
+    /// Nobody is done before everybody has begun.
+    begin: Barrier,
 }
 
 impl Room {
@@ -51,7 +52,8 @@ impl Room {
     fn busy_loop(&self, seat: &mut Seat) -> u64 {
         let mut commands = 0;
         seat.enter();
-        while !self.stop.load(SeqCst) {
+        self.begin.wait();
+        while commands == 0 || !self.stop.load(SeqCst) {
             let before = self.sections.load(SeqCst);
             seat.give_way();
             let waited_for = self.sections.load(SeqCst) - before;
@@ -65,6 +67,7 @@ impl Room {
     /// A loop that sleeps after each batch of one command.
     fn sleepy_loop(&self, seat: &mut Seat) -> u64 {
         let mut commands = 0;
+        self.begin.wait();
         while !self.stop.load(SeqCst) {
             seat.enter();
             self.work();
@@ -80,7 +83,13 @@ fn exclusive_users_overlap_neither_each_other_nor_a_batch_and_nobody_starves() {
     const USERS: u64 = 3;
     const ROUNDS: u64 = 60;
     let gate = Arc::new(Gate::default());
-    let room = Room::default();
+    let room = Room {
+        workers: AtomicUsize::new(0),
+        exclusive: AtomicUsize::new(0),
+        sections: AtomicU64::new(0),
+        stop: AtomicBool::new(false),
+        begin: Barrier::new(7),
+    };
     let users_left = AtomicU64::new(USERS);
     std::thread::scope(|scope| {
         let busy = [0, 1].map(|_| scope.spawn(|| room.busy_loop(&mut gate.seat())));
@@ -89,6 +98,7 @@ fn exclusive_users_overlap_neither_each_other_nor_a_batch_and_nobody_starves() {
             let (gate, room, users_left) = (&gate, &room, &users_left);
             scope.spawn(move || {
                 let mut seat = gate.seat();
+                room.begin.wait();
                 for _ in 0..ROUNDS {
                     // One of them is a loop that is inside when it asks.
                     if user == 0 {
@@ -110,7 +120,8 @@ fn exclusive_users_overlap_neither_each_other_nor_a_batch_and_nobody_starves() {
             });
         }
         for commands in busy.map(|thread| thread.join().expect("no overlap")) {
-            assert!(commands > 0, "starved");
+            // It had to step aside for each of them, and it ran a command before the next.
+            assert!(commands >= USERS * ROUNDS, "starved: {commands}");
         }
         for commands in sleepy.map(|thread| thread.join().expect("no overlap")) {
             assert!(commands > 0, "starved");

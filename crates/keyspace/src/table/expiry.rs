@@ -88,7 +88,7 @@ pub(super) const ROWS: &[Command] = &[
                 arity: -2,
                 flags: Flags::READONLY,
                 arguments: &[Argument::integer("buckets").optional()],
-                handler: Handler::Keys(expiry::forecast),
+                handler: Handler::Walk(expiry::FORECAST),
                 ..EXPIRY
             },
             Command {

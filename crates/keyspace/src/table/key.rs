@@ -87,7 +87,7 @@ pub(super) const ROWS: &[Command] = &[
         categories: &["@keyspace", "@dangerous"],
         tips: &["request_policy:all_shards", "nondeterministic_output_order"],
         arguments: &[Argument::pattern("pattern")],
-        handler: Handler::Keys(scan::keys),
+        handler: Handler::Walk(scan::KEYS),
         ..GENERIC
     },
     Command {
@@ -179,7 +179,7 @@ pub(super) const ROWS: &[Command] = &[
         arity: 1,
         flags: Flags::READONLY,
         tips: &["request_policy:all_shards", "nondeterministic_output"],
-        handler: Handler::Keys(scan::randomkey),
+        handler: Handler::Walk(scan::RANDOMKEY),
         ..GENERIC
     },
     Command {
@@ -226,7 +226,7 @@ pub(super) const ROWS: &[Command] = &[
                 .since("6.0.0"),
         ],
         history: &[("6.0.0", "Added the `TYPE` subcommand.")],
-        handler: Handler::Keys(scan::scan),
+        handler: Handler::Walk(scan::SCAN),
         ..GENERIC
     },
     Command {

@@ -51,7 +51,7 @@ pub(super) const ROWS: &[Command] = &[
         flags: Flags::READONLY.or(Flags::FAST),
         categories: &["@keyspace"],
         tips: &["request_policy:all_shards", "response_policy:agg_sum"],
-        handler: Handler::Keys(commands::database::dbsize),
+        handler: Handler::Walk(commands::database::DBSIZE),
         ..SERVER
     },
     Command {

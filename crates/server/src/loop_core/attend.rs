@@ -194,6 +194,9 @@ impl<K: Sockets> LoopCore<K> {
         if let Some(held) = conn.held.take() {
             server.reclaimer.drop_buffer(held.bytes);
         }
+        if let Some(walk) = conn.walk.take() {
+            server.reclaimer.drop_later(Box::new(walk));
+        }
         self.forget_one();
     }
 }

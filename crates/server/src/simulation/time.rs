@@ -112,3 +112,63 @@ fn a_turn_of_quick_commands_ends_after_a_millisecond() {
     }
     assert!((8..=12).contains(&turns), "{turns}");
 }
+
+#[test]
+fn one_walk_over_many_keys_gives_way_between_its_steps() {
+    let mut rig = rig();
+    rig.server.clock.charge(|row, _| match row.name {
+        "keys" => Duration::from_micros(300),
+        _ => Duration::ZERO,
+    });
+    let greedy = rig.connect(0);
+    let other = rig.connect(0);
+    let names: Vec<_> = (0..20_000).map(|i| format!("{i:05}")).collect();
+    let words = names.iter().flat_map(|name| [name.as_bytes(), b"v"]);
+    let mset = bulk(
+        &std::iter::once(&b"MSET"[..])
+            .chain(words)
+            .collect::<Vec<_>>(),
+    );
+    assert_eq!(rig.ask(&other, &mset), b"+OK\r\n");
+    greedy.send(b"PING\r\nKEYS *\r\nPING\r\n");
+    let mut replies = Vec::new();
+    for turn in 0..3 {
+        other.send(b"PING\r\n");
+        let began = clock::micros(rig.server.clock.now());
+        rig.turn(0);
+        let took = clock::micros(rig.server.clock.now()) - began;
+        assert!(took <= 1_300, "{took} us");
+        assert_eq!(other.take(), b"+PONG\r\n", "served in turn {turn}");
+        replies.extend(greedy.take());
+        assert!(replies == b"+PONG\r\n", "the walk is not at its end");
+    }
+    rig.settle();
+    replies.extend(greedy.take());
+    assert!(replies.starts_with(b"+PONG\r\n*20000\r\n$5\r\n"));
+    assert!(replies.ends_with(b"\r\n+PONG\r\n"));
+    assert_eq!(replies.len(), 7 + 8 + 20_000 * 11 + 7);
+}
+
+#[test]
+fn a_client_that_leaves_takes_its_walk_along() {
+    let mut rig = rig();
+    let greedy = rig.connect(0);
+    let names: Vec<_> = (0..20_000).map(|i| format!("{i:05}")).collect();
+    let words = names.iter().flat_map(|name| [name.as_bytes(), b"v"]);
+    let mset = bulk(
+        &std::iter::once(&b"MSET"[..])
+            .chain(words)
+            .collect::<Vec<_>>(),
+    );
+    assert_eq!(rig.ask(&greedy, &mset), b"+OK\r\n");
+    greedy.send(b"KEYS *\r\n");
+    rig.turn(0);
+    greedy.wire.borrow_mut().reset();
+    rig.settle();
+    assert_eq!(
+        rig.server
+            .connected
+            .load(std::sync::atomic::Ordering::Relaxed),
+        0
+    );
+}
