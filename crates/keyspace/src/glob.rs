@@ -1,8 +1,13 @@
 //! Glob-style patterns, matched without recursion.
 
-/// The most steps of one match. Hostile patterns (`a*a*a*…`) against long texts stop here and do not
-/// match; honest ones take about as many steps as the text has bytes.
+/// The most steps of one match, each over one byte of the pattern. Hostile patterns (`a*a*a*…`, or long
+/// classes behind a `*`) against long texts stop here and do not match; honest ones take about as many
+/// steps as the text has bytes.
 const STEPS_MAX: usize = 1 << 22;
+
+/// The most bytes between the brackets of a class; with more, nothing matches. All 256 bytes, each with a
+/// backslash, are half of that.
+const CLASS_MAX: usize = 1024;
 
 /// The most runs of `*` in one pattern, as in the public protocol's servers; with more, nothing matches.
 const STARS_MAX: usize = 1000;
@@ -19,7 +24,9 @@ pub fn glob_match(pattern: &[u8], text: &[u8]) -> bool {
     // Where to go on when the part after the latest `*` fails.
     let mut star: Option<(usize, usize)> = None;
     let mut stars = 0;
-    for _ in 0..STEPS_MAX {
+    let mut left = STEPS_MAX;
+    while left > 0 {
+        left -= 1;
         if pattern.get(p) == Some(&b'*') {
             while pattern.get(p) == Some(&b'*') {
                 p += 1;
@@ -37,9 +44,12 @@ pub fn glob_match(pattern: &[u8], text: &[u8]) -> bool {
         if t == text.len() {
             return p == pattern.len();
         }
-        if let Some(next) = match_one(pattern, p, text[t]) {
-            (p, t) = (next, t + 1);
-            continue;
+        if let Some((next, matched)) = match_one(pattern, p, text[t]) {
+            left = left.saturating_sub(next - p - 1);
+            if matched {
+                (p, t) = (next, t + 1);
+                continue;
+            }
         }
         let Some((after, from)) = star else {
             return false;
@@ -50,28 +60,28 @@ pub fn glob_match(pattern: &[u8], text: &[u8]) -> bool {
     false
 }
 
-/// If the element of the pattern at `p` (not a `*`) matches a byte, where the next element starts.
-fn match_one(pattern: &[u8], p: usize, byte: u8) -> Option<usize> {
-    match (pattern.get(p)?, pattern.get(p + 1)) {
-        (b'?', _) => Some(p + 1),
+/// Where the element of the pattern at `p` (not a `*`) ends, and whether it matches a byte. `None` if
+/// there is none.
+fn match_one(pattern: &[u8], p: usize, byte: u8) -> Option<(usize, bool)> {
+    Some(match (pattern.get(p)?, pattern.get(p + 1)) {
+        (b'?', _) => (p + 1, true),
         (b'[', _) => match_class(pattern, p + 1, byte),
-        (b'\\', Some(&literal)) => (literal == byte).then_some(p + 2),
-        (&literal, _) => (literal == byte).then_some(p + 1),
-    }
+        (b'\\', Some(&literal)) => (p + 2, literal == byte),
+        (&literal, _) => (p + 1, literal == byte),
+    })
 }
 
-/// As [`match_one`], after the `[`. A class that is not closed ends with the pattern.
-fn match_class(pattern: &[u8], mut p: usize, byte: u8) -> Option<usize> {
+/// As [`match_one`], after the `[`. A class that is not closed ends with the pattern, and one that is too
+/// long ends so far away that no steps are left.
+fn match_class(pattern: &[u8], mut p: usize, byte: u8) -> (usize, bool) {
+    let end = p + CLASS_MAX;
     let negated = pattern.get(p) == Some(&b'^');
     p += usize::from(negated);
     let mut found = false;
-    loop {
+    while p <= end {
         match pattern.get(p..).unwrap_or_default() {
-            [] => break,
-            [b']', ..] => {
-                p += 1;
-                break;
-            }
+            [] => return (p, found != negated),
+            [b']', ..] => return (p + 1, found != negated),
             [b'\\', literal, ..] => {
                 found |= *literal == byte;
                 p += 2;
@@ -86,7 +96,7 @@ fn match_class(pattern: &[u8], mut p: usize, byte: u8) -> Option<usize> {
             }
         }
     }
-    (found != negated).then_some(p)
+    (usize::MAX, false)
 }
 
 #[cfg(test)]
@@ -152,6 +162,22 @@ mod tests {
         assert!(!glob_match(pattern.as_bytes(), text.as_bytes()));
     }
 
+    /// A pattern and a key of 120 KB each took half a minute.
+    #[test]
+    fn long_classes_cost_as_much_as_they_are_long() {
+        let match_at_the_end = |class: usize, text: usize| {
+            let pattern = format!("*[{}b]", "a".repeat(class));
+            glob_match(pattern.as_bytes(), ("c".repeat(text) + "b").as_bytes())
+        };
+        assert!(match_at_the_end(100, 10_000));
+        assert!(match_at_the_end(CLASS_MAX - 1, 1_000));
+        assert!(
+            !match_at_the_end(CLASS_MAX, 1),
+            "longer than any class need be"
+        );
+        assert!(!match_at_the_end(CLASS_MAX - 1, 100_000), "too many steps");
+    }
+
     #[test]
     fn a_thousand_stars_match_and_one_more_does_not() {
         let text = vec![b'a'; 1001];
@@ -165,7 +191,8 @@ mod tests {
             [] => text.is_empty(),
             [b'*', rest @ ..] => (0..=text.len()).any(|skip| naive(rest, &text[skip..])),
             _ => text.split_first().is_some_and(|(byte, rest)| {
-                match_one(pattern, 0, *byte).is_some_and(|next| naive(&pattern[next..], rest))
+                match_one(pattern, 0, *byte)
+                    .is_some_and(|(next, matched)| matched && naive(&pattern[next..], rest))
             }),
         }
     }

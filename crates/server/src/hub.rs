@@ -77,7 +77,11 @@ impl Hub {
         };
         audience.remove(owner, target);
         if audience.loops.is_empty() {
-            state.of(kind).remove(name);
+            let names = state.of(kind);
+            names.remove(name);
+            if names.capacity() > NAMES_KEEP.max(names.len() * SPARSE) {
+                names.shrink_to(names.len() * 2);
+            }
             self.names.fetch_sub(1, Ordering::Release);
         }
     }
@@ -179,6 +183,13 @@ impl State {
         receivers
     }
 }
+
+/// A table of names that is this many times as large as its names is made smaller, which costs little for
+/// each name that has left, and little at once.
+const SPARSE: usize = 64;
+
+/// A table for fewer names is left as it is.
+const NAMES_KEEP: usize = 1 << 10;
 
 /// A longer message does not keep its buffer.
 const MESSAGE_KEEP: usize = 64 << 10;
@@ -310,6 +321,21 @@ mod tests {
             (hub.counts(), hub.names.load(Ordering::Relaxed)),
             ((0, 0), 0)
         );
+    }
+
+    #[test]
+    fn names_that_have_left_give_their_memory_back() {
+        let (_polls, hub) = hub();
+        hub.subscribe(Kind::Channel, b"stays", 0, target(1));
+        let name = |i: u32| i.to_le_bytes();
+        for i in 0..20_000 {
+            hub.subscribe(Kind::Channel, &name(i), 0, target(2));
+        }
+        for i in 0..20_000 {
+            hub.unsubscribe(Kind::Channel, &name(i), 0, target(2));
+        }
+        assert!(hub.state.lock().channels.capacity() <= NAMES_KEEP);
+        assert_eq!(hub.publish(b"stays", b"x"), 1);
     }
 
     #[test]

@@ -56,6 +56,14 @@ impl Subscriptions {
         was
     }
 
+    /// Ends any one of them.
+    pub(crate) fn pop(&mut self) -> Option<(Kind, Box<[u8]>)> {
+        let channel = self.channels.pop_last().map(|name| (Kind::Channel, name));
+        let any = channel.or_else(|| Some((Kind::Pattern, self.patterns.pop_last()?)))?;
+        self.bytes -= cost(&any.1);
+        Some(any)
+    }
+
     /// The names of one kind, in order.
     pub(crate) fn of(&self, kind: Kind) -> &BTreeSet<Box<[u8]>> {
         match kind {
@@ -117,6 +125,11 @@ mod tests {
             assert!(!subscriptions.leave(kind, &name));
         }
         assert_eq!((subscriptions.bytes(), subscriptions.len()), (0, 0));
+        subscriptions.join(Kind::Pattern, b"a");
+        subscriptions.join(Kind::Channel, b"a");
+        assert_eq!(subscriptions.pop(), Some((Kind::Channel, (*b"a").into())));
+        assert_eq!(subscriptions.pop(), Some((Kind::Pattern, (*b"a").into())));
+        assert_eq!((subscriptions.bytes(), subscriptions.pop()), (0, None));
     }
 
     #[test]

@@ -180,9 +180,7 @@ impl<K: Sockets> LoopCore<K> {
         let (server, index) = (&self.worker.server, self.worker.index);
         let target = conn.client.target();
         if let Some(subscriptions) = conn.subscriptions.take() {
-            for (kind, name) in subscriptions.iter() {
-                server.hub.unsubscribe(kind, name, index, target);
-            }
+            self.leaving.add(target, subscriptions);
         }
         server.clients.remove(target.id);
         #[cfg(test)]

@@ -14,6 +14,7 @@
 
 mod arrivals;
 mod attend;
+mod leaving;
 mod table;
 
 use std::collections::VecDeque;
@@ -30,6 +31,9 @@ use crate::loop_handle::LoopHandle;
 use crate::server::Server;
 use crate::worker::Worker;
 
+use leaving::Leaving;
+#[cfg(test)]
+pub(crate) use leaving::PER_TURN;
 use table::Table;
 
 /// How long a stopping loop waits for its clients to take their last replies.
@@ -69,6 +73,7 @@ pub(crate) struct LoopCore<K: Sockets> {
     driver: Driver,
     table: Table<K::Stream>,
     sockets: K,
+    leaving: Leaving,
     /// Connections that were dealt to this loop.
     arrivals: VecDeque<Box<Accepted>>,
     /// The settings for which connections were filed.
@@ -93,6 +98,7 @@ impl<K: Sockets> LoopCore<K> {
             driver,
             table: Table::default(),
             sockets,
+            leaving: Leaving::default(),
             arrivals: VecDeque::new(),
             shrinking: false,
             parcels: Vec::new(),
@@ -141,6 +147,7 @@ impl<K: Sockets> LoopCore<K> {
         self.table.runnable() > 0
             || self.shrinking
             || !self.arrivals.is_empty()
+            || !self.leaving.is_empty()
             || self.driver.has_work(&self.worker, expires)
     }
 
@@ -253,6 +260,8 @@ impl<K: Sockets> LoopCore<K> {
         if self.shrinking {
             self.shrink();
         }
+        self.leaving
+            .end_some(&self.worker.server.hub, self.worker.index);
         let idle = idle && self.table.runnable() == 0;
         self.driver.tidy(&mut self.worker, idle);
         self.table.end_turn();

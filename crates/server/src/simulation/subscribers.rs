@@ -4,6 +4,7 @@ use tidewheel_resp::Reply;
 
 use super::rig::{Peer, Rig, bulk};
 use crate::config::Settings;
+use crate::loop_core::PER_TURN;
 
 fn subscribed(rig: &mut Rig, owner: usize, channels: &[&[u8]]) -> Peer {
     let peer = rig.connect(owner);
@@ -71,6 +72,34 @@ fn publishers_that_listen_hear_everything_once_and_in_one_order() {
         let order: Vec<String> = first.into_iter().filter(|m| to_a.contains(m)).collect();
         assert_eq!(heard(&silent).0, order, "seed {seed}");
     }
+}
+
+#[test]
+fn a_client_with_very_many_subscriptions_leaves_in_portions() {
+    let mut rig = Rig::new(1, Settings::default());
+    let leaver = rig.connect(0);
+    let names: Vec<String> = (0..2_000).map(|i| i.to_string()).collect();
+    let words = names.iter().map(String::as_bytes);
+    rig.ask(
+        &leaver,
+        &bulk(
+            &[&b"SUBSCRIBE"[..]]
+                .into_iter()
+                .chain(words)
+                .collect::<Vec<_>>(),
+        ),
+    );
+    let stays = subscribed(&mut rig, 0, &[b"5"]);
+    leaver.wire.borrow_mut().break_writes();
+    leaver.send(b"PING\r\n");
+    rig.turn(0);
+    assert!(leaver.is_closed());
+    let (left, _) = rig.server.hub.counts();
+    assert!(left >= names.len() - PER_TURN, "{left} names are left");
+    // Whoever publishes meanwhile reaches those who are there.
+    assert!(rig.ask(&stays, b"PUBLISH 5 x\r\n").ends_with(b"x\r\n"));
+    rig.settle();
+    assert_eq!(rig.server.hub.counts(), (1, 0));
 }
 
 #[test]

@@ -7,6 +7,7 @@ mod tools;
 mod clients;
 mod clock;
 mod collisions;
+mod events;
 mod idling;
 mod passwords;
 mod replies;

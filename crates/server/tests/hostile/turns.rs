@@ -1,6 +1,6 @@
 //! What one client may ask for while others wait.
 
-use crate::common::{Client, Server, eventually, ok, simple, text};
+use crate::common::{Client, Reply, Server, eventually, ok, simple, text};
 use crate::tools::{flood, number};
 
 fn fill(client: &mut Client, keys: usize) {
@@ -41,4 +41,17 @@ fn a_pipeline_of_walks_lets_others_have_their_turns() {
         (number(&mut other, "stats", "expired_keys") == 1).then_some(())
     });
     assert!(calls_of_keys(&mut other) < WALKS as u64, "expiry came last");
+}
+
+/// A class of 120 KB that is held against a key of 120 KB took half a minute, a megabyte half an hour.
+#[test]
+fn a_pattern_as_long_as_a_key_holds_nobody() {
+    let server = Server::start(&["--threads", "1"]);
+    let mut client = server.client();
+    let length = 1 << 20;
+    assert_eq!(client.call(&["SET", &"b".repeat(length), "v"]), ok());
+    let class = format!("*[{}]", "a".repeat(length));
+    assert_eq!(client.call(&["KEYS", &class]), Reply::Array(Vec::new()));
+    let literals = format!("*{}c", "b".repeat(length / 2));
+    assert_eq!(client.call(&["KEYS", &literals]), Reply::Array(Vec::new()));
 }
