@@ -11,75 +11,38 @@
 //! Readers load two atomics for the usual entry with one tag and take no lock. Entries without tags pay
 //! nothing. Nodes are counted: one that no entry and no pair refers to is reused.
 
-use std::collections::HashMap;
-use std::sync::OnceLock;
-
-use foldhash::fast::RandomState;
+mod names;
+mod nodes;
 
 use crate::sync::{
-    AtomicU64,
     Ordering::{Acquire, Relaxed, Release},
     RwLock,
 };
+use names::{Key, Names, Wanted};
+use nodes::{NODES_MAX, Node, Nodes};
 
 /// Tags of one entry that are kept apart; an entry with more is invalidated by any tag.
-const TAGS_PER_ENTRY_MAX: usize = 32;
+pub(crate) const TAGS_PER_ENTRY_MAX: usize = 32;
 
-/// Nodes in the first chunk; each further one is twice as long.
-const FIRST_CHUNK: u32 = 64;
-
-const CHUNKS: usize = 24;
-
-/// Tags and sets of them that exist at a time. Entries for which there is no node left share
-/// [`OVERFLOW`].
-const NODES_MAX: u32 = FIRST_CHUNK * ((1 << CHUNKS) - 1);
-
-/// The leaf of entries whose tags cannot be told apart: every invalidation hits it.
+/// The leaf of entries whose tags cannot be told apart, there being too many: every invalidation hits it.
+/// Node 0 is nobody's: the word 0 stands for no tags.
 const OVERFLOW: u32 = 1;
 
 /// In a node's body: that it is a pair. Then there are 31 bits of the smaller set and 32 of the leaf.
 const PAIR: u64 = 1 << 63;
 
-/// Maps that have room for this many names give it back when most of it is unused.
-const SHRINK_FROM: usize = 1024;
-
 /// The tags of one cache.
 #[derive(Debug)]
 pub(crate) struct Tags {
-    nodes: [OnceLock<Box<[Node]>>; CHUNKS],
+    nodes: Nodes,
     names: RwLock<Names>,
-}
-
-#[derive(Debug, Default)]
-struct Node {
-    /// A leaf's count, or what a pair consists of.
-    body: AtomicU64,
-    /// Entries and pairs that refer to it, and words that are about to be stored.
-    refs: AtomicU64,
-}
-
-#[derive(Debug, Default)]
-struct Names {
-    leaves: HashMap<Box<str>, u32, RandomState>,
-    pairs: HashMap<(u32, u32), u32, RandomState>,
-    /// What each node stands for.
-    keys: Vec<Key>,
-    free: Vec<u32>,
-}
-
-#[derive(Debug, Clone, PartialEq, Eq)]
-enum Key {
-    /// Nothing: the node is reserved, or free.
-    Nothing,
-    Leaf(Box<str>),
-    Pair(u32, u32),
 }
 
 impl Tags {
     pub(crate) fn new() -> Self {
         Self {
-            nodes: [const { OnceLock::new() }; CHUNKS],
-            names: RwLock::new(Names::default()),
+            nodes: Nodes::default(),
+            names: RwLock::new(Names::new(OVERFLOW + 1)),
         }
     }
 
@@ -126,12 +89,14 @@ impl Tags {
     pub(crate) fn invalidate(&self, tag: &str) -> bool {
         let names = self.read();
         let mut any = false;
-        if let Some(&id) = names.leaves.get(tag) {
+        if let Some(id) = names.find(Wanted::Leaf(tag)) {
             self.node(id).body.fetch_add(1, Release);
             any = true;
         }
-        if names.keys.len() > OVERFLOW as usize && self.node(OVERFLOW).refs.load(Acquire) > 0 {
-            self.node(OVERFLOW).body.fetch_add(1, Release);
+        if let Some(overflow) = self.nodes.existing(OVERFLOW)
+            && overflow.refs.load(Acquire) > 0
+        {
+            overflow.body.fetch_add(1, Release);
             any = true;
         }
         any
@@ -145,21 +110,21 @@ impl Tags {
             return result;
         }
         let names = self.read();
-        let mut id = (word >> 32) as u32;
-        loop {
-            match names.keys.get(id as usize) {
-                Some(Key::Leaf(name)) => result.push(name.to_string()),
+        let key_of = |id| names.key_of(id, self.node(id).place.load(Relaxed));
+        let mut next = Some((word >> 32) as u32);
+        while let Some(id) = next.take() {
+            let leaf = match key_of(id) {
                 Some(Key::Pair(set, leaf)) => {
-                    if let Some(Key::Leaf(name)) = names.keys.get(*leaf as usize) {
-                        result.push(name.to_string());
-                    }
-                    id = *set;
-                    continue;
+                    next = Some(*set);
+                    key_of(*leaf)
                 }
-                Some(Key::Nothing) | None => {}
+                leaf => leaf,
+            };
+            if let Some(Key::Leaf(name)) = leaf {
+                result.push(name.to_string());
             }
-            return result;
         }
+        result
     }
 
     /// The sum of the counts of a set's leaves.
@@ -179,14 +144,7 @@ impl Tags {
 
     #[inline]
     fn node(&self, id: u32) -> &Node {
-        let chunk = (id / FIRST_CHUNK + 1).ilog2();
-        let first = FIRST_CHUNK * ((1 << chunk) - 1);
-        let nodes = self.nodes[chunk as usize].get_or_init(|| {
-            std::iter::repeat_with(Node::default)
-                .take((FIRST_CHUNK << chunk) as usize)
-                .collect()
-        });
-        &nodes[(id - first) as usize]
+        self.nodes.get(id)
     }
 
     /// Refers to a set that exists.
@@ -194,10 +152,10 @@ impl Tags {
         let names = self.read();
         let mut set = None;
         for tag in tags {
-            let leaf = *names.leaves.get(*tag)?;
+            let leaf = names.find(Wanted::Leaf(tag))?;
             set = Some(match set {
                 None => leaf,
-                Some(set) => *names.pairs.get(&(set, leaf))?,
+                Some(set) => names.find(Wanted::Pair(set, leaf))?,
             });
         }
         let id = set?;
@@ -208,63 +166,59 @@ impl Tags {
 
     /// Refers to a set, which is made if need be.
     fn interned(&self, tags: &[&str]) -> u32 {
-        let mut names = self
-            .names
-            .write()
-            .unwrap_or_else(std::sync::PoisonError::into_inner);
-        while names.keys.len() <= OVERFLOW as usize {
-            names.keys.push(Key::Nothing);
-        }
-        let left = NODES_MAX as usize - names.keys.len() + names.free.len();
-        if tags.len() > TAGS_PER_ENTRY_MAX || left < 2 * tags.len() {
-            self.node(OVERFLOW).refs.fetch_add(1, Relaxed);
-            return OVERFLOW;
-        }
-        let mut set = None;
-        for tag in tags {
-            let leaf = match names.leaves.get(*tag) {
-                Some(&leaf) => leaf,
-                None => {
-                    let leaf = self.make(&mut names, Key::Leaf(Box::from(*tag)), 0);
-                    names.leaves.insert(Box::from(*tag), leaf);
-                    leaf
-                }
-            };
-            set = Some(match set {
-                None => leaf,
-                Some(set) => match names.pairs.get(&(set, leaf)) {
-                    Some(&pair) => pair,
-                    None => {
-                        let body = PAIR | u64::from(set) << 32 | u64::from(leaf);
-                        let pair = self.make(&mut names, Key::Pair(set, leaf), body);
-                        names.pairs.insert((set, leaf), pair);
-                        self.node(set).refs.fetch_add(1, Relaxed);
-                        self.node(leaf).refs.fetch_add(1, Relaxed);
-                        pair
-                    }
-                },
-            });
-        }
-        let id = set.unwrap_or(OVERFLOW);
+        let mut names = self.write();
+        let left = (NODES_MAX - names.end + names.free_len) as usize;
+        let id = if tags.len() > TAGS_PER_ENTRY_MAX || left < 2 * tags.len() {
+            OVERFLOW
+        } else {
+            self.set_of(&mut names, tags)
+        };
         self.node(id).refs.fetch_add(1, Relaxed);
         id
     }
 
-    /// A node to which nothing refers yet.
-    fn make(&self, names: &mut Names, key: Key, body: u64) -> u32 {
-        let id = match names.free.pop() {
-            Some(id) => {
-                names.keys[id as usize] = key;
-                id
-            }
-            None => {
-                names.keys.push(key);
-                names.keys.len() as u32 - 1
-            }
-        };
+    fn set_of(&self, names: &mut Names, tags: &[&str]) -> u32 {
+        let mut set = None;
+        for tag in tags {
+            let leaf = self.node_of(names, Wanted::Leaf(tag), 0);
+            set = Some(match set {
+                None => leaf,
+                Some(set) => {
+                    let body = PAIR | u64::from(set) << 32 | u64::from(leaf);
+                    self.node_of(names, Wanted::Pair(set, leaf), body)
+                }
+            });
+        }
+        set.unwrap_or(OVERFLOW)
+    }
+
+    /// The node of a name or a pair. A new one has this body, and nothing refers to it yet.
+    fn node_of(&self, names: &mut Names, wanted: Wanted<'_>, body: u64) -> u32 {
+        if let Some(id) = names.find(wanted) {
+            return id;
+        }
+        let id = self.vacant(names);
         let node = self.node(id);
         node.refs.store(0, Relaxed);
+        node.place.store(names.insert(id, wanted), Relaxed);
         node.body.store(body, Release);
+        if let Wanted::Pair(set, leaf) = wanted {
+            for part in [set, leaf] {
+                self.node(part).refs.fetch_add(1, Relaxed);
+            }
+        }
+        id
+    }
+
+    /// Takes a free node, or the next one that was never used.
+    fn vacant(&self, names: &mut Names) -> u32 {
+        let id = names.free;
+        if id == 0 {
+            names.end += 1;
+            return names.end - 1;
+        }
+        names.free = self.node(id).body.load(Relaxed) as u32;
+        names.free_len -= 1;
         id
     }
 
@@ -277,33 +231,31 @@ impl Tags {
     /// Frees a node that nothing refers to, and those that only it referred to.
     #[cold]
     fn reclaim(&self, id: u32) {
-        let mut names = self
-            .names
-            .write()
-            .unwrap_or_else(std::sync::PoisonError::into_inner);
+        let mut names = self.write();
         let mut next = vec![id];
         while let Some(id) = next.pop() {
+            let node = self.node(id);
             // Somebody may have referred to it since, or another may have freed it first.
-            if self.node(id).refs.load(Acquire) != 0 {
+            if node.refs.load(Acquire) != 0 {
                 continue;
             }
-            match std::mem::replace(&mut names.keys[id as usize], Key::Nothing) {
-                Key::Nothing => continue,
-                Key::Leaf(name) => {
-                    names.leaves.remove(&name);
-                }
-                Key::Pair(set, leaf) => {
-                    names.pairs.remove(&(set, leaf));
-                    for part in [set, leaf] {
-                        if self.node(part).refs.fetch_sub(1, Relaxed) == 1 {
-                            next.push(part);
-                        }
-                    }
-                }
+            let Some(key) = names.remove(id, node.place.load(Relaxed)) else {
+                continue;
+            };
+            if let Key::Pair(set, leaf) = key {
+                let parts = [set, leaf].into_iter();
+                next.extend(parts.filter(|part| self.node(*part).refs.fetch_sub(1, Relaxed) == 1));
             }
-            names.free.push(id);
+            node.body.store(names.free.into(), Relaxed);
+            names.free = id;
+            names.free_len += 1;
         }
-        names.shrink();
+    }
+
+    fn write(&self) -> impl std::ops::DerefMut<Target = Names> + '_ {
+        self.names
+            .write()
+            .unwrap_or_else(std::sync::PoisonError::into_inner)
     }
 
     fn read(&self) -> impl std::ops::Deref<Target = Names> + '_ {
@@ -315,39 +267,23 @@ impl Tags {
     /// Panics if a count is wrong: `words` are those of all entries. For tests.
     pub(crate) fn validate(&self, words: impl Iterator<Item = u64>) {
         let names = self.read();
-        let mut refs = vec![0u64; names.keys.len()];
+        let mut refs = vec![0u64; names.end as usize];
         for word in words {
             refs[(word >> 32) as usize] += 1;
         }
-        for key in &names.keys {
+        names.validate(|_, key| {
             if let Key::Pair(set, leaf) = key {
                 refs[*set as usize] += 1;
                 refs[*leaf as usize] += 1;
             }
-        }
+        });
         for (id, refs) in refs.iter().enumerate() {
-            let counted = self.node(id as u32).refs.load(Relaxed);
-            assert_eq!(
-                counted, *refs,
-                "references to the tags {:?}",
-                names.keys[id]
-            );
+            let counted = self.nodes.existing(id as u32);
+            let counted = counted.map_or(0, |node| node.refs.load(Relaxed));
+            assert_eq!(counted, *refs, "references to node {id} of the tags");
         }
-        let kept = names.leaves.len() + names.pairs.len();
-        let reserved = names.keys.len().min(OVERFLOW as usize + 1);
-        assert_eq!(kept + names.free.len() + reserved, names.keys.len());
-    }
-}
-
-impl Names {
-    /// Gives memory back once most of it is unused; the cost is paid by the removals before.
-    fn shrink(&mut self) {
-        if self.leaves.capacity() > SHRINK_FROM && self.leaves.len() < self.leaves.capacity() / 8 {
-            self.leaves.shrink_to(self.leaves.len() * 2);
-        }
-        if self.pairs.capacity() > SHRINK_FROM && self.pairs.len() < self.pairs.capacity() / 8 {
-            self.pairs.shrink_to(self.pairs.len() * 2);
-        }
+        let reserved = OVERFLOW + 1;
+        assert_eq!(names.len() as u32 + names.free_len + reserved, names.end);
     }
 }
 
@@ -385,8 +321,8 @@ mod tests {
         }
         tags.validate(std::iter::empty());
         let names = tags.read();
-        assert!(names.leaves.is_empty() && names.pairs.is_empty());
-        assert!(names.keys.len() < 10, "nodes are reused");
+        assert_eq!(names.len(), 0);
+        assert!(names.end < 10, "nodes are reused");
     }
 
     #[test]
@@ -410,14 +346,5 @@ mod tests {
         assert!(!tags.is_current(word));
         tags.release(word);
         assert!(!tags.invalidate("0"));
-    }
-
-    #[test]
-    fn every_node_has_a_place() {
-        let tags = Tags::new();
-        for id in 0..5000 {
-            tags.node(id).body.store(u64::from(id), Relaxed);
-        }
-        assert!((0..5000).all(|id| tags.node(id).body.load(Relaxed) == u64::from(id)));
     }
 }
