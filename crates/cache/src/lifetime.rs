@@ -78,7 +78,8 @@ impl Lifetime {
         self
     }
 
-    /// A tag by which the entry can be invalidated together with others. May be called several times.
+    /// A tag by which the entry can be invalidated together with others. May be called several times; an entry
+    /// with more than 32 tags is invalidated by any tag, whether it has it or not.
     #[must_use]
     pub fn tag(mut self, tag: impl Into<Arc<str>>) -> Self {
         self.tags.push(tag.into());

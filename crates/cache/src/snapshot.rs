@@ -13,6 +13,7 @@ use tidewheel_store::{Attributes, Slot, Soft, TypedStore};
 
 use crate::cache::{Cache, Prepared};
 use crate::inner::Inner;
+use crate::tags::TAGS_PER_ENTRY_MAX;
 use crate::time::Nanos;
 
 /// The layout that is written, and the only one that is read.
@@ -42,6 +43,8 @@ struct Kept<K, V> {
     /// What was said of its lifetime, for its refresh.
     said: [u64; 2],
     tags: Vec<String>,
+    /// Whether it has too many tags to tell apart, and is invalidated by any.
+    any_tag: bool,
 }
 
 impl<K, V> Snapshot<K, V> {
@@ -64,6 +67,8 @@ impl<K, V> Snapshot<K, V> {
 pub enum RestoreError {
     /// It was written in a layout that this version does not know.
     UnknownLayout(u32),
+    /// An entry lists so many tags; none that was written lists more than 32.
+    TooManyTags(usize),
 }
 
 impl fmt::Display for RestoreError {
@@ -72,6 +77,11 @@ impl fmt::Display for RestoreError {
             Self::UnknownLayout(layout) => write!(
                 f,
                 "the snapshot has layout {layout}, this version reads {LAYOUT}: take it anew"
+            ),
+            Self::TooManyTags(tags) => write!(
+                f,
+                "an entry of the snapshot lists {tags} tags, at most {TAGS_PER_ENTRY_MAX} are written: \
+                 take it anew"
             ),
         }
     }
@@ -124,7 +134,7 @@ where
     ///
     /// # Errors
     ///
-    /// When the snapshot has a layout of another version.
+    /// When the snapshot has a layout of another version, or is not as one is written. Then nothing is stored.
     pub fn restore(&self, snapshot: Snapshot<K, V>) -> Result<u64, RestoreError> {
         self.restore_after(snapshot, Duration::ZERO)
     }
@@ -142,6 +152,10 @@ where
     ) -> Result<u64, RestoreError> {
         if snapshot.layout != LAYOUT {
             return Err(RestoreError::UnknownLayout(snapshot.layout));
+        }
+        let tags = snapshot.entries.iter().map(|kept| kept.tags.len()).max();
+        if let Some(tags) = tags.filter(|tags| *tags > TAGS_PER_ENTRY_MAX) {
+            return Err(RestoreError::TooManyTags(tags));
         }
         let passed = u64::try_from(passed.as_nanos()).unwrap_or(u64::MAX);
         let now = self.inner.time.now();
@@ -179,7 +193,10 @@ where
                 deadline: deadline(kept.left_ns),
                 weight,
                 soft,
-                tag: inner.tags.word(&kept.tags),
+                tag: match kept.any_tag {
+                    true => inner.tags.word_of_any(),
+                    false => inner.tags.word(&kept.tags),
+                },
                 limit: deadline(kept.limit_ns),
                 said: kept.said,
             },
@@ -195,6 +212,7 @@ impl<K: Clone, V: Clone, S> Inner<K, V, S> {
     fn kept(&self, store: &TypedStore<K, V>, slot: Slot, now: Nanos) -> Kept<K, V> {
         let left = |tick| u64::try_from(now.until(tick).as_nanos()).unwrap_or(u64::MAX);
         let attributes = store.attributes(slot);
+        let tags = self.tags.names(attributes.tag);
         Kept {
             key: store.key(slot).clone(),
             value: store.value(slot).clone(),
@@ -204,7 +222,8 @@ impl<K: Clone, V: Clone, S> Inner<K, V, S> {
                 .map(|limit| left(limit.saturating_sub(self.config.grace))),
             soft_ns: attributes.soft.tick().map(left),
             said: attributes.said,
-            tags: self.tags.names(attributes.tag),
+            any_tag: tags.is_none(),
+            tags: tags.unwrap_or_default(),
         }
     }
 }

@@ -61,6 +61,11 @@ impl Tags {
         names.sort_unstable();
         names.dedup();
         let id = self.known(&names).unwrap_or_else(|| self.interned(&names));
+        self.current(id)
+    }
+
+    /// The word of a set as it is now.
+    fn current(&self, id: u32) -> u64 {
         u64::from(id) << 32 | self.sum(id) & u64::from(u32::MAX)
     }
 
@@ -102,12 +107,21 @@ impl Tags {
         any
     }
 
-    /// The names of an entry's tags.
+    /// The word of an entry whose tags cannot be told apart.
     #[cfg(feature = "serde")]
-    pub(crate) fn names(&self, word: u64) -> Vec<String> {
+    pub(crate) fn word_of_any(&self) -> u64 {
+        self.node(OVERFLOW).refs.fetch_add(1, Relaxed);
+        self.current(OVERFLOW)
+    }
+
+    /// The names of an entry's tags; `None` if they cannot be told apart.
+    #[cfg(feature = "serde")]
+    pub(crate) fn names(&self, word: u64) -> Option<Vec<String>> {
         let mut result = Vec::new();
-        if word == 0 {
-            return result;
+        match (word >> 32) as u32 {
+            0 => return Some(result),
+            OVERFLOW => return None,
+            _ => {}
         }
         let names = self.read();
         let key_of = |id| names.key_of(id, self.node(id).place.load(Relaxed));
@@ -124,7 +138,7 @@ impl Tags {
                 result.push(name.to_string());
             }
         }
-        result
+        Some(result)
     }
 
     /// The sum of the counts of a set's leaves.

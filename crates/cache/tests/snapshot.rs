@@ -132,7 +132,7 @@ fn what_is_there_already_is_newer_and_stays() {
 fn entry(name: &str, value: u64, left: Value) -> Value {
     json!({
         "key": name, "value": value, "left_ns": left, "limit_ns": null,
-        "soft_ns": u64::MAX, "said": [u64::MAX, u64::MAX], "tags": [],
+        "soft_ns": u64::MAX, "said": [u64::MAX, u64::MAX], "tags": [], "any_tag": false,
     })
 }
 
@@ -151,7 +151,7 @@ fn a_hostile_snapshot_is_bounded() {
     entries.push(entry("heavy", u64::MAX, Value::Null));
     entries.push(entry("dead", 1, json!(0)));
     let mut tagged = entry("tagged", 1, Value::Null);
-    tagged["tags"] = (0..1000).map(|tag| tag.to_string()).collect();
+    tagged["tags"] = (0..32).map(|tag| tag.to_string()).collect();
     tagged["limit_ns"] = json!(u64::MAX);
     entries.push(tagged);
     let text = json!({ "layout": 2, "entries": entries }).to_string();
@@ -172,5 +172,45 @@ fn another_layout_is_refused() {
     let cache = manual(&ManualClock::new()).build().expect("valid");
     let refused = cache.restore(snapshot);
     assert_eq!(refused, Err(RestoreError::UnknownLayout(1)));
+    assert!(cache.is_empty());
+}
+
+/// It was written without any tag: what was invalidated after the restart stayed.
+#[test]
+fn an_entry_with_too_many_tags_to_tell_apart_is_still_invalidated_by_any_when_restored() {
+    let cache = manual(&ManualClock::new()).build().expect("valid");
+    let tagged = |tags: u32| {
+        (0..tags).fold(Lifetime::forever(), |lifetime, tag| {
+            lifetime.tag(format!("{tag}"))
+        })
+    };
+    cache.insert_with(key("most"), 32, tagged(32));
+    cache.insert_with(key("more"), 33, tagged(33));
+    let text = serde_json::to_string(&cache.snapshot()).expect("plain data");
+    let read: Snapshot<String, u64> = serde_json::from_str(&text).expect("as written");
+    let bytes = postcard::to_stdvec(&read).expect("plain data");
+    let read: Snapshot<String, u64> = postcard::from_bytes(&bytes).expect("as written");
+    let copy = manual(&ManualClock::new()).build().expect("valid");
+    assert_eq!(copy.restore(read), Ok(2));
+    for cache in [cache, copy] {
+        assert_eq!((cache.get("most"), cache.get("more")), (Some(32), Some(33)));
+        assert!(cache.invalidate_tag("nobody's"));
+        assert_eq!((cache.get("most"), cache.get("more")), (Some(32), None));
+        assert!(cache.invalidate_tag("7"));
+        assert_eq!(cache.get("most"), None);
+        cache.validate();
+    }
+}
+
+#[test]
+fn a_snapshot_that_lists_more_tags_than_are_written_is_refused_whole() {
+    let mut tagged = entry("tagged", 1, Value::Null);
+    tagged["tags"] = (0..33).map(|tag| tag.to_string()).collect();
+    let entries = [entry("plain", 1, Value::Null), tagged];
+    let text = json!({ "layout": 2, "entries": entries }).to_string();
+    let snapshot = serde_json::from_str(&text).expect("well-formed");
+    let cache = manual(&ManualClock::new()).build().expect("valid");
+    let refused = cache.restore(snapshot);
+    assert_eq!(refused, Err(RestoreError::TooManyTags(33)));
     assert!(cache.is_empty());
 }
