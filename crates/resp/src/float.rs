@@ -3,6 +3,8 @@
 use std::error::Error;
 use std::fmt;
 
+use crate::extended;
+
 /// The digits after the decimal point that INCRBYFLOAT keeps.
 const FIXED_DECIMALS: usize = 17;
 
@@ -36,7 +38,7 @@ impl Error for SumError {}
 ///
 /// Redis adds in `long double`, so that 0.1 and 0.2 make 0.3 where an `f64` makes
 /// 0.30000000000000004. Here numbers of up to 17 decimals and a magnitude below 10^21 are added in
-/// decimal, exactly; others as `f64`, in the format of [`format_f64`].
+/// decimal, exactly; others as Redis does on x86.
 ///
 /// # Errors
 /// When either is no float or the sum is not finite; the errors read as Redis words them.
@@ -46,13 +48,7 @@ pub fn sum_floats(a: &[u8], b: &[u8]) -> Result<String, SumError> {
     {
         return Ok(format_fixed(sum));
     }
-    let (a, b) = (parse_f64(a), parse_f64(b));
-    let sum = a.zip(b).map(|(a, b)| a + b).ok_or(SumError::NotAFloat)?;
-    if sum.is_finite() {
-        Ok(format_f64(sum))
-    } else {
-        Err(SumError::NotFinite)
-    }
+    extended::sum(a, b)
 }
 
 /// Reads a decimal number as a multiple of 10^-17 if it is one and fits.
@@ -123,29 +119,6 @@ pub fn parse_f64(text: &[u8]) -> Option<f64> {
     let value: f64 = std::str::from_utf8(text).ok()?.parse().ok()?;
     let spelt_infinite = text.iter().any(|byte| byte.eq_ignore_ascii_case(&b'i'));
     (value.is_finite() || (value.is_infinite() && spelt_infinite)).then_some(value)
-}
-
-/// Writes a float as INCRBYFLOAT stores it: never an exponent, at most 17 decimals, no trailing
-/// zeros, no negative zero.
-///
-/// Redis computes in `long double` and prints what 17 decimals hide; the shortest digits that read
-/// back as the same `f64` give the same text for the sums that people write.
-pub fn format_f64(value: f64) -> String {
-    if !value.is_finite() {
-        return non_finite(value).to_owned();
-    }
-    let mut text = value.to_string();
-    if let Some(point) = text.find('.')
-        && text.len() - point - 1 > FIXED_DECIMALS
-    {
-        text = format!("{value:.FIXED_DECIMALS$}");
-        let kept = text.trim_end_matches('0').trim_end_matches('.').len();
-        text.truncate(kept);
-    }
-    if text == "-0" {
-        text.remove(0);
-    }
-    text
 }
 
 /// Writes a float as double replies carry it: the shortest digits that read back as the same value,
@@ -223,11 +196,7 @@ mod tests {
     }
 
     #[test]
-    fn sums_beyond_the_exact_range_are_those_of_f64() {
-        assert_eq!(
-            sum("1e30", "1").as_deref(),
-            Ok("1000000000000000000000000000000")
-        );
+    fn sums_beyond_the_exact_range_are_near() {
         assert_eq!(sum("1e-20", "0").as_deref(), Ok("0"));
         assert_eq!(sum("1e-20", "0.25").as_deref(), Ok("0.25"));
         let largest = "170141183460469231731.68730371588410572";
@@ -251,7 +220,7 @@ mod tests {
             ("nan", "1", SumError::NotAFloat),
             ("inf", "1", SumError::NotFinite),
             ("inf", "-inf", SumError::NotFinite),
-            ("1.7e308", "1.7e308", SumError::NotFinite),
+            ("1e4932", "1e4932", SumError::NotFinite),
         ] {
             assert_eq!(sum(a, b), Err(error), "{a} + {b}");
         }
@@ -268,25 +237,6 @@ mod tests {
         assert_eq!(parse_f64(b"+.5"), Some(0.5));
         assert_eq!(parse_f64(b"-inf"), Some(f64::NEG_INFINITY));
         assert_eq!(parse_f64(b"Infinity"), Some(f64::INFINITY));
-    }
-
-    #[test]
-    fn stored_floats_have_no_exponent() {
-        for (value, text) in [
-            (0.0, "0"),
-            (-0.0, "0"),
-            (3000.0, "3000"),
-            (10.5 + 0.1, "10.6"),
-            (5.0e-2, "0.05"),
-            (1e20, "100000000000000000000"),
-            (1e-17, "0.00000000000000001"),
-            (-1e-20, "0"),
-            (0.1 + 0.2, "0.30000000000000004"),
-            (1.0 / 3.0, "0.3333333333333333"),
-            (-2.5, "-2.5"),
-        ] {
-            assert_eq!(format_f64(value), text);
-        }
     }
 
     #[test]
@@ -325,7 +275,7 @@ mod tests {
                 let close: f64 = format_fixed(fixed).parse().unwrap();
                 prop_assert_eq!(Some(close), read, "{}", a);
             }
-            prop_assert_eq!(sum(&a, "0").is_ok(), read.is_some());
+            prop_assert_eq!(sum(&a, "0").is_ok(), a.parse::<f64>().is_ok());
         }
 
         #[test]
@@ -334,13 +284,6 @@ mod tests {
             prop_assume!(value.is_finite());
             let text = format_f64_short(value);
             prop_assert_eq!(text.parse::<f64>().map(f64::to_bits), Ok(bits), "{}", text);
-        }
-
-        #[test]
-        fn stored_floats_come_back_within_their_decimals(value in -1e15_f64..1e15) {
-            let text = format_f64(value);
-            prop_assert!(!text.contains('e'));
-            prop_assert!((text.parse::<f64>().unwrap() - value).abs() <= 1e-17);
         }
     }
 }

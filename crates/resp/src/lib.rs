@@ -27,6 +27,7 @@
 
 mod args;
 mod error;
+mod extended;
 mod float;
 mod inline;
 mod limits;
@@ -37,7 +38,7 @@ mod writer;
 
 pub use args::{Args, ArgsIter};
 pub use error::ProtocolError;
-pub use float::{SumError, format_f64, format_f64_short, parse_f64, sum_floats};
+pub use float::{SumError, format_f64_short, parse_f64, sum_floats};
 pub use limits::Limits;
 pub use number::{parse_i64, parse_u64};
 pub use parser::{Parsed, Parser};
