@@ -418,6 +418,14 @@ impl<O> Store<O> {
         self.index.sample(random).map(Slot)
     }
 
+    /// Visits entries that have a deadline, in no order, for as long as `visit` says so: those that some timer
+    /// records lead to, at most 15 times `chunks` of them, which begin at any number `from`. Numbers go round:
+    /// calls with `from` in steps of `chunks` meet every such entry that stays.
+    pub fn sample_timed(&self, from: u32, chunks: u32, mut visit: impl FnMut(Slot) -> bool) {
+        self.wheel
+            .sample(&self.blocks, from, chunks, |id| visit(Slot(id)));
+    }
+
     /// Tidies: moves entries off sparse pages and drops stale timer records, at most about `budget`
     /// units of work. Returns whether more is worth doing.
     pub fn maintain(&mut self, budget: u32) -> bool {

@@ -173,6 +173,19 @@ impl Pool {
         &mut page.chunks[(at % PAGE_CHUNKS) as usize]
     }
 
+    /// The records of `count` chunks from chunk `from` on, round the end: of each chunk once at most, and of
+    /// free ones what they held last.
+    pub(crate) fn records_near(&self, from: u32, count: u32) -> impl Iterator<Item = Record> + '_ {
+        let end = self.pages.len() as u32 * PAGE_CHUNKS;
+        (0..count.min(end)).flat_map(move |i| {
+            let at = (u64::from(from) + u64::from(i)) % u64::from(end);
+            let (page, chunk) = (at as u32 / PAGE_CHUNKS, at as u32 % PAGE_CHUNKS);
+            let page = self.pages[page as usize].as_ref();
+            let records = page.map(|page| page.chunks[chunk as usize].records());
+            records.unwrap_or_default().iter().copied()
+        })
+    }
+
     /// Sets the link that leads to a chunk: `head` when `previous` is `NIL`.
     pub(crate) fn link(&mut self, head: &mut u32, previous: u32, to: u32) {
         if previous == NIL {

@@ -191,6 +191,25 @@ impl HierarchicalWheel {
         }
     }
 
+    /// Visits timers that are pending, in no order, for as long as `visit` says so: those that `chunks` chunks
+    /// of 15 records from chunk `from` on lead to. Numbers of chunks go round: calls with `from` in steps of
+    /// `chunks` meet every timer that stays, some more than once. A call passes dead records over; `maintain`
+    /// drops them.
+    pub fn sample<T: Timers>(
+        &self,
+        timers: &T,
+        from: u32,
+        chunks: u32,
+        mut visit: impl FnMut(u32) -> bool,
+    ) {
+        for record in self.pool.records_near(from, chunks) {
+            let timer = timers.timer(record.id);
+            if timer.is_some_and(|timer| is_live::<T>(&timer, &record)) && !visit(record.id) {
+                return;
+            }
+        }
+    }
+
     /// Takes up to `limit` records out of a slot.
     #[inline]
     fn take(&mut self, level: usize, slot: usize, limit: u32) -> crate::pool::Taken {
