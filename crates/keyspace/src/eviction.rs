@@ -131,8 +131,9 @@ pub(crate) struct Choice {
     pub(crate) samples: u32,
 }
 
-/// The most entries that are looked at for one victim when few keys have deadlines.
-const LOOKED_AT_MAX: usize = 256;
+/// Chunks of 15 timer records that are looked at for one victim when few keys have deadlines.
+const CHUNKS: u32 = 64;
+
 /// The most samples that a configuration can ask for.
 const SAMPLES_MAX: u32 = 64;
 
@@ -149,48 +150,57 @@ impl Choice {
         }
     }
 
-    /// The entry of a store that should go, and its score; `None` if none may go, or none with a deadline
-    /// was met. `cursor` remembers where the search for keys with deadlines goes on.
+    /// Whether an entry of the store may go.
+    pub(crate) fn has_candidates(&self, store: &Entries) -> bool {
+        match self.policy {
+            Policy::NoEviction => false,
+            policy if policy.volatile_only() => store.timed() > 0,
+            _ => !store.is_empty(),
+        }
+    }
+
+    /// The entry of a store that should go, and its score; `None` if none may go, or none that may was met.
+    /// `turn` says which timer records are looked at when few keys have deadlines: whoever met none goes on
+    /// with the next one.
     pub(crate) fn victim(
         &self,
         store: &Entries,
         clock: u64,
         random: &mut Random,
-        cursor: &mut u32,
+        turn: u32,
     ) -> Option<(Slot, u64)> {
-        let volatile = self.policy.volatile_only();
-        if self.policy == Policy::NoEviction || store.is_empty() || volatile && store.timed() == 0 {
+        if !self.has_candidates(store) {
             return None;
         }
+        let volatile = self.policy.volatile_only();
+        let samples = self.samples.clamp(1, SAMPLES_MAX);
         let mut best: Option<(Slot, u64)> = None;
         let mut consider = |slot: Slot| {
-            if volatile && store.deadline(slot).is_none() {
-                return;
-            }
             let score = self.score(store, slot, clock);
             if best.is_none_or(|(_, top)| score > top) {
                 best = Some((slot, score));
             }
         };
-        for _ in 0..self.samples.clamp(1, SAMPLES_MAX) {
-            if let Some(slot) = store.sample(random.next()) {
+        let mut met = 0;
+        for _ in 0..samples {
+            if let Some(slot) = store.sample(random.next())
+                && !(volatile && store.deadline(slot).is_none())
+            {
                 consider(slot);
+                met += 1;
             }
         }
-        if best.is_none() {
-            // Keys with deadlines are rare: walk on from where the last walk ended.
-            let mut met = None;
-            let next = store.scan(*cursor, LOOKED_AT_MAX, |slot| {
-                if store.deadline(slot).is_some() {
-                    met = met.or(Some(slot));
-                }
-            });
-            *cursor = if met.is_some() {
-                *cursor
-            } else {
-                next.unwrap_or(0)
-            };
-            best = met.map(|slot| (slot, self.score(store, slot, clock)));
+        // Keys with deadlines are rare: timer records lead to them. A random place first, so that not always
+        // the same ones are compared; then one after the other, so that none is missed for good.
+        let places = [random.next() as u32, turn.wrapping_mul(CHUNKS)];
+        for from in places.into_iter().filter(|_| volatile) {
+            if met == 0 {
+                store.sample_timed(from, CHUNKS, |slot| {
+                    consider(slot);
+                    met += 1;
+                    met < samples
+                });
+            }
         }
         best
     }
@@ -235,7 +245,7 @@ mod tests {
             recency,
             samples: 64,
         };
-        let (slot, _) = choice.victim(&store, NOW, &mut Random::new(3), &mut 0)?;
+        let (slot, _) = choice.victim(&store, NOW, &mut Random::new(3), 0)?;
         Some(String::from_utf8_lossy(store.key(slot)).into_owned())
     }
 
@@ -310,9 +320,8 @@ mod tests {
             recency: Recency::Clock,
             samples: 1,
         };
-        let (mut random, mut cursor) = (Random::new(9), 0);
-        let found = (0..20).find_map(|_| choice.victim(&store, NOW, &mut random, &mut cursor));
-        let (slot, _) = found.expect("every walk goes on where the last one ended");
+        let found = choice.victim(&store, NOW, &mut Random::new(9), 0);
+        let (slot, _) = found.expect("its timer record is the only one");
         assert_eq!(store.key(slot), 1_234_u64.to_le_bytes());
     }
 }

@@ -197,8 +197,8 @@ impl Keyspace {
         let visit = seat.visit();
         let now = self.timeline.now(time);
         if row.flags.has(Flags::DENYOOM)
-            && self.over_limit()
-            && let Err(error) = self.make_room(&now)
+            && self.lacks(args.bytes())
+            && let Err(error) = self.make_room_for(row, session.db, args, &now)
         {
             error.write(out);
             return None;

@@ -4,8 +4,9 @@ mod common;
 
 use std::sync::atomic::Ordering::Relaxed;
 
-use common::Rig;
+use common::{Rig, show};
 use tidewheel_keyspace::Policy;
+use tidewheel_resp::Reply;
 
 const OOM: &str = "-OOM command not allowed when used memory > 'maxmemory'.";
 
@@ -150,4 +151,121 @@ fn a_lowered_limit_evicts_without_a_write_even_the_only_key() {
     }
     assert_eq!(rig.events(), ["0:evicted:foo"]);
     assert_eq!(rig.run("DBSIZE"), ":0");
+}
+
+/// A limit was exceeded sixfold: 64 victims of 75 bytes make no room for a megabyte.
+#[test]
+fn large_values_make_room_by_bytes_and_not_by_a_number_of_victims() {
+    for policy in [Policy::AllKeysLru, Policy::AllKeysRandom] {
+        let mut rig = Rig::new();
+        rig.keyspace.settings().set_policy(policy);
+        fill(&mut rig, 0, 40_000, "");
+        let limit = limit_to_what_is_used(&rig);
+        let large = vec![b'x'; 200_000];
+        for i in 0..60 {
+            let key = format!("large:{i}");
+            let reply = rig.words(&[b"SET", key.as_bytes(), &large]);
+            assert_eq!(reply, Reply::Simple("OK".into()), "{policy:?}: {i}");
+            let used = rig.keyspace.used_memory();
+            assert!(used <= limit + SLACK, "{policy:?}: {used} of {limit}");
+        }
+    }
+}
+
+/// Shards report bytes by the page: so much a total may be off in these tests.
+const SLACK: u64 = 8 * 4096;
+
+/// Growth that nobody could foresee is made good without another write.
+#[test]
+fn what_grew_beyond_the_limit_is_brought_down_while_nobody_writes() {
+    let mut rig = Rig::new();
+    rig.keyspace.settings().set_policy(Policy::AllKeysRandom);
+    fill(&mut rig, 0, 20_000, "");
+    let limit = limit_to_what_is_used(&rig) + (1 << 20);
+    rig.keyspace.settings().maxmemory.store(limit, Relaxed);
+    assert!(!rig.keyspace.exceeds_limit());
+    rig.run("SETRANGE far 2000000 x");
+    assert!(rig.keyspace.exceeds_limit());
+    while rig.keyspace.shrink(&mut rig.seat, rig.time) {}
+    assert!(!rig.keyspace.exceeds_limit());
+    assert!(rig.keyspace.used_memory() <= limit);
+}
+
+/// Shards keep small changes back: their sum looked like memory in use until somebody asked for INFO.
+#[test]
+fn after_deletions_writes_are_taken_again_without_anybody_asking() {
+    let mut rig = Rig::new();
+    fill(&mut rig, 0, 5_000, "");
+    rig.run("SET a v");
+    limit_to_what_is_used(&rig);
+    // Whatever shards had kept back is reported.
+    let _ = rig.keyspace.stats(rig.time);
+    let limit = rig.keyspace.used_memory() - 1;
+    rig.keyspace.settings().maxmemory.store(limit, Relaxed);
+    assert_eq!(rig.run("SET new v"), OOM);
+    rig.run("DEL key:1 key:2 key:3 key:4");
+    assert_eq!(rig.run("SET new v"), "OK");
+}
+
+#[test]
+fn the_one_key_that_may_go_is_found_among_very_many() {
+    for name in [
+        "volatile-lru",
+        "volatile-lfu",
+        "volatile-random",
+        "volatile-ttl",
+    ] {
+        let mut rig = Rig::new();
+        let policy = Policy::parse(name.as_bytes()).expect("a policy");
+        rig.keyspace.settings().set_policy(policy);
+        fill(&mut rig, 0, 60_000, "");
+        // As many timers have been given up as may lie about.
+        fill(&mut rig, 0, 4_000, "EX 1000");
+        for i in 0..4_000 {
+            rig.run(&format!("PERSIST key:{i}"));
+        }
+        rig.run(&format!("SET goes {} EX 1000", "v".repeat(30_000)));
+        let _ = rig.keyspace.stats(rig.time);
+        limit_to_what_is_used(&rig);
+        assert_eq!(
+            rig.run(&format!("SET new {}", "v".repeat(9_000))),
+            "OK",
+            "{name}"
+        );
+        assert_eq!(rig.run("EXISTS goes"), ":0", "{name}");
+        // The next one is taken as long as nothing exceeds the limit yet, the one after it is not.
+        rig.run(&format!("SET more {}", "v".repeat(30_000)));
+        assert_eq!(
+            rig.run("SET more v"),
+            OOM,
+            "{name}: nothing is left to evict"
+        );
+    }
+}
+
+/// What a value replaces is room as well.
+#[test]
+fn a_large_value_over_another_one_evicts_nobody() {
+    let mut rig = Rig::new();
+    rig.keyspace.settings().set_policy(Policy::AllKeysLru);
+    fill(&mut rig, 0, 2_000, "");
+    let large = vec![b'x'; 300_000];
+    rig.words(&[b"SET", b"large", &large]);
+    let limit = limit_to_what_is_used(&rig) + SLACK;
+    rig.keyspace.settings().maxmemory.store(limit, Relaxed);
+    rig.words(&[b"SET", b"large", &large]);
+    assert_eq!(rig.keyspace.stats(rig.time).evicted, 0);
+    assert_eq!(rig.run("DBSIZE"), ":2001");
+}
+
+#[test]
+fn a_value_that_can_never_fit_evicts_nobody() {
+    let mut rig = Rig::new();
+    rig.keyspace.settings().set_policy(Policy::AllKeysLru);
+    fill(&mut rig, 0, 1_000, "");
+    let limit = limit_to_what_is_used(&rig);
+    let large = vec![b'x'; limit as usize + 1];
+    let reply = rig.words(&[b"SET", b"large", &large]);
+    assert_eq!(show(&reply), OOM);
+    assert_eq!(rig.run("DBSIZE"), ":1000");
 }

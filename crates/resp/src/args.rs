@@ -40,6 +40,18 @@ impl<'a> Args<'a> {
         }
     }
 
+    /// Bytes of all arguments, and of what lies between them.
+    #[inline]
+    pub fn bytes(&self) -> usize {
+        match self.0 {
+            Source::Spans { spans, .. } => match (spans.first(), spans.last()) {
+                (Some(first), Some(last)) => (last.start - first.start + last.len) as usize,
+                _ => 0,
+            },
+            Source::Slices(slices) => slices.iter().map(|slice| slice.len()).sum(),
+        }
+    }
+
     /// Whether there is nothing to run (a blank inline line, `*0`).
     #[inline]
     pub fn is_empty(&self) -> bool {

@@ -168,6 +168,12 @@ impl<O> Store<O> {
         &block[layout.key_at..layout.value_at()]
     }
 
+    /// The hash of the entry's key.
+    #[must_use]
+    pub fn hash(&self, slot: Slot) -> u64 {
+        self.hasher.hash(self.key(slot))
+    }
+
     /// The entry's value.
     #[inline]
     #[must_use]
@@ -331,7 +337,7 @@ impl<O> Store<O> {
 
     /// Removes an entry; its object, if it had one, is the caller's to drop. O(1).
     pub fn remove(&mut self, slot: Slot) -> Option<O> {
-        self.remove_hashed(slot, self.hasher.hash(self.key(slot)))
+        self.remove_hashed(slot, self.hash(slot))
     }
 
     /// As [`remove`](Self::remove), for callers who know the hash of the entry's key.

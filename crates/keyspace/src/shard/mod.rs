@@ -55,7 +55,7 @@ pub(crate) struct ShardState {
     /// Lock holds so far, for sampling.
     pub(crate) holds: u32,
     /// Where the search for evictable keys with deadlines goes on.
-    eviction_cursor: u32,
+    eviction_turn: u32,
     pub(crate) random: Random,
     pub(crate) counters: Counters,
     #[cfg(test)]
@@ -110,7 +110,7 @@ impl Shard {
                     observers: 0,
                     unflushed_bytes: 0,
                     holds: 0,
-                    eviction_cursor: 0,
+                    eviction_turn: 0,
                     random: Random::new(seed),
                     counters: Counters::default(),
                     #[cfg(test)]

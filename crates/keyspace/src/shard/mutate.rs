@@ -146,7 +146,7 @@ impl Hold<'_> {
         slot: Slot,
         cause: Cause,
     ) -> Option<Object> {
-        let object = self.take_out(db, slot);
+        let object = self.take_out(db, slot, key.hash);
         self.tell(db, key.bytes, cause);
         object
     }
@@ -165,7 +165,8 @@ impl Hold<'_> {
             0 => Vec::new(),
             _ => self.entries(db).key(slot).to_vec(),
         };
-        let object = self.take_out(db, slot);
+        let hash = self.entries(db).hash(slot);
+        let object = self.take_out(db, slot, hash);
         self.tell(db, &key, Cause::Evicted);
         object
     }
@@ -263,9 +264,9 @@ impl Hold<'_> {
         &mut self.state.databases[db as usize]
     }
 
-    fn take_out(&mut self, db: u32, slot: Slot) -> Option<Object> {
+    fn take_out(&mut self, db: u32, slot: Slot, hash: u64) -> Option<Object> {
         let database = self.database(db);
-        let object = database.entries.remove(slot);
+        let object = database.entries.remove_hashed(slot, hash);
         if let Some(object) = &object {
             database.object_bytes -= object.bytes();
         }

@@ -2,16 +2,18 @@
 
 use std::sync::atomic::Ordering::Relaxed;
 
-use tidewheel_store::{Seen, Store};
+use tidewheel_store::{Seen, Slot};
 
 use super::{Hold, NEVER, ShardState};
 use crate::access::Recency;
-use crate::random::Random;
-use crate::value::Object;
+use crate::eviction::Choice;
 
 /// A shard reports its bytes when they changed by this much: the total is off by at most this times the
 /// number of shards.
 pub(super) const BYTES_STEP: i64 = 4096;
+
+/// Units of tidying for a search that meets too many timer records of keys that are gone.
+const TIMER_TIDYING: u32 = 64;
 
 impl Hold<'_> {
     /// Publishes the earliest of the databases' bounds.
@@ -73,6 +75,15 @@ impl Hold<'_> {
         self.count_bytes(db);
         more
     }
+
+    /// Drops some timer records of keys that are gone.
+    pub(crate) fn tidy_timers(&mut self) {
+        for db in 0..self.databases() {
+            if self.entries(db).timed() > 0 {
+                self.tidy(db, TIMER_TIDYING);
+            }
+        }
+    }
 }
 
 impl ShardState {
@@ -87,16 +98,24 @@ impl ShardState {
         }
     }
 
-    /// All databases' entries, with what a search for a victim draws from and goes on with.
-    pub(crate) fn search(
-        &mut self,
-    ) -> (
-        impl Iterator<Item = (u32, &Store<Object>)>,
-        &mut Random,
-        &mut u32,
-    ) {
-        let databases = (0..).zip(&self.databases);
-        let entries = databases.map(|(db, database)| (db, &database.entries));
-        (entries, &mut self.random, &mut self.eviction_cursor)
+    /// The entry that should go first, of all databases: (database, slot). `Err` says whether there are any
+    /// that may go.
+    pub(crate) fn victim(&mut self, choice: &Choice, clock: u64) -> Result<(u32, Slot), bool> {
+        let (mut best, mut candidates) = (None, false);
+        for (db, database) in (0..).zip(&self.databases) {
+            let entries = &database.entries;
+            let found = choice.victim(entries, clock, &mut self.random, self.eviction_turn);
+            candidates |= choice.has_candidates(entries);
+            if let Some((slot, score)) = found
+                && best.is_none_or(|(_, _, top)| score > top)
+            {
+                best = Some((db, slot, score));
+            }
+        }
+        let met = best.map(|(db, slot, _)| (db, slot));
+        met.ok_or_else(|| {
+            self.eviction_turn = self.eviction_turn.wrapping_add(1);
+            candidates
+        })
     }
 }
