@@ -41,3 +41,24 @@ fn a_lowered_maxmemory_is_met_although_nobody_writes() {
         (used <= 500 << 10).then_some(())
     });
 }
+
+/// Only a change of a setting made a loop look: what commands had exceeded stayed in use.
+#[test]
+fn a_maxmemory_that_was_exceeded_is_met_although_nobody_writes() {
+    let server = Server::start(&["--maxmemory-policy", "allkeys-lru", "--maxmemory", "3mb"]);
+    let mut client = server.client();
+    let value = "x".repeat(1000);
+    for i in 0..2000 {
+        assert_eq!(client.call(&["SET", &format!("key:{i}"), &value]), ok());
+    }
+    let far = (2_u64 << 20).to_string();
+    let grown = client.call(&["SETRANGE", "far", &far, "x"]);
+    assert_eq!(grown, Reply::Integer((2 << 20) + 1));
+    eventually("memory is below the limit", || {
+        let used: u64 = client
+            .info("memory", "used_memory")
+            .parse()
+            .expect("a number");
+        (used <= 3 << 20).then_some(())
+    });
+}

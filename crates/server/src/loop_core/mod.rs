@@ -78,7 +78,7 @@ pub(crate) struct LoopCore<K: Sockets> {
     arrivals: VecDeque<Box<Accepted>>,
     /// The settings for which connections were filed.
     filed_version: u64,
-    /// `maxmemory` may have been lowered below what is used.
+    /// `maxmemory` may have been lowered below what is used, or exceeded.
     shrinking: bool,
     parcels: Vec<Parcel>,
     /// The tick at which the wall clock was looked at, and counters were published.
@@ -257,7 +257,7 @@ impl<K: Sockets> LoopCore<K> {
         self.take_parcels();
         self.send_fresh();
         self.handle_time_outs();
-        if self.shrinking {
+        if self.shrinking || self.server().keyspace.exceeds_limit() {
             self.shrink();
         }
         self.leaving
@@ -269,7 +269,8 @@ impl<K: Sockets> LoopCore<K> {
         self.worker.seat.leave();
     }
 
-    /// Evicts a little in each turn until a lowered `maxmemory` is met.
+    /// Evicts a little in each turn until `maxmemory` is met, which was lowered, or which a command has
+    /// exceeded.
     fn shrink(&mut self) {
         let (server, seat) = (&self.worker.server, &mut self.worker.seat);
         self.shrinking = !server.pause.is_on() && server.keyspace.shrink(seat, self.worker.time);
