@@ -241,8 +241,18 @@ impl<K, V, S> Builder<K, V, S> {
         self
     }
 
-    /// Called with every entry that leaves the cache, in order for each key, outside every lock; on a
-    /// thread of its own with [`Driver::Thread`], else by whoever drives. It may call the cache.
+    /// Called with every entry that leaves the cache, in order for each key, by one thread at a time,
+    /// outside every lock. It may call the cache.
+    ///
+    /// Which thread calls it depends on the driver:
+    ///
+    /// - with [`Driver::Thread`], the default, a thread of the cache's own, `<name>-events`;
+    /// - with [`Driver::Task`] the one that polls the future of [`Cache::drive`];
+    /// - with [`Driver::Manual`] the one that calls [`Cache::advance`].
+    ///
+    /// With any of them the threads that cause events help once the queue is full, unless the events are
+    /// then dropped ([`listener_queue`](Self::listener_queue)): a listener that takes its time may hold up
+    /// an insertion. And [`Cache::close`] delivers the last events on the thread that calls it.
     #[must_use]
     pub fn eviction_listener(
         mut self,
@@ -252,7 +262,8 @@ impl<K, V, S> Builder<K, V, S> {
         self
     }
 
-    /// How many events the listener's queue holds (65,536 if not set), and what happens when it is full.
+    /// How many events the listener's queue holds (65,536 if not set), and what happens when it is full:
+    /// [`OnFull::Wait`] if not set.
     #[must_use]
     pub fn listener_queue(mut self, limit: usize, on_full: OnFull) -> Self {
         self.listener_queue = limit;

@@ -418,7 +418,6 @@ where
         if !progress.backlog {
             inner.tidy(&mut left);
         }
-        inner.delivery.wanted.store(false, SeqCst);
         inner.deliver(false);
         progress.next = self.next_deadline();
         progress
@@ -473,7 +472,11 @@ where
 
     /// Ends the cache: stops and joins its threads, removes every entry, and delivers every event. What
     /// is stored afterwards is dropped, through any handle. Idempotent; the last handle to go does it too.
-    /// While one thread is at it, calls by others do nothing and return at once: so a listener may call it.
+    /// While one thread is at it, calls by others do nothing and return at once.
+    ///
+    /// A listener, loader or closure may call it. Then it waits neither for the threads, which end
+    /// soon after, nor for another thread that is calling the listener: the last events may be delivered
+    /// after it has returned, by that one or when the loader or closure is over.
     pub fn close(&self) {
         self.owner.close();
     }
@@ -728,7 +731,10 @@ where
         {
             // Joined without the lock: a thread that is waited for may be calling this, from a listener.
             let mut threads = crate::sync::lock(&self.threads).take();
-            threads.join();
+            // They may be waiting for this thread's listener, loader or closure: then they end after it.
+            if crate::midst::is_free() {
+                threads.join();
+            }
         }
         if first {
             inner.close_shards();

@@ -16,7 +16,8 @@ use crate::sync::{AtomicBool, AtomicU64, Mutex, Ordering::Relaxed, Ordering::Seq
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub enum Driver {
     /// Threads of the cache's own, asleep until the next deadline: one for expiry, others for
-    /// the listener and the refresher if there is one.
+    /// the listener and the refresher if there is one. Threads that cause events help the listener's when
+    /// its queue is full: see [`Builder::eviction_listener`](crate::Builder::eviction_listener).
     #[default]
     Thread,
     /// The future of [`Cache::drive`](crate::Cache::drive), on any runtime.
@@ -123,6 +124,13 @@ impl Alarm {
             return;
         }
         self.wake();
+    }
+
+    /// Whoever was to deliver events came while another thread was at it, and that has ended.
+    #[cold]
+    pub(crate) fn events_missed(&self, wanted: &AtomicBool) {
+        wanted.store(false, SeqCst);
+        self.events_wanted(wanted);
     }
 
     #[cold]
@@ -308,7 +316,6 @@ impl<K: Hash + Eq, V, S: BuildHasher> Inner<K, V, S> {
                 return;
             }
             let next = self.step(&mut rounds);
-            self.delivery.wanted.store(false, SeqCst);
             self.deliver(false);
             match next {
                 Next::Again => yield_now().await,
@@ -518,7 +525,6 @@ pub(crate) mod threads {
         fn run_listener(&self) {
             loop {
                 let stopped = self.alarm.is_stopped();
-                self.delivery.wanted.store(false, SeqCst);
                 self.deliver(true);
                 if stopped {
                     return;

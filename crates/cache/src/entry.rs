@@ -258,6 +258,10 @@ impl<K: Hash + Eq, V, S: BuildHasher> Drop for Latched<'_, K, V, S> {
 impl<K: Hash + Eq, V: Clone, S: BuildHasher> Inner<K, V, S> {
     /// Lets a closure decide what becomes of a key; returns the value that is there then.
     fn compute(&self, key: K, change: impl FnOnce(Option<&V>) -> Compute<V>) -> Option<V> {
+        self.lead(|| self.compute_latched(key, change))
+    }
+
+    fn compute_latched(&self, key: K, change: impl FnOnce(Option<&V>) -> Compute<V>) -> Option<V> {
         let hash = self.hash(&key);
         let key = Arc::new(key);
         let latched = self.latch(hash, &key);
@@ -287,7 +291,7 @@ impl<K: Hash + Eq, V: Clone, S: BuildHasher> Inner<K, V, S> {
 
     fn latch(&self, hash: Hashed, key: &Arc<K>) -> Latched<'_, K, V, S> {
         loop {
-            let latch = self.write(self.cell(hash), |shard| {
+            let latch = self.hold(self.cell(hash), |shard| {
                 let Shard {
                     flights, garbage, ..
                 } = shard;

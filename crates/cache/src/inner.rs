@@ -1,5 +1,6 @@
 //! The shared part of a cache: shards, and how one is read and written.
 
+use std::collections::VecDeque;
 use std::hash::{BuildHasher, Hash};
 use std::time::Duration;
 
@@ -10,7 +11,8 @@ use crate::capacity::Account;
 use crate::config::Config;
 use crate::driver::Alarm;
 use crate::load::refresh::Refreshes;
-use crate::removal::{Delivery, Event, Garbage, RemovalCause};
+use crate::midst::Leading;
+use crate::removal::{Delivered, Delivery, Event, Garbage, RemovalCause};
 use crate::shard::{Shard, ShardCell};
 use crate::stats::{Count, Counters};
 use crate::sync::{AtomicBool, Ordering::Relaxed, Ordering::SeqCst, ReadGuard};
@@ -184,37 +186,56 @@ impl<K, V, S> Inner<K, V, S> {
         result
     }
 
-    /// Delivers queued events to the listener. Returns whether this thread had its turn.
-    pub(crate) fn deliver(&self, wait: bool) -> bool {
-        let mut at = 0;
-        let mut found = false;
-        let closing = self.closed.load(SeqCst);
-        self.delivery.deliver(wait, closing, &self.counters, || {
-            loop {
-                while at < self.shards.len() {
-                    let mut shard = self.shards[at].lock.write(self.id());
-                    if shard.outbox.is_empty() {
-                        at += 1;
-                        continue;
+    /// Delivers queued events to the listener, if that is this thread's to do. With `wait` it waits for its
+    /// turn, where it may.
+    pub(crate) fn deliver(&self, mut wait: bool) {
+        loop {
+            let (mut at, mut found) = (0, false);
+            let delivered = self.delivery.deliver(self.id(), wait, &self.counters, || {
+                loop {
+                    if let Some(events) = self.next_events(&mut at) {
+                        found = true;
+                        return events;
                     }
-                    let events = shard.outbox.take(EVENTS_PER_HOLD);
-                    found = true;
-                    drop(shard);
-                    for event in &events {
-                        if let Event::All(store, _) = event {
-                            self.release_tags(store);
-                        }
+                    // A listener may have closed the cache: shards that were passed have events again,
+                    // the last ones. Otherwise a listener that causes events would be called for ever.
+                    if !found || !self.closed.load(SeqCst) {
+                        return VecDeque::new();
                     }
-                    return events;
+                    (at, found) = (0, false);
                 }
-                // A listener may have closed the cache: shards that were passed have events again, the last
-                // ones. Otherwise a listener that causes events would be called for ever.
-                if !found || !self.closed.load(SeqCst) {
-                    return std::collections::VecDeque::new();
-                }
-                (at, found) = (0, false);
+            });
+            if delivered != Delivered::Again {
+                return;
             }
-        })
+            // Somebody's events may be in shards that were passed. They are the driver's; a closed cache has
+            // none any more.
+            if !self.closed.load(SeqCst) {
+                self.alarm.events_missed(&self.delivery.wanted);
+                return;
+            }
+            wait = false;
+        }
+    }
+
+    /// Some events of the first shard from `at` on that has any.
+    fn next_events(&self, at: &mut usize) -> Option<VecDeque<Event<K, V>>> {
+        while let Some(cell) = self.shards.get(*at) {
+            let mut shard = cell.lock.write(self.id());
+            if shard.outbox.is_empty() {
+                *at += 1;
+                continue;
+            }
+            let events = shard.outbox.take(EVENTS_PER_HOLD);
+            drop(shard);
+            for event in &events {
+                if let Event::All(store, _) = event {
+                    self.release_tags(store);
+                }
+            }
+            return Some(events);
+        }
+        None
     }
 
     /// The end of an entry as readers see it; the store keeps it for the grace period longer.
@@ -352,8 +373,8 @@ impl<K: Hash + Eq, V, S: BuildHasher> Inner<K, V, S> {
     }
 
     /// As [`hold`](Self::hold); then finds the room that an entry lacks which `change` has stored, and
-    /// delivers events when they fill the queue. Not for the driver, which must not be kept waiting by a
-    /// listener, nor call one while it drives.
+    /// delivers events when they fill the queue, unless this thread leads a load or holds a latch. Not for
+    /// the driver, which must not be kept waiting by a listener, nor call one while it drives.
     pub(crate) fn write<R>(
         &self,
         cell: &ShardCell<K, V>,
@@ -367,10 +388,28 @@ impl<K: Hash + Eq, V, S: BuildHasher> Inner<K, V, S> {
         if wanted > 0 {
             self.find_room(cell, wanted);
         }
-        if events && self.delivery.must_wait() {
+        if (events || wanted > 0) && self.delivery.must_wait() {
             self.deliver(true);
         }
         result
+    }
+
+    /// Leads loads and holds latches within `act`; afterwards this thread delivers what it could not wait
+    /// for meanwhile.
+    pub(crate) fn lead<R>(&self, act: impl FnOnce() -> R) -> R {
+        let leading = Leading::enter(self.id());
+        let result = act();
+        drop(leading);
+        self.relieve();
+        result
+    }
+
+    /// Delivers what this thread has caused and did not wait for.
+    #[inline]
+    pub(crate) fn relieve(&self) {
+        if self.delivery.is_behind(|| self.closed.load(SeqCst)) {
+            self.deliver(true);
+        }
     }
 
     /// The place of a stored key.
@@ -622,7 +661,7 @@ impl<K: Hash + Eq, V, S: BuildHasher> Inner<K, V, S> {
     /// Gives a shard up to `need` of the weight that was `got` for it, the account the rest.
     fn lend(&self, cell: &ShardCell<K, V>, need: u64, got: u64) {
         let used = need.min(got);
-        self.write(cell, |shard| shard.lent += used);
+        self.hold(cell, |shard| shard.lent += used);
         if got > used {
             self.account.give_back(got - used);
         }
@@ -643,7 +682,7 @@ impl<K: Hash + Eq, V, S: BuildHasher> Inner<K, V, S> {
         self.lend(cell, wanted, got);
         if got < wanted {
             let now = self.time.now().tick();
-            self.write(cell, |shard| {
+            self.hold(cell, |shard| {
                 let lent = shard.lent;
                 self.evict_down_to(shard, lent, now);
             });
@@ -662,7 +701,7 @@ impl<K: Hash + Eq, V, S: BuildHasher> Inner<K, V, S> {
                 }
                 let missing = need - got;
                 let cell = &self.shards[(number + step) % count];
-                got += self.write(cell, |shard| {
+                got += self.hold(cell, |shard| {
                     let weight = match ease {
                         Ease::Unused => {
                             missing.min(shard.lent.saturating_sub(shard.store.weight()))

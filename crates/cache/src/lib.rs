@@ -147,6 +147,7 @@ mod lifetime;
 mod load;
 #[cfg(feature = "metrics")]
 mod metrics;
+mod midst;
 mod pin;
 mod removal;
 mod shard;

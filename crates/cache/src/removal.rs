@@ -10,8 +10,11 @@ use tidewheel_store::{Removed, TypedStore};
 
 use crate::flight::Negative;
 use crate::inner::RECORDS_PER_HOLD;
+use crate::midst::{self, Leading, Telling};
 use crate::stats::{Count, Counters};
-use crate::sync::{AtomicBool, AtomicUsize, Mutex, Ordering::Relaxed, lock, thread_local};
+use crate::sync::{
+    AtomicBool, AtomicUsize, Condvar, Mutex, Ordering::Relaxed, Ordering::SeqCst, lock,
+};
 
 /// Why an entry is no longer in the cache.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -58,8 +61,15 @@ pub struct Removal<K, V> {
 /// What happens when the listener's queue is full.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub enum OnFull {
-    /// Whoever causes the next event delivers some first; the driver removes no more until there is room
-    /// (what is due stays invisible). Nothing is lost.
+    /// Nothing is lost. Whoever causes an event calls the listener for all that is in the queue before it
+    /// returns, or waits until another thread has done so; the driver removes no more until there is room
+    /// (what is due stays invisible).
+    ///
+    /// Who may be waited for does not wait: a listener, and a loader or closure (of
+    /// [`Cache::get_or_load`](crate::Cache::get_or_load), [`Cache::update`](crate::Cache::update) and their
+    /// kin), goes on when it writes at a full queue, and does so when it is over. So the queue is over its
+    /// limit by at most what the listener, loaders and closures that run now have caused, and by the events
+    /// of one operation for each other thread.
     #[default]
     Wait,
     /// The event is dropped and counted.
@@ -152,60 +162,62 @@ pub(crate) struct Delivery<K, V> {
     limit: usize,
     on_full: OnFull,
     pending: AtomicUsize,
-    /// Held by whoever delivers, so that one key's events keep their order.
-    turn: Mutex<()>,
+    turns: Mutex<Turns>,
+    /// The turn has become free.
+    freed: Condvar,
+    /// Whether whoever delivers was told that there is something to deliver.
     pub(crate) wanted: AtomicBool,
 }
 
-/// Caches whose events one thread may deliver at the same time, each from within a listener of the one
-/// before. Further in, events wait.
-const NESTED_MAX: usize = 8;
-
-#[derive(Clone, Copy)]
-struct Delivering {
-    caches: [usize; NESTED_MAX],
-    depth: usize,
+/// Whose turn it is to deliver.
+#[derive(Debug, Default)]
+struct Turns {
+    taken: bool,
+    /// Whether somebody came in vain while it was taken: events may be behind whoever has it.
+    missed: bool,
 }
 
-thread_local! {
-    /// The caches whose events this thread is delivering.
-    static DELIVERING: std::cell::Cell<Delivering> = const {
-        std::cell::Cell::new(Delivering { caches: [0; NESTED_MAX], depth: 0 })
-    };
+/// The turn of one thread, so that one key's events keep their order.
+struct Turn<'a> {
+    turns: &'a Mutex<Turns>,
+    freed: &'a Condvar,
+    over: bool,
 }
 
-/// Notes that this thread delivers a cache's events.
-struct Inside;
-
-impl Inside {
-    /// `None` when it does already.
-    fn enter(cache: usize) -> Option<Self> {
-        DELIVERING.with(|delivering| {
-            let mut now = delivering.get();
-            if now.depth == NESTED_MAX || now.caches[..now.depth].contains(&cache) {
-                return None;
-            }
-            now.caches[now.depth] = cache;
-            now.depth += 1;
-            delivering.set(now);
-            Some(Self)
-        })
+impl Turn<'_> {
+    /// Ends the turn; tells whether somebody came in vain meanwhile.
+    fn end(mut self) -> bool {
+        self.over = true;
+        self.free()
     }
 
-    /// Whether another cache's listener has led here.
-    fn is_nested() -> bool {
-        DELIVERING.with(|delivering| delivering.get().depth > 1)
+    fn free(&self) -> bool {
+        let mut turns = lock(self.turns);
+        turns.taken = false;
+        let missed = std::mem::take(&mut turns.missed);
+        drop(turns);
+        self.freed.notify_one();
+        missed
     }
 }
 
-impl Drop for Inside {
+impl Drop for Turn<'_> {
     fn drop(&mut self) {
-        DELIVERING.with(|delivering| {
-            let mut now = delivering.get();
-            now.depth -= 1;
-            delivering.set(now);
-        });
+        if !self.over {
+            self.free();
+        }
     }
+}
+
+/// How an attempt to deliver has ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Delivered {
+    /// It is not this thread's to do.
+    Nothing,
+    /// Everything that was there.
+    All,
+    /// The same, but somebody came in vain meanwhile: there may be more.
+    Again,
 }
 
 impl<K, V> std::fmt::Debug for Delivery<K, V> {
@@ -226,7 +238,8 @@ impl<K, V> Delivery<K, V> {
             limit,
             on_full,
             pending: AtomicUsize::new(0),
-            turn: Mutex::new(()),
+            turns: Mutex::new(Turns::default()),
+            freed: Condvar::new(),
             wanted: AtomicBool::new(false),
         }
     }
@@ -242,6 +255,13 @@ impl<K, V> Delivery<K, V> {
     /// Whether the queue is full and nothing may be lost.
     pub(crate) fn must_wait(&self) -> bool {
         self.listener.is_some() && self.on_full == OnFull::Wait && self.pending() >= self.limit
+    }
+
+    /// Whether whoever leaves a loader or closure has events to deliver: the queue is full, or the cache is
+    /// closed and nobody else will.
+    #[inline]
+    pub(crate) fn is_behind(&self, is_closed: impl Fn() -> bool) -> bool {
+        self.listener.is_some() && (self.must_wait() || self.pending() > 0 && is_closed())
     }
 
     /// Files an entry that has left: for the listener, or to be dropped outside the lock.
@@ -302,48 +322,79 @@ impl<K, V> Delivery<K, V> {
     }
 
     /// Delivers what `take` hands out until it hands out nothing. Only one thread delivers at a time; with
-    /// `wait` this one waits for its turn, from within another cache's listener only when it is `closing`.
-    /// Returns whether it had one.
+    /// `wait` this one waits for its turn, unless somebody may be waiting for it. `cache` is whose events
+    /// these are.
     pub(crate) fn deliver(
         &self,
+        cache: usize,
         wait: bool,
-        closing: bool,
         counters: &Counters,
         mut take: impl FnMut() -> VecDeque<Event<K, V>>,
-    ) -> bool {
+    ) -> Delivered {
         let Some(listener) = &self.listener else {
-            return false;
+            return Delivered::Nothing;
         };
+        if Leading::is_in(cache) {
+            return Delivered::Nothing;
+        }
         // The listener calls the cache: whoever called the listener goes on delivering.
-        let Some(_inside) = Inside::enter(std::ptr::from_ref(self) as usize) else {
-            return false;
+        let Some(_telling) = Telling::enter(cache) else {
+            return Delivered::Nothing;
         };
-        // Two listeners that write to each other's cache must not wait for each other.
-        let turn = if wait && (closing || !Inside::is_nested()) {
-            Some(lock(&self.turn))
-        } else {
-            self.turn.try_lock().ok()
+        // What comes from here on is wanted anew.
+        self.wanted.store(false, SeqCst);
+        let Some(turn) = self.turn(wait && midst::may_wait()) else {
+            return Delivered::Nothing;
         };
-        let Some(_turn) = turn else { return false };
         loop {
             let events = take();
             if events.is_empty() {
-                return true;
+                return if turn.end() {
+                    Delivered::Again
+                } else {
+                    Delivered::All
+                };
             }
             for event in events {
-                match event {
-                    Event::One(removal) => self.tell(listener, removal, counters),
-                    Event::All(store, cause) => {
-                        for (key, value, _) in store.into_entries() {
-                            let removal = Removal {
-                                key,
-                                value,
-                                cause,
-                                lateness: None,
-                            };
-                            self.tell(listener, removal, counters);
-                        }
-                    }
+                self.tell_all(listener, event, counters);
+            }
+        }
+    }
+
+    /// The turn, at once or after a wait.
+    fn turn(&self, wait: bool) -> Option<Turn<'_>> {
+        let mut turns = lock(&self.turns);
+        while turns.taken {
+            if !wait {
+                turns.missed = true;
+                return None;
+            }
+            turns = self
+                .freed
+                .wait(turns)
+                .unwrap_or_else(std::sync::PoisonError::into_inner);
+        }
+        turns.taken = true;
+        drop(turns);
+        Some(Turn {
+            turns: &self.turns,
+            freed: &self.freed,
+            over: false,
+        })
+    }
+
+    fn tell_all(&self, listener: &Listener<K, V>, event: Event<K, V>, counters: &Counters) {
+        match event {
+            Event::One(removal) => self.tell(listener, removal, counters),
+            Event::All(store, cause) => {
+                for (key, value, _) in store.into_entries() {
+                    let removal = Removal {
+                        key,
+                        value,
+                        cause,
+                        lateness: None,
+                    };
+                    self.tell(listener, removal, counters);
                 }
             }
         }

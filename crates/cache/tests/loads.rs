@@ -326,6 +326,83 @@ fn a_loader_that_asks_for_its_own_key_panics_instead_of_waiting_for_itself() {
     assert_eq!(cache.get_or_load(1, || cache.get_or_load(2, || 6_u64)), 6);
 }
 
+/// It waited for ever: nobody else was there to poll the other load.
+#[test]
+fn a_load_that_waits_for_a_suspended_one_of_its_own_thread_panics_instead_of_waiting_for_ever() {
+    let (say, heard) = std::sync::mpsc::channel();
+    thread::spawn(move || {
+        let cache = cache();
+        let go = AtomicBool::new(false);
+        let alarm = Alarm::new();
+        let mut suspended = Box::pin(cache.get_or_load_async(1, async {
+            flagged(&go).await;
+            10_u64
+        }));
+        assert!(poll(suspended.as_mut(), &alarm).is_pending());
+        let attempts: [fn(&Cache<u64, u64>) -> u64; 3] = [
+            |cache| cache.get_or_load(1, || 11_u64),
+            |cache| {
+                cache
+                    .try_get_or_load(1, || Ok::<u64, Failure>(11))
+                    .unwrap_or(0)
+            },
+            |cache| {
+                cache
+                    .optionally_get_or_load(1, || Some(11_u64))
+                    .unwrap_or(0)
+            },
+        ];
+        for attempt in attempts {
+            let panic = catch_unwind(AssertUnwindSafe(|| attempt(&cache)));
+            let panic = panic.expect_err("nobody would ever wake it");
+            let message = panic.downcast::<&str>().expect("a message");
+            assert!(message.contains("get_or_load_async"), "{message}");
+        }
+        // Other keys are no trouble, nor is the suspended load, nor another thread that waits for it.
+        assert_eq!(cache.get_or_load(2, || 20_u64), 20);
+        thread::scope(|scope| {
+            let entered = AtomicUsize::new(0);
+            let waiter = scope.spawn(|| {
+                entered.fetch_add(1, SeqCst);
+                cache.get_or_load(1, unreached)
+            });
+            until("it waits, or is about to", || entered.load(SeqCst) == 1);
+            go.store(true, SeqCst);
+            assert_eq!(poll(suspended.as_mut(), &alarm), Poll::Ready(10));
+            assert_eq!(waiter.join().expect("no panic"), 10);
+        });
+        say.send(()).expect("the test waits");
+    });
+    let ended = heard.recv_timeout(std::time::Duration::from_secs(20));
+    assert_eq!(ended, Ok(()), "it waits for ever, or has panicked");
+}
+
+/// One that was polled elsewhere since is waited for: that thread goes on with it.
+#[test]
+fn a_load_waits_for_a_suspended_one_that_has_moved_to_another_thread() {
+    let cache = cache();
+    let go = AtomicBool::new(false);
+    let moved = AtomicBool::new(false);
+    let mut suspended = Box::pin(cache.get_or_load_async(1, async {
+        flagged(&go).await;
+        10_u64
+    }));
+    let alarm = Alarm::new();
+    assert!(poll(suspended.as_mut(), &alarm).is_pending());
+    thread::scope(|scope| {
+        scope.spawn(|| {
+            let mut suspended = suspended;
+            assert!(poll(suspended.as_mut(), &Alarm::new()).is_pending());
+            moved.store(true, SeqCst);
+            until("the flag is set", || go.load(SeqCst));
+            assert!(poll(suspended.as_mut(), &Alarm::new()).is_ready());
+        });
+        until("it has moved", || moved.load(SeqCst));
+        scope.spawn(|| go.store(true, SeqCst));
+        assert_eq!(cache.get_or_load(1, || 10_u64), 10);
+    });
+}
+
 /// Begins a load on this thread's behalf that ends when the flag is set, and lets `wait` run meanwhile.
 fn while_loading<E: Send + Sync + 'static>(
     cache: &Cache<u64, u64>,

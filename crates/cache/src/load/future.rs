@@ -13,6 +13,7 @@ use crate::cache::Cache;
 use crate::flight::Flight;
 use crate::inner::{Hashed, Inner};
 use crate::lifetime::Loaded;
+use crate::midst::Leading;
 use crate::sync::thread_number;
 
 impl<K, V, S> Cache<K, V, S>
@@ -138,7 +139,7 @@ impl<K: Hash + Eq, V: Clone, S: BuildHasher> Inner<K, V, S> {
         let said = {
             let mut load = pin!(load);
             poll_fn(|context| {
-                let _inside = Inside::enter(&lead.flight);
+                let _inside = Inside::enter(self.id(), &lead.flight);
                 match catch_unwind(AssertUnwindSafe(|| load.as_mut().poll(context))) {
                     Ok(poll) => poll.map(Ok),
                     Err(panic) => Poll::Ready(Err(panic)),
@@ -147,7 +148,7 @@ impl<K: Hash + Eq, V: Clone, S: BuildHasher> Inner<K, V, S> {
             .await
         };
         match said {
-            Ok(said) => lead.finish(said),
+            Ok(said) => self.lead(|| lead.finish(said)),
             Err(panic) => {
                 lead.give_up();
                 resume_unwind(panic)
@@ -157,18 +158,24 @@ impl<K: Hash + Eq, V: Clone, S: BuildHasher> Inner<K, V, S> {
 }
 
 /// Notes that this thread polls the loader, so that it can tell when that waits for itself.
-struct Inside<'a, V>(&'a Flight<V>);
+struct Inside<'a, V> {
+    flight: &'a Flight<V>,
+    _leading: Leading,
+}
 
 impl<'a, V> Inside<'a, V> {
-    fn enter(flight: &'a Flight<V>) -> Self {
+    fn enter(cache: usize, flight: &'a Flight<V>) -> Self {
         flight.set_thread(thread_number());
-        Self(flight)
+        Self {
+            flight,
+            _leading: Leading::enter(cache),
+        }
     }
 }
 
 impl<V> Drop for Inside<'_, V> {
     fn drop(&mut self) {
-        self.0.set_thread(0);
+        self.flight.set_thread(0);
     }
 }
 

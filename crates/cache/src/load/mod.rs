@@ -187,7 +187,7 @@ impl<K: Hash + Eq, V, S: BuildHasher> Inner<K, V, S> {
             return Claim::Reentered;
         };
         let key = &**shared;
-        self.write(self.cell(hash), |shard| {
+        self.hold(self.cell(hash), |shard| {
             let slot =
                 Self::find(shard, hash, key).filter(|slot| self.is_live(&shard.store, *slot));
             let flight = shard.flights.find(hash.0, |stored| stored == key).cloned();

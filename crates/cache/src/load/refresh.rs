@@ -169,7 +169,7 @@ impl<K: Hash + Eq, V, S: BuildHasher> Inner<K, V, S> {
             return;
         }
         let key = Arc::new(key);
-        let flight = self.write(self.cell(hash), |shard| {
+        let flight = self.hold(self.cell(hash), |shard| {
             let slot = Self::find(shard, hash, &*key)?;
             let wanted = !shard.closed
                 && self.is_live(&shard.store, slot)
@@ -187,11 +187,15 @@ impl<K: Hash + Eq, V, S: BuildHasher> Inner<K, V, S> {
     }
 
     fn refresh(&self, job: Job<V>) {
+        self.lead(|| self.refresh_led(job));
+    }
+
+    fn refresh_led(&self, job: Job<V>) {
         let Some(refresher) = &self.config.refresher else {
             return;
         };
         let Job { hash, flight } = job;
-        let begun = self.write(self.cell(hash), |shard| {
+        let begun = self.hold(self.cell(hash), |shard| {
             let key = Arc::clone(shard.flights.key_of(hash.0, &flight)?);
             let slot = Self::find(shard, hash, &*key);
             let slot = slot.filter(|slot| self.is_live(&shard.store, *slot));

@@ -142,12 +142,12 @@ impl<K: Hash + Eq, V: Clone, S: BuildHasher> Inner<K, V, S> {
         };
         let lead = Lead::new(self, hash, request.key.take(), flight);
         // The lead is handed over before the panic goes on: the next leader need not wait for the unwinding.
-        match catch_unwind(AssertUnwindSafe(load)) {
+        self.lead(|| match catch_unwind(AssertUnwindSafe(load)) {
             Ok(said) => lead.finish(said),
             Err(panic) => {
                 lead.give_up();
                 resume_unwind(panic)
             }
-        }
+        })
     }
 }

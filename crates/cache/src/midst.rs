@@ -1,0 +1,113 @@
+//! What user code of which caches this thread is in the midst of, and what it therefore must not wait for.
+//!
+//! A listener may wait for the loader or closure of any key: it asks for it, or changes it. So whoever runs a
+//! loader or closure, or still has its end before it, waits for no listener: neither for its turn to deliver
+//! nor for room in the queue. It does not call that cache's listener either, which may want the very key that
+//! is being computed; its last step out pays for what it has added. And whoever is in one cache's listener
+//! waits for no other's.
+
+use std::cell::{Cell, RefCell};
+
+use crate::sync::thread_local;
+
+/// Caches whose events one thread may deliver at the same time, each from within a listener of the one
+/// before. Further in, events wait.
+const NESTED_MAX: usize = 8;
+
+#[derive(Clone, Copy)]
+struct Listeners {
+    caches: [usize; NESTED_MAX],
+    depth: usize,
+}
+
+thread_local! {
+    /// The caches whose events this thread is delivering.
+    static LISTENERS: Cell<Listeners> = const {
+        Cell::new(Listeners { caches: [0; NESTED_MAX], depth: 0 })
+    };
+
+    /// The caches of which this thread leads loads or holds latches, each as often as it does.
+    static LEADS: RefCell<Vec<usize>> = const { RefCell::new(Vec::new()) };
+}
+
+/// Notes that this thread delivers a cache's events.
+pub(crate) struct Telling;
+
+impl Telling {
+    /// `None` when it does already.
+    pub(crate) fn enter(cache: usize) -> Option<Self> {
+        LISTENERS.with(|listeners| {
+            let mut now = listeners.get();
+            if now.depth == NESTED_MAX || now.caches[..now.depth].contains(&cache) {
+                return None;
+            }
+            now.caches[now.depth] = cache;
+            now.depth += 1;
+            listeners.set(now);
+            Some(Self)
+        })
+    }
+
+    /// Whether another cache's listener has led here.
+    fn is_nested() -> bool {
+        LISTENERS.with(|listeners| listeners.get().depth > 1)
+    }
+}
+
+impl Drop for Telling {
+    fn drop(&mut self) {
+        LISTENERS.with(|listeners| {
+            let mut now = listeners.get();
+            now.depth -= 1;
+            listeners.set(now);
+        });
+    }
+}
+
+/// Notes that this thread runs a loader or closure of a cache, or has yet to end what it began with one.
+pub(crate) struct Leading {
+    /// A thread that is ending keeps no notes any more.
+    noted: bool,
+}
+
+impl Leading {
+    pub(crate) fn enter(cache: usize) -> Self {
+        let noted = LEADS.try_with(|leads| leads.borrow_mut().push(cache));
+        Self {
+            noted: noted.is_ok(),
+        }
+    }
+
+    /// Whether this thread does.
+    pub(crate) fn is_in(cache: usize) -> bool {
+        LEADS
+            .try_with(|leads| leads.borrow().contains(&cache))
+            .unwrap_or(false)
+    }
+
+    fn is_in_any() -> bool {
+        LEADS
+            .try_with(|leads| !leads.borrow().is_empty())
+            .unwrap_or(false)
+    }
+}
+
+impl Drop for Leading {
+    fn drop(&mut self) {
+        if self.noted {
+            // They end in the order opposite to that in which they began; a thread that is ending keeps no notes.
+            let _ = LEADS.try_with(|leads| leads.borrow_mut().pop());
+        }
+    }
+}
+
+/// Whether this thread, as one that delivers events, may wait until another one is done with that.
+pub(crate) fn may_wait() -> bool {
+    !Telling::is_nested() && !Leading::is_in_any()
+}
+
+/// Whether this thread is in no user code at all that another thread may be waiting for.
+#[cfg(feature = "system")]
+pub(crate) fn is_free() -> bool {
+    LISTENERS.with(|listeners| listeners.get().depth == 0) && !Leading::is_in_any()
+}

@@ -1,0 +1,438 @@
+//! Delivery to the listener: who calls it, that nobody waits for ever on its account, that no event waits
+//! for somebody else's call.
+
+use std::future::Future;
+use std::pin::pin;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::SeqCst};
+use std::sync::mpsc::{Receiver, channel};
+use std::sync::{Arc, Mutex, OnceLock};
+use std::task::{Context, Poll, Wake, Waker};
+use std::thread;
+use std::time::Duration;
+
+use tidewheel::{Builder, Cache, Compute, Driver, Loaded, ManualClock, OnFull, Removal};
+
+const MS: Duration = Duration::from_millis(1);
+
+/// How long something may take that happens at once unless it never does.
+const LONG: Duration = Duration::from_secs(20);
+
+/// The key whose removal makes the listener go on as the test wants.
+const CUE: u64 = 50;
+
+type Numbers = Cache<u64, u64>;
+
+fn full_at(limit: usize) -> Builder<u64, u64> {
+    Cache::builder()
+        .max_capacity(1000)
+        .no_default_ttl()
+        .clock(ManualClock::new())
+        .driver(Driver::Manual)
+        .listener_queue(limit, OnFull::Wait)
+}
+
+fn heard<T>(from: &Receiver<T>, what: &str) -> T {
+    match from.recv_timeout(LONG) {
+        Ok(heard) => heard,
+        Err(_) => panic!("waited in vain until {what}"),
+    }
+}
+
+/// A cache whose listener, when it hears of the cue, says so and then calls `answer`.
+struct Stage {
+    cache: Numbers,
+    listening: Receiver<()>,
+    told: Arc<Mutex<Vec<u64>>>,
+}
+
+fn stage(builder: Builder<u64, u64>, answer: impl Fn(&Numbers) + Send + Sync + 'static) -> Stage {
+    let slot: Arc<OnceLock<tidewheel::WeakCache<u64, u64>>> = Arc::default();
+    let own = Arc::clone(&slot);
+    let told = Arc::new(Mutex::new(Vec::new()));
+    let tell = Arc::clone(&told);
+    let (say, listening) = channel();
+    let cache = builder
+        .eviction_listener(move |removal: Removal<u64, u64>| {
+            if removal.key == CUE {
+                let cache = own.get().and_then(tidewheel::WeakCache::upgrade);
+                say.send(()).expect("the test listens");
+                answer(&cache.expect("it is open"));
+            }
+            tell.lock().expect("whole").push(removal.key);
+        })
+        .build()
+        .expect("valid");
+    assert!(slot.set(cache.downgrade()).is_ok());
+    for key in [1, 2, 3, CUE] {
+        cache.insert(key, key);
+    }
+    Stage {
+        cache,
+        listening,
+        told,
+    }
+}
+
+/// Has the listener called about the cue from within `act`'s user code; both must come to an end.
+///
+/// `act` gets the cache, and something to call from within the loader or closure of key 1: when that returns,
+/// the listener is being called by another thread, and is about to wait for key 1.
+fn together(answer: fn(&Numbers), act: impl FnOnce(&Numbers, &dyn Fn()) + Send + 'static) {
+    let Stage {
+        cache,
+        listening,
+        told,
+    } = stage(full_at(1), answer);
+    let (enter, entered) = channel();
+    let (done, all_done) = channel();
+    let (cue, cue_done) = (cache.clone(), done.clone());
+    thread::spawn(move || {
+        heard(&entered, "the closure runs");
+        assert_eq!(cue.remove(&CUE), Some(CUE));
+        cue_done.send(()).expect("the test waits");
+    });
+    let actor = cache.clone();
+    thread::spawn(move || {
+        act(&actor, &|| {
+            enter.send(()).expect("the other waits");
+            heard(&listening, "the listener is called");
+        });
+        done.send(()).expect("the test waits");
+    });
+    heard(&all_done, "listener and closure are done");
+    heard(&all_done, "listener and closure are done");
+    assert_eq!(cache.stats().listener_panics, 0);
+    while cache.advance(cache.now(), u32::MAX).backlog {}
+    let left = cache.stats().inserts - cache.len() as u64;
+    assert_eq!(
+        told.lock().expect("whole").len() as u64,
+        left,
+        "each is told"
+    );
+    cache.validate();
+}
+
+#[test]
+fn a_listener_and_a_closure_that_writes_another_key_at_a_full_queue_do_not_wait_for_each_other() {
+    let writes: fn(&Numbers) = |cache| cache.insert(1, 100);
+    together(writes, |cache, meet| {
+        let updated = cache.update(&1, |old| {
+            meet();
+            cache.insert(2, 20);
+            cache.insert(3, 30);
+            old + 10
+        });
+        assert_eq!(updated, Some(11));
+    });
+    let updates: fn(&Numbers) = |cache| {
+        cache.update(&1, |old| old + 100);
+    };
+    together(updates, |cache, meet| {
+        cache.entry(1).compute(|_| {
+            meet();
+            assert_eq!(cache.remove(&2), Some(2));
+            Compute::Remove
+        });
+    });
+}
+
+#[test]
+fn a_listener_and_a_closure_that_only_changes_its_own_key_do_not_wait_for_each_other() {
+    let writes: fn(&Numbers) = |cache| cache.insert(1, 100);
+    together(writes, |cache, meet| {
+        let updated = cache.update(&1, |old| {
+            meet();
+            old + 10
+        });
+        assert_eq!(updated, Some(11));
+    });
+    together(writes, |cache, meet| {
+        let put = cache.entry(1).compute(|_| {
+            meet();
+            Compute::Put(Loaded::from(12))
+        });
+        assert_eq!(put, Some(12));
+    });
+}
+
+#[test]
+fn a_listener_and_a_loader_that_writes_another_key_at_a_full_queue_do_not_wait_for_each_other() {
+    let loads: fn(&Numbers) = |cache| {
+        cache.get_or_load(7, || 70_u64);
+    };
+    together(loads, |cache, meet| {
+        let loaded = cache.get_or_load(7, || {
+            meet();
+            cache.insert(2, 20);
+            cache.insert(3, 30);
+            71_u64
+        });
+        assert_eq!(loaded, 71);
+    });
+    together(loads, |cache, meet| {
+        let load = cache.get_or_load_async(7, async {
+            meet();
+            cache.insert(2, 20);
+            cache.insert(3, 30);
+            71_u64
+        });
+        assert_eq!(poll_once(load), Poll::Ready(71));
+    });
+}
+
+#[test]
+fn a_loader_that_closes_its_cache_does_not_wait_for_a_listener_that_waits_for_it() {
+    for driver in [Driver::Manual, Driver::Thread] {
+        let loads = |cache: &Numbers| {
+            cache.get_or_load(7, || 70_u64);
+        };
+        let Stage {
+            cache,
+            listening,
+            told,
+        } = stage(full_at(1).driver(driver), loads);
+        let (done, all_done) = channel();
+        let actor = cache.clone();
+        thread::spawn(move || {
+            let loaded = actor.get_or_load(7, || {
+                let other = actor.clone();
+                let remover = thread::spawn(move || other.remove(&CUE));
+                heard(&listening, "the listener is called");
+                actor.close();
+                drop(remover);
+                71_u64
+            });
+            done.send(loaded).expect("the test waits");
+        });
+        assert_eq!(heard(&all_done, "the load is over"), 71);
+        until("all are told", || told.lock().expect("whole").len() == 4);
+        assert_eq!(cache.len(), 0);
+    }
+}
+
+/// The listener's thread waited for its turn, and whoever had it for the thread to end.
+#[cfg(feature = "system")]
+#[test]
+fn a_listener_that_closes_its_cache_from_a_writers_thread_does_not_wait_for_the_listeners_own() {
+    for _ in 0..20 {
+        let (say, closed) = channel::<()>();
+        let say = Mutex::new(Some(say));
+        let slot: Arc<OnceLock<tidewheel::WeakCache<u64, u64>>> = Arc::default();
+        let own = Arc::clone(&slot);
+        let cache: Numbers = Cache::builder()
+            .max_capacity(1)
+            .no_default_ttl()
+            .name("closing")
+            .listener_queue(1, OnFull::Wait)
+            .eviction_listener(move |_| {
+                if thread::current().name() == Some("closing-events") {
+                    return;
+                }
+                let cache = own.get().and_then(tidewheel::WeakCache::upgrade);
+                let cache = cache.expect("it is open");
+                if let Some(say) = say.lock().expect("whole").take() {
+                    for key in 0..5 {
+                        // Its own thread has something to do as well.
+                        cache.insert(key, key);
+                    }
+                    cache.close();
+                    say.send(()).expect("the test waits");
+                }
+            })
+            .build()
+            .expect("valid");
+        assert!(slot.set(cache.downgrade()).is_ok());
+        let over = Arc::new(AtomicBool::new(false));
+        let is_over = Arc::clone(&over);
+        thread::spawn(move || {
+            while !is_over.load(SeqCst) {
+                (0..10).for_each(|key| cache.insert(key, key));
+            }
+        });
+        heard(&closed, "the close has returned");
+        over.store(true, SeqCst);
+    }
+}
+
+/// Who is in no loader or closure still waits: the queue is over its limit only by what those cause who
+/// cannot wait.
+#[test]
+fn a_writer_that_nobody_can_be_waiting_for_waits_at_a_full_queue() {
+    let (go, gone) = channel::<()>();
+    let gone = Mutex::new(gone);
+    let released = Arc::new(AtomicBool::new(false));
+    let Stage {
+        cache,
+        listening,
+        told,
+    } = stage(full_at(1), move |_| {
+        heard(&gone.lock().expect("whole"), "the test goes on");
+    });
+    let remover = cache.clone();
+    let remover = thread::spawn(move || remover.remove(&CUE));
+    heard(&listening, "the listener is called");
+    let (wrote, written) = channel();
+    let (updater, was_released) = (cache.clone(), Arc::clone(&released));
+    let updater = thread::spawn(move || {
+        updater.update(&1, |old| {
+            (0..10).for_each(|value| updater.insert(2, value));
+            wrote.send(()).expect("the test listens");
+            old + 1
+        });
+        was_released.load(SeqCst)
+    });
+    heard(&written, "the closure has written");
+    released.store(true, SeqCst);
+    go.send(()).expect("the listener waits");
+    assert_eq!(remover.join().expect("no panic"), Some(CUE));
+    let waited = updater.join().expect("no panic");
+    assert!(waited, "once out of its closure, it waits like anybody");
+    assert_eq!(told.lock().expect("whole").len(), 12);
+}
+
+/// The driver's attempt to deliver failed, for somebody else was at it, who had passed the event's shard.
+#[test]
+fn an_event_behind_a_writer_that_delivers_wakes_the_task_that_drives() {
+    let (go, gone) = channel::<()>();
+    let gone = Mutex::new(gone);
+    let (say, listening) = channel::<u64>();
+    let told = Arc::new(Mutex::new(Vec::new()));
+    let tell = Arc::clone(&told);
+    let held = AtomicBool::new(false);
+    let cache: Numbers = full_at(3)
+        .driver(Driver::Task)
+        .shards(2)
+        .eviction_listener(move |removal: Removal<u64, u64>| {
+            let third = tell.lock().expect("whole").len() == 2;
+            if third && !held.swap(true, SeqCst) {
+                say.send(removal.key).expect("the test listens");
+                heard(&gone.lock().expect("whole"), "the test goes on");
+            }
+            tell.lock().expect("whole").push(removal.key);
+        })
+        .build()
+        .expect("valid");
+    for key in 0..100 {
+        cache.insert(key, key);
+    }
+    // In the order of shards, which is that of delivery.
+    let in_order: Vec<u64> = cache.keys().collect();
+    let (first, second, last) = (in_order[0], in_order[1], in_order[99]);
+    let behind = in_order[2];
+    let alarm = Arc::new(Count::default());
+    let waker = Waker::from(Arc::clone(&alarm));
+    let mut drive = pin!(cache.drive(|_| std::future::pending()));
+    let mut context = Context::from_waker(&waker);
+    assert!(drive.as_mut().poll(&mut context).is_pending());
+    let writer = {
+        let cache = cache.clone();
+        thread::spawn(move || {
+            // The third fills the queue.
+            for key in [first, second, last] {
+                cache.remove(&key);
+            }
+        })
+    };
+    assert_eq!(heard(&listening, "the listener is called"), last);
+    // The writer is at the last shard. Now something happens in the first one, and the task is woken.
+    cache.remove(&behind);
+    assert!(drive.as_mut().poll(&mut context).is_pending());
+    let woken = alarm.0.load(SeqCst);
+    go.send(()).expect("the listener waits");
+    writer.join().expect("no panic");
+    if told.lock().expect("whole").len() < 4 {
+        assert!(alarm.0.load(SeqCst) > woken, "nobody wakes the driver");
+        assert!(drive.as_mut().poll(&mut context).is_pending());
+    }
+    assert_eq!(*told.lock().expect("whole"), [first, second, last, behind]);
+    cache.close();
+}
+
+/// Counts wakes.
+#[derive(Debug, Default)]
+struct Count(AtomicUsize);
+
+impl Wake for Count {
+    fn wake(self: Arc<Self>) {
+        self.0.fetch_add(1, SeqCst);
+    }
+}
+
+fn poll_once<F: Future>(future: F) -> Poll<F::Output> {
+    pin!(future).poll(&mut Context::from_waker(Waker::noop()))
+}
+
+fn until(what: &str, holds: impl Fn() -> bool) {
+    for _ in 0..10_000 {
+        if holds() {
+            return;
+        }
+        thread::park_timeout(2 * MS);
+    }
+    panic!("waited in vain until {what}");
+}
+
+/// A cache that notes which threads call its listener.
+fn watched(builder: Builder<u64, u64>) -> (Numbers, Receiver<Option<String>>) {
+    let (say, names) = channel();
+    let cache = builder
+        .eviction_listener(move |_| {
+            let name = thread::current().name().map(str::to_owned);
+            // The test may be over.
+            let _ = say.send(name);
+        })
+        .build()
+        .expect("valid");
+    (cache, names)
+}
+
+fn own_name() -> Option<String> {
+    thread::current().name().map(str::to_owned)
+}
+
+#[test]
+fn a_manual_cache_calls_its_listener_from_advance_and_from_whoever_fills_the_queue() {
+    let (cache, names) = watched(full_at(2));
+    cache.insert(1, 1);
+    cache.remove(&1);
+    assert!(names.try_recv().is_err(), "there is room");
+    cache.advance(cache.now(), 0);
+    assert_eq!(names.try_recv(), Ok(own_name()));
+    cache.insert(1, 1);
+    cache.insert(1, 2);
+    cache.remove(&1);
+    assert_eq!(names.try_iter().count(), 2, "the queue was full");
+    cache.insert(1, 1);
+    cache.close();
+    assert_eq!(names.try_recv(), Ok(own_name()));
+}
+
+#[test]
+fn a_task_calls_the_listener_where_it_is_polled() {
+    let (cache, names) = watched(full_at(2).driver(Driver::Task));
+    cache.insert(1, 1);
+    cache.remove(&1);
+    let mut drive = pin!(cache.drive(|_| std::future::pending()));
+    assert!(names.try_recv().is_err(), "nobody has polled");
+    let mut context = Context::from_waker(Waker::noop());
+    assert!(drive.as_mut().poll(&mut context).is_pending());
+    assert_eq!(names.try_recv(), Ok(own_name()));
+}
+
+#[cfg(feature = "system")]
+#[test]
+fn the_listeners_own_thread_calls_it_and_whoever_fills_the_queue_helps() {
+    let builder = || full_at(1000).driver(Driver::Thread).name("watched");
+    let (cache, names) = watched(builder());
+    cache.insert(1, 1);
+    cache.remove(&1);
+    let events = Some(String::from("watched-events"));
+    assert_eq!(heard(&names, "the event is told"), events);
+    drop(cache);
+    let (cache, names) = watched(builder().listener_queue(1, OnFull::Wait));
+    let helped = || names.try_iter().any(|name| name == own_name());
+    until("this thread has helped", || {
+        (0..100).for_each(|value| cache.insert(1, value));
+        helped()
+    });
+}
