@@ -72,6 +72,8 @@ struct State {
     phase: Phase,
     /// The thread that runs the loader or closure now; 0 for none.
     thread: u64,
+    /// The thread that polled the loader last, while it is suspended; 0 for none.
+    suspended_by: u64,
     /// Who waits: threads and futures.
     waiters: u32,
     /// How many of them are threads.
@@ -120,6 +122,7 @@ impl<V> Flight<V> {
                 } else {
                     0
                 },
+                suspended_by: 0,
                 waiters: 0,
                 sleepers: 0,
                 wakers: BTreeMap::new(),
@@ -135,9 +138,23 @@ impl<V> Flight<V> {
         self.outcome.get()
     }
 
-    /// Notes which thread runs the loader: 0 between two polls of a future.
-    pub(crate) fn set_thread(&self, thread: u64) {
-        lock(&self.state).thread = thread;
+    /// This thread polls the loader.
+    pub(crate) fn resume(&self) {
+        let mut state = lock(&self.state);
+        state.thread = thread_number();
+        state.suspended_by = 0;
+    }
+
+    /// It has done so; the next poll may be another thread's.
+    pub(crate) fn suspend(&self) {
+        let mut state = lock(&self.state);
+        state.suspended_by = std::mem::take(&mut state.thread);
+    }
+
+    /// Whether the loader is a future that this thread polled last, and that would stay as it is while this
+    /// thread waits.
+    pub(crate) fn is_suspended_here(&self) -> bool {
+        lock(&self.state).suspended_by == thread_number()
     }
 
     /// Whether this thread would wait for itself.
@@ -266,6 +283,10 @@ impl<V> Flight<V> {
 pub(crate) const REENTRY: &str =
     "a loader or closure asked for, or changed, the key that it is about to supply";
 
+/// Why a call panics rather than block the thread that is to go on with an asynchronous load.
+pub(crate) const SUSPENDED: &str = "a load would block the thread that polled an unfinished asynchronous load of \
+     the same key last, and nobody might go on with that: use `get_or_load_async` there";
+
 impl State {
     fn take(&mut self) -> bool {
         if self.phase != Phase::Vacant {
@@ -278,14 +299,14 @@ impl State {
 
     fn end(&mut self) -> Wake {
         self.phase = Phase::Over;
-        self.thread = 0;
+        (self.thread, self.suspended_by) = (0, 0);
         Wake::All(std::mem::take(&mut self.wakers))
     }
 
     /// Chooses who leads next. A chosen future's waker is gone from the list until it is polled.
     fn choose(&mut self) -> Wake {
         self.phase = Phase::Vacant;
-        self.thread = 0;
+        (self.thread, self.suspended_by) = (0, 0);
         if self.sleepers > 0 {
             return Wake::OneSleeper;
         }

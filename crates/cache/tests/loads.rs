@@ -355,13 +355,13 @@ fn a_load_that_waits_for_a_suspended_one_of_its_own_thread_panics_instead_of_wai
         for attempt in attempts {
             let panic = catch_unwind(AssertUnwindSafe(|| attempt(&cache)));
             let panic = panic.expect_err("nobody would ever wake it");
-            let message = panic.downcast::<&str>().expect("a message");
+            let message = panic.downcast::<String>().expect("a message");
             assert!(message.contains("get_or_load_async"), "{message}");
         }
         // Other keys are no trouble, nor is the suspended load, nor another thread that waits for it.
         assert_eq!(cache.get_or_load(2, || 20_u64), 20);
+        let entered = AtomicUsize::new(0);
         thread::scope(|scope| {
-            let entered = AtomicUsize::new(0);
             let waiter = scope.spawn(|| {
                 entered.fetch_add(1, SeqCst);
                 cache.get_or_load(1, unreached)

@@ -14,7 +14,6 @@ use crate::flight::Flight;
 use crate::inner::{Hashed, Inner};
 use crate::lifetime::Loaded;
 use crate::midst::Leading;
-use crate::sync::thread_number;
 
 impl<K, V, S> Cache<K, V, S>
 where
@@ -103,11 +102,13 @@ impl<K: Hash + Eq, V: Clone, S: BuildHasher> Inner<K, V, S> {
             hash,
             key: Some(Arc::new(key)),
             absent,
+            blocks: false,
         };
         let flight = loop {
             match self.claim::<E>(&request) {
                 Claim::Lead(flight) => break flight,
                 Claim::Reentered => panic!("{REENTRY}"),
+                Claim::Suspended => unreachable!("a task blocks nobody"),
                 Claim::Join(flight) => {
                     let wait = Wait {
                         inner: self,
@@ -165,7 +166,7 @@ struct Inside<'a, V> {
 
 impl<'a, V> Inside<'a, V> {
     fn enter(cache: usize, flight: &'a Flight<V>) -> Self {
-        flight.set_thread(thread_number());
+        flight.resume();
         Self {
             flight,
             _leading: Leading::enter(cache),
@@ -175,7 +176,7 @@ impl<'a, V> Inside<'a, V> {
 
 impl<V> Drop for Inside<'_, V> {
     fn drop(&mut self) {
-        self.flight.set_thread(0);
+        self.flight.suspend();
     }
 }
 

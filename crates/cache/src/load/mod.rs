@@ -16,7 +16,7 @@ use std::sync::Arc;
 use tidewheel_store::{Slot, TypedStore};
 
 use crate::cache::Prepared;
-use crate::flight::{Flight, Negative, Outcome, Phase, REENTRY, Turn};
+use crate::flight::{Flight, Negative, Outcome, Phase, REENTRY, SUSPENDED, Turn};
 use crate::fresh::Heritage;
 use crate::inner::{Hashed, Inner};
 use crate::lifetime::{Lifetime, Loaded};
@@ -37,6 +37,8 @@ struct Request<K> {
     key: Option<Arc<K>>,
     /// Whether an absence is an answer.
     absent: bool,
+    /// Whether it blocks its thread while it waits.
+    blocks: bool,
 }
 
 /// What a caller is to do.
@@ -46,7 +48,10 @@ enum Claim<V> {
     Lead(Arc<Flight<V>>),
     /// Wait; the flight counts on it.
     Join(Arc<Flight<V>>),
+    /// It would wait for itself.
     Reentered,
+    /// It would keep its thread from going on with the load that it waits for.
+    Suspended,
 }
 
 impl Negative {
@@ -210,6 +215,7 @@ impl<K: Hash + Eq, V, S: BuildHasher> Inner<K, V, S> {
                 )),
                 Some(flight) if flight.take() => Claim::Lead(flight),
                 Some(flight) if flight.is_own() => Claim::Reentered,
+                Some(flight) if request.blocks && flight.is_suspended_here() => Claim::Suspended,
                 Some(flight) => {
                     flight.join();
                     Claim::Join(flight)

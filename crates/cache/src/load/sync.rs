@@ -5,7 +5,7 @@ use std::hash::{BuildHasher, Hash};
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::Arc;
 
-use super::{Answer, Claim, Lead, REENTRY, Request, Said, Turn, value};
+use super::{Answer, Claim, Lead, REENTRY, Request, SUSPENDED, Said, Turn, value};
 use crate::cache::Cache;
 use crate::inner::Inner;
 use crate::lifetime::Loaded;
@@ -35,7 +35,9 @@ where
     ///
     /// # Panics
     ///
-    /// If the loader asks for the same key, which would wait for itself; and if the loader panics.
+    /// If the loader asks for the same key, which would wait for itself; if an asynchronous load of the key
+    /// is unfinished that this very thread polled last, for to wait here may keep it from ever being polled
+    /// again: tasks use [`get_or_load_async`](Self::get_or_load_async); and if the loader panics.
     pub fn get_or_load<T>(&self, key: K, load: impl FnOnce() -> T) -> V
     where
         T: Into<Loaded<V>>,
@@ -117,11 +119,13 @@ impl<K: Hash + Eq, V: Clone, S: BuildHasher> Inner<K, V, S> {
             hash,
             key: Some(Arc::new(key)),
             absent,
+            blocks: true,
         };
         let flight = loop {
             match self.claim::<E>(&request) {
                 Claim::Lead(flight) => break flight,
                 Claim::Reentered => panic!("{REENTRY}"),
+                Claim::Suspended => panic!("{SUSPENDED}"),
                 Claim::Join(flight) => match flight.wait() {
                     Turn::Lead => break flight,
                     Turn::Over => {
