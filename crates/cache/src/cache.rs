@@ -290,14 +290,19 @@ where
         let inner = &*self.inner;
         let hash = inner.hash(key);
         let now = inner.time.now().tick();
-        // The key is dropped here, outside the lock.
         let (removed, is_live) = inner.write_key(hash, key, |shard| {
             let (removed, dead_by) = inner.take(shard, hash, key)?;
             let cause = dead_by.unwrap_or(RemovalCause::Removed);
             inner.count_removal(&removed, cause, now);
             Some((removed, dead_by.is_none()))
         })?;
-        is_live.then_some(removed.value)
+        // Here, outside the lock.
+        inner.counters.discard(removed.key);
+        if is_live {
+            return Some(removed.value);
+        }
+        inner.counters.discard(removed.value);
+        None
     }
 
     /// Removes a key, and tells whether it was alive.
@@ -463,6 +468,7 @@ where
             refreshes_skipped: sum(Count::RefreshSkipped),
             events_dropped: sum(Count::EventDropped),
             listener_panics: sum(Count::ListenerPanic),
+            drop_panics: sum(Count::DropPanic),
             entries: self.len() as u64,
             weight: self.weight(),
             lateness: inner.counters.lateness().by_power(),
@@ -496,6 +502,12 @@ where
             );
         }
         self.inner.tags.validate(words.into_iter());
+        if let Some(capacity) = self.inner.account.capacity() {
+            let read = |cell| self.inner.read(cell).lent;
+            let lent: u64 = self.inner.shards.iter().map(read).sum();
+            let free = self.inner.account.free();
+            assert_eq!(lent + free, capacity, "what is lent and what is not");
+        }
     }
 }
 

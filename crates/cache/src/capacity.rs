@@ -31,6 +31,11 @@ impl Account {
         self.capacity
     }
 
+    /// What is lent to nobody.
+    pub(crate) fn free(&self) -> u64 {
+        self.free.load(Relaxed)
+    }
+
     /// What a shard is lent to begin with.
     pub(crate) fn first_loan(&self) -> u64 {
         match self.capacity {

@@ -137,10 +137,13 @@ where
         let inner = &*self.inner;
         let hash = inner.hash(&key);
         // Room is made only for what has a chance to be stored.
-        match self.version(&key) {
-            None => return Err(CompareError::Missing),
-            Some(version) if version != expected => return Err(CompareError::Changed(version)),
-            Some(_) => {}
+        let hopeless = match self.version(&key) {
+            None => Some(CompareError::Missing),
+            Some(version) => (version != expected).then_some(CompareError::Changed(version)),
+        };
+        if let Some(error) = hopeless {
+            inner.counters.discard_pair(key, value);
+            return Err(error);
         }
         let mut prepared = match lifetime {
             Some(lifetime) => inner.prepare(hash, &key, &value, lifetime),
@@ -158,6 +161,7 @@ where
         };
         if !prepared.fits {
             inner.tags.release(prepared.attributes.tag);
+            inner.counters.discard_pair(key, value);
             return Err(CompareError::TooHeavy);
         }
         self.change(key, value, |shard, key, value| {
@@ -194,14 +198,16 @@ where
 
     /// As [`insert_if_absent`](Self::insert_if_absent), with a lifetime of its own.
     pub fn insert_if_absent_with(&self, key: K, value: V, lifetime: Lifetime) -> bool {
+        let inner = &*self.inner;
         if self.contains_key(&key) {
+            inner.counters.discard_pair(key, value);
             return false;
         }
-        let inner = &*self.inner;
         let hash = inner.hash(&key);
         let prepared = inner.prepare(hash, &key, &value, &lifetime);
         if !prepared.fits {
             inner.tags.release(prepared.attributes.tag);
+            inner.counters.discard_pair(key, value);
             return false;
         }
         self.insert_prepared_if_absent(hash, key, value, prepared)
@@ -322,7 +328,12 @@ where
                 Ok((None, Ok(version)))
             });
             match done {
-                Ok((_refused, result)) => return result.map(Version),
+                Ok((refused, result)) => {
+                    if let Some((key, value)) = refused {
+                        inner.counters.discard_pair(key, value);
+                    }
+                    return result.map(Version);
+                }
                 Err(latch) => latch.wait_open(),
             }
         }

@@ -2,6 +2,7 @@
 
 use std::future::{Future, poll_fn};
 use std::hash::{BuildHasher, Hash};
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::pin::pin;
 use std::task::{Poll, Waker};
 use std::time::Duration;
@@ -9,6 +10,7 @@ use std::time::Duration;
 use tidewheel_timer::SPLIT_PER_TICK;
 
 use crate::inner::{Inner, RECORDS_PER_HOLD};
+use crate::removal::forget_quietly;
 use crate::sweep::{SWEEP_PER_PASS, Sweeper};
 use crate::sync::{AtomicBool, AtomicU64, Mutex, Ordering::Relaxed, Ordering::SeqCst, lock};
 
@@ -173,6 +175,10 @@ pub(crate) struct Rounds {
     pub(crate) sweeper: Sweeper,
 }
 
+/// How long a driver rests after user code has panicked: should it panic again and again, it does so once a
+/// tick.
+const RECOVERY: Duration = Duration::from_millis(1);
+
 /// What to do after a pass.
 #[derive(Debug, PartialEq, Eq)]
 enum Next {
@@ -294,6 +300,14 @@ impl<K: Hash + Eq, V, S: BuildHasher> Inner<K, V, S> {
         Next::Sleep(deadline.min(tidy_at).min(rounds.sweeper.due_at()))
     }
 
+    /// A step that a panic of user code does not get out of: `None` then. What it concerned is gone, and
+    /// others are to expire on time.
+    fn safe_step(&self, rounds: &mut Rounds) -> Option<Next> {
+        catch_unwind(AssertUnwindSafe(|| self.step(rounds)))
+            .map_err(forget_quietly)
+            .ok()
+    }
+
     /// Announces a sleep until `tick`; `false` when something has come up meanwhile.
     fn fall_asleep(&self, tick: u64) -> bool {
         let alarm = &self.alarm;
@@ -315,8 +329,12 @@ impl<K: Hash + Eq, V, S: BuildHasher> Inner<K, V, S> {
             if self.alarm.is_stopped() {
                 return;
             }
-            let next = self.step(&mut rounds);
+            let next = self.safe_step(&mut rounds);
             self.deliver(false);
+            let Some(next) = next else {
+                sleep(RECOVERY).await;
+                continue;
+            };
             match next {
                 Next::Again => yield_now().await,
                 Next::Rest(tick) => {
@@ -412,15 +430,12 @@ async fn yield_now() {
 /// The threads of [`Driver::Thread`].
 #[cfg(feature = "system")]
 pub(crate) mod threads {
-    use super::{Hash, Inner, Next, Rounds, Sleeper, lock};
+    use super::{Hash, Inner, Next, RECOVERY, Rounds, Sleeper, lock};
     use std::hash::BuildHasher;
     use std::io;
-    use std::panic::{AssertUnwindSafe, catch_unwind};
     use std::sync::Arc;
     use std::sync::atomic::Ordering::SeqCst;
     use std::thread::{self, JoinHandle, Thread};
-
-    use crate::removal::forget_quietly;
 
     /// The threads of one cache.
     #[derive(Debug, Default)]
@@ -497,13 +512,11 @@ pub(crate) mod threads {
             while !self.alarm.is_stopped() {
                 #[cfg(feature = "metrics")]
                 self.publish_now_and_then();
-                // What is dropped here may panic: it is gone then, and others are to expire on time.
-                let next = catch_unwind(AssertUnwindSafe(|| self.step(&mut rounds)));
-                let tick = match next.unwrap_or_else(|panic| {
-                    forget_quietly(panic);
-                    // Should it panic again and again, it does so once a tick.
-                    Next::Rest(self.time.now().tick() + 1)
-                }) {
+                let Some(next) = self.safe_step(&mut rounds) else {
+                    thread::park_timeout(RECOVERY);
+                    continue;
+                };
+                let tick = match next {
                     Next::Again => continue,
                     Next::Rest(tick) => {
                         thread::park_timeout(self.until(tick));

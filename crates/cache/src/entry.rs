@@ -15,6 +15,7 @@ use crate::cache::{Cache, Prepared};
 use crate::flight::{Flight, Phase};
 use crate::inner::{Hashed, Inner};
 use crate::lifetime::Loaded;
+use crate::quiet::Quiet;
 use crate::removal::RemovalCause;
 use crate::shard::Shard;
 
@@ -263,28 +264,29 @@ impl<K: Hash + Eq, V: Clone, S: BuildHasher> Inner<K, V, S> {
 
     fn compute_latched(&self, key: K, change: impl FnOnce(Option<&V>) -> Compute<V>) -> Option<V> {
         let hash = self.hash(&key);
-        let key = Arc::new(key);
+        let key = Quiet::new(Arc::new(key), &self.counters);
         let latched = self.latch(hash, &key);
         let old = {
             let shard = self.read(self.cell(hash));
-            Self::find(&shard, hash, &*key)
+            Self::find(&shard, hash, &**key)
                 .filter(|slot| self.is_live(&shard.store, *slot))
                 .map(|slot| shard.store.value(slot).clone())
         };
+        let old = Quiet::new(old, &self.counters);
         match (change(old.as_ref()), old) {
-            (Compute::Keep, old) => old,
+            (Compute::Keep, old) => old.into_inner(),
             (Compute::Remove, _) => {
                 self.compute_removal(latched, hash, &key);
                 None
             }
             (Compute::Put(loaded), old) => {
-                Some(self.compute_value(latched, hash, key, loaded, old.is_some()))
+                Some(self.compute_value(latched, hash, key.into_inner(), loaded, old.is_some()))
             }
-            (Compute::Update(value), Some(_)) => {
-                Some(self.compute_update(latched, hash, key, value))
+            (Compute::Update(value), old) if old.is_some() => {
+                Some(self.compute_update(latched, hash, key.into_inner(), value))
             }
-            (Compute::Update(value), None) => {
-                Some(self.compute_value(latched, hash, key, value.into(), false))
+            (Compute::Update(value), _) => {
+                Some(self.compute_value(latched, hash, key.into_inner(), value.into(), false))
             }
         }
     }
@@ -349,7 +351,7 @@ impl<K: Hash + Eq, V: Clone, S: BuildHasher> Inner<K, V, S> {
             }
             self.put_shared(shard, hash, key, &mut value, &prepared)
         });
-        drop((key, value));
+        self.counters.discard_pair(key, value);
         result
     }
 
@@ -383,7 +385,7 @@ impl<K: Hash + Eq, V: Clone, S: BuildHasher> Inner<K, V, S> {
             };
             self.put_shared(shard, hash, key, &mut value, &prepared)
         });
-        drop((key, value));
+        self.counters.discard_pair(key, value);
         result
     }
 }

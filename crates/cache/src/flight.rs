@@ -13,11 +13,13 @@
 
 use std::any::Any;
 use std::collections::BTreeMap;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Arc, OnceLock};
 use std::task::Waker;
 
 use hashbrown::HashTable;
 
+use crate::removal::forget_quietly;
 use crate::sync::{Condvar, Mutex, lock, thread_number};
 
 /// What is in progress in one shard.
@@ -109,6 +111,16 @@ pub(crate) enum Wake {
     OneSleeper,
     One(Waker),
     All(BTreeMap<u64, Waker>),
+}
+
+/// The last one who knows of the flight drops its outcome, which is the user's.
+impl<V> Drop for Flight<V> {
+    fn drop(&mut self) {
+        let outcome = AssertUnwindSafe(self.outcome.take());
+        if let Err(panic) = catch_unwind(move || drop(outcome)) {
+            forget_quietly(panic);
+        }
+    }
 }
 
 impl<V> Flight<V> {

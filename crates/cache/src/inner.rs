@@ -168,7 +168,7 @@ impl<K, V, S> Inner<K, V, S> {
         for store in &garbage.stores {
             self.release_tags(store);
         }
-        // Others are woken before user code is run that may panic.
+        // Others are woken before user code is run, which may take its time.
         if let Some(next) = earlier {
             self.alarm.earlier(next);
         }
@@ -178,7 +178,7 @@ impl<K, V, S> Inner<K, V, S> {
         if events {
             self.alarm.events_wanted(&self.delivery.wanted);
         }
-        drop(garbage);
+        garbage.discard(&self.counters);
         // Seldom there: asked here, it is not asked field by field.
         if let Some(freed) = freed {
             drop(freed);

@@ -31,6 +31,10 @@
 //!   the entries; the driver sleeps until the next one. [`Stats::lateness`] tells how late it was,
 //!   [`Stats::backlog`] how late it is.
 //! - **No stall**: expiry holds a shard's lock for 16 entries at a time, whatever is due.
+//! - **A panic of user code harms nobody else**: what it was called for is undone or finished, the entry that it
+//!   concerned is gone at worst. One of a loader, closure, `Clone`, `Hash` or `Eq` reaches the caller whose call
+//!   ran it; those of the listener and of `Drop` are counted ([`Stats::listener_panics`],
+//!   [`Stats::drop_panics`]), for whoever meets them has nothing to do with them.
 //! - **No user code under a lock**: loaders, listeners, weighers, `Expiry` and the drop of keys and values run
 //!   outside. The exceptions are `Hash` and `Eq` (any shard lock), `Clone`, [`Cache::get_with`]'s closure,
 //!   [`Cache::invalidate_if`]'s predicate and `expire_after_read` (reader lock); if one of these calls the same
@@ -149,6 +153,7 @@ mod load;
 mod metrics;
 mod midst;
 mod pin;
+mod quiet;
 mod removal;
 mod shard;
 #[cfg(feature = "serde")]

@@ -128,8 +128,9 @@ impl<K: Hash + Eq, V, S: BuildHasher> Inner<K, V, S> {
         let told = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
             self.publish_metrics();
         }));
-        if told.is_err() {
+        if let Err(panic) = told {
             lock(&self.published.0).next = u64::MAX;
+            crate::removal::forget_quietly(panic);
         }
     }
 }

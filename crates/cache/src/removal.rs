@@ -137,6 +137,38 @@ impl<K, V> Garbage<K, V> {
         }
     }
 
+    /// Drops everything, outside all locks; the panics of what is dropped are counted and go no further.
+    pub(crate) fn discard(self, counters: &Counters) {
+        let Self {
+            pairs,
+            one,
+            stores,
+            keys,
+            negatives,
+            negative_stores,
+        } = self;
+        if std::mem::needs_drop::<(K, V)>() {
+            if let Some((key, value)) = one {
+                counters.discard_pair(key, value);
+            }
+            if !pairs.is_empty() {
+                counters.discard_pairs(pairs.into_iter());
+            }
+            for store in stores {
+                counters.discard_pairs(store.into_entries().map(|(key, value, _)| (key, value)));
+            }
+        }
+        for key in keys {
+            counters.discard(key);
+        }
+        for Removed { key, value, .. } in negatives {
+            counters.discard_pair(key, value);
+        }
+        for store in negative_stores {
+            counters.discard_pairs(store.into_entries().map(|(key, value, _)| (key, value)));
+        }
+    }
+
     /// The first pair needs no allocation; those after it need one for all that a hold of the driver brings.
     #[inline]
     fn push(&mut self, key: K, value: V) {

@@ -33,10 +33,11 @@ pub(crate) enum Count {
     RefreshSkipped,
     EventDropped,
     ListenerPanic,
+    DropPanic,
 }
 
 impl Count {
-    const KINDS: usize = 13;
+    const KINDS: usize = 14;
 }
 
 /// The counters of one cache.
@@ -158,6 +159,8 @@ pub struct Stats {
     pub events_dropped: u64,
     /// Panics of the listener. It goes on to be called.
     pub listener_panics: u64,
+    /// Panics of keys' and values' `Drop` that the cache has met as it dropped them. Nothing is lost by them.
+    pub drop_panics: u64,
     /// Entries present now, dead ones that are not yet removed included.
     pub entries: u64,
     /// Their weight.

@@ -142,7 +142,9 @@ impl<K: Hash + Eq, V, S: BuildHasher> Inner<K, V, S> {
         });
         let now = self.time.now().tick();
         for slot in invalidated {
-            let place = self.place_of(shard.store.key(slot));
+            let place = shard.store.place(slot, &|key| self.place_of(key));
+            // Somebody removed it: slots and index do not part.
+            let Some(place) = place else { continue };
             let (removed, dead_by) = self.take_slot(shard, place, slot);
             let cause = dead_by.unwrap_or(RemovalCause::Invalidated);
             self.left(shard, removed, cause, now);

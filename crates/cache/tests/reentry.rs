@@ -2,13 +2,15 @@
 //! the cache.
 
 use std::cell::{Cell, RefCell};
+use std::future::{Future, poll_fn};
 use std::hash::{Hash, Hasher};
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::atomic::{AtomicU64, Ordering::SeqCst};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::SeqCst};
 use std::sync::{Arc, Mutex};
+use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
-use tidewheel::{Cache, Driver, Expiry, ManualClock, OnFull};
+use tidewheel::{Cache, Clock, Driver, Expiry, Lifetime, ManualClock, OnFull};
 
 const MS: Duration = Duration::from_millis(1);
 
@@ -471,6 +473,236 @@ fn a_weigher_an_expiry_or_a_listener_that_panics_leaves_the_cache_whole() {
     assert_eq!(told.load(SeqCst), 21, "each was announced");
     assert_eq!(cache.stats().listener_panics, 10);
     cache.validate();
+}
+
+/// A value whose drop panics, unless it is defused, and that weighs what it says.
+#[derive(Debug, Clone)]
+struct Bomb {
+    weight: u32,
+    armed: bool,
+}
+
+impl Bomb {
+    fn armed(weight: u32) -> Self {
+        Self {
+            weight,
+            armed: true,
+        }
+    }
+}
+
+impl Drop for Bomb {
+    fn drop(&mut self) {
+        // Two at a time would end the process.
+        if self.armed && !std::thread::panicking() {
+            std::panic::resume_unwind(Box::new("bang"));
+        }
+    }
+}
+
+/// What a shard had been lent, or was about to be, was lost for ever.
+#[test]
+fn drops_that_panic_in_an_eviction_lose_none_of_the_capacity() {
+    let cache: Cache<u32, Bomb> = Cache::builder()
+        .max_capacity(100)
+        .weigher(|_, bomb: &Bomb| bomb.weight)
+        .no_default_ttl()
+        .shards(8)
+        .clock(ManualClock::new())
+        .driver(Driver::Manual)
+        .build()
+        .expect("valid");
+    for round in 0..20 {
+        for key in 0..100 {
+            cache.insert(round * 1000 + key, Bomb::armed(1));
+        }
+        // Of every shard something has to go.
+        cache.insert(round * 1000 + 500, Bomb::armed(90));
+        cache.insert(round * 1000 + 501, Bomb::armed(50));
+        cache.validate();
+    }
+    let whole = Bomb {
+        weight: 100,
+        armed: false,
+    };
+    cache.insert(7, whole);
+    assert!(cache.contains_key(&7), "the capacity is not what it was");
+    assert_eq!(cache.weight(), 100);
+    let stats = cache.stats();
+    assert_eq!(stats.drop_panics, stats.evictions);
+    cache.validate();
+}
+
+/// It left through the future, which ended.
+#[test]
+fn the_task_that_drives_outlives_drops_and_hashes_that_panic() {
+    let clock = ManualClock::new();
+    let cache: Cache<u32, Bomb> = Cache::builder()
+        .unbounded()
+        .no_default_ttl()
+        .clock(clock.clone())
+        .driver(Driver::Task)
+        .build()
+        .expect("valid");
+    let mut drive = std::pin::pin!(cache.drive(|_| a_poll_later()));
+    let mut context = Context::from_waker(Waker::noop());
+    for round in 0..3 {
+        for key in 0..100 {
+            cache.insert_with_ttl(key, Bomb::armed(1), 5 * MS);
+        }
+        clock.advance(5 * MS);
+        for _ in 0..1000 {
+            if cache.is_empty() {
+                break;
+            }
+            assert!(drive.as_mut().poll(&mut context).is_pending());
+        }
+        assert_eq!(cache.stats().drop_panics, (round + 1) * 100);
+        assert!(cache.is_empty());
+    }
+    let (cache, living) = filled_as(configured(&clock).driver(Driver::Task));
+    let mut drive = std::pin::pin!(cache.drive(|_| a_poll_later()));
+    cache.invalidate_all();
+    cache.insert_with(Key(1), Value::new(1, &living), Lifetime::forever().tag("a"));
+    cache.invalidate_tag("a");
+    // The sweep hashes what it removes.
+    set(&HASH, bang);
+    for _ in 0..100 {
+        assert!(drive.as_mut().poll(&mut context).is_pending());
+    }
+    assert!(!unset(&HASH), "it hashed");
+    assert_eq!(cache.len(), 0, "it is removed all the same");
+    is_usable(&cache, &clock, &living);
+}
+
+/// Ready when it is polled again.
+fn a_poll_later() -> impl Future<Output = ()> {
+    let mut polled = false;
+    poll_fn(move |_| {
+        if std::mem::replace(&mut polled, true) {
+            Poll::Ready(())
+        } else {
+            Poll::Pending
+        }
+    })
+}
+
+/// A clock that panics when it is told to, once.
+#[derive(Debug, Clone)]
+struct Fallible(ManualClock, Arc<AtomicBool>);
+
+impl Clock for Fallible {
+    fn now(&self) -> Duration {
+        assert!(!self.1.swap(false, SeqCst), "bang");
+        self.0.now()
+    }
+
+    fn wall(&self) -> std::time::SystemTime {
+        self.0.wall()
+    }
+}
+
+#[test]
+fn the_task_that_drives_outlives_a_clock_that_panics() {
+    let hands = ManualClock::new();
+    let fails = Arc::new(AtomicBool::new(false));
+    let cache: Cache<u32, u32> = Cache::builder()
+        .unbounded()
+        .time_to_live(5 * MS)
+        .clock(Fallible(hands.clone(), Arc::clone(&fails)))
+        .driver(Driver::Task)
+        .build()
+        .expect("valid");
+    let mut drive = std::pin::pin!(cache.drive(|_| a_poll_later()));
+    let mut context = Context::from_waker(Waker::noop());
+    cache.insert(1, 1);
+    hands.advance(5 * MS);
+    fails.store(true, SeqCst);
+    for _ in 0..10 {
+        assert!(drive.as_mut().poll(&mut context).is_pending());
+    }
+    assert!(!fails.load(SeqCst), "it was read");
+    assert!(cache.is_empty());
+}
+
+#[test]
+fn a_drop_that_panics_is_counted_and_ends_no_operation() {
+    type Leave = fn(&Cache<u32, Bomb>, &ManualClock);
+    let leave: [(Leave, u64); 12] = [
+        (|cache, _| assert!(cache.invalidate(&1)), 1),
+        (|cache, _| cache.insert(1, Bomb::armed(0)), 1),
+        (
+            |cache, _| (50..60).for_each(|key| cache.insert(key, Bomb::armed(1))),
+            10,
+        ),
+        (|cache, _| cache.invalidate_all(), 10),
+        (
+            |cache, _| assert_eq!(cache.invalidate_if(|_, _| true), 10),
+            10,
+        ),
+        (
+            |cache, _| {
+                assert!(cache.expire(&1, Duration::ZERO, tidewheel::Condition::Always));
+            },
+            1,
+        ),
+        (
+            |cache, clock| {
+                clock.advance(10 * MS);
+                assert_eq!(cache.advance(cache.now(), u32::MAX).expired, 10);
+            },
+            10,
+        ),
+        (|cache, _| cache.close(), 10),
+        (
+            |cache, _| {
+                // Replaced, and the clone that the closure was shown.
+                cache.update(&1, |old| Bomb {
+                    weight: old.weight,
+                    armed: false,
+                });
+            },
+            2,
+        ),
+        (
+            |cache, _| assert!(!cache.insert_if_absent(1, Bomb::armed(1))),
+            1,
+        ),
+        (
+            |cache, _| {
+                let version = cache.version(&1).expect("it is there");
+                cache.insert(1, Bomb::armed(1));
+                let old = cache.compare_and_set(1, version, Bomb::armed(1));
+                assert!(old.is_err());
+            },
+            2,
+        ),
+        (
+            |cache, _| {
+                // Overtaken by an insertion: what was loaded is not stored.
+                let loaded = cache.get_or_load(77, || {
+                    cache.insert(77, Bomb::armed(1));
+                    Bomb::armed(1)
+                });
+                std::mem::forget(loaded);
+            },
+            2,
+        ),
+    ];
+    for (number, (leave, panics)) in leave.into_iter().enumerate() {
+        let clock = ManualClock::new();
+        let cache: Cache<u32, Bomb> = Cache::builder()
+            .max_capacity(10)
+            .time_to_live(10 * MS)
+            .clock(clock.clone())
+            .driver(Driver::Manual)
+            .build()
+            .expect("valid");
+        (0..10).for_each(|key| cache.insert(key, Bomb::armed(1)));
+        leave(&cache, &clock);
+        assert_eq!(cache.stats().drop_panics, panics, "case {number}");
+        cache.validate();
+    }
 }
 
 /// Waits for what a thread of the cache does.

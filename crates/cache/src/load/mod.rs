@@ -318,7 +318,7 @@ impl<K: Hash + Eq, V, S: BuildHasher> Lead<'_, K, V, S> {
             }
             inner.put_shared(shard, hash, key, &mut value, &prepared)
         });
-        drop((unused, value));
+        inner.counters.discard_pair(unused, value);
     }
 
     /// Ends the load without a value.
@@ -359,7 +359,7 @@ impl<K: Hash + Eq, V, S: BuildHasher> Lead<'_, K, V, S> {
             shard.scheduled(Some(deadline));
             None
         });
-        drop(unused);
+        inner.counters.discard(unused);
         let awaited = self.flight.is_awaited();
         self.end(awaited.then_some(Outcome::Negative(negative)));
     }
@@ -453,7 +453,7 @@ impl<K: Hash + Eq, V, S: BuildHasher> Drop for Lead<'_, K, V, S> {
         if std::thread::panicking() {
             self.inner.counters.add(Count::LoadError, 1);
         }
-        drop(self.key.take());
+        self.inner.counters.discard(self.key.take());
         self.inner.vacate(self.hash, &self.flight, Phase::Running);
     }
 }

@@ -177,7 +177,7 @@ impl<K: Hash + Eq, V, S: BuildHasher> Inner<K, V, S> {
                 && !self.is_being_loaded(shard, hash, &key);
             wanted.then(|| shard.flights.start(hash.0, Arc::clone(&key), Phase::Vacant))
         });
-        drop(key);
+        self.counters.discard(key);
         match flight {
             Some(flight) => self.refreshes.push(Job { hash, flight }),
             None => {

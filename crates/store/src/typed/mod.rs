@@ -175,6 +175,13 @@ impl<K, V> TypedStore<K, V> {
         &self.entry(slot).key
     }
 
+    /// The entry's place, though hashing its key may panic: then it is looked for. `None` for no entry.
+    #[must_use]
+    pub fn place(&self, slot: Slot, place_of: &impl Fn(&K) -> u32) -> Option<u32> {
+        let entry = self.slots.get(slot.0)?;
+        hashed(place_of, &entry.key).or_else(|| self.index.place_of(slot.0))
+    }
+
     /// The entry's value.
     #[inline]
     #[must_use]

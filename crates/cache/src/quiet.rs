@@ -1,0 +1,83 @@
+//! What is the user's is dropped so that a panic of its `Drop` harms nobody.
+//!
+//! Where such a panic went on it would leave an operation half done, end whoever drives, or, beside another
+//! panic, the process. So keys and values that the cache drops of its own accord are dropped one by one, after
+//! all accounting, and each panic ends there: the hook has reported it, and it is counted.
+
+use std::mem::needs_drop;
+use std::ops::Deref;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+
+use crate::removal::forget_quietly;
+use crate::stats::{Count, Counters};
+
+/// A value that is dropped quietly, wherever it goes out of scope.
+#[derive(Debug)]
+pub(crate) struct Quiet<'a, T> {
+    value: Option<T>,
+    counters: &'a Counters,
+}
+
+impl<'a, T> Quiet<'a, T> {
+    pub(crate) fn new(value: T, counters: &'a Counters) -> Self {
+        Self {
+            value: Some(value),
+            counters,
+        }
+    }
+
+    pub(crate) fn into_inner(mut self) -> T {
+        self.value.take().expect("taken once")
+    }
+}
+
+impl<T> Deref for Quiet<'_, T> {
+    type Target = T;
+
+    fn deref(&self) -> &T {
+        self.value.as_ref().expect("not taken yet")
+    }
+}
+
+impl<T> Drop for Quiet<'_, T> {
+    fn drop(&mut self) {
+        self.counters.discard(self.value.take());
+    }
+}
+
+impl Counters {
+    /// Drops something of the user's.
+    #[inline]
+    pub(crate) fn discard<T>(&self, value: T) {
+        if needs_drop::<T>() {
+            self.discard_all(std::iter::once(value));
+        }
+    }
+
+    /// Drops a key and a value, each on its own.
+    #[inline]
+    pub(crate) fn discard_pair<K, V>(&self, key: K, value: V) {
+        self.discard(key);
+        self.discard(value);
+    }
+
+    /// Drops keys and values.
+    pub(crate) fn discard_pairs<K, V>(&self, pairs: impl Iterator<Item = (K, V)>) {
+        self.discard_all(pairs.flat_map(|(key, value)| [Part::Key(key), Part::Value(value)]));
+    }
+
+    /// Drops all, though some may panic.
+    fn discard_all<T>(&self, mut all: impl Iterator<Item = T>) {
+        while let Err(panic) = catch_unwind(AssertUnwindSafe(|| all.by_ref().for_each(drop))) {
+            self.add(Count::DropPanic, 1);
+            forget_quietly(panic);
+        }
+    }
+}
+
+/// One half of an entry; only dropped.
+#[allow(dead_code, reason = "kept to be dropped")]
+enum Part<K, V> {
+    Key(K),
+    Value(V),
+}
