@@ -7,6 +7,7 @@
 
 use std::collections::HashMap;
 use std::future::{Future, poll_fn};
+use std::hash::{BuildHasherDefault, DefaultHasher};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::pin::{Pin, pin};
 use std::sync::Arc;
@@ -16,7 +17,7 @@ use std::time::Duration;
 
 use shuttle::sync::Mutex;
 use shuttle::thread;
-use tidewheel::{Builder, Cache, Compute, Driver, ManualClock, OnFull, RemovalCause};
+use tidewheel::{Builder, Cache, Compute, Driver, Lifetime, ManualClock, OnFull, RemovalCause};
 
 const MS: Duration = Duration::from_millis(1);
 
@@ -486,5 +487,171 @@ fn a_fresh_value_survives_those_who_met_the_old_one() {
             assert_eq!(cache.get(&key), Some(1), "the fresh value of {key}");
         }
         cache.validate();
+    });
+}
+
+/// Counts what a listener was told, and lets others wait for it.
+#[derive(Default)]
+struct Told {
+    count: Mutex<usize>,
+    changed: shuttle::sync::Condvar,
+}
+
+impl Told {
+    fn one_more(&self) {
+        *self.count.lock().expect("whole") += 1;
+        self.changed.notify_all();
+    }
+
+    fn wait_for(&self, count: usize) {
+        let mut told = self.count.lock().expect("whole");
+        while *told < count {
+            told = self.changed.wait(told).expect("whole");
+        }
+    }
+}
+
+/// Nobody but the task is there to deliver the last events: an event whose wake-up is lost is never told.
+#[test]
+fn a_task_delivers_every_event_though_writers_deliver_beside_it() {
+    check(|| {
+        let told = Arc::new(Told::default());
+        let tell = Arc::clone(&told);
+        let cache = manual(&ManualClock::new())
+            .no_default_ttl()
+            .shards(2)
+            .driver(Driver::Task)
+            .listener_queue(3, OnFull::Wait)
+            .hasher(BuildHasherDefault::<DefaultHasher>::default())
+            .eviction_listener(move |_: tidewheel::Removal<u64, u64>| {
+                thread::yield_now();
+                tell.one_more();
+            })
+            .build();
+        let cache = Arc::new(cache.expect("valid"));
+        for key in 0..8 {
+            cache.insert_with(key, key, Lifetime::forever());
+        }
+        let task = cache.drive(|_| std::future::pending());
+        let mut threads = vec![thread::spawn(move || shuttle::future::block_on(task))];
+        for first in [0, 4] {
+            let cache = Arc::clone(&cache);
+            threads.push(thread::spawn(move || {
+                for key in first..first + 4 {
+                    cache.invalidate(&key);
+                }
+            }));
+        }
+        told.wait_for(8);
+        cache.close();
+        join(threads);
+    });
+}
+
+/// At a full queue: one delivers, and its listener wants what closure and loader are about to supply; they
+/// write other keys, and their own.
+#[test]
+fn a_listener_a_closure_and_a_loader_do_not_wait_for_each_other_at_a_full_queue() {
+    check(|| {
+        let told = Arc::new(Told::default());
+        let tell = Arc::clone(&told);
+        let slot: Arc<Mutex<Option<tidewheel::WeakCache<u64, u64>>>> = Arc::default();
+        let own = Arc::clone(&slot);
+        let cache = manual(&ManualClock::new())
+            .listener_queue(1, OnFull::Wait)
+            .eviction_listener(move |removal: tidewheel::Removal<u64, u64>| {
+                let cache = own
+                    .lock()
+                    .expect("whole")
+                    .as_ref()
+                    .and_then(|own| own.upgrade());
+                if let Some(cache) = cache.filter(|_| removal.key == 9) {
+                    cache.insert(1, 100);
+                    assert!(matches!(cache.get_or_load(2, || 200), 200 | 20));
+                }
+                tell.one_more();
+            })
+            .build();
+        let cache = Arc::new(cache.expect("valid"));
+        *slot.lock().expect("whole") = Some(cache.downgrade());
+        for key in [1, 3, 4, 9] {
+            cache.insert(key, key);
+        }
+        let mut threads = Vec::new();
+        let remover = Arc::clone(&cache);
+        threads.push(thread::spawn(move || {
+            remover.invalidate(&9);
+        }));
+        let updater = Arc::clone(&cache);
+        threads.push(thread::spawn(move || {
+            updater.update(&1, |old| {
+                updater.insert(3, 30);
+                old + 1
+            });
+        }));
+        let loader = Arc::clone(&cache);
+        threads.push(thread::spawn(move || {
+            let loaded = loader.get_or_load(2, || {
+                loader.insert(4, 40);
+                20
+            });
+            assert!(matches!(loaded, 200 | 20));
+        }));
+        join(threads);
+        assert_eq!(cache.stats().listener_panics, 0);
+        let left = cache.stats().inserts as usize;
+        cache.close();
+        assert_eq!(*told.count.lock().expect("whole"), left);
+        slot.lock().expect("whole").take();
+    });
+}
+
+/// Whoever closes it: from within a loader while a listener waits for that, everything is told and nobody
+/// waits for ever.
+#[test]
+fn a_loader_that_closes_the_cache_leaves_no_event_untold() {
+    check(|| {
+        let told = Arc::new(Told::default());
+        let tell = Arc::clone(&told);
+        let slot: Arc<Mutex<Option<tidewheel::WeakCache<u64, u64>>>> = Arc::default();
+        let own = Arc::clone(&slot);
+        let cache = manual(&ManualClock::new())
+            .listener_queue(1, OnFull::Wait)
+            .eviction_listener(move |removal: tidewheel::Removal<u64, u64>| {
+                let cache = own
+                    .lock()
+                    .expect("whole")
+                    .as_ref()
+                    .and_then(|own| own.upgrade());
+                if let Some(cache) = cache.filter(|_| removal.key == 9) {
+                    cache.get_or_load(2, || 200_u64);
+                }
+                tell.one_more();
+            })
+            .build();
+        let cache = Arc::new(cache.expect("valid"));
+        *slot.lock().expect("whole") = Some(cache.downgrade());
+        for key in [1, 3, 9] {
+            cache.insert(key, key);
+        }
+        let remover = Arc::clone(&cache);
+        let loader = Arc::clone(&cache);
+        let threads = vec![
+            thread::spawn(move || {
+                remover.invalidate(&9);
+            }),
+            thread::spawn(move || {
+                loader.get_or_load(2, || {
+                    loader.close();
+                    20_u64
+                });
+            }),
+        ];
+        join(threads);
+        // Unless the listener's load was first, this does nothing any more.
+        cache.close();
+        let left = cache.stats().inserts as usize;
+        assert_eq!(*told.count.lock().expect("whole"), left);
+        slot.lock().expect("whole").take();
     });
 }
