@@ -339,7 +339,8 @@ fn a_load_that_waits_for_a_suspended_one_of_its_own_thread_panics_instead_of_wai
             10_u64
         }));
         assert!(poll(suspended.as_mut(), &alarm).is_pending());
-        let attempts: [fn(&Cache<u64, u64>) -> u64; 3] = [
+        type Attempt = fn(&Cache<u64, u64>) -> u64;
+        let attempts: [Attempt; 3] = [
             |cache| cache.get_or_load(1, || 11_u64),
             |cache| {
                 cache
