@@ -77,7 +77,9 @@ impl Turn<'_> {
             self.worker.note_slow();
         }
         #[cfg(test)]
-        self.server.witness.pay(&self.server.clock, args);
+        self.server
+            .witness
+            .pay(&self.server.clock, args, step == Step::Walking);
         if let Some(began_ns) = began_ns {
             self.note_time(row, began_ns);
         }
@@ -94,7 +96,7 @@ impl Turn<'_> {
         conn.walk = keyspace.go_on(seat, walk, worker.time, self.out);
         worker.note_slow();
         #[cfg(test)]
-        worker.server.clock.spend(row, 0);
+        worker.server.witness.pay_a_step(&worker.server.clock);
         let took_ns = worker.server.clock.monotonic_ns().saturating_sub(began_ns);
         let shared = &worker.server.loops[worker.index].command_counts;
         worker.counts.took_more(row, took_ns, shared);

@@ -181,6 +181,8 @@ impl<K: Sockets> LoopCore<K> {
         let target = conn.client.target();
         if let Some(subscriptions) = conn.subscriptions.take() {
             self.leaving.add(target, subscriptions);
+            // Most clients have left with this.
+            self.leaving.end_some(&server.hub, index);
         }
         server.clients.remove(target.id);
         #[cfg(test)]

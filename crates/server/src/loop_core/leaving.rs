@@ -5,7 +5,7 @@ use crate::hub::Hub;
 use crate::loop_handle::Target;
 use crate::subscriptions::Subscriptions;
 
-/// Subscriptions that are ended in a turn.
+/// Subscriptions that are ended when their client goes, and then in each turn.
 pub(crate) const PER_TURN: usize = 512;
 
 /// Whose subscriptions are yet to end.
@@ -21,7 +21,7 @@ impl Leaving {
         self.0.is_empty()
     }
 
-    /// Ends a turn's portion. Messages that are published to the others meanwhile find nobody.
+    /// Ends a portion, of whoever left last. Messages that are published to the others meanwhile find nobody.
     pub(super) fn end_some(&mut self, hub: &Hub, owner: usize) {
         for _ in 0..PER_TURN {
             let Some((target, subscriptions)) = self.0.last_mut() else {

@@ -116,8 +116,8 @@ fn a_turn_of_quick_commands_ends_after_a_millisecond() {
 #[test]
 fn one_walk_over_many_keys_gives_way_between_its_steps() {
     let mut rig = rig();
-    rig.server.clock.charge(|row, _| match row.name {
-        "keys" => Duration::from_micros(300),
+    rig.server.witness.charge(|args| match &args[0] {
+        b"KEYS" => Duration::from_micros(300),
         _ => Duration::ZERO,
     });
     let greedy = rig.connect(0);

@@ -17,6 +17,8 @@ pub(crate) type Price = fn(Args<'_>) -> Duration;
 pub(crate) struct Witness {
     watching: AtomicBool,
     price: Mutex<Option<Price>>,
+    /// The price of a walk's step.
+    step: Mutex<Duration>,
     /// What the clock showed before the running command was paid for.
     before: Mutex<Option<Time>>,
     turn: AtomicU64,
@@ -66,12 +68,23 @@ impl Witness {
         std::mem::take(&mut *self.seen.lock())
     }
 
-    /// A command runs: its price is paid now.
-    pub(crate) fn pay(&self, clock: &Clock, args: Args<'_>) {
+    /// A command runs: its price is paid now. If it walks, each further step costs as much.
+    pub(crate) fn pay(&self, clock: &Clock, args: Args<'_>, walks: bool) {
         let price = *self.price.lock();
         if let Some(price) = price {
             *self.before.lock() = Some(clock.now());
-            clock.advance(price(args));
+            let price = price(args);
+            if walks {
+                *self.step.lock() = price;
+            }
+            clock.advance(price);
+        }
+    }
+
+    /// A command that walks takes another step.
+    pub(crate) fn pay_a_step(&self, clock: &Clock) {
+        if self.price.lock().is_some() {
+            clock.advance(*self.step.lock());
         }
     }
 
