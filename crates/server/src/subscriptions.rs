@@ -5,6 +5,9 @@ use std::collections::BTreeSet;
 /// What one client's subscriptions may take.
 const BYTES_MAX: usize = 256 << 20;
 
+/// Patterns of one client: each message is held against all of them while nobody else can publish.
+const PATTERNS_MAX: usize = 10_000;
+
 /// What a subscription takes beside its name, here and in the hub: measured with names that nobody else
 /// listens to, which cost most.
 const EACH: usize = 200;
@@ -39,7 +42,8 @@ impl Subscriptions {
             return Joined::Already;
         }
         let bytes = self.bytes + cost(name);
-        if bytes > BYTES_MAX {
+        let crowded = kind == Kind::Pattern && self.patterns.len() >= PATTERNS_MAX;
+        if bytes > BYTES_MAX || crowded {
             return Joined::Refused;
         }
         self.bytes = bytes;
@@ -130,6 +134,20 @@ mod tests {
         assert_eq!(subscriptions.pop(), Some((Kind::Channel, (*b"a").into())));
         assert_eq!(subscriptions.pop(), Some((Kind::Pattern, (*b"a").into())));
         assert_eq!((subscriptions.bytes(), subscriptions.pop()), (0, None));
+    }
+
+    #[test]
+    fn patterns_are_fewer_than_channels_may_be() {
+        let mut subscriptions = Subscriptions::default();
+        for i in 0..PATTERNS_MAX {
+            let name = i.to_string();
+            for kind in [Kind::Channel, Kind::Pattern] {
+                assert_eq!(subscriptions.join(kind, name.as_bytes()), Joined::Now);
+            }
+        }
+        assert_eq!(subscriptions.join(Kind::Channel, b"more"), Joined::Now);
+        assert_eq!(subscriptions.join(Kind::Pattern, b"more"), Joined::Refused);
+        assert_eq!(subscriptions.join(Kind::Pattern, b"7"), Joined::Already);
     }
 
     #[test]

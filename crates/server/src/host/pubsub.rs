@@ -11,7 +11,7 @@ use crate::turn::Turn;
 
 /// The subscriptions that the command named before stay.
 const TOO_MANY: &str =
-    "ERR this client's subscriptions take too much memory: use several connections";
+    "ERR too many subscriptions for one client: at most 10000 patterns, and 256 MiB in all";
 
 impl Kind {
     fn word(self, joining: bool) -> &'static [u8] {

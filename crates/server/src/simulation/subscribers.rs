@@ -75,6 +75,20 @@ fn publishers_that_listen_hear_everything_once_and_in_one_order() {
 }
 
 #[test]
+fn who_listens_to_too_much_is_told_and_keeps_what_it_has() {
+    let mut rig = Rig::new(1, Settings::default());
+    let peer = subscribed(&mut rig, 0, &[b"a"]);
+    let names: Vec<String> = (0..10_001).map(|i| i.to_string()).collect();
+    let words = names.iter().map(String::as_bytes);
+    let all: Vec<&[u8]> = [&b"PSUBSCRIBE"[..]].into_iter().chain(words).collect();
+    let reply = rig.ask(&peer, &bulk(&all));
+    assert!(reply.ends_with(b"-ERR too many subscriptions for one client: at most 10000 patterns, and 256 MiB in all\r\n"));
+    assert_eq!(rig.server.hub.counts(), (1, 10_000));
+    let heard = rig.ask(&peer, b"PUBLISH 77 x\r\n");
+    assert!(heard.starts_with(b":1\r\n>4\r\n$8\r\npmessage\r\n$2\r\n77\r\n"));
+}
+
+#[test]
 fn a_client_with_very_many_subscriptions_leaves_in_portions() {
     let mut rig = Rig::new(1, Settings::default());
     let leaver = rig.connect(0);
