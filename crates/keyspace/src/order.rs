@@ -66,6 +66,16 @@ impl Held {
     }
 }
 
+/// For work that takes long: panics in debug builds if this thread holds the lock of a shard.
+#[inline]
+pub(crate) fn assert_no_shard_is_held() {
+    #[cfg(debug_assertions)]
+    HELD.with_borrow(|held| {
+        let shard = held.iter().find(|rank| matches!(rank, Rank::Shard(_)));
+        assert!(shard.is_none(), "{shard:?} is held meanwhile");
+    });
+}
+
 #[cfg(debug_assertions)]
 impl Drop for Held {
     fn drop(&mut self) {

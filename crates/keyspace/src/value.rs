@@ -28,6 +28,12 @@ impl Object {
         Self::Bytes(Arc::new(bytes))
     }
 
+    /// The object, unless others share it.
+    pub(crate) fn into_last(self) -> Option<Self> {
+        let Self::Bytes(bytes) = self;
+        Arc::into_inner(bytes).map(Self::new)
+    }
+
     /// Bytes on the heap.
     pub(crate) fn bytes(&self) -> usize {
         let Self::Bytes(bytes) = self;

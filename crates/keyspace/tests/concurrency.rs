@@ -116,3 +116,31 @@ fn a_large_value_reads_back_whole_while_others_change_it() {
         });
     });
 }
+
+/// A large string that others read is changed beside the lock: no append is lost, and no read is torn.
+#[test]
+fn appends_to_a_large_string_that_others_read_all_arrive() {
+    let rig = Rig::new();
+    let keyspace = &rig.keyspace;
+    call(keyspace, START, &format!("SET k {}", "x".repeat(100_000)));
+    std::thread::scope(|scope| {
+        for mark in ["a", "b", "c"] {
+            scope.spawn(move || {
+                let line = format!("APPEND k {}", mark.repeat(1_000));
+                for _ in 0..60 {
+                    call(keyspace, START, &line);
+                }
+            });
+        }
+        scope.spawn(move || {
+            for _ in 0..60 {
+                let Reply::Bulk(bytes) = call(keyspace, START, "GET k") else {
+                    panic!("the string exists");
+                };
+                let mut parts = bytes[100_000..].chunks(1_000);
+                assert!(parts.all(|part| part.iter().all(|byte| *byte == part[0])));
+            }
+        });
+    });
+    assert_eq!(show(&call(keyspace, START, "STRLEN k")), ":280000");
+}

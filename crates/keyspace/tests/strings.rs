@@ -3,7 +3,7 @@
 mod common;
 
 use common::{Rig, show};
-use tidewheel_resp::Protocol;
+use tidewheel_resp::{Protocol, Reply};
 
 #[test]
 fn set_honours_every_option() {
@@ -284,7 +284,7 @@ fn strings_of_every_size_read_back() {
     let mut rig = Rig::new();
     for len in [0, 1, 44, 2047, 2048, 2049, 65_535, 65_536, 65_537, 1 << 20] {
         let value: Vec<u8> = (0..len).map(|i| (i * 31 % 251) as u8).collect();
-        let bulk = |bytes: &[u8]| tidewheel_resp::Reply::Bulk(bytes.to_vec());
+        let bulk = |bytes: &[u8]| Reply::Bulk(bytes.to_vec());
         assert_eq!(
             show(&rig.words(&[b"SET", b"k", &value, b"PX", b"1000"])),
             "OK"
@@ -298,12 +298,12 @@ fn strings_of_every_size_read_back() {
         let all = rig.words(&[b"MGET", b"a", b"nope", b"b", b"c", b"k"]);
         let expected = vec![
             bulk(&value),
-            tidewheel_resp::Reply::Null,
+            Reply::Null,
             bulk(b"2"),
             bulk(&value),
             bulk(&value),
         ];
-        assert_eq!(all, tidewheel_resp::Reply::Array(expected));
+        assert_eq!(all, Reply::Array(expected));
         assert_eq!(
             show(&rig.words(&[b"APPEND", b"k", b"tail"])),
             format!(":{}", len + 4)
@@ -371,4 +371,85 @@ fn large_values_are_handed_over_to_be_freed() {
     rig.pass(5);
     assert_eq!(rig.run("GET k"), "nil");
     assert_eq!(reclaimed(&rig), 1, "after a read met it dead");
+}
+
+/// The sum of two numbers near the end of an `f64` was refused, though a `long double` holds it.
+#[test]
+fn floats_beyond_an_f64_are_added_as_redis_adds_them() {
+    let mut rig = Rig::new();
+    for (by, digits) in [
+        ("1.5e308", 309),
+        ("1.5e308", 309),
+        ("1e400", 401),
+        ("1.1e4900", 4_901),
+    ] {
+        rig.run(&format!("INCRBYFLOAT f {by}"));
+        assert_eq!(rig.run("STRLEN f"), format!(":{digits}"), "{by}");
+    }
+    rig.script(
+        "
+        INCRBYFLOAT f -1.1e4900 -> '0'
+        SET f 1e4932 -> OK
+        INCRBYFLOAT f 1e4932 -> -ERR increment would produce NaN or Infinity
+        INCRBYFLOAT f 1e5000 -> -ERR value is not a valid float
+        SET f 1e30 -> OK
+        INCRBYFLOAT f 1 -> '1000000000000000000024696061952'
+        ",
+    );
+}
+
+/// The thread that frees large values held a share of what had been read; then the next APPEND copied it all.
+#[test]
+fn a_read_of_a_large_value_leaves_no_share_of_it_behind() {
+    let mut rig = Rig::new();
+    let large = vec![b'x'; 1 << 20];
+    rig.words(&[b"SET", b"k", &large]);
+    assert_eq!(rig.words(&[b"GET", b"k"]), Reply::Bulk(large.clone()));
+    assert_eq!(rig.run("LCS k nope LEN"), ":0");
+    let parts = rig
+        .told
+        .reclaimed_parts
+        .load(std::sync::atomic::Ordering::Relaxed);
+    assert_eq!(parts, 0, "the value lives on, and nobody else has it");
+}
+
+/// Debug builds assert that nothing long is copied under a shard's lock.
+#[test]
+fn a_large_string_that_others_share_is_changed_aside() {
+    let mut rig = Rig::new();
+    let mut large = vec![b'x'; 300_000];
+    rig.words(&[b"SET", b"k", &large, b"PX", b"5000"]);
+    rig.run("COPY k shared");
+    rig.notify("KEA");
+    assert_eq!(rig.run("APPEND k abc"), ":300003");
+    assert_eq!(rig.run("COPY k again"), ":1");
+    assert_eq!(rig.run("SETRANGE k 1 yz"), ":300003");
+    assert_eq!(
+        rig.events(),
+        ["0:append:k", "0:copy_to:again", "0:setrange:k"]
+    );
+    assert_eq!(rig.words(&[b"GET", b"shared"]), Reply::Bulk(large.clone()));
+    large.extend_from_slice(b"abc");
+    assert_eq!(rig.words(&[b"GET", b"again"]), Reply::Bulk(large.clone()));
+    large[1..3].copy_from_slice(b"yz");
+    assert_eq!(rig.words(&[b"GET", b"k"]), Reply::Bulk(large.clone()));
+    assert_eq!(rig.run("PTTL k"), ":5000");
+    rig.run("DEL shared again");
+    let far = rig.run("SETRANGE k 900000 end");
+    assert_eq!(far, ":900003");
+    large.resize(900_000, 0);
+    large.extend_from_slice(b"end");
+    let tail = vec![b't'; 200_000];
+    rig.words(&[b"APPEND", b"k", &tail]);
+    rig.run("SET short s");
+    rig.words(&[b"APPEND", b"short", &tail]);
+    large.extend_from_slice(&tail);
+    assert_eq!(rig.words(&[b"GET", b"k"]), Reply::Bulk(large.clone()));
+    assert_eq!(rig.run("STRLEN short"), ":200001");
+    rig.run("DEL k short");
+    assert!(
+        rig.keyspace.used_memory() < 64 * 1024,
+        "{}",
+        rig.keyspace.used_memory()
+    );
 }

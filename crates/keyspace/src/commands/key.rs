@@ -31,7 +31,7 @@ pub(crate) fn exists(ctx: &mut Context<'_, '_>) -> Outcome {
 }
 
 pub(crate) fn touch(ctx: &mut Context<'_, '_>) -> Outcome {
-    count(ctx, |ctx, key| ctx.find(key, Lookup::Read).is_some())
+    count(ctx, |ctx, key| ctx.find(key, Lookup::Touch).is_some())
 }
 
 /// Replies with the number of keys for which something holds.

@@ -1,6 +1,7 @@
 //! The bodies of the commands that the keyspace runs.
 
 pub(crate) mod database;
+pub(crate) mod edit;
 pub(crate) mod expire;
 pub(crate) mod expiry;
 pub(crate) mod help;

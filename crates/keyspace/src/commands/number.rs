@@ -1,13 +1,13 @@
 //! Strings that are numbers: counting up and down.
 
 use tidewheel_resp::{SumError, parse_i64, sum_floats};
-use tidewheel_store::NewValue;
+use tidewheel_store::{INLINE_MAX, NewValue};
 
 use crate::command::CommandError;
 use crate::context::{Context, Lookup};
 use crate::events::Cause;
 use crate::shard::Stored;
-use crate::value::{self, TAG_STRING};
+use crate::value::{self, Object, TAG_STRING};
 
 type Outcome = Result<(), CommandError>;
 
@@ -86,9 +86,15 @@ pub(crate) fn incrbyfloat(ctx: &mut Context<'_, '_>) -> Outcome {
 }
 
 fn number(text: &[u8], deadline: Option<u64>) -> Stored<'_> {
+    // A float has up to 4,933 digits.
+    let value = if text.len() <= INLINE_MAX {
+        NewValue::Inline(text)
+    } else {
+        NewValue::Object(Object::new(text.to_vec()))
+    };
     Stored {
         tag: TAG_STRING,
-        value: NewValue::Inline(text),
+        value,
         deadline,
     }
 }

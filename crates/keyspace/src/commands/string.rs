@@ -1,23 +1,14 @@
 //! Strings: storing, reading and editing bytes.
 
-use std::sync::Arc;
-use std::sync::atomic::Ordering::Relaxed;
-
-use tidewheel_store::{INLINE_MAX, NewValue};
-
 use crate::command::CommandError;
 use crate::commands::lifetime::{Lifetime, LifetimeOption};
 use crate::context::{Context, Key, Lookup};
 use crate::events::Cause;
 use crate::shard::Stored;
 use crate::time::{Base, Unit};
-use crate::value::{self, Object, TAG_STRING, TAG_STRING_RAW};
+use crate::value::{self, TAG_STRING};
 
 type Outcome = Result<(), CommandError>;
-
-const TOO_LONG: CommandError =
-    CommandError::fixed("ERR string exceeds maximum allowed size (proto-max-bulk-len)");
-const OFFSET_OUT_OF_RANGE: CommandError = CommandError::fixed("ERR offset is out of range");
 
 pub(crate) fn get(ctx: &mut Context<'_, '_>) -> Outcome {
     let key = ctx.key(1);
@@ -323,130 +314,4 @@ fn byte_range(start: i64, end: i64, len: usize) -> Option<std::ops::Range<usize>
     };
     let (start, end) = (place(start), place(end).min(len - 1));
     (start <= end).then(|| start..end + 1)
-}
-
-pub(crate) fn append(ctx: &mut Context<'_, '_>) -> Outcome {
-    let key = ctx.key(1);
-    let tail = ctx.args.get(2).unwrap_or_default();
-    let len = match ctx.find(key, Lookup::Write) {
-        None => {
-            check_length(ctx, 0, tail.len())?;
-            let stored = Stored {
-                tag: TAG_STRING,
-                value: ctx.new_value(2),
-                deadline: None,
-            };
-            ctx.insert(key, stored, Cause::Append);
-            tail.len()
-        }
-        Some(slot) => {
-            let entries = ctx.entries(key);
-            let len = value::bytes(&value::string(entries, slot)?).len();
-            check_length(ctx, len, tail.len())?;
-            let total = len + tail.len();
-            edit(ctx, key, slot, total, Cause::Append, |bytes| {
-                bytes.extend_from_slice(tail);
-            });
-            total
-        }
-    };
-    ctx.out.integer(len as i64);
-    Ok(())
-}
-
-pub(crate) fn setrange(ctx: &mut Context<'_, '_>) -> Outcome {
-    let offset = usize::try_from(ctx.integer(2)?).map_err(|_| OFFSET_OUT_OF_RANGE)?;
-    let key = ctx.key(1);
-    let piece = ctx.args.get(3).unwrap_or_default();
-    let slot = ctx.find(key, Lookup::Write);
-    let len = match slot {
-        Some(slot) => value::bytes(&value::string(ctx.entries(key), slot)?).len(),
-        None => 0,
-    };
-    if piece.is_empty() {
-        ctx.out.integer(len as i64);
-        return Ok(());
-    }
-    check_length(ctx, offset, piece.len())?;
-    let end = offset + piece.len();
-    let total = len.max(end);
-    let overwrite = |bytes: &mut Vec<u8>| {
-        grow_with_zeros(bytes, total);
-        bytes[offset..end].copy_from_slice(piece);
-    };
-    match slot {
-        Some(slot) => edit(ctx, key, slot, total, Cause::SetRange, overwrite),
-        None => {
-            let mut bytes = Vec::new();
-            overwrite(&mut bytes);
-            ctx.insert(key, edited(&mut bytes, None), Cause::SetRange);
-        }
-    }
-    ctx.out.integer(total as i64);
-    Ok(())
-}
-
-/// Growth at which zeroed pages from the system beat writing zeros.
-const ZERO_PAGES_MIN: usize = 1 << 20;
-
-/// Pads with zeros. The system hands out large zeroed allocations without touching them, so that a far
-/// offset does not hold the shard's lock for as long as writing half a gigabyte takes.
-fn grow_with_zeros(bytes: &mut Vec<u8>, total: usize) {
-    let len = bytes.len();
-    if total.saturating_sub(len) >= ZERO_PAGES_MIN.max(len) {
-        let mut grown = vec![0; total];
-        grown[..len].copy_from_slice(bytes);
-        *bytes = grown;
-    } else if total > len {
-        bytes.resize(total, 0);
-    }
-}
-
-fn check_length(ctx: &Context<'_, '_>, len: usize, more: usize) -> Outcome {
-    let limit = ctx.keyspace.settings().proto_max_bulk_len.load(Relaxed);
-    match len.checked_add(more) {
-        Some(total) if total as u64 <= limit => Ok(()),
-        _ => Err(TOO_LONG),
-    }
-}
-
-/// Changes a string in place; it has `total` bytes afterwards. Its deadline stays.
-fn edit(
-    ctx: &mut Context<'_, '_>,
-    key: Key<'_>,
-    slot: tidewheel_store::Slot,
-    total: usize,
-    cause: Cause,
-    change: impl FnOnce(&mut Vec<u8>),
-) {
-    let entries = ctx.entries(key);
-    let deadline = entries.deadline(slot);
-    match entries.value(slot) {
-        tidewheel_store::Value::Object(_) => {
-            ctx.change_object(key, slot, cause, |Object::Bytes(bytes)| {
-                // Shared only while another thread still copies a reply.
-                change(Arc::make_mut(bytes));
-            });
-        }
-        tidewheel_store::Value::Inline(old) => {
-            let mut bytes = Vec::with_capacity(total);
-            bytes.extend_from_slice(old);
-            change(&mut bytes);
-            ctx.replace(key, slot, edited(&mut bytes, deadline), cause);
-        }
-    }
-}
-
-/// Takes long bytes with it, and copies short ones.
-fn edited(bytes: &mut Vec<u8>, deadline: Option<u64>) -> Stored<'_> {
-    let value = if bytes.len() <= INLINE_MAX {
-        NewValue::Inline(bytes)
-    } else {
-        NewValue::Object(Object::new(std::mem::take(bytes)))
-    };
-    Stored {
-        tag: TAG_STRING_RAW,
-        value,
-        deadline,
-    }
 }

@@ -49,6 +49,8 @@ pub struct Context<'a, 'b> {
 pub(crate) enum Lookup {
     /// Counts as a hit or a miss and as an access; a miss is announced.
     Read,
+    /// As `Read`, though CLIENT NO-TOUCH is on.
+    Touch,
     /// As `Read`, without being an access.
     Peek,
     /// As `Peek`, without announcing a miss.
@@ -114,7 +116,11 @@ impl<'a, 'b> Context<'a, 'b> {
     #[inline]
     pub(crate) fn find(&mut self, key: Key<'_>, lookup: Lookup) -> Option<Slot> {
         let (now, db, recency) = (self.now, self.session.db, self.recency());
-        let touches = matches!(lookup, Lookup::Read | Lookup::Write) && !self.session.no_touch;
+        let touches = match lookup {
+            Lookup::Read | Lookup::Write => !self.session.no_touch,
+            Lookup::Touch => true,
+            Lookup::Peek | Lookup::Inspect => false,
+        };
         let hold = self.hold(key.shard);
         let Some(seen) = hold.entries(db).look(key.hash, key.bytes) else {
             return self.missed(key, lookup);
@@ -133,7 +139,7 @@ impl<'a, 'b> Context<'a, 'b> {
     }
 
     fn missed(&mut self, key: Key<'_>, lookup: Lookup) -> Option<Slot> {
-        if matches!(lookup, Lookup::Read | Lookup::Peek) {
+        if matches!(lookup, Lookup::Read | Lookup::Touch | Lookup::Peek) {
             self.event(key, Cause::KeyMiss);
         }
         self.hold(key.shard).counters.misses += u64::from(lookup != Lookup::Write);

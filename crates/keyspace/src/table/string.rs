@@ -1,7 +1,7 @@
 //! Rows: strings.
 
 use crate::command::{Argument, Command, Flags, Group, Handler, KeySpec, KeyUse};
-use crate::commands::{lcs, number, string};
+use crate::commands::{edit, lcs, number, string};
 
 const RO: KeyUse = KeyUse {
     flags: &["RO", "access"],
@@ -67,7 +67,7 @@ pub(super) const ROWS: &[Command] = &[
         slow: true,
         keys: KeySpec::one(1, &[GROW]),
         arguments: &[KEY, VALUE],
-        handler: Handler::Keys(string::append),
+        handler: Handler::Keys(edit::append),
         ..STRING
     },
     Command {
@@ -367,7 +367,7 @@ pub(super) const ROWS: &[Command] = &[
         slow: true,
         keys: KeySpec::one(1, &[UPDATE]),
         arguments: &[KEY, Argument::integer("offset"), VALUE],
-        handler: Handler::Keys(string::setrange),
+        handler: Handler::Keys(edit::setrange),
         ..STRING
     },
     Command {
