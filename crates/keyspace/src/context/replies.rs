@@ -151,11 +151,8 @@ impl Keyspace {
     /// Drops objects that left the keyspace: large ones away from the loop. Shares of what lives on are let go
     /// at once: a string that is shared cannot be changed in place.
     pub(crate) fn discard(&self, objects: Vec<Object>) {
-        if !objects.iter().any(|object| object.bytes() > LARGE) {
-            return;
-        }
         let last: Vec<Object> = objects.into_iter().filter_map(Object::into_last).collect();
-        if !last.is_empty() {
+        if last.iter().any(|object| object.bytes() > LARGE) {
             self.hooks.reclaim(Garbage::objects(last));
         }
     }
