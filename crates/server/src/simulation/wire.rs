@@ -138,7 +138,10 @@ impl Read for Socket {
         if wire.to_server.is_empty() && !wire.ended {
             return Err(io::ErrorKind::WouldBlock.into());
         }
-        wire.to_server.read(buffer)
+        // As on Linux, a read that is short has emptied the socket: a queue gives its two halves apart.
+        let first = wire.to_server.read(buffer)?;
+        let second = wire.to_server.read(&mut buffer[first..])?;
+        Ok(first + second)
     }
 }
 
