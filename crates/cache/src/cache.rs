@@ -413,8 +413,10 @@ where
             if inner.alarm.sweep.swap(false, SeqCst) {
                 rounds.sweeper.ask();
             }
-            if !progress.backlog && rounds.sweeper.due_at() != u64::MAX {
-                progress.backlog = inner.sweep(&mut rounds.sweeper, now, &mut left);
+            // One that was asked for while another ran comes after it.
+            while !progress.backlog && rounds.sweeper.due_at() != u64::MAX {
+                let more = inner.sweep(&mut rounds.sweeper, now, &mut left);
+                progress.backlog = more && (left == 0 || inner.delivery.must_wait());
             }
             progress
         } else {
@@ -496,6 +498,7 @@ where
             shard.store.validate(&|key| self.inner.place_of(key));
             shard.negatives.validate(&|key| self.inner.place_of(key));
             words.extend(shard.store.tags());
+            words.extend(shard.outbox.tags());
             assert!(
                 shard.next_deadline() >= cell.next_deadline.load(SeqCst),
                 "the published deadline is too late"

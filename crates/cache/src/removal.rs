@@ -102,6 +102,14 @@ impl<K, V> Outbox<K, V> {
         self.events.is_empty()
     }
 
+    /// The words of entries that have left, and whose tags are released when they are announced.
+    pub(crate) fn tags(&self) -> impl Iterator<Item = u64> + '_ {
+        self.events.iter().flat_map(|event| match event {
+            Event::One(_) => None.into_iter().flatten(),
+            Event::All(store, _) => Some(store.tags()).into_iter().flatten(),
+        })
+    }
+
     /// Takes up to `limit` events.
     pub(crate) fn take(&mut self, limit: usize) -> VecDeque<Event<K, V>> {
         if self.events.len() <= limit {

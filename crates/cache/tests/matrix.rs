@@ -5,7 +5,7 @@ mod support;
 use std::sync::atomic::Ordering::Relaxed;
 use std::time::Duration;
 
-use support::op::{Life, Op};
+use support::op::{Life, Op, Tags};
 use support::setup::Setup;
 use support::{check::COMPARED, mixed};
 
@@ -40,6 +40,7 @@ fn what_is_stored_together_ends_on_time() {
                 key,
                 weight: 1 + (seed >> key) as u32 % 3,
                 life: Life::Configured,
+                tags: Tags::NONE,
             });
         }
         for tick in 0..90 {
@@ -62,6 +63,7 @@ fn a_driver_with_a_small_budget_gets_there() {
                 key,
                 weight: 1,
                 life: Life::For(Duration::from_millis(1 + mixed(seed ^ u64::from(key)) % 20)),
+                tags: Tags::NONE,
             });
         }
         for _ in 0..60 {
@@ -93,6 +95,7 @@ fn churn_in_a_full_cache_is_accounted_for() {
                         key,
                         weight: (bits >> 48) as u32 % 42,
                         life: Life::Configured,
+                        tags: Tags::NONE,
                     },
                 }
             })
@@ -108,6 +111,7 @@ fn time_that_stands_still_ends_nothing() {
                 key,
                 weight: 1,
                 life: Life::Configured,
+                tags: Tags::NONE,
             })
             .collect();
         ops.extend([

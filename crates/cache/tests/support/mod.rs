@@ -2,10 +2,12 @@
 #![allow(dead_code, reason = "each of those who share it uses a part")]
 
 pub(crate) mod check;
+pub(crate) mod labels;
 pub(crate) mod model;
 pub(crate) mod op;
 pub(crate) mod setup;
 pub(crate) mod value;
+pub(crate) mod versions;
 
 use op::Op;
 use setup::Setup;

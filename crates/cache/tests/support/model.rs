@@ -3,9 +3,9 @@
 use std::collections::{BTreeMap, VecDeque};
 use std::time::{Duration, SystemTime};
 
-use tidewheel::{Cache, Condition, Lifetime, ManualClock, RemovalCause, Ttl};
+use tidewheel::{Cache, Condition, Lifetime, ManualClock, RemovalCause, Ttl, Version};
 
-use super::op::{At, KEYS, Life, Op};
+use super::op::{At, KEYS, Life, Op, Tags};
 use super::setup::{ByValue, Heard, Setup};
 use super::value::{Hashing, Key, Ledger, Probe, Value};
 
@@ -25,6 +25,10 @@ pub(crate) struct Model {
     pub(super) entries: BTreeMap<u16, Entry>,
     /// Departures that were caused, and are yet to be announced: in order for each key.
     pub(super) leaving: BTreeMap<u16, VecDeque<Leaving>>,
+    /// Every version of each key that was told.
+    pub(super) versions: BTreeMap<u16, Vec<Version>>,
+    /// The cache's weight after the step before.
+    pub(super) weight_before: u64,
     pub(super) counts: Counts,
     nanos: u64,
     wall: u64,
@@ -44,6 +48,12 @@ pub(super) struct Entry {
     pub(crate) idle: Option<u64>,
     /// The latest end that can be kept.
     pub(crate) latest: u64,
+    pub(crate) tags: Tags,
+    /// Whether one of its tags was invalidated since.
+    pub(crate) invalidated: bool,
+    pub(crate) pinned: bool,
+    /// Its version, if that was told.
+    pub(crate) version: Option<Version>,
 }
 
 #[derive(Debug, Clone)]
@@ -58,6 +68,8 @@ pub(super) struct Counts {
     pub(crate) hits: u64,
     pub(crate) misses: u64,
     pub(crate) rejected: u64,
+    /// Of these, the ones whose caller was told: they never were in the cache.
+    pub(crate) told_rejected: u64,
     /// Events heard, and of them those with these causes.
     pub(crate) heard: u64,
     pub(crate) expired: u64,
@@ -92,10 +104,21 @@ impl Entry {
     /// Whether it is there for readers; `None` while only jitter knows.
     pub(crate) fn is_live(&self, now: u64) -> Option<bool> {
         match self.end() {
+            _ if self.invalidated => Some(false),
             None => Some(true),
             Some((low, _)) if now < low => Some(true),
             Some((_, high)) if now >= high => Some(false),
             Some(_) => None,
+        }
+    }
+
+    /// The entry with another value, which lives as long.
+    pub(crate) fn next(&self, id: u64, weight: u32) -> Self {
+        Self {
+            id,
+            weight,
+            version: None,
+            ..self.clone()
         }
     }
 
@@ -126,6 +149,8 @@ impl Model {
             ledger: Ledger::default(),
             entries: BTreeMap::new(),
             leaving: BTreeMap::new(),
+            versions: BTreeMap::new(),
+            weight_before: 0,
             counts: Counts::default(),
             nanos: 0,
             wall: 0,
@@ -164,8 +189,8 @@ impl Model {
         Duration::from_nanos(end.saturating_mul(TICK).saturating_sub(self.now()))
     }
 
-    /// Whether a key is there for readers, by its end alone: an evicted entry is not in `entries`.
-    fn is_live(&self, key: u16) -> bool {
+    /// Whether a key is there for readers, by its end and tags alone: an evicted entry is not in `entries`.
+    pub(super) fn is_live(&self, key: u16) -> bool {
         let now = self.tick();
         self.entries.get(&key).is_some_and(|entry| {
             entry
@@ -185,7 +210,20 @@ impl Model {
     fn execute(&mut self, op: &Op) -> Effects {
         let mut effects = Effects::default();
         match *op {
-            Op::Insert { key, weight, life } => self.insert(key, weight, life, &mut effects),
+            Op::Insert {
+                key,
+                weight,
+                life,
+                tags,
+            } => self.insert(key, weight, life, tags, &mut effects),
+            Op::InvalidateTag { tag } => self.invalidate_tag(tag),
+            Op::Pin { key, pinned } => self.pin(key, pinned),
+            Op::Version { .. }
+            | Op::GetWithVersion { .. }
+            | Op::InsertIfAbsent { .. }
+            | Op::CompareAndSet { .. }
+            | Op::RemoveVersion { .. }
+            | Op::RemoveIf { .. } => self.execute_versioned(op, &mut effects),
             Op::Get { key } => {
                 let found = self.cache.get(&Probe(key)).map(|value| value.id);
                 let expected = self.used(key);
@@ -314,7 +352,7 @@ impl Model {
     }
 
     /// A lookup that counts as a use. Returns the value's id.
-    fn used(&mut self, key: u16) -> Option<u64> {
+    pub(super) fn used(&mut self, key: u16) -> Option<u64> {
         if !self.is_live(key) {
             self.counts.misses += 1;
             return None;
@@ -345,7 +383,14 @@ impl Model {
         Some(entry.id)
     }
 
-    fn insert(&mut self, key: u16, weight: u32, life: Life, effects: &mut Effects) {
+    /// A new value, its lifetime, and the entry that it should become.
+    pub(super) fn plan(
+        &mut self,
+        key: u16,
+        weight: u32,
+        life: Life,
+        tags: Tags,
+    ) -> (Value, Lifetime, Entry) {
         self.next_id += 1;
         let id = self.next_id;
         let left = self.entries.get(&key).filter(|_| self.is_live(key));
@@ -370,34 +415,52 @@ impl Model {
             }
             Life::Forever => (Lifetime::forever(), None),
         };
+        let lifetime = tags.names().into_iter().fold(lifetime, Lifetime::tag);
         let value = Value::new(id, weight, &self.ledger);
-        let weight = match self.setup.room {
-            super::setup::Room::Weight => weight,
-            _ => 1,
-        };
-        self.cache
-            .insert_with(Key::new(key, &self.ledger), value, lifetime);
-        self.leaves(key, RemovalCause::Replaced);
-        effects.makes_room = true;
-        if self
-            .setup
-            .capacity()
-            .is_some_and(|most| u64::from(weight) > most)
-        {
-            self.counts.rejected += 1;
-            self.expect(key, id, vec![RemovalCause::Evicted]);
-            return;
-        }
-        self.counts.inserts += 1;
-        effects.stored = Some(id);
-        let idle = self.setup.idle().map(|idle| self.deadline(idle));
         let entry = Entry {
             id,
-            weight,
+            weight: match self.setup.room {
+                super::setup::Room::Weight => weight,
+                _ => 1,
+            },
             hard,
-            idle,
+            idle: self.setup.idle().map(|idle| self.deadline(idle)),
             latest: DEADLINE_MAX - self.setup.grace(),
+            tags,
+            invalidated: false,
+            pinned: false,
+            version: None,
         };
+        (value, lifetime, entry)
+    }
+
+    /// Whether an entry of this weight is not heavier than the whole capacity.
+    pub(super) fn fits(&self, weight: u32) -> bool {
+        let capacity = self.setup.capacity();
+        capacity.is_none_or(|capacity| u64::from(weight) <= capacity)
+    }
+
+    fn insert(&mut self, key: u16, weight: u32, life: Life, tags: Tags, effects: &mut Effects) {
+        let (value, lifetime, entry) = self.plan(key, weight, life, tags);
+        let own = Key::new(key, &self.ledger);
+        self.cache.insert_with(own, value, lifetime);
+        if self.fits(entry.weight) {
+            self.takes_place(key, entry, effects);
+            return;
+        }
+        self.leaves(key, RemovalCause::Replaced);
+        effects.makes_room = true;
+        self.counts.rejected += 1;
+        self.expect(key, entry.id, vec![RemovalCause::Evicted]);
+    }
+
+    /// An entry is stored, in place of the old one if there is one; a pin passes from value to value.
+    pub(super) fn takes_place(&mut self, key: u16, mut entry: Entry, effects: &mut Effects) {
+        entry.pinned = self.is_live(key) && self.entries[&key].pinned;
+        self.leaves(key, RemovalCause::Replaced);
+        effects.makes_room = true;
+        effects.stored = Some(entry.id);
+        self.counts.inserts += 1;
         self.entries.insert(key, entry);
     }
 
@@ -418,15 +481,9 @@ impl Model {
         if !live {
             return;
         }
-        let entry = Entry {
-            id,
-            ..self.entries[&key].clone()
-        };
-        self.leaves(key, RemovalCause::Replaced);
-        effects.makes_room = true;
-        self.counts.inserts += 1;
-        effects.stored = Some(id);
-        self.entries.insert(key, entry);
+        let old = &self.entries[&key];
+        let entry = old.next(id, old.weight);
+        self.takes_place(key, entry, effects);
     }
 
     fn shaped(&self, ttl: Duration) -> (u64, u64) {
@@ -435,13 +492,16 @@ impl Model {
     }
 
     /// A key's entry leaves by hand. Returns the value's id if it was alive.
-    fn leaves(&mut self, key: u16, cause: RemovalCause) -> Option<u64> {
+    pub(super) fn leaves(&mut self, key: u16, cause: RemovalCause) -> Option<u64> {
         let live = self.is_live(key);
         let entry = self.entries.remove(&key)?;
         let mut causes = vec![if live { cause } else { RemovalCause::Expired }];
         if cause == RemovalCause::Replaced || !live {
             // What takes its place may have wanted room first; what is dead may be gone already.
             causes.extend([RemovalCause::Evicted, RemovalCause::Expired]);
+        }
+        if entry.invalidated {
+            causes.push(RemovalCause::Invalidated);
         }
         self.expect(key, entry.id, causes);
         live.then_some(entry.id)
@@ -454,6 +514,9 @@ impl Model {
             let mut causes = vec![cause];
             if entry.is_live(now) != Some(true) {
                 causes.extend([RemovalCause::Evicted, RemovalCause::Expired]);
+            }
+            if entry.invalidated {
+                causes.push(RemovalCause::Invalidated);
             }
             self.expect(key, entry.id, causes);
         }

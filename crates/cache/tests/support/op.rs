@@ -14,6 +14,13 @@ pub(crate) enum Op {
         key: u16,
         weight: u32,
         life: Life,
+        tags: Tags,
+    },
+    InsertIfAbsent {
+        key: u16,
+        weight: u32,
+        life: Life,
+        tags: Tags,
     },
     Get {
         key: u16,
@@ -47,6 +54,34 @@ pub(crate) enum Op {
     InvalidateIf {
         residue: u16,
     },
+    InvalidateTag {
+        tag: u8,
+    },
+    Pin {
+        key: u16,
+        pinned: bool,
+    },
+    Version {
+        key: u16,
+    },
+    GetWithVersion {
+        key: u16,
+    },
+    /// Without a life, what is left of the old one's stays. `past` takes a version that is no longer there.
+    CompareAndSet {
+        key: u16,
+        weight: u32,
+        life: Option<(Life, Tags)>,
+        past: bool,
+    },
+    RemoveVersion {
+        key: u16,
+        past: bool,
+    },
+    /// If the value's number is even.
+    RemoveIf {
+        key: u16,
+    },
     /// Time passes, and nobody looks.
     Pass {
         nanos: u64,
@@ -76,6 +111,43 @@ pub(crate) enum Life {
     Forever,
 }
 
+/// The tags of an entry: a bit for each of [`TAGS`], or more than can be told apart.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(crate) struct Tags(pub(crate) u8);
+
+/// Tags are numbered below this.
+pub(crate) const TAGS: u8 = 4;
+
+impl Tags {
+    pub(crate) const NONE: Self = Self(0);
+    pub(crate) const TOO_MANY: Self = Self(1 << TAGS);
+
+    fn from_bits(bits: u32) -> Self {
+        match bits % 16 {
+            0..=8 => Self::NONE,
+            9..=12 => Self(1 << (bits / 16 % u32::from(TAGS))),
+            13 | 14 => Self((bits / 16 % 16) as u8),
+            _ => Self::TOO_MANY,
+        }
+    }
+
+    /// Whether an invalidation of this tag concerns an entry with these.
+    pub(crate) fn are_hit_by(self, tag: u8) -> bool {
+        self == Self::TOO_MANY || self.0 >> tag & 1 == 1
+    }
+
+    pub(crate) fn names(self) -> Vec<String> {
+        let numbers = match self {
+            Self::TOO_MANY => 0..40,
+            _ => 0..TAGS,
+        };
+        numbers
+            .filter(|tag| self == Self::TOO_MANY || self.are_hit_by(*tag))
+            .map(|tag| tag.to_string())
+            .collect()
+    }
+}
+
 /// A point in wall time, told from now.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) enum At {
@@ -93,14 +165,18 @@ impl Op {
             0..=19 => Self::Insert {
                 key,
                 weight: weight(high),
-                life: match low % 8 {
-                    0..=3 => Life::Configured,
-                    4 | 5 => Life::For(ttl(low >> 3)),
-                    6 => Life::Until(at(low >> 3)),
-                    _ => Life::Forever,
-                },
+                life: life(low),
+                tags: Tags::from_bits(high >> 10),
             },
-            20..=28 => Self::Get { key },
+            20..=25 => Self::Get { key },
+            26 => Self::InvalidateTag {
+                tag: (bits >> 8) as u8 % TAGS,
+            },
+            27 => Self::Pin {
+                key,
+                pinned: !low.is_multiple_of(3),
+            },
+            28 => Self::versioned(key, low, high),
             29 => Self::Touch { key },
             30 => Self::Update { key },
             31..=33 => Self::Remove { key },
@@ -143,6 +219,30 @@ impl Op {
         }
     }
 
+    fn versioned(key: u16, low: u16, high: u32) -> Self {
+        let past = (high >> 20).is_multiple_of(4);
+        let (weight, life) = (weight(high), life(low >> 4));
+        let tags = Tags::from_bits(high >> 10);
+        match low % 16 {
+            0 | 1 => Self::Version { key },
+            2 | 3 => Self::GetWithVersion { key },
+            4 | 5 => Self::RemoveVersion { key, past },
+            6 => Self::RemoveIf { key },
+            7 | 8 => Self::InsertIfAbsent {
+                key,
+                weight,
+                life,
+                tags,
+            },
+            _ => Self::CompareAndSet {
+                key,
+                weight,
+                life: low.is_multiple_of(2).then_some((life, tags)),
+                past,
+            },
+        }
+    }
+
     /// The operations that bytes stand for: eight bytes each.
     pub(crate) fn all_from_bytes(bytes: &[u8]) -> Vec<Self> {
         bytes
@@ -151,6 +251,15 @@ impl Op {
             .iter()
             .map(|bytes| Self::from_bits(u64::from_le_bytes(*bytes)))
             .collect()
+    }
+}
+
+fn life(bits: u16) -> Life {
+    match bits % 8 {
+        0..=3 => Life::Configured,
+        4 | 5 => Life::For(ttl(bits >> 3)),
+        6 => Life::Until(at(bits >> 3)),
+        _ => Life::Forever,
     }
 }
 

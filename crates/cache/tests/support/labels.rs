@@ -1,0 +1,50 @@
+//! What the model expects of tags and pins.
+
+use super::model::{Entry, Model};
+use super::value::Probe;
+
+impl Model {
+    /// Whoever has the tag is no longer there for readers; the sweep removes it.
+    pub(super) fn invalidate_tag(&mut self, tag: u8) {
+        let any = self.cache.invalidate_tag(&tag.to_string());
+        let now = self.tick();
+        let mut concerned = false;
+        for entry in self.entries.values_mut() {
+            if entry.tags.are_hit_by(tag) {
+                concerned |= entry.is_live(now) == Some(true);
+                entry.invalidated = true;
+            }
+        }
+        // What has left, unknown to us, may have been the last with the tag.
+        assert!(
+            any || !concerned || !self.setup.is_told(),
+            "invalidation of {tag}"
+        );
+    }
+
+    pub(super) fn pin(&mut self, key: u16, pinned: bool) {
+        let there = match pinned {
+            true => self.cache.pin(&Probe(key)),
+            false => self.cache.unpin(&Probe(key)),
+        };
+        assert_eq!(there, self.is_live(key), "pin of {key}");
+        assert_eq!(self.cache.is_pinned(&Probe(key)), there && pinned);
+        if let Some(entry) = self.entries.get_mut(&key).filter(|_| there) {
+            entry.pinned = pinned;
+        }
+    }
+
+    /// The weight of pinned entries.
+    pub(super) fn pinned_weight(&self) -> u64 {
+        let pinned = self.entries.values().filter(|entry| entry.pinned);
+        pinned.map(|entry| u64::from(entry.weight)).sum()
+    }
+
+    /// Whether an entry finds no room beside those that are pinned: then it may be evicted at once.
+    pub(super) fn is_crowded_out(&self, entry: &Entry) -> bool {
+        let others = self.pinned_weight() - u64::from(entry.weight) * u64::from(entry.pinned);
+        let capacity = self.setup.capacity();
+        !entry.pinned
+            && capacity.is_some_and(|capacity| others + u64::from(entry.weight) > capacity)
+    }
+}
