@@ -8,6 +8,7 @@ use tidewheel::RemovalCause;
 use super::model::{Effects, Leaving, Model};
 use super::op::KEYS;
 use super::setup::{Event, Listening};
+use super::value::Probe;
 
 /// Comparisons made in this process: tests assert that they ran.
 pub(crate) static COMPARED: AtomicU64 = AtomicU64::new(0);
@@ -115,6 +116,8 @@ impl Model {
                 Some((id, end)) => {
                     assert_eq!(id, entry.id, "the value of {key}");
                     assert_ne!(expected, Some(false), "{key} outlives {entry:?} at {now}");
+                    let pinned = self.cache.is_pinned(&Probe(key));
+                    assert_eq!(pinned, entry.pinned, "whether {key} is pinned");
                     match (entry.end(), end) {
                         (None, None) => {}
                         (Some((low, high)), Some(end)) => {
