@@ -9,6 +9,8 @@ mod clock;
 mod collisions;
 mod events;
 mod idling;
+mod memory;
+mod numbers;
 mod passwords;
 mod replies;
 mod subscribers;

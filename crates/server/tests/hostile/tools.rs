@@ -1,7 +1,5 @@
 //! What the tests of hostile clients have in common.
 
-#![allow(dead_code, reason = "each kind of test uses a part")]
-
 use std::time::Duration;
 
 use crate::common::{Client, Reply, Server};

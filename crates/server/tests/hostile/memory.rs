@@ -1,0 +1,79 @@
+//! Limits of memory hold, and at the right one's expense.
+
+use crate::common::{Client, Reply, Server, eventually, ok, text};
+use crate::tools::{flood, number};
+
+fn used(client: &mut Client) -> u64 {
+    number(client, "memory", "used_memory")
+}
+
+fn small_keys(client: &mut Client, keys: usize) {
+    let mut bytes = Vec::new();
+    for i in 0..keys {
+        bytes.extend_from_slice(format!("SET key:{i} v\r\n").as_bytes());
+    }
+    assert_eq!(flood(client, &bytes, keys, &ok()), 0);
+}
+
+/// Room was made by count: 64 small keys for one of a megabyte.
+#[test]
+fn large_values_after_many_small_keys_stay_within_maxmemory() {
+    const LIMIT: u64 = 8 << 20;
+    let server = Server::start(&["--maxmemory", "8mb", "--maxmemory-policy", "allkeys-lru"]);
+    let mut client = server.client();
+    small_keys(&mut client, 120_000);
+    let big = "x".repeat(1 << 20);
+    let mut most = 0;
+    for i in 0..60 {
+        let reply = client.call(&["SET", &format!("big:{i}"), &big]);
+        assert!(
+            reply == ok() || text(&reply).starts_with("OOM "),
+            "{reply:?}"
+        );
+        most = most.max(used(&mut client));
+    }
+    assert!(most <= LIMIT + (3 << 20), "{most} bytes used of {LIMIT}");
+    eventually("memory is below the limit", || {
+        (used(&mut client) <= LIMIT).then_some(())
+    });
+}
+
+#[test]
+fn what_was_deleted_is_room_at_once() {
+    let server = Server::start(&["--maxmemory", "1mb", "--shards", "256"]);
+    let mut client = server.client();
+    let mut i = 0;
+    while client.call(&["SET", &format!("key:{i}"), "value"]) == ok() {
+        i += 1;
+    }
+    assert!(i > 1_000, "there is room for some");
+    let keys: Vec<String> = (0..i).map(|i| format!("key:{i}")).collect();
+    for key in &keys {
+        assert_eq!(client.call(&["DEL", key]), Reply::Integer(1));
+    }
+    assert_eq!(client.call(&["SET", "after", "value"]), ok());
+}
+
+#[test]
+fn the_only_key_that_may_be_evicted_is_found_among_very_many() {
+    let server = Server::start(&["--maxmemory", "8mb", "--maxmemory-policy", "volatile-lru"]);
+    let mut client = server.client();
+    let big = "x".repeat(1 << 20);
+    assert_eq!(client.call(&["SET", "only", &big, "EX", "1000"]), ok());
+    let mut i = 0;
+    let refused = loop {
+        let reply = client.call(&["SET", &format!("key:{i}"), "v"]);
+        if reply != ok() {
+            break reply;
+        }
+        i += 1;
+        if i % 256 == 0 && client.call(&["EXISTS", "only"]) == Reply::Integer(0) {
+            return;
+        }
+    };
+    assert_eq!(
+        client.call(&["EXISTS", "only"]),
+        Reply::Integer(0),
+        "{refused:?}"
+    );
+}
