@@ -185,6 +185,9 @@ impl Model {
         assert_eq!(stats.inserts, self.counts.inserts, "inserts");
         assert_eq!(stats.hits, self.counts.hits, "hits");
         assert_eq!(stats.misses, self.counts.misses, "misses");
+        assert_eq!(stats.stale_hits, self.counts.stale, "stale hits");
+        assert_eq!(stats.loads, self.counts.loads, "loads");
+        assert_eq!(stats.load_errors, self.counts.load_errors, "load errors");
         assert_eq!(stats.rejected, self.counts.rejected, "rejected");
         assert_eq!(stats.listener_panics, 0);
         if let Some(capacity) = self.setup.capacity() {

@@ -3,6 +3,7 @@
 
 pub(crate) mod check;
 pub(crate) mod labels;
+pub(crate) mod load;
 pub(crate) mod model;
 pub(crate) mod op;
 pub(crate) mod setup;

@@ -5,6 +5,7 @@ use std::time::{Duration, SystemTime};
 
 use tidewheel::{Cache, Condition, Lifetime, ManualClock, RemovalCause, Ttl, Version};
 
+use super::load::Negative;
 use super::op::{At, KEYS, Life, Op, Tags};
 use super::setup::{ByValue, Heard, Setup};
 use super::value::{Hashing, Key, Ledger, Probe, Value};
@@ -29,6 +30,8 @@ pub(crate) struct Model {
     pub(super) versions: BTreeMap<u16, Vec<Version>>,
     /// The cache's weight after the step before.
     pub(super) weight_before: u64,
+    /// What is remembered of keys, and until which tick.
+    pub(super) negatives: BTreeMap<u16, (Negative, u64)>,
     pub(super) counts: Counts,
     nanos: u64,
     wall: u64,
@@ -48,6 +51,10 @@ pub(super) struct Entry {
     pub(crate) idle: Option<u64>,
     /// The latest end that can be kept.
     pub(crate) latest: u64,
+    /// The tick from which on it is stale; a range until jitter is known.
+    pub(crate) soft: Option<(u64, u64)>,
+    /// Whether that was said for this entry.
+    pub(crate) fresh_said: bool,
     pub(crate) tags: Tags,
     /// Whether one of its tags was invalidated since.
     pub(crate) invalidated: bool,
@@ -67,6 +74,9 @@ pub(super) struct Counts {
     pub(crate) inserts: u64,
     pub(crate) hits: u64,
     pub(crate) misses: u64,
+    pub(crate) stale: u64,
+    pub(crate) loads: u64,
+    pub(crate) load_errors: u64,
     pub(crate) rejected: u64,
     /// Of these, the ones whose caller was told: they never were in the cache.
     pub(crate) told_rejected: u64,
@@ -150,6 +160,7 @@ impl Model {
             entries: BTreeMap::new(),
             leaving: BTreeMap::new(),
             versions: BTreeMap::new(),
+            negatives: BTreeMap::new(),
             weight_before: 0,
             counts: Counts::default(),
             nanos: 0,
@@ -172,7 +183,7 @@ impl Model {
     }
 
     /// The first tick at which `ttl` is over.
-    fn deadline(&self, ttl: Duration) -> u64 {
+    pub(super) fn deadline(&self, ttl: Duration) -> u64 {
         if ttl.is_zero() {
             return self.tick();
         }
@@ -216,6 +227,7 @@ impl Model {
                 life,
                 tags,
             } => self.insert(key, weight, life, tags, &mut effects),
+            Op::Load(ref load) => self.load(load, &mut effects),
             Op::InvalidateTag { tag } => self.invalidate_tag(tag),
             Op::Pin { key, pinned } => self.pin(key, pinned),
             Op::Version { .. }
@@ -272,6 +284,10 @@ impl Model {
                     had
                 });
                 assert_eq!(changed, expected, "persist of {key}");
+                if expected {
+                    self.forget(key);
+                    self.rebase(key, None);
+                }
             }
             Op::Update { key } => self.update(key, &mut effects),
             Op::InvalidateIf { residue } => {
@@ -358,6 +374,7 @@ impl Model {
             return None;
         }
         self.counts.hits += 1;
+        self.served(key);
         let idle = self.setup.idle().map(|idle| self.deadline(idle));
         let entry = &self.entries[&key];
         let mut changed = None;
@@ -418,6 +435,8 @@ impl Model {
         let lifetime = tags.names().into_iter().fold(lifetime, Lifetime::tag);
         let value = Value::new(id, weight, &self.ledger);
         let entry = Entry {
+            soft: self.soft(None, hard),
+            fresh_said: false,
             id,
             weight: match self.setup.room {
                 super::setup::Room::Weight => weight,
@@ -440,7 +459,14 @@ impl Model {
         capacity.is_none_or(|capacity| u64::from(weight) <= capacity)
     }
 
-    fn insert(&mut self, key: u16, weight: u32, life: Life, tags: Tags, effects: &mut Effects) {
+    pub(super) fn insert(
+        &mut self,
+        key: u16,
+        weight: u32,
+        life: Life,
+        tags: Tags,
+        effects: &mut Effects,
+    ) {
         let (value, lifetime, entry) = self.plan(key, weight, life, tags);
         let own = Key::new(key, &self.ledger);
         self.cache.insert_with(own, value, lifetime);
@@ -448,6 +474,11 @@ impl Model {
             self.takes_place(key, entry, effects);
             return;
         }
+        self.refused(key, &entry, effects);
+    }
+
+    /// An entry is heavier than the whole capacity; the old one goes all the same.
+    pub(super) fn refused(&mut self, key: u16, entry: &Entry, effects: &mut Effects) {
         self.leaves(key, RemovalCause::Replaced);
         effects.makes_room = true;
         self.counts.rejected += 1;
@@ -493,6 +524,9 @@ impl Model {
 
     /// A key's entry leaves by hand. Returns the value's id if it was alive.
     pub(super) fn leaves(&mut self, key: u16, cause: RemovalCause) -> Option<u64> {
+        if cause != RemovalCause::Invalidated {
+            self.forget(key);
+        }
         let live = self.is_live(key);
         let entry = self.entries.remove(&key)?;
         let mut causes = vec![if live { cause } else { RemovalCause::Expired }];
@@ -509,6 +543,7 @@ impl Model {
 
     /// Every entry leaves.
     pub(super) fn all_leave(&mut self, cause: RemovalCause) {
+        self.negatives.clear();
         let now = self.tick();
         for (key, entry) in std::mem::take(&mut self.entries) {
             let mut causes = vec![cause];
@@ -550,6 +585,8 @@ impl Model {
             let entry = self.entries.get_mut(&key).expect("alive");
             entry.hard = Some((end, end));
             entry.idle = None;
+            self.forget(key);
+            self.rebase(key, Some((end, end)));
         }
         allowed
     }

@@ -4,6 +4,8 @@ use std::time::Duration;
 
 use tidewheel::Condition;
 
+use super::load::{Asks, Load, Meanwhile};
+
 /// Keys are below this.
 pub(crate) const KEYS: u16 = 40;
 
@@ -54,6 +56,7 @@ pub(crate) enum Op {
     InvalidateIf {
         residue: u16,
     },
+    Load(Load),
     InvalidateTag {
         tag: u8,
     },
@@ -162,7 +165,8 @@ impl Op {
         let low = (bits >> 24) as u16;
         let high = (bits >> 40) as u32;
         match bits % 64 {
-            0..=19 => Self::Insert {
+            14..=19 => Self::Load(loading(key, low, high)),
+            0..=13 => Self::Insert {
                 key,
                 weight: weight(high),
                 life: life(low),
@@ -251,6 +255,31 @@ impl Op {
             .iter()
             .map(|bytes| Self::from_bits(u64::from_le_bytes(*bytes)))
             .collect()
+    }
+}
+
+fn loading(key: u16, low: u16, high: u32) -> Load {
+    // Often the same few keys, so that answers and soft deadlines are met.
+    let key = if high & 1 == 0 { key % 4 } else { key };
+    Load {
+        key,
+        asks: match high >> 18 & 3 {
+            0 => Asks::Plainly,
+            1 => Asks::Optionally,
+            _ => Asks::Fallibly,
+        },
+        succeeds: high >> 20 & 1 == 0,
+        weight: weight(high),
+        life: life(low),
+        fresh: (high >> 21 & 3 == 0).then(|| ttl(low.rotate_left(5))),
+        tags: Tags::from_bits(high >> 10),
+        meanwhile: match high >> 14 & 15 {
+            0 => Meanwhile::Insert,
+            1 => Meanwhile::Remove,
+            2 => Meanwhile::InvalidateAll,
+            3..=5 => Meanwhile::Idle,
+            _ => Meanwhile::Nothing,
+        },
     }
 }
 

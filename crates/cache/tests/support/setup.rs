@@ -16,6 +16,8 @@ pub(crate) const COUNT: u64 = 9;
 pub(crate) const TTL: Duration = Duration::from_millis(50);
 pub(crate) const IDLE: Duration = Duration::from_micros(29_300);
 pub(crate) const GRACE: Duration = Duration::from_millis(13);
+/// How long errors and absences are remembered, where they are.
+pub(crate) const NEGATIVE: Duration = Duration::from_millis(9);
 pub(crate) const JITTER: f64 = 0.3;
 pub(crate) const BOUNDS: (Duration, Duration) =
     (Duration::from_millis(20), Duration::from_millis(65));
@@ -57,7 +59,9 @@ pub(crate) enum Shape {
     Shorten,
     Lengthen,
     Bounds,
-    /// Grace, jitter, bounds and a soft deadline.
+    /// A soft deadline, and answers that are remembered.
+    Soft,
+    /// Grace, jitter, bounds, a soft deadline, answers that are remembered.
     All,
 }
 
@@ -80,12 +84,13 @@ const ENDS: [Ends; 6] = [
     Ends::Expiry,
     Ends::ExpiryIdle,
 ];
-const SHAPES: [Shape; 6] = [
+const SHAPES: [Shape; 7] = [
     Shape::Plain,
     Shape::Grace,
     Shape::Shorten,
     Shape::Lengthen,
     Shape::Bounds,
+    Shape::Soft,
     Shape::All,
 ];
 const SHARDS: [usize; 2] = [1, 4];
@@ -172,6 +177,20 @@ impl Setup {
         }
     }
 
+    /// The fraction of a TTL after which an entry is stale.
+    pub(crate) fn refresh_after(&self) -> Option<f64> {
+        match self.shape {
+            Shape::Soft => Some(0.4),
+            Shape::All => Some(0.5),
+            _ => None,
+        }
+    }
+
+    /// Whether errors and absences are remembered.
+    pub(crate) fn is_negative(&self) -> bool {
+        matches!(self.shape, Shape::Soft | Shape::All)
+    }
+
     /// What jitter and bounds may make of a TTL: the shortest and the longest.
     pub(crate) fn shaped(&self, ttl: Duration) -> (Duration, Duration) {
         let (short, long) = match self.shape {
@@ -224,7 +243,9 @@ impl Setup {
                 .stale_on_error(GRACE)
                 .jitter(JITTER)
                 .ttl_bounds(BOUNDS.0, BOUNDS.1)
+                .negative_ttl(NEGATIVE)
                 .refresh_after(0.5),
+            Shape::Soft => builder.negative_ttl(NEGATIVE).refresh_after(0.4),
         };
         if self.listener != Listening::Nobody {
             let ear = heard.clone();

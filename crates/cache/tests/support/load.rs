@@ -1,0 +1,374 @@
+//! What the model knows about loads: who runs a loader, what is remembered of it, from when on an entry is
+//! stale.
+
+use std::time::Duration;
+
+use tidewheel::{Condition, Loaded, RemovalCause};
+
+use super::model::{Effects, Entry, Model};
+use super::op::{Life, Tags};
+use super::setup::NEGATIVE;
+use super::value::{Key, Probe, Value};
+
+/// Ticks until a failed refresh of an entry without an end is tried again.
+const RETRY: u64 = 60_000;
+
+/// A loader, and what it does.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(crate) struct Load {
+    pub(crate) key: u16,
+    pub(crate) asks: Asks,
+    /// Whether it has a value, of this weight and life.
+    pub(crate) succeeds: bool,
+    pub(crate) weight: u32,
+    pub(crate) life: Life,
+    pub(crate) fresh: Option<Duration>,
+    pub(crate) tags: Tags,
+    pub(crate) meanwhile: Meanwhile,
+}
+
+/// How a value is asked for.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(crate) enum Asks {
+    Plainly,
+    Optionally,
+    Fallibly,
+}
+
+/// What happens to the key while its loader runs.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(crate) enum Meanwhile {
+    Nothing,
+    Insert,
+    Remove,
+    InvalidateAll,
+    /// A change of its end that changes nothing.
+    Idle,
+}
+
+/// What is remembered of a key.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(super) enum Negative {
+    Absent,
+    Error,
+}
+
+/// A loader's error.
+#[derive(Debug)]
+struct Failed;
+
+impl Entry {
+    /// Whether it is past its soft deadline; `None` while only jitter knows.
+    fn is_stale(&self, now: u64) -> Option<bool> {
+        match self.soft {
+            None => Some(false),
+            Some((low, _)) if now < low => Some(false),
+            Some((_, high)) if now >= high => Some(true),
+            Some(_) => None,
+        }
+    }
+
+    /// Takes over whether the cache took it for stale.
+    fn learn_stale(&mut self, now: u64, stale: bool) {
+        if let Some((low, high)) = &mut self.soft {
+            if stale {
+                *high = now.min(*high).max(*low);
+            } else {
+                *low = (now + 1).max(*low).min(*high);
+            }
+        }
+    }
+
+    /// The end that no read moves, as the cache keeps it.
+    fn hard_end(&self, idles: bool) -> Option<(u64, u64)> {
+        let latest = if idles { u64::MAX } else { self.latest };
+        self.hard
+            .map(|(low, high)| (low.min(latest), high.min(latest)))
+    }
+}
+
+impl Model {
+    /// The soft deadline of a lifetime that begins now.
+    pub(super) fn soft(
+        &self,
+        fresh: Option<Duration>,
+        hard: Option<(u64, u64)>,
+    ) -> Option<(u64, u64)> {
+        if let Some(fresh) = fresh {
+            let at = self.deadline(fresh);
+            return Some((at, at));
+        }
+        let (fraction, (low, high)) = (self.setup.refresh_after()?, hard?);
+        let now = self.tick();
+        let share = |end: u64| now + (end.saturating_sub(now) as f64 * fraction) as u64;
+        Some((share(low), share(high)))
+    }
+
+    /// A key's end was changed by hand.
+    pub(super) fn rebase(&mut self, key: u16, hard: Option<(u64, u64)>) {
+        let soft = self.soft(None, hard);
+        let by_share = self.setup.refresh_after().is_some();
+        if let Some(entry) = self.entries.get_mut(&key).filter(|entry| !entry.fresh_said)
+            && by_share
+        {
+            entry.soft = soft;
+        }
+    }
+
+    /// A live entry was served: counts it if it was stale.
+    pub(super) fn served(&mut self, key: u16) {
+        let now = self.tick();
+        let counted = self.cache.stats().stale_hits - self.counts.stale;
+        let entry = self.entries.get_mut(&key).expect("alive");
+        let stale = counted > 0;
+        match entry.is_stale(now) {
+            Some(expected) => assert_eq!(stale, expected, "whether {entry:?} is stale at {now}"),
+            None => entry.learn_stale(now, stale),
+        }
+        self.counts.stale += u64::from(stale);
+    }
+
+    /// A writer changes a key: what is remembered of it is forgotten.
+    pub(super) fn forget(&mut self, key: u16) {
+        self.negatives.remove(&key);
+    }
+
+    fn remembered(&self, key: u16) -> Option<Negative> {
+        let (negative, deadline) = self.negatives.get(&key)?;
+        (self.tick() < *deadline).then_some(*negative)
+    }
+
+    pub(super) fn load(&mut self, load: &Load, effects: &mut Effects) {
+        let &Load { key, asks, .. } = load;
+        let now = self.tick();
+        let live = self.is_live(key);
+        let negative = self.remembered(key);
+        let stale = match self.entries.get(&key) {
+            Some(entry) if live => entry.is_stale(now),
+            _ => Some(false),
+        };
+        let expected = if live {
+            // While the answer to an earlier refresh is remembered, the old value is served.
+            stale.map(|stale| stale && negative.is_none())
+        } else {
+            Some(!match negative {
+                Some(Negative::Absent) => asks == Asks::Optionally,
+                Some(Negative::Error) => asks == Asks::Fallibly,
+                None => false,
+            })
+        };
+        let mut run = Run::default();
+        let answer = self.ask_for(load, &mut run, effects);
+        let expected = match (expected, negative) {
+            (None, Some(_)) => Some(false),
+            (expected, _) => expected,
+        };
+        assert!(
+            expected.is_none_or(|expected| expected == run.ran),
+            "whether the loader of {load:?} runs: {:?}, {negative:?}, at {now}",
+            self.entries.get(&key)
+        );
+        if run.ran {
+            self.finish_load(load, run, stale, answer, effects);
+        } else if live {
+            let found = self.used(key);
+            assert_eq!(answer, found, "{load:?} of what is there");
+        } else {
+            self.counts.misses += 1;
+            self.answered(key, negative, answer);
+        }
+    }
+
+    /// Calls the cache. `None` is an absence or an error.
+    fn ask_for(&mut self, load: &Load, run: &mut Run, effects: &mut Effects) -> Option<u64> {
+        let cache = self.cache.clone();
+        let key = Key::new(load.key, &self.ledger);
+        let mut loader = || self.loader(load, run, effects);
+        let found = match load.asks {
+            Asks::Plainly => Some(cache.get_or_load(key, || loader().expect("it succeeds"))),
+            Asks::Optionally => cache.optionally_get_or_load(key, loader),
+            Asks::Fallibly => cache.try_get_or_load(key, || loader().ok_or(Failed)).ok(),
+        };
+        found.map(|value| value.id)
+    }
+
+    fn loader(
+        &mut self,
+        load: &Load,
+        run: &mut Run,
+        effects: &mut Effects,
+    ) -> Option<Loaded<Value>> {
+        run.ran = true;
+        self.counts.misses += 1;
+        self.counts.loads += 1;
+        self.meanwhile(load, run, effects);
+        let succeeds = load.succeeds || load.asks == Asks::Plainly;
+        succeeds.then(|| {
+            let (value, mut lifetime, mut entry) =
+                self.plan(load.key, load.weight, load.life, load.tags);
+            if let Some(fresh) = load.fresh {
+                lifetime = lifetime.fresh_for(fresh);
+                entry.soft = self.soft(load.fresh, entry.hard);
+                entry.fresh_said = true;
+            }
+            run.entry = Some(entry);
+            Loaded::new(value, lifetime)
+        })
+    }
+
+    fn meanwhile(&mut self, load: &Load, run: &mut Run, effects: &mut Effects) {
+        let key = load.key;
+        run.overtaken = true;
+        match load.meanwhile {
+            Meanwhile::Insert => self.insert(key, 1, Life::Configured, Tags::NONE, effects),
+            Meanwhile::Remove => {
+                self.cache.remove(&Probe(key));
+                self.leaves(key, RemovalCause::Removed);
+            }
+            Meanwhile::InvalidateAll => {
+                self.cache.invalidate_all();
+                self.all_leave(RemovalCause::Cleared);
+            }
+            Meanwhile::Idle | Meanwhile::Nothing => run.overtaken = false,
+        }
+        if load.meanwhile == Meanwhile::Idle {
+            let live = self.is_live(key);
+            let endless = live && self.entries[&key].end().is_none();
+            let changed = if endless {
+                self.cache.persist(&Probe(key))
+            } else {
+                self.cache
+                    .expire(&Probe(key), Duration::from_millis(5), Condition::IfNone)
+            };
+            assert!(!changed, "it has an end, or is not there");
+        }
+    }
+
+    /// The loader has run.
+    fn finish_load(
+        &mut self,
+        load: &Load,
+        run: Run,
+        stale: Option<bool>,
+        answer: Option<u64>,
+        effects: &mut Effects,
+    ) {
+        let (key, now) = (load.key, self.tick());
+        if let Some(entry) = self.entries.get_mut(&key)
+            && stale.is_none()
+            && !run.overtaken
+        {
+            entry.learn_stale(now, true);
+        }
+        match (run.entry, load.asks) {
+            (Some(entry), _) => {
+                assert_eq!(answer, Some(entry.id), "what was loaded is the answer");
+                self.loaded(key, entry, run.overtaken, effects);
+            }
+            (None, Asks::Optionally) => {
+                assert_eq!(answer, None);
+                if !run.overtaken {
+                    self.leaves(key, RemovalCause::Removed);
+                    self.remember(key, Negative::Absent);
+                }
+            }
+            (None, _) => {
+                self.counts.load_errors += 1;
+                self.old_in_place_of_an_error(key, answer);
+                if !run.overtaken {
+                    self.try_later(key);
+                    self.remember(key, Negative::Error);
+                }
+            }
+        }
+    }
+
+    /// A loaded value is stored, unless the load was overtaken.
+    fn loaded(&mut self, key: u16, entry: Entry, overtaken: bool, effects: &mut Effects) {
+        // Room was made for it in any case.
+        effects.makes_room = true;
+        let fits = self.fits(entry.weight);
+        match (overtaken, fits) {
+            (true, true) => {}
+            (true, false) => {
+                self.counts.rejected += 1;
+                self.counts.told_rejected += 1;
+            }
+            (false, true) => self.takes_place(key, entry, effects),
+            (false, false) => self.refused(key, &entry, effects),
+        }
+    }
+
+    fn remember(&mut self, key: u16, negative: Negative) {
+        if self.setup.is_negative() {
+            self.negatives
+                .insert(key, (negative, self.deadline(NEGATIVE)));
+        }
+    }
+
+    /// A refresh has failed.
+    fn try_later(&mut self, key: u16) {
+        let (now, idles) = (self.tick(), self.setup.idle().is_some());
+        if !self.is_live(key) {
+            return;
+        }
+        let entry = self.entries.get_mut(&key).expect("alive");
+        if entry.is_stale(now) != Some(true) {
+            return;
+        }
+        let half = |end: u64| now + end.saturating_sub(now) / 2;
+        entry.soft = Some(match entry.hard_end(idles) {
+            Some((low, high)) => (half(low), half(high)),
+            None => (now + RETRY, now + RETRY),
+        });
+    }
+
+    /// An answer that was remembered.
+    fn answered(&mut self, key: u16, negative: Option<Negative>, answer: Option<u64>) {
+        match negative {
+            Some(Negative::Error) => self.old_in_place_of_an_error(key, answer),
+            _ => assert_eq!(answer, None, "the absence of {key} is remembered"),
+        }
+    }
+
+    /// An error was the loader's answer: the old value is served if it is kept for that.
+    fn old_in_place_of_an_error(&mut self, key: u16, answer: Option<u64>) {
+        let (now, grace) = (self.tick(), self.setup.grace());
+        let entry = self.entries.get(&key);
+        let kept = entry.and_then(|entry| match entry.end() {
+            _ if entry.invalidated => Some(false),
+            None => Some(true),
+            Some((low, _)) if now < low + grace => Some(true),
+            Some((_, high)) if now >= high + grace => Some(false),
+            Some(_) => None,
+        });
+        let live = self.is_live(key);
+        // What is over may have been evicted without that anybody was told yet.
+        let known = live || self.setup.is_told() && self.setup.prompt;
+        match answer {
+            Some(id) => {
+                assert_eq!(
+                    entry.map(|entry| entry.id),
+                    Some(id),
+                    "the old value of {key}"
+                );
+                assert_ne!(kept, Some(false), "{entry:?} is served too long, at {now}");
+                self.counts.stale += 1;
+            }
+            None => assert!(
+                kept != Some(true) || !known,
+                "{entry:?} is kept for this, at {now}"
+            ),
+        }
+    }
+}
+
+/// How a loader ran.
+#[derive(Debug, Default)]
+struct Run {
+    ran: bool,
+    /// Whether a writer came between.
+    overtaken: bool,
+    /// What the value that it returned should become.
+    entry: Option<Entry>,
+}
