@@ -189,7 +189,7 @@ impl Model {
         assert_eq!(stats.loads, self.counts.loads, "loads");
         assert_eq!(stats.load_errors, self.counts.load_errors, "load errors");
         assert_eq!(stats.rejected, self.counts.rejected, "rejected");
-        assert_eq!(stats.listener_panics, 0);
+        assert_eq!((stats.listener_panics, stats.drop_panics), (0, 0));
         if let Some(capacity) = self.setup.capacity() {
             let weight = self.cache.weight();
             // Those that are pinned may overshoot; once they are not, the next that comes makes up for it.
