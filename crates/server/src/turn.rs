@@ -159,7 +159,14 @@ impl<'a> Turn<'a> {
                 break;
             }
             if let Some(walk) = link.walk.take() {
+                #[cfg(test)]
+                let mark = self.out.len();
                 self.go_on(&mut link.conn, walk);
+                #[cfg(test)]
+                if link.walk.is_none() {
+                    let reply = self.out.as_bytes().get(mark..).unwrap_or_default();
+                    self.server.witness.arrived(link.client.id, reply);
+                }
                 if self.out.len() >= SEND_MARK {
                     self.send(link)?;
                 }
@@ -359,9 +366,13 @@ impl<'a> Turn<'a> {
 
     #[cfg(test)]
     fn testify(&self, conn: &Connection, step: Step, args: tidewheel_resp::Args<'_>, mark: usize) {
-        if step != Step::Paused {
+        let Worker { server, time, .. } = &*self.worker;
+        if step == Step::Walking {
+            server
+                .witness
+                .set_out(&server.clock, *time, conn.client.id, args);
+        } else if step != Step::Paused {
             let reply = self.out.as_bytes().get(mark..).unwrap_or_default();
-            let Worker { server, time, .. } = &*self.worker;
             server
                 .witness
                 .ran(&server.clock, *time, conn.client.id, args, reply);

@@ -8,9 +8,10 @@
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::rc::Rc;
 
-use tidewheel_resp::{Protocol, Writer, parse_i64};
+use tidewheel_resp::{Protocol, Reply, Writer, parse_i64};
 
 use super::witness::Ran;
+use crate::clock::micros;
 
 pub(super) type Name = (u32, Vec<u8>);
 
@@ -67,9 +68,13 @@ enum Pause {
 pub(super) struct Model {
     keys: BTreeMap<Name, Entry>,
     pub(super) talkers: BTreeMap<u64, Talker>,
+    /// Keys `f…` that nobody ever touches.
+    pub(super) fillers: usize,
     /// All events so far of each key.
     pub(super) events: BTreeMap<Name, Vec<Event>>,
     pause: Pause,
+    /// Engine microseconds of the clock at which it was asked for.
+    pause_began: u64,
     pause_ends: u64,
 }
 
@@ -97,8 +102,10 @@ impl Model {
         Self {
             keys: BTreeMap::new(),
             talkers: BTreeMap::new(),
+            fillers: 0,
             events: BTreeMap::new(),
             pause: Pause::Off,
+            pause_began: 0,
             pause_ends: 0,
         }
     }
@@ -188,7 +195,9 @@ impl Model {
             // What is no command at all is refused at once.
             Pause::All => word != b"NONSENSE",
         };
-        if waits {
+        // A walk that had begun before goes on.
+        let walked = word == b"KEYS" && micros(ran.clock) <= self.pause_began;
+        if waits && !walked {
             return Err("it ran during a pause".to_owned());
         }
         Ok(())
@@ -211,6 +220,7 @@ impl Model {
                 self.talker(ran).db = db;
                 out.ok();
             }
+            b"KEYS" if words[1] == b"f1*" => return self.all_fillers(ran),
             b"KEYS" => out.array(0),
             b"NONSENSE" => return Ok(Answer::Like(b"-ERR unknown command")),
             b"INFO" => {
@@ -256,6 +266,30 @@ impl Model {
         Ok(Answer::Exactly(out))
     }
 
+    /// A walk meets every key that is there all the time, once.
+    fn all_fillers(&self, ran: &Ran) -> Result<Answer, String> {
+        let talker = &self.talkers[&ran.client];
+        if talker.silence != Silence::None || talker.db != 0 {
+            return Ok(Answer::Exactly({
+                let mut out = Writer::new(talker.protocol);
+                out.array(0);
+                out
+            }));
+        }
+        let all = (0..self.fillers).map(filler);
+        let mut wanted: Vec<_> = all.filter(|name| name.starts_with(b"f1")).collect();
+        let Ok(Some((Reply::Array(found), _))) = Reply::read(&ran.reply) else {
+            return Err("KEYS answers no list".to_owned());
+        };
+        let mut found: Vec<_> = found.into_iter().filter_map(bulk_of).collect();
+        found.sort();
+        wanted.sort();
+        if found != wanted {
+            return Err(format!("{} keys, not {}", found.len(), wanted.len()));
+        }
+        Ok(Answer::Like(b"*"))
+    }
+
     fn talker(&mut self, ran: &Ran) -> &mut Talker {
         self.talkers.entry(ran.client).or_default()
     }
@@ -286,6 +320,7 @@ impl Model {
                 } else {
                     Pause::Writes
                 };
+                self.pause_began = micros(ran.clock);
                 self.pause_ends = self.pause_ends.max(ran.time.tick + ms);
                 out.ok();
             }
@@ -585,6 +620,18 @@ impl Attempt<'_> {
             self.event(to, &["rename_to"], false);
         }
         self.out.ok();
+    }
+}
+
+/// The name of a key that nobody touches.
+pub(super) fn filler(i: usize) -> Vec<u8> {
+    format!("f{i:04}").into_bytes()
+}
+
+fn bulk_of(reply: Reply) -> Option<Vec<u8>> {
+    match reply {
+        Reply::Bulk(bytes) => Some(bytes),
+        _ => None,
     }
 }
 

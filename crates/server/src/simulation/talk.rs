@@ -63,7 +63,7 @@ fn data(dice: &mut Dice) -> Vec<Vec<u8>> {
         15 => words(&["STRLEN", &a]),
         16 => words(&["EXISTS", &a]),
         17 if dice.once_in(3) => words(&["APPEND", &key(dice), "tail"]),
-        18 if dice.once_in(3) => words(&["KEYS", "nobody*"]),
+        18 if dice.once_in(3) => words(&["KEYS", ["nobody*", "f1*"][dice.below(2)]]),
         _ => words(&["INCR", &format!("n{}", dice.below(6))]),
     }
 }
@@ -96,8 +96,8 @@ fn control(dice: &mut Dice, others: u64, me: u64) -> Vec<Vec<u8>> {
         14 => words(&["CLIENT", "UNPAUSE"]),
         15 if dice.once_in(4) => words(&["QUIT"]),
         16 if dice.once_in(4) => {
-            // Not the listeners, who have come first.
-            let id = 3 + dice.below(others as usize) as u64;
+            // Not the first ones, who have to stay.
+            let id = 4 + dice.below(others as usize) as u64;
             let id = if id == me { others + 1_000 } else { id };
             words(&["CLIENT", "KILL", "ID", &id.to_string()])
         }

@@ -1,5 +1,6 @@
 //! What the server does, as it does it: each command with its time and its reply.
 
+use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
 
@@ -23,6 +24,8 @@ pub(crate) struct Witness {
     before: Mutex<Option<Time>>,
     turn: AtomicU64,
     seen: Mutex<Vec<Seen>>,
+    /// Commands that walk, by client.
+    walking: Mutex<BTreeMap<u64, Ran>>,
 }
 
 /// Something that happened.
@@ -90,16 +93,39 @@ impl Witness {
 
     /// A command has run, or was refused.
     pub(crate) fn ran(&self, clock: &Clock, time: Time, client: u64, args: Args<'_>, reply: &[u8]) {
-        let before = self.before.lock().take();
+        let before = self.before.lock().take().unwrap_or_else(|| clock.now());
         if self.watching.load(Ordering::Relaxed) {
-            self.seen.lock().push(Seen::Ran(Ran {
-                client,
-                words: args.iter().map(<[u8]>::to_vec).collect(),
-                reply: reply.to_vec(),
-                time,
-                clock: before.unwrap_or_else(|| clock.now()),
-                turn: self.turn.load(Ordering::Relaxed),
-            }));
+            let mut ran = self.note(before, time, client, args);
+            ran.reply = reply.to_vec();
+            self.seen.lock().push(Seen::Ran(ran));
+        }
+    }
+
+    /// A command has begun a walk: its reply comes later.
+    pub(crate) fn set_out(&self, clock: &Clock, time: Time, client: u64, args: Args<'_>) {
+        let before = self.before.lock().take().unwrap_or_else(|| clock.now());
+        if self.watching.load(Ordering::Relaxed) {
+            let ran = self.note(before, time, client, args);
+            self.walking.lock().insert(client, ran);
+        }
+    }
+
+    /// A walk has come to its end.
+    pub(crate) fn arrived(&self, client: u64, reply: &[u8]) {
+        if let Some(mut ran) = self.walking.lock().remove(&client) {
+            ran.reply = reply.to_vec();
+            self.seen.lock().push(Seen::Ran(ran));
+        }
+    }
+
+    fn note(&self, clock: Time, time: Time, client: u64, args: Args<'_>) -> Ran {
+        Ran {
+            client,
+            words: args.iter().map(<[u8]>::to_vec).collect(),
+            reply: Vec::new(),
+            time,
+            clock,
+            turn: self.turn.load(Ordering::Relaxed),
         }
     }
 

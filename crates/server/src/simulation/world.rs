@@ -17,8 +17,8 @@ use tidewheel_resp::Args;
 
 use super::client::{Client, End, show, without_messages};
 use super::dice::Dice;
-use super::model::{Model, Name};
-use super::rig::Rig;
+use super::model::{Model, Name, filler};
+use super::rig::{Rig, bulk};
 use super::talk::talk;
 use super::witness::{Ran, Seen};
 use crate::clock;
@@ -83,8 +83,6 @@ impl World {
             ..Settings::default()
         };
         let rig = Rig::new(loops, settings);
-        rig.server.witness.watch();
-        rig.server.witness.charge(price);
         let mut world = Self {
             rig,
             dice,
@@ -94,6 +92,9 @@ impl World {
             connects: 0,
             done: Done::default(),
         };
+        world.fill();
+        world.rig.server.witness.watch();
+        world.rig.server.witness.charge(price);
         for protocol in [&b"2"[..], b"3"] {
             let mut listener = world.connect();
             listener.say(&[b"HELLO", protocol], false);
@@ -107,6 +108,18 @@ impl World {
             world.clients.push(client);
         }
         world
+    }
+
+    /// Some servers hold so many keys that a walk over them takes several turns.
+    fn fill(&mut self) {
+        let early = self.connect();
+        self.model.fillers = [0, 4_000][self.dice.below(2)];
+        let names: Vec<_> = (0..self.model.fillers).map(filler).collect();
+        for names in names.chunks(1_000) {
+            let mut words = vec![&b"MSET"[..]];
+            words.extend(names.iter().flat_map(|name| [&name[..], b"v"]));
+            self.rig.ask(&early.peer, &bulk(&words));
+        }
     }
 
     fn connect(&mut self) -> Client {
