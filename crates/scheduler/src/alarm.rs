@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 use std::task::Wake;
-use std::thread::Thread;
+use std::thread::{self, Thread};
 
 use crate::sync::{AtomicBool, AtomicU64, Mutex, Ordering::SeqCst, lock};
 
@@ -28,6 +28,14 @@ impl Alarm {
     /// The thread that sleeps from now on.
     pub(crate) fn is_for(&self, thread: Thread) {
         *lock(&self.sleeper) = Some(thread);
+    }
+
+    /// Whether this is the timing thread.
+    pub(crate) fn is_own(&self) -> bool {
+        let sleeper = lock(&self.sleeper);
+        sleeper
+            .as_ref()
+            .is_some_and(|thread| thread.id() == thread::current().id())
     }
 
     /// A deadline has become earlier, and is published. Tells whether the sleeper was woken.

@@ -217,10 +217,11 @@ impl<K, V, S: BuildHasher + Clone> Builder<K, V, S> {
             queue: Queue::new(self.queue),
             back_pressure: self.back_pressure,
             manual: manual.is_some(),
-            clock: Readings::of(match manual {
-                Some(clock) => Box::new(clock),
-                None => self.clock.unwrap_or_else(|| Box::new(SystemClock::new())),
-            }),
+            clock: match (manual, self.clock) {
+                (Some(clock), _) => Readings::of(clock),
+                (None, Some(clock)) => Readings::of_any(clock),
+                (None, None) => Readings::of(SystemClock::new()),
+            },
             counters: Counters {
                 completed: AtomicU64::new(0),
                 panicked: AtomicU64::new(0),

@@ -15,8 +15,8 @@ use std::time::{Duration, Instant, SystemTime};
 /// Threads sleep in real time until a clock is expected to show their deadline. So a clock runs as fast as
 /// real time, or it wakes those who sleep whenever it is moved.
 pub trait Clock: fmt::Debug + Send + Sync {
-    /// Time since an origin of the clock's own, never less than before. Any origin will do: a scheduler
-    /// counts from its first reading, for 34 years.
+    /// Time since an origin of the clock's own. Any origin will do: a scheduler counts from its first reading,
+    /// for 34 years. A clock that goes back stands still for it until it has caught up.
     fn now(&self) -> Duration;
 
     /// Wall time, for [`set_at`](crate::Handle::set_at) and [`Durable`](crate::Durable).

@@ -203,11 +203,12 @@ impl<K: Hash + Eq, V, S: BuildHasher> Inner<K, V, S> {
         if pass.fired > 0 {
             rounds.tidy_at.get_or_insert(now + CALM_TICKS);
         }
-        if rounds.tidy_at.is_some_and(|at| at <= now) {
+        if let Some(at) = rounds.tidy_at.take_if(|at| *at <= now) {
+            // Not before the next firing, if a key's hash panics in it.
             if self.tidy() {
+                rounds.tidy_at = Some(at);
                 return;
             }
-            rounds.tidy_at = None;
         }
         let until = self.shards.next().min(rounds.tidy_at.unwrap_or(NEVER));
         if until > now {

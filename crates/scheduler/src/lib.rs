@@ -64,6 +64,7 @@ mod error;
 mod handle;
 mod hash;
 mod inner;
+mod inside;
 mod lateness;
 mod panics;
 mod queue;

@@ -10,6 +10,7 @@ use crate::builder::Builder;
 use crate::error::Error;
 use crate::handle::Handle;
 use crate::inner::{Inner, Rounds};
+use crate::inside::Inside;
 use crate::sync::{Mutex, lock};
 use crate::tasks::Due;
 
@@ -100,7 +101,9 @@ impl<K: Hash + Eq, V, S: BuildHasher> Scheduler<K, V, S> {
     /// Runs what is due on this thread, shard after shard, touching at most `budget` timer records. For
     /// schedulers made by [`Builder::manual`]; beside threads it does nothing.
     ///
-    /// A handler must not call it.
+    /// # Panics
+    ///
+    /// When a handler calls it: it would wait for itself.
     pub fn advance(&self, budget: u32) -> Advance {
         let inner = self.handle.inner();
         if !inner.manual {
@@ -108,6 +111,10 @@ impl<K: Hash + Eq, V, S: BuildHasher> Scheduler<K, V, S> {
         }
         let now = inner.now();
         let mut left = budget;
+        let _inside = Inside::enter(
+            &self.rounds,
+            "a handler advanced the scheduler that runs it",
+        );
         let mut rounds = lock(&self.rounds);
         let pass = inner.pass(
             &mut rounds,
@@ -130,20 +137,17 @@ impl<K: Hash + Eq, V, S: BuildHasher> Scheduler<K, V, S> {
     /// Takes no more tasks, lets those run that wait for a worker, and waits for the handlers, `limit` at most.
     /// Returns what did not run. A second call returns nothing.
     ///
-    /// A handler that calls this waits for itself until the limit.
+    /// A handler that calls this waits for itself until the limit. Copies and drops of user code that run on the
+    /// timing thread are waited for without a limit.
     pub fn stop(&self, limit: Duration) -> Stopped<K, V> {
         let inner = self.handle.inner();
-        let threads = std::mem::take(&mut *lock(&self.threads));
         inner.alarm.stop();
-        if let Some(timing) = threads.timing {
-            // It ends without a panic: no user code but `Hash` and `Eq` runs on it.
-            drop(timing.join());
-        }
-        let now = inner.now();
+        let workers = self.end_timing();
         let mut pending = Vec::new();
         for at in 0..inner.shards.count() {
             let mut held = inner.shards.hold(at);
             held.state.closed = true;
+            let now = inner.now();
             let tasks = held.state.tasks.take_all();
             held.publish();
             let rows = tasks.map(|(key, value, deadline)| (key, value, now.until(deadline)));
@@ -158,12 +162,27 @@ impl<K: Hash + Eq, V, S: BuildHasher> Scheduler<K, V, S> {
         pending.extend(rows);
         let (_, running) = inner.queue.load();
         if all_done {
-            for worker in threads.workers {
+            for worker in workers.into_iter().filter(is_another) {
                 // Panics of handlers were caught and counted.
                 drop(worker.join());
             }
         }
         Stopped { pending, running }
+    }
+
+    /// Waits for the timing thread, after which nothing comes to the queue; returns the workers, the first time.
+    fn end_timing(&self) -> Vec<JoinHandle<()>> {
+        if self.handle.inner().alarm.is_own() {
+            // Called by what it drops: it cannot wait for itself, nor for another who waits for it.
+            return Vec::new();
+        }
+        // Under the lock: of several who stop, each goes on when the thread has ended.
+        let mut threads = lock(&self.threads);
+        if let Some(timing) = threads.timing.take() {
+            // It ends without a panic: those of user code are caught on it.
+            drop(timing.join());
+        }
+        std::mem::take(&mut threads.workers)
     }
 }
 
@@ -215,6 +234,11 @@ impl Threads {
             Error::Thread(error)
         })
     }
+}
+
+/// A thread cannot wait for itself: the scheduler's last owner may be a value that is dropped on one of its own.
+fn is_another(thread: &JoinHandle<()>) -> bool {
+    thread.thread().id() != thread::current().id()
 }
 
 fn spawn(name: String, body: impl FnOnce() + Send + 'static) -> std::io::Result<JoinHandle<()>> {

@@ -6,6 +6,7 @@ use equivalent::Equivalent;
 use tidewheel_store::{Forecast, Progress};
 
 use crate::hash::hash_of;
+use crate::inside::Inside;
 use crate::panics::survive;
 use crate::sync::{AtomicU64, Mutex, MutexGuard, Ordering::SeqCst, lock};
 use crate::tasks::{Due, Tasks};
@@ -57,7 +58,12 @@ pub(crate) struct Shards<K, V, S> {
 pub(crate) struct Held<'a, K, V, S> {
     pub(crate) state: MutexGuard<'a, State<K, V, S>>,
     next: &'a AtomicU64,
+    _inside: Inside,
 }
+
+/// What whoever breaks the rule about re-entry is told.
+const FROM_WITHIN: &str =
+    "a scheduler was called from within its own Hash, Eq, Clone, peek or move_or_set";
 
 impl<K, V, S> Held<'_, K, V, S> {
     /// Publishes the shard's next deadline if it has changed, and unlocks it. Returns the deadline if it has
@@ -99,10 +105,12 @@ impl<K, V, S> Shards<K, V, S> {
     }
 
     pub(crate) fn hold(&self, at: usize) -> Held<'_, K, V, S> {
+        let inside = Inside::enter(self, FROM_WITHIN);
         let shard = &self.shards[at];
         Held {
             state: lock(&shard.state),
             next: &shard.next,
+            _inside: inside,
         }
     }
 

@@ -4,11 +4,15 @@
 pub(crate) use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 #[cfg(not(shuttle))]
 pub(crate) use std::sync::{Condvar, Mutex, MutexGuard};
+#[cfg(not(shuttle))]
+pub(crate) use std::thread_local;
 
 #[cfg(shuttle)]
 pub(crate) use shuttle::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 #[cfg(shuttle)]
 pub(crate) use shuttle::sync::{Condvar, Mutex, MutexGuard};
+#[cfg(shuttle)]
+pub(crate) use shuttle::thread_local;
 
 /// Locks a mutex, also one whose holder panicked: handlers never run under one, and what a key's `Hash`
 /// or `Eq` may break by panicking is the caller's own.

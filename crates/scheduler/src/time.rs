@@ -1,5 +1,6 @@
 //! Scheduler time: the clock in ticks of a millisecond since its first reading, deadlines rounded up.
 
+use std::sync::atomic::{AtomicU64, Ordering::SeqCst};
 use std::task::Waker;
 use std::time::{Duration, SystemTime};
 
@@ -13,16 +14,37 @@ pub(crate) const TICK_NANOS: u64 = 1_000_000;
 pub(crate) struct Readings {
     clock: Box<dyn Clock>,
     first: Duration,
+    /// The latest reading of a clock that somebody else made: one that goes back stands still for us.
+    latest: Option<AtomicU64>,
 }
 
 impl Readings {
-    pub(crate) fn of(clock: Box<dyn Clock>) -> Self {
+    /// Of a clock that never goes back.
+    pub(crate) fn of(clock: impl Clock + 'static) -> Self {
         let first = clock.now();
-        Self { clock, first }
+        Self {
+            clock: Box::new(clock),
+            first,
+            latest: None,
+        }
+    }
+
+    /// Of a clock that may.
+    pub(crate) fn of_any(clock: Box<dyn Clock>) -> Self {
+        let first = clock.now();
+        Self {
+            clock,
+            first,
+            latest: Some(AtomicU64::new(0)),
+        }
     }
 
     pub(crate) fn now(&self) -> Now {
-        Now(nanos(self.clock.now().saturating_sub(self.first)))
+        let now = nanos(self.clock.now().saturating_sub(self.first));
+        match &self.latest {
+            None => Now(now),
+            Some(latest) => Now(latest.fetch_max(now, SeqCst).max(now)),
+        }
     }
 
     pub(crate) fn wall(&self) -> SystemTime {

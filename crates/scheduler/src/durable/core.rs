@@ -5,6 +5,7 @@ use std::sync::OnceLock;
 
 use super::journal::{Change, Journal, JournalError, Record};
 use crate::hash::hash_of;
+use crate::inside::Inside;
 use crate::panics::survive;
 use crate::sync::{AtomicU64, Mutex, MutexGuard, Ordering::SeqCst, lock};
 
@@ -36,7 +37,11 @@ pub(super) struct Core<J> {
 pub(super) struct Stripe<'a, J> {
     core: &'a Core<J>,
     _held: MutexGuard<'a, ()>,
+    _inside: Inside,
 }
+
+/// What whoever breaks the rule about re-entry is told.
+const FROM_WITHIN: &str = "a durable scheduler was called from within its own Hash, Eq or Journal";
 
 impl<J> Core<J> {
     /// A journal and the tasks that it holds.
@@ -65,9 +70,11 @@ impl<J> Core<J> {
     /// Holds a key still.
     pub(super) fn hold<Q: Hash + ?Sized>(&self, key: &Q) -> Stripe<'_, J> {
         let at = hash_of(&self.hasher, key) as usize % STRIPES;
+        let inside = Inside::enter(self, FROM_WITHIN);
         Stripe {
             core: self,
             _held: lock(&self.stripes[at]),
+            _inside: inside,
         }
     }
 
