@@ -206,6 +206,7 @@ impl Keyspace {
         let mark = out.mark();
         let writes = row.flags.has(Flags::WRITE);
         let mut context = Context::new(self, session, now, args, out, writes);
+        context.seat = Some(&mut *visit.seat);
         context.lock_keys(row);
         let result = handler(&mut context);
         if let Err(error) = result {
@@ -213,7 +214,6 @@ impl Keyspace {
             error.write(context.out);
         }
         context.finish();
-        drop(visit);
         None
     }
 

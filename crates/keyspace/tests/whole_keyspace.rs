@@ -3,8 +3,9 @@
 mod common;
 
 use std::collections::BTreeSet;
+use std::sync::atomic::{AtomicBool, Ordering::SeqCst};
 
-use common::{Rig, START, call_at, show};
+use common::{Rig, START, call_at, call_with, show};
 use tidewheel_keyspace::{Keyspace, Options};
 use tidewheel_resp::Reply;
 
@@ -86,4 +87,29 @@ fn a_flush_beside_a_swap_leaves_no_database_half_empty() {
             "{sizes:?}"
         );
     }
+}
+
+#[test]
+fn whoever_needs_everything_does_not_wait_for_a_comparison_of_strings() {
+    let rig = rig();
+    let keyspace = &rig.keyspace;
+    let long = |letter: &str| letter.repeat(11_000);
+    call(keyspace, 0, &format!("SET a {}", long("x")));
+    call(keyspace, 0, &format!("SET b {}", long("y")));
+    let (begun, done) = (&AtomicBool::new(false), &AtomicBool::new(false));
+    std::thread::scope(|scope| {
+        scope.spawn(move || {
+            let mut seat = keyspace.seat();
+            seat.enter();
+            begun.store(true, SeqCst);
+            let len = call_with(keyspace, &mut seat, START, 0, "LCS a b LEN");
+            assert_eq!(len, Reply::Integer(0));
+            done.store(true, SeqCst);
+        });
+        while !begun.load(SeqCst) {
+            std::thread::yield_now();
+        }
+        call(keyspace, 0, "SWAPDB 0 1");
+        assert!(!done.load(SeqCst), "it waited for the end");
+    });
 }

@@ -59,11 +59,11 @@ pub(crate) fn lcs(ctx: &mut Context<'_, '_>) -> Result<(), CommandError> {
         return Err(TOO_LARGE);
     }
     // The strings are shared: nobody waits for a quadratic algorithm.
-    ctx.unlock();
     if options.len {
-        ctx.out.integer(length(&a, &b) as i64);
+        let len = ctx.outside(|| length(&a, &b));
+        ctx.out.integer(len as i64);
     } else {
-        let (runs, len) = runs(&a, &b);
+        let (runs, len) = ctx.outside(|| runs(&a, &b));
         if options.index {
             ctx.out.map(2);
             ctx.out.bulk(b"matches");

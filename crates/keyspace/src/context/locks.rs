@@ -79,7 +79,7 @@ impl<'a> Context<'a, '_> {
     }
 
     /// Unlocks, then wakes sleepers whose deadline became earlier. Large values that the handler needs
-    /// must be shared ([`Arc`]) before.
+    /// must be shared (`Arc`) before.
     #[inline]
     pub(crate) fn unlock(&mut self) {
         if let Some(mut guard) = self.one.take() {
@@ -94,6 +94,19 @@ impl<'a> Context<'a, '_> {
         } else if !self.many.is_empty() {
             self.unlock_many();
         }
+    }
+
+    /// Does something long that needs no keys, so that whoever needs the whole keyspace does not wait for it.
+    pub(crate) fn outside<R>(&mut self, work: impl FnOnce() -> R) -> R {
+        self.unlock();
+        if let Some(seat) = &mut self.seat {
+            seat.leave();
+        }
+        let result = work();
+        if let Some(seat) = &mut self.seat {
+            seat.enter();
+        }
+        result
     }
 
     fn unlock_many(&mut self) {

@@ -13,6 +13,7 @@ use self::replies::Large;
 use crate::access::Recency;
 use crate::command::CommandError;
 use crate::events::Cause;
+use crate::gate::Seat;
 use crate::keyspace::{Keyspace, Session};
 use crate::shard::Hold;
 pub(crate) use crate::shard::Key;
@@ -30,6 +31,8 @@ pub struct Context<'a, 'b> {
     pub(crate) now: Now,
     pub(crate) args: Args<'b>,
     pub(crate) out: &'a mut Writer,
+    /// The seat that the command runs on, if it may be left for a while.
+    pub(crate) seat: Option<&'a mut Seat>,
     /// Whether the command may change data.
     pub(crate) writes: bool,
     /// The only shard that is locked, and the hash of the only key.
@@ -75,6 +78,7 @@ impl<'a, 'b> Context<'a, 'b> {
             now,
             args,
             out,
+            seat: None,
             writes,
             one: None,
             shard: 0,

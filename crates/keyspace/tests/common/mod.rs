@@ -198,6 +198,17 @@ pub(crate) fn show(reply: &Reply) -> String {
 
 /// Runs a line of words on a connection and a seat of its own, in database `db`.
 pub(crate) fn call_at(keyspace: &Keyspace, tick: u64, db: u32, line: &str) -> Reply {
+    call_with(keyspace, &mut keyspace.seat(), tick, db, line)
+}
+
+/// As [`call_at`], on a seat.
+pub(crate) fn call_with(
+    keyspace: &Keyspace,
+    seat: &mut Seat,
+    tick: u64,
+    db: u32,
+    line: &str,
+) -> Reply {
     let words: Vec<&[u8]> = line.split_whitespace().map(str::as_bytes).collect();
     let args = Args::from_slices(&words);
     let mut out = Writer::new(Protocol::Resp2);
@@ -206,14 +217,7 @@ pub(crate) fn call_at(keyspace: &Keyspace, tick: u64, db: u32, line: &str) -> Re
         db,
         ..Session::default()
     };
-    keyspace.execute(
-        &mut keyspace.seat(),
-        row,
-        &mut session,
-        time(tick),
-        args,
-        &mut out,
-    );
+    keyspace.execute(seat, row, &mut session, time(tick), args, &mut out);
     let (reply, _) = Reply::read(out.as_bytes()).expect("valid").expect("whole");
     reply
 }
