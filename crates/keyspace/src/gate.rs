@@ -133,6 +133,13 @@ impl Seat {
         self.gate.bits()
     }
 
+    /// Whether its owner is inside.
+    #[inline(always)]
+    #[must_use]
+    pub fn is_inside(&self) -> bool {
+        self.inside
+    }
+
     /// Goes inside for a batch of commands; waits while somebody uses the keyspace exclusively. Does
     /// nothing if it is inside already. Nothing may be locked.
     #[inline]

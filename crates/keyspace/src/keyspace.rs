@@ -176,25 +176,13 @@ impl Keyspace {
             CommandError::wrong_arity(row).write(out);
             return None;
         }
-        let handler = match row.handler {
-            Handler::Keys(handler) => handler,
-            Handler::Whole(handler) => {
-                let now = self.timeline.now(time);
-                let mut context = Context::new(self, session, now, args, out, true);
-                execute_alone(seat, &mut context, handler);
-                return None;
-            }
-            Handler::Walk(walk) => {
-                let now = self.timeline.now(time);
-                let mut context = Context::new(self, session, now, args, out, false);
-                return self.set_out(seat, row, walk, &mut context);
-            }
-            _ => {
-                CommandError::NOT_HERE.write(out);
-                return None;
-            }
+        let Handler::Keys(handler) = row.handler else {
+            return self.begin_specially(seat, row, session, time, args, out);
         };
-        let visit = seat.visit();
+        if !seat.is_inside() {
+            let visit = seat.visit();
+            return self.begin(visit.seat, row, session, time, args, out);
+        }
         let now = self.timeline.now(time);
         if row.flags.has(Flags::DENYOOM)
             && self.lacks(args.bytes())
@@ -206,7 +194,7 @@ impl Keyspace {
         let mark = out.mark();
         let writes = row.flags.has(Flags::WRITE);
         let mut context = Context::new(self, session, now, args, out, writes);
-        context.seat = Some(&mut *visit.seat);
+        context.seat = Some(seat);
         context.lock_keys(row);
         let result = handler(&mut context);
         if let Err(error) = result {
@@ -214,6 +202,28 @@ impl Keyspace {
             error.write(context.out);
         }
         context.finish();
+        None
+    }
+
+    /// As [`begin`](Self::begin), for rows that do not lock the shards of their keys.
+    #[cold]
+    fn begin_specially(
+        &self,
+        seat: &mut Seat,
+        row: &'static Command,
+        session: &mut Session,
+        time: Time,
+        args: Args<'_>,
+        out: &mut Writer,
+    ) -> Option<Box<Walk>> {
+        let now = self.timeline.now(time);
+        let writes = row.flags.has(Flags::WRITE);
+        let mut context = Context::new(self, session, now, args, out, writes);
+        match row.handler {
+            Handler::Whole(handler) => execute_alone(seat, &mut context, handler),
+            Handler::Walk(walk) => return self.set_out(seat, row, walk, &mut context),
+            _ => CommandError::NOT_HERE.write(context.out),
+        }
         None
     }
 

@@ -73,7 +73,6 @@ impl Walk {
 
 impl Keyspace {
     /// The first step of a command that walks.
-    #[cold]
     pub(crate) fn set_out(
         &self,
         seat: &mut Seat,

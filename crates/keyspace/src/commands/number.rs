@@ -47,11 +47,11 @@ fn add(ctx: &mut Context<'_, '_>, by: i64) -> Outcome {
     let text = buffer.format(sum).as_bytes();
     match slot {
         Some(slot) => {
-            let entries = ctx.entries(key);
-            let (tag, deadline) = (entries.tag(slot), entries.deadline(slot));
             // Most counters keep their number of digits.
-            let fits = tag == TAG_STRING && ctx.overwrite(key, slot, text, Cause::IncrBy);
+            let fits = ctx.entries(key).tag(slot) == TAG_STRING
+                && ctx.overwrite(key, slot, text, Cause::IncrBy);
             if !fits {
+                let deadline = ctx.entries(key).deadline(slot);
                 ctx.replace(key, slot, number(text, deadline), Cause::IncrBy);
             }
         }
