@@ -2,9 +2,11 @@
 //! keyspace, hub and outboxes over streams in memory.
 
 mod activity;
+mod attempt;
 mod client;
 mod client_memory;
 mod dice;
+mod episodes;
 mod half_close;
 mod hand_over;
 mod model;

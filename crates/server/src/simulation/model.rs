@@ -6,22 +6,12 @@
 //! is unsure, and the reply says which it was.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
-use std::rc::Rc;
 
 use tidewheel_resp::{Protocol, Reply, Writer, parse_i64};
 
+use super::attempt::{Attempt, Entry, Event, Name, keys_of};
 use super::witness::Ran;
 use crate::clock::micros;
-
-pub(super) type Name = (u32, Vec<u8>);
-
-/// An event that listeners of a key are owed.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Event {
-    pub(super) names: Vec<&'static str>,
-    /// It may be left out: it is not known whether the key had been removed before.
-    pub(super) optional: bool,
-}
 
 /// What CLIENT REPLY chose.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -48,12 +38,6 @@ pub(super) struct Talker {
     pub(super) killed: bool,
     /// Messages on their way to it.
     pub(super) owed: VecDeque<Vec<Vec<u8>>>,
-}
-
-#[derive(Debug, Clone)]
-struct Entry {
-    value: Rc<Vec<u8>>,
-    deadline: Option<u64>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -83,18 +67,6 @@ enum Answer {
     Exactly(Writer),
     /// Something that is not told in advance, but begins like this.
     Like(&'static [u8]),
-}
-
-/// One attempt to explain a command: what it changes.
-struct Attempt<'a> {
-    ran: &'a Ran,
-    keys: BTreeMap<Name, Entry>,
-    events: Vec<(Name, Event)>,
-    db: u32,
-    out: Writer,
-    /// Keys that are unsure, and of those the ones taken for removed.
-    unsure: Vec<Name>,
-    gone: Vec<Name>,
 }
 
 impl Model {
@@ -401,15 +373,8 @@ impl Model {
         for subset in 0..1_u32 << unsure.len() {
             let chosen = |i: &usize| subset >> i & 1 == 1;
             let gone = (0..unsure.len()).filter(chosen).map(|i| unsure[i].clone());
-            let mut attempt = Attempt {
-                ran,
-                keys: touched.clone(),
-                events: Vec::new(),
-                db,
-                out: Writer::new(protocol),
-                unsure: unsure.clone(),
-                gone: gone.collect(),
-            };
+            let (keys, gone) = (touched.clone(), gone.collect());
+            let mut attempt = Attempt::new(ran, protocol, db, keys, &unsure, gone);
             attempt.run(word);
             // Nobody can tell from a reply that was not wanted.
             if silent != Silence::None || attempt.out.as_bytes() == ran.reply {
@@ -442,187 +407,6 @@ impl Talker {
     }
 }
 
-impl Attempt<'_> {
-    fn run(&mut self, word: &[u8]) {
-        let ran = self.ran;
-        let words = &ran.words;
-        match word {
-            b"GET" => match self.find(&words[1]) {
-                Some(entry) => self.out.bulk(&entry.value),
-                None => self.out.null(),
-            },
-            b"STRLEN" => {
-                let len = self.find(&words[1]).map_or(0, |entry| entry.value.len());
-                self.out.integer(len as i64);
-            }
-            b"EXISTS" => {
-                let found = self.find(&words[1]).is_some();
-                self.out.integer(found.into());
-            }
-            b"MGET" => {
-                self.out.array(words.len() - 1);
-                for key in &words[1..] {
-                    match self.find(key) {
-                        Some(entry) => self.out.bulk(&entry.value),
-                        None => self.out.null(),
-                    }
-                }
-            }
-            b"SET" => self.set(),
-            b"MSET" => {
-                for pair in words[1..].chunks(2) {
-                    self.put(&pair[0], Rc::new(pair[1].clone()), None);
-                    self.event(&pair[0], &["set"], false);
-                }
-                self.out.ok();
-            }
-            b"INCR" => self.incr(),
-            b"APPEND" => {
-                let old = self.find(&words[1]);
-                let mut value = old.as_ref().map_or(Vec::new(), |old| old.value.to_vec());
-                value.extend_from_slice(&words[2]);
-                self.out.integer(value.len() as i64);
-                let deadline = old.and_then(|old| old.deadline);
-                self.keys
-                    .insert(self.name(&words[1]), entry(value, deadline));
-                self.event(&words[1], &["append"], false);
-            }
-            b"DEL" => self.del(),
-            b"PEXPIRE" => {
-                let deadline = self.deadline(&words[2]);
-                let found = self.find(&words[1]);
-                self.out.integer(found.is_some().into());
-                if let Some(found) = found {
-                    self.keys
-                        .insert(self.name(&words[1]), Entry { deadline, ..found });
-                    self.event(&words[1], &["expire"], false);
-                }
-            }
-            b"PERSIST" => {
-                let found = self
-                    .find(&words[1])
-                    .filter(|found| found.deadline.is_some());
-                self.out.integer(found.is_some().into());
-                if let Some(found) = found {
-                    let deadline = None;
-                    self.keys
-                        .insert(self.name(&words[1]), Entry { deadline, ..found });
-                    self.event(&words[1], &["persist"], false);
-                }
-            }
-            b"PTTL" => {
-                let found = self.find(&words[1]);
-                let left = found.map_or(-2, |found| found.deadline.map_or(-1, |at| self.left(at)));
-                self.out.integer(left);
-            }
-            b"RENAME" => self.rename(),
-            _ => self.out.error("ERR the model does not know it"),
-        }
-    }
-
-    fn name(&self, key: &[u8]) -> Name {
-        (self.db, key.to_vec())
-    }
-
-    /// The entry, if it is there for this command. One that is dead for certain is removed.
-    fn find(&mut self, key: &[u8]) -> Option<Entry> {
-        let name = self.name(key);
-        let found = self.keys.get(&name)?;
-        let dead = found.deadline.is_some_and(|at| at <= self.ran.time.tick);
-        if dead || self.gone.contains(&name) {
-            self.keys.remove(&name);
-            self.event(key, &["expired"], false);
-            return None;
-        }
-        self.keys.get(&name).cloned()
-    }
-
-    /// Puts an entry in the place of what was there.
-    fn put(&mut self, key: &[u8], value: Rc<Vec<u8>>, deadline: Option<u64>) {
-        if self.find(key).is_some() && self.unsure.contains(&self.name(key)) {
-            self.event(key, &["expired"], true);
-        }
-        let name = self.name(key);
-        self.unsure.retain(|unsure| *unsure != name);
-        self.keys.insert(name, Entry { value, deadline });
-    }
-
-    fn event(&mut self, key: &[u8], names: &[&'static str], optional: bool) {
-        let names = names.to_vec();
-        self.events
-            .push((self.name(key), Event { names, optional }));
-    }
-
-    fn deadline(&self, ms: &[u8]) -> Option<u64> {
-        let ms = parse_i64(ms).unwrap_or(0) as u64;
-        Some(self.ran.time.tick + ms + u64::from(self.ran.time.micros > 0))
-    }
-
-    fn left(&self, deadline: u64) -> i64 {
-        let now = self.ran.time.tick + u64::from(self.ran.time.micros > 0);
-        deadline.saturating_sub(now) as i64
-    }
-
-    fn set(&mut self) {
-        let words = &self.ran.words;
-        let deadline = words.get(4).and_then(|ms| self.deadline(ms));
-        self.put(&words[1], Rc::new(words[2].clone()), deadline);
-        self.event(&words[1], &["set"], false);
-        if deadline.is_some() {
-            self.event(&words[1], &["expire"], false);
-        }
-        self.out.ok();
-    }
-
-    fn incr(&mut self) {
-        let key = &self.ran.words[1];
-        let old = self.find(key);
-        let number = old.as_ref().map_or(Some(0), |old| parse_i64(&old.value));
-        let Some(number) = number else {
-            return self
-                .out
-                .error("ERR value is not an integer or out of range");
-        };
-        let deadline = old.and_then(|old| old.deadline);
-        let value = (number + 1).to_string().into_bytes();
-        self.keys.insert(self.name(key), entry(value, deadline));
-        self.event(key, &["incrby"], false);
-        self.out.integer(number + 1);
-    }
-
-    fn del(&mut self) {
-        let mut removed = 0;
-        for key in &self.ran.words[1..] {
-            if self.find(key).is_some() {
-                removed += 1;
-                let name = self.name(key);
-                self.keys.remove(&name);
-                // Which of several unsure ones were there, their number does not tell.
-                if self.unsure.contains(&name) {
-                    self.event(key, &["del", "expired"], false);
-                } else {
-                    self.event(key, &["del"], false);
-                }
-            }
-        }
-        self.out.integer(removed);
-    }
-
-    fn rename(&mut self) {
-        let (from, to) = (&self.ran.words[1], &self.ran.words[2]);
-        let Some(found) = self.find(from) else {
-            return self.out.error("ERR no such key");
-        };
-        if from != to {
-            self.put(to, found.value, found.deadline);
-            self.keys.remove(&self.name(from));
-            self.event(from, &["rename_from"], false);
-            self.event(to, &["rename_to"], false);
-        }
-        self.out.ok();
-    }
-}
-
 /// The name of a key that nobody touches.
 pub(super) fn filler(i: usize) -> Vec<u8> {
     format!("f{i:04}").into_bytes()
@@ -633,21 +417,6 @@ fn bulk_of(reply: Reply) -> Option<Vec<u8>> {
         Reply::Bulk(bytes) => Some(bytes),
         _ => None,
     }
-}
-
-fn entry(value: Vec<u8>, deadline: Option<u64>) -> Entry {
-    let value = Rc::new(value);
-    Entry { value, deadline }
-}
-
-fn keys_of(ran: &Ran, word: &[u8], db: u32) -> Vec<Name> {
-    let words = ran.words[1..].iter();
-    let keys: Vec<_> = match word {
-        b"MGET" | b"DEL" | b"RENAME" => words.collect(),
-        b"MSET" => words.step_by(2).collect(),
-        _ => words.take(1).collect(),
-    };
-    keys.into_iter().map(|key| (db, key.clone())).collect()
 }
 
 fn changes(word: &[u8]) -> bool {

@@ -4,20 +4,17 @@
 //! or breaks something, a loop has a turn, or time passes. After each turn, what the server has done is
 //! explained by the [`Model`], and what clients have received is compared with what was written for
 //! them: bytes of another client, a missing reply, or one out of order cannot pass.
-//!
-//! A failure prints its seed. `TIDEWHEEL_SIMULATION_SEED=n` runs that episode alone,
-//! `TIDEWHEEL_SIMULATION_STEPS=n` changes how many steps are made in all, from a seed that the clock
-//! gives in the ignored test, which is meant to run for hours.
 
 use std::collections::BTreeMap;
-use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::time::Duration;
 
 use tidewheel_resp::Args;
 
+use super::attempt::Name;
 use super::client::{Client, End, show, without_messages};
 use super::dice::Dice;
-use super::model::{Model, Name, filler};
+use super::episodes::Done;
+use super::model::{Model, filler};
 use super::rig::{Rig, bulk};
 use super::talk::talk;
 use super::witness::{Ran, Seen};
@@ -25,8 +22,6 @@ use crate::clock;
 use crate::config::Settings;
 use crate::connection::OUTPUT_SOFT_MARK;
 
-const STEPS: usize = 1_000_000;
-const STEPS_PER_EPISODE: usize = 5_000;
 const CLIENTS: usize = 10;
 
 /// A turn's millisecond, and what shares two readings of the clock around its end.
@@ -51,7 +46,7 @@ fn price(args: Args<'_>) -> Duration {
     Duration::from_micros(us)
 }
 
-struct World {
+pub(super) struct World {
     rig: Rig,
     dice: Dice,
     model: Model,
@@ -59,21 +54,11 @@ struct World {
     /// Those who listen to all events, and how many of each key's they have seen.
     listeners: Vec<(Client, BTreeMap<Name, usize>)>,
     connects: u64,
-    done: Done,
-}
-
-/// What has happened in an episode: a schedule that does nothing finds nothing.
-#[derive(Debug, Default)]
-struct Done {
-    commands: u64,
-    closed: u64,
-    messages: u64,
-    events: u64,
-    bytes: u64,
+    pub(super) done: Done,
 }
 
 impl World {
-    fn new(seed: u64) -> Self {
+    pub(super) fn new(seed: u64) -> Self {
         let mut dice = Dice::new(seed);
         let loops = 1 + dice.below(3);
         let settings = Settings {
@@ -130,7 +115,7 @@ impl World {
         Client::new(self.connects, peer)
     }
 
-    fn step(&mut self) -> Result<(), String> {
+    pub(super) fn step(&mut self) -> Result<(), String> {
         let at = self.dice.below(self.clients.len());
         match self.dice.below(100) {
             0..25 => {
@@ -305,7 +290,7 @@ impl World {
     }
 
     /// Lets everything come to rest, and looks for what is missing.
-    fn finish(&mut self) -> Result<(), String> {
+    pub(super) fn finish(&mut self) -> Result<(), String> {
         for client in &mut self.clients {
             client.send(usize::MAX);
             let mut wire = client.peer.wire.borrow_mut();
@@ -389,80 +374,4 @@ fn next_event(model: &mut Model, name: &Name, at: &mut usize, what: &str, tick: 
             return false;
         }
     }
-}
-
-impl Done {
-    fn add(&mut self, other: &Self) {
-        self.commands += other.commands;
-        self.closed += other.closed;
-        self.messages += other.messages;
-        self.events += other.events;
-        self.bytes += other.bytes;
-    }
-}
-
-/// Runs one episode; the failure's message names its seed.
-fn episode(seed: u64, steps: usize) -> Done {
-    let run = || -> Result<Done, String> {
-        let mut world = World::new(seed);
-        for step in 0..steps {
-            world.step().map_err(|why| format!("step {step}: {why}"))?;
-        }
-        let finished = world.finish();
-        finished.map_err(|why| format!("at the end: {why}"))?;
-        Ok(world.done)
-    };
-    let outcome = catch_unwind(AssertUnwindSafe(run));
-    let why = match outcome {
-        Ok(Ok(done)) => return done,
-        Ok(Err(why)) => why,
-        Err(_) => "a panic".to_owned(),
-    };
-    panic!("TIDEWHEEL_SIMULATION_SEED={seed}: {why}");
-}
-
-fn number(name: &str) -> Option<u64> {
-    let text = std::env::var(name).ok()?;
-    Some(text.parse().expect("a number"))
-}
-
-fn run(first_seed: u64, steps: usize) -> Done {
-    let mut done = Done::default();
-    if let Some(seed) = number("TIDEWHEEL_SIMULATION_SEED") {
-        return episode(seed, STEPS_PER_EPISODE);
-    }
-    let steps = number("TIDEWHEEL_SIMULATION_STEPS").map_or(steps, |steps| steps as usize);
-    for i in 0..steps.div_ceil(STEPS_PER_EPISODE) {
-        done.add(&episode(first_seed + i as u64, STEPS_PER_EPISODE));
-    }
-    println!("{done:?}");
-    done
-}
-
-#[test]
-fn every_client_gets_its_own_replies_all_of_them_and_in_order() {
-    let done = run(1, STEPS);
-    if number("TIDEWHEEL_SIMULATION_SEED")
-        .or(number("TIDEWHEEL_SIMULATION_STEPS"))
-        .is_some()
-    {
-        return;
-    }
-    let steps = STEPS as u64;
-    assert!(
-        done.commands > steps / 4 && done.events > steps / 10,
-        "{done:?}"
-    );
-    assert!(
-        done.closed > steps / 1_000 && done.messages > steps / 100,
-        "{done:?}"
-    );
-}
-
-#[test]
-#[ignore = "runs until TIDEWHEEL_SIMULATION_STEPS have been made, from a seed of its own"]
-fn every_client_gets_its_own_replies_for_hours() {
-    let seed = std::hash::BuildHasher::hash_one(&std::hash::RandomState::new(), 0) >> 1;
-    println!("from seed {seed}");
-    run(seed, usize::MAX);
 }
