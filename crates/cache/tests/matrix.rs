@@ -5,6 +5,8 @@ mod support;
 use std::sync::atomic::Ordering::Relaxed;
 use std::time::Duration;
 
+use tidewheel::Condition;
+
 use support::op::{Life, Op, Tags};
 use support::setup::Setup;
 use support::{check::COMPARED, mixed};
@@ -122,6 +124,45 @@ fn time_that_stands_still_ends_nothing() {
         ops.extend((0..40).map(|step| Op::from_bits(mixed(seed ^ step))));
         ops.extend([Op::Resume, Op::Drive { nanos: 1_000_000 }]);
         ops.extend((0..40).map(|step| Op::from_bits(mixed(seed ^ step ^ 99))));
+        ops
+    });
+}
+
+#[test]
+fn what_is_read_is_refreshed_and_keeps_its_tags_and_lifetime() {
+    under_every_configuration(|_, seed| {
+        let mut ops = Vec::new();
+        for round in 0..6 {
+            let bits = mixed(seed ^ round);
+            for key in 0..6 {
+                ops.push(Op::Insert {
+                    key,
+                    weight: 1,
+                    life: match bits >> (key * 2) & 3 {
+                        0 => Life::For(Duration::from_millis(40)),
+                        1 => Life::Forever,
+                        _ => Life::Configured,
+                    },
+                    tags: Tags(1 << (key % 4)),
+                });
+            }
+            for tick in 0..14 {
+                ops.push(Op::Drive { nanos: 3_000_000 });
+                let key = (bits >> (tick * 3)) as u16 % 6;
+                ops.push(Op::Get { key });
+                ops.push(Op::Refresh);
+                if tick == 6 {
+                    ops.push(Op::Expire {
+                        key,
+                        ttl: Duration::from_millis(30),
+                        condition: Condition::Always,
+                    });
+                }
+            }
+            let tag = (bits >> 50) as u8 % 4;
+            ops.push(Op::InvalidateTag { tag });
+            ops.extend((0..6).map(|key| Op::Get { key }));
+        }
         ops
     });
 }

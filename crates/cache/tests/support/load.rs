@@ -55,7 +55,7 @@ pub(super) enum Negative {
 
 /// A loader's error.
 #[derive(Debug)]
-struct Failed;
+pub(crate) struct Failed;
 
 impl Entry {
     /// Whether it is past its soft deadline; `None` while only jitter knows.
@@ -66,6 +66,11 @@ impl Entry {
             Some((_, high)) if now >= high => Some(true),
             Some(_) => None,
         }
+    }
+
+    /// Gives it a soft deadline, which was said for it or not.
+    pub(super) fn is_fresh_for(&mut self, soft: Option<(u64, u64)>, fresh: Option<Duration>) {
+        (self.soft, self.fresh) = (soft, fresh);
     }
 
     /// Takes over whether the cache took it for stale.
@@ -80,7 +85,7 @@ impl Entry {
     }
 
     /// The end that no read moves, as the cache keeps it.
-    fn hard_end(&self, idles: bool) -> Option<(u64, u64)> {
+    pub(super) fn hard_end(&self, idles: bool) -> Option<(u64, u64)> {
         let latest = if idles { u64::MAX } else { self.latest };
         self.hard
             .map(|(low, high)| (low.min(latest), high.min(latest)))
@@ -108,7 +113,10 @@ impl Model {
     pub(super) fn rebase(&mut self, key: u16, hard: Option<(u64, u64)>) {
         let soft = self.soft(None, hard);
         let by_share = self.setup.refresh_after().is_some();
-        if let Some(entry) = self.entries.get_mut(&key).filter(|entry| !entry.fresh_said)
+        if let Some(entry) = self
+            .entries
+            .get_mut(&key)
+            .filter(|entry| entry.fresh.is_none())
             && by_share
         {
             entry.soft = soft;
@@ -126,14 +134,19 @@ impl Model {
             None => entry.learn_stale(now, stale),
         }
         self.counts.stale += u64::from(stale);
+        if stale {
+            self.wants_refresh(key);
+        }
     }
 
-    /// A writer changes a key: what is remembered of it is forgotten.
+    /// A writer changes a key: what is remembered of it is forgotten, a load
+    /// of it superseded.
     pub(super) fn forget(&mut self, key: u16) {
         self.negatives.remove(&key);
+        self.flights.remove(&key);
     }
 
-    fn remembered(&self, key: u16) -> Option<Negative> {
+    pub(super) fn remembered(&self, key: u16) -> Option<Negative> {
         let (negative, deadline) = self.negatives.get(&key)?;
         (self.tick() < *deadline).then_some(*negative)
     }
@@ -149,7 +162,9 @@ impl Model {
         };
         let expected = if live {
             // While the answer to an earlier refresh is remembered, the old value is served.
-            stale.map(|stale| stale && negative.is_none())
+            // With a refresher too.
+            let served = negative.is_some() || self.setup.has_refresher();
+            if served { Some(false) } else { stale }
         } else {
             Some(!match negative {
                 Some(Negative::Absent) => asks == Asks::Optionally,
@@ -159,10 +174,6 @@ impl Model {
         };
         let mut run = Run::default();
         let answer = self.ask_for(load, &mut run, effects);
-        let expected = match (expected, negative) {
-            (None, Some(_)) => Some(false),
-            (expected, _) => expected,
-        };
         assert!(
             expected.is_none_or(|expected| expected == run.ran),
             "whether the loader of {load:?} runs: {:?}, {negative:?}, at {now}",
@@ -208,8 +219,7 @@ impl Model {
                 self.plan(load.key, load.weight, load.life, load.tags);
             if let Some(fresh) = load.fresh {
                 lifetime = lifetime.fresh_for(fresh);
-                entry.soft = self.soft(load.fresh, entry.hard);
-                entry.fresh_said = true;
+                entry.is_fresh_for(self.soft(load.fresh, entry.hard), load.fresh);
             }
             run.entry = Some(entry);
             Loaded::new(value, lifetime)
@@ -254,6 +264,10 @@ impl Model {
         effects: &mut Effects,
     ) {
         let (key, now) = (load.key, self.tick());
+        if !run.overtaken {
+            // One that waited in the queue of refreshes was taken over.
+            self.flights.remove(&key);
+        }
         if let Some(entry) = self.entries.get_mut(&key)
             && stale.is_none()
             && !run.overtaken
@@ -299,7 +313,7 @@ impl Model {
         }
     }
 
-    fn remember(&mut self, key: u16, negative: Negative) {
+    pub(super) fn remember(&mut self, key: u16, negative: Negative) {
         if self.setup.is_negative() {
             self.negatives
                 .insert(key, (negative, self.deadline(NEGATIVE)));
@@ -307,7 +321,7 @@ impl Model {
     }
 
     /// A refresh has failed.
-    fn try_later(&mut self, key: u16) {
+    pub(super) fn try_later(&mut self, key: u16) {
         let (now, idles) = (self.tick(), self.setup.idle().is_some());
         if !self.is_live(key) {
             return;

@@ -6,6 +6,7 @@ pub(crate) mod labels;
 pub(crate) mod load;
 pub(crate) mod model;
 pub(crate) mod op;
+pub(crate) mod refresh;
 pub(crate) mod setup;
 pub(crate) mod value;
 pub(crate) mod versions;

@@ -7,6 +7,7 @@ use tidewheel::{Cache, Condition, Lifetime, ManualClock, RemovalCause, Ttl, Vers
 
 use super::load::Negative;
 use super::op::{At, KEYS, Life, Op, Tags};
+use super::refresh::{Origin, Said};
 use super::setup::{ByValue, Heard, Setup};
 use super::value::{Hashing, Key, Ledger, Probe, Value};
 
@@ -32,6 +33,11 @@ pub(crate) struct Model {
     pub(super) weight_before: u64,
     /// What is remembered of keys, and until which tick.
     pub(super) negatives: BTreeMap<u16, (Negative, u64)>,
+    pub(super) origin: Origin,
+    /// Refreshes that nobody has begun, by their numbers; and the queue, with those that were superseded.
+    pub(super) flights: BTreeMap<u16, u64>,
+    pub(super) queue: VecDeque<(u16, u64)>,
+    pub(super) next_flight: u64,
     pub(super) counts: Counts,
     nanos: u64,
     wall: u64,
@@ -53,8 +59,9 @@ pub(super) struct Entry {
     pub(crate) latest: u64,
     /// The tick from which on it is stale; a range until jitter is known.
     pub(crate) soft: Option<(u64, u64)>,
-    /// Whether that was said for this entry.
-    pub(crate) fresh_said: bool,
+    /// How long it is fresh, if that was said for it.
+    pub(crate) fresh: Option<Duration>,
+    pub(crate) said: Said,
     pub(crate) tags: Tags,
     /// Whether one of its tags was invalidated since.
     pub(crate) invalidated: bool,
@@ -150,13 +157,19 @@ impl Entry {
 
 impl Model {
     pub(crate) fn new(setup: &Setup) -> Self {
-        let (cache, clock, heard) = setup.build();
+        let ledger = Ledger::default();
+        let origin = Origin::new(&ledger);
+        let (cache, clock, heard) = setup.build(&origin);
         Self {
             setup: *setup,
             cache,
             clock,
             heard,
-            ledger: Ledger::default(),
+            ledger,
+            origin,
+            flights: BTreeMap::new(),
+            queue: VecDeque::new(),
+            next_flight: 0,
             entries: BTreeMap::new(),
             leaving: BTreeMap::new(),
             versions: BTreeMap::new(),
@@ -228,6 +241,7 @@ impl Model {
                 tags,
             } => self.insert(key, weight, life, tags, &mut effects),
             Op::Load(ref load) => self.load(load, &mut effects),
+            Op::Refresh => self.refresh(&mut effects),
             Op::InvalidateTag { tag } => self.invalidate_tag(tag),
             Op::Pin { key, pinned } => self.pin(key, pinned),
             Op::Version { .. }
@@ -265,13 +279,13 @@ impl Model {
                 condition,
             } => {
                 let changed = self.cache.expire(&Probe(key), ttl, condition);
-                let expected = self.expire(key, ttl, condition);
+                let expected = self.expire(key, ttl, condition, Said::For(ttl));
                 assert_eq!(changed, expected, "expire of {key}");
             }
             Op::ExpireAt { key, at, condition } => {
                 let (at, left) = self.at(at);
                 let changed = self.cache.expire_at(&Probe(key), at, condition);
-                let expected = self.expire(key, left, condition);
+                let expected = self.expire(key, left, condition, Said::Point);
                 assert_eq!(changed, expected, "expire_at of {key}");
             }
             Op::Persist { key } => {
@@ -281,6 +295,9 @@ impl Model {
                 let expected = entry.is_some_and(|entry| {
                     let had = entry.end().is_some();
                     (entry.hard, entry.idle) = (None, None);
+                    if had {
+                        entry.said = Said::Never;
+                    }
                     had
                 });
                 assert_eq!(changed, expected, "persist of {key}");
@@ -410,33 +427,56 @@ impl Model {
     ) -> (Value, Lifetime, Entry) {
         self.next_id += 1;
         let id = self.next_id;
-        let left = self.entries.get(&key).filter(|_| self.is_live(key));
-        let left = left.map(|entry| {
-            // Of an entry that is replaced, the time that it would have had is told, idle or not.
-            entry.end().map(|(end, _)| self.until(end))
-        });
-        let (lifetime, hard) = match life {
+        let (lifetime, hard) = self.lifetime(life, id, self.left(key));
+        let lifetime = tags.names().into_iter().fold(lifetime, Lifetime::tag);
+        let value = Value::new(id, weight, &self.ledger);
+        let mut entry = self.entry(id, weight, hard, tags);
+        entry.said = Said::of(life);
+        (value, lifetime, entry)
+    }
+
+    /// What is left of a key's live entry: of one that is replaced, the time that it would have had is told,
+    /// idle or not.
+    pub(super) fn left(&self, key: u16) -> Option<Option<Duration>> {
+        let entry = self.entries.get(&key).filter(|_| self.is_live(key))?;
+        Some(entry.end().map(|(end, _)| self.until(end)))
+    }
+
+    /// A lifetime, and between which ticks it ends. `left` is what is left of the entry that is replaced.
+    pub(super) fn lifetime(
+        &self,
+        life: Life,
+        id: u64,
+        left: Option<Option<Duration>>,
+    ) -> (Lifetime, Option<(u64, u64)>) {
+        match life {
             Life::Configured => {
                 let ttl = match (self.setup.has_expiry(), left) {
                     (true, None) => ByValue::create(id),
                     (true, Some(left)) => ByValue::update(id, left),
                     (false, _) => self.setup.ttl(),
                 };
-                (Lifetime::configured(), ttl.map(|ttl| self.shaped(ttl)))
+                (life.plain(), ttl.map(|ttl| self.shaped(ttl)))
             }
-            Life::For(ttl) => (Lifetime::ttl(ttl), Some(self.shaped(ttl))),
+            Life::For(ttl) => (life.plain(), Some(self.shaped(ttl))),
             Life::Until(at) => {
                 let (at, left) = self.at(at);
                 let end = self.deadline(left);
                 (Lifetime::until(at), Some((end, end)))
             }
-            Life::Forever => (Lifetime::forever(), None),
-        };
-        let lifetime = tags.names().into_iter().fold(lifetime, Lifetime::tag);
-        let value = Value::new(id, weight, &self.ledger);
-        let entry = Entry {
-            soft: self.soft(None, hard),
-            fresh_said: false,
+            Life::Forever => (life.plain(), None),
+        }
+    }
+
+    /// An entry that is stored now.
+    pub(super) fn entry(
+        &self,
+        id: u64,
+        weight: u32,
+        hard: Option<(u64, u64)>,
+        tags: Tags,
+    ) -> Entry {
+        Entry {
             id,
             weight: match self.setup.room {
                 super::setup::Room::Weight => weight,
@@ -445,12 +485,14 @@ impl Model {
             hard,
             idle: self.setup.idle().map(|idle| self.deadline(idle)),
             latest: DEADLINE_MAX - self.setup.grace(),
+            soft: self.soft(None, hard),
+            fresh: None,
+            said: Said::Nothing,
             tags,
             invalidated: false,
             pinned: false,
             version: None,
-        };
-        (value, lifetime, entry)
+        }
     }
 
     /// Whether an entry of this weight is not heavier than the whole capacity.
@@ -517,14 +559,17 @@ impl Model {
         self.takes_place(key, entry, effects);
     }
 
-    fn shaped(&self, ttl: Duration) -> (u64, u64) {
+    pub(super) fn shaped(&self, ttl: Duration) -> (u64, u64) {
         let (short, long) = self.setup.shaped(ttl);
         (self.deadline(short), self.deadline(long))
     }
 
     /// A key's entry leaves by hand. Returns the value's id if it was alive.
     pub(super) fn leaves(&mut self, key: u16, cause: RemovalCause) -> Option<u64> {
-        if cause != RemovalCause::Invalidated {
+        if cause == RemovalCause::Invalidated {
+            // Of a load in progress alone: what is remembered of the key stays.
+            self.flights.remove(&key);
+        } else {
             self.forget(key);
         }
         let live = self.is_live(key);
@@ -544,6 +589,7 @@ impl Model {
     /// Every entry leaves.
     pub(super) fn all_leave(&mut self, cause: RemovalCause) {
         self.negatives.clear();
+        self.flights.clear();
         let now = self.tick();
         for (key, entry) in std::mem::take(&mut self.entries) {
             let mut causes = vec![cause];
@@ -565,7 +611,7 @@ impl Model {
         }
     }
 
-    fn expire(&mut self, key: u16, ttl: Duration, condition: Condition) -> bool {
+    fn expire(&mut self, key: u16, ttl: Duration, condition: Condition, said: Said) -> bool {
         if !self.is_live(key) {
             return false;
         }
@@ -585,6 +631,7 @@ impl Model {
             let entry = self.entries.get_mut(&key).expect("alive");
             entry.hard = Some((end, end));
             entry.idle = None;
+            entry.said = said;
             self.forget(key);
             self.rebase(key, Some((end, end)));
         }

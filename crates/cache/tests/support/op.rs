@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use tidewheel::Condition;
+use tidewheel::{Condition, Lifetime};
 
 use super::load::{Asks, Load, Meanwhile};
 
@@ -57,6 +57,7 @@ pub(crate) enum Op {
         residue: u16,
     },
     Load(Load),
+    Refresh,
     InvalidateTag {
         tag: u8,
     },
@@ -151,6 +152,17 @@ impl Tags {
     }
 }
 
+impl Life {
+    /// As callers say it, unless it is a point in time.
+    pub(crate) fn plain(self) -> Lifetime {
+        match self {
+            Self::Configured | Self::Until(_) => Lifetime::configured(),
+            Self::For(ttl) => Lifetime::ttl(ttl),
+            Self::Forever => Lifetime::forever(),
+        }
+    }
+}
+
 /// A point in wall time, told from now.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) enum At {
@@ -172,7 +184,8 @@ impl Op {
                 life: life(low),
                 tags: Tags::from_bits(high >> 10),
             },
-            20..=25 => Self::Get { key },
+            20..=24 => Self::Get { key },
+            25 => Self::Refresh,
             26 => Self::InvalidateTag {
                 tag: (bits >> 8) as u8 % TAGS,
             },
@@ -188,7 +201,7 @@ impl Op {
             35 => match low % 4 {
                 0 => Self::InvalidateAll,
                 1 => Self::InvalidateIf { residue: key % 5 },
-                _ => Self::Get { key },
+                _ => Self::Refresh,
             },
             36..=41 => Self::Expire {
                 key,

@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use tidewheel::{Cache, Driver, Expiry, Jitter, ManualClock, OnFull, Removal, RemovalCause};
 
+use super::refresh::Origin;
 use super::value::{Hashing, Key, Value};
 
 /// The capacity of caches with a weigher.
@@ -61,6 +62,8 @@ pub(crate) enum Shape {
     Bounds,
     /// A soft deadline, and answers that are remembered.
     Soft,
+    /// The same, with a refresher in the background.
+    Refresh,
     /// Grace, jitter, bounds, a soft deadline, answers that are remembered.
     All,
 }
@@ -84,13 +87,14 @@ const ENDS: [Ends; 6] = [
     Ends::Expiry,
     Ends::ExpiryIdle,
 ];
-const SHAPES: [Shape; 7] = [
+const SHAPES: [Shape; 8] = [
     Shape::Plain,
     Shape::Grace,
     Shape::Shorten,
     Shape::Lengthen,
     Shape::Bounds,
     Shape::Soft,
+    Shape::Refresh,
     Shape::All,
 ];
 const SHARDS: [usize; 2] = [1, 4];
@@ -180,7 +184,7 @@ impl Setup {
     /// The fraction of a TTL after which an entry is stale.
     pub(crate) fn refresh_after(&self) -> Option<f64> {
         match self.shape {
-            Shape::Soft => Some(0.4),
+            Shape::Soft | Shape::Refresh => Some(0.4),
             Shape::All => Some(0.5),
             _ => None,
         }
@@ -188,7 +192,11 @@ impl Setup {
 
     /// Whether errors and absences are remembered.
     pub(crate) fn is_negative(&self) -> bool {
-        matches!(self.shape, Shape::Soft | Shape::All)
+        matches!(self.shape, Shape::Soft | Shape::Refresh | Shape::All)
+    }
+
+    pub(crate) fn has_refresher(&self) -> bool {
+        self.shape == Shape::Refresh
     }
 
     /// What jitter and bounds may make of a TTL: the shortest and the longest.
@@ -208,7 +216,10 @@ impl Setup {
     }
 
     /// The cache, its clock, and where its listener writes to.
-    pub(crate) fn build(&self) -> (Cache<Key, Value, Hashing>, ManualClock, Heard) {
+    pub(crate) fn build(
+        &self,
+        origin: &Origin,
+    ) -> (Cache<Key, Value, Hashing>, ManualClock, Heard) {
         let clock = ManualClock::new();
         let heard = Heard::default();
         let mut builder = Cache::builder()
@@ -246,6 +257,13 @@ impl Setup {
                 .negative_ttl(NEGATIVE)
                 .refresh_after(0.5),
             Shape::Soft => builder.negative_ttl(NEGATIVE).refresh_after(0.4),
+            Shape::Refresh => {
+                let origin = origin.clone();
+                builder
+                    .negative_ttl(NEGATIVE)
+                    .refresh_after(0.4)
+                    .refresh_with(move |_: &Key| origin.load())
+            }
         };
         if self.listener != Listening::Nobody {
             let ear = heard.clone();

@@ -1,0 +1,195 @@
+//! What the model knows about background refreshes: what is queued, and what the next value keeps of the old
+//! one.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering::SeqCst};
+use std::time::Duration;
+
+use tidewheel::Loaded;
+
+use super::load::{Failed, Negative};
+use super::model::{Effects, Entry, Model};
+use super::op::{Life, Tags};
+use super::value::{Ledger, Value};
+
+/// The ids of refreshed values begin here.
+const FIRST_ID: u64 = 1 << 40;
+
+/// What was said of an entry's end, when it was stored or since.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(super) enum Said {
+    Nothing,
+    Never,
+    Point,
+    For(Duration),
+}
+
+impl Said {
+    pub(super) fn of(life: Life) -> Self {
+        match life {
+            Life::Configured => Self::Nothing,
+            Life::For(ttl) => Self::For(ttl),
+            Life::Until(_) => Self::Point,
+            Life::Forever => Self::Never,
+        }
+    }
+}
+
+/// Where refreshed values come from.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Origin {
+    ledger: Ledger,
+    asked: Arc<AtomicU64>,
+}
+
+/// What the origin says of one value: where it says nothing, what was said before holds.
+#[derive(Debug, Clone, Copy)]
+struct News {
+    id: u64,
+    weight: u32,
+    life: Life,
+    fresh: Option<Duration>,
+    tags: Tags,
+}
+
+impl News {
+    /// The next of the origin's, whatever is asked for; `None` when it fails.
+    fn of(number: u64) -> Option<Self> {
+        let plain = Self {
+            id: FIRST_ID + number,
+            weight: 1 + (number % 5) as u32,
+            life: Life::Configured,
+            fresh: None,
+            tags: Tags::NONE,
+        };
+        Some(match number % 7 {
+            0 => return None,
+            1 => Self {
+                life: Life::For(Duration::from_millis(33)),
+                ..plain
+            },
+            2 => Self {
+                life: Life::Forever,
+                fresh: Some(Duration::from_millis(7)),
+                tags: Tags(2),
+                ..plain
+            },
+            3 => Self {
+                fresh: Some(Duration::from_micros(11_500)),
+                ..plain
+            },
+            _ => plain,
+        })
+    }
+}
+
+impl Origin {
+    pub(crate) fn new(ledger: &Ledger) -> Self {
+        Self {
+            ledger: ledger.clone(),
+            asked: Arc::default(),
+        }
+    }
+
+    /// The refresher.
+    pub(crate) fn load(&self) -> Result<Loaded<Value>, Failed> {
+        let news = News::of(self.asked.fetch_add(1, SeqCst)).ok_or(Failed)?;
+        let value = Value::new(news.id, news.weight, &self.ledger);
+        let mut lifetime = news.life.plain();
+        if let Some(fresh) = news.fresh {
+            lifetime = lifetime.fresh_for(fresh);
+        }
+        let tags = news.tags.names().into_iter();
+        Ok(Loaded::new(
+            value,
+            tags.fold(lifetime, tidewheel::Lifetime::tag),
+        ))
+    }
+}
+
+impl Model {
+    /// A stale entry was read: its refresh is queued, once.
+    pub(super) fn wants_refresh(&mut self, key: u16) {
+        let waits = self.flights.contains_key(&key) || self.remembered(key).is_some();
+        if self.setup.has_refresher() && !waits {
+            self.next_flight += 1;
+            self.flights.insert(key, self.next_flight);
+            self.queue.push_back((key, self.next_flight));
+        }
+    }
+
+    /// Runs the first refresh that is queued. More at once, and an eviction by one might concern another.
+    pub(super) fn refresh(&mut self, effects: &mut Effects) {
+        let number = self.origin.asked.load(SeqCst);
+        let taken = self.cache.run_refreshes(1);
+        let next = self.queue.pop_front();
+        assert_eq!(taken, usize::from(next.is_some()), "refreshes queued");
+        let asked = self.origin.asked.load(SeqCst) - number;
+        let Some((key, flight)) = next else { return };
+        let waits = self.flights.get(&key) == Some(&flight);
+        let runs = waits && self.is_live(key);
+        assert_eq!(asked, u64::from(runs), "whether {key} is refreshed");
+        if !runs {
+            if waits {
+                self.flights.remove(&key);
+            }
+            return;
+        }
+        self.counts.loads += 1;
+        match News::of(number) {
+            Some(news) => self.refreshed(key, news, effects),
+            None => {
+                self.flights.remove(&key);
+                self.counts.load_errors += 1;
+                self.try_later(key);
+                self.remember(key, Negative::Error);
+            }
+        }
+    }
+
+    fn refreshed(&mut self, key: u16, news: News, effects: &mut Effects) {
+        let entry = self.next_entry(key, news);
+        if self.fits(entry.weight) {
+            self.takes_place(key, entry, effects);
+        } else {
+            self.refused(key, &entry, effects);
+        }
+    }
+
+    /// The entry that a refreshed value becomes: with what was said for the old one, unless the origin said
+    /// otherwise.
+    fn next_entry(&self, key: u16, news: News) -> Entry {
+        let old = &self.entries[&key];
+        let silent = news.life == Life::Configured;
+        let said = if silent {
+            old.said
+        } else {
+            Said::of(news.life)
+        };
+        let hard = match (silent, said) {
+            (true, Said::For(ttl)) => Some(self.shaped(ticks(ttl))),
+            (true, Said::Point) => old.hard_end(self.setup.idle().is_some()),
+            (true, Said::Never) => None,
+            _ => self.lifetime(news.life, news.id, self.left(key)).1,
+        };
+        let fresh = match news.fresh {
+            None if silent => old.fresh.map(ticks),
+            fresh => fresh,
+        };
+        let tags = if news.tags == Tags::NONE {
+            old.tags
+        } else {
+            news.tags
+        };
+        let mut entry = self.entry(news.id, news.weight, hard, tags);
+        entry.said = said;
+        entry.is_fresh_for(self.soft(fresh, hard), fresh);
+        entry
+    }
+}
+
+/// As the cache keeps it: whole ticks, rounded up.
+fn ticks(ttl: Duration) -> Duration {
+    let nanos = u64::try_from(ttl.as_nanos()).unwrap_or(u64::MAX);
+    Duration::from_millis(nanos.div_ceil(1_000_000))
+}
