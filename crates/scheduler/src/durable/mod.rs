@@ -6,6 +6,8 @@ mod journal;
 #[cfg(feature = "redb")]
 mod redb;
 mod restore;
+#[cfg(all(test, shuttle))]
+mod shuttle_tests;
 
 use std::fmt;
 use std::hash::{BuildHasher, Hash};

@@ -13,6 +13,8 @@ use std::time::{Duration, SystemTime};
 
 use redb::{Database, ReadableDatabase, ReadableTable, TableDefinition};
 
+use crate::panics::survive;
+
 use super::journal::{Change, Journal, JournalError, Record, Stored};
 
 /// Keys and values of tasks, by id.
@@ -106,7 +108,9 @@ impl Shared {
             let writes = std::mem::take(&mut state.waiting);
             let upto = state.appended;
             drop(state);
-            let outcome = transact(database, &writes);
+            // Whoever waits must hear of it, whatever happens to this thread.
+            let outcome = survive(|| transact(database, &writes));
+            let outcome = outcome.unwrap_or_else(|| Err(JournalError::new("redb panicked")));
             state = self.lock();
             match outcome {
                 Ok(()) => state.written = upto,

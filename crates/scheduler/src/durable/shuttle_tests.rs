@@ -1,0 +1,118 @@
+//! Sets of one key by several threads while tasks run, under schedules that shuttle chooses, with a crash at any
+//! moment: what was set last is what is pending then.
+
+use std::sync::{Arc, Mutex};
+use std::time::{Duration, SystemTime};
+
+use shuttle::thread;
+
+use super::{Change, Durable, Journal, JournalError, Record};
+use crate::{ManualClock, Scheduler};
+
+const RUNS: usize = 3000;
+/// Ordering constraints that a PCT run looks for.
+const PCT_DEPTH: usize = 3;
+
+const KEY: u8 = 7;
+const HOUR: Duration = Duration::from_secs(3600);
+
+/// Tasks that live, in the order in which they were written.
+#[derive(Clone, Default)]
+struct Notes(Arc<Mutex<Vec<Record<u8, u64>>>>);
+
+impl Notes {
+    fn live(&self) -> Vec<Record<u8, u64>> {
+        self.0.lock().expect("unpoisoned").clone()
+    }
+}
+
+impl Journal<u8, u64> for Notes {
+    fn append(&self, changes: &[Change<'_, u8, u64>]) -> Result<u64, JournalError> {
+        thread::yield_now();
+        let mut live = self.0.lock().expect("unpoisoned");
+        for change in changes {
+            match *change {
+                Change::Set {
+                    id,
+                    key,
+                    value,
+                    due,
+                } => live.push(Record {
+                    id,
+                    key: *key,
+                    value: *value,
+                    due,
+                }),
+                Change::Move { id, due } => live
+                    .iter_mut()
+                    .filter(|record| record.id == id)
+                    .for_each(|record| record.due = due),
+                Change::End { id } => live.retain(|record| record.id != id),
+            }
+        }
+        Ok(1)
+    }
+
+    fn wait(&self, _: u64) -> Result<(), JournalError> {
+        thread::yield_now();
+        Ok(())
+    }
+
+    fn load(&self) -> Result<Vec<Record<u8, u64>>, JournalError> {
+        Ok(self.live())
+    }
+
+    fn epoch(&self) -> u64 {
+        1
+    }
+}
+
+type Tasks = Durable<u8, u64, Notes, foldhash::quality::FixedState>;
+
+fn start(clock: &ManualClock, notes: &Notes) -> Arc<Tasks> {
+    let hasher = foldhash::quality::FixedState::default();
+    let builder = Scheduler::builder().shards(1).hasher(hasher);
+    let tasks = Durable::manual(builder, clock, notes.clone(), |_, _| thread::yield_now());
+    Arc::new(tasks.expect("valid"))
+}
+
+/// What memory holds is what was written last.
+fn agrees(tasks: &Tasks, live: &[Record<u8, u64>]) {
+    let due = live
+        .last()
+        .map(|record| SystemTime::UNIX_EPOCH + HOUR == record.due);
+    let far = tasks.get(&KEY).map(|left| !left.is_zero());
+    assert_eq!(far, due, "memory and journal disagree");
+}
+
+fn sets_of_one_key_beside_its_runs_and_a_crash() {
+    let (clock, notes) = (ManualClock::new(), Notes::default());
+    let tasks = start(&clock, &notes);
+    let setting = [Duration::ZERO, HOUR].map(|delay| {
+        let tasks = Arc::clone(&tasks);
+        thread::spawn(move || tasks.set(KEY, 1, delay).expect("on disk"))
+    });
+    let driving = {
+        let tasks = Arc::clone(&tasks);
+        thread::spawn(move || tasks.advance(8))
+    };
+    let crashing = {
+        let notes = notes.clone();
+        thread::spawn(move || Notes(Arc::new(Mutex::new(notes.live()))))
+    };
+    let crashed = crashing.join().expect("no panic");
+    let left = crashed.live();
+    let restarted = start(&clock, &crashed);
+    agrees(&restarted, &left[left.len().saturating_sub(1)..]);
+    for thread in setting {
+        thread.join().expect("no panic");
+    }
+    driving.join().expect("no panic");
+    agrees(&tasks, &notes.live());
+}
+
+#[test]
+fn the_task_that_was_set_last_is_pending_after_a_crash_at_any_moment() {
+    shuttle::check_random(sets_of_one_key_beside_its_runs_and_a_crash, RUNS);
+    shuttle::check_pct(sets_of_one_key_beside_its_runs_and_a_crash, RUNS, PCT_DEPTH);
+}
