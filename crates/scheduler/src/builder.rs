@@ -36,7 +36,8 @@ pub enum BackPressure {
     RunLate,
     /// The same, and whoever sets a task waits until there is room, except handlers.
     Wait,
-    /// Due tasks that find no room are dropped and counted.
+    /// Due tasks that find no room are dropped and counted. Their `Drop` runs on the timing thread: let it be
+    /// cheap.
     Drop,
 }
 

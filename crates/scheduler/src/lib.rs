@@ -43,6 +43,11 @@
 //!   - a `set` during the key's own handler is a new task: identity is the task, not the key.
 //! - **A slow handler delays nobody** while a worker is free, and a panicking one is counted. Tasks of one
 //!   instant run at the same time, as far as there are workers.
+//! - **A panic of user code costs its own run**, whether in a handler, in the `Clone` of a periodic task, in the
+//!   `Drop` of a dropped one or in a clock; timing goes on.
+//! - **Nobody waits for itself.** Handlers, and the drops of keys and values, may call the scheduler. Code that
+//!   runs under a lock (`Hash`, `Eq`, `Clone`, the closures of [`peek`](Handle::peek) and
+//!   [`move_or_set`](Handle::move_or_set)) may call another scheduler; if it calls its own, it panics.
 //! - **Nothing is lost silently.** When tasks become due faster than handlers take them,
 //!   [`BackPressure`] says what happens, and [`stats`](Handle::stats) counts it.
 //! - **Lost wake-ups do not add up**: ticks are absolute, however long the process slept.
@@ -52,7 +57,8 @@
 //! - [`Tasks`] is the core in virtual time: `advance(now, budget, sink)`, no threads, clocks or locks.
 //! - [`Scheduler`] is threads over shards of it; [`Builder::manual`] is the same without threads.
 //! - [`Durable`] keeps a [`Journal`] beside a scheduler: pending tasks survive a crash, and each runs at least
-//!   once. `RedbJournal` (feature `redb`) is one in a file.
+//!   once. `RedbJournal` (feature `redb`) is one in a file. [`Durable::manual`] is the same without threads, for
+//!   tests of crashes.
 //! - `TaskStream` (feature `tokio`) is a stream of due tasks, for one async task that owns them.
 #![forbid(unsafe_code)]
 

@@ -69,10 +69,14 @@ impl Journal<u8, u64> for Notes {
 
 type Tasks = Durable<u8, u64, Notes, foldhash::quality::FixedState>;
 
-fn start(clock: &ManualClock, notes: &Notes) -> Arc<Tasks> {
+fn start(
+    clock: &ManualClock,
+    notes: &Notes,
+    handler: impl Fn() + Send + Sync + 'static,
+) -> Arc<Tasks> {
     let hasher = foldhash::quality::FixedState::default();
     let builder = Scheduler::builder().shards(1).hasher(hasher);
-    let tasks = Durable::manual(builder, clock, notes.clone(), |_, _| thread::yield_now());
+    let tasks = Durable::manual(builder, clock, notes.clone(), move |_, _| handler());
     Arc::new(tasks.expect("valid"))
 }
 
@@ -87,28 +91,33 @@ fn agrees(tasks: &Tasks, live: &[Record<u8, u64>]) {
 
 fn sets_of_one_key_beside_its_runs_and_a_crash() {
     let (clock, notes) = (ManualClock::new(), Notes::default());
-    let tasks = start(&clock, &notes);
+    let crashes: Arc<Mutex<Vec<Notes>>> = Arc::default();
+    let (of_handler, its_crashes) = (notes.clone(), Arc::clone(&crashes));
+    let tasks = start(&clock, &notes, move || {
+        for _ in 0..4 {
+            thread::yield_now();
+            // What a crash at this moment would leave.
+            let left = Notes(Arc::new(Mutex::new(of_handler.live())));
+            its_crashes.lock().expect("unpoisoned").push(left);
+        }
+    });
     let setting = [Duration::ZERO, HOUR].map(|delay| {
         let tasks = Arc::clone(&tasks);
         thread::spawn(move || tasks.set(KEY, 1, delay).expect("on disk"))
     });
-    let driving = {
-        let tasks = Arc::clone(&tasks);
-        thread::spawn(move || tasks.advance(8))
-    };
-    let crashing = {
-        let notes = notes.clone();
-        thread::spawn(move || Notes(Arc::new(Mutex::new(notes.live()))))
-    };
-    let crashed = crashing.join().expect("no panic");
-    let left = crashed.live();
-    let restarted = start(&clock, &crashed);
-    agrees(&restarted, &left[left.len().saturating_sub(1)..]);
+    for _ in 0..6 {
+        tasks.advance(8);
+        thread::yield_now();
+    }
     for thread in setting {
         thread.join().expect("no panic");
     }
-    driving.join().expect("no panic");
     agrees(&tasks, &notes.live());
+    for crashed in crashes.lock().expect("unpoisoned").iter() {
+        let left = crashed.live();
+        let restarted = start(&clock, crashed, || ());
+        agrees(&restarted, &left[left.len().saturating_sub(1)..]);
+    }
 }
 
 #[test]
