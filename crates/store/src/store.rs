@@ -27,6 +27,17 @@ pub struct Seen {
     pub access: u32,
 }
 
+impl Seen {
+    #[inline(always)]
+    fn of(id: u32, block: &[u8]) -> Self {
+        Self {
+            slot: Slot(id),
+            deadline: entry::deadline(block),
+            access: entry::access(block),
+        }
+    }
+}
+
 /// A stored value.
 #[derive(Debug)]
 pub enum Value<'a, O> {
@@ -143,20 +154,32 @@ impl<O> Store<O> {
     #[must_use]
     pub fn look(&self, hash: u64, key: &[u8]) -> Option<Seen> {
         let mut found: &[u8] = &[];
-        let id = self.index.find(hash as u32, |id| {
-            let block = self.blocks.start(id);
-            let layout = entry::layout(block);
-            let is = layout.key_len == key.len() && &block[layout.key_at..layout.value_at()] == key;
-            if is {
-                found = block;
-            }
-            is
-        })?;
-        Some(Seen {
-            slot: Slot(id),
-            deadline: entry::deadline(found),
-            access: entry::access(found),
-        })
+        let holds = |id| {
+            let block = self.holding(id, key);
+            found = block.unwrap_or_default();
+            block.is_some()
+        };
+        match self.index.find(hash as u32, holds) {
+            Ok(id) => Some(Seen::of(id, found)),
+            Err(false) => None,
+            Err(true) => self.look_crowded(hash, key),
+        }
+    }
+
+    #[cold]
+    fn look_crowded(&self, hash: u64, key: &[u8]) -> Option<Seen> {
+        let holds = |id| self.holding(id, key).is_some();
+        let id = self.index.find_crowded(hash as u32, holds)?;
+        Some(Seen::of(id, self.blocks.start(id)))
+    }
+
+    /// The bytes of an entry if it has this key.
+    #[inline(always)]
+    fn holding(&self, id: u32, key: &[u8]) -> Option<&[u8]> {
+        let block = self.blocks.start(id);
+        let layout = entry::layout(block);
+        let is = layout.key_len == key.len() && &block[layout.key_at..layout.value_at()] == key;
+        is.then_some(block)
     }
 
     /// The entry's key.

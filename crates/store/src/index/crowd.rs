@@ -56,10 +56,8 @@ impl Crowd {
         self.0.remove(&key(pair))
     }
 
-    /// The first id of this place that `is` accepts; not generic, so that what `is` does is compiled into the
-    /// look-up that is not crowded.
-    #[cold]
-    pub(super) fn find(&self, place: u32, is: &mut dyn FnMut(u32) -> bool) -> Option<u32> {
+    /// The first id of this place that `is` accepts.
+    pub(super) fn find(&self, place: u32, mut is: impl FnMut(u32) -> bool) -> Option<u32> {
         self.pairs(place..=place)
             .map(|pair| pair.id)
             .find(|id| is(*id))

@@ -138,14 +138,19 @@ impl Index {
         Some(&self.segments[number as usize])
     }
 
+    /// The first id of this place that `is` accepts. `Err` says whether it may be in the crowd, where
+    /// [`find_crowded`](Self::find_crowded) looks: two calls, so that each can have a closure of its own, which
+    /// the compiler makes a part of the look-up.
     #[inline]
-    pub(crate) fn find(&self, place: u32, mut is: impl FnMut(u32) -> bool) -> Option<u32> {
-        let segment = self.segment(place)?;
-        let found = segment.find(place, &mut is);
-        if found.is_none() && segment.crowded {
-            return self.crowd.find(place, &mut is);
-        }
-        found
+    pub(crate) fn find(&self, place: u32, is: impl FnMut(u32) -> bool) -> Result<u32, bool> {
+        let segment = self.segment(place).ok_or(false)?;
+        segment.find(place, is).ok_or(segment.crowded)
+    }
+
+    /// The first id of this place in the crowd that `is` accepts.
+    #[cold]
+    pub(crate) fn find_crowded(&self, place: u32, is: impl FnMut(u32) -> bool) -> Option<u32> {
+        self.crowd.find(place, is)
     }
 
     /// Loads the bucket of a place, so that a removal soon after finds it in the cache.

@@ -113,11 +113,24 @@ impl<K, V> TypedStore<K, V> {
     #[inline]
     #[must_use]
     pub fn find(&self, place: u32, mut is: impl FnMut(&K) -> bool) -> Option<Slot> {
-        self.index
-            .find(place, |id| {
-                self.slots.get(id).is_some_and(|entry| is(&entry.key))
-            })
-            .map(Slot)
+        match self.index.find(place, |id| self.holds(id, &mut is)) {
+            Ok(id) => Some(Slot(id)),
+            Err(false) => None,
+            Err(true) => self.find_crowded(place, &mut is),
+        }
+    }
+
+    #[cold]
+    fn find_crowded(&self, place: u32, is: &mut dyn FnMut(&K) -> bool) -> Option<Slot> {
+        let found = self
+            .index
+            .find_crowded(place, |id| self.holds(id, &mut *is));
+        found.map(Slot)
+    }
+
+    #[inline(always)]
+    fn holds(&self, id: u32, is: impl FnOnce(&K) -> bool) -> bool {
+        self.slots.get(id).is_some_and(|entry| is(&entry.key))
     }
 
     /// Finds an entry, dead or alive, for reading. O(1).
@@ -125,16 +138,31 @@ impl<K, V> TypedStore<K, V> {
     #[must_use]
     pub fn look(&self, place: u32, mut is: impl FnMut(&K) -> bool) -> Option<Found<'_, K, V>> {
         let mut found = None;
-        let id = self.index.find(place, |id| match self.slots.look(id) {
+        let id = match self.index.find(place, |id| match self.slots.look(id) {
             Some(entry) if is(&entry.0.key) => {
                 found = Some(entry);
                 true
             }
             _ => false,
-        })?;
+        }) {
+            Ok(id) => id,
+            Err(false) => return None,
+            Err(true) => return self.look_crowded(place, &mut is),
+        };
         let (entry, has_attributes) = found?;
         Some(Found {
             slot: Slot(id),
+            entry,
+            has_attributes,
+        })
+    }
+
+    #[cold]
+    fn look_crowded(&self, place: u32, is: &mut dyn FnMut(&K) -> bool) -> Option<Found<'_, K, V>> {
+        let slot = self.find_crowded(place, is)?;
+        let (entry, has_attributes) = self.slots.look(slot.0)?;
+        Some(Found {
+            slot,
             entry,
             has_attributes,
         })
@@ -575,8 +603,14 @@ impl<K, V> TypedStore<K, V> {
             let entry = self.entry(Slot(id));
             timed += usize::from(entry.deadline().is_some());
             weight += u64::from(self.weight_of(Slot(id)));
-            let found = self.index.find(place_of(&entry.key), |found| found == id);
-            assert_eq!(found, Some(id), "an entry is not found");
+            let place = place_of(&entry.key);
+            let found = self.index.find(place, |found| found == id);
+            let crowded = || self.index.find_crowded(place, |found| found == id);
+            assert_eq!(
+                found.ok().or_else(crowded),
+                Some(id),
+                "an entry is not found"
+            );
         }
         assert_eq!(timed, self.timed, "entries with a deadline");
         assert_eq!(self.wheel.len(), timed, "a timer has outlived its entry");
