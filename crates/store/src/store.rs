@@ -293,16 +293,21 @@ impl<O> Store<O> {
         now: u64,
     ) -> (Slot, Option<O>) {
         let id = slot.0;
+        if let NewValue::Inline(bytes) = &value
+            && self.overwrite(slot, tag, bytes, deadline)
+        {
+            return (self.set_deadline(slot, deadline, now), None);
+        }
         let old_object = self
             .object_of(slot)
             .map(|number| self.objects.remove(number));
         let block = self.blocks.block_mut(id);
-        // The same shape: the bytes go where the old ones were.
+        // Nearly the same shape: the bytes go where the old ones were.
         if let (NewValue::Inline(bytes), None) = (&value, &old_object)
             && entry::form(block).holds(deadline)
         {
             let layout = entry::layout(block);
-            if bytes.len() == layout.value_len || entry::resize_value(block, &layout, bytes.len()) {
+            if entry::resize_value(block, &layout, bytes.len()) {
                 let at = layout.value_at();
                 // A block that has become far too large for its entry is exchanged below.
                 let fits = Blocks::rounded(at + bytes.len()) * 2 > block.len();
@@ -330,6 +335,22 @@ impl<O> Store<O> {
             self.start_timer(new, deadline, now);
         }
         (Slot(new), old_object)
+    }
+
+    /// Puts as many bytes where the old ones were, if the entry has room for the deadline too.
+    #[inline]
+    fn overwrite(&mut self, slot: Slot, tag: u8, bytes: &[u8], deadline: Option<u64>) -> bool {
+        let block = self.blocks.start_mut(slot.0);
+        if entry::is_object(block) || !entry::form(block).holds(deadline) {
+            return false;
+        }
+        let layout = entry::layout(block);
+        if layout.value_len != bytes.len() {
+            return false;
+        }
+        block[layout.value_at()..layout.value_at() + bytes.len()].copy_from_slice(bytes);
+        entry::set_tag(block, tag);
+        true
     }
 
     /// Gives the entry a deadline, moves it, or takes it away. The entry may move. O(1).
