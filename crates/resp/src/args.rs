@@ -45,7 +45,9 @@ impl<'a> Args<'a> {
     pub fn bytes(&self) -> usize {
         match self.0 {
             Source::Spans { spans, .. } => match (spans.first(), spans.last()) {
-                (Some(first), Some(last)) => (last.start - first.start + last.len) as usize,
+                (Some(first), Some(last)) => {
+                    (last.start.saturating_sub(first.start) + last.len) as usize
+                }
                 _ => 0,
             },
             Source::Slices(slices) => slices.iter().map(|slice| slice.len()).sum(),
