@@ -230,7 +230,8 @@ impl Connection {
     /// The tick at which somebody must look at it although nothing arrives.
     pub(crate) fn time_out(&self, settings: &Settings) -> Option<u64> {
         let silence = settings.timeout_s.saturating_mul(1000);
-        let idles_out = silence > 0 && self.subscriptions.is_none() && !self.paused;
+        let idles_out =
+            silence > 0 && self.subscriptions.is_none() && !self.paused && self.walk.is_none();
         // Ticks are rounded down: one more, and nobody is closed a fraction too early.
         let idle = idles_out.then(|| self.last_active.saturating_add(silence + 1));
         let soft_ms = self

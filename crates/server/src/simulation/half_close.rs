@@ -103,3 +103,19 @@ fn a_reset_after_a_half_close_ends_the_connection() {
     rig.settle();
     assert!(peer.is_closed());
 }
+
+#[test]
+fn a_walk_goes_on_after_a_half_close() {
+    let mut rig = Rig::new(1, Settings::default());
+    let peer = rig.connect(0);
+    peer.send(&sets());
+    rig.settle();
+    peer.take();
+    peer.send(b"KEYS *\r\nPING\r\n");
+    peer.end();
+    rig.settle();
+    let reply = peer.take();
+    assert!(reply.starts_with(format!("*{SETS}\r\n").as_bytes()));
+    assert!(reply.ends_with(b"\r\n+PONG\r\n"));
+    assert!(peer.is_closed());
+}

@@ -7,6 +7,7 @@ mod client;
 mod client_memory;
 mod dice;
 mod episodes;
+mod events;
 mod half_close;
 mod hand_over;
 mod model;

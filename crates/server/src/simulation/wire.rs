@@ -20,6 +20,8 @@ pub(super) struct Wire {
     ended: bool,
     /// The client has sent RST.
     reset: bool,
+    /// Reading fails when what has arrived is read.
+    breaks_off: bool,
     /// Writing fails, whatever else works.
     unwritable: bool,
     /// Writing panics, as a mistake of ours might.
@@ -45,6 +47,7 @@ impl Wire {
             write_max: usize::MAX,
             ended: false,
             reset: false,
+            breaks_off: false,
             unwritable: false,
             panics: false,
             closed: false,
@@ -75,6 +78,11 @@ impl Wire {
         self.to_server.clear();
         self.news.readable = true;
         self.news.broken = true;
+    }
+
+    /// The client is gone before all that it has sent is read.
+    pub(super) fn break_off(&mut self) {
+        self.breaks_off = true;
     }
 
     /// The client goes away in the moment in which the server answers: reading works, writing fails.
@@ -133,6 +141,9 @@ impl Read for Socket {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
         let mut wire = self.0.borrow_mut();
         if wire.reset {
+            return Err(io::ErrorKind::ConnectionReset.into());
+        }
+        if wire.to_server.is_empty() && wire.breaks_off {
             return Err(io::ErrorKind::ConnectionReset.into());
         }
         if wire.to_server.is_empty() && !wire.ended {
