@@ -11,12 +11,13 @@ use crate::cache::Cache;
 use crate::capacity::Account;
 use crate::clock::Clock;
 use crate::config::Config;
+use crate::delivery::Delivery;
 use crate::driver::{Alarm, Driver};
 use crate::error::BuildError;
 use crate::inner::Inner;
 use crate::lifetime::{Expiry, Jitter, Loaded, TtlBounds};
 use crate::load::refresh::{REFRESH_QUEUE, Refresher};
-use crate::removal::{Delivery, Listener, OnFull, Removal};
+use crate::removal::{Listener, OnFull, Removal};
 use crate::time::{Time, ticks};
 
 /// Entries that a shard should be able to hold before there is another one.

@@ -137,6 +137,7 @@ mod capacity;
 mod cas;
 mod clock;
 mod config;
+mod delivery;
 mod driver;
 mod entry;
 mod error;
@@ -155,6 +156,7 @@ mod midst;
 mod pin;
 mod quiet;
 mod removal;
+mod room;
 mod shard;
 #[cfg(feature = "serde")]
 mod snapshot;

@@ -1,0 +1,201 @@
+//! How an entry that is stored finds room: by loans, by removing what is due, by eviction here or elsewhere.
+
+use std::hash::{BuildHasher, Hash};
+
+use tidewheel_store::Slot;
+
+use crate::inner::{Hashed, Inner};
+use crate::removal::RemovalCause;
+use crate::shard::{Shard, ShardCell};
+
+/// Timer records of due entries that an insertion touches at once before it evicts a live one.
+const DUE_BEFORE_EVICTION: u32 = 16;
+
+/// How often it does that when all it met was records of entries whose deadline has moved.
+const DUE_ROUNDS: u32 = 4;
+
+/// How hard weight is taken from a shard.
+#[derive(Debug, Clone, Copy)]
+enum Ease {
+    /// What it was lent and does not use.
+    Unused,
+    /// Its share of what is missing.
+    Share,
+    /// All that is missing.
+    All,
+}
+
+impl<K: Hash + Eq, V, S: BuildHasher> Inner<K, V, S> {
+    /// Brings a shard's weight within what it was lent: borrows, then removes what is due, then evicts. What
+    /// was stored just now stays: if it alone is more than the shard was lent, the rest is noted as
+    /// `wanted`, and [`write`](Self::write) takes it from other shards after this one's lock is released.
+    pub(crate) fn make_room(&self, shard: &mut Shard<K, V>, stored: Slot, now: u64) {
+        // What is stored dead may go first.
+        let kept = match shard.store.deadline(stored) {
+            Some(deadline) if deadline <= now => None,
+            _ => Some(stored),
+        };
+        while shard.store.weight() > shard.lent {
+            let need = shard.store.weight() - shard.lent;
+            let got = self.account.borrow(need);
+            shard.lent += got;
+            if got >= need {
+                return;
+            }
+            if self.make_room_of_due(shard, now) {
+                continue;
+            }
+            let place_of = |key: &K| self.place_of(key);
+            let Some(evicted) = shard.store.evict_other(kept, &place_of) else {
+                shard.wanted = shard.store.weight() - shard.lent;
+                return;
+            };
+            self.left(shard, evicted, RemovalCause::Evicted, now);
+            shard.removals += 1;
+        }
+    }
+
+    /// Removes a few entries that are due; `false` when there are none.
+    fn make_room_of_due(&self, shard: &mut Shard<K, V>, now: u64) -> bool {
+        // What was stored by this very call is not published yet.
+        let due = shard.published <= now
+            || shard.republish && shard.store.next_deadline().is_some_and(|next| next <= now);
+        if !due {
+            return false;
+        }
+        for _ in 0..DUE_ROUNDS {
+            let progress = self.expire_some(shard, now, DUE_BEFORE_EVICTION);
+            if progress.fired > 0 {
+                return true;
+            }
+            if !progress.backlog {
+                break;
+            }
+        }
+        false
+    }
+
+    /// Makes sure that an entry of this weight finds room: takes loans back from other shards when its
+    /// own and the account cannot hold it. What the key weighs now is room, since it will be replaced. Locks
+    /// one shard at a time. `false` when the entry is heavier than the whole capacity.
+    pub(crate) fn make_way(&self, hash: Hashed, key: &K, weight: u32) -> bool {
+        let Some(capacity) = self.account.capacity() else {
+            return true;
+        };
+        let weight = u64::from(weight);
+        if weight > capacity {
+            return false;
+        }
+        if self.shards.len() == 1 {
+            return true;
+        }
+        let own = self.cell(hash);
+        let room = {
+            let shard = self.read(own);
+            if weight <= shard.lent / 2 {
+                return true;
+            }
+            let replaced =
+                Self::find(&shard, hash, key).map_or(0, |old| shard.store.weight_of(old));
+            shard
+                .lent
+                .saturating_add(u64::from(replaced))
+                .saturating_sub(shard.store.weight())
+        };
+        // Heavy for its shard: lend it what it needs beyond what it uses now.
+        let need = weight.saturating_sub(room);
+        if need == 0 {
+            return true;
+        }
+        let got = self.account.borrow(need);
+        let got = got + self.gather(self.number(hash), need.saturating_sub(got));
+        self.lend(own, need, got);
+        true
+    }
+
+    /// Gives a shard up to `need` of the weight that was `got` for it, the account the rest.
+    fn lend(&self, cell: &ShardCell<K, V>, need: u64, got: u64) {
+        let used = need.min(got);
+        self.hold(cell, |shard| shard.lent += used);
+        if got > used {
+            self.account.give_back(got - used);
+        }
+    }
+
+    /// Finds the weight that an entry lacks which is stored already: the shard was over its loan
+    /// meanwhile, by that entry alone. What cannot be found, since the rest is pinned, is made up for by
+    /// evicting the entry itself.
+    #[cold]
+    pub(crate) fn find_room(&self, cell: &ShardCell<K, V>, wanted: u64) {
+        let number = self
+            .shards
+            .iter()
+            .position(|other| std::ptr::eq(other, cell))
+            .unwrap_or(0);
+        let got = self.account.borrow(wanted);
+        let got = got + self.gather(number, wanted.saturating_sub(got));
+        self.lend(cell, wanted, got);
+        if got < wanted {
+            let now = self.time.now().tick();
+            self.hold(cell, |shard| {
+                let lent = shard.lent;
+                self.evict_down_to(shard, lent, now);
+            });
+        }
+    }
+
+    /// Takes loans back from the shards other than `number`: what they do not use, then a share of each,
+    /// then whatever can be had. Returns how much; it may be more than `need`.
+    fn gather(&self, number: usize, need: u64) -> u64 {
+        let count = self.shards.len();
+        let mut got = 0;
+        for ease in [Ease::Unused, Ease::Share, Ease::All] {
+            for step in 1..count {
+                if got >= need {
+                    return got;
+                }
+                let missing = need - got;
+                let cell = &self.shards[(number + step) % count];
+                got += self.hold(cell, |shard| {
+                    let weight = match ease {
+                        Ease::Unused => {
+                            missing.min(shard.lent.saturating_sub(shard.store.weight()))
+                        }
+                        Ease::Share => missing.div_ceil((count - step) as u64),
+                        Ease::All => missing,
+                    };
+                    self.reclaim(shard, weight)
+                });
+            }
+        }
+        got
+    }
+
+    /// Takes `weight` of a shard's loan back, evicting for it; returns what could be had.
+    fn reclaim(&self, shard: &mut Shard<K, V>, weight: u64) -> u64 {
+        let target = shard.lent.saturating_sub(weight);
+        if shard.store.weight() > target {
+            let now = self.time.now().tick();
+            self.evict_down_to(shard, target, now);
+        }
+        let taken = shard.lent - shard.store.weight().max(target).min(shard.lent);
+        shard.lent -= taken;
+        taken
+    }
+
+    /// Removes entries until the shard weighs no more than `target`: first what is due.
+    fn evict_down_to(&self, shard: &mut Shard<K, V>, target: u64, now: u64) {
+        let place_of = |key: &K| self.place_of(key);
+        while shard.store.weight() > target {
+            if self.make_room_of_due(shard, now) {
+                continue;
+            }
+            let Some(evicted) = shard.store.evict(&place_of) else {
+                // Everything is pinned: the overshoot is the caller's wish.
+                return;
+            };
+            self.left(shard, evicted, RemovalCause::Evicted, now);
+            shard.removals += 1;
+        }
+    }
+}
