@@ -1,6 +1,8 @@
 //! Timers for those who have no entries of their own: a slab and a queue over it.
 
-use crate::queue::{Forecast, Progress, TimerQueue};
+use alloc::vec::Vec;
+
+use crate::queue::{Forecast, Progress, TimerQueue, Timers};
 use crate::slab::{Slab, TimerId};
 
 /// Timers and the queue that orders them.
@@ -17,6 +19,46 @@ use crate::slab::{Slab, TimerId};
 pub struct TimerSet<Q> {
     queue: Q,
     slab: Slab,
+    /// What a sink that panicked had not seen: empty outside of [`advance`](Self::advance).
+    unseen: Vec<u32>,
+}
+
+/// A call of `advance`, which ends the same way when the sink panics: what is due and was not handed over is
+/// pending again.
+struct Advancing<'a, Q: TimerQueue>(&'a mut TimerSet<Q>);
+
+impl<Q: TimerQueue> Drop for Advancing<'_, Q> {
+    #[inline]
+    fn drop(&mut self) {
+        let set = &mut *self.0;
+        set.slab.set_base(set.queue.elapsed());
+        if !set.unseen.is_empty() {
+            set.file_unseen();
+        }
+        set.slab.settle();
+    }
+}
+
+/// A batch on its way to the sink; what a panic leaves of it is kept.
+struct Batch<'a> {
+    due: core::slice::Iter<'a, u32>,
+    unseen: &'a mut Vec<u32>,
+}
+
+impl Drop for Batch<'_> {
+    #[inline]
+    fn drop(&mut self) {
+        if !self.due.as_slice().is_empty() {
+            self.keep();
+        }
+    }
+}
+
+impl Batch<'_> {
+    #[cold]
+    fn keep(&mut self) {
+        self.unseen.extend(self.due.by_ref());
+    }
 }
 
 impl<Q: TimerQueue> TimerSet<Q> {
@@ -26,6 +68,7 @@ impl<Q: TimerQueue> TimerSet<Q> {
         Self {
             queue,
             slab: Slab::new(base),
+            unseen: Vec::new(),
         }
     }
 
@@ -73,28 +116,42 @@ impl<Q: TimerQueue> TimerSet<Q> {
         true
     }
 
-    /// Fires what is due: see [`TimerQueue::advance`].
+    /// Fires what is due: see [`TimerQueue::advance`]. Should the sink panic, what it has not seen stays pending.
     pub fn advance(&mut self, now: u64, budget: u32, mut sink: impl FnMut(TimerId)) -> Progress {
-        let progress = self
-            .queue
-            .advance(&mut self.slab, now, budget, |slab, due| {
-                for &index in due {
-                    sink(slab.release(index));
-                }
-            });
-        self.slab.set_base(self.queue.elapsed());
-        self.slab.settle();
-        progress
-    }
-
-    /// Hands out every pending timer and is empty afterwards.
-    pub fn drain(&mut self, mut sink: impl FnMut(TimerId)) {
-        self.queue.drain(&mut self.slab, |slab, due| {
-            for &index in due {
+        let advancing = Advancing(self);
+        let Self {
+            queue,
+            slab,
+            unseen,
+        } = &mut *advancing.0;
+        queue.advance(slab, now, budget, |slab, due| {
+            let mut batch = Batch {
+                due: due.iter(),
+                unseen,
+            };
+            while let Some(&index) = batch.due.next() {
                 sink(slab.release(index));
             }
+        })
+    }
+
+    #[cold]
+    fn file_unseen(&mut self) {
+        for index in self.unseen.drain(..) {
+            let deadline = self.slab.timer(index).map_or(0, |timer| timer.deadline);
+            let now = self.queue.elapsed();
+            self.queue.insert(&mut self.slab, index, deadline, now);
+        }
+    }
+
+    /// Hands out every pending timer and is empty before it does.
+    pub fn drain(&mut self, sink: impl FnMut(TimerId)) {
+        let mut ids = Vec::with_capacity(self.len());
+        self.queue.drain(&mut self.slab, |slab, due| {
+            ids.extend(due.iter().map(|&index| slab.release(index)));
         });
         self.slab.settle();
+        ids.into_iter().for_each(sink);
     }
 
     /// See [`TimerQueue::next_deadline`].

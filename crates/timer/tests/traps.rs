@@ -36,6 +36,8 @@ mod moves;
 mod names;
 #[path = "traps/roll_over.rs"]
 mod roll_over;
+#[path = "traps/sinks.rs"]
+mod sinks;
 
 use tidewheel_timer::{TimerId, TimerQueue, TimerSet};
 
