@@ -56,7 +56,7 @@ fn swaps_beside_each_other_mix_no_databases() {
 fn a_flush_beside_a_swap_empties_one_database_and_no_part_of_another() {
     let server = Server::start(&["--shards", "1024"]);
     let mut client = server.client();
-    for _ in 0..20 {
+    for _ in 0..100 {
         for database in 0..2 {
             fill(&mut client, database);
         }
