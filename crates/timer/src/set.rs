@@ -129,7 +129,7 @@ impl<Q: TimerQueue> TimerSet<Q> {
                 due: due.iter(),
                 unseen,
             };
-            while let Some(&index) = batch.due.next() {
+            for &index in batch.due.by_ref() {
                 sink(slab.release(index));
             }
         })
