@@ -23,6 +23,8 @@ pub(super) struct Event {
 pub(super) struct Entry {
     value: Rc<Vec<u8>>,
     pub(super) deadline: Option<u64>,
+    /// It was due when databases were swapped: it may be gone already, and announced under either name.
+    pub(super) doubtful: bool,
 }
 
 /// One attempt.
@@ -145,11 +147,14 @@ impl<'a> Attempt<'a> {
         let found = self.keys.get(&name)?;
         let dead = found.deadline.is_some_and(|at| at <= self.ran.time.tick);
         if dead || self.gone.contains(&name) {
+            let doubtful = found.doubtful;
             self.keys.remove(&name);
-            self.event(key, &["expired"], false);
+            self.event(key, &["expired"], doubtful);
             return None;
         }
-        self.keys.get(&name).cloned()
+        let found = self.keys.get_mut(&name)?;
+        found.doubtful = false;
+        Some(found.clone())
     }
 
     /// Puts an entry in the place of what was there.
@@ -159,7 +164,13 @@ impl<'a> Attempt<'a> {
         }
         let name = self.name(key);
         self.unsure.retain(|unsure| *unsure != name);
-        self.keys.insert(name, Entry { value, deadline });
+        let doubtful = false;
+        let entry = Entry {
+            value,
+            deadline,
+            doubtful,
+        };
+        self.keys.insert(name, entry);
     }
 
     fn event(&mut self, key: &[u8], names: &[&'static str], optional: bool) {
@@ -240,7 +251,11 @@ impl<'a> Attempt<'a> {
 
 fn entry(value: Vec<u8>, deadline: Option<u64>) -> Entry {
     let value = Rc::new(value);
-    Entry { value, deadline }
+    Entry {
+        value,
+        deadline,
+        doubtful: false,
+    }
 }
 
 /// The keys that a command names.

@@ -52,8 +52,11 @@ enum Pause {
 pub(super) struct Model {
     keys: BTreeMap<Name, Entry>,
     pub(super) talkers: BTreeMap<u64, Talker>,
-    /// Keys `f…` that nobody ever touches.
+    /// Keys `f…` that nobody touches alone, and the database that they are in.
     pub(super) fillers: usize,
+    fillers_db: u32,
+    /// Engine microseconds of the clock when databases were last emptied or swapped.
+    upheaval: u64,
     /// All events so far of each key.
     pub(super) events: BTreeMap<Name, Vec<Event>>,
     pause: Pause,
@@ -75,6 +78,8 @@ impl Model {
             keys: BTreeMap::new(),
             talkers: BTreeMap::new(),
             fillers: 0,
+            fillers_db: 0,
+            upheaval: 0,
             events: BTreeMap::new(),
             pause: Pause::Off,
             pause_began: 0,
@@ -137,8 +142,8 @@ impl Model {
             .get(name)
             .is_some_and(|entry| entry.deadline.is_some_and(|deadline| deadline <= tick));
         if due {
-            self.keys.remove(name);
-            self.announce(name.clone(), &["expired"], false);
+            let doubtful = self.keys.remove(name).is_some_and(|entry| entry.doubtful);
+            self.announce(name.clone(), &["expired"], doubtful);
         }
         due
     }
@@ -192,6 +197,10 @@ impl Model {
                 self.talker(ran).db = db;
                 out.ok();
             }
+            b"FLUSHDB" | b"FLUSHALL" | b"SWAPDB" => {
+                self.upheave(ran, word);
+                out.ok();
+            }
             b"KEYS" if words[1] == b"f1*" => return self.all_fillers(ran),
             b"KEYS" => out.array(0),
             b"NONSENSE" => return Ok(Answer::Like(b"-ERR unknown command")),
@@ -238,10 +247,39 @@ impl Model {
         Ok(Answer::Exactly(out))
     }
 
+    /// Empties or swaps databases. What is dead by then may be announced or not, and under either name.
+    fn upheave(&mut self, ran: &Ran, word: &[u8]) {
+        self.upheaval = micros(ran.clock);
+        let db = self.talkers[&ran.client].db;
+        let swaps = word == b"SWAPDB";
+        for ((of, key), entry) in std::mem::take(&mut self.keys) {
+            let dead = entry.deadline.is_some_and(|at| at <= ran.clock.tick);
+            let goes_on = if swaps { 1 - of } else { of };
+            let stays = swaps || (word == b"FLUSHDB" && of != db);
+            let gone = dead && (swaps || !stays);
+            if gone {
+                self.announce((of, key.clone()), &["expired"], true);
+            }
+            if stays {
+                let mut entry = entry;
+                entry.doubtful |= gone;
+                self.keys.insert((goes_on, key), entry);
+            }
+        }
+        if swaps {
+            self.fillers_db = 1 - self.fillers_db;
+        } else if word == b"FLUSHALL" || self.fillers_db == db {
+            self.fillers = 0;
+        }
+    }
+
     /// A walk meets every key that is there all the time, once.
     fn all_fillers(&self, ran: &Ran) -> Result<Answer, String> {
         let talker = &self.talkers[&ran.client];
-        if talker.silence != Silence::None || talker.db != 0 {
+        if self.upheaval >= micros(ran.clock) {
+            return Ok(Answer::Like(b""));
+        }
+        if talker.silence != Silence::None || talker.db != self.fillers_db {
             return Ok(Answer::Exactly({
                 let mut out = Writer::new(talker.protocol);
                 out.array(0);
@@ -364,7 +402,8 @@ impl Model {
                 continue;
             };
             let deadline = entry.deadline.unwrap_or(u64::MAX);
-            if deadline > ran.time.tick && deadline <= ran.clock.tick && !unsure.contains(name) {
+            let late = deadline <= ran.clock.tick || entry.doubtful;
+            if deadline > ran.time.tick && late && !unsure.contains(name) {
                 unsure.push(name.clone());
             }
             touched.insert(name.clone(), entry.clone());
@@ -431,6 +470,9 @@ fn changes(word: &[u8]) -> bool {
             | b"PERSIST"
             | b"RENAME"
             | b"PUBLISH"
+            | b"FLUSHDB"
+            | b"FLUSHALL"
+            | b"SWAPDB"
     )
 }
 

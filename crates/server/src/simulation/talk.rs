@@ -104,6 +104,11 @@ fn control(dice: &mut Dice, others: u64, me: u64) -> Vec<Vec<u8>> {
         17 if dice.once_in(4) => words(&["INFO"]),
         18 => words(&["NONSENSE", "a"]),
         19 => words(&["CLIENT", "ID"]),
+        20 => match dice.below(20) {
+            0..14 => words(&["SWAPDB", "0", "1"]),
+            14 => words(&["FLUSHALL"]),
+            _ => words(&["FLUSHDB"]),
+        },
         _ => words(&["SELECT", ["0", "1"][dice.below(2)]]),
     }
 }

@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use tidewheel_resp::Args;
 
-use super::attempt::Name;
+use super::attempt::{Event, Name};
 use super::client::{Client, End, show, without_messages};
 use super::dice::Dice;
 use super::episodes::Done;
@@ -52,7 +52,7 @@ pub(super) struct World {
     model: Model,
     clients: Vec<Client>,
     /// Those who listen to all events, and how many of each key's they have seen.
-    listeners: Vec<(Client, BTreeMap<Name, usize>)>,
+    listeners: Vec<(Client, BTreeMap<Name, Places>)>,
     connects: u64,
     pub(super) done: Done,
 }
@@ -276,12 +276,22 @@ impl World {
             for event in events {
                 self.done.events += 1;
                 let (name, what) = read_event(&event)?;
-                let at = seen.entry(name.clone()).or_default();
-                if !next_event(&mut self.model, &name, at, &what, tick) {
+                // Keys expire without being asked for.
+                if what == "expired" {
+                    self.model.expire(&name, tick);
+                }
+                let all = self.model.events.get(&name).map_or(&[][..], Vec::as_slice);
+                let places = seen.entry(name.clone()).or_default();
+                let at = places.last();
+                places.step(all, &what);
+                if places.0.is_empty() {
+                    let near = &all[at.saturating_sub(3)..all.len().min(at + 3)];
+                    let key = name.1.escape_ascii();
                     return Err(format!(
-                        "listener {}: {name:?}: {what} is not event {at} of {:?}",
+                        "listener {}: {what} of {} {key} after {at} of {}: {near:?}",
                         client.id,
-                        self.model.events.get(&name)
+                        name.0,
+                        all.len()
                     ));
                 }
             }
@@ -322,8 +332,8 @@ impl World {
         }
         for (client, seen) in &self.listeners {
             for (name, events) in &self.model.events {
-                let got = seen.get(name).copied().unwrap_or(0);
-                let missing = events[got..].iter().find(|event| !event.optional);
+                let places = seen.get(name).cloned().unwrap_or_default();
+                let missing = places.missing(events);
                 if let Some(missing) = missing {
                     return Err(format!(
                         "listener {}: {name:?}: {missing:?} never came",
@@ -356,22 +366,39 @@ fn read_event(message: &[Vec<u8>]) -> Result<(Name, String), String> {
     Ok(((db, key.as_bytes().to_vec()), what.into_owned()))
 }
 
-/// Whether `what` is the next event of a key after the first `at`.
-fn next_event(model: &mut Model, name: &Name, at: &mut usize, what: &str, tick: u64) -> bool {
-    loop {
-        let Some(next) = model.events.get(name).and_then(|events| events.get(*at)) else {
-            // Keys expire without being asked for.
-            if what == "expired" && model.expire(name, tick) {
-                continue;
+/// Where a listener may be among a key's events: some may have been left out, so there may be several.
+#[derive(Debug, Clone)]
+struct Places(Vec<usize>);
+
+impl Default for Places {
+    fn default() -> Self {
+        Self(vec![0])
+    }
+}
+
+impl Places {
+    /// Goes on by one event. Nowhere is left if it cannot be the next one.
+    fn step(&mut self, events: &[Event], what: &str) {
+        let mut next = Vec::new();
+        for place in &self.0 {
+            for (i, event) in events.iter().enumerate().skip(*place) {
+                if event.names.contains(&what) && !next.contains(&(i + 1)) {
+                    next.push(i + 1);
+                }
+                if !event.optional {
+                    break;
+                }
             }
-            return false;
-        };
-        *at += 1;
-        if next.names.contains(&what) {
-            return true;
         }
-        if !next.optional {
-            return false;
-        }
+        self.0 = next;
+    }
+
+    /// An event that has to come yet.
+    fn missing<'a>(&self, events: &'a [Event]) -> Option<&'a Event> {
+        events[self.last()..].iter().find(|event| !event.optional)
+    }
+
+    fn last(&self) -> usize {
+        self.0.iter().copied().max().unwrap_or(0)
     }
 }
