@@ -21,14 +21,15 @@ use crate::value::{LARGE, Object};
 /// How long any command may wait for room.
 const WAIT_NS: u64 = 1_000_000;
 
-/// How much longer for each byte that it brings: a victim of a hundred bytes takes less than a microsecond.
-const WAIT_NS_PER_BYTE: u64 = 10;
+/// How much longer for each byte that it brings: a victim of a hundred bytes takes one to two microseconds,
+/// most of which is waiting for memory.
+const WAIT_NS_PER_BYTE: u64 = 30;
 
 /// How long at most.
-const WAIT_NS_MAX: u64 = 25_000_000;
+const WAIT_NS_MAX: u64 = 50_000_000;
 
 /// The most visits of shards for one command, should the stopwatch stand still.
-const VISITS_MAX: u32 = 1 << 16;
+const VISITS_MAX: usize = 1 << 16;
 
 /// The most victims of one visit, under one hold of the shard's lock.
 const VICTIMS_PER_VISIT: usize = 8;
@@ -148,6 +149,8 @@ impl Keyspace {
         let wait = WAIT_NS.saturating_add(WAIT_NS_PER_BYTE.saturating_mul(incoming as u64));
         let until = self.hooks.stopwatch_ns() + wait.min(WAIT_NS_MAX);
         let mut garbage = Vec::new();
+        // From here on shard after shard, whoever else searches: none is passed over.
+        let first = self.eviction_turn.fetch_add(1, Relaxed) as usize;
         let (mut visits, mut bare) = (0, 0);
         let end = loop {
             if !self.lacks(incoming) {
@@ -159,8 +162,8 @@ impl Keyspace {
             if visits == VISITS_MAX || visits > 0 && self.hooks.stopwatch_ns() >= until {
                 break End::Spent;
             }
-            let turn = self.eviction_turn.fetch_add(1, Relaxed) as usize;
-            let visit = self.evict_in(turn % self.shards(), incoming, now, &choice, &mut garbage);
+            let shard = first.wrapping_add(visits) % self.shards();
+            let visit = self.evict_in(shard, incoming, now, &choice, &mut garbage);
             visits += 1;
             bare = if visit == Visit::Bare { bare + 1 } else { 0 };
         };
