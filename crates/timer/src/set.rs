@@ -129,7 +129,11 @@ impl<Q: TimerQueue> TimerSet<Q> {
                 due: due.iter(),
                 unseen,
             };
-            for &index in batch.due.by_ref() {
+            #[allow(
+                clippy::while_let_on_iterator,
+                reason = "through `by_ref` it takes five instructions more a timer"
+            )]
+            while let Some(&index) = batch.due.next() {
                 sink(slab.release(index));
             }
         })
