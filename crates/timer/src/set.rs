@@ -129,11 +129,7 @@ impl<Q: TimerQueue> TimerSet<Q> {
                 due: due.iter(),
                 unseen,
             };
-            #[allow(
-                clippy::while_let_on_iterator,
-                reason = "through `by_ref` it takes five instructions more a timer"
-            )]
-            while let Some(&index) = batch.due.next() {
+            for &index in batch.due.by_ref() {
                 sink(slab.release(index));
             }
         })
