@@ -254,6 +254,10 @@ impl<K, V, S> Builder<K, V, S> {
     /// With any of them the threads that cause events help once the queue is full, unless the events are
     /// then dropped ([`listener_queue`](Self::listener_queue)): a listener that takes its time may hold up
     /// an insertion. And [`Cache::close`] delivers the last events on the thread that calls it.
+    ///
+    /// It may ask for a key that a thread is loading or computing: that thread does not wait for it. It should
+    /// not block on a load that a task has begun: a thread that writes while the queue is full may be the one
+    /// that the task runs on, and waits for the listener.
     #[must_use]
     pub fn eviction_listener(
         mut self,
