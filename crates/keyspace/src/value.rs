@@ -60,20 +60,13 @@ pub(crate) fn type_name(tag: u8) -> &'static str {
     }
 }
 
-/// Whether an entry is a string.
-#[inline]
-pub(crate) fn check_string(store: &Entries, slot: Slot) -> Result<(), CommandError> {
-    if store.tag(slot) > TAG_STRING_RAW {
-        Err(CommandError::WRONG_TYPE)
-    } else {
-        Ok(())
-    }
-}
-
 /// The bytes of a string entry, with the shared handle where they lie outside the block.
+#[inline]
 pub(crate) fn string(store: &Entries, slot: Slot) -> Result<Value<'_, Object>, CommandError> {
-    check_string(store, slot)?;
-    Ok(store.value(slot))
+    match store.tagged(slot) {
+        (TAG_STRING | TAG_STRING_RAW, value) => Ok(value),
+        _ => Err(CommandError::WRONG_TYPE),
+    }
 }
 
 /// The bytes of a string value.

@@ -201,14 +201,22 @@ impl<O> Store<O> {
     #[inline]
     #[must_use]
     pub fn value(&self, slot: Slot) -> Value<'_, O> {
+        self.tagged(slot).1
+    }
+
+    /// The caller's tag and the entry's value.
+    #[inline]
+    #[must_use]
+    pub fn tagged(&self, slot: Slot) -> (u8, Value<'_, O>) {
         let block = self.blocks.start(slot.0);
         let layout = entry::layout(block);
         let bytes = &block[layout.value_at()..layout.value_at() + layout.value_len];
-        if entry::is_object(block) {
+        let value = if entry::is_object(block) {
             Value::Object(self.objects.get(object_number(bytes)))
         } else {
             Value::Inline(bytes)
-        }
+        };
+        (entry::tag(block), value)
     }
 
     /// The entry's inline bytes for change in place (the length stays); `None` for an object.

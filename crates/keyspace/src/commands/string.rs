@@ -22,8 +22,7 @@ fn reply_value(ctx: &mut Context<'_, '_>, key: Key<'_>) -> Result<bool, CommandE
         ctx.out.null();
         return Ok(false);
     };
-    value::check_string(ctx.entries(key), slot)?;
-    ctx.reply_bytes(key, slot, None);
+    ctx.reply_bytes(key, slot, None)?;
     Ok(true)
 }
 
@@ -229,11 +228,9 @@ pub(crate) fn mget(ctx: &mut Context<'_, '_>) -> Outcome {
     ctx.out.array(ctx.args.len() - 1);
     for i in 1..ctx.args.len() {
         let key = ctx.key(i);
-        match ctx.find(key, Lookup::Read) {
-            Some(slot) if value::string(ctx.entries(key), slot).is_ok() => {
-                ctx.reply_bytes(key, slot, None);
-            }
-            _ => ctx.out.null(),
+        let found = ctx.find(key, Lookup::Read);
+        if found.is_none_or(|slot| ctx.reply_bytes(key, slot, None).is_err()) {
+            ctx.out.null();
         }
     }
     Ok(())
@@ -294,7 +291,7 @@ pub(crate) fn getrange(ctx: &mut Context<'_, '_>) -> Outcome {
     };
     let len = value::bytes(&value::string(ctx.entries(key), slot)?).len();
     match byte_range(start, end, len) {
-        Some(range) => ctx.reply_bytes(key, slot, Some(range)),
+        Some(range) => ctx.reply_bytes(key, slot, Some(range))?,
         None => ctx.out.bulk(b""),
     }
     Ok(())

@@ -8,9 +8,10 @@ use tidewheel_store::{Slot, Value};
 
 use super::locks::place_of;
 use super::{Context, Key};
+use crate::command::CommandError;
 use crate::garbage::Garbage;
 use crate::keyspace::Keyspace;
-use crate::value::{Entries, LARGE, Object};
+use crate::value::{self, Entries, LARGE, Object};
 
 /// What large values need before or after locking.
 #[derive(Debug, Default)]
@@ -36,14 +37,19 @@ struct Hole {
 impl Context<'_, '_> {
     /// Replies with a part of a stored string. A large part is copied after unlocking.
     #[inline]
-    pub(crate) fn reply_bytes(&mut self, key: Key<'_>, slot: Slot, range: Option<Range<usize>>) {
+    pub(crate) fn reply_bytes(
+        &mut self,
+        key: Key<'_>,
+        slot: Slot,
+        range: Option<Range<usize>>,
+    ) -> Result<(), CommandError> {
         let db = self.session.db;
         // Field by field, so that the store and the reply are borrowed at once.
         let hold = match &self.one {
             Some(guard) => guard,
             None => &place_of(&mut self.many, key.shard).1,
         };
-        match hold.entries(db).value(slot) {
+        match value::string(hold.entries(db), slot)? {
             Value::Inline(bytes) => match range {
                 None => self.out.bulk(bytes),
                 Some(range) => self.out.bulk(&bytes[range]),
@@ -63,6 +69,7 @@ impl Context<'_, '_> {
                 }
             }
         }
+        Ok(())
     }
 
     /// Lets go of a shared string; should its key be gone, this is where it is freed.
