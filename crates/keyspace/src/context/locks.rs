@@ -114,7 +114,7 @@ impl<'a> Context<'a, '_> {
             self.keyspace.record_hold(since);
         }
         let mut to_wake = Vec::new();
-        for (shard, mut guard) in self.many.drain(..) {
+        for (shard, mut guard) in std::mem::take(&mut self.many) {
             if guard.take_wake() {
                 to_wake.push(shard);
             }

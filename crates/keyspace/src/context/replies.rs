@@ -101,6 +101,11 @@ impl Context<'_, '_> {
         }
     }
 
+    /// Whether nothing is left that would have to be dropped.
+    pub(crate) fn is_finished(&self) -> bool {
+        self.one.is_none() && self.many.capacity() == 0 && self.large.is_none()
+    }
+
     #[cold]
     fn finish_large(&mut self, large: Large) {
         let mut garbage = large.garbage;
