@@ -53,18 +53,18 @@ impl<'b> Context<'_, 'b> {
         access: u32,
         cause: Cause,
     ) {
-        let now = self.now;
+        let tick = self.now.tick;
         self.hold(key.shard)
-            .insert(key, db, stored, access, &now, cause);
+            .insert(key, db, stored, access, tick, cause);
     }
 
     /// Replaces a key's type, value and deadline, in the session's database.
     #[inline]
     pub(crate) fn replace(&mut self, key: Key<'_>, slot: Slot, stored: Stored<'_>, cause: Cause) {
-        let (now, db) = (self.now, self.session.db);
+        let (tick, db) = (self.now.tick, self.session.db);
         let old = self
             .hold(key.shard)
-            .replace(key, db, slot, stored, &now, cause);
+            .replace(key, db, slot, stored, tick, cause);
         if let Some(old) = old {
             self.drop_object(old);
         }
@@ -98,9 +98,9 @@ impl<'b> Context<'_, 'b> {
         deadline: Option<u64>,
         cause: Cause,
     ) {
-        let (now, db) = (self.now, self.session.db);
+        let (tick, db) = (self.now.tick, self.session.db);
         self.hold(key.shard)
-            .set_deadline(key, db, slot, deadline, &now, cause);
+            .set_deadline(key, db, slot, deadline, tick, cause);
     }
 
     /// Removes a key from the session's database.

@@ -34,7 +34,7 @@ impl Hold<'_> {
         db: u32,
         stored: Stored<'_>,
         access: u32,
-        now: &Now,
+        tick: u64,
         cause: Cause,
     ) {
         let Stored {
@@ -45,7 +45,7 @@ impl Hold<'_> {
         let database = self.database(db);
         database.add_object(&value);
         let entries = &mut database.entries;
-        let slot = entries.insert(key.hash, key.bytes, tag, value, deadline, now.tick);
+        let slot = entries.insert(key.hash, key.bytes, tag, value, deadline, tick);
         entries.set_access(slot, access);
         self.settle(db, deadline);
         if self.state.observers != 0 {
@@ -62,7 +62,7 @@ impl Hold<'_> {
         db: u32,
         slot: Slot,
         stored: Stored<'_>,
-        now: &Now,
+        tick: u64,
         cause: Cause,
     ) -> Option<Object> {
         let Stored {
@@ -73,7 +73,7 @@ impl Hold<'_> {
         let database = self.database(db);
         database.add_object(&value);
         let entries = &mut database.entries;
-        let (_, old) = entries.replace(slot, tag, value, deadline, now.tick);
+        let (_, old) = entries.replace(slot, tag, value, deadline, tick);
         if let Some(old) = &old {
             database.object_bytes -= old.bytes();
         }
@@ -128,11 +128,11 @@ impl Hold<'_> {
         db: u32,
         slot: Slot,
         deadline: Option<u64>,
-        now: &Now,
+        tick: u64,
         cause: Cause,
     ) {
         let entries = &mut self.database(db).entries;
-        entries.set_deadline(slot, deadline, now.tick);
+        entries.set_deadline(slot, deadline, tick);
         self.settle(db, deadline);
         self.tell(db, key.bytes, cause);
     }
