@@ -155,6 +155,9 @@ struct Hands {
     wall_nanos: AtomicU64,
 }
 
+/// The last reading of a manual clock, 292 years ahead: it stays there.
+const LAST_NANOS: u64 = i64::MAX as u64;
+
 impl ManualClock {
     /// A clock that shows zero; its wall time is the Unix epoch.
     #[must_use]
@@ -166,8 +169,8 @@ impl ManualClock {
     pub fn advance(&self, by: Duration) {
         let nanos = u64::try_from(by.as_nanos()).unwrap_or(u64::MAX);
         for hand in [&self.0.nanos, &self.0.wall_nanos] {
-            // The last reading is 584 years ahead: it stays there.
-            let _ = hand.fetch_update(Relaxed, Relaxed, |at| Some(at.saturating_add(nanos)));
+            let moved = |at: u64| Some(at.saturating_add(nanos).min(LAST_NANOS));
+            let _ = hand.fetch_update(Relaxed, Relaxed, moved);
         }
     }
 

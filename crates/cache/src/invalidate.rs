@@ -151,7 +151,7 @@ impl<K: Hash + Eq, V, S: BuildHasher> Inner<K, V, S> {
                 let mut slots = step.slots(&shard.store);
                 slots.retain(|slot| {
                     let version = shard.store.version(*slot);
-                    version.is_some_and(|version| judged.contains(&version))
+                    version.is_some_and(|version| judged.binary_search(&version).is_ok())
                 });
                 self.remove_judged(shard, slots.into_iter(), removed)
             });
@@ -162,7 +162,7 @@ impl<K: Hash + Eq, V, S: BuildHasher> Inner<K, V, S> {
         }
     }
 
-    /// The versions of what is to go. What has none came after the walk, and stays.
+    /// The versions of what is to go, in order. What has none came after the walk, and stays.
     fn judge_versions(
         &self,
         cell: &ShardCell<K, V>,
@@ -179,6 +179,7 @@ impl<K: Hash + Eq, V, S: BuildHasher> Inner<K, V, S> {
                 judged.push(version);
             }
         });
+        judged.sort_unstable();
         judged
     }
 

@@ -3,7 +3,7 @@
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, SystemTime};
 
-use tidewheel::{Cache, Clock, Condition, Driver, Lifetime, Ttl};
+use tidewheel::{Cache, Clock, Condition, Driver, Lifetime, ManualClock, Ttl};
 
 const MS: Duration = Duration::from_millis(1);
 const HOUR: Duration = Duration::from_secs(3600);
@@ -146,6 +146,26 @@ fn a_leap_forward_ends_what_has_a_deadline_and_what_is_stored_later_lives() {
     assert_eq!(cache.get(&4), None);
     drive(&cache);
     assert_eq!(cache.len(), 1);
+}
+
+#[test]
+fn a_manual_clock_that_is_moved_too_far_stays_at_its_end() {
+    let clock = ManualClock::new();
+    let cache: Cache<u32, u32> = Cache::builder()
+        .max_capacity(10)
+        .time_to_live(DAY)
+        .clock(clock.clone())
+        .driver(Driver::Manual)
+        .build()
+        .expect("valid");
+    cache.insert(1, 1);
+    clock.advance(Duration::MAX);
+    let end = clock.now();
+    assert_eq!(cache.get(&1), None);
+    clock.advance(DAY);
+    assert_eq!(clock.now(), end);
+    cache.insert(2, 2);
+    assert_eq!(cache.get(&2), Some(2));
 }
 
 #[test]
