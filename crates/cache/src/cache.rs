@@ -19,6 +19,7 @@ use crate::removal::RemovalCause;
 use crate::shard::Shard;
 use crate::stats::{Count, Stats};
 use crate::sync::{Mutex, Ordering::SeqCst, try_lock};
+use crate::tags::Held;
 use crate::time::Nanos;
 
 /// A concurrent cache whose entries live exactly as long as you asked. See the [crate](crate) for a
@@ -515,12 +516,23 @@ where
 }
 
 /// An entry that is about to be stored.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct Prepared {
+#[derive(Debug)]
+pub(crate) struct Prepared<'a> {
     pub(crate) attributes: Attributes,
+    /// What `attributes.tag` stands for.
+    pub(crate) tags: Held<'a>,
     pub(crate) now: Nanos,
     /// Whether it is not heavier than the whole capacity.
     pub(crate) fits: bool,
+}
+
+impl<'a> Prepared<'a> {
+    /// Takes other attributes, tags included.
+    pub(crate) fn become_as(&mut self, attributes: Attributes, tags: Held<'a>) {
+        debug_assert_eq!(attributes.tag, tags.word());
+        self.attributes = attributes;
+        self.tags = tags;
+    }
 }
 
 impl<K, V, S> Inner<K, V, S>
@@ -551,14 +563,14 @@ where
     }
 
     /// Everything about an entry that is about to be stored with [`put`](Self::put): all user code that
-    /// decides about it runs here, before the lock. If it is not stored, its tag must be released.
+    /// decides about it runs here, before the lock.
     pub(crate) fn prepare(
         &self,
         hash: Hashed,
         key: &K,
         value: &V,
         lifetime: &Lifetime,
-    ) -> Prepared {
+    ) -> Prepared<'_> {
         let weight = self.config.weight(key, value);
         let now = self.time.now();
         let old = self
@@ -567,13 +579,14 @@ where
             .then(|| self.left_of(hash, key))
             .flatten();
         let ttl = self.config.default_ttl(key, value, old);
-        let tag = self.tags.word(&lifetime.tags);
+        let tags = self.tags.hold(&lifetime.tags);
         let random = hash.0 ^ now.0.rotate_left(32);
-        let attributes = self
-            .config
-            .attributes(lifetime, ttl, weight, tag, &self.time, now, random);
+        let attributes =
+            self.config
+                .attributes(lifetime, ttl, weight, tags.word(), &self.time, now, random);
         Prepared {
             attributes,
+            tags,
             now,
             fits: self.fits(hash, key, weight),
         }
@@ -595,15 +608,12 @@ where
         hash: Hashed,
         key: K,
         value: V,
-        prepared: &Prepared,
+        prepared: &Prepared<'_>,
     ) {
-        let Prepared {
-            attributes, now, ..
-        } = *prepared;
         if prepared.fits {
-            self.store(shard, hash, key, value, attributes, now);
+            self.store(shard, hash, key, value, prepared);
         } else {
-            self.reject(shard, hash, key, value, &attributes, now);
+            self.reject(shard, hash, key, value, prepared);
         }
     }
 
@@ -622,9 +632,9 @@ where
         hash: Hashed,
         key: K,
         value: V,
-        attributes: &Attributes,
-        now: Nanos,
+        prepared: &Prepared<'_>,
     ) {
+        let now = prepared.now;
         if let Some((old, dead_by)) = self.take(shard, hash, &key) {
             let cause = dead_by.unwrap_or(RemovalCause::Replaced);
             self.left(shard, old, cause, now.tick());
@@ -633,8 +643,8 @@ where
             key,
             value,
             deadline: None,
-            weight: attributes.weight,
-            tag: attributes.tag,
+            weight: prepared.attributes.weight,
+            tag: prepared.tags.pass_on(),
         };
         self.left(shard, removed, RemovalCause::Evicted, now.tick());
     }

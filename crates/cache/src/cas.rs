@@ -154,17 +154,17 @@ where
                         weight,
                         ..Attributes::default()
                     },
+                    tags: inner.tags.hold_again(0),
                     now: inner.time.now(),
                     fits: inner.fits(hash, &key, weight),
                 }
             }
         };
         if !prepared.fits {
-            inner.tags.release(prepared.attributes.tag);
             inner.counters.discard_pair(key, value);
             return Err(CompareError::TooHeavy);
         }
-        self.change(key, value, |shard, key, value| {
+        self.change(key, value, &mut prepared, |shard, prepared, key, value| {
             let slot = Inner::<K, V, S>::find(shard, hash, &key)
                 .filter(|slot| inner.is_live(&shard.store, *slot));
             let version = slot.map(|slot| shard.store.assign_version(slot));
@@ -176,18 +176,13 @@ where
                 return Err(((key, value), error));
             }
             if lifetime.is_none() {
-                prepared.attributes = Attributes {
+                let attributes = Attributes {
                     weight: prepared.attributes.weight,
                     ..shard.store.attributes(slot)
                 };
-                inner.tags.keep(prepared.attributes.tag);
+                prepared.become_as(attributes, inner.tags.hold_again(attributes.tag));
             }
-            Ok((key, value, prepared))
-        })
-        .inspect_err(|_| {
-            if lifetime.is_some() {
-                inner.tags.release(prepared.attributes.tag);
-            }
+            Ok((key, value))
         })
     }
 
@@ -206,35 +201,30 @@ where
         let hash = inner.hash(&key);
         let prepared = inner.prepare(hash, &key, &value, &lifetime);
         if !prepared.fits {
-            inner.tags.release(prepared.attributes.tag);
             inner.counters.discard_pair(key, value);
             return false;
         }
         self.insert_prepared_if_absent(hash, key, value, prepared)
     }
 
-    /// Stores an entry that fits unless the key is there; tells whether it did. If not, its tag is
-    /// released.
+    /// Stores an entry that fits unless the key is there; tells whether it did.
     pub(crate) fn insert_prepared_if_absent(
         &self,
         hash: Hashed,
         key: K,
         value: V,
-        prepared: Prepared,
+        mut prepared: Prepared<'_>,
     ) -> bool {
         let inner = &*self.inner;
-        let stored = self.change(key, value, |shard, key, value| {
+        let stored = self.change(key, value, &mut prepared, |shard, _, key, value| {
             let there = Inner::<K, V, S>::find(shard, hash, &key)
                 .is_some_and(|slot| inner.is_live(&shard.store, slot));
             if there {
                 Err(((key, value), ()))
             } else {
-                Ok((key, value, prepared))
+                Ok((key, value))
             }
         });
-        if stored.is_err() {
-            inner.tags.release(prepared.attributes.tag);
-        }
         stored.is_ok()
     }
 
@@ -290,13 +280,14 @@ where
         removed.is_some()
     }
 
-    /// Stores an entry if `decide`, under the shard's lock, hands it back as prepared; returns its
-    /// version. What `decide` refuses is dropped outside the lock.
-    fn change<E>(
+    /// Stores a prepared entry if `decide`, under the shard's lock, hands it back; returns its version. What
+    /// `decide` refuses is dropped outside the lock.
+    fn change<'p, E>(
         &self,
         key: K,
         value: V,
-        mut decide: impl FnMut(&mut Shard<K, V>, K, V) -> Decision<K, V, E>,
+        prepared: &mut Prepared<'p>,
+        mut decide: impl FnMut(&mut Shard<K, V>, &mut Prepared<'p>, K, V) -> Decision<K, V, E>,
     ) -> Result<Version, E> {
         let inner = &*self.inner;
         let hash = inner.hash(&key);
@@ -310,14 +301,14 @@ where
                     entry = Some((key, value));
                     return Err(latch);
                 }
-                let (key, value, prepared) = match decide(shard, key, value) {
+                let (key, value) = match decide(shard, prepared, key, value) {
                     Ok(decided) => decided,
                     Err((refused, error)) => return Ok((Some(refused), Err(error))),
                 };
                 // Only now that it is certain: a load of the key is superseded.
                 shard.writing(hash, |stored| *stored == key);
                 let before = shard.store.latest_version();
-                inner.put(shard, hash, key, value, &prepared);
+                inner.put(shard, hash, key, value, prepared);
                 let after = shard.store.latest_version();
                 // Unless the value has gone at once, its version is the one given out last.
                 let version = if after == before {
@@ -341,4 +332,4 @@ where
 }
 
 /// An entry to store, or the entry that is refused and why.
-type Decision<K, V, E> = Result<(K, V, Prepared), ((K, V), E)>;
+type Decision<K, V, E> = Result<(K, V), ((K, V), E)>;

@@ -346,7 +346,6 @@ impl<K: Hash + Eq, V: Clone, S: BuildHasher> Inner<K, V, S> {
                 && (cleared
                     || slot.is_some_and(|slot| !self.tags.is_current(shard.store.tag_of(slot))));
             if invalidated {
-                self.tags.release(prepared.attributes.tag);
                 return Some(key);
             }
             self.put_shared(shard, hash, key, &mut value, &prepared)
@@ -377,9 +376,9 @@ impl<K: Hash + Eq, V: Clone, S: BuildHasher> Inner<K, V, S> {
                 weight,
                 ..shard.store.attributes(slot)
             };
-            self.tags.keep(attributes.tag);
             let prepared = Prepared {
                 attributes,
+                tags: self.tags.hold_again(attributes.tag),
                 now,
                 fits,
             };

@@ -12,6 +12,7 @@ use crate::config::Config;
 use crate::inner::Inner;
 use crate::lifetime::{Lifetime, TtlChoice};
 use crate::shard::Shard;
+use crate::tags::Held;
 use crate::time::{Nanos, ticks};
 
 /// When a refresh that has failed is tried again, if the entry has no end.
@@ -117,10 +118,9 @@ impl<'a, K, V, S> Heritage<'a, K, V, S> {
         self.said.complete(lifetime, self.end);
     }
 
-    /// The word of the tags, for an entry that is stored without any.
-    pub(crate) fn tag(&self) -> u64 {
-        self.inner.tags.keep(self.tag);
-        self.tag
+    /// The tags, for an entry that is stored without any.
+    pub(crate) fn tags(&self) -> Held<'a> {
+        self.inner.tags.hold_again(self.tag)
     }
 }
 

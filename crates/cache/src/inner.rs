@@ -7,6 +7,7 @@ use std::time::Duration;
 use equivalent::Equivalent;
 use tidewheel_store::{Found, Progress, Removed, Slot, TypedStore};
 
+use crate::cache::Prepared;
 use crate::capacity::Account;
 use crate::config::Config;
 use crate::delivery::{Delivered, Delivery};
@@ -18,7 +19,7 @@ use crate::shard::{Shard, ShardCell};
 use crate::stats::{Count, Counters};
 use crate::sync::{AtomicBool, Ordering::Relaxed, Ordering::SeqCst, ReadGuard};
 use crate::tags::Tags;
-use crate::time::{Nanos, Time};
+use crate::time::Time;
 
 /// Timer records that one hold of a shard's lock may touch.
 pub(crate) const RECORDS_PER_HOLD: u32 = 16;
@@ -468,26 +469,24 @@ impl<K: Hash + Eq, V, S: BuildHasher> Inner<K, V, S> {
         }
     }
 
-    /// Stores an entry under the shard's lock. The reference that `attributes.tag` stands for passes to
-    /// the entry.
+    /// Stores an entry under the shard's lock.
     pub(crate) fn store(
         &self,
         shard: &mut Shard<K, V>,
         hash: Hashed,
         key: K,
         value: V,
-        attributes: tidewheel_store::Attributes,
-        now: Nanos,
+        prepared: &Prepared<'_>,
     ) {
-        let tick = now.tick();
+        let attributes = prepared.attributes;
+        let tick = prepared.now.tick();
         if shard.closed {
-            self.tags.release(attributes.tag);
             shard.garbage.pairs.push((key, value));
             return;
         }
         self.counters.add(Count::Insert, 1);
         if !self.tags.is_current(attributes.tag) {
-            self.stored_too_late(shard, hash, key, value, attributes, tick);
+            self.stored_too_late(shard, hash, key, value, prepared);
             return;
         }
         if shard.store.weight() >= shard.lent {
@@ -505,6 +504,7 @@ impl<K: Hash + Eq, V, S: BuildHasher> Inner<K, V, S> {
             let tag = shard.store.tag_of(slot);
             let weight = shard.store.weight_of(slot);
             let old = shard.store.replace(slot, value, attributes, tick);
+            prepared.tags.pass_on();
             if attributes.weight < weight {
                 self.settle(shard);
             }
@@ -520,9 +520,11 @@ impl<K: Hash + Eq, V, S: BuildHasher> Inner<K, V, S> {
         } else {
             let place_of = |key: &K| self.place_of(key);
             let lent = shard.lent;
-            shard
-                .store
-                .insert(hash.place(), key, value, attributes, tick, lent, &place_of)
+            let store = &mut shard.store;
+            let place = hash.place();
+            let slot = store.insert(place, key, value, attributes, tick, lent, &place_of);
+            prepared.tags.pass_on();
+            slot
         };
         shard.scheduled(attributes.deadline);
         if shard.store.weight() > shard.lent {
@@ -538,9 +540,9 @@ impl<K: Hash + Eq, V, S: BuildHasher> Inner<K, V, S> {
         hash: Hashed,
         key: K,
         value: V,
-        attributes: tidewheel_store::Attributes,
-        now: u64,
+        prepared: &Prepared<'_>,
     ) {
+        let now = prepared.now.tick();
         if let Some((old, dead_by)) = self.take(shard, hash, &key) {
             let cause = dead_by.unwrap_or(RemovalCause::Replaced);
             self.left(shard, old, cause, now);
@@ -548,9 +550,9 @@ impl<K: Hash + Eq, V, S: BuildHasher> Inner<K, V, S> {
         let removed = Removed {
             key,
             value,
-            deadline: attributes.deadline,
-            weight: attributes.weight,
-            tag: attributes.tag,
+            deadline: prepared.attributes.deadline,
+            weight: prepared.attributes.weight,
+            tag: prepared.tags.pass_on(),
         };
         self.left(shard, removed, RemovalCause::Invalidated, now);
     }

@@ -188,18 +188,20 @@ where
         if !fits {
             return false;
         }
+        let tags = match kept.any_tag {
+            true => inner.tags.hold_any(),
+            false => inner.tags.hold(&kept.tags),
+        };
         let prepared = Prepared {
             attributes: Attributes {
                 deadline: deadline(kept.left_ns),
                 weight,
                 soft,
-                tag: match kept.any_tag {
-                    true => inner.tags.word_of_any(),
-                    false => inner.tags.word(&kept.tags),
-                },
+                tag: tags.word(),
                 limit: deadline(kept.limit_ns),
                 said: kept.said,
             },
+            tags,
             now,
             fits,
         };

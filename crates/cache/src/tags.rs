@@ -14,6 +14,8 @@
 mod names;
 mod nodes;
 
+use std::cell::Cell;
+
 use crate::sync::{
     Ordering::{Acquire, Relaxed, Release},
     RwLock,
@@ -38,6 +40,34 @@ pub(crate) struct Tags {
     names: RwLock<Names>,
 }
 
+/// A use of an entry's tags, for as long as the entry is on its way: what is not passed on to the entry is
+/// given back, also when user code panics in between.
+#[derive(Debug)]
+pub(crate) struct Held<'a> {
+    tags: &'a Tags,
+    word: Cell<u64>,
+}
+
+impl Held<'_> {
+    #[inline]
+    pub(crate) fn word(&self) -> u64 {
+        self.word.get()
+    }
+
+    /// An entry has the use from now on, in the store or among those that have left.
+    #[inline]
+    pub(crate) fn pass_on(&self) -> u64 {
+        self.word.take()
+    }
+}
+
+impl Drop for Held<'_> {
+    #[inline]
+    fn drop(&mut self) {
+        self.tags.release(self.word());
+    }
+}
+
 impl Tags {
     pub(crate) fn new() -> Self {
         Self {
@@ -46,10 +76,35 @@ impl Tags {
         }
     }
 
-    /// The word that an entry with these tags keeps. Whoever asks for it stores it in an entry, or calls
-    /// [`release`](Self::release).
+    /// For an entry that is about to be stored with these tags.
     #[inline]
-    pub(crate) fn word<T: AsRef<str>>(&self, tags: &[T]) -> u64 {
+    pub(crate) fn hold<T: AsRef<str>>(&self, tags: &[T]) -> Held<'_> {
+        self.held(self.word(tags))
+    }
+
+    /// For an entry that is about to be stored with the tags of one that is.
+    #[inline]
+    pub(crate) fn hold_again(&self, word: u64) -> Held<'_> {
+        self.keep(word);
+        self.held(word)
+    }
+
+    /// For an entry whose tags cannot be told apart.
+    #[cfg(feature = "serde")]
+    pub(crate) fn hold_any(&self) -> Held<'_> {
+        self.node(OVERFLOW).refs.fetch_add(1, Relaxed);
+        self.held(self.current(OVERFLOW))
+    }
+
+    #[inline]
+    fn held(&self, word: u64) -> Held<'_> {
+        let word = Cell::new(word);
+        Held { tags: self, word }
+    }
+
+    /// The word that an entry with these tags keeps, used once.
+    #[inline]
+    fn word<T: AsRef<str>>(&self, tags: &[T]) -> u64 {
         if tags.is_empty() {
             return 0;
         }
@@ -105,13 +160,6 @@ impl Tags {
             any = true;
         }
         any
-    }
-
-    /// The word of an entry whose tags cannot be told apart.
-    #[cfg(feature = "serde")]
-    pub(crate) fn word_of_any(&self) -> u64 {
-        self.node(OVERFLOW).refs.fetch_add(1, Relaxed);
-        self.current(OVERFLOW)
     }
 
     /// The names of an entry's tags; `None` if they cannot be told apart.

@@ -13,7 +13,7 @@ mod sync;
 use std::hash::{BuildHasher, Hash};
 use std::sync::Arc;
 
-use tidewheel_store::{Slot, TypedStore};
+use tidewheel_store::{Attributes, Slot, TypedStore};
 
 use crate::cache::Prepared;
 use crate::flight::{Flight, Negative, Outcome, Phase, REENTRY, SUSPENDED, Turn};
@@ -307,13 +307,20 @@ impl<K: Hash + Eq, V, S: BuildHasher> Lead<'_, K, V, S> {
         };
         let mut prepared = inner.prepare(hash, &key, &value, lifetime);
         if let Some(heritage) = heritage.filter(|_| lifetime.tags.is_empty()) {
-            prepared.attributes.tag = heritage.tag();
+            let tags = heritage.tags();
+            let tag = tags.word();
+            prepared.become_as(
+                Attributes {
+                    tag,
+                    ..prepared.attributes
+                },
+                tags,
+            );
         }
         // What is not stored is dropped after the lock is released.
         let mut value = Some(value);
         let unused = inner.write(inner.cell(hash), |shard| {
             if !self.is_listed(shard, &key) {
-                inner.tags.release(prepared.attributes.tag);
                 return Some(key);
             }
             inner.put_shared(shard, hash, key, &mut value, &prepared)
@@ -405,7 +412,7 @@ impl<K: Hash + Eq, V, S: BuildHasher> Inner<K, V, S> {
         hash: Hashed,
         key: Arc<K>,
         value: &mut Option<V>,
-        prepared: &Prepared,
+        prepared: &Prepared<'_>,
     ) -> Option<Arc<K>> {
         self.forget_negative(shard, hash, &key);
         match (Arc::try_unwrap(key), value.take()) {
@@ -416,7 +423,6 @@ impl<K: Hash + Eq, V, S: BuildHasher> Inner<K, V, S> {
             (Ok(key), None) => Some(Arc::new(key)),
             (Err(key), unused) => {
                 *value = unused;
-                self.tags.release(prepared.attributes.tag);
                 Some(key)
             }
         }
