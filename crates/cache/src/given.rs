@@ -27,6 +27,9 @@ const REACH: u64 = (1 << 40) * 1_000_000;
 /// overtaken.
 const OVERTAKEN_MAX: i64 = 1_000_000_000;
 
+/// Readings of a clock that is set time and again, after which its latest time has to do.
+const TRIES: u32 = 8;
+
 /// A user's clock.
 #[derive(Debug)]
 pub(crate) struct Given {
@@ -45,6 +48,15 @@ pub(crate) struct Given {
 fn wrapping(shown: Duration) -> u64 {
     let seconds = shown.as_secs().wrapping_mul(1_000_000_000);
     seconds.wrapping_add(u64::from(shown.subsec_nanos()))
+}
+
+/// Nanoseconds between two bounds, which are usually one.
+#[inline]
+fn spread(low: Duration, high: Duration) -> i64 {
+    if high == low {
+        return 0;
+    }
+    i64::try_from(high.saturating_sub(low).as_nanos()).unwrap_or(i64::MAX)
 }
 
 /// Whether so much time may have passed, until `now`.
@@ -83,41 +95,52 @@ impl Given {
     /// Engine time in nanoseconds.
     #[inline]
     pub(crate) fn nanos(&self) -> u64 {
-        self.read(|| self.clock.now())
-    }
-
-    /// Two times that enclose engine time.
-    #[inline]
-    pub(crate) fn nanos_bounds(&self) -> (u64, u64) {
-        let mut spread = Duration::ZERO;
-        let low = self.read(|| {
-            let (low, high) = self.clock.bounds();
-            spread = high.saturating_sub(low);
-            low
-        });
-        let spread = u64::try_from(spread.as_nanos()).unwrap_or(u64::MAX);
-        (low, low.saturating_add(spread))
-    }
-
-    #[inline]
-    fn read(&self, mut show: impl FnMut() -> Duration) -> u64 {
-        loop {
+        for _ in 0..TRIES {
             let offset = self.offset.load(Acquire);
-            let shown = wrapping(show());
+            let now = wrapping(self.clock.now()).wrapping_sub(offset);
             let seen = self.latest.load(Acquire);
             // A step in between: the reading may be from before it.
             if self.offset.load(Acquire) != offset {
                 continue;
             }
-            let now = shown.wrapping_sub(offset);
             match now.wrapping_sub(seen) as i64 {
-                since if is_time(since, now) => {
-                    return self.latest.fetch_max(now, AcqRel).max(now);
-                }
+                0 => return seen,
+                since if is_time(since, now) => return self.see(now),
                 since if is_overtaken(since) => return seen,
                 _ => self.step(),
             }
         }
+        self.latest.load(Acquire)
+    }
+
+    /// Two times that enclose engine time.
+    #[inline]
+    pub(crate) fn nanos_bounds(&self) -> (u64, u64) {
+        for _ in 0..TRIES {
+            let offset = self.offset.load(Acquire);
+            let (low, high) = self.clock.bounds();
+            let seen = self.latest.load(Acquire);
+            if self.offset.load(Acquire) != offset {
+                continue;
+            }
+            let at_low = wrapping(low).wrapping_sub(offset);
+            let since = at_low.wrapping_sub(seen) as i64;
+            let until = since.saturating_add(spread(low, high));
+            // Bounds may be as loose as they like: only the upper one tells of a step back.
+            if until < -OVERTAKEN_MAX || since > 0 && !is_time(since, at_low) {
+                self.step();
+                continue;
+            }
+            let low = if since > 0 { self.see(at_low) } else { seen };
+            return (low, seen.saturating_add_signed(until.max(0)).max(low));
+        }
+        let seen = self.latest.load(Acquire);
+        (seen, seen)
+    }
+
+    #[inline]
+    fn see(&self, now: u64) -> u64 {
+        self.latest.fetch_max(now, AcqRel).max(now)
     }
 
     /// The clock was set, or a thread has slept since it read it: looks again, and changes the offset.

@@ -148,6 +148,45 @@ fn a_leap_forward_ends_what_has_a_deadline_and_what_is_stored_later_lives() {
     assert_eq!(cache.len(), 1);
 }
 
+/// A clock whose bounds are far apart.
+#[derive(Debug)]
+struct Loose(Shows);
+
+impl Clock for Loose {
+    fn now(&self) -> Duration {
+        self.0.now()
+    }
+
+    fn bounds(&self) -> (Duration, Duration) {
+        (self.0.now().saturating_sub(HOUR), Duration::MAX)
+    }
+
+    fn wall(&self) -> SystemTime {
+        self.0.wall()
+    }
+}
+
+#[test]
+fn bounds_that_lie_far_back_are_no_step_back() {
+    let clock = Shows::new(SINCE_EPOCH);
+    let cache: Cache<u32, u32> = Cache::builder()
+        .max_capacity(10)
+        .time_to_live(10 * DAY)
+        .clock(Loose(clock.clone()))
+        .driver(Driver::Manual)
+        .build()
+        .expect("valid");
+    cache.insert(1, 1);
+    for _ in 0..9 {
+        clock.advance(DAY);
+        assert_eq!(cache.get(&1), Some(1));
+    }
+    clock.advance(DAY - MS);
+    assert_eq!(cache.get(&1), Some(1));
+    clock.advance(MS);
+    assert_eq!(cache.get(&1), None);
+}
+
 #[test]
 fn a_manual_clock_that_is_moved_too_far_stays_at_its_end() {
     let clock = ManualClock::new();
