@@ -219,9 +219,9 @@ impl<K, V, S: BuildHasher + Clone> Builder<K, V, S> {
             back_pressure: self.back_pressure,
             manual: manual.is_some(),
             clock: match (manual, self.clock) {
-                (Some(clock), _) => Readings::of(clock),
+                (Some(clock), _) => Readings::of_ours(clock),
                 (None, Some(clock)) => Readings::of_any(clock),
-                (None, None) => Readings::of(SystemClock::new()),
+                (None, None) => Readings::of_ours(SystemClock::new()),
             },
             counters: Counters {
                 completed: AtomicU64::new(0),

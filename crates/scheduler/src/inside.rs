@@ -9,18 +9,28 @@ const NESTED_MAX: usize = 8;
 
 /// What this thread holds, by address.
 struct Held {
-    places: [Cell<usize>; NESTED_MAX],
+    /// 0 for nothing.
+    innermost: Cell<usize>,
+    /// What was locked before it, which is seldom anything.
+    outer: [Cell<usize>; NESTED_MAX],
     depth: Cell<usize>,
 }
 
 thread_local! {
     static HELD: Held = const {
-        Held { places: [const { Cell::new(0) }; NESTED_MAX], depth: Cell::new(0) }
+        Held {
+            innermost: Cell::new(0),
+            outer: [const { Cell::new(0) }; NESTED_MAX],
+            depth: Cell::new(0),
+        }
     };
 }
 
 /// Notes that this thread is about to lock something, until it is dropped.
-pub(crate) struct Inside(());
+pub(crate) struct Inside {
+    /// What was the innermost before.
+    before: usize,
+}
 
 impl Inside {
     /// Whoever would wait for itself panics, and says `how` it came to that.
@@ -28,29 +38,35 @@ impl Inside {
     pub(crate) fn enter<T>(place: &T, how: &str) -> Self {
         let place = std::ptr::from_ref(place).addr();
         HELD.with(|held| {
-            let depth = held.depth.get();
-            if depth > 0 {
-                held.check(place, how);
+            let before = held.innermost.get();
+            if before != 0 {
+                held.nest(before, place, how);
             }
-            held.places[depth].set(place);
-            held.depth.set(depth + 1);
-        });
-        Self(())
+            held.innermost.set(place);
+            Self { before }
+        })
     }
 }
 
 impl Held {
     #[cold]
-    fn check(&self, place: usize, how: &str) {
-        let held = &self.places[..self.depth.get()];
-        let is_free = held.len() < NESTED_MAX && held.iter().all(|other| other.get() != place);
-        assert!(is_free, "{how}");
+    fn nest(&self, before: usize, place: usize, how: &str) {
+        let depth = self.depth.get();
+        let is_held = before == place || self.outer[..depth].iter().any(|at| at.get() == place);
+        assert!(!is_held && depth < NESTED_MAX, "{how}");
+        self.outer[depth].set(before);
+        self.depth.set(depth + 1);
     }
 }
 
 impl Drop for Inside {
     #[inline]
     fn drop(&mut self) {
-        HELD.with(|held| held.depth.set(held.depth.get() - 1));
+        HELD.with(|held| {
+            held.innermost.set(self.before);
+            if self.before != 0 {
+                held.depth.set(held.depth.get() - 1);
+            }
+        });
     }
 }

@@ -13,37 +13,42 @@ pub(crate) const TICK_NANOS: u64 = 1_000_000;
 #[derive(Debug)]
 pub(crate) struct Readings {
     clock: Box<dyn Clock>,
-    first: Duration,
-    /// The latest reading of a clock that somebody else made: one that goes back stands still for us.
-    latest: Option<AtomicU64>,
+    origin: Origin,
+}
+
+/// The first reading, and what else a clock's maker decides.
+#[derive(Debug)]
+enum Origin {
+    /// In nanoseconds, of a clock of ours: it counts from its own start and never goes back.
+    Ours(u64),
+    /// Of any other: it may count from anywhere, and while it is behind its latest reading it stands still.
+    Any { first: Duration, latest: AtomicU64 },
 }
 
 impl Readings {
-    /// Of a clock that never goes back.
-    pub(crate) fn of(clock: impl Clock + 'static) -> Self {
-        let first = clock.now();
-        Self {
-            clock: Box::new(clock),
-            first,
-            latest: None,
-        }
+    /// Of [`SystemClock`](crate::SystemClock) or [`ManualClock`](crate::ManualClock).
+    pub(crate) fn of_ours(clock: impl Clock + 'static) -> Self {
+        let origin = Origin::Ours(nanos(clock.now()));
+        let clock = Box::new(clock);
+        Self { clock, origin }
     }
 
-    /// Of a clock that may.
     pub(crate) fn of_any(clock: Box<dyn Clock>) -> Self {
-        let first = clock.now();
-        Self {
-            clock,
-            first,
-            latest: Some(AtomicU64::new(0)),
-        }
+        let origin = Origin::Any {
+            first: clock.now(),
+            latest: AtomicU64::new(0),
+        };
+        Self { clock, origin }
     }
 
     pub(crate) fn now(&self) -> Now {
-        let now = nanos(self.clock.now().saturating_sub(self.first));
-        match &self.latest {
-            None => Now(now),
-            Some(latest) => Now(latest.fetch_max(now, SeqCst).max(now)),
+        let now = self.clock.now();
+        match &self.origin {
+            Origin::Ours(first) => Now(nanos(now).saturating_sub(*first)),
+            Origin::Any { first, latest } => {
+                let now = nanos(now.saturating_sub(*first));
+                Now(latest.fetch_max(now, SeqCst).max(now))
+            }
         }
     }
 
