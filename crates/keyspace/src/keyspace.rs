@@ -180,8 +180,7 @@ impl Keyspace {
             return self.begin_specially(seat, row, session, time, args, out);
         };
         if !seat.is_inside() {
-            let visit = seat.visit();
-            return self.begin(visit.seat, row, session, time, args, out);
+            return self.begin_visiting(seat, row, session, time, args, out);
         }
         let now = self.timeline.now(time);
         if row.flags.has(Flags::DENYOOM)
@@ -206,6 +205,21 @@ impl Keyspace {
         debug_assert!(context.is_finished());
         std::mem::forget(context);
         None
+    }
+
+    /// As [`begin`](Self::begin), on a seat that is empty.
+    #[cold]
+    fn begin_visiting(
+        &self,
+        seat: &mut Seat,
+        row: &'static Command,
+        session: &mut Session,
+        time: Time,
+        args: Args<'_>,
+        out: &mut Writer,
+    ) -> Option<Box<Walk>> {
+        let visit = seat.visit();
+        self.begin(visit.seat, row, session, time, args, out)
     }
 
     /// As [`begin`](Self::begin), for rows that do not lock the shards of their keys.

@@ -35,7 +35,7 @@ impl<'a> Context<'a, '_> {
     }
 
     /// Locks the shard of one key.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn lock_one(&mut self, key: &[u8]) {
         let hash = self.keyspace.hash(key);
         let shard = self.keyspace.shard_of(hash);
