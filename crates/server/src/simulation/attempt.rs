@@ -141,11 +141,15 @@ impl<'a> Attempt<'a> {
         (self.db, key.to_vec())
     }
 
-    /// The entry, if it is there for this command. One that is dead for certain is removed.
+    /// The entry, if it is there for this command. One that is dead for certain is removed by commands that write.
     fn find(&mut self, key: &[u8]) -> Option<Entry> {
         let name = self.name(key);
         let found = self.keys.get(&name)?;
         let dead = found.deadline.is_some_and(|at| at <= self.ran.time.tick);
+        // A read may leave it where it is, for instance while a pause lasts.
+        if dead && !changes(&self.ran.words[0]) {
+            return None;
+        }
         if dead || self.gone.contains(&name) {
             let doubtful = found.doubtful;
             self.keys.remove(&name);
@@ -267,4 +271,23 @@ pub(super) fn keys_of(ran: &Ran, word: &[u8], db: u32) -> Vec<Name> {
         _ => words.take(1).collect(),
     };
     keys.into_iter().map(|key| (db, key.clone())).collect()
+}
+
+/// Whether a command changes data.
+pub(super) fn changes(word: &[u8]) -> bool {
+    matches!(
+        word,
+        b"SET"
+            | b"MSET"
+            | b"INCR"
+            | b"APPEND"
+            | b"DEL"
+            | b"PEXPIRE"
+            | b"PERSIST"
+            | b"RENAME"
+            | b"PUBLISH"
+            | b"FLUSHDB"
+            | b"FLUSHALL"
+            | b"SWAPDB"
+    )
 }

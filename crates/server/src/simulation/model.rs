@@ -9,7 +9,7 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use tidewheel_resp::{Protocol, Reply, Writer, parse_i64};
 
-use super::attempt::{Attempt, Entry, Event, Name, keys_of};
+use super::attempt::{Attempt, Entry, Event, Name, changes, keys_of};
 use super::witness::Ran;
 use crate::clock::micros;
 
@@ -456,24 +456,6 @@ fn bulk_of(reply: Reply) -> Option<Vec<u8>> {
         Reply::Bulk(bytes) => Some(bytes),
         _ => None,
     }
-}
-
-fn changes(word: &[u8]) -> bool {
-    matches!(
-        word,
-        b"SET"
-            | b"MSET"
-            | b"INCR"
-            | b"APPEND"
-            | b"DEL"
-            | b"PEXPIRE"
-            | b"PERSIST"
-            | b"RENAME"
-            | b"PUBLISH"
-            | b"FLUSHDB"
-            | b"FLUSHALL"
-            | b"SWAPDB"
-    )
 }
 
 fn is_for_subscribers(word: &[u8]) -> bool {
