@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use tidewheel::{Cache, Clock};
 
-use crate::fresh_value_race::{Key, LazyCache, MetBy, assert_that_ours_loses_nothing, race};
+use crate::fresh_value_race::{Key, LazyCache, MetBy, When, assert_that_ours_loses_nothing, race};
 use crate::stage::{MS, StageClock, tidewheel};
 
 /// Judges under one lock, deletes under another.
@@ -70,7 +70,7 @@ impl LazyCache for JudgesThenDeletes {
 #[test]
 fn bug_01_lost_update_by_a_lazy_delete() {
     for met_by in [MetBy::Reader, MetBy::Sweeper] {
-        let outcome = race(JudgesThenDeletes::on, met_by);
+        let outcome = race(JudgesThenDeletes::on, met_by, When::Read);
         assert!(
             outcome.lost > 0,
             "{met_by:?}: the faulty cache loses updates"

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use tidewheel::Clock;
 
-use crate::fresh_value_race::{Key, LazyCache, MetBy, assert_that_ours_loses_nothing, race};
+use crate::fresh_value_race::{Key, LazyCache, MetBy, When, assert_that_ours_loses_nothing, race};
 use crate::stage::StageClock;
 
 /// Concurrent by itself: each operation is atomic, two of them are not.
@@ -90,7 +90,7 @@ impl LazyCache for OverAtomicMap {
 #[test]
 fn bug_09_a_blind_delete_over_a_concurrent_map() {
     for met_by in [MetBy::Reader, MetBy::Sweeper] {
-        let outcome = race(OverAtomicMap::on, met_by);
+        let outcome = race(OverAtomicMap::on, met_by, When::Read);
         assert!(
             outcome.lost > 0,
             "{met_by:?}: the faulty cache loses updates"
