@@ -302,7 +302,7 @@ impl Keyspace {
         self.gate.bits() & KEEP_DEAD != 0
     }
 
-    #[inline]
+    #[inline(always)]
     pub(crate) fn hash(&self, key: &[u8]) -> u64 {
         self.hasher.hash(key)
     }

@@ -196,6 +196,9 @@ impl Parser {
 
     #[inline]
     fn arguments(&mut self, buf: &[u8], limits: &Limits) -> Result<Parsed, ProtocolError> {
+        if self.stage == Stage::Header {
+            self.whole_arguments(buf, limits);
+        }
         while self.missing > 0 {
             if self.stage == Stage::Header && !self.header(buf, limits)? {
                 return Ok(Parsed::Incomplete { wanted: 1 });
@@ -219,6 +222,29 @@ impl Parser {
         }
         self.stage = Stage::Start;
         Ok(Parsed::Complete { consumed: self.pos })
+    }
+
+    /// Takes arguments for as long as they lie in the buffer as a whole and need no second look. What follows is
+    /// left to [`arguments`](Self::arguments), which judges it.
+    #[inline]
+    fn whole_arguments(&mut self, buf: &[u8], limits: &Limits) {
+        let buf = &buf[..buf.len().min(COMMAND_MAX)];
+        let mut pos = self.pos;
+        while self.missing > 0
+            && buf.get(pos) == Some(&b'$')
+            && let Some((len, start)) = short_number(buf, pos)
+            && len <= limits.bulk
+            && start + len + 2 <= buf.len()
+        {
+            self.spans.push(Span {
+                start: start as u32,
+                len: len as u32,
+            });
+            pos = start + len + 2;
+            self.missing -= 1;
+        }
+        self.pos = pos;
+        self.scanned = pos;
     }
 
     /// Reads an argument's length; false while its line is incomplete.
@@ -323,11 +349,10 @@ impl Parser {
 /// Reads the number behind the type byte at `at` when it is whole and has at most nine digits, and
 /// where the next line begins. Anything else is left to [`Parser::number`]; at most ten bytes are
 /// read in vain.
-#[inline]
+#[inline(always)]
 fn short_number(buf: &[u8], at: usize) -> Option<(usize, usize)> {
-    let line = buf.get(at + 1..)?;
     // Most headers are one or two digits long and are followed by at least two bytes more.
-    if let [first, second, third, _, ..] = line {
+    if let Some([_, first, second, third, _]) = buf.get(at..)?.first_chunk() {
         let high = usize::from(first.wrapping_sub(b'0'));
         if *second == b'\r' && high <= 9 {
             return Some((high, at + 4));
@@ -337,6 +362,13 @@ fn short_number(buf: &[u8], at: usize) -> Option<(usize, usize)> {
             return Some((high * 10 + low, at + 5));
         }
     }
+    longer_number(buf, at)
+}
+
+/// As [`short_number`], digit by digit.
+#[inline(never)]
+fn longer_number(buf: &[u8], at: usize) -> Option<(usize, usize)> {
+    let line = buf.get(at + 1..)?;
     let mut value = 0;
     for (i, byte) in line.iter().enumerate().take(10) {
         let digit = usize::from(byte.wrapping_sub(b'0'));

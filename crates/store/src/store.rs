@@ -422,25 +422,26 @@ impl<O> Store<O> {
             ..
         } = self;
         wheel.advance(blocks, now, budget, |blocks, due| {
-            let mut places = [0; 16];
+            // Where each is in the index, and where its key begins and ends.
+            let mut places = [(0, 0, 0); 16];
             // First find all buckets, so that their cache misses overlap; then remove.
             let mut warmth = 0;
             for (place, &id) in places.iter_mut().zip(due) {
                 let block = blocks.start(id);
                 let layout = entry::layout(block);
-                *place = hasher.hash(&block[layout.key_at..layout.value_at()]) as u32;
-                warmth ^= index.touch(*place);
+                let (from, to) = (layout.key_at, layout.value_at());
+                *place = (hasher.hash(&block[from..to]) as u32, from, to);
+                warmth ^= index.touch(place.0);
             }
             std::hint::black_box(warmth);
-            for (&place, &id) in places.iter().zip(due) {
+            for (&(place, from, to), &id) in places.iter().zip(due) {
                 let found = index.remove(place, id);
                 debug_assert!(found, "an entry is in the index");
                 let block = blocks.start(id);
-                let layout = entry::layout(block);
-                let object = entry::is_object(block)
-                    .then(|| objects.remove(object_number(&block[layout.value_at()..])));
+                let object =
+                    entry::is_object(block).then(|| objects.remove(object_number(&block[to..])));
                 sink(Expired {
-                    key: &block[layout.key_at..layout.value_at()],
+                    key: &block[from..to],
                     deadline: entry::deadline(block).unwrap_or(now),
                     tag: entry::tag(block),
                     object,

@@ -17,6 +17,7 @@ pub(crate) fn get(ctx: &mut Context<'_, '_>) -> Outcome {
 }
 
 /// Replies with a key's value, or nil. Returns whether there is one.
+#[inline]
 fn reply_value(ctx: &mut Context<'_, '_>, key: Key<'_>) -> Result<bool, CommandError> {
     let Some(slot) = ctx.find(key, Lookup::Read) else {
         ctx.out.null();

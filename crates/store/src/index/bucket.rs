@@ -74,7 +74,7 @@ impl Bucket {
         while found != 0 {
             let i = found.trailing_zeros() as usize / 8;
             let id = self.ids[i];
-            // A vacant cell shows the place 0.
+            // A vacant cell shows any place.
             if self.high[i] == (place >> 16) as u16 && id != 0 && is(id) {
                 return Some(i);
             }
@@ -88,7 +88,7 @@ impl Bucket {
     pub(super) fn take(&mut self, i: usize) {
         let last = self.len() - 1;
         self.set(i, self.pair(last));
-        self.set(last, VACANT);
+        self.ids[last] = 0;
     }
 
     pub(super) fn pairs(self) -> impl Iterator<Item = Pair> {
@@ -102,5 +102,3 @@ pub(super) struct Pair {
     pub(super) place: u32,
     pub(super) id: u32,
 }
-
-const VACANT: Pair = Pair { place: 0, id: 0 };
