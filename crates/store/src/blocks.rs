@@ -378,14 +378,19 @@ impl Blocks {
     }
 
     /// Puts a page into the list where it belongs by now.
+    #[inline]
     fn list(&mut self, number: u32) {
         let page = &self.pages[number as usize];
         let places = (PAGE / UNIT) as u16 / SIZES[page.class as usize];
         let quarter = (page.live as usize * QUARTERS / places as usize).min(QUARTERS);
-        if page.quarter as usize == quarter || self.retired == number {
-            return;
+        if page.quarter as usize != quarter && self.retired != number {
+            self.relist(number, quarter);
         }
-        let class = page.class as usize;
+    }
+
+    #[cold]
+    fn relist(&mut self, number: u32, quarter: usize) {
+        let class = self.pages[number as usize].class as usize;
         self.unlist(number);
         self.pages[number as usize].quarter = quarter as u8;
         if quarter < QUARTERS {
