@@ -3,20 +3,20 @@
 /// Pairs of a bucket: one cache line.
 pub(super) const WORDS: usize = 8;
 
-/// Eight places, and beside them their ids. The places' low bytes are together in one word, so that all
-/// eight are compared at once. Pairs are packed to the front; an id of 0 marks a vacant one.
+/// Eight places, and beside them their ids. The places' low bytes are together, so that all eight are
+/// compared at once. Pairs are packed to the front; an id of 0 marks a vacant one.
 #[derive(Debug, Clone, Copy)]
 #[repr(C, align(64))]
 pub(super) struct Bucket {
     pub(super) ids: [u32; WORDS],
-    low: u64,
+    low: [u8; WORDS],
     middle: [u8; WORDS],
     high: [u16; WORDS],
 }
 
 pub(super) const EMPTY: Bucket = Bucket {
     ids: [0; WORDS],
-    low: 0,
+    low: [0; WORDS],
     middle: [0; WORDS],
     high: [0; WORDS],
 };
@@ -50,8 +50,7 @@ impl Bucket {
 
     #[inline]
     pub(super) fn pair(&self, i: usize) -> Pair {
-        let low = (self.low >> (8 * i)) as u8;
-        let middle = self.middle[i];
+        let (low, middle) = (self.low[i], self.middle[i]);
         Pair {
             place: u32::from(self.high[i]) << 16 | u32::from(middle) << 8 | u32::from(low),
             id: self.ids[i],
@@ -60,8 +59,7 @@ impl Bucket {
 
     #[inline]
     pub(super) fn set(&mut self, i: usize, pair: Pair) {
-        let shift = 8 * i;
-        self.low = self.low & !(0xff << shift) | u64::from(pair.place as u8) << shift;
+        self.low[i] = pair.place as u8;
         self.middle[i] = (pair.place >> 8) as u8;
         self.high[i] = (pair.place >> 16) as u16;
         self.ids[i] = pair.id;
@@ -70,7 +68,7 @@ impl Bucket {
     /// The first pair of this place whose id is one that `is` accepts.
     #[inline]
     pub(super) fn find(&self, place: u32, mut is: impl FnMut(u32) -> bool) -> Option<usize> {
-        let mut found = equal_bytes(self.low, place as u8);
+        let mut found = equal_bytes(u64::from_le_bytes(self.low), place as u8);
         while found != 0 {
             let i = found.trailing_zeros() as usize / 8;
             let id = self.ids[i];
