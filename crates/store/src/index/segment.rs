@@ -148,7 +148,12 @@ impl Segment {
         let mut at = hole;
         for step in 1..count {
             at = self.after(at);
-            for (j, pair) in self.buckets[at].pairs().enumerate() {
+            let bucket = &self.buckets[at];
+            for j in 0..WORDS {
+                let pair = bucket.pair(j);
+                if pair.id == 0 {
+                    return None;
+                }
                 // How far the entry lies after its home; at least `step` means that it passed the hole.
                 let home = self.home(pair.place);
                 let spill = if at >= home {
@@ -159,9 +164,6 @@ impl Segment {
                 if spill >= step {
                     return Some((at, j));
                 }
-            }
-            if !self.buckets[at].is_full() {
-                return None;
             }
         }
         None
