@@ -173,7 +173,7 @@ impl<K, V> Delivery<K, V> {
         cause: RemovalCause,
     ) {
         if self.listener.is_none() || store.is_empty() {
-            garbage.stores.push(store);
+            garbage.rare().stores.push(store);
             return;
         }
         self.pending.fetch_add(store.len(), Relaxed);

@@ -170,7 +170,22 @@ impl<K, V> Config<K, V> {
     }
 
     /// Notes that an entry was given another end, now.
+    #[inline]
     pub(crate) fn rebase(
+        &self,
+        shard: &mut Shard<K, V>,
+        slot: Slot,
+        ttl: impl FnOnce() -> SaidTtl,
+        end: Option<u64>,
+        now: Nanos,
+    ) {
+        if self.refresher.is_some() || self.refresh_after.is_some() {
+            self.rebase_soft(shard, slot, ttl(), end, now);
+        }
+    }
+
+    #[cold]
+    fn rebase_soft(
         &self,
         shard: &mut Shard<K, V>,
         slot: Slot,
@@ -179,9 +194,6 @@ impl<K, V> Config<K, V> {
         now: Nanos,
     ) {
         let store = &mut shard.store;
-        if self.refresher.is_none() && self.refresh_after.is_none() {
-            return;
-        }
         let mut said = Said::from_words(store.said(slot));
         if self.refresher.is_some() {
             said.ttl = ttl;

@@ -146,11 +146,11 @@ impl<K, V, S> Inner<K, V, S> {
         if untidy {
             cell.untidy.store(true, Relaxed);
         }
-        let garbage = std::mem::replace(&mut shard.garbage, Garbage::new());
+        let garbage = shard.garbage.take();
         let freed = shard.store.take_freed();
         let events = !shard.outbox.is_empty();
         drop(shard);
-        for store in &garbage.stores {
+        for store in garbage.iter().flat_map(Garbage::stores) {
             self.release_tags(store);
         }
         // Others are woken before user code is run, which may take its time.
@@ -163,7 +163,9 @@ impl<K, V, S> Inner<K, V, S> {
         if events {
             self.alarm.events_wanted(&self.delivery.wanted);
         }
-        garbage.discard(&self.counters);
+        if let Some(garbage) = garbage {
+            garbage.discard(&self.counters);
+        }
         // Seldom there: asked here, it is not asked field by field.
         if let Some(freed) = freed {
             drop(freed);
@@ -226,9 +228,13 @@ impl<K, V, S> Inner<K, V, S> {
     /// The end of an entry as readers see it; the store keeps it for the grace period longer.
     #[inline]
     pub(crate) fn end_of(&self, store: &TypedStore<K, V>, slot: Slot) -> Option<u64> {
-        store
-            .deadline(slot)
-            .map(|deadline| deadline - self.config.grace.min(deadline))
+        self.end_at(store.deadline(slot))
+    }
+
+    /// The end of an entry that the store keeps until `deadline`.
+    #[inline]
+    pub(crate) fn end_at(&self, deadline: Option<u64>) -> Option<u64> {
+        deadline.map(|deadline| deadline - self.config.grace.min(deadline))
     }
 
     /// As [`is_live`](Self::is_live), of an entry that was looked up for reading.
@@ -241,17 +247,26 @@ impl<K, V, S> Inner<K, V, S> {
     /// Whether an entry is there for readers: its time is not over and no tag of it was invalidated.
     #[inline]
     pub(crate) fn is_live(&self, store: &TypedStore<K, V>, slot: Slot) -> bool {
-        !self.is_over(store.deadline(slot))
+        self.is_live_till(store, slot, store.deadline(slot))
+    }
+
+    /// As [`is_live`](Self::is_live), of an entry that the store keeps until `deadline`.
+    #[inline]
+    pub(crate) fn is_live_till(
+        &self,
+        store: &TypedStore<K, V>,
+        slot: Slot,
+        deadline: Option<u64>,
+    ) -> bool {
+        !self.is_over(deadline)
             && (!store.has_attributes(slot) || self.tags.is_current(store.tag_of(slot)))
     }
 
     /// Whether an entry that the store keeps until `deadline` is over for readers.
     #[inline]
     fn is_over(&self, deadline: Option<u64>) -> bool {
-        deadline.is_some_and(|deadline| {
-            let end = deadline - self.config.grace.min(deadline);
-            self.time.reached(end)
-        })
+        self.end_at(deadline)
+            .is_some_and(|end| self.time.reached(end))
     }
 
     /// Why an entry is not there for readers; `None` when it is.
@@ -329,10 +344,9 @@ impl<K, V, S> Inner<K, V, S> {
         shard.published = u64::MAX;
         shard.republish = true;
         shard.flights.clear(&mut shard.garbage.keys);
-        shard
-            .garbage
-            .negative_stores
-            .extend(shard.negatives.clear());
+        if let Some(negatives) = shard.negatives.clear() {
+            shard.garbage.rare().negative_stores.push(negatives);
+        }
         self.delivery
             .all_left(&mut shard.outbox, &mut shard.garbage, store, cause);
         self.settle(shard);
@@ -481,7 +495,7 @@ impl<K: Hash + Eq, V, S: BuildHasher> Inner<K, V, S> {
         let attributes = prepared.attributes;
         let tick = prepared.now.tick();
         if shard.closed {
-            shard.garbage.pairs.push((key, value));
+            shard.garbage.push(key, value);
             return;
         }
         self.counters.add(Count::Insert, 1);

@@ -2,6 +2,7 @@
 
 use std::any::Any;
 use std::collections::VecDeque;
+use std::mem::needs_drop;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::time::Duration;
@@ -116,14 +117,21 @@ impl<K, V> Outbox<K, V> {
     }
 }
 
-/// What is left to drop once the shard's lock is released.
+/// What is left to drop once the shard's lock is released. Most holds leave nothing: that takes three tests.
 #[derive(Debug)]
 pub(crate) struct Garbage<K, V> {
-    pub(crate) pairs: Vec<(K, V)>,
-    pub(crate) one: Option<(K, V)>,
-    pub(crate) stores: Vec<TypedStore<K, V>>,
+    one: Option<(K, V)>,
+    /// What comes after `one`.
+    pairs: Vec<(K, V)>,
     /// Keys of loads that were superseded.
     pub(crate) keys: Vec<Arc<K>>,
+    rare: Option<Box<Rare<K, V>>>,
+}
+
+/// What few holds leave.
+#[derive(Debug)]
+pub(crate) struct Rare<K, V> {
+    pub(crate) stores: Vec<TypedStore<K, V>>,
     /// Forgotten errors and absences.
     pub(crate) negatives: Vec<Removed<K, Negative>>,
     pub(crate) negative_stores: Vec<TypedStore<K, Negative>>,
@@ -132,50 +140,75 @@ pub(crate) struct Garbage<K, V> {
 impl<K, V> Garbage<K, V> {
     pub(crate) const fn new() -> Self {
         Self {
-            pairs: Vec::new(),
             one: None,
-            stores: Vec::new(),
+            pairs: Vec::new(),
             keys: Vec::new(),
-            negatives: Vec::new(),
-            negative_stores: Vec::new(),
+            rare: None,
+        }
+    }
+
+    /// Everything, if there is anything.
+    #[inline]
+    pub(crate) fn take(&mut self) -> Option<Self> {
+        if self.one.is_none() && self.keys.is_empty() && self.rare.is_none() {
+            return None;
+        }
+        Some(std::mem::replace(self, Self::new()))
+    }
+
+    /// Entries that were taken out with their stores.
+    pub(crate) fn stores(&self) -> &[TypedStore<K, V>] {
+        self.rare.as_ref().map_or(&[], |rare| &rare.stores)
+    }
+
+    #[cold]
+    pub(crate) fn rare(&mut self) -> &mut Rare<K, V> {
+        self.rare.get_or_insert_with(|| {
+            Box::new(Rare {
+                stores: Vec::new(),
+                negatives: Vec::new(),
+                negative_stores: Vec::new(),
+            })
+        })
+    }
+
+    /// An error or absence was forgotten.
+    #[inline]
+    pub(crate) fn forgotten(&mut self, negative: Option<Removed<K, Negative>>) {
+        if let Some(negative) = negative {
+            self.rare().negatives.push(negative);
         }
     }
 
     /// Drops everything, outside all locks; the panics of what is dropped are counted and go no further.
     pub(crate) fn discard(self, counters: &Counters) {
         let Self {
-            pairs,
             one,
-            stores,
+            pairs,
             keys,
-            negatives,
-            negative_stores,
+            rare,
         } = self;
-        if std::mem::needs_drop::<(K, V)>() {
-            if let Some((key, value)) = one {
-                counters.discard_pair(key, value);
-            }
-            if !pairs.is_empty() {
-                counters.discard_pairs(pairs.into_iter());
-            }
-            for store in stores {
-                counters.discard_pairs(store.into_entries().map(|(key, value, _)| (key, value)));
-            }
+        if let Some((key, value)) = one {
+            counters.discard_pair(key, value);
+        }
+        if !pairs.is_empty() {
+            counters.discard_pairs(pairs.into_iter());
         }
         for key in keys {
             counters.discard(key);
         }
-        for Removed { key, value, .. } in negatives {
-            counters.discard_pair(key, value);
-        }
-        for store in negative_stores {
-            counters.discard_pairs(store.into_entries().map(|(key, value, _)| (key, value)));
+        if let Some(rare) = rare {
+            rare.discard(counters);
         }
     }
 
     /// The first pair needs no allocation; those after it need one for all that a hold of the driver brings.
+    /// What nobody drops is not kept.
     #[inline]
     pub(crate) fn push(&mut self, key: K, value: V) {
+        if !needs_drop::<(K, V)>() {
+            return;
+        }
         if self.one.is_none() {
             self.one = Some((key, value));
             return;
@@ -189,6 +222,28 @@ impl<K, V> Garbage<K, V> {
     #[cold]
     fn make_room(&mut self) {
         self.pairs.reserve(RECORDS_PER_HOLD as usize);
+    }
+}
+
+impl<K, V> Rare<K, V> {
+    #[cold]
+    fn discard(self, counters: &Counters) {
+        let Self {
+            stores,
+            negatives,
+            negative_stores,
+        } = self;
+        if needs_drop::<(K, V)>() {
+            for store in stores {
+                counters.discard_pairs(store.into_entries().map(|(key, value, _)| (key, value)));
+            }
+        }
+        for Removed { key, value, .. } in negatives {
+            counters.discard_pair(key, value);
+        }
+        for store in negative_stores {
+            counters.discard_pairs(store.into_entries().map(|(key, value, _)| (key, value)));
+        }
     }
 }
 

@@ -106,9 +106,8 @@ impl<K, V> Shard<K, V> {
         }
         let latch = self.flights.writing(hash.0, &is, &mut self.garbage.keys);
         if latch.is_none() {
-            self.garbage
-                .negatives
-                .extend(self.negatives.forget(hash.place(), is));
+            let forgotten = self.negatives.forget(hash.place(), is);
+            self.garbage.forgotten(forgotten);
         }
         latch
     }

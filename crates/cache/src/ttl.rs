@@ -43,7 +43,7 @@ where
     where
         Q: Hash + Equivalent<K> + ?Sized,
     {
-        self.expire_as(key, ttl, condition, SaidTtl::For(ticks(ttl)))
+        self.expire_as(key, ttl, condition, || SaidTtl::For(ticks(ttl)))
     }
 
     /// As [`expire`](Self::expire), with a point in wall time, converted once, now.
@@ -54,7 +54,7 @@ where
         let left = at
             .duration_since(self.inner.time.wall())
             .unwrap_or_default();
-        self.expire_as(key, left, condition, SaidTtl::Point)
+        self.expire_as(key, left, condition, || SaidTtl::Point)
     }
 
     /// Takes a key's deadline away; tells whether it had one. A soft deadline that follows from
@@ -65,10 +65,16 @@ where
         Q: Hash + Equivalent<K> + ?Sized,
     {
         let now = self.inner.time.now();
-        self.set_end(key, None, Condition::IfSome, SaidTtl::Never, now)
+        self.set_end(key, None, Condition::IfSome, || SaidTtl::Never, now)
     }
 
-    fn expire_as<Q>(&self, key: &Q, ttl: Duration, condition: Condition, said: SaidTtl) -> bool
+    fn expire_as<Q>(
+        &self,
+        key: &Q,
+        ttl: Duration,
+        condition: Condition,
+        said: impl FnOnce() -> SaidTtl,
+    ) -> bool
     where
         Q: Hash + Equivalent<K> + ?Sized,
     {
@@ -81,7 +87,7 @@ where
         key: &Q,
         end: Option<u64>,
         condition: Condition,
-        said: SaidTtl,
+        said: impl FnOnce() -> SaidTtl,
         now: Nanos,
     ) -> bool
     where
@@ -91,8 +97,9 @@ where
         let hash = inner.hash(key);
         let concerned = |shard: &Shard<K, V>| {
             let slot = Inner::<K, V, S>::find(shard, hash, key)?;
-            let live = inner.is_live(&shard.store, slot);
-            let old = inner.end_of(&shard.store, slot);
+            let deadline = shard.store.deadline(slot);
+            let live = inner.is_live_till(&shard.store, slot, deadline);
+            let old = inner.end_at(deadline);
             (live && condition.allows(old, end.unwrap_or(u64::MAX))).then_some(slot)
         };
         let changed = inner.change_key(hash, key, concerned, |shard, slot| {
@@ -104,8 +111,10 @@ where
                 return;
             }
             let deadline = end.map(|end| end.saturating_add(inner.config.grace));
-            // A deadline that is given is the entry's end: reads no longer move it beyond.
-            shard.store.set_limit(slot, deadline);
+            if inner.config.time_to_idle.is_some() {
+                // A deadline that is given is the entry's end: reads no longer move it beyond.
+                shard.store.set_limit(slot, deadline);
+            }
             shard.set_deadline(slot, deadline, now.tick());
             inner.config.rebase(shard, slot, said, end, now);
         });

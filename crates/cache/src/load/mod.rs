@@ -362,7 +362,7 @@ impl<K: Hash + Eq, V, S: BuildHasher> Lead<'_, K, V, S> {
                 now.tick(),
                 &|key| inner.place_of(key),
             );
-            shard.garbage.negatives.extend(evicted);
+            shard.garbage.forgotten(evicted);
             shard.scheduled(Some(deadline));
             None
         });
@@ -430,7 +430,7 @@ impl<K: Hash + Eq, V, S: BuildHasher> Inner<K, V, S> {
 
     pub(crate) fn forget_negative(&self, shard: &mut Shard<K, V>, hash: Hashed, key: &K) {
         let forgotten = shard.negatives.forget(hash.place(), |stored| stored == key);
-        shard.garbage.negatives.extend(forgotten);
+        shard.garbage.forgotten(forgotten);
     }
 
     /// The loader says that there is no such thing: an old value goes.

@@ -118,7 +118,7 @@ impl<K> Negatives<K> {
             return Progress::default();
         };
         let mut progress = store.expire(now, budget, place_of, |removed| {
-            garbage.negatives.push(removed);
+            garbage.forgotten(Some(removed));
         });
         progress.moved += std::mem::take(&mut progress.fired);
         self.let_go();
