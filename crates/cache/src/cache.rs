@@ -182,7 +182,7 @@ where
             let shard = inner.read(inner.cell(hash));
             let entry = shard
                 .store
-                .look(hash.place(), |stored| key.equivalent(stored));
+                .look(hash.place(), move |stored| key.equivalent(stored));
             match entry {
                 Some(entry) if inner.is_there(&shard.store, &entry) => {
                     entry.hit();

@@ -125,6 +125,10 @@ impl Given {
             }
             let at_low = wrapping(low).wrapping_sub(offset);
             let since = at_low.wrapping_sub(seen) as i64;
+            // Another exact reading of the same time.
+            if since == 0 && low == high {
+                return (seen, seen);
+            }
             let until = since.saturating_add(spread(low, high));
             // Bounds may be as loose as they like: only the upper one tells of a step back.
             if until < -OVERTAKEN_MAX || since > 0 && !is_time(since, at_low) {

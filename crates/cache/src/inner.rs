@@ -426,7 +426,7 @@ impl<K: Hash + Eq, V, S: BuildHasher> Inner<K, V, S> {
     ) -> Option<Slot> {
         shard
             .store
-            .find(hash.place(), |stored| key.equivalent(stored))
+            .find(hash.place(), move |stored| key.equivalent(stored))
     }
 
     /// As [`write`](Self::write), for a change of one key: waits for a closure that is computing its

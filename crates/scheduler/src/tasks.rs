@@ -215,7 +215,10 @@ impl<K: Hash + Eq, V, S: BuildHasher> Tasks<K, V, S> {
         now: u64,
     ) -> bool {
         let hash = hash_of(&self.hasher, key);
-        let Some(slot) = self.store.find(place(hash), |other| key.equivalent(other)) else {
+        let Some(slot) = self
+            .store
+            .find(place(hash), move |other| key.equivalent(other))
+        else {
             return false;
         };
         self.store.set_deadline(slot, Some(deadline), now);
@@ -249,7 +252,7 @@ impl<K: Hash + Eq, V, S: BuildHasher> Tasks<K, V, S> {
         let hash = hash_of(&self.hasher, key);
         let slot = self
             .store
-            .find(place(hash), |other| key.equivalent(other))?;
+            .find(place(hash), move |other| key.equivalent(other))?;
         let removed = self.store.remove(slot, place(hash));
         self.routines.end(removed.tag);
         Some((removed.key, removed.value))

@@ -5,7 +5,7 @@ use tidewheel_timer::{Forecast, HierarchicalWheel, Progress, Timer, TimerQueue, 
 use crate::blocks::Blocks;
 use crate::entry::{self, Form};
 use crate::hasher::KeyHasher;
-use crate::index::Index;
+use crate::index::{Elsewhere, Index};
 use crate::objects::Objects;
 
 /// The most value bytes that are kept beside the key.
@@ -161,8 +161,8 @@ impl<O> Store<O> {
         };
         match self.index.find(hash as u32, holds) {
             Ok(id) => Some(Seen::of(id, found)),
-            Err(false) => None,
-            Err(true) => self.look_crowded(hash, key),
+            Err(Elsewhere::Nowhere) => None,
+            Err(Elsewhere::Crowd) => self.look_crowded(hash, key),
         }
     }
 

@@ -59,6 +59,16 @@ fn scatter(bits: u64) -> u64 {
         .wrapping_add(1)
 }
 
+/// Where an entry may be that is not in a segment's buckets. As large as an id: a look-up returns one of both,
+/// in two registers.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[repr(u32)]
+pub(crate) enum Elsewhere {
+    Nowhere,
+    /// In the crowd, where [`Index::find_crowded`] looks.
+    Crowd,
+}
+
 /// From a 32-bit place to the ids of the entries there. Ids are never 0. The fields are in this order so
 /// that those of a look-up are in one cache line.
 #[derive(Debug)]
@@ -138,13 +148,15 @@ impl Index {
         Some(&self.segments[number as usize])
     }
 
-    /// The first id of this place that `is` accepts. `Err` says whether it may be in the crowd, where
-    /// [`find_crowded`](Self::find_crowded) looks: two calls, so that each can have a closure of its own, which
-    /// the compiler makes a part of the look-up.
+    /// The first id of this place that `is` accepts. It does not look into the crowd: two calls, so that each
+    /// can have a closure of its own, which the compiler makes a part of the look-up.
     #[inline]
-    pub(crate) fn find(&self, place: u32, is: impl FnMut(u32) -> bool) -> Result<u32, bool> {
-        let segment = self.segment(place).ok_or(false)?;
-        segment.find(place, is).ok_or(segment.crowded)
+    pub(crate) fn find(&self, place: u32, is: impl FnMut(u32) -> bool) -> Result<u32, Elsewhere> {
+        let segment = self.segment(place).ok_or(Elsewhere::Nowhere)?;
+        segment.find(place, is).ok_or(match segment.crowded {
+            true => Elsewhere::Crowd,
+            false => Elsewhere::Nowhere,
+        })
     }
 
     /// The first id of this place in the crowd that `is` accepts.

@@ -116,7 +116,8 @@ fn scan_visits_each_entry_once_though_the_index_grows_and_shrinks() {
 fn find(index: &Index, place: u32, mut is: impl FnMut(u32) -> bool) -> Option<u32> {
     match index.find(place, &mut is) {
         Ok(id) => Some(id),
-        Err(crowded) => crowded.then(|| index.find_crowded(place, is)).flatten(),
+        Err(Elsewhere::Nowhere) => None,
+        Err(Elsewhere::Crowd) => index.find_crowded(place, is),
     }
 }
 

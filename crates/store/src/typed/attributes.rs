@@ -50,6 +50,15 @@ impl Soft {
     }
 }
 
+impl Attributes {
+    /// Whether it has nothing but a deadline that takes memory.
+    #[inline]
+    pub(crate) fn is_plain(&self) -> bool {
+        let words = self.tag | self.said[0] | self.said[1];
+        self.weight == 1 && words == 0 && self.soft == Soft::NEVER && self.limit.is_none()
+    }
+}
+
 impl Default for Attributes {
     fn default() -> Self {
         Self {

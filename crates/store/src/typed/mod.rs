@@ -12,7 +12,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use tidewheel_timer::{Forecast, HierarchicalWheel, Progress, TimerQueue};
 
 use crate::Slot;
-use crate::index::Index;
+use crate::index::{Elsewhere, Index};
 use crate::policy::Policy;
 pub use attributes::{Attributes, Found, Freed, Removed, Soft};
 use slots::{DEADLINE_MAX, Entry, Slots};
@@ -115,16 +115,15 @@ impl<K, V> TypedStore<K, V> {
     pub fn find(&self, place: u32, mut is: impl FnMut(&K) -> bool) -> Option<Slot> {
         match self.index.find(place, |id| self.holds(id, &mut is)) {
             Ok(id) => Some(Slot(id)),
-            Err(false) => None,
-            Err(true) => self.find_crowded(place, &mut is),
+            Err(Elsewhere::Nowhere) => None,
+            Err(Elsewhere::Crowd) => self.find_crowded(place, is),
         }
     }
 
+    /// Takes the closure by value: one that was lent would be kept in memory all the way here.
     #[cold]
-    fn find_crowded(&self, place: u32, is: &mut dyn FnMut(&K) -> bool) -> Option<Slot> {
-        let found = self
-            .index
-            .find_crowded(place, |id| self.holds(id, &mut *is));
+    fn find_crowded(&self, place: u32, mut is: impl FnMut(&K) -> bool) -> Option<Slot> {
+        let found = self.index.find_crowded(place, |id| self.holds(id, &mut is));
         found.map(Slot)
     }
 
@@ -146,8 +145,8 @@ impl<K, V> TypedStore<K, V> {
             _ => false,
         }) {
             Ok(id) => id,
-            Err(false) => return None,
-            Err(true) => return self.look_crowded(place, &mut is),
+            Err(Elsewhere::Nowhere) => return None,
+            Err(Elsewhere::Crowd) => return self.look_crowded(place, is),
         };
         let (entry, has_attributes) = found?;
         Some(Found {
@@ -158,7 +157,7 @@ impl<K, V> TypedStore<K, V> {
     }
 
     #[cold]
-    fn look_crowded(&self, place: u32, is: &mut dyn FnMut(&K) -> bool) -> Option<Found<'_, K, V>> {
+    fn look_crowded(&self, place: u32, is: impl FnMut(&K) -> bool) -> Option<Found<'_, K, V>> {
         let slot = self.find_crowded(place, is)?;
         let (entry, has_attributes) = self.slots.look(slot.0)?;
         Some(Found {
@@ -329,7 +328,7 @@ impl<K, V> TypedStore<K, V> {
         place_of: &impl Fn(&K) -> u32,
     ) -> Slot {
         let id = self.slots.allocate(Entry::new(key, value));
-        self.write_columns(id, attributes);
+        self.write_columns(id, &attributes);
         self.weight += u64::from(attributes.weight);
         self.index.insert(place, id);
         if let Some(deadline) = attributes.deadline {
@@ -354,7 +353,7 @@ impl<K, V> TypedStore<K, V> {
             let state = self.entry(slot).policy();
             self.policy.reweighed(state, old_weight, attributes.weight);
         }
-        self.write_columns(slot.0, attributes);
+        self.write_columns(slot.0, &attributes);
         self.set_deadline(slot, attributes.deadline, now);
         self.changed(slot);
         std::mem::replace(&mut self.entry_mut(slot).value, value)
@@ -636,7 +635,14 @@ impl<K, V> TypedStore<K, V> {
         }
     }
 
-    fn write_columns(&mut self, id: u32, attributes: Attributes) {
+    #[inline]
+    fn write_columns(&mut self, id: u32, attributes: &Attributes) {
+        if !attributes.is_plain() || self.slots.has_columns(id) {
+            self.fill_columns(id, attributes);
+        }
+    }
+
+    fn fill_columns(&mut self, id: u32, attributes: &Attributes) {
         let Attributes {
             weight,
             soft,
@@ -644,12 +650,7 @@ impl<K, V> TypedStore<K, V> {
             limit,
             said,
             deadline: _,
-        } = attributes;
-        let plain = weight == 1 && soft == Soft::NEVER && tag == 0 && limit.is_none();
-        let plain = plain && said == [0; 2];
-        if plain && !self.slots.has_columns(id) {
-            return;
-        }
+        } = *attributes;
         let (columns, at, len) = self.slots.columns_mut(id);
         columns.weight_less_one.set(at, weight.wrapping_sub(1), len);
         columns.soft.set(at, soft, len);

@@ -45,7 +45,7 @@ impl<K, V> TypedStore<K, V> {
         entry.set_deadline(None);
         let new = self.slots.allocate(entry);
         if let Some((attributes, version)) = attributes {
-            self.write_columns(new, attributes);
+            self.write_columns(new, &attributes);
             if let Some(version) = version {
                 let (columns, at, len) = self.slots.columns_mut(new);
                 columns.version.set(at, version, len);
