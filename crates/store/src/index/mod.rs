@@ -153,10 +153,7 @@ impl Index {
     #[inline]
     pub(crate) fn find(&self, place: u32, is: impl FnMut(u32) -> bool) -> Result<u32, Elsewhere> {
         let segment = self.segment(place).ok_or(Elsewhere::Nowhere)?;
-        segment.find(place, is).ok_or(match segment.crowded {
-            true => Elsewhere::Crowd,
-            false => Elsewhere::Nowhere,
-        })
+        segment.find(place, is)
     }
 
     /// The first id of this place in the crowd that `is` accepts.
@@ -168,8 +165,10 @@ impl Index {
     /// Loads the bucket of a place, so that a removal soon after finds it in the cache.
     #[inline]
     pub(crate) fn touch(&self, place: u32) -> u32 {
-        self.segment(place)
-            .map_or(0, |segment| segment.buckets[segment.home(place)].ids[0])
+        let bucket = self
+            .segment(place)
+            .and_then(|segment| segment.buckets.get(segment.home(place)));
+        bucket.map_or(0, |bucket| bucket.ids[0])
     }
 
     /// The place at which a stored id is, found by a walk. O(n).
@@ -208,7 +207,7 @@ impl Index {
         let segment = &mut self.segments[number as usize];
         if let Some((bucket, i)) = segment.position(Pair { place, id: old }) {
             segment.buckets[bucket].ids[i] = new;
-        } else if segment.crowded && self.crowd.remove(Pair { place, id: old }) {
+        } else if segment.is_crowded() && self.crowd.remove(Pair { place, id: old }) {
             self.crowd.insert(Pair { place, id: new });
         } else {
             debug_assert!(false, "a moved entry is in the index");
@@ -220,7 +219,7 @@ impl Index {
             return false;
         };
         let segment = &mut self.segments[number as usize];
-        if segment.crowded {
+        if segment.is_crowded() {
             return self.remove_crowded(number, Pair { place, id });
         }
         if !segment.remove(Pair { place, id }) {
@@ -262,7 +261,7 @@ impl Index {
         loop {
             let segment = self.segment(from)?;
             let places = from..=*segment.places().end();
-            let next = if segment.crowded {
+            let next = if segment.is_crowded() {
                 self.crowd.scan(places.clone(), &mut left, &mut visit)
             } else {
                 segment.scan(from, &mut left, &mut visit)
@@ -286,7 +285,7 @@ impl Index {
         let mut turn = random;
         loop {
             let segment = &self.segments[self.directory[slot] as usize];
-            let found = if segment.crowded {
+            let found = if segment.is_crowded() {
                 self.crowd.sample(segment.places(), scatter(turn))
             } else {
                 segment.sample(&mut turn)
@@ -313,7 +312,7 @@ impl Index {
             let named = self.directory[slot..slot + run].iter();
             assert!(named.clone().all(|n| *n == number), "a run is broken");
             segment.validate();
-            if segment.crowded {
+            if segment.is_crowded() {
                 let len = self.crowd.pairs(segment.places()).count();
                 assert_eq!(len, segment.len as usize, "crowd length");
                 assert!(len > CROWD_MIN, "too few for a crowd");

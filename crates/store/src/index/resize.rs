@@ -17,7 +17,7 @@ impl Index {
     pub(super) fn make_room(&mut self, number: u32, place: u32) -> bool {
         let segment = &mut self.segments[number as usize];
         let buckets = segment.buckets.len();
-        if segment.crowded {
+        if segment.is_crowded() {
             return false;
         }
         if buckets < SEGMENT_BUCKETS_MAX {
@@ -48,12 +48,11 @@ impl Index {
     #[cold]
     fn crowd_out(&mut self, number: u32) {
         let segment = &mut self.segments[number as usize];
-        let mut crowded = Segment::new(segment.start, segment.depth, 1);
+        let mut crowded = Segment::new(segment.start, segment.depth, 0);
         crowded.len = segment.len;
-        crowded.crowded = true;
         let old = std::mem::replace(segment, crowded);
         old.pairs().for_each(|pair| self.crowd.insert(pair));
-        self.buckets -= old.buckets.len() - 1;
+        self.buckets -= old.buckets.len();
         self.free(old.buckets);
     }
 
@@ -66,9 +65,8 @@ impl Index {
         for pair in self.crowd.take(segment.places()) {
             own.insert(pair);
         }
-        self.buckets += own.buckets.len() - 1;
-        let old = std::mem::replace(segment, own);
-        self.free(old.buckets);
+        self.buckets += own.buckets.len();
+        *segment = own;
     }
 
     #[cold]

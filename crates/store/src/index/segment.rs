@@ -3,21 +3,20 @@
 use std::ops::RangeInclusive;
 
 use super::bucket::{Bucket, EMPTY, Pair, WORDS};
-use super::scatter;
+use super::{Elsewhere, scatter};
 
 /// Draws of a random cell that may be vacant.
 const SAMPLE_TRIES: u32 = 8;
 
 #[derive(Debug)]
 pub(super) struct Segment {
+    /// None when the entries are in the crowd: then a look-up comes to its end at once, without a test for that.
     pub(super) buckets: Box<[Bucket]>,
     pub(super) len: u32,
     /// The least place of this segment.
     pub(super) start: u32,
     /// How many top bits of the place all entries of this segment share.
     pub(super) depth: u8,
-    /// Whether the entries are in the crowd, and the buckets empty.
-    pub(super) crowded: bool,
 }
 
 /// Entries that a segment of so many buckets takes before it grows: 7/8 of its words.
@@ -50,8 +49,13 @@ impl Segment {
             len: 0,
             start,
             depth,
-            crowded: false,
         }
+    }
+
+    /// Whether the entries are in the crowd.
+    #[inline]
+    pub(super) fn is_crowded(&self) -> bool {
+        self.buckets.is_empty()
     }
 
     /// The segment's places.
@@ -79,19 +83,24 @@ impl Segment {
     }
 
     #[inline]
-    pub(super) fn find(&self, place: u32, mut is: impl FnMut(u32) -> bool) -> Option<u32> {
+    pub(super) fn find(
+        &self,
+        place: u32,
+        mut is: impl FnMut(u32) -> bool,
+    ) -> Result<u32, Elsewhere> {
         let mut at = self.home(place);
         for _ in 0..self.buckets.len() {
             let bucket = &self.buckets[at];
             if let Some(i) = bucket.find(place, &mut is) {
-                return Some(bucket.ids[i]);
+                return Ok(bucket.ids[i]);
             }
             if !bucket.is_full() {
-                return None;
+                return Err(Elsewhere::Nowhere);
             }
             at = self.after(at);
         }
-        None
+        // Some bucket has room, if there are any.
+        Err(Elsewhere::Crowd)
     }
 
     #[inline]
@@ -244,7 +253,11 @@ impl Segment {
 
     /// Panics if the structure is broken. O(n).
     pub(super) fn validate(&self) {
-        let own = if self.crowded { 0 } else { self.len as usize };
+        let own = if self.is_crowded() {
+            0
+        } else {
+            self.len as usize
+        };
         assert_eq!(self.pairs().count(), own, "segment length");
         for bucket in &self.buckets {
             let mut vacant = bucket.ids.iter().skip_while(|id| **id != 0);
@@ -257,7 +270,7 @@ impl Segment {
                 "an entry is in the wrong segment"
             );
             let found = self.find(pair.place, |id| id == pair.id);
-            assert!(found.is_some(), "a spilled entry is out of reach");
+            assert!(found.is_ok(), "a spilled entry is out of reach");
         }
     }
 }
