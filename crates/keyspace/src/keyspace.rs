@@ -184,7 +184,8 @@ impl Keyspace {
         }
         let now = self.timeline.now(time);
         if row.flags.has(Flags::DENYOOM)
-            && self.lacks(args.bytes())
+            && self.is_limited()
+            && self.lacks(self.at_most_added(row, args))
             && let Err(error) = self.make_room_for(row, session.db, args, &now)
         {
             error.write(out);

@@ -64,6 +64,7 @@ mod access;
 pub mod command;
 mod commands;
 mod context;
+mod demand;
 mod events;
 mod eviction;
 mod expire;

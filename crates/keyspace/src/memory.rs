@@ -1,35 +1,35 @@
 //! `maxmemory`: making room before a command that may add data, and while nobody writes.
 //!
-//! Room is made for what is used already and for what the command brings. That is bounded in time, the more so
-//! the less the command brings: a megabyte in place of values of a hundred bytes takes ten thousand victims.
-//! A command that has waited so long runs if as much was freed as it brings, so that the limit comes nearer
-//! whatever is written; otherwise it is refused, and the next one goes on. What grew beyond the limit all the
-//! same ([`exceeds_limit`](Keyspace::exceeds_limit)) is for [`shrink`](Keyspace::shrink) to bring down.
+//! Room is made for what is used already and for what the command brings. As many bytes as it brings it must
+//! free, however many victims that takes: a megabyte in place of values of a hundred bytes takes ten thousand.
+//! Only a guard bounds that in time. What is too much beyond that it works at for a short time. So the limit comes
+//! nearer, whatever is written, and nobody is refused while something may go. What is left, or grew beyond the limit
+//! unforeseen ([`exceeds_limit`](Keyspace::exceeds_limit)), is for the next commands and for
+//! [`shrink`](Keyspace::shrink) to bring down.
 
 use std::sync::atomic::Ordering::Relaxed;
 
 use tidewheel_resp::Args;
-use tidewheel_store::Value;
 
 use crate::command::{Command, CommandError};
 use crate::eviction::{Choice, Policy};
 use crate::gate::Seat;
 use crate::keyspace::Keyspace;
 use crate::time::{Now, Time};
-use crate::value::{LARGE, Object};
+use crate::value::Object;
 
-/// How long any command may wait for room.
-const WAIT_NS: u64 = 1_000_000;
+/// How long a command that has freed as much as it brings works at what others have left.
+const SHORT_NS: u64 = 1_000_000;
 
-/// How much longer for each byte that it brings: a victim of a hundred bytes takes one to two microseconds,
-/// most of which is waiting for memory.
-const WAIT_NS_PER_BYTE: u64 = 30;
+/// How long a command may take to free as much as it brings: a guard, against machines that stand still.
+const LONG_NS: u64 = 1_000_000_000;
 
-/// How long at most.
-const WAIT_NS_MAX: u64 = 50_000_000;
-
-/// The most visits of shards for one command, should the stopwatch stand still.
+/// The most visits of shards for one command, should the stopwatch stand still, beside one for every
+/// [`BYTES_PER_VISIT`] that it brings.
 const VISITS_MAX: usize = 1 << 16;
+
+/// Bytes that a visit frees at the least, nearly always.
+const BYTES_PER_VISIT: usize = 64;
 
 /// The most victims of one visit, under one hold of the shard's lock.
 const VICTIMS_PER_VISIT: usize = 8;
@@ -47,8 +47,8 @@ enum Visit {
     Bare,
     /// Something may, but none was met.
     Missed,
-    /// Something went.
-    Freed,
+    /// So many bytes went. Something that moved may have taken more than was freed.
+    Freed(i64),
 }
 
 /// Why the search for victims has ended.
@@ -56,13 +56,63 @@ enum Visit {
 enum End {
     /// There is room.
     Enough,
+    /// As much was freed as is brought; more is used than should be.
+    Paid,
     /// Nothing may go any more.
     Bare,
     /// It took too long.
     Spent,
 }
 
+/// How long a search may last, and how far it has come.
+struct Search {
+    brought: usize,
+    began_ns: u64,
+    visits: usize,
+    /// Visits since one found that something may go.
+    bare: usize,
+    freed: i64,
+}
+
+impl Search {
+    /// Whether as much was freed as is brought.
+    fn is_paid(&self) -> bool {
+        self.freed >= self.brought as i64
+    }
+
+    /// Why no other shard is visited, if none is.
+    fn end(&self, shards: usize, now_ns: u64) -> Option<End> {
+        if self.bare == shards {
+            return Some(End::Bare);
+        }
+        let passed = now_ns.saturating_sub(self.began_ns);
+        let too_many = self.visits >= VISITS_MAX + self.brought / BYTES_PER_VISIT;
+        if self.visits > 0 && self.is_paid() && (passed >= SHORT_NS || too_many) {
+            return Some(End::Paid);
+        }
+        (passed >= LONG_NS || too_many).then_some(End::Spent)
+    }
+
+    fn note(&mut self, visit: Visit) {
+        self.visits += 1;
+        self.bare = if visit == Visit::Bare {
+            self.bare + 1
+        } else {
+            0
+        };
+        if let Visit::Freed(bytes) = visit {
+            self.freed += bytes;
+        }
+    }
+}
+
 impl Keyspace {
+    /// Whether there is a `maxmemory`.
+    #[inline]
+    pub(crate) fn is_limited(&self) -> bool {
+        self.settings().maxmemory.load(Relaxed) != 0
+    }
+
     /// Whether more than `maxmemory` would be used with so many bytes more.
     #[inline]
     pub(crate) fn lacks(&self, incoming: usize) -> bool {
@@ -77,7 +127,7 @@ impl Keyspace {
         self.lacks(0) && self.settings().policy() != Policy::NoEviction
     }
 
-    /// Evicts for as long as one command would wait, if more than `maxmemory` is used: for a limit that was
+    /// Evicts for a short time, if more than `maxmemory` is used: for a limit that was
     /// lowered, or exceeded, while nobody writes. Returns whether calling again would bring the limit nearer.
     /// Exclusive users that wait go first.
     pub fn shrink(&self, seat: &mut Seat, time: Time) -> bool {
@@ -88,7 +138,7 @@ impl Keyspace {
         }
         // A handful of keys may be all there is, and below what shards report by themselves.
         self.flush_bytes();
-        self.lacks(0) && self.evict(0, &self.timeline.now(time)) == End::Spent && self.lacks(0)
+        self.lacks(0) && self.evict(0, &self.timeline.now(time)) == End::Paid && self.lacks(0)
     }
 
     /// Makes room for a command's data.
@@ -100,43 +150,21 @@ impl Keyspace {
         args: Args<'_>,
         now: &Now,
     ) -> Result<(), CommandError> {
-        let brought = args.bytes();
-        if brought as u64 > self.settings().maxmemory.load(Relaxed) {
+        let demand = self.demand(row, db, args);
+        if demand.whole as u64 > self.settings().maxmemory.load(Relaxed) {
             // Whatever went, it would not fit.
             return Err(CommandError::OUT_OF_MEMORY);
         }
-        let incoming = brought.saturating_sub(self.replaced(row, db, args, brought));
-        let before = self.used_memory();
-        let end = self.evict(incoming, now);
-        if end == End::Enough || !self.lacks(0) {
+        let end = self.evict(demand.added, now);
+        if matches!(end, End::Enough | End::Paid) || !self.lacks(0) {
             return Ok(());
         }
         // What shards have kept back may be the room.
         self.flush_bytes();
-        let freed = before.saturating_sub(self.used_memory());
-        let paid = end == End::Spent && freed >= incoming as u64;
-        if paid || !self.lacks(0) {
-            Ok(())
-        } else {
-            Err(CommandError::OUT_OF_MEMORY)
+        if self.lacks(0) {
+            return Err(CommandError::OUT_OF_MEMORY);
         }
-    }
-
-    /// Bytes of the large value that a command's large value will replace.
-    fn replaced(&self, row: &Command, db: u32, args: Args<'_>, brought: usize) -> usize {
-        if brought <= LARGE || row.stored_argument == 0 || row.name == "append" {
-            return 0;
-        }
-        let key = self.key(args.get(row.keys.first as usize).unwrap_or_default());
-        let hold = self.shards[key.shard].lock();
-        let entries = hold.entries(db);
-        match entries
-            .find(key.hash, key.bytes)
-            .map(|slot| entries.value(slot))
-        {
-            Some(Value::Object(object)) => object.bytes(),
-            _ => 0,
-        }
+        Ok(())
     }
 
     /// Evicts until there is room for `incoming` bytes.
@@ -146,26 +174,25 @@ impl Keyspace {
             recency: self.recency(),
             samples: self.settings().maxmemory_samples.load(Relaxed),
         };
-        let wait = WAIT_NS.saturating_add(WAIT_NS_PER_BYTE.saturating_mul(incoming as u64));
-        let until = self.hooks.stopwatch_ns() + wait.min(WAIT_NS_MAX);
         let mut garbage = Vec::new();
         // From here on shard after shard, whoever else searches: none is passed over.
         let first = self.eviction_turn.fetch_add(1, Relaxed) as usize;
-        let (mut visits, mut bare) = (0, 0);
+        let mut search = Search {
+            brought: incoming,
+            began_ns: self.hooks.stopwatch_ns(),
+            visits: 0,
+            bare: 0,
+            freed: 0,
+        };
         let end = loop {
             if !self.lacks(incoming) {
                 break End::Enough;
             }
-            if bare == self.shards() {
-                break End::Bare;
+            if let Some(end) = search.end(self.shards(), self.hooks.stopwatch_ns()) {
+                break end;
             }
-            if visits == VISITS_MAX || visits > 0 && self.hooks.stopwatch_ns() >= until {
-                break End::Spent;
-            }
-            let shard = first.wrapping_add(visits) % self.shards();
-            let visit = self.evict_in(shard, incoming, now, &choice, &mut garbage);
-            visits += 1;
-            bare = if visit == Visit::Bare { bare + 1 } else { 0 };
+            let shard = first.wrapping_add(search.visits) % self.shards();
+            search.note(self.evict_in(shard, incoming, now, &choice, &mut garbage));
         };
         self.discard(garbage);
         end
@@ -180,15 +207,18 @@ impl Keyspace {
         choice: &Choice,
         garbage: &mut Vec<Object>,
     ) -> Visit {
+        let before = self.used_memory() as i64;
         let is_due = now.reached(self.shards[shard].next_deadline());
         let due = is_due.then(|| self.expire_due(shard, now, DUE_PER_VISIT).fired);
         let mut hold = self.shards[shard].lock();
+        // What was kept back has not been freed now.
         hold.flush_bytes();
         if due.is_some_and(|fired| fired > 0) {
-            return Visit::Freed;
+            // What others do meanwhile is in it too; that is little.
+            return Visit::Freed(before - self.used_memory() as i64);
         }
         let since = self.hooks.stopwatch_ns();
-        let mut visit = Visit::Bare;
+        let (mut visit, mut freed) = (Visit::Bare, 0);
         for _ in 0..VICTIMS_PER_VISIT {
             let (db, slot) = match hold.victim(choice, now.time.tick) {
                 Ok(found) => found,
@@ -203,8 +233,8 @@ impl Keyspace {
             };
             garbage.extend(hold.evict(db, slot));
             hold.tidy(db, TIDY_PER_VICTIM);
-            hold.flush_bytes();
-            visit = Visit::Freed;
+            freed -= hold.flush_bytes();
+            visit = Visit::Freed(freed);
             if !self.lacks(incoming) {
                 break;
             }

@@ -184,7 +184,9 @@ fn what_grew_beyond_the_limit_is_brought_down_while_nobody_writes() {
     let limit = limit_to_what_is_used(&rig) + (1 << 20);
     rig.keyspace.settings().maxmemory.store(limit, Relaxed);
     assert!(!rig.keyspace.exceeds_limit());
-    rig.run("SETRANGE far 2000000 x");
+    // A copy's size is known only when it is there.
+    rig.run(&format!("SET large {}", "v".repeat(800_000)));
+    rig.run("COPY large copy");
     assert!(rig.keyspace.exceeds_limit());
     while rig.keyspace.shrink(&mut rig.seat, rig.time) {}
     assert!(!rig.keyspace.exceeds_limit());
@@ -268,4 +270,110 @@ fn a_value_that_can_never_fit_evicts_nobody() {
     let reply = rig.words(&[b"SET", b"large", &large]);
     assert_eq!(show(&reply), OOM);
     assert_eq!(rig.run("DBSIZE"), ":1000");
+}
+
+/// Time decided: a slow machine, or a costly policy, refused a megabyte beside a hundred thousand keys that
+/// might go.
+#[test]
+fn a_large_value_is_never_refused_for_want_of_time_while_small_keys_may_go() {
+    for policy in Policy::all().filter(|policy| *policy != Policy::NoEviction) {
+        let mut rig = Rig::new();
+        rig.keyspace.settings().set_policy(policy);
+        fill(&mut rig, 0, 40_000, "EX 1000");
+        let limit = limit_to_what_is_used(&rig);
+        rig.told.slowness_ns.store(100_000, Relaxed);
+        let large = vec![b'x'; 200_000];
+        for i in 0..15 {
+            let key = format!("large:{i}");
+            let reply = rig.words(&[b"SET", key.as_bytes(), &large, b"EX", b"1000"]);
+            assert_eq!(show(&reply), "OK", "{policy:?}: {i}");
+            let used = rig.keyspace.used_memory();
+            assert!(used <= limit + SLACK, "{policy:?}: {used} of {limit}");
+        }
+    }
+}
+
+#[test]
+fn a_command_pays_for_what_it_brings_and_only_shortly_for_what_others_have_left() {
+    let mut rig = Rig::new();
+    rig.keyspace.settings().set_policy(Policy::AllKeysRandom);
+    fill(&mut rig, 0, 40_000, "");
+    // With what shards have kept back.
+    let limit = rig.keyspace.stats(rig.time).used_memory / 2;
+    rig.keyspace.settings().maxmemory.store(limit, Relaxed);
+    rig.told.slowness_ns.store(100_000, Relaxed);
+    for i in 0..50 {
+        let before = rig.keyspace.used_memory();
+        assert_eq!(rig.run(&format!("SET small:{i} v")), "OK");
+        assert!(
+            rig.keyspace.used_memory() < before,
+            "the limit comes nearer"
+        );
+    }
+    let evicted = rig.keyspace.stats(rig.time).evicted;
+    assert!(evicted < 50 * 40, "{evicted} for fifty small values");
+    assert!(rig.keyspace.exceeds_limit(), "the rest is for others");
+    while rig.keyspace.shrink(&mut rig.seat, rig.time) {}
+    assert!(!rig.keyspace.exceeds_limit());
+}
+
+#[test]
+fn a_search_for_room_does_not_last_for_ever() {
+    let mut rig = Rig::new();
+    rig.keyspace.settings().set_policy(Policy::AllKeysRandom);
+    fill(&mut rig, 0, 20_000, "");
+    limit_to_what_is_used(&rig);
+    rig.told.slowness_ns.store(100_000_000, Relaxed);
+    let large = vec![b'x'; 200_000];
+    assert_eq!(show(&rig.words(&[b"SET", b"large", &large])), OOM);
+    let evicted = rig.keyspace.stats(rig.time).evicted;
+    assert!(0 < evicted && evicted < 1_000, "{evicted}");
+}
+
+/// It was fifty times the limit, or went as it came.
+#[test]
+fn what_setrange_would_make_is_measured_before_it_is_made() {
+    for policy in [Policy::NoEviction, Policy::AllKeysLru] {
+        let mut rig = Rig::new();
+        rig.keyspace.settings().set_policy(policy);
+        fill(&mut rig, 0, 1_000, "");
+        rig.keyspace.settings().maxmemory.store(4 << 20, Relaxed);
+        for offset in ["5000000", "500000000"] {
+            let line = format!("SETRANGE far {offset} x");
+            assert_eq!(rig.run(&line), OOM, "{policy:?}");
+        }
+        assert_eq!(rig.run("DBSIZE"), ":1000", "{policy:?}");
+        assert_eq!(rig.run("SETRANGE far 0 \"\""), ":0", "{policy:?}");
+        let too_far = rig.run("SETRANGE far 9000000000000000000 x");
+        assert!(too_far.starts_with("-ERR string exceeds"), "{too_far}");
+    }
+}
+
+#[test]
+fn setrange_makes_room_for_what_it_adds_and_no_more() {
+    let mut rig = Rig::new();
+    rig.keyspace.settings().set_policy(Policy::VolatileLru);
+    rig.words(&[b"SET", b"large", &vec![b'x'; 300_000]]);
+    fill(&mut rig, 0, 20_000, "EX 1000");
+    let limit = limit_to_what_is_used(&rig) + SLACK;
+    rig.keyspace.settings().maxmemory.store(limit, Relaxed);
+    assert_eq!(rig.run("SETRANGE large 299999 y"), ":300000");
+    assert_eq!(rig.keyspace.stats(rig.time).evicted, 0);
+    assert_eq!(rig.run("SETRANGE large 999999 y"), ":1000000");
+    assert_eq!(rig.run("SETRANGE far 499999 y"), ":500000");
+    let used = rig.keyspace.used_memory();
+    assert!(used <= limit + SLACK, "{used} of {limit}");
+}
+
+#[test]
+fn a_string_that_append_would_make_too_long_for_the_limit_evicts_nobody() {
+    let mut rig = Rig::new();
+    rig.keyspace.settings().set_policy(Policy::AllKeysLru);
+    fill(&mut rig, 0, 1_000, "");
+    rig.words(&[b"SET", b"large", &vec![b'x'; 700_000]]);
+    rig.keyspace.settings().maxmemory.store(1_000_000, Relaxed);
+    let tail = vec![b'x'; 400_000];
+    assert_eq!(show(&rig.words(&[b"APPEND", b"large", &tail])), OOM);
+    assert_eq!(rig.run("STRLEN large"), ":700000");
+    assert_eq!(rig.run("DBSIZE"), ":1001");
 }

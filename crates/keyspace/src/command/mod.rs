@@ -45,6 +45,8 @@ pub struct Command {
     /// The argument that is stored as it is (the one after each key, if there are many keys); 0 if none.
     /// Large ones are copied before a lock is taken.
     pub(crate) stored_argument: u32,
+    /// What it adds to the data.
+    pub(crate) adds: Adds,
     /// Syntax.
     pub arguments: &'static [Argument],
     /// What later versions added: (version, change).
@@ -55,6 +57,18 @@ pub struct Command {
     pub subcommands: &'static [Self],
     /// Who runs it.
     pub handler: Handler,
+}
+
+/// What a command adds to the data, by which `maxmemory` measures it before it runs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Adds {
+    /// Its arguments, at most.
+    Arguments,
+    /// Its second argument, to what there is.
+    Tail,
+    /// What lies between the end of what there is and the end of its third argument, put at the offset that the
+    /// second one is.
+    Range,
 }
 
 impl Command {
@@ -72,6 +86,7 @@ impl Command {
         slow: false,
         keys: KeySpec::NONE,
         stored_argument: 0,
+        adds: Adds::Arguments,
         arguments: &[],
         history: &[],
         replaced_by: None,

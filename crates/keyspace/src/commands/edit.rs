@@ -203,7 +203,7 @@ impl<F: Fn(&mut Vec<u8>)> Edit<F> {
 }
 
 /// Room that a copy is given: what it needs, and a quarter more if the string grows.
-fn room_for(len: usize, total: usize) -> usize {
+pub(crate) fn room_for(len: usize, total: usize) -> usize {
     if total > len {
         total + total / 4
     } else {

@@ -63,10 +63,11 @@ impl Hold<'_> {
         }
     }
 
-    /// Reports what was kept back, so that the total is exact.
-    pub(crate) fn flush_bytes(&mut self) {
+    /// Reports what was kept back, so that the total is exact. Returns by how much the total changed.
+    pub(crate) fn flush_bytes(&mut self) -> i64 {
         let change = std::mem::take(&mut self.state.unflushed_bytes);
         self.shard.shared.used_bytes.fetch_add(change, Relaxed);
+        change
     }
 
     /// Tidies a database, at most about `budget` units of work. Returns whether more is worth doing.

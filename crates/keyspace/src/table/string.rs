@@ -1,6 +1,6 @@
 //! Rows: strings.
 
-use crate::command::{Argument, Command, Flags, Group, Handler, KeySpec, KeyUse};
+use crate::command::{Adds, Argument, Command, Flags, Group, Handler, KeySpec, KeyUse};
 use crate::commands::{edit, lcs, number, string};
 
 const RO: KeyUse = KeyUse {
@@ -67,6 +67,7 @@ pub(super) const ROWS: &[Command] = &[
         slow: true,
         keys: KeySpec::one(1, &[GROW]),
         arguments: &[KEY, VALUE],
+        adds: Adds::Tail,
         handler: Handler::Keys(edit::append),
         ..STRING
     },
@@ -367,6 +368,7 @@ pub(super) const ROWS: &[Command] = &[
         slow: true,
         keys: KeySpec::one(1, &[UPDATE]),
         arguments: &[KEY, Argument::integer("offset"), VALUE],
+        adds: Adds::Range,
         handler: Handler::Keys(edit::setrange),
         ..STRING
     },
