@@ -1,7 +1,7 @@
 //! What `maxmemory` evicts: the public policy names, mapped onto one score over sampled entries.
 //!
 //! Whatever the policy, entries that are due go first. Then as many entries as `maxmemory-samples` says
-//! are drawn at random and the one with the highest score is evicted:
+//! are drawn at random and the one with the highest score is evicted (where all are equal, one is drawn):
 //!
 //! | name | candidates | score |
 //! |---|---|---|
@@ -150,6 +150,14 @@ impl Choice {
         }
     }
 
+    /// Entries that are compared for one victim: if any may go, the first one goes.
+    fn samples_of_one(&self) -> u32 {
+        match Policy::TABLE[self.policy as usize].3 {
+            Order::None | Order::Any => 1,
+            Order::Idle | Order::Rare | Order::Soonest => self.samples.clamp(1, SAMPLES_MAX),
+        }
+    }
+
     /// Whether an entry of the store may go.
     pub(crate) fn has_candidates(&self, store: &Entries) -> bool {
         match self.policy {
@@ -173,7 +181,7 @@ impl Choice {
             return None;
         }
         let volatile = self.policy.volatile_only();
-        let samples = self.samples.clamp(1, SAMPLES_MAX);
+        let samples = self.samples_of_one();
         let mut best: Option<(Slot, u64)> = None;
         let mut consider = |slot: Slot| {
             let score = self.score(store, slot, clock);
