@@ -2,7 +2,7 @@
 //!
 //! 1. [`Keyspace::begin`] takes the first step. Most keyspaces are small, and it was the last one.
 //! 2. As long as a [`Walk`] comes back, its owner hands it to [`Keyspace::go_on`] when it likes.
-//! 3. The last step appends the whole reply.
+//! 3. The last step appends the whole reply. A walk whose reply exceeds the buffer's limit ends there.
 //!
 //! Each step sees the time anew, and what others have changed meanwhile. A walk that is dropped is over.
 
@@ -87,11 +87,13 @@ impl Keyspace {
                 return None;
             }
         };
+        let mut body = Writer::new(context.out.protocol());
+        body.set_limit(context.out.limit());
         let walk = Walk {
             row,
             session: context.session.clone(),
             steps,
-            body: Writer::new(context.out.protocol()),
+            body,
         };
         self.go_on(seat, Box::new(walk), context.now.time, context.out)
     }
@@ -124,15 +126,19 @@ impl Walk {
         let (session, args) = (&mut self.session, Args::from_slices(&[]));
         let mut context = Context::new(keyspace, session, now, args, &mut self.body, false);
         let arrived = self.steps.step(&mut context, &mut Budget(STEP_BUDGET));
+        let over = context.out.is_over();
         context.finish();
-        arrived
+        arrived || over
     }
 
     fn reply(&mut self, out: &mut Writer) {
-        if out.is_empty() && self.body.len() > COPY_MAX {
+        if self.body.is_over() {
+            out.refuse();
+        } else if out.is_empty() && self.body.len() > COPY_MAX {
             let mut head = Writer::new(self.body.protocol());
             self.steps.head(&mut head);
             self.body.raw_first(head.as_bytes());
+            self.body.set_limit(out.limit());
             std::mem::swap(out, &mut self.body);
         } else {
             self.steps.head(out);

@@ -23,19 +23,65 @@ pub enum Protocol {
 /// out.double(1.5);
 /// assert_eq!(out.as_bytes(), b"*2\r\n$5\r\nscore\r\n$3\r\n1.5\r\n");
 /// ```
-#[derive(Debug, Default)]
+///
+/// A [limit](Self::set_limit) keeps one reply from taking memory without end. It is tested only when the
+/// buffer must grow: what is small costs nothing more.
+#[derive(Debug)]
 pub struct Writer {
     buf: Vec<u8>,
     protocol: Protocol,
+    /// The buffer does not grow for strings that would end beyond this.
+    limit: usize,
+    /// Something was left out.
+    over: bool,
+}
+
+impl Default for Writer {
+    fn default() -> Self {
+        Self::new(Protocol::default())
+    }
 }
 
 impl Writer {
-    /// An empty buffer. It allocates nothing until something is written.
+    /// An empty buffer without a limit. It allocates nothing until something is written.
     pub fn new(protocol: Protocol) -> Self {
         Self {
             buf: Vec::new(),
             protocol,
+            limit: usize::MAX,
+            over: false,
         }
+    }
+
+    /// From here on the buffer does not grow for a string that would end beyond so many bytes: such a string
+    /// is left out, and the buffer [is over](Self::is_over) its limit. What was written is then of no use.
+    pub fn set_limit(&mut self, bytes: usize) {
+        self.limit = bytes;
+    }
+
+    /// How long the buffer may become.
+    #[inline]
+    pub fn limit(&self) -> usize {
+        self.limit
+    }
+
+    /// Whether something was left out since the buffer was last cleared or truncated.
+    #[inline]
+    pub fn is_over(&self) -> bool {
+        self.over
+    }
+
+    /// The reply is over its limit, wherever it was written.
+    pub fn refuse(&mut self) {
+        self.over = true;
+    }
+
+    /// Whether `more` bytes would still be within the limit. If not, the buffer is over it from here on: the
+    /// caller leaves them out.
+    #[inline]
+    pub fn admits(&mut self, more: usize) -> bool {
+        self.over |= more > self.limit.saturating_sub(self.buf.len());
+        !self.over
     }
 
     /// The protocol of what is written next.
@@ -79,7 +125,9 @@ impl Writer {
     /// A byte string.
     #[inline]
     pub fn bulk(&mut self, bytes: &[u8]) {
-        self.buf.reserve(bytes.len() + 16);
+        if !self.fits(bytes.len() + 16) {
+            return;
+        }
         self.header(b'$', bytes.len());
         self.buf.extend_from_slice(bytes);
         self.buf.extend_from_slice(b"\r\n");
@@ -151,6 +199,9 @@ impl Writer {
         if self.protocol == Protocol::Resp2 {
             return self.bulk(text);
         }
+        if !self.fits(text.len() + format.len() + 16) {
+            return;
+        }
         self.header(b'=', text.len() + format.len() + 1);
         self.buf.extend_from_slice(format.as_bytes());
         self.buf.push(b':');
@@ -168,7 +219,9 @@ impl Writer {
 
     /// Appends replies that are encoded already, e.g. one message for many subscribers.
     pub fn raw(&mut self, encoded: &[u8]) {
-        self.buf.extend_from_slice(encoded);
+        if self.fits(encoded.len()) {
+            self.buf.extend_from_slice(encoded);
+        }
     }
 
     /// Puts replies that are encoded already before everything that was written. Moves that once.
@@ -200,9 +253,10 @@ impl Writer {
         self.buf.len()
     }
 
-    /// Takes back what was written since `mark`.
+    /// Takes back what was written, or left out, since `mark`.
     pub fn truncate(&mut self, mark: usize) {
         self.buf.truncate(mark);
+        self.over = false;
     }
 
     /// Drops the first `sent` bytes, at most all.
@@ -214,6 +268,7 @@ impl Writer {
     #[inline]
     pub fn clear(&mut self) {
         self.buf.clear();
+        self.over = false;
     }
 
     /// Takes the bytes and leaves an empty buffer of the same protocol.
@@ -236,6 +291,21 @@ impl Writer {
     /// Gives back memory beyond what is written or `bytes`, whichever is more.
     pub fn shrink_to(&mut self, bytes: usize) {
         self.buf.shrink_to(bytes);
+    }
+
+    /// Makes room for a string, if the limit lets.
+    #[inline]
+    fn fits(&mut self, bytes: usize) -> bool {
+        bytes <= self.buf.capacity() - self.buf.len() || self.grow(bytes)
+    }
+
+    #[cold]
+    fn grow(&mut self, bytes: usize) -> bool {
+        let admitted = self.admits(bytes);
+        if admitted {
+            self.buf.reserve(bytes);
+        }
+        admitted
     }
 
     fn either(&self, resp2: u8, resp3: u8) -> u8 {
@@ -351,6 +421,32 @@ mod tests {
             ["-ERR 'a  +OK  '\r\n"; 2]
         );
         assert_eq!(both(|w| w.simple("a\nb")), ["+a b\r\n"; 2]);
+    }
+
+    #[test]
+    fn a_string_beyond_the_limit_is_left_out_and_takes_no_memory() {
+        let large = vec![b'x'; 1 << 20];
+        let mut out = Writer::new(Protocol::Resp3);
+        out.set_limit(1000);
+        out.ok();
+        let mark = out.mark();
+        let writes: [fn(&mut Writer, &[u8]); 3] = [
+            |out, large| out.bulk(large),
+            |out, large| out.raw(large),
+            |out, large| out.verbatim("txt", large),
+        ];
+        for write in writes {
+            write(&mut out, &large);
+            assert!(out.is_over() && out.capacity() <= 2000);
+            out.truncate(mark);
+            assert!(!out.is_over());
+        }
+        for _ in 0..1000 {
+            out.bulk(b"0123456789");
+        }
+        assert!(out.is_over() && out.capacity() <= 2000);
+        out.clear();
+        assert!(out.admits(1000) && !out.admits(1001) && out.is_over());
     }
 
     #[test]

@@ -1,6 +1,6 @@
 //! What every thread may know of every client: the registry behind CLIENT LIST and CLIENT KILL.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BinaryHeap};
 use std::fmt::Write as _;
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -151,7 +151,7 @@ impl Client {
 #[derive(Debug, Default)]
 pub(crate) struct Clients {
     next_id: AtomicU64,
-    /// The tick at which somebody last looked for whom to close.
+    /// The tick after the one in which somebody last looked for whom to close.
     looked_at: AtomicU64,
     all: Mutex<BTreeMap<u64, Arc<Client>>>,
 }
@@ -174,29 +174,41 @@ impl Clients {
         self.all.lock().get(&id).cloned()
     }
 
-    /// Whom to close when all clients together hold more than `limit` bytes: who holds most of those that
-    /// may be closed. `None` when they hold less; those that are about to close do not count.
-    pub(crate) fn victim(&self, limit: u64) -> Option<Arc<Client>> {
-        let (mut sum, mut most, mut victim) = (0_u64, 0, None);
+    /// Marks as killed as many as it takes until the others together hold no more than `limit` bytes: those
+    /// first that hold most and may be closed. What is marked already does not count. The caller closes
+    /// those that come back.
+    pub(crate) fn condemn(&self, limit: u64) -> Vec<Arc<Client>> {
+        let (mut sum, mut heap) = (0_u64, BinaryHeap::new());
         let all = self.all.lock();
         for client in all.values() {
             if client.killed.load(Ordering::Relaxed) {
                 continue;
             }
             let facts = client.facts.lock();
-            let held = facts.holds.total();
-            sum = sum.saturating_add(held as u64);
-            if held > most && !facts.no_evict {
-                most = held;
-                victim = Some(client);
+            let held = facts.holds.total() as u64;
+            sum = sum.saturating_add(held);
+            if held > 0 && !facts.no_evict {
+                heap.push((held, client.id));
             }
         }
-        victim.filter(|_| sum > limit).cloned()
+        let mut condemned = Vec::new();
+        while sum > limit
+            && let Some((held, id)) = heap.pop()
+        {
+            sum -= held;
+            let client = &all[&id];
+            // Somebody else may have been quicker.
+            if !client.killed.swap(true, Ordering::Relaxed) {
+                condemned.push(Arc::clone(client));
+            }
+        }
+        condemned
     }
 
     /// Whether the caller is the first to ask in this tick.
     pub(crate) fn first_look(&self, tick: u64) -> bool {
-        self.looked_at.swap(tick, Ordering::Relaxed) != tick
+        let next = tick.saturating_add(1);
+        self.looked_at.swap(next, Ordering::Relaxed) != next
     }
 
     /// Everybody at this moment, by id.

@@ -227,6 +227,13 @@ impl Connection {
         now.saturating_sub(since) > limit.soft_seconds.saturating_mul(1000)
     }
 
+    /// Less than the soft limit is left to send: the time above it begins anew.
+    pub(crate) fn forget_soft_limit_below(&mut self, settings: &Settings) {
+        if self.output.len() as u64 <= self.output_limit(settings).soft {
+            self.above_soft_since = None;
+        }
+    }
+
     /// The tick at which somebody must look at it although nothing arrives.
     pub(crate) fn time_out(&self, settings: &Settings) -> Option<u64> {
         let silence = settings.timeout_s.saturating_mul(1000);

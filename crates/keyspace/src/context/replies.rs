@@ -20,11 +20,16 @@ pub(super) struct Large {
     pub(super) prepared: Vec<(usize, Object)>,
     /// Places in the reply to be filled after unlocking.
     holes: Vec<Hole>,
+    /// What the holes will add to the reply.
+    hole_bytes: usize,
     /// Objects to drop after unlocking.
     pub(super) garbage: Vec<Object>,
     /// Stores to drop when others may go on, and whether the client waits for that.
     stores: Option<(Garbage, bool)>,
 }
+
+/// What a value takes in the reply beside its bytes.
+const HEAD: usize = 16;
 
 /// A large value's place in the reply.
 #[derive(Debug)]
@@ -32,6 +37,18 @@ struct Hole {
     mark: usize,
     bytes: Arc<Vec<u8>>,
     range: Range<usize>,
+}
+
+impl Large {
+    /// Leaves a place in the reply, if the reply's limit lets it become so long.
+    fn dig(&mut self, out: &mut Writer, bytes: Arc<Vec<u8>>, range: Range<usize>) {
+        let hole_bytes = self.hole_bytes.saturating_add(range.len() + HEAD);
+        if out.admits(hole_bytes) {
+            self.hole_bytes = hole_bytes;
+            let mark = out.mark();
+            self.holes.push(Hole { mark, bytes, range });
+        }
+    }
 }
 
 impl Context<'_, '_> {
@@ -59,13 +76,8 @@ impl Context<'_, '_> {
                 if range.len() <= LARGE {
                     self.out.bulk(&bytes[range]);
                 } else {
-                    let mark = self.out.mark();
-                    let hole = Hole {
-                        mark,
-                        bytes: Arc::clone(bytes),
-                        range,
-                    };
-                    self.large.get_or_insert_default().holes.push(hole);
+                    let large = self.large.get_or_insert_default();
+                    large.dig(self.out, Arc::clone(bytes), range);
                 }
             }
         }
@@ -88,6 +100,7 @@ impl Context<'_, '_> {
     pub(crate) fn discard_reply(&mut self, mark: usize) {
         if let Some(large) = &mut self.large {
             large.holes.clear();
+            large.hole_bytes = 0;
         }
         self.out.truncate(mark);
     }
@@ -126,6 +139,10 @@ impl Context<'_, '_> {
         let Some(first) = holes.first().map(|hole| hole.mark) else {
             return;
         };
+        if self.out.is_over() {
+            garbage.extend(holes.into_iter().map(|hole| Object::Bytes(hole.bytes)));
+            return;
+        }
         let rest = self.out.as_bytes()[first..].to_vec();
         self.out.truncate(first);
         let mut written = first;

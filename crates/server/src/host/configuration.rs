@@ -57,7 +57,8 @@ impl Turn<'_> {
                 for (key, value) in &changes {
                     (key.set)(settings, value).map_err(|why| failed(key, &why))?;
                 }
-                Ok(())
+                let more = changes.iter().find(|(key, _)| key.name == "maxclients");
+                more.map_or(Ok(()), |(key, _)| allow(key, settings.max_clients))
             },
             |settings| crate::engine::apply(settings, &server.keyspace),
         )?;
@@ -77,6 +78,18 @@ impl Turn<'_> {
         self.server.keyspace.reset_stats();
         self.done()
     }
+}
+
+/// Has the system let as many files be open as so many clients need.
+fn allow(key: &Key, clients: usize) -> Result<(), CommandError> {
+    let fit = crate::system::raise_open_files(clients);
+    if fit >= clients {
+        return Ok(());
+    }
+    let why = format!(
+        "The operating system is not able to handle the specified number of clients, try with {fit}"
+    );
+    Err(failed(key, &why))
 }
 
 fn failed(key: &Key, why: &str) -> CommandError {

@@ -6,7 +6,7 @@ use tidewheel_resp::Protocol;
 
 use super::{LoopCore, Sockets};
 use crate::clock;
-use crate::inbox::{Messages, Parcel};
+use crate::inbox::Messages;
 use crate::turn::{self, Fate};
 
 /// Serving that may pass before expiry gets its share of the turn.
@@ -32,15 +32,20 @@ impl<K: Sockets> LoopCore<K> {
         let Some(conn) = self.table.get(slot) else {
             return;
         };
+        let had_output = !conn.output.is_empty();
         if conn.client.killed.load(Ordering::Relaxed)
             || self.worker.send_output(conn).is_err()
             || (conn.closing && conn.output.is_empty())
         {
             return self.close(slot);
         }
+        if had_output {
+            // A turn only looks at the soft limit when it ends, and there may be no turn.
+            conn.forget_soft_limit_below(&self.worker.settings);
+        }
         if !conn.has_work() {
-            if conn.can_send() {
-                self.table.enqueue(slot);
+            if had_output {
+                self.has_sent(slot);
             }
             return;
         }
@@ -135,40 +140,22 @@ impl<K: Sockets> LoopCore<K> {
                 self.close(slot);
                 continue;
             }
-            conn.publish_facts();
-            conn.account(&self.worker.server.loops[self.worker.index].client_memory);
-            if conn.can_send() {
-                self.table.enqueue(slot);
-            }
-            self.table.file(slot, &self.worker.settings);
+            self.has_sent(slot);
         }
         self.table.fresh = fresh;
     }
 
-    /// Has the client closed that holds most, whichever loop it belongs to, while all clients together
-    /// hold more than `maxmemory-clients`: one in a tick.
-    pub(super) fn evict_clients(&mut self) {
-        let limit = self.worker.settings.max_memory_clients;
-        if limit == 0 {
-            return;
-        }
-        let server = &self.worker.server;
-        let loops = server.loops.iter();
-        let held: usize = loops
-            .map(|handle| handle.client_memory.load(Ordering::Relaxed))
-            .sum();
-        if held as u64 <= limit || !server.clients.first_look(self.worker.time.tick) {
-            return;
-        }
-        let Some(client) = server.clients.victim(limit) else {
+    /// A connection's output has changed outside a turn: brings what others know of it up to date.
+    fn has_sent(&mut self, slot: u32) {
+        let Some(conn) = self.table.get(slot) else {
             return;
         };
-        if client.killed.swap(true, Ordering::Relaxed) {
-            return;
+        conn.publish_facts();
+        conn.account(&self.worker.server.loops[self.worker.index].client_memory);
+        if conn.can_send() {
+            self.table.enqueue(slot);
         }
-        tracing::warn!(client = client.id, "closed: clients hold too much memory");
-        server.loops[client.owner].post(Parcel::Close(client.target()));
-        self.worker.tally.evicted_clients += 1;
+        self.table.file(slot, &self.worker.settings);
     }
 
     /// Lets go of a connection and of everything that names it.

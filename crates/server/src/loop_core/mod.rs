@@ -14,6 +14,7 @@
 
 mod arrivals;
 mod attend;
+mod crowd;
 mod leaving;
 mod table;
 
@@ -31,6 +32,7 @@ use crate::loop_handle::LoopHandle;
 use crate::server::Server;
 use crate::worker::Worker;
 
+use crowd::Watch;
 use leaving::Leaving;
 #[cfg(test)]
 pub(crate) use leaving::PER_TURN;
@@ -81,6 +83,8 @@ pub(crate) struct LoopCore<K: Sockets> {
     /// `maxmemory` may have been lowered below what is used, or exceeded.
     shrinking: bool,
     parcels: Vec<Parcel>,
+    /// What the clients hold together is watched.
+    watch: Watch,
     /// The tick at which the wall clock was looked at, and counters were published.
     last_tick: u64,
     /// The tick at which a loop that stops lets its clients go.
@@ -102,6 +106,7 @@ impl<K: Sockets> LoopCore<K> {
             arrivals: VecDeque::new(),
             shrinking: false,
             parcels: Vec::new(),
+            watch: Watch::default(),
             last_tick: 0,
             farewell_ends: None,
         }
@@ -137,6 +142,7 @@ impl<K: Sockets> LoopCore<K> {
             also,
             // Its end is looked for when the tick changes.
             pause.is_on().then(|| pause.until().max(self.now() + 1)),
+            self.watch.is_due().then(|| self.now() + 1),
         ];
         let until = until.into_iter().flatten().min().unwrap_or(u64::MAX);
         let asleep = until > self.now() && self.handle().fall_asleep(until, expires);
@@ -187,7 +193,6 @@ impl<K: Sockets> LoopCore<K> {
         if server.pause.end_if_due(now) {
             server.pause_changed();
         }
-        self.evict_clients();
     }
 
     fn publish_counters(&mut self) {
@@ -245,6 +250,7 @@ impl<K: Sockets> LoopCore<K> {
         if self.filed_version != self.worker.settings_version {
             self.filed_version = self.worker.settings_version;
             self.shrinking = true;
+            self.watch.alert();
             self.table.file_all(&self.worker.settings);
         }
     }
@@ -264,6 +270,7 @@ impl<K: Sockets> LoopCore<K> {
             .end_some(&self.worker.server.hub, self.worker.index);
         let idle = idle && self.table.runnable() == 0;
         self.driver.tidy(&mut self.worker, idle);
+        self.watch_clients(idle);
         self.table.end_turn();
         self.publish_events();
         self.worker.seat.leave();

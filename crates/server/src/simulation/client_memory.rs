@@ -112,3 +112,126 @@ fn subscriptions_and_what_the_parser_knows_are_held() {
         .load(std::sync::atomic::Ordering::Relaxed);
     assert_eq!(sum, held(&rig), "the loop's sum is the same");
 }
+
+fn told(rig: &Rig) -> usize {
+    let loops = rig.server.loops.iter();
+    loops
+        .map(|handle| {
+            handle
+                .client_memory
+                .load(std::sync::atomic::Ordering::Relaxed)
+        })
+        .sum()
+}
+
+#[test]
+fn all_that_are_too_many_are_closed_in_one_look_when_the_limit_is_lowered() {
+    let mut rig = Rig::new(2, Settings::default());
+    let peers: Vec<Peer> = (1..=20)
+        .map(|i| holder(&mut rig, i % 2, i * 50_000))
+        .collect();
+    let asker = rig.connect(0);
+    rig.settle();
+    let answer = rig.ask(&asker, b"CONFIG SET maxmemory-clients 1mb\r\n");
+    assert_eq!(answer, b"+OK\r\n");
+    let left: Vec<bool> = peers.iter().map(|peer| !peer.is_closed()).collect();
+    let open = left.iter().filter(|open| **open).count();
+    assert!(left[..open].iter().all(|open| *open), "{left:?}");
+    assert!(open > 2 && told(&rig) as u64 <= LIMIT, "{open} are open");
+    assert_eq!(rig.server.totals().evicted_clients as usize, 20 - open);
+}
+
+#[test]
+fn a_loop_does_not_sleep_while_clients_hold_too_much() {
+    let mut rig = rig();
+    let peers: Vec<Peer> = (0..8).map(|i| holder(&mut rig, i % 2, 500_000)).collect();
+    for index in [0, 1].repeat(3) {
+        let until = rig.turn(index);
+        assert!(
+            until.is_none_or(|tick| tick <= rig.loops[index].now() + 1)
+                || told(&rig) as u64 <= LIMIT
+        );
+    }
+    tick(&mut rig, 0);
+    rig.settle();
+    assert!(told(&rig) as u64 <= LIMIT, "{}", told(&rig));
+    let open = peers.iter().filter(|peer| !peer.is_closed()).count();
+    assert!(open > 0, "no more than it takes are closed");
+}
+
+#[test]
+fn loops_sleep_when_nobody_may_be_closed() {
+    let mut rig = rig();
+    let peer = rig.connect(0);
+    rig.ask(&peer, b"CLIENT NO-EVICT ON\r\n");
+    peer.send(&unfinished(2 << 20));
+    rig.settle();
+    tick(&mut rig, 0);
+    tick(&mut rig, 1);
+    rig.settle();
+    let later = Some(rig.loops[0].now() + 10);
+    assert!(rig.turn(0) > later && rig.turn(1) > later);
+    assert!(!peer.is_closed());
+}
+
+#[test]
+fn who_may_be_closed_again_is_not_spared() {
+    let mut rig = rig();
+    let peer = rig.connect(0);
+    rig.ask(&peer, b"CLIENT NO-EVICT ON\r\n");
+    peer.send(&[b"CLIENT NO-EVICT OFF\r\n".to_vec(), unfinished(2 << 20)].concat());
+    rig.settle();
+    tick(&mut rig, 0);
+    rig.settle();
+    assert!(peer.is_closed());
+}
+
+/// A reply of 3 MB that waits to be read.
+fn unread(rig: &mut Rig, owner: usize) -> Peer {
+    let peer = rig.connect(owner);
+    rig.ask(&peer, &bulk(&[b"SET", b"large", &vec![b'v'; 3 << 20]]));
+    peer.wire.borrow_mut().narrow(0, usize::MAX);
+    rig.ask(&peer, b"GET large\r\n");
+    assert!(held(rig) >= 3 << 20);
+    peer
+}
+
+#[test]
+fn who_has_read_everything_holds_nothing() {
+    let mut rig = Rig::new(1, Settings::default());
+    let peer = unread(&mut rig, 0);
+    peer.wire.borrow_mut().narrow(2 << 20, usize::MAX);
+    rig.settle();
+    assert!(held(&rig) >= 1 << 20, "a part is left");
+    peer.wire.borrow_mut().narrow(usize::MAX, usize::MAX);
+    rig.settle();
+    assert_eq!((held(&rig), told(&rig)), (0, 0));
+}
+
+#[test]
+fn who_has_heard_everything_holds_its_subscriptions() {
+    let mut rig = Rig::new(1, Settings::default());
+    let listener = rig.connect(0);
+    rig.ask(&listener, b"SUBSCRIBE news\r\n");
+    let before = held(&rig);
+    listener.wire.borrow_mut().narrow(0, usize::MAX);
+    let other = rig.connect(0);
+    rig.ask(&other, &bulk(&[b"PUBLISH", b"news", &vec![b'x'; 2 << 20]]));
+    assert!(held(&rig) >= 2 << 20);
+    listener.wire.borrow_mut().narrow(usize::MAX, usize::MAX);
+    rig.settle();
+    assert_eq!((held(&rig), told(&rig)), (before, before));
+}
+
+#[test]
+fn who_has_read_everything_is_not_closed_for_what_it_held() {
+    let mut rig = Rig::new(1, Settings::default());
+    let peer = unread(&mut rig, 0);
+    peer.wire.borrow_mut().narrow(usize::MAX, usize::MAX);
+    rig.settle();
+    let asker = rig.connect(0);
+    rig.ask(&asker, b"CONFIG SET maxmemory-clients 1mb\r\n");
+    tick(&mut rig, 0);
+    rig.settle();
+    assert!(!peer.is_closed());
+}

@@ -12,6 +12,7 @@ mod half_close;
 mod hand_over;
 mod model;
 mod pause;
+mod reply_limits;
 mod rig;
 mod settings;
 mod subscribers;

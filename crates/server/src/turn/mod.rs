@@ -9,6 +9,7 @@
 //! left waits in the connection, which is served again after the others and after expiry.
 
 mod input;
+mod limits;
 
 use std::io::{self, Read, Write};
 use std::ops::{Deref, DerefMut};
@@ -74,6 +75,8 @@ pub(crate) struct Turn<'a> {
     ends: u64,
     /// The length of the running command, for CLIENT LIST.
     command_bytes: usize,
+    /// A reply was longer than its client may hold.
+    over_limit: bool,
 }
 
 impl Deref for Turn<'_> {
@@ -130,6 +133,7 @@ impl<'a> Turn<'a> {
             worker,
             out,
             command_bytes: 0,
+            over_limit: false,
         }
     }
 
@@ -154,7 +158,12 @@ impl<'a> Turn<'a> {
             if let Some(walk) = link.walk.take() {
                 #[cfg(test)]
                 let mark = self.out.len();
+                self.limit_replies(&link.conn);
                 self.go_on(&mut link.conn, walk);
+                if self.out.is_over() {
+                    self.give_up(&mut link.conn);
+                    break;
+                }
                 #[cfg(test)]
                 if link.walk.is_none() {
                     let reply = self.out.as_bytes().get(mark..).unwrap_or_default();
@@ -172,6 +181,9 @@ impl<'a> Turn<'a> {
                 None => self.read_fresh(link, tray)?,
             };
             left = left.saturating_sub(took.max(1));
+        }
+        if self.over_limit {
+            return Ok(Fate::Close);
         }
         self.send(link)?;
         self.worker.renew_time();
@@ -204,6 +216,7 @@ impl<'a> Turn<'a> {
     ) -> (usize, Halt) {
         // What was sent after a change was answered meets the change.
         self.worker.follow_settings();
+        self.limit_replies(&link.conn);
         let mut at = 0;
         loop {
             if self.worker.renew_time() && self.is_spent() && at < input.len() {
@@ -233,6 +246,10 @@ impl<'a> Turn<'a> {
                 #[cfg(test)]
                 self.testify(&link.conn, step, args, mark);
                 self.worker.note_work(args.len(), consumed + answered);
+                if self.out.is_over() {
+                    self.give_up(&mut link.conn);
+                    return (at + consumed, Halt::Closing);
+                }
                 match step {
                     Step::Done | Step::Pushed => {}
                     Step::Walking => return (at + consumed, Halt::Walking),

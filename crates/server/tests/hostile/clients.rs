@@ -129,3 +129,26 @@ fn half_of_a_long_echo(half: usize) -> Vec<u8> {
     bytes.resize(bytes.len() + half, b'x');
     bytes
 }
+
+/// Then no further connection could be accepted, and nobody was told why.
+#[test]
+fn more_clients_than_the_system_lets_files_be_open_are_refused() {
+    let server = Server::start(&[]);
+    let mut asker = server.client();
+    let pid = rustix::process::Pid::from_raw(server.pid() as i32);
+    let limit = rustix::process::Rlimit {
+        current: Some(328),
+        maximum: Some(400),
+    };
+    rustix::process::prlimit(pid, rustix::process::Resource::Nofile, limit).expect("our child");
+    let refused = asker.call(&["CONFIG", "SET", "maxclients", "5000", "timeout", "7"]);
+    let why = "ERR CONFIG SET failed (possibly related to argument 'maxclients') - The operating \
+               system is not able to handle the specified number of clients, try with 272";
+    assert_eq!(refused, Reply::Error(why.into()));
+    assert_eq!(script(&mut asker, "CONFIG GET timeout").len(), 1);
+    assert_eq!(asker.call(&["CONFIG", "SET", "maxclients", "272"]), ok());
+    let clients: Vec<Client> = (0..271).map(|_| server.client()).collect();
+    for mut client in clients {
+        assert_eq!(client.call(&["PING"]), simple("PONG"));
+    }
+}

@@ -1,0 +1,134 @@
+//! A reply beyond what its client may hold is not built: its client is closed instead.
+
+use std::time::Duration;
+
+use super::rig::{Peer, Rig, bulk};
+use crate::config::{OutputLimit, Settings};
+
+const LIMIT: u64 = 1 << 20;
+
+/// With a hard limit for those that are no subscribers.
+fn limited(settings: Settings) -> Settings {
+    let mut settings = settings;
+    settings.output_limits.normal = OutputLimit {
+        hard: LIMIT,
+        soft: 0,
+        soft_seconds: 0,
+    };
+    settings
+}
+
+fn set(rig: &mut Rig, name: &str, bytes: usize) {
+    let setter = rig.connect(0);
+    let words = [&b"SET"[..], name.as_bytes(), &vec![b'v'; bytes]];
+    assert_eq!(rig.ask(&setter, &bulk(&words)), b"+OK\r\n");
+    setter.end();
+    rig.settle();
+}
+
+/// One key so often that the reply is far beyond every limit.
+fn many(name: &str, times: usize) -> Vec<u8> {
+    let words: Vec<&[u8]> = std::iter::once(&b"MGET"[..])
+        .chain(std::iter::repeat_n(name.as_bytes(), times))
+        .collect();
+    bulk(&words)
+}
+
+fn is_closed_unanswered(rig: &mut Rig, request: &[u8]) {
+    let peer = rig.connect(0);
+    assert_eq!(rig.ask(&peer, request).len(), 0, "nothing of it is sent");
+    assert!(peer.is_closed());
+}
+
+#[test]
+fn a_reply_beyond_the_hard_limit_is_not_built() {
+    let mut rig = Rig::new(1, limited(Settings::default()));
+    set(&mut rig, "large", 400_000);
+    set(&mut rig, "small", 1_000);
+    is_closed_unanswered(&mut rig, &many("large", 20));
+    is_closed_unanswered(&mut rig, &many("small", 20_000));
+    is_closed_unanswered(&mut rig, &bulk(&[b"ECHO", &vec![b'x'; 2 << 20]]));
+    assert_eq!(rig.server.totals().output_limit_closes, 3);
+    let other = rig.connect(0);
+    assert_eq!(rig.ask(&other, &many("large", 2)).len(), 2 * 400_011 + 4);
+}
+
+#[test]
+fn a_walk_beyond_the_hard_limit_ends_with_its_client() {
+    let mut rig = Rig::new(1, limited(Settings::default()));
+    for i in 0..3_000 {
+        set(&mut rig, &format!("{i:01000}"), 1);
+    }
+    is_closed_unanswered(&mut rig, b"KEYS *\r\n");
+    is_closed_unanswered(&mut rig, b"SCAN 0 COUNT 10000\r\n");
+    assert_eq!(rig.server.totals().output_limit_closes, 2);
+}
+
+#[test]
+fn a_reply_beyond_the_memory_of_all_clients_is_not_built_unless_its_client_may_not_be_closed() {
+    let settings = Settings {
+        max_memory_clients: LIMIT,
+        ..Settings::default()
+    };
+    let mut rig = Rig::new(1, settings);
+    set(&mut rig, "large", 400_000);
+    is_closed_unanswered(&mut rig, &many("large", 20));
+    assert_eq!(rig.server.totals().evicted_clients, 1);
+    let kept = rig.connect(0);
+    rig.ask(&kept, b"CLIENT NO-EVICT ON\r\n");
+    assert_eq!(rig.ask(&kept, &many("large", 20)).len(), 20 * 400_011 + 5);
+}
+
+#[test]
+fn a_reply_that_is_not_wanted_has_no_limit() {
+    let mut rig = Rig::new(1, limited(Settings::default()));
+    set(&mut rig, "large", 400_000);
+    let peer = rig.connect(0);
+    let request = [
+        b"CLIENT REPLY OFF\r\n".to_vec(),
+        many("large", 20),
+        b"CLIENT REPLY ON\r\n".to_vec(),
+    ];
+    assert_eq!(rig.ask(&peer, &request.concat()), b"+OK\r\n");
+}
+
+#[test]
+fn replies_that_are_small_and_read_in_time_have_no_limit_together() {
+    let mut rig = Rig::new(1, limited(Settings::default()));
+    set(&mut rig, "small", 1_000);
+    let peer = rig.connect(0);
+    let read = rig.ask(&peer, &bulk(&[b"GET", b"small"]).repeat(5_000));
+    assert_eq!(read.len(), 5_000 * 1_009);
+}
+
+/// Above the soft limit from here on.
+fn falls_behind(rig: &mut Rig, peer: &Peer) {
+    peer.wire.borrow_mut().narrow(0, usize::MAX);
+    assert_eq!(rig.ask(peer, b"GET large\r\n"), b"");
+}
+
+#[test]
+fn a_client_that_has_caught_up_has_its_whole_soft_time_again() {
+    let mut settings = Settings::default();
+    settings.output_limits.normal = OutputLimit {
+        hard: 0,
+        soft: 1_000,
+        soft_seconds: 10,
+    };
+    let mut rig = Rig::new(1, settings);
+    set(&mut rig, "large", 400_000);
+    let peer = rig.connect(0);
+    falls_behind(&mut rig, &peer);
+    rig.advance(Duration::from_secs(8));
+    rig.settle();
+    peer.wire.borrow_mut().narrow(usize::MAX, usize::MAX);
+    rig.settle();
+    assert_eq!(peer.take().len(), 400_011);
+    falls_behind(&mut rig, &peer);
+    rig.advance(Duration::from_secs(8));
+    rig.settle();
+    assert!(!peer.is_closed());
+    rig.advance(Duration::from_secs(3));
+    rig.settle();
+    assert!(peer.is_closed());
+}

@@ -1,0 +1,50 @@
+//! How long one reply may become: what its client may hold, or all clients together.
+//!
+//! Without this a short command (MGET of one large value a thousand times) would build its whole reply
+//! before anybody looks at a limit. What is sent in portions has no limit of its own: replies that gather
+//! are sent at [`SEND_MARK`], so the buffer's limit is that much above the reply's.
+
+use super::{SEND_MARK, Turn};
+use crate::config::Settings;
+use crate::connection::Connection;
+
+impl Turn<'_> {
+    /// Has no reply built that this connection could not hold.
+    pub(super) fn limit_replies(&mut self, conn: &Connection) {
+        let limit = hard(conn, &self.worker.settings).min(shared(conn, &self.worker.settings));
+        let bytes = usize::try_from(limit).unwrap_or(usize::MAX);
+        self.out.set_limit(bytes.saturating_add(SEND_MARK));
+    }
+
+    /// The running command's reply is too long: it is not sent, nor is anything else.
+    #[cold]
+    pub(super) fn give_up(&mut self, conn: &mut Connection) {
+        if hard(conn, &self.settings) <= shared(conn, &self.settings) {
+            self.tally.output_limit_closes += 1;
+        } else {
+            self.tally.evicted_clients += 1;
+        }
+        let (client, command) = (conn.client.id, conn.command);
+        tracing::warn!(client, command, "closed: its reply is too long");
+        self.out.clear();
+        self.over_limit = true;
+        conn.closing = true;
+    }
+}
+
+/// What the connection may hold.
+fn hard(conn: &Connection, settings: &Settings) -> u64 {
+    match conn.output_limit(settings).hard {
+        0 => u64::MAX,
+        hard => hard,
+    }
+}
+
+/// What all clients together may hold, if this one may be closed for it.
+fn shared(conn: &Connection, settings: &Settings) -> u64 {
+    match settings.max_memory_clients {
+        0 => u64::MAX,
+        _ if conn.client.facts.lock().no_evict => u64::MAX,
+        shared => shared,
+    }
+}
