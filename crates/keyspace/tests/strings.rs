@@ -3,7 +3,8 @@
 mod common;
 
 use common::{Rig, show};
-use tidewheel_resp::{Protocol, Reply};
+use tidewheel_keyspace::resolve;
+use tidewheel_resp::{Args, Protocol, Reply, Writer};
 
 #[test]
 fn set_honours_every_option() {
@@ -452,4 +453,37 @@ fn a_large_string_that_others_share_is_changed_aside() {
         "{}",
         rig.keyspace.used_memory()
     );
+}
+
+/// The reply to an MGET of the keys `small` and `large` in turn, with a limit on it.
+fn mget(rig: &mut Rig, limit: usize) -> Writer {
+    let words = [&[&b"MGET"[..]][..], &[&b"small"[..], b"large"].repeat(20)].concat();
+    let args = Args::from_slices(&words);
+    let row = resolve(args).expect("a command");
+    let mut out = Writer::new(Protocol::Resp2);
+    out.set_limit(limit);
+    let (seat, session) = (&mut rig.seat, &mut rig.session);
+    rig.keyspace
+        .execute(seat, row, session, rig.time, args, &mut out);
+    out
+}
+
+/// It took up to twice its length, and was copied again and again while it grew.
+#[test]
+fn a_long_reply_takes_as_much_memory_as_it_is_long_and_none_beyond_its_limit() {
+    let mut rig = Rig::new();
+    rig.words(&[b"SET", b"large", &vec![b'l'; 1 << 20]]);
+    rig.words(&[b"SET", b"small", &[b's'; 100]]);
+    let out = mget(&mut rig, usize::MAX);
+    let len = 5 + 20 * ((1 << 20) + 12 + 100 + 8);
+    assert_eq!((out.len(), out.is_over()), (len, false));
+    assert!(out.capacity() < len + 8_000, "{}", out.capacity());
+    let out = mget(&mut rig, 10 << 20);
+    assert!(
+        out.is_over() && out.capacity() < 8_000,
+        "{}",
+        out.capacity()
+    );
+    // Nobody holds on to the values that were left out: they are changed in place.
+    assert_eq!(rig.run("APPEND large x"), ":1048577");
 }

@@ -71,6 +71,17 @@ impl Writer {
         self.over
     }
 
+    /// Makes room for `more` bytes and no more, so that a long reply is not copied while it grows. False if
+    /// the limit does not let.
+    #[must_use]
+    pub fn reserve(&mut self, more: usize) -> bool {
+        let admitted = self.admits(more);
+        if admitted {
+            self.buf.reserve_exact(more);
+        }
+        admitted
+    }
+
     /// The reply is over its limit, wherever it was written.
     pub fn refuse(&mut self) {
         self.over = true;

@@ -123,7 +123,7 @@ impl Context<'_, '_> {
     fn finish_large(&mut self, large: Large) {
         let mut garbage = large.garbage;
         if !large.holes.is_empty() {
-            self.fill_holes(large.holes, &mut garbage);
+            self.fill_holes(large.holes, large.hole_bytes, &mut garbage);
         }
         // A value that was copied for nothing (SET NX) is as large.
         garbage.extend(large.prepared.into_iter().map(|(_, object)| object));
@@ -135,11 +135,11 @@ impl Context<'_, '_> {
         }
     }
 
-    fn fill_holes(&mut self, holes: Vec<Hole>, garbage: &mut Vec<Object>) {
+    fn fill_holes(&mut self, holes: Vec<Hole>, bytes: usize, garbage: &mut Vec<Object>) {
         let Some(first) = holes.first().map(|hole| hole.mark) else {
             return;
         };
-        if self.out.is_over() {
+        if !self.out.reserve(bytes) {
             garbage.extend(holes.into_iter().map(|hole| Object::Bytes(hole.bytes)));
             return;
         }
