@@ -152,7 +152,8 @@ impl<K, V, S> Builder<K, V, S> {
     }
 
     /// How long an entry lives after it was last read or stored. With a time to live as well, whichever is
-    /// over first counts.
+    /// over first counts. An entry that is given another end by [`Cache::expire`], or none by
+    /// [`Cache::persist`], has no idle time from then on: that end alone counts, until the key is stored anew.
     #[must_use]
     pub fn time_to_idle(mut self, idle: Duration) -> Self {
         self.config.time_to_idle = Some(idle);

@@ -334,9 +334,12 @@ where
     }
 
     /// Removes everything. O(1) for each shard; entries are dropped, or handed to the listener, outside
-    /// the locks.
+    /// the locks. What readers did not see any more is removed before, in short holds of the lock: what is
+    /// over leaves as [`RemovalCause::Expired`], what was invalidated by its tag as
+    /// [`RemovalCause::Invalidated`].
     pub fn invalidate_all(&self) {
         for cell in &self.inner.shards {
+            self.inner.remove_dead(cell);
             self.inner.write(cell, |shard| {
                 self.inner.clear_shard(shard, RemovalCause::Cleared);
             });
@@ -481,7 +484,8 @@ where
 
     /// Ends the cache: stops and joins its threads, removes every entry, and delivers every event. What
     /// is stored afterwards is dropped, through any handle. Idempotent; the last handle to go does it too.
-    /// While one thread is at it, calls by others do nothing and return at once.
+    /// While one thread is at it, calls by others do nothing and return at once. What readers did not see any
+    /// more leaves for its own cause, as with [`invalidate_all`](Self::invalidate_all).
     ///
     /// A listener, loader or closure may call it. Then it waits neither for the threads, which end
     /// soon after, nor for another thread that is calling the listener: the last events may be delivered
@@ -594,14 +598,10 @@ where
 
     /// Whether an entry may be stored under a key; makes way for a heavy one.
     pub(crate) fn fits(&self, hash: Hashed, key: &K, weight: u32) -> bool {
-        let fits = weight <= 1 || self.make_way(hash, key, weight);
-        if !fits {
-            self.counters.add(Count::Rejected, 1);
-        }
-        fits
+        weight <= 1 || self.make_way(hash, key, weight)
     }
 
-    /// Stores a prepared entry under the shard's lock.
+    /// Stores a prepared entry under the shard's lock; tells whether it did. A closed cache drops it.
     pub(crate) fn put(
         &self,
         shard: &mut Shard<K, V>,
@@ -609,12 +609,17 @@ where
         key: K,
         value: V,
         prepared: &Prepared<'_>,
-    ) {
+    ) -> bool {
+        if shard.closed {
+            shard.garbage.push(key, value);
+            return false;
+        }
         if prepared.fits {
             self.store(shard, hash, key, value, prepared);
         } else {
             self.reject(shard, hash, key, value, prepared);
         }
+        prepared.fits
     }
 
     /// What is left of the live entry of a key; the inner `None` is for no end.
@@ -646,7 +651,7 @@ where
             weight: prepared.attributes.weight,
             tag: prepared.tags.pass_on(),
         };
-        self.left(shard, removed, RemovalCause::Evicted, now.tick());
+        self.refused(shard, removed, now.tick());
     }
 
     /// A live entry was read: slides its deadline. Returns what to set when that takes the writer's lock.

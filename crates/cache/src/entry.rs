@@ -2,8 +2,9 @@
 //!
 //! A latch in the table of flights keeps the key's other writers waiting, each on its thread, while the closure
 //! runs: once, without any shard's lock, on a clone of the old value. Readers see the old value meanwhile, and
-//! other keys are not concerned. If the closure panics, the latch opens and nothing has changed. Expiry and
-//! eviction do not wait: an entry that goes while the closure runs counts as changed just before.
+//! other keys are not concerned. If the closure panics, the latch opens and nothing has changed. Expiry,
+//! eviction and invalidation by tag or of all do not wait: an update of an entry that goes while the closure
+//! runs is none, and the answer says so. The answer is what was stored, and nothing else.
 
 use std::fmt;
 use std::hash::{BuildHasher, Hash};
@@ -80,6 +81,11 @@ where
     /// Replaces a value by what a closure makes of it, and returns the new one; `None` when the key is
     /// not there. What is left of the entry's time to live stays, and so do its tags.
     ///
+    /// What is returned was stored. `None` too when the entry has gone while the closure ran, since its time
+    /// was over, it was evicted, or its tag or all was invalidated: the new value is dropped then, and nobody
+    /// hears of it. And `None` when the new value is heavier than the whole capacity: then neither it nor the
+    /// old one stays, and the listener gets both.
+    ///
     /// Atomic: the closure runs once, without any lock, and only those who want to change this key wait
     /// for it. A load in progress is superseded. A closure that changes other keys must do so in an order
     /// that all closures share, as with locks.
@@ -115,8 +121,10 @@ where
         K: Clone,
     {
         let key = self.look(key, |shard, slot| shard.store.key(slot).clone())?;
-        self.inner
-            .compute(key, |old| old.map_or(Compute::Keep, change))
+        let computed = self
+            .inner
+            .compute(key, |old| old.map_or(Compute::Keep, change));
+        self.inner.what_is_there(computed)
     }
 }
 
@@ -126,7 +134,8 @@ where
     V: Clone + Send + Sync + 'static,
     S: BuildHasher + Send + Sync + 'static,
 {
-    /// The value; if there is none, this one, which is stored.
+    /// The value; if there is none, this one, which is stored. (It is returned all the same if it is heavier
+    /// than the whole capacity, or the cache is closed.)
     pub fn or_insert(self, value: impl Into<Loaded<V>>) -> V {
         self.or_insert_with(|| value)
     }
@@ -142,6 +151,7 @@ where
         T: Into<Loaded<V>>,
     {
         if let Some(value) = self.cache.get(&self.key) {
+            self.cache.inner.counters.discard(self.key);
             return value;
         }
         self.put(|old| match old {
@@ -161,20 +171,23 @@ where
         }
     }
 
-    /// Lets a closure decide by the value what is done; returns the value that is then there.
+    /// Lets a closure decide by the value what is done; returns the value that is then there. A new value
+    /// that was not stored is dropped and not returned, as by [`Cache::update`]: a `Put` when all or the old
+    /// entry's tag was invalidated meanwhile, an `Update` when the old entry has gone for any reason.
     ///
     /// # Panics
     ///
     /// As [`Cache::update`].
     pub fn compute(self, change: impl FnOnce(Option<&V>) -> Compute<V>) -> Option<V> {
-        self.cache.inner.compute(self.key, change)
+        let inner = &self.cache.inner;
+        inner.what_is_there(inner.compute(self.key, change))
     }
 
-    /// As [`compute`](Self::compute), with a closure after which there always is a value.
+    /// As [`compute`](Self::compute), with a closure after which there always is a value, stored or not.
     fn put(self, change: impl FnOnce(Option<&V>) -> Compute<V>) -> V {
-        match self.compute(change) {
-            Some(value) => value,
-            None => unreachable!("the closure keeps what is there, or puts something"),
+        match self.cache.inner.compute(self.key, change) {
+            Ok(Some(value)) | Err(value) => value,
+            Ok(None) => unreachable!("the closure keeps what is there, or puts something"),
         }
     }
 }
@@ -186,7 +199,8 @@ where
     S: BuildHasher + Send + Sync + 'static,
     F: FnOnce(&V) -> V,
 {
-    /// Updates the value, or stores this one; returns what is then there.
+    /// Updates the value, or stores this one; returns the new one, even if it was not stored since the entry
+    /// has gone meanwhile, or it is too heavy.
     ///
     /// # Panics
     ///
@@ -195,7 +209,7 @@ where
         self.or_insert_with(|| value)
     }
 
-    /// Updates the value, or stores the closure's; returns what is then there.
+    /// As [`or_insert`](Self::or_insert), with a closure's value.
     ///
     /// # Panics
     ///
@@ -211,7 +225,7 @@ where
         })
     }
 
-    /// Updates the value if there is one, and returns the new one.
+    /// Updates the value if there is one, and returns the new one, as [`Cache::update`] does.
     ///
     /// # Panics
     ///
@@ -221,6 +235,9 @@ where
         entry.compute(|old| old.map_or(Compute::Keep, |old| Compute::Update(update(old))))
     }
 }
+
+/// The value that is there after a closure; `Err` with a copy of the closure's if that was not stored.
+type Computed<V> = Result<Option<V>, V>;
 
 /// An open door behind a closure, however it ends.
 struct Latched<'a, K: Hash + Eq, V, S: BuildHasher> {
@@ -257,12 +274,23 @@ impl<K: Hash + Eq, V, S: BuildHasher> Drop for Latched<'_, K, V, S> {
 }
 
 impl<K: Hash + Eq, V: Clone, S: BuildHasher> Inner<K, V, S> {
-    /// Lets a closure decide what becomes of a key; returns the value that is there then.
-    fn compute(&self, key: K, change: impl FnOnce(Option<&V>) -> Compute<V>) -> Option<V> {
+    /// Lets a closure decide what becomes of a key.
+    fn compute(&self, key: K, change: impl FnOnce(Option<&V>) -> Compute<V>) -> Computed<V> {
         self.lead(|| self.compute_latched(key, change))
     }
 
-    fn compute_latched(&self, key: K, change: impl FnOnce(Option<&V>) -> Compute<V>) -> Option<V> {
+    fn what_is_there(&self, computed: Computed<V>) -> Option<V> {
+        computed.unwrap_or_else(|unstored| {
+            self.counters.discard(unstored);
+            None
+        })
+    }
+
+    fn compute_latched(
+        &self,
+        key: K,
+        change: impl FnOnce(Option<&V>) -> Compute<V>,
+    ) -> Computed<V> {
         let hash = self.hash(&key);
         let key = Quiet::new(Arc::new(key), &self.counters);
         let latched = self.latch(hash, &key);
@@ -274,19 +302,19 @@ impl<K: Hash + Eq, V: Clone, S: BuildHasher> Inner<K, V, S> {
         };
         let old = Quiet::new(old, &self.counters);
         match (change(old.as_ref()), old) {
-            (Compute::Keep, old) => old.into_inner(),
+            (Compute::Keep, old) => Ok(old.into_inner()),
             (Compute::Remove, _) => {
                 self.compute_removal(latched, hash, &key);
-                None
+                Ok(None)
             }
             (Compute::Put(loaded), old) => {
-                Some(self.compute_value(latched, hash, key.into_inner(), loaded, old.is_some()))
+                self.compute_value(latched, hash, key.into_inner(), loaded, old.is_some())
             }
             (Compute::Update(value), old) if old.is_some() => {
-                Some(self.compute_update(latched, hash, key.into_inner(), value))
+                self.compute_update(latched, hash, key.into_inner(), value)
             }
             (Compute::Update(value), _) => {
-                Some(self.compute_value(latched, hash, key.into_inner(), value.into(), false))
+                self.compute_value(latched, hash, key.into_inner(), value.into(), false)
             }
         }
     }
@@ -334,24 +362,23 @@ impl<K: Hash + Eq, V: Clone, S: BuildHasher> Inner<K, V, S> {
         key: Arc<K>,
         loaded: Loaded<V>,
         had_old: bool,
-    ) -> V {
+    ) -> Computed<V> {
         let Loaded { value, lifetime } = loaded;
         let result = value.clone();
         let prepared = self.prepare(hash, &key, &value, &lifetime);
         let mut value = Some(value);
-        let key = latched.open(|shard, cleared| {
+        let put = latched.open(|shard, cleared| {
             // What was invalidated meanwhile was invalidated after this change.
             let slot = Self::find(shard, hash, &*key);
             let invalidated = had_old
                 && (cleared
                     || slot.is_some_and(|slot| !self.tags.is_current(shard.store.tag_of(slot))));
             if invalidated {
-                return Some(key);
+                return Err(key);
             }
             self.put_shared(shard, hash, key, &mut value, &prepared)
         });
-        self.counters.discard_pair(key, value);
-        result
+        self.computed(put, value, result)
     }
 
     fn compute_update(
@@ -360,17 +387,17 @@ impl<K: Hash + Eq, V: Clone, S: BuildHasher> Inner<K, V, S> {
         hash: Hashed,
         key: Arc<K>,
         value: V,
-    ) -> V {
+    ) -> Computed<V> {
         let result = value.clone();
         let weight = self.config.weight(&key, &value);
         let fits = self.fits(hash, &key, weight);
         let now = self.time.now();
         let mut value = Some(value);
-        let key = latched.open(|shard, _| {
+        let put = latched.open(|shard, _| {
             let Some(slot) =
                 Self::find(shard, hash, &*key).filter(|slot| self.is_live(&shard.store, *slot))
             else {
-                return Some(key);
+                return Err(key);
             };
             let attributes = tidewheel_store::Attributes {
                 weight,
@@ -384,8 +411,18 @@ impl<K: Hash + Eq, V: Clone, S: BuildHasher> Inner<K, V, S> {
             };
             self.put_shared(shard, hash, key, &mut value, &prepared)
         });
-        self.counters.discard_pair(key, value);
-        result
+        self.computed(put, value, result)
+    }
+
+    /// What has become of a closure's value: `put` says, and `unused` is left of it.
+    fn computed(&self, put: Result<bool, Arc<K>>, unused: Option<V>, result: V) -> Computed<V> {
+        let stored = matches!(put, Ok(true));
+        self.counters.discard_pair(put.err(), unused);
+        if stored {
+            Ok(Some(result))
+        } else {
+            Err(result)
+        }
     }
 }
 

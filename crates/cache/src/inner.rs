@@ -269,7 +269,8 @@ impl<K, V, S> Inner<K, V, S> {
             .is_some_and(|end| self.time.reached(end))
     }
 
-    /// Why an entry is not there for readers; `None` when it is.
+    /// Why an entry is not there for readers; `None` when it is. Nothing tells whether its time was over
+    /// before a tag of it was invalidated: then it counts as invalidated.
     pub(crate) fn dead_by(&self, store: &TypedStore<K, V>, slot: Slot) -> Option<RemovalCause> {
         if self.is_live(store, slot) {
             None
@@ -296,10 +297,33 @@ impl<K, V, S> Inner<K, V, S> {
         now: u64,
     ) {
         self.count_removal(&removed, cause, now);
+        self.file(shard, removed, cause, now);
+    }
+
+    /// The cause of an entry that leaves for this one: if a tag of it was invalidated, it was not there for
+    /// readers any more, and left for that.
+    #[inline]
+    pub(crate) fn cause_of(&self, tag: u64, cause: RemovalCause) -> RemovalCause {
+        if self.tags.is_current(tag) {
+            cause
+        } else {
+            RemovalCause::Invalidated
+        }
+    }
+
+    /// Files an entry that was refused: it has not been in the store.
+    pub(crate) fn refused(&self, shard: &mut Shard<K, V>, refused: Removed<K, V>, now: u64) {
+        self.counters.add(Count::Rejected, 1);
+        self.tags.release(refused.tag);
+        self.file(shard, refused, RemovalCause::Evicted, now);
+    }
+
+    #[inline]
+    fn file(&self, shard: &mut Shard<K, V>, entry: Removed<K, V>, cause: RemovalCause, now: u64) {
         self.delivery.left(
             &mut shard.outbox,
             &mut shard.garbage,
-            removed,
+            entry,
             cause,
             now,
             &self.counters,
@@ -494,11 +518,6 @@ impl<K: Hash + Eq, V, S: BuildHasher> Inner<K, V, S> {
     ) {
         let attributes = prepared.attributes;
         let tick = prepared.now.tick();
-        if shard.closed {
-            shard.garbage.push(key, value);
-            return;
-        }
-        self.counters.add(Count::Insert, 1);
         if !self.tags.is_current(attributes.tag) {
             self.stored_too_late(shard, hash, key, value, prepared);
             return;
@@ -540,6 +559,8 @@ impl<K: Hash + Eq, V, S: BuildHasher> Inner<K, V, S> {
             prepared.tags.pass_on();
             slot
         };
+        // Not before: a user's `Eq` may have panicked.
+        self.counters.add(Count::Insert, 1);
         shard.scheduled(attributes.deadline);
         if shard.store.weight() > shard.lent {
             self.make_room(shard, slot, tick);
@@ -568,6 +589,7 @@ impl<K: Hash + Eq, V, S: BuildHasher> Inner<K, V, S> {
             weight: prepared.attributes.weight,
             tag: prepared.tags.pass_on(),
         };
+        self.counters.add(Count::Insert, 1);
         self.left(shard, removed, RemovalCause::Invalidated, now);
     }
 
@@ -583,28 +605,29 @@ impl<K: Hash + Eq, V, S: BuildHasher> Inner<K, V, S> {
         } = shard;
         let forgotten = negatives.expire(now, budget, &place_of, garbage);
         let budget = budget.saturating_sub(forgotten.moved).max(1);
-        let mut removed = 0;
+        let (mut expired, mut removed) = (0, 0);
         // Most of a batch are about as late.
         let mut lateness = self.counters.lateness().runs();
         let mut progress = store.expire(now, budget, &place_of, |entry| {
             removed += 1;
-            lateness.record(now.saturating_sub(entry.deadline.unwrap_or(now)));
+            let cause = self.cause_of(entry.tag, RemovalCause::Expired);
+            if cause == RemovalCause::Expired {
+                expired += 1;
+                lateness.record(now.saturating_sub(entry.deadline.unwrap_or(now)));
+            }
             self.tags.release(entry.tag);
-            self.delivery.left(
-                outbox,
-                garbage,
-                entry,
-                RemovalCause::Expired,
-                now,
-                &self.counters,
-            );
+            self.delivery
+                .left(outbox, garbage, entry, cause, now, &self.counters);
         });
         if removed > 0 {
-            self.counters.add(Count::Expiration, removed);
+            self.counters.add(Count::Expiration, expired);
+            self.counters.add(Count::Removal, removed - expired);
             shard.removals = shard.removals.saturating_add(removed as u32);
         }
         shard.republish = true;
-        progress.moved += forgotten.moved;
+        // What was invalidated has not expired: its record was merely dropped.
+        progress.fired = expired as u32;
+        progress.moved += forgotten.moved + (removed - expired) as u32;
         progress.backlog |= forgotten.backlog;
         progress
     }
@@ -679,9 +702,23 @@ impl<K: Hash + Eq, V, S: BuildHasher> Inner<K, V, S> {
         (removed, dead_by)
     }
 
+    /// Removes what readers do not see any more of a shard that is about to be emptied, in short holds: it
+    /// has left before the rest, for a cause of its own.
+    pub(crate) fn remove_dead(&self, cell: &ShardCell<K, V>) {
+        let now = self.time.now().tick();
+        while cell.next_deadline.load(SeqCst) <= now {
+            let progress = self.hold(cell, |shard| self.expire_some(shard, now, RECORDS_PER_HOLD));
+            if !progress.backlog {
+                break;
+            }
+        }
+        self.sweep_shard(cell);
+    }
+
     /// Empties the cache for good: what comes later is dropped.
     pub(crate) fn close_shards(&self) {
         for cell in &self.shards {
+            self.remove_dead(cell);
             self.write(cell, |shard| {
                 shard.closed = true;
                 self.clear_shard(shard, RemovalCause::Closed);

@@ -25,11 +25,13 @@ pub enum RemovalCause {
     Replaced,
     /// The caller removed it by its key.
     Removed,
-    /// The caller invalidated it by a predicate or a tag.
+    /// The caller invalidated it by a predicate or a tag: by a tag, also if its time was over, room was needed,
+    /// or the cache was emptied or closed before it was removed.
     Invalidated,
     /// The caller emptied the cache.
     Cleared,
-    /// The cache was closed.
+    /// The cache was closed. (Also for what was over and still kept for
+    /// [`stale_on_error`](crate::Builder::stale_on_error).)
     Closed,
 }
 

@@ -50,7 +50,8 @@ impl<K: Hash + Eq, V, S: BuildHasher> Inner<K, V, S> {
                 shard.wanted = shard.store.weight() - shard.lent;
                 return;
             };
-            self.left(shard, evicted, RemovalCause::Evicted, now);
+            let cause = self.cause_of(evicted.tag, RemovalCause::Evicted);
+            self.left(shard, evicted, cause, now);
             shard.removals += 1;
         }
     }
@@ -63,9 +64,10 @@ impl<K: Hash + Eq, V, S: BuildHasher> Inner<K, V, S> {
         if !due {
             return false;
         }
+        let before = shard.store.len();
         for _ in 0..DUE_ROUNDS {
             let progress = self.expire_some(shard, now, DUE_BEFORE_EVICTION);
-            if progress.fired > 0 {
+            if shard.store.len() < before {
                 return true;
             }
             if !progress.backlog {
@@ -194,7 +196,8 @@ impl<K: Hash + Eq, V, S: BuildHasher> Inner<K, V, S> {
                 // Everything is pinned: the overshoot is the caller's wish.
                 return;
             };
-            self.left(shard, evicted, RemovalCause::Evicted, now);
+            let cause = self.cause_of(evicted.tag, RemovalCause::Evicted);
+            self.left(shard, evicted, cause, now);
             shard.removals += 1;
         }
     }

@@ -145,13 +145,14 @@ pub struct Stats {
     pub loads: u64,
     /// Loaders that failed or panicked.
     pub load_errors: u64,
-    /// Entries removed to make room.
+    /// Entries removed to make room. Those that were rejected had not come in.
     pub evictions: u64,
     /// Entries removed because their time was over.
     pub expirations: u64,
     /// Entries removed by the caller: one by one, by predicate or tag, or all.
     pub removals: u64,
-    /// Entries heavier than the whole capacity, which were not stored.
+    /// Entries heavier than the whole capacity, which were not stored: the listener gets them. Not those
+    /// that a caller is told of instead, as by [`compare_and_set`](crate::Cache::compare_and_set).
     pub rejected: u64,
     /// Background refreshes that were not started because the queue was full.
     pub refreshes_skipped: u64,

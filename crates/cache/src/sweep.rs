@@ -13,7 +13,7 @@ use tidewheel_store::Slot;
 
 use crate::inner::{Hashed, Inner};
 use crate::removal::RemovalCause;
-use crate::shard::Shard;
+use crate::shard::{Shard, ShardCell};
 
 /// Slots that one hold of a shard's lock looks at.
 const ENTRIES_PER_HOLD: u32 = 32;
@@ -89,21 +89,7 @@ impl<K: Hash + Eq, V, S: BuildHasher> Inner<K, V, S> {
             }
             let hold = ENTRIES_PER_HOLD.min(*budget);
             *budget -= hold;
-            let cell = &self.shards[at.shard];
-            let (found, next) = {
-                let shard = self.read(cell);
-                let mut found = false;
-                let next = shard.store.scan_tags(at.before, hold, |_, tag| {
-                    found |= !self.tags.is_current(tag);
-                });
-                (found, next)
-            };
-            if found {
-                self.hold(cell, |shard| {
-                    self.remove_invalidated(shard, at.before, hold);
-                });
-            }
-            match next {
+            match self.sweep_some(&self.shards[at.shard], at.before, hold) {
                 Some(next) => at.before = next,
                 None => {
                     at.before = u32::MAX;
@@ -114,6 +100,26 @@ impl<K: Hash + Eq, V, S: BuildHasher> Inner<K, V, S> {
         let took = self.time.now().tick().saturating_sub(at.began);
         sweeper.not_before = now.saturating_add((took * REST).max(REST_MIN));
         sweeper.wanted
+    }
+
+    /// Sweeps a shard that is about to be emptied.
+    pub(crate) fn sweep_shard(&self, cell: &ShardCell<K, V>) {
+        let mut before = Some(u32::MAX);
+        while let Some(at) = before {
+            before = self.sweep_some(cell, at, ENTRIES_PER_HOLD);
+        }
+    }
+
+    /// Sweeps the next slots of a shard; returns where to go on.
+    fn sweep_some(&self, cell: &ShardCell<K, V>, before: u32, count: u32) -> Option<u32> {
+        let mut found = false;
+        let next = self.read(cell).store.scan_tags(before, count, |_, tag| {
+            found |= !self.tags.is_current(tag);
+        });
+        if found {
+            self.hold(cell, |shard| self.remove_invalidated(shard, before, count));
+        }
+        next
     }
 
     /// Removes an entry that a reader has found invalidated.

@@ -33,7 +33,9 @@ where
     }
 
     /// Gives a key another time to live, counted from now, if the condition holds; tells whether it did.
-    /// A `ttl` of zero removes the key. Bounds and jitter do not apply.
+    /// A `ttl` of zero removes the key. Bounds and jitter do not apply. Nor does the
+    /// [idle time](crate::Builder::time_to_idle) any more, until the key is stored anew: the entry lives so
+    /// long, read or not.
     ///
     /// A soft deadline that follows from [`Builder::refresh_after`](crate::Builder::refresh_after) is then
     /// that fraction of the new time to live, counted from now too; one that was said with
@@ -57,7 +59,8 @@ where
         self.expire_as(key, left, condition, || SaidTtl::Point)
     }
 
-    /// Takes a key's deadline away; tells whether it had one. A soft deadline that follows from
+    /// Takes a key's deadline away; tells whether it had one. With it goes the
+    /// [idle time](crate::Builder::time_to_idle), until the key is stored anew. A soft deadline that follows from
     /// [`Builder::refresh_after`](crate::Builder::refresh_after) goes with it; one that was said with
     /// [`Lifetime::fresh_for`](crate::Lifetime::fresh_for) stays.
     pub fn persist<Q>(&self, key: &Q) -> bool

@@ -14,6 +14,7 @@ use crate::flight::Flight;
 use crate::inner::{Hashed, Inner};
 use crate::lifetime::Loaded;
 use crate::midst::Leading;
+use crate::quiet::Quiet;
 
 impl<K, V, S> Cache<K, V, S>
 where
@@ -94,13 +95,14 @@ impl<K: Hash + Eq, V: Clone, S: BuildHasher> Inner<K, V, S> {
     where
         E: Send + Sync + 'static,
     {
-        let hash = self.hash(&key);
+        let key = Quiet::new(key, &self.counters);
+        let hash = self.hash(&*key);
         if let Some(answer) = self.glance(hash, &key, absent, true) {
             return answer;
         }
         let mut request = Request {
             hash,
-            key: Some(Arc::new(key)),
+            key: Some(Quiet::new(Arc::new(key.into_inner()), &self.counters)),
             absent,
             blocks: false,
         };
@@ -136,7 +138,8 @@ impl<K: Hash + Eq, V: Clone, S: BuildHasher> Inner<K, V, S> {
                 return answer;
             }
         };
-        let lead = Lead::new(self, hash, request.key.take(), flight);
+        let key = request.key.take().map(Quiet::into_inner);
+        let lead = Lead::new(self, hash, key, flight);
         let said = {
             let mut load = pin!(load);
             poll_fn(|context| {

@@ -20,6 +20,7 @@ use crate::flight::{Flight, Negative, Outcome, Phase, REENTRY, SUSPENDED, Turn};
 use crate::fresh::Heritage;
 use crate::inner::{Hashed, Inner};
 use crate::lifetime::{Lifetime, Loaded};
+use crate::quiet::Quiet;
 use crate::removal::RemovalCause;
 use crate::shard::Shard;
 use crate::stats::Count;
@@ -31,10 +32,10 @@ pub(crate) type Answer<V, E> = Result<Option<V>, Arc<E>>;
 pub(crate) type Said<V, E> = Result<Option<Loaded<V>>, E>;
 
 /// A caller's question, after the first glance.
-struct Request<K> {
+struct Request<'a, K> {
     hash: Hashed,
     /// Taken by whoever leads. Shared with the table of flights alone.
-    key: Option<Arc<K>>,
+    key: Option<Quiet<'a, Arc<K>>>,
     /// Whether an absence is an answer.
     absent: bool,
     /// Whether it blocks its thread while it waits.
@@ -183,7 +184,7 @@ impl<K: Hash + Eq, V, S: BuildHasher> Inner<K, V, S> {
     }
 
     /// Decides what a caller does whom a glance has not answered.
-    fn claim<E>(&self, request: &Request<K>) -> Claim<V>
+    fn claim<E>(&self, request: &Request<'_, K>) -> Claim<V>
     where
         E: Send + Sync + 'static,
     {
@@ -191,6 +192,7 @@ impl<K: Hash + Eq, V, S: BuildHasher> Inner<K, V, S> {
         let Some(shared) = &request.key else {
             return Claim::Reentered;
         };
+        let shared: &Arc<K> = shared;
         let key = &**shared;
         self.hold(self.cell(hash), |shard| {
             let slot =
@@ -225,7 +227,7 @@ impl<K: Hash + Eq, V, S: BuildHasher> Inner<K, V, S> {
     }
 
     /// What the end of a flight means to one who has waited for it; `None`: look anew.
-    fn heed<E>(&self, request: &Request<K>, flight: &Flight<V>) -> Option<Answer<V, E>>
+    fn heed<E>(&self, request: &Request<'_, K>, flight: &Flight<V>) -> Option<Answer<V, E>>
     where
         V: Clone,
         E: Send + Sync + 'static,
@@ -319,13 +321,13 @@ impl<K: Hash + Eq, V, S: BuildHasher> Lead<'_, K, V, S> {
         }
         // What is not stored is dropped after the lock is released.
         let mut value = Some(value);
-        let unused = inner.write(inner.cell(hash), |shard| {
+        let put = inner.write(inner.cell(hash), |shard| {
             if !self.is_listed(shard, &key) {
-                return Some(key);
+                return Err(key);
             }
             inner.put_shared(shard, hash, key, &mut value, &prepared)
         });
-        inner.counters.discard_pair(unused, value);
+        inner.counters.discard_pair(put.err(), value);
     }
 
     /// Ends the load without a value.
@@ -404,8 +406,8 @@ impl<K: Hash + Eq, V, S: BuildHasher> Lead<'_, K, V, S> {
 }
 
 impl<K: Hash + Eq, V, S: BuildHasher> Inner<K, V, S> {
-    /// As [`put`](Self::put), with a key that the table of flights has just let go. What is not stored is
-    /// for the caller to drop without the lock.
+    /// As [`put`](Self::put), with a key that the table of flights has just let go. Where that is used still,
+    /// nothing happens, and key and value are for the caller to drop without the lock.
     pub(crate) fn put_shared(
         &self,
         shard: &mut Shard<K, V>,
@@ -413,17 +415,14 @@ impl<K: Hash + Eq, V, S: BuildHasher> Inner<K, V, S> {
         key: Arc<K>,
         value: &mut Option<V>,
         prepared: &Prepared<'_>,
-    ) -> Option<Arc<K>> {
+    ) -> Result<bool, Arc<K>> {
         self.forget_negative(shard, hash, &key);
         match (Arc::try_unwrap(key), value.take()) {
-            (Ok(key), Some(value)) => {
-                self.put(shard, hash, key, value, prepared);
-                None
-            }
-            (Ok(key), None) => Some(Arc::new(key)),
+            (Ok(key), Some(value)) => Ok(self.put(shard, hash, key, value, prepared)),
+            (Ok(key), None) => Err(Arc::new(key)),
             (Err(key), unused) => {
                 *value = unused;
-                Some(key)
+                Err(key)
             }
         }
     }

@@ -9,6 +9,7 @@ use super::{Answer, Claim, Lead, REENTRY, Request, SUSPENDED, Said, Turn, value}
 use crate::cache::Cache;
 use crate::inner::Inner;
 use crate::lifetime::Loaded;
+use crate::quiet::Quiet;
 
 impl<K, V, S> Cache<K, V, S>
 where
@@ -111,13 +112,14 @@ impl<K: Hash + Eq, V: Clone, S: BuildHasher> Inner<K, V, S> {
     where
         E: Send + Sync + 'static,
     {
-        let hash = self.hash(&key);
+        let key = Quiet::new(key, &self.counters);
+        let hash = self.hash(&*key);
         if let Some(answer) = self.glance(hash, &key, absent, true) {
             return answer;
         }
         let mut request = Request {
             hash,
-            key: Some(Arc::new(key)),
+            key: Some(Quiet::new(Arc::new(key.into_inner()), &self.counters)),
             absent,
             blocks: true,
         };
@@ -144,7 +146,8 @@ impl<K: Hash + Eq, V: Clone, S: BuildHasher> Inner<K, V, S> {
                 return answer;
             }
         };
-        let lead = Lead::new(self, hash, request.key.take(), flight);
+        let key = request.key.take().map(Quiet::into_inner);
+        let lead = Lead::new(self, hash, key, flight);
         // The lead is handed over before the panic goes on: the next leader need not wait for the unwinding.
         self.lead(|| match catch_unwind(AssertUnwindSafe(load)) {
             Ok(said) => lead.finish(said),

@@ -303,11 +303,7 @@ impl Model {
         effects.makes_room = true;
         let fits = self.fits(entry.weight);
         match (overtaken, fits) {
-            (true, true) => {}
-            (true, false) => {
-                self.counts.rejected += 1;
-                self.counts.told_rejected += 1;
-            }
+            (true, _) => {}
             (false, true) => self.takes_place(key, entry, effects),
             (false, false) => self.refused(key, &entry, effects),
         }

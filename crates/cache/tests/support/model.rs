@@ -85,8 +85,6 @@ pub(super) struct Counts {
     pub(crate) loads: u64,
     pub(crate) load_errors: u64,
     pub(crate) rejected: u64,
-    /// Of these, the ones whose caller was told: they never were in the cache.
-    pub(crate) told_rejected: u64,
     /// Events heard, and of them those with these causes.
     pub(crate) heard: u64,
     pub(crate) expired: u64,

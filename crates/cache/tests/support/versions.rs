@@ -94,10 +94,6 @@ impl Model {
         let stored = self.cache.insert_if_absent_with(own, value, lifetime);
         let fits = self.fits(entry.weight);
         assert_eq!(stored, !live && fits, "insert_if_absent of {key}");
-        if !live && !fits {
-            self.counts.rejected += 1;
-            self.counts.told_rejected += 1;
-        }
         if stored {
             self.takes_place(key, entry, effects);
         }
@@ -130,8 +126,6 @@ impl Model {
             assert_eq!(result, Err(CompareError::Changed(there)), "{key}");
         } else if !self.fits(entry.weight) {
             assert_eq!(result, Err(CompareError::TooHeavy), "{key}");
-            self.counts.rejected += 1;
-            self.counts.told_rejected += 1;
         } else {
             let version = result.expect("the version is the one that is there");
             if life.is_none() {

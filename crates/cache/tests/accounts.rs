@@ -1,0 +1,328 @@
+//! What the statistics count, what the listener hears and what callers are told is one and the same.
+
+use std::hash::{Hash, Hasher};
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::atomic::{AtomicBool, Ordering::SeqCst};
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use tidewheel::{Builder, Cache, Compute, Driver, Lifetime, ManualClock, Removal, RemovalCause};
+
+const MS: Duration = Duration::from_millis(1);
+
+type Act = fn(&Cache<u64, u64>, &ManualClock);
+
+type Events = Arc<Mutex<Vec<(u64, u64, RemovalCause)>>>;
+
+/// A cache of one shard with room for two; a value of 1000 and more is too heavy.
+fn told() -> (Builder<u64, u64>, ManualClock, Events) {
+    let events = Events::default();
+    let heard = Arc::clone(&events);
+    let clock = ManualClock::new();
+    let builder = Cache::builder()
+        .max_capacity(2)
+        .shards(1)
+        .no_default_ttl()
+        .weigher(|_, value| if *value >= 1000 { 3 } else { 1 })
+        .clock(clock.clone())
+        .driver(Driver::Manual)
+        .eviction_listener(move |removal: Removal<u64, u64>| {
+            let event = (removal.key, removal.value, removal.cause);
+            heard.lock().expect("unpoisoned").push(event);
+        });
+    (builder, clock, events)
+}
+
+fn cache() -> (Cache<u64, u64>, ManualClock, Events) {
+    let (builder, clock, events) = told();
+    (builder.build().expect("valid"), clock, events)
+}
+
+fn drive(cache: &Cache<u64, u64>) {
+    while cache.advance(cache.now(), 100).backlog {}
+}
+
+/// Whatever was stored is there, or was announced once; and so was whatever was refused.
+#[track_caller]
+fn balanced(cache: &Cache<u64, u64>, events: &Events) {
+    drive(cache);
+    let stats = cache.stats();
+    let events = events.lock().expect("unpoisoned");
+    let heard = |cause| events.iter().filter(|event| event.2 == cause).count() as u64;
+    let left = stats.evictions + stats.expirations + stats.removals;
+    let replaced = heard(RemovalCause::Replaced);
+    assert_eq!(stats.inserts, stats.entries + left + replaced, "{stats:?}");
+    let evicted = heard(RemovalCause::Evicted);
+    assert_eq!(evicted, stats.evictions + stats.rejected, "{events:?}");
+    assert_eq!(heard(RemovalCause::Expired), stats.expirations);
+    cache.validate();
+}
+
+/// The ways in which a key leaves while a closure computes its next value.
+const LEAVINGS: [Act; 6] = [
+    |_, clock| clock.advance(10 * MS),
+    |cache, clock| {
+        clock.advance(10 * MS);
+        drive(cache);
+    },
+    |cache, _| assert!(cache.invalidate_tag("a")),
+    |cache, _| {
+        cache.invalidate_tag("a");
+        drive(cache);
+    },
+    |cache, _| cache.invalidate_all(),
+    |cache, _| cache.close(),
+];
+
+#[test]
+fn an_update_never_answers_a_value_that_was_not_stored() {
+    for (number, leave) in LEAVINGS.iter().enumerate() {
+        for new in [11, 1000] {
+            let (cache, clock, events) = cache();
+            let old = || Lifetime::ttl(5 * MS).tag("a");
+            cache.insert_with(1, 10, old());
+            let updated = cache.update(&1, |_| {
+                leave(&cache, &clock);
+                new
+            });
+            assert_eq!(updated, None, "update, {number}, {new}");
+            cache.insert_with(2, 20, old());
+            let computed = cache.entry(2).compute(|_| {
+                leave(&cache, &clock);
+                Compute::Update(new)
+            });
+            assert_eq!(computed, None, "compute, {number}, {new}");
+            assert_eq!((cache.peek(&1), cache.peek(&2)), (None, None));
+            assert_eq!(
+                cache.stats().rejected,
+                0,
+                "nothing was announced as refused"
+            );
+            balanced(&cache, &events);
+            let events = events.lock().expect("unpoisoned");
+            assert!(events.iter().all(|event| event.1 != new), "{events:?}");
+        }
+    }
+}
+
+#[test]
+fn an_update_of_an_evicted_key_answers_none() {
+    let (cache, _, events) = cache();
+    cache.insert(1, 10);
+    let updated = cache.update(&1, |_| {
+        for key in [2, 3] {
+            cache.insert(key, key);
+            cache.pin(&key);
+        }
+        11
+    });
+    assert_eq!((updated, cache.peek(&1)), (None, None));
+    balanced(&cache, &events);
+}
+
+#[test]
+fn an_update_to_a_value_that_is_too_heavy_answers_none_and_the_value_is_announced() {
+    let (cache, _, events) = cache();
+    cache.insert(1, 10);
+    assert_eq!(cache.update(&1, |_| 1000), None);
+    cache.insert(2, 20);
+    let computed = cache.entry(2).compute(|_| Compute::Put(1001.into()));
+    assert_eq!(computed, None);
+    // These promise a value, stored or not.
+    assert_eq!(cache.entry(3).or_insert(1002_u64), 1002);
+    assert_eq!(
+        cache.entry(3).and_update(|old| old + 1).or_insert(1003_u64),
+        1003
+    );
+    assert_eq!(cache.len(), 0);
+    assert_eq!(cache.stats().rejected, 4);
+    balanced(&cache, &events);
+}
+
+#[test]
+fn a_value_that_is_too_heavy_is_no_eviction() {
+    let (cache, _, events) = cache();
+    cache.insert(1, 1000);
+    cache.insert(2, 20);
+    cache.insert(2, 1001);
+    drive(&cache);
+    let stats = cache.stats();
+    assert_eq!((stats.rejected, stats.evictions, stats.inserts), (2, 0, 1));
+    balanced(&cache, &events);
+}
+
+#[test]
+fn a_closed_cache_counts_nothing_that_it_drops() {
+    let (cache, _, events) = cache();
+    cache.close();
+    cache.insert(1, 1000);
+    cache.insert(1, 10);
+    assert_eq!(cache.entry(1).or_insert(1000_u64), 1000);
+    drive(&cache);
+    let stats = cache.stats();
+    assert_eq!((stats.inserts, stats.rejected, stats.evictions), (0, 0, 0));
+    assert!(events.lock().expect("unpoisoned").is_empty());
+    balanced(&cache, &events);
+}
+
+/// What happens to an entry that was invalidated by its tag and not swept yet.
+const ENDS: [Act; 6] = [
+    |cache, _| drive(cache),
+    |cache, _| cache.close(),
+    |cache, _| cache.invalidate_all(),
+    |cache, _| cache.insert(1, 11),
+    |_, clock| clock.advance(20 * MS),
+    |cache, _| {
+        // Evicted at the latest when nothing else is left.
+        cache.insert(2, 2);
+        cache.pin(&2);
+        cache.insert(3, 3);
+    },
+];
+
+#[test]
+fn an_entry_invalidated_by_tag_is_announced_as_such_however_it_leaves() {
+    for (number, end) in ENDS.iter().enumerate() {
+        let (cache, clock, events) = cache();
+        cache.insert_with(1, 100, Lifetime::ttl(5 * MS).tag("a"));
+        cache.invalidate_tag("a");
+        end(&cache, &clock);
+        if number == 4 {
+            // As a pass of the driver that has no budget left for the sweep, or an insertion.
+            cache.advance(cache.now(), 1);
+        }
+        balanced(&cache, &events);
+        let heard = events.lock().expect("unpoisoned");
+        let first = heard.iter().find(|event| event.1 == 100).copied();
+        assert_eq!(first, Some((1, 100, RemovalCause::Invalidated)), "{number}");
+        drop(heard);
+        let stats = cache.stats();
+        assert_eq!((stats.expirations, stats.evictions), (0, 0), "{number}");
+    }
+}
+
+#[test]
+fn what_is_over_when_a_cache_is_emptied_has_expired() {
+    for close in [true, false] {
+        for grace in [0, 50] {
+            let (builder, clock, events) = told();
+            let cache = builder.stale_on_error(grace * MS).build().expect("valid");
+            cache.insert_with_ttl(1, 1, 5 * MS);
+            cache.insert_with_ttl(2, 2, 500 * MS);
+            clock.advance(20 * MS);
+            if close {
+                cache.close();
+            } else {
+                cache.invalidate_all();
+            }
+            balanced(&cache, &events);
+            let live = if close {
+                RemovalCause::Closed
+            } else {
+                RemovalCause::Cleared
+            };
+            let mut heard = events.lock().expect("unpoisoned").clone();
+            heard.sort_unstable_by_key(|event| event.0);
+            let expected = [(1, 1, RemovalCause::Expired), (2, 2, live)];
+            // In its grace period an entry is still kept, for a loader that fails.
+            if grace == 0 {
+                assert_eq!(heard, expected, "{close}");
+            } else {
+                assert_eq!(heard.len(), 2);
+            }
+            drop(heard);
+        }
+    }
+}
+
+static PANICS: AtomicBool = AtomicBool::new(false);
+
+/// A key whose `Eq` panics while it is armed.
+struct Touchy(u64, Arc<AtomicBool>);
+
+impl PartialEq for Touchy {
+    fn eq(&self, other: &Self) -> bool {
+        assert!(!self.1.load(SeqCst), "this Eq panics");
+        self.0 == other.0
+    }
+}
+
+impl Eq for Touchy {}
+
+impl Hash for Touchy {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        self.0.hash(state);
+    }
+}
+
+#[test]
+fn an_insertion_whose_eq_panics_is_not_counted() {
+    let cache: Cache<Touchy, u64> = Cache::builder()
+        .unbounded()
+        .no_default_ttl()
+        .driver(Driver::Manual)
+        .build()
+        .expect("valid");
+    let armed = Arc::new(AtomicBool::new(false));
+    cache.insert(Touchy(1, Arc::clone(&armed)), 10);
+    armed.store(true, SeqCst);
+    let key = Touchy(1, Arc::clone(&armed));
+    assert!(catch_unwind(AssertUnwindSafe(|| cache.insert(key, 11))).is_err());
+    armed.store(false, SeqCst);
+    assert_eq!((cache.stats().inserts, cache.len()), (1, 1));
+    cache.insert(Touchy(1, armed), 12);
+    assert_eq!(cache.stats().inserts, 2);
+}
+
+/// A key whose `Drop` panics while `PANICS` is set; one test alone does so.
+#[derive(PartialEq, Eq, Hash)]
+struct Explosive(u64);
+
+impl Drop for Explosive {
+    fn drop(&mut self) {
+        assert!(!PANICS.load(SeqCst), "this Drop panics");
+    }
+}
+
+#[test]
+fn a_key_whose_drop_panics_harms_no_caller_that_finds_a_value() {
+    let cache: Cache<Explosive, u64> = Cache::builder()
+        .unbounded()
+        .no_default_ttl()
+        .driver(Driver::Manual)
+        .build()
+        .expect("valid");
+    cache.insert(Explosive(1), 10);
+    PANICS.store(true, SeqCst);
+    let all: [&dyn Fn() -> Option<u64>; 6] = [
+        &|| Some(cache.get_or_load(Explosive(1), || 11_u64)),
+        &|| {
+            cache
+                .try_get_or_load(Explosive(1), || Err::<u64, u8>(1))
+                .ok()
+        },
+        &|| cache.optionally_get_or_load(Explosive(1), || None::<u64>),
+        &|| {
+            Some(pollster(
+                cache.get_or_load_async(Explosive(1), async { 11_u64 }),
+            ))
+        },
+        &|| Some(cache.entry(Explosive(1)).or_insert(11_u64)),
+        &|| cache.entry(Explosive(1)).compute(|_| Compute::Keep),
+    ];
+    let results = all.map(|ask| catch_unwind(AssertUnwindSafe(ask)));
+    PANICS.store(false, SeqCst);
+    for (number, result) in results.into_iter().enumerate() {
+        assert_eq!(result.ok().flatten(), Some(10), "{number}");
+    }
+    assert_eq!(cache.stats().drop_panics, 6);
+}
+
+/// Polls a future that is ready at once.
+fn pollster<T>(future: impl Future<Output = T>) -> T {
+    let mut context = std::task::Context::from_waker(std::task::Waker::noop());
+    match std::pin::pin!(future).poll(&mut context) {
+        std::task::Poll::Ready(value) => value,
+        std::task::Poll::Pending => panic!("not ready"),
+    }
+}
