@@ -336,7 +336,8 @@ where
     /// Removes everything. O(1) for each shard; entries are dropped, or handed to the listener, outside
     /// the locks. What readers did not see any more is removed before, in short holds of the lock: what is
     /// over leaves as [`RemovalCause::Expired`], what was invalidated by its tag as
-    /// [`RemovalCause::Invalidated`].
+    /// [`RemovalCause::Invalidated`]. That costs what is due, and a look at each entry with a tag where
+    /// there are any.
     pub fn invalidate_all(&self) {
         for cell in &self.inner.shards {
             self.inner.remove_dead(cell);
