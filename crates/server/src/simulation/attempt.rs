@@ -23,7 +23,7 @@ pub(super) struct Event {
 pub(super) struct Entry {
     value: Rc<Vec<u8>>,
     pub(super) deadline: Option<u64>,
-    /// It was due when databases were swapped: it may be gone already, and announced under either name.
+    /// It is due, and it is not known whether it is gone already, nor under which name that was announced.
     pub(super) doubtful: bool,
 }
 

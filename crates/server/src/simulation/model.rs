@@ -135,17 +135,30 @@ impl Model {
         talker.patterns.clear();
     }
 
+    /// All events so far of a key.
+    pub(super) fn events_of(&self, name: &Name) -> &[Event] {
+        self.events.get(name).map_or(&[], Vec::as_slice)
+    }
+
     /// A key was announced as expired although no command has met it: it must have been due.
-    pub(super) fn expire(&mut self, name: &Name, tick: u64) -> bool {
-        let due = self
-            .keys
-            .get(name)
-            .is_some_and(|entry| entry.deadline.is_some_and(|deadline| deadline <= tick));
-        if due {
+    pub(super) fn expire(&mut self, name: &Name, tick: u64) {
+        if self.due(name, tick).is_some() {
             let doubtful = self.keys.remove(name).is_some_and(|entry| entry.doubtful);
             self.announce(name.clone(), &["expired"], doubtful);
         }
-        due
+    }
+
+    /// A key was announced as expired, and it is not known whether this entry was meant.
+    pub(super) fn doubt(&mut self, name: &Name, tick: u64) {
+        if let Some(entry) = self.due(name, tick) {
+            entry.doubtful = true;
+        }
+    }
+
+    fn due(&mut self, name: &Name, tick: u64) -> Option<&mut Entry> {
+        let entry = self.keys.get_mut(name)?;
+        let due = entry.deadline.is_some_and(|deadline| deadline <= tick);
+        due.then_some(entry)
     }
 
     /// Removes whatever is due.

@@ -276,14 +276,18 @@ impl World {
             for event in events {
                 self.done.events += 1;
                 let (name, what) = read_event(&event)?;
-                // Keys expire without being asked for.
-                if what == "expired" {
-                    self.model.expire(&name, tick);
-                }
-                let all = self.model.events.get(&name).map_or(&[][..], Vec::as_slice);
                 let places = seen.entry(name.clone()).or_default();
+                // Keys expire without being asked for. What is owed already is not the latest entry's.
+                if what == "expired" {
+                    match places.next(self.model.events_of(&name), &what).1 {
+                        Certainty::Owed => {}
+                        Certainty::Possible => self.model.doubt(&name, tick),
+                        Certainty::Unknown => self.model.expire(&name, tick),
+                    }
+                }
+                let all = self.model.events_of(&name);
                 let at = places.last();
-                places.step(all, &what);
+                *places = places.next(all, &what).0;
                 if places.0.is_empty() {
                     let near = &all[at.saturating_sub(3)..all.len().min(at + 3)];
                     let key = name.1.escape_ascii();
@@ -377,20 +381,25 @@ impl Default for Places {
 }
 
 impl Places {
-    /// Goes on by one event. Nowhere is left if it cannot be the next one.
-    fn step(&mut self, events: &[Event], what: &str) {
+    /// Where the listener may be after one more event, and how well the events so far explain it.
+    /// Nowhere is left if they do not.
+    fn next(&self, events: &[Event], what: &str) -> (Self, Certainty) {
         let mut next = Vec::new();
+        let mut certainty = Certainty::Unknown;
         for place in &self.0 {
             for (i, event) in events.iter().enumerate().skip(*place) {
-                if event.names.contains(&what) && !next.contains(&(i + 1)) {
-                    next.push(i + 1);
+                if event.names.contains(&what) {
+                    if !next.contains(&(i + 1)) {
+                        next.push(i + 1);
+                    }
+                    certainty = certainty.max(Certainty::of(event));
                 }
                 if !event.optional {
                     break;
                 }
             }
         }
-        self.0 = next;
+        (Self(next), certainty)
     }
 
     /// An event that has to come yet.
@@ -400,5 +409,26 @@ impl Places {
 
     fn last(&self) -> usize {
         self.0.iter().copied().max().unwrap_or(0)
+    }
+}
+
+/// How well the events that the model knows explain one that has come.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+enum Certainty {
+    /// None of them does.
+    Unknown,
+    /// One that may have been left out does.
+    Possible,
+    /// One that had to come does.
+    Owed,
+}
+
+impl Certainty {
+    fn of(event: &Event) -> Self {
+        if event.optional {
+            Self::Possible
+        } else {
+            Self::Owed
+        }
     }
 }
