@@ -56,11 +56,6 @@ impl Outcome {
         self.reports.extend(reports);
     }
 
-    /// Puts text above the tables.
-    pub(crate) fn prepend(&mut self, text: &str) {
-        self.text.insert_str(0, text);
-    }
-
     /// Notes a build whose times say nothing.
     pub(crate) fn note_build(&mut self) {
         if cfg!(debug_assertions) && !self.notes.iter().any(|note| note == DEBUG_NOTE) {

@@ -220,25 +220,6 @@ impl Report {
         })
     }
 
-    /// What a line would need to be a report and does not have.
-    pub(crate) fn lacks(line: &Value) -> Option<&'static str> {
-        const NEEDED: [&str; 12] = [
-            "workload",
-            "cell",
-            "subject",
-            "version",
-            "run",
-            "params",
-            "figures",
-            "labels",
-            "never",
-            "curves",
-            "notes",
-            "finished_unix_ms",
-        ];
-        NEEDED.into_iter().find(|&key| line[key].is_null())
-    }
-
     /// What [`to_json`](Self::to_json) wrote; `None` for anything else.
     pub(crate) fn from_json(line: &Value) -> Option<Self> {
         let text = |key: &str| line[key].as_str().map(str::to_owned);

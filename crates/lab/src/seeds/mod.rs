@@ -11,12 +11,10 @@ use crate::child;
 use crate::clock;
 use crate::heap;
 use crate::outcome::Outcome;
-use crate::page::{self, Intro};
+use crate::page;
 use crate::progress::Progress;
 use crate::report::Report;
 
-mod article;
-mod beside;
 mod plan;
 mod readers;
 mod scan;
@@ -73,16 +71,10 @@ pub(crate) fn run(args: &Args, progress: &mut Progress) -> Result<Option<Outcome
     }
     // An hour's figures must not be lost because a page cannot be written.
     File::create(&args.out).with_context(|| format!("cannot write {}", args.out.display()))?;
-    let (mut reports, failures) = measured(&jobs, progress);
-    let mut all = article::reports(&plan::sizes(args));
-    let table = |report: &Report| (report.workload.clone(), report.cell.clone());
-    let measured: Vec<_> = reports.iter().map(table).collect();
-    all.retain(|published| measured.contains(&table(published)));
-    all.append(&mut reports);
-
+    let (reports, failures) = measured(&jobs, progress);
     let mut outcome = Outcome::default();
     outcome.failures = failures;
-    for (title, cell) in tables(&all) {
+    for (title, cell) in tables(&reports) {
         outcome.push(&title, cell);
     }
     outcome.notes.push(IDLE_WHEEL_NOTE.to_owned());
@@ -93,14 +85,7 @@ pub(crate) fn run(args: &Args, progress: &mut Progress) -> Result<Option<Outcome
         outcome.notes.push(COUNTED_NOTE.to_owned());
     }
     outcome.note_build();
-    let beside = beside::tables(&outcome.reports);
-    outcome.prepend(&beside::text(&beside));
-    let intro = Intro {
-        title: "Killing O(n): what expiry costs, and whom it stalls".to_owned(),
-        paragraphs: beside::paragraphs(&outcome.notes),
-        tables: beside,
-    };
-    match page::write(&outcome.reports, &intro, &args.out) {
+    match page::write(&outcome.lines(), &args.out) {
         Ok(()) => outcome.notes.push(format!(
             "the page with the pictures is {}",
             args.out.display()

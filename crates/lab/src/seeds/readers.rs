@@ -31,7 +31,7 @@ use crate::proc::{CpuMeter, OwnNoiseMeter, rss_bytes};
 use crate::report::{Curve, Figures, Report};
 use crate::rng::Rng;
 
-pub(super) const NAME: &str = "seeds readers";
+pub(super) const NAME: &str = "expiry readers";
 const SECOND_NS: u64 = 1_000_000_000;
 /// From the last insert to the first read that counts.
 const CALM_NS: u64 = 300_000_000;

@@ -15,7 +15,7 @@ use crate::proc::OwnNoiseMeter;
 use crate::report::Report;
 use crate::stats;
 
-pub(super) const NAME: &str = "seeds scan";
+pub(super) const NAME: &str = "expiry scan";
 /// Names of the figures that the article has too.
 pub(super) const ONCE: &str = "one scan, nothing due, ms";
 pub(super) const MEAN: &str = "average of ten scans, nothing due, ms";

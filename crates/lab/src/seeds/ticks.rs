@@ -23,7 +23,7 @@ use crate::strategies::stopwatch::Stopwatch;
 use crate::strategies::tally::Tally;
 
 /// The experiment's name.
-pub(super) const NAME: &str = "seeds ticks";
+pub(super) const NAME: &str = "expiry ticks";
 
 const SECOND_MS: u64 = 1_000;
 /// Where the virtual clock stands at first: ten minutes past an hour, so that the hands of the layered

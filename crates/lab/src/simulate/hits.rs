@@ -96,7 +96,7 @@ pub(super) fn run(
 ) -> Result<Outcome> {
     let simulation = simulate(options, traces, seed, quick, progress)?;
     let mut outcome = Outcome::default();
-    let title = format!("simulate hits: {}", simulation.kind());
+    let title = format!("hit-ratios: {}", simulation.kind());
     outcome.push_grid(&title, &simulation.grid(), simulation.reports());
     outcome.notes = simulation.notes();
     Ok(outcome)
@@ -209,7 +209,7 @@ impl Simulation {
                     "requests": cell.requests,
                     "recorded": self.recorded,
                 });
-                let mut report = Report::new("simulate hits", None, params);
+                let mut report = Report::new("hit-ratios", None, params);
                 report.cell = format!("{} {} entries", cell.trace, cell.size);
                 report.subject = policy.to_string();
                 report.version = policy.version().to_owned();

@@ -102,7 +102,7 @@ mod tests {
         let line = "simulate --quick --policies opt,lru --sizes loop=250 --mixes days --scale 0.1";
         let line = Line::try_parse_from(line.split(' ')).expect("parses");
         let outcome = run(&line.args, &Progress::new()).expect("runs");
-        for workload in ["simulate hits", "simulate memory", "simulate limit"] {
+        for workload in ["hit-ratios", "ttl-memory", "ttl-memory limit"] {
             let mut own = outcome
                 .reports
                 .iter()
@@ -121,7 +121,7 @@ mod tests {
         let memory = outcome
             .reports
             .iter()
-            .find(|report| report.workload == "simulate memory");
+            .find(|report| report.workload == "ttl-memory");
         assert_eq!(memory.expect("a report").params["hours"], 1.0);
         let line = Line::try_parse_from(["simulate", "--only", "neither"]);
         assert!(line.is_err());

@@ -56,7 +56,7 @@ pub(super) fn held(cell: &Cell, seed: u64, progress: &Progress) -> Result<Vec<Re
             Subject::Segments => Some(Box::new(Segments::new(cell.segment_bytes))),
         };
         let name = text(*subject);
-        let mut report = Report::new("simulate memory", None, cell.params.clone());
+        let mut report = Report::new("ttl-memory", None, cell.params.clone());
         report.cell.clone_from(&cell.name);
         if *subject != Subject::Tidewheel {
             report.version.clear();
@@ -185,7 +185,7 @@ pub(super) fn limited(
         let mut params = cell.params.clone();
         params["limit_objects"] = json!(capacity);
         params["limit_share"] = json!(share);
-        let mut report = Report::new("simulate limit", None, params);
+        let mut report = Report::new("ttl-memory limit", None, params);
         report.cell.clone_from(&title);
         if !matches!(policy, Policy::Tidewheel | Policy::TidewheelUntold) {
             report.version.clear();

@@ -96,13 +96,13 @@ pub(super) fn run(
         progress.phase(format!("{name}: requests"), 1);
         let cell = cell(options, hours, traces, seed, &name)?;
         let reports = figures::held(&cell, seed, progress)?;
-        let title = format!("simulate memory: {name}; {}", cell.note);
+        let title = format!("ttl-memory: {name}; {}", cell.note);
         outcome.push_grid(&title, &figures::grid(&reports), reports);
         // A few dozen recorded objects are too few to choose among.
         let limits: &[f64] = if cell.recorded { &[] } else { &options.limits };
         for &share in limits {
             let (title, reports) = figures::limited(&cell, share, progress)?;
-            let title = format!("simulate limit: {title}");
+            let title = format!("ttl-memory limit: {title}");
             outcome.push_grid(&title, &figures::grid(&reports), reports);
         }
     }
@@ -316,7 +316,7 @@ mod tests {
             outcome
                 .reports
                 .iter()
-                .all(|report| report.workload == "simulate memory")
+                .all(|report| report.workload == "ttl-memory")
         );
     }
 }
