@@ -5,6 +5,7 @@ use tidewheel_keyspace::{Command, Handler, Host, RAISED, Walk};
 use tidewheel_resp::Args;
 
 use crate::connection::{Connection, Replies, gate};
+use crate::driver::Driver;
 use crate::turn::Turn;
 
 /// What became of one command.
@@ -47,6 +48,9 @@ impl Turn<'_> {
             return self.after(conn, Some(row), false, mark, step);
         }
         conn.command = row.name;
+        if row.slow {
+            Driver::ask_for_guard(self.worker);
+        }
         let worker = &mut *self.worker;
         let shared = &worker.server.loops[worker.index].command_counts;
         let began_ns = worker

@@ -14,9 +14,13 @@
 //! are behind, from the other end of their shards. It then writes down what is left, since a loop
 //! that is stuck in a long command cannot do so itself.
 //!
+//! Nobody hears from a loop that is stuck. So a loop that goes to sleep sets its alarm for a little after the
+//! deadlines of those that run, and a loop that may get stuck wakes one that sleeps and has not done so.
+//!
 //! A loop may have no shards at all, when there are more loops than shards. It serves and helps.
 
 use crate::clock;
+use crate::loop_handle::LoopHandle;
 use crate::worker::Worker;
 
 /// The most that a pass may take.
@@ -29,8 +33,8 @@ const BEHIND_FULL: u64 = 50;
 /// Ticks behind at which others should help.
 const HELP_AFTER: u64 = 2;
 
-/// Ticks after its next deadline at which a loop that runs is looked at by those that go to sleep: it
-/// may be stuck in a long command, and then it calls nobody.
+/// Ticks after its next deadline at which a loop that runs is looked at by those that sleep: it may be
+/// stuck in a long command, and then it calls nobody.
 const GUARD_AFTER: u64 = 10;
 
 /// How long after the first change shards are tidied.
@@ -138,15 +142,42 @@ impl Driver {
             return self.tidy_at;
         }
         let soonest = worker.server.loops[worker.index].soonest();
-        self.tidy_at.min(soonest).min(Self::guard_at(worker))
+        let others = Self::others(worker);
+        self.tidy_at.min(soonest).min(Self::guard_at(others))
     }
 
-    /// The tick at which to see whether a loop that runs now has met its deadlines.
-    fn guard_at(worker: &Worker) -> u64 {
-        let others = worker.server.loops.iter().enumerate();
-        let running = others.filter(|(i, other)| *i != worker.index && !other.sleeps());
-        let soonest = running.map(|(_, other)| other.soonest()).min();
+    /// The tick at which to see whether those of `loops` that run now have met their deadlines.
+    fn guard_at<'a>(loops: impl Iterator<Item = &'a LoopHandle>) -> u64 {
+        let running = loops.filter(|handle| !handle.sleeps());
+        let soonest = running.map(LoopHandle::soonest).min();
         soonest.map_or(u64::MAX, |tick| tick.saturating_add(GUARD_AFTER))
+    }
+
+    fn others(worker: &Worker) -> impl Iterator<Item = &LoopHandle> {
+        let loops = worker.server.loops.iter().enumerate();
+        loops.filter_map(|(i, other)| (i != worker.index).then_some(other))
+    }
+
+    /// A command comes that may take long: sees to it that a loop will look after those that run. Those that
+    /// run do so when they go to sleep, unless they get stuck as well.
+    #[cold]
+    pub(crate) fn ask_for_guard(worker: &mut Worker) {
+        let soonest = worker.server.loops[worker.index].soonest();
+        let asked = std::mem::replace(&mut worker.guard_asked, (worker.time.tick, soonest));
+        if asked == worker.guard_asked {
+            // Small commands of this kind come by the thousand.
+            return;
+        }
+        let at = Self::guard_at(worker.server.loops.iter());
+        let guarded = Self::others(worker).any(|other| other.sleeps_until(at));
+        if at == u64::MAX || guarded || !worker.server.expires() {
+            return;
+        }
+        // One that runs may be about to sleep, and have looked at this loop before it woke.
+        let guard = Self::others(worker).find(|other| other.sleeps());
+        if let Some(guard) = guard.or_else(|| Self::others(worker).next()) {
+            guard.nudge();
+        }
     }
 
     /// One pass over what is due.
@@ -268,8 +299,7 @@ impl Driver {
     }
 
     fn call_for_help(worker: &Worker) {
-        let mut others = worker.server.loops.iter().enumerate();
-        if let Some((_, sleeper)) = others.find(|(i, other)| *i != worker.index && other.sleeps()) {
+        if let Some(sleeper) = Self::others(worker).find(|other| other.sleeps()) {
             sleeper.nudge();
         }
     }

@@ -138,6 +138,12 @@ impl LoopHandle {
         self.sleep_until.load(Ordering::Relaxed) != AWAKE
     }
 
+    /// Whether the loop sleeps, but no longer than until `tick`.
+    pub(crate) fn sleeps_until(&self, tick: u64) -> bool {
+        let until = self.sleep_until.load(Ordering::Relaxed);
+        until != AWAKE && until <= tick
+    }
+
     /// Makes the loop look at shared state (configuration, pauses, shutdown) soon.
     pub(crate) fn nudge(&self) {
         self.waiting.store(true, Ordering::SeqCst);

@@ -34,6 +34,8 @@ pub(crate) struct Worker {
     pub(crate) limits: Limits,
     /// Work done since the clock was read.
     since_time: usize,
+    /// When another loop was last asked to look after this one, and this one's next deadline then.
+    pub(crate) guard_asked: (u64, u64),
 }
 
 impl Worker {
@@ -49,6 +51,7 @@ impl Worker {
             counts: CommandCounts::default(),
             limits: Limits::DEFAULT,
             since_time: 0,
+            guard_asked: (0, 0),
             settings: Arc::clone(&settings),
             settings_version,
             server,

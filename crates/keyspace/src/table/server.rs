@@ -381,6 +381,7 @@ const DEBUG: &[Command] = &[
         complexity: "O(1)",
         arity: 3,
         flags: ADMIN,
+        slow: true,
         arguments: &[Argument::double("seconds")],
         handler: Handler::Host(Host::DebugSleep),
         ..SERVER

@@ -72,3 +72,31 @@ fn turns_beside_a_stuck_loop(server: &Server) -> Option<u64> {
     let turns = number(&mut free, "stats", "event_loop_turns") - before;
     stuck.is_silent().then_some(turns)
 }
+
+/// A loop slept when another got stuck, and had no reason to look after it.
+#[test]
+fn a_loop_that_gets_stuck_while_all_others_sleep_is_helped() {
+    let layout = ["--threads", "2", "--shards", "1"];
+    let wants = [
+        "--notify-keyspace-events",
+        "Ex",
+        "--enable-debug-command",
+        "yes",
+    ];
+    let server = Server::start(&[layout, wants].concat());
+    let mut boss = server.client();
+    let mut others = Vec::new();
+    let mut stuck = client_of_loop(&server, &mut boss, 0, &mut others);
+    let mut listener = client_of_loop(&server, &mut boss, 1, &mut others);
+    script(&mut listener, "PSUBSCRIBE __keyevent@0__:expired");
+    // The loop of the only shard sets a deadline, which the other does not hear of, and does not come back.
+    stuck.send(b"SET k v PX 300\r\nDEBUG SLEEP 4\r\n");
+    let Reply::Array(items) = listener.read() else {
+        panic!("no message")
+    };
+    assert_eq!(items[3], bulk("k"));
+    assert!(
+        stuck.is_silent(),
+        "it was helped only when it had come back"
+    );
+}
