@@ -164,16 +164,26 @@ fn spawn(
         let listeners = listeners.take().unwrap_or_default();
         let event_loop = EventLoop::new(Arc::clone(server), index, poll, listeners)
             .context("cannot set an event loop up")?;
-        let thread = std::thread::Builder::new().name(format!("loop-{index}"));
-        let server = Arc::clone(server);
-        let run = move || {
-            let alarm = OnEnd(server);
-            event_loop.run();
-            drop(alarm);
-        };
-        handles.push(thread.spawn(run).context("cannot start a thread")?);
+        handles.push(watched(server, index, || event_loop.run())?);
     }
     Ok(handles)
+}
+
+/// Runs a loop in a thread of its own. Should it end without being asked, the whole server stops: its
+/// connections and shards would wait for it for ever.
+fn watched(
+    server: &Arc<Server>,
+    index: usize,
+    run: impl FnOnce() + Send + 'static,
+) -> anyhow::Result<JoinHandle<()>> {
+    let server = Arc::clone(server);
+    let thread = std::thread::Builder::new().name(format!("loop-{index}"));
+    let run = move || {
+        let alarm = OnEnd(server);
+        run();
+        drop(alarm);
+    };
+    thread.spawn(run).context("cannot start a thread")
 }
 
 /// Tells the main thread when a loop ends without being asked, by panic or by error.
@@ -290,4 +300,27 @@ fn run_id() -> String {
     let mut digits: String = (0..3).map(|_| format!("{:016x}", random())).collect();
     digits.truncate(40);
     digits
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_loop_that_ends_by_itself_stops_the_server_with_an_error() {
+        let ends: [fn(); 2] = [|| (), || panic!("as a flaw of ours might")];
+        for end in ends {
+            let settings = Settings {
+                port: 0,
+                threads: 2,
+                ..Settings::default()
+            };
+            let mut running = start(settings, None).expect("a server");
+            let thread = watched(&running.server, 2, end).expect("a thread");
+            running.loops.push(thread);
+            let patience = std::time::Duration::from_secs(60);
+            assert_eq!(running.stopped.recv_timeout(patience), Ok(Stop::Failure));
+            running.stop();
+        }
+    }
 }
