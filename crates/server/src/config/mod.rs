@@ -112,9 +112,9 @@ impl Live {
         self.current.lock().password.is_asked()
     }
 
-    /// Whether a password is the right one, as of now.
+    /// Whether a password is the right one, as of now. A long one takes a while: nothing is locked meanwhile.
     pub(crate) fn admits(&self, password: &[u8]) -> bool {
-        self.current.lock().password.admits(password)
+        self.current().password.admits(password)
     }
 
     /// Puts `change` into force when it succeeds as a whole; `applied` sees the result while no

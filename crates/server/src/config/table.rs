@@ -193,7 +193,7 @@ pub(crate) static KEYS: &[Key] = &[
     Key {
         name: "maxmemory-clients",
         value: "BYTES",
-        help: "memory for clients' buffers and subscriptions above which the biggest is closed; 0 = no limit",
+        help: "memory for clients' buffers and subscriptions above which those who hold most are closed; 0 = no limit",
         change: Change::Live,
         get: |s| s.max_memory_clients.to_string(),
         set: |s, v| put(&mut s.max_memory_clients, memory_within(v, 0, u64::MAX)?),
