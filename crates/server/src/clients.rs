@@ -29,11 +29,9 @@ pub(crate) struct Client {
 }
 
 /// What changes while a client is connected. Its loop refreshes it after each batch of commands.
-#[derive(Debug, Clone)]
+#[derive(Debug)]
 pub(crate) struct Facts {
-    pub(crate) name: Vec<u8>,
-    pub(crate) lib_name: Vec<u8>,
-    pub(crate) lib_version: Vec<u8>,
+    pub(crate) names: Names,
     pub(crate) db: u32,
     pub(crate) channels: usize,
     pub(crate) patterns: usize,
@@ -46,6 +44,21 @@ pub(crate) struct Facts {
     pub(crate) no_touch: bool,
 }
 
+/// What a client calls itself, and the library that it uses.
+#[derive(Debug, Default)]
+pub(crate) struct Names {
+    pub(crate) own: Vec<u8>,
+    pub(crate) lib: Vec<u8>,
+    pub(crate) lib_version: Vec<u8>,
+}
+
+impl Names {
+    /// Memory held.
+    pub(crate) fn bytes(&self) -> usize {
+        self.own.capacity() + self.lib.capacity() + self.lib_version.capacity()
+    }
+}
+
 /// Bytes that are held for a client.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) struct Holding {
@@ -54,11 +67,12 @@ pub(crate) struct Holding {
     /// Replies and messages that have not been sent.
     pub(crate) output: usize,
     pub(crate) subscriptions: usize,
+    pub(crate) names: usize,
 }
 
 impl Holding {
     pub(crate) fn total(self) -> usize {
-        self.input + self.output + self.subscriptions
+        self.input + self.output + self.subscriptions + self.names
     }
 }
 
@@ -66,9 +80,7 @@ impl Facts {
     /// Of a client that has just connected.
     pub(crate) fn new(now: u64) -> Self {
         Self {
-            name: Vec::new(),
-            lib_name: Vec::new(),
-            lib_version: Vec::new(),
+            names: Names::default(),
             db: 0,
             channels: 0,
             patterns: 0,
@@ -93,7 +105,7 @@ impl Client {
 
     /// Writes its line of CLIENT LIST, without a line end.
     pub(crate) fn describe(&self, now: u64, out: &mut Vec<u8>) {
-        let facts = self.facts.lock().clone();
+        let facts = self.facts.lock();
         let mut flags = String::new();
         for (is, letter) in [
             (facts.channels + facts.patterns > 0, 'P'),
@@ -121,7 +133,7 @@ impl Client {
         .and_then(|()| write!(line, " fd={} name=", self.descriptor));
         debug_assert!(written.is_ok(), "a String takes everything");
         out.extend_from_slice(line.as_bytes());
-        out.extend_from_slice(&facts.name);
+        out.extend_from_slice(&facts.names.own);
         line.clear();
         let resp = match facts.protocol {
             Protocol::Resp2 => 2,
@@ -141,9 +153,9 @@ impl Client {
         );
         debug_assert!(written.is_ok(), "a String takes everything");
         out.extend_from_slice(line.as_bytes());
-        out.extend_from_slice(&facts.lib_name);
+        out.extend_from_slice(&facts.names.lib);
         out.extend_from_slice(b" lib-ver=");
-        out.extend_from_slice(&facts.lib_version);
+        out.extend_from_slice(&facts.names.lib_version);
     }
 }
 

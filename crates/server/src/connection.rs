@@ -254,8 +254,8 @@ impl Connection {
         }
     }
 
-    /// What is held in memory for it.
-    fn memory(&self) -> Holding {
+    /// What is held in memory for it. Its names take `names` bytes.
+    fn memory(&self, names: usize) -> Holding {
         let held = |held: &Held| held.bytes.capacity() + held.parser.heap_bytes();
         Holding {
             input: self.held.as_deref().map_or(0, held),
@@ -264,12 +264,13 @@ impl Connection {
                 .subscriptions
                 .as_deref()
                 .map_or(0, Subscriptions::bytes),
+            names,
         }
     }
 
-    /// Brings the loop's sum of what its clients hold up to date.
+    /// Tells the others what has changed, and brings the loop's sum of what its clients hold up to date.
     pub(crate) fn account(&mut self, sum: &AtomicUsize) {
-        let held = self.memory().total();
+        let held = self.publish_facts().total();
         if held != self.accounted {
             // Wrapping: a negative change is a big positive one.
             sum.fetch_add(held.wrapping_sub(self.accounted), Ordering::Relaxed);
@@ -277,8 +278,8 @@ impl Connection {
         }
     }
 
-    /// Tells the others what has changed.
-    pub(crate) fn publish_facts(&self) {
+    /// Tells the others what has changed. Returns what is held for it.
+    pub(crate) fn publish_facts(&self) -> Holding {
         let mut facts = self.client.facts.lock();
         facts.db = self.session.db;
         facts.last_active = self.last_active;
@@ -286,12 +287,13 @@ impl Connection {
         facts.protocol = self.protocol;
         facts.paused = self.paused;
         facts.no_touch = self.session.no_touch;
-        facts.holds = self.memory();
+        facts.holds = self.memory(facts.names.bytes());
         let count = |kind| {
             let of = self.subscriptions.as_deref();
             of.map_or(0, |of| of.of(kind).len())
         };
         facts.channels = count(Kind::Channel);
         facts.patterns = count(Kind::Pattern);
+        facts.holds
     }
 }

@@ -171,7 +171,7 @@ fn a_client_without_password_may_send_only_little() {
 #[test]
 fn an_announced_length_allocates_nothing() {
     let server = Server::start(&[]);
-    let before = resident_kb(&server);
+    let before = server.memory_kb("VmRSS");
     let mut waiting: Vec<Client> = (0..200).map(|_| server.client()).collect();
     for client in &mut waiting {
         client.send(b"*2\r\n$4\r\nECHO\r\n$536870912\r\nbeginning");
@@ -180,7 +180,7 @@ fn an_announced_length_allocates_nothing() {
         (server.client().call(&["PING"]) == simple("PONG")).then_some(())
     });
     assert!(
-        resident_kb(&server) < before + 64_000,
+        server.memory_kb("VmRSS") < before + 64_000,
         "200 announcements of 512 MiB"
     );
 }
@@ -206,7 +206,7 @@ fn big_arguments_and_replies_pass_whole() {
 #[test]
 fn a_client_that_never_reads_makes_nobody_else_wait_and_holds_little() {
     let server = Server::start(&[]);
-    let before = resident_kb(&server);
+    let before = server.memory_kb("VmRSS");
     let mut greedy = server.client();
     greedy
         .stream
@@ -222,18 +222,5 @@ fn a_client_that_never_reads_makes_nobody_else_wait_and_holds_little() {
     for _ in 0..100 {
         assert_eq!(server.client().call(&["PING"]), simple("PONG"));
     }
-    assert!(resident_kb(&server) < before + 32_000);
-}
-
-fn resident_kb(server: &Server) -> u64 {
-    let status = std::fs::read_to_string(format!("/proc/{}/status", server.pid())).unwrap();
-    let line = status
-        .lines()
-        .find_map(|line| line.strip_prefix("VmRSS:"))
-        .unwrap();
-    line.split_ascii_whitespace()
-        .next()
-        .unwrap()
-        .parse()
-        .unwrap()
+    assert!(server.memory_kb("VmRSS") < before + 32_000);
 }

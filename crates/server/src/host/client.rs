@@ -41,10 +41,10 @@ impl Turn<'_> {
 
     pub(super) fn client_get_name(&mut self, conn: &Connection) -> Outcome {
         let facts = conn.client.facts.lock();
-        if facts.name.is_empty() {
+        if facts.names.own.is_empty() {
             self.out.null();
         } else {
-            self.out.bulk(&facts.name);
+            self.out.bulk(&facts.names.own);
         }
         Ok(Step::Done)
     }
@@ -53,7 +53,7 @@ impl Turn<'_> {
         if !is_plain(&args[2]) {
             return Err(error(NAME));
         }
-        conn.client.facts.lock().name = args[2].to_vec();
+        conn.client.facts.lock().names.own = args[2].to_vec();
         self.done()
     }
 
@@ -74,9 +74,9 @@ impl Turn<'_> {
         {
             let mut facts = conn.client.facts.lock();
             if attribute == b"lib-name" {
-                facts.lib_name = args[3].to_vec();
+                facts.names.lib = args[3].to_vec();
             } else {
-                facts.lib_version = args[3].to_vec();
+                facts.names.lib_version = args[3].to_vec();
             }
         }
         self.done()
@@ -116,6 +116,10 @@ impl Turn<'_> {
         for client in clients {
             client.describe(self.time.tick, &mut lines);
             lines.push(b'\n');
+            // Who names a client with a long name many times could ask for any amount.
+            if !self.out.admits(lines.len()) {
+                break;
+            }
         }
         self.out.verbatim("txt", &lines);
         Ok(Step::Done)

@@ -99,7 +99,7 @@ impl Turn<'_> {
             ));
         }
         if let Some(name) = name {
-            conn.client.facts.lock().name = name.to_vec();
+            conn.client.facts.lock().names.own = name.to_vec();
         }
         if let Some(protocol) = protocol {
             self.speak(conn, protocol);
@@ -137,7 +137,7 @@ impl Turn<'_> {
         conn.set(gate::UNAUTHENTICATED, self.server.config.asks_password());
         {
             let mut facts = conn.client.facts.lock();
-            facts.name.clear();
+            facts.names.own = Vec::new();
             facts.no_evict = false;
         }
         self.out.simple("RESET");

@@ -150,7 +150,6 @@ impl<K: Sockets> LoopCore<K> {
         let Some(conn) = self.table.get(slot) else {
             return;
         };
-        conn.publish_facts();
         conn.account(&self.worker.server.loops[self.worker.index].client_memory);
         if conn.can_send() {
             self.table.enqueue(slot);

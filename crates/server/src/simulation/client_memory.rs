@@ -113,6 +113,39 @@ fn subscriptions_and_what_the_parser_knows_are_held() {
     assert_eq!(sum, held(&rig), "the loop's sum is the same");
 }
 
+#[test]
+fn the_names_that_a_client_gives_itself_are_held() {
+    let mut rig = Rig::new(1, Settings::default());
+    let peer = rig.connect(0);
+    let long = vec![b'x'; 100_000];
+    let wishes: [&[&[u8]]; 4] = [
+        &[b"CLIENT", b"SETNAME", &long],
+        &[b"HELLO", b"2", b"SETNAME", &long[..90_000]],
+        &[b"CLIENT", b"SETINFO", b"LIB-NAME", &long[..5_000]],
+        &[b"CLIENT", b"SETINFO", b"lib-ver", &long[..600]],
+    ];
+    for (wish, sum) in wishes.iter().zip([100_000, 90_000, 95_000, 95_600]) {
+        rig.ask(&peer, &bulk(wish));
+        assert_eq!((held(&rig), told(&rig)), (sum, sum));
+    }
+    rig.ask(&peer, b"RESET\r\n");
+    assert_eq!((held(&rig), told(&rig)), (5_600, 5_600));
+}
+
+#[test]
+fn names_that_are_too_long_close_their_client() {
+    let mut rig = rig();
+    let peer = rig.connect(0);
+    let other = holder(&mut rig, 1, 10_000);
+    rig.ask(
+        &peer,
+        &bulk(&[b"CLIENT", b"SETNAME", &vec![b'x'; LIMIT as usize]]),
+    );
+    tick(&mut rig, 0);
+    rig.settle();
+    assert_eq!((peer.is_closed(), other.is_closed()), (true, false));
+}
+
 fn told(rig: &Rig) -> usize {
     let loops = rig.server.loops.iter();
     loops

@@ -119,7 +119,6 @@ pub(crate) fn serve<S: Read + Write>(
         }
     };
     if fate != Fate::Close {
-        link.publish_facts();
         link.account(&worker.server.loops[worker.index].client_memory);
     }
     fate

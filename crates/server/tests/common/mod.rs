@@ -54,6 +54,19 @@ impl Server {
         self.child.id()
     }
 
+    /// A number of what the system knows of its memory: `VmRSS`, or `VmHWM` for the most there ever was.
+    pub fn memory_kb(&self, field: &str) -> u64 {
+        let path = format!("/proc/{}/status", self.pid());
+        let status = std::fs::read_to_string(path).expect("a running process");
+        let mut words = status.split_ascii_whitespace();
+        words
+            .find(|word| word.strip_suffix(':') == Some(field))
+            .and_then(|_| words.next())
+            .expect("the field")
+            .parse()
+            .expect("a number")
+    }
+
     pub fn signal(&self, signal: rustix::process::Signal) {
         let pid = rustix::process::Pid::from_child(&self.child);
         rustix::process::kill_process(pid, signal).expect("the process exists");

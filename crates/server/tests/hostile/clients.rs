@@ -152,3 +152,22 @@ fn more_clients_than_the_system_lets_files_be_open_are_refused() {
         assert_eq!(client.call(&["PING"]), simple("PONG"));
     }
 }
+
+/// The list is gathered apart from other replies; it used to have no limit.
+#[test]
+fn a_list_of_clients_beyond_what_its_asker_may_hold_is_not_gathered() {
+    let server = Server::start(&["--client-output-buffer-limit", "normal 1mb 0 0"]);
+    let mut named = server.client();
+    let name = "x".repeat(1 << 20);
+    assert_eq!(named.call(&["CLIENT", "SETNAME", &name]), ok());
+    let id = id(&mut named);
+    let mut words = vec!["CLIENT", "LIST", "ID"];
+    words.extend(std::iter::repeat_n(id.as_str(), 500));
+    let mut asker = server.client();
+    let before = server.memory_kb("VmHWM");
+    asker.send(&command(&words));
+    assert_eq!(asker.try_read(), None, "it is closed instead");
+    let grown = server.memory_kb("VmHWM") - before;
+    assert!(grown < 64 << 10, "{grown} KiB");
+    assert_eq!(named.call(&["PING"]), simple("PONG"));
+}
