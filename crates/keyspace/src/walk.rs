@@ -41,6 +41,11 @@ pub(crate) trait Steps: std::fmt::Debug + Send {
 
     /// Writes what comes before all that the steps wrote.
     fn head(&self, out: &mut Writer);
+
+    /// Bytes held, where they may be many.
+    fn bytes(&self) -> usize {
+        0
+    }
 }
 
 /// What is left of a step.
@@ -67,7 +72,7 @@ impl Walk {
     /// Bytes held.
     #[must_use]
     pub fn bytes(&self) -> usize {
-        self.body.capacity()
+        self.body.capacity() + self.steps.bytes()
     }
 }
 

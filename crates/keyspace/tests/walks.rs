@@ -137,6 +137,43 @@ fn a_scan_with_a_huge_count_gives_way_and_answers_one_page() {
     assert_eq!(strings(parts.remove(1)).len(), KEYS);
 }
 
+/// Some hundred of them held a shard's lock, and everybody else's turn, for seconds.
+#[test]
+fn a_walk_gives_way_after_each_key_that_takes_long_to_match() {
+    const LONG: usize = 200;
+    for (line, part) in [("KEYS", 1), ("SCAN 0 COUNT 1000000 MATCH", 2)] {
+        let mut rig = filled(1, "");
+        for i in 0..LONG {
+            rig.run(&format!("SET {}{i} v", "a".repeat(1_000)));
+        }
+        let pattern = format!("*{}1*", "a".repeat(500));
+        let walker = Walker::begin(&rig.keyspace, START, &format!("{line} {pattern}"));
+        let (steps, reply) = walker.run(START, || {});
+        assert!(steps > LONG, "{steps}");
+        let Reply::Array(mut parts) = reply else {
+            panic!("{reply:?}")
+        };
+        let keys = if part == 1 {
+            Reply::Array(parts)
+        } else {
+            parts.remove(1)
+        };
+        let expected = (0..LONG).filter(|i| i.to_string().starts_with('1')).count();
+        assert_eq!(strings(keys).len(), expected, "{line}");
+    }
+}
+
+#[test]
+fn a_walk_counts_what_it_has_kept_of_its_command() {
+    let rig = filled(1, "");
+    for line in ["KEYS", "SCAN 0 COUNT 1000000 MATCH"] {
+        let line = format!("{line} {}", "x".repeat(100_000));
+        let walker = Walker::begin(&rig.keyspace, START, &line);
+        let held = walker.walk.expect("it is long").bytes();
+        assert!(held >= 100_000, "{held}");
+    }
+}
+
 #[test]
 fn a_walk_sees_the_time_of_each_step() {
     let rig = filled(8, "PX 5");

@@ -471,6 +471,12 @@ impl<O> Store<O> {
         self.index.scan(cursor, count, |id| visit(Slot(id)))
     }
 
+    /// As [`scan`](Self::scan), but as long as `visit` returns true, and over the few entries that are not parted
+    /// from the last one.
+    pub fn scan_while(&self, cursor: u32, mut visit: impl FnMut(Slot) -> bool) -> Option<u32> {
+        self.index.scan_while(cursor, |id| visit(Slot(id)))
+    }
+
     /// An entry near a random place; `None` when the store is empty. `random` is 64 random bits.
     #[must_use]
     pub fn sample(&self, random: u64) -> Option<Slot> {

@@ -5,69 +5,127 @@ use tidewheel_resp::{Writer, parse_u64};
 use crate::command::CommandError;
 use crate::context::Context;
 use crate::glob::glob_match;
+use crate::order;
 use crate::value;
 use crate::walk::{Budget, Place, Steps, WalkFn};
 
 /// Entries that one hold of a shard's lock visits.
 const STEP: usize = 256;
 
+/// What matching a key may cost while its shard is locked.
+const MATCH_COST_MAX: usize = 64;
+
 /// Dead keys that RANDOMKEY removes before it gives up.
 const RANDOM_TRIES: usize = 4096;
 
 const INVALID_CURSOR: CommandError = CommandError::fixed("ERR invalid cursor");
 
-/// What visiting an entry costs that is held against a pattern, beyond what a visit costs anyhow.
-fn match_cost(pattern: Option<&[u8]>, key: &[u8]) -> usize {
-    pattern.map_or(0, |pattern| pattern.len().saturating_mul(key.len()) / 256)
+/// The keys that a walk answers: those that match.
+#[derive(Debug, Default)]
+struct Answer {
+    /// `None` is matched by all.
+    pattern: Option<Vec<u8>>,
+    /// Keys that take long to match. They are matched when no shard is locked, and others have their turn in
+    /// between.
+    aside: Vec<Box<[u8]>>,
+    found: usize,
+}
+
+impl Answer {
+    fn new(pattern: &[u8]) -> Self {
+        Self {
+            pattern: (pattern != b"*").then(|| pattern.to_vec()),
+            ..Self::default()
+        }
+    }
+
+    /// What matching a key costs beyond what a visit costs anyhow.
+    fn match_cost(&self, key: &[u8]) -> usize {
+        let pattern = self.pattern.as_ref().map_or(0, Vec::len);
+        pattern.saturating_mul(key.len()) / 256
+    }
+
+    /// A living key was met.
+    fn meet(&mut self, key: &[u8], out: &mut Writer, budget: &mut Budget) {
+        let cost = self.match_cost(key);
+        budget.spend(cost);
+        if cost > MATCH_COST_MAX {
+            self.aside.push(key.into());
+        } else {
+            self.add(key, out);
+        }
+    }
+
+    /// Matches keys that were put aside, until the budget is spent.
+    fn match_aside(&mut self, out: &mut Writer, budget: &mut Budget) {
+        order::assert_no_shard_is_held();
+        while !budget.is_spent()
+            && let Some(key) = self.aside.pop()
+        {
+            budget.spend(self.match_cost(&key));
+            self.add(&key, out);
+        }
+    }
+
+    fn add(&mut self, key: &[u8], out: &mut Writer) {
+        let pattern = self.pattern.as_ref();
+        if pattern.is_none_or(|pattern| glob_match(pattern, key)) {
+            out.bulk(key);
+            self.found += 1;
+        }
+    }
+
+    fn bytes(&self) -> usize {
+        let aside: usize = self.aside.iter().map(|key| key.len()).sum();
+        aside + self.pattern.as_ref().map_or(0, Vec::len)
+    }
 }
 
 /// KEYS on its way.
 #[derive(Debug)]
 struct Keys {
-    pattern: Vec<u8>,
+    answer: Answer,
     place: Place,
-    found: usize,
 }
 
 pub(crate) const KEYS: WalkFn = WalkFn(|ctx| {
     Ok(Box::new(Keys {
-        pattern: ctx.args.get(1).unwrap_or_default().to_vec(),
+        answer: Answer::new(ctx.args.get(1).unwrap_or_default()),
         place: Place::default(),
-        found: 0,
     }))
 });
 
 impl Steps for Keys {
     fn step(&mut self, ctx: &mut Context<'_, '_>, budget: &mut Budget) -> bool {
-        let Self {
-            pattern,
-            place,
-            found,
-        } = self;
-        let (all, now) = (pattern == b"*", ctx.now);
-        place.each_shard(ctx, budget, |ctx, budget, cursor| {
-            ctx.walk(cursor, STEP, |out, entries, slot| {
-                let key = entries.key(slot);
-                budget.spend(1 + match_cost((!all).then_some(pattern), key));
-                let dead = entries
-                    .deadline(slot)
-                    .is_some_and(|deadline| now.reached(deadline));
-                if !dead && (all || glob_match(pattern, key)) {
-                    out.bulk(key);
-                    *found += 1;
+        let (Self { answer, place }, now) = (self, ctx.now);
+        answer.match_aside(ctx.out, budget);
+        let arrived = place.each_shard(ctx, budget, |ctx, budget, cursor| {
+            let mut visited = 0;
+            ctx.walk(cursor, |out, entries, slot| {
+                visited += 1;
+                budget.spend(1);
+                let deadline = entries.deadline(slot);
+                if deadline.is_none_or(|deadline| !now.reached(deadline)) {
+                    answer.meet(entries.key(slot), out, budget);
                 }
+                visited < STEP && !budget.is_spent()
             })
-        })
+        });
+        arrived && answer.aside.is_empty()
     }
 
     fn head(&self, out: &mut Writer) {
-        out.array(self.found);
+        out.array(self.answer.found);
+    }
+
+    fn bytes(&self) -> usize {
+        self.answer.bytes()
     }
 }
 
 #[derive(Debug)]
 struct ScanOptions {
-    pattern: Option<Vec<u8>>,
+    answer: Answer,
     type_name: Option<Vec<u8>>,
     count: usize,
 }
@@ -78,7 +136,7 @@ impl ScanOptions {
 
     fn parse(ctx: &Context<'_, '_>) -> Result<Self, CommandError> {
         let mut options = Self {
-            pattern: None,
+            answer: Answer::default(),
             type_name: None,
             count: Self::COUNT,
         };
@@ -94,7 +152,7 @@ impl ScanOptions {
                 }
                 options.count = usize::try_from(count).unwrap_or(usize::MAX);
             } else if ctx.is(i, "MATCH") {
-                options.pattern = (value != b"*").then(|| value.to_vec());
+                options.answer = Answer::new(value);
             } else if ctx.is(i, "TYPE") {
                 options.type_name = Some(value.to_vec());
             } else {
@@ -105,13 +163,10 @@ impl ScanOptions {
         Ok(options)
     }
 
-    fn want(&self, key: &[u8], tag: u8) -> bool {
+    fn want(&self, tag: u8) -> bool {
         let type_name = value::type_name(tag).as_bytes();
-        let of_type = |wanted: &Vec<u8>| type_name.eq_ignore_ascii_case(wanted);
-        self.pattern
-            .as_ref()
-            .is_none_or(|pattern| glob_match(pattern, key))
-            && self.type_name.as_ref().is_none_or(of_type)
+        let wanted = self.type_name.as_ref();
+        wanted.is_none_or(|wanted| type_name.eq_ignore_ascii_case(wanted))
     }
 }
 
@@ -124,7 +179,6 @@ struct Scan {
     options: ScanOptions,
     place: Place,
     visited: usize,
-    found: usize,
     /// The place in terms of the reply; 0 at the end.
     cursor: u64,
 }
@@ -138,13 +192,13 @@ pub(crate) const SCAN: WalkFn = WalkFn(|ctx| {
             cursor: cursor as u32,
         },
         visited: 0,
-        found: 0,
         cursor: 0,
     }))
 });
 
 impl Steps for Scan {
     fn step(&mut self, ctx: &mut Context<'_, '_>, budget: &mut Budget) -> bool {
+        self.options.answer.match_aside(ctx.out, budget);
         while self.place.shard < ctx.keyspace.shards() && self.visited < self.options.count {
             if budget.is_spent() {
                 return false;
@@ -159,14 +213,18 @@ impl Steps for Scan {
             let Place { shard, cursor } = self.place;
             self.cursor = (shard as u64) << PLACE_BITS | u64::from(cursor);
         }
-        true
+        self.options.answer.aside.is_empty()
     }
 
     fn head(&self, out: &mut Writer) {
         // The cursor comes first in the reply and is known last.
         out.array(2);
         out.bulk(itoa::Buffer::new().format(self.cursor).as_bytes());
-        out.array(self.found);
+        out.array(self.options.answer.found);
+    }
+
+    fn bytes(&self) -> usize {
+        self.options.answer.bytes()
     }
 }
 
@@ -175,18 +233,18 @@ impl Scan {
     fn visit(&mut self, ctx: &mut Context<'_, '_>, budget: &mut Budget) -> Option<u32> {
         let now = ctx.now;
         let mut dead: Vec<Box<[u8]>> = Vec::new();
-        let count = (self.options.count - self.visited).min(STEP);
-        let next = ctx.walk(self.place.cursor, count, |out, entries, slot| {
+        let enough = self.options.count.min(self.visited.saturating_add(STEP));
+        let next = ctx.walk(self.place.cursor, |out, entries, slot| {
             self.visited += 1;
+            budget.spend(1);
             let key = entries.key(slot);
-            budget.spend(1 + match_cost(self.options.pattern.as_deref(), key));
             let deadline = entries.deadline(slot);
             if deadline.is_some_and(|deadline| now.reached(deadline)) {
                 dead.push(key.into());
-            } else if self.options.want(key, entries.tag(slot)) {
-                out.bulk(key);
-                self.found += 1;
+            } else if self.options.want(entries.tag(slot)) {
+                self.options.answer.meet(key, out, budget);
             }
+            self.visited < enough && !budget.is_spent()
         });
         for key in dead {
             let key = ctx.keyspace.key(&key);

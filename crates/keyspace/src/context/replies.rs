@@ -156,19 +156,18 @@ impl Context<'_, '_> {
         self.out.raw(&rest[written - first..]);
     }
 
-    /// Walks the session's database in the one shard that is locked.
+    /// Walks the session's database in the one shard that is locked, as long as `visit` returns true.
     pub(crate) fn walk(
         &mut self,
         cursor: u32,
-        count: usize,
-        mut visit: impl FnMut(&mut Writer, &Entries, Slot),
+        mut visit: impl FnMut(&mut Writer, &Entries, Slot) -> bool,
     ) -> Option<u32> {
         let Some(guard) = &self.one else {
             unreachable!("the caller has locked one shard")
         };
         let entries = guard.entries(self.session.db);
         let out = &mut *self.out;
-        entries.scan(cursor, count, |slot| visit(out, entries, slot))
+        entries.scan_while(cursor, |slot| visit(out, entries, slot))
     }
 
     pub(super) fn large(&mut self) -> &mut Large {

@@ -68,22 +68,21 @@ impl Crowd {
         self.0.range(keys(places)).copied().map(pair)
     }
 
-    /// Visits the ids of these places in order, and takes them from `left`; returns the place to go on from
-    /// if none are left before the last. The ids of one place are not parted.
+    /// Visits the ids of these places in order. Returns the place to go on from if `visit` said before the
+    /// last that it is `enough`. The ids of one place are not parted.
     pub(super) fn scan(
         &self,
         places: RangeInclusive<u32>,
-        left: &mut usize,
-        mut visit: impl FnMut(u32),
+        enough: &mut bool,
+        mut visit: impl FnMut(u32) -> bool,
     ) -> Option<u32> {
         let mut last = None;
         for pair in self.pairs(places) {
-            if *left == 0 && last.is_some_and(|last| last != pair.place) {
+            if *enough && last.is_some_and(|last| last != pair.place) {
                 return Some(pair.place);
             }
-            *left = left.saturating_sub(1);
             last = Some(pair.place);
-            visit(pair.id);
+            *enough |= !visit(pair.id);
         }
         None
     }

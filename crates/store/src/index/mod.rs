@@ -256,21 +256,35 @@ impl Index {
         count: usize,
         mut visit: impl FnMut(u32),
     ) -> Option<u32> {
-        let mut from = cursor;
         let mut left = count;
+        self.scan_while(cursor, |id| {
+            visit(id);
+            left = left.saturating_sub(1);
+            left > 0
+        })
+    }
+
+    /// As [`scan`](Self::scan), until `visit` says that it is enough, and on to the end of the bucket.
+    pub(crate) fn scan_while(
+        &self,
+        cursor: u32,
+        mut visit: impl FnMut(u32) -> bool,
+    ) -> Option<u32> {
+        let mut from = cursor;
+        let mut enough = false;
         loop {
             let segment = self.segment(from)?;
             let places = from..=*segment.places().end();
             let next = if segment.is_crowded() {
-                self.crowd.scan(places.clone(), &mut left, &mut visit)
+                self.crowd.scan(places.clone(), &mut enough, &mut visit)
             } else {
-                segment.scan(from, &mut left, &mut visit)
+                segment.scan(from, &mut enough, &mut visit)
             };
             if next.is_some() {
                 return next;
             }
             from = places.end().checked_add(1)?;
-            if left == 0 {
+            if enough {
                 return Some(from);
             }
         }

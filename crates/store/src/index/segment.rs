@@ -205,23 +205,22 @@ impl Segment {
         }
     }
 
-    /// Visits entries in the order of places from `from` on, and takes them from `left`; returns the place to
-    /// go on from if none are left before the segment's end.
+    /// Visits entries in the order of places from `from` on. Returns the place to go on from if `visit` said
+    /// before the segment's end that it is `enough`.
     #[inline]
     pub(super) fn scan(
         &self,
         from: u32,
-        left: &mut usize,
-        mut visit: impl FnMut(u32),
+        enough: &mut bool,
+        mut visit: impl FnMut(u32) -> bool,
     ) -> Option<u32> {
         for bucket in self.home(from)..self.buckets.len() {
             self.visit_home(bucket, |pair| {
                 if pair.place >= from {
-                    *left = left.saturating_sub(1);
-                    visit(pair.id);
+                    *enough |= !visit(pair.id);
                 }
             });
-            if *left == 0 {
+            if *enough {
                 // The least place whose home is the next bucket.
                 let scaled = ((bucket as u64 + 1) << 32).div_ceil(self.buckets.len() as u64);
                 let next = u64::from(self.start) + scaled.div_ceil(1 << self.depth);
