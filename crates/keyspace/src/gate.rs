@@ -97,6 +97,7 @@ impl Gate {
             gate: Arc::clone(self),
             line,
             inside: false,
+            delayed: false,
         }
     }
 
@@ -123,6 +124,8 @@ pub struct Seat {
     line: Arc<Line>,
     /// What `line` says, without the cost of asking.
     inside: bool,
+    /// A command had to make room.
+    delayed: bool,
 }
 
 impl Seat {
@@ -138,6 +141,18 @@ impl Seat {
     #[must_use]
     pub fn is_inside(&self) -> bool {
         self.inside
+    }
+
+    /// Whether a command on this seat had to make room since the last call: then it took longer than its size
+    /// tells, and it is later than whoever read the clock before believes.
+    #[inline]
+    #[must_use]
+    pub fn was_delayed(&mut self) -> bool {
+        self.delayed && std::mem::take(&mut self.delayed)
+    }
+
+    pub(crate) fn delay(&mut self) {
+        self.delayed = true;
     }
 
     /// Goes inside for a batch of commands; waits while somebody uses the keyspace exclusively. Does

@@ -11,6 +11,7 @@ pub trait Hooks: Send + Sync {
     /// Large values or whole stores to drop away from the loop that serves clients.
     fn reclaim(&self, garbage: Garbage);
 
-    /// Monotonic nanoseconds, for the histogram of lock holds only. Called under shard locks.
+    /// Monotonic nanoseconds, by which [`Time`](crate::Time) goes on as well: how long a lock was held, and how
+    /// long making room has lasted. Called under shard locks.
     fn stopwatch_ns(&self) -> u64;
 }

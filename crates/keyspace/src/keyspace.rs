@@ -182,14 +182,18 @@ impl Keyspace {
         if !seat.is_inside() {
             return self.begin_visiting(seat, row, session, time, args, out);
         }
-        let now = self.timeline.now(time);
+        let mut now = self.timeline.now(time);
         if row.flags.has(Flags::DENYOOM)
             && self.is_limited()
             && self.lacks(self.at_most_added(row, args))
-            && let Err(error) = self.make_room_for(row, session.db, args, &now)
         {
-            error.write(out);
-            return None;
+            match self.make_room_for(seat, row, session.db, args, &now) {
+                Ok(later) => now = later,
+                Err(error) => {
+                    error.write(out);
+                    return None;
+                }
+            }
         }
         let mark = out.mark();
         let writes = row.flags.has(Flags::WRITE);

@@ -141,9 +141,24 @@ impl Keyspace {
         self.lacks(0) && self.evict(0, &self.timeline.now(time)) == End::Paid && self.lacks(0)
     }
 
-    /// Makes room for a command's data.
+    /// Makes room for a command's data. Returns what time it is then.
     #[cold]
     pub(crate) fn make_room_for(
+        &self,
+        seat: &mut Seat,
+        row: &Command,
+        db: u32,
+        args: Args<'_>,
+        now: &Now,
+    ) -> Result<Now, CommandError> {
+        let began_ns = self.hooks.stopwatch_ns();
+        let made = self.make_room(row, db, args, now);
+        seat.delay();
+        let passed_ns = self.hooks.stopwatch_ns().saturating_sub(began_ns);
+        made.map(|()| self.timeline.now(now.time.after(passed_ns)))
+    }
+
+    fn make_room(
         &self,
         row: &Command,
         db: u32,

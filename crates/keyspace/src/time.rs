@@ -22,6 +22,16 @@ impl Time {
     pub fn wall_ms(&self) -> i64 {
         self.wall_offset_ms.saturating_add_unsigned(self.tick)
     }
+
+    /// So many nanoseconds later, rounded down.
+    pub(crate) fn after(self, ns: u64) -> Self {
+        let micros = u64::from(self.micros) + ns / 1000;
+        Self {
+            tick: self.tick.saturating_add(micros / 1000),
+            micros: (micros % 1000) as u32,
+            ..self
+        }
+    }
 }
 
 /// A point in time as the entries see it.

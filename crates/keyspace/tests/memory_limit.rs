@@ -317,6 +317,27 @@ fn a_command_pays_for_what_it_brings_and_only_shortly_for_what_others_have_left(
     assert!(!rig.keyspace.exceeds_limit());
 }
 
+/// A key that was given a short time to live was dead when its writer heard of it.
+#[test]
+fn a_deadline_counts_from_when_room_was_made() {
+    let mut rig = Rig::new();
+    rig.keyspace.settings().set_policy(Policy::AllKeysRandom);
+    fill(&mut rig, 0, 20_000, "");
+    limit_to_what_is_used(&rig);
+    let large = vec![b'x'; 200_000];
+    let words: &[&[u8]] = &[b"SET", b"large", &large, b"PX", b"5"];
+    rig.told.slowness_ns.store(100_000, Relaxed);
+    let before = rig.told.now_ns();
+    assert_eq!(show(&rig.words(words)), "OK");
+    let passed_ms = (rig.told.now_ns() - before) / 1_000_000;
+    assert!(passed_ms > 10, "{passed_ms} ms");
+    assert!(rig.seat.was_delayed() && !rig.seat.was_delayed());
+    rig.pass(passed_ms);
+    let left = rig.run("PTTL large");
+    assert!([":5", ":6"].contains(&left.as_str()), "{left}");
+    assert!(!rig.seat.was_delayed(), "reads need no room");
+}
+
 #[test]
 fn a_search_for_room_does_not_last_for_ever() {
     let mut rig = Rig::new();

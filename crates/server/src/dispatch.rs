@@ -75,9 +75,9 @@ impl Turn<'_> {
                 Step::Done
             }
         };
-        // A command without keys may have walked everything or slept, and one that is known to be slow
-        // may have been slow: the next one is later.
-        if row.slow || row.keys.first == 0 {
+        // A command without keys may have walked everything or slept, one that is known to be slow
+        // may have been slow, and one that had to make room was: the next one is later.
+        if row.slow || row.keys.first == 0 || self.worker.seat.was_delayed() {
             self.worker.note_slow();
         }
         #[cfg(test)]

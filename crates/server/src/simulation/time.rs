@@ -64,6 +64,23 @@ fn a_deadline_given_after_commands_with_many_keys_counts_from_then() {
 }
 
 #[test]
+fn a_deadline_given_after_a_command_that_had_to_make_room_counts_from_then() {
+    let mut rig = rig();
+    rig.server.witness.charge(|args| match args.get(1) {
+        Some(b"first") => Duration::from_millis(100),
+        _ => Duration::from_micros(args.len() as u64),
+    });
+    let peer = rig.connect(0);
+    for i in 0..2_000 {
+        rig.ask(&peer, format!("SET {i} {i:0100}\r\n").as_bytes());
+    }
+    rig.ask(&peer, b"CONFIG SET maxmemory-policy allkeys-random\r\n");
+    let batch = b"CONFIG SET maxmemory 100kb\r\nSET first v\r\nSET k v PX 50\r\n";
+    assert_eq!(rig.ask(&peer, batch), b"+OK\r\n".repeat(3));
+    assert_eq!(rig.ask(&peer, b"PTTL k\r\n"), b":50\r\n");
+}
+
+#[test]
 fn a_key_that_died_during_a_big_reply_is_not_answered_after_it() {
     let mut rig = rig();
     rig.server.witness.charge(|_| Duration::from_millis(2));
