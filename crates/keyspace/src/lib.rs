@@ -57,8 +57,8 @@
 //!
 //! A key is alive while `now < deadline` and dead from then on, whether or not anything has removed it
 //! yet. A command that meets a dead key removes it and queues `expired` before its own event. Events of
-//! one key, and events that one thread causes, keep their order. FLUSHALL, FLUSHDB and SWAPDB are one step for everybody else. KEYS, SCAN and
-//! DBSIZE are not a point-in-time view across shards.
+//! one key, and events that one thread causes, keep their order. FLUSHALL, FLUSHDB and SWAPDB are one step for
+//! everybody else. KEYS, SCAN and DBSIZE are not a point-in-time view across shards.
 
 mod access;
 pub mod command;

@@ -3,7 +3,7 @@
 mod common;
 
 use common::{Rig, show};
-use tidewheel_keyspace::resolve;
+use tidewheel_keyspace::{Options, resolve};
 use tidewheel_resp::{Args, Protocol, Reply, Writer};
 
 #[test]
@@ -453,6 +453,34 @@ fn a_large_string_that_others_share_is_changed_aside() {
         "{}",
         rig.keyspace.used_memory()
     );
+}
+
+/// One in 32 holds of a single key's lock is measured.
+#[test]
+fn a_long_string_is_made_without_the_lock_even_if_there_was_none() {
+    let piece = vec![b'x'; 100_000];
+    for offset in [None, Some(&b"7"[..])] {
+        let mut rig = Rig::with(Options {
+            shards: 1,
+            ..Options::default()
+        });
+        for i in 0..32 {
+            let key = format!("k{i}");
+            let reply = match offset {
+                None => rig.words(&[b"APPEND", key.as_bytes(), &piece]),
+                Some(offset) => rig.words(&[b"SETRANGE", key.as_bytes(), offset, &piece]),
+            };
+            let len = 100_000 + if offset.is_some() { 7 } else { 0 };
+            assert_eq!(reply, Reply::Integer(len));
+        }
+        let stats = rig.keyspace.stats(rig.time);
+        assert_eq!(
+            stats.lock_hold_ns.count, 2,
+            "each looks, lets go, and stores"
+        );
+        let used = stats.used_memory;
+        assert!(used < 32 * 110_000, "{used}: it may never grow");
+    }
 }
 
 /// The reply to an MGET of the keys `small` and `large` in turn, with a limit on it.

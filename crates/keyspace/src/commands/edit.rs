@@ -1,9 +1,9 @@
 //! Strings: changing bytes where they lie.
 //!
 //! What takes long is not done under the shard's lock. A large string that others share (a reply that is being
-//! copied, what COPY has made) or that has no room left is changed *aside*: without the lock its bytes are
-//! copied and the copy is changed; then, with the lock, the copy takes its place if the string is still the
-//! same. While it is copied it is shared, so nobody changes it in place, and the same object has the same
+//! copied, what COPY has made), that has no room left or is to become large is changed *aside*: without the
+//! lock its bytes are copied and the copy is changed; then, with the lock, the copy takes its place if the
+//! string is still the same. While it is copied it is shared, so nobody changes it in place, and the same object has the same
 //! bytes. If somebody else was faster the command begins again.
 
 use std::sync::Arc;
@@ -35,22 +35,12 @@ pub(crate) fn append(ctx: &mut Context<'_, '_>) -> Outcome {
     let key = ctx.key(1);
     let tail = ctx.args.get(2).unwrap_or_default();
     for attempt in 0.. {
-        let Some(slot) = ctx.find(key, Lookup::Write) else {
-            check_length(ctx, 0, tail.len())?;
-            let stored = Stored {
-                tag: TAG_STRING,
-                value: ctx.new_value(2),
-                deadline: None,
-            };
-            ctx.insert(key, stored, Cause::Append);
-            ctx.out.integer(tail.len() as i64);
-            break;
-        };
-        let len = value::bytes(&value::string(ctx.entries(key), slot)?).len();
+        let (slot, len) = find(ctx, key)?;
         check_length(ctx, len, tail.len())?;
         let edit = Edit {
             total: len + tail.len(),
             written: tail.len(),
+            tag_of_new: TAG_STRING,
             cause: Cause::Append,
             change: |bytes: &mut Vec<u8>| bytes.extend_from_slice(tail),
         };
@@ -67,11 +57,7 @@ pub(crate) fn setrange(ctx: &mut Context<'_, '_>) -> Outcome {
     let key = ctx.key(1);
     let piece = ctx.args.get(3).unwrap_or_default();
     for attempt in 0.. {
-        let slot = ctx.find(key, Lookup::Write);
-        let len = match slot {
-            Some(slot) => value::bytes(&value::string(ctx.entries(key), slot)?).len(),
-            None => 0,
-        };
+        let (slot, len) = find(ctx, key)?;
         if piece.is_empty() {
             ctx.out.integer(len as i64);
             break;
@@ -82,22 +68,14 @@ pub(crate) fn setrange(ctx: &mut Context<'_, '_>) -> Outcome {
         let edit = Edit {
             total,
             written: end - offset.min(len),
+            tag_of_new: TAG_STRING_RAW,
             cause: Cause::SetRange,
             change: |bytes: &mut Vec<u8>| {
                 grow_with_zeros(bytes, total);
                 bytes[offset..end].copy_from_slice(piece);
             },
         };
-        let done = match slot {
-            Some(slot) => edit.apply(ctx, key, slot, attempt),
-            None => {
-                let mut bytes = Vec::new();
-                (edit.change)(&mut bytes);
-                ctx.insert(key, edited(&mut bytes, None), Cause::SetRange);
-                true
-            }
-        };
-        if done {
+        if edit.apply(ctx, key, slot, attempt) {
             ctx.out.integer(total as i64);
             break;
         }
@@ -105,18 +83,31 @@ pub(crate) fn setrange(ctx: &mut Context<'_, '_>) -> Outcome {
     Ok(())
 }
 
-/// A change of a string that exists. Its deadline stays.
+/// Finds a string, and its length; that of one that does not exist is 0.
+fn find(ctx: &mut Context<'_, '_>, key: Key<'_>) -> Result<(Option<Slot>, usize), CommandError> {
+    let slot = ctx.find(key, Lookup::Write);
+    let len = match slot {
+        Some(slot) => value::bytes(&value::string(ctx.entries(key), slot)?).len(),
+        None => 0,
+    };
+    Ok((slot, len))
+}
+
+/// A change of a string, whose deadline stays; or the making of a new one.
 struct Edit<F> {
     /// Bytes that the string has afterwards.
     total: usize,
     /// Bytes that are written.
     written: usize,
+    /// The tag of a string that there was not before.
+    tag_of_new: u8,
     cause: Cause,
     change: F,
 }
 
 /// What a string was when its change aside began.
 enum Old {
+    Nothing,
     Inline(Vec<u8>),
     Object(Arc<Vec<u8>>),
 }
@@ -124,16 +115,20 @@ enum Old {
 impl Old {
     fn bytes(&self) -> &[u8] {
         match self {
+            Self::Nothing => &[],
             Self::Inline(bytes) => bytes,
             Self::Object(bytes) => bytes,
         }
     }
 
     /// Whether the string is still what it was.
-    fn is(&self, value: &Value<'_, Object>) -> bool {
+    fn is(&self, value: Option<&Value<'_, Object>>) -> bool {
         match (self, value) {
-            (Self::Inline(old), Value::Inline(bytes)) => old == bytes,
-            (Self::Object(old), Value::Object(Object::Bytes(bytes))) => Arc::ptr_eq(old, bytes),
+            (Self::Nothing, None) => true,
+            (Self::Inline(old), Some(Value::Inline(bytes))) => old == bytes,
+            (Self::Object(old), Some(Value::Object(Object::Bytes(bytes)))) => {
+                Arc::ptr_eq(old, bytes)
+            }
             _ => false,
         }
     }
@@ -141,36 +136,41 @@ impl Old {
 
 impl<F: Fn(&mut Vec<u8>)> Edit<F> {
     /// Changes the string; false if it must be looked up again.
-    fn apply(&self, ctx: &mut Context<'_, '_>, key: Key<'_>, slot: Slot, attempt: u32) -> bool {
+    fn apply(
+        &self,
+        ctx: &mut Context<'_, '_>,
+        key: Key<'_>,
+        slot: Option<Slot>,
+        attempt: u32,
+    ) -> bool {
+        let value = slot.map(|slot| ctx.entries(key).value(slot));
         if attempt < ASIDE_MAX
-            && let Some(old) = self.takes_long(&ctx.entries(key).value(slot))
+            && let Some(old) = self.takes_long(value.as_ref())
         {
             return self.apply_aside(ctx, key, old);
         }
-        let entries = ctx.entries(key);
-        let deadline = entries.deadline(slot);
-        match entries.value(slot) {
-            Value::Object(_) => {
+        match (slot, value) {
+            (Some(slot), Some(Value::Object(_))) => {
                 ctx.change_object(key, slot, self.cause, |Object::Bytes(bytes)| {
                     (self.change)(Arc::make_mut(bytes));
                 });
             }
-            Value::Inline(old) => {
-                let mut bytes = Vec::with_capacity(self.total);
-                bytes.extend_from_slice(old);
-                (self.change)(&mut bytes);
-                ctx.replace(key, slot, edited(&mut bytes, deadline), self.cause);
+            (_, value) => {
+                let old = value.as_ref().map_or(&[][..], value::bytes);
+                let mut bytes = self.changed(old, self.total);
+                self.store(ctx, key, slot, &mut bytes);
             }
         }
         true
     }
 
     /// What is to be changed aside, if the change takes too long for the lock.
-    fn takes_long(&self, value: &Value<'_, Object>) -> Option<Old> {
+    fn takes_long(&self, value: Option<&Value<'_, Object>>) -> Option<Old> {
         let long = |len: usize| self.written > LARGE.max(len / ASIDE_PART);
         match value {
-            Value::Inline(bytes) => long(bytes.len()).then(|| Old::Inline(bytes.to_vec())),
-            Value::Object(Object::Bytes(bytes)) => {
+            None => long(0).then_some(Old::Nothing),
+            Some(Value::Inline(bytes)) => long(bytes.len()).then(|| Old::Inline(bytes.to_vec())),
+            Some(Value::Object(Object::Bytes(bytes))) => {
                 let copied = self.total > bytes.capacity() || Arc::strong_count(bytes) > 1;
                 let takes_long = copied && bytes.len() > LARGE || long(bytes.len());
                 takes_long.then(|| Old::Object(Arc::clone(bytes)))
@@ -183,28 +183,52 @@ impl<F: Fn(&mut Vec<u8>)> Edit<F> {
     fn apply_aside(&self, ctx: &mut Context<'_, '_>, key: Key<'_>, old: Old) -> bool {
         ctx.unlock();
         order::assert_no_shard_is_held();
-        let mut bytes = Vec::with_capacity(room_for(old.bytes().len(), self.total));
-        bytes.extend_from_slice(old.bytes());
-        (self.change)(&mut bytes);
+        let mut bytes = self.changed(old.bytes(), room_for(old.bytes().len(), self.total));
         ctx.lock_one(key.bytes);
-        let found = ctx.find_at(key, ctx.session.db);
-        let slot = found.filter(|slot| old.is(&ctx.entries(key).value(*slot)));
-        if let Some(slot) = slot {
-            let deadline = ctx.entries(key).deadline(slot);
-            ctx.replace(key, slot, edited(&mut bytes, deadline), self.cause);
+        let slot = ctx.find_at(key, ctx.session.db);
+        let value = slot.map(|slot| ctx.entries(key).value(slot));
+        let same = old.is(value.as_ref());
+        if same {
+            self.store(ctx, key, slot, &mut bytes);
         }
         if let Old::Object(shared) = old {
             ctx.let_go(shared);
         }
         // What was made in vain is as large.
         ctx.let_go(Arc::new(bytes));
-        slot.is_some()
+        same
+    }
+
+    /// A changed copy, with so much room.
+    fn changed(&self, old: &[u8], room: usize) -> Vec<u8> {
+        let mut bytes = Vec::with_capacity(room);
+        bytes.extend_from_slice(old);
+        (self.change)(&mut bytes);
+        bytes
+    }
+
+    /// Lets bytes take the string's place.
+    fn store(
+        &self,
+        ctx: &mut Context<'_, '_>,
+        key: Key<'_>,
+        slot: Option<Slot>,
+        bytes: &mut Vec<u8>,
+    ) {
+        match slot {
+            Some(slot) => {
+                let deadline = ctx.entries(key).deadline(slot);
+                let stored = stored(TAG_STRING_RAW, bytes, deadline);
+                ctx.replace(key, slot, stored, self.cause);
+            }
+            None => ctx.insert(key, stored(self.tag_of_new, bytes, None), self.cause),
+        }
     }
 }
 
-/// Room that a copy is given: what it needs, and a quarter more if the string grows.
+/// Room that a copy is given: what it needs, and a quarter more if it is of a string that grows.
 pub(crate) fn room_for(len: usize, total: usize) -> usize {
-    if total > len {
+    if 0 < len && len < total {
         total + total / 4
     } else {
         total
@@ -236,14 +260,14 @@ fn check_length(ctx: &Context<'_, '_>, len: usize, more: usize) -> Outcome {
 }
 
 /// Takes long bytes with it, and copies short ones.
-fn edited(bytes: &mut Vec<u8>, deadline: Option<u64>) -> Stored<'_> {
+fn stored(tag: u8, bytes: &mut Vec<u8>, deadline: Option<u64>) -> Stored<'_> {
     let value = if bytes.len() <= INLINE_MAX {
         NewValue::Inline(bytes)
     } else {
         NewValue::Object(Object::new(std::mem::take(bytes)))
     };
     Stored {
-        tag: TAG_STRING_RAW,
+        tag,
         value,
         deadline,
     }

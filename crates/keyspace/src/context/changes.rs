@@ -20,6 +20,7 @@ impl<'b> Context<'_, 'b> {
         {
             return NewValue::Object(large.prepared.swap_remove(at).1);
         }
+        debug_assert!(bytes.len() <= LARGE, "the row says what is stored");
         NewValue::Object(Object::new(bytes.to_vec()))
     }
 

@@ -96,8 +96,8 @@ impl Shard {
         hasher: &KeyHasher,
         shared: Arc<Shared>,
     ) -> Self {
-        // Not from the secret itself: what is drawn at random may be seen, and led back to its seed.
         let rank = Rank::Shard(number);
+        // Not from the secret itself: what is drawn at random may be seen, and led back to its seed.
         let seed = hasher.hash(&(number as u64).to_le_bytes());
         Self {
             state: Ranked::new(
