@@ -32,6 +32,8 @@ pub(crate) struct Worker {
     pub(crate) tally: Tally,
     pub(crate) counts: CommandCounts,
     pub(crate) limits: Limits,
+    /// Subscriptions that have begun in this turn.
+    pub(crate) subscriptions_begun: usize,
     /// Work done since the clock was read.
     since_time: usize,
     /// When another loop was last asked to look after this one, and this one's next deadline then.
@@ -50,6 +52,7 @@ impl Worker {
             tally: Tally::default(),
             counts: CommandCounts::default(),
             limits: Limits::DEFAULT,
+            subscriptions_begun: 0,
             since_time: 0,
             guard_asked: (0, 0),
             settings: Arc::clone(&settings),

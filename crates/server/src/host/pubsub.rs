@@ -39,6 +39,7 @@ impl Turn<'_> {
                 Joined::Now => {
                     let (owner, target) = (self.index, conn.client.target());
                     self.server.hub.subscribe(kind, name, owner, target);
+                    self.subscriptions_begun += 1;
                 }
                 Joined::Already => {}
                 Joined::Refused => {

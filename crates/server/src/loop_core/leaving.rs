@@ -1,35 +1,50 @@
-//! Subscriptions of clients that are gone: the hub forgets them in portions, so that nobody waits for a
-//! client that had very many.
+//! Subscriptions of clients that are gone: the hub forgets them in portions, so that nobody waits for
+//! clients that had very many.
+//!
+//! They are in nobody's account. So as many end in a turn as began in the one before, if that is more than a
+//! portion: however fast clients come, subscribe and leave, what is left of them does not grow.
 
 use crate::hub::Hub;
 use crate::loop_handle::Target;
 use crate::subscriptions::Subscriptions;
 
-/// Subscriptions that are ended when their client goes, and then in each turn.
+/// Subscriptions that end in a turn.
 pub(crate) const PER_TURN: usize = 512;
 
 /// Whose subscriptions are yet to end.
 #[derive(Debug, Default)]
-pub(super) struct Leaving(Vec<(Target, Box<Subscriptions>)>);
+pub(super) struct Leaving {
+    those: Vec<(Target, Box<Subscriptions>)>,
+    /// How many subscriptions may still end in this turn.
+    budget: usize,
+}
 
 impl Leaving {
     pub(super) fn add(&mut self, target: Target, subscriptions: Box<Subscriptions>) {
-        self.0.push((target, subscriptions));
+        self.those.push((target, subscriptions));
     }
 
     pub(super) fn is_empty(&self) -> bool {
-        self.0.is_empty()
+        self.those.is_empty()
     }
 
-    /// Ends a portion, of whoever left last. Messages that are published to the others meanwhile find nobody.
+    /// A turn is over in which so many subscriptions have begun.
+    pub(super) fn next_turn(&mut self, begun: usize) {
+        self.budget = begun.max(PER_TURN);
+    }
+
+    /// Ends what may end in this turn, of whoever left last. Messages that are published to the others
+    /// meanwhile find nobody.
     pub(super) fn end_some(&mut self, hub: &Hub, owner: usize) {
-        for _ in 0..PER_TURN {
-            let Some((target, subscriptions)) = self.0.last_mut() else {
-                return;
-            };
+        while self.budget > 0
+            && let Some((target, subscriptions)) = self.those.last_mut()
+        {
             match subscriptions.pop() {
-                Some((kind, name)) => hub.unsubscribe(kind, &name, owner, *target),
-                None => drop(self.0.pop()),
+                Some((kind, name)) => {
+                    self.budget -= 1;
+                    hub.unsubscribe(kind, &name, owner, *target);
+                }
+                None => drop(self.those.pop()),
             }
         }
     }

@@ -266,14 +266,21 @@ impl<K: Sockets> LoopCore<K> {
         if self.shrinking || self.server().keyspace.exceeds_limit() {
             self.shrink();
         }
-        self.leaving
-            .end_some(&self.worker.server.hub, self.worker.index);
+        self.end_subscriptions();
         let idle = idle && self.table.runnable() == 0;
         self.driver.tidy(&mut self.worker, idle);
         self.watch_clients(idle);
         self.table.end_turn();
         self.publish_events();
         self.worker.seat.leave();
+    }
+
+    /// Ends some of the subscriptions of those who are gone.
+    fn end_subscriptions(&mut self) {
+        let begun = std::mem::take(&mut self.worker.subscriptions_begun);
+        let (hub, owner) = (&self.worker.server.hub, self.worker.index);
+        self.leaving.end_some(hub, owner);
+        self.leaving.next_turn(begun);
     }
 
     /// Evicts a little in each turn until `maxmemory` is met, which was lowered, or which a command has

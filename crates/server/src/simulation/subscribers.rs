@@ -116,6 +116,55 @@ fn a_client_with_very_many_subscriptions_leaves_in_portions() {
     assert_eq!(rig.server.hub.counts(), (1, 0));
 }
 
+/// Nobody's account has the subscriptions of who is gone.
+#[test]
+fn clients_that_subscribe_and_leave_again_and_again_leave_no_growing_heap() {
+    let mut rig = Rig::new(1, Settings::default());
+    let each = 5_000;
+    for round in 0..10 {
+        let peers: Vec<Peer> = (0..4).map(|_| rig.connect(0)).collect();
+        for (who, peer) in peers.iter().enumerate() {
+            let names: Vec<String> = (0..each).map(|i| format!("{round}:{who}:{i}")).collect();
+            let words = names.iter().map(String::as_bytes);
+            let all: Vec<&[u8]> = [&b"SUBSCRIBE"[..]].into_iter().chain(words).collect();
+            peer.send(&bulk(&all));
+        }
+        rig.turn(0);
+        let (names, _) = rig.server.hub.counts();
+        assert!(
+            names <= 2 * 4 * each,
+            "{names} names are left in round {round}"
+        );
+        for peer in peers {
+            peer.wire.borrow_mut().reset();
+        }
+    }
+    rig.settle();
+    assert_eq!(rig.server.hub.counts(), (0, 0));
+}
+
+#[test]
+fn clients_that_leave_together_leave_in_portions() {
+    let mut rig = Rig::new(1, Settings::default());
+    let peers: Vec<Peer> = (0..20)
+        .map(|who| {
+            let names: Vec<String> = (0..PER_TURN / 2).map(|i| format!("{who}:{i}")).collect();
+            let names: Vec<&[u8]> = names.iter().map(String::as_bytes).collect();
+            subscribed(&mut rig, 0, &names)
+        })
+        .collect();
+    for peer in &peers {
+        peer.wire.borrow_mut().reset();
+    }
+    let (before, _) = rig.server.hub.counts();
+    rig.turn(0);
+    assert!(peers.iter().all(Peer::is_closed));
+    let (left, _) = rig.server.hub.counts();
+    assert!(left >= before - PER_TURN, "{left} of {before} are left");
+    rig.settle();
+    assert_eq!(rig.server.hub.counts(), (0, 0));
+}
+
 #[test]
 fn a_message_to_oneself_follows_its_reply_in_either_protocol() {
     let mut rig = Rig::new(1, Settings::default());
