@@ -15,6 +15,7 @@ use std::io::{self, Read, Write};
 use std::ops::{Deref, DerefMut};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
+use tidewheel_keyspace::Walk;
 use tidewheel_resp::{Limits, Parsed, Parser, Writer};
 
 use crate::clock;
@@ -155,23 +156,7 @@ impl<'a> Turn<'a> {
                 break;
             }
             if let Some(walk) = link.walk.take() {
-                #[cfg(test)]
-                let mark = self.out.len();
-                self.limit_replies(&link.conn);
-                self.go_on(&mut link.conn, walk);
-                if self.out.is_over() {
-                    self.give_up(&mut link.conn);
-                    break;
-                }
-                #[cfg(test)]
-                if link.walk.is_none() {
-                    let reply = self.out.as_bytes().get(mark..).unwrap_or_default();
-                    self.server.witness.arrived(link.client.id, reply);
-                }
-                if self.out.len() >= SEND_MARK {
-                    self.send(link)?;
-                }
-                self.worker.renew_time();
+                self.walk_on(link, walk)?;
                 continue;
             }
             let took = match link.held.take() {
@@ -204,6 +189,28 @@ impl<'a> Turn<'a> {
         }
         again |= link.can_send();
         Ok(if again { Fate::Again } else { Fate::Rest })
+    }
+
+    /// Goes one step on with a command that walks.
+    fn walk_on<S: Read + Write>(&mut self, link: &mut Link<S>, walk: Box<Walk>) -> io::Result<()> {
+        #[cfg(test)]
+        let mark = self.out.len();
+        self.limit_replies(&link.conn);
+        self.go_on(&mut link.conn, walk);
+        if self.out.is_over() {
+            self.give_up(&mut link.conn);
+            return Ok(());
+        }
+        #[cfg(test)]
+        if link.walk.is_none() {
+            let reply = self.out.as_bytes().get(mark..).unwrap_or_default();
+            self.server.witness.arrived(link.client.id, reply);
+        }
+        if self.out.len() >= SEND_MARK {
+            self.send(link)?;
+        }
+        self.worker.renew_time();
+        Ok(())
     }
 
     /// Runs the commands of `input` in order. Returns the bytes consumed and why it stopped.
