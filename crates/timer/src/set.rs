@@ -76,7 +76,7 @@ impl<Q: TimerQueue> TimerSet<Q> {
     ///
     /// # Panics
     ///
-    /// When 2^32 − 1 timers are pending.
+    /// When 2^32 − 1 timers are pending, or their names are spent, of which there are 2^48 at least.
     #[inline]
     pub fn insert(&mut self, deadline: u64, now: u64) -> TimerId {
         let index = self.slab.allocate();

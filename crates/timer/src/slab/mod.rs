@@ -149,11 +149,11 @@ impl Slab {
         };
         let was_far = cell.low() == FAR;
         cell.set_low(FREE);
+        self.len -= 1;
         let generation = id.generation.wrapping_add(1);
         cell.set_generation(generation);
-        self.len -= 1;
         let at = self.released_len;
-        if was_far || generation == SPENT || at >= RELEASED {
+        if generation == SPENT || was_far || at >= RELEASED {
             self.release_rarely(index, was_far, generation == SPENT);
             return id;
         }
@@ -182,20 +182,34 @@ impl Slab {
     /// Gives the released cells back to their pages, and the pages that are empty then to the allocator.
     #[inline(never)]
     pub(crate) fn settle(&mut self) {
-        for at in 0..self.released_len {
-            let index = self.released[at % RELEASED];
+        let mut emptied = false;
+        // Nothing but pages and their free cells in this loop: it runs once for every timer that goes.
+        let pages = self.pages.as_mut_slice();
+        for &index in &self.released[..self.released_len.min(RELEASED)] {
             let number = index / PAGE;
-            let page = &mut self.pages[number as usize];
+            let page = &mut pages[number as usize];
             if page.free == NONE {
                 self.open.insert(number);
             }
             page.free(index % PAGE);
             page.used -= 1;
-            if page.used == 0 {
+            emptied |= page.used == 0;
+        }
+        if emptied {
+            self.give_back_emptied();
+        }
+        self.released_len = 0;
+    }
+
+    /// Gives back the pages that the latest cells to be released have left empty.
+    #[cold]
+    fn give_back_emptied(&mut self) {
+        for index in self.released.into_iter().take(self.released_len) {
+            let number = index / PAGE;
+            if self.pages[number as usize].used == 0 {
                 self.give_back(number);
             }
         }
-        self.released_len = 0;
     }
 
     /// Keeps a cell whose names are spent from being used, until its group begins an epoch.
@@ -285,13 +299,14 @@ impl Slab {
 
     #[inline]
     fn complete(&self, index: u32, cell: &Cell) -> Option<Timer> {
-        let deadline = match cell.low() {
-            FREE => return None,
-            FAR => *self.far.get(&index)?,
-            low => {
-                let ahead = low.wrapping_sub(self.base as u32) as i32;
-                self.base.saturating_add_signed(i64::from(ahead))
-            }
+        let low = cell.low();
+        let deadline = if low < FAR {
+            let ahead = low.wrapping_sub(self.base as u32) as i32;
+            self.base.saturating_add_signed(i64::from(ahead))
+        } else if low == FAR {
+            *self.far.get(&index)?
+        } else {
+            return None;
         };
         Some(Timer {
             deadline,
