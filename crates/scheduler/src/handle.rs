@@ -108,23 +108,28 @@ impl<K: Hash + Eq, V, S: BuildHasher> Handle<K, V, S> {
     pub fn set(&self, key: K, value: V, delay: Duration) -> Result<Option<V>, Error> {
         self.inner.make_room();
         let now = self.inner.now();
-        self.put(key, value, now.deadline(delay), now)
+        let put = self.put(key, value, now.deadline(delay), now);
+        // The new key was of no use if there was an old task; its drop is the user's code.
+        let old = put.map_err(|_| Error::Stopped)?;
+        Ok(old.map(|(_, value)| value))
     }
 
-    /// Sets a task without waiting for room: for those who wait before they lock something.
+    /// Sets a task without waiting for room, and drops nothing: for those who lock something. Returns what is of
+    /// no use any more; as an error the task itself, which was refused since the scheduler is stopped.
     pub(crate) fn put(
         &self,
         key: K,
         value: V,
         deadline: u64,
         now: Now,
-    ) -> Result<Option<V>, Error> {
-        let mut held = self.open(&key)?;
+    ) -> Result<Option<(K, V)>, (K, V)> {
+        let Ok(mut held) = self.open(&key) else {
+            return Err((key, value));
+        };
         held.state.counts.set += 1;
         let old = held.state.tasks.replace(key, value, deadline, now.tick());
         self.let_go(held);
-        // The new key was of no use if there was an old task; its drop is the user's code.
-        Ok(old.map(|(_, value)| value))
+        Ok(old)
     }
 
     /// Sets a task that runs at a wall time; at once if that has passed. The wall clock is read once, now:
@@ -221,12 +226,15 @@ impl<K: Hash + Eq, V, S: BuildHasher> Handle<K, V, S> {
 
     /// Takes a pending task out. `Some` means that it will never run (a periodic one: not again).
     pub fn remove<Q: Hash + Equivalent<K> + ?Sized>(&self, key: &Q) -> Option<V> {
+        self.take(key).map(|(_, value)| value)
+    }
+
+    /// As [`remove`](Self::remove), with the key, whose drop is the user's code: not under a lock.
+    pub(crate) fn take<Q: Hash + Equivalent<K> + ?Sized>(&self, key: &Q) -> Option<(K, V)> {
         let mut held = self.inner.shards.of(key);
         let removed = held.state.tasks.take(key);
         held.state.counts.removed += u64::from(removed.is_some());
-        drop(held);
-        // The key's drop is the user's code: not under the lock.
-        removed.map(|(_, value)| value)
+        removed
     }
 
     /// How long until the key's pending task runs; zero when it is due and waits for room.

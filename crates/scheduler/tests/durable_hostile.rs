@@ -2,8 +2,10 @@
 
 mod common;
 
+use std::cell::RefCell;
+use std::hash::{Hash, Hasher};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering::SeqCst};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::SeqCst};
 use std::sync::mpsc::channel;
 use std::thread;
 use std::time::{Duration, SystemTime};
@@ -145,4 +147,81 @@ fn a_handler_may_do_everything_with_its_own_key() {
     let tasks = Durable::manual(Scheduler::builder(), &clock, journal.reopened(), |_, _| {});
     let stopped = tasks.expect("valid").stop(Duration::ZERO);
     assert_eq!(stopped.pending, [(7, 3, HOUR)]);
+}
+
+thread_local! {
+    /// What the next drop of a key or value on this thread calls.
+    static ON_DROP: RefCell<Option<Box<dyn FnOnce()>>> = const { RefCell::new(None) };
+}
+
+/// A key or value whose drop calls somebody.
+#[derive(Debug, Clone)]
+struct Calling(u32);
+
+impl Drop for Calling {
+    fn drop(&mut self) {
+        let call = ON_DROP.with_borrow_mut(Option::take);
+        call.into_iter().for_each(|call| call());
+    }
+}
+
+impl PartialEq for Calling {
+    fn eq(&self, other: &Self) -> bool {
+        self.0 == other.0
+    }
+}
+
+impl Eq for Calling {}
+
+impl Hash for Calling {
+    fn hash<H: Hasher>(&self, _: &mut H) {}
+}
+
+/// A journal that keeps nothing: it drops neither keys nor values.
+struct Forgetful;
+
+impl Journal<Calling, Calling> for Forgetful {
+    fn append(&self, _: &[Change<'_, Calling, Calling>]) -> Result<u64, JournalError> {
+        Ok(1)
+    }
+
+    fn wait(&self, _: u64) -> Result<(), JournalError> {
+        Ok(())
+    }
+
+    fn load(&self) -> Result<Vec<Record<Calling, Calling>>, JournalError> {
+        Ok(Vec::new())
+    }
+
+    fn epoch(&self) -> u64 {
+        1
+    }
+}
+
+#[test]
+fn drops_of_keys_and_values_may_call_the_scheduler() {
+    let clock = ManualClock::new();
+    let tasks = Durable::manual(Scheduler::builder(), &clock, Forgetful, |_, _| {});
+    let tasks = Arc::new(tasks.expect("valid"));
+    let called = Arc::new(AtomicU64::new(0));
+    let drops_call = || {
+        let (tasks, called) = (Arc::clone(&tasks), Arc::clone(&called));
+        let call = move || {
+            called.fetch_add(1, SeqCst);
+            drop(tasks.set(Calling(9), Calling(9), HOUR));
+        };
+        ON_DROP.with_borrow_mut(|slot| *slot = Some(Box::new(call)));
+    };
+    let set = || tasks.set(Calling(1), Calling(1), HOUR);
+    let one = Calling(1);
+    drop(set().expect("on disk"));
+    drops_call();
+    drop(set().expect("replaced on disk"));
+    drops_call();
+    drop(tasks.remove(&one).expect("on disk"));
+    drops_call();
+    assert_eq!(tasks.stop(Duration::ZERO).pending.len(), 1);
+    drops_call();
+    assert!(matches!(set(), Err(Error::Stopped)));
+    assert_eq!(called.load(SeqCst), 4);
 }

@@ -69,7 +69,12 @@ where
         let id = kept.id;
         // First in memory: should it run before it is written, its end is written after it, since that
         // takes the same stripe.
-        let old = self.handle.put(key_kept, kept, now.deadline(delay), now)?;
+        let put = self.handle.put(key_kept, kept, now.deadline(delay), now);
+        let Ok(old) = put else {
+            // Before the task is dropped: drops are the user's code, which may call the scheduler.
+            drop(stripe);
+            return Err(Error::Stopped);
+        };
         let set = Change::Set {
             id,
             key: &key,
@@ -77,12 +82,12 @@ where
             due,
         };
         let written = match &old {
-            Some(old) => stripe.append(&[set, Change::End { id: old.id }]),
+            Some((_, old)) => stripe.append(&[set, Change::End { id: old.id }]),
             None => stripe.append(&[set]),
         };
         drop(stripe);
         self.wait(written)?;
-        Ok(old.map(|old| old.value))
+        Ok(old.map(|(_, old)| old.value))
     }
 
     /// Moves a pending task: see [`Handle::move_to`].
@@ -113,7 +118,8 @@ where
     /// [`Error::Journal`], and then the task is removed, but a crash may bring it back.
     pub fn remove(&self, key: &K) -> Result<Option<V>, Error> {
         let stripe = self.core.hold(key);
-        let Some(old) = self.handle.remove(key) else {
+        // The key as well: it is dropped when the stripe is let go.
+        let Some((_key, old)) = self.handle.take(key) else {
             return Ok(None);
         };
         let written = stripe.append(&[Change::End { id: old.id }]);

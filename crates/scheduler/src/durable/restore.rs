@@ -56,7 +56,8 @@ impl<K: Hash + Eq, V> Restored<K, V> {
                 id: record.id,
                 value: record.value,
             };
-            handle.put(record.key, kept, now.deadline(delay), now)?;
+            let put = handle.put(record.key, kept, now.deadline(delay), now);
+            put.map_err(|_| Error::Stopped)?;
         }
         Ok(self.cut_off)
     }
