@@ -5,6 +5,9 @@ use std::fmt;
 
 use crate::extended;
 
+/// Texts of so many bytes or more are no floats, as in Redis.
+pub(crate) const TEXT_MAX: usize = 5 * 1024;
+
 /// The digits after the decimal point that INCRBYFLOAT keeps.
 const FIXED_DECIMALS: usize = 17;
 
@@ -43,6 +46,10 @@ impl Error for SumError {}
 /// # Errors
 /// When either is no float or the sum is not finite; the errors read as Redis words them.
 pub fn sum_floats(a: &[u8], b: &[u8]) -> Result<String, SumError> {
+    // Before anything reads them: a stored text may be half a gigabyte long.
+    if a.len().max(b.len()) >= TEXT_MAX {
+        return Err(SumError::NotAFloat);
+    }
     if let (Some(a), Some(b)) = (parse_fixed(a), parse_fixed(b))
         && let Some(sum) = a.checked_add(b)
     {
@@ -113,8 +120,8 @@ fn format_fixed(value: i128) -> String {
     text
 }
 
-/// Reads a float as INCRBYFLOAT takes it: decimal or scientific notation or `inf`, with no blanks
-/// around it. NaN is refused, and so is a finite number that does not fit.
+/// Reads a float: decimal or scientific notation or `inf`, with no blanks around it. NaN is refused, and so
+/// is a finite number that does not fit.
 pub fn parse_f64(text: &[u8]) -> Option<f64> {
     let value: f64 = std::str::from_utf8(text).ok()?.parse().ok()?;
     let spelt_infinite = text.iter().any(|byte| byte.eq_ignore_ascii_case(&b'i'));
@@ -221,13 +228,15 @@ mod tests {
             ("inf", "1", SumError::NotFinite),
             ("inf", "-inf", SumError::NotFinite),
             ("1e4932", "1e4932", SumError::NotFinite),
+            (&"0".repeat(TEXT_MAX), "1", SumError::NotAFloat),
+            ("1", &"1".repeat(TEXT_MAX), SumError::NotAFloat),
         ] {
             assert_eq!(sum(a, b), Err(error), "{a} + {b}");
         }
     }
 
     #[test]
-    fn floats_are_read_as_incrbyfloat_reads_them() {
+    fn floats_are_read_in_every_notation_and_refused_when_they_do_not_fit() {
         for bad in [
             "", " 1", "1 ", "nan", "-nan", "1e", "abc", "1e400", "1_0", "--1", "\u{ff11}",
         ] {

@@ -196,7 +196,8 @@ impl Parser {
 
     #[inline]
     fn arguments(&mut self, buf: &[u8], limits: &Limits) -> Result<Parsed, ProtocolError> {
-        if self.stage == Stage::Header {
+        // A line that was searched in vain is not begun anew.
+        if self.stage == Stage::Header && self.scanned == self.pos {
             self.whole_arguments(buf, limits);
         }
         while self.missing > 0 {

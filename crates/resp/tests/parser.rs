@@ -280,6 +280,19 @@ fn an_unfinished_command_has_no_arguments_and_says_what_it_wants() {
     assert!(!parser.is_idle());
 }
 
+/// Bytes that were searched in vain may change unseen; searching them with each read would take quadratic time.
+#[test]
+fn a_long_line_that_comes_in_pieces_is_searched_once() {
+    let whole = [b"*1\r\n$", &[b'1'; 30][..]].concat();
+    let mut parser = Parser::new();
+    let parse = |parser: &mut Parser, bytes: &[u8]| parser.parse(bytes, &Limits::DEFAULT);
+    let incomplete = Ok(Parsed::Incomplete { wanted: 1 });
+    assert_eq!(parse(&mut parser, &whole[..25]), incomplete);
+    let mut changed = whole.clone();
+    changed[20] = b'\r';
+    assert_eq!(parse(&mut parser, &changed), incomplete);
+}
+
 #[test]
 fn a_parser_that_is_reset_remembers_nothing() {
     for cut in [
