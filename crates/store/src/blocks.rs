@@ -206,7 +206,6 @@ impl Blocks {
         self.list(number);
     }
 
-    /// The block's bytes, its slack included.
     /// The block's bytes, and those that follow on its page: for reading an entry, which knows its own end.
     #[inline]
     pub(crate) fn start(&self, id: u32) -> &[u8] {
@@ -221,7 +220,7 @@ impl Blocks {
         &mut page.data[(id & ((1 << OFFSET_BITS) - 1)) as usize * UNIT..]
     }
 
-    /// The block's bytes, all of them.
+    /// The block's bytes, its slack included.
     #[inline]
     pub(crate) fn block(&self, id: u32) -> &[u8] {
         let page = &self.pages[(id >> OFFSET_BITS) as usize];

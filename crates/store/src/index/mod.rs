@@ -45,7 +45,8 @@ use segment::{Segment, capacity};
 /// Buckets of the largest segment.
 const SEGMENT_BUCKETS_MAX: usize = 512;
 
-/// A crowded segment of so many entries or fewer gets buckets again: far fewer than made it crowded.
+/// A crowded segment of so many entries or fewer gets buckets again: far fewer than made it crowded. With more
+/// it is too full to join its sibling.
 const CROWD_MIN: usize = capacity(SEGMENT_BUCKETS_MAX) / 2;
 
 /// Deepest directory: 2^26 segments hold more entries than ids can name.
