@@ -144,9 +144,9 @@ fn a_walk_gives_way_after_each_key_that_takes_long_to_match() {
     for (line, part) in [("KEYS", 1), ("SCAN 0 COUNT 1000000 MATCH", 2)] {
         let mut rig = filled(1, "");
         for i in 0..LONG {
-            rig.run(&format!("SET {}{i} v", "a".repeat(1_000)));
+            rig.run(&format!("SET {}{i} v", "a".repeat(4_000)));
         }
-        let pattern = format!("*{}1*", "a".repeat(500));
+        let pattern = format!("*{}1*", "a".repeat(2_000));
         let walker = Walker::begin(&rig.keyspace, START, &format!("{line} {pattern}"));
         let (steps, reply) = walker.run(START, || {});
         assert!(steps > LONG, "{steps}");

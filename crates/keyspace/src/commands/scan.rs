@@ -41,8 +41,10 @@ impl Answer {
 
     /// What matching a key costs beyond what a visit costs anyhow.
     fn match_cost(&self, key: &[u8]) -> usize {
-        let pattern = self.pattern.as_ref().map_or(0, Vec::len);
-        pattern.saturating_mul(key.len()) / 256
+        let pattern = self.pattern.as_ref();
+        pattern.map_or(0, |pattern| {
+            key.len() / 16 + pattern.len().saturating_mul(key.len()) / 4096
+        })
     }
 
     /// A living key was met.
