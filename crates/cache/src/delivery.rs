@@ -12,7 +12,8 @@ use crate::removal::{
 };
 use crate::stats::{Count, Counters};
 use crate::sync::{
-    AtomicBool, AtomicUsize, Condvar, Mutex, Ordering::Relaxed, Ordering::SeqCst, lock,
+    AtomicBool, AtomicUsize, Condvar, Mutex, Ordering::Relaxed, Ordering::SeqCst, holds_a_shard,
+    lock,
 };
 
 /// The listener's queue: how much is in it, who is delivering.
@@ -116,11 +117,23 @@ impl<K, V> Delivery<K, V> {
         self.listener.is_some() && self.on_full == OnFull::Wait && self.pending() >= self.limit
     }
 
+    /// Whether whoever has caused events is to deliver some: the queue is full. Not under a lock of another
+    /// cache, which the listener may want: the next one does.
+    #[inline]
+    pub(crate) fn must_help(&self) -> bool {
+        self.must_wait() && !holds_a_shard()
+    }
+
     /// Whether whoever leaves a loader or closure has events to deliver: the queue is full, or the cache is
     /// closed and nobody else will.
     #[inline]
     pub(crate) fn is_behind(&self, is_closed: impl Fn() -> bool) -> bool {
-        self.listener.is_some() && (self.must_wait() || self.pending() > 0 && is_closed())
+        self.listener.is_some() && (self.must_help() || self.pending() > 0 && is_closed())
+    }
+
+    /// Whether the queue is full and what comes is lost.
+    fn is_full_and_lossy(&self) -> bool {
+        self.on_full == OnFull::Drop && self.pending() >= self.limit
     }
 
     /// Files an entry that has left: for the listener, or to be dropped outside the lock.
@@ -144,7 +157,7 @@ impl<K, V> Delivery<K, V> {
             garbage.push(key, value);
             return;
         }
-        if self.on_full == OnFull::Drop && self.pending() >= self.limit {
+        if self.is_full_and_lossy() {
             counters.add(Count::EventDropped, 1);
             garbage.push(key, value);
             return;
@@ -164,15 +177,19 @@ impl<K, V> Delivery<K, V> {
         self.pending.fetch_add(1, Relaxed);
     }
 
-    /// Files a whole shard's entries.
+    /// Files a whole shard's entries: all of them, or none where the queue is full and loses what comes.
     pub(crate) fn all_left(
         &self,
         outbox: &mut Outbox<K, V>,
         garbage: &mut Garbage<K, V>,
         store: TypedStore<K, V>,
         cause: RemovalCause,
+        counters: &Counters,
     ) {
-        if self.listener.is_none() || store.is_empty() {
+        if self.listener.is_none() || store.is_empty() || self.is_full_and_lossy() {
+            if self.listener.is_some() {
+                counters.add(Count::EventDropped, store.len() as u64);
+            }
             garbage.rare().stores.push(store);
             return;
         }

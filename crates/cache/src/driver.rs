@@ -10,6 +10,7 @@ use std::time::Duration;
 use tidewheel_timer::SPLIT_PER_TICK;
 
 use crate::inner::{Inner, RECORDS_PER_HOLD};
+use crate::midst;
 use crate::removal::forget_quietly;
 use crate::sweep::{SWEEP_PER_PASS, Sweeper};
 use crate::sync::{AtomicBool, AtomicU64, Mutex, Ordering::Relaxed, Ordering::SeqCst, lock};
@@ -318,6 +319,20 @@ impl<K: Hash + Eq, V, S: BuildHasher> Inner<K, V, S> {
         !(earlier || alarm.is_stopped() || asked)
     }
 
+    fn has_to_tell(&self) -> bool {
+        self.delivery.wanted.load(SeqCst)
+    }
+
+    /// The end of a sleep until `tick`. Where an executor runs the driver within a loader or listener of its own
+    /// cache, events wait for the end of that, of which nobody tells the driver: it looks again soon.
+    fn at_latest(&self, tick: u64) -> u64 {
+        if self.has_to_tell() && !midst::may_tell(self.id()) {
+            tick.min(self.time.now().tick() + 1)
+        } else {
+            tick
+        }
+    }
+
     /// The async driver: removes due entries until the cache is closed.
     pub(crate) async fn drive<F: Future<Output = ()>>(&self, sleep: impl Fn(Duration) -> F) {
         let mut rounds = Rounds::default();
@@ -353,6 +368,7 @@ impl<K: Hash + Eq, V, S: BuildHasher> Inner<K, V, S> {
                     }
                 }
                 Next::Sleep(tick) => {
+                    let tick = self.at_latest(tick);
                     let mut timer = pin!((tick != u64::MAX).then(|| sleep(self.until(tick))));
                     let mut announced = false;
                     poll_fn(|context| {
@@ -363,9 +379,8 @@ impl<K: Hash + Eq, V, S: BuildHasher> Inner<K, V, S> {
                                 return Poll::Ready(());
                             }
                         }
-                        let woken = self.alarm.sleeps_until.load(SeqCst) == 0
-                            || self.delivery.wanted.load(SeqCst);
-                        if woken {
+                        let woken = self.alarm.sleeps_until.load(SeqCst) == 0;
+                        if woken || self.has_to_tell() && midst::may_tell(self.id()) {
                             return Poll::Ready(());
                         }
                         match timer.as_mut().as_pin_mut() {

@@ -2,6 +2,7 @@
 
 use std::collections::VecDeque;
 use std::hash::{BuildHasher, Hash};
+use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::time::Duration;
 
 use equivalent::Equivalent;
@@ -371,8 +372,13 @@ impl<K, V, S> Inner<K, V, S> {
         if let Some(negatives) = shard.negatives.clear() {
             shard.garbage.rare().negative_stores.push(negatives);
         }
-        self.delivery
-            .all_left(&mut shard.outbox, &mut shard.garbage, store, cause);
+        self.delivery.all_left(
+            &mut shard.outbox,
+            &mut shard.garbage,
+            store,
+            cause,
+            &self.counters,
+        );
         self.settle(shard);
     }
 
@@ -396,7 +402,7 @@ impl<K: Hash + Eq, V, S: BuildHasher> Inner<K, V, S> {
     }
 
     /// As [`hold`](Self::hold); then finds the room that an entry lacks which `change` has stored, and
-    /// delivers events when they fill the queue, unless this thread leads a load or holds a latch. Not for
+    /// delivers events when they fill the queue, unless somebody may be waiting for this thread. Not for
     /// the driver, which must not be kept waiting by a listener, nor call one while it drives.
     pub(crate) fn write<R>(
         &self,
@@ -411,20 +417,20 @@ impl<K: Hash + Eq, V, S: BuildHasher> Inner<K, V, S> {
         if wanted > 0 {
             self.find_room(cell, wanted);
         }
-        if (events || wanted > 0) && self.delivery.must_wait() {
+        if (events || wanted > 0) && self.delivery.must_help() {
             self.deliver(true);
         }
         result
     }
 
-    /// Leads loads and holds latches within `act`; afterwards this thread delivers what it could not wait
-    /// for meanwhile.
+    /// Leads loads and holds latches within `act`; afterwards, though that has panicked, this thread delivers
+    /// what it could not wait for meanwhile.
     pub(crate) fn lead<R>(&self, act: impl FnOnce() -> R) -> R {
         let leading = Leading::enter(self.id());
-        let result = act();
+        let result = catch_unwind(AssertUnwindSafe(act));
         drop(leading);
         self.relieve();
-        result
+        result.unwrap_or_else(|panic| resume_unwind(panic))
     }
 
     /// Delivers what this thread has caused and did not wait for.

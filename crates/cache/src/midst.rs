@@ -4,11 +4,12 @@
 //! loader or closure, or still has its end before it, waits for no listener: neither for its turn to deliver
 //! nor for room in the queue. It does not call that cache's listener either, which may want the very key that
 //! is being computed; its last step out pays for what it has added. And whoever is in one cache's listener
-//! waits for no other's.
+//! waits for no other's. Nor does whoever holds a shard of one cache, in a `get_with` closure or a `Clone`, and
+//! from there changes another cache.
 
 use std::cell::{Cell, RefCell};
 
-use crate::sync::thread_local;
+use crate::sync::{holds_a_shard, thread_local};
 
 /// Caches whose events one thread may deliver at the same time, each from within a listener of the one
 /// before. Further in, events wait.
@@ -18,6 +19,13 @@ const NESTED_MAX: usize = 8;
 struct Listeners {
     caches: [usize; NESTED_MAX],
     depth: usize,
+}
+
+impl Listeners {
+    /// Whether this thread may deliver another cache's events too, this one's.
+    fn has_room_for(&self, cache: usize) -> bool {
+        self.depth < NESTED_MAX && !self.caches[..self.depth].contains(&cache)
+    }
 }
 
 thread_local! {
@@ -38,7 +46,7 @@ impl Telling {
     pub(crate) fn enter(cache: usize) -> Option<Self> {
         LISTENERS.with(|listeners| {
             let mut now = listeners.get();
-            if now.depth == NESTED_MAX || now.caches[..now.depth].contains(&cache) {
+            if !now.has_room_for(cache) {
                 return None;
             }
             now.caches[now.depth] = cache;
@@ -103,11 +111,17 @@ impl Drop for Leading {
 
 /// Whether this thread, as one that delivers events, may wait until another one is done with that.
 pub(crate) fn may_wait() -> bool {
-    !Telling::is_nested() && !Leading::is_in_any()
+    !Telling::is_nested() && !Leading::is_in_any() && !holds_a_shard()
+}
+
+/// Whether this thread may call a cache's listener.
+pub(crate) fn may_tell(cache: usize) -> bool {
+    !Leading::is_in(cache) && LISTENERS.with(|listeners| listeners.get().has_room_for(cache))
 }
 
 /// Whether this thread is in no user code at all that another thread may be waiting for.
 #[cfg(feature = "system")]
 pub(crate) fn is_free() -> bool {
-    LISTENERS.with(|listeners| listeners.get().depth == 0) && !Leading::is_in_any()
+    let in_a_listener = LISTENERS.with(|listeners| listeners.get().depth > 0);
+    !in_a_listener && !Leading::is_in_any() && !holds_a_shard()
 }

@@ -28,10 +28,10 @@ pub enum RemovalCause {
     /// The caller invalidated it by a predicate or a tag: by a tag, also if its time was over, room was needed,
     /// or the cache was emptied or closed before it was removed.
     Invalidated,
-    /// The caller emptied the cache.
-    Cleared,
-    /// The cache was closed. (Also for what was over and still kept for
+    /// The caller emptied the cache. (Also for what was over and still kept for
     /// [`stale_on_error`](crate::Builder::stale_on_error).)
+    Cleared,
+    /// The cache was closed. (Also for the same.)
     Closed,
 }
 
@@ -66,12 +66,14 @@ pub enum OnFull {
     ///
     /// Who may be waited for does not wait: a listener, and a loader or closure (of
     /// [`Cache::get_or_load`](crate::Cache::get_or_load), [`Cache::update`](crate::Cache::update) and their
-    /// kin), goes on when it writes at a full queue, and does so when it is over. So the queue is over its
-    /// limit by at most what the listener, loaders and closures that run now have caused, and by the events
-    /// of one operation for each other thread.
+    /// kin), goes on when it writes at a full queue, and does so when it is over. A closure of
+    /// [`Cache::get_with`](crate::Cache::get_with) of another cache leaves it to the next writer. So the queue is
+    /// over its limit by at most what the listener, loaders and closures that run now have caused, and by the
+    /// events of one operation for each other thread.
     #[default]
     Wait,
-    /// The event is dropped and counted.
+    /// The event is dropped and counted. The events of a shard that is emptied at once are one to this: all are
+    /// queued, or all are dropped.
     Drop,
 }
 

@@ -211,6 +211,11 @@ impl Held {
     }
 }
 
+/// Whether this thread holds a shard of any cache: it is in the user's code that runs under one.
+pub(crate) fn holds_a_shard() -> bool {
+    HELD.with(|held| held.depth.get() > 0)
+}
+
 impl Drop for Inside {
     #[inline]
     fn drop(&mut self) {

@@ -153,10 +153,10 @@ impl<K: Hash + Eq, V: Clone, S: BuildHasher> Inner<K, V, S> {
         };
         match said {
             Ok(said) => self.lead(|| lead.finish(said)),
-            Err(panic) => {
+            Err(panic) => self.lead(|| {
                 lead.give_up();
                 resume_unwind(panic)
-            }
+            }),
         }
     }
 }

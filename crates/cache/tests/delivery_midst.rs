@@ -1,0 +1,202 @@
+//! Delivery by a thread that is in the midst of user code: it neither waits for a listener that waits for it,
+//! nor for itself, and what it caused is told all the same.
+
+use std::cell::Cell;
+use std::future::Future;
+use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
+use std::pin::pin;
+use std::sync::mpsc::{Receiver, channel};
+use std::sync::{Arc, Mutex, OnceLock};
+use std::task::{Context, Waker};
+use std::thread;
+use std::time::Duration;
+
+use tidewheel::{Builder, Cache, Driver, ManualClock, OnFull, Removal, WeakCache};
+
+/// How long something may take that happens at once unless it never does.
+const LONG: Duration = Duration::from_secs(20);
+
+type Numbers = Cache<u64, u64>;
+
+type Told = Arc<Mutex<Vec<u64>>>;
+
+fn full_at(limit: usize) -> Builder<u64, u64> {
+    Cache::builder()
+        .max_capacity(1000)
+        .no_default_ttl()
+        .clock(ManualClock::new())
+        .driver(Driver::Manual)
+        .listener_queue(limit, OnFull::Wait)
+}
+
+/// A cache of a few entries whose listener notes whom it was told of, after `first`.
+fn told_by(
+    builder: Builder<u64, u64>,
+    first: impl Fn(&Removal<u64, u64>) + Send + Sync + 'static,
+) -> (Numbers, Told) {
+    let told = Told::default();
+    let tell = Arc::clone(&told);
+    let cache = builder
+        .eviction_listener(move |removal: Removal<u64, u64>| {
+            first(&removal);
+            tell.lock().expect("whole").push(removal.key);
+        })
+        .build()
+        .expect("valid");
+    for key in 0..10 {
+        cache.insert(key, key);
+    }
+    (cache, told)
+}
+
+fn told(to: &Told) -> Vec<u64> {
+    to.lock().expect("whole").clone()
+}
+
+fn heard<T>(from: &Receiver<T>, what: &str) -> T {
+    match from.recv_timeout(LONG) {
+        Ok(heard) => heard,
+        Err(_) => panic!("waited in vain until {what}"),
+    }
+}
+
+/// Runs `act` on a thread of its own; fails if that never ends.
+fn ends(what: &str, act: impl FnOnce() + Send + 'static) {
+    let (say, over) = channel();
+    let thread = thread::spawn(move || {
+        act();
+        say.send(()).expect("the test waits");
+    });
+    heard(&over, what);
+    thread.join().expect("no panic");
+}
+
+/// Of one cache it held a shard, of the other it waited for the listener; and that for the shard.
+#[test]
+fn a_read_that_writes_another_cache_and_that_ones_listener_do_not_wait_for_each_other() {
+    ends("reader and listener are done", || {
+        let read: Numbers = full_at(1).shards(1).build().expect("valid");
+        read.insert(1, 1);
+        let (say, listening) = channel();
+        let (enter, entered) = channel::<()>();
+        let entered = Mutex::new(entered);
+        let target = read.clone();
+        let (written, told_of) = told_by(full_at(1), move |removal| {
+            if removal.key == 5 {
+                say.send(()).expect("the test listens");
+                heard(&entered.lock().expect("whole"), "the read has begun");
+                target.insert(2, 2);
+            }
+        });
+        let remover = written.clone();
+        let remover = thread::spawn(move || remover.remove(&5));
+        heard(&listening, "the listener is called");
+        let seen = read.get_with(&1, |value| {
+            enter.send(()).expect("the listener waits");
+            // The queue is full.
+            written.remove(&6);
+            *value
+        });
+        assert_eq!(seen, Some(1));
+        assert_eq!(remover.join().expect("no panic"), Some(5));
+        written.advance(written.now(), u32::MAX);
+        assert_eq!((told(&told_of), read.len()), (vec![5, 6], 2));
+    });
+}
+
+/// It called the listener, which met a cache that was being read further up, and panicked.
+#[test]
+fn a_read_that_writes_another_cache_leaves_that_ones_listener_to_others() {
+    let read: Numbers = full_at(1).shards(1).build().expect("valid");
+    read.insert(1, 1);
+    let target = read.clone();
+    let (written, told_of) = told_by(full_at(1), move |removal| target.insert(removal.key, 0));
+    let seen = read.get_with(&1, |value| {
+        written.remove(&5);
+        written.update(&6, |old| old + 1);
+        written.remove(&7);
+        *value
+    });
+    assert_eq!((seen, told(&told_of)), (Some(1), vec![]));
+    written.remove(&8);
+    assert_eq!(written.stats().listener_panics, 0);
+    let mut keys = told(&told_of);
+    keys.sort_unstable();
+    assert_eq!(keys, [5, 6, 7, 8], "the next one helps");
+}
+
+/// It was polled again and again, at once, for an event that this thread could not deliver.
+#[test]
+fn a_task_that_is_polled_from_within_a_loader_or_a_listener_leaves_them_the_thread() {
+    ends("the loader is done", || {
+        let (cache, told_of) = told_by(full_at(100).driver(Driver::Task), |_| {});
+        let slept = Cell::new(Duration::MAX);
+        let mut drive = pin!(cache.drive(|sleep| {
+            slept.set(sleep);
+            std::future::pending()
+        }));
+        let mut context = Context::from_waker(Waker::noop());
+        let loaded = cache.get_or_load(70, || {
+            cache.remove(&5);
+            for _ in 0..3 {
+                assert!(drive.as_mut().poll(&mut context).is_pending());
+            }
+            71_u64
+        });
+        assert_eq!((loaded, told(&told_of)), (71, vec![]));
+        assert!(slept.get() <= Duration::from_millis(1), "it looks again");
+        assert!(drive.as_mut().poll(&mut context).is_pending());
+        assert_eq!(told(&told_of), [5]);
+    });
+    ends("the listener is done", || {
+        let slot: Arc<OnceLock<WeakCache<u64, u64>>> = Arc::default();
+        let own = Arc::clone(&slot);
+        let (cache, told_of) = told_by(full_at(100).driver(Driver::Task), move |removal| {
+            let cache = own.get().and_then(WeakCache::upgrade).expect("it is open");
+            if removal.key == 5 {
+                cache.remove(&6);
+                let mut drive = pin!(cache.drive(|_| std::future::pending()));
+                let mut context = Context::from_waker(Waker::noop());
+                assert!(drive.as_mut().poll(&mut context).is_pending());
+            }
+        });
+        assert!(slot.set(cache.downgrade()).is_ok());
+        cache.remove(&5);
+        cache.advance(cache.now(), u32::MAX);
+        cache.advance(cache.now(), u32::MAX);
+        assert_eq!(told(&told_of), [5, 6]);
+    });
+}
+
+/// Those of a cache that was closed within were told by nobody.
+#[test]
+fn a_loader_or_closure_that_closes_its_cache_and_panics_leaves_no_event_untold() {
+    let attempts: [fn(&Numbers); 3] = [
+        |cache| {
+            cache.get_or_load(70, || -> u64 {
+                cache.close();
+                resume_unwind(Box::new("meant"))
+            });
+        },
+        |cache| {
+            cache.update(&5, |_| {
+                cache.close();
+                resume_unwind(Box::new("meant"))
+            });
+        },
+        |cache| {
+            let mut load = pin!(cache.get_or_load_async(70, async {
+                cache.close();
+                resume_unwind(Box::new("meant"));
+                #[allow(unreachable_code, reason = "the loader's type")]
+                71_u64
+            }));
+            let _ = load.as_mut().poll(&mut Context::from_waker(Waker::noop()));
+        },
+    ];
+    for attempt in attempts {
+        let (cache, told_of) = told_by(full_at(1), |_| {});
+        assert!(catch_unwind(AssertUnwindSafe(|| attempt(&cache))).is_err());
+        assert_eq!(told(&told_of).len(), 10);
+    }
+}
