@@ -186,7 +186,8 @@ where
         })
     }
 
-    /// Stores a value with the configured lifetime unless the key is there; tells whether it did.
+    /// Stores a value with the configured lifetime unless the key is there; tells whether it did. A value heavier
+    /// than the whole capacity is dropped, and so is any once the cache is closed: `false` too.
     pub fn insert_if_absent(&self, key: K, value: V) -> bool {
         self.insert_if_absent_with(key, value, Lifetime::configured())
     }
@@ -207,7 +208,7 @@ where
         self.insert_prepared_if_absent(hash, key, value, prepared)
     }
 
-    /// Stores an entry that fits unless the key is there; tells whether it did.
+    /// Stores an entry that fits unless the key is there or the cache closed; tells whether it did.
     pub(crate) fn insert_prepared_if_absent(
         &self,
         hash: Hashed,
@@ -219,7 +220,7 @@ where
         let stored = self.change(key, value, &mut prepared, |shard, _, key, value| {
             let there = Inner::<K, V, S>::find(shard, hash, &key)
                 .is_some_and(|slot| inner.is_live(&shard.store, slot));
-            if there {
+            if there || shard.closed {
                 Err(((key, value), ()))
             } else {
                 Ok((key, value))

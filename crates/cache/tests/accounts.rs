@@ -6,7 +6,9 @@ use std::sync::atomic::{AtomicBool, Ordering::SeqCst};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use tidewheel::{Builder, Cache, Compute, Driver, Lifetime, ManualClock, Removal, RemovalCause};
+use tidewheel::{
+    Builder, Cache, Compute, Driver, Lifetime, ManualClock, OnFull, Removal, RemovalCause,
+};
 
 const MS: Duration = Duration::from_millis(1);
 
@@ -163,6 +165,48 @@ fn a_closed_cache_counts_nothing_that_it_drops() {
     assert_eq!((stats.inserts, stats.rejected, stats.evictions), (0, 0, 0));
     assert!(events.lock().expect("unpoisoned").is_empty());
     balanced(&cache, &events);
+}
+
+#[test]
+fn an_insertion_that_a_closed_cache_drops_is_not_answered_with_true() {
+    let (cache, _, events) = cache();
+    cache.close();
+    assert!(!cache.insert_if_absent(1, 10));
+    assert!(!cache.insert_if_absent_with(1, 10, Lifetime::forever().tag("a")));
+    assert_eq!(cache.peek(&1), None);
+    balanced(&cache, &events);
+}
+
+/// Whole shards were queued however many were in the queue already.
+#[test]
+fn a_lossy_queue_that_is_full_takes_no_shard_that_is_emptied() {
+    let (_, _, events) = told();
+    let heard = Arc::clone(&events);
+    let cache: Cache<u64, u64> = Cache::builder()
+        .unbounded()
+        .no_default_ttl()
+        .shards(1)
+        .clock(ManualClock::new())
+        .driver(Driver::Manual)
+        .listener_queue(5, OnFull::Drop)
+        .eviction_listener(move |removal| {
+            let event = (removal.key, removal.value, removal.cause);
+            heard.lock().expect("unpoisoned").push(event);
+        })
+        .build()
+        .expect("valid");
+    for round in 0..10 {
+        for key in 0..20 {
+            cache.insert_with(key, round, Lifetime::forever().tag("a"));
+        }
+        cache.invalidate_all();
+    }
+    drive(&cache);
+    let told = events.lock().expect("unpoisoned").len() as u64;
+    assert_eq!(told, 20, "those for which there was room");
+    assert_eq!(cache.stats().events_dropped, 180);
+    assert!(!cache.invalidate_tag("a"), "nobody has the tag");
+    cache.validate();
 }
 
 /// What happens to an entry that was invalidated by its tag and not swept yet.
