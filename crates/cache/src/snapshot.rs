@@ -177,6 +177,7 @@ where
         };
         let ends = [kept.left_ns, kept.limit_ns];
         if ends.into_iter().flatten().any(|left| left <= passed) {
+            inner.counters.discard_pair(kept.key, kept.value);
             return false;
         }
         let soft = kept.soft_ns.map_or(Soft::NEVER, |left| {
@@ -186,6 +187,7 @@ where
         let weight = inner.config.weight(&kept.key, &kept.value);
         let fits = inner.fits(hash, &kept.key, weight);
         if !fits {
+            inner.counters.discard_pair(kept.key, kept.value);
             return false;
         }
         let tags = match kept.any_tag {

@@ -1,5 +1,7 @@
 //! Snapshots keep what is left of each entry's time, and a hostile one does no harm.
 
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering::SeqCst};
 use std::time::Duration;
 
 use serde_json::{Value, json};
@@ -213,4 +215,38 @@ fn a_snapshot_that_lists_more_tags_than_are_written_is_refused_whole() {
     let refused = cache.restore(snapshot);
     assert_eq!(refused, Err(RestoreError::TooManyTags(33)));
     assert!(cache.is_empty());
+}
+
+/// It went on to the caller, and what came after that entry was not restored.
+#[test]
+fn a_drop_that_panics_of_what_is_left_out_ends_no_restore() {
+    #[derive(Clone)]
+    struct Bomb(Arc<AtomicBool>);
+    impl Drop for Bomb {
+        fn drop(&mut self) {
+            if self.0.load(SeqCst) {
+                std::panic::resume_unwind(Box::new("meant"));
+            }
+        }
+    }
+    let armed = Arc::new(AtomicBool::new(false));
+    let with_room_for = |weight| {
+        let builder = Cache::builder().max_capacity(weight).no_default_ttl();
+        let builder = builder.weigher(|key: &u32, _: &Bomb| *key);
+        let builder = builder.clock(ManualClock::new()).driver(Driver::Manual);
+        builder.build().expect("valid")
+    };
+    let cache = with_room_for(100);
+    for key in 1..=9 {
+        let ttl = if key % 3 == 0 { MS } else { 100 * MS };
+        cache.insert_with_ttl(key, Bomb(Arc::clone(&armed)), ttl);
+    }
+    let copy = with_room_for(7);
+    let snapshot = cache.snapshot();
+    armed.store(true, SeqCst);
+    let restored = copy.restore_after(snapshot, 10 * MS);
+    armed.store(false, SeqCst);
+    assert_eq!(restored, Ok(5), "three are over, one is too heavy");
+    assert!(copy.stats().drop_panics >= 4);
+    copy.validate();
 }

@@ -125,8 +125,8 @@ impl<K: Hash + Eq, V, S: BuildHasher> Inner<K, V, S> {
         if served_stale {
             self.counters.add(Count::Stale, 1);
         }
-        if let Some(deadline) = renewal {
-            self.renew(hash, key, deadline);
+        if let Some(renewal) = renewal {
+            self.renew(hash, key, renewal);
         }
         if let Some(key) = refresh {
             self.queue_refresh(hash, key);
@@ -304,10 +304,9 @@ impl<K: Hash + Eq, V, S: BuildHasher> Lead<'_, K, V, S> {
     fn store(&mut self, value: V, lifetime: &Lifetime, heritage: Option<&Heritage<'_, K, V, S>>) {
         let inner = self.inner;
         let hash = self.hash;
-        let Some(key) = self.key.take() else {
-            return;
-        };
-        let mut prepared = inner.prepare(hash, &key, &value, lifetime);
+        let Some(key) = &self.key else { return };
+        // This may panic: the key stays for `put_off`.
+        let mut prepared = inner.prepare(hash, key, &value, lifetime);
         if let Some(heritage) = heritage.filter(|_| lifetime.tags.is_empty()) {
             let tags = heritage.tags();
             let tag = tags.word();
@@ -319,6 +318,7 @@ impl<K: Hash + Eq, V, S: BuildHasher> Lead<'_, K, V, S> {
                 tags,
             );
         }
+        let Some(key) = self.key.take() else { return };
         // What is not stored is dropped after the lock is released.
         let mut value = Some(value);
         let put = inner.write(inner.cell(hash), |shard| {
@@ -390,7 +390,8 @@ impl<K: Hash + Eq, V, S: BuildHasher> Lead<'_, K, V, S> {
         self.inner.counters.add(Count::LoadError, 1);
     }
 
-    /// The refresher has panicked, and the panic was caught: it is called again later.
+    /// The refresher, or what its value is weighed or timed with, has panicked, and the panic was caught: it is
+    /// called again later.
     fn put_off(&self) {
         let Some(key) = &self.key else { return };
         let now = self.inner.time.now().tick();
