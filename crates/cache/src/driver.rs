@@ -11,7 +11,7 @@ use tidewheel_timer::SPLIT_PER_TICK;
 
 use crate::inner::{Inner, RECORDS_PER_HOLD};
 use crate::midst;
-use crate::removal::forget_quietly;
+use crate::quiet::forget_quietly;
 use crate::sweep::{SWEEP_PER_PASS, Sweeper};
 use crate::sync::{AtomicBool, AtomicU64, Mutex, Ordering::Relaxed, Ordering::SeqCst, lock};
 
@@ -176,8 +176,7 @@ pub(crate) struct Rounds {
     pub(crate) sweeper: Sweeper,
 }
 
-/// How long a driver rests after user code has panicked: should it panic again and again, it does so once a
-/// tick.
+/// How long a driver rests, at most, after user code has panicked, and while it may not call the listener: a tick.
 const RECOVERY: Duration = Duration::from_millis(1);
 
 /// What to do after a pass.
@@ -323,14 +322,23 @@ impl<K: Hash + Eq, V, S: BuildHasher> Inner<K, V, S> {
         self.delivery.wanted.load(SeqCst)
     }
 
-    /// The end of a sleep until `tick`. Where an executor runs the driver within a loader or listener of its own
-    /// cache, events wait for the end of that, of which nobody tells the driver: it looks again soon.
-    fn at_latest(&self, tick: u64) -> u64 {
+    /// How long to sleep until `tick`; `None` for until woken. Where an executor runs the driver within a loader
+    /// or listener of its own cache, events wait for the end of that, of which nobody tells the driver: it looks
+    /// again soon.
+    fn nap(&self, tick: u64) -> Option<Duration> {
+        let left = (tick != u64::MAX).then(|| self.safe_until(tick));
         if self.has_to_tell() && !midst::may_tell(self.id()) {
-            tick.min(self.time.now().tick() + 1)
-        } else {
-            tick
+            return Some(left.unwrap_or(RECOVERY).min(RECOVERY));
         }
+        left
+    }
+
+    /// How long until a tick; until soon, if the user's clock panics.
+    fn safe_until(&self, tick: u64) -> Duration {
+        catch_unwind(AssertUnwindSafe(|| self.until(tick))).unwrap_or_else(|panic| {
+            forget_quietly(panic);
+            RECOVERY
+        })
     }
 
     /// The async driver: removes due entries until the cache is closed.
@@ -354,7 +362,7 @@ impl<K: Hash + Eq, V, S: BuildHasher> Inner<K, V, S> {
                 Next::Again => yield_now().await,
                 Next::Rest(tick) => {
                     if self.delivery.must_wait() {
-                        let mut timer = pin!(sleep(self.until(tick)));
+                        let mut timer = pin!(sleep(self.safe_until(tick)));
                         poll_fn(|context| {
                             task.is_woken_by(context.waker());
                             if self.alarm.is_stopped() {
@@ -368,8 +376,7 @@ impl<K: Hash + Eq, V, S: BuildHasher> Inner<K, V, S> {
                     }
                 }
                 Next::Sleep(tick) => {
-                    let tick = self.at_latest(tick);
-                    let mut timer = pin!((tick != u64::MAX).then(|| sleep(self.until(tick))));
+                    let mut timer = pin!(self.nap(tick).map(&sleep));
                     let mut announced = false;
                     poll_fn(|context| {
                         task.is_woken_by(context.waker());
@@ -534,7 +541,7 @@ pub(crate) mod threads {
                 let tick = match next {
                     Next::Again => continue,
                     Next::Rest(tick) => {
-                        thread::park_timeout(self.until(tick));
+                        thread::park_timeout(self.safe_until(tick));
                         continue;
                     }
                     Next::Sleep(tick) => tick,
@@ -543,7 +550,7 @@ pub(crate) mod threads {
                     if tick == u64::MAX {
                         thread::park();
                     } else {
-                        thread::park_timeout(self.until(tick));
+                        thread::park_timeout(self.safe_until(tick));
                     }
                 }
                 self.alarm.sleeps_until.store(0, SeqCst);

@@ -19,7 +19,7 @@ use std::task::Waker;
 
 use hashbrown::HashTable;
 
-use crate::removal::forget_quietly;
+use crate::quiet::forget_quietly;
 use crate::sync::{Condvar, Mutex, lock, thread_number};
 
 /// What is in progress in one shard.

@@ -130,7 +130,7 @@ impl<K: Hash + Eq, V, S: BuildHasher> Inner<K, V, S> {
         }));
         if let Err(panic) = told {
             lock(&self.published.0).next = u64::MAX;
-            crate::removal::forget_quietly(panic);
+            crate::quiet::forget_quietly(panic);
         }
     }
 }

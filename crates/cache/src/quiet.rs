@@ -4,11 +4,11 @@
 //! panic, the process. So keys and values that the cache drops of its own accord are dropped one by one, after
 //! all accounting, and each panic ends there: the hook has reported it, and it is counted.
 
+use std::any::Any;
 use std::mem::needs_drop;
 use std::ops::Deref;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
-use crate::removal::forget_quietly;
 use crate::stats::{Count, Counters};
 
 /// A value that is dropped quietly, wherever it goes out of scope.
@@ -72,6 +72,13 @@ impl Counters {
             self.add(Count::DropPanic, 1);
             forget_quietly(panic);
         }
+    }
+}
+
+/// Drops a panic's payload, which may panic in turn.
+pub(crate) fn forget_quietly(panic: Box<dyn Any + Send>) {
+    if let Err(again) = catch_unwind(AssertUnwindSafe(|| drop(panic))) {
+        std::mem::forget(again);
     }
 }
 

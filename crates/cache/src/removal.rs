@@ -1,9 +1,7 @@
 //! Why entries leave, and what is kept of them under a shard's lock: for the listener, or to be dropped.
 
-use std::any::Any;
 use std::collections::VecDeque;
 use std::mem::needs_drop;
-use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -248,12 +246,5 @@ impl<K, V> Rare<K, V> {
         for store in negative_stores {
             counters.discard_pairs(store.into_entries().map(|(key, value, _)| (key, value)));
         }
-    }
-}
-
-/// Drops a panic's payload, which may panic in turn.
-pub(crate) fn forget_quietly(panic: Box<dyn Any + Send>) {
-    if let Err(again) = catch_unwind(AssertUnwindSafe(|| drop(panic))) {
-        std::mem::forget(again);
     }
 }

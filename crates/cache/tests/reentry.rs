@@ -5,7 +5,7 @@ use std::cell::{Cell, RefCell};
 use std::future::{Future, poll_fn};
 use std::hash::{Hash, Hasher};
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::SeqCst};
+use std::sync::atomic::{AtomicI64, AtomicU64, Ordering::SeqCst};
 use std::sync::{Arc, Mutex};
 use std::task::{Context, Poll, Waker};
 use std::time::Duration;
@@ -587,13 +587,13 @@ fn a_poll_later() -> impl Future<Output = ()> {
     })
 }
 
-/// A clock that panics when it is told to, once.
+/// A clock that panics once, after so many readings.
 #[derive(Debug, Clone)]
-struct Fallible(ManualClock, Arc<AtomicBool>);
+struct Fallible(ManualClock, Arc<AtomicI64>);
 
 impl Clock for Fallible {
     fn now(&self) -> Duration {
-        assert!(!self.1.swap(false, SeqCst), "bang");
+        assert_ne!(self.1.fetch_sub(1, SeqCst), 0, "bang");
         self.0.now()
     }
 
@@ -604,25 +604,29 @@ impl Clock for Fallible {
 
 #[test]
 fn the_task_that_drives_outlives_a_clock_that_panics() {
-    let hands = ManualClock::new();
-    let fails = Arc::new(AtomicBool::new(false));
-    let cache: Cache<u32, u32> = Cache::builder()
-        .unbounded()
-        .time_to_live(5 * MS)
-        .clock(Fallible(hands.clone(), Arc::clone(&fails)))
-        .driver(Driver::Task)
-        .build()
-        .expect("valid");
-    let mut drive = std::pin::pin!(cache.drive(|_| a_poll_later()));
-    let mut context = Context::from_waker(Waker::noop());
-    cache.insert(1, 1);
-    hands.advance(5 * MS);
-    fails.store(true, SeqCst);
-    for _ in 0..10 {
-        assert!(drive.as_mut().poll(&mut context).is_pending());
+    // At the first reading of a step, of the sleep after it, and of the next step.
+    for readings in 0..4 {
+        let hands = ManualClock::new();
+        let fails = Arc::new(AtomicI64::new(-1));
+        let cache: Cache<u32, u32> = Cache::builder()
+            .unbounded()
+            .no_default_ttl()
+            .clock(Fallible(hands.clone(), Arc::clone(&fails)))
+            .driver(Driver::Task)
+            .build()
+            .expect("valid");
+        let mut drive = std::pin::pin!(cache.drive(|_| a_poll_later()));
+        let mut context = Context::from_waker(Waker::noop());
+        cache.insert_with_ttl(1, 1, 5 * MS);
+        cache.insert_with_ttl(2, 2, 5000 * MS);
+        hands.advance(5 * MS);
+        fails.store(readings, SeqCst);
+        for _ in 0..10 {
+            assert!(drive.as_mut().poll(&mut context).is_pending());
+        }
+        assert!(fails.load(SeqCst) < 0, "it was read");
+        assert_eq!(cache.len(), 1);
     }
-    assert!(!fails.load(SeqCst), "it was read");
-    assert!(cache.is_empty());
 }
 
 #[test]

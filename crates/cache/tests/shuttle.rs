@@ -548,35 +548,42 @@ fn a_task_delivers_every_event_though_writers_deliver_beside_it() {
     });
 }
 
+/// A cache of a few entries with room for one event; when its listener is told of key 9, it calls `answer`.
+fn with_a_listener_that_calls(
+    answer: fn(&Cache<u64, u64>),
+    keys: &[u64],
+) -> (Arc<Cache<u64, u64>>, Arc<Told>) {
+    let told = Arc::new(Told::default());
+    let tell = Arc::clone(&told);
+    let slot: Arc<Mutex<Option<tidewheel::WeakCache<u64, u64>>>> = Arc::default();
+    let own = Arc::clone(&slot);
+    let cache = manual(&ManualClock::new())
+        .listener_queue(1, OnFull::Wait)
+        .eviction_listener(move |removal: tidewheel::Removal<u64, u64>| {
+            let own = own.lock().expect("whole").clone();
+            let cache = own.and_then(|own| own.upgrade());
+            if let Some(cache) = cache.filter(|_| removal.key == 9) {
+                answer(&cache);
+            }
+            tell.one_more();
+        })
+        .build();
+    let cache = Arc::new(cache.expect("valid"));
+    *slot.lock().expect("whole") = Some(cache.downgrade());
+    keys.iter().for_each(|key| cache.insert(*key, *key));
+    (cache, told)
+}
+
 /// At a full queue: one delivers, and its listener wants what closure and loader are about to supply; they
 /// write other keys, and their own.
 #[test]
 fn a_listener_a_closure_and_a_loader_do_not_wait_for_each_other_at_a_full_queue() {
     check(|| {
-        let told = Arc::new(Told::default());
-        let tell = Arc::clone(&told);
-        let slot: Arc<Mutex<Option<tidewheel::WeakCache<u64, u64>>>> = Arc::default();
-        let own = Arc::clone(&slot);
-        let cache = manual(&ManualClock::new())
-            .listener_queue(1, OnFull::Wait)
-            .eviction_listener(move |removal: tidewheel::Removal<u64, u64>| {
-                let cache = own
-                    .lock()
-                    .expect("whole")
-                    .as_ref()
-                    .and_then(|own| own.upgrade());
-                if let Some(cache) = cache.filter(|_| removal.key == 9) {
-                    cache.insert(1, 100);
-                    assert!(matches!(cache.get_or_load(2, || 200), 200 | 20));
-                }
-                tell.one_more();
-            })
-            .build();
-        let cache = Arc::new(cache.expect("valid"));
-        *slot.lock().expect("whole") = Some(cache.downgrade());
-        for key in [1, 3, 4, 9] {
-            cache.insert(key, key);
-        }
+        let wants = |cache: &Cache<u64, u64>| {
+            cache.insert(1, 100);
+            assert!(matches!(cache.get_or_load(2, || 200), 200 | 20));
+        };
+        let (cache, told) = with_a_listener_that_calls(wants, &[1, 3, 4, 9]);
         let mut threads = Vec::new();
         let remover = Arc::clone(&cache);
         threads.push(thread::spawn(move || {
@@ -602,7 +609,6 @@ fn a_listener_a_closure_and_a_loader_do_not_wait_for_each_other_at_a_full_queue(
         let left = cache.stats().inserts as usize;
         cache.close();
         assert_eq!(*told.count.lock().expect("whole"), left);
-        slot.lock().expect("whole").take();
     });
 }
 
@@ -611,29 +617,10 @@ fn a_listener_a_closure_and_a_loader_do_not_wait_for_each_other_at_a_full_queue(
 #[test]
 fn a_loader_that_closes_the_cache_leaves_no_event_untold() {
     check(|| {
-        let told = Arc::new(Told::default());
-        let tell = Arc::clone(&told);
-        let slot: Arc<Mutex<Option<tidewheel::WeakCache<u64, u64>>>> = Arc::default();
-        let own = Arc::clone(&slot);
-        let cache = manual(&ManualClock::new())
-            .listener_queue(1, OnFull::Wait)
-            .eviction_listener(move |removal: tidewheel::Removal<u64, u64>| {
-                let cache = own
-                    .lock()
-                    .expect("whole")
-                    .as_ref()
-                    .and_then(|own| own.upgrade());
-                if let Some(cache) = cache.filter(|_| removal.key == 9) {
-                    cache.get_or_load(2, || 200_u64);
-                }
-                tell.one_more();
-            })
-            .build();
-        let cache = Arc::new(cache.expect("valid"));
-        *slot.lock().expect("whole") = Some(cache.downgrade());
-        for key in [1, 3, 9] {
-            cache.insert(key, key);
-        }
+        let loads = |cache: &Cache<u64, u64>| {
+            cache.get_or_load(2, || 200_u64);
+        };
+        let (cache, told) = with_a_listener_that_calls(loads, &[1, 3, 9]);
         let remover = Arc::clone(&cache);
         let loader = Arc::clone(&cache);
         let threads = vec![
@@ -652,6 +639,39 @@ fn a_loader_that_closes_the_cache_leaves_no_event_untold() {
         cache.close();
         let left = cache.stats().inserts as usize;
         assert_eq!(*told.count.lock().expect("whole"), left);
-        slot.lock().expect("whole").take();
+    });
+}
+
+/// A read of one cache writes another at a full queue, whose listener writes the first.
+#[test]
+fn a_read_that_writes_another_cache_and_that_ones_listener_do_not_wait_for_each_other() {
+    check(|| {
+        let told = Arc::new(Told::default());
+        let tell = Arc::clone(&told);
+        let read = cache();
+        read.insert(1, 1);
+        let target = Arc::clone(&read);
+        let written = manual(&ManualClock::new())
+            .listener_queue(1, OnFull::Wait)
+            .eviction_listener(move |removal: tidewheel::Removal<u64, u64>| {
+                target.insert(removal.key, 2);
+                tell.one_more();
+            })
+            .build();
+        let written = Arc::new(written.expect("valid"));
+        (5..8).for_each(|key| written.insert(key, key));
+        let remover = Arc::clone(&written);
+        let reader = Arc::clone(&written);
+        join(vec![
+            thread::spawn(move || {
+                remover.invalidate(&5);
+            }),
+            thread::spawn(move || {
+                read.get_with(&1, |_| reader.invalidate(&6));
+                reader.invalidate(&7);
+            }),
+        ]);
+        assert_eq!(written.stats().listener_panics, 0);
+        assert_eq!(*told.count.lock().expect("whole"), 3);
     });
 }

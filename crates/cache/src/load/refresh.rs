@@ -20,6 +20,7 @@ use crate::flight::{Flight, Negative};
 use crate::fresh::Heritage;
 use crate::inner::{Hashed, Inner};
 use crate::lifetime::Loaded;
+use crate::quiet::forget_quietly;
 use crate::shard::Shard;
 use crate::stats::Count;
 use crate::sync::{
@@ -234,7 +235,7 @@ impl<K: Hash + Eq, V, S: BuildHasher> Inner<K, V, S> {
             // The hook has reported it.
             self.counters.add(Count::LoadError, 1);
             lead.put_off();
-            crate::removal::forget_quietly(panic);
+            forget_quietly(panic);
         }
     }
 
