@@ -354,52 +354,56 @@ impl<K: Hash + Eq, V, S: BuildHasher> Inner<K, V, S> {
             }
             let next = self.safe_step(&mut rounds);
             self.deliver(false);
-            let Some(next) = next else {
-                sleep(RECOVERY).await;
-                continue;
-            };
             match next {
-                Next::Again => yield_now().await,
-                Next::Rest(tick) => {
-                    if self.delivery.must_wait() {
-                        let mut timer = pin!(sleep(self.safe_until(tick)));
-                        poll_fn(|context| {
-                            task.is_woken_by(context.waker());
-                            if self.alarm.is_stopped() {
-                                return Poll::Ready(());
-                            }
-                            timer.as_mut().poll(context)
-                        })
-                        .await;
-                    } else {
-                        yield_now().await;
-                    }
+                None => sleep(RECOVERY).await,
+                Some(Next::Rest(tick)) if self.delivery.must_wait() => {
+                    self.rest(&mut task, sleep(self.safe_until(tick))).await;
                 }
-                Next::Sleep(tick) => {
-                    let mut timer = pin!(self.nap(tick).map(&sleep));
-                    let mut announced = false;
-                    poll_fn(|context| {
-                        task.is_woken_by(context.waker());
-                        if !announced {
-                            announced = true;
-                            if !self.fall_asleep(tick) {
-                                return Poll::Ready(());
-                            }
-                        }
-                        let woken = self.alarm.sleeps_until.load(SeqCst) == 0;
-                        if woken || self.has_to_tell() && midst::may_tell(self.id()) {
-                            return Poll::Ready(());
-                        }
-                        match timer.as_mut().as_pin_mut() {
-                            Some(timer) => timer.poll(context),
-                            None => Poll::Pending,
-                        }
-                    })
-                    .await;
-                    self.alarm.sleeps_until.store(0, SeqCst);
+                Some(Next::Again | Next::Rest(_)) => yield_now().await,
+                Some(Next::Sleep(tick)) => {
+                    let timer = self.nap(tick).map(&sleep);
+                    self.sleep(&mut task, tick, timer).await;
                 }
             }
         }
+    }
+
+    /// Waits for the timer, or until the cache is closed.
+    async fn rest(&self, task: &mut Task<'_>, timer: impl Future<Output = ()>) {
+        let mut timer = pin!(timer);
+        poll_fn(|context| {
+            task.is_woken_by(context.waker());
+            if self.alarm.is_stopped() {
+                return Poll::Ready(());
+            }
+            timer.as_mut().poll(context)
+        })
+        .await;
+    }
+
+    /// Sleeps until the timer, or until there is something to do before `tick`.
+    async fn sleep(&self, task: &mut Task<'_>, tick: u64, timer: Option<impl Future<Output = ()>>) {
+        let mut timer = pin!(timer);
+        let mut announced = false;
+        poll_fn(|context| {
+            task.is_woken_by(context.waker());
+            if !announced {
+                announced = true;
+                if !self.fall_asleep(tick) {
+                    return Poll::Ready(());
+                }
+            }
+            let woken = self.alarm.sleeps_until.load(SeqCst) == 0;
+            if woken || self.has_to_tell() && midst::may_tell(self.id()) {
+                return Poll::Ready(());
+            }
+            match timer.as_mut().as_pin_mut() {
+                Some(timer) => timer.poll(context),
+                None => Poll::Pending,
+            }
+        })
+        .await;
+        self.alarm.sleeps_until.store(0, SeqCst);
     }
 }
 
@@ -414,10 +418,8 @@ impl Task<'_> {
         if !self.waker.as_ref().is_some_and(|own| own.will_wake(waker)) {
             self.waker = Some(waker.clone());
         }
-        let old = std::mem::replace(
-            &mut *lock(&self.alarm.sleeper),
-            Sleeper::Task(waker.clone()),
-        );
+        let new = Sleeper::Task(waker.clone());
+        let old = std::mem::replace(&mut *lock(&self.alarm.sleeper), new);
         drop(old);
     }
 }

@@ -156,6 +156,7 @@ mod midst;
 mod pin;
 mod quiet;
 mod removal;
+mod renewal;
 mod room;
 mod shard;
 #[cfg(feature = "serde")]

@@ -1,0 +1,106 @@
+//! What a read changes about when its entry ends: the idle time begins anew, and `Expiry` may say another end.
+
+use std::hash::{BuildHasher, Hash};
+
+use equivalent::Equivalent;
+use tidewheel_store::Slot;
+
+use crate::inner::{Hashed, Inner};
+use crate::shard::Shard;
+
+/// What a read changes about an entry's end.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Renewal {
+    deadline: Option<u64>,
+    /// The limit of sliding, if that changes.
+    limit: Option<Option<u64>>,
+    /// The shard's count of changes when this was decided.
+    changes: u64,
+}
+
+impl<K, V, S> Inner<K, V, S>
+where
+    K: Hash + Eq,
+    S: BuildHasher,
+{
+    /// A live entry was read: slides its deadline. Returns what to set when that takes the writer's lock.
+    #[inline]
+    pub(crate) fn used(&self, shard: &Shard<K, V>, slot: Slot) -> Option<Renewal> {
+        if self.config.time_to_idle.is_none() && self.config.expiry.is_none() {
+            return None;
+        }
+        self.slide(shard, slot)
+    }
+
+    fn slide(&self, shard: &Shard<K, V>, slot: Slot) -> Option<Renewal> {
+        let store = &shard.store;
+        let grace = self.config.grace;
+        if let Some(expiry) = &self.config.expiry {
+            let now = self.time.now();
+            let deadline = store.deadline(slot);
+            // With an idle time as well, the deadline may be that one's, and the limit is the lifetime's.
+            let hard = match self.config.time_to_idle {
+                Some(_) => store.attributes(slot).limit,
+                None => deadline,
+            };
+            let left = hard.map(|hard| now.until(hard.saturating_sub(grace)));
+            let next = expiry.expire_after_read(store.key(slot), store.value(slot), left);
+            if next != left {
+                let hard = next.map(|ttl| now.deadline(ttl).saturating_add(grace));
+                return Some(match self.config.time_to_idle {
+                    Some(idle) => {
+                        let idle = now.deadline(idle).saturating_add(grace);
+                        Renewal {
+                            deadline: Some(hard.map_or(idle, |hard| hard.min(idle))),
+                            limit: Some(hard),
+                            changes: shard.changes,
+                        }
+                    }
+                    None if hard == deadline => return None,
+                    None => Renewal {
+                        deadline: hard,
+                        limit: None,
+                        changes: shard.changes,
+                    },
+                });
+            }
+        }
+        let idle = self.config.time_to_idle?;
+        let deadline = store.deadline(slot)?;
+        let next = self.time.now().deadline(idle).saturating_add(grace);
+        let next = match store.attributes(slot).limit {
+            Some(limit) => next.min(limit),
+            None => next,
+        };
+        (next > deadline && !store.slide(slot, next)).then_some(Renewal {
+            deadline: Some(next),
+            limit: None,
+            changes: shard.changes,
+        })
+    }
+
+    /// Sets a deadline that a read has asked for.
+    #[cold]
+    pub(crate) fn renew<Q: Equivalent<K> + ?Sized>(&self, hash: Hashed, key: &Q, renewal: Renewal) {
+        let now = self.time.now().tick();
+        self.write(self.cell(hash), |shard| {
+            if let Some(slot) = Self::find(shard, hash, key)
+                && self.is_live(&shard.store, slot)
+            {
+                // A writer may have come between: then this may be another value, and is asked anew.
+                let renewal = if shard.changes == renewal.changes.wrapping_add(1) {
+                    renewal
+                } else {
+                    match self.slide(shard, slot) {
+                        Some(renewal) => renewal,
+                        None => return,
+                    }
+                };
+                if let Some(limit) = renewal.limit {
+                    shard.store.set_limit(slot, limit);
+                }
+                shard.set_deadline(slot, renewal.deadline, now);
+            }
+        });
+    }
+}
