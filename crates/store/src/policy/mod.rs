@@ -43,36 +43,7 @@
 //! One call of [`Policy::victim`] looks at no more than [`CHOOSING_STEPS`] slots before it takes the next
 //! that it may. On average it looks at one or two.
 //!
-//! # What was tried
-//!
-//! Regret against the best of eight other policies in each of 14 cells (traces of a web server, OLTP, a
-//! recommendation service, a disk, loops), in points of hit ratio; below 0 is above the best. One thing
-//! changed at a time:
-//!
-//! | variant | mean | worst |
-//! |---|---:|---:|
-//! | this | -0.1 | 0.9 |
-//! | probation never beyond 8 %, as in all that follow | 0.1 | 1.1 |
-//! | probation always 8 %, or always 1 % | 0.8, 1.2 | 4.4, 5.5 |
-//! | probation up to 20 % | 0.3 | 3.0 |
-//! | ghosts always believed | 0.6 | 6.9 |
-//! | no life for who comes back from the ghosts | 0.3 | 1.5 |
-//! | always one hit, or always two, to move up | 0.3, 0.3 | 1.2, 1.5 |
-//! | half, or twice, the ghosts | 0.3, 0.4 | 1.2, 2.2 |
-//! | hits counted to 1, 2, 7 instead of 3 | 1.7, 0.3, 0.2 | 3.6, 1.6, 1.5 |
-//! | a glance at every 4th eviction, every 16th, never | 2.3, 0.1, 0.1 | 24.6, 1.0, 1.0 |
-//! | no glance, a main region in true FIFO order, with links | 0.2 | 1.7 |
-//! | nothing adapts: probation 10 %, one hit, ghosts believed | 1.4 | 14.1 |
-//! | the same without the fill of the main region | 3.0 | 24.1 |
-//! | the same, victims of the main region remembered too | 4.3 | 49.4 |
-//!
-//! Growing beyond 8 % by other rules, all without the bound of twice the rate: for whatever comes back while
-//! little of the main region is in use (49 points of a loop became 6, 26 of a disk 15); while few that
-//! moved up are hit again besides (the disk's became 19); by the marginal hits alone (53 points of a Zipf
-//! mix became 46: there the hand finds few entries with exactly one life, and many ghosts come back).
-//!
-//! The glance is for what those traces lack: when a loop that filled the main region ends and other keys
-//! become the favourites, hits in the next 200 turn-overs are a sixth fewer without it, as many with it.
+//! What else was tried, with figures: `docs/decisions.md`.
 //!
 //! **Invariant: the weights of the two regions sum to the weight of all entries**, so every entry that
 //! leaves otherwise than as a victim must be told to [`Policy::removed`].
