@@ -16,6 +16,8 @@ const WORK_MAX: usize = 1 << 22;
 const WORD: usize = 64;
 
 /// As [`glob_match`](super::glob_match).
+#[cold]
+#[inline(never)]
 pub(super) fn matches(pattern: &[u8], text: &[u8]) -> bool {
     let mut matching = Matching {
         pattern,
