@@ -131,6 +131,11 @@
 //! `COMPARE.md` in the repository has the table of names, and where each of them is the better choice.
 #![forbid(unsafe_code)]
 
+/// Compiles and runs the code of the README.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;
+
 mod builder;
 mod cache;
 mod capacity;

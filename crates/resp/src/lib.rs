@@ -25,6 +25,11 @@
 //! every length is checked against [`Limits`] before a byte of the body arrives, and bytes that were
 //! scanned once are not scanned again however they are cut into reads.
 
+/// Compiles and runs the code of the README.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;
+
 mod args;
 mod error;
 mod extended;

@@ -62,6 +62,11 @@
 //! - `TaskStream` (feature `tokio`) is a stream of due tasks, for one async task that owns them.
 #![forbid(unsafe_code)]
 
+/// Compiles and runs the code of the README.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;
+
 mod alarm;
 mod builder;
 mod clock;

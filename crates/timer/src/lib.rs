@@ -34,6 +34,11 @@
 #![no_std]
 #![forbid(unsafe_code)]
 
+/// Compiles and runs the code of the README.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;
+
 extern crate alloc;
 #[cfg(test)]
 extern crate std;
