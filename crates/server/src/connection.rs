@@ -20,7 +20,7 @@ pub(crate) const OUTPUT_SOFT_MARK: usize = 1 << 20;
 
 /// Reasons to look twice before running a command.
 pub(crate) mod gate {
-    /// A password is required and was not given.
+    /// A password was required when it came, or said RESET, and was not given since.
     pub(crate) const UNAUTHENTICATED: u8 = 1;
     /// RESP2 has no pushes, so a subscriber may only manage subscriptions.
     pub(crate) const SUBSCRIBER: u8 = 2;

@@ -158,13 +158,9 @@ impl Turn<'_> {
             self.seat.give_way();
             self.refresh_time();
         }
-        if conn.gate & gate::UNAUTHENTICATED != 0 && !self.server.config.asks_password() {
-            // The password was taken away since it connected.
-            conn.set(gate::UNAUTHENTICATED, false);
-        }
         // Read after giving way: it may have been for a pause.
         let bits = conn.gate | self.seat.bits();
-        if bits & gate::UNAUTHENTICATED != 0 && !row.flags.has(Flags::NO_AUTH) {
+        if self.is_stranger(conn) && !row.flags.has(Flags::NO_AUTH) {
             self.out.error("NOAUTH Authentication required.");
             return Some(Step::Done);
         }

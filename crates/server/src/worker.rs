@@ -8,7 +8,7 @@ use tidewheel_resp::Limits;
 
 use crate::command_counts::CommandCounts;
 use crate::config::Settings;
-use crate::connection::Link;
+use crate::connection::{Connection, Link, gate};
 use crate::metrics::Tally;
 use crate::server::Server;
 
@@ -80,6 +80,13 @@ impl Worker {
             ..Limits::DEFAULT
         };
         self.settings = settings;
+    }
+
+    /// Whether a connection has yet to give the password. One that came while none was asked need not, and
+    /// nobody needs to while none is asked.
+    #[inline]
+    pub(crate) fn is_stranger(&self, conn: &Connection) -> bool {
+        conn.gate & gate::UNAUTHENTICATED != 0 && self.server.config.asks_password()
     }
 
     /// Reads the clock.

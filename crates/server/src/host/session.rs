@@ -91,7 +91,7 @@ impl Turn<'_> {
         if let Some((user, password)) = credentials {
             self.authenticate(conn, user, password)?;
         }
-        if conn.gate & gate::UNAUTHENTICATED != 0 {
+        if self.is_stranger(conn) {
             return Err(error(
                 "NOAUTH HELLO must be called with the client already authenticated, otherwise the \
                  HELLO <proto> AUTH <user> <pass> option can be used to authenticate the client and \

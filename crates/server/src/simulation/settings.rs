@@ -1,7 +1,7 @@
 //! A change of the settings that was answered holds for everything that is sent afterwards, whichever
 //! loop serves it and whatever that loop has seen.
 
-use super::rig::{Peer, Rig};
+use super::rig::{Peer, Rig, bulk};
 use crate::config::{Settings, key};
 
 const DENIED: &[u8] = b"-NOAUTH Authentication required.\r\n";
@@ -63,6 +63,18 @@ fn nobody_is_locked_out_by_a_password_that_was_taken_away() {
 }
 
 #[test]
+fn a_long_command_is_no_attack_once_the_password_was_taken_away() {
+    let mut rig = Rig::new(1, Settings::default());
+    change(&rig, "requirepass", "secret");
+    let peer = rig.connect(0);
+    change(&rig, "requirepass", "");
+    let long = bulk(&[&b"DEL"[..]; 20]);
+    assert_eq!(served(&mut rig, &peer, &long), b":0\r\n");
+    let large = bulk(&[b"SET", b"k", &[b'v'; 20_000]]);
+    assert_eq!(served(&mut rig, &peer, &large), b"+OK\r\n");
+}
+
+#[test]
 fn a_limit_that_was_lowered_holds_for_the_next_command() {
     let mut rig = Rig::new(1, Settings::default());
     let peer = rig.connect(0);
@@ -70,4 +82,15 @@ fn a_limit_that_was_lowered_holds_for_the_next_command() {
     change(&rig, "proto-max-bulk-len", "1mb");
     let refused = served(&mut rig, &peer, b"*2\r\n$4\r\nECHO\r\n$1048577\r\n");
     assert!(refused.starts_with(b"-ERR Protocol error"));
+}
+
+#[test]
+fn a_command_in_a_time_without_a_password_opens_nothing_for_later() {
+    let mut rig = Rig::new(1, Settings::default());
+    change(&rig, "requirepass", "old");
+    let peer = rig.connect(0);
+    change(&rig, "requirepass", "");
+    assert_eq!(served(&mut rig, &peer, b"PING\r\n"), b"+PONG\r\n");
+    change(&rig, "requirepass", "new");
+    assert_eq!(served(&mut rig, &peer, b"PING\r\n"), DENIED);
 }

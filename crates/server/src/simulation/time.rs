@@ -130,6 +130,14 @@ fn a_turn_of_quick_commands_ends_after_a_millisecond() {
     assert!((8..=12).contains(&turns), "{turns}");
 }
 
+/// A command that sets them, each with a name of five bytes.
+fn twenty_thousand_keys() -> Vec<u8> {
+    let names: Vec<_> = (0..20_000).map(|i| format!("{i:05}")).collect();
+    let pairs = names.iter().flat_map(|name| [name.as_bytes(), b"v"]);
+    let words: Vec<_> = std::iter::once(&b"MSET"[..]).chain(pairs).collect();
+    bulk(&words)
+}
+
 #[test]
 fn one_walk_over_many_keys_gives_way_between_its_steps() {
     let mut rig = rig();
@@ -139,14 +147,7 @@ fn one_walk_over_many_keys_gives_way_between_its_steps() {
     });
     let greedy = rig.connect(0);
     let other = rig.connect(0);
-    let names: Vec<_> = (0..20_000).map(|i| format!("{i:05}")).collect();
-    let words = names.iter().flat_map(|name| [name.as_bytes(), b"v"]);
-    let mset = bulk(
-        &std::iter::once(&b"MSET"[..])
-            .chain(words)
-            .collect::<Vec<_>>(),
-    );
-    assert_eq!(rig.ask(&other, &mset), b"+OK\r\n");
+    assert_eq!(rig.ask(&other, &twenty_thousand_keys()), b"+OK\r\n");
     greedy.send(b"PING\r\nKEYS *\r\nPING\r\n");
     let mut replies = Vec::new();
     for turn in 0..3 {
@@ -170,14 +171,7 @@ fn one_walk_over_many_keys_gives_way_between_its_steps() {
 fn a_client_that_leaves_takes_its_walk_along() {
     let mut rig = rig();
     let greedy = rig.connect(0);
-    let names: Vec<_> = (0..20_000).map(|i| format!("{i:05}")).collect();
-    let words = names.iter().flat_map(|name| [name.as_bytes(), b"v"]);
-    let mset = bulk(
-        &std::iter::once(&b"MSET"[..])
-            .chain(words)
-            .collect::<Vec<_>>(),
-    );
-    assert_eq!(rig.ask(&greedy, &mset), b"+OK\r\n");
+    assert_eq!(rig.ask(&greedy, &twenty_thousand_keys()), b"+OK\r\n");
     greedy.send(b"KEYS *\r\n");
     rig.turn(0);
     greedy.wire.borrow_mut().reset();

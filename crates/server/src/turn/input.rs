@@ -5,7 +5,7 @@ use std::io::{self, Read, Write};
 use tidewheel_resp::Parser;
 
 use super::{Halt, Turn, note};
-use crate::connection::{Connection, Held, Link, gate};
+use crate::connection::{Connection, Held, Link};
 use crate::desk::{INPUT_CHUNK, Tray};
 
 /// The most that one read adds to a command that has not arrived whole.
@@ -95,9 +95,9 @@ impl Turn<'_> {
 
     /// What a client may leave unfinished.
     fn input_limit(&self, conn: &Connection) -> usize {
-        match conn.gate & gate::UNAUTHENTICATED {
-            0 => usize::try_from(self.settings.query_buffer_limit).unwrap_or(usize::MAX),
-            _ => UNAUTHENTICATED_INPUT,
+        match self.is_stranger(conn) {
+            false => usize::try_from(self.settings.query_buffer_limit).unwrap_or(usize::MAX),
+            true => UNAUTHENTICATED_INPUT,
         }
     }
 

@@ -19,7 +19,7 @@ use tidewheel_keyspace::Walk;
 use tidewheel_resp::{Limits, Parsed, Parser, Writer};
 
 use crate::clock;
-use crate::connection::{Connection, Link, OUTPUT_SOFT_MARK, gate};
+use crate::connection::{Connection, Link, OUTPUT_SOFT_MARK};
 use crate::desk::{Desk, REPLIES_KEEP, Tray};
 use crate::dispatch::Step;
 use crate::output::write_some;
@@ -228,9 +228,9 @@ impl<'a> Turn<'a> {
             if self.worker.renew_time() && self.is_spent() && at < input.len() {
                 return (at, Halt::Spent);
             }
-            let limits = match link.conn.gate & gate::UNAUTHENTICATED {
-                0 => &self.worker.limits,
-                _ => &Limits::UNAUTHENTICATED,
+            let limits = match self.worker.is_stranger(&link.conn) {
+                false => &self.worker.limits,
+                true => &Limits::UNAUTHENTICATED,
             };
             let rest = &input[at..];
             let consumed = match parser.parse(rest, limits) {
