@@ -139,6 +139,10 @@ impl Turn<'_> {
         }
         if conn.gate & gate::MUTED != 0 && step != Step::Paused {
             if step != Step::Pushed {
+                #[cfg(test)]
+                self.server
+                    .witness
+                    .take_back(self.out.as_bytes().get(mark..).unwrap_or_default());
                 self.out.truncate(mark);
             }
             conn.replies = match conn.replies {

@@ -138,6 +138,19 @@ impl Client {
         Ok(())
     }
 
+    /// The server has met bytes that are no command, or more than a stranger may send.
+    pub(super) fn refused(&mut self, stranger: bool) -> Result<(), String> {
+        let next = self.commands.front();
+        if stranger && next.is_some_and(|(_, words)| is_too_long(words)) {
+            self.commands.clear();
+            self.spoilt = true;
+        }
+        if !self.spoilt || !self.commands.is_empty() {
+            return Err("what it has sent was refused".to_owned());
+        }
+        Ok(())
+    }
+
     /// Compares what has arrived with what was written for this client. Returns the keyspace events.
     pub(super) fn check(&mut self, talker: &mut Talker) -> Result<Vec<Vec<Vec<u8>>>, String> {
         self.received.extend(self.peer.take());
@@ -220,6 +233,11 @@ impl Client {
         }
         Ok(())
     }
+}
+
+/// Whether somebody who has not given the password may not send this.
+fn is_too_long(words: &[Vec<u8>]) -> bool {
+    words.len() > 10 || words.iter().any(|word| word.len() > 16 << 10)
 }
 
 /// Whether these bytes begin with a message that nobody asked for.

@@ -21,6 +21,8 @@ pub(super) struct Done {
     pub(super) messages: u64,
     pub(super) events: u64,
     pub(super) bytes: u64,
+    /// Commands that were refused for want of a password.
+    pub(super) denied: u64,
 }
 
 impl Done {
@@ -31,6 +33,7 @@ impl Done {
         self.messages += other.messages;
         self.events += other.events;
         self.bytes += other.bytes;
+        self.denied += other.denied;
     }
 }
 

@@ -2,6 +2,7 @@
 //! keyspace, hub and outboxes over streams in memory.
 
 mod activity;
+mod admission;
 mod attempt;
 mod client;
 mod client_memory;
@@ -17,6 +18,7 @@ mod rig;
 mod settings;
 mod subscribers;
 mod talk;
+mod terms;
 mod time;
 mod wire;
 mod witness;

@@ -10,6 +10,7 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use tidewheel_resp::{Protocol, Reply, Writer, parse_i64};
 
 use super::attempt::{Attempt, Entry, Event, Name, changes, keys_of};
+use super::terms::Terms;
 use super::witness::Ran;
 use crate::clock::micros;
 
@@ -27,6 +28,8 @@ enum Silence {
 #[derive(Debug, Clone, Default)]
 pub(super) struct Talker {
     pub(super) protocol: Protocol,
+    /// A password was asked when it came, or said RESET, and it has given none since.
+    pub(super) stranger: bool,
     db: u32,
     silence: Silence,
     channels: BTreeSet<Vec<u8>>,
@@ -50,6 +53,9 @@ enum Pause {
 /// The whole server, as simple as it can be.
 #[derive(Debug)]
 pub(super) struct Model {
+    terms: Terms,
+    /// Empty when none is asked.
+    pub(super) password: Vec<u8>,
     keys: BTreeMap<Name, Entry>,
     pub(super) talkers: BTreeMap<u64, Talker>,
     /// Keys `f…` that nobody touches alone, and the database that they are in.
@@ -66,15 +72,17 @@ pub(super) struct Model {
 }
 
 /// What a command should be answered.
-enum Answer {
+pub(super) enum Answer {
     Exactly(Writer),
     /// Something that is not told in advance, but begins like this.
     Like(&'static [u8]),
 }
 
 impl Model {
-    pub(super) fn new() -> Self {
+    pub(super) fn new(terms: Terms) -> Self {
         Self {
+            terms,
+            password: Vec::new(),
             keys: BTreeMap::new(),
             talkers: BTreeMap::new(),
             fillers: 0,
@@ -96,17 +104,20 @@ impl Model {
         let silence = talker.silence;
         let limited = talker.protocol == Protocol::Resp2 && talker.subscriptions() > 0;
         let word = ran.words[0].to_ascii_uppercase();
-        let barred = limited && !is_for_subscribers(&word);
-        if !barred {
+        let denied = self.denies(ran, &word);
+        let barred = !denied && limited && !is_for_subscribers(&word);
+        if !denied && !barred {
             self.check_pause(ran, &word)?;
         }
-        let answer = if barred {
+        let answer = if denied {
+            Answer::Like(b"-NOAUTH Authentication required.\r\n")
+        } else if barred {
             Answer::Like(b"-ERR Can't execute")
         } else {
             self.answer(ran, &word)?
         };
         let talker = self.talkers.entry(ran.client).or_default();
-        let pushed = !barred && (word.ends_with(b"SUBSCRIBE"));
+        let pushed = !denied && !barred && (word.ends_with(b"SUBSCRIBE"));
         let muted = match word.as_slice() {
             b"RESET" => false,
             b"CLIENT" => talker.silence != Silence::None,
@@ -119,11 +130,13 @@ impl Model {
                 kept => kept,
             };
         }
+        if muted && !pushed {
+            matches(&ran.reply, b"")?;
+        }
         match answer {
-            _ if muted && !pushed => matches(&ran.reply, b""),
-            Answer::Exactly(out) => matches(&ran.reply, out.as_bytes()),
-            Answer::Like(start) if ran.reply.starts_with(start) => Ok(()),
-            Answer::Like(start) => matches(&ran.reply, start),
+            Answer::Exactly(out) => matches(&ran.answer, out.as_bytes()),
+            Answer::Like(start) if ran.answer.starts_with(start) => Ok(()),
+            Answer::Like(start) => matches(&ran.answer, start),
         }
     }
 
@@ -218,34 +231,28 @@ impl Model {
             b"KEYS" => out.array(0),
             b"NONSENSE" => return Ok(Answer::Like(b"-ERR unknown command")),
             b"INFO" => {
-                let start: &[u8] = if protocol == Protocol::Resp3 {
-                    b"="
-                } else {
-                    b"$"
-                };
-                return Ok(Answer::Like(if start == b"=" { b"=" } else { b"$" }));
+                return Ok(Answer::Like(match protocol {
+                    Protocol::Resp3 => b"=",
+                    Protocol::Resp2 => b"$",
+                }));
             }
             b"QUIT" => {
                 self.talker(ran).leaves = true;
                 out.ok();
             }
-            b"HELLO" => {
-                let wants = if words[1] == b"3" {
-                    Protocol::Resp3
-                } else {
-                    Protocol::Resp2
-                };
-                self.talker(ran).protocol = wants;
-                return Ok(Answer::Like(match wants {
-                    Protocol::Resp3 => b"%7\r\n$6\r\nserver",
-                    Protocol::Resp2 => b"*14\r\n$6\r\nserver",
-                }));
+            b"AUTH" => return Ok(self.auth(ran)),
+            b"HELLO" => return Ok(self.hello(ran)),
+            b"CONFIG" => {
+                self.ask_password(ran);
+                out.ok();
             }
             b"RESET" => {
+                let stranger = self.asks_password();
                 let talker = self.talker(ran);
                 talker.channels.clear();
                 talker.patterns.clear();
                 talker.protocol = Protocol::Resp2;
+                talker.stranger = stranger;
                 talker.db = 0;
                 talker.silence = Silence::None;
                 out.simple("RESET");
@@ -292,7 +299,7 @@ impl Model {
         if self.upheaval >= micros(ran.clock) {
             return Ok(Answer::Like(b""));
         }
-        if talker.silence != Silence::None || talker.db != self.fillers_db {
+        if talker.db != self.fillers_db {
             return Ok(Answer::Exactly({
                 let mut out = Writer::new(talker.protocol);
                 out.array(0);
@@ -301,7 +308,7 @@ impl Model {
         }
         let all = (0..self.fillers).map(filler);
         let mut wanted: Vec<_> = all.filter(|name| name.starts_with(b"f1")).collect();
-        let Ok(Some((Reply::Array(found), _))) = Reply::read(&ran.reply) else {
+        let Ok(Some((Reply::Array(found), _))) = Reply::read(&ran.answer) else {
             return Err("KEYS answers no list".to_owned());
         };
         let mut found: Vec<_> = found.into_iter().filter_map(bulk_of).collect();
@@ -313,7 +320,7 @@ impl Model {
         Ok(Answer::Like(b"*"))
     }
 
-    fn talker(&mut self, ran: &Ran) -> &mut Talker {
+    pub(super) fn talker(&mut self, ran: &Ran) -> &mut Talker {
         self.talkers.entry(ran.client).or_default()
     }
 
@@ -406,7 +413,7 @@ impl Model {
     /// Tries each assumption on the keys that are unsure until one explains the reply.
     fn explain(&mut self, ran: &Ran, word: &[u8]) -> Result<Answer, String> {
         let talker = &self.talkers[&ran.client];
-        let (db, protocol, silent) = (talker.db, talker.protocol, talker.silence);
+        let (db, protocol) = (talker.db, talker.protocol);
         let names = keys_of(ran, word, db);
         let mut touched = BTreeMap::new();
         let mut unsure = Vec::new();
@@ -428,8 +435,7 @@ impl Model {
             let (keys, gone) = (touched.clone(), gone.collect());
             let mut attempt = Attempt::new(ran, protocol, db, keys, &unsure, gone);
             attempt.run(word);
-            // Nobody can tell from a reply that was not wanted.
-            if silent != Silence::None || attempt.out.as_bytes() == ran.reply {
+            if attempt.out.as_bytes() == ran.answer {
                 return Ok(Answer::Exactly(self.adopt(&names, attempt)));
             }
             first.get_or_insert(attempt.out);

@@ -3,19 +3,28 @@
 use super::client::Client;
 use super::dice::Dice;
 
-/// Adds some commands to what a client is about to send. `others` is how many clients there have been.
-pub(super) fn talk(client: &mut Client, dice: &mut Dice, others: u64) {
+/// What clients know of each other.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Town {
+    /// How many clients there have been.
+    pub(super) clients: u64,
+    /// Passwords are asked for.
+    pub(super) passwords: bool,
+}
+
+/// Adds some commands to what a client is about to send.
+pub(super) fn talk(client: &mut Client, dice: &mut Dice, town: Town) {
     let pipelined = if dice.once_in(8) {
         dice.below(100)
     } else {
         dice.below(4)
     };
     // Many clients say the same again and again.
-    let theme = dice.once_in(3).then(|| command(dice, others, client.id));
+    let theme = dice.once_in(3).then(|| command(dice, town, client.id));
     for _ in 0..=pipelined {
         let command = match &theme {
             Some(theme) => theme.clone(),
-            None => command(dice, others, client.id),
+            None => command(dice, town, client.id),
         };
         let words: Vec<&[u8]> = command.iter().map(Vec::as_slice).collect();
         let plain = words
@@ -28,11 +37,28 @@ pub(super) fn talk(client: &mut Client, dice: &mut Dice, others: u64) {
     }
 }
 
-fn command(dice: &mut Dice, others: u64, me: u64) -> Vec<Vec<u8>> {
+fn command(dice: &mut Dice, town: Town, me: u64) -> Vec<Vec<u8>> {
+    if town.passwords && dice.once_in(20) {
+        return admission(dice);
+    }
     match dice.below(100) {
         0..80 => data(dice),
         80..95 => message(dice),
-        _ => control(dice, others, me),
+        _ => control(dice, town.clients, me),
+    }
+}
+
+/// Few passwords, so that a guess is often right.
+pub(super) const PASSWORDS: [&str; 3] = ["one", "two", "three"];
+
+fn admission(dice: &mut Dice) -> Vec<Vec<u8>> {
+    let password = PASSWORDS[dice.below(3)];
+    match dice.below(16) {
+        0 => words(&["CONFIG", "SET", "requirepass", password]),
+        1 => words(&["CONFIG", "SET", "requirepass", ""]),
+        2 => words(&["RESET"]),
+        3..6 => words(&["HELLO", "3", "AUTH", "default", password]),
+        _ => words(&["AUTH", password]),
     }
 }
 

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use parking_lot::Mutex;
 use tidewheel_keyspace::Time;
-use tidewheel_resp::Args;
+use tidewheel_resp::{Args, Writer};
 
 use crate::clock::Clock;
 
@@ -20,6 +20,8 @@ pub(crate) struct Witness {
     price: Mutex<Option<Price>>,
     /// The price of a walk's step.
     step: Mutex<Duration>,
+    /// What the running command answered and nobody wants.
+    taken_back: Mutex<Option<Vec<u8>>>,
     /// What the clock showed before the running command was paid for.
     before: Mutex<Option<Time>>,
     turn: AtomicU64,
@@ -32,6 +34,8 @@ pub(crate) struct Witness {
 #[derive(Debug, Clone)]
 pub(crate) enum Seen {
     Ran(Ran),
+    /// What a client has sent is no command.
+    Refused(u64),
     /// The server has let go of a client.
     Closed(u64),
 }
@@ -41,7 +45,12 @@ pub(crate) enum Seen {
 pub(crate) struct Ran {
     pub(crate) client: u64,
     pub(crate) words: Vec<Vec<u8>>,
+    /// What was put out for the client.
     pub(crate) reply: Vec<u8>,
+    /// What was answered, even if CLIENT REPLY had it taken back.
+    pub(crate) answer: Vec<u8>,
+    /// The reply was longer than its client may hold: it was not built.
+    pub(crate) too_long: bool,
     /// What the command took for the time.
     pub(crate) time: Time,
     /// What the clock showed.
@@ -91,13 +100,24 @@ impl Witness {
         }
     }
 
-    /// A command has run, or was refused.
-    pub(crate) fn ran(&self, clock: &Clock, time: Time, client: u64, args: Args<'_>, reply: &[u8]) {
+    /// A command's answer is about to be taken back.
+    pub(crate) fn take_back(&self, answer: &[u8]) {
+        *self.taken_back.lock() = Some(answer.to_vec());
+    }
+
+    /// A command has run, or was refused; what it put out begins at `mark`.
+    pub(crate) fn ran(
+        &self,
+        clock: &Clock,
+        time: Time,
+        client: u64,
+        args: Args<'_>,
+        (out, mark): (&Writer, usize),
+    ) {
         let before = self.before.lock().take().unwrap_or_else(|| clock.now());
         if self.watching.load(Ordering::Relaxed) {
-            let mut ran = self.note(before, time, client, args);
-            ran.reply = reply.to_vec();
-            self.seen.lock().push(Seen::Ran(ran));
+            let ran = self.note(before, time, client, args);
+            self.answered(ran, out, mark);
         }
     }
 
@@ -111,11 +131,19 @@ impl Witness {
     }
 
     /// A walk has come to its end.
-    pub(crate) fn arrived(&self, client: u64, reply: &[u8]) {
-        if let Some(mut ran) = self.walking.lock().remove(&client) {
-            ran.reply = reply.to_vec();
-            self.seen.lock().push(Seen::Ran(ran));
+    pub(crate) fn arrived(&self, client: u64, out: &Writer, mark: usize) {
+        let ran = self.walking.lock().remove(&client);
+        if let Some(ran) = ran {
+            self.answered(ran, out, mark);
         }
+    }
+
+    fn answered(&self, mut ran: Ran, out: &Writer, mark: usize) {
+        ran.reply = out.as_bytes().get(mark..).unwrap_or_default().to_vec();
+        let taken_back = self.taken_back.lock().take();
+        ran.answer = taken_back.unwrap_or_else(|| ran.reply.clone());
+        ran.too_long = out.is_over();
+        self.seen.lock().push(Seen::Ran(ran));
     }
 
     fn note(&self, clock: Time, time: Time, client: u64, args: Args<'_>) -> Ran {
@@ -123,9 +151,18 @@ impl Witness {
             client,
             words: args.iter().map(<[u8]>::to_vec).collect(),
             reply: Vec::new(),
+            answer: Vec::new(),
+            too_long: false,
             time,
             clock,
             turn: self.turn.load(Ordering::Relaxed),
+        }
+    }
+
+    /// A client's input is no command.
+    pub(crate) fn refused(&self, client: u64) {
+        if self.watching.load(Ordering::Relaxed) {
+            self.seen.lock().push(Seen::Refused(client));
         }
     }
 

@@ -16,10 +16,10 @@ use super::dice::Dice;
 use super::episodes::Done;
 use super::model::{Model, filler};
 use super::rig::{Rig, bulk};
-use super::talk::talk;
+use super::talk::{Town, talk};
+use super::terms::Terms;
 use super::witness::{Ran, Seen};
 use crate::clock;
-use crate::config::Settings;
 use crate::connection::OUTPUT_SOFT_MARK;
 
 const CLIENTS: usize = 10;
@@ -47,6 +47,7 @@ fn price(args: Args<'_>) -> Duration {
 }
 
 pub(super) struct World {
+    terms: Terms,
     rig: Rig,
     dice: Dice,
     model: Model,
@@ -61,17 +62,13 @@ impl World {
     pub(super) fn new(seed: u64) -> Self {
         let mut dice = Dice::new(seed);
         let loops = 1 + dice.below(3);
-        let settings = Settings {
-            shards: 1 << dice.below(4),
-            databases: 2,
-            notify: "KA".to_owned(),
-            ..Settings::default()
-        };
-        let rig = Rig::new(loops, settings);
+        let terms = Terms::roll(&mut dice);
+        let rig = Rig::new(loops, terms.settings());
         let mut world = Self {
+            terms,
             rig,
             dice,
-            model: Model::new(),
+            model: Model::new(terms),
             clients: Vec::new(),
             listeners: Vec::new(),
             connects: 0,
@@ -111,8 +108,12 @@ impl World {
         self.connects += 1;
         let owner = self.dice.below(self.rig.loops.len());
         let peer = self.rig.connect(owner);
-        self.model.talkers.insert(self.connects, Default::default());
-        Client::new(self.connects, peer)
+        self.model.connect(self.connects);
+        let mut client = Client::new(self.connects, peer);
+        if self.model.asks_password() && !self.dice.once_in(4) {
+            client.say(&[b"AUTH", &self.model.password], false);
+        }
+        client
     }
 
     pub(super) fn step(&mut self) -> Result<(), String> {
@@ -121,7 +122,11 @@ impl World {
             0..25 => {
                 let client = &mut self.clients[at];
                 if client.talks() {
-                    talk(client, &mut self.dice, self.connects);
+                    let town = Town {
+                        clients: self.connects,
+                        passwords: self.terms.passwords,
+                    };
+                    talk(client, &mut self.dice, town);
                 }
             }
             25..50 => {
@@ -202,9 +207,11 @@ impl World {
                     self.done.closed += 1;
                     self.model.closed(id);
                 }
+                Seen::Refused(id) => self.check_refusal(id)?,
                 Seen::Ran(mut ran) => {
                     if may_bring_messages(&ran.words[0]) {
                         ran.reply = without_messages(&ran.reply);
+                        ran.answer = without_messages(&ran.answer);
                     }
                     self.check_command(&ran).map_err(|why| {
                         format!("client {}: {}: {why}", ran.client, show(&ran.words))
@@ -226,10 +233,18 @@ impl World {
         self.check_events()
     }
 
+    fn check_refusal(&mut self, id: u64) -> Result<(), String> {
+        let stranger = self.model.is_stranger(id);
+        let client = self.clients.iter_mut().find(|client| client.id == id);
+        let checked = client.map_or(Ok(()), |client| client.refused(stranger));
+        checked.map_err(|why| format!("client {id}: {why}"))
+    }
+
     fn check_command(&mut self, ran: &Ran) -> Result<(), String> {
         self.done.commands += 1;
         self.done.bytes += ran.reply.len() as u64;
-        self.done.messages += u64::from(ran.words[0] == b"PUBLISH" && ran.reply != b":0\r\n");
+        self.done.messages += u64::from(ran.words[0] == b"PUBLISH" && ran.answer != b":0\r\n");
+        self.done.denied += u64::from(ran.answer.starts_with(b"-NOAUTH"));
         let stale = clock::micros(ran.clock) - clock::micros(ran.time);
         if stale > STALE_MAX_US {
             return Err(format!("its time is {stale} us old"));

@@ -203,8 +203,7 @@ impl<'a> Turn<'a> {
         }
         #[cfg(test)]
         if link.walk.is_none() {
-            let reply = self.out.as_bytes().get(mark..).unwrap_or_default();
-            self.server.witness.arrived(link.client.id, reply);
+            self.server.witness.arrived(link.client.id, self.out, mark);
         }
         if self.out.len() >= SEND_MARK {
             self.send(link)?;
@@ -239,6 +238,8 @@ impl<'a> Turn<'a> {
                 Err(why) => {
                     self.tally.errors += 1;
                     self.out.error(&format!("ERR Protocol error: {why}"));
+                    #[cfg(test)]
+                    self.server.witness.refused(link.client.id);
                     tracing::debug!(client = link.client.id, %why, "closed: not the protocol");
                     return (input.len(), Halt::Closing);
                 }
@@ -282,10 +283,10 @@ impl<'a> Turn<'a> {
                 .witness
                 .set_out(&server.clock, *time, conn.client.id, args);
         } else if step != Step::Paused {
-            let reply = self.out.as_bytes().get(mark..).unwrap_or_default();
+            let (clock, reply) = (&server.clock, (&*self.out, mark));
             server
                 .witness
-                .ran(&server.clock, *time, conn.client.id, args, reply);
+                .ran(clock, *time, conn.client.id, args, reply);
         }
     }
 

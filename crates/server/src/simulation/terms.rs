@@ -1,0 +1,88 @@
+//! What an episode's server is set to: each limit is on in some episodes, alone or beside others.
+
+use super::dice::Dice;
+use crate::config::{OutputLimit, Settings};
+
+/// What is drawn for an episode.
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) struct Terms {
+    pub(super) shards: usize,
+    /// Clients ask for passwords, and take them away.
+    pub(super) passwords: bool,
+    /// How long a client may be silent; 0 = for ever.
+    pub(super) timeout_s: u64,
+    /// `maxmemory`; 0 = none.
+    pub(super) max_memory: u64,
+    pub(super) victims: Victims,
+    /// Output that a client may leave unread; 0 = no limit.
+    pub(super) output_max: u64,
+}
+
+/// Which keys may be evicted.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(super) enum Victims {
+    #[default]
+    None,
+    WithDeadline,
+    All,
+}
+
+impl Terms {
+    pub(super) fn roll(dice: &mut Dice) -> Self {
+        let mut terms = Self {
+            shards: 1 << dice.below(4),
+            ..Self::default()
+        };
+        terms.passwords = dice.once_in(4);
+        if dice.once_in(4) && false {
+            terms.timeout_s = 1;
+        }
+        if dice.once_in(4) && false {
+            terms.max_memory = 120_000;
+            terms.victims =
+                [Victims::None, Victims::WithDeadline, Victims::All][dice.below(3)];
+        }
+        if dice.once_in(4) && false {
+            terms.output_max = 50_000;
+        }
+        terms
+    }
+
+    pub(super) fn settings(&self) -> Settings {
+        let limit = OutputLimit {
+            hard: self.output_max,
+            soft: 0,
+            soft_seconds: 0,
+        };
+        let mut settings = Settings {
+            shards: self.shards,
+            databases: 2,
+            notify: "KA".to_owned(),
+            timeout_s: self.timeout_s,
+            max_memory: self.max_memory,
+            max_memory_policy: self.victims.policy().to_owned(),
+            ..Settings::default()
+        };
+        settings.output_limits.normal = limit;
+        settings.output_limits.pubsub = limit;
+        settings
+    }
+}
+
+impl Victims {
+    fn policy(self) -> &'static str {
+        match self {
+            Self::None => "noeviction",
+            Self::WithDeadline => "volatile-lru",
+            Self::All => "allkeys-lru",
+        }
+    }
+
+    pub(super) fn include(self, deadline: Option<u64>) -> bool {
+        match self {
+            Self::None => false,
+            Self::WithDeadline => deadline.is_some(),
+            Self::All => true,
+        }
+    }
+}
