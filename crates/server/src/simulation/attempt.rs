@@ -23,7 +23,8 @@ pub(super) struct Event {
 pub(super) struct Entry {
     value: Rc<Vec<u8>>,
     pub(super) deadline: Option<u64>,
-    /// It is due, and it is not known whether it is gone already, nor under which name that was announced.
+    /// It may be gone already, and its event may have come: under another name, because databases were
+    /// swapped, or as what seemed another key's.
     pub(super) doubtful: bool,
 }
 
@@ -34,19 +35,25 @@ pub(super) struct Attempt<'a> {
     pub(super) events: Vec<(Name, Event)>,
     db: u32,
     pub(super) out: Writer,
-    /// Keys that are unsure, and of those the ones taken for removed.
-    unsure: Vec<Name>,
+    /// By which events keys may have gone by themselves, and the ones taken for gone.
+    ways: BTreeMap<Name, Vec<&'static str>>,
     gone: Vec<Name>,
 }
 
+impl Entry {
+    pub(super) fn is_dead(&self, tick: u64) -> bool {
+        self.deadline.is_some_and(|at| at <= tick)
+    }
+}
+
 impl<'a> Attempt<'a> {
-    /// Attempts to run a command on the keys that it names. `unsure` may be gone, `gone` are.
+    /// Attempts to run a command on the keys that it names, of which some are taken for gone.
     pub(super) fn new(
         ran: &'a Ran,
         protocol: Protocol,
         db: u32,
         keys: BTreeMap<Name, Entry>,
-        unsure: &[Name],
+        ways: BTreeMap<Name, Vec<&'static str>>,
         gone: Vec<Name>,
     ) -> Self {
         Self {
@@ -55,7 +62,7 @@ impl<'a> Attempt<'a> {
             events: Vec::new(),
             db,
             out: Writer::new(protocol),
-            unsure: unsure.to_vec(),
+            ways,
             gone,
         }
     }
@@ -145,7 +152,7 @@ impl<'a> Attempt<'a> {
     fn find(&mut self, key: &[u8]) -> Option<Entry> {
         let name = self.name(key);
         let found = self.keys.get(&name)?;
-        let dead = found.deadline.is_some_and(|at| at <= self.ran.time.tick);
+        let dead = found.is_dead(self.ran.time.tick);
         // A read may leave it where it is, for instance while a pause lasts.
         if dead && !changes(&self.ran.words[0]) {
             return None;
@@ -153,7 +160,8 @@ impl<'a> Attempt<'a> {
         if dead || self.gone.contains(&name) {
             let doubtful = found.doubtful;
             self.keys.remove(&name);
-            self.event(key, &["expired"], doubtful);
+            let ways = self.ways_of(key);
+            self.event(key, &ways, doubtful);
             return None;
         }
         let found = self.keys.get_mut(&name)?;
@@ -161,13 +169,29 @@ impl<'a> Attempt<'a> {
         Some(found.clone())
     }
 
+    /// How a key may have gone by itself. Which of several that DEL names were there, their number does not
+    /// tell.
+    fn ways_of(&self, key: &[u8]) -> Vec<&'static str> {
+        let mut ways = self.ways.get(&self.name(key)).cloned().unwrap_or_default();
+        if self.is_vague() && !ways.is_empty() {
+            ways.push("del");
+        }
+        ways
+    }
+
+    fn is_vague(&self) -> bool {
+        let unsure = self.ways.values().filter(|ways| !ways.is_empty());
+        self.ran.words[0] == b"DEL" && unsure.count() > 1
+    }
+
     /// Puts an entry in the place of what was there.
     fn put(&mut self, key: &[u8], value: Rc<Vec<u8>>, deadline: Option<u64>) {
-        if self.find(key).is_some() && self.unsure.contains(&self.name(key)) {
-            self.event(key, &["expired"], true);
+        if self.find(key).is_some() {
+            let ways = self.ways_of(key);
+            self.event(key, &ways, true);
         }
         let name = self.name(key);
-        self.unsure.retain(|unsure| *unsure != name);
+        self.ways.remove(&name);
         let doubtful = false;
         let entry = Entry {
             value,
@@ -178,6 +202,9 @@ impl<'a> Attempt<'a> {
     }
 
     fn event(&mut self, key: &[u8], names: &[&'static str], optional: bool) {
+        if names.is_empty() {
+            return;
+        }
         let names = names.to_vec();
         self.events
             .push((self.name(key), Event { names, optional }));
@@ -223,15 +250,14 @@ impl<'a> Attempt<'a> {
     fn del(&mut self) {
         let mut removed = 0;
         for key in &self.ran.words[1..] {
+            let name = self.name(key);
+            let doubtful = self.keys.get(&name).is_some_and(|entry| entry.doubtful);
             if self.find(key).is_some() {
                 removed += 1;
-                let name = self.name(key);
                 self.keys.remove(&name);
-                // Which of several unsure ones were there, their number does not tell.
-                if self.unsure.contains(&name) {
-                    self.event(key, &["del", "expired"], false);
-                } else {
-                    self.event(key, &["del"], false);
+                match self.is_vague() {
+                    true => self.event(key, &[&self.ways_of(key)[..], &["del"]].concat(), doubtful),
+                    false => self.event(key, &["del"], false),
                 }
             }
         }

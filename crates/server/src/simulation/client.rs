@@ -50,10 +50,14 @@ pub(super) struct Client {
     pub(super) spoilt: bool,
     /// It reads only when it likes to.
     pub(super) slow: bool,
+    /// When a byte last moved: not before the first and not after the second moment.
+    pub(super) active_from: u64,
+    pub(super) active_until: u64,
 }
 
 impl Client {
-    pub(super) fn new(id: u64, peer: Peer) -> Self {
+    /// A client that comes at a moment in engine microseconds.
+    pub(super) fn new(id: u64, peer: Peer, now: u64) -> Self {
         Self {
             id,
             peer,
@@ -66,12 +70,31 @@ impl Client {
             end: End::None,
             spoilt: false,
             slow: false,
+            active_from: now,
+            active_until: now,
         }
     }
 
     /// Whether nothing that it has sent waits to be run.
     pub(super) fn is_done(&self) -> bool {
         self.commands.is_empty() || self.peer.is_closed()
+    }
+
+    /// Whether a command that was sent has not run yet: a pause holds it back, or unread output does.
+    pub(super) fn is_held_up(&self) -> bool {
+        let next = self.commands.front();
+        next.is_some_and(|(last, _)| *last <= self.sent)
+    }
+
+    /// Bytes that were written for it and that its socket has not taken.
+    pub(super) fn backlog(&self, talker: &Talker) -> usize {
+        let replies: usize = self.expected.iter().map(Vec::len).sum();
+        let messages = talker.owed.iter().map(|words| {
+            let words: Vec<_> = words.iter().map(Vec::as_slice).collect();
+            bulk(&words).len()
+        });
+        let taken = self.received.len() + self.peer.wire.borrow().sent();
+        (replies + messages.sum::<usize>()).saturating_sub(taken)
     }
 
     /// Whether it may send more commands.

@@ -23,6 +23,9 @@ pub(super) struct Done {
     pub(super) bytes: u64,
     /// Commands that were refused for want of a password.
     pub(super) denied: u64,
+    pub(super) evicted: u64,
+    /// Clients that were silent, or held too much.
+    pub(super) given_up: u64,
 }
 
 impl Done {
@@ -34,6 +37,8 @@ impl Done {
         self.events += other.events;
         self.bytes += other.bytes;
         self.denied += other.denied;
+        self.evicted += other.evicted;
+        self.given_up += other.given_up;
     }
 }
 

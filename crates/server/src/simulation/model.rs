@@ -1,16 +1,17 @@
 //! What the server should have answered, and which messages it owes to whom.
 //!
 //! The model runs each command in the order and with the time that the witness saw. It is exact but
-//! for one thing: a key whose deadline lies between the time that a command took for now and what the
-//! clock showed may or may not have been removed by somebody who looked at the clock later. Such a key
-//! is unsure, and the reply says which it was.
+//! for two things. A key whose deadline lies between the time that a command took for now and what the
+//! clock showed may or may not have been removed by somebody who looked at the clock later. And a key that
+//! may be evicted may have been, before its event is heard. Such a key is unsure, and the reply says which
+//! it was.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use tidewheel_resp::{Protocol, Reply, Writer, parse_i64};
 
 use super::attempt::{Attempt, Entry, Event, Name, changes, keys_of};
-use super::terms::Terms;
+use super::terms::{Terms, Victims};
 use super::witness::Ran;
 use crate::clock::micros;
 
@@ -95,6 +96,13 @@ impl Model {
         }
     }
 
+    /// The server has closed a client that was answered more than it may hold.
+    fn give_up(&mut self, client: u64) {
+        let talker = self.talkers.entry(client).or_default();
+        talker.leaves = true;
+        talker.killed = true;
+    }
+
     /// Explains a command, or says what is wrong with it.
     pub(super) fn run(&mut self, ran: &Ran) -> Result<(), String> {
         let talker = self.talkers.entry(ran.client).or_default();
@@ -133,10 +141,26 @@ impl Model {
         if muted && !pushed {
             matches(&ran.reply, b"")?;
         }
+        if ran.too_long {
+            self.give_up(ran.client);
+            return self.check_too_long(&answer);
+        }
         match answer {
             Answer::Exactly(out) => matches(&ran.answer, out.as_bytes()),
             Answer::Like(start) if ran.answer.starts_with(start) => Ok(()),
             Answer::Like(start) => matches(&ran.answer, start),
+        }
+    }
+
+    /// Only a reply beyond the limit may be left unbuilt.
+    fn check_too_long(&self, answer: &Answer) -> Result<(), String> {
+        let len = match answer {
+            Answer::Exactly(out) => out.len() as u64,
+            Answer::Like(_) => 0,
+        };
+        match self.terms.output_max {
+            max if max > 0 && len > max => Ok(()),
+            max => Err(format!("its reply of {len} bytes is too long for {max}")),
         }
     }
 
@@ -148,38 +172,50 @@ impl Model {
         talker.patterns.clear();
     }
 
-    /// All events so far of a key.
-    pub(super) fn events_of(&self, name: &Name) -> &[Event] {
-        self.events.get(name).map_or(&[], Vec::as_slice)
+    /// A key was announced to have gone although no command has met that. Whether it may have.
+    pub(super) fn goes(&mut self, name: &Name, what: &str, tick: u64) -> bool {
+        let entry = self.keys.get(name);
+        let ways = entry.map_or(Vec::new(), |entry| self.ways_to_go(entry, tick));
+        let Some(way) = ways.into_iter().find(|way| *way == what) else {
+            return false;
+        };
+        let doubtful = self.keys.remove(name).is_some_and(|entry| entry.doubtful);
+        self.announce(name.clone(), &[way], doubtful);
+        true
     }
 
-    /// A key was announced as expired although no command has met it: it must have been due.
-    pub(super) fn expire(&mut self, name: &Name, tick: u64) {
-        if self.due(name, tick).is_some() {
-            let doubtful = self.keys.remove(name).is_some_and(|entry| entry.doubtful);
-            self.announce(name.clone(), &["expired"], doubtful);
-        }
-    }
-
-    /// A key was announced as expired, and it is not known whether this entry was meant.
-    pub(super) fn doubt(&mut self, name: &Name, tick: u64) {
-        if let Some(entry) = self.due(name, tick) {
+    /// The same, but it may have been another key that had this name before.
+    pub(super) fn doubt(&mut self, name: &Name, what: &str, tick: u64) {
+        let entry = self.keys.get(name);
+        if entry.is_some_and(|entry| self.ways_to_go(entry, tick).contains(&what))
+            && let Some(entry) = self.keys.get_mut(name)
+        {
             entry.doubtful = true;
         }
-    }
-
-    fn due(&mut self, name: &Name, tick: u64) -> Option<&mut Entry> {
-        let entry = self.keys.get_mut(name)?;
-        let due = entry.deadline.is_some_and(|deadline| deadline <= tick);
-        due.then_some(entry)
     }
 
     /// Removes whatever is due.
     pub(super) fn expire_all(&mut self, tick: u64) {
         let names: Vec<_> = self.keys.keys().cloned().collect();
         for name in names {
-            self.expire(&name, tick);
+            self.goes(&name, "expired", tick);
         }
+    }
+
+    /// All events so far of a key.
+    pub(super) fn events_of(&self, name: &Name) -> &[Event] {
+        self.events.get(name).map_or(&[], Vec::as_slice)
+    }
+
+    /// The events with which a key may be gone by a tick although no command has removed it.
+    fn ways_to_go(&self, entry: &Entry, tick: u64) -> Vec<&'static str> {
+        let due = entry.deadline.is_some_and(|at| at <= tick);
+        let victim = self.terms.victims.include(entry.deadline);
+        let ways = [(due, "expired"), (victim, "evicted")];
+        ways.into_iter()
+            .filter(|way| way.0)
+            .map(|way| way.1)
+            .collect()
     }
 
     fn announce(&mut self, name: Name, names: &[&'static str], optional: bool) {
@@ -267,18 +303,18 @@ impl Model {
         Ok(Answer::Exactly(out))
     }
 
-    /// Empties or swaps databases. What is dead by then may be announced or not, and under either name.
+    /// Empties or swaps databases. What may have gone by then may be announced or not, and under either name.
     fn upheave(&mut self, ran: &Ran, word: &[u8]) {
         self.upheaval = micros(ran.clock);
         let db = self.talkers[&ran.client].db;
         let swaps = word == b"SWAPDB";
         for ((of, key), entry) in std::mem::take(&mut self.keys) {
-            let dead = entry.deadline.is_some_and(|at| at <= ran.clock.tick);
+            let ways = self.ways_to_go(&entry, ran.clock.tick);
             let goes_on = if swaps { 1 - of } else { of };
             let stays = swaps || (word == b"FLUSHDB" && of != db);
-            let gone = dead && (swaps || !stays);
+            let gone = !ways.is_empty() && (swaps || !stays);
             if gone {
-                self.announce((of, key.clone()), &["expired"], true);
+                self.announce((of, key.clone()), &ways, true);
             }
             if stays {
                 let mut entry = entry;
@@ -410,22 +446,36 @@ impl Model {
         receivers
     }
 
+    /// A command was refused for want of memory: one that would have needed some, while nothing could go.
+    fn explain_oom(&self, ran: &Ran, word: &[u8]) -> Result<Answer, String> {
+        let grows = matches!(word, b"SET" | b"MSET" | b"INCR" | b"APPEND");
+        let brought: usize = ran.words.iter().map(Vec::len).sum();
+        let all_may_go = self.terms.victims == Victims::All;
+        if !grows || (all_may_go && (brought as u64) < self.terms.max_memory / 2) {
+            return Err("it was refused although there is memory for it".to_owned());
+        }
+        Ok(Answer::Like(b"-OOM "))
+    }
+
     /// Tries each assumption on the keys that are unsure until one explains the reply.
     fn explain(&mut self, ran: &Ran, word: &[u8]) -> Result<Answer, String> {
+        if self.terms.max_memory > 0 && ran.answer.starts_with(b"-OOM ") {
+            return self.explain_oom(ran, word);
+        }
         let talker = &self.talkers[&ran.client];
         let (db, protocol) = (talker.db, talker.protocol);
         let names = keys_of(ran, word, db);
-        let mut touched = BTreeMap::new();
+        let (mut touched, mut ways) = (BTreeMap::new(), BTreeMap::new());
         let mut unsure = Vec::new();
         for name in &names {
             let Some(entry) = self.keys.get(name) else {
                 continue;
             };
-            let deadline = entry.deadline.unwrap_or(u64::MAX);
-            let late = deadline <= ran.clock.tick || entry.doubtful;
-            if deadline > ran.time.tick && late && !unsure.contains(name) {
+            let of_it = self.ways_to_go(entry, ran.clock.tick);
+            if !of_it.is_empty() && !entry.is_dead(ran.time.tick) && !unsure.contains(name) {
                 unsure.push(name.clone());
             }
+            ways.insert(name.clone(), of_it);
             touched.insert(name.clone(), entry.clone());
         }
         let mut first = None;
@@ -433,7 +483,7 @@ impl Model {
             let chosen = |i: &usize| subset >> i & 1 == 1;
             let gone = (0..unsure.len()).filter(chosen).map(|i| unsure[i].clone());
             let (keys, gone) = (touched.clone(), gone.collect());
-            let mut attempt = Attempt::new(ran, protocol, db, keys, &unsure, gone);
+            let mut attempt = Attempt::new(ran, protocol, db, keys, ways.clone(), gone);
             attempt.run(word);
             if attempt.out.as_bytes() == ran.answer {
                 return Ok(Answer::Exactly(self.adopt(&names, attempt)));
@@ -458,6 +508,10 @@ impl Model {
 impl Talker {
     fn subscriptions(&self) -> usize {
         self.channels.len() + self.patterns.len()
+    }
+
+    pub(super) fn is_subscribed(&self) -> bool {
+        self.subscriptions() > 0
     }
 
     fn is_limited(&self) -> bool {

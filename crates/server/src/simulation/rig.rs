@@ -32,6 +32,8 @@ pub(super) struct Rig {
 #[derive(Debug, Clone)]
 pub(super) struct Peer {
     pub(super) wire: Rc<RefCell<Wire>>,
+    /// The number of its loop.
+    pub(super) owner: usize,
     slot: u32,
 }
 
@@ -100,9 +102,11 @@ impl Rig {
         self.server.connected.fetch_add(1, Ordering::Relaxed);
         let handle = &self.server.loops[owner];
         handle.connections.fetch_add(1, Ordering::Relaxed);
+        // As after a sleep.
+        self.loops[owner].worker.refresh_time();
         let slot = self.loops[owner].adopt(accepted);
         let slot = slot.expect("a wire cannot be lost before it is served");
-        let peer = Peer { wire, slot };
+        let peer = Peer { wire, owner, slot };
         self.peers[owner].push(peer.clone());
         peer
     }

@@ -34,15 +34,14 @@ impl Terms {
             ..Self::default()
         };
         terms.passwords = dice.once_in(4);
-        if dice.once_in(4) && false {
+        if dice.once_in(4) {
             terms.timeout_s = 1;
         }
-        if dice.once_in(4) && false {
+        if dice.once_in(4) {
             terms.max_memory = 120_000;
-            terms.victims =
-                [Victims::None, Victims::WithDeadline, Victims::All][dice.below(3)];
+            terms.victims = [Victims::None, Victims::WithDeadline, Victims::All][dice.below(3)];
         }
-        if dice.once_in(4) && false {
+        if dice.once_in(4) {
             terms.output_max = 50_000;
         }
         terms

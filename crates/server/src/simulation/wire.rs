@@ -30,6 +30,8 @@ pub(super) struct Wire {
     closed: bool,
     /// The server has met a full socket and waits for room.
     full: bool,
+    /// A byte was read or written since somebody asked.
+    moved: bool,
     /// What the poller would report.
     news: Readiness,
 }
@@ -52,6 +54,7 @@ impl Wire {
             panics: false,
             closed: false,
             full: false,
+            moved: false,
             news: Readiness::default(),
         }))
     }
@@ -114,6 +117,11 @@ impl Wire {
         self.to_client.len()
     }
 
+    /// Whether the server has read or written anything since the last call.
+    pub(super) fn has_moved(&mut self) -> bool {
+        std::mem::take(&mut self.moved)
+    }
+
     /// Whether the server has closed the connection.
     pub(super) fn is_closed(&self) -> bool {
         self.closed
@@ -152,6 +160,7 @@ impl Read for Socket {
         // As on Linux, a read that is short has emptied the socket: a queue gives its two halves apart.
         let first = wire.to_server.read(buffer)?;
         let second = wire.to_server.read(&mut buffer[first..])?;
+        wire.moved |= first > 0;
         Ok(first + second)
     }
 }
@@ -169,6 +178,7 @@ impl Write for Socket {
             return Err(io::ErrorKind::WouldBlock.into());
         }
         wire.room -= n;
+        wire.moved = true;
         wire.to_client.extend_from_slice(&bytes[..n]);
         Ok(n)
     }

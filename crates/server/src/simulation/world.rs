@@ -10,14 +10,14 @@ use std::time::Duration;
 
 use tidewheel_resp::Args;
 
-use super::attempt::{Event, Name};
 use super::client::{Client, End, show, without_messages};
 use super::dice::Dice;
 use super::episodes::Done;
+use super::listener::Listener;
 use super::model::{Model, filler};
 use super::rig::{Rig, bulk};
 use super::talk::{Town, talk};
-use super::terms::Terms;
+use super::terms::{Terms, Victims};
 use super::witness::{Ran, Seen};
 use crate::clock;
 use crate::connection::OUTPUT_SOFT_MARK;
@@ -36,6 +36,9 @@ const OUTPUT_MAX: usize = OUTPUT_SOFT_MARK + (512 << 10);
 /// A connection's input: two reads, with what a vector reserves ahead.
 const INPUT_MAX: usize = 512 << 10;
 
+/// What shards keep to themselves of `maxmemory`, and what an estimate of a command's need is short by.
+const MEMORY_SLACK: u64 = 32 << 10;
+
 /// A microsecond for each argument, and more for those that walk or copy.
 fn price(args: Args<'_>) -> Duration {
     let us = match &args[0] {
@@ -52,9 +55,10 @@ pub(super) struct World {
     dice: Dice,
     model: Model,
     clients: Vec<Client>,
-    /// Those who listen to all events, and how many of each key's they have seen.
-    listeners: Vec<(Client, BTreeMap<Name, Places>)>,
+    listeners: Vec<Listener>,
     connects: u64,
+    /// The bytes of the longest command.
+    heaviest: u64,
     pub(super) done: Done,
 }
 
@@ -72,6 +76,7 @@ impl World {
             clients: Vec::new(),
             listeners: Vec::new(),
             connects: 0,
+            heaviest: 0,
             done: Done::default(),
         };
         world.fill();
@@ -82,7 +87,7 @@ impl World {
             listener.say(&[b"HELLO", protocol], false);
             listener.say(&[b"PSUBSCRIBE", b"__keyspace@*"], false);
             listener.send(usize::MAX);
-            world.listeners.push((listener, BTreeMap::new()));
+            world.listeners.push(Listener::new(listener));
         }
         world.rig.settle();
         for _ in 0..CLIENTS {
@@ -95,7 +100,11 @@ impl World {
     /// Some servers hold so many keys that a walk over them takes several turns.
     fn fill(&mut self) {
         let early = self.connect();
-        self.model.fillers = [0, 4_000][self.dice.below(2)];
+        // Nobody may evict them: a walk has to meet them all.
+        self.model.fillers = match self.terms.max_memory {
+            0 => [0, 4_000][self.dice.below(2)],
+            _ => 0,
+        };
         let names: Vec<_> = (0..self.model.fillers).map(filler).collect();
         for names in names.chunks(1_000) {
             let mut words = vec![&b"MSET"[..]];
@@ -104,12 +113,17 @@ impl World {
         }
     }
 
+    /// The time in engine microseconds.
+    fn now(&self) -> u64 {
+        clock::micros(self.rig.server.clock.now())
+    }
+
     fn connect(&mut self) -> Client {
         self.connects += 1;
         let owner = self.dice.below(self.rig.loops.len());
         let peer = self.rig.connect(owner);
         self.model.connect(self.connects);
-        let mut client = Client::new(self.connects, peer);
+        let mut client = Client::new(self.connects, peer, self.now());
         if self.model.asks_password() && !self.dice.once_in(4) {
             client.say(&[b"AUTH", &self.model.password], false);
         }
@@ -135,19 +149,28 @@ impl World {
                 self.clients[at].send(most);
             }
             50..85 => {
-                let index = self.dice.below(self.rig.loops.len());
+                let (index, began) = (self.dice.below(self.rig.loops.len()), self.now());
                 self.rig.turn(index);
-                self.check()?;
+                self.check(began)?;
+                self.check_silence(index, began)?;
             }
             85..93 => self.read(at),
             93..98 => {
-                let us = self.dice.below(3_000);
+                let us = self.pass();
                 self.rig.advance(Duration::from_micros(us as u64));
             }
             98 => self.make_trouble(at),
             _ => self.replace(at),
         }
         Ok(())
+    }
+
+    /// How long nothing happens: a moment, or long enough for somebody's silence to matter.
+    fn pass(&mut self) -> usize {
+        match self.terms.timeout_s > 0 && self.dice.once_in(10) {
+            true => self.dice.below(600_000),
+            false => self.dice.below(3_000),
+        }
     }
 
     /// A slow reader takes something, or becomes one.
@@ -198,13 +221,18 @@ impl World {
         }
     }
 
-    /// Explains what the server has done, and compares it with what has arrived.
-    fn check(&mut self) -> Result<(), String> {
+    /// Explains what the server has done since `began`, and compares it with what has arrived.
+    fn check(&mut self, began: u64) -> Result<(), String> {
         let mut turns = BTreeMap::new();
+        let now = self.now();
+        for client in &mut self.clients {
+            client.note_moves(began, now);
+        }
         for seen in self.rig.server.witness.take() {
             match seen {
                 Seen::Closed(id) => {
                     self.done.closed += 1;
+                    self.check_closed(id)?;
                     self.model.closed(id);
                 }
                 Seen::Refused(id) => self.check_refusal(id)?,
@@ -224,6 +252,7 @@ impl World {
                 }
             }
         }
+        self.check_memory()?;
         self.check_buffers()?;
         for client in &mut self.clients {
             let talker = self.model.talkers.entry(client.id).or_default();
@@ -231,6 +260,32 @@ impl World {
             checked.map_err(|why| format!("client {}: {why}", client.id))?;
         }
         self.check_events()
+    }
+
+    fn check_closed(&mut self, id: u64) -> Result<(), String> {
+        let (terms, now) = (self.terms, self.now());
+        let Some(client) = self.clients.iter_mut().find(|client| client.id == id) else {
+            return Ok(());
+        };
+        let talker = self.model.talkers.entry(id).or_default();
+        let killed = talker.killed;
+        let checked = client.closed(talker, &terms, now);
+        self.done.given_up += u64::from(talker.killed && !killed);
+        checked.map_err(|why| format!("client {id}: {why}"))
+    }
+
+    /// A loop has had a turn: its clients that are silent are closed.
+    fn check_silence(&self, index: usize, began: u64) -> Result<(), String> {
+        for client in self
+            .clients
+            .iter()
+            .filter(|client| client.peer.owner == index)
+        {
+            let talker = &self.model.talkers[&client.id];
+            let checked = client.check_silence(talker, &self.terms, began);
+            checked.map_err(|why| format!("client {}: {why}", client.id))?;
+        }
+        Ok(())
     }
 
     fn check_refusal(&mut self, id: u64) -> Result<(), String> {
@@ -242,6 +297,8 @@ impl World {
 
     fn check_command(&mut self, ran: &Ran) -> Result<(), String> {
         self.done.commands += 1;
+        let weight = ran.words.iter().map(Vec::len).sum::<usize>();
+        self.heaviest = self.heaviest.max(weight as u64);
         self.done.bytes += ran.reply.len() as u64;
         self.done.messages += u64::from(ran.words[0] == b"PUBLISH" && ran.answer != b":0\r\n");
         self.done.denied += u64::from(ran.answer.starts_with(b"-NOAUTH"));
@@ -249,7 +306,10 @@ impl World {
         if stale > STALE_MAX_US {
             return Err(format!("its time is {stale} us old"));
         }
-        let listeners = self.listeners.iter_mut().map(|(client, _)| client);
+        let listeners = self
+            .listeners
+            .iter_mut()
+            .map(|listener| &mut listener.client);
         let mut all = self.clients.iter_mut().chain(listeners);
         // Who was replaced is closed, and may have run commands in the same turn.
         if let Some(client) = all.find(|client| client.id == ran.client) {
@@ -258,13 +318,34 @@ impl World {
         self.model.run(ran)
     }
 
+    /// Where all keys may go, the limit holds. Elsewhere a command runs as long as it is not exceeded, and
+    /// may exceed it itself.
+    fn check_memory(&self) -> Result<(), String> {
+        let beyond = match self.terms.victims {
+            Victims::All => 0,
+            Victims::None | Victims::WithDeadline => self.heaviest,
+        };
+        let most = self.terms.max_memory + MEMORY_SLACK + beyond;
+        let used = self.rig.server.keyspace.used_memory();
+        if self.terms.max_memory > 0 && used > most {
+            return Err(format!(
+                "{used} bytes of memory are used, of at most {most}"
+            ));
+        }
+        Ok(())
+    }
+
     fn check_buffers(&mut self) -> Result<(), String> {
+        let output_max = match self.terms.output_max {
+            0 => OUTPUT_MAX,
+            max => max as usize,
+        };
         for (i, core) in self.rig.loops.iter_mut().enumerate() {
             let mut sum = 0;
             for conn in core.connections() {
                 let held = conn.held.as_ref().map_or(0, |held| held.bytes.len());
                 let output = conn.output.len();
-                if held > INPUT_MAX || output > OUTPUT_MAX {
+                if held > INPUT_MAX || output > output_max {
                     return Err(format!("{held} bytes of input, {output} of output"));
                 }
                 sum += conn.accounted;
@@ -284,38 +365,21 @@ impl World {
     /// Events of a key reach every listener in their order.
     fn check_events(&mut self) -> Result<(), String> {
         let tick = self.rig.server.clock.now().tick;
-        for (client, seen) in &mut self.listeners {
-            let talker = self.model.talkers.entry(client.id).or_default();
-            let checked = client.check(talker);
-            let events = checked.map_err(|why| format!("listener {}: {why}", client.id))?;
-            for event in events {
-                self.done.events += 1;
-                let (name, what) = read_event(&event)?;
-                let places = seen.entry(name.clone()).or_default();
-                // Keys expire without being asked for. What is owed already is not the latest entry's.
-                if what == "expired" {
-                    match places.next(self.model.events_of(&name), &what).1 {
-                        Certainty::Owed => {}
-                        Certainty::Possible => self.model.doubt(&name, tick),
-                        Certainty::Unknown => self.model.expire(&name, tick),
-                    }
-                }
-                let all = self.model.events_of(&name);
-                let at = places.last();
-                *places = places.next(all, &what).0;
-                if places.0.is_empty() {
-                    let near = &all[at.saturating_sub(3)..all.len().min(at + 3)];
-                    let key = name.1.escape_ascii();
-                    return Err(format!(
-                        "listener {}: {what} of {} {key} after {at} of {}: {near:?}",
-                        client.id,
-                        name.0,
-                        all.len()
-                    ));
-                }
-            }
+        for listener in &mut self.listeners {
+            let heard = listener.listen(&mut self.model, tick);
+            let heard = heard.map_err(|why| format!("listener {}: {why}", listener.client.id))?;
+            self.done.events += heard.len() as u64;
+            self.done.evicted += heard.iter().filter(|what| *what == "evicted").count() as u64;
         }
         Ok(())
+    }
+
+    /// Some time passes, and everything that can be done in it is done.
+    fn rest(&mut self) -> Result<(), String> {
+        self.rig.advance(Duration::from_millis(200));
+        let began = self.now();
+        self.rig.settle();
+        self.check(began)
     }
 
     /// Lets everything come to rest, and looks for what is missing.
@@ -331,35 +395,23 @@ impl World {
         }
         // Pauses may wait among the commands: each ends in one of the rounds.
         for _ in 0..500 {
-            self.rig.advance(Duration::from_millis(200));
-            self.rig.settle();
-            self.check()?;
+            self.rest()?;
             if self.clients.iter().all(Client::is_done) {
                 break;
             }
         }
         // Keys that were given a deadline last expire.
-        self.rig.advance(Duration::from_millis(200));
-        self.rig.settle();
-        self.check()?;
+        self.rest()?;
         self.model.expire_all(self.rig.server.clock.now().tick);
-        self.check()?;
+        self.check(self.now())?;
         for client in &self.clients {
             let talker = &self.model.talkers[&client.id];
             let complete = client.check_complete(talker);
             complete.map_err(|why| format!("client {}: {why}", client.id))?;
         }
-        for (client, seen) in &self.listeners {
-            for (name, events) in &self.model.events {
-                let places = seen.get(name).cloned().unwrap_or_default();
-                let missing = places.missing(events);
-                if let Some(missing) = missing {
-                    return Err(format!(
-                        "listener {}: {name:?}: {missing:?} never came",
-                        client.id
-                    ));
-                }
-            }
+        for listener in &self.listeners {
+            let complete = listener.check_complete(&self.model);
+            complete.map_err(|why| format!("listener {}: {why}", listener.client.id))?;
         }
         Ok(())
     }
@@ -371,79 +423,4 @@ fn may_bring_messages(word: &[u8]) -> bool {
         word,
         b"PUBLISH" | b"UNSUBSCRIBE" | b"PUNSUBSCRIBE" | b"RESET"
     )
-}
-
-/// The key and what happened to it.
-fn read_event(message: &[Vec<u8>]) -> Result<(Name, String), String> {
-    let channel = String::from_utf8_lossy(&message[message.len() - 2]);
-    let what = String::from_utf8_lossy(&message[message.len() - 1]);
-    let parts = channel
-        .strip_prefix("__keyspace@")
-        .and_then(|rest| rest.split_once("__:"));
-    let (db, key) = parts.ok_or_else(|| format!("an event on {channel}"))?;
-    let db = db.parse().map_err(|_| format!("an event on {channel}"))?;
-    Ok(((db, key.as_bytes().to_vec()), what.into_owned()))
-}
-
-/// Where a listener may be among a key's events: some may have been left out, so there may be several.
-#[derive(Debug, Clone)]
-struct Places(Vec<usize>);
-
-impl Default for Places {
-    fn default() -> Self {
-        Self(vec![0])
-    }
-}
-
-impl Places {
-    /// Where the listener may be after one more event, and how well the events so far explain it.
-    /// Nowhere is left if they do not.
-    fn next(&self, events: &[Event], what: &str) -> (Self, Certainty) {
-        let mut next = Vec::new();
-        let mut certainty = Certainty::Unknown;
-        for place in &self.0 {
-            for (i, event) in events.iter().enumerate().skip(*place) {
-                if event.names.contains(&what) {
-                    if !next.contains(&(i + 1)) {
-                        next.push(i + 1);
-                    }
-                    certainty = certainty.max(Certainty::of(event));
-                }
-                if !event.optional {
-                    break;
-                }
-            }
-        }
-        (Self(next), certainty)
-    }
-
-    /// An event that has to come yet.
-    fn missing<'a>(&self, events: &'a [Event]) -> Option<&'a Event> {
-        events[self.last()..].iter().find(|event| !event.optional)
-    }
-
-    fn last(&self) -> usize {
-        self.0.iter().copied().max().unwrap_or(0)
-    }
-}
-
-/// How well the events that the model knows explain one that has come.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-enum Certainty {
-    /// None of them does.
-    Unknown,
-    /// One that may have been left out does.
-    Possible,
-    /// One that had to come does.
-    Owed,
-}
-
-impl Certainty {
-    fn of(event: &Event) -> Self {
-        if event.optional {
-            Self::Possible
-        } else {
-            Self::Owed
-        }
-    }
 }

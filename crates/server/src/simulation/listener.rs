@@ -1,0 +1,139 @@
+//! One who listens to the events of all keys, and how far it has come in each key's.
+
+use std::collections::BTreeMap;
+
+use super::attempt::{Event, Name};
+use super::client::Client;
+use super::model::Model;
+
+/// A client that hears of everything.
+#[derive(Debug)]
+pub(super) struct Listener {
+    pub(super) client: Client,
+    heard: BTreeMap<Name, Places>,
+}
+
+impl Listener {
+    pub(super) fn new(client: Client) -> Self {
+        Self {
+            client,
+            heard: BTreeMap::new(),
+        }
+    }
+
+    /// Compares what has arrived with what has happened. Returns the names of the events.
+    pub(super) fn listen(&mut self, model: &mut Model, tick: u64) -> Result<Vec<String>, String> {
+        let talker = model.talkers.entry(self.client.id).or_default();
+        let mut names = Vec::new();
+        for event in self.client.check(talker)? {
+            let (name, what) = read_event(&event)?;
+            self.hear(model, tick, &name, &what)?;
+            names.push(what);
+        }
+        Ok(names)
+    }
+
+    fn hear(
+        &mut self,
+        model: &mut Model,
+        tick: u64,
+        name: &Name,
+        what: &str,
+    ) -> Result<(), String> {
+        let places = self.heard.entry(name.clone()).or_default();
+        let (before, at) = (places.clone(), places.last());
+        let known = places.step(model.events_of(name), what);
+        // Keys go without being asked for. A command may have met that already.
+        if places.0.is_empty() && model.goes(name, what, tick) {
+            *places = before;
+            places.step(model.events_of(name), what);
+        } else if known == Known::Perhaps {
+            model.doubt(name, what, tick);
+        }
+        if places.0.is_empty() {
+            let all = model.events_of(name);
+            let near = &all[at.saturating_sub(3)..all.len().min(at + 3)];
+            let (db, key) = (name.0, name.1.escape_ascii());
+            let count = all.len();
+            return Err(format!(
+                "{what} of {db} {key} after {at} of {count}: {near:?}"
+            ));
+        }
+        Ok(())
+    }
+
+    /// All has come to rest: whether it has heard everything.
+    pub(super) fn check_complete(&self, model: &Model) -> Result<(), String> {
+        for (name, events) in &model.events {
+            let places = self.heard.get(name).cloned().unwrap_or_default();
+            if let Some(missing) = places.missing(events) {
+                return Err(format!("{name:?}: {missing:?} never came"));
+            }
+        }
+        Ok(())
+    }
+}
+
+/// The key and what happened to it.
+fn read_event(message: &[Vec<u8>]) -> Result<(Name, String), String> {
+    let channel = String::from_utf8_lossy(&message[message.len() - 2]);
+    let what = String::from_utf8_lossy(&message[message.len() - 1]);
+    let parts = channel
+        .strip_prefix("__keyspace@")
+        .and_then(|rest| rest.split_once("__:"));
+    let (db, key) = parts.ok_or_else(|| format!("an event on {channel}"))?;
+    let db = db.parse().map_err(|_| format!("an event on {channel}"))?;
+    Ok(((db, key.as_bytes().to_vec()), what.into_owned()))
+}
+
+/// Where a listener may be among a key's events: some may have been left out, so there may be several.
+#[derive(Debug, Clone)]
+struct Places(Vec<usize>);
+
+/// Whether an event was known to happen.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Known {
+    Surely,
+    /// It fits one that may have been left out.
+    Perhaps,
+    No,
+}
+
+impl Default for Places {
+    fn default() -> Self {
+        Self(vec![0])
+    }
+}
+
+impl Places {
+    /// Goes on by one event. Nowhere is left if it cannot be the next one.
+    fn step(&mut self, events: &[Event], what: &str) -> Known {
+        let (mut next, mut known) = (Vec::new(), Known::No);
+        for place in &self.0 {
+            for (i, event) in events.iter().enumerate().skip(*place) {
+                if event.names.contains(&what) && !next.contains(&(i + 1)) {
+                    next.push(i + 1);
+                    known = match event.optional {
+                        true if known == Known::No => Known::Perhaps,
+                        true => known,
+                        false => Known::Surely,
+                    };
+                }
+                if !event.optional {
+                    break;
+                }
+            }
+        }
+        self.0 = next;
+        known
+    }
+
+    /// An event that has to come yet.
+    fn missing<'a>(&self, events: &'a [Event]) -> Option<&'a Event> {
+        events[self.last()..].iter().find(|event| !event.optional)
+    }
+
+    fn last(&self) -> usize {
+        self.0.iter().copied().max().unwrap_or(0)
+    }
+}
