@@ -29,6 +29,9 @@ pub(super) enum End {
     Gone,
 }
 
+/// The position of a command's last byte, and its words.
+type Command = (u64, Vec<Vec<u8>>);
+
 /// A client with its side of the connection.
 #[derive(Debug)]
 pub(super) struct Client {
@@ -39,8 +42,10 @@ pub(super) struct Client {
     /// Bytes generated and bytes sent so far.
     generated: u64,
     sent: u64,
-    /// Commands that were not yet seen to run, with the position of their last byte.
-    commands: VecDeque<(u64, Vec<Vec<u8>>)>,
+    /// Commands that were not yet seen to run.
+    commands: VecDeque<Command>,
+    /// The command in the middle of which it closed its sending side.
+    cut: Option<Command>,
     /// Replies that the server has written but that have not arrived.
     expected: VecDeque<Vec<u8>>,
     /// What has arrived and was not yet compared.
@@ -65,6 +70,7 @@ impl Client {
             generated: 0,
             sent: 0,
             commands: VecDeque::new(),
+            cut: None,
             expected: VecDeque::new(),
             received: Vec::new(),
             end: End::None,
@@ -134,8 +140,10 @@ impl Client {
         if self.end == End::None {
             self.end = End::Half;
             self.peer.end();
-            let sent = self.sent;
-            self.commands.retain(|(last, _)| *last <= sent);
+            let whole = self
+                .commands
+                .partition_point(|(last, _)| *last <= self.sent);
+            self.cut = self.commands.drain(whole..).next();
             self.outgoing.clear();
         }
     }
@@ -163,13 +171,15 @@ impl Client {
 
     /// The server has met bytes that are no command, or more than a stranger may send.
     pub(super) fn refused(&mut self, stranger: bool) -> Result<(), String> {
-        let next = self.commands.front();
+        let next = self.commands.front().or(self.cut.as_ref());
         if stranger && next.is_some_and(|(_, words)| is_too_long(words)) {
             self.commands.clear();
             self.spoilt = true;
+            return Ok(());
         }
-        if !self.spoilt || !self.commands.is_empty() {
-            return Err("what it has sent was refused".to_owned());
+        if !self.spoilt || next.is_some() {
+            let next = next.map(|(_, words)| show(words));
+            return Err(format!("what it has sent was refused, next {next:?}"));
         }
         Ok(())
     }

@@ -38,11 +38,11 @@ impl Terms {
             terms.timeout_s = 1;
         }
         if dice.once_in(4) {
-            terms.max_memory = 120_000;
+            terms.max_memory = 12_000;
             terms.victims = [Victims::None, Victims::WithDeadline, Victims::All][dice.below(3)];
         }
         if dice.once_in(4) {
-            terms.output_max = 50_000;
+            terms.output_max = 20_000;
         }
         terms
     }

@@ -37,7 +37,7 @@ const OUTPUT_MAX: usize = OUTPUT_SOFT_MARK + (512 << 10);
 const INPUT_MAX: usize = 512 << 10;
 
 /// What shards keep to themselves of `maxmemory`, and what an estimate of a command's need is short by.
-const MEMORY_SLACK: u64 = 32 << 10;
+const MEMORY_SLACK: u64 = 8 << 10;
 
 /// A microsecond for each argument, and more for those that walk or copy.
 fn price(args: Args<'_>) -> Duration {
@@ -167,8 +167,8 @@ impl World {
 
     /// How long nothing happens: a moment, or long enough for somebody's silence to matter.
     fn pass(&mut self) -> usize {
-        match self.terms.timeout_s > 0 && self.dice.once_in(10) {
-            true => self.dice.below(600_000),
+        match self.terms.timeout_s > 0 && self.dice.once_in(4) {
+            true => self.dice.below(900_000),
             false => self.dice.below(3_000),
         }
     }
