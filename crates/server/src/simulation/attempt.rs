@@ -165,7 +165,8 @@ impl<'a> Attempt<'a> {
             return None;
         }
         let found = self.keys.get_mut(&name)?;
-        found.doubtful = false;
+        // PERSIST answers the same for a key without a deadline and for none.
+        found.doubtful &= self.ran.words[0] == b"PERSIST" && found.deadline.is_none();
         Some(found.clone())
     }
 

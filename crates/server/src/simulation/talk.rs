@@ -103,7 +103,8 @@ fn message(dice: &mut Dice) -> Vec<Vec<u8>> {
         2..6 => words(&["UNSUBSCRIBE", channel]),
         6..9 => words(&["PUNSUBSCRIBE", "n*"]),
         9..20 => words(&["PUBLISH", channel, &payload]),
-        20..30 => words(&["ECHO", &payload]),
+        20..28 => words(&["ECHO", &payload]),
+        28..30 => words(&["ECHO", ""]),
         _ => words(&["PING"]),
     }
 }
@@ -143,8 +144,9 @@ fn key(dice: &mut Dice) -> String {
     format!("k{}", dice.below(12))
 }
 
+/// Never empty: nobody could tell whether APPEND has found an empty one or none.
 fn value(dice: &mut Dice) -> Vec<u8> {
-    let len = match dice.below(100) {
+    let len = 1 + match dice.below(100) {
         0 => dice.below(100_000),
         1..10 => dice.below(2_000),
         _ => dice.below(20),

@@ -38,7 +38,7 @@ impl Terms {
             terms.timeout_s = 1;
         }
         if dice.once_in(4) {
-            terms.max_memory = 12_000;
+            terms.max_memory = 5_000;
             terms.victims = [Victims::None, Victims::WithDeadline, Victims::All][dice.below(3)];
         }
         if dice.once_in(4) {
