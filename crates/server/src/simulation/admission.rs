@@ -4,6 +4,7 @@ use tidewheel_resp::Protocol;
 
 use super::model::{Answer, Model, Talker};
 use super::witness::Ran;
+use crate::clock::micros;
 
 const WRONG: &[u8] = b"-WRONGPASS ";
 
@@ -28,7 +29,9 @@ impl Model {
     /// Whether a command is refused for want of the password.
     pub(super) fn denies(&self, ran: &Ran, word: &[u8]) -> bool {
         let open = matches!(word, b"AUTH" | b"HELLO" | b"QUIT" | b"RESET" | b"NONSENSE");
-        !open && self.is_stranger(ran.client)
+        // A walk that had begun before the password was asked goes on.
+        let walked = word == b"KEYS" && micros(ran.clock) <= self.password_since;
+        !open && !walked && self.is_stranger(ran.client)
     }
 
     /// Somebody gives a password.
@@ -64,6 +67,7 @@ impl Model {
     /// CONFIG SET requirepass.
     pub(super) fn ask_password(&mut self, ran: &Ran) {
         self.password.clone_from(&ran.words[3]);
+        self.password_since = micros(ran.clock);
     }
 
     fn admit(&mut self, ran: &Ran, given: &[u8]) -> bool {

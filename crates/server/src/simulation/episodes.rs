@@ -80,6 +80,8 @@ fn every_client_gets_its_own_replies_all_of_them_and_in_order() {
     println!("{done:?}");
     assert!(done.commands > STEPS / 4 && done.events > STEPS / 10);
     assert!(done.closed > STEPS / 1_000 && done.messages > STEPS / 100);
+    assert!(done.denied > STEPS / 200 && done.evicted > STEPS / 1_000);
+    assert!(done.given_up > STEPS / 2_000);
 }
 
 #[test]

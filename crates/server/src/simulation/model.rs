@@ -57,6 +57,8 @@ pub(super) struct Model {
     terms: Terms,
     /// Empty when none is asked.
     pub(super) password: Vec<u8>,
+    /// Engine microseconds of the clock when it was changed.
+    pub(super) password_since: u64,
     keys: BTreeMap<Name, Entry>,
     pub(super) talkers: BTreeMap<u64, Talker>,
     /// Keys `f…` that nobody touches alone, and the database that they are in.
@@ -73,6 +75,7 @@ pub(super) struct Model {
 }
 
 /// What a command should be answered.
+#[derive(Debug)]
 pub(super) enum Answer {
     Exactly(Writer),
     /// Something that is not told in advance, but begins like this.
@@ -84,6 +87,7 @@ impl Model {
         Self {
             terms,
             password: Vec::new(),
+            password_since: 0,
             keys: BTreeMap::new(),
             talkers: BTreeMap::new(),
             fillers: 0,
