@@ -57,7 +57,8 @@ fn admission(dice: &mut Dice) -> Vec<Vec<u8>> {
         0 => words(&["CONFIG", "SET", "requirepass", password]),
         1 => words(&["CONFIG", "SET", "requirepass", ""]),
         2 => words(&["RESET"]),
-        3..6 => words(&["HELLO", "3", "AUTH", "default", password]),
+        3 => words(&["QUIT"]),
+        4..7 => words(&["HELLO", "3", "AUTH", "default", password]),
         _ => words(&["AUTH", password]),
     }
 }
@@ -96,7 +97,10 @@ fn data(dice: &mut Dice) -> Vec<Vec<u8>> {
 
 fn message(dice: &mut Dice) -> Vec<Vec<u8>> {
     let channel = ["news", "sport"][dice.below(2)];
-    let payload = dice.next().to_string();
+    let mut payload = dice.next().to_string();
+    if dice.once_in(10) {
+        payload.push_str(&"!".repeat(dice.below(5_000)));
+    }
     match dice.below(40) {
         0 => words(&["SUBSCRIBE", channel]),
         1 => words(&["PSUBSCRIBE", "n*"]),

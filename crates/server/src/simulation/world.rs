@@ -134,6 +134,9 @@ impl World {
         let at = self.dice.below(self.clients.len());
         match self.dice.below(100) {
             0..25 => {
+                if self.terms.passwords {
+                    self.replace(at);
+                }
                 let client = &mut self.clients[at];
                 if client.talks() {
                     let town = Town {
