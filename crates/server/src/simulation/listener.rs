@@ -41,15 +41,16 @@ impl Listener {
         what: &str,
     ) -> Result<(), String> {
         let places = self.heard.entry(name.clone()).or_default();
-        let (before, at) = (places.clone(), places.last());
-        let known = places.step(model.events_of(name), what);
-        // Keys go without being asked for. A command may have met that already.
-        if places.0.is_empty() && model.goes(name, what, tick) {
-            *places = before;
-            places.step(model.events_of(name), what);
-        } else if known == Known::Perhaps {
-            model.doubt(name, what, tick);
+        let at = places.last();
+        // Keys go without being asked for. What is owed already is not the latest entry's.
+        if matches!(what, "expired" | "evicted") {
+            match places.next(model.events_of(name), what).1 {
+                Certainty::Owed => {}
+                Certainty::Possible => model.doubt(name, what, tick),
+                Certainty::Unknown => model.goes(name, what, tick),
+            }
         }
+        *places = places.next(model.events_of(name), what).0;
         if places.0.is_empty() {
             let all = model.events_of(name);
             let near = &all[at.saturating_sub(3)..all.len().min(at + 3)];
@@ -90,15 +91,6 @@ fn read_event(message: &[Vec<u8>]) -> Result<(Name, String), String> {
 #[derive(Debug, Clone)]
 struct Places(Vec<usize>);
 
-/// Whether an event was known to happen.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Known {
-    Surely,
-    /// It fits one that may have been left out.
-    Perhaps,
-    No,
-}
-
 impl Default for Places {
     fn default() -> Self {
         Self(vec![0])
@@ -106,26 +98,25 @@ impl Default for Places {
 }
 
 impl Places {
-    /// Goes on by one event. Nowhere is left if it cannot be the next one.
-    fn step(&mut self, events: &[Event], what: &str) -> Known {
-        let (mut next, mut known) = (Vec::new(), Known::No);
+    /// Where the listener may be after one more event, and how well the events so far explain it.
+    /// Nowhere is left if they do not.
+    fn next(&self, events: &[Event], what: &str) -> (Self, Certainty) {
+        let mut next = Vec::new();
+        let mut certainty = Certainty::Unknown;
         for place in &self.0 {
             for (i, event) in events.iter().enumerate().skip(*place) {
-                if event.names.contains(&what) && !next.contains(&(i + 1)) {
-                    next.push(i + 1);
-                    known = match event.optional {
-                        true if known == Known::No => Known::Perhaps,
-                        true => known,
-                        false => Known::Surely,
-                    };
+                if event.names.contains(&what) {
+                    if !next.contains(&(i + 1)) {
+                        next.push(i + 1);
+                    }
+                    certainty = certainty.max(Certainty::of(event));
                 }
                 if !event.optional {
                     break;
                 }
             }
         }
-        self.0 = next;
-        known
+        (Self(next), certainty)
     }
 
     /// An event that has to come yet.
@@ -135,5 +126,26 @@ impl Places {
 
     fn last(&self) -> usize {
         self.0.iter().copied().max().unwrap_or(0)
+    }
+}
+
+/// How well the events that the model knows explain one that has come.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+enum Certainty {
+    /// None of them does.
+    Unknown,
+    /// One that may have been left out does.
+    Possible,
+    /// One that had to come does.
+    Owed,
+}
+
+impl Certainty {
+    fn of(event: &Event) -> Self {
+        if event.optional {
+            Self::Possible
+        } else {
+            Self::Owed
+        }
     }
 }

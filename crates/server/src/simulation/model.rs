@@ -176,16 +176,15 @@ impl Model {
         talker.patterns.clear();
     }
 
-    /// A key was announced to have gone although no command has met that. Whether it may have.
-    pub(super) fn goes(&mut self, name: &Name, what: &str, tick: u64) -> bool {
+    /// A key was announced to have gone although no command has met that: it must have been allowed to.
+    pub(super) fn goes(&mut self, name: &Name, what: &str, tick: u64) {
         let entry = self.keys.get(name);
         let ways = entry.map_or(Vec::new(), |entry| self.ways_to_go(entry, tick));
         let Some(way) = ways.into_iter().find(|way| *way == what) else {
-            return false;
+            return;
         };
         let doubtful = self.keys.remove(name).is_some_and(|entry| entry.doubtful);
         self.announce(name.clone(), &[way], doubtful);
-        true
     }
 
     /// The same, but it may have been another key that had this name before.
