@@ -1,9 +1,10 @@
 //! Many clients at random, and a check of everything that they are answered.
 //!
-//! An episode is a server with some loops and a dozen clients. Each step one of them says, sends, reads
-//! or breaks something, a loop has a turn, or time passes. After each turn, what the server has done is
-//! explained by the [`Model`], and what clients have received is compared with what was written for
-//! them: bytes of another client, a missing reply, or one out of order cannot pass.
+//! An episode is a server with some loops and a dozen clients, set to [`Terms`] that were drawn for it.
+//! Each step one client says, sends, reads or breaks something, a loop has a turn, or time passes. After
+//! each turn, what the server has done is explained by the [`Model`], and what clients have received is
+//! compared with what was written for them: bytes of another client, a missing reply, or one out of order
+//! cannot pass.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
