@@ -24,13 +24,13 @@ pub enum Protocol {
 /// assert_eq!(out.as_bytes(), b"*2\r\n$5\r\nscore\r\n$3\r\n1.5\r\n");
 /// ```
 ///
-/// A [limit](Self::set_limit) keeps one reply from taking memory without end. It is tested only when the
-/// buffer must grow: what is small costs nothing more.
+/// A [limit](Self::set_limit) keeps one reply from taking memory without end, of however many small parts it
+/// is made. It is tested only when the buffer must grow: what is small costs nothing more.
 #[derive(Debug)]
 pub struct Writer {
     buf: Vec<u8>,
     protocol: Protocol,
-    /// The buffer does not grow for strings that would end beyond this.
+    /// The buffer does not grow for what would end beyond this.
     limit: usize,
     /// Something was left out.
     over: bool,
@@ -53,8 +53,8 @@ impl Writer {
         }
     }
 
-    /// From here on the buffer does not grow for a string that would end beyond so many bytes: such a string
-    /// is left out, and the buffer [is over](Self::is_over) its limit. What was written is then of no use.
+    /// From here on the buffer does not grow for what would end beyond so many bytes: it is left out, and the
+    /// buffer [is over](Self::is_over) its limit. What was written is then of no use.
     pub fn set_limit(&mut self, bytes: usize) {
         self.limit = bytes;
     }
@@ -109,7 +109,7 @@ impl Writer {
     /// `+OK`.
     #[inline]
     pub fn ok(&mut self) {
-        self.buf.extend_from_slice(b"+OK\r\n");
+        self.put(b"+OK\r\n");
     }
 
     /// A status. A line end within it becomes a blank.
@@ -126,9 +126,7 @@ impl Writer {
     #[inline]
     pub fn integer(&mut self, value: i64) {
         match u8::try_from(value) {
-            Ok(small @ 0..=9) => self
-                .buf
-                .extend_from_slice(&[b':', b'0' + small, b'\r', b'\n']),
+            Ok(small @ 0..=9) => self.put(&[b':', b'0' + small, b'\r', b'\n']),
             _ => self.long_integer(value),
         }
     }
@@ -147,7 +145,7 @@ impl Writer {
     /// The absence of a value.
     #[inline]
     pub fn null(&mut self) {
-        self.buf.extend_from_slice(match self.protocol {
+        self.put(match self.protocol {
             Protocol::Resp2 => b"$-1\r\n",
             Protocol::Resp3 => b"_\r\n",
         });
@@ -155,7 +153,7 @@ impl Writer {
 
     /// The absence of an array.
     pub fn null_array(&mut self) {
-        self.buf.extend_from_slice(match self.protocol {
+        self.put(match self.protocol {
             Protocol::Resp2 => b"*-1\r\n",
             Protocol::Resp3 => b"_\r\n",
         });
@@ -196,7 +194,7 @@ impl Writer {
 
     /// A truth value. RESP2: `1` or `0`.
     pub fn boolean(&mut self, value: bool) {
-        self.buf.extend_from_slice(match (self.protocol, value) {
+        self.put(match (self.protocol, value) {
             (Protocol::Resp2, true) => b":1\r\n",
             (Protocol::Resp2, false) => b":0\r\n",
             (Protocol::Resp3, true) => b"#t\r\n",
@@ -230,9 +228,7 @@ impl Writer {
 
     /// Appends replies that are encoded already, e.g. one message for many subscribers.
     pub fn raw(&mut self, encoded: &[u8]) {
-        if self.fits(encoded.len()) {
-            self.buf.extend_from_slice(encoded);
-        }
+        self.put(encoded);
     }
 
     /// Puts replies that are encoded already before everything that was written. Moves that once.
@@ -326,37 +322,44 @@ impl Writer {
         }
     }
 
+    /// Appends bytes, if the limit lets the buffer grow for them.
+    #[inline]
+    fn put(&mut self, bytes: &[u8]) {
+        if self.fits(bytes.len()) {
+            self.buf.extend_from_slice(bytes);
+        }
+    }
+
     /// Writes `kind`, a length and a line end.
     #[inline]
     fn header(&mut self, kind: u8, len: usize) {
         match len {
-            0..=9 => self
-                .buf
-                .extend_from_slice(&[kind, b'0' + len as u8, b'\r', b'\n']),
+            0..=9 => self.put(&[kind, b'0' + len as u8, b'\r', b'\n']),
             10..=99 => {
                 let (tens, ones) = (b'0' + (len / 10) as u8, b'0' + (len % 10) as u8);
-                self.buf
-                    .extend_from_slice(&[kind, tens, ones, b'\r', b'\n']);
+                self.put(&[kind, tens, ones, b'\r', b'\n']);
             }
-            _ => {
-                self.buf.push(kind);
-                self.buf
-                    .extend_from_slice(itoa::Buffer::new().format(len).as_bytes());
-                self.buf.extend_from_slice(b"\r\n");
-            }
+            _ => self.number(kind, itoa::Buffer::new().format(len)),
         }
     }
 
     fn long_integer(&mut self, value: i64) {
-        self.buf.reserve(24);
-        self.buf.push(b':');
-        self.buf
-            .extend_from_slice(itoa::Buffer::new().format(value).as_bytes());
-        self.buf.extend_from_slice(b"\r\n");
+        self.number(b':', itoa::Buffer::new().format(value));
+    }
+
+    /// A line of digits.
+    fn number(&mut self, kind: u8, digits: &str) {
+        if self.fits(digits.len() + 3) {
+            self.buf.push(kind);
+            self.buf.extend_from_slice(digits.as_bytes());
+            self.buf.extend_from_slice(b"\r\n");
+        }
     }
 
     fn line(&mut self, kind: u8, text: &str) {
-        self.buf.reserve(text.len() + 3);
+        if !self.fits(text.len() + 3) {
+            return;
+        }
         self.buf.push(kind);
         let start = self.buf.len();
         self.buf.extend_from_slice(text.as_bytes());
@@ -458,6 +461,30 @@ mod tests {
         assert!(out.is_over() && out.capacity() <= 2000);
         out.clear();
         assert!(out.admits(1000) && !out.admits(1001) && out.is_over());
+    }
+
+    #[test]
+    fn nothing_is_so_short_that_it_goes_beyond_the_limit() {
+        let writes: [fn(&mut Writer); 12] = [
+            Writer::ok,
+            Writer::null,
+            Writer::null_array,
+            |out| out.integer(1),
+            |out| out.integer(i64::MIN),
+            |out| out.simple("a"),
+            |out| out.error("ERR a"),
+            |out| out.array(1),
+            |out| out.map(10),
+            |out| out.set(100_000),
+            |out| out.boolean(true),
+            |out| out.double(1.5),
+        ];
+        for (i, write) in writes.into_iter().enumerate() {
+            let mut out = Writer::new(Protocol::Resp3);
+            out.set_limit(1000);
+            (0..1000).for_each(|_| write(&mut out));
+            assert!(out.is_over() && out.capacity() <= 2000, "{i}");
+        }
     }
 
     #[test]

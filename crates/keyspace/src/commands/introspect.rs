@@ -46,6 +46,9 @@ pub(crate) fn info(ctx: &mut Context<'_, '_>) -> Outcome {
     let names = ctx.args.from(2);
     ctx.out.array(names.len());
     for name in names {
+        if ctx.out.is_over() {
+            break;
+        }
         match find(name) {
             Some(row) => write_info(row, ctx.out),
             None => ctx.out.null(),
@@ -64,6 +67,9 @@ pub(crate) fn docs(ctx: &mut Context<'_, '_>) -> Outcome {
     };
     ctx.out.map(shown.len());
     for row in shown {
+        if ctx.out.is_over() {
+            break;
+        }
         ctx.out.bulk(row.name.as_bytes());
         write_docs(row, ctx.out);
     }
