@@ -23,23 +23,23 @@
 //!
 //! # What is promised
 //!
-//! - **A read never returns an entry whose time is over.** It compares the deadline with the clock itself;
-//!   whether the entry was removed already does not matter. One tick is a millisecond: times to live are
-//!   rounded up to the next, so nothing dies early.
-//! - **An entry is removed, its memory reused and its event sent by its deadline plus one tick plus the wait
-//!   for the driver's budget, with no traffic at all.** Deadlines are in a timing wheel in the same shard as
-//!   the entries; the driver sleeps until the next one. [`Stats::lateness`] tells how late it was,
-//!   [`Stats::backlog`] how late it is.
-//! - **No stall**: expiry holds a shard's lock for 16 entries at a time, whatever is due.
-//! - **A panic of user code harms nobody else**: what it was called for is undone or finished, the entry that it
-//!   concerned is gone at worst. One of a loader, closure, `Clone`, `Hash` or `Eq` reaches the caller whose call
-//!   ran it; those of the listener and of `Drop` are counted ([`Stats::listener_panics`],
-//!   [`Stats::drop_panics`]), for whoever meets them has nothing to do with them.
-//! - **No user code under a lock**: loaders, listeners, weighers, `Expiry` and the drop of keys and values run
-//!   outside. The exceptions are `Hash` and `Eq` (any shard lock), `Clone`, [`Cache::get_with`]'s closure,
-//!   [`Cache::invalidate_if`]'s predicate and `expire_after_read` (reader lock); if one of these calls the same
-//!   cache, it panics with a message instead of waiting for itself.
-//! - **No operation's cost depends on how many entries there are**, except those that say so.
+//! - **A read never returns an entry whose time is over.** The read itself compares the deadline with the
+//!   clock, so it does not matter whether the entry was removed already. One tick is a millisecond. Times to
+//!   live are rounded up to whole ticks, so nothing dies early.
+//! - **An entry is removed by its deadline plus one tick, even if nobody uses the cache.** Then its memory is
+//!   free and its event sent. Deadlines are in a timing wheel in the same shard as the entries, and the driver
+//!   sleeps until the next one. If more is due than the driver may do in one go, the rest waits.
+//!   [`Stats::lateness`] shows how late entries were removed, [`Stats::backlog`] how late the driver is now.
+//! - **No stall**: expiry holds a shard's lock for 16 entries at a time, however many are due.
+//! - **A panic of user code harms nobody else.** The operation is undone or finished; at worst its own entry
+//!   is gone. A panic of a loader, closure, `Clone`, `Hash` or `Eq` reaches the caller whose call ran it.
+//!   Panics of the listener and of `Drop` are counted ([`Stats::listener_panics`], [`Stats::drop_panics`]),
+//!   because the thread that runs these did not cause them.
+//! - **No user code runs under a lock**: not loaders, listeners, weighers, `Expiry` or the drop of keys and
+//!   values. The exceptions are `Hash` and `Eq` (under any shard lock), and `Clone`, [`Cache::get_with`]'s
+//!   closure, [`Cache::invalidate_if`]'s predicate and `expire_after_read` (under the reader lock). If one of
+//!   these calls the same cache, it panics with a message instead of waiting for itself.
+//! - **No operation takes longer because the cache holds more entries**, except those that say so.
 //!
 //! # Time to live, entry by entry
 //!
@@ -68,30 +68,32 @@
 //! # }
 //! ```
 //!
-//! Sliding expiry is [`Builder::time_to_idle`]; a rule of your own is an [`Expiry`]; [`Builder::jitter`] spreads
-//! what was stored together. [`Cache::freeze`] stops time for all entries while an origin is down.
+//! [`Builder::time_to_idle`] is for sliding expiry, and an [`Expiry`] for a rule of your own.
+//! [`Builder::jitter`] spreads the ends of entries that were stored together. [`Cache::freeze`] stops time for
+//! all entries, for example while an origin is down.
 //!
 //! # Loading
 //!
 //! [`Cache::get_or_load`], [`Cache::try_get_or_load`] and [`Cache::optionally_get_or_load`] run one loader for
-//! each key at a time, however many threads ask; the same with `_async` for tasks, on any runtime, and both
-//! share one load. A leader that panics or is cancelled hands over. Past the *soft* deadline
-//! ([`Builder::refresh_after`]) the old value is served while one caller, or the background refresher
-//! ([`Builder::refresh_with`]), fetches the new one; after the *hard* one it is gone, except that
-//! [`Builder::stale_on_error`] keeps it for a failing loader. [`Builder::negative_ttl`] remembers errors and
-//! absences.
+//! each key at a time, however many threads ask. The methods that end in `_async` do the same for tasks, on any
+//! runtime, and threads and tasks share one load. If a loader panics or is cancelled, another caller loads.
+//!
+//! An entry may have two deadlines. Past the *soft* one ([`Builder::refresh_after`]) the old value is served
+//! while one caller, or the background refresher ([`Builder::refresh_with`]), fetches the new one. Past the
+//! *hard* one the entry is gone, except that [`Builder::stale_on_error`] keeps it for a loader that fails.
+//! [`Builder::negative_ttl`] remembers errors and absences.
 //!
 //! # Changing a value
 //!
-//! [`Cache::update`] and [`Cache::entry`] change a key's value by a closure that runs once, atomically with
-//! respect to every other writer of that key and without holding up any other key; [`Cache::compare_and_set`]
-//! does it by version.
+//! [`Cache::update`] and [`Cache::entry`] change a key's value by a closure, which runs once. No other writer of
+//! that key runs meanwhile, and writers of other keys do not wait. [`Cache::compare_and_set`] changes a value
+//! only if it still has the version that you read.
 //!
 //! # Who drives
 //!
-//! By default a thread of the cache's own, asleep until the next deadline. [`Driver::Task`] is a future for any
-//! runtime ([`Cache::drive`]); [`Driver::Manual`] is you, with [`Cache::advance`], which together with a
-//! [`ManualClock`] makes tests of expiry exact and instant:
+//! The driver removes entries that are due. By default it is a thread of the cache's own, which sleeps until the
+//! next deadline. [`Driver::Task`] is a future for any runtime ([`Cache::drive`]). With [`Driver::Manual`] you
+//! call [`Cache::advance`] yourself; together with a [`ManualClock`] this makes tests of expiry exact and fast:
 //!
 //! ```
 //! # use std::time::Duration;
@@ -114,21 +116,24 @@
 //!
 //! # Eviction
 //!
-//! When the cache is full, entries that are due go first, then what the policy picks: S3-FIFO's shape with a
-//! clock over the slots, which adapts how long newcomers are tried and whether returning keys are trusted. A
-//! capacity is one number for all shards: weight is lent to them as they need it, so no entry lighter than the
-//! capacity is refused. While threads insert at once, the weight may be over the capacity by what they are
-//! inserting. [`Cache::pin`] exempts an entry from eviction.
+//! When the cache is full, entries that are due go first, and then what the policy picks. The policy resembles
+//! S3-FIFO (Yang et al., SOSP 2023). It adapts how long it tries new entries, and whether it trusts keys that
+//! come back. The capacity is one number for all shards, which borrow from it as they need it. So an entry is
+//! never refused if it is lighter than the capacity. While several threads insert, the weight may exceed the
+//! capacity by what they are inserting. [`Cache::pin`] protects an entry from eviction.
 //!
 //! # Features
 //!
-//! `system` (default): the system's clock, and the threads of driver, listener and refresher. Without it nothing
-//! here reads a clock or starts a thread: a [`Clock`] must be given and the driver be a task or manual.
-//! `serde`: snapshots. `metrics`: counters, gauges and the lateness histogram through the `metrics` facade.
+//! - `system` (default): the system's clock, and the threads of driver, listener and refresher. Without it this
+//!   crate reads no clock and starts no thread. You must then give it a [`Clock`], and the driver must be a task
+//!   or manual.
+//! - `serde`: snapshots.
+//! - `metrics`: counters, gauges and the lateness histogram through the `metrics` facade.
 //!
 //! # Coming from moka or quick_cache
 //!
-//! `COMPARE.md` in the repository has the table of names, and where each of them is the better choice.
+//! [COMPARE.md](https://github.com/tidewheel/tidewheel/blob/main/COMPARE.md) has the table of names, and says
+//! when another cache is the better choice.
 #![forbid(unsafe_code)]
 
 /// Compiles and runs the code of the README.

@@ -1,9 +1,9 @@
 //! Typed values and the command table of a Redis-protocol server.
 //!
-//! [`Keyspace::execute`] runs one command at one point in time and appends its reply; [`Keyspace::begin`] lets
-//! its caller do something else between the steps of a command that walks over everything. Nothing here
-//! knows sockets or clocks: time comes in as an argument ([`Time`]), and what the keyspace needs from
-//! its shell goes through [`Hooks`].
+//! [`Keyspace::execute`] runs one command at one point in time and appends its reply. [`Keyspace::begin`] does the
+//! same for a caller that wants to do other work between the steps of a command that walks over all keys.
+//! Nothing here knows sockets or clocks. Time comes in as an argument ([`Time`]), and what the keyspace needs
+//! from the program around it goes through [`Hooks`].
 //!
 //! ```
 //! use tidewheel_keyspace::{Hooks, Garbage, Keyspace, Options, Session, Time, resolve};

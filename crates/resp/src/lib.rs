@@ -21,9 +21,9 @@
 //! assert_eq!(out.as_bytes(), b"$5\r\nhello\r\n");
 //! ```
 //!
-//! Hostile bytes cost no more than their own length: nothing is allocated from an announced length,
-//! every length is checked against [`Limits`] before a byte of the body arrives, and bytes that were
-//! scanned once are not scanned again however they are cut into reads.
+//! Hostile bytes cost no more than their own length. A length that a client announces allocates nothing. It is
+//! checked against [`Limits`] before a byte of the body arrives. No byte is scanned twice, however the bytes
+//! are cut into reads.
 
 /// Compiles and runs the code of the README.
 #[cfg(doctest)]

@@ -1,8 +1,8 @@
 //! Run this later, by key: in time, never early, never twice.
 //!
-//! A [`Scheduler`] keeps tasks by key in a hierarchical timing wheel, a million or ten of them, and calls one
-//! handler for each when its time has come. Setting, moving and removing a task costs O(1) and leaves no
-//! garbage: it is made for deadlines that hardly ever come, such as those that every heartbeat puts off.
+//! A [`Scheduler`] keeps tasks by key in a hierarchical timing wheel, and calls a handler for each when its time
+//! has come. It is made for millions of tasks. Setting, moving and removing one costs O(1), and memory does not
+//! grow by it. So it suits deadlines that hardly ever come, such as time-outs that every heartbeat puts off.
 //!
 //! ```
 //! use std::time::Duration;
@@ -35,12 +35,12 @@
 //! # What is promised
 //!
 //! - **Never early.** Deadlines are rounded up to a millisecond, the clock is read rounded down.
-//! - **Never twice.** A task is in exactly one place: pending, under its shard's lock; or fired, and then
-//!   nobody's but the handler's. Every call takes effect at one instant, under that lock:
+//! - **Never twice.** A task is in exactly one place. It is pending, under its shard's lock, or it was fired and
+//!   belongs to the handler. Every call takes effect at one instant, under that lock:
 //!   - after [`remove`](Handle::remove) returned `Some`, the handler never runs for that task;
 //!   - after [`move_to`](Handle::move_to) returned `true`, it runs once, at the new time;
 //!   - a [`set`](Handle::set) on a pending key replaces value and time, and it stays one task;
-//!   - a `set` during the key's own handler is a new task: identity is the task, not the key.
+//!   - a `set` during the key's own handler is a new task, although the key is the same.
 //! - **A slow handler delays nobody** while a worker is free, and a panicking one is counted. Tasks of one
 //!   instant run at the same time, as far as there are workers.
 //! - **A panic of user code costs its own run**, whether in a handler, in the `Clone` of a periodic task, in the
@@ -50,7 +50,7 @@
 //!   [`move_or_set`](Handle::move_or_set)) may call another scheduler; if it calls its own, it panics.
 //! - **Nothing is lost silently.** When tasks become due faster than handlers take them,
 //!   [`BackPressure`] says what happens, and [`stats`](Handle::stats) counts it.
-//! - **Lost wake-ups do not add up**: ticks are absolute, however long the process slept.
+//! - **A late wake-up delays nothing after it**: ticks are absolute, however long the process slept.
 //!
 //! # The rooms
 //!

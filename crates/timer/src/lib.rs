@@ -1,7 +1,7 @@
 //! Deadlines in, what is due out: timer wheels and a heap under one trait.
 //!
-//! This crate knows neither keys nor clocks nor threads. Whoever owns the timers passes the time in
-//! and gets ids back:
+//! This crate knows neither keys nor clocks nor threads. The caller passes the time in, and gets back the
+//! ids of the timers that are due:
 //!
 //! ```
 //! use tidewheel_timer::{HierarchicalWheel, TimerSet};
@@ -28,9 +28,9 @@
 //!
 //! # What is promised
 //!
-//! Never early: a timer fires at the first `advance` whose `now` has reached its deadline. Never
-//! later than that, unless the budget ran out, and then `backlog` says so. A lost or late wake-up delays
-//! nothing after it, since ticks are absolute.
+//! A timer fires in the first call of `advance` whose `now` has reached its deadline, never earlier. It
+//! fires later only if the budget of that call ran out, and then `backlog` says so. A late call delays
+//! nothing after it, because ticks are absolute.
 #![no_std]
 #![forbid(unsafe_code)]
 
