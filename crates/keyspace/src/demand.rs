@@ -47,6 +47,18 @@ impl Keyspace {
         }
     }
 
+    /// As what a [demand](Self::demand) adds, less what goes for it, however small that is: small values are not
+    /// worth the look before it matters. Locks the shard of the command's key.
+    pub(crate) fn growth(&self, row: &Command, db: u32, args: Args<'_>) -> usize {
+        let added = self.demand(row, db, args).added;
+        if row.stored_argument == 0 {
+            return added;
+        }
+        let replaced = self.there(db, args.get(row.keys.first as usize).unwrap_or_default());
+        let freed = replaced.map_or(0, |there| there.held.max(there.len));
+        added.min(args.bytes().saturating_sub(freed))
+    }
+
     /// Of a command that makes a string of `len` bytes `total(len, bytes)` bytes long.
     fn grown_demand(
         &self,

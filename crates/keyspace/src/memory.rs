@@ -15,6 +15,7 @@ use crate::command::{Command, CommandError};
 use crate::eviction::{Choice, Policy};
 use crate::gate::Seat;
 use crate::keyspace::Keyspace;
+use crate::shard::Hold;
 use crate::time::{Now, Time};
 use crate::value::Object;
 
@@ -171,12 +172,12 @@ impl Keyspace {
             return Err(CommandError::OUT_OF_MEMORY);
         }
         let end = self.evict(demand.added, now);
-        if matches!(end, End::Enough | End::Paid) || !self.lacks(0) {
+        if matches!(end, End::Enough | End::Paid) {
             return Ok(());
         }
-        // What shards have kept back may be the room.
+        // What shards have kept back may be the room. That nothing exceeds the limit *yet* is none.
         self.flush_bytes();
-        if self.lacks(0) {
+        if self.lacks(self.growth(row, db, args)) {
             return Err(CommandError::OUT_OF_MEMORY);
         }
         Ok(())
@@ -238,10 +239,8 @@ impl Keyspace {
             let (db, slot) = match hold.victim(choice, now.time.tick) {
                 Ok(found) => found,
                 Err(candidates) => {
-                    if candidates && visit == Visit::Bare {
-                        visit = Visit::Missed;
-                        // Timer records of keys that are gone lie in the way.
-                        hold.tidy_timers();
+                    if visit == Visit::Bare {
+                        visit = tidy_for_want(&mut hold, candidates);
                     }
                     break;
                 }
@@ -256,5 +255,20 @@ impl Keyspace {
         }
         self.record_hold(since);
         visit
+    }
+}
+
+/// Looks for room in a shard in which no victim was met.
+#[cold]
+fn tidy_for_want(hold: &mut Hold<'_>, candidates: bool) -> Visit {
+    let freed = hold.give_back_empty();
+    if candidates {
+        // Timer records of keys that are gone lie in the way.
+        hold.tidy_timers();
+    }
+    match (freed, candidates) {
+        (1.., _) => Visit::Freed(freed),
+        (_, true) => Visit::Missed,
+        (_, false) => Visit::Bare,
     }
 }

@@ -518,6 +518,16 @@ impl<O> Store<O> {
         true
     }
 
+    /// Gives back what an empty store has kept for its next entries. False, and nothing done, if there is
+    /// an entry, or nothing to give back.
+    pub fn give_back(&mut self) -> bool {
+        let gives = self.is_empty() && self.bytes() > 0;
+        if gives {
+            *self = Self::new(self.hasher.clone());
+        }
+        gives
+    }
+
     /// Panics if the structure is broken. O(n).
     pub fn validate(&self) {
         self.blocks.validate();

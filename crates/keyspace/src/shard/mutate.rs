@@ -213,11 +213,12 @@ impl Hold<'_> {
         now.reached(self.state.due[db as usize])
     }
 
-    /// Takes all entries out of a database, with their bytes; `None` if there are none. Leaves publishing
+    /// Takes all entries out of a database, with their bytes; `None` if it holds nothing. Leaves publishing
     /// the shard's bound to the caller.
     pub(crate) fn flush(&mut self, db: u32, hasher: &KeyHasher) -> Option<(Entries, usize)> {
         let database = self.database(db);
-        if database.entries.is_empty() {
+        // One that was emptied may hold what it had grown to.
+        if database.bytes() == 0 {
             return None;
         }
         let (counted_bytes, bytes) = (database.counted_bytes, database.bytes());

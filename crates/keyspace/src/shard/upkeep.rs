@@ -70,11 +70,31 @@ impl Hold<'_> {
         change
     }
 
-    /// Tidies a database, at most about `budget` units of work. Returns whether more is worth doing.
+    /// Tidies a database, at most about `budget` units of work. Returns whether more is worth doing. One that
+    /// is empty then costs nothing.
     pub(crate) fn tidy(&mut self, db: u32, budget: u32) -> bool {
         let more = self.state.databases[db as usize].entries.maintain(budget);
+        if !more {
+            self.give_back(db);
+        }
         self.count_bytes(db);
         more
+    }
+
+    /// Gives back what a database has kept, if it is empty.
+    fn give_back(&mut self, db: u32) {
+        if self.state.databases[db as usize].entries.give_back() {
+            self.state.due[db as usize] = NEVER;
+        }
+    }
+
+    /// Gives back what empty databases have kept. Returns by how many bytes the total shrank.
+    pub(crate) fn give_back_empty(&mut self) -> i64 {
+        for db in 0..self.databases() {
+            self.give_back(db);
+            self.count_bytes(db);
+        }
+        -self.flush_bytes()
     }
 
     /// Drops some timer records of keys that are gone.

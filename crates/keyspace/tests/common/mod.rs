@@ -240,3 +240,19 @@ pub(crate) fn time(tick: u64) -> Time {
         wall_offset_ms: 0,
     }
 }
+
+pub(crate) const OOM: &str = "-OOM command not allowed when used memory > 'maxmemory'.";
+
+/// Keys of a hundred bytes.
+pub(crate) fn fill(rig: &mut Rig, from: u32, to: u32, lifetime: &str) {
+    for i in from..to {
+        rig.run(&format!("SET key:{i} {} {lifetime}", "v".repeat(100)));
+    }
+}
+
+/// Lets the data become no larger than it is. Returns the limit.
+pub(crate) fn limit_to_what_is_used(rig: &Rig) -> u64 {
+    let limit = rig.keyspace.used_memory();
+    rig.keyspace.settings().maxmemory.store(limit, Relaxed);
+    limit
+}
