@@ -3,7 +3,8 @@
 //! Room is made for what is used already and for what the command brings. As many bytes as it brings it must
 //! free, however many victims that takes: a megabyte in place of values of a hundred bytes takes ten thousand.
 //! Only a guard bounds that in time. What is too much beyond that it works at for a short time. So the limit comes
-//! nearer, whatever is written, and nobody is refused while something may go. What is left, or grew beyond the limit
+//! nearer, whatever is written, and nobody is refused while something may go. Whoever has not freed so much, and does
+//! not fit, is refused, though nothing exceeds the limit yet. What is left, or grew beyond the limit
 //! unforeseen ([`exceeds_limit`](Keyspace::exceeds_limit)), is for the next commands and for
 //! [`shrink`](Keyspace::shrink) to bring down.
 

@@ -14,6 +14,9 @@ const FIXED_DECIMALS: usize = 17;
 /// 10^17: one in the fixed-point numbers of [`sum_floats`].
 const FIXED_ONE: i128 = 100_000_000_000_000_000;
 
+/// From here on a `long double` has no decimals: 2^63, as a fixed-point number.
+const NO_DECIMALS_FROM: u128 = FIXED_ONE.unsigned_abs() << 63;
+
 /// The largest power of ten within an `i128`.
 const POWER_MAX: i32 = 38;
 
@@ -40,7 +43,7 @@ impl Error for SumError {}
 /// Adds two floats as INCRBYFLOAT does, text to text.
 ///
 /// Redis adds in `long double`, so that 0.1 and 0.2 make 0.3 where an `f64` makes
-/// 0.30000000000000004. Here numbers of up to 17 decimals and a magnitude below 10^21 are added in
+/// 0.30000000000000004. Here numbers of up to 17 decimals and a magnitude below 2^63 are added in
 /// decimal, exactly; others as Redis does on x86.
 ///
 /// # Errors
@@ -52,6 +55,9 @@ pub fn sum_floats(a: &[u8], b: &[u8]) -> Result<String, SumError> {
     }
     if let (Some(a), Some(b)) = (parse_fixed(a), parse_fixed(b))
         && let Some(sum) = a.checked_add(b)
+        && [a, b, sum]
+            .iter()
+            .all(|number| number.unsigned_abs() < NO_DECIMALS_FROM)
     {
         return Ok(format_fixed(sum));
     }
@@ -192,11 +198,24 @@ mod tests {
             ("0", "-0", "0"),
             ("-.5", "+5.", "4.5"),
             (
-                "99999999999999999999.99999999999999999",
+                "9223372036854775807.99999999999999999",
                 "0",
-                "99999999999999999999.99999999999999999",
+                "9223372036854775807.99999999999999999",
             ),
             ("0e999", "7", "7"),
+        ] {
+            assert_eq!(sum(a, b).as_deref(), Ok(expected), "{a} + {b}");
+        }
+    }
+
+    /// What Redis answers; they kept decimals that a `long double` has not.
+    #[test]
+    fn sums_from_two_to_the_sixty_third_on_are_whole() {
+        for (a, b, expected) in [
+            ("9223372036854775808", "1.5", "9223372036854775810"),
+            ("18446744073709551615", "0.5", "18446744073709551616"),
+            ("1e19", "0.5", "10000000000000000000"),
+            ("12345678901234567890", "0.25", "12345678901234567890"),
         ] {
             assert_eq!(sum(a, b).as_deref(), Ok(expected), "{a} + {b}");
         }
