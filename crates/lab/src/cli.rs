@@ -1,47 +1,40 @@
-//! The command line: what to run, against whom, and where the results go.
+//! The command line: what to run, and where the results go.
 
 use std::fs::{File, OpenOptions};
-use std::io::Write;
+use std::io::{IsTerminal, Write};
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, bail};
 use clap::{Parser, Subcommand};
-use serde_json::Value;
 
 use crate::caches::{self, Caches};
-use crate::client::Address;
-use crate::compare;
+use crate::hit_ratios;
 use crate::outcome::Outcome;
 use crate::page;
-use crate::progress::Progress;
-use crate::seeds;
-use crate::server::Target;
-use crate::simulate;
+use crate::servers::Servers;
+use crate::studies::{self, Study};
 use crate::tasks;
 use crate::timers;
-use crate::workload::Workload;
-
-const DEFAULT_HOST: &str = "127.0.0.1";
-const DEFAULT_PORT: u16 = 6_379;
 
 /// The laboratory: Tidewheel's parts and other people's, put through the same experiments.
 ///
-/// An experiment prints lines of JSON on standard output and tables on standard error; with --json
-/// the lines are appended to a file and the tables go to standard output.
+/// An experiment prints a table on a terminal or with --table; else lines of JSON on standard output
+/// and the table on standard error. With --json the lines are appended to a file, whoever reads.
 #[derive(Debug, Parser)]
 #[command(name = "tidewheel-lab", version)]
 struct Cli {
     /// Append the lines of JSON to this file.
     #[arg(long, global = true, value_name = "FILE")]
     json: Option<PathBuf>,
+    /// Print the table on standard output, even where that is no terminal.
+    #[arg(long, global = true)]
+    table: bool,
     #[command(subcommand)]
     command: Command,
 }
 
 #[derive(Debug, Subcommand)]
 enum Command {
-    /// The first article's tables, as it ran them and fairly, and every strategy under the same load.
-    Seeds(seeds::Args),
     /// Servers that speak the Redis protocol: ours and other people's.
     Servers(Servers),
     /// The timer structures themselves, without a server: time and bytes per timer.
@@ -51,44 +44,13 @@ enum Command {
     /// In-process caches, ours and (with the feature `peers`) other people's.
     #[command(subcommand)]
     Caches(Caches),
-    /// In virtual time: hit ratios beside bounds and peers, and memory held under times to live.
-    Simulate(simulate::Args),
+    /// Hit ratios of traces at fixed sizes, beside bounds and peers.
+    HitRatios(hit_ratios::Args),
+    /// Questions that are studied beside the products: how to find what has expired, what the dead cost.
+    #[command(subcommand)]
+    Study(Study),
     /// Draw files of results as one page of pictures and tables.
     Report(page::Args),
-}
-
-#[derive(Debug, clap::Args)]
-struct Servers {
-    /// Server to measure (default 127.0.0.1).
-    #[arg(long, global = true)]
-    host: Option<String>,
-    /// Its port (default 6379).
-    #[arg(long, short, global = true)]
-    port: Option<u16>,
-    /// Its process on this machine, 0 to watch none (default: by INFO, when the server is local).
-    #[arg(long, global = true)]
-    pid: Option<u32>,
-    /// Its password.
-    #[arg(
-        long,
-        global = true,
-        env = "TIDEWHEEL_LAB_PASSWORD",
-        hide_env_values = true
-    )]
-    password: Option<String>,
-    /// Delete the keys that the server holds.
-    #[arg(long, global = true)]
-    flush: bool,
-    #[command(subcommand)]
-    command: OnServers,
-}
-
-#[derive(Debug, Subcommand)]
-enum OnServers {
-    #[command(flatten)]
-    Workload(Workload),
-    /// One workload against several servers in turn, each in a fresh process.
-    Compare(compare::Args),
 }
 
 pub(crate) fn run() -> Result<()> {
@@ -103,71 +65,44 @@ pub(crate) fn run() -> Result<()> {
     if let Some(path) = &cli.json {
         drop(open(path)?);
     }
-    let mut progress = Progress::new();
-    let mut outcome = match &cli.command {
-        Command::Seeds(args) => match seeds::run(args, &mut progress)? {
-            Some(outcome) => outcome,
-            None => return Ok(()),
-        },
-        Command::Servers(servers) => servers.run(&mut progress)?,
-        Command::Timers(args) => timers::run(args, &mut progress)?,
-        Command::Tasks(args) => tasks::run(args, &mut progress)?,
-        Command::Simulate(args) => simulate::run(args, &progress)?,
-        Command::Caches(caches) => match caches::run(caches, &mut progress)? {
-            Some(outcome) => outcome,
-            None => return Ok(()),
-        },
+    let outcome = match &cli.command {
+        Command::Servers(servers) => Some(servers.run()?),
+        Command::Timers(args) => timers::run(args)?,
+        Command::Tasks(args) => tasks::run(args)?,
+        Command::HitRatios(args) => Some(hit_ratios::run(args)?),
+        Command::Caches(caches) => caches::run(caches)?,
+        Command::Study(study) => studies::run(study)?,
         Command::Report(args) => return page::run(args),
     };
-    outcome.note_build();
-    emit(&outcome.lines(), &outcome.text(), cli.json.as_deref())?;
+    // A process that measures for another has answered already.
+    let Some(outcome) = outcome else {
+        return Ok(());
+    };
+    emit(&outcome, cli.json.as_deref(), cli.table)?;
     if !outcome.failures.is_empty() {
         bail!("not everything succeeded: {}", outcome.failures.join("; "));
     }
     Ok(())
 }
 
-impl Servers {
-    fn run(&self, progress: &mut Progress) -> Result<Outcome> {
-        match &self.command {
-            OnServers::Workload(workload) => {
-                let report = workload.run(&self.target(), progress)?;
-                Ok(Outcome::of(workload.name(), vec![report]))
-            }
-            OnServers::Compare(_)
-                if self.host.is_some() || self.port.is_some() || self.pid.is_some() =>
-            {
-                bail!("compare starts its servers itself: --host, --port and --pid do not apply")
-            }
-            OnServers::Compare(args) => compare::run(args, progress),
+fn emit(outcome: &Outcome, file: Option<&Path>, table: bool) -> Result<()> {
+    let lines: Vec<String> = outcome
+        .reports
+        .iter()
+        .map(serde_json::to_string)
+        .collect::<Result<_, _>>()?;
+    if let Some(path) = file {
+        let mut file = open(path)?;
+        for line in &lines {
+            writeln!(file, "{line}").with_context(|| format!("cannot write {}", path.display()))?;
         }
     }
-
-    fn target(&self) -> Target {
-        let address = Address {
-            host: self.host.clone().unwrap_or_else(|| DEFAULT_HOST.to_owned()),
-            port: self.port.unwrap_or(DEFAULT_PORT),
-            password: self.password.clone(),
-        };
-        Target {
-            address,
-            pid: self.pid,
-            flush: self.flush,
-        }
-    }
-}
-
-fn emit(lines: &[Value], text: &str, file: Option<&Path>) -> Result<()> {
-    let Some(path) = file else {
-        eprint!("{text}");
-        lines.iter().for_each(|line| println!("{line}"));
+    if file.is_some() || table || std::io::stdout().is_terminal() {
+        print!("{}", outcome.text());
         return Ok(());
-    };
-    let mut file = open(path)?;
-    for line in lines {
-        writeln!(file, "{line}").with_context(|| format!("cannot write {}", path.display()))?;
     }
-    print!("{text}");
+    eprint!("{}", outcome.text());
+    lines.iter().for_each(|line| println!("{line}"));
     Ok(())
 }
 
@@ -188,30 +123,8 @@ mod tests {
     #[test]
     fn the_command_line_is_consistent() {
         Cli::command().debug_assert();
-    }
-
-    #[test]
-    fn a_comparison_takes_a_workload_with_its_own_options() {
-        let cli = Cli::try_parse_from([
-            "tidewheel-lab",
-            "servers",
-            "compare",
-            "--server",
-            "redis=redis-server",
-            "--runs",
-            "3",
-            "sparse",
-            "--keys",
-            "7",
-        ])
-        .expect("parses");
-        let Command::Servers(Servers {
-            command: OnServers::Compare(args),
-            ..
-        }) = cli.command
-        else {
-            panic!("a comparison")
-        };
-        assert_eq!((args.runs, args.workload.name()), (3, "sparse"));
+        let words =
+            "tidewheel-lab servers compare --server r=redis-server --runs 3 sparse --keys 7";
+        Cli::try_parse_from(words.split(' ')).expect("a comparison takes a workload's options");
     }
 }

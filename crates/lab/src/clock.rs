@@ -8,12 +8,29 @@ use std::sync::LazyLock;
 use std::thread;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
+use rustix::time::{ClockId, clock_gettime};
+
 static ORIGIN: LazyLock<Instant> = LazyLock::new(Instant::now);
 
 /// Nanoseconds on the monotonic clock since the first reading in this process.
 pub(crate) fn mono_ns() -> u64 {
     let origin = *ORIGIN;
     u64::try_from(Instant::now().saturating_duration_since(origin).as_nanos()).unwrap_or(u64::MAX)
+}
+
+/// Processor time of the calling thread.
+pub(crate) fn thread_cpu_ns() -> u64 {
+    cpu_ns(ClockId::ThreadCPUTime)
+}
+
+/// Processor time of this process with all threads it ever had.
+pub(crate) fn process_cpu_ns() -> u64 {
+    cpu_ns(ClockId::ProcessCPUTime)
+}
+
+fn cpu_ns(clock: ClockId) -> u64 {
+    let time = clock_gettime(clock);
+    time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64
 }
 
 /// When something inserted now is due; `u64::MAX` without a time to live.
@@ -81,8 +98,15 @@ mod tests {
     }
 
     #[test]
-    fn the_monotonic_clock_does_not_go_back() {
-        let first = mono_ns();
-        assert!(mono_ns() >= first);
+    fn processor_time_is_what_was_worked_and_that_of_ended_threads_counts() {
+        let (mine, all) = (thread_cpu_ns(), process_cpu_ns());
+        let work = || {
+            let from = thread_cpu_ns();
+            while thread_cpu_ns() < from + 3_000_000 {}
+        };
+        thread::spawn(work).join().expect("ends");
+        thread::sleep(Duration::from_millis(20));
+        assert!(thread_cpu_ns() - mine < 15_000_000, "sleep is no work");
+        assert!(process_cpu_ns() >= all + 3_000_000);
     }
 }

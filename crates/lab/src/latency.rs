@@ -156,6 +156,23 @@ pub(crate) struct Summary {
     pub(crate) over_1ms_total_ms: f64,
 }
 
+impl Summary {
+    /// Percentiles and the maximum in microseconds, by their names in figures.
+    pub(crate) fn percentiles(&self) -> [(&'static str, Option<f64>); 5] {
+        [
+            ("p50", self.p50_us),
+            ("p99", self.p99_us),
+            ("p999", self.p999_us),
+            ("p9999", self.p9999_us),
+            ("max", self.max_us),
+        ]
+    }
+
+    pub(crate) fn max_ms(&self) -> Option<f64> {
+        self.max_us.map(|us| us / 1e3)
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -1,36 +1,26 @@
 //! `tidewheel-lab`: workloads and figures, Tidewheel's and its peers', by the same tool.
 
 mod caches;
-mod child;
 mod cli;
-mod client;
 mod clock;
-mod compare;
-mod driver;
-mod getter;
 mod heap;
-mod keys;
+mod hit_ratios;
 mod latency;
-mod launch;
-mod loader;
 mod machine;
+mod names;
 mod outcome;
 mod page;
 mod proc;
 mod progress;
 mod report;
-mod resp;
 mod rng;
-mod seeds;
-mod server;
-mod simulate;
+mod runner;
+mod servers;
 mod stats;
-mod strategies;
+mod studies;
 mod table;
 mod tasks;
 mod timers;
-mod versions;
-mod workload;
 
 fn main() -> std::process::ExitCode {
     match cli::run() {

@@ -1,13 +1,15 @@
 //! What a command found: lines for a file, tables for a reader.
 
-use serde_json::Value;
-
+use crate::heap;
 use crate::machine;
 use crate::report::Report;
 use crate::table;
 
 const DEBUG_NOTE: &str =
     "built without optimisation: quote no time and no rate of this; build with --release";
+const QUICK_NOTE: &str = "a quick run: too small and too short to quote";
+const COUNTED_NOTE: &str = "allocations are counted, two atomic additions each, which all times here \
+    contain; build with the feature plain-alloc to leave that out (and bytes)";
 
 /// All tables of a command.
 #[derive(Debug, Default)]
@@ -30,13 +32,14 @@ impl Outcome {
 
     /// Adds a table: all runs of all that are compared in it.
     pub(crate) fn push(&mut self, title: &str, reports: Vec<Report>) {
-        let table = table::of_reports(&reports);
-        self.push_text(title, &table, reports);
+        self.push_text(title, &table::of_reports(&reports));
+        self.reports.extend(reports);
     }
 
     /// Adds a table that its maker laid out, with the reports that it shows.
     pub(crate) fn push_grid(&mut self, title: &str, grid: &[Vec<String>], reports: Vec<Report>) {
-        self.push_text(title, &table::lay_out(grid), reports);
+        self.push_text(title, &table::lay_out(grid));
+        self.reports.extend(reports);
     }
 
     /// Adds all tables and notes of another.
@@ -48,30 +51,35 @@ impl Outcome {
         self.failures.extend(other.failures);
     }
 
-    fn push_text(&mut self, title: &str, table: &str, reports: Vec<Report>) {
+    fn push_text(&mut self, title: &str, table: &str) {
         let gap = if self.text.is_empty() { "" } else { "\n" };
         let machine = machine::line();
         self.text
             .push_str(&format!("{gap}{title}\n{machine}\n{table}"));
-        self.reports.extend(reports);
     }
 
-    /// Notes a build whose times say nothing.
-    pub(crate) fn note_build(&mut self) {
-        if cfg!(debug_assertions) && !self.notes.iter().any(|note| note == DEBUG_NOTE) {
-            self.notes.push(DEBUG_NOTE.to_owned());
+    /// Notes, in the lines as well, that the run is too small to quote.
+    pub(crate) fn note_quick(&mut self) {
+        for report in &mut self.reports {
+            report.notes.push(QUICK_NOTE.to_owned());
         }
+        self.notes.push(QUICK_NOTE.to_owned());
     }
 
-    /// One line per subject, table and run.
-    pub(crate) fn lines(&self) -> Vec<Value> {
-        self.reports.iter().map(Report::to_json).collect()
+    /// Notes that times contain the counting of bytes.
+    pub(crate) fn note_counting(&mut self) {
+        if heap::COUNTED {
+            self.notes.push(COUNTED_NOTE.to_owned());
+        }
     }
 
     pub(crate) fn text(&self) -> String {
         let mut text = self.text.clone();
         for note in &self.notes {
             text.push_str(&format!("note: {note}\n"));
+        }
+        if cfg!(debug_assertions) {
+            text.push_str(&format!("note: {DEBUG_NOTE}\n"));
         }
         for failure in &self.failures {
             text.push_str(&format!("failed: {failure}\n"));

@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use anyhow::{Context, Result, anyhow, bail, ensure};
+use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use crate::report::Report;
@@ -44,7 +45,7 @@ pub(crate) fn run(args: &Args) -> Result<()> {
 }
 
 /// Writes a page of these lines.
-pub(crate) fn write(lines: &[Value], path: &Path) -> Result<()> {
+pub(crate) fn write(lines: &[impl Serialize], path: &Path) -> Result<()> {
     // In JSON an escaped "<" is the same letter, and no name can end the script that it stands in.
     let lines = serde_json::to_string(lines)?.replace('<', "\\u003c");
     let html = TEMPLATE
@@ -66,7 +67,8 @@ fn read(path: &Path) -> Result<Vec<Value>> {
         let place = || format!("{} line {number}", path.display());
         let value: Value =
             serde_json::from_str(line).with_context(|| format!("{} is no JSON", place()))?;
-        Report::from_json(&value).with_context(|| format!("{} is no line of a result", place()))?;
+        Report::deserialize(&value)
+            .with_context(|| format!("{} is no line of a result", place()))?;
         lines.push(value);
     }
     ensure!(!lines.is_empty(), "{} holds no results", path.display());

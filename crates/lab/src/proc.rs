@@ -4,19 +4,17 @@
 
 use std::collections::HashMap;
 use std::fs;
-use std::sync::LazyLock;
+
+use crate::clock;
 
 /// The kernel exports times in /proc in this unit on every architecture that Rust runs on.
 const NS_PER_USER_TICK: u64 = 10_000_000;
-const AUXV_PAGE_SIZE: u64 = 6;
-
-static PAGE_BYTES: LazyLock<u64> = LazyLock::new(|| page_bytes().unwrap_or(4_096));
 
 /// Resident bytes of a process now.
 pub(crate) fn rss_bytes(pid: u32) -> Option<u64> {
     let statm = fs::read_to_string(format!("/proc/{pid}/statm")).ok()?;
     let pages: u64 = statm.split_ascii_whitespace().nth(1)?.parse().ok()?;
-    Some(pages * *PAGE_BYTES)
+    Some(pages * rustix::param::page_size() as u64)
 }
 
 /// The most resident bytes that a process has had.
@@ -67,26 +65,8 @@ impl CpuMeter {
     }
 }
 
-/// Processor time of the calling thread.
-pub(crate) fn thread_cpu_ns() -> Option<u64> {
-    let text = fs::read_to_string("/proc/thread-self/schedstat").ok()?;
-    text.split_ascii_whitespace().next()?.parse().ok()
-}
-
-/// Processor time of this process with all threads it ever had, to 10 ms.
-pub(crate) fn own_cpu_ns() -> Option<u64> {
-    let stat = fs::read_to_string("/proc/self/stat").ok()?;
-    // The name in parentheses may hold anything, so fields are counted from its end: the state is the
-    // first, user and system time the twelfth and thirteenth.
-    let (_, fields) = stat.rsplit_once(')')?;
-    let mut times = fields.split_ascii_whitespace().skip(11);
-    let user: u64 = times.next()?.parse().ok()?;
-    let system: u64 = times.next()?.parse().ok()?;
-    Some((user + system) * NS_PER_USER_TICK)
-}
-
 /// Processor time of the whole machine, idle time left out.
-pub(crate) fn machine_busy_ns() -> Option<u64> {
+fn machine_busy_ns() -> Option<u64> {
     let stat = fs::read_to_string("/proc/stat").ok()?;
     let fields: Vec<u64> = stat
         .lines()
@@ -106,61 +86,34 @@ pub(crate) fn machine_busy_ns() -> Option<u64> {
     Some(busy * NS_PER_USER_TICK)
 }
 
-/// What processes other than the server and this one took meanwhile: the noise of a run.
+/// What processes other than this one and the server took meanwhile: the noise of a run.
 #[derive(Debug)]
 pub(crate) struct NoiseMeter {
-    own: CpuMeter,
     start: Option<(u64, u64)>,
 }
 
 impl NoiseMeter {
+    /// Without a server its processor time is 0.
     pub(crate) fn start(server_cpu_ns: Option<u64>) -> Self {
-        let mut own = CpuMeter::new(std::process::id());
-        let start = machine_busy_ns()
-            .zip(own.read_ns())
-            .zip(server_cpu_ns)
-            .map(|((busy, own), server)| (busy, own + server));
-        Self { own, start }
-    }
-
-    /// Others' processor time since the start; 0 at least, since the counters differ in resolution.
-    pub(crate) fn others_ns(&mut self, server_cpu_ns: Option<u64>) -> Option<u64> {
-        let (busy_then, known_then) = self.start?;
-        let known = self.own.read_ns()? + server_cpu_ns?;
-        let busy = machine_busy_ns()?.saturating_sub(busy_then);
-        Some(busy.saturating_sub(known.saturating_sub(known_then)))
-    }
-}
-
-/// The noise of a run that is this process alone, whose threads come and go.
-#[derive(Debug)]
-pub(crate) struct OwnNoiseMeter {
-    start: Option<(u64, u64)>,
-}
-
-impl OwnNoiseMeter {
-    pub(crate) fn start() -> Self {
         Self {
-            start: machine_busy_ns().zip(own_cpu_ns()),
+            start: machine_busy_ns().zip(known_ns(server_cpu_ns)),
         }
     }
 
     /// Others' processor time since the start; 0 at least, since the counters are coarse.
-    pub(crate) fn others_ns(&self) -> Option<u64> {
-        let (busy_then, own_then) = self.start?;
-        let busy = machine_busy_ns()?.saturating_sub(busy_then);
-        Some(busy.saturating_sub(own_cpu_ns()?.saturating_sub(own_then)))
+    pub(crate) fn others_ns(&self, server_cpu_ns: Option<u64>) -> Option<u64> {
+        let (busy_then, known_then) = self.start?;
+        let known = known_ns(server_cpu_ns)?.saturating_sub(known_then);
+        Some(
+            machine_busy_ns()?
+                .saturating_sub(busy_then)
+                .saturating_sub(known),
+        )
     }
 }
 
-fn page_bytes() -> Option<u64> {
-    let auxv = fs::read("/proc/self/auxv").ok()?;
-    let word = size_of::<usize>();
-    let number =
-        |bytes: &[u8]| -> Option<u64> { Some(usize::from_ne_bytes(bytes.try_into().ok()?) as u64) };
-    auxv.chunks_exact(2 * word)
-        .find(|pair| number(&pair[..word]) == Some(AUXV_PAGE_SIZE))
-        .and_then(|pair| number(&pair[word..]))
+fn known_ns(server_cpu_ns: Option<u64>) -> Option<u64> {
+    Some(clock::process_cpu_ns() + server_cpu_ns?)
 }
 
 #[cfg(all(test, target_os = "linux"))]
@@ -199,23 +152,5 @@ mod tests {
         });
         assert!(busy > before);
         assert!(meter.read_ns().expect("Linux tells") >= busy);
-    }
-
-    #[test]
-    fn own_processor_time_keeps_threads_that_ended_unseen() {
-        let before = own_cpu_ns().expect("Linux tells");
-        while own_cpu_ns().expect("Linux tells") < before + 3 * NS_PER_USER_TICK {
-            std::thread::spawn(|| {
-                (0..2_000_000_u64).fold(0, |sum, i| std::hint::black_box(sum ^ i));
-            })
-            .join()
-            .expect("ends");
-        }
-        assert!(thread_cpu_ns().expect("Linux tells") > 0);
-    }
-
-    #[test]
-    fn pages_have_a_plausible_size() {
-        assert!(page_bytes().expect("Linux tells").is_power_of_two());
     }
 }

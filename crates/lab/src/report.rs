@@ -1,10 +1,12 @@
 //! What one measurement found: figures and curves with names, for the JSON line, the table and the page.
 
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 
 use crate::clock;
 use crate::machine;
-use crate::server::Facts;
 
 /// The program that wrote a line.
 const TOOL: &str = if cfg!(debug_assertions) {
@@ -17,114 +19,74 @@ const TOOL: &str = if cfg!(debug_assertions) {
     concat!("tidewheel-lab ", env!("CARGO_PKG_VERSION"))
 };
 
-/// One number of an experiment.
-#[derive(Clone, Debug, PartialEq)]
-pub(crate) struct Figure {
-    /// Name in JSON, with the unit last.
-    pub(crate) key: String,
-    /// Name in the table.
-    pub(crate) label: String,
-    pub(crate) value: Option<f64>,
-    /// What the table says when there is no value.
-    pub(crate) absent: Absent,
+/// Numbers by name, in the order in which they are shown. A name has its unit last.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub(crate) struct Figures {
+    figures: Map<String, Value>,
+    /// Those that are the time of something that may never have happened.
+    never: Vec<String>,
 }
-
-/// Why a figure has no value.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) enum Absent {
-    /// It does not apply.
-    #[default]
-    Nothing,
-    /// What it is the time of did not happen.
-    Never,
-}
-
-impl Absent {
-    pub(crate) fn text(self) -> &'static str {
-        match self {
-            Self::Nothing => "–",
-            Self::Never => "never",
-        }
-    }
-}
-
-/// Figures in the order in which they are shown.
-#[derive(Clone, Debug, Default, PartialEq)]
-pub(crate) struct Figures(Vec<Figure>);
 
 impl Figures {
     /// A figure that may not apply: a dash when there is none.
-    pub(crate) fn push(
-        &mut self,
-        key: impl Into<String>,
-        label: impl Into<String>,
-        value: impl Into<Option<f64>>,
-    ) {
-        self.push_or(key, label, value, Absent::Nothing);
+    pub(crate) fn push(&mut self, key: impl Into<String>, value: impl Into<Option<f64>>) {
+        self.figures.insert(key.into(), json!(value.into()));
     }
 
     /// A time at which something happened, which may have been never.
-    pub(crate) fn push_or_never(
-        &mut self,
-        key: impl Into<String>,
-        label: impl Into<String>,
-        value: impl Into<Option<f64>>,
-    ) {
-        self.push_or(key, label, value, Absent::Never);
+    pub(crate) fn push_or_never(&mut self, key: &str, value: impl Into<Option<f64>>) {
+        self.never.push(key.to_owned());
+        self.push(key, value);
     }
 
     /// What tells how busy the machine was with other things; the clocks behind it are too coarse for
     /// runs of less than a second.
     pub(crate) fn push_noise(&mut self, others_ns: Option<u64>, wall_ns: u64) {
         let percent = |ns: u64| ns as f64 / wall_ns.max(1) as f64 * 100.0;
-        self.push(
-            "others_cpu_percent",
-            "noise: others' CPU, % of a core",
-            others_ns.filter(|_| wall_ns >= 1_000_000_000).map(percent),
-        );
+        let told = others_ns.filter(|_| wall_ns >= 1_000_000_000);
+        self.push("others_cpu_percent", told.map(percent));
     }
 
-    fn push_or(
-        &mut self,
-        key: impl Into<String>,
-        label: impl Into<String>,
-        value: impl Into<Option<f64>>,
-        absent: Absent,
-    ) {
-        let value = value.into().filter(|value| value.is_finite());
-        self.0.push(Figure {
-            key: key.into(),
-            label: label.into(),
-            value,
-            absent,
-        });
-    }
-
-    pub(crate) fn iter(&self) -> impl Iterator<Item = &Figure> {
-        self.0.iter()
+    pub(crate) fn keys(&self) -> impl Iterator<Item = &str> {
+        self.figures.keys().map(String::as_str)
     }
 
     pub(crate) fn value(&self, key: &str) -> Option<f64> {
-        self.0.iter().find(|figure| figure.key == key)?.value
+        self.figures.get(key)?.as_f64()
+    }
+
+    /// What a table says where there is no value.
+    pub(crate) fn absent(&self, key: &str) -> &'static str {
+        match self.never.iter().any(|never| never == key) {
+            true => "never",
+            false => "–",
+        }
     }
 }
 
-/// Points of one line in a picture.
-#[derive(Clone, Debug, PartialEq)]
+/// Points of one line in a picture, by ascending first coordinate.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Curve {
-    /// Name in JSON.
-    pub(crate) key: String,
-    /// What the picture shows.
-    pub(crate) label: String,
     /// What lies along the axes, with the unit last.
-    pub(crate) axes: [String; 2],
-    /// By ascending first coordinate.
+    pub(crate) x: String,
+    pub(crate) y: String,
     pub(crate) points: Vec<[f64; 2]>,
 }
 
-/// The outcome of one run of one experiment on one subject.
-#[derive(Clone, Debug, PartialEq)]
+impl Curve {
+    pub(crate) fn new(x: &str, y: &str, points: Vec<[f64; 2]>) -> Self {
+        Self {
+            x: x.to_owned(),
+            y: y.to_owned(),
+            points,
+        }
+    }
+}
+
+/// The outcome of one run of one experiment on one subject: a line of JSON.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Report {
+    tool: String,
     /// The experiment.
     pub(crate) workload: String,
     /// Which table of the experiment; empty where there is one only.
@@ -136,144 +98,44 @@ pub(crate) struct Report {
     pub(crate) run: usize,
     /// How a server was started, if it was.
     pub(crate) command: Option<String>,
+    pub(crate) finished_unix_ms: i64,
+    machine: Value,
     /// What a server says of itself.
     pub(crate) server: Option<Value>,
-    pub(crate) machine: Value,
-    pub(crate) params: Map<String, Value>,
+    pub(crate) params: Value,
+    #[serde(flatten)]
     pub(crate) figures: Figures,
-    pub(crate) curves: Vec<Curve>,
+    pub(crate) curves: BTreeMap<String, Curve>,
     /// What a reader must know to trust the figures.
     pub(crate) notes: Vec<String>,
-    finished_unix_ms: i64,
 }
 
 impl Report {
-    /// `params` is an object, as from `json!({…})`.
-    pub(crate) fn new(workload: &str, server: Option<Facts>, params: Value) -> Self {
-        let params = match params {
-            Value::Object(params) => params,
-            other => Map::from_iter([("value".to_owned(), other)]),
-        };
-        let (subject, version) = match &server {
-            Some(facts) => (facts.name.clone(), facts.version.clone()),
-            None => ("tidewheel".to_owned(), env!("CARGO_PKG_VERSION").to_owned()),
-        };
+    /// Of Tidewheel, until somebody says otherwise. `params` is an object, as from `json!({…})`.
+    pub(crate) fn new(workload: &str, params: Value) -> Self {
         Self {
+            tool: TOOL.to_owned(),
             workload: workload.to_owned(),
             cell: String::new(),
-            subject,
-            version,
+            subject: "tidewheel".to_owned(),
+            version: env!("CARGO_PKG_VERSION").to_owned(),
             run: 1,
             command: None,
-            server: server.as_ref().map(Facts::to_json),
+            finished_unix_ms: clock::wall_us() / 1_000,
             machine: machine::facts(),
+            server: None,
             params,
             figures: Figures::default(),
-            curves: Vec::new(),
+            curves: BTreeMap::new(),
             notes: Vec::new(),
-            finished_unix_ms: 0,
         }
     }
 
-    pub(crate) fn finish(mut self) -> Self {
-        self.finished_unix_ms = clock::wall_us() / 1_000;
+    /// The same of another subject.
+    pub(crate) fn of(mut self, subject: impl ToString, version: &str) -> Self {
+        self.subject = subject.to_string();
+        self.version = version.to_owned();
         self
-    }
-
-    pub(crate) fn to_json(&self) -> Value {
-        let of_figures = |value: fn(&Figure) -> Value| -> Map<String, Value> {
-            let pair = |figure: &Figure| (figure.key.clone(), value(figure));
-            self.figures.iter().map(pair).collect()
-        };
-        let never: Vec<&str> = self
-            .figures
-            .iter()
-            .filter(|figure| figure.absent == Absent::Never)
-            .map(|figure| figure.key.as_str())
-            .collect();
-        let curves: Map<String, Value> = self
-            .curves
-            .iter()
-            .map(|curve| {
-                let [x, y] = &curve.axes;
-                let body = json!({ "label": curve.label, "x": x, "y": y, "points": curve.points });
-                (curve.key.clone(), body)
-            })
-            .collect();
-        json!({
-            "tool": TOOL,
-            "workload": self.workload,
-            "cell": self.cell,
-            "subject": self.subject,
-            "version": self.version,
-            "run": self.run,
-            "command": self.command,
-            "finished_unix_ms": self.finished_unix_ms,
-            "machine": self.machine,
-            "server": self.server,
-            "params": self.params,
-            "figures": of_figures(|figure| json!(figure.value)),
-            "labels": of_figures(|figure| json!(figure.label)),
-            "never": never,
-            "curves": curves,
-            "notes": self.notes,
-        })
-    }
-
-    /// What [`to_json`](Self::to_json) wrote; `None` for anything else.
-    pub(crate) fn from_json(line: &Value) -> Option<Self> {
-        let text = |key: &str| line[key].as_str().map(str::to_owned);
-        let mut figures = Figures::default();
-        let never = line["never"].as_array()?;
-        for (key, value) in line["figures"].as_object()? {
-            let label = line["labels"][key].as_str()?;
-            let absent = match never.iter().any(|never| never == key) {
-                true => Absent::Never,
-                false => Absent::Nothing,
-            };
-            figures.push_or(key, label, value.as_f64(), absent);
-        }
-        let curve = |(key, body): (&String, &Value)| {
-            let point = |point: &Value| Some([point[0].as_f64()?, point[1].as_f64()?]);
-            Some(Curve {
-                key: key.clone(),
-                label: body["label"].as_str()?.to_owned(),
-                axes: [
-                    body["x"].as_str()?.to_owned(),
-                    body["y"].as_str()?.to_owned(),
-                ],
-                points: body["points"]
-                    .as_array()?
-                    .iter()
-                    .map(point)
-                    .collect::<Option<_>>()?,
-            })
-        };
-        let notes = line["notes"].as_array()?.iter();
-        Some(Self {
-            workload: text("workload")?,
-            cell: text("cell")?,
-            subject: text("subject")?,
-            version: text("version")?,
-            run: usize::try_from(line["run"].as_u64()?).ok()?,
-            command: text("command"),
-            server: line
-                .get("server")
-                .filter(|server| server.is_object())
-                .cloned(),
-            machine: line["machine"].clone(),
-            params: line["params"].as_object()?.clone(),
-            figures,
-            curves: line["curves"]
-                .as_object()?
-                .iter()
-                .map(curve)
-                .collect::<Option<_>>()?,
-            notes: notes
-                .map(|note| Some(note.as_str()?.to_owned()))
-                .collect::<Option<_>>()?,
-            finished_unix_ms: line["finished_unix_ms"].as_i64()?,
-        })
     }
 }
 
@@ -281,41 +143,25 @@ impl Report {
 mod tests {
     use super::*;
 
-    fn report() -> Report {
-        let mut report = Report::new("sparse", None, json!({"keys": 7}));
-        report.figures.push("a_us", "A µs", 1.5);
-        report.figures.push_or_never("b_ms", "B ms", None);
-        report.figures.push("c", "C", f64::NAN);
-        report.curves.push(Curve {
-            key: "held".to_owned(),
-            label: "keys held".to_owned(),
-            axes: ["time, s".to_owned(), "keys".to_owned()],
-            points: vec![[0.0, 7.0], [1.5, 3.0]],
-        });
-        report.notes.push("a note".to_owned());
-        report
-    }
-
-    #[test]
-    fn json_names_every_figure_and_keeps_absent_ones_as_null() {
-        let json = report().finish().to_json();
-        assert_eq!(json["workload"], "sparse");
-        assert_eq!(json["params"]["keys"], 7);
-        assert_eq!(json["figures"]["a_us"], 1.5);
-        assert!(json["figures"]["b_ms"].is_null() && json["figures"]["c"].is_null());
-        assert!(json["finished_unix_ms"].as_i64().expect("a time") > 0);
-        assert!(!json.to_string().contains('\n'));
-    }
-
     #[test]
     fn a_report_comes_back_from_its_line_as_it_was() {
-        let report = report().finish();
-        let line = report.to_json().to_string();
-        let back = Report::from_json(&serde_json::from_str(&line).expect("JSON"));
-        assert_eq!(back, Some(report));
-        for no_report in ["{}", "7", r#"{"workload": "x"}"#] {
-            let value = serde_json::from_str(no_report).expect("JSON");
-            assert_eq!(Report::from_json(&value), None, "{no_report}");
-        }
+        let mut report = Report::new("sparse", json!({"keys": 7}));
+        report.figures.push("a_us", 1.5);
+        report.figures.push_or_never("b_ms", None);
+        report.figures.push("c", f64::NAN);
+        let curve = Curve::new("time, s", "keys", vec![[0.0, 7.0], [1.5, 3.0]]);
+        report.curves.insert("held".to_owned(), curve);
+        report.notes.push("a note".to_owned());
+        let line = serde_json::to_string(&report).expect("JSON");
+        assert!(!line.contains('\n') && line.contains(r#""figures":{"a_us":1.5,"b_ms":null"#));
+        assert_eq!(
+            serde_json::from_str::<Report>(&line).expect("a report"),
+            report
+        );
+        assert_eq!(
+            (report.figures.absent("b_ms"), report.figures.absent("c")),
+            ("never", "–")
+        );
+        serde_json::from_str::<Report>(r#"{"workload": "x"}"#).expect_err("no report");
     }
 }

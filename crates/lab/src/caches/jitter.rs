@@ -80,31 +80,15 @@ impl Loads {
 
     pub(super) fn push(&self, figures: &mut Figures) {
         let generation = self.first_generation();
-        figures.push(
-            "warmed_spread_s",
-            "warmed together: reloads spread over s",
-            generation.len() as f64 * STEP.as_secs_f64(),
-        );
-        figures.push(
-            "warmed_max_per_100ms",
-            "most reloads in 100 ms",
-            generation.iter().max().map(|&max| max as f64),
-        );
-        figures.push(
-            "warmed_max_over_mean",
-            "the most over the mean while they are reloaded",
-            self.max_over_mean(),
-        );
+        let spread_s = generation.len() as f64 * STEP.as_secs_f64();
+        let most = generation.iter().max().map(|&max| max as f64);
         let (sum, steps) = (self.0.iter().sum::<u64>(), self.0.len());
-        figures.push(
-            "warmed_max_over_long_mean",
-            "the most over the mean of two TTLs and a half",
-            self.0
-                .iter()
-                .max()
-                .filter(|_| sum > 0)
-                .map(|&max| max as f64 * steps as f64 / sum as f64),
-        );
+        let most_of_all = self.0.iter().max().filter(|_| sum > 0);
+        let over_long_mean = most_of_all.map(|&max| max as f64 * steps as f64 / sum as f64);
+        figures.push("warmed_spread_s", spread_s);
+        figures.push("warmed_max_per_100ms", most);
+        figures.push("warmed_max_over_mean", self.max_over_mean());
+        figures.push("warmed_max_over_long_mean", over_long_mean);
     }
 }
 

@@ -2,18 +2,18 @@
 
 use std::fmt;
 
-use anyhow::{Context, Result, bail};
+use anyhow::{Context, Result};
 use clap::ValueEnum;
 
-use super::article_wheel::ArticleWheel;
-use super::naive_scan::NaiveScan;
 use super::ours::Tidewheel;
 #[cfg(feature = "peers")]
 use super::peers;
-use super::strategy_cache::StrategyCache;
 use super::subject::{Key, Subject, Value};
-use crate::strategies::Strategy;
-use crate::versions;
+use crate::names;
+use crate::studies::expiry::caches::naive_scan::NaiveScan;
+use crate::studies::expiry::caches::slot_wheel::SlotWheel;
+use crate::studies::expiry::caches::strategy_cache::StrategyCache;
+use crate::studies::expiry::strategies::Strategy;
 
 /// A cache to measure.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
@@ -22,8 +22,8 @@ pub(crate) enum Kind {
     Tidewheel,
     /// A lock, a map, and a walk over all of it once a second.
     NaiveScan,
-    /// The first article's map and ring of one-second slots.
-    ArticleWheel,
+    /// A lock, a map, and a ring of one-second slots.
+    SlotWheel,
     /// A lock, a map, and a look at a few random entries ten times a second.
     Sampling,
     /// A lock, a map, and a B-tree of deadlines.
@@ -77,50 +77,57 @@ pub(crate) enum TtlOf {
     /// Each entry may have its own.
     Entry,
     /// All entries have the same.
-    #[cfg_attr(
-        not(feature = "peers"),
-        expect(dead_code, reason = "only peers are so")
-    )]
+    #[cfg_attr(not(feature = "peers"), expect(dead_code, reason = "peers are so"))]
     Cache,
     /// There is none.
-    #[cfg_attr(
-        not(feature = "peers"),
-        expect(dead_code, reason = "only peers are so")
-    )]
+    #[cfg_attr(not(feature = "peers"), expect(dead_code, reason = "peers are so"))]
     Nothing,
 }
 
-/// What every cache of a run is built with.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Settings {
-    /// Entries that must fit.
-    pub(crate) capacity: usize,
-}
-
 impl Kind {
-    pub(crate) fn ttl_of(self) -> TtlOf {
+    /// What it knows of times to live, whether it stops at its capacity (the others hold whatever is
+    /// inserted), and its package in the registry, if it has one.
+    fn facts(self) -> (TtlOf, bool, Option<&'static str>) {
         match self {
+            Self::Tidewheel => (TtlOf::Entry, true, None),
             #[cfg(feature = "peers")]
-            Self::MiniMoka => TtlOf::Cache,
+            Self::Moka => (TtlOf::Entry, true, Some("moka")),
             #[cfg(feature = "peers")]
-            Self::QuickCache | Self::Foyer => TtlOf::Nothing,
-            _ => TtlOf::Entry,
+            Self::MiniMoka => (TtlOf::Cache, true, Some("mini-moka")),
+            #[cfg(feature = "peers")]
+            Self::QuickCache => (TtlOf::Nothing, true, Some("quick_cache")),
+            #[cfg(feature = "peers")]
+            Self::Stretto => (TtlOf::Entry, true, Some("stretto")),
+            #[cfg(feature = "peers")]
+            Self::Cached => (TtlOf::Entry, true, Some("cached")),
+            #[cfg(feature = "peers")]
+            Self::Foyer => (TtlOf::Nothing, true, Some("foyer-memory")),
+            #[cfg(feature = "peers")]
+            Self::Pingora => (TtlOf::Entry, true, Some("pingora-memory-cache")),
+            #[cfg(feature = "peers")]
+            Self::TtlCache => (TtlOf::Entry, true, Some("ttl_cache")),
+            #[cfg(feature = "peers")]
+            Self::Papaya => (TtlOf::Entry, false, Some("papaya")),
+            _ => (TtlOf::Entry, false, None),
         }
+    }
+
+    pub(crate) fn ttl_of(self) -> TtlOf {
+        self.facts().0
+    }
+
+    pub(crate) fn has_capacity(self) -> bool {
+        self.facts().1
+    }
+
+    /// The version that this binary was built with.
+    pub(crate) fn version(self) -> &'static str {
+        names::or_ours(self.facts().2)
     }
 
     /// What finds its dead, for the caches that differ in that alone.
     fn strategy(self) -> Option<Strategy> {
-        Some(match self {
-            Self::Sampling => Strategy::Sampling,
-            Self::SortedTree => Strategy::SortedTree,
-            Self::Heap2 => Strategy::Heap2,
-            Self::Heap4 => Strategy::Heap4,
-            Self::FifoLists => Strategy::FifoLists,
-            Self::HashedWheel => Strategy::HashedWheel,
-            Self::MixedRadixWheel => Strategy::MixedRadixWheel,
-            Self::HierarchicalWheel => Strategy::HierarchicalWheel,
-            _ => return None,
-        })
+        Strategy::from_str(&self.to_string(), false).ok()
     }
 
     /// Whether it is one of the caches that differ in their strategy alone.
@@ -128,102 +135,46 @@ impl Kind {
         self.strategy().is_some()
     }
 
-    /// Whether it stops at its capacity; the others hold whatever is inserted.
-    pub(crate) fn has_capacity(self) -> bool {
-        match self {
-            Self::NaiveScan | Self::ArticleWheel => false,
-            _ if self.is_strategy() => false,
-            #[cfg(feature = "peers")]
-            Self::Papaya => false,
-            _ => true,
-        }
-    }
-
     /// The cache that others' throughput is told as a ratio to, if it takes part.
     pub(crate) fn is_baseline(self) -> bool {
-        match self {
-            #[cfg(feature = "peers")]
-            Self::QuickCache => true,
-            _ => false,
-        }
+        self.facts().2 == Some("quick_cache")
     }
 
-    /// The name in the registry, for the version; `None` for what is written here.
-    fn package(self) -> Option<&'static str> {
-        match self {
+    /// An empty one with room for so many entries.
+    pub(crate) fn build<K: Key, V: Value>(self, capacity: usize) -> Result<Box<dyn Subject<K, V>>> {
+        let context = || format!("cannot build {self}");
+        Ok(match self {
+            Self::Tidewheel => Box::new(Tidewheel::new(capacity).with_context(context)?),
+            Self::NaiveScan => Box::new(NaiveScan::new().with_context(context)?),
+            Self::SlotWheel => Box::new(SlotWheel::new().with_context(context)?),
             #[cfg(feature = "peers")]
-            Self::Moka => Some("moka"),
+            Self::Moka => Box::new(peers::Moka::new(capacity)),
             #[cfg(feature = "peers")]
-            Self::MiniMoka => Some("mini-moka"),
+            Self::MiniMoka => Box::new(peers::MiniMoka::new(capacity)),
             #[cfg(feature = "peers")]
-            Self::QuickCache => Some("quick_cache"),
+            Self::QuickCache => Box::new(peers::QuickCache::new(capacity)),
             #[cfg(feature = "peers")]
-            Self::Stretto => Some("stretto"),
+            Self::Stretto => Box::new(peers::Stretto::new(capacity).with_context(context)?),
             #[cfg(feature = "peers")]
-            Self::Cached => Some("cached"),
+            Self::Cached => Box::new(peers::Cached::new(capacity).with_context(context)?),
             #[cfg(feature = "peers")]
-            Self::Foyer => Some("foyer-memory"),
+            Self::Foyer => Box::new(peers::Foyer::new(capacity)),
             #[cfg(feature = "peers")]
-            Self::Pingora => Some("pingora-memory-cache"),
+            Self::Pingora => Box::new(peers::Pingora::new(capacity)),
             #[cfg(feature = "peers")]
-            Self::TtlCache => Some("ttl_cache"),
+            Self::TtlCache => Box::new(peers::TtlCache::new(capacity)),
             #[cfg(feature = "peers")]
-            Self::Papaya => Some("papaya"),
-            _ => None,
-        }
+            Self::Papaya => Box::new(peers::Papaya::new().with_context(context)?),
+            _ => {
+                let strategy = self.strategy().with_context(context)?;
+                Box::new(StrategyCache::new(strategy).with_context(context)?)
+            }
+        })
     }
-
-    /// The version that this binary was built with.
-    pub(crate) fn version(self) -> &'static str {
-        self.package()
-            .and_then(versions::of)
-            .unwrap_or(env!("CARGO_PKG_VERSION"))
-    }
-
-    pub(crate) fn build<K: Key, V: Value>(
-        self,
-        settings: &Settings,
-    ) -> Result<Box<dyn Subject<K, V>>> {
-        let built: Result<Box<dyn Subject<K, V>>> = match self {
-            Self::Tidewheel => Tidewheel::new(settings).map(boxed),
-            Self::NaiveScan => NaiveScan::new().map(boxed).map_err(Into::into),
-            Self::ArticleWheel => ArticleWheel::new().map(boxed).map_err(Into::into),
-            #[cfg(feature = "peers")]
-            Self::Moka => Ok(boxed(peers::Moka::new(settings))),
-            #[cfg(feature = "peers")]
-            Self::MiniMoka => Ok(boxed(peers::MiniMoka::new(settings))),
-            #[cfg(feature = "peers")]
-            Self::QuickCache => Ok(boxed(peers::QuickCache::new(settings))),
-            #[cfg(feature = "peers")]
-            Self::Stretto => peers::Stretto::new(settings).map(boxed),
-            #[cfg(feature = "peers")]
-            Self::Cached => peers::Cached::new(settings).map(boxed),
-            #[cfg(feature = "peers")]
-            Self::Foyer => Ok(boxed(peers::Foyer::new(settings))),
-            #[cfg(feature = "peers")]
-            Self::Pingora => Ok(boxed(peers::Pingora::new(settings))),
-            #[cfg(feature = "peers")]
-            Self::TtlCache => Ok(boxed(peers::TtlCache::new(settings))),
-            #[cfg(feature = "peers")]
-            Self::Papaya => peers::Papaya::new().map(boxed).map_err(Into::into),
-            _ => match self.strategy() {
-                Some(strategy) => StrategyCache::new(strategy).map(boxed).map_err(Into::into),
-                None => bail!("nothing builds it"),
-            },
-        };
-        built.with_context(|| format!("cannot build {self}"))
-    }
-}
-
-fn boxed<'a, K: Key, V: Value>(subject: impl Subject<K, V> + 'a) -> Box<dyn Subject<K, V> + 'a> {
-    Box::new(subject)
 }
 
 impl fmt::Display for Kind {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let name = self
-            .to_possible_value()
-            .map_or_else(String::new, |value| value.get_name().to_owned());
-        f.write_str(&name)
+        names::name(f, *self)
     }
 }

@@ -1,33 +1,23 @@
 //! In-process caches, ours and peers': mass expiry, bytes per entry, throughput, stampedes.
 
 use anyhow::Result;
-use clap::Subcommand;
+use clap::{Subcommand, ValueEnum};
 
-use crate::heap;
+use self::kind::Kind;
 use crate::outcome::Outcome;
-use crate::progress::Progress;
 
-mod article_wheel;
 mod jitter;
 pub(crate) mod kind;
 mod mass_expiry;
 mod memory;
 mod mortal;
-pub(crate) mod naive_scan;
 mod ours;
 #[cfg(feature = "peers")]
 mod peers;
-mod runner;
-mod slab;
 mod stampede;
-mod strategy_cache;
 pub(crate) mod subject;
 mod throughput;
-mod ticker;
 mod zipf;
-
-const COUNTED_NOTE: &str = "allocations are counted, two atomic additions each; build with the \
-    feature plain-alloc for throughput and latencies";
 
 /// One experiment with caches.
 #[derive(Clone, Debug, Subcommand)]
@@ -42,20 +32,33 @@ pub(crate) enum Caches {
     Stampede(stampede::Args),
 }
 
+/// Which caches take part.
+#[derive(Clone, Debug, clap::Args)]
+#[group(skip)]
+struct Subjects {
+    /// Caches (default all that can take part, without those that differ in their strategy alone).
+    #[arg(long, value_enum, value_delimiter = ',', value_name = "CACHE,…")]
+    subjects: Option<Vec<Kind>>,
+}
+
+impl Subjects {
+    fn kinds(&self) -> Vec<Kind> {
+        let usual = || Kind::value_variants().iter().copied();
+        let usual = || usual().filter(|kind| !kind.is_strategy()).collect();
+        self.subjects.clone().unwrap_or_else(usual)
+    }
+}
+
 /// `None` in a process that measures for another.
-pub(crate) fn run(caches: &Caches, progress: &mut Progress) -> Result<Option<Outcome>> {
-    let outcome = match caches {
-        Caches::MassExpiry(args) => {
-            runner::run(&mass_expiry::MassExpiry::new(args)?, &args.common, progress)
-        }
-        Caches::Memory(args) => runner::run(&memory::Memory::new(args)?, &args.common, progress),
-        Caches::Throughput(args) => throughput::run(args, progress).map(Some),
-        Caches::Stampede(args) => stampede::run(args, progress),
+pub(crate) fn run(caches: &Caches) -> Result<Option<Outcome>> {
+    let mut outcome = match caches {
+        Caches::MassExpiry(args) => mass_expiry::run(args)?,
+        Caches::Memory(args) => memory::run(args)?,
+        Caches::Throughput(args) => Some(throughput::run(args)?),
+        Caches::Stampede(args) => stampede::run(args)?,
     };
-    Ok(outcome?.map(|mut outcome| {
-        if heap::COUNTED {
-            outcome.notes.push(COUNTED_NOTE.to_owned());
-        }
-        outcome
-    }))
+    if let Some(outcome) = &mut outcome {
+        outcome.note_counting();
+    }
+    Ok(outcome)
 }

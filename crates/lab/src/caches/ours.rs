@@ -5,20 +5,15 @@ use std::time::Duration;
 use anyhow::Result;
 use tidewheel::{Cache, Lifetime, Loaded};
 
-use super::kind::Settings;
 use super::subject::{Hasher, Key, Subject, Value};
 
 pub(super) struct Tidewheel<K: Key, V: Value>(Cache<K, V, Hasher>);
 
 impl<K: Key, V: Value> Tidewheel<K, V> {
-    pub(super) fn new(settings: &Settings) -> Result<Self> {
-        Ok(Self(
-            Cache::builder()
-                .max_capacity(settings.capacity as u64)
-                .no_default_ttl()
-                .hasher(Hasher::default())
-                .build()?,
-        ))
+    pub(super) fn new(capacity: usize) -> Result<Self> {
+        let builder = Cache::builder().max_capacity(capacity as u64);
+        let builder = builder.no_default_ttl().hasher(Hasher::default());
+        Ok(Self(builder.build()?))
     }
 }
 
@@ -40,7 +35,7 @@ impl<K: Key, V: Value> Subject<K, V> for Tidewheel<K, V> {
 
     fn get_or_load(&self, key: &K, ttl: Option<Duration>, load: &dyn Fn() -> V) -> V {
         let lifetime = ttl.map_or_else(Lifetime::forever, Lifetime::ttl);
-        self.0
-            .get_or_load(key.clone(), || Loaded::new(load(), lifetime))
+        let load = || Loaded::new(load(), lifetime);
+        self.0.get_or_load(key.clone(), load)
     }
 }

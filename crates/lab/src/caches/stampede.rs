@@ -6,17 +6,17 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread;
 use std::time::Duration;
 
-use anyhow::{Result, anyhow, bail};
+use anyhow::{Result, anyhow, ensure};
 use serde_json::json;
 
+use super::Subjects;
 use super::jitter;
-use super::kind::{Kind, Settings};
-use super::runner::{self, Common, Experiment, Share};
+use super::kind::Kind;
 use super::subject::{Key, Value};
 use crate::clock;
 use crate::outcome::Outcome;
-use crate::progress::Progress;
 use crate::report::Report;
+use crate::runner::{Common, Experiment};
 
 const TTL: Duration = Duration::from_secs(60);
 const MAX_CALLERS: usize = 10_000;
@@ -28,138 +28,119 @@ const STACK_BYTES: usize = 128 << 10;
 #[derive(Clone, Debug, clap::Args)]
 pub(crate) struct Args {
     #[command(flatten)]
-    pub(super) common: Common,
-    /// Threads that want the key (default 1000).
+    common: Common,
+    #[command(flatten)]
+    subjects: Subjects,
+    /// Threads that want the key (quick: 50).
     #[arg(long, visible_alias = "readers")]
-    callers: Option<usize>,
+    #[arg(default_value_t = 1_000, default_value_if("quick", "true", "50"))]
+    callers: usize,
     /// Milliseconds that a load takes.
     #[arg(long, default_value_t = 10)]
     load_ms: u64,
-    /// Keys that are warmed together (default 100000).
+    /// Keys that are warmed together (quick: 2000).
     #[arg(long, visible_alias = "entries")]
-    warmed: Option<u64>,
+    #[arg(default_value_t = 100_000, default_value_if("quick", "true", "2000"))]
+    warmed: u64,
     /// The jitter of their TTL, as a fraction of it.
     #[arg(long, default_value_t = 0.2)]
     jitter: f64,
 }
 
-pub(super) struct Stampede {
-    warmed: u64,
-    jitter: f64,
-    callers: usize,
-    load: Duration,
-}
+const NAME: &str = "caches stampede";
 
-pub(super) fn run(args: &Args, progress: &mut Progress) -> Result<Option<Outcome>> {
-    let small = if args.common.quick { 50 } else { 1_000 };
-    let callers = args.callers.unwrap_or(small);
-    if callers == 0 || callers > MAX_CALLERS {
-        bail!("--callers lies in 1..={MAX_CALLERS}");
-    }
-    if !(0.0..1.0).contains(&args.jitter) {
-        bail!("--jitter lies between 0 and 1");
-    }
-    let warmed = if args.common.quick { 2_000 } else { 100_000 };
-    let stampede = Stampede {
-        callers,
-        load: Duration::from_millis(args.load_ms),
-        warmed: args.warmed.unwrap_or(warmed),
-        jitter: args.jitter,
+pub(super) fn run(args: &Args) -> Result<Option<Outcome>> {
+    ensure!(
+        (1..=MAX_CALLERS).contains(&args.callers),
+        "--callers lies in 1..={MAX_CALLERS}"
+    );
+    ensure!(
+        (0.0..1.0).contains(&args.jitter),
+        "--jitter lies between 0 and 1"
+    );
+    let (callers, load_ms) = (args.callers, args.load_ms);
+    let title = format!("{callers} callers, one cold key, a load takes {load_ms} ms");
+    let experiment = Experiment {
+        name: NAME,
+        cells: vec![title],
+        subjects: &|_| args.subjects.kinds(),
+        measure: &|kind, _, _| measure(kind, args),
     };
-    runner::run(&stampede, &args.common, progress)
+    experiment.run(&args.common)
 }
 
-impl Experiment for Stampede {
-    fn name(&self) -> &'static str {
-        "caches stampede"
-    }
-
-    fn cells(&self) -> Vec<String> {
-        vec![format!(
-            "{} callers, one cold key, a load takes {} ms",
-            self.callers,
-            self.load.as_millis()
-        )]
-    }
-
-    fn excludes(&self, _: Kind) -> Option<&'static str> {
-        None
-    }
-
-    fn measure(&self, share: Share, _: &Progress) -> Result<Report> {
-        let cache = share
-            .kind
-            .build::<u64, [u8; 32]>(&Settings { capacity: CAPACITY })?;
-        let loads = AtomicU64::new(0);
-        let key = u64::of(1);
-        let load = || {
-            loads.fetch_add(1, Ordering::Relaxed);
-            thread::sleep(self.load);
-            <[u8; 32]>::for_key(1)
-        };
-        let ready = Barrier::new(self.callers);
-        let slowest_ns = thread::scope(|scope| -> Result<u64> {
-            let mut callers = Vec::with_capacity(self.callers);
-            for number in 0..self.callers {
-                let (cache, ready, load, key) = (cache.as_ref(), &ready, &load, &key);
-                let caller = thread::Builder::new()
-                    .name(format!("caller-{number}"))
-                    .stack_size(STACK_BYTES)
-                    .spawn_scoped(scope, move || {
-                        ready.wait();
-                        let from = clock::mono_ns();
-                        let value = cache.get_or_load(key, Some(TTL), load);
-                        (clock::mono_ns() - from, value)
-                    });
-                callers.push(caller?);
-            }
-            let mut slowest = 0;
-            for caller in callers {
-                let (ns, value) = caller.join().map_err(|_| anyhow!("a caller panicked"))?;
-                if value != <[u8; 32]>::for_key(1) {
-                    bail!("a caller got another value than the one that was loaded");
-                }
-                slowest = slowest.max(ns);
-            }
-            Ok(slowest)
-        })?;
-        let params = json!({
-            "callers": self.callers,
-            "load_ms": self.load.as_millis() as u64,
-            "warmed": self.warmed,
-            "jitter": self.jitter,
-        });
-        let mut report = Report::new(self.name(), None, params);
-        let figures = &mut report.figures;
-        figures.push("loads", "loads", loads.into_inner() as f64);
-        figures.push("slowest_ms", "slowest caller ms", slowest_ns as f64 / 1e6);
-        // Peers have no jitter: all they were warmed with together falls due together.
-        if share.kind == Kind::Tidewheel && self.warmed > 0 {
-            jitter::run(self.warmed, self.jitter)?.push(figures);
+fn measure(kind: Kind, args: &Args) -> Result<Report> {
+    let cache = kind.build::<u64, [u8; 32]>(CAPACITY)?;
+    let load_time = Duration::from_millis(args.load_ms);
+    let loads = AtomicU64::new(0);
+    let key = u64::of(1);
+    let load = || {
+        loads.fetch_add(1, Ordering::Relaxed);
+        thread::sleep(load_time);
+        <[u8; 32]>::for_key(1)
+    };
+    let ready = Barrier::new(args.callers);
+    let slowest_ns = thread::scope(|scope| -> Result<u64> {
+        let mut callers = Vec::with_capacity(args.callers);
+        for number in 0..args.callers {
+            let (cache, ready, load, key) = (cache.as_ref(), &ready, &load, &key);
+            let caller = thread::Builder::new()
+                .name(format!("caller-{number}"))
+                .stack_size(STACK_BYTES)
+                .spawn_scoped(scope, move || {
+                    ready.wait();
+                    let from = clock::mono_ns();
+                    let value = cache.get_or_load(key, Some(TTL), load);
+                    (clock::mono_ns() - from, value)
+                });
+            callers.push(caller?);
         }
-        Ok(report)
+        let mut slowest = 0;
+        for caller in callers {
+            let (ns, value) = caller.join().map_err(|_| anyhow!("a caller panicked"))?;
+            ensure!(
+                value == <[u8; 32]>::for_key(1),
+                "a caller got another value than the one that was loaded"
+            );
+            slowest = slowest.max(ns);
+        }
+        Ok(slowest)
+    })?;
+    let params = json!({
+        "callers": args.callers,
+        "load_ms": args.load_ms,
+        "warmed": args.warmed,
+        "jitter": args.jitter,
+    });
+    let mut report = Report::new(NAME, params).of(kind, kind.version());
+    let figures = &mut report.figures;
+    figures.push("loads", loads.into_inner() as f64);
+    figures.push("slowest_ms", slowest_ns as f64 / 1e6);
+    // Peers have no jitter: all they were warmed with together falls due together.
+    if kind == Kind::Tidewheel && args.warmed > 0 {
+        jitter::run(args.warmed, args.jitter)?.push(figures);
     }
+    Ok(report)
 }
 
 #[cfg(test)]
 mod tests {
+    use clap::Parser;
+
     use super::*;
+
+    #[derive(Parser)]
+    struct Line {
+        #[command(flatten)]
+        args: Args,
+    }
 
     #[test]
     fn tidewheel_loads_once_and_caches_without_single_flight_more_often() {
-        let stampede = Stampede {
-            callers: 20,
-            load: Duration::from_millis(50),
-            warmed: 0,
-            jitter: 0.2,
-        };
-        for kind in [Kind::Tidewheel, Kind::NaiveScan, Kind::ArticleWheel] {
-            let share = Share {
-                kind,
-                cell: 0,
-                round: 1,
-            };
-            let report = stampede.measure(share, &Progress::new()).expect("measures");
+        let line = "stampede --callers 20 --load-ms 50 --warmed 0";
+        let args = Line::parse_from(line.split(' ')).args;
+        for kind in [Kind::Tidewheel, Kind::NaiveScan, Kind::SlotWheel] {
+            let report = measure(kind, &args).expect("measures");
             let value = |key: &str| report.figures.value(key).expect(key);
             assert_eq!(value("loads") == 1.0, kind == Kind::Tidewheel, "{kind}");
             assert!(value("slowest_ms") >= 50.0, "{kind}");

@@ -20,7 +20,7 @@ pub(crate) type Hasher = foldhash::fast::RandomState;
 const STRIDE: usize = 64;
 /// Fresh ids that a thread takes at a time: the shared counter must not be what is measured.
 const ID_BLOCK: u64 = 1 << 16;
-/// What a write of the mixed load gets: between 30 and 60 s, as in the first article.
+/// What a write of the mixed load gets: between 30 and 60 s.
 const MIXED_TTL_MS: (u64, u64) = (30_000, 60_000);
 
 /// A key by its number.

@@ -23,7 +23,7 @@ impl Zipf {
 
     pub(super) fn draw(&self, rng: &mut Rng) -> u64 {
         let total = self.cumulated.last().copied().unwrap_or(0.0);
-        let at = (rng.next_u64() >> 11) as f64 / (1_u64 << 53) as f64 * total;
+        let at = rng.uniform() * total;
         let rank = self.cumulated.partition_point(|&sum| sum <= at);
         rank.min(self.cumulated.len() - 1) as u64
     }

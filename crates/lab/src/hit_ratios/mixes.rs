@@ -45,8 +45,7 @@ pub(super) fn make(name: &str, seed: u64) -> Vec<u64> {
 
 /// A rank below `ranks` by Zipf's law with exponent 1: the inverse of its continuous form.
 fn skewed(rng: &mut Rng, ranks: u64) -> u64 {
-    let uniform = (rng.next_u64() >> 11) as f64 / (1_u64 << 53) as f64;
-    (ranks as f64).powf(uniform) as u64
+    (ranks as f64).powf(rng.uniform()) as u64
 }
 
 #[cfg(test)]

@@ -1,18 +1,25 @@
 //! Hit ratios: traces replayed at fixed sizes on Tidewheel's cache, beside bounds and peers.
 
-use std::path::Path;
+use std::path::PathBuf;
 use std::str::FromStr;
 
-use anyhow::{Context, Result, bail};
+use anyhow::{Context, Result, bail, ensure};
 use clap::ValueEnum;
 use serde_json::json;
 
-use super::mixes;
-use super::policy::Policy;
-use super::trace;
+use self::policy::Policy;
 use crate::outcome::Outcome;
-use crate::progress::Progress;
+use crate::progress;
 use crate::report::Report;
+use crate::stats;
+
+mod bounds;
+mod mixes;
+#[cfg(feature = "peers")]
+mod peers;
+mod policy;
+pub(crate) mod replay;
+pub(crate) mod trace;
 
 /// The recorded traces that are replayed unless others are asked for, and at which sizes.
 const RECORDED: [(&str, &[usize]); 6] = [
@@ -24,24 +31,25 @@ const RECORDED: [(&str, &[usize]); 6] = [
     ("multi2", &[250, 1_000, 3_000]),
 ];
 
-/// What is replayed on what.
+/// Options of `hit-ratios`.
 #[derive(Clone, Debug, clap::Args)]
-// Two structures of one name would be two groups of one name.
-#[group(skip)]
-pub(super) struct Options {
-    /// Hit ratios: a trace and its sizes in entries, such as `OLTP=1000,5000`; may be given several times.
+pub(crate) struct Args {
+    /// Folder of recorded requests: one key a line (.txt), blocks (.lis) or a column named `key` (.csv),
+    /// plain or compressed (.xz); without it, made-up mixes are replayed.
+    #[arg(long, value_name = "DIR")]
+    traces: Option<PathBuf>,
+    /// Seed of what is made up.
+    #[arg(long, default_value_t = 1)]
+    seed: u64,
+    /// A run of seconds that shows whether all works: one size a trace.
+    #[arg(long)]
+    quick: bool,
+    /// A trace and its sizes in entries, such as `OLTP=1000,5000`; may be given several times.
     #[arg(long, value_name = "TRACE=SIZE,…")]
     sizes: Vec<Sizes>,
-    /// Hit ratios: policies (default all that were built).
+    /// Policies (default all that were built).
     #[arg(long, value_enum, value_delimiter = ',', value_name = "POLICY,…")]
     policies: Option<Vec<Policy>>,
-}
-
-impl Options {
-    /// Whether something was asked for.
-    pub(super) fn asked(&self) -> bool {
-        !self.sizes.is_empty() || self.policies.is_some()
-    }
 }
 
 /// A trace and the capacities at which it is replayed.
@@ -87,62 +95,67 @@ struct Simulation {
 }
 
 /// A table of all cells; recorded traces if a folder of them is given.
-pub(super) fn run(
-    options: &Options,
-    traces: Option<&Path>,
-    seed: u64,
-    quick: bool,
-    progress: &Progress,
-) -> Result<Outcome> {
-    let simulation = simulate(options, traces, seed, quick, progress)?;
+pub(crate) fn run(args: &Args) -> Result<Outcome> {
+    let simulation = simulate(args)?;
+    let kind = match simulation.recorded {
+        true => "recorded traces",
+        false => "made-up mixes, not recorded traces",
+    };
     let mut outcome = Outcome::default();
-    let title = format!("hit-ratios: {}", simulation.kind());
+    let title = format!("hit-ratios: {kind}");
     outcome.push_grid(&title, &simulation.grid(), simulation.reports());
-    outcome.notes = simulation.notes();
+    outcome.notes.push("one thread, get else insert".to_owned());
+    outcome.notes.push(match simulation.has_peers() {
+        true => {
+            "regret: points below the best peer of the cell; less than 0 is above it".to_owned()
+        }
+        false => "build with the feature peers to compare with other caches".to_owned(),
+    });
+    if args.quick {
+        outcome.note_quick();
+    }
     Ok(outcome)
 }
 
-fn simulate(
-    options: &Options,
-    traces: Option<&Path>,
-    seed: u64,
-    quick: bool,
-    progress: &Progress,
-) -> Result<Simulation> {
-    let policies = match &options.policies {
-        Some(policies) => policies.clone(),
-        None => Policy::value_variants().to_vec(),
-    };
+fn simulate(args: &Args) -> Result<Simulation> {
+    let traces = args.traces.as_deref();
+    if let Some(folder) = traces {
+        ensure!(
+            folder.is_dir(),
+            "--traces {}: there is no such folder",
+            folder.display()
+        );
+    }
+    let policies = args.policies.as_deref().unwrap_or(Policy::value_variants());
     let defaults: &[(&str, &[usize])] = match traces {
         Some(_) => &RECORDED,
         None => &mixes::MIXES,
     };
-    let most = if quick { 1 } else { usize::MAX };
-    let sizes = if options.sizes.is_empty() {
-        let own = |(trace, entries): &(&str, &[usize])| Sizes {
-            trace: (*trace).to_owned(),
-            entries: entries[..entries.len().min(most)].to_vec(),
-        };
-        defaults.iter().map(own).collect()
-    } else {
-        options.sizes.clone()
+    let most = if args.quick { 1 } else { usize::MAX };
+    let usual = |(trace, entries): &(&str, &[usize])| Sizes {
+        trace: (*trace).to_owned(),
+        entries: entries.iter().copied().take(most).collect(),
+    };
+    let sizes = match args.sizes.is_empty() {
+        true => defaults.iter().map(usual).collect(),
+        false => args.sizes.clone(),
     };
     let mut cells = Vec::new();
     for Sizes { trace, entries } in &sizes {
         let keys = match traces {
             Some(folder) => trace::load(folder, trace)?,
-            None => mixes::make(trace, seed),
+            None => mixes::make(trace, args.seed),
         };
-        if keys.is_empty() {
-            bail!("{trace} has no requests: name a mix, or a folder with --traces");
-        }
+        ensure!(
+            !keys.is_empty(),
+            "{trace} has no requests: name a mix, or a folder with --traces"
+        );
         for &size in entries {
-            progress.phase(format!("{trace} {size}"), policies.len() as u64);
+            progress::say(format!("{trace} {size}"));
             let mut ratios = Vec::new();
-            for (done, policy) in (1..).zip(&policies) {
+            for policy in policies {
                 let hits = policy.hits(&keys, size)?;
                 ratios.push(hits as f64 * 100.0 / keys.len() as f64);
-                progress.set(done);
             }
             cells.push(Cell {
                 trace: trace.clone(),
@@ -152,49 +165,24 @@ fn simulate(
             });
         }
     }
-    progress.clear();
+    progress::clear();
     Ok(Simulation {
-        policies,
+        policies: policies.to_vec(),
         cells,
         recorded: traces.is_some(),
     })
 }
 
 impl Simulation {
+    fn has_peers(&self) -> bool {
+        self.policies.iter().any(|policy| policy.is_peer())
+    }
+
     /// The best of somebody else's caches in a cell.
     fn best_peer(&self, cell: &Cell) -> Option<f64> {
-        self.policies
-            .iter()
-            .zip(&cell.ratios)
-            .filter(|(policy, _)| policy.is_peer())
-            .map(|(_, ratio)| *ratio)
-            .reduce(f64::max)
-    }
-
-    /// Mean ratio of a policy; mean and worst of what it is short of the best peer, if there are any.
-    fn summary(&self, policy: usize) -> (f64, Option<(f64, f64)>) {
-        let count = self.cells.len().max(1) as f64;
-        let mean = self
-            .cells
-            .iter()
-            .map(|cell| cell.ratios[policy])
-            .sum::<f64>()
-            / count;
-        let short = |cell| self.best_peer(cell).map(|best| best - cell.ratios[policy]);
-        let regrets: Option<Vec<f64>> = self.cells.iter().map(short).collect();
-        let spread = regrets.and_then(|regrets| {
-            let worst = regrets.iter().copied().reduce(f64::max)?;
-            Some((regrets.iter().sum::<f64>() / count, worst))
-        });
-        (mean, spread)
-    }
-
-    fn kind(&self) -> &'static str {
-        if self.recorded {
-            "recorded traces"
-        } else {
-            "made-up mixes, not recorded traces"
-        }
+        let all = self.policies.iter().zip(&cell.ratios);
+        let peers = all.filter(|(policy, _)| policy.is_peer());
+        peers.map(|(_, ratio)| *ratio).reduce(f64::max)
     }
 
     /// One report per cell and policy.
@@ -209,21 +197,15 @@ impl Simulation {
                     "requests": cell.requests,
                     "recorded": self.recorded,
                 });
-                let mut report = Report::new("hit-ratios", None, params);
+                let mut report = Report::new("hit-ratios", params).of(policy, policy.version());
                 report.cell = format!("{} {} entries", cell.trace, cell.size);
-                report.subject = policy.to_string();
-                report.version = policy.version().to_owned();
-                let regret = best.map(|best| best - ratio);
-                report.figures.push("hit_percent", "hits %", ratio);
-                report
-                    .figures
-                    .push("regret", "points below the best peer", regret);
+                report.figures.push("hit_percent", ratio);
+                report.figures.push("regret", best.map(|best| best - ratio));
                 if !self.recorded {
-                    report
-                        .notes
-                        .push("the requests are made up, not recorded".to_owned());
+                    let note = "the requests are made up, not recorded";
+                    report.notes.push(note.to_owned());
                 }
-                reports.push(report.finish());
+                reports.push(report);
             }
         }
         reports
@@ -238,32 +220,19 @@ impl Simulation {
             row.extend(cell.ratios.iter().map(|ratio| format!("{ratio:.1}")));
             grid.push(row);
         }
-        let mut rows = [
-            vec!["mean".to_owned()],
-            vec!["mean regret".to_owned()],
-            vec!["worst regret".to_owned()],
-        ];
+        let mut rows = ["mean", "mean regret", "worst regret"].map(|name| vec![name.to_owned()]);
         for policy in 0..self.policies.len() {
-            let (mean, spread) = self.summary(policy);
-            let signed = |value: f64| format!("{value:.2}");
-            rows[0].push(format!("{mean:.2}"));
-            rows[1].push(spread.map_or_else(|| "–".to_owned(), |(mean, _)| signed(mean)));
-            rows[2].push(spread.map_or_else(|| "–".to_owned(), |(_, worst)| signed(worst)));
+            let ratios: Vec<f64> = self.cells.iter().map(|cell| cell.ratios[policy]).collect();
+            let short = |cell: &Cell| Some(self.best_peer(cell)? - cell.ratios[policy]);
+            let regrets: Vec<f64> = self.cells.iter().filter_map(short).collect();
+            let worst = regrets.iter().copied().reduce(f64::max);
+            let values = [stats::mean(&ratios), stats::mean(&regrets), worst];
+            for (row, value) in rows.iter_mut().zip(values) {
+                row.push(value.map_or_else(|| "–".to_owned(), |value| format!("{value:.2}")));
+            }
         }
         grid.extend(rows);
         grid
-    }
-
-    fn notes(&self) -> Vec<String> {
-        let regret = if self.policies.iter().any(|policy| policy.is_peer()) {
-            "regret: points below the best peer of the cell; less than 0 is above it"
-        } else {
-            "build with the feature peers to compare with other caches"
-        };
-        vec![
-            "hits: one thread, get else insert".to_owned(),
-            regret.to_owned(),
-        ]
     }
 }
 
@@ -285,22 +254,25 @@ mod tests {
 
     #[test]
     fn a_made_up_mix_is_replayed_on_the_cache() {
-        let options = Options {
+        let args = Args {
+            traces: None,
+            seed: 1,
+            quick: true,
             sizes: vec!["loop=750".parse().expect("parses")],
             policies: Some(vec![Policy::Opt, Policy::Lru, Policy::Tidewheel]),
         };
-        let outcome = run(&options, None, 1, false, &Progress::new()).expect("runs");
-        let ratio = |at: usize| outcome.reports[at].figures.value("hit_percent");
-        let (best, lru, ours) = (ratio(0), ratio(1), ratio(2));
-        assert!(
-            lru == Some(0.0) && ours > Some(70.0) && ours <= best,
-            "{ours:?} of {best:?}"
+        let outcome = run(&args).expect("runs");
+        let [best, lru, ours] = [0, 1, 2].map(|at| &outcome.reports[at]);
+        let ratio = |report: &Report| report.figures.value("hit_percent");
+        assert!(ratio(lru) == Some(0.0) && ratio(ours) > Some(70.0) && ratio(ours) <= ratio(best));
+        assert_eq!(
+            (outcome.reports.len(), ours.cell.as_str()),
+            (3, "loop 750 entries")
         );
-        assert_eq!(outcome.reports.len(), 3);
-        assert_eq!(outcome.reports[2].cell, "loop 750 entries");
-        assert!(!outcome.reports[2].notes.is_empty());
-        assert!(outcome.text().contains("made-up"));
+        assert!(outcome.text().contains("made-up") && ours.notes.len() == 2);
         // Peers alone have something to fall short of.
-        assert_eq!(outcome.reports[2].figures.value("regret"), None);
+        assert_eq!(ours.figures.value("regret"), None);
+        let traces = Some("no/such/folder".into());
+        run(&Args { traces, ..args }).expect_err("no such folder");
     }
 }

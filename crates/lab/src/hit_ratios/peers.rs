@@ -5,7 +5,7 @@ use std::cell::RefCell;
 use foyer_memory::{Cache, CacheBuilder, EvictionConfig};
 use mini_moka::sync::ConcurrentCacheExt;
 
-use super::policy::{Hasher, replay};
+use super::replay::{Hasher, replay};
 
 /// What moka puts off it is made to do at once: else it holds hundreds of entries too many.
 pub(super) fn moka(keys: &[u64], capacity: usize) -> u64 {

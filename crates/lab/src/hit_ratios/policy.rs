@@ -9,11 +9,8 @@ use tidewheel::{Cache, Driver};
 use super::bounds;
 #[cfg(feature = "peers")]
 use super::peers;
-#[cfg(feature = "peers")]
-use crate::versions;
-
-/// A hasher without a seed, so that a replay can be repeated.
-pub(super) type Hasher = foldhash::fast::FixedState;
+use super::replay::{Hasher, replay};
+use crate::names;
 
 /// A policy, in a cache of its own or as a bound.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
@@ -52,8 +49,7 @@ pub(crate) enum Policy {
 
 impl fmt::Display for Policy {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let value = self.to_possible_value();
-        f.write_str(value.as_ref().map_or("", |value| value.get_name()))
+        names::name(f, *self)
     }
 }
 
@@ -65,23 +61,23 @@ impl Policy {
 
     /// The version of the cache; empty for a bound.
     pub(super) fn version(self) -> &'static str {
-        match self {
-            Self::Opt | Self::Lru => None,
-            Self::Tidewheel => Some(env!("CARGO_PKG_VERSION")),
+        let package = match self {
+            Self::Opt | Self::Lru => return "",
+            Self::Tidewheel => None,
             #[cfg(feature = "peers")]
-            Self::Moka => versions::of("moka"),
+            Self::Moka => Some("moka"),
             #[cfg(feature = "peers")]
-            Self::MiniMoka => versions::of("mini-moka"),
+            Self::MiniMoka => Some("mini-moka"),
             #[cfg(feature = "peers")]
-            Self::QuickCache => versions::of("quick_cache"),
+            Self::QuickCache => Some("quick_cache"),
             #[cfg(feature = "peers")]
             Self::FoyerLru | Self::FoyerS3fifo | Self::FoyerLfu | Self::FoyerSieve => {
-                versions::of("foyer-memory")
+                Some("foyer-memory")
             }
             #[cfg(feature = "peers")]
-            Self::Tinyufo => versions::of("TinyUFO"),
-        }
-        .unwrap_or_default()
+            Self::Tinyufo => Some("TinyUFO"),
+        };
+        names::or_ours(package)
     }
 
     /// How many requests find their key.
@@ -110,23 +106,6 @@ impl Policy {
             Self::Tinyufo => peers::tinyufo(keys, capacity),
         })
     }
-}
-
-/// Counts the keys that `find` finds; the others are handed to `add`.
-pub(super) fn replay(
-    keys: &[u64],
-    mut find: impl FnMut(u64) -> bool,
-    mut add: impl FnMut(u64),
-) -> u64 {
-    let mut hits = 0;
-    for &key in keys {
-        if find(key) {
-            hits += 1;
-        } else {
-            add(key);
-        }
-    }
-    hits
 }
 
 /// The cache as its users get it, shards and all, except that nobody drives it: nothing expires.

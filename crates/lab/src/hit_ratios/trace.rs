@@ -97,7 +97,7 @@ fn numbers(line: &str, format: Format) -> Option<(u64, usize)> {
 }
 
 /// FNV-1a: keys of a CSV are text.
-pub(super) fn hash(bytes: &[u8]) -> u64 {
+pub(crate) fn hash(bytes: &[u8]) -> u64 {
     bytes.iter().fold(0xcbf2_9ce4_8422_2325, |hash, byte| {
         (hash ^ u64::from(*byte)).wrapping_mul(0x0100_0000_01b3)
     })

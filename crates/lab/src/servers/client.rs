@@ -5,8 +5,9 @@ use std::net::{TcpStream, ToSocketAddrs};
 use std::time::Duration;
 
 use anyhow::{Context, Result, anyhow, bail};
+use tidewheel_resp::{Protocol, Reply, Writer};
 
-use crate::resp::{self, Skipped, Value};
+use super::resp::{self, Skipped};
 
 /// A server that says nothing for this long is taken for dead. Long, since some stall by design.
 const SILENCE: Duration = Duration::from_secs(60);
@@ -62,7 +63,6 @@ pub(crate) struct Connection {
     buf: Vec<u8>,
     head: usize,
     tail: usize,
-    out: Vec<u8>,
 }
 
 impl Connection {
@@ -75,7 +75,6 @@ impl Connection {
             buf: vec![0; FIRST_BUFFER],
             head: 0,
             tail: 0,
-            out: Vec::new(),
         };
         if let Some(password) = &address.password {
             connection
@@ -86,18 +85,13 @@ impl Connection {
     }
 
     /// Sends one command and waits for its reply; an error reply is an `Err`.
-    pub(crate) fn call(&mut self, args: &[&str]) -> Result<Value> {
-        let mut out = std::mem::take(&mut self.out);
-        out.clear();
-        write!(out, "*{}\r\n", args.len())?;
-        for arg in args {
-            write!(out, "${}\r\n{arg}\r\n", arg.len())?;
-        }
-        let sent = self.send(&out);
-        self.out = out;
-        sent?;
+    pub(crate) fn call(&mut self, args: &[&str]) -> Result<Reply> {
+        let mut out = Writer::new(Protocol::Resp2);
+        out.array(args.len());
+        args.iter().for_each(|arg| out.bulk(arg.as_bytes()));
+        self.send(out.as_bytes())?;
         match self.receive()? {
-            Value::Error(text) => Err(anyhow!(
+            Reply::Error(text) => Err(anyhow!(
                 "{} was answered: {text}",
                 args.first().unwrap_or(&"")
             )),
@@ -113,22 +107,17 @@ impl Connection {
     }
 
     /// Waits for one reply.
-    pub(crate) fn receive(&mut self) -> Result<Value> {
-        loop {
-            if let Some((value, used)) = resp::parse(&self.buf[self.head..self.tail])? {
-                self.head += used;
-                return Ok(value);
-            }
-            if !self.fill()? {
-                bail!("the server said nothing for {} s", SILENCE.as_secs());
-            }
+    pub(crate) fn receive(&mut self) -> Result<Reply> {
+        match self.try_receive()? {
+            Some(reply) => Ok(reply),
+            None => bail!("the server said nothing for {} s", SILENCE.as_secs()),
         }
     }
 
     /// As [`Self::receive`], but `None` when nothing whole has come within the read time-out.
-    pub(crate) fn try_receive(&mut self) -> Result<Option<Value>> {
+    pub(crate) fn try_receive(&mut self) -> Result<Option<Reply>> {
         loop {
-            if let Some((value, used)) = resp::parse(&self.buf[self.head..self.tail])? {
+            if let Some((value, used)) = Reply::read(&self.buf[self.head..self.tail])? {
                 self.head += used;
                 return Ok(Some(value));
             }
@@ -234,61 +223,30 @@ mod tests {
     }
 
     #[test]
-    fn a_reply_in_pieces_is_put_together() {
+    fn a_reply_in_pieces_is_put_together_and_one_longer_than_the_buffer_too() {
         let bytes = b"*2\r\n$5\r\nhello\r\n:42\r\n";
-        let pieces = bytes.iter().map(|&byte| vec![byte]).collect();
+        let mut pieces: Vec<Vec<u8>> = bytes.iter().map(|&byte| vec![byte]).collect();
+        let long = vec![b'x'; FIRST_BUFFER * 3];
+        pieces.push([format!("${}\r\n", long.len()).as_bytes(), &long, b"\r\n"].concat());
         let (address, server) = fake(b"*1\r\n$4\r\nPING\r\n", pieces);
         let mut connection = Connection::open(&address).expect("connects");
         let reply = connection.call(&["PING"]).expect("answered");
-        assert_eq!(
-            reply,
-            Value::Array(vec![
-                Value::Bulk(Some(b"hello".to_vec())),
-                Value::Integer(42)
-            ])
-        );
+        let items = vec![Reply::Bulk(b"hello".to_vec()), Reply::Integer(42)];
+        assert_eq!(reply, Reply::Array(items));
+        assert_eq!(connection.receive().expect("answered"), Reply::Bulk(long));
         server.join().expect("the fake is content");
     }
 
     #[test]
-    fn a_reply_longer_than_the_buffer_is_put_together() {
-        let long = vec![b'x'; FIRST_BUFFER * 3];
-        let mut reply = format!("${}\r\n", long.len()).into_bytes();
-        reply.extend_from_slice(&long);
-        reply.extend_from_slice(b"\r\n");
-        let (address, server) = fake(b"*1\r\n$4\r\nINFO\r\n", vec![reply]);
-        let mut connection = Connection::open(&address).expect("connects");
-        assert_eq!(
-            connection.call(&["INFO"]).expect("answered"),
-            Value::Bulk(Some(long))
-        );
-        server.join().expect("the fake is content");
-    }
-
-    #[test]
-    fn an_error_reply_names_the_command() {
-        let (address, server) = fake(b"*1\r\n$3\r\nFOO\r\n", vec![b"-ERR unknown\r\n".to_vec()]);
+    fn errors_and_a_closed_connection_are_told() {
+        let answer = b"-ERR unknown\r\n+OK\r\n-ERR full\r\n$5\r\nhe".to_vec();
+        let (address, server) = fake(b"*1\r\n$3\r\nFOO\r\n", vec![answer]);
         let mut connection = Connection::open(&address).expect("connects");
         let error = connection.call(&["FOO"]).expect_err("refused");
         assert_eq!(error.to_string(), "FOO was answered: ERR unknown");
-        server.join().expect("the fake is content");
-    }
-
-    #[test]
-    fn an_error_among_pipelined_replies_is_not_lost() {
-        let (address, server) = fake(b"x", vec![b"+OK\r\n-ERR full\r\n+OK\r\n".to_vec()]);
-        let mut connection = Connection::open(&address).expect("connects");
-        connection.send(b"x").expect("sent");
-        let error = connection.expect_replies(3).expect_err("one is an error");
+        let error = connection.expect_replies(2).expect_err("one is an error");
         assert!(error.to_string().contains("ERR full"), "{error}");
-        server.join().expect("the fake is content");
-    }
-
-    #[test]
-    fn a_closed_connection_is_an_error() {
-        let (address, server) = fake(b"*1\r\n$4\r\nPING\r\n", vec![b"$5\r\nhe".to_vec()]);
-        let mut connection = Connection::open(&address).expect("connects");
-        let error = connection.call(&["PING"]).expect_err("cut short");
+        let error = connection.receive().expect_err("cut short");
         assert!(error.to_string().contains("closed"), "{error}");
         server.join().expect("the fake is content");
     }

@@ -8,9 +8,9 @@ use anyhow::{Context, Result, bail};
 use mio::net::TcpStream;
 use mio::{Events, Interest, Poll, Token};
 
-use crate::client::{Address, Connection};
 use crate::clock;
-use crate::resp::{self, Skipped};
+use crate::servers::client::{Address, Connection};
+use crate::servers::resp::{self, Skipped};
 
 const MAX_EVENTS: usize = 256;
 const FIRST_BUFFER: usize = 16 << 10;
@@ -162,7 +162,7 @@ impl Loop {
                 Skipped::Error(text) => {
                     bail!("the server answered: {}", String::from_utf8_lossy(text));
                 }
-                Skipped::Status | Skipped::Integer | Skipped::Bulk(_) => {}
+                Skipped::Plain | Skipped::Bulk(_) => {}
             }
             at += used;
             self.replies_left -= 1;

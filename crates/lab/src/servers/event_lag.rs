@@ -10,19 +10,19 @@ use std::time::Duration;
 
 use anyhow::{Result, anyhow, bail};
 use serde_json::json;
+use tidewheel_resp::Reply;
 
 use super::sized;
-use crate::client::{Address, Connection};
 use crate::clock::{self, Anchor};
-use crate::getter::{Getter, Pick};
-use crate::keys::{Key, Kind, Ttl};
-use crate::loader::{load, long_ttl};
 use crate::proc::{CpuMeter, NoiseMeter};
-use crate::progress::Progress;
+use crate::progress;
 use crate::report::{Figures, Report};
-use crate::resp::Value;
 use crate::rng::Rng;
-use crate::server::{self, ExpiredEvents, Target};
+use crate::servers::client::{Address, Connection};
+use crate::servers::getter::{Getter, Pick};
+use crate::servers::keys::{Key, Kind, Ttl};
+use crate::servers::loader::{load, long_ttl};
+use crate::servers::server::{self, ExpiredEvents, Target};
 
 const CHANNEL: &str = "__keyevent@0__:expired";
 /// How often the listening thread looks whether it should end.
@@ -58,7 +58,7 @@ pub(crate) struct Args {
     quick: bool,
 }
 
-pub(crate) fn run(args: &Args, target: &Target, progress: &Progress) -> Result<Report> {
+pub(crate) fn run(args: &Args, target: &Target) -> Result<Report> {
     let keys = sized(args.keys, args.quick, 20_000, 500);
     let background = sized(args.background, args.quick, 1_000_000, 0);
     let spread_ms = (sized(args.spread_s, args.quick, 20.0, 1.0) * 1e3).max(1.0) as u64;
@@ -70,12 +70,7 @@ pub(crate) fn run(args: &Args, target: &Target, progress: &Progress) -> Result<R
     let (mut connection, facts) = server::meet(target)?;
     let mut rng = Rng::new(args.seed);
     let entries = (0..background as usize).map(|id| (Key::live(id as u64), long_ttl(&mut rng)));
-    load(
-        &mut connection,
-        entries,
-        "loading background keys",
-        progress,
-    )?;
+    load(&mut connection, entries, "loading background keys")?;
 
     let events = ExpiredEvents::enable(&target.address)?;
     let listener = Listener::start(&target.address)?;
@@ -87,12 +82,7 @@ pub(crate) fn run(args: &Args, target: &Target, progress: &Progress) -> Result<R
         .iter()
         .enumerate()
         .map(|(id, &deadline)| (Key::dying(id as u64), Ttl::Pxat(deadline as u64)));
-    load(
-        &mut connection,
-        entries,
-        "loading keys that fall due",
-        progress,
-    )?;
+    load(&mut connection, entries, "loading keys that fall due")?;
     if clock::wall_us() / 1_000 >= base_ms {
         bail!("loading took until after the first deadline: raise --lead-s");
     }
@@ -110,13 +100,12 @@ pub(crate) fn run(args: &Args, target: &Target, progress: &Progress) -> Result<R
     clock::sleep_until(first_ns);
     let start_ns = clock::mono_ns();
     let cpu_start = cpu.as_mut().and_then(CpuMeter::read_ns);
-    let mut noise = NoiseMeter::start(cpu_start);
-    progress.phase("listening for events", keys);
+    let noise = NoiseMeter::start(cpu_start);
+    progress::say("listening for events");
     let give_up_ns = last_ns + (wait_s * 1e9) as u64;
     loop {
         thread::sleep(LOOK);
         let arrived = listener.arrived.load(Ordering::Relaxed);
-        progress.set(arrived);
         let now = clock::mono_ns();
         if now >= give_up_ns || (arrived >= keys && now >= last_ns) || listener.has_ended() {
             break;
@@ -138,35 +127,19 @@ pub(crate) fn run(args: &Args, target: &Target, progress: &Progress) -> Result<R
         "gets": args.gets,
         "seed": args.seed,
     });
-    let mut report = Report::new("event-lag", Some(facts), params);
-    lags(&mut report.figures, &deadlines, &heard);
+    let mut report = facts.report("event-lag", params);
+    let figures = &mut report.figures;
+    lags(figures, &deadlines, &heard);
     let percent = |ns: u64| ns as f64 / wall_ns as f64 * 100.0;
-    report.figures.push(
-        "server_cpu_percent",
-        "server CPU %",
-        cpu_start
-            .zip(cpu_end)
-            .map(|(start, end)| percent(end.saturating_sub(start))),
-    );
+    let cpu_ns = cpu_start
+        .zip(cpu_end)
+        .map(|(start, end)| end.saturating_sub(start));
+    figures.push("server_cpu_percent", cpu_ns.map(percent));
     let summary = seen.map(|seen| seen.log.within(start_ns, start_ns + wall_ns));
-    report
-        .figures
-        .push("get_p99_us", "GET p99 µs", summary.and_then(|s| s.p99_us));
-    report.figures.push(
-        "get_p999_us",
-        "GET p99.9 µs",
-        summary.and_then(|s| s.p999_us),
-    );
-    report.figures.push(
-        "get_max_ms",
-        "GET max ms",
-        summary.and_then(|s| s.max_us).map(|us| us / 1e3),
-    );
-    report.figures.push(
-        "others_cpu_percent",
-        "noise: others' CPU, % of a core",
-        others_ns.map(percent),
-    );
+    figures.push("get_p99_us", summary.and_then(|s| s.p99_us));
+    figures.push("get_p999_us", summary.and_then(|s| s.p999_us));
+    figures.push("get_max_ms", summary.and_then(|s| s.max_ms()));
+    figures.push_noise(others_ns, wall_ns);
     Ok(report)
 }
 
@@ -192,27 +165,19 @@ fn lags(figures: &mut Figures, deadlines_ms: &[i64], events: &[Event]) {
     let arrived = lags_us.len();
     let early = lags_us.iter().filter(|&&lag| lag < 0).count();
     let at = |q: f64| crate::stats::quantile(&lags_us, q).map(|us| us as f64 / 1e3);
-    figures.push("keys", "keys", deadlines_ms.len() as f64);
-    figures.push("arrived", "events arrived", arrived as f64);
-    figures.push(
-        "never_arrived",
-        "never arrived",
-        (deadlines_ms.len() - arrived) as f64,
-    );
-    figures.push("early", "early", early as f64);
-    figures.push("events_repeated", "events repeated", again as f64);
-    for (key, label, q) in [
-        ("lag_min_ms", "lag min ms", 0.0),
-        ("lag_p50_ms", "lag p50 ms", 0.5),
-        ("lag_p99_ms", "lag p99 ms", 0.99),
-        ("lag_p999_ms", "lag p99.9 ms", 0.999),
-        ("lag_max_ms", "lag max ms", 1.0),
-    ] {
-        figures.push(key, label, at(q));
-    }
+    figures.push("keys", deadlines_ms.len() as f64);
+    figures.push("arrived", arrived as f64);
+    figures.push("never_arrived", (deadlines_ms.len() - arrived) as f64);
+    figures.push("early", early as f64);
+    figures.push("events_repeated", again as f64);
+    figures.push("lag_min_ms", at(0.0));
+    figures.push("lag_p50_ms", at(0.5));
+    figures.push("lag_p99_ms", at(0.99));
+    figures.push("lag_p999_ms", at(0.999));
+    figures.push("lag_max_ms", at(1.0));
     let over = |us: i64| lags_us.iter().filter(|&&lag| lag > us).count() as f64;
-    figures.push("lag_over_1ms", "events later than 1 ms", over(1_000));
-    figures.push("lag_over_10ms", "events later than 10 ms", over(10_000));
+    figures.push("lag_over_1ms", over(1_000));
+    figures.push("lag_over_10ms", over(10_000));
 }
 
 /// The subscribed connection and the thread that reads it.
@@ -268,11 +233,11 @@ impl Listener {
 }
 
 /// The number of the dying key that a message speaks of.
-fn event_id(message: &Value) -> Option<u64> {
-    let Value::Array(items) = message else {
+fn event_id(message: &Reply) -> Option<u64> {
+    let Reply::Array(items) = message else {
         return None;
     };
-    let [Value::Bulk(Some(kind)), _, Value::Bulk(Some(key))] = items.as_slice() else {
+    let [Reply::Bulk(kind), _, Reply::Bulk(key)] = items.as_slice() else {
         return None;
     };
     let key = Key::parse(key)?;
@@ -306,23 +271,5 @@ mod tests {
         ] {
             assert_eq!(figures.value(key), Some(value), "{key}");
         }
-    }
-
-    #[test]
-    fn only_messages_about_dying_keys_are_events() {
-        let message = |kind: &str, key: &[u8]| {
-            Value::Array(vec![
-                Value::Bulk(Some(kind.into())),
-                Value::Bulk(Some(CHANNEL.into())),
-                Value::Bulk(Some(key.to_vec())),
-            ])
-        };
-        assert_eq!(
-            event_id(&message("message", &Key::dying(5).bytes())),
-            Some(5)
-        );
-        assert_eq!(event_id(&message("message", &Key::live(5).bytes())), None);
-        assert_eq!(event_id(&message("pmessage", &Key::dying(5).bytes())), None);
-        assert_eq!(event_id(&Value::Integer(1)), None);
     }
 }

@@ -7,11 +7,11 @@ use std::time::Duration;
 
 use anyhow::{Result, anyhow, bail};
 
-use crate::client::{Address, Connection};
 use crate::clock;
-use crate::keys::{Key, encode_get};
 use crate::latency::{Log, Sample};
-use crate::resp::Skipped;
+use crate::servers::client::{Address, Connection};
+use crate::servers::keys::{Key, encode_get};
+use crate::servers::resp::Skipped;
 
 /// What the loop saw.
 #[derive(Debug, Default)]

@@ -121,13 +121,12 @@ pub(crate) fn encode_set(out: &mut Vec<u8>, key: Key, ttl: Ttl) {
     out.extend_from_slice(b"\r\n");
     if let Some((name, number)) = option {
         out.extend_from_slice(name);
-        let mut digits = [0; 20];
-        let digits = decimal(&mut digits, number);
+        let mut digits = itoa::Buffer::new();
+        let digits = digits.format(number);
         out.push(b'$');
-        let mut length = [0; 20];
-        out.extend_from_slice(decimal(&mut length, digits.len() as u64));
+        out.extend_from_slice(itoa::Buffer::new().format(digits.len()).as_bytes());
         out.extend_from_slice(b"\r\n");
-        out.extend_from_slice(digits);
+        out.extend_from_slice(digits.as_bytes());
         out.extend_from_slice(b"\r\n");
     }
 }
@@ -137,18 +136,6 @@ fn write_hex(out: &mut [u8], mut number: u64) {
     for place in out.iter_mut().rev() {
         *place = HEX[(number & 15) as usize];
         number >>= 4;
-    }
-}
-
-fn decimal(out: &mut [u8; 20], mut number: u64) -> &[u8] {
-    let mut start = out.len();
-    loop {
-        start -= 1;
-        out[start] = b'0' + (number % 10) as u8;
-        number /= 10;
-        if number == 0 {
-            return &out[start..];
-        }
     }
 }
 

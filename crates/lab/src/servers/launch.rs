@@ -9,9 +9,9 @@ use std::time::Duration;
 
 use anyhow::{Context, Result, anyhow, bail};
 
-use crate::client::{Address, Connection};
 use crate::clock;
-use crate::server::Target;
+use crate::servers::client::{Address, Connection};
+use crate::servers::server::Target;
 
 const START_NS: u64 = 20_000_000_000;
 const STOP_NS: u64 = 10_000_000_000;

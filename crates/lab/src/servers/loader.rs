@@ -2,11 +2,11 @@
 
 use anyhow::{Context, Result};
 
-use crate::client::Connection;
 use crate::clock;
-use crate::keys::{Key, Ttl, encode_set};
-use crate::progress::Progress;
+use crate::progress;
 use crate::rng::Rng;
+use crate::servers::client::Connection;
+use crate::servers::keys::{Key, Ttl, encode_set};
 
 pub(crate) const BATCH: usize = 512;
 /// "Long" times to live: none falls due during any experiment.
@@ -22,10 +22,9 @@ pub(crate) fn load(
     connection: &mut Connection,
     entries: impl ExactSizeIterator<Item = (Key, Ttl)>,
     what: &'static str,
-    progress: &Progress,
 ) -> Result<f64> {
     let start = clock::mono_ns();
-    progress.phase(what, entries.len() as u64);
+    progress::say(what);
     let mut requests = Vec::new();
     let mut waiting = 0;
     let mut sent = 0_u64;
@@ -39,7 +38,6 @@ pub(crate) fn load(
             connection
                 .expect_replies(waiting)
                 .with_context(|| format!("failed {what}"))?;
-            progress.set(sent);
             requests.clear();
             waiting = 0;
         }

@@ -3,20 +3,17 @@
 //! The server must be fresh: what an earlier load left behind in its allocator would be counted as
 //! free. `compare` starts one for every run.
 
-use std::time::Duration;
-
 use anyhow::{Result, bail};
 use serde_json::json;
 
 use super::sized;
 use crate::clock;
-use crate::keys::{Key, PAYLOAD_BYTES, Ttl};
-use crate::loader::{load, long_ttl};
 use crate::proc;
-use crate::progress::Progress;
 use crate::report::Report;
 use crate::rng::Rng;
-use crate::server::{self, Target};
+use crate::servers::keys::{Key, PAYLOAD_BYTES, Ttl};
+use crate::servers::loader::{load, long_ttl};
+use crate::servers::server::{self, Target};
 
 const MB: f64 = 1e6;
 
@@ -40,7 +37,7 @@ pub(crate) struct Args {
     quick: bool,
 }
 
-pub(crate) fn run(args: &Args, target: &Target, progress: &Progress) -> Result<Report> {
+pub(crate) fn run(args: &Args, target: &Target) -> Result<Report> {
     let keys = sized(args.keys, args.quick, 1_000_000, 50_000);
     let settle_s = sized(args.settle_s, args.quick, 3.0, 0.3);
     if keys == 0 {
@@ -63,11 +60,9 @@ pub(crate) fn run(args: &Args, target: &Target, progress: &Progress) -> Result<R
             },
         )
     });
-    let load_s = load(&mut connection, entries, "loading keys", progress)?;
+    let load_s = load(&mut connection, entries, "loading keys")?;
     let settled_ns = clock::mono_ns() + (settle_s * 1e9) as u64;
-    while clock::mono_ns() < settled_ns {
-        std::thread::sleep(Duration::from_millis(100));
-    }
+    clock::sleep_until(settled_ns);
     let rss = pid.and_then(proc::rss_bytes);
     let peak = pid.and_then(proc::peak_rss_bytes);
     let used_full = used(&mut connection);
@@ -81,7 +76,7 @@ pub(crate) fn run(args: &Args, target: &Target, progress: &Progress) -> Result<R
         "settle_s": settle_s,
         "seed": args.seed,
     });
-    let mut report = Report::new("memory", Some(facts), params);
+    let mut report = facts.report("memory", params);
     if stored != keys {
         report
             .notes
@@ -94,25 +89,15 @@ pub(crate) fn run(args: &Args, target: &Target, progress: &Progress) -> Result<R
     };
     let float = |bytes: Option<u64>| bytes.map(|bytes| bytes as f64);
     let rss_per_key = per_key(float(rss), float(rss_empty));
+    let overhead = rss_per_key.map(|bytes| bytes - PAYLOAD_BYTES as f64);
+    let peak_per_key = per_key(float(peak), float(rss_empty));
     let figures = &mut report.figures;
-    figures.push("rss_mb_empty", "RSS MB empty", mb(rss_empty));
-    figures.push("rss_mb", "RSS MB", mb(rss));
-    figures.push("rss_bytes_per_key", "RSS bytes/key", rss_per_key);
-    figures.push(
-        "overhead_bytes_per_key",
-        "overhead bytes/key",
-        rss_per_key.map(|bytes| bytes - PAYLOAD_BYTES as f64),
-    );
-    figures.push(
-        "peak_rss_bytes_per_key",
-        "peak RSS bytes/key",
-        per_key(float(peak), float(rss_empty)),
-    );
-    figures.push(
-        "used_bytes_per_key",
-        "server's own used bytes/key",
-        per_key(used_full, used_empty),
-    );
-    figures.push("load_k_per_s", "load k keys/s", keys as f64 / load_s / 1e3);
+    figures.push("rss_mb_empty", mb(rss_empty));
+    figures.push("rss_mb", mb(rss));
+    figures.push("rss_bytes_per_key", rss_per_key);
+    figures.push("overhead_bytes_per_key", overhead);
+    figures.push("peak_rss_bytes_per_key", peak_per_key);
+    figures.push("used_bytes_per_key", per_key(used_full, used_empty));
+    figures.push("load_k_per_s", keys as f64 / load_s / 1e3);
     Ok(report)
 }

@@ -1,21 +1,83 @@
-//! The workloads that run against a server.
+//! Servers that speak the Redis protocol, and the workloads that run against them.
 
-use anyhow::Result;
+use anyhow::{Context, Result, bail, ensure};
 use clap::Subcommand;
 
-use crate::progress::Progress;
+use self::client::Address;
+use self::launch::{Running, ServerSpec};
+use self::server::Target;
+use crate::outcome::Outcome;
+use crate::progress;
 use crate::report::Report;
-use crate::server::Target;
 
-pub(crate) mod burst;
-pub(crate) mod churn;
-pub(crate) mod event_lag;
-pub(crate) mod memory;
-pub(crate) mod throughput;
+mod burst;
+mod churn;
+mod client;
+mod driver;
+mod event_lag;
+mod getter;
+mod keys;
+mod launch;
+mod loader;
+mod memory;
+mod resp;
+mod server;
+mod throughput;
+
+#[derive(Clone, Debug, clap::Args)]
+pub(crate) struct Servers {
+    /// Server to measure (default 127.0.0.1).
+    #[arg(long, global = true)]
+    host: Option<String>,
+    /// Its port (default 6379).
+    #[arg(long, short, global = true)]
+    port: Option<u16>,
+    /// Its process on this machine, 0 to watch none (default: by INFO, when the server is local).
+    #[arg(long, global = true)]
+    pid: Option<u32>,
+    /// Its password.
+    #[arg(
+        long,
+        global = true,
+        env = "TIDEWHEEL_LAB_PASSWORD",
+        hide_env_values = true
+    )]
+    password: Option<String>,
+    /// Delete the keys that the server holds.
+    #[arg(long, global = true)]
+    flush: bool,
+    #[command(subcommand)]
+    command: OnServers,
+}
+
+#[derive(Clone, Debug, Subcommand)]
+enum OnServers {
+    #[command(flatten)]
+    Workload(Workload),
+    /// One workload against several servers in turn, each in a fresh process.
+    Compare(Compare),
+}
+
+/// Options of `compare`.
+#[derive(Clone, Debug, clap::Args)]
+struct Compare {
+    /// A server as NAME=COMMAND; `{port}` in the command is replaced, else the flags of the Redis
+    /// family for port, address and no persistence are appended. Repeat for each server.
+    #[arg(long = "server", required = true, value_name = "NAME=COMMAND")]
+    servers: Vec<ServerSpec>,
+    /// Runs per server.
+    #[arg(long, default_value_t = 1)]
+    runs: usize,
+    /// Look for a free port from here on; 0 leaves the choice to the system.
+    #[arg(long, default_value_t = 0)]
+    first_port: u16,
+    #[command(subcommand)]
+    workload: Workload,
+}
 
 /// One experiment against one server.
 #[derive(Clone, Debug, Subcommand)]
-pub(crate) enum Workload {
+enum Workload {
     /// A million keys due within one second beside live keys that are being read.
     MassExpiry(burst::Args),
     /// A few keys due within one second among many that are not, nobody touching them.
@@ -31,7 +93,7 @@ pub(crate) enum Workload {
 }
 
 impl Workload {
-    pub(crate) fn name(&self) -> &'static str {
+    fn name(&self) -> &'static str {
         match self {
             Self::MassExpiry(_) => "mass-expiry",
             Self::Sparse(_) => "sparse",
@@ -43,27 +105,70 @@ impl Workload {
     }
 
     /// Runs it; the server is left without keys.
-    pub(crate) fn run(&self, target: &Target, progress: &Progress) -> Result<Report> {
+    fn run(&self, target: &Target) -> Result<Report> {
         let report = match self {
-            Self::MassExpiry(args) => burst::run(
-                &args.plan(burst::Preset::MassExpiry),
-                self.name(),
-                target,
-                progress,
-            ),
-            Self::Sparse(args) => burst::run(
-                &args.plan(burst::Preset::Sparse),
-                self.name(),
-                target,
-                progress,
-            ),
-            Self::EventLag(args) => event_lag::run(args, target, progress),
-            Self::Throughput(args) => throughput::run(args, target, progress),
-            Self::Memory(args) => memory::run(args, target, progress),
-            Self::Churn(args) => churn::run(args, target, progress),
+            Self::MassExpiry(args) => burst::run(&args.plan(true), self.name(), target),
+            Self::Sparse(args) => burst::run(&args.plan(false), self.name(), target),
+            Self::EventLag(args) => event_lag::run(args, target),
+            Self::Throughput(args) => throughput::run(args, target),
+            Self::Memory(args) => memory::run(args, target),
+            Self::Churn(args) => churn::run(args, target),
         };
-        progress.clear();
-        Ok(report?.finish())
+        progress::clear();
+        report
+    }
+}
+
+impl Servers {
+    pub(crate) fn run(&self) -> Result<Outcome> {
+        match &self.command {
+            OnServers::Workload(workload) => {
+                let report = workload.run(&self.target())?;
+                Ok(Outcome::of(workload.name(), vec![report]))
+            }
+            OnServers::Compare(_)
+                if self.host.is_some() || self.port.is_some() || self.pid.is_some() =>
+            {
+                bail!("compare starts its servers itself: --host, --port and --pid do not apply")
+            }
+            OnServers::Compare(compare) => compare.run(),
+        }
+    }
+
+    fn target(&self) -> Target {
+        let mut address = Address::loopback(self.port.unwrap_or(6_379));
+        if let Some(host) = &self.host {
+            address.host.clone_from(host);
+        }
+        address.password.clone_from(&self.password);
+        Target {
+            address,
+            pid: self.pid,
+            flush: self.flush,
+        }
+    }
+}
+
+impl Compare {
+    /// The servers alternate (A B A B, not A A B B), so that a machine that slows down slows all.
+    fn run(&self) -> Result<Outcome> {
+        ensure!(self.runs > 0, "--runs must be at least 1");
+        let mut reports = Vec::new();
+        for round in 1..=self.runs {
+            for spec in &self.servers {
+                progress::say(format!("{} {round}/{}", spec.name, self.runs));
+                let running = Running::start(spec, self.first_port)?;
+                let report = self.workload.run(&running.target());
+                let mut report = report
+                    .with_context(|| format!("{} failed on {}", self.workload.name(), spec.name))?;
+                report.subject.clone_from(&spec.name);
+                report.command = Some(running.command().to_owned());
+                report.run = round;
+                reports.push(report);
+                running.stop()?;
+            }
+        }
+        Ok(Outcome::of(self.workload.name(), reports))
     }
 }
 

@@ -3,11 +3,12 @@
 use std::collections::BTreeMap;
 
 use anyhow::{Context, Result, anyhow, bail};
-use serde_json::json;
+use serde_json::{Value, json};
+use tidewheel_resp::Reply;
 
-use crate::client::{Address, Connection};
 use crate::proc;
-use crate::resp::Value;
+use crate::report::Report;
+use crate::servers::client::{Address, Connection};
 
 const NOTIFY: &str = "notify-keyspace-events";
 
@@ -45,13 +46,16 @@ const REPORTED: [&str; 9] = [
 ];
 
 impl Facts {
-    pub(crate) fn to_json(&self) -> serde_json::Value {
-        json!({
+    /// An empty report of this server.
+    pub(crate) fn report(&self, workload: &str, params: Value) -> Report {
+        let mut report = Report::new(workload, params).of(&self.name, &self.version);
+        report.server = Some(json!({
             "name": self.name,
             "version": self.version,
             "pid_watched": self.pid.is_some(),
             "info": self.fields,
-        })
+        }));
+        report
     }
 }
 
@@ -114,8 +118,18 @@ fn facts(connection: &mut Connection, target: &Target) -> Result<Facts> {
 /// One section of INFO, by field.
 pub(crate) fn info(connection: &mut Connection, section: &str) -> Result<BTreeMap<String, String>> {
     let reply = connection.call(&["INFO", section])?;
-    let text = reply.text().context("INFO was not answered with text")?;
-    Ok(parse_info(&text))
+    Ok(parse_info(
+        &text(&reply).context("INFO was not answered with text")?,
+    ))
+}
+
+/// The text of a status or a bulk.
+fn text(reply: &Reply) -> Option<String> {
+    match reply {
+        Reply::Simple(text) => Some(text.clone()),
+        Reply::Bulk(bytes) => Some(String::from_utf8_lossy(bytes).into_owned()),
+        _ => None,
+    }
 }
 
 fn parse_info(text: &str) -> BTreeMap<String, String> {
@@ -133,7 +147,7 @@ pub(crate) fn info_number(connection: &mut Connection, section: &str, field: &st
 
 pub(crate) fn dbsize(connection: &mut Connection) -> Result<u64> {
     match connection.call(&["DBSIZE"])? {
-        Value::Integer(count) => u64::try_from(count).context("DBSIZE was negative"),
+        Reply::Integer(count) => u64::try_from(count).context("DBSIZE was negative"),
         other => Err(anyhow!("DBSIZE was answered with {other:?}")),
     }
 }
@@ -149,7 +163,7 @@ impl ExpiredEvents {
     pub(crate) fn enable(address: &Address) -> Result<Self> {
         let mut connection = Connection::open(address)?;
         let before = match connection.call(&["CONFIG", "GET", NOTIFY])? {
-            Value::Array(items) => items.get(1).and_then(Value::text).unwrap_or_default(),
+            Reply::Array(items) => items.get(1).and_then(text).unwrap_or_default(),
             other => bail!("CONFIG GET was answered with {other:?}"),
         };
         connection.call(&["CONFIG", "SET", NOTIFY, "Ex"])?;

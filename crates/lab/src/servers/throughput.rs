@@ -14,17 +14,17 @@ use clap::ValueEnum;
 use serde_json::{Value, json};
 
 use super::sized;
-use crate::client::Address;
 use crate::clock;
-use crate::driver::{self, Traffic};
-use crate::keys::{Key, encode_get, encode_set};
 use crate::latency::Latencies;
-use crate::loader::{load, long_ttl};
 use crate::proc::{CpuMeter, NoiseMeter};
-use crate::progress::Progress;
+use crate::progress;
 use crate::report::{Figures, Report};
 use crate::rng::Rng;
-use crate::server::{self, Target};
+use crate::servers::client::Address;
+use crate::servers::driver::{self, Traffic};
+use crate::servers::keys::{Key, encode_get, encode_set};
+use crate::servers::loader::{load, long_ttl};
+use crate::servers::server::{self, Target};
 use crate::stats;
 
 /// What each request does.
@@ -76,7 +76,7 @@ pub(crate) struct Args {
 
 const MAX_PIPELINE: usize = 10_000;
 
-pub(crate) fn run(args: &Args, target: &Target, progress: &Progress) -> Result<Report> {
+pub(crate) fn run(args: &Args, target: &Target) -> Result<Report> {
     let keys = sized(args.keys, args.quick, 1_000_000, 10_000);
     let pipelines = sized(
         args.pipelines.clone(),
@@ -103,7 +103,7 @@ pub(crate) fn run(args: &Args, target: &Target, progress: &Progress) -> Result<R
     let (mut connection, facts) = server::meet(target)?;
     let mut rng = Rng::new(args.seed);
     let entries = (0..keys as usize).map(|id| (Key::live(id as u64), long_ttl(&mut rng)));
-    load(&mut connection, entries, "loading keys", progress)?;
+    load(&mut connection, entries, "loading keys")?;
 
     let mut cells = Vec::new();
     for &op in &args.ops {
@@ -126,13 +126,12 @@ pub(crate) fn run(args: &Args, target: &Target, progress: &Progress) -> Result<R
         window_ns: window_ms * 1_000_000,
         seed: args.seed,
     };
-    progress.phase("measuring", cells.len() as u64);
-    let mut noise = NoiseMeter::start(facts.pid.and_then(|pid| CpuMeter::new(pid).read_ns()));
+    progress::say("measuring");
+    let noise = NoiseMeter::start(facts.pid.and_then(|pid| CpuMeter::new(pid).read_ns()));
     let start_ns = clock::mono_ns();
     let mut results = Vec::new();
-    for (done, &cell) in cells.iter().enumerate() {
+    for &cell in &cells {
         results.push((cell, measure(&setting, cell)?));
-        progress.set(done as u64 + 1);
     }
     let wall_ns = clock::mono_ns() - start_ns;
     let others = noise.others_ns(facts.pid.and_then(|pid| CpuMeter::new(pid).read_ns()));
@@ -149,13 +148,9 @@ pub(crate) fn run(args: &Args, target: &Target, progress: &Progress) -> Result<R
         "seed": args.seed,
         "cells": results.iter().map(|(cell, result)| cell.to_json(result)).collect::<Vec<_>>(),
     });
-    let mut report = Report::new("throughput", Some(facts), params);
+    let mut report = facts.report("throughput", params);
     tabulate(&mut report.figures, &results);
-    report.figures.push(
-        "others_cpu_percent",
-        "noise: others' CPU, % of a core",
-        others.map(|ns| ns as f64 / wall_ns as f64 * 100.0),
-    );
+    report.figures.push_noise(others, wall_ns);
     let nulls: u64 = results.iter().map(|(_, result)| result.nulls).sum();
     if nulls > 0 {
         report.notes.push(format!(
@@ -175,14 +170,6 @@ struct Cell {
 impl Cell {
     fn key(&self) -> String {
         format!("{:?}_p{}_c{}", self.op, self.pipeline, self.conns).to_lowercase()
-    }
-
-    fn label(&self) -> String {
-        let op = match self.op {
-            Op::Get => "GET",
-            Op::Set => "SET EX",
-        };
-        format!("{op} pipeline {} conns {}", self.pipeline, self.conns)
     }
 
     fn to_json(self, result: &Measured) -> Value {
@@ -217,31 +204,18 @@ impl Measured {
 }
 
 fn tabulate(figures: &mut Figures, results: &[(Cell, Measured)]) {
-    let mut block = |key: &str, label: &str, of: &dyn Fn(&Measured) -> Option<f64>| {
+    let mut block = |key: &str, of: &dyn Fn(&Measured) -> Option<f64>| {
         for (cell, result) in results {
-            let name = format!("{label}, {}", cell.label());
-            figures.push(format!("{key}_{}", cell.key()), name, of(result));
+            figures.push(format!("{key}_{}", cell.key()), of(result));
         }
     };
-    block("cpu_us", "CPU µs/request", &|m| m.median(|w| w.cpu_us));
-    block("k_per_s", "k requests/s", &|m| {
-        m.median(|w| Some(w.per_s / 1e3))
-    });
-    block("cpu_percent", "server CPU %", &|m| {
-        m.median(|w| w.cpu_percent)
-    });
-    block("batch_p50_us", "batch p50 µs", &|m| {
-        m.batches.summary().p50_us
-    });
-    block("batch_p99_us", "batch p99 µs", &|m| {
-        m.batches.summary().p99_us
-    });
-    block("batch_p999_us", "batch p99.9 µs", &|m| {
-        m.batches.summary().p999_us
-    });
-    block("batch_max_ms", "batch max ms", &|m| {
-        m.batches.summary().max_us.map(|us| us / 1e3)
-    });
+    block("cpu_us", &|m| m.median(|w| w.cpu_us));
+    block("k_per_s", &|m| m.median(|w| Some(w.per_s / 1e3)));
+    block("cpu_percent", &|m| m.median(|w| w.cpu_percent));
+    block("batch_p50_us", &|m| m.batches.summary().p50_us);
+    block("batch_p99_us", &|m| m.batches.summary().p99_us);
+    block("batch_p999_us", &|m| m.batches.summary().p999_us);
+    block("batch_max_ms", &|m| m.batches.summary().max_ms());
 }
 
 struct Setting<'a> {

@@ -20,16 +20,10 @@ const HEAD_START_NS: u64 = 500_000_000;
 /// Moves of the one task.
 const MOVES: u64 = 1_000_000;
 
-/// What the run in real time does.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Plan {
-    pub(super) tasks: u32,
-    pub(super) seconds: u32,
-}
-
-/// Sets all tasks, their deadlines spread at random, and lets the handlers see how late they are called.
+/// Sets so many tasks, their deadlines spread at random over so many seconds, and lets the handlers see
+/// how late they are called.
 /// Lateness counts from the nanosecond that was asked for.
-pub(super) fn run(plan: Plan, report: &mut Report) -> Result<()> {
+pub(super) fn run((count, seconds): (u32, u32), report: &mut Report) -> Result<()> {
     let late = Arc::new(Mutex::new(Latencies::new()));
     let early = Arc::new(AtomicU64::new(0));
     let (seen, too_early) = (Arc::clone(&late), Arc::clone(&early));
@@ -48,8 +42,8 @@ pub(super) fn run(plan: Plan, report: &mut Report) -> Result<()> {
         .context("cannot start the scheduler")?;
     let mut rng = Rng::new(7);
     let start_ns = clock::mono_ns() + HEAD_START_NS;
-    let spread_ns = u64::from(plan.seconds) * 1_000_000_000;
-    for key in 0..plan.tasks {
+    let spread_ns = u64::from(seconds) * 1_000_000_000;
+    for key in 0..count {
         let due_ns = start_ns + rng.below(spread_ns);
         let delay = Duration::from_nanos(due_ns.saturating_sub(clock::mono_ns()));
         scheduler
@@ -58,7 +52,7 @@ pub(super) fn run(plan: Plan, report: &mut Report) -> Result<()> {
     }
     let set_by_ns = clock::mono_ns();
     let last_ns = start_ns + spread_ns + GRACE.as_nanos() as u64;
-    let all = u64::from(plan.tasks);
+    let all = u64::from(count);
     loop {
         let stats = scheduler.stats();
         if stats.completed + stats.panicked >= all {
@@ -79,15 +73,11 @@ pub(super) fn run(plan: Plan, report: &mut Report) -> Result<()> {
         .unwrap_or_else(PoisonError::into_inner)
         .summary();
     let figures = &mut report.figures;
-    figures.push("live_early", "live: early", early.load(Relaxed) as f64);
-    figures.push("live_late_p50_us", "live: lateness p50 µs", summary.p50_us);
-    figures.push("live_late_p99_us", "live: lateness p99 µs", summary.p99_us);
-    figures.push(
-        "live_late_p999_us",
-        "live: lateness p99.9 µs",
-        summary.p999_us,
-    );
-    figures.push("live_late_max_us", "live: lateness max µs", summary.max_us);
+    figures.push("live_early", early.load(Relaxed) as f64);
+    figures.push("live_late_p50_us", summary.p50_us);
+    figures.push("live_late_p99_us", summary.p99_us);
+    figures.push("live_late_p999_us", summary.p999_us);
+    figures.push("live_late_max_us", summary.max_us);
     Ok(())
 }
 
@@ -112,15 +102,8 @@ pub(super) fn moves_of_one(report: &mut Report) {
         }
     }
     let ns = clock::mono_ns() - from_ns;
-    let figures = &mut report.figures;
-    figures.push(
-        "move_one_ns",
-        "one task moved 1M times: ns a move and its tick",
-        ns as f64 / MOVES as f64,
-    );
-    figures.push(
-        "move_one_bytes",
-        "one task moved 1M times: most bytes more than before",
-        (most - before) as f64,
-    );
+    report.figures.push("move_one_ns", ns as f64 / MOVES as f64);
+    report
+        .figures
+        .push("move_one_bytes", (most - before) as f64);
 }

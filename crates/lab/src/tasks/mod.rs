@@ -4,83 +4,47 @@
 //! After the courses in virtual time, our scheduler runs `--live-tasks` over `--live-s` seconds of real
 //! time, and has one task moved a million times.
 
-use std::fmt;
-
-use anyhow::{Result, bail};
-use clap::ValueEnum;
-use serde_json::json;
+use anyhow::{Result, ensure};
 
 use self::ours::Ours;
 use crate::outcome::Outcome;
-use crate::progress::Progress;
 use crate::report::Report;
 use crate::rng::mix;
-use crate::timers::course::Course;
-use crate::timers::plan::{self, Options, Plan};
-use crate::timers::subject::Subject;
+use crate::timers::plan::{Options, Structure, param};
 
 mod live;
 mod ours;
 #[cfg(feature = "peers")]
 mod peers;
 
-/// What to measure.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub(crate) enum Structure {
-    /// `tidewheel_scheduler::Tasks`.
-    Tasks,
-    /// tokio-util's `DelayQueue` and a `HashMap` from key to its handle.
+const STRUCTURES: &[Structure] = &[
+    Structure {
+        name: "tasks",
+        title: "Tasks",
+        package: None,
+        build: |_| Ok(Box::new(Ours::new())),
+    },
+    // tokio-util's queue and a map from key to its handle.
     #[cfg(feature = "peers")]
-    DelayQueue,
-    /// The `hierarchical_hash_wheel_timer` crate's cancellable wheel, which keeps keys but no values.
+    Structure {
+        name: "delay-queue",
+        title: "DelayQueue+HashMap",
+        package: Some("tokio-util"),
+        build: |_| Ok(Box::new(peers::Delay::new()?)),
+    },
+    // Keeps keys but no values.
     #[cfg(feature = "peers")]
-    Hhwt,
-}
+    Structure {
+        name: "hhwt",
+        title: "hhwt",
+        package: Some("hierarchical_hash_wheel_timer"),
+        build: |_| Ok(Box::new(peers::Hhwt::new())),
+    },
+];
 
-impl fmt::Display for Structure {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Self::Tasks => "Tasks",
-            #[cfg(feature = "peers")]
-            Self::DelayQueue => "DelayQueue+HashMap",
-            #[cfg(feature = "peers")]
-            Self::Hhwt => "hhwt",
-        })
-    }
-}
-
-impl Structure {
-    /// The version that this program was built with.
-    fn version(self) -> &'static str {
-        plan::version(match self {
-            Self::Tasks => None,
-            #[cfg(feature = "peers")]
-            Self::DelayQueue => Some("tokio-util"),
-            #[cfg(feature = "peers")]
-            Self::Hhwt => Some("hierarchical_hash_wheel_timer"),
-        })
-    }
-
-    fn build(self) -> Result<Box<dyn Subject>> {
-        Ok(match self {
-            Self::Tasks => Box::new(Ours::new()),
-            #[cfg(feature = "peers")]
-            Self::DelayQueue => Box::new(peers::Delay::new()?),
-            #[cfg(feature = "peers")]
-            Self::Hhwt => Box::new(peers::Hhwt::new()),
-        })
-    }
-
-    /// Bytes of key and value that it keeps for each task.
-    fn payload_bytes(self) -> usize {
-        match self {
-            Self::Tasks => 16,
-            #[cfg(feature = "peers")]
-            Self::DelayQueue => 16,
-            #[cfg(feature = "peers")]
-            Self::Hhwt => 8,
-        }
-    }
+/// Bytes of key and value that a structure keeps for each task.
+fn payload_bytes(structure: &Structure) -> f64 {
+    if structure.name == "hhwt" { 8.0 } else { 16.0 }
 }
 
 /// The key of task `id`: all 64 bits are in use.
@@ -91,102 +55,70 @@ fn key(id: u32) -> u64 {
 /// Options of `tasks`.
 #[derive(Clone, Debug, clap::Args)]
 pub(crate) struct Args {
-    /// Tasks (default 1000000, quick 20000).
-    #[arg(long)]
-    tasks: Option<u32>,
-    /// Structures (default all).
-    #[arg(long, value_enum, value_delimiter = ',', value_name = "STRUCTURE,…")]
+    /// Tasks (quick: 20000).
+    #[arg(
+        long,
+        default_value_t = 1_000_000,
+        default_value_if("quick", "true", "20000")
+    )]
+    tasks: u32,
+    /// Structures: tasks, delay-queue, hhwt (default all that were built).
+    #[arg(long, value_parser = named, value_delimiter = ',', value_name = "STRUCTURE,…")]
     structures: Option<Vec<Structure>>,
-    /// Tasks of the run in real time, 0 for none (default 100000, quick 5000).
-    #[arg(long)]
-    live_tasks: Option<u32>,
-    /// Seconds over which they are spread (default 10, quick 1).
-    #[arg(long)]
-    live_s: Option<u32>,
+    /// Tasks of the run in real time, 0 for none (quick: 5000).
+    #[arg(
+        long,
+        default_value_t = 100_000,
+        default_value_if("quick", "true", "5000")
+    )]
+    live_tasks: u32,
+    /// Seconds over which they are spread (quick: 1).
+    #[arg(long, default_value_t = 10, default_value_if("quick", "true", "1"))]
+    live_s: u32,
     #[command(flatten)]
     options: Options,
 }
 
-pub(crate) fn run(args: &Args, progress: &mut Progress) -> Result<Outcome> {
-    let options = &args.options;
-    let plan = options.plan("tasks", args.tasks)?;
-    let live = live::Plan {
-        tasks: options.pick(args.live_tasks, 100_000, 5_000),
-        seconds: options.pick(args.live_s, 10, 1),
-    };
-    if live.seconds == 0 || live.seconds > 3_600 {
-        bail!("--live-s lies in 1..=3600");
-    }
-    let structures = args.structures.as_deref();
-    options.rounds(
-        "tasks",
-        structures,
-        progress,
-        |structure, round, progress| measure(structure, &plan, live, round, progress),
-    )
+fn named(name: &str) -> Result<Structure, String> {
+    Structure::named(STRUCTURES, name)
 }
 
-fn measure(
-    structure: Structure,
-    plan: &Plan,
-    live: live::Plan,
-    round: u64,
-    progress: &Progress,
-) -> Result<Report> {
-    let is_ours = structure == Structure::Tasks;
-    let params = json!({
-        "tasks": plan.timers,
-        "from_ms": plan.from_ms,
-        "to_ms": plan.to_ms,
-        "budget": is_ours.then_some(plan.budget),
-        "live_tasks": is_ours.then_some(live.tasks),
-        "live_s": is_ours.then_some(live.seconds),
-        "seed": plan.seed,
-    });
-    let mut report = Report::new("tasks", None, params);
-    report.subject = structure.to_string();
-    report.version = structure.version().to_owned();
-    let course = Course::new(plan, plan.seed.wrapping_add(round));
-    plan::noted(report, |report| {
-        progress.phase("set, move, fire", 4);
-        course.fire(|| structure.build(), report)?;
-        let payload = structure.payload_bytes() as f64;
-        for (from, to, label) in [
-            (
-                "bytes_per_timer",
-                "bytes_beyond",
-                "bytes/task beyond key and value",
-            ),
-            (
-                "bytes_after_reschedule",
-                "bytes_beyond_moved",
-                "same after moves",
-            ),
-        ] {
-            let beyond = report.figures.value(from).map(|bytes| bytes - payload);
-            report.figures.push(to, label, beyond);
+pub(crate) fn run(args: &Args) -> Result<Option<Outcome>> {
+    ensure!(
+        (1..=3_600).contains(&args.live_s),
+        "--live-s lies in 1..=3600"
+    );
+    let structures = args.structures.as_deref().unwrap_or(STRUCTURES);
+    let live = (args.live_tasks, args.live_s);
+    let more = |structure: Structure, report: &mut Report| tasks_alone(&structure, live, report);
+    args.options.run("tasks", args.tasks, structures, &more)
+}
+
+/// What is told of tasks beyond what is told of timers.
+fn tasks_alone(structure: &Structure, live: (u32, u32), report: &mut Report) -> Result<()> {
+    for (from, to) in [
+        ("bytes_per_timer", "bytes_beyond"),
+        ("bytes_after_reschedule", "bytes_beyond_moved"),
+    ] {
+        let bytes = report.figures.value(from);
+        let beyond = bytes.map(|bytes| bytes - payload_bytes(structure));
+        report.figures.push(to, beyond);
+    }
+    if structure.is_ours() {
+        param(report, "live_tasks", live.0);
+        param(report, "live_s", live.1);
+        live::moves_of_one(report);
+        if live.0 > 0 {
+            live::run(live, report)?;
         }
-        progress.phase("set, remove, drain", 4);
-        progress.set(1);
-        course.cancel(structure.build()?, report);
-        if is_ours {
-            progress.phase("fire on a budget", 4);
-            progress.set(2);
-            course.fire_on_budget(structure.build()?, report);
-            progress.phase("real time", 4);
-            progress.set(3);
-            live::moves_of_one(report);
-            if live.tasks > 0 {
-                live::run(live, report)?;
-            }
-        }
-        Ok(())
-    })
+    }
+    Ok(())
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::timers::plan::Plan;
 
     #[test]
     fn every_structure_fires_every_task_on_its_tick() {
@@ -197,18 +129,14 @@ mod tests {
             budget: 64,
             seed: 9,
         };
-        let live = live::Plan {
-            tasks: 500,
-            seconds: 1,
-        };
-        for &structure in Structure::value_variants() {
-            let progress = Progress::new();
-            let report = measure(structure, &plan, live, 1, &progress).expect("sound");
+        for structure in STRUCTURES {
+            let mut report = structure.measure("tasks", &plan, 1).expect("measures");
+            tasks_alone(structure, (500, 1), &mut report).expect("measures");
             let value = |key: &str| report.figures.value(key);
             assert_eq!(report.notes, Vec::<String>::new(), "{structure}");
             assert_eq!(value("late_max_ticks"), Some(0.0), "{structure}");
             assert!(value("bytes_beyond").is_some_and(|bytes| bytes > 4.0));
-            if structure == Structure::Tasks {
+            if structure.is_ours() {
                 assert_eq!(value("budget_unfired"), Some(0.0));
                 assert_eq!(value("live_early"), Some(0.0));
                 assert!(value("live_late_p99_us").is_some());

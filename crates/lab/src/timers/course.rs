@@ -7,7 +7,7 @@ use super::subject::{Subject, Tick};
 use crate::clock;
 use crate::heap::allocated;
 use crate::latency::Latencies;
-use crate::report::Report;
+use crate::report::{Figures, Report};
 use crate::rng::Rng;
 
 /// Ticks after the last deadline in which a budgeted course must have caught up.
@@ -61,42 +61,17 @@ impl Course {
         let own_moved = subject.own_bytes();
         let firing = self.watch(subject.as_mut(), u32::MAX, 0);
 
-        let figures = &mut report.figures;
-        figures.push("insert_ns", "insert ns", self.per_timer_f(insert_ns));
-        figures.push(
-            "reschedule_ns",
-            "reschedule ns",
-            self.per_timer_f(reschedule_ns),
-        );
-        figures.push(
-            "advance_ns",
-            "advance ns/timer",
-            self.per_timer_f(firing.total_ns),
-        );
-        tick_figures(report, "", "", &firing);
-        let figures = &mut report.figures;
-        figures.push(
-            "late_max_ticks",
-            "latest, ticks",
-            firing.late_max().map(f64::from),
-        );
-        figures.push("bytes_per_timer", "bytes/timer", full);
-        figures.push(
-            "bytes_after_reschedule",
-            "bytes/timer after reschedule",
-            moved,
-        );
         let own_per_timer = |bytes: Option<usize>| bytes.map(|b| self.per_timer(b as isize));
-        figures.push(
-            "own_bytes_per_timer",
-            "bytes/timer by bytes()",
-            own_per_timer(own),
-        );
-        figures.push(
-            "own_bytes_after_reschedule",
-            "same after reschedule",
-            own_per_timer(own_moved),
-        );
+        let figures = &mut report.figures;
+        figures.push("insert_ns", self.per_timer_f(insert_ns));
+        figures.push("reschedule_ns", self.per_timer_f(reschedule_ns));
+        figures.push("advance_ns", self.per_timer_f(firing.total_ns));
+        tick_figures(figures, "", &firing);
+        figures.push("late_max_ticks", firing.late_at(1.0));
+        figures.push("bytes_per_timer", full);
+        figures.push("bytes_after_reschedule", moved);
+        figures.push("own_bytes_per_timer", own_per_timer(own));
+        figures.push("own_bytes_after_reschedule", own_per_timer(own_moved));
         self.check(report, "fire", &firing);
         Ok(())
     }
@@ -115,17 +90,9 @@ impl Course {
             false
         });
         let figures = &mut report.figures;
-        figures.push("cancel_ns", "cancel ns", self.per_timer_f(cancel_ns));
-        figures.push(
-            "drain_ns",
-            "drain after cancel-all ns/timer",
-            self.per_timer_f(drain_ns),
-        );
-        figures.push(
-            "bytes_freed_by_cancel",
-            "bytes/timer freed by cancel",
-            freed,
-        );
+        figures.push("cancel_ns", self.per_timer_f(cancel_ns));
+        figures.push("drain_ns", self.per_timer_f(drain_ns));
+        figures.push("bytes_freed_by_cancel", freed);
         if fired > 0 {
             report.notes.push(format!("{fired} cancelled timers fired"));
         }
@@ -136,37 +103,15 @@ impl Course {
         subject.insert_all(&self.first);
         subject.reschedule_all(&self.order, &self.second);
         let firing = self.watch(subject.as_mut(), self.plan.budget, GRACE_TICKS);
-        tick_figures(report, "budget_", "on a budget: ", &firing);
-        let late = |q: f64| firing.late_at(q).map(f64::from);
         let figures = &mut report.figures;
-        figures.push(
-            "budget_late_p50_ticks",
-            "on a budget: lateness p50, ticks",
-            late(0.5),
-        );
-        figures.push(
-            "budget_late_p99_ticks",
-            "on a budget: lateness p99, ticks",
-            late(0.99),
-        );
-        figures.push(
-            "budget_late_max_ticks",
-            "on a budget: lateness max, ticks",
-            late(1.0),
-        );
-        figures.push(
-            "budget_backlog_max",
-            "on a budget: most timers due and not fired",
-            firing.backlog_max as f64,
-        );
-        figures.push(
-            "budget_backlog_ticks",
-            "on a budget: ticks that left work",
-            f64::from(firing.backlog_ticks),
-        );
+        tick_figures(figures, "budget_", &firing);
+        figures.push("budget_late_p50_ticks", firing.late_at(0.5));
+        figures.push("budget_late_p99_ticks", firing.late_at(0.99));
+        figures.push("budget_late_max_ticks", firing.late_at(1.0));
+        figures.push("budget_backlog_max", firing.backlog_max as f64);
+        figures.push("budget_backlog_ticks", f64::from(firing.backlog_ticks));
         figures.push(
             "budget_unfired",
-            "on a budget: never fired",
             (u64::from(self.plan.timers) - firing.fired) as f64,
         );
         self.check(report, "budget", &firing);
@@ -206,19 +151,10 @@ impl Course {
     }
 }
 
-fn tick_figures(report: &mut Report, key: &str, label: &str, firing: &Firing) {
+fn tick_figures(figures: &mut Figures, key: &str, firing: &Firing) {
     let ticks = firing.ticks.summary();
-    let figures = &mut report.figures;
-    figures.push(
-        format!("{key}tick_max_ms"),
-        format!("{label}max tick ms"),
-        ticks.max_us.map(|us| us / 1e3),
-    );
-    figures.push(
-        format!("{key}tick_p999_us"),
-        format!("{label}p99.9 tick µs"),
-        ticks.p999_us,
-    );
+    figures.push(format!("{key}tick_max_ms"), ticks.max_ms());
+    figures.push(format!("{key}tick_p999_us"), ticks.p999_us);
 }
 
 fn timed(work: impl FnOnce()) -> u64 {
@@ -301,11 +237,7 @@ impl Firing {
         self.backlog_ticks += u32::from(tick.backlog);
     }
 
-    fn late_max(&self) -> Option<u32> {
-        self.late_at(1.0)
-    }
-
-    fn late_at(&self, quantile: f64) -> Option<u32> {
+    fn late_at(&self, quantile: f64) -> Option<f64> {
         let total: u64 = self.late.iter().sum();
         let rank = ((quantile * total as f64).ceil() as u64).max(1);
         let mut seen = 0;
@@ -315,7 +247,7 @@ impl Firing {
                 seen += count;
                 total > 0 && seen >= rank
             })
-            .map(|ticks| ticks as u32)
+            .map(|ticks| ticks as f64)
     }
 }
 
@@ -344,8 +276,8 @@ mod tests {
         assert_eq!(firing.fired, 3);
         // One of those due at 3 came 4 late, the one due at 5 came 2 late.
         assert_eq!((firing.late[2], firing.late[4]), (1, 1));
-        assert_eq!(firing.late_at(0.5), Some(2));
-        assert_eq!(firing.late_max(), Some(4));
-        assert_eq!(Firing::new(&[], 3).late_max(), None);
+        assert_eq!(firing.late_at(0.5), Some(2.0));
+        assert_eq!(firing.late_at(1.0), Some(4.0));
+        assert_eq!(Firing::new(&[], 3).late_at(1.0), None);
     }
 }

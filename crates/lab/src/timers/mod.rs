@@ -9,19 +9,12 @@
 //! 3. as the first, with a budget of records per tick: what is left over fires later, and how much
 //!    later is the figure.
 
-use std::fmt;
-
 use anyhow::Result;
-use clap::ValueEnum;
-use serde_json::json;
 use tidewheel_timer::{HashedWheel, HierarchicalWheel, IndexedHeap};
 
-use self::course::Course;
-use self::plan::{Options, Plan};
-use self::subject::{Ours, Subject};
+use self::plan::{Options, Structure};
+use self::subject::Ours;
 use crate::outcome::Outcome;
-use crate::progress::Progress;
-use crate::report::Report;
 
 pub(crate) mod course;
 #[cfg(feature = "peers")]
@@ -29,133 +22,108 @@ pub(crate) mod peers;
 pub(crate) mod plan;
 pub(crate) mod subject;
 
-/// A structure to measure.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub(crate) enum Structure {
-    /// `HierarchicalWheel`, the production timer.
-    Wheel,
-    /// `HashedWheel` of 65,536 slots.
-    Hashed,
-    /// `IndexedHeap<2>`.
-    Heap2,
-    /// `IndexedHeap<4>`.
-    Heap4,
-    /// tokio-util's `DelayQueue`.
-    #[cfg(feature = "peers")]
-    DelayQueue,
-    /// The `hierarchical_hash_wheel_timer` crate's cancellable wheel.
-    #[cfg(feature = "peers")]
-    Hhwt,
-}
-
-impl fmt::Display for Structure {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Self::Wheel => "HierarchicalWheel",
-            Self::Hashed => "HashedWheel",
-            Self::Heap2 => "IndexedHeap<2>",
-            Self::Heap4 => "IndexedHeap<4>",
-            #[cfg(feature = "peers")]
-            Self::DelayQueue => "DelayQueue",
-            #[cfg(feature = "peers")]
-            Self::Hhwt => "hhwt",
-        })
-    }
-}
-
 /// Where the virtual clock stands at first: where a server's engine time begins.
 const START: u64 = 1 << 40;
 const HASHED_SLOTS: usize = 1 << 16;
 
-impl Structure {
-    /// The version that this program was built with.
-    fn version(self) -> &'static str {
-        plan::version(match self {
-            Self::Wheel | Self::Hashed | Self::Heap2 | Self::Heap4 => None,
-            #[cfg(feature = "peers")]
-            Self::DelayQueue => Some("tokio-util"),
-            #[cfg(feature = "peers")]
-            Self::Hhwt => Some("hierarchical_hash_wheel_timer"),
-        })
-    }
-
-    fn build(self, timers: usize) -> Result<Box<dyn Subject>> {
-        Ok(match self {
-            Self::Wheel => Box::new(Ours::new(HierarchicalWheel::new(START), START, timers)),
-            Self::Hashed => Box::new(Ours::new(
-                HashedWheel::new(HASHED_SLOTS, START),
+const STRUCTURES: &[Structure] = &[
+    // The production timer.
+    Structure {
+        name: "wheel",
+        title: "HierarchicalWheel",
+        package: None,
+        build: |timers| {
+            Ok(Box::new(Ours::new(
+                HierarchicalWheel::new(START),
                 START,
                 timers,
-            )),
-            Self::Heap2 => Box::new(Ours::new(IndexedHeap::<2>::new(START), START, timers)),
-            Self::Heap4 => Box::new(Ours::new(IndexedHeap::<4>::new(START), START, timers)),
-            #[cfg(feature = "peers")]
-            Self::DelayQueue => Box::new(peers::Delay::new(timers)?),
-            #[cfg(feature = "peers")]
-            Self::Hhwt => Box::new(peers::Hhwt::<u32>::new()),
-        })
-    }
-
-    /// Whether `advance` can be told how much it may do.
-    fn takes_budget(self) -> bool {
-        matches!(self, Self::Wheel | Self::Hashed | Self::Heap2 | Self::Heap4)
-    }
-}
+            )))
+        },
+    },
+    Structure {
+        name: "hashed",
+        title: "HashedWheel",
+        package: None,
+        build: |timers| {
+            let wheel = HashedWheel::new(HASHED_SLOTS, START);
+            Ok(Box::new(Ours::new(wheel, START, timers)))
+        },
+    },
+    Structure {
+        name: "heap2",
+        title: "IndexedHeap<2>",
+        package: None,
+        build: |timers| {
+            Ok(Box::new(Ours::new(
+                IndexedHeap::<2>::new(START),
+                START,
+                timers,
+            )))
+        },
+    },
+    Structure {
+        name: "heap4",
+        title: "IndexedHeap<4>",
+        package: None,
+        build: |timers| {
+            Ok(Box::new(Ours::new(
+                IndexedHeap::<4>::new(START),
+                START,
+                timers,
+            )))
+        },
+    },
+    #[cfg(feature = "peers")]
+    Structure {
+        name: "delay-queue",
+        title: "DelayQueue",
+        package: Some("tokio-util"),
+        build: |timers| Ok(Box::new(peers::Delay::new(timers)?)),
+    },
+    #[cfg(feature = "peers")]
+    Structure {
+        name: "hhwt",
+        title: "hhwt",
+        package: Some("hierarchical_hash_wheel_timer"),
+        build: |_| Ok(Box::new(peers::Hhwt::<u32>::new())),
+    },
+];
 
 /// Options of `timers`.
 #[derive(Clone, Debug, clap::Args)]
 pub(crate) struct Args {
-    /// Timers (default 1000000, quick 20000).
-    #[arg(long)]
-    timers: Option<u32>,
-    /// Structures (default all).
-    #[arg(long, value_enum, value_delimiter = ',', value_name = "STRUCTURE,…")]
+    /// Timers (quick: 20000).
+    #[arg(
+        long,
+        default_value_t = 1_000_000,
+        default_value_if("quick", "true", "20000")
+    )]
+    timers: u32,
+    /// Structures: wheel, hashed, heap2, heap4, delay-queue, hhwt (default all that were built).
+    #[arg(long, value_parser = named, value_delimiter = ',', value_name = "STRUCTURE,…")]
     structures: Option<Vec<Structure>>,
     #[command(flatten)]
     options: Options,
 }
 
-pub(crate) fn run(args: &Args, progress: &mut Progress) -> Result<Outcome> {
-    let plan = args.options.plan("timers", args.timers)?;
-    let structures = args.structures.as_deref();
-    args.options.rounds(
-        "timers",
-        structures,
-        progress,
-        |structure, round, progress| measure(structure, &plan, round, progress),
-    )
+fn named(name: &str) -> Result<Structure, String> {
+    Structure::named(STRUCTURES, name)
 }
 
-fn measure(structure: Structure, plan: &Plan, round: u64, progress: &Progress) -> Result<Report> {
-    let params = json!({
-        "timers": plan.timers,
-        "from_ms": plan.from_ms,
-        "to_ms": plan.to_ms,
-        "budget": structure.takes_budget().then_some(plan.budget),
-        "seed": plan.seed,
-    });
-    let mut report = Report::new("timers", None, params);
-    report.subject = structure.to_string();
-    report.version = structure.version().to_owned();
-    let course = Course::new(plan, plan.seed.wrapping_add(round));
-    plan::noted(report, |report| {
-        progress.phase("insert, reschedule, fire", 3);
-        course.fire(|| structure.build(plan.timers as usize), report)?;
-        progress.phase("insert, cancel, drain", 3);
-        progress.set(1);
-        course.cancel(structure.build(plan.timers as usize)?, report);
-        if structure.takes_budget() {
-            progress.phase("fire on a budget", 3);
-            progress.set(2);
-            course.fire_on_budget(structure.build(plan.timers as usize)?, report);
-        }
-        Ok(())
-    })
+pub(crate) fn run(args: &Args) -> Result<Option<Outcome>> {
+    let structures = args.structures.as_deref().unwrap_or(STRUCTURES);
+    args.options
+        .run("timers", args.timers, structures, &|_, _| Ok(()))
 }
 
 #[cfg(test)]
 mod tests {
+    use serde_json::json;
+
+    use super::course::Course;
+    use super::plan::Plan;
     use super::*;
+    use crate::report::Report;
 
     #[test]
     fn every_structure_fires_everything_on_its_tick() {
@@ -166,18 +134,14 @@ mod tests {
             budget: 64,
             seed: 9,
         };
-        for &structure in Structure::value_variants() {
-            let report = measure(structure, &plan, 1, &Progress::new()).expect("the plan is sound");
+        for structure in STRUCTURES {
+            let report = structure.measure("timers", &plan, 1).expect("measures");
             let value = |key: &str| report.figures.value(key);
             assert_eq!(report.notes, Vec::<String>::new(), "{structure}");
             assert_eq!(value("late_max_ticks"), Some(0.0), "{structure}");
-            assert!(
-                value("bytes_per_timer").is_some_and(|bytes| bytes > 4.0),
-                "{structure}"
-            );
+            assert!(value("bytes_per_timer").is_some_and(|bytes| bytes > 4.0));
             assert!(value("insert_ns").is_some_and(|ns| ns > 0.0), "{structure}");
-            if structure.takes_budget() {
-                assert!(value("budget_late_max_ticks").is_some(), "{structure}");
+            if structure.is_ours() {
                 assert_eq!(value("budget_unfired"), Some(0.0), "{structure}");
             }
         }
@@ -193,12 +157,11 @@ mod tests {
             budget: 20,
             seed: 2,
         };
-        let report = measure(Structure::Heap4, &plan, 1, &Progress::new()).expect("sound");
-        let late = report
-            .figures
-            .value("budget_late_max_ticks")
-            .expect("fired");
-        assert!((100.0..200.0).contains(&late), "{late}");
-        assert!(report.figures.value("budget_backlog_max").expect("fired") > 2_000.0);
+        let mut report = Report::new("timers", json!({}));
+        let heap = (STRUCTURES[3].build)(5_000).expect("builds");
+        Course::new(&plan, 2).fire_on_budget(heap, &mut report);
+        let value = |key: &str| report.figures.value(key).expect(key);
+        assert!((100.0..200.0).contains(&value("budget_late_max_ticks")));
+        assert!(value("budget_backlog_max") > 2_000.0);
     }
 }

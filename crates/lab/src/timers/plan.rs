@@ -1,44 +1,45 @@
-//! What the courses of `timers` and `tasks` share: options, rounds, and how a round is noted down.
+//! What `timers` and `tasks` share: options, the table of structures, and the courses of one measurement.
 
 use std::fmt;
 
-use anyhow::{Result, bail};
-use clap::ValueEnum;
+use anyhow::{Result, ensure};
+use serde_json::{Value, json};
 
-use crate::clock;
+use super::course::Course;
+use super::subject::Subject;
 use crate::heap;
+use crate::names;
 use crate::outcome::Outcome;
-use crate::proc::NoiseMeter;
-use crate::progress::Progress;
 use crate::report::Report;
-use crate::versions;
+use crate::runner::{Common, Experiment};
 
 /// Ids are 32 bits, and the peers' too.
 const MAX_TIMERS: u32 = 1 << 30;
 const MAX_DELAY_MS: u32 = 1 << 24;
-const QUICK_NOTE: &str = "a quick run: too few and too short to quote";
 
 /// Options of the courses.
 #[derive(Clone, Debug, clap::Args)]
+#[group(skip)]
 pub(crate) struct Options {
-    /// The shortest time to a deadline, in ticks of a millisecond (default 30000, quick 3000).
-    #[arg(long)]
-    from_ms: Option<u32>,
-    /// The longest; deadlines lie before it (default 60000, quick 6000).
-    #[arg(long)]
-    to_ms: Option<u32>,
+    #[command(flatten)]
+    common: Common,
+    /// The shortest time to a deadline, in ticks of a millisecond (quick: 3000).
+    #[arg(
+        long,
+        default_value_t = 30_000,
+        default_value_if("quick", "true", "3000")
+    )]
+    from_ms: u32,
+    /// The longest; deadlines lie before it (quick: 6000).
+    #[arg(
+        long,
+        default_value_t = 60_000,
+        default_value_if("quick", "true", "6000")
+    )]
+    to_ms: u32,
     /// Timer records that one tick may touch in the budgeted course.
     #[arg(long, default_value_t = 2_048)]
     budget: u32,
-    /// Runs per structure (default 3, quick 1).
-    #[arg(long)]
-    runs: Option<usize>,
-    /// Seed of deadlines and orders.
-    #[arg(long, default_value_t = 1)]
-    seed: u64,
-    /// A small run of a few seconds.
-    #[arg(long)]
-    quick: bool,
 }
 
 /// What every course of a run does.
@@ -51,85 +52,105 @@ pub(crate) struct Plan {
     pub(crate) seed: u64,
 }
 
+/// A structure to measure.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Structure {
+    /// On the command line.
+    pub(crate) name: &'static str,
+    /// In reports.
+    pub(crate) title: &'static str,
+    /// In the registry, if it is not ours. Ours alone can be told how much a call may do.
+    pub(crate) package: Option<&'static str>,
+    /// Makes an empty one for so many.
+    pub(crate) build: fn(usize) -> Result<Box<dyn Subject>>,
+}
+
+impl fmt::Display for Structure {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.title)
+    }
+}
+
+impl Structure {
+    /// The one of that name, for the command line.
+    pub(crate) fn named(all: &[Self], name: &str) -> Result<Self, String> {
+        let found = all.iter().find(|structure| structure.name == name);
+        let known: Vec<&str> = all.iter().map(|structure| structure.name).collect();
+        found
+            .copied()
+            .ok_or_else(|| format!("there are {}", known.join(", ")))
+    }
+
+    pub(crate) fn is_ours(&self) -> bool {
+        self.package.is_none()
+    }
+
+    /// Puts it through all courses.
+    pub(crate) fn measure(&self, experiment: &str, plan: &Plan, round: usize) -> Result<Report> {
+        let params = json!({
+            experiment: plan.timers,
+            "from_ms": plan.from_ms,
+            "to_ms": plan.to_ms,
+            "budget": self.is_ours().then_some(plan.budget),
+            "seed": plan.seed,
+        });
+        let report = Report::new(experiment, params);
+        let mut report = report.of(self, names::or_ours(self.package));
+        let course = Course::new(plan, plan.seed.wrapping_add(round as u64));
+        let build = || (self.build)(plan.timers as usize);
+        course.fire(build, &mut report)?;
+        course.cancel(build()?, &mut report);
+        if self.is_ours() {
+            course.fire_on_budget(build()?, &mut report);
+        }
+        Ok(report)
+    }
+}
+
 impl Options {
-    /// What was asked for, or what a full or a quick run has.
-    pub(crate) fn pick(&self, asked: Option<u32>, full: u32, quick: u32) -> u32 {
-        asked.unwrap_or(if self.quick { quick } else { full })
-    }
-
-    fn runs(&self) -> usize {
-        self.runs.unwrap_or(if self.quick { 1 } else { 3 })
-    }
-
-    /// The plan for as many as the option `--{experiment}` asks for.
-    pub(crate) fn plan(&self, experiment: &str, timers: Option<u32>) -> Result<Plan> {
-        let plan = Plan {
-            timers: self.pick(timers, 1_000_000, 20_000),
-            from_ms: self.pick(self.from_ms, 30_000, 3_000),
-            to_ms: self.pick(self.to_ms, 60_000, 6_000),
-            budget: self.budget,
-            seed: self.seed,
-        };
-        if plan.timers == 0 || plan.timers > MAX_TIMERS || self.runs() == 0 || plan.budget == 0 {
-            bail!("--{experiment} lies in 1..={MAX_TIMERS}, --runs and --budget start at 1");
-        }
-        if plan.from_ms == 0 || plan.from_ms >= plan.to_ms || plan.to_ms > MAX_DELAY_MS {
-            bail!("--from-ms starts at 1 and lies below --to-ms, which is {MAX_DELAY_MS} at most");
-        }
-        if !heap::COUNTED {
-            bail!(
-                "{experiment} counts bytes: build the laboratory without the feature plain-alloc"
-            );
-        }
-        Ok(plan)
-    }
-
-    /// Every structure, one after the other, round by round; `measure` is told which and the round.
-    pub(crate) fn rounds<S: Copy + fmt::Display + ValueEnum>(
+    /// All structures through all courses; `more` measures what an experiment adds.
+    pub(crate) fn run(
         &self,
-        experiment: &str,
-        structures: Option<&[S]>,
-        progress: &mut Progress,
-        mut measure: impl FnMut(S, u64, &Progress) -> Result<Report>,
-    ) -> Result<Outcome> {
-        let runs = self.runs();
-        let mut reports = Vec::new();
-        for round in 1..=runs {
-            for &structure in structures.unwrap_or(S::value_variants()) {
-                progress.set_title(format!("{structure} {round}/{runs}"));
-                let mut report = measure(structure, round as u64, progress)?;
-                report.run = round;
-                reports.push(report);
-            }
-        }
-        progress.clear();
-        let mut outcome = Outcome::of(experiment, reports);
-        if self.quick {
-            for report in &mut outcome.reports {
-                report.notes.push(QUICK_NOTE.to_owned());
-            }
-            outcome.notes.push(QUICK_NOTE.to_owned());
-        }
-        Ok(outcome)
+        experiment: &'static str,
+        timers: u32,
+        structures: &[Structure],
+        more: &dyn Fn(Structure, &mut Report) -> Result<()>,
+    ) -> Result<Option<Outcome>> {
+        let plan = Plan {
+            timers,
+            from_ms: self.from_ms,
+            to_ms: self.to_ms,
+            budget: self.budget,
+            seed: self.common.seed,
+        };
+        ensure!(
+            (1..=MAX_TIMERS).contains(&plan.timers) && plan.budget > 0,
+            "--{experiment} lies in 1..={MAX_TIMERS}, and --budget starts at 1"
+        );
+        ensure!(
+            plan.from_ms > 0 && plan.from_ms < plan.to_ms && plan.to_ms <= MAX_DELAY_MS,
+            "--from-ms starts at 1 and lies below --to-ms, which is {MAX_DELAY_MS} at most"
+        );
+        ensure!(
+            heap::COUNTED,
+            "{experiment} counts bytes: build the laboratory without the feature plain-alloc"
+        );
+        let measure = |structure: Structure, _, round| {
+            let mut report = structure.measure(experiment, &plan, round)?;
+            more(structure, &mut report)?;
+            Ok(report)
+        };
+        let experiment = Experiment {
+            name: experiment,
+            cells: vec![String::new()],
+            subjects: &|_| structures.to_vec(),
+            measure: &measure,
+        };
+        experiment.run(&self.common)
     }
 }
 
-/// The version of a package that this program was built with, or of ours.
-pub(crate) fn version(package: Option<&str>) -> &'static str {
-    package
-        .and_then(versions::of)
-        .unwrap_or(env!("CARGO_PKG_VERSION"))
-}
-
-/// Fills a report in, and notes the noise meanwhile.
-pub(crate) fn noted(
-    mut report: Report,
-    fill: impl FnOnce(&mut Report) -> Result<()>,
-) -> Result<Report> {
-    let mut noise = NoiseMeter::start(Some(0));
-    let start_ns = clock::mono_ns();
-    fill(&mut report)?;
-    let wall_ns = clock::mono_ns() - start_ns;
-    report.figures.push_noise(noise.others_ns(Some(0)), wall_ns);
-    Ok(report.finish())
+/// Adds a parameter.
+pub(crate) fn param(report: &mut Report, key: &str, value: impl Into<Value>) {
+    report.params[key] = value.into();
 }

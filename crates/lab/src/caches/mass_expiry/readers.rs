@@ -8,10 +8,9 @@ use std::thread::{self, JoinHandle};
 use anyhow::{Result, anyhow};
 
 use super::super::subject::Key;
-use super::phase::{Cache, Times};
+use super::plan::{Cache, Times};
 use crate::clock;
 use crate::latency::Latencies;
-use crate::proc::thread_cpu_ns;
 use crate::rng::Rng;
 
 pub(super) struct Readers {
@@ -30,7 +29,7 @@ pub(super) struct Read {
     pub(super) latencies: Latencies,
     pub(super) misses: u64,
     /// From the first deadline on.
-    pub(super) cpu_ns: Option<u64>,
+    pub(super) cpu_ns: u64,
 }
 
 pub(super) struct Running {
@@ -47,7 +46,7 @@ impl Readers {
             read: Read {
                 latencies: Latencies::new(),
                 misses: 0,
-                cpu_ns: None,
+                cpu_ns: 0,
             },
         };
         Self {
@@ -92,13 +91,11 @@ impl Reader {
             if now >= times.first_ns && from < times.reads_end_ns {
                 self.read.latencies.record(now - from);
                 if cpu_before.is_none() {
-                    cpu_before = thread_cpu_ns();
+                    cpu_before = Some(clock::thread_cpu_ns());
                 }
             }
         }
-        self.read.cpu_ns = cpu_before
-            .zip(thread_cpu_ns())
-            .map(|(before, after)| after - before);
+        self.read.cpu_ns = cpu_before.map_or(0, |before| clock::thread_cpu_ns() - before);
         self.read
     }
 }
@@ -109,13 +106,13 @@ impl Running {
         let mut all = Read {
             latencies: self.all,
             misses: 0,
-            cpu_ns: Some(0),
+            cpu_ns: 0,
         };
         for thread in self.threads {
             let read = thread.join().map_err(|_| anyhow!("a reader panicked"))?;
             all.latencies.add(&read.latencies);
             all.misses += read.misses;
-            all.cpu_ns = all.cpu_ns.zip(read.cpu_ns).map(|(sum, ns)| sum + ns);
+            all.cpu_ns += read.cpu_ns;
         }
         Ok(all)
     }

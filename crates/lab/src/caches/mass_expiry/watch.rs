@@ -1,7 +1,7 @@
 //! The watch over the dead: how many are still held, and how many bytes.
 
 use super::super::mortal;
-use super::phase::{Plan, Times};
+use super::plan::{Plan, Times};
 use crate::clock;
 use crate::heap;
 use crate::proc;

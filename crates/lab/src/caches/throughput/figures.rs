@@ -87,30 +87,18 @@ fn report(
         "counting_allocator": heap::COUNTED,
         "seed": plan.seed,
     });
-    let mut report = Report::new(NAME, None, params);
-    report.subject = kind.to_string();
-    report.version = kind.version().to_owned();
+    let mut report = Report::new(NAME, params).of(kind, kind.version());
     report.run = run;
     let mut logs: Vec<(Load, f64)> = Vec::new();
     for point in points {
-        let (load, threads) = (point.load.name(), point.threads);
-        let figures = &mut report.figures;
-        figures.push(
-            format!("{load}_{threads}_m_per_s"),
-            format!("{load}, {threads} threads, M/s"),
-            point.m_per_s,
-        );
-        let ratio = baseline
-            .and_then(|all| {
-                all.iter()
-                    .find(|other| (other.load, other.threads) == (point.load, point.threads))
-            })
-            .map(|other| point.m_per_s / other.m_per_s);
-        figures.push(
-            format!("{load}_{threads}_ratio"),
-            format!("{load}, {threads} threads, × quick-cache"),
-            ratio,
-        );
+        let name = format!("{}_{}", point.load.name(), point.threads);
+        let same = |other: &&Point| (other.load, other.threads) == (point.load, point.threads);
+        let other = baseline.and_then(|all| all.iter().find(same));
+        let ratio = other.map(|other| point.m_per_s / other.m_per_s);
+        report
+            .figures
+            .push(format!("{name}_m_per_s"), point.m_per_s);
+        report.figures.push(format!("{name}_ratio"), ratio);
         logs.extend(ratio.map(|ratio| (point.load, ratio.ln())));
     }
     let geometric = |wanted: &dyn Fn(Load) -> bool| {
@@ -122,34 +110,21 @@ fn report(
         stats::mean(&logs).map(f64::exp)
     };
     for &load in &plan.loads {
-        report.figures.push(
-            format!("{}_ratio_mean", load.name()),
-            format!("{}, geometric mean of ratios", load.name()),
-            geometric(&|other| other == load),
-        );
+        let mean = geometric(&|other| other == load);
+        report
+            .figures
+            .push(format!("{}_ratio_mean", load.name()), mean);
     }
     // The hot key is a case of its own, not a point of the comparison.
-    report.figures.push(
-        "ratio_mean",
-        "geometric mean without the hot key",
-        geometric(&|load| load != Load::Hot),
-    );
+    let without_hot = geometric(&|load| load != Load::Hot);
+    report.figures.push("ratio_mean", without_hot);
     for load in [Load::Get, Load::Mixed] {
-        let hits: Vec<f64> = points
-            .iter()
-            .filter(|point| point.load == load)
-            .map(|point| point.hit_percent)
-            .collect();
-        report.figures.push(
-            format!("{}_hit_percent", load.name()),
-            match load {
-                Load::Mixed => "mixed, operations that are hits %",
-                _ => "get, hits %",
-            },
-            stats::mean(&hits),
-        );
+        let own = points.iter().filter(|point| point.load == load);
+        let hits: Vec<f64> = own.map(|point| point.hit_percent).collect();
+        let name = format!("{}_hit_percent", load.name());
+        report.figures.push(name, stats::mean(&hits));
     }
-    report.finish()
+    report
 }
 
 #[cfg(test)]

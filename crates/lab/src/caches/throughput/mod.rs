@@ -8,19 +8,20 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread;
 use std::time::Duration;
 
-use anyhow::{Result, anyhow, bail};
+use anyhow::{Result, anyhow, ensure};
 use clap::ValueEnum;
 
 use self::figures::{Row, outcome};
-use super::kind::{Kind, Settings};
-use super::runner::Common;
+use super::Subjects;
+use super::kind::Kind;
 use super::subject::{Key, Pass, Subject, Value};
 use super::zipf::Zipf;
 use crate::clock;
 use crate::outcome::Outcome;
-use crate::proc::OwnNoiseMeter;
-use crate::progress::Progress;
+use crate::proc::NoiseMeter;
+use crate::progress;
 use crate::rng::Rng;
+use crate::runner::Common;
 
 mod figures;
 
@@ -61,10 +62,16 @@ impl Load {
 #[derive(Clone, Debug, clap::Args)]
 pub(crate) struct Args {
     #[command(flatten)]
-    pub(super) common: Common,
-    /// Keys, Zipf-distributed with exponent 0.99 (default 1000000).
-    #[arg(long)]
-    entries: Option<u64>,
+    common: Common,
+    #[command(flatten)]
+    subjects: Subjects,
+    /// Keys, Zipf-distributed with exponent 0.99 (quick: 20000).
+    #[arg(
+        long,
+        default_value_t = 1_000_000,
+        default_value_if("quick", "true", "20000")
+    )]
+    entries: u64,
     /// Threads (default 1,2,4,8).
     #[arg(
         long,
@@ -76,8 +83,8 @@ pub(crate) struct Args {
     /// What they do (default all).
     #[arg(long, value_enum, value_delimiter = ',', value_name = "LOAD,…")]
     load: Option<Vec<Load>>,
-    /// Seconds of one sample.
-    #[arg(long, default_value_t = 0.3)]
+    /// Seconds of one sample (quick: 0.05).
+    #[arg(long, default_value_t = 0.3, default_value_if("quick", "true", "0.05"))]
     sample: f64,
 }
 
@@ -93,29 +100,20 @@ struct Plan {
 impl Plan {
     fn new(args: &Args) -> Result<Self> {
         let quick = args.common.quick;
+        let threads = if quick { &[1, 2][..] } else { &[1, 2, 4, 8] };
         let plan = Self {
-            entries: args
-                .entries
-                .unwrap_or(if quick { 20_000 } else { 1_000_000 }),
-            threads: args.threads.clone().unwrap_or(if quick {
-                vec![1, 2]
-            } else {
-                vec![1, 2, 4, 8]
-            }),
-            loads: args
-                .load
-                .clone()
-                .unwrap_or_else(|| Load::value_variants().to_vec()),
-            sample: Duration::try_from_secs_f64(if quick { 0.05 } else { args.sample })?,
+            entries: args.entries,
+            threads: args.threads.clone().unwrap_or_else(|| threads.to_vec()),
+            loads: args.load.clone().unwrap_or(Load::value_variants().to_vec()),
+            sample: Duration::try_from_secs_f64(args.sample)?,
             warm: Duration::from_millis(if quick { 10 } else { 100 }),
             seed: args.common.seed,
         };
-        if plan.entries == 0 {
-            bail!("--entries starts at 1");
-        }
-        if plan.threads.iter().any(|&n| n == 0 || n > MAX_THREADS) {
-            bail!("--threads lies in 1..={MAX_THREADS}");
-        }
+        ensure!(plan.entries > 0, "--entries starts at 1");
+        ensure!(
+            plan.threads.iter().all(|n| (1..=MAX_THREADS).contains(n)),
+            "--threads lies in 1..={MAX_THREADS}"
+        );
         Ok(plan)
     }
 
@@ -129,10 +127,7 @@ impl Plan {
             Load::Insert => self.entries,
             _ => self.entries.saturating_mul(2),
         };
-        let settings = Settings {
-            capacity: usize::try_from(capacity)?,
-        };
-        let cache = kind.build::<u64, [u8; 32]>(&settings)?;
+        let cache = kind.build::<u64, [u8; 32]>(usize::try_from(capacity)?)?;
         for id in 0..self.entries {
             cache.insert(u64::of(id), <[u8; 32]>::for_key(id), Some(POPULATE_TTL));
         }
@@ -150,10 +145,11 @@ struct Keys {
     fresh: AtomicU64,
 }
 
-pub(super) fn run(args: &Args, progress: &mut Progress) -> Result<Outcome> {
+pub(super) fn run(args: &Args) -> Result<Outcome> {
     let plan = Plan::new(args)?;
-    let runs = args.common.runs()?;
-    let (kinds, _) = args.common.subjects(|_| true);
+    let runs = args.common.runs;
+    ensure!(runs > 0, "--runs starts at 1");
+    let kinds = args.subjects.kinds();
     let mut rng = Rng::new(plan.seed);
     let zipf = Zipf::new(plan.entries, ZIPF_EXPONENT);
     let keys = Keys {
@@ -162,7 +158,7 @@ pub(super) fn run(args: &Args, progress: &mut Progress) -> Result<Outcome> {
         fresh: AtomicU64::new(plan.entries),
     };
     let start_ns = clock::mono_ns();
-    let noise = OwnNoiseMeter::start();
+    let noise = NoiseMeter::start(Some(0));
     let mut rows: Vec<Row> = kinds.iter().map(|&kind| Row::new(kind, runs)).collect();
     // Reads leave the caches as they are, so they share one filling; the mix comes last on it.
     let mut shared: Vec<Option<Cache>> = Vec::new();
@@ -171,8 +167,7 @@ pub(super) fn run(args: &Args, progress: &mut Progress) -> Result<Outcome> {
         if fresh {
             shared.clear();
             for &kind in &kinds {
-                progress.set_title(format!("{kind}: filling for {}", load.name()));
-                progress.phase("", 1);
+                progress::say(format!("{kind}: filling for {}", load.name()));
                 let takes_part = Plan::takes_part(kind, load);
                 shared.push(takes_part.then(|| plan.filled(kind, load)).transpose()?);
             }
@@ -183,8 +178,11 @@ pub(super) fn run(args: &Args, progress: &mut Progress) -> Result<Outcome> {
                     // Another one begins in every round.
                     let at = (turn + round) % rows.len();
                     let Some(cache) = &shared[at] else { continue };
-                    progress.set_title(format!("{} {}/{runs}", rows[at].kind, round + 1));
-                    progress.phase(format!("{} × {threads}", load.name()), 1);
+                    let (kind, round_now) = (rows[at].kind, round + 1);
+                    progress::say(format!(
+                        "{kind}: {} × {threads}, {round_now}/{runs}",
+                        load.name()
+                    ));
                     cache.rest(false);
                     let passes = sample(&plan, load, cache.as_ref(), &keys, threads, round)?;
                     cache.rest(true);
@@ -196,9 +194,13 @@ pub(super) fn run(args: &Args, progress: &mut Progress) -> Result<Outcome> {
             shared.clear();
         }
     }
-    progress.clear();
-    let noise = (noise.others_ns(), clock::mono_ns() - start_ns);
-    Ok(outcome(&plan, &rows, noise))
+    progress::clear();
+    let noise = (noise.others_ns(Some(0)), clock::mono_ns() - start_ns);
+    let mut outcome = outcome(&plan, &rows, noise);
+    if args.common.quick {
+        outcome.note_quick();
+    }
+    Ok(outcome)
 }
 
 /// One sample of one cache, after a warm-up that is not counted.
@@ -267,7 +269,7 @@ mod tests {
             hot: vec![u64::of(0)],
             fresh: AtomicU64::new(1_000),
         };
-        for kind in [Kind::Tidewheel, Kind::NaiveScan, Kind::ArticleWheel] {
+        for kind in [Kind::Tidewheel, Kind::NaiveScan, Kind::SlotWheel] {
             let cache = plan.filled(kind, Load::Get).expect("builds");
             for &load in Load::value_variants() {
                 let passes = sample(&plan, load, cache.as_ref(), &keys, 2, 0).expect("samples");

@@ -3,9 +3,9 @@
 use super::plan::Plan;
 use super::schedule::Schedule;
 use super::watch::{Memory, Poll, Release};
-use crate::getter::Seen;
 use crate::latency::Summary;
 use crate::report::Figures;
+use crate::servers::getter::Seen;
 
 const MS: f64 = 1e6;
 const S: f64 = 1e9;
@@ -107,90 +107,45 @@ fn reads(figures: &mut Figures, course: &Course<'_>, gone_ns: u64, end_ns: u64) 
     let window = log.touching(first, last);
     let reclaim = log.touching(first, gone_ns);
     let after = log.within(gone_ns, end_ns);
-    for (name, label, summary) in [
-        ("before", "before", &before),
-        ("in_window", "in window", &window),
-        ("until_reclaimed", "until reclaimed", &reclaim),
-        ("after", "after", &after),
+    for (name, summary) in [
+        ("before", &before),
+        ("in_window", &window),
+        ("until_reclaimed", &reclaim),
+        ("after", &after),
     ] {
-        latencies(figures, name, label, summary);
+        latencies(figures, name, summary);
     }
-    let rate = |summary: &Summary, from: u64, to: u64| {
+    let per_s = |count: u64, from: u64, to: u64| {
         let seconds = to.saturating_sub(from) as f64 / S;
-        (seconds > 0.0).then(|| summary.over_1ms as f64 / seconds)
+        (seconds > 0.0).then(|| count as f64 / seconds)
     };
-    figures.push(
-        "gets_over_1ms_per_s_before",
-        "GETs >1 ms per second before",
-        rate(&before, course.before_ns, first),
-    );
+    let before_ns = course.before_ns;
+    let slow_before = per_s(before.over_1ms, before_ns, first);
+    figures.push("gets_over_1ms_per_s_before", slow_before);
     figures.push(
         "gets_over_1ms_per_s_in_window",
-        "GETs >1 ms per second in window",
-        rate(&window, first, last),
+        per_s(window.over_1ms, first, last),
     );
     figures.push(
         "gets_over_1ms_per_s_after",
-        "GETs >1 ms per second after",
-        rate(&after, gone_ns, end_ns),
+        per_s(after.over_1ms, gone_ns, end_ns),
     );
-    let throughput = |from: u64, to: u64| {
-        let seconds = to.saturating_sub(from) as f64 / S;
-        (seconds > 0.0).then(|| log.ended_within(from, to) as f64 / seconds)
-    };
-    figures.push(
-        "gets_per_s_before",
-        "GETs/s before",
-        throughput(course.before_ns, first),
-    );
-    figures.push(
-        "gets_per_s_until_reclaimed",
-        "GETs/s until reclaimed",
-        throughput(first, gone_ns),
-    );
-    figures.push(
-        "gets_missing_or_wrong",
-        "GETs with no or a wrong value",
-        (course.seen.missing + course.seen.wrong) as f64,
-    );
+    let rate = |from: u64, to: u64| per_s(log.ended_within(from, to), from, to);
+    figures.push("gets_per_s_before", rate(before_ns, first));
+    figures.push("gets_per_s_until_reclaimed", rate(first, gone_ns));
+    let faults = course.seen.missing + course.seen.wrong;
+    figures.push("gets_missing_or_wrong", faults as f64);
 }
 
-fn latencies(figures: &mut Figures, name: &str, label: &str, summary: &Summary) {
-    let ms = |us: Option<f64>| us.map(|us| us / 1e3);
-    figures.push(
-        format!("get_p50_us_{name}"),
-        format!("GET p50 µs {label}"),
-        summary.p50_us,
-    );
-    figures.push(
-        format!("get_p99_us_{name}"),
-        format!("GET p99 µs {label}"),
-        summary.p99_us,
-    );
-    figures.push(
-        format!("get_p999_us_{name}"),
-        format!("GET p99.9 µs {label}"),
-        summary.p999_us,
-    );
-    figures.push(
-        format!("get_max_ms_{name}"),
-        format!("GET max ms {label}"),
-        ms(summary.max_us),
-    );
-    let counts = [
-        ("gets_over_1ms", "GETs >1 ms", summary.over_1ms),
-        ("gets_over_10ms", "GETs >10 ms", summary.over_10ms),
-    ];
-    for (key, count_label, count) in counts {
-        figures.push(
-            format!("{key}_{name}"),
-            format!("{count_label} {label}"),
-            count as f64,
-        );
-    }
+fn latencies(figures: &mut Figures, name: &str, summary: &Summary) {
+    figures.push(format!("get_p50_us_{name}"), summary.p50_us);
+    figures.push(format!("get_p99_us_{name}"), summary.p99_us);
+    figures.push(format!("get_p999_us_{name}"), summary.p999_us);
+    figures.push(format!("get_max_ms_{name}"), summary.max_ms());
+    figures.push(format!("gets_over_1ms_{name}"), summary.over_1ms as f64);
+    figures.push(format!("gets_over_10ms_{name}"), summary.over_10ms as f64);
     figures.push(
         format!("ms_in_gets_over_1ms_{name}"),
-        format!("ms spent in GETs >1 ms {label}"),
         summary.over_1ms_total_ms,
     );
 }
@@ -199,126 +154,60 @@ fn keys(figures: &mut Figures, course: &Course<'_>, gone_ns: Option<u64>) {
     let (plan, schedule) = (course.plan, course.schedule);
     // A key that is due may go at any moment between question and answer; one that is not due
     // when the answer arrives must have been there.
-    let early = course
-        .polls
-        .iter()
-        .map(|poll| {
-            let alive = plan.dying - schedule.due_at(poll.at_ns);
-            (plan.live + alive).saturating_sub(poll.stored)
-        })
-        .max();
+    let early = |poll: &Poll| {
+        let alive = plan.dying - schedule.due_at(poll.at_ns);
+        (plan.live + alive).saturating_sub(poll.stored)
+    };
+    let early = course.polls.iter().map(early).max();
     let most = course.polls.iter().map(|poll| course.dead_held(poll)).max();
-    figures.push(
-        "keys_gone_early",
-        "keys gone before their deadline",
-        early.map(|n| n as f64),
-    );
-    figures.push(
-        "dead_held_max",
-        "dead keys held, most",
-        most.map(|n| n as f64),
-    );
-    figures.push(
-        "dead_held_at_last_deadline",
-        "dead keys held at last deadline",
-        course.dead_after(0.0),
-    );
-    figures.push(
-        "dead_held_50ms_later",
-        "… 50 ms later",
-        course.dead_after(50.0),
-    );
-    figures.push(
-        "dead_held_1s_later",
-        "… 1 s later",
-        course.dead_after(1_000.0),
-    );
-    figures.push(
-        "dead_held_at_end",
-        "… at the end",
-        course.dead_after(f64::from(u32::MAX)),
-    );
+    figures.push("keys_gone_early", early.map(|n| n as f64));
+    figures.push("dead_held_max", most.map(|n| n as f64));
+    figures.push("dead_held_at_last_deadline", course.dead_after(0.0));
+    figures.push("dead_held_50ms_later", course.dead_after(50.0));
+    figures.push("dead_held_1s_later", course.dead_after(1_000.0));
+    figures.push("dead_held_at_end", course.dead_after(f64::from(u32::MAX)));
     let gone = gone_ns.and_then(|_| course.ms_after_last(course.gone()));
-    figures.push_or_never("keys_back_ms", "DBSIZE back, ms after last deadline", gone);
-    figures.push(
-        "expired_keys",
-        "expired keys by the server's count",
-        course.expired,
-    );
-    figures.push("load_k_per_s", "load k keys/s", {
-        let loaded = if course.live_only.is_some() {
-            plan.dying
-        } else {
-            plan.dying + plan.live
-        };
-        loaded as f64 / course.load_s / 1e3
-    });
+    figures.push_or_never("keys_back_ms", gone);
+    figures.push("expired_keys", course.expired);
+    let loaded = match course.live_only {
+        Some(_) => plan.dying,
+        None => plan.dying + plan.live,
+    };
+    figures.push("load_k_per_s", loaded as f64 / course.load_s / 1e3);
 }
 
 fn memory(figures: &mut Figures, course: &Course<'_>) {
     if course.plan.mass {
         let last = course.schedule.last_ns;
         let used = course.first_after(last, |poll| course.release.used_back(poll, 0.9));
-        figures.push_or_never(
-            "used_memory_90_back_ms",
-            "used_memory 90 % back, ms",
-            course.ms_after_last(used),
-        );
-        for (key, label, part) in [
-            ("rss_50_back_ms", "RSS half back, ms", 0.5),
-            ("rss_90_back_ms", "RSS 90 % back, ms", 0.9),
-        ] {
+        figures.push_or_never("used_memory_90_back_ms", course.ms_after_last(used));
+        for (key, part) in [("rss_50_back_ms", 0.5), ("rss_90_back_ms", 0.9)] {
             let poll = course.first_after(last, |poll| course.release.rss_back(poll, part));
-            figures.push_or_never(key, label, course.ms_after_last(poll));
+            figures.push_or_never(key, course.ms_after_last(poll));
         }
     }
     let mb = |bytes: Option<u64>| bytes.map(|bytes| bytes as f64 / MB);
-    figures.push("rss_mb_empty", "RSS MB empty", mb(course.empty.rss_bytes));
     let live_only = course.live_only.and_then(|memory| memory.rss_bytes);
-    figures.push(
-        "rss_mb_live_only",
-        "RSS MB live only, before load",
-        mb(live_only),
-    );
-    figures.push(
-        "rss_mb_loaded",
-        "RSS MB loaded",
-        mb(course.loaded.rss_bytes),
-    );
     let end = course.polls.last().and_then(|poll| poll.rss_bytes);
-    figures.push("rss_mb_end", "RSS MB end", mb(end));
+    figures.push("rss_mb_empty", mb(course.empty.rss_bytes));
+    figures.push("rss_mb_live_only", mb(live_only));
+    figures.push("rss_mb_loaded", mb(course.loaded.rss_bytes));
+    figures.push("rss_mb_end", mb(end));
 }
 
 fn processor(figures: &mut Figures, course: &Course<'_>, gone_ns: u64, end_ns: u64) {
     let first = course.schedule.first_ns;
     let before = course.cpu_between(course.before_ns, first);
     let reclaim = course.cpu_between(first, gone_ns);
-
-    figures.push(
-        "cpu_s_reclaim",
-        "server CPU s, first deadline→reclaimed",
-        reclaim.as_ref().map(|span| span.cpu_s),
-    );
+    figures.push("cpu_s_reclaim", reclaim.as_ref().map(|span| span.cpu_s));
     if course.plan.mass {
         net_of_reads(figures, course, before.as_ref(), reclaim.as_ref());
     }
-    figures.push(
-        "cpu_us_per_get_before",
-        "server CPU µs per GET before",
-        before
-            .as_ref()
-            .filter(|span| span.gets > 0)
-            .map(|span| span.cpu_s * 1e6 / span.gets as f64),
-    );
+    let reading = before.as_ref().filter(|span| span.gets > 0);
+    let per_get = reading.map(|span| span.cpu_s * 1e6 / span.gets as f64);
+    figures.push("cpu_us_per_get_before", per_get);
     let wall_ns = end_ns.saturating_sub(course.before_ns);
-    figures.push(
-        "others_cpu_percent",
-        "noise: others' CPU, % of a core",
-        course
-            .others_ns
-            .filter(|_| wall_ns > 0)
-            .map(|ns| ns as f64 / wall_ns as f64 * 100.0),
-    );
+    figures.push_noise(course.others_ns, wall_ns);
 }
 
 /// What expiry cost beside the reads.
@@ -329,28 +218,17 @@ fn net_of_reads(
     reclaim: Option<&Span>,
 ) {
     // The reads' share (with the polls') at the price they had before; without reads, by time.
-    let net = |span: Option<&Span>| {
-        let (before, span) = (before?, span?);
+    let net = before.zip(reclaim).map(|(before, span)| {
         let reads = if before.gets > 0 {
             before.cpu_s / before.gets as f64 * span.gets as f64
         } else {
             before.cpu_s / before.wall_s * span.wall_s
         };
-        Some(span.cpu_s - reads)
-    };
-    let per_key = |net: Option<f64>| net.map(|s| s * 1e6 / course.plan.dying.max(1) as f64);
-    let net_reclaim = net(reclaim);
-    figures.push("cpu_s_reclaim_net", "same net of GETs", net_reclaim);
-    figures.push(
-        "cpu_us_per_key_net",
-        "CPU µs per expired key, net",
-        per_key(net_reclaim),
-    );
-    figures.push(
-        "keys_per_cpu_s",
-        "M keys per CPU second, net",
-        net_reclaim
-            .filter(|&net| net > 0.0)
-            .map(|net| course.plan.dying as f64 / net / 1e6),
-    );
+        span.cpu_s - reads
+    });
+    let keys = course.plan.dying as f64;
+    let rate = net.filter(|&net| net > 0.0).map(|net| keys / net / 1e6);
+    figures.push("cpu_s_reclaim_net", net);
+    figures.push("cpu_us_per_key_net", net.map(|s| s * 1e6 / keys.max(1.0)));
+    figures.push("keys_per_cpu_s", rate);
 }

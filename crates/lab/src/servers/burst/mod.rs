@@ -13,18 +13,17 @@ use self::figures::{Course, figures};
 use self::plan::{Plan, Survivors};
 use self::schedule::Schedule;
 use self::watch::{Memory, Release, watch};
-use crate::client::{Address, Connection};
 use crate::clock::{self, Anchor};
-use crate::getter::{Getter, Pick, Seen};
-use crate::keys::{Key, Ttl};
-use crate::loader::{load, long_ttl};
 use crate::proc::{self, CpuMeter, NoiseMeter};
-use crate::progress::Progress;
 use crate::report::Report;
 use crate::rng::Rng;
-use crate::server::{self, Target};
+use crate::servers::client::{Address, Connection};
+use crate::servers::getter::{Getter, Pick, Seen};
+use crate::servers::keys::{Key, Ttl};
+use crate::servers::loader::{load, long_ttl};
+use crate::servers::server::{self, Target};
 
-pub(crate) use self::plan::{Args, Preset};
+pub(super) use self::plan::Args;
 
 mod figures;
 mod plan;
@@ -37,12 +36,7 @@ const SETTLE: Duration = Duration::from_millis(500);
 const WARM_UP_NS: u64 = 500_000_000;
 const NS_PER_S: f64 = 1e9;
 
-pub(crate) fn run(
-    plan: &Plan,
-    name: &'static str,
-    target: &Target,
-    progress: &Progress,
-) -> Result<Report> {
+pub(crate) fn run(plan: &Plan, name: &'static str, target: &Target) -> Result<Report> {
     let (mut connection, facts) = server::meet(target)?;
     let pid = facts.pid;
     let mut rng = Rng::new(plan.seed);
@@ -62,7 +56,7 @@ pub(crate) fn run(
     let mut live_only = None;
     if plan.survivors == Survivors::First {
         let entries = (0..plan.live as usize).map(|id| live_entry(id as u64, &mut rng));
-        load(&mut connection, entries, "loading keys that stay", progress)?;
+        load(&mut connection, entries, "loading keys that stay")?;
         std::thread::sleep(SETTLE);
         live_only = Some(memory(&mut connection, pid));
     }
@@ -81,12 +75,7 @@ pub(crate) fn run(
     let load_s = match plan.survivors {
         Survivors::First => {
             let entries = (0..plan.dying as usize).map(|id| dying_entry(id as u64));
-            load(
-                &mut connection,
-                entries,
-                "loading keys that fall due",
-                progress,
-            )?
+            load(&mut connection, entries, "loading keys that fall due")?
         }
         Survivors::Interleaved => {
             let mut order: Vec<u64> = (0..plan.dying + plan.live).collect();
@@ -97,12 +86,7 @@ pub(crate) fn run(
                     Some(live) => live_entry(live, &mut rng),
                     None => dying_entry(id),
                 });
-            load(
-                &mut connection,
-                entries,
-                "loading all keys, mixed",
-                progress,
-            )?
+            load(&mut connection, entries, "loading all keys, mixed")?
         }
     };
     std::thread::sleep(SETTLE);
@@ -118,9 +102,9 @@ pub(crate) fn run(
         None
     };
     let before_ns = start_ns + WARM_UP_NS.min((plan.before_s * NS_PER_S / 2.0) as u64);
-    let mut noise = NoiseMeter::start(pid.and_then(|pid| CpuMeter::new(pid).read_ns()));
+    let noise = NoiseMeter::start(pid.and_then(|pid| CpuMeter::new(pid).read_ns()));
     let release = Release::new(plan, empty, live_only, loaded);
-    let polls = watch(plan, &mut connection, pid, &schedule, &release, progress)?;
+    let polls = watch(plan, &mut connection, pid, &schedule, &release)?;
     let seen = getter.map(Getter::finish).transpose()?.unwrap_or_default();
     let others_ns = noise.others_ns(polls.last().and_then(|poll| poll.cpu_ns));
     let expired = expired_keys(&mut connection)
@@ -128,7 +112,7 @@ pub(crate) fn run(
         .map(|(now, then)| now - then);
     connection.call(&["FLUSHALL"])?;
 
-    let mut report = Report::new(name, Some(facts), plan.params());
+    let mut report = facts.report(name, plan.params());
     let course = Course {
         plan,
         schedule: &schedule,

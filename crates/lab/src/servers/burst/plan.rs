@@ -3,7 +3,7 @@
 use clap::ValueEnum;
 use serde_json::{Value, json};
 
-use crate::workload::sized;
+use crate::servers::sized;
 
 /// Loading is planned for at least this many keys a second; a slower server needs `--lead-s`.
 const SLOWEST_LOAD_PER_S: u64 = 150_000;
@@ -17,13 +17,6 @@ pub(crate) enum Survivors {
     First,
     /// Loaded among them in random order, the hard case for giving memory back.
     Interleaved,
-}
-
-/// Which sizes are the default.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Preset {
-    MassExpiry,
-    Sparse,
 }
 
 /// Options; where none is given, the preset and `--quick` decide.
@@ -88,9 +81,9 @@ pub(crate) struct Plan {
 }
 
 impl Args {
-    pub(crate) fn plan(&self, preset: Preset) -> Plan {
+    /// For `mass-expiry`, or for `sparse`.
+    pub(crate) fn plan(&self, mass: bool) -> Plan {
         let quick = self.quick;
-        let mass = preset == Preset::MassExpiry;
         let dying = sized(
             self.keys,
             quick,

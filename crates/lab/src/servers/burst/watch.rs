@@ -4,11 +4,11 @@ use anyhow::Result;
 
 use super::plan::Plan;
 use super::schedule::Schedule;
-use crate::client::Connection;
 use crate::clock;
 use crate::proc::{self, CpuMeter};
-use crate::progress::Progress;
-use crate::server;
+use crate::progress;
+use crate::servers::client::Connection;
+use crate::servers::server;
 
 const NS_PER_S: f64 = 1e9;
 /// Memory is asked for at every tenth poll: INFO costs a server more than DBSIZE.
@@ -87,7 +87,6 @@ pub(super) fn watch(
     pid: Option<u32>,
     schedule: &Schedule,
     release: &Release,
-    progress: &Progress,
 ) -> Result<Vec<Poll>> {
     let mut cpu = pid.map(CpuMeter::new);
     let mut polls: Vec<Poll> = Vec::new();
@@ -96,10 +95,7 @@ pub(super) fn watch(
     let (mut gone_ns, mut rss_is_back) = (None, false);
     let start_ns = clock::mono_ns();
     let mut next_ns = start_ns;
-    progress.phase(
-        "waiting for the deadlines",
-        (schedule.last_ns - start_ns) / 1_000_000,
-    );
+    progress::say("waiting for the deadlines");
     loop {
         clock::sleep_until(next_ns);
         let sent_ns = clock::mono_ns();
@@ -121,13 +117,10 @@ pub(super) fn watch(
             cpu_ns,
         };
         polls.push(poll);
-        progress.set((at_ns - start_ns) / 1_000_000);
         if sent_ns >= schedule.last_ns {
             if polls.len() >= 2 && polls[polls.len() - 2].sent_ns < schedule.last_ns {
-                let watch_ms = (plan.watch_s * 1e3) as u64;
-                progress.phase("waiting for what is dead to go", watch_ms);
+                progress::say("waiting for what is dead to go");
             }
-            progress.set((at_ns - schedule.last_ns) / 1_000_000);
             if gone_ns.is_none() && stored <= plan.live {
                 gone_ns = Some(at_ns);
             }
@@ -144,7 +137,7 @@ pub(super) fn watch(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::workload::burst::plan::{Args, Preset, Survivors};
+    use crate::servers::burst::plan::{Args, Survivors};
 
     #[test]
     fn mixed_survivors_keep_their_share_of_the_memory() {
@@ -162,7 +155,7 @@ mod tests {
             seed: 1,
             quick: true,
         };
-        let plan = args.plan(Preset::MassExpiry);
+        let plan = args.plan(true);
         let at = |rss| Memory {
             rss_bytes: Some(rss),
             used_bytes: None,

@@ -17,14 +17,14 @@ use self::ledger::Ledger;
 use self::traffic::Load;
 use super::sized;
 use crate::clock;
-use crate::driver;
-use crate::getter::{Getter, Pick, Seen};
-use crate::keys::Key;
 use crate::proc::{self, CpuMeter, NoiseMeter};
-use crate::progress::Progress;
+use crate::progress;
 use crate::report::{Figures, Report};
 use crate::rng::Rng;
-use crate::server::{self, Target};
+use crate::servers::driver;
+use crate::servers::getter::{Getter, Pick, Seen};
+use crate::servers::keys::Key;
+use crate::servers::server::{self, Target};
 use crate::stats;
 
 mod ledger;
@@ -74,7 +74,7 @@ struct Sample {
     rss_bytes: Option<u64>,
 }
 
-pub(crate) fn run(args: &Args, target: &Target, progress: &Progress) -> Result<Report> {
+pub(crate) fn run(args: &Args, target: &Target) -> Result<Report> {
     let seconds = sized(args.seconds, args.quick, 60.0, 2.5);
     let px_min = sized(args.px_min, args.quick, 1_000, 400);
     let px_max = sized(args.px_max, args.quick, 5_000, 1_000);
@@ -102,7 +102,7 @@ pub(crate) fn run(args: &Args, target: &Target, progress: &Progress) -> Result<R
     let stop = Arc::new(AtomicBool::new(false));
     let mut cpu = pid.map(CpuMeter::new);
     let cpu_start = cpu.as_mut().and_then(CpuMeter::read_ns);
-    let mut noise = NoiseMeter::start(cpu_start);
+    let noise = NoiseMeter::start(cpu_start);
 
     let sender = {
         let (address, stop, ledger) = (
@@ -119,22 +119,19 @@ pub(crate) fn run(args: &Args, target: &Target, progress: &Progress) -> Result<R
     };
     let getter = start_getter(target, &ledger, px_min, args.seed)?;
 
-    progress.phase("setting", (seconds * 1e3) as u64);
+    progress::say("setting");
     let mut samples = Vec::new();
     let mut next_ns = start_ns + SAMPLE_NS;
     while next_ns <= end_ns && !sender.is_finished() {
         clock::sleep_until(next_ns);
         let stored = server::dbsize(&mut connection)?;
         let at_ns = clock::mono_ns();
-        let confirmed = ledger.confirmed.load(Ordering::Relaxed);
-        let rss_bytes = pid.and_then(proc::rss_bytes);
         samples.push(Sample {
             at_ns,
-            confirmed,
+            confirmed: ledger.confirmed.load(Ordering::Relaxed),
             stored,
-            rss_bytes,
+            rss_bytes: pid.and_then(proc::rss_bytes),
         });
-        progress.set((at_ns - start_ns) / 1_000_000);
         next_ns = (next_ns + SAMPLE_NS).max(at_ns);
     }
     let cpu_end = cpu.as_mut().and_then(CpuMeter::read_ns);
@@ -149,7 +146,7 @@ pub(crate) fn run(args: &Args, target: &Target, progress: &Progress) -> Result<R
         .map_err(|_| anyhow!("the thread that sets panicked"))??;
 
     let last_ns = ledger.last_deadline_ns.load(Ordering::Relaxed);
-    let drained = drain(&mut connection, last_ns, drain_s, progress)?;
+    let drained = drain(&mut connection, last_ns, drain_s)?;
     let left = server::dbsize(&mut connection)?;
     connection.call(&["FLUSHALL"])?;
 
@@ -162,17 +159,14 @@ pub(crate) fn run(args: &Args, target: &Target, progress: &Progress) -> Result<R
         "steady_from_s": settled_ms as f64 / 1e3,
         "seed": args.seed,
     });
-    let mut report = Report::new("churn", Some(facts), params);
+    let mut report = facts.report("churn", params);
     let figures = &mut report.figures;
     let wall_s = wall_ns as f64 / 1e9;
-    figures.push("sets_per_s", "SETs/s", confirmed as f64 / wall_s);
-    figures.push(
-        "expired_per_s",
-        "expired/s by the server's count",
-        expired_start
-            .zip(expired_end)
-            .map(|(start, end)| (end - start) / wall_s),
-    );
+    figures.push("sets_per_s", confirmed as f64 / wall_s);
+    let expired = expired_start
+        .zip(expired_end)
+        .map(|(start, end)| end - start);
+    figures.push("expired_per_s", expired.map(|expired| expired / wall_s));
     let steady_ns = start_ns + settled_ms * 1_000_000;
     let steady: Vec<Sample> = samples
         .into_iter()
@@ -183,23 +177,15 @@ pub(crate) fn run(args: &Args, target: &Target, progress: &Progress) -> Result<R
     let cpu_ns = cpu_start
         .zip(cpu_end)
         .map(|(start, end)| end.saturating_sub(start) as f64);
+    let cpu_per_set = cpu_ns.map(|ns| ns / 1e3 / confirmed.max(1) as f64);
     figures.push(
         "server_cpu_percent",
-        "server CPU %",
         cpu_ns.map(|ns| ns / wall_ns as f64 * 100.0),
     );
-    figures.push(
-        "server_cpu_us_per_set",
-        "server CPU µs/SET",
-        cpu_ns.map(|ns| ns / 1e3 / confirmed.max(1) as f64),
-    );
-    figures.push_or_never("drained_s", "drained, s after last deadline", drained);
-    figures.push("dead_left", "dead keys left at end", left as f64);
-    figures.push(
-        "others_cpu_percent",
-        "noise: others' CPU, % of a core",
-        others_ns.map(|ns| ns as f64 / wall_ns as f64 * 100.0),
-    );
+    figures.push("server_cpu_us_per_set", cpu_per_set);
+    figures.push_or_never("drained_s", drained);
+    figures.push("dead_left", left as f64);
+    figures.push_noise(others_ns, wall_ns);
     Ok(report)
 }
 
@@ -226,66 +212,29 @@ fn populations(figures: &mut Figures, steady: &[Sample], ledger: &Ledger, rss_em
         .map(|bytes| bytes as f64)
         .collect();
     let ratio = stats::spread(&ratios);
-    figures.push("live_mean", "live keys, mean", stats::mean(&live));
-    figures.push("stored_mean", "stored keys, mean", stats::mean(&stored));
-    figures.push(
-        "stored_max",
-        "stored keys, max",
-        stats::spread(&stored).map(|s| s.max),
-    );
-    figures.push(
-        "live_over_stored_median",
-        "live/stored median",
-        ratio.map(|r| r.median),
-    );
-    figures.push(
-        "live_over_stored_min",
-        "live/stored min",
-        ratio.map(|r| r.min),
-    );
-    figures.push(
-        "live_over_stored_max",
-        "live/stored max",
-        ratio.map(|r| r.max),
-    );
-    figures.push("dead_mean", "dead held, mean", stats::mean(&dead));
-    figures.push(
-        "rss_mb_empty",
-        "RSS MB empty",
-        rss_empty.map(|bytes| bytes as f64 / 1e6),
-    );
-    figures.push(
-        "rss_mb_mean",
-        "RSS MB mean",
-        stats::mean(&rss).map(|bytes| bytes / 1e6),
-    );
-    figures.push(
-        "rss_mb_max",
-        "RSS MB max",
-        stats::spread(&rss).map(|s| s.max / 1e6),
-    );
-    figures.push(
-        "rss_bytes_per_live_key",
-        "RSS bytes per live key",
-        stats::mean(&rss)
-            .zip(stats::mean(&live))
-            .map(|(rss, live)| rss / live),
-    );
+    let (rss_mean, live_mean) = (stats::mean(&rss), stats::mean(&live));
+    let rss_per_key = rss_mean.zip(live_mean).map(|(rss, live)| rss / live);
+    figures.push("live_mean", live_mean);
+    figures.push("stored_mean", stats::mean(&stored));
+    figures.push("stored_max", stats::spread(&stored).map(|s| s.max));
+    figures.push("live_over_stored_median", ratio.map(|r| r.median));
+    figures.push("live_over_stored_min", ratio.map(|r| r.min));
+    figures.push("live_over_stored_max", ratio.map(|r| r.max));
+    figures.push("dead_mean", stats::mean(&dead));
+    figures.push("rss_mb_empty", rss_empty.map(|bytes| bytes as f64 / 1e6));
+    figures.push("rss_mb_mean", rss_mean.map(|bytes| bytes / 1e6));
+    figures.push("rss_mb_max", stats::spread(&rss).map(|s| s.max / 1e6));
+    figures.push("rss_bytes_per_live_key", rss_per_key);
 }
 
 fn reads(figures: &mut Figures, seen: &Seen, from_ns: u64, to_ns: u64) {
     let summary = seen.log.within(from_ns, to_ns);
-    let ms = |us: Option<f64>| us.map(|us| us / 1e3);
-    figures.push("get_p50_us", "GET p50 µs", summary.p50_us);
-    figures.push("get_p99_us", "GET p99 µs", summary.p99_us);
-    figures.push("get_p999_ms", "GET p99.9 ms", ms(summary.p999_us));
-    figures.push("get_max_ms", "GET max ms", ms(summary.max_us));
-    figures.push("gets_over_10ms", "GETs >10 ms", summary.over_10ms as f64);
-    figures.push(
-        "gets_missing_or_wrong",
-        "GETs of live keys with no or a wrong value",
-        (seen.missing + seen.wrong) as f64,
-    );
+    figures.push("get_p50_us", summary.p50_us);
+    figures.push("get_p99_us", summary.p99_us);
+    figures.push("get_p999_ms", summary.p999_us.map(|us| us / 1e3));
+    figures.push("get_max_ms", summary.max_ms());
+    figures.push("gets_over_10ms", summary.over_10ms as f64);
+    figures.push("gets_missing_or_wrong", (seen.missing + seen.wrong) as f64);
 }
 
 /// Asks for keys confirmed within the last two fifths of the shortest time to live.
@@ -313,13 +262,12 @@ fn start_getter(target: &Target, ledger: &Arc<Ledger>, px_min: u64, seed: u64) -
 
 /// Waits for an empty server; the seconds from the last deadline on.
 fn drain(
-    connection: &mut crate::client::Connection,
+    connection: &mut crate::servers::client::Connection,
     last_ns: u64,
     drain_s: f64,
-    progress: &Progress,
 ) -> Result<Option<f64>> {
     clock::sleep_until(last_ns);
-    progress.phase("waiting for what is dead to go", (drain_s * 1e3) as u64);
+    progress::say("waiting for what is dead to go");
     loop {
         let gone = server::dbsize(connection)? == 0;
         let now = clock::mono_ns();
@@ -327,7 +275,6 @@ fn drain(
         if gone || after_s >= drain_s {
             return Ok(gone.then_some(after_s));
         }
-        progress.set((after_s * 1e3) as u64);
         clock::sleep_until(now + DRAIN_POLL_NS);
     }
 }

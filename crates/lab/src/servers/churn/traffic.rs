@@ -4,9 +4,9 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use super::ledger::Ledger;
-use crate::driver::Traffic;
-use crate::keys::{Key, Ttl, encode_set};
 use crate::rng::Rng;
+use crate::servers::driver::Traffic;
+use crate::servers::keys::{Key, Ttl, encode_set};
 
 /// The batch that a connection has under way.
 #[derive(Clone, Debug, Default)]

@@ -1,175 +1,167 @@
-//! The seeds' experiments: what it costs to find out what has expired, and what readers see of it.
+//! What it costs to find out what has expired, and whom that stalls.
+//!
+//! The load is that of "Killing O(n): How Timing Wheels Expire 10 Million Keys" (October 2025): N entries
+//! inserted within one second, TTLs of 30 to 59 s, so that N/30 fall due in each second from 30 to 60. Its
+//! tables are measured as it ran them (`calm`: nothing is due while its readers read) and with expiry going on.
 
 use std::fs::File;
 use std::path::PathBuf;
+use std::time::Duration;
 
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, ensure};
+use clap::ValueEnum;
 
-use self::plan::{Job, Part};
-use crate::caches::kind::Kind;
-use crate::child;
-use crate::clock;
-use crate::heap;
+use self::readers::Plan;
+use crate::caches::kind::{Kind, TtlOf};
 use crate::outcome::Outcome;
 use crate::page;
-use crate::progress::Progress;
-use crate::report::Report;
+use crate::runner::Common;
 
-mod plan;
+pub(crate) mod caches;
+mod course;
 mod readers;
 mod scan;
+pub(crate) mod strategies;
+mod tally;
 mod ticks;
 
-/// Options of `seeds`.
+const MAX_ENTRIES: u64 = 100_000_000;
+const MAX_READERS: usize = 1_024;
+const SECOND_NS: u64 = 1_000_000_000;
+/// Below this many entries readers are measured only when asked for.
+const READERS_FROM: u64 = 100_000;
+/// From here on a fill takes so long that TTLs begin at 30 s; below, at 12.
+const MANY: u64 = 5_000_000;
+/// Who is measured while nothing is due: the two caches of the published tables, and ours.
+const CALM: [Kind; 3] = [Kind::NaiveScan, Kind::SlotWheel, Kind::Tidewheel];
+
+/// Options of `study expiry`.
 #[derive(Clone, Debug, clap::Args)]
 pub(crate) struct Args {
+    #[command(flatten)]
+    common: Common,
     /// Parts (default all).
     #[arg(long, value_enum, value_delimiter = ',', value_name = "PART,…")]
     only: Option<Vec<Part>>,
     /// Numbers of entries (default 1000 to 10000000; readers from 100000 on).
     #[arg(long, value_delimiter = ',', value_name = "N,…")]
     entries: Option<Vec<u64>>,
-    /// Caches that readers read (default the article's two, every strategy, and tidewheel).
+    /// Caches that readers read (default naive-scan, slot-wheel, tidewheel and every strategy).
     #[arg(long, value_enum, value_delimiter = ',', value_name = "CACHE,…")]
     subjects: Option<Vec<Kind>>,
-    /// Readers (default 10).
-    #[arg(long)]
-    readers: Option<usize>,
+    /// Readers.
+    #[arg(long, default_value_t = 10)]
+    readers: usize,
     /// Milliseconds between two reads of one reader.
     #[arg(long, default_value_t = 10)]
     pace_ms: u64,
-    /// Runs of each measurement (default 3, quick 1).
-    #[arg(long)]
-    runs: Option<usize>,
-    /// Seed of keys and deadlines.
-    #[arg(long, default_value_t = 1)]
-    seed: u64,
-    /// Small sizes and short windows: all of it in less than a minute.
-    #[arg(long)]
-    quick: bool,
     /// Where the page with the pictures goes.
-    #[arg(long, value_name = "FILE", default_value = "seeds.html")]
+    #[arg(long, value_name = "FILE", default_value = "expiry.html")]
     out: PathBuf,
-    /// The number of the one measurement that a child process makes.
-    #[arg(long, hide = true)]
-    share: Option<usize>,
 }
 
-const QUICK_NOTE: &str = "a quick run: sizes too small and windows too short to quote";
-const COUNTED_NOTE: &str = "allocations are counted, two atomic additions each, which all times here \
-    contain; build with the feature plain-alloc to leave that out (and bytes)";
-const IDLE_WHEEL_NOTE: &str = "in the tables \"as the article ran it\" nothing expires: the readers have \
-    finished before the shortest TTL ends";
+/// One part of the study.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum Part {
+    /// How long one walk over everything takes.
+    Scan,
+    /// What each strategy costs, in virtual time.
+    Ticks,
+    /// What readers see of it, in real time.
+    Readers,
+}
 
 /// `None` in a process that measures for another.
-pub(crate) fn run(args: &Args, progress: &mut Progress) -> Result<Option<Outcome>> {
-    let jobs = plan::jobs(args)?;
-    if let Some(share) = args.share {
-        let job = jobs.get(share).context("there is no such share")?;
-        println!("{}", job.measure(args.seed)?.to_json());
-        return Ok(None);
+pub(crate) fn run(args: &Args) -> Result<Option<Outcome>> {
+    let common = &args.common;
+    let sizes = sizes(args)?;
+    let (plans, kinds) = args.readers_of(&sizes)?;
+    if common.share.is_none() {
+        // An hour's figures must not be lost because a page cannot be written.
+        let out = args.out.display();
+        File::create(&args.out).with_context(|| format!("cannot write {out}"))?;
     }
-    // An hour's figures must not be lost because a page cannot be written.
-    File::create(&args.out).with_context(|| format!("cannot write {}", args.out.display()))?;
-    let (reports, failures) = measured(&jobs, progress);
     let mut outcome = Outcome::default();
-    outcome.failures = failures;
-    for (title, cell) in tables(&reports) {
-        outcome.push(&title, cell);
+    for part in args.only.as_deref().unwrap_or(Part::value_variants()) {
+        let found = match part {
+            Part::Scan => scan::run(common, &sizes)?,
+            Part::Ticks => ticks::run(common, &sizes)?,
+            Part::Readers => readers::run(common, &plans, &kinds)?,
+        };
+        let Some(found) = found else {
+            return Ok(None);
+        };
+        outcome.append(found);
     }
-    outcome.notes.push(IDLE_WHEEL_NOTE.to_owned());
-    if args.quick {
-        outcome.notes.push(QUICK_NOTE.to_owned());
-    }
-    if heap::COUNTED {
-        outcome.notes.push(COUNTED_NOTE.to_owned());
-    }
-    outcome.note_build();
-    match page::write(&outcome.lines(), &args.out) {
-        Ok(()) => outcome.notes.push(format!(
-            "the page with the pictures is {}",
-            args.out.display()
-        )),
-        Err(error) => outcome.failures.push(format!("the page: {error:#}")),
-    }
+    outcome.note_counting();
+    page::write(&outcome.reports, &args.out)?;
+    let note = format!("the page with the pictures is {}", args.out.display());
+    outcome.notes.push(note);
     Ok(Some(outcome))
 }
 
-/// Every measurement in a process of its own, with an estimate of what is left.
-///
-/// One that fails, for want of memory at the largest size perhaps, does not take the others with it.
-fn measured(jobs: &[Job], progress: &mut Progress) -> (Vec<Report>, Vec<String>) {
-    let mut left = Left::new(jobs);
-    let (mut reports, mut failures) = (Vec::new(), Vec::new());
-    for (number, job) in jobs.iter().enumerate() {
-        progress.step(&job.title(), number, jobs.len(), left.seconds());
-        let from_ns = clock::mono_ns();
-        match child::measure(&number.to_string()) {
-            Ok(report) => reports.push(report),
-            Err(error) => failures.push(format!("{}: {error:#}", job.title())),
+fn sizes(args: &Args) -> Result<Vec<u64>> {
+    let usual = [1_000, 10_000, 100_000, 1_000_000, 10_000_000];
+    let usual = usual[..if args.common.quick { 3 } else { 5 }].to_vec();
+    let mut sizes = args.entries.clone().unwrap_or(usual);
+    sizes.sort_unstable();
+    sizes.dedup();
+    ensure!(
+        sizes.iter().all(|size| (1..=MAX_ENTRIES).contains(size)),
+        "--entries lies in 1..={MAX_ENTRIES}"
+    );
+    Ok(sizes)
+}
+
+impl Args {
+    fn readers_of(&self, sizes: &[u64]) -> Result<(Vec<Plan>, Vec<Kind>)> {
+        ensure!(
+            (1..=MAX_READERS).contains(&self.readers),
+            "--readers lies in 1..={MAX_READERS}"
+        );
+        ensure!(
+            (1..=1_000).contains(&self.pace_ms),
+            "--pace-ms lies in 1..=1000"
+        );
+        let quick = self.common.quick;
+        let kinds = self.subjects.clone().unwrap_or_else(|| usual_kinds(quick));
+        for kind in &kinds {
+            ensure!(kind.ttl_of() == TtlOf::Entry, "{kind} has no TTL per entry");
         }
-        left.less(job, (clock::mono_ns() - from_ns) as f64 / 1e9);
-    }
-    progress.clear();
-    (reports, failures)
-}
-
-/// How long it still takes: windows of real time are what they are, work is as fast as it was so far.
-struct Left {
-    windows_s: f64,
-    work_s: f64,
-    work_expected_s: f64,
-    work_took_s: f64,
-}
-
-impl Left {
-    fn new(jobs: &[Job]) -> Self {
-        let sum = |windows: bool| -> f64 {
-            let of_kind = jobs.iter().filter(|job| job.is_window() == windows);
-            of_kind.map(Job::expected_s).sum()
+        let wanted = |size: &&u64| self.entries.is_some() || **size >= READERS_FROM;
+        let plan = |(entries, fair)| Plan {
+            entries,
+            fair,
+            readers: self.readers,
+            pace: Duration::from_millis(self.pace_ms),
+            lead_ns: lead_s(entries, fair, quick) * SECOND_NS,
+            window_ns: match (quick, fair && entries >= MANY) {
+                (true, _) => SECOND_NS / 2,
+                (false, false) => 10 * SECOND_NS,
+                (false, true) => 20 * SECOND_NS,
+            },
+            seed: self.common.seed,
         };
-        Self {
-            windows_s: sum(true),
-            work_s: sum(false),
-            work_expected_s: 0.0,
-            work_took_s: 0.0,
-        }
-    }
-
-    fn less(&mut self, job: &Job, took_s: f64) {
-        if job.is_window() {
-            self.windows_s -= job.expected_s();
-        } else {
-            self.work_s -= job.expected_s();
-            self.work_expected_s += job.expected_s();
-            self.work_took_s += took_s;
-        }
-    }
-
-    fn seconds(&self) -> f64 {
-        let pace = match self.work_expected_s > 0.0 {
-            true => self.work_took_s / self.work_expected_s,
-            false => 1.0,
-        };
-        (self.windows_s + self.work_s * pace).max(0.0)
+        let sizes = sizes.iter().filter(wanted);
+        let cells = sizes.flat_map(|&size| [(size, false), (size, true)]);
+        Ok((cells.map(plan).collect(), kinds))
     }
 }
 
-/// Reports by experiment and cell, in the order in which they first occur, with a title each.
-fn tables(reports: &[Report]) -> Vec<(String, Vec<Report>)> {
-    let mut tables: Vec<(String, Vec<Report>)> = Vec::new();
-    let experiments = [scan::NAME, ticks::NAME, readers::NAME];
-    for experiment in experiments {
-        for report in reports
-            .iter()
-            .filter(|report| report.workload == experiment)
-        {
-            let title = format!("{experiment}: {}", report.cell);
-            match tables.iter_mut().find(|table| table.0 == title) {
-                Some(table) => table.1.push(report.clone()),
-                None => tables.push((title, vec![report.clone()])),
-            }
-        }
+/// A quick run leaves most strategies to the virtual clock.
+fn usual_kinds(quick: bool) -> Vec<Kind> {
+    let strategies = Kind::value_variants().iter().copied();
+    let strategies = strategies.filter(|kind| kind.is_strategy());
+    let quick_too = [Kind::Sampling, Kind::HierarchicalWheel];
+    let chosen = strategies.filter(|kind| !quick || quick_too.contains(kind));
+    CALM.into_iter().chain(chosen).collect()
+}
+
+/// The shortest TTL.
+fn lead_s(entries: u64, fair: bool, quick: bool) -> u64 {
+    match (fair, quick) {
+        (true, true) => 2,
+        (true, false) if entries < MANY => 12,
+        _ => scan::SHORTEST_TTL_S,
     }
-    tables
 }

@@ -1,20 +1,18 @@
-//! Reads while entries expire: the article's second and fourth table, as it ran them and fairly.
+//! Reads while entries expire, and while nothing is due.
 //!
-//! The article fills a cache with TTLs of 30 + i % 30 s and has ten readers read for ten seconds, each one
-//! key of its own, with 10 ms of sleep between two reads. No TTL ends within those ten seconds: what its
-//! wheel's table shows is a wheel in which nothing expires.
+//! "Killing O(n)" fills a cache with TTLs of 30 + i % 30 s and has ten readers read for ten seconds, each one
+//! key of its own, with 10 ms of sleep between two reads. No TTL ends within those ten seconds: the calm run
+//! is that one.
 //!
 //! The fair run has the same fill, the same readers and the same TTLs, but for the first one, which is
 //! chosen so that all is filled and calm before it ends. Its window begins when all classes of TTLs fall due
 //! side by side, so that a thirtieth of the entries expires in each second of it. Readers draw keys
 //! uniformly. They are an open loop: a read that could not begin in time, because the one before it was held
-//! up, counts from when it should have begun (the article's readers are a closed loop, and so are they in
-//! the run after the article). How late a sleeping reader is woken is not the cache's doing and
-//! does not count. The control is the same cache with the same readers in the seconds before the first
-//! deadline.
+//! up, counts from when it should have begun (the calm run's readers are a closed loop, as published). How
+//! late a sleeping reader is woken is not the cache's doing and does not count. The control is the same
+//! cache with the same readers in the seconds before the first deadline.
 
 use std::fmt::Write as _;
-use std::sync::Arc;
 use std::thread::{self, Scope, ScopedJoinHandle};
 use std::time::Duration;
 
@@ -22,17 +20,19 @@ use anyhow::{Context, Result, anyhow};
 use serde_json::json;
 
 use super::scan::TTLS;
-use crate::caches::kind::{Kind, Settings};
+use super::{CALM, SECOND_NS};
+use crate::caches::kind::Kind;
 use crate::caches::subject::{Key, Subject, Sweeps, Value};
 use crate::clock;
 use crate::heap;
 use crate::latency::{Latencies, Summary};
-use crate::proc::{CpuMeter, OwnNoiseMeter, rss_bytes};
+use crate::outcome::Outcome;
+use crate::proc::rss_bytes;
 use crate::report::{Curve, Figures, Report};
 use crate::rng::Rng;
+use crate::runner::{Common, Experiment};
 
-pub(super) const NAME: &str = "expiry readers";
-const SECOND_NS: u64 = 1_000_000_000;
+const NAME: &str = "expiry readers";
 /// From the last insert to the first read that counts.
 const CALM_NS: u64 = 300_000_000;
 const LOOK_NS: u64 = 100_000_000;
@@ -42,13 +42,13 @@ const STEP_NS: u64 = SECOND_NS;
 /// Entries between two looks at how far the fill is ahead of its pace.
 const FILL_STRIDE: u64 = 64;
 
-type Cache = Arc<dyn Subject<String, [u8; 32]>>;
+type Cache = dyn Subject<String, [u8; 32]>;
 
 /// How one table is measured.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Plan {
     pub(super) entries: u64,
-    /// As the article ran it, or with expiry going on.
+    /// With expiry going on, or calm.
     pub(super) fair: bool,
     pub(super) readers: usize,
     pub(super) pace: Duration,
@@ -64,7 +64,7 @@ pub(super) struct Plan {
 struct Phase {
     reads: Summary,
     hits: u64,
-    cpu_ns: Option<u64>,
+    cpu_ns: u64,
     length_ns: u64,
 }
 
@@ -81,17 +81,24 @@ struct Found {
     sweeps: Option<Sweeps>,
 }
 
-pub(super) fn cell_as_run(entries: u64) -> String {
-    format!("{entries} entries, as the article ran it: nothing expires")
+pub(super) fn run(common: &Common, plans: &[Plan], kinds: &[Kind]) -> Result<Option<Outcome>> {
+    let takes_part = |fair: bool, kind: &Kind| fair || CALM.contains(kind);
+    let own = |fair| {
+        kinds
+            .iter()
+            .copied()
+            .filter(move |kind| takes_part(fair, kind))
+    };
+    let experiment = Experiment {
+        name: NAME,
+        cells: plans.iter().map(Plan::title).collect(),
+        subjects: &|cell| own(plans[cell].fair).collect(),
+        measure: &|kind, cell, _| measure(kind, &plans[cell]),
+    };
+    experiment.run(common)
 }
 
-pub(super) fn cell_fair(entries: u64) -> String {
-    format!("{entries} entries, a thirtieth of them expires each second")
-}
-
-pub(super) fn measure(kind: Kind, plan: &Plan) -> Result<Report> {
-    let noise = OwnNoiseMeter::start();
-    let start_ns = clock::mono_ns();
+fn measure(kind: Kind, plan: &Plan) -> Result<Report> {
     let mut lead_ns = plan.lead_ns;
     let mut found = None;
     for attempts in 0..ATTEMPTS {
@@ -104,10 +111,9 @@ pub(super) fn measure(kind: Kind, plan: &Plan) -> Result<Report> {
         lead_ns = lead_ns.saturating_mul(2);
     }
     let found = found.context("the fill did not end before the first deadline")?;
-    let wall_ns = clock::mono_ns() - start_ns;
     let params = json!({
         "entries": plan.entries,
-        "mode": if plan.fair { "expiring" } else { "as the article ran it" },
+        "mode": if plan.fair { "expiring" } else { "calm" },
         "readers": plan.readers,
         "pace_ms": plan.pace.as_secs_f64() * 1e3,
         "shortest_ttl_s": lead_ns as f64 / 1e9,
@@ -115,39 +121,49 @@ pub(super) fn measure(kind: Kind, plan: &Plan) -> Result<Report> {
         "seed": plan.seed,
         "counting_allocator": heap::COUNTED,
     });
-    let mut report = Report::new(NAME, None, params);
-    report.subject = kind.to_string();
-    report.version = kind.version().to_owned();
-    report.cell = match plan.fair {
-        true => cell_fair(plan.entries),
-        false => cell_as_run(plan.entries),
-    };
+    let mut report = Report::new(NAME, params).of(kind, kind.version());
     figures(&mut report.figures, &found);
-    report.figures.push_noise(noise.others_ns(), wall_ns);
     if plan.fair && !found.held.is_empty() {
-        report.curves.push(Curve {
-            key: "held".to_owned(),
-            label: "dead entries held".to_owned(),
-            axes: [
-                "time since the first deadline, s".to_owned(),
-                "dead entries held".to_owned(),
-            ],
-            points: found.held,
-        });
+        let (x, y) = ("time since the first deadline, s", "dead entries held");
+        let curve = Curve::new(x, y, found.held);
+        report.curves.insert("held".to_owned(), curve);
     }
-    Ok(report.finish())
+    Ok(report)
+}
+
+/// When entries fall due, on the monotonic clock.
+struct Due {
+    start_ns: u64,
+    first_ns: u64,
+    /// Since the start, rounded up, ascending.
+    deadlines_ms: Vec<u32>,
+}
+
+impl Due {
+    fn before(&self, at_ns: u64) -> usize {
+        let ms = at_ns.saturating_sub(self.start_ns) / 1_000_000;
+        self.deadlines_ms
+            .partition_point(|&due| u64::from(due) < ms)
+    }
+
+    /// The dead among so many stored ones, after the first deadline.
+    fn held(&self, stored: usize, now_ns: u64) -> [f64; 2] {
+        let past_ms = now_ns.saturating_sub(self.start_ns) / 1_000_000;
+        let dead = |&ms: &u32| u64::from(ms) <= past_ms;
+        let alive = self.deadlines_ms.len() - self.deadlines_ms.partition_point(dead);
+        let since_s = now_ns.saturating_sub(self.first_ns) as f64 / 1e9;
+        [since_s, stored.saturating_sub(alive) as f64]
+    }
 }
 
 /// `None` when the fill did not leave the time that the control takes.
 fn attempt(kind: Kind, plan: &Plan, lead_ns: u64) -> Result<Option<Found>> {
-    let settings = Settings {
-        capacity: usize::try_from(plan.entries + plan.entries / 4)?,
-    };
     let own = std::process::id();
     // Touched before memory is looked at: it is not the cache's.
     let mut deadlines_ms = vec![1_u32; usize::try_from(plan.entries)?];
     let rss_before = rss_bytes(own);
-    let cache: Cache = Arc::from(kind.build::<String, [u8; 32]>(&settings)?);
+    let capacity = usize::try_from(plan.entries + plan.entries / 4)?;
+    let cache = kind.build::<String, [u8; 32]>(capacity)?;
     let start_ns = clock::mono_ns();
     fill(cache.as_ref(), plan, (start_ns, lead_ns), &mut deadlines_ms);
     cache.settle();
@@ -155,65 +171,91 @@ fn attempt(kind: Kind, plan: &Plan, lead_ns: u64) -> Result<Option<Found>> {
     deadlines_ms.sort_unstable();
     let filled_ns = clock::mono_ns();
     let first_ns = start_ns + lead_ns;
-    let control_ns = if plan.fair {
-        plan.window_ns.min(10 * SECOND_NS)
-    } else {
-        0
-    };
-    if plan.fair && filled_ns + CALM_NS + control_ns / 2 > first_ns {
+    let Some(windows) = plan.windows(filled_ns, first_ns, fill_ns) else {
         return Ok(None);
-    }
-    let rss = rss_before
-        .zip(rss_bytes(own))
-        .map(|(then, now)| now.saturating_sub(then));
-    // All classes of TTLs fall due side by side from the end of the first one's to the beginning of the last.
-    let full_ns = first_ns + fill_ns;
-    let window = match plan.fair {
-        true => {
-            let steady_ns = (TTLS * STEP_NS).saturating_sub(fill_ns).max(STEP_NS);
-            (full_ns, full_ns + plan.window_ns.min(steady_ns))
-        }
-        false => (filled_ns + CALM_NS, filled_ns + CALM_NS + plan.window_ns),
     };
-    let control_from_ns = (filled_ns + CALM_NS).max(first_ns.saturating_sub(control_ns));
-    let control = plan.fair.then_some((control_from_ns, first_ns));
-    if !plan.fair && window.1 > first_ns {
-        return Ok(None);
-    }
-    let windows: Vec<(u64, u64)> = control.into_iter().chain([window]).collect();
-
-    let mut cpu = CpuMeter::new(own);
-    let mut cpu_ns = Vec::new();
+    let rss = rss_before.zip(rss_bytes(own));
+    let rss = rss.map(|(then, now)| now.saturating_sub(then) as f64);
+    let due = Due {
+        start_ns,
+        first_ns,
+        deadlines_ms,
+    };
     let mut held = Vec::new();
+    let mut phases = watch(cache.as_ref(), plan, &windows, &due, &mut held)?;
+    let window = phases.pop().context("there is a window")?;
+    let (from_ns, to_ns) = windows[windows.len() - 1];
+    Ok(Some(Found {
+        fill_ns,
+        rss_per_entry: rss.map(|bytes| bytes / plan.entries as f64),
+        control: phases.pop(),
+        window,
+        due: (due.before(to_ns) - due.before(from_ns)) as u64,
+        held,
+        sweeps: cache.sweeps(),
+    }))
+}
+
+impl Plan {
+    fn title(&self) -> String {
+        let what = match self.fair {
+            true => "a thirtieth of them expires each second",
+            false => "nothing is due",
+        };
+        format!("{} entries, {what}", self.entries)
+    }
+
+    /// From when to when reads count: the control, if there is one, and the window. `None` when the first
+    /// deadline comes too soon after the fill.
+    fn windows(&self, filled_ns: u64, first_ns: u64, fill_ns: u64) -> Option<Vec<(u64, u64)>> {
+        let calm_ns = filled_ns + CALM_NS;
+        if !self.fair {
+            let window = (calm_ns, calm_ns + self.window_ns);
+            return (window.1 <= first_ns).then(|| vec![window]);
+        }
+        let control_ns = self.window_ns.min(10 * SECOND_NS);
+        let control = (calm_ns.max(first_ns.saturating_sub(control_ns)), first_ns);
+        // All classes of TTLs fall due side by side from the end of the first one's to the beginning of
+        // the last.
+        let full_ns = first_ns + fill_ns;
+        let steady_ns = (TTLS * STEP_NS).saturating_sub(fill_ns).max(STEP_NS);
+        let window = (full_ns, full_ns + self.window_ns.min(steady_ns));
+        (calm_ns + control_ns / 2 <= first_ns).then(|| vec![control, window])
+    }
+}
+
+/// Reads in every window; looks at how many dead are held, which in the control costs as much and tells
+/// nothing.
+fn watch(
+    cache: &Cache,
+    plan: &Plan,
+    windows: &[(u64, u64)],
+    due: &Due,
+    held: &mut Vec<[f64; 2]>,
+) -> Result<Vec<Phase>> {
+    let mut cpu_ns = Vec::new();
     let passes = thread::scope(|scope| -> Result<_> {
-        let readers = start_readers(scope, cache.as_ref(), plan, &windows)?;
-        for &(from_ns, to_ns) in &windows {
+        let readers = start_readers(scope, cache, plan, windows)?;
+        for &(from_ns, to_ns) in windows {
             clock::sleep_until(from_ns);
-            let before = cpu.read_ns();
-            let expiring = from_ns >= first_ns;
+            let before = clock::process_cpu_ns();
             let mut look_ns = from_ns;
             while look_ns < to_ns {
                 clock::sleep_until(look_ns);
                 let now_ns = clock::mono_ns();
-                // In the control too, so that what a look costs is not the expiry's.
                 if let Some(stored) = cache.held()
-                    && expiring
+                    && from_ns >= due.first_ns
                 {
-                    let past = now_ns.saturating_sub(start_ns) / 1_000_000;
-                    let dead = deadlines_ms.partition_point(|&ms| u64::from(ms) <= past);
-                    let alive = deadlines_ms.len() - dead;
-                    let since_s = now_ns.saturating_sub(first_ns) as f64 / 1e9;
-                    held.push([since_s, stored.saturating_sub(alive) as f64]);
+                    held.push(due.held(stored, now_ns));
                 }
                 // A look that had to wait is not made up for: all is clean after a walk.
                 let late_ns = clock::mono_ns().saturating_sub(look_ns);
                 look_ns += (late_ns / LOOK_NS + 1) * LOOK_NS;
             }
             clock::sleep_until(to_ns);
-            cpu_ns.push(before.zip(cpu.read_ns()).map(|(then, now)| now - then));
+            cpu_ns.push(clock::process_cpu_ns() - before);
         }
-        let mut sum: Vec<(Latencies, u64)> =
-            windows.iter().map(|_| (Latencies::new(), 0)).collect();
+        let mut sum: Passes = windows.iter().map(|_| (Latencies::new(), 0)).collect();
         for reader in readers {
             let passes = reader.join().map_err(|_| anyhow!("a reader panicked"))?;
             for (all, own) in sum.iter_mut().zip(passes) {
@@ -223,35 +265,21 @@ fn attempt(kind: Kind, plan: &Plan, lead_ns: u64) -> Result<Option<Found>> {
         }
         Ok(sum)
     })?;
-    let mut phases = passes.into_iter().zip(cpu_ns).zip(&windows).map(
-        |(((latencies, hits), cpu_ns), &(from_ns, to_ns))| Phase {
+    let phases = passes.into_iter().zip(cpu_ns).zip(windows);
+    let phase = |(((latencies, hits), cpu_ns), window): ((_, _), &(u64, u64))| {
+        let latencies: Latencies = latencies;
+        Phase {
             reads: latencies.summary(),
             hits,
             cpu_ns,
-            length_ns: to_ns - from_ns,
-        },
-    );
-    let control = if plan.fair { phases.next() } else { None };
-    let ms = |ns: u64| ns.saturating_sub(start_ns) / 1_000_000;
-    let due_before = |ns: u64| deadlines_ms.partition_point(|&due| u64::from(due) < ms(ns)) as u64;
-    Ok(Some(Found {
-        fill_ns,
-        rss_per_entry: rss.map(|bytes| bytes as f64 / plan.entries as f64),
-        control,
-        window: phases.next().context("there is a window")?,
-        due: due_before(window.1) - due_before(window.0),
-        held,
-        sweeps: cache.sweeps(),
-    }))
+            length_ns: window.1 - window.0,
+        }
+    };
+    Ok(phases.map(phase).collect())
 }
 
 /// Fills the cache from `start_ns` on and notes the deadlines in milliseconds from there on, rounded up.
-fn fill(
-    cache: &dyn Subject<String, [u8; 32]>,
-    plan: &Plan,
-    (start_ns, lead_ns): (u64, u64),
-    deadlines_ms: &mut [u32],
-) {
+fn fill(cache: &Cache, plan: &Plan, (start_ns, lead_ns): (u64, u64), deadlines_ms: &mut [u32]) {
     for (id, deadline_ms) in (0..).zip(deadlines_ms) {
         if u64::is_multiple_of(id, FILL_STRIDE) {
             let pace_ns = u128::from(STEP_NS) * u128::from(id) / u128::from(plan.entries);
@@ -270,7 +298,7 @@ type Passes = Vec<(Latencies, u64)>;
 
 fn start_readers<'scope>(
     scope: &'scope Scope<'scope, '_>,
-    cache: &'scope dyn Subject<String, [u8; 32]>,
+    cache: &'scope Cache,
     plan: &'scope Plan,
     windows: &'scope [(u64, u64)],
 ) -> Result<Vec<ScopedJoinHandle<'scope, Passes>>> {
@@ -282,12 +310,7 @@ fn start_readers<'scope>(
 }
 
 /// One reader, until no read of its own is left to begin within the windows.
-fn read(
-    cache: &dyn Subject<String, [u8; 32]>,
-    plan: &Plan,
-    number: u64,
-    windows: &[(u64, u64)],
-) -> Passes {
+fn read(cache: &Cache, plan: &Plan, number: u64, windows: &[(u64, u64)]) -> Passes {
     let mut passes: Passes = windows.iter().map(|_| (Latencies::new(), 0)).collect();
     let end_ns = windows.iter().map(|window| window.1).max().unwrap_or(0);
     let mut rng = Rng::new(plan.seed.wrapping_add(number + 1));
@@ -317,121 +340,57 @@ fn read(
             passes[at].0.record(now_ns - from_ns);
             passes[at].1 += u64::from(found);
         }
-        // The article's readers sleep after each read, and do not make up for what they could not read.
+        // Calm readers sleep after each read, and do not make up for what they could not read.
         intended_ns = if plan.fair { from_ns } else { now_ns } + pace_ns;
     }
     passes
 }
 
-fn hit_percent(phase: &Phase) -> Option<f64> {
-    let reads = phase.reads.count;
-    (reads > 0).then(|| phase.hits as f64 / reads as f64 * 100.0)
+fn figures(figures: &mut Figures, found: &Found) {
+    reads(figures, "", &found.window);
+    if let Some(control) = &found.control {
+        reads(figures, "control_", control);
+    }
+    let share = |phase: &Phase| phase.cpu_ns as f64 / phase.length_ns.max(1) as f64;
+    let (with, without) = (share(&found.window), found.control.as_ref().map(share));
+    let window_s = found.window.length_ns as f64 / 1e9;
+    figures.push("cpu_percent", with * 100.0);
+    if found.control.is_some() {
+        let dead: Vec<f64> = found.held.iter().map(|point| point[1]).collect();
+        let beyond = without.map(|without| with - without);
+        let per_entry = beyond.map(|share| share * window_s * 1e9 / found.due.max(1) as f64);
+        figures.push("control_cpu_percent", without.map(|share| share * 100.0));
+        figures.push("expiry_cpu_ns_per_entry", per_entry);
+        figures.push("due_per_s", found.due as f64 / window_s);
+        figures.push("dead_mean", crate::stats::mean(&dead));
+        figures.push("dead_max", dead.iter().copied().reduce(f64::max));
+    }
+    let sweeps = found.sweeps.as_ref().filter(|sweeps| sweeps.count > 0);
+    let mean_ms = sweeps.map(|s| s.total_ns as f64 / s.count as f64 / 1e6);
+    figures.push("sweep_mean_ms", mean_ms);
+    figures.push("sweep_max_ms", sweeps.map(|s| s.longest_ns as f64 / 1e6));
+    figures.push("rss_bytes_per_entry", found.rss_per_entry);
+    figures.push("window_s", window_s);
+    figures.push("fill_s", found.fill_ns as f64 / 1e9);
 }
 
-fn figures(figures: &mut Figures, found: &Found) {
-    let phases = [
-        ("", "", Some(&found.window)),
-        ("control_", "control ", found.control.as_ref()),
-    ];
-    for (key, label, phase) in phases {
-        let Some(phase) = phase else { continue };
-        let reads = &phase.reads;
-        for (name, head, value) in [
-            ("read_mean_us", "read average µs", reads.mean_us),
-            ("read_p50_us", "read p50 µs", reads.p50_us),
-            ("read_p99_us", "read p99 µs", reads.p99_us),
-            ("read_p999_us", "read p99.9 µs", reads.p999_us),
-            ("read_p9999_us", "read p99.99 µs", reads.p9999_us),
-            ("read_max_us", "read worst µs", reads.max_us),
-            (
-                "reads_over_1ms",
-                "reads over 1 ms",
-                Some(reads.over_1ms as f64),
-            ),
-            ("reads", "reads", Some(reads.count as f64)),
-            ("hit_percent", "hits %", hit_percent(phase)),
-        ] {
-            figures.push(format!("{key}{name}"), format!("{label}{head}"), value);
-        }
+fn reads(figures: &mut Figures, key: &str, phase: &Phase) {
+    let reads = &phase.reads;
+    let hits = (reads.count > 0).then(|| phase.hits as f64 / reads.count as f64 * 100.0);
+    figures.push(format!("{key}read_mean_us"), reads.mean_us);
+    for (name, value) in reads.percentiles() {
+        figures.push(format!("{key}read_{name}_us"), value);
     }
-    let share = |phase: &Phase| {
-        phase
-            .cpu_ns
-            .map(|ns| ns as f64 / phase.length_ns.max(1) as f64)
-    };
-    let (with, without) = (share(&found.window), found.control.as_ref().and_then(share));
-    figures.push(
-        "cpu_percent",
-        "CPU, % of a core",
-        with.map(|share| share * 100.0),
-    );
-    let sweep = |value: fn(&Sweeps) -> f64| {
-        found
-            .sweeps
-            .as_ref()
-            .filter(|sweeps| sweeps.count > 0)
-            .map(value)
-    };
-    if found.control.is_some() {
-        let seconds = found.window.length_ns as f64 / 1e9;
-        let dead: Vec<f64> = found.held.iter().map(|point| point[1]).collect();
-        let due = found.due.max(1) as f64;
-        for (key, label, value) in [
-            (
-                "control_cpu_percent",
-                "control CPU, % of a core",
-                without.map(|share| share * 100.0),
-            ),
-            (
-                "expiry_cpu_ns_per_entry",
-                "CPU beyond the control, ns per entry due",
-                with.zip(without)
-                    .map(|(with, without)| (with - without) * found.window.length_ns as f64 / due),
-            ),
-            (
-                "due_per_s",
-                "due a second",
-                Some(found.due as f64 / seconds),
-            ),
-            (
-                "dead_mean",
-                "dead entries held, mean",
-                crate::stats::mean(&dead),
-            ),
-            (
-                "dead_max",
-                "dead entries held, most",
-                dead.iter().copied().reduce(f64::max),
-            ),
-        ] {
-            figures.push(key, label, value);
-        }
-    }
-    figures.push(
-        "sweep_mean_ms",
-        "sweep average ms",
-        sweep(|s| s.total_ns as f64 / s.count as f64 / 1e6),
-    );
-    figures.push(
-        "sweep_max_ms",
-        "sweep longest ms",
-        sweep(|s| s.longest_ns as f64 / 1e6),
-    );
-    figures.push(
-        "rss_bytes_per_entry",
-        "resident bytes per entry",
-        found.rss_per_entry,
-    );
-    let window_s = found.window.length_ns as f64 / 1e9;
-    figures.push("window_s", "window s", window_s);
-    figures.push("fill_s", "fill s", found.fill_ns as f64 / 1e9);
+    figures.push(format!("{key}reads_over_1ms"), reads.over_1ms as f64);
+    figures.push(format!("{key}reads"), reads.count as f64);
+    figures.push(format!("{key}hit_percent"), hits);
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    const PLAN: Plan = Plan {
+    const FAIR: Plan = Plan {
         entries: 6_000,
         fair: true,
         readers: 2,
@@ -443,34 +402,28 @@ mod tests {
 
     #[test]
     fn entries_expire_while_they_are_read_and_none_did_before() {
-        for kind in [Kind::Tidewheel, Kind::NaiveScan, Kind::ArticleWheel] {
-            let report = measure(kind, &PLAN).expect("measures");
+        for kind in CALM {
+            let report = measure(kind, &FAIR).expect("measures");
             let value = |key: &str| report.figures.value(key).expect(key);
             assert!(value("reads") > 0.0 && value("control_reads") > 0.0);
             // The window begins when a thirtieth has gone and ends when half of another one has.
-            assert!(
-                (80.0..99.5).contains(&value("hit_percent")),
-                "{kind}: {}",
-                value("hit_percent")
-            );
-            assert!(
-                (100.0..300.0).contains(&value("due_per_s")),
-                "{}",
-                value("due_per_s")
-            );
+            let hits = value("hit_percent");
+            assert!((80.0..99.5).contains(&hits), "{kind}: {hits}");
+            let due = value("due_per_s");
+            assert!((100.0..300.0).contains(&due), "{due}");
             assert!(value("read_max_us") >= value("read_p50_us"));
             assert_eq!(report.curves.len(), 1);
         }
     }
 
     #[test]
-    fn nothing_expires_in_the_run_of_the_article() {
-        let plan = Plan {
+    fn nothing_expires_in_the_calm_run() {
+        let calm = Plan {
             fair: false,
             lead_ns: 30 * SECOND_NS,
-            ..PLAN
+            ..FAIR
         };
-        let report = measure(Kind::ArticleWheel, &plan).expect("measures");
+        let report = measure(Kind::SlotWheel, &calm).expect("measures");
         assert!(report.figures.value("reads").expect("counted") > 0.0);
         assert_eq!(report.figures.value("hit_percent"), Some(100.0));
         assert_eq!(report.figures.value("control_reads"), None);

@@ -3,35 +3,33 @@
 //! The clock is virtual: a strategy is called at exactly the times it asks for. Times are processor time.
 //! Two courses, each with a strategy of its own:
 //!
-//! 1. the article's load: `n` entries within the first second, times to live of 30 to 59 s, so that a
+//! 1. `n` entries within the first second, times to live of 30 to 59 s, so that a
 //!    thirtieth of all falls due in each second from 30 to 60;
 //! 2. `n` entries that live for an hour and more, and 1,000 others that fall due in each of ten seconds.
 //!    A walk over everything pays for all of them, a wheel for the thousand.
 
-use anyhow::{Result, ensure};
+use anyhow::Result;
+use clap::ValueEnum;
 use serde_json::json;
 
+use super::course::Course;
+use super::strategies::Strategy;
+use super::strategies::deadlines::Deadlines;
+use super::tally::Tally;
 use crate::clock;
 use crate::heap;
-use crate::proc::OwnNoiseMeter;
+use crate::outcome::Outcome;
 use crate::report::Report;
+use crate::runner::{Common, Experiment};
 use crate::stats;
-use crate::strategies::Strategy;
-use crate::strategies::course::Course;
-use crate::strategies::deadlines::Deadlines;
-use crate::strategies::stopwatch::Stopwatch;
-use crate::strategies::tally::Tally;
 
-/// The experiment's name.
-pub(super) const NAME: &str = "expiry ticks";
-
+const NAME: &str = "expiry ticks";
 const SECOND_MS: u64 = 1_000;
 /// Where the virtual clock stands at first: ten minutes past an hour, so that the hands of the layered
 /// wheel's hours stand still meanwhile.
 const START_MS: u64 = 300_000 * 3_600_000 + 600_000;
-const MAX_ENTRIES: u64 = 1 << 30;
 
-/// The article's times to live: 30 + i % 30 s.
+/// Times to live: 30 + i % 30 s.
 const TTL_S: u64 = 30;
 /// Seconds in which nothing is due, and in which a thirtieth of all is.
 const IDLE_S: std::ops::Range<u64> = 5..15;
@@ -47,41 +45,29 @@ const FEW_SET_S: u64 = 1;
 const FEW_TTL_S: u64 = 12;
 const FEW_DUE_S: std::ops::Range<u64> = 13..23;
 
-/// Measures one strategy with so many entries.
-pub(crate) fn measure(strategy: Strategy, entries: u64, seed: u64) -> Result<Report> {
-    ensure!(
-        (1..=MAX_ENTRIES).contains(&entries),
-        "the number of entries lies in 1..={MAX_ENTRIES}"
-    );
-    let params = json!({ "entries": entries, "seed": seed, "few": FEW_PER_S });
-    let mut report = Report::new(NAME, None, params);
-    report.subject = strategy.to_string();
-    report.cell = format!("{entries} entries");
-    let noise = OwnNoiseMeter::start();
-    let start_ns = clock::mono_ns();
-    article_load(strategy, entries, seed, &mut report);
-    few_of_many(strategy, entries, seed, &mut report);
-    let wall_ns = clock::mono_ns() - start_ns;
-    report.figures.push_noise(noise.others_ns(), wall_ns);
-    if strategy == Strategy::MixedRadixWheel {
-        report.notes.push(
-            "the hand of the hours does not move within the measurement; when it does, all of an hour \
-             is filed again in one call"
-                .to_owned(),
-        );
-    }
-    Ok(report.finish())
+pub(super) fn run(common: &Common, sizes: &[u64]) -> Result<Option<Outcome>> {
+    let seed = |round: usize| common.seed.wrapping_add(round as u64);
+    let experiment = Experiment {
+        name: NAME,
+        cells: sizes.iter().map(|size| format!("{size} entries")).collect(),
+        subjects: &|_| Strategy::value_variants().to_vec(),
+        measure: &|strategy, cell, round| Ok(measure(strategy, sizes[cell], seed(round))),
+    };
+    experiment.run(common)
 }
 
-/// About how long a measurement takes, in seconds; only proportions matter.
-pub(super) fn expected_s(strategy: Strategy, entries: u64) -> f64 {
-    let per_million_s = match strategy {
-        Strategy::Heap2 => 2.0,
-        Strategy::Heap4 | Strategy::SortedTree => 1.0,
-        Strategy::Scan | Strategy::Sampling => 0.4,
-        _ => 0.2,
-    };
-    entries as f64 / 1e6 * per_million_s
+fn measure(strategy: Strategy, entries: u64, seed: u64) -> Report {
+    let params = json!({ "entries": entries, "seed": seed, "few": FEW_PER_S });
+    let report = Report::new(NAME, params);
+    let mut report = report.of(strategy, env!("CARGO_PKG_VERSION"));
+    a_thirtieth_each_second(strategy, entries, seed, &mut report);
+    few_of_many(strategy, entries, seed, &mut report);
+    if strategy == Strategy::MixedRadixWheel {
+        let note = "the hand of the hours does not move within the measurement; when it does, all of \
+                    an hour is filed again in one call";
+        report.notes.push(note.to_owned());
+    }
+    report
 }
 
 fn at_second(second: u64) -> u64 {
@@ -93,23 +79,23 @@ fn inserted_ms(i: u64, n: u64) -> u64 {
     START_MS + i * SECOND_MS / n
 }
 
-fn article_deadline_ms(i: u64, n: u64) -> u64 {
+fn deadline_ms(i: u64, n: u64) -> u64 {
     inserted_ms(i, n) + (TTL_S + i % TTL_S) * SECOND_MS
 }
 
-fn article_load(strategy: Strategy, n: u64, seed: u64, report: &mut Report) {
+fn a_thirtieth_each_second(strategy: Strategy, n: u64, seed: u64, report: &mut Report) {
     let entries = Deadlines::new(n as usize);
     let mut tally = Tally::new(START_MS, END_S * SECOND_MS);
     for i in 0..n {
-        tally.falls_due(article_deadline_ms(i, n));
+        tally.falls_due(deadline_ms(i, n));
     }
     let before = heap::allocated();
     let mut course = Course::new(strategy, entries, START_MS, seed);
-    let watch = Stopwatch::start();
+    let from_ns = clock::thread_cpu_ns();
     for i in 0..n {
-        course.insert(i as u32, article_deadline_ms(i, n), inserted_ms(i, n));
+        course.insert(i as u32, deadline_ms(i, n), inserted_ms(i, n));
     }
-    let insert_ns = watch.stop();
+    let insert_ns = clock::thread_cpu_ns() - from_ns;
     let bytes = if heap::COUNTED {
         (heap::allocated() - before) as f64
     } else {
@@ -132,32 +118,16 @@ fn article_load(strategy: Strategy, n: u64, seed: u64, report: &mut Report) {
             full_us.push(us(course.time_until(at_second(second + 1))));
         }
         course.settle(|id, at_ms| {
-            tally.found(article_deadline_ms(u64::from(id), n), at_ms);
+            tally.found(deadline_ms(u64::from(id), n), at_ms);
         });
     }
 
     let figures = &mut report.figures;
-    figures.push("insert_ns", "insert, ns", insert_ns as f64 / n as f64);
-    figures.push(
-        "bytes_per_timer",
-        "heap bytes/entry, its own 12 left out",
-        bytes / n as f64,
-    );
-    figures.push(
-        "second_idle_us",
-        "a second with nothing due, µs",
-        stats::mean(&idle_us),
-    );
-    figures.push(
-        "second_full_us",
-        "a second with a thirtieth due, µs",
-        stats::mean(&full_us),
-    );
-    figures.push(
-        "longest_call_us",
-        "longest call of those, µs",
-        us(longest_ns),
-    );
+    figures.push("insert_ns", insert_ns as f64 / n as f64);
+    figures.push("bytes_per_timer", bytes / n as f64);
+    figures.push("second_idle_us", stats::mean(&idle_us));
+    figures.push("second_full_us", stats::mean(&full_us));
+    figures.push("longest_call_us", us(longest_ns));
     tally.report(TTL_S * SECOND_MS..ALL_DUE_S * SECOND_MS, report);
 }
 
@@ -165,7 +135,7 @@ fn few_of_many(strategy: Strategy, n: u64, seed: u64, report: &mut Report) {
     let entries = Deadlines::new((n + FEW) as usize);
     let mut course = Course::new(strategy, entries, START_MS, seed);
     for i in 0..n {
-        // As many distinct times to live as the article has, an hour and more.
+        // As many distinct times to live as in the other course, an hour and more.
         let ttl_ms = (3_600 + i % TTL_S * 60) * SECOND_MS;
         let now_ms = inserted_ms(i, n);
         course.insert(i as u32, now_ms + ttl_ms, now_ms);
@@ -184,16 +154,9 @@ fn few_of_many(strategy: Strategy, n: u64, seed: u64, report: &mut Report) {
     let mut found = 0;
     course.settle(|_, _| found += 1);
 
-    report.figures.push(
-        "second_few_us",
-        "a second with 1,000 due, all others in an hour, µs",
-        stats::mean(&few_us),
-    );
-    report.figures.push(
-        "few_unfound_percent",
-        "of those, not found a second later, %",
-        (FEW - found) as f64 / FEW as f64 * 100.0,
-    );
+    let unfound = (FEW - found) as f64 / FEW as f64 * 100.0;
+    report.figures.push("second_few_us", stats::mean(&few_us));
+    report.figures.push("few_unfound_percent", unfound);
 }
 
 fn us(ns: u64) -> f64 {
@@ -202,37 +165,15 @@ fn us(ns: u64) -> f64 {
 
 #[cfg(test)]
 mod tests {
-    use clap::ValueEnum;
-
     use super::*;
-
-    const FIGURES: [&str; 12] = [
-        "insert_ns",
-        "bytes_per_timer",
-        "second_idle_us",
-        "second_full_us",
-        "longest_call_us",
-        "late_p50_ms",
-        "late_p99_ms",
-        "late_max_ms",
-        "dead_mean",
-        "dead_max",
-        "never_found",
-        "second_few_us",
-    ];
 
     #[test]
     fn every_strategy_finds_what_it_promises() {
         for &strategy in Strategy::value_variants() {
-            let report = measure(strategy, 3_000, 1).expect("a sound size");
-            let value = |key: &str| {
-                report
-                    .figures
-                    .value(key)
-                    .unwrap_or_else(|| panic!("{strategy}: {key} has no value"))
-            };
-            for key in FIGURES {
-                assert!(value(key).is_finite());
+            let report = measure(strategy, 3_000, 1);
+            let value = |key: &str| report.figures.value(key).expect(key);
+            for key in report.figures.keys() {
+                assert!(value(key).is_finite(), "{strategy}: {key}");
             }
             assert_eq!(value("never_found"), 0.0, "{strategy}");
             match strategy.late_at_most_ms() {
@@ -240,10 +181,7 @@ mod tests {
                     assert!(value("late_max_ms") <= bound as f64, "{strategy}");
                     assert_eq!(value("few_unfound_percent"), 0.0, "{strategy}");
                 }
-                None => {
-                    assert!(value("late_p99_ms") > 1_000.0);
-                    assert!(value("dead_max") > 100.0);
-                }
+                None => assert!(value("late_p99_ms") > 1_000.0 && value("dead_max") > 100.0),
             }
             if strategy.late_at_most_ms() == Some(0) {
                 assert_eq!(value("dead_max"), 0.0, "{strategy}");
@@ -253,7 +191,7 @@ mod tests {
 
     #[test]
     fn a_scan_is_late_by_half_a_second_and_holds_half_a_seconds_dead() {
-        let report = measure(Strategy::Scan, 30_000, 1).expect("a sound size");
+        let report = measure(Strategy::Scan, 30_000, 1);
         let value = |key: &str| report.figures.value(key).expect("a figure");
         assert!((490.0..=510.0).contains(&value("late_p50_ms")));
         assert!((980.0..=1_000.0).contains(&value("late_max_ms")));
@@ -263,37 +201,15 @@ mod tests {
     }
 
     #[test]
-    fn curves_rise_to_all_and_fall_to_nothing() {
-        let report = measure(Strategy::Sampling, 3_000, 7).expect("a sound size");
-        let [lateness, dead] = &report.curves[..] else {
-            panic!("two curves, not {}", report.curves.len());
-        };
-        assert!(lateness.points.len() <= 200);
-        assert!(
-            lateness
-                .points
-                .is_sorted_by(|a, b| a[0] < b[0] && a[1] <= b[1])
-        );
-        assert_eq!(lateness.points.last().map(|point| point[1]), Some(1.0));
-        assert!(dead.points.iter().any(|point| point[1] > 100.0));
-        assert_eq!(dead.points.last().map(|point| point[1]), Some(0.0));
-    }
-
-    #[test]
-    fn what_does_not_depend_on_the_processor_repeats() {
-        let of = |seed| {
-            let report = measure(Strategy::Sampling, 2_000, seed).expect("a sound size");
-            let late: Vec<_> = ["late_p50_ms", "late_p99_ms", "dead_mean"]
-                .map(|key| report.figures.value(key))
-                .to_vec();
-            (late, report.curves)
-        };
-        assert_eq!(of(5), of(5));
-        assert_ne!(of(5), of(6));
-    }
-
-    #[test]
-    fn a_size_of_nothing_is_refused() {
-        assert!(measure(Strategy::Scan, 0, 1).is_err());
+    fn curves_rise_to_all_and_fall_to_nothing_and_can_be_repeated() {
+        let report = measure(Strategy::Sampling, 3_000, 7);
+        assert_eq!(report.curves, measure(Strategy::Sampling, 3_000, 7).curves);
+        assert_ne!(report.curves, measure(Strategy::Sampling, 3_000, 8).curves);
+        let [lateness, dead] = ["lateness", "dead"].map(|key| &report.curves[key].points);
+        assert!(lateness.len() <= 200);
+        assert!(lateness.is_sorted_by(|a, b| a[0] < b[0] && a[1] <= b[1]));
+        assert_eq!(lateness.last().map(|point| point[1]), Some(1.0));
+        assert!(dead.iter().any(|point| point[1] > 100.0));
+        assert_eq!(dead.last().map(|point| point[1]), Some(0.0));
     }
 }

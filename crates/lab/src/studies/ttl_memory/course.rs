@@ -8,7 +8,7 @@
 use std::collections::HashMap;
 
 use super::request::{FOREVER, Request, Value, Verb};
-use crate::simulate::policy::Hasher;
+use crate::hit_ratios::replay::Hasher;
 
 /// Time between two samples of the memory held.
 pub(super) const SAMPLE_MS: u64 = 1_000;
@@ -192,7 +192,7 @@ fn levels(
 pub(super) mod tests {
     use super::*;
 
-    pub(in crate::simulate::memory) fn set(
+    pub(in crate::studies::ttl_memory) fn set(
         at_ms: u64,
         key: u64,
         bytes: u32,
@@ -202,7 +202,7 @@ pub(super) mod tests {
         Request { at_ms, key, verb }
     }
 
-    pub(in crate::simulate::memory) fn get(at_ms: u64, key: u64) -> Request {
+    pub(in crate::studies::ttl_memory) fn get(at_ms: u64, key: u64) -> Request {
         let verb = Verb::Get(None);
         Request { at_ms, key, verb }
     }

@@ -1,10 +1,12 @@
 //! The figures of one mix: every strategy without a limit, every policy under one.
 
+use std::fmt;
+
 use anyhow::Result;
 use clap::ValueEnum;
 use serde_json::json;
 
-use super::Cell;
+use super::cell::Cell;
 use super::course::{Course, SAMPLE_MS};
 use super::limit::Policy;
 use super::meter;
@@ -12,15 +14,15 @@ use super::ours::Ours;
 use super::segments::Segments;
 use super::strategy::{Ledger, Strategy};
 use super::table::Table;
-use crate::progress::Progress;
-use crate::report::{Absent, Curve, Figure, Report};
-use crate::table;
+use crate::names;
+use crate::progress;
+use crate::report::{Curve, Report};
 
 /// How often memcached's crawler is taken to walk: it waits from 5 s to an hour.
 const SCAN_MS: u64 = 60_000;
 pub(super) const CURVE_POINTS: usize = 300;
 const BYTES_PER_MB: f64 = 1e6;
-pub(super) const MS_PER_HOUR: f64 = 3_600_000.0;
+const MS_PER_HOUR: f64 = 3_600_000.0;
 
 /// A strategy, or a bound of what any can do.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
@@ -43,7 +45,7 @@ pub(super) enum Subject {
 }
 
 /// Every strategy's memory without a limit.
-pub(super) fn held(cell: &Cell, seed: u64, progress: &Progress) -> Result<Vec<Report>> {
+pub(super) fn held(cell: &Cell, seed: u64) -> Result<Vec<Report>> {
     let course = &cell.course;
     let mut reports = Vec::new();
     for subject in Subject::value_variants() {
@@ -55,17 +57,19 @@ pub(super) fn held(cell: &Cell, seed: u64, progress: &Progress) -> Result<Vec<Re
             Subject::Scan => Some(Box::new(Table::scan(SCAN_MS))),
             Subject::Segments => Some(Box::new(Segments::new(cell.segment_bytes))),
         };
-        let name = text(*subject);
-        let mut report = Report::new("ttl-memory", None, cell.params.clone());
+        let is_ours = *subject == Subject::Tidewheel;
+        let version = if is_ours {
+            env!("CARGO_PKG_VERSION")
+        } else {
+            ""
+        };
+        let mut report = Report::new("ttl-memory", cell.params.clone()).of(subject, version);
         report.cell.clone_from(&cell.name);
-        if *subject != Subject::Tidewheel {
-            report.version.clear();
-        }
         report.notes.push(cell.note.clone());
         match strategy {
             Some(strategy) => {
-                progress.phase(format!("{}: {name}", cell.name), course.live.len() as u64);
-                let (samples, ledger) = meter::measure(course, strategy, |done| progress.set(done));
+                progress::say(format!("{}: {subject}", cell.name));
+                let (samples, ledger) = meter::measure(course, strategy);
                 figures(&mut report, course, &samples);
                 work(&mut report, course, ledger);
             }
@@ -80,8 +84,7 @@ pub(super) fn held(cell: &Cell, seed: u64, progress: &Progress) -> Result<Vec<Re
                 late(&mut report, course, Some(0.0), Some(0.0));
             }
         }
-        report.subject = name;
-        reports.push(report.finish());
+        reports.push(report);
     }
     Ok(reports)
 }
@@ -94,22 +97,19 @@ fn figures(report: &mut Report, course: &Course, samples: &[u64]) {
     let peak = samples.iter().copied().max().map(mb);
     let dead = (held >= live && held > 0.0).then(|| (held - live) / held * 100.0);
     let figures = &mut report.figures;
-    figures.push("live_mean_mb", "alive, mean MB", live);
-    figures.push("held_mean_mb", "held, mean MB", held);
-    figures.push("held_peak_mb", "held, peak MB", peak);
-    figures.push("held_over_live", "held / alive", held / live);
-    figures.push("dead_percent", "dead % of what is held", dead);
+    figures.push("live_mean_mb", live);
+    figures.push("held_mean_mb", held);
+    figures.push("held_peak_mb", peak);
+    figures.push("held_over_live", held / live);
+    figures.push("dead_percent", dead);
     let window = samples.len().div_ceil(CURVE_POINTS).max(1);
     let point = |(number, window_samples): (usize, &[u64])| {
         let at_ms = (number * window) as u64 * SAMPLE_MS;
         [at_ms as f64 / MS_PER_HOUR, mean(window_samples)]
     };
-    report.curves.push(Curve {
-        key: "held".to_owned(),
-        label: "memory held".to_owned(),
-        axes: ["time, h".to_owned(), "held, MB".to_owned()],
-        points: samples.chunks(window).enumerate().map(point).collect(),
-    });
+    let points = samples.chunks(window).enumerate().map(point).collect();
+    let curve = Curve::new("time, h", "held, MB", points);
+    report.curves.insert("held".to_owned(), curve);
 }
 
 /// How late memory came back, and how many keys were looked at for it.
@@ -127,49 +127,18 @@ fn work(report: &mut Report, course: &Course, ledger: Ledger) {
     };
     late(report, course, quantile(0.5), quantile(0.99));
     let work = (course.expired > 0).then(|| ledger.looked as f64 / course.expired as f64);
-    let label = "keys looked at per expired key";
-    report.figures.push("work", label, work);
+    report.figures.push("work", work);
 }
 
 fn late(report: &mut Report, course: &Course, p50_s: Option<f64>, p99_s: Option<f64>) {
     if course.expired_early > 0 {
-        let figures = &mut report.figures;
-        figures.push_or_never("late_p50_s", "freed late p50, s", p50_s);
-        figures.push_or_never("late_p99_s", "freed late p99, s", p99_s);
+        report.figures.push_or_never("late_p50_s", p50_s);
+        report.figures.push_or_never("late_p99_s", p99_s);
     }
-}
-
-/// A row per figure, a column per subject, of one run each.
-pub(super) fn grid(reports: &[Report]) -> Vec<Vec<String>> {
-    let mut rows: Vec<&Figure> = Vec::new();
-    for figure in reports.iter().flat_map(|report| report.figures.iter()) {
-        if rows.iter().all(|row| row.key != figure.key) {
-            rows.push(figure);
-        }
-    }
-    let subjects = reports.iter().map(|report| report.subject.clone());
-    let mut grid = vec![vec![String::new()]];
-    grid[0].extend(subjects);
-    for row in rows {
-        let cell = |report: &Report| {
-            let own = report.figures.iter().find(|figure| figure.key == row.key);
-            let absent = own.map_or(Absent::Nothing, |figure| figure.absent);
-            let value = own.and_then(|figure| figure.value);
-            value.map_or_else(|| absent.text().to_owned(), table::number)
-        };
-        let mut line = vec![row.label.clone()];
-        line.extend(reports.iter().map(cell));
-        grid.push(line);
-    }
-    grid
 }
 
 /// Every policy's hits under a limit, with the title of the table.
-pub(super) fn limited(
-    cell: &Cell,
-    share: f64,
-    progress: &Progress,
-) -> Result<(String, Vec<Report>)> {
+pub(super) fn limited(cell: &Cell, share: f64) -> Result<(String, Vec<Report>)> {
     let course = &cell.course;
     let capacity = ((course.live_objects_mean * share) as usize).max(1);
     let title = format!(
@@ -179,32 +148,33 @@ pub(super) fn limited(
     );
     let percent = |hits: u64| (course.gets > 0).then(|| hits as f64 * 100.0 / course.gets as f64);
     let policies = Policy::value_variants();
-    progress.phase(title.clone(), policies.len() as u64);
+    progress::say(title.clone());
     let mut reports = Vec::new();
-    for (done, policy) in (1..).zip(policies) {
+    for policy in policies {
         let mut params = cell.params.clone();
         params["limit_objects"] = json!(capacity);
         params["limit_share"] = json!(share);
-        let mut report = Report::new("ttl-memory limit", None, params);
+        let is_ours = matches!(policy, Policy::Tidewheel | Policy::TidewheelUntold);
+        let version = if is_ours {
+            env!("CARGO_PKG_VERSION")
+        } else {
+            ""
+        };
+        let mut report = Report::new("ttl-memory limit", params).of(policy, version);
         report.cell.clone_from(&title);
-        if !matches!(policy, Policy::Tidewheel | Policy::TidewheelUntold) {
-            report.version.clear();
-        }
-        report.subject = text(*policy);
         report.notes.push(cell.note.clone());
         let hits = policy.hits(course, capacity)?;
-        let figures = &mut report.figures;
-        figures.push("hit_percent", "hits %", percent(hits));
-        let most = percent(course.hits);
-        figures.push("unlimited_hit_percent", "hits % without a limit", most);
-        reports.push(report.finish());
-        progress.set(done);
+        report.figures.push("hit_percent", percent(hits));
+        report
+            .figures
+            .push("unlimited_hit_percent", percent(course.hits));
+        reports.push(report);
     }
     Ok((title, reports))
 }
 
-/// The name of a subject or policy on the command line and in reports.
-fn text(value: impl ValueEnum) -> String {
-    let value = value.to_possible_value();
-    value.map_or_else(String::new, |value| value.get_name().to_owned())
+impl fmt::Display for Subject {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        names::name(f, *self)
+    }
 }

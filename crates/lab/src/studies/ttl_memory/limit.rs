@@ -6,6 +6,7 @@
 //! to win, each for keeping one object from one request to the next, and the optimum is Belady's rule over those.
 
 use std::collections::{BTreeSet, BinaryHeap, HashMap, VecDeque};
+use std::fmt;
 use std::time::Duration;
 
 use anyhow::Result;
@@ -14,7 +15,8 @@ use tidewheel::{Cache, Clock, Driver, Lifetime, ManualClock};
 
 use super::course::{Course, Event, Object, What};
 use super::request::FOREVER;
-use crate::simulate::policy::Hasher;
+use crate::hit_ratios::replay::Hasher;
+use crate::names;
 
 /// Who decides what stays.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
@@ -30,6 +32,12 @@ pub(super) enum Policy {
     /// The same cache, not told of deadlines: its client looks at them, as one does with a cache that has
     /// no times to live.
     TidewheelUntold,
+}
+
+impl fmt::Display for Policy {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        names::name(f, *self)
+    }
 }
 
 impl Policy {

@@ -4,11 +4,7 @@ use super::course::{Course, SAMPLE_MS};
 use super::strategy::{Ledger, Strategy};
 
 /// Bytes held at every sample of the course, and the ledger at its end.
-pub(super) fn measure(
-    course: &Course,
-    mut strategy: Box<dyn Strategy>,
-    mut progress: impl FnMut(u64),
-) -> (Vec<u64>, Ledger) {
+pub(super) fn measure(course: &Course, mut strategy: Box<dyn Strategy>) -> (Vec<u64>, Ledger) {
     let mut events = course.events.iter().peekable();
     let mut samples = Vec::with_capacity(course.live.len());
     for at_ms in (0..course.live.len() as u64).map(|sample| sample * SAMPLE_MS) {
@@ -18,7 +14,6 @@ pub(super) fn measure(
         }
         strategy.run_to(at_ms);
         samples.push(strategy.held_bytes());
-        progress(samples.len() as u64);
     }
     (samples, strategy.ledger())
 }
@@ -32,11 +27,11 @@ pub(super) mod tests {
     use super::*;
 
     /// What a strategy holds at every sample.
-    pub(in crate::simulate::memory) fn held(
+    pub(in crate::studies::ttl_memory) fn held(
         course: &Course,
         strategy: impl Strategy + 'static,
     ) -> (Vec<u64>, Ledger) {
-        measure(course, Box::new(strategy), |_| {})
+        measure(course, Box::new(strategy))
     }
 
     #[test]

@@ -10,7 +10,7 @@
 use std::collections::VecDeque;
 
 use super::request::{Request, Value, Verb};
-use crate::rng::{self, Rng};
+use crate::rng::{self, Rng, uniform};
 
 const HOUR_S: u64 = 3_600;
 const DAY_S: u64 = 24 * HOUR_S;
@@ -255,11 +255,6 @@ impl Mix {
             ttl_ms: ttl_s * 1_000,
         }
     }
-}
-
-/// In `[0, 1)`.
-fn uniform(random: u64) -> f64 {
-    (random >> 11) as f64 / (1_u64 << 53) as f64
 }
 
 /// One of several by weight.

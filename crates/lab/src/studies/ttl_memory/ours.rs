@@ -9,7 +9,7 @@ use tidewheel::{Cache, Clock, Driver, Lifetime, ManualClock, RemovalCause};
 use super::course::{Event, Object, What};
 use super::request::FOREVER;
 use super::strategy::{Ledger, Strategy};
-use crate::simulate::policy::Hasher;
+use crate::hit_ratios::replay::Hasher;
 
 /// Timer records that one call may touch: no call here is short of it, so that no backlog is left.
 const BUDGET: u32 = u32::MAX;

@@ -7,7 +7,7 @@ use std::path::Path;
 use anyhow::{Context, Result, bail};
 
 use super::request::{FOREVER, MAX_REQUESTS, Request, Value, Verb};
-use crate::simulate::trace;
+use crate::hit_ratios::trace;
 
 /// The columns that are read; a file may have them in any order, among others.
 const COLUMNS: [&str; 6] = ["op_time", "key", "key_size", "op", "size", "ttl"];

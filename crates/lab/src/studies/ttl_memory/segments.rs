@@ -14,7 +14,7 @@ use std::collections::{BTreeMap, HashMap, VecDeque};
 use super::course::{Event, Object, What};
 use super::request::FOREVER;
 use super::strategy::{Ledger, Strategy};
-use crate::simulate::policy::Hasher;
+use crate::hit_ratios::replay::Hasher;
 
 /// How often buckets are looked at.
 const SWEEP_MS: u64 = 1_000;

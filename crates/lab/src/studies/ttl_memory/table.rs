@@ -5,8 +5,8 @@ use std::collections::HashMap;
 use super::course::{Event, Object, What};
 use super::request::FOREVER;
 use super::strategy::{Ledger, Strategy};
+use crate::hit_ratios::replay::Hasher;
 use crate::rng::Rng;
-use crate::simulate::policy::Hasher;
 
 /// Redis's defaults: ten cycles a second look at 20 keys that have a time to live, and again while more
 /// than a tenth of those were dead (`activeExpireCycle` in `src/expire.c`).

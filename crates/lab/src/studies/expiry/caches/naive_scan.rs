@@ -1,6 +1,6 @@
 //! The obvious cache: one lock, one map, and once a second a walk over all of it.
 //!
-//! Written after the first article's `SimpleScanCache`. Its `get` also looks at the deadline, so that
+//! Written after the `SimpleScanCache` of "Killing O(n)". Its `get` also looks at the deadline, so that
 //! the dead are not visible until the walk.
 
 use std::collections::HashMap;
@@ -8,8 +8,8 @@ use std::io;
 use std::sync::{Arc, PoisonError, RwLock};
 use std::time::Duration;
 
-use super::subject::{Hasher, Key, Subject, Sweeps, Value};
 use super::ticker::Ticker;
+use crate::caches::subject::{Hasher, Key, Subject, Sweeps, Value};
 use crate::clock;
 
 /// Values with their deadlines in nanoseconds.
@@ -20,13 +20,13 @@ pub(crate) fn sweep<K: Key, V: Value>(map: &mut Map<K, V>, now_ns: u64) {
     map.retain(|_, (_, deadline_ns)| now_ns < *deadline_ns);
 }
 
-pub(super) struct NaiveScan<K, V> {
+pub(crate) struct NaiveScan<K, V> {
     map: Arc<RwLock<Map<K, V>>>,
     ticker: Ticker,
 }
 
 impl<K: Key, V: Value> NaiveScan<K, V> {
-    pub(super) fn new() -> io::Result<Self> {
+    pub(crate) fn new() -> io::Result<Self> {
         let map = Arc::new(RwLock::new(Map::default()));
         let theirs = Arc::clone(&map);
         let ticker = Ticker::start(move || {

@@ -2,7 +2,7 @@
 
 use tidewheel_timer::{Timer, Timers};
 
-use crate::strategies::Entries;
+use crate::studies::expiry::strategies::Entries;
 
 /// The deadline of what lives for ever.
 pub(super) const NEVER: u64 = u64::MAX;

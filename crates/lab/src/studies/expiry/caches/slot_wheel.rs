@@ -1,9 +1,9 @@
-//! The first article's cache: one lock, one map, and a ring of one-second slots of keys.
+//! One lock, one map, and a ring of one-second slots of keys.
 //!
-//! A port of its design with what follows from it: each key of a slot is deleted under the map's
+//! A port of the timing wheel of "Killing O(n)" with what follows from it: each key of a slot is deleted under the map's
 //! write lock of its own, outside the wheel's lock; nobody looks at deadlines, so a key is visible
 //! until its slot is emptied; a key that was written again is deleted by the older write's slot. The
-//! ring has room for an hour and more, since the article's 60 slots would empty an hour's key within
+//! ring has room for an hour and more, since its 60 slots would empty an hour's key within
 //! the minute.
 
 use std::collections::HashMap;
@@ -11,12 +11,12 @@ use std::io;
 use std::sync::{Arc, Mutex, PoisonError, RwLock};
 use std::time::Duration;
 
-use super::subject::{Hasher, Key, Subject, Sweeps, Value};
 use super::ticker::Ticker;
+use crate::caches::subject::{Hasher, Key, Subject, Sweeps, Value};
 
 const SLOTS: usize = 4_096;
 
-pub(super) struct ArticleWheel<K, V> {
+pub(crate) struct SlotWheel<K, V> {
     inner: Arc<Inner<K, V>>,
     ticker: Ticker,
 }
@@ -31,8 +31,8 @@ struct Wheel<K> {
     slots: Vec<Vec<K>>,
 }
 
-impl<K: Key, V: Value> ArticleWheel<K, V> {
-    pub(super) fn new() -> io::Result<Self> {
+impl<K: Key, V: Value> SlotWheel<K, V> {
+    pub(crate) fn new() -> io::Result<Self> {
         let inner = Arc::new(Inner {
             map: RwLock::default(),
             wheel: Mutex::new(Wheel {
@@ -63,7 +63,7 @@ impl<K: Key, V: Value> Inner<K, V> {
     }
 }
 
-impl<K: Key, V: Value> Subject<K, V> for ArticleWheel<K, V> {
+impl<K: Key, V: Value> Subject<K, V> for SlotWheel<K, V> {
     fn get(&self, key: &K) -> Option<V> {
         let map = self
             .inner

@@ -1,4 +1,4 @@
-//! The article's cache with the strategy exchanged: one lock over a map, its entries and the strategy.
+//! The cache of naive_scan with the strategy exchanged: one lock over a map, its entries and the strategy.
 //!
 //! A thread calls the strategy when it asks for it. How long one call holds the write lock is the
 //! strategy's nature: a scan walks over everything, sampling makes one call of its own length, and all
@@ -14,10 +14,10 @@ use std::time::Duration;
 use tidewheel_timer::Timers;
 
 use super::slab::{Entry, NEVER, Slab};
-use super::subject::{Hasher, Key, Subject, Sweeps, Value};
 use super::ticker::Ticker;
+use crate::caches::subject::{Hasher, Key, Subject, Sweeps, Value};
 use crate::clock;
-use crate::strategies::{Expiry, Left, Strategy, sampling};
+use crate::studies::expiry::strategies::{Expiry, Left, Strategy, sampling};
 
 /// Entries that one hold of the lock removes.
 const HOLD: u32 = 256;
@@ -205,7 +205,7 @@ mod tests {
     use clap::ValueEnum;
 
     use super::*;
-    use crate::strategies::Entries;
+    use crate::studies::expiry::strategies::Entries;
 
     const PATIENCE: Duration = Duration::from_secs(30);
 

@@ -6,7 +6,7 @@ use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
-use super::subject::Sweeps;
+use crate::caches::subject::Sweeps;
 use crate::clock;
 
 const EVERY_NS: u64 = 1_000_000_000;

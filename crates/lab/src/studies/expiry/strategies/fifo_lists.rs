@@ -5,7 +5,7 @@
 //! draws its own. It is exact as long as the clock does not run backwards. A deadline that moves is
 //! appended again, to the queue of its new time to live, and the old record stays until its own time
 //! comes or such records outnumber the others. Memory is 16 bytes a record. Node.js and libev's users
-//! keep connection timeouts so, and the book on building a Redis its idle timers.
+//! keep connection timeouts so, and James Smith's "Build Your Own Redis with C/C++" its idle timers.
 
 use std::collections::{HashMap, VecDeque};
 

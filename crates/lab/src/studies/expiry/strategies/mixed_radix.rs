@@ -1,4 +1,4 @@
-//! The layered wheel as the articles draw it: 60 seconds, 60 minutes, 24 hours, 7 days.
+//! The layered wheel as it is often drawn: 60 seconds, 60 minutes, 24 hours, 7 days.
 //!
 //! A deadline is rounded up to its second and filed by how far it lies ahead: in the seconds below a
 //! minute, in the minutes below an hour, and so on. Every second the hand of the seconds moves and what
@@ -218,7 +218,7 @@ mod tests {
 
     use super::*;
     use crate::rng::Rng;
-    use crate::strategies::deadlines::Deadlines;
+    use crate::studies::expiry::strategies::deadlines::Deadlines;
 
     const MINUTE_MS: u64 = 60 * SECOND_MS;
     const HOUR_MS: u64 = 60 * MINUTE_MS;

@@ -16,7 +16,6 @@ use self::sampling::Sampling;
 use self::scan::Scan;
 use self::sorted_tree::SortedTree;
 
-pub(crate) mod course;
 pub(crate) mod deadlines;
 mod fifo_lists;
 mod mixed_radix;
@@ -24,8 +23,6 @@ mod queue;
 pub(crate) mod sampling;
 mod scan;
 mod sorted_tree;
-pub(crate) mod stopwatch;
-pub(crate) mod tally;
 #[cfg(test)]
 mod tests;
 
@@ -86,7 +83,7 @@ pub(crate) trait Expiry<E: Entries>: Send + Sync {
 /// A way to find what is due.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum Strategy {
-    /// Once a second a walk over every deadline, as in the first article.
+    /// Once a second a walk over every deadline.
     Scan,
     /// Ten times a second a few random entries, as Redis does.
     Sampling,
@@ -102,13 +99,13 @@ pub(crate) enum Strategy {
     FifoLists,
     /// One level of 65,536 slots of a millisecond, with rounds.
     HashedWheel,
-    /// Seconds, minutes, hours, days, as the seeds draw it.
+    /// Wheels of seconds, minutes, hours and days.
     MixedRadixWheel,
     /// Tidewheel's own.
     HierarchicalWheel,
 }
 
-/// Slots of the hashed wheel: a turn of 65.5 s, so that the article's deadlines lie within it.
+/// Slots of the hashed wheel: a turn of 65.5 s, so that deadlines of a minute lie within it.
 const HASHED_SLOTS: usize = 1 << 16;
 
 impl Strategy {
@@ -144,9 +141,6 @@ impl Strategy {
 
 impl fmt::Display for Strategy {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let name = self
-            .to_possible_value()
-            .map_or_else(String::new, |value| value.get_name().to_owned());
-        f.write_str(&name)
+        crate::names::name(f, *self)
     }
 }

@@ -1,4 +1,19 @@
-//! The versions of the packages that this program was built with.
+//! What things are called, and the versions of the packages that this program was built with.
+
+use std::fmt;
+
+use clap::ValueEnum;
+
+/// Writes a value's name on the command line.
+pub(crate) fn name(f: &mut fmt::Formatter<'_>, value: impl ValueEnum) -> fmt::Result {
+    let value = value.to_possible_value();
+    f.write_str(value.as_ref().map_or("", |value| value.get_name()))
+}
+
+/// The version of a package, or of ours where there is none.
+pub(crate) fn or_ours(package: Option<&str>) -> &'static str {
+    package.and_then(of).unwrap_or(env!("CARGO_PKG_VERSION"))
+}
 
 /// A package's version in the lock file of the build; `None` for one that is not in it.
 pub(crate) fn of(package: &str) -> Option<&'static str> {

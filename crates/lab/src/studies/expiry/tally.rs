@@ -15,7 +15,7 @@ const CURVE_EVERY_LOOKS: usize = 2;
 
 /// Counts by virtual time since the start.
 #[derive(Debug)]
-pub(crate) struct Tally {
+pub(super) struct Tally {
     start_ms: u64,
     due_at: Vec<u64>,
     found_at: Vec<u64>,
@@ -23,7 +23,7 @@ pub(crate) struct Tally {
 }
 
 impl Tally {
-    pub(crate) fn new(start_ms: u64, watched_ms: u64) -> Self {
+    pub(super) fn new(start_ms: u64, watched_ms: u64) -> Self {
         let empty = vec![0; watched_ms as usize + 1];
         Self {
             start_ms,
@@ -34,61 +34,40 @@ impl Tally {
     }
 
     /// An entry will fall due.
-    pub(crate) fn falls_due(&mut self, deadline_ms: u64) {
+    pub(super) fn falls_due(&mut self, deadline_ms: u64) {
         self.due_at[(deadline_ms - self.start_ms) as usize] += 1;
     }
 
     /// An entry was found.
-    pub(crate) fn found(&mut self, deadline_ms: u64, at_ms: u64) {
+    pub(super) fn found(&mut self, deadline_ms: u64, at_ms: u64) {
         self.found_at[(at_ms - self.start_ms) as usize] += 1;
         // An underflow would be an entry that was found early: better a panic than a figure.
         self.late_by[(at_ms - deadline_ms) as usize] += 1;
     }
 
     /// Figures and curves; the dead are averaged over `window_ms`.
-    pub(crate) fn report(&self, window_ms: Range<u64>, report: &mut Report) {
+    pub(super) fn report(&self, window_ms: Range<u64>, report: &mut Report) {
         let all: u64 = self.due_at.iter().sum();
         let found: u64 = self.found_at.iter().sum();
-        for (key, label, share) in [
-            ("late_p50_ms", "found late, p50, ms", 0.5),
-            ("late_p99_ms", "found late, p99, ms", 0.99),
-            ("late_max_ms", "found late, max, ms", 1.0),
-        ] {
-            report
-                .figures
-                .push_or_never(key, label, self.late_quantile(all, share));
-        }
-        let dead = self.dead();
-        let window: Vec<f64> = dead
-            .iter()
-            .filter(|(at_ms, _)| window_ms.contains(&(*at_ms as u64)))
-            .map(|&(_, dead)| dead as f64)
-            .collect();
         let figures = &mut report.figures;
-        figures.push("dead_mean", "dead held, mean", crate::stats::mean(&window));
-        figures.push(
-            "dead_max",
-            "dead held, max",
-            window.iter().copied().reduce(f64::max),
-        );
-        figures.push("never_found", "never found", (all - found) as f64);
-        report.curves.push(Curve {
-            key: "lateness".to_owned(),
-            label: "entries found by lateness".to_owned(),
-            axes: ["late, ms".to_owned(), "share of entries".to_owned()],
-            points: self.lateness(all),
-        });
-        report.curves.push(Curve {
-            key: "dead".to_owned(),
-            label: "dead entries held".to_owned(),
-            axes: ["time, s".to_owned(), "dead entries".to_owned()],
-            points: dead
-                .iter()
-                .filter(|(at_ms, _)| *at_ms >= CURVE_FROM_MS)
-                .step_by(CURVE_EVERY_LOOKS)
-                .map(|&(at_ms, dead)| [at_ms as f64 / 1e3, dead as f64])
-                .collect(),
-        });
+        figures.push_or_never("late_p50_ms", self.late_quantile(all, 0.5));
+        figures.push_or_never("late_p99_ms", self.late_quantile(all, 0.99));
+        figures.push_or_never("late_max_ms", self.late_quantile(all, 1.0));
+        let dead = self.dead();
+        let within = dead
+            .iter()
+            .filter(|(at_ms, _)| window_ms.contains(&(*at_ms as u64)));
+        let window: Vec<f64> = within.map(|&(_, dead)| dead as f64).collect();
+        figures.push("dead_mean", crate::stats::mean(&window));
+        figures.push("dead_max", window.iter().copied().reduce(f64::max));
+        figures.push("never_found", (all - found) as f64);
+        let late = Curve::new("late, ms", "share of entries", self.lateness(all));
+        report.curves.insert("lateness".to_owned(), late);
+        let drawn = dead.iter().filter(|(at_ms, _)| *at_ms >= CURVE_FROM_MS);
+        let points = drawn.step_by(CURVE_EVERY_LOOKS);
+        let points = points.map(|&(at_ms, dead)| [at_ms as f64 / 1e3, dead as f64]);
+        let dead = Curve::new("time, s", "dead entries", points.collect());
+        report.curves.insert("dead".to_owned(), dead);
     }
 
     /// The least lateness that a share of all did not exceed; `None` when fewer were found at all.
@@ -151,7 +130,7 @@ mod tests {
         tally.found(1_010, 1_010);
         tally.found(1_020, 1_100);
         tally.found(1_240, 1_245);
-        let mut report = Report::new("test", None, json!({}));
+        let mut report = Report::new("test", json!({}));
         tally.report(0..300, &mut report);
         let value = |key: &str| report.figures.value(key);
         assert_eq!(value("late_p50_ms"), Some(5.0));
@@ -161,10 +140,10 @@ mod tests {
         assert_eq!(value("dead_mean"), Some(4.0 / 3.0));
         assert_eq!(value("dead_max"), Some(2.0));
         assert_eq!(
-            report.curves[0].points,
+            report.curves["lateness"].points,
             [[0.0, 0.25], [5.0, 0.5], [80.0, 0.75]]
         );
-        let dead = &report.curves[1].points;
+        let dead = &report.curves["dead"].points;
         assert_eq!(dead[0], [28.05, 1.0]);
         assert_eq!(dead[1], [28.25, 1.0]);
     }
