@@ -30,18 +30,20 @@ pub(crate) fn of_reports(reports: &[Report]) -> String {
         grid.push(row);
     }
     let mut text = lay_out(&grid);
-    for (subject, runs) in columns {
+    for (subject, runs) in &columns {
         if let Some((command, server)) = runs[0].command.as_ref().zip(runs[0].server.as_ref()) {
-            let name = server["name"].as_str().unwrap_or_default();
-            text.push_str(&format!(
-                "{subject} = {name} {}: {command}\n",
-                runs[0].version
-            ));
+            let (name, version) = (server["name"].as_str(), &runs[0].version);
+            let name = name.unwrap_or_default();
+            text.push_str(&format!("{subject} = {name} {version}: {command}\n"));
         }
-        for report in runs {
-            for note in &report.notes {
-                text.push_str(&format!("note: {subject} run {}: {note}\n", report.run));
-            }
+    }
+    for note in unique(reports.iter().flat_map(|report| &report.notes)) {
+        let own = reports.iter().filter(|report| report.notes.contains(note));
+        let of_run = |report: &Report| format!("{} run {}", report.subject, report.run);
+        let runs: Vec<String> = own.map(of_run).collect();
+        match runs.len() == reports.len() {
+            true => text.push_str(&format!("note: {note}\n")),
+            false => text.push_str(&format!("note: {}: {note}\n", runs.join(", "))),
         }
     }
     text

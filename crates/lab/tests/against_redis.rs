@@ -8,30 +8,26 @@ use std::net::{Ipv4Addr, TcpListener, TcpStream};
 use std::process::{Child, Command, Output, Stdio};
 use std::time::{Duration, Instant};
 
-use serde_json::Value;
+use serde_json::{Value, json};
 
 const LAB: &str = env!("CARGO_BIN_EXE_tidewheel-lab");
 
 /// Whether redis-server is there; says so when not, and fails when it has to be.
 fn redis_is_there() -> bool {
-    let found = Command::new("redis-server")
-        .arg("--version")
-        .output()
-        .is_ok();
-    if !found {
+    let version = Command::new("redis-server").arg("--version").output();
+    if version.is_err() {
         let required = std::env::var("TIDEWHEEL_REQUIRE_TOOLS").is_ok_and(|value| value == "1");
         assert!(!required, "redis-server is required and not installed");
         println!("skipped: redis-server is not installed");
     }
-    found
+    version.is_ok()
 }
 
-fn lab(args: &[&str]) -> Output {
-    Command::new(LAB)
-        .arg("servers")
-        .args(args)
-        .output()
-        .expect("the laboratory starts")
+fn lab(args: &str) -> Output {
+    let mut command = Command::new(LAB);
+    command.arg("servers").args(args.split(' '));
+    command.env("TIDEWHEEL_LAB_PASSWORD", "open sesame");
+    command.output().expect("the laboratory starts")
 }
 
 fn succeed(output: &Output) -> Value {
@@ -42,65 +38,54 @@ fn succeed(output: &Output) -> Value {
     serde_json::from_str(&line).expect("JSON")
 }
 
-/// Runs one workload against a fresh server; returns the figures.
-fn compare(workload: &[&str]) -> Option<Value> {
+/// Runs one workload against a fresh server; tells its figures.
+fn compare(workload: &str) -> Option<impl Fn(&str) -> f64> {
     if !redis_is_there() {
         return None;
     }
-    let mut args = vec!["compare", "--server", "redis=redis-server"];
-    args.extend(workload);
-    args.push("--quick");
-    let json = succeed(&lab(&args));
-    assert_eq!(json["workload"], workload[0]);
-    let run = &json;
+    // A server without a password accepts none.
+    let args = ["servers", "compare", "--server", "redis=redis-server"];
+    let mut command = Command::new(LAB);
+    command.args(args).args(workload.split(' ')).arg("--quick");
+    let run = succeed(&command.output().expect("the laboratory starts"));
+    assert_eq!(run["workload"], workload.split(' ').next().expect("a name"));
     assert_eq!(run["server"]["name"], "redis");
     assert!(
         run["server"]["version"]
             .as_str()
             .is_some_and(|version| !version.is_empty())
     );
-    assert_eq!(
-        run["notes"],
-        serde_json::json!([]),
-        "no complaint about a stock server"
-    );
-    Some(run["figures"].clone())
-}
-
-fn number(figures: &Value, key: &str) -> f64 {
-    figures[key]
-        .as_f64()
-        .unwrap_or_else(|| panic!("{key} is missing from {figures}"))
+    assert_eq!(run["notes"], json!([]), "no complaint about a stock server");
+    Some(move |key: &str| {
+        let number = run["figures"][key].as_f64();
+        number.unwrap_or_else(|| panic!("{key} is missing from {run}"))
+    })
 }
 
 #[test]
 fn mass_expiry_finds_nothing_early_and_nothing_missing() {
     for survivors in ["first", "interleaved"] {
-        let Some(figures) = compare(&["mass-expiry", "--survivors", survivors]) else {
+        let Some(number) = compare(&format!("mass-expiry --survivors {survivors}")) else {
             return;
         };
-        assert_eq!(number(&figures, "keys_gone_early"), 0.0);
-        assert_eq!(number(&figures, "gets_missing_or_wrong"), 0.0);
-        assert!(number(&figures, "gets_per_s_before") > 0.0);
-        assert!(number(&figures, "get_max_ms_in_window") > 0.0);
-        assert!(number(&figures, "expired_keys") <= 20_000.0);
+        assert_eq!(number("keys_gone_early"), 0.0);
+        assert_eq!(number("gets_missing_or_wrong"), 0.0);
+        assert!(number("gets_per_s_before") > 0.0 && number("get_max_ms_in_window") > 0.0);
+        assert!(number("expired_keys") <= 20_000.0);
         if cfg!(target_os = "linux") {
-            assert!(number(&figures, "rss_mb_loaded") >= number(&figures, "rss_mb_empty"));
-            assert!(number(&figures, "cpu_s_reclaim") > 0.0);
+            assert!(number("rss_mb_loaded") >= number("rss_mb_empty"));
+            assert!(number("cpu_s_reclaim") > 0.0);
         }
     }
 }
 
 #[test]
 fn sparse_accounts_for_every_key() {
-    let Some(figures) = compare(&["sparse"]) else {
+    let Some(number) = compare("sparse") else {
         return;
     };
-    assert_eq!(number(&figures, "keys_gone_early"), 0.0);
-    let (expired, left) = (
-        number(&figures, "expired_keys"),
-        number(&figures, "dead_held_at_end"),
-    );
+    assert_eq!(number("keys_gone_early"), 0.0);
+    let (expired, left) = (number("expired_keys"), number("dead_held_at_end"));
     // The last look at the keys comes a moment before the question for the count.
     assert!(
         expired + left >= 20_000.0 && expired <= 20_000.0,
@@ -110,51 +95,57 @@ fn sparse_accounts_for_every_key() {
 
 #[test]
 fn event_lag_hears_every_key_once_and_none_early() {
-    let Some(figures) = compare(&["event-lag"]) else {
+    let Some(number) = compare("event-lag") else {
         return;
     };
-    assert_eq!(number(&figures, "keys"), 500.0);
-    assert_eq!(number(&figures, "arrived"), 500.0);
-    assert_eq!(number(&figures, "never_arrived"), 0.0);
-    assert_eq!(number(&figures, "early"), 0.0);
-    assert_eq!(number(&figures, "events_repeated"), 0.0);
-    assert!(number(&figures, "lag_p50_ms") >= 0.0);
+    let counts = [
+        "keys",
+        "arrived",
+        "never_arrived",
+        "early",
+        "events_repeated",
+    ]
+    .map(&number);
+    assert_eq!(counts, [500.0, 500.0, 0.0, 0.0, 0.0]);
+    assert!(number("lag_p50_ms") >= 0.0);
 }
 
 #[test]
 fn throughput_measures_every_cell() {
-    let Some(figures) = compare(&["throughput"]) else {
+    let Some(number) = compare("throughput") else {
         return;
     };
     for cell in ["get_p1_c8", "get_p16_c8", "set_p1_c8", "set_p16_c8"] {
-        assert!(number(&figures, &format!("k_per_s_{cell}")) > 0.0);
-        assert!(number(&figures, &format!("batch_p99_us_{cell}")) > 0.0);
+        assert!(number(&format!("k_per_s_{cell}")) > 0.0);
+        assert!(number(&format!("batch_p99_us_{cell}")) > 0.0);
         if cfg!(target_os = "linux") {
-            assert!(number(&figures, &format!("cpu_us_{cell}")) > 0.0);
+            assert!(number(&format!("cpu_us_{cell}")) > 0.0);
         }
     }
 }
 
 #[test]
 fn memory_counts_bytes_with_and_without_ttl() {
-    for ttl in [&["memory"][..], &["memory", "--no-ttl"]] {
-        let Some(figures) = compare(ttl) else { return };
+    for workload in ["memory", "memory --no-ttl"] {
+        let Some(number) = compare(workload) else {
+            return;
+        };
         // A key of 16 bytes and a value of 32 cannot take less.
-        assert!(number(&figures, "used_bytes_per_key") > 48.0);
+        assert!(number("used_bytes_per_key") > 48.0);
         if cfg!(target_os = "linux") {
-            assert!(number(&figures, "rss_bytes_per_key") > 48.0);
+            assert!(number("rss_bytes_per_key") > 48.0);
         }
     }
 }
 
 #[test]
 fn churn_reads_back_what_is_alive_and_leaves_nothing() {
-    let Some(figures) = compare(&["churn"]) else {
+    let Some(number) = compare("churn") else {
         return;
     };
-    assert!(number(&figures, "sets_per_s") > 0.0);
-    assert_eq!(number(&figures, "gets_missing_or_wrong"), 0.0);
-    let ratio = number(&figures, "live_over_stored_median");
+    assert!(number("sets_per_s") > 0.0);
+    assert_eq!(number("gets_missing_or_wrong"), 0.0);
+    let ratio = number("live_over_stored_median");
     assert!(ratio > 0.0 && ratio < 1.1, "{ratio}");
 }
 
@@ -164,26 +155,18 @@ struct Redis {
     port: u16,
 }
 
+fn free_port() -> u16 {
+    let probe = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).expect("a free port");
+    probe.local_addr().expect("bound").port()
+}
+
 impl Redis {
     fn start() -> Self {
-        let probe = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).expect("a free port");
-        let port = probe.local_addr().expect("bound").port();
-        drop(probe);
+        let port = free_port();
+        let options = format!("--port {port} --bind 127.0.0.1 --notify-keyspace-events KA");
         let child = Command::new("redis-server")
-            .args([
-                "--port",
-                &port.to_string(),
-                "--bind",
-                "127.0.0.1",
-                "--save",
-                "",
-            ])
-            .args([
-                "--requirepass",
-                "open sesame",
-                "--notify-keyspace-events",
-                "KA",
-            ])
+            .args(options.split(' '))
+            .args(["--requirepass", "open sesame", "--save", ""])
             .stdout(Stdio::null())
             .spawn()
             .expect("redis-server starts");
@@ -196,17 +179,11 @@ impl Redis {
         redis
     }
 
-    fn lab(&self, args: &[&str]) -> Output {
-        Command::new(LAB)
-            .arg("servers")
-            .args(args)
-            .args(["--port", &self.port.to_string()])
-            .env("TIDEWHEEL_LAB_PASSWORD", "open sesame")
-            .output()
-            .expect("the laboratory starts")
+    fn lab(&self, args: &str) -> Output {
+        lab(&format!("{args} --port {}", self.port))
     }
 
-    fn say(&self, args: &[&str]) -> String {
+    fn say(&self, words: &str) -> String {
         let output = Command::new("redis-cli")
             .args([
                 "-p",
@@ -215,7 +192,7 @@ impl Redis {
                 "open sesame",
                 "--no-auth-warning",
             ])
-            .args(args)
+            .args(words.split(' '))
             .output()
             .expect("redis-cli comes with redis-server");
         String::from_utf8_lossy(&output.stdout).trim().to_owned()
@@ -237,72 +214,57 @@ fn a_server_that_holds_keys_is_left_alone_unless_told_otherwise() {
         return;
     }
     let redis = Redis::start();
-    redis.say(&["SET", "precious", "1"]);
-    let refused = redis.lab(&["memory", "--quick"]);
+    redis.say("SET precious 1");
+    let refused = redis.lab("memory --quick");
     assert!(!refused.status.success());
     let words = String::from_utf8_lossy(&refused.stderr);
     assert!(
         words.contains("holds 1 keys") && words.contains("--flush"),
         "{words}"
     );
-    assert_eq!(redis.say(&["GET", "precious"]), "1");
+    assert_eq!(redis.say("GET precious"), "1");
 
-    let json = succeed(&redis.lab(&["memory", "--quick", "--flush"]));
+    let json = succeed(&redis.lab("memory --quick --flush"));
     assert_eq!(json["workload"], "memory");
-    assert_eq!(redis.say(&["DBSIZE"]), "0");
-}
+    assert_eq!(redis.say("DBSIZE"), "0");
 
-#[test]
-fn event_lag_puts_the_notification_setting_back() {
-    if !redis_is_there() {
-        return;
-    }
-    let redis = Redis::start();
-    let before = redis.say(&["CONFIG", "GET", "notify-keyspace-events"]);
+    let before = redis.say("CONFIG GET notify-keyspace-events");
     assert!(before.contains('A') && before.contains('K'), "{before}");
-    succeed(&redis.lab(&["event-lag", "--quick", "--keys", "50", "--spread-s", "0.2"]));
-    assert_eq!(
-        redis.say(&["CONFIG", "GET", "notify-keyspace-events"]),
-        before
-    );
+    succeed(&redis.lab("event-lag --quick --keys 50 --spread-s 0.2"));
+    let after = redis.say("CONFIG GET notify-keyspace-events");
+    assert_eq!(after, before, "the setting is put back");
 }
 
 #[test]
-fn json_goes_to_a_file_and_the_table_to_standard_output() {
+fn lines_go_to_a_file_and_the_table_to_standard_output() {
     if !redis_is_there() {
         return;
     }
     let file = std::env::temp_dir().join(format!("tidewheel-lab-{}.json", std::process::id()));
-    let path = file.to_str().expect("a path of text");
     let redis = Redis::start();
-    for _ in 0..2 {
-        let output = redis.lab(&["memory", "--quick", "--json", path]);
+    for where_to in [format!("--json {}", file.display()), "--table".to_owned()] {
+        let output = redis.lab(&format!("memory --quick {where_to}"));
         assert!(
             output.status.success(),
             "{}",
             String::from_utf8_lossy(&output.stderr)
         );
-        assert!(String::from_utf8_lossy(&output.stdout).contains("RSS bytes/key"));
+        let table = String::from_utf8_lossy(&output.stdout);
+        assert!(table.contains("rss bytes per key"), "{table}");
     }
     let lines = std::fs::read_to_string(&file).expect("the file is there");
     std::fs::remove_file(&file).expect("the file is ours");
-    assert_eq!(lines.lines().count(), 2);
-    for line in lines.lines() {
-        let json: Value = serde_json::from_str(line).expect("JSON");
-        assert_eq!(json["params"]["keys"], 50_000);
-    }
+    assert_eq!(lines.lines().count(), 1, "the second run had no file");
+    let json: Value = serde_json::from_str(&lines).expect("JSON");
+    assert_eq!(json["params"]["keys"], 50_000);
 }
 
 #[test]
 fn nobody_there_is_a_clear_error() {
-    let probe = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).expect("a free port");
-    let port = probe.local_addr().expect("bound").port();
-    drop(probe);
-    let output = lab(&["sparse", "--quick", "--port", &port.to_string()]);
+    let port = free_port();
+    let output = lab(&format!("sparse --quick --port {port}"));
     assert!(!output.status.success());
     let words = String::from_utf8_lossy(&output.stderr);
-    assert!(
-        words.contains(&format!("cannot connect to 127.0.0.1:{port}")),
-        "{words}"
-    );
+    let expected = format!("cannot connect to 127.0.0.1:{port}");
+    assert!(words.contains(&expected), "{words}");
 }

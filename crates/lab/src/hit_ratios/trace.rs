@@ -4,8 +4,9 @@ use std::fs::File;
 use std::io::{BufRead, BufReader, Read};
 use std::path::{Path, PathBuf};
 
-use anyhow::{Context, Result, bail};
+use anyhow::{Context, Result, bail, ensure};
 use lzma_rust2::XzReader;
+use serde::Deserialize;
 
 use crate::rng;
 
@@ -57,29 +58,36 @@ fn find(folder: &Path, name: &str) -> Result<PathBuf> {
 
 fn read(reader: impl BufRead, format: Format) -> Result<Vec<u64>> {
     let mut keys = Vec::new();
-    let mut column = None;
+    let mut add = |number: usize, start: u64, count: usize| {
+        let room = MAX_REQUESTS - keys.len();
+        ensure!(
+            count <= room,
+            "more than {MAX_REQUESTS} requests at line {number}"
+        );
+        keys.extend((0..count as u64).map(|offset| rng::mix(start.wrapping_add(offset))));
+        Ok(())
+    };
+    if format == Format::Csv {
+        for (number, row) in (2..).zip(csv::Reader::from_reader(reader).deserialize()) {
+            let Row { key } = row?;
+            add(number, hash(key.as_bytes()), 1)?;
+        }
+        return Ok(keys);
+    }
     for (number, line) in (1..).zip(reader.lines()) {
         let line = line?;
-        let parsed = match (format, column) {
-            (Format::Csv, None) => {
-                column = line.split(',').position(|name| name.trim() == "key");
-                column.is_some().then_some((0, 0))
-            }
-            (Format::Csv, Some(column)) => line
-                .split(',')
-                .nth(column)
-                .map(|key| (hash(key.as_bytes()), 1)),
-            (Format::Keys | Format::Blocks, _) => numbers(&line, format),
-        };
-        let Some((start, count)) = parsed else {
+        let Some((start, count)) = numbers(&line, format) else {
             bail!("line {number} is not what the format says: {line:?}");
         };
-        if count > MAX_REQUESTS - keys.len() {
-            bail!("more than {MAX_REQUESTS} requests at line {number}");
-        }
-        keys.extend((0..count as u64).map(|offset| rng::mix(start.wrapping_add(offset))));
+        add(number, start, count)?;
     }
     Ok(keys)
+}
+
+/// The column that is read of a table.
+#[derive(Debug, Deserialize)]
+struct Row {
+    key: String,
 }
 
 /// The first key of a line and how many follow from it; an empty line names none.
@@ -127,6 +135,6 @@ mod tests {
         assert!(error.to_string().contains("line 2"), "{error}");
         let many = format!("1 {} 0 0\n", u64::MAX);
         assert!(read(many.as_bytes(), Format::Blocks).is_err());
-        assert!(read("no,columns\n".as_bytes(), Format::Csv).is_err());
+        assert!(read("no,columns\n1,2\n".as_bytes(), Format::Csv).is_err());
     }
 }

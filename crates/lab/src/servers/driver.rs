@@ -233,31 +233,23 @@ mod tests {
     }
 
     #[test]
-    fn every_batch_is_answered_once_and_the_loops_end_when_told() {
-        let address = echo(4, b"$-1\r\n");
-        let stop = AtomicBool::new(false);
-        let mut traffic = Three {
-            answers: 0,
-            enough: 50,
-            stop: &stop,
+    fn every_batch_is_answered_once_and_the_loops_end_when_told_or_refused() {
+        let run = |clients, reply| {
+            let stop = AtomicBool::new(false);
+            let mut traffic = Three {
+                answers: 0,
+                enough: 50,
+                stop: &stop,
+            };
+            let nulls = drive(&echo(clients, reply), clients, &mut traffic, &stop);
+            (nulls, traffic.answers)
         };
-        let nulls = drive(&address, 4, &mut traffic, &stop).expect("drives");
+        let (nulls, answers) = run(4, b"$-1\r\n");
         // The stop is seen a turn later, and those under way then are answered as well: at most
         // one more of each connection for either.
-        assert!((50..58).contains(&traffic.answers), "{}", traffic.answers);
-        assert_eq!(nulls, traffic.answers as u64 * 3);
-    }
-
-    #[test]
-    fn an_error_reply_ends_the_run() {
-        let address = echo(1, b"-OOM no\r\n");
-        let stop = AtomicBool::new(false);
-        let mut traffic = Three {
-            answers: 0,
-            enough: 50,
-            stop: &stop,
-        };
-        let error = drive(&address, 1, &mut traffic, &stop).expect_err("refused");
+        assert!((50..58).contains(&answers), "{answers}");
+        assert_eq!(nulls.expect("drives"), answers as u64 * 3);
+        let error = run(1, b"-OOM no\r\n").0.expect_err("refused");
         assert!(error.to_string().contains("OOM no"), "{error}");
     }
 }

@@ -8,13 +8,12 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
-use anyhow::{Result, anyhow, bail};
+use anyhow::{Result, anyhow, bail, ensure};
+use serde::Serialize;
 use serde_json::json;
 use tidewheel_resp::Reply;
 
-use super::sized;
 use crate::clock::{self, Anchor};
-use crate::proc::{CpuMeter, NoiseMeter};
 use crate::progress;
 use crate::report::{Figures, Report};
 use crate::rng::Rng;
@@ -22,7 +21,7 @@ use crate::servers::client::{Address, Connection};
 use crate::servers::getter::{Getter, Pick};
 use crate::servers::keys::{Key, Kind, Ttl};
 use crate::servers::loader::{load, long_ttl};
-use crate::servers::server::{self, ExpiredEvents, Target};
+use crate::servers::server::{self, ExpiredEvents, Meter, Target};
 
 const CHANNEL: &str = "__keyevent@0__:expired";
 /// How often the listening thread looks whether it should end.
@@ -30,20 +29,28 @@ const LISTEN: Duration = Duration::from_millis(100);
 const LOOK: Duration = Duration::from_millis(50);
 
 /// Options of `event-lag`.
-#[derive(Clone, Debug, clap::Args)]
+#[derive(Clone, Debug, clap::Args, Serialize)]
 pub(crate) struct Args {
-    /// Keys whose events are awaited (default 20000).
-    #[arg(long)]
-    keys: Option<u64>,
-    /// Keys with TTLs of 1–2 h that are there as well (default 1000000).
-    #[arg(long)]
-    background: Option<u64>,
-    /// The deadlines lie uniformly in this many seconds (default 20).
-    #[arg(long)]
-    spread_s: Option<f64>,
-    /// Wait this long after the last deadline for events that are missing (default 60).
-    #[arg(long)]
-    wait_s: Option<f64>,
+    /// Keys whose events are awaited (quick: 500).
+    #[arg(
+        long,
+        default_value_t = 20_000,
+        default_value_if("quick", "true", "500")
+    )]
+    keys: u64,
+    /// Keys with TTLs of 1–2 h that are there as well (quick: none).
+    #[arg(
+        long,
+        default_value_t = 1_000_000,
+        default_value_if("quick", "true", "0")
+    )]
+    background: u64,
+    /// The deadlines lie uniformly in this many seconds (quick: 1).
+    #[arg(long, default_value_t = 20.0, default_value_if("quick", "true", "1"))]
+    spread_s: f64,
+    /// Wait this long after the last deadline for events that are missing (quick: 10).
+    #[arg(long, default_value_t = 60.0, default_value_if("quick", "true", "10"))]
+    wait_s: f64,
     /// Seconds from the start of loading the keys to the first deadline.
     #[arg(long, default_value_t = 2.0)]
     lead_s: f64,
@@ -59,13 +66,14 @@ pub(crate) struct Args {
 }
 
 pub(crate) fn run(args: &Args, target: &Target) -> Result<Report> {
-    let keys = sized(args.keys, args.quick, 20_000, 500);
-    let background = sized(args.background, args.quick, 1_000_000, 0);
-    let spread_ms = (sized(args.spread_s, args.quick, 20.0, 1.0) * 1e3).max(1.0) as u64;
-    let wait_s = sized(args.wait_s, args.quick, 60.0, 10.0);
-    if args.gets && background == 0 {
-        bail!("--gets reads background keys, and --background is 0");
-    }
+    let &Args {
+        keys, background, ..
+    } = args;
+    let spread_ms = (args.spread_s * 1e3).max(1.0) as u64;
+    ensure!(
+        !args.gets || background > 0,
+        "--gets reads background keys, and --background is 0"
+    );
 
     let (mut connection, facts) = server::meet(target)?;
     let mut rng = Rng::new(args.seed);
@@ -96,13 +104,11 @@ pub(crate) fn run(args: &Args, target: &Target) -> Result<Report> {
     };
     let first_ns = Anchor::now().mono_of_wall_us(base_ms * 1_000);
     let last_ns = first_ns + spread_ms * 1_000_000;
-    let mut cpu = facts.pid.map(CpuMeter::new);
     clock::sleep_until(first_ns);
     let start_ns = clock::mono_ns();
-    let cpu_start = cpu.as_mut().and_then(CpuMeter::read_ns);
-    let noise = NoiseMeter::start(cpu_start);
+    let mut meter = Meter::start(facts.pid);
     progress::say("listening for events");
-    let give_up_ns = last_ns + (wait_s * 1e9) as u64;
+    let give_up_ns = last_ns + (args.wait_s * 1e9) as u64;
     loop {
         thread::sleep(LOOK);
         let arrived = listener.arrived.load(Ordering::Relaxed);
@@ -111,35 +117,21 @@ pub(crate) fn run(args: &Args, target: &Target) -> Result<Report> {
             break;
         }
     }
-    let wall_ns = clock::mono_ns() - start_ns;
-    let cpu_end = cpu.as_mut().and_then(CpuMeter::read_ns);
-    let others_ns = noise.others_ns(cpu_end);
+    let taken = meter.read();
     let seen = getter.map(Getter::finish).transpose()?;
     let heard = listener.finish()?;
     drop(events);
     connection.call(&["FLUSHALL"])?;
 
-    let params = json!({
-        "keys": keys,
-        "background": background,
-        "spread_ms": spread_ms,
-        "wait_s": wait_s,
-        "gets": args.gets,
-        "seed": args.seed,
-    });
-    let mut report = facts.report("event-lag", params);
+    let mut report = facts.report("event-lag", json!(args));
     let figures = &mut report.figures;
     lags(figures, &deadlines, &heard);
-    let percent = |ns: u64| ns as f64 / wall_ns as f64 * 100.0;
-    let cpu_ns = cpu_start
-        .zip(cpu_end)
-        .map(|(start, end)| end.saturating_sub(start));
-    figures.push("server_cpu_percent", cpu_ns.map(percent));
-    let summary = seen.map(|seen| seen.log.within(start_ns, start_ns + wall_ns));
+    figures.push("server_cpu_percent", taken.server_percent());
+    let summary = seen.map(|seen| seen.log.within(start_ns, start_ns + taken.wall_ns));
     figures.push("get_p99_us", summary.and_then(|s| s.p99_us));
     figures.push("get_p999_us", summary.and_then(|s| s.p999_us));
     figures.push("get_max_ms", summary.and_then(|s| s.max_ms()));
-    figures.push_noise(others_ns, wall_ns);
+    figures.push_noise(taken.others_ns, taken.wall_ns);
     Ok(report)
 }
 

@@ -223,42 +223,18 @@ mod tests {
 
     #[test]
     fn each_kind_of_server_gets_its_flags() {
-        assert_eq!(
-            arguments("r=/usr/bin/redis-server --io-threads 2"),
-            [
-                "--io-threads",
-                "2",
-                "--port",
-                "7000",
-                "--bind",
-                "127.0.0.1",
-                "--save",
-                "",
-                "--appendonly",
-                "no"
-            ]
-        );
-        assert_eq!(
-            arguments("t=target/release/tidewheel --threads 2"),
-            ["--threads", "2", "--port", "7000", "--bind", "127.0.0.1"]
-        );
-        assert_eq!(
-            arguments("t=taskset -c 1 tidewheel"),
-            [
-                "-c",
-                "1",
-                "tidewheel",
-                "--port",
-                "7000",
-                "--bind",
-                "127.0.0.1"
-            ]
-        );
-        assert_eq!(arguments("other=srv -p {port} x"), ["-p", "7000", "x"]);
-    }
-
-    #[test]
-    fn a_spec_without_a_name_or_a_command_is_refused() {
+        let ours = "--port 7000 --bind 127.0.0.1";
+        for (spec, expected) in [
+            (
+                "r=redis-server --a 2",
+                format!("--a 2 {ours} --save  --appendonly no"),
+            ),
+            ("t=target/release/tidewheel --a", format!("--a {ours}")),
+            ("t=taskset -c 1 tidewheel", format!("-c 1 tidewheel {ours}")),
+            ("other=srv -p {port} x", "-p 7000 x".to_owned()),
+        ] {
+            assert_eq!(arguments(spec).join(" "), expected);
+        }
         for bad in ["redis-server", "=redis-server", "redis=", "redis= "] {
             assert!(bad.parse::<ServerSpec>().is_err(), "{bad:?}");
         }

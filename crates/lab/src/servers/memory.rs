@@ -3,10 +3,9 @@
 //! The server must be fresh: what an earlier load left behind in its allocator would be counted as
 //! free. `compare` starts one for every run.
 
-use anyhow::{Result, bail};
+use anyhow::{Result, ensure};
 use serde_json::json;
 
-use super::sized;
 use crate::clock;
 use crate::proc;
 use crate::report::Report;
@@ -20,15 +19,19 @@ const MB: f64 = 1e6;
 /// Options of `memory`.
 #[derive(Clone, Debug, clap::Args)]
 pub(crate) struct Args {
-    /// Keys to load (default 1000000).
-    #[arg(long)]
-    keys: Option<u64>,
+    /// Keys to load (quick: 50000).
+    #[arg(
+        long,
+        default_value_t = 1_000_000,
+        default_value_if("quick", "true", "50000")
+    )]
+    keys: u64,
     /// Load them without a TTL; else each has one of 1–2 h.
     #[arg(long)]
     no_ttl: bool,
-    /// Seconds between the last SET and the reading (default 3).
-    #[arg(long)]
-    settle_s: Option<f64>,
+    /// Seconds between the last SET and the reading (quick: 0.3).
+    #[arg(long, default_value_t = 3.0, default_value_if("quick", "true", "0.3"))]
+    settle_s: f64,
     /// Seed of the times to live.
     #[arg(long, default_value_t = 1)]
     seed: u64,
@@ -38,11 +41,8 @@ pub(crate) struct Args {
 }
 
 pub(crate) fn run(args: &Args, target: &Target) -> Result<Report> {
-    let keys = sized(args.keys, args.quick, 1_000_000, 50_000);
-    let settle_s = sized(args.settle_s, args.quick, 3.0, 0.3);
-    if keys == 0 {
-        bail!("--keys must be at least 1");
-    }
+    let keys = args.keys;
+    ensure!(keys > 0, "--keys must be at least 1");
     let (mut connection, facts) = server::meet(target)?;
     let pid = facts.pid;
     let used = |connection: &mut _| server::info_number(connection, "memory", "used_memory");
@@ -50,18 +50,13 @@ pub(crate) fn run(args: &Args, target: &Target) -> Result<Report> {
     let used_empty = used(&mut connection);
 
     let mut rng = Rng::new(args.seed);
-    let entries = (0..keys as usize).map(|id| {
-        (
-            Key::live(id as u64),
-            if args.no_ttl {
-                Ttl::None
-            } else {
-                long_ttl(&mut rng)
-            },
-        )
-    });
+    let mut ttl = || match args.no_ttl {
+        true => Ttl::None,
+        false => long_ttl(&mut rng),
+    };
+    let entries = (0..keys as usize).map(|id| (Key::live(id as u64), ttl()));
     let load_s = load(&mut connection, entries, "loading keys")?;
-    let settled_ns = clock::mono_ns() + (settle_s * 1e9) as u64;
+    let settled_ns = clock::mono_ns() + (args.settle_s * 1e9) as u64;
     clock::sleep_until(settled_ns);
     let rss = pid.and_then(proc::rss_bytes);
     let peak = pid.and_then(proc::peak_rss_bytes);
@@ -73,7 +68,7 @@ pub(crate) fn run(args: &Args, target: &Target) -> Result<Report> {
         "keys": keys,
         "ttl": !args.no_ttl,
         "payload_bytes": PAYLOAD_BYTES,
-        "settle_s": settle_s,
+        "settle_s": args.settle_s,
         "seed": args.seed,
     });
     let mut report = facts.report("memory", params);

@@ -79,9 +79,9 @@ struct Compare {
 #[derive(Clone, Debug, Subcommand)]
 enum Workload {
     /// A million keys due within one second beside live keys that are being read.
-    MassExpiry(burst::Args),
+    MassExpiry(burst::MassExpiry),
     /// A few keys due within one second among many that are not, nobody touching them.
-    Sparse(burst::Args),
+    Sparse(burst::Sparse),
     /// How late the `expired` event of each key arrives.
     EventLag(event_lag::Args),
     /// Server processor time per request and requests a second, by pipeline and connections.
@@ -107,8 +107,8 @@ impl Workload {
     /// Runs it; the server is left without keys.
     fn run(&self, target: &Target) -> Result<Report> {
         let report = match self {
-            Self::MassExpiry(args) => burst::run(&args.plan(true), self.name(), target),
-            Self::Sparse(args) => burst::run(&args.plan(false), self.name(), target),
+            Self::MassExpiry(args) => burst::run(&args.plan(), self.name(), target),
+            Self::Sparse(args) => burst::run(&args.plan(), self.name(), target),
             Self::EventLag(args) => event_lag::run(args, target),
             Self::Throughput(args) => throughput::run(args, target),
             Self::Memory(args) => memory::run(args, target),
@@ -170,9 +170,4 @@ impl Compare {
         }
         Ok(Outcome::of(self.workload.name(), reports))
     }
-}
-
-/// What the user asked for, else the quick or the full size.
-fn sized<T>(asked: Option<T>, quick: bool, full: T, small: T) -> T {
-    asked.unwrap_or(if quick { small } else { full })
 }

@@ -5,30 +5,28 @@
 //! the median window counts. Server and laboratory share the machine, so processor time per
 //! request is the comparable figure and requests a second is what was left.
 
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
-use std::thread::{self, JoinHandle};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::thread;
 
-use anyhow::{Result, anyhow, bail};
+use anyhow::{Result, anyhow, ensure};
 use clap::ValueEnum;
+use serde::Serialize;
 use serde_json::{Value, json};
 
-use super::sized;
+use super::client::Address;
+use super::driver::{self, Traffic};
+use super::keys::{Key, encode_get, encode_set};
+use super::loader::{load, long_ttl};
+use super::server::{self, Meter, Target};
 use crate::clock;
 use crate::latency::Latencies;
-use crate::proc::{CpuMeter, NoiseMeter};
 use crate::progress;
 use crate::report::{Figures, Report};
-use crate::rng::Rng;
-use crate::servers::client::Address;
-use crate::servers::driver::{self, Traffic};
-use crate::servers::keys::{Key, encode_get, encode_set};
-use crate::servers::loader::{load, long_ttl};
-use crate::servers::server::{self, Target};
+use crate::rng::{Rng, mix};
 use crate::stats;
 
 /// What each request does.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum, Serialize)]
 pub(crate) enum Op {
     /// GET of a key that is there.
     Get,
@@ -37,35 +35,40 @@ pub(crate) enum Op {
 }
 
 /// Options of `throughput`.
-#[derive(Clone, Debug, clap::Args)]
+#[derive(Clone, Debug, clap::Args, Serialize)]
 pub(crate) struct Args {
-    /// Keys, drawn uniformly (default 1000000).
-    #[arg(long)]
-    keys: Option<u64>,
-    /// Operations.
+    /// Keys, drawn uniformly (quick: 10000).
     #[arg(
         long,
-        value_enum,
-        value_delimiter = ',',
-        value_name = "OPERATION,…",
-        default_value = "get,set"
+        default_value_t = 1_000_000,
+        default_value_if("quick", "true", "10000")
     )]
+    keys: u64,
+    /// Operations.
+    #[arg(long, value_enum, value_delimiter = ',', value_name = "OPERATION,…")]
+    #[arg(default_value = "get,set")]
     ops: Vec<Op>,
-    /// Requests under way on each connection (default 1,16,64).
+    /// Requests under way on each connection (quick: 1,16).
     #[arg(long, value_delimiter = ',', value_name = "N,…")]
-    pipelines: Option<Vec<usize>>,
-    /// Connections (default 8,50).
+    #[arg(default_value = "1,16,64", default_value_if("quick", "true", "1,16"))]
+    pipelines: Vec<usize>,
+    /// Connections (quick: 8).
     #[arg(long, value_delimiter = ',', value_name = "N,…")]
-    conns: Option<Vec<usize>>,
+    #[arg(default_value = "8,50", default_value_if("quick", "true", "8"))]
+    conns: Vec<usize>,
     /// Threads that send; more than one only where the machine has cores to spare.
     #[arg(long, default_value_t = 1)]
     client_threads: usize,
-    /// Length of a window in milliseconds (default 1000).
-    #[arg(long)]
-    window_ms: Option<u64>,
-    /// Windows per cell (default 3).
-    #[arg(long)]
-    windows: Option<usize>,
+    /// Length of a window in milliseconds (quick: 100).
+    #[arg(
+        long,
+        default_value_t = 1_000,
+        default_value_if("quick", "true", "100")
+    )]
+    window_ms: u64,
+    /// Windows per cell (quick: 2).
+    #[arg(long, default_value_t = 3, default_value_if("quick", "true", "2"))]
+    windows: usize,
     /// Seed of the keys asked for.
     #[arg(long, default_value_t = 1)]
     seed: u64,
@@ -77,85 +80,56 @@ pub(crate) struct Args {
 const MAX_PIPELINE: usize = 10_000;
 
 pub(crate) fn run(args: &Args, target: &Target) -> Result<Report> {
-    let keys = sized(args.keys, args.quick, 1_000_000, 10_000);
-    let pipelines = sized(
-        args.pipelines.clone(),
-        args.quick,
-        vec![1, 16, 64],
-        vec![1, 16],
+    ensure!(
+        args.keys > 0 && args.windows > 0 && args.window_ms > 0,
+        "--keys, --windows and --window-ms must be at least 1"
     );
-    let conns = sized(args.conns.clone(), args.quick, vec![8, 50], vec![8]);
-    let window_ms = sized(args.window_ms, args.quick, 1_000, 100);
-    let windows = sized(args.windows, args.quick, 3, 2);
-    if keys == 0 || windows == 0 || window_ms == 0 {
-        bail!("--keys, --windows and --window-ms must be at least 1");
-    }
-    if pipelines
-        .iter()
-        .any(|&depth| depth == 0 || depth > MAX_PIPELINE)
-    {
-        bail!("--pipelines must lie in 1..={MAX_PIPELINE}");
-    }
-    if args.client_threads == 0 || conns.iter().any(|&count| count < args.client_threads) {
-        bail!("each of the --client-threads needs a connection");
-    }
-
+    ensure!(
+        args.pipelines
+            .iter()
+            .all(|depth| (1..=MAX_PIPELINE).contains(depth)),
+        "--pipelines must lie in 1..={MAX_PIPELINE}"
+    );
+    ensure!(
+        args.client_threads > 0 && args.conns.iter().all(|&count| count >= args.client_threads),
+        "each of the --client-threads needs a connection"
+    );
     let (mut connection, facts) = server::meet(target)?;
     let mut rng = Rng::new(args.seed);
-    let entries = (0..keys as usize).map(|id| (Key::live(id as u64), long_ttl(&mut rng)));
+    let entries = (0..args.keys as usize).map(|id| (Key::live(id as u64), long_ttl(&mut rng)));
     load(&mut connection, entries, "loading keys")?;
 
-    let mut cells = Vec::new();
+    progress::say("measuring");
+    let mut meter = Meter::start(facts.pid);
+    let mut results = Vec::new();
     for &op in &args.ops {
-        for &pipeline in &pipelines {
-            for &conns in &conns {
-                cells.push(Cell {
+        for &pipeline in &args.pipelines {
+            for &conns in &args.conns {
+                let cell = Cell {
                     op,
                     pipeline,
                     conns,
-                });
+                };
+                let measured = measure(args, &target.address, facts.pid, cell)?;
+                results.push((cell, measured));
             }
         }
     }
-    let setting = Setting {
-        address: &target.address,
-        pid: facts.pid,
-        keys,
-        threads: args.client_threads,
-        windows,
-        window_ns: window_ms * 1_000_000,
-        seed: args.seed,
-    };
-    progress::say("measuring");
-    let noise = NoiseMeter::start(facts.pid.and_then(|pid| CpuMeter::new(pid).read_ns()));
-    let start_ns = clock::mono_ns();
-    let mut results = Vec::new();
-    for &cell in &cells {
-        results.push((cell, measure(&setting, cell)?));
-    }
-    let wall_ns = clock::mono_ns() - start_ns;
-    let others = noise.others_ns(facts.pid.and_then(|pid| CpuMeter::new(pid).read_ns()));
+    let taken = meter.read();
     connection.call(&["FLUSHALL"])?;
 
-    let params = json!({
-        "keys": keys,
-        "ttl_s": [3_600, 7_200],
-        "pipelines": pipelines,
-        "conns": conns,
-        "client_threads": args.client_threads,
-        "windows": windows,
-        "window_ms": window_ms,
-        "seed": args.seed,
-        "cells": results.iter().map(|(cell, result)| cell.to_json(result)).collect::<Vec<_>>(),
-    });
+    let mut params = json!(args);
+    params["cells"] = results
+        .iter()
+        .map(|(cell, result)| cell.to_json(result))
+        .collect();
     let mut report = facts.report("throughput", params);
     tabulate(&mut report.figures, &results);
-    report.figures.push_noise(others, wall_ns);
+    report.figures.push_noise(taken.others_ns, taken.wall_ns);
     let nulls: u64 = results.iter().map(|(_, result)| result.nulls).sum();
     if nulls > 0 {
-        report.notes.push(format!(
-            "{nulls} GETs of keys that were loaded found nothing"
-        ));
+        let note = format!("{nulls} GETs of keys that were loaded found nothing");
+        report.notes.push(note);
     }
     Ok(report)
 }
@@ -218,112 +192,83 @@ fn tabulate(figures: &mut Figures, results: &[(Cell, Measured)]) {
     block("batch_max_ms", &|m| m.batches.summary().max_ms());
 }
 
-struct Setting<'a> {
-    address: &'a Address,
-    pid: Option<u32>,
-    keys: u64,
-    threads: usize,
-    windows: usize,
-    window_ns: u64,
-    seed: u64,
-}
-
 /// What the measuring and the sending threads share.
 #[derive(Debug, Default)]
 struct Shared {
     stop: AtomicBool,
     answered: AtomicU64,
-    /// Latencies count only while this is 1.
-    counting: AtomicUsize,
+    /// Whether latencies count.
+    counting: AtomicBool,
 }
 
-fn measure(setting: &Setting<'_>, cell: Cell) -> Result<Measured> {
-    let shared = Arc::new(Shared::default());
-    let mut workers: Vec<JoinHandle<Result<(Latencies, u64)>>> = Vec::new();
-    for at in 0..setting.threads {
-        let conns = cell.conns / setting.threads + usize::from(at < cell.conns % setting.threads);
-        let (address, shared) = (setting.address.clone(), Arc::clone(&shared));
-        let mut load = Load {
-            rng: Rng::new(setting.seed ^ crate::rng::mix(at as u64 + 1)),
-            keys: setting.keys,
-            cell,
-            latencies: Latencies::new(),
-            shared: Arc::clone(&shared),
-        };
-        workers.push(
-            thread::Builder::new()
-                .name(format!("load-{at}"))
-                .spawn(move || {
-                    let nulls = driver::drive(&address, conns, &mut load, &shared.stop)?;
+fn measure(args: &Args, address: &Address, pid: Option<u32>, cell: Cell) -> Result<Measured> {
+    let (threads, shared) = (args.client_threads, &Shared::default());
+    thread::scope(|scope| {
+        let workers: Vec<_> = (0..threads)
+            .map(|at| {
+                let conns = cell.conns / threads + usize::from(at < cell.conns % threads);
+                let mut load = Load {
+                    rng: Rng::new(args.seed ^ mix(at as u64 + 1)),
+                    keys: args.keys,
+                    cell,
+                    latencies: Latencies::new(),
+                    shared,
+                };
+                scope.spawn(move || -> Result<_> {
+                    let nulls = driver::drive(address, conns, &mut load, &shared.stop)?;
                     Ok((load.latencies, nulls))
-                })?,
-        );
-    }
-
-    let mut cpu = setting.pid.map(CpuMeter::new);
-    let mut windows = Vec::new();
-    let warm_ns = clock::mono_ns() + setting.window_ns / 2;
-    clock::sleep_until(warm_ns);
-    shared.counting.store(1, Ordering::Relaxed);
-    for _ in 0..setting.windows {
+                })
+            })
+            .collect();
+        let window_ns = args.window_ms * 1_000_000;
+        clock::sleep_until(clock::mono_ns() + window_ns / 2);
+        shared.counting.store(true, Ordering::Relaxed);
+        let mut windows = Vec::new();
         // A worker that has ended has failed; joining it tells why.
-        if workers.iter().any(JoinHandle::is_finished) {
-            break;
+        while windows.len() < args.windows && !workers.iter().any(|worker| worker.is_finished()) {
+            windows.push(window(shared, pid, window_ns));
         }
-        let mut look = || {
-            let cpu_ns = cpu.as_mut().and_then(CpuMeter::read_ns);
-            (
-                clock::mono_ns(),
-                cpu_ns,
-                shared.answered.load(Ordering::Relaxed),
-            )
-        };
-        let (from_ns, cpu_from, answered_from) = look();
-        clock::sleep_until(from_ns + setting.window_ns);
-        let (to_ns, cpu_to, answered_to) = look();
-        let (wall_ns, requests) = (
-            (to_ns - from_ns) as f64,
-            (answered_to - answered_from) as f64,
-        );
-        let cpu_ns = cpu_from
-            .zip(cpu_to)
-            .map(|(from, to)| to.saturating_sub(from) as f64);
-        windows.push(Window {
-            cpu_us: cpu_ns
-                .filter(|_| requests > 0.0)
-                .map(|ns| ns / 1e3 / requests),
-            per_s: requests / (wall_ns / 1e9),
-            cpu_percent: cpu_ns.map(|ns| ns / wall_ns * 100.0),
-        });
-    }
-    shared.counting.store(0, Ordering::Relaxed);
-    shared.stop.store(true, Ordering::Relaxed);
+        shared.counting.store(false, Ordering::Relaxed);
+        shared.stop.store(true, Ordering::Relaxed);
 
-    let mut measured = Measured {
-        windows,
-        batches: Latencies::new(),
-        nulls: 0,
-    };
-    for worker in workers {
-        let (latencies, nulls) = worker
-            .join()
-            .map_err(|_| anyhow!("a thread that sends panicked"))??;
-        measured.batches.add(&latencies);
-        measured.nulls += nulls;
+        let (mut batches, mut nulls) = (Latencies::new(), 0);
+        for worker in workers {
+            let panicked = |_| anyhow!("a thread that sends panicked");
+            let (latencies, own_nulls) = worker.join().map_err(panicked)??;
+            batches.add(&latencies);
+            nulls += own_nulls;
+        }
+        Ok(Measured {
+            windows,
+            batches,
+            nulls,
+        })
+    })
+}
+
+fn window(shared: &Shared, pid: Option<u32>, length_ns: u64) -> Window {
+    let answered = || shared.answered.load(Ordering::Relaxed);
+    let (mut meter, before) = (Meter::start(pid), answered());
+    clock::sleep_until(clock::mono_ns() + length_ns);
+    let (taken, requests) = (meter.read(), (answered() - before) as f64);
+    let server_ns = taken.server_ns.filter(|_| requests > 0.0);
+    Window {
+        cpu_us: server_ns.map(|ns| ns / 1e3 / requests),
+        per_s: requests / (taken.wall_ns as f64 / 1e9),
+        cpu_percent: taken.server_percent(),
     }
-    Ok(measured)
 }
 
 /// The requests of one thread.
-struct Load {
+struct Load<'a> {
     rng: Rng,
     keys: u64,
     cell: Cell,
     latencies: Latencies,
-    shared: Arc<Shared>,
+    shared: &'a Shared,
 }
 
-impl Traffic for Load {
+impl Traffic for Load<'_> {
     fn fill(&mut self, _: usize, _: u64, out: &mut Vec<u8>) -> usize {
         for _ in 0..self.cell.pipeline {
             let key = Key::live(self.rng.below(self.keys));
@@ -336,10 +281,9 @@ impl Traffic for Load {
     }
 
     fn answered(&mut self, _: usize, sent_ns: u64, now_ns: u64) {
-        self.shared
-            .answered
-            .fetch_add(self.cell.pipeline as u64, Ordering::Relaxed);
-        if self.shared.counting.load(Ordering::Relaxed) == 1 {
+        let requests = self.cell.pipeline as u64;
+        self.shared.answered.fetch_add(requests, Ordering::Relaxed);
+        if self.shared.counting.load(Ordering::Relaxed) {
             self.latencies.record(now_ns - sent_ns);
         }
     }

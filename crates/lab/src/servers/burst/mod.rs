@@ -8,6 +8,7 @@
 use std::time::Duration;
 
 use anyhow::{Result, bail};
+use serde_json::json;
 
 use self::figures::{Course, figures};
 use self::plan::{Plan, Survivors};
@@ -23,7 +24,7 @@ use crate::servers::keys::{Key, Ttl};
 use crate::servers::loader::{load, long_ttl};
 use crate::servers::server::{self, Target};
 
-pub(super) use self::plan::Args;
+pub(super) use self::plan::{MassExpiry, Sparse};
 
 mod figures;
 mod plan;
@@ -39,22 +40,18 @@ const NS_PER_S: f64 = 1e9;
 pub(crate) fn run(plan: &Plan, name: &'static str, target: &Target) -> Result<Report> {
     let (mut connection, facts) = server::meet(target)?;
     let pid = facts.pid;
-    let mut rng = Rng::new(plan.seed);
+    let mut rng = Rng::new(plan.how.seed);
     let empty = memory(&mut connection, pid);
     let expired_before = expired_keys(&mut connection);
 
     let live_entry = |id: u64, rng: &mut Rng| {
         (
             Key::live(id),
-            if plan.live_ttl {
-                long_ttl(rng)
-            } else {
-                Ttl::None
-            },
+            if !plan.mass { long_ttl(rng) } else { Ttl::None },
         )
     };
     let mut live_only = None;
-    if plan.survivors == Survivors::First {
+    if plan.how.survivors == Survivors::First {
         let entries = (0..plan.live as usize).map(|id| live_entry(id as u64, &mut rng));
         load(&mut connection, entries, "loading keys that stay")?;
         std::thread::sleep(SETTLE);
@@ -62,17 +59,17 @@ pub(crate) fn run(plan: &Plan, name: &'static str, target: &Target) -> Result<Re
     }
 
     let offsets: Vec<u32> = (0..plan.dying)
-        .map(|_| rng.below(plan.window_ms) as u32)
+        .map(|_| rng.below(plan.how.window_ms) as u32)
         .collect();
     let anchor = Anchor::now();
-    let base_ms = clock::wall_us() / 1_000 + (plan.lead_s * 1e3) as i64;
+    let base_ms = clock::wall_us() / 1_000 + (plan.lead_s() * 1e3) as i64;
     let base_ns = anchor.mono_of_wall_us(base_ms * 1_000);
-    let schedule = Schedule::new(base_ns, &offsets, plan.window_ms);
+    let schedule = Schedule::new(base_ns, &offsets, plan.how.window_ms);
     let dying_entry = |id: u64| {
         let deadline = base_ms as u64 + u64::from(offsets[id as usize]);
         (Key::dying(id), Ttl::Pxat(deadline))
     };
-    let load_s = match plan.survivors {
+    let load_s = match plan.how.survivors {
         Survivors::First => {
             let entries = (0..plan.dying as usize).map(|id| dying_entry(id as u64));
             load(&mut connection, entries, "loading keys that fall due")?
@@ -92,18 +89,18 @@ pub(crate) fn run(plan: &Plan, name: &'static str, target: &Target) -> Result<Re
     std::thread::sleep(SETTLE);
     let loaded = memory(&mut connection, pid);
     let start_ns = clock::mono_ns();
-    if start_ns + (plan.before_s * NS_PER_S) as u64 > schedule.first_ns {
+    if start_ns + (plan.how.before_s * NS_PER_S) as u64 > schedule.first_ns {
         bail!("loading took {load_s:.1} s and the first deadline came too soon: raise --lead-s");
     }
 
-    let getter = if plan.gets {
+    let getter = if !plan.how.no_gets && plan.live > 0 {
         Some(start_getter(&target.address, plan)?)
     } else {
         None
     };
-    let before_ns = start_ns + WARM_UP_NS.min((plan.before_s * NS_PER_S / 2.0) as u64);
+    let before_ns = start_ns + WARM_UP_NS.min((plan.how.before_s * NS_PER_S / 2.0) as u64);
     let noise = NoiseMeter::start(pid.and_then(|pid| CpuMeter::new(pid).read_ns()));
-    let release = Release::new(plan, empty, live_only, loaded);
+    let release = Release::new((plan.dying, plan.live), empty, live_only, loaded);
     let polls = watch(plan, &mut connection, pid, &schedule, &release)?;
     let seen = getter.map(Getter::finish).transpose()?.unwrap_or_default();
     let others_ns = noise.others_ns(polls.last().and_then(|poll| poll.cpu_ns));
@@ -112,7 +109,7 @@ pub(crate) fn run(plan: &Plan, name: &'static str, target: &Target) -> Result<Re
         .map(|(now, then)| now - then);
     connection.call(&["FLUSHALL"])?;
 
-    let mut report = facts.report(name, plan.params());
+    let mut report = facts.report(name, json!(plan));
     let course = Course {
         plan,
         schedule: &schedule,
@@ -133,7 +130,7 @@ pub(crate) fn run(plan: &Plan, name: &'static str, target: &Target) -> Result<Re
 }
 
 fn start_getter(address: &Address, plan: &Plan) -> Result<Getter> {
-    let (live, mut rng) = (plan.live, Rng::new(plan.seed ^ 1));
+    let (live, mut rng) = (plan.live, Rng::new(plan.how.seed ^ 1));
     Getter::start(address, None, move || {
         Some(Pick::lasting(Key::live(rng.below(live))))
     })

@@ -43,12 +43,12 @@ pub(crate) struct Release {
 
 impl Release {
     pub(super) fn new(
-        plan: &Plan,
+        (dying, live): (u64, u64),
         empty: Memory,
         live_only: Option<Memory>,
         loaded: Memory,
     ) -> Self {
-        let share = plan.dying as f64 / (plan.dying + plan.live).max(1) as f64;
+        let share = dying as f64 / (dying + live).max(1) as f64;
         // Mixed keys were never loaded apart: the dying's part of the growth is by their number.
         let of = |empty: Option<f64>, live: Option<f64>, loaded: Option<f64>| {
             let (empty, loaded) = (empty?, loaded?);
@@ -90,7 +90,7 @@ pub(super) fn watch(
 ) -> Result<Vec<Poll>> {
     let mut cpu = pid.map(CpuMeter::new);
     let mut polls: Vec<Poll> = Vec::new();
-    let after_ns = (plan.after_s * NS_PER_S) as u64;
+    let after_ns = (plan.how.after_s * NS_PER_S) as u64;
     let give_up_ns = schedule.last_ns + (plan.watch_s * NS_PER_S) as u64;
     let (mut gone_ns, mut rss_is_back) = (None, false);
     let start_ns = clock::mono_ns();
@@ -130,49 +130,23 @@ pub(super) fn watch(
                 return Ok(polls);
             }
         }
-        next_ns = (next_ns + plan.poll_ms * 1_000_000).max(at_ns);
+        next_ns = (next_ns + plan.how.poll_ms * 1_000_000).max(at_ns);
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::servers::burst::plan::{Args, Survivors};
 
     #[test]
     fn mixed_survivors_keep_their_share_of_the_memory() {
-        let args = Args {
-            keys: Some(900),
-            live: Some(100),
-            window_ms: None,
-            survivors: Survivors::Interleaved,
-            before_s: None,
-            after_s: None,
-            watch_s: None,
-            lead_s: None,
-            poll_ms: 10,
-            no_gets: false,
-            seed: 1,
-            quick: true,
-        };
-        let plan = args.plan(true);
         let at = |rss| Memory {
             rss_bytes: Some(rss),
             used_bytes: None,
         };
-        let release = Release::new(&plan, at(1_000), None, at(11_000));
-        let poll = |rss| Poll {
-            sent_ns: 0,
-            at_ns: 0,
-            stored: 0,
-            used_bytes: None,
-            rss_bytes: Some(rss),
-            cpu_ns: None,
-        };
+        let release = Release::new((900, 100), at(1_000), None, at(11_000));
+        let back = |rss, part| back(release.rss, Some(f64::from(rss)), part);
         // The dying took 9,000 of the 10,000.
-        assert!(release.rss_back(&poll(2_900), 0.9));
-        assert!(!release.rss_back(&poll(2_901), 0.9));
-        assert!(release.rss_back(&poll(6_500), 0.5));
-        assert!(!release.used_back(&poll(0), 0.9));
+        assert!(back(2_900, 0.9) && !back(2_901, 0.9) && back(6_500, 0.5));
     }
 }

@@ -10,21 +10,20 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::Duration;
 
-use anyhow::{Result, anyhow, bail};
+use anyhow::{Result, anyhow, ensure};
 use serde_json::json;
 
 use self::ledger::Ledger;
 use self::traffic::Load;
-use super::sized;
 use crate::clock;
-use crate::proc::{self, CpuMeter, NoiseMeter};
+use crate::proc;
 use crate::progress;
 use crate::report::{Figures, Report};
 use crate::rng::Rng;
 use crate::servers::driver;
 use crate::servers::getter::{Getter, Pick, Seen};
 use crate::servers::keys::Key;
-use crate::servers::server::{self, Target};
+use crate::servers::server::{self, Meter, Target};
 use crate::stats;
 
 mod ledger;
@@ -38,24 +37,32 @@ const GET_PAUSE: Duration = Duration::from_micros(200);
 /// Options of `churn`.
 #[derive(Clone, Debug, clap::Args)]
 pub(crate) struct Args {
-    /// Seconds of SETs (default 60).
-    #[arg(long)]
-    seconds: Option<f64>,
-    /// Shortest time to live in milliseconds (default 1000).
-    #[arg(long)]
-    px_min: Option<u64>,
-    /// Longest time to live in milliseconds (default 5000).
-    #[arg(long)]
-    px_max: Option<u64>,
+    /// Seconds of SETs (quick: 2.5).
+    #[arg(long, default_value_t = 60.0, default_value_if("quick", "true", "2.5"))]
+    seconds: f64,
+    /// Shortest time to live in milliseconds (quick: 400).
+    #[arg(
+        long,
+        default_value_t = 1_000,
+        default_value_if("quick", "true", "400")
+    )]
+    px_min: u64,
+    /// Longest time to live in milliseconds (quick: 1000).
+    #[arg(
+        long,
+        default_value_t = 5_000,
+        default_value_if("quick", "true", "1000")
+    )]
+    px_max: u64,
     /// Connections that SET.
     #[arg(long, default_value_t = 4)]
     conns: usize,
     /// SETs under way on each.
     #[arg(long, default_value_t = 64)]
     pipeline: usize,
-    /// Wait this long after the last deadline for the dead to go (default 60).
-    #[arg(long)]
-    drain_s: Option<f64>,
+    /// Wait this long after the last deadline for the dead to go (quick: 5).
+    #[arg(long, default_value_t = 60.0, default_value_if("quick", "true", "5"))]
+    drain_s: f64,
     /// Seed of the times to live.
     #[arg(long, default_value_t = 1)]
     seed: u64,
@@ -75,18 +82,22 @@ struct Sample {
 }
 
 pub(crate) fn run(args: &Args, target: &Target) -> Result<Report> {
-    let seconds = sized(args.seconds, args.quick, 60.0, 2.5);
-    let px_min = sized(args.px_min, args.quick, 1_000, 400);
-    let px_max = sized(args.px_max, args.quick, 5_000, 1_000);
-    let drain_s = sized(args.drain_s, args.quick, 60.0, 5.0);
-    if px_min == 0 || px_max < px_min || args.conns == 0 || args.pipeline == 0 {
-        bail!("--px-min, --conns and --pipeline start at 1, and --px-max at --px-min");
-    }
+    let &Args {
+        seconds,
+        px_min,
+        px_max,
+        drain_s,
+        ..
+    } = args;
+    ensure!(
+        px_min > 0 && px_max >= px_min && args.conns > 0 && args.pipeline > 0,
+        "--px-min, --conns and --pipeline start at 1, and --px-max at --px-min"
+    );
     let settled_ms = px_max + px_max / 5;
-    if seconds * 1e3 <= settled_ms as f64 {
-        bail!("--seconds must exceed the longest time to live by a fifth: {settled_ms} ms");
-    }
-
+    ensure!(
+        seconds * 1e3 > settled_ms as f64,
+        "--seconds must exceed the longest time to live by a fifth: {settled_ms} ms"
+    );
     let (mut connection, facts) = server::meet(target)?;
     let pid = facts.pid;
     let rss_empty = pid.and_then(proc::rss_bytes);
@@ -100,9 +111,7 @@ pub(crate) fn run(args: &Args, target: &Target) -> Result<Report> {
         px_max,
     ));
     let stop = Arc::new(AtomicBool::new(false));
-    let mut cpu = pid.map(CpuMeter::new);
-    let cpu_start = cpu.as_mut().and_then(CpuMeter::read_ns);
-    let noise = NoiseMeter::start(cpu_start);
+    let mut meter = Meter::start(pid);
 
     let sender = {
         let (address, stop, ledger) = (
@@ -134,9 +143,7 @@ pub(crate) fn run(args: &Args, target: &Target) -> Result<Report> {
         });
         next_ns = (next_ns + SAMPLE_NS).max(at_ns);
     }
-    let cpu_end = cpu.as_mut().and_then(CpuMeter::read_ns);
-    let others_ns = noise.others_ns(cpu_end);
-    let wall_ns = clock::mono_ns() - start_ns;
+    let taken = meter.read();
     let confirmed = ledger.confirmed.load(Ordering::Relaxed);
     let expired_end = expired(&mut connection);
     stop.store(true, Ordering::Relaxed);
@@ -161,7 +168,7 @@ pub(crate) fn run(args: &Args, target: &Target) -> Result<Report> {
     });
     let mut report = facts.report("churn", params);
     let figures = &mut report.figures;
-    let wall_s = wall_ns as f64 / 1e9;
+    let wall_s = taken.wall_ns as f64 / 1e9;
     figures.push("sets_per_s", confirmed as f64 / wall_s);
     let expired = expired_start
         .zip(expired_end)
@@ -173,19 +180,13 @@ pub(crate) fn run(args: &Args, target: &Target) -> Result<Report> {
         .filter(|s| s.at_ns >= steady_ns)
         .collect();
     populations(figures, &steady, &ledger, rss_empty);
-    reads(figures, &seen, start_ns, start_ns + wall_ns);
-    let cpu_ns = cpu_start
-        .zip(cpu_end)
-        .map(|(start, end)| end.saturating_sub(start) as f64);
-    let cpu_per_set = cpu_ns.map(|ns| ns / 1e3 / confirmed.max(1) as f64);
-    figures.push(
-        "server_cpu_percent",
-        cpu_ns.map(|ns| ns / wall_ns as f64 * 100.0),
-    );
+    reads(figures, &seen, start_ns, start_ns + taken.wall_ns);
+    let cpu_per_set = taken.server_ns.map(|ns| ns / 1e3 / confirmed.max(1) as f64);
+    figures.push("server_cpu_percent", taken.server_percent());
     figures.push("server_cpu_us_per_set", cpu_per_set);
     figures.push_or_never("drained_s", drained);
     figures.push("dead_left", left as f64);
-    figures.push_noise(others_ns, wall_ns);
+    figures.push_noise(taken.others_ns, taken.wall_ns);
     Ok(report)
 }
 

@@ -212,12 +212,7 @@ impl<E: Entries> Expiry<E> for MixedRadixWheel {
 
 #[cfg(test)]
 mod tests {
-    use std::collections::BTreeSet;
-
-    use tidewheel_timer::Timers;
-
     use super::*;
-    use crate::rng::Rng;
     use crate::studies::expiry::strategies::deadlines::Deadlines;
 
     const MINUTE_MS: u64 = 60 * SECOND_MS;
@@ -268,93 +263,5 @@ mod tests {
         let seconds = minutes + 7 * MINUTE_MS;
         assert_eq!(steps, [(3, 0), (2, hours), (1, minutes), (0, seconds)]);
         assert_eq!(found, deadline + 999);
-    }
-
-    /// A wheel beside its deadlines in order.
-    struct Weeks {
-        entries: Deadlines,
-        wheel: MixedRadixWheel,
-        /// By the start of the first whole second at or after the deadline, when it is to be found.
-        order: BTreeSet<(u64, u32)>,
-        rng: Rng,
-    }
-
-    impl Weeks {
-        /// Sets a deadline or moves the one that is there, as far ahead as each wheel reaches and beyond.
-        fn set(&mut self, id: u32, now: u64) {
-            let reach = [MINUTE_MS, HOUR_MS, DAY_MS, 7 * DAY_MS, 17 * DAY_MS];
-            let reach = reach[self.rng.below(reach.len() as u64) as usize];
-            let deadline = now + 1 + self.rng.below(reach);
-            match self.entries.timer(id) {
-                None => self.wheel.insert(&mut self.entries, id, deadline, now),
-                Some(old) => {
-                    assert!(self.order.remove(&(Self::second_ms(old.deadline), id)));
-                    self.wheel
-                        .reschedule(&mut self.entries, id, old, deadline, now);
-                }
-            }
-            self.entries.set(id, deadline);
-            self.order.insert((Self::second_ms(deadline), id));
-        }
-
-        fn second_ms(deadline: u64) -> u64 {
-            deadline.div_ceil(SECOND_MS) * SECOND_MS
-        }
-
-        /// What is to be found by now, sorted.
-        fn pop_until(&mut self, now: u64) -> Vec<u32> {
-            let later = self.order.split_off(&(now + 1, 0));
-            let mut ids: Vec<u32> = self.order.iter().map(|&(_, id)| id).collect();
-            self.order = later;
-            ids.sort_unstable();
-            ids
-        }
-    }
-
-    #[test]
-    fn weeks_go_by_and_every_deadline_is_met_at_its_second() {
-        const TIMERS: u32 = 2_000;
-        const END_MS: u64 = 28 * DAY_MS;
-        let start = 5 * DAY_MS + 23 * HOUR_MS + 58 * MINUTE_MS + 59_001;
-        let mut weeks = Weeks {
-            entries: Deadlines::new(TIMERS as usize),
-            wheel: MixedRadixWheel::new(start),
-            order: BTreeSet::new(),
-            rng: Rng::new(11),
-        };
-        (0..TIMERS).for_each(|id| weeks.set(id, start));
-        let mut now = start;
-        // How often a wheel's hand came to a slot that was not empty.
-        let mut handed_down = [0; LEVELS.len()];
-        while let Some(wake) = Expiry::<Deadlines>::wake(&weeks.wheel) {
-            now = wake;
-            let before = weeks.wheel.records_by_level();
-            let mut due = Vec::new();
-            let left = weeks
-                .wheel
-                .advance(&mut weeks.entries, now, u32::MAX, &mut due);
-            assert_eq!(left, Left::Nothing);
-            let after = weeks.wheel.records_by_level();
-            for (level, times) in handed_down.iter_mut().enumerate() {
-                *times += u64::from(after[level] < before[level]);
-            }
-            due.sort_unstable();
-            assert_eq!(due, weeks.pop_until(now), "at {now} ms");
-            if now < END_MS {
-                due.iter().for_each(|&id| weeks.set(id, now));
-                // Now and then one is moved in whatever wheel it waits.
-                if weeks.rng.below(60) == 0 {
-                    let id = weeks.rng.below(u64::from(TIMERS)) as u32;
-                    weeks.set(id, now);
-                }
-            }
-        }
-        assert_eq!(weeks.order, BTreeSet::new());
-        // More than four weeks: the hand of the days went round, and those of the hours and minutes daily.
-        let days = (END_MS - start) / DAY_MS;
-        assert!(now > END_MS + 7 * DAY_MS, "nothing lay beyond a week");
-        assert!(handed_down[3] >= days, "days: {}", handed_down[3]);
-        assert!(handed_down[2] >= 12 * days, "hours: {}", handed_down[2]);
-        assert!(handed_down[1] >= 24 * days, "minutes: {}", handed_down[1]);
     }
 }
