@@ -39,7 +39,7 @@ fn succeed(output: &Output) -> Value {
 }
 
 /// Runs one workload against a fresh server; tells its figures.
-fn compare(workload: &str) -> Option<impl Fn(&str) -> f64> {
+fn compare(workload: &str) -> Option<impl Fn(&str) -> f64 + use<>> {
     if !redis_is_there() {
         return None;
     }
