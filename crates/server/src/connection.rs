@@ -13,6 +13,7 @@ use tidewheel_resp::{Parser, Protocol};
 use crate::clients::{Client, Holding};
 use crate::config::{OutputLimit, Settings};
 use crate::output::Output;
+use crate::reclaim::BUFFER_MIN;
 use crate::subscriptions::{Kind, Subscriptions};
 
 /// Output above which a connection's commands wait until it has been read.
@@ -112,11 +113,35 @@ pub(crate) struct Connection {
 #[derive(Debug)]
 pub(crate) struct Held {
     pub(crate) bytes: Vec<u8>,
+    /// The most bytes that were ever in the buffer: what is reserved beyond them is address space.
+    pub(crate) most: usize,
     /// Where the first byte is that has not been consumed.
     pub(crate) at: usize,
     pub(crate) parser: Parser,
     /// How many bytes more the parser needs; 0 when commands can be run without more.
     pub(crate) wanted: usize,
+}
+
+impl Held {
+    /// Memory that its bytes take.
+    fn touched(&self) -> usize {
+        self.most.max(self.bytes.len())
+    }
+
+    /// Forgets what was run. Returns a buffer that has become far too big for what is to come.
+    pub(crate) fn forget_run(&mut self) -> Option<Vec<u8>> {
+        let rest = self.bytes.len() - self.at;
+        self.most = self.touched();
+        let too_big = self.most >= BUFFER_MIN && self.most / 4 > rest.saturating_add(self.wanted);
+        let start = std::mem::take(&mut self.at);
+        if !too_big {
+            self.bytes.drain(..start);
+            return None;
+        }
+        let bytes = self.bytes[start..].to_vec();
+        self.most = bytes.len();
+        Some(std::mem::replace(&mut self.bytes, bytes))
+    }
 }
 
 impl Connection {
@@ -208,6 +233,16 @@ impl Connection {
         }
     }
 
+    /// Output above which it is closed at once, or all clients together hold too much.
+    pub(crate) fn output_room(&self, settings: &Settings) -> usize {
+        let hard = self.output_limit(settings).hard;
+        let limits = [hard, settings.max_memory_clients].into_iter();
+        let least = limits.filter(|limit| *limit > 0).min();
+        least.map_or(usize::MAX, |bytes| {
+            usize::try_from(bytes).unwrap_or(usize::MAX)
+        })
+    }
+
     /// Whether its output exceeds what it may hold; keeps track of since when the soft limit is.
     pub(crate) fn exceeds_output_limit(&mut self, settings: &Settings, now: u64) -> bool {
         let held = self.output.len() as u64;
@@ -256,7 +291,7 @@ impl Connection {
 
     /// What is held in memory for it. Its names take `names` bytes.
     fn memory(&self, names: usize) -> Holding {
-        let held = |held: &Held| held.bytes.capacity() + held.parser.heap_bytes();
+        let held = |held: &Held| held.touched() + held.parser.heap_bytes();
         Holding {
             input: self.held.as_deref().map_or(0, held),
             output: self.output.capacity() + self.walk.as_ref().map_or(0, |walk| walk.bytes()),

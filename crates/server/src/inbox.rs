@@ -99,10 +99,11 @@ impl Inbox {
     }
 
     /// Adds a message. When the inbox is full the message is dropped, and its audience will be closed.
-    pub(crate) fn add(&mut self, targets: &Arc<Vec<Target>>, message: &[u8]) {
+    /// So many bytes are `taken`: collected, and still held.
+    pub(crate) fn add(&mut self, targets: &Arc<Vec<Target>>, message: &[u8], taken: usize) {
         // One message always fits an empty inbox, however long.
-        let full =
-            self.message_bytes > 0 && self.message_bytes.saturating_add(message.len()) > BYTES_MAX;
+        let held = self.message_bytes.saturating_add(taken);
+        let full = self.message_bytes > 0 && held.saturating_add(message.len()) > BYTES_MAX;
         if full || self.parcels.len() >= RUNS_MAX {
             self.overrun.extend(targets.iter());
             return;
@@ -167,6 +168,11 @@ impl Inbox {
         }
     }
 
+    /// What the messages that wait take, with their lists of targets.
+    pub(crate) fn message_bytes(&self) -> usize {
+        self.message_bytes
+    }
+
     /// Takes everything, into `parcels`, which must be empty.
     pub(crate) fn collect(&mut self, parcels: &mut Vec<Parcel>) {
         std::mem::swap(&mut self.parcels, parcels);
@@ -224,9 +230,9 @@ mod tests {
     fn messages_for_one_audience_travel_together() {
         let mut inbox = Inbox::default();
         let both = audience(1..3);
-        inbox.add(&both, b"a");
-        inbox.add(&both, b"bc");
-        inbox.add(&audience(1..2), b"d");
+        inbox.add(&both, b"a", 0);
+        inbox.add(&both, b"bc", 0);
+        inbox.add(&audience(1..2), b"d", 0);
         let parcels = collected(&mut inbox);
         let [Parcel::Messages(first), Parcel::Messages(second)] = parcels.as_slice() else {
             panic!("{parcels:?}")
@@ -242,13 +248,13 @@ mod tests {
         let mut inbox = Inbox::default();
         let (both, other) = (audience(1..3), audience(2..3));
         let mut since = 0;
-        inbox.add(&both, b"a");
-        inbox.add(&other, b"b");
+        inbox.add(&both, b"a", 0);
+        inbox.add(&other, b"b", 0);
         assert_eq!(read(&mut inbox, 1, &mut since), ["a"]);
-        inbox.add(&both, b"c");
-        inbox.add(&both, b"d");
+        inbox.add(&both, b"c", 0);
+        inbox.add(&both, b"d", 0);
         assert_eq!(read(&mut inbox, 1, &mut since), ["c", "d"]);
-        inbox.add(&both, b"e");
+        inbox.add(&both, b"e", 0);
         assert_eq!(read(&mut inbox, 1, &mut since), ["e"]);
         assert_eq!(read(&mut inbox, 1, &mut since), [""; 0]);
         let left = |run: &Messages| texts(run, since);
@@ -274,7 +280,7 @@ mod tests {
         let many = audience(0..10_000);
         let mut since = 0;
         for _ in 0..100 {
-            inbox.add(&many, b"m");
+            inbox.add(&many, b"m", 0);
             assert_eq!(read(&mut inbox, 7, &mut since), ["m"]);
         }
         let parcels = collected(&mut inbox);
@@ -291,7 +297,7 @@ mod tests {
         let mut since = 0;
         let message = vec![0; BYTES_MAX / 3];
         for round in 0..10 {
-            inbox.add(&rooms[round % 2], &message);
+            inbox.add(&rooms[round % 2], &message, 0);
             assert_eq!(read(&mut inbox, 1, &mut since).len(), 1);
             assert_eq!((inbox.message_bytes, inbox.parcels.len()), (0, 0));
         }
@@ -304,7 +310,7 @@ mod tests {
         let (both, own) = (audience(1..3), audience(1..2));
         let mut since = 0;
         for (room, text) in [(&both, "a"), (&own, "b"), (&both, "c"), (&both, "d")] {
-            inbox.add(room, text.as_bytes());
+            inbox.add(room, text.as_bytes(), 0);
             assert_eq!(read(&mut inbox, 1, &mut since), [text]);
         }
         assert_eq!(read(&mut inbox, 2, &mut 0), ["a", "c", "d"]);
@@ -314,20 +320,37 @@ mod tests {
     fn whoever_misses_a_message_is_closed() {
         let mut inbox = Inbox::default();
         let both = audience(1..3);
-        inbox.add(&both, b"a");
-        inbox.add(&both, &vec![0; BYTES_MAX]);
+        inbox.add(&both, b"a", 0);
+        inbox.add(&both, &vec![0; BYTES_MAX], 0);
         let parcels = collected(&mut inbox);
         assert!(matches!(&parcels[0], Parcel::Messages(run) if texts(run, 0) == ["a"]));
         assert_eq!(closed(&parcels), 2);
         // What has come back to rest may be filled again.
-        inbox.add(&both, &vec![0; BYTES_MAX]);
+        inbox.add(&both, &vec![0; BYTES_MAX], 0);
         assert_eq!(closed(&collected(&mut inbox)), 0);
+    }
+
+    /// What waits and what is being copied were counted apart, and each could be the whole.
+    #[test]
+    fn what_was_collected_counts_until_it_is_dropped() {
+        let mut inbox = Inbox::default();
+        let both = audience(1..3);
+        let half = vec![0; BYTES_MAX / 2];
+        inbox.add(&both, &half, 0);
+        let taken = inbox.message_bytes();
+        let parcels = collected(&mut inbox);
+        inbox.add(&both, b"a", taken);
+        inbox.add(&both, &half, taken);
+        assert_eq!(inbox.overrun.len(), 2);
+        drop(parcels);
+        inbox.add(&both, &half, 0);
+        assert_eq!(inbox.message_bytes(), BYTES_MAX / 2 + 1);
     }
 
     #[test]
     fn one_big_message_always_fits_an_empty_inbox() {
         let mut inbox = Inbox::default();
-        inbox.add(&audience(1..2), &vec![0; BYTES_MAX + 1]);
+        inbox.add(&audience(1..2), &vec![0; BYTES_MAX + 1], 0);
         let parcels = collected(&mut inbox);
         assert!(matches!(parcels.as_slice(), [Parcel::Messages(_)]));
     }
@@ -338,14 +361,14 @@ mod tests {
         let mut inbox = Inbox::default();
         let list = size_of_val(audience(0..10_000).as_slice());
         for _ in 0..2 * BYTES_MAX / list {
-            inbox.add(&audience(0..10_000), b"m");
+            inbox.add(&audience(0..10_000), b"m", 0);
         }
         assert!(inbox.parcels.len() <= BYTES_MAX / list + 1);
         assert_eq!(inbox.overrun.len(), 10_000);
         let mut inbox = Inbox::default();
         let rooms = [audience(0..10_000), audience(0..10_000)];
         for round in 0..1_000 {
-            inbox.add(&rooms[round % 2], b"m");
+            inbox.add(&rooms[round % 2], b"m", 0);
         }
         assert_eq!(inbox.message_bytes, 1_000 + 2 * list, "each list once");
     }

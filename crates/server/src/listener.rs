@@ -103,17 +103,50 @@ pub(crate) fn accept(listener: &TcpListener) -> io::Result<Option<Accepted>> {
     }
 }
 
+/// The longest time between two probes that Linux takes, in seconds.
+const KEEPALIVE_MAX_S: u64 = 32_767;
+
 /// Sets what every client's socket needs: replies leave at once, and a peer that has vanished is
-/// noticed.
+/// noticed. A system that does not probe as asked is no reason to refuse anybody.
 pub(crate) fn tune(stream: &TcpStream, keepalive_s: u64) -> io::Result<()> {
     stream.set_nodelay(true)?;
-    if keepalive_s > 0 {
-        let idle = Duration::from_secs(keepalive_s);
-        let probe = Duration::from_secs((keepalive_s / 3).max(1));
-        let keepalive = TcpKeepalive::new().with_time(idle).with_interval(probe);
-        #[cfg(not(windows))]
-        let keepalive = keepalive.with_retries(3);
-        SockRef::from(stream).set_tcp_keepalive(&keepalive)?;
+    if keepalive_s > 0
+        && let Err(why) = keep_alive(stream, keepalive_s.min(KEEPALIVE_MAX_S))
+    {
+        tracing::debug!(%why, keepalive_s, "a connection is not probed");
     }
     Ok(())
+}
+
+fn keep_alive(stream: &TcpStream, seconds: u64) -> io::Result<()> {
+    let idle = Duration::from_secs(seconds);
+    let probe = Duration::from_secs((seconds / 3).max(1));
+    let keepalive = TcpKeepalive::new().with_time(idle).with_interval(probe);
+    #[cfg(not(windows))]
+    let keepalive = keepalive.with_retries(3);
+    SockRef::from(stream).set_tcp_keepalive(&keepalive)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The system refused the option, and the server the connection.
+    #[test]
+    fn keep_alive_of_any_length_refuses_nobody() {
+        let listener = std::net::TcpListener::bind("127.0.0.1:0").expect("a socket");
+        let address = listener.local_addr().expect("an address");
+        for (asked, set) in [(7_200, 7_200), (32_768, 32_767), (i32::MAX as u64, 32_767)] {
+            let stream = std::net::TcpStream::connect(address).expect("a connection");
+            stream.set_nonblocking(true).expect("a socket");
+            let stream = TcpStream::from_std(stream);
+            tune(&stream, asked).expect("nobody is refused");
+            #[cfg(target_os = "linux")]
+            assert_eq!(
+                SockRef::from(&stream).tcp_keepalive_time().expect("a time"),
+                Duration::from_secs(set)
+            );
+            let _ = set;
+        }
+    }
 }

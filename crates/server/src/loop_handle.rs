@@ -53,6 +53,8 @@ pub(crate) struct LoopHandle {
     waiting: AtomicBool,
     bell: Box<dyn Bell>,
     inbox: Ranked<Inbox>,
+    /// Bytes of messages that the loop has collected and not yet copied to all their receivers.
+    taken: AtomicUsize,
     /// Shards of this loop may have something to tidy.
     untidy: AtomicBool,
     /// Connections owned or on their way.
@@ -73,6 +75,7 @@ impl LoopHandle {
             waiting: AtomicBool::new(false),
             bell,
             inbox: Ranked::new(Rank::Inbox, Inbox::default()),
+            taken: AtomicUsize::new(0),
             untidy: AtomicBool::new(false),
             connections: AtomicUsize::new(0),
             client_memory: AtomicUsize::new(0),
@@ -173,7 +176,9 @@ impl LoopHandle {
     /// Hands over one message. When the inbox is full the message is dropped and its audience will be
     /// closed, as subscribers that lag too far behind are: nobody misses a message unnoticed.
     pub(crate) fn deliver(&self, targets: &Arc<Vec<Target>>, message: &[u8]) {
-        self.inbox.lock().add(targets, message);
+        let mut inbox = self.inbox.lock();
+        inbox.add(targets, message, self.taken.load(Ordering::Relaxed));
+        drop(inbox);
         self.nudge();
     }
 
@@ -183,7 +188,14 @@ impl LoopHandle {
             return;
         }
         self.waiting.store(false, Ordering::SeqCst);
-        self.inbox.lock().collect(parcels);
+        let mut inbox = self.inbox.lock();
+        self.taken.store(inbox.message_bytes(), Ordering::Relaxed);
+        inbox.collect(parcels);
+    }
+
+    /// What was collected is dropped.
+    pub(crate) fn has_taken_in(&self) {
+        self.taken.store(0, Ordering::Relaxed);
     }
 
     /// Shows one client the messages that wait for it, from a number on, ahead of everybody else's.

@@ -1,12 +1,16 @@
 //! A thread that drops what is big, so that no event loop pays for it.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::thread::JoinHandle;
 
 /// Pieces that may wait; when the thread falls behind so far, the giver drops them itself.
 const QUEUE_MAX: usize = 1024;
+
+/// Bytes of buffers that may wait, or one buffer; beyond that the giver drops them itself, so that memory
+/// that was given up does not pile up.
+const WAITING_MAX: usize = 16 << 20;
 
 /// A buffer of at least this many bytes is worth a hand-over.
 pub(crate) const BUFFER_MIN: usize = 1 << 20;
@@ -26,6 +30,21 @@ pub(crate) struct Reclaimer {
 struct Progress {
     given: AtomicU64,
     dropped: AtomicU64,
+    /// Bytes of the buffers that wait.
+    waiting: AtomicUsize,
+}
+
+/// A buffer that waits.
+struct Buffer {
+    bytes: Vec<u8>,
+    progress: Arc<Progress>,
+}
+
+impl Drop for Buffer {
+    fn drop(&mut self) {
+        let bytes = std::mem::take(&mut self.bytes).capacity();
+        self.progress.waiting.fetch_sub(bytes, Ordering::Relaxed);
+    }
 }
 
 impl std::fmt::Debug for Reclaimer {
@@ -80,9 +99,14 @@ impl Reclaimer {
     }
 
     /// Drops a buffer, elsewhere if it is big.
-    pub(crate) fn drop_buffer(&self, buffer: Vec<u8>) {
-        if buffer.capacity() >= BUFFER_MIN {
-            self.drop_later(Box::new(buffer));
+    pub(crate) fn drop_buffer(&self, bytes: Vec<u8>) {
+        let waiting = &self.progress.waiting;
+        let before = waiting.load(Ordering::Relaxed);
+        let fits = before == 0 || before.saturating_add(bytes.capacity()) <= WAITING_MAX;
+        if bytes.capacity() >= BUFFER_MIN && fits {
+            waiting.fetch_add(bytes.capacity(), Ordering::Relaxed);
+            let progress = Arc::clone(&self.progress);
+            self.drop_later(Box::new(Buffer { bytes, progress }));
         }
     }
 }
@@ -91,5 +115,30 @@ fn run(waste: &Receiver<Waste>, dropped: &AtomicU64) {
     for piece in waste {
         drop(piece);
         dropped.fetch_add(1, Ordering::Release);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// When hundreds of clients were closed at once, their outputs waited for this thread, all of them.
+    #[test]
+    fn buffers_that_wait_hold_no_more_than_their_share() {
+        let (queue, take) = sync_channel(QUEUE_MAX);
+        let progress = Arc::default();
+        let reclaimer = Reclaimer { queue, progress };
+        let waiting = || reclaimer.progress.waiting.load(Ordering::Relaxed);
+        reclaimer.drop_buffer(Vec::with_capacity(WAITING_MAX * 2));
+        assert_eq!(waiting(), WAITING_MAX * 2, "one always fits");
+        drop(take.recv());
+        for _ in 0..100 {
+            reclaimer.drop_buffer(Vec::with_capacity(1 << 20));
+        }
+        assert_eq!((waiting(), reclaimer.pending()), (WAITING_MAX, 17));
+        for piece in take.try_iter() {
+            drop(piece);
+        }
+        assert_eq!(waiting(), 0);
     }
 }

@@ -68,6 +68,13 @@ impl Subscriptions {
         Some(any)
     }
 
+    /// Ends the first of one kind.
+    pub(crate) fn pop_first(&mut self, kind: Kind) -> Option<Box<[u8]>> {
+        let name = self.of_mut(kind).pop_first()?;
+        self.bytes -= cost(&name);
+        Some(name)
+    }
+
     /// The names of one kind, in order.
     pub(crate) fn of(&self, kind: Kind) -> &BTreeSet<Box<[u8]>> {
         match kind {

@@ -4,11 +4,12 @@ use std::io::{self, Write};
 use std::sync::Arc;
 
 use tidewheel_keyspace::{Seat, Time};
-use tidewheel_resp::Limits;
+use tidewheel_resp::{Limits, Protocol};
 
 use crate::command_counts::CommandCounts;
 use crate::config::Settings;
 use crate::connection::{Connection, Link, gate};
+use crate::inbox::Messages;
 use crate::metrics::Tally;
 use crate::server::Server;
 
@@ -136,6 +137,44 @@ impl Worker {
             self.server.reclaimer.drop_buffer(buffer);
         }
         Ok(())
+    }
+
+    /// Sends as much as the socket takes.
+    pub(crate) fn send_all<S: Write>(&mut self, link: &mut Link<S>) -> io::Result<()> {
+        while link.can_send() {
+            self.send_output(link)?;
+        }
+        Ok(())
+    }
+
+    /// Whether a connection's output is within its limits, if need be after asking the socket once more.
+    pub(crate) fn keeps_up<S: Write>(&mut self, link: &mut Link<S>) -> bool {
+        let now = self.time.tick;
+        !link.exceeds_output_limit(&self.settings, now)
+            || (self.send_all(link).is_ok() && !link.exceeds_output_limit(&self.settings, now))
+    }
+
+    /// Copies messages into a receiver's output, but no more than it may hold at a time: what is more leaves
+    /// before the next is copied. False when the receiver does not keep up.
+    pub(crate) fn copy_messages<S: Write>(&mut self, link: &mut Link<S>, run: &Messages) -> bool {
+        let resp3 = link.protocol == Protocol::Resp3;
+        let most = link.conn.output_room(&self.settings);
+        let Some((bytes, starts)) = run.since(link.heard) else {
+            return true;
+        };
+        if link.output.len().saturating_add(bytes.len()) <= most {
+            link.output.append_messages(bytes, starts, resp3);
+            return self.keeps_up(link);
+        }
+        for message in run.each_since(link.heard) {
+            let start = std::iter::once(0);
+            link.conn.output.append_messages(message, start, resp3);
+            let behind = link.output.len() > most && self.send_all(link).is_err();
+            if behind || !self.keeps_up(link) {
+                return false;
+            }
+        }
+        true
     }
 
     /// Bytes have left.

@@ -48,44 +48,64 @@ impl Turn<'_> {
                 }
             }
             self.confirm(kind.word(true), Some(name), count);
+            if self.out.is_over() {
+                // Its client is closed for that: what more it names would only take memory.
+                break;
+            }
         }
         conn.subscriptions_changed();
         conn.publish_facts();
         Ok(Step::Pushed)
     }
 
+    /// Stops when the reply is longer than its client may hold: then the client is closed.
     pub(super) fn unsubscribe(
         &mut self,
         conn: &mut Connection,
         kind: Kind,
         args: Args<'_>,
     ) -> Outcome {
-        let names: Vec<Box<[u8]>> = if args.len() > 1 {
-            args.iter().skip(1).map(Box::from).collect()
-        } else {
-            conn.subscriptions
-                .as_ref()
-                .map(|subscriptions| subscriptions.of(kind).iter().cloned().collect())
-                .unwrap_or_default()
-        };
-        if names.is_empty() {
-            self.confirm(kind.word(false), None, conn.subscribed());
-        }
-        for name in names {
-            let subscriptions = conn.subscriptions.get_or_insert_default();
-            if subscriptions.leave(kind, &name) {
-                self.server
-                    .hub
-                    .unsubscribe(kind, &name, self.index, conn.client.target());
+        if args.len() > 1 {
+            for name in args.iter().skip(1) {
+                let left = conn
+                    .subscriptions
+                    .as_mut()
+                    .is_some_and(|subscriptions| subscriptions.leave(kind, name));
+                self.has_left(conn, kind, name, left);
+                if self.out.is_over() {
+                    break;
+                }
             }
-            let count = subscriptions.len();
-            // What was published before this point arrives before it is confirmed.
-            self.take_messages(conn);
-            self.confirm(kind.word(false), Some(&name), count);
+        } else if !self.leave_each(conn, kind) {
+            self.confirm(kind.word(false), None, conn.subscribed());
         }
         conn.subscriptions_changed();
         conn.publish_facts();
         Ok(Step::Pushed)
+    }
+
+    /// Ends all subscriptions of a kind, in order. Returns whether there are any.
+    fn leave_each(&mut self, conn: &mut Connection, kind: Kind) -> bool {
+        let mut any = false;
+        while !self.out.is_over()
+            && let Some(subscriptions) = conn.subscriptions.as_mut()
+            && let Some(name) = subscriptions.pop_first(kind)
+        {
+            any = true;
+            self.has_left(conn, kind, &name, true);
+        }
+        any
+    }
+
+    /// Confirms that a client no longer listens to a name; `left`: it did before.
+    fn has_left(&mut self, conn: &mut Connection, kind: Kind, name: &[u8], left: bool) {
+        if left {
+            let target = conn.client.target();
+            self.server.hub.unsubscribe(kind, name, self.index, target);
+        }
+        // What was published before this point arrives before it is confirmed.
+        self.take_messages(conn);
+        self.confirm(kind.word(false), Some(name), conn.subscribed());
     }
 
     /// Ends all subscriptions without a word.

@@ -1,12 +1,10 @@
-//! Attending to a loop's connections: serving, sending messages, timing out, closing.
+//! Attending to a loop's connections: serving, timing out, closing.
 
 use std::sync::atomic::Ordering;
 
-use tidewheel_resp::Protocol;
-
 use super::{LoopCore, Sockets};
 use crate::clock;
-use crate::inbox::Messages;
+use crate::loop_handle::Target;
 use crate::turn::{self, Fate};
 
 /// Serving that may pass before expiry gets its share of the turn.
@@ -101,52 +99,8 @@ impl<K: Sockets> LoopCore<K> {
         }
     }
 
-    /// Puts messages into the output of those for whom they are.
-    pub(super) fn append(&mut self, run: &Messages) {
-        let now = self.now();
-        for target in run.targets.iter() {
-            let Some(conn) = self.table.find(*target).filter(|conn| !conn.closing) else {
-                continue;
-            };
-            let Some((bytes, starts)) = run.since(conn.heard) else {
-                continue;
-            };
-            let resp3 = conn.protocol == Protocol::Resp3;
-            conn.output.append_messages(bytes, starts, resp3);
-            // Above the limit, the socket is asked once more before the client is given up.
-            if conn.exceeds_output_limit(&self.worker.settings, now)
-                && (self.worker.send_output(conn).is_err()
-                    || conn.exceeds_output_limit(&self.worker.settings, now))
-            {
-                tracing::warn!(client = target.id, "closed: it does not read its messages");
-                self.worker.tally.output_limit_closes += 1;
-                self.close(target.slot);
-            } else if !conn.fresh {
-                conn.fresh = true;
-                self.table.fresh.push(target.slot);
-            }
-        }
-    }
-
-    /// Sends messages that were put into outputs, one write for each connection.
-    pub(super) fn send_fresh(&mut self) {
-        let mut fresh = std::mem::take(&mut self.table.fresh);
-        for slot in fresh.drain(..) {
-            let Some(conn) = self.table.get(slot) else {
-                continue;
-            };
-            conn.fresh = false;
-            if self.worker.send_output(conn).is_err() {
-                self.close(slot);
-                continue;
-            }
-            self.has_sent(slot);
-        }
-        self.table.fresh = fresh;
-    }
-
     /// A connection's output has changed outside a turn: brings what others know of it up to date.
-    fn has_sent(&mut self, slot: u32) {
+    pub(super) fn has_sent(&mut self, slot: u32) {
         let Some(conn) = self.table.get(slot) else {
             return;
         };
@@ -155,6 +109,30 @@ impl<K: Sockets> LoopCore<K> {
             self.table.enqueue(slot);
         }
         self.table.file(slot, &self.worker.settings);
+    }
+
+    /// Closes those who hold more than they may now: limits may have been lowered.
+    pub(super) fn apply_limits(&mut self) {
+        for slot in 0..self.table.places() {
+            let Some(conn) = self.table.get(slot) else {
+                continue;
+            };
+            if !self.worker.keeps_up(conn) {
+                tracing::warn!(
+                    client = conn.client.id,
+                    "closed: it holds more than it may now"
+                );
+                self.worker.tally.output_limit_closes += 1;
+                self.close(slot);
+            }
+        }
+    }
+
+    /// Closes the connection that is meant, if it is still there.
+    pub(super) fn close_target(&mut self, target: Target) {
+        if self.table.find(target).is_some() {
+            self.close(target.slot);
+        }
     }
 
     /// Lets go of a connection and of everything that names it.

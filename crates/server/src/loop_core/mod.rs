@@ -15,6 +15,7 @@
 mod arrivals;
 mod attend;
 mod crowd;
+mod fan_out;
 mod leaving;
 mod table;
 
@@ -33,6 +34,7 @@ use crate::server::Server;
 use crate::worker::Worker;
 
 use crowd::Watch;
+use fan_out::Copied;
 use leaving::Leaving;
 #[cfg(test)]
 pub(crate) use leaving::PER_TURN;
@@ -85,6 +87,7 @@ pub(crate) struct LoopCore<K: Sockets> {
     parcels: Vec<Parcel>,
     /// What the clients hold together is watched.
     watch: Watch,
+    copied: Copied,
     /// The tick at which the wall clock was looked at, and counters were published.
     last_tick: u64,
     /// The tick at which a loop that stops lets its clients go.
@@ -107,6 +110,7 @@ impl<K: Sockets> LoopCore<K> {
             shrinking: false,
             parcels: Vec::new(),
             watch: Watch::default(),
+            copied: Copied::default(),
             last_tick: 0,
             farewell_ends: None,
         }
@@ -230,15 +234,12 @@ impl<K: Sockets> LoopCore<K> {
         for parcel in parcels.drain(..) {
             match parcel {
                 Parcel::Connection(accepted) => self.arrivals.push_back(accepted),
-                Parcel::Close(target) => {
-                    if self.table.find(target).is_some() {
-                        self.close(target.slot);
-                    }
-                }
+                Parcel::Close(target) => self.close_target(target),
                 Parcel::Messages(run) => self.append(&run),
             }
         }
         self.parcels = parcels;
+        self.handle().has_taken_in();
         self.follow_settings();
         if !self.table.paused.is_empty() && !self.server().pause.is_on() {
             self.resume();
@@ -251,6 +252,7 @@ impl<K: Sockets> LoopCore<K> {
             self.filed_version = self.worker.settings_version;
             self.shrinking = true;
             self.watch.alert();
+            self.apply_limits();
             self.table.file_all(&self.worker.settings);
         }
     }

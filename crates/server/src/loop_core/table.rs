@@ -130,9 +130,14 @@ impl<S> Table<S> {
         }
     }
 
+    /// How many places there are, empty ones among them.
+    pub(super) fn places(&self) -> u32 {
+        self.places.len() as u32
+    }
+
     /// Files all connections: time-outs may have become shorter.
     pub(super) fn file_all(&mut self, settings: &Settings) {
-        for slot in 0..self.places.len() as u32 {
+        for slot in 0..self.places() {
             self.file(slot, settings);
         }
     }

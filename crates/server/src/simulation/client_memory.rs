@@ -44,9 +44,14 @@ fn held(rig: &Rig) -> usize {
 
 #[test]
 fn a_loop_closes_none_of_its_own_clients_when_another_loop_has_a_bigger_one() {
-    let mut rig = rig();
+    let mut rig = Rig::new(2, Settings::default());
     let small: Vec<Peer> = (0..3).map(|_| holder(&mut rig, 0, 100_000)).collect();
     let big = holder(&mut rig, 1, 2 << 20);
+    let limit = |settings: &mut Settings| {
+        settings.max_memory_clients = LIMIT;
+        Ok::<(), ()>(())
+    };
+    assert_eq!(rig.server.config.change(limit, |_| ()), Ok(()));
     for _ in 0..20 {
         tick(&mut rig, 0);
     }
@@ -217,6 +222,39 @@ fn who_may_be_closed_again_is_not_spared() {
     tick(&mut rig, 0);
     rig.settle();
     assert!(peer.is_closed());
+}
+
+/// Address space for the rest of an announced command counted as held: 256 bytes for each that came.
+#[test]
+fn what_was_announced_and_has_not_come_is_not_held() {
+    let mut rig = Rig::new(1, Settings::default());
+    let peer = rig.connect(0);
+    let mut part = b"*2\r\n$4\r\nECHO\r\n$268435456\r\n".to_vec();
+    part.resize(part.len() + (100 << 10), b'x');
+    rig.ask(&peer, &part);
+    rig.ask(&peer, &vec![b'x'; 100 << 10]);
+    let came = part.len() + (100 << 10);
+    assert!((came..came + 4096).contains(&held(&rig)), "{}", held(&rig));
+    assert_eq!(told(&rig), held(&rig));
+}
+
+/// The buffer of a long command was kept for the few bytes that followed it.
+#[test]
+fn what_follows_a_long_command_does_not_keep_its_memory() {
+    let mut rig = Rig::new(1, Settings::default());
+    let peer = rig.connect(0);
+    let long = bulk(&[b"SET", b"large", &vec![b'x'; 8 << 20]]);
+    assert_eq!(
+        rig.ask(&peer, &[&long[..], b"*1\r\n$4\r\n"].concat()),
+        b"+OK\r\n"
+    );
+    rig.ask(&peer, b"PI");
+    assert!(held(&rig) < 256 << 10, "{}", held(&rig));
+    let buffers = rig.loops[0]
+        .connections()
+        .filter_map(|conn| conn.held.as_ref());
+    assert!(buffers.map(|held| held.bytes.capacity()).sum::<usize>() < 256 << 10);
+    assert_eq!(rig.ask(&peer, b"NG\r\n"), b"+PONG\r\n");
 }
 
 /// A reply of 3 MB that waits to be read.

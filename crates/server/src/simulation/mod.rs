@@ -10,6 +10,7 @@ mod closing;
 mod dice;
 mod episodes;
 mod events;
+mod fan_out;
 mod half_close;
 mod hand_over;
 mod listener;

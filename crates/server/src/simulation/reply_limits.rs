@@ -132,3 +132,78 @@ fn a_client_that_has_caught_up_has_its_whole_soft_time_again() {
     rig.settle();
     assert!(peer.is_closed());
 }
+
+/// What somebody else changes while the client waits.
+fn lower(rig: &mut Rig, limits: &str) {
+    let boss = rig.connect(0);
+    let words = [
+        &b"CONFIG"[..],
+        b"SET",
+        b"client-output-buffer-limit",
+        limits.as_bytes(),
+    ];
+    assert_eq!(rig.ask(&boss, &bulk(&words)), b"+OK\r\n");
+}
+
+#[test]
+fn a_limit_that_was_lowered_closes_whoever_holds_more_already() {
+    for (limits, seconds) in [
+        ("normal 1000 0 0 pubsub 1000 0 0", 0),
+        ("normal 0 1000 1 pubsub 0 1000 1", 2),
+        ("normal 0 1000 0 pubsub 0 1000 0", 1),
+    ] {
+        let mut rig = Rig::new(2, Settings::default());
+        set(&mut rig, "large", 4_000_000);
+        let (reader, listener) = (rig.connect(1), rig.connect(1));
+        falls_behind(&mut rig, &reader);
+        rig.ask(&listener, b"SUBSCRIBE news\r\n");
+        listener.wire.borrow_mut().narrow(0, usize::MAX);
+        let speaker = rig.connect(0);
+        rig.ask(&speaker, &bulk(&[b"PUBLISH", b"news", &[b'x'; 100_000]]));
+        rig.advance(Duration::from_secs(60));
+        rig.settle();
+        assert!(!reader.is_closed() && !listener.is_closed());
+        lower(&mut rig, limits);
+        rig.advance(Duration::from_secs(seconds));
+        rig.settle();
+        assert!(reader.is_closed() && listener.is_closed(), "{limits}");
+        assert_eq!(rig.server.totals().output_limit_closes, 2);
+    }
+}
+
+#[test]
+fn a_soft_time_that_begins_with_a_lowered_limit_is_granted_in_full() {
+    let mut rig = Rig::new(1, Settings::default());
+    set(&mut rig, "large", 400_000);
+    let peer = rig.connect(0);
+    falls_behind(&mut rig, &peer);
+    rig.advance(Duration::from_secs(60));
+    lower(&mut rig, "normal 0 1000 10");
+    rig.advance(Duration::from_secs(9));
+    rig.settle();
+    assert!(!peer.is_closed());
+    rig.advance(Duration::from_secs(2));
+    rig.settle();
+    assert!(peer.is_closed());
+}
+
+/// Each name came back in the reply, however many there were.
+#[test]
+fn confirmations_of_subscriptions_beyond_the_hard_limit_are_not_built() {
+    let mut settings = limited(Settings::default());
+    settings.output_limits.pubsub = settings.output_limits.normal;
+    let mut rig = Rig::new(1, settings);
+    for command in [
+        &b"SUBSCRIBE"[..],
+        b"PSUBSCRIBE",
+        b"UNSUBSCRIBE",
+        b"PUNSUBSCRIBE",
+    ] {
+        let names: Vec<String> = (0..80).map(|i| format!("{i:050000}")).collect();
+        let names = names.iter().map(String::as_bytes);
+        let words: Vec<&[u8]> = std::iter::once(command).chain(names).collect();
+        is_closed_unanswered(&mut rig, &bulk(&words));
+        assert_eq!(rig.server.hub.counts(), (0, 0));
+    }
+    assert_eq!(rig.server.totals().output_limit_closes, 4);
+}

@@ -39,6 +39,7 @@ impl Turn<'_> {
             };
             let held = Held {
                 bytes: input[used..].to_vec(),
+                most: 0,
                 at: 0,
                 parser,
                 wanted,
@@ -66,6 +67,9 @@ impl Turn<'_> {
         tray: &mut Tray,
         mut held: Box<Held>,
     ) -> io::Result<usize> {
+        if let Some(buffer) = held.forget_run() {
+            self.server.reclaimer.drop_buffer(buffer);
+        }
         let room = make_room(link, &mut held);
         let before = held.bytes.len();
         let result = (&mut link.stream)
@@ -127,10 +131,6 @@ impl Turn<'_> {
 
 /// Makes room for the next read of a command that has not arrived whole. Returns how much to read.
 fn make_room(conn: &Connection, held: &mut Held) -> usize {
-    if held.at > 0 {
-        held.bytes.drain(..held.at);
-        held.at = 0;
-    }
     let before = held.bytes.len();
     // Address space for the whole of a long command saves copying it again and again while it
     // grows, but nobody gets more than a multiple of what has arrived: an announced length alone

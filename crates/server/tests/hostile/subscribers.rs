@@ -1,6 +1,6 @@
 //! Subscribers that are publishers as well.
 
-use crate::common::{Client, Reply, Server, bulk};
+use crate::common::{Client, Reply, Server, bulk, command, eventually};
 use crate::tools::{cpu_seconds, script};
 
 /// A subscriber that publishes to itself took its messages out of the middle of those of all.
@@ -36,4 +36,65 @@ fn talk_to_oneself(client: &mut Client, messages: usize) {
             assert_eq!(client.read(), message);
         }
     });
+}
+
+fn publish(server: &Server, bytes: usize) {
+    let payload = "m".repeat(bytes);
+    server.client().call(&["PUBLISH", "x", &payload]);
+}
+
+/// Each got its copy of 4 MB, 1.9 GB in all, before anybody looked at 16 MB and closed 496 of them.
+#[test]
+fn one_message_for_many_silent_subscribers_takes_little_more_than_all_clients_may_hold() {
+    let server = Server::start(&["--threads", "1", "--maxmemory-clients", "16mb"]);
+    let mut silent: Vec<Client> = (0..200).map(|_| server.client()).collect();
+    for client in &mut silent {
+        script(client, "SUBSCRIBE x");
+    }
+    let before = server.memory_kb("VmHWM");
+    publish(&server, 4 << 20);
+    eventually("most are closed", || {
+        let closed = server.client().info("stats", "evicted_clients");
+        (closed.parse::<u64>().expect("a number") > 150).then_some(())
+    });
+    let grown = server.memory_kb("VmHWM") - before;
+    assert!(grown < 100 << 10, "{grown} KiB");
+}
+
+#[test]
+fn one_message_for_very_many_patterns_of_one_client_takes_no_more_than_may_wait() {
+    let server = Server::start(&["--threads", "1"]);
+    let mut silent = server.client();
+    let patterns: Vec<String> = (1..=1_000).map(|stars| "*".repeat(stars)).collect();
+    let mut words = vec!["PSUBSCRIBE"];
+    words.extend(patterns.iter().map(String::as_str));
+    silent.send(&command(&words));
+    for _ in 0..1_000 {
+        silent.read();
+    }
+    let before = server.memory_kb("VmHWM");
+    publish(&server, 1_000_000);
+    eventually("it is closed", || {
+        (server.client().info("clients", "pubsub_clients") == "0").then_some(())
+    });
+    let grown = server.memory_kb("VmHWM") - before;
+    // 64 MiB may wait, and 32 MiB may be copied.
+    assert!(grown < 140 << 10, "{grown} KiB");
+}
+
+/// The names were copied, all of them, before the first was confirmed.
+#[test]
+fn leaving_all_channels_copies_no_names_beyond_the_reply_that_may_be_built() {
+    let limit = "normal 1mb 0 0 pubsub 1mb 0 0";
+    let server = Server::start(&["--client-output-buffer-limit", limit]);
+    let mut listener = server.client();
+    for i in 0..100 {
+        let name = format!("{i}{}", "c".repeat(1_000_000));
+        listener.call(&["SUBSCRIBE", &name]);
+    }
+    let before = server.memory_kb("VmHWM");
+    listener.send(b"UNSUBSCRIBE\r\n");
+    assert_eq!(listener.try_read(), None, "it is closed");
+    let grown = server.memory_kb("VmHWM") - before;
+    assert!(grown < 16 << 10, "{grown} KiB");
 }
