@@ -7,18 +7,19 @@ use std::time::Duration;
 
 use foldhash::fast::RandomState;
 
+use tidewheel_time::{Clock, ticks};
+
 use crate::cache::Cache;
 use crate::capacity::Account;
-use crate::clock::Clock;
 use crate::config::Config;
 use crate::delivery::Delivery;
-use crate::driver::{Alarm, Driver};
+use crate::driver::{Driver, Requests};
 use crate::error::BuildError;
 use crate::inner::Inner;
 use crate::lifetime::{Expiry, Jitter, Loaded, TtlBounds};
 use crate::load::refresh::{REFRESH_QUEUE, Refresher};
 use crate::removal::{Listener, OnFull, Removal};
-use crate::time::{Time, ticks};
+use crate::time::Time;
 
 /// Entries that a shard should be able to hold before there is another one.
 const ENTRIES_PER_SHARD: u64 = 4096;
@@ -421,7 +422,7 @@ where
             self.config,
             Account::new(capacity, shards),
             Delivery::new(self.listener, self.listener_queue, self.on_full),
-            Alarm::new(),
+            Requests::new(),
         );
         Cache::start(inner, self.driver)
     }

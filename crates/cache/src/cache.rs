@@ -20,7 +20,7 @@ use crate::shard::Shard;
 use crate::stats::{Count, Stats};
 use crate::sync::{Mutex, Ordering::SeqCst, try_lock};
 use crate::tags::Held;
-use crate::time::Nanos;
+use tidewheel_time::Moment;
 
 /// A concurrent cache whose entries live exactly as long as you asked. See the [crate](crate) for a
 /// guide.
@@ -391,7 +391,7 @@ where
     /// Ends a [`freeze`](Self::freeze): every deadline has moved by its length. O(1).
     pub fn resume(&self) {
         self.inner.time.resume();
-        self.inner.alarm.wake();
+        self.inner.requests.ask();
     }
 
     /// The cache's clock, less the time it was frozen. (Of a given clock that was set: as if it had not
@@ -409,13 +409,13 @@ where
     pub fn advance(&self, now: Duration, budget: u32) -> Progress {
         let inner = &*self.inner;
         let since = now.saturating_sub(inner.time.origin()).as_nanos();
-        let since = Nanos(u64::try_from(since).unwrap_or(u64::MAX));
+        let since = Moment(u64::try_from(since).unwrap_or(u64::MAX));
         let now = since.min(inner.time.now()).tick();
         let mut left = budget;
         // Another thread may be driving, or this one: what a pass drops may call this again.
         let mut progress = if let Some(mut rounds) = try_lock(&self.owner.rounds) {
             let mut progress = inner.pass(&mut rounds, now, &mut left);
-            if inner.alarm.sweep.swap(false, SeqCst) {
+            if inner.requests.sweep.swap(false, SeqCst) {
                 rounds.sweeper.ask();
             }
             // One that was asked for while another ran comes after it.
@@ -506,7 +506,7 @@ where
             words.extend(shard.store.tags());
             words.extend(shard.outbox.tags());
             assert!(
-                shard.next_deadline() >= cell.next_deadline.load(SeqCst),
+                shard.next_deadline() >= cell.next_deadline.get(),
                 "the published deadline is too late"
             );
         }
@@ -526,7 +526,7 @@ pub(crate) struct Prepared<'a> {
     pub(crate) attributes: Attributes,
     /// What `attributes.tag` stands for.
     pub(crate) tags: Held<'a>,
-    pub(crate) now: Nanos,
+    pub(crate) now: Moment,
     /// Whether it is not heavier than the whole capacity.
     pub(crate) fits: bool,
 }
@@ -665,7 +665,7 @@ where
     fn close(&self) {
         let inner = &*self.inner;
         let first = !inner.closed.swap(true, SeqCst);
-        inner.alarm.stop();
+        inner.requests.stop();
         inner.refreshes.stop();
         #[cfg(feature = "system")]
         {

@@ -7,7 +7,9 @@ use tidewheel_store::Attributes;
 
 use crate::lifetime::{Expiry, Jitter, Lifetime, TtlBounds, TtlChoice};
 use crate::load::refresh::Refresher;
-use crate::time::{Nanos, Time};
+use tidewheel_time::Moment;
+
+use crate::time::Time;
 
 type Weigher<K, V> = Box<dyn Fn(&K, &V) -> u32 + Send + Sync>;
 
@@ -83,8 +85,8 @@ impl<K, V> Config<K, V> {
     }
 
     /// The deadline of a TTL that begins now: the end of the entry, in ticks.
-    pub(crate) fn end_of(&self, ttl: Duration, now: Nanos, random: u64) -> u64 {
-        now.deadline(self.shaped(ttl, random))
+    pub(crate) fn end_of(&self, ttl: Duration, now: Moment, random: u64) -> u64 {
+        now.end(self.shaped(ttl, random))
     }
 
     /// Everything about an entry that is stored now. `tag` is the word for its tags.
@@ -99,7 +101,7 @@ impl<K, V> Config<K, V> {
         weight: u32,
         tag: u64,
         time: &Time,
-        now: Nanos,
+        now: Moment,
         random: u64,
     ) -> Attributes {
         let end = match &lifetime.ttl {
@@ -108,12 +110,12 @@ impl<K, V> Config<K, V> {
             TtlChoice::Never => None,
             TtlChoice::At(at) => {
                 let left = at.duration_since(time.wall()).unwrap_or_default();
-                Some(now.deadline(left))
+                Some(now.end(left))
             }
             TtlChoice::AtTick(tick) => Some(*tick),
         };
         let soft = self.soft(lifetime.fresh_for, end, now);
-        let idle_end = self.time_to_idle.map(|idle| now.deadline(idle));
+        let idle_end = self.time_to_idle.map(|idle| now.end(idle));
         let (deadline, limit) = match (end, idle_end) {
             (Some(end), Some(idle_end)) => (Some(end.min(idle_end)), Some(end)),
             (end, idle_end) => (end.or(idle_end), None),

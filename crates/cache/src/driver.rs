@@ -4,16 +4,18 @@ use std::future::{Future, poll_fn};
 use std::hash::{BuildHasher, Hash};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::pin::pin;
+use std::sync::Arc;
 use std::task::{Poll, Waker};
 use std::time::Duration;
 
+use tidewheel_time::{Alarm, NEVER};
 use tidewheel_timer::SPLIT_PER_TICK;
 
 use crate::inner::{Inner, RECORDS_PER_HOLD};
 use crate::midst;
 use crate::quiet::forget_quietly;
 use crate::sweep::{SWEEP_PER_PASS, Sweeper};
-use crate::sync::{AtomicBool, AtomicU64, Mutex, Ordering::Relaxed, Ordering::SeqCst, lock};
+use crate::sync::{AtomicBool, Mutex, Ordering::Relaxed, Ordering::SeqCst, lock};
 
 /// Who removes entries whose time is over, tidies memory and calls the listener.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
@@ -57,62 +59,53 @@ const AHEAD_PER_HOLD: u32 = 64;
 /// Tidying units between two looks at the deadlines.
 const TIDY_PER_PASS: u32 = 256;
 
-/// The driver's alarm clock: until when it sleeps, and who can end that.
+/// What others may ask of the driver, and the alarm that makes it look.
 #[derive(Debug)]
-pub(crate) struct Alarm {
-    /// The tick that the driver sleeps until; 0 while it is awake.
-    sleeps_until: AtomicU64,
+pub(crate) struct Requests {
+    alarm: Arc<Alarm>,
     tidy: AtomicBool,
     /// Whether a sweep of invalidated entries was asked for.
     pub(crate) sweep: AtomicBool,
     stop: AtomicBool,
-    sleeper: Mutex<Sleeper>,
     /// The listener's thread.
     #[cfg(feature = "system")]
     listener: Mutex<Option<std::thread::Thread>>,
 }
 
-#[derive(Debug)]
-enum Sleeper {
-    Nobody,
-    #[cfg(feature = "system")]
-    Thread(std::thread::Thread),
-    Task(Waker),
-}
-
-impl Alarm {
+impl Requests {
     pub(crate) fn new() -> Self {
         Self {
-            sleeps_until: AtomicU64::new(0),
+            alarm: Arc::new(Alarm::new()),
             tidy: AtomicBool::new(false),
             sweep: AtomicBool::new(false),
             stop: AtomicBool::new(false),
-            sleeper: Mutex::new(Sleeper::Nobody),
             #[cfg(feature = "system")]
             listener: Mutex::new(None),
         }
     }
 
-    /// A shard's next deadline has become earlier. The caller has published it: either the sleeper sees
-    /// it before it falls asleep, or this sees how long it sleeps.
+    /// A shard's next deadline has become earlier, which the caller has published.
     #[inline]
-    pub(crate) fn earlier(&self, tick: u64) {
-        if tick < self.sleeps_until.load(SeqCst) {
-            self.wake();
-        }
+    pub(crate) fn lowered(&self, tick: u64) {
+        self.alarm.lowered(tick);
+    }
+
+    /// Something that the driver looks at has changed.
+    pub(crate) fn ask(&self) {
+        self.alarm.ask();
     }
 
     #[cold]
     pub(crate) fn tidy_wanted(&self) {
         if !self.tidy.swap(true, SeqCst) {
-            self.wake();
+            self.ask();
         }
     }
 
     /// Entries were invalidated by a tag.
     pub(crate) fn sweep_wanted(&self) {
         if !self.sweep.swap(true, SeqCst) {
-            self.wake();
+            self.ask();
         }
     }
 
@@ -126,7 +119,7 @@ impl Alarm {
             listener.unpark();
             return;
         }
-        self.wake();
+        self.ask();
     }
 
     /// Whoever was to deliver events came while another thread was at it, and that has ended.
@@ -136,25 +129,9 @@ impl Alarm {
         self.events_wanted(wanted);
     }
 
-    #[cold]
-    pub(crate) fn wake(&self) {
-        self.sleeps_until.store(0, SeqCst);
-        let waker = match &*lock(&self.sleeper) {
-            Sleeper::Nobody => return,
-            #[cfg(feature = "system")]
-            Sleeper::Thread(thread) => {
-                thread.unpark();
-                return;
-            }
-            Sleeper::Task(waker) => waker.clone(),
-        };
-        // Not under the lock: a waker is the runtime's code, and may poll the driver at once.
-        waker.wake();
-    }
-
     pub(crate) fn stop(&self) {
         self.stop.store(true, SeqCst);
-        self.wake();
+        self.ask();
         #[cfg(feature = "system")]
         if let Some(listener) = &*lock(&self.listener) {
             listener.unpark();
@@ -199,7 +176,7 @@ impl<K: Hash + Eq, V, S: BuildHasher> Inner<K, V, S> {
             let first = rounds.first;
             let mut backlog = false;
             for at in [first..count, 0..first].into_iter().flatten() {
-                if self.shards[at].next_deadline.load(SeqCst) > now {
+                if self.shards[at].next_deadline.get() > now {
                     continue;
                 }
                 let hold = self.expire_hold(at, now, RECORDS_PER_HOLD, budget);
@@ -228,7 +205,7 @@ impl<K: Hash + Eq, V, S: BuildHasher> Inner<K, V, S> {
             let mut crowded = false;
             for at in 0..self.shards.len() {
                 // A wheel with work ahead asks to be called at every tick.
-                if *budget == 0 || self.shards[at].next_deadline.load(SeqCst) > now + 1 {
+                if *budget == 0 || self.shards[at].next_deadline.get() > now + 1 {
                     continue;
                 }
                 let hold = self.expire_hold(at, now, AHEAD_PER_HOLD, budget);
@@ -254,6 +231,7 @@ impl<K: Hash + Eq, V, S: BuildHasher> Inner<K, V, S> {
     }
 
     fn step(&self, rounds: &mut Rounds) -> Next {
+        self.requests.alarm.take_request();
         let now = self.time.now().tick();
         let mut budget = RECORDS_PER_PASS;
         let progress = self.pass(rounds, now, &mut budget);
@@ -265,7 +243,7 @@ impl<K: Hash + Eq, V, S: BuildHasher> Inner<K, V, S> {
                 Next::Again
             };
         }
-        if self.alarm.sweep.swap(false, SeqCst) {
+        if self.requests.sweep.swap(false, SeqCst) {
             rounds.sweeper.ask();
         }
         if rounds.sweeper.is_due(now)
@@ -277,7 +255,7 @@ impl<K: Hash + Eq, V, S: BuildHasher> Inner<K, V, S> {
                 Next::Again
             };
         }
-        if self.alarm.tidy.swap(false, SeqCst) && rounds.tidy_at.is_none() {
+        if self.requests.tidy.swap(false, SeqCst) && rounds.tidy_at.is_none() {
             rounds.tidy_at = Some((now + CALM_TICKS, now + TIDY_WITHIN_TICKS));
         }
         if let Some((at, latest)) = rounds.tidy_at {
@@ -291,13 +269,8 @@ impl<K: Hash + Eq, V, S: BuildHasher> Inner<K, V, S> {
                 rounds.tidy_at = None;
             }
         }
-        let deadline = if self.time.is_frozen() {
-            u64::MAX
-        } else {
-            self.next_deadline().unwrap_or(u64::MAX)
-        };
-        let tidy_at = rounds.tidy_at.map_or(u64::MAX, |(at, _)| at);
-        Next::Sleep(deadline.min(tidy_at).min(rounds.sweeper.due_at()))
+        let tidy_at = rounds.tidy_at.map_or(NEVER, |(at, _)| at);
+        Next::Sleep(self.next_event().min(tidy_at).min(rounds.sweeper.due_at()))
     }
 
     /// A step that a panic of user code does not get out of: `None` then. What it concerned is gone, and
@@ -308,92 +281,94 @@ impl<K: Hash + Eq, V, S: BuildHasher> Inner<K, V, S> {
             .ok()
     }
 
-    /// Announces a sleep until `tick`; `false` when something has come up meanwhile.
-    fn fall_asleep(&self, tick: u64) -> bool {
-        let alarm = &self.alarm;
-        alarm.sleeps_until.store(tick, SeqCst);
-        let earlier =
-            !self.time.is_frozen() && self.next_deadline().is_some_and(|next| next < tick);
-        let asked = alarm.tidy.load(SeqCst) || alarm.sweep.load(SeqCst);
-        !(earlier || alarm.is_stopped() || asked)
+    /// The tick at which something expires, if nobody interferes.
+    fn next_event(&self) -> u64 {
+        match self.next_deadline() {
+            Some(next) if !self.time.is_frozen() => next,
+            _ => NEVER,
+        }
+    }
+
+    /// Announces a sleep, and says how long it is; `None` when something has come up meanwhile. The sleep
+    /// must end with [`Alarm::woke`].
+    fn fall_asleep(&self, sleep: Next) -> Option<Duration> {
+        let alarm = &self.requests.alarm;
+        let (tick, asleep) = match sleep {
+            Next::Again => return None,
+            Next::Rest(tick) => (tick, alarm.fall_asleep(tick, || NEVER)),
+            Next::Sleep(tick) => (tick, alarm.fall_asleep(tick, || self.next_event())),
+        };
+        if !asleep {
+            return None;
+        }
+        let left = self.time_left(tick, alarm);
+        // Where an executor runs the driver within a loader or listener of its own cache, events wait for the
+        // end of that, of which nobody tells the driver: it looks again soon.
+        if self.has_to_tell() && !midst::may_tell(self.id()) {
+            return Some(left.min(RECOVERY));
+        }
+        Some(left)
+    }
+
+    /// How long until a tick; until soon, if the user's clock panics.
+    fn time_left(&self, tick: u64, alarm: &Arc<Alarm>) -> Duration {
+        let read = || {
+            // First known to the clock, then a look at it: a move by hand is seen, or it wakes.
+            self.time.wake_when_moved(&Waker::from(Arc::clone(alarm)));
+            if tick == NEVER {
+                return Duration::MAX;
+            }
+            self.until(tick)
+        };
+        catch_unwind(AssertUnwindSafe(read)).unwrap_or_else(|panic| {
+            forget_quietly(panic);
+            RECOVERY
+        })
     }
 
     fn has_to_tell(&self) -> bool {
         self.delivery.wanted.load(SeqCst)
     }
 
-    /// How long to sleep until `tick`; `None` for until woken. Where an executor runs the driver within a loader
-    /// or listener of its own cache, events wait for the end of that, of which nobody tells the driver: it looks
-    /// again soon.
-    fn nap(&self, tick: u64) -> Option<Duration> {
-        let left = (tick != u64::MAX).then(|| self.safe_until(tick));
-        if self.has_to_tell() && !midst::may_tell(self.id()) {
-            return Some(left.unwrap_or(RECOVERY).min(RECOVERY));
-        }
-        left
-    }
-
-    /// How long until a tick; until soon, if the user's clock panics.
-    fn safe_until(&self, tick: u64) -> Duration {
-        catch_unwind(AssertUnwindSafe(|| self.until(tick))).unwrap_or_else(|panic| {
-            forget_quietly(panic);
-            RECOVERY
-        })
-    }
-
     /// The async driver: removes due entries until the cache is closed.
     pub(crate) async fn drive<F: Future<Output = ()>>(&self, sleep: impl Fn(Duration) -> F) {
         let mut rounds = Rounds::default();
         let mut task = Task {
-            alarm: &self.alarm,
+            alarm: &self.requests.alarm,
             waker: None,
         };
-        loop {
-            if self.alarm.is_stopped() {
-                return;
-            }
+        while !self.requests.is_stopped() {
             let next = self.safe_step(&mut rounds);
             self.deliver(false);
             match next {
                 None => sleep(RECOVERY).await,
-                Some(Next::Rest(tick)) if self.delivery.must_wait() => {
-                    self.rest(&mut task, sleep(self.safe_until(tick))).await;
-                }
-                Some(Next::Again | Next::Rest(_)) => yield_now().await,
-                Some(Next::Sleep(tick)) => {
-                    let timer = self.nap(tick).map(&sleep);
-                    self.sleep(&mut task, tick, timer).await;
-                }
+                Some(Next::Again) => yield_now().await,
+                // The delivery has made room.
+                Some(Next::Rest(_)) if !self.delivery.must_wait() => yield_now().await,
+                Some(next) => self.sleep(next, &mut task, &sleep).await,
             }
         }
     }
 
-    /// Waits for the timer, or until the cache is closed.
-    async fn rest(&self, task: &mut Task<'_>, timer: impl Future<Output = ()>) {
-        let mut timer = pin!(timer);
+    async fn sleep<F: Future<Output = ()>>(
+        &self,
+        next: Next,
+        task: &mut Task<'_>,
+        sleep: &impl Fn(Duration) -> F,
+    ) {
         poll_fn(|context| {
             task.is_woken_by(context.waker());
-            if self.alarm.is_stopped() {
-                return Poll::Ready(());
-            }
-            timer.as_mut().poll(context)
+            Poll::Ready(())
         })
         .await;
-    }
-
-    /// Sleeps until the timer, or until there is something to do before `tick`.
-    async fn sleep(&self, task: &mut Task<'_>, tick: u64, timer: Option<impl Future<Output = ()>>) {
-        let mut timer = pin!(timer);
-        let mut announced = false;
+        let Some(duration) = self.fall_asleep(next) else {
+            return;
+        };
+        let mut timer = pin!((duration != Duration::MAX).then(|| sleep(duration)));
         poll_fn(|context| {
+            // First known to the alarm, then a look at it: who ends the sleep calls this waker, or is seen.
             task.is_woken_by(context.waker());
-            if !announced {
-                announced = true;
-                if !self.fall_asleep(tick) {
-                    return Poll::Ready(());
-                }
-            }
-            let woken = self.alarm.sleeps_until.load(SeqCst) == 0;
+            let woken = !self.requests.alarm.sleeps();
             if woken || self.has_to_tell() && midst::may_tell(self.id()) {
                 return Poll::Ready(());
             }
@@ -403,7 +378,7 @@ impl<K: Hash + Eq, V, S: BuildHasher> Inner<K, V, S> {
             }
         })
         .await;
-        self.alarm.sleeps_until.store(0, SeqCst);
+        self.requests.alarm.woke();
     }
 }
 
@@ -418,22 +393,14 @@ impl Task<'_> {
         if !self.waker.as_ref().is_some_and(|own| own.will_wake(waker)) {
             self.waker = Some(waker.clone());
         }
-        let new = Sleeper::Task(waker.clone());
-        let old = std::mem::replace(&mut *lock(&self.alarm.sleeper), new);
-        drop(old);
+        self.alarm.set_sleeper(waker);
     }
 }
 
 impl Drop for Task<'_> {
     fn drop(&mut self) {
-        let Some(own) = &self.waker else { return };
-        let mut sleeper = lock(&self.alarm.sleeper);
-        let is_own = matches!(&*sleeper, Sleeper::Task(waker) if waker.will_wake(own));
-        if is_own {
-            let old = std::mem::replace(&mut *sleeper, Sleeper::Nobody);
-            drop(sleeper);
-            drop(old);
-            self.alarm.sleeps_until.store(0, SeqCst);
+        if let Some(own) = &self.waker {
+            self.alarm.unset_sleeper(own);
         }
     }
 }
@@ -454,7 +421,9 @@ async fn yield_now() {
 /// The threads of [`Driver::Thread`].
 #[cfg(feature = "system")]
 pub(crate) mod threads {
-    use super::{Hash, Inner, Next, RECOVERY, Rounds, Sleeper, lock};
+    use tidewheel_time::waker_of;
+
+    use super::{Hash, Inner, RECOVERY, Rounds, lock};
     use std::hash::BuildHasher;
     use std::io;
     use std::sync::Arc;
@@ -476,11 +445,11 @@ pub(crate) mod threads {
             let mut threads = Self::default();
             let driver = Arc::clone(inner);
             let handle = threads.spawn(inner, "expiry", move || driver.run())?;
-            *lock(&inner.alarm.sleeper) = Sleeper::Thread(handle);
+            inner.requests.alarm.set_sleeper(&waker_of(handle));
             if inner.delivery.has_listener() {
                 let listener = Arc::clone(inner);
                 let handle = threads.spawn(inner, "events", move || listener.run_listener())?;
-                *lock(&inner.alarm.listener) = Some(handle);
+                *lock(&inner.requests.listener) = Some(handle);
             }
             if inner.config.refresher.is_some() {
                 let refresher = Arc::clone(inner);
@@ -507,7 +476,7 @@ pub(crate) mod threads {
                     Ok(thread)
                 }
                 Err(error) => {
-                    inner.alarm.stop();
+                    inner.requests.stop();
                     inner.refreshes.stop();
                     self.join();
                     Err(error)
@@ -533,35 +502,23 @@ pub(crate) mod threads {
     impl<K: Hash + Eq, V, S: BuildHasher> Inner<K, V, S> {
         fn run(&self) {
             let mut rounds = Rounds::default();
-            while !self.alarm.is_stopped() {
+            while !self.requests.is_stopped() {
                 #[cfg(feature = "metrics")]
                 self.publish_now_and_then();
                 let Some(next) = self.safe_step(&mut rounds) else {
                     thread::park_timeout(RECOVERY);
                     continue;
                 };
-                let tick = match next {
-                    Next::Again => continue,
-                    Next::Rest(tick) => {
-                        thread::park_timeout(self.safe_until(tick));
-                        continue;
-                    }
-                    Next::Sleep(tick) => tick,
-                };
-                if self.fall_asleep(tick) {
-                    if tick == u64::MAX {
-                        thread::park();
-                    } else {
-                        thread::park_timeout(self.safe_until(tick));
-                    }
+                if let Some(duration) = self.fall_asleep(next) {
+                    thread::park_timeout(duration);
                 }
-                self.alarm.sleeps_until.store(0, SeqCst);
+                self.requests.alarm.woke();
             }
         }
 
         fn run_listener(&self) {
             loop {
-                let stopped = self.alarm.is_stopped();
+                let stopped = self.requests.is_stopped();
                 self.deliver(true);
                 if stopped {
                     return;

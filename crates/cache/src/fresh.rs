@@ -13,7 +13,7 @@ use crate::inner::Inner;
 use crate::lifetime::{Lifetime, TtlChoice};
 use crate::shard::Shard;
 use crate::tags::Held;
-use crate::time::{Nanos, ticks};
+use tidewheel_time::{Moment, ticks};
 
 /// When a refresh that has failed is tried again, if the entry has no end.
 const RETRY_TICKS: u64 = 60_000;
@@ -147,9 +147,9 @@ impl<K, V> Config<K, V> {
     }
 
     /// The soft deadline of a lifetime that begins now and has this end.
-    pub(crate) fn soft(&self, fresh_for: Option<Duration>, end: Option<u64>, now: Nanos) -> Soft {
+    pub(crate) fn soft(&self, fresh_for: Option<Duration>, end: Option<u64>, now: Moment) -> Soft {
         match (fresh_for, self.refresh_after, end) {
-            (Some(fresh_for), _, _) => Soft::at(now.deadline(fresh_for)),
+            (Some(fresh_for), _, _) => Soft::at(now.end(fresh_for)),
             (None, Some(fraction), Some(end)) => {
                 let now = now.tick();
                 let share = end.saturating_sub(now) as f64 * fraction;
@@ -177,7 +177,7 @@ impl<K, V> Config<K, V> {
         slot: Slot,
         ttl: impl FnOnce() -> SaidTtl,
         end: Option<u64>,
-        now: Nanos,
+        now: Moment,
     ) {
         if self.refresher.is_some() || self.refresh_after.is_some() {
             self.rebase_soft(shard, slot, ttl(), end, now);
@@ -191,7 +191,7 @@ impl<K, V> Config<K, V> {
         slot: Slot,
         ttl: SaidTtl,
         end: Option<u64>,
-        now: Nanos,
+        now: Moment,
     ) {
         let store = &mut shard.store;
         let mut said = Said::from_words(store.said(slot));

@@ -7,12 +7,13 @@ use std::time::Duration;
 
 use equivalent::Equivalent;
 use tidewheel_store::{Found, Progress, Removed, Slot, TypedStore};
+use tidewheel_time::mix;
 
 use crate::cache::Prepared;
 use crate::capacity::Account;
 use crate::config::Config;
 use crate::delivery::{Delivered, Delivery};
-use crate::driver::Alarm;
+use crate::driver::Requests;
 use crate::load::refresh::Refreshes;
 use crate::midst::Leading;
 use crate::removal::{Event, Garbage, RemovalCause};
@@ -42,7 +43,7 @@ pub(crate) struct Inner<K, V, S> {
     pub(crate) account: Account,
     pub(crate) counters: Counters,
     pub(crate) delivery: Delivery<K, V>,
-    pub(crate) alarm: Alarm,
+    pub(crate) requests: Requests,
     pub(crate) tags: Tags,
     #[cfg(feature = "metrics")]
     pub(crate) published: crate::metrics::Published,
@@ -62,13 +63,6 @@ impl Hashed {
     }
 }
 
-/// Spreads the bits of weak hashers: the top ones choose the shard, the low ones the place.
-#[inline]
-fn mix(hash: u64) -> u64 {
-    let product = u128::from(hash) * u128::from(0x9e37_79b9_7f4a_7c15_u64);
-    (product >> 64) as u64 ^ product as u64
-}
-
 impl<K, V, S> Inner<K, V, S> {
     #[allow(clippy::too_many_arguments, reason = "called once, by the builder")]
     pub(crate) fn new(
@@ -78,7 +72,7 @@ impl<K, V, S> Inner<K, V, S> {
         config: Config<K, V>,
         account: Account,
         delivery: Delivery<K, V>,
-        alarm: Alarm,
+        requests: Requests,
     ) -> Self {
         let lent = account.first_loan();
         Self {
@@ -91,7 +85,7 @@ impl<K, V, S> Inner<K, V, S> {
             account,
             counters: Counters::new(),
             delivery,
-            alarm,
+            requests,
             tags: Tags::new(),
             #[cfg(feature = "metrics")]
             published: crate::metrics::Published::default(),
@@ -141,7 +135,7 @@ impl<K, V, S> Inner<K, V, S> {
                 earlier = Some(next);
             }
             shard.published = next;
-            cell.next_deadline.store(next, SeqCst);
+            cell.next_deadline.publish(next);
         }
         let untidy = shard.removals >= UNTIDY && !cell.untidy.load(Relaxed);
         if untidy {
@@ -156,13 +150,13 @@ impl<K, V, S> Inner<K, V, S> {
         }
         // Others are woken before user code is run, which may take its time.
         if let Some(next) = earlier {
-            self.alarm.earlier(next);
+            self.requests.lowered(next);
         }
         if untidy {
-            self.alarm.tidy_wanted();
+            self.requests.tidy_wanted();
         }
         if events {
-            self.alarm.events_wanted(&self.delivery.wanted);
+            self.requests.events_wanted(&self.delivery.wanted);
         }
         if let Some(garbage) = garbage {
             garbage.discard(&self.counters);
@@ -199,7 +193,7 @@ impl<K, V, S> Inner<K, V, S> {
             // Somebody's events may be in shards that were passed. They are the driver's; a closed cache has
             // none any more.
             if !self.closed.load(SeqCst) {
-                self.alarm.events_missed(&self.delivery.wanted);
+                self.requests.events_missed(&self.delivery.wanted);
                 return;
             }
             wait = false;
@@ -386,7 +380,7 @@ impl<K, V, S> Inner<K, V, S> {
     pub(crate) fn next_deadline(&self) -> Option<u64> {
         self.shards
             .iter()
-            .map(|cell| cell.next_deadline.load(SeqCst))
+            .map(|cell| cell.next_deadline.get())
             .min()
             .filter(|next| *next != u64::MAX)
     }
@@ -712,7 +706,7 @@ impl<K: Hash + Eq, V, S: BuildHasher> Inner<K, V, S> {
     /// has left before the rest, for a cause of its own.
     pub(crate) fn remove_dead(&self, cell: &ShardCell<K, V>) {
         let now = self.time.now().tick();
-        while cell.next_deadline.load(SeqCst) <= now {
+        while cell.next_deadline.get() <= now {
             let progress = self.hold(cell, |shard| self.expire_some(shard, now, RECORDS_PER_HOLD));
             if !progress.backlog {
                 break;

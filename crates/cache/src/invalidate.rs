@@ -32,7 +32,7 @@ where
     pub fn invalidate_tag(&self, tag: &str) -> bool {
         let any = self.inner.tags.invalidate(tag);
         if any {
-            self.inner.alarm.sweep_wanted();
+            self.inner.requests.sweep_wanted();
         }
         any
     }

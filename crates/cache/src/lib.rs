@@ -145,7 +145,6 @@ mod builder;
 mod cache;
 mod capacity;
 mod cas;
-mod clock;
 mod config;
 mod delivery;
 mod driver;
@@ -154,7 +153,6 @@ mod error;
 mod flight;
 mod forecast;
 mod fresh;
-mod given;
 mod inner;
 mod invalidate;
 mod iter;
@@ -181,9 +179,6 @@ mod ttl;
 pub use builder::Builder;
 pub use cache::{Cache, WeakCache};
 pub use cas::{CompareError, Version};
-#[cfg(feature = "system")]
-pub use clock::SystemClock;
-pub use clock::{Clock, ManualClock};
 pub use driver::{Driver, Progress};
 pub use entry::{Compute, Entry, EntryUpdate};
 pub use equivalent::Equivalent;
@@ -195,3 +190,6 @@ pub use removal::{OnFull, Removal, RemovalCause};
 #[cfg(feature = "serde")]
 pub use snapshot::{RestoreError, Snapshot};
 pub use stats::Stats;
+#[cfg(feature = "system")]
+pub use tidewheel_time::SystemClock;
+pub use tidewheel_time::{Clock, ManualClock};

@@ -46,10 +46,10 @@ where
             let left = hard.map(|hard| now.until(hard.saturating_sub(grace)));
             let next = expiry.expire_after_read(store.key(slot), store.value(slot), left);
             if next != left {
-                let hard = next.map(|ttl| now.deadline(ttl).saturating_add(grace));
+                let hard = next.map(|ttl| now.end(ttl).saturating_add(grace));
                 return Some(match self.config.time_to_idle {
                     Some(idle) => {
-                        let idle = now.deadline(idle).saturating_add(grace);
+                        let idle = now.end(idle).saturating_add(grace);
                         Renewal {
                             deadline: Some(hard.map_or(idle, |hard| hard.min(idle))),
                             limit: Some(hard),
@@ -67,7 +67,7 @@ where
         }
         let idle = self.config.time_to_idle?;
         let deadline = store.deadline(slot)?;
-        let next = self.time.now().deadline(idle).saturating_add(grace);
+        let next = self.time.now().end(idle).saturating_add(grace);
         let next = match store.attributes(slot).limit {
             Some(limit) => next.min(limit),
             None => next,

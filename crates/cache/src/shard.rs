@@ -3,12 +3,13 @@
 use std::sync::Arc;
 
 use tidewheel_store::{Slot, TypedStore};
+use tidewheel_time::Soonest;
 
 use crate::flight::{Flight, Flights};
 use crate::inner::Hashed;
 use crate::load::negative::Negatives;
 use crate::removal::{Garbage, Outbox};
-use crate::sync::{AtomicBool, AtomicU64, ShardLock};
+use crate::sync::{AtomicBool, ShardLock};
 
 /// Insertions after which the published deadline is looked up anew though none of them was earlier: the
 /// wheel asks for earlier wake-ups when many records lie in one slot.
@@ -20,7 +21,7 @@ const REPUBLISH_EVERY: u32 = 64;
 pub(crate) struct ShardCell<K, V> {
     pub(crate) lock: ShardLock<Shard<K, V>>,
     /// A lower bound of the shard's next deadline, in ticks; `u64::MAX` for none.
-    pub(crate) next_deadline: AtomicU64,
+    pub(crate) next_deadline: Soonest,
     /// Whether enough was removed for tidying to be worth while.
     pub(crate) untidy: AtomicBool,
 }
@@ -68,7 +69,7 @@ impl<K, V> ShardCell<K, V> {
                 closed: false,
                 changes: 0,
             }),
-            next_deadline: AtomicU64::new(u64::MAX),
+            next_deadline: Soonest::new(),
             untidy: AtomicBool::new(false),
         }
     }

@@ -14,7 +14,7 @@ use tidewheel_store::{Attributes, Slot, Soft, TypedStore};
 use crate::cache::{Cache, Prepared};
 use crate::inner::Inner;
 use crate::tags::TAGS_PER_ENTRY_MAX;
-use crate::time::Nanos;
+use tidewheel_time::Moment;
 
 /// The layout that is written, and the only one that is read.
 const LAYOUT: u32 = 2;
@@ -166,13 +166,13 @@ where
         Ok(stored)
     }
 
-    fn restore_one(&self, kept: Kept<K, V>, passed: u64, now: Nanos) -> bool {
+    fn restore_one(&self, kept: Kept<K, V>, passed: u64, now: Moment) -> bool {
         let inner = &*self.inner;
         let grace = inner.config.grace;
         let deadline = |left: Option<u64>| {
             left.map(|left| {
                 let left = Duration::from_nanos(left.saturating_sub(passed));
-                now.deadline(left).saturating_add(grace)
+                now.end(left).saturating_add(grace)
             })
         };
         let ends = [kept.left_ns, kept.limit_ns];
@@ -181,7 +181,7 @@ where
             return false;
         }
         let soft = kept.soft_ns.map_or(Soft::NEVER, |left| {
-            Soft::at(now.deadline(Duration::from_nanos(left.saturating_sub(passed))))
+            Soft::at(now.end(Duration::from_nanos(left.saturating_sub(passed))))
         });
         let hash = inner.hash(&kept.key);
         let weight = inner.config.weight(&kept.key, &kept.value);
@@ -213,7 +213,7 @@ where
 
 impl<K: Clone, V: Clone, S> Inner<K, V, S> {
     /// A copy of an entry. Runs under the reader lock.
-    fn kept(&self, store: &TypedStore<K, V>, slot: Slot, now: Nanos) -> Kept<K, V> {
+    fn kept(&self, store: &TypedStore<K, V>, slot: Slot, now: Moment) -> Kept<K, V> {
         let left = |tick| u64::try_from(now.until(tick).as_nanos()).unwrap_or(u64::MAX);
         let attributes = store.attributes(slot);
         let tags = self.tags.names(attributes.tag);

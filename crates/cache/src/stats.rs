@@ -4,7 +4,7 @@ use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::{Mutex, MutexGuard};
 use std::time::Duration;
 
-use tidewheel_store::Histogram;
+use tidewheel_time::Histogram;
 
 /// Threads that count in a cell of their own; the others share the last one.
 const STRIPES: usize = 64;

@@ -11,7 +11,7 @@ use crate::inner::Inner;
 use crate::lifetime::{Condition, Ttl};
 use crate::removal::RemovalCause;
 use crate::shard::Shard;
-use crate::time::{Nanos, ticks};
+use tidewheel_time::{Moment, ticks};
 
 impl<K, V, S> Cache<K, V, S>
 where
@@ -82,7 +82,7 @@ where
         Q: Hash + Equivalent<K> + ?Sized,
     {
         let now = self.inner.time.now();
-        self.set_end(key, Some(now.deadline(ttl)), condition, said, now)
+        self.set_end(key, Some(now.end(ttl)), condition, said, now)
     }
 
     fn set_end<Q>(
@@ -91,7 +91,7 @@ where
         end: Option<u64>,
         condition: Condition,
         said: impl FnOnce() -> SaidTtl,
-        now: Nanos,
+        now: Moment,
     ) -> bool
     where
         Q: Hash + Equivalent<K> + ?Sized,

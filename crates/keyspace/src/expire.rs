@@ -18,7 +18,7 @@ impl Keyspace {
         if !self.settings().active_expire() || self.keeps_dead() {
             return Progress::default();
         }
-        let mut progress = self.expire_due(shard, &self.timeline.now(time), budget);
+        let mut progress = self.expire_due(shard, &Now::of(&self.timeline, time), budget);
         progress.next_deadline = progress.next_deadline.map(|d| self.timeline.clock_of(d));
         progress
     }

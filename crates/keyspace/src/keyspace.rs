@@ -5,7 +5,8 @@ use std::sync::atomic::AtomicU64;
 use std::sync::atomic::Ordering::Relaxed;
 
 use tidewheel_resp::{Args, Writer};
-use tidewheel_store::{Histogram, KeyHasher};
+use tidewheel_store::KeyHasher;
+use tidewheel_time::{Histogram, Timeline};
 
 use crate::command::{Command, CommandError, Flags, Handler, HandlerFn};
 use crate::context::Context;
@@ -14,7 +15,7 @@ use crate::gate::{Gate, KEEP_DEAD, Seat};
 use crate::hooks::Hooks;
 use crate::settings::Settings;
 use crate::shard::{Key, NEVER, Shard, Shared};
-use crate::time::{SharedTimeline, Time};
+use crate::time::{Now, Time};
 use crate::walk::Walk;
 
 /// The most shards.
@@ -59,7 +60,7 @@ pub struct Keyspace {
     gate: Arc<Gate>,
     pub(crate) shards: Box<[Shard]>,
     pub(crate) hooks: Box<dyn Hooks>,
-    pub(crate) timeline: SharedTimeline,
+    pub(crate) timeline: Timeline,
     pub(crate) lateness_us: Histogram,
     pub(crate) lock_hold_ns: Histogram,
     pub(crate) shared: Arc<Shared>,
@@ -96,7 +97,7 @@ impl Keyspace {
                 .collect(),
             shared,
             hooks,
-            timeline: SharedTimeline::default(),
+            timeline: Timeline::new(),
             lateness_us: Histogram::default(),
             lock_hold_ns: Histogram::default(),
             eviction_turn: AtomicU64::new(0),
@@ -182,7 +183,7 @@ impl Keyspace {
         if !seat.is_inside() {
             return self.begin_visiting(seat, row, session, time, args, out);
         }
-        let mut now = self.timeline.now(time);
+        let mut now = Now::of(&self.timeline, time);
         if row.flags.has(Flags::DENYOOM)
             && self.is_limited()
             && self.lacks(self.at_most_added(row, args))
@@ -238,7 +239,7 @@ impl Keyspace {
         args: Args<'_>,
         out: &mut Writer,
     ) -> Option<Box<Walk>> {
-        let now = self.timeline.now(time);
+        let now = Now::of(&self.timeline, time);
         let writes = row.flags.has(Flags::WRITE);
         let mut context = Context::new(self, session, now, args, out, writes);
         match row.handler {

@@ -98,6 +98,7 @@ pub use keyspace::{Keyspace, Options, Session};
 pub use settings::Settings;
 pub use stats::{DatabaseStats, Stats};
 pub use table::{lookup, rows};
-pub use tidewheel_store::{Histogram, Progress, Quantiles};
+pub use tidewheel_store::Progress;
+pub use tidewheel_time::{Histogram, Quantiles};
 pub use time::Time;
 pub use walk::{Walk, WalkFn};

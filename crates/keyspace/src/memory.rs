@@ -140,7 +140,7 @@ impl Keyspace {
         }
         // A handful of keys may be all there is, and below what shards report by themselves.
         self.flush_bytes();
-        self.lacks(0) && self.evict(0, &self.timeline.now(time)) == End::Paid && self.lacks(0)
+        self.lacks(0) && self.evict(0, &Now::of(&self.timeline, time)) == End::Paid && self.lacks(0)
     }
 
     /// Makes room for a command's data. Returns what time it is then.

@@ -1,6 +1,6 @@
 //! What the keyspace knows about itself.
 
-use tidewheel_store::Quantiles;
+use tidewheel_time::Quantiles;
 
 use crate::keyspace::Keyspace;
 use crate::shard::{Counters, Hold, NEVER};
@@ -60,7 +60,7 @@ impl Keyspace {
     /// A reading of all counters. Locks shard after shard, shortly.
     #[must_use]
     pub fn stats(&self, time: Time) -> Stats {
-        let now = self.timeline.now(time);
+        let now = Now::of(&self.timeline, time);
         self.flush_bytes();
         let mut databases = vec![DatabaseReading::default(); self.databases()];
         let (events_pending, events_dropped) = self.shared.events.counts();

@@ -1,9 +1,6 @@
 //! Time, and all arithmetic on times to live.
 
-use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
-
-use parking_lot::Mutex;
-use tidewheel_timer::Timeline;
+use tidewheel_time::{Engine, Timeline};
 
 /// A point in time, taken once per batch of commands by whoever owns a clock.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -60,6 +57,16 @@ pub(crate) enum Base {
 }
 
 impl Now {
+    /// A point in time as the entries of a timeline see it.
+    #[inline(always)]
+    pub(crate) fn of(timeline: &Timeline, time: Time) -> Self {
+        let (tick, micros) = match timeline.at(time.tick) {
+            Engine::Runs(tick) => (tick, time.micros),
+            Engine::Stands(tick) => (tick, 0),
+        };
+        Self { tick, micros, time }
+    }
+
     /// Wall time in milliseconds.
     pub(crate) fn wall_ms(&self) -> i64 {
         self.time.wall_ms()
@@ -132,63 +139,6 @@ pub(crate) fn rounded_seconds(ms: i64) -> i64 {
     ms / 1000 + i64::from(ms % 1000 >= 500)
 }
 
-/// The mapping from clock to engine time that all threads share: changed rarely under a lock, read by
-/// every command with one relaxed load.
-#[derive(Debug, Default)]
-pub(crate) struct SharedTimeline {
-    control: Mutex<Timeline>,
-    /// Ticks that engine time is behind the clock, times two; or, with the lowest bit set, the engine tick
-    /// at which time stands still.
-    word: AtomicU64,
-}
-
-impl SharedTimeline {
-    /// The point in time as entries see it.
-    #[inline(always)]
-    pub(crate) fn now(&self, time: Time) -> Now {
-        let word = self.word.load(Relaxed);
-        let (tick, micros) = if word & 1 == 0 {
-            (time.tick.saturating_sub(word >> 1), time.micros)
-        } else {
-            (word >> 1, 0)
-        };
-        Now { tick, micros, time }
-    }
-
-    /// The clock's tick at which engine time reaches a deadline. While it stands still: one that has
-    /// passed for a deadline that was reached before, `u64::MAX` for the others.
-    pub(crate) fn clock_of(&self, deadline: u64) -> u64 {
-        let word = self.word.load(Relaxed);
-        if word & 1 == 0 {
-            deadline.saturating_add(word >> 1)
-        } else if deadline <= word >> 1 {
-            deadline
-        } else {
-            u64::MAX
-        }
-    }
-
-    pub(crate) fn is_frozen(&self) -> bool {
-        self.word.load(Relaxed) & 1 == 1
-    }
-
-    /// Stops engine time.
-    pub(crate) fn freeze(&self, clock: u64) {
-        let mut control = self.control.lock();
-        control.freeze(clock);
-        self.word.store(control.now(clock) << 1 | 1, Relaxed);
-    }
-
-    /// Lets engine time go on from where it stopped. Returns how long it stood still, in ticks.
-    pub(crate) fn resume(&self, clock: u64) -> u64 {
-        let mut control = self.control.lock();
-        let pause = control.resume(clock);
-        self.word
-            .store(clock.saturating_sub(control.now(clock)) << 1, Relaxed);
-        pause
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use proptest::prelude::*;
@@ -248,29 +198,22 @@ mod tests {
     }
 
     #[test]
-    fn a_frozen_timeline_stands_still_and_resumes_where_it_stopped() {
-        let line = SharedTimeline::default();
+    fn while_engine_time_stands_still_the_wall_clock_goes_on() {
+        let line = Timeline::new();
         let time = |tick| Time {
             tick,
             micros: 7,
             wall_offset_ms: 0,
         };
-        assert_eq!(line.now(time(1000)).tick, 1000);
-        line.freeze(1000);
-        line.freeze(1100);
-        assert!(line.is_frozen());
-        let now = line.now(time(5000));
+        line.freeze(|| 1000);
+        let now = Now::of(&line, time(5000));
         assert_eq!(
             (now.tick, now.micros, now.time.tick, now.wall_ms()),
             (1000, 0, 5000, 5000)
         );
-        assert_eq!(line.clock_of(1500), u64::MAX);
-        assert_eq!(line.clock_of(999), 999, "what was dead before stays due");
-        assert_eq!(line.resume(5000), 4000);
-        assert_eq!(line.resume(6000), 0);
-        assert_eq!(line.now(time(5010)).tick, 1010);
-        assert_eq!(line.clock_of(1500), 5500);
-        assert!(!line.is_frozen());
+        line.resume(|| 5000);
+        let now = Now::of(&line, time(5010));
+        assert_eq!((now.tick, now.micros), (1010, 7));
     }
 
     proptest! {

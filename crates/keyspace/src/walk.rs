@@ -115,7 +115,7 @@ impl Keyspace {
     ) -> Option<Box<Walk>> {
         seat.give_way();
         let visit = seat.visit();
-        let now = self.timeline.now(time);
+        let now = Now::of(&self.timeline, time);
         let arrived = walk.step(self, now);
         drop(visit);
         if !arrived {

@@ -4,12 +4,12 @@ use std::fmt;
 use std::hash::{BuildHasher, Hash};
 use std::marker::PhantomData;
 use std::num::NonZeroUsize;
-use std::sync::Arc;
-use std::sync::atomic::AtomicU64;
+use std::sync::atomic::{AtomicBool, AtomicU64};
+use std::sync::{Arc, OnceLock};
 use std::thread;
 
-use crate::alarm::Alarm;
-use crate::clock::{Clock, ManualClock, SystemClock};
+use tidewheel_time::{Alarm, Clock, ManualClock, Readings};
+
 use crate::error::Error;
 use crate::handle::{Handle, Run};
 use crate::inner::{Counters, Inner};
@@ -17,7 +17,6 @@ use crate::lateness::Recorder;
 use crate::queue::Queue;
 use crate::scheduler::{Scheduler, Threads};
 use crate::shards::Shards;
-use crate::time::Readings;
 
 /// Most workers of one scheduler.
 const WORKERS_MAX: usize = 4096;
@@ -215,13 +214,15 @@ impl<K, V, S: BuildHasher + Clone> Builder<K, V, S> {
         Ok(Arc::new(Inner {
             shards: Shards::new(self.shards, self.hasher),
             alarm: Arc::new(Alarm::new()),
+            stopped: AtomicBool::new(false),
+            timing_thread: OnceLock::new(),
             queue: Queue::new(self.queue),
             back_pressure: self.back_pressure,
             manual: manual.is_some(),
             clock: match (manual, self.clock) {
-                (Some(clock), _) => Readings::of_ours(clock),
-                (None, Some(clock)) => Readings::of_any(clock),
-                (None, None) => Readings::of_ours(SystemClock::new()),
+                (Some(clock), _) => Readings::given(Box::new(clock)),
+                (None, Some(clock)) => Readings::given(clock),
+                (None, None) => Readings::system(),
             },
             counters: Counters {
                 completed: AtomicU64::new(0),

@@ -8,13 +8,13 @@ use std::sync::atomic::Ordering::Relaxed;
 use std::time::{Duration, SystemTime};
 
 use equivalent::Equivalent;
+use tidewheel_time::Moment;
 
 use crate::error::Error;
 use crate::inner::Inner;
 use crate::lateness::Lateness;
 use crate::routine::CatchUp;
 use crate::shards::{Held, State};
-use crate::time::Now;
 
 /// One run of a task, as the handler gets it.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -121,7 +121,7 @@ impl<K: Hash + Eq, V, S: BuildHasher> Handle<K, V, S> {
         key: K,
         value: V,
         deadline: u64,
-        now: Now,
+        now: Moment,
     ) -> Result<Option<(K, V)>, (K, V)> {
         let Ok(mut held) = self.open(&key) else {
             return Err((key, value));
@@ -166,7 +166,7 @@ impl<K: Hash + Eq, V, S: BuildHasher> Handle<K, V, S> {
     {
         self.inner.make_room();
         let now = self.inner.now();
-        let ticks = Now(0).deadline(period);
+        let ticks = Moment(0).deadline(period);
         let period = NonZeroU64::new(ticks).unwrap_or(NonZeroU64::MIN);
         let mut held = self.open(&key)?;
         held.state.counts.set += 1;
@@ -334,7 +334,7 @@ impl<K: Hash + Eq, V, S: BuildHasher> Handle<K, V, S> {
     /// Unlocks a shard and wakes the timing thread if it would sleep too long.
     fn let_go(&self, held: Held<'_, K, V, S>) {
         if let Some(next) = held.publish() {
-            self.inner.alarm.earlier(next);
+            self.inner.alarm.lowered(next);
         }
     }
 }

@@ -3,21 +3,21 @@
 use std::cell::Cell;
 use std::fmt;
 use std::hash::{BuildHasher, Hash};
-use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed, Ordering::SeqCst};
+use std::sync::{Arc, OnceLock};
 use std::task::Waker;
-use std::thread;
+use std::thread::{self, ThreadId};
 use std::time::Duration;
 
-use crate::alarm::Alarm;
+use tidewheel_time::{Alarm, Moment, NEVER, Readings, waker_of};
+
 use crate::builder::BackPressure;
 use crate::handle::{Handle, Run};
 use crate::lateness::Recorder;
 use crate::panics::survive;
 use crate::queue::Queue;
-use crate::shards::{NEVER, Shards};
+use crate::shards::Shards;
 use crate::tasks::Due;
-use crate::time::{Now, Readings};
 
 /// Timer records touched in one hold of a shard's lock.
 const RECORDS_PER_HOLD: u32 = 128;
@@ -45,6 +45,9 @@ pub(crate) struct Counters {
 pub(crate) struct Inner<K, V, S> {
     pub(crate) shards: Shards<K, V, S>,
     pub(crate) alarm: Arc<Alarm>,
+    /// The timing thread is to end.
+    pub(crate) stopped: AtomicBool,
+    pub(crate) timing_thread: OnceLock<ThreadId>,
     pub(crate) queue: Queue<K, V>,
     pub(crate) back_pressure: BackPressure,
     pub(crate) clock: Readings,
@@ -88,7 +91,7 @@ pub(crate) struct Rounds {
 }
 
 impl<K: Hash + Eq, V, S: BuildHasher> Inner<K, V, S> {
-    pub(crate) fn now(&self) -> Now {
+    pub(crate) fn now(&self) -> Moment {
         self.clock.now()
     }
 
@@ -180,10 +183,12 @@ impl<K: Hash + Eq, V, S: BuildHasher> Inner<K, V, S> {
 
     /// The timing thread. User code that runs on it (copies, drops, hashes, the clock) may panic: timing goes on.
     pub(crate) fn keep_time(&self) {
-        self.alarm.is_for(thread::current());
+        let thread = thread::current();
+        self.timing_thread.get_or_init(|| thread.id());
+        self.alarm.set_sleeper(&waker_of(thread));
         let sleeper = Waker::from(Arc::clone(&self.alarm));
         let mut rounds = Rounds::default();
-        while !self.alarm.is_stopped() {
+        while !self.stopped.load(SeqCst) {
             if survive(|| self.turn(&mut rounds, &sleeper)).is_none() {
                 self.counters.panicked.fetch_add(1, Relaxed);
                 thread::park_timeout(AFTER_PANIC);
@@ -193,11 +198,15 @@ impl<K: Hash + Eq, V, S: BuildHasher> Inner<K, V, S> {
 
     /// A turn of the timing thread: what is due, then a step of tidying or a sleep.
     fn turn(&self, rounds: &mut Rounds, sleeper: &Waker) {
+        self.alarm.take_request();
         let now = self.now().tick();
         let pass = self.queue_due(rounds, now);
         if pass.starved {
             // A worker wakes it; what became due meanwhile is found then.
-            thread::park();
+            if self.alarm.fall_asleep(NEVER, || NEVER) {
+                thread::park();
+            }
+            self.alarm.woke();
             return;
         }
         if pass.fired > 0 {
@@ -246,14 +255,25 @@ impl<K: Hash + Eq, V, S: BuildHasher> Inner<K, V, S> {
         } else if now.tick() < until {
             thread::park_timeout(now.until(until));
         }
-        self.alarm.awake();
+        self.alarm.woke();
+    }
+
+    /// Ends the timing thread soon.
+    pub(crate) fn stop(&self) {
+        self.stopped.store(true, SeqCst);
+        self.alarm.ask();
+    }
+
+    /// Whether this is the timing thread.
+    pub(crate) fn is_timing_thread(&self) -> bool {
+        self.timing_thread.get() == Some(&thread::current().id())
     }
 
     /// A worker.
     pub(crate) fn work(self: &Arc<Self>) {
         while let Some(taken) = self.queue.take() {
             if taken.wake_timing {
-                self.alarm.wake();
+                self.alarm.ask();
             }
             self.run(taken.job);
             self.queue.done();

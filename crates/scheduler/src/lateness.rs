@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use tidewheel_store::{Counts, Histogram};
+use tidewheel_time::{Counts, Histogram};
 
 /// Counts while they are written.
 #[derive(Debug, Default)]

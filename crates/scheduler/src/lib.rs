@@ -67,9 +67,7 @@
 #[doc = include_str!("../README.md")]
 struct Readme;
 
-mod alarm;
 mod builder;
-mod clock;
 mod durable;
 mod error;
 mod handle;
@@ -88,10 +86,8 @@ mod shuttle_tests;
 mod stream;
 mod sync;
 mod tasks;
-mod time;
 
 pub use builder::{BackPressure, Builder};
-pub use clock::{Clock, ManualClock, SystemClock};
 #[cfg(feature = "redb")]
 pub use durable::RedbJournal;
 pub use durable::{
@@ -107,3 +103,4 @@ pub use scheduler::{Advance, Scheduler, Stopped};
 pub use stream::TaskStream;
 pub use tasks::{Due, Tasks};
 pub use tidewheel_store::{Forecast, Progress};
+pub use tidewheel_time::{Clock, ManualClock, SystemClock};

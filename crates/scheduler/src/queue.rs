@@ -3,9 +3,9 @@
 use std::collections::VecDeque;
 use std::time::Duration;
 
-use crate::clock::{Clock, SystemClock};
 use crate::sync::{Condvar, Mutex, lock};
 use crate::tasks::Due;
+use tidewheel_time::{Clock, SystemClock};
 
 /// What waits, and who works.
 #[derive(Debug)]

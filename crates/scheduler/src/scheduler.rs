@@ -130,7 +130,7 @@ impl<K: Hash + Eq, V, S: BuildHasher> Scheduler<K, V, S> {
             fired: pass.fired,
             moved: pass.moved,
             backlog: pass.backlog,
-            next: (next != crate::shards::NEVER).then(|| now.until(next)),
+            next: (next != tidewheel_time::NEVER).then(|| now.until(next)),
         }
     }
 
@@ -141,7 +141,7 @@ impl<K: Hash + Eq, V, S: BuildHasher> Scheduler<K, V, S> {
     /// timing thread are waited for without a limit.
     pub fn stop(&self, limit: Duration) -> Stopped<K, V> {
         let inner = self.handle.inner();
-        inner.alarm.stop();
+        inner.stop();
         let workers = self.end_timing();
         let mut pending = Vec::new();
         for at in 0..inner.shards.count() {
@@ -172,7 +172,7 @@ impl<K: Hash + Eq, V, S: BuildHasher> Scheduler<K, V, S> {
 
     /// Waits for the timing thread, after which nothing comes to the queue; returns the workers, the first time.
     fn end_timing(&self) -> Vec<JoinHandle<()>> {
-        if self.handle.inner().alarm.is_own() {
+        if self.handle.inner().is_timing_thread() {
             // Called by what it drops: it cannot wait for itself, nor for another who waits for it.
             return Vec::new();
         }

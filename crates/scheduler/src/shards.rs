@@ -4,15 +4,13 @@ use std::hash::{BuildHasher, Hash};
 
 use equivalent::Equivalent;
 use tidewheel_store::{Forecast, Progress};
+use tidewheel_time::{NEVER, Soonest};
 
 use crate::hash::hash_of;
 use crate::inside::Inside;
 use crate::panics::survive;
-use crate::sync::{AtomicU64, Mutex, MutexGuard, Ordering::SeqCst, lock};
+use crate::sync::{Mutex, MutexGuard, lock};
 use crate::tasks::{Due, Tasks};
-
-/// Nothing is pending.
-pub(crate) const NEVER: u64 = u64::MAX;
 
 /// What happened to tasks, counted under their shard's lock.
 #[derive(Debug, Clone, Copy, Default)]
@@ -33,16 +31,14 @@ pub(crate) struct State<K, V, S> {
     pub(crate) counts: Counts,
     /// No task is taken any more.
     pub(crate) closed: bool,
-    /// What `next` says.
-    published: u64,
 }
 
 /// On a cache line of its own: `next` is read by the timing thread and written under other threads' locks.
 #[derive(Debug)]
 #[repr(align(128))]
 struct Shard<K, V, S> {
-    /// A lower bound of the shard's next deadline.
-    next: AtomicU64,
+    /// The shard's next deadline.
+    next: Soonest,
     state: Mutex<State<K, V, S>>,
 }
 
@@ -57,7 +53,7 @@ pub(crate) struct Shards<K, V, S> {
 /// A locked shard; publishes its next deadline when it is let go by [`publish`](Held::publish).
 pub(crate) struct Held<'a, K, V, S> {
     pub(crate) state: MutexGuard<'a, State<K, V, S>>,
-    next: &'a AtomicU64,
+    next: &'a Soonest,
     _inside: Inside,
 }
 
@@ -68,13 +64,9 @@ const FROM_WITHIN: &str =
 impl<K, V, S> Held<'_, K, V, S> {
     /// Publishes the shard's next deadline if it has changed, and unlocks it. Returns the deadline if it has
     /// become earlier: whoever sleeps longer must be woken.
-    pub(crate) fn publish(mut self) -> Option<u64> {
+    pub(crate) fn publish(self) -> Option<u64> {
         let next = self.state.tasks.next_deadline().unwrap_or(NEVER);
-        let before = std::mem::replace(&mut self.state.published, next);
-        if next != before {
-            self.next.store(next, SeqCst);
-        }
-        (next < before).then_some(next)
+        self.next.publish(next).then_some(next)
     }
 }
 
@@ -85,12 +77,11 @@ impl<K, V, S> Shards<K, V, S> {
         S: Clone,
     {
         let shard = |_| Shard {
-            next: AtomicU64::new(NEVER),
+            next: Soonest::new(),
             state: Mutex::new(State {
                 tasks: Tasks::with_hasher(hasher.clone()),
                 counts: Counts::default(),
                 closed: false,
-                published: NEVER,
             }),
         };
         Self {
@@ -116,12 +107,12 @@ impl<K, V, S> Shards<K, V, S> {
 
     /// Whether a shard wants to be looked at.
     pub(crate) fn wants(&self, at: usize, now: u64) -> bool {
-        self.shards[at].next.load(SeqCst) <= now
+        self.shards[at].next.get() <= now
     }
 
     /// When the first shard wants to be looked at.
     pub(crate) fn next(&self) -> u64 {
-        let all = self.shards.iter().map(|shard| shard.next.load(SeqCst));
+        let all = self.shards.iter().map(|shard| shard.next.get());
         all.min().unwrap_or(NEVER)
     }
 

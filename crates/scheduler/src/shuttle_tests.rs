@@ -6,8 +6,8 @@
 use std::sync::Arc;
 
 use shuttle::thread;
+use tidewheel_time::Alarm;
 
-use crate::alarm::Alarm;
 use crate::queue::Queue;
 use crate::shards::Shards;
 use crate::tasks::Due;
@@ -118,7 +118,7 @@ fn a_sleeper_sees_the_earlier_deadline_or_is_woken() {
         let waker = spawn(&tasks, move |tasks| {
             let mut held = tasks.of(&KEY);
             held.state.tasks.set(KEY, 2, 5, 0);
-            held.publish().is_some_and(|next| alarm.earlier(next))
+            held.publish().is_some_and(|next| alarm.lowered(next))
         });
         let (until, slept) = sleeper.join().expect("no panic");
         let woken = waker.join().expect("no panic");

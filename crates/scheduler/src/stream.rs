@@ -10,13 +10,12 @@ use std::time::Duration;
 
 use equivalent::Equivalent;
 use futures_core::Stream;
+use tidewheel_time::{Moment, TICK_NANOS, TokioClock, ticks};
 use tokio::time::{Sleep, sleep_until};
 
-use crate::clock::TokioClock;
 use crate::handle::Run;
 use crate::routine::CatchUp;
 use crate::tasks::{Due, Tasks};
-use crate::time::{Now, TICK_NANOS};
 
 /// Timer records that one poll looks at before it lets other tasks run.
 const RECORDS_PER_POLL: u32 = 1024;
@@ -107,8 +106,8 @@ impl<K, V, S> TaskStream<K, V, S> {
         self.tasks.drain(take);
     }
 
-    fn now(&self) -> Now {
-        Now(self.clock.nanos())
+    fn now(&self) -> Moment {
+        self.clock.now()
     }
 
     /// Wakes the async task if it sleeps for longer than is right now.
@@ -145,7 +144,7 @@ impl<K: Hash + Eq, V, S: BuildHasher> TaskStream<K, V, S> {
         V: Clone,
     {
         let now = self.now();
-        let period = NonZeroU64::new(Now(0).deadline(period)).unwrap_or(NonZeroU64::MIN);
+        let period = NonZeroU64::new(ticks(period)).unwrap_or(NonZeroU64::MIN);
         let first = now.deadline(first);
         let old = self
             .tasks
@@ -220,7 +219,7 @@ impl<K: Hash + Eq, V, S: BuildHasher> Stream for TaskStream<K, V, S> {
                 this.waker = Some(context.waker().clone());
                 return Poll::Pending;
             }
-            let at = this.clock.instant(until.saturating_mul(TICK_NANOS));
+            let at = this.clock.instant(Moment(until.saturating_mul(TICK_NANOS)));
             let sleep = match &mut this.sleep {
                 Some(sleep) => {
                     if sleep.deadline() != at {

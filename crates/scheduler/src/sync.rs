@@ -1,14 +1,14 @@
 //! Locks and atomics: std's, or shuttle's in its tests.
 
 #[cfg(not(shuttle))]
-pub(crate) use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+pub(crate) use std::sync::atomic::{AtomicU64, Ordering};
 #[cfg(not(shuttle))]
 pub(crate) use std::sync::{Condvar, Mutex, MutexGuard};
 #[cfg(not(shuttle))]
 pub(crate) use std::thread_local;
 
 #[cfg(shuttle)]
-pub(crate) use shuttle::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+pub(crate) use shuttle::sync::atomic::{AtomicU64, Ordering};
 #[cfg(shuttle)]
 pub(crate) use shuttle::sync::{Condvar, Mutex, MutexGuard};
 #[cfg(shuttle)]

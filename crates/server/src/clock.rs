@@ -1,4 +1,4 @@
-//! The clock: the only file of this crate that reads one.
+//! Engine time: ticks of the monotonic clock, and where the wall clock stands beside them.
 //!
 //! Engine time counts milliseconds of the monotonic clock from [`ORIGIN_TICK`] on. Its phase is
 //! chosen at start so that tick boundaries fall on the wall clock's millisecond boundaries: a
@@ -10,6 +10,7 @@ use std::sync::atomic::{AtomicI64, Ordering};
 use std::time::Duration;
 
 use tidewheel_keyspace::Time;
+use tidewheel_time::{monotonic_nanos, wall_nanos};
 
 /// The tick at which engine time starts: far from zero, so that subtracting never underflows.
 pub(crate) const ORIGIN_TICK: u64 = 1 << 40;
@@ -33,7 +34,7 @@ pub(crate) struct Clock {
 impl Clock {
     /// Starts engine time now, in phase with the wall clock.
     pub(crate) fn start() -> Self {
-        Self::of(Source::System(System::new()))
+        Self::of(Source::System)
     }
 
     fn of(source: Source) -> Self {
@@ -95,7 +96,7 @@ impl Clock {
     /// Blocks the thread.
     pub(crate) fn sleep(&self, duration: Duration) {
         match &self.source {
-            Source::System(_) => std::thread::sleep(duration),
+            Source::System => std::thread::sleep(duration),
             #[cfg(test)]
             Source::Manual(_) => self.advance(duration),
         }
@@ -119,7 +120,7 @@ pub(crate) fn micros(time: Time) -> u64 {
 /// Where time comes from. In the program there is one source, so that no reading has to choose.
 #[derive(Debug)]
 enum Source {
-    System(System),
+    System,
     #[cfg(test)]
     Manual(manual::Manual),
 }
@@ -128,7 +129,7 @@ impl Source {
     #[inline]
     fn monotonic_ns(&self) -> u64 {
         match self {
-            Self::System(system) => system.monotonic_ns(),
+            Self::System => monotonic_nanos(),
             #[cfg(test)]
             Self::Manual(manual) => manual.monotonic_ns(),
         }
@@ -137,11 +138,19 @@ impl Source {
     /// Monotonic and wall nanoseconds of one moment.
     fn sample(&self) -> Option<(u64, i128)> {
         match self {
-            Self::System(system) => system.sample(),
+            Self::System => sample(),
             #[cfg(test)]
             Self::Manual(manual) => Some(manual.sample()),
         }
     }
+}
+
+/// Monotonic and wall nanoseconds of one moment, or nothing if reading them took too long.
+fn sample() -> Option<(u64, i128)> {
+    let before = monotonic_nanos();
+    let wall = wall_nanos();
+    let took = monotonic_nanos().saturating_sub(before);
+    (took <= SAMPLE_MAX_NS).then_some((before + took / 2, wall))
 }
 
 #[cfg(test)]
@@ -184,78 +193,6 @@ mod manual {
             };
             let ns = u64::try_from(by.as_nanos()).unwrap_or(u64::MAX);
             manual.0.fetch_add(ns, Ordering::Relaxed);
-        }
-    }
-}
-
-#[cfg(unix)]
-use unix::System;
-#[cfg(unix)]
-mod unix {
-    //! The system's clocks read directly: timerfd wants the monotonic clock's own numbers.
-
-    use rustix::time::{ClockId, Timespec, clock_gettime};
-
-    #[derive(Debug)]
-    pub(super) struct System;
-
-    impl System {
-        pub(super) fn new() -> Self {
-            Self
-        }
-
-        pub(super) fn monotonic_ns(&self) -> u64 {
-            nanoseconds(clock_gettime(ClockId::Monotonic)).clamp(0, i128::from(u64::MAX)) as u64
-        }
-
-        /// Monotonic and wall nanoseconds of one moment.
-        pub(super) fn sample(&self) -> Option<(u64, i128)> {
-            let before = self.monotonic_ns();
-            let wall = nanoseconds(clock_gettime(ClockId::Realtime));
-            let after = self.monotonic_ns();
-            let took = after.saturating_sub(before);
-            (took <= super::SAMPLE_MAX_NS).then_some((before + took / 2, wall))
-        }
-    }
-
-    fn nanoseconds(t: Timespec) -> i128 {
-        i128::from(t.tv_sec) * 1_000_000_000 + i128::from(t.tv_nsec)
-    }
-}
-
-#[cfg(not(unix))]
-use portable::System;
-#[cfg(not(unix))]
-mod portable {
-    //! The standard library's clocks, where the system has no better ones to offer.
-
-    use std::time::{Instant, SystemTime, UNIX_EPOCH};
-
-    #[derive(Debug)]
-    pub(super) struct System(Instant);
-
-    #[allow(clippy::disallowed_methods, reason = "this is the clock")]
-    impl System {
-        pub(super) fn new() -> Self {
-            Self(Instant::now())
-        }
-
-        pub(super) fn monotonic_ns(&self) -> u64 {
-            // One second ahead of zero leaves room for the phase.
-            u64::try_from(self.0.elapsed().as_nanos())
-                .unwrap_or(u64::MAX)
-                .saturating_add(1 << 30)
-        }
-
-        /// Monotonic and wall nanoseconds of one moment.
-        pub(super) fn sample(&self) -> Option<(u64, i128)> {
-            let before = self.monotonic_ns();
-            let wall = match SystemTime::now().duration_since(UNIX_EPOCH) {
-                Ok(since) => since.as_nanos() as i128,
-                Err(before) => -(before.duration().as_nanos() as i128),
-            };
-            let took = self.monotonic_ns().saturating_sub(before);
-            (took <= super::SAMPLE_MAX_NS).then_some((before + took / 2, wall))
         }
     }
 }

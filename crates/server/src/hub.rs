@@ -255,7 +255,7 @@ mod tests {
         let loops = polls
             .iter()
             .map(|poll| mio::Waker::new(poll.registry(), mio::Token(0)).unwrap())
-            .map(|waker| LoopHandle::new(Box::new(waker)));
+            .map(|waker| LoopHandle::new(waker));
         let loops: Arc<[LoopHandle]> = loops.collect();
         (polls, Hub::new(loops))
     }

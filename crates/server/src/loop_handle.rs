@@ -1,25 +1,15 @@
 //! What other threads may ask of an event loop: to look earlier, and to take a parcel.
-//!
-//! # Why no wake-up is lost
-//!
-//! A loop that goes to sleep stores the tick it sleeps until and *then* reads `soonest` and
-//! `waiting` once more. Whoever wants the loop earlier changes `soonest` or `waiting` and *then* reads
-//! the tick. All four accesses are sequentially consistent, so they have one order in which at least
-//! one side's read comes after the other side's store: either the loop sees the change and does not
-//! sleep, or the other thread sees that it sleeps and rings. The first to ring swaps the tick for
-//! `AWAKE`, so that one sleep costs at most one ring however many threads want it.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::task::{Wake, Waker};
 
 use tidewheel_keyspace::order::{Rank, Ranked};
+use tidewheel_time::{Alarm, NEVER, Soonest};
 
 use crate::command_counts::SharedCounts;
 use crate::inbox::{Inbox, Messages, Parcel};
 use crate::metrics::LoopCounters;
-
-/// The tick stored while a loop is not sleeping: no deadline is earlier.
-const AWAKE: u64 = 0;
 
 /// A connection, as seen from other threads: its place in its loop and the client's id, which is
 /// never used twice.
@@ -31,13 +21,13 @@ pub(crate) struct Target {
 
 /// What ends a loop's sleep. It is rung at most once for a sleep, so a call through a table of
 /// functions costs nothing that matters.
-pub(crate) trait Bell: std::fmt::Debug + Send + Sync {
-    fn ring(&self) -> std::io::Result<()>;
-}
+struct Bell(mio::Waker);
 
-impl Bell for mio::Waker {
-    fn ring(&self) -> std::io::Result<()> {
-        self.wake()
+impl Wake for Bell {
+    fn wake(self: Arc<Self>) {
+        if let Err(why) = self.0.wake() {
+            tracing::error!(%why, "cannot wake an event loop");
+        }
     }
 }
 
@@ -45,13 +35,11 @@ impl Bell for mio::Waker {
 #[derive(Debug)]
 #[repr(align(128))]
 pub(crate) struct LoopHandle {
-    /// A lower bound of the next deadline among the loop's shards.
-    soonest: AtomicU64,
-    /// The tick that the loop sleeps until, or [`AWAKE`].
-    sleep_until: AtomicU64,
-    /// Whether the inbox holds something, or the loop should look at shared state.
-    waiting: AtomicBool,
-    bell: Box<dyn Bell>,
+    /// The next deadline among the loop's shards.
+    soonest: Soonest,
+    /// Until when the loop sleeps. It is asked for attention when the inbox holds something, or shared state
+    /// has changed.
+    alarm: Alarm,
     inbox: Ranked<Inbox>,
     /// Bytes of messages that the loop has collected and not yet copied to all their receivers.
     taken: AtomicUsize,
@@ -68,12 +56,17 @@ pub(crate) struct LoopHandle {
 }
 
 impl LoopHandle {
-    pub(crate) fn new(bell: Box<dyn Bell>) -> Self {
+    /// The handle of a loop that sleeps in a poller.
+    pub(crate) fn new(poller: mio::Waker) -> Self {
+        Self::woken_by(&Waker::from(Arc::new(Bell(poller))))
+    }
+
+    pub(crate) fn woken_by(waker: &Waker) -> Self {
+        let alarm = Alarm::new();
+        alarm.set_sleeper(waker);
         Self {
-            soonest: AtomicU64::new(u64::MAX),
-            sleep_until: AtomicU64::new(AWAKE),
-            waiting: AtomicBool::new(false),
-            bell,
+            soonest: Soonest::new(),
+            alarm,
             inbox: Ranked::new(Rank::Inbox, Inbox::default()),
             taken: AtomicUsize::new(0),
             untidy: AtomicBool::new(false),
@@ -87,32 +80,28 @@ impl LoopHandle {
 
     /// A shard of this loop has an earlier deadline than it had.
     pub(crate) fn deadline_lowered(&self, deadline: u64) {
-        if deadline < self.soonest.fetch_min(deadline, Ordering::SeqCst)
-            && deadline < self.sleep_until.load(Ordering::SeqCst)
-        {
-            self.ring();
+        if self.soonest.lower(deadline) {
+            self.alarm.lowered(deadline);
         }
     }
 
     /// The earliest deadline known.
     pub(crate) fn soonest(&self) -> u64 {
-        self.soonest.load(Ordering::Relaxed)
+        self.soonest.get()
     }
 
-    /// Forgets the earliest deadline, before the shards' own are read again. What is lowered from
-    /// here on arrives through [`deadline_lowered`](Self::deadline_lowered); what was lowered before
-    /// is seen by the reading that follows.
+    /// Forgets the earliest deadline, before the shards' own are read again.
     pub(crate) fn forget_soonest(&self) {
-        self.soonest.swap(u64::MAX, Ordering::SeqCst);
+        self.soonest.forget();
     }
 
     /// Puts back what the shards said.
     pub(crate) fn remember_soonest(&self, deadline: u64) {
-        self.soonest.fetch_min(deadline, Ordering::SeqCst);
+        self.soonest.lower(deadline);
     }
 
-    /// Another thread has looked after the loop's shards: `read` says what is left in them. Should the
-    /// loop have gone to sleep in between, when nothing was known, it is rung.
+    /// Another thread has looked after the loop's shards: `read` says what is left in them. If the loop has
+    /// gone to sleep in between, when nothing was known, it is woken.
     pub(crate) fn correct_soonest(&self, read: impl FnOnce() -> u64) {
         self.forget_soonest();
         self.deadline_lowered(read());
@@ -121,24 +110,18 @@ impl LoopHandle {
     /// Announces a sleep until `until` (deadlines included only if `deadlines`). False when something
     /// has come up: do not sleep.
     pub(crate) fn fall_asleep(&self, until: u64, deadlines: bool) -> bool {
-        self.sleep_until
-            .store(until.max(AWAKE + 1), Ordering::SeqCst);
-        let earlier = deadlines && self.soonest.load(Ordering::SeqCst) < until;
-        if earlier || self.waiting.load(Ordering::SeqCst) {
-            self.awake();
-            return false;
-        }
-        true
+        let next = || if deadlines { self.soonest() } else { NEVER };
+        self.alarm.fall_asleep(until, next)
     }
 
     /// The loop runs again.
     pub(crate) fn awake(&self) {
-        self.sleep_until.store(AWAKE, Ordering::Relaxed);
+        self.alarm.woke();
     }
 
     /// Whether the loop sleeps.
     pub(crate) fn sleeps(&self) -> bool {
-        self.sleep_until.load(Ordering::Relaxed) != AWAKE
+        self.alarm.sleeps()
     }
 
     /// Whether the loop sleeps, but no longer than until `tick`.
@@ -149,10 +132,7 @@ impl LoopHandle {
 
     /// Makes the loop look at shared state (configuration, pauses, shutdown) soon.
     pub(crate) fn nudge(&self) {
-        self.waiting.store(true, Ordering::SeqCst);
-        if self.sleep_until.load(Ordering::SeqCst) != AWAKE {
-            self.ring();
-        }
+        self.alarm.ask();
     }
 
     /// Something may have changed in the loop's shards.
@@ -184,10 +164,9 @@ impl LoopHandle {
 
     /// Takes everything that waits, into `parcels`, which must be empty.
     pub(crate) fn collect(&self, parcels: &mut Vec<Parcel>) {
-        if !self.waiting.load(Ordering::Relaxed) {
+        if !self.alarm.take_request() {
             return;
         }
-        self.waiting.store(false, Ordering::SeqCst);
         let mut inbox = self.inbox.lock();
         self.taken.store(inbox.message_bytes(), Ordering::Relaxed);
         inbox.collect(parcels);
@@ -201,18 +180,10 @@ impl LoopHandle {
     /// Shows one client the messages that wait for it, from a number on, ahead of everybody else's.
     /// Returns the number to go on with.
     pub(crate) fn read(&self, who: Target, since: u64, take: impl FnMut(&Messages)) -> u64 {
-        if !self.waiting.load(Ordering::Relaxed) {
+        if !self.alarm.is_requested() {
             return since;
         }
         self.inbox.lock().read(who, since, take)
-    }
-
-    fn ring(&self) {
-        if self.sleep_until.swap(AWAKE, Ordering::SeqCst) != AWAKE
-            && let Err(why) = self.bell.ring()
-        {
-            tracing::error!(%why, "cannot wake an event loop");
-        }
     }
 }
 
@@ -223,7 +194,7 @@ mod tests {
     fn handle() -> (mio::Poll, LoopHandle) {
         let poll = mio::Poll::new().unwrap();
         let waker = mio::Waker::new(poll.registry(), mio::Token(0)).unwrap();
-        (poll, LoopHandle::new(Box::new(waker)))
+        (poll, LoopHandle::new(waker))
     }
 
     fn rings(poll: &mut mio::Poll) -> bool {

@@ -1,6 +1,5 @@
 //! The server: `tidewheel` speaks the Redis protocol and lets keys expire on time.
 
-mod alarm;
 mod clients;
 mod clock;
 mod command_counts;
@@ -26,6 +25,7 @@ mod server;
 mod signals;
 #[cfg(test)]
 mod simulation;
+mod sleep_timer;
 mod subscriptions;
 mod system;
 mod turn;

@@ -126,7 +126,7 @@ pub(crate) fn start(
     let loops: Arc<[LoopHandle]> = polls
         .iter()
         .map(|poll| Waker::new(poll.registry(), WAKER))
-        .map(|waker| Ok(LoopHandle::new(Box::new(waker?))))
+        .map(|waker| Ok(LoopHandle::new(waker?)))
         .collect::<Result<_, std::io::Error>>()
         .context("cannot create the event loops' wakers")?;
     let (reclaimer, _) = Reclaimer::start().context("cannot start a thread")?;

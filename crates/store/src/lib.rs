@@ -22,7 +22,6 @@
 //! - `entry` lays an entry out in one block; `blocks` keeps blocks in pages of one size, so that
 //!   memory goes back; `index` finds a block by its key's hash; the wheel of `tidewheel-timer` names
 //!   blocks by when they are due. `store` ties them together.
-//! - [`Histogram`] counts how late entries were removed, for all who keep a store.
 //!
 //! # What is promised
 //!
@@ -36,7 +35,6 @@
 mod blocks;
 mod entry;
 mod hasher;
-mod histogram;
 mod index;
 mod objects;
 mod policy;
@@ -44,7 +42,6 @@ mod store;
 mod typed;
 
 pub use hasher::KeyHasher;
-pub use histogram::{Counts, Histogram, Quantiles, Runs};
 pub use store::{Expired, INLINE_MAX, NewValue, Seen, Slot, Store, Value};
 pub use tidewheel_timer::{Forecast, Progress};
 pub use typed::{Attributes, Found, Freed, Removed, Soft, TypedStore};

@@ -24,7 +24,6 @@
 //! - [`HierarchicalWheel`] is the production timer: O(1), tickless, any `u64` deadline, bounded work
 //!   per call. [`HashedWheel`] and [`IndexedHeap`] are the two classic alternatives.
 //! - [`TimerSet`] owns timers for those who have no entries of their own to keep them in.
-//! - [`Timeline`] freezes, resumes and shifts all deadlines at once.
 //!
 //! # What is promised
 //!
@@ -52,7 +51,6 @@ mod queue;
 mod ring;
 mod set;
 mod slab;
-mod timeline;
 mod wheel;
 
 pub use bitset::BitSet;
@@ -62,5 +60,4 @@ pub use pool::FreedRecords;
 pub use queue::{Forecast, Progress, Timer, TimerQueue, Timers, forecast_window};
 pub use set::TimerSet;
 pub use slab::TimerId;
-pub use timeline::Timeline;
 pub use wheel::{HierarchicalWheel, SPLIT_PER_TICK};

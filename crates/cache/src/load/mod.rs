@@ -354,7 +354,7 @@ impl<K: Hash + Eq, V, S: BuildHasher> Lead<'_, K, V, S> {
                 return Some(key);
             }
             let key = Arc::into_inner(key)?;
-            let deadline = now.deadline(ttl);
+            let deadline = now.end(ttl);
             inner.forget_negative(shard, hash, &key);
             let evicted = shard.negatives.remember(
                 hash.place(),

@@ -1,7 +1,7 @@
 //! Expiry as a whole: forecasting, freezing and resuming it.
 
 use tidewheel_resp::Writer;
-use tidewheel_timer::Forecast;
+use tidewheel_store::Forecast;
 
 use crate::command::CommandError;
 use crate::commands::help::write_help;
@@ -86,13 +86,13 @@ impl Steps for ForecastWalk {
 }
 
 pub(crate) fn freeze(ctx: &mut Context<'_, '_>) -> Outcome {
-    ctx.keyspace.timeline.freeze(ctx.now.time.tick);
+    ctx.keyspace.timeline.freeze(|| ctx.now.time.tick);
     ctx.out.ok();
     Ok(())
 }
 
 pub(crate) fn resume(ctx: &mut Context<'_, '_>) -> Outcome {
-    ctx.keyspace.timeline.resume(ctx.now.time.tick);
+    ctx.keyspace.timeline.resume(|| ctx.now.time.tick);
     // Everybody who slept for a deadline was told that there is none.
     ctx.keyspace.wake_all();
     ctx.out.ok();

@@ -15,10 +15,11 @@ use std::ops::Deref;
 use std::sync::Arc;
 use std::time::Duration;
 
+use tidewheel_time::ManualClock;
+
 use self::core::Core;
 use self::restore::{Restored, run_all};
 use crate::builder::Builder;
-use crate::clock::ManualClock;
 use crate::error::Error;
 use crate::inner::Handler;
 use crate::scheduler::{Advance, Scheduler, Stopped};

@@ -1,4 +1,4 @@
-//! One thread's shell around a loop: its poller, its alarm and its listeners.
+//! One thread's shell around a loop: its poller, its timer and its listeners.
 
 mod lobby;
 mod sockets;
@@ -12,15 +12,15 @@ use mio::event::Event;
 use mio::net::TcpListener;
 use mio::{Events, Interest, Poll, Token};
 
-use crate::alarm::Alarm;
 use crate::loop_core::{LoopCore, Readiness};
 use crate::server::Server;
+use crate::sleep_timer::SleepTimer;
 
 use sockets::Registered;
 
 /// The token of each loop's waker.
 pub(crate) const WAKER: Token = Token(usize::MAX);
-const ALARM: Token = Token(usize::MAX - 1);
+const TIMER: Token = Token(usize::MAX - 1);
 /// Listeners count down from here; connections count up from zero.
 const LISTENERS: usize = usize::MAX - 2;
 
@@ -32,7 +32,7 @@ const EVENTS: usize = 1024;
 pub(crate) struct EventLoop {
     core: LoopCore<Registered>,
     poll: Poll,
-    alarm: Alarm,
+    timer: SleepTimer,
     listeners: Vec<TcpListener>,
     /// Listeners may have somebody waiting.
     accepting: bool,
@@ -47,7 +47,7 @@ impl EventLoop {
         poll: Poll,
         mut listeners: Vec<TcpListener>,
     ) -> io::Result<Self> {
-        let alarm = Alarm::new(poll.registry(), ALARM)?;
+        let timer = SleepTimer::new(poll.registry(), TIMER)?;
         for (i, listener) in listeners.iter_mut().enumerate() {
             poll.registry()
                 .register(listener, Token(LISTENERS - i), Interest::READABLE)?;
@@ -56,7 +56,7 @@ impl EventLoop {
         Ok(Self {
             core: LoopCore::new(server, index, sockets),
             poll,
-            alarm,
+            timer,
             listeners,
             accepting: false,
             accept_retry: None,
@@ -107,12 +107,12 @@ impl EventLoop {
             return Ok(Some(Duration::ZERO));
         };
         let now = self.core.now();
-        self.alarm.set(&self.core.server().clock, now, until)
+        self.timer.set(&self.core.server().clock, now, until)
     }
 
     fn note(&mut self, event: &Event) {
         let token = event.token();
-        if token == WAKER || token == ALARM {
+        if token == WAKER || token == TIMER {
             return;
         }
         if token.0 > LISTENERS - self.listeners.len() && token.0 <= LISTENERS {

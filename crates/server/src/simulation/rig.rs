@@ -7,6 +7,7 @@ use std::rc::Rc;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::sync::mpsc::{Receiver, channel};
+use std::task::Waker;
 use std::time::Duration;
 
 use super::wire::{Socket, Wire};
@@ -14,7 +15,7 @@ use crate::clock::Clock;
 use crate::config::Settings;
 use crate::listener::Accepted;
 use crate::loop_core::{LoopCore, Sockets};
-use crate::loop_handle::{Bell, LoopHandle};
+use crate::loop_handle::LoopHandle;
 use crate::reclaim::Reclaimer;
 use crate::server::{Parts, Server, Stop};
 
@@ -57,19 +58,10 @@ impl Sockets for InMemory {
     }
 }
 
-/// A bell that nobody needs to hear: the test decides whose turn it is.
-#[derive(Debug)]
-struct Unheard;
-
-impl Bell for Unheard {
-    fn ring(&self) -> io::Result<()> {
-        Ok(())
-    }
-}
-
 impl Rig {
     pub(super) fn new(loops: usize, settings: Settings) -> Self {
-        let handles = (0..loops).map(|_| LoopHandle::new(Box::new(Unheard)));
+        // Nobody needs to be woken: the test decides whose turn it is.
+        let handles = (0..loops).map(|_| LoopHandle::woken_by(Waker::noop()));
         let (stop, stopped) = channel();
         let server = Arc::new(Server::new(Parts {
             settings,

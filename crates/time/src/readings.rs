@@ -1,4 +1,4 @@
-//! A user's clock as a cache reads it: from its first reading on, and never backwards.
+//! A clock as its users read it: from its first reading on, and never backwards.
 //!
 //! Deadlines have 40 bits of milliseconds, so engine time begins at zero whatever the clock's origin: it is
 //! the reading less an `offset`. Clocks are also set. A step back is no time at all, and time goes on from
@@ -8,14 +8,108 @@
 //!
 //! Nanoseconds wrap after 584 years, in readings and offsets alike: only their differences mean anything.
 
-use std::time::Duration;
+use std::sync::atomic::{
+    AtomicU64,
+    Ordering::{AcqRel, Acquire, Release},
+};
+use std::sync::{Mutex, PoisonError};
+use std::task::Waker;
+use std::time::{Duration, SystemTime};
 
 use crate::clock::Clock;
-use crate::sync::{
-    AtomicU64, Mutex,
-    Ordering::{AcqRel, Acquire, Release},
-    lock,
-};
+#[cfg(feature = "system")]
+use crate::clock::SystemClock;
+use crate::moment::Moment;
+
+/// Readings of one clock: nanoseconds since the first one, which never go back.
+///
+/// ```
+/// use std::time::Duration;
+/// use tidewheel_time::{ManualClock, Moment, Readings};
+///
+/// let clock = ManualClock::new();
+/// clock.advance(Duration::from_secs(1_700_000_000));
+/// let readings = Readings::given(Box::new(clock.clone()));
+/// clock.advance(Duration::from_nanos(7));
+/// assert_eq!(readings.now(), Moment(7));
+/// ```
+#[derive(Debug)]
+pub struct Readings(Source);
+
+/// The usual clock is read without an indirect call.
+#[derive(Debug)]
+enum Source {
+    #[cfg(feature = "system")]
+    System(SystemClock),
+    Given(Given),
+}
+
+impl Readings {
+    /// Of the operating system's clock.
+    #[cfg(feature = "system")]
+    #[must_use]
+    pub fn system() -> Self {
+        Self(Source::System(SystemClock::new()))
+    }
+
+    /// Of a user's clock, from now on.
+    #[must_use]
+    pub fn given(clock: Box<dyn Clock>) -> Self {
+        Self(Source::Given(Given::new(clock)))
+    }
+
+    /// The exact time.
+    #[inline]
+    #[must_use]
+    pub fn now(&self) -> Moment {
+        match &self.0 {
+            #[cfg(feature = "system")]
+            Source::System(clock) => Moment(clock.nanos()),
+            Source::Given(clock) => Moment(clock.nanos()),
+        }
+    }
+
+    /// Two times that enclose now, for less than an exact reading.
+    #[inline]
+    #[must_use]
+    pub fn bounds(&self) -> (Moment, Moment) {
+        let (low, high) = match &self.0 {
+            #[cfg(feature = "system")]
+            Source::System(clock) => clock.nanos_bounds(),
+            Source::Given(clock) => clock.nanos_bounds(),
+        };
+        (Moment(low), Moment(high))
+    }
+
+    /// What the clock showed at the first reading.
+    #[must_use]
+    pub fn first(&self) -> Duration {
+        match &self.0 {
+            #[cfg(feature = "system")]
+            Source::System(_) => Duration::ZERO,
+            Source::Given(clock) => clock.first,
+        }
+    }
+
+    /// Wall time. It may jump.
+    #[must_use]
+    pub fn wall(&self) -> SystemTime {
+        match &self.0 {
+            #[cfg(feature = "system")]
+            Source::System(clock) => clock.wall(),
+            Source::Given(given) => given.clock.wall(),
+        }
+    }
+
+    /// See [`Clock::wake_when_moved`].
+    pub fn wake_when_moved(&self, sleeper: &Waker) {
+        match &self.0 {
+            #[cfg(feature = "system")]
+            Source::System(_) => {}
+            Source::Given(given) => given.clock.wake_when_moved(sleeper),
+        }
+    }
+}
 
 /// What a leap beyond [`REACH`] counts as, in nanoseconds: a year.
 const LEAP_MAX: i64 = 365 * 86_400 * 1_000_000_000;
@@ -32,7 +126,7 @@ const TRIES: u32 = 8;
 
 /// A user's clock.
 #[derive(Debug)]
-pub(crate) struct Given {
+struct Given {
     clock: Box<dyn Clock>,
     first: Duration,
     /// Nanoseconds of engine time: the latest that were read.
@@ -72,7 +166,7 @@ fn is_overtaken(since: i64) -> bool {
 }
 
 impl Given {
-    pub(crate) fn new(clock: Box<dyn Clock>) -> Self {
+    fn new(clock: Box<dyn Clock>) -> Self {
         let first = clock.now();
         Self {
             clock,
@@ -83,18 +177,9 @@ impl Given {
         }
     }
 
-    /// The reading at which engine time began.
-    pub(crate) fn first(&self) -> Duration {
-        self.first
-    }
-
-    pub(crate) fn clock(&self) -> &dyn Clock {
-        &*self.clock
-    }
-
     /// Engine time in nanoseconds.
     #[inline]
-    pub(crate) fn nanos(&self) -> u64 {
+    fn nanos(&self) -> u64 {
         for _ in 0..TRIES {
             let offset = self.offset.load(Acquire);
             let now = wrapping(self.clock.now()).wrapping_sub(offset);
@@ -115,7 +200,7 @@ impl Given {
 
     /// Two times that enclose engine time.
     #[inline]
-    pub(crate) fn nanos_bounds(&self) -> (u64, u64) {
+    fn nanos_bounds(&self) -> (u64, u64) {
         for _ in 0..TRIES {
             let offset = self.offset.load(Acquire);
             let (low, high) = self.clock.bounds();
@@ -150,7 +235,7 @@ impl Given {
     /// The clock was set, or a thread has slept since it read it: looks again, and changes the offset.
     #[cold]
     fn step(&self) {
-        let _stepping = lock(&self.stepping);
+        let _stepping = self.stepping.lock().unwrap_or_else(PoisonError::into_inner);
         let shown = wrapping(self.clock.now());
         let seen = self.latest.load(Acquire);
         let offset = self.offset.load(Acquire);

@@ -16,7 +16,7 @@ const BUCKETS: usize = PARTS * POWERS;
 /// bucket's.
 ///
 /// ```
-/// use tidewheel_store::Histogram;
+/// use tidewheel_time::Histogram;
 ///
 /// let lateness_us = Histogram::default();
 /// lateness_us.record(3, 99);
@@ -41,7 +41,7 @@ impl Default for Histogram {
 
 impl Histogram {
     /// Counts a value `times` times.
-    // Inlined, it took registers from the loops that remove entries, and they became dearer than the call.
+    // Inlined, it took registers from the loops that remove entries, which cost more than the call.
     #[inline(never)]
     pub fn record(&self, value: u64, times: u64) {
         self.counts[bucket(value)].fetch_add(times, Relaxed);

@@ -5,9 +5,9 @@
 //! has to do.
 
 #[cfg(any(target_os = "linux", target_os = "android"))]
-pub(crate) use linux::Alarm;
+pub(crate) use linux::SleepTimer;
 #[cfg(not(any(target_os = "linux", target_os = "android")))]
-pub(crate) use portable::Alarm;
+pub(crate) use portable::SleepTimer;
 
 #[cfg(any(target_os = "linux", target_os = "android"))]
 mod linux {
@@ -26,13 +26,13 @@ mod linux {
 
     /// One thread's timer.
     #[derive(Debug)]
-    pub(crate) struct Alarm {
+    pub(crate) struct SleepTimer {
         fd: OwnedFd,
         /// The tick it is set to; `u64::MAX` when it is not.
         armed: u64,
     }
 
-    impl Alarm {
+    impl SleepTimer {
         pub(crate) fn new(registry: &Registry, token: Token) -> io::Result<Self> {
             let flags = TimerfdFlags::NONBLOCK | TimerfdFlags::CLOEXEC;
             let fd = timerfd_create(TimerfdClockId::Monotonic, flags)?;
@@ -47,7 +47,7 @@ mod linux {
         /// Sees to it that a poll wakes when `tick` begins (`u64::MAX`: no need to), and returns the
         /// time-out that the poll needs besides.
         ///
-        /// An alarm that is set for earlier is left alone: it wakes the loop once in vain, which is
+        /// A timer that is set for earlier is left alone: it wakes the loop once in vain, which is
         /// cheaper than a system call for every deadline that moves later.
         pub(crate) fn set(
             &mut self,
@@ -89,9 +89,9 @@ mod portable {
 
     /// One thread's timer.
     #[derive(Debug)]
-    pub(crate) struct Alarm;
+    pub(crate) struct SleepTimer;
 
-    impl Alarm {
+    impl SleepTimer {
         pub(crate) fn new(_: &Registry, _: Token) -> io::Result<Self> {
             Ok(Self)
         }
@@ -119,11 +119,11 @@ mod tests {
     fn a_poll_wakes_when_the_tick_begins_and_never_before() {
         let clock = crate::clock::Clock::start();
         let mut poll = mio::Poll::new().unwrap();
-        let mut alarm = Alarm::new(poll.registry(), mio::Token(7)).unwrap();
+        let mut timer = SleepTimer::new(poll.registry(), mio::Token(7)).unwrap();
         let mut events = mio::Events::with_capacity(4);
         for ahead in [1, 3, 2, 1] {
             let now = clock.now().tick;
-            let timeout = alarm.set(&clock, now, now + ahead).unwrap();
+            let timeout = timer.set(&clock, now, now + ahead).unwrap();
             poll.poll(&mut events, timeout).unwrap();
             assert!(clock.now().tick >= now + ahead);
             assert!(events.iter().all(|event| event.token() == mio::Token(7)));

@@ -1,0 +1,41 @@
+//! The ground floor of Tidewheel: what time it is, and who is woken when.
+//!
+//! - [`Clock`] is where time comes from: [`SystemClock`], [`ManualClock`] for tests, or one of yours.
+//! - [`Readings`] reads a clock from its first reading on, and never backwards. A [`Moment`] is one reading.
+//! - [`Timeline`] maps clock time to engine time, so that all deadlines can be frozen, resumed or shifted at once.
+//! - [`Soonest`] publishes the earliest deadline of something that is behind a lock.
+//! - [`Alarm`] is the alarm of one thread or task that sleeps until a deadline. It loses no wake-up.
+//! - [`Histogram`] counts how late things happened.
+//! - [`mix`] spreads the bits of a hash.
+//!
+//! `clock.rs` is the only file of all crates that reads a clock; a lint says so to everybody else.
+//!
+//! # Features
+//!
+//! `system`: the system's clock. `tokio`: tokio's clock. Without them nothing here reads a clock.
+#![forbid(unsafe_code)]
+
+mod alarm;
+mod clock;
+mod histogram;
+mod manual;
+mod mix;
+mod moment;
+mod readings;
+mod soonest;
+mod sync;
+mod timeline;
+
+pub use alarm::{Alarm, waker_of};
+pub use clock::Clock;
+#[cfg(feature = "tokio")]
+pub use clock::TokioClock;
+#[cfg(feature = "system")]
+pub use clock::{SystemClock, monotonic_nanos, wall_nanos};
+pub use histogram::{Counts, Histogram, Quantiles, Runs};
+pub use manual::ManualClock;
+pub use mix::mix;
+pub use moment::{Moment, TICK_NANOS, nanos, ticks};
+pub use readings::Readings;
+pub use soonest::{NEVER, Soonest};
+pub use timeline::{Engine, Timeline};
