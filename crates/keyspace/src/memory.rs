@@ -157,7 +157,7 @@ impl Keyspace {
         let made = self.make_room(row, db, args, now);
         seat.delay();
         let passed_ns = self.hooks.stopwatch_ns().saturating_sub(began_ns);
-        made.map(|()| self.timeline.now(now.time.after(passed_ns)))
+        made.map(|()| Now::of(&self.timeline, now.time.after(passed_ns)))
     }
 
     fn make_room(
