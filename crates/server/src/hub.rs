@@ -255,7 +255,7 @@ mod tests {
         let loops = polls
             .iter()
             .map(|poll| mio::Waker::new(poll.registry(), mio::Token(0)).unwrap())
-            .map(|waker| LoopHandle::new(waker));
+            .map(LoopHandle::new);
         let loops: Arc<[LoopHandle]> = loops.collect();
         (polls, Hub::new(loops))
     }

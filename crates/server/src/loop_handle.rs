@@ -126,8 +126,7 @@ impl LoopHandle {
 
     /// Whether the loop sleeps, but no longer than until `tick`.
     pub(crate) fn sleeps_until(&self, tick: u64) -> bool {
-        let until = self.sleep_until.load(Ordering::Relaxed);
-        until != AWAKE && until <= tick
+        self.alarm.sleeps_until(tick)
     }
 
     /// Makes the loop look at shared state (configuration, pauses, shutdown) soon.

@@ -127,6 +127,14 @@ impl Alarm {
         self.sleeps_until.load(SeqCst) != AWAKE
     }
 
+    /// Whether the sleeper sleeps, and wakes by itself at tick `by` at the latest.
+    #[inline]
+    #[must_use]
+    pub fn sleeps_until(&self, by: u64) -> bool {
+        let until = self.sleeps_until.load(SeqCst);
+        until != AWAKE && until <= by
+    }
+
     /// The sleep is over.
     #[inline]
     pub fn woke(&self) {

@@ -250,7 +250,7 @@ mod tests {
     /// stays at 0 until it is made up for.
     #[test]
     fn shift_beyond_the_start_is_not_lost_while_frozen() {
-        let (mut frozen, mut running) = (Timeline::new(), Timeline::new());
+        let (frozen, running) = (Timeline::new(), Timeline::new());
         frozen.freeze(|| 100);
         frozen.shift(500);
         frozen.resume(|| 1_000);
