@@ -66,7 +66,6 @@ pub(crate) struct Requests {
     tidy: AtomicBool,
     /// Whether a sweep of invalidated entries was asked for.
     pub(crate) sweep: AtomicBool,
-    stop: AtomicBool,
     /// The listener's thread.
     #[cfg(feature = "system")]
     listener: Mutex<Option<std::thread::Thread>>,
@@ -78,7 +77,6 @@ impl Requests {
             alarm: Arc::new(Alarm::new()),
             tidy: AtomicBool::new(false),
             sweep: AtomicBool::new(false),
-            stop: AtomicBool::new(false),
             #[cfg(feature = "system")]
             listener: Mutex::new(None),
         }
@@ -130,8 +128,7 @@ impl Requests {
     }
 
     pub(crate) fn stop(&self) {
-        self.stop.store(true, SeqCst);
-        self.ask();
+        self.alarm.stop();
         #[cfg(feature = "system")]
         if let Some(listener) = &*lock(&self.listener) {
             listener.unpark();
@@ -139,7 +136,7 @@ impl Requests {
     }
 
     fn is_stopped(&self) -> bool {
-        self.stop.load(SeqCst)
+        self.alarm.is_stopped()
     }
 }
 

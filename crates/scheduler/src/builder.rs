@@ -4,7 +4,7 @@ use std::fmt;
 use std::hash::{BuildHasher, Hash};
 use std::marker::PhantomData;
 use std::num::NonZeroUsize;
-use std::sync::atomic::{AtomicBool, AtomicU64};
+use std::sync::atomic::AtomicU64;
 use std::sync::{Arc, OnceLock};
 use std::thread;
 
@@ -214,7 +214,6 @@ impl<K, V, S: BuildHasher + Clone> Builder<K, V, S> {
         Ok(Arc::new(Inner {
             shards: Shards::new(self.shards, self.hasher),
             alarm: Arc::new(Alarm::new()),
-            stopped: AtomicBool::new(false),
             timing_thread: OnceLock::new(),
             queue: Queue::new(self.queue),
             back_pressure: self.back_pressure,

@@ -3,7 +3,7 @@
 use std::cell::Cell;
 use std::fmt;
 use std::hash::{BuildHasher, Hash};
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed, Ordering::SeqCst};
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, OnceLock};
 use std::task::Waker;
 use std::thread::{self, ThreadId};
@@ -45,8 +45,6 @@ pub(crate) struct Counters {
 pub(crate) struct Inner<K, V, S> {
     pub(crate) shards: Shards<K, V, S>,
     pub(crate) alarm: Arc<Alarm>,
-    /// The timing thread is to end.
-    pub(crate) stopped: AtomicBool,
     pub(crate) timing_thread: OnceLock<ThreadId>,
     pub(crate) queue: Queue<K, V>,
     pub(crate) back_pressure: BackPressure,
@@ -188,7 +186,7 @@ impl<K: Hash + Eq, V, S: BuildHasher> Inner<K, V, S> {
         self.alarm.set_sleeper(&waker_of(thread));
         let sleeper = Waker::from(Arc::clone(&self.alarm));
         let mut rounds = Rounds::default();
-        while !self.stopped.load(SeqCst) {
+        while !self.alarm.is_stopped() {
             if survive(|| self.turn(&mut rounds, &sleeper)).is_none() {
                 self.counters.panicked.fetch_add(1, Relaxed);
                 thread::park_timeout(AFTER_PANIC);
@@ -256,12 +254,6 @@ impl<K: Hash + Eq, V, S: BuildHasher> Inner<K, V, S> {
             thread::park_timeout(now.until(until));
         }
         self.alarm.woke();
-    }
-
-    /// Ends the timing thread soon.
-    pub(crate) fn stop(&self) {
-        self.stopped.store(true, SeqCst);
-        self.alarm.ask();
     }
 
     /// Whether this is the timing thread.

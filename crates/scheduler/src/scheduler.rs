@@ -141,7 +141,7 @@ impl<K: Hash + Eq, V, S: BuildHasher> Scheduler<K, V, S> {
     /// timing thread are waited for without a limit.
     pub fn stop(&self, limit: Duration) -> Stopped<K, V> {
         let inner = self.handle.inner();
-        inner.stop();
+        inner.alarm.stop();
         let workers = self.end_timing();
         let mut pending = Vec::new();
         for at in 0..inner.shards.count() {

@@ -40,6 +40,8 @@ pub struct Alarm {
     sleeps_until: AtomicU64,
     /// Something else than a deadline wants the sleeper's attention.
     request: AtomicBool,
+    /// No sleep begins any more.
+    stopped: AtomicBool,
     sleeper: Mutex<Option<Waker>>,
 }
 
@@ -56,6 +58,7 @@ impl Alarm {
         Self {
             sleeps_until: AtomicU64::new(AWAKE),
             request: AtomicBool::new(false),
+            stopped: AtomicBool::new(false),
             sleeper: Mutex::new(None),
         }
     }
@@ -109,11 +112,24 @@ impl Alarm {
         self.is_requested() && self.request.swap(false, SeqCst)
     }
 
+    /// Ends the sleep for good: none begins any more.
+    pub fn stop(&self) {
+        self.stopped.store(true, SeqCst);
+        self.ask();
+    }
+
+    /// Whether the sleeper is to end.
+    #[inline]
+    #[must_use]
+    pub fn is_stopped(&self) -> bool {
+        self.stopped.load(SeqCst)
+    }
+
     /// Announces a sleep until tick `until`. `next` reads the published deadline. `false` when something has
     /// come up: do not sleep.
     pub fn fall_asleep(&self, until: u64, next: impl FnOnce() -> u64) -> bool {
         self.sleeps_until.store(until.max(AWAKE + 1), SeqCst);
-        let stays = next() < until || self.request.load(SeqCst);
+        let stays = next() < until || self.request.load(SeqCst) || self.is_stopped();
         if stays {
             self.woke();
         }
@@ -220,6 +236,15 @@ mod tests {
         assert!(alarm.fall_asleep(NEVER, || NEVER));
         alarm.ask();
         assert_eq!((bell.0.load(SeqCst), alarm.sleeps()), (1, false));
+    }
+
+    #[test]
+    fn who_has_missed_the_request_to_stop_does_not_sleep_either() {
+        let (alarm, _) = belled();
+        alarm.stop();
+        alarm.take_request();
+        assert!(!alarm.fall_asleep(NEVER, || NEVER));
+        assert!(alarm.is_stopped());
     }
 
     #[test]
