@@ -1,4 +1,8 @@
 //! The stream in tokio's paused time.
+#![allow(
+    clippy::disallowed_methods,
+    reason = "a test reads tokio's paused clock"
+)]
 
 use std::future::poll_fn;
 use std::pin::Pin;

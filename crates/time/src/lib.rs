@@ -15,6 +15,11 @@
 //! `system`: the system's clock. `tokio`: tokio's clock. Without them nothing here reads a clock.
 #![forbid(unsafe_code)]
 
+/// Compiles and runs the code of the README.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;
+
 mod alarm;
 mod clock;
 mod histogram;
