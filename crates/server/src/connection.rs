@@ -259,7 +259,7 @@ impl Connection {
             return false;
         }
         let since = *self.above_soft_since.get_or_insert(now);
-        now.saturating_sub(since) > limit.soft_seconds.saturating_mul(1000)
+        now.saturating_sub(since) > limit.soft_ms()
     }
 
     /// Less than the soft limit is left to send: the time above it begins anew.
@@ -276,10 +276,7 @@ impl Connection {
             silence > 0 && self.subscriptions.is_none() && !self.paused && self.walk.is_none();
         // Ticks are rounded down: one more, and nobody is closed a fraction too early.
         let idle = idles_out.then(|| self.last_active.saturating_add(silence + 1));
-        let soft_ms = self
-            .output_limit(settings)
-            .soft_seconds
-            .saturating_mul(1000);
+        let soft_ms = self.output_limit(settings).soft_ms();
         let soft = self
             .above_soft_since
             .map(|since| since.saturating_add(soft_ms + 1));

@@ -28,7 +28,14 @@ pub(crate) struct OutputLimit {
     pub(crate) hard: u64,
     /// Bytes at which it is closed after `soft_seconds` above them; 0 = no limit.
     pub(crate) soft: u64,
-    pub(crate) soft_seconds: u64,
+    pub(crate) soft_seconds: u32,
+}
+
+impl OutputLimit {
+    /// How long a client may be above the soft limit.
+    pub(crate) fn soft_ms(&self) -> u64 {
+        u64::from(self.soft_seconds) * 1000
+    }
 }
 
 /// The limits of both classes of clients.
@@ -58,8 +65,10 @@ impl Default for OutputLimits {
 impl OutputLimits {
     /// Reads `class hard soft seconds`, once or more; classes that are not named keep their limits.
     pub(crate) fn update(mut self, text: &str) -> Result<Self, String> {
-        let words: Vec<&str> = text.split_ascii_whitespace().collect();
-        if words.is_empty() || !words.len().is_multiple_of(4) {
+        // Single blanks only, as in Redis: between two there is an empty word. No word at all changes nothing.
+        let words = text.split(' ').filter(|_| !text.is_empty());
+        let words: Vec<&str> = words.collect();
+        if !words.len().is_multiple_of(4) {
             return Err("Wrong number of arguments in buffer limit configuration.".to_owned());
         }
         for four in words.chunks_exact(4) {
@@ -68,7 +77,7 @@ impl OutputLimits {
             let limit = OutputLimit {
                 hard: memory(four[1]).ok_or_else(invalid)?,
                 soft: memory(four[2]).ok_or_else(invalid)?,
-                soft_seconds: four[3].parse().map_err(|_| invalid())?,
+                soft_seconds: seconds(four[3]).ok_or_else(invalid)?,
             };
             match four[0].to_ascii_lowercase().as_str() {
                 "normal" => self.normal = limit,
@@ -99,8 +108,14 @@ impl fmt::Display for OutputLimits {
     }
 }
 
+/// Reads as many seconds as Redis takes.
+fn seconds(text: &str) -> Option<u32> {
+    let seconds: i32 = text.parse().ok()?;
+    u32::try_from(seconds).ok()
+}
+
 /// Reads a memory size: digits and a unit (`b`, `k`, `kb`, `m`, `mb`, `g`, `gb`; a `b` at the end
-/// means powers of 1024, as in Redis).
+/// means powers of 1024, as in Redis). Without digits it is 0, as there.
 pub(crate) fn memory(text: &str) -> Option<u64> {
     let digits = text.bytes().take_while(u8::is_ascii_digit).count();
     let (number, unit) = text.split_at(digits);
@@ -114,15 +129,20 @@ pub(crate) fn memory(text: &str) -> Option<u64> {
         "gb" => 1 << 30,
         _ => return None,
     };
+    let number = if number.is_empty() { "0" } else { number };
     number.parse::<u64>().ok()?.checked_mul(factor)
 }
 
 /// Reads an integer within `min..=max`, or says what is wrong as Redis does.
 pub(crate) fn integer(text: &str, min: u64, max: u64) -> Result<u64, String> {
-    let value: i128 = text
-        .parse()
-        .map_err(|_| "argument couldn't be parsed into an integer".to_owned())?;
-    within(value, min, max)
+    let value = plain(text).ok_or("argument couldn't be parsed into an integer")?;
+    within(i128::from(value), min, max)
+}
+
+/// Reads an integer that is written in the one usual way: no plus, no zeros before it.
+fn plain(text: &str) -> Option<i64> {
+    let value: i64 = text.parse().ok()?;
+    (value.to_string() == text).then_some(value)
 }
 
 /// Reads a memory size within `min..=max`, or says what is wrong as Redis does.
@@ -173,13 +193,15 @@ mod tests {
             ("1KB", 1024),
             ("2mb", 2 << 20),
             ("1Gb", 1 << 30),
+            ("007", 7),
+            ("", 0),
+            ("gb", 0),
         ] {
             assert_eq!(memory(text), Some(bytes), "{text}");
         }
         for text in [
-            "",
-            "mb",
             "-1",
+            " 1",
             "1.5gb",
             "1 kb",
             "1tb",
@@ -198,8 +220,15 @@ mod tests {
             OutputLimits::default().update(&limits.to_string()),
             Ok(limits)
         );
+        assert_eq!(limits.update(""), Ok(limits), "nothing is changed");
+        let longest = limits.update("normal 0 1 2147483647").unwrap();
+        assert_eq!(longest.normal.soft_seconds, i32::MAX as u32);
         for bad in [
-            "",
+            "normal  1 2 3",
+            "normal 1 2 3 ",
+            " normal 1 2 3",
+            "normal 1 2 2147483648",
+            "normal 1 2 9223372036854775807",
             "normal 1 2",
             "normal x 2 3",
             "normal 1 2 -3",
@@ -208,6 +237,25 @@ mod tests {
         ] {
             assert!(OutputLimits::default().update(bad).is_err(), "{bad}");
         }
+    }
+
+    #[test]
+    fn integers_are_written_in_one_way() {
+        for text in [
+            "+5",
+            "007",
+            "-0",
+            " 5",
+            "5 ",
+            "0x5",
+            "5.0",
+            "",
+            "9223372036854775808",
+        ] {
+            let refused = integer(text, 0, 9).expect_err(text);
+            assert!(refused.contains("parsed into an integer"), "{text}");
+        }
+        assert_eq!(integer("0", 0, 9), Ok(0));
     }
 
     #[test]

@@ -207,3 +207,22 @@ fn confirmations_of_subscriptions_beyond_the_hard_limit_are_not_built() {
     }
     assert_eq!(rig.server.totals().output_limit_closes, 4);
 }
+
+/// Its milliseconds were more than a number holds: it was closed at once, as if it had been silent.
+#[test]
+fn the_longest_soft_time_closes_nobody() {
+    let mut rig = Rig::new(1, Settings::default());
+    set(&mut rig, "large", 400_000);
+    lower(&mut rig, "normal 0 1000 2147483647");
+    let peer = rig.connect(0);
+    falls_behind(&mut rig, &peer);
+    rig.advance(Duration::from_secs(100_000));
+    rig.settle();
+    assert!(!peer.is_closed());
+    let boss = rig.connect(0);
+    let refused = rig.ask(
+        &boss,
+        b"CONFIG SET client-output-buffer-limit \"normal 0 1000 9223372036854775807\"\r\n",
+    );
+    assert!(refused.starts_with(b"-ERR CONFIG SET failed"));
+}
