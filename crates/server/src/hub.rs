@@ -1,8 +1,9 @@
 //! Publish and subscribe: who listens to what, and the way of a message to them.
 //!
 //! A message is encoded once, as a RESP3 push, and copied into the inbox of each loop that owns a
-//! subscriber; the loop copies it into its connections' output. Nobody waits for a reader: a
-//! subscriber that lags too far is closed by its output limit, or by the bound of its loop's inbox.
+//! subscriber; the loop copies it into its connections' output, as far as they may hold it. Nobody waits
+//! for a reader: a subscriber that lags too far is closed by its output limit, by what all clients may hold,
+//! or by the bound of its loop's inbox.
 //!
 //! Keyspace events are drained from the keyspace's queue while the hub's lock is held, so that they are
 //! published in their order whichever thread drains them. No shard is locked meanwhile.
@@ -121,16 +122,17 @@ impl Hub {
         state.channel = channel;
     }
 
-    /// Visits the names of channels that match `pattern` (all without one).
-    pub(crate) fn channels(&self, pattern: Option<&[u8]>) -> Vec<Box<[u8]>> {
+    /// The names of channels that match `pattern` (all without one); `None` if a reply that names them would
+    /// be longer than `most`.
+    pub(crate) fn channels(&self, pattern: Option<&[u8]>, most: usize) -> Option<Vec<Box<[u8]>>> {
         let state = self.state.lock();
         let wanted = |name: &[u8]| pattern.is_none_or(|pattern| glob_match(pattern, name));
-        state
-            .channels
-            .keys()
-            .filter(|name| wanted(name))
-            .cloned()
-            .collect()
+        let (mut names, mut left) = (Vec::new(), most);
+        for name in state.channels.keys().filter(|name| wanted(name)) {
+            left = left.checked_sub(name.len() + BULK_FRAME)?;
+            names.push(name.clone());
+        }
+        Some(names)
     }
 
     /// How many listen to a channel by its name.
@@ -190,6 +192,9 @@ const SPARSE: usize = 64;
 
 /// A table for fewer names is left as it is.
 const NAMES_KEEP: usize = 1 << 10;
+
+/// What a reply adds to a name, at least.
+const BULK_FRAME: usize = b"$0\r\n\r\n".len();
 
 /// A longer message does not keep its buffer.
 const MESSAGE_KEEP: usize = 64 << 10;
@@ -314,7 +319,8 @@ mod tests {
         hub.subscribe(Kind::Channel, b"a", 0, target(1));
         hub.subscribe(Kind::Channel, b"a", 1, target(2));
         hub.unsubscribe(Kind::Channel, b"a", 0, target(1));
-        assert_eq!(hub.channels(None).len(), 1);
+        let names = |most| hub.channels(None, most).map(|names| names.len());
+        assert_eq!((names(100), names(6)), (Some(1), None));
         hub.unsubscribe(Kind::Channel, b"a", 1, target(2));
         hub.unsubscribe(Kind::Channel, b"a", 1, target(2));
         assert_eq!(

@@ -155,7 +155,11 @@ impl Turn<'_> {
                 "ERR unknown subcommand or wrong number of arguments for 'CHANNELS'. Try PUBSUB HELP.",
             ));
         }
-        let channels = self.server.hub.channels(args.get(2));
+        let most = self.out.limit().saturating_sub(self.out.len());
+        let Some(channels) = self.server.hub.channels(args.get(2), most) else {
+            self.out.refuse();
+            return Ok(Step::Done);
+        };
         self.out.array(channels.len());
         for channel in channels {
             self.out.bulk(&channel);

@@ -226,3 +226,19 @@ fn the_longest_soft_time_closes_nobody() {
     );
     assert!(refused.starts_with(b"-ERR CONFIG SET failed"));
 }
+
+/// The names were gathered before the reply was begun.
+#[test]
+fn names_of_channels_beyond_the_hard_limit_are_not_gathered() {
+    let mut rig = Rig::new(1, limited(Settings::default()));
+    for i in 0..4 {
+        let listener = rig.connect(0);
+        let name = format!("{i}{}", "c".repeat(500_000));
+        rig.ask(&listener, &bulk(&[b"SUBSCRIBE", name.as_bytes()]));
+    }
+    let other = rig.connect(0);
+    let one = rig.ask(&other, b"PUBSUB CHANNELS 1*\r\n");
+    assert_eq!(one.len(), 500_001 + 15);
+    is_closed_unanswered(&mut rig, b"PUBSUB CHANNELS\r\n");
+    assert_eq!(rig.server.totals().output_limit_closes, 1);
+}

@@ -67,10 +67,11 @@ impl Turn<'_> {
         tray: &mut Tray,
         mut held: Box<Held>,
     ) -> io::Result<usize> {
-        if let Some(buffer) = held.forget_run() {
+        let too_big = held.forget_run();
+        let (room, too_small) = make_room(link, &mut held);
+        for buffer in too_big.into_iter().chain(too_small) {
             self.server.reclaimer.drop_buffer(buffer);
         }
-        let room = make_room(link, &mut held);
         let before = held.bytes.len();
         let result = (&mut link.stream)
             .take(room as u64)
@@ -129,21 +130,34 @@ impl Turn<'_> {
     }
 }
 
-/// Makes room for the next read of a command that has not arrived whole. Returns how much to read.
-fn make_room(conn: &Connection, held: &mut Held) -> usize {
-    let before = held.bytes.len();
+/// Makes room for the next read of a command that has not arrived whole. Returns how much to read, and a
+/// buffer that has become too small.
+fn make_room(conn: &Connection, held: &mut Held) -> (usize, Option<Vec<u8>>) {
+    let room = held.wanted.clamp(INPUT_CHUNK, HELD_CHUNK);
+    let len = held.bytes.len();
+    if held.bytes.capacity() - len >= room {
+        return (room, None);
+    }
     // Address space for the whole of a long command saves copying it again and again while it
     // grows, but nobody gets more than a multiple of what has arrived: an announced length alone
     // reserves nothing.
-    if before >= INPUT_CHUNK {
-        let ahead = held.wanted.min(before.saturating_mul(RESERVE_FACTOR));
-        if held.bytes.try_reserve_exact(ahead).is_err() {
-            tracing::debug!(client = conn.client.id, ahead, "no address space ahead");
-        }
+    let ahead = match len < INPUT_CHUNK {
+        true => 0,
+        false => held.wanted.min(len.saturating_mul(RESERVE_FACTOR)),
+    };
+    let mut wider = Vec::new();
+    if wider
+        .try_reserve_exact(len + ahead.max(len).max(room))
+        .is_err()
+    {
+        tracing::debug!(client = conn.client.id, ahead, "no address space ahead");
+        held.bytes.reserve(room);
+        return (room, None);
     }
-    let room = held.wanted.clamp(INPUT_CHUNK, HELD_CHUNK);
-    held.bytes.reserve(room);
-    room
+    // A buffer that grows where it is may be moved with all that was reserved, which takes memory for it.
+    wider.extend_from_slice(&held.bytes);
+    held.most = len;
+    (room, Some(std::mem::replace(&mut held.bytes, wider)))
 }
 
 /// Reads once. `None` when nothing has arrived; then, or at the end of the stream, the connection's

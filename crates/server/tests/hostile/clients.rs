@@ -88,6 +88,27 @@ fn what_the_parser_has_learnt_of_an_unfinished_command_is_in_the_account() {
     });
 }
 
+/// The address space for the rest was moved to a bigger one, and all of it was written to on the way.
+#[test]
+fn what_was_announced_and_has_not_come_takes_no_memory() {
+    let server = Server::start(&[]);
+    let mut asker = server.client();
+    let mut client = server.client();
+    let id = id(&mut client);
+    let before = server.memory_kb("VmHWM");
+    client.send(b"*2\r\n$4\r\nECHO\r\n$536870912\r\n");
+    let part = vec![b'x'; 1 << 20];
+    for _ in 0..20 {
+        client.send(&part);
+    }
+    eventually("it is all there", || {
+        (total_memory(&mut asker, &id) >= 20 << 20).then_some(())
+    });
+    let grown = server.memory_kb("VmHWM").saturating_sub(before);
+    assert!(grown < 64 << 10, "{grown} KiB");
+    assert!(total_memory(&mut asker, &id) < 32 << 20);
+}
+
 /// Each loop closed the biggest of its own, however small.
 #[test]
 fn only_the_biggest_of_all_clients_is_closed_even_while_its_loop_is_busy() {
