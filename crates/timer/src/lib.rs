@@ -43,9 +43,8 @@ extern crate alloc;
 extern crate std;
 
 mod bitset;
-mod hashed;
-mod heap;
 mod marks;
+mod others;
 mod pool;
 mod queue;
 mod ring;
@@ -54,8 +53,7 @@ mod slab;
 mod wheel;
 
 pub use bitset::BitSet;
-pub use hashed::HashedWheel;
-pub use heap::IndexedHeap;
+pub use others::{HashedWheel, IndexedHeap};
 pub use pool::FreedRecords;
 pub use queue::{Forecast, Progress, Timer, TimerQueue, Timers, forecast_window};
 pub use set::TimerSet;
