@@ -10,6 +10,9 @@ use crate::commands::edit::room_for;
 use crate::keyspace::Keyspace;
 use crate::value::{self, LARGE};
 
+/// What nobody knows before the shard is locked: a look is needed, whatever is used.
+const UNKNOWN: usize = usize::MAX / 2;
+
 /// What a command will need.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Demand {
@@ -32,6 +35,7 @@ impl Keyspace {
         match row.adds {
             Adds::Range => self.range_end(args).unwrap_or(0).max(args.bytes()),
             Adds::Arguments | Adds::Tail => args.bytes(),
+            Adds::Copy => UNKNOWN,
         }
     }
 
@@ -44,6 +48,11 @@ impl Keyspace {
                 self.grown_demand(db, args, tail, |len, tail| len.saturating_add(tail))
             }
             Adds::Range => self.grown_demand(db, args, self.range_end(args), usize::max),
+            Adds::Copy => {
+                let there = self.there(db, args.get(1).unwrap_or_default());
+                let copied = there.map_or(0, |there| there.held.max(there.len));
+                Demand::of(copied + args.bytes())
+            }
         }
     }
 

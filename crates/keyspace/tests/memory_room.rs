@@ -47,6 +47,26 @@ fn where_nothing_may_go_a_command_fits_or_is_refused() {
     }
 }
 
+/// Copy upon copy, each as large as the limit let one be.
+#[test]
+fn a_copy_has_room_or_is_refused() {
+    for policy in [Policy::NoEviction, Policy::AllKeysRandom] {
+        let mut rig = Rig::new();
+        rig.keyspace.settings().set_policy(policy);
+        rig.words(&[b"SET", b"large", &vec![b'x'; 600_000]]);
+        rig.run("SET small v");
+        rig.keyspace.settings().maxmemory.store(1_000_000, Relaxed);
+        assert_eq!(rig.run("COPY small other"), ":1", "{policy:?}");
+        assert_eq!(rig.run("COPY nobody other"), ":0", "{policy:?}");
+        let reply = rig.run("COPY large again");
+        if policy == Policy::NoEviction {
+            assert_eq!(reply, OOM);
+        }
+        let used = rig.keyspace.stats(rig.time).used_memory;
+        assert!(used <= 1_000_000, "{policy:?}: {reply}, {used}");
+    }
+}
+
 /// Sixty-four keys in each database, and none again.
 fn use_every_database(rig: &mut Rig) {
     for db in 0..rig.keyspace.databases() {

@@ -69,6 +69,8 @@ pub(crate) enum Adds {
     /// What lies between the end of what there is and the end of its third argument, put at the offset that the
     /// second one is.
     Range,
+    /// What its first argument names, and its arguments.
+    Copy,
 }
 
 impl Command {

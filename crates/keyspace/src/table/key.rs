@@ -1,6 +1,6 @@
 //! Rows: keys of any type.
 
-use crate::command::{Argument, Command, Flags, Handler, KeySpec, KeyUse};
+use crate::command::{Adds, Argument, Command, Flags, Handler, KeySpec, KeyUse};
 use crate::commands::{key, object, scan};
 
 const RO: KeyUse = KeyUse { flags: &["RO"] };
@@ -46,6 +46,7 @@ pub(super) const ROWS: &[Command] = &[
             Argument::integer("destination-db").after("DB").optional(),
             Argument::word("replace", "REPLACE").optional(),
         ],
+        adds: Adds::Copy,
         handler: Handler::Keys(key::copy),
         ..GENERIC
     },
