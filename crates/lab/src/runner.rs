@@ -22,7 +22,8 @@ use crate::report::Report;
 #[group(skip)]
 pub(crate) struct Common {
     /// Runs of each (quick: 1).
-    #[arg(long, default_value_t = 3, default_value_if("quick", "true", "1"))]
+    #[arg(long, default_value_t = 3)]
+    #[arg(default_value_if("quick", "true", "1"))]
     pub(crate) runs: usize,
     /// Seed of keys, deadlines and orders.
     #[arg(long, default_value_t = 1)]

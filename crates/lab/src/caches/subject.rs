@@ -116,79 +116,70 @@ pub(crate) trait Subject<K: Key, V: Value>: Send + Sync {
     /// Reads `keys`, a power of two of them, around and around.
     fn get_pass(&self, keys: &[K], start: usize, stop: &AtomicBool) -> Pass {
         let mask = keys.len() - 1;
-        let mut pass = Pass::default();
         let mut at = start;
-        let from = clock::mono_ns();
-        loop {
-            for _ in 0..STRIDE {
-                pass.hits += u64::from(black_box(self.get(&keys[at & mask])).is_some());
-                at = at.wrapping_add(1);
-            }
-            pass.operations += STRIDE as u64;
-            if stop.load(Ordering::Relaxed) {
-                break;
-            }
-        }
-        pass.ns = clock::mono_ns() - from;
-        pass
+        timed(stop, || {
+            let hit = black_box(self.get(&keys[at & mask])).is_some();
+            at = at.wrapping_add(1);
+            hit
+        })
     }
 
     /// Three reads to one write with a TTL, over the same keys.
     fn mixed_pass(&self, keys: &[K], start: usize, stop: &AtomicBool) -> Pass {
         let mask = keys.len() - 1;
         let mut rng = Rng::new(start as u64);
-        let mut pass = Pass::default();
         let mut at = start;
-        let from = clock::mono_ns();
-        loop {
-            for _ in 0..STRIDE {
-                let key = &keys[at & mask];
-                at = at.wrapping_add(1);
-                let draw = rng.next_u64();
-                if draw & 3 == 0 {
-                    let (low, high) = MIXED_TTL_MS;
-                    let ttl = Duration::from_millis(low + (draw >> 8) % (high - low));
-                    self.insert(key.clone(), V::for_key(draw), Some(ttl));
-                } else {
-                    pass.hits += u64::from(black_box(self.get(key)).is_some());
-                }
+        timed(stop, || {
+            let key = &keys[at & mask];
+            at = at.wrapping_add(1);
+            let draw = rng.next_u64();
+            if draw & 3 == 0 {
+                self.insert(key.clone(), V::for_key(draw), Some(mixed_ttl(draw >> 8)));
+                return false;
             }
-            pass.operations += STRIDE as u64;
-            if stop.load(Ordering::Relaxed) {
-                break;
-            }
-        }
-        pass.ns = clock::mono_ns() - from;
-        pass
+            black_box(self.get(key)).is_some()
+        })
     }
 
     /// Inserts keys that were never seen before, numbered from `ids`.
     fn insert_pass(&self, ids: &AtomicU64, stop: &AtomicBool) -> Pass {
         let mut rng = Rng::new(ids.load(Ordering::Relaxed));
-        let mut pass = Pass::default();
-        let mut next = 0;
-        let mut left = 0;
-        let from = clock::mono_ns();
-        loop {
-            if left < STRIDE as u64 {
+        let (mut next, mut end) = (0, 0);
+        timed(stop, || {
+            if next == end {
                 next = ids.fetch_add(ID_BLOCK, Ordering::Relaxed);
-                left = ID_BLOCK;
+                end = next + ID_BLOCK;
             }
-            for _ in 0..STRIDE {
-                let (low, high) = MIXED_TTL_MS;
-                let ttl = Duration::from_millis(low + rng.next_u64() % (high - low));
-                self.insert(K::of(next), V::for_key(next), Some(ttl));
-                next += 1;
-            }
-            left -= STRIDE as u64;
-            pass.operations += STRIDE as u64;
-            if stop.load(Ordering::Relaxed) {
-                break;
-            }
-        }
-        pass.ns = clock::mono_ns() - from;
-        pass
+            self.insert(
+                K::of(next),
+                V::for_key(next),
+                Some(mixed_ttl(rng.next_u64())),
+            );
+            next += 1;
+            false
+        })
     }
+}
+
+/// Operations until the stop; each tells whether it was a hit.
+#[inline]
+fn timed(stop: &AtomicBool, mut operation: impl FnMut() -> bool) -> Pass {
+    let mut pass = Pass::default();
+    let from = clock::mono_ns();
+    while pass.operations == 0 || !stop.load(Ordering::Relaxed) {
+        for _ in 0..STRIDE {
+            pass.hits += u64::from(operation());
+        }
+        pass.operations += STRIDE as u64;
+    }
+    pass.ns = clock::mono_ns() - from;
+    pass
+}
+
+#[inline]
+fn mixed_ttl(draw: u64) -> Duration {
+    let (low, high) = MIXED_TTL_MS;
+    Duration::from_millis(low + draw % (high - low))
 }
 
 /// Passes of a cache over its entries, in a thread of its own.

@@ -32,24 +32,20 @@ const LOOK: Duration = Duration::from_millis(50);
 #[derive(Clone, Debug, clap::Args, Serialize)]
 pub(crate) struct Args {
     /// Keys whose events are awaited (quick: 500).
-    #[arg(
-        long,
-        default_value_t = 20_000,
-        default_value_if("quick", "true", "500")
-    )]
+    #[arg(long, default_value_t = 20_000)]
+    #[arg(default_value_if("quick", "true", "500"))]
     keys: u64,
     /// Keys with TTLs of 1–2 h that are there as well (quick: none).
-    #[arg(
-        long,
-        default_value_t = 1_000_000,
-        default_value_if("quick", "true", "0")
-    )]
+    #[arg(long, default_value_t = 1_000_000)]
+    #[arg(default_value_if("quick", "true", "0"))]
     background: u64,
     /// The deadlines lie uniformly in this many seconds (quick: 1).
-    #[arg(long, default_value_t = 20.0, default_value_if("quick", "true", "1"))]
+    #[arg(long, default_value_t = 20.0)]
+    #[arg(default_value_if("quick", "true", "1"))]
     spread_s: f64,
     /// Wait this long after the last deadline for events that are missing (quick: 10).
-    #[arg(long, default_value_t = 60.0, default_value_if("quick", "true", "10"))]
+    #[arg(long, default_value_t = 60.0)]
+    #[arg(default_value_if("quick", "true", "10"))]
     wait_s: f64,
     /// Seconds from the start of loading the keys to the first deadline.
     #[arg(long, default_value_t = 2.0)]

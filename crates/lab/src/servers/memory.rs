@@ -20,17 +20,15 @@ const MB: f64 = 1e6;
 #[derive(Clone, Debug, clap::Args)]
 pub(crate) struct Args {
     /// Keys to load (quick: 50000).
-    #[arg(
-        long,
-        default_value_t = 1_000_000,
-        default_value_if("quick", "true", "50000")
-    )]
+    #[arg(long, default_value_t = 1_000_000)]
+    #[arg(default_value_if("quick", "true", "50000"))]
     keys: u64,
     /// Load them without a TTL; else each has one of 1–2 h.
     #[arg(long)]
     no_ttl: bool,
     /// Seconds between the last SET and the reading (quick: 0.3).
-    #[arg(long, default_value_t = 3.0, default_value_if("quick", "true", "0.3"))]
+    #[arg(long, default_value_t = 3.0)]
+    #[arg(default_value_if("quick", "true", "0.3"))]
     settle_s: f64,
     /// Seed of the times to live.
     #[arg(long, default_value_t = 1)]

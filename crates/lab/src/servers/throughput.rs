@@ -38,11 +38,8 @@ pub(crate) enum Op {
 #[derive(Clone, Debug, clap::Args, Serialize)]
 pub(crate) struct Args {
     /// Keys, drawn uniformly (quick: 10000).
-    #[arg(
-        long,
-        default_value_t = 1_000_000,
-        default_value_if("quick", "true", "10000")
-    )]
+    #[arg(long, default_value_t = 1_000_000)]
+    #[arg(default_value_if("quick", "true", "10000"))]
     keys: u64,
     /// Operations.
     #[arg(long, value_enum, value_delimiter = ',', value_name = "OPERATION,…")]
@@ -60,14 +57,12 @@ pub(crate) struct Args {
     #[arg(long, default_value_t = 1)]
     client_threads: usize,
     /// Length of a window in milliseconds (quick: 100).
-    #[arg(
-        long,
-        default_value_t = 1_000,
-        default_value_if("quick", "true", "100")
-    )]
+    #[arg(long, default_value_t = 1_000)]
+    #[arg(default_value_if("quick", "true", "100"))]
     window_ms: u64,
     /// Windows per cell (quick: 2).
-    #[arg(long, default_value_t = 3, default_value_if("quick", "true", "2"))]
+    #[arg(long, default_value_t = 3)]
+    #[arg(default_value_if("quick", "true", "2"))]
     windows: usize,
     /// Seed of the keys asked for.
     #[arg(long, default_value_t = 1)]

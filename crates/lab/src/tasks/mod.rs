@@ -56,24 +56,19 @@ fn key(id: u32) -> u64 {
 #[derive(Clone, Debug, clap::Args)]
 pub(crate) struct Args {
     /// Tasks (quick: 20000).
-    #[arg(
-        long,
-        default_value_t = 1_000_000,
-        default_value_if("quick", "true", "20000")
-    )]
+    #[arg(long, default_value_t = 1_000_000)]
+    #[arg(default_value_if("quick", "true", "20000"))]
     tasks: u32,
     /// Structures: tasks, delay-queue, hhwt (default all that were built).
     #[arg(long, value_parser = named, value_delimiter = ',', value_name = "STRUCTURE,…")]
     structures: Option<Vec<Structure>>,
     /// Tasks of the run in real time, 0 for none (quick: 5000).
-    #[arg(
-        long,
-        default_value_t = 100_000,
-        default_value_if("quick", "true", "5000")
-    )]
+    #[arg(long, default_value_t = 100_000)]
+    #[arg(default_value_if("quick", "true", "5000"))]
     live_tasks: u32,
     /// Seconds over which they are spread (quick: 1).
-    #[arg(long, default_value_t = 10, default_value_if("quick", "true", "1"))]
+    #[arg(long, default_value_t = 10)]
+    #[arg(default_value_if("quick", "true", "1"))]
     live_s: u32,
     #[command(flatten)]
     options: Options,
@@ -118,7 +113,7 @@ fn tasks_alone(structure: &Structure, live: (u32, u32), report: &mut Report) -> 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::timers::plan::Plan;
+    use crate::timers::course::Plan;
 
     #[test]
     fn every_structure_fires_every_task_on_its_tick() {

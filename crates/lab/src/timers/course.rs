@@ -2,16 +2,26 @@
 
 use anyhow::Result;
 
-use super::plan::Plan;
 use super::subject::{Subject, Tick};
 use crate::clock;
 use crate::heap::allocated;
 use crate::latency::Latencies;
 use crate::report::{Figures, Report};
 use crate::rng::Rng;
+use crate::stats;
 
 /// Ticks after the last deadline in which a budgeted course must have caught up.
 const GRACE_TICKS: u32 = 60_000;
+
+/// What every course of a run does.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Plan {
+    pub(crate) timers: u32,
+    pub(crate) from_ms: u32,
+    pub(crate) to_ms: u32,
+    pub(crate) budget: u32,
+    pub(crate) seed: u64,
+}
 
 /// Delays and orders, drawn before anything is timed.
 #[derive(Debug)]
@@ -238,16 +248,7 @@ impl Firing {
     }
 
     fn late_at(&self, quantile: f64) -> Option<f64> {
-        let total: u64 = self.late.iter().sum();
-        let rank = ((quantile * total as f64).ceil() as u64).max(1);
-        let mut seen = 0;
-        self.late
-            .iter()
-            .position(|&count| {
-                seen += count;
-                total > 0 && seen >= rank
-            })
-            .map(|ticks| ticks as f64)
+        stats::quantile_of_counts(&self.late, self.late.iter().sum(), quantile)
     }
 }
 

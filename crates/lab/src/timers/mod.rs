@@ -93,11 +93,8 @@ const STRUCTURES: &[Structure] = &[
 #[derive(Clone, Debug, clap::Args)]
 pub(crate) struct Args {
     /// Timers (quick: 20000).
-    #[arg(
-        long,
-        default_value_t = 1_000_000,
-        default_value_if("quick", "true", "20000")
-    )]
+    #[arg(long, default_value_t = 1_000_000)]
+    #[arg(default_value_if("quick", "true", "20000"))]
     timers: u32,
     /// Structures: wheel, hashed, heap2, heap4, delay-queue, hhwt (default all that were built).
     #[arg(long, value_parser = named, value_delimiter = ',', value_name = "STRUCTURE,…")]
@@ -120,8 +117,7 @@ pub(crate) fn run(args: &Args) -> Result<Option<Outcome>> {
 mod tests {
     use serde_json::json;
 
-    use super::course::Course;
-    use super::plan::Plan;
+    use super::course::{Course, Plan};
     use super::*;
     use crate::report::Report;
 

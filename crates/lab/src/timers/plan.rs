@@ -5,7 +5,7 @@ use std::fmt;
 use anyhow::{Result, ensure};
 use serde_json::{Value, json};
 
-use super::course::Course;
+use super::course::{Course, Plan};
 use super::subject::Subject;
 use crate::heap;
 use crate::names;
@@ -24,32 +24,16 @@ pub(crate) struct Options {
     #[command(flatten)]
     common: Common,
     /// The shortest time to a deadline, in ticks of a millisecond (quick: 3000).
-    #[arg(
-        long,
-        default_value_t = 30_000,
-        default_value_if("quick", "true", "3000")
-    )]
+    #[arg(long, default_value_t = 30_000)]
+    #[arg(default_value_if("quick", "true", "3000"))]
     from_ms: u32,
     /// The longest; deadlines lie before it (quick: 6000).
-    #[arg(
-        long,
-        default_value_t = 60_000,
-        default_value_if("quick", "true", "6000")
-    )]
+    #[arg(long, default_value_t = 60_000)]
+    #[arg(default_value_if("quick", "true", "6000"))]
     to_ms: u32,
     /// Timer records that one tick may touch in the budgeted course.
     #[arg(long, default_value_t = 2_048)]
     budget: u32,
-}
-
-/// What every course of a run does.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Plan {
-    pub(crate) timers: u32,
-    pub(crate) from_ms: u32,
-    pub(crate) to_ms: u32,
-    pub(crate) budget: u32,
-    pub(crate) seed: u64,
 }
 
 /// A structure to measure.

@@ -30,21 +30,16 @@ pub(crate) struct Args {
     #[command(flatten)]
     subjects: Subjects,
     /// Entries that fall due (quick: 20000).
-    #[arg(
-        long,
-        default_value_t = 1_000_000,
-        default_value_if("quick", "true", "20000")
-    )]
+    #[arg(long, default_value_t = 1_000_000)]
+    #[arg(default_value_if("quick", "true", "20000"))]
     entries: u64,
     /// Entries that stay (quick: 2000).
-    #[arg(
-        long,
-        default_value_t = 100_000,
-        default_value_if("quick", "true", "2000")
-    )]
+    #[arg(long, default_value_t = 100_000)]
+    #[arg(default_value_if("quick", "true", "2000"))]
     live: u64,
     /// Seconds over which the deadlines are spread (quick: 0.2).
-    #[arg(long, default_value_t = 1.0, default_value_if("quick", "true", "0.2"))]
+    #[arg(long, default_value_t = 1.0)]
+    #[arg(default_value_if("quick", "true", "0.2"))]
     window: f64,
     /// Closed-loop readers, a table for each number (default 1,2).
     #[arg(long, value_delimiter = ',', value_name = "N,…")]
@@ -56,7 +51,8 @@ pub(crate) struct Args {
     #[arg(long)]
     interleaved: bool,
     /// Seconds after the last deadline at which the watch is given up (quick: 2).
-    #[arg(long, default_value_t = 8.0, default_value_if("quick", "true", "2"))]
+    #[arg(long, default_value_t = 8.0)]
+    #[arg(default_value_if("quick", "true", "2"))]
     watch: f64,
 }
 

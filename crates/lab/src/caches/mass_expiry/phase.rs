@@ -1,15 +1,16 @@
 //! One phase: build, populate, read, watch, tear down.
 
-use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread;
 use std::time::Duration;
 
-use anyhow::{Context, Result, bail};
+use anyhow::{Context, Result, anyhow, bail};
 
 use super::super::kind::Kind;
 use super::super::mortal::{self, Mortal};
-use super::super::subject::{Key, Subject, Value};
+use super::super::subject::{Key, Value};
 use super::plan::{Cache, Plan, Times};
-use super::readers::Readers;
+use super::readers::Read;
 use super::watch::{self, Watched};
 use crate::clock;
 use crate::heap;
@@ -56,14 +57,15 @@ pub(super) fn expiry(plan: &Plan, kind: Kind, readers: usize, populate_ns: u64) 
 
 /// `None` when the first deadline came before the last insert.
 fn attempt(plan: &Plan, kind: Kind, readers: usize, lead_ns: Option<u64>) -> Result<Option<Phase>> {
-    let readers = Readers::prepare(readers, plan.live, plan.seed);
+    let mut read = Read::new();
+    let readers: Vec<Read> = (0..readers).map(|_| Read::new()).collect();
     let base = watch::Base {
         alive: mortal::alive(),
         bytes: heap::allocated(),
     };
     let total = plan.entries + plan.live;
     let capacity = usize::try_from(total + total / 4)?;
-    let cache: Cache = Arc::from(kind.build::<u64, Mortal>(capacity)?);
+    let cache = kind.build::<u64, Mortal>(capacity)?;
     let start_ns = clock::mono_ns();
     populate(plan, cache.as_ref(), lead_ns.map(|lead| start_ns + lead));
     cache.settle();
@@ -79,17 +81,29 @@ fn attempt(plan: &Plan, kind: Kind, readers: usize, lead_ns: Option<u64>) -> Res
         reads_end_ns: last_ns + plan.tail_ns,
         give_up_ns: last_ns + plan.watch_ns.max(plan.tail_ns),
     };
-    let running = readers.start(&cache, times)?;
-    clock::sleep_until(first_ns);
-    let (process_then, own_then) = (clock::process_cpu_ns(), clock::thread_cpu_ns());
-    let watched = match lead_ns {
-        Some(_) => watch::expiry(plan, base, times),
-        None => watch::control(base, times),
-    };
-    let ended_ns = clock::mono_ns();
-    let process_ns = clock::process_cpu_ns() - process_then;
-    let own_ns = clock::thread_cpu_ns() - own_then;
-    let read = running.stop()?;
+    let (cache, stop) = (cache.as_ref(), &AtomicBool::new(false));
+    let (watched, ended_ns, busy_ns) = thread::scope(|scope| -> Result<_> {
+        let start = |(seed, reader): (u64, Read)| {
+            let keys = (plan.live, plan.seed.wrapping_add(seed));
+            scope.spawn(move || reader.run(cache, keys, times, stop))
+        };
+        let running: Vec<_> = (1..).zip(readers).map(start).collect();
+        clock::sleep_until(first_ns);
+        let (process_then, own_then) = (clock::process_cpu_ns(), clock::thread_cpu_ns());
+        let watched = match lead_ns {
+            Some(_) => watch::expiry(plan, base, times),
+            None => watch::control(base, times),
+        };
+        let ended_ns = clock::mono_ns();
+        let process_ns = clock::process_cpu_ns() - process_then;
+        let own_ns = clock::thread_cpu_ns() - own_then;
+        stop.store(true, Ordering::Relaxed);
+        for reader in running {
+            let found = reader.join().map_err(|_| anyhow!("a reader panicked"))?;
+            read.add(&found);
+        }
+        Ok((watched, ended_ns, process_ns.saturating_sub(own_ns)))
+    })?;
     Ok(Some(Phase {
         populate_ns: populated_ns - start_ns,
         reads: read.latencies.summary(),
@@ -97,12 +111,12 @@ fn attempt(plan: &Plan, kind: Kind, readers: usize, lead_ns: Option<u64>) -> Res
         misses: read.misses,
         watched,
         wall_ns: ended_ns - first_ns,
-        background_cpu_ns: process_ns.saturating_sub(own_ns + read.cpu_ns),
+        background_cpu_ns: busy_ns.saturating_sub(read.cpu_ns),
     }))
 }
 
 /// The living have the numbers below `live`. Deadlines are uniform from `first_ns` on.
-fn populate(plan: &Plan, cache: &dyn Subject<u64, Mortal>, first_ns: Option<u64>) {
+fn populate(plan: &Plan, cache: &Cache, first_ns: Option<u64>) {
     let mut rng = Rng::new(plan.seed);
     let (mut live, mut dying) = (0, 0);
     while live + dying < plan.live + plan.entries {

@@ -1,11 +1,9 @@
 //! What a run of `caches mass-expiry` does, and when what begins and ends.
 
-use std::sync::Arc;
-
 use super::super::mortal::Mortal;
 use super::super::subject::Subject;
 
-pub(super) type Cache = Arc<dyn Subject<u64, Mortal>>;
+pub(super) type Cache = dyn Subject<u64, Mortal>;
 
 /// What a run does.
 #[derive(Clone, Copy, Debug)]

@@ -1,28 +1,12 @@
-//! Closed-loop readers of live keys, whose histograms are made before any byte is counted.
+//! A closed-loop reader of live keys, whose histogram is made before any byte is counted.
 
-use std::io;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::thread::{self, JoinHandle};
-
-use anyhow::{Result, anyhow};
 
 use super::super::subject::Key;
 use super::plan::{Cache, Times};
 use crate::clock;
 use crate::latency::Latencies;
 use crate::rng::Rng;
-
-pub(super) struct Readers {
-    prepared: Vec<Reader>,
-    all: Latencies,
-}
-
-struct Reader {
-    rng: Rng,
-    live: u64,
-    read: Read,
-}
 
 /// What readers found.
 pub(super) struct Read {
@@ -32,88 +16,45 @@ pub(super) struct Read {
     pub(super) cpu_ns: u64,
 }
 
-pub(super) struct Running {
-    stop: Arc<AtomicBool>,
-    threads: Vec<JoinHandle<Read>>,
-    all: Latencies,
-}
-
-impl Readers {
-    pub(super) fn prepare(readers: usize, live: u64, seed: u64) -> Self {
-        let reader = |number: usize| Reader {
-            rng: Rng::new(seed.wrapping_add(number as u64 + 1)),
-            live,
-            read: Read {
-                latencies: Latencies::new(),
-                misses: 0,
-                cpu_ns: 0,
-            },
-        };
+impl Read {
+    pub(super) fn new() -> Self {
         Self {
-            prepared: (0..readers).map(reader).collect(),
-            all: Latencies::new(),
+            latencies: Latencies::new(),
+            misses: 0,
+            cpu_ns: 0,
         }
     }
 
-    pub(super) fn start(self, cache: &Cache, times: Times) -> io::Result<Running> {
-        let stop = Arc::new(AtomicBool::new(false));
-        let spawn = |(number, reader): (usize, Reader)| {
-            let (cache, stop) = (Arc::clone(cache), Arc::clone(&stop));
-            thread::Builder::new()
-                .name(format!("reader-{number}"))
-                .spawn(move || reader.run(&cache, times, &stop))
-        };
-        let threads = self
-            .prepared
-            .into_iter()
-            .enumerate()
-            .map(spawn)
-            .collect::<io::Result<_>>()?;
-        Ok(Running {
-            stop,
-            threads,
-            all: self.all,
-        })
-    }
-}
-
-impl Reader {
-    fn run(mut self, cache: &Cache, times: Times, stop: &AtomicBool) -> Read {
+    /// Reads the first `live` keys at random until it is told to stop.
+    pub(super) fn run(
+        mut self,
+        cache: &Cache,
+        (live, seed): (u64, u64),
+        times: Times,
+        stop: &AtomicBool,
+    ) -> Self {
+        let mut rng = Rng::new(seed);
         let mut cpu_before = None;
         while !stop.load(Ordering::Relaxed) {
-            let key = u64::of(self.rng.below(self.live));
+            let key = u64::of(rng.below(live));
             let from = clock::mono_ns();
             let found = cache.get(&key);
             let now = clock::mono_ns();
-            self.read.misses += u64::from(found.is_none());
+            self.misses += u64::from(found.is_none());
             drop(found);
             // A stall that begins before the end counts, however long it lasts.
             if now >= times.first_ns && from < times.reads_end_ns {
-                self.read.latencies.record(now - from);
-                if cpu_before.is_none() {
-                    cpu_before = Some(clock::thread_cpu_ns());
-                }
+                self.latencies.record(now - from);
+                cpu_before.get_or_insert_with(clock::thread_cpu_ns);
             }
         }
-        self.read.cpu_ns = cpu_before.map_or(0, |before| clock::thread_cpu_ns() - before);
-        self.read
+        self.cpu_ns = cpu_before.map_or(0, |before| clock::thread_cpu_ns() - before);
+        self
     }
-}
 
-impl Running {
-    pub(super) fn stop(self) -> Result<Read> {
-        self.stop.store(true, Ordering::Relaxed);
-        let mut all = Read {
-            latencies: self.all,
-            misses: 0,
-            cpu_ns: 0,
-        };
-        for thread in self.threads {
-            let read = thread.join().map_err(|_| anyhow!("a reader panicked"))?;
-            all.latencies.add(&read.latencies);
-            all.misses += read.misses;
-            all.cpu_ns += read.cpu_ns;
-        }
-        Ok(all)
+    pub(super) fn add(&mut self, other: &Self) {
+        self.latencies.add(&other.latencies);
+        self.misses += other.misses;
+        self.cpu_ns += other.cpu_ns;
     }
 }

@@ -21,21 +21,16 @@ pub(crate) enum Survivors {
 #[derive(Clone, Debug, clap::Args)]
 pub(crate) struct MassExpiry {
     /// Keys that fall due (quick: 20000).
-    #[arg(
-        long,
-        default_value_t = 1_000_000,
-        default_value_if("quick", "true", "20000")
-    )]
+    #[arg(long, default_value_t = 1_000_000)]
+    #[arg(default_value_if("quick", "true", "20000"))]
     keys: u64,
     /// Keys that stay, without a TTL (quick: 2000).
-    #[arg(
-        long,
-        default_value_t = 100_000,
-        default_value_if("quick", "true", "2000")
-    )]
+    #[arg(long, default_value_t = 100_000)]
+    #[arg(default_value_if("quick", "true", "2000"))]
     live: u64,
     /// Give up this many seconds after the last deadline (quick: 3).
-    #[arg(long, default_value_t = 60.0, default_value_if("quick", "true", "3"))]
+    #[arg(long, default_value_t = 60.0)]
+    #[arg(default_value_if("quick", "true", "3"))]
     watch_s: f64,
     #[command(flatten)]
     how: How,
@@ -45,21 +40,16 @@ pub(crate) struct MassExpiry {
 #[derive(Clone, Debug, clap::Args)]
 pub(crate) struct Sparse {
     /// Keys that fall due (quick: 20000).
-    #[arg(
-        long,
-        default_value_t = 50_000,
-        default_value_if("quick", "true", "20000")
-    )]
+    #[arg(long, default_value_t = 50_000)]
+    #[arg(default_value_if("quick", "true", "20000"))]
     keys: u64,
     /// Keys that stay, with TTLs of 1–2 h (quick: 40000).
-    #[arg(
-        long,
-        default_value_t = 1_000_000,
-        default_value_if("quick", "true", "40000")
-    )]
+    #[arg(long, default_value_t = 1_000_000)]
+    #[arg(default_value_if("quick", "true", "40000"))]
     live: u64,
     /// Give up this many seconds after the last deadline (quick: 3).
-    #[arg(long, default_value_t = 30.0, default_value_if("quick", "true", "3"))]
+    #[arg(long, default_value_t = 30.0)]
+    #[arg(default_value_if("quick", "true", "3"))]
     watch_s: f64,
     #[command(flatten)]
     how: How,
@@ -70,21 +60,20 @@ pub(crate) struct Sparse {
 #[group(skip)]
 pub(super) struct How {
     /// The deadlines lie uniformly in this many milliseconds (quick: 300).
-    #[arg(
-        long,
-        default_value_t = 1_000,
-        default_value_if("quick", "true", "300")
-    )]
+    #[arg(long, default_value_t = 1_000)]
+    #[arg(default_value_if("quick", "true", "300"))]
     #[arg(value_parser = clap::value_parser!(u64).range(1..))]
     pub(super) window_ms: u64,
     /// Where the keys that stay lie among the dying.
     #[arg(long, value_enum, default_value = "first")]
     pub(super) survivors: Survivors,
     /// Seconds of reading before the first deadline (quick: 0.7).
-    #[arg(long, default_value_t = 5.0, default_value_if("quick", "true", "0.7"))]
+    #[arg(long, default_value_t = 5.0)]
+    #[arg(default_value_if("quick", "true", "0.7"))]
     pub(super) before_s: f64,
     /// Seconds of reading after everything is reclaimed (quick: 0.5).
-    #[arg(long, default_value_t = 3.0, default_value_if("quick", "true", "0.5"))]
+    #[arg(long, default_value_t = 3.0)]
+    #[arg(default_value_if("quick", "true", "0.5"))]
     pub(super) after_s: f64,
     /// Seconds from the start of loading to the first deadline (default: by the number of keys).
     #[arg(long)]

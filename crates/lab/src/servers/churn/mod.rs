@@ -38,21 +38,16 @@ const GET_PAUSE: Duration = Duration::from_micros(200);
 #[derive(Clone, Debug, clap::Args)]
 pub(crate) struct Args {
     /// Seconds of SETs (quick: 2.5).
-    #[arg(long, default_value_t = 60.0, default_value_if("quick", "true", "2.5"))]
+    #[arg(long, default_value_t = 60.0)]
+    #[arg(default_value_if("quick", "true", "2.5"))]
     seconds: f64,
     /// Shortest time to live in milliseconds (quick: 400).
-    #[arg(
-        long,
-        default_value_t = 1_000,
-        default_value_if("quick", "true", "400")
-    )]
+    #[arg(long, default_value_t = 1_000)]
+    #[arg(default_value_if("quick", "true", "400"))]
     px_min: u64,
     /// Longest time to live in milliseconds (quick: 1000).
-    #[arg(
-        long,
-        default_value_t = 5_000,
-        default_value_if("quick", "true", "1000")
-    )]
+    #[arg(long, default_value_t = 5_000)]
+    #[arg(default_value_if("quick", "true", "1000"))]
     px_max: u64,
     /// Connections that SET.
     #[arg(long, default_value_t = 4)]
@@ -61,7 +56,8 @@ pub(crate) struct Args {
     #[arg(long, default_value_t = 64)]
     pipeline: usize,
     /// Wait this long after the last deadline for the dead to go (quick: 5).
-    #[arg(long, default_value_t = 60.0, default_value_if("quick", "true", "5"))]
+    #[arg(long, default_value_t = 60.0)]
+    #[arg(default_value_if("quick", "true", "5"))]
     drain_s: f64,
     /// Seed of the times to live.
     #[arg(long, default_value_t = 1)]

@@ -3,6 +3,7 @@
 use std::ops::Range;
 
 use crate::report::{Curve, Report};
+use crate::stats;
 
 const CURVE_POINTS: usize = 200;
 /// Between two looks at how many dead are held. They lie in mid-interval, since much happens at whole
@@ -50,15 +51,16 @@ impl Tally {
         let all: u64 = self.due_at.iter().sum();
         let found: u64 = self.found_at.iter().sum();
         let figures = &mut report.figures;
-        figures.push_or_never("late_p50_ms", self.late_quantile(all, 0.5));
-        figures.push_or_never("late_p99_ms", self.late_quantile(all, 0.99));
-        figures.push_or_never("late_max_ms", self.late_quantile(all, 1.0));
+        let late = |quantile| stats::quantile_of_counts(&self.late_by, all, quantile);
+        figures.push_or_never("late_p50_ms", late(0.5));
+        figures.push_or_never("late_p99_ms", late(0.99));
+        figures.push_or_never("late_max_ms", late(1.0));
         let dead = self.dead();
         let within = dead
             .iter()
             .filter(|(at_ms, _)| window_ms.contains(&(*at_ms as u64)));
         let window: Vec<f64> = within.map(|&(_, dead)| dead as f64).collect();
-        figures.push("dead_mean", crate::stats::mean(&window));
+        figures.push("dead_mean", stats::mean(&window));
         figures.push("dead_max", window.iter().copied().reduce(f64::max));
         figures.push("never_found", (all - found) as f64);
         let late = Curve::new("late, ms", "share of entries", self.lateness(all));
@@ -68,16 +70,6 @@ impl Tally {
         let points = points.map(|&(at_ms, dead)| [at_ms as f64 / 1e3, dead as f64]);
         let dead = Curve::new("time, s", "dead entries", points.collect());
         report.curves.insert("dead".to_owned(), dead);
-    }
-
-    /// The least lateness that a share of all did not exceed; `None` when fewer were found at all.
-    fn late_quantile(&self, all: u64, share: f64) -> Option<f64> {
-        let rank = ((share * all as f64).ceil() as u64).max(1);
-        let mut sum = 0;
-        self.late_by.iter().enumerate().find_map(|(ms, count)| {
-            sum += count;
-            (sum >= rank).then_some(ms as f64)
-        })
     }
 
     /// Which share of all was found at most so late.

@@ -1,8 +1,7 @@
 //! The thread of the caches that are written here for comparison: called back once a second, or when asked.
 
 use std::io;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Arc, Condvar, Mutex, PoisonError};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
@@ -26,17 +25,15 @@ pub(crate) struct Ticker {
 struct Shared {
     state: Mutex<State>,
     changed: Condvar,
-    resting: AtomicBool,
-    count: AtomicU64,
-    total_ns: AtomicU64,
-    longest_ns: AtomicU64,
 }
 
 #[derive(Debug)]
 struct State {
     stopped: bool,
+    resting: bool,
     /// When the next call is due; `u64::MAX` when none is.
     at_ns: u64,
+    sweeps: Sweeps,
 }
 
 impl Ticker {
@@ -60,36 +57,30 @@ impl Ticker {
         rest_ns: u64,
         mut tick: impl FnMut(u64) -> u64 + Send + 'static,
     ) -> io::Result<Self> {
+        let state = State {
+            stopped: false,
+            resting: false,
+            at_ns: first_ns,
+            sweeps: Sweeps::default(),
+        };
         let shared = Arc::new(Shared {
-            state: Mutex::new(State {
-                stopped: false,
-                at_ns: first_ns,
-            }),
+            state: Mutex::new(state),
             changed: Condvar::new(),
-            resting: AtomicBool::new(false),
-            count: AtomicU64::new(0),
-            total_ns: AtomicU64::new(0),
-            longest_ns: AtomicU64::new(0),
         });
         let theirs = Arc::clone(&shared);
-        let thread = thread::Builder::new()
-            .name("sweeper".to_owned())
-            .spawn(move || {
-                while let Some(at_ns) = theirs.due() {
-                    let from = clock::mono_ns();
-                    if theirs.resting.load(Ordering::Relaxed) {
-                        let passed = (from - at_ns) / rest_ns;
-                        theirs.call_by(at_ns + (passed + 1) * rest_ns);
-                        continue;
-                    }
-                    let next_ns = tick(at_ns);
-                    let ns = clock::mono_ns() - from;
-                    theirs.count.fetch_add(1, Ordering::Relaxed);
-                    theirs.total_ns.fetch_add(ns, Ordering::Relaxed);
-                    theirs.longest_ns.fetch_max(ns, Ordering::Relaxed);
-                    theirs.call_by(next_ns);
-                }
-            })?;
+        let thread = thread::Builder::new().name("sweeper".to_owned());
+        let thread = thread.spawn(move || {
+            while let Some(at_ns) = theirs.due(rest_ns) {
+                let from = clock::mono_ns();
+                let next_ns = tick(at_ns);
+                let ns = clock::mono_ns() - from;
+                let mut state = theirs.lock();
+                state.sweeps.count += 1;
+                state.sweeps.total_ns += ns;
+                state.sweeps.longest_ns = state.sweeps.longest_ns.max(ns);
+                state.at_ns = state.at_ns.min(next_ns);
+            }
+        })?;
         Ok(Self {
             shared,
             thread: Some(thread),
@@ -98,61 +89,55 @@ impl Ticker {
 
     /// The next call comes at `at_ns`, unless it comes earlier.
     pub(crate) fn call_by(&self, at_ns: u64) {
-        self.shared.call_by(at_ns);
+        let mut state = self.shared.lock();
+        if at_ns < state.at_ns {
+            state.at_ns = at_ns;
+            drop(state);
+            self.shared.changed.notify_all();
+        }
     }
 
     /// Ticks pass unheard while it rests.
     pub(crate) fn rest(&self, resting: bool) {
-        self.shared.resting.store(resting, Ordering::Relaxed);
+        self.shared.lock().resting = resting;
     }
 
     pub(crate) fn sweeps(&self) -> Sweeps {
-        Sweeps {
-            count: self.shared.count.load(Ordering::Relaxed),
-            total_ns: self.shared.total_ns.load(Ordering::Relaxed),
-            longest_ns: self.shared.longest_ns.load(Ordering::Relaxed),
-        }
+        self.shared.lock().sweeps
     }
 }
 
 impl Shared {
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
     /// Waits for the next call and returns when it was due, or `None` when the ticker was stopped.
-    fn due(&self) -> Option<u64> {
-        let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
-        loop {
-            if state.stopped {
-                return None;
+    fn due(&self, rest_ns: u64) -> Option<u64> {
+        let mut state = self.lock();
+        while !state.stopped {
+            let now_ns = clock::mono_ns();
+            let left_ns = state.at_ns.saturating_sub(now_ns);
+            if left_ns == 0 && state.resting {
+                let passed = (now_ns - state.at_ns) / rest_ns;
+                state.at_ns += (passed + 1) * rest_ns;
+                continue;
             }
-            let left = state.at_ns.saturating_sub(clock::mono_ns());
-            if left == 0 {
+            if left_ns == 0 {
                 // From here on others may ask for the call after this one.
                 return Some(std::mem::replace(&mut state.at_ns, u64::MAX));
             }
-            state = self
-                .changed
-                .wait_timeout(state, Duration::from_nanos(left.min(SLEEP_NS)))
-                .unwrap_or_else(PoisonError::into_inner)
-                .0;
+            let sleep = Duration::from_nanos(left_ns.min(SLEEP_NS));
+            let woken = self.changed.wait_timeout(state, sleep);
+            state = woken.unwrap_or_else(PoisonError::into_inner).0;
         }
-    }
-
-    fn call_by(&self, at_ns: u64) {
-        let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
-        if at_ns < state.at_ns {
-            state.at_ns = at_ns;
-            drop(state);
-            self.changed.notify_all();
-        }
+        None
     }
 }
 
 impl Drop for Ticker {
     fn drop(&mut self) {
-        self.shared
-            .state
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .stopped = true;
+        self.shared.lock().stopped = true;
         self.shared.changed.notify_all();
         if let Some(thread) = self.thread.take() {
             // A sweep that panicked has told so on standard error.

@@ -1,0 +1,339 @@
+//! Operations a second by threads, all caches in one process and in turn, so that ratios are fair.
+//!
+//! `get`: all keys present, capacity for twice as many. `mixed`: three reads to one write with a TTL
+//! of 30–60 s. `insert`: the cache is full and every key is new. `hot`: one key.
+
+use std::sync::Barrier;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::thread;
+use std::time::Duration;
+
+use anyhow::{Result, anyhow, ensure};
+use clap::ValueEnum;
+use serde_json::json;
+
+use super::Subjects;
+use super::kind::Kind;
+use super::subject::{Key, Pass, Subject, Value};
+use super::zipf::Zipf;
+use crate::clock;
+use crate::heap;
+use crate::outcome::Outcome;
+use crate::proc::NoiseMeter;
+use crate::progress;
+use crate::report::Report;
+use crate::rng::Rng;
+use crate::runner::Common;
+use crate::stats;
+
+const NAME: &str = "caches throughput";
+const ZIPF_EXPONENT: f64 = 0.99;
+/// Draws that the threads go around in, each from a place of its own.
+const DRAWS: usize = 1 << 20;
+const POPULATE_TTL: Duration = Duration::from_secs(3_600);
+const MAX_THREADS: usize = 1_024;
+
+type Cache = dyn Subject<u64, [u8; 32]>;
+
+/// What the threads do.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum Load {
+    /// Reads of present keys.
+    Get,
+    /// Reads of one key.
+    Hot,
+    /// Three reads to one write with a TTL.
+    Mixed,
+    /// New keys into a full cache.
+    Insert,
+}
+
+impl Load {
+    fn name(self) -> &'static str {
+        match self {
+            Self::Get => "get",
+            Self::Hot => "hot",
+            Self::Mixed => "mixed",
+            Self::Insert => "insert",
+        }
+    }
+}
+
+/// Options of `caches throughput`.
+#[derive(Clone, Debug, clap::Args)]
+pub(crate) struct Args {
+    #[command(flatten)]
+    common: Common,
+    #[command(flatten)]
+    subjects: Subjects,
+    /// Keys, Zipf-distributed with exponent 0.99 (quick: 20000).
+    #[arg(long, default_value_t = 1_000_000)]
+    #[arg(default_value_if("quick", "true", "20000"))]
+    entries: u64,
+    /// Threads (quick: 1,2).
+    #[arg(long, visible_alias = "readers", value_name = "N,…")]
+    #[arg(value_delimiter = ',', default_value = "1,2,4,8")]
+    #[arg(default_value_if("quick", "true", "1,2"))]
+    threads: Vec<usize>,
+    /// What they do.
+    #[arg(long, value_enum, value_name = "LOAD,…")]
+    #[arg(value_delimiter = ',', default_value = "get,hot,mixed,insert")]
+    load: Vec<Load>,
+    /// Seconds of one sample (quick: 0.05).
+    #[arg(long, default_value_t = 0.3)]
+    #[arg(default_value_if("quick", "true", "0.05"))]
+    sample: f64,
+}
+
+/// What the threads of all samples share.
+struct Keys {
+    zipf: Vec<u64>,
+    hot: Vec<u64>,
+    /// Numbers of keys that no cache has seen.
+    fresh: AtomicU64,
+}
+
+/// One sample of one cache.
+#[derive(Clone, Copy, Debug)]
+struct Point {
+    load: Load,
+    threads: usize,
+    m_per_s: f64,
+    hit_percent: f64,
+}
+
+pub(super) fn run(args: &Args) -> Result<Outcome> {
+    let runs = args.common.runs;
+    ensure!(
+        args.entries > 0 && runs > 0,
+        "--entries and --runs start at 1"
+    );
+    ensure!(
+        args.threads.iter().all(|n| (1..=MAX_THREADS).contains(n)),
+        "--threads lies in 1..={MAX_THREADS}"
+    );
+    let kinds = args.subjects.kinds();
+    let mut rng = Rng::new(args.common.seed);
+    let zipf = Zipf::new(args.entries, ZIPF_EXPONENT);
+    let keys = Keys {
+        zipf: (0..DRAWS).map(|_| u64::of(zipf.draw(&mut rng))).collect(),
+        hot: vec![u64::of(0)],
+        fresh: AtomicU64::new(args.entries),
+    };
+    let (start_ns, noise) = (clock::mono_ns(), NoiseMeter::start(Some(0)));
+    // By round and cache.
+    let mut points: Vec<Vec<Vec<Point>>> = vec![vec![Vec::new(); kinds.len()]; runs];
+    // Reads leave the caches as they are, so they share one filling; the mix comes last on it.
+    let mut shared: Vec<Option<Box<Cache>>> = Vec::new();
+    for &load in &args.load {
+        if load == Load::Insert || shared.is_empty() {
+            shared.clear();
+            for &kind in &kinds {
+                progress::say(format!("{kind}: filling for {}", load.name()));
+                shared.push(filled(kind, load, args.entries)?);
+            }
+        }
+        for (round, of_round) in points.iter_mut().enumerate() {
+            for &threads in &args.threads {
+                for turn in 0..kinds.len() {
+                    // Another one begins in every round.
+                    let at = (turn + round) % kinds.len();
+                    let Some(cache) = &shared[at] else { continue };
+                    progress::say(format!("{}: {} × {threads}", kinds[at], load.name()));
+                    cache.rest(false);
+                    let point = sample(args, load, cache.as_ref(), &keys, threads, round)?;
+                    cache.rest(true);
+                    of_round[at].push(point);
+                }
+            }
+        }
+        if load == Load::Insert {
+            shared.clear();
+        }
+    }
+    progress::clear();
+    let (others_ns, wall_ns) = (noise.others_ns(Some(0)), clock::mono_ns() - start_ns);
+    let baseline = kinds.iter().position(|kind| kind.is_baseline());
+    let mut reports = Vec::new();
+    for (at, &kind) in kinds.iter().enumerate() {
+        for (round, of_round) in (1..).zip(&points) {
+            let against = baseline.map(|at| of_round[at].as_slice());
+            let mut report = report(args, kind, &of_round[at], against);
+            report.run = round;
+            report.figures.push_noise(others_ns, wall_ns);
+            reports.push(report);
+        }
+    }
+    let sizes = format!("{} keys of 8 B, values of 32 B", args.entries);
+    let title = format!("{NAME}: {sizes}, Zipf {ZIPF_EXPONENT}, M operations/s");
+    let mut outcome = Outcome::of(&title, reports);
+    if baseline.is_none() {
+        let note = "no ratios: quick-cache does not take part";
+        outcome.notes.push(note.to_owned());
+    }
+    if args.common.quick {
+        outcome.note_quick();
+    }
+    Ok(outcome)
+}
+
+/// Full of the keys that are drawn; an insert's with no room for more, if it has a limit at all.
+fn filled(kind: Kind, load: Load, entries: u64) -> Result<Option<Box<Cache>>> {
+    let capacity = match load {
+        Load::Insert if !kind.has_capacity() => return Ok(None),
+        Load::Insert => entries,
+        _ => entries.saturating_mul(2),
+    };
+    let cache = kind.build::<u64, [u8; 32]>(usize::try_from(capacity)?)?;
+    for id in 0..entries {
+        cache.insert(u64::of(id), <[u8; 32]>::for_key(id), Some(POPULATE_TTL));
+    }
+    cache.settle();
+    cache.rest(true);
+    Ok(Some(cache))
+}
+
+/// One sample of one cache, after a warm-up that is not counted.
+fn sample(
+    args: &Args,
+    load: Load,
+    cache: &Cache,
+    keys: &Keys,
+    threads: usize,
+    round: usize,
+) -> Result<Point> {
+    let (warm, stop) = (&AtomicBool::new(false), &AtomicBool::new(false));
+    let ready = &Barrier::new(threads + 1);
+    let pass = move |start: usize, stop: &AtomicBool| match load {
+        Load::Get => cache.get_pass(&keys.zipf, start, stop),
+        Load::Hot => cache.get_pass(&keys.hot, start, stop),
+        Load::Mixed => cache.mixed_pass(&keys.zipf, start, stop),
+        Load::Insert => cache.insert_pass(&keys.fresh, stop),
+    };
+    let passes: Vec<Pass> = thread::scope(|scope| {
+        let start = |number: usize| {
+            let start = DRAWS / threads * number + round * 7_919;
+            scope.spawn(move || {
+                ready.wait();
+                let warmed = pass(start, warm);
+                pass(start.wrapping_add(warmed.operations as usize), stop)
+            })
+        };
+        let running: Vec<_> = (0..threads).map(start).collect();
+        ready.wait();
+        let warm_ns = if args.common.quick {
+            10_000_000
+        } else {
+            100_000_000
+        };
+        let warm_ends = clock::mono_ns() + warm_ns;
+        clock::sleep_until(warm_ends);
+        warm.store(true, Ordering::Relaxed);
+        clock::sleep_until(warm_ends + (args.sample * 1e9) as u64);
+        stop.store(true, Ordering::Relaxed);
+        let passes = running.into_iter().map(|thread| thread.join());
+        let passes = passes.map(|pass| pass.map_err(|_| anyhow!("a thread panicked")));
+        passes.collect::<Result<_>>()
+    })?;
+    let hits: u64 = passes.iter().map(|pass| pass.hits).sum();
+    let operations: u64 = passes.iter().map(|pass| pass.operations).sum();
+    Ok(Point {
+        load,
+        threads,
+        m_per_s: passes.iter().map(Pass::millions_per_s).sum(),
+        hit_percent: hits as f64 / operations.max(1) as f64 * 100.0,
+    })
+}
+
+fn report(args: &Args, kind: Kind, points: &[Point], baseline: Option<&[Point]>) -> Report {
+    let params = json!({
+        "entries": args.entries,
+        "zipf": ZIPF_EXPONENT,
+        "sample_s": args.sample,
+        "ttl": format!("{:?}", kind.ttl_of()).to_lowercase(),
+        "counting_allocator": heap::COUNTED,
+        "seed": args.common.seed,
+    });
+    let mut report = Report::new(NAME, params).of(kind, kind.version());
+    let figures = &mut report.figures;
+    let mut logs: Vec<(Load, f64)> = Vec::new();
+    for point in points {
+        let name = format!("{}_{}", point.load.name(), point.threads);
+        let same = |other: &&Point| (other.load, other.threads) == (point.load, point.threads);
+        let other = baseline.and_then(|all| all.iter().find(same));
+        let ratio = other.map(|other| point.m_per_s / other.m_per_s);
+        figures.push(format!("{name}_m_per_s"), point.m_per_s);
+        figures.push(format!("{name}_ratio"), ratio);
+        logs.extend(ratio.map(|ratio| (point.load, ratio.ln())));
+    }
+    let geometric = |wanted: &dyn Fn(Load) -> bool| {
+        let own = logs.iter().filter(|(load, _)| wanted(*load));
+        let logs: Vec<f64> = own.map(|(_, log)| *log).collect();
+        stats::mean(&logs).map(f64::exp)
+    };
+    for &load in &args.load {
+        let mean = geometric(&|other| other == load);
+        figures.push(format!("{}_ratio_mean", load.name()), mean);
+    }
+    // The hot key is a case of its own, not a point of the comparison.
+    figures.push("ratio_mean", geometric(&|load| load != Load::Hot));
+    for load in [Load::Get, Load::Mixed] {
+        let own = points.iter().filter(|point| point.load == load);
+        let hits: Vec<f64> = own.map(|point| point.hit_percent).collect();
+        figures.push(format!("{}_hit_percent", load.name()), stats::mean(&hits));
+    }
+    report
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::Parser;
+
+    use super::*;
+
+    #[derive(Parser)]
+    struct Line {
+        #[command(flatten)]
+        args: Args,
+    }
+
+    fn args() -> Args {
+        Line::parse_from("x --quick --entries 1000 --sample 0.01".split(' ')).args
+    }
+
+    #[test]
+    fn every_load_does_operations_and_reads_hit() {
+        let keys = Keys {
+            zipf: (0..DRAWS as u64).map(|n| u64::of(n % 1_000)).collect(),
+            hot: vec![u64::of(0)],
+            fresh: AtomicU64::new(1_000),
+        };
+        for kind in [Kind::Tidewheel, Kind::NaiveScan, Kind::SlotWheel] {
+            let cache = filled(kind, Load::Get, 1_000)
+                .expect("builds")
+                .expect("a cache");
+            for &load in Load::value_variants() {
+                let point = sample(&args(), load, cache.as_ref(), &keys, 2, 0).expect("samples");
+                assert!(point.m_per_s > 0.0, "{kind} {load:?}");
+                if matches!(load, Load::Get | Load::Hot) {
+                    assert_eq!(point.hit_percent, 100.0, "{kind} {load:?}");
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn ratios_are_taken_point_by_point_within_a_round() {
+        let point = |threads, m_per_s| Point {
+            load: Load::Get,
+            threads,
+            m_per_s,
+            hit_percent: 100.0,
+        };
+        let [ours, theirs] = [[8.0, 5.0], [4.0, 10.0]].map(|[a, b]| [point(1, a), point(2, b)]);
+        let report = report(&args(), Kind::NaiveScan, &ours, Some(&theirs));
+        let value = |key: &str| report.figures.value(key).expect(key);
+        assert_eq!((value("get_1_ratio"), value("get_2_ratio")), (2.0, 0.5));
+        assert!((value("ratio_mean") - 1.0).abs() < 1e-9);
+    }
+}
