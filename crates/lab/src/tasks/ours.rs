@@ -51,8 +51,4 @@ impl Subject for Ours {
     fn own_bytes(&self) -> Option<usize> {
         Some(self.tasks.held_bytes())
     }
-
-    fn handle_bytes(&self) -> usize {
-        0
-    }
 }

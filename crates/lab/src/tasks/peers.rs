@@ -65,14 +65,6 @@ impl Subject for Delay {
                 black_box(value);
             });
     }
-
-    fn own_bytes(&self) -> Option<usize> {
-        None
-    }
-
-    fn handle_bytes(&self) -> usize {
-        0
-    }
 }
 
 impl Name for u64 {

@@ -140,10 +140,6 @@ impl Subject for Delay {
         });
     }
 
-    fn own_bytes(&self) -> Option<usize> {
-        None
-    }
-
     fn handle_bytes(&self) -> usize {
         self.keys.capacity() * size_of::<Option<Key>>()
     }
@@ -212,13 +208,5 @@ impl<N: Name> Subject for Hhwt<N> {
             drop(std::hint::black_box(fired));
             (count, false)
         });
-    }
-
-    fn own_bytes(&self) -> Option<usize> {
-        None
-    }
-
-    fn handle_bytes(&self) -> usize {
-        0
     }
 }

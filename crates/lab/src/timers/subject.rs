@@ -54,10 +54,14 @@ pub(crate) trait Subject {
     fn tick_all(&mut self, last: u32, budget: u32, seen: &mut dyn FnMut(Tick) -> bool);
 
     /// Heap bytes by the structure's own account.
-    fn own_bytes(&self) -> Option<usize>;
+    fn own_bytes(&self) -> Option<usize> {
+        None
+    }
 
     /// What the measuring itself allocates beside the structure.
-    fn handle_bytes(&self) -> usize;
+    fn handle_bytes(&self) -> usize {
+        0
+    }
 }
 
 /// Any queue of ours, with the slab that comes with it.
