@@ -173,6 +173,11 @@ impl Connection {
         }
     }
 
+    /// Whether somebody wants it closed, and it soon will be.
+    pub(crate) fn is_condemned(&self) -> bool {
+        self.client.killed.load(Ordering::Relaxed)
+    }
+
     pub(crate) fn subscribed(&self) -> usize {
         self.subscriptions
             .as_ref()

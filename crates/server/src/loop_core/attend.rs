@@ -31,7 +31,7 @@ impl<K: Sockets> LoopCore<K> {
             return;
         };
         let had_output = !conn.output.is_empty();
-        if conn.client.killed.load(Ordering::Relaxed)
+        if conn.is_condemned()
             || self.worker.send_output(conn).is_err()
             || (conn.closing && conn.output.is_empty())
         {

@@ -55,7 +55,8 @@ impl<K: Sockets> LoopCore<K> {
     }
 
     fn append_to(&mut self, target: Target, run: &Messages) {
-        let Some(conn) = self.table.find(target).filter(|conn| !conn.closing) else {
+        let conn = self.table.find(target);
+        let Some(conn) = conn.filter(|conn| !conn.closing && !conn.is_condemned()) else {
             return;
         };
         let before = conn.output.capacity();

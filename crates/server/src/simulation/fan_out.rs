@@ -96,3 +96,17 @@ fn a_subscriber_that_reads_is_not_closed_for_messages_that_come_all_at_once() {
     assert!(reader.take().len() > 20 * MESSAGE);
     assert_eq!(rig.server.totals().output_limit_closes, 1);
 }
+
+/// Another loop has condemned it, and its own is busy with copying.
+#[test]
+fn who_is_to_be_closed_gets_no_more_copies() {
+    let mut rig = rig_with_memory_for_four();
+    silent_listener(&mut rig);
+    silent_listener(&mut rig);
+    let speaker = rig.connect(1);
+    publish(&mut rig, &speaker, 1);
+    let condemned = rig.server.clients.condemn(0);
+    assert_eq!(condemned.len(), 2, "subscriptions are held");
+    rig.loops[0].take_parcels();
+    assert_eq!(copied(&mut rig), 0);
+}
