@@ -3,7 +3,7 @@
 
 #![no_main]
 
-#[path = "../../crates/cache/tests/support/mod.rs"]
+#[path = "../../crates/cache/tests/it/support/mod.rs"]
 mod support;
 
 use libfuzzer_sys::fuzz_target;

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use tidewheel::{Cache, Clock, Compute, Loaded, Ttl};
 
-use crate::stage::{Intruder, LONG, MINUTE, SECOND, SHORT, StageClock, tidewheel};
+use super::stage::{Intruder, LONG, MINUTE, SECOND, SHORT, StageClock, tidewheel};
 
 /// What the script asks of a cache: `pause` is called between reading and storing.
 trait Counting: Send + Sync {

@@ -1,11 +1,9 @@
 //! Random operations on caches of any configuration against a naive model, compared after every step, in
 //! virtual time.
 
-mod support;
-
+use crate::support::op::Op;
+use crate::support::setup::Setup;
 use proptest::prelude::*;
-use support::op::Op;
-use support::setup::Setup;
 
 proptest! {
     #![proptest_config(ProptestConfig { cases: 1500, failure_persistence: None, ..ProptestConfig::default() })]
@@ -15,6 +13,6 @@ proptest! {
         setup in any::<u64>().prop_map(Setup::from_bits),
         ops in prop::collection::vec(any::<u64>().prop_map(Op::from_bits), 1..200),
     ) {
-        support::run(&setup, &ops);
+        crate::support::run(&setup, &ops);
     }
 }

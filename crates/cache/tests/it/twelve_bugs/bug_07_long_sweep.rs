@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use tidewheel::{Cache, Clock};
 
-use crate::stage::{MINUTE, MS, StageClock, tidewheel};
+use super::stage::{MINUTE, MS, StageClock, tidewheel};
 
 const ALIVE: u32 = 20_000;
 const DEAD: u32 = 20_000;

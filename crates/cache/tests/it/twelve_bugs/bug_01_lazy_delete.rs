@@ -7,8 +7,8 @@ use std::time::Duration;
 
 use tidewheel::{Cache, Clock};
 
-use crate::fresh_value_race::{Key, LazyCache, MetBy, When, assert_that_ours_loses_nothing, race};
-use crate::stage::{MS, StageClock, tidewheel};
+use super::fresh_value_race::{Key, LazyCache, MetBy, When, assert_that_ours_loses_nothing, race};
+use super::stage::{MS, StageClock, tidewheel};
 
 /// Judges under one lock, deletes under another.
 struct JudgesThenDeletes {

@@ -7,8 +7,8 @@ use std::time::Duration;
 
 use tidewheel::Clock;
 
-use crate::fresh_value_race::{Key, LazyCache, MetBy, When, assert_that_ours_loses_nothing, race};
-use crate::stage::StageClock;
+use super::fresh_value_race::{Key, LazyCache, MetBy, When, assert_that_ours_loses_nothing, race};
+use super::stage::StageClock;
 
 /// Concurrent by itself: each operation is atomic, two of them are not.
 #[derive(Default)]

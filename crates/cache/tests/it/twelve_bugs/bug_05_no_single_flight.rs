@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use tidewheel::{Cache, Clock};
 
-use crate::stage::{LONG, MINUTE, SHORT, StageClock, tidewheel};
+use super::stage::{LONG, MINUTE, SHORT, StageClock, tidewheel};
 
 const CALLERS: usize = 100;
 

@@ -1,15 +1,13 @@
 //! Each scenario under every configuration: the same script, and what it must show in all of them.
 
-mod support;
-
 use std::sync::atomic::Ordering::Relaxed;
 use std::time::Duration;
 
 use tidewheel::Condition;
 
-use support::op::{Life, Op, Tags};
-use support::setup::Setup;
-use support::{check::COMPARED, mixed};
+use crate::support::op::{Life, Op, Tags};
+use crate::support::setup::Setup;
+use crate::support::{check::COMPARED, mixed};
 
 /// Runs a scenario under the matrix of configurations; says which one failed.
 fn under_every_configuration(scenario: impl Fn(&Setup, u64) -> Vec<Op>) {
@@ -18,7 +16,7 @@ fn under_every_configuration(scenario: impl Fn(&Setup, u64) -> Vec<Op>) {
     for (number, setup) in setups.iter().enumerate() {
         let seed = mixed(number as u64);
         let ops = scenario(setup, seed);
-        let told = std::panic::catch_unwind(|| support::run(setup, &ops));
+        let told = std::panic::catch_unwind(|| crate::support::run(setup, &ops));
         assert!(told.is_ok(), "under {setup:?}, seed {seed}");
     }
     assert!(COMPARED.load(Relaxed) > before + setups.len() as u64);

@@ -1,7 +1,5 @@
 //! What is kept of loads: errors and absences that are remembered, old values that are served, refreshes.
 
-mod loading;
-
 use std::convert::Infallible;
 use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
 use std::sync::{Arc, Mutex};
@@ -9,7 +7,7 @@ use std::time::SystemTime;
 
 use tidewheel::{Cache, Condition, Lifetime, Loaded, ManualClock, RemovalCause, Ttl};
 
-use loading::{Failure, MS, manual, unreached};
+use crate::loading::{Failure, MS, manual, unreached};
 
 #[test]
 fn errors_and_absences_are_remembered_for_the_negative_ttl() {
@@ -439,7 +437,7 @@ fn the_refreshers_thread_loads_in_the_background_and_ends_with_the_cache() {
     cache.insert(1, 10);
     clock.advance(50 * MS);
     assert_eq!(cache.get(&1), Some(10));
-    loading::until("the refresh is done", || cache.peek(&1) == Some(2));
+    crate::loading::until("the refresh is done", || cache.peek(&1) == Some(2));
     clock.advance(60 * MS);
     assert_eq!(cache.get(&1), Some(2));
     cache.close();

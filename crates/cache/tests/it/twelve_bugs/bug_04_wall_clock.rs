@@ -7,7 +7,7 @@ use std::time::{Duration, SystemTime};
 
 use tidewheel::{Cache, Clock, Condition, Ttl};
 
-use crate::stage::{MS, SECOND, StageClock, tidewheel};
+use super::stage::{MS, SECOND, StageClock, tidewheel};
 
 const HOUR: Duration = Duration::from_secs(3600);
 

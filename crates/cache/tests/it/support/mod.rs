@@ -1,5 +1,5 @@
 //! The naive model of a cache, which the model tests and the fuzz target share.
-#![allow(dead_code, reason = "each of those who share it uses a part")]
+#![allow(dead_code, reason = "the fuzz target uses a part")]
 
 pub(crate) mod check;
 pub(crate) mod labels;

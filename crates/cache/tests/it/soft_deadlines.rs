@@ -1,8 +1,6 @@
 //! Soft deadlines: a point of the value's own life, which no read, idle time or saturation moves; and what a
 //! background refresh keeps of the entry that it renews.
 
-mod loading;
-
 use std::convert::Infallible;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::SeqCst};
@@ -10,7 +8,7 @@ use std::time::Duration;
 
 use tidewheel::{Cache, Condition, Driver, Expiry, Lifetime, Loaded, ManualClock, Ttl};
 
-use loading::{Failure, MS, manual, unreached};
+use crate::loading::{Failure, MS, manual, unreached};
 
 const DAY: Duration = Duration::from_secs(86_400);
 

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use tidewheel::{Cache, Clock, Expiry};
 
-use crate::stage::{Intruder, LONG, MINUTE, SHORT, StageClock, tidewheel};
+use super::stage::{Intruder, LONG, MINUTE, SHORT, StageClock, tidewheel};
 
 /// What the script asks of a cache.
 trait Loading: Send + Sync {

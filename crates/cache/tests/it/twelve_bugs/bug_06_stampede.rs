@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use tidewheel::{Cache, Clock, Jitter, Ttl};
 
-use crate::stage::{MINUTE, SECOND, StageClock, tidewheel};
+use super::stage::{MINUTE, SECOND, StageClock, tidewheel};
 
 const KEYS: u32 = 100_000;
 const TTL: Duration = Duration::from_secs(300);

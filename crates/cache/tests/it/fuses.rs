@@ -13,7 +13,7 @@ const CAPACITY: u64 = 40;
 /// No operation here calls user code so often.
 const CALLS_MAX: i64 = 1000;
 
-/// Calls of user code until one panics. One test uses it, so this process has one.
+/// Calls of user code until one panics. One test uses it, so one is enough.
 static FUSE: AtomicI64 = AtomicI64::new(i64::MAX);
 
 fn user_code() {

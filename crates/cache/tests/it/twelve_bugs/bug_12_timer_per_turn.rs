@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use tidewheel::{Cache, Clock, Driver};
 
-use crate::stage::{MINUTE, StageClock, tidewheel};
+use super::stage::{MINUTE, StageClock, tidewheel};
 
 const TURNS: u32 = 1000;
 

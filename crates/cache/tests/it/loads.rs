@@ -1,7 +1,5 @@
 //! Loads: one for all who ask, who takes over, what overtakes them.
 
-mod loading;
-
 use std::future::{Future, pending, poll_fn, ready};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::pin::{Pin, pin};
@@ -12,7 +10,7 @@ use std::thread;
 
 use tidewheel::{Cache, Driver, ManualClock};
 
-use loading::{Failure, manual, unreached, until};
+use crate::loading::{Failure, manual, unreached, until};
 
 fn cache() -> Cache<u64, u64> {
     manual(&ManualClock::new()).build().expect("valid")

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use tidewheel::{Cache, Clock, OnFull};
 
-use crate::stage::{Intruder, LONG, MINUTE, MS, SECOND, StageClock, tidewheel};
+use super::stage::{Intruder, LONG, MINUTE, MS, SECOND, StageClock, tidewheel};
 
 const STORES: u32 = 1000;
 

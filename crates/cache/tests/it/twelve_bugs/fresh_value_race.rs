@@ -11,7 +11,7 @@ use std::time::Duration;
 
 use tidewheel::Cache;
 
-use crate::stage::{Intruder, LONG, MINUTE, MS, StageClock, tidewheel};
+use super::stage::{Intruder, LONG, MINUTE, MS, StageClock, tidewheel};
 
 /// Entries that are dead together: more than a sweep removes in one hold of a lock.
 const KEYS: u32 = 40;

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use tidewheel::{BuildError, Cache, Clock};
 
-use crate::stage::{SECOND, StageClock, tidewheel};
+use super::stage::{SECOND, StageClock, tidewheel};
 
 const CAPACITY: u64 = 10_000;
 

@@ -1,5 +1,4 @@
 //! What the tests of loads share: caches on a clock moved by hand, loaders that fail or must not run.
-#![allow(dead_code, reason = "each of those who share it uses a part")]
 
 use std::sync::mpsc;
 use std::time::Duration;

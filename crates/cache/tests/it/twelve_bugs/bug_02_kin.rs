@@ -7,8 +7,8 @@ use std::sync::{Arc, Mutex, OnceLock};
 use tidewheel::{Cache, OnFull, RemovalCause};
 
 #[cfg(feature = "system")]
-use crate::stage::{Intruder, LONG};
-use crate::stage::{MS, StageClock, tidewheel};
+use super::stage::{Intruder, LONG};
+use super::stage::{MS, StageClock, tidewheel};
 
 /// A listener that closes its cache in the middle of its events: nothing is lost, in whatever shard it
 /// lies.

@@ -11,7 +11,7 @@ use std::time::{Duration, SystemTime};
 
 use tidewheel::{Cache, Clock, ManualClock, RemovalCause};
 
-use crate::stage::{MINUTE, wait_until};
+use super::stage::{MINUTE, wait_until};
 
 /// A clock that counts the background threads that have read it and still live.
 #[derive(Debug, Clone)]

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use tidewheel::{Cache, Clock, OnFull};
 
-use crate::stage::{Intruder, LONG, MINUTE, MS, StageClock, tidewheel};
+use super::stage::{Intruder, LONG, MINUTE, MS, StageClock, tidewheel};
 
 /// The thread would wait for itself for ever.
 #[derive(Debug, PartialEq, Eq)]

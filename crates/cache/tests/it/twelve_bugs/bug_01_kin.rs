@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use tidewheel::{Cache, Expiry, Ttl};
 
-use crate::stage::{Intruder, MINUTE, MS, SECOND, SHORT, StageClock, tidewheel};
+use super::stage::{Intruder, MINUTE, MS, SECOND, SHORT, StageClock, tidewheel};
 
 /// Readings of the clock that one operation may take, and more.
 const READINGS: u32 = 8;

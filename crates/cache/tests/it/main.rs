@@ -1,0 +1,31 @@
+//! The cache as its users see it: one binary, so that the cache's generics are compiled once.
+//!
+//! The tests run side by side in one process. A test that measures the process's memory, or sets what the process
+//! has once, is a binary of its own beside this folder.
+
+mod accounts;
+mod capacity;
+mod cas;
+mod clocks;
+mod delivery;
+mod delivery_midst;
+mod entry;
+mod expiry;
+mod fuses;
+mod invalidate;
+mod iter;
+mod leaks;
+mod load_at_ten_times;
+mod loading;
+mod loads;
+mod loads_kept;
+mod matrix;
+mod model;
+mod reentry;
+#[cfg(feature = "serde")]
+mod snapshot;
+mod soft_deadlines;
+mod support;
+mod tags;
+mod twelve_bugs;
+mod visibility;
