@@ -1,13 +1,11 @@
 //! Clocks that are not the system's: one that counts from the Unix epoch, one that is moved by hand.
 
-mod common;
-
 use std::sync::mpsc::channel;
 use std::time::{Duration, SystemTime};
 
 use tidewheel_scheduler::{Clock, ManualClock, Scheduler};
 
-use common::{HOUR, MS, PATIENCE, eventually};
+use crate::common::{HOUR, MS, PATIENCE, eventually};
 
 /// 54 years of milliseconds: more than 2^40 of them.
 const EPOCH_AGE: Duration = Duration::from_secs(1_720_000_000);

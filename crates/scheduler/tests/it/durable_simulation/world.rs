@@ -7,9 +7,9 @@ use std::time::{Duration, SystemTime};
 
 use tidewheel_scheduler::{Change, Clock, DurableRun, Journal, JournalError, ManualClock, Record};
 
-use crate::baton::{Random, yield_now};
-use crate::disk::{Disk, Entry};
-use crate::key::Key;
+use super::baton::{Random, yield_now};
+use super::disk::{Disk, Entry};
+use super::key::Key;
 
 /// Keys of all worlds; some use fewer, so that threads meet.
 pub(crate) const KEYS: u8 = 4;

@@ -1,7 +1,5 @@
 //! Keys, values and handlers that panic wherever they can: timing goes on, and what was lost is counted.
 
-mod common;
-
 use std::hash::{Hash, Hasher};
 use std::panic::{AssertUnwindSafe, catch_unwind, panic_any};
 use std::sync::Arc;
@@ -11,7 +9,7 @@ use std::time::Duration;
 
 use tidewheel_scheduler::{BackPressure, CatchUp, ManualClock, Scheduler};
 
-use common::{Gate, HOUR, MS, PATIENCE, eventually};
+use crate::common::{Gate, HOUR, MS, PATIENCE, eventually};
 
 /// A value whose copies can be forbidden.
 #[derive(Debug)]

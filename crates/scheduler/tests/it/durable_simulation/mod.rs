@@ -17,9 +17,9 @@ mod key;
 mod life;
 mod world;
 
-use crate::baton::Random;
-use crate::life::Life;
-use crate::world::{Plan, World};
+use baton::Random;
+use life::Life;
+use world::{Plan, World};
 
 /// Lives of one run; the last one has no faults, and lasts until everything is due.
 const LIVES: u64 = 4;

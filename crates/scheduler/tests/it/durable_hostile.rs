@@ -1,7 +1,5 @@
 //! A durable scheduler among journals that panic, handlers that block, and more due tasks than there is room for.
 
-mod common;
-
 use std::cell::RefCell;
 use std::hash::{Hash, Hasher};
 use std::sync::Arc;
@@ -14,8 +12,8 @@ use tidewheel_scheduler::{
     BackPressure, Change, Durable, Error, Journal, JournalError, ManualClock, Record, Scheduler,
 };
 
-use common::memory::MemoryJournal;
-use common::{Gate, HOUR, MS, PATIENCE, eventually};
+use crate::common::memory::MemoryJournal;
+use crate::common::{Gate, HOUR, MS, PATIENCE, eventually};
 
 /// A journal that panics on request, and whose epoch is what one says.
 #[derive(Clone)]

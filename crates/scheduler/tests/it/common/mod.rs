@@ -1,5 +1,4 @@
 //! What the tests with threads share: waiting on a condition, a gate, a journal in memory.
-#![allow(dead_code, reason = "each test file uses its part")]
 
 pub(crate) mod memory;
 

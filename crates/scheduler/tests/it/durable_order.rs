@@ -1,7 +1,5 @@
 //! A durable scheduler's threads and its journal: who waits for whom, and whose change is the last.
 
-mod common;
-
 use std::cell::Cell;
 use std::hash::{Hash, Hasher};
 use std::sync::Arc;
@@ -11,8 +9,8 @@ use std::time::Duration;
 
 use tidewheel_scheduler::{BackPressure, Clock, Durable, Scheduler, SystemClock};
 
-use common::memory::MemoryJournal;
-use common::{Gate, HOUR, MS, PATIENCE, eventually};
+use crate::common::memory::MemoryJournal;
+use crate::common::{Gate, HOUR, MS, PATIENCE, eventually};
 
 /// A key of which all are in one stripe and one shard.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -1,8 +1,8 @@
 //! The scheduler with its threads: back-pressure, panics, stopping, periodic tasks.
 
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::SeqCst};
 use std::sync::mpsc::{channel, sync_channel};
-use std::sync::{Arc, Condvar, Mutex};
 use std::thread;
 use std::time::{Duration, SystemTime};
 
@@ -10,40 +10,7 @@ use tidewheel_scheduler::{
     BackPressure, CatchUp, Clock, Error, ManualClock, Scheduler, SystemClock,
 };
 
-const MS: Duration = Duration::from_millis(1);
-const PATIENCE: Duration = Duration::from_secs(30);
-
-/// Waits on a condition, with a deadline.
-fn eventually(what: &str, mut holds: impl FnMut() -> bool) {
-    let clock = SystemClock::new();
-    while !holds() {
-        assert!(clock.now() < PATIENCE, "never: {what}");
-        thread::yield_now();
-    }
-}
-
-/// A gate that handlers wait at.
-#[derive(Default)]
-struct Gate {
-    open: Mutex<bool>,
-    opened: Condvar,
-}
-
-impl Gate {
-    fn pass(&self) {
-        let open = self.open.lock().expect("unpoisoned");
-        drop(
-            self.opened
-                .wait_while(open, |open| !*open)
-                .expect("unpoisoned"),
-        );
-    }
-
-    fn open(&self) {
-        *self.open.lock().expect("unpoisoned") = true;
-        self.opened.notify_all();
-    }
-}
+use crate::common::{Gate, MS, PATIENCE, eventually};
 
 #[test]
 fn tasks_run_once_each_and_never_early() {

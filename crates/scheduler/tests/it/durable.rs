@@ -121,7 +121,7 @@ fn tasks_that_were_on_disk_run_at_least_once_after_kill_9() {
     let mut child = Command::new(std::env::current_exe().expect("known"))
         .args([
             "--exact",
-            "a_child_that_is_killed",
+            "durable::a_child_that_is_killed",
             "--ignored",
             "--nocapture",
         ])

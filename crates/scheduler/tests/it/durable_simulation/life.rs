@@ -6,9 +6,9 @@ use std::time::Duration;
 
 use tidewheel_scheduler::{Advance, Clock, Durable, DurableHandle, DurableRun, Error, Scheduler};
 
-use crate::baton::{Baton, yield_now};
-use crate::key::Key;
-use crate::world::{KEYS, World};
+use super::baton::{Baton, yield_now};
+use super::key::Key;
+use super::world::{KEYS, World};
 
 type Hasher = foldhash::quality::FixedState;
 type Tasks = Durable<Key, u64, World, Hasher>;

@@ -3,7 +3,7 @@
 use std::cell::Cell;
 use std::hash::{Hash, Hasher};
 
-use crate::baton::yield_now;
+use super::baton::yield_now;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Key(pub(crate) u8);

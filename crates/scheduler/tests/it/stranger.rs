@@ -1,8 +1,6 @@
 //! What a stranger does to a scheduler: calls it from within itself, stops it in the midst of everything, moves
 //! its clock by decades and back.
 
-mod common;
-
 use std::any::Any;
 use std::cell::RefCell;
 use std::hash::{Hash, Hasher};
@@ -17,7 +15,7 @@ use tidewheel_scheduler::{
     Advance, BackPressure, CatchUp, Clock, Error, Handle, ManualClock, Scheduler,
 };
 
-use common::{Gate, HOUR, MS, PATIENCE, eventually};
+use crate::common::{Gate, HOUR, MS, PATIENCE, eventually};
 
 /// The outcome of a body on a thread of its own, or a failure if it hangs.
 fn in_time<T: Send + 'static>(what: &str, body: impl FnOnce() -> T + Send + 'static) -> T {

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use crate::baton::Random;
+use super::baton::Random;
 
 /// A change as it is written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

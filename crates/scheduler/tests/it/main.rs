@@ -1,0 +1,17 @@
+//! The scheduler as its users see it: one binary, so that its generics are compiled once.
+
+mod clocks;
+mod common;
+#[cfg(feature = "redb")]
+mod durable;
+mod durable_hostile;
+mod durable_order;
+mod durable_simulation;
+mod gozero;
+mod hostile;
+mod model;
+mod stranger;
+#[cfg(feature = "tokio")]
+mod stream;
+mod stress;
+mod threads;
