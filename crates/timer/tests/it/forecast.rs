@@ -5,10 +5,6 @@
 //! window is then wrong by at most the records in slots that straddle this edge. A record's slot is at
 //! its finest now and was at its coarsest when the record was filed; the tests take the coarsest.
 
-#[macro_use]
-#[path = "common/every_queue.rs"]
-mod every_queue;
-
 use proptest::collection::vec;
 use proptest::prelude::*;
 use tidewheel_time::Timeline;

@@ -1,8 +1,6 @@
 //! Replies that are longer than anybody lets them be.
 
-mod common;
-
-use common::Rig;
+use crate::common::Rig;
 use tidewheel_keyspace::resolve;
 use tidewheel_resp::{Args, Protocol, Writer};
 

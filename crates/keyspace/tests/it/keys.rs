@@ -1,10 +1,8 @@
 //! Commands on keys, databases and walks over them.
 
-mod common;
-
 use std::collections::BTreeSet;
 
-use common::Rig;
+use crate::common::Rig;
 use tidewheel_keyspace::Policy;
 use tidewheel_resp::{Protocol, Reply};
 

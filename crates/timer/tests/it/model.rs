@@ -2,13 +2,11 @@
 //!
 //! A failing case is minimised, printed and kept beside this file; it runs first from then on.
 
-mod common;
-
-use common::lane::Traits;
-use common::ops::{Op, op, start};
-use common::run::run;
-use common::subject::Entries;
-use common::twins::twins;
+use crate::common::lane::Traits;
+use crate::common::ops::{Op, op, start};
+use crate::common::run::run;
+use crate::common::subject::Entries;
+use crate::common::twins::twins;
 use proptest::collection::vec;
 use proptest::prelude::*;
 use proptest::test_runner::FileFailurePersistence;

@@ -1,10 +1,8 @@
 //! Many threads on one keyspace: nothing torn, nothing lost, nothing stuck.
 
-mod common;
-
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 
-use common::{Rig, START, call_at, show, time};
+use crate::common::{Rig, START, call_at, show, time};
 use tidewheel_keyspace::Keyspace;
 use tidewheel_resp::Reply;
 

@@ -1,10 +1,8 @@
 //! Commands that walk over everything give way to others, and answer all the same.
 
-mod common;
-
 use std::collections::BTreeSet;
 
-use common::{Rig, START, call_at, time};
+use crate::common::{Rig, START, call_at, time};
 use tidewheel_keyspace::{Keyspace, Options, RAISED, Seat, Session, Walk, resolve};
 use tidewheel_resp::{Args, Protocol, Reply, Writer};
 

@@ -18,25 +18,13 @@
 //! - 35, the half that is about calendars and repeated timers: their owners. Sums are tested here.
 //! - 36 (benchmark ids that collide): `lab`.
 
-#[macro_use]
-#[path = "common/every_queue.rs"]
-mod every_queue;
-
-#[path = "traps/clocks.rs"]
 mod clocks;
-#[path = "traps/early.rs"]
 mod early;
-#[path = "traps/late.rs"]
 mod late;
-#[path = "traps/memory.rs"]
 mod memory;
-#[path = "traps/moves.rs"]
 mod moves;
-#[path = "traps/names.rs"]
 mod names;
-#[path = "traps/roll_over.rs"]
 mod roll_over;
-#[path = "traps/sinks.rs"]
 mod sinks;
 
 use tidewheel_timer::{TimerId, TimerQueue, TimerSet};

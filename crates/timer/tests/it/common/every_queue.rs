@@ -2,7 +2,6 @@
 
 /// Turns a script into a module with one test per queue. The script gets a function that makes an
 /// empty queue which stands at the tick that it is given.
-#[macro_export]
 macro_rules! every_queue {
     ($($(#[$doc:meta])* fn $name:ident($make:ident) $script:block)+) => {$(
         $(#[$doc])*

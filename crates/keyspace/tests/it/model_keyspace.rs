@@ -1,10 +1,8 @@
 //! Random commands in virtual time against a naive model: every reply, every deadline, every event.
 
-mod common;
-
 use std::collections::BTreeMap;
 
-use common::{Rig, START, WALL_START_MS};
+use crate::common::{Rig, START, WALL_START_MS, show};
 use proptest::prelude::*;
 
 #[derive(Debug, Clone)]
@@ -469,7 +467,7 @@ fn check(steps: &[Step], shards: usize) {
                 let tidewheel_resp::Reply::Array(keys) = rig.words(&[b"KEYS", b"*"]) else {
                     panic!("an array");
                 };
-                let mut keys: Vec<_> = keys.iter().map(common::show).collect();
+                let mut keys: Vec<_> = keys.iter().map(show).collect();
                 keys.sort();
                 assert_eq!(keys, names(&model));
             }

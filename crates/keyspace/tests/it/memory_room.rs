@@ -1,10 +1,8 @@
 //! `maxmemory`: a command has room or is refused; what is empty takes no room.
 
-mod common;
-
 use std::sync::atomic::Ordering::Relaxed;
 
-use common::{OOM, Rig, fill, limit_to_what_is_used, show};
+use crate::common::{OOM, Rig, fill, limit_to_what_is_used, show};
 use tidewheel_keyspace::{Options, Policy};
 
 /// The data went a quarter beyond the limit: the search had ended early, and nothing was above the limit *yet*.

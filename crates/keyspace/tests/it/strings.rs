@@ -1,8 +1,6 @@
 //! String commands, one family after the other.
 
-mod common;
-
-use common::{Rig, show};
+use crate::common::{Rig, show};
 use tidewheel_keyspace::{Options, resolve};
 use tidewheel_resp::{Args, Protocol, Reply, Writer};
 

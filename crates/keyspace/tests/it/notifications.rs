@@ -1,11 +1,9 @@
 //! Keyspace events: which, in which order, and which not.
 
-mod common;
-
 use std::collections::HashSet;
 use std::sync::Mutex;
 
-use common::{Rig, START, call_at};
+use crate::common::{Rig, START, call_at};
 use tidewheel_keyspace::Keyspace;
 
 #[track_caller]

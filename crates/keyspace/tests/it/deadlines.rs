@@ -1,8 +1,6 @@
 //! Deadlines: setting, reporting, reaching, announcing and freezing them.
 
-mod common;
-
-use common::{Rig, START};
+use crate::common::{Rig, START};
 use tidewheel_resp::Reply;
 
 #[test]

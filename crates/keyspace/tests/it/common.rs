@@ -1,5 +1,4 @@
 //! A keyspace in virtual time, driven by lines of text.
-#![allow(dead_code, reason = "each test crate uses its own part")]
 
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Mutex};

@@ -1,10 +1,8 @@
 //! `maxmemory`: refusing and evicting.
 
-mod common;
-
 use std::sync::atomic::Ordering::Relaxed;
 
-use common::{OOM, Rig, fill, limit_to_what_is_used, show};
+use crate::common::{OOM, Rig, fill, limit_to_what_is_used, show};
 use tidewheel_keyspace::Policy;
 use tidewheel_resp::Reply;
 

@@ -1,11 +1,9 @@
 //! Commands on whole databases beside each other: each is one step for everybody else.
 
-mod common;
-
 use std::collections::BTreeSet;
 use std::sync::atomic::{AtomicBool, Ordering::SeqCst};
 
-use common::{Rig, START, call_at, call_with, show};
+use crate::common::{Rig, START, call_at, call_with, show};
 use tidewheel_keyspace::{Keyspace, Options};
 use tidewheel_resp::Reply;
 
