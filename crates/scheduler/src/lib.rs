@@ -52,7 +52,7 @@
 //!   [`BackPressure`] says what happens, and [`stats`](Handle::stats) counts it.
 //! - **A late wake-up delays nothing after it**: ticks are absolute, however long the process slept.
 //!
-//! # The rooms
+//! # The parts
 //!
 //! - [`Tasks`] is the core in virtual time: `advance(now, budget, sink)`, no threads, clocks or locks.
 //! - [`Scheduler`] is threads over shards of it; [`Builder::manual`] is the same without threads.
@@ -67,40 +67,31 @@
 #[doc = include_str!("../README.md")]
 struct Readme;
 
-mod builder;
+mod api;
+mod core;
+mod drive;
 mod durable;
-mod error;
-mod handle;
-mod hash;
-mod inner;
-mod inside;
-mod lateness;
-mod panics;
-mod queue;
-mod routine;
-mod scheduler;
-mod shards;
+mod ground;
 #[cfg(all(test, shuttle))]
 mod shuttle_tests;
-#[cfg(feature = "tokio")]
-mod stream;
-mod sync;
-mod tasks;
 
-pub use builder::{BackPressure, Builder};
-#[cfg(feature = "redb")]
-pub use durable::RedbJournal;
-pub use durable::{
-    Change, Durable, DurableHandle, DurableRun, DurableStopped, Journal, JournalError, Journaled,
-    Record, Stored,
-};
-pub use error::Error;
-pub use handle::{Handle, Run, Stats, Window};
-pub use lateness::Lateness;
-pub use routine::CatchUp;
-pub use scheduler::{Advance, Scheduler, Stopped};
+pub use api::builder::Builder;
+pub use api::handle::Handle;
+pub use api::scheduler::{Advance, Scheduler, Stopped};
+pub use api::stats::{Stats, Window};
 #[cfg(feature = "tokio")]
-pub use stream::TaskStream;
-pub use tasks::{Due, Tasks};
+pub use api::stream::TaskStream;
+pub use core::routine::CatchUp;
+pub use core::run::Run;
+pub use core::tasks::{Due, Tasks};
+pub use drive::queue::BackPressure;
+pub use durable::handle::DurableHandle;
+pub use durable::journal::{Change, Journal, Record, Stored};
+#[cfg(feature = "redb")]
+pub use durable::redb::RedbJournal;
+pub use durable::run::{DurableRun, Journaled};
+pub use durable::scheduler::{Durable, DurableStopped};
+pub use ground::error::{Error, JournalError};
+pub use ground::lateness::Lateness;
 pub use tidewheel_store::{Forecast, Progress};
 pub use tidewheel_time::{Clock, ManualClock, SystemClock};

@@ -8,9 +8,9 @@ use std::sync::Arc;
 use shuttle::thread;
 use tidewheel_time::Alarm;
 
-use crate::queue::Queue;
-use crate::shards::Shards;
-use crate::tasks::Due;
+use crate::core::tasks::Due;
+use crate::drive::queue::Queue;
+use crate::drive::shards::Shards;
 
 const RANDOM_RUNS: usize = 5000;
 const PCT_RUNS: usize = 5000;

@@ -10,13 +10,15 @@ use std::thread;
 
 use tidewheel_time::{Alarm, Clock, ManualClock, Readings};
 
-use crate::error::Error;
-use crate::handle::{Handle, Run};
-use crate::inner::{Counters, Inner};
-use crate::lateness::Recorder;
-use crate::queue::Queue;
-use crate::scheduler::{Scheduler, Threads};
-use crate::shards::Shards;
+use crate::api::handle::Handle;
+use crate::api::scheduler::Scheduler;
+use crate::core::run::Run;
+use crate::drive::inner::{Counters, Handler, Inner};
+use crate::drive::queue::{BackPressure, Queue};
+use crate::drive::shards::Shards;
+use crate::drive::threads::Threads;
+use crate::ground::error::Error;
+use crate::ground::lateness::Recorder;
 
 /// Most workers of one scheduler.
 const WORKERS_MAX: usize = 4096;
@@ -26,19 +28,6 @@ const QUEUE_MAX: usize = 1 << 24;
 
 /// Most shards.
 const SHARDS_MAX: usize = 1024;
-
-/// What happens when tasks become due faster than handlers take them, and the queue is full.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
-pub enum BackPressure {
-    /// Due tasks stay pending (they can still be moved and removed) and run as soon as there is room.
-    #[default]
-    RunLate,
-    /// The same, and whoever sets a task waits until there is room, except handlers.
-    Wait,
-    /// Due tasks that find no room are dropped and counted. Their `Drop` runs on the timing thread: let it be
-    /// cheap.
-    Drop,
-}
 
 /// Options of a [`Scheduler`].
 pub struct Builder<K, V, S = foldhash::quality::RandomState> {
@@ -77,6 +66,14 @@ impl<K, V> Default for Builder<K, V> {
             hasher: foldhash::quality::RandomState::default(),
             tasks: PhantomData,
         }
+    }
+}
+
+impl<K: Hash + Eq, V> Scheduler<K, V> {
+    /// Options, all of them with defaults.
+    #[must_use]
+    pub fn builder() -> Builder<K, V> {
+        Builder::default()
     }
 }
 
@@ -154,14 +151,14 @@ impl<K, V, S: BuildHasher + Clone> Builder<K, V, S> {
         V: Send + 'static,
         S: Send + Sync + 'static,
     {
-        let (scheduler, ()) = self.start_filled(Box::new(handler), |_| Ok(()))?;
+        let (scheduler, ()) = self.start_filled(handler, |_| Ok(()))?;
         Ok(scheduler)
     }
 
     /// As [`start`](Self::start), after `fill` has set tasks: no handler runs before it is done.
     pub(crate) fn start_filled<R>(
         self,
-        handler: Box<crate::inner::Handler<K, V, S>>,
+        handler: impl Fn(&Handle<K, V, S>, Run<K, V>) + Send + Sync + 'static,
         fill: impl FnOnce(&Handle<K, V, S>) -> Result<R, Error>,
     ) -> Result<(Scheduler<K, V, S>, R), Error>
     where
@@ -173,7 +170,7 @@ impl<K, V, S: BuildHasher + Clone> Builder<K, V, S> {
             return Err(Error::Config("the number of workers lies in 1..=4096"));
         }
         let (name, workers) = (self.name.clone(), self.workers);
-        let inner = self.inner(handler, None)?;
+        let inner = self.inner(boxed(handler), None)?;
         let handle = Handle::of(inner);
         let filled = fill(&handle)?;
         let threads = Threads::start(handle.inner(), &name, workers)?;
@@ -194,13 +191,13 @@ impl<K, V, S: BuildHasher + Clone> Builder<K, V, S> {
     where
         K: Hash + Eq,
     {
-        let inner = self.inner(Box::new(handler), Some(clock.clone()))?;
+        let inner = self.inner(boxed(handler), Some(clock.clone()))?;
         Ok(Scheduler::new(Handle::of(inner), Threads::default()))
     }
 
     fn inner(
         self,
-        handler: Box<crate::inner::Handler<K, V, S>>,
+        handler: Box<Handler<K, V, S>>,
         manual: Option<ManualClock>,
     ) -> Result<Arc<Inner<K, V, S>>, Error> {
         if self.queue == 0 || self.queue > QUEUE_MAX {
@@ -232,4 +229,11 @@ impl<K, V, S: BuildHasher + Clone> Builder<K, V, S> {
             handler,
         }))
     }
+}
+
+/// The user's handler as the scheduler's threads call it: each call gets a handle.
+fn boxed<K, V, S>(
+    handler: impl Fn(&Handle<K, V, S>, Run<K, V>) + Send + Sync + 'static,
+) -> Box<Handler<K, V, S>> {
+    Box::new(move |inner, run| handler(&Handle::of(Arc::clone(inner)), run))
 }

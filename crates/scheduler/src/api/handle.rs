@@ -10,63 +10,11 @@ use std::time::{Duration, SystemTime};
 use equivalent::Equivalent;
 use tidewheel_time::Moment;
 
-use crate::error::Error;
-use crate::inner::Inner;
-use crate::lateness::Lateness;
-use crate::routine::CatchUp;
-use crate::shards::{Held, State};
-
-/// One run of a task, as the handler gets it.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Run<K, V> {
-    /// The task's key.
-    pub key: K,
-    /// Its value.
-    pub value: V,
-    /// How long after its deadline the handler was called.
-    pub late: Duration,
-    /// Runs of a periodic task that are left out after this one, by its [`CatchUp`].
-    pub missed: u64,
-}
-
-/// What a scheduler has done so far, and what it holds.
-#[derive(Debug, Clone, PartialEq, Eq, Default)]
-#[non_exhaustive]
-pub struct Stats {
-    /// Tasks that wait for their time.
-    pub pending: usize,
-    /// Tasks whose time has come and that wait for a worker.
-    pub queued: usize,
-    /// Handlers that are running.
-    pub running: usize,
-    /// Calls that set a task, a replaced one included.
-    pub set: u64,
-    /// Calls that moved a task.
-    pub moved: u64,
-    /// Tasks that were removed, drained ones included.
-    pub removed: u64,
-    /// Tasks whose time has come; each run of a periodic one counts.
-    pub fired: u64,
-    /// Handlers that came back.
-    pub completed: u64,
-    /// Handlers that panicked, and runs of periodic tasks that were lost because `Clone` did.
-    pub panicked: u64,
-    /// Tasks that were dropped because the queue was full: [`BackPressure::Drop`](crate::BackPressure).
-    pub dropped: u64,
-    /// Runs of periodic tasks that were left out: [`CatchUp`].
-    pub missed: u64,
-    /// How late handlers were called.
-    pub lateness: Lateness,
-}
-
-/// How many tasks are due within how long.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Window {
-    /// The tasks of this window are due before this much time has passed, and not in an earlier window.
-    pub within: Duration,
-    /// How many they are.
-    pub tasks: u64,
-}
+use crate::api::stats::{Stats, Window};
+use crate::core::routine::CatchUp;
+use crate::drive::inner::Inner;
+use crate::drive::shards::{Locked, State};
+use crate::ground::error::Error;
 
 /// A scheduler, from anywhere: clones are cheap and are the same scheduler. It outlives
 /// [`Scheduler`](crate::Scheduler), but takes no tasks then.
@@ -106,7 +54,7 @@ impl<K: Hash + Eq, V, S: BuildHasher> Handle<K, V, S> {
     ///
     /// [`Error::Stopped`].
     pub fn set(&self, key: K, value: V, delay: Duration) -> Result<Option<V>, Error> {
-        self.inner.make_room();
+        self.inner.wait_for_room();
         let now = self.inner.now();
         let put = self.put(key, value, now.deadline(delay), now);
         // The new key was of no use if there was an old task; its drop is the user's code.
@@ -164,7 +112,7 @@ impl<K: Hash + Eq, V, S: BuildHasher> Handle<K, V, S> {
         K: Clone,
         V: Clone,
     {
-        self.inner.make_room();
+        self.inner.wait_for_room();
         let now = self.inner.now();
         let ticks = Moment(0).deadline(period);
         let period = NonZeroU64::new(ticks).unwrap_or(NonZeroU64::MIN);
@@ -208,7 +156,7 @@ impl<K: Hash + Eq, V, S: BuildHasher> Handle<K, V, S> {
         delay: Duration,
         value: impl FnOnce() -> V,
     ) -> Result<bool, Error> {
-        self.inner.make_room();
+        self.inner.wait_for_room();
         let now = self.inner.now();
         let deadline = now.deadline(delay);
         let mut held = self.open(&key)?;
@@ -323,7 +271,7 @@ impl<K: Hash + Eq, V, S: BuildHasher> Handle<K, V, S> {
     }
 
     /// Locks a key's shard for a new task.
-    fn open(&self, key: &K) -> Result<Held<'_, K, V, S>, Error> {
+    fn open(&self, key: &K) -> Result<Locked<'_, K, V, S>, Error> {
         let held = self.inner.shards.of(key);
         if held.state.closed {
             return Err(Error::Stopped);
@@ -332,7 +280,7 @@ impl<K: Hash + Eq, V, S: BuildHasher> Handle<K, V, S> {
     }
 
     /// Unlocks a shard and wakes the timing thread if it would sleep too long.
-    fn let_go(&self, held: Held<'_, K, V, S>) {
+    fn let_go(&self, held: Locked<'_, K, V, S>) {
         if let Some(next) = held.publish() {
             self.inner.alarm.lowered(next);
         }

@@ -2,17 +2,15 @@
 
 use std::hash::{BuildHasher, Hash};
 use std::ops::Deref;
-use std::sync::Arc;
-use std::thread::{self, JoinHandle};
+use std::thread::JoinHandle;
 use std::time::Duration;
 
-use crate::builder::Builder;
-use crate::error::Error;
-use crate::handle::Handle;
-use crate::inner::{Inner, Rounds};
-use crate::inside::Inside;
-use crate::sync::{Mutex, lock};
-use crate::tasks::Due;
+use crate::api::handle::Handle;
+use crate::core::tasks::Due;
+use crate::drive::inner::Rounds;
+use crate::drive::threads::{Threads, is_another};
+use crate::ground::reentry::Inside;
+use crate::ground::sync::{Mutex, lock};
 
 /// Tasks by key, each run once when its time has come, by a bounded number of threads.
 ///
@@ -75,14 +73,6 @@ impl<K: Hash + Eq, V, S: BuildHasher> Deref for Scheduler<K, V, S> {
     }
 }
 
-impl<K: Hash + Eq, V> Scheduler<K, V> {
-    /// Options, all of them with defaults.
-    #[must_use]
-    pub fn builder() -> Builder<K, V> {
-        Builder::default()
-    }
-}
-
 impl<K: Hash + Eq, V, S: BuildHasher> Scheduler<K, V, S> {
     pub(crate) fn new(handle: Handle<K, V, S>, threads: Threads) -> Self {
         Self {
@@ -99,7 +89,7 @@ impl<K: Hash + Eq, V, S: BuildHasher> Scheduler<K, V, S> {
     }
 
     /// Runs what is due on this thread, shard after shard, touching at most `budget` timer records. For
-    /// schedulers made by [`Builder::manual`]; beside threads it does nothing.
+    /// schedulers made by [`Builder::manual`](crate::Builder::manual); beside threads it does nothing.
     ///
     /// # Panics
     ///
@@ -110,7 +100,7 @@ impl<K: Hash + Eq, V, S: BuildHasher> Scheduler<K, V, S> {
             return Advance::default();
         }
         let now = inner.now();
-        let mut left = budget;
+        let mut budget = budget;
         let _inside = Inside::enter(
             &self.rounds,
             "a handler advanced the scheduler that runs it",
@@ -119,7 +109,7 @@ impl<K: Hash + Eq, V, S: BuildHasher> Scheduler<K, V, S> {
         let pass = inner.pass(
             &mut rounds,
             now.tick(),
-            &mut left,
+            &mut budget,
             || usize::MAX,
             |batch| {
                 batch.drain(..).for_each(|due| inner.run(due));
@@ -190,57 +180,4 @@ impl<K: Hash + Eq, V, S: BuildHasher> Drop for Scheduler<K, V, S> {
     fn drop(&mut self) {
         drop(self.stop(Duration::ZERO));
     }
-}
-
-/// The threads of one scheduler.
-#[derive(Debug, Default)]
-pub(crate) struct Threads {
-    timing: Option<JoinHandle<()>>,
-    workers: Vec<JoinHandle<()>>,
-}
-
-impl Threads {
-    pub(crate) fn start<K, V, S>(
-        inner: &Arc<Inner<K, V, S>>,
-        name: &str,
-        workers: usize,
-    ) -> Result<Self, Error>
-    where
-        K: Hash + Eq + Send + 'static,
-        V: Send + 'static,
-        S: BuildHasher + Send + Sync + 'static,
-    {
-        let mut threads = Self::default();
-        for _ in 0..workers {
-            let worker = Arc::clone(inner);
-            let spawned = spawn(format!("{name}-worker"), move || worker.work());
-            threads.workers.push(threads.or_none(inner, spawned)?);
-        }
-        let timing = Arc::clone(inner);
-        let spawned = spawn(format!("{name}-timing"), move || timing.keep_time());
-        threads.timing = Some(threads.or_none(inner, spawned)?);
-        Ok(threads)
-    }
-
-    /// A thread that was started; or ends the others.
-    fn or_none<K, V, S>(
-        &self,
-        inner: &Inner<K, V, S>,
-        spawned: std::io::Result<JoinHandle<()>>,
-    ) -> Result<JoinHandle<()>, Error> {
-        spawned.map_err(|error| {
-            // The workers find the queue closed and end.
-            inner.queue.close();
-            Error::Thread(error)
-        })
-    }
-}
-
-/// A thread cannot wait for itself: the scheduler's last owner may be a value that is dropped on one of its own.
-fn is_another(thread: &JoinHandle<()>) -> bool {
-    thread.thread().id() != thread::current().id()
-}
-
-fn spawn(name: String, body: impl FnOnce() + Send + 'static) -> std::io::Result<JoinHandle<()>> {
-    thread::Builder::new().name(name).spawn(body)
 }

@@ -13,9 +13,9 @@ use futures_core::Stream;
 use tidewheel_time::{Moment, TICK_NANOS, TokioClock, ticks};
 use tokio::time::{Sleep, sleep_until};
 
-use crate::handle::Run;
-use crate::routine::CatchUp;
-use crate::tasks::{Due, Tasks};
+use crate::core::routine::CatchUp;
+use crate::core::run::Run;
+use crate::core::tasks::{Due, Tasks};
 
 /// Timer records that one poll looks at before it lets other tasks run.
 const RECORDS_PER_POLL: u32 = 1024;

@@ -7,8 +7,8 @@ use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use equivalent::Equivalent;
 use tidewheel_store::{Attributes, Forecast, Progress, Removed, TypedStore};
 
-use crate::hash::{hash_of, place};
-use crate::routine::{CatchUp, Routine, Routines};
+use crate::core::hash::{hash_of, place};
+use crate::core::routine::{CatchUp, Routine, Routines};
 
 /// Timer records that are taken out before the sink is called for those that were due among them.
 const RECORDS_PER_BATCH: u32 = 256;

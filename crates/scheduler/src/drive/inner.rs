@@ -1,37 +1,27 @@
-//! What a scheduler's threads share: shards, alarm, queue, handler; the passes of the timing thread.
+//! What a scheduler's threads share: shards, alarm, queue, handler; how due tasks are taken out and run.
 
 use std::cell::Cell;
 use std::fmt;
 use std::hash::{BuildHasher, Hash};
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, OnceLock};
-use std::task::Waker;
 use std::thread::{self, ThreadId};
-use std::time::Duration;
 
-use tidewheel_time::{Alarm, Moment, NEVER, Readings, waker_of};
+use tidewheel_time::{Alarm, Moment, Readings};
 
-use crate::builder::BackPressure;
-use crate::handle::{Handle, Run};
-use crate::lateness::Recorder;
-use crate::panics::survive;
-use crate::queue::Queue;
-use crate::shards::Shards;
-use crate::tasks::Due;
+use crate::core::run::Run;
+use crate::core::tasks::Due;
+use crate::drive::queue::BackPressure;
+use crate::drive::queue::Queue;
+use crate::drive::shards::Shards;
+use crate::ground::lateness::Recorder;
+use crate::ground::panics::survive;
 
 /// Timer records touched in one hold of a shard's lock.
 const RECORDS_PER_HOLD: u32 = 128;
 
-/// Units of tidying in one hold of a shard's lock.
-const TIDY_PER_HOLD: u32 = 64;
-
-/// How long after tasks have left memory is tidied: what is about to go need not be moved.
-const CALM_TICKS: u64 = 100;
-
-/// How long timing pauses after a panic of user code that only it could see, such as a clock's.
-const AFTER_PANIC: Duration = Duration::from_millis(1);
-
-pub(crate) type Handler<K, V, S> = dyn Fn(&Handle<K, V, S>, Run<K, V>) + Send + Sync;
+/// The user's handler. It gets its [`Handle`](crate::Handle) from the builder, which makes one of these.
+pub(crate) type Handler<K, V, S> = dyn Fn(&Arc<Inner<K, V, S>>, Run<K, V>) + Send + Sync;
 
 /// What was counted outside of the shards.
 #[derive(Debug)]
@@ -81,10 +71,9 @@ pub(crate) struct Pass {
     pub(crate) starved: bool,
 }
 
-/// When memory is tidied next, and which shard is looked at first.
+/// With which shard the next pass begins.
 #[derive(Debug, Default)]
 pub(crate) struct Rounds {
-    tidy_at: Option<u64>,
     first: usize,
 }
 
@@ -94,20 +83,20 @@ impl<K: Hash + Eq, V, S: BuildHasher> Inner<K, V, S> {
     }
 
     /// Under [`BackPressure::Wait`], waits while the queue is full.
-    pub(crate) fn make_room(&self) {
+    pub(crate) fn wait_for_room(&self) {
         let waits = self.back_pressure == BackPressure::Wait && !self.manual;
         if waits && !IS_WORKER.get() {
             self.queue.wait_for_room();
         }
     }
 
-    /// Takes out what is due, a hold of each shard in turn, and hands it to `sink`; `left` bounds the timer
-    /// records. `room` tells how many more tasks may be taken.
+    /// Takes out what is due, a hold of each shard in turn, and hands it to `sink`. `budget` bounds the
+    /// timer records and is lowered by those that were touched. `room` tells how many more tasks may be taken.
     pub(crate) fn pass(
         &self,
         rounds: &mut Rounds,
         now: u64,
-        left: &mut u32,
+        budget: &mut u32,
         room: impl Fn() -> usize,
         mut sink: impl FnMut(&mut Vec<Due<K, V>>),
     ) -> Pass {
@@ -122,19 +111,19 @@ impl<K: Hash + Eq, V, S: BuildHasher> Inner<K, V, S> {
                     continue;
                 }
                 let room = room();
-                if room == 0 || *left == 0 {
+                if room == 0 || *budget == 0 {
                     // Begin here next time: no shard starves.
                     rounds.first = at;
                     pass.starved = room == 0;
                     pass.backlog = true;
                     return pass;
                 }
-                let budget = RECORDS_PER_HOLD
-                    .min(*left)
+                let part = RECORDS_PER_HOLD
+                    .min(*budget)
                     .min(u32::try_from(room).unwrap_or(u32::MAX));
-                let progress = self.shards.advance(at, now, budget, &mut batch);
+                let progress = self.shards.advance(at, now, part, &mut batch);
                 // A bound that was found later counts as one unit, so that every call ends.
-                *left -= budget.min((progress.fired + progress.moved).max(1));
+                *budget -= part.min((progress.fired + progress.moved).max(1));
                 pass.fired += u64::from(progress.fired);
                 pass.moved += u64::from(progress.moved);
                 backlog |= progress.backlog;
@@ -144,17 +133,6 @@ impl<K: Hash + Eq, V, S: BuildHasher> Inner<K, V, S> {
                 return pass;
             }
         }
-    }
-
-    /// Tidies a little of every shard; tells whether more is worth doing.
-    fn tidy(&self) -> bool {
-        let mut more = false;
-        for at in 0..self.shards.count() {
-            let mut held = self.shards.hold(at);
-            more |= held.state.tasks.maintain(TIDY_PER_HOLD);
-            held.publish();
-        }
-        more
     }
 
     /// Runs one task on this thread and counts how it went. Whatever the handler does, it comes back.
@@ -169,7 +147,7 @@ impl<K: Hash + Eq, V, S: BuildHasher> Inner<K, V, S> {
                 late,
                 missed: due.missed,
             };
-            (self.handler)(&Handle::of(Arc::clone(self)), run);
+            (self.handler)(self, run);
         });
         IS_WORKER.set(was_worker);
         let count = match outcome {
@@ -179,96 +157,8 @@ impl<K: Hash + Eq, V, S: BuildHasher> Inner<K, V, S> {
         count.fetch_add(1, Relaxed);
     }
 
-    /// The timing thread. User code that runs on it (copies, drops, hashes, the clock) may panic: timing goes on.
-    pub(crate) fn keep_time(&self) {
-        let thread = thread::current();
-        self.timing_thread.get_or_init(|| thread.id());
-        self.alarm.set_sleeper(&waker_of(thread));
-        let sleeper = Waker::from(Arc::clone(&self.alarm));
-        let mut rounds = Rounds::default();
-        while !self.alarm.is_stopped() {
-            if survive(|| self.turn(&mut rounds, &sleeper)).is_none() {
-                self.counters.panicked.fetch_add(1, Relaxed);
-                thread::park_timeout(AFTER_PANIC);
-            }
-        }
-    }
-
-    /// A turn of the timing thread: what is due, then a step of tidying or a sleep.
-    fn turn(&self, rounds: &mut Rounds, sleeper: &Waker) {
-        self.alarm.take_request();
-        let now = self.now().tick();
-        let pass = self.queue_due(rounds, now);
-        if pass.starved {
-            // A worker wakes it; what became due meanwhile is found then.
-            if self.alarm.fall_asleep(NEVER, || NEVER) {
-                thread::park();
-            }
-            self.alarm.woke();
-            return;
-        }
-        if pass.fired > 0 {
-            rounds.tidy_at.get_or_insert(now + CALM_TICKS);
-        }
-        if let Some(at) = rounds.tidy_at.take_if(|at| *at <= now) {
-            // Not before the next firing, if a key's hash panics in it.
-            if self.tidy() {
-                rounds.tidy_at = Some(at);
-                return;
-            }
-        }
-        let until = self.shards.next().min(rounds.tidy_at.unwrap_or(NEVER));
-        if until > now {
-            self.sleep(until, sleeper);
-        }
-    }
-
-    /// Moves what is due to the queue, as far as there is room; or drops it.
-    fn queue_due(&self, rounds: &mut Rounds, now: u64) -> Pass {
-        let room = || match self.back_pressure {
-            BackPressure::Drop => usize::MAX,
-            BackPressure::Wait | BackPressure::RunLate => self.queue.room(),
-        };
-        let mut left = u32::MAX;
-        self.pass(rounds, now, &mut left, room, |batch| {
-            self.queue.push(batch);
-            // One by one: a drop that panics takes no other with it.
-            for due in batch.drain(..) {
-                self.counters.dropped.fetch_add(1, Relaxed);
-                survive(|| drop(due));
-            }
-        })
-    }
-
-    /// Sleeps until a tick, or until it is woken.
-    fn sleep(&self, until: u64, sleeper: &Waker) {
-        if !self.alarm.fall_asleep(until, || self.shards.next()) {
-            return;
-        }
-        // First known to the clock, then a look at it: a move by hand is seen, or it wakes.
-        self.clock.wake_when_moved(sleeper);
-        let now = self.now();
-        if until == NEVER {
-            thread::park();
-        } else if now.tick() < until {
-            thread::park_timeout(now.until(until));
-        }
-        self.alarm.woke();
-    }
-
     /// Whether this is the timing thread.
     pub(crate) fn is_timing_thread(&self) -> bool {
         self.timing_thread.get() == Some(&thread::current().id())
-    }
-
-    /// A worker.
-    pub(crate) fn work(self: &Arc<Self>) {
-        while let Some(taken) = self.queue.take() {
-            if taken.wake_timing {
-                self.alarm.ask();
-            }
-            self.run(taken.job);
-            self.queue.done();
-        }
     }
 }

@@ -3,9 +3,22 @@
 use std::collections::VecDeque;
 use std::time::Duration;
 
-use crate::sync::{Condvar, Mutex, lock};
-use crate::tasks::Due;
+use crate::core::tasks::Due;
+use crate::ground::sync::{Condvar, Mutex, lock};
 use tidewheel_time::{Clock, SystemClock};
+
+/// What happens when tasks become due faster than handlers take them, and the queue is full.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
+pub enum BackPressure {
+    /// Due tasks stay pending (they can still be moved and removed) and run as soon as there is room.
+    #[default]
+    RunLate,
+    /// The same, and whoever sets a task waits until there is room, except handlers.
+    Wait,
+    /// Due tasks that find no room are dropped and counted. Their `Drop` runs on the timing thread: let it be
+    /// cheap.
+    Drop,
+}
 
 /// What waits, and who works.
 #[derive(Debug)]

@@ -6,11 +6,11 @@ use equivalent::Equivalent;
 use tidewheel_store::{Forecast, Progress};
 use tidewheel_time::{NEVER, Soonest};
 
-use crate::hash::hash_of;
-use crate::inside::Inside;
-use crate::panics::survive;
-use crate::sync::{Mutex, MutexGuard, lock};
-use crate::tasks::{Due, Tasks};
+use crate::core::hash::hash_of;
+use crate::core::tasks::{Due, Tasks};
+use crate::ground::panics::survive;
+use crate::ground::reentry::Inside;
+use crate::ground::sync::{Mutex, MutexGuard, lock};
 
 /// What happened to tasks, counted under their shard's lock.
 #[derive(Debug, Clone, Copy, Default)]
@@ -50,8 +50,8 @@ pub(crate) struct Shards<K, V, S> {
     shift: u32,
 }
 
-/// A locked shard; publishes its next deadline when it is let go by [`publish`](Held::publish).
-pub(crate) struct Held<'a, K, V, S> {
+/// A locked shard; publishes its next deadline when it is let go by [`publish`](Locked::publish).
+pub(crate) struct Locked<'a, K, V, S> {
     pub(crate) state: MutexGuard<'a, State<K, V, S>>,
     next: &'a Soonest,
     _inside: Inside,
@@ -61,7 +61,7 @@ pub(crate) struct Held<'a, K, V, S> {
 const FROM_WITHIN: &str =
     "a scheduler was called from within its own Hash, Eq, Clone, peek or move_or_set";
 
-impl<K, V, S> Held<'_, K, V, S> {
+impl<K, V, S> Locked<'_, K, V, S> {
     /// Publishes the shard's next deadline if it has changed, and unlocks it. Returns the deadline if it has
     /// become earlier: whoever sleeps longer must be woken.
     pub(crate) fn publish(self) -> Option<u64> {
@@ -95,10 +95,10 @@ impl<K, V, S> Shards<K, V, S> {
         self.shards.len()
     }
 
-    pub(crate) fn hold(&self, at: usize) -> Held<'_, K, V, S> {
+    pub(crate) fn hold(&self, at: usize) -> Locked<'_, K, V, S> {
         let inside = Inside::enter(self, FROM_WITHIN);
         let shard = &self.shards[at];
-        Held {
+        Locked {
             state: lock(&shard.state),
             next: &shard.next,
             _inside: inside,
@@ -150,7 +150,7 @@ impl<K, V, S> Shards<K, V, S> {
 
 impl<K: Hash + Eq, V, S: BuildHasher> Shards<K, V, S> {
     /// Locks the shard of a key.
-    pub(crate) fn of<Q: Hash + Equivalent<K> + ?Sized>(&self, key: &Q) -> Held<'_, K, V, S> {
+    pub(crate) fn of<Q: Hash + Equivalent<K> + ?Sized>(&self, key: &Q) -> Locked<'_, K, V, S> {
         // The top bits; the place within the shard has the low ones.
         let at = hash_of(&self.hasher, key)
             .checked_shr(self.shift)

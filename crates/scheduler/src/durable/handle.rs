@@ -6,16 +6,17 @@ use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
-use super::core::Core;
-use super::journal::{Change, Journal, JournalError};
-use super::{DurableRun, Journaled};
-use crate::error::Error;
-use crate::handle::{Handle, Run, Stats};
+use super::journal::{Change, Journal};
+use super::ordered::OrderedJournal;
+use super::run::{DurableRun, Journaled, JournaledRun};
+use crate::api::handle::Handle;
+use crate::api::stats::Stats;
+use crate::ground::error::{Error, JournalError};
 
 /// A durable scheduler, from anywhere, its handlers among them.
 pub struct DurableHandle<K, V, J, S = foldhash::quality::RandomState> {
     handle: Handle<K, Journaled<V>, S>,
-    core: Arc<Core<J>>,
+    core: Arc<OrderedJournal<J>>,
 }
 
 impl<K, V, J, S> Clone for DurableHandle<K, V, J, S> {
@@ -36,7 +37,7 @@ impl<K, V, J, S> fmt::Debug for DurableHandle<K, V, J, S> {
 }
 
 impl<K, V, J, S> DurableHandle<K, V, J, S> {
-    pub(super) fn of(handle: Handle<K, Journaled<V>, S>, core: Arc<Core<J>>) -> Self {
+    pub(super) fn of(handle: Handle<K, Journaled<V>, S>, core: Arc<OrderedJournal<J>>) -> Self {
         Self { handle, core }
     }
 }
@@ -58,7 +59,7 @@ where
     {
         let inner = self.handle.inner();
         // Before the key is held: a worker that makes room needs to hold it.
-        inner.make_room();
+        inner.wait_for_room();
         let (key_kept, value_kept) = (key.clone(), value.clone());
         let stripe = self.core.hold(&key);
         let (due, now) = (self.due(delay), inner.now());
@@ -157,7 +158,7 @@ where
     /// Runs a handler and ends its task in the journal.
     pub(super) fn run(
         &self,
-        run: Run<K, Journaled<V>>,
+        run: JournaledRun<K, V>,
         handler: impl FnOnce(&Self, DurableRun<K, V>),
     ) {
         let Journaled { id, value } = run.value;

@@ -1,7 +1,8 @@
 //! What a journal must do, and how keys and values become bytes.
 
-use std::fmt;
 use std::time::SystemTime;
+
+use crate::ground::error::JournalError;
 
 /// A change to what is pending.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -43,25 +44,6 @@ pub struct Record<K, V> {
     /// When it runs.
     pub due: SystemTime,
 }
-
-/// Why a journal failed.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct JournalError(String);
-
-impl JournalError {
-    /// With the store's own words.
-    pub fn new(message: impl fmt::Display) -> Self {
-        Self(message.to_string())
-    }
-}
-
-impl fmt::Display for JournalError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.0)
-    }
-}
-
-impl std::error::Error for JournalError {}
 
 /// A store of pending tasks that survives a crash.
 pub trait Journal<K, V>: Send + Sync {

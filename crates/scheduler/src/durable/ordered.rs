@@ -3,11 +3,12 @@
 use std::hash::Hash;
 use std::sync::OnceLock;
 
-use super::journal::{Change, Journal, JournalError, Record};
-use crate::hash::hash_of;
-use crate::inside::Inside;
-use crate::panics::survive;
-use crate::sync::{AtomicU64, Mutex, MutexGuard, Ordering::SeqCst, lock};
+use super::journal::{Change, Journal, Record};
+use crate::core::hash::hash_of;
+use crate::ground::error::JournalError;
+use crate::ground::panics::survive;
+use crate::ground::reentry::Inside;
+use crate::ground::sync::{AtomicU64, Mutex, MutexGuard, Ordering::SeqCst, lock};
 
 /// Locks that keep the journal's order of changes to one key the same as the scheduler's.
 const STRIPES: usize = 64;
@@ -16,7 +17,7 @@ const STRIPES: usize = 64;
 const COUNTER_BITS: u32 = 40;
 
 /// A journal, and who may write to it.
-pub(super) struct Core<J> {
+pub(super) struct OrderedJournal<J> {
     journal: J,
     stripes: [Mutex<()>; STRIPES],
     hasher: foldhash::quality::FixedState,
@@ -35,7 +36,7 @@ pub(super) struct Core<J> {
 /// **Invariant: nobody waits under a stripe**, not for room in the queue nor for the disk: a worker needs it
 /// to end the task that it ran.
 pub(super) struct Stripe<'a, J> {
-    core: &'a Core<J>,
+    core: &'a OrderedJournal<J>,
     _held: MutexGuard<'a, ()>,
     _inside: Inside,
 }
@@ -43,7 +44,7 @@ pub(super) struct Stripe<'a, J> {
 /// What whoever breaks the rule about re-entry is told.
 const FROM_WITHIN: &str = "a durable scheduler was called from within its own Hash, Eq or Journal";
 
-impl<J> Core<J> {
+impl<J> OrderedJournal<J> {
     /// A journal and the tasks that it holds.
     pub(super) fn open<K, V>(journal: J) -> Result<(Self, Vec<Record<K, V>>), JournalError>
     where
@@ -126,7 +127,7 @@ impl<J> Stripe<'_, J> {
         self.core.next_id.fetch_add(1, SeqCst)
     }
 
-    /// Writes changes to this key; returns what to [`wait`](Core::wait) for, without the stripe.
+    /// Writes changes to this key; returns what to [`wait`](OrderedJournal::wait) for, without the stripe.
     pub(super) fn append<K, V>(&self, changes: &[Change<'_, K, V>]) -> Result<u64, JournalError>
     where
         J: Journal<K, V>,

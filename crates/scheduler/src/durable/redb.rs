@@ -13,8 +13,9 @@ use std::time::{Duration, SystemTime};
 
 use redb::{Database, ReadableDatabase, ReadableTable, TableDefinition};
 
-use super::journal::{Change, Journal, JournalError, Record, Stored};
-use crate::panics::survive;
+use super::journal::{Change, Journal, Record, Stored};
+use crate::ground::error::JournalError;
+use crate::ground::panics::survive;
 
 /// Keys and values of tasks, by id.
 const TASKS: TableDefinition<'_, u64, (&[u8], &[u8])> = TableDefinition::new("tasks");

@@ -4,11 +4,11 @@ use std::collections::HashMap;
 use std::hash::{BuildHasher, Hash};
 use std::time::Duration;
 
-use super::Journaled;
 use super::journal::Record;
-use crate::error::Error;
-use crate::handle::Handle;
-use crate::tasks::Due;
+use super::run::Journaled;
+use crate::api::handle::Handle;
+use crate::core::tasks::Due;
+use crate::ground::error::Error;
 
 /// The tasks of a journal, sorted out.
 pub(super) struct Restored<K, V> {

@@ -1,13 +1,4 @@
-//! Tasks that survive a crash: a scheduler, and a journal of what is pending.
-
-mod core;
-mod handle;
-mod journal;
-#[cfg(feature = "redb")]
-mod redb;
-mod restore;
-#[cfg(all(test, shuttle))]
-mod shuttle_tests;
+//! The owner of a durable scheduler: it starts with what the journal holds, and stops when all is on disk.
 
 use std::fmt;
 use std::hash::{BuildHasher, Hash};
@@ -17,39 +8,15 @@ use std::time::Duration;
 
 use tidewheel_time::ManualClock;
 
-use self::core::Core;
-use self::restore::{Restored, run_all};
-use crate::builder::Builder;
-use crate::error::Error;
-use crate::inner::Handler;
-use crate::scheduler::{Advance, Scheduler, Stopped};
-
-pub use self::handle::DurableHandle;
-pub use self::journal::{Change, Journal, JournalError, Record, Stored};
-#[cfg(feature = "redb")]
-pub use self::redb::RedbJournal;
-
-/// The value of a durable task, with its name in the journal.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Journaled<V> {
-    id: u64,
-    value: V,
-}
-
-/// One run of a durable task, as the handler gets it.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct DurableRun<K, V> {
-    /// The task's key.
-    pub key: K,
-    /// Its value.
-    pub value: V,
-    /// How long after its deadline the handler was called; in a run after a crash, since the start.
-    pub late: Duration,
-    /// The fencing token: greater than that of every run that began before it, across crashes too. Whoever
-    /// is written to by handlers can refuse a token below the greatest it has seen, and so a run of
-    /// a process that is thought dead.
-    pub token: u64,
-}
+use super::handle::DurableHandle;
+use super::journal::Journal;
+use super::ordered::OrderedJournal;
+use super::restore::{Restored, run_all};
+use super::run::{DurableRun, Journaled, JournaledRun};
+use crate::api::builder::Builder;
+use crate::api::handle::Handle;
+use crate::api::scheduler::{Advance, Scheduler, Stopped};
+use crate::ground::error::{Error, JournalError};
 
 /// What [`Durable::stop`] leaves.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -181,7 +148,7 @@ where
         journal: J,
         handler: impl Fn(&DurableHandle<K, V, J, S>, DurableRun<K, V>) + Send + Sync + 'static,
     ) -> Result<Self, Error> {
-        let (core, records) = Core::open(journal).map_err(Error::Journal)?;
+        let (core, records) = OrderedJournal::open(journal).map_err(Error::Journal)?;
         let (core, restored) = (Arc::new(core), Restored::of(records));
         let runner = runner(&core, handler);
         let (scheduler, cut_off) = builder.start_filled(runner, |handle| restored.fill(handle))?;
@@ -201,7 +168,7 @@ where
         journal: J,
         handler: impl Fn(&DurableHandle<K, V, J, S>, DurableRun<K, V>) + Send + Sync + 'static,
     ) -> Result<Self, Error> {
-        let (core, records) = Core::open(journal).map_err(Error::Journal)?;
+        let (core, records) = OrderedJournal::open(journal).map_err(Error::Journal)?;
         let (core, restored) = (Arc::new(core), Restored::of(records));
         let scheduler = builder.manual(clock, runner(&core, handler))?;
         let cut_off = restored.fill(&scheduler)?;
@@ -209,7 +176,7 @@ where
         Ok(Self::of(scheduler, core))
     }
 
-    fn of(scheduler: Scheduler<K, Journaled<V>, S>, core: Arc<Core<J>>) -> Self {
+    fn of(scheduler: Scheduler<K, Journaled<V>, S>, core: Arc<OrderedJournal<J>>) -> Self {
         let handle = DurableHandle::of(scheduler.handle(), core);
         Self { scheduler, handle }
     }
@@ -235,9 +202,9 @@ where
 
 /// What the scheduler runs: the user's handler, and then the end of its task.
 fn runner<K, V, J, S>(
-    core: &Arc<Core<J>>,
+    core: &Arc<OrderedJournal<J>>,
     handler: impl Fn(&DurableHandle<K, V, J, S>, DurableRun<K, V>) + Send + Sync + 'static,
-) -> Box<Handler<K, Journaled<V>, S>>
+) -> impl Fn(&Handle<K, Journaled<V>, S>, JournaledRun<K, V>) + Send + Sync + 'static
 where
     K: Hash + Eq + Clone + Send + 'static,
     V: Send + 'static,
@@ -245,8 +212,8 @@ where
     S: BuildHasher + Send + Sync + 'static,
 {
     let core = Arc::clone(core);
-    Box::new(move |handle, run| {
+    move |handle: &Handle<_, _, _>, run| {
         let handle = DurableHandle::of(handle.clone(), Arc::clone(&core));
         handle.run(run, &handler);
-    })
+    }
 }

@@ -6,8 +6,7 @@ use std::time::{Duration, SystemTime};
 
 use shuttle::thread;
 
-use super::{Change, Durable, Journal, JournalError, Record};
-use crate::{ManualClock, Scheduler};
+use crate::{Change, Durable, Journal, JournalError, ManualClock, Record, Scheduler};
 
 const RUNS: usize = 3000;
 /// Ordering constraints that a PCT run looks for.

@@ -11,8 +11,8 @@ pub enum Error {
     /// A thread could not be started.
     Thread(std::io::Error),
     /// The journal failed: what was asked for may or may not survive a crash. See its message, and start
-    /// anew with a journal that works.
-    Journal(crate::durable::JournalError),
+    /// again with a journal that works.
+    Journal(JournalError),
     /// A number given to the builder is out of range.
     Config(&'static str),
 }
@@ -37,3 +37,22 @@ impl std::error::Error for Error {
         }
     }
 }
+
+/// Why a journal failed.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct JournalError(String);
+
+impl JournalError {
+    /// With the store's own words.
+    pub fn new(message: impl fmt::Display) -> Self {
+        Self(message.to_string())
+    }
+}
+
+impl fmt::Display for JournalError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+impl std::error::Error for JournalError {}

@@ -2,13 +2,13 @@
 
 use std::cell::Cell;
 
-use crate::sync::thread_local;
+use crate::ground::sync::thread_local;
 
 /// Locks that one thread may hold at the same time, each taken by code that runs under the one before.
 const NESTED_MAX: usize = 8;
 
 /// What this thread holds, by address.
-struct Held {
+struct HeldLocks {
     /// 0 for nothing.
     innermost: Cell<usize>,
     /// What was locked before it, which is seldom anything.
@@ -17,8 +17,8 @@ struct Held {
 }
 
 thread_local! {
-    static HELD: Held = const {
-        Held {
+    static HELD: HeldLocks = const {
+        HeldLocks {
             innermost: Cell::new(0),
             outer: [const { Cell::new(0) }; NESTED_MAX],
             depth: Cell::new(0),
@@ -48,7 +48,7 @@ impl Inside {
     }
 }
 
-impl Held {
+impl HeldLocks {
     #[cold]
     fn nest(&self, before: usize, place: usize, how: &str) {
         let depth = self.depth.get();

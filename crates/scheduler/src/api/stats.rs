@@ -1,0 +1,44 @@
+//! What a scheduler tells about itself: counts, lateness, how many tasks are due when.
+
+use std::time::Duration;
+
+use crate::ground::lateness::Lateness;
+
+/// What a scheduler has done so far, and what it holds.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+#[non_exhaustive]
+pub struct Stats {
+    /// Tasks that wait for their time.
+    pub pending: usize,
+    /// Tasks whose time has come and that wait for a worker.
+    pub queued: usize,
+    /// Handlers that are running.
+    pub running: usize,
+    /// Calls that set a task, a replaced one included.
+    pub set: u64,
+    /// Calls that moved a task.
+    pub moved: u64,
+    /// Tasks that were removed, drained ones included.
+    pub removed: u64,
+    /// Tasks whose time has come; each run of a periodic one counts.
+    pub fired: u64,
+    /// Handlers that came back.
+    pub completed: u64,
+    /// Handlers that panicked, and runs of periodic tasks that were lost because `Clone` did.
+    pub panicked: u64,
+    /// Tasks that were dropped because the queue was full: [`BackPressure::Drop`](crate::BackPressure).
+    pub dropped: u64,
+    /// Runs of periodic tasks that were left out: [`CatchUp`](crate::CatchUp).
+    pub missed: u64,
+    /// How late handlers were called.
+    pub lateness: Lateness,
+}
+
+/// How many tasks are due within how long.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Window {
+    /// The tasks of this window are due before this much time has passed, and not in an earlier window.
+    pub within: Duration,
+    /// How many they are.
+    pub tasks: u64,
+}

@@ -1,0 +1,16 @@
+//! One run of a task, as its handler gets it.
+
+use std::time::Duration;
+
+/// One run of a task, as the handler gets it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Run<K, V> {
+    /// The task's key.
+    pub key: K,
+    /// Its value.
+    pub value: V,
+    /// How long after its deadline the handler was called.
+    pub late: Duration,
+    /// Runs of a periodic task that are left out after this one, by its [`CatchUp`](crate::CatchUp).
+    pub missed: u64,
+}

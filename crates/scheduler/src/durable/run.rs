@@ -1,0 +1,30 @@
+//! One run of a durable task, and what its value carries until then.
+
+use std::time::Duration;
+
+use crate::core::run::Run;
+
+/// The value of a durable task, with its name in the journal.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Journaled<V> {
+    pub(super) id: u64,
+    pub(super) value: V,
+}
+
+/// A run as the scheduler underneath gives it.
+pub(super) type JournaledRun<K, V> = Run<K, Journaled<V>>;
+
+/// One run of a durable task, as the handler gets it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct DurableRun<K, V> {
+    /// The task's key.
+    pub key: K,
+    /// Its value.
+    pub value: V,
+    /// How long after its deadline the handler was called; in a run after a crash, since the start.
+    pub late: Duration,
+    /// The fencing token: greater than that of every run that began before it, across crashes too. Whoever
+    /// is written to by handlers can refuse a token below the greatest it has seen, and so a run of
+    /// a process that is thought dead.
+    pub token: u64,
+}
