@@ -8,14 +8,13 @@ use std::time::{Duration, SystemTime};
 
 use super::journal::{Change, Journal};
 use super::ordered::OrderedJournal;
-use super::run::{DurableRun, Journaled, JournaledRun};
-use crate::api::handle::Handle;
+use super::run::{DurableRun, Journaled, JournaledHandle, JournaledRun};
 use crate::api::stats::Stats;
 use crate::ground::error::{Error, JournalError};
 
 /// A durable scheduler, from anywhere, its handlers among them.
 pub struct DurableHandle<K, V, J, S = foldhash::quality::RandomState> {
-    handle: Handle<K, Journaled<V>, S>,
+    handle: JournaledHandle<K, V, S>,
     core: Arc<OrderedJournal<J>>,
 }
 
@@ -37,7 +36,7 @@ impl<K, V, J, S> fmt::Debug for DurableHandle<K, V, J, S> {
 }
 
 impl<K, V, J, S> DurableHandle<K, V, J, S> {
-    pub(super) fn of(handle: Handle<K, Journaled<V>, S>, core: Arc<OrderedJournal<J>>) -> Self {
+    pub(super) fn of(handle: JournaledHandle<K, V, S>, core: Arc<OrderedJournal<J>>) -> Self {
         Self { handle, core }
     }
 }
@@ -48,7 +47,7 @@ where
     J: Journal<K, V>,
     S: BuildHasher,
 {
-    /// Sets a task: see [`Handle::set`].
+    /// Sets a task: see [`Handle::set`](crate::Handle::set).
     ///
     /// # Errors
     ///
@@ -91,7 +90,7 @@ where
         Ok(old.map(|(_, old)| old.value))
     }
 
-    /// Moves a pending task: see [`Handle::move_to`].
+    /// Moves a pending task: see [`Handle::move_to`](crate::Handle::move_to).
     ///
     /// # Errors
     ///
@@ -112,7 +111,7 @@ where
         Ok(true)
     }
 
-    /// Takes a pending task out: see [`Handle::remove`].
+    /// Takes a pending task out: see [`Handle::remove`](crate::Handle::remove).
     ///
     /// # Errors
     ///

@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use crate::api::handle::Handle;
 use crate::core::run::Run;
 
 /// The value of a durable task, with its name in the journal.
@@ -10,6 +11,9 @@ pub struct Journaled<V> {
     pub(super) id: u64,
     pub(super) value: V,
 }
+
+/// The scheduler underneath.
+pub(super) type JournaledHandle<K, V, S> = Handle<K, Journaled<V>, S>;
 
 /// A run as the scheduler underneath gives it.
 pub(super) type JournaledRun<K, V> = Run<K, Journaled<V>>;

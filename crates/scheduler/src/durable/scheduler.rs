@@ -12,9 +12,8 @@ use super::handle::DurableHandle;
 use super::journal::Journal;
 use super::ordered::OrderedJournal;
 use super::restore::{Restored, run_all};
-use super::run::{DurableRun, Journaled, JournaledRun};
+use super::run::{DurableRun, Journaled, JournaledHandle, JournaledRun};
 use crate::api::builder::Builder;
-use crate::api::handle::Handle;
 use crate::api::scheduler::{Advance, Scheduler, Stopped};
 use crate::ground::error::{Error, JournalError};
 
@@ -204,7 +203,7 @@ where
 fn runner<K, V, J, S>(
     core: &Arc<OrderedJournal<J>>,
     handler: impl Fn(&DurableHandle<K, V, J, S>, DurableRun<K, V>) + Send + Sync + 'static,
-) -> impl Fn(&Handle<K, Journaled<V>, S>, JournaledRun<K, V>) + Send + Sync + 'static
+) -> impl Fn(&JournaledHandle<K, V, S>, JournaledRun<K, V>) + Send + Sync + 'static
 where
     K: Hash + Eq + Clone + Send + 'static,
     V: Send + 'static,
@@ -212,7 +211,7 @@ where
     S: BuildHasher + Send + Sync + 'static,
 {
     let core = Arc::clone(core);
-    move |handle: &Handle<_, _, _>, run| {
+    move |handle: &JournaledHandle<_, _, _>, run| {
         let handle = DurableHandle::of(handle.clone(), Arc::clone(&core));
         handle.run(run, &handler);
     }
