@@ -1,8 +1,9 @@
-//! Which of a few thousand things are there, and the first of them.
+//! A set of small numbers whose least member is found at once: which pages have room, for example.
 
 use alloc::vec::Vec;
 
-/// A set of small integers whose least member is found in a few words: O(n / 4096).
+/// A set of small numbers. Bit `i` of `words` says whether `i` is a member, and bit `w` of `summary` says whether
+/// word `w` has any member. So [`first`](Self::first) reads one word for every 4,096 numbers: O(n / 4096).
 #[derive(Debug, Default)]
 pub struct BitSet {
     words: Vec<u64>,
@@ -19,7 +20,7 @@ impl BitSet {
         }
     }
 
-    /// Adds a member.
+    /// Adds a number.
     pub fn insert(&mut self, at: u32) {
         let word = (at / 64) as usize;
         if word >= self.words.len() {
@@ -30,7 +31,7 @@ impl BitSet {
         self.summary[word / 64] |= 1 << (word % 64);
     }
 
-    /// Takes a member out, if it is one.
+    /// Takes a number out, if it is a member.
     pub fn remove(&mut self, at: u32) {
         let word = (at / 64) as usize;
         if word < self.words.len() {

@@ -18,17 +18,20 @@
 //! assert_eq!(due, [tea, egg]);
 //! ```
 //!
-//! # The rooms
+//! # The parts
 //!
-//! - [`TimerQueue`] is the trait, [`Timers`] how a queue reaches the timers of its owner.
+//! - [`TimerQueue`] is the trait of every timer structure. [`Timers`] is how a structure reaches the timers of their
+//!   owner.
 //! - [`HierarchicalWheel`] is the production timer: O(1), tickless, any `u64` deadline, bounded work
-//!   per call. [`HashedWheel`] and [`IndexedHeap`] are the two classic alternatives.
-//! - [`TimerSet`] owns timers for those who have no entries of their own to keep them in.
+//!   per call.
+//! - [`TimerSet`] keeps timers for programs that have no entries of their own to keep them in.
+//! - [`HashedWheel`] and [`IndexedHeap`] are the two classic alternatives. They stay for comparison, and as the
+//!   tests' oracle.
 //!
 //! # What is promised
 //!
 //! A timer fires in the first call of `advance` whose `now` has reached its deadline, never earlier. It
-//! fires later only if the budget of that call ran out, and then `backlog` says so. A late call delays
+//! fires later only if that call's budget ran out, and then `backlog` says so. A late call delays
 //! nothing after it, because ticks are absolute.
 #![no_std]
 #![forbid(unsafe_code)]

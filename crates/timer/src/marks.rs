@@ -1,4 +1,4 @@
-//! Which timers a pass over the records has met.
+//! A set of timer ids that is cleared in O(1): the ids that one pass over the records has met.
 
 use alloc::boxed::Box;
 use alloc::vec::Vec;
@@ -6,8 +6,10 @@ use alloc::vec::Vec;
 /// Ids a page holds.
 const PAGE_IDS: u32 = 4096;
 
-/// A set of ids that is cleared at once: O(1) but for growth, whatever it holds. A page is of a pass,
-/// and one of an earlier pass is empty.
+/// A set of ids in pages of 4,096 bits. Every operation is O(1), growth aside.
+///
+/// Clearing does not touch the pages: it begins the next *pass*. Each page says in which pass it was last written.
+/// If that is an earlier pass, the page counts as empty, and its bits are reset before it is written again.
 #[derive(Debug)]
 pub(crate) struct Marks {
     pages: Vec<Option<Page>>,
@@ -16,6 +18,7 @@ pub(crate) struct Marks {
 
 #[derive(Debug)]
 struct Page {
+    /// The pass in which it was last written.
     pass: u64,
     words: Box<[u64; PAGE_IDS as usize / 64]>,
 }
@@ -29,7 +32,7 @@ impl Marks {
         }
     }
 
-    /// Adds a member. Returns whether it was none.
+    /// Adds an id. Returns false if it was a member already.
     #[inline]
     pub(crate) fn insert(&mut self, id: u32) -> bool {
         let index = (id / PAGE_IDS) as usize;
@@ -52,7 +55,7 @@ impl Marks {
         is_new
     }
 
-    /// Takes a member out, if it is one.
+    /// Takes an id out, if it is a member.
     #[inline]
     pub(crate) fn remove(&mut self, id: u32) {
         if let Some(Some(page)) = self.pages.get_mut((id / PAGE_IDS) as usize) {
@@ -60,12 +63,12 @@ impl Marks {
         }
     }
 
-    /// Takes all members out. Keeps the memory.
+    /// Takes all ids out. Keeps the memory.
     pub(crate) fn clear(&mut self) {
         self.pass += 1;
     }
 
-    /// Takes all members out and gives back the memory of up to `pages` pages. Returns whether more is held.
+    /// Takes all ids out and frees up to `pages` pages. Returns whether there are more.
     pub(crate) fn shrink(&mut self, pages: u32) -> bool {
         if self.pages.is_empty() {
             return false;

@@ -1,12 +1,18 @@
 //! Chunks of timer records and the pages that they come from.
 //!
-//! A slot of a wheel is a chain of chunks, not a linked list of nodes: filing a record appends to a
-//! line that is hot, a cascade reads records in sequence, and a fire loads entries that do not
-//! depend on each other. A chunk is two cache lines (the pair that current x86 cores fetch together)
-//! and holds 15 records, so a record costs 8.53 bytes in a full chunk.
+//! A slot of a wheel is a chain of chunks:
 //!
-//! Chunks live in pages. New chunks come from the lowest page with room, pages that become empty go
-//! back to the allocator, and [`crate::HierarchicalWheel::maintain`] moves chunks downwards.
+//! ```text
+//! slot → [ 7 records, room for 8 more ] → [ 15 records ] → [ 15 records ]
+//! ```
+//!
+//! Why chunks, and not a linked list with one node a record? Filing a record writes behind the one before it, to a
+//! cache line that is at hand. Moving a slot's records reads them in sequence. Firing a slot loads the timers of a
+//! chunk at once, since no load waits for another. A chunk is two cache lines (the pair that current x86 cores fetch
+//! together) and holds 15 records, so a record costs 8.53 bytes in a full chunk.
+//!
+//! Chunks are in pages. New chunks come from the lowest page with room, empty pages go back to the allocator, and
+//! [`crate::HierarchicalWheel::maintain`] moves chunks to lower pages.
 
 use alloc::boxed::Box;
 use alloc::vec;
@@ -69,11 +75,11 @@ pub(crate) struct Pool {
     holes: BitSet,
     live_pages: usize,
     used: usize,
-    /// Memory of freed pages, if somebody wants to free it elsewhere.
+    /// Memory of freed pages, while frees are deferred.
     freed: Option<Vec<Box<[Chunk]>>>,
 }
 
-/// Memory that a wheel needs no more: dropped where its owner pleases.
+/// Memory that a wheel no longer needs. Dropping it frees it.
 #[derive(Debug)]
 #[allow(dead_code, reason = "kept to be dropped")]
 pub struct FreedRecords(Vec<Box<[Chunk]>>);
@@ -173,8 +179,8 @@ impl Pool {
         &mut page.chunks[(at % PAGE_CHUNKS) as usize]
     }
 
-    /// The records of `count` chunks from chunk `from` on, round the end: of each chunk once at most, and of
-    /// free ones what they held last.
+    /// The records of `count` chunks from chunk `from` on; behind the last chunk comes the first again. No chunk
+    /// comes twice. A free chunk gives the records that it held last.
     pub(crate) fn records_near(&self, from: u32, count: u32) -> impl Iterator<Item = Record> + '_ {
         let end = self.pages.len() as u32 * PAGE_CHUNKS;
         (0..count.min(end)).flat_map(move |i| {
@@ -198,8 +204,8 @@ impl Pool {
     /// Keeps the records of a chunk that `keep` wants; returns how many went.
     pub(crate) fn retain(&mut self, at: u32, mut keep: impl FnMut(Record) -> bool) -> u32 {
         let chunk = self.chunk_mut(at);
-        // First ask about all, so that the cache misses behind the answers overlap; then move without a
-        // branch, which nobody could predict.
+        // First ask about all, so that the cache misses behind the answers overlap. Then move without a branch,
+        // since no branch here could be predicted.
         let mut wanted = [false; CHUNK_RECORDS];
         for (wanted, &record) in wanted.iter_mut().zip(chunk.records()) {
             *wanted = keep(record);
@@ -214,7 +220,7 @@ impl Pool {
         gone
     }
 
-    /// Moves the records of `from` into `into` if there is room for all of them.
+    /// Moves the records of `from` into `into`, if all of them fit. Returns whether they did.
     pub(crate) fn merge(&mut self, into: u32, from: u32) -> bool {
         let source = *self.chunk(from);
         let target = self.chunk_mut(into);
@@ -301,7 +307,7 @@ impl Pool {
     #[cold]
     fn add_page(&mut self) -> u32 {
         let index = self.holes.first().unwrap_or(self.pages.len() as u32);
-        // So many pages of 64 chunks are more records than 32-bit ids can name.
+        // More pages than this would hold more records than 32-bit ids can name.
         assert!(
             index < u32::MAX / PAGE_CHUNKS,
             "more timer records than ids"

@@ -12,12 +12,12 @@ pub struct Timer {
 /// The owner of the timers: a store over its entries, or a [`TimerSet`](crate::TimerSet) over its
 /// slab.
 ///
-/// A queue holds records only; deadline and registration live in the owner's entry, next to the data
-/// that the deadline is about, so that moving a deadline touches one cache line.
+/// A queue holds records only. Deadline and registration are in the owner's entry, next to the data that the
+/// deadline is about. So moving a deadline touches one cache line.
 pub trait Timers {
-    /// Which low bits of a registration the owner keeps. [`HierarchicalWheel`](crate::HierarchicalWheel)
-    /// is content with fewer than all: a dead record that is taken for a live one costs a move, never an
-    /// early or a lost deadline. The other queues need all of them.
+    /// Which low bits of a registration the owner keeps. [`HierarchicalWheel`](crate::HierarchicalWheel) works
+    /// with some of them: it takes more dead records for living ones then, which costs moves, but no deadline
+    /// comes early or is lost. The other queues need all 32.
     const REGISTRATION_BITS: u32 = u32::MAX;
 
     /// The timer of `id`; `None` when the entry is gone or has no deadline.
@@ -33,7 +33,7 @@ pub trait Timers {
 pub struct Progress {
     /// Timers handed to the sink.
     pub fired: u32,
-    /// Records moved to a finer place or dropped as stale.
+    /// Records that were moved to a lower level or another slot, and dead ones that were dropped.
     pub moved: u32,
     /// Whether the budget ran out before everything due was fired: call again.
     pub backlog: bool,
@@ -51,11 +51,34 @@ pub fn forecast_window(distance: u64) -> usize {
     (64 - distance.leading_zeros()) as usize
 }
 
+/// Counts `count` deadlines of which only the range is known: they are spread over the distances
+/// `first ..= last` evenly.
+pub(crate) fn forecast_evenly(first: u64, last: u64, count: u32, forecast: &mut Forecast) {
+    let (low, high) = (forecast_window(first), forecast_window(last));
+    if low == high {
+        forecast[low] += u64::from(count);
+        return;
+    }
+    let width = u128::from(last - first) + 1;
+    let mut given = 0;
+    for (window, cell) in forecast.iter_mut().enumerate().take(high + 1).skip(low) {
+        let window_last = if window == 0 {
+            0
+        } else {
+            u64::MAX >> (64 - window)
+        };
+        let covered = u128::from(window_last.min(last) - first) + 1;
+        let sum = (u128::from(count) * covered / width) as u64;
+        *cell += sum - given;
+        given = sum;
+    }
+}
+
 /// A set of deadlines over timers that somebody else owns.
 ///
-/// Ids are the owner's. Time is an argument: a tick is whatever the owner says (milliseconds in
-/// Tidewheel). A timer is due when `now >= deadline`; nothing fires earlier. Should `now` run backwards,
-/// it counts as the latest one seen.
+/// Ids are the owner's. Time is an argument: the owner says what a tick is (a millisecond in Tidewheel).
+/// A timer is due when `now >= deadline`; nothing fires earlier. If `now` runs backwards, the latest `now`
+/// seen counts instead.
 pub trait TimerQueue {
     /// Adds a timer for `id`, which must have none. A deadline that has passed is due at once.
     ///
@@ -76,11 +99,11 @@ pub trait TimerQueue {
     /// Forgets the timer of `id`, whose state was `old`. The owner must clear it before the next call.
     fn cancel<T: Timers>(&mut self, timers: &mut T, id: u32, old: Timer);
 
-    /// Hands every timer with `deadline <= now` to `sink`, in batches of ids whose registration is void
-    /// from then on (the owner must clear their timers inside the sink).
+    /// Hands every timer with `deadline <= now` to `sink`, in batches of ids. The owner must clear their timers
+    /// inside the sink: their registrations mean nothing from then on.
     ///
     /// `budget` bounds the records touched: fired, moved and dropped ones alike. Deadlines come in
-    /// ascending order; any split of the work into budgets gives the same order of deadlines.
+    /// ascending order, also when the work is split over several calls.
     fn advance<T: Timers>(
         &mut self,
         timers: &mut T,
@@ -89,21 +112,21 @@ pub trait TimerQueue {
         sink: impl FnMut(&mut T, &[u32]),
     ) -> Progress;
 
-    /// Hands every timer to `sink`, whatever its deadline, and is empty afterwards. O(n).
+    /// Hands every timer to `sink`, due or not, and is empty afterwards. O(n).
     fn drain<T: Timers>(&mut self, timers: &mut T, sink: impl FnMut(&mut T, &[u32]));
 
-    /// A lower bound of the earliest live deadline, never later than it. `None` only when nothing is
-    /// pending; records of cancelled timers may still ask for wake-ups, one or a few each.
+    /// A lower bound of the earliest deadline, never later than it. `None` only when nothing is pending. The
+    /// record of a cancelled timer may still ask for a wake-up or a few.
     ///
-    /// Whoever sleeps until then and calls [`advance`](Self::advance) makes progress: the call fires,
+    /// A caller that sleeps until then and calls [`advance`](Self::advance) makes progress: the call fires,
     /// moves or drops a record, or finds a later bound.
     fn next_deadline(&self) -> Option<u64>;
 
     /// Adds the registered deadlines to the windows of `forecast`, seen from `now`.
     fn forecast(&self, now: u64, forecast: &mut Forecast);
 
-    /// Does at most about `budget` units of tidying (dropping stale records, closing gaps) and tells
-    /// whether more is worth doing.
+    /// Does about `budget` units of tidying at most: drops dead records, closes gaps. Tells whether more is
+    /// worth doing.
     fn maintain<T: Timers>(&mut self, timers: &mut T, budget: u32) -> bool;
 
     /// The queue's own position: every deadline before it has been fired, and no timer that is

@@ -1,4 +1,4 @@
-//! One level of the hierarchical wheel: 512 slots, each the head of a chain, and which are occupied.
+//! One level of the hierarchical wheel: 512 slots, each with a chain of records, and a bit for each that has one.
 
 use crate::pool::NIL;
 
@@ -10,7 +10,7 @@ pub(crate) const SLOTS: usize = 512;
 #[derive(Debug)]
 pub(crate) struct Ring {
     pub(crate) heads: [u32; SLOTS],
-    /// Records filed in each slot, stale ones included.
+    /// Records filed in each slot, dead ones included.
     pub(crate) counts: [u32; SLOTS],
     occupied: [u64; SLOTS / 64],
     /// Records in the whole level.
@@ -43,7 +43,7 @@ impl Ring {
         }
     }
 
-    /// Slots from `from` on, round the ring, to the first occupied one.
+    /// How many slots after `from` the first occupied one comes, round the ring; 0 for `from` itself.
     #[inline]
     pub(crate) fn distance(&self, from: usize) -> Option<u64> {
         if self.records == 0 {

@@ -1,4 +1,4 @@
-//! Timers for those who have no entries of their own: a slab and a queue over it.
+//! Timers for programs that have no entries to keep them in: a slab of timers, and a queue over it.
 
 use alloc::vec::Vec;
 
@@ -19,12 +19,12 @@ use crate::slab::{Slab, TimerId};
 pub struct TimerSet<Q> {
     queue: Q,
     slab: Slab,
-    /// What a sink that panicked had not seen: empty outside of [`advance`](Self::advance).
+    /// Due timers that a sink did not get because it panicked. Empty outside of [`advance`](Self::advance).
     unseen: Vec<u32>,
 }
 
-/// A call of `advance`, which ends the same way when the sink panics: what is due and was not handed over is
-/// pending again.
+/// A call of `advance`. It ends in the same way when the sink panics: timers that are due, but were not handed over,
+/// are pending again.
 struct Advancing<'a, Q: TimerQueue>(&'a mut TimerSet<Q>);
 
 impl<Q: TimerQueue> Drop for Advancing<'_, Q> {
@@ -39,7 +39,7 @@ impl<Q: TimerQueue> Drop for Advancing<'_, Q> {
     }
 }
 
-/// A batch on its way to the sink; what a panic leaves of it is kept.
+/// A batch on its way to the sink. If the sink panics, the rest of the batch goes to `unseen`.
 struct Batch<'a> {
     due: core::slice::Iter<'a, u32>,
     unseen: &'a mut Vec<u32>,
@@ -76,7 +76,7 @@ impl<Q: TimerQueue> TimerSet<Q> {
     ///
     /// # Panics
     ///
-    /// When 2^32 − 1 timers are pending, or their names are spent, of which there are 2^48 at least.
+    /// When 2^32 − 1 timers are pending. Also when all names of timers are used up, but not before 2^48 timers.
     #[inline]
     pub fn insert(&mut self, deadline: u64, now: u64) -> TimerId {
         let index = self.slab.allocate();
@@ -116,7 +116,8 @@ impl<Q: TimerQueue> TimerSet<Q> {
         true
     }
 
-    /// Fires what is due: see [`TimerQueue::advance`]. Should the sink panic, what it has not seen stays pending.
+    /// Fires what is due: see [`TimerQueue::advance`]. If the sink panics, the timers that it has not got stay
+    /// pending.
     pub fn advance(&mut self, now: u64, budget: u32, mut sink: impl FnMut(TimerId)) -> Progress {
         let advancing = Advancing(self);
         let Self {

@@ -1,56 +1,79 @@
 //! The hierarchical timing wheel, the production timer.
 //!
-//! # Structure
+//! # The picture
 //!
-//! Eight levels cover every `u64` tick. A slot of level `l` spans `256^l` ticks; a level is a ring of
-//! 512 slots, *twice* what one slot of the next level spans. A record is filed at the lowest level
-//! whose ring reaches its tick: with `e` the wheel's own position, the smallest `l` with
-//! `(tick >> 8(l+1)) <= (e >> 8(l+1)) + 1`. Levels are allocated on first use (4 KiB each).
+//! The wheel is a stack of rings, one for each *level*. A ring has 512 slots. A slot of a level spans as much as
+//! 256 slots of the level below. With ticks of one millisecond:
 //!
-//! The doubled ring is what keeps roll-overs flat. As soon as the position enters a slot of level
-//! `l`, the *following* slot of that level has its place open one level below, so its records can be
-//! split there a few at a time before its start, instead of all at once on it. A slot with many
-//! records asks for wake-ups ahead of its start ([`SPLIT_PER_TICK`]).
+//! | level | one slot spans | the ring reaches, at least |
+//! |---|---|---|
+//! | 0 | 1 ms | 0.26 s |
+//! | 1 | 0.26 s | 66 s |
+//! | 2 | 66 s | 4.7 h |
+//! | 3 | 4.7 h | 50 days |
+//! | … 7 | 2.3 million years | the last `u64` tick |
 //!
-//! # Records
+//! An example. The wheel stands at tick 1,000, which lies in slot 3 of level 1 (ticks 768 to 1,023). A timer due at
+//! 1,005 is filed at level 0, where its slot is this one tick. A timer due at 3,000 is too far for level 0. It is
+//! filed at level 1, in slot 11, which spans the ticks from 2,816 to 3,071. At tick 2,816 at the latest the wheel
+//! *splits* slot 11: it moves the slot's records to level 0, each to its own tick.
 //!
-//! A record is eight bytes: the id and the low 32 bits of the tick that it is registered for. Up to
-//! level 4 that is enough to file it anew without looking at the timer. A record is live if and only
-//! if the timer's registration equals it:
+//! # The rule
 //!
-//! - moved later: only the owner's deadline changes; the record re-files itself when it is met;
-//! - moved earlier: a second record is filed, the first dies by comparison;
-//! - cancelled: nothing is done here, the record dies by comparison.
+//! The *position* is the tick that the wheel stands at: every tick before it is done with. A record is filed at the
+//! lowest level whose ring reaches its tick. With `e` for the position, that is the smallest level `l` with
+//! `(tick >> 8(l+1)) <= (e >> 8(l+1)) + 1`. Each level is allocated on first use (4 KiB).
 //!
-//! Dead records are counted; when they outnumber the living, every insert and
-//! [`maintain`](TimerQueue::maintain) sweep a few chunks, which also drops sparse pages. A dead record
-//! may look alive: its id was given out again, and registered for a tick with the same bits. Of those
-//! that look alive and are met by the deadline, a pass of the sweep keeps the one that it meets first.
+//! A ring has *twice* the 256 slots that make one slot of the next level. So it covers the slot of the next level
+//! in which the position is, and the following one too. That keeps roll-overs flat: the records of the coming slot
+//! can move down a few at a time before its start, instead of all at once on it. A slot with many records asks for
+//! wake-ups ahead of its start ([`SPLIT_PER_TICK`]).
+//!
+//! # The life of a record
+//!
+//! A record is eight bytes: the timer's id and the low 32 bits of a tick. The timer's owner keeps the same bits as
+//! the timer's *registration*. A record is alive if and only if it equals the registration.
+//!
+//! 1. *Insert* files a record for the deadline and registers the timer for it.
+//! 2. *Split* moves the record down, at most once for each level. Up to level 4 the record's 32 bits tell where to,
+//!    so the timer is not looked at.
+//! 3. *Fire* meets the record at its tick and compares it with its timer. If the timer is due, it goes to the
+//!    caller. If the timer was moved later, a record for the new deadline is filed.
+//! 4. A record *dies* when its timer is cancelled, or moved earlier, in which case a second record is filed. The
+//!    wheel does nothing about a dead record until it meets it, and then drops it.
+//!
+//! Dead records are counted. When they outnumber the living ones, every insert and every
+//! [`maintain`](TimerQueue::maintain) *sweep* a few chunks of records: they drop the dead ones and free sparse
+//! pages. A dead record may look alive, because its id was given to another timer whose registration has the same
+//! bits. So a pass of the sweep keeps only one record of each timer: the first that looks alive and is met by the
+//! deadline.
 //!
 //! # Invariants
 //!
-//! - Nothing is filed before the position, except in the position's own level-0 slot: the due chain.
+//! - Nothing is filed before the position, except in the position's own level-0 slot, where due timers wait.
 //! - Above level 0, the position's slot and the one after it receive no records; they only drain.
 //! - The position never passes an occupied slot's start before that slot is empty.
 //!
-//! Insert, reschedule and cancel are O(1); a timer is moved at most once a level, so at most twice
-//! within 65 s and three times within 4.6 h. `next_deadline` probes each level in use once.
+//! # Cost
 //!
-//! Sources: Varghese & Lauck, "Hashed and Hierarchical Timing Wheels" (1987), scheme 7; the doubled
-//! ring follows Erlang's two-wheel timer service, the chunks an MSD radix sort.
+//! Insert, reschedule and cancel are O(1). A record moves down once a level at most: so twice at most for a timer
+//! within 65 s, and three times within 4.6 h. `next_deadline` looks at each level in use once.
+//!
+//! Sources: Varghese & Lauck, "Hashed and Hierarchical Timing Wheels" (1987), scheme 7. The doubled ring follows
+//! Erlang's two-wheel timer service, the chunks follow an MSD radix sort.
 
 use alloc::boxed::Box;
 use alloc::collections::BTreeMap;
 
 use crate::marks::Marks;
 use crate::pool::{FreedRecords, NIL, Pool, Record};
-use crate::queue::{Forecast, Progress, Timer, TimerQueue, Timers, forecast_window};
+use crate::queue::{Forecast, Progress, Timer, TimerQueue, Timers, forecast_evenly};
 use crate::ring::{Ring, SLOTS};
 
 /// Levels of 8 bits that cover a `u64`.
 const LEVELS: usize = 8;
 
-/// The highest level whose records can be filed anew from their 32 bits alone.
+/// Up to this level a record's 32 bits tell its whole tick.
 const LEVEL_EXACT: usize = 4;
 
 /// Records per tick at which a large coming slot is split; sets how early its wake-ups begin.
@@ -59,14 +82,14 @@ pub const SPLIT_PER_TICK: u32 = 256;
 /// The most records that one `advance` splits ahead of their slot's start.
 const SPLIT_AHEAD_MAX: u32 = 4 * SPLIT_PER_TICK;
 
-/// Dead records that are tolerated whatever the number of the living.
+/// This many dead records are tolerated, even beside fewer living ones.
 const STALE_FLOOR: usize = 1024;
 
 /// Chunks that an insert sweeps while dead records outnumber the living.
 const SWEEP_PER_INSERT: u32 = 2;
 
 /// A hierarchical timing wheel over timers that somebody else owns: O(1), tickless, any `u64` deadline.
-/// Its structure and invariants are told at the head of `wheel.rs`.
+/// The head of `wheel.rs` has a picture, the rule and the invariants.
 #[derive(Debug)]
 pub struct HierarchicalWheel {
     rings: [Option<Box<Ring>>; LEVELS],
@@ -80,12 +103,12 @@ pub struct HierarchicalWheel {
     records: usize,
     stale: usize,
     sweep: Sweep,
-    /// Timers of which this pass of the sweep has met a record that looks alive and is met in time, and
-    /// which have not been filed since: another one is not needed.
-    swept: Marks,
+    /// Timers of which this pass of the sweep has kept a record. It drops any other record of such a timer,
+    /// even one that looks alive. A timer that is filed leaves the set, since its record is a new one.
+    kept: Marks,
 }
 
-/// Where the sweep for stale records stands.
+/// Where the sweep for dead records stands.
 #[derive(Debug)]
 struct Sweep {
     /// `LEVELS` at the end of a pass.
@@ -119,17 +142,17 @@ impl HierarchicalWheel {
             records: 0,
             stale: 0,
             sweep: Sweep::start_of(0),
-            swept: Marks::new(),
+            kept: Marks::new(),
         }
     }
 
-    /// Records that no live timer answers to: what lazy cancellation has left behind.
+    /// Dead records that are still filed: cancelling a timer or moving it earlier leaves one behind.
     #[must_use]
     pub fn stale(&self) -> usize {
         self.stale
     }
 
-    /// Records filed at each level, stale ones included; a slot of level `l` spans `256^l` ticks.
+    /// Records filed at each level, dead ones included; a slot of level `l` spans `256^l` ticks.
     #[must_use]
     pub fn records_by_level(&self) -> [usize; 8] {
         core::array::from_fn(|level| self.rings[level].as_ref().map_or(0, |ring| ring.records))
@@ -143,7 +166,8 @@ impl HierarchicalWheel {
             return 0;
         }
         let mut level = (63 - (tick ^ e).leading_zeros() as usize) / 8;
-        // Not in the same slot above, but maybe in the one after it, whose ring is open.
+        // `tick` is in another slot of the level above than the position. If that is the very next slot, the ring
+        // of the level below covers it too.
         while level > 0 && tick >> (8 * level) <= (e >> (8 * level)) + 1 {
             level -= 1;
         }
@@ -160,13 +184,21 @@ impl HierarchicalWheel {
         let ring = self.rings[level].get_or_insert_with(|| Box::new(Ring::new()));
         self.pool.push(&mut ring.heads[slot], record);
         ring.added(slot);
-        self.swept.remove(record.id);
+        self.kept.remove(record.id);
         self.records += 1;
         self.next = self.next.min((tick >> shift) << shift);
     }
 
-    /// From now on memory that is no longer needed waits for [`take_freed`](Self::take_freed): for owners
-    /// that hold a lock and would rather free it after.
+    /// Files a record for a timer's deadline and registers the timer for it.
+    #[inline]
+    fn register<T: Timers>(&mut self, timers: &mut T, id: u32, deadline: u64) {
+        let tick = deadline as u32;
+        timers.set_registration(id, tick);
+        self.file(deadline, Record { id, tick });
+    }
+
+    /// From now on the wheel keeps the memory that it no longer needs, until [`take_freed`](Self::take_freed)
+    /// is called. An owner that holds a lock can so free it after unlocking.
     pub fn defer_frees(&mut self) {
         self.pool.defer_frees();
     }
@@ -178,8 +210,8 @@ impl HierarchicalWheel {
         self.pool.take_freed()
     }
 
-    /// Loads what filing a timer under `deadline` writes to, so that the cache misses of several things to do
-    /// overlap. Returns something of it.
+    /// Loads the memory that filing a timer for `deadline` will write. A caller with other memory to load can so
+    /// let the cache misses overlap. Returns some of the bits, so that the compiler keeps the load.
     #[inline]
     #[must_use]
     pub fn touch(&self, deadline: u64) -> u32 {
@@ -191,10 +223,10 @@ impl HierarchicalWheel {
         }
     }
 
-    /// Visits timers that are pending, in no order, for as long as `visit` says so: those that `chunks` chunks
-    /// of 15 records from chunk `from` on lead to. Numbers of chunks go round: calls with `from` in steps of
-    /// `chunks` meet every timer that stays, some more than once. A call passes dead records over; `maintain`
-    /// drops them.
+    /// Visits some of the pending timers, in no order, until `visit` returns false. They are those whose records
+    /// lie in `chunks` chunks of 15 records, from chunk number `from` on. Behind the last chunk comes the first
+    /// again. So calls whose `from` grows by `chunks` visit every timer that stays, some more than once. Dead
+    /// records are skipped.
     pub fn sample<T: Timers>(
         &self,
         timers: &T,
@@ -218,13 +250,14 @@ impl HierarchicalWheel {
         ring.removed(slot, taken.records().len() as u32);
         self.records -= taken.records().len();
         if self.sweep.previous != NIL && self.sweep.level == level && self.sweep.slot == slot {
-            // The chunk that the sweep stood on may be gone, and what was swept is not swept again.
+            // The chunk at which the sweep stood may be gone. The rest of the slot waits for the next pass.
             self.sweep = Self::after_slot(ring, level, slot);
         }
         taken
     }
 
-    /// The occupied slot that starts first; the higher level wins a tie, since it must be split first.
+    /// The start and the level of the occupied slot that starts first. Of two slots with one start the higher
+    /// level's comes first: its records must be split before any of them can fire.
     #[inline]
     fn earliest(&self) -> Option<(u64, usize)> {
         let mut best: Option<(u64, usize)> = None;
@@ -242,7 +275,7 @@ impl HierarchicalWheel {
         best
     }
 
-    /// Fires what is due in the position's slot; re-files what was moved later.
+    /// Fires the timers of the position's slot that are due; files those again that were moved later.
     fn fire<T: Timers>(
         &mut self,
         timers: &mut T,
@@ -273,16 +306,8 @@ impl HierarchicalWheel {
                                 continue;
                             }
                         } else {
-                            // Moved later; if it is due in this call, it still comes in its order.
-                            let tick = timer.deadline as u32;
-                            timers.set_registration(record.id, tick);
-                            self.file(
-                                timer.deadline,
-                                Record {
-                                    id: record.id,
-                                    tick,
-                                },
-                            );
+                            // Moved later. It may still be due in this call: then it comes in its order.
+                            self.register(timers, record.id, timer.deadline);
                             progress.moved += 1;
                             continue;
                         }
@@ -303,7 +328,7 @@ impl HierarchicalWheel {
         progress.moved += 1;
     }
 
-    /// Moves records of a slot above level 0 down, to where they now belong.
+    /// Moves the records of a slot above level 0 to the levels below.
     fn split<T: Timers>(
         &mut self,
         timers: &mut T,
@@ -324,18 +349,10 @@ impl HierarchicalWheel {
                     self.file(start + u64::from(ahead), record);
                     continue;
                 }
-                // The record's 32 bits do not reach this far: ask the timer.
+                // The record's 32 bits do not tell a tick this far ahead: ask the timer.
                 match timers.timer(record.id) {
                     Some(timer) if is_live::<T>(&timer, &record) => {
-                        let tick = timer.deadline as u32;
-                        timers.set_registration(record.id, tick);
-                        self.file(
-                            timer.deadline,
-                            Record {
-                                id: record.id,
-                                tick,
-                            },
-                        );
+                        self.register(timers, record.id, timer.deadline);
                     }
                     _ => self.stale = self.stale.saturating_sub(1),
                 }
@@ -349,8 +366,9 @@ impl HierarchicalWheel {
             .map_or(0, |ring| ring.counts[slot])
     }
 
-    /// The next occupied slot of a level if it should be split ahead of its start, with the tick to
-    /// begin at: not before it becomes the coming slot, since its place below is not open until then.
+    /// The number of a level's next occupied slot, if it has so many records that it is to be split ahead of its
+    /// start, and the tick at which to begin. That is not before the position enters the slot in front of it: only
+    /// then does the ring below reach its ticks.
     #[inline]
     fn split_begin(&self, level: usize) -> Option<(u64, u64)> {
         let ring = self.rings[level].as_ref()?;
@@ -380,7 +398,7 @@ impl HierarchicalWheel {
         }
     }
 
-    fn garbage(&self) -> bool {
+    fn has_garbage(&self) -> bool {
         self.stale > self.records / 2 + STALE_FLOOR || self.pool.is_sparse()
     }
 
@@ -394,7 +412,7 @@ impl HierarchicalWheel {
             } = self.sweep;
             if level == LEVELS {
                 self.sweep = Sweep::start_of(0);
-                self.swept.clear();
+                self.kept.clear();
                 continue;
             }
             let Some(ring) = self.rings[level].as_mut().filter(|ring| ring.records > 0) else {
@@ -416,7 +434,7 @@ impl HierarchicalWheel {
                 timers.timer(record.id).is_some_and(|timer| {
                     is_live::<T>(&timer, &record)
                         && met_at(level, first, record) <= timer.deadline.max(self.elapsed)
-                        && self.swept.insert(record.id)
+                        && self.kept.insert(record.id)
                 })
             });
             let next = self.pool.chunk(at).next;
@@ -454,22 +472,22 @@ impl HierarchicalWheel {
         }
     }
 
-    /// The full tick of a timer's registration, if its 32 bits tell.
+    /// The full tick of a timer's registration if its 32 bits tell; else its deadline, which is not before it.
     fn registered_tick<T: Timers>(&self, timer: Timer) -> u64 {
         if T::REGISTRATION_BITS != u32::MAX || timer.registration == timer.deadline as u32 {
             return timer.deadline;
         }
         if timer.deadline.saturating_sub(self.elapsed) > u64::from(u32::MAX) {
-            // Several ticks have these 32 bits; the latest is the one that is safe to assume.
+            // Several ticks have these 32 bits. The latest is the one that is safe to assume.
             return timer.deadline;
         }
         let ahead = timer.registration.wrapping_sub(self.elapsed as u32);
         self.elapsed.saturating_add(u64::from(ahead))
     }
 
-    fn sync(&mut self, now: u64) {
-        // Nothing lies between the position and `next`, so the position may move up to it; then new
-        // records are filed as low as they can be.
+    /// Moves the position towards `now`, up to the first occupied slot. So new records are filed at the lowest
+    /// level that they can have.
+    fn follow_clock(&mut self, now: u64) {
         if now > self.elapsed {
             self.latest = self.latest.max(now);
             self.elapsed = now.min(self.next.max(self.elapsed));
@@ -481,13 +499,11 @@ impl TimerQueue for HierarchicalWheel {
     #[inline]
     fn insert<T: Timers>(&mut self, timers: &mut T, id: u32, deadline: u64, now: u64) {
         // Before the new record is filed: the owner may not show its timer yet.
-        if self.stale > STALE_FLOOR && self.garbage() {
+        if self.stale > STALE_FLOOR && self.has_garbage() {
             self.sweep(timers, SWEEP_PER_INSERT);
         }
-        self.sync(now);
-        let tick = deadline as u32;
-        timers.set_registration(id, tick);
-        self.file(deadline, Record { id, tick });
+        self.follow_clock(now);
+        self.register(timers, id, deadline);
     }
 
     #[inline]
@@ -499,8 +515,8 @@ impl TimerQueue for HierarchicalWheel {
         deadline: u64,
         now: u64,
     ) {
-        // At or after the record's tick: the record will be met in time and re-file itself. The
-        // registered tick is never after the old deadline.
+        // The record's tick comes first: there the wheel finds the new deadline and files another record. The
+        // registered tick is never after the old deadline, which is at hand.
         if deadline >= old.deadline || deadline >= self.registered_tick::<T>(old) {
             return;
         }
@@ -578,7 +594,7 @@ impl TimerQueue for HierarchicalWheel {
             self.pool.defer_frees();
         }
         self.sweep = Sweep::start_of(0);
-        self.swept.clear();
+        self.kept.clear();
         self.next = u64::MAX;
         self.stale = 0;
     }
@@ -606,23 +622,19 @@ impl TimerQueue for HierarchicalWheel {
                 if count > 0 {
                     let start = (at + distance) << (8 * level);
                     let last = start + ((1 << (8 * level)) - 1);
-                    spread(
-                        start.saturating_sub(now),
-                        last.saturating_sub(now),
-                        count,
-                        forecast,
-                    );
+                    let (nearest, farthest) = (start.saturating_sub(now), last.saturating_sub(now));
+                    forecast_evenly(nearest, farthest, count, forecast);
                 }
             }
         }
     }
 
     fn maintain<T: Timers>(&mut self, timers: &mut T, budget: u32) -> bool {
-        if self.garbage() {
+        if self.has_garbage() {
             self.sweep(timers, budget);
-            self.garbage() || !self.swept.is_empty()
+            self.has_garbage() || !self.kept.is_empty()
         } else {
-            self.swept.shrink(budget)
+            self.kept.shrink(budget)
         }
     }
 
@@ -636,7 +648,7 @@ impl TimerQueue for HierarchicalWheel {
 
     fn bytes(&self) -> usize {
         self.pool.bytes()
-            + self.swept.bytes()
+            + self.kept.bytes()
             + self.rings.iter().flatten().count() * size_of::<Ring>()
     }
 
@@ -716,7 +728,7 @@ fn slot_start(elapsed: u64, level: usize, slot: usize) -> u64 {
     (at + distance as u64) << (8 * level)
 }
 
-/// The tick at which a record of a slot is met at the latest: there it fires or is filed anew.
+/// The tick at which a record of a slot is met at the latest: there it fires, or it is filed again.
 #[inline]
 fn met_at(level: usize, slot_start: u64, record: Record) -> u64 {
     if level == 0 || level > LEVEL_EXACT {
@@ -729,26 +741,4 @@ fn met_at(level: usize, slot_start: u64, record: Record) -> u64 {
 #[inline]
 fn is_live<T: Timers>(timer: &Timer, record: &Record) -> bool {
     timer.registration == record.tick & T::REGISTRATION_BITS
-}
-
-/// Spreads `count` deadlines evenly over the distances `first ..= last`.
-fn spread(first: u64, last: u64, count: u32, forecast: &mut Forecast) {
-    let (low, high) = (forecast_window(first), forecast_window(last));
-    if low == high {
-        forecast[low] += u64::from(count);
-        return;
-    }
-    let width = u128::from(last - first) + 1;
-    let mut given = 0;
-    for (window, cell) in forecast.iter_mut().enumerate().take(high + 1).skip(low) {
-        let window_last = if window == 0 {
-            0
-        } else {
-            u64::MAX >> (64 - window)
-        };
-        let covered = u128::from(window_last.min(last) - first) + 1;
-        let sum = (u128::from(count) * covered / width) as u64;
-        *cell += sum - given;
-        given = sum;
-    }
 }

@@ -1,10 +1,10 @@
 //! A D-ary heap whose entries know where they are, so that a timer is moved and cancelled in place.
 //!
-//! The registration of a timer is its index in the heap. Every operation is O(log n) and exact: no
-//! stale records, no spurious wake-ups. Best below a few thousand timers, and the yardstick for the
-//! wheels above.
+//! Of a heap's nodes, none is later than its `D` children, so the first node has the earliest deadline. The
+//! registration of a timer is the index of its node. Every operation is O(log n) and exact: there are no dead records
+//! and no needless wake-ups. The heap is the fastest below a few thousand timers, and the yardstick for the wheels.
 //!
-//! D = 4 does fewer and more local cache misses than D = 2 (Johnson 1975; LaMarca & Ladner 1996).
+//! D = 4 has fewer cache misses than D = 2, and nearer ones (Johnson 1975; LaMarca & Ladner 1996).
 
 use alloc::vec::Vec;
 

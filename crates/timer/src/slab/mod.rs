@@ -1,16 +1,22 @@
 //! The slab under a [`TimerSet`](crate::TimerSet): where its timers are kept, and their names.
 //!
-//! A timer takes nine bytes: the queue's registration, the low 32 bits of its deadline, and a
-//! generation. Deadlines lie within 2^31 ticks of the queue's position, which tells the other bits;
-//! those that do not (25 days ahead at one tick a millisecond) keep their full value in a side map.
+//! A timer takes a *cell* of nine bytes: the queue's registration (4), the low 32 bits of its deadline (4), and a
+//! generation (1). Nearly all deadlines are within 2^31 ticks of the queue's position, which tells the upper bits.
+//! The others (25 days ahead at one tick a millisecond) are in a side map as a whole.
 //!
-//! Cells live in pages; a page that becomes empty goes back to the allocator.
+//! Cells are in pages. A page that becomes empty goes back to the allocator.
 //!
-//! **Invariant: no name is given twice.** A cell has 255 names, its generations. Once they are spent it is
-//! given to nobody until those of its whole group of 16 are; then the group begins an epoch, in which they all
-//! have other names. A group has 65,536 epochs, and a page that gets memory again goes on from the last one
-//! that any of its groups had; a page without epochs is not used again. So a timer that stays for ever holds
-//! back 15 cells at most, and a set has names for 2^48 timers at least.
+//! **Invariant: no name is given twice.** A name, [`TimerId`], consists of the cell's index, an epoch and a
+//! generation:
+//!
+//! 1. Each new timer of a cell has the next generation, from 1 to 255. Then the cell's generations are spent, and
+//!    it stays empty.
+//! 2. When the generations of all 16 cells of its group are spent, the group begins the next epoch. All its cells
+//!    start at generation 1 again, under names that nobody has had.
+//! 3. A page whose memory went back remembers the last epoch of its groups, and goes on behind it. After 65,536
+//!    epochs it is not used again.
+//!
+//! So a timer that stays for ever keeps 15 cells empty at most, and a set has names for 2^48 timers at least.
 
 mod page;
 
@@ -21,8 +27,8 @@ use self::page::{BYTES, Cell, FAR, FREE, GROUP, Memory, NONE, PAGE, Page, SPENT}
 use crate::bitset::BitSet;
 use crate::queue::{Timer, Timers};
 
-/// Names a timer of a [`TimerSet`](crate::TimerSet). A name outlives its timer harmlessly: it is refused for
-/// ever, since the set gives it to no other timer.
+/// Names a timer of a [`TimerSet`](crate::TimerSet). The name of a timer that has ended is refused for ever, since
+/// the set gives it to no other timer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct TimerId {
     index: u32,
@@ -50,8 +56,8 @@ pub(crate) struct Slab {
     /// Pages without memory.
     holes: BitSet,
     live_pages: usize,
-    /// The latest cells to be released. Their pages learn of it in batches: reading and writing a page's
-    /// counters at every release makes the processor wait for the misses of the one before.
+    /// Cells that were released last. Their pages are told in batches: if each release wrote its page's counters,
+    /// the processor would wait for the cache miss of the release before.
     released: [u32; RELEASED],
     released_len: usize,
     len: usize,
