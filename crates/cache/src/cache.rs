@@ -337,7 +337,8 @@ where
     /// the locks. What readers did not see any more is removed before, in short holds of the lock: what is
     /// over leaves as [`RemovalCause::Expired`], what was invalidated by its tag as
     /// [`RemovalCause::Invalidated`]. That costs what is due, and a look at each entry with a tag where
-    /// there are any.
+    /// there are any. What is over and kept for [`Builder::stale_on_error`] leaves with the rest, as
+    /// [`RemovalCause::Cleared`].
     pub fn invalidate_all(&self) {
         for cell in &self.inner.shards {
             self.inner.remove_dead(cell);

@@ -120,11 +120,14 @@ where
         Q: Hash + Equivalent<K> + ?Sized,
         K: Clone,
     {
+        let inner = &self.inner;
+        let change = Quiet::new(change, &inner.counters);
         let key = self.look(key, |shard, slot| shard.store.key(slot).clone())?;
-        let computed = self
-            .inner
-            .compute(key, |old| old.map_or(Compute::Keep, change));
-        self.inner.what_is_there(computed)
+        let computed = inner.compute(key, PutIf::StillThere, |old| match old {
+            Some(old) => change.into_inner()(old),
+            None => Compute::Keep,
+        });
+        inner.what_is_there(computed)
     }
 }
 
@@ -150,13 +153,15 @@ where
     where
         T: Into<Loaded<V>>,
     {
-        if let Some(value) = self.cache.get(&self.key) {
-            self.cache.inner.counters.discard(self.key);
-            return value;
+        let counters = &self.cache.inner.counters;
+        let value = Quiet::new(value, counters);
+        if let Some(found) = self.cache.get(&self.key) {
+            counters.discard(self.key);
+            return found;
         }
         self.put(|old| match old {
             Some(_) => Compute::Keep,
-            None => Compute::Put(value().into()),
+            None => Compute::Put(value.into_inner()().into()),
         })
     }
 
@@ -172,20 +177,25 @@ where
     }
 
     /// Lets a closure decide by the value what is done; returns the value that is then there. A new value
-    /// that was not stored is dropped and not returned, as by [`Cache::update`]: a `Put` when all or the old
-    /// entry's tag was invalidated meanwhile, an `Update` when the old entry has gone for any reason.
+    /// that was not stored is dropped and not returned, as by [`Cache::update`]: a `Put` in place of an old
+    /// value when all or the old entry's tag was invalidated meanwhile, an `Update` when the old entry has gone
+    /// for any reason. A `Put` where there was no value is stored whatever was invalidated meanwhile.
+    ///
+    /// A value that was stored is returned even if it has left at once, as the only one that is not
+    /// [pinned](Cache::pin) in a full cache.
     ///
     /// # Panics
     ///
     /// As [`Cache::update`].
     pub fn compute(self, change: impl FnOnce(Option<&V>) -> Compute<V>) -> Option<V> {
         let inner = &self.cache.inner;
-        inner.what_is_there(inner.compute(self.key, change))
+        inner.what_is_there(inner.compute(self.key, PutIf::NotInvalidated, change))
     }
 
     /// As [`compute`](Self::compute), with a closure after which there always is a value, stored or not.
     fn put(self, change: impl FnOnce(Option<&V>) -> Compute<V>) -> V {
-        match self.cache.inner.compute(self.key, change) {
+        let inner = &self.cache.inner;
+        match inner.compute(self.key, PutIf::NotInvalidated, change) {
             Ok(Some(value)) | Err(value) => value,
             Ok(None) => unreachable!("the closure keeps what is there, or puts something"),
         }
@@ -219,9 +229,11 @@ where
         T: Into<Loaded<V>>,
     {
         let Self { entry, update } = self;
+        let counters = &entry.cache.inner.counters;
+        let (update, value) = (Quiet::new(update, counters), Quiet::new(value, counters));
         entry.put(|old| match old {
-            Some(old) => Compute::Update(update(old)),
-            None => Compute::Put(value().into()),
+            Some(old) => Compute::Update(update.into_inner()(old)),
+            None => Compute::Put(value.into_inner()().into()),
         })
     }
 
@@ -232,8 +244,21 @@ where
     /// As [`Cache::update`].
     pub fn or_nothing(self) -> Option<V> {
         let Self { entry, update } = self;
-        entry.compute(|old| old.map_or(Compute::Keep, |old| Compute::Update(update(old))))
+        let update = Quiet::new(update, &entry.cache.inner.counters);
+        entry.compute(|old| match old {
+            Some(old) => Compute::Update(update.into_inner()(old)),
+            None => Compute::Keep,
+        })
     }
+}
+
+/// When the value of [`Compute::Put`] is stored.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum PutIf {
+    /// Unless the old value was invalidated meanwhile: that came after this change.
+    NotInvalidated,
+    /// Only if the old value has not gone meanwhile for any reason.
+    StillThere,
 }
 
 /// The value that is there after a closure; `Err` with a copy of the closure's if that was not stored.
@@ -275,8 +300,13 @@ impl<K: Hash + Eq, V, S: BuildHasher> Drop for Latched<'_, K, V, S> {
 
 impl<K: Hash + Eq, V: Clone, S: BuildHasher> Inner<K, V, S> {
     /// Lets a closure decide what becomes of a key.
-    fn compute(&self, key: K, change: impl FnOnce(Option<&V>) -> Compute<V>) -> Computed<V> {
-        self.lead(|| self.compute_latched(key, change))
+    fn compute(
+        &self,
+        key: K,
+        put_if: PutIf,
+        change: impl FnOnce(Option<&V>) -> Compute<V>,
+    ) -> Computed<V> {
+        self.lead(|| self.compute_latched(key, put_if, change))
     }
 
     fn what_is_there(&self, computed: Computed<V>) -> Option<V> {
@@ -289,6 +319,7 @@ impl<K: Hash + Eq, V: Clone, S: BuildHasher> Inner<K, V, S> {
     fn compute_latched(
         &self,
         key: K,
+        put_if: PutIf,
         change: impl FnOnce(Option<&V>) -> Compute<V>,
     ) -> Computed<V> {
         let hash = self.hash(&key);
@@ -308,13 +339,14 @@ impl<K: Hash + Eq, V: Clone, S: BuildHasher> Inner<K, V, S> {
                 Ok(None)
             }
             (Compute::Put(loaded), old) => {
-                self.compute_value(latched, hash, key.into_inner(), loaded, old.is_some())
+                let put_if = old.as_ref().map(|_| put_if);
+                self.compute_value(latched, hash, key.into_inner(), loaded, put_if)
             }
             (Compute::Update(value), old) if old.is_some() => {
                 self.compute_update(latched, hash, key.into_inner(), value)
             }
             (Compute::Update(value), _) => {
-                self.compute_value(latched, hash, key.into_inner(), value.into(), false)
+                self.compute_value(latched, hash, key.into_inner(), value.into(), None)
             }
         }
     }
@@ -355,25 +387,30 @@ impl<K: Hash + Eq, V: Clone, S: BuildHasher> Inner<K, V, S> {
         });
     }
 
+    /// `put_if` is for where there was an old value.
     fn compute_value(
         &self,
         latched: Latched<'_, K, V, S>,
         hash: Hashed,
         key: Arc<K>,
         loaded: Loaded<V>,
-        had_old: bool,
+        put_if: Option<PutIf>,
     ) -> Computed<V> {
         let Loaded { value, lifetime } = loaded;
         let result = value.clone();
         let prepared = self.prepare(hash, &key, &value, &lifetime);
         let mut value = Some(value);
         let put = latched.open(|shard, cleared| {
-            // What was invalidated meanwhile was invalidated after this change.
             let slot = Self::find(shard, hash, &*key);
-            let invalidated = had_old
-                && (cleared
-                    || slot.is_some_and(|slot| !self.tags.is_current(shard.store.tag_of(slot))));
-            if invalidated {
+            let is_current = |slot| self.tags.is_current(shard.store.tag_of(slot));
+            let puts = match put_if {
+                None => true,
+                Some(PutIf::NotInvalidated) => !cleared && slot.is_none_or(is_current),
+                Some(PutIf::StillThere) => {
+                    slot.is_some_and(|slot| self.is_live(&shard.store, slot))
+                }
+            };
+            if !puts {
                 return Err(key);
             }
             self.put_shared(shard, hash, key, &mut value, &prepared)

@@ -19,7 +19,7 @@ use crate::midst::Leading;
 use crate::removal::{Event, Garbage, RemovalCause};
 use crate::shard::{Shard, ShardCell};
 use crate::stats::{Count, Counters};
-use crate::sync::{AtomicBool, Ordering::Relaxed, Ordering::SeqCst, ReadGuard};
+use crate::sync::{AtomicBool, Ordering::Relaxed, Ordering::SeqCst, ReadGuard, WriteGuard};
 use crate::tags::Tags;
 use crate::time::Time;
 
@@ -49,6 +49,22 @@ pub(crate) struct Inner<K, V, S> {
     pub(crate) published: crate::metrics::Published,
     pub(crate) refreshes: Refreshes<V>,
     pub(crate) closed: AtomicBool,
+}
+
+/// A shard that is held for writing; what it has made necessary is done at its end.
+struct Hold<'a, K, V, S> {
+    inner: &'a Inner<K, V, S>,
+    cell: &'a ShardCell<K, V>,
+    shard: Option<WriteGuard<'a, Shard<K, V>>>,
+}
+
+impl<K, V, S> Drop for Hold<'_, K, V, S> {
+    #[inline]
+    fn drop(&mut self) {
+        if let Some(shard) = self.shard.take() {
+            self.inner.release(self.cell, shard);
+        }
+    }
 }
 
 /// A hash as the cache uses it, and what follows from it.
@@ -118,15 +134,25 @@ impl<K, V, S> Inner<K, V, S> {
     }
 
     /// Runs `change` on a shard under its lock, then does what the change has made necessary: publishes
-    /// the next deadline, drops what was removed, wakes who must know.
+    /// the next deadline, drops what was removed, wakes who must know. Though `change` panics.
+    #[inline]
     pub(crate) fn hold<R>(
         &self,
         cell: &ShardCell<K, V>,
         change: impl FnOnce(&mut Shard<K, V>) -> R,
     ) -> R {
-        let mut shard = cell.lock.write(self.id());
+        let mut hold = Hold {
+            inner: self,
+            cell,
+            shard: Some(cell.lock.write(self.id())),
+        };
+        let shard = hold.shard.as_mut().expect("held to the end");
         shard.changes = shard.changes.wrapping_add(1);
-        let result = change(&mut shard);
+        change(shard)
+    }
+
+    /// Ends a hold of a shard.
+    fn release(&self, cell: &ShardCell<K, V>, mut shard: WriteGuard<'_, Shard<K, V>>) {
         let mut earlier = None;
         if shard.republish {
             shard.republish = false;
@@ -165,7 +191,6 @@ impl<K, V, S> Inner<K, V, S> {
         if let Some(freed) = freed {
             drop(freed);
         }
-        result
     }
 
     /// Delivers queued events to the listener, if that is this thread's to do. With `wait` it waits for its

@@ -7,7 +7,7 @@ use tidewheel_store::{Slot, TypedStore};
 
 use crate::cache::Cache;
 use crate::flight::Flight;
-use crate::inner::Inner;
+use crate::inner::{Hashed, Inner};
 use crate::removal::RemovalCause;
 use crate::shard::{Shard, ShardCell};
 
@@ -204,19 +204,9 @@ impl<K: Hash + Eq, V, S: BuildHasher> Inner<K, V, S> {
         let mut latched = None;
         for slot in slots {
             let hash = self.hash(shard.store.key(slot));
-            let Shard {
-                store,
-                flights,
-                garbage,
-                ..
-            } = shard;
-            if !flights.is_empty() {
-                let latch =
-                    flights.writing(hash.0, |key| key == store.key(slot), &mut garbage.keys);
-                if latch.is_some() {
-                    latched = latch;
-                    continue;
-                }
+            if let Some(latch) = Self::writing_slot(shard, hash, slot) {
+                latched = Some(latch);
+                continue;
             }
             let (entry, dead_by) = self.take_slot(shard, hash.place(), slot);
             // Its time may have ended since it was judged.
@@ -228,5 +218,22 @@ impl<K: Hash + Eq, V, S: BuildHasher> Inner<K, V, S> {
             None => Ok(()),
             Some(latch) => Err(Some(latch)),
         }
+    }
+
+    /// As [`Shard::writing`], for the key of an entry.
+    fn writing_slot(shard: &mut Shard<K, V>, hash: Hashed, slot: Slot) -> Option<Arc<Flight<V>>> {
+        let Shard {
+            store,
+            flights,
+            negatives,
+            garbage,
+            ..
+        } = shard;
+        let is = |key: &K| key == store.key(slot);
+        let latch = flights.writing(hash.0, is, &mut garbage.keys);
+        if latch.is_none() && !negatives.is_empty() {
+            garbage.forgotten(negatives.forget(hash.place(), is));
+        }
+        latch
     }
 }

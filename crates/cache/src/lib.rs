@@ -116,7 +116,9 @@
 //!
 //! # Eviction
 //!
-//! When the cache is full, entries that are due go first, and then what the policy picks. The policy resembles
+//! When the cache is full, entries that are due go first, and then what the policy picks. A due entry can only
+//! stay behind a live one while the driver is behind: an insertion looks past some 300 records of the wheel that
+//! lie before it (of deadlines far ahead that time has jumped to, or that were moved). The policy resembles
 //! S3-FIFO (Yang et al., SOSP 2023). It adapts how long it tries new entries, and whether it trusts keys that
 //! come back. The capacity is one number for all shards, which borrow from it as they need it. So an entry is
 //! never refused if it is lighter than the capacity. While several threads insert, the weight may exceed the

@@ -17,7 +17,8 @@ use crate::stats::Counters;
 pub enum RemovalCause {
     /// Its time was over.
     Expired,
-    /// Room was needed, or it was heavier than the whole capacity.
+    /// Room was needed, or it was heavier than the whole capacity. (Room is also made of what is over and still
+    /// kept for [`stale_on_error`](crate::Builder::stale_on_error).)
     Evicted,
     /// A new value took its place.
     Replaced,

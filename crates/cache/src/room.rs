@@ -2,7 +2,7 @@
 
 use std::hash::{BuildHasher, Hash};
 
-use tidewheel_store::Slot;
+use tidewheel_store::{Removed, Slot};
 
 use crate::inner::{Hashed, Inner};
 use crate::removal::RemovalCause;
@@ -11,8 +11,11 @@ use crate::shard::{Shard, ShardCell};
 /// Timer records of due entries that an insertion touches at once before it evicts a live one.
 const DUE_BEFORE_EVICTION: u32 = 16;
 
-/// How often it does that when all it met was records of entries whose deadline has moved.
-const DUE_ROUNDS: u32 = 4;
+/// How often it does that when all it met was records that are to be moved, or of deadlines that have moved.
+const DUE_ROUNDS: u32 = 16;
+
+/// Timer records that it looks at after that, to find one entry that is due behind more of them.
+const DUE_LOOKED_AT: usize = 64;
 
 /// How hard weight is taken from a shard.
 #[derive(Debug, Clone, Copy)]
@@ -45,18 +48,43 @@ impl<K: Hash + Eq, V, S: BuildHasher> Inner<K, V, S> {
             if self.make_room_of_due(shard, now) {
                 continue;
             }
-            let place_of = |key: &K| self.place_of(key);
-            let Some(evicted) = shard.store.evict_other(kept, &place_of) else {
+            if !self.evict_one(shard, kept, now) {
                 shard.wanted = shard.store.weight() - shard.lent;
                 return;
-            };
-            let cause = self.cause_of(evicted.tag, RemovalCause::Evicted);
-            self.left(shard, evicted, cause, now);
-            shard.removals += 1;
+            }
         }
     }
 
-    /// Removes a few entries that are due; `false` when there are none.
+    /// Evicts the entry that the policy would rather lose, though not `kept`; `false` when all are pinned. If
+    /// its time is over, it leaves for that: records of other timers were before its own.
+    fn evict_one(&self, shard: &mut Shard<K, V>, kept: Option<Slot>, now: u64) -> bool {
+        let place_of = |key: &K| self.place_of(key);
+        let Some(evicted) = shard.store.evict_other(kept, &place_of) else {
+            return false;
+        };
+        let cause = match evicted.deadline {
+            Some(deadline) if deadline <= now => RemovalCause::Expired,
+            _ => RemovalCause::Evicted,
+        };
+        self.made_room(shard, evicted, cause, now);
+        true
+    }
+
+    fn made_room(
+        &self,
+        shard: &mut Shard<K, V>,
+        removed: Removed<K, V>,
+        cause: RemovalCause,
+        now: u64,
+    ) {
+        let cause = self.cause_of(removed.tag, cause);
+        self.left(shard, removed, cause, now);
+        shard.removals += 1;
+    }
+
+    /// Removes a few entries that are due; `false` when it finds none. As long as none of the timer records
+    /// that it meets is of an entry that is due, it goes on, [`DUE_ROUNDS`] times at most; then it looks past
+    /// [`DUE_LOOKED_AT`] more. So an insertion takes no longer however much time has passed.
     fn make_room_of_due(&self, shard: &mut Shard<K, V>, now: u64) -> bool {
         // What was stored by this very call is not published yet.
         let due = shard.published <= now
@@ -71,10 +99,15 @@ impl<K: Hash + Eq, V, S: BuildHasher> Inner<K, V, S> {
                 return true;
             }
             if !progress.backlog {
-                break;
+                return false;
             }
         }
-        false
+        let place_of = |key: &K| self.place_of(key);
+        let Some(due) = shard.store.expire_one(now, DUE_LOOKED_AT, &place_of) else {
+            return false;
+        };
+        self.made_room(shard, due, RemovalCause::Expired, now);
+        true
     }
 
     /// Makes sure that an entry of this weight finds room: takes loans back from other shards when its
@@ -187,18 +220,11 @@ impl<K: Hash + Eq, V, S: BuildHasher> Inner<K, V, S> {
 
     /// Removes entries until the shard weighs no more than `target`: first what is due.
     fn evict_down_to(&self, shard: &mut Shard<K, V>, target: u64, now: u64) {
-        let place_of = |key: &K| self.place_of(key);
         while shard.store.weight() > target {
-            if self.make_room_of_due(shard, now) {
-                continue;
-            }
-            let Some(evicted) = shard.store.evict(&place_of) else {
-                // Everything is pinned: the overshoot is the caller's wish.
+            // Once everything is pinned, the overshoot is the caller's wish.
+            if !self.make_room_of_due(shard, now) && !self.evict_one(shard, None, now) {
                 return;
-            };
-            let cause = self.cause_of(evicted.tag, RemovalCause::Evicted);
-            self.left(shard, evicted, cause, now);
-            shard.removals += 1;
+            }
         }
     }
 }

@@ -149,7 +149,8 @@ pub struct Stats {
     pub evictions: u64,
     /// Entries removed because their time was over.
     pub expirations: u64,
-    /// Entries removed by the caller: one by one, by predicate or tag, or all.
+    /// Entries removed by the caller: one by one, by predicate or tag, all, or by
+    /// [`close`](crate::Cache::close).
     pub removals: u64,
     /// Entries heavier than the whole capacity, which were not stored: the listener gets them. Not those
     /// that a caller is told of instead, as by [`compare_and_set`](crate::Cache::compare_and_set).

@@ -192,6 +192,13 @@ impl Pool {
         })
     }
 
+    /// The records of a chain, in the order in which they are taken out.
+    pub(crate) fn records_of(&self, head: u32) -> impl Iterator<Item = Record> + '_ {
+        let chunk = |at: u32| (at != NIL).then_some(at);
+        let chunks = core::iter::successors(chunk(head), move |at| chunk(self.chunk(*at).next));
+        chunks.flat_map(|at| self.chunk(at).records().iter().rev().copied())
+    }
+
     /// Sets the link that leads to a chunk: `head` when `previous` is `NIL`.
     pub(crate) fn link(&mut self, head: &mut u32, previous: u32, to: u32) {
         if previous == NIL {

@@ -242,6 +242,22 @@ impl HierarchicalWheel {
         }
     }
 
+    /// A timer that is due at `now`, though [`advance`](TimerQueue::advance) has yet to move records before
+    /// it meets that one: looks at the first `look` records of the slot that starts first. `None` proves
+    /// nothing.
+    #[must_use]
+    pub fn find_due<T: Timers>(&self, timers: &T, now: u64, look: usize) -> Option<u32> {
+        let (start, level) = self.earliest().filter(|(start, _)| *start <= now)?;
+        let ring = self.rings[level].as_ref()?;
+        let slot = (start >> (8 * level)) as usize % SLOTS;
+        let mut records = self.pool.records_of(ring.heads[slot]).take(look);
+        let due = records.find(|record| {
+            let timer = timers.timer(record.id);
+            timer.is_some_and(|timer| timer.deadline <= now && is_live::<T>(&timer, record))
+        });
+        due.map(|record| record.id)
+    }
+
     /// Takes up to `limit` records out of a slot.
     #[inline]
     fn take(&mut self, level: usize, slot: usize, limit: u32) -> crate::pool::Taken {

@@ -54,7 +54,10 @@ where
     ///
     /// Those who wait share the error if theirs is of the same type; others run their own loader. With
     /// [`Builder::negative_ttl`](crate::Builder::negative_ttl) the error is remembered for that long and
-    /// answered without a call of a loader; an insertion or removal of the key forgets it.
+    /// answered without a call of a loader. An insertion or removal of the key forgets it, and so do
+    /// [`invalidate_all`](Self::invalidate_all) and the removal of its old value by
+    /// [`invalidate_if`](Self::invalidate_if). Expiry, eviction and
+    /// [`invalidate_tag`](Self::invalidate_tag) do not.
     ///
     /// While there is an old value, it is answered in place of the error: past its soft deadline, and after
     /// its end for as long as [`Builder::stale_on_error`](crate::Builder::stale_on_error) allows.

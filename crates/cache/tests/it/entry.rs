@@ -300,3 +300,47 @@ fn an_update_keeps_tags_and_the_soft_deadline() {
     assert_eq!(cache.get(&1), None);
     cache.validate();
 }
+
+/// `update_with` stored over it, though `update` did not.
+#[test]
+fn an_update_of_an_entry_that_goes_while_the_closure_runs_is_none() {
+    type Go = fn(&Cache<u64, u64>, &ManualClock);
+    let ways: [Go; 3] = [
+        |_, clock| clock.advance(50 * MS),
+        |cache, clock| {
+            clock.advance(50 * MS);
+            cache.advance(cache.now(), u32::MAX);
+        },
+        |cache, _| {
+            cache.invalidate_tag("t");
+        },
+    ];
+    for go in ways {
+        let clock = ManualClock::new();
+        let cache = manual(&clock).build().expect("valid");
+        cache.insert_with(1, 10, Lifetime::ttl(50 * MS).tag("t"));
+        let updated = cache.update_with(&1, |old| {
+            go(&cache, &clock);
+            Loaded::new(old + 1, Lifetime::ttl(70 * MS))
+        });
+        assert_eq!((updated, cache.get(&1)), (None, None));
+        cache.insert_with(1, 10, Lifetime::ttl(50 * MS).tag("t"));
+        let updated = cache.update(&1, |old| {
+            go(&cache, &clock);
+            old + 1
+        });
+        assert_eq!((updated, cache.get(&1)), (None, None));
+        cache.validate();
+    }
+}
+
+/// Nothing was there that could have been invalidated: the value counts as stored after it.
+#[test]
+fn a_put_on_a_key_that_was_absent_is_stored_though_all_was_invalidated_meanwhile() {
+    let cache = cache();
+    let put = cache.entry(1).compute(|_| {
+        cache.invalidate_all();
+        Compute::Put(5.into())
+    });
+    assert_eq!((put, cache.get(&1)), (Some(5), Some(5)));
+}

@@ -442,3 +442,26 @@ fn the_refreshers_thread_loads_in_the_background_and_ends_with_the_cache() {
     assert_eq!(cache.get(&1), Some(2));
     cache.close();
 }
+
+/// The error of a stale entry's loader outlived the entry, and was answered in place of a loader's value.
+#[test]
+fn every_removal_of_an_entry_forgets_the_error_that_its_loader_left() {
+    type Remove = fn(&Cache<u64, u64>);
+    let ways: [Remove; 4] = [
+        |cache| assert!(cache.invalidate(&1)),
+        |cache| assert!(cache.remove_if(&1, |_| true)),
+        |cache| assert_eq!(cache.invalidate_if(|_, _| true), 1),
+        |cache| cache.invalidate_all(),
+    ];
+    for (way, remove) in ways.into_iter().enumerate() {
+        let clock = ManualClock::new();
+        let cache = manual(&clock).negative_ttl(50 * MS).build().expect("valid");
+        cache.insert_with(1, 7, Lifetime::ttl(90 * MS).fresh_for(10 * MS));
+        clock.advance(20 * MS);
+        let failed = cache.try_get_or_load(1, || Err::<u64, _>(Failure(1)));
+        assert_eq!(failed, Ok(7), "the old value in place of the error");
+        remove(&cache);
+        let loaded = cache.try_get_or_load(1, || Ok::<u64, Failure>(8));
+        assert_eq!(loaded, Ok(8), "way {way}");
+    }
+}

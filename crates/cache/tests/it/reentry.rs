@@ -22,8 +22,9 @@ thread_local! {
     static EQ: RefCell<Option<Box<dyn FnOnce()>>> = const { RefCell::new(None) };
     static CLONE: RefCell<Option<Box<dyn FnOnce()>>> = const { RefCell::new(None) };
     static DROP: RefCell<Option<Box<dyn FnOnce()>>> = const { RefCell::new(None) };
-    /// Hashes to let pass before it.
+    /// Hashes to let pass before it, and drops.
     static HASHES: Cell<u32> = const { Cell::new(0) };
+    static DROPS: Cell<u32> = const { Cell::new(0) };
 }
 
 type Hook = std::thread::LocalKey<RefCell<Option<Box<dyn FnOnce()>>>>;
@@ -43,7 +44,7 @@ fn unset(hook: &'static Hook) -> bool {
     hook.with(|hook| hook.borrow_mut().take()).is_some()
 }
 
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 struct Key(u32);
 
 impl Hash for Key {
@@ -87,8 +88,12 @@ impl Clone for Value {
 impl Drop for Value {
     fn drop(&mut self) {
         self.1.fetch_sub(1, SeqCst);
-        if !std::thread::panicking() {
-            fire(&DROP);
+        if std::thread::panicking() {
+            return;
+        }
+        match DROPS.get() {
+            0 => fire(&DROP),
+            wait => DROPS.set(wait - 1),
         }
     }
 }
@@ -718,4 +723,105 @@ fn wait_until(done: impl Fn() -> bool) {
         std::thread::park_timeout(2 * MS);
     }
     panic!("it never happened");
+}
+
+/// The returned clone was lost, and the panic reached a caller who had not caused it.
+#[test]
+fn a_drop_that_panics_in_an_argument_that_is_not_needed_harms_nobody() {
+    type Call = fn(&Shared, u32, Value) -> Value;
+    let calls: [Call; 3] = [
+        |cache, key, unused| cache.entry(Key(key)).or_insert(unused),
+        |cache, key, unused| cache.entry(Key(key)).or_insert_with(move || unused),
+        |cache, key, unused| {
+            let update = |old: &Value| Value::new(old.0, &old.1);
+            let entry = cache.entry(Key(key)).and_update(update);
+            entry.or_insert(unused)
+        },
+    ];
+    for call in calls {
+        for wait in 0..4 {
+            let clock = ManualClock::new();
+            let (cache, living) = filled(&clock);
+            let unused = Value::new(99, &living);
+            DROPS.set(wait);
+            set(&DROP, bang);
+            let value = call(&cache, 4, unused);
+            let fired = !unset(&DROP);
+            DROPS.set(0);
+            assert_eq!(value.0, 4);
+            assert_eq!(cache.stats().drop_panics, u64::from(fired));
+            assert_eq!(living.load(SeqCst), 11, "the cache's ten and the answer");
+            drop(value);
+            is_usable(&cache, &clock, &living);
+        }
+    }
+}
+
+/// The closure that nobody calls is the caller's too.
+#[test]
+fn an_update_of_a_missing_key_drops_its_closure_quietly() {
+    let clock = ManualClock::new();
+    let (cache, living) = filled(&clock);
+    let held = Value::new(99, &living);
+    set(&DROP, bang);
+    let updated = cache.update(&Key(70), move |_| held.clone());
+    assert!(updated.is_none() && !unset(&DROP));
+    assert_eq!(cache.stats().drop_panics, 1);
+    is_usable(&cache, &clock, &living);
+}
+
+/// Where the hash of an entry on probation panicked, its place in the queue was taken for another's: nothing
+/// could evict it any more.
+#[test]
+fn a_hash_that_panics_while_room_is_made_leaves_nothing_that_cannot_be_evicted() {
+    for capacity in 1..5 {
+        for wait in 0..12 {
+            let clock = ManualClock::new();
+            let cache: Shared = configured(&clock)
+                .max_capacity(capacity)
+                .weigher(|_, value| value.0)
+                .build()
+                .expect("valid");
+            let living = Arc::default();
+            for key in 0..4 {
+                cache.insert(Key(key), Value::new(1, &living));
+            }
+            // Places whose entry is gone: from here on the queue asks for hashes.
+            cache.invalidate(&Key(3));
+            cache.insert(Key(4), Value::new(1, &living));
+            HASHES.set(wait);
+            set(&HASH, bang);
+            for key in 5..8 {
+                let _ = catch_unwind(AssertUnwindSafe(|| {
+                    cache.insert(Key(key), Value::new(capacity as u32, &living));
+                }));
+            }
+            unset(&HASH);
+            HASHES.set(0);
+            for key in 8..10 {
+                cache.insert(Key(key), Value::new(1, &living));
+                assert!(cache.weight() <= capacity, "{capacity}, hash {wait}");
+            }
+            cache.validate();
+            drop(cache);
+            assert_eq!(living.load(SeqCst), 0, "a value was not dropped");
+        }
+    }
+}
+
+/// What had been removed before the panic was dropped with the next operation only.
+#[test]
+fn a_hash_that_panics_in_invalidate_if_keeps_no_removed_value() {
+    for wait in 0..10 {
+        let clock = ManualClock::new();
+        let (cache, living) = filled(&clock);
+        HASHES.set(wait);
+        set(&HASH, bang);
+        let result = catch_unwind(AssertUnwindSafe(|| cache.invalidate_if(|_, _| true)));
+        unset(&HASH);
+        HASHES.set(0);
+        assert!(result.is_err(), "hash {wait}");
+        assert_eq!(living.load(SeqCst), cache.len() as u64, "hash {wait}");
+        is_usable(&cache, &clock, &living);
+    }
 }

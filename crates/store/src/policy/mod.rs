@@ -124,8 +124,8 @@ pub(crate) trait Residents {
     /// The entry's share of the capacity.
     fn weight(&self, id: u32) -> u32;
     /// 32 well-mixed bits of the key's hash. Costs a hash of the key: asked for when a slot of an entry
-    /// on probation may have changed hands.
-    fn fingerprint(&self, id: u32) -> u32;
+    /// on probation may have changed hands. `None` when the key cannot be hashed.
+    fn fingerprint(&self, id: u32) -> Option<u32>;
     /// All ids are below this; there may be vacant slots between.
     fn end(&self) -> u32;
 }
@@ -270,8 +270,8 @@ impl Policy {
         }
     }
 
-    /// The store moved an entry, state and all, from one slot to another.
-    pub(crate) fn moved<R: Residents>(&mut self, residents: &R, _from: u32, to: u32) {
+    /// The store moved an entry, state and all, to another slot.
+    pub(crate) fn moved<R: Residents>(&mut self, residents: &R, to: u32, fingerprint: u32) {
         let Some(state) = residents.state(to) else {
             return;
         };
@@ -280,7 +280,6 @@ impl Policy {
             // they shrink, and then nobody is being evicted.
             let weight = residents.weight(to);
             self.probation.left(weight);
-            let fingerprint = residents.fingerprint(to);
             let place = Place {
                 id: to,
                 fingerprint,

@@ -80,7 +80,14 @@ impl Probation {
     fn is_live<R: Residents>(&self, residents: &R, place: Place) -> bool {
         let queued = |state| Region::of(state) == Region::Probation;
         residents.state(place.id).is_some_and(queued)
-            && (self.stale == 0 || residents.fingerprint(place.id) == place.fingerprint)
+            && (self.stale == 0 || Self::is_tenant(residents, place))
+    }
+
+    /// Whether the slot has the tenant that was queued. One whose key cannot be hashed is taken for it: it
+    /// must not lose its last place. Should it have another one, that goes stale.
+    fn is_tenant<R: Residents>(residents: &R, place: Place) -> bool {
+        let fingerprint = residents.fingerprint(place.id);
+        fingerprint.is_none_or(|fingerprint| fingerprint == place.fingerprint)
     }
 
     /// Keeps stale places from outnumbering the live: looks at the oldest, drops them if stale and
@@ -112,7 +119,7 @@ impl Probation {
             let is_live = residents
                 .state(place.id)
                 .is_some_and(|state| Region::of(state) == Region::Probation)
-                && residents.fingerprint(place.id) == place.fingerprint;
+                && Self::is_tenant(residents, *place);
             if is_live {
                 seen.insert(place.id);
             }

@@ -45,8 +45,10 @@ impl Residents for Slab {
     fn weight(&self, id: u32) -> u32 {
         self.get(id).expect("asked of live entries only").weight
     }
-    fn fingerprint(&self, id: u32) -> u32 {
-        fingerprint(self.get(id).expect("asked of live entries only").key)
+    fn fingerprint(&self, id: u32) -> Option<u32> {
+        Some(fingerprint(
+            self.get(id).expect("asked of live entries only").key,
+        ))
     }
     fn end(&self) -> u32 {
         self.slots.len() as u32
@@ -164,7 +166,7 @@ impl Cache {
         self.slab.slots[to as usize] = self.slab.slots[from as usize].take();
         self.slab.free.push(from);
         self.index.insert(key, to);
-        self.policy.moved(&self.slab, from, to);
+        self.policy.moved(&self.slab, to, fingerprint(key));
     }
 
     fn validate(&self) {

@@ -541,6 +541,19 @@ impl<K, V> TypedStore<K, V> {
         })
     }
 
+    /// Removes one entry that is due, though [`expire`](Self::expire) has yet to move timer records before
+    /// it meets that one: looks at `look` of them. `None` proves nothing.
+    pub fn expire_one(
+        &mut self,
+        now: u64,
+        look: usize,
+        place_of: &impl Fn(&K) -> u32,
+    ) -> Option<Removed<K, V>> {
+        let slot = Slot(self.wheel.find_due(&self.slots, now, look)?);
+        let place = self.place(slot, place_of)?;
+        Some(self.remove(slot, place))
+    }
+
     /// Removes the entry that the policy would rather lose; `None` when all are pinned.
     pub fn evict(&mut self, place_of: &impl Fn(&K) -> u32) -> Option<Removed<K, V>> {
         self.evict_other(None, place_of)

@@ -64,6 +64,7 @@ impl<K, V> TypedStore<K, V> {
             place_of,
             kept: 0,
         };
-        self.policy.moved(&view, id, new);
+        let fingerprint = place;
+        self.policy.moved(&view, new, fingerprint);
     }
 }

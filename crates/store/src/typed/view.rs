@@ -37,11 +37,8 @@ impl<K, V, F: Fn(&K) -> u32> Residents for View<'_, K, V, F> {
     }
 
     #[inline]
-    fn fingerprint(&self, id: u32) -> u32 {
-        self.slots
-            .get(id)
-            .and_then(|entry| hashed(self.place_of, &entry.key))
-            .unwrap_or(0)
+    fn fingerprint(&self, id: u32) -> Option<u32> {
+        hashed(self.place_of, &self.slots.get(id)?.key)
     }
 
     #[inline]

@@ -1,0 +1,116 @@
+//! When the cache is full, entries that are due go first, under their own cause, before any live one.
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use tidewheel::{Cache, Condition, Driver, ManualClock, Removal, RemovalCause};
+
+const CAPACITY: u32 = 1000;
+const FIRST_NEW: u32 = 10_000;
+
+fn seconds(seconds: u64) -> Duration {
+    Duration::from_secs(seconds)
+}
+
+/// Who left and why, after 500 insertions into a full cache. Half of its entries were over for an hour, and
+/// nobody had driven it; their deadlines had been moved so often.
+fn left_when_half_is_due(moved: u64) -> BTreeMap<(&'static str, String), u32> {
+    let clock = ManualClock::new();
+    let left = Arc::new(Mutex::new(BTreeMap::new()));
+    let heard = Arc::clone(&left);
+    let cache = Cache::builder()
+        .max_capacity(CAPACITY.into())
+        .no_default_ttl()
+        .shards(1)
+        .clock(clock.clone())
+        .driver(Driver::Manual)
+        .eviction_listener(move |removal: Removal<u32, u32>| {
+            let who = match removal.key {
+                FIRST_NEW.. => "new",
+                key if key.is_multiple_of(2) => "due",
+                _ => "live",
+            };
+            let mut left = heard.lock().expect("unpoisoned");
+            *left
+                .entry((who, format!("{:?}", removal.cause)))
+                .or_default() += 1;
+        })
+        .build()
+        .expect("valid");
+    for key in 0..CAPACITY {
+        cache.insert(key, key);
+    }
+    for _ in 0..5 {
+        for key in 0..CAPACITY {
+            cache.get(&key);
+        }
+    }
+    for less in 0..=moved {
+        for key in (0..CAPACITY).step_by(2) {
+            cache.expire(&key, seconds(3600 - less), Condition::Always);
+        }
+    }
+    clock.advance(seconds(7200));
+    for key in 0..CAPACITY / 2 {
+        cache.insert(FIRST_NEW + key, 0);
+    }
+    while cache.advance(cache.now(), 1000).backlog {}
+    cache.validate();
+    let left = left.lock().expect("unpoisoned").clone();
+    left
+}
+
+#[test]
+fn no_live_entry_is_evicted_while_half_of_the_cache_is_over() {
+    let left = left_when_half_is_due(0);
+    let expected = BTreeMap::from([(("due", "Expired".to_owned()), CAPACITY / 2)]);
+    assert_eq!(left, expected);
+}
+
+/// Records of deadlines that were moved are in the way: how many are met at once is bounded.
+#[test]
+fn what_is_over_never_leaves_as_evicted_though_its_deadline_was_moved() {
+    for moved in [1, 4, 20] {
+        let left = left_when_half_is_due(moved);
+        let due: Vec<_> = left.iter().filter(|((who, _), _)| *who == "due").collect();
+        let expected = (("due", "Expired".to_owned()), CAPACITY / 2);
+        assert_eq!(due, [(&expected.0, &expected.1)], "moved {moved} times");
+        let others: u32 = left.values().sum::<u32>() - CAPACITY / 2;
+        assert!(others <= 8, "moved {moved} times: {left:?}");
+    }
+}
+
+/// A victim that the policy chose may be over though its record lies behind others.
+#[test]
+fn a_victim_whose_time_is_over_has_expired() {
+    for before in [0, 1, 4, 100, 2000_u32] {
+        let clock = ManualClock::new();
+        let causes = Arc::new(Mutex::new(Vec::new()));
+        let heard = Arc::clone(&causes);
+        let cache = Cache::builder()
+            .max_capacity(1)
+            .no_default_ttl()
+            .shards(1)
+            .clock(clock.clone())
+            .driver(Driver::Manual)
+            .eviction_listener(move |removal: Removal<u32, u32>| {
+                if removal.key == 1 {
+                    heard.lock().expect("unpoisoned").push(removal.cause);
+                }
+            })
+            .build()
+            .expect("valid");
+        for key in 0..before {
+            let ttl = Duration::from_millis(3 + u64::from(key));
+            cache.insert_with_ttl(1000 + key, 0, ttl);
+        }
+        cache.insert_with_ttl(1, 1, seconds(3600));
+        clock.advance(seconds(7200));
+        cache.insert(2, 2);
+        cache.advance(cache.now(), 1000);
+        let causes = causes.lock().expect("unpoisoned").clone();
+        assert_eq!(causes, [RemovalCause::Expired], "{before} others before");
+        assert_eq!((cache.stats().expirations, cache.len()), (1, 1));
+    }
+}
