@@ -57,8 +57,7 @@ fn left_when_half_is_due(moved: u64) -> BTreeMap<(&'static str, String), u32> {
     }
     while cache.advance(cache.now(), 1000).backlog {}
     cache.validate();
-    let left = left.lock().expect("unpoisoned").clone();
-    left
+    left.lock().expect("unpoisoned").clone()
 }
 
 #[test]
