@@ -1,140 +1,136 @@
-//! What a command will need of `maxmemory`, before it runs.
+//! How much memory a command will need, before it runs: `maxmemory` is checked with it.
 
 use std::sync::atomic::Ordering::Relaxed;
 
 use tidewheel_resp::{Args, parse_i64};
 use tidewheel_store::Value;
 
-use crate::command::{Adds, Command};
-use crate::commands::edit::room_for;
+use crate::command::Command;
 use crate::keyspace::Keyspace;
-use crate::value::{self, LARGE};
+use crate::shape::Adds;
+use crate::value::{self, LARGE, room_for};
 
-/// What nobody knows before the shard is locked: a look is needed, whatever is used.
+/// What nobody knows before the shard is locked. It fits nowhere, so that the shard is always looked at.
 const UNKNOWN: usize = usize::MAX / 2;
 
-/// What a command will need.
+/// How much memory a command will need.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Demand {
-    /// Bytes that must fit though everything else went.
+    /// Bytes that must fit even into an empty keyspace.
     pub(crate) whole: usize,
     /// Bytes by which the data grows.
     pub(crate) added: usize,
 }
 
-/// A string that is there: how long it is, and how many bytes it holds.
-struct There {
+/// The string that a key holds now.
+struct Present {
     len: usize,
+    /// Bytes of the heap that it holds.
     held: usize,
 }
 
-impl Keyspace {
-    /// No less than the bytes that a command will add. Locks nothing.
-    #[inline]
-    pub(crate) fn at_most_added(&self, row: &Command, args: Args<'_>) -> usize {
-        match row.adds {
-            Adds::Range => self.range_end(args).unwrap_or(0).max(args.bytes()),
-            Adds::Arguments | Adds::Tail => args.bytes(),
-            Adds::Copy => UNKNOWN,
-        }
-    }
-
-    /// What a command will need. Locks the shard of its key.
-    pub(crate) fn demand(&self, row: &Command, db: u32, args: Args<'_>) -> Demand {
-        match row.adds {
-            Adds::Arguments => self.stored_demand(row, db, args),
-            Adds::Tail => {
-                let tail = args.get(2).map(<[u8]>::len);
-                self.grown_demand(db, args, tail, |len, tail| len.saturating_add(tail))
-            }
-            Adds::Range => self.grown_demand(db, args, self.range_end(args), usize::max),
-            Adds::Copy => {
-                let there = self.there(db, args.get(1).unwrap_or_default());
-                let copied = there.map_or(0, |there| there.held.max(there.len));
-                Demand::of(copied + args.bytes())
-            }
-        }
-    }
-
-    /// As what a [demand](Self::demand) adds, less what goes for it, however small that is: small values are not
-    /// worth the look before it matters. Locks the shard of the command's key.
-    pub(crate) fn growth(&self, row: &Command, db: u32, args: Args<'_>) -> usize {
-        let added = self.demand(row, db, args).added;
-        if row.stored_argument == 0 {
-            return added;
-        }
-        let replaced = self.there(db, args.get(row.keys.first as usize).unwrap_or_default());
-        let freed = replaced.map_or(0, |there| there.held.max(there.len));
-        added.min(args.bytes().saturating_sub(freed))
-    }
-
-    /// Of a command that makes a string of `len` bytes `total(len, bytes)` bytes long.
-    fn grown_demand(
-        &self,
-        db: u32,
-        args: Args<'_>,
-        bytes: Option<usize>,
-        total: fn(usize, usize) -> usize,
-    ) -> Demand {
-        let there = self.there(db, args.get(1).unwrap_or_default());
-        match (bytes, there) {
-            (Some(bytes), Some(there)) => there.demand(total(there.len, bytes)),
-            (Some(bytes), None) => Demand::of(bytes.max(args.bytes())),
-            // What is refused or writes nothing needs nothing but its arguments.
-            (None, _) => Demand::of(args.bytes()),
-        }
-    }
-
-    /// Where the piece ends that SETRANGE writes; `None` if it will write nothing.
-    fn range_end(&self, args: Args<'_>) -> Option<usize> {
-        let piece = args.get(3).filter(|piece| !piece.is_empty())?;
-        let offset = usize::try_from(parse_i64(args.get(2)?)?).ok()?;
-        let end = offset.checked_add(piece.len())?;
-        let longest = self.settings().proto_max_bulk_len.load(Relaxed);
-        (end as u64 <= longest).then_some(end)
-    }
-
-    /// Of a command that stores its arguments. A large value takes the place of another one.
-    fn stored_demand(&self, row: &Command, db: u32, args: Args<'_>) -> Demand {
-        let brought = args.bytes();
-        let replaces = brought > LARGE && row.stored_argument != 0;
-        let key = args.get(row.keys.first as usize).unwrap_or_default();
-        let there = replaces.then(|| self.there(db, key)).flatten();
-        Demand {
-            whole: brought,
-            added: brought.saturating_sub(there.map_or(0, |there| there.held)),
-        }
-    }
-
-    /// The string of a key, as a value of its own.
-    fn there(&self, db: u32, key: &[u8]) -> Option<There> {
-        let key = self.key(key);
-        let hold = self.shards[key.shard].lock();
-        let entries = hold.entries(db);
-        let slot = entries.find(key.hash, key.bytes)?;
-        let value = entries.value(slot);
-        Some(There {
-            len: value::bytes(&value).len(),
-            held: match value {
-                Value::Object(object) => object.bytes(),
-                // A block is not what a large value is put into.
-                Value::Inline(_) => 0,
-            },
-        })
+/// An upper bound of the bytes that a command will add. Locks nothing.
+#[inline]
+pub(crate) fn at_most_added(keyspace: &Keyspace, row: &Command, args: Args<'_>) -> usize {
+    match row.adds {
+        Adds::Range => range_end(keyspace, args).unwrap_or(0).max(args.bytes()),
+        Adds::Arguments | Adds::Tail => args.bytes(),
+        Adds::Copy => UNKNOWN,
     }
 }
 
+/// Bytes by which the data grows, less the value that is replaced, however small it is. Small values are only
+/// looked up where a few bytes decide. Locks the shard of the command's key.
+pub(crate) fn growth(keyspace: &Keyspace, row: &Command, db: u32, args: Args<'_>) -> usize {
+    let added = Demand::of_call(keyspace, row, db, args).added;
+    if row.stored_argument == 0 {
+        return added;
+    }
+    let replaced = Present::of(keyspace, db, first_key(row, args));
+    let freed = replaced.map_or(0, |present| present.held.max(present.len));
+    added.min(args.bytes().saturating_sub(freed))
+}
+
 impl Demand {
+    /// How much memory a call will need. Locks the shard of its key.
+    pub(crate) fn of_call(keyspace: &Keyspace, row: &Command, db: u32, args: Args<'_>) -> Self {
+        match row.adds {
+            Adds::Arguments => Self::of_stored(keyspace, row, db, args),
+            Adds::Tail => {
+                let tail = args.get(2).map(<[u8]>::len);
+                Self::of_grown(keyspace, db, args, tail, |len, tail| {
+                    len.saturating_add(tail)
+                })
+            }
+            Adds::Range => {
+                let end = range_end(keyspace, args);
+                Self::of_grown(keyspace, db, args, end, usize::max)
+            }
+            Adds::Copy => {
+                let present = Present::of(keyspace, db, args.get(1).unwrap_or_default());
+                let copied = present.map_or(0, |present| present.held.max(present.len));
+                Self::of(copied + args.bytes())
+            }
+        }
+    }
+
     fn of(bytes: usize) -> Self {
         Self {
             whole: bytes,
             added: bytes,
         }
     }
+
+    /// Of a command that makes a string of `len` bytes `total(len, bytes)` bytes long.
+    fn of_grown(
+        keyspace: &Keyspace,
+        db: u32,
+        args: Args<'_>,
+        bytes: Option<usize>,
+        total: fn(usize, usize) -> usize,
+    ) -> Self {
+        let present = Present::of(keyspace, db, args.get(1).unwrap_or_default());
+        match (bytes, present) {
+            (Some(bytes), Some(present)) => present.demand(total(present.len, bytes)),
+            (Some(bytes), None) => Self::of(bytes.max(args.bytes())),
+            // A call that is refused or writes nothing needs its arguments only.
+            (None, _) => Self::of(args.bytes()),
+        }
+    }
+
+    /// Of a command that stores its arguments. A large value reuses the bytes of the value that it replaces.
+    fn of_stored(keyspace: &Keyspace, row: &Command, db: u32, args: Args<'_>) -> Self {
+        let brought = args.bytes();
+        let replaces = brought > LARGE && row.stored_argument != 0;
+        let present = replaces
+            .then(|| Present::of(keyspace, db, first_key(row, args)))
+            .flatten();
+        Self {
+            whole: brought,
+            added: brought.saturating_sub(present.map_or(0, |present| present.held)),
+        }
+    }
 }
 
-impl There {
-    /// To make it so long.
+impl Present {
+    /// The string of a key, whether or not its deadline is reached.
+    fn of(keyspace: &Keyspace, db: u32, key: &[u8]) -> Option<Self> {
+        let key = keyspace.key(key);
+        let hold = keyspace.shards[key.shard].lock();
+        let entries = hold.entries(db);
+        let slot = entries.find(key.hash, key.bytes)?;
+        let value = entries.value(slot);
+        Some(Self {
+            len: value::bytes(&value).len(),
+            held: match value {
+                Value::Object(object) => object.bytes(),
+                // No large value is ever written into the entry's block.
+                Value::Inline(_) => 0,
+            },
+        })
+    }
+
+    /// What it takes to make it `total` bytes long.
     fn demand(&self, total: usize) -> Demand {
         let room = match total > self.held {
             true => room_for(self.len, total),
@@ -145,4 +141,17 @@ impl There {
             added: room.saturating_sub(self.held),
         }
     }
+}
+
+fn first_key<'b>(row: &Command, args: Args<'b>) -> &'b [u8] {
+    args.get(row.keys.first as usize).unwrap_or_default()
+}
+
+/// Where the piece ends that SETRANGE writes; `None` if it will write nothing.
+fn range_end(keyspace: &Keyspace, args: Args<'_>) -> Option<usize> {
+    let piece = args.get(3).filter(|piece| !piece.is_empty())?;
+    let offset = usize::try_from(parse_i64(args.get(2)?)?).ok()?;
+    let end = offset.checked_add(piece.len())?;
+    let longest = keyspace.settings().proto_max_bulk_len.load(Relaxed);
+    (end as u64 <= longest).then_some(end)
 }

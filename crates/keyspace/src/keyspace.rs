@@ -4,19 +4,17 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
 use std::sync::atomic::Ordering::Relaxed;
 
-use tidewheel_resp::{Args, Writer};
 use tidewheel_store::KeyHasher;
 use tidewheel_time::{Histogram, Timeline};
 
-use crate::command::{Command, CommandError, Flags, Handler, HandlerFn};
-use crate::context::Context;
+use crate::access::Recency;
 use crate::events::{Event, NotifyFlags};
+use crate::garbage::Garbage;
 use crate::gate::{Gate, KEEP_DEAD, Seat};
 use crate::hooks::Hooks;
 use crate::settings::Settings;
 use crate::shard::{Key, NEVER, Shard, Shared};
-use crate::time::{Now, Time};
-use crate::walk::Walk;
+use crate::value::{LARGE, Object};
 
 /// The most shards.
 pub(crate) const SHARDS_MAX: usize = 1024;
@@ -138,118 +136,6 @@ impl Keyspace {
         self.gate.seat()
     }
 
-    /// Runs one command to its end and appends its reply: [`begin`](Self::begin), and
-    /// [`go_on`](Self::go_on) as often as it takes.
-    pub fn execute(
-        &self,
-        seat: &mut Seat,
-        row: &'static Command,
-        session: &mut Session,
-        time: Time,
-        args: Args<'_>,
-        out: &mut Writer,
-    ) {
-        let mut walk = self.begin(seat, row, session, time, args, out);
-        while let Some(unfinished) = walk {
-            walk = self.go_on(seat, unfinished, time, out);
-        }
-    }
-
-    /// Runs one command and appends its reply, or takes the first step of one that walks over everything: if
-    /// a [`Walk`] comes back, the reply is still to come.
-    ///
-    /// A seat that is empty is entered for this command. Whoever [enters](Seat::enter) for a batch
-    /// [gives way](Seat::give_way) before each command.
-    ///
-    /// Rows that the server runs itself ([`Handler::Host`]) and wrong numbers of arguments are answered
-    /// with an error.
-    #[must_use = "a walk that is dropped is never answered"]
-    pub fn begin(
-        &self,
-        seat: &mut Seat,
-        row: &'static Command,
-        session: &mut Session,
-        time: Time,
-        args: Args<'_>,
-        out: &mut Writer,
-    ) -> Option<Box<Walk>> {
-        if !row.check_arity(args.len()) {
-            CommandError::wrong_arity(row).write(out);
-            return None;
-        }
-        let Handler::Keys(handler) = row.handler else {
-            return self.begin_specially(seat, row, session, time, args, out);
-        };
-        if !seat.is_inside() {
-            return self.begin_visiting(seat, row, session, time, args, out);
-        }
-        let mut now = Now::of(&self.timeline, time);
-        if row.flags.has(Flags::DENYOOM)
-            && self.is_limited()
-            && self.lacks(self.at_most_added(row, args))
-        {
-            match self.make_room_for(seat, row, session.db, args, &now) {
-                Ok(later) => now = later,
-                Err(error) => {
-                    error.write(out);
-                    return None;
-                }
-            }
-        }
-        let mark = out.mark();
-        let writes = row.flags.has(Flags::WRITE);
-        let mut context = Context::new(self, session, now, args, out, writes);
-        context.seat = Some(seat);
-        context.lock_keys(row);
-        let result = handler(&mut context);
-        if let Err(error) = result {
-            context.discard_reply(mark);
-            error.write(context.out);
-        }
-        context.finish();
-        // Its locks are free and its lists are given back: dropping it would only look for them once more.
-        debug_assert!(context.is_finished());
-        std::mem::forget(context);
-        None
-    }
-
-    /// As [`begin`](Self::begin), on a seat that is empty.
-    #[cold]
-    fn begin_visiting(
-        &self,
-        seat: &mut Seat,
-        row: &'static Command,
-        session: &mut Session,
-        time: Time,
-        args: Args<'_>,
-        out: &mut Writer,
-    ) -> Option<Box<Walk>> {
-        let visit = seat.visit();
-        self.begin(visit.seat, row, session, time, args, out)
-    }
-
-    /// As [`begin`](Self::begin), for rows that do not lock the shards of their keys.
-    #[cold]
-    fn begin_specially(
-        &self,
-        seat: &mut Seat,
-        row: &'static Command,
-        session: &mut Session,
-        time: Time,
-        args: Args<'_>,
-        out: &mut Writer,
-    ) -> Option<Box<Walk>> {
-        let now = Now::of(&self.timeline, time);
-        let writes = row.flags.has(Flags::WRITE);
-        let mut context = Context::new(self, session, now, args, out, writes);
-        match row.handler {
-            Handler::Whole(handler) => execute_alone(seat, &mut context, handler),
-            Handler::Walk(walk) => return self.set_out(seat, row, walk, &mut context),
-            _ => CommandError::NOT_HERE.write(context.out),
-        }
-        None
-    }
-
     /// Lower bound of a shard's earliest deadline, in clock ticks; `u64::MAX` if nothing is to be done:
     /// no deadlines, time stands still, or active expiry is off. Lock-free.
     #[must_use]
@@ -334,6 +220,21 @@ impl Keyspace {
         ((index as usize) < self.databases).then_some(index)
     }
 
+    /// How accesses are recorded.
+    #[inline]
+    pub(crate) fn recency(&self) -> Recency {
+        self.settings.recency()
+    }
+
+    /// Drops objects that left the keyspace: large ones away from the loop. Shares of what lives on are let go
+    /// at once: a string that is shared cannot be changed in place.
+    pub(crate) fn discard(&self, objects: Vec<Object>) {
+        let last: Vec<Object> = objects.into_iter().filter_map(Object::into_last).collect();
+        if last.iter().any(|object| object.bytes() > LARGE) {
+            self.hooks.reclaim(Garbage::objects(last));
+        }
+    }
+
     pub(crate) fn wake(&self, shard: usize) {
         let deadline = self.next_deadline(shard);
         if deadline != NEVER {
@@ -362,18 +263,4 @@ impl Keyspace {
     pub fn used_memory(&self) -> u64 {
         self.shared.used_bytes.load(Relaxed).max(0) as u64
     }
-}
-
-/// Runs a command that needs the whole keyspace for itself.
-#[cold]
-fn execute_alone(seat: &mut Seat, context: &mut Context<'_, '_>, handler: HandlerFn) {
-    let mark = context.out.mark();
-    let alone = seat.exclusive();
-    let result = handler(context);
-    drop(alone);
-    if let Err(error) = result {
-        context.discard_reply(mark);
-        error.write(context.out);
-    }
-    context.finish();
 }

@@ -12,7 +12,9 @@ use std::sync::atomic::Ordering::Relaxed;
 
 use tidewheel_resp::Args;
 
-use crate::command::{Command, CommandError};
+use crate::command::Command;
+use crate::demand::{Demand, growth};
+use crate::error::CommandError;
 use crate::eviction::{Choice, Policy};
 use crate::gate::Seat;
 use crate::keyspace::Keyspace;
@@ -167,7 +169,7 @@ impl Keyspace {
         args: Args<'_>,
         now: &Now,
     ) -> Result<(), CommandError> {
-        let demand = self.demand(row, db, args);
+        let demand = Demand::of_call(self, row, db, args);
         if demand.whole as u64 > self.settings().maxmemory.load(Relaxed) {
             // Whatever went, it would not fit.
             return Err(CommandError::OUT_OF_MEMORY);
@@ -178,7 +180,7 @@ impl Keyspace {
         }
         // What shards have kept back may be the room. That nothing exceeds the limit *yet* is none.
         self.flush_bytes();
-        if self.lacks(self.growth(row, db, args)) {
+        if self.lacks(growth(self, row, db, args)) {
             return Err(CommandError::OUT_OF_MEMORY);
         }
         Ok(())

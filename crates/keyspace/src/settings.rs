@@ -2,6 +2,7 @@
 
 use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU32, AtomicU64, Ordering::Relaxed};
 
+use crate::access::Recency;
 use crate::eviction::Policy;
 
 /// What may be changed while the keyspace runs. Each is read by commands with one relaxed load.
@@ -49,10 +50,16 @@ impl Settings {
         self.policy.store(policy as u8, Relaxed);
     }
 
-    /// Whether access is recorded as a frequency.
+    /// How accesses are recorded.
     #[inline]
-    pub(crate) fn counts_frequency(&self) -> bool {
-        Policy::FREQUENCY_BITS >> (self.policy.load(Relaxed) & 7) & 1 == 1
+    pub(crate) fn recency(&self) -> Recency {
+        if Policy::FREQUENCY_BITS >> (self.policy.load(Relaxed) & 7) & 1 == 0 {
+            return Recency::Clock;
+        }
+        Recency::Frequency {
+            log_factor: self.lfu_log_factor.load(Relaxed),
+            decay_minutes: self.lfu_decay_time.load(Relaxed),
+        }
     }
 
     /// Whether expired keys are removed without being touched.

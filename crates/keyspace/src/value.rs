@@ -5,7 +5,7 @@ use std::sync::Arc;
 use tidewheel_resp::parse_i64;
 use tidewheel_store::{Slot, Store, Value};
 
-use crate::command::CommandError;
+use crate::error::CommandError;
 
 /// Values above this many bytes are copied, read back and dropped without holding a shard's lock.
 pub(crate) const LARGE: usize = 64 * 1024;
@@ -95,5 +95,14 @@ pub(crate) fn encoding(tag: u8, bytes: &[u8]) -> &'static str {
         "embstr"
     } else {
         "raw"
+    }
+}
+
+/// The capacity that a copy of a string is given: its length, and a quarter more if the string has grown.
+pub(crate) fn room_for(len: usize, total: usize) -> usize {
+    if 0 < len && len < total {
+        total + total / 4
+    } else {
+        total
     }
 }

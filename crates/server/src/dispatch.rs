@@ -1,6 +1,6 @@
 //! Running one command: finding its row, the checks before it, and the counting after it.
 
-use tidewheel_keyspace::command::{self, CommandError, Flags};
+use tidewheel_keyspace::command::{CommandError, Flags};
 use tidewheel_keyspace::{Command, Handler, Host, RAISED, Walk};
 use tidewheel_resp::Args;
 
@@ -28,7 +28,7 @@ impl Turn<'_> {
     pub(crate) fn command(&mut self, conn: &mut Connection, args: Args<'_>) -> Step {
         self.tally.commands += 1;
         let mark = self.out.mark();
-        let row = match command::resolve(args) {
+        let row = match tidewheel_keyspace::resolve(args) {
             Ok(row) => row,
             Err(why) => {
                 why.write(self.out);
@@ -71,7 +71,7 @@ impl Turn<'_> {
             }
             Handler::Host(host) => self.host(conn, host, args),
             Handler::Container => {
-                CommandError::wrong_arity(row).write(self.out);
+                CommandError::wrong_arity(row.name).write(self.out);
                 Step::Done
             }
         };

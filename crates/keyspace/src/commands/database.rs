@@ -2,10 +2,10 @@
 
 use tidewheel_resp::Writer;
 
-use crate::command::CommandError;
 use crate::context::Context;
+use crate::error::CommandError;
 use crate::garbage::Garbage;
-use crate::walk::{Budget, Place, Steps, WalkFn};
+use crate::steps::{Budget, Place, Steps, WalkFn};
 
 type Outcome = Result<(), CommandError>;
 

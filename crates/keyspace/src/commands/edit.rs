@@ -11,12 +11,12 @@ use std::sync::atomic::Ordering::Relaxed;
 
 use tidewheel_store::{INLINE_MAX, NewValue, Slot, Value};
 
-use crate::command::CommandError;
 use crate::context::{Context, Key, Lookup};
+use crate::error::CommandError;
 use crate::events::Cause;
 use crate::order;
 use crate::shard::Stored;
-use crate::value::{self, LARGE, Object, TAG_STRING, TAG_STRING_RAW};
+use crate::value::{self, LARGE, Object, TAG_STRING, TAG_STRING_RAW, room_for};
 
 type Outcome = Result<(), CommandError>;
 
@@ -223,15 +223,6 @@ impl<F: Fn(&mut Vec<u8>)> Edit<F> {
             }
             None => ctx.insert(key, stored(self.tag_of_new, bytes, None), self.cause),
         }
-    }
-}
-
-/// Room that a copy is given: what it needs, and a quarter more if it is of a string that grows.
-pub(crate) fn room_for(len: usize, total: usize) -> usize {
-    if 0 < len && len < total {
-        total + total / 4
-    } else {
-        total
     }
 }
 

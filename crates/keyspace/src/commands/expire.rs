@@ -1,8 +1,8 @@
 //! Deadlines of keys: EXPIRE and its relatives, TTL and its relatives, PERSIST.
 
-use crate::command::CommandError;
 use crate::commands::lifetime::invalid_expire_time;
 use crate::context::{Context, Lookup};
+use crate::error::CommandError;
 use crate::events::Cause;
 use crate::time::{Base, Unit, rounded_seconds};
 

@@ -3,10 +3,10 @@
 use tidewheel_resp::Writer;
 use tidewheel_store::Forecast;
 
-use crate::command::CommandError;
 use crate::commands::help::write_help;
 use crate::context::Context;
-use crate::walk::{Budget, Place, Steps, WalkFn};
+use crate::error::CommandError;
+use crate::steps::{Budget, Place, Steps, WalkFn};
 
 type Outcome = Result<(), CommandError>;
 

@@ -2,7 +2,8 @@
 
 use tidewheel_resp::Writer;
 
-use crate::command::{Argument, ArgumentKind, Command};
+use crate::command::Command;
+use crate::shape::{Argument, ArgumentKind};
 
 /// Writes the HELP reply of a row that has subcommands: an array of lines.
 pub fn write_help(row: &Command, out: &mut Writer) {

@@ -2,10 +2,13 @@
 
 use tidewheel_resp::{Args, Writer};
 
-use crate::command::{Argument, ArgumentKind, Command, CommandError, Flags, KeySpec, resolve};
+use crate::command::Command;
 use crate::commands::help::write_help;
 use crate::context::Context;
+use crate::error::CommandError;
 use crate::glob::glob_match;
+use crate::resolve::resolve;
+use crate::shape::{Argument, ArgumentKind, Flags, KeySpec};
 use crate::table::{lookup, rows};
 
 type Outcome = Result<(), CommandError>;

@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use tidewheel_store::{NewValue, Value};
 
-use crate::command::CommandError;
 use crate::context::{Context, Key, Lookup};
+use crate::error::CommandError;
 use crate::events::Cause;
 use crate::shard::Stored;
 use crate::value::{self, Object};

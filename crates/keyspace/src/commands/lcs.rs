@@ -3,8 +3,8 @@
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 
-use crate::command::CommandError;
 use crate::context::{Context, Lookup};
+use crate::error::CommandError;
 use crate::lcs::{length, runs, table_bytes};
 use crate::value;
 

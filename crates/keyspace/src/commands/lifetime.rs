@@ -2,8 +2,8 @@
 
 use tidewheel_resp::Args;
 
-use crate::command::CommandError;
 use crate::context::Context;
+use crate::error::CommandError;
 use crate::time::{Base, Unit};
 
 /// An option as it was written.

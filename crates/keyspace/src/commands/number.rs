@@ -3,8 +3,8 @@
 use tidewheel_resp::{SumError, parse_i64, sum_floats};
 use tidewheel_store::{INLINE_MAX, NewValue};
 
-use crate::command::CommandError;
 use crate::context::{Context, Lookup};
+use crate::error::CommandError;
 use crate::events::Cause;
 use crate::shard::Stored;
 use crate::value::{self, Object, TAG_STRING};

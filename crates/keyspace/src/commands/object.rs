@@ -1,9 +1,9 @@
 //! Looking into entries: OBJECT and MEMORY.
 
 use crate::access::Recency;
-use crate::command::CommandError;
 use crate::commands::help::write_help;
 use crate::context::{Context, Key, Lookup};
+use crate::error::CommandError;
 use crate::value::{self, Object};
 
 type Outcome = Result<(), CommandError>;

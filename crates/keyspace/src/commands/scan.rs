@@ -2,12 +2,12 @@
 
 use tidewheel_resp::{Writer, parse_u64};
 
-use crate::command::CommandError;
 use crate::context::Context;
+use crate::error::CommandError;
 use crate::glob::glob_match;
 use crate::order;
+use crate::steps::{Budget, Place, Steps, WalkFn};
 use crate::value;
-use crate::walk::{Budget, Place, Steps, WalkFn};
 
 /// Entries that one hold of a shard's lock visits.
 const STEP: usize = 256;

@@ -1,8 +1,8 @@
 //! Strings: storing, reading and editing bytes.
 
-use crate::command::CommandError;
 use crate::commands::lifetime::{Lifetime, LifetimeOption};
 use crate::context::{Context, Key, Lookup};
+use crate::error::CommandError;
 use crate::events::Cause;
 use crate::shard::Stored;
 use crate::time::{Base, Unit};

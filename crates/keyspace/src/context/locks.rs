@@ -1,18 +1,19 @@
 //! Which shards a command locks, and what happens when it lets go of them.
 
 use super::Context;
-use crate::command::Command;
 use crate::keyspace::SHARDS_MAX;
+use crate::shape::KeySpec;
 use crate::shard::Hold;
 
 /// One in this many holds of a single key is measured.
 const HOLDS_PER_SAMPLE: u32 = 32;
 
 impl<'a> Context<'a, '_> {
-    /// Locks the shards of a row's keys; before that, copies large arguments that will be stored.
+    /// Locks the shards of a row's keys. Before that, it copies large arguments that will be stored:
+    /// `stored_argument` is the row's.
     #[inline]
-    pub(crate) fn lock_keys(&mut self, row: &Command) {
-        let (keys, n) = (&row.keys, self.args.len());
+    pub(crate) fn lock_keys(&mut self, keys: &KeySpec, stored_argument: u32) {
+        let n = self.args.len();
         if keys.first == 0 {
             return;
         }
@@ -21,12 +22,12 @@ impl<'a> Context<'a, '_> {
         let only =
             keys.last == keys.first as i32 || keys.last == -1 && n <= first + keys.step as usize;
         if only {
-            if row.stored_argument != 0 {
-                self.prepare(row.stored_argument as usize);
+            if stored_argument != 0 {
+                self.prepare(stored_argument as usize);
             }
             self.lock_one(self.args.get(first).unwrap_or_default());
         } else {
-            if row.stored_argument != 0 {
+            if stored_argument != 0 {
                 keys.positions(n).for_each(|at| self.prepare(at + 1));
             }
             let args = self.args;

@@ -4,14 +4,12 @@ mod changes;
 mod locks;
 mod replies;
 
-use std::sync::atomic::Ordering::Relaxed;
-
 use tidewheel_resp::{Args, Writer};
 use tidewheel_store::Slot;
 
 use self::replies::Large;
 use crate::access::Recency;
-use crate::command::CommandError;
+use crate::error::CommandError;
 use crate::events::Cause;
 use crate::gate::Seat;
 use crate::keyspace::{Keyspace, Session};
@@ -221,18 +219,3 @@ impl<'a, 'b> Context<'a, 'b> {
 
 const NOT_AN_INT: CommandError =
     CommandError::fixed("ERR value is out of range, value must between -2147483648 and 2147483647");
-
-impl Keyspace {
-    #[inline]
-    pub(crate) fn recency(&self) -> Recency {
-        let settings = self.settings();
-        if settings.counts_frequency() {
-            Recency::Frequency {
-                log_factor: settings.lfu_log_factor.load(Relaxed),
-                decay_minutes: settings.lfu_decay_time.load(Relaxed),
-            }
-        } else {
-            Recency::Clock
-        }
-    }
-}

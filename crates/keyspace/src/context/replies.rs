@@ -8,9 +8,8 @@ use tidewheel_store::{Slot, Value};
 
 use super::locks::place_of;
 use super::{Context, Key};
-use crate::command::CommandError;
+use crate::error::CommandError;
 use crate::garbage::Garbage;
-use crate::keyspace::Keyspace;
 use crate::value::{self, Entries, LARGE, Object};
 
 /// What large values need before or after locking.
@@ -172,16 +171,5 @@ impl Context<'_, '_> {
 
     pub(super) fn large(&mut self) -> &mut Large {
         self.large.get_or_insert_default()
-    }
-}
-
-impl Keyspace {
-    /// Drops objects that left the keyspace: large ones away from the loop. Shares of what lives on are let go
-    /// at once: a string that is shared cannot be changed in place.
-    pub(crate) fn discard(&self, objects: Vec<Object>) {
-        let last: Vec<Object> = objects.into_iter().filter_map(Object::into_last).collect();
-        if last.iter().any(|object| object.bytes() > LARGE) {
-            self.hooks.reclaim(Garbage::objects(last));
-        }
     }
 }

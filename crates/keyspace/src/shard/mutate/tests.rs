@@ -7,11 +7,12 @@ use tidewheel_resp::{Args, Protocol, Writer};
 
 use super::super::ShardState;
 use super::WITNESS;
-use crate::command::{Command, Flags, resolve};
+use crate::command::{Command, Flags};
 use crate::eviction::Policy;
 use crate::garbage::Garbage;
 use crate::hooks::Hooks;
 use crate::keyspace::{Keyspace, Options, Session};
+use crate::resolve::resolve;
 use crate::time::Time;
 use crate::value;
 

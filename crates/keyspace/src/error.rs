@@ -4,8 +4,6 @@ use std::borrow::Cow;
 
 use tidewheel_resp::Writer;
 
-use super::Command;
-
 /// An error reply: its full text, error code first, without the leading `-`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct CommandError(Cow<'static, str>);
@@ -44,10 +42,9 @@ impl CommandError {
 
     /// `wrong number of arguments for '…' command`.
     #[must_use]
-    pub fn wrong_arity(row: &Command) -> Self {
+    pub fn wrong_arity(name: &str) -> Self {
         Self::quoting(format!(
-            "ERR wrong number of arguments for '{}' command",
-            row.name
+            "ERR wrong number of arguments for '{name}' command"
         ))
     }
 

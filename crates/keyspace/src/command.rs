@@ -1,18 +1,10 @@
 //! What a row of the command table says.
 
-mod argument;
-mod error;
-mod flags;
-mod keys;
-mod resolve;
-
-pub use self::argument::{Argument, ArgumentKind};
-pub use self::error::CommandError;
-pub use self::flags::Flags;
-pub use self::keys::{KeySpec, KeyUse};
-pub use self::resolve::resolve;
 use crate::context::Context;
-use crate::walk::WalkFn;
+pub use crate::error::CommandError;
+pub(crate) use crate::shape::Adds;
+pub use crate::shape::{Argument, ArgumentKind, Flags, Group, KeySpec, KeyUse};
+use crate::steps::WalkFn;
 
 /// One command or subcommand: its shape, its documentation and who runs it.
 ///
@@ -57,20 +49,6 @@ pub struct Command {
     pub subcommands: &'static [Self],
     /// Who runs it.
     pub handler: Handler,
-}
-
-/// What a command adds to the data, by which `maxmemory` measures it before it runs.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Adds {
-    /// Its arguments, at most.
-    Arguments,
-    /// Its second argument, to what there is.
-    Tail,
-    /// What lies between the end of what there is and the end of its third argument, put at the offset that the
-    /// second one is.
-    Range,
-    /// What its first argument names, and its arguments.
-    Copy,
 }
 
 impl Command {
@@ -185,33 +163,4 @@ pub enum Host {
     Shutdown,
     Subscribe,
     Unsubscribe,
-}
-
-/// The chapter of the documentation.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-#[allow(missing_docs, reason = "each is the chapter of its name")]
-pub enum Group {
-    Connection,
-    Expiry,
-    Generic,
-    PubSub,
-    Scripting,
-    Server,
-    String,
-}
-
-impl Group {
-    /// The name that COMMAND DOCS and `COMMAND LIST FILTERBY` use.
-    #[must_use]
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Connection => "connection",
-            Self::Expiry => "expiry",
-            Self::Generic => "generic",
-            Self::PubSub => "pubsub",
-            Self::Scripting => "scripting",
-            Self::Server => "server",
-            Self::String => "string",
-        }
-    }
 }

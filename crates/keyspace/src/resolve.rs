@@ -2,7 +2,8 @@
 
 use tidewheel_resp::Args;
 
-use super::{Command, CommandError};
+use crate::command::Command;
+use crate::error::CommandError;
 
 /// The most bytes of a name or of all arguments that an error quotes.
 const QUOTE_MAX: usize = 128;
@@ -24,7 +25,7 @@ pub fn resolve(args: Args<'_>) -> Result<&'static Command, CommandError> {
     if row.check_arity(args.len()) {
         Ok(row)
     } else {
-        Err(CommandError::wrong_arity(row))
+        Err(CommandError::wrong_arity(row.name))
     }
 }
 

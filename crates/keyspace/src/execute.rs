@@ -1,0 +1,165 @@
+//! Running one command: room is made, the shards of its keys are locked, its handler runs, they are unlocked.
+
+use tidewheel_resp::{Args, Writer};
+
+use crate::command::{Command, Handler, HandlerFn};
+use crate::context::Context;
+use crate::demand::at_most_added;
+use crate::error::CommandError;
+use crate::gate::Seat;
+use crate::keyspace::{Keyspace, Session};
+use crate::shape::Flags;
+use crate::time::{Now, Time};
+use crate::walk::Walk;
+
+impl Keyspace {
+    /// Runs one command to its end and appends its reply: [`begin`](Self::begin), and
+    /// [`go_on`](Self::go_on) as often as it takes.
+    pub fn execute(
+        &self,
+        seat: &mut Seat,
+        row: &'static Command,
+        session: &mut Session,
+        time: Time,
+        args: Args<'_>,
+        out: &mut Writer,
+    ) {
+        let mut walk = self.begin(seat, row, session, time, args, out);
+        while let Some(unfinished) = walk {
+            walk = self.go_on(seat, unfinished, time, out);
+        }
+    }
+
+    /// Runs one command and appends its reply, or takes the first step of one that walks over everything: if
+    /// a [`Walk`] comes back, the reply is still to come.
+    ///
+    /// A seat that is empty is entered for this command. Whoever [enters](Seat::enter) for a batch
+    /// [gives way](Seat::give_way) before each command.
+    ///
+    /// Rows that the server runs itself ([`Handler::Host`]) and wrong numbers of arguments are answered
+    /// with an error.
+    #[must_use = "a walk that is dropped is never answered"]
+    pub fn begin(
+        &self,
+        seat: &mut Seat,
+        row: &'static Command,
+        session: &mut Session,
+        time: Time,
+        args: Args<'_>,
+        out: &mut Writer,
+    ) -> Option<Box<Walk>> {
+        if !row.check_arity(args.len()) {
+            CommandError::wrong_arity(row.name).write(out);
+            return None;
+        }
+        let Handler::Keys(handler) = row.handler else {
+            return self.begin_specially(seat, row, session, time, args, out);
+        };
+        if !seat.is_inside() {
+            return self.begin_visiting(seat, row, session, time, args, out);
+        }
+        let mut now = Now::of(&self.timeline, time);
+        if row.flags.has(Flags::DENYOOM)
+            && self.is_limited()
+            && self.lacks(at_most_added(self, row, args))
+        {
+            match self.make_room_for(seat, row, session.db, args, &now) {
+                Ok(later) => now = later,
+                Err(error) => {
+                    error.write(out);
+                    return None;
+                }
+            }
+        }
+        let mark = out.mark();
+        let writes = row.flags.has(Flags::WRITE);
+        let mut context = Context::new(self, session, now, args, out, writes);
+        context.seat = Some(seat);
+        context.lock_keys(&row.keys, row.stored_argument);
+        let result = handler(&mut context);
+        if let Err(error) = result {
+            context.discard_reply(mark);
+            error.write(context.out);
+        }
+        context.finish();
+        // Its locks are free and its lists are given back: dropping it would only look for them once more.
+        debug_assert!(context.is_finished());
+        std::mem::forget(context);
+        None
+    }
+
+    /// As [`begin`](Self::begin), on a seat that is empty.
+    #[cold]
+    fn begin_visiting(
+        &self,
+        seat: &mut Seat,
+        row: &'static Command,
+        session: &mut Session,
+        time: Time,
+        args: Args<'_>,
+        out: &mut Writer,
+    ) -> Option<Box<Walk>> {
+        let visit = seat.visit();
+        self.begin(visit.seat, row, session, time, args, out)
+    }
+
+    /// As [`begin`](Self::begin), for rows that do not lock the shards of their keys.
+    #[cold]
+    fn begin_specially(
+        &self,
+        seat: &mut Seat,
+        row: &'static Command,
+        session: &mut Session,
+        time: Time,
+        args: Args<'_>,
+        out: &mut Writer,
+    ) -> Option<Box<Walk>> {
+        let now = Now::of(&self.timeline, time);
+        let writes = row.flags.has(Flags::WRITE);
+        let mut context = Context::new(self, session, now, args, out, writes);
+        match row.handler {
+            Handler::Whole(handler) => execute_alone(seat, &mut context, handler),
+            Handler::Walk(walk) => match Walk::new(row, walk, &context) {
+                Ok(walk) => return self.go_on(seat, walk, time, context.out),
+                Err(error) => error.write(context.out),
+            },
+            _ => CommandError::NOT_HERE.write(context.out),
+        }
+        None
+    }
+
+    /// Takes the next step of a walk. `None` at the end: the reply was appended, all at once. Exclusive users
+    /// that wait go first.
+    #[must_use = "a walk that is dropped is never answered"]
+    pub fn go_on(
+        &self,
+        seat: &mut Seat,
+        mut walk: Box<Walk>,
+        time: Time,
+        out: &mut Writer,
+    ) -> Option<Box<Walk>> {
+        seat.give_way();
+        let visit = seat.visit();
+        let arrived = walk.step(self, Now::of(&self.timeline, time));
+        drop(visit);
+        if !arrived {
+            return Some(walk);
+        }
+        walk.reply(out);
+        None
+    }
+}
+
+/// Runs a command that needs the whole keyspace for itself.
+#[cold]
+fn execute_alone(seat: &mut Seat, context: &mut Context<'_, '_>, handler: HandlerFn) {
+    let mark = context.out.mark();
+    let alone = seat.exclusive();
+    let result = handler(context);
+    drop(alone);
+    if let Err(error) = result {
+        context.discard_reply(mark);
+        error.write(context.out);
+    }
+    context.finish();
+}

@@ -1,0 +1,52 @@
+//! The parts of which a row of the command table is made, apart from who runs it.
+
+mod argument;
+mod flags;
+mod keys;
+
+pub use self::argument::{Argument, ArgumentKind};
+pub use self::flags::Flags;
+pub use self::keys::{KeySpec, KeyUse};
+
+/// What a command adds to the data, by which `maxmemory` measures it before it runs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Adds {
+    /// Its arguments, at most.
+    Arguments,
+    /// Its second argument, to what there is.
+    Tail,
+    /// What lies between the end of what there is and the end of its third argument, put at the offset that the
+    /// second one is.
+    Range,
+    /// What its first argument names, and its arguments.
+    Copy,
+}
+
+/// The chapter of the documentation.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[allow(missing_docs, reason = "each is the chapter of its name")]
+pub enum Group {
+    Connection,
+    Expiry,
+    Generic,
+    PubSub,
+    Scripting,
+    Server,
+    String,
+}
+
+impl Group {
+    /// The name that COMMAND DOCS and `COMMAND LIST FILTERBY` use.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Connection => "connection",
+            Self::Expiry => "expiry",
+            Self::Generic => "generic",
+            Self::PubSub => "pubsub",
+            Self::Scripting => "scripting",
+            Self::Server => "server",
+            Self::String => "string",
+        }
+    }
+}

@@ -1,0 +1,91 @@
+//! What a command over all keys does, step by step.
+
+use tidewheel_resp::Writer;
+
+use crate::context::Context;
+use crate::error::CommandError;
+
+/// What one step may cost, in units of about a hundred nanoseconds.
+const STEP_BUDGET: usize = 1024;
+
+/// How a command over all keys begins: it checks its arguments and says what its steps do.
+#[derive(Debug, Clone, Copy)]
+pub struct WalkFn(pub(crate) fn(&Context<'_, '_>) -> Result<Box<dyn Steps>, CommandError>);
+
+/// What a command over all keys does, step by step.
+pub(crate) trait Steps: std::fmt::Debug + Send {
+    /// Goes on until the budget is spent. True at the end.
+    fn step(&mut self, ctx: &mut Context<'_, '_>, budget: &mut Budget) -> bool;
+
+    /// Writes what comes before all that the steps wrote.
+    fn head(&self, out: &mut Writer);
+
+    /// Bytes held, where they may be many.
+    fn bytes(&self) -> usize {
+        0
+    }
+}
+
+/// What is left of a step.
+#[derive(Debug)]
+pub(crate) struct Budget(usize);
+
+impl Default for Budget {
+    fn default() -> Self {
+        Self(STEP_BUDGET)
+    }
+}
+
+impl Budget {
+    pub(crate) fn spend(&mut self, cost: usize) {
+        self.0 = self.0.saturating_sub(cost);
+    }
+
+    pub(crate) fn is_spent(&self) -> bool {
+        self.0 == 0
+    }
+}
+
+/// Where a walk over all shards stands.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct Place {
+    pub(crate) shard: usize,
+    /// The place in the shard's hash order.
+    pub(crate) cursor: u32,
+}
+
+impl Place {
+    /// What locking a shard costs.
+    pub(crate) const SHARD_COST: usize = 8;
+
+    /// Goes on at `next` in the same shard, or else at the start of the next shard.
+    pub(crate) fn advance(&mut self, next: Option<u32>) {
+        match next {
+            Some(cursor) => self.cursor = cursor,
+            None => {
+                self.shard += 1;
+                self.cursor = 0;
+            }
+        }
+    }
+
+    /// Visits each shard from here on until the budget is spent. True at the end.
+    pub(crate) fn each_shard(
+        &mut self,
+        ctx: &mut Context<'_, '_>,
+        budget: &mut Budget,
+        mut visit: impl FnMut(&mut Context<'_, '_>, &mut Budget, u32) -> Option<u32>,
+    ) -> bool {
+        while self.shard < ctx.keyspace.shards() {
+            if budget.is_spent() {
+                return false;
+            }
+            budget.spend(Self::SHARD_COST);
+            ctx.lock_shard(self.shard);
+            let next = visit(ctx, budget, self.cursor);
+            ctx.unlock();
+            self.advance(next);
+        }
+        true
+    }
+}
