@@ -143,54 +143,30 @@
 #[doc = include_str!("../README.md")]
 struct Readme;
 
-mod builder;
-mod cache;
-mod capacity;
-mod cas;
-mod config;
-mod delivery;
-mod driver;
-mod entry;
+mod core;
+mod drive;
 mod error;
-mod flight;
-mod forecast;
-mod fresh;
-mod inner;
-mod invalidate;
-mod iter;
+mod handle;
 mod lifetime;
 mod load;
-#[cfg(feature = "metrics")]
-mod metrics;
-mod midst;
-mod pin;
 mod quiet;
-mod removal;
-mod renewal;
-mod room;
-mod shard;
-#[cfg(feature = "serde")]
-mod snapshot;
 mod stats;
-mod sweep;
 mod sync;
-mod tags;
 mod time;
-mod ttl;
 
-pub use builder::Builder;
-pub use cache::{Cache, WeakCache};
-pub use cas::{CompareError, Version};
-pub use driver::{Driver, Progress};
-pub use entry::{Compute, Entry, EntryUpdate};
+pub use core::removal::{OnFull, Removal, RemovalCause};
+pub use drive::driver::{Driver, Progress};
 pub use equivalent::Equivalent;
 pub use error::BuildError;
-pub use forecast::Forecast;
-pub use iter::{Entries, Iter, Keys};
-pub use lifetime::{Condition, Expiry, Jitter, Lifetime, Loaded, Ttl};
-pub use removal::{OnFull, Removal, RemovalCause};
+pub use handle::builder::Builder;
+pub use handle::cache::{Cache, WeakCache};
+pub use handle::cas::{CompareError, Version};
+pub use handle::entry::{Compute, Entry, EntryUpdate};
+pub use handle::forecast::Forecast;
+pub use handle::iter::{Entries, Iter, Keys};
 #[cfg(feature = "serde")]
-pub use snapshot::{RestoreError, Snapshot};
+pub use handle::snapshot::{RestoreError, Snapshot};
+pub use lifetime::{Condition, Expiry, Jitter, Lifetime, Loaded, Ttl};
 pub use stats::Stats;
 #[cfg(feature = "system")]
 pub use tidewheel_time::SystemClock;

@@ -6,9 +6,9 @@ use std::time::Duration;
 
 use tidewheel_store::{Removed, TypedStore};
 
-use crate::midst::{self, Leading, Telling};
+use crate::core::midst::{self, Leading, Telling};
+use crate::core::removal::{Event, Garbage, Listener, OnFull, Outbox, Removal, RemovalCause};
 use crate::quiet::forget_quietly;
-use crate::removal::{Event, Garbage, Listener, OnFull, Outbox, Removal, RemovalCause};
 use crate::stats::{Count, Counters};
 use crate::sync::{
     AtomicBool, AtomicUsize, Condvar, Mutex, Ordering::Relaxed, Ordering::SeqCst, holds_a_shard,

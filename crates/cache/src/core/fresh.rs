@@ -8,11 +8,11 @@ use std::time::Duration;
 
 use tidewheel_store::{Attributes, Slot, Soft, TypedStore};
 
-use crate::config::Config;
-use crate::inner::Inner;
+use crate::core::config::Config;
+use crate::core::inner::Inner;
+use crate::core::shard::Shard;
+use crate::core::tags::Held;
 use crate::lifetime::{Lifetime, TtlChoice};
-use crate::shard::Shard;
-use crate::tags::Held;
 use tidewheel_time::{Moment, ticks};
 
 /// When a refresh that has failed is tried again, if the entry has no end.

@@ -9,18 +9,18 @@ use equivalent::Equivalent;
 use tidewheel_store::{Found, Progress, Removed, Slot, TypedStore};
 use tidewheel_time::mix;
 
-use crate::cache::Prepared;
-use crate::capacity::Account;
-use crate::config::Config;
-use crate::delivery::{Delivered, Delivery};
-use crate::driver::Requests;
+use crate::core::capacity::Account;
+use crate::core::config::Config;
+use crate::core::delivery::{Delivered, Delivery};
+use crate::core::midst::Leading;
+use crate::core::removal::{Event, Garbage, RemovalCause};
+use crate::core::shard::{Shard, ShardCell};
+use crate::core::tags::Tags;
+use crate::drive::driver::Requests;
+use crate::handle::cache::Prepared;
 use crate::load::refresh::Refreshes;
-use crate::midst::Leading;
-use crate::removal::{Event, Garbage, RemovalCause};
-use crate::shard::{Shard, ShardCell};
 use crate::stats::{Count, Counters};
 use crate::sync::{AtomicBool, Ordering::Relaxed, Ordering::SeqCst, ReadGuard, WriteGuard};
-use crate::tags::Tags;
 use crate::time::Time;
 
 /// Timer records that one hold of a shard's lock may touch.
@@ -46,7 +46,7 @@ pub(crate) struct Inner<K, V, S> {
     pub(crate) requests: Requests,
     pub(crate) tags: Tags,
     #[cfg(feature = "metrics")]
-    pub(crate) published: crate::metrics::Published,
+    pub(crate) published: crate::handle::metrics::Published,
     pub(crate) refreshes: Refreshes<V>,
     pub(crate) closed: AtomicBool,
 }
@@ -104,7 +104,7 @@ impl<K, V, S> Inner<K, V, S> {
             requests,
             tags: Tags::new(),
             #[cfg(feature = "metrics")]
-            published: crate::metrics::Published::default(),
+            published: crate::handle::metrics::Published::default(),
             closed: AtomicBool::new(false),
         }
     }

@@ -9,8 +9,8 @@ use std::sync::Arc;
 
 use tidewheel_store::{Attributes, Progress, Removed, TypedStore};
 
-use crate::flight::Negative;
-use crate::removal::Garbage;
+use crate::core::flight::Negative;
+use crate::core::removal::Garbage;
 use crate::time::Time;
 
 /// Errors and absences that one shard remembers.

@@ -7,8 +7,8 @@ use std::time::Duration;
 
 use tidewheel_store::{Removed, TypedStore};
 
-use crate::flight::Negative;
-use crate::inner::RECORDS_PER_HOLD;
+use crate::core::flight::Negative;
+use crate::core::inner::RECORDS_PER_HOLD;
 use crate::stats::Counters;
 
 /// Why an entry is no longer in the cache.

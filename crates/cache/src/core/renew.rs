@@ -5,8 +5,8 @@ use std::hash::{BuildHasher, Hash};
 use equivalent::Equivalent;
 use tidewheel_store::Slot;
 
-use crate::inner::{Hashed, Inner};
-use crate::shard::Shard;
+use crate::core::inner::{Hashed, Inner};
+use crate::core::shard::Shard;
 
 /// What a read changes about an entry's end.
 #[derive(Debug, Clone, Copy)]

@@ -4,9 +4,9 @@ use std::hash::{BuildHasher, Hash};
 
 use tidewheel_store::{Removed, Slot};
 
-use crate::inner::{Hashed, Inner};
-use crate::removal::RemovalCause;
-use crate::shard::{Shard, ShardCell};
+use crate::core::inner::{Hashed, Inner};
+use crate::core::removal::RemovalCause;
+use crate::core::shard::{Shard, ShardCell};
 
 /// Timer records of due entries that an insertion touches at once before it evicts a live one.
 const DUE_BEFORE_EVICTION: u32 = 16;

@@ -5,10 +5,10 @@ use std::sync::Arc;
 use tidewheel_store::{Slot, TypedStore};
 use tidewheel_time::Soonest;
 
-use crate::flight::{Flight, Flights};
-use crate::inner::Hashed;
-use crate::load::negative::Negatives;
-use crate::removal::{Garbage, Outbox};
+use crate::core::flight::{Flight, Flights};
+use crate::core::inner::Hashed;
+use crate::core::negative::Negatives;
+use crate::core::removal::{Garbage, Outbox};
 use crate::sync::{AtomicBool, ShardLock};
 
 /// Insertions after which the published deadline is looked up anew though none of them was earlier: the

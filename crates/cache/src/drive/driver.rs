@@ -11,10 +11,10 @@ use std::time::Duration;
 use tidewheel_time::{Alarm, NEVER};
 use tidewheel_timer::SPLIT_PER_TICK;
 
-use crate::inner::{Inner, RECORDS_PER_HOLD};
-use crate::midst;
+use crate::core::inner::{Inner, RECORDS_PER_HOLD};
+use crate::core::midst;
+use crate::drive::sweep::{SWEEP_PER_PASS, Sweeper};
 use crate::quiet::forget_quietly;
-use crate::sweep::{SWEEP_PER_PASS, Sweeper};
 use crate::sync::{AtomicBool, Mutex, Ordering::Relaxed, Ordering::SeqCst, lock};
 
 /// Who removes entries whose time is over, tidies memory and calls the listener.

@@ -11,9 +11,9 @@ use std::hash::{BuildHasher, Hash};
 use equivalent::Equivalent;
 use tidewheel_store::Slot;
 
-use crate::inner::{Hashed, Inner};
-use crate::removal::RemovalCause;
-use crate::shard::{Shard, ShardCell};
+use crate::core::inner::{Hashed, Inner};
+use crate::core::removal::RemovalCause;
+use crate::core::shard::{Shard, ShardCell};
 
 /// Slots that one hold of a shard's lock looks at.
 const ENTRIES_PER_HOLD: u32 = 32;

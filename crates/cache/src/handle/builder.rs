@@ -9,16 +9,16 @@ use foldhash::fast::RandomState;
 
 use tidewheel_time::{Clock, ticks};
 
-use crate::cache::Cache;
-use crate::capacity::Account;
-use crate::config::Config;
-use crate::delivery::Delivery;
-use crate::driver::{Driver, Requests};
+use crate::core::capacity::Account;
+use crate::core::config::Config;
+use crate::core::delivery::Delivery;
+use crate::core::inner::Inner;
+use crate::core::removal::{Listener, OnFull, Removal};
+use crate::drive::driver::{Driver, Requests};
 use crate::error::BuildError;
-use crate::inner::Inner;
+use crate::handle::cache::Cache;
 use crate::lifetime::{Expiry, Jitter, Loaded, TtlBounds};
 use crate::load::refresh::{REFRESH_QUEUE, Refresher};
-use crate::removal::{Listener, OnFull, Removal};
 use crate::time::Time;
 
 /// Entries that a shard should be able to hold before there is another one.

@@ -10,16 +10,16 @@ use equivalent::Equivalent;
 use foldhash::fast::RandomState;
 use tidewheel_store::{Attributes, Found, Slot};
 
-use crate::builder::Builder;
-use crate::driver::{Driver, Progress, Rounds};
+use crate::core::inner::{Hashed, Inner};
+use crate::core::removal::RemovalCause;
+use crate::core::shard::Shard;
+use crate::core::tags::Held;
+use crate::drive::driver::{Driver, Progress, Rounds};
 use crate::error::BuildError;
-use crate::inner::{Hashed, Inner};
+use crate::handle::builder::Builder;
 use crate::lifetime::Lifetime;
-use crate::removal::RemovalCause;
-use crate::shard::Shard;
 use crate::stats::{Count, Stats};
 use crate::sync::{Mutex, Ordering::SeqCst, try_lock};
-use crate::tags::Held;
 use tidewheel_time::Moment;
 
 /// A concurrent cache whose entries live exactly as long as you asked. See the [crate](crate) for a
@@ -97,7 +97,7 @@ where
     /// Where the caller's passes go on.
     rounds: Mutex<Rounds>,
     #[cfg(feature = "system")]
-    threads: Mutex<crate::driver::threads::Threads>,
+    threads: Mutex<crate::drive::driver::threads::Threads>,
 }
 
 impl<K, V> Cache<K, V>
@@ -122,9 +122,9 @@ where
         let inner = Arc::new(inner);
         #[cfg(feature = "system")]
         let threads = match driver {
-            Driver::Thread => crate::driver::threads::Threads::start(&inner)
+            Driver::Thread => crate::drive::driver::threads::Threads::start(&inner)
                 .map_err(|error| BuildError::Thread(error.to_string()))?,
-            Driver::Task | Driver::Manual => crate::driver::threads::Threads::default(),
+            Driver::Task | Driver::Manual => crate::drive::driver::threads::Threads::default(),
         };
         #[cfg(not(feature = "system"))]
         let _ = driver;
@@ -673,7 +673,7 @@ where
             // Joined without the lock: a thread that is waited for may be calling this, from a listener.
             let mut threads = crate::sync::lock(&self.threads).take();
             // They may be waiting for this thread's listener, loader or closure: then they end after it.
-            if crate::midst::is_free() {
+            if crate::core::midst::is_free() {
                 threads.join();
             }
         }

@@ -11,11 +11,11 @@ use std::hash::{BuildHasher, Hash};
 use equivalent::Equivalent;
 use tidewheel_store::Attributes;
 
-use crate::cache::{Cache, Prepared};
-use crate::inner::{Hashed, Inner};
+use crate::core::inner::{Hashed, Inner};
+use crate::core::removal::RemovalCause;
+use crate::core::shard::Shard;
+use crate::handle::cache::{Cache, Prepared};
 use crate::lifetime::Lifetime;
-use crate::removal::RemovalCause;
-use crate::shard::Shard;
 
 /// Tells one value of a key from those before and after it. Means nothing for another key or cache.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]

@@ -12,13 +12,13 @@ use std::sync::Arc;
 
 use equivalent::Equivalent;
 
-use crate::cache::{Cache, Prepared};
-use crate::flight::{Flight, Phase};
-use crate::inner::{Hashed, Inner};
+use crate::core::flight::{Flight, Phase};
+use crate::core::inner::{Hashed, Inner};
+use crate::core::removal::RemovalCause;
+use crate::core::shard::Shard;
+use crate::handle::cache::{Cache, Prepared};
 use crate::lifetime::Loaded;
 use crate::quiet::Quiet;
-use crate::removal::RemovalCause;
-use crate::shard::Shard;
 
 /// What a closure of [`Entry::compute`] wants done.
 #[derive(Debug, Clone, PartialEq, Eq)]

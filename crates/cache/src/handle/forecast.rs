@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use tidewheel_store::Forecast as Windows;
 
-use crate::cache::Cache;
+use crate::handle::cache::Cache;
 
 /// How many deadlines lie how far ahead; made by [`Cache::forecast`].
 ///

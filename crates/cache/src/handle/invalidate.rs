@@ -5,11 +5,11 @@ use std::sync::Arc;
 
 use tidewheel_store::{Slot, TypedStore};
 
-use crate::cache::Cache;
-use crate::flight::Flight;
-use crate::inner::{Hashed, Inner};
-use crate::removal::RemovalCause;
-use crate::shard::{Shard, ShardCell};
+use crate::core::flight::Flight;
+use crate::core::inner::{Hashed, Inner};
+use crate::core::removal::RemovalCause;
+use crate::core::shard::{Shard, ShardCell};
+use crate::handle::cache::Cache;
 
 /// Entries that a predicate is asked about in one hold of a shard's lock, about.
 const ENTRIES_PER_HOLD: usize = 32;

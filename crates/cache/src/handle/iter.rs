@@ -11,9 +11,9 @@ use std::hash::{BuildHasher, Hash};
 
 use tidewheel_store::Slot;
 
-use crate::cache::Cache;
+use crate::core::shard::Shard;
+use crate::handle::cache::Cache;
 use crate::lifetime::Ttl;
-use crate::shard::Shard;
 
 /// Entries that are copied in one hold of a shard's reader lock, about.
 const ENTRIES_PER_HOLD: usize = 32;

@@ -6,8 +6,8 @@ use std::hash::{BuildHasher, Hash};
 
 use metrics::{counter, gauge, histogram};
 
-use crate::cache::Cache;
-use crate::inner::Inner;
+use crate::core::inner::Inner;
+use crate::handle::cache::Cache;
 use crate::stats::{Count, LATENESS_WINDOWS};
 use crate::sync::{Mutex, lock};
 

@@ -5,12 +5,12 @@ use std::time::{Duration, SystemTime};
 
 use equivalent::Equivalent;
 
-use crate::cache::Cache;
-use crate::fresh::SaidTtl;
-use crate::inner::Inner;
+use crate::core::fresh::SaidTtl;
+use crate::core::inner::Inner;
+use crate::core::removal::RemovalCause;
+use crate::core::shard::Shard;
+use crate::handle::cache::Cache;
 use crate::lifetime::{Condition, Ttl};
-use crate::removal::RemovalCause;
-use crate::shard::Shard;
 use tidewheel_time::{Moment, ticks};
 
 impl<K, V, S> Cache<K, V, S>

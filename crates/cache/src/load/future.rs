@@ -9,11 +9,11 @@ use std::task::{Context, Poll};
 
 use super::sync::never;
 use super::{Answer, Claim, Lead, Phase, REENTRY, Request, Said, Turn, value};
-use crate::cache::Cache;
-use crate::flight::Flight;
-use crate::inner::{Hashed, Inner};
+use crate::core::flight::Flight;
+use crate::core::inner::{Hashed, Inner};
+use crate::core::midst::Leading;
+use crate::handle::cache::Cache;
 use crate::lifetime::Loaded;
-use crate::midst::Leading;
 use crate::quiet::Quiet;
 
 impl<K, V, S> Cache<K, V, S>

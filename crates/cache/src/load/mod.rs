@@ -6,7 +6,6 @@
 //! leaves the table and the value enters the store, so nobody can miss both.
 
 mod future;
-pub(crate) mod negative;
 pub(crate) mod refresh;
 mod sync;
 
@@ -15,14 +14,14 @@ use std::sync::Arc;
 
 use tidewheel_store::{Attributes, Slot, TypedStore};
 
-use crate::cache::Prepared;
-use crate::flight::{Flight, Negative, Outcome, Phase, REENTRY, SUSPENDED, Turn};
-use crate::fresh::Heritage;
-use crate::inner::{Hashed, Inner};
+use crate::core::flight::{Flight, Negative, Outcome, Phase, REENTRY, SUSPENDED, Turn};
+use crate::core::fresh::Heritage;
+use crate::core::inner::{Hashed, Inner};
+use crate::core::removal::RemovalCause;
+use crate::core::shard::Shard;
+use crate::handle::cache::Prepared;
 use crate::lifetime::{Lifetime, Loaded};
 use crate::quiet::Quiet;
-use crate::removal::RemovalCause;
-use crate::shard::Shard;
 use crate::stats::Count;
 
 /// What a caller gets: `Ok(None)` is an absence.

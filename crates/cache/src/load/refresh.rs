@@ -15,13 +15,13 @@ use std::sync::Arc;
 use tidewheel_store::Slot;
 
 use super::{Lead, Phase};
-use crate::cache::Cache;
-use crate::flight::{Flight, Negative};
-use crate::fresh::Heritage;
-use crate::inner::{Hashed, Inner};
+use crate::core::flight::{Flight, Negative};
+use crate::core::fresh::Heritage;
+use crate::core::inner::{Hashed, Inner};
+use crate::core::shard::Shard;
+use crate::handle::cache::Cache;
 use crate::lifetime::Loaded;
 use crate::quiet::forget_quietly;
-use crate::shard::Shard;
 use crate::stats::Count;
 use crate::sync::{
     AtomicBool, AtomicUsize, Condvar, Mutex, Ordering::Relaxed, Ordering::SeqCst, lock,

@@ -6,8 +6,8 @@ use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::Arc;
 
 use super::{Answer, Claim, Lead, REENTRY, Request, SUSPENDED, Said, Turn, value};
-use crate::cache::Cache;
-use crate::inner::Inner;
+use crate::core::inner::Inner;
+use crate::handle::cache::Cache;
 use crate::lifetime::Loaded;
 use crate::quiet::Quiet;
 
