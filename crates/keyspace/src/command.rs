@@ -1,5 +1,7 @@
 //! What a row of the command table says.
 
+use tidewheel_resp::Args;
+
 use crate::context::Context;
 pub use crate::error::CommandError;
 pub(crate) use crate::shape::Adds;
@@ -93,12 +95,27 @@ impl Command {
             .find(|sub| sub.short_name().as_bytes().eq_ignore_ascii_case(name))
     }
 
+    /// The row that a call of this one means: its subcommand, if the call names one. `None` if there is none of
+    /// that name.
+    #[inline]
+    pub(crate) fn for_call(&'static self, args: Args<'_>) -> Option<&'static Self> {
+        match (self.subcommands, args.get(1)) {
+            ([], _) | (_, None) => Some(self),
+            (_, Some(name)) => self.subcommand(name),
+        }
+    }
+
     /// The name without the parent's.
     #[must_use]
     pub fn short_name(&self) -> &'static str {
         self.name
             .split_once('|')
             .map_or(self.name, |(_, short)| short)
+    }
+
+    /// The parent's name; empty without a parent.
+    pub(crate) fn parent_name(&self) -> &'static str {
+        self.name.split_once('|').map_or("", |(parent, _)| parent)
     }
 }
 
@@ -111,6 +128,10 @@ pub enum Handler {
     Whole(HandlerFn),
     /// The keyspace, in steps.
     Walk(WalkFn),
+    /// The keyspace, from the table of commands.
+    Table(TableFn),
+    /// The keyspace: the reply is made of these subcommands' rows.
+    Help(&'static &'static [Command]),
     /// The server that owns connections and configuration.
     Host(Host),
     /// Nobody: the row only holds subcommands.
@@ -120,13 +141,24 @@ pub enum Handler {
 /// A keyspace command's body. It runs with its keys' shards locked, or alone.
 pub type HandlerFn = fn(&mut Context<'_, '_>) -> Result<(), CommandError>;
 
+/// The body of a command that replies with rows of the table.
+pub type TableFn = fn(&mut Context<'_, '_>, &Rows) -> Result<(), CommandError>;
+
+/// The table, as the commands see it that reply with its rows.
+#[derive(Debug)]
+pub struct Rows {
+    /// The rows without a parent, in their order.
+    pub(crate) all: &'static [&'static Command],
+    /// Finds one of them by its name, whatever its case.
+    pub(crate) find: fn(&[u8]) -> Option<&'static Command>,
+}
+
 /// The commands that the server runs itself.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[allow(missing_docs, reason = "each is the command of its name")]
 pub enum Host {
     Auth,
     ClientGetName,
-    ClientHelp,
     ClientId,
     ClientInfo,
     ClientKill,
@@ -139,7 +171,6 @@ pub enum Host {
     ClientSetName,
     ClientUnpause,
     ConfigGet,
-    ConfigHelp,
     ConfigResetStat,
     ConfigSet,
     DebugHelp,
@@ -147,7 +178,6 @@ pub enum Host {
     DebugSleep,
     Echo,
     FunctionFlush,
-    FunctionHelp,
     Hello,
     Info,
     Ping,
@@ -155,7 +185,6 @@ pub enum Host {
     PUnsubscribe,
     Publish,
     PubSubChannels,
-    PubSubHelp,
     PubSubNumPat,
     PubSubNumSub,
     Quit,

@@ -3,12 +3,14 @@
 use tidewheel_resp::{Args, Writer};
 
 use crate::command::{Command, Handler, HandlerFn};
+use crate::commands::help::write_help;
 use crate::context::Context;
 use crate::demand::at_most_added;
 use crate::error::CommandError;
 use crate::gate::Seat;
 use crate::keyspace::{Keyspace, Session};
 use crate::shape::Flags;
+use crate::table::TABLE;
 use crate::time::{Now, Time};
 use crate::walk::Walk;
 
@@ -76,10 +78,8 @@ impl Keyspace {
         let mut context = Context::new(self, session, now, args, out, writes);
         context.seat = Some(seat);
         context.lock_keys(&row.keys, row.stored_argument);
-        let result = handler(&mut context);
-        if let Err(error) = result {
-            context.discard_reply(mark);
-            error.write(context.out);
+        if let Err(error) = handler(&mut context) {
+            context.refuse(mark, &error);
         }
         context.finish();
         // Its locks are free and its lists are given back: dropping it would only look for them once more.
@@ -123,7 +123,16 @@ impl Keyspace {
                 Ok(walk) => return self.go_on(seat, walk, time, context.out),
                 Err(error) => error.write(context.out),
             },
-            _ => CommandError::NOT_HERE.write(context.out),
+            Handler::Help(subcommands) => write_help(subcommands, context.out),
+            Handler::Table(handler) => {
+                let mark = context.out.mark();
+                if let Err(error) = handler(&mut context, &TABLE) {
+                    context.refuse(mark, &error);
+                }
+            }
+            Handler::Keys(_) | Handler::Host(_) | Handler::Container => {
+                CommandError::NOT_HERE.write(context.out);
+            }
         }
         None
     }
@@ -158,8 +167,7 @@ fn execute_alone(seat: &mut Seat, context: &mut Context<'_, '_>, handler: Handle
     let result = handler(context);
     drop(alone);
     if let Err(error) = result {
-        context.discard_reply(mark);
-        error.write(context.out);
+        context.refuse(mark, &error);
     }
     context.finish();
 }

@@ -16,12 +16,9 @@ pub fn resolve(args: Args<'_>) -> Result<&'static Command, CommandError> {
     let Some(row) = args.get(0).and_then(crate::table::lookup) else {
         return Err(unknown_command(args));
     };
-    let row = match (row.subcommands, args.get(1)) {
-        ([], _) | (_, None) => row,
-        (_, Some(name)) => row
-            .subcommand(name)
-            .ok_or_else(|| unknown_subcommand(row, name))?,
-    };
+    let row = row
+        .for_call(args)
+        .ok_or_else(|| unknown_subcommand(row, args))?;
     if row.check_arity(args.len()) {
         Ok(row)
     } else {
@@ -50,7 +47,8 @@ fn unknown_command(args: Args<'_>) -> CommandError {
 }
 
 #[cold]
-fn unknown_subcommand(row: &Command, name: &[u8]) -> CommandError {
+fn unknown_subcommand(row: &Command, args: Args<'_>) -> CommandError {
+    let name = args.get(1).unwrap_or_default();
     CommandError::quoting(format!(
         "ERR unknown subcommand '{}'. Try {} HELP.",
         String::from_utf8_lossy(&name[..name.len().min(QUOTE_MAX)]),

@@ -58,7 +58,11 @@ impl Turn<'_> {
             .add(row, shared)
             .then(|| worker.server.clock.monotonic_ns());
         let step = match row.handler {
-            Handler::Keys(_) | Handler::Whole(_) | Handler::Walk(_) => {
+            Handler::Keys(_)
+            | Handler::Whole(_)
+            | Handler::Walk(_)
+            | Handler::Table(_)
+            | Handler::Help(_) => {
                 let (keyspace, session) = (&worker.server.keyspace, &mut conn.session);
                 let seat = &mut worker.seat;
                 match keyspace.begin(seat, row, session, worker.time, args, self.out) {

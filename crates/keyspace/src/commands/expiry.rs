@@ -3,7 +3,6 @@
 use tidewheel_resp::Writer;
 use tidewheel_store::Forecast;
 
-use crate::commands::help::write_help;
 use crate::context::Context;
 use crate::error::CommandError;
 use crate::steps::{Budget, Place, Steps, WalkFn};
@@ -96,12 +95,5 @@ pub(crate) fn resume(ctx: &mut Context<'_, '_>) -> Outcome {
     // Everybody who slept for a deadline was told that there is none.
     ctx.keyspace.wake_all();
     ctx.out.ok();
-    Ok(())
-}
-
-pub(crate) fn help(ctx: &mut Context<'_, '_>) -> Outcome {
-    if let Some(row) = crate::table::lookup(b"expiry") {
-        write_help(row, ctx.out);
-    }
     Ok(())
 }

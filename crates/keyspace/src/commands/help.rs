@@ -1,21 +1,18 @@
-//! HELP of any command with subcommands, from its row.
+//! HELP of any command with subcommands, from their rows.
 
 use tidewheel_resp::Writer;
 
 use crate::command::Command;
 use crate::shape::{Argument, ArgumentKind};
 
-/// Writes the HELP reply of a row that has subcommands: an array of lines.
-pub fn write_help(row: &Command, out: &mut Writer) {
+/// Writes the HELP reply of a command that has these subcommands: an array of lines.
+pub fn write_help(subcommands: &[Command], out: &mut Writer) {
+    let parent = subcommands.first().map_or("", Command::parent_name);
     let mut lines = vec![format!(
         "{} <subcommand> [<arg> [value] [opt] ...]. Subcommands are:",
-        row.name.to_ascii_uppercase()
+        parent.to_ascii_uppercase()
     )];
-    for sub in row
-        .subcommands
-        .iter()
-        .filter(|sub| sub.short_name() != "help")
-    {
+    for sub in subcommands.iter().filter(|sub| sub.short_name() != "help") {
         let mut line = sub.short_name().to_ascii_uppercase();
         for argument in sub.arguments {
             line.push(' ');

@@ -2,14 +2,11 @@
 
 use tidewheel_resp::{Args, Writer};
 
-use crate::command::Command;
-use crate::commands::help::write_help;
+use crate::command::{Command, Rows};
 use crate::context::Context;
 use crate::error::CommandError;
 use crate::glob::glob_match;
-use crate::resolve::resolve;
 use crate::shape::{Argument, ArgumentKind, Flags, KeySpec};
-use crate::table::{lookup, rows};
 
 type Outcome = Result<(), CommandError>;
 
@@ -23,28 +20,21 @@ const INVALID_ARGUMENTS: CommandError =
 /// Marks a key of which the options say how the command uses it.
 const VARIABLE_FLAGS: &str = "variable_flags";
 
-pub(crate) fn count(ctx: &mut Context<'_, '_>) -> Outcome {
-    ctx.out.integer(rows().len() as i64);
-    Ok(())
-}
-
-pub(crate) fn help(ctx: &mut Context<'_, '_>) -> Outcome {
-    if let Some(row) = lookup(b"command") {
-        write_help(row, ctx.out);
-    }
+pub(crate) fn count(ctx: &mut Context<'_, '_>, rows: &Rows) -> Outcome {
+    ctx.out.integer(rows.all.len() as i64);
     Ok(())
 }
 
 /// COMMAND without a subcommand.
-pub(crate) fn all(ctx: &mut Context<'_, '_>) -> Outcome {
-    ctx.out.array(rows().len());
-    rows().iter().for_each(|row| write_info(row, ctx.out));
+pub(crate) fn all(ctx: &mut Context<'_, '_>, rows: &Rows) -> Outcome {
+    ctx.out.array(rows.all.len());
+    rows.all.iter().for_each(|row| write_info(row, ctx.out));
     Ok(())
 }
 
-pub(crate) fn info(ctx: &mut Context<'_, '_>) -> Outcome {
+pub(crate) fn info(ctx: &mut Context<'_, '_>, rows: &Rows) -> Outcome {
     if ctx.args.len() == 2 {
-        return all(ctx);
+        return all(ctx, rows);
     }
     let names = ctx.args.from(2);
     ctx.out.array(names.len());
@@ -52,7 +42,7 @@ pub(crate) fn info(ctx: &mut Context<'_, '_>) -> Outcome {
         if ctx.out.is_over() {
             break;
         }
-        match find(name) {
+        match rows.find(name) {
             Some(row) => write_info(row, ctx.out),
             None => ctx.out.null(),
         }
@@ -60,12 +50,17 @@ pub(crate) fn info(ctx: &mut Context<'_, '_>) -> Outcome {
     Ok(())
 }
 
-pub(crate) fn docs(ctx: &mut Context<'_, '_>) -> Outcome {
+pub(crate) fn docs(ctx: &mut Context<'_, '_>, rows: &Rows) -> Outcome {
     let named: Vec<&Command>;
     let shown = if ctx.args.len() == 2 {
-        rows()
+        rows.all
     } else {
-        named = ctx.args.from(2).iter().filter_map(find).collect();
+        named = ctx
+            .args
+            .from(2)
+            .iter()
+            .filter_map(|name| rows.find(name))
+            .collect();
         &named
     };
     ctx.out.map(shown.len());
@@ -79,7 +74,7 @@ pub(crate) fn docs(ctx: &mut Context<'_, '_>) -> Outcome {
     Ok(())
 }
 
-pub(crate) fn list(ctx: &mut Context<'_, '_>) -> Outcome {
+pub(crate) fn list(ctx: &mut Context<'_, '_>, rows: &Rows) -> Outcome {
     let pattern = ctx.args.get(4).unwrap_or_default();
     let wanted: Box<dyn Fn(&Command) -> bool + '_> = match ctx.args.len() {
         2 => Box::new(|_| true),
@@ -92,7 +87,8 @@ pub(crate) fn list(ctx: &mut Context<'_, '_>) -> Outcome {
         }
         _ => return Err(CommandError::SYNTAX),
     };
-    let all = rows()
+    let all = rows
+        .all
         .iter()
         .copied()
         .flat_map(|row| std::iter::once(row).chain(row.subcommands));
@@ -102,15 +98,15 @@ pub(crate) fn list(ctx: &mut Context<'_, '_>) -> Outcome {
     Ok(())
 }
 
-pub(crate) fn getkeys(ctx: &mut Context<'_, '_>) -> Outcome {
-    let (_, keys) = keys_of_call(ctx)?;
+pub(crate) fn getkeys(ctx: &mut Context<'_, '_>, rows: &Rows) -> Outcome {
+    let (_, keys) = keys_of_call(ctx, rows)?;
     ctx.out.array(keys.len());
     keys.iter().for_each(|key| ctx.out.bulk(key));
     Ok(())
 }
 
-pub(crate) fn getkeysandflags(ctx: &mut Context<'_, '_>) -> Outcome {
-    let (row, keys) = keys_of_call(ctx)?;
+pub(crate) fn getkeysandflags(ctx: &mut Context<'_, '_>, rows: &Rows) -> Outcome {
+    let (row, keys) = keys_of_call(ctx, rows)?;
     let uses = row.keys.uses;
     let call = ctx.args.from(2);
     ctx.out.array(keys.len());
@@ -154,9 +150,10 @@ fn flags_of_call(flags: &'static [&'static str], call: Args<'_>) -> &'static [&'
 /// The row of the call that the arguments quote, and its keys.
 fn keys_of_call<'b>(
     ctx: &Context<'_, 'b>,
+    rows: &Rows,
 ) -> Result<(&'static Command, Vec<&'b [u8]>), CommandError> {
     let call = ctx.args.from(2);
-    let row = container_or_row(call).ok_or(INVALID_COMMAND)?;
+    let row = rows.of_call(call).ok_or(INVALID_COMMAND)?;
     if row.keys == KeySpec::NONE {
         return Err(NO_KEYS);
     }
@@ -175,25 +172,18 @@ fn keys_of_call<'b>(
     }
 }
 
-/// The row that a call means, whatever its number of arguments.
-fn container_or_row(call: Args<'_>) -> Option<&'static Command> {
-    match resolve(call) {
-        Ok(row) => Some(row),
-        Err(_) => {
-            let row = lookup(call.get(0)?)?;
-            match call.get(1) {
-                Some(name) if !row.subcommands.is_empty() => row.subcommand(name),
-                _ => Some(row),
-            }
-        }
+impl Rows {
+    /// The row that a call means, whatever its number of arguments.
+    fn of_call(&self, call: Args<'_>) -> Option<&'static Command> {
+        (self.find)(call.get(0)?)?.for_call(call)
     }
-}
 
-/// A row by its full name, `parent|name` for subcommands.
-fn find(name: &[u8]) -> Option<&'static Command> {
-    match name.iter().position(|&byte| byte == b'|') {
-        None => lookup(name),
-        Some(at) => lookup(&name[..at])?.subcommand(&name[at + 1..]),
+    /// A row by its full name, `parent|name` for subcommands.
+    fn find(&self, name: &[u8]) -> Option<&'static Command> {
+        match name.iter().position(|&byte| byte == b'|') {
+            None => (self.find)(name),
+            Some(at) => (self.find)(&name[..at])?.subcommand(&name[at + 1..]),
+        }
     }
 }
 

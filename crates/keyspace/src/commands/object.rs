@@ -1,7 +1,6 @@
 //! Looking into entries: OBJECT and MEMORY.
 
 use crate::access::Recency;
-use crate::commands::help::write_help;
 use crate::context::{Context, Key, Lookup};
 use crate::error::CommandError;
 use crate::value::{self, Object};
@@ -114,20 +113,5 @@ pub(crate) fn memory_usage(ctx: &mut Context<'_, '_>) -> Outcome {
     };
     ctx.out
         .integer((ENTRY_OVERHEAD + key.bytes.len() + value) as i64);
-    Ok(())
-}
-
-pub(crate) fn object_help(ctx: &mut Context<'_, '_>) -> Outcome {
-    help_of(ctx, b"object")
-}
-
-pub(crate) fn memory_help(ctx: &mut Context<'_, '_>) -> Outcome {
-    help_of(ctx, b"memory")
-}
-
-fn help_of(ctx: &mut Context<'_, '_>, name: &[u8]) -> Outcome {
-    if let Some(row) = crate::table::lookup(name) {
-        write_help(row, ctx.out);
-    }
     Ok(())
 }

@@ -95,13 +95,15 @@ impl Context<'_, '_> {
         }
     }
 
-    /// Forgets what the handler had begun to reply.
-    pub(crate) fn discard_reply(&mut self, mark: usize) {
+    /// Replies with an error, in place of what the handler has written since `mark`.
+    #[cold]
+    pub(crate) fn refuse(&mut self, mark: usize, error: &CommandError) {
         if let Some(large) = &mut self.large {
             large.holes.clear();
             large.hole_bytes = 0;
         }
         self.out.truncate(mark);
+        error.write(self.out);
     }
 
     /// Unlocks and does what must not happen under a lock: copying large replies, dropping large values.

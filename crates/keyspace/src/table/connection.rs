@@ -6,7 +6,7 @@ use crate::commands;
 const CONNECTION: &[&str] = &["@connection"];
 const ANYTIME: Flags = Flags::NOSCRIPT.or(Flags::LOADING).or(Flags::STALE);
 
-pub(super) const ROWS: &[Command] = &[
+pub(super) static ROWS: &[Command] = &[
     Command {
         name: "auth",
         summary: "Authenticates the connection.",
@@ -128,7 +128,7 @@ pub(super) const ROWS: &[Command] = &[
     },
 ];
 
-const CLIENT: &[Command] = &[
+static CLIENT: &[Command] = &[
     Command {
         name: "client|getname",
         summary: "Returns the name of the connection.",
@@ -143,7 +143,7 @@ const CLIENT: &[Command] = &[
         since: "5.0.0",
         arity: 2,
         flags: Flags::LOADING.or(Flags::STALE),
-        handler: Handler::Host(Host::ClientHelp),
+        handler: Handler::Help(&CLIENT),
         ..CLIENT_BASE
     },
     Command {

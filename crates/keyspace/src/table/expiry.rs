@@ -50,7 +50,7 @@ const CONDITION: Argument = Argument::one_of(
 .optional()
 .since("7.0.0");
 
-pub(super) const ROWS: &[Command] = &[
+pub(super) static ROWS: &[Command] = &[
     Command {
         name: "expire",
         summary: "Sets the expiration time of a key in seconds.",
@@ -78,46 +78,7 @@ pub(super) const ROWS: &[Command] = &[
         summary: "A container for commands on expiry as a whole.",
         complexity: "Depends on subcommand.",
         arity: -2,
-        subcommands: &[
-            Command {
-                name: "expiry|forecast",
-                summary: "Returns how many keys of the database expire in each coming window; each \
-                          window is twice as long as the one before.",
-                complexity: "O(S+W) where S is the number of shards and W the occupied slots of their \
-                             timing wheels; independent of the number of keys.",
-                arity: -2,
-                flags: Flags::READONLY,
-                arguments: &[Argument::integer("buckets").optional()],
-                handler: Handler::Walk(expiry::FORECAST),
-                ..EXPIRY
-            },
-            Command {
-                name: "expiry|freeze",
-                summary: "Stops the clock of expiry: nothing expires and every time to live stands \
-                          still until EXPIRY RESUME.",
-                arity: 2,
-                flags: Flags::WRITE.or(Flags::ADMIN).or(Flags::FAST),
-                handler: Handler::Keys(expiry::freeze),
-                ..EXPIRY
-            },
-            Command {
-                name: "expiry|help",
-                summary: "Returns helpful text about the different subcommands.",
-                arity: 2,
-                flags: Flags::LOADING.or(Flags::STALE),
-                handler: Handler::Keys(expiry::help),
-                ..EXPIRY
-            },
-            Command {
-                name: "expiry|resume",
-                summary: "Lets the clock of expiry go on from where EXPIRY FREEZE stopped it.",
-                complexity: "O(S) where S is the number of shards; independent of the number of keys.",
-                arity: 2,
-                flags: Flags::WRITE.or(Flags::ADMIN).or(Flags::FAST),
-                handler: Handler::Keys(expiry::resume),
-                ..EXPIRY
-            },
-        ],
+        subcommands: EXPIRY_SUBCOMMANDS,
         ..EXPIRY
     },
     Command {
@@ -174,5 +135,46 @@ pub(super) const ROWS: &[Command] = &[
         history: &[("2.8.0", "Added the -2 reply.")],
         handler: Handler::Keys(expire::ttl),
         ..READS_DEADLINE
+    },
+];
+
+static EXPIRY_SUBCOMMANDS: &[Command] = &[
+    Command {
+        name: "expiry|forecast",
+        summary: "Returns how many keys of the database expire in each coming window; each \
+                  window is twice as long as the one before.",
+        complexity: "O(S+W) where S is the number of shards and W the occupied slots of their \
+                     timing wheels; independent of the number of keys.",
+        arity: -2,
+        flags: Flags::READONLY,
+        arguments: &[Argument::integer("buckets").optional()],
+        handler: Handler::Walk(expiry::FORECAST),
+        ..EXPIRY
+    },
+    Command {
+        name: "expiry|freeze",
+        summary: "Stops the clock of expiry: nothing expires and every time to live stands \
+                  still until EXPIRY RESUME.",
+        arity: 2,
+        flags: Flags::WRITE.or(Flags::ADMIN).or(Flags::FAST),
+        handler: Handler::Keys(expiry::freeze),
+        ..EXPIRY
+    },
+    Command {
+        name: "expiry|help",
+        summary: "Returns helpful text about the different subcommands.",
+        arity: 2,
+        flags: Flags::LOADING.or(Flags::STALE),
+        handler: Handler::Help(&EXPIRY_SUBCOMMANDS),
+        ..EXPIRY
+    },
+    Command {
+        name: "expiry|resume",
+        summary: "Lets the clock of expiry go on from where EXPIRY FREEZE stopped it.",
+        complexity: "O(S) where S is the number of shards; independent of the number of keys.",
+        arity: 2,
+        flags: Flags::WRITE.or(Flags::ADMIN).or(Flags::FAST),
+        handler: Handler::Keys(expiry::resume),
+        ..EXPIRY
     },
 ];

@@ -29,7 +29,7 @@ const GENERIC: Command = Command {
 
 const KEY: Argument = Argument::key("key");
 
-pub(super) const ROWS: &[Command] = &[
+pub(super) static ROWS: &[Command] = &[
     Command {
         name: "copy",
         summary: "Copies the value of a key to a new key.",
@@ -113,65 +113,7 @@ pub(super) const ROWS: &[Command] = &[
         complexity: "Depends on subcommand.",
         arity: -2,
         categories: &[],
-        subcommands: &[
-            Command {
-                name: "object|encoding",
-                summary: "Returns the internal encoding of a redis object.",
-                since: "2.2.3",
-                arity: 3,
-                flags: Flags::READONLY,
-                tips: &["nondeterministic_output"],
-                keys: KeySpec::one(2, &[RO]),
-                arguments: &[KEY],
-                handler: Handler::Keys(object::encoding),
-                ..GENERIC
-            },
-            Command {
-                name: "object|freq",
-                summary: "Returns the logarithmic access frequency counter of a redis object.",
-                since: "4.0.0",
-                arity: 3,
-                flags: Flags::READONLY,
-                tips: &["nondeterministic_output"],
-                keys: KeySpec::one(2, &[RO]),
-                arguments: &[KEY],
-                handler: Handler::Keys(object::freq),
-                ..GENERIC
-            },
-            Command {
-                name: "object|help",
-                summary: "Returns helpful text about the different subcommands.",
-                since: "6.2.0",
-                arity: 2,
-                flags: Flags::LOADING.or(Flags::STALE),
-                handler: Handler::Keys(object::object_help),
-                ..GENERIC
-            },
-            Command {
-                name: "object|idletime",
-                summary: "Returns the time since the last access to a redis object.",
-                since: "2.2.3",
-                arity: 3,
-                flags: Flags::READONLY,
-                tips: &["nondeterministic_output"],
-                keys: KeySpec::one(2, &[RO]),
-                arguments: &[KEY],
-                handler: Handler::Keys(object::idletime),
-                ..GENERIC
-            },
-            Command {
-                name: "object|refcount",
-                summary: "Returns the reference count of a value of a key.",
-                since: "2.2.3",
-                arity: 3,
-                flags: Flags::READONLY,
-                tips: &["nondeterministic_output"],
-                keys: KeySpec::one(2, &[RO]),
-                arguments: &[KEY],
-                handler: Handler::Keys(object::refcount),
-                ..GENERIC
-            },
-        ],
+        subcommands: OBJECT,
         ..GENERIC
     },
     Command {
@@ -267,6 +209,66 @@ pub(super) const ROWS: &[Command] = &[
         keys: KeySpec::all(1, &[REMOVE]),
         arguments: &[KEY.multiple()],
         handler: Handler::Keys(key::del),
+        ..GENERIC
+    },
+];
+
+static OBJECT: &[Command] = &[
+    Command {
+        name: "object|encoding",
+        summary: "Returns the internal encoding of a redis object.",
+        since: "2.2.3",
+        arity: 3,
+        flags: Flags::READONLY,
+        tips: &["nondeterministic_output"],
+        keys: KeySpec::one(2, &[RO]),
+        arguments: &[KEY],
+        handler: Handler::Keys(object::encoding),
+        ..GENERIC
+    },
+    Command {
+        name: "object|freq",
+        summary: "Returns the logarithmic access frequency counter of a redis object.",
+        since: "4.0.0",
+        arity: 3,
+        flags: Flags::READONLY,
+        tips: &["nondeterministic_output"],
+        keys: KeySpec::one(2, &[RO]),
+        arguments: &[KEY],
+        handler: Handler::Keys(object::freq),
+        ..GENERIC
+    },
+    Command {
+        name: "object|help",
+        summary: "Returns helpful text about the different subcommands.",
+        since: "6.2.0",
+        arity: 2,
+        flags: Flags::LOADING.or(Flags::STALE),
+        handler: Handler::Help(&OBJECT),
+        ..GENERIC
+    },
+    Command {
+        name: "object|idletime",
+        summary: "Returns the time since the last access to a redis object.",
+        since: "2.2.3",
+        arity: 3,
+        flags: Flags::READONLY,
+        tips: &["nondeterministic_output"],
+        keys: KeySpec::one(2, &[RO]),
+        arguments: &[KEY],
+        handler: Handler::Keys(object::idletime),
+        ..GENERIC
+    },
+    Command {
+        name: "object|refcount",
+        summary: "Returns the reference count of a value of a key.",
+        since: "2.2.3",
+        arity: 3,
+        flags: Flags::READONLY,
+        tips: &["nondeterministic_output"],
+        keys: KeySpec::one(2, &[RO]),
+        arguments: &[KEY],
+        handler: Handler::Keys(object::refcount),
         ..GENERIC
     },
 ];

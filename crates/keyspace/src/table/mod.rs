@@ -7,7 +7,7 @@ mod pubsub;
 mod server;
 mod string;
 
-use crate::command::Command;
+use crate::command::{Command, Rows};
 
 /// The chapters of the table.
 static CHAPTERS: [&[Command]; 6] = [
@@ -51,6 +51,12 @@ static ROWS: [&Command; COUNT] = {
 pub fn rows() -> &'static [&'static Command] {
     &ROWS
 }
+
+/// The table, as the commands see it that reply with its rows.
+pub(crate) static TABLE: Rows = Rows {
+    all: &ROWS,
+    find: lookup,
+};
 
 /// A name of up to 16 bytes in lower case, as two words.
 ///

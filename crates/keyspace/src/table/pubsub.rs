@@ -7,7 +7,7 @@ const PUBSUB: Flags = Flags::PUBSUB
     .or(Flags::LOADING)
     .or(Flags::STALE);
 
-pub(super) const ROWS: &[Command] = &[
+pub(super) static ROWS: &[Command] = &[
     Command {
         name: "psubscribe",
         summary: "Listens for messages published to channels that match one or more patterns.",
@@ -43,53 +43,7 @@ pub(super) const ROWS: &[Command] = &[
         group: Group::PubSub,
         complexity: "Depends on subcommand.",
         arity: -2,
-        subcommands: &[
-            Command {
-                name: "pubsub|channels",
-                summary: "Returns the active channels.",
-                since: "2.8.0",
-                group: Group::PubSub,
-                complexity: "O(N) where N is the number of active channels, and assuming constant \
-                             time pattern matching (relatively short channels and patterns)",
-                arity: -2,
-                flags: Flags::PUBSUB.or(Flags::LOADING).or(Flags::STALE),
-                arguments: &[Argument::pattern("pattern").optional()],
-                handler: Handler::Host(Host::PubSubChannels),
-                ..Command::BASE
-            },
-            Command {
-                name: "pubsub|help",
-                summary: "Returns helpful text about the different subcommands.",
-                since: "6.2.0",
-                group: Group::PubSub,
-                arity: 2,
-                flags: Flags::LOADING.or(Flags::STALE),
-                handler: Handler::Host(Host::PubSubHelp),
-                ..Command::BASE
-            },
-            Command {
-                name: "pubsub|numpat",
-                summary: "Returns a count of unique pattern subscriptions.",
-                since: "2.8.0",
-                group: Group::PubSub,
-                arity: 2,
-                flags: Flags::PUBSUB.or(Flags::LOADING).or(Flags::STALE),
-                handler: Handler::Host(Host::PubSubNumPat),
-                ..Command::BASE
-            },
-            Command {
-                name: "pubsub|numsub",
-                summary: "Returns a count of subscribers to channels.",
-                since: "2.8.0",
-                group: Group::PubSub,
-                complexity: "O(N) for the NUMSUB subcommand, where N is the number of requested channels",
-                arity: -2,
-                flags: Flags::PUBSUB.or(Flags::LOADING).or(Flags::STALE),
-                arguments: &[Argument::string("channel").optional().multiple()],
-                handler: Handler::Host(Host::PubSubNumSub),
-                ..Command::BASE
-            },
-        ],
+        subcommands: PUBSUB_SUBCOMMANDS,
         ..Command::BASE
     },
     Command {
@@ -126,6 +80,54 @@ pub(super) const ROWS: &[Command] = &[
         flags: PUBSUB,
         arguments: &[Argument::string("channel").optional().multiple()],
         handler: Handler::Host(Host::Unsubscribe),
+        ..Command::BASE
+    },
+];
+
+static PUBSUB_SUBCOMMANDS: &[Command] = &[
+    Command {
+        name: "pubsub|channels",
+        summary: "Returns the active channels.",
+        since: "2.8.0",
+        group: Group::PubSub,
+        complexity: "O(N) where N is the number of active channels, and assuming constant \
+                     time pattern matching (relatively short channels and patterns)",
+        arity: -2,
+        flags: Flags::PUBSUB.or(Flags::LOADING).or(Flags::STALE),
+        arguments: &[Argument::pattern("pattern").optional()],
+        handler: Handler::Host(Host::PubSubChannels),
+        ..Command::BASE
+    },
+    Command {
+        name: "pubsub|help",
+        summary: "Returns helpful text about the different subcommands.",
+        since: "6.2.0",
+        group: Group::PubSub,
+        arity: 2,
+        flags: Flags::LOADING.or(Flags::STALE),
+        handler: Handler::Help(&PUBSUB_SUBCOMMANDS),
+        ..Command::BASE
+    },
+    Command {
+        name: "pubsub|numpat",
+        summary: "Returns a count of unique pattern subscriptions.",
+        since: "2.8.0",
+        group: Group::PubSub,
+        arity: 2,
+        flags: Flags::PUBSUB.or(Flags::LOADING).or(Flags::STALE),
+        handler: Handler::Host(Host::PubSubNumPat),
+        ..Command::BASE
+    },
+    Command {
+        name: "pubsub|numsub",
+        summary: "Returns a count of subscribers to channels.",
+        since: "2.8.0",
+        group: Group::PubSub,
+        complexity: "O(N) for the NUMSUB subcommand, where N is the number of requested channels",
+        arity: -2,
+        flags: Flags::PUBSUB.or(Flags::LOADING).or(Flags::STALE),
+        arguments: &[Argument::string("channel").optional().multiple()],
+        handler: Handler::Host(Host::PubSubNumSub),
         ..Command::BASE
     },
 ];

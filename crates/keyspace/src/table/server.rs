@@ -21,7 +21,7 @@ const SERVER: Command = Command {
     ..Command::BASE
 };
 
-pub(super) const ROWS: &[Command] = &[
+pub(super) static ROWS: &[Command] = &[
     Command {
         name: "command",
         summary: "Returns detailed information about all commands.",
@@ -32,7 +32,7 @@ pub(super) const ROWS: &[Command] = &[
         categories: &["@connection"],
         tips: &["nondeterministic_output_order"],
         subcommands: COMMAND,
-        handler: Handler::Keys(commands::introspect::all),
+        handler: Handler::Table(commands::introspect::all),
         ..SERVER
     },
     Command {
@@ -101,32 +101,7 @@ pub(super) const ROWS: &[Command] = &[
         group: Group::Scripting,
         complexity: "Depends on subcommand.",
         arity: -2,
-        subcommands: &[
-            Command {
-                name: "function|flush",
-                summary: "Deletes all libraries and functions.",
-                since: "7.0.0",
-                group: Group::Scripting,
-                complexity: "O(N) where N is the number of functions deleted",
-                arity: -2,
-                flags: Flags::WRITE.or(Flags::NOSCRIPT),
-                categories: &["@scripting"],
-                arguments: &[FLUSH_MODE.optional()],
-                handler: Handler::Host(Host::FunctionFlush),
-                ..Command::BASE
-            },
-            Command {
-                name: "function|help",
-                summary: "Returns helpful text about the different subcommands.",
-                since: "7.0.0",
-                group: Group::Scripting,
-                arity: 2,
-                flags: ANYTIME,
-                categories: &["@scripting"],
-                handler: Handler::Host(Host::FunctionHelp),
-                ..Command::BASE
-            },
-        ],
+        subcommands: FUNCTION,
         ..SERVER
     },
     Command {
@@ -203,13 +178,13 @@ pub(super) const ROWS: &[Command] = &[
     },
 ];
 
-const COMMAND: &[Command] = &[
+static COMMAND: &[Command] = &[
     Command {
         name: "command|count",
         summary: "Returns a count of commands.",
         since: "2.8.13",
         arity: 2,
-        handler: Handler::Keys(commands::introspect::count),
+        handler: Handler::Table(commands::introspect::count),
         ..COMMAND_BASE
     },
     Command {
@@ -220,7 +195,7 @@ const COMMAND: &[Command] = &[
         arity: -2,
         tips: &["nondeterministic_output_order"],
         arguments: &[Argument::string("command-name").optional().multiple()],
-        handler: Handler::Keys(commands::introspect::docs),
+        handler: Handler::Table(commands::introspect::docs),
         ..COMMAND_BASE
     },
     Command {
@@ -233,7 +208,7 @@ const COMMAND: &[Command] = &[
             Argument::string("command"),
             Argument::string("arg").optional().multiple(),
         ],
-        handler: Handler::Keys(commands::introspect::getkeys),
+        handler: Handler::Table(commands::introspect::getkeys),
         ..COMMAND_BASE
     },
     Command {
@@ -246,7 +221,7 @@ const COMMAND: &[Command] = &[
             Argument::string("command"),
             Argument::string("arg").optional().multiple(),
         ],
-        handler: Handler::Keys(commands::introspect::getkeysandflags),
+        handler: Handler::Table(commands::introspect::getkeysandflags),
         ..COMMAND_BASE
     },
     Command {
@@ -254,7 +229,7 @@ const COMMAND: &[Command] = &[
         summary: "Returns helpful text about the different subcommands.",
         since: "5.0.0",
         arity: 2,
-        handler: Handler::Keys(commands::introspect::help),
+        handler: Handler::Help(&COMMAND),
         ..COMMAND_BASE
     },
     Command {
@@ -269,7 +244,7 @@ const COMMAND: &[Command] = &[
             "7.0.0",
             "Allowed to be called with no argument to get info on all commands.",
         )],
-        handler: Handler::Keys(commands::introspect::info),
+        handler: Handler::Table(commands::introspect::info),
         ..COMMAND_BASE
     },
     Command {
@@ -289,7 +264,7 @@ const COMMAND: &[Command] = &[
         )
         .after("FILTERBY")
         .optional()],
-        handler: Handler::Keys(commands::introspect::list),
+        handler: Handler::Table(commands::introspect::list),
         ..COMMAND_BASE
     },
 ];
@@ -300,7 +275,7 @@ const COMMAND_BASE: Command = Command {
     ..SERVER
 };
 
-const CONFIG: &[Command] = &[
+static CONFIG: &[Command] = &[
     Command {
         name: "config|get",
         summary: "Returns the effective values of configuration parameters.",
@@ -322,7 +297,7 @@ const CONFIG: &[Command] = &[
         since: "5.0.0",
         arity: 2,
         flags: ANYTIME,
-        handler: Handler::Host(Host::ConfigHelp),
+        handler: Handler::Help(&CONFIG),
         ..SERVER
     },
     Command {
@@ -357,7 +332,7 @@ const CONFIG: &[Command] = &[
     },
 ];
 
-const DEBUG: &[Command] = &[
+static DEBUG: &[Command] = &[
     Command {
         name: "debug|help",
         summary: "Returns helpful text about the different subcommands.",
@@ -388,14 +363,14 @@ const DEBUG: &[Command] = &[
     },
 ];
 
-const MEMORY: &[Command] = &[
+static MEMORY: &[Command] = &[
     Command {
         name: "memory|help",
         summary: "Returns helpful text about the different subcommands.",
         since: "4.0.0",
         arity: 2,
         flags: ANYTIME,
-        handler: Handler::Keys(commands::object::memory_help),
+        handler: Handler::Help(&MEMORY),
         ..SERVER
     },
     Command {
@@ -412,5 +387,32 @@ const MEMORY: &[Command] = &[
         ],
         handler: Handler::Keys(commands::object::memory_usage),
         ..SERVER
+    },
+];
+
+static FUNCTION: &[Command] = &[
+    Command {
+        name: "function|flush",
+        summary: "Deletes all libraries and functions.",
+        since: "7.0.0",
+        group: Group::Scripting,
+        complexity: "O(N) where N is the number of functions deleted",
+        arity: -2,
+        flags: Flags::WRITE.or(Flags::NOSCRIPT),
+        categories: &["@scripting"],
+        arguments: &[FLUSH_MODE.optional()],
+        handler: Handler::Host(Host::FunctionFlush),
+        ..Command::BASE
+    },
+    Command {
+        name: "function|help",
+        summary: "Returns helpful text about the different subcommands.",
+        since: "7.0.0",
+        group: Group::Scripting,
+        arity: 2,
+        flags: ANYTIME,
+        categories: &["@scripting"],
+        handler: Handler::Help(&FUNCTION),
+        ..Command::BASE
     },
 ];

@@ -54,7 +54,7 @@ const EXPIRE_OPTIONS: [Argument; 4] = [
 
 const KEY_VALUES: &[Argument] = &[Argument::block("data", &[KEY, VALUE]).multiple()];
 
-pub(super) const ROWS: &[Command] = &[
+pub(super) static ROWS: &[Command] = &[
     Command {
         name: "append",
         summary: "Appends a string to the value of a key. Creates the key if it doesn't exist.",

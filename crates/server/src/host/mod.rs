@@ -75,20 +75,8 @@ impl Turn<'_> {
             Host::FunctionFlush => self.function_flush(args),
             Host::DebugSleep => self.debug_sleep(conn, args),
             Host::DebugSetActiveExpire => self.debug_set_active_expire(conn, args),
-            Host::ClientHelp | Host::ConfigHelp | Host::PubSubHelp | Host::FunctionHelp => {
-                self.help(args)
-            }
-            Host::DebugHelp => {
-                self.may_debug(conn)?;
-                self.help(args)
-            }
+            Host::DebugHelp => self.debug_help(conn, args),
         }
-    }
-
-    fn help(&mut self, args: Args<'_>) -> Outcome {
-        let parent = lookup(&args[0]).ok_or(CommandError::NOT_HERE)?;
-        write_help(parent, self.out);
-        Ok(Step::Done)
     }
 
     fn done(&mut self) -> Outcome {
@@ -169,6 +157,13 @@ impl Turn<'_> {
              you can run it from a local connection, otherwise you need to set this option in the \
              configuration file, and then restart the server.",
         ))
+    }
+
+    fn debug_help(&mut self, conn: &Connection, args: Args<'_>) -> Outcome {
+        self.may_debug(conn)?;
+        let debug = lookup(&args[0]).ok_or(CommandError::NOT_HERE)?;
+        write_help(debug.subcommands, self.out);
+        Ok(Step::Done)
     }
 
     fn debug_sleep(&mut self, conn: &Connection, args: Args<'_>) -> Outcome {
