@@ -217,6 +217,7 @@ pub fn lookup(name: &[u8]) -> Option<&'static Command> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::command::Handler;
 
     #[test]
     fn every_row_is_found_in_any_case() {
@@ -283,6 +284,19 @@ mod tests {
                     "{}",
                     sub.name
                 );
+            }
+        }
+    }
+
+    #[test]
+    fn help_is_of_the_rows_beside_it() {
+        for row in rows().iter().filter(|row| !row.subcommands.is_empty()) {
+            let help = row.subcommand(b"help").expect("every container has help");
+            match help.handler {
+                Handler::Help(rows) => {
+                    assert!(std::ptr::eq(*rows, row.subcommands), "{}", row.name)
+                }
+                _ => assert_eq!(row.name, "debug", "who may not debug gets no help with it"),
             }
         }
     }
