@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use parking_lot::Mutex;
 use tidewheel_resp::Protocol;
 
-use crate::loop_handle::Target;
+use crate::inbox::Target;
 
 /// One client, as others see it.
 #[derive(Debug)]

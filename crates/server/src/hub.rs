@@ -17,7 +17,8 @@ use tidewheel_keyspace::order::{Rank, Ranked};
 use tidewheel_keyspace::{Event, Keyspace, NotifyFlags, glob_match};
 use tidewheel_resp::{Protocol, Writer};
 
-use crate::loop_handle::{LoopHandle, Target};
+use crate::inbox::Target;
+use crate::loop_handle::LoopHandle;
 use crate::subscriptions::Kind;
 
 /// The registry of subscriptions.

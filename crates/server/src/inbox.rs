@@ -10,7 +10,6 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use crate::listener::Accepted;
-use crate::loop_handle::Target;
 
 /// Message bytes that may wait for a loop.
 const BYTES_MAX: usize = 64 << 20;
@@ -20,6 +19,14 @@ const RUNS_MAX: usize = 1 << 18;
 
 /// A list of targets that takes more than this counts as message bytes, once.
 const AUDIENCE_FREE: usize = 1 << 10;
+
+/// A connection, as seen from other threads: its place in its loop and the client's id, which is
+/// never used twice.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct Target {
+    pub(crate) id: u64,
+    pub(crate) slot: u32,
+}
 
 /// Something for a loop to take in.
 #[derive(Debug)]

@@ -8,16 +8,8 @@ use tidewheel_keyspace::order::{Rank, Ranked};
 use tidewheel_time::{Alarm, NEVER, Soonest};
 
 use crate::command_counts::SharedCounts;
-use crate::inbox::{Inbox, Messages, Parcel};
+use crate::inbox::{Inbox, Messages, Parcel, Target};
 use crate::metrics::LoopCounters;
-
-/// A connection, as seen from other threads: its place in its loop and the client's id, which is
-/// never used twice.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) struct Target {
-    pub(crate) id: u64,
-    pub(crate) slot: u32,
-}
 
 /// What ends a loop's sleep. It is rung at most once for a sleep, so a call through a table of
 /// functions costs nothing that matters.

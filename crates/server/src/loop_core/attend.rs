@@ -4,7 +4,7 @@ use std::sync::atomic::Ordering;
 
 use super::{LoopCore, Sockets};
 use crate::clock;
-use crate::loop_handle::Target;
+use crate::inbox::Target;
 use crate::turn::{self, Fate};
 
 /// Serving that may pass before expiry gets its share of the turn.

@@ -8,8 +8,8 @@
 use std::sync::atomic::Ordering;
 
 use super::{LoopCore, Sockets};
-use crate::inbox::Messages;
-use crate::loop_handle::{LoopHandle, Target};
+use crate::inbox::{Messages, Target};
+use crate::loop_handle::LoopHandle;
 
 /// So many bytes are copied between two looks at what all clients hold.
 const PORTION: usize = 1 << 20;

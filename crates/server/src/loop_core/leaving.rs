@@ -5,7 +5,7 @@
 //! portion: however fast clients come, subscribe and leave, what is left of them does not grow.
 
 use crate::hub::Hub;
-use crate::loop_handle::Target;
+use crate::inbox::Target;
 use crate::subscriptions::Subscriptions;
 
 /// Subscriptions that end in a turn.

@@ -4,7 +4,7 @@ use std::collections::{BTreeSet, VecDeque};
 
 use crate::config::Settings;
 use crate::connection::Link;
-use crate::loop_handle::Target;
+use crate::inbox::Target;
 
 /// All connections of one loop.
 #[derive(Debug)]
