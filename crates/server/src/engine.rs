@@ -1,31 +1,16 @@
-//! Where settings meet the keyspace: the values that it reads while it runs.
+//! Puts the settings that the keyspace reads into force.
 
 use std::sync::atomic::Ordering;
 
-use tidewheel_keyspace::{Keyspace, NotifyFlags, Policy};
+use tidewheel_keyspace::Keyspace;
 
 use crate::config::Settings;
-
-/// The letters of `notify-keyspace-events` in their usual order; `None` for an unknown letter.
-pub(crate) fn canonical_notify(text: &str) -> Option<String> {
-    NotifyFlags::parse(text.as_bytes()).map(|flags| flags.to_string())
-}
-
-/// The usual spelling of a name of `maxmemory-policy`; `None` for an unknown one.
-pub(crate) fn canonical_policy(name: &str) -> Option<&'static str> {
-    Policy::parse(name.as_bytes()).map(Policy::name)
-}
 
 /// Puts the settings that concern the keyspace into force.
 pub(crate) fn apply(settings: &Settings, keyspace: &Keyspace) {
     let engine = keyspace.settings();
-    // Tables check both before they accept a value.
-    if let Some(flags) = NotifyFlags::parse(settings.notify.as_bytes()) {
-        keyspace.set_notify_flags(flags);
-    }
-    if let Some(policy) = Policy::parse(settings.max_memory_policy.as_bytes()) {
-        engine.set_policy(policy);
-    }
+    keyspace.set_notify_flags(settings.notify);
+    engine.set_policy(settings.max_memory_policy);
     engine
         .maxmemory
         .store(settings.max_memory, Ordering::Relaxed);

@@ -1,7 +1,7 @@
 //! Listening sockets: opening them, and accepting within a budget.
 
 use std::io;
-use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+use std::net::SocketAddr;
 use std::time::Duration;
 
 use anyhow::Context as _;
@@ -25,9 +25,8 @@ pub(crate) struct Accepted<S = TcpStream> {
 pub(crate) fn open(settings: &Settings) -> anyhow::Result<Vec<TcpListener>> {
     let mut listeners = Vec::new();
     let mut port = settings.port;
-    for name in &settings.bind {
-        let ip = ip(name).with_context(|| format!("--bind: '{name}' is not an IP address"))?;
-        let address = SocketAddr::new(ip, port);
+    for bind in &settings.bind {
+        let (name, address) = (bind.name(), SocketAddr::new(bind.ip(), port));
         let listener = listen(address).map_err(|why| match why.kind() {
             io::ErrorKind::AddrInUse => anyhow::anyhow!(
                 "port {port} of {name} is taken by another program; choose another with --port"
@@ -65,15 +64,6 @@ fn listen(address: SocketAddr) -> io::Result<TcpListener> {
     socket.listen(BACKLOG)?;
     socket.set_nonblocking(true)?;
     Ok(TcpListener::from_std(socket.into()))
-}
-
-/// The address that a word of `bind` means.
-pub(crate) fn ip(name: &str) -> Option<IpAddr> {
-    match name {
-        "*" => Some(IpAddr::V4(Ipv4Addr::UNSPECIFIED)),
-        "localhost" => Some(IpAddr::V4(Ipv4Addr::LOCALHOST)),
-        _ => name.parse().ok(),
-    }
 }
 
 /// Accepts one connection; `None` when nobody is waiting.

@@ -26,15 +26,19 @@ mod signals;
 #[cfg(test)]
 mod simulation;
 mod sleep_timer;
+mod start;
 mod subscriptions;
 mod system;
 mod turn;
+#[cfg(test)]
+mod witness;
 mod worker;
 
 use std::process::ExitCode;
 
 use crate::config::{Invocation, Refusal, Settings};
-use crate::server::{Running, Stop};
+use crate::server::Stop;
+use crate::start::Running;
 
 /// Chosen by measurement, configured in `.cargo/config.toml`: see `Cargo.toml` beside the dependency.
 #[cfg(target_os = "linux")]
@@ -91,8 +95,8 @@ fn run(mut settings: Settings, file: Option<std::path::PathBuf>) -> anyhow::Resu
         );
         settings.max_clients = fit.max(1);
     }
-    let exposed = settings.bind.iter().any(|address| !is_loopback(address));
-    let running = server::start(settings, file)?;
+    let exposed = settings.bind.iter().any(|bind| !bind.ip().is_loopback());
+    let running = start::start(settings, file)?;
     if exposed && !running.server.config.asks_password() {
         tracing::warn!(
             "other machines can reach this server, and no password is set (--requirepass)"
@@ -104,13 +108,6 @@ fn run(mut settings: Settings, file: Option<std::path::PathBuf>) -> anyhow::Resu
     tracing::info!(?why, "stopping");
     running.stop();
     Ok(why)
-}
-
-fn is_loopback(address: &str) -> bool {
-    address == "localhost"
-        || address
-            .parse::<std::net::IpAddr>()
-            .is_ok_and(|address| address.is_loopback())
 }
 
 /// Says where the server listens and what to try first.

@@ -6,7 +6,9 @@ use std::path::PathBuf;
 use clap::parser::ValueSource;
 use clap::{Arg, ArgAction, ArgMatches, Command};
 
-use super::{KEYS, Settings, file};
+use super::file;
+use super::settings::Settings;
+use super::table::KEYS;
 
 /// What the user asked for.
 #[derive(Debug)]
@@ -144,7 +146,8 @@ mod tests {
         ];
         let settings = parse(&words).unwrap().settings;
         assert_eq!((settings.port, settings.max_memory), (7001, 10 << 20));
-        assert_eq!(settings.bind, ["::1", "127.0.0.1"]);
+        let names: Vec<&str> = settings.bind.iter().map(|a| a.name()).collect();
+        assert_eq!(names, ["::1", "127.0.0.1"]);
     }
 
     #[test]

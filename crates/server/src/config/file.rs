@@ -2,7 +2,8 @@
 
 use tidewheel_resp::{Limits, Parsed, Parser};
 
-use super::{Settings, key};
+use super::settings::Settings;
+use super::table::key;
 
 /// Longer lines are a mistake.
 const LINE_MAX: usize = 64 << 10;
@@ -69,7 +70,8 @@ mod tests {
         assert_eq!(settings.max_memory, 1 << 30);
         assert_eq!(settings.password.text(), "a b");
         assert_eq!(settings.output_limits.pubsub.hard, 1 << 20);
-        assert_eq!(settings.bind, ["127.0.0.1", "::1"]);
+        let names: Vec<&str> = settings.bind.iter().map(|a| a.name()).collect();
+        assert_eq!(names, ["127.0.0.1", "::1"]);
     }
 
     #[test]

@@ -1,8 +1,13 @@
 //! The one table of keys: a row is a flag, a line of the file, an environment variable and a name
 //! for CONFIG.
 
-use super::value::{integer, memory_within, name_of, word};
-use super::{DebugAccess, LogLevel, Password, Settings};
+use tidewheel_keyspace::{NotifyFlags, Policy};
+
+use super::password::Password;
+use super::settings::Settings;
+use super::value::{
+    BindAddress, DebugAccess, LogLevel, integer, memory_within, name_of, word,
+};
 
 /// When a key may change.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -85,17 +90,15 @@ pub(crate) static KEYS: &[Key] = &[
         value: "ADDRESS",
         help: "addresses to listen on, separated by spaces; * = all",
         change: Change::AtStart,
-        get: |s| s.bind.join(" "),
+        get: |s| {
+            let names: Vec<&str> = s.bind.iter().map(BindAddress::name).collect();
+            names.join(" ")
+        },
         set: |s, v| {
-            let addresses: Vec<String> = v.split_ascii_whitespace().map(str::to_owned).collect();
+            let words = v.split_ascii_whitespace();
+            let addresses: Vec<_> = words.map(BindAddress::parse).collect::<Result<_, _>>()?;
             if addresses.is_empty() {
                 return Err("name at least one address".to_owned());
-            }
-            if let Some(name) = addresses
-                .iter()
-                .find(|name| crate::listener::ip(name).is_none())
-            {
-                return Err(format!("'{name}' is not an IP address"));
             }
             put(&mut s.bind, addresses)
         },
@@ -172,14 +175,14 @@ pub(crate) static KEYS: &[Key] = &[
         value: "POLICY",
         help: "what to evict: noeviction, allkeys-lru|lfu|random, volatile-lru|lfu|random|ttl",
         change: Change::Live,
-        get: |s| s.max_memory_policy.clone(),
+        get: |s| s.max_memory_policy.name().to_owned(),
         set: |s, v| {
-            let name = crate::engine::canonical_policy(v).ok_or_else(|| {
+            let policy = Policy::parse(v.as_bytes()).ok_or_else(|| {
                 "argument(s) must be one of the following: noeviction, allkeys-lru, allkeys-lfu, \
                  allkeys-random, volatile-lru, volatile-lfu, volatile-random, volatile-ttl"
                     .to_owned()
             })?;
-            put(&mut s.max_memory_policy, name.to_owned())
+            put(&mut s.max_memory_policy, policy)
         },
     },
     Key {
@@ -229,12 +232,12 @@ pub(crate) static KEYS: &[Key] = &[
         value: "FLAGS",
         help: "classes of keyspace events to publish, e.g. Ex for expired keys",
         change: Change::Live,
-        get: |s| s.notify.clone(),
+        get: |s| s.notify.to_string(),
         set: |s, v| {
-            let letters = crate::engine::canonical_notify(v).ok_or_else(|| {
+            let flags = NotifyFlags::parse(v.as_bytes()).ok_or_else(|| {
                 "Invalid event class character. Use 'Ag$lshzxeKEtmdn'.".to_owned()
             })?;
-            put(&mut s.notify, letters)
+            put(&mut s.notify, flags)
         },
     },
     Key {

@@ -1,6 +1,46 @@
 //! How the values of settings are written: numbers, memory sizes, words and client classes.
 
 use std::fmt;
+use std::net::{IpAddr, Ipv4Addr};
+
+/// An address to listen on, as it was written and what it means.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct BindAddress {
+    name: String,
+    ip: IpAddr,
+}
+
+impl BindAddress {
+    /// Reads an IP address, `localhost`, or `*` for all addresses of this machine.
+    pub(crate) fn parse(name: &str) -> Result<Self, String> {
+        let ip = match name {
+            "*" => Ok(IpAddr::V4(Ipv4Addr::UNSPECIFIED)),
+            "localhost" => Ok(IpAddr::V4(Ipv4Addr::LOCALHOST)),
+            _ => name.parse(),
+        };
+        let ip = ip.map_err(|_| format!("'{name}' is not an IP address"))?;
+        Ok(Self {
+            name: name.to_owned(),
+            ip,
+        })
+    }
+
+    /// Where only programs of this machine can connect.
+    pub(crate) fn loopback() -> Self {
+        Self {
+            name: Ipv4Addr::LOCALHOST.to_string(),
+            ip: IpAddr::V4(Ipv4Addr::LOCALHOST),
+        }
+    }
+
+    pub(crate) fn name(&self) -> &str {
+        &self.name
+    }
+
+    pub(crate) fn ip(&self) -> IpAddr {
+        self.ip
+    }
+}
 
 /// Whether DEBUG may be used.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -3,7 +3,7 @@
 use tidewheel_resp::Protocol;
 
 use super::model::{Answer, Model, Talker};
-use super::witness::Ran;
+use crate::witness::Ran;
 use crate::clock::micros;
 
 const WRONG: &[u8] = b"-WRONGPASS ";

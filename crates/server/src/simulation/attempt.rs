@@ -6,7 +6,7 @@ use std::rc::Rc;
 
 use tidewheel_resp::{Protocol, Writer, parse_i64};
 
-use super::witness::Ran;
+use crate::witness::Ran;
 
 pub(super) type Name = (u32, Vec<u8>);
 

@@ -1,12 +1,14 @@
 //! Keyspace events reach their listeners whatever becomes of the client that caused them.
 
+use tidewheel_keyspace::NotifyFlags;
+
 use super::rig::{Rig, bulk};
 use crate::config::Settings;
 
 #[test]
 fn events_of_a_client_that_breaks_off_wait_for_nobody() {
     let settings = Settings {
-        notify: "E$".to_owned(),
+        notify: NotifyFlags::parse(b"E$").expect("two classes"),
         ..Settings::default()
     };
     let mut rig = Rig::new(1, settings);

@@ -24,7 +24,5 @@ mod talk;
 mod terms;
 mod time;
 mod wire;
-mod witness;
 mod world;
 
-pub(crate) use witness::Witness;

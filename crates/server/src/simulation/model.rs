@@ -12,7 +12,7 @@ use tidewheel_resp::{Protocol, Reply, Writer, parse_i64};
 
 use super::attempt::{Attempt, Entry, Event, Name, changes, keys_of};
 use super::terms::{Terms, Victims};
-use super::witness::Ran;
+use crate::witness::Ran;
 use crate::clock::micros;
 
 /// What CLIENT REPLY chose.

@@ -1,5 +1,7 @@
 //! What an episode's server is set to: each limit is on in some episodes, alone or beside others.
 
+use tidewheel_keyspace::{NotifyFlags, Policy};
+
 use super::dice::Dice;
 use crate::config::{OutputLimit, Settings};
 
@@ -56,10 +58,10 @@ impl Terms {
         let mut settings = Settings {
             shards: self.shards,
             databases: 2,
-            notify: "KA".to_owned(),
+            notify: NotifyFlags::parse(b"KA").expect("two classes"),
             timeout_s: self.timeout_s,
             max_memory: self.max_memory,
-            max_memory_policy: self.victims.policy().to_owned(),
+            max_memory_policy: self.victims.policy(),
             ..Settings::default()
         };
         settings.output_limits.normal = limit;
@@ -69,11 +71,11 @@ impl Terms {
 }
 
 impl Victims {
-    fn policy(self) -> &'static str {
+    fn policy(self) -> Policy {
         match self {
-            Self::None => "noeviction",
-            Self::WithDeadline => "volatile-lru",
-            Self::All => "allkeys-lru",
+            Self::None => Policy::NoEviction,
+            Self::WithDeadline => Policy::VolatileLru,
+            Self::All => Policy::AllKeysLru,
         }
     }
 

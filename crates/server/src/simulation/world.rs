@@ -19,7 +19,7 @@ use super::model::{Model, filler};
 use super::rig::{Rig, bulk};
 use super::talk::{Town, talk};
 use super::terms::{Terms, Victims};
-use super::witness::{Ran, Seen};
+use crate::witness::{Ran, Seen};
 use crate::clock;
 use crate::connection::OUTPUT_SOFT_MARK;
 

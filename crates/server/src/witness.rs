@@ -61,22 +61,22 @@ pub(crate) struct Ran {
 
 impl Witness {
     /// Takes notes from here on.
-    pub(super) fn watch(&self) {
+    pub(crate) fn watch(&self) {
         self.watching.store(true, Ordering::Relaxed);
     }
 
     /// From here on commands take time.
-    pub(super) fn charge(&self, price: Price) {
+    pub(crate) fn charge(&self, price: Price) {
         *self.price.lock() = Some(price);
     }
 
     /// A turn of a loop begins.
-    pub(super) fn begin_turn(&self) {
+    pub(crate) fn begin_turn(&self) {
         self.turn.fetch_add(1, Ordering::Relaxed);
     }
 
     /// What has happened since the last call.
-    pub(super) fn take(&self) -> Vec<Seen> {
+    pub(crate) fn take(&self) -> Vec<Seen> {
         std::mem::take(&mut *self.seen.lock())
     }
 

@@ -1,0 +1,63 @@
+//! The settings in force, which CONFIG SET exchanges.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use parking_lot::Mutex;
+
+use super::settings::Settings;
+
+/// The settings in force. Loops keep a copy, and compare one number before each batch of commands; so a
+/// command that is sent after a change was answered meets the change.
+#[derive(Debug)]
+pub(crate) struct Live {
+    current: Mutex<Arc<Settings>>,
+    version: AtomicU64,
+    /// The file that the server was started with, for INFO.
+    pub(crate) file: Option<std::path::PathBuf>,
+}
+
+impl Live {
+    pub(crate) fn new(settings: Settings, file: Option<std::path::PathBuf>) -> Self {
+        Self {
+            current: Mutex::new(Arc::new(settings)),
+            version: AtomicU64::new(1),
+            file,
+        }
+    }
+
+    /// Changes whenever the settings do.
+    pub(crate) fn version(&self) -> u64 {
+        self.version.load(Ordering::Acquire)
+    }
+
+    pub(crate) fn current(&self) -> Arc<Settings> {
+        Arc::clone(&self.current.lock())
+    }
+
+    /// Whether clients must give a password, as of now.
+    pub(crate) fn asks_password(&self) -> bool {
+        self.current.lock().password.is_asked()
+    }
+
+    /// Whether a password is the right one, as of now. A long one takes a while: nothing is locked meanwhile.
+    pub(crate) fn admits(&self, password: &[u8]) -> bool {
+        self.current().password.admits(password)
+    }
+
+    /// Puts `change` into force when it succeeds as a whole; `applied` sees the result while no
+    /// other change can come between.
+    pub(crate) fn change<E>(
+        &self,
+        change: impl FnOnce(&mut Settings) -> Result<(), E>,
+        applied: impl FnOnce(&Settings),
+    ) -> Result<(), E> {
+        let mut current = self.current.lock();
+        let mut next = Settings::clone(&current);
+        change(&mut next)?;
+        applied(&next);
+        *current = Arc::new(next);
+        self.version.fetch_add(1, Ordering::Release);
+        Ok(())
+    }
+}

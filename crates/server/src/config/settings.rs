@@ -1,0 +1,69 @@
+//! The settings: their values, each in its own type, and the defaults.
+
+use tidewheel_keyspace::{NotifyFlags, Policy};
+
+use super::password::Password;
+use super::value::{BindAddress, DebugAccess, LogLevel, OutputLimits};
+
+/// Every value that a key of the table sets.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Settings {
+    pub(crate) port: u16,
+    pub(crate) bind: Vec<BindAddress>,
+    /// Event loops; 0 = one for each core.
+    pub(crate) threads: usize,
+    pub(crate) shards: usize,
+    pub(crate) databases: usize,
+    pub(crate) max_clients: usize,
+    /// Seconds of silence after which a client is closed; 0 = never.
+    pub(crate) timeout_s: u64,
+    /// Seconds between keep-alive probes; 0 = none.
+    pub(crate) tcp_keepalive_s: u64,
+    pub(crate) max_memory: u64,
+    pub(crate) max_memory_policy: Policy,
+    pub(crate) max_memory_samples: u32,
+    pub(crate) max_memory_clients: u64,
+    pub(crate) lfu_log_factor: u32,
+    pub(crate) lfu_decay_time: u32,
+    pub(crate) notify: NotifyFlags,
+    pub(crate) password: Password,
+    pub(crate) bulk_max: u64,
+    pub(crate) query_buffer_limit: u64,
+    pub(crate) output_limits: OutputLimits,
+    pub(crate) debug_access: DebugAccess,
+    /// Microseconds of expiry in a turn while deadlines are met in time.
+    pub(crate) expiry_turn_us: u64,
+    /// Keys that one hold of a shard's lock may expire.
+    pub(crate) expiry_hold_keys: u32,
+    pub(crate) log_level: LogLevel,
+}
+
+impl Default for Settings {
+    fn default() -> Self {
+        Self {
+            port: 6379,
+            bind: vec![BindAddress::loopback()],
+            threads: 0,
+            shards: 64,
+            databases: 16,
+            max_clients: 10_000,
+            timeout_s: 0,
+            tcp_keepalive_s: 300,
+            max_memory: 0,
+            max_memory_policy: Policy::NoEviction,
+            max_memory_samples: 5,
+            max_memory_clients: 0,
+            lfu_log_factor: 10,
+            lfu_decay_time: 1,
+            notify: NotifyFlags::NONE,
+            password: Password::default(),
+            bulk_max: 512 << 20,
+            query_buffer_limit: 1 << 30,
+            output_limits: OutputLimits::default(),
+            debug_access: DebugAccess::No,
+            expiry_turn_us: 25,
+            expiry_hold_keys: 32,
+            log_level: LogLevel::Notice,
+        }
+    }
+}
