@@ -17,6 +17,7 @@ mod attend;
 mod crowd;
 mod fan_out;
 mod leaving;
+mod shrink;
 mod table;
 
 use std::collections::VecDeque;
@@ -38,6 +39,7 @@ use fan_out::Copied;
 use leaving::Leaving;
 #[cfg(test)]
 pub(crate) use leaving::PER_TURN;
+use shrink::Shrinking;
 use table::Table;
 
 /// How long a stopping loop waits for its clients to take their last replies.
@@ -82,8 +84,7 @@ pub(crate) struct LoopCore<K: Sockets> {
     arrivals: VecDeque<Box<Accepted>>,
     /// The settings for which connections were filed.
     filed_version: u64,
-    /// `maxmemory` may have been lowered below what is used, or exceeded.
-    shrinking: bool,
+    shrinking: Shrinking,
     parcels: Vec<Parcel>,
     /// What the clients hold together is watched.
     watch: Watch,
@@ -107,7 +108,7 @@ impl<K: Sockets> LoopCore<K> {
             sockets,
             leaving: Leaving::default(),
             arrivals: VecDeque::new(),
-            shrinking: false,
+            shrinking: Shrinking::default(),
             parcels: Vec::new(),
             watch: Watch::default(),
             copied: Copied::default(),
@@ -147,6 +148,7 @@ impl<K: Sockets> LoopCore<K> {
             // Its end is looked for when the tick changes.
             pause.is_on().then(|| pause.until().max(self.now() + 1)),
             self.watch.is_due().then(|| self.now() + 1),
+            self.shrinking.next_attempt(),
         ];
         let until = until.into_iter().flatten().min().unwrap_or(u64::MAX);
         let asleep = until > self.now() && self.handle().fall_asleep(until, expires);
@@ -155,7 +157,7 @@ impl<K: Sockets> LoopCore<K> {
 
     fn is_busy(&self, expires: bool) -> bool {
         self.table.runnable() > 0
-            || self.shrinking
+            || self.shrinking.goes_on()
             || !self.arrivals.is_empty()
             || !self.leaving.is_empty()
             || self.driver.has_work(&self.worker, expires)
@@ -250,7 +252,7 @@ impl<K: Sockets> LoopCore<K> {
         self.worker.follow_settings();
         if self.filed_version != self.worker.settings_version {
             self.filed_version = self.worker.settings_version;
-            self.shrinking = true;
+            self.shrinking.limit_changed();
             self.watch.alert();
             self.apply_limits();
             self.table.file_all(&self.worker.settings);
@@ -265,9 +267,7 @@ impl<K: Sockets> LoopCore<K> {
         self.take_parcels();
         self.send_fresh();
         self.handle_time_outs();
-        if self.shrinking || self.server().keyspace.exceeds_limit() {
-            self.shrink();
-        }
+        self.shrink();
         self.end_subscriptions();
         let idle = idle && self.table.runnable() == 0;
         self.driver.tidy(&mut self.worker, idle);
@@ -285,11 +285,15 @@ impl<K: Sockets> LoopCore<K> {
         self.leaving.next_turn(begun);
     }
 
-    /// Evicts a little in each turn until `maxmemory` is met, which was lowered, or which a command has
-    /// exceeded.
+    /// Evicts a little if `maxmemory` is exceeded.
     fn shrink(&mut self) {
-        let (server, seat) = (&self.worker.server, &mut self.worker.seat);
-        self.shrinking = !server.pause.is_on() && server.keyspace.shrink(seat, self.worker.time);
+        let (server, now) = (&self.worker.server, self.worker.time);
+        if !self.shrinking.is_due(server.keyspace.exceeds_limit(), now.tick) {
+            return;
+        }
+        let seat = &mut self.worker.seat;
+        let goes_on = !server.pause.is_on() && server.keyspace.shrink(seat, now);
+        self.shrinking.attempted(goes_on, now.tick);
     }
 
     /// Publishes what this loop has caused and not published yet, by commands of a connection that is gone

@@ -1,0 +1,85 @@
+//! `maxmemory` after it was lowered, or exceeded by a command: a little is evicted in each turn until it is met.
+//!
+//! When nothing may go, to find that out takes a look at every shard. So it is tried again in the next tick at
+//! the earliest. A turn before that puts its wish off, and the loop sleeps no longer than until that tick.
+
+/// Whether a loop must evict.
+#[derive(Debug, Default)]
+pub(super) struct Shrinking {
+    /// Another attempt would bring the limit nearer, or the limit was changed.
+    goes_on: bool,
+    /// The tick of the last attempt after which nothing could go.
+    in_vain_at: u64,
+    /// A turn of that tick wanted to try again.
+    put_off: bool,
+}
+
+impl Shrinking {
+    /// The limit was changed.
+    pub(super) fn limit_changed(&mut self) {
+        self.goes_on = true;
+    }
+
+    /// Whether the loop must not sleep.
+    pub(super) fn goes_on(&self) -> bool {
+        self.goes_on
+    }
+
+    /// The tick for which an attempt was put off.
+    pub(super) fn next_attempt(&self) -> Option<u64> {
+        self.put_off.then_some(self.in_vain_at + 1)
+    }
+
+    /// Whether to evict in this turn. `exceeded`: more than the limit is used, and the policy allows evictions.
+    #[inline]
+    pub(super) fn is_due(&mut self, exceeded: bool, now: u64) -> bool {
+        self.put_off = exceeded && !self.goes_on && now <= self.in_vain_at;
+        (self.goes_on || exceeded) && !self.put_off
+    }
+
+    /// An attempt was made. `goes_on`: another one would bring the limit nearer.
+    pub(super) fn attempted(&mut self, goes_on: bool, now: u64) {
+        self.goes_on = goes_on;
+        if !goes_on {
+            self.in_vain_at = now;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn while_nothing_may_go_one_turn_of_a_tick_tries() {
+        let mut shrinking = Shrinking::default();
+        assert!(shrinking.is_due(true, 7));
+        shrinking.attempted(false, 7);
+        assert_eq!(shrinking.next_attempt(), None, "nobody wakes for nothing");
+        assert!(!shrinking.is_due(true, 7));
+        assert_eq!(shrinking.next_attempt(), Some(8));
+        assert!(shrinking.is_due(true, 8));
+        shrinking.attempted(false, 8);
+        assert_eq!(shrinking.next_attempt(), None);
+    }
+
+    #[test]
+    fn while_something_may_go_each_turn_tries() {
+        let mut shrinking = Shrinking::default();
+        assert!(!shrinking.is_due(false, 7));
+        shrinking.limit_changed();
+        for goes_on in [true, false] {
+            assert!(shrinking.goes_on() && shrinking.is_due(true, 7));
+            shrinking.attempted(goes_on, 7);
+        }
+        assert!(!shrinking.goes_on());
+    }
+
+    #[test]
+    fn a_limit_that_changes_is_tried_at_once() {
+        let mut shrinking = Shrinking::default();
+        shrinking.attempted(false, 7);
+        shrinking.limit_changed();
+        assert!(shrinking.is_due(false, 7) && shrinking.is_due(true, 7));
+    }
+}
