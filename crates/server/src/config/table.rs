@@ -5,9 +5,7 @@ use tidewheel_keyspace::{NotifyFlags, Policy};
 
 use super::password::Password;
 use super::settings::Settings;
-use super::value::{
-    BindAddress, DebugAccess, LogLevel, integer, memory_within, name_of, word,
-};
+use super::value::{BindAddress, DebugAccess, LogLevel, integer, memory_within, name_of, word};
 
 /// When a key may change.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -288,7 +288,10 @@ impl<K: Sockets> LoopCore<K> {
     /// Evicts a little if `maxmemory` is exceeded.
     fn shrink(&mut self) {
         let (server, now) = (&self.worker.server, self.worker.time);
-        if !self.shrinking.is_due(server.keyspace.exceeds_limit(), now.tick) {
+        if !self
+            .shrinking
+            .is_due(server.keyspace.exceeds_limit(), now.tick)
+        {
             return;
         }
         let seat = &mut self.worker.seat;

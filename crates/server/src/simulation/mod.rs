@@ -25,4 +25,3 @@ mod terms;
 mod time;
 mod wire;
 mod world;
-
