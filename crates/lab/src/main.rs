@@ -15,6 +15,7 @@ mod progress;
 mod report;
 mod rng;
 mod runner;
+mod schedule;
 mod servers;
 mod stats;
 mod studies;

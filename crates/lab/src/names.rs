@@ -1,14 +1,18 @@
 //! What things are called, and the versions of the packages that this program was built with.
 
-use std::fmt;
-
-use clap::ValueEnum;
-
-/// Writes a value's name on the command line.
-pub(crate) fn name(f: &mut fmt::Formatter<'_>, value: impl ValueEnum) -> fmt::Result {
-    let value = value.to_possible_value();
-    f.write_str(value.as_ref().map_or("", |value| value.get_name()))
+/// A value is written as it is named on the command line.
+macro_rules! display_as_named {
+    ($name:ty) => {
+        impl std::fmt::Display for $name {
+            fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+                let value = clap::ValueEnum::to_possible_value(self);
+                f.write_str(value.as_ref().map_or("", |value| value.get_name()))
+            }
+        }
+    };
 }
+
+pub(crate) use display_as_named;
 
 /// The version of a package, or of ours where there is none.
 pub(crate) fn or_ours(package: Option<&str>) -> &'static str {

@@ -1,7 +1,5 @@
 //! The caches that can be measured: names, versions, what they can do, how each is built.
 
-use std::fmt;
-
 use anyhow::{Context, Result};
 use clap::ValueEnum;
 
@@ -173,8 +171,4 @@ impl Kind {
     }
 }
 
-impl fmt::Display for Kind {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        names::name(f, *self)
-    }
-}
+names::display_as_named!(Kind);

@@ -1,7 +1,5 @@
 //! The caches that a trace is replayed on, and how: get, else insert.
 
-use std::fmt;
-
 use anyhow::Result;
 use clap::ValueEnum;
 use tidewheel::{Cache, Driver};
@@ -47,11 +45,7 @@ pub(crate) enum Policy {
     Tinyufo,
 }
 
-impl fmt::Display for Policy {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        names::name(f, *self)
-    }
-}
+names::display_as_named!(Policy);
 
 impl Policy {
     /// Whether it is a bound or the subject, rather than somebody else's cache.

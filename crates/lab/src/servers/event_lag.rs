@@ -4,11 +4,11 @@
 //! laboratory share; on another machine the difference of the two clocks is part of every lag.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::thread::{self, JoinHandle};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::thread;
 use std::time::Duration;
 
-use anyhow::{Result, anyhow, bail, ensure};
+use anyhow::{Result, bail, ensure};
 use serde::Serialize;
 use serde_json::json;
 use tidewheel_resp::Reply;
@@ -17,9 +17,10 @@ use crate::clock::{self, Anchor};
 use crate::progress;
 use crate::report::{Figures, Report};
 use crate::rng::Rng;
+use crate::servers::background::Background;
 use crate::servers::client::{Address, Connection};
-use crate::servers::getter::{Getter, Pick};
-use crate::servers::keys::{Key, Kind, Ttl};
+use crate::servers::getter::{self, Pick};
+use crate::servers::keys::{Key, Ttl};
 use crate::servers::loader::{load, long_ttl};
 use crate::servers::server::{self, ExpiredEvents, Meter, Target};
 
@@ -77,7 +78,8 @@ pub(crate) fn run(args: &Args, target: &Target) -> Result<Report> {
     load(&mut connection, entries, "loading background keys")?;
 
     let events = ExpiredEvents::enable(&target.address)?;
-    let listener = Listener::start(&target.address)?;
+    let arrived = Arc::new(AtomicU64::new(0));
+    let listener = listen(&target.address, &arrived)?;
     let base_ms = clock::wall_us() / 1_000 + (args.lead_s * 1e3) as i64;
     let deadlines: Vec<i64> = (0..keys)
         .map(|_| base_ms + rng.below(spread_ms) as i64)
@@ -94,7 +96,7 @@ pub(crate) fn run(args: &Args, target: &Target) -> Result<Report> {
     let getter = if args.gets {
         let mut rng = Rng::new(args.seed ^ 1);
         let pick = move || Some(Pick::lasting(Key::live(rng.below(background))));
-        Some(Getter::start(&target.address, None, pick)?)
+        Some(getter::start(&target.address, None, pick)?)
     } else {
         None
     };
@@ -107,14 +109,14 @@ pub(crate) fn run(args: &Args, target: &Target) -> Result<Report> {
     let give_up_ns = last_ns + (args.wait_s * 1e9) as u64;
     loop {
         thread::sleep(LOOK);
-        let arrived = listener.arrived.load(Ordering::Relaxed);
+        let arrived = arrived.load(Ordering::Relaxed);
         let now = clock::mono_ns();
         if now >= give_up_ns || (arrived >= keys && now >= last_ns) || listener.has_ended() {
             break;
         }
     }
     let taken = meter.read();
-    let seen = getter.map(Getter::finish).transpose()?;
+    let seen = getter.map(Background::finish).transpose()?;
     let heard = listener.finish()?;
     drop(events);
     connection.call(&["FLUSHALL"])?;
@@ -168,56 +170,26 @@ fn lags(figures: &mut Figures, deadlines_ms: &[i64], events: &[Event]) {
     figures.push("lag_over_10ms", over(10_000));
 }
 
-/// The subscribed connection and the thread that reads it.
-#[derive(Debug)]
-struct Listener {
-    stop: Arc<AtomicBool>,
-    arrived: Arc<AtomicU64>,
-    thread: JoinHandle<Result<Vec<Event>>>,
-}
-
-impl Listener {
-    fn start(address: &Address) -> Result<Self> {
-        let mut connection = Connection::open(address)?;
-        connection.call(&["SUBSCRIBE", CHANNEL])?;
-        connection.set_patience(LISTEN)?;
-        let stop = Arc::new(AtomicBool::new(false));
-        let arrived = Arc::new(AtomicU64::new(0));
-        let (stopped, count) = (Arc::clone(&stop), Arc::clone(&arrived));
-        let thread = thread::Builder::new()
-            .name("listener".to_owned())
-            .spawn(move || {
-                let mut events = Vec::new();
-                while !stopped.load(Ordering::Relaxed) {
-                    let Some(message) = connection.try_receive()? else {
-                        continue;
-                    };
-                    let at_us = clock::wall_us();
-                    if let Some(id) = event_id(&message) {
-                        events.push((id, at_us));
-                        count.fetch_add(1, Ordering::Relaxed);
-                    }
-                }
-                Ok(events)
-            })?;
-        Ok(Self {
-            stop,
-            arrived,
-            thread,
-        })
-    }
-
-    /// Whether the connection broke: [`Self::finish`] will tell why.
-    fn has_ended(&self) -> bool {
-        self.thread.is_finished()
-    }
-
-    fn finish(self) -> Result<Vec<Event>> {
-        self.stop.store(true, Ordering::Relaxed);
-        self.thread
-            .join()
-            .map_err(|_| anyhow!("the thread that listens panicked"))?
-    }
+/// Reads a subscribed connection.
+fn listen(address: &Address, arrived: &Arc<AtomicU64>) -> Result<Background<Vec<Event>>> {
+    let mut connection = Connection::open(address)?;
+    connection.call(&["SUBSCRIBE", CHANNEL])?;
+    connection.set_patience(LISTEN)?;
+    let arrived = Arc::clone(arrived);
+    Ok(Background::start(move |stop| {
+        let mut events = Vec::new();
+        while !stop.load(Ordering::Relaxed) {
+            let Some(message) = connection.try_receive()? else {
+                continue;
+            };
+            let at_us = clock::wall_us();
+            if let Some(id) = event_id(&message) {
+                events.push((id, at_us));
+                arrived.fetch_add(1, Ordering::Relaxed);
+            }
+        }
+        Ok(events)
+    }))
 }
 
 /// The number of the dying key that a message speaks of.
@@ -228,8 +200,8 @@ fn event_id(message: &Reply) -> Option<u64> {
     let [Reply::Bulk(kind), _, Reply::Bulk(key)] = items.as_slice() else {
         return None;
     };
-    let key = Key::parse(key)?;
-    (kind == b"message" && key.kind == Kind::Dying).then_some(key.id)
+    let id = Key::dying_id(key)?;
+    (kind == b"message").then_some(id)
 }
 
 #[cfg(test)]

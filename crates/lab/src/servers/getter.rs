@@ -1,17 +1,17 @@
 //! A thread that GETs in a closed loop and logs how long each took.
 
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::thread::{self, JoinHandle};
+use std::thread;
 use std::time::Duration;
 
-use anyhow::{Result, anyhow, bail};
+use anyhow::{Result, bail};
 
+use super::background::Background;
+use super::client::{Address, Connection};
+use super::keys::{Key, encode_get};
+use super::resp::Skipped;
 use crate::clock;
 use crate::latency::{Log, Sample};
-use crate::servers::client::{Address, Connection};
-use crate::servers::keys::{Key, encode_get};
-use crate::servers::resp::Skipped;
 
 /// What the loop saw.
 #[derive(Debug, Default)]
@@ -31,13 +31,6 @@ pub(crate) struct Pick {
     pub(crate) alive_until_ns: u64,
 }
 
-/// The running loop.
-#[derive(Debug)]
-pub(crate) struct Getter {
-    stop: Arc<AtomicBool>,
-    thread: JoinHandle<Result<Seen>>,
-}
-
 impl Pick {
     /// A key that stays.
     pub(crate) fn lasting(key: Key) -> Self {
@@ -48,67 +41,58 @@ impl Pick {
     }
 }
 
-impl Getter {
-    /// Starts a loop of one request at a time: `pick` names a key, or none yet.
-    ///
-    /// With a `pause` the loop sleeps after each reply; the pause is no part of a latency.
-    pub(crate) fn start(
-        address: &Address,
-        pause: Option<Duration>,
-        mut pick: impl FnMut() -> Option<Pick> + Send + 'static,
-    ) -> Result<Self> {
-        let mut connection = Connection::open(address)?;
-        let stop = Arc::new(AtomicBool::new(false));
-        let stopped = Arc::clone(&stop);
-        let thread = thread::Builder::new()
-            .name("getter".to_owned())
-            .spawn(move || {
-                let mut seen = Seen::default();
-                let mut request = Vec::new();
-                let mut start = clock::mono_ns();
-                while !stopped.load(Ordering::Relaxed) {
-                    if let Some(Pick {
-                        key,
-                        alive_until_ns,
-                    }) = pick()
-                    {
-                        request.clear();
-                        encode_get(&mut request, key);
-                        if pause.is_some() {
-                            start = clock::mono_ns();
-                        }
-                        connection.send(&request)?;
-                        let mut missing = false;
-                        match connection.receive_flat()? {
-                            Skipped::Bulk(value) => seen.wrong += u64::from(value != key.value()),
-                            Skipped::Null => missing = true,
-                            Skipped::Error(text) => bail!("GET: {}", String::from_utf8_lossy(text)),
-                            other => bail!("GET was answered with {other:?}"),
-                        }
-                        // Without a pause one reading ends this request and begins the next.
-                        let end = clock::mono_ns();
-                        seen.missing += u64::from(missing && end < alive_until_ns);
-                        seen.log.push(Sample {
-                            end_ns: end,
-                            latency_ns: end - start,
-                        });
-                        start = end;
-                    } else {
-                        start = clock::mono_ns();
-                    }
-                    if let Some(pause) = pause {
-                        thread::sleep(pause);
-                    }
-                }
-                Ok(seen)
-            })?;
-        Ok(Self { stop, thread })
-    }
+/// Starts a loop of one request at a time: `pick` names a key, or none yet.
+///
+/// With a `pause` the loop sleeps after each reply; the pause is no part of a latency.
+pub(super) fn start(
+    address: &Address,
+    pause: Option<Duration>,
+    pick: impl FnMut() -> Option<Pick> + Send + 'static,
+) -> Result<Background<Seen>> {
+    let connection = Connection::open(address)?;
+    Ok(Background::start(move |stop| {
+        get(connection, pause, pick, stop)
+    }))
+}
 
-    pub(crate) fn finish(self) -> Result<Seen> {
-        self.stop.store(true, Ordering::Relaxed);
-        self.thread
-            .join()
-            .map_err(|_| anyhow!("the thread that reads panicked"))?
+fn get(
+    mut connection: Connection,
+    pause: Option<Duration>,
+    mut pick: impl FnMut() -> Option<Pick>,
+    stop: &AtomicBool,
+) -> Result<Seen> {
+    let mut seen = Seen::default();
+    let mut request = Vec::new();
+    let mut start = clock::mono_ns();
+    while !stop.load(Ordering::Relaxed) {
+        if let Some(pick) = pick() {
+            request.clear();
+            encode_get(&mut request, pick.key);
+            if pause.is_some() {
+                start = clock::mono_ns();
+            }
+            connection.send(&request)?;
+            let mut missing = false;
+            match connection.receive_flat()? {
+                Skipped::Bulk(value) => seen.wrong += u64::from(value != pick.key.value()),
+                Skipped::Null => missing = true,
+                Skipped::Error(text) => bail!("GET: {}", String::from_utf8_lossy(text)),
+                other => bail!("GET was answered with {other:?}"),
+            }
+            // Without a pause one reading ends this request and begins the next.
+            let end = clock::mono_ns();
+            seen.missing += u64::from(missing && end < pick.alive_until_ns);
+            seen.log.push(Sample {
+                end_ns: end,
+                latency_ns: end - start,
+            });
+            start = end;
+        } else {
+            start = clock::mono_ns();
+        }
+        if let Some(pause) = pause {
+            thread::sleep(pause);
+        }
     }
+    Ok(seen)
 }

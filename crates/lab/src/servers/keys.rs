@@ -13,49 +13,36 @@ pub(crate) const PAYLOAD_BYTES: usize = KEY_BYTES + VALUE_BYTES;
 const KIND_BYTES: usize = 4;
 const HEX: &[u8; 16] = b"0123456789abcdef";
 
-/// What a key is for; its first four bytes.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Kind {
-    /// Stays for the whole experiment.
-    Live,
-    /// Falls due during the experiment.
-    Dying,
-}
-
-impl Kind {
-    fn prefix(self) -> &'static [u8; KIND_BYTES] {
-        match self {
-            Self::Live => b"live",
-            Self::Dying => b"due:",
-        }
-    }
-}
+/// What a key begins with if it stays for the whole experiment, or falls due during it.
+const LIVE: &[u8; KIND_BYTES] = b"live";
+const DYING: &[u8; KIND_BYTES] = b"due:";
 
 /// One key, by kind and number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Key {
-    pub(crate) kind: Kind,
-    pub(crate) id: u64,
+    kind: &'static [u8; KIND_BYTES],
+    id: u64,
 }
 
 impl Key {
     pub(crate) fn live(id: u64) -> Self {
-        Self {
-            kind: Kind::Live,
-            id,
-        }
+        Self { kind: LIVE, id }
     }
 
     pub(crate) fn dying(id: u64) -> Self {
-        Self {
-            kind: Kind::Dying,
-            id,
-        }
+        Self { kind: DYING, id }
+    }
+
+    /// The number of the dying key that has these bytes, if it is one.
+    pub(crate) fn dying_id(bytes: &[u8]) -> Option<u64> {
+        let digits = bytes.strip_prefix(DYING)?;
+        let digits = (bytes.len() == KEY_BYTES).then_some(digits)?;
+        u64::from_str_radix(std::str::from_utf8(digits).ok()?, 16).ok()
     }
 
     pub(crate) fn bytes(self) -> [u8; KEY_BYTES] {
         let mut bytes = [0; KEY_BYTES];
-        bytes[..KIND_BYTES].copy_from_slice(self.kind.prefix());
+        bytes[..KIND_BYTES].copy_from_slice(self.kind);
         write_hex(&mut bytes[KIND_BYTES..], self.id);
         bytes
     }
@@ -67,20 +54,6 @@ impl Key {
         write_hex(left, mixed);
         write_hex(right, mixed ^ self.id);
         bytes
-    }
-
-    /// The key that these bytes are, if it is one of ours.
-    pub(crate) fn parse(bytes: &[u8]) -> Option<Self> {
-        let (prefix, digits) = bytes.split_at_checked(KIND_BYTES)?;
-        let kind = [Kind::Live, Kind::Dying]
-            .into_iter()
-            .find(|kind| kind.prefix() == prefix)?;
-        if digits.len() != KEY_BYTES - KIND_BYTES {
-            return None;
-        }
-        let digits = std::str::from_utf8(digits).ok()?;
-        let id = u64::from_str_radix(digits, 16).ok()?;
-        Some(Self { kind, id })
     }
 }
 
@@ -145,13 +118,15 @@ mod tests {
 
     #[test]
     fn a_key_is_read_back_from_its_bytes() {
-        for key in [Key::live(0), Key::live(0xfff_ffff), Key::dying(123_456)] {
-            assert_eq!(Key::parse(&key.bytes()), Some(key));
+        assert_eq!(Key::dying_id(&Key::dying(123_456).bytes()), Some(123_456));
+        for no_key in [
+            &Key::live(1).bytes()[..],
+            b"due:00000000000",
+            b"due:0000000000zz",
+            b"",
+        ] {
+            assert_eq!(Key::dying_id(no_key), None);
         }
-        assert_eq!(Key::parse(b"due:00000000000"), None);
-        assert_eq!(Key::parse(b"else000000000001"), None);
-        assert_eq!(Key::parse(b"due:0000000000zz"), None);
-        assert_eq!(Key::parse(b""), None);
     }
 
     #[test]

@@ -10,6 +10,7 @@ use crate::outcome::Outcome;
 use crate::progress;
 use crate::report::Report;
 
+mod background;
 mod burst;
 mod churn;
 mod client;

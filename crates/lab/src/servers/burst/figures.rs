@@ -1,10 +1,10 @@
 //! The figures of a burst, from the polls and the log of reads.
 
 use super::plan::Plan;
-use super::schedule::Schedule;
 use super::watch::{Memory, Poll, Release};
 use crate::latency::Summary;
 use crate::report::Figures;
+use crate::schedule::Schedule;
 use crate::servers::getter::Seen;
 
 const MS: f64 = 1e6;

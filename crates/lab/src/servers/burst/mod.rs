@@ -12,14 +12,15 @@ use serde_json::json;
 
 use self::figures::{Course, figures};
 use self::plan::{Plan, Survivors};
-use self::schedule::Schedule;
 use self::watch::{Memory, Release, watch};
 use crate::clock::{self, Anchor};
 use crate::proc::{self, CpuMeter, NoiseMeter};
 use crate::report::Report;
 use crate::rng::Rng;
+use crate::schedule::Schedule;
+use crate::servers::background::Background;
 use crate::servers::client::{Address, Connection};
-use crate::servers::getter::{Getter, Pick, Seen};
+use crate::servers::getter::{self, Pick, Seen};
 use crate::servers::keys::{Key, Ttl};
 use crate::servers::loader::{load, long_ttl};
 use crate::servers::server::{self, Target};
@@ -28,7 +29,6 @@ pub(super) use self::plan::{MassExpiry, Sparse};
 
 mod figures;
 mod plan;
-mod schedule;
 mod watch;
 
 /// Time for a freshly loaded server to come to rest before its memory is read.
@@ -64,7 +64,7 @@ pub(crate) fn run(plan: &Plan, name: &'static str, target: &Target) -> Result<Re
     let anchor = Anchor::now();
     let base_ms = clock::wall_us() / 1_000 + (plan.lead_s() * 1e3) as i64;
     let base_ns = anchor.mono_of_wall_us(base_ms * 1_000);
-    let schedule = Schedule::new(base_ns, &offsets, plan.how.window_ms);
+    let schedule = Schedule::new(base_ns, offsets.clone());
     let dying_entry = |id: u64| {
         let deadline = base_ms as u64 + u64::from(offsets[id as usize]);
         (Key::dying(id), Ttl::Pxat(deadline))
@@ -102,7 +102,10 @@ pub(crate) fn run(plan: &Plan, name: &'static str, target: &Target) -> Result<Re
     let noise = NoiseMeter::start(pid.and_then(|pid| CpuMeter::new(pid).read_ns()));
     let release = Release::new((plan.dying, plan.live), empty, live_only, loaded);
     let polls = watch(plan, &mut connection, pid, &schedule, &release)?;
-    let seen = getter.map(Getter::finish).transpose()?.unwrap_or_default();
+    let seen = getter
+        .map(Background::finish)
+        .transpose()?
+        .unwrap_or_default();
     let others_ns = noise.others_ns(polls.last().and_then(|poll| poll.cpu_ns));
     let expired = expired_keys(&mut connection)
         .zip(expired_before)
@@ -129,9 +132,9 @@ pub(crate) fn run(plan: &Plan, name: &'static str, target: &Target) -> Result<Re
     Ok(report)
 }
 
-fn start_getter(address: &Address, plan: &Plan) -> Result<Getter> {
+fn start_getter(address: &Address, plan: &Plan) -> Result<Background<Seen>> {
     let (live, mut rng) = (plan.live, Rng::new(plan.how.seed ^ 1));
-    Getter::start(address, None, move || {
+    getter::start(address, None, move || {
         Some(Pick::lasting(Key::live(rng.below(live))))
     })
 }

@@ -3,10 +3,10 @@
 use anyhow::Result;
 
 use super::plan::Plan;
-use super::schedule::Schedule;
 use crate::clock;
 use crate::proc::{self, CpuMeter};
 use crate::progress;
+use crate::schedule::Schedule;
 use crate::servers::client::Connection;
 use crate::servers::server;
 

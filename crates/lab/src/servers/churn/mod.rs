@@ -6,11 +6,10 @@
 
 use std::collections::VecDeque;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::thread;
+use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-use anyhow::{Result, anyhow, ensure};
+use anyhow::{Result, ensure};
 use serde_json::json;
 
 use self::ledger::Ledger;
@@ -20,8 +19,9 @@ use crate::proc;
 use crate::progress;
 use crate::report::{Figures, Report};
 use crate::rng::Rng;
+use crate::servers::background::Background;
 use crate::servers::driver;
-use crate::servers::getter::{Getter, Pick, Seen};
+use crate::servers::getter::{self, Pick, Seen};
 use crate::servers::keys::Key;
 use crate::servers::server::{self, Meter, Target};
 use crate::stats;
@@ -106,28 +106,18 @@ pub(crate) fn run(args: &Args, target: &Target) -> Result<Report> {
         (seconds * 1e3) as u64 + drain_s as u64,
         px_max,
     ));
-    let stop = Arc::new(AtomicBool::new(false));
     let mut meter = Meter::start(pid);
 
-    let sender = {
-        let (address, stop, ledger) = (
-            target.address.clone(),
-            Arc::clone(&stop),
-            Arc::clone(&ledger),
-        );
-        let rng = Rng::new(args.seed);
-        let mut load = Load::new(rng, (px_min, px_max), args.conns, args.pipeline, ledger);
-        let conns = args.conns;
-        thread::Builder::new()
-            .name("setter".to_owned())
-            .spawn(move || driver::drive(&address, conns, &mut load, &stop))?
-    };
+    let (rng, conns, address) = (Rng::new(args.seed), args.conns, target.address.clone());
+    let px_ms = (px_min, px_max);
+    let mut load = Load::new(rng, px_ms, conns, args.pipeline, Arc::clone(&ledger));
+    let sender = Background::start(move |stop| driver::drive(&address, conns, &mut load, stop));
     let getter = start_getter(target, &ledger, px_min, args.seed)?;
 
     progress::say("setting");
     let mut samples = Vec::new();
     let mut next_ns = start_ns + SAMPLE_NS;
-    while next_ns <= end_ns && !sender.is_finished() {
+    while next_ns <= end_ns && !sender.has_ended() {
         clock::sleep_until(next_ns);
         let stored = server::dbsize(&mut connection)?;
         let at_ns = clock::mono_ns();
@@ -142,11 +132,8 @@ pub(crate) fn run(args: &Args, target: &Target) -> Result<Report> {
     let taken = meter.read();
     let confirmed = ledger.confirmed.load(Ordering::Relaxed);
     let expired_end = expired(&mut connection);
-    stop.store(true, Ordering::Relaxed);
+    sender.finish()?;
     let seen = getter.finish()?;
-    sender
-        .join()
-        .map_err(|_| anyhow!("the thread that sets panicked"))??;
 
     let last_ns = ledger.last_deadline_ns.load(Ordering::Relaxed);
     let drained = drain(&mut connection, last_ns, drain_s)?;
@@ -235,12 +222,17 @@ fn reads(figures: &mut Figures, seen: &Seen, from_ns: u64, to_ns: u64) {
 }
 
 /// Asks for keys confirmed within the last two fifths of the shortest time to live.
-fn start_getter(target: &Target, ledger: &Arc<Ledger>, px_min: u64, seed: u64) -> Result<Getter> {
+fn start_getter(
+    target: &Target,
+    ledger: &Arc<Ledger>,
+    px_min: u64,
+    seed: u64,
+) -> Result<Background<Seen>> {
     let ledger = Arc::clone(ledger);
     let mut rng = Rng::new(seed ^ 1);
     let recent_ns = px_min * 400_000;
     let mut history: VecDeque<(u64, u64)> = VecDeque::new();
-    Getter::start(&target.address, Some(GET_PAUSE), move || {
+    getter::start(&target.address, Some(GET_PAUSE), move || {
         let (now, newest) = (clock::mono_ns(), ledger.settled.load(Ordering::Relaxed));
         history.push_back((now, newest));
         while history.front().is_some_and(|&(at, _)| at + recent_ns < now) {

@@ -31,6 +31,7 @@ use crate::proc::rss_bytes;
 use crate::report::{Curve, Figures, Report};
 use crate::rng::Rng;
 use crate::runner::{Common, Experiment};
+use crate::schedule::Schedule;
 
 const NAME: &str = "expiry readers";
 /// From the last insert to the first read that counts.
@@ -131,31 +132,6 @@ fn measure(kind: Kind, plan: &Plan) -> Result<Report> {
     Ok(report)
 }
 
-/// When entries fall due, on the monotonic clock.
-struct Due {
-    start_ns: u64,
-    first_ns: u64,
-    /// Since the start, rounded up, ascending.
-    deadlines_ms: Vec<u32>,
-}
-
-impl Due {
-    fn before(&self, at_ns: u64) -> usize {
-        let ms = at_ns.saturating_sub(self.start_ns) / 1_000_000;
-        self.deadlines_ms
-            .partition_point(|&due| u64::from(due) < ms)
-    }
-
-    /// The dead among so many stored ones, after the first deadline.
-    fn held(&self, stored: usize, now_ns: u64) -> [f64; 2] {
-        let past_ms = now_ns.saturating_sub(self.start_ns) / 1_000_000;
-        let dead = |&ms: &u32| u64::from(ms) <= past_ms;
-        let alive = self.deadlines_ms.len() - self.deadlines_ms.partition_point(dead);
-        let since_s = now_ns.saturating_sub(self.first_ns) as f64 / 1e9;
-        [since_s, stored.saturating_sub(alive) as f64]
-    }
-}
-
 /// `None` when the fill did not leave the time that the control takes.
 fn attempt(kind: Kind, plan: &Plan, lead_ns: u64) -> Result<Option<Found>> {
     let own = std::process::id();
@@ -168,7 +144,7 @@ fn attempt(kind: Kind, plan: &Plan, lead_ns: u64) -> Result<Option<Found>> {
     fill(cache.as_ref(), plan, (start_ns, lead_ns), &mut deadlines_ms);
     cache.settle();
     let fill_ns = clock::mono_ns() - start_ns;
-    deadlines_ms.sort_unstable();
+    let due = Schedule::new(start_ns, deadlines_ms);
     let filled_ns = clock::mono_ns();
     let first_ns = start_ns + lead_ns;
     let Some(windows) = plan.windows(filled_ns, first_ns, fill_ns) else {
@@ -176,11 +152,6 @@ fn attempt(kind: Kind, plan: &Plan, lead_ns: u64) -> Result<Option<Found>> {
     };
     let rss = rss_before.zip(rss_bytes(own));
     let rss = rss.map(|(then, now)| now.saturating_sub(then) as f64);
-    let due = Due {
-        start_ns,
-        first_ns,
-        deadlines_ms,
-    };
     let mut held = Vec::new();
     let mut phases = watch(cache.as_ref(), plan, &windows, &due, &mut held)?;
     let window = phases.pop().context("there is a window")?;
@@ -190,7 +161,7 @@ fn attempt(kind: Kind, plan: &Plan, lead_ns: u64) -> Result<Option<Found>> {
         rss_per_entry: rss.map(|bytes| bytes / plan.entries as f64),
         control: phases.pop(),
         window,
-        due: (due.before(to_ns) - due.before(from_ns)) as u64,
+        due: due.due_at(to_ns) - due.due_at(from_ns),
         held,
         sweeps: cache.sweeps(),
     }))
@@ -230,7 +201,7 @@ fn watch(
     cache: &Cache,
     plan: &Plan,
     windows: &[(u64, u64)],
-    due: &Due,
+    due: &Schedule,
     held: &mut Vec<[f64; 2]>,
 ) -> Result<Vec<Phase>> {
     let mut cpu_ns = Vec::new();
@@ -246,7 +217,9 @@ fn watch(
                 if let Some(stored) = cache.held()
                     && from_ns >= due.first_ns
                 {
-                    held.push(due.held(stored, now_ns));
+                    let alive = plan.entries - due.due_at(now_ns);
+                    let dead = (stored as u64).saturating_sub(alive);
+                    held.push([(now_ns - due.first_ns) as f64 / 1e9, dead as f64]);
                 }
                 // A look that had to wait is not made up for: all is clean after a walk.
                 let late_ns = clock::mono_ns().saturating_sub(look_ns);

@@ -1,7 +1,5 @@
 //! The figures of one mix: every strategy without a limit, every policy under one.
 
-use std::fmt;
-
 use anyhow::Result;
 use clap::ValueEnum;
 use serde_json::json;
@@ -173,8 +171,4 @@ pub(super) fn limited(cell: &Cell, share: f64) -> Result<(String, Vec<Report>)> 
     Ok((title, reports))
 }
 
-impl fmt::Display for Subject {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        names::name(f, *self)
-    }
-}
+names::display_as_named!(Subject);

@@ -6,7 +6,6 @@
 //! to win, each for keeping one object from one request to the next, and the optimum is Belady's rule over those.
 
 use std::collections::{BTreeSet, BinaryHeap, HashMap, VecDeque};
-use std::fmt;
 use std::time::Duration;
 
 use anyhow::Result;
@@ -34,11 +33,7 @@ pub(super) enum Policy {
     TidewheelUntold,
 }
 
-impl fmt::Display for Policy {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        names::name(f, *self)
-    }
-}
+names::display_as_named!(Policy);
 
 impl Policy {
     /// Reads that find their key alive, of a cache of so many objects.

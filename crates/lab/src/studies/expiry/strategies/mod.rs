@@ -4,8 +4,6 @@
 //! next, and hands out what it found. Time is in milliseconds and an argument; the deadlines themselves
 //! lie with the entries, whose owner a strategy reaches through [`Entries`].
 
-use std::fmt;
-
 use clap::ValueEnum;
 use tidewheel_timer::{HashedWheel, HierarchicalWheel, IndexedHeap, Timer, Timers};
 
@@ -15,6 +13,7 @@ use self::queue::Queue;
 use self::sampling::Sampling;
 use self::scan::Scan;
 use self::sorted_tree::SortedTree;
+use crate::names;
 
 pub(crate) mod deadlines;
 mod fifo_lists;
@@ -139,8 +138,4 @@ impl Strategy {
     }
 }
 
-impl fmt::Display for Strategy {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        crate::names::name(f, *self)
-    }
-}
+names::display_as_named!(Strategy);
