@@ -70,18 +70,18 @@ impl Course {
 
     /// The same; the processor time of all calls together: most take less than a look at the clock.
     pub(crate) fn time_until(&mut self, end_ms: u64) -> u64 {
-        let from_ns = clock::thread_cpu_ns();
+        let stretch = clock::Stretch::start();
         self.run_until(end_ms);
-        clock::thread_cpu_ns() - from_ns
+        stretch.stop()
     }
 
     /// The same; the processor time of the longest single call.
     pub(crate) fn longest_until(&mut self, end_ms: u64) -> u64 {
         let mut longest_ns = 0;
         while let Some(at_ms) = self.next_call(end_ms) {
-            let from_ns = clock::thread_cpu_ns();
+            let stretch = clock::Stretch::start();
             self.call(at_ms);
-            longest_ns = longest_ns.max(clock::thread_cpu_ns() - from_ns);
+            longest_ns = longest_ns.max(stretch.stop());
         }
         self.now_ms = end_ms;
         longest_ns

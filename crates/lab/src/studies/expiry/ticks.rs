@@ -91,11 +91,11 @@ fn a_thirtieth_each_second(strategy: Strategy, n: u64, seed: u64, report: &mut R
     }
     let before = heap::allocated();
     let mut course = Course::new(strategy, entries, START_MS, seed);
-    let from_ns = clock::thread_cpu_ns();
+    let stretch = clock::Stretch::start();
     for i in 0..n {
         course.insert(i as u32, deadline_ms(i, n), inserted_ms(i, n));
     }
-    let insert_ns = clock::thread_cpu_ns() - from_ns;
+    let insert_ns = stretch.stop();
     let bytes = if heap::COUNTED {
         (heap::allocated() - before) as f64
     } else {
