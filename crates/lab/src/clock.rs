@@ -18,6 +18,12 @@ pub(crate) fn mono_ns() -> u64 {
     u64::try_from(Instant::now().saturating_duration_since(origin).as_nanos()).unwrap_or(u64::MAX)
 }
 
+/// What the clock of the entered runtime says.
+#[cfg(feature = "peers")]
+pub(crate) fn in_runtime() -> tokio::time::Instant {
+    tokio::time::Instant::now()
+}
+
 /// Processor time of the calling thread.
 pub(crate) fn thread_cpu_ns() -> u64 {
     cpu_ns(ClockId::ThreadCPUTime)

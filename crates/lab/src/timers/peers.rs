@@ -37,7 +37,7 @@ impl Paused {
             .build()
             .context("cannot start a runtime")?;
         let guard = runtime.enter();
-        let (queue, start) = (DelayQueue::new(), Instant::now());
+        let (queue, start) = (DelayQueue::new(), clock::in_runtime());
         drop(guard);
         Ok((Self { runtime, start }, queue))
     }

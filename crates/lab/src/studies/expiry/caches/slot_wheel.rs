@@ -1,10 +1,10 @@
 //! One lock, one map, and a ring of one-second slots of keys.
 //!
-//! A port of the timing wheel of "Killing O(n)" with what follows from it: each key of a slot is deleted under the map's
-//! write lock of its own, outside the wheel's lock; nobody looks at deadlines, so a key is visible
-//! until its slot is emptied; a key that was written again is deleted by the older write's slot. The
-//! ring has room for an hour and more, since its 60 slots would empty an hour's key within
-//! the minute.
+//! A port of the timing wheel of "Killing O(n)" with what follows from it: each key of a slot is
+//! deleted under the map's write lock of its own, outside the wheel's lock; nobody looks at
+//! deadlines, so a key is visible until its slot is emptied; a key that was written again is deleted
+//! by the older write's slot. The ring has room for two hours and more, as the longest lives are of
+//! two hours: 60 slots would empty an hour's key within the minute.
 
 use std::collections::HashMap;
 use std::io;
@@ -14,7 +14,7 @@ use std::time::Duration;
 use super::ticker::Ticker;
 use crate::caches::subject::{Hasher, Key, Subject, Sweeps, Value};
 
-const SLOTS: usize = 4_096;
+const SLOTS: usize = 8_192;
 
 pub(crate) struct SlotWheel<K, V> {
     inner: Arc<Inner<K, V>>,
