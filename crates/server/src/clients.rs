@@ -189,7 +189,7 @@ impl Clients {
     /// Marks as killed as many as it takes until the others together hold no more than `limit` bytes: those
     /// first that hold most and may be closed. What is marked already does not count. The caller closes
     /// those that come back.
-    pub(crate) fn condemn(&self, limit: u64) -> Vec<Arc<Client>> {
+    pub(crate) fn kill_biggest(&self, limit: u64) -> Vec<Arc<Client>> {
         let (mut sum, mut heap) = (0_u64, BinaryHeap::new());
         let all = self.all.lock();
         for client in all.values() {
@@ -203,7 +203,7 @@ impl Clients {
                 heap.push((held, client.id));
             }
         }
-        let mut condemned = Vec::new();
+        let mut killed = Vec::new();
         while sum > limit
             && let Some((held, id)) = heap.pop()
         {
@@ -211,10 +211,10 @@ impl Clients {
             let client = &all[&id];
             // Somebody else may have been quicker.
             if !client.killed.swap(true, Ordering::Relaxed) {
-                condemned.push(Arc::clone(client));
+                killed.push(Arc::clone(client));
             }
         }
-        condemned
+        killed
     }
 
     /// Whether the caller is the first to ask in this tick.

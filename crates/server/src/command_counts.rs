@@ -12,7 +12,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use parking_lot::Mutex;
 use tidewheel_keyspace::Command;
 
-/// One in so many commands with keys is timed.
+/// Of this many commands with keys, one is timed.
 const SAMPLE: u32 = 64;
 
 /// Different error codes that are told apart; the rest is counted together.

@@ -2,6 +2,22 @@
 //!
 //! The socket is apart from the rest, because only serving needs it: commands see [`Connection`], and
 //! the loop sees a [`Link`], whose socket may be a simulated one.
+//!
+//! The methods are called in this order:
+//!
+//! 1. [`Connection::new`], when the loop adopts the connection.
+//! 2. The poller reports the socket: the loop sets `readable` or `ending`, or clears `blocked`. Then the
+//!    connection waits for its turn.
+//! 3. A turn begins with output that is left over: [`Link::send_output`].
+//! 4. As long as it [has work](Connection::has_work), the connection is served. It goes on with its `walk`, or
+//!    runs its `pending` input, or reads. It stops when it [takes no input](Connection::takes_input): it is
+//!    paused or about to close, or its output is not read.
+//! 5. A read that meets the end of the input says so: [`at_end`](Connection::at_end). What arrived whole is
+//!    still run. Then the connection is `closing`, and closed once its output has left.
+//! 6. A turn ends with the limits: [`exceeds_output_limit`](Connection::exceeds_output_limit). Then
+//!    [`account`](Connection::account) publishes what the connection holds, and
+//!    [`time_out`](Connection::time_out) says when the loop must look at it although nothing happens.
+//! 7. Between its turns, messages are copied into its output: [`Link::copy_messages`].
 
 use std::ops::{Deref, DerefMut};
 use std::sync::Arc;
@@ -10,28 +26,15 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use tidewheel_keyspace::{Session, Walk};
 use tidewheel_resp::{Parser, Protocol};
 
+use crate::checks;
 use crate::clients::{Client, Holding};
-use crate::config::{OutputLimit, Settings};
+use crate::config::{Live, OutputLimit, Settings};
 use crate::output::Output;
 use crate::reclaim::BUFFER_MIN;
 use crate::subscriptions::{Kind, Subscriptions};
 
 /// Output above which a connection's commands wait until it has been read.
 pub(crate) const OUTPUT_SOFT_MARK: usize = 1 << 20;
-
-/// Reasons to look twice before running a command.
-pub(crate) mod gate {
-    /// A password was required when it came, or said RESET, and was not given since.
-    pub(crate) const UNAUTHENTICATED: u8 = 1;
-    /// RESP2 has no pushes, so a subscriber may only manage subscriptions.
-    pub(crate) const SUBSCRIBER: u8 = 2;
-    /// Replies are not wanted.
-    pub(crate) const MUTED: u8 = 4;
-    /// Every command of every client (CLIENT PAUSE ALL). Shared, not of one connection.
-    pub(crate) const PAUSE_ALL: u8 = 8;
-    /// Commands that change data (CLIENT PAUSE WRITE). Shared, not of one connection.
-    pub(crate) const PAUSE_WRITE: u8 = 16;
-}
 
 /// What CLIENT REPLY chose.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -70,13 +73,13 @@ pub(crate) struct Connection {
     pub(crate) client: Arc<Client>,
     pub(crate) session: Session,
     pub(crate) protocol: Protocol,
-    /// Bits of [`gate`].
-    pub(crate) gate: u8,
+    /// Bits of [`checks`].
+    pub(crate) checks: u8,
     pub(crate) replies: Replies,
     pub(crate) output: Output,
     /// Input that waits: a command that has not arrived whole, or commands that may not run yet.
-    pub(crate) held: Option<Box<Held>>,
-    /// A command that goes on before the next one is run.
+    pub(crate) pending: Option<Box<Pending>>,
+    /// A command over all keys that has not ended: it goes on before the next one is run.
     pub(crate) walk: Option<Box<Walk>>,
     pub(crate) subscriptions: Option<Box<Subscriptions>>,
     /// Messages of the loop's inbox before this number were read ahead of the others' turn.
@@ -87,7 +90,7 @@ pub(crate) struct Connection {
     pub(crate) last_active: u64,
     /// Since when the output has been above its soft limit.
     pub(crate) above_soft_since: Option<u64>,
-    /// Bytes that the loop's sum knows of.
+    /// How many of its bytes are in the loop's sum.
     pub(crate) accounted: usize,
     /// The tick that the connection is filed under in the loop's time-outs.
     pub(crate) filed: Option<u64>,
@@ -98,7 +101,7 @@ pub(crate) struct Connection {
     /// The end of its input has been seen: what is whole of it is still run.
     pub(crate) ended: bool,
     /// The socket takes no output for now.
-    pub(crate) jammed: bool,
+    pub(crate) blocked: bool,
     /// A command waits for the end of CLIENT PAUSE.
     pub(crate) paused: bool,
     /// Close as soon as the output has left.
@@ -109,9 +112,9 @@ pub(crate) struct Connection {
     pub(crate) fresh: bool,
 }
 
-/// Input that waits.
+/// Input that waits: it is not whole, or may not run yet.
 #[derive(Debug)]
-pub(crate) struct Held {
+pub(crate) struct Pending {
     pub(crate) bytes: Vec<u8>,
     /// The most bytes that were ever in the buffer: what is reserved beyond them is address space.
     pub(crate) most: usize,
@@ -122,7 +125,7 @@ pub(crate) struct Held {
     pub(crate) wanted: usize,
 }
 
-impl Held {
+impl Pending {
     /// Memory that its bytes take.
     fn touched(&self) -> usize {
         self.most.max(self.bytes.len())
@@ -150,10 +153,10 @@ impl Connection {
             client,
             session: Session::default(),
             protocol: Protocol::Resp2,
-            gate: 0,
+            checks: 0,
             replies: Replies::On,
             output: Output::default(),
-            held: None,
+            pending: None,
             walk: None,
             subscriptions: None,
             heard: 0,
@@ -165,7 +168,7 @@ impl Connection {
             readable: true,
             ending: false,
             ended: false,
-            jammed: false,
+            blocked: false,
             paused: false,
             closing: false,
             queued: false,
@@ -173,8 +176,15 @@ impl Connection {
         }
     }
 
-    /// Whether somebody wants it closed, and it soon will be.
-    pub(crate) fn is_condemned(&self) -> bool {
+    /// Whether it has yet to give the password. One that came while none was asked need not, and nobody needs
+    /// to while none is asked.
+    #[inline]
+    pub(crate) fn lacks_password(&self, config: &Live) -> bool {
+        self.checks & checks::UNAUTHENTICATED != 0 && config.asks_password()
+    }
+
+    /// Whether somebody has asked for its end: it will be closed soon.
+    pub(crate) fn is_killed(&self) -> bool {
         self.client.killed.load(Ordering::Relaxed)
     }
 
@@ -197,7 +207,11 @@ impl Connection {
 
     /// Whether a command is unfinished, or input waits that can be run without more.
     pub(crate) fn has_runnable(&self) -> bool {
-        self.walk.is_some() || self.held.as_ref().is_some_and(|held| held.wanted == 0)
+        self.walk.is_some()
+            || self
+                .pending
+                .as_ref()
+                .is_some_and(|pending| pending.wanted == 0)
     }
 
     /// A read has met the end of the input, or not.
@@ -210,14 +224,14 @@ impl Connection {
 
     /// Whether it has output that the socket may take.
     pub(crate) fn can_send(&self) -> bool {
-        !self.jammed && !self.output.is_empty()
+        !self.blocked && !self.output.is_empty()
     }
 
     pub(crate) fn set(&mut self, bit: u8, on: bool) {
         if on {
-            self.gate |= bit;
+            self.checks |= bit;
         } else {
-            self.gate &= !bit;
+            self.checks &= !bit;
         }
     }
 
@@ -227,7 +241,7 @@ impl Connection {
             self.subscriptions = None;
         }
         let limited = self.subscriptions.is_some() && self.protocol == Protocol::Resp2;
-        self.set(gate::SUBSCRIBER, limited);
+        self.set(checks::SUBSCRIBER, limited);
     }
 
     /// The limits of its class.
@@ -267,7 +281,7 @@ impl Connection {
         now.saturating_sub(since) > limit.soft_ms()
     }
 
-    /// Less than the soft limit is left to send: the time above it begins anew.
+    /// Less than the soft limit is left to send: the time above it will start again from zero.
     pub(crate) fn forget_soft_limit_below(&mut self, settings: &Settings) {
         if self.output.len() as u64 <= self.output_limit(settings).soft {
             self.above_soft_since = None;
@@ -293,9 +307,9 @@ impl Connection {
 
     /// What is held in memory for it. Its names take `names` bytes.
     fn memory(&self, names: usize) -> Holding {
-        let held = |held: &Held| held.touched() + held.parser.heap_bytes();
+        let input = |pending: &Pending| pending.touched() + pending.parser.heap_bytes();
         Holding {
-            input: self.held.as_deref().map_or(0, held),
+            input: self.pending.as_deref().map_or(0, input),
             output: self.output.capacity() + self.walk.as_ref().map_or(0, |walk| walk.bytes()),
             subscriptions: self
                 .subscriptions

@@ -4,23 +4,9 @@ use tidewheel_keyspace::command::{CommandError, Flags};
 use tidewheel_keyspace::{Command, Handler, Host, RAISED, Walk};
 use tidewheel_resp::Args;
 
-use crate::connection::{Connection, Replies, gate};
-use crate::driver::Driver;
-use crate::turn::Turn;
-
-/// What became of one command.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Step {
-    Done,
-    /// Run, and its answer is pushed: CLIENT REPLY does not concern it.
-    Pushed,
-    /// Begun: the connection has a walk to go on with.
-    Walking,
-    /// Not run: try again when the pause is over.
-    Paused,
-    /// Run, and the last of its connection.
-    Close,
-}
+use crate::checks;
+use crate::connection::{Connection, Replies};
+use crate::turn::{Step, Turn};
 
 impl Turn<'_> {
     /// Runs one command.
@@ -42,30 +28,28 @@ impl Turn<'_> {
                 return self.after(conn, row, false, mark, Step::Done);
             }
         };
-        if conn.gate | self.seat.bits() != 0
+        if conn.checks | self.seat.bits() != 0
             && let Some(step) = self.look_twice(conn, row)
         {
             return self.after(conn, Some(row), false, mark, step);
         }
         conn.command = row.name;
         if row.slow {
-            Driver::ask_for_guard(self.worker);
+            self.notes.guard.ask(self.state);
         }
-        let worker = &mut *self.worker;
-        let shared = &worker.server.loops[worker.index].command_counts;
-        let began_ns = worker
-            .counts
-            .add(row, shared)
-            .then(|| worker.server.clock.monotonic_ns());
+        let (state, counts) = (&mut *self.state, &mut self.notes.counts);
+        let began_ns = counts
+            .add(row, &state.handle().command_counts)
+            .then(|| state.server.clock.monotonic_ns());
         let step = match row.handler {
             Handler::Keys(_)
             | Handler::Whole(_)
             | Handler::Walk(_)
             | Handler::Table(_)
             | Handler::Help(_) => {
-                let (keyspace, session) = (&worker.server.keyspace, &mut conn.session);
-                let seat = &mut worker.seat;
-                match keyspace.begin(seat, row, session, worker.time, args, self.out) {
+                let (keyspace, session) = (&state.server.keyspace, &mut conn.session);
+                let seat = &mut state.seat;
+                match keyspace.begin(seat, row, session, state.time, args, self.out) {
                     None => Step::Done,
                     Some(walk) => {
                         conn.walk = Some(walk);
@@ -81,8 +65,8 @@ impl Turn<'_> {
         };
         // A command without keys may have walked everything or slept, one that is known to be slow
         // may have been slow, and one that had to make room was: the next one is later.
-        if row.slow || row.keys.first == 0 || self.worker.seat.was_delayed() {
-            self.worker.note_slow();
+        if row.slow || row.keys.first == 0 || self.state.seat.was_delayed() {
+            self.state.note_slow();
         }
         #[cfg(test)]
         self.server
@@ -97,17 +81,17 @@ impl Turn<'_> {
     /// Takes the next step of a command that walks over everything.
     pub(crate) fn go_on(&mut self, conn: &mut Connection, walk: Box<Walk>) {
         let (mark, row) = (self.out.mark(), walk.row());
-        let worker = &mut *self.worker;
-        worker.renew_time();
-        let began_ns = worker.server.clock.monotonic_ns();
-        let (keyspace, seat) = (&worker.server.keyspace, &mut worker.seat);
-        conn.walk = keyspace.go_on(seat, walk, worker.time, self.out);
-        worker.note_slow();
+        let state = &mut *self.state;
+        state.renew_time();
+        let began_ns = state.server.clock.monotonic_ns();
+        let (keyspace, seat) = (&state.server.keyspace, &mut state.seat);
+        conn.walk = keyspace.go_on(seat, walk, state.time, self.out);
+        state.note_slow();
         #[cfg(test)]
-        worker.server.witness.pay_a_step(&worker.server.clock);
-        let took_ns = worker.server.clock.monotonic_ns().saturating_sub(began_ns);
-        let shared = &worker.server.loops[worker.index].command_counts;
-        worker.counts.took_more(row, took_ns, shared);
+        state.server.witness.pay_a_step(&state.server.clock);
+        let took_ns = state.server.clock.monotonic_ns().saturating_sub(began_ns);
+        let shared = &state.handle().command_counts;
+        self.notes.counts.took_more(row, took_ns, shared);
         if conn.walk.is_none() {
             self.after(conn, Some(row), true, mark, Step::Done);
         }
@@ -116,9 +100,8 @@ impl Turn<'_> {
     #[cold]
     fn note_time(&mut self, row: &'static Command, began_ns: u64) {
         let took_ns = self.server.clock.monotonic_ns().saturating_sub(began_ns);
-        let worker = &mut *self.worker;
-        let shared = &worker.server.loops[worker.index].command_counts;
-        worker.counts.took(row, took_ns, shared);
+        let shared = &self.state.handle().command_counts;
+        self.notes.counts.took(row, took_ns, shared);
     }
 
     /// Counts errors, and takes a reply back that is not wanted.
@@ -136,12 +119,11 @@ impl Turn<'_> {
         }
         if self.out.as_bytes().get(mark) == Some(&b'-') {
             self.tally.errors += 1;
-            let worker = &mut *self.worker;
-            let shared = &worker.server.loops[worker.index].command_counts;
+            let shared = &self.state.handle().command_counts;
             let reply = self.out.as_bytes().get(mark..).unwrap_or_default();
-            worker.counts.failed(row, ran, reply, shared);
+            self.notes.counts.failed(row, ran, reply, shared);
         }
-        if conn.gate & gate::MUTED != 0 && step != Step::Paused {
+        if conn.checks & checks::MUTED != 0 && step != Step::Paused {
             if step != Step::Pushed {
                 #[cfg(test)]
                 self.server
@@ -154,7 +136,7 @@ impl Turn<'_> {
                 Replies::SkipThis => Replies::On,
                 kept => kept,
             };
-            conn.set(gate::MUTED, conn.replies != Replies::On);
+            conn.set(checks::MUTED, conn.replies != Replies::On);
         }
         step
     }
@@ -167,12 +149,12 @@ impl Turn<'_> {
             self.refresh_time();
         }
         // Read after giving way: it may have been for a pause.
-        let bits = conn.gate | self.seat.bits();
-        if self.is_stranger(conn) && !row.flags.has(Flags::NO_AUTH) {
+        let bits = conn.checks | self.seat.bits();
+        if conn.lacks_password(&self.server.config) && !row.flags.has(Flags::NO_AUTH) {
             self.out.error("NOAUTH Authentication required.");
             return Some(Step::Done);
         }
-        if bits & gate::SUBSCRIBER != 0 && !may_subscribers(row) {
+        if bits & checks::SUBSCRIBER != 0 && !may_subscribers(row) {
             let name = row.name;
             self.out.error(&format!(
                 "ERR Can't execute '{name}': only (P|S)SUBSCRIBE / (P|S)UNSUBSCRIBE / PING / QUIT / \
@@ -182,7 +164,7 @@ impl Turn<'_> {
         }
         let changes =
             row.flags.has(Flags::WRITE) || matches!(row.handler, Handler::Host(Host::Publish));
-        let waits = bits & gate::PAUSE_ALL != 0 || (bits & gate::PAUSE_WRITE != 0 && changes);
+        let waits = bits & checks::PAUSE_ALL != 0 || (bits & checks::PAUSE_WRITE != 0 && changes);
         if waits {
             self.tally.commands -= 1;
             return Some(Step::Paused);

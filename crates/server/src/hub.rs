@@ -254,7 +254,7 @@ fn name_channel(channel: &mut Vec<u8>, prefix: &[u8], db: u32, suffix: &[u8]) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::inbox::Parcel;
+    use crate::inbox::Item;
 
     fn hub() -> (Vec<mio::Poll>, Hub) {
         let polls: Vec<_> = (0..2).map(|_| mio::Poll::new().unwrap()).collect();
@@ -267,10 +267,10 @@ mod tests {
     }
 
     fn received(hub: &Hub, owner: usize) -> Vec<(Vec<u64>, Vec<u8>)> {
-        let mut parcels = Vec::new();
-        hub.loops[owner].collect(&mut parcels);
-        let runs = parcels.into_iter().filter_map(|parcel| match parcel {
-            Parcel::Messages(run) => Some((
+        let mut items = Vec::new();
+        hub.loops[owner].collect(&mut items);
+        let runs = items.into_iter().filter_map(|item| match item {
+            Item::Messages(run) => Some((
                 run.targets.iter().map(|target| target.id).collect(),
                 run.each_since(0).flatten().copied().collect(),
             )),

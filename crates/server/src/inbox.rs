@@ -30,7 +30,7 @@ pub(crate) struct Target {
 
 /// Something for a loop to take in.
 #[derive(Debug)]
-pub(crate) enum Parcel {
+pub(crate) enum Item {
     /// A new connection to own.
     Connection(Box<Accepted>),
     /// Close this client.
@@ -51,10 +51,10 @@ pub(crate) struct Messages {
     starts: Vec<usize>,
 }
 
-/// Parcels that wait for one loop.
+/// Items that wait for one loop.
 #[derive(Debug, Default)]
 pub(crate) struct Inbox {
-    parcels: Vec<Parcel>,
+    items: Vec<Item>,
     /// The number of the next message.
     next: u64,
     message_bytes: usize,
@@ -101,24 +101,24 @@ impl Messages {
 }
 
 impl Inbox {
-    pub(crate) fn push(&mut self, parcel: Parcel) {
-        self.parcels.push(parcel);
+    pub(crate) fn push(&mut self, item: Item) {
+        self.items.push(item);
     }
 
     /// Adds a message. When the inbox is full the message is dropped, and its audience will be closed.
-    /// So many bytes are `taken`: collected, and still held.
+    /// `taken` bytes were collected and are still held.
     pub(crate) fn add(&mut self, targets: &Arc<Vec<Target>>, message: &[u8], taken: usize) {
         // One message always fits an empty inbox, however long.
         let held = self.message_bytes.saturating_add(taken);
         let full = self.message_bytes > 0 && held.saturating_add(message.len()) > BYTES_MAX;
-        if full || self.parcels.len() >= RUNS_MAX {
+        if full || self.items.len() >= RUNS_MAX {
             self.overrun.extend(targets.iter());
             return;
         }
         self.message_bytes += message.len();
         let number = self.next;
         self.next += 1;
-        if let Some(Parcel::Messages(run)) = self.parcels.last_mut()
+        if let Some(Item::Messages(run)) = self.items.last_mut()
             && Arc::ptr_eq(&run.targets, targets)
             && run.end() == number
         {
@@ -133,10 +133,10 @@ impl Inbox {
             starts: Vec::new(),
         };
         run.push(message);
-        self.parcels.push(Parcel::Messages(run));
+        self.items.push(Item::Messages(run));
     }
 
-    /// Whoever comes and goes between messages leaves a list of targets to each of them.
+    /// A big audience that changes between two messages leaves a list of targets to each of them.
     fn count_audience(&mut self, targets: &Arc<Vec<Target>>) {
         let bytes = size_of_val(targets.as_slice());
         if bytes > AUDIENCE_FREE && self.audiences.insert(Arc::as_ptr(targets) as usize) {
@@ -146,13 +146,13 @@ impl Inbox {
 
     /// Shows a client the messages that wait for it from a number on. Returns the number to go on with.
     pub(crate) fn read(&mut self, who: Target, since: u64, mut take: impl FnMut(&Messages)) -> u64 {
-        let fresh = |parcel: &Parcel| match parcel {
-            Parcel::Messages(run) => run.end() > since,
+        let fresh = |item: &Item| match item {
+            Item::Messages(run) => run.end() > since,
             _ => true,
         };
-        let known = self.parcels.iter().rposition(|parcel| !fresh(parcel));
-        for parcel in &mut self.parcels[known.map_or(0, |at| at + 1)..] {
-            let Parcel::Messages(run) = parcel else {
+        let known = self.items.iter().rposition(|item| !fresh(item));
+        for item in &mut self.items[known.map_or(0, |at| at + 1)..] {
+            let Item::Messages(run) = item else {
                 continue;
             };
             if run.targets.binary_search(&who).is_ok() {
@@ -168,10 +168,10 @@ impl Inbox {
     }
 
     fn drop_empty_runs(&mut self) {
-        while let Some(Parcel::Messages(run)) = self.parcels.last()
+        while let Some(Item::Messages(run)) = self.items.last()
             && run.starts.is_empty()
         {
-            self.parcels.pop();
+            self.items.pop();
         }
     }
 
@@ -180,13 +180,13 @@ impl Inbox {
         self.message_bytes
     }
 
-    /// Takes everything, into `parcels`, which must be empty.
-    pub(crate) fn collect(&mut self, parcels: &mut Vec<Parcel>) {
-        std::mem::swap(&mut self.parcels, parcels);
+    /// Takes everything, into `items`, which must be empty.
+    pub(crate) fn collect(&mut self, items: &mut Vec<Item>) {
+        std::mem::swap(&mut self.items, items);
         self.message_bytes = 0;
         self.audiences.clear();
         let overrun = std::mem::take(&mut self.overrun);
-        parcels.extend(overrun.into_iter().map(Parcel::Close));
+        items.extend(overrun.into_iter().map(Item::Close));
     }
 }
 
@@ -222,15 +222,15 @@ mod tests {
         seen
     }
 
-    fn collected(inbox: &mut Inbox) -> Vec<Parcel> {
-        let mut parcels = Vec::new();
-        inbox.collect(&mut parcels);
-        parcels
+    fn collected(inbox: &mut Inbox) -> Vec<Item> {
+        let mut items = Vec::new();
+        inbox.collect(&mut items);
+        items
     }
 
-    fn closed(parcels: &[Parcel]) -> usize {
-        let close = |parcel: &&Parcel| matches!(parcel, Parcel::Close(_));
-        parcels.iter().filter(close).count()
+    fn closed(items: &[Item]) -> usize {
+        let close = |item: &&Item| matches!(item, Item::Close(_));
+        items.iter().filter(close).count()
     }
 
     #[test]
@@ -240,9 +240,9 @@ mod tests {
         inbox.add(&both, b"a", 0);
         inbox.add(&both, b"bc", 0);
         inbox.add(&audience(1..2), b"d", 0);
-        let parcels = collected(&mut inbox);
-        let [Parcel::Messages(first), Parcel::Messages(second)] = parcels.as_slice() else {
-            panic!("{parcels:?}")
+        let items = collected(&mut inbox);
+        let [Item::Messages(first), Item::Messages(second)] = items.as_slice() else {
+            panic!("{items:?}")
         };
         assert_eq!(texts(first, 0), ["a", "bc"]);
         assert_eq!(texts(first, 1), ["bc"]);
@@ -265,9 +265,9 @@ mod tests {
         assert_eq!(read(&mut inbox, 1, &mut since), ["e"]);
         assert_eq!(read(&mut inbox, 1, &mut since), [""; 0]);
         let left = |run: &Messages| texts(run, since);
-        let parcels = collected(&mut inbox);
-        let runs = parcels.iter().filter_map(|parcel| match parcel {
-            Parcel::Messages(run) => Some(run),
+        let items = collected(&mut inbox);
+        let runs = items.iter().filter_map(|item| match item {
+            Item::Messages(run) => Some(run),
             _ => None,
         });
         assert_eq!(runs.clone().flat_map(left).count(), 0);
@@ -290,9 +290,9 @@ mod tests {
             inbox.add(&many, b"m", 0);
             assert_eq!(read(&mut inbox, 7, &mut since), ["m"]);
         }
-        let parcels = collected(&mut inbox);
-        let [Parcel::Messages(run)] = parcels.as_slice() else {
-            panic!("{} runs", parcels.len())
+        let items = collected(&mut inbox);
+        let [Item::Messages(run)] = items.as_slice() else {
+            panic!("{} runs", items.len())
         };
         assert!(Arc::ptr_eq(&run.targets, &many));
     }
@@ -306,7 +306,7 @@ mod tests {
         for round in 0..10 {
             inbox.add(&rooms[round % 2], &message, 0);
             assert_eq!(read(&mut inbox, 1, &mut since).len(), 1);
-            assert_eq!((inbox.message_bytes, inbox.parcels.len()), (0, 0));
+            assert_eq!((inbox.message_bytes, inbox.items.len()), (0, 0));
         }
         assert_eq!(closed(&collected(&mut inbox)), 0);
     }
@@ -329,9 +329,9 @@ mod tests {
         let both = audience(1..3);
         inbox.add(&both, b"a", 0);
         inbox.add(&both, &vec![0; BYTES_MAX], 0);
-        let parcels = collected(&mut inbox);
-        assert!(matches!(&parcels[0], Parcel::Messages(run) if texts(run, 0) == ["a"]));
-        assert_eq!(closed(&parcels), 2);
+        let items = collected(&mut inbox);
+        assert!(matches!(&items[0], Item::Messages(run) if texts(run, 0) == ["a"]));
+        assert_eq!(closed(&items), 2);
         // What has come back to rest may be filled again.
         inbox.add(&both, &vec![0; BYTES_MAX], 0);
         assert_eq!(closed(&collected(&mut inbox)), 0);
@@ -345,11 +345,11 @@ mod tests {
         let half = vec![0; BYTES_MAX / 2];
         inbox.add(&both, &half, 0);
         let taken = inbox.message_bytes();
-        let parcels = collected(&mut inbox);
+        let items = collected(&mut inbox);
         inbox.add(&both, b"a", taken);
         inbox.add(&both, &half, taken);
         assert_eq!(inbox.overrun.len(), 2);
-        drop(parcels);
+        drop(items);
         inbox.add(&both, &half, 0);
         assert_eq!(inbox.message_bytes(), BYTES_MAX / 2 + 1);
     }
@@ -358,8 +358,8 @@ mod tests {
     fn one_big_message_always_fits_an_empty_inbox() {
         let mut inbox = Inbox::default();
         inbox.add(&audience(1..2), &vec![0; BYTES_MAX + 1], 0);
-        let parcels = collected(&mut inbox);
-        assert!(matches!(parcels.as_slice(), [Parcel::Messages(_)]));
+        let items = collected(&mut inbox);
+        assert!(matches!(items.as_slice(), [Item::Messages(_)]));
     }
 
     /// An audience that changes between two messages leaves a list to each.
@@ -370,7 +370,7 @@ mod tests {
         for _ in 0..2 * BYTES_MAX / list {
             inbox.add(&audience(0..10_000), b"m", 0);
         }
-        assert!(inbox.parcels.len() <= BYTES_MAX / list + 1);
+        assert!(inbox.items.len() <= BYTES_MAX / list + 1);
         assert_eq!(inbox.overrun.len(), 10_000);
         let mut inbox = Inbox::default();
         let rooms = [audience(0..10_000), audience(0..10_000)];

@@ -1,4 +1,13 @@
-//! What other threads may ask of an event loop: to look earlier, and to take a parcel.
+//! What other threads may ask of an event loop: to look earlier, and to take something in.
+//!
+//! A key's deadline is known in five places, from the key to the kernel. Each is a bound of the one before it:
+//!
+//! 1. The shard's wheel, under the shard's lock.
+//! 2. The shard's published deadline, for threads that do not hold the lock.
+//! 3. The loop's [`soonest`](LoopHandle::soonest): the least of its shards'. With a thousand shards, nobody could
+//!    read them all in each turn.
+//! 4. The loop's alarm: until when it sleeps, so that others wake it only if that is too long.
+//! 5. The kernel's timer. It may be set for earlier, because setting it costs a system call.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -8,11 +17,10 @@ use tidewheel_keyspace::order::{Rank, Ranked};
 use tidewheel_time::{Alarm, NEVER, Soonest};
 
 use crate::command_counts::SharedCounts;
-use crate::inbox::{Inbox, Messages, Parcel, Target};
+use crate::inbox::{Inbox, Item, Messages, Target};
 use crate::metrics::LoopCounters;
 
-/// What ends a loop's sleep. It is rung at most once for a sleep, so a call through a table of
-/// functions costs nothing that matters.
+/// What ends a loop's sleep. It is called at most once for a sleep, so it need not be fast.
 struct Bell(mio::Waker);
 
 impl Wake for Bell {
@@ -23,7 +31,7 @@ impl Wake for Bell {
     }
 }
 
-/// The shared face of one loop.
+/// What other threads see of one loop.
 #[derive(Debug)]
 #[repr(align(128))]
 pub(crate) struct LoopHandle {
@@ -70,7 +78,7 @@ impl LoopHandle {
         }
     }
 
-    /// A shard of this loop has an earlier deadline than it had.
+    /// A shard of this loop has an earlier deadline than before.
     pub(crate) fn deadline_lowered(&self, deadline: u64) {
         if self.soonest.lower(deadline) {
             self.alarm.lowered(deadline);
@@ -139,8 +147,8 @@ impl LoopHandle {
     }
 
     /// Hands over a connection or a request to close one. Both are bounded by `maxclients`.
-    pub(crate) fn post(&self, parcel: Parcel) {
-        self.inbox.lock().push(parcel);
+    pub(crate) fn post(&self, item: Item) {
+        self.inbox.lock().push(item);
         self.nudge();
     }
 
@@ -153,14 +161,14 @@ impl LoopHandle {
         self.nudge();
     }
 
-    /// Takes everything that waits, into `parcels`, which must be empty.
-    pub(crate) fn collect(&self, parcels: &mut Vec<Parcel>) {
+    /// Takes everything that waits, into `items`, which must be empty.
+    pub(crate) fn collect(&self, items: &mut Vec<Item>) {
         if !self.alarm.take_request() {
             return;
         }
         let mut inbox = self.inbox.lock();
         self.taken.store(inbox.message_bytes(), Ordering::Relaxed);
-        inbox.collect(parcels);
+        inbox.collect(items);
     }
 
     /// What was collected is dropped.
@@ -232,16 +240,16 @@ mod tests {
     }
 
     #[test]
-    fn a_parcel_prevents_or_ends_a_sleep() {
+    fn a_item_prevents_or_ends_a_sleep() {
         let (mut poll, handle) = handle();
         let target = Target { id: 1, slot: 0 };
-        handle.post(Parcel::Close(target));
+        handle.post(Item::Close(target));
         assert!(!handle.fall_asleep(u64::MAX, true));
-        let mut parcels = Vec::new();
-        handle.collect(&mut parcels);
-        assert_eq!(parcels.len(), 1);
+        let mut items = Vec::new();
+        handle.collect(&mut items);
+        assert_eq!(items.len(), 1);
         assert!(handle.fall_asleep(u64::MAX, true));
-        handle.post(Parcel::Close(target));
+        handle.post(Item::Close(target));
         assert!(rings(&mut poll));
     }
 }

@@ -1,15 +1,17 @@
 //! The server: `tidewheel` speaks the Redis protocol and lets keys expire on time.
 
+mod buffers;
+mod checks;
 mod clients;
 mod clock;
 mod command_counts;
 mod config;
 mod connection;
-mod desk;
 mod dispatch;
-mod driver;
 mod engine;
 mod event_loop;
+mod expiry;
+mod guard;
 mod host;
 mod hub;
 mod inbox;
@@ -17,11 +19,14 @@ mod listener;
 mod log;
 mod loop_core;
 mod loop_handle;
+mod loop_state;
 mod metrics;
 mod output;
 mod pause;
 mod reclaim;
+mod sending;
 mod server;
+mod shards;
 mod signals;
 #[cfg(test)]
 mod simulation;
@@ -29,6 +34,7 @@ mod sleep_timer;
 mod start;
 mod subscriptions;
 mod system;
+mod tidying;
 mod turn;
 #[cfg(test)]
 mod witness;

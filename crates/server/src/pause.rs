@@ -6,10 +6,10 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use parking_lot::Mutex;
 use tidewheel_keyspace::{Gate, KEEP_DEAD};
 
-use crate::connection::gate;
+use crate::checks;
 
 /// All bits of a pause.
-const BITS: u8 = gate::PAUSE_ALL | gate::PAUSE_WRITE | KEEP_DEAD;
+const BITS: u8 = checks::PAUSE_ALL | checks::PAUSE_WRITE | KEEP_DEAD;
 
 /// The pause in force, if any. Its bits are the keyspace gate's: those are read before every command.
 #[derive(Debug)]
@@ -48,9 +48,9 @@ impl Pause {
         };
         self.until.store(until, Ordering::Relaxed);
         let bit = if all {
-            gate::PAUSE_ALL
+            checks::PAUSE_ALL
         } else {
-            gate::PAUSE_WRITE
+            checks::PAUSE_WRITE
         };
         self.gate.set(bit | KEEP_DEAD);
         drop(change);
@@ -89,12 +89,12 @@ mod tests {
         let pause = Pause::new(Arc::clone(&gate_of_all));
         pause.start(true, 100);
         pause.start(false, 50);
-        assert_eq!(bits() & gate::PAUSE_ALL, gate::PAUSE_ALL);
+        assert_eq!(bits() & checks::PAUSE_ALL, checks::PAUSE_ALL);
         assert!(!pause.end_if_due(99));
         assert!(pause.end_if_due(100));
         assert!(!pause.end_if_due(101));
         pause.start(false, 200);
-        assert_eq!(bits(), gate::PAUSE_WRITE | KEEP_DEAD);
+        assert_eq!(bits(), checks::PAUSE_WRITE | KEEP_DEAD);
         pause.end();
         assert!(!pause.is_on());
     }

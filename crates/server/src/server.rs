@@ -33,7 +33,7 @@ pub(crate) struct Server {
     pub(crate) started: u64,
     /// Counters at the last CONFIG RESETSTAT.
     pub(crate) stats_base: Mutex<Tally>,
-    /// The most memory ever seen in use, by whoever asked.
+    /// The most memory that was in use whenever somebody asked.
     pub(crate) peak_memory: AtomicU64,
     pub(crate) expiry_rate: ExpiryRate,
     /// Connections that were accepted and not yet closed.

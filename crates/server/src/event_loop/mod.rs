@@ -1,6 +1,6 @@
 //! One thread's shell around a loop: its poller, its timer and its listeners.
 
-mod lobby;
+mod accept;
 mod sockets;
 
 use std::io;
@@ -72,7 +72,7 @@ impl EventLoop {
                 return;
             }
         }
-        self.farewell(&mut events);
+        self.drain(&mut events);
     }
 
     fn turn(&mut self, events: &mut Events) -> io::Result<()> {
@@ -87,7 +87,7 @@ impl EventLoop {
         for event in events.iter() {
             self.note(event);
         }
-        self.core.take_parcels();
+        self.core.take_inbox();
         while let Some(accepted) = self.core.next_arrival() {
             self.core.adopt(accepted);
         }
@@ -132,9 +132,9 @@ impl EventLoop {
     }
 
     /// Sends what is left, for a moment, and lets the clients go.
-    fn farewell(&mut self, events: &mut Events) {
+    fn drain(&mut self, events: &mut Events) {
         self.listeners.clear();
-        while let Some(wait_ms) = self.core.farewell() {
+        while let Some(wait_ms) = self.core.drain() {
             let timeout = Duration::from_millis(wait_ms);
             if self.poll.poll(events, Some(timeout)).is_err() {
                 return;

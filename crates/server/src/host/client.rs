@@ -8,11 +8,11 @@ use tidewheel_resp::{Args, parse_i64};
 
 use super::session::{NAME, is_plain};
 use super::{Outcome, error};
+use crate::checks;
 use crate::clients::Client;
-use crate::connection::{Connection, Replies, gate};
-use crate::dispatch::Step;
-use crate::inbox::Parcel;
-use crate::turn::Turn;
+use crate::connection::{Connection, Replies};
+use crate::inbox::Item;
+use crate::turn::{Step, Turn};
 
 /// The classes that TYPE knows. Nobody is a master, a replica or a monitor here.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -146,7 +146,7 @@ impl Turn<'_> {
                 // The reply is sent first.
                 myself = true;
             } else if !client.killed.swap(true, Ordering::Relaxed) {
-                self.server.loops[client.owner].post(Parcel::Close(client.target()));
+                self.server.loops[client.owner].post(Item::Close(client.target()));
             }
         }
         match (old_form, killed) {
@@ -171,17 +171,17 @@ impl Turn<'_> {
         match args[2].to_ascii_lowercase().as_slice() {
             b"on" => {
                 conn.replies = Replies::On;
-                conn.set(gate::MUTED, false);
+                conn.set(checks::MUTED, false);
                 self.out.ok();
             }
             b"off" => {
                 conn.replies = Replies::Off;
-                conn.set(gate::MUTED, true);
+                conn.set(checks::MUTED, true);
             }
             b"skip" if conn.replies == Replies::Off => {}
             b"skip" => {
                 conn.replies = Replies::SkipThisAndNext;
-                conn.set(gate::MUTED, true);
+                conn.set(checks::MUTED, true);
             }
             _ => return Err(CommandError::SYNTAX),
         }
@@ -209,10 +209,10 @@ impl Turn<'_> {
             .saturating_add(ms)
             .saturating_add(u64::from(ms > 0));
         // Whatever other loops have begun is finished before the answer; what they begin then waits.
-        let worker = &mut *self.worker;
-        let alone = worker.seat.exclusive();
-        worker.server.pause.start(all, until);
-        worker.server.pause_changed();
+        let state = &mut *self.state;
+        let alone = state.seat.exclusive();
+        state.server.pause.start(all, until);
+        state.server.pause_changed();
         drop(alone);
         self.done()
     }

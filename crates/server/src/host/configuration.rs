@@ -5,8 +5,7 @@ use tidewheel_resp::Args;
 
 use super::Outcome;
 use crate::config::{Change, KEYS, Key, key};
-use crate::dispatch::Step;
-use crate::turn::Turn;
+use crate::turn::{Step, Turn};
 
 impl Turn<'_> {
     pub(super) fn config_get(&mut self, args: Args<'_>) -> Outcome {
@@ -80,7 +79,7 @@ impl Turn<'_> {
     }
 }
 
-/// Has the system let as many files be open as so many clients need.
+/// Raises the system's limit of open files to what this number of clients needs.
 fn allow(key: &Key, clients: usize) -> Result<(), CommandError> {
     let fit = crate::system::raise_open_files(clients);
     if fit >= clients {

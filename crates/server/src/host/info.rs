@@ -9,17 +9,16 @@ use tidewheel_resp::Args;
 
 use super::Outcome;
 use super::session::REDIS_VERSION;
-use crate::dispatch::Step;
+use crate::loop_state::LoopState;
 use crate::metrics::Rate;
 use crate::system;
-use crate::turn::Turn;
-use crate::worker::Worker;
+use crate::turn::{Step, Turn};
 
 /// A section: its name, whether a plain INFO shows it, and what writes it.
 struct Section {
     name: &'static str,
     by_default: bool,
-    write: fn(&Worker, &Stats, &mut String) -> std::fmt::Result,
+    write: fn(&LoopState, &Stats, &mut String) -> std::fmt::Result,
 }
 
 const SECTIONS: &[Section] = &[
@@ -127,12 +126,12 @@ macro_rules! lines {
     };
 }
 
-fn server(worker: &Worker, _: &Stats, text: &mut String) -> std::fmt::Result {
-    let server = &worker.server;
-    let uptime_s = worker.time.tick.saturating_sub(server.started) / 1000;
+fn server(state: &LoopState, _: &Stats, text: &mut String) -> std::fmt::Result {
+    let server = &state.server;
+    let uptime_s = state.time.tick.saturating_sub(server.started) / 1000;
     let file = server.config.file.as_ref();
     let file = file.map_or(String::new(), |file| file.display().to_string());
-    let wall_us = worker.time.wall_ms().saturating_mul(1000) + i64::from(worker.time.micros);
+    let wall_us = state.time.wall_ms().saturating_mul(1000) + i64::from(state.time.micros);
     lines!(
         text,
         "redis_version" = REDIS_VERSION,
@@ -159,8 +158,8 @@ fn server(worker: &Worker, _: &Stats, text: &mut String) -> std::fmt::Result {
     Ok(())
 }
 
-fn clients(worker: &Worker, _: &Stats, text: &mut String) -> std::fmt::Result {
-    let server = &worker.server;
+fn clients(state: &LoopState, _: &Stats, text: &mut String) -> std::fmt::Result {
+    let server = &state.server;
     let paused: usize = server
         .loops
         .iter()
@@ -177,7 +176,7 @@ fn clients(worker: &Worker, _: &Stats, text: &mut String) -> std::fmt::Result {
         text,
         "connected_clients" = server.clients.len(),
         "cluster_connections" = 0,
-        "maxclients" = worker.settings.max_clients,
+        "maxclients" = state.settings.max_clients,
         "client_recent_max_input_buffer" = longest_input,
         "client_recent_max_output_buffer" = longest_output,
         "blocked_clients" = paused,
@@ -191,8 +190,8 @@ fn clients(worker: &Worker, _: &Stats, text: &mut String) -> std::fmt::Result {
     Ok(())
 }
 
-fn memory(worker: &Worker, stats: &Stats, text: &mut String) -> std::fmt::Result {
-    let server = &worker.server;
+fn memory(state: &LoopState, stats: &Stats, text: &mut String) -> std::fmt::Result {
+    let server = &state.server;
     let used = stats.used_memory;
     let peak = server
         .peak_memory
@@ -216,8 +215,8 @@ fn memory(worker: &Worker, stats: &Stats, text: &mut String) -> std::fmt::Result
         "used_memory_peak_human" = Human(peak),
         "used_memory_dataset" = used,
         "total_system_memory" = system::total_memory_bytes().unwrap_or(0),
-        "maxmemory" = worker.settings.max_memory,
-        "maxmemory_human" = Human(worker.settings.max_memory),
+        "maxmemory" = state.settings.max_memory,
+        "maxmemory_human" = Human(state.settings.max_memory),
         "maxmemory_policy" = policy,
         "mem_clients_normal" = normal,
         "mem_clients_overhead" = overhead,
@@ -228,7 +227,7 @@ fn memory(worker: &Worker, stats: &Stats, text: &mut String) -> std::fmt::Result
     Ok(())
 }
 
-fn persistence(_: &Worker, _: &Stats, text: &mut String) -> std::fmt::Result {
+fn persistence(_: &LoopState, _: &Stats, text: &mut String) -> std::fmt::Result {
     lines!(
         text,
         "loading" = 0,
@@ -239,12 +238,12 @@ fn persistence(_: &Worker, _: &Stats, text: &mut String) -> std::fmt::Result {
     Ok(())
 }
 
-fn stats(worker: &Worker, stats: &Stats, text: &mut String) -> std::fmt::Result {
-    let server = &worker.server;
+fn stats(state: &LoopState, stats: &Stats, text: &mut String) -> std::fmt::Result {
+    let server = &state.server;
     let totals = server.totals().since(&server.stats_base.lock());
     let mut rate = Rate::default();
     for handle in server.loops.iter() {
-        handle.counters.add_rate(worker.time, &mut rate);
+        handle.counters.add_rate(state.time, &mut rate);
     }
     let (channels, patterns) = server.hub.counts();
     lines!(
@@ -276,7 +275,7 @@ fn stats(worker: &Worker, stats: &Stats, text: &mut String) -> std::fmt::Result 
     Ok(())
 }
 
-fn replication(_: &Worker, _: &Stats, text: &mut String) -> std::fmt::Result {
+fn replication(_: &LoopState, _: &Stats, text: &mut String) -> std::fmt::Result {
     lines!(
         text,
         "role" = "master",
@@ -286,7 +285,7 @@ fn replication(_: &Worker, _: &Stats, text: &mut String) -> std::fmt::Result {
     Ok(())
 }
 
-fn cpu(_: &Worker, _: &Stats, text: &mut String) -> std::fmt::Result {
+fn cpu(_: &LoopState, _: &Stats, text: &mut String) -> std::fmt::Result {
     if let Some(spent) = system::cpu_seconds() {
         lines!(
             text,
@@ -298,13 +297,13 @@ fn cpu(_: &Worker, _: &Stats, text: &mut String) -> std::fmt::Result {
 }
 
 /// How well deadlines are met. Lateness runs from a key's deadline to its removal.
-fn expiry(worker: &Worker, stats: &Stats, text: &mut String) -> std::fmt::Result {
-    let server = &worker.server;
+fn expiry(state: &LoopState, stats: &Stats, text: &mut String) -> std::fmt::Result {
+    let server = &state.server;
     let totals = server.totals().since(&server.stats_base.lock());
     let due = stats.next_deadline;
     let next_ms = match due {
         u64::MAX => -1,
-        due => i64::try_from(due.saturating_sub(worker.time.tick)).unwrap_or(i64::MAX),
+        due => i64::try_from(due.saturating_sub(state.time.tick)).unwrap_or(i64::MAX),
     };
     let Quantiles {
         p50,
@@ -321,7 +320,7 @@ fn expiry(worker: &Worker, stats: &Stats, text: &mut String) -> std::fmt::Result
         "expired_keys" = stats.expired,
         "expired_per_sec" = server
             .expiry_rate
-            .per_second(stats.expired, worker.time.tick),
+            .per_second(stats.expired, state.time.tick),
         "lateness_p50_us" = p50,
         "lateness_p99_us" = p99,
         "lateness_p999_us" = p999,
@@ -347,14 +346,14 @@ fn expiry(worker: &Worker, stats: &Stats, text: &mut String) -> std::fmt::Result
     Ok(())
 }
 
-fn nothing(_: &Worker, _: &Stats, _: &mut String) -> std::fmt::Result {
+fn nothing(_: &LoopState, _: &Stats, _: &mut String) -> std::fmt::Result {
     Ok(())
 }
 
 /// Times of commands with keys are extrapolated from a sample.
-fn commandstats(worker: &Worker, _: &Stats, text: &mut String) -> std::fmt::Result {
+fn commandstats(state: &LoopState, _: &Stats, text: &mut String) -> std::fmt::Result {
     let mut sums = BTreeMap::new();
-    for handle in worker.server.loops.iter() {
+    for handle in state.server.loops.iter() {
         handle.command_counts.add_commands(&mut sums);
     }
     for (name, sum) in sums {
@@ -372,9 +371,9 @@ fn commandstats(worker: &Worker, _: &Stats, text: &mut String) -> std::fmt::Resu
     Ok(())
 }
 
-fn errorstats(worker: &Worker, _: &Stats, text: &mut String) -> std::fmt::Result {
+fn errorstats(state: &LoopState, _: &Stats, text: &mut String) -> std::fmt::Result {
     let mut sums = BTreeMap::new();
-    for handle in worker.server.loops.iter() {
+    for handle in state.server.loops.iter() {
         handle.command_counts.add_errors(&mut sums);
     }
     for (code, count) in sums {
@@ -383,12 +382,12 @@ fn errorstats(worker: &Worker, _: &Stats, text: &mut String) -> std::fmt::Result
     Ok(())
 }
 
-fn cluster(_: &Worker, _: &Stats, text: &mut String) -> std::fmt::Result {
+fn cluster(_: &LoopState, _: &Stats, text: &mut String) -> std::fmt::Result {
     lines!(text, "cluster_enabled" = 0);
     Ok(())
 }
 
-fn keyspace(_: &Worker, stats: &Stats, text: &mut String) -> std::fmt::Result {
+fn keyspace(_: &LoopState, stats: &Stats, text: &mut String) -> std::fmt::Result {
     for (i, db) in stats
         .databases
         .iter()

@@ -13,9 +13,8 @@ use tidewheel_resp::{Args, parse_f64};
 
 use crate::config::DebugAccess;
 use crate::connection::Connection;
-use crate::dispatch::Step;
 use crate::server::Stop;
-use crate::turn::Turn;
+use crate::turn::{Step, Turn};
 
 /// The longest DEBUG SLEEP, in seconds: a loop that sleeps serves nobody.
 const SLEEP_MAX_S: f64 = 3_600.0;
@@ -89,7 +88,7 @@ impl Turn<'_> {
             return Err(error("ERR wrong number of arguments for 'ping' command"));
         }
         let message = args.get(1);
-        if conn.gate & crate::connection::gate::SUBSCRIBER != 0 {
+        if conn.checks & crate::checks::SUBSCRIBER != 0 {
             self.out.array(2);
             self.out.bulk(b"pong");
             self.out.bulk(message.unwrap_or_default());

@@ -4,10 +4,10 @@ use tidewheel_keyspace::CommandError;
 use tidewheel_resp::{Args, Protocol};
 
 use super::Outcome;
-use crate::connection::{Connection, gate};
-use crate::dispatch::Step;
+use crate::checks;
+use crate::connection::Connection;
 use crate::subscriptions::{Joined, Kind};
-use crate::turn::Turn;
+use crate::turn::{Step, Turn};
 
 /// The subscriptions that the command named before stay.
 const TOO_MANY: &str =
@@ -39,7 +39,7 @@ impl Turn<'_> {
                 Joined::Now => {
                     let (owner, target) = (self.index, conn.client.target());
                     self.server.hub.subscribe(kind, name, owner, target);
-                    self.subscriptions_begun += 1;
+                    self.notes.subscriptions_begun += 1;
                 }
                 Joined::Already => {}
                 Joined::Refused => {
@@ -125,7 +125,7 @@ impl Turn<'_> {
         let receivers = self.server.hub.publish(&args[1], &args[2]);
         self.out
             .integer(i64::try_from(receivers).unwrap_or(i64::MAX));
-        if conn.subscriptions.is_some() && conn.gate & gate::MUTED == 0 {
+        if conn.subscriptions.is_some() && conn.checks & checks::MUTED == 0 {
             // Its own message follows the reply at once, as in Redis.
             self.take_messages(conn);
         }
@@ -140,7 +140,7 @@ impl Turn<'_> {
         };
         let (since, who) = (conn.heard, conn.client.target());
         let out = &mut *self.out;
-        let handle = &self.worker.server.loops[self.worker.index];
+        let handle = self.state.handle();
         conn.heard = handle.read(who, since, |run| {
             for message in run.each_since(since) {
                 out.raw(kind);

@@ -4,9 +4,9 @@ use tidewheel_keyspace::{CommandError, Session};
 use tidewheel_resp::{Args, Protocol, parse_i64};
 
 use super::{Outcome, error};
-use crate::connection::{Connection, Replies, gate};
-use crate::dispatch::Step;
-use crate::turn::Turn;
+use crate::checks;
+use crate::connection::{Connection, Replies};
+use crate::turn::{Step, Turn};
 
 /// The only user.
 const USER: &[u8] = b"default";
@@ -44,7 +44,7 @@ impl Turn<'_> {
         if !self.server.config.admits(password) || user != USER {
             return Err(error(WRONG));
         }
-        conn.set(gate::UNAUTHENTICATED, false);
+        conn.set(checks::UNAUTHENTICATED, false);
         Ok(())
     }
 
@@ -91,7 +91,7 @@ impl Turn<'_> {
         if let Some((user, password)) = credentials {
             self.authenticate(conn, user, password)?;
         }
-        if self.is_stranger(conn) {
+        if conn.lacks_password(&self.server.config) {
             return Err(error(
                 "NOAUTH HELLO must be called with the client already authenticated, otherwise the \
                  HELLO <proto> AUTH <user> <pass> option can be used to authenticate the client and \
@@ -133,8 +133,8 @@ impl Turn<'_> {
         conn.session = Session::default();
         self.speak(conn, Protocol::Resp2);
         conn.replies = Replies::On;
-        conn.set(gate::MUTED, false);
-        conn.set(gate::UNAUTHENTICATED, self.server.config.asks_password());
+        conn.set(checks::MUTED, false);
+        conn.set(checks::UNAUTHENTICATED, self.server.config.asks_password());
         {
             let mut facts = conn.client.facts.lock();
             facts.names.own = Vec::new();

@@ -5,13 +5,14 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use parking_lot::Mutex;
 
-use super::{LoopCore, Sockets};
+use super::parts::{LoopCore, Sockets};
+use crate::checks;
 use crate::clients::{Client, Facts};
-use crate::connection::{Connection, Link, gate};
+use crate::connection::{Connection, Link};
 use crate::listener::Accepted;
 
 impl<K: Sockets> LoopCore<K> {
-    /// A connection that was dealt to this loop and awaits [`adopt`](Self::adopt).
+    /// A new connection that the caller is to [`adopt`](Self::adopt).
     pub(crate) fn next_arrival(&mut self) -> Option<Accepted> {
         self.arrivals.pop_front().map(|arrival| *arrival)
     }
@@ -25,7 +26,7 @@ impl<K: Sockets> LoopCore<K> {
         } = accepted;
         let now = self.now();
         let slot = self.table.next_place();
-        let settings = &self.worker.settings;
+        let settings = &self.state.settings;
         if let Err(why) = self.sockets.take_in(&mut stream, slot, settings) {
             tracing::debug!(%why, "a connection was lost before it was served");
             self.table.unused(slot);
@@ -38,16 +39,19 @@ impl<K: Sockets> LoopCore<K> {
             local,
             descriptor: self.sockets.descriptor(&stream),
             since: now,
-            owner: self.worker.index,
+            owner: self.state.index,
             slot,
             killed: AtomicBool::new(false),
             facts: Mutex::new(Facts::new(now)),
         });
         self.server().clients.add(Arc::clone(&client));
         let mut conn = Connection::new(client, now);
-        conn.set(gate::UNAUTHENTICATED, self.server().config.asks_password());
+        conn.set(
+            checks::UNAUTHENTICATED,
+            self.server().config.asks_password(),
+        );
         self.table.put(slot, Link { stream, conn });
-        self.table.file(slot, &self.worker.settings);
+        self.table.file(slot, &self.state.settings);
         self.table.enqueue(slot);
         Some(slot)
     }

@@ -2,10 +2,10 @@
 
 use std::sync::atomic::Ordering;
 
-use super::{LoopCore, Sockets};
+use super::parts::{LoopCore, Sockets};
 use crate::clock;
 use crate::inbox::Target;
-use crate::turn::{self, Fate};
+use crate::worker::Fate;
 
 /// Serving that may pass before expiry gets its share of the turn.
 const SERVE_US: u64 = 500;
@@ -13,15 +13,15 @@ const SERVE_US: u64 = 500;
 impl<K: Sockets> LoopCore<K> {
     /// Gives each connection that is ready its share, and expiry its own in between.
     pub(super) fn serve_ready(&mut self) {
-        let mut next_expiry = clock::micros(self.worker.time) + SERVE_US;
+        let mut next_expiry = clock::micros(self.state.time) + SERVE_US;
         for _ in 0..self.table.runnable() {
             let Some(slot) = self.table.dequeue() else {
                 break;
             };
             self.serve(slot);
-            if clock::micros(self.worker.time) >= next_expiry {
-                self.driver.expire(&mut self.worker);
-                next_expiry = clock::micros(self.worker.time) + SERVE_US;
+            if clock::micros(self.state.time) >= next_expiry {
+                self.expiry.expire(&mut self.state);
+                next_expiry = clock::micros(self.state.time) + SERVE_US;
             }
         }
     }
@@ -31,15 +31,15 @@ impl<K: Sockets> LoopCore<K> {
             return;
         };
         let had_output = !conn.output.is_empty();
-        if conn.is_condemned()
-            || self.worker.send_output(conn).is_err()
+        if conn.is_killed()
+            || conn.send_output(&mut self.state).is_err()
             || (conn.closing && conn.output.is_empty())
         {
             return self.close(slot);
         }
         if had_output {
             // A turn only looks at the soft limit when it ends, and there may be no turn.
-            conn.forget_soft_limit_below(&self.worker.settings);
+            conn.forget_soft_limit_below(&self.state.settings);
         }
         if !conn.has_work() {
             if had_output {
@@ -47,7 +47,7 @@ impl<K: Sockets> LoopCore<K> {
             }
             return;
         }
-        let fate = turn::serve(&mut self.worker, &mut self.desk, conn);
+        let fate = self.worker.serve(&mut self.state, conn);
         // It is served no more while it is paused, so it is listed once, whatever else it waits for.
         let paused = conn.paused;
         match fate {
@@ -58,7 +58,7 @@ impl<K: Sockets> LoopCore<K> {
         if paused {
             self.table.paused.push(slot);
         }
-        self.table.file(slot, &self.worker.settings);
+        self.table.file(slot, &self.state.settings);
     }
 
     /// Lets the connections go on that a pause held back.
@@ -79,22 +79,22 @@ impl<K: Sockets> LoopCore<K> {
             let Some(conn) = self.table.get(slot) else {
                 continue;
             };
-            if conn.exceeds_output_limit(&self.worker.settings, now) {
+            if conn.exceeds_output_limit(&self.state.settings, now) {
                 tracing::warn!(
                     client = conn.client.id,
                     "closed: it does not read its replies"
                 );
-                self.worker.tally.output_limit_closes += 1;
+                self.state.tally.output_limit_closes += 1;
                 self.close(slot);
             } else if conn
-                .time_out(&self.worker.settings)
+                .time_out(&self.state.settings)
                 .is_some_and(|tick| tick <= now)
             {
                 tracing::debug!(client = conn.client.id, "closed: silent for too long");
-                self.worker.tally.idle_closes += 1;
+                self.state.tally.idle_closes += 1;
                 self.close(slot);
             } else {
-                self.table.file(slot, &self.worker.settings);
+                self.table.file(slot, &self.state.settings);
             }
         }
     }
@@ -104,11 +104,11 @@ impl<K: Sockets> LoopCore<K> {
         let Some(conn) = self.table.get(slot) else {
             return;
         };
-        conn.account(&self.worker.server.loops[self.worker.index].client_memory);
+        conn.account(&self.state.handle().client_memory);
         if conn.can_send() {
             self.table.enqueue(slot);
         }
-        self.table.file(slot, &self.worker.settings);
+        self.table.file(slot, &self.state.settings);
     }
 
     /// Closes those who hold more than they may now: limits may have been lowered.
@@ -117,12 +117,12 @@ impl<K: Sockets> LoopCore<K> {
             let Some(conn) = self.table.get(slot) else {
                 continue;
             };
-            if !self.worker.keeps_up(conn) {
+            if !conn.keeps_up(&mut self.state) {
                 tracing::warn!(
                     client = conn.client.id,
                     "closed: it holds more than it may now"
                 );
-                self.worker.tally.output_limit_closes += 1;
+                self.state.tally.output_limit_closes += 1;
                 self.close(slot);
             }
         }
@@ -141,7 +141,7 @@ impl<K: Sockets> LoopCore<K> {
             return;
         };
         self.sockets.let_go(&mut conn.stream);
-        let (server, index) = (&self.worker.server, self.worker.index);
+        let (server, index) = (&self.state.server, self.state.index);
         let target = conn.client.target();
         if let Some(subscriptions) = conn.subscriptions.take() {
             self.leaving.add(target, subscriptions);
@@ -155,8 +155,8 @@ impl<K: Sockets> LoopCore<K> {
             .client_memory
             .fetch_sub(conn.accounted, Ordering::Relaxed);
         server.reclaimer.drop_buffer(conn.output.discard());
-        if let Some(held) = conn.held.take() {
-            server.reclaimer.drop_buffer(held.bytes);
+        if let Some(pending) = conn.pending.take() {
+            server.reclaimer.drop_buffer(pending.bytes);
         }
         if let Some(walk) = conn.walk.take() {
             server.reclaimer.drop_later(Box::new(walk));

@@ -1,8 +1,8 @@
 //! Subscriptions of clients that are gone: the hub forgets them in portions, so that nobody waits for
 //! clients that had very many.
 //!
-//! They are in nobody's account. So as many end in a turn as began in the one before, if that is more than a
-//! portion: however fast clients come, subscribe and leave, what is left of them does not grow.
+//! No client's memory limit counts them any more. So a turn ends at least as many as began in the turn before:
+//! clients may come, subscribe and leave as fast as they like, and what they leave behind does not grow.
 
 use crate::hub::Hub;
 use crate::inbox::Target;
@@ -28,13 +28,13 @@ impl Leaving {
         self.those.is_empty()
     }
 
-    /// A turn is over in which so many subscriptions have begun.
+    /// A turn is over. `begun` subscriptions began in it.
     pub(super) fn next_turn(&mut self, begun: usize) {
         self.budget = begun.max(PER_TURN);
     }
 
-    /// Ends what may end in this turn, of whoever left last. Messages that are published to the others
-    /// meanwhile find nobody.
+    /// Ends what may end in this turn, the client that left last first. Messages that are published to the
+    /// others meanwhile find nobody.
     pub(super) fn end_some(&mut self, hub: &Hub, owner: usize) {
         while self.budget > 0
             && let Some((target, subscriptions)) = self.those.last_mut()

@@ -8,127 +8,34 @@
 //! 2. the caller sleeps so long, or until a socket or the loop's bell wakes it;
 //! 3. [`wake`](LoopCore::wake) looks at the clock;
 //! 4. [`note`](LoopCore::note) takes each socket that has become ready, and
-//!    [`take_parcels`](LoopCore::take_parcels) what other threads have sent; new connections are for
+//!    [`take_inbox`](LoopCore::take_inbox) what other threads have sent; new connections are for
 //!    the caller to [`adopt`](LoopCore::adopt);
 //! 5. [`work`](LoopCore::work) gives each connection and expiry its share.
 
 mod arrivals;
 mod attend;
-mod crowd;
+mod client_memory;
+mod copied;
 mod fan_out;
 mod leaving;
+mod parts;
 mod shrink;
 mod table;
+mod watch;
 
-use std::collections::VecDeque;
-use std::io::{self, Read, Write};
-use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-use crate::config::Settings;
-use crate::desk::Desk;
-use crate::driver::Driver;
-use crate::inbox::Parcel;
-use crate::listener::Accepted;
-use crate::loop_handle::LoopHandle;
-use crate::server::Server;
-use crate::worker::Worker;
+use crate::expiry::Expiry;
+use crate::inbox::Item;
 
-use crowd::Watch;
-use fan_out::Copied;
-use leaving::Leaving;
 #[cfg(test)]
 pub(crate) use leaving::PER_TURN;
-use shrink::Shrinking;
-use table::Table;
+pub(crate) use parts::{LoopCore, Readiness, Sockets};
 
 /// How long a stopping loop waits for its clients to take their last replies.
-const FAREWELL_MS: u64 = 1_000;
-
-/// What a loop asks of whoever knows its sockets.
-pub(crate) trait Sockets {
-    /// A socket that never blocks.
-    type Stream: Read + Write;
-
-    /// Has the socket's changes reported under `slot` from now on.
-    fn take_in(&self, stream: &mut Self::Stream, slot: u32, settings: &Settings) -> io::Result<()>;
-
-    /// Ends the reports.
-    fn let_go(&self, stream: &mut Self::Stream);
-
-    /// The number that CLIENT LIST shows.
-    fn descriptor(&self, stream: &Self::Stream) -> i64;
-}
-
-/// What has become of a socket since it was last looked at.
-#[derive(Debug, Clone, Copy, Default)]
-pub(crate) struct Readiness {
-    pub(crate) readable: bool,
-    pub(crate) writable: bool,
-    /// The peer sends no more.
-    pub(crate) read_closed: bool,
-    /// Nothing moves any more, in either direction.
-    pub(crate) broken: bool,
-}
-
-/// One loop's state.
-#[derive(Debug)]
-pub(crate) struct LoopCore<K: Sockets> {
-    pub(crate) worker: Worker,
-    desk: Desk,
-    driver: Driver,
-    table: Table<K::Stream>,
-    sockets: K,
-    leaving: Leaving,
-    /// Connections that were dealt to this loop.
-    arrivals: VecDeque<Box<Accepted>>,
-    /// The settings for which connections were filed.
-    filed_version: u64,
-    shrinking: Shrinking,
-    parcels: Vec<Parcel>,
-    /// What the clients hold together is watched.
-    watch: Watch,
-    copied: Copied,
-    /// The tick at which the wall clock was looked at, and counters were published.
-    last_tick: u64,
-    /// The tick at which a loop that stops lets its clients go.
-    farewell_ends: Option<u64>,
-}
+const DRAIN_MS: u64 = 1_000;
 
 impl<K: Sockets> LoopCore<K> {
-    pub(crate) fn new(server: Arc<Server>, index: usize, sockets: K) -> Self {
-        let driver = Driver::new(index, server.loops.len(), server.keyspace.shards());
-        let worker = Worker::new(server, index);
-        Self {
-            filed_version: worker.settings_version,
-            worker,
-            desk: Desk::default(),
-            driver,
-            table: Table::default(),
-            sockets,
-            leaving: Leaving::default(),
-            arrivals: VecDeque::new(),
-            shrinking: Shrinking::default(),
-            parcels: Vec::new(),
-            watch: Watch::default(),
-            copied: Copied::default(),
-            last_tick: 0,
-            farewell_ends: None,
-        }
-    }
-
-    pub(crate) fn server(&self) -> &Server {
-        &self.worker.server
-    }
-
-    pub(crate) fn handle(&self) -> &LoopHandle {
-        &self.worker.server.loops[self.worker.index]
-    }
-
-    pub(crate) fn now(&self) -> u64 {
-        self.worker.time.tick
-    }
-
     /// Decides how long to sleep: `None` while there is work, otherwise until a tick (`u64::MAX`: until
     /// something happens). The loop counts as asleep until [`wake`](Self::wake).
     ///
@@ -142,7 +49,8 @@ impl<K: Sockets> LoopCore<K> {
         self.publish_counters();
         let pause = &self.server().pause;
         let until = [
-            Some(self.driver.wake_at(&self.worker, expires)),
+            Some(self.tidying.wake_at()),
+            expires.then(|| Expiry::wake_at(&self.state)),
             self.table.first_time_out(),
             also,
             // Its end is looked for when the tick changes.
@@ -160,30 +68,15 @@ impl<K: Sockets> LoopCore<K> {
             || self.shrinking.goes_on()
             || !self.arrivals.is_empty()
             || !self.leaving.is_empty()
-            || self.driver.has_work(&self.worker, expires)
-    }
-
-    /// The connections, for tests to look at.
-    #[cfg(test)]
-    pub(crate) fn connections(
-        &mut self,
-    ) -> impl Iterator<Item = &mut crate::connection::Connection> {
-        self.table.iter_mut().map(|link| &mut link.conn)
-    }
-
-    /// What keeps the loop from sleeping, for tests to say.
-    #[cfg(test)]
-    pub(crate) fn why_busy(&self) -> String {
-        let (runnable, soonest) = (self.table.runnable(), self.handle().soonest());
-        let (now, driver) = (self.now(), &self.driver);
-        format!("at {now}: {runnable} to serve, deadline {soonest}, {driver:?}")
+            || self.tidying.wake_at() <= self.now()
+            || (expires && self.expiry.has_work(&self.state))
     }
 
     /// The sleep is over.
     pub(crate) fn wake(&mut self) {
         self.handle().awake();
-        self.worker.refresh_time();
-        self.worker.tally.turns += 1;
+        self.state.refresh_time();
+        self.state.tally.turns += 1;
         if self.now() != self.last_tick {
             self.new_tick();
         }
@@ -202,10 +95,10 @@ impl<K: Sockets> LoopCore<K> {
     }
 
     fn publish_counters(&mut self) {
-        if self.worker.tally.commands > 0 {
-            self.driver.note_activity();
+        if self.state.tally.commands > 0 {
+            self.tidying.note_activity();
         }
-        self.worker.publish_counters();
+        self.worker.notes.publish_counters(&mut self.state);
         let paused = self.table.paused.len();
         self.handle().paused.store(paused, Ordering::Relaxed);
     }
@@ -225,22 +118,22 @@ impl<K: Sockets> LoopCore<K> {
         }
         conn.readable |= readiness.readable;
         conn.ending |= readiness.read_closed;
-        conn.jammed &= !readiness.writable;
+        conn.blocked &= !readiness.writable;
         self.table.enqueue(slot);
     }
 
     /// Takes in what other threads have sent.
-    pub(crate) fn take_parcels(&mut self) {
-        let mut parcels = std::mem::take(&mut self.parcels);
-        self.handle().collect(&mut parcels);
-        for parcel in parcels.drain(..) {
-            match parcel {
-                Parcel::Connection(accepted) => self.arrivals.push_back(accepted),
-                Parcel::Close(target) => self.close_target(target),
-                Parcel::Messages(run) => self.append(&run),
+    pub(crate) fn take_inbox(&mut self) {
+        let mut items = std::mem::take(&mut self.items);
+        self.handle().collect(&mut items);
+        for item in items.drain(..) {
+            match item {
+                Item::Connection(accepted) => self.arrivals.push_back(accepted),
+                Item::Close(target) => self.close_target(target),
+                Item::Messages(run) => self.append(&run),
             }
         }
-        self.parcels = parcels;
+        self.items = items;
         self.handle().has_taken_in();
         self.follow_settings();
         if !self.table.paused.is_empty() && !self.server().pause.is_on() {
@@ -249,52 +142,60 @@ impl<K: Sockets> LoopCore<K> {
     }
 
     fn follow_settings(&mut self) {
-        self.worker.follow_settings();
-        if self.filed_version != self.worker.settings_version {
-            self.filed_version = self.worker.settings_version;
+        self.state.follow_settings();
+        if self.filed_version != self.state.settings_version {
+            self.filed_version = self.state.settings_version;
             self.shrinking.limit_changed();
             self.watch.alert();
             self.apply_limits();
-            self.table.file_all(&self.worker.settings);
+            self.table.file_all(&self.state.settings);
         }
     }
 
     /// The turn itself. `idle`: nothing had become ready.
     pub(crate) fn work(&mut self, idle: bool) {
-        self.worker.seat.enter();
+        self.state.seat.enter();
         self.serve_ready();
-        self.driver.expire(&mut self.worker);
-        self.take_parcels();
+        self.expiry.expire(&mut self.state);
+        self.take_inbox();
         self.send_fresh();
         self.handle_time_outs();
         self.shrink();
         self.end_subscriptions();
         let idle = idle && self.table.runnable() == 0;
-        self.driver.tidy(&mut self.worker, idle);
+        self.tidy(idle);
         self.watch_clients(idle);
         self.table.end_turn();
         self.publish_events();
-        self.worker.seat.leave();
+        self.state.seat.leave();
+    }
+
+    fn tidy(&mut self, idle: bool) {
+        if self.expiry.take_activity() {
+            self.tidying.note_activity();
+        }
+        let expired_at = self.expiry.expired_at();
+        self.tidying.tidy(&mut self.state, idle, expired_at);
     }
 
     /// Ends some of the subscriptions of those who are gone.
     fn end_subscriptions(&mut self) {
-        let begun = std::mem::take(&mut self.worker.subscriptions_begun);
-        let (hub, owner) = (&self.worker.server.hub, self.worker.index);
+        let begun = std::mem::take(&mut self.worker.notes.subscriptions_begun);
+        let (hub, owner) = (&self.state.server.hub, self.state.index);
         self.leaving.end_some(hub, owner);
         self.leaving.next_turn(begun);
     }
 
     /// Evicts a little if `maxmemory` is exceeded.
     fn shrink(&mut self) {
-        let (server, now) = (&self.worker.server, self.worker.time);
+        let (server, now) = (&self.state.server, self.state.time);
         if !self
             .shrinking
             .is_due(server.keyspace.exceeds_limit(), now.tick)
         {
             return;
         }
-        let seat = &mut self.worker.seat;
+        let seat = &mut self.state.seat;
         let goes_on = !server.pause.is_on() && server.keyspace.shrink(seat, now);
         self.shrinking.attempted(goes_on, now.tick);
     }
@@ -310,24 +211,24 @@ impl<K: Sockets> LoopCore<K> {
 
     /// Sends what is left before the loop ends. Returns for how many milliseconds to wait for sockets
     /// that take more, `None` when it is done or has lasted long enough.
-    pub(crate) fn farewell(&mut self) -> Option<u64> {
-        if self.farewell_ends.is_none() {
-            self.take_parcels();
+    pub(crate) fn drain(&mut self) -> Option<u64> {
+        if self.drain_ends.is_none() {
+            self.take_inbox();
             self.send_fresh();
         }
         let ends = *self
-            .farewell_ends
-            .get_or_insert(self.worker.time.tick + FAREWELL_MS);
+            .drain_ends
+            .get_or_insert(self.state.time.tick + DRAIN_MS);
         let (mut left, mut at_once) = (false, false);
         for link in self.table.iter_mut() {
-            if self.worker.send_output(link).is_err() {
+            if link.send_output(&mut self.state).is_err() {
                 let unsent = link.output.discard();
-                self.worker.server.reclaimer.drop_buffer(unsent);
+                self.state.server.reclaimer.drop_buffer(unsent);
             }
             left |= !link.output.is_empty();
             at_once |= link.can_send();
         }
-        self.worker.refresh_time();
+        self.state.refresh_time();
         let wait = ends.saturating_sub(self.now());
         (left && wait > 0).then_some(if at_once { 0 } else { wait })
     }

@@ -252,7 +252,7 @@ fn what_follows_a_long_command_does_not_keep_its_memory() {
     assert!(held(&rig) < 256 << 10, "{}", held(&rig));
     let buffers = rig.loops[0]
         .connections()
-        .filter_map(|conn| conn.held.as_ref());
+        .filter_map(|conn| conn.pending.as_ref());
     assert!(buffers.map(|held| held.bytes.capacity()).sum::<usize>() < 256 << 10);
     assert_eq!(rig.ask(&peer, b"NG\r\n"), b"+PONG\r\n");
 }

@@ -52,7 +52,7 @@ fn a_message_for_many_silent_subscribers_is_not_copied_far_beyond_what_all_clien
     let all: Vec<Peer> = (0..40).map(|_| silent_listener(&mut rig)).collect();
     let speaker = rig.connect(1);
     publish(&mut rig, &speaker, 1);
-    rig.loops[0].take_parcels();
+    rig.loops[0].take_inbox();
     let copied = copied(&mut rig);
     assert!(copied <= 6 * MESSAGE, "{copied} bytes are copied");
     rig.settle();
@@ -105,8 +105,8 @@ fn who_is_to_be_closed_gets_no_more_copies() {
     silent_listener(&mut rig);
     let speaker = rig.connect(1);
     publish(&mut rig, &speaker, 1);
-    let condemned = rig.server.clients.condemn(0);
+    let condemned = rig.server.clients.kill_biggest(0);
     assert_eq!(condemned.len(), 2, "subscriptions are held");
-    rig.loops[0].take_parcels();
+    rig.loops[0].take_inbox();
     assert_eq!(copied(&mut rig), 0);
 }

@@ -95,7 +95,7 @@ impl Rig {
         let handle = &self.server.loops[owner];
         handle.connections.fetch_add(1, Ordering::Relaxed);
         // As after a sleep.
-        self.loops[owner].worker.refresh_time();
+        self.loops[owner].state.refresh_time();
         let slot = self.loops[owner].adopt(accepted);
         let slot = slot.expect("a wire cannot be lost before it is served");
         let peer = Peer { wire, owner, slot };
@@ -109,7 +109,7 @@ impl Rig {
         let asleep = self.loops[index].prepare_sleep(None);
         self.loops[index].wake();
         let idle = !self.note_news(index);
-        self.loops[index].take_parcels();
+        self.loops[index].take_inbox();
         self.loops[index].work(idle);
         asleep
     }

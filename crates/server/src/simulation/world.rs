@@ -347,7 +347,7 @@ impl World {
         for (i, core) in self.rig.loops.iter_mut().enumerate() {
             let mut sum = 0;
             for conn in core.connections() {
-                let held = conn.held.as_ref().map_or(0, |held| held.bytes.len());
+                let held = conn.pending.as_ref().map_or(0, |held| held.bytes.len());
                 let output = conn.output.len();
                 if held > INPUT_MAX || output > output_max {
                     return Err(format!("{held} bytes of input, {output} of output"));

@@ -4,14 +4,17 @@
 //! before anybody looks at a limit. What is sent in portions has no limit of its own: replies that gather
 //! are sent at [`SEND_MARK`], so the buffer's limit is that much above the reply's.
 
-use super::{SEND_MARK, Turn};
 use crate::config::Settings;
 use crate::connection::Connection;
+use crate::turn::Turn;
+
+/// Replies that gather before they are sent in the middle of a batch.
+pub(super) const SEND_MARK: usize = 256 << 10;
 
 impl Turn<'_> {
     /// Has no reply built that this connection could not hold.
     pub(super) fn limit_replies(&mut self, conn: &Connection) {
-        let limit = hard(conn, &self.worker.settings).min(shared(conn, &self.worker.settings));
+        let limit = hard(conn, &self.state.settings).min(shared(conn, &self.state.settings));
         let bytes = usize::try_from(limit).unwrap_or(usize::MAX);
         self.out.set_limit(bytes.saturating_add(SEND_MARK));
     }

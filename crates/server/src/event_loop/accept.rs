@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use super::EventLoop;
-use crate::inbox::Parcel;
+use crate::inbox::Item;
 use crate::listener::{self, Accepted};
 use crate::output::write_some;
 
@@ -24,7 +24,7 @@ impl EventLoop {
             match listener::accept(&self.listeners[next]) {
                 Ok(Some(accepted)) => {
                     left -= 1;
-                    self.deal(accepted);
+                    self.assign(accepted);
                 }
                 Ok(None) => next += 1,
                 Err(why) => {
@@ -39,11 +39,11 @@ impl EventLoop {
     }
 
     /// Gives a connection to the loop that has fewest.
-    fn deal(&mut self, accepted: Accepted) {
-        self.core.worker.follow_settings();
-        let server = Arc::clone(&self.core.worker.server);
-        if server.connected.load(Ordering::Relaxed) >= self.core.worker.settings.max_clients {
-            self.core.worker.tally.rejected += 1;
+    fn assign(&mut self, accepted: Accepted) {
+        self.core.state.follow_settings();
+        let server = Arc::clone(&self.core.state.server);
+        if server.connected.load(Ordering::Relaxed) >= self.core.state.settings.max_clients {
+            self.core.state.tally.rejected += 1;
             let mut stream = accepted.stream;
             let refusal = b"-ERR max number of clients reached\r\n";
             if let Err(why) = write_some(&mut stream, refusal) {
@@ -52,20 +52,20 @@ impl EventLoop {
             return;
         }
         server.connected.fetch_add(1, Ordering::Relaxed);
-        self.core.worker.tally.connections += 1;
+        self.core.state.tally.connections += 1;
         let loads = server
             .loops
             .iter()
             .map(|handle| handle.connections.load(Ordering::Relaxed));
         let emptiest = loads.enumerate().min_by_key(|(_, load)| *load);
-        let emptiest = emptiest.map_or(self.core.worker.index, |(i, _)| i);
+        let emptiest = emptiest.map_or(self.core.state.index, |(i, _)| i);
         server.loops[emptiest]
             .connections
             .fetch_add(1, Ordering::Relaxed);
-        if emptiest == self.core.worker.index {
+        if emptiest == self.core.state.index {
             self.core.adopt(accepted);
         } else {
-            server.loops[emptiest].post(Parcel::Connection(Box::new(accepted)));
+            server.loops[emptiest].post(Item::Connection(Box::new(accepted)));
         }
     }
 }

@@ -1,10 +1,10 @@
 //! The buffers that a loop lends to one connection at a time.
 //!
 //! A loop reads into one buffer and gathers replies in one buffer, whoever is served. Nothing of one
-//! connection may be left in them when the next one's turn begins: it would get a stranger's replies,
-//! or go on with a stranger's command.
+//! connection may be left in them when the next one's turn begins: a client would get another client's replies,
+//! or go on with another client's command.
 //!
-//! Invariant: between two turns the desk is clear. The buffers can be reached only through [`Lent`],
+//! Invariant: between two turns the buffers are clear. The buffers can be reached only through [`Lent`],
 //! whose end clears them however a turn ends: by success, by error, or by a panic. The beginning of
 //! each turn checks it once more, in release builds too.
 
@@ -20,57 +20,58 @@ pub(crate) const REPLIES_KEEP: usize = 1 << 20;
 
 /// A loop's buffers.
 #[derive(Debug, Default)]
-pub(crate) struct Desk {
+pub(crate) struct Buffers {
     replies: Writer,
-    tray: Tray,
+    input: Input,
 }
 
-/// A desk in one connection's hands.
+/// The buffers in one connection's hands.
 #[derive(Debug)]
-pub(crate) struct Lent<'a>(&'a mut Desk);
+pub(crate) struct Lent<'a>(&'a mut Buffers);
 
 /// What has just been read, and what cuts it into commands.
 #[derive(Debug)]
-pub(crate) struct Tray {
+pub(crate) struct Input {
     bytes: Box<[u8]>,
     /// How many of the bytes are this connection's.
     filled: usize,
     parser: Parser,
 }
 
-impl Desk {
+impl Buffers {
     /// Lends the buffers to a connection that speaks `protocol`.
     ///
     /// # Panics
     /// When something of another connection is left in them: then nobody is answered, rather than
     /// with somebody else's bytes.
     pub(crate) fn lend(&mut self, protocol: Protocol) -> Lent<'_> {
-        let clear = self.replies.is_empty() && self.tray.filled == 0 && self.tray.parser.is_idle();
-        assert!(clear, "a desk must be clear before it is lent");
+        let clear =
+            self.replies.is_empty() && self.input.filled == 0 && self.input.parser.is_idle();
+        assert!(clear, "a loop's buffers must be clear before they are lent");
         self.replies.set_protocol(protocol);
         Lent(self)
     }
 }
 
 impl Lent<'_> {
-    pub(crate) fn parts(&mut self) -> (&mut Writer, &mut Tray) {
-        (&mut self.0.replies, &mut self.0.tray)
+    pub(crate) fn parts(&mut self) -> (&mut Writer, &mut Input) {
+        (&mut self.0.replies, &mut self.0.input)
     }
 }
 
 impl Drop for Lent<'_> {
     fn drop(&mut self) {
-        let Desk { replies, tray } = &mut *self.0;
+        let Buffers { replies, input } = &mut *self.0;
         if replies.capacity() > REPLIES_KEEP {
             drop(replies.take());
         }
         replies.clear();
-        tray.filled = 0;
-        tray.parser.reset();
+        input.filled = 0;
+        input.parser.reset();
     }
 }
 
-impl Default for Tray {
+impl Default for Input {
     fn default() -> Self {
         Self {
             bytes: vec![0; INPUT_CHUNK].into_boxed_slice(),
@@ -80,7 +81,7 @@ impl Default for Tray {
     }
 }
 
-impl Tray {
+impl Input {
     /// Reads once, in place of what was read before. The bytes read are [`fresh`](Self::fresh).
     pub(crate) fn read(&mut self, stream: &mut impl Read) -> io::Result<usize> {
         self.filled = 0;
@@ -109,35 +110,35 @@ mod tests {
     use tidewheel_resp::Limits;
 
     fn scribble(lent: &mut Lent<'_>) {
-        let (replies, tray) = lent.parts();
+        let (replies, input) = lent.parts();
         replies.bulk(b"secret");
-        tray.read(&mut &b"*2\r\n$3\r\nGET\r\n"[..]).unwrap();
-        let (parser, bytes) = tray.fresh();
+        input.read(&mut &b"*2\r\n$3\r\nGET\r\n"[..]).unwrap();
+        let (parser, bytes) = input.fresh();
         assert!(parser.parse(bytes, &Limits::DEFAULT).is_ok());
         assert!(!parser.is_idle());
     }
 
     #[test]
-    fn a_desk_is_clear_after_every_end_of_a_turn() {
-        let mut desk = Desk::default();
-        scribble(&mut desk.lend(Protocol::Resp3));
+    fn buffers_are_clear_after_every_end_of_a_turn() {
+        let mut buffers = Buffers::default();
+        scribble(&mut buffers.lend(Protocol::Resp3));
         let panics = catch_unwind(AssertUnwindSafe(|| {
-            let mut lent = desk.lend(Protocol::Resp2);
+            let mut lent = buffers.lend(Protocol::Resp2);
             scribble(&mut lent);
             panic!("as a handler might");
         }));
         assert!(panics.is_err());
-        let mut lent = desk.lend(Protocol::Resp2);
-        let (replies, tray) = lent.parts();
+        let mut lent = buffers.lend(Protocol::Resp2);
+        let (replies, input) = lent.parts();
         assert!(replies.is_empty());
-        assert_eq!(tray.fresh().1, b"");
+        assert_eq!(input.fresh().1, b"");
     }
 
     #[test]
-    #[should_panic(expected = "a desk must be clear")]
-    fn a_desk_that_is_not_clear_is_not_lent() {
-        let mut desk = Desk::default();
-        desk.replies.ok();
-        desk.lend(Protocol::Resp2);
+    #[should_panic(expected = "a loop's buffers must be clear")]
+    fn buffers_that_are_not_clear_are_not_lent() {
+        let mut buffers = Buffers::default();
+        buffers.replies.ok();
+        buffers.lend(Protocol::Resp2);
     }
 }

@@ -4,12 +4,13 @@ use std::io::{self, Read, Write};
 
 use tidewheel_resp::Parser;
 
-use super::{Halt, Turn, note};
-use crate::connection::{Connection, Held, Link};
-use crate::desk::{INPUT_CHUNK, Tray};
+use super::run::Halt;
+use crate::buffers::{INPUT_CHUNK, Input};
+use crate::connection::{Connection, Link, Pending};
+use crate::turn::Turn;
 
 /// The most that one read adds to a command that has not arrived whole.
-const HELD_CHUNK: usize = 1 << 20;
+const PENDING_CHUNK: usize = 1 << 20;
 
 /// How many times what has arrived of a command may be reserved for the rest of it.
 const RESERVE_FACTOR: usize = 256;
@@ -22,14 +23,14 @@ impl Turn<'_> {
     pub(super) fn read_fresh<S: Read + Write>(
         &mut self,
         link: &mut Link<S>,
-        tray: &mut Tray,
+        input: &mut Input,
     ) -> io::Result<usize> {
-        let Some(n) = read_once(link, tray)? else {
+        let Some(n) = read_once(link, input)? else {
             return Ok(0);
         };
         self.note_read(link, n);
-        let (parser, input) = tray.fresh();
-        let (used, halt) = self.run(link, parser, input);
+        let (parser, bytes) = input.fresh();
+        let (used, halt) = self.run(link, parser, bytes);
         if used < n && halt != Halt::Closing {
             let wanted = halt.wanted();
             let parser = if wanted > 0 {
@@ -37,26 +38,26 @@ impl Turn<'_> {
             } else {
                 Parser::new()
             };
-            let held = Held {
-                bytes: input[used..].to_vec(),
+            let pending = Pending {
+                bytes: bytes[used..].to_vec(),
                 most: 0,
                 at: 0,
                 parser,
                 wanted,
             };
-            link.held = Some(Box::new(held));
+            link.pending = Some(Box::new(pending));
         }
-        note(link, halt);
+        halt.note(link);
         Ok(n)
     }
 
     /// Bytes have arrived. Waiting for them, or copying them, may have taken long.
     fn note_read<S>(&mut self, link: &mut Link<S>, n: usize) {
-        self.worker.refresh_time();
-        self.worker.tally.reads += 1;
-        self.worker.tally.input_bytes += n as u64;
+        self.state.refresh_time();
+        self.state.tally.reads += 1;
+        self.state.tally.input_bytes += n as u64;
         if n > 0 {
-            link.conn.last_active = self.worker.time.tick;
+            link.conn.last_active = self.state.time.tick;
         }
     }
 
@@ -64,78 +65,78 @@ impl Turn<'_> {
     pub(super) fn read_more<S: Read + Write>(
         &mut self,
         link: &mut Link<S>,
-        tray: &mut Tray,
-        mut held: Box<Held>,
+        input: &mut Input,
+        mut pending: Box<Pending>,
     ) -> io::Result<usize> {
-        let too_big = held.forget_run();
-        let (room, too_small) = make_room(link, &mut held);
+        let too_big = pending.forget_run();
+        let (room, too_small) = make_room(link, &mut pending);
         for buffer in too_big.into_iter().chain(too_small) {
             self.server.reclaimer.drop_buffer(buffer);
         }
-        let before = held.bytes.len();
+        let before = pending.bytes.len();
         let result = (&mut link.stream)
             .take(room as u64)
-            .read_to_end(&mut held.bytes);
-        let n = held.bytes.len() - before;
+            .read_to_end(&mut pending.bytes);
+        let n = pending.bytes.len() - before;
         self.note_read(link, n);
         match result {
             Ok(n) => link.at_end(n < room),
             Err(why) if why.kind() == io::ErrorKind::WouldBlock => link.readable = false,
             Err(why) => return Err(why),
         }
-        if held.bytes.len() > self.input_limit(link) {
+        if pending.bytes.len() > self.input_limit(link) {
             self.tally.input_limit_closes += 1;
             tracing::warn!(client = link.client.id, "closed: its command is too long");
             link.closing = true;
             return Ok(n);
         }
-        if n >= held.wanted {
-            self.run_held(link, tray, held);
+        if n >= pending.wanted {
+            self.run_pending(link, input, pending);
         } else {
-            held.wanted -= n;
-            link.held = Some(held);
+            pending.wanted -= n;
+            link.pending = Some(pending);
         }
         Ok(n)
     }
 
     /// What a client may leave unfinished.
     fn input_limit(&self, conn: &Connection) -> usize {
-        match self.is_stranger(conn) {
+        match conn.lacks_password(&self.server.config) {
             false => usize::try_from(self.settings.query_buffer_limit).unwrap_or(usize::MAX),
             true => UNAUTHENTICATED_INPUT,
         }
     }
 
     /// Runs what is whole of the input that waits. Returns the bytes run.
-    pub(super) fn run_held<S: Read + Write>(
+    pub(super) fn run_pending<S: Read + Write>(
         &mut self,
         link: &mut Link<S>,
-        tray: &mut Tray,
-        mut held: Box<Held>,
+        input: &mut Input,
+        mut pending: Box<Pending>,
     ) -> usize {
-        let mut parser = std::mem::take(&mut held.parser);
-        let (used, halt) = self.run(link, &mut parser, &held.bytes[held.at..]);
-        held.parser = parser;
-        held.at += used;
-        if held.at < held.bytes.len() && halt != Halt::Closing {
-            held.wanted = halt.wanted();
-            link.held = Some(held);
+        let mut parser = std::mem::take(&mut pending.parser);
+        let (used, halt) = self.run(link, &mut parser, &pending.bytes[pending.at..]);
+        pending.parser = parser;
+        pending.at += used;
+        if pending.at < pending.bytes.len() && halt != Halt::Closing {
+            pending.wanted = halt.wanted();
+            link.pending = Some(pending);
         } else {
-            let Held { bytes, parser, .. } = *held;
+            let Pending { bytes, parser, .. } = *pending;
             self.server.reclaimer.drop_buffer(bytes);
-            tray.keep(parser);
+            input.keep(parser);
         }
-        note(link, halt);
+        halt.note(link);
         used
     }
 }
 
 /// Makes room for the next read of a command that has not arrived whole. Returns how much to read, and a
 /// buffer that has become too small.
-fn make_room(conn: &Connection, held: &mut Held) -> (usize, Option<Vec<u8>>) {
-    let room = held.wanted.clamp(INPUT_CHUNK, HELD_CHUNK);
-    let len = held.bytes.len();
-    if held.bytes.capacity() - len >= room {
+fn make_room(conn: &Connection, pending: &mut Pending) -> (usize, Option<Vec<u8>>) {
+    let room = pending.wanted.clamp(INPUT_CHUNK, PENDING_CHUNK);
+    let len = pending.bytes.len();
+    if pending.bytes.capacity() - len >= room {
         return (room, None);
     }
     // Address space for the whole of a long command saves copying it again and again while it
@@ -143,7 +144,7 @@ fn make_room(conn: &Connection, held: &mut Held) -> (usize, Option<Vec<u8>>) {
     // reserves nothing.
     let ahead = match len < INPUT_CHUNK {
         true => 0,
-        false => held.wanted.min(len.saturating_mul(RESERVE_FACTOR)),
+        false => pending.wanted.min(len.saturating_mul(RESERVE_FACTOR)),
     };
     let mut wider = Vec::new();
     if wider
@@ -151,20 +152,20 @@ fn make_room(conn: &Connection, held: &mut Held) -> (usize, Option<Vec<u8>>) {
         .is_err()
     {
         tracing::debug!(client = conn.client.id, ahead, "no address space ahead");
-        held.bytes.reserve(room);
+        pending.bytes.reserve(room);
         return (room, None);
     }
     // A buffer that grows where it is may be moved with all that was reserved, which takes memory for it.
-    wider.extend_from_slice(&held.bytes);
-    held.most = len;
-    (room, Some(std::mem::replace(&mut held.bytes, wider)))
+    wider.extend_from_slice(&pending.bytes);
+    pending.most = len;
+    (room, Some(std::mem::replace(&mut pending.bytes, wider)))
 }
 
 /// Reads once. `None` when nothing has arrived; then, or at the end of the stream, the connection's
 /// state says so.
-fn read_once<S: Read>(link: &mut Link<S>, tray: &mut Tray) -> io::Result<Option<usize>> {
+fn read_once<S: Read>(link: &mut Link<S>, input: &mut Input) -> io::Result<Option<usize>> {
     loop {
-        match tray.read(&mut link.stream) {
+        match input.read(&mut link.stream) {
             Ok(0) => {
                 link.at_end(true);
                 return Ok(None);
