@@ -163,7 +163,7 @@ impl Client {
 #[derive(Debug, Default)]
 pub(crate) struct Clients {
     next_id: AtomicU64,
-    /// The tick after the one in which somebody last looked for whom to close.
+    /// The tick after the last one in which a loop looked for clients to close.
     looked_at: AtomicU64,
     all: Mutex<BTreeMap<u64, Arc<Client>>>,
 }
@@ -186,9 +186,9 @@ impl Clients {
         self.all.lock().get(&id).cloned()
     }
 
-    /// Marks as killed as many as it takes until the others together hold no more than `limit` bytes: those
-    /// first that hold most and may be closed. What is marked already does not count. The caller closes
-    /// those that come back.
+    /// Marks clients as killed until the others together hold no more than `limit` bytes. The biggest come first;
+    /// clients that may not be evicted are left out, and those that are marked already do not count. The caller
+    /// closes the clients that are returned.
     pub(crate) fn kill_biggest(&self, limit: u64) -> Vec<Arc<Client>> {
         let (mut sum, mut heap) = (0_u64, BinaryHeap::new());
         let all = self.all.lock();

@@ -117,7 +117,7 @@ pub(crate) fn micros(time: Time) -> u64 {
         .saturating_add(u64::from(time.micros))
 }
 
-/// Where time comes from. In the program there is one source, so that no reading has to choose.
+/// Where time comes from. The program has one source; tests have another one.
 #[derive(Debug)]
 enum Source {
     System,

@@ -1,9 +1,8 @@
 //! How often each command was called, how long it took and how often it failed, for INFO.
 //!
-//! Runs of one command, which pipelines mostly are, cost a comparison each; a counter is touched when
-//! the command changes and at the end of a turn. Commands without keys are timed every time. Of the
-//! others, which take less than two readings of the clock, one in [`SAMPLE`] is timed, and the sum is
-//! extrapolated.
+//! Pipelines mostly repeat one command. Such a run costs one comparison for each call; a counter is touched when
+//! the command changes, and at the end of a turn. Commands without keys are timed every time. The others take
+//! less time than two readings of the clock: one in [`SAMPLE`] is timed, and the sum is extrapolated.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -79,7 +78,7 @@ impl CommandCounts {
         true
     }
 
-    /// Brings the calls up to date.
+    /// Adds the calls of the run that ends to the shared counter.
     #[inline(never)]
     pub(crate) fn end_run(&mut self, shared: &SharedCounts) {
         if let Some(row) = self.row.take() {

@@ -63,8 +63,8 @@ impl Turn<'_> {
                 Step::Done
             }
         };
-        // A command without keys may have walked everything or slept, one that is known to be slow
-        // may have been slow, and one that had to make room was: the next one is later.
+        // Time may have passed, so the clock is read before the next command: a command without keys may have
+        // walked everything or slept, and making room takes time.
         if row.slow || row.keys.first == 0 || self.state.seat.was_delayed() {
             self.state.note_slow();
         }
@@ -104,7 +104,7 @@ impl Turn<'_> {
         self.notes.counts.took(row, took_ns, shared);
     }
 
-    /// Counts errors, and takes a reply back that is not wanted.
+    /// Counts errors. Removes a reply that the client does not want.
     #[inline]
     fn after(
         &mut self,

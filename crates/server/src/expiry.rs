@@ -1,10 +1,9 @@
 //! Expiry within a turn: which shards, how many keys at a time, for how long, and who helps.
 //!
-//! Shard `i` belongs to loop `i mod N`. A pass goes over the loop's own shards in rotation, a bounded
-//! number of keys per hold of a shard's lock, and publishes the events of each hold before the next.
-//! It ends when nothing is due or its microseconds are spent; then sockets are looked at, and the
-//! next pass goes on where this one stopped. So a backlog never starves, and a request never waits
-//! for more than one pass.
+//! A *pass* goes over the loop's own shards in rotation. It expires a bounded number of keys per hold of a shard's
+//! lock, and publishes the events of each hold before the next. It ends when nothing is due or its microseconds
+//! are spent. Then the loop looks at the sockets, and the next pass goes on where this one stopped. So a backlog
+//! never starves, and a request never waits for more than one pass.
 //!
 //! While deadlines are met nearly in time a pass may take `expiry-turn-us`. The further the loop is
 //! behind, the more it may take, up to as long as has been spent on clients since the pass before: a
@@ -24,8 +23,8 @@ use crate::shards::Shards;
 /// The most that a pass may take.
 const PASS_MAX_US: u64 = 500;
 
-/// Ticks behind at which a pass may take its greatest share; a few ticks are no reason to make
-/// requests wait, since a thread that is preempted is as late at once.
+/// Ticks behind at which a pass may take its greatest share. A few ticks are no reason to make requests wait: a
+/// thread that is preempted is as late.
 const BEHIND_FULL: u64 = 50;
 
 /// Ticks behind at which others should help.
@@ -52,7 +51,7 @@ pub(crate) struct Expiry {
 enum Pass {
     /// Nothing is due any more.
     Done,
-    /// Something is due, but there was nothing to do: not to be asked again within this tick.
+    /// Something is due, but nothing was done: the shard is not tried again within this tick.
     Idle,
     /// The time was spent first.
     Spent,
@@ -191,7 +190,7 @@ impl Expiry {
         let shards = (0..theirs.count).rev().map(|at| theirs.get(at));
         let (_, spent) = self.pass(state, shards, end);
         state.tally.helped += self.expired - before;
-        // What is due and was not removed by a whole pass is not asked for again within this tick.
+        // A whole pass did not remove what is still due: it is not tried again within this tick.
         let floor = match spent {
             Some(_) => 0,
             None => state.time.tick + 1,

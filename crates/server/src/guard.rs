@@ -22,13 +22,13 @@ pub(crate) struct Guard {
 }
 
 impl Guard {
-    /// A command comes that may take long: sees to it that a loop will look after those that run. Those that
-    /// run do so when they go to sleep, unless they get stuck as well.
+    /// A command comes that may take long: makes sure that some loop will look after those that run. A loop that
+    /// runs does so when it goes to sleep, unless it gets stuck as well.
     #[cold]
     pub(crate) fn ask(&mut self, state: &LoopState) {
         let now = (state.time.tick, state.handle().soonest());
         if std::mem::replace(&mut self.asked, now) == now {
-            // Small commands of this kind come by the thousand.
+            // Thousands of small commands of this kind may come in one tick.
             return;
         }
         let at = look_at(state.server.loops.iter());
@@ -36,7 +36,7 @@ impl Guard {
         if at == u64::MAX || guarded || !state.server.expires() {
             return;
         }
-        // One that runs may be about to sleep, and have looked at this loop before it woke.
+        // If none sleeps, one that runs may be about to, and may have looked at this loop while it slept.
         let guard = others(state).find(|other| other.sleeps());
         if let Some(guard) = guard.or_else(|| others(state).next()) {
             guard.nudge();

@@ -1,12 +1,16 @@
 //! Publish and subscribe: who listens to what, and the way of a message to them.
 //!
-//! A message is encoded once, as a RESP3 push, and copied into the inbox of each loop that owns a
-//! subscriber; the loop copies it into its connections' output, as far as they may hold it. Nobody waits
-//! for a reader: a subscriber that lags too far is closed by its output limit, by what all clients may hold,
-//! or by the bound of its loop's inbox.
+//! A message's way:
 //!
-//! Keyspace events are drained from the keyspace's queue while the hub's lock is held, so that they are
-//! published in their order whichever thread drains them. No shard is locked meanwhile.
+//! 1. It is encoded once, as a RESP3 push.
+//! 2. It is copied into the inbox of each loop that owns a subscriber.
+//! 3. The loop copies it into its connections' output, as far as they may hold it.
+//!
+//! Nobody waits for a reader. A subscriber that lags too far is closed: by its output limit, by what all clients
+//! may hold, or by the bound of its loop's inbox.
+//!
+//! Keyspace events are drained from the keyspace's queue while the hub's lock is held. So they are published in
+//! their order, whichever thread drains them. No shard is locked meanwhile.
 
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
@@ -187,8 +191,8 @@ impl State {
     }
 }
 
-/// A table of names that is this many times as large as its names is made smaller, which costs little for
-/// each name that has left, and little at once.
+/// A table with this many times more room than names is made smaller. So the cost is small for each name that
+/// has left.
 const SPARSE: usize = 64;
 
 /// A table for fewer names is left as it is.

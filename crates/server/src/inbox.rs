@@ -1,10 +1,14 @@
 //! What waits for a loop: connections, requests to close, and messages, in their order and bounded.
 //!
-//! Messages of one audience that follow each other are one run, which shares its list of targets with the
-//! hub. All messages of a loop are numbered. A subscriber that publishes gets its own message right behind
-//! the reply: it reads what waits for it in place and keeps the number up to which it has read, and the
-//! loop later hands it only what comes after. So nothing is taken out of the middle of a run, and no list
-//! of targets is copied.
+//! Messages of one audience that follow each other are one *run*, which shares its list of targets with the hub.
+//!
+//! A subscriber that publishes gets its own message right behind the reply. An example: messages 7 and 8 wait when
+//! it publishes 9.
+//!
+//! 1. The subscriber reads 7, 8 and 9 where they are, and remembers that it has heard everything before 10.
+//! 2. When the loop copies the run to its targets, it skips what this one has heard.
+//!
+//! So nothing is taken out of the middle of a run, and no list of targets is copied.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -144,7 +148,7 @@ impl Inbox {
         }
     }
 
-    /// Shows a client the messages that wait for it from a number on. Returns the number to go on with.
+    /// Shows a client the messages that wait for it, from number `since` on. Returns the number to go on with.
     pub(crate) fn read(&mut self, who: Target, since: u64, mut take: impl FnMut(&Messages)) -> u64 {
         let fresh = |item: &Item| match item {
             Item::Messages(run) => run.end() > since,

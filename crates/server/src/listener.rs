@@ -21,7 +21,7 @@ pub(crate) struct Accepted<S = TcpStream> {
     pub(crate) local: SocketAddr,
 }
 
-/// Opens every address of `bind`, or says which one cannot be had and which flag changes it.
+/// Opens every address of `bind`, or says which one it cannot open and which flag changes it.
 pub(crate) fn open(settings: &Settings) -> anyhow::Result<Vec<TcpListener>> {
     let mut listeners = Vec::new();
     let mut port = settings.port;

@@ -44,8 +44,8 @@ mod linux {
             })
         }
 
-        /// Sees to it that a poll wakes when `tick` begins (`u64::MAX`: no need to), and returns the
-        /// time-out that the poll needs besides.
+        /// Sets the timer, so that a poll wakes when `tick` begins (`u64::MAX`: never). Returns the time-out that
+        /// the poll needs as well.
         ///
         /// A timer that is set for earlier is left alone: it wakes the loop once in vain, which is
         /// cheaper than a system call for every deadline that moves later.
@@ -60,7 +60,7 @@ mod linux {
             }
             if tick < self.armed {
                 let at_ns = clock.tick_to_monotonic_ns(tick);
-                // Beyond what the kernel's signed seconds hold, nobody is going to wait anyway.
+                // Nobody waits longer than the kernel's signed seconds can say.
                 let tv_sec = i64::try_from(at_ns / 1_000_000_000).unwrap_or(i64::MAX);
                 let tv_nsec = (at_ns % 1_000_000_000) as i64;
                 let once = Itimerspec {

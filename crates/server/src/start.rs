@@ -91,8 +91,8 @@ fn spawn(
     Ok(handles)
 }
 
-/// Runs a loop in a thread of its own. Should it end without being asked, the whole server stops: its
-/// connections and shards would wait for it for ever.
+/// Runs a loop in a thread of its own. If it ends without being asked, the whole server stops: the loop's
+/// connections and shards would wait for ever.
 fn watched(
     server: &Arc<Server>,
     index: usize,
@@ -125,7 +125,7 @@ impl Running {
         self.stopped.recv().unwrap_or(Stop::Failure)
     }
 
-    /// Has the loops finish their batches, send what is left and end.
+    /// Ends the loops. They finish their batches and send what is left.
     pub(crate) fn stop(self) {
         self.server.stopping.store(true, Ordering::Release);
         self.server.nudge_all();

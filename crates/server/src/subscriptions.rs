@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 /// What one client's subscriptions may take.
 const BYTES_MAX: usize = 256 << 20;
 
-/// Patterns of one client: each message is held against all of them while nobody else can publish.
+/// Patterns of one client: each message is compared with all of them while nobody else can publish.
 const PATTERNS_MAX: usize = 10_000;
 
 /// What a subscription takes beside its name, here and in the hub: measured with names that nobody else
@@ -27,7 +27,7 @@ pub(crate) struct Subscriptions {
     bytes: usize,
 }
 
-/// What became of a wish to listen.
+/// Whether a subscription was made.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Joined {
     Now,

@@ -24,7 +24,7 @@ pub(crate) struct Invocation {
 pub(crate) enum Refusal {
     /// Wrong flags, or a request for help or the version; it prints itself.
     Usage(clap::Error),
-    /// A value that does not do.
+    /// A value that is refused.
     Configuration(String),
 }
 

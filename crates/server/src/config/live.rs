@@ -7,8 +7,8 @@ use parking_lot::Mutex;
 
 use super::settings::Settings;
 
-/// The settings in force. Loops keep a copy, and compare one number before each batch of commands; so a
-/// command that is sent after a change was answered meets the change.
+/// The settings in force. Loops keep a copy, and compare one number before each batch of commands. So a command
+/// that is sent after a change was answered runs with the change.
 #[derive(Debug)]
 pub(crate) struct Live {
     current: Mutex<Arc<Settings>>,
@@ -45,8 +45,7 @@ impl Live {
         self.current().password.admits(password)
     }
 
-    /// Puts `change` into force when it succeeds as a whole; `applied` sees the result while no
-    /// other change can come between.
+    /// Changes the settings, if `change` succeeds as a whole. Then `applied` sees them, before any other change.
     pub(crate) fn change<E>(
         &self,
         change: impl FnOnce(&mut Settings) -> Result<(), E>,

@@ -1,7 +1,7 @@
 //! The password: whether one is asked for, and whether one that was given is right.
 //!
-//! Loops keep copies of the settings, and a copy may be one change behind. Who may come in is therefore
-//! never decided by a copy: only this module's parent reads a password, from the settings in force.
+//! Loops keep copies of the settings, and a copy may be one change behind. So a copy never decides who may come
+//! in: only [`Live`](super::Live) reads a password, from the settings in force.
 
 /// What clients must give; empty when nothing is asked of them.
 #[derive(Clone, Default, PartialEq, Eq)]

@@ -1,5 +1,4 @@
-//! The one table of keys: a row is a flag, a line of the file, an environment variable and a name
-//! for CONFIG.
+//! The table of keys. One row is a flag, a line of the file, an environment variable and a name for CONFIG.
 
 use tidewheel_keyspace::{NotifyFlags, Policy};
 

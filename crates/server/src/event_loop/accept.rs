@@ -1,4 +1,4 @@
-//! New connections: accepting them, and dealing them to the loops.
+//! New connections: accepting them, and assigning them to the loops.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -38,7 +38,7 @@ impl EventLoop {
         self.accepting = next < self.listeners.len();
     }
 
-    /// Gives a connection to the loop that has fewest.
+    /// Gives a connection to the loop that has the fewest.
     fn assign(&mut self, accepted: Accepted) {
         self.core.state.follow_settings();
         let server = Arc::clone(&self.core.state.server);

@@ -131,7 +131,7 @@ impl EventLoop {
         self.core.note(slot, readiness);
     }
 
-    /// Sends what is left, for a moment, and lets the clients go.
+    /// Sends what is left, for a short time, and closes the connections.
     fn drain(&mut self, events: &mut Events) {
         self.listeners.clear();
         while let Some(wait_ms) = self.core.drain() {

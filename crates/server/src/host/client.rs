@@ -208,7 +208,7 @@ impl Turn<'_> {
             .tick
             .saturating_add(ms)
             .saturating_add(u64::from(ms > 0));
-        // Whatever other loops have begun is finished before the answer; what they begin then waits.
+        // Commands that run on other loops are finished before the answer. Those that come after it wait.
         let state = &mut *self.state;
         let alone = state.seat.exclusive();
         state.server.pause.start(all, until);

@@ -22,7 +22,7 @@ const SLEEP_MAX_S: f64 = 3_600.0;
 type Outcome = Result<Step, CommandError>;
 
 impl Turn<'_> {
-    /// Runs one of them.
+    /// Runs one of these commands.
     pub(crate) fn host(&mut self, conn: &mut Connection, host: Host, args: Args<'_>) -> Step {
         let mark = self.out.mark();
         self.run_host(conn, host, args).unwrap_or_else(|why| {
@@ -171,7 +171,7 @@ impl Turn<'_> {
         if !(0.0..=SLEEP_MAX_S).contains(&seconds) {
             return Err(error("ERR sleep for 0 to 3600 seconds"));
         }
-        // Who sleeps uses no keys: nobody who wants all of them has to wait for this.
+        // A loop that sleeps uses no keys, so it leaves the gate: others that want all keys need not wait.
         self.seat.leave();
         self.server.clock.sleep(Duration::from_secs_f64(seconds));
         self.seat.enter();

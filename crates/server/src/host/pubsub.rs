@@ -1,4 +1,4 @@
-//! SUBSCRIBE and its kin, PUBLISH and PUBSUB.
+//! SUBSCRIBE, UNSUBSCRIBE and both for patterns, PUBLISH and PUBSUB.
 
 use tidewheel_keyspace::CommandError;
 use tidewheel_resp::{Args, Protocol};
@@ -49,7 +49,7 @@ impl Turn<'_> {
             }
             self.confirm(kind.word(true), Some(name), count);
             if self.out.is_over() {
-                // Its client is closed for that: what more it names would only take memory.
+                // The client will be closed for that: more subscriptions would only take memory.
                 break;
             }
         }
@@ -108,7 +108,7 @@ impl Turn<'_> {
         self.confirm(kind.word(false), Some(name), conn.subscribed());
     }
 
-    /// Ends all subscriptions without a word.
+    /// Ends all subscriptions without a reply.
     pub(super) fn leave_all(&mut self, conn: &mut Connection) {
         let Some(subscriptions) = conn.subscriptions.take() else {
             return;

@@ -38,7 +38,7 @@ impl<K: Sockets> LoopCore<K> {
             return self.close(slot);
         }
         if had_output {
-            // A turn only looks at the soft limit when it ends, and there may be no turn.
+            // A turn looks at the soft limit only when it ends, and there may be no turn.
             conn.forget_soft_limit_below(&self.state.settings);
         }
         if !conn.has_work() {
@@ -48,7 +48,7 @@ impl<K: Sockets> LoopCore<K> {
             return;
         }
         let fate = self.worker.serve(&mut self.state, conn);
-        // It is served no more while it is paused, so it is listed once, whatever else it waits for.
+        // A paused connection is not served, so it is in this list only once.
         let paused = conn.paused;
         match fate {
             Fate::Close => return self.close(slot),
@@ -61,7 +61,7 @@ impl<K: Sockets> LoopCore<K> {
         self.table.file(slot, &self.state.settings);
     }
 
-    /// Lets the connections go on that a pause held back.
+    /// The pause is over: the connections that it held back go on.
     pub(super) fn resume(&mut self) {
         for slot in std::mem::take(&mut self.table.paused) {
             if let Some(conn) = self.table.get(slot) {
@@ -71,8 +71,8 @@ impl<K: Sockets> LoopCore<K> {
         }
     }
 
-    /// Closes who has been silent, or above the soft output limit, for too long. Others whose time has
-    /// moved on are filed again.
+    /// Closes connections that have been silent, or above the soft output limit, for too long. Others are filed
+    /// again, for a later tick.
     pub(super) fn handle_time_outs(&mut self) {
         let now = self.now();
         while let Some(slot) = self.table.next_due(now) {
@@ -99,7 +99,7 @@ impl<K: Sockets> LoopCore<K> {
         }
     }
 
-    /// A connection's output has changed outside a turn: brings what others know of it up to date.
+    /// A connection's output has changed outside its turn: publishes what it holds now, and files it.
     pub(super) fn has_sent(&mut self, slot: u32) {
         let Some(conn) = self.table.get(slot) else {
             return;

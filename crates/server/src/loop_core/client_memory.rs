@@ -23,7 +23,7 @@ impl<K: Sockets> LoopCore<K> {
         self.look_at_clients();
     }
 
-    /// Has clients closed if that is due.
+    /// Closes clients if that is due.
     fn look_at_clients(&mut self) {
         if !self.clients_hold_too_much() {
             self.watch.due = false;

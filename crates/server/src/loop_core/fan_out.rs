@@ -1,9 +1,11 @@
 //! Messages: each receiver gets a copy of its own, within what it and all clients together may hold.
 //!
-//! A message waits once for all receivers of a loop, however many they are: it is the copies that take
-//! memory. So a receiver whose limit is reached takes no more of them. And whenever the loop has copied a
-//! [portion](super::copied) it looks at what all clients hold: if that is too much, the copies leave as far as the
-//! sockets take them, and if it is still too much, the biggest are closed. Only then copying goes on.
+//! A message waits once for all receivers of a loop. It is the copies that take memory:
+//!
+//! 1. A receiver whose limit is reached gets no more copies.
+//! 2. Whenever the loop has copied a [portion](super::copied), it looks at what all clients hold.
+//! 3. If that is too much, it sends the copies, as far as the sockets take them.
+//! 4. If it is still too much, the biggest clients are closed. Then copying goes on.
 
 use super::parts::{LoopCore, Sockets};
 use crate::inbox::{Messages, Target};

@@ -11,7 +11,7 @@ use crate::subscriptions::Subscriptions;
 /// Subscriptions that end in a turn.
 pub(crate) const PER_TURN: usize = 512;
 
-/// Whose subscriptions are yet to end.
+/// Clients that are gone, with the subscriptions that must still end.
 #[derive(Debug, Default)]
 pub(super) struct Leaving {
     those: Vec<(Target, Box<Subscriptions>)>,

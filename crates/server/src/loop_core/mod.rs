@@ -1,15 +1,16 @@
 //! One loop without its shell: the turn over its connections, and expiry.
 //!
-//! It owns no poller, alarm, listener or thread. Its caller says which sockets are ready, and what time
-//! it is comes from the server's clock; so a test can drive it over streams in memory, in virtual time.
+//! It owns no poller, alarm, listener or thread. Its caller says which sockets are ready, and the server's clock
+//! says what time it is. So a test can run it over streams in memory, in virtual time.
 //!
 //! A turn has five steps, in this order:
-//! 1. [`prepare_sleep`](LoopCore::prepare_sleep) says until when nothing is to be done;
-//! 2. the caller sleeps so long, or until a socket or the loop's bell wakes it;
-//! 3. [`wake`](LoopCore::wake) looks at the clock;
+//!
+//! 1. [`prepare_sleep`](LoopCore::prepare_sleep) says until when there is nothing to do.
+//! 2. The caller sleeps until then, or until a socket or another thread wakes it.
+//! 3. [`wake`](LoopCore::wake) looks at the clock.
 //! 4. [`note`](LoopCore::note) takes each socket that has become ready, and
-//!    [`take_inbox`](LoopCore::take_inbox) what other threads have sent; new connections are for
-//!    the caller to [`adopt`](LoopCore::adopt);
+//!    [`take_inbox`](LoopCore::take_inbox) what other threads have sent. The caller
+//!    [adopts](LoopCore::adopt) new connections.
 //! 5. [`work`](LoopCore::work) gives each connection and expiry its share.
 
 mod arrivals;
@@ -45,7 +46,7 @@ impl<K: Sockets> LoopCore<K> {
         if self.is_busy(expires) {
             return None;
         }
-        // Counters are complete before the loop falls silent.
+        // A loop that sleeps publishes nothing: its counters are completed first.
         self.publish_counters();
         let pause = &self.server().pause;
         let until = [
@@ -112,7 +113,7 @@ impl<K: Sockets> LoopCore<K> {
             if conn.paused {
                 return self.close(slot);
             }
-            // Whatever it has sent before is read, then the error is met.
+            // What it has sent before is read first. Then a read reports the error.
             conn.ending = true;
             conn.readable = true;
         }
@@ -178,7 +179,7 @@ impl<K: Sockets> LoopCore<K> {
         self.tidying.tidy(&mut self.state, idle, expired_at);
     }
 
-    /// Ends some of the subscriptions of those who are gone.
+    /// Ends some of the subscriptions of clients that are gone.
     fn end_subscriptions(&mut self) {
         let begun = std::mem::take(&mut self.worker.notes.subscriptions_begun);
         let (hub, owner) = (&self.state.server.hub, self.state.index);
@@ -200,8 +201,8 @@ impl<K: Sockets> LoopCore<K> {
         self.shrinking.attempted(goes_on, now.tick);
     }
 
-    /// Publishes what this loop has caused and not published yet, by commands of a connection that is gone
-    /// for example: nobody else would.
+    /// Publishes the events that this loop has caused and not published yet, for example by commands of a
+    /// connection that is gone. Nobody else would do it.
     fn publish_events(&self) {
         let server = self.server();
         if server.keyspace.events_pending() {

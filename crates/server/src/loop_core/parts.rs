@@ -25,7 +25,7 @@ pub(crate) trait Sockets {
     /// A socket that never blocks.
     type Stream: Read + Write;
 
-    /// Has the socket's changes reported under `slot` from now on.
+    /// From now on the socket's changes are reported under `slot`.
     fn take_in(&self, stream: &mut Self::Stream, slot: u32, settings: &Settings) -> io::Result<()>;
 
     /// Ends the reports.
@@ -58,11 +58,10 @@ pub(crate) struct LoopCore<K: Sockets> {
     pub(super) leaving: Leaving,
     /// New connections for this loop.
     pub(super) arrivals: VecDeque<Box<Accepted>>,
-    /// The settings for which connections were filed.
+    /// The version of the settings with which connections were filed.
     pub(super) filed_version: u64,
     pub(super) shrinking: Shrinking,
     pub(super) items: Vec<Item>,
-    /// What the clients hold together is watched.
     pub(super) watch: Watch,
     pub(super) copied: Copied,
     /// The tick at which the wall clock was looked at, and counters were published.

@@ -1,14 +1,14 @@
 //! `maxmemory` after it was lowered, or exceeded by a command: a little is evicted in each turn until it is met.
 //!
-//! When nothing may go, to find that out takes a look at every shard. So it is tried again in the next tick at
-//! the earliest. A turn before that puts its wish off, and the loop sleeps no longer than until that tick.
+//! If no key may be evicted, an attempt looks at every shard in vain. So the next attempt is in the next tick at
+//! the earliest. A turn before that puts its attempt off, and the loop sleeps no longer than until that tick.
 
 /// Whether a loop must evict.
 #[derive(Debug, Default)]
 pub(super) struct Shrinking {
     /// Another attempt would bring the limit nearer, or the limit was changed.
     goes_on: bool,
-    /// The tick of the last attempt after which nothing could go.
+    /// The tick of the last attempt after which another one would have been in vain.
     in_vain_at: u64,
     /// A turn of that tick wanted to try again.
     put_off: bool,

@@ -87,7 +87,7 @@ impl<S> Table<S> {
         self.free.append(&mut self.vacated);
     }
 
-    /// Has a connection served in this turn or the next.
+    /// Queues a connection: it is served in this turn or the next.
     pub(super) fn enqueue(&mut self, slot: u32) {
         if let Some(conn) = self.get(slot)
             && !conn.queued
@@ -110,8 +110,8 @@ impl<S> Table<S> {
         self.runnable.len()
     }
 
-    /// Files a connection under the tick at which its next time-out may fall due, if it is not filed for
-    /// an earlier one already: then it is filed again when that comes.
+    /// Files a connection under the tick of its next time-out. A connection that is filed for an earlier tick stays
+    /// there: it is filed again when that tick comes.
     pub(super) fn file(&mut self, slot: u32, settings: &Settings) {
         let Some(conn) = self.get(slot) else { return };
         let Some(tick) = conn.time_out(settings) else {

@@ -6,41 +6,12 @@
 use std::hash::{BuildHasher, RandomState};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
+use super::done::Done;
 use super::world::World;
 use crate::clock::Clock;
 
 const STEPS: u64 = 1_000_000;
 const STEPS_PER_EPISODE: u64 = 5_000;
-
-/// What has happened: a schedule that does nothing finds nothing.
-#[derive(Debug, Default)]
-pub(super) struct Done {
-    episodes: u64,
-    pub(super) commands: u64,
-    pub(super) closed: u64,
-    pub(super) messages: u64,
-    pub(super) events: u64,
-    pub(super) bytes: u64,
-    /// Commands that were refused for want of a password.
-    pub(super) denied: u64,
-    pub(super) evicted: u64,
-    /// Clients that were silent, or held too much.
-    pub(super) given_up: u64,
-}
-
-impl Done {
-    fn add(&mut self, other: &Self) {
-        self.episodes += 1;
-        self.commands += other.commands;
-        self.closed += other.closed;
-        self.messages += other.messages;
-        self.events += other.events;
-        self.bytes += other.bytes;
-        self.denied += other.denied;
-        self.evicted += other.evicted;
-        self.given_up += other.given_up;
-    }
-}
 
 /// Runs one episode; the failure's message names its seed.
 fn episode(seed: u64) -> Done {

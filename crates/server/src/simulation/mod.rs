@@ -8,6 +8,7 @@ mod client;
 mod client_memory;
 mod closing;
 mod dice;
+mod done;
 mod episodes;
 mod events;
 mod fan_out;

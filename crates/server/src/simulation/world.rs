@@ -13,7 +13,7 @@ use tidewheel_resp::Args;
 
 use super::client::{Client, End, show, without_messages};
 use super::dice::Dice;
-use super::episodes::Done;
+use super::done::Done;
 use super::listener::Listener;
 use super::model::{Model, filler};
 use super::rig::{Rig, bulk};

@@ -12,7 +12,7 @@ use crate::turn::Turn;
 /// The most that one read adds to a command that has not arrived whole.
 const PENDING_CHUNK: usize = 1 << 20;
 
-/// How many times what has arrived of a command may be reserved for the rest of it.
+/// Memory that may be reserved for the rest of a command, as a multiple of what has arrived.
 const RESERVE_FACTOR: usize = 256;
 
 /// What an unauthenticated client may leave unfinished.
@@ -139,9 +139,8 @@ fn make_room(conn: &Connection, pending: &mut Pending) -> (usize, Option<Vec<u8>
     if pending.bytes.capacity() - len >= room {
         return (room, None);
     }
-    // Address space for the whole of a long command saves copying it again and again while it
-    // grows, but nobody gets more than a multiple of what has arrived: an announced length alone
-    // reserves nothing.
+    // Address space for the whole of a long command saves copying it again and again while it grows. But a
+    // client gets only a multiple of what has arrived: a length that it announces reserves nothing.
     let ahead = match len < INPUT_CHUNK {
         true => 0,
         false => pending.wanted.min(len.saturating_mul(RESERVE_FACTOR)),
@@ -171,8 +170,8 @@ fn read_once<S: Read>(link: &mut Link<S>, input: &mut Input) -> io::Result<Optio
                 return Ok(None);
             }
             Ok(n) => {
-                // On Linux a short read has emptied the socket, and an edge will announce more. The end
-                // of the stream has no edge of its own if it was announced with the data.
+                // On Linux a short read has emptied the socket, and the poller will report more input. It does
+                // not report the end of the stream again if it did so together with the data.
                 if cfg!(target_os = "linux") && n < INPUT_CHUNK && !link.ending {
                     link.readable = false;
                 }

@@ -1,8 +1,10 @@
 //! How long one reply may become: what its client may hold, or all clients together.
 //!
-//! Without this a short command (MGET of one large value a thousand times) would build its whole reply
-//! before anybody looks at a limit. What is sent in portions has no limit of its own: replies that gather
-//! are sent at [`SEND_MARK`], so the buffer's limit is that much above the reply's.
+//! An example of what this prevents: MGET names one large value a thousand times. That is a short command, but it
+//! would build a huge reply before anything looks at a limit.
+//!
+//! The limit is one of each reply. Replies that gather are sent at [`SEND_MARK`], so the buffer may hold that much
+//! more than one reply.
 
 use crate::config::Settings;
 use crate::connection::Connection;
@@ -12,14 +14,14 @@ use crate::turn::Turn;
 pub(super) const SEND_MARK: usize = 256 << 10;
 
 impl Turn<'_> {
-    /// Has no reply built that this connection could not hold.
+    /// Limits the replies to what this connection may hold.
     pub(super) fn limit_replies(&mut self, conn: &Connection) {
         let limit = hard(conn, &self.state.settings).min(shared(conn, &self.state.settings));
         let bytes = usize::try_from(limit).unwrap_or(usize::MAX);
         self.out.set_limit(bytes.saturating_add(SEND_MARK));
     }
 
-    /// The running command's reply is too long: it is not sent, nor is anything else.
+    /// The running command's reply is too long: nothing more is sent, and the connection is closed.
     #[cold]
     pub(super) fn give_up(&mut self, conn: &mut Connection) {
         if hard(conn, &self.settings) <= shared(conn, &self.settings) {

@@ -1,12 +1,14 @@
 //! Serving one connection: read what has arrived, run the commands that are whole, send the replies.
 //!
-//! Input is read into one buffer of the loop and parsed there; only a command that is not whole yet
-//! moves to a buffer of its connection. Replies gather in one buffer of the loop and leave with one
-//! write; only what the socket does not take moves to the connection. An idle connection therefore
-//! holds no buffers at all. The loop's buffers are lent for a turn: see [`Buffers`].
+//! 1. Input is read into one buffer of the loop, and parsed there. A command that is not whole yet moves to a
+//!    buffer of its connection.
+//! 2. Replies gather in one buffer of the loop, and leave with one write. What the socket does not take moves to
+//!    the connection.
 //!
-//! A turn ends when nothing is left to do, when it has read its share, or after a millisecond: what is
-//! left waits in the connection, which is served again after the others and after expiry.
+//! So an idle connection holds no buffers at all. The loop's buffers are lent for a turn: see [`Buffers`].
+//!
+//! A turn ends when nothing is left to do, when it has read its share, or after a millisecond. What is left waits
+//! in the connection, which is served again after the others and after expiry.
 
 mod input;
 mod limits;
@@ -44,8 +46,8 @@ pub(crate) struct Worker {
 impl Worker {
     /// Does for a connection what can be done now, within its turn's share.
     ///
-    /// A panic of a command, which only a mistake of ours can cause, costs the connection that sent the
-    /// command and nobody else: it is closed without an answer, for nobody knows how far it came.
+    /// If a command panics, by a mistake of ours, only its connection suffers. It is closed without an answer,
+    /// because nobody knows how far the command came.
     pub(crate) fn serve<S: Read + Write>(
         &mut self,
         state: &mut LoopState,
@@ -104,8 +106,8 @@ impl Turn<'_> {
         }
         self.send(link)?;
         self.state.renew_time();
-        // What the peer had sent before it closed its side is done; a command that is not whole will
-        // never be.
+        // The peer has closed its side, and what it had sent before is done. The rest is a command that will
+        // never be whole.
         if link.ended && !link.has_runnable() {
             link.closing = true;
         }

@@ -43,7 +43,7 @@ impl Halt {
         }
     }
 
-    /// Marks the connection accordingly.
+    /// Notes at the connection that it is paused or about to close.
     pub(super) fn note(self, conn: &mut Connection) {
         match self {
             Self::Closing => conn.closing = true,
@@ -86,7 +86,7 @@ impl Turn<'_> {
         parser: &mut Parser,
         input: &[u8],
     ) -> (usize, Halt) {
-        // What was sent after a change was answered meets the change.
+        // A command that was sent after a CONFIG SET was answered runs with the new setting.
         self.state.follow_settings();
         self.limit_replies(&link.conn);
         let ours = limits(&self.settings);
@@ -188,7 +188,7 @@ impl Turn<'_> {
     }
 }
 
-/// What one command of a client that has given the password may be.
+/// How long a command may be if its client has given the password.
 fn limits(settings: &Settings) -> Limits {
     Limits {
         bulk: usize::try_from(settings.bulk_max).unwrap_or(usize::MAX),
