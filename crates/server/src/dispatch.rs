@@ -29,7 +29,7 @@ impl Turn<'_> {
             }
         };
         if conn.checks | self.seat.bits() != 0
-            && let Some(step) = self.look_twice(conn, row)
+            && let Some(step) = self.check(conn, row)
         {
             return self.after(conn, Some(row), false, mark, step);
         }
@@ -143,7 +143,7 @@ impl Turn<'_> {
 
     /// Checks that only concern few connections or moments. `None` lets the command pass.
     #[cold]
-    fn look_twice(&mut self, conn: &mut Connection, row: &'static Command) -> Option<Step> {
+    fn check(&mut self, conn: &mut Connection, row: &'static Command) -> Option<Step> {
         if self.seat.bits() & RAISED != 0 {
             self.seat.give_way();
             self.refresh_time();

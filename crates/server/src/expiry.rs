@@ -15,6 +15,8 @@
 //!
 //! A loop may have no shards at all, when there are more loops than shards. It serves and helps.
 
+use tidewheel_time::NEVER;
+
 use crate::clock;
 use crate::guard;
 use crate::loop_state::LoopState;
@@ -135,7 +137,7 @@ impl Expiry {
         shards: impl Iterator<Item = usize>,
         end: u64,
     ) -> (u64, Option<usize>) {
-        let mut next = u64::MAX;
+        let mut next = NEVER;
         let mut spent = None;
         for (step, shard) in shards.enumerate() {
             let mut deadline = state.server.keyspace.next_deadline(shard);
@@ -198,7 +200,7 @@ impl Expiry {
         let keyspace = &state.server.keyspace;
         state.server.loops[whom].correct_soonest(|| {
             let deadlines = (0..theirs.count).map(|at| keyspace.next_deadline(theirs.get(at)));
-            deadlines.min().unwrap_or(u64::MAX).max(floor)
+            deadlines.min().unwrap_or(NEVER).max(floor)
         });
     }
 }

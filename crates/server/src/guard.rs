@@ -8,6 +8,8 @@
 //! 3. If loop 1 sleeps already when the command begins, loop 0 wakes it, so that it can do the same. Loop 0 need
 //!    not if some loop wakes early enough by itself.
 
+use tidewheel_time::NEVER;
+
 use crate::loop_handle::LoopHandle;
 use crate::loop_state::LoopState;
 
@@ -33,7 +35,7 @@ impl Guard {
         }
         let at = look_at(state.server.loops.iter());
         let guarded = others(state).any(|other| other.sleeps_until(at));
-        if at == u64::MAX || guarded || !state.server.expires() {
+        if at == NEVER || guarded || !state.server.expires() {
             return;
         }
         // If none sleeps, one that runs may be about to, and may have looked at this loop while it slept.
@@ -59,5 +61,5 @@ pub(crate) fn others(state: &LoopState) -> impl Iterator<Item = &LoopHandle> {
 fn look_at<'a>(loops: impl Iterator<Item = &'a LoopHandle>) -> u64 {
     let running = loops.filter(|handle| !handle.sleeps());
     let soonest = running.map(LoopHandle::soonest).min();
-    soonest.map_or(u64::MAX, |tick| tick.saturating_add(GUARD_AFTER))
+    soonest.map_or(NEVER, |tick| tick.saturating_add(GUARD_AFTER))
 }

@@ -22,13 +22,15 @@ mod linux {
         timerfd_settime,
     };
 
+    use tidewheel_time::NEVER;
+
     use crate::clock::Clock;
 
     /// One thread's timer.
     #[derive(Debug)]
     pub(crate) struct SleepTimer {
         fd: OwnedFd,
-        /// The tick it is set to; `u64::MAX` when it is not.
+        /// The tick it is set to; [`NEVER`] when it is not.
         armed: u64,
     }
 
@@ -38,13 +40,10 @@ mod linux {
             let fd = timerfd_create(TimerfdClockId::Monotonic, flags)?;
             // Edge-triggered: every expiration is a new edge, so the descriptor is never read.
             registry.register(&mut SourceFd(&fd.as_raw_fd()), token, Interest::READABLE)?;
-            Ok(Self {
-                fd,
-                armed: u64::MAX,
-            })
+            Ok(Self { fd, armed: NEVER })
         }
 
-        /// Sets the timer, so that a poll wakes when `tick` begins (`u64::MAX`: never). Returns the time-out that
+        /// Sets the timer, so that a poll wakes when `tick` begins ([`NEVER`]: never). Returns the time-out that
         /// the poll needs as well.
         ///
         /// A timer that is set for earlier is left alone: it wakes the loop once in vain, which is
@@ -56,7 +55,7 @@ mod linux {
             tick: u64,
         ) -> io::Result<Option<Duration>> {
             if self.armed <= now {
-                self.armed = u64::MAX;
+                self.armed = NEVER;
             }
             if tick < self.armed {
                 let at_ns = clock.tick_to_monotonic_ns(tick);
@@ -85,6 +84,8 @@ mod portable {
 
     use mio::{Registry, Token};
 
+    use tidewheel_time::NEVER;
+
     use crate::clock::Clock;
 
     /// One thread's timer.
@@ -106,7 +107,7 @@ mod portable {
             let ns = clock
                 .tick_to_monotonic_ns(tick)
                 .saturating_sub(clock.monotonic_ns());
-            Ok((tick != u64::MAX).then(|| Duration::from_nanos(ns)))
+            Ok((tick != NEVER).then(|| Duration::from_nanos(ns)))
         }
     }
 }

@@ -6,6 +6,8 @@
 //! 3. It tidies its shards one after the other: a slice in each turn, more when it is idle.
 //! 4. It stops when all of them in a row had nothing to tidy.
 
+use tidewheel_time::NEVER;
+
 use crate::clock;
 use crate::loop_state::LoopState;
 use crate::shards::Shards;
@@ -29,7 +31,7 @@ const TIDY_US: u64 = 100;
 #[derive(Debug)]
 pub(crate) struct Tidying {
     own: Shards,
-    /// When the next round begins; `u64::MAX` when nothing has changed.
+    /// When the next round begins; [`NEVER`] when nothing has changed.
     begins_at: u64,
     /// When that round was asked for.
     untidy_since: u64,
@@ -47,7 +49,7 @@ impl Tidying {
     pub(crate) fn new(own: Shards) -> Self {
         Self {
             own,
-            begins_at: u64::MAX,
+            begins_at: NEVER,
             untidy_since: 0,
             next: 0,
             tidied: 0,
@@ -70,7 +72,7 @@ impl Tidying {
     pub(crate) fn tidy(&mut self, state: &mut LoopState, idle: bool, expired_at: u64) {
         let now = state.time.tick;
         self.tell_loops(state);
-        if self.begins_at == u64::MAX && state.handle().was_untidy() {
+        if self.begins_at == NEVER && state.handle().was_untidy() {
             self.untidy_since = now;
             self.begins_at = now + TIDY_AFTER_MS;
         }
@@ -107,7 +109,7 @@ impl Tidying {
             self.next = (self.next + 1) % self.own.count;
             if self.tidied >= self.own.count {
                 self.tidied = 0;
-                self.begins_at = u64::MAX;
+                self.begins_at = NEVER;
                 return;
             }
             state.time = state.server.clock.now();

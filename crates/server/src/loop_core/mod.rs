@@ -26,6 +26,8 @@ mod watch;
 
 use std::sync::atomic::Ordering;
 
+use tidewheel_time::NEVER;
+
 use crate::expiry::Expiry;
 use crate::inbox::Item;
 
@@ -37,7 +39,7 @@ pub(crate) use parts::{LoopCore, Readiness, Sockets};
 const DRAIN_MS: u64 = 1_000;
 
 impl<K: Sockets> LoopCore<K> {
-    /// Decides how long to sleep: `None` while there is work, otherwise until a tick (`u64::MAX`: until
+    /// Decides how long to sleep: `None` while there is work, otherwise until a tick ([`NEVER`]: until
     /// something happens). The loop counts as asleep until [`wake`](Self::wake).
     ///
     /// `also` is a tick at which the caller has something to do itself.
@@ -59,7 +61,7 @@ impl<K: Sockets> LoopCore<K> {
             self.watch.is_due().then(|| self.now() + 1),
             self.shrinking.next_attempt(),
         ];
-        let until = until.into_iter().flatten().min().unwrap_or(u64::MAX);
+        let until = until.into_iter().flatten().min().unwrap_or(NEVER);
         let asleep = until > self.now() && self.handle().fall_asleep(until, expires);
         asleep.then_some(until)
     }

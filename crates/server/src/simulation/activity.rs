@@ -1,4 +1,4 @@
-//! `timeout` closes the silent, and nobody else.
+//! `timeout` closes clients that are silent, and no others.
 
 use std::time::Duration;
 

@@ -9,10 +9,10 @@ use crate::witness::Ran;
 const WRONG: &[u8] = b"-WRONGPASS ";
 
 impl Model {
-    /// Somebody connects: a stranger while a password is asked.
+    /// Somebody connects, and lacks the password while one is asked for.
     pub(super) fn connect(&mut self, client: u64) {
         let mut talker = Talker::default();
-        talker.stranger = self.asks_password();
+        talker.lacks_password = self.asks_password();
         self.talkers.insert(client, talker);
     }
 
@@ -21,9 +21,9 @@ impl Model {
     }
 
     /// Whether a client has to give the password before anything else.
-    pub(super) fn is_stranger(&self, client: u64) -> bool {
+    pub(super) fn lacks_password(&self, client: u64) -> bool {
         let talker = self.talkers.get(&client);
-        self.asks_password() && talker.is_some_and(|talker| talker.stranger)
+        self.asks_password() && talker.is_some_and(|talker| talker.lacks_password)
     }
 
     /// Whether a command is refused for want of the password.
@@ -31,7 +31,7 @@ impl Model {
         let open = matches!(word, b"AUTH" | b"HELLO" | b"QUIT" | b"RESET" | b"NONSENSE");
         // A walk that had begun before the password was asked goes on.
         let walked = word == b"KEYS" && micros(ran.clock) <= self.password_since;
-        !open && !walked && self.is_stranger(ran.client)
+        !open && !walked && self.lacks_password(ran.client)
     }
 
     /// Somebody gives a password.
@@ -53,7 +53,7 @@ impl Model {
         {
             return Answer::Like(WRONG);
         }
-        if self.is_stranger(ran.client) {
+        if self.lacks_password(ran.client) {
             return Answer::Like(b"-NOAUTH HELLO must be called");
         }
         let (wants, start): (_, &[u8]) = match ran.words[1] == b"3" {
@@ -73,7 +73,7 @@ impl Model {
     fn admit(&mut self, ran: &Ran, given: &[u8]) -> bool {
         let right = !self.asks_password() || given == self.password;
         if right {
-            self.talker(ran).stranger = false;
+            self.talker(ran).lacks_password = false;
         }
         right
     }

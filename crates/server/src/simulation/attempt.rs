@@ -1,5 +1,5 @@
-//! One attempt to explain a data command: what it should have answered and changed, if some keys that
-//! are unsure were gone.
+//! One attempt to explain a data command: what it should have answered and changed if some of the unsure keys
+//! were gone.
 
 use std::collections::BTreeMap;
 use std::rc::Rc;

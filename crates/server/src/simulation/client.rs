@@ -169,10 +169,10 @@ impl Client {
         Ok(())
     }
 
-    /// The server has met bytes that are no command, or more than a stranger may send.
-    pub(super) fn refused(&mut self, stranger: bool) -> Result<(), String> {
+    /// The server has met bytes that are no command, or more than a client without the password may send.
+    pub(super) fn refused(&mut self, lacks_password: bool) -> Result<(), String> {
         let next = self.commands.front().or(self.cut.as_ref());
-        if stranger && next.is_some_and(|(_, words)| is_too_long(words)) {
+        if lacks_password && next.is_some_and(|(_, words)| is_too_long(words)) {
             self.commands.clear();
             self.spoilt = true;
             return Ok(());

@@ -1,4 +1,4 @@
-//! Chance that a seed repeats.
+//! Random numbers that a seed repeats.
 
 /// A stream of random numbers (splitmix64).
 #[derive(Debug, Clone)]

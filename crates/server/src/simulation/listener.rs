@@ -1,4 +1,4 @@
-//! One who listens to the events of all keys, and how far it has come in each key's.
+//! A client that listens to the events of all keys, and how far it has come in the events of each key.
 
 use std::collections::BTreeMap;
 

@@ -15,6 +15,7 @@ mod fan_out;
 mod half_close;
 mod hand_over;
 mod listener;
+mod max_memory;
 mod model;
 mod pause;
 mod reply_limits;

@@ -1,10 +1,11 @@
 //! What the server should have answered, and which messages it owes to whom.
 //!
-//! The model runs each command in the order and with the time that the witness saw. It is exact but
-//! for two things. A key whose deadline lies between the time that a command took for now and what the
-//! clock showed may or may not have been removed by somebody who looked at the clock later. And a key that
-//! may be evicted may have been, before its event is heard. Such a key is unsure, and the reply says which
-//! it was.
+//! The model runs each command in the order and with the time that the witness saw. It is exact, except that two
+//! kinds of keys are *unsure*. The reply then says whether they were there.
+//!
+//! - A command reads the clock before it runs. A key whose deadline comes after that reading, but before the
+//!   command, may have been removed by another reader of the clock.
+//! - A key that may be evicted may have been evicted, before its event is heard.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
@@ -30,7 +31,7 @@ enum Silence {
 pub(super) struct Talker {
     pub(super) protocol: Protocol,
     /// A password was asked when it came, or said RESET, and it has given none since.
-    pub(super) stranger: bool,
+    pub(super) lacks_password: bool,
     db: u32,
     silence: Silence,
     channels: BTreeSet<Vec<u8>>,
@@ -286,12 +287,12 @@ impl Model {
                 out.ok();
             }
             b"RESET" => {
-                let stranger = self.asks_password();
+                let lacks_password = self.asks_password();
                 let talker = self.talker(ran);
                 talker.channels.clear();
                 talker.patterns.clear();
                 talker.protocol = Protocol::Resp2;
-                talker.stranger = stranger;
+                talker.lacks_password = lacks_password;
                 talker.db = 0;
                 talker.silence = Silence::None;
                 out.simple("RESET");

@@ -293,9 +293,9 @@ impl World {
     }
 
     fn check_refusal(&mut self, id: u64) -> Result<(), String> {
-        let stranger = self.model.is_stranger(id);
+        let lacks_password = self.model.lacks_password(id);
         let client = self.clients.iter_mut().find(|client| client.id == id);
-        let checked = client.map_or(Ok(()), |client| client.refused(stranger));
+        let checked = client.map_or(Ok(()), |client| client.refused(lacks_password));
         checked.map_err(|why| format!("client {id}: {why}"))
     }
 
