@@ -155,7 +155,8 @@ mod sync;
 mod time;
 
 pub use core::removal::{OnFull, Removal, RemovalCause};
-pub use drive::driver::{Driver, Progress};
+pub use drive::driver::Driver;
+pub use drive::expiry::Progress;
 pub use equivalent::Equivalent;
 pub use error::BuildError;
 pub use handle::builder::Builder;

@@ -3,13 +3,9 @@
 use std::fmt;
 use std::time::Duration;
 
-use tidewheel_store::Attributes;
-
+use crate::core::refreshes::Refresher;
 use crate::lifetime::{Expiry, Jitter, Lifetime, TtlBounds, TtlChoice};
-use crate::load::refresh::Refresher;
 use tidewheel_time::Moment;
-
-use crate::time::Time;
 
 type Weigher<K, V> = Box<dyn Fn(&K, &V) -> u32 + Send + Sync>;
 
@@ -87,46 +83,5 @@ impl<K, V> Config<K, V> {
     /// The deadline of a TTL that begins now: the end of the entry, in ticks.
     pub(crate) fn end_of(&self, ttl: Duration, now: Moment, random: u64) -> u64 {
         now.end(self.shaped(ttl, random))
-    }
-
-    /// Everything about an entry that is stored now. `tag` is the word for its tags.
-    #[allow(
-        clippy::too_many_arguments,
-        reason = "each is a different kind of fact, and there is one caller"
-    )]
-    pub(crate) fn attributes(
-        &self,
-        lifetime: &Lifetime,
-        default_ttl: Option<Duration>,
-        weight: u32,
-        tag: u64,
-        time: &Time,
-        now: Moment,
-        random: u64,
-    ) -> Attributes {
-        let end = match &lifetime.ttl {
-            TtlChoice::Configured => default_ttl.map(|ttl| self.end_of(ttl, now, random)),
-            TtlChoice::For(ttl) => Some(self.end_of(*ttl, now, random)),
-            TtlChoice::Never => None,
-            TtlChoice::At(at) => {
-                let left = at.duration_since(time.wall()).unwrap_or_default();
-                Some(now.end(left))
-            }
-            TtlChoice::AtTick(tick) => Some(*tick),
-        };
-        let soft = self.soft(lifetime.fresh_for, end, now);
-        let idle_end = self.time_to_idle.map(|idle| now.end(idle));
-        let (deadline, limit) = match (end, idle_end) {
-            (Some(end), Some(idle_end)) => (Some(end.min(idle_end)), Some(end)),
-            (end, idle_end) => (end.or(idle_end), None),
-        };
-        Attributes {
-            deadline: deadline.map(|deadline| deadline.saturating_add(self.grace)),
-            weight,
-            soft,
-            tag,
-            limit: limit.map(|limit| limit.saturating_add(self.grace)),
-            said: self.said(lifetime).words(),
-        }
     }
 }

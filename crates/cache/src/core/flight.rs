@@ -254,7 +254,7 @@ impl<V> Flight<V> {
     }
 
     /// A future no longer waits. Whether the flight is vacant: then it may be this waiter that was chosen.
-    pub(crate) fn desert(&self, id: u64) -> bool {
+    pub(crate) fn cancel_wait(&self, id: u64) -> bool {
         let mut state = lock(&self.state);
         state.waiters -= 1;
         let old = state.wakers.remove(&id);
@@ -520,7 +520,7 @@ mod tests {
         }
         let wake = flights.vacate(7, &flight, Phase::Running, &mut keys);
         assert!(matches!(wake, Wake::One(_)));
-        assert!(flight.desert(first), "vacant: must choose again");
+        assert!(flight.cancel_wait(first), "vacant: must choose again");
         let wake = flights.vacate(7, &flight, Phase::Vacant, &mut keys);
         assert!(matches!(wake, Wake::One(_)));
         assert_eq!(flight.poll(&mut second, Waker::noop()), Some(Turn::Lead));

@@ -8,8 +8,10 @@ use std::time::Duration;
 use tidewheel_store::{Removed, TypedStore};
 
 use crate::core::flight::Negative;
-use crate::core::inner::RECORDS_PER_HOLD;
 use crate::stats::Counters;
+
+/// Timer records that one hold of a shard's lock may touch: so many entries may leave in it.
+pub(crate) const RECORDS_PER_HOLD: u32 = 16;
 
 /// Why an entry is no longer in the cache.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]

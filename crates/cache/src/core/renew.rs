@@ -5,7 +5,8 @@ use std::hash::{BuildHasher, Hash};
 use equivalent::Equivalent;
 use tidewheel_store::Slot;
 
-use crate::core::inner::{Hashed, Inner};
+use crate::core::hash::Hashed;
+use crate::core::inner::Inner;
 use crate::core::shard::Shard;
 
 /// What a read changes about an entry's end.

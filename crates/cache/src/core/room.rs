@@ -4,7 +4,8 @@ use std::hash::{BuildHasher, Hash};
 
 use tidewheel_store::{Removed, Slot};
 
-use crate::core::inner::{Hashed, Inner};
+use crate::core::hash::Hashed;
+use crate::core::inner::Inner;
 use crate::core::removal::RemovalCause;
 use crate::core::shard::{Shard, ShardCell};
 
@@ -78,7 +79,7 @@ impl<K: Hash + Eq, V, S: BuildHasher> Inner<K, V, S> {
         now: u64,
     ) {
         let cause = self.cause_of(removed.tag, cause);
-        self.left(shard, removed, cause, now);
+        self.file_removal(shard, removed, cause, now);
         shard.removals += 1;
     }
 

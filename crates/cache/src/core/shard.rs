@@ -6,7 +6,7 @@ use tidewheel_store::{Slot, TypedStore};
 use tidewheel_time::Soonest;
 
 use crate::core::flight::{Flight, Flights};
-use crate::core::inner::Hashed;
+use crate::core::hash::Hashed;
 use crate::core::negative::Negatives;
 use crate::core::removal::{Garbage, Outbox};
 use crate::sync::{AtomicBool, ShardLock};
@@ -107,10 +107,15 @@ impl<K, V> Shard<K, V> {
         }
         let latch = self.flights.writing(hash.0, &is, &mut self.garbage.keys);
         if latch.is_none() {
-            let forgotten = self.negatives.forget(hash.place(), is);
-            self.garbage.forgotten(forgotten);
+            self.forget_negative(hash, is);
         }
         latch
+    }
+
+    /// Forgets an error or absence that is remembered of a key.
+    pub(crate) fn forget_negative(&mut self, hash: Hashed, is: impl Fn(&K) -> bool) {
+        let forgotten = self.negatives.forget(hash.place(), is);
+        self.garbage.forgotten(forgotten);
     }
 
     /// Gives an entry another deadline.

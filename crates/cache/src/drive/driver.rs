@@ -9,13 +9,13 @@ use std::task::{Poll, Waker};
 use std::time::Duration;
 
 use tidewheel_time::{Alarm, NEVER};
-use tidewheel_timer::SPLIT_PER_TICK;
 
-use crate::core::inner::{Inner, RECORDS_PER_HOLD};
+use crate::core::inner::Inner;
 use crate::core::midst;
-use crate::drive::sweep::{SWEEP_PER_PASS, Sweeper};
+use crate::drive::expiry::Rounds;
+use crate::drive::sweep::SWEEP_PER_PASS;
 use crate::quiet::forget_quietly;
-use crate::sync::{AtomicBool, Mutex, Ordering::Relaxed, Ordering::SeqCst, lock};
+use crate::sync::Ordering::SeqCst;
 
 /// Who removes entries whose time is over, tidies memory and calls the listener.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
@@ -31,19 +31,6 @@ pub enum Driver {
     Manual,
 }
 
-/// What one call of [`Cache::advance`](crate::Cache::advance) did.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Progress {
-    /// Entries removed because their time was over.
-    pub expired: u64,
-    /// Timer records moved or dropped, and entries moved together.
-    pub moved: u64,
-    /// Whether the budget ran out first: call again.
-    pub backlog: bool,
-    /// How long until the next call is worth while; `None` when nothing has a deadline.
-    pub next: Option<Duration>,
-}
-
 /// How long after the last removals memory is tidied: what is about to die need not be moved.
 const CALM_TICKS: u64 = 100;
 
@@ -53,109 +40,15 @@ const TIDY_WITHIN_TICKS: u64 = 2000;
 /// Records that the driver touches before it looks whether it was told to stop.
 const RECORDS_PER_PASS: u32 = 4096;
 
-/// Timer records that one hold moves ahead of their time: a move takes a tenth of a removal.
-const AHEAD_PER_HOLD: u32 = 64;
-
 /// Tidying units between two looks at the deadlines.
 const TIDY_PER_PASS: u32 = 256;
 
-/// What others may ask of the driver, and the alarm that makes it look.
-#[derive(Debug)]
-pub(crate) struct Requests {
-    alarm: Arc<Alarm>,
-    tidy: AtomicBool,
-    /// Whether a sweep of invalidated entries was asked for.
-    pub(crate) sweep: AtomicBool,
-    /// The listener's thread.
-    #[cfg(feature = "system")]
-    listener: Mutex<Option<std::thread::Thread>>,
-}
-
-impl Requests {
-    pub(crate) fn new() -> Self {
-        Self {
-            alarm: Arc::new(Alarm::new()),
-            tidy: AtomicBool::new(false),
-            sweep: AtomicBool::new(false),
-            #[cfg(feature = "system")]
-            listener: Mutex::new(None),
-        }
-    }
-
-    /// A shard's next deadline has become earlier, which the caller has published.
-    #[inline]
-    pub(crate) fn lowered(&self, tick: u64) {
-        self.alarm.lowered(tick);
-    }
-
-    /// Something that the driver looks at has changed.
-    pub(crate) fn ask(&self) {
-        self.alarm.ask();
-    }
-
-    #[cold]
-    pub(crate) fn tidy_wanted(&self) {
-        if !self.tidy.swap(true, SeqCst) {
-            self.ask();
-        }
-    }
-
-    /// Entries were invalidated by a tag.
-    pub(crate) fn sweep_wanted(&self) {
-        if !self.sweep.swap(true, SeqCst) {
-            self.ask();
-        }
-    }
-
-    /// Events wait for the listener. `wanted` is set while its thread knows.
-    pub(crate) fn events_wanted(&self, wanted: &AtomicBool) {
-        if wanted.swap(true, SeqCst) {
-            return;
-        }
-        #[cfg(feature = "system")]
-        if let Some(listener) = &*lock(&self.listener) {
-            listener.unpark();
-            return;
-        }
-        self.ask();
-    }
-
-    /// Whoever was to deliver events came while another thread was at it, and that has ended.
-    #[cold]
-    pub(crate) fn events_missed(&self, wanted: &AtomicBool) {
-        wanted.store(false, SeqCst);
-        self.events_wanted(wanted);
-    }
-
-    pub(crate) fn stop(&self) {
-        self.alarm.stop();
-        #[cfg(feature = "system")]
-        if let Some(listener) = &*lock(&self.listener) {
-            listener.unpark();
-        }
-    }
-
-    fn is_stopped(&self) -> bool {
-        self.alarm.is_stopped()
-    }
-}
-
-/// What a driver does between two sleeps.
-#[derive(Debug, Default)]
-pub(crate) struct Rounds {
-    /// The shard that the next pass begins with.
-    first: usize,
-    /// When to tidy if it stays calm, and when to tidy anyhow.
-    tidy_at: Option<(u64, u64)>,
-    pub(crate) sweeper: Sweeper,
-}
-
 /// How long a driver rests, at most, after user code has panicked, and while it may not call the listener: a tick.
-const RECOVERY: Duration = Duration::from_millis(1);
+pub(crate) const RECOVERY: Duration = Duration::from_millis(1);
 
 /// What to do after a pass.
 #[derive(Debug, PartialEq, Eq)]
-enum Next {
+pub(crate) enum Next {
     Again,
     /// Sleep until this tick; `u64::MAX` for until woken.
     Sleep(u64),
@@ -164,69 +57,6 @@ enum Next {
 }
 
 impl<K: Hash + Eq, V, S: BuildHasher> Inner<K, V, S> {
-    /// Removes what is due at engine tick `now`; then works ahead with what is left of the budget.
-    pub(crate) fn pass(&self, rounds: &mut Rounds, now: u64, budget: &mut u32) -> Progress {
-        let count = self.shards.len();
-        let mut progress = Progress::default();
-        // A hold of each shard in turn: whoever waits for one of them finds it free the longer.
-        loop {
-            let first = rounds.first;
-            let mut backlog = false;
-            for at in [first..count, 0..first].into_iter().flatten() {
-                if self.shards[at].next_deadline.get() > now {
-                    continue;
-                }
-                let hold = self.expire_hold(at, now, RECORDS_PER_HOLD, budget);
-                progress.expired += u64::from(hold.fired);
-                progress.moved += u64::from(hold.moved);
-                backlog |= hold.backlog;
-                if hold.backlog && hold.fired + hold.moved == 0 {
-                    // Begin here next time: no shard starves.
-                    rounds.first = at;
-                    progress.backlog = true;
-                    return progress;
-                }
-            }
-            if !backlog {
-                progress.moved += self.work_ahead(now, budget);
-                return progress;
-            }
-        }
-    }
-
-    /// Lets the wheels of crowded shards split coming slots before their start, when nothing is due.
-    /// Returns the records moved.
-    fn work_ahead(&self, now: u64, budget: &mut u32) -> u64 {
-        let mut moved = 0;
-        for _ in 0..SPLIT_PER_TICK / AHEAD_PER_HOLD {
-            let mut crowded = false;
-            for at in 0..self.shards.len() {
-                // A wheel with work ahead asks to be called at every tick.
-                if *budget == 0 || self.shards[at].next_deadline.get() > now + 1 {
-                    continue;
-                }
-                let hold = self.expire_hold(at, now, AHEAD_PER_HOLD, budget);
-                moved += u64::from(hold.moved);
-                crowded |= hold.moved >= AHEAD_PER_HOLD / 2;
-            }
-            if !crowded {
-                break;
-            }
-        }
-        moved
-    }
-
-    /// Tidies the shards that want it; `true` when some still do.
-    pub(crate) fn tidy(&self, budget: &mut u32) -> bool {
-        let mut more = false;
-        for at in 0..self.shards.len() {
-            if self.shards[at].untidy.load(Relaxed) {
-                more |= *budget == 0 || self.tidy_shard(at, budget);
-            }
-        }
-        more
-    }
-
     fn step(&self, rounds: &mut Rounds) -> Next {
         self.requests.alarm.take_request();
         let now = self.time.now().tick();
@@ -272,7 +102,7 @@ impl<K: Hash + Eq, V, S: BuildHasher> Inner<K, V, S> {
 
     /// A step that a panic of user code does not get out of: `None` then. What it concerned is gone, and
     /// others are to expire on time.
-    fn safe_step(&self, rounds: &mut Rounds) -> Option<Next> {
+    pub(crate) fn safe_step(&self, rounds: &mut Rounds) -> Option<Next> {
         catch_unwind(AssertUnwindSafe(|| self.step(rounds)))
             .map_err(forget_quietly)
             .ok()
@@ -288,7 +118,7 @@ impl<K: Hash + Eq, V, S: BuildHasher> Inner<K, V, S> {
 
     /// Announces a sleep, and says how long it is; `None` when something has come up meanwhile. The sleep
     /// must end with [`Alarm::woke`].
-    fn fall_asleep(&self, sleep: Next) -> Option<Duration> {
+    pub(crate) fn fall_asleep(&self, sleep: Next) -> Option<Duration> {
         let alarm = &self.requests.alarm;
         let (tick, asleep) = match sleep {
             Next::Again => return None,
@@ -413,117 +243,4 @@ async fn yield_now() {
         Poll::Pending
     })
     .await;
-}
-
-/// The threads of [`Driver::Thread`].
-#[cfg(feature = "system")]
-pub(crate) mod threads {
-    use tidewheel_time::waker_of;
-
-    use super::{Hash, Inner, RECOVERY, Rounds, lock};
-    use std::hash::BuildHasher;
-    use std::io;
-    use std::sync::Arc;
-    use std::sync::atomic::Ordering::SeqCst;
-    use std::thread::{self, JoinHandle, Thread};
-
-    /// The threads of one cache.
-    #[derive(Debug, Default)]
-    pub(crate) struct Threads(Vec<JoinHandle<()>>);
-
-    impl Threads {
-        /// Starts the driver's thread, and the listener's and the refresher's if there is one.
-        pub(crate) fn start<K, V, S>(inner: &Arc<Inner<K, V, S>>) -> io::Result<Self>
-        where
-            K: Hash + Eq + Send + Sync + 'static,
-            V: Send + Sync + 'static,
-            S: BuildHasher + Send + Sync + 'static,
-        {
-            let mut threads = Self::default();
-            let driver = Arc::clone(inner);
-            let handle = threads.spawn(inner, "expiry", move || driver.run())?;
-            inner.requests.alarm.set_sleeper(&waker_of(handle));
-            if inner.delivery.has_listener() {
-                let listener = Arc::clone(inner);
-                let handle = threads.spawn(inner, "events", move || listener.run_listener())?;
-                *lock(&inner.requests.listener) = Some(handle);
-            }
-            if inner.config.refresher.is_some() {
-                let refresher = Arc::clone(inner);
-                threads.spawn(inner, "refresh", move || refresher.run_refresher())?;
-            }
-            Ok(threads)
-        }
-
-        /// Starts one more thread, or stops those there are.
-        fn spawn<K, V, S>(
-            &mut self,
-            inner: &Inner<K, V, S>,
-            role: &str,
-            body: impl FnOnce() + Send + 'static,
-        ) -> io::Result<Thread> {
-            let name = &inner.config.name;
-            match thread::Builder::new()
-                .name(format!("{name}-{role}"))
-                .spawn(body)
-            {
-                Ok(handle) => {
-                    let thread = handle.thread().clone();
-                    self.0.push(handle);
-                    Ok(thread)
-                }
-                Err(error) => {
-                    inner.requests.stop();
-                    inner.refreshes.stop();
-                    self.join();
-                    Err(error)
-                }
-            }
-        }
-
-        /// Hands the threads over to whoever joins them.
-        pub(crate) fn take(&mut self) -> Self {
-            std::mem::take(self)
-        }
-
-        /// Waits for the threads to end, except for the one that calls this.
-        pub(crate) fn join(&mut self) {
-            for handle in self.0.drain(..) {
-                if handle.thread().id() != thread::current().id() && handle.join().is_err() {
-                    // The user's Hash or Eq has panicked there; the panic was reported by its hook.
-                }
-            }
-        }
-    }
-
-    impl<K: Hash + Eq, V, S: BuildHasher> Inner<K, V, S> {
-        fn run(&self) {
-            let mut rounds = Rounds::default();
-            while !self.requests.is_stopped() {
-                #[cfg(feature = "metrics")]
-                self.publish_now_and_then();
-                let Some(next) = self.safe_step(&mut rounds) else {
-                    thread::park_timeout(RECOVERY);
-                    continue;
-                };
-                if let Some(duration) = self.fall_asleep(next) {
-                    thread::park_timeout(duration);
-                }
-                self.requests.alarm.woke();
-            }
-        }
-
-        fn run_listener(&self) {
-            loop {
-                let stopped = self.requests.is_stopped();
-                self.deliver(true);
-                if stopped {
-                    return;
-                }
-                if !self.delivery.wanted.load(SeqCst) {
-                    thread::park();
-                }
-            }
-        }
-    }
 }

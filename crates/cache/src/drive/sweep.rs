@@ -11,7 +11,8 @@ use std::hash::{BuildHasher, Hash};
 use equivalent::Equivalent;
 use tidewheel_store::Slot;
 
-use crate::core::inner::{Hashed, Inner};
+use crate::core::hash::Hashed;
+use crate::core::inner::Inner;
 use crate::core::removal::RemovalCause;
 use crate::core::shard::{Shard, ShardCell};
 
@@ -133,7 +134,7 @@ impl<K: Hash + Eq, V, S: BuildHasher> Inner<K, V, S> {
                 let now = self.time.now().tick();
                 let (removed, dead_by) = self.take_slot(shard, hash.place(), slot);
                 let cause = dead_by.unwrap_or(RemovalCause::Invalidated);
-                self.left(shard, removed, cause, now);
+                self.file_removal(shard, removed, cause, now);
             }
         });
     }
@@ -153,7 +154,7 @@ impl<K: Hash + Eq, V, S: BuildHasher> Inner<K, V, S> {
             let Some(place) = place else { continue };
             let (removed, dead_by) = self.take_slot(shard, place, slot);
             let cause = dead_by.unwrap_or(RemovalCause::Invalidated);
-            self.left(shard, removed, cause, now);
+            self.file_removal(shard, removed, cause, now);
         }
     }
 }

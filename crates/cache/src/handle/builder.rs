@@ -9,16 +9,17 @@ use foldhash::fast::RandomState;
 
 use tidewheel_time::{Clock, ticks};
 
+use super::cache::Cache;
 use crate::core::capacity::Account;
 use crate::core::config::Config;
 use crate::core::delivery::Delivery;
 use crate::core::inner::Inner;
+use crate::core::refreshes::{REFRESH_QUEUE, Refresher};
 use crate::core::removal::{Listener, OnFull, Removal};
-use crate::drive::driver::{Driver, Requests};
+use crate::core::requests::Requests;
+use crate::drive::driver::Driver;
 use crate::error::BuildError;
-use crate::handle::cache::Cache;
 use crate::lifetime::{Expiry, Jitter, Loaded, TtlBounds};
-use crate::load::refresh::{REFRESH_QUEUE, Refresher};
 use crate::time::Time;
 
 /// Entries that a shard should be able to hold before there is another one.

@@ -1,26 +1,24 @@
 //! The handle that users hold, and the operations on one key.
 
 use std::fmt;
-use std::future::Future;
 use std::hash::{BuildHasher, Hash};
 use std::sync::{Arc, Weak};
 use std::time::Duration;
 
 use equivalent::Equivalent;
 use foldhash::fast::RandomState;
-use tidewheel_store::{Attributes, Found, Slot};
+use tidewheel_store::{Found, Slot};
 
-use crate::core::inner::{Hashed, Inner};
+use super::builder::Builder;
+use super::owner::Owner;
+use crate::core::inner::Inner;
 use crate::core::removal::RemovalCause;
 use crate::core::shard::Shard;
-use crate::core::tags::Held;
-use crate::drive::driver::{Driver, Progress, Rounds};
+use crate::drive::driver::Driver;
 use crate::error::BuildError;
-use crate::handle::builder::Builder;
 use crate::lifetime::Lifetime;
+use crate::load::settle::AfterRead;
 use crate::stats::{Count, Stats};
-use crate::sync::{Mutex, Ordering::SeqCst, try_lock};
-use tidewheel_time::Moment;
 
 /// A concurrent cache whose entries live exactly as long as you asked. See the [crate](crate) for a
 /// guide.
@@ -34,7 +32,7 @@ where
     S: BuildHasher + Send + Sync + 'static,
 {
     pub(crate) inner: Arc<Inner<K, V, S>>,
-    owner: Arc<Owner<K, V, S>>,
+    pub(super) owner: Arc<Owner<K, V, S>>,
 }
 
 /// A handle that does not keep its cache open; made by [`Cache::downgrade`].
@@ -86,20 +84,6 @@ where
     }
 }
 
-/// What all handles of a cache share and its threads do not: the last handle closes the cache.
-struct Owner<K, V, S>
-where
-    K: Hash + Eq + Send + Sync + 'static,
-    V: Send + Sync + 'static,
-    S: BuildHasher + Send + Sync + 'static,
-{
-    inner: Arc<Inner<K, V, S>>,
-    /// Where the caller's passes go on.
-    rounds: Mutex<Rounds>,
-    #[cfg(feature = "system")]
-    threads: Mutex<crate::drive::driver::threads::Threads>,
-}
-
 impl<K, V> Cache<K, V>
 where
     K: Hash + Eq + Send + Sync + 'static,
@@ -120,23 +104,8 @@ where
 {
     pub(crate) fn start(inner: Inner<K, V, S>, driver: Driver) -> Result<Self, BuildError> {
         let inner = Arc::new(inner);
-        #[cfg(feature = "system")]
-        let threads = match driver {
-            Driver::Thread => crate::drive::driver::threads::Threads::start(&inner)
-                .map_err(|error| BuildError::Thread(error.to_string()))?,
-            Driver::Task | Driver::Manual => crate::drive::driver::threads::Threads::default(),
-        };
-        #[cfg(not(feature = "system"))]
-        let _ = driver;
-        Ok(Self {
-            owner: Arc::new(Owner {
-                inner: Arc::clone(&inner),
-                rounds: Mutex::new(Rounds::default()),
-                #[cfg(feature = "system")]
-                threads: Mutex::new(threads),
-            }),
-            inner,
-        })
+        let owner = Arc::new(Owner::start(&inner, driver)?);
+        Ok(Self { inner, owner })
     }
 
     /// The value of a key. Counts as a use of the entry.
@@ -176,8 +145,8 @@ where
     {
         let inner = &*self.inner;
         let hash = inner.hash(key);
-        let (mut renewal, mut refresh) = (None, None);
-        let (mut stale, mut invalidated) = (false, false);
+        let mut after = AfterRead::new();
+        let mut invalidated = false;
         let found = {
             let shard = inner.read(inner.cell(hash));
             let entry = shard
@@ -187,10 +156,10 @@ where
                 Some(entry) if inner.is_there(&shard.store, &entry) => {
                     entry.hit();
                     let slot = entry.slot();
-                    renewal = inner.used(&shard, slot);
-                    stale = entry.has_attributes() && inner.is_stale(&shard.store, slot);
-                    if stale {
-                        refresh = inner.refresh_wanted(&shard, hash, slot);
+                    after.renewal = inner.used(&shard, slot);
+                    after.stale = entry.has_attributes() && inner.is_stale(&shard.store, slot);
+                    if after.stale {
+                        after.refresh = inner.refresh_wanted(&shard, hash, slot);
                     }
                     Some(read(&shard, &entry))
                 }
@@ -202,25 +171,11 @@ where
                 None => None,
             }
         };
-        if let Some(renewal) = renewal {
-            inner.renew(hash, key, renewal);
-        }
         if invalidated {
             inner.remove_if_invalidated(hash, key);
         }
-        if stale {
-            inner.counters.add(Count::Stale, 1);
-        }
-        if let Some(key) = refresh {
-            inner.queue_refresh(hash, key);
-        }
-        inner.counters.add(
-            match found {
-                Some(_) => Count::Hit,
-                None => Count::Miss,
-            },
-            1,
-        );
+        inner.settle(hash, key, after);
+        inner.count_lookup(found.is_some());
         found
     }
 
@@ -274,8 +229,26 @@ where
     /// An entry heavier than the whole capacity is not stored: the listener gets it as
     /// [`RemovalCause::Evicted`], and [`Stats::rejected`] counts it.
     pub fn insert_with(&self, key: K, value: V, lifetime: Lifetime) {
-        let hash = self.inner.hash(&key);
-        self.inner.insert(hash, key, value, &lifetime);
+        let inner = &*self.inner;
+        let hash = inner.hash(&key);
+        let prepared = inner.prepare(hash, &key, &value, &lifetime);
+        let cell = inner.cell(hash);
+        let mut entry = Some((key, value));
+        loop {
+            let done = inner.write(cell, |shard| {
+                let (key, value) = entry.take().expect("stored once");
+                if let Some(latch) = shard.writing(hash, |stored| *stored == key) {
+                    entry = Some((key, value));
+                    return Some(latch);
+                }
+                inner.put(shard, hash, key, value, &prepared);
+                None
+            });
+            match done {
+                None => return,
+                Some(latch) => latch.wait_open(),
+            }
+        }
     }
 
     /// Removes a key and returns its value, if it was alive. The value is moved; only when there is a
@@ -328,7 +301,7 @@ where
             let result = dead_by.is_none().then(|| look(shard.store.value(slot)));
             let (removed, _) = inner.take_slot(shard, hash.place(), slot);
             let cause = dead_by.unwrap_or(RemovalCause::Removed);
-            inner.left(shard, removed, cause, now);
+            inner.file_removal(shard, removed, cause, now);
             result
         })
     }
@@ -340,21 +313,7 @@ where
     /// there are any. What is over and kept for [`Builder::stale_on_error`] leaves with the rest, as
     /// [`RemovalCause::Cleared`].
     pub fn invalidate_all(&self) {
-        for cell in &self.inner.shards {
-            self.inner.remove_dead(cell);
-            self.inner.write(cell, |shard| {
-                self.inner.clear_shard(shard, RemovalCause::Cleared);
-            });
-        }
-    }
-
-    /// How long until the earliest deadline, or until the driver wants to work ahead for it: a lower bound.
-    /// `None` when nothing has a deadline.
-    #[must_use]
-    pub fn next_deadline(&self) -> Option<Duration> {
-        self.inner
-            .next_deadline()
-            .map(|tick| self.inner.until(tick))
+        self.inner.clear();
     }
 
     /// Entries now, dead ones that are not yet removed included. Not a point in time: shard after shard.
@@ -381,70 +340,6 @@ where
             .iter()
             .map(|cell| self.inner.read(cell).store.weight())
             .sum()
-    }
-
-    /// Time stands still for every entry: nothing expires until [`resume`](Self::resume). For when the
-    /// origin is down and old data is better than none. O(1).
-    pub fn freeze(&self) {
-        self.inner.time.freeze();
-    }
-
-    /// Ends a [`freeze`](Self::freeze): every deadline has moved by its length. O(1).
-    pub fn resume(&self) {
-        self.inner.time.resume();
-        self.inner.requests.ask();
-    }
-
-    /// The cache's clock, less the time it was frozen. (Of a given clock that was set: as if it had not
-    /// been.)
-    #[must_use]
-    pub fn now(&self) -> Duration {
-        let time = &self.inner.time;
-        let since = Duration::from_nanos(time.now().0);
-        time.origin().saturating_add(since)
-    }
-
-    /// Removes entries whose time is over at `now`, calls the listener, and tidies memory; the manual
-    /// driver. `now` is a reading of [`now`](Self::now); a later one counts as that. `budget` bounds the
-    /// timer records touched and entries moved.
-    pub fn advance(&self, now: Duration, budget: u32) -> Progress {
-        let inner = &*self.inner;
-        let since = now.saturating_sub(inner.time.origin()).as_nanos();
-        let since = Moment(u64::try_from(since).unwrap_or(u64::MAX));
-        let now = since.min(inner.time.now()).tick();
-        let mut left = budget;
-        // Another thread may be driving, or this one: what a pass drops may call this again.
-        let mut progress = if let Some(mut rounds) = try_lock(&self.owner.rounds) {
-            let mut progress = inner.pass(&mut rounds, now, &mut left);
-            if inner.requests.sweep.swap(false, SeqCst) {
-                rounds.sweeper.ask();
-            }
-            // One that was asked for while another ran comes after it.
-            while !progress.backlog && rounds.sweeper.due_at() != u64::MAX {
-                let more = inner.sweep(&mut rounds.sweeper, now, &mut left);
-                progress.backlog = more && (left == 0 || inner.delivery.must_wait());
-            }
-            progress
-        } else {
-            inner.pass(&mut Rounds::default(), now, &mut left)
-        };
-        if !progress.backlog {
-            inner.tidy(&mut left);
-        }
-        inner.deliver(false);
-        progress.next = self.next_deadline();
-        progress
-    }
-
-    /// The driver as a future, for [`Driver::Task`]: spawn it on any runtime. `sleep` is the runtime's
-    /// timer. It ends when the cache is closed; it does not keep the cache open.
-    pub fn drive<T, F>(&self, sleep: T) -> impl Future<Output = ()> + use<T, F, K, V, S>
-    where
-        T: Fn(Duration) -> F,
-        F: Future<Output = ()>,
-    {
-        let inner = Arc::clone(&self.inner);
-        async move { inner.drive(sleep).await }
     }
 
     /// A handle that does not keep the cache open: for listeners and loaders that the cache itself holds.
@@ -518,180 +413,6 @@ where
             let free = self.inner.account.free();
             assert_eq!(lent + free, capacity, "what is lent and what is not");
         }
-    }
-}
-
-/// An entry that is about to be stored.
-#[derive(Debug)]
-pub(crate) struct Prepared<'a> {
-    pub(crate) attributes: Attributes,
-    /// What `attributes.tag` stands for.
-    pub(crate) tags: Held<'a>,
-    pub(crate) now: Moment,
-    /// Whether it is not heavier than the whole capacity.
-    pub(crate) fits: bool,
-}
-
-impl<'a> Prepared<'a> {
-    /// Takes other attributes, tags included.
-    pub(crate) fn become_as(&mut self, attributes: Attributes, tags: Held<'a>) {
-        debug_assert_eq!(attributes.tag, tags.word());
-        self.attributes = attributes;
-        self.tags = tags;
-    }
-}
-
-impl<K, V, S> Inner<K, V, S>
-where
-    K: Hash + Eq,
-    S: BuildHasher,
-{
-    /// Stores an entry.
-    pub(crate) fn insert(&self, hash: Hashed, key: K, value: V, lifetime: &Lifetime) {
-        let prepared = self.prepare(hash, &key, &value, lifetime);
-        let cell = self.cell(hash);
-        let mut entry = Some((key, value));
-        loop {
-            let done = self.write(cell, |shard| {
-                let (key, value) = entry.take().expect("stored once");
-                if let Some(latch) = shard.writing(hash, |stored| *stored == key) {
-                    entry = Some((key, value));
-                    return Some(latch);
-                }
-                self.put(shard, hash, key, value, &prepared);
-                None
-            });
-            match done {
-                None => return,
-                Some(latch) => latch.wait_open(),
-            }
-        }
-    }
-
-    /// Everything about an entry that is about to be stored with [`put`](Self::put): all user code that
-    /// decides about it runs here, before the lock.
-    pub(crate) fn prepare(
-        &self,
-        hash: Hashed,
-        key: &K,
-        value: &V,
-        lifetime: &Lifetime,
-    ) -> Prepared<'_> {
-        let weight = self.config.weight(key, value);
-        let now = self.time.now();
-        let old = self
-            .config
-            .wants_old(lifetime)
-            .then(|| self.left_of(hash, key))
-            .flatten();
-        let ttl = self.config.default_ttl(key, value, old);
-        let tags = self.tags.hold(&lifetime.tags);
-        let random = hash.0 ^ now.0.rotate_left(32);
-        let attributes =
-            self.config
-                .attributes(lifetime, ttl, weight, tags.word(), &self.time, now, random);
-        Prepared {
-            attributes,
-            tags,
-            now,
-            fits: self.fits(hash, key, weight),
-        }
-    }
-
-    /// Whether an entry may be stored under a key; makes way for a heavy one.
-    pub(crate) fn fits(&self, hash: Hashed, key: &K, weight: u32) -> bool {
-        weight <= 1 || self.make_way(hash, key, weight)
-    }
-
-    /// Stores a prepared entry under the shard's lock; tells whether it did. A closed cache drops it.
-    pub(crate) fn put(
-        &self,
-        shard: &mut Shard<K, V>,
-        hash: Hashed,
-        key: K,
-        value: V,
-        prepared: &Prepared<'_>,
-    ) -> bool {
-        if shard.closed {
-            shard.garbage.push(key, value);
-            return false;
-        }
-        if prepared.fits {
-            self.store(shard, hash, key, value, prepared);
-        } else {
-            self.reject(shard, hash, key, value, prepared);
-        }
-        prepared.fits
-    }
-
-    /// What is left of the live entry of a key; the inner `None` is for no end.
-    fn left_of(&self, hash: Hashed, key: &K) -> Option<Option<Duration>> {
-        let shard = self.read(self.cell(hash));
-        let slot = Self::find(&shard, hash, key)?;
-        let live = self.is_live(&shard.store, slot);
-        live.then(|| self.end_of(&shard.store, slot).map(|end| self.until(end)))
-    }
-
-    /// Refuses an entry that is heavier than the whole capacity; an old value of the key goes too.
-    pub(crate) fn reject(
-        &self,
-        shard: &mut Shard<K, V>,
-        hash: Hashed,
-        key: K,
-        value: V,
-        prepared: &Prepared<'_>,
-    ) {
-        let now = prepared.now;
-        if let Some((old, dead_by)) = self.take(shard, hash, &key) {
-            let cause = dead_by.unwrap_or(RemovalCause::Replaced);
-            self.left(shard, old, cause, now.tick());
-        }
-        let removed = tidewheel_store::Removed {
-            key,
-            value,
-            deadline: None,
-            weight: prepared.attributes.weight,
-            tag: prepared.tags.pass_on(),
-        };
-        self.refused(shard, removed, now.tick());
-    }
-}
-
-impl<K, V, S> Owner<K, V, S>
-where
-    K: Hash + Eq + Send + Sync + 'static,
-    V: Send + Sync + 'static,
-    S: BuildHasher + Send + Sync + 'static,
-{
-    fn close(&self) {
-        let inner = &*self.inner;
-        let first = !inner.closed.swap(true, SeqCst);
-        inner.requests.stop();
-        inner.refreshes.stop();
-        #[cfg(feature = "system")]
-        {
-            // Joined without the lock: a thread that is waited for may be calling this, from a listener.
-            let mut threads = crate::sync::lock(&self.threads).take();
-            // They may be waiting for this thread's listener, loader or closure: then they end after it.
-            if crate::core::midst::is_free() {
-                threads.join();
-            }
-        }
-        if first {
-            inner.close_shards();
-            inner.deliver(true);
-        }
-    }
-}
-
-impl<K, V, S> Drop for Owner<K, V, S>
-where
-    K: Hash + Eq + Send + Sync + 'static,
-    V: Send + Sync + 'static,
-    S: BuildHasher + Send + Sync + 'static,
-{
-    fn drop(&mut self) {
-        self.close();
     }
 }
 

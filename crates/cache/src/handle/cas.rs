@@ -11,10 +11,12 @@ use std::hash::{BuildHasher, Hash};
 use equivalent::Equivalent;
 use tidewheel_store::Attributes;
 
-use crate::core::inner::{Hashed, Inner};
+use super::cache::Cache;
+use crate::core::hash::Hashed;
+use crate::core::inner::Inner;
+use crate::core::insert::Prepared;
 use crate::core::removal::RemovalCause;
 use crate::core::shard::Shard;
-use crate::handle::cache::{Cache, Prepared};
 use crate::lifetime::Lifetime;
 
 /// Tells one value of a key from those before and after it. Means nothing for another key or cache.
@@ -276,7 +278,7 @@ where
         let removed = inner.change_key(hash, key, unchanged, |shard, slot| {
             let (removed, dead_by) = inner.take_slot(shard, hash.place(), slot);
             let cause = dead_by.unwrap_or(RemovalCause::Removed);
-            inner.left(shard, removed, cause, now);
+            inner.file_removal(shard, removed, cause, now);
         });
         removed.is_some()
     }

@@ -12,11 +12,13 @@ use std::sync::Arc;
 
 use equivalent::Equivalent;
 
+use super::cache::Cache;
 use crate::core::flight::{Flight, Phase};
-use crate::core::inner::{Hashed, Inner};
+use crate::core::hash::Hashed;
+use crate::core::inner::Inner;
+use crate::core::insert::{Prepared, own};
 use crate::core::removal::RemovalCause;
 use crate::core::shard::Shard;
-use crate::handle::cache::{Cache, Prepared};
 use crate::lifetime::Loaded;
 use crate::quiet::Quiet;
 
@@ -379,10 +381,10 @@ impl<K: Hash + Eq, V: Clone, S: BuildHasher> Inner<K, V, S> {
     fn compute_removal(&self, latched: Latched<'_, K, V, S>, hash: Hashed, key: &K) {
         let now = self.time.now().tick();
         latched.open(|shard, _| {
-            self.forget_negative(shard, hash, key);
+            shard.forget_negative(hash, |stored| stored == key);
             if let Some((old, dead_by)) = self.take(shard, hash, key) {
                 let cause = dead_by.unwrap_or(RemovalCause::Removed);
-                self.left(shard, old, cause, now);
+                self.file_removal(shard, old, cause, now);
             }
         });
     }
@@ -413,7 +415,9 @@ impl<K: Hash + Eq, V: Clone, S: BuildHasher> Inner<K, V, S> {
             if !puts {
                 return Err(key);
             }
-            self.put_shared(shard, hash, key, &mut value, &prepared)
+            shard.forget_negative(hash, |stored| *stored == *key);
+            let (key, new) = own(key, &mut value)?;
+            Ok(self.put(shard, hash, key, new, &prepared))
         });
         self.computed(put, value, result)
     }
@@ -446,7 +450,9 @@ impl<K: Hash + Eq, V: Clone, S: BuildHasher> Inner<K, V, S> {
                 now,
                 fits,
             };
-            self.put_shared(shard, hash, key, &mut value, &prepared)
+            shard.forget_negative(hash, |stored| *stored == *key);
+            let (key, new) = own(key, &mut value)?;
+            Ok(self.put(shard, hash, key, new, &prepared))
         });
         self.computed(put, value, result)
     }

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use tidewheel_store::Forecast as Windows;
 
-use crate::handle::cache::Cache;
+use super::cache::Cache;
 
 /// How many deadlines lie how far ahead; made by [`Cache::forecast`].
 ///

@@ -5,11 +5,12 @@ use std::sync::Arc;
 
 use tidewheel_store::{Slot, TypedStore};
 
+use super::cache::Cache;
 use crate::core::flight::Flight;
-use crate::core::inner::{Hashed, Inner};
+use crate::core::hash::Hashed;
+use crate::core::inner::Inner;
 use crate::core::removal::RemovalCause;
 use crate::core::shard::{Shard, ShardCell};
-use crate::handle::cache::Cache;
 
 /// Entries that a predicate is asked about in one hold of a shard's lock, about.
 const ENTRIES_PER_HOLD: usize = 32;
@@ -212,7 +213,7 @@ impl<K: Hash + Eq, V, S: BuildHasher> Inner<K, V, S> {
             // Its time may have ended since it was judged.
             *removed += u64::from(dead_by.is_none());
             let cause = dead_by.unwrap_or(RemovalCause::Invalidated);
-            self.left(shard, entry, cause, now);
+            self.file_removal(shard, entry, cause, now);
         }
         match latched {
             None => Ok(()),

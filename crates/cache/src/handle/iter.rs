@@ -11,8 +11,8 @@ use std::hash::{BuildHasher, Hash};
 
 use tidewheel_store::Slot;
 
+use super::cache::Cache;
 use crate::core::shard::Shard;
-use crate::handle::cache::Cache;
 use crate::lifetime::Ttl;
 
 /// Entries that are copied in one hold of a shard's reader lock, about.

@@ -4,8 +4,8 @@ use std::hash::{BuildHasher, Hash};
 
 use equivalent::Equivalent;
 
+use super::cache::Cache;
 use crate::core::inner::Inner;
-use crate::handle::cache::Cache;
 
 impl<K, V, S> Cache<K, V, S>
 where

@@ -11,9 +11,10 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 use tidewheel_store::{Attributes, Slot, Soft, TypedStore};
 
+use super::cache::Cache;
 use crate::core::inner::Inner;
+use crate::core::insert::Prepared;
 use crate::core::tags::TAGS_PER_ENTRY_MAX;
-use crate::handle::cache::{Cache, Prepared};
 use tidewheel_time::Moment;
 
 /// The layout that is written, and the only one that is read.

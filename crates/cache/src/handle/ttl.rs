@@ -5,11 +5,11 @@ use std::time::{Duration, SystemTime};
 
 use equivalent::Equivalent;
 
+use super::cache::Cache;
 use crate::core::fresh::SaidTtl;
 use crate::core::inner::Inner;
 use crate::core::removal::RemovalCause;
 use crate::core::shard::Shard;
-use crate::handle::cache::Cache;
 use crate::lifetime::{Condition, Ttl};
 use tidewheel_time::{Moment, ticks};
 
@@ -109,8 +109,8 @@ where
             if end.is_some_and(|end| end <= now.tick()) {
                 let mut removed = shard.store.remove(slot, hash.place());
                 removed.deadline = end;
-                inner.settle(shard);
-                inner.left(shard, removed, RemovalCause::Expired, now.tick());
+                inner.give_back(shard);
+                inner.file_removal(shard, removed, RemovalCause::Expired, now.tick());
                 return;
             }
             let deadline = end.map(|end| end.saturating_add(inner.config.grace));

@@ -1,4 +1,4 @@
-//! `get_or_load` and its kin for tasks of any runtime.
+//! A load as a future, which waits while another caller loads.
 
 use std::future::{Future, poll_fn};
 use std::hash::{BuildHasher, Hash};
@@ -7,86 +7,14 @@ use std::pin::{Pin, pin};
 use std::sync::Arc;
 use std::task::{Context, Poll};
 
-use super::sync::never;
-use super::{Answer, Claim, Lead, Phase, REENTRY, Request, Said, Turn, value};
+use super::{Answer, Asked, Phase, Said, Step, Turn};
 use crate::core::flight::Flight;
-use crate::core::inner::{Hashed, Inner};
+use crate::core::hash::Hashed;
+use crate::core::inner::Inner;
 use crate::core::midst::Leading;
-use crate::handle::cache::Cache;
-use crate::lifetime::Loaded;
-use crate::quiet::Quiet;
-
-impl<K, V, S> Cache<K, V, S>
-where
-    K: Hash + Eq + Send + Sync + 'static,
-    V: Clone + Send + Sync + 'static,
-    S: BuildHasher + Send + Sync + 'static,
-{
-    /// As [`get_or_load`](Self::get_or_load), with a future as the loader; it is polled only if there is
-    /// something to load. Tasks and threads share one load.
-    ///
-    /// Dropping the returned future is safe at any point: if it was the one that loads, one of those who
-    /// wait goes on with its own loader.
-    ///
-    /// # Panics
-    ///
-    /// If the loader awaits the same key, which would wait for itself; and if the loader panics.
-    pub async fn get_or_load_async<F>(&self, key: K, load: F) -> V
-    where
-        F: Future<Output: Into<Loaded<V>>>,
-    {
-        let load = async { value(load.await) };
-        match self.inner.load_async(key, false, load).await {
-            Ok(Some(value)) => value,
-            Ok(None) => unreachable!("this loader always has a value"),
-            Err(error) => never(&error),
-        }
-    }
-
-    /// As [`try_get_or_load`](Self::try_get_or_load), with a future as the loader: see
-    /// [`get_or_load_async`](Self::get_or_load_async).
-    ///
-    /// # Errors
-    ///
-    /// The loader's.
-    ///
-    /// # Panics
-    ///
-    /// As [`get_or_load_async`](Self::get_or_load_async).
-    pub async fn try_get_or_load_async<F, T, E>(&self, key: K, load: F) -> Result<V, Arc<E>>
-    where
-        F: Future<Output = Result<T, E>>,
-        T: Into<Loaded<V>>,
-        E: Send + Sync + 'static,
-    {
-        let load = async { load.await.map(|loaded| Some(loaded.into())) };
-        match self.inner.load_async(key, false, load).await? {
-            Some(value) => Ok(value),
-            None => unreachable!("this loader has a value or fails"),
-        }
-    }
-
-    /// As [`optionally_get_or_load`](Self::optionally_get_or_load), with a future as the loader: see
-    /// [`get_or_load_async`](Self::get_or_load_async).
-    ///
-    /// # Panics
-    ///
-    /// As [`get_or_load_async`](Self::get_or_load_async).
-    pub async fn optionally_get_or_load_async<F, T>(&self, key: K, load: F) -> Option<V>
-    where
-        F: Future<Output = Option<T>>,
-        T: Into<Loaded<V>>,
-    {
-        let load = async { Ok(load.await.map(Into::into)) };
-        self.inner
-            .load_async(key, true, load)
-            .await
-            .unwrap_or_else(|error| never(&error))
-    }
-}
 
 impl<K: Hash + Eq, V: Clone, S: BuildHasher> Inner<K, V, S> {
-    async fn load_async<E>(
+    pub(crate) async fn load_async<E>(
         &self,
         key: K,
         absent: bool,
@@ -95,51 +23,21 @@ impl<K: Hash + Eq, V: Clone, S: BuildHasher> Inner<K, V, S> {
     where
         E: Send + Sync + 'static,
     {
-        let key = Quiet::new(key, &self.counters);
-        let hash = self.hash(&*key);
-        if let Some(answer) = self.glance(hash, &key, absent, true) {
-            return answer;
-        }
-        let mut request = Request {
-            hash,
-            key: Some(Quiet::new(Arc::new(key.into_inner()), &self.counters)),
-            absent,
-            blocks: false,
+        let mut request = match self.begin_load(key, absent, false) {
+            Asked::Answer(answer) => return answer,
+            Asked::Request(request) => request,
         };
-        let flight = loop {
-            match self.claim::<E>(&request) {
-                Claim::Lead(flight) => break flight,
-                Claim::Reentered => panic!("{REENTRY}"),
-                Claim::Suspended => unreachable!("a task blocks nobody"),
-                Claim::Join(flight) => {
-                    let wait = Wait {
-                        inner: self,
-                        hash,
-                        flight: Arc::clone(&flight),
-                        id: 0,
-                        over: false,
-                    };
-                    match wait.await {
-                        Turn::Lead => break flight,
-                        Turn::Over => {
-                            if let Some(answer) = self.heed(&request, &flight) {
-                                return answer;
-                            }
-                        }
-                    }
+        let mut waited = None;
+        let lead = loop {
+            match self.continue_load(&mut request, waited.take()) {
+                Step::Answer(answer) => return answer,
+                Step::Lead(lead) => break lead,
+                Step::Wait(flight) => {
+                    let wait = Wait::new(self, request.hash, Arc::clone(&flight));
+                    waited = Some((wait.await, flight));
                 }
-                Claim::Again => {}
-            }
-            let answer = match &request.key {
-                Some(key) => self.glance(hash, key, absent, false),
-                None => None,
-            };
-            if let Some(answer) = answer {
-                return answer;
             }
         };
-        let key = request.key.take().map(Quiet::into_inner);
-        let lead = Lead::new(self, hash, key, flight);
         let said = {
             let mut load = pin!(load);
             poll_fn(|context| {
@@ -192,6 +90,18 @@ struct Wait<'a, K: Hash + Eq, V, S: BuildHasher> {
     over: bool,
 }
 
+impl<'a, K: Hash + Eq, V, S: BuildHasher> Wait<'a, K, V, S> {
+    fn new(inner: &'a Inner<K, V, S>, hash: Hashed, flight: Arc<Flight<V>>) -> Self {
+        Self {
+            inner,
+            hash,
+            flight,
+            id: 0,
+            over: false,
+        }
+    }
+}
+
 impl<K: Hash + Eq, V, S: BuildHasher> Future for Wait<'_, K, V, S> {
     type Output = Turn;
 
@@ -209,7 +119,7 @@ impl<K: Hash + Eq, V, S: BuildHasher> Future for Wait<'_, K, V, S> {
 
 impl<K: Hash + Eq, V, S: BuildHasher> Drop for Wait<'_, K, V, S> {
     fn drop(&mut self) {
-        if !self.over && self.flight.desert(self.id) {
+        if !self.over && self.flight.cancel_wait(self.id) {
             self.inner.vacate(self.hash, &self.flight, Phase::Vacant);
         }
     }

@@ -7,19 +7,23 @@
 
 mod future;
 pub(crate) mod refresh;
+pub(crate) mod settle;
 mod sync;
 
+use std::convert::Infallible;
 use std::hash::{BuildHasher, Hash};
 use std::sync::Arc;
 
-use tidewheel_store::{Attributes, Slot, TypedStore};
+use tidewheel_store::Attributes;
 
+use self::settle::AfterRead;
 use crate::core::flight::{Flight, Negative, Outcome, Phase, REENTRY, SUSPENDED, Turn};
 use crate::core::fresh::Heritage;
-use crate::core::inner::{Hashed, Inner};
+use crate::core::hash::Hashed;
+use crate::core::inner::Inner;
+use crate::core::insert::own;
 use crate::core::removal::RemovalCause;
 use crate::core::shard::Shard;
-use crate::handle::cache::Prepared;
 use crate::lifetime::{Lifetime, Loaded};
 use crate::quiet::Quiet;
 use crate::stats::Count;
@@ -41,17 +45,27 @@ struct Request<'a, K> {
     blocks: bool,
 }
 
-/// What a caller is to do.
+/// What has come of a question at the first glance.
+enum Asked<'a, K, V, E> {
+    Answer(Answer<V, E>),
+    Request(Request<'a, K>),
+}
+
+/// What a caller is to do next, on a thread or as a task: these differ in how they wait alone.
+enum Step<'a, K: Hash + Eq, V, S: BuildHasher, E> {
+    Answer(Answer<V, E>),
+    Lead(Lead<'a, K, V, S>),
+    /// Wait for the flight, which counts on it; then come again.
+    Wait(Arc<Flight<V>>),
+}
+
+/// What a caller has of a key.
 enum Claim<V> {
     /// Glance again: there is an answer now.
     Again,
     Lead(Arc<Flight<V>>),
     /// Wait; the flight counts on it.
     Join(Arc<Flight<V>>),
-    /// It would wait for itself.
-    Reentered,
-    /// It would keep its thread from going on with the load that it waits for.
-    Suspended,
 }
 
 impl Negative {
@@ -65,25 +79,13 @@ impl Negative {
 }
 
 impl<K: Hash + Eq, V, S: BuildHasher> Inner<K, V, S> {
-    /// Whether a live entry is past its soft deadline.
-    #[inline]
-    pub(crate) fn is_stale(&self, store: &TypedStore<K, V>, slot: Slot) -> bool {
-        store.has_attributes(slot) && self.is_past_soft(store, slot)
-    }
-
-    fn is_past_soft(&self, store: &TypedStore<K, V>, slot: Slot) -> bool {
-        let soft = store.soft(slot).tick();
-        soft.is_some_and(|tick| self.time.reached(tick))
-    }
-
     /// Looks for an answer under the reader lock. Counts the lookup if it is the first one.
     fn glance<E>(&self, hash: Hashed, key: &K, absent: bool, first: bool) -> Option<Answer<V, E>>
     where
         V: Clone,
         E: Send + Sync + 'static,
     {
-        let (mut renewal, mut refresh) = (None, None);
-        let mut served_stale = false;
+        let mut after = AfterRead::new();
         let mut remembered = None;
         let found = {
             let shard = self.read(self.cell(hash));
@@ -91,14 +93,14 @@ impl<K: Hash + Eq, V, S: BuildHasher> Inner<K, V, S> {
                 Some(slot) if self.is_live(&shard.store, slot) => {
                     let mut serve = true;
                     if self.is_stale(&shard.store, slot) {
-                        refresh = self.refresh_wanted(&shard, hash, slot);
+                        after.refresh = self.refresh_wanted(&shard, hash, slot);
                         serve = self.config.refresher.is_some()
                             || self.is_being_loaded(&shard, hash, key);
-                        served_stale = serve;
+                        after.stale = serve;
                     }
                     if serve {
                         shard.store.hit(slot);
-                        renewal = self.used(&shard, slot);
+                        after.renewal = self.used(&shard, slot);
                     }
                     serve.then(|| shard.store.value(slot).clone())
                 }
@@ -113,23 +115,9 @@ impl<K: Hash + Eq, V, S: BuildHasher> Inner<K, V, S> {
             }
         };
         if first {
-            self.counters.add(
-                match found {
-                    Some(_) => Count::Hit,
-                    None => Count::Miss,
-                },
-                1,
-            );
+            self.count_lookup(found.is_some());
         }
-        if served_stale {
-            self.counters.add(Count::Stale, 1);
-        }
-        if let Some(renewal) = renewal {
-            self.renew(hash, key, renewal);
-        }
-        if let Some(key) = refresh {
-            self.queue_refresh(hash, key);
-        }
+        self.settle(hash, key, after);
         match (found, remembered) {
             (Some(value), _) => Some(Ok(Some(value))),
             (None, Some(negative)) => self.negative_answer(hash, key, &negative),
@@ -182,51 +170,123 @@ impl<K: Hash + Eq, V, S: BuildHasher> Inner<K, V, S> {
         Some(old)
     }
 
+    /// The first glance, counted as a lookup.
+    fn begin_load<E>(&self, key: K, absent: bool, blocks: bool) -> Asked<'_, K, V, E>
+    where
+        V: Clone,
+        E: Send + Sync + 'static,
+    {
+        let key = Quiet::new(key, &self.counters);
+        let hash = self.hash(&*key);
+        if let Some(answer) = self.glance(hash, &key, absent, true) {
+            return Asked::Answer(answer);
+        }
+        Asked::Request(Request {
+            hash,
+            key: Some(Quiet::new(Arc::new(key.into_inner()), &self.counters)),
+            absent,
+            blocks,
+        })
+    }
+
+    /// The next step of a caller whom the first glance has not answered. `waited` is how its wait has ended.
+    fn continue_load<'a, E>(
+        &'a self,
+        request: &mut Request<'a, K>,
+        waited: Option<(Turn, Arc<Flight<V>>)>,
+    ) -> Step<'a, K, V, S, E>
+    where
+        V: Clone,
+        E: Send + Sync + 'static,
+    {
+        match waited {
+            Some((Turn::Lead, flight)) => return Step::Lead(self.led(request, flight)),
+            Some((Turn::Over, flight)) => {
+                let answer = self.resolve(request, &flight);
+                if let Some(answer) = answer.or_else(|| self.glance_again(request)) {
+                    return Step::Answer(answer);
+                }
+            }
+            None => {}
+        }
+        loop {
+            match self.claim::<E>(request) {
+                Claim::Lead(flight) => return Step::Lead(self.led(request, flight)),
+                Claim::Join(flight) => return Step::Wait(flight),
+                Claim::Again => {
+                    if let Some(answer) = self.glance_again(request) {
+                        return Step::Answer(answer);
+                    }
+                }
+            }
+        }
+    }
+
+    fn glance_again<E>(&self, request: &Request<'_, K>) -> Option<Answer<V, E>>
+    where
+        V: Clone,
+        E: Send + Sync + 'static,
+    {
+        let key = request.key.as_ref()?;
+        self.glance(request.hash, key, request.absent, false)
+    }
+
+    fn led<'a>(
+        &'a self,
+        request: &mut Request<'a, K>,
+        flight: Arc<Flight<V>>,
+    ) -> Lead<'a, K, V, S> {
+        let key = request.key.take().map(Quiet::into_inner);
+        Lead::new(self, request.hash, key, flight)
+    }
+
     /// Decides what a caller does whom a glance has not answered.
+    ///
+    /// # Panics
+    ///
+    /// If it would wait for itself, or keep its thread from going on with the load that it waits for.
     fn claim<E>(&self, request: &Request<'_, K>) -> Claim<V>
     where
         E: Send + Sync + 'static,
     {
         let hash = request.hash;
-        let Some(shared) = &request.key else {
-            return Claim::Reentered;
-        };
-        let shared: &Arc<K> = shared;
+        let shared: &Arc<K> = request.key.as_ref().expect("taken by whoever leads");
         let key = &**shared;
-        self.hold(self.cell(hash), |shard| {
+        let claim = self.hold(self.cell(hash), |shard| {
             let slot =
                 Self::find(shard, hash, key).filter(|slot| self.is_live(&shard.store, *slot));
             let flight = shard.flights.find(hash.0, |stored| stored == key).cloned();
             if let Some(slot) = slot {
                 if flight.is_some() || !self.is_stale(&shard.store, slot) {
-                    return Claim::Again;
+                    return Ok(Claim::Again);
                 }
             } else if shard
                 .negatives
                 .find(hash.place(), |stored| stored == key, &self.time)
                 .is_some_and(|negative| negative.answers::<E>(request.absent))
             {
-                return Claim::Again;
+                return Ok(Claim::Again);
             }
             match flight {
-                None => Claim::Lead(shard.flights.start(
+                None => Ok(Claim::Lead(shard.flights.start(
                     hash.0,
                     Arc::clone(shared),
                     Phase::Running,
-                )),
-                Some(flight) if flight.take() => Claim::Lead(flight),
-                Some(flight) if flight.is_own() => Claim::Reentered,
-                Some(flight) if request.blocks && flight.is_suspended_here() => Claim::Suspended,
+                ))),
+                Some(flight) if flight.take() => Ok(Claim::Lead(flight)),
+                Some(flight) if flight.is_own() => Err(REENTRY),
+                Some(flight) if request.blocks && flight.is_suspended_here() => Err(SUSPENDED),
                 Some(flight) => {
                     flight.join();
-                    Claim::Join(flight)
+                    Ok(Claim::Join(flight))
                 }
             }
-        })
+        });
+        claim.unwrap_or_else(|why| panic!("{why}"))
     }
 
-    /// What the end of a flight means to one who has waited for it; `None`: look anew.
-    fn heed<E>(&self, request: &Request<'_, K>, flight: &Flight<V>) -> Option<Answer<V, E>>
+    /// What the end of a flight means to one who has waited for it; `None`: look again.
+    fn resolve<E>(&self, request: &Request<'_, K>, flight: &Flight<V>) -> Option<Answer<V, E>>
     where
         V: Clone,
         E: Send + Sync + 'static,
@@ -277,7 +337,7 @@ impl<K: Hash + Eq, V, S: BuildHasher> Lead<'_, K, V, S> {
     {
         match said {
             Ok(Some(Loaded { value, lifetime })) => {
-                self.store(value.clone(), &lifetime, None);
+                self.put(value.clone(), &lifetime, None);
                 let awaited = self.flight.is_awaited();
                 let outcome = awaited.then(|| Outcome::Value(value.clone()));
                 self.end(outcome);
@@ -300,7 +360,7 @@ impl<K: Hash + Eq, V, S: BuildHasher> Lead<'_, K, V, S> {
     }
 
     /// Stores the value, unless the load was superseded, and takes the flight out.
-    fn store(&mut self, value: V, lifetime: &Lifetime, heritage: Option<&Heritage<'_, K, V, S>>) {
+    fn put(&mut self, value: V, lifetime: &Lifetime, heritage: Option<&Heritage<'_, K, V, S>>) {
         let inner = self.inner;
         let hash = self.hash;
         let Some(key) = &self.key else { return };
@@ -320,13 +380,19 @@ impl<K: Hash + Eq, V, S: BuildHasher> Lead<'_, K, V, S> {
         let Some(key) = self.key.take() else { return };
         // What is not stored is dropped after the lock is released.
         let mut value = Some(value);
-        let put = inner.write(inner.cell(hash), |shard| {
+        let unused = inner.write(inner.cell(hash), |shard| {
             if !self.is_listed(shard, &key) {
-                return Err(key);
+                return Some(key);
             }
-            inner.put_shared(shard, hash, key, &mut value, &prepared)
+            let (key, new) = match own(key, &mut value) {
+                Ok(entry) => entry,
+                Err(key) => return Some(key),
+            };
+            shard.forget_negative(hash, |stored| *stored == key);
+            inner.put(shard, hash, key, new, &prepared);
+            None
         });
-        inner.counters.discard_pair(put.err(), value);
+        inner.counters.discard_pair(unused, value);
     }
 
     /// Ends the load without a value.
@@ -354,7 +420,7 @@ impl<K: Hash + Eq, V, S: BuildHasher> Lead<'_, K, V, S> {
             }
             let key = Arc::into_inner(key)?;
             let deadline = now.end(ttl);
-            inner.forget_negative(shard, hash, &key);
+            shard.forget_negative(hash, |stored| *stored == key);
             let evicted = shard.negatives.remember(
                 hash.place(),
                 key,
@@ -406,36 +472,10 @@ impl<K: Hash + Eq, V, S: BuildHasher> Lead<'_, K, V, S> {
 }
 
 impl<K: Hash + Eq, V, S: BuildHasher> Inner<K, V, S> {
-    /// As [`put`](Self::put), with a key that the table of flights has just let go. Where that is used still,
-    /// nothing happens, and key and value are for the caller to drop without the lock.
-    pub(crate) fn put_shared(
-        &self,
-        shard: &mut Shard<K, V>,
-        hash: Hashed,
-        key: Arc<K>,
-        value: &mut Option<V>,
-        prepared: &Prepared<'_>,
-    ) -> Result<bool, Arc<K>> {
-        self.forget_negative(shard, hash, &key);
-        match (Arc::try_unwrap(key), value.take()) {
-            (Ok(key), Some(value)) => Ok(self.put(shard, hash, key, value, prepared)),
-            (Ok(key), None) => Err(Arc::new(key)),
-            (Err(key), unused) => {
-                *value = unused;
-                Err(key)
-            }
-        }
-    }
-
-    pub(crate) fn forget_negative(&self, shard: &mut Shard<K, V>, hash: Hashed, key: &K) {
-        let forgotten = shard.negatives.forget(hash.place(), |stored| stored == key);
-        shard.garbage.forgotten(forgotten);
-    }
-
     /// The loader says that there is no such thing: an old value goes.
     fn absent(&self, shard: &mut Shard<K, V>, hash: Hashed, key: &K, now: u64) {
         if let Some((old, dead_by)) = self.take(shard, hash, key) {
-            self.left(shard, old, dead_by.unwrap_or(RemovalCause::Removed), now);
+            self.file_removal(shard, old, dead_by.unwrap_or(RemovalCause::Removed), now);
         }
     }
 
@@ -476,6 +516,11 @@ impl<K: Hash + Eq, V, S: BuildHasher> Inner<K, V, S> {
 }
 
 /// A loader's answer of any of the three kinds.
-fn value<V, E>(loaded: impl Into<Loaded<V>>) -> Said<V, E> {
+pub(crate) fn value<V, E>(loaded: impl Into<Loaded<V>>) -> Said<V, E> {
     Ok(Some(loaded.into()))
+}
+
+/// The error of a loader that has none.
+pub(crate) fn never<T>(error: &Infallible) -> T {
+    match *error {}
 }

@@ -1,0 +1,13 @@
+//! A key's hash as the cache uses it.
+
+/// A hash, and what follows from it.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Hashed(pub(crate) u64);
+
+impl Hashed {
+    /// Where the entry lies within its shard.
+    #[inline]
+    pub(crate) fn place(self) -> u32 {
+        self.0 as u32
+    }
+}

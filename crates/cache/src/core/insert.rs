@@ -1,0 +1,281 @@
+//! How an entry is stored: what user code decides about it before the lock, and the change under it.
+
+use std::hash::{BuildHasher, Hash};
+use std::sync::Arc;
+use std::time::Duration;
+
+use tidewheel_store::{Attributes, Removed, Slot};
+use tidewheel_time::Moment;
+
+use crate::core::config::Config;
+use crate::core::hash::Hashed;
+use crate::core::inner::Inner;
+use crate::core::removal::RemovalCause;
+use crate::core::shard::Shard;
+use crate::core::tags::Held;
+use crate::lifetime::{Lifetime, TtlChoice};
+use crate::stats::Count;
+use crate::time::Time;
+
+/// An entry that is about to be stored.
+#[derive(Debug)]
+pub(crate) struct Prepared<'a> {
+    pub(crate) attributes: Attributes,
+    /// What `attributes.tag` stands for.
+    pub(crate) tags: Held<'a>,
+    pub(crate) now: Moment,
+    /// Whether it is not heavier than the whole capacity.
+    pub(crate) fits: bool,
+}
+
+impl<'a> Prepared<'a> {
+    /// Takes other attributes, tags included.
+    pub(crate) fn become_as(&mut self, attributes: Attributes, tags: Held<'a>) {
+        debug_assert_eq!(attributes.tag, tags.word());
+        self.attributes = attributes;
+        self.tags = tags;
+    }
+}
+
+/// A key and a value, if this is the last who has the key: the table of flights has just let it go. Else the key is for
+/// the caller to drop without the lock, and the value stays.
+pub(crate) fn own<K, V>(key: Arc<K>, value: &mut Option<V>) -> Result<(K, V), Arc<K>> {
+    let key = Arc::try_unwrap(key)?;
+    match value.take() {
+        Some(value) => Ok((key, value)),
+        None => Err(Arc::new(key)),
+    }
+}
+
+impl<K: Hash + Eq, V, S: BuildHasher> Inner<K, V, S> {
+    /// Everything about an entry that is about to be stored with [`put`](Self::put): all user code that
+    /// decides about it runs here, before the lock.
+    pub(crate) fn prepare(
+        &self,
+        hash: Hashed,
+        key: &K,
+        value: &V,
+        lifetime: &Lifetime,
+    ) -> Prepared<'_> {
+        let weight = self.config.weight(key, value);
+        let now = self.time.now();
+        let old = self
+            .config
+            .wants_old(lifetime)
+            .then(|| self.left_of(hash, key))
+            .flatten();
+        let ttl = self.config.default_ttl(key, value, old);
+        let tags = self.tags.hold(&lifetime.tags);
+        let random = hash.0 ^ now.0.rotate_left(32);
+        let attributes =
+            self.config
+                .attributes(lifetime, ttl, weight, tags.word(), &self.time, now, random);
+        Prepared {
+            attributes,
+            tags,
+            now,
+            fits: self.fits(hash, key, weight),
+        }
+    }
+
+    /// What is left of the live entry of a key; the inner `None` is for no end.
+    fn left_of(&self, hash: Hashed, key: &K) -> Option<Option<Duration>> {
+        let shard = self.read(self.cell(hash));
+        let slot = Self::find(&shard, hash, key)?;
+        let live = self.is_live(&shard.store, slot);
+        live.then(|| self.end_of(&shard.store, slot).map(|end| self.until(end)))
+    }
+
+    /// Whether an entry may be stored under a key; makes way for a heavy one.
+    pub(crate) fn fits(&self, hash: Hashed, key: &K, weight: u32) -> bool {
+        weight <= 1 || self.make_way(hash, key, weight)
+    }
+
+    /// Stores a prepared entry under the shard's lock; tells whether it did. A closed cache drops it.
+    pub(crate) fn put(
+        &self,
+        shard: &mut Shard<K, V>,
+        hash: Hashed,
+        key: K,
+        value: V,
+        prepared: &Prepared<'_>,
+    ) -> bool {
+        if shard.closed {
+            shard.garbage.push(key, value);
+            return false;
+        }
+        if !prepared.fits {
+            self.reject(shard, hash, key, value, prepared);
+            return false;
+        }
+        let attributes = prepared.attributes;
+        if !self.tags.is_current(attributes.tag) {
+            self.stored_too_late(shard, hash, key, value, prepared);
+            return true;
+        }
+        if shard.store.weight() >= shard.lent {
+            shard.store.touch(hash.place(), attributes.deadline);
+        }
+        let slot = match Self::find(shard, hash, &key) {
+            Some(slot) => self.replace(shard, slot, key, value, prepared),
+            None => self.add(shard, hash, key, value, prepared),
+        };
+        // Not before: a user's `Eq` may have panicked.
+        self.counters.add(Count::Insert, 1);
+        shard.scheduled(attributes.deadline);
+        if shard.store.weight() > shard.lent {
+            self.make_room(shard, slot, prepared.now.tick());
+        }
+        true
+    }
+
+    /// Stores an entry whose key is not in the store.
+    #[inline]
+    fn add(
+        &self,
+        shard: &mut Shard<K, V>,
+        hash: Hashed,
+        key: K,
+        value: V,
+        prepared: &Prepared<'_>,
+    ) -> Slot {
+        let place_of = |key: &K| self.place_of(key);
+        let (lent, tick) = (shard.lent, prepared.now.tick());
+        let (store, attributes) = (&mut shard.store, prepared.attributes);
+        let slot = store.insert(hash.place(), key, value, attributes, tick, lent, &place_of);
+        prepared.tags.pass_on();
+        slot
+    }
+
+    /// Stores an entry in the place of another one, dead or alive, which leaves.
+    #[inline]
+    fn replace(
+        &self,
+        shard: &mut Shard<K, V>,
+        slot: Slot,
+        key: K,
+        value: V,
+        prepared: &Prepared<'_>,
+    ) -> Slot {
+        let attributes = prepared.attributes;
+        let tick = prepared.now.tick();
+        let deadline = shard.store.deadline(slot);
+        let cause = self
+            .dead_by(&shard.store, slot)
+            .unwrap_or(RemovalCause::Replaced);
+        if cause != RemovalCause::Replaced {
+            // A pin is one entry's: this is another one, in the same place.
+            shard.store.set_pinned(slot, false);
+        }
+        let tag = shard.store.tag_of(slot);
+        let weight = shard.store.weight_of(slot);
+        let old = shard.store.replace(slot, value, attributes, tick);
+        prepared.tags.pass_on();
+        if attributes.weight < weight {
+            self.give_back(shard);
+        }
+        let removed = Removed {
+            key,
+            value: old,
+            deadline,
+            weight,
+            tag,
+        };
+        self.file_removal(shard, removed, cause, tick);
+        slot
+    }
+
+    /// An entry one of whose tags was invalidated while it was on its way: counts as stored before that.
+    #[cold]
+    fn stored_too_late(
+        &self,
+        shard: &mut Shard<K, V>,
+        hash: Hashed,
+        key: K,
+        value: V,
+        prepared: &Prepared<'_>,
+    ) {
+        let now = prepared.now.tick();
+        if let Some((old, dead_by)) = self.take(shard, hash, &key) {
+            let cause = dead_by.unwrap_or(RemovalCause::Replaced);
+            self.file_removal(shard, old, cause, now);
+        }
+        let removed = Removed {
+            key,
+            value,
+            deadline: prepared.attributes.deadline,
+            weight: prepared.attributes.weight,
+            tag: prepared.tags.pass_on(),
+        };
+        self.counters.add(Count::Insert, 1);
+        self.file_removal(shard, removed, RemovalCause::Invalidated, now);
+    }
+
+    /// Refuses an entry that is heavier than the whole capacity; an old value of the key goes too.
+    #[cold]
+    fn reject(
+        &self,
+        shard: &mut Shard<K, V>,
+        hash: Hashed,
+        key: K,
+        value: V,
+        prepared: &Prepared<'_>,
+    ) {
+        let now = prepared.now;
+        if let Some((old, dead_by)) = self.take(shard, hash, &key) {
+            let cause = dead_by.unwrap_or(RemovalCause::Replaced);
+            self.file_removal(shard, old, cause, now.tick());
+        }
+        let removed = Removed {
+            key,
+            value,
+            deadline: None,
+            weight: prepared.attributes.weight,
+            tag: prepared.tags.pass_on(),
+        };
+        self.refused(shard, removed, now.tick());
+    }
+}
+
+impl<K, V> Config<K, V> {
+    /// Everything about an entry that is stored now. `tag` is the word for its tags.
+    #[allow(
+        clippy::too_many_arguments,
+        reason = "each is a different kind of fact, and there is one caller"
+    )]
+    fn attributes(
+        &self,
+        lifetime: &Lifetime,
+        default_ttl: Option<Duration>,
+        weight: u32,
+        tag: u64,
+        time: &Time,
+        now: Moment,
+        random: u64,
+    ) -> Attributes {
+        let end = match &lifetime.ttl {
+            TtlChoice::Configured => default_ttl.map(|ttl| self.end_of(ttl, now, random)),
+            TtlChoice::For(ttl) => Some(self.end_of(*ttl, now, random)),
+            TtlChoice::Never => None,
+            TtlChoice::At(at) => {
+                let left = at.duration_since(time.wall()).unwrap_or_default();
+                Some(now.end(left))
+            }
+            TtlChoice::AtTick(tick) => Some(*tick),
+        };
+        let soft = self.soft(lifetime.fresh_for, end, now);
+        let idle_end = self.time_to_idle.map(|idle| now.end(idle));
+        let (deadline, limit) = match (end, idle_end) {
+            (Some(end), Some(idle_end)) => (Some(end.min(idle_end)), Some(end)),
+            (end, idle_end) => (end.or(idle_end), None),
+        };
+        Attributes {
+            deadline: deadline.map(|deadline| deadline.saturating_add(self.grace)),
+            weight,
+            soft,
+            tag,
+            limit: limit.map(|limit| limit.saturating_add(self.grace)),
+            said: self.said(lifetime).words(),
+        }
+    }
+}

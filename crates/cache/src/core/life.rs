@@ -1,0 +1,86 @@
+//! Alive or dead, and by what: an entry's deadline against the clock, its tags against their invalidations.
+
+use tidewheel_store::{Found, Slot, TypedStore};
+
+use crate::core::inner::Inner;
+use crate::core::removal::RemovalCause;
+
+impl<K, V, S> Inner<K, V, S> {
+    /// The end of an entry as readers see it; the store keeps it for the grace period longer.
+    #[inline]
+    pub(crate) fn end_of(&self, store: &TypedStore<K, V>, slot: Slot) -> Option<u64> {
+        self.end_at(store.deadline(slot))
+    }
+
+    /// The end of an entry that the store keeps until `deadline`.
+    #[inline]
+    pub(crate) fn end_at(&self, deadline: Option<u64>) -> Option<u64> {
+        deadline.map(|deadline| deadline - self.config.grace.min(deadline))
+    }
+
+    /// As [`is_live`](Self::is_live), of an entry that was looked up for reading.
+    #[inline]
+    pub(crate) fn is_there(&self, store: &TypedStore<K, V>, entry: &Found<'_, K, V>) -> bool {
+        !self.is_over(entry.deadline())
+            && (!entry.has_attributes() || self.tags.is_current(store.tag_of(entry.slot())))
+    }
+
+    /// Whether an entry is there for readers: its time is not over and no tag of it was invalidated.
+    #[inline]
+    pub(crate) fn is_live(&self, store: &TypedStore<K, V>, slot: Slot) -> bool {
+        self.is_live_till(store, slot, store.deadline(slot))
+    }
+
+    /// As [`is_live`](Self::is_live), of an entry that the store keeps until `deadline`.
+    #[inline]
+    pub(crate) fn is_live_till(
+        &self,
+        store: &TypedStore<K, V>,
+        slot: Slot,
+        deadline: Option<u64>,
+    ) -> bool {
+        !self.is_over(deadline)
+            && (!store.has_attributes(slot) || self.tags.is_current(store.tag_of(slot)))
+    }
+
+    /// Whether an entry that the store keeps until `deadline` is over for readers.
+    #[inline]
+    fn is_over(&self, deadline: Option<u64>) -> bool {
+        self.end_at(deadline)
+            .is_some_and(|end| self.time.reached(end))
+    }
+
+    /// Why an entry is not there for readers; `None` when it is. Nothing tells whether its time was over
+    /// before a tag of it was invalidated: then it counts as invalidated.
+    pub(crate) fn dead_by(&self, store: &TypedStore<K, V>, slot: Slot) -> Option<RemovalCause> {
+        if self.is_live(store, slot) {
+            None
+        } else if self.tags.is_current(store.tag_of(slot)) {
+            Some(RemovalCause::Expired)
+        } else {
+            Some(RemovalCause::Invalidated)
+        }
+    }
+
+    /// The cause of an entry that leaves for this one: if a tag of it was invalidated, it was not there for
+    /// readers any more, and left for that.
+    #[inline]
+    pub(crate) fn cause_of(&self, tag: u64, cause: RemovalCause) -> RemovalCause {
+        if self.tags.is_current(tag) {
+            cause
+        } else {
+            RemovalCause::Invalidated
+        }
+    }
+
+    /// Whether a live entry is past its soft deadline.
+    #[inline]
+    pub(crate) fn is_stale(&self, store: &TypedStore<K, V>, slot: Slot) -> bool {
+        store.has_attributes(slot) && self.is_past_soft(store, slot)
+    }
+
+    fn is_past_soft(&self, store: &TypedStore<K, V>, slot: Slot) -> bool {
+        let soft = store.soft(slot).tick();
+        soft.is_some_and(|tick| self.time.reached(tick))
+    }
+}

@@ -1,0 +1,26 @@
+//! What holds a cache up: shards and their locks, who is alive, who makes room, and what becomes of those who
+//! leave.
+
+pub(crate) mod capacity;
+pub(crate) mod config;
+pub(crate) mod delivery;
+pub(crate) mod flight;
+pub(crate) mod fresh;
+pub(crate) mod hash;
+pub(crate) mod inner;
+pub(crate) mod insert;
+mod leave;
+mod life;
+pub(crate) mod midst;
+pub(crate) mod negative;
+#[cfg(feature = "metrics")]
+pub(crate) mod published;
+pub(crate) mod refreshes;
+pub(crate) mod removal;
+pub(crate) mod renew;
+pub(crate) mod requests;
+mod room;
+pub(crate) mod shard;
+pub(crate) mod tags;
+mod telling;
+mod write;

@@ -1,0 +1,85 @@
+//! Who tells the listener: whoever has caused events and may wait, once no lock is held.
+
+use std::collections::VecDeque;
+use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
+
+use crate::core::delivery::Delivered;
+use crate::core::inner::Inner;
+use crate::core::midst::Leading;
+use crate::core::removal::Event;
+use crate::sync::Ordering::SeqCst;
+
+/// Events that one hold of a shard's lock hands over.
+const EVENTS_PER_HOLD: usize = 256;
+
+impl<K, V, S> Inner<K, V, S> {
+    /// Delivers queued events to the listener, if that is this thread's to do. With `wait` it waits for its
+    /// turn, where it may.
+    pub(crate) fn deliver(&self, mut wait: bool) {
+        loop {
+            let (mut at, mut found) = (0, false);
+            let delivered = self.delivery.deliver(self.id(), wait, &self.counters, || {
+                loop {
+                    if let Some(events) = self.next_events(&mut at) {
+                        found = true;
+                        return events;
+                    }
+                    // A listener may have closed the cache: shards that were passed have events again,
+                    // the last ones. Otherwise a listener that causes events would be called for ever.
+                    if !found || !self.closed.load(SeqCst) {
+                        return VecDeque::new();
+                    }
+                    (at, found) = (0, false);
+                }
+            });
+            if delivered != Delivered::Again {
+                return;
+            }
+            // Somebody's events may be in shards that were passed. They are the driver's; a closed cache has
+            // none any more.
+            if !self.closed.load(SeqCst) {
+                self.requests.events_missed(&self.delivery.wanted);
+                return;
+            }
+            wait = false;
+        }
+    }
+
+    /// Some events of the first shard from `at` on that has any.
+    fn next_events(&self, at: &mut usize) -> Option<VecDeque<Event<K, V>>> {
+        while let Some(cell) = self.shards.get(*at) {
+            let mut shard = cell.lock.write(self.id());
+            if shard.outbox.is_empty() {
+                *at += 1;
+                continue;
+            }
+            let events = shard.outbox.take(EVENTS_PER_HOLD);
+            drop(shard);
+            for event in &events {
+                if let Event::All(store, _) = event {
+                    self.release_tags(store);
+                }
+            }
+            return Some(events);
+        }
+        None
+    }
+
+    /// Leads loads and holds latches within `act`; afterwards, though that has panicked, this thread delivers
+    /// what it could not wait for meanwhile.
+    pub(crate) fn lead<R>(&self, act: impl FnOnce() -> R) -> R {
+        let leading = Leading::enter(self.id());
+        let result = catch_unwind(AssertUnwindSafe(act));
+        drop(leading);
+        self.relieve();
+        result.unwrap_or_else(|panic| resume_unwind(panic))
+    }
+
+    /// Delivers what this thread has caused and did not wait for.
+    #[inline]
+    pub(crate) fn relieve(&self) {
+        if self.delivery.is_behind(|| self.closed.load(SeqCst)) {
+            self.deliver(true);
+        }
+    }
+}

@@ -1,0 +1,87 @@
+//! How a caller writes: a hold of one shard's lock, and what the change owes to others after it.
+
+use std::hash::{BuildHasher, Hash};
+
+use equivalent::Equivalent;
+
+use crate::core::hash::Hashed;
+use crate::core::inner::Inner;
+use crate::core::shard::{Shard, ShardCell};
+
+impl<K: Hash + Eq, V, S: BuildHasher> Inner<K, V, S> {
+    /// As [`hold`](Self::hold); then finds the room that an entry lacks which `change` has stored, and
+    /// delivers events when they fill the queue, unless somebody may be waiting for this thread. Not for
+    /// the driver, which must not be kept waiting by a listener, nor call one while it drives.
+    pub(crate) fn write<R>(
+        &self,
+        cell: &ShardCell<K, V>,
+        change: impl FnOnce(&mut Shard<K, V>) -> R,
+    ) -> R {
+        let (result, wanted, events) = self.hold(cell, |shard| {
+            let result = change(shard);
+            let wanted = std::mem::take(&mut shard.wanted);
+            (result, wanted, !shard.outbox.is_empty())
+        });
+        if wanted > 0 {
+            self.find_room(cell, wanted);
+        }
+        if (events || wanted > 0) && self.delivery.must_help() {
+            self.deliver(true);
+        }
+        result
+    }
+
+    /// As [`write`](Self::write), for a change of one key: waits for a closure that is computing its
+    /// value, and supersedes a load of it.
+    pub(crate) fn write_key<Q: Equivalent<K> + ?Sized, R>(
+        &self,
+        hash: Hashed,
+        key: &Q,
+        change: impl FnOnce(&mut Shard<K, V>) -> R,
+    ) -> R {
+        let cell = self.cell(hash);
+        let mut change = Some(change);
+        loop {
+            let done = self.write(cell, |shard| {
+                if let Some(latch) = shard.writing(hash, |stored| key.equivalent(stored)) {
+                    return Err(latch);
+                }
+                let change = change.take().expect("runs once");
+                Ok(change(shard))
+            });
+            match done {
+                Ok(result) => return result,
+                Err(latch) => latch.wait_open(),
+            }
+        }
+    }
+
+    /// As [`write_key`](Self::write_key), for a change that may turn out to be none: only where `find` finds
+    /// what to change, it waits for a closure and supersedes a load.
+    pub(crate) fn change_key<Q: Equivalent<K> + ?Sized, T, R>(
+        &self,
+        hash: Hashed,
+        key: &Q,
+        find: impl Fn(&Shard<K, V>) -> Option<T>,
+        change: impl FnOnce(&mut Shard<K, V>, T) -> R,
+    ) -> Option<R> {
+        let cell = self.cell(hash);
+        let mut change = Some(change);
+        loop {
+            let done = self.write(cell, |shard| {
+                let Some(found) = find(shard) else {
+                    return Ok(None);
+                };
+                if let Some(latch) = shard.writing(hash, |stored| key.equivalent(stored)) {
+                    return Err(latch);
+                }
+                let change = change.take().expect("runs once");
+                Ok(Some(change(shard, found)))
+            });
+            match done {
+                Ok(result) => return result,
+                Err(latch) => latch.wait_open(),
+            }
+        }
+    }
+}

@@ -1,0 +1,67 @@
+//! What a cache tells the `metrics` facade.
+//!
+//! Counters are published as what was added since the last time, so it does not matter how often they are.
+
+use std::hash::{BuildHasher, Hash};
+
+use metrics::{counter, gauge, histogram};
+
+use crate::core::inner::Inner;
+use crate::core::published::COUNTERS;
+
+/// Ticks between two publications by the driver's thread, while it is awake.
+#[cfg(feature = "system")]
+const PUBLISH_EVERY: u64 = 1000;
+
+impl<K: Hash + Eq, V, S: BuildHasher> Inner<K, V, S> {
+    pub(crate) fn publish_metrics(&self) {
+        // The recorder is user code: counts are taken under the mutex and told after.
+        let (counts, lateness) = self.published.take(&self.counters);
+        let name = &self.config.name;
+        for ((metric, _), added) in COUNTERS.iter().zip(counts) {
+            // Registered though nothing was added, so that it is there to be read.
+            counter!(*metric, "cache" => name.clone()).increment(added);
+        }
+        let late = histogram!("tidewheel_expiry_lateness_seconds", "cache" => name.clone());
+        for (window, added) in lateness.into_iter().enumerate().filter(|(_, n)| *n > 0) {
+            let times = usize::try_from(added).unwrap_or(usize::MAX);
+            late.record_many(window_end(window), times);
+        }
+        let (mut entries, mut weight) = (0, 0);
+        for cell in &self.shards {
+            let shard = self.read(cell);
+            entries += shard.store.len();
+            weight += shard.store.weight();
+        }
+        let now = self.time.now().tick();
+        let waiting = self
+            .next_deadline()
+            .map_or(0, |next| now.saturating_sub(next));
+        gauge!("tidewheel_entries", "cache" => name.clone()).set(entries as f64);
+        gauge!("tidewheel_weight", "cache" => name.clone()).set(weight as f64);
+        gauge!("tidewheel_backlog_seconds", "cache" => name.clone()).set(waiting as f64 / 1000.0);
+    }
+
+    /// Publishes if the driver did not for a while. A recorder that panics is not asked again by it.
+    #[cfg(feature = "system")]
+    pub(crate) fn publish_now_and_then(&self) {
+        if !self.published.is_due(self.time.now().tick(), PUBLISH_EVERY) {
+            return;
+        }
+        let told = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
+            self.publish_metrics();
+        }));
+        if let Err(panic) = told {
+            self.published.end();
+            crate::quiet::forget_quietly(panic);
+        }
+    }
+}
+
+/// The longest lateness of a window, in seconds.
+fn window_end(window: usize) -> f64 {
+    match window {
+        0 => 0.0,
+        _ => ((1u64 << window) - 1) as f64 / 1000.0,
+    }
+}

@@ -1,0 +1,106 @@
+//! A cache's time, and the caller as its driver: `advance`, `drive`, `run_refreshes`.
+
+use std::future::Future;
+use std::hash::{BuildHasher, Hash};
+use std::sync::Arc;
+use std::time::Duration;
+
+use tidewheel_time::Moment;
+
+use super::cache::Cache;
+use crate::drive::expiry::{Progress, Rounds};
+use crate::sync::{Ordering::SeqCst, try_lock};
+
+impl<K, V, S> Cache<K, V, S>
+where
+    K: Hash + Eq + Send + Sync + 'static,
+    V: Send + Sync + 'static,
+    S: BuildHasher + Send + Sync + 'static,
+{
+    /// How long until the earliest deadline, or until the driver wants to work ahead for it: a lower bound.
+    /// `None` when nothing has a deadline.
+    #[must_use]
+    pub fn next_deadline(&self) -> Option<Duration> {
+        self.inner
+            .next_deadline()
+            .map(|tick| self.inner.until(tick))
+    }
+
+    /// Time stands still for every entry: nothing expires until [`resume`](Self::resume). For when the
+    /// origin is down and old data is better than none. O(1).
+    pub fn freeze(&self) {
+        self.inner.time.freeze();
+    }
+
+    /// Ends a [`freeze`](Self::freeze): every deadline has moved by its length. O(1).
+    pub fn resume(&self) {
+        self.inner.time.resume();
+        self.inner.requests.ask();
+    }
+
+    /// The cache's clock, less the time it was frozen. (Of a given clock that was set: as if it had not
+    /// been.)
+    #[must_use]
+    pub fn now(&self) -> Duration {
+        let time = &self.inner.time;
+        let since = Duration::from_nanos(time.now().0);
+        time.origin().saturating_add(since)
+    }
+
+    /// Removes entries whose time is over at `now`, calls the listener, and tidies memory; the manual
+    /// driver. `now` is a reading of [`now`](Self::now); a later one counts as that. `budget` bounds the
+    /// timer records touched and entries moved.
+    pub fn advance(&self, now: Duration, budget: u32) -> Progress {
+        let inner = &*self.inner;
+        let since = now.saturating_sub(inner.time.origin()).as_nanos();
+        let since = Moment(u64::try_from(since).unwrap_or(u64::MAX));
+        let now = since.min(inner.time.now()).tick();
+        let mut left = budget;
+        // Another thread may be driving, or this one: what a pass drops may call this again.
+        let mut progress = if let Some(mut rounds) = try_lock(&self.owner.rounds) {
+            let mut progress = inner.pass(&mut rounds, now, &mut left);
+            if inner.requests.sweep.swap(false, SeqCst) {
+                rounds.sweeper.ask();
+            }
+            // One that was asked for while another ran comes after it.
+            while !progress.backlog && rounds.sweeper.due_at() != u64::MAX {
+                let more = inner.sweep(&mut rounds.sweeper, now, &mut left);
+                progress.backlog = more && (left == 0 || inner.delivery.must_wait());
+            }
+            progress
+        } else {
+            inner.pass(&mut Rounds::default(), now, &mut left)
+        };
+        if !progress.backlog {
+            inner.tidy(&mut left);
+        }
+        inner.deliver(false);
+        progress.next = self.next_deadline();
+        progress
+    }
+
+    /// The driver as a future, for [`Driver::Task`]: spawn it on any runtime. `sleep` is the runtime's
+    /// timer. It ends when the cache is closed; it does not keep the cache open.
+    pub fn drive<T, F>(&self, sleep: T) -> impl Future<Output = ()> + use<T, F, K, V, S>
+    where
+        T: Fn(Duration) -> F,
+        F: Future<Output = ()>,
+    {
+        let inner = Arc::clone(&self.inner);
+        async move { inner.drive(sleep).await }
+    }
+
+    /// Runs up to `max` of the refreshes that reads have queued, on this thread; returns how many it took.
+    /// For drivers other than [`Driver::Thread`](crate::Driver::Thread), which has a thread for it: an async
+    /// application calls this where blocking is allowed.
+    pub fn run_refreshes(&self, max: usize) -> usize {
+        let mut taken = 0;
+        while taken < max
+            && let Some(job) = self.inner.refreshes.pop()
+        {
+            self.inner.refresh(job);
+            taken += 1;
+        }
+        taken
+    }
+}
