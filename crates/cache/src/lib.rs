@@ -162,12 +162,13 @@ pub use error::BuildError;
 pub use handle::builder::Builder;
 pub use handle::cache::{Cache, WeakCache};
 pub use handle::cas::{CompareError, Version};
-pub use handle::entry::{Compute, Entry, EntryUpdate};
+pub use handle::entry::{Entry, EntryUpdate};
 pub use handle::forecast::Forecast;
 pub use handle::iter::{Entries, Iter, Keys};
 #[cfg(feature = "serde")]
 pub use handle::snapshot::{RestoreError, Snapshot};
 pub use lifetime::{Condition, Expiry, Jitter, Lifetime, Loaded, Ttl};
+pub use load::latch::Compute;
 pub use stats::Stats;
 #[cfg(feature = "system")]
 pub use tidewheel_time::SystemClock;

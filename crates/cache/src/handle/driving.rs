@@ -79,7 +79,7 @@ where
         progress
     }
 
-    /// The driver as a future, for [`Driver::Task`]: spawn it on any runtime. `sleep` is the runtime's
+    /// The driver as a future, for [`Driver::Task`](crate::Driver::Task): spawn it on any runtime. `sleep` is the runtime's
     /// timer. It ends when the cache is closed; it does not keep the cache open.
     pub fn drive<T, F>(&self, sleep: T) -> impl Future<Output = ()> + use<T, F, K, V, S>
     where

@@ -7,8 +7,9 @@ use std::pin::{Pin, pin};
 use std::sync::Arc;
 use std::task::{Context, Poll};
 
-use super::{Answer, Asked, Phase, Said, Step, Turn};
-use crate::core::flight::Flight;
+use super::claim::{Asked, Step};
+use super::{Answer, Said};
+use crate::core::flight::{Flight, Phase, Turn};
 use crate::core::hash::Hashed;
 use crate::core::inner::Inner;
 use crate::core::midst::Leading;

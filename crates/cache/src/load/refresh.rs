@@ -13,7 +13,8 @@ use std::sync::Arc;
 
 use tidewheel_store::Slot;
 
-use super::{Lead, Phase};
+use super::lead::Lead;
+use crate::core::flight::Phase;
 use crate::core::fresh::Heritage;
 use crate::core::hash::Hashed;
 use crate::core::inner::Inner;

@@ -3,7 +3,8 @@
 use std::hash::{BuildHasher, Hash};
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 
-use super::{Answer, Asked, Said, Step};
+use super::claim::{Asked, Step};
+use super::{Answer, Said};
 use crate::core::inner::Inner;
 use crate::quiet::Quiet;
 

@@ -9,6 +9,7 @@ mod cas;
 mod clocks;
 mod delivery;
 mod delivery_midst;
+mod due_first;
 mod entry;
 mod expiry;
 mod fuses;

@@ -1,0 +1,177 @@
+//! Who leads a load, who waits for it, and what its end means to those.
+
+use std::hash::{BuildHasher, Hash};
+use std::sync::Arc;
+
+use super::Answer;
+use super::lead::Lead;
+use crate::core::flight::{Flight, Outcome, Phase, REENTRY, SUSPENDED, Turn};
+use crate::core::hash::Hashed;
+use crate::core::inner::Inner;
+use crate::quiet::Quiet;
+
+/// A caller's question, after the first glance.
+pub(super) struct Request<'a, K> {
+    pub(super) hash: Hashed,
+    /// Taken by whoever leads. Shared with the table of flights alone.
+    key: Option<Quiet<'a, Arc<K>>>,
+    /// Whether an absence is an answer.
+    absent: bool,
+    /// Whether it blocks its thread while it waits.
+    blocks: bool,
+}
+
+/// What has come of a question at the first glance.
+pub(super) enum Asked<'a, K, V, E> {
+    Answer(Answer<V, E>),
+    Request(Request<'a, K>),
+}
+
+/// What a caller is to do next, on a thread or as a task: these differ in how they wait alone.
+pub(super) enum Step<'a, K: Hash + Eq, V, S: BuildHasher, E> {
+    Answer(Answer<V, E>),
+    Lead(Lead<'a, K, V, S>),
+    /// Wait for the flight, which counts on it; then come again.
+    Wait(Arc<Flight<V>>),
+}
+
+/// What a caller has of a key.
+enum Claim<V> {
+    /// Glance again: there is an answer now.
+    Again,
+    Lead(Arc<Flight<V>>),
+    /// Wait; the flight counts on it.
+    Join(Arc<Flight<V>>),
+}
+
+impl<K: Hash + Eq, V, S: BuildHasher> Inner<K, V, S> {
+    /// The first glance, counted as a lookup.
+    pub(super) fn begin_load<E>(&self, key: K, absent: bool, blocks: bool) -> Asked<'_, K, V, E>
+    where
+        V: Clone,
+        E: Send + Sync + 'static,
+    {
+        let key = Quiet::new(key, &self.counters);
+        let hash = self.hash(&*key);
+        if let Some(answer) = self.glance(hash, &key, absent, true) {
+            return Asked::Answer(answer);
+        }
+        Asked::Request(Request {
+            hash,
+            key: Some(Quiet::new(Arc::new(key.into_inner()), &self.counters)),
+            absent,
+            blocks,
+        })
+    }
+
+    /// The next step of a caller whom the first glance has not answered. `waited` is how its wait has ended.
+    pub(super) fn continue_load<'a, E>(
+        &'a self,
+        request: &mut Request<'a, K>,
+        waited: Option<(Turn, Arc<Flight<V>>)>,
+    ) -> Step<'a, K, V, S, E>
+    where
+        V: Clone,
+        E: Send + Sync + 'static,
+    {
+        match waited {
+            Some((Turn::Lead, flight)) => return Step::Lead(self.led(request, flight)),
+            Some((Turn::Over, flight)) => {
+                let answer = self.resolve(request, &flight);
+                if let Some(answer) = answer.or_else(|| self.glance_again(request)) {
+                    return Step::Answer(answer);
+                }
+            }
+            None => {}
+        }
+        loop {
+            match self.claim::<E>(request) {
+                Claim::Lead(flight) => return Step::Lead(self.led(request, flight)),
+                Claim::Join(flight) => return Step::Wait(flight),
+                Claim::Again => {
+                    if let Some(answer) = self.glance_again(request) {
+                        return Step::Answer(answer);
+                    }
+                }
+            }
+        }
+    }
+
+    fn glance_again<E>(&self, request: &Request<'_, K>) -> Option<Answer<V, E>>
+    where
+        V: Clone,
+        E: Send + Sync + 'static,
+    {
+        let key = request.key.as_ref()?;
+        self.glance(request.hash, key, request.absent, false)
+    }
+
+    fn led<'a>(
+        &'a self,
+        request: &mut Request<'a, K>,
+        flight: Arc<Flight<V>>,
+    ) -> Lead<'a, K, V, S> {
+        let key = request.key.take().map(Quiet::into_inner);
+        Lead::new(self, request.hash, key, flight)
+    }
+
+    /// Decides what a caller does whom a glance has not answered.
+    ///
+    /// # Panics
+    ///
+    /// If it would wait for itself, or keep its thread from going on with the load that it waits for.
+    fn claim<E>(&self, request: &Request<'_, K>) -> Claim<V>
+    where
+        E: Send + Sync + 'static,
+    {
+        let hash = request.hash;
+        let shared: &Arc<K> = request.key.as_ref().expect("taken by whoever leads");
+        let key = &**shared;
+        let claim = self.hold(self.cell(hash), |shard| {
+            let slot =
+                Self::find(shard, hash, key).filter(|slot| self.is_live(&shard.store, *slot));
+            let flight = shard.flights.find(hash.0, |stored| stored == key).cloned();
+            if let Some(slot) = slot {
+                if flight.is_some() || !self.is_stale(&shard.store, slot) {
+                    return Ok(Claim::Again);
+                }
+            } else if shard
+                .negatives
+                .find(hash.place(), |stored| stored == key, &self.time)
+                .is_some_and(|negative| negative.answers::<E>(request.absent))
+            {
+                return Ok(Claim::Again);
+            }
+            match flight {
+                None => Ok(Claim::Lead(shard.flights.start(
+                    hash.0,
+                    Arc::clone(shared),
+                    Phase::Running,
+                ))),
+                Some(flight) if flight.take() => Ok(Claim::Lead(flight)),
+                Some(flight) if flight.is_own() => Err(REENTRY),
+                Some(flight) if request.blocks && flight.is_suspended_here() => Err(SUSPENDED),
+                Some(flight) => {
+                    flight.join();
+                    Ok(Claim::Join(flight))
+                }
+            }
+        });
+        claim.unwrap_or_else(|why| panic!("{why}"))
+    }
+
+    /// What the end of a flight means to one who has waited for it; `None`: look again.
+    fn resolve<E>(&self, request: &Request<'_, K>, flight: &Flight<V>) -> Option<Answer<V, E>>
+    where
+        V: Clone,
+        E: Send + Sync + 'static,
+    {
+        match flight.outcome()? {
+            Outcome::Value(value) => Some(Ok(Some(value.clone()))),
+            Outcome::Negative(negative) if negative.answers::<E>(request.absent) => {
+                self.negative_answer(request.hash, request.key.as_ref()?, negative)
+            }
+            Outcome::Negative(_) => None,
+        }
+    }
+}

@@ -1,0 +1,249 @@
+//! A change of one key by a closure, which the key's other writers wait for.
+//!
+//! A latch in the table of flights keeps the key's other writers waiting, each on its thread, while the closure
+//! runs: once, without any shard's lock, on a clone of the old value. Readers see the old value meanwhile, and
+//! other keys are not concerned. If the closure panics, the latch opens and nothing has changed. Expiry,
+//! eviction and invalidation by tag or of all do not wait: an update of an entry that goes while the closure
+//! runs is none, and the answer says so. The answer is what was stored, and nothing else.
+
+use std::hash::{BuildHasher, Hash};
+use std::sync::Arc;
+
+use crate::core::flight::{Flight, Phase};
+use crate::core::hash::Hashed;
+use crate::core::inner::Inner;
+use crate::core::insert::{Prepared, own};
+use crate::core::removal::RemovalCause;
+use crate::core::shard::Shard;
+use crate::lifetime::Loaded;
+use crate::quiet::Quiet;
+
+/// What a closure of [`Entry::compute`](crate::Entry::compute) wants done.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Compute<V> {
+    /// Nothing.
+    Keep,
+    /// Store a value, with its lifetime (the configured one if it has none of its own).
+    Put(Loaded<V>),
+    /// Store a value that lives as long as the old one would have, with its tags. Without an old one, as
+    /// `Put`.
+    Update(V),
+    /// Remove the entry.
+    Remove,
+}
+
+/// When the value of [`Compute::Put`] is stored.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum PutIf {
+    /// Unless the old value was invalidated meanwhile: that came after this change.
+    NotInvalidated,
+    /// Only if the old value has not gone meanwhile for any reason.
+    StillThere,
+}
+
+/// The value that is there after a closure; `Err` with a copy of the closure's if that was not stored.
+pub(crate) type Computed<V> = Result<Option<V>, V>;
+
+/// An open door behind a closure, however it ends.
+struct Latched<'a, K: Hash + Eq, V, S: BuildHasher> {
+    inner: &'a Inner<K, V, S>,
+    hash: Hashed,
+    flight: Arc<Flight<V>>,
+    open: bool,
+}
+
+impl<K: Hash + Eq, V, S: BuildHasher> Latched<'_, K, V, S> {
+    /// Makes the last change under the shard's lock and opens the latch. `change` is told whether the shard
+    /// was emptied meanwhile.
+    fn open<R>(mut self, change: impl FnOnce(&mut Shard<K, V>, bool) -> R) -> R {
+        let inner = self.inner;
+        let result = inner.write(inner.cell(self.hash), |shard| {
+            let ended = shard.flights.remove(self.hash.0, &self.flight);
+            let cleared = ended.as_ref().is_some_and(|ended| ended.cleared);
+            // The caller has the key too: this does not drop it.
+            drop(ended);
+            change(shard, cleared)
+        });
+        self.open = true;
+        self.flight.end(None);
+        result
+    }
+}
+
+impl<K: Hash + Eq, V, S: BuildHasher> Drop for Latched<'_, K, V, S> {
+    fn drop(&mut self) {
+        if !self.open {
+            self.inner.vacate(self.hash, &self.flight, Phase::Running);
+        }
+    }
+}
+
+impl<K: Hash + Eq, V: Clone, S: BuildHasher> Inner<K, V, S> {
+    /// Lets a closure decide what becomes of a key.
+    pub(crate) fn compute(
+        &self,
+        key: K,
+        put_if: PutIf,
+        change: impl FnOnce(Option<&V>) -> Compute<V>,
+    ) -> Computed<V> {
+        self.lead(|| self.compute_latched(key, put_if, change))
+    }
+
+    /// The value, unless it was not stored; that is dropped.
+    pub(crate) fn what_is_there(&self, computed: Computed<V>) -> Option<V> {
+        computed.unwrap_or_else(|unstored| {
+            self.counters.discard(unstored);
+            None
+        })
+    }
+
+    fn compute_latched(
+        &self,
+        key: K,
+        put_if: PutIf,
+        change: impl FnOnce(Option<&V>) -> Compute<V>,
+    ) -> Computed<V> {
+        let hash = self.hash(&key);
+        let key = Quiet::new(Arc::new(key), &self.counters);
+        let latched = self.latch(hash, &key);
+        let old = {
+            let shard = self.read(self.cell(hash));
+            Self::find(&shard, hash, &**key)
+                .filter(|slot| self.is_live(&shard.store, *slot))
+                .map(|slot| shard.store.value(slot).clone())
+        };
+        let old = Quiet::new(old, &self.counters);
+        match (change(old.as_ref()), old) {
+            (Compute::Keep, old) => Ok(old.into_inner()),
+            (Compute::Remove, _) => {
+                self.compute_removal(latched, hash, &key);
+                Ok(None)
+            }
+            (Compute::Put(loaded), old) => {
+                let put_if = old.as_ref().map(|_| put_if);
+                self.compute_value(latched, hash, key.into_inner(), loaded, put_if)
+            }
+            (Compute::Update(value), old) if old.is_some() => {
+                self.compute_update(latched, hash, key.into_inner(), value)
+            }
+            (Compute::Update(value), _) => {
+                self.compute_value(latched, hash, key.into_inner(), value.into(), None)
+            }
+        }
+    }
+
+    fn latch(&self, hash: Hashed, key: &Arc<K>) -> Latched<'_, K, V, S> {
+        loop {
+            let latch = self.hold(self.cell(hash), |shard| {
+                let Shard {
+                    flights, garbage, ..
+                } = shard;
+                match flights.writing(hash.0, |stored| *stored == **key, &mut garbage.keys) {
+                    Some(other) => Err(other),
+                    None => Ok(flights.latch(hash.0, Arc::clone(key))),
+                }
+            });
+            match latch {
+                Ok(flight) => {
+                    return Latched {
+                        inner: self,
+                        hash,
+                        flight,
+                        open: false,
+                    };
+                }
+                Err(other) => other.wait_open(),
+            }
+        }
+    }
+
+    fn compute_removal(&self, latched: Latched<'_, K, V, S>, hash: Hashed, key: &K) {
+        let now = self.time.now().tick();
+        latched.open(|shard, _| {
+            shard.forget_negative(hash, |stored| stored == key);
+            if let Some((old, dead_by)) = self.take(shard, hash, key) {
+                let cause = dead_by.unwrap_or(RemovalCause::Removed);
+                self.file_removal(shard, old, cause, now);
+            }
+        });
+    }
+
+    /// `put_if` is for where there was an old value.
+    fn compute_value(
+        &self,
+        latched: Latched<'_, K, V, S>,
+        hash: Hashed,
+        key: Arc<K>,
+        loaded: Loaded<V>,
+        put_if: Option<PutIf>,
+    ) -> Computed<V> {
+        let Loaded { value, lifetime } = loaded;
+        let result = value.clone();
+        let prepared = self.prepare(hash, &key, &value, &lifetime);
+        let mut value = Some(value);
+        let put = latched.open(|shard, cleared| {
+            let slot = Self::find(shard, hash, &*key);
+            let is_current = |slot| self.tags.is_current(shard.store.tag_of(slot));
+            let puts = match put_if {
+                None => true,
+                Some(PutIf::NotInvalidated) => !cleared && slot.is_none_or(is_current),
+                Some(PutIf::StillThere) => {
+                    slot.is_some_and(|slot| self.is_live(&shard.store, slot))
+                }
+            };
+            if !puts {
+                return Err(key);
+            }
+            shard.forget_negative(hash, |stored| *stored == *key);
+            let (key, new) = own(key, &mut value)?;
+            Ok(self.put(shard, hash, key, new, &prepared))
+        });
+        self.computed(put, value, result)
+    }
+
+    fn compute_update(
+        &self,
+        latched: Latched<'_, K, V, S>,
+        hash: Hashed,
+        key: Arc<K>,
+        value: V,
+    ) -> Computed<V> {
+        let result = value.clone();
+        let weight = self.config.weight(&key, &value);
+        let fits = self.fits(hash, &key, weight);
+        let now = self.time.now();
+        let mut value = Some(value);
+        let put = latched.open(|shard, _| {
+            let Some(slot) =
+                Self::find(shard, hash, &*key).filter(|slot| self.is_live(&shard.store, *slot))
+            else {
+                return Err(key);
+            };
+            let attributes = tidewheel_store::Attributes {
+                weight,
+                ..shard.store.attributes(slot)
+            };
+            let prepared = Prepared {
+                attributes,
+                tags: self.tags.hold_again(attributes.tag),
+                now,
+                fits,
+            };
+            shard.forget_negative(hash, |stored| *stored == *key);
+            let (key, new) = own(key, &mut value)?;
+            Ok(self.put(shard, hash, key, new, &prepared))
+        });
+        self.computed(put, value, result)
+    }
+
+    /// What has become of a closure's value: `put` says, and `unused` is left of it.
+    fn computed(&self, put: Result<bool, Arc<K>>, unused: Option<V>, result: V) -> Computed<V> {
+        let stored = matches!(put, Ok(true));
+        self.counters.discard_pair(put.err(), unused);
+        if stored {
+            Ok(Some(result))
+        } else {
+            Err(result)
+        }
+    }
+}

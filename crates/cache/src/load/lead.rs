@@ -1,0 +1,245 @@
+//! The lead of a load: how it ends with a value, without one, or not at all.
+
+use std::hash::{BuildHasher, Hash};
+use std::sync::Arc;
+
+use tidewheel_store::Attributes;
+
+use super::{Answer, Said};
+use crate::core::flight::{Flight, Negative, Outcome, Phase};
+use crate::core::fresh::Heritage;
+use crate::core::hash::Hashed;
+use crate::core::inner::Inner;
+use crate::core::insert::own;
+use crate::core::removal::RemovalCause;
+use crate::core::shard::Shard;
+use crate::lifetime::{Lifetime, Loaded};
+use crate::stats::Count;
+
+/// The lead of a flight. If it is dropped before the load has ended, another caller leads.
+pub(super) struct Lead<'a, K: Hash + Eq, V, S: BuildHasher> {
+    inner: &'a Inner<K, V, S>,
+    hash: Hashed,
+    pub(super) key: Option<Arc<K>>,
+    pub(super) flight: Arc<Flight<V>>,
+    ended: bool,
+}
+
+impl<'a, K: Hash + Eq, V, S: BuildHasher> Lead<'a, K, V, S> {
+    pub(super) fn new(
+        inner: &'a Inner<K, V, S>,
+        hash: Hashed,
+        key: Option<Arc<K>>,
+        flight: Arc<Flight<V>>,
+    ) -> Self {
+        inner.counters.add(Count::Load, 1);
+        Self {
+            inner,
+            hash,
+            key,
+            flight,
+            ended: false,
+        }
+    }
+}
+
+impl<K: Hash + Eq, V, S: BuildHasher> Lead<'_, K, V, S> {
+    /// Ends the load with what the loader has said.
+    pub(super) fn finish<E>(mut self, said: Said<V, E>) -> Answer<V, E>
+    where
+        V: Clone,
+        E: Send + Sync + 'static,
+    {
+        match said {
+            Ok(Some(Loaded { value, lifetime })) => {
+                self.put(value.clone(), &lifetime, None);
+                let awaited = self.flight.is_awaited();
+                let outcome = awaited.then(|| Outcome::Value(value.clone()));
+                self.end(outcome);
+                Ok(Some(value))
+            }
+            Ok(None) => {
+                self.fail(Negative::Absent);
+                Ok(None)
+            }
+            Err(error) => {
+                let error = Arc::new(error);
+                let old = self
+                    .key
+                    .as_ref()
+                    .and_then(|key| self.inner.old_value(self.hash, key));
+                self.fail(Negative::error(&error));
+                old.map(Some).ok_or(error)
+            }
+        }
+    }
+
+    /// Stores the value, unless the load was superseded, and takes the flight out.
+    pub(super) fn put(
+        &mut self,
+        value: V,
+        lifetime: &Lifetime,
+        heritage: Option<&Heritage<'_, K, V, S>>,
+    ) {
+        let inner = self.inner;
+        let hash = self.hash;
+        let Some(key) = &self.key else { return };
+        // This may panic: the key stays for `put_off`.
+        let mut prepared = inner.prepare(hash, key, &value, lifetime);
+        if let Some(heritage) = heritage.filter(|_| lifetime.tags.is_empty()) {
+            let tags = heritage.tags();
+            let tag = tags.word();
+            prepared.become_as(
+                Attributes {
+                    tag,
+                    ..prepared.attributes
+                },
+                tags,
+            );
+        }
+        let Some(key) = self.key.take() else { return };
+        // What is not stored is dropped after the lock is released.
+        let mut value = Some(value);
+        let unused = inner.write(inner.cell(hash), |shard| {
+            if !self.is_listed(shard, &key) {
+                return Some(key);
+            }
+            let (key, new) = match own(key, &mut value) {
+                Ok(entry) => entry,
+                Err(key) => return Some(key),
+            };
+            shard.forget_negative(hash, |stored| *stored == key);
+            inner.put(shard, hash, key, new, &prepared);
+            None
+        });
+        inner.counters.discard_pair(unused, value);
+    }
+
+    /// Ends the load without a value.
+    pub(super) fn fail(&mut self, negative: Negative) {
+        let inner = self.inner;
+        let hash = self.hash;
+        if matches!(negative, Negative::Error(_)) {
+            inner.counters.add(Count::LoadError, 1);
+        }
+        let now = inner.time.now();
+        let Some(key) = self.key.take() else { return };
+        let unused = inner.write(inner.cell(hash), |shard| {
+            if !self.is_listed(shard, &key) {
+                return Some(key);
+            }
+            match negative {
+                Negative::Absent => inner.absent(shard, hash, &key, now.tick()),
+                Negative::Error(_) => inner.try_later(shard, hash, &key, now.tick()),
+            }
+            let Some(ttl) = inner.config.negative_ttl else {
+                return Some(key);
+            };
+            if shard.closed {
+                return Some(key);
+            }
+            let key = Arc::into_inner(key)?;
+            let deadline = now.end(ttl);
+            shard.forget_negative(hash, |stored| *stored == key);
+            let evicted = shard.negatives.remember(
+                hash.place(),
+                key,
+                negative.clone(),
+                deadline,
+                now.tick(),
+                &|key| inner.place_of(key),
+            );
+            shard.garbage.forgotten(evicted);
+            shard.scheduled(Some(deadline));
+            None
+        });
+        inner.counters.discard(unused);
+        let awaited = self.flight.is_awaited();
+        self.end(awaited.then_some(Outcome::Negative(negative)));
+    }
+
+    /// Takes the flight out of the table; `false` when it was superseded.
+    fn is_listed(&self, shard: &mut Shard<K, V>, key: &Arc<K>) -> bool {
+        let Some(ended) = shard.flights.remove(self.hash.0, &self.flight) else {
+            return false;
+        };
+        // The table's is the same key, or that of the first leader.
+        if !Arc::ptr_eq(&ended.key, key) {
+            shard.garbage.keys.push(ended.key);
+        }
+        true
+    }
+
+    /// The loader has panicked, and the panic was caught: another caller leads.
+    pub(super) fn give_up(self) {
+        self.inner.counters.add(Count::LoadError, 1);
+    }
+
+    /// The refresher, or what its value is weighed or timed with, has panicked, and the panic was caught: it is
+    /// called again later.
+    pub(super) fn put_off(&self) {
+        let Some(key) = &self.key else { return };
+        let now = self.inner.time.now().tick();
+        self.inner.write(self.inner.cell(self.hash), |shard| {
+            self.inner.try_later(shard, self.hash, key, now);
+        });
+    }
+
+    pub(super) fn end(&mut self, outcome: Option<Outcome<V>>) {
+        self.ended = true;
+        self.flight.end(outcome);
+    }
+}
+
+impl<K: Hash + Eq, V, S: BuildHasher> Inner<K, V, S> {
+    /// The loader says that there is no such thing: an old value goes.
+    fn absent(&self, shard: &mut Shard<K, V>, hash: Hashed, key: &K, now: u64) {
+        if let Some((old, dead_by)) = self.take(shard, hash, key) {
+            self.file_removal(shard, old, dead_by.unwrap_or(RemovalCause::Removed), now);
+        }
+    }
+
+    /// A refresh has failed: a stale entry counts as fresh for a while.
+    fn try_later(&self, shard: &mut Shard<K, V>, hash: Hashed, key: &K, now: u64) {
+        if let Some(slot) = Self::find(shard, hash, key)
+            && self.is_live(&shard.store, slot)
+            && self.is_stale(&shard.store, slot)
+        {
+            self.config.put_off(&mut shard.store, slot, now);
+        }
+    }
+}
+
+impl<K: Hash + Eq, V, S: BuildHasher> Drop for Lead<'_, K, V, S> {
+    fn drop(&mut self) {
+        if self.ended {
+            return;
+        }
+        if std::thread::panicking() {
+            self.inner.counters.add(Count::LoadError, 1);
+        }
+        self.inner.counters.discard(self.key.take());
+        self.inner.vacate(self.hash, &self.flight, Phase::Running);
+    }
+}
+
+impl<K: Hash + Eq, V, S: BuildHasher> Inner<K, V, S> {
+    /// Whether a key's next value is on its way, or was asked for in vain a moment ago.
+    pub(super) fn is_being_loaded(&self, shard: &Shard<K, V>, hash: Hashed, key: &K) -> bool {
+        shard.flights.find(hash.0, |stored| stored == key).is_some()
+            || shard
+                .negatives
+                .find(hash.place(), |stored| stored == key, &self.time)
+                .is_some()
+    }
+
+    /// Hands a flight that nobody leads to one who waits for it, or takes it out.
+    pub(super) fn vacate(&self, hash: Hashed, flight: &Arc<Flight<V>>, from: Phase) {
+        let wake = self.hold(self.cell(hash), |shard| {
+            shard
+                .flights
+                .vacate(hash.0, flight, from, &mut shard.garbage.keys)
+        });
+        flight.wake(wake);
+    }
+}
