@@ -18,14 +18,7 @@ impl Turn<'_> {
             Ok(row) => row,
             Err(why) => {
                 why.write(self.out);
-                let row = args.get(0).and_then(tidewheel_keyspace::lookup);
-                let row = match row {
-                    Some(parent) if !parent.subcommands.is_empty() => {
-                        args.get(1).and_then(|name| parent.subcommand(name))
-                    }
-                    row => row,
-                };
-                return self.after(conn, row, false, mark, Step::Done);
+                return self.after(conn, named(args), false, mark, Step::Done);
             }
         };
         if conn.checks | self.seat.bits() != 0
@@ -41,12 +34,32 @@ impl Turn<'_> {
         let began_ns = counts
             .add(row, &state.handle().command_counts)
             .then(|| state.server.clock.monotonic_ns());
-        let step = match row.handler {
+        let step = self.execute(conn, row, args);
+        // Time may have passed, so the clock is read before the next command: a command without keys may have
+        // walked everything or slept, and making room takes time.
+        if row.slow || row.keys.first == 0 || self.state.seat.was_delayed() {
+            self.state.note_slow();
+        }
+        #[cfg(test)]
+        self.server
+            .witness
+            .pay(&self.server.clock, args, step == Step::Walking);
+        if let Some(began_ns) = began_ns {
+            self.note_time(row, began_ns);
+        }
+        self.after(conn, Some(row), true, mark, step)
+    }
+
+    /// Runs the command in the keyspace, or as one of the server's own.
+    #[inline]
+    fn execute(&mut self, conn: &mut Connection, row: &'static Command, args: Args<'_>) -> Step {
+        match row.handler {
             Handler::Keys(_)
             | Handler::Whole(_)
             | Handler::Walk(_)
             | Handler::Table(_)
             | Handler::Help(_) => {
+                let state = &mut *self.state;
                 let (keyspace, session) = (&state.server.keyspace, &mut conn.session);
                 let seat = &mut state.seat;
                 match keyspace.begin(seat, row, session, state.time, args, self.out) {
@@ -62,20 +75,7 @@ impl Turn<'_> {
                 CommandError::wrong_arity(row.name).write(self.out);
                 Step::Done
             }
-        };
-        // Time may have passed, so the clock is read before the next command: a command without keys may have
-        // walked everything or slept, and making room takes time.
-        if row.slow || row.keys.first == 0 || self.state.seat.was_delayed() {
-            self.state.note_slow();
         }
-        #[cfg(test)]
-        self.server
-            .witness
-            .pay(&self.server.clock, args, step == Step::Walking);
-        if let Some(began_ns) = began_ns {
-            self.note_time(row, began_ns);
-        }
-        self.after(conn, Some(row), true, mark, step)
     }
 
     /// Takes the next step of a command that walks over everything.
@@ -170,6 +170,17 @@ impl Turn<'_> {
             return Some(Step::Paused);
         }
         None
+    }
+}
+
+/// The row of a command that cannot be run as it was sent.
+#[cold]
+fn named(args: Args<'_>) -> Option<&'static Command> {
+    match args.get(0).and_then(tidewheel_keyspace::lookup) {
+        Some(parent) if !parent.subcommands.is_empty() => {
+            args.get(1).and_then(|name| parent.subcommand(name))
+        }
+        row => row,
     }
 }
 

@@ -49,45 +49,8 @@ impl Turn<'_> {
     }
 
     pub(super) fn hello(&mut self, conn: &mut Connection, args: Args<'_>) -> Outcome {
-        let protocol = match args.get(1) {
-            None => None,
-            Some(version) => match parse_i64(version) {
-                Some(2) => Some(Protocol::Resp2),
-                Some(3) => Some(Protocol::Resp3),
-                Some(_) => return Err(error("NOPROTO unsupported protocol version")),
-                None => {
-                    return Err(error(
-                        "ERR Protocol version is not an integer or out of range",
-                    ));
-                }
-            },
-        };
-        let (mut credentials, mut name) = (None, None);
-        let mut at = 2;
-        while let Some(option) = args.get(at) {
-            match (
-                option.to_ascii_lowercase().as_slice(),
-                args.get(at + 1),
-                args.get(at + 2),
-            ) {
-                (b"auth", Some(user), Some(password)) => {
-                    credentials = Some((user, password));
-                    at += 3;
-                }
-                (b"setname", Some(new), _) => {
-                    if !is_plain(new) {
-                        return Err(error(NAME));
-                    }
-                    name = Some(new);
-                    at += 2;
-                }
-                _ => {
-                    let option = String::from_utf8_lossy(option);
-                    let text = format!("ERR Syntax error in HELLO option '{option}'");
-                    return Err(CommandError::quoting(text));
-                }
-            }
-        }
+        let protocol = args.get(1).map(protocol).transpose()?;
+        let (credentials, name) = hello_options(args)?;
         if let Some((user, password)) = credentials {
             self.authenticate(conn, user, password)?;
         }
@@ -104,6 +67,11 @@ impl Turn<'_> {
         if let Some(protocol) = protocol {
             self.speak(conn, protocol);
         }
+        self.greet(conn);
+        Ok(Step::Done)
+    }
+
+    fn greet(&mut self, conn: &Connection) {
         let version = match conn.protocol {
             Protocol::Resp2 => 2,
             Protocol::Resp3 => 3,
@@ -125,7 +93,6 @@ impl Turn<'_> {
         out.bulk(b"master");
         out.bulk(b"modules");
         out.array(0);
-        Ok(Step::Done)
     }
 
     pub(super) fn reset(&mut self, conn: &mut Connection) -> Step {
@@ -149,6 +116,52 @@ impl Turn<'_> {
         self.out.set_protocol(protocol);
         conn.subscriptions_changed();
     }
+}
+
+/// The protocol of a version that HELLO names.
+fn protocol(version: &[u8]) -> Result<Protocol, CommandError> {
+    match parse_i64(version) {
+        Some(2) => Ok(Protocol::Resp2),
+        Some(3) => Ok(Protocol::Resp3),
+        Some(_) => Err(error("NOPROTO unsupported protocol version")),
+        None => Err(error(
+            "ERR Protocol version is not an integer or out of range",
+        )),
+    }
+}
+
+/// What the options of HELLO name.
+type Named<'a> = (Option<(&'a [u8], &'a [u8])>, Option<&'a [u8]>);
+
+/// Reads the options of HELLO: user and password, and the client's name.
+fn hello_options(args: Args<'_>) -> Result<Named<'_>, CommandError> {
+    let (mut credentials, mut name) = (None, None);
+    let mut at = 2;
+    while let Some(option) = args.get(at) {
+        match (
+            option.to_ascii_lowercase().as_slice(),
+            args.get(at + 1),
+            args.get(at + 2),
+        ) {
+            (b"auth", Some(user), Some(password)) => {
+                credentials = Some((user, password));
+                at += 3;
+            }
+            (b"setname", Some(new), _) => {
+                if !is_plain(new) {
+                    return Err(error(NAME));
+                }
+                name = Some(new);
+                at += 2;
+            }
+            _ => {
+                let option = String::from_utf8_lossy(option);
+                let text = format!("ERR Syntax error in HELLO option '{option}'");
+                return Err(CommandError::quoting(text));
+            }
+        }
+    }
+    Ok((credentials, name))
 }
 
 /// Why a client's name is refused.

@@ -3,7 +3,7 @@
 use std::io::{self, Read, Write};
 
 use tidewheel_keyspace::Walk;
-use tidewheel_resp::{Limits, Parsed, Parser};
+use tidewheel_resp::{Args, Limits, Parsed, Parser};
 
 use super::limits::SEND_MARK;
 use crate::buffers::REPLIES_KEEP;
@@ -104,33 +104,18 @@ impl Turn<'_> {
                 Ok(Parsed::Complete { consumed }) => consumed,
                 Ok(Parsed::Incomplete { wanted }) => return (at, Halt::Starved(wanted)),
                 Err(why) => {
-                    self.tally.errors += 1;
-                    self.out.error(&format!("ERR Protocol error: {why}"));
-                    #[cfg(test)]
-                    self.server.witness.refused(link.client.id);
-                    tracing::debug!(client = link.client.id, %why, "closed: not the protocol");
+                    self.refuse(&link.conn, &why);
                     return (input.len(), Halt::Closing);
                 }
             };
             let args = parser.args(rest);
             self.command_bytes = consumed;
-            if !args.is_empty() {
-                let mark = self.out.len();
-                let step = self.command(&mut link.conn, args);
-                let answered = self.out.len().saturating_sub(mark);
-                #[cfg(test)]
-                self.testify(&link.conn, step, args, mark);
-                self.state.note_work(args.len(), consumed + answered);
-                if self.out.is_over() {
-                    self.give_up(&mut link.conn);
-                    return (at + consumed, Halt::Closing);
-                }
-                match step {
-                    Step::Done | Step::Pushed => {}
-                    Step::Walking => return (at + consumed, Halt::Walking),
-                    Step::Paused => return (at, Halt::Paused),
-                    Step::Close => return (at + consumed, Halt::Closing),
-                }
+            if !args.is_empty()
+                && let Some(halt) = self.run_one(&mut link.conn, args)
+            {
+                // A command that waits for the end of a pause was not run.
+                let used = if halt == Halt::Paused { 0 } else { consumed };
+                return (at + used, halt);
             }
             at += consumed;
             if self.out.len() >= SEND_MARK {
@@ -143,8 +128,40 @@ impl Turn<'_> {
         }
     }
 
+    /// Runs one command, whose length is [`command_bytes`](Self::command_bytes). Returns why no other may follow.
+    #[inline]
+    fn run_one(&mut self, conn: &mut Connection, args: Args<'_>) -> Option<Halt> {
+        let mark = self.out.len();
+        let step = self.command(conn, args);
+        let answered = self.out.len().saturating_sub(mark);
+        #[cfg(test)]
+        self.testify(conn, step, args, mark);
+        let bytes = self.command_bytes + answered;
+        self.state.note_work(args.len(), bytes);
+        if self.out.is_over() {
+            self.give_up(conn);
+            return Some(Halt::Closing);
+        }
+        match step {
+            Step::Done | Step::Pushed => None,
+            Step::Walking => Some(Halt::Walking),
+            Step::Paused => Some(Halt::Paused),
+            Step::Close => Some(Halt::Closing),
+        }
+    }
+
+    /// What a client has sent is no command.
+    #[cold]
+    fn refuse(&mut self, conn: &Connection, why: &impl std::fmt::Display) {
+        self.tally.errors += 1;
+        self.out.error(&format!("ERR Protocol error: {why}"));
+        #[cfg(test)]
+        self.server.witness.refused(conn.client.id);
+        tracing::debug!(client = conn.client.id, %why, "closed: not the protocol");
+    }
+
     #[cfg(test)]
-    fn testify(&self, conn: &Connection, step: Step, args: tidewheel_resp::Args<'_>, mark: usize) {
+    fn testify(&self, conn: &Connection, step: Step, args: Args<'_>, mark: usize) {
         let LoopState { server, time, .. } = &*self.state;
         if step == Step::Walking {
             server
