@@ -240,7 +240,7 @@ fn run(
     match resolve(args) {
         Err(error) => error.write(out),
         Ok(row) => match row.handler {
-            Handler::Host(_) => {}
+            Handler::Host => {}
             _ => keyspace.execute(seat, row, session, time, args, out),
         },
     }

@@ -132,8 +132,8 @@ pub enum Handler {
     Table(TableFn),
     /// The keyspace: the reply is made of these subcommands' rows.
     Help(&'static &'static [Command]),
-    /// The server that owns connections and configuration.
-    Host(Host),
+    /// The server around the keyspace, which finds its handler by the row's name.
+    Host,
     /// Nobody: the row only holds subcommands.
     Container,
 }
@@ -151,45 +151,4 @@ pub struct Rows {
     pub(crate) all: &'static [&'static Command],
     /// Finds one of them by its name, whatever its case.
     pub(crate) find: fn(&[u8]) -> Option<&'static Command>,
-}
-
-/// The commands that the server runs itself.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-#[allow(missing_docs, reason = "each is the command of its name")]
-pub enum Host {
-    Auth,
-    ClientGetName,
-    ClientId,
-    ClientInfo,
-    ClientKill,
-    ClientList,
-    ClientNoEvict,
-    ClientNoTouch,
-    ClientPause,
-    ClientReply,
-    ClientSetInfo,
-    ClientSetName,
-    ClientUnpause,
-    ConfigGet,
-    ConfigResetStat,
-    ConfigSet,
-    DebugHelp,
-    DebugSetActiveExpire,
-    DebugSleep,
-    Echo,
-    FunctionFlush,
-    Hello,
-    Info,
-    Ping,
-    PSubscribe,
-    PUnsubscribe,
-    Publish,
-    PubSubChannels,
-    PubSubNumPat,
-    PubSubNumSub,
-    Quit,
-    Reset,
-    Shutdown,
-    Subscribe,
-    Unsubscribe,
 }

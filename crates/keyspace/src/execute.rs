@@ -50,10 +50,7 @@ impl Keyspace {
         args: Args<'_>,
         out: &mut Writer,
     ) -> Option<Box<Walk>> {
-        if !row.check_arity(args.len()) {
-            CommandError::wrong_arity(row.name).write(out);
-            return None;
-        }
+        debug_assert!(row.check_arity(args.len()), "`resolve` has checked it");
         let Handler::Keys(handler) = row.handler else {
             return self.begin_specially(seat, row, session, time, args, out);
         };
@@ -130,7 +127,7 @@ impl Keyspace {
                     context.refuse(mark, &error);
                 }
             }
-            Handler::Keys(_) | Handler::Host(_) | Handler::Container => {
+            Handler::Keys(_) | Handler::Host | Handler::Container => {
                 CommandError::NOT_HERE.write(context.out);
             }
         }

@@ -90,7 +90,7 @@ mod time;
 mod value;
 mod walk;
 
-pub use command::{Command, Handler, Host};
+pub use command::{Command, Handler};
 pub use commands::help::write_help;
 pub use context::Context;
 pub use error::CommandError;

@@ -1,7 +1,7 @@
 //! Running one command: finding its row, the checks before it, and the counting after it.
 
 use tidewheel_keyspace::command::{CommandError, Flags};
-use tidewheel_keyspace::{Command, Handler, Host, RAISED, Walk};
+use tidewheel_keyspace::{Command, Handler, RAISED, Walk};
 use tidewheel_resp::Args;
 
 use crate::checks;
@@ -70,7 +70,7 @@ impl Turn<'_> {
                     }
                 }
             }
-            Handler::Host(host) => self.host(conn, host, args),
+            Handler::Host => self.host(conn, row, args),
             Handler::Container => {
                 CommandError::wrong_arity(row.name).write(self.out);
                 Step::Done
@@ -162,8 +162,7 @@ impl Turn<'_> {
             ));
             return Some(Step::Done);
         }
-        let changes =
-            row.flags.has(Flags::WRITE) || matches!(row.handler, Handler::Host(Host::Publish));
+        let changes = row.flags.has(Flags::WRITE) || row.name == "publish";
         let waits = bits & checks::PAUSE_ALL != 0 || (bits & checks::PAUSE_WRITE != 0 && changes);
         if waits {
             self.tally.commands -= 1;
@@ -187,15 +186,7 @@ fn named(args: Args<'_>) -> Option<&'static Command> {
 /// What RESP2 subscribers may run.
 fn may_subscribers(row: &Command) -> bool {
     matches!(
-        row.handler,
-        Handler::Host(
-            Host::Subscribe
-                | Host::PSubscribe
-                | Host::Unsubscribe
-                | Host::PUnsubscribe
-                | Host::Ping
-                | Host::Quit
-                | Host::Reset
-        )
+        row.name,
+        "subscribe" | "psubscribe" | "unsubscribe" | "punsubscribe" | "ping" | "quit" | "reset"
     )
 }

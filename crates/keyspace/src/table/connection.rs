@@ -1,6 +1,6 @@
 //! Rows: the connection itself, run by the server, apart from SELECT.
 
-use crate::command::{Argument, Command, Flags, Group, Handler, Host};
+use crate::command::{Argument, Command, Flags, Group, Handler};
 use crate::commands;
 
 const CONNECTION: &[&str] = &["@connection"];
@@ -23,7 +23,7 @@ pub(super) static ROWS: &[Command] = &[
             Argument::string("password"),
         ],
         history: &[("6.0.0", "Added ACL style (username and password).")],
-        handler: Handler::Host(Host::Auth),
+        handler: Handler::Host,
         ..Command::BASE
     },
     Command {
@@ -44,7 +44,7 @@ pub(super) static ROWS: &[Command] = &[
         flags: Flags::LOADING.or(Flags::STALE).or(Flags::FAST),
         categories: CONNECTION,
         arguments: &[Argument::string("message")],
-        handler: Handler::Host(Host::Echo),
+        handler: Handler::Host,
         ..Command::BASE
     },
     Command {
@@ -72,7 +72,7 @@ pub(super) static ROWS: &[Command] = &[
             ],
         )
         .optional()],
-        handler: Handler::Host(Host::Hello),
+        handler: Handler::Host,
         ..Command::BASE
     },
     Command {
@@ -84,7 +84,7 @@ pub(super) static ROWS: &[Command] = &[
         categories: CONNECTION,
         tips: &["request_policy:all_shards", "response_policy:all_succeeded"],
         arguments: &[Argument::string("message").optional()],
-        handler: Handler::Host(Host::Ping),
+        handler: Handler::Host,
         ..Command::BASE
     },
     Command {
@@ -98,7 +98,7 @@ pub(super) static ROWS: &[Command] = &[
             .or(Flags::ALLOW_BUSY),
         categories: CONNECTION,
         replaced_by: Some(("7.2.0", "just closing the connection")),
-        handler: Handler::Host(Host::Quit),
+        handler: Handler::Host,
         ..Command::BASE
     },
     Command {
@@ -112,7 +112,7 @@ pub(super) static ROWS: &[Command] = &[
             .or(Flags::NO_AUTH)
             .or(Flags::ALLOW_BUSY),
         categories: CONNECTION,
-        handler: Handler::Host(Host::Reset),
+        handler: Handler::Host,
         ..Command::BASE
     },
     Command {
@@ -134,7 +134,7 @@ static CLIENT: &[Command] = &[
         summary: "Returns the name of the connection.",
         since: "2.6.9",
         arity: 2,
-        handler: Handler::Host(Host::ClientGetName),
+        handler: Handler::Host,
         ..CLIENT_BASE
     },
     Command {
@@ -151,7 +151,7 @@ static CLIENT: &[Command] = &[
         summary: "Returns the unique client ID of the connection.",
         since: "5.0.0",
         arity: 2,
-        handler: Handler::Host(Host::ClientId),
+        handler: Handler::Host,
         ..CLIENT_BASE
     },
     Command {
@@ -159,7 +159,7 @@ static CLIENT: &[Command] = &[
         summary: "Returns information about the connection.",
         since: "6.2.0",
         arity: 2,
-        handler: Handler::Host(Host::ClientInfo),
+        handler: Handler::Host,
         ..CLIENT_BASE
     },
     Command {
@@ -197,7 +197,7 @@ static CLIENT: &[Command] = &[
                 .multiple(),
             ],
         )],
-        handler: Handler::Host(Host::ClientKill),
+        handler: Handler::Host,
         ..CLIENT_BASE
     },
     Command {
@@ -224,7 +224,7 @@ static CLIENT: &[Command] = &[
                 .optional()
                 .multiple(),
         ],
-        handler: Handler::Host(Host::ClientList),
+        handler: Handler::Host,
         ..CLIENT_BASE
     },
     Command {
@@ -234,7 +234,7 @@ static CLIENT: &[Command] = &[
         arity: 3,
         flags: ANYTIME.or(Flags::ADMIN),
         arguments: &[ON_OFF],
-        handler: Handler::Host(Host::ClientNoEvict),
+        handler: Handler::Host,
         ..CLIENT_BASE
     },
     Command {
@@ -243,7 +243,7 @@ static CLIENT: &[Command] = &[
         since: "7.2.0",
         arity: 3,
         arguments: &[ON_OFF],
-        handler: Handler::Host(Host::ClientNoTouch),
+        handler: Handler::Host,
         ..CLIENT_BASE
     },
     Command {
@@ -264,7 +264,7 @@ static CLIENT: &[Command] = &[
             .optional()
             .since("6.2.0"),
         ],
-        handler: Handler::Host(Host::ClientPause),
+        handler: Handler::Host,
         ..CLIENT_BASE
     },
     Command {
@@ -280,7 +280,7 @@ static CLIENT: &[Command] = &[
                 Argument::word("skip", "SKIP"),
             ],
         )],
-        handler: Handler::Host(Host::ClientReply),
+        handler: Handler::Host,
         ..CLIENT_BASE
     },
     Command {
@@ -295,7 +295,7 @@ static CLIENT: &[Command] = &[
                 Argument::string("libver").after("LIB-VER"),
             ],
         )],
-        handler: Handler::Host(Host::ClientSetInfo),
+        handler: Handler::Host,
         ..CLIENT_BASE
     },
     Command {
@@ -304,7 +304,7 @@ static CLIENT: &[Command] = &[
         since: "2.6.9",
         arity: 3,
         arguments: &[Argument::string("connection-name")],
-        handler: Handler::Host(Host::ClientSetName),
+        handler: Handler::Host,
         ..CLIENT_BASE
     },
     Command {
@@ -314,7 +314,7 @@ static CLIENT: &[Command] = &[
         complexity: "O(N) Where N is the number of paused clients",
         arity: 2,
         flags: ANYTIME.or(Flags::ADMIN),
-        handler: Handler::Host(Host::ClientUnpause),
+        handler: Handler::Host,
         ..CLIENT_BASE
     },
 ];

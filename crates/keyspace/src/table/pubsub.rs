@@ -1,6 +1,6 @@
 //! Rows: publish and subscribe, run by the server.
 
-use crate::command::{Argument, Command, Flags, Group, Handler, Host};
+use crate::command::{Argument, Command, Flags, Group, Handler};
 
 const PUBSUB: Flags = Flags::PUBSUB
     .or(Flags::NOSCRIPT)
@@ -17,7 +17,7 @@ pub(super) static ROWS: &[Command] = &[
         arity: -2,
         flags: PUBSUB,
         arguments: &[Argument::pattern("pattern").multiple()],
-        handler: Handler::Host(Host::PSubscribe),
+        handler: Handler::Host,
         ..Command::BASE
     },
     Command {
@@ -33,7 +33,7 @@ pub(super) static ROWS: &[Command] = &[
             .or(Flags::STALE)
             .or(Flags::FAST),
         arguments: &[Argument::string("channel"), Argument::string("message")],
-        handler: Handler::Host(Host::Publish),
+        handler: Handler::Host,
         ..Command::BASE
     },
     Command {
@@ -55,7 +55,7 @@ pub(super) static ROWS: &[Command] = &[
         arity: -1,
         flags: PUBSUB,
         arguments: &[Argument::pattern("pattern").optional().multiple()],
-        handler: Handler::Host(Host::PUnsubscribe),
+        handler: Handler::Host,
         ..Command::BASE
     },
     Command {
@@ -67,7 +67,7 @@ pub(super) static ROWS: &[Command] = &[
         arity: -2,
         flags: PUBSUB,
         arguments: &[Argument::string("channel").multiple()],
-        handler: Handler::Host(Host::Subscribe),
+        handler: Handler::Host,
         ..Command::BASE
     },
     Command {
@@ -79,7 +79,7 @@ pub(super) static ROWS: &[Command] = &[
         arity: -1,
         flags: PUBSUB,
         arguments: &[Argument::string("channel").optional().multiple()],
-        handler: Handler::Host(Host::Unsubscribe),
+        handler: Handler::Host,
         ..Command::BASE
     },
 ];
@@ -95,7 +95,7 @@ static PUBSUB_SUBCOMMANDS: &[Command] = &[
         arity: -2,
         flags: Flags::PUBSUB.or(Flags::LOADING).or(Flags::STALE),
         arguments: &[Argument::pattern("pattern").optional()],
-        handler: Handler::Host(Host::PubSubChannels),
+        handler: Handler::Host,
         ..Command::BASE
     },
     Command {
@@ -115,7 +115,7 @@ static PUBSUB_SUBCOMMANDS: &[Command] = &[
         group: Group::PubSub,
         arity: 2,
         flags: Flags::PUBSUB.or(Flags::LOADING).or(Flags::STALE),
-        handler: Handler::Host(Host::PubSubNumPat),
+        handler: Handler::Host,
         ..Command::BASE
     },
     Command {
@@ -127,7 +127,7 @@ static PUBSUB_SUBCOMMANDS: &[Command] = &[
         arity: -2,
         flags: Flags::PUBSUB.or(Flags::LOADING).or(Flags::STALE),
         arguments: &[Argument::string("channel").optional().multiple()],
-        handler: Handler::Host(Host::PubSubNumSub),
+        handler: Handler::Host,
         ..Command::BASE
     },
 ];

@@ -1,6 +1,6 @@
 //! Rows: the server as a whole; those that touch data run here, the others on the server.
 
-use crate::command::{Argument, Command, Flags, Group, Handler, Host, KeySpec, KeyUse};
+use crate::command::{Argument, Command, Flags, Group, Handler, KeySpec, KeyUse};
 use crate::commands;
 
 const ANYTIME: Flags = Flags::LOADING.or(Flags::STALE);
@@ -120,7 +120,7 @@ pub(super) static ROWS: &[Command] = &[
             "7.0.0",
             "Added support for taking multiple section arguments.",
         )],
-        handler: Handler::Host(Host::Info),
+        handler: Handler::Host,
         ..SERVER
     },
     Command {
@@ -151,7 +151,7 @@ pub(super) static ROWS: &[Command] = &[
             Argument::word("force", "FORCE").optional().since("7.0.0"),
         ],
         history: &[("7.0.0", "Added the `NOW`, `FORCE` and `ABORT` modifiers.")],
-        handler: Handler::Host(Host::Shutdown),
+        handler: Handler::Host,
         ..SERVER
     },
     Command {
@@ -288,7 +288,7 @@ static CONFIG: &[Command] = &[
             "7.0.0",
             "Added the ability to pass multiple pattern parameters in one call",
         )],
-        handler: Handler::Host(Host::ConfigGet),
+        handler: Handler::Host,
         ..SERVER
     },
     Command {
@@ -307,7 +307,7 @@ static CONFIG: &[Command] = &[
         arity: 2,
         flags: ADMIN,
         tips: &["request_policy:all_nodes", "response_policy:all_succeeded"],
-        handler: Handler::Host(Host::ConfigResetStat),
+        handler: Handler::Host,
         ..SERVER
     },
     Command {
@@ -327,7 +327,7 @@ static CONFIG: &[Command] = &[
             "7.0.0",
             "Added the ability to set multiple parameters in one call.",
         )],
-        handler: Handler::Host(Host::ConfigSet),
+        handler: Handler::Host,
         ..SERVER
     },
 ];
@@ -338,7 +338,7 @@ static DEBUG: &[Command] = &[
         summary: "Returns helpful text about the different subcommands.",
         arity: 2,
         flags: ADMIN,
-        handler: Handler::Host(Host::DebugHelp),
+        handler: Handler::Host,
         ..SERVER
     },
     Command {
@@ -347,7 +347,7 @@ static DEBUG: &[Command] = &[
         arity: 3,
         flags: ADMIN,
         arguments: &[Argument::integer("enabled")],
-        handler: Handler::Host(Host::DebugSetActiveExpire),
+        handler: Handler::Host,
         ..SERVER
     },
     Command {
@@ -358,7 +358,7 @@ static DEBUG: &[Command] = &[
         flags: ADMIN,
         slow: true,
         arguments: &[Argument::double("seconds")],
-        handler: Handler::Host(Host::DebugSleep),
+        handler: Handler::Host,
         ..SERVER
     },
 ];
@@ -401,7 +401,7 @@ static FUNCTION: &[Command] = &[
         flags: Flags::WRITE.or(Flags::NOSCRIPT),
         categories: &["@scripting"],
         arguments: &[FLUSH_MODE.optional()],
-        handler: Handler::Host(Host::FunctionFlush),
+        handler: Handler::Host,
         ..Command::BASE
     },
     Command {

@@ -2,13 +2,14 @@
 
 mod client;
 mod configuration;
+mod handlers;
 mod info;
 mod pubsub;
 mod session;
 
 use std::time::Duration;
 
-use tidewheel_keyspace::{CommandError, Host, lookup, write_help};
+use tidewheel_keyspace::{Command, CommandError, lookup, write_help};
 use tidewheel_resp::{Args, parse_f64};
 
 use crate::config::DebugAccess;
@@ -23,59 +24,18 @@ type Outcome = Result<Step, CommandError>;
 
 impl Turn<'_> {
     /// Runs one of these commands.
-    pub(crate) fn host(&mut self, conn: &mut Connection, host: Host, args: Args<'_>) -> Step {
+    #[inline]
+    pub(crate) fn host(&mut self, conn: &mut Connection, row: &Command, args: Args<'_>) -> Step {
         let mark = self.out.mark();
-        self.run_host(conn, host, args).unwrap_or_else(|why| {
+        let outcome = match handlers::handler(row.name) {
+            Some(run) => run(self, conn, args),
+            None => Err(CommandError::NOT_HERE),
+        };
+        outcome.unwrap_or_else(|why| {
             self.out.truncate(mark);
             why.write(self.out);
             Step::Done
         })
-    }
-
-    fn run_host(&mut self, conn: &mut Connection, host: Host, args: Args<'_>) -> Outcome {
-        match host {
-            Host::Auth => self.auth(conn, args),
-            Host::Hello => self.hello(conn, args),
-            Host::Reset => Ok(self.reset(conn)),
-            Host::Quit => {
-                self.out.ok();
-                Ok(Step::Close)
-            }
-            Host::Ping => self.ping(conn, args),
-            Host::Echo => {
-                self.out.bulk(&args[1]);
-                Ok(Step::Done)
-            }
-            Host::ClientGetName => self.client_get_name(conn),
-            Host::ClientId => self.client_id(conn),
-            Host::ClientInfo => self.client_info(conn),
-            Host::ClientKill => self.client_kill(conn, args),
-            Host::ClientList => self.client_list(conn, args),
-            Host::ClientNoEvict => self.client_no_evict(conn, args),
-            Host::ClientNoTouch => self.client_no_touch(conn, args),
-            Host::ClientPause => self.client_pause(args),
-            Host::ClientReply => self.client_reply(conn, args),
-            Host::ClientSetInfo => self.client_set_info(conn, args),
-            Host::ClientSetName => self.client_set_name(conn, args),
-            Host::ClientUnpause => self.client_unpause(),
-            Host::ConfigGet => self.config_get(args),
-            Host::ConfigResetStat => self.config_reset_stat(),
-            Host::ConfigSet => self.config_set(args),
-            Host::Info => self.info(args),
-            Host::Subscribe => self.subscribe(conn, crate::subscriptions::Kind::Channel, args),
-            Host::PSubscribe => self.subscribe(conn, crate::subscriptions::Kind::Pattern, args),
-            Host::Unsubscribe => self.unsubscribe(conn, crate::subscriptions::Kind::Channel, args),
-            Host::PUnsubscribe => self.unsubscribe(conn, crate::subscriptions::Kind::Pattern, args),
-            Host::Publish => self.publish(conn, args),
-            Host::PubSubChannels => self.pubsub_channels(args),
-            Host::PubSubNumPat => self.pubsub_num_pat(),
-            Host::PubSubNumSub => self.pubsub_num_sub(args),
-            Host::Shutdown => self.shutdown(args),
-            Host::FunctionFlush => self.function_flush(args),
-            Host::DebugSleep => self.debug_sleep(conn, args),
-            Host::DebugSetActiveExpire => self.debug_set_active_expire(conn, args),
-            Host::DebugHelp => self.debug_help(conn, args),
-        }
     }
 
     fn done(&mut self) -> Outcome {
@@ -98,6 +58,16 @@ impl Turn<'_> {
             self.out.simple("PONG");
         }
         Ok(Step::Done)
+    }
+
+    fn echo(&mut self, args: Args<'_>) -> Outcome {
+        self.out.bulk(&args[1]);
+        Ok(Step::Done)
+    }
+
+    fn quit(&mut self) -> Outcome {
+        self.out.ok();
+        Ok(Step::Close)
     }
 
     fn shutdown(&mut self, args: Args<'_>) -> Outcome {
