@@ -105,7 +105,7 @@ const TOKENS: [&str; 48] = [
 /// Runs the steps.
 pub fn any_command(mut rig: Rig, steps: &[Loose<'_>]) {
     rig.keyspace
-        .settings()
+        .rules()
         .proto_max_bulk_len
         .store(STRING_MAX, Relaxed);
     for step in steps {

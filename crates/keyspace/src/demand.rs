@@ -152,6 +152,6 @@ fn range_end(keyspace: &Keyspace, args: Args<'_>) -> Option<usize> {
     let piece = args.get(3).filter(|piece| !piece.is_empty())?;
     let offset = usize::try_from(parse_i64(args.get(2)?)?).ok()?;
     let end = offset.checked_add(piece.len())?;
-    let longest = keyspace.settings().proto_max_bulk_len.load(Relaxed);
+    let longest = keyspace.rules().proto_max_bulk_len.load(Relaxed);
     (end as u64 <= longest).then_some(end)
 }

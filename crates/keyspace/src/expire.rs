@@ -15,7 +15,7 @@ impl Keyspace {
     pub fn expire(&self, seat: &mut Seat, shard: usize, time: Time, budget: u32) -> Progress {
         seat.give_way();
         let _visit = seat.visit();
-        if !self.settings().active_expire() || self.keeps_dead() {
+        if !self.rules().active_expire() || self.keeps_dead() {
             return Progress::default();
         }
         let mut progress = self.expire_due(shard, &Now::of(&self.timeline, time), budget);

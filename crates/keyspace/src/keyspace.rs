@@ -12,7 +12,7 @@ use crate::events::{Event, NotifyFlags};
 use crate::garbage::Garbage;
 use crate::gate::{Gate, KEEP_DEAD, Seat};
 use crate::hooks::Hooks;
-use crate::settings::Settings;
+use crate::rules::Rules;
 use crate::shard::{Key, NEVER, Shard, Shared};
 use crate::value::{LARGE, Object};
 
@@ -64,7 +64,7 @@ pub struct Keyspace {
     pub(crate) shared: Arc<Shared>,
     /// Where the next search for a victim starts.
     pub(crate) eviction_turn: AtomicU64,
-    settings: Settings,
+    rules: Rules,
     pub(crate) hasher: KeyHasher,
     databases: usize,
     shard_shift: u32,
@@ -75,7 +75,7 @@ impl std::fmt::Debug for Keyspace {
         f.debug_struct("Keyspace")
             .field("shards", &self.shards.len())
             .field("databases", &self.databases)
-            .field("settings", &self.settings)
+            .field("rules", &self.rules)
             .finish_non_exhaustive()
     }
 }
@@ -99,7 +99,7 @@ impl Keyspace {
             lateness_us: Histogram::default(),
             lock_hold_ns: Histogram::default(),
             eviction_turn: AtomicU64::new(0),
-            settings: Settings::default(),
+            rules: Rules::default(),
             hasher,
             databases,
             shard_shift: 32 - shards.trailing_zeros(),
@@ -108,8 +108,8 @@ impl Keyspace {
 
     /// What may be changed while it runs.
     #[must_use]
-    pub fn settings(&self) -> &Settings {
-        &self.settings
+    pub fn rules(&self) -> &Rules {
+        &self.rules
     }
 
     /// Number of shards.
@@ -140,7 +140,7 @@ impl Keyspace {
     /// no deadlines, time stands still, or active expiry is off. Lock-free.
     #[must_use]
     pub fn next_deadline(&self, shard: usize) -> u64 {
-        if !self.settings.active_expire() {
+        if !self.rules.active_expire() {
             return NEVER;
         }
         let deadline = self.shards[shard].next_deadline();
@@ -183,7 +183,7 @@ impl Keyspace {
     /// Switches the active side of expiry (DEBUG SET-ACTIVE-EXPIRE). Reads see dead keys as gone either
     /// way.
     pub fn set_active_expire(&self, enabled: bool) {
-        self.settings.active_expire.store(enabled, Relaxed);
+        self.rules.active_expire.store(enabled, Relaxed);
         if enabled {
             self.wake_all();
         }
@@ -223,7 +223,7 @@ impl Keyspace {
     /// How accesses are recorded.
     #[inline]
     pub(crate) fn recency(&self) -> Recency {
-        self.settings.recency()
+        self.rules.recency()
     }
 
     /// Drops objects that left the keyspace: large ones away from the loop. Shares of what lives on are let go

@@ -80,7 +80,8 @@ mod memory;
 pub mod order;
 mod random;
 mod resolve;
-mod settings;
+mod rules;
+
 mod shape;
 mod shard;
 mod stats;
@@ -102,7 +103,7 @@ pub use glob::glob_match;
 pub use hooks::Hooks;
 pub use keyspace::{Keyspace, Options, Session};
 pub use resolve::resolve;
-pub use settings::Settings;
+pub use rules::Rules;
 pub use stats::{DatabaseStats, Stats};
 pub use steps::WalkFn;
 pub use table::{lookup, rows};

@@ -114,13 +114,13 @@ impl Keyspace {
     /// Whether there is a `maxmemory`.
     #[inline]
     pub(crate) fn is_limited(&self) -> bool {
-        self.settings().maxmemory.load(Relaxed) != 0
+        self.rules().maxmemory.load(Relaxed) != 0
     }
 
     /// Whether more than `maxmemory` would be used with so many bytes more.
     #[inline]
     pub(crate) fn lacks(&self, incoming: usize) -> bool {
-        let limit = self.settings().maxmemory.load(Relaxed);
+        let limit = self.rules().maxmemory.load(Relaxed);
         limit != 0 && self.used_memory() + incoming as u64 > limit
     }
 
@@ -128,7 +128,7 @@ impl Keyspace {
     /// [`shrink`](Self::shrink) is worth calling. Lock-free.
     #[must_use]
     pub fn exceeds_limit(&self) -> bool {
-        self.lacks(0) && self.settings().policy() != Policy::NoEviction
+        self.lacks(0) && self.rules().policy() != Policy::NoEviction
     }
 
     /// Evicts for a short time, if more than `maxmemory` is used: for a limit that was
@@ -170,7 +170,7 @@ impl Keyspace {
         now: &Now,
     ) -> Result<(), CommandError> {
         let demand = Demand::of_call(self, row, db, args);
-        if demand.whole as u64 > self.settings().maxmemory.load(Relaxed) {
+        if demand.whole as u64 > self.rules().maxmemory.load(Relaxed) {
             // Whatever went, it would not fit.
             return Err(CommandError::OUT_OF_MEMORY);
         }
@@ -189,9 +189,9 @@ impl Keyspace {
     /// Evicts until there is room for `incoming` bytes.
     fn evict(&self, incoming: usize, now: &Now) -> End {
         let choice = Choice {
-            policy: self.settings().policy(),
+            policy: self.rules().policy(),
             recency: self.recency(),
-            samples: self.settings().maxmemory_samples.load(Relaxed),
+            samples: self.rules().maxmemory_samples.load(Relaxed),
         };
         let mut garbage = Vec::new();
         // From here on shard after shard, whoever else searches: none is passed over.

@@ -8,22 +8,22 @@ use crate::config::Settings;
 
 /// Puts the settings that concern the keyspace into force.
 pub(crate) fn apply(settings: &Settings, keyspace: &Keyspace) {
-    let engine = keyspace.settings();
+    let rules = keyspace.rules();
     keyspace.set_notify_flags(settings.notify);
-    engine.set_policy(settings.max_memory_policy);
-    engine
+    rules.set_policy(settings.max_memory_policy);
+    rules
         .maxmemory
         .store(settings.max_memory, Ordering::Relaxed);
-    engine
+    rules
         .maxmemory_samples
         .store(settings.max_memory_samples, Ordering::Relaxed);
-    engine
+    rules
         .lfu_log_factor
         .store(settings.lfu_log_factor, Ordering::Relaxed);
-    engine
+    rules
         .lfu_decay_time
         .store(settings.lfu_decay_time, Ordering::Relaxed);
-    engine
+    rules
         .proto_max_bulk_len
         .store(settings.bulk_max, Ordering::Relaxed);
 }

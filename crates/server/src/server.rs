@@ -144,7 +144,7 @@ impl Server {
 
     /// Whether keys are removed when they expire. If not, reads still hide them.
     pub(crate) fn expires(&self) -> bool {
-        !self.pause.is_on() && self.keyspace.settings().active_expire()
+        !self.pause.is_on() && self.keyspace.rules().active_expire()
     }
 
     /// A pause has begun, ended or changed: loops must not sleep beyond its end.

@@ -243,7 +243,7 @@ fn grow_with_zeros(bytes: &mut Vec<u8>, total: usize) {
 }
 
 fn check_length(ctx: &Context<'_, '_>, len: usize, more: usize) -> Outcome {
-    let limit = ctx.keyspace.settings().proto_max_bulk_len.load(Relaxed);
+    let limit = ctx.keyspace.rules().proto_max_bulk_len.load(Relaxed);
     match len.checked_add(more) {
         Some(total) if total as u64 <= limit => Ok(()),
         _ => Err(TOO_LONG),

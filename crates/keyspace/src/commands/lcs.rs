@@ -54,7 +54,7 @@ impl LcsOptions {
 pub(crate) fn lcs(ctx: &mut Context<'_, '_>) -> Result<(), CommandError> {
     let (a, b) = (operand(ctx, 1)?, operand(ctx, 2)?);
     let options = LcsOptions::parse(ctx)?;
-    let limit = ctx.keyspace.settings().proto_max_bulk_len.load(Relaxed);
+    let limit = ctx.keyspace.rules().proto_max_bulk_len.load(Relaxed);
     if table_bytes(a.len(), b.len()).is_none_or(|bytes| bytes as u64 > limit) {
         return Err(TOO_LARGE);
     }

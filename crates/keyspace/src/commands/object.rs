@@ -72,7 +72,7 @@ pub(crate) fn idletime(ctx: &mut Context<'_, '_>) -> Outcome {
 /// Nothing is shared here; small integers answer as they do elsewhere, since clients compare.
 pub(crate) fn refcount(ctx: &mut Context<'_, '_>) -> Outcome {
     inspect(ctx, |ctx, key, slot| {
-        let policy = ctx.keyspace.settings().policy();
+        let policy = ctx.keyspace.rules().policy();
         let entries = ctx.entries(key);
         let value = entries.value(slot);
         let bytes = value::bytes(&value);

@@ -252,6 +252,6 @@ pub(crate) fn fill(rig: &mut Rig, from: u32, to: u32, lifetime: &str) {
 /// Lets the data become no larger than it is. Returns the limit.
 pub(crate) fn limit_to_what_is_used(rig: &Rig) -> u64 {
     let limit = rig.keyspace.used_memory();
-    rig.keyspace.settings().maxmemory.store(limit, Relaxed);
+    rig.keyspace.rules().maxmemory.store(limit, Relaxed);
     limit
 }

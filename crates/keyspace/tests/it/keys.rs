@@ -323,7 +323,7 @@ fn idle_time_and_frequency_follow_the_policy() {
     // TOUCH is there to touch, and does so whatever else leaves no trace.
     rig.script("TOUCH k -> :1\nOBJECT IDLETIME k -> :0");
     rig.session.no_touch = false;
-    rig.keyspace.settings().set_policy(Policy::AllKeysLfu);
+    rig.keyspace.rules().set_policy(Policy::AllKeysLfu);
     rig.script("SET f v -> OK\nOBJECT FREQ f -> :5");
     assert!(
         rig.run("OBJECT IDLETIME f")

@@ -10,7 +10,7 @@ use tidewheel_resp::Reply;
 fn without_eviction_commands_that_may_grow_are_refused() {
     let mut rig = Rig::new();
     fill(&mut rig, 0, 5_000, "");
-    rig.keyspace.settings().maxmemory.store(1000, Relaxed);
+    rig.keyspace.rules().maxmemory.store(1000, Relaxed);
     for line in [
         "SET k v",
         "APPEND k v",
@@ -31,7 +31,7 @@ fn without_eviction_commands_that_may_grow_are_refused() {
         assert_eq!(rig.run(line), reply, "{line}");
     }
     rig.run("FLUSHALL");
-    rig.keyspace.settings().maxmemory.store(1 << 20, Relaxed);
+    rig.keyspace.rules().maxmemory.store(1 << 20, Relaxed);
     assert_eq!(rig.run("SET k v"), "OK");
 }
 
@@ -39,7 +39,7 @@ fn without_eviction_commands_that_may_grow_are_refused() {
 fn the_limit_holds_under_every_policy_that_finds_victims() {
     for policy in Policy::all().filter(|policy| *policy != Policy::NoEviction) {
         let mut rig = Rig::new();
-        rig.keyspace.settings().set_policy(policy);
+        rig.keyspace.rules().set_policy(policy);
         rig.notify("Ee");
         fill(&mut rig, 0, 5_000, "EX 1000");
         let limit = limit_to_what_is_used(&rig);
@@ -66,7 +66,7 @@ fn volatile_policies_spare_keys_without_a_deadline() {
     ] {
         let mut rig = Rig::new();
         rig.keyspace
-            .settings()
+            .rules()
             .set_policy(Policy::parse(name.as_bytes()).expect("a policy"));
         fill(&mut rig, 0, 1_000, "");
         fill(&mut rig, 1_000, 3_000, "EX 1000");
@@ -86,7 +86,7 @@ fn volatile_policies_spare_keys_without_a_deadline() {
 #[test]
 fn what_is_due_goes_before_any_victim() {
     let mut rig = Rig::new();
-    rig.keyspace.settings().set_policy(Policy::AllKeysRandom);
+    rig.keyspace.rules().set_policy(Policy::AllKeysRandom);
     fill(&mut rig, 0, 1_000, "");
     fill(&mut rig, 1_000, 1_500, "PX 10");
     rig.pass(10);
@@ -100,8 +100,8 @@ fn what_is_due_goes_before_any_victim() {
 #[test]
 fn recently_used_keys_survive_lru() {
     let mut rig = Rig::new();
-    rig.keyspace.settings().set_policy(Policy::AllKeysLru);
-    rig.keyspace.settings().maxmemory_samples.store(10, Relaxed);
+    rig.keyspace.rules().set_policy(Policy::AllKeysLru);
+    rig.keyspace.rules().maxmemory_samples.store(10, Relaxed);
     fill(&mut rig, 0, 4_000, "");
     rig.pass(60_000);
     for i in 0..2_000 {
@@ -122,12 +122,12 @@ fn recently_used_keys_survive_lru() {
 #[test]
 fn a_lowered_limit_evicts_without_a_write_even_the_only_key() {
     let mut rig = Rig::new();
-    rig.keyspace.settings().set_policy(Policy::AllKeysLru);
+    rig.keyspace.rules().set_policy(Policy::AllKeysLru);
     rig.notify("KEA");
     rig.run("SET foo bar");
     rig.events();
     assert!(!rig.keyspace.shrink(&mut rig.seat, rig.time));
-    rig.keyspace.settings().maxmemory.store(1, Relaxed);
+    rig.keyspace.rules().maxmemory.store(1, Relaxed);
     for _ in 0..100 {
         if !rig.keyspace.shrink(&mut rig.seat, rig.time) {
             break;
@@ -142,7 +142,7 @@ fn a_lowered_limit_evicts_without_a_write_even_the_only_key() {
 fn large_values_make_room_by_bytes_and_not_by_a_number_of_victims() {
     for policy in [Policy::AllKeysLru, Policy::AllKeysRandom] {
         let mut rig = Rig::new();
-        rig.keyspace.settings().set_policy(policy);
+        rig.keyspace.rules().set_policy(policy);
         fill(&mut rig, 0, 40_000, "");
         let limit = limit_to_what_is_used(&rig);
         let large = vec![b'x'; 200_000];
@@ -163,10 +163,10 @@ const SLACK: u64 = 8 * 4096;
 #[test]
 fn what_grew_beyond_the_limit_is_brought_down_while_nobody_writes() {
     let mut rig = Rig::new();
-    rig.keyspace.settings().set_policy(Policy::AllKeysRandom);
+    rig.keyspace.rules().set_policy(Policy::AllKeysRandom);
     fill(&mut rig, 0, 20_000, "");
     let limit = limit_to_what_is_used(&rig) + (1 << 20);
-    rig.keyspace.settings().maxmemory.store(limit, Relaxed);
+    rig.keyspace.rules().maxmemory.store(limit, Relaxed);
     assert!(!rig.keyspace.exceeds_limit());
     // Names are not measured.
     for i in 0..20 {
@@ -188,7 +188,7 @@ fn after_deletions_writes_are_taken_again_without_anybody_asking() {
     // Whatever shards had kept back is reported.
     let _ = rig.keyspace.stats(rig.time);
     let limit = rig.keyspace.used_memory() - 1;
-    rig.keyspace.settings().maxmemory.store(limit, Relaxed);
+    rig.keyspace.rules().maxmemory.store(limit, Relaxed);
     assert_eq!(rig.run("SET new v"), OOM);
     rig.run("DEL key:1 key:2 key:3 key:4");
     assert_eq!(rig.run("SET new v"), "OK");
@@ -204,7 +204,7 @@ fn the_one_key_that_may_go_is_found_among_very_many() {
     ] {
         let mut rig = Rig::new();
         let policy = Policy::parse(name.as_bytes()).expect("a policy");
-        rig.keyspace.settings().set_policy(policy);
+        rig.keyspace.rules().set_policy(policy);
         fill(&mut rig, 0, 60_000, "");
         // As many timers have been given up as may lie about.
         fill(&mut rig, 0, 4_000, "EX 1000");
@@ -232,12 +232,12 @@ fn the_one_key_that_may_go_is_found_among_very_many() {
 #[test]
 fn a_large_value_over_another_one_evicts_nobody() {
     let mut rig = Rig::new();
-    rig.keyspace.settings().set_policy(Policy::AllKeysLru);
+    rig.keyspace.rules().set_policy(Policy::AllKeysLru);
     fill(&mut rig, 0, 2_000, "");
     let large = vec![b'x'; 300_000];
     rig.words(&[b"SET", b"large", &large]);
     let limit = limit_to_what_is_used(&rig) + SLACK;
-    rig.keyspace.settings().maxmemory.store(limit, Relaxed);
+    rig.keyspace.rules().maxmemory.store(limit, Relaxed);
     rig.words(&[b"SET", b"large", &large]);
     assert_eq!(rig.keyspace.stats(rig.time).evicted, 0);
     assert_eq!(rig.run("DBSIZE"), ":2001");
@@ -246,7 +246,7 @@ fn a_large_value_over_another_one_evicts_nobody() {
 #[test]
 fn a_value_that_can_never_fit_evicts_nobody() {
     let mut rig = Rig::new();
-    rig.keyspace.settings().set_policy(Policy::AllKeysLru);
+    rig.keyspace.rules().set_policy(Policy::AllKeysLru);
     fill(&mut rig, 0, 1_000, "");
     let limit = limit_to_what_is_used(&rig);
     let large = vec![b'x'; limit as usize + 1];
@@ -261,7 +261,7 @@ fn a_value_that_can_never_fit_evicts_nobody() {
 fn a_large_value_is_never_refused_for_want_of_time_while_small_keys_may_go() {
     for policy in Policy::all().filter(|policy| *policy != Policy::NoEviction) {
         let mut rig = Rig::new();
-        rig.keyspace.settings().set_policy(policy);
+        rig.keyspace.rules().set_policy(policy);
         fill(&mut rig, 0, 40_000, "EX 1000");
         let limit = limit_to_what_is_used(&rig);
         rig.told.slowness_ns.store(100_000, Relaxed);
@@ -279,11 +279,11 @@ fn a_large_value_is_never_refused_for_want_of_time_while_small_keys_may_go() {
 #[test]
 fn a_command_pays_for_what_it_brings_and_only_shortly_for_what_others_have_left() {
     let mut rig = Rig::new();
-    rig.keyspace.settings().set_policy(Policy::AllKeysRandom);
+    rig.keyspace.rules().set_policy(Policy::AllKeysRandom);
     fill(&mut rig, 0, 40_000, "");
     // With what shards have kept back.
     let limit = rig.keyspace.stats(rig.time).used_memory / 2;
-    rig.keyspace.settings().maxmemory.store(limit, Relaxed);
+    rig.keyspace.rules().maxmemory.store(limit, Relaxed);
     rig.told.slowness_ns.store(100_000, Relaxed);
     for i in 0..50 {
         let before = rig.keyspace.used_memory();
@@ -304,7 +304,7 @@ fn a_command_pays_for_what_it_brings_and_only_shortly_for_what_others_have_left(
 #[test]
 fn a_deadline_counts_from_when_room_was_made() {
     let mut rig = Rig::new();
-    rig.keyspace.settings().set_policy(Policy::AllKeysRandom);
+    rig.keyspace.rules().set_policy(Policy::AllKeysRandom);
     fill(&mut rig, 0, 20_000, "");
     limit_to_what_is_used(&rig);
     let large = vec![b'x'; 200_000];
@@ -324,7 +324,7 @@ fn a_deadline_counts_from_when_room_was_made() {
 #[test]
 fn a_search_for_room_does_not_last_for_ever() {
     let mut rig = Rig::new();
-    rig.keyspace.settings().set_policy(Policy::AllKeysRandom);
+    rig.keyspace.rules().set_policy(Policy::AllKeysRandom);
     fill(&mut rig, 0, 20_000, "");
     limit_to_what_is_used(&rig);
     rig.told.slowness_ns.store(100_000_000, Relaxed);
@@ -339,9 +339,9 @@ fn a_search_for_room_does_not_last_for_ever() {
 fn what_setrange_would_make_is_measured_before_it_is_made() {
     for policy in [Policy::NoEviction, Policy::AllKeysLru] {
         let mut rig = Rig::new();
-        rig.keyspace.settings().set_policy(policy);
+        rig.keyspace.rules().set_policy(policy);
         fill(&mut rig, 0, 1_000, "");
-        rig.keyspace.settings().maxmemory.store(4 << 20, Relaxed);
+        rig.keyspace.rules().maxmemory.store(4 << 20, Relaxed);
         for offset in ["5000000", "500000000"] {
             let line = format!("SETRANGE far {offset} x");
             assert_eq!(rig.run(&line), OOM, "{policy:?}");
@@ -356,11 +356,11 @@ fn what_setrange_would_make_is_measured_before_it_is_made() {
 #[test]
 fn setrange_makes_room_for_what_it_adds_and_no_more() {
     let mut rig = Rig::new();
-    rig.keyspace.settings().set_policy(Policy::VolatileLru);
+    rig.keyspace.rules().set_policy(Policy::VolatileLru);
     rig.words(&[b"SET", b"large", &vec![b'x'; 300_000]]);
     fill(&mut rig, 0, 20_000, "EX 1000");
     let limit = limit_to_what_is_used(&rig) + SLACK;
-    rig.keyspace.settings().maxmemory.store(limit, Relaxed);
+    rig.keyspace.rules().maxmemory.store(limit, Relaxed);
     assert_eq!(rig.run("SETRANGE large 299999 y"), ":300000");
     assert_eq!(rig.keyspace.stats(rig.time).evicted, 0);
     assert_eq!(rig.run("SETRANGE large 999999 y"), ":1000000");
@@ -372,10 +372,10 @@ fn setrange_makes_room_for_what_it_adds_and_no_more() {
 #[test]
 fn a_string_that_append_would_make_too_long_for_the_limit_evicts_nobody() {
     let mut rig = Rig::new();
-    rig.keyspace.settings().set_policy(Policy::AllKeysLru);
+    rig.keyspace.rules().set_policy(Policy::AllKeysLru);
     fill(&mut rig, 0, 1_000, "");
     rig.words(&[b"SET", b"large", &vec![b'x'; 700_000]]);
-    rig.keyspace.settings().maxmemory.store(1_000_000, Relaxed);
+    rig.keyspace.rules().maxmemory.store(1_000_000, Relaxed);
     let tail = vec![b'x'; 400_000];
     assert_eq!(show(&rig.words(&[b"APPEND", b"large", &tail])), OOM);
     assert_eq!(rig.run("STRLEN large"), ":700000");

@@ -10,10 +10,10 @@ use tidewheel_keyspace::{Options, Policy};
 fn a_search_that_ends_early_lets_no_command_go_beyond_the_limit() {
     for policy in Policy::all() {
         let mut rig = Rig::new();
-        rig.keyspace.settings().set_policy(policy);
+        rig.keyspace.rules().set_policy(policy);
         fill(&mut rig, 0, 20_000, "EX 1000");
         let limit = limit_to_what_is_used(&rig) + (1 << 20);
-        rig.keyspace.settings().maxmemory.store(limit, Relaxed);
+        rig.keyspace.rules().maxmemory.store(limit, Relaxed);
         rig.told.slowness_ns.store(50_000_000, Relaxed);
         assert_eq!(rig.run("SETRANGE large 1999999 x"), OOM, "{policy:?}");
         let large = vec![b'x'; 2_000_000];
@@ -30,10 +30,10 @@ fn where_nothing_may_go_a_command_fits_or_is_refused() {
     for name in ["noeviction", "volatile-lru", "volatile-ttl"] {
         let mut rig = Rig::new();
         let policy = Policy::parse(name.as_bytes()).expect("a policy");
-        rig.keyspace.settings().set_policy(policy);
+        rig.keyspace.rules().set_policy(policy);
         fill(&mut rig, 0, 1_000, "");
         let limit = limit_to_what_is_used(&rig) + 100_000;
-        rig.keyspace.settings().maxmemory.store(limit, Relaxed);
+        rig.keyspace.rules().maxmemory.store(limit, Relaxed);
         let value = "v".repeat(60_000);
         assert_eq!(rig.run(&format!("SET first {value}")), "OK", "{name}");
         assert_eq!(rig.run(&format!("SET second {value}")), OOM, "{name}");
@@ -50,10 +50,10 @@ fn where_nothing_may_go_a_command_fits_or_is_refused() {
 fn a_copy_has_room_or_is_refused() {
     for policy in [Policy::NoEviction, Policy::AllKeysRandom] {
         let mut rig = Rig::new();
-        rig.keyspace.settings().set_policy(policy);
+        rig.keyspace.rules().set_policy(policy);
         rig.words(&[b"SET", b"large", &vec![b'x'; 600_000]]);
         rig.run("SET small v");
-        rig.keyspace.settings().maxmemory.store(1_000_000, Relaxed);
+        rig.keyspace.rules().maxmemory.store(1_000_000, Relaxed);
         assert_eq!(rig.run("COPY small other"), ":1", "{policy:?}");
         assert_eq!(rig.run("COPY nobody other"), ":0", "{policy:?}");
         let reply = rig.run("COPY large again");
@@ -109,9 +109,9 @@ fn a_database_that_was_emptied_costs_nothing_once_it_is_flushed_or_tidied() {
 fn what_empty_databases_hold_is_room_under_every_policy() {
     for policy in Policy::all() {
         let mut rig = rig_of_many_databases();
-        rig.keyspace.settings().set_policy(policy);
+        rig.keyspace.rules().set_policy(policy);
         use_every_database(&mut rig);
-        rig.keyspace.settings().maxmemory.store(100_000, Relaxed);
+        rig.keyspace.rules().maxmemory.store(100_000, Relaxed);
         assert_eq!(rig.run("SET k v"), "OK", "{policy:?}");
         for i in 0..100 {
             assert_eq!(rig.run(&format!("SET k{i} v")), "OK", "{policy:?}");
@@ -125,8 +125,8 @@ fn what_empty_databases_hold_is_room_under_every_policy() {
 #[test]
 fn a_few_keys_in_many_databases_are_evicted_without_a_trace() {
     let mut rig = rig_of_many_databases();
-    rig.keyspace.settings().set_policy(Policy::AllKeysLru);
-    rig.keyspace.settings().maxmemory.store(300_000, Relaxed);
+    rig.keyspace.rules().set_policy(Policy::AllKeysLru);
+    rig.keyspace.rules().maxmemory.store(300_000, Relaxed);
     for db in 0..64 {
         rig.run(&format!("SELECT {db}"));
         for i in 0..64 {

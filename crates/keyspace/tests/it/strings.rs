@@ -233,7 +233,7 @@ fn common_subsequences() {
     rig.protocol = Protocol::Resp3;
     rig.script("LCS a b IDX MINMATCHLEN 9 -> {'matches': [], 'len': :6}");
     rig.keyspace
-        .settings()
+        .rules()
         .proto_max_bulk_len
         .store(100, std::sync::atomic::Ordering::Relaxed);
     rig.script(

@@ -204,7 +204,7 @@ fn memory(state: &LoopState, stats: &Stats, text: &mut String) -> std::fmt::Resu
         normal += facts.holds.total();
         overhead += size_of_val(&*client) + size_of::<crate::connection::Connection>();
     }
-    let policy = server.keyspace.settings().policy().name();
+    let policy = server.keyspace.rules().policy().name();
     lines!(
         text,
         "used_memory" = used,

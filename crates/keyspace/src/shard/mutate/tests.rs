@@ -347,8 +347,8 @@ fn what_expires_or_is_evicted_by_itself_is_told_of() {
     });
     assert_eq!(expired, 2);
     let evicted = rig.check("eviction", |rig| {
-        rig.keyspace.settings().set_policy(Policy::AllKeysLru);
-        rig.keyspace.settings().maxmemory.store(1, Relaxed);
+        rig.keyspace.rules().set_policy(Policy::AllKeysLru);
+        rig.keyspace.rules().maxmemory.store(1, Relaxed);
         rig.keyspace.shrink(&mut rig.keyspace.seat(), rig.time);
     });
     assert_eq!(evicted, 1);

@@ -7,7 +7,7 @@ use crate::eviction::Policy;
 
 /// What may be changed while the keyspace runs. Each is read by commands with one relaxed load.
 #[derive(Debug)]
-pub struct Settings {
+pub struct Rules {
     /// Bytes above which commands that may add data evict first or are refused; 0 is no limit.
     pub maxmemory: AtomicU64,
     /// Entries that one eviction compares (`maxmemory-samples`).
@@ -24,7 +24,7 @@ pub struct Settings {
     policy: AtomicU8,
 }
 
-impl Default for Settings {
+impl Default for Rules {
     fn default() -> Self {
         Self {
             maxmemory: AtomicU64::new(0),
@@ -38,7 +38,7 @@ impl Default for Settings {
     }
 }
 
-impl Settings {
+impl Rules {
     /// What `maxmemory` evicts.
     #[must_use]
     pub fn policy(&self) -> Policy {
