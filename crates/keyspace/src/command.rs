@@ -1,4 +1,4 @@
-//! What a row of the command table says.
+//! One row of the command table: what a command looks like, what it needs, and who runs it.
 
 use tidewheel_resp::Args;
 
@@ -31,8 +31,8 @@ pub struct Command {
     pub categories: &'static [&'static str],
     /// Hints for clients that split requests over servers.
     pub tips: &'static [&'static str],
-    /// Whether its time may hang on more than the size of its request and of its reply: it reads or
-    /// moves whole values. Commands without keys count as such anyway.
+    /// Whether its time may depend on more than the size of its request and of its reply: it reads or moves whole
+    /// values. Commands without keys count as slow without this.
     pub slow: bool,
     /// Where the keys are among the arguments.
     pub keys: KeySpec,
@@ -124,7 +124,7 @@ impl Command {
 pub enum Handler {
     /// The keyspace.
     Keys(HandlerFn),
-    /// The keyspace, while nobody else uses it.
+    /// The keyspace, while no other thread uses it.
     Whole(HandlerFn),
     /// The keyspace, in steps.
     Walk(WalkFn),

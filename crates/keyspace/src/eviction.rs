@@ -1,7 +1,7 @@
 //! What `maxmemory` evicts: the public policy names, mapped onto one score over sampled entries.
 //!
-//! Whatever the policy, entries that are due go first. Then as many entries as `maxmemory-samples` says
-//! are drawn at random and the one with the highest score is evicted (where all are equal, one is drawn):
+//! Entries that are due go first, under every policy. Then `maxmemory-samples` entries are drawn at random, and the
+//! one with the highest score is evicted. Where all scores are equal, one entry is drawn:
 //!
 //! | name | candidates | score |
 //! |---|---|---|
@@ -86,8 +86,7 @@ impl Policy {
         Self::TABLE.into_iter().map(|row| row.0)
     }
 
-    /// One bit for each policy under which access is recorded as a frequency: commands test it without
-    /// reading the table.
+    /// One bit for each policy, set if it records access as a frequency. Commands test it without reading the table.
     pub(crate) const FREQUENCY_BITS: u8 = {
         let mut bits = 0;
         let mut i = 0;
@@ -167,9 +166,9 @@ impl Choice {
         }
     }
 
-    /// The entry of a store that should go, and its score; `None` if none may go, or none that may was met.
-    /// `turn` says which timer records are looked at when few keys have deadlines: whoever met none goes on
-    /// with the next one.
+    /// The entry of a store that should be evicted, and its score. `None` if none may be evicted, or the samples
+    /// include none that may. `turn` says which timer records are sampled when few keys have deadlines; the caller
+    /// raises it after a search in vain.
     pub(crate) fn victim(
         &self,
         store: &Entries,
@@ -198,8 +197,8 @@ impl Choice {
                 met += 1;
             }
         }
-        // Keys with deadlines are rare: timer records lead to them. A random place first, so that not always
-        // the same ones are compared; then one after the other, so that none is missed for good.
+        // Keys with deadlines are rare: timer records lead to them. First from a random place, so that the candidates
+        // differ; then from one place after the other, so that each is found some time.
         let places = [random.next() as u32, turn.wrapping_mul(CHUNKS)];
         for from in places.into_iter().filter(|_| volatile) {
             if met == 0 {

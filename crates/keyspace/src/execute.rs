@@ -1,4 +1,11 @@
-//! Running one command: room is made, the shards of its keys are locked, its handler runs, they are unlocked.
+//! Running one command.
+//!
+//! 1. If the command may add data and `maxmemory` would be exceeded, room is made.
+//! 2. Large arguments that will be stored are copied.
+//! 3. The shards of the command's keys are locked, in the order of their numbers.
+//! 4. The row's handler runs and writes its reply.
+//! 5. The shards are unlocked, and sleepers are woken whose deadline became earlier.
+//! 6. Large replies are copied, and large values dropped, without a lock.
 
 use tidewheel_resp::{Args, Writer};
 
@@ -32,14 +39,18 @@ impl Keyspace {
         }
     }
 
-    /// Runs one command and appends its reply, or takes the first step of one that walks over everything: if
-    /// a [`Walk`] comes back, the reply is still to come.
+    /// Runs one command and appends its reply. Of a command over all keys it takes the first step: if a [`Walk`]
+    /// comes back, the reply is still to come.
     ///
-    /// A seat that is empty is entered for this command. Whoever [enters](Seat::enter) for a batch
+    /// The row is the one that [`resolve`](crate::resolve) found for these arguments. A row that the server runs
+    /// itself ([`Handler::Host`]) is answered with an error.
+    ///
+    /// An empty seat is entered for this command. A thread that [enters](Seat::enter) for a batch
     /// [gives way](Seat::give_way) before each command.
     ///
-    /// Rows that the server runs itself ([`Handler::Host`]) and wrong numbers of arguments are answered
-    /// with an error.
+    /// # Panics
+    ///
+    /// May panic if the row does not allow that number of arguments.
     #[must_use = "a walk that is dropped is never answered"]
     pub fn begin(
         &self,
@@ -79,7 +90,7 @@ impl Keyspace {
             context.refuse(mark, &error);
         }
         context.finish();
-        // Its locks are free and its lists are given back: dropping it would only look for them once more.
+        // All that it held is released: dropping it would only check that again.
         debug_assert!(context.is_finished());
         std::mem::forget(context);
         None

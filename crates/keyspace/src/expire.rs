@@ -1,4 +1,4 @@
-//! The passes that nobody's request pays for: expiry and tidying, budgeted.
+//! Work in the background, in passes with a budget: expiry and tidying.
 
 use tidewheel_store::Progress;
 
@@ -8,10 +8,11 @@ use crate::shard::NEVER;
 use crate::time::{Now, Time};
 
 impl Keyspace {
-    /// Removes keys that are due from one shard, at most about `budget` units of work, under one hold of
-    /// the shard's lock. Call again while `backlog` is set; `next_deadline` is in clock ticks. Does nothing
-    /// while active expiry is off or [`KEEP_DEAD`](crate::KEEP_DEAD) is set. While engine time
-    /// stands still, only what was dead before is removed. Exclusive users that wait go first.
+    /// Removes keys that are due from one shard, at most about `budget` units of work, under one hold of the shard's
+    /// lock. Call it again while `backlog` is set; `next_deadline` is in clock ticks.
+    ///
+    /// Does nothing while active expiry is off or [`KEEP_DEAD`](crate::KEEP_DEAD) is set. While engine time stands
+    /// still, it removes only keys that were dead before. Exclusive users that wait go first.
     pub fn expire(&self, seat: &mut Seat, shard: usize, time: Time, budget: u32) -> Progress {
         seat.give_way();
         let _visit = seat.visit();
@@ -50,7 +51,7 @@ impl Keyspace {
         }
         hold.counters.budget_hits += u64::from(total.backlog);
         hold.publish_due();
-        // The caller is the one who sleeps for this shard, and it reads the bound next.
+        // The caller sleeps for this shard, and reads the bound next: it need not be woken.
         hold.take_wake();
         total.next_deadline = (hold.published() != NEVER).then_some(hold.published());
         self.record_hold(since);
@@ -69,7 +70,7 @@ impl Keyspace {
         let _visit = seat.visit();
         let mut hold = self.shards[shard].lock();
         let since = self.hooks.stopwatch_ns();
-        // Walking empty databases costs a few loads; a non-empty one takes the whole budget.
+        // An empty database costs a few loads; one with keys takes the whole budget.
         let more = (0..hold.databases()).any(|db| hold.tidy(db, budget));
         self.record_hold(since);
         more

@@ -1,4 +1,4 @@
-//! What was taken out of the keyspace and is too large to be dropped in passing.
+//! Values and stores that were taken out of the keyspace and are too large to be dropped while clients wait.
 
 use crate::value::{Entries, Object};
 

@@ -4,22 +4,22 @@
 //!
 //! 1. Each thread that uses the keyspace has a [`Seat`]: a cache line of its own, which says whether the
 //!    thread is inside. An event loop enters before a batch of commands and leaves before it sleeps.
-//! 2. Whoever needs everything ([`Seat::exclusive`]) leaves its own seat, waits for its turn, raises
-//!    [`RAISED`] and waits until every seat is empty. Then it is alone. Lowering the bit lets the others in.
+//! 2. A thread that needs the whole keyspace calls [`Seat::exclusive`]. It leaves its own seat, waits for its turn,
+//!    raises [`RAISED`] and waits until every seat is empty. Then it is alone. Lowering the bit lets the others in.
 //! 3. A thread that is inside looks at the bit between two commands, and between two holds of expiry. While
 //!    it is raised the thread steps aside: it leaves, waits until the bit is lowered, and enters again.
 //!
 //! # Why nobody is inside beside an exclusive user
 //!
-//! Who enters stores "inside" and *then* reads the bit; who raises stores the bit and *then* reads the seats.
-//! All four accesses are sequentially consistent, so at least one of the two sees the other's store.
+//! A thread that enters stores "inside" and *then* reads the bit. A thread that raises stores the bit and *then*
+//! reads the seats. All four accesses are sequentially consistent, so at least one of the two sees the other's store.
 //!
 //! # Why nobody starves
 //!
-//! Exclusive users are served in the order in which they asked. The next one raises the bit only after all
-//! who stepped aside for the one before are inside again, and whoever is inside again runs one command before
-//! it looks at the bit. So nobody waits for two exclusive users at one command, and an exclusive user waits
-//! for those before it and for commands that have begun.
+//! Exclusive users are served in the order in which they asked. The next one raises the bit only after all threads
+//! that stepped aside for the one before are inside again. A thread that is inside again runs one command before it
+//! looks at the bit. So no command waits for two exclusive users. An exclusive user waits for those before it, and for
+//! commands that have begun.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU8, Ordering};
@@ -31,8 +31,8 @@ use crate::order::{Held, Rank};
 /// The bit of [`Gate::bits`] that asks everybody to step aside. The others are the shell's.
 pub const RAISED: u8 = 1 << 7;
 
-/// The bit of [`Gate::bits`] by which a shell's pause keeps dead keys where they are, unless a command that
-/// writes meets them. Nothing expires or is evicted by itself meanwhile.
+/// The bit of [`Gate::bits`] by which the shell keeps dead keys where they are during a pause. Nothing expires and
+/// nothing is evicted meanwhile; only a command that writes removes a dead key that it finds.
 pub const KEEP_DEAD: u8 = 1 << 6;
 
 /// The gate of one keyspace.
@@ -143,8 +143,8 @@ impl Seat {
         self.inside
     }
 
-    /// Whether a command on this seat had to make room since the last call: then it took longer than its size
-    /// tells, and it is later than whoever read the clock before believes.
+    /// Whether a command on this seat had to make room since the last call. Such a command takes longer than its size
+    /// tells, so the clock should be read again.
     #[inline]
     #[must_use]
     pub fn was_delayed(&mut self) -> bool {
@@ -183,8 +183,8 @@ impl Seat {
         }
     }
 
-    /// Lets the exclusive user go first that waits, if there is one. Call it between two pieces of work, and
-    /// do one piece of work before the next call. Nothing may be locked.
+    /// Lets an exclusive user that waits go first. Call it between two pieces of work, and do one piece of work before
+    /// the next call. Nothing may be locked.
     #[inline]
     pub fn give_way(&mut self) {
         if self.bits() & RAISED != 0 && self.inside {
@@ -243,11 +243,11 @@ impl Seat {
         }
     }
 
-    /// Has the exclusive user look at the seats again.
+    /// Wakes the exclusive user, which looks at the seats again.
     #[cold]
     fn tell(&self) {
         let turns = &self.gate.turns;
-        // Taken and given back: whoever checks the seats under this lock either saw the change or waits by now.
+        // The exclusive user checks the seats under this lock: it has seen the change, or it waits and is woken.
         drop(turns.state.lock());
         turns.changed.notify_all();
     }
@@ -283,8 +283,8 @@ impl Drop for Visit<'_> {
     }
 }
 
-/// Proof that nobody else is inside. Dropping it, even by a panic, lets the others go on; the seat is then
-/// inside again if it was before.
+/// Proof that no other thread is inside. Dropping it, even by a panic, lets the others go on. The seat is then inside
+/// again if it was before.
 #[derive(Debug)]
 pub struct Exclusive<'a> {
     seat: &'a mut Seat,

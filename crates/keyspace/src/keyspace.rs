@@ -1,4 +1,4 @@
-//! The shards, and how a command reaches them.
+//! The shards, and what all of them share.
 
 use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
@@ -53,7 +53,23 @@ pub struct Session {
     pub no_touch: bool,
 }
 
-/// All data: shards over databases over keys.
+/// All data: shards, which hold databases, which hold keys.
+///
+/// Its methods are called in this order:
+///
+/// 1. [`new`](Self::new) makes it. [`rules`](Self::rules) and [`set_notify_flags`](Self::set_notify_flags) configure
+///    it, then and later.
+/// 2. Each thread takes a [`seat`](Self::seat) for itself, and passes it to most calls.
+/// 3. For each batch of commands the thread calls [`Seat::enter`]. Before each command it calls [`Seat::give_way`].
+/// 4. [`resolve`](crate::resolve) finds a command's row, [`begin`](Self::begin) runs it. If a walk comes back, the
+///    thread calls [`go_on`](Self::go_on) until none comes back; other commands may run in between.
+///    [`execute`](Self::execute) does both without a pause.
+/// 5. After the batch, if [`events_pending`](Self::events_pending), the thread calls
+///    [`drain_events`](Self::drain_events), and then [`Seat::leave`].
+/// 6. Between batches, [`next_deadline`](Self::next_deadline) says for each shard when [`expire`](Self::expire) is due;
+///    [`Hooks::wake`] says that it became earlier. [`shrink`](Self::shrink) is due while
+///    [`exceeds_limit`](Self::exceeds_limit), and [`maintain`](Self::maintain) uses idle time.
+/// 7. [`stats`](Self::stats) reads the counters at any time.
 pub struct Keyspace {
     gate: Arc<Gate>,
     pub(crate) shards: Box<[Shard]>,
@@ -130,7 +146,7 @@ impl Keyspace {
         &self.gate
     }
 
-    /// A seat for one more thread. Whatever reads or changes keys wants one.
+    /// A seat for one more thread. All that reads or changes keys takes one as an argument.
     #[must_use]
     pub fn seat(&self) -> Seat {
         self.gate.seat()
@@ -165,17 +181,17 @@ impl Keyspace {
         }
     }
 
-    /// Whether events wait to be drained, or are being drained by another thread. Whoever finds none after
-    /// a command knows that all that the command caused is published. Lock-free.
+    /// Whether events wait to be drained, or another thread is draining them. If there are none after a command,
+    /// all events that the command caused are published. Lock-free.
     #[must_use]
     #[inline]
     pub fn events_pending(&self) -> bool {
         self.shared.events.pending()
     }
 
-    /// Hands over all events that wait: those of one key, and those of one thread, in the order in which
-    /// they happened, provided that no two threads drain at once: the caller holds its own lock around the
-    /// call. Locks no shard.
+    /// Hands over all events that wait. Those of one key are in the order in which they happened, and so are those of
+    /// one thread. No two threads may drain at once: the caller holds a lock of its own around the call. Locks no
+    /// shard.
     pub fn drain_events(&self, publish: &mut dyn FnMut(Event)) {
         self.shared.events.drain(publish);
     }
@@ -226,8 +242,8 @@ impl Keyspace {
         self.rules.recency()
     }
 
-    /// Drops objects that left the keyspace: large ones away from the loop. Shares of what lives on are let go
-    /// at once: a string that is shared cannot be changed in place.
+    /// Drops objects that left the keyspace. If one of them is large, the shell drops them, away from the loop. An
+    /// object that others share is released at once: while it is shared it cannot be changed in place.
     pub(crate) fn discard(&self, objects: Vec<Object>) {
         let last: Vec<Object> = objects.into_iter().filter_map(Object::into_last).collect();
         if last.iter().any(|object| object.bytes() > LARGE) {

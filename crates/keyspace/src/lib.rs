@@ -1,9 +1,8 @@
 //! Typed values and the command table of a Redis-protocol server.
 //!
-//! [`Keyspace::execute`] runs one command at one point in time and appends its reply. [`Keyspace::begin`] does the
-//! same for a caller that wants to do other work between the steps of a command that walks over all keys.
-//! Nothing here knows sockets or clocks. Time comes in as an argument ([`Time`]), and what the keyspace needs
-//! from the program around it goes through [`Hooks`].
+//! [`resolve`] finds the row of a command, and [`Keyspace::execute`] runs it at one point in time and appends its
+//! reply. The crate knows no sockets and no clocks: time is an argument ([`Time`]), and the keyspace calls the
+//! program around it through [`Hooks`]. [`Keyspace`] says in which order its methods are called.
 //!
 //! ```
 //! use tidewheel_keyspace::{Hooks, Garbage, Keyspace, Options, Session, Time, resolve};
@@ -40,25 +39,28 @@
 //! assert_eq!(call(time, &[b"GET", b"tea"]), b"$-1\r\n");
 //! ```
 //!
-//! # The rooms
+//! # The modules, from the top down
 //!
-//! - [`command`] says what a row of the table is; [`lookup`] and [`resolve`] find it. COMMAND, arity
-//!   checks, key positions and dispatch follow from the rows.
-//! - [`Keyspace`] owns the shards: it locks those of a command's keys in shard order, runs the row's
-//!   handler, unlocks, and publishes deadlines, events and garbage.
-//! - [`Seat`] and [`Gate`] give one thread the whole keyspace for a moment.
-//! - All changes of data go through one file, `shard/mutate.rs`, which tells whoever observes a shard.
-//! - [`order`] is the order in which locks are taken; debug builds assert it.
-//! - [`Walk`] is a command over everything that gives way to others.
-//! - [`Time`] is the only notion of now; all TTL arithmetic is in one file.
-//! - [`Event`] and [`NotifyFlags`] are keyspace notifications; [`Policy`] is what `maxmemory` evicts.
+//! - `execute` runs a command: it locks the shards of the command's keys in the order of their numbers, runs the
+//!   row's handler, and unlocks. `walk` is a command over all keys, which runs in steps.
+//! - `resolve` finds a row in `table`, which holds all rows. COMMAND, HELP, arity checks, key positions and dispatch
+//!   follow from the rows; [`command`] says what a row is. `commands` holds the handlers.
+//! - `memory`, `expire` and `stats` evict, expire and count.
+//! - `context` is what a handler works with.
+//! - `keyspace` holds the shards. `shard/mutate.rs` is the only file that changes data, so it can tell each change to
+//!   those that observe the shard.
+//! - [`Seat`] and [`Gate`] give one thread the whole keyspace for a moment. [`order`] is the order in which locks are
+//!   taken; debug builds assert it.
+//! - [`Time`] is the only notion of now, and `time` has all arithmetic on times to live. [`Event`] and
+//!   [`NotifyFlags`] are keyspace notifications. [`Policy`] says what `maxmemory` evicts.
 //!
 //! # What is promised
 //!
-//! A key is alive while `now < deadline` and dead from then on, whether or not anything has removed it
-//! yet. A command that meets a dead key removes it and queues `expired` before its own event. Events of
-//! one key, and events that one thread causes, keep their order. FLUSHALL, FLUSHDB and SWAPDB are one step for
-//! everybody else. KEYS, SCAN and DBSIZE are not a point-in-time view across shards.
+//! - A key is alive while `now < deadline` and dead from then on, even if it is not yet removed.
+//! - A command that finds a dead key removes it, and queues `expired` before its own event.
+//! - Events of one key keep their order, and so do events that one thread causes.
+//! - Other threads see FLUSHALL, FLUSHDB and SWAPDB as one step. KEYS, SCAN and DBSIZE visit one shard after another,
+//!   so they do not show a single moment.
 
 mod access;
 pub mod command;

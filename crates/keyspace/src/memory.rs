@@ -1,12 +1,14 @@
-//! `maxmemory`: making room before a command that may add data, and while nobody writes.
+//! `maxmemory`: evicting before a command that may add data, and while no command runs.
 //!
-//! Room is made for what is used already and for what the command brings. As many bytes as it brings it must
-//! free, however many victims that takes: a megabyte in place of values of a hundred bytes takes ten thousand.
-//! Only a guard bounds that in time. What is too much beyond that it works at for a short time. So the limit comes
-//! nearer, whatever is written, and nobody is refused while something may go. Whoever has not freed so much, and does
-//! not fit, is refused, though nothing exceeds the limit yet. What is left, or grew beyond the limit
-//! unforeseen ([`exceeds_limit`](Keyspace::exceeds_limit)), is for the next commands and for
-//! [`shrink`](Keyspace::shrink) to bring down.
+//! For example, the limit is 100 MB, 103 MB are used, and a command brings 1 MB:
+//!
+//! 1. The command must free the 1 MB that it brings, even if that takes ten thousand victims of a hundred bytes. Only
+//!    a guard of a second bounds it. So memory never grows beyond the limit by what is written.
+//! 2. The other 3 MB it works at for a millisecond at most. Then it runs, and the limit has come nearer.
+//! 3. If it could not free 1 MB, and would not fit, it is refused.
+//!
+//! What is still above the limit ([`exceeds_limit`](Keyspace::exceeds_limit)) is left to the next commands and to
+//! [`shrink`](Keyspace::shrink).
 
 use std::sync::atomic::Ordering::Relaxed;
 
@@ -22,17 +24,17 @@ use crate::shard::Hold;
 use crate::time::{Now, Time};
 use crate::value::Object;
 
-/// How long a command that has freed as much as it brings works at what others have left.
+/// How long a command goes on evicting after it has freed as much as it brings.
 const SHORT_NS: u64 = 1_000_000;
 
-/// How long a command may take to free as much as it brings: a guard, against machines that stand still.
+/// How long a command may take to free as much as it brings: a guard against very slow machines.
 const LONG_NS: u64 = 1_000_000_000;
 
-/// The most visits of shards for one command, should the stopwatch stand still, beside one for every
-/// [`BYTES_PER_VISIT`] that it brings.
+/// The most visits of shards for one command, in case the stopwatch stands still. To these comes one visit for
+/// every [`BYTES_PER_VISIT`] that the command brings.
 const VISITS_MAX: usize = 1 << 16;
 
-/// Bytes that a visit frees at the least, nearly always.
+/// Bytes that nearly every visit frees at least.
 const BYTES_PER_VISIT: usize = 64;
 
 /// The most victims of one visit, under one hold of the shard's lock.
@@ -44,14 +46,14 @@ const DUE_PER_VISIT: u32 = 64;
 /// Units of tidying after a victim is gone, so that its page goes back too.
 const TIDY_PER_VICTIM: u32 = 16;
 
-/// What a visit of a shard has found.
+/// What came of the visit to a shard.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Visit {
-    /// Nothing there may go.
+    /// The shard has no entry that may be evicted.
     Bare,
-    /// Something may, but none was met.
+    /// It has one, but the samples did not include it.
     Missed,
-    /// So many bytes went. Something that moved may have taken more than was freed.
+    /// Bytes that were freed. Negative if an entry moved and took more than was freed.
     Freed(i64),
 }
 
@@ -60,9 +62,9 @@ enum Visit {
 enum End {
     /// There is room.
     Enough,
-    /// As much was freed as is brought; more is used than should be.
+    /// As much was freed as the command brings, but the limit is still exceeded.
     Paid,
-    /// Nothing may go any more.
+    /// No entry may be evicted any more.
     Bare,
     /// It took too long.
     Spent,
@@ -73,18 +75,18 @@ struct Search {
     brought: usize,
     began_ns: u64,
     visits: usize,
-    /// Visits since one found that something may go.
+    /// Visits since the last one that found an entry which may be evicted.
     bare: usize,
     freed: i64,
 }
 
 impl Search {
-    /// Whether as much was freed as is brought.
+    /// Whether as much was freed as the command brings.
     fn is_paid(&self) -> bool {
         self.freed >= self.brought as i64
     }
 
-    /// Why no other shard is visited, if none is.
+    /// Why the search ends here; `None` if it goes on.
     fn end(&self, shards: usize, now_ns: u64) -> Option<End> {
         if self.bare == shards {
             return Some(End::Bare);
@@ -117,30 +119,30 @@ impl Keyspace {
         self.rules().maxmemory.load(Relaxed) != 0
     }
 
-    /// Whether more than `maxmemory` would be used with so many bytes more.
+    /// Whether `incoming` bytes more would exceed `maxmemory`.
     #[inline]
     pub(crate) fn lacks(&self, incoming: usize) -> bool {
         let limit = self.rules().maxmemory.load(Relaxed);
         limit != 0 && self.used_memory() + incoming as u64 > limit
     }
 
-    /// Whether more than `maxmemory` is used though something might be evicted: then
-    /// [`shrink`](Self::shrink) is worth calling. Lock-free.
+    /// Whether more than `maxmemory` is used and the policy may evict. Then [`shrink`](Self::shrink) is worth calling.
+    /// Lock-free.
     #[must_use]
     pub fn exceeds_limit(&self) -> bool {
         self.lacks(0) && self.rules().policy() != Policy::NoEviction
     }
 
-    /// Evicts for a short time, if more than `maxmemory` is used: for a limit that was
-    /// lowered, or exceeded, while nobody writes. Returns whether calling again would bring the limit nearer.
-    /// Exclusive users that wait go first.
+    /// Evicts for a short time, if more than `maxmemory` is used: the limit was lowered, or exceeded, and no command
+    /// that writes comes to make room. Returns whether another call would free more. Exclusive users that wait go
+    /// first.
     pub fn shrink(&self, seat: &mut Seat, time: Time) -> bool {
         seat.give_way();
         let _visit = seat.visit();
         if self.keeps_dead() {
             return false;
         }
-        // A handful of keys may be all there is, and below what shards report by themselves.
+        // A few keys may be all there is, fewer bytes than a shard reports by itself.
         self.flush_bytes();
         self.lacks(0) && self.evict(0, &Now::of(&self.timeline, time)) == End::Paid && self.lacks(0)
     }
@@ -171,14 +173,15 @@ impl Keyspace {
     ) -> Result<(), CommandError> {
         let demand = Demand::of_call(self, row, db, args);
         if demand.whole as u64 > self.rules().maxmemory.load(Relaxed) {
-            // Whatever went, it would not fit.
+            // It would not fit into an empty keyspace.
             return Err(CommandError::OUT_OF_MEMORY);
         }
         let end = self.evict(demand.added, now);
         if matches!(end, End::Enough | End::Paid) {
             return Ok(());
         }
-        // What shards have kept back may be the room. That nothing exceeds the limit *yet* is none.
+        // The total may be too high by what shards have not reported. Only room for the command counts as room: it is
+        // not enough that the limit is not exceeded *yet*.
         self.flush_bytes();
         if self.lacks(growth(self, row, db, args)) {
             return Err(CommandError::OUT_OF_MEMORY);
@@ -194,7 +197,7 @@ impl Keyspace {
             samples: self.rules().maxmemory_samples.load(Relaxed),
         };
         let mut garbage = Vec::new();
-        // From here on shard after shard, whoever else searches: none is passed over.
+        // Each search starts one shard further and visits all, so that no shard is passed over.
         let first = self.eviction_turn.fetch_add(1, Relaxed) as usize;
         let mut search = Search {
             brought: incoming,
@@ -230,10 +233,10 @@ impl Keyspace {
         let is_due = now.reached(self.shards[shard].next_deadline());
         let due = is_due.then(|| self.expire_due(shard, now, DUE_PER_VISIT).fired);
         let mut hold = self.shards[shard].lock();
-        // What was kept back has not been freed now.
+        // What was not yet reported is not freed by this visit.
         hold.flush_bytes();
         if due.is_some_and(|fired| fired > 0) {
-            // What others do meanwhile is in it too; that is little.
+            // What other threads do meanwhile counts too; that is little.
             return Visit::Freed(before - self.used_memory() as i64);
         }
         let since = self.hooks.stopwatch_ns();
@@ -261,12 +264,12 @@ impl Keyspace {
     }
 }
 
-/// Looks for room in a shard in which no victim was met.
+/// Tidies a shard in which no victim was found, to free memory or to find one next time.
 #[cold]
 fn tidy_for_want(hold: &mut Hold<'_>, candidates: bool) -> Visit {
     let freed = hold.give_back_empty();
     if candidates {
-        // Timer records of keys that are gone lie in the way.
+        // Samples found only timer records of keys that are gone.
         hold.tidy_timers();
     }
     match (freed, candidates) {

@@ -2,9 +2,9 @@
 //!
 //! gate → shards, ascending → hub → inboxes → the queue of events.
 //!
-//! A thread takes a lock only if every lock that it holds stands further left. So no circle of threads
-//! can wait for each other. A lock that has a place in this order is a [`Ranked`], which keeps the record by
-//! itself. Release builds keep none: there a `Ranked` is its mutex and a [`Held`] is nothing.
+//! A thread takes a lock only if every lock that it holds stands further left. So no threads can wait for each other
+//! in a circle. A lock that has a place in this order is a [`Ranked`], which records by itself that it is held. Release
+//! builds record nothing: there a `Ranked` is its mutex and a [`Held`] is empty.
 
 #[cfg(debug_assertions)]
 use std::cell::RefCell;
@@ -79,7 +79,7 @@ pub(crate) fn assert_no_shard_is_held() {
 #[cfg(debug_assertions)]
 impl Drop for Held {
     fn drop(&mut self) {
-        // Fails only while the thread ends, when nobody asks any more.
+        // Fails only while the thread ends, when no lock is taken any more.
         let _ = HELD.try_with(|held| {
             let mut held = held.borrow_mut();
             if let Some(at) = held.iter().rposition(|rank| *rank == self.rank) {

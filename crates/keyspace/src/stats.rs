@@ -1,4 +1,4 @@
-//! What the keyspace knows about itself.
+//! A reading of the keyspace's counters.
 
 use tidewheel_time::Quantiles;
 
@@ -15,11 +15,11 @@ pub struct Stats {
     pub misses: u64,
     /// Keys removed because their deadline was reached, however it was noticed.
     pub expired: u64,
-    /// Keys removed for want of memory.
+    /// Keys removed to free memory.
     pub evicted: u64,
     /// Microseconds from a key's deadline to its removal.
     pub lateness_us: Quantiles,
-    /// Shards in which keys are due that a budgeted pass left.
+    /// Shards with keys that are due, because a pass had no budget left for them.
     pub backlog_shards: usize,
     /// Milliseconds by which the most overdue shard lags; 0 without a backlog.
     pub backlog_ms: u64,
@@ -34,7 +34,7 @@ pub struct Stats {
     pub used_memory: u64,
     /// Events that wait to be drained.
     pub events_pending: u64,
-    /// Events that were dropped because nobody drained them.
+    /// Events that were dropped because too many waited to be drained.
     pub events_dropped: u64,
     /// Whether EXPIRY FREEZE stopped engine time.
     pub frozen: bool,
@@ -80,7 +80,7 @@ impl Keyspace {
             for (db, reading) in (0..).zip(&mut databases) {
                 reading.add(&mut hold, db, &now);
             }
-            // A bound that has been reached is overdue work, whichever pass left it.
+            // A bound that has been reached is overdue work.
             if now.reached(hold.published()) {
                 stats.backlog_shards += 1;
                 stats.backlog_ms = stats.backlog_ms.max(now.tick - hold.published());
@@ -92,7 +92,7 @@ impl Keyspace {
         stats
     }
 
-    /// Starts counters and histograms afresh (CONFIG RESETSTAT).
+    /// Sets counters and histograms to zero (CONFIG RESETSTAT).
     pub fn reset_stats(&self) {
         for shard in &self.shards {
             shard.lock().counters = Counters::default();

@@ -2,7 +2,7 @@
 
 use tidewheel_time::{Engine, Timeline};
 
-/// A point in time, taken once per batch of commands by whoever owns a clock.
+/// A point in time, which the owner of the clock takes once per batch of commands.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Time {
     /// The monotonic clock in milliseconds, rounded down.
@@ -20,7 +20,7 @@ impl Time {
         self.wall_offset_ms.saturating_add_unsigned(self.tick)
     }
 
-    /// So many nanoseconds later, rounded down.
+    /// `ns` nanoseconds later, rounded down to microseconds.
     pub(crate) fn after(self, ns: u64) -> Self {
         let micros = u64::from(self.micros) + ns / 1000;
         Self {
@@ -97,7 +97,7 @@ impl Now {
             Base::Epoch => i128::from(ms) - i128::from(self.wall_ms()),
         };
         let deadline = i128::from(self.tick) + ahead;
-        // Whatever lies before engine time began is simply past.
+        // A time before engine time began is in the past.
         Some(u64::try_from(deadline.max(0)).unwrap_or(u64::MAX - 1))
     }
 

@@ -28,7 +28,7 @@ impl Object {
         Self::Bytes(Arc::new(bytes))
     }
 
-    /// The object, unless others share it.
+    /// The object, if it is not shared.
     pub(crate) fn into_last(self) -> Option<Self> {
         let Self::Bytes(bytes) = self;
         Arc::into_inner(bytes).map(Self::new)

@@ -1,10 +1,13 @@
-//! Strings: changing bytes where they lie.
+//! Strings: APPEND and SETRANGE, which change bytes in place.
 //!
-//! What takes long is not done under the shard's lock. A large string that others share (a reply that is being
-//! copied, what COPY has made), that has no room left or is to become large is changed *aside*: without the
-//! lock its bytes are copied and the copy is changed; then, with the lock, the copy takes its place if the
-//! string is still the same. While it is copied it is shared, so nobody changes it in place, and the same object has the same
-//! bytes. If somebody else was faster the command begins again.
+//! Work that takes long is not done under the shard's lock. A large string is changed *aside* if it is shared (with a
+//! reply that is being copied, or with the result of COPY), if it has no capacity left, or if it becomes large:
+//!
+//! 1. The string is shared, and the lock released. A shared string is not changed in place, so the same object has the
+//!    same bytes from now on.
+//! 2. Its bytes are copied, and the copy is changed.
+//! 3. The shard is locked again. If the key still holds the same object, the copy replaces it.
+//! 4. If not, another command was faster, and this one begins again.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
@@ -24,11 +27,12 @@ const TOO_LONG: CommandError =
     CommandError::fixed("ERR string exceeds maximum allowed size (proto-max-bulk-len)");
 const OFFSET_OUT_OF_RANGE: CommandError = CommandError::fixed("ERR offset is out of range");
 
-/// Changes aside that somebody else may thwart before a string is changed under the lock, however long that
-/// takes. Whoever thwarts one has left a string with room that is nobody else's: two are rarely needed.
+/// Changes aside that may fail because another command was faster. After that the string is changed under the lock,
+/// even if it takes long. More than two are rarely needed: the faster command has left a string that has capacity and
+/// is not shared.
 const ASIDE_MAX: u32 = 8;
 
-/// A change aside copies everything: it must write at least this part of a string, unless there is no other way.
+/// A change aside copies the whole string. It pays if the command writes at least one part in this many.
 const ASIDE_PART: usize = 16;
 
 pub(crate) fn append(ctx: &mut Context<'_, '_>) -> Outcome {
@@ -93,13 +97,13 @@ fn find(ctx: &mut Context<'_, '_>, key: Key<'_>) -> Result<(Option<Slot>, usize)
     Ok((slot, len))
 }
 
-/// A change of a string, whose deadline stays; or the making of a new one.
+/// A change of a string that keeps its deadline, or a new string.
 struct Edit<F> {
     /// Bytes that the string has afterwards.
     total: usize,
     /// Bytes that are written.
     written: usize,
-    /// The tag of a string that there was not before.
+    /// The tag, if the string is new.
     tag_of_new: u8,
     cause: Cause,
     change: F,
@@ -135,7 +139,7 @@ impl Old {
 }
 
 impl<F: Fn(&mut Vec<u8>)> Edit<F> {
-    /// Changes the string; false if it must be looked up again.
+    /// Changes the string. False if another command was faster: look it up again.
     fn apply(
         &self,
         ctx: &mut Context<'_, '_>,
@@ -164,7 +168,7 @@ impl<F: Fn(&mut Vec<u8>)> Edit<F> {
         true
     }
 
-    /// What is to be changed aside, if the change takes too long for the lock.
+    /// The string as it is now, if the change takes too long for the lock.
     fn takes_long(&self, value: Option<&Value<'_, Object>>) -> Option<Old> {
         let long = |len: usize| self.written > LARGE.max(len / ASIDE_PART);
         match value {
@@ -178,7 +182,7 @@ impl<F: Fn(&mut Vec<u8>)> Edit<F> {
         }
     }
 
-    /// Changes a copy without the lock and lets it take the string's place; false if somebody was faster.
+    /// Changes a copy without the lock, and replaces the string by it. False if another command was faster.
     #[cold]
     fn apply_aside(&self, ctx: &mut Context<'_, '_>, key: Key<'_>, old: Old) -> bool {
         ctx.unlock();
@@ -194,12 +198,12 @@ impl<F: Fn(&mut Vec<u8>)> Edit<F> {
         if let Old::Object(shared) = old {
             ctx.let_go(shared);
         }
-        // What was made in vain is as large.
+        // A copy that was not stored is large too.
         ctx.let_go(Arc::new(bytes));
         same
     }
 
-    /// A changed copy, with so much room.
+    /// A changed copy with that capacity.
     fn changed(&self, old: &[u8], room: usize) -> Vec<u8> {
         let mut bytes = Vec::with_capacity(room);
         bytes.extend_from_slice(old);
@@ -207,7 +211,7 @@ impl<F: Fn(&mut Vec<u8>)> Edit<F> {
         bytes
     }
 
-    /// Lets bytes take the string's place.
+    /// Stores the changed copy.
     fn store(
         &self,
         ctx: &mut Context<'_, '_>,

@@ -15,10 +15,9 @@ const WINDOWS: usize = 65;
 const BUCKETS_OUT_OF_RANGE: CommandError =
     CommandError::fixed("ERR buckets must be between 1 and 65");
 
-/// Replies with one `[from, to, keys]` for each window, in milliseconds from now: first what is due
-/// already, then `[1, 2)`, `[2, 4)`, `[4, 8)` and so on. Without an argument the windows end with the last
-/// one that has keys; with one there are exactly so many, and the last takes in all that lies beyond and
-/// says −1 for its end.
+/// Replies with one `[from, to, keys]` for each window, in milliseconds from now: first the keys that are due already,
+/// then `[1, 2)`, `[2, 4)`, `[4, 8)` and so on. The argument is the number of windows; the last one includes all later
+/// keys and says −1 for its end. Without an argument the windows end with the last one that has keys.
 pub(crate) const FORECAST: WalkFn = WalkFn(|ctx| {
     if ctx.args.len() > 3 {
         return Err(CommandError::SYNTAX);
@@ -92,7 +91,7 @@ pub(crate) fn freeze(ctx: &mut Context<'_, '_>) -> Outcome {
 
 pub(crate) fn resume(ctx: &mut Context<'_, '_>) -> Outcome {
     ctx.keyspace.timeline.resume(|| ctx.now.time.tick);
-    // Everybody who slept for a deadline was told that there is none.
+    // Threads that sleep until a deadline were told that there is none.
     ctx.keyspace.wake_all();
     ctx.out.ok();
     Ok(())

@@ -140,7 +140,7 @@ fn flags_of_call(flags: &'static [&'static str], call: Args<'_>) -> &'static [&'
             return &["RW", "access", "update"];
         }
         if one_of(&["EX", "PX", "EXAT", "PXAT"]) {
-            // What follows is a time, whatever it looks like.
+            // The next argument is a time, even if it looks like an option.
             options.next();
         }
     }

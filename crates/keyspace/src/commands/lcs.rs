@@ -58,7 +58,7 @@ pub(crate) fn lcs(ctx: &mut Context<'_, '_>) -> Result<(), CommandError> {
     if table_bytes(a.len(), b.len()).is_none_or(|bytes| bytes as u64 > limit) {
         return Err(TOO_LARGE);
     }
-    // The strings are shared: nobody waits for a quadratic algorithm.
+    // The strings are shared, so that no other command waits for a quadratic algorithm.
     if options.len {
         let len = ctx.outside(|| length(&a, &b));
         ctx.out.integer(len as i64);

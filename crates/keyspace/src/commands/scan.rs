@@ -20,13 +20,12 @@ const RANDOM_TRIES: usize = 4096;
 
 const INVALID_CURSOR: CommandError = CommandError::fixed("ERR invalid cursor");
 
-/// The keys that a walk answers: those that match.
+/// The keys of the reply: those that match.
 #[derive(Debug, Default)]
 struct Answer {
     /// `None` is matched by all.
     pattern: Option<Vec<u8>>,
-    /// Keys that take long to match. They are matched when no shard is locked, and others have their turn in
-    /// between.
+    /// Keys that take long to match. They are matched when no shard is locked, and other commands run in between.
     aside: Vec<Box<[u8]>>,
     found: usize,
 }
@@ -39,7 +38,7 @@ impl Answer {
         }
     }
 
-    /// What matching a key costs beyond what a visit costs anyhow.
+    /// What matching a key costs beyond the visit.
     fn match_cost(&self, key: &[u8]) -> usize {
         let pattern = self.pattern.as_ref();
         pattern.map_or(0, |pattern| {
@@ -47,8 +46,8 @@ impl Answer {
         })
     }
 
-    /// A living key was met.
-    fn meet(&mut self, key: &[u8], out: &mut Writer, budget: &mut Budget) {
+    /// Matches a living key, at once or later.
+    fn consider(&mut self, key: &[u8], out: &mut Writer, budget: &mut Budget) {
         let cost = self.match_cost(key);
         budget.spend(cost);
         if cost > MATCH_COST_MAX {
@@ -108,7 +107,7 @@ impl Steps for Keys {
                 budget.spend(1);
                 let deadline = entries.deadline(slot);
                 if deadline.is_none_or(|deadline| !now.reached(deadline)) {
-                    answer.meet(entries.key(slot), out, budget);
+                    answer.consider(entries.key(slot), out, budget);
                 }
                 visited < STEP && !budget.is_spent()
             })
@@ -133,7 +132,7 @@ struct ScanOptions {
 }
 
 impl ScanOptions {
-    /// Elements that a call visits unless it is told otherwise.
+    /// Elements that a call visits if it does not say.
     const COUNT: usize = 10;
 
     fn parse(ctx: &Context<'_, '_>) -> Result<Self, CommandError> {
@@ -172,7 +171,7 @@ impl ScanOptions {
     }
 }
 
-/// A cursor is the shard above and the place in its hash order below 32 bits.
+/// A cursor has the shard in its upper bits, and the place in the shard's hash order in its lower 32.
 const PLACE_BITS: u32 = 32;
 
 /// SCAN on its way, which is long for a large COUNT.
@@ -181,7 +180,7 @@ struct Scan {
     options: ScanOptions,
     place: Place,
     visited: usize,
-    /// The place in terms of the reply; 0 at the end.
+    /// The place as the reply says it; 0 at the end.
     cursor: u64,
 }
 
@@ -244,7 +243,7 @@ impl Scan {
             if deadline.is_some_and(|deadline| now.reached(deadline)) {
                 dead.push(key.into());
             } else if self.options.want(entries.tag(slot)) {
-                self.options.answer.meet(key, out, budget);
+                self.options.answer.consider(key, out, budget);
             }
             self.visited < enough && !budget.is_spent()
         });
@@ -256,7 +255,7 @@ impl Scan {
     }
 }
 
-/// RANDOMKEY on its way: each try weighs all shards and draws one key.
+/// RANDOMKEY on its way: each try draws a shard in proportion to its keys, and one of its keys.
 #[derive(Debug)]
 struct RandomKey {
     tries: usize,

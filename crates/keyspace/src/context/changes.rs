@@ -1,4 +1,4 @@
-//! Adding, changing and removing entries, with all that must be told of it.
+//! Adding, changing and removing entries.
 
 use tidewheel_store::{NewValue, Slot};
 
@@ -76,8 +76,8 @@ impl<'b> Context<'_, 'b> {
         self.hold(key.shard).remove(key, db, slot, Cause::Silent)
     }
 
-    /// Overwrites the bytes beside a key of the session's database with as many others; false if they are
-    /// not as many.
+    /// Overwrites the bytes of a value that lies beside its key, in the session's database. False, and nothing is done,
+    /// if the new value has another length or the old one lies elsewhere.
     #[inline]
     pub(crate) fn overwrite(
         &mut self,

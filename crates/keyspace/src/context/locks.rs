@@ -79,8 +79,8 @@ impl<'a> Context<'a, '_> {
         self.one = Some(guard);
     }
 
-    /// Unlocks, then wakes sleepers whose deadline became earlier. Large values that the handler needs
-    /// must be shared (`Arc`) before.
+    /// Unlocks, then wakes sleepers whose deadline became earlier. A handler that needs a large value later must
+    /// share it (`Arc`) before.
     #[inline]
     pub(crate) fn unlock(&mut self) {
         if let Some(mut guard) = self.one.take() {
@@ -97,7 +97,8 @@ impl<'a> Context<'a, '_> {
         }
     }
 
-    /// Does something long that needs no keys, so that whoever needs the whole keyspace does not wait for it.
+    /// Does long work that needs no keys. The locks and the seat are left meanwhile, so that exclusive users need not
+    /// wait for it.
     pub(crate) fn outside<R>(&mut self, work: impl FnOnce() -> R) -> R {
         self.unlock();
         if let Some(seat) = &mut self.seat {

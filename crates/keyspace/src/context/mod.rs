@@ -20,8 +20,9 @@ use crate::value::Entries;
 
 /// What a command's handler works with.
 ///
-/// The dispatcher has locked the shards of the row's keys before the handler runs; the handler reaches
-/// them through `Key`s and never locks by itself, apart from rows without keys that walk all shards.
+/// [`Keyspace::begin`] has locked the shards of the row's keys before the handler runs. The handler reaches them
+/// through `Key`s and does not lock by itself. Only handlers of rows without keys do: they lock one shard after
+/// another.
 #[derive(Debug)]
 pub struct Context<'a, 'b> {
     pub(crate) keyspace: &'a Keyspace,
@@ -41,7 +42,7 @@ pub struct Context<'a, 'b> {
     many: Vec<(usize, Hold<'a>)>,
     /// When the locks were taken, if this hold is measured.
     held_since_ns: Option<u64>,
-    /// What large values need before or after locking. A pointer, since most commands have none.
+    /// What is done for large values before and after locking. A pointer, because most commands have none.
     large: Option<Box<Large>>,
 }
 

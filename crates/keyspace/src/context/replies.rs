@@ -1,4 +1,4 @@
-//! Replies from stored values; large ones are copied, and dropped, without the lock.
+//! Replies from stored values. Large values are copied, and dropped, without the lock.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -12,12 +12,12 @@ use crate::error::CommandError;
 use crate::garbage::Garbage;
 use crate::value::{self, Entries, LARGE, Object};
 
-/// What large values need before or after locking.
+/// What is done for large values before and after locking.
 #[derive(Debug, Default)]
 pub(super) struct Large {
     /// Arguments that were copied before locking: (argument, object).
     pub(super) prepared: Vec<(usize, Object)>,
-    /// Places in the reply to be filled after unlocking.
+    /// Places in the reply that are filled after unlocking.
     holes: Vec<Hole>,
     /// What the holes will add to the reply.
     hole_bytes: usize,
@@ -27,7 +27,7 @@ pub(super) struct Large {
     stores: Option<(Garbage, bool)>,
 }
 
-/// What a value takes in the reply beside its bytes.
+/// Bytes that a value takes in the reply beside its own.
 const HEAD: usize = 16;
 
 /// A large value's place in the reply.
@@ -39,7 +39,7 @@ struct Hole {
 }
 
 impl Large {
-    /// Leaves a place in the reply, if the reply's limit lets it become so long.
+    /// Leaves a place in the reply, unless the reply would exceed its limit.
     fn dig(&mut self, out: &mut Writer, bytes: Arc<Vec<u8>>, range: Range<usize>) {
         let hole_bytes = self.hole_bytes.saturating_add(range.len() + HEAD);
         if out.admits(hole_bytes) {
@@ -83,7 +83,7 @@ impl Context<'_, '_> {
         Ok(())
     }
 
-    /// Lets go of a shared string; should its key be gone, this is where it is freed.
+    /// Releases a shared string after unlocking. If its key is gone, that frees it.
     pub(crate) fn let_go(&mut self, bytes: Arc<Vec<u8>>) {
         self.large().garbage.push(Object::Bytes(bytes));
     }
@@ -126,7 +126,7 @@ impl Context<'_, '_> {
         if !large.holes.is_empty() {
             self.fill_holes(large.holes, large.hole_bytes, &mut garbage);
         }
-        // A value that was copied for nothing (SET NX) is as large.
+        // A value that was copied and not stored (SET NX) is as large.
         garbage.extend(large.prepared.into_iter().map(|(_, object)| object));
         self.keyspace.discard(garbage);
         match large.stores {
@@ -151,7 +151,7 @@ impl Context<'_, '_> {
             self.out.raw(&rest[written - first..hole.mark - first]);
             written = hole.mark;
             self.out.bulk(&hole.bytes[hole.range]);
-            // If the key is gone meanwhile, this is the last owner.
+            // If the key is gone by now, this is the last owner.
             garbage.push(Object::Bytes(hole.bytes));
         }
         self.out.raw(&rest[written - first..]);

@@ -8,17 +8,17 @@ pub use self::argument::{Argument, ArgumentKind};
 pub use self::flags::Flags;
 pub use self::keys::{KeySpec, KeyUse};
 
-/// What a command adds to the data, by which `maxmemory` measures it before it runs.
+/// What a command adds to the data. `maxmemory` is checked with it before the command runs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Adds {
     /// Its arguments, at most.
     Arguments,
-    /// Its second argument, to what there is.
+    /// Its second argument, at the end of the string (APPEND).
     Tail,
-    /// What lies between the end of what there is and the end of its third argument, put at the offset that the
-    /// second one is.
+    /// As many bytes as the string grows when the third argument is written at the offset that the second one is
+    /// (SETRANGE).
     Range,
-    /// What its first argument names, and its arguments.
+    /// A copy of the value of its first argument, and its arguments (COPY).
     Copy,
 }
 

@@ -37,20 +37,20 @@ pub(crate) struct Shard {
     shared: Arc<Shared>,
 }
 
-/// What a shard's lock protects. Its entries change through the funnel only ([`mutate`]).
+/// What a shard's lock protects. Only the funnel ([`mutate`]) changes its entries.
 #[derive(Debug)]
 pub(crate) struct ShardState {
     databases: Box<[Database]>,
-    /// For each database a lower bound of its earliest deadline, in engine ticks. Apart from the databases,
-    /// so that a pass over a shard reads two cache lines and not all databases.
+    /// For each database a lower bound of its earliest deadline, in engine ticks. They are kept apart from the
+    /// databases, so that a pass over a shard reads two cache lines and not all databases.
     due: Box<[u64]>,
     /// What `next_deadline` was last set to.
     published: u64,
     /// Whether `published` became earlier since the lock was taken.
     wake: bool,
-    /// Who is told of changes: a bit each, tested in [`mutate`] and nowhere else.
+    /// Who is told of changes: a bit each, tested in [`mutate`] only.
     observers: u8,
-    /// Change in bytes that the total does not know yet.
+    /// Change in bytes that was not yet reported to the total.
     unflushed_bytes: i64,
     /// Lock holds so far, for sampling.
     pub(crate) holds: u32,
@@ -97,7 +97,7 @@ impl Shard {
         shared: Arc<Shared>,
     ) -> Self {
         let rank = Rank::Shard(number);
-        // Not from the secret itself: what is drawn at random may be seen, and led back to its seed.
+        // Not the secret itself: clients see what is drawn at random, and could compute the seed from it.
         let seed = hasher.hash(&(number as u64).to_le_bytes());
         Self {
             state: Ranked::new(

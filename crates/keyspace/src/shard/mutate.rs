@@ -1,8 +1,11 @@
-//! The funnel: all changes of data go through here, and nothing else can reach the entries to change them.
+//! The funnel: all changes of data go through here. No other file can change entries.
 //!
-//! Each function does three things that its callers therefore cannot forget: it counts the bytes, lowers the
-//! published deadline, and tells those who observe the shard. Observers are one byte, on a line that the
-//! change needs anyhow; while nobody observes, the cost is one test. Keyspace events are such an observer.
+//! Each function does three things beside the change, so that no caller can forget them:
+//!
+//! 1. it counts the bytes,
+//! 2. it lowers the published deadline,
+//! 3. it tells the observers of the shard. Keyspace events are one. The observers are the bits of one byte, which lies
+//!    on a cache line that the change needs anyway: without observers the cost is one test.
 
 use tidewheel_store::{KeyHasher, NewValue, Progress, Slot};
 
@@ -82,7 +85,8 @@ impl Hold<'_> {
         old
     }
 
-    /// Overwrites bytes beside the key with as many others. False, and nothing done, if they are not as many.
+    /// Overwrites the bytes of a value that lies beside its key. False, and nothing is done, if the new value has
+    /// another length or the old one lies elsewhere.
     #[inline]
     pub(crate) fn overwrite(
         &mut self,
@@ -151,14 +155,14 @@ impl Hold<'_> {
         object
     }
 
-    /// Removes a key whose deadline was reached and that somebody met before its time came in a pass.
+    /// Removes a key whose deadline was reached, found by a command before a pass of expiry came to it.
     #[must_use]
     pub(crate) fn remove_dead(&mut self, key: Key<'_>, db: u32, slot: Slot) -> Option<Object> {
         self.state.counters.expired += 1;
         self.remove(key, db, slot, Cause::Expired)
     }
 
-    /// Removes an entry for want of memory. Returns its object.
+    /// Removes an entry to free memory. Returns its object.
     pub(crate) fn evict(&mut self, db: u32, slot: Slot) -> Option<Object> {
         self.state.counters.evicted += 1;
         let key = match self.state.observers {
@@ -194,7 +198,7 @@ impl Hold<'_> {
         database.object_bytes -= freed;
         let due = &mut self.state.due[db as usize];
         *due = if progress.backlog {
-            // Due at once, whatever the lower bound says.
+            // Work is left: due at once.
             (*due).min(now.tick)
         } else {
             progress.next_deadline.unwrap_or(NEVER)
@@ -217,7 +221,7 @@ impl Hold<'_> {
     /// the shard's bound to the caller.
     pub(crate) fn flush(&mut self, db: u32, hasher: &KeyHasher) -> Option<(Entries, usize)> {
         let database = self.database(db);
-        // One that was emptied may hold what it had grown to.
+        // A database without keys may still hold the memory that it had grown to.
         if database.bytes() == 0 {
             return None;
         }
@@ -234,7 +238,7 @@ impl Hold<'_> {
         Some((entries, bytes))
     }
 
-    /// Has two databases change places.
+    /// Swaps two databases.
     pub(crate) fn swap(&mut self, first: u32, second: u32) {
         let (first_at, second_at) = (first as usize, second as usize);
         self.state.databases.swap(first_at, second_at);
@@ -284,7 +288,7 @@ impl Hold<'_> {
         }
     }
 
-    /// The one test that a change costs while nobody observes.
+    /// Without observers, a change costs this one test.
     #[inline]
     fn tell(&mut self, db: u32, key: &[u8], cause: Cause) {
         if self.state.observers != 0 {
@@ -309,13 +313,13 @@ impl Hold<'_> {
         self.witness_key(db, key);
     }
 
-    /// Whether anybody wants to hear of a change with that cause.
+    /// Whether an observer wants to be told of a change with that cause.
     fn observes(&self, cause: Cause) -> bool {
         let others = self.state.observers & !EVENTS != 0;
         others || self.state.observers & EVENTS != 0 && self.wants(cause).is_some()
     }
 
-    /// Under one hold of the queue's lock.
+    /// Locks the queue once for all keys.
     #[cold]
     fn tell_expired(&mut self, db: u32, keys: Vec<Box<[u8]>>) {
         #[cfg(test)]

@@ -63,15 +63,15 @@ impl Hold<'_> {
         }
     }
 
-    /// Reports what was kept back, so that the total is exact. Returns by how much the total changed.
+    /// Reports all bytes that were not yet reported, so that the total is exact. Returns by how much it changed.
     pub(crate) fn flush_bytes(&mut self) -> i64 {
         let change = std::mem::take(&mut self.state.unflushed_bytes);
         self.shard.shared.used_bytes.fetch_add(change, Relaxed);
         change
     }
 
-    /// Tidies a database, at most about `budget` units of work. Returns whether more is worth doing. One that
-    /// is empty then costs nothing.
+    /// Tidies a database, at most about `budget` units of work. Returns whether more is worth doing. A database that
+    /// turns out empty gives its memory back.
     pub(crate) fn tidy(&mut self, db: u32, budget: u32) -> bool {
         let more = self.state.databases[db as usize].entries.maintain(budget);
         if !more {
@@ -81,14 +81,14 @@ impl Hold<'_> {
         more
     }
 
-    /// Gives back what a database has kept, if it is empty.
+    /// Gives back the memory of a database, if it is empty.
     fn give_back(&mut self, db: u32) {
         if self.state.databases[db as usize].entries.give_back() {
             self.state.due[db as usize] = NEVER;
         }
     }
 
-    /// Gives back what empty databases have kept. Returns by how many bytes the total shrank.
+    /// Gives back the memory of empty databases. Returns by how many bytes the total shrank.
     pub(crate) fn give_back_empty(&mut self) -> i64 {
         for db in 0..self.databases() {
             self.give_back(db);
@@ -119,8 +119,8 @@ impl ShardState {
         }
     }
 
-    /// The entry that should go first, of all databases: (database, slot). `Err` says whether there are any
-    /// that may go.
+    /// The entry of all databases that should be evicted first: (database, slot). If none was found, `Err` says
+    /// whether there are any that may be evicted.
     pub(crate) fn victim(&mut self, choice: &Choice, clock: u64) -> Result<(u32, Slot), bool> {
         let (mut best, mut candidates) = (None, false);
         for (db, database) in (0..).zip(&self.databases) {
