@@ -42,7 +42,7 @@ impl Keyspace {
     /// Runs one command and appends its reply. Of a command over all keys it takes the first step: if a [`Walk`]
     /// comes back, the reply is still to come.
     ///
-    /// The row is the one that [`resolve`](crate::resolve) found for these arguments. A row that the server runs
+    /// The row is the one that [`resolve`](crate::resolve()) found for these arguments. A row that the server runs
     /// itself ([`Handler::Host`]) is answered with an error.
     ///
     /// An empty seat is entered for this command. A thread that [enters](Seat::enter) for a batch

@@ -61,7 +61,7 @@ pub struct Session {
 ///    it, then and later.
 /// 2. Each thread takes a [`seat`](Self::seat) for itself, and passes it to most calls.
 /// 3. For each batch of commands the thread calls [`Seat::enter`]. Before each command it calls [`Seat::give_way`].
-/// 4. [`resolve`](crate::resolve) finds a command's row, [`begin`](Self::begin) runs it. If a walk comes back, the
+/// 4. [`resolve`](crate::resolve()) finds a command's row, [`begin`](Self::begin) runs it. If a walk comes back, the
 ///    thread calls [`go_on`](Self::go_on) until none comes back; other commands may run in between.
 ///    [`execute`](Self::execute) does both without a pause.
 /// 5. After the batch, if [`events_pending`](Self::events_pending), the thread calls

@@ -1,6 +1,6 @@
 //! Typed values and the command table of a Redis-protocol server.
 //!
-//! [`resolve`] finds the row of a command, and [`Keyspace::execute`] runs it at one point in time and appends its
+//! [`resolve()`] finds the row of a command, and [`Keyspace::execute`] runs it at one point in time and appends its
 //! reply. The crate knows no sockets and no clocks: time is an argument ([`Time`]), and the keyspace calls the
 //! program around it through [`Hooks`]. [`Keyspace`] says in which order its methods are called.
 //!
