@@ -22,7 +22,7 @@ fn unfinished(bytes: usize) -> Vec<u8> {
     part
 }
 
-/// A client that holds so many bytes of a command which does not end, and up to twice as much for them.
+/// A client that holds this many bytes of a command which does not end. They take up to twice as much memory.
 fn holder(rig: &mut Rig, owner: usize, bytes: usize) -> Peer {
     let peer = rig.connect(owner);
     peer.send(&unfinished(bytes));

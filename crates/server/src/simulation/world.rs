@@ -98,7 +98,7 @@ impl World {
         world
     }
 
-    /// Some servers hold so many keys that a walk over them takes several turns.
+    /// Some servers hold many keys, so that a walk over them takes several turns.
     fn fill(&mut self) {
         let early = self.connect();
         // Nobody may evict them: a walk has to meet them all.
