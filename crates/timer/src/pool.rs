@@ -211,8 +211,8 @@ impl Pool {
     /// Keeps the records of a chunk that `keep` wants; returns how many went.
     pub(crate) fn retain(&mut self, at: u32, mut keep: impl FnMut(Record) -> bool) -> u32 {
         let chunk = self.chunk_mut(at);
-        // First ask about all, so that the cache misses behind the answers overlap. Then move without a branch,
-        // since no branch here could be predicted.
+        // First ask about every record: an answer loads the record's timer, and so the cache misses overlap. Then
+        // close the gaps without a branch, since the processor could not predict the answers.
         let mut wanted = [false; CHUNK_RECORDS];
         for (wanted, &record) in wanted.iter_mut().zip(chunk.records()) {
             *wanted = keep(record);

@@ -115,8 +115,8 @@ pub trait TimerQueue {
     /// Hands every timer to `sink`, due or not, and is empty afterwards. O(n).
     fn drain<T: Timers>(&mut self, timers: &mut T, sink: impl FnMut(&mut T, &[u32]));
 
-    /// A lower bound of the earliest deadline, never later than it. `None` only when nothing is pending. The
-    /// record of a cancelled timer may still ask for a wake-up or a few.
+    /// A lower bound of the earliest deadline, never later than it. `None` only when nothing is pending. Records
+    /// of cancelled timers may still cause a few needless wake-ups.
     ///
     /// A caller that sleeps until then and calls [`advance`](Self::advance) makes progress: the call fires,
     /// moves or drops a record, or finds a later bound.

@@ -116,7 +116,7 @@ impl<Q: TimerQueue> TimerSet<Q> {
         true
     }
 
-    /// Fires what is due: see [`TimerQueue::advance`]. If the sink panics, the timers that it has not got stay
+    /// Fires what is due: see [`TimerQueue::advance`]. If the sink panics, the due timers that it was not given stay
     /// pending.
     pub fn advance(&mut self, now: u64, budget: u32, mut sink: impl FnMut(TimerId)) -> Progress {
         let advancing = Advancing(self);

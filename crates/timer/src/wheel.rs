@@ -20,8 +20,8 @@
 //!
 //! # The rule
 //!
-//! The *position* is the tick that the wheel stands at: every tick before it is done with. A record is filed at the
-//! lowest level whose ring reaches its tick. With `e` for the position, that is the smallest level `l` with
+//! The *position* is the tick that the wheel stands at. Every timer that was due before it has fired. A record is filed
+//! at the lowest level whose ring reaches its tick. With `e` for the position, that is the smallest level `l` with
 //! `(tick >> 8(l+1)) <= (e >> 8(l+1)) + 1`. Each level is allocated on first use (4 KiB).
 //!
 //! A ring has *twice* the 256 slots that make one slot of the next level. So it covers the slot of the next level
@@ -83,7 +83,7 @@ pub const SPLIT_PER_TICK: u32 = 256;
 const SPLIT_AHEAD_MAX: u32 = 4 * SPLIT_PER_TICK;
 
 /// This many dead records are tolerated, even beside fewer living ones.
-const STALE_FLOOR: usize = 1024;
+const DEAD_FLOOR: usize = 1024;
 
 /// Chunks that an insert sweeps while dead records outnumber the living.
 const SWEEP_PER_INSERT: u32 = 2;
@@ -101,7 +101,7 @@ pub struct HierarchicalWheel {
     /// No occupied slot starts before this; `u64::MAX` may also mean that nothing is filed.
     next: u64,
     records: usize,
-    stale: usize,
+    dead: usize,
     sweep: Sweep,
     /// Timers of which this pass of the sweep has kept a record. It drops any other record of such a timer,
     /// even one that looks alive. A timer that is filed leaves the set, since its record is a new one.
@@ -140,7 +140,7 @@ impl HierarchicalWheel {
             latest: now,
             next: u64::MAX,
             records: 0,
-            stale: 0,
+            dead: 0,
             sweep: Sweep::start_of(0),
             kept: Marks::new(),
         }
@@ -148,8 +148,8 @@ impl HierarchicalWheel {
 
     /// Dead records that are still filed: cancelling a timer or moving it earlier leaves one behind.
     #[must_use]
-    pub fn stale(&self) -> usize {
-        self.stale
+    pub fn dead(&self) -> usize {
+        self.dead
     }
 
     /// Records filed at each level, dead ones included; a slot of level `l` spans `256^l` ticks.
@@ -242,9 +242,9 @@ impl HierarchicalWheel {
         }
     }
 
-    /// A timer that is due at `now`, though [`advance`](TimerQueue::advance) has yet to move records before
-    /// it meets that one: looks at the first `look` records of the slot that starts first. `None` proves
-    /// nothing.
+    /// A timer that is due at `now`. [`advance`](TimerQueue::advance) may have to move many records before it meets
+    /// such a timer; this looks only at the first `look` records of the slot that starts first. If it returns `None`,
+    /// timers may still be due.
     #[must_use]
     pub fn find_due<T: Timers>(&self, timers: &T, now: u64, look: usize) -> Option<u32> {
         let (start, level) = self.earliest().filter(|(start, _)| *start <= now)?;
@@ -327,9 +327,9 @@ impl HierarchicalWheel {
                             progress.moved += 1;
                             continue;
                         }
-                        self.dropped(progress);
+                        self.drop_dead(progress);
                     }
-                    _ => self.dropped(progress),
+                    _ => self.drop_dead(progress),
                 }
             }
             if count > 0 {
@@ -339,9 +339,17 @@ impl HierarchicalWheel {
         }
     }
 
-    fn dropped(&mut self, progress: &mut Progress) {
-        self.stale = self.stale.saturating_sub(1);
+    fn drop_dead(&mut self, progress: &mut Progress) {
+        self.count_dropped(1);
         progress.moved += 1;
+    }
+
+    /// Dead records have been dropped. A release build whose count is too low goes on with 0: then the sweep begins
+    /// later, but nothing else is wrong.
+    #[inline]
+    fn count_dropped(&mut self, count: usize) {
+        debug_assert!(self.dead >= count, "more records were dropped than died");
+        self.dead = self.dead.saturating_sub(count);
     }
 
     /// Moves the records of a slot above level 0 to the levels below.
@@ -370,7 +378,7 @@ impl HierarchicalWheel {
                     Some(timer) if is_live::<T>(&timer, &record) => {
                         self.register(timers, record.id, timer.deadline);
                     }
-                    _ => self.stale = self.stale.saturating_sub(1),
+                    _ => self.count_dropped(1),
                 }
             }
         }
@@ -415,7 +423,7 @@ impl HierarchicalWheel {
     }
 
     fn has_garbage(&self) -> bool {
-        self.stale > self.records / 2 + STALE_FLOOR || self.pool.is_sparse()
+        self.dead > self.records / 2 + DEAD_FLOOR || self.pool.is_sparse()
     }
 
     /// Sweeps `chunks` chunks: drops dead records, joins half-empty chunks, moves chunks down.
@@ -471,7 +479,7 @@ impl HierarchicalWheel {
             if gone > 0 {
                 ring.removed(slot, gone);
                 self.records -= gone as usize;
-                self.stale = self.stale.saturating_sub(gone as usize);
+                self.count_dropped(gone as usize);
             }
         }
     }
@@ -515,7 +523,7 @@ impl TimerQueue for HierarchicalWheel {
     #[inline]
     fn insert<T: Timers>(&mut self, timers: &mut T, id: u32, deadline: u64, now: u64) {
         // Before the new record is filed: the owner may not show its timer yet.
-        if self.stale > STALE_FLOOR && self.has_garbage() {
+        if self.dead > DEAD_FLOOR && self.has_garbage() {
             self.sweep(timers, SWEEP_PER_INSERT);
         }
         self.follow_clock(now);
@@ -536,13 +544,13 @@ impl TimerQueue for HierarchicalWheel {
         if deadline >= old.deadline || deadline >= self.registered_tick::<T>(old) {
             return;
         }
-        self.stale += 1;
+        self.dead += 1;
         self.insert(timers, id, deadline, now);
     }
 
     #[inline]
     fn cancel<T: Timers>(&mut self, _timers: &mut T, _id: u32, _old: Timer) {
-        self.stale += 1;
+        self.dead += 1;
     }
 
     fn advance<T: Timers>(
@@ -612,7 +620,7 @@ impl TimerQueue for HierarchicalWheel {
         self.sweep = Sweep::start_of(0);
         self.kept.clear();
         self.next = u64::MAX;
-        self.stale = 0;
+        self.dead = 0;
     }
 
     #[inline]
@@ -659,7 +667,8 @@ impl TimerQueue for HierarchicalWheel {
     }
 
     fn len(&self) -> usize {
-        self.records.saturating_sub(self.stale)
+        debug_assert!(self.dead <= self.records, "more dead records than records");
+        self.records.saturating_sub(self.dead)
     }
 
     fn bytes(&self) -> usize {

@@ -23,9 +23,9 @@ use crate::queue::{Forecast, Progress, Timer, TimerQueue, Timers, forecast_windo
 const HORIZON: u64 = 1 << 30;
 
 /// This many dead records are tolerated, even beside fewer living ones.
-const STALE_FLOOR: usize = 1024;
+const DEAD_FLOOR: usize = 1024;
 /// One more dead record is tolerated for every 16 slots, so that looking through the slots is worth it.
-const STALE_SLOTS: usize = 16;
+const DEAD_SLOTS: usize = 16;
 
 /// A single-level timing wheel with rounds over timers that somebody else owns.
 #[derive(Debug)]
@@ -41,7 +41,7 @@ pub struct HashedWheel {
     /// What is left of the slot of `elapsed`, whose visit ran out of budget or has not begun.
     visiting: u32,
     records: usize,
-    stale: usize,
+    dead: usize,
     /// Before this position, no record is looked for beyond the turn.
     scan_at: u64,
 }
@@ -67,7 +67,7 @@ impl HashedWheel {
             due: NIL,
             visiting: NIL,
             records: 0,
-            stale: 0,
+            dead: 0,
             scan_at: now,
         }
     }
@@ -133,7 +133,7 @@ impl HashedWheel {
 
     /// Whether dead records outnumber the living by so much that dropping them costs O(1) for each.
     fn has_garbage(&self) -> bool {
-        self.stale > self.records / 2 + STALE_FLOOR + self.heads.len() / STALE_SLOTS
+        self.dead > self.records / 2 + DEAD_FLOOR + self.heads.len() / DEAD_SLOTS
     }
 
     /// Drops every dead record, and of those that look alike all but one. O(n + slots).
@@ -167,11 +167,17 @@ impl HashedWheel {
                     self.pool.push(&mut kept, record);
                 } else {
                     self.records -= 1;
-                    self.stale = self.stale.saturating_sub(1);
+                    self.count_dropped();
                 }
             }
         }
         kept
+    }
+
+    /// A dead record has been dropped.
+    fn count_dropped(&mut self) {
+        debug_assert!(self.dead > 0, "more records were dropped than died");
+        self.dead = self.dead.saturating_sub(1);
     }
 
     /// Moves the position to the next tick worth a visit; `None` when that lies after `now`.
@@ -248,7 +254,7 @@ impl HashedWheel {
                         count += 1;
                     }
                     _ => {
-                        self.stale = self.stale.saturating_sub(1);
+                        self.count_dropped();
                         progress.moved += 1;
                     }
                 }
@@ -287,12 +293,12 @@ impl TimerQueue for HashedWheel {
         if deadline >= self.tick_of(old.registration) {
             return;
         }
-        self.stale += 1;
+        self.dead += 1;
         self.insert(timers, id, deadline, now);
     }
 
     fn cancel<T: Timers>(&mut self, _timers: &mut T, _id: u32, _old: Timer) {
-        self.stale += 1;
+        self.dead += 1;
     }
 
     fn advance<T: Timers>(
@@ -371,7 +377,7 @@ impl TimerQueue for HashedWheel {
     }
 
     fn len(&self) -> usize {
-        self.records.saturating_sub(self.stale)
+        self.records.saturating_sub(self.dead)
     }
 
     fn bytes(&self) -> usize {

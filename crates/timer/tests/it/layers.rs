@@ -139,9 +139,9 @@ fn moved_earlier_it_walks_down_with_what_is_left() {
             [0, 0, 1, 0, 0, 0, 0, 0],
         ]
     );
-    assert_eq!((timers.len(), timers.queue().stale()), (0, 1));
+    assert_eq!((timers.len(), timers.queue().dead()), (0, 1));
     timers.advance(7_100 * SECOND, u32::MAX, |_| panic!("it fired twice"));
-    assert_eq!(timers.queue().stale(), 0);
+    assert_eq!(timers.queue().dead(), 0);
 }
 
 #[test]
