@@ -1,4 +1,4 @@
-//! The arguments of one command, borrowed from where they already lie.
+//! The arguments of one command, borrowed from the buffer that they arrived in.
 
 use std::fmt;
 use std::ops::Index;

@@ -58,3 +58,23 @@ impl fmt::Display for ProtocolError {
 }
 
 impl Error for ProtocolError {}
+
+/// Why two floats have no sum.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum SumError {
+    /// One of them is not a float.
+    NotAFloat,
+    /// The sum is infinite or NaN.
+    NotFinite,
+}
+
+impl fmt::Display for SumError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::NotAFloat => "value is not a valid float",
+            Self::NotFinite => "increment would produce NaN or Infinity",
+        })
+    }
+}
+
+impl Error for SumError {}

@@ -1,24 +1,28 @@
-//! Floats of 64 bits of mantissa, as `long double` has them on x86: what INCRBYFLOAT adds where decimals do
-//! not fit.
+//! Floats with 64 bits of mantissa, like `long double` on x86. INCRBYFLOAT adds with them what does not fit into fixed
+//! decimals.
 //!
-//! Numbers go up to about 1.19 · 10^4932. A text becomes the nearest such float, the sum of two is rounded to
-//! the nearest, ties to even, and written with 17 decimals. Each step is done on whole numbers of any length,
-//! so that nothing is rounded twice.
+//! An example: `1e400` plus `1` is far beyond an `f64`, but not beyond these floats, which go up to about
+//! 1.19 · 10^4932. A sum is made in three steps: each text becomes the nearest float, the sum of the two is rounded to
+//! the nearest float (ties to even), and the result is written with 17 decimals. Every step calculates with whole
+//! numbers of any length, so that nothing is rounded twice.
 
 use std::cmp::Ordering;
 
-use crate::float::{SumError, TEXT_MAX};
+use crate::error::SumError;
 
-/// Digits of a text that count; beyond them it matters only whether all are 0.
+/// A text of this many bytes or more is no float, as in Redis.
+pub(crate) const TEXT_MAX: usize = 5 * 1024;
+
+/// Digits of a text that are used. Of the digits after them it only matters whether all are 0.
 const DIGITS_MAX: usize = 64;
 
-/// No number of this many digits before the point is finite, none with as many zeros behind it is above 0.
+/// A number with this many digits before the point is infinite. One with this many zeros behind the point is 0.
 const MAGNITUDE_MAX: i64 = 5_000;
 
 /// 2^16384 and above is infinite.
 const BITS_MAX: i64 = 16_384;
 
-/// What is below half of 2^-16445 is 0.
+/// A number below half of 2^-16445 is 0.
 const BITS_MIN: i64 = -16_445;
 
 /// The digits after the decimal point that are written.
@@ -49,7 +53,7 @@ pub(crate) fn sum(a: &[u8], b: &[u8]) -> Result<String, SumError> {
 /// Reads a text; `None` for an infinite one.
 fn parse(text: &[u8]) -> Result<Option<Extended>, SumError> {
     let text = std::str::from_utf8(text).map_err(|_| SumError::NotAFloat)?;
-    // Says what is spelt like a float, whatever its size.
+    // This reader tells what is spelt like a float, also if it is too large for one.
     let near: f64 = text.parse().map_err(|_| SumError::NotAFloat)?;
     if near.is_nan() {
         return Err(SumError::NotAFloat);
@@ -67,7 +71,7 @@ fn parse(text: &[u8]) -> Result<Option<Extended>, SumError> {
     if digits.is_empty() {
         return Ok(Some(ZERO));
     }
-    // What does not fit, or vanishes, is refused.
+    // A number that is too large, or becomes 0, is refused.
     if !(-MAGNITUDE_MAX..MAGNITUDE_MAX).contains(&magnitude) {
         return Err(SumError::NotAFloat);
     }
@@ -102,7 +106,7 @@ fn decimal(text: &[u8]) -> (Vec<u8>, i64) {
     (digits, power)
 }
 
-/// An exponent; one that does not fit is as good as a very large one.
+/// An exponent. One that does not fit its type counts as a very large one.
 fn exponent_of(text: &[u8]) -> i64 {
     let (negative, digits) = match text {
         [b'-', rest @ ..] => (true, rest),
@@ -123,7 +127,7 @@ fn nearest(negative: bool, digits: &[u8], power: i64) -> Option<Extended> {
         whole.multiply_by_power(power as usize);
         return whole.round(negative, 0, false);
     }
-    // So many bits are left after the division, at least.
+    // At least this many bits remain after the division.
     let shift = 70 + (-power as usize) * 10 / 3 + 4;
     whole.shift_left(shift);
     let rest = whole.divide_by_power(-power as usize);
@@ -280,7 +284,8 @@ impl Whole {
         }
     }
 
-    /// Halves `bits` times, to the nearest, ties to even. With a `rest` it stands for a little more.
+    /// Halves `bits` times and rounds to the nearest, ties to even. With a `rest` the number counts as a little larger
+    /// than it is.
     fn round_off(&mut self, bits: usize, rest: bool) {
         if bits == 0 {
             return;
@@ -305,7 +310,7 @@ impl Whole {
         }
     }
 
-    /// Subtracts what is not more.
+    /// Subtracts a number that is not larger.
     fn subtract(&mut self, other: &Self) {
         let mut borrow = 0;
         for (i, word) in self.0.iter_mut().enumerate() {
@@ -323,8 +328,8 @@ impl Whole {
         differs.map_or(Ordering::Equal, |i| word(self, i).cmp(&word(other, i)))
     }
 
-    /// The float nearest to this · 2^exponent, and a little more if there is a `rest`; `None` if that is
-    /// infinite.
+    /// The float nearest to this · 2^exponent; with a `rest` the number counts as a little larger. `None` if the float
+    /// is infinite.
     fn round(mut self, negative: bool, exponent: i64, rest: bool) -> Option<Extended> {
         let lost = self.bits().saturating_sub(64);
         self.round_off(lost, rest);

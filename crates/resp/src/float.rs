@@ -1,12 +1,7 @@
 //! Floats as INCRBYFLOAT reads, adds and stores them, and as double replies carry them.
 
-use std::error::Error;
-use std::fmt;
-
-use crate::extended;
-
-/// Texts of so many bytes or more are no floats, as in Redis.
-pub(crate) const TEXT_MAX: usize = 5 * 1024;
+use crate::error::SumError;
+use crate::extended::{self, TEXT_MAX};
 
 /// The digits after the decimal point that INCRBYFLOAT keeps.
 const FIXED_DECIMALS: usize = 17;
@@ -20,36 +15,15 @@ const NO_DECIMALS_FROM: u128 = FIXED_ONE.unsigned_abs() << 63;
 /// The largest power of ten within an `i128`.
 const POWER_MAX: i32 = 38;
 
-/// Why two floats have no sum.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum SumError {
-    /// One of them is not a float.
-    NotAFloat,
-    /// The sum is infinite or NaN.
-    NotFinite,
-}
-
-impl fmt::Display for SumError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Self::NotAFloat => "value is not a valid float",
-            Self::NotFinite => "increment would produce NaN or Infinity",
-        })
-    }
-}
-
-impl Error for SumError {}
-
 /// Adds two floats as INCRBYFLOAT does, text to text.
 ///
-/// Redis adds in `long double`, so that 0.1 and 0.2 make 0.3 where an `f64` makes
-/// 0.30000000000000004. Here numbers of up to 17 decimals and a magnitude below 2^63 are added in
-/// decimal, exactly; others as Redis does on x86.
+/// Redis adds in `long double`: 0.1 and 0.2 make 0.3, where an `f64` makes 0.30000000000000004. Here, numbers of up to
+/// 17 decimals and a magnitude below 2^63 are added exactly, in decimal. Other numbers are added as Redis does on x86.
 ///
 /// # Errors
 /// When either is no float or the sum is not finite; the errors read as Redis words them.
 pub fn sum_floats(a: &[u8], b: &[u8]) -> Result<String, SumError> {
-    // Before anything reads them: a stored text may be half a gigabyte long.
+    // First of all: a stored text may be half a gigabyte long.
     if a.len().max(b.len()) >= TEXT_MAX {
         return Err(SumError::NotAFloat);
     }

@@ -42,8 +42,8 @@ mod reply;
 mod writer;
 
 pub use args::{Args, ArgsIter};
-pub use error::ProtocolError;
-pub use float::{SumError, format_f64_short, parse_f64, sum_floats};
+pub use error::{ProtocolError, SumError};
+pub use float::{format_f64_short, parse_f64, sum_floats};
 pub use limits::Limits;
 pub use number::{parse_i64, parse_u64};
 pub use parser::{Parsed, Parser};

@@ -1,10 +1,22 @@
 //! The incremental request parser.
 //!
-//! A client sends either `*<count>\r\n` and that many `$<length>\r\n<bytes>\r\n`, or one inline line.
-//! The parser keeps the offset it has reached, so that a command which arrives in pieces is cut once:
-//! a wait for a 512 MiB argument costs one comparison per read. As in Redis, the two bytes after a
-//! number or a body are skipped unread; RESP3 types have no meaning in requests, so an argument that
-//! is one is refused and a command that begins with one is an inline command.
+//! A client sends either `*<count>\r\n` and that many `$<length>\r\n<bytes>\r\n`, or one inline line:
+//!
+//! ```text
+//! *2\r\n $3\r\nGET\r\n $1\r\nk\r\n        two arguments
+//! GET k\r\n                             the same, as an inline command
+//! ```
+//!
+//! The order of calls, for each read of a connection:
+//!
+//! 1. [`parse`](Parser::parse) the buffer. On `Incomplete`, read more behind it and parse again.
+//! 2. On `Complete`, take the arguments with [`args`](Parser::args) and run the command.
+//! 3. Drop the consumed bytes and begin again with the rest.
+//!
+//! The parser keeps the offset that it has reached, so a command that arrives in pieces is scanned once: while it waits
+//! for an argument of 512 MiB, each read costs one comparison. As in Redis, the two bytes after a number or a body are
+//! skipped unread. RESP3 types have no meaning in requests: an argument of such a type is refused, and a command that
+//! begins with one is an inline command.
 
 use memchr::{memchr, memchr2};
 
@@ -15,12 +27,12 @@ use crate::{Limits, ProtocolError, inline};
 /// Commands end below this offset, so that a span fits 32 bits each.
 const COMMAND_MAX: usize = u32::MAX as usize;
 
-/// What a parser may keep between commands; one that held more gives it back when the next begins.
+/// What a parser may keep between commands. If it holds more, it frees that when the next command begins.
 const KEEP_ARGS: usize = 1024;
 const KEEP_INLINE: usize = 4096;
 
-/// A line with a number may always be this long, whatever the limit: longer than any number, so that
-/// a number is judged alike whether it arrives at once or in pieces.
+/// A line with a number may always be this long, also under a lower limit. It is longer than any number. So a number
+/// that arrives in pieces is treated as one that arrives at once.
 const NUMBER_LINE_MIN: usize = 32;
 
 /// What [`Parser::parse`] found.
@@ -196,7 +208,7 @@ impl Parser {
 
     #[inline]
     fn arguments(&mut self, buf: &[u8], limits: &Limits) -> Result<Parsed, ProtocolError> {
-        // A line that was searched in vain is not begun anew.
+        // A line whose end was not found yet is searched from where the search stopped.
         if self.stage == Stage::Header && self.scanned == self.pos {
             self.whole_arguments(buf, limits);
         }
@@ -225,8 +237,8 @@ impl Parser {
         Ok(Parsed::Complete { consumed: self.pos })
     }
 
-    /// Takes arguments for as long as they lie in the buffer as a whole and need no second look. What follows is
-    /// left to [`arguments`](Self::arguments), which judges it.
+    /// Takes arguments while they are simple and whole in the buffer. It stops at the first that is not, which is then
+    /// for [`arguments`](Self::arguments).
     #[inline]
     fn whole_arguments(&mut self, buf: &[u8], limits: &Limits) {
         let buf = &buf[..buf.len().min(COMMAND_MAX)];

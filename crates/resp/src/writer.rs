@@ -24,13 +24,13 @@ pub enum Protocol {
 /// assert_eq!(out.as_bytes(), b"*2\r\n$5\r\nscore\r\n$3\r\n1.5\r\n");
 /// ```
 ///
-/// A [limit](Self::set_limit) keeps one reply from taking memory without end, of however many small parts it
-/// is made. It is tested only when the buffer must grow: what is small costs nothing more.
+/// A [limit](Self::set_limit) bounds the memory of one reply, also if the reply has many small parts. It is tested only
+/// when the buffer must grow, so small replies do not pay for it.
 #[derive(Debug)]
 pub struct Writer {
     buf: Vec<u8>,
     protocol: Protocol,
-    /// The buffer does not grow for what would end beyond this.
+    /// The buffer grows to this at most.
     limit: usize,
     /// Something was left out.
     over: bool,
@@ -53,8 +53,8 @@ impl Writer {
         }
     }
 
-    /// From here on the buffer does not grow for what would end beyond so many bytes: it is left out, and the
-    /// buffer [is over](Self::is_over) its limit. What was written is then of no use.
+    /// From here on the buffer grows to `bytes` at most. What would end beyond that is left out, and the buffer [is
+    /// over](Self::is_over) its limit: what was written is then of no use.
     pub fn set_limit(&mut self, bytes: usize) {
         self.limit = bytes;
     }
@@ -71,8 +71,8 @@ impl Writer {
         self.over
     }
 
-    /// Makes room for `more` bytes and no more, so that a long reply is not copied while it grows. False if
-    /// the limit does not let.
+    /// Makes room for `more` bytes and no more, so that a long reply is not copied while it grows. False if the limit
+    /// does not allow it.
     #[must_use]
     pub fn reserve(&mut self, more: usize) -> bool {
         let admitted = self.admits(more);
@@ -82,13 +82,13 @@ impl Writer {
         admitted
     }
 
-    /// The reply is over its limit, wherever it was written.
+    /// Marks the reply as over its limit, also if parts of it were written elsewhere.
     pub fn refuse(&mut self) {
         self.over = true;
     }
 
-    /// Whether `more` bytes would still be within the limit. If not, the buffer is over it from here on: the
-    /// caller leaves them out.
+    /// Whether `more` bytes are within the limit. If not, the caller leaves them out, and the buffer counts as over
+    /// its limit.
     #[inline]
     pub fn admits(&mut self, more: usize) -> bool {
         self.over |= more > self.limit.saturating_sub(self.buf.len());
@@ -300,7 +300,7 @@ impl Writer {
         self.buf.shrink_to(bytes);
     }
 
-    /// Makes room for a string, if the limit lets.
+    /// Makes room for a string, if the limit allows it.
     #[inline]
     fn fits(&mut self, bytes: usize) -> bool {
         bytes <= self.buf.capacity() - self.buf.len() || self.grow(bytes)
@@ -322,7 +322,7 @@ impl Writer {
         }
     }
 
-    /// Appends bytes, if the limit lets the buffer grow for them.
+    /// Appends bytes, if they are within the limit.
     #[inline]
     fn put(&mut self, bytes: &[u8]) {
         if self.fits(bytes.len()) {
