@@ -1,13 +1,14 @@
 //! Variable-size blocks in pages of one size class each.
 //!
-//! A block's id is its page and its offset in units of eight bytes, so that an id leads to the bytes
-//! without a table. A page of 16 KiB holds blocks of one size; a block too large for that has a page of
-//! its own. The first byte of a block is not 0 while the block is in use; a free block keeps the offset
-//! of the next free one in its bytes 2 and 3.
+//! An example: an entry of 61 bytes needs a block of 64. A page of 16 KiB has room for 256 blocks of this size, and
+//! for no others. If it is block 3 of page 7, its id is (7, 24): the page, and the offset on it in units of eight
+//! bytes. So an id leads to the bytes without a table.
 //!
-//! Memory goes back: a page without live blocks is freed at once, and the pages that have room are
-//! listed by how full they are, so that new blocks fill the fullest while
-//! [`sparse_page`](Blocks::sparse_page) names one to empty.
+//! A block above 4 KiB has a page of its own. The first byte of a block is not 0 while the block is in use. A free
+//! block has the offset of the next free one in its bytes 2 and 3.
+//!
+//! A page without live blocks is freed at once. The other pages with free blocks are in lists by how full they are. New
+//! blocks go to the fullest page, and [`sparse_page`](Blocks::sparse_page) names a page that is worth emptying.
 
 /// Bytes of a page.
 const PAGE: usize = 16 * 1024;
@@ -34,7 +35,7 @@ const NIL_OFFSET: u16 = u16::MAX;
 /// How full a page is, in quarters; full pages are in no list.
 const QUARTERS: usize = 4;
 
-/// Block size of each class in units: steps of one unit up to 128 bytes, then four a doubling.
+/// Block size of each class in units: steps of one unit up to 128 bytes, then four steps to twice the size.
 const SIZES: [u16; CLASSES] = sizes();
 
 const fn sizes() -> [u16; CLASSES] {
@@ -59,7 +60,7 @@ fn class_of(bytes: usize) -> usize {
     if units <= 16 {
         return units - 1;
     }
-    // Above 16 units: four classes a doubling.
+    // Above 16 units there are four classes to twice the size.
     let octave = (units - 1).ilog2();
     let step = (1usize << octave) / 4;
     let within = (units - 1 - (1 << octave)) / step;
@@ -150,8 +151,8 @@ impl Blocks {
         }
     }
 
-    /// Adds a block of at least `bytes` bytes, whose content is undefined but for a first byte that
-    /// the caller must set to other than 0.
+    /// Adds a block of at least `bytes` bytes. Its content is not defined. The caller must set the first byte to
+    /// something other than 0.
     ///
     /// # Panics
     ///
@@ -263,8 +264,8 @@ impl Blocks {
         (*block.first()? != 0).then_some(block)
     }
 
-    /// A page to empty and its number of block places; `None` while the pages that share a size are
-    /// at least three quarters full in all. No new block goes to that page until the next call.
+    /// A page that is worth emptying; `None` while the pages of each size are at least three quarters full on
+    /// average. No new block goes to that page until the next call.
     pub(crate) fn sparse_page(&mut self) -> Option<u32> {
         self.unretire();
         for (class, &units) in SIZES.iter().enumerate() {
@@ -274,7 +275,7 @@ impl Blocks {
             if free * 4 <= places || free < 2 * u64::from(per_page) {
                 continue;
             }
-            // One of the emptier half must exist when a quarter is free, or nearly so.
+            // If a quarter is free, nearly always one page is less than half full.
             if let Some(&number) = self.lists[class][..2].iter().find(|head| **head != NIL) {
                 self.unlist(number);
                 self.retired = number;
@@ -296,7 +297,7 @@ impl Blocks {
         }
     }
 
-    /// Ids of the blocks in use on a page, from place `from` on.
+    /// The id of the first block in use on a page, from offset `from` on.
     pub(crate) fn live_on(&self, number: u32, from: u32) -> Option<u32> {
         let page = &self.pages[number as usize];
         if page.class == OWN {
@@ -370,13 +371,13 @@ impl Blocks {
         page.fresh = 0;
         page.free = NIL_OFFSET;
         self.holes.push(number);
-        // Emptied pages stay in the table, 1/400 of the peak, until the store is empty.
+        // Freed pages keep their rows of the table until the store is empty: 1/400 of the memory at its peak.
         if self.held_bytes == 0 {
             *self = Self::new();
         }
     }
 
-    /// Puts a page into the list where it belongs by now.
+    /// Puts a page into the list that it belongs to now.
     #[inline]
     fn list(&mut self, number: u32) {
         let page = &self.pages[number as usize];

@@ -9,7 +9,7 @@
 //! key bytes, value bytes
 //! ```
 //!
-//! With a 16-byte key, a 32-byte value and a deadline that is 64 bytes, of which 16 are header.
+//! An entry with a 16-byte key, a 32-byte value and a deadline has 64 bytes, of which 16 are the header.
 
 use tidewheel_timer::Timer;
 
@@ -46,14 +46,14 @@ impl Form {
         }
     }
 
-    /// Whether the deadline fits: a wider form may hold a narrower one.
+    /// Whether the deadline fits. A wide form can hold a deadline that a narrow one could.
     pub(crate) fn holds(self, deadline: Option<u64>) -> bool {
         self as u8 >= Self::of(deadline) as u8
     }
 
     #[inline(always)]
     fn bytes(self) -> usize {
-        // A table, since every access of an entry asks.
+        // A table, since every access to an entry needs it.
         const BYTES: [u8; 3] = [0, 10, 12];
         BYTES[self as usize].into()
     }
@@ -179,7 +179,7 @@ pub(crate) fn set_access(block: &mut [u8], access: u32) {
     block[1..4].copy_from_slice(&access.to_le_bytes()[..3]);
 }
 
-// Every access of an entry goes through it, and the compiler does not see that by itself.
+// Every access to an entry goes through it. The compiler does not inline it by itself.
 #[inline(always)]
 pub(crate) fn layout(block: &[u8]) -> Layout {
     let (key_len, at) = varint(block, DEADLINE_AT + form(block).bytes());
@@ -202,7 +202,7 @@ pub(crate) fn deadline(block: &[u8]) -> Option<u64> {
     if form == Form::None {
         return None;
     }
-    // The short form's block has eight bytes here as well: lengths and key follow.
+    // In the short form the last two of these eight bytes are not the deadline's: they are masked.
     let bytes: &[u8; 8] = block[DEADLINE_AT + 4..].first_chunk()?;
     let deadline = match form {
         Form::Long => u64::from_le_bytes(*bytes),
@@ -222,8 +222,8 @@ pub(crate) fn timer(block: &[u8]) -> Option<Timer> {
     })
 }
 
-/// Stores a deadline that the entry's form holds; a deadline of exactly 2^48 − 1 needs the long form
-/// and reads one tick later, since its bits stand for "none".
+/// Stores a deadline that the entry's form holds. The deadline 2^48 − 1 is stored one tick later, in the long form,
+/// since its bits stand for "none".
 pub(crate) fn set_deadline(block: &mut [u8], deadline: Option<u64>) {
     let deadline = match deadline {
         None => SHORT_NONE,

@@ -1,21 +1,26 @@
 //! The hash that keys are found by: SipHash-1-3 under a secret key.
 //!
-//! Clients choose the keys, and SCAN shows them in the order of their hashes, with a hash as its cursor. So the
-//! hash must be one that cannot be steered without its 128-bit key, though some of its output is known: a
-//! pseudorandom function. Hashes that fold a product fail that, whatever is mixed in: one operand that a
-//! client makes zero, and everything after it is known.
+//! Clients choose the keys. SCAN shows them in the order of their hashes, and its cursor is a part of a hash. So
+//! clients know some of the hash's output. Still they must not be able to choose keys that collide, unless they know the
+//! 128-bit secret. A function with this property is called pseudorandom. Fast hashes that multiply and fold do not have
+//! it: a client can make one factor zero, and then knows everything that comes after it.
 //!
-//! Tried beside it, for keys of 8, 16, 32 and 128 bytes: AES-128 as a CMAC (the `aes` crate) takes fewer
-//! instructions (84, 62, 99, 291 against 98, 118, 158, 398) but twice to six times as long (19, 18, 47, 270 ns
-//! against 7, 9, 14, 40), since its rounds wait for each other; its key schedule is 704 bytes; and without the
-//! processor's instructions it is far slower.
+//! AES-128 as a CMAC (the `aes` crate) was tried too, with keys of 8, 16, 32 and 128 bytes:
 //!
-//! Written out here, because the well-known crates hash by way of `Hasher`, in parts of any length, which costs
-//! a quarter more.
+//! | | instructions | ns |
+//! |---|---|---|
+//! | SipHash-1-3 | 98, 118, 158, 398 | 7, 9, 14, 40 |
+//! | AES-CMAC | 84, 62, 99, 291 | 19, 18, 47, 270 |
+//!
+//! Its rounds wait for each other, its key schedule takes 704 bytes, and without AES instructions in the processor it is
+//! far slower.
+//!
+//! SipHash is written out here. The well-known crates use the trait `Hasher`, which takes a key in parts of any length,
+//! and cost a quarter more.
 //!
 //! Source: Aumasson, Bernstein: "SipHash: a fast short-input PRF" (2012), <https://www.aumasson.jp/siphash/>.
 
-/// Hashes keys so that nobody who lacks the seed can choose keys that collide.
+/// Hashes keys so that nobody can choose keys that collide without knowing the seed.
 #[derive(Clone)]
 pub struct KeyHasher {
     start: State,
@@ -30,8 +35,8 @@ struct State {
 }
 
 impl KeyHasher {
-    /// A hasher; stores that share keys must share its seed. Take it from the system's entropy where keys are
-    /// not to be trusted, and tell nobody.
+    /// A hasher. Stores that share keys must share its seed. If strangers choose the keys, take the seed from the
+    /// system's entropy, and keep it secret.
     #[must_use]
     pub const fn new(seed: u128) -> Self {
         let (low, high) = (seed as u64, (seed >> 64) as u64);
@@ -45,7 +50,7 @@ impl KeyHasher {
     }
 
     /// 64 bits of a key. A store uses the low 32; the upper ones are free to choose a shard by.
-    // A tenth of it would be the call.
+    // A call would cost a tenth more.
     #[inline(always)]
     #[must_use]
     pub fn hash(&self, key: &[u8]) -> u64 {

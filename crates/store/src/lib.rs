@@ -17,18 +17,23 @@
 //! assert!(store.find(hash, b"session").is_none());
 //! ```
 //!
-//! # The rooms
+//! There are two stores. [`Store`] keeps bytes, and is what the server uses. [`TypedStore`] keeps entries `(K, V)` with an
+//! eviction policy, and is what the cache and the scheduler use.
 //!
-//! - `entry` lays an entry out in one block; `blocks` keeps blocks in pages of one size, so that
-//!   memory goes back; `index` finds a block by its key's hash; the wheel of `tidewheel-timer` names
-//!   blocks by when they are due. `store` ties them together.
+//! # The parts
+//!
+//! - `index` finds an entry by its key's hash. Both stores have one.
+//! - The wheel of `tidewheel-timer` says which entries are due. Both stores have one.
+//! - `entry` lays out an entry of bytes in one block, and `blocks` keeps blocks in pages of one size, so that memory
+//!   goes back. `store` ties them together with index and wheel.
+//! - `typed` keeps typed entries in slots, and `policy` says whom to evict.
 //!
 //! # What is promised
 //!
 //! - **A timer cannot outlive its entry**: all four parts are in one struct, changed by one call.
 //! - **No operation's cost depends on the number of entries.** The index grows by segments, the wheel
 //!   moves in budgets, memory is tidied by [`Store::maintain`] in budgets.
-//! - **Memory goes back**: empty pages at once, sparse ones after evacuation, the index as it shrinks.
+//! - **Memory goes back**: empty pages at once, sparse pages when they were emptied, the index when it shrinks.
 //! - A 16-byte key with a 32-byte value and a deadline takes about 85 bytes in all.
 #![forbid(unsafe_code)]
 

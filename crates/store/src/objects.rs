@@ -1,4 +1,4 @@
-//! The callers' objects, which live outside the blocks, by number.
+//! The caller's objects, by number: values that are not bytes, or too long for a block.
 
 /// A slab of objects.
 #[derive(Debug)]

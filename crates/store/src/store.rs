@@ -1,4 +1,4 @@
-//! One shard: blocks that hold entries, the index that finds them, the wheel that ends them.
+//! One shard of bytes: blocks hold the entries, the index finds them, the wheel says when they end.
 
 use tidewheel_timer::{Forecast, HierarchicalWheel, Progress, Timer, TimerQueue, Timers};
 
@@ -11,15 +11,15 @@ use crate::objects::Objects;
 /// The most value bytes that are kept beside the key.
 pub const INLINE_MAX: usize = 2048;
 
-/// Where an entry lives. Valid until the next call that takes `&mut Store`, unless that returns a new
-/// one.
+/// Where an entry is. Valid until the next call that takes `&mut self`. Some of those calls return the entry's new
+/// slot.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Slot(pub(crate) u32);
 
-/// What a look-up reads of an entry on its way.
+/// What a look-up reads of an entry anyway.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Seen {
-    /// Where it lives.
+    /// Where it is.
     pub slot: Slot,
     /// Its deadline in ticks (ms); `None` when it has none.
     pub deadline: Option<u64>,
@@ -65,7 +65,7 @@ pub struct Expired<'a, O> {
     pub deadline: u64,
     /// The caller's tag.
     pub tag: u8,
-    /// Its object, to be dropped where the caller pleases.
+    /// Its object, for the caller to drop.
     pub object: Option<O>,
 }
 
@@ -80,7 +80,7 @@ pub struct Store<O> {
     timed: usize,
     /// Where on the retired page the evacuation goes on.
     evacuated_to: u32,
-    /// Copy of an entry that is being laid out anew.
+    /// A copy of an entry while it gets another layout.
     scratch: Vec<u8>,
 }
 
@@ -310,14 +310,14 @@ impl<O> Store<O> {
             .object_of(slot)
             .map(|number| self.objects.remove(number));
         let block = self.blocks.block_mut(id);
-        // Nearly the same shape: the bytes go where the old ones were.
+        // Nearly the same length: the new bytes go where the old ones were.
         if let (NewValue::Inline(bytes), None) = (&value, &old_object)
             && entry::form(block).holds(deadline)
         {
             let layout = entry::layout(block);
             if entry::resize_value(block, &layout, bytes.len()) {
                 let at = layout.value_at();
-                // A block that has become far too large for its entry is exchanged below.
+                // If the block has become twice as large as needed, the entry gets another one, below.
                 let fits = Blocks::rounded(at + bytes.len()) * 2 > block.len();
                 if fits {
                     block[at..at + bytes.len()].copy_from_slice(bytes);
@@ -345,7 +345,7 @@ impl<O> Store<O> {
         (Slot(new), old_object)
     }
 
-    /// Puts as many bytes where the old ones were, if the entry has room for the deadline too.
+    /// Overwrites the value with one of the same length, if the entry has room for the deadline too.
     #[inline]
     fn overwrite(&mut self, slot: Slot, tag: u8, bytes: &[u8], deadline: Option<u64>) -> bool {
         let block = self.blocks.start_mut(slot.0);
@@ -392,7 +392,7 @@ impl<O> Store<O> {
         self.remove_hashed(slot, self.hash(slot))
     }
 
-    /// As [`remove`](Self::remove), for callers who know the hash of the entry's key.
+    /// As [`remove`](Self::remove), if the hash of the entry's key is known.
     pub fn remove_hashed(&mut self, slot: Slot, hash: u64) -> Option<O> {
         let object = self
             .object_of(slot)
@@ -404,8 +404,8 @@ impl<O> Store<O> {
         object
     }
 
-    /// Removes entries whose deadline is at or before `now`, telling `sink` of each in the order of
-    /// deadlines; touches at most `budget` timer records.
+    /// Removes the entries whose deadline is at or before `now`, and shows each to `sink`, in the order of their
+    /// deadlines. Touches at most `budget` timer records.
     pub fn expire(
         &mut self,
         now: u64,
@@ -464,15 +464,15 @@ impl<O> Store<O> {
         self.wheel.forecast(now, forecast);
     }
 
-    /// Visits entries in hash order from `cursor` on, at least `count` unless the end is met; every
-    /// entry that is present from the first call to the last is visited exactly once. Returns the
-    /// cursor to go on from; `None` at the end. Cost: the entries visited, and the buckets between.
+    /// Visits entries in the order of their hashes, from `cursor` on: at least `count`, or all up to the end. Returns
+    /// the cursor of the next call; `None` at the end. An entry that is there from the first call to the last is
+    /// visited exactly once. Cost: the entries visited, and the buckets between them.
     pub fn scan(&self, cursor: u32, count: usize, mut visit: impl FnMut(Slot)) -> Option<u32> {
         self.index.scan(cursor, count, |id| visit(Slot(id)))
     }
 
-    /// As [`scan`](Self::scan), but as long as `visit` returns true, and over the few entries that are not parted
-    /// from the last one.
+    /// As [`scan`](Self::scan), until `visit` returns false. It still visits the few entries that a cursor cannot
+    /// separate from the last one.
     pub fn scan_while(&self, cursor: u32, mut visit: impl FnMut(Slot) -> bool) -> Option<u32> {
         self.index.scan_while(cursor, |id| visit(Slot(id)))
     }
@@ -483,20 +483,19 @@ impl<O> Store<O> {
         self.index.sample(random).map(Slot)
     }
 
-    /// Visits entries that have a deadline, in no order, for as long as `visit` says so: those that some timer
-    /// records lead to, at most 15 times `chunks` of them, which begin at any number `from`. Numbers go round:
-    /// calls with `from` in steps of `chunks` meet every such entry that stays.
+    /// Visits some of the entries that have a deadline, in no order, until `visit` returns false. They are those of at
+    /// most 15 times `chunks` timer records, from chunk number `from` on. Behind the last chunk comes the first again:
+    /// calls whose `from` grows by `chunks` visit every such entry that stays.
     pub fn sample_timed(&self, from: u32, chunks: u32, mut visit: impl FnMut(Slot) -> bool) {
         self.wheel
             .sample(&self.blocks, from, chunks, |id| visit(Slot(id)));
     }
 
-    /// Tidies: moves entries off sparse pages and drops stale timer records, at most about `budget`
-    /// units of work. Returns whether more is worth doing.
+    /// Tidies: moves entries off sparse pages and drops dead timer records. Does about `budget` units of work at most,
+    /// and returns whether more is worth doing.
     pub fn maintain(&mut self, budget: u32) -> bool {
         let records = self.wheel.maintain(&mut self.blocks, budget / 8 + 1);
-        let mut left = budget;
-        while left > 0 {
+        for _ in 0..budget {
             let page = match self.blocks.retired() {
                 Some(page) => page,
                 None => {
@@ -508,18 +507,17 @@ impl<O> Store<O> {
                 }
             };
             let Some(id) = self.blocks.live_on(page, self.evacuated_to) else {
-                // All gone by now, or the page was freed with its last entry.
+                // All entries have left the page, or the page was freed with its last one.
                 return true;
             };
             self.evacuated_to = Blocks::offset(id);
             self.move_block(id);
-            left -= 1;
         }
         true
     }
 
-    /// Gives back what an empty store has kept for its next entries. False, and nothing done, if there is
-    /// an entry, or nothing to give back.
+    /// Frees the memory that an empty store keeps for its next entries. Returns false, and does nothing, if there is an
+    /// entry, or no such memory.
     pub fn give_back(&mut self) -> bool {
         let gives = self.is_empty() && self.bytes() > 0;
         if gives {
@@ -659,7 +657,7 @@ impl<O> Store<O> {
         let place = self.place(&old[layout.key_at..layout.value_at()]);
         self.index.replace(place, id, new);
         if let Some(timer) = entry::timer(&old) {
-            // The record knows the old block: it is left to die, and another one is filed.
+            // The timer's record names the old block. It is dead from now on, and another one is filed.
             self.wheel.cancel(&mut self.blocks, id, timer);
             let now = self.wheel.elapsed();
             self.blocks.release(id);

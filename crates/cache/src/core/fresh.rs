@@ -39,14 +39,14 @@ pub(crate) enum SaidTtl {
     For(u64),
 }
 
-/// The first word of [`Said`] for those that are no number of ticks.
+/// The first note of [`Said`] for those that are no number of ticks.
 const NOTHING: u64 = 0;
 const NEVER: u64 = u64::MAX;
 const POINT: u64 = u64::MAX - 1;
 
 impl Said {
     /// As the store keeps it: nothing said is 0, which takes no memory.
-    pub(crate) fn words(self) -> [u64; 2] {
+    pub(crate) fn notes(self) -> [u64; 2] {
         let ttl = match self.ttl {
             SaidTtl::Nothing => NOTHING,
             SaidTtl::Never => NEVER,
@@ -57,7 +57,7 @@ impl Said {
         [ttl, fresh_for]
     }
 
-    pub(crate) fn from_words([ttl, fresh_for]: [u64; 2]) -> Self {
+    pub(crate) fn from_notes([ttl, fresh_for]: [u64; 2]) -> Self {
         Self {
             ttl: match ttl {
                 NOTHING => SaidTtl::Nothing,
@@ -97,19 +97,19 @@ pub(crate) struct Heritage<'a, K, V, S> {
     said: Said,
     end: Option<u64>,
     /// A reference to its tags. An invalidation of one concerns what is stored with it later, too.
-    tag: u64,
+    label: u64,
 }
 
 impl<'a, K, V, S> Heritage<'a, K, V, S> {
     /// Under the shard's lock.
     pub(crate) fn of(inner: &'a Inner<K, V, S>, store: &TypedStore<K, V>, slot: Slot) -> Self {
         let attributes = store.attributes(slot);
-        inner.tags.keep(attributes.tag);
+        inner.tags.keep(attributes.label);
         Self {
             inner,
-            said: Said::from_words(attributes.said),
+            said: Said::from_notes(attributes.notes),
             end: inner.config.hard_end(&attributes),
-            tag: attributes.tag,
+            label: attributes.label,
         }
     }
 
@@ -120,13 +120,13 @@ impl<'a, K, V, S> Heritage<'a, K, V, S> {
 
     /// The tags, for an entry that is stored without any.
     pub(crate) fn tags(&self) -> Held<'a> {
-        self.inner.tags.hold_again(self.tag)
+        self.inner.tags.hold_again(self.label)
     }
 }
 
 impl<K, V, S> Drop for Heritage<'_, K, V, S> {
     fn drop(&mut self) {
-        self.inner.tags.release(self.tag);
+        self.inner.tags.release(self.label);
     }
 }
 
@@ -194,10 +194,10 @@ impl<K, V> Config<K, V> {
         now: Moment,
     ) {
         let store = &mut shard.store;
-        let mut said = Said::from_words(store.said(slot));
+        let mut said = Said::from_notes(store.notes(slot));
         if self.refresher.is_some() {
             said.ttl = ttl;
-            store.set_said(slot, said.words());
+            store.set_notes(slot, said.notes());
         }
         // What was said of the value's freshness holds whatever its end.
         if said.fresh_for.is_none() {

@@ -174,7 +174,7 @@ impl<K, V, S> Inner<K, V, S> {
 
     /// The tags of a whole shard's entries are used so much less.
     pub(crate) fn release_tags(&self, store: &TypedStore<K, V>) {
-        for word in store.tags() {
+        for word in store.labels() {
             self.tags.release(word);
         }
     }

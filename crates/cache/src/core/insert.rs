@@ -21,7 +21,7 @@ use crate::time::Time;
 #[derive(Debug)]
 pub(crate) struct Prepared<'a> {
     pub(crate) attributes: Attributes,
-    /// What `attributes.tag` stands for.
+    /// What `attributes.label` stands for.
     pub(crate) tags: Held<'a>,
     pub(crate) now: Moment,
     /// Whether it is not heavier than the whole capacity.
@@ -31,7 +31,7 @@ pub(crate) struct Prepared<'a> {
 impl<'a> Prepared<'a> {
     /// Takes other attributes, tags included.
     pub(crate) fn become_as(&mut self, attributes: Attributes, tags: Held<'a>) {
-        debug_assert_eq!(attributes.tag, tags.word());
+        debug_assert_eq!(attributes.label, tags.label());
         self.attributes = attributes;
         self.tags = tags;
     }
@@ -69,7 +69,7 @@ impl<K: Hash + Eq, V, S: BuildHasher> Inner<K, V, S> {
         let random = hash.0 ^ now.0.rotate_left(32);
         let attributes =
             self.config
-                .attributes(lifetime, ttl, weight, tags.word(), &self.time, now, random);
+                .attributes(lifetime, ttl, weight, tags.label(), &self.time, now, random);
         Prepared {
             attributes,
             tags,
@@ -109,7 +109,7 @@ impl<K: Hash + Eq, V, S: BuildHasher> Inner<K, V, S> {
             return false;
         }
         let attributes = prepared.attributes;
-        if !self.tags.is_current(attributes.tag) {
+        if !self.tags.is_current(attributes.label) {
             self.stored_too_late(shard, hash, key, value, prepared);
             return true;
         }
@@ -167,7 +167,7 @@ impl<K: Hash + Eq, V, S: BuildHasher> Inner<K, V, S> {
             // A pin is one entry's: this is another one, in the same place.
             shard.store.set_pinned(slot, false);
         }
-        let tag = shard.store.tag_of(slot);
+        let label = shard.store.label_of(slot);
         let weight = shard.store.weight_of(slot);
         let old = shard.store.replace(slot, value, attributes, tick);
         prepared.tags.pass_on();
@@ -179,7 +179,7 @@ impl<K: Hash + Eq, V, S: BuildHasher> Inner<K, V, S> {
             value: old,
             deadline,
             weight,
-            tag,
+            label,
         };
         self.file_removal(shard, removed, cause, tick);
         slot
@@ -205,7 +205,7 @@ impl<K: Hash + Eq, V, S: BuildHasher> Inner<K, V, S> {
             value,
             deadline: prepared.attributes.deadline,
             weight: prepared.attributes.weight,
-            tag: prepared.tags.pass_on(),
+            label: prepared.tags.pass_on(),
         };
         self.counters.add(Count::Insert, 1);
         self.file_removal(shard, removed, RemovalCause::Invalidated, now);
@@ -231,14 +231,14 @@ impl<K: Hash + Eq, V, S: BuildHasher> Inner<K, V, S> {
             value,
             deadline: None,
             weight: prepared.attributes.weight,
-            tag: prepared.tags.pass_on(),
+            label: prepared.tags.pass_on(),
         };
         self.refused(shard, removed, now.tick());
     }
 }
 
 impl<K, V> Config<K, V> {
-    /// Everything about an entry that is stored now. `tag` is the word for its tags.
+    /// Everything about an entry that is stored now. `label` stands for its tags.
     #[allow(
         clippy::too_many_arguments,
         reason = "each is a different kind of fact, and there is one caller"
@@ -248,7 +248,7 @@ impl<K, V> Config<K, V> {
         lifetime: &Lifetime,
         default_ttl: Option<Duration>,
         weight: u32,
-        tag: u64,
+        label: u64,
         time: &Time,
         now: Moment,
         random: u64,
@@ -273,9 +273,9 @@ impl<K, V> Config<K, V> {
             deadline: deadline.map(|deadline| deadline.saturating_add(self.grace)),
             weight,
             soft,
-            tag,
+            label,
             limit: limit.map(|limit| limit.saturating_add(self.grace)),
-            said: self.said(lifetime).words(),
+            notes: self.said(lifetime).notes(),
         }
     }
 }

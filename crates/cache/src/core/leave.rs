@@ -27,7 +27,7 @@ impl<K, V, S> Inner<K, V, S> {
     /// Files an entry that was refused: it has not been in the store.
     pub(crate) fn refused(&self, shard: &mut Shard<K, V>, refused: Removed<K, V>, now: u64) {
         self.counters.add(Count::Rejected, 1);
-        self.tags.release(refused.tag);
+        self.tags.release(refused.label);
         self.file(shard, refused, RemovalCause::Evicted, now);
     }
 
@@ -45,7 +45,7 @@ impl<K, V, S> Inner<K, V, S> {
 
     /// Counts an entry that has left the store, and its use of its tags no longer.
     pub(crate) fn count_removal(&self, removed: &Removed<K, V>, cause: RemovalCause, now: u64) {
-        self.tags.release(removed.tag);
+        self.tags.release(removed.label);
         let count = match cause {
             RemovalCause::Expired => {
                 if let Some(deadline) = removed.deadline {
@@ -138,12 +138,12 @@ impl<K: Hash + Eq, V, S: BuildHasher> Inner<K, V, S> {
         let mut lateness = self.counters.lateness().runs();
         let mut progress = store.expire(now, budget, &place_of, |entry| {
             removed += 1;
-            let cause = self.cause_of(entry.tag, RemovalCause::Expired);
+            let cause = self.cause_of(entry.label, RemovalCause::Expired);
             if cause == RemovalCause::Expired {
                 expired += 1;
                 lateness.record(now.saturating_sub(entry.deadline.unwrap_or(now)));
             }
-            self.tags.release(entry.tag);
+            self.tags.release(entry.label);
             self.delivery
                 .left(outbox, garbage, entry, cause, now, &self.counters);
         });

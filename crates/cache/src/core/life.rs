@@ -22,7 +22,7 @@ impl<K, V, S> Inner<K, V, S> {
     #[inline]
     pub(crate) fn is_there(&self, store: &TypedStore<K, V>, entry: &Found<'_, K, V>) -> bool {
         !self.is_over(entry.deadline())
-            && (!entry.has_attributes() || self.tags.is_current(store.tag_of(entry.slot())))
+            && (!entry.has_attributes() || self.tags.is_current(store.label_of(entry.slot())))
     }
 
     /// Whether an entry is there for readers: its time is not over and no tag of it was invalidated.
@@ -40,7 +40,7 @@ impl<K, V, S> Inner<K, V, S> {
         deadline: Option<u64>,
     ) -> bool {
         !self.is_over(deadline)
-            && (!store.has_attributes(slot) || self.tags.is_current(store.tag_of(slot)))
+            && (!store.has_attributes(slot) || self.tags.is_current(store.label_of(slot)))
     }
 
     /// Whether an entry that the store keeps until `deadline` is over for readers.
@@ -55,7 +55,7 @@ impl<K, V, S> Inner<K, V, S> {
     pub(crate) fn dead_by(&self, store: &TypedStore<K, V>, slot: Slot) -> Option<RemovalCause> {
         if self.is_live(store, slot) {
             None
-        } else if self.tags.is_current(store.tag_of(slot)) {
+        } else if self.tags.is_current(store.label_of(slot)) {
             Some(RemovalCause::Expired)
         } else {
             Some(RemovalCause::Invalidated)
@@ -65,8 +65,8 @@ impl<K, V, S> Inner<K, V, S> {
     /// The cause of an entry that leaves for this one: if a tag of it was invalidated, it was not there for
     /// readers any more, and left for that.
     #[inline]
-    pub(crate) fn cause_of(&self, tag: u64, cause: RemovalCause) -> RemovalCause {
-        if self.tags.is_current(tag) {
+    pub(crate) fn cause_of(&self, label: u64, cause: RemovalCause) -> RemovalCause {
+        if self.tags.is_current(label) {
             cause
         } else {
             RemovalCause::Invalidated

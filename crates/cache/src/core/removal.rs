@@ -104,11 +104,11 @@ impl<K, V> Outbox<K, V> {
         self.events.is_empty()
     }
 
-    /// The words of entries that have left, and whose tags are released when they are announced.
-    pub(crate) fn tags(&self) -> impl Iterator<Item = u64> + '_ {
+    /// The labels of entries that have left, and whose tags are released when they are announced.
+    pub(crate) fn labels(&self) -> impl Iterator<Item = u64> + '_ {
         self.events.iter().flat_map(|event| match event {
             Event::One(_) => None.into_iter().flatten(),
-            Event::All(store, _) => Some(store.tags()).into_iter().flatten(),
+            Event::All(store, _) => Some(store.labels()).into_iter().flatten(),
         })
     }
 

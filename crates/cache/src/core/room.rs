@@ -78,7 +78,7 @@ impl<K: Hash + Eq, V, S: BuildHasher> Inner<K, V, S> {
         cause: RemovalCause,
         now: u64,
     ) {
-        let cause = self.cause_of(removed.tag, cause);
+        let cause = self.cause_of(removed.label, cause);
         self.file_removal(shard, removed, cause, now);
         shard.removals += 1;
     }

@@ -114,9 +114,12 @@ impl<K: Hash + Eq, V, S: BuildHasher> Inner<K, V, S> {
     /// Sweeps the next slots of a shard; returns where to go on.
     fn sweep_some(&self, cell: &ShardCell<K, V>, before: u32, count: u32) -> Option<u32> {
         let mut found = false;
-        let next = self.read(cell).store.scan_tags(before, count, |_, tag| {
-            found |= !self.tags.is_current(tag);
-        });
+        let next = self
+            .read(cell)
+            .store
+            .scan_labels(before, count, |_, label| {
+                found |= !self.tags.is_current(label);
+            });
         if found {
             self.hold(cell, |shard| self.remove_invalidated(shard, before, count));
         }
@@ -130,7 +133,7 @@ impl<K: Hash + Eq, V, S: BuildHasher> Inner<K, V, S> {
             let Some(slot) = Self::find(shard, hash, key) else {
                 return;
             };
-            if !self.tags.is_current(shard.store.tag_of(slot)) {
+            if !self.tags.is_current(shard.store.label_of(slot)) {
                 let now = self.time.now().tick();
                 let (removed, dead_by) = self.take_slot(shard, hash.place(), slot);
                 let cause = dead_by.unwrap_or(RemovalCause::Invalidated);
@@ -142,8 +145,8 @@ impl<K: Hash + Eq, V, S: BuildHasher> Inner<K, V, S> {
     /// Removes the invalidated ones of the next entries.
     fn remove_invalidated(&self, shard: &mut Shard<K, V>, before: u32, count: u32) {
         let mut invalidated: Vec<Slot> = Vec::new();
-        shard.store.scan_tags(before, count, |slot, tag| {
-            if !self.tags.is_current(tag) {
+        shard.store.scan_labels(before, count, |slot, label| {
+            if !self.tags.is_current(label) {
                 invalidated.push(slot);
             }
         });

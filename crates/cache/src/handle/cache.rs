@@ -165,7 +165,7 @@ where
                 }
                 Some(entry) => {
                     invalidated = entry.has_attributes()
-                        && !inner.tags.is_current(shard.store.tag_of(entry.slot()));
+                        && !inner.tags.is_current(shard.store.label_of(entry.slot()));
                     None
                 }
                 None => None,
@@ -394,19 +394,19 @@ where
     /// Panics if the structure is broken. O(n); for tests.
     #[doc(hidden)]
     pub fn validate(&self) {
-        let mut words = Vec::new();
+        let mut labels = Vec::new();
         for cell in &self.inner.shards {
             let shard = self.inner.read(cell);
             shard.store.validate(&|key| self.inner.place_of(key));
             shard.negatives.validate(&|key| self.inner.place_of(key));
-            words.extend(shard.store.tags());
-            words.extend(shard.outbox.tags());
+            labels.extend(shard.store.labels());
+            labels.extend(shard.outbox.labels());
             assert!(
                 shard.next_deadline() >= cell.next_deadline.get(),
                 "the published deadline is too late"
             );
         }
-        self.inner.tags.validate(words.into_iter());
+        self.inner.tags.validate(labels.into_iter());
         if let Some(capacity) = self.inner.account.capacity() {
             let read = |cell| self.inner.read(cell).lent;
             let lent: u64 = self.inner.shards.iter().map(read).sum();

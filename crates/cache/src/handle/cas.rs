@@ -182,7 +182,7 @@ where
                     weight: prepared.attributes.weight,
                     ..shard.store.attributes(slot)
                 };
-                prepared.become_as(attributes, inner.tags.hold_again(attributes.tag));
+                prepared.become_as(attributes, inner.tags.hold_again(attributes.label));
             }
             Ok((key, value))
         })

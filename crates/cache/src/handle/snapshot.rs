@@ -200,9 +200,9 @@ where
                 deadline: deadline(kept.left_ns),
                 weight,
                 soft,
-                tag: tags.word(),
+                label: tags.label(),
                 limit: deadline(kept.limit_ns),
-                said: kept.said,
+                notes: kept.said,
             },
             tags,
             now,
@@ -217,7 +217,7 @@ impl<K: Clone, V: Clone, S> Inner<K, V, S> {
     fn kept(&self, store: &TypedStore<K, V>, slot: Slot, now: Moment) -> Kept<K, V> {
         let left = |tick| u64::try_from(now.until(tick).as_nanos()).unwrap_or(u64::MAX);
         let attributes = store.attributes(slot);
-        let tags = self.tags.names(attributes.tag);
+        let tags = self.tags.names(attributes.label);
         Kept {
             key: store.key(slot).clone(),
             value: store.value(slot).clone(),
@@ -226,7 +226,7 @@ impl<K: Clone, V: Clone, S> Inner<K, V, S> {
                 .limit
                 .map(|limit| left(limit.saturating_sub(self.config.grace))),
             soft_ns: attributes.soft.tick().map(left),
-            said: attributes.said,
+            said: attributes.notes,
             any_tag: tags.is_none(),
             tags: tags.unwrap_or_default(),
         }

@@ -105,7 +105,7 @@ impl<K: Hash + Eq, V, S: BuildHasher> Inner<K, V, S> {
             let over = store
                 .deadline(slot)
                 .is_some_and(|deadline| self.time.reached(deadline));
-            if over || !self.tags.is_current(store.tag_of(slot)) {
+            if over || !self.tags.is_current(store.label_of(slot)) {
                 return None;
             }
             store.value(slot).clone()

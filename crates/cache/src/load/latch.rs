@@ -183,7 +183,7 @@ impl<K: Hash + Eq, V: Clone, S: BuildHasher> Inner<K, V, S> {
         let mut value = Some(value);
         let put = latched.open(|shard, cleared| {
             let slot = Self::find(shard, hash, &*key);
-            let is_current = |slot| self.tags.is_current(shard.store.tag_of(slot));
+            let is_current = |slot| self.tags.is_current(shard.store.label_of(slot));
             let puts = match put_if {
                 None => true,
                 Some(PutIf::NotInvalidated) => !cleared && slot.is_none_or(is_current),
@@ -225,7 +225,7 @@ impl<K: Hash + Eq, V: Clone, S: BuildHasher> Inner<K, V, S> {
             };
             let prepared = Prepared {
                 attributes,
-                tags: self.tags.hold_again(attributes.tag),
+                tags: self.tags.hold_again(attributes.label),
                 now,
                 fits,
             };

@@ -88,10 +88,10 @@ impl<K: Hash + Eq, V, S: BuildHasher> Lead<'_, K, V, S> {
         let mut prepared = inner.prepare(hash, key, &value, lifetime);
         if let Some(heritage) = heritage.filter(|_| lifetime.tags.is_empty()) {
             let tags = heritage.tags();
-            let tag = tags.word();
+            let label = tags.label();
             prepared.become_as(
                 Attributes {
-                    tag,
+                    label,
                     ..prepared.attributes
                 },
                 tags,

@@ -1,4 +1,4 @@
-//! Periodic tasks: how often, and what becomes of the runs that were missed.
+//! Periodic tasks: how often they run, and what is done about runs that were missed.
 
 use std::fmt;
 use std::num::NonZeroU64;
@@ -13,8 +13,8 @@ pub enum CatchUp {
     /// deadline: the rhythm stays.
     #[default]
     Skip,
-    /// At most so many of the latest are made up, one after another; older ones are left out. The
-    /// rhythm stays.
+    /// The latest of them are made up, one after another, at most this many. Older ones are left out. The rhythm
+    /// stays.
     Burst(u32),
     /// None is made up, and the next run comes a full period after the late one was started: the
     /// distance stays, the rhythm drifts.
@@ -69,7 +69,8 @@ impl<K, V> Routine<K, V> {
     }
 }
 
-/// The routines of one set of tasks, by the word that their entries carry; 0 is no routine's word.
+/// The routines of one set of tasks. An entry's label is the number of its routine in this table, counted from 1; a
+/// task that does not repeat has the label 0.
 #[derive(Debug)]
 pub(crate) struct Routines<K, V> {
     cells: Vec<Cell<K, V>>,
@@ -107,20 +108,20 @@ impl<K, V> Routines<K, V> {
         at as u64 + 1
     }
 
-    pub(crate) fn of(&self, word: u64) -> Option<&Routine<K, V>> {
-        let at = usize::try_from(word.checked_sub(1)?).ok()?;
+    pub(crate) fn of(&self, label: u64) -> Option<&Routine<K, V>> {
+        let at = usize::try_from(label.checked_sub(1)?).ok()?;
         match self.cells.get(at)? {
             Cell::Taken(routine) => Some(routine),
             Cell::Vacant(_) => None,
         }
     }
 
-    /// Does nothing for the word 0.
-    pub(crate) fn end(&mut self, word: u64) {
-        if self.of(word).is_none() {
+    /// Does nothing for the label 0.
+    pub(crate) fn end(&mut self, label: u64) {
+        if self.of(label).is_none() {
             return;
         }
-        let at = (word - 1) as usize;
+        let at = (label - 1) as usize;
         self.cells[at] = Cell::Vacant(self.free);
         self.free = Some(at);
     }
@@ -174,21 +175,21 @@ mod tests {
     }
 
     #[test]
-    fn words_are_used_again() {
+    fn labels_are_used_again() {
         let mut routines = Routines::new();
-        let words: Vec<u64> = (1..=3)
+        let labels: Vec<u64> = (1..=3)
             .map(|n| routines.add(routine(n, CatchUp::Skip)))
             .collect();
-        routines.end(words[0]);
-        routines.end(words[2]);
-        routines.end(words[2]);
+        routines.end(labels[0]);
+        routines.end(labels[2]);
+        routines.end(labels[2]);
         assert_eq!(routines.len(), 1);
         let again: Vec<u64> = (4..=6)
             .map(|n| routines.add(routine(n, CatchUp::Skip)))
             .collect();
-        assert_eq!(again, [words[2], words[0], 4]);
-        for (word, period) in again.iter().zip(4..) {
-            assert_eq!(routines.of(*word).map(|r| r.period.get()), Some(period));
+        assert_eq!(again, [labels[2], labels[0], 4]);
+        for (label, period) in again.iter().zip(4..) {
+            assert_eq!(routines.of(*label).map(|r| r.period.get()), Some(period));
         }
         assert!(routines.of(0).is_none() && routines.of(9).is_none());
     }

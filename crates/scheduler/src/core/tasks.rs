@@ -28,13 +28,13 @@ pub struct Due<K, V> {
 
 /// Tasks by key, in virtual time.
 ///
-/// A tick is whatever the caller says, a millisecond in [`Scheduler`](crate::Scheduler); `now` never goes
-/// back (if it does, it counts as the latest one seen). A task is due when `now >= deadline`, never before.
-/// Deadlines beyond 2^40 − 2 ticks count as that (34 years of milliseconds).
+/// The caller says what a tick is; it is a millisecond in [`Scheduler`](crate::Scheduler). If `now` goes back, the
+/// latest `now` seen counts instead. A task is due when `now >= deadline`, never before. A deadline beyond
+/// 2^40 − 2 ticks (34 years of milliseconds) counts as 2^40 − 2.
 ///
-/// A key has at most one task. Every operation is O(1), and none needs memory for what it replaces: a
-/// task that is moved later keeps its record in the wheel, one that is moved earlier or removed leaves a dead
-/// record, and dead records are swept before they outnumber the living.
+/// A key has at most one task. Every operation is O(1), and memory does not grow when tasks are moved. A task that is
+/// moved later keeps its record in the wheel. One that is moved earlier or removed leaves a dead record, and dead
+/// records are swept before they outnumber the living.
 ///
 /// ```
 /// use tidewheel_scheduler::Tasks;
@@ -52,13 +52,13 @@ pub struct Due<K, V> {
 /// ```
 ///
 /// `Hash` and `Eq` of the key, and `Clone` of periodic tasks, are the caller's code within these
-/// calls: should `Hash` or `Eq` panic, the tasks are as good as lost.
+/// calls. If `Hash` or `Eq` panics, the tasks may be lost.
 #[derive(Debug)]
 pub struct Tasks<K, V, S = foldhash::quality::RandomState> {
     store: TypedStore<K, V>,
     hasher: S,
     routines: Routines<K, V>,
-    /// What was due, between wheel and sink: a sink that panics must not stand within the wheel.
+    /// Due tasks on their way from the wheel to the sink. So a sink that panics does not do so inside the wheel.
     batch: Vec<Removed<K, V>>,
 }
 
@@ -108,7 +108,7 @@ impl<K, V, S> Tasks<K, V, S> {
         if self.batch.is_empty() {
             self.store.next_deadline()
         } else {
-            // Left from a call that panicked, and due.
+            // These were due in a call that panicked.
             Some(0)
         }
     }
@@ -141,10 +141,9 @@ impl<K, V, S> Tasks<K, V, S> {
     /// As [`drain`](Self::drain), with deadlines: O(1) until the iterator is used.
     pub fn take_all(&mut self) -> impl Iterator<Item = (K, V, u64)> + use<K, V, S> {
         self.routines = Routines::new();
-        let left_over = std::mem::take(&mut self.batch).into_iter();
-        let left_over = left_over.map(|removed| (removed.key, removed.value, removed.deadline));
-        left_over
-            .chain(std::mem::take(&mut self.store).into_entries())
+        let kept = std::mem::take(&mut self.batch).into_iter();
+        let kept = kept.map(|removed| (removed.key, removed.value, removed.deadline));
+        kept.chain(std::mem::take(&mut self.store).into_entries())
             .map(|(key, value, deadline)| (key, value, deadline.unwrap_or(u64::MAX)))
     }
 }
@@ -157,7 +156,7 @@ impl<K: Hash + Eq, V, S: BuildHasher> Tasks<K, V, S> {
         old.map(|(_, value)| value)
     }
 
-    /// As [`set`](Self::set); also returns the key, the new one, that was of no use: its `Drop` is the caller's.
+    /// As [`set`](Self::set), but also returns the new key if the old one stays: the caller drops it.
     pub(crate) fn replace(&mut self, key: K, value: V, deadline: u64, now: u64) -> Option<(K, V)> {
         let hash = hash_of(&self.hasher, &key);
         self.put(hash, key, value, deadline, 0, now)
@@ -197,12 +196,12 @@ impl<K: Hash + Eq, V, S: BuildHasher> Tasks<K, V, S> {
         V: Clone,
     {
         let hash = hash_of(&self.hasher, &key);
-        let word = self.routines.add(Routine {
+        let label = self.routines.add(Routine {
             period,
             catch_up,
             copy: |key, value| (key.clone(), value.clone()),
         });
-        self.put(hash, key, value, first, word, now)
+        self.put(hash, key, value, first, label, now)
     }
 
     /// Gives a pending task a new deadline and tells whether there was one. A periodic task goes on from
@@ -242,7 +241,7 @@ impl<K: Hash + Eq, V, S: BuildHasher> Tasks<K, V, S> {
         moved
     }
 
-    /// Takes a pending task out. From then on it is nobody's: it will not be due.
+    /// Takes a pending task out: it will not be due.
     pub fn remove<Q: Hash + Equivalent<K> + ?Sized>(&mut self, key: &Q) -> Option<V> {
         self.take(key).map(|(_, value)| value)
     }
@@ -254,7 +253,7 @@ impl<K: Hash + Eq, V, S: BuildHasher> Tasks<K, V, S> {
             .store
             .find(place(hash), move |other| key.equivalent(other))?;
         let removed = self.store.remove(slot, place(hash));
-        self.routines.end(removed.tag);
+        self.routines.end(removed.label);
         Some((removed.key, removed.value))
     }
 
@@ -278,28 +277,28 @@ impl<K: Hash + Eq, V, S: BuildHasher> Tasks<K, V, S> {
         Some(found.value())
     }
 
-    /// Hands the tasks that are due at `now` to `sink` in the order of their deadlines. `budget` bounds the
-    /// timer records that are touched, due ones and moved ones alike; what is left is the progress's
-    /// `backlog`. A periodic task is filed for its next run before the sink has this one.
+    /// Hands the tasks that are due at `now` to `sink`, in the order of their deadlines. `budget` bounds the timer
+    /// records that are touched, due ones and moved ones alike. If more is due, the progress says `backlog`. A periodic
+    /// task is filed for its next run before the sink gets this one.
     ///
-    /// A task that was handed over is nobody's any more: [`remove`](Self::remove) and
-    /// [`move_to`](Self::move_to) do not find it, and a [`set`](Self::set) of its key is another task.
+    /// A task that was handed over is no longer pending: [`remove`](Self::remove) and [`move_to`](Self::move_to) do
+    /// not find it, and [`set`](Self::set) with its key sets another task.
     ///
-    /// Should the sink panic, or the copy of a periodic task, what was taken out and not handed over comes with
-    /// the next call. A periodic task whose copy panicked goes on with its next run.
+    /// If the sink panics, or the copy of a periodic task does, the tasks that were taken out but not handed over come
+    /// with the next call. A periodic task whose copy panicked goes on with its next run.
     pub fn advance(&mut self, now: u64, budget: u32, mut sink: impl FnMut(Due<K, V>)) -> Progress {
         let mut total = Progress::default();
-        let mut left = budget;
+        let mut budget = budget;
         loop {
             if !self.batch.is_empty() {
-                total.fired += self.hand_over_left_over(now, &mut left, &mut sink);
-                if left == 0 {
+                total.fired += self.hand_over_kept(now, &mut budget, &mut sink);
+                if budget == 0 {
                     total.next_deadline = self.next_deadline();
                     total.backlog = true;
                     return total;
                 }
             }
-            let part = left.min(RECORDS_PER_BATCH);
+            let part = budget.min(RECORDS_PER_BATCH);
             let Self {
                 store,
                 hasher,
@@ -314,10 +313,10 @@ impl<K: Hash + Eq, V, S: BuildHasher> Tasks<K, V, S> {
                 behind |= self.hand_over(removed, now, &mut sink);
             }
             let backlog = progress.backlog || behind;
-            left -= part.min(progress.fired.saturating_add(progress.moved));
+            budget -= part.min(progress.fired.saturating_add(progress.moved));
             total.fired += progress.fired;
             total.moved += progress.moved;
-            if !backlog || left == 0 {
+            if !backlog || budget == 0 {
                 total.next_deadline = self.store.next_deadline();
                 total.backlog = backlog;
                 return total;
@@ -325,26 +324,26 @@ impl<K: Hash + Eq, V, S: BuildHasher> Tasks<K, V, S> {
         }
     }
 
-    /// Hands over what a call that panicked has left, whose first is at its end; tells how many they were.
+    /// Hands over what a call that panicked has kept; tells how many tasks that were. The first is at the batch's end.
     #[cold]
-    fn hand_over_left_over(
+    fn hand_over_kept(
         &mut self,
         now: u64,
-        left: &mut u32,
+        budget: &mut u32,
         sink: &mut impl FnMut(Due<K, V>),
     ) -> u32 {
-        let before = *left;
-        while *left > 0
+        let before = *budget;
+        while *budget > 0
             && let Some(removed) = self.batch.pop()
         {
-            *left -= 1;
+            *budget -= 1;
             self.hand_over(removed, now, sink);
         }
-        before - *left
+        before - *budget
     }
 
-    /// Hands a task that is due to the sink, after a periodic one was filed for its next run. Tells whether
-    /// that one has runs to make up.
+    /// Hands a due task to the sink. A periodic one is filed for its next run first. Tells whether that run is due
+    /// already.
     fn hand_over(
         &mut self,
         removed: Removed<K, V>,
@@ -352,15 +351,15 @@ impl<K: Hash + Eq, V, S: BuildHasher> Tasks<K, V, S> {
         sink: &mut impl FnMut(Due<K, V>),
     ) -> bool {
         let Removed {
-            key, value, tag, ..
+            key, value, label, ..
         } = removed;
         let deadline = removed.deadline.unwrap_or(now);
         let next = self
             .routines
-            .of(tag)
+            .of(label)
             .map(|r| (r.next(deadline, now), r.copy));
         let (key, value) = match next {
-            Some((next, copy)) => self.file_copy(key, value, copy, next.deadline, tag, now),
+            Some((next, copy)) => self.file_copy(key, value, copy, next.deadline, label, now),
             None => (key, value),
         };
         sink(Due {
@@ -372,40 +371,41 @@ impl<K: Hash + Eq, V, S: BuildHasher> Tasks<K, V, S> {
         next.is_some_and(|(next, _)| next.deadline <= now)
     }
 
-    /// Files a copy of a periodic task for its next run and returns the task; if it cannot be copied, files
-    /// the task itself, and this run is lost to the panic.
+    /// Files a copy of a periodic task for its next run, and returns the task. If the copy panics, the task itself is
+    /// filed, and this run is lost.
     fn file_copy(
         &mut self,
         key: K,
         value: V,
         copy: fn(&K, &V) -> (K, V),
         deadline: u64,
-        word: u64,
+        label: u64,
         now: u64,
     ) -> (K, V) {
         match catch_unwind(AssertUnwindSafe(|| copy(&key, &value))) {
             Ok((key_kept, value_kept)) => {
-                self.file(key_kept, value_kept, deadline, word, now);
+                self.file(key_kept, value_kept, deadline, label, now);
                 (key, value)
             }
             Err(panic) => {
-                self.file(key, value, deadline, word, now);
+                self.file(key, value, deadline, label, now);
                 resume_unwind(panic)
             }
         }
     }
 
-    /// Files a periodic task for its next run, unless its key was set anew: after a call that panicked.
-    fn file(&mut self, key: K, value: V, deadline: u64, word: u64, now: u64) {
+    /// Files a periodic task for its next run. After a call that panicked its key may have another task by now: then
+    /// that one stays.
+    fn file(&mut self, key: K, value: V, deadline: u64, label: u64, now: u64) {
         let hash = hash_of(&self.hasher, &key);
         if self
             .store
             .find(place(hash), |other| *other == key)
             .is_some()
         {
-            self.routines.end(word);
+            self.routines.end(label);
         } else {
-            self.put(hash, key, value, deadline, word, now);
+            self.put(hash, key, value, deadline, label, now);
         }
     }
 
@@ -415,17 +415,17 @@ impl<K: Hash + Eq, V, S: BuildHasher> Tasks<K, V, S> {
         key: K,
         value: V,
         deadline: u64,
-        word: u64,
+        label: u64,
         now: u64,
     ) -> Option<(K, V)> {
         let attributes = Attributes {
             deadline: Some(deadline),
-            tag: word,
+            label,
             ..Attributes::default()
         };
         match self.store.find(place(hash), |other| *other == key) {
             Some(slot) => {
-                let old = self.store.tag_of(slot);
+                let old = self.store.label_of(slot);
                 let replaced = self.store.replace(slot, value, attributes, now);
                 self.routines.end(old);
                 Some((key, replaced))
@@ -460,8 +460,8 @@ impl<K: Hash + Eq, V, S: BuildHasher> Tasks<K, V, S> {
         let hasher = &self.hasher;
         self.store.validate(&|key: &K| place(hash_of(hasher, key)));
         let mut periodic = 0;
-        for word in self.store.tags() {
-            assert!(self.routines.of(word).is_some(), "a task lost its routine");
+        for label in self.store.labels() {
+            assert!(self.routines.of(label).is_some(), "a task lost its routine");
             periodic += 1;
         }
         assert_eq!(periodic, self.routines.len(), "a routine outlived its task");

@@ -3,8 +3,8 @@
 /// Pairs of a bucket: one cache line.
 pub(super) const WORDS: usize = 8;
 
-/// Eight places, and beside them their ids. The places' low bytes are together, so that all eight are
-/// compared at once. Pairs are packed to the front; an id of 0 marks a vacant one.
+/// Eight ids and their places. The places are cut into low byte, middle byte and high half, so that the eight low
+/// bytes make one word, and are compared at once. Pairs are packed to the front; an id of 0 marks a vacant one.
 #[derive(Debug, Clone, Copy)]
 #[repr(C, align(64))]
 pub(super) struct Bucket {
@@ -24,8 +24,8 @@ pub(super) const EMPTY: Bucket = Bucket {
 /// One in every byte.
 const ONES: u64 = u64::MAX / 0xff;
 
-/// The bytes of `word` that equal `byte`, as their highest bits. A byte above an equal one may be
-/// reported though it differs by one: the caller looks at the whole place anyway.
+/// Finds the bytes of `word` that equal `byte`: in the result their highest bits are set. The byte above an equal one
+/// may be reported too if it differs by one. The caller compares more of the place anyway.
 #[inline]
 fn equal_bytes(word: u64, byte: u8) -> u64 {
     let differs = word ^ (ONES * u64::from(byte));

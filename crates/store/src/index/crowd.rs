@@ -1,9 +1,9 @@
-//! Entries whose places are too much alike to be kept apart by splitting, in a tree.
+//! A tree for entries whose places are too much alike: no split of a segment would separate them.
 //!
 //! A segment that is full and may not split hands its entries over to the crowd, and is empty from then on.
 //! The crowd is one ordered set of (place, id) for all such segments: a segment's part of it is a range. So
-//! every operation takes a logarithm of the crowd's size, and a look-up besides that the entries of the very
-//! same place.
+//! every operation takes time logarithmic in the crowd. A look-up also compares the keys of all entries of the same
+//! place.
 
 use std::collections::BTreeSet;
 use std::ops::RangeInclusive;
@@ -68,8 +68,8 @@ impl Crowd {
         self.0.range(keys(places)).copied().map(pair)
     }
 
-    /// Visits the ids of these places in order. Returns the place to go on from if `visit` said before the
-    /// last that it is `enough`. The ids of one place are not parted.
+    /// Visits the ids of these places in order. Once `visit` returns false it is `enough`: the ids of the same place
+    /// are still visited, and the next place is returned, if there is one.
     pub(super) fn scan(
         &self,
         places: RangeInclusive<u32>,

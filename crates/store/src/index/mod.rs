@@ -1,35 +1,49 @@
 //! The hash index: from a hash to an id, in segments that grow, split and merge one at a time.
 //!
+//! # The picture
+//!
+//! ```text
+//!  directory      segments             a bucket: one cache line
+//!  00 ──────────► A [b b b b b b b]    8 ids, and 8 places: 32 bits of each key's hash
+//!  01 ──────────► B [b b b]
+//!  10 ─┐
+//!  11 ─┴────────► C [b b b b b]
+//! ```
+//!
+//! An example: a key's hash has the place `1010…`. The directory has four slots here, so the top two bits choose one:
+//! slot `10` leads to segment C. C serves slot `11` too, so all its places begin with `1`, and the next bits,
+//! `010…`, say where in C: a quarter of the way from its first bucket to its last, in the second of five. That is the
+//! entry's *home* bucket. The look-up compares the low bytes of its eight places at once, and then the keys.
+//!
 //! # Structure
 //!
-//! Extendible hashing. The index knows an entry by 32 bits of its hash, its *place*. A directory maps
-//! the top `depth` bits of a place to a segment; a segment is an array of cache-line buckets of eight
-//! places and the eight ids that belong to them. Within its segment an entry's home bucket is its place's
-//! remaining bits scaled to the number of buckets, so the whole index is ordered by place: home
-//! buckets in order are places in order. That order is what [`Index::scan`] walks, with a place as its
-//! cursor: it survives growth, splits and entries that move.
+//! This is extendible hashing. The index knows an entry by 32 bits of its hash, its *place*. A directory maps the top
+//! `depth` bits of a place to a segment. A segment is an array of buckets. The home bucket of an entry is the rest of its
+//! place, scaled to the number of buckets. So home buckets in order are places in order, throughout the whole index.
+//! [`Index::scan`] walks in that order, and its cursor is a place: it stays right when segments grow or split, and
+//! when entries move.
 //!
-//! A full bucket spills into the next one (round the segment's end). Invariant: an entry lies `n`
-//! buckets after its home only if the `n` buckets from its home on are full; removal shifts spilled
-//! entries back. So a look-up stops at the first bucket that has room.
+//! A full bucket spills into the next one (behind the segment's last bucket comes its first).
+//!
+//! **Invariant: an entry lies `n` buckets after its home only if the `n` buckets from its home on are full.** A
+//! removal moves spilled entries back. So a look-up stops at the first bucket that is not full.
 //!
 //! # Hashes that are too much alike
 //!
-//! Splitting parts entries only where their places differ, and many equal high bits would take a deep directory.
-//! So a directory has 1,024 slots, or else a slot for every 16 entries, and no more; a full segment that would
-//! need more, or whose places are all equal, hands its entries to the [crowd](Crowd), which is a tree. Memory
-//! stays in proportion to the entries whatever their hashes, an operation takes as long as there are entries of
-//! the same place, and those of other places are found as ever. A scan visits the entries of one place in one
-//! call, since its cursor is a place.
+//! A split separates entries only where their places differ. Entries whose places begin with many equal bits would
+//! take a directory of many bits. So the directory has at most 1,024 slots, or one for every 16 entries if that is
+//! more. A segment that is full and may not split hands its entries to the [crowd](Crowd), which is a tree. So memory
+//! stays in proportion to the entries. An operation in the crowd takes time in proportion to the entries of the same
+//! place. A scan visits all entries of one place in one call, since its cursor is a place.
 //!
 //! # Cost
 //!
-//! A segment has at most 512 buckets (32 KiB), grows by about a fifth at a time, and splits in two when
-//! it is full: no operation touches more than one segment and its sibling, at most 3,584 pairs. The
-//! directory doubles as a plain copy of 4 bytes a slot, 1/500 byte an entry. At 7/8 full when it
-//! grows, an entry costs 9.1–11.4 bytes, and 14 in the crowd.
+//! A segment has at most 512 buckets (32 KiB). It grows by about a fifth at a time, and splits in two when it is
+//! full. So no operation touches more than a segment and its sibling, which are 3,584 pairs at most. When the directory
+//! doubles, it is copied: 4 bytes a slot, 1/500 byte an entry. A segment grows when it is 7/8 full. Then an entry costs
+//! 9.1 to 11.4 bytes, and 14 in the crowd.
 //!
-//! Sources: Fagin et al., "Extendible Hashing" (1979).
+//! Source: Fagin et al., "Extendible Hashing" (1979).
 
 mod bucket;
 mod crowd;
@@ -45,14 +59,14 @@ use segment::{Segment, capacity};
 /// Buckets of the largest segment.
 const SEGMENT_BUCKETS_MAX: usize = 512;
 
-/// A crowded segment of so many entries or fewer gets buckets again: far fewer than made it crowded. With more
-/// it is too full to join its sibling.
+/// A crowded segment gets buckets again when it has this many entries or fewer. That is far fewer than made it
+/// crowded, and few enough to join its sibling.
 const CROWD_MIN: usize = capacity(SEGMENT_BUCKETS_MAX) / 2;
 
 /// Deepest directory: 2^26 segments hold more entries than ids can name.
 const DEPTH_MAX: u8 = 26;
 
-/// Random bits from random bits.
+/// Makes other random bits of random bits.
 #[inline]
 fn scatter(bits: u64) -> u64 {
     bits.wrapping_mul(0x9e37_79b9_7f4a_7c15)
@@ -60,7 +74,7 @@ fn scatter(bits: u64) -> u64 {
         .wrapping_add(1)
 }
 
-/// Where an entry may be that is not in a segment's buckets. As large as an id: a look-up returns one of both,
+/// Where an entry may be that is not in a segment's buckets. It has the size of an id, so that a look-up returns either
 /// in two registers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[repr(u32)]
@@ -70,8 +84,8 @@ pub(crate) enum Elsewhere {
     Crowd,
 }
 
-/// From a 32-bit place to the ids of the entries there. Ids are never 0. The fields are in this order so
-/// that those of a look-up are in one cache line.
+/// Leads from a place to the ids of the entries there. Ids are never 0. The fields that a look-up reads come first, so
+/// that they share a cache line.
 #[derive(Debug)]
 #[repr(C)]
 pub(crate) struct Index {
@@ -85,11 +99,11 @@ pub(crate) struct Index {
     at_depth: [u32; DEPTH_MAX as usize + 1],
     /// The entries of segments that are full and may not split.
     crowd: Crowd,
-    /// Memory that is no longer needed, if somebody wants to free it elsewhere.
+    /// Memory that is no longer needed, while frees are deferred.
     freed: Option<Vec<Box<[Bucket]>>>,
 }
 
-/// Memory that an index needs no more.
+/// Memory that an index no longer needs.
 #[derive(Debug)]
 #[allow(dead_code, reason = "kept to be dropped")]
 pub(crate) struct FreedBuckets(Vec<Box<[Bucket]>>);
@@ -149,8 +163,8 @@ impl Index {
         Some(&self.segments[number as usize])
     }
 
-    /// The first id of this place that `is` accepts. It does not look into the crowd: two calls, so that each
-    /// can have a closure of its own, which the compiler makes a part of the look-up.
+    /// The first id of this place that `is` accepts. It does not look into the crowd. With two functions each has a
+    /// closure of its own, so the compiler can inline it into this one.
     #[inline]
     pub(crate) fn find(&self, place: u32, is: impl FnMut(u32) -> bool) -> Result<u32, Elsewhere> {
         let segment = self.segment(place).ok_or(Elsewhere::Nowhere)?;
@@ -172,7 +186,7 @@ impl Index {
         bucket.map_or(0, |bucket| bucket.ids[0])
     }
 
-    /// The place at which a stored id is, found by a walk. O(n).
+    /// The place of a stored id, found by a walk. O(n).
     #[cold]
     pub(crate) fn place_of(&self, id: u32) -> Option<u32> {
         let pairs = self.segments.iter().flat_map(Segment::pairs);
@@ -181,7 +195,7 @@ impl Index {
     }
 
     pub(crate) fn insert(&mut self, place: u32, id: u32) {
-        debug_assert_ne!(id, 0, "id 0 marks an empty word");
+        debug_assert_ne!(id, 0, "id 0 marks a vacant pair");
         if self.directory.is_empty() {
             self.directory.push(0);
             self.segments.push(Segment::new(0, 0, 1));
@@ -228,7 +242,7 @@ impl Index {
         }
         self.len -= 1;
         let (len, buckets) = (segment.len as usize, segment.buckets.len());
-        // Half of what it would hold before it grew: shrink, and see whether the sibling can join.
+        // It has half of what it may hold: make it smaller, or join it with its sibling.
         if len < capacity(buckets) / 2 && (buckets > 1 || segment.depth > 0) {
             self.shrink(number);
         }
@@ -249,23 +263,23 @@ impl Index {
         true
     }
 
-    /// Visits entries in the order of places from `cursor` on, at least `count` unless the end is met;
-    /// returns the place to go on from. Entries of one place are visited by one call, however many they are.
+    /// Visits entries in the order of places, from `cursor` on: at least `count`, or all up to the end. Returns the
+    /// place to go on from. All entries of one place are visited by one call.
     pub(crate) fn scan(
         &self,
         cursor: u32,
         count: usize,
         mut visit: impl FnMut(u32),
     ) -> Option<u32> {
-        let mut left = count;
+        let mut wanted = count;
         self.scan_while(cursor, |id| {
             visit(id);
-            left = left.saturating_sub(1);
-            left > 0
+            wanted = wanted.saturating_sub(1);
+            wanted > 0
         })
     }
 
-    /// As [`scan`](Self::scan), until `visit` says that it is enough, and on to the end of the bucket.
+    /// As [`scan`](Self::scan), until `visit` returns false. It still visits the rest of the bucket.
     pub(crate) fn scan_while(
         &self,
         cursor: u32,

@@ -4,11 +4,11 @@ use super::bucket::Pair;
 use super::segment::{Segment, capacity, next_size, size_for};
 use super::{DEPTH_MAX, Index, SEGMENT_BUCKETS_MAX};
 
-/// Slots that a directory may have however few entries there are: 4 KiB.
+/// Slots that a directory may always have, even for few entries: 4 KiB.
 pub(super) const DIRECTORY_SLOTS_MIN: usize = 1024;
 
-/// Beyond those it doubles only while there are so many entries for each slot; with well-mixed hashes there
-/// are about 1,700.
+/// A larger directory doubles only while there are at least this many entries for each slot. With well-mixed hashes
+/// there are about 1,700.
 const ENTRIES_PER_SLOT: usize = 16;
 
 impl Index {
@@ -36,8 +36,8 @@ impl Index {
         false
     }
 
-    /// Whether a segment of this depth may be split: the directory must stay small beside the entries, and
-    /// doubling it must not take long.
+    /// Whether a segment of this depth may be split. That may double the directory, which must stay in proportion to
+    /// the entries.
     fn may_split(&self, depth: u8) -> bool {
         let slots = self.directory.len() * 2;
         depth < self.depth

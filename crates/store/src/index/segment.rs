@@ -1,4 +1,4 @@
-//! A run of buckets: where an entry lies in it, and how it spills.
+//! A segment of the index: an array of buckets, in which an entry has a home, or spills into the next bucket.
 
 use std::ops::RangeInclusive;
 
@@ -10,7 +10,7 @@ const SAMPLE_TRIES: u32 = 8;
 
 #[derive(Debug)]
 pub(super) struct Segment {
-    /// None when the entries are in the crowd: then a look-up comes to its end at once, without a test for that.
+    /// Empty when the entries are in the crowd. Then a look-up ends at once, and needs no test for the crowd.
     pub(super) buckets: Box<[Bucket]>,
     pub(super) len: u32,
     /// The least place of this segment.
@@ -19,7 +19,7 @@ pub(super) struct Segment {
     pub(super) depth: u8,
 }
 
-/// Entries that a segment of so many buckets takes before it grows: 7/8 of its words.
+/// Entries that a segment of this many buckets takes before it grows: 7/8 of what fits.
 pub(super) const fn capacity(buckets: usize) -> usize {
     buckets * (WORDS - 1)
 }
@@ -33,7 +33,7 @@ pub(super) fn next_size(buckets: usize) -> usize {
     }
 }
 
-/// The smallest segment that holds so many entries.
+/// The number of buckets of the smallest segment that holds `len` entries.
 pub(super) fn size_for(len: usize) -> usize {
     let mut buckets = 1;
     while capacity(buckets) < len {
@@ -63,7 +63,7 @@ impl Segment {
         self.start..=self.start | u32::MAX.unbounded_shr(self.depth.into())
     }
 
-    /// Whether all its entries have this place: then no split parts them.
+    /// Whether all its entries have this place. Then no split separates them.
     pub(super) fn is_all(&self, place: u32) -> bool {
         self.pairs().all(|pair| pair.place == place)
     }
@@ -182,7 +182,7 @@ impl Segment {
         self.buckets.iter().flat_map(|bucket| bucket.pairs())
     }
 
-    /// Gives the segment so many buckets; returns the old ones.
+    /// Gives the segment another number of buckets; returns the old ones.
     pub(super) fn resize(&mut self, buckets: usize) -> Box<[Bucket]> {
         let mut new = Self::new(self.start, self.depth, buckets);
         self.pairs().for_each(|pair| new.insert(pair));
@@ -231,13 +231,13 @@ impl Segment {
         None
     }
 
-    /// An entry of a random cell; `turn` is random bits, and other ones afterwards.
+    /// An entry of a random cell. `turn` gives the random bits, and has other ones afterwards.
     #[inline]
     pub(super) fn sample(&self, turn: &mut u64) -> Option<u32> {
         let words = self.buckets.len() * WORDS;
         let id = |i: usize| self.buckets[i / WORDS].ids[i % WORDS];
-        // Pairs are packed to the front: the next one after a vacant cell would be the first of its
-        // bucket, time and again. So draw anew, and go on from cell to cell only when most are vacant.
+        // Pairs are packed to the front of a bucket. After a vacant cell the next pair would always be the first of
+        // its bucket. So draw again, and go from cell to cell only when most cells are vacant.
         for _ in 0..SAMPLE_TRIES {
             *turn = scatter(*turn);
             let id = id(*turn as usize % words);

@@ -1,12 +1,18 @@
 //! The memory of keys that were evicted lately: 16 bits a key, oldest forgotten first.
 //!
-//! A set is eight tags in one `u128`, newest in the low bits. Remembering a key shifts its set by one
-//! tag, so the eighth-newest falls out: a FIFO per set without hands, stamps or links. A wrong match
-//! (8 tags of 16 bits: one lookup in 8,000) costs an entry a place that it did not earn, nothing more.
+//! The ghosts are sets of eight, and a key's hash chooses its set. A set is one `u128`, eight marks of 16 bits:
+//!
+//! ```text
+//! remember(K):   [ H G F E D C B A ]  ──►  [ G F E D C B A K ]     H is forgotten
+//! recall(C):     [ G F E D C B A K ]  ──►  [ 0 G F E D B A K ]     three were newer
+//! ```
+//!
+//! So a set is a queue without hands, time stamps or links. One lookup in 8,000 finds a mark of another key. Then an
+//! entry gets a place in the main region that it did not earn, and nothing worse happens.
 
-/// Tags of one set.
+/// Marks of one set.
 const WAYS: usize = 8;
-const TAG_BITS: usize = 16;
+const MARK_BITS: usize = 16;
 
 /// Fingerprints of evicted keys; empty until [`Ghost::resize`] is called.
 #[derive(Debug, Default)]
@@ -20,7 +26,7 @@ impl Ghost {
         self.sets.len() * WAYS
     }
 
-    /// Makes room for `keys` keys and forgets all: a set's number depends on how many there are.
+    /// Makes room for `keys` keys, and forgets all: with another number of sets, keys belong to other sets.
     pub(super) fn resize(&mut self, keys: usize) {
         self.sets = vec![0; keys.div_ceil(WAYS)].into_boxed_slice();
     }
@@ -29,20 +35,20 @@ impl Ghost {
     pub(super) fn remember(&mut self, fingerprint: u32) {
         let number = self.number(fingerprint);
         if let Some(set) = self.sets.get_mut(number) {
-            *set = (*set << TAG_BITS) | u128::from(tag(fingerprint));
+            *set = (*set << MARK_BITS) | u128::from(mark(fingerprint));
         }
     }
 
-    /// Forgets a key. Tells how many of its set's eight were remembered after it, if it was.
+    /// Forgets a key. If it was remembered, returns how many of its set were remembered after it: 0 to 7.
     pub(super) fn recall(&mut self, fingerprint: u32) -> Option<usize> {
         let number = self.number(fingerprint);
         let set = self.sets.get_mut(number)?;
-        let wanted = tag(fingerprint);
+        let wanted = mark(fingerprint);
         for way in 0..WAYS {
-            let shift = way * TAG_BITS;
+            let shift = way * MARK_BITS;
             if (*set >> shift) as u16 == wanted {
                 let newer = *set & ((1 << shift) - 1);
-                let older = (*set >> shift) >> TAG_BITS;
+                let older = (*set >> shift) >> MARK_BITS;
                 *set = newer | (older << shift);
                 return Some(way);
             }
@@ -62,14 +68,14 @@ impl Ghost {
         size_of_val(&*self.sets)
     }
 
-    /// The set of a fingerprint: its high bits, scaled (the tag is its low bits).
+    /// The number of a fingerprint's set: its high bits, scaled (the mark is its low bits).
     fn number(&self, fingerprint: u32) -> usize {
         ((u64::from(fingerprint) * self.sets.len() as u64) >> 32) as usize
     }
 }
 
-/// The low half of a fingerprint; never 0, which marks an empty way.
-fn tag(fingerprint: u32) -> u16 {
+/// The low half of a fingerprint; never 0, which stands for no key.
+fn mark(fingerprint: u32) -> u16 {
     (fingerprint as u16).max(1)
 }
 

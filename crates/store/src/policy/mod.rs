@@ -1,52 +1,72 @@
-//! Whom to evict: a short probation queue, a clock over the entries' own slots, and ghosts.
+//! Whom to evict: new entries are tried on probation, proven ones stay in the main region.
 //!
-//! # Structure
+//! # The picture
 //!
-//! The shape is S3-FIFO's (Yang et al., SOSP 2023). A new entry waits in [`Probation`], a short FIFO. Was
-//! it hit when its turn comes, it moves to the main region, else it is evicted and its fingerprint kept in
-//! [`Ghost`]; a key that comes back while it is remembered goes to the main region at once. The main
-//! region is a CLOCK whose order is the slab's: the hand takes a life from every entry that it meets and
-//! evicts the first that has none. A new entry takes the slot that was freed last, so slots behind the
-//! hand hold young entries, which is as much order as the clock needs.
+//! ```text
+//! a new key ──► probation ── was hit ──► main region ── the hand finds no hits ──► evicted
+//!     │         (a queue)                 (a clock) ▲
+//!     │             │ was not hit                   │
+//!     │             ▼                               │
+//!     │          evicted, remembered as a ghost     │
+//!     └── a key that a ghost remembers ─────────────┘
+//! ```
 //!
-//! While the cache fills, the main region takes what leaves probation unconditionally: a loop larger
-//! than the cache then finds most of its first entries at each turn, where FIFO and LRU find none.
+//! An example: a cache of 1,000 entries, and somebody reads 100,000 other keys once each. Those keys go through
+//! probation, some 80 at a time, and leave. The entries of the main region stay.
+//!
+//! # The life of an entry
+//!
+//! 1. *It is stored.* It goes to the end of [`Probation`], a short queue. If its key was evicted lately and is
+//!    remembered by the [`Ghost`], it goes to the main region at once.
+//! 2. *It is hit.* Two bits of the entry count the hits, up to 3. Nothing else happens.
+//! 3. *Its turn on probation comes*, when it is the oldest there and probation is over its share. If it was hit, it
+//!    moves up to the main region. If not, it is evicted, and 16 bits of its key's hash become a ghost.
+//! 4. *The hand comes to it.* The main region is a CLOCK over the store's slots. The hand goes from slot to slot, and
+//!    takes one hit from each entry that has some. It evicts the first entry that has none.
+//!
+//! The shape is that of S3-FIFO (Yang et al., SOSP 2023). The order of the clock is that of the slots, which
+//! costs no links. A new entry takes the slot that was freed last, so the entries just behind the hand are young, as
+//! they would be in a queue.
+//!
+//! While the cache fills, everything that leaves probation goes to the main region. An example: a program reads 1,500
+//! keys in turn, again and again, and the cache holds 1,000. Most of the 1,000 that came first stay, and are hit at each
+//! turn. FIFO and LRU would hit none, since they evict each key shortly before it is read again.
 //!
 //! # What adapts
 //!
-//! All from what insertions and evictions see anyway; a hit tells the policy nothing.
+//! The policy learns from insertions and evictions alone, so that a hit costs nothing more.
 //!
-//! - **Probation's share** is twice the fraction of its entries that are hit in it, between 1 and 8 % of
-//!   the capacity: where new keys are hardly ever asked for again soon, the room is the main region's.
-//! - **How far beyond 8 %**, up to 90, goes by which region would use a little more room better. A key
-//!   that comes back when it has just left probation is a hit that probation would have had; an entry
-//!   with exactly one life when the hand comes is a hit that the main region would nearly not have
-//!   had. Probation may grow while it has a third of both together, and gives room back below a tenth.
-//!   So what is read once, within a while after it was written, finds the room that the main region has
-//!   no use for. It takes some reads within the first 8 % to see that: where none comes so early, and
-//!   all before the room is turned over once, LRU remains better.
-//! - **How many hits move an entry up**: one, and two while too few of those that moved are hit again.
-//! - **Whether ghosts are believed**: not while nearly all entries that came back in that way leave again
-//!   without a hit, as in a loop a little longer than cache and ghosts together, nor while nearly all of
-//!   the main region is hit time and again. One in 64 is still believed, to notice when that ends.
-//! - **Who need not stay**: at every eighth eviction the hand looks at one entry of the main region. If
-//!   that has no life, it leaves in the place of the one whose turn had come, which moves up. So what
-//!   was not hit while the cache was turned over eight times does not keep its place, whatever it once
-//!   earned; and the fraction with lives says how much of the main region is in use.
+//! - **Probation's share of the capacity** is twice the fraction of its entries that are hit there, between 1 and
+//!   8 %. If new keys are hardly ever asked for again soon, the main region has the rest.
+//! - **Beyond 8 %, up to 90 %**, it depends on which region would gain more hits from a little more room. A key that
+//!   comes back just after it left probation would have been a hit there. An entry of the main region that has exactly
+//!   one hit when the hand comes would have been lost in a slightly smaller region. Both are *marginal hits*. Probation
+//!   grows while at least a third of them are its own, and shrinks while less than a tenth are. So entries that are
+//!   read once, a while after they were written, get the room that the main region does not use. The policy only sees this if some of
+//!   those reads come within the first 8 %. If all come later, but before LRU would evict the entry, LRU is better.
+//! - **How many hits move an entry up**: one. It takes two while too few of those that moved up are hit again.
+//! - **Whether ghosts are believed.** They are not while nearly all entries that they brought back leave without a
+//!   hit, as in a loop that is a little longer than cache and ghosts together. Nor are they
+//!   believed while nearly the whole main region is hit again and again. One ghost in 64 is still believed, so that the policy notices when this
+//!   ends.
+//! - **Idle entries of the main region.** At every eighth eviction from probation the hand glances at one of them. If
+//!   it has no hits, it is evicted in place of the entry whose turn had come, and that one moves up. So an entry that
+//!   is not hit for long loses its place. The fraction of glances that find hits says how much of the main region is in
+//!   use.
 //!
 //! # Cost
 //!
-//! An entry pays the bits of its state, no links: two count hits, two name its region. A hit changes
-//! those alone and writes nothing once three hits are counted. Beside the entries there are 8 bytes
-//! for each entry on probation and, once evictions begin, 2 per entry for the ghosts.
+//! An entry has four bits of state and no links: two bits count hits, two name its region. A hit changes only these,
+//! and writes nothing once three hits are counted. Besides, there are 8 bytes for each entry on probation and,
+//! once evictions begin, 2 bytes an entry for the ghosts.
 //!
-//! One call of [`Policy::victim`] looks at no more than [`CHOOSING_STEPS`] slots before it takes the next
-//! that it may. On average it looks at one or two.
+//! A call of [`Policy::victim`] looks at one or two entries on average. After [`CHOOSING_STEPS`] it takes the next one
+//! that is not pinned.
 //!
 //! What else was tried, with figures: `docs/decisions.md`.
 //!
-//! **Invariant: the weights of the two regions sum to the weight of all entries**, so every entry that
-//! leaves otherwise than as a victim must be told to [`Policy::removed`].
+//! **Invariant: the weights of the two regions sum to the weight of all entries.** So an entry that is evicted is
+//! subtracted here, and for every other entry that leaves, [`Policy::removed`] must be called.
 
 mod ghost;
 mod probation;
@@ -64,15 +84,15 @@ const HITS: u8 = 0b11;
 const MAX_HITS: u8 = 3;
 /// Where a state keeps its region.
 const REGION_SHIFT: u32 = 2;
-/// Slots and places that one search for a victim looks at before it stops choosing.
+/// A search for a victim that has looked at this many slots and places stops choosing.
 const CHOOSING_STEPS: u32 = 512;
-/// Steps after that in which an entry that is neither pinned nor on probation must turn up.
+/// It goes on for this many slots at most, and takes the first entry of the main region that is not pinned.
 const LAST_STEPS: u32 = 4096;
 /// Entries that one insertion or eviction may move on because probation is over its share.
 const SPILLED_PER_CALL: u32 = 2;
-/// Evictions from probation until the hand glances at the main region.
+/// The hand glances at the main region at every eighth eviction from probation.
 const EVICTIONS_PER_GLANCE: u8 = 8;
-/// Slots that a glance looks at to find an entry of the main region.
+/// Slots that a glance looks at, at most, to find an entry of the main region.
 const GLANCE_STEPS: u32 = 16;
 /// Ghosts are not made for fewer keys than this.
 const MIN_GHOSTS: usize = 64;
@@ -86,34 +106,34 @@ const MIN_SHARE: u32 = 10;
 const MAX_SHARE: u32 = 82;
 /// What it may have beyond that when probation makes better use of it: 82 %.
 const MAX_EXTRA: u32 = 840;
-/// The extra share is counted in so many parts of those of [`WHOLE`].
+/// The extra share is counted more finely: in parts of [`WHOLE`] times this.
 const FINE: u32 = 1024;
 /// Entries by which the extra share grows or shrinks at a time.
 const EXTRA_STEP: u32 = 2;
-/// A ghost was made just now while fewer than so many of its set's eight are newer.
+/// A key has *just left* while fewer than this many of the eight ghosts in its set are newer.
 const JUST_LEFT: usize = 2;
-/// Percentage of the marginal hits that must be probation's, lest its extra share stop growing.
+/// Probation's extra share grows while at least this percentage of the marginal hits is probation's.
 const GROWING_PERCENT: u32 = 34;
-/// Percentage of the marginal hits below which the extra share shrinks.
+/// The extra share shrinks while less than this percentage of the marginal hits is probation's.
 const SHRINKING_PERCENT: u32 = 10;
 /// Outcomes after which the rate of marginal hits fades.
 const MARGINAL_WINDOW: u32 = 1024;
 /// Probation's share is its entries' rate of being hit, times this.
 const SHARE_PER_HIT_RATE: u32 = 2;
-/// Outcomes after which the rate of hits on probation fades: as many as there are entries, within this.
+/// Outcomes after which the rate of hits on probation fades: the number of entries, but within these limits.
 const PROBATION_WINDOW: (u32, u32) = (64, 4096);
 /// Outcomes after which the rates of return fade.
 const RETURN_WINDOW: u32 = 64;
-/// Percentage of entries moved up from probation that must be hit again, lest it take two hits.
+/// While less than this percentage of the entries that moved up is hit again, it takes two hits to move up.
 const WORTHY_PERCENT: u32 = 20;
-/// Percentage of entries come back from the ghosts that must be hit, lest ghosts be doubted.
+/// Ghosts are doubted while less than this percentage of the entries that they brought back is hit.
 const BELIEVED_PERCENT: u32 = 15;
-/// Percentage of the main region that must be in use, lest newcomers from the ghosts be welcome.
+/// Ghosts are doubted while at least this percentage of the main region is in use.
 const BUSY_PERCENT: u32 = 80;
-/// While ghosts are doubted, one in so many is believed.
+/// While ghosts are doubted, one in this many is still believed.
 const DOUBTED_PART: u32 = 64;
 
-/// What the policy may know of the entries.
+/// The entries, as far as the policy sees them.
 pub(crate) trait Residents {
     /// The entry's state, of which the policy uses the low four bits; `None` when the slot is vacant.
     fn state(&self, id: u32) -> Option<u8>;
@@ -123,21 +143,21 @@ pub(crate) trait Residents {
     fn is_pinned(&self, id: u32) -> bool;
     /// The entry's share of the capacity.
     fn weight(&self, id: u32) -> u32;
-    /// 32 well-mixed bits of the key's hash. Costs a hash of the key: asked for when a slot of an entry
-    /// on probation may have changed hands. `None` when the key cannot be hashed.
+    /// 32 well-mixed bits of the key's hash; `None` when the key cannot be hashed. It hashes the key, so the policy asks
+    /// for it only when a slot may have got another entry.
     fn fingerprint(&self, id: u32) -> Option<u32>;
     /// All ids are below this; there may be vacant slots between.
     fn end(&self) -> u32;
 }
 
-/// Where an entry is, and for the unproven how it came there.
+/// Where an entry is. For an entry that the hand has not come to yet, also how it came to the main region.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Region {
     Probation,
     Main,
-    /// In main, moved up from probation, not met by the hand yet.
+    /// In the main region: it moved up from probation, and the hand has not come to it yet.
     Promoted,
-    /// In main, remembered by the ghosts, not met by the hand yet.
+    /// In the main region: a ghost brought it back, and the hand has not come to it yet.
     Returned,
 }
 
@@ -171,13 +191,14 @@ pub(crate) struct Policy {
     entries: usize,
     /// Weight of the main region.
     main: u64,
-    /// The weight that probation's share is of.
-    room: u64,
+    /// The weight of which probation has a share: that of all entries, or the capacity if that is less.
+    whole: u64,
     /// Probation's share of it, in parts of [`WHOLE`].
     share: u32,
     /// What probation may have beyond [`MAX_SHARE`], in parts of [`WHOLE`] times [`FINE`].
     extra: u32,
-    /// Of the hits that a region would win or lose with a little more or less room: which are probation's.
+    /// Of the *marginal* hits, which a region would win or lose with a little more or less room: which are
+    /// probation's.
     marginal: Rate,
     /// The slot that the clock looks at next.
     hand: u32,
@@ -187,11 +208,11 @@ pub(crate) struct Policy {
     promoted: Rate,
     /// Of those that the ghosts remembered: which were hit before the hand came.
     returned: Rate,
-    /// Of the main region's entries at which the hand glanced: which had a life.
+    /// Of the main region's entries at which the hand glanced: which had hits.
     in_use: Rate,
     /// Evictions from probation since the last glance.
     since_glance: u8,
-    /// Ghosts not believed since the last that was.
+    /// Ghosts that were not believed since the last one that was.
     doubted: u32,
 }
 
@@ -203,7 +224,7 @@ impl Policy {
             ghost: Ghost::default(),
             entries: 0,
             main: 0,
-            room: 0,
+            whole: 0,
             share: MAX_SHARE,
             extra: 0,
             marginal: Rate::default(),
@@ -235,7 +256,7 @@ impl Policy {
     ) {
         let weight = residents.weight(id);
         self.entries += 1;
-        self.room = total.min(capacity);
+        self.whole = total.min(capacity);
         if capacity == u64::MAX {
             // Nobody will ever be evicted: no queue is needed.
             residents.set_state(id, Region::Main.with_hits(0));
@@ -253,12 +274,12 @@ impl Policy {
         }
     }
 
-    /// An entry left otherwise than as a victim.
+    /// An entry has left, but not as a victim.
     pub(crate) fn removed(&mut self, state: u8, weight: u32) {
-        self.entries = self.entries.saturating_sub(1);
+        self.count_out();
         match Region::of(state) {
-            Region::Probation => self.probation.left(weight),
-            _ => self.main = self.main.saturating_sub(weight.into()),
+            Region::Probation => self.probation.forget(weight),
+            _ => subtract(&mut self.main, weight.into()),
         }
     }
 
@@ -266,7 +287,10 @@ impl Policy {
     pub(crate) fn reweighed(&mut self, state: u8, old: u32, new: u32) {
         match Region::of(state) {
             Region::Probation => self.probation.reweighed(old, new),
-            _ => self.main = self.main.saturating_sub(old.into()) + u64::from(new),
+            _ => {
+                subtract(&mut self.main, old.into());
+                self.main += u64::from(new);
+            }
         }
     }
 
@@ -276,10 +300,10 @@ impl Policy {
             return;
         };
         if Region::of(state) == Region::Probation {
-            // Queued anew: the old place cannot be found without a search. Stores move entries when
-            // they shrink, and then nobody is being evicted.
+            // Queued again, at the end: the old place cannot be found without a search. That the entry gets
+            // more time does not matter: stores move entries when they shrink, and then nobody is evicted.
             let weight = residents.weight(to);
-            self.probation.left(weight);
+            self.probation.forget(weight);
             let place = Place {
                 id: to,
                 fingerprint,
@@ -290,7 +314,7 @@ impl Policy {
 
     /// Whom to evict now. The store removes that entry and does not tell the policy again.
     ///
-    /// `None` when all that it looked at is pinned or vacant; the next call goes on from there.
+    /// `None` when everything that it looked at is pinned or vacant. The next call goes on from there.
     pub(crate) fn victim<R: Residents>(&mut self, residents: &mut R) -> Option<u32> {
         let mut steps = CHOOSING_STEPS;
         while self.probation.weight() > self.share() || self.main == 0 {
@@ -298,8 +322,9 @@ impl Policy {
                 break;
             };
             let choosing = steps > 0;
-            if let Some(id) = self.judge(residents, place, choosing) {
-                // One more than the newcomer needs: so probation follows when its share shrinks.
+            if let Some(id) = self.decide(residents, place, choosing) {
+                // The victim made room for the new entry. One more moves on, so that probation follows when its
+                // share shrinks.
                 self.spill(residents, SPILLED_PER_CALL - 1);
                 return Some(id);
             }
@@ -308,8 +333,8 @@ impl Policy {
             .or_else(|| self.oldest_on_probation(residents))
     }
 
-    /// Loads what the next insertion of `fingerprint` and the next eviction will read of the ghosts, so
-    /// that their cache misses overlap. Returns something of what was loaded, and the id and the
+    /// Loads the ghosts that the next insertion of `fingerprint` and the next eviction will read, so that their
+    /// cache misses overlap. Returns some of the bits, so that the compiler keeps the load, and the id and the
     /// fingerprint of the entry that is likely to be evicted next.
     #[inline]
     pub(crate) fn touch(&self, fingerprint: u32) -> (u32, Option<(u32, u32)>) {
@@ -326,9 +351,9 @@ impl Policy {
         self.probation.bytes() + self.ghost.bytes()
     }
 
-    /// The turn of an entry on probation has come: it moves up, or its id is returned to be evicted.
-    /// Without `choosing` its hits do not count.
-    fn judge<R: Residents>(
+    /// The turn of an entry on probation has come: it moves up, or the id of an entry to evict is returned, mostly
+    /// its own. Unless `choosing`, its hits do not count.
+    fn decide<R: Residents>(
         &mut self,
         residents: &mut R,
         place: Place,
@@ -349,19 +374,24 @@ impl Policy {
             self.main += u64::from(residents.weight(place.id));
             return None;
         }
-        self.entries = self.entries.saturating_sub(1);
+        self.count_out();
         if choosing && let Some(idle) = self.glance(residents) {
             residents.set_state(place.id, Region::Main.with_hits(hits));
             self.main += u64::from(residents.weight(place.id));
-            self.main = self.main.saturating_sub(residents.weight(idle).into());
+            subtract(&mut self.main, residents.weight(idle).into());
             return Some(idle);
+        }
+        if self.probation.has_stale() {
+            // Another place may name it: a stale one, from before its key was stored again. The store still has the
+            // entry, so its state says that it is no longer on probation.
+            residents.set_state(place.id, Region::Main.with_hits(0));
         }
         self.remember(place.fingerprint);
         Some(place.id)
     }
 
-    /// Once in [`EVICTIONS_PER_GLANCE`] calls, looks at one entry of the main region; returns it if it has
-    /// no life.
+    /// Once in [`EVICTIONS_PER_GLANCE`] calls, looks at one entry of the main region. Returns it if it has no
+    /// hits.
     fn glance<R: Residents>(&mut self, residents: &mut R) -> Option<u32> {
         self.since_glance += 1;
         if self.since_glance < EVICTIONS_PER_GLANCE {
@@ -370,17 +400,18 @@ impl Policy {
         self.since_glance = 0;
         for _ in 0..GLANCE_STEPS {
             let id = self.advance(residents.end());
-            if let Some((region, lives)) = self.meet(residents, id) {
+            if let Some((region, was_hit)) = self.take_hit(residents, id) {
                 if region == Region::Main {
-                    self.in_use.count(lives, RETURN_WINDOW);
+                    self.in_use.count(was_hit, RETURN_WINDOW);
                 }
-                return (!lives).then_some(id);
+                return (!was_hit).then_some(id);
             }
         }
         None
     }
 
-    /// Moves the oldest entries of probation, hits and all, to the main region while it is over its share.
+    /// Moves the oldest entries of probation to the main region, with their hits, while probation is over its
+    /// share: `most` of them at most.
     fn spill<R: Residents>(&mut self, residents: &mut R, most: u32) {
         for _ in 0..most {
             if self.probation.weight() <= self.share() {
@@ -396,17 +427,17 @@ impl Policy {
         }
     }
 
-    /// Turns the clock to the first entry without a life.
+    /// Turns the clock to the first entry without hits.
     fn turn_clock<R: Residents>(&mut self, residents: &mut R, choosing: u32) -> Option<u32> {
         let end = residents.end();
-        let mut left = choosing.saturating_add(LAST_STEPS);
-        while left > 0 {
-            left -= 1;
+        let mut steps = choosing.saturating_add(LAST_STEPS);
+        while steps > 0 {
+            steps -= 1;
             let id = self.advance(end);
-            match self.meet(residents, id) {
-                Some((_, lives)) if !lives || left < LAST_STEPS => {
-                    self.entries = self.entries.saturating_sub(1);
-                    self.main = self.main.saturating_sub(residents.weight(id).into());
+            match self.take_hit(residents, id) {
+                Some((_, was_hit)) if !was_hit || steps < LAST_STEPS => {
+                    self.count_out();
+                    subtract(&mut self.main, residents.weight(id).into());
                     return Some(id);
                 }
                 _ => {}
@@ -422,9 +453,9 @@ impl Policy {
         id
     }
 
-    /// The hand meets an entry: takes a life from it. Tells its region and whether it had a life; `None`
-    /// unless it is in the main region and may leave.
-    fn meet<R: Residents>(&mut self, residents: &mut R, id: u32) -> Option<(Region, bool)> {
+    /// The hand comes to an entry and takes a hit from it. Tells the entry's region, and whether it had a hit.
+    /// `None` if the entry is on probation or pinned.
+    fn take_hit<R: Residents>(&mut self, residents: &mut R, id: u32) -> Option<(Region, bool)> {
         let state = residents.state(id)?;
         let region = Region::of(state);
         if region == Region::Probation || residents.is_pinned(id) {
@@ -433,13 +464,13 @@ impl Policy {
         let hits = state & HITS;
         match region {
             Region::Promoted => self.promoted.count(hits > 0, RETURN_WINDOW),
-            // One life was a present.
+            // The first hit was given to it when it came back.
             Region::Returned => self.returned.count(hits > 1, RETURN_WINDOW),
             Region::Main | Region::Probation => {}
         }
         if hits == 1 {
-            // Hit once in a whole turn of the hand.
-            self.weigh_regions(false);
+            // Hit once in a whole turn of the hand: a slightly smaller region would have lost it.
+            self.count_marginal_hit(false);
         }
         if hits > 0 {
             residents.set_state(id, Region::Main.with_hits(hits - 1));
@@ -447,40 +478,40 @@ impl Policy {
         Some((region, hits > 0))
     }
 
-    /// The last resort, when the clock finds pinned entries and vacant slots only.
+    /// The last resort, when the clock finds only pinned entries and vacant slots.
     fn oldest_on_probation<R: Residents>(&mut self, residents: &mut R) -> Option<u32> {
         let mut steps = CHOOSING_STEPS;
         while let Some(place) = self.probation.pop(residents, &mut steps) {
-            if let Some(id) = self.judge(residents, place, false) {
+            if let Some(id) = self.decide(residents, place, false) {
                 return Some(id);
             }
         }
         None
     }
 
-    /// The weight that probation may have before its oldest entry is judged.
+    /// The weight that probation may have. When it has more, the turn of its oldest entry has come.
     fn share(&self) -> u64 {
         let share = u64::from(self.share);
-        // Beyond 2^54 the quotient alone is exact enough.
-        let part = match self.room.checked_mul(share) {
+        // Beyond 2^54 it is exact enough to divide first.
+        let part = match self.whole.checked_mul(share) {
             Some(product) => product / u64::from(WHOLE),
-            None => self.room / u64::from(WHOLE) * share,
+            None => self.whole / u64::from(WHOLE) * share,
         };
         part.max(1)
     }
 
-    /// Whether the ghosts remember a new key.
+    /// Whether a ghost remembers a new key. The ghost is used up by that.
     fn recalls(&mut self, fingerprint: u32) -> bool {
         let newer = self.ghost.recall(fingerprint);
         if newer.is_some_and(|newer| newer < JUST_LEFT) {
-            self.weigh_regions(true);
+            self.count_marginal_hit(true);
         }
         newer.is_some()
     }
 
-    /// A hit that probation would have had with a little more room, or that the main region would not have
-    /// had with a little less.
-    fn weigh_regions(&mut self, is_probations: bool) {
+    /// Counts a marginal hit: one that probation would have had with a little more room, or one that the main region
+    /// would have lost with a little less. Adapts probation's extra share.
+    fn count_marginal_hit(&mut self, is_probations: bool) {
         self.marginal.count(is_probations, MARGINAL_WINDOW);
         let entries = u32::try_from(self.entries).unwrap_or(u32::MAX);
         let step = (EXTRA_STEP * u32::from(WHOLE) * FINE).div_ceil(entries.max(PROBATION_WINDOW.0));
@@ -512,4 +543,18 @@ impl Policy {
         }
         self.ghost.remember(fingerprint);
     }
+
+    /// An entry has left.
+    fn count_out(&mut self) {
+        debug_assert!(self.entries > 0, "more entries have left than came");
+        self.entries = self.entries.saturating_sub(1);
+    }
+}
+
+/// Subtracts a weight from the sum that it is a part of. If a release build finds the sum too small, it goes on
+/// with 0. Then the regions' shares are wrong, but nothing else is.
+#[inline]
+fn subtract(sum: &mut u64, weight: u64) {
+    debug_assert!(*sum >= weight, "a region weighs less than its entries");
+    *sum = sum.saturating_sub(weight);
 }

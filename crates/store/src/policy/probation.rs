@@ -1,12 +1,13 @@
 //! The queue of entries that have yet to be asked for again, oldest first.
 //!
-//! An entry that leaves early is not looked for: its place goes stale and is skipped when it is met. A
-//! slot may have a new tenant by then, so while there are stale places a place is believed only if the
-//! tenant's fingerprint is the one that was queued.
+//! A queued entry is known by its *place* in the queue: its id, and a fingerprint of its key. When an entry leaves
+//! early, its place stays and is *stale*. It is skipped when its turn comes. Its slot may have another entry by
+//! then. So while there are stale places, a place counts only if the fingerprint of the slot's entry is the one that
+//! was queued.
 
 use std::collections::VecDeque;
 
-use super::{Region, Residents};
+use super::{Region, Residents, subtract};
 
 /// Places that one insertion may tidy while more places are stale than live.
 const TIDIED_PER_INSERT: usize = 2;
@@ -15,7 +16,7 @@ const TIDIED_PER_INSERT: usize = 2;
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Place {
     pub(super) id: u32,
-    /// Kept so that an eviction need not hash the key for it.
+    /// Kept so that an eviction does not have to hash the key.
     pub(super) fingerprint: u32,
 }
 
@@ -23,7 +24,7 @@ pub(super) struct Place {
 #[derive(Debug, Default)]
 pub(super) struct Probation {
     places: VecDeque<Place>,
-    /// Places whose entry left otherwise than through `pop`.
+    /// Places whose entry left early.
     stale: usize,
     /// Summed weight of the entries that are queued and live.
     weight: u64,
@@ -40,20 +41,25 @@ impl Probation {
         self.tidy(residents);
     }
 
-    /// The entry that has waited longest, stale places skipped (`steps` counts them down).
+    /// Takes out the place of the entry that has waited longest. Skips stale places; each place looked at takes one
+    /// of the `steps`.
     pub(super) fn pop<R: Residents>(&mut self, residents: &R, steps: &mut u32) -> Option<Place> {
         while *steps > 0 {
             *steps -= 1;
             let place = self.places.pop_front()?;
             if self.is_live(residents, place) {
-                self.weight = self
-                    .weight
-                    .saturating_sub(residents.weight(place.id).into());
+                subtract(&mut self.weight, residents.weight(place.id).into());
                 return Some(place);
             }
-            self.stale = self.stale.saturating_sub(1);
+            self.count_skipped();
         }
         None
+    }
+
+    /// Whether there may be places of entries that have left.
+    #[inline]
+    pub(super) fn has_stale(&self) -> bool {
+        self.stale > 0
     }
 
     /// The place whose turn comes next.
@@ -63,14 +69,15 @@ impl Probation {
     }
 
     /// An entry of this queue is gone, or has another id now.
-    pub(super) fn left(&mut self, weight: u32) {
+    pub(super) fn forget(&mut self, weight: u32) {
         self.stale += 1;
-        self.weight = self.weight.saturating_sub(weight.into());
+        subtract(&mut self.weight, weight.into());
     }
 
     /// An entry of this queue has another weight now.
     pub(super) fn reweighed(&mut self, old: u32, new: u32) {
-        self.weight = self.weight.saturating_sub(old.into()) + u64::from(new);
+        subtract(&mut self.weight, old.into());
+        self.weight += u64::from(new);
     }
 
     pub(super) fn bytes(&self) -> usize {
@@ -80,19 +87,25 @@ impl Probation {
     fn is_live<R: Residents>(&self, residents: &R, place: Place) -> bool {
         let queued = |state| Region::of(state) == Region::Probation;
         residents.state(place.id).is_some_and(queued)
-            && (self.stale == 0 || Self::is_tenant(residents, place))
+            && (self.stale == 0 || Self::is_queued(residents, place))
     }
 
-    /// Whether the slot has the tenant that was queued. One whose key cannot be hashed is taken for it: it
-    /// must not lose its last place. Should it have another one, that goes stale.
-    fn is_tenant<R: Residents>(residents: &R, place: Place) -> bool {
+    /// Whether the slot has the entry that was queued. An entry whose key cannot be hashed counts as that one, so that
+    /// it does not lose its last place. If it has another place too, that one goes stale.
+    fn is_queued<R: Residents>(residents: &R, place: Place) -> bool {
         let fingerprint = residents.fingerprint(place.id);
         fingerprint.is_none_or(|fingerprint| fingerprint == place.fingerprint)
     }
 
-    /// Keeps stale places from outnumbering the live: looks at the oldest, drops them if stale and
-    /// queues them again if not. That turns the order a little, when most entries leave before their
-    /// turn comes anyway.
+    /// A stale place was taken out.
+    fn count_skipped(&mut self) {
+        debug_assert!(self.stale > 0, "more places were skipped than went stale");
+        self.stale = self.stale.saturating_sub(1);
+    }
+
+    /// Keeps stale places from outnumbering live ones: takes the oldest places, drops the stale ones and queues the
+    /// live ones again, at the end. That changes the order, but only while most entries leave before their turn
+    /// comes anyway.
     fn tidy<R: Residents>(&mut self, residents: &R) {
         for _ in 0..TIDIED_PER_INSERT {
             if self.stale <= self.places.len() / 2 {
@@ -104,7 +117,7 @@ impl Probation {
             if self.is_live(residents, place) {
                 self.places.push_back(place);
             } else {
-                self.stale = self.stale.saturating_sub(1);
+                self.count_skipped();
             }
         }
     }
@@ -119,7 +132,7 @@ impl Probation {
             let is_live = residents
                 .state(place.id)
                 .is_some_and(|state| Region::of(state) == Region::Probation)
-                && Self::is_tenant(residents, *place);
+                && Self::is_queued(residents, *place);
             if is_live {
                 seen.insert(place.id);
             }

@@ -278,6 +278,19 @@ fn random_operations_keep_the_books() {
     }
 }
 
+/// The place of a key that was removed and stored again counts for its new entry, as long as it has the old slot. So a
+/// victim may be queued a second time: it was moved up while it was on its way out.
+#[test]
+fn a_victim_that_is_queued_twice_leaves_once() {
+    let mut cache = Cache::new(100);
+    for key in 0..1_000 {
+        cache.insert(key, 1);
+        cache.remove(key);
+        cache.insert(key, 1);
+        cache.validate();
+    }
+}
+
 #[test]
 fn pinned_entries_stay_and_a_cache_of_them_has_no_victim() {
     let mut cache = Cache::new(u64::MAX - 1);

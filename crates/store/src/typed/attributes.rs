@@ -7,8 +7,8 @@ use super::view::hit;
 use crate::Slot;
 use crate::index::FreedBuckets;
 
-/// What an entry has besides key and value. The attributes after `deadline` take memory only on pages
-/// where an entry has a value other than the default.
+/// What an entry has besides key and value. A page of entries has memory for an attribute only once one of its
+/// entries has a value other than the default. The deadline always has its place.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Attributes {
     /// In ticks; `None` for no end. Deadlines beyond 2^40 - 2 count as that.
@@ -17,16 +17,17 @@ pub struct Attributes {
     pub weight: u32,
     /// From when on it is no longer fresh.
     pub soft: Soft,
-    /// The caller's word.
-    pub tag: u64,
+    /// The caller's label: a number that the store keeps and hands back; 0 takes no memory. The cache keeps an entry's
+    /// tags in it, the scheduler a periodic task's routine.
+    pub label: u64,
     /// The deadline that [`TypedStore::slide`](super::TypedStore::slide) may not pass; `None` for no limit.
     pub limit: Option<u64>,
-    /// Two more words of the caller's.
-    pub said: [u64; 2],
+    /// Two more numbers of the caller's.
+    pub notes: [u64; 2],
 }
 
-/// A soft deadline: the tick from which on an entry is no longer fresh, or none. It is a point of its own,
-/// which does not move with the deadline.
+/// A soft deadline: the tick from which on an entry is no longer fresh, or none. It does not move with the
+/// deadline.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Soft(u64);
 
@@ -38,7 +39,7 @@ impl Soft {
     #[inline]
     #[must_use]
     pub fn at(tick: u64) -> Self {
-        // A word of 0 takes no memory, and tick 0 is a tick like any other.
+        // 0 stands for no soft deadline, and takes no memory. Tick 0 is a tick like any other.
         Self(tick.saturating_add(1))
     }
 
@@ -51,11 +52,11 @@ impl Soft {
 }
 
 impl Attributes {
-    /// Whether it has nothing but a deadline that takes memory.
+    /// Whether every attribute but the deadline has its default value.
     #[inline]
     pub(crate) fn is_plain(&self) -> bool {
-        let words = self.tag | self.said[0] | self.said[1];
-        self.weight == 1 && words == 0 && self.soft == Soft::NEVER && self.limit.is_none()
+        let numbers = self.label | self.notes[0] | self.notes[1];
+        self.weight == 1 && numbers == 0 && self.soft == Soft::NEVER && self.limit.is_none()
     }
 }
 
@@ -65,9 +66,9 @@ impl Default for Attributes {
             deadline: None,
             weight: 1,
             soft: Soft::NEVER,
-            tag: 0,
+            label: 0,
             limit: None,
-            said: [0; 2],
+            notes: [0; 2],
         }
     }
 }
@@ -83,8 +84,8 @@ pub struct Removed<K, V> {
     pub deadline: Option<u64>,
     /// What it counted against the capacity.
     pub weight: u32,
-    /// The caller's word.
-    pub tag: u64,
+    /// The caller's label.
+    pub label: u64,
 }
 
 /// An entry that was found for reading.
@@ -131,7 +132,7 @@ impl<'a, K, V> Found<'a, K, V> {
     }
 }
 
-/// Memory that a store needs no more.
+/// Memory that a store no longer needs. Dropping it frees it.
 #[derive(Debug)]
 #[allow(dead_code, reason = "kept to be dropped")]
 pub struct Freed<K, V> {

@@ -1,4 +1,4 @@
-//! What few entries have: attributes that are kept beside a page, once one of its entries needs them.
+//! Attributes that few entries have. A page gets a column for an attribute once one of its entries needs it.
 
 use super::attributes::Soft;
 
@@ -42,18 +42,18 @@ impl<T: Copy + Default + PartialEq> Column<T> {
 /// The attributes of one page's entries.
 #[derive(Debug, Default)]
 pub(crate) struct Columns {
-    /// How often the entry was changed, by the store's count; 0 for never asked.
+    /// The store's number for the entry's latest change; 0 while nobody has asked for a version.
     pub(crate) version: Column<u64>,
     /// Weight less one, so that the usual weight of 1 takes no memory.
     pub(crate) weight_less_one: Column<u32>,
     /// From when on the entry is no longer fresh.
     pub(crate) soft: Column<Soft>,
-    /// The caller's word.
-    pub(crate) tag: Column<u64>,
+    /// The caller's label.
+    pub(crate) label: Column<u64>,
     /// The deadline that sliding may not pass; 0 for none.
     pub(crate) limit: Column<u64>,
-    /// Two more words of the caller's.
-    pub(crate) said: Column<[u64; 2]>,
+    /// Two more numbers of the caller's.
+    pub(crate) notes: Column<[u64; 2]>,
 }
 
 impl Columns {
@@ -62,8 +62,8 @@ impl Columns {
             + self.version.bytes()
             + self.weight_less_one.bytes()
             + self.soft.bytes()
-            + self.tag.bytes()
+            + self.label.bytes()
             + self.limit.bytes()
-            + self.said.bytes()
+            + self.notes.bytes()
     }
 }

@@ -1,5 +1,5 @@
-//! One shard of typed entries: slots that hold them, the index that finds them, the wheel that ends
-//! them, the policy that chooses whom to evict.
+//! One shard of typed entries: slots hold them, the index finds them, the wheel says when they end, and the policy
+//! says whom to evict.
 
 mod attributes;
 mod columns;
@@ -16,17 +16,32 @@ use crate::index::{Elsewhere, Index};
 use crate::policy::Policy;
 pub use attributes::{Attributes, Found, Freed, Removed, Soft};
 use slots::{DEADLINE_MAX, Entry, Slots};
-use view::{View, hashed, hit, tag_of, weight_of};
+use view::{View, hashed, hit, label_of, weight_of};
 
 /// One shard of expiring, evictable entries of type `(K, V)`.
 ///
-/// The caller gives *places*, 32 well-mixed bits of a key's hash, and equality; the methods that take
-/// `place_of` hash the keys of the entries that they remove or move; should that panic, they go on
-/// without. Locks and clocks are the caller's.
+/// The order of calls, from a caller that has the store's lock and knows the time:
+///
+/// 1. [`find`](Self::find) or [`look`](Self::look) says whether a key is there, and in which [`Slot`]. It finds dead
+///    entries too: compare the deadline with the time. A slot is valid until the next call that takes `&mut self`.
+/// 2. If the key is not there, [`insert`](Self::insert). ([`touch`](Self::touch) some time before it makes it faster.)
+///    If it is there, [`hit`](Self::hit), [`replace`](Self::replace), [`set_deadline`](Self::set_deadline),
+///    [`remove`](Self::remove).
+/// 3. After an insertion: while [`weight`](Self::weight) is above the capacity, [`evict`](Self::evict). The store
+///    evicts nothing by itself.
+/// 4. After any change: publish [`next_deadline`](Self::next_deadline). When that time has come,
+///    [`expire`](Self::expire).
+/// 5. In quiet times: [`maintain`](Self::maintain), until it returns false.
+/// 6. After unlocking: drop what [`take_freed`](Self::take_freed) returned under the lock, if
+///    [`defer_frees`](Self::defer_frees) was called at the beginning.
+///
+/// Keys are given as *places*, 32 well-mixed bits of a key's hash, together with a closure that tells whether a stored
+/// key is the same. Methods that remove or move entries of their own choice take `place_of`, which hashes a key. If it
+/// panics, they find the entry by a walk instead.
 #[derive(Debug)]
 #[repr(C)]
 pub struct TypedStore<K, V> {
-    // First what a look-up reads, so that it is in two cache lines with the shard's lock.
+    // First the fields that a look-up reads, so that they share two cache lines with the shard's lock.
     slots: Slots<K, V>,
     index: Index,
     wheel: HierarchicalWheel,
@@ -58,22 +73,21 @@ impl<K, V> TypedStore<K, V> {
         }
     }
 
-    /// From now on memory that is no longer needed waits for [`take_freed`](Self::take_freed): for callers
-    /// who hold a lock, since an allocator may take its time.
+    /// From now on the store keeps the memory that it no longer needs, until [`take_freed`](Self::take_freed) is
+    /// called. A caller that holds a lock can so free it after unlocking: an allocator may take its time.
     pub fn defer_frees(&mut self) {
         self.slots.defer_frees();
         self.index.defer_frees();
         self.wheel.defer_frees();
     }
 
-    /// Memory that the store needs no more, to be dropped; `None` when there is none, or frees are not
-    /// deferred.
+    /// Memory that the store no longer needs, to be dropped. `None` when there is none, or frees are not deferred.
     #[inline]
     pub fn take_freed(&mut self) -> Option<Freed<K, V>> {
         let slots = self.slots.take_freed();
         let buckets = self.index.take_freed();
         let records = self.wheel.take_freed();
-        // Nearly always there is nothing, and then nothing is to be dropped.
+        // Nearly always there is nothing. Then the caller has nothing to drop.
         if slots.is_none() && buckets.is_none() && records.is_none() {
             return None;
         }
@@ -120,7 +134,7 @@ impl<K, V> TypedStore<K, V> {
         }
     }
 
-    /// Takes the closure by value: one that was lent would be kept in memory all the way here.
+    // It takes the closure by value. A borrowed closure would have to be in memory during the whole look-up.
     #[cold]
     fn find_crowded(&self, place: u32, mut is: impl FnMut(&K) -> bool) -> Option<Slot> {
         let found = self.index.find_crowded(place, |id| self.holds(id, &mut is));
@@ -167,8 +181,8 @@ impl<K, V> TypedStore<K, V> {
         })
     }
 
-    /// Loads what an insertion at `place` and the eviction that follows will read, so that their cache
-    /// misses overlap.
+    /// Loads the memory that an insertion at `place` and the eviction after it will read, so that their cache misses
+    /// overlap.
     #[inline]
     pub fn touch(&self, place: u32, deadline: Option<u64>) {
         let (mut loaded, next) = self.policy.touch(place);
@@ -202,7 +216,7 @@ impl<K, V> TypedStore<K, V> {
         &self.entry(slot).key
     }
 
-    /// The entry's place, though hashing its key may panic: then it is looked for. `None` for no entry.
+    /// The entry's place; `None` if there is no such entry. If hashing its key panics, the place is found by a walk.
     #[must_use]
     pub fn place(&self, slot: Slot, place_of: &impl Fn(&K) -> u32) -> Option<u32> {
         let entry = self.slots.get(slot.0)?;
@@ -242,24 +256,25 @@ impl<K, V> TypedStore<K, V> {
                 deadline,
                 weight: columns.weight_less_one.get(at).wrapping_add(1),
                 soft: columns.soft.get(at),
-                tag: columns.tag.get(at),
+                label: columns.label.get(at),
                 limit: Some(columns.limit.get(at)).filter(|limit| *limit != 0),
-                said: columns.said.get(at),
+                notes: columns.notes.get(at),
             },
         }
     }
 
-    /// The caller's word.
+    /// The caller's label.
     #[inline]
     #[must_use]
-    pub fn tag_of(&self, slot: Slot) -> u64 {
-        tag_of(&self.slots, slot.0)
+    pub fn label_of(&self, slot: Slot) -> u64 {
+        label_of(&self.slots, slot.0)
     }
 
-    /// Visits the entries whose word is not 0 in `count` places downwards from `before`, which is beyond the
-    /// last to begin with: `u32::MAX`. Entries move downwards only, so a walk to the end visits every entry
-    /// that was there when it began and stays. Returns where to go on; `None` at the end.
-    pub fn scan_tags(
+    /// Visits the entries that have a label other than 0, from the last slot down, `count` slots or pages in a call. It
+    /// begins below `before`: `u32::MAX` in the first call, then what the call before has returned. `None` is the
+    /// end. Entries only move downwards, so a walk to the end visits every entry that was there when it began and
+    /// stays.
+    pub fn scan_labels(
         &self,
         before: u32,
         count: u32,
@@ -269,10 +284,10 @@ impl<K, V> TypedStore<K, V> {
         for _ in 0..count {
             let id = before.checked_sub(1)?;
             before = match self.slots.columns(id) {
-                Some((columns, at)) if columns.tag.is_present() => {
-                    let tag = columns.tag.get(at);
-                    if tag != 0 {
-                        visit(Slot(id), tag);
+                Some((columns, at)) if columns.label.is_present() => {
+                    let label = columns.label.get(at);
+                    if label != 0 {
+                        visit(Slot(id), label);
                     }
                     id
                 }
@@ -283,15 +298,15 @@ impl<K, V> TypedStore<K, V> {
         Some(before)
     }
 
-    /// The words of all entries whose word is not 0. O(pages) when there are none.
-    pub fn tags(&self) -> impl Iterator<Item = u64> + '_ {
+    /// All labels other than 0. O(pages) when there are none.
+    pub fn labels(&self) -> impl Iterator<Item = u64> + '_ {
         self.slots
             .all_columns()
-            .flat_map(|columns| columns.tag.iter())
-            .filter(|tag| *tag != 0)
+            .flat_map(|columns| columns.label.iter())
+            .filter(|label| *label != 0)
     }
 
-    /// Whether an entry may have attributes other than the default; `false` is certain.
+    /// Whether an entry may have attributes other than the default. If false, it has none.
     #[inline]
     #[must_use]
     pub fn has_attributes(&self, slot: Slot) -> bool {
@@ -304,15 +319,16 @@ impl<K, V> TypedStore<K, V> {
         hit(self.entry(slot));
     }
 
-    /// Moves the deadline later under a shared borrow; the wheel follows by itself. Returns `false` when
-    /// it takes [`set_deadline`](Self::set_deadline). The entry's limit is the caller's to respect.
+    /// Moves the deadline later under a shared borrow. The wheel finds the new deadline when the old one comes.
+    /// Returns `false` if nothing was done, and only [`set_deadline`](Self::set_deadline) can do it. The caller sees
+    /// to it that the entry's limit is not passed.
     #[inline]
     pub fn slide(&self, slot: Slot, deadline: u64) -> bool {
         self.entry(slot).slide(deadline.min(DEADLINE_MAX))
     }
 
-    /// Adds an entry whose key [`find`](Self::find) does not find. `capacity` is what the store's weight
-    /// is about to be kept within: the policy sizes its queues by it. O(1).
+    /// Adds an entry, whose key must not be in the store. `capacity` is the weight that the caller will keep the store
+    /// within; the policy sizes its queues by it. O(1).
     #[allow(
         clippy::too_many_arguments,
         reason = "each is a different kind of fact, and the one caller has them all at hand"
@@ -399,41 +415,41 @@ impl<K, V> TypedStore<K, V> {
         }
     }
 
-    /// The caller's two other words.
+    /// The caller's two other numbers.
     #[must_use]
-    pub fn said(&self, slot: Slot) -> [u64; 2] {
+    pub fn notes(&self, slot: Slot) -> [u64; 2] {
         self.slots
             .columns(slot.0)
-            .map_or([0; 2], |(columns, at)| columns.said.get(at))
+            .map_or([0; 2], |(columns, at)| columns.notes.get(at))
     }
 
-    /// Sets them.
-    pub fn set_said(&mut self, slot: Slot, said: [u64; 2]) {
-        if said != [0; 2] || self.slots.has_columns(slot.0) {
+    /// Sets the caller's two other numbers.
+    pub fn set_notes(&mut self, slot: Slot, notes: [u64; 2]) {
+        if notes != [0; 2] || self.slots.has_columns(slot.0) {
             let (columns, at, len) = self.slots.columns_mut(slot.0);
-            columns.said.set(at, said, len);
+            columns.notes.set(at, notes, len);
         }
     }
 
-    /// Whether the policy passes the entry over.
+    /// Whether the entry is pinned.
     #[must_use]
     pub fn is_pinned(&self, slot: Slot) -> bool {
         self.entry(slot).pinned
     }
 
-    /// Tells the policy to pass the entry over, or not to. It still expires.
+    /// Pins the entry or unpins it. A pinned entry is not evicted, but it expires.
     pub fn set_pinned(&mut self, slot: Slot, pinned: bool) {
         self.entry_mut(slot).pinned = pinned;
     }
 
-    /// The entry's version if one was ever asked for: another one after every change of the value.
+    /// The entry's version, if one was ever asked for. Every change of the value gives it another one.
     #[must_use]
     pub fn version(&self, slot: Slot) -> Option<u64> {
         let (columns, at) = self.slots.columns(slot.0)?;
         Some(columns.version.get(at)).filter(|version| *version != 0)
     }
 
-    /// The entry's version, from now on kept.
+    /// The entry's version. From now on it has one.
     pub fn assign_version(&mut self, slot: Slot) -> u64 {
         match self.version(slot) {
             Some(version) => version,
@@ -443,7 +459,7 @@ impl<K, V> TypedStore<K, V> {
 
     /// A version that no entry has, had, or will have.
     pub fn spend_version(&mut self) -> u64 {
-        // A version a nanosecond lasts for 584 years.
+        // At a version a nanosecond the numbers last for 584 years.
         self.version = self.version.wrapping_add(1).max(1);
         self.version
     }
@@ -454,7 +470,7 @@ impl<K, V> TypedStore<K, V> {
         self.version
     }
 
-    /// Gives no version that `before` may have given: for a store that takes its place.
+    /// From now on gives no version that `before` may have given. For a store that takes its place.
     pub fn continue_versions(&mut self, before: &Self) {
         self.version = self.version.max(before.version);
     }
@@ -479,8 +495,8 @@ impl<K, V> TypedStore<K, V> {
         self.take(slot.0, place)
     }
 
-    /// Removes entries whose deadline is at or before `now` and hands them to `sink` in the order of
-    /// deadlines; touches at most `budget` timer records.
+    /// Removes the entries whose deadline is at or before `now`, and hands them to `sink` in the order of their
+    /// deadlines. Touches at most `budget` timer records.
     pub fn expire(
         &mut self,
         now: u64,
@@ -511,7 +527,7 @@ impl<K, V> TypedStore<K, V> {
                 std::hint::black_box(warmth);
             }));
             if let Err(panic) = hashed {
-                // The wheel has let go of these: they leave, whatever their hash does.
+                // The wheel has no record of these any more, so they must leave. Find their places by a walk.
                 std::mem::forget(panic);
                 for (place, &id) in places.iter_mut().zip(due) {
                     *place = index.place_of(id).unwrap_or(*place);
@@ -520,7 +536,7 @@ impl<K, V> TypedStore<K, V> {
             for (&place, &id) in places.iter().zip(due) {
                 index.remove(place, id);
                 let entry_weight = weight_of(slots, id);
-                let tag = tag_of(slots, id);
+                let label = label_of(slots, id);
                 if slots.has_columns(id) {
                     slots.clear_columns(id);
                 }
@@ -533,7 +549,7 @@ impl<K, V> TypedStore<K, V> {
                 sink(Removed {
                     deadline: entry.deadline(),
                     weight: entry_weight,
-                    tag,
+                    label,
                     key: entry.key,
                     value: entry.value,
                 });
@@ -541,8 +557,8 @@ impl<K, V> TypedStore<K, V> {
         })
     }
 
-    /// Removes one entry that is due, though [`expire`](Self::expire) has yet to move timer records before
-    /// it meets that one: looks at `look` of them. `None` proves nothing.
+    /// Removes one entry that is due. [`expire`](Self::expire) may have to move many timer records before it meets such
+    /// an entry; this call looks at `look` records instead. If it returns `None`, entries may still be due.
     pub fn expire_one(
         &mut self,
         now: u64,
@@ -554,12 +570,12 @@ impl<K, V> TypedStore<K, V> {
         Some(self.remove(slot, place))
     }
 
-    /// Removes the entry that the policy would rather lose; `None` when all are pinned.
+    /// Removes the entry that the policy chooses; `None` when all are pinned.
     pub fn evict(&mut self, place_of: &impl Fn(&K) -> u32) -> Option<Removed<K, V>> {
         self.evict_other(None, place_of)
     }
 
-    /// As [`evict`](Self::evict), but not `kept`.
+    /// As [`evict`](Self::evict), but spares `kept`.
     pub fn evict_other(
         &mut self,
         kept: Option<Slot>,
@@ -588,9 +604,9 @@ impl<K, V> TypedStore<K, V> {
         self.wheel.forecast(now, forecast);
     }
 
-    /// Visits entries in the order of places from `cursor` on, at least `count` unless the end is met;
-    /// every entry that is present from the first call to the last is visited exactly once. Returns the
-    /// cursor to go on from; `None` at the end.
+    /// Visits entries in the order of their places, from `cursor` on: at least `count`, or all up to the end. Returns
+    /// the cursor of the next call; `None` at the end. An entry that is there from the first call to the last is
+    /// visited exactly once.
     pub fn scan(&self, cursor: u32, count: usize, mut visit: impl FnMut(Slot)) -> Option<u32> {
         self.index.scan(cursor, count, |id| visit(Slot(id)))
     }
@@ -659,24 +675,24 @@ impl<K, V> TypedStore<K, V> {
         let Attributes {
             weight,
             soft,
-            tag,
+            label,
             limit,
-            said,
+            notes,
             deadline: _,
         } = *attributes;
         let (columns, at, len) = self.slots.columns_mut(id);
         columns.weight_less_one.set(at, weight.wrapping_sub(1), len);
         columns.soft.set(at, soft, len);
-        columns.tag.set(at, tag, len);
+        columns.label.set(at, label, len);
         columns.limit.set(at, limit.unwrap_or(0), len);
-        columns.said.set(at, said, len);
+        columns.notes.set(at, notes, len);
     }
 
     /// Takes an entry out of everything but the policy.
     fn take(&mut self, id: u32, place: u32) -> Removed<K, V> {
         let deadline = self.entry(Slot(id)).deadline();
         let weight = weight_of(&self.slots, id);
-        let tag = tag_of(&self.slots, id);
+        let label = label_of(&self.slots, id);
         self.stop_timer(id);
         self.index.remove(place, id);
         if self.slots.has_columns(id) {
@@ -689,7 +705,7 @@ impl<K, V> TypedStore<K, V> {
             value: entry.value,
             deadline,
             weight,
-            tag,
+            label,
         }
     }
 }

@@ -1,13 +1,19 @@
 //! Typed entries in pages of equal slots: eight bytes beside each key and value.
 //!
-//! An entry's id is its page and its place on the page. New entries go to the lowest page that has
-//! room; [`Slots::sparse`] tells when the highest page is worth emptying into the lower ones. A page
-//! without entries is freed at once.
+//! ```text
+//! bytes 0–4   the deadline: 40 bits, 34 years of milliseconds
+//! byte  5     the low 8 bits of the wheel's registration
+//! byte  6     the eviction policy's state
+//! byte  7     whether the entry is pinned; a value that is neither true nor false marks an empty slot
+//! then        the key and the value
+//! ```
 //!
-//! The eight bytes are the deadline (40 bits: 34 years of milliseconds), the low 8 bits of the wheel's
-//! registration, and a byte for the eviction policy. The deadline's low half and the policy's byte are
-//! atomic, so that a hit under a shared borrow may slide the one and count in the other. An empty slot is
-//! told by a value that the `pinned` flag cannot have, so it takes no byte of its own.
+//! The deadline's lower 32 bits and the policy's byte are atomic. So a hit, under a shared borrow, can move the
+//! deadline later and be counted.
+//!
+//! An entry's id is the number of its page and its place on the page. New entries go to the lowest page that has
+//! room. [`Slots::sparse`] tells when the highest page is worth emptying into the lower ones. A page without entries
+//! is freed at once.
 
 use std::sync::atomic::{AtomicU8, AtomicU32, Ordering::Relaxed};
 
@@ -88,15 +94,15 @@ impl<K, V> Entry<K, V> {
         self.deadline_high = (raw >> 32) as u8;
     }
 
-    /// Moves a deadline later under a shared borrow. False when that takes an exclusive one: every 2^32
-    /// ticks, or when there is no deadline.
+    /// Moves a deadline later under a shared borrow. Returns false when that takes an exclusive borrow: when the
+    /// deadline's upper 8 bits change (every 2^32 ticks), or when there is no deadline.
     #[inline]
     pub(crate) fn slide(&self, deadline: u64) -> bool {
         let high = u64::from(self.deadline_high) << 32;
         if deadline >> 32 << 32 != high || self.raw_deadline() == NEVER || deadline >= NEVER {
             return false;
         }
-        // Two that slide at once: the later deadline stays.
+        // If two threads slide it at once, the later deadline stays.
         self.deadline_low.fetch_max(deadline as u32, Relaxed);
         true
     }
@@ -127,11 +133,11 @@ pub(crate) struct Slots<K, V> {
     holes: BitSet,
     live_pages: usize,
     len: usize,
-    /// Memory of freed pages, if somebody wants to free it elsewhere.
+    /// Memory of freed pages, while frees are deferred.
     freed: Option<Vec<Cells<K, V>>>,
 }
 
-/// Memory that slots need no more.
+/// Memory that slots no longer need.
 #[derive(Debug)]
 #[allow(dead_code, reason = "kept to be dropped")]
 pub(crate) struct FreedSlots<K, V>(Vec<Cells<K, V>>);
@@ -277,7 +283,7 @@ impl<K, V> Slots<K, V> {
         self.len -= 1;
         if page.used == 0 {
             if number == self.hot {
-                // Kept for the next entries, but its attributes belong to nobody.
+                // The page is kept for the next entries, without columns.
                 page.columns = None;
             } else {
                 self.free_page(number);
@@ -331,7 +337,7 @@ impl<K, V> Slots<K, V> {
         let page = Page {
             cells: links.map(Cell::Vacant).collect(),
             columns: None,
-            // Id 0 is nobody's: it marks an empty word of the index.
+            // No entry has id 0: in the index it marks an empty place.
             free: u16::from(number == 0),
             used: 0,
         };
@@ -346,8 +352,8 @@ impl<K, V> Slots<K, V> {
         number
     }
 
-    /// An entry of the highest page, when a quarter of all slots is vacant and a lower page has room. A page
-    /// is searched once from end to end, however many entries it has.
+    /// An entry of the highest page, if a quarter of all slots is vacant and a lower page has room. Calls go on where
+    /// the last one stopped, so a page is searched once from end to end.
     pub(crate) fn sparse(&mut self) -> Option<u32> {
         let held = self.live_pages * Self::PAGE as usize;
         if self.len + 2 * Self::PAGE as usize > held / 4 * 3 {
@@ -373,15 +379,15 @@ impl<K, V> Slots<K, V> {
         Some(self.searched)
     }
 
-    /// Forgets what the slot's last entry had.
+    /// Forgets the attributes of the slot's last entry.
     pub(crate) fn clear_columns(&mut self, id: u32) {
         let (columns, at, len) = self.columns_mut(id);
         columns.version.set(at, 0, len);
         columns.weight_less_one.set(at, 0, len);
         columns.soft.set(at, Soft::NEVER, len);
-        columns.tag.set(at, 0, len);
+        columns.label.set(at, 0, len);
         columns.limit.set(at, 0, len);
-        columns.said.set(at, [0; 2], len);
+        columns.notes.set(at, [0; 2], len);
     }
 
     /// The first id of an entry's page.
@@ -500,9 +506,9 @@ mod tests {
 
     type Keys = Slots<u32, ()>;
 
-    /// Takes every slot of so many pages.
+    /// Takes every slot of this many pages.
     fn fill_up(slots: &mut Keys, pages: usize) {
-        // Id 0 is nobody's.
+        // No entry has id 0.
         for key in slots.len() as u32..pages as u32 * Keys::PAGE - 1 {
             slots.allocate(Entry::new(key, ()));
         }

@@ -6,8 +6,8 @@ use super::view::{View, hashed};
 use super::{Slot, TypedStore};
 
 impl<K, V> TypedStore<K, V> {
-    /// Tidies: moves entries off sparse pages and drops stale timer records, at most about `budget`
-    /// units of work. Returns whether more is worth doing.
+    /// Tidies: moves entries off sparse pages and drops dead timer records. Does about `budget` units of work at
+    /// most, and returns whether more is worth doing.
     pub fn maintain(&mut self, budget: u32, place_of: &impl Fn(&K) -> u32) -> bool {
         let mut more = self.wheel.maintain(&mut self.slots, budget / 8 + 1);
         for _ in 0..budget {
@@ -28,10 +28,10 @@ impl<K, V> TypedStore<K, V> {
         };
         let timer = tidewheel_timer::Timers::timer(&self.slots, id);
         if let Some(timer) = timer {
-            // The record knows the old slot: it is left to die, and another one is filed.
+            // The timer's record names the old slot. It is dead from now on, and another one is filed.
             self.wheel.cancel(&mut self.slots, id, timer);
         }
-        // The page goes with its last entry: what is on it is copied before.
+        // If this is the page's last entry, the page goes, and its columns with it. So copy them first.
         let attributes = self
             .slots
             .has_columns(id)

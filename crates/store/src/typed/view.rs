@@ -1,4 +1,4 @@
-//! The entries as the policy sees them: states, weights, hashes.
+//! The entries as the policy sees them: each has a state, a weight and a hash.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
@@ -47,8 +47,8 @@ impl<K, V, F: Fn(&K) -> u32> Residents for View<'_, K, V, F> {
     }
 }
 
-/// A key's place, unless hashing it panics: what is about to leave is then found by a walk, since index,
-/// wheel and policy must not part. The panic's payload is forgotten, for its drop may panic too.
+/// A key's place; `None` if hashing it panics. Then the caller looks for the entry by a walk: index, wheel and policy
+/// must agree also when a key cannot be hashed. The panic's payload is forgotten, since its drop may panic too.
 pub(super) fn hashed<K>(place_of: &impl Fn(&K) -> u32, key: &K) -> Option<u32> {
     catch_unwind(AssertUnwindSafe(|| place_of(key)))
         .map_err(std::mem::forget)
@@ -70,10 +70,10 @@ pub(super) fn weight_of<K, V>(slots: &Slots<K, V>, id: u32) -> u32 {
     })
 }
 
-/// The caller's word of an entry.
+/// The caller's label of an entry.
 #[inline]
-pub(super) fn tag_of<K, V>(slots: &Slots<K, V>, id: u32) -> u64 {
+pub(super) fn label_of<K, V>(slots: &Slots<K, V>, id: u32) -> u64 {
     slots
         .columns(id)
-        .map_or(0, |(columns, at)| columns.tag.get(at))
+        .map_or(0, |(columns, at)| columns.label.get(at))
 }

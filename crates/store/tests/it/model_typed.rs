@@ -42,9 +42,9 @@ enum Op {
         key: u16,
         limit: Option<u64>,
     },
-    SetSaid {
+    SetNotes {
         key: u16,
-        said: [u64; 2],
+        notes: [u64; 2],
     },
     SetSoft {
         key: u16,
@@ -96,17 +96,17 @@ fn deadline() -> impl Strategy<Value = Option<u64>> {
 fn attributes() -> impl Strategy<Value = Attributes> {
     let weight = prop_oneof![6 => Just(1u32), 2 => 0u32..50, 1 => Just(u32::MAX)];
     let soft = prop_oneof![5 => Just(Soft::NEVER), 1 => (0u64..1000).prop_map(Soft::at), 1 => Just(Soft::at(1 << 50))];
-    let tag = prop_oneof![5 => Just(0u64), 2 => any::<u64>()];
+    let label = prop_oneof![5 => Just(0u64), 2 => any::<u64>()];
     let limit = prop_oneof![5 => Just(None), 2 => (1u64..10_000).prop_map(Some)];
-    let said = prop_oneof![5 => Just([0u64; 2]), 1 => any::<[u64; 2]>()];
-    (deadline(), weight, soft, tag, limit, said).prop_map(
-        |(deadline, weight, soft, tag, limit, said)| Attributes {
+    let notes = prop_oneof![5 => Just([0u64; 2]), 1 => any::<[u64; 2]>()];
+    (deadline(), weight, soft, label, limit, notes).prop_map(
+        |(deadline, weight, soft, label, limit, notes)| Attributes {
             deadline,
             weight,
             soft,
-            tag,
+            label,
             limit,
-            said,
+            notes,
         },
     )
 }
@@ -120,7 +120,7 @@ fn op() -> impl Strategy<Value = Op> {
         3 => (key(), prop_oneof![0u64..100, Just(1 << 33)]).prop_map(|(key, by)| Op::Slide { key, by }),
         1 => (key(), prop_oneof![Just(None), (1u64..1000).prop_map(Some)])
             .prop_map(|(key, limit)| Op::SetLimit { key, limit }),
-        1 => (key(), any::<[u64; 2]>()).prop_map(|(key, said)| Op::SetSaid { key, said }),
+        1 => (key(), any::<[u64; 2]>()).prop_map(|(key, notes)| Op::SetNotes { key, notes }),
         1 => (key(), prop_oneof![Just(Soft::NEVER), (0u64..100).prop_map(Soft::at)])
             .prop_map(|(key, soft)| Op::SetSoft { key, soft }),
         2 => (key(), any::<bool>()).prop_map(|(key, pinned)| Op::Pin { key, pinned }),
@@ -246,10 +246,10 @@ impl<V: Carrier> Run<V> {
                     self.kept(key).attributes.limit = limit;
                 }
             }
-            Op::SetSaid { key, said } => {
+            Op::SetNotes { key, notes } => {
                 if let Some(slot) = self.find(key) {
-                    self.store.set_said(slot, said);
-                    self.kept(key).attributes.said = said;
+                    self.store.set_notes(slot, notes);
+                    self.kept(key).attributes.notes = notes;
                 }
             }
             Op::SetSoft { key, soft } => {
@@ -346,7 +346,7 @@ impl<V: Carrier> Run<V> {
         assert_eq!((removed.key, removed.value.number()), (key, kept.value));
         assert_eq!(removed.deadline, kept.attributes.deadline);
         assert_eq!(removed.weight, kept.attributes.weight);
-        assert_eq!(removed.tag, kept.attributes.tag);
+        assert_eq!(removed.label, kept.attributes.label);
     }
 
     fn slide(&mut self, key: u16, by: u64) {
@@ -383,7 +383,7 @@ impl<V: Carrier> Run<V> {
             assert_eq!(evicted.value.number(), kept.value);
             assert_eq!(evicted.deadline, kept.attributes.deadline);
             assert_eq!(evicted.weight, kept.attributes.weight);
-            assert_eq!(evicted.tag, kept.attributes.tag);
+            assert_eq!(evicted.label, kept.attributes.label);
         }
     }
 
@@ -402,7 +402,7 @@ impl<V: Carrier> Run<V> {
             assert_eq!(kept.attributes.deadline, Some(deadline));
             assert_eq!(gone.value.number(), kept.value);
             assert_eq!(gone.weight, kept.attributes.weight);
-            assert_eq!(gone.tag, kept.attributes.tag);
+            assert_eq!(gone.label, kept.attributes.label);
         });
         assert_eq!(progress.fired, fired);
         let mut deadlines = self
@@ -547,8 +547,8 @@ fn entries_keep_every_attribute_when_sparse_pages_are_emptied() {
                 0 => Soft::NEVER,
                 more => Soft::at(u64::from(more)),
             },
-            said: [u64::from(key % 2), u64::from(key % 3)],
-            tag: u64::from(key) << 40,
+            notes: [u64::from(key % 2), u64::from(key % 3)],
+            label: u64::from(key) << 40,
             limit: key.is_multiple_of(4).then(|| 9000 + u64::from(key)),
         };
         run.put(key, attributes);

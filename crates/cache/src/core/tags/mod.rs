@@ -1,12 +1,16 @@
 //! Tags: names by which many entries are invalidated at once, in O(1).
 //!
 //! A tag is a *leaf*: a count of its invalidations. A set of tags is a chain of *pairs*, each of a smaller
-//! set and one more leaf; equal sets are one node. An entry keeps one word: its set's node, and the sum of
-//! the counts of the set's leaves at the time the word was made. Counts only grow, so the sum is the same
-//! later exactly when none of the tags was invalidated in between, whatever order things happened in: an
-//! entry whose word was made before an invalidation and stored after it counts as stored before. (The
-//! word has the low 32 bits of the sum: an entry would have to stay unswept through 2^32 invalidations of
-//! its own tags to be taken for a current one.)
+//! set and one more leaf. Equal sets are one node.
+//!
+//! An entry keeps a *label*: the number of its set's node, and the sum of the leaves' counts when the label was
+//! made. An example: tag `a` was invalidated twice and tag `b` never, so a label for both has the sum 2. Somebody
+//! invalidates `b`. The sum is 3 now, so the label is no longer current, and the entry counts as invalidated. Counts
+//! only grow, so the sums are equal exactly when none of the tags was invalidated since the label was made. So
+//! an entry whose label was made before an invalidation counts as stored before it, even if it was stored after.
+//!
+//! A label has the low 32 bits of the sum. An old label would count as current again if the entry's own tags were
+//! invalidated 2^32 times before a sweep finds the entry.
 //!
 //! Readers load two atomics for the usual entry with one tag and take no lock. Entries without tags pay
 //! nothing. Nodes are counted: one that no entry and no pair refers to is reused.
@@ -27,7 +31,7 @@ use nodes::{NODES_MAX, Node, Nodes};
 pub(crate) const TAGS_PER_ENTRY_MAX: usize = 32;
 
 /// The leaf of entries whose tags cannot be told apart, there being too many: every invalidation hits it.
-/// Node 0 is nobody's: the word 0 stands for no tags.
+/// Node 0 is nobody's: the label 0 stands for no tags.
 const OVERFLOW: u32 = 1;
 
 /// In a node's body: that it is a pair. Then there are 31 bits of the smaller set and 32 of the leaf.
@@ -45,26 +49,26 @@ pub(crate) struct Tags {
 #[derive(Debug)]
 pub(crate) struct Held<'a> {
     tags: &'a Tags,
-    word: Cell<u64>,
+    label: Cell<u64>,
 }
 
 impl Held<'_> {
     #[inline]
-    pub(crate) fn word(&self) -> u64 {
-        self.word.get()
+    pub(crate) fn label(&self) -> u64 {
+        self.label.get()
     }
 
     /// An entry has the use from now on, in the store or among those that have left.
     #[inline]
     pub(crate) fn pass_on(&self) -> u64 {
-        self.word.take()
+        self.label.take()
     }
 }
 
 impl Drop for Held<'_> {
     #[inline]
     fn drop(&mut self) {
-        self.tags.release(self.word());
+        self.tags.release(self.label());
     }
 }
 
@@ -79,14 +83,14 @@ impl Tags {
     /// For an entry that is about to be stored with these tags.
     #[inline]
     pub(crate) fn hold<T: AsRef<str>>(&self, tags: &[T]) -> Held<'_> {
-        self.held(self.word(tags))
+        self.held(self.label(tags))
     }
 
     /// For an entry that is about to be stored with the tags of one that is.
     #[inline]
-    pub(crate) fn hold_again(&self, word: u64) -> Held<'_> {
-        self.keep(word);
-        self.held(word)
+    pub(crate) fn hold_again(&self, label: u64) -> Held<'_> {
+        self.keep(label);
+        self.held(label)
     }
 
     /// For an entry whose tags cannot be told apart.
@@ -97,21 +101,21 @@ impl Tags {
     }
 
     #[inline]
-    fn held(&self, word: u64) -> Held<'_> {
-        let word = Cell::new(word);
-        Held { tags: self, word }
+    fn held(&self, label: u64) -> Held<'_> {
+        let label = Cell::new(label);
+        Held { tags: self, label }
     }
 
-    /// The word that an entry with these tags keeps, used once.
+    /// The label that an entry with these tags keeps, used once.
     #[inline]
-    fn word<T: AsRef<str>>(&self, tags: &[T]) -> u64 {
+    fn label<T: AsRef<str>>(&self, tags: &[T]) -> u64 {
         if tags.is_empty() {
             return 0;
         }
-        self.word_of(tags)
+        self.label_of(tags)
     }
 
-    fn word_of<T: AsRef<str>>(&self, tags: &[T]) -> u64 {
+    fn label_of<T: AsRef<str>>(&self, tags: &[T]) -> u64 {
         let mut names: Vec<&str> = tags.iter().map(AsRef::as_ref).collect();
         names.sort_unstable();
         names.dedup();
@@ -119,33 +123,33 @@ impl Tags {
         self.current(id)
     }
 
-    /// The word of a set as it is now.
+    /// The label of a set as it is now.
     fn current(&self, id: u32) -> u64 {
         u64::from(id) << 32 | self.sum(id) & u64::from(u32::MAX)
     }
 
-    /// Whether no tag of an entry was invalidated since its word was made.
+    /// Whether no tag of an entry was invalidated since its label was made.
     #[inline]
-    pub(crate) fn is_current(&self, word: u64) -> bool {
-        word == 0 || self.sum((word >> 32) as u32) as u32 == word as u32
+    pub(crate) fn is_current(&self, label: u64) -> bool {
+        label == 0 || self.sum((label >> 32) as u32) as u32 == label as u32
     }
 
-    /// Counts another entry with this word, which one that is stored has.
-    pub(crate) fn keep(&self, word: u64) {
-        if word != 0 {
-            self.node((word >> 32) as u32).refs.fetch_add(1, Relaxed);
+    /// Counts another entry with this label, which one that is stored has.
+    pub(crate) fn keep(&self, label: u64) {
+        if label != 0 {
+            self.node((label >> 32) as u32).refs.fetch_add(1, Relaxed);
         }
     }
 
-    /// An entry with this word has left, or was not stored after all.
+    /// An entry with this label has left, or was not stored after all.
     #[inline]
-    pub(crate) fn release(&self, word: u64) {
-        if word != 0 {
-            self.unref((word >> 32) as u32);
+    pub(crate) fn release(&self, label: u64) {
+        if label != 0 {
+            self.unref((label >> 32) as u32);
         }
     }
 
-    /// Invalidates every entry whose word was made before; `false` when there is none. O(1).
+    /// Invalidates every entry whose label was made before; `false` when there is none. O(1).
     pub(crate) fn invalidate(&self, tag: &str) -> bool {
         let names = self.read();
         let mut any = false;
@@ -164,16 +168,16 @@ impl Tags {
 
     /// The names of an entry's tags; `None` if they cannot be told apart.
     #[cfg(feature = "serde")]
-    pub(crate) fn names(&self, word: u64) -> Option<Vec<String>> {
+    pub(crate) fn names(&self, label: u64) -> Option<Vec<String>> {
         let mut result = Vec::new();
-        match (word >> 32) as u32 {
+        match (label >> 32) as u32 {
             0 => return Some(result),
             OVERFLOW => return None,
             _ => {}
         }
         let names = self.read();
         let key_of = |id| names.key_of(id, self.node(id).place.load(Relaxed));
-        let mut next = Some((word >> 32) as u32);
+        let mut next = Some((label >> 32) as u32);
         while let Some(id) = next.take() {
             let leaf = match key_of(id) {
                 Some(Key::Pair(set, leaf)) => {
@@ -326,12 +330,12 @@ impl Tags {
             .unwrap_or_else(std::sync::PoisonError::into_inner)
     }
 
-    /// Panics if a count is wrong: `words` are those of all entries. For tests.
-    pub(crate) fn validate(&self, words: impl Iterator<Item = u64>) {
+    /// Panics if a count is wrong: `labels` are those of all entries. For tests.
+    pub(crate) fn validate(&self, labels: impl Iterator<Item = u64>) {
         let names = self.read();
         let mut refs = vec![0u64; names.end as usize];
-        for word in words {
-            refs[(word >> 32) as usize] += 1;
+        for label in labels {
+            refs[(label >> 32) as usize] += 1;
         }
         names.validate(|_, key| {
             if let Key::Pair(set, leaf) = key {
@@ -356,18 +360,18 @@ mod tests {
     #[test]
     fn a_word_is_current_until_one_of_its_tags_is_invalidated() {
         let tags = Tags::new();
-        let a = tags.word(&["a"]);
-        let ab = tags.word(&["b", "a", "b"]);
-        let abc = tags.word(&["a", "b", "c"]);
+        let a = tags.label(&["a"]);
+        let ab = tags.label(&["b", "a", "b"]);
+        let abc = tags.label(&["a", "b", "c"]);
         assert!(tags.invalidate("c"));
         assert!(tags.is_current(a) && tags.is_current(ab) && !tags.is_current(abc));
-        let again = tags.word(&["c", "b", "a"]);
+        let again = tags.label(&["c", "b", "a"]);
         assert!(tags.is_current(again) && !tags.is_current(abc));
         assert!(tags.invalidate("a"));
         assert!(
             ![a, ab, abc, again]
                 .iter()
-                .any(|word| tags.is_current(*word))
+                .any(|label| tags.is_current(*label))
         );
         assert!(!tags.invalidate("nobody's"));
     }
@@ -377,9 +381,9 @@ mod tests {
         let tags = Tags::new();
         for round in 0..10_000 {
             let name = format!("user:{round}");
-            let word = tags.word(&[name.as_str(), "all", "b"]);
-            assert!(tags.is_current(word));
-            tags.release(word);
+            let label = tags.label(&[name.as_str(), "all", "b"]);
+            assert!(tags.is_current(label));
+            tags.release(label);
         }
         tags.validate(std::iter::empty());
         let names = tags.read();
@@ -390,10 +394,10 @@ mod tests {
     #[test]
     fn a_tag_that_was_forgotten_comes_back_anew() {
         let tags = Tags::new();
-        let first = tags.word(&["a"]);
+        let first = tags.label(&["a"]);
         tags.invalidate("a");
         tags.release(first);
-        let second = tags.word(&["a"]);
+        let second = tags.label(&["a"]);
         assert!(tags.is_current(second));
         tags.validate([second].into_iter());
     }
@@ -402,11 +406,11 @@ mod tests {
     fn an_entry_with_too_many_tags_is_invalidated_by_any() {
         let tags = Tags::new();
         let many: Vec<String> = (0..=TAGS_PER_ENTRY_MAX).map(|i| i.to_string()).collect();
-        let word = tags.word(&many);
-        assert!(tags.is_current(word));
+        let label = tags.label(&many);
+        assert!(tags.is_current(label));
         assert!(tags.invalidate("0"));
-        assert!(!tags.is_current(word));
-        tags.release(word);
+        assert!(!tags.is_current(label));
+        tags.release(label);
         assert!(!tags.invalidate("0"));
     }
 }

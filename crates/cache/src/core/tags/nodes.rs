@@ -21,7 +21,7 @@ type Chunk = OnceLock<Box<[Node]>>;
 pub(super) struct Node {
     /// A leaf's count, or what a pair consists of; of a free node, the next free one.
     pub(super) body: AtomicU64,
-    /// Entries and pairs that refer to it, and words that are about to be stored.
+    /// Entries and pairs that refer to it, and labels that are about to be stored.
     pub(super) refs: AtomicU64,
     /// Where its name is found.
     pub(super) place: AtomicU32,
