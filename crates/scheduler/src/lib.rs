@@ -1,8 +1,8 @@
 //! Run this later, by key: in time, never early, never twice.
 //!
 //! A [`Scheduler`] keeps tasks by key in a hierarchical timing wheel, and calls a handler for each when its time
-//! has come. It is made for millions of tasks. Setting, moving and removing one costs O(1), and memory does not
-//! grow by it. So it suits deadlines that hardly ever come, such as time-outs that every heartbeat puts off.
+//! has come. It is made for millions of tasks. Setting, moving and removing a task costs O(1), and moving it takes no
+//! memory. So it suits deadlines that hardly ever come, such as time-outs that every heartbeat moves later.
 //!
 //! ```
 //! use std::time::Duration;

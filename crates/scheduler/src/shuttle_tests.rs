@@ -42,7 +42,7 @@ fn set(tasks: &Tasks, value: u64, deadline: u64) -> Option<u64> {
 
 fn fire(tasks: &Tasks, now: u64) -> Vec<u64> {
     let mut batch = Vec::new();
-    while tasks.wants(0, now) {
+    while tasks.is_due(0, now) {
         tasks.advance(0, now, 8, &mut batch);
     }
     batch.into_iter().map(|due| due.value).collect()

@@ -1,4 +1,4 @@
-//! How a scheduler is to be: workers, queue, back-pressure, shards, clock.
+//! The options of a scheduler: workers, queue, back-pressure, shards, clock.
 
 use std::fmt;
 use std::hash::{BuildHasher, Hash};
@@ -178,7 +178,7 @@ impl<K, V, S: BuildHasher + Clone> Builder<K, V, S> {
     }
 
     /// A scheduler without threads, in the time of `clock`: calls of [`Scheduler::advance`] run what is due,
-    /// on the caller's thread. Workers, queue and back-pressure are of no account.
+    /// on the caller's thread. The options of workers, queue and back-pressure have no effect.
     ///
     /// # Errors
     ///

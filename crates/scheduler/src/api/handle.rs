@@ -16,8 +16,8 @@ use crate::drive::inner::Inner;
 use crate::drive::shards::{Locked, State};
 use crate::ground::error::Error;
 
-/// A scheduler, from anywhere: clones are cheap and are the same scheduler. It outlives
-/// [`Scheduler`](crate::Scheduler), but takes no tasks then.
+/// A scheduler, for use anywhere: a clone is cheap and is the same scheduler. A handle may outlive its
+/// [`Scheduler`](crate::Scheduler), but then it takes no tasks.
 pub struct Handle<K, V, S = foldhash::quality::RandomState> {
     inner: Arc<Inner<K, V, S>>,
 }
@@ -57,13 +57,14 @@ impl<K: Hash + Eq, V, S: BuildHasher> Handle<K, V, S> {
         self.inner.wait_for_room();
         let now = self.inner.now();
         let put = self.put(key, value, now.deadline(delay), now);
-        // The new key was of no use if there was an old task; its drop is the user's code.
+        // If there was an old task, the new key is dropped here: its drop is the user's code, which must not run
+        // under a lock.
         let old = put.map_err(|_| Error::Stopped)?;
         Ok(old.map(|(_, value)| value))
     }
 
-    /// Sets a task without waiting for room, and drops nothing: for those who lock something. Returns what is of
-    /// no use any more; as an error the task itself, which was refused since the scheduler is stopped.
+    /// Sets a task without waiting for room, and drops nothing: for callers that hold a lock. Returns the old value,
+    /// with the key to be dropped. The error is the task itself: the scheduler is stopped and refuses it.
     pub(crate) fn put(
         &self,
         key: K,
@@ -71,12 +72,12 @@ impl<K: Hash + Eq, V, S: BuildHasher> Handle<K, V, S> {
         deadline: u64,
         now: Moment,
     ) -> Result<Option<(K, V)>, (K, V)> {
-        let Ok(mut held) = self.open(&key) else {
+        let Ok(mut held) = self.lock_for_new(&key) else {
             return Err((key, value));
         };
         held.state.counts.set += 1;
         let old = held.state.tasks.replace(key, value, deadline, now.tick());
-        self.let_go(held);
+        self.unlock(held);
         Ok(old)
     }
 
@@ -116,7 +117,7 @@ impl<K: Hash + Eq, V, S: BuildHasher> Handle<K, V, S> {
         let now = self.inner.now();
         let ticks = Moment(0).deadline(period);
         let period = NonZeroU64::new(ticks).unwrap_or(NonZeroU64::MIN);
-        let mut held = self.open(&key)?;
+        let mut held = self.lock_for_new(&key)?;
         held.state.counts.set += 1;
         let old = held.state.tasks.replace_periodic(
             key,
@@ -126,7 +127,7 @@ impl<K: Hash + Eq, V, S: BuildHasher> Handle<K, V, S> {
             catch_up,
             now.tick(),
         );
-        self.let_go(held);
+        self.unlock(held);
         Ok(old.map(|(_, value)| value))
     }
 
@@ -140,7 +141,7 @@ impl<K: Hash + Eq, V, S: BuildHasher> Handle<K, V, S> {
             .tasks
             .move_to(key, now.deadline(delay), now.tick());
         held.state.counts.moved += u64::from(moved);
-        self.let_go(held);
+        self.unlock(held);
         moved
     }
 
@@ -159,16 +160,16 @@ impl<K: Hash + Eq, V, S: BuildHasher> Handle<K, V, S> {
         self.inner.wait_for_room();
         let now = self.inner.now();
         let deadline = now.deadline(delay);
-        let mut held = self.open(&key)?;
+        let mut held = self.lock_for_new(&key)?;
         let State { tasks, counts, .. } = &mut *held.state;
         if tasks.move_to(&key, deadline, now.tick()) {
             counts.moved += 1;
-            self.let_go(held);
+            self.unlock(held);
             return Ok(true);
         }
         tasks.replace(key, value(), deadline, now.tick());
         counts.set += 1;
-        self.let_go(held);
+        self.unlock(held);
         Ok(false)
     }
 
@@ -271,7 +272,7 @@ impl<K: Hash + Eq, V, S: BuildHasher> Handle<K, V, S> {
     }
 
     /// Locks a key's shard for a new task.
-    fn open(&self, key: &K) -> Result<Locked<'_, K, V, S>, Error> {
+    fn lock_for_new(&self, key: &K) -> Result<Locked<'_, K, V, S>, Error> {
         let held = self.inner.shards.of(key);
         if held.state.closed {
             return Err(Error::Stopped);
@@ -280,7 +281,7 @@ impl<K: Hash + Eq, V, S: BuildHasher> Handle<K, V, S> {
     }
 
     /// Unlocks a shard and wakes the timing thread if it would sleep too long.
-    fn let_go(&self, held: Locked<'_, K, V, S>) {
+    fn unlock(&self, held: Locked<'_, K, V, S>) {
         if let Some(next) = held.publish() {
             self.inner.alarm.lowered(next);
         }

@@ -14,8 +14,8 @@ use crate::ground::sync::{Mutex, lock};
 
 /// Tasks by key, each run once when its time has come, by a bounded number of threads.
 ///
-/// Everything that one does with tasks is in [`Handle`], which this dereferences to. Dropping the scheduler
-/// drops what is pending; use [`stop`](Self::stop) to get it back.
+/// What one does with tasks is in [`Handle`], to which this dereferences. Dropping the scheduler drops the pending
+/// tasks; [`stop`](Self::stop) returns them.
 ///
 /// ```
 /// use std::sync::mpsc;
@@ -45,8 +45,7 @@ pub struct Scheduler<K: Hash + Eq, V, S: BuildHasher = foldhash::quality::Random
 /// What [`Scheduler::stop`] leaves.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Stopped<K, V> {
-    /// Tasks that did not run: key, value, and how long they had to wait; zero for those whose time had
-    /// come.
+    /// Tasks that did not run: key, value, and how long they had to wait. That is zero if their time had come.
     pub pending: Vec<(K, V, Duration)>,
     /// Handlers that were still running when the limit was reached. They run on, on threads of their own.
     pub running: usize,
@@ -145,8 +144,8 @@ impl<K: Hash + Eq, V, S: BuildHasher> Scheduler<K, V, S> {
         }
         inner.queue.close();
         let all_done = inner.queue.wait_idle(limit);
-        let left_over = inner.queue.take_all();
-        let rows = left_over
+        let queued = inner.queue.take_all();
+        let rows = queued
             .into_iter()
             .map(|Due { key, value, .. }| (key, value, Duration::ZERO));
         pending.extend(rows);
@@ -163,13 +162,13 @@ impl<K: Hash + Eq, V, S: BuildHasher> Scheduler<K, V, S> {
     /// Waits for the timing thread, after which nothing comes to the queue; returns the workers, the first time.
     fn end_timing(&self) -> Vec<JoinHandle<()>> {
         if self.handle.inner().is_timing_thread() {
-            // Called by what it drops: it cannot wait for itself, nor for another who waits for it.
+            // Called by a `Drop` that runs on the timing thread: it cannot wait for itself.
             return Vec::new();
         }
-        // Under the lock: of several who stop, each goes on when the thread has ended.
+        // Under the lock: when several threads stop the scheduler, all wait for the timing thread.
         let mut threads = lock(&self.threads);
         if let Some(timing) = threads.timing.take() {
-            // It ends without a panic: those of user code are caught on it.
+            // It does not panic: panics of user code are caught on it.
             drop(timing.join());
         }
         std::mem::take(&mut threads.workers)

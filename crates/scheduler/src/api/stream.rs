@@ -20,12 +20,12 @@ use crate::core::tasks::{Due, Tasks};
 /// Timer records that one poll looks at before it lets other tasks run.
 const RECORDS_PER_POLL: u32 = 1024;
 
-/// Tasks by key whose runs are the items of a stream: what a `DelayQueue` and a map from keys to its handles
-/// are together.
+/// Tasks by key; the stream's items are their runs. It does what otherwise takes a `DelayQueue` of `tokio-util` and a
+/// map from keys to the queue's own keys.
 ///
-/// A task leaves when it is handed out, never before: until then it can be moved and removed. The stream
-/// never ends; while nothing is pending it waits for a [`set`](Self::set). Like every stream it belongs to
-/// one async task; to set tasks from others, send them there, or use [`Scheduler`](crate::Scheduler).
+/// A task can be moved and removed until the stream hands it out. The stream never ends: while nothing is pending it
+/// waits for a [`set`](Self::set). Like every stream it belongs to one async task. To set tasks from elsewhere, send
+/// them to that task, or use [`Scheduler`](crate::Scheduler).
 ///
 /// ```
 /// # tokio::runtime::Builder::new_current_thread().enable_time().build().unwrap().block_on(async {

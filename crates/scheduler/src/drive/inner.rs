@@ -60,7 +60,7 @@ thread_local! {
     static IS_WORKER: Cell<bool> = const { Cell::new(false) };
 }
 
-/// What one look at the shards has done.
+/// What one pass over the shards has done.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) struct Pass {
     pub(crate) fired: u64,
@@ -90,8 +90,10 @@ impl<K: Hash + Eq, V, S: BuildHasher> Inner<K, V, S> {
         }
     }
 
-    /// Takes out what is due, a hold of each shard in turn, and hands it to `sink`. `budget` bounds the
-    /// timer records and is lowered by those that were touched. `room` tells how many more tasks may be taken.
+    /// Takes the due tasks out of the shards and hands them to `sink`. It locks one shard after another, each time for
+    /// [`RECORDS_PER_HOLD`] timer records at most, and goes round until nothing is due. It ends early when the `budget`
+    /// of timer records is used up, or when `room` says that no more tasks fit. `budget` is lowered by the records
+    /// touched.
     pub(crate) fn pass(
         &self,
         rounds: &mut Rounds,
@@ -107,7 +109,7 @@ impl<K: Hash + Eq, V, S: BuildHasher> Inner<K, V, S> {
             let mut backlog = false;
             for step in 0..count {
                 let at = (rounds.first + step) % count;
-                if !self.shards.wants(at, now) {
+                if !self.shards.is_due(at, now) {
                     continue;
                 }
                 let room = room();
@@ -135,7 +137,7 @@ impl<K: Hash + Eq, V, S: BuildHasher> Inner<K, V, S> {
         }
     }
 
-    /// Runs one task on this thread and counts how it went. Whatever the handler does, it comes back.
+    /// Runs one task on this thread and counts how it went. It returns even if the handler panics.
     pub(crate) fn run(self: &Arc<Self>, due: Due<K, V>) {
         let was_worker = IS_WORKER.replace(true);
         let outcome = survive(|| {

@@ -13,9 +13,9 @@ pub enum BackPressure {
     /// Due tasks stay pending (they can still be moved and removed) and run as soon as there is room.
     #[default]
     RunLate,
-    /// The same, and whoever sets a task waits until there is room, except handlers.
+    /// The same, and a call that sets a task waits until there is room. Handlers do not wait.
     Wait,
-    /// Due tasks that find no room are dropped and counted. Their `Drop` runs on the timing thread: let it be
+    /// Due tasks that do not fit are dropped and counted. Their `Drop` runs on the timing thread, so it should be
     /// cheap.
     Drop,
 }
@@ -28,7 +28,7 @@ struct State<K, V> {
     running: usize,
     /// Nothing more will come.
     closed: bool,
-    /// The timing thread has left due tasks where they were, for want of room.
+    /// The timing thread found no room, and has left due tasks in their shards.
     starved: bool,
 }
 
@@ -68,7 +68,7 @@ impl<K, V> Queue<K, V> {
         }
     }
 
-    /// How many jobs still fit. If none does, the next worker that finds the queue half empty is told so.
+    /// How many jobs still fit. If none does, the timing thread is woken when the queue is half empty.
     pub(crate) fn room(&self) -> usize {
         let mut state = lock(&self.state);
         let room = self.capacity - state.jobs.len().min(self.capacity);
@@ -96,11 +96,11 @@ impl<K, V> Queue<K, V> {
         loop {
             if let Some(job) = state.jobs.pop_front() {
                 state.running += 1;
-                let left = state.jobs.len();
-                let wake_timing = state.starved && left <= self.capacity / 2;
+                let waiting = state.jobs.len();
+                let wake_timing = state.starved && waiting <= self.capacity / 2;
                 state.starved &= !wake_timing;
                 drop(state);
-                if left + 1 == self.capacity {
+                if waiting + 1 == self.capacity {
                     self.room.notify_all();
                 }
                 return Some(Taken { job, wake_timing });

@@ -1,4 +1,4 @@
-//! Tasks for many threads: each key's shard under its lock, and when each shard wants to be looked at.
+//! Tasks for many threads: shards of keys, each under a lock, and when each shard has something due.
 
 use std::hash::{BuildHasher, Hash};
 
@@ -50,20 +50,20 @@ pub(crate) struct Shards<K, V, S> {
     shift: u32,
 }
 
-/// A locked shard; publishes its next deadline when it is let go by [`publish`](Locked::publish).
+/// A locked shard. [`publish`](Locked::publish) unlocks it.
 pub(crate) struct Locked<'a, K, V, S> {
     pub(crate) state: MutexGuard<'a, State<K, V, S>>,
     next: &'a Soonest,
     _inside: Inside,
 }
 
-/// What whoever breaks the rule about re-entry is told.
+/// The message of the panic when the rule about re-entry is broken.
 const FROM_WITHIN: &str =
     "a scheduler was called from within its own Hash, Eq, Clone, peek or move_or_set";
 
 impl<K, V, S> Locked<'_, K, V, S> {
     /// Publishes the shard's next deadline if it has changed, and unlocks it. Returns the deadline if it has
-    /// become earlier: whoever sleeps longer must be woken.
+    /// become earlier: a thread that sleeps longer must be woken.
     pub(crate) fn publish(self) -> Option<u64> {
         let next = self.state.tasks.next_deadline().unwrap_or(NEVER);
         self.next.publish(next).then_some(next)
@@ -105,12 +105,12 @@ impl<K, V, S> Shards<K, V, S> {
         }
     }
 
-    /// Whether a shard wants to be looked at.
-    pub(crate) fn wants(&self, at: usize, now: u64) -> bool {
+    /// Whether a shard may have something due.
+    pub(crate) fn is_due(&self, at: usize, now: u64) -> bool {
         self.shards[at].next.get() <= now
     }
 
-    /// When the first shard wants to be looked at.
+    /// The earliest published deadline of all shards.
     pub(crate) fn next(&self) -> u64 {
         let all = self.shards.iter().map(|shard| shard.next.get());
         all.min().unwrap_or(NEVER)

@@ -131,8 +131,8 @@ impl<K: Hash + Eq, V, S: BuildHasher> Timing<'_, K, V, S> {
         if !alarm.fall_asleep(until, || shards.next()) {
             return;
         }
-        // First the clock knows the sleeper, then the sleeper looks at the clock. So a move by hand is seen, or
-        // it wakes.
+        // Register with the clock first, and read it then. If the clock is moved by hand before the reading, the
+        // reading shows it. If it is moved afterwards, it wakes this thread.
         clock.wake_when_moved(&self.sleeper);
         let now = self.inner.now();
         if until == NEVER {

@@ -15,14 +15,14 @@ use crate::ground::error::{Error, JournalError};
 /// A durable scheduler, from anywhere, its handlers among them.
 pub struct DurableHandle<K, V, J, S = foldhash::quality::RandomState> {
     handle: JournaledHandle<K, V, S>,
-    core: Arc<OrderedJournal<J>>,
+    journal: Arc<OrderedJournal<J>>,
 }
 
 impl<K, V, J, S> Clone for DurableHandle<K, V, J, S> {
     fn clone(&self) -> Self {
         Self {
             handle: self.handle.clone(),
-            core: Arc::clone(&self.core),
+            journal: Arc::clone(&self.journal),
         }
     }
 }
@@ -36,8 +36,8 @@ impl<K, V, J, S> fmt::Debug for DurableHandle<K, V, J, S> {
 }
 
 impl<K, V, J, S> DurableHandle<K, V, J, S> {
-    pub(super) fn of(handle: JournaledHandle<K, V, S>, core: Arc<OrderedJournal<J>>) -> Self {
-        Self { handle, core }
+    pub(super) fn of(handle: JournaledHandle<K, V, S>, journal: Arc<OrderedJournal<J>>) -> Self {
+        Self { handle, journal }
     }
 }
 
@@ -57,17 +57,17 @@ where
         V: Clone,
     {
         let inner = self.handle.inner();
-        // Before the key is held: a worker that makes room needs to hold it.
+        // Before the key is locked: a worker that makes room may need its lock.
         inner.wait_for_room();
         let (key_kept, value_kept) = (key.clone(), value.clone());
-        let stripe = self.core.hold(&key);
+        let stripe = self.journal.hold(&key);
         let (due, now) = (self.due(delay), inner.now());
         let kept = Journaled {
             id: stripe.next_id(),
             value: value_kept,
         };
         let id = kept.id;
-        // First in memory: should it run before it is written, its end is written after it, since that
+        // First in memory. If the task runs before it is written, its end is still written after it, since that
         // takes the same stripe.
         let put = self.handle.put(key_kept, kept, now.deadline(delay), now);
         let Ok(old) = put else {
@@ -96,7 +96,7 @@ where
     ///
     /// [`Error::Journal`], and then the task is moved, but a crash may bring the old time back.
     pub fn move_to(&self, key: &K, delay: Duration) -> Result<bool, Error> {
-        let stripe = self.core.hold(key);
+        let stripe = self.journal.hold(key);
         let due = self.due(delay);
         // Under the stripe nobody else sets, moves or removes this key: it is the same task, or none.
         let Some(id) = self.handle.peek(key, |kept| kept.id) else {
@@ -117,7 +117,7 @@ where
     ///
     /// [`Error::Journal`], and then the task is removed, but a crash may bring it back.
     pub fn remove(&self, key: &K) -> Result<Option<V>, Error> {
-        let stripe = self.core.hold(key);
+        let stripe = self.journal.hold(key);
         // The key as well: it is dropped when the stripe is let go.
         let Some((_key, old)) = self.handle.take(key) else {
             return Ok(None);
@@ -151,7 +151,7 @@ where
     }
 
     pub(super) fn flush_journal(&self) -> Result<(), JournalError> {
-        self.core.flush()
+        self.journal.flush()
     }
 
     /// Runs a handler and ends its task in the journal.
@@ -166,12 +166,12 @@ where
             key: run.key,
             value,
             late: run.late,
-            token: self.core.next_token(),
+            token: self.journal.next_token(),
         };
         let outcome = catch_unwind(AssertUnwindSafe(|| handler(self, run)));
-        // After the task's own entry, which is written under the same stripe. A journal that failed says so to
-        // the next caller who waits for it; the task runs again.
-        drop(self.core.hold(&key).append(&[Change::End { id }]));
+        // The task's own entry was written under the same stripe, so this comes after it. If the journal has failed,
+        // the next caller that waits for it gets the error, and the task runs again after a restart.
+        drop(self.journal.hold(&key).append(&[Change::End { id }]));
         if let Err(panic) = outcome {
             resume_unwind(panic);
         }
@@ -179,13 +179,13 @@ where
 
     fn due(&self, delay: Duration) -> SystemTime {
         let now = self.handle.inner().clock.wall();
-        // Farther than a wall clock can say: the task stays for as long as anybody can wait.
+        // Beyond the range of the wall clock: the task stays for 272 years.
         now.checked_add(delay)
             .unwrap_or(now + Duration::from_secs(1 << 33))
     }
 
     fn wait(&self, written: Result<u64, JournalError>) -> Result<(), Error> {
-        let written = written.and_then(|appended| self.core.wait(appended));
+        let written = written.and_then(|appended| self.journal.wait(appended));
         written.map_err(Error::Journal)
     }
 }

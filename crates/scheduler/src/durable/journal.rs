@@ -50,7 +50,7 @@ pub trait Journal<K, V>: Send + Sync {
     /// Takes changes, all of them or none across a crash, in the order of the calls; soon on disk. Returns
     /// what to [`wait`](Self::wait) for: a number that never falls from call to call.
     ///
-    /// It is called while a key is held still. It may wait for the disk, but for no handler, and must not
+    /// It is called while a key is locked. It may wait for the disk, but for no handler, and must not
     /// call the scheduler.
     ///
     /// # Errors

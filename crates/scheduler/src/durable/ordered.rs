@@ -1,4 +1,4 @@
-//! The order of changes: what happens to one key reaches memory and the journal in the same order.
+//! A journal in order: the changes of one key reach it in the order in which they reach memory.
 
 use std::hash::Hash;
 use std::sync::OnceLock;
@@ -16,7 +16,7 @@ const STRIPES: usize = 64;
 /// Tokens and ids that one opening of a journal may give, in bits; the rest counts openings.
 const COUNTER_BITS: u32 = 40;
 
-/// A journal, and who may write to it.
+/// A journal, and the locks that keep its order.
 pub(super) struct OrderedJournal<J> {
     journal: J,
     stripes: [Mutex<()>; STRIPES],
@@ -25,23 +25,23 @@ pub(super) struct OrderedJournal<J> {
     next_token: AtomicU64,
     /// One more than what the journal returned for the latest change; 0 before the first.
     appended: AtomicU64,
-    /// Why nothing that is written from now on can be relied on.
+    /// The journal's first failure. What is written after it cannot be relied on.
     failed: OnceLock<JournalError>,
 }
 
-/// One key held still: until this is dropped nobody else changes, in memory or in the journal, what is pending
-/// for it. Ids are drawn and changes are written under it alone, so a key's later task has the greater id and
-/// the later entry.
+/// The lock of one key. Until it is dropped, no other thread changes the key's task, neither in memory nor in the
+/// journal. Ids are drawn and changes are written only under this lock. So of two tasks of a key, the later has the
+/// greater id, and is written later.
 ///
-/// **Invariant: nobody waits under a stripe**, not for room in the queue nor for the disk: a worker needs it
-/// to end the task that it ran.
+/// **Invariant: a thread that holds a stripe never waits**, neither for room in the queue nor for the disk: a worker
+/// needs the stripe to end the task that it ran.
 pub(super) struct Stripe<'a, J> {
-    core: &'a OrderedJournal<J>,
+    journal: &'a OrderedJournal<J>,
     _held: MutexGuard<'a, ()>,
     _inside: Inside,
 }
 
-/// What whoever breaks the rule about re-entry is told.
+/// The message of the panic when the rule about re-entry is broken.
 const FROM_WITHIN: &str = "a durable scheduler was called from within its own Hash, Eq or Journal";
 
 impl<J> OrderedJournal<J> {
@@ -56,7 +56,7 @@ impl<J> OrderedJournal<J> {
             return Err(JournalError::new("its epoch is not below 2^24"));
         }
         let first = epoch << COUNTER_BITS;
-        let core = Self {
+        let ordered = Self {
             journal,
             stripes: [const { Mutex::new(()) }; STRIPES],
             hasher: foldhash::quality::FixedState::default(),
@@ -65,15 +65,15 @@ impl<J> OrderedJournal<J> {
             appended: AtomicU64::new(0),
             failed: OnceLock::new(),
         };
-        Ok((core, records))
+        Ok((ordered, records))
     }
 
-    /// Holds a key still.
+    /// Locks a key.
     pub(super) fn hold<Q: Hash + ?Sized>(&self, key: &Q) -> Stripe<'_, J> {
         let at = hash_of(&self.hasher, key) as usize % STRIPES;
         let inside = Inside::enter(self, FROM_WITHIN);
         Stripe {
-            core: self,
+            journal: self,
             _held: lock(&self.stripes[at]),
             _inside: inside,
         }
@@ -103,8 +103,8 @@ impl<J> OrderedJournal<J> {
         }
     }
 
-    /// Asks the journal for something, unless it has failed before: what it does after a failure would stand on
-    /// changes that it may lack.
+    /// Asks the journal for something, unless it has failed before. After a failure it may lack changes that later ones
+    /// build on.
     fn attempt<R>(
         &self,
         ask: impl FnOnce(&J) -> Result<R, JournalError>,
@@ -115,7 +115,7 @@ impl<J> OrderedJournal<J> {
         let answer = survive(|| ask(&self.journal));
         let answer = answer.unwrap_or_else(|| Err(JournalError::new("it panicked")));
         answer.inspect_err(|error| {
-            // The first failure is the one that is told.
+            // Later failures are not kept.
             let _ = self.failed.set(error.clone());
         })
     }
@@ -124,7 +124,7 @@ impl<J> OrderedJournal<J> {
 impl<J> Stripe<'_, J> {
     /// The id of a new task of this key.
     pub(super) fn next_id(&self) -> u64 {
-        self.core.next_id.fetch_add(1, SeqCst)
+        self.journal.next_id.fetch_add(1, SeqCst)
     }
 
     /// Writes changes to this key; returns what to [`wait`](OrderedJournal::wait) for, without the stripe.
@@ -132,9 +132,9 @@ impl<J> Stripe<'_, J> {
     where
         J: Journal<K, V>,
     {
-        let appended = self.core.attempt(|journal| journal.append(changes))?;
+        let appended = self.journal.attempt(|journal| journal.append(changes))?;
         let latest = appended.saturating_add(1);
-        self.core.appended.fetch_max(latest, SeqCst);
+        self.journal.appended.fetch_max(latest, SeqCst);
         Ok(appended)
     }
 }

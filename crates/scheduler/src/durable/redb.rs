@@ -1,9 +1,9 @@
 //! A journal in one file: redb's transactions, many changes to each.
 //!
-//! redb and not fjall: what is pending is a small table that changes in place, for which a copy-on-write B-tree
-//! in one file does with no background compaction; its format is stable since 1.0, and a crash needs
-//! no replay. An LSM tree's cheaper writes would matter if each change were a transaction, but a thread of the
-//! journal's own writes all that have come while the last transaction was on its way to the disk.
+//! Why redb and not fjall? The pending tasks are a small table that changes in place. A copy-on-write B-tree in one
+//! file suits that: it needs no background compaction, and no replay after a crash, and redb's format is stable since
+//! 1.0. An LSM tree writes more cheaply, which would matter if each change were a transaction. But the journal has a
+//! thread of its own, which writes all changes that came during the last transaction as the next one.
 
 use std::fmt;
 use std::path::Path;
@@ -55,7 +55,7 @@ struct State {
     waiting: Vec<Write>,
     /// Calls of `append` so far.
     appended: u64,
-    /// Of which so many are on disk.
+    /// How many of those calls are on disk.
     written: u64,
     failed: Option<JournalError>,
     closed: bool,
@@ -66,7 +66,7 @@ struct Shared {
     state: Mutex<State>,
     /// Something waits, or the journal closes.
     work: Condvar,
-    /// Something was written, or nothing will be.
+    /// Something was written, or nothing will be any more.
     written: Condvar,
 }
 
@@ -108,7 +108,7 @@ impl Shared {
             let writes = std::mem::take(&mut state.waiting);
             let upto = state.appended;
             drop(state);
-            // Whoever waits must hear of it, whatever happens to this thread.
+            // Callers wait for this. They must hear of it, even if this thread panics.
             let outcome = survive(|| transact(database, &writes));
             let outcome = outcome.unwrap_or_else(|| Err(JournalError::new("redb panicked")));
             state = self.lock();
@@ -212,7 +212,7 @@ impl Drop for RedbJournal {
         self.shared.lock().closed = true;
         self.shared.work.notify_all();
         if let Some(writer) = self.writer.take() {
-            // What it could not write was reported to whoever waited.
+            // If it could not write something, the callers that waited have got the error.
             drop(writer.join());
         }
     }

@@ -1,4 +1,4 @@
-//! What a journal holds at the start: which tasks are pending again, and which were cut off.
+//! The tasks of a journal at the start: some are pending again, others were cut off while their handler ran.
 
 use std::collections::HashMap;
 use std::hash::{BuildHasher, Hash};
@@ -13,7 +13,7 @@ use crate::ground::error::Error;
 /// The tasks of a journal, sorted out.
 pub(super) struct Restored<K, V> {
     pending: Vec<Record<K, V>>,
-    /// Tasks whose handler had not come back when their key was set anew, oldest first.
+    /// Tasks whose handler was still running when their key got another task, oldest first.
     cut_off: Vec<Record<K, V>>,
 }
 
@@ -40,14 +40,14 @@ impl<K: Hash + Eq, V> Restored<K, V> {
         Self { pending, cut_off }
     }
 
-    /// Sets what is pending: all of it before the first handler runs, which may set the same keys anew.
-    /// Returns what is to be [run](run_all) then.
+    /// Sets all pending tasks, before the first handler runs: a handler may set the same keys. Returns the tasks that
+    /// were cut off, to be [run](run_all) afterwards.
     pub(super) fn fill<S: BuildHasher>(
         self,
         handle: &Handle<K, Journaled<V>, S>,
     ) -> Result<Vec<Record<K, V>>, Error> {
         let inner = handle.inner();
-        // The wall first: whatever passes between the two makes a task late, never early.
+        // The wall clock first. Time that passes between the two readings makes a task late, never early.
         let wall = inner.clock.wall();
         let now = inner.now();
         for record in self.pending {

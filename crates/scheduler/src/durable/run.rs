@@ -27,8 +27,8 @@ pub struct DurableRun<K, V> {
     pub value: V,
     /// How long after its deadline the handler was called; in a run after a crash, since the start.
     pub late: Duration,
-    /// The fencing token: greater than that of every run that began before it, across crashes too. Whoever
-    /// is written to by handlers can refuse a token below the greatest it has seen, and so a run of
-    /// a process that is thought dead.
+    /// The fencing token: greater than that of every run that began before it, across crashes too. A service to
+    /// which handlers write can refuse a token below the greatest that it has seen. So it refuses the run of a process
+    /// that was thought dead.
     pub token: u64,
 }

@@ -30,16 +30,16 @@ pub struct DurableStopped<K, V> {
 
 /// A scheduler whose pending tasks survive a crash.
 ///
-/// A call returns when what it did is on disk. A task is ended in the journal when its handler came back, or
-/// panicked; so across a crash a task runs **at least once**: those whose handler had not come back, and those
-/// whose end had not reached the disk, run again. Tasks that became due meanwhile run at once.
+/// A call returns when its change is on disk. A task is ended in the journal when its handler has returned or
+/// panicked. So across a crash a task runs **at least once**: it runs again if its handler had not returned, or if its
+/// end had not reached the disk. Tasks that became due while the process was down run at once.
 ///
-/// What happens to one key reaches memory and the journal in the same order, whichever threads do it: after a
-/// crash the task that was set last is the one that is pending. All tasks of the journal are pending again
+/// The changes of one key reach memory and the journal in the same order, also when several threads make them. So
+/// after a crash the task that was set last is the one that is pending. All tasks of the journal are pending again
 /// before the first handler runs.
 ///
 /// A journal that fails once is not asked again: every call that changes something reports the failure from then
-/// on, while tasks go on running from memory. Start anew with a journal that works.
+/// on, while tasks go on running from memory. Start again with a journal that works.
 ///
 /// Deadlines are kept as wall time, so they are as right as the wall clock is when the process starts
 /// again. Periodic tasks are not kept: set them when the program starts. Under
@@ -136,8 +136,9 @@ where
 {
     /// Starts a scheduler with what the journal holds.
     ///
-    /// A task whose handler was cut off after its key had been set anew is run before this returns, on this
-    /// thread: a key has but one pending task.
+    /// A task whose handler was cut off by a crash is pending again. But a key has only one pending task: if the key
+    /// had got another task when the crash came, that one is pending, and the one that was cut off is run before this
+    /// returns, on this thread.
     ///
     /// # Errors
     ///
@@ -147,12 +148,12 @@ where
         journal: J,
         handler: impl Fn(&DurableHandle<K, V, J, S>, DurableRun<K, V>) + Send + Sync + 'static,
     ) -> Result<Self, Error> {
-        let (core, records) = OrderedJournal::open(journal).map_err(Error::Journal)?;
-        let (core, restored) = (Arc::new(core), Restored::of(records));
-        let runner = runner(&core, handler);
+        let (journal, records) = OrderedJournal::open(journal).map_err(Error::Journal)?;
+        let (journal, restored) = (Arc::new(journal), Restored::of(records));
+        let runner = runner(&journal, handler);
         let (scheduler, cut_off) = builder.start_filled(runner, |handle| restored.fill(handle))?;
         run_all(&scheduler, cut_off);
-        Ok(Self::of(scheduler, core))
+        Ok(Self::of(scheduler, journal))
     }
 
     /// The same without threads, in the time of `clock`: calls of [`advance`](Self::advance) run what is due, on
@@ -167,16 +168,16 @@ where
         journal: J,
         handler: impl Fn(&DurableHandle<K, V, J, S>, DurableRun<K, V>) + Send + Sync + 'static,
     ) -> Result<Self, Error> {
-        let (core, records) = OrderedJournal::open(journal).map_err(Error::Journal)?;
-        let (core, restored) = (Arc::new(core), Restored::of(records));
-        let scheduler = builder.manual(clock, runner(&core, handler))?;
+        let (journal, records) = OrderedJournal::open(journal).map_err(Error::Journal)?;
+        let (journal, restored) = (Arc::new(journal), Restored::of(records));
+        let scheduler = builder.manual(clock, runner(&journal, handler))?;
         let cut_off = restored.fill(&scheduler)?;
         run_all(&scheduler, cut_off);
-        Ok(Self::of(scheduler, core))
+        Ok(Self::of(scheduler, journal))
     }
 
-    fn of(scheduler: Scheduler<K, Journaled<V>, S>, core: Arc<OrderedJournal<J>>) -> Self {
-        let handle = DurableHandle::of(scheduler.handle(), core);
+    fn of(scheduler: Scheduler<K, Journaled<V>, S>, journal: Arc<OrderedJournal<J>>) -> Self {
+        let handle = DurableHandle::of(scheduler.handle(), journal);
         Self { scheduler, handle }
     }
 
@@ -201,7 +202,7 @@ where
 
 /// What the scheduler runs: the user's handler, and then the end of its task.
 fn runner<K, V, J, S>(
-    core: &Arc<OrderedJournal<J>>,
+    journal: &Arc<OrderedJournal<J>>,
     handler: impl Fn(&DurableHandle<K, V, J, S>, DurableRun<K, V>) + Send + Sync + 'static,
 ) -> impl Fn(&JournaledHandle<K, V, S>, JournaledRun<K, V>) + Send + Sync + 'static
 where
@@ -210,9 +211,9 @@ where
     J: Journal<K, V> + 'static,
     S: BuildHasher + Send + Sync + 'static,
 {
-    let core = Arc::clone(core);
+    let journal = Arc::clone(journal);
     move |handle: &JournaledHandle<_, _, _>, run| {
-        let handle = DurableHandle::of(handle.clone(), Arc::clone(&core));
+        let handle = DurableHandle::of(handle.clone(), Arc::clone(&journal));
         handle.run(run, &handler);
     }
 }

@@ -1,4 +1,4 @@
-//! Panics of user code that must end no thread of ours.
+//! Panics of user code: they are caught, so that they end no thread of ours.
 
 use std::any::Any;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -14,7 +14,7 @@ pub(crate) fn survive<R>(body: impl FnOnce() -> R) -> Option<R> {
     }
 }
 
-/// Drops what somebody panicked with, whose own `Drop` may panic.
+/// Drops the payload of a panic. Its own `Drop` may panic too.
 fn discard(payload: Box<dyn Any + Send>) {
     if let Err(second) = catch_unwind(AssertUnwindSafe(|| drop(payload))) {
         // Bounded: it leaks only what panics twice.

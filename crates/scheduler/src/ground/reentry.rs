@@ -1,17 +1,18 @@
-//! The rule about re-entry: user code that runs under a lock of ours must not ask for the same lock again.
+//! The rule about re-entry: user code that runs under a lock of ours must not take the same lock again. If it tries,
+//! it gets a panic with a message, instead of a deadlock.
 
 use std::cell::Cell;
 
 use crate::ground::sync::thread_local;
 
-/// Locks that one thread may hold at the same time, each taken by code that runs under the one before.
+/// Locks that one thread may hold at the same time. User code under one scheduler's lock may call another scheduler.
 const NESTED_MAX: usize = 8;
 
-/// What this thread holds, by address.
+/// The locks that this thread holds, by address.
 struct HeldLocks {
     /// 0 for nothing.
     innermost: Cell<usize>,
-    /// What was locked before it, which is seldom anything.
+    /// Those that it took before the innermost one. Mostly there are none.
     outer: [Cell<usize>; NESTED_MAX],
     depth: Cell<usize>,
 }
@@ -26,14 +27,14 @@ thread_local! {
     };
 }
 
-/// Notes that this thread is about to lock something, until it is dropped.
+/// Notes that this thread holds a lock, from just before it is taken until this is dropped.
 pub(crate) struct Inside {
-    /// What was the innermost before.
+    /// The innermost lock before this one.
     before: usize,
 }
 
 impl Inside {
-    /// Whoever would wait for itself panics, and says `how` it came to that.
+    /// Notes that this thread takes the lock of `place`. Panics with the message `how` if it holds that lock already.
     #[inline]
     pub(crate) fn enter<T>(place: &T, how: &str) -> Self {
         let place = std::ptr::from_ref(place).addr();
