@@ -1,7 +1,7 @@
 //! Commands whose cost or result differed from what is promised.
 
+use super::tools::{cpu_seconds, script};
 use crate::common::{Client, Reply, Server, bulk, ok, text};
-use crate::tools::{cpu_seconds, script};
 
 /// Whoever read a large value left a share of it behind, so that the next change copied all of it.
 #[test]

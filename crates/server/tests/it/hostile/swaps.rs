@@ -2,8 +2,8 @@
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
+use super::tools::{client_of_loop, flood, script};
 use crate::common::{Client, Reply, Server, ok};
-use crate::tools::{client_of_loop, flood, script};
 
 const KEYS: usize = 1_500;
 

@@ -1,10 +1,8 @@
 //! Starting, misconfiguring and stopping the program.
 
-mod common;
-
 use std::process::{Command, Output, Stdio};
 
-use common::{Reply, Server, bulk, command, error, ok, simple, text};
+use crate::common::{Reply, Server, bulk, command, error, eventually, ok, simple, text};
 use rustix::process::Signal;
 
 fn run(arguments: &[&str]) -> Output {
@@ -272,7 +270,7 @@ fn info_tells_what_still_waits_to_be_freed() {
         .parse()
         .expect("a number");
     assert_eq!(client.call(&["UNLINK", "big"]), Reply::Integer(1));
-    common::eventually("the value is freed", || {
+    eventually("the value is freed", || {
         let freed: u64 = client.info("memory", "lazyfreed_objects").parse().ok()?;
         let pending = client.info("memory", "lazyfree_pending_objects");
         (freed > before && pending == "0").then_some(())

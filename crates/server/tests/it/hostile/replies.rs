@@ -2,8 +2,8 @@
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
+use super::tools::{flood, reset};
 use crate::common::{Client, Reply, Server, bulk, command, ok, simple};
-use crate::tools::{flood, reset};
 
 #[test]
 fn the_replies_of_a_client_that_died_reach_nobody_else() {

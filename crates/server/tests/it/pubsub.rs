@@ -1,11 +1,9 @@
 //! Messages and keyspace events: to everybody who listens, in order, on time, and no further.
 
-mod common;
-
 use std::collections::HashMap;
 use std::time::Duration;
 
-use common::{
+use crate::common::{
     Client, Reply, Server, array, bulk, command, error, eventually, now, ok, simple, text,
 };
 

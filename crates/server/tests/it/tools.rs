@@ -1,10 +1,8 @@
 //! The stock clients, as users run them.
 
-mod common;
-
 use std::process::{Command, Stdio};
 
-use common::{Server, have};
+use crate::common::{Server, have};
 
 fn output(program: &str, arguments: &[&str]) -> String {
     let output = Command::new(program)

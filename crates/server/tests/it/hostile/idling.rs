@@ -1,7 +1,7 @@
 //! A loop that has nothing to do sleeps, whatever the others do.
 
+use super::tools::{client_of_loop, flood, number, script};
 use crate::common::{Client, Reply, Server, bulk, eventually, ok, simple};
-use crate::tools::{client_of_loop, flood, number, script};
 
 /// Turns of all loops while a key lives for half a second. A loop that does not sleep takes hundreds
 /// of thousands.

@@ -1,7 +1,7 @@
 //! A password that is in force is asked of everybody who comes later.
 
+use super::tools::client_of_loop;
 use crate::common::{Client, Reply, Server, error, eventually, ok, simple};
-use crate::tools::client_of_loop;
 
 /// Puts the second loop to sleep and has `during` happen meanwhile. `None` if the loop woke too early
 /// for that to mean anything.

@@ -1,7 +1,7 @@
 //! Keys that were chosen to collide cost no more than others.
 
+use super::tools::{flood, number};
 use crate::common::{Server, ok};
-use crate::tools::{flood, number};
 
 /// What the keys of the attack end in: with the constants that earlier builds used, whatever precedes it,
 /// the hash is 0.

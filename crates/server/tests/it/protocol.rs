@@ -1,8 +1,6 @@
 //! Bytes on the wire: whole, in pieces, many at once, and wrong.
 
-mod common;
-
-use common::{Client, Reply, Server, bulk, command, error, eventually, ok, simple};
+use crate::common::{Client, Reply, Server, bulk, command, error, eventually, ok, simple};
 
 #[test]
 fn a_pipeline_is_answered_in_order_and_completely() {

@@ -1,7 +1,7 @@
 //! Subscribers that are publishers as well.
 
+use super::tools::{cpu_seconds, script};
 use crate::common::{Client, Reply, Server, bulk, command, eventually};
-use crate::tools::{cpu_seconds, script};
 
 /// A subscriber that publishes to itself took its messages out of the middle of those of all.
 #[test]

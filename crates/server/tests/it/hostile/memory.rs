@@ -1,7 +1,7 @@
 //! Limits of memory hold, and at the right one's expense.
 
+use super::tools::{flood, number};
 use crate::common::{Client, Reply, Server, eventually, ok, text};
-use crate::tools::{flood, number};
 
 fn used(client: &mut Client) -> u64 {
     number(client, "memory", "used_memory")

@@ -1,30 +1,25 @@
 //! A server process of its own for each test, and a client that sees every byte.
-#![allow(
-    dead_code,
-    unreachable_pub,
-    reason = "each test file uses a part of this one"
-)]
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{Shutdown, SocketAddr, TcpStream};
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::time::{Duration, Instant};
 
-pub use tidewheel_resp::Reply;
+pub(crate) use tidewheel_resp::Reply;
 
 /// How long a test waits for what must happen.
-pub const PATIENCE: Duration = Duration::from_secs(30);
+pub(crate) const PATIENCE: Duration = Duration::from_secs(30);
 
 /// A running server; dropping it ends the process.
 #[derive(Debug)]
-pub struct Server {
+pub(crate) struct Server {
     child: Child,
-    pub port: u16,
+    pub(crate) port: u16,
 }
 
 impl Server {
     /// Starts one on a free port.
-    pub fn start(flags: &[&str]) -> Self {
+    pub(crate) fn start(flags: &[&str]) -> Self {
         let mut child = Command::new(env!("CARGO_BIN_EXE_tidewheel"))
             .args(["--port", "0", "--threads", "2"])
             .args(flags)
@@ -46,16 +41,16 @@ impl Server {
         Self { child, port }
     }
 
-    pub fn client(&self) -> Client {
+    pub(crate) fn client(&self) -> Client {
         Client::connect(self.port)
     }
 
-    pub fn pid(&self) -> u32 {
+    pub(crate) fn pid(&self) -> u32 {
         self.child.id()
     }
 
     /// A number of what the system knows of its memory: `VmRSS`, or `VmHWM` for the most there ever was.
-    pub fn memory_kb(&self, field: &str) -> u64 {
+    pub(crate) fn memory_kb(&self, field: &str) -> u64 {
         let path = format!("/proc/{}/status", self.pid());
         let status = std::fs::read_to_string(path).expect("a running process");
         let mut words = status.split_ascii_whitespace();
@@ -67,13 +62,13 @@ impl Server {
             .expect("a number")
     }
 
-    pub fn signal(&self, signal: rustix::process::Signal) {
+    pub(crate) fn signal(&self, signal: rustix::process::Signal) {
         let pid = rustix::process::Pid::from_child(&self.child);
         rustix::process::kill_process(pid, signal).expect("the process exists");
     }
 
     /// Waits for the process to end.
-    pub fn wait(&mut self) -> ExitStatus {
+    pub(crate) fn wait(&mut self) -> ExitStatus {
         eventually("the server ends", || {
             self.child.try_wait().expect("it is our child")
         })
@@ -90,14 +85,14 @@ impl Drop for Server {
 
 /// A connection that sends exactly what it is told and reads one reply at a time.
 #[derive(Debug)]
-pub struct Client {
-    pub stream: TcpStream,
+pub(crate) struct Client {
+    pub(crate) stream: TcpStream,
     buffer: Vec<u8>,
     at: usize,
 }
 
 impl Client {
-    pub fn connect(port: u16) -> Self {
+    pub(crate) fn connect(port: u16) -> Self {
         let stream = TcpStream::connect(("127.0.0.1", port)).expect("the server accepts");
         stream.set_nodelay(true).expect("a socket");
         stream.set_read_timeout(Some(PATIENCE)).expect("a socket");
@@ -109,23 +104,23 @@ impl Client {
         }
     }
 
-    pub fn send(&mut self, bytes: &[u8]) {
+    pub(crate) fn send(&mut self, bytes: &[u8]) {
         self.stream.write_all(bytes).expect("the server reads");
     }
 
     /// Sends a command and reads its reply.
-    pub fn call(&mut self, words: &[&str]) -> Reply {
+    pub(crate) fn call(&mut self, words: &[&str]) -> Reply {
         self.send(&command(words));
         self.read()
     }
 
     /// Reads one reply.
-    pub fn read(&mut self) -> Reply {
+    pub(crate) fn read(&mut self) -> Reply {
         self.try_read().expect("a reply, not the end of the stream")
     }
 
     /// Reads one reply; `None` at the end of the stream.
-    pub fn try_read(&mut self) -> Option<Reply> {
+    pub(crate) fn try_read(&mut self) -> Option<Reply> {
         let mut chunk = vec![0; 64 << 10];
         loop {
             // An unfinished reply is read again from its start: not too often for long ones.
@@ -151,7 +146,7 @@ impl Client {
     }
 
     /// Reads everything until the end of the stream.
-    pub fn read_to_end(mut self) -> Vec<u8> {
+    pub(crate) fn read_to_end(mut self) -> Vec<u8> {
         let mut all = self.buffer.split_off(self.at);
         match self.stream.read_to_end(&mut all) {
             Ok(_) => {}
@@ -162,7 +157,7 @@ impl Client {
     }
 
     /// Whether nothing arrives within a moment.
-    pub fn is_silent(&mut self) -> bool {
+    pub(crate) fn is_silent(&mut self) -> bool {
         assert_eq!(self.at, self.buffer.len(), "replies are left unread");
         self.stream
             .set_read_timeout(Some(Duration::from_millis(50)))
@@ -174,12 +169,12 @@ impl Client {
         result.is_err()
     }
 
-    pub fn finish_sending(&self) {
+    pub(crate) fn finish_sending(&self) {
         self.stream.shutdown(Shutdown::Write).expect("a connection");
     }
 
     /// A line of INFO or the like.
-    pub fn info(&mut self, section: &str, field: &str) -> String {
+    pub(crate) fn info(&mut self, section: &str, field: &str) -> String {
         let text = text(&self.call(&["INFO", section]));
         let prefix = format!("{field}:");
         let line = text
@@ -191,7 +186,7 @@ impl Client {
 }
 
 /// A command as clients send it.
-pub fn command(words: &[&str]) -> Vec<u8> {
+pub(crate) fn command(words: &[&str]) -> Vec<u8> {
     let mut bytes = format!("*{}\r\n", words.len()).into_bytes();
     for word in words {
         bytes.extend_from_slice(format!("${}\r\n", word.len()).as_bytes());
@@ -201,28 +196,28 @@ pub fn command(words: &[&str]) -> Vec<u8> {
     bytes
 }
 
-pub fn ok() -> Reply {
+pub(crate) fn ok() -> Reply {
     Reply::Simple("OK".to_owned())
 }
 
-pub fn simple(text: &str) -> Reply {
+pub(crate) fn simple(text: &str) -> Reply {
     Reply::Simple(text.to_owned())
 }
 
-pub fn bulk(text: &str) -> Reply {
+pub(crate) fn bulk(text: &str) -> Reply {
     Reply::Bulk(text.as_bytes().to_vec())
 }
 
-pub fn error(text: &str) -> Reply {
+pub(crate) fn error(text: &str) -> Reply {
     Reply::Error(text.to_owned())
 }
 
-pub fn array(items: &[&str]) -> Reply {
+pub(crate) fn array(items: &[&str]) -> Reply {
     Reply::Array(items.iter().map(|item| bulk(item)).collect())
 }
 
 /// The text of a status, an error or a string.
-pub fn text(reply: &Reply) -> String {
+pub(crate) fn text(reply: &Reply) -> String {
     match reply {
         Reply::Simple(text) | Reply::Error(text) => text.clone(),
         Reply::Bulk(bytes) | Reply::Verbatim(_, bytes) => {
@@ -237,12 +232,12 @@ pub fn text(reply: &Reply) -> String {
     clippy::disallowed_methods,
     reason = "tests are outside of the server's time"
 )]
-pub fn now() -> Instant {
+pub(crate) fn now() -> Instant {
     Instant::now()
 }
 
 /// Waits until `condition` gives a value.
-pub fn eventually<T>(what: &str, mut condition: impl FnMut() -> Option<T>) -> T {
+pub(crate) fn eventually<T>(what: &str, mut condition: impl FnMut() -> Option<T>) -> T {
     let deadline = now() + PATIENCE;
     loop {
         if let Some(value) = condition() {
@@ -254,7 +249,7 @@ pub fn eventually<T>(what: &str, mut condition: impl FnMut() -> Option<T>) -> T 
 }
 
 /// Whether a tool can be run. Says so if not, and fails where absence is a failure.
-pub fn have(program: &str, arguments: &[&str]) -> bool {
+pub(crate) fn have(program: &str, arguments: &[&str]) -> bool {
     let found = Command::new(program)
         .args(arguments)
         .stdin(Stdio::null())

@@ -1,7 +1,7 @@
 //! What one client may ask for while others wait.
 
+use super::tools::{flood, number};
 use crate::common::{Client, Reply, Server, eventually, ok, simple, text};
-use crate::tools::{flood, number};
 
 fn fill(client: &mut Client, keys: usize) {
     let mut bytes = Vec::new();

@@ -1,7 +1,5 @@
 //! Clients that mean harm, or die at the worst moment, and what the others must not notice of it.
 
-#[path = "../common/mod.rs"]
-mod common;
 mod tools;
 
 mod clients;

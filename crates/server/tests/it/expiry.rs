@@ -1,8 +1,6 @@
 //! Keys end in time over real sockets, whatever the budgets.
 
-mod common;
-
-use common::{Reply, Server, eventually, ok};
+use crate::common::{Reply, Server, eventually, ok};
 
 /// A pass that ran out of time used to lose the place of some shards: the loop then slept while keys in
 /// them were due, until somebody wrote to the shard.

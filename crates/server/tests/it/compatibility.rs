@@ -1,10 +1,8 @@
 //! COMPATIBILITY.md says of each command of the protocol whether it exists.
 
-mod common;
-
 use std::collections::BTreeSet;
 
-use common::{Reply, Server, text};
+use crate::common::{Reply, Server, text};
 
 const PAGE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../COMPATIBILITY.md");
 

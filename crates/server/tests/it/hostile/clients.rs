@@ -1,7 +1,7 @@
 //! What clients hold is in their account, and who holds most goes first.
 
+use super::tools::{client_of_loop, script};
 use crate::common::{Client, Reply, Server, command, eventually, ok, simple, text};
-use crate::tools::{client_of_loop, script};
 
 fn total_memory(asker: &mut Client, id: &str) -> u64 {
     let line = text(&asker.call(&["CLIENT", "LIST", "ID", id]));

@@ -1,10 +1,10 @@
 //! Clients: who they are, how many there may be, and how they are paused and closed.
 
-mod common;
-
 use std::time::Duration;
 
-use common::{Client, Reply, Server, bulk, command, error, eventually, now, ok, simple, text};
+use crate::common::{
+    Client, Reply, Server, bulk, command, error, eventually, now, ok, simple, text,
+};
 
 fn id(client: &mut Client) -> String {
     match client.call(&["CLIENT", "ID"]) {

@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
+use super::tools::script;
 use crate::common::{Reply, Server, bulk, ok};
-use crate::tools::script;
 
 #[test]
 fn events_of_one_clients_pipeline_arrive_in_its_order_and_none_waits_for_others_to_act() {

@@ -1,0 +1,11 @@
+//! The program as its clients see it. Each test has a server process of its own.
+
+mod common;
+mod compatibility;
+mod connections;
+mod expiry;
+mod hostile;
+mod process;
+mod protocol;
+mod pubsub;
+mod tools;
