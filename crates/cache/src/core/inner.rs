@@ -49,11 +49,27 @@ struct Hold<'a, K, V, S> {
     shard: Option<WriteGuard<'a, Shard<K, V>>>,
 }
 
-impl<K, V, S> Drop for Hold<'_, K, V, S> {
-    #[inline]
-    fn drop(&mut self) {
+impl<K, V, S> Hold<'_, K, V, S> {
+    #[inline(always)]
+    fn end(&mut self) {
         if let Some(shard) = self.shard.take() {
             self.inner.release(self.cell, shard);
+        }
+    }
+
+    /// Apart from where it ends as usual, so that that is compiled into its place.
+    #[cold]
+    #[inline(never)]
+    fn abandon(&mut self) {
+        self.end();
+    }
+}
+
+impl<K, V, S> Drop for Hold<'_, K, V, S> {
+    #[inline(always)]
+    fn drop(&mut self) {
+        if self.shard.is_some() {
+            self.abandon();
         }
     }
 }
@@ -114,7 +130,6 @@ impl<K, V, S> Inner<K, V, S> {
 
     /// Runs `change` on a shard under its lock, then does what the change has made necessary: publishes
     /// the next deadline, drops what was removed, wakes who must know. Though `change` panics.
-    #[inline]
     pub(crate) fn hold<R>(
         &self,
         cell: &ShardCell<K, V>,
@@ -127,10 +142,13 @@ impl<K, V, S> Inner<K, V, S> {
         };
         let shard = hold.shard.as_mut().expect("held to the end");
         shard.changes = shard.changes.wrapping_add(1);
-        change(shard)
+        let result = change(shard);
+        hold.end();
+        result
     }
 
     /// Ends a hold of a shard.
+    #[inline(always)]
     fn release(&self, cell: &ShardCell<K, V>, mut shard: WriteGuard<'_, Shard<K, V>>) {
         let mut earlier = None;
         if shard.republish {

@@ -130,7 +130,7 @@ impl<K: Hash + Eq, V, S: BuildHasher> Inner<K, V, S> {
     }
 
     /// Stores an entry whose key is not in the store.
-    #[inline]
+    #[inline(always)]
     fn add(
         &self,
         shard: &mut Shard<K, V>,
@@ -148,7 +148,7 @@ impl<K: Hash + Eq, V, S: BuildHasher> Inner<K, V, S> {
     }
 
     /// Stores an entry in the place of another one, dead or alive, which leaves.
-    #[inline]
+    #[inline(always)]
     fn replace(
         &self,
         shard: &mut Shard<K, V>,

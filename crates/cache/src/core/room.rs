@@ -58,6 +58,7 @@ impl<K: Hash + Eq, V, S: BuildHasher> Inner<K, V, S> {
 
     /// Evicts the entry that the policy would rather lose, though not `kept`; `false` when all are pinned. If
     /// its time is over, it leaves for that: records of other timers were before its own.
+    #[inline(always)]
     fn evict_one(&self, shard: &mut Shard<K, V>, kept: Option<Slot>, now: u64) -> bool {
         let place_of = |key: &K| self.place_of(key);
         let Some(evicted) = shard.store.evict_other(kept, &place_of) else {
@@ -71,6 +72,7 @@ impl<K: Hash + Eq, V, S: BuildHasher> Inner<K, V, S> {
         true
     }
 
+    #[inline(always)]
     fn made_room(
         &self,
         shard: &mut Shard<K, V>,
@@ -86,13 +88,15 @@ impl<K: Hash + Eq, V, S: BuildHasher> Inner<K, V, S> {
     /// Removes a few entries that are due; `false` when it finds none. As long as none of the timer records
     /// that it meets is of an entry that is due, it goes on, [`DUE_ROUNDS`] times at most; then it looks past
     /// [`DUE_LOOKED_AT`] more. So an insertion takes no longer however much time has passed.
+    #[inline]
     fn make_room_of_due(&self, shard: &mut Shard<K, V>, now: u64) -> bool {
         // What was stored by this very call is not published yet.
         let due = shard.published <= now
             || shard.republish && shard.store.next_deadline().is_some_and(|next| next <= now);
-        if !due {
-            return false;
-        }
+        due && self.remove_due(shard, now)
+    }
+
+    fn remove_due(&self, shard: &mut Shard<K, V>, now: u64) -> bool {
         let before = shard.store.len();
         for _ in 0..DUE_ROUNDS {
             let progress = self.expire_some(shard, now, DUE_BEFORE_EVICTION);

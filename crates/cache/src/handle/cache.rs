@@ -145,8 +145,8 @@ where
     {
         let inner = &*self.inner;
         let hash = inner.hash(key);
-        let mut after = AfterRead::new();
-        let mut invalidated = false;
+        let (mut renewal, mut refresh) = (None, None);
+        let (mut stale, mut invalidated) = (false, false);
         let found = {
             let shard = inner.read(inner.cell(hash));
             let entry = shard
@@ -156,10 +156,10 @@ where
                 Some(entry) if inner.is_there(&shard.store, &entry) => {
                     entry.hit();
                     let slot = entry.slot();
-                    after.renewal = inner.used(&shard, slot);
-                    after.stale = entry.has_attributes() && inner.is_stale(&shard.store, slot);
-                    if after.stale {
-                        after.refresh = inner.refresh_wanted(&shard, hash, slot);
+                    renewal = inner.used(&shard, slot);
+                    stale = entry.has_attributes() && inner.is_stale(&shard.store, slot);
+                    if stale {
+                        refresh = inner.refresh_wanted(&shard, hash, slot);
                     }
                     Some(read(&shard, &entry))
                 }
@@ -174,8 +174,13 @@ where
         if invalidated {
             inner.remove_if_invalidated(hash, key);
         }
+        let after = AfterRead {
+            renewal,
+            stale,
+            refresh,
+            lookup: Some(found.is_some()),
+        };
         inner.settle(hash, key, after);
-        inner.count_lookup(found.is_some());
         found
     }
 

@@ -33,7 +33,8 @@ impl<K: Hash + Eq, V, S: BuildHasher> Inner<K, V, S> {
         V: Clone,
         E: Send + Sync + 'static,
     {
-        let mut after = AfterRead::new();
+        let (mut renewal, mut refresh) = (None, None);
+        let mut stale = false;
         let mut remembered = None;
         let found = {
             let shard = self.read(self.cell(hash));
@@ -41,14 +42,14 @@ impl<K: Hash + Eq, V, S: BuildHasher> Inner<K, V, S> {
                 Some(slot) if self.is_live(&shard.store, slot) => {
                     let mut serve = true;
                     if self.is_stale(&shard.store, slot) {
-                        after.refresh = self.refresh_wanted(&shard, hash, slot);
+                        refresh = self.refresh_wanted(&shard, hash, slot);
                         serve = self.config.refresher.is_some()
                             || self.is_being_loaded(&shard, hash, key);
-                        after.stale = serve;
+                        stale = serve;
                     }
                     if serve {
                         shard.store.hit(slot);
-                        after.renewal = self.used(&shard, slot);
+                        renewal = self.used(&shard, slot);
                     }
                     serve.then(|| shard.store.value(slot).clone())
                 }
@@ -62,9 +63,12 @@ impl<K: Hash + Eq, V, S: BuildHasher> Inner<K, V, S> {
                 }
             }
         };
-        if first {
-            self.count_lookup(found.is_some());
-        }
+        let after = AfterRead {
+            renewal,
+            stale,
+            refresh,
+            lookup: first.then_some(found.is_some()),
+        };
         self.settle(hash, key, after);
         match (found, remembered) {
             (Some(value), _) => Some(Ok(Some(value))),

@@ -17,22 +17,13 @@ pub(crate) struct AfterRead<K> {
     pub(crate) renewal: Option<Renewal>,
     /// The key whose refresh is to be queued.
     pub(crate) refresh: Option<K>,
-}
-
-impl<K> AfterRead<K> {
-    #[inline]
-    pub(crate) const fn new() -> Self {
-        Self {
-            stale: false,
-            renewal: None,
-            refresh: None,
-        }
-    }
+    /// Whether it has found a value, if that counts as a lookup.
+    pub(crate) lookup: Option<bool>,
 }
 
 impl<K: Hash + Eq, V, S: BuildHasher> Inner<K, V, S> {
-    /// Does what a read has left to be done.
-    #[inline]
+    /// Does what a read has left to be done. (Inlined, it is never in memory; nearly always there is nothing.)
+    #[inline(always)]
     pub(crate) fn settle<Q>(&self, hash: Hashed, key: &Q, after: AfterRead<K>)
     where
         Q: Equivalent<K> + ?Sized,
@@ -46,12 +37,9 @@ impl<K: Hash + Eq, V, S: BuildHasher> Inner<K, V, S> {
         if let Some(key) = after.refresh {
             self.queue_refresh(hash, key);
         }
-    }
-
-    /// Counts a lookup.
-    #[inline]
-    pub(crate) fn count_lookup(&self, found: bool) {
-        let count = if found { Count::Hit } else { Count::Miss };
-        self.counters.add(count, 1);
+        if let Some(found) = after.lookup {
+            let count = if found { Count::Hit } else { Count::Miss };
+            self.counters.add(count, 1);
+        }
     }
 }
