@@ -126,9 +126,7 @@ impl Turn<'_> {
         if conn.checks & checks::MUTED != 0 && step != Step::Paused {
             if step != Step::Pushed {
                 #[cfg(test)]
-                self.server
-                    .witness
-                    .take_back(self.out.as_bytes().get(mark..).unwrap_or_default());
+                self.server.witness.take_back(self.out, mark);
                 self.out.truncate(mark);
             }
             conn.replies = match conn.replies {

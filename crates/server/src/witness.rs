@@ -21,7 +21,7 @@ pub(crate) struct Witness {
     /// The price of a walk's step.
     step: Mutex<Duration>,
     /// What the running command answered and nobody wants.
-    taken_back: Mutex<Option<Vec<u8>>>,
+    taken_back: Mutex<Option<TakenBack>>,
     /// What the clock showed before the running command was paid for.
     before: Mutex<Option<Time>>,
     turn: AtomicU64,
@@ -57,6 +57,13 @@ pub(crate) struct Ran {
     pub(crate) clock: Time,
     /// The number of the loop's turn.
     pub(crate) turn: u64,
+}
+
+/// An answer that its client does not want.
+#[derive(Debug)]
+struct TakenBack {
+    answer: Vec<u8>,
+    too_long: bool,
 }
 
 impl Witness {
@@ -100,9 +107,11 @@ impl Witness {
         }
     }
 
-    /// A command's answer is about to be taken back.
-    pub(crate) fn take_back(&self, answer: &[u8]) {
-        *self.taken_back.lock() = Some(answer.to_vec());
+    /// A command's answer, from `mark` on, is about to be taken back.
+    pub(crate) fn take_back(&self, out: &Writer, mark: usize) {
+        let answer = out.as_bytes().get(mark..).unwrap_or_default().to_vec();
+        let too_long = out.is_over();
+        *self.taken_back.lock() = Some(TakenBack { answer, too_long });
     }
 
     /// A command has run, or was refused; what it put out begins at `mark`.
@@ -140,9 +149,14 @@ impl Witness {
 
     fn answered(&self, mut ran: Ran, out: &Writer, mark: usize) {
         ran.reply = out.as_bytes().get(mark..).unwrap_or_default().to_vec();
-        let taken_back = self.taken_back.lock().take();
-        ran.answer = taken_back.unwrap_or_else(|| ran.reply.clone());
         ran.too_long = out.is_over();
+        ran.answer = match self.taken_back.lock().take() {
+            Some(TakenBack { answer, too_long }) => {
+                ran.too_long |= too_long;
+                answer
+            }
+            None => ran.reply.clone(),
+        };
         self.seen.lock().push(Seen::Ran(ran));
     }
 

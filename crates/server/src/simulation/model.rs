@@ -143,11 +143,15 @@ impl Model {
                 kept => kept,
             };
         }
-        if muted && !pushed {
+        let unwanted = muted && !pushed;
+        if unwanted {
             matches(&ran.reply, b"")?;
         }
         if ran.too_long {
-            self.give_up(ran.client);
+            // What is not sent closes nobody.
+            if !unwanted {
+                self.give_up(ran.client);
+            }
             return self.check_too_long(&answer);
         }
         match answer {
