@@ -50,6 +50,7 @@ pub(crate) fn own<K, V>(key: Arc<K>, value: &mut Option<V>) -> Result<(K, V), Ar
 impl<K: Hash + Eq, V, S: BuildHasher> Inner<K, V, S> {
     /// Everything about an entry that is about to be stored with [`put`](Self::put): all user code that
     /// decides about it runs here, before the lock.
+    #[inline(always)]
     pub(crate) fn prepare(
         &self,
         hash: Hashed,
@@ -92,6 +93,7 @@ impl<K: Hash + Eq, V, S: BuildHasher> Inner<K, V, S> {
     }
 
     /// Stores a prepared entry under the shard's lock; tells whether it did. A closed cache drops it.
+    #[inline]
     pub(crate) fn put(
         &self,
         shard: &mut Shard<K, V>,
@@ -243,6 +245,7 @@ impl<K, V> Config<K, V> {
         clippy::too_many_arguments,
         reason = "each is a different kind of fact, and there is one caller"
     )]
+    #[inline(always)]
     fn attributes(
         &self,
         lifetime: &Lifetime,

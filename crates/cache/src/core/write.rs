@@ -12,6 +12,7 @@ impl<K: Hash + Eq, V, S: BuildHasher> Inner<K, V, S> {
     /// As [`hold`](Self::hold); then finds the room that an entry lacks which `change` has stored, and
     /// delivers events when they fill the queue, unless somebody may be waiting for this thread. Not for
     /// the driver, which must not be kept waiting by a listener, nor call one while it drives.
+    #[inline(always)]
     pub(crate) fn write<R>(
         &self,
         cell: &ShardCell<K, V>,

@@ -225,6 +225,7 @@ where
     }
 
     /// Stores a value that lives for `ttl`; bounds and jitter of the cache apply.
+    #[inline(never)]
     pub fn insert_with_ttl(&self, key: K, value: V, ttl: Duration) {
         self.insert_with(key, value, Lifetime::ttl(ttl));
     }
@@ -233,6 +234,8 @@ where
     ///
     /// An entry heavier than the whole capacity is not stored: the listener gets it as
     /// [`RemovalCause::Evicted`], and [`Stats::rejected`] counts it.
+    // Into the shorter ones: what they say of the lifetime is then known where it is used.
+    #[inline(always)]
     pub fn insert_with(&self, key: K, value: V, lifetime: Lifetime) {
         let inner = &*self.inner;
         let hash = inner.hash(&key);

@@ -43,6 +43,7 @@ impl Probation {
 
     /// Takes out the place of the entry that has waited longest. Skips stale places; each place looked at takes one
     /// of the `steps`.
+    #[inline(always)]
     pub(super) fn pop<R: Residents>(&mut self, residents: &R, steps: &mut u32) -> Option<Place> {
         while *steps > 0 {
             *steps -= 1;
