@@ -1,6 +1,6 @@
 //! Attributes that few entries have. A page gets a column for an attribute once one of its entries needs it.
 
-use super::attributes::Soft;
+use super::soft::Soft;
 
 /// One attribute of all entries of a page; takes memory only once an entry has it.
 #[derive(Debug, Default)]

@@ -4,6 +4,7 @@
 mod attributes;
 mod columns;
 mod slots;
+mod soft;
 mod tidy;
 mod view;
 
@@ -14,8 +15,9 @@ use tidewheel_timer::{Forecast, HierarchicalWheel, Progress, TimerQueue};
 use crate::Slot;
 use crate::index::{Elsewhere, Index};
 use crate::policy::Policy;
-pub use attributes::{Attributes, Found, Freed, Removed, Soft};
+pub use attributes::{Attributes, Found, Freed, Removed};
 use slots::{DEADLINE_MAX, Entry, Slots};
+pub use soft::Soft;
 use view::{View, hashed, hit, label_of, weight_of};
 
 /// One shard of expiring, evictable entries of type `(K, V)`.

@@ -19,8 +19,8 @@ use std::sync::atomic::{AtomicU8, AtomicU32, Ordering::Relaxed};
 
 use tidewheel_timer::{BitSet, Timer, Timers};
 
-use super::attributes::Soft;
 use super::columns::Columns;
+use super::soft::Soft;
 
 /// "No deadline" in 40 bits.
 const NEVER: u64 = (1 << 40) - 1;
