@@ -5,7 +5,7 @@
 //! and RFC 8767 (stale answers) ask of a resolver:
 //!
 //! - every answer has a TTL of its own, given by the upstream;
-//! - at 80 % of it the answer is fetched anew in the background, and asked for by reads alone;
+//! - at 80 % of it the answer is fetched again in the background, and asked for by reads alone;
 //! - that a name does not exist is remembered too;
 //! - when the upstream fails, the last answer is served for up to an hour beyond its end.
 //!

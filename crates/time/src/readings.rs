@@ -4,7 +4,7 @@
 //! the reading less an `offset`. Clocks are also set. A step back is no time at all, and time goes on from
 //! where it was; a leap ahead beyond all deadlines counts as a year, so that what is stored afterwards
 //! still has deadlines ahead of it. Either way a step changes the offset, under a lock; readings are made
-//! with one offset from before to after, or made anew.
+//! with one offset from before to after, or made again.
 //!
 //! Nanoseconds wrap after 584 years, in readings and offsets alike: only their differences mean anything.
 

@@ -216,7 +216,7 @@ impl<K, V> Delivery<K, V> {
         let Some(_telling) = Telling::enter(cache) else {
             return Delivered::Nothing;
         };
-        // What comes from here on is wanted anew.
+        // What comes from here on is wanted again.
         self.wanted.store(false, SeqCst);
         let Some(turn) = self.turn(wait && midst::may_wait()) else {
             return Delivered::Nothing;

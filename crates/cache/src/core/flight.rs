@@ -8,7 +8,7 @@
 //! never the other way round. Nobody is woken and no waker is cloned or dropped under either.
 //!
 //! A leader that fails leaves its flight *vacant*: one waiter is woken, finds it so and leads. A chosen waiter
-//! that goes away instead chooses again, so the baton is never lost; and whoever asks anew for the key of a
+//! that goes away instead chooses again, so the baton is never lost; and whoever asks again for the key of a
 //! vacant flight leads at once.
 
 use std::any::Any;
@@ -65,7 +65,7 @@ pub(crate) struct Flight<V> {
     is_latch: bool,
     state: Mutex<State>,
     changed: Condvar,
-    /// Set at most once, before the phase becomes [`Phase::Over`]. If it is not, waiters look anew.
+    /// Set at most once, before the phase becomes [`Phase::Over`]. If it is not, waiters look again.
     outcome: OnceLock<Outcome<V>>,
 }
 
@@ -450,7 +450,7 @@ impl<K, V> Flights<K, V> {
             .table
             .find_entry(hash, |entry| Arc::ptr_eq(&entry.flight, flight))
         else {
-            // Superseded: those who wait look anew.
+            // Superseded: those who wait look again.
             return state.end();
         };
         if state.waiters > 0 && !flight.is_latch {

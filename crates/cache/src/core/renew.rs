@@ -1,4 +1,4 @@
-//! What a read changes about when its entry ends: the idle time begins anew, and `Expiry` may say another end.
+//! What a read changes about when its entry ends: the idle time begins again, and `Expiry` may say another end.
 
 use std::hash::{BuildHasher, Hash};
 
@@ -88,7 +88,7 @@ where
             if let Some(slot) = Self::find(shard, hash, key)
                 && self.is_live(&shard.store, slot)
             {
-                // A writer may have come between: then this may be another value, and is asked anew.
+                // A writer may have come between: then this may be another value, and is asked again.
                 let renewal = if shard.changes == renewal.changes.wrapping_add(1) {
                     renewal
                 } else {

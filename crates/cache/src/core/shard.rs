@@ -11,7 +11,7 @@ use crate::core::negative::Negatives;
 use crate::core::removal::{Garbage, Outbox};
 use crate::sync::{AtomicBool, ShardLock};
 
-/// Insertions after which the published deadline is looked up anew though none of them was earlier: the
+/// Insertions after which the published deadline is looked up again though none of them was earlier: the
 /// wheel asks for earlier wake-ups when many records lie in one slot.
 const REPUBLISH_EVERY: u32 = 64;
 

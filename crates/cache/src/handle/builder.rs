@@ -155,7 +155,7 @@ impl<K, V, S> Builder<K, V, S> {
 
     /// How long an entry lives after it was last read or stored. With a time to live as well, whichever is
     /// over first counts. An entry that is given another end by [`Cache::expire`], or none by
-    /// [`Cache::persist`], has no idle time from then on: that end alone counts, until the key is stored anew.
+    /// [`Cache::persist`], has no idle time from then on: that end alone counts, until the key is stored again.
     #[must_use]
     pub fn time_to_idle(mut self, idle: Duration) -> Self {
         self.config.time_to_idle = Some(idle);
@@ -212,7 +212,7 @@ impl<K, V, S> Builder<K, V, S> {
         self
     }
 
-    /// Loads entries anew in the background: a read that meets one past its soft deadline gets the old
+    /// Loads entries again in the background: a read that meets one past its soft deadline gets the old
     /// value, and the key is queued, once. An entry that nobody reads is not refreshed: it dies at its end.
     ///
     /// With [`Driver::Thread`] a thread of the cache's own runs `load`, without any lock;

@@ -77,12 +77,12 @@ impl fmt::Display for RestoreError {
         match self {
             Self::UnknownLayout(layout) => write!(
                 f,
-                "the snapshot has layout {layout}, this version reads {LAYOUT}: take it anew"
+                "the snapshot has layout {layout}, this version reads {LAYOUT}: take it again"
             ),
             Self::TooManyTags(tags) => write!(
                 f,
                 "an entry of the snapshot lists {tags} tags, at most {TAGS_PER_ENTRY_MAX} are written: \
-                 take it anew"
+                 take it again"
             ),
         }
     }
@@ -130,7 +130,7 @@ where
     /// Stores the entries of a snapshot; what was left of their time begins now. Returns how many were
     /// stored.
     ///
-    /// Entries that are there already are newer, and stay. Weights are weighed anew, and the capacity is
+    /// Entries that are there already are newer, and stay. Weights are weighed again, and the capacity is
     /// kept: of more entries than it allows, some are evicted. Jitter and bounds of TTLs do not apply.
     ///
     /// # Errors

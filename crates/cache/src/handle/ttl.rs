@@ -34,7 +34,7 @@ where
 
     /// Gives a key another time to live, counted from now, if the condition holds; tells whether it did.
     /// A `ttl` of zero removes the key. Bounds and jitter do not apply. Nor does the
-    /// [idle time](crate::Builder::time_to_idle) any more, until the key is stored anew: the entry lives so
+    /// [idle time](crate::Builder::time_to_idle) any more, until the key is stored again: the entry lives so
     /// long, read or not.
     ///
     /// A soft deadline that follows from [`Builder::refresh_after`](crate::Builder::refresh_after) is then
@@ -60,7 +60,7 @@ where
     }
 
     /// Takes a key's deadline away; tells whether it had one. With it goes the
-    /// [idle time](crate::Builder::time_to_idle), until the key is stored anew. A soft deadline that follows from
+    /// [idle time](crate::Builder::time_to_idle), until the key is stored again. A soft deadline that follows from
     /// [`Builder::refresh_after`](crate::Builder::refresh_after) goes with it; one that was said with
     /// [`Lifetime::fresh_for`](crate::Lifetime::fresh_for) stays.
     pub fn persist<Q>(&self, key: &Q) -> bool

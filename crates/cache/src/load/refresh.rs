@@ -1,4 +1,4 @@
-//! The background refresher: entries past their soft deadline are loaded anew before they end.
+//! The background refresher: entries past their soft deadline are loaded again before they end.
 //!
 //! Only reads ask for it. An entry that nobody reads must be allowed to die, or a cache would keep alive, at
 //! its origin's expense, whatever was in it once.
