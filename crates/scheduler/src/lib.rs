@@ -77,13 +77,17 @@ mod shuttle_tests;
 
 pub use api::builder::Builder;
 pub use api::handle::Handle;
-pub use api::scheduler::{Advance, Scheduler, Stopped};
+pub use api::iter::Iter;
+pub use api::scheduler::{Progress, Scheduler, Stopped};
+pub use api::serial::Serial;
 pub use api::stats::{Stats, Window};
 #[cfg(feature = "tokio")]
 pub use api::stream::TaskStream;
+pub use api::when::PointInTime;
+pub use core::hash::RandomState;
 pub use core::routine::CatchUp;
 pub use core::run::Run;
-pub use core::tasks::{Due, Tasks};
+pub use core::tasks::{Due, Step, Tasks};
 pub use drive::queue::BackPressure;
 pub use durable::handle::DurableHandle;
 pub use durable::journal::{Change, Journal, Record, Stored};
@@ -93,5 +97,4 @@ pub use durable::run::{DurableRun, Journaled};
 pub use durable::scheduler::{Durable, DurableStopped};
 pub use ground::error::{Error, JournalError};
 pub use ground::lateness::Lateness;
-pub use tidewheel_store::{Forecast, Progress};
 pub use tidewheel_time::{Clock, ManualClock, SystemClock};

@@ -60,7 +60,7 @@ pub trait Clock: Debug + Send + Sync + 'static {
 }
 
 #[cfg(feature = "system")]
-pub use system::{SystemClock, monotonic_nanos, wall_nanos};
+pub use system::{SystemClock, monotonic_nanos, until_instant, wall_nanos};
 
 #[cfg(feature = "system")]
 mod system {
@@ -106,6 +106,12 @@ mod system {
             Ok(since) => since.as_nanos() as i128,
             Err(before) => -(before.duration().as_nanos() as i128),
         }
+    }
+
+    /// How long until an instant; zero if it has passed.
+    #[must_use]
+    pub fn until_instant(at: std::time::Instant) -> Duration {
+        at.saturating_duration_since(std::time::Instant::now())
     }
 
     /// Two readings of the monotonic clock that enclose now: on Linux of the coarse one, which the kernel
@@ -208,6 +214,12 @@ impl TokioClock {
     #[must_use]
     pub fn now(self) -> crate::Moment {
         crate::Moment(crate::nanos(self.0.elapsed()))
+    }
+
+    /// How long until an instant; zero if it has passed.
+    #[must_use]
+    pub fn until(self, at: tokio::time::Instant) -> Duration {
+        at.saturating_duration_since(tokio::time::Instant::now())
     }
 
     /// The instant at which a moment comes; a year from now for one that is too far to say.

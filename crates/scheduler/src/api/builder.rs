@@ -12,6 +12,7 @@ use tidewheel_time::{Alarm, Clock, ManualClock, Readings};
 
 use crate::api::handle::Handle;
 use crate::api::scheduler::Scheduler;
+use crate::core::hash::RandomState;
 use crate::core::run::Run;
 use crate::drive::inner::{Counters, Handler, Inner};
 use crate::drive::queue::{BackPressure, Queue};
@@ -30,7 +31,7 @@ const QUEUE_MAX: usize = 1 << 24;
 const SHARDS_MAX: usize = 1024;
 
 /// Options of a [`Scheduler`].
-pub struct Builder<K, V, S = foldhash::quality::RandomState> {
+pub struct Builder<K, V, S = RandomState> {
     name: String,
     workers: usize,
     queue: usize,
@@ -63,7 +64,7 @@ impl<K, V> Default for Builder<K, V> {
             back_pressure: BackPressure::default(),
             shards: (4 * cores).next_power_of_two().min(SHARDS_MAX),
             clock: None,
-            hasher: foldhash::quality::RandomState::default(),
+            hasher: RandomState::default(),
             tasks: PhantomData,
         }
     }

@@ -5,12 +5,14 @@ use std::hash::{BuildHasher, Hash};
 use std::num::NonZeroU64;
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
-use std::time::{Duration, SystemTime};
+use std::time::Duration;
 
 use equivalent::Equivalent;
 use tidewheel_time::Moment;
 
 use crate::api::stats::{Stats, Window};
+use crate::api::when::PointInTime;
+use crate::core::hash::RandomState;
 use crate::core::routine::CatchUp;
 use crate::drive::inner::Inner;
 use crate::drive::shards::{Locked, State};
@@ -18,7 +20,7 @@ use crate::ground::error::Error;
 
 /// A scheduler, for use anywhere: a clone is cheap and is the same scheduler. A handle may outlive its
 /// [`Scheduler`](crate::Scheduler), but then it takes no tasks.
-pub struct Handle<K, V, S = foldhash::quality::RandomState> {
+pub struct Handle<K, V, S = RandomState> {
     inner: Arc<Inner<K, V, S>>,
 }
 
@@ -81,15 +83,15 @@ impl<K: Hash + Eq, V, S: BuildHasher> Handle<K, V, S> {
         Ok(old)
     }
 
-    /// Sets a task that runs at a wall time; at once if that has passed. The wall clock is read once, now:
-    /// stepping it later moves nothing.
+    /// Sets a task that runs at a wall time or at an instant; at once if that has passed. The clock is read once,
+    /// now: stepping it later moves nothing.
     ///
     /// # Errors
     ///
     /// [`Error::Stopped`].
-    pub fn set_at(&self, key: K, value: V, at: SystemTime) -> Result<Option<V>, Error> {
-        let delay = at.duration_since(self.inner.clock.wall());
-        self.set(key, value, delay.unwrap_or(Duration::ZERO))
+    pub fn set_at(&self, key: K, value: V, at: impl PointInTime) -> Result<Option<V>, Error> {
+        let delay = at.delay(|| self.inner.clock.wall());
+        self.set(key, value, delay)
     }
 
     /// Sets a task that runs after `first` and then every `period`, rounded up to milliseconds, each time with
@@ -219,6 +221,13 @@ impl<K: Hash + Eq, V, S: BuildHasher> Handle<K, V, S> {
             }
         }
         count
+    }
+
+    /// The scheduler's clock.
+    #[must_use]
+    pub fn now(&self) -> Duration {
+        let since = Duration::from_nanos(self.inner.now().0);
+        self.inner.clock.first().saturating_add(since)
     }
 
     /// Tasks that are pending.

@@ -1,8 +1,11 @@
-//! What users call: build a scheduler, own it, set and move tasks, read its figures.
+//! What users call: build a scheduler, own it, set and move tasks, read its figures, iterate.
 
 pub(crate) mod builder;
 pub(crate) mod handle;
+pub(crate) mod iter;
 pub(crate) mod scheduler;
+pub(crate) mod serial;
 pub(crate) mod stats;
 #[cfg(feature = "tokio")]
 pub(crate) mod stream;
+pub(crate) mod when;

@@ -5,7 +5,10 @@ use std::ops::Deref;
 use std::thread::JoinHandle;
 use std::time::Duration;
 
+use tidewheel_time::{Moment, nanos};
+
 use crate::api::handle::Handle;
+use crate::core::hash::RandomState;
 use crate::core::tasks::Due;
 use crate::drive::inner::Rounds;
 use crate::drive::threads::{Threads, is_another};
@@ -35,7 +38,7 @@ use crate::ground::sync::{Mutex, lock};
 /// # Ok::<(), tidewheel_scheduler::Error>(())
 /// ```
 #[derive(Debug)]
-pub struct Scheduler<K: Hash + Eq, V, S: BuildHasher = foldhash::quality::RandomState> {
+pub struct Scheduler<K, V, S = RandomState> {
     handle: Handle<K, V, S>,
     threads: Mutex<Threads>,
     /// Between the calls of `advance`.
@@ -44,6 +47,7 @@ pub struct Scheduler<K: Hash + Eq, V, S: BuildHasher = foldhash::quality::Random
 
 /// What [`Scheduler::stop`] leaves.
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Stopped<K, V> {
     /// Tasks that did not run: key, value, and how long they had to wait. That is zero if their time had come.
     pub pending: Vec<(K, V, Duration)>,
@@ -53,7 +57,8 @@ pub struct Stopped<K, V> {
 
 /// What [`Scheduler::advance`] did.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct Advance {
+#[non_exhaustive]
+pub struct Progress {
     /// Tasks that were run.
     pub fired: u64,
     /// Timer records moved or dropped.
@@ -64,7 +69,7 @@ pub struct Advance {
     pub next: Option<Duration>,
 }
 
-impl<K: Hash + Eq, V, S: BuildHasher> Deref for Scheduler<K, V, S> {
+impl<K, V, S> Deref for Scheduler<K, V, S> {
     type Target = Handle<K, V, S>;
 
     fn deref(&self) -> &Self::Target {
@@ -72,7 +77,7 @@ impl<K: Hash + Eq, V, S: BuildHasher> Deref for Scheduler<K, V, S> {
     }
 }
 
-impl<K: Hash + Eq, V, S: BuildHasher> Scheduler<K, V, S> {
+impl<K, V, S> Scheduler<K, V, S> {
     pub(crate) fn new(handle: Handle<K, V, S>, threads: Threads) -> Self {
         Self {
             handle,
@@ -86,19 +91,23 @@ impl<K: Hash + Eq, V, S: BuildHasher> Scheduler<K, V, S> {
     pub fn handle(&self) -> Handle<K, V, S> {
         self.handle.clone()
     }
+}
 
-    /// Runs what is due on this thread, shard after shard, touching at most `budget` timer records. For
-    /// schedulers made by [`Builder::manual`](crate::Builder::manual); beside threads it does nothing.
+impl<K: Hash + Eq, V, S: BuildHasher> Scheduler<K, V, S> {
+    /// Runs what is due at `now` on this thread, shard after shard, touching at most `budget` timer records. `now` is
+    /// a reading of [`now`](Handle::now); a later one counts as that. For schedulers made by
+    /// [`Builder::manual`](crate::Builder::manual); beside threads it does nothing.
     ///
     /// # Panics
     ///
     /// When a handler calls it: it would wait for itself.
-    pub fn advance(&self, budget: u32) -> Advance {
+    pub fn advance(&self, now: Duration, budget: u32) -> Progress {
         let inner = self.handle.inner();
         if !inner.manual {
-            return Advance::default();
+            return Progress::default();
         }
-        let now = inner.now();
+        let since = Moment(nanos(now.saturating_sub(inner.clock.first())));
+        let now = since.min(inner.now());
         let mut budget = budget;
         let _inside = Inside::enter(
             &self.rounds,
@@ -115,7 +124,7 @@ impl<K: Hash + Eq, V, S: BuildHasher> Scheduler<K, V, S> {
             },
         );
         let next = inner.shards.next();
-        Advance {
+        Progress {
             fired: pass.fired,
             moved: pass.moved,
             backlog: pass.backlog,
@@ -123,6 +132,40 @@ impl<K: Hash + Eq, V, S: BuildHasher> Scheduler<K, V, S> {
         }
     }
 
+    /// Runs what is due now, on this thread, until nothing is: for tests of programs that use
+    /// [`Builder::manual`](crate::Builder::manual). Returns how many tasks it ran. A handler that sets a task that is
+    /// due at once keeps it going.
+    ///
+    /// ```
+    /// use std::time::Duration;
+    /// use tidewheel_scheduler::{ManualClock, Scheduler};
+    ///
+    /// let clock = ManualClock::new();
+    /// let scheduler = Scheduler::<u32, ()>::builder().manual(&clock, |_, _| {})?;
+    /// scheduler.set(7, (), Duration::from_secs(60))?;
+    /// clock.advance(Duration::from_secs(59));
+    /// assert_eq!(scheduler.run_due(), 0);
+    /// clock.advance(Duration::from_secs(1));
+    /// assert_eq!(scheduler.run_due(), 1);
+    /// # Ok::<(), tidewheel_scheduler::Error>(())
+    /// ```
+    ///
+    /// # Panics
+    ///
+    /// When a handler calls it.
+    pub fn run_due(&self) -> u64 {
+        let mut fired = 0;
+        loop {
+            let progress = self.advance(self.handle.now(), u32::MAX);
+            fired += progress.fired;
+            if !progress.backlog && progress.fired == 0 {
+                return fired;
+            }
+        }
+    }
+}
+
+impl<K, V, S> Scheduler<K, V, S> {
     /// Takes no more tasks, lets those run that wait for a worker, and waits for the handlers, `limit` at most.
     /// Returns what did not run. A second call returns nothing.
     ///
@@ -175,7 +218,7 @@ impl<K: Hash + Eq, V, S: BuildHasher> Scheduler<K, V, S> {
     }
 }
 
-impl<K: Hash + Eq, V, S: BuildHasher> Drop for Scheduler<K, V, S> {
+impl<K, V, S> Drop for Scheduler<K, V, S> {
     fn drop(&mut self) {
         drop(self.stop(Duration::ZERO));
     }

@@ -36,6 +36,7 @@ pub struct Stats {
 
 /// How many tasks are due within how long.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Window {
     /// The tasks of this window are due before this much time has passed, and not in an earlier window.
     pub within: Duration,

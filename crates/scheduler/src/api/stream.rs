@@ -1,7 +1,7 @@
 //! Due tasks as a stream on tokio, for one async task that owns them.
 
 use std::fmt;
-use std::future::Future;
+use std::future::{Future, poll_fn};
 use std::hash::{BuildHasher, Hash};
 use std::num::NonZeroU64;
 use std::pin::Pin;
@@ -11,8 +11,10 @@ use std::time::Duration;
 use equivalent::Equivalent;
 use futures_core::Stream;
 use tidewheel_time::{Moment, TICK_NANOS, TokioClock, ticks};
-use tokio::time::{Sleep, sleep_until};
+use tokio::time::{Instant, Sleep, sleep_until};
 
+use crate::api::serial::Serial;
+use crate::core::hash::RandomState;
 use crate::core::routine::CatchUp;
 use crate::core::run::Run;
 use crate::core::tasks::{Due, Tasks};
@@ -29,19 +31,16 @@ const RECORDS_PER_POLL: u32 = 1024;
 ///
 /// ```
 /// # tokio::runtime::Builder::new_current_thread().enable_time().build().unwrap().block_on(async {
-/// use std::future::poll_fn;
-/// use std::pin::Pin;
 /// use std::time::Duration;
-/// use futures_core::Stream;
 /// use tidewheel_scheduler::TaskStream;
 ///
 /// let mut tasks: TaskStream<&str, u32> = TaskStream::new();
 /// tasks.set("egg", 1, Duration::from_millis(3));
-/// let run = poll_fn(|context| Pin::new(&mut tasks).poll_next(context)).await;
-/// assert_eq!(run.map(|run| (run.key, run.value)), Some(("egg", 1)));
+/// let run = tasks.next().await;
+/// assert_eq!((run.key, run.value), ("egg", 1));
 /// # });
 /// ```
-pub struct TaskStream<K, V, S = foldhash::quality::RandomState> {
+pub struct TaskStream<K, V, S = RandomState> {
     tasks: Tasks<K, V, S>,
     clock: TokioClock,
     /// Until when the stream sleeps; `None` while it does not.
@@ -66,7 +65,7 @@ impl<K, V> TaskStream<K, V> {
     /// No tasks.
     #[must_use]
     pub fn new() -> Self {
-        Self::with_hasher(foldhash::quality::RandomState::default())
+        Self::with_hasher(RandomState::default())
     }
 }
 
@@ -166,6 +165,36 @@ impl<K: Hash + Eq, V, S: BuildHasher> TaskStream<K, V, S> {
         self.tasks.remove(key)
     }
 
+    /// Sets a task that is due at an instant; at once if that has passed. A `std::time::Instant` is one too.
+    pub fn set_at(&mut self, key: K, value: V, at: impl Into<Instant>) -> Option<V> {
+        let delay = self.clock.until(at.into());
+        self.set(key, value, delay)
+    }
+
+    /// Moves the key's pending task, or sets one with the value of `value`. Tells whether one was moved.
+    pub fn move_or_set(&mut self, key: K, delay: Duration, value: impl FnOnce() -> V) -> bool {
+        let now = self.now();
+        let moved = self
+            .tasks
+            .move_or_set(key, now.deadline(delay), now.tick(), value);
+        self.wake();
+        moved
+    }
+
+    /// The value of the key's pending task.
+    #[must_use]
+    pub fn peek<Q: Hash + Equivalent<K> + ?Sized>(&self, key: &Q) -> Option<&V> {
+        self.tasks.value(key)
+    }
+
+    /// Waits for the next task that is due, and takes it out. While nothing is pending it waits for ever, unless another
+    /// branch of a `select!` ends the wait.
+    ///
+    /// Dropping the future loses no task.
+    pub async fn next(&mut self) -> Run<K, V> {
+        poll_fn(|context| self.poll_due(context)).await
+    }
+
     /// How long until the key's pending task runs.
     #[must_use]
     pub fn get<Q: Hash + Equivalent<K> + ?Sized>(&self, key: &Q) -> Option<Duration> {
@@ -188,24 +217,19 @@ impl<K: Hash + Eq, V, S: BuildHasher> TaskStream<K, V, S> {
             }
         }
     }
-}
 
-impl<K: Hash + Eq, V, S: BuildHasher> Stream for TaskStream<K, V, S> {
-    type Item = Run<K, V>;
-
-    fn poll_next(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Option<Self::Item>> {
-        let this = self.get_mut();
+    fn poll_due(&mut self, context: &mut Context<'_>) -> Poll<Run<K, V>> {
         let mut left = RECORDS_PER_POLL;
         loop {
-            let until = match this.next_due(&mut left) {
+            let until = match self.next_due(&mut left) {
                 Ok(due) => {
-                    let late = this.now().since(due.deadline);
-                    return Poll::Ready(Some(Run {
+                    let late = self.now().since(due.deadline);
+                    return Poll::Ready(Run {
                         key: due.key,
                         value: due.value,
                         late,
                         missed: due.missed,
-                    }));
+                    });
                 }
                 Err(until) => until,
             };
@@ -213,30 +237,47 @@ impl<K: Hash + Eq, V, S: BuildHasher> Stream for TaskStream<K, V, S> {
                 context.waker().wake_by_ref();
                 return Poll::Pending;
             }
-            this.sleeps_until = until;
+            self.sleeps_until = until;
             if until == u64::MAX {
-                this.sleep = None;
-                this.waker = Some(context.waker().clone());
+                self.sleep = None;
+                self.waker = Some(context.waker().clone());
                 return Poll::Pending;
             }
-            let at = this.clock.instant(Moment(until.saturating_mul(TICK_NANOS)));
-            let sleep = match &mut this.sleep {
+            let at = self.clock.instant(Moment(until.saturating_mul(TICK_NANOS)));
+            let sleep = match &mut self.sleep {
                 Some(sleep) => {
                     if sleep.deadline() != at {
                         sleep.as_mut().reset(at);
                     }
                     sleep
                 }
-                None => this.sleep.insert(Box::pin(sleep_until(at))),
+                None => self.sleep.insert(Box::pin(sleep_until(at))),
             };
             if sleep.as_mut().poll(context).is_pending() {
-                this.waker = Some(context.waker().clone());
+                self.waker = Some(context.waker().clone());
                 return Poll::Pending;
             }
             left = left.saturating_sub(1);
             // A sleep that is over stays so: the next one is another.
-            this.sleep = None;
-            this.sleeps_until = 0;
+            self.sleep = None;
+            self.sleeps_until = 0;
         }
+    }
+}
+
+impl<K: Hash + Eq, V, S: BuildHasher> Stream for TaskStream<K, V, S> {
+    type Item = Run<K, V>;
+
+    fn poll_next(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Option<Self::Item>> {
+        self.get_mut().poll_due(context).map(Some)
+    }
+}
+
+impl<V, S: BuildHasher> TaskStream<Serial, V, S> {
+    /// Sets a task that has no key of its own, and returns the one that it gets.
+    pub fn add(&mut self, value: V, delay: Duration) -> Serial {
+        let key = Serial::new();
+        self.set(key, value, delay);
+        key
     }
 }

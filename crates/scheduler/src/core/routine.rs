@@ -8,6 +8,7 @@ use std::num::NonZeroU64;
 /// A run may be started late because the process was stopped, a suspended machine woke up, or every
 /// worker was busy.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
+#[non_exhaustive]
 pub enum CatchUp {
     /// They are left out. The next run comes at the next multiple of the period after the first
     /// deadline: the rhythm stays.

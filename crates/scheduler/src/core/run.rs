@@ -4,6 +4,7 @@ use std::time::Duration;
 
 /// One run of a task, as the handler gets it.
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Run<K, V> {
     /// The task's key.
     pub key: K,

@@ -5,9 +5,9 @@ use std::num::NonZeroU64;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 
 use equivalent::Equivalent;
-use tidewheel_store::{Attributes, Forecast, Progress, Removed, TypedStore};
+use tidewheel_store::{Attributes, Removed, TypedStore};
 
-use crate::core::hash::{hash_of, place};
+use crate::core::hash::{RandomState, hash_of, place};
 use crate::core::routine::{CatchUp, Routine, Routines};
 
 /// Timer records that are taken out before the sink is called for those that were due among them.
@@ -15,6 +15,7 @@ const RECORDS_PER_BATCH: u32 = 256;
 
 /// A task whose time has come.
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Due<K, V> {
     /// Its key.
     pub key: K,
@@ -24,6 +25,20 @@ pub struct Due<K, V> {
     pub deadline: u64,
     /// Runs of a periodic task that are left out after this one, by its [`CatchUp`].
     pub missed: u64,
+}
+
+/// What one call of [`Tasks::advance`] did.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Step {
+    /// Tasks that were handed to the sink.
+    pub fired: u32,
+    /// Timer records that were moved or dropped.
+    pub moved: u32,
+    /// Whether the budget ran out before everything due was handed over: call again.
+    pub backlog: bool,
+    /// Lower bound of the next deadline, in ticks, as [`Tasks::next_deadline`] gives it.
+    pub next_deadline: Option<u64>,
 }
 
 /// Tasks by key, in virtual time.
@@ -54,7 +69,7 @@ pub struct Due<K, V> {
 /// `Hash` and `Eq` of the key, and `Clone` of periodic tasks, are the caller's code within these
 /// calls. If `Hash` or `Eq` panics, the tasks may be lost.
 #[derive(Debug)]
-pub struct Tasks<K, V, S = foldhash::quality::RandomState> {
+pub struct Tasks<K, V, S = RandomState> {
     store: TypedStore<K, V>,
     hasher: S,
     routines: Routines<K, V>,
@@ -66,7 +81,7 @@ impl<K, V> Tasks<K, V> {
     /// No tasks. Allocates nothing.
     #[must_use]
     pub fn new() -> Self {
-        Self::with_hasher(foldhash::quality::RandomState::default())
+        Self::with_hasher(RandomState::default())
     }
 }
 
@@ -113,10 +128,11 @@ impl<K, V, S> Tasks<K, V, S> {
         }
     }
 
-    /// How many tasks are due when: windows that double, seen from `now` (see [`Forecast`]). A task that was
-    /// moved later may be counted where it was before.
+    /// How many tasks are due when, seen from `now`. The first number counts what is due already, number `i` the
+    /// deadlines that lie `2^(i-1) ..< 2^i` ticks ahead. A task that was moved later may be counted where it was
+    /// before.
     #[must_use]
-    pub fn forecast(&self, now: u64) -> Forecast {
+    pub fn forecast(&self, now: u64) -> [u64; 65] {
         let mut forecast = [0; 65];
         self.store.forecast(now, &mut forecast);
         forecast
@@ -136,6 +152,21 @@ impl<K, V, S> Tasks<K, V, S> {
         for (key, value, _) in self.take_all() {
             sink(key, value);
         }
+    }
+
+    /// Visits pending tasks (key, value, deadline) from `cursor` on, which is 0 at first: at least `count` of them, or
+    /// all up to the end. Returns the cursor of the next call; `None` at the end. A task that is pending from the first
+    /// call to the last is visited exactly once.
+    pub fn scan(
+        &self,
+        cursor: u32,
+        count: usize,
+        mut visit: impl FnMut(&K, &V, u64),
+    ) -> Option<u32> {
+        self.store.scan(cursor, count, |slot| {
+            let deadline = self.store.deadline(slot).unwrap_or(u64::MAX);
+            visit(self.store.key(slot), self.store.value(slot), deadline);
+        })
     }
 
     /// As [`drain`](Self::drain), with deadlines: O(1) until the iterator is used.
@@ -278,7 +309,7 @@ impl<K: Hash + Eq, V, S: BuildHasher> Tasks<K, V, S> {
     }
 
     /// Hands the tasks that are due at `now` to `sink`, in the order of their deadlines. `budget` bounds the timer
-    /// records that are touched, due ones and moved ones alike. If more is due, the progress says `backlog`. A periodic
+    /// records that are touched, due ones and moved ones alike. If more is due, the step says `backlog`. A periodic
     /// task is filed for its next run before the sink gets this one.
     ///
     /// A task that was handed over is no longer pending: [`remove`](Self::remove) and [`move_to`](Self::move_to) do
@@ -286,8 +317,8 @@ impl<K: Hash + Eq, V, S: BuildHasher> Tasks<K, V, S> {
     ///
     /// If the sink panics, or the copy of a periodic task does, the tasks that were taken out but not handed over come
     /// with the next call. A periodic task whose copy panicked goes on with its next run.
-    pub fn advance(&mut self, now: u64, budget: u32, mut sink: impl FnMut(Due<K, V>)) -> Progress {
-        let mut total = Progress::default();
+    pub fn advance(&mut self, now: u64, budget: u32, mut sink: impl FnMut(Due<K, V>)) -> Step {
+        let mut total = Step::default();
         let mut budget = budget;
         loop {
             if !self.batch.is_empty() {

@@ -77,11 +77,18 @@ pub(crate) struct Rounds {
     first: usize,
 }
 
-impl<K: Hash + Eq, V, S: BuildHasher> Inner<K, V, S> {
+impl<K, V, S> Inner<K, V, S> {
     pub(crate) fn now(&self) -> Moment {
         self.clock.now()
     }
 
+    /// Whether this is the timing thread.
+    pub(crate) fn is_timing_thread(&self) -> bool {
+        self.timing_thread.get() == Some(&thread::current().id())
+    }
+}
+
+impl<K: Hash + Eq, V, S: BuildHasher> Inner<K, V, S> {
     /// Under [`BackPressure::Wait`], waits while the queue is full.
     pub(crate) fn wait_for_room(&self) {
         let waits = self.back_pressure == BackPressure::Wait && !self.manual;
@@ -157,10 +164,5 @@ impl<K: Hash + Eq, V, S: BuildHasher> Inner<K, V, S> {
             None => &self.counters.panicked,
         };
         count.fetch_add(1, Relaxed);
-    }
-
-    /// Whether this is the timing thread.
-    pub(crate) fn is_timing_thread(&self) -> bool {
-        self.timing_thread.get() == Some(&thread::current().id())
     }
 }

@@ -9,6 +9,7 @@ use tidewheel_time::{Clock, SystemClock};
 
 /// What happens when tasks become due faster than handlers take them, and the queue is full.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
+#[non_exhaustive]
 pub enum BackPressure {
     /// Due tasks stay pending (they can still be moved and removed) and run as soon as there is room.
     #[default]

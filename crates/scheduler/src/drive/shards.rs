@@ -3,11 +3,10 @@
 use std::hash::{BuildHasher, Hash};
 
 use equivalent::Equivalent;
-use tidewheel_store::{Forecast, Progress};
 use tidewheel_time::{NEVER, Soonest};
 
 use crate::core::hash::hash_of;
-use crate::core::tasks::{Due, Tasks};
+use crate::core::tasks::{Due, Step, Tasks};
 use crate::ground::panics::survive;
 use crate::ground::reentry::Inside;
 use crate::ground::sync::{Mutex, MutexGuard, lock};
@@ -136,7 +135,7 @@ impl<K, V, S> Shards<K, V, S> {
         total
     }
 
-    pub(crate) fn forecast(&self, now: u64) -> Forecast {
+    pub(crate) fn forecast(&self, now: u64) -> [u64; 65] {
         let mut total = [0; 65];
         for at in 0..self.count() {
             let part = self.hold(at).state.tasks.forecast(now);
@@ -165,7 +164,7 @@ impl<K: Hash + Eq, V, S: BuildHasher> Shards<K, V, S> {
         now: u64,
         budget: u32,
         batch: &mut Vec<Due<K, V>>,
-    ) -> Progress {
+    ) -> Step {
         let mut held = self.hold(at);
         let State { tasks, counts, .. } = &mut *held.state;
         let before = batch.len();
@@ -178,10 +177,10 @@ impl<K: Hash + Eq, V, S: BuildHasher> Shards<K, V, S> {
         });
         let progress = progress.unwrap_or_else(|| {
             counts.uncopied += 1;
-            Progress {
+            Step {
                 fired: (batch.len() - before) as u32,
                 backlog: true,
-                ..Progress::default()
+                ..Step::default()
             }
         });
         held.publish();

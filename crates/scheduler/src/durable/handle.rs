@@ -10,10 +10,11 @@ use super::journal::{Change, Journal};
 use super::ordered::OrderedJournal;
 use super::run::{DurableRun, Journaled, JournaledHandle, JournaledRun};
 use crate::api::stats::Stats;
+use crate::core::hash::RandomState;
 use crate::ground::error::{Error, JournalError};
 
 /// A durable scheduler, from anywhere, its handlers among them.
-pub struct DurableHandle<K, V, J, S = foldhash::quality::RandomState> {
+pub struct DurableHandle<K, V, J, S = RandomState> {
     handle: JournaledHandle<K, V, S>,
     journal: Arc<OrderedJournal<J>>,
 }
@@ -132,6 +133,12 @@ where
     #[must_use]
     pub fn get(&self, key: &K) -> Option<Duration> {
         self.handle.get(key)
+    }
+
+    /// The scheduler's clock.
+    #[must_use]
+    pub fn now(&self) -> Duration {
+        self.handle.now()
     }
 
     /// What was done so far.

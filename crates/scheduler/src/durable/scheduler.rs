@@ -14,7 +14,8 @@ use super::ordered::OrderedJournal;
 use super::restore::{Restored, run_all};
 use super::run::{DurableRun, Journaled, JournaledHandle, JournaledRun};
 use crate::api::builder::Builder;
-use crate::api::scheduler::{Advance, Scheduler, Stopped};
+use crate::api::scheduler::{Progress, Scheduler, Stopped};
+use crate::core::hash::RandomState;
 use crate::ground::error::{Error, JournalError};
 
 /// What [`Durable::stop`] leaves.
@@ -53,7 +54,7 @@ pub struct DurableStopped<K, V> {
 /// 1. Make a clock, a journal and the scheduler; due tasks of the journal are not run yet, but those that
 ///    were cut off are.
 /// 2. Set tasks and move the clock.
-/// 3. Call [`advance`](Durable::advance): handlers run on this thread.
+/// 3. Call [`run_due`](Durable::run_due): handlers run on this thread.
 /// 4. To crash, drop it. A journal that a test can write may keep what was not waited for, or lose it.
 ///
 /// ```
@@ -99,7 +100,7 @@ pub struct DurableStopped<K, V> {
 /// let tasks = start()?;
 /// tasks.set(7, "invoice", Duration::from_secs(60))?;
 /// clock.advance(Duration::from_secs(60));
-/// assert_eq!(tasks.advance(u32::MAX).fired, 1);
+/// assert_eq!(tasks.run_due(), 1);
 ///
 /// // A crash, and half an hour until the program runs again.
 /// drop(tasks);
@@ -108,7 +109,7 @@ pub struct DurableStopped<K, V> {
 /// assert_eq!(tasks.get(&7), Some(Duration::from_secs(1800)));
 /// # Ok::<(), tidewheel_scheduler::Error>(())
 /// ```
-pub struct Durable<K: Hash + Eq, V, J, S: BuildHasher = foldhash::quality::RandomState> {
+pub struct Durable<K: Hash + Eq, V, J, S: BuildHasher = RandomState> {
     scheduler: Scheduler<K, Journaled<V>, S>,
     handle: DurableHandle<K, V, J, S>,
 }
@@ -183,8 +184,13 @@ where
 
     /// Runs what is due on this thread: see [`Scheduler::advance`]. Does not wait for the disk; to do that,
     /// call [`flush`](DurableHandle::flush).
-    pub fn advance(&self, budget: u32) -> Advance {
-        self.scheduler.advance(budget)
+    pub fn advance(&self, now: Duration, budget: u32) -> Progress {
+        self.scheduler.advance(now, budget)
+    }
+
+    /// Runs what is due now until nothing is: see [`Scheduler::run_due`].
+    pub fn run_due(&self) -> u64 {
+        self.scheduler.run_due()
     }
 
     /// Takes no more tasks and waits for handlers, `limit` at most; then for the disk, until everything that

@@ -105,7 +105,7 @@ fn sets_of_one_key_beside_its_runs_and_a_crash() {
         thread::spawn(move || tasks.set(KEY, 1, delay).expect("on disk"))
     });
     for _ in 0..6 {
-        tasks.advance(8);
+        tasks.advance(tasks.now(), 8);
         thread::yield_now();
     }
     for thread in setting {

@@ -139,7 +139,7 @@ fn a_handler_may_do_everything_with_its_own_key() {
     .expect("valid");
     tasks.set(7, 0, MS).expect("on disk");
     clock.advance(MS);
-    assert_eq!(tasks.advance(u32::MAX).fired, 1);
+    assert_eq!(tasks.advance(tasks.now(), u32::MAX).fired, 1);
     assert_eq!((tasks.stats().panicked, tasks.get(&7)), (0, Some(HOUR)));
     drop(tasks);
     let tasks = Durable::manual(Scheduler::builder(), &clock, journal.reopened(), |_, _| {});

@@ -43,7 +43,7 @@ impl Bench {
         while self.now < ms {
             self.clock.advance(MS);
             self.now += 1;
-            while self.scheduler.advance(64).backlog {}
+            while self.scheduler.advance(self.scheduler.now(), 64).backlog {}
             all.extend(
                 self.runs
                     .try_iter()
@@ -142,7 +142,7 @@ fn lost_ticks_are_made_up() {
     // Nobody calls for 40 s: a ticker would have dropped all but one tick.
     bench.clock.advance(Duration::from_secs(40));
     bench.now = 40_000;
-    while bench.scheduler.advance(7).backlog {}
+    while bench.scheduler.advance(bench.scheduler.now(), 7).backlog {}
     let ran: Vec<u32> = bench.runs.try_iter().map(|(key, ..)| key).collect();
     assert_eq!(ran.len(), 40);
     assert!(ran.iter().all(|key| *key <= 40));
@@ -234,7 +234,7 @@ fn a_set_during_its_own_handler_is_a_new_task() {
     let _ = scheduler.set(1, 1, 10 * MS).expect("runs");
     for _ in 0..100 {
         clock.advance(MS);
-        scheduler.advance(100);
+        scheduler.advance(scheduler.now(), 100);
     }
     assert_eq!(*seen.lock().expect("unpoisoned"), [1, 2, 3]);
 }

@@ -70,7 +70,7 @@ fn a_clone_that_panics_in_every_run_to_make_up_ends() {
         let _ = scheduler.set(key, plain, 10 * MS).expect("runs");
     }
     clock.advance(500 * MS);
-    while scheduler.advance(16).backlog {}
+    while scheduler.advance(scheduler.now(), 16).backlog {}
     assert_eq!((ran.load(SeqCst), scheduler.stats().panicked), (299, 500));
     assert_eq!(scheduler.stats().pending, 1);
 }

@@ -8,6 +8,7 @@ mod durable_hostile;
 mod durable_order;
 mod durable_simulation;
 mod gozero;
+mod handle;
 mod hostile;
 mod model;
 mod stranger;

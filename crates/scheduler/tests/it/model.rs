@@ -92,6 +92,7 @@ fn next_run(deadline: u64, now: u64, period: u64, catch_up: CatchUp) -> (u64, u6
             let left_out = missed_runs.saturating_sub(u64::from(most));
             (deadline + (left_out + 1) * period, left_out)
         }
+        other => panic!("{other:?}"),
     }
 }
 

@@ -12,7 +12,7 @@ use std::thread;
 use std::time::{Duration, SystemTime};
 
 use tidewheel_scheduler::{
-    Advance, BackPressure, CatchUp, Clock, Error, Handle, ManualClock, Scheduler,
+    BackPressure, CatchUp, Clock, Error, Handle, ManualClock, Progress, Scheduler,
 };
 
 use crate::common::{Gate, HOUR, MS, PATIENCE, eventually};
@@ -102,11 +102,11 @@ fn a_handler_that_advances_its_own_scheduler_panics_instead_of_waiting_for_itsel
         let of_handler = Arc::clone(&own);
         let scheduler = Scheduler::<u32, ()>::builder().manual(&clock, move |handle, run| {
             handle.set(run.key + 1, (), MS).expect("runs");
-            of_handler.get().expect("set").advance(1);
+            of_handler.get().expect("set").advance(HOUR, 1);
         });
         let scheduler = own.get_or_init(|| scheduler.expect("valid"));
         let _ = scheduler.set(1, (), Duration::ZERO).expect("runs");
-        assert_eq!(scheduler.advance(u32::MAX).fired, 1);
+        assert_eq!(scheduler.advance(scheduler.now(), u32::MAX).fired, 1);
         assert_eq!((scheduler.stats().panicked, scheduler.len()), (1, 1));
     });
 }
@@ -225,19 +225,19 @@ fn times_that_nobody_lives_to_see_are_far_and_can_be_moved_near() {
         assert!(scheduler.get(&key).is_some_and(|left| left > AGE));
     }
     clock.advance(HOUR);
-    scheduler.advance(u32::MAX);
+    scheduler.advance(scheduler.now(), u32::MAX);
     assert_eq!(ran.swap(0, SeqCst), 1 << 3);
     assert!(scheduler.move_to(&0, MS) && scheduler.move_to(&1, Duration::MAX));
     assert!(scheduler.move_to(&1, 2 * MS) && scheduler.move_to(&2, Duration::MAX));
     clock.advance(MS);
-    scheduler.advance(u32::MAX);
+    scheduler.advance(scheduler.now(), u32::MAX);
     assert_eq!(ran.swap(0, SeqCst), 1);
     clock.advance(MS);
-    scheduler.advance(u32::MAX);
+    scheduler.advance(scheduler.now(), u32::MAX);
     assert_eq!(ran.swap(0, SeqCst), 1 << 1);
     // Fifteen years at once.
     clock.advance(AGE / 2);
-    assert_eq!(scheduler.advance(u32::MAX).fired, 0);
+    assert_eq!(scheduler.advance(scheduler.now(), u32::MAX).fired, 0);
     assert_eq!(scheduler.len(), 2);
 }
 
@@ -248,7 +248,7 @@ fn a_budget_of_nothing_does_nothing_and_says_so() {
         .manual(&clock, |_, _| {})
         .expect("valid");
     let _ = scheduler.set(1, (), Duration::ZERO).expect("runs");
-    let Advance { fired, backlog, .. } = scheduler.advance(0);
+    let Progress { fired, backlog, .. } = scheduler.advance(scheduler.now(), 0);
     assert_eq!((fired, backlog), (0, true));
 }
 

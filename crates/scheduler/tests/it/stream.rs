@@ -9,14 +9,13 @@ use std::pin::Pin;
 use std::time::Duration;
 
 use futures_core::Stream;
-use tidewheel_scheduler::{CatchUp, Run, TaskStream};
+use tidewheel_scheduler::{CatchUp, Run, Serial, TaskStream};
 use tokio::time::{Instant, timeout};
 
 const MS: Duration = Duration::from_millis(1);
 
 async fn next(tasks: &mut TaskStream<u32, u32>) -> Run<u32, u32> {
-    let run = poll_fn(|context| Pin::new(&mut *tasks).poll_next(context)).await;
-    run.expect("the stream never ends")
+    tasks.next().await
 }
 
 #[tokio::test(start_paused = true)]
@@ -76,4 +75,57 @@ async fn periodic_tasks_come_again() {
         let late = start.elapsed() - round * 10 * MS;
         assert!(late <= 2 * MS, "{late:?}");
     }
+}
+
+#[tokio::test(start_paused = true)]
+async fn it_is_a_stream_too() {
+    let mut tasks = TaskStream::new();
+    tasks.set(1, 1, MS);
+    let run = poll_fn(|context| Pin::new(&mut tasks).poll_next(context)).await;
+    assert_eq!(run.map(|run| run.key), Some(1));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_wait_that_is_given_up_loses_no_task() {
+    let mut tasks = TaskStream::new();
+    tasks.set(1, 1, 10 * MS);
+    for _ in 0..20 {
+        if let Ok(run) = timeout(MS, tasks.next()).await {
+            assert_eq!((run.key, tasks.len()), (1, 0));
+            return;
+        }
+    }
+    panic!("it never came");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_task_set_at_an_instant_comes_then() {
+    let start = Instant::now();
+    let mut tasks = TaskStream::new();
+    tasks.set_at(1, "later", start + 50 * MS);
+    tasks.set_at(2, "now", start);
+    assert_eq!(
+        (tasks.next().await.key, start.elapsed() <= 2 * MS),
+        (2, true)
+    );
+    assert_eq!(tasks.peek(&1), Some(&"later"));
+    assert!(tasks.move_or_set(1, 70 * MS, || "not asked for"));
+    assert!(!tasks.move_or_set(3, 20 * MS, || "new"));
+    assert_eq!(tasks.next().await.value, "new");
+    assert_eq!(tasks.next().await.value, "later");
+    let late = start.elapsed() - 70 * MS;
+    assert!(late <= 2 * MS, "{late:?}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn tasks_without_a_key_are_all_there() {
+    let mut tasks: TaskStream<Serial, &str> = TaskStream::new();
+    let keys = [
+        tasks.add("same", MS),
+        tasks.add("same", 2 * MS),
+        tasks.add("same", 3 * MS),
+    ];
+    assert_eq!(tasks.remove(&keys[1]), Some("same"));
+    assert_eq!(tasks.next().await.key, keys[0]);
+    assert_eq!(tasks.next().await.key, keys[2]);
 }

@@ -4,7 +4,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::thread;
 use std::time::Duration;
 
-use tidewheel_scheduler::{Advance, Clock, Durable, DurableHandle, DurableRun, Error, Scheduler};
+use tidewheel_scheduler::{Clock, Durable, DurableHandle, DurableRun, Error, Progress, Scheduler};
 
 use super::baton::{Baton, yield_now};
 use super::key::Key;
@@ -119,9 +119,9 @@ impl<'a> Life<'a> {
         }
     }
 
-    fn advance(&self, tasks: &Tasks, budget: u32) -> Advance {
+    fn advance(&self, tasks: &Tasks, budget: u32) -> Progress {
         self.world.truth().advancing = true;
-        let advance = tasks.advance(budget);
+        let advance = tasks.advance(tasks.now(), budget);
         self.world.truth().advancing = false;
         advance
     }
