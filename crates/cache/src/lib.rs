@@ -147,6 +147,7 @@ mod core;
 mod drive;
 mod error;
 mod handle;
+mod hasher;
 mod lifetime;
 mod load;
 mod quiet;
@@ -167,6 +168,7 @@ pub use handle::forecast::Forecast;
 pub use handle::iter::{Entries, Iter, Keys};
 #[cfg(feature = "serde")]
 pub use handle::snapshot::{RestoreError, Snapshot};
+pub use hasher::{DefaultHashBuilder, DefaultHasher};
 pub use lifetime::{Condition, Expiry, Jitter, Lifetime, Loaded, Ttl};
 pub use load::latch::Compute;
 pub use stats::Stats;

@@ -5,8 +5,6 @@ use std::hash::{BuildHasher, Hash};
 use std::marker::PhantomData;
 use std::time::Duration;
 
-use foldhash::fast::RandomState;
-
 use tidewheel_time::{Clock, ticks};
 
 use super::cache::Cache;
@@ -19,6 +17,7 @@ use crate::core::removal::{Listener, OnFull, Removal};
 use crate::core::requests::Requests;
 use crate::drive::driver::Driver;
 use crate::error::BuildError;
+use crate::hasher::DefaultHashBuilder;
 use crate::lifetime::{Expiry, Jitter, Loaded, TtlBounds};
 use crate::time::Time;
 
@@ -42,7 +41,7 @@ const LISTENER_QUEUE: usize = 65_536;
 /// [`build`](Self::build) wants two questions answered: how long entries live (`time_to_live`,
 /// `time_to_idle`, `expire_after`, or `no_default_ttl`) and how much the cache may hold
 /// (`max_capacity`, or `unbounded`).
-pub struct Builder<K, V, S = RandomState> {
+pub struct Builder<K, V, S = DefaultHashBuilder> {
     config: Config<K, V>,
     ttl_answered: bool,
     capacity: Option<Option<u64>>,
@@ -95,7 +94,7 @@ impl<K, V> Builder<K, V> {
             },
             ttl_answered: false,
             capacity: None,
-            hasher: RandomState::default(),
+            hasher: DefaultHashBuilder::default(),
             clock: None,
             driver: Driver::default(),
             shards: None,
@@ -279,7 +278,7 @@ impl<K, V, S> Builder<K, V, S> {
         self
     }
 
-    /// Another hasher; the default is foldhash with a seed per cache.
+    /// Another hasher; the default is [`DefaultHashBuilder`].
     #[must_use]
     pub fn hasher<T>(self, hasher: T) -> Builder<K, V, T> {
         Builder {

@@ -6,7 +6,6 @@ use std::sync::{Arc, Weak};
 use std::time::Duration;
 
 use equivalent::Equivalent;
-use foldhash::fast::RandomState;
 use tidewheel_store::{Found, Slot};
 
 use super::builder::Builder;
@@ -16,6 +15,7 @@ use crate::core::removal::RemovalCause;
 use crate::core::shard::Shard;
 use crate::drive::driver::Driver;
 use crate::error::BuildError;
+use crate::hasher::DefaultHashBuilder;
 use crate::lifetime::Lifetime;
 use crate::load::settle::AfterRead;
 use crate::stats::{Count, Stats};
@@ -25,12 +25,7 @@ use crate::stats::{Count, Stats};
 ///
 /// A clone is another handle to the same cache. The last one to go closes it, as [`close`](Self::close)
 /// does.
-pub struct Cache<K, V, S = RandomState>
-where
-    K: Hash + Eq + Send + Sync + 'static,
-    V: Send + Sync + 'static,
-    S: BuildHasher + Send + Sync + 'static,
-{
+pub struct Cache<K, V, S = DefaultHashBuilder> {
     pub(crate) inner: Arc<Inner<K, V, S>>,
     pub(super) owner: Arc<Owner<K, V, S>>,
 }
@@ -39,18 +34,9 @@ where
 ///
 /// A listener that holds a [`Cache`] of its own cache would keep it open for ever; with one of these it does
 /// not.
-pub struct WeakCache<K, V, S = RandomState>(Weak<Owner<K, V, S>>)
-where
-    K: Hash + Eq + Send + Sync + 'static,
-    V: Send + Sync + 'static,
-    S: BuildHasher + Send + Sync + 'static;
+pub struct WeakCache<K, V, S = DefaultHashBuilder>(Weak<Owner<K, V, S>>);
 
-impl<K, V, S> WeakCache<K, V, S>
-where
-    K: Hash + Eq + Send + Sync + 'static,
-    V: Send + Sync + 'static,
-    S: BuildHasher + Send + Sync + 'static,
-{
+impl<K, V, S> WeakCache<K, V, S> {
     /// The cache, unless its last handle is gone.
     #[must_use]
     pub fn upgrade(&self) -> Option<Cache<K, V, S>> {
@@ -62,33 +48,19 @@ where
     }
 }
 
-impl<K, V, S> Clone for WeakCache<K, V, S>
-where
-    K: Hash + Eq + Send + Sync + 'static,
-    V: Send + Sync + 'static,
-    S: BuildHasher + Send + Sync + 'static,
-{
+impl<K, V, S> Clone for WeakCache<K, V, S> {
     fn clone(&self) -> Self {
         Self(Weak::clone(&self.0))
     }
 }
 
-impl<K, V, S> fmt::Debug for WeakCache<K, V, S>
-where
-    K: Hash + Eq + Send + Sync + 'static,
-    V: Send + Sync + 'static,
-    S: BuildHasher + Send + Sync + 'static,
-{
+impl<K, V, S> fmt::Debug for WeakCache<K, V, S> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("WeakCache")
     }
 }
 
-impl<K, V> Cache<K, V>
-where
-    K: Hash + Eq + Send + Sync + 'static,
-    V: Send + Sync + 'static,
-{
+impl<K, V> Cache<K, V> {
     /// Starts to configure a cache.
     #[must_use]
     pub fn builder() -> Builder<K, V> {
@@ -107,7 +79,9 @@ where
         let owner = Arc::new(Owner::start(&inner, driver)?);
         Ok(Self { inner, owner })
     }
+}
 
+impl<K: Hash + Eq, V, S: BuildHasher> Cache<K, V, S> {
     /// The value of a key. Counts as a use of the entry.
     #[inline]
     pub fn get<Q>(&self, key: &Q) -> Option<V>
@@ -424,12 +398,7 @@ where
     }
 }
 
-impl<K, V, S> Clone for Cache<K, V, S>
-where
-    K: Hash + Eq + Send + Sync + 'static,
-    V: Send + Sync + 'static,
-    S: BuildHasher + Send + Sync + 'static,
-{
+impl<K, V, S> Clone for Cache<K, V, S> {
     fn clone(&self) -> Self {
         Self {
             inner: Arc::clone(&self.inner),
@@ -438,12 +407,7 @@ where
     }
 }
 
-impl<K, V, S> fmt::Debug for Cache<K, V, S>
-where
-    K: Hash + Eq + Send + Sync + 'static,
-    V: Send + Sync + 'static,
-    S: BuildHasher + Send + Sync + 'static,
-{
+impl<K, V, S> fmt::Debug for Cache<K, V, S> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Cache")
             .field("config", &self.inner.config)

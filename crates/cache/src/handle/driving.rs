@@ -11,12 +11,7 @@ use super::cache::Cache;
 use crate::drive::expiry::{Progress, Rounds};
 use crate::sync::{Ordering::SeqCst, try_lock};
 
-impl<K, V, S> Cache<K, V, S>
-where
-    K: Hash + Eq + Send + Sync + 'static,
-    V: Send + Sync + 'static,
-    S: BuildHasher + Send + Sync + 'static,
-{
+impl<K: Hash + Eq, V, S: BuildHasher> Cache<K, V, S> {
     /// How long until the earliest deadline, or until the driver wants to work ahead for it: a lower bound.
     /// `None` when nothing has a deadline.
     #[must_use]

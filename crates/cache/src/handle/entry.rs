@@ -6,40 +6,26 @@ use std::hash::{BuildHasher, Hash};
 use equivalent::Equivalent;
 
 use super::cache::Cache;
+use crate::hasher::DefaultHashBuilder;
 use crate::lifetime::Loaded;
 use crate::load::latch::{Compute, PutIf};
 use crate::quiet::Quiet;
 
 /// One key of a cache, there or not; made by [`Cache::entry`].
 #[must_use = "an entry does nothing until one of its methods is called"]
-pub struct Entry<'a, K, V, S>
-where
-    K: Hash + Eq + Send + Sync + 'static,
-    V: Send + Sync + 'static,
-    S: BuildHasher + Send + Sync + 'static,
-{
+pub struct Entry<'a, K, V, S = DefaultHashBuilder> {
     cache: &'a Cache<K, V, S>,
     key: K,
 }
 
 /// An [`Entry`] with what is to be done if it is there; made by [`Entry::and_update`].
 #[must_use = "nothing happens until one of its methods is called"]
-pub struct EntryUpdate<'a, K, V, S, F>
-where
-    K: Hash + Eq + Send + Sync + 'static,
-    V: Send + Sync + 'static,
-    S: BuildHasher + Send + Sync + 'static,
-{
+pub struct EntryUpdate<'a, K, V, F, S = DefaultHashBuilder> {
     entry: Entry<'a, K, V, S>,
     update: F,
 }
 
-impl<K, V, S> Cache<K, V, S>
-where
-    K: Hash + Eq + Send + Sync + 'static,
-    V: Clone + Send + Sync + 'static,
-    S: BuildHasher + Send + Sync + 'static,
-{
+impl<K: Hash + Eq, V: Clone, S: BuildHasher> Cache<K, V, S> {
     /// A key, to read and change it in one step.
     ///
     /// ```
@@ -107,12 +93,7 @@ where
     }
 }
 
-impl<'a, K, V, S> Entry<'a, K, V, S>
-where
-    K: Hash + Eq + Send + Sync + 'static,
-    V: Clone + Send + Sync + 'static,
-    S: BuildHasher + Send + Sync + 'static,
-{
+impl<'a, K: Hash + Eq, V: Clone, S: BuildHasher> Entry<'a, K, V, S> {
     /// The value; if there is none, this one, which is stored. (It is returned all the same if it is heavier
     /// than the whole capacity, or the cache is closed.)
     pub fn or_insert(self, value: impl Into<Loaded<V>>) -> V {
@@ -142,7 +123,7 @@ where
     }
 
     /// Adds what is to be done if there is a value: see [`Cache::update`]. One step with what follows.
-    pub fn and_update<F>(self, update: F) -> EntryUpdate<'a, K, V, S, F>
+    pub fn and_update<F>(self, update: F) -> EntryUpdate<'a, K, V, F, S>
     where
         F: FnOnce(&V) -> V,
     {
@@ -178,11 +159,8 @@ where
     }
 }
 
-impl<K, V, S, F> EntryUpdate<'_, K, V, S, F>
+impl<K: Hash + Eq, V: Clone, F, S: BuildHasher> EntryUpdate<'_, K, V, F, S>
 where
-    K: Hash + Eq + Send + Sync + 'static,
-    V: Clone + Send + Sync + 'static,
-    S: BuildHasher + Send + Sync + 'static,
     F: FnOnce(&V) -> V,
 {
     /// Updates the value, or stores this one; returns the new one, even if it was not stored since the entry
@@ -228,12 +206,7 @@ where
     }
 }
 
-impl<K, V, S> fmt::Debug for Entry<'_, K, V, S>
-where
-    K: Hash + Eq + fmt::Debug + Send + Sync + 'static,
-    V: Send + Sync + 'static,
-    S: BuildHasher + Send + Sync + 'static,
-{
+impl<K: fmt::Debug, V, S> fmt::Debug for Entry<'_, K, V, S> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Entry")
             .field("key", &self.key)
@@ -241,12 +214,7 @@ where
     }
 }
 
-impl<K, V, S, F> fmt::Debug for EntryUpdate<'_, K, V, S, F>
-where
-    K: Hash + Eq + fmt::Debug + Send + Sync + 'static,
-    V: Send + Sync + 'static,
-    S: BuildHasher + Send + Sync + 'static,
-{
+impl<K: fmt::Debug, V, F, S> fmt::Debug for EntryUpdate<'_, K, V, F, S> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("EntryUpdate")
             .field("entry", &self.entry)

@@ -80,12 +80,7 @@ fn end(window: usize) -> Duration {
     }
 }
 
-impl<K, V, S> Cache<K, V, S>
-where
-    K: Hash + Eq + Send + Sync + 'static,
-    V: Send + Sync + 'static,
-    S: BuildHasher + Send + Sync + 'static,
-{
+impl<K: Hash + Eq, V, S: BuildHasher> Cache<K, V, S> {
     /// How many entries will expire when, in windows that double. Costs as much as there are occupied
     /// slots in the shards' wheels, not entries. Not a point in time: shard after shard.
     #[must_use]

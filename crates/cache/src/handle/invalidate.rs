@@ -15,12 +15,7 @@ use crate::core::shard::{Shard, ShardCell};
 /// Entries that a predicate is asked about in one hold of a shard's lock, about.
 const ENTRIES_PER_HOLD: usize = 32;
 
-impl<K, V, S> Cache<K, V, S>
-where
-    K: Hash + Eq + Send + Sync + 'static,
-    V: Send + Sync + 'static,
-    S: BuildHasher + Send + Sync + 'static,
-{
+impl<K: Hash + Eq, V, S: BuildHasher> Cache<K, V, S> {
     /// Invalidates every entry that was stored with a [tag](crate::Lifetime::tag); returns whether there
     /// may have been one. O(1), however many there are: they are invisible when this returns, and the
     /// driver removes them in short holds; until then [`len`](Self::len) and [`weight`](Self::weight)

@@ -13,6 +13,7 @@ use tidewheel_store::Slot;
 
 use super::cache::Cache;
 use crate::core::shard::Shard;
+use crate::hasher::DefaultHashBuilder;
 use crate::lifetime::Ttl;
 
 /// Entries that are copied in one hold of a shard's reader lock, about.
@@ -22,12 +23,7 @@ const ENTRIES_PER_HOLD: usize = 32;
 type Take<K, V, T> = fn(&Shard<K, V>, Slot, Ttl) -> T;
 
 /// Walks all live entries.
-struct Walk<'a, K, V, S, T>
-where
-    K: Hash + Eq + Send + Sync + 'static,
-    V: Send + Sync + 'static,
-    S: BuildHasher + Send + Sync + 'static,
-{
+struct Walk<'a, K, V, S, T> {
     cache: &'a Cache<K, V, S>,
     take: Take<K, V, T>,
     shard: usize,
@@ -36,12 +32,7 @@ where
     ready: VecDeque<T>,
 }
 
-impl<K, V, S, T> Walk<'_, K, V, S, T>
-where
-    K: Hash + Eq + Send + Sync + 'static,
-    V: Send + Sync + 'static,
-    S: BuildHasher + Send + Sync + 'static,
-{
+impl<K: Hash + Eq, V, S: BuildHasher, T> Walk<'_, K, V, S, T> {
     fn next(&mut self) -> Option<T> {
         let inner = &*self.cache.inner;
         while self.ready.is_empty() {
@@ -73,18 +64,9 @@ where
 macro_rules! iterator {
     ($(#[$doc:meta])* $name:ident, $item:ty) => {
         $(#[$doc])*
-        pub struct $name<'a, K, V, S>(Walk<'a, K, V, S, $item>)
-        where
-            K: Hash + Eq + Send + Sync + 'static,
-            V: Send + Sync + 'static,
-            S: BuildHasher + Send + Sync + 'static;
+        pub struct $name<'a, K, V, S = DefaultHashBuilder>(Walk<'a, K, V, S, $item>);
 
-        impl<K, V, S> Iterator for $name<'_, K, V, S>
-        where
-            K: Hash + Eq + Send + Sync + 'static,
-            V: Send + Sync + 'static,
-            S: BuildHasher + Send + Sync + 'static,
-        {
+        impl<K: Hash + Eq, V, S: BuildHasher> Iterator for $name<'_, K, V, S> {
             type Item = $item;
 
             fn next(&mut self) -> Option<$item> {
@@ -92,12 +74,7 @@ macro_rules! iterator {
             }
         }
 
-        impl<K, V, S> fmt::Debug for $name<'_, K, V, S>
-        where
-            K: Hash + Eq + Send + Sync + 'static,
-            V: Send + Sync + 'static,
-            S: BuildHasher + Send + Sync + 'static,
-        {
+        impl<K, V, S> fmt::Debug for $name<'_, K, V, S> {
             fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
                 f.debug_struct(stringify!($name))
                     .field("shard", &self.0.shard)
@@ -123,12 +100,7 @@ iterator! {
     Keys, K
 }
 
-impl<K, V, S> Cache<K, V, S>
-where
-    K: Hash + Eq + Clone + Send + Sync + 'static,
-    V: Send + Sync + 'static,
-    S: BuildHasher + Send + Sync + 'static,
-{
+impl<K: Hash + Eq + Clone, V, S: BuildHasher> Cache<K, V, S> {
     /// Copies of all live entries, in no particular order. Does not count as a use of them.
     ///
     /// Weakly consistent: an entry that is there throughout is met exactly once; one that comes or goes
@@ -173,12 +145,7 @@ where
     }
 }
 
-impl<'a, K, V, S> IntoIterator for &'a Cache<K, V, S>
-where
-    K: Hash + Eq + Clone + Send + Sync + 'static,
-    V: Clone + Send + Sync + 'static,
-    S: BuildHasher + Send + Sync + 'static,
-{
+impl<'a, K: Hash + Eq + Clone, V: Clone, S: BuildHasher> IntoIterator for &'a Cache<K, V, S> {
     type Item = (K, V);
     type IntoIter = Iter<'a, K, V, S>;
 

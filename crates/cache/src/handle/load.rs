@@ -7,12 +7,7 @@ use super::cache::Cache;
 use crate::lifetime::Loaded;
 use crate::load::{never, value};
 
-impl<K, V, S> Cache<K, V, S>
-where
-    K: Hash + Eq + Send + Sync + 'static,
-    V: Clone + Send + Sync + 'static,
-    S: BuildHasher + Send + Sync + 'static,
-{
+impl<K: Hash + Eq, V: Clone, S: BuildHasher> Cache<K, V, S> {
     /// The value of a key; if there is none, that of the loader, which is stored.
     ///
     /// However many threads and tasks ask for a key at the same time, one loader runs; the others wait and

@@ -8,12 +8,7 @@ use super::cache::Cache;
 use crate::lifetime::Loaded;
 use crate::load::{never, value};
 
-impl<K, V, S> Cache<K, V, S>
-where
-    K: Hash + Eq + Send + Sync + 'static,
-    V: Clone + Send + Sync + 'static,
-    S: BuildHasher + Send + Sync + 'static,
-{
+impl<K: Hash + Eq, V: Clone, S: BuildHasher> Cache<K, V, S> {
     /// As [`get_or_load`](Self::get_or_load), with a future as the loader; it is polled only if there is
     /// something to load. Tasks and threads share one load.
     ///

@@ -4,12 +4,7 @@ use std::hash::{BuildHasher, Hash};
 
 use super::cache::Cache;
 
-impl<K, V, S> Cache<K, V, S>
-where
-    K: Hash + Eq + Send + Sync + 'static,
-    V: Send + Sync + 'static,
-    S: BuildHasher + Send + Sync + 'static,
-{
+impl<K: Hash + Eq, V, S: BuildHasher> Cache<K, V, S> {
     /// Hands what has happened since the last time to the recorder of the `metrics` facade. The driver's
     /// thread does it about once a second while it is awake; it is not woken for it, so call this when the
     /// metrics are about to be read, and with the other drivers.

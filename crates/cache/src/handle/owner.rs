@@ -12,13 +12,11 @@ use crate::error::BuildError;
 use crate::sync::{Mutex, Ordering::SeqCst};
 
 /// The last handle that goes drops it, which closes the cache.
-pub(super) struct Owner<K, V, S>
-where
-    K: Hash + Eq + Send + Sync + 'static,
-    V: Send + Sync + 'static,
-    S: BuildHasher + Send + Sync + 'static,
-{
+pub(super) struct Owner<K, V, S> {
     pub(super) inner: Arc<Inner<K, V, S>>,
+    /// [`shut`](Self::shut), for those who do not know that keys can be hashed: a handle's type and its drop have no
+    /// bounds, so that neither need the types that hold one.
+    close: fn(&Self),
     /// Where the caller's passes go on.
     pub(super) rounds: Mutex<Rounds>,
     #[cfg(feature = "system")]
@@ -43,13 +41,14 @@ where
         let _ = driver;
         Ok(Self {
             inner: Arc::clone(inner),
+            close: Self::shut,
             rounds: Mutex::new(Rounds::default()),
             #[cfg(feature = "system")]
             threads: Mutex::new(threads),
         })
     }
 
-    pub(super) fn close(&self) {
+    fn shut(&self) {
         let inner = &*self.inner;
         let first = !inner.closed.swap(true, SeqCst);
         inner.requests.stop();
@@ -70,12 +69,13 @@ where
     }
 }
 
-impl<K, V, S> Drop for Owner<K, V, S>
-where
-    K: Hash + Eq + Send + Sync + 'static,
-    V: Send + Sync + 'static,
-    S: BuildHasher + Send + Sync + 'static,
-{
+impl<K, V, S> Owner<K, V, S> {
+    pub(super) fn close(&self) {
+        (self.close)(self);
+    }
+}
+
+impl<K, V, S> Drop for Owner<K, V, S> {
     fn drop(&mut self) {
         self.close();
     }

@@ -7,12 +7,7 @@ use equivalent::Equivalent;
 use super::cache::Cache;
 use crate::core::inner::Inner;
 
-impl<K, V, S> Cache<K, V, S>
-where
-    K: Hash + Eq + Send + Sync + 'static,
-    V: Send + Sync + 'static,
-    S: BuildHasher + Send + Sync + 'static,
-{
+impl<K: Hash + Eq, V, S: BuildHasher> Cache<K, V, S> {
     /// Keeps a key from being evicted, whatever room is needed; tells whether it is there. It still
     /// expires, and can be replaced (the new value is pinned too), removed and invalidated. Once all that
     /// is left is pinned, what is stored next is evicted in its place or exceeds the capacity.

@@ -13,12 +13,7 @@ use crate::core::shard::Shard;
 use crate::lifetime::{Condition, Ttl};
 use tidewheel_time::{Moment, ticks};
 
-impl<K, V, S> Cache<K, V, S>
-where
-    K: Hash + Eq + Send + Sync + 'static,
-    V: Send + Sync + 'static,
-    S: BuildHasher + Send + Sync + 'static,
-{
+impl<K: Hash + Eq, V, S: BuildHasher> Cache<K, V, S> {
     /// How long a key has left.
     pub fn ttl<Q>(&self, key: &Q) -> Ttl
     where

@@ -13,6 +13,7 @@ mod due_first;
 mod entry;
 mod expiry;
 mod fuses;
+mod handles;
 mod invalidate;
 mod iter;
 mod leaks;
