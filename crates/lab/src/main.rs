@@ -6,6 +6,7 @@ mod clock;
 mod heap;
 mod hit_ratios;
 mod latency;
+mod locks;
 mod machine;
 mod names;
 mod outcome;

@@ -12,7 +12,7 @@ use pingora_memory_cache::MemoryCache;
 use quick_cache::UnitWeighter;
 use quick_cache::sync::DefaultLifecycle;
 
-use super::subject::{Hasher, Key, Subject, Sweeps, Value};
+use super::subject::{Hasher, Key, Subject, Value};
 use crate::clock;
 use crate::studies::expiry::caches::ticker::Ticker;
 
@@ -319,9 +319,5 @@ impl<K: Key, V: Value> Subject<K, V> for Papaya<K, V> {
 
     fn rest(&self, resting: bool) {
         self.ticker.rest(resting);
-    }
-
-    fn sweeps(&self) -> Option<Sweeps> {
-        Some(self.ticker.sweeps())
     }
 }

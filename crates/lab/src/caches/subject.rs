@@ -108,11 +108,6 @@ pub(crate) trait Subject<K: Key, V: Value>: Send + Sync {
         None
     }
 
-    /// How long the cache's own passes over many entries took, where it makes them.
-    fn sweeps(&self) -> Option<Sweeps> {
-        None
-    }
-
     /// Reads `keys`, a power of two of them, around and around.
     fn get_pass(&self, keys: &[K], start: usize, stop: &AtomicBool) -> Pass {
         let mask = keys.len() - 1;
@@ -180,12 +175,4 @@ fn timed(stop: &AtomicBool, mut operation: impl FnMut() -> bool) -> Pass {
 fn mixed_ttl(draw: u64) -> Duration {
     let (low, high) = MIXED_TTL_MS;
     Duration::from_millis(low + draw % (high - low))
-}
-
-/// Passes of a cache over its entries, in a thread of its own.
-#[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Sweeps {
-    pub(crate) count: u64,
-    pub(crate) total_ns: u64,
-    pub(crate) longest_ns: u64,
 }

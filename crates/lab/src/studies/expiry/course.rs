@@ -1,8 +1,7 @@
 //! A strategy over its entries on a virtual clock: called at the times that it asks for.
 
 use super::strategies::deadlines::Deadlines;
-use super::strategies::sampling::Settings;
-use super::strategies::{Expiry, Left, Strategy};
+use super::strategies::{Entries, Expiry, Left, Strategy};
 use crate::clock;
 
 /// A strategy over its entries on a virtual clock.
@@ -19,12 +18,8 @@ pub(crate) struct Course {
 impl Course {
     /// The clock stands at `start_ms`.
     pub(crate) fn new(strategy: Strategy, entries: Deadlines, start_ms: u64, seed: u64) -> Self {
-        let sampling = Settings {
-            seed,
-            clock_ns: Some(clock::mono_ns),
-        };
         Self {
-            strategy: strategy.build(start_ms, sampling),
+            strategy: strategy.build(start_ms, seed, clock::mono_ns),
             entries,
             now_ms: start_ms,
             due: Vec::new(),
@@ -37,7 +32,7 @@ impl Course {
         self.now_ms = now_ms;
         self.entries.set(id, deadline_ms);
         self.strategy
-            .insert(&mut self.entries, id, deadline_ms, self.now_ms);
+            .insert(&mut self.entries, id, deadline_ms, now_ms);
     }
 
     /// The next call that the strategy asks for before `end_ms`.
@@ -49,12 +44,9 @@ impl Course {
     fn call(&mut self, at_ms: u64) {
         self.now_ms = at_ms;
         let found = self.due.len();
+        let (entries, due) = (&mut self.entries, &mut self.due);
         // A cleared deadline is all the removal that there is.
-        while self
-            .strategy
-            .advance(&mut self.entries, at_ms, u32::MAX, &mut self.due)
-            != Left::Nothing
-        {}
+        while self.strategy.advance(entries, at_ms, u32::MAX, due) != Left::Nothing {}
         if self.due.len() > found {
             self.marks.push((at_ms, self.due.len()));
         }

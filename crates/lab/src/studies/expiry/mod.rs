@@ -6,12 +6,10 @@
 
 use std::fs::File;
 use std::path::PathBuf;
-use std::time::Duration;
 
 use anyhow::{Context, Result, ensure};
 use clap::ValueEnum;
 
-use self::readers::Plan;
 use crate::caches::kind::{Kind, TtlOf};
 use crate::outcome::Outcome;
 use crate::page;
@@ -26,12 +24,9 @@ mod tally;
 mod ticks;
 
 const MAX_ENTRIES: u64 = 100_000_000;
-const MAX_READERS: usize = 1_024;
 const SECOND_NS: u64 = 1_000_000_000;
 /// Below this many entries readers are measured only when asked for.
 const READERS_FROM: u64 = 100_000;
-/// From here on a fill takes so long that TTLs begin at 30 s; below, at 12.
-const MANY: u64 = 5_000_000;
 /// Who is measured while nothing is due: the two caches of the published tables, and ours.
 const CALM: [Kind; 3] = [Kind::NaiveScan, Kind::SlotWheel, Kind::Tidewheel];
 
@@ -49,12 +44,6 @@ pub(crate) struct Args {
     /// Caches that readers read (default naive-scan, slot-wheel, tidewheel and every strategy).
     #[arg(long, value_enum, value_delimiter = ',', value_name = "CACHE,…")]
     subjects: Option<Vec<Kind>>,
-    /// Readers.
-    #[arg(long, default_value_t = 10)]
-    readers: usize,
-    /// Milliseconds between two reads of one reader.
-    #[arg(long, default_value_t = 10)]
-    pace_ms: u64,
     /// Where the page with the pictures goes.
     #[arg(long, value_name = "FILE", default_value = "expiry.html")]
     out: PathBuf,
@@ -75,7 +64,9 @@ enum Part {
 pub(crate) fn run(args: &Args) -> Result<Option<Outcome>> {
     let common = &args.common;
     let sizes = sizes(args)?;
-    let (plans, kinds) = args.readers_of(&sizes)?;
+    let kinds = kinds(args)?;
+    let wanted = |size: &u64| args.entries.is_some() || *size >= READERS_FROM;
+    let read: Vec<u64> = sizes.iter().copied().filter(wanted).collect();
     if common.share.is_none() {
         // An hour's figures must not be lost because a page cannot be written.
         let out = args.out.display();
@@ -86,7 +77,7 @@ pub(crate) fn run(args: &Args) -> Result<Option<Outcome>> {
         let found = match part {
             Part::Scan => scan::run(common, &sizes)?,
             Part::Ticks => ticks::run(common, &sizes)?,
-            Part::Readers => readers::run(common, &plans, &kinds)?,
+            Part::Readers => readers::run(common, &read, &kinds)?,
         };
         let Some(found) = found else {
             return Ok(None);
@@ -113,55 +104,18 @@ fn sizes(args: &Args) -> Result<Vec<u64>> {
     Ok(sizes)
 }
 
-impl Args {
-    fn readers_of(&self, sizes: &[u64]) -> Result<(Vec<Plan>, Vec<Kind>)> {
-        ensure!(
-            (1..=MAX_READERS).contains(&self.readers),
-            "--readers lies in 1..={MAX_READERS}"
-        );
-        ensure!(
-            (1..=1_000).contains(&self.pace_ms),
-            "--pace-ms lies in 1..=1000"
-        );
-        let quick = self.common.quick;
-        let kinds = self.subjects.clone().unwrap_or_else(|| usual_kinds(quick));
-        for kind in &kinds {
-            ensure!(kind.ttl_of() == TtlOf::Entry, "{kind} has no TTL per entry");
-        }
-        let wanted = |size: &&u64| self.entries.is_some() || **size >= READERS_FROM;
-        let plan = |(entries, fair)| Plan {
-            entries,
-            fair,
-            readers: self.readers,
-            pace: Duration::from_millis(self.pace_ms),
-            lead_ns: lead_s(entries, fair, quick) * SECOND_NS,
-            window_ns: match (quick, fair && entries >= MANY) {
-                (true, _) => SECOND_NS / 2,
-                (false, false) => 10 * SECOND_NS,
-                (false, true) => 20 * SECOND_NS,
-            },
-            seed: self.common.seed,
-        };
-        let sizes = sizes.iter().filter(wanted);
-        let cells = sizes.flat_map(|&size| [(size, false), (size, true)]);
-        Ok((cells.map(plan).collect(), kinds))
+/// Whom readers read. A quick run leaves most strategies to the virtual clock.
+fn kinds(args: &Args) -> Result<Vec<Kind>> {
+    let usual = || {
+        let strategies = Kind::value_variants().iter().copied();
+        let strategies = strategies.filter(|kind| kind.is_strategy());
+        let quick_too = [Kind::Sampling, Kind::HierarchicalWheel];
+        let chosen = strategies.filter(|kind| !args.common.quick || quick_too.contains(kind));
+        CALM.into_iter().chain(chosen).collect()
+    };
+    let kinds: Vec<Kind> = args.subjects.clone().unwrap_or_else(usual);
+    for kind in &kinds {
+        ensure!(kind.ttl_of() == TtlOf::Entry, "{kind} has no TTL per entry");
     }
-}
-
-/// A quick run leaves most strategies to the virtual clock.
-fn usual_kinds(quick: bool) -> Vec<Kind> {
-    let strategies = Kind::value_variants().iter().copied();
-    let strategies = strategies.filter(|kind| kind.is_strategy());
-    let quick_too = [Kind::Sampling, Kind::HierarchicalWheel];
-    let chosen = strategies.filter(|kind| !quick || quick_too.contains(kind));
-    CALM.into_iter().chain(chosen).collect()
-}
-
-/// The shortest TTL.
-fn lead_s(entries: u64, fair: bool, quick: bool) -> u64 {
-    match (fair, quick) {
-        (true, true) => 2,
-        (true, false) if entries < MANY => 12,
-        _ => scan::SHORTEST_TTL_S,
-    }
+    Ok(kinds)
 }

@@ -13,31 +13,39 @@
 //! cache with the same readers in the seconds before the first deadline.
 
 use std::fmt::Write as _;
-use std::thread::{self, Scope, ScopedJoinHandle};
+use std::iter;
+use std::ops::Range;
+use std::thread;
 use std::time::Duration;
 
 use anyhow::{Context, Result, anyhow};
 use serde_json::json;
 
-use super::scan::TTLS;
+use super::scan::{SHORTEST_TTL_S, TTLS};
 use super::{CALM, SECOND_NS};
 use crate::caches::kind::Kind;
-use crate::caches::subject::{Key, Subject, Sweeps, Value};
+use crate::caches::subject::{Key, Subject, Value};
 use crate::clock;
 use crate::heap;
-use crate::latency::{Latencies, Summary};
+use crate::latency::Latencies;
 use crate::outcome::Outcome;
 use crate::proc::rss_bytes;
 use crate::report::{Curve, Figures, Report};
 use crate::rng::Rng;
 use crate::runner::{Common, Experiment};
 use crate::schedule::Schedule;
+use crate::stats;
 
 const NAME: &str = "expiry readers";
+/// As published: so many readers, and so long between two reads of one of them.
+const READERS: u64 = 10;
+const PACE_NS: u64 = 10_000_000;
+/// From here on a fill takes so long that TTLs begin at 30 s; below, at 12.
+const MANY: u64 = 5_000_000;
 /// From the last insert to the first read that counts.
 const CALM_NS: u64 = 300_000_000;
 const LOOK_NS: u64 = 100_000_000;
-const ATTEMPTS: usize = 4;
+const ATTEMPTS: u32 = 4;
 /// A fill takes at least as long as the step from one TTL to the next, else they fall due in bursts.
 const STEP_NS: u64 = SECOND_NS;
 /// Entries between two looks at how far the fill is ahead of its pace.
@@ -47,23 +55,21 @@ type Cache = dyn Subject<String, [u8; 32]>;
 
 /// How one table is measured.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Plan {
-    pub(super) entries: u64,
+struct Plan {
+    entries: u64,
     /// With expiry going on, or calm.
-    pub(super) fair: bool,
-    pub(super) readers: usize,
-    pub(super) pace: Duration,
-    /// The shortest TTL.
-    pub(super) lead_ns: u64,
+    fair: bool,
+    /// The shortest TTL, unless the fill takes longer.
+    lead_ns: u64,
     /// How long reads are recorded; a fair window ends where fewer expire, if that is earlier.
-    pub(super) window_ns: u64,
-    pub(super) seed: u64,
+    window_ns: u64,
+    seed: u64,
 }
 
-/// What one part of a run found.
+/// What one window of a run found.
 #[derive(Debug)]
 struct Phase {
-    reads: Summary,
+    reads: Latencies,
     hits: u64,
     cpu_ns: u64,
     length_ns: u64,
@@ -71,6 +77,8 @@ struct Phase {
 
 #[derive(Debug)]
 struct Found {
+    /// The shortest TTL.
+    lead_ns: u64,
     fill_ns: u64,
     rss_per_entry: Option<f64>,
     control: Option<Phase>,
@@ -79,45 +87,32 @@ struct Found {
     due: u64,
     /// Seconds since the first deadline, dead entries held.
     held: Vec<[f64; 2]>,
-    sweeps: Option<Sweeps>,
 }
 
-pub(super) fn run(common: &Common, plans: &[Plan], kinds: &[Kind]) -> Result<Option<Outcome>> {
+/// Calm, then while entries expire, at each size.
+pub(super) fn run(common: &Common, sizes: &[u64], kinds: &[Kind]) -> Result<Option<Outcome>> {
+    let both = |&size| [false, true].map(|fair| Plan::new(size, fair, common));
+    let plans: Vec<Plan> = sizes.iter().flat_map(both).collect();
     let takes_part = |fair: bool, kind: &Kind| fair || CALM.contains(kind);
-    let own = |fair| {
-        kinds
-            .iter()
-            .copied()
-            .filter(move |kind| takes_part(fair, kind))
-    };
+    let own = |fair| kinds.iter().filter(move |kind| takes_part(fair, kind));
     let experiment = Experiment {
         name: NAME,
         cells: plans.iter().map(Plan::title).collect(),
-        subjects: &|cell| own(plans[cell].fair).collect(),
+        subjects: &|cell| own(plans[cell].fair).copied().collect(),
         measure: &|kind, cell, _| measure(kind, &plans[cell]),
     };
     experiment.run(common)
 }
 
 fn measure(kind: Kind, plan: &Plan) -> Result<Report> {
-    let mut lead_ns = plan.lead_ns;
-    let mut found = None;
-    for attempts in 0..ATTEMPTS {
-        found = attempt(kind, plan, lead_ns)?;
-        if let Some(found) = &mut found {
-            // The allocator kept pages of what an earlier attempt had filled.
-            found.rss_per_entry = found.rss_per_entry.filter(|_| attempts == 0);
-            break;
-        }
-        lead_ns = lead_ns.saturating_mul(2);
-    }
-    let found = found.context("the fill did not end before the first deadline")?;
+    let found = (0..ATTEMPTS).find_map(|attempts| attempt(kind, plan, attempts).transpose());
+    let found = found.context("the fill did not end before the first deadline")??;
     let params = json!({
         "entries": plan.entries,
         "mode": if plan.fair { "expiring" } else { "calm" },
-        "readers": plan.readers,
-        "pace_ms": plan.pace.as_secs_f64() * 1e3,
-        "shortest_ttl_s": lead_ns as f64 / 1e9,
+        "readers": READERS,
+        "pace_ms": PACE_NS as f64 / 1e6,
+        "shortest_ttl_s": found.lead_ns as f64 / 1e9,
         "ttls": TTLS,
         "seed": plan.seed,
         "counting_allocator": heap::COUNTED,
@@ -132,9 +127,11 @@ fn measure(kind: Kind, plan: &Plan) -> Result<Report> {
     Ok(report)
 }
 
-/// `None` when the fill did not leave the time that the control takes.
-fn attempt(kind: Kind, plan: &Plan, lead_ns: u64) -> Result<Option<Found>> {
+/// `None` when the fill did not leave the time that the control takes; each attempt has twice the time of the
+/// one before.
+fn attempt(kind: Kind, plan: &Plan, attempts: u32) -> Result<Option<Found>> {
     let own = std::process::id();
+    let lead_ns = plan.lead_ns << attempts;
     // Touched before memory is looked at: it is not the cache's.
     let mut deadlines_ms = vec![1_u32; usize::try_from(plan.entries)?];
     let rss_before = rss_bytes(own);
@@ -151,23 +148,45 @@ fn attempt(kind: Kind, plan: &Plan, lead_ns: u64) -> Result<Option<Found>> {
         return Ok(None);
     };
     let rss = rss_before.zip(rss_bytes(own));
+    // The allocator keeps pages of what an earlier attempt had filled.
+    let rss = rss.filter(|_| attempts == 0);
     let rss = rss.map(|(then, now)| now.saturating_sub(then) as f64);
     let mut held = Vec::new();
     let mut phases = watch(cache.as_ref(), plan, &windows, &due, &mut held)?;
     let window = phases.pop().context("there is a window")?;
-    let (from_ns, to_ns) = windows[windows.len() - 1];
+    let Range { start, end } = windows[windows.len() - 1];
     Ok(Some(Found {
+        lead_ns,
         fill_ns,
         rss_per_entry: rss.map(|bytes| bytes / plan.entries as f64),
         control: phases.pop(),
         window,
-        due: due.due_at(to_ns) - due.due_at(from_ns),
+        due: due.due_at(end) - due.due_at(start),
         held,
-        sweeps: cache.sweeps(),
     }))
 }
 
 impl Plan {
+    fn new(entries: u64, fair: bool, common: &Common) -> Self {
+        let quick = common.quick;
+        let lead_s = match (fair, quick) {
+            (true, true) => 2,
+            (true, false) if entries < MANY => 12,
+            _ => SHORTEST_TTL_S,
+        };
+        Self {
+            entries,
+            fair,
+            lead_ns: lead_s * SECOND_NS,
+            window_ns: match (quick, fair && entries >= MANY) {
+                (true, _) => SECOND_NS / 2,
+                (false, false) => 10 * SECOND_NS,
+                (false, true) => 20 * SECOND_NS,
+            },
+            seed: common.seed,
+        }
+    }
+
     fn title(&self) -> String {
         let what = match self.fair {
             true => "a thirtieth of them expires each second",
@@ -178,19 +197,19 @@ impl Plan {
 
     /// From when to when reads count: the control, if there is one, and the window. `None` when the first
     /// deadline comes too soon after the fill.
-    fn windows(&self, filled_ns: u64, first_ns: u64, fill_ns: u64) -> Option<Vec<(u64, u64)>> {
+    fn windows(&self, filled_ns: u64, first_ns: u64, fill_ns: u64) -> Option<Vec<Range<u64>>> {
         let calm_ns = filled_ns + CALM_NS;
         if !self.fair {
-            let window = (calm_ns, calm_ns + self.window_ns);
-            return (window.1 <= first_ns).then(|| vec![window]);
+            let end_ns = calm_ns + self.window_ns;
+            return (end_ns <= first_ns).then(|| iter::once(calm_ns..end_ns).collect());
         }
         let control_ns = self.window_ns.min(10 * SECOND_NS);
-        let control = (calm_ns.max(first_ns.saturating_sub(control_ns)), first_ns);
+        let control = calm_ns.max(first_ns.saturating_sub(control_ns))..first_ns;
         // All classes of TTLs fall due side by side from the end of the first one's to the beginning of
         // the last.
         let full_ns = first_ns + fill_ns;
         let steady_ns = (TTLS * STEP_NS).saturating_sub(fill_ns).max(STEP_NS);
-        let window = (full_ns, full_ns + self.window_ns.min(steady_ns));
+        let window = full_ns..full_ns + self.window_ns.min(steady_ns);
         (calm_ns + control_ns / 2 <= first_ns).then(|| vec![control, window])
     }
 }
@@ -200,22 +219,23 @@ impl Plan {
 fn watch(
     cache: &Cache,
     plan: &Plan,
-    windows: &[(u64, u64)],
+    windows: &[Range<u64>],
     due: &Schedule,
     held: &mut Vec<[f64; 2]>,
 ) -> Result<Vec<Phase>> {
-    let mut cpu_ns = Vec::new();
-    let passes = thread::scope(|scope| -> Result<_> {
-        let readers = start_readers(scope, cache, plan, windows)?;
-        for &(from_ns, to_ns) in windows {
-            clock::sleep_until(from_ns);
+    thread::scope(|scope| {
+        let start = |number| scope.spawn(move || read(cache, plan, number, windows));
+        let readers: Vec<_> = (0..READERS).map(start).collect();
+        let mut phases = empty(windows);
+        for (window, phase) in windows.iter().zip(&mut phases) {
+            clock::sleep_until(window.start);
             let before = clock::process_cpu_ns();
-            let mut look_ns = from_ns;
-            while look_ns < to_ns {
+            let mut look_ns = window.start;
+            while look_ns < window.end {
                 clock::sleep_until(look_ns);
                 let now_ns = clock::mono_ns();
                 if let Some(stored) = cache.held()
-                    && from_ns >= due.first_ns
+                    && window.start >= due.first_ns
                 {
                     let alive = plan.entries - due.due_at(now_ns);
                     let dead = (stored as u64).saturating_sub(alive);
@@ -225,30 +245,28 @@ fn watch(
                 let late_ns = clock::mono_ns().saturating_sub(look_ns);
                 look_ns += (late_ns / LOOK_NS + 1) * LOOK_NS;
             }
-            clock::sleep_until(to_ns);
-            cpu_ns.push(clock::process_cpu_ns() - before);
+            clock::sleep_until(window.end);
+            phase.cpu_ns = clock::process_cpu_ns() - before;
         }
-        let mut sum: Passes = windows.iter().map(|_| (Latencies::new(), 0)).collect();
         for reader in readers {
-            let passes = reader.join().map_err(|_| anyhow!("a reader panicked"))?;
-            for (all, own) in sum.iter_mut().zip(passes) {
-                all.0.add(&own.0);
-                all.1 += own.1;
+            let own = reader.join().map_err(|_| anyhow!("a reader panicked"))?;
+            for (all, own) in phases.iter_mut().zip(own) {
+                all.reads.add(&own.reads);
+                all.hits += own.hits;
             }
         }
-        Ok(sum)
-    })?;
-    let phases = passes.into_iter().zip(cpu_ns).zip(windows);
-    let phase = |(((latencies, hits), cpu_ns), window): ((_, _), &(u64, u64))| {
-        let latencies: Latencies = latencies;
-        Phase {
-            reads: latencies.summary(),
-            hits,
-            cpu_ns,
-            length_ns: window.1 - window.0,
-        }
+        Ok(phases)
+    })
+}
+
+fn empty(windows: &[Range<u64>]) -> Vec<Phase> {
+    let phase = |window: &Range<u64>| Phase {
+        reads: Latencies::new(),
+        hits: 0,
+        cpu_ns: 0,
+        length_ns: window.end - window.start,
     };
-    Ok(phases.map(phase).collect())
+    windows.iter().map(phase).collect()
 }
 
 /// Fills the cache from `start_ns` on and notes the deadlines in milliseconds from there on, rounded up.
@@ -266,40 +284,21 @@ fn fill(cache: &Cache, plan: &Plan, (start_ns, lead_ns): (u64, u64), deadlines_m
     }
 }
 
-/// Reads within each window, and how many of them found their key.
-type Passes = Vec<(Latencies, u64)>;
-
-fn start_readers<'scope>(
-    scope: &'scope Scope<'scope, '_>,
-    cache: &'scope Cache,
-    plan: &'scope Plan,
-    windows: &'scope [(u64, u64)],
-) -> Result<Vec<ScopedJoinHandle<'scope, Passes>>> {
-    let start = |number: usize| {
-        let thread = thread::Builder::new().name(format!("reader-{number}"));
-        Ok(thread.spawn_scoped(scope, move || read(cache, plan, number as u64, windows))?)
-    };
-    (0..plan.readers).map(start).collect()
-}
-
 /// One reader, until no read of its own is left to begin within the windows.
-fn read(cache: &Cache, plan: &Plan, number: u64, windows: &[(u64, u64)]) -> Passes {
-    let mut passes: Passes = windows.iter().map(|_| (Latencies::new(), 0)).collect();
-    let end_ns = windows.iter().map(|window| window.1).max().unwrap_or(0);
+fn read(cache: &Cache, plan: &Plan, number: u64, windows: &[Range<u64>]) -> Vec<Phase> {
+    let mut phases = empty(windows);
+    let end_ns = windows.last().map_or(0, |window| window.end);
     let mut rng = Rng::new(plan.seed.wrapping_add(number + 1));
-    let pace_ns = plan.pace.as_nanos() as u64;
     let mut key = String::of(0);
     // Readers begin one after the other within one pace.
-    let mut intended_ns = clock::mono_ns() + pace_ns * number / plan.readers.max(1) as u64;
+    let mut intended_ns = clock::mono_ns() + PACE_NS * number / READERS;
     while intended_ns < end_ns {
         let id = match plan.fair {
             true => rng.below(plan.entries),
             false => number * 1_000 % plan.entries,
         };
         key.clear();
-        if write!(key, "key-{id:012}").is_err() {
-            break;
-        }
+        write!(key, "key-{id:012}").expect("a string takes all that is written");
         let from_ns = if clock::mono_ns() < intended_ns {
             clock::sleep_until(intended_ns);
             clock::mono_ns()
@@ -308,15 +307,14 @@ fn read(cache: &Cache, plan: &Plan, number: u64, windows: &[(u64, u64)]) -> Pass
         };
         let found = cache.get(&key).is_some();
         let now_ns = clock::mono_ns();
-        let within = |window: &(u64, u64)| (window.0..window.1).contains(&from_ns);
-        if let Some(at) = windows.iter().position(within) {
-            passes[at].0.record(now_ns - from_ns);
-            passes[at].1 += u64::from(found);
+        if let Some(at) = windows.iter().position(|window| window.contains(&from_ns)) {
+            phases[at].reads.record(now_ns - from_ns);
+            phases[at].hits += u64::from(found);
         }
         // Calm readers sleep after each read, and do not make up for what they could not read.
-        intended_ns = if plan.fair { from_ns } else { now_ns } + pace_ns;
+        intended_ns = if plan.fair { from_ns } else { now_ns } + PACE_NS;
     }
-    passes
+    phases
 }
 
 fn figures(figures: &mut Figures, found: &Found) {
@@ -335,20 +333,16 @@ fn figures(figures: &mut Figures, found: &Found) {
         figures.push("control_cpu_percent", without.map(|share| share * 100.0));
         figures.push("expiry_cpu_ns_per_entry", per_entry);
         figures.push("due_per_s", found.due as f64 / window_s);
-        figures.push("dead_mean", crate::stats::mean(&dead));
+        figures.push("dead_mean", stats::mean(&dead));
         figures.push("dead_max", dead.iter().copied().reduce(f64::max));
     }
-    let sweeps = found.sweeps.as_ref().filter(|sweeps| sweeps.count > 0);
-    let mean_ms = sweeps.map(|s| s.total_ns as f64 / s.count as f64 / 1e6);
-    figures.push("sweep_mean_ms", mean_ms);
-    figures.push("sweep_max_ms", sweeps.map(|s| s.longest_ns as f64 / 1e6));
     figures.push("rss_bytes_per_entry", found.rss_per_entry);
     figures.push("window_s", window_s);
     figures.push("fill_s", found.fill_ns as f64 / 1e9);
 }
 
 fn reads(figures: &mut Figures, key: &str, phase: &Phase) {
-    let reads = &phase.reads;
+    let reads = phase.reads.summary();
     let hits = (reads.count > 0).then(|| phase.hits as f64 / reads.count as f64 * 100.0);
     figures.push(format!("{key}read_mean_us"), reads.mean_us);
     for (name, value) in reads.percentiles() {
@@ -366,8 +360,6 @@ mod tests {
     const FAIR: Plan = Plan {
         entries: 6_000,
         fair: true,
-        readers: 2,
-        pace: Duration::from_millis(1),
         lead_ns: 3 * SECOND_NS,
         window_ns: SECOND_NS / 2,
         seed: 1,

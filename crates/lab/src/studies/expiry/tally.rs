@@ -56,10 +56,9 @@ impl Tally {
         figures.push_or_never("late_p99_ms", late(0.99));
         figures.push_or_never("late_max_ms", late(1.0));
         let dead = self.dead();
-        let within = dead
-            .iter()
-            .filter(|(at_ms, _)| window_ms.contains(&(*at_ms as u64)));
-        let window: Vec<f64> = within.map(|&(_, dead)| dead as f64).collect();
+        let within = |at_ms: usize| window_ms.contains(&(at_ms as u64));
+        let window = dead.iter().filter(|(at_ms, _)| within(*at_ms));
+        let window: Vec<f64> = window.map(|&(_, dead)| dead as f64).collect();
         figures.push("dead_mean", stats::mean(&window));
         figures.push("dead_max", window.iter().copied().reduce(f64::max));
         figures.push("never_found", (all - found) as f64);
@@ -75,22 +74,17 @@ impl Tally {
     /// Which share of all was found at most so late.
     fn lateness(&self, all: u64) -> Vec<[f64; 2]> {
         let mut sum = 0;
-        let steps: Vec<[f64; 2]> = self
-            .late_by
-            .iter()
-            .enumerate()
-            .filter(|(_, count)| **count > 0)
-            .map(|(ms, count)| {
-                sum += count;
-                [ms as f64, sum as f64 / all as f64]
-            })
-            .collect();
-        if steps.len() <= CURVE_POINTS {
-            return steps;
+        let mut steps = Vec::new();
+        for (ms, count) in self.late_by.iter().enumerate().filter(|(_, n)| **n > 0) {
+            sum += count;
+            steps.push([ms as f64, sum as f64 / all as f64]);
         }
-        (0..CURVE_POINTS)
-            .map(|i| steps[i * (steps.len() - 1) / (CURVE_POINTS - 1)])
-            .collect()
+        let last = CURVE_POINTS - 1;
+        let thinned = |i| steps[i * (steps.len() - 1) / last];
+        match steps.len() {
+            0..=CURVE_POINTS => steps,
+            _ => (0..=last).map(thinned).collect(),
+        }
     }
 
     /// The dead that are held at each look.
@@ -131,12 +125,8 @@ mod tests {
         // At 50, 150 and 250 ms.
         assert_eq!(value("dead_mean"), Some(4.0 / 3.0));
         assert_eq!(value("dead_max"), Some(2.0));
-        assert_eq!(
-            report.curves["lateness"].points,
-            [[0.0, 0.25], [5.0, 0.5], [80.0, 0.75]]
-        );
-        let dead = &report.curves["dead"].points;
-        assert_eq!(dead[0], [28.05, 1.0]);
-        assert_eq!(dead[1], [28.25, 1.0]);
+        let [late, dead] = ["lateness", "dead"].map(|key| &report.curves[key].points);
+        assert_eq!(*late, [[0.0, 0.25], [5.0, 0.5], [80.0, 0.75]]);
+        assert_eq!(dead[..2], [[28.05, 1.0], [28.25, 1.0]]);
     }
 }

@@ -9,6 +9,7 @@ use super::course::Course;
 use super::mix::{MIXES, Mix};
 use super::recorded;
 use super::request::MAX_REQUESTS;
+use crate::report::Report;
 
 /// Segcache's segments, and the least to which they are scaled down with a mix.
 const SEGMENT_BYTES: f64 = 1_048_576.0;
@@ -39,16 +40,16 @@ impl Cell {
         if let Some(mix) = Mix::named(name) {
             return Self::made(mix, size);
         }
-        let known = || MIXES.map(|mix| mix.name).join(", ");
         let folder = traces.with_context(|| {
-            let known = known();
+            let known: Vec<&str> = MIXES.iter().map(|mix| mix.name.as_str()).collect();
+            let known = known.join(", ");
             format!("no mix {name} (there are {known}): recorded requests need --traces")
         })?;
         Self::read(name, size.hours, &csv(folder, name))
     }
 
     fn made(mix: &Mix, Size { hours, scale, seed }: Size) -> Result<Self> {
-        let (name, expected) = (mix.name, mix.expected(hours, scale));
+        let (name, expected) = (&mix.name, mix.expected(hours, scale));
         ensure!(
             expected <= MAX_REQUESTS as f64,
             "{name} has {expected:.0} requests, more than {MAX_REQUESTS}: lower --hours or --scale"
@@ -60,17 +61,12 @@ impl Cell {
         );
         let segment_bytes = SEGMENT_BYTES * scale / mix.shrink;
         let params = json!({
-            "mix": name,
-            "source": mix.source,
-            "recorded": false,
-            "hours": hours,
-            "scale": scale,
-            "seed": seed,
-            "requests": requests.len(),
+            "mix": name, "source": mix.source, "recorded": false,
+            "hours": hours, "scale": scale, "seed": seed, "requests": requests.len(),
             "published_miss_percent": mix.published_miss_percent,
         });
         Ok(Self {
-            name: name.to_owned(),
+            name: name.clone(),
             recorded: false,
             params,
             note: format!("made up after {}", mix.source),
@@ -84,11 +80,8 @@ impl Cell {
         let last_ms = requests.last().map_or(0, |request| request.at_ms);
         let (count, last_s) = (requests.len(), last_ms / 1_000);
         let params = json!({
-            "mix": name,
-            "recorded": true,
-            "hours": hours,
-            "recorded_s": last_s,
-            "requests": count,
+            "mix": name, "recorded": true,
+            "hours": hours, "recorded_s": last_s, "requests": count,
         });
         let note = format!(
             "{count} recorded requests of {last_s} s, then no more: nothing but expiry happens"
@@ -102,6 +95,18 @@ impl Cell {
             course: Course::of(&requests, end_ms.max(last_ms)),
             segment_bytes: LEAST_SEGMENT_BYTES as u64,
         })
+    }
+
+    /// An empty report on a strategy or a policy, for the table of that title.
+    pub(super) fn report(&self, workload: &str, title: &str, subject: impl ToString) -> Report {
+        let report = Report::new(workload, self.params.clone());
+        let mut report = report.of(subject, "");
+        if report.subject.starts_with("tidewheel") {
+            report.version = env!("CARGO_PKG_VERSION").to_owned();
+        }
+        report.cell = title.to_owned();
+        report.notes.push(self.note.clone());
+        report
     }
 }
 

@@ -7,28 +7,15 @@
 
 use std::collections::HashMap;
 
-use super::request::{FOREVER, Request, Value, Verb};
+use super::request::{Object, Request, Verb};
 use crate::hit_ratios::replay::Hasher;
+use crate::studies::expiry::strategies::NEVER;
 
 /// Time between two samples of the memory held.
 pub(super) const SAMPLE_MS: u64 = 1_000;
 
 /// The share of a run that must lie after a deadline for its lateness to count: lateness is seen up to there.
 const TIME_TO_BE_LATE: f64 = 0.25;
-
-/// What is stored, with the time at which it ends.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Object {
-    pub(super) bytes: u32,
-    /// [`FOREVER`] without one.
-    pub(super) deadline_ms: u64,
-}
-
-impl Object {
-    pub(super) fn is_dead(&self, now_ms: u64) -> bool {
-        self.deadline_ms <= now_ms
-    }
-}
 
 /// What a request turned out to be.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -83,42 +70,62 @@ struct Life {
 impl Course {
     /// Resolves requests; time goes on to `end_ms` after the last of them.
     pub(super) fn of(requests: &[Request], end_ms: u64) -> Self {
+        let mut course = Self {
+            events: Vec::with_capacity(requests.len()),
+            live: Vec::new(),
+            needed: Vec::new(),
+            live_objects_mean: 0.0,
+            expired: 0,
+            expired_early: 0,
+            early_ms: (end_ms as f64 * (1.0 - TIME_TO_BE_LATE)) as u64,
+            gets: 0,
+            hits: 0,
+        };
+        let lives = course.resolve(requests);
+        let samples = (end_ms / SAMPLE_MS) as usize + 1;
+        let live = |life: &Life| (life.from_ms, life.until_ms);
+        let needed = |life: &Life| (life.from_ms, life.last_hit_ms);
+        let bytes = |life: &Life| u64::from(life.object.bytes);
+        let objects = levels(&lives, samples, live, |_| 1);
+        course.live_objects_mean = objects.iter().sum::<u64>() as f64 / samples as f64;
+        course.live = levels(&lives, samples, live, bytes);
+        course.needed = levels(&lives, samples, needed, bytes);
+        let expired_by = |by_ms: u64| lives.iter().filter(|life| life.expired_by(by_ms)).count();
+        course.expired = expired_by(end_ms) as u64;
+        course.expired_early = expired_by(course.early_ms) as u64;
+        course
+    }
+
+    /// Settles what each request finds. Returns the objects that there were.
+    fn resolve(&mut self, requests: &[Request]) -> Vec<Life> {
         let mut lives: Vec<Life> = Vec::new();
         let mut latest: HashMap<u64, usize, Hasher> = HashMap::default();
-        let mut events = Vec::with_capacity(requests.len());
-        let (mut gets, mut hits) = (0, 0);
         for &Request { at_ms, key, verb } in requests {
-            let mut push = |what| events.push(Event { at_ms, key, what });
-            let alive = latest
-                .get(&key)
-                .copied()
-                .filter(|&life| lives[life].until_ms > at_ms);
+            let mut push = |what| self.events.push(Event { at_ms, key, what });
+            let alive = latest.get(&key).map(|&life| &mut lives[life]);
+            let mut alive = alive.filter(|life| life.until_ms > at_ms);
+            if let (Some(life), Verb::Set(_) | Verb::Delete) = (&mut alive, verb) {
+                life.until_ms = at_ms;
+            }
+            self.gets += u64::from(matches!(verb, Verb::Get(_)));
             let stored = match (verb, alive) {
                 (Verb::Get(_), Some(life)) => {
-                    (gets, hits) = (gets + 1, hits + 1);
-                    lives[life].last_hit_ms = at_ms;
-                    push(What::Hit(lives[life].object));
-                    continue;
+                    self.hits += 1;
+                    life.last_hit_ms = at_ms;
+                    push(What::Hit(life.object));
+                    None
                 }
-                (Verb::Get(value), None) => {
-                    gets += 1;
+                (Verb::Get(object), None) => {
                     push(What::Miss);
-                    value
+                    object
                 }
-                (Verb::Set(value), _) => Some(value),
+                (Verb::Set(object), _) => Some(object),
                 (Verb::Delete, _) => {
                     push(What::Delete);
                     None
                 }
             };
-            if let (Some(life), Verb::Set(_) | Verb::Delete) = (alive, verb) {
-                lives[life].until_ms = at_ms;
-            }
-            if let Some(Value { bytes, ttl_ms }) = stored {
-                let object = Object {
-                    bytes,
-                    deadline_ms: at_ms.saturating_add(ttl_ms),
-                };
+            if let Some(object) = stored {
                 push(What::Store(object));
                 latest.insert(key, lives.len());
                 lives.push(Life {
@@ -129,40 +136,16 @@ impl Course {
                 });
             }
         }
-        let samples = samples(end_ms);
-        let live = |life: &Life| (life.from_ms, life.until_ms);
-        let bytes = |life: &Life| u64::from(life.object.bytes);
-        let objects = levels(&lives, samples, live, |_| 1);
-        let early_ms = (end_ms as f64 * (1.0 - TIME_TO_BE_LATE)) as u64;
-        let expired_by = |by_ms: u64| {
-            let expired = lives.iter().filter(|life| {
-                let deadline_ms = life.object.deadline_ms;
-                life.until_ms == deadline_ms && deadline_ms <= by_ms && deadline_ms != FOREVER
-            });
-            expired.count() as u64
-        };
-        Self {
-            live: levels(&lives, samples, live, bytes),
-            needed: levels(
-                &lives,
-                samples,
-                |life| (life.from_ms, life.last_hit_ms),
-                bytes,
-            ),
-            live_objects_mean: objects.iter().sum::<u64>() as f64 / samples as f64,
-            expired: expired_by(end_ms),
-            expired_early: expired_by(early_ms),
-            early_ms,
-            events,
-            gets,
-            hits,
-        }
+        lives
     }
 }
 
-/// How many samples a run has that ends then.
-fn samples(end_ms: u64) -> usize {
-    (end_ms / SAMPLE_MS) as usize + 1
+impl Life {
+    /// Whether its time was over by then, and before anything took its place.
+    fn expired_by(&self, by_ms: u64) -> bool {
+        let deadline_ms = self.object.deadline_ms;
+        self.until_ms == deadline_ms && deadline_ms <= by_ms && deadline_ms != NEVER
+    }
 }
 
 /// At each sample, the sum over the lives that it is within: begun, not ended.
@@ -192,43 +175,33 @@ fn levels(
 pub(super) mod tests {
     use super::*;
 
-    pub(in crate::studies::ttl_memory) fn set(
-        at_ms: u64,
-        key: u64,
-        bytes: u32,
-        ttl_ms: u64,
-    ) -> Request {
-        let verb = Verb::Set(Value { bytes, ttl_ms });
+    pub(in super::super) fn set(at_ms: u64, key: u64, bytes: u32, ttl_ms: u64) -> Request {
+        let verb = Verb::Set(object(at_ms, bytes, ttl_ms));
         Request { at_ms, key, verb }
     }
 
-    pub(in crate::studies::ttl_memory) fn get(at_ms: u64, key: u64) -> Request {
+    pub(in super::super) fn get(at_ms: u64, key: u64) -> Request {
         let verb = Verb::Get(None);
         Request { at_ms, key, verb }
     }
 
+    fn object(at_ms: u64, bytes: u32, ttl_ms: u64) -> Object {
+        let deadline_ms = at_ms.saturating_add(ttl_ms);
+        Object { bytes, deadline_ms }
+    }
+
     #[test]
     fn a_small_course_by_hand() {
-        let fill = Verb::Get(Some(Value {
-            bytes: 7,
-            ttl_ms: 1_000,
-        }));
+        let fill = Verb::Get(Some(object(4_500, 7, 1_000)));
+        let other = |at_ms, key, verb| Request { at_ms, key, verb };
         let requests = [
             set(0, 1, 100, 3_000),
             set(500, 2, 10, 60_000),
             get(2_500, 1),
             get(3_000, 1),
             set(4_000, 2, 20, 60_000),
-            Request {
-                at_ms: 4_500,
-                key: 3,
-                verb: fill,
-            },
-            Request {
-                at_ms: 5_500,
-                key: 2,
-                verb: Verb::Delete,
-            },
+            other(4_500, 3, fill),
+            other(5_500, 2, Verb::Delete),
         ];
         let course = Course::of(&requests, 7_000);
         // Key 1 dies at 3 s; key 2 is replaced at 4 s and removed at 5.5 s; key 3 dies at 5.5 s.
@@ -237,30 +210,22 @@ pub(super) mod tests {
         assert_eq!(course.needed, [100, 100, 100, 0, 0, 0, 0, 0]);
         assert_eq!((course.gets, course.hits, course.expired), (3, 1, 2));
         assert_eq!((course.early_ms, course.expired_early), (5_250, 1));
-        let kinds: Vec<What> = course.events.iter().map(|event| event.what).collect();
-        assert!(matches!(
-            kinds[2..],
-            [
-                What::Hit(_),
-                What::Miss,
-                What::Store(_),
-                What::Miss,
-                What::Store(Object {
-                    bytes: 7,
-                    deadline_ms: 5_500
-                }),
-                What::Delete
-            ]
-        ));
-        assert_eq!(
-            course.live_objects_mean,
-            (1 + 2 + 2 + 1 + 1 + 2) as f64 / 8.0
-        );
+        let events: Vec<What> = course.events.iter().map(|event| event.what).collect();
+        let expected = [
+            What::Hit(object(0, 100, 3_000)),
+            What::Miss,
+            What::Store(object(4_000, 20, 60_000)),
+            What::Miss,
+            What::Store(object(4_500, 7, 1_000)),
+            What::Delete,
+        ];
+        assert_eq!(events[2..], expected);
+        assert_eq!(course.live_objects_mean, 9.0 / 8.0);
     }
 
     #[test]
     fn what_has_no_end_lives_on() {
-        let course = Course::of(&[set(0, 1, 5, FOREVER)], 2_000);
+        let course = Course::of(&[set(0, 1, 5, NEVER)], 2_000);
         assert_eq!((course.live, course.expired), (vec![5, 5, 5], 0));
     }
 }

@@ -7,10 +7,9 @@ use serde_json::json;
 use super::cell::Cell;
 use super::course::{Course, SAMPLE_MS};
 use super::limit::Policy;
-use super::meter;
 use super::ours::Ours;
 use super::segments::Segments;
-use super::strategy::{Ledger, Strategy};
+use super::strategy::{self, Ledger, Strategy};
 use super::table::Table;
 use crate::names;
 use crate::progress;
@@ -47,40 +46,25 @@ pub(super) fn held(cell: &Cell, seed: u64) -> Result<Vec<Report>> {
     let course = &cell.course;
     let mut reports = Vec::new();
     for subject in Subject::value_variants() {
-        let strategy: Option<Box<dyn Strategy>> = match subject {
-            Subject::Live | Subject::Needed => None,
-            Subject::Tidewheel => Some(Box::new(Ours::new()?)),
-            Subject::Lazy => Some(Box::new(Table::lazy())),
-            Subject::Sampling => Some(Box::new(Table::sampling(seed))),
-            Subject::Scan => Some(Box::new(Table::scan(SCAN_MS))),
-            Subject::Segments => Some(Box::new(Segments::new(cell.segment_bytes))),
+        let mut report = cell.report("ttl-memory", &cell.name, subject);
+        let bound = |report: &mut Report, samples: &[u64]| {
+            figures(report, course, samples);
+            late(report, course, Some(0.0), Some(0.0));
         };
-        let is_ours = *subject == Subject::Tidewheel;
-        let version = if is_ours {
-            env!("CARGO_PKG_VERSION")
-        } else {
-            ""
+        let mut measure = |strategy: Box<dyn Strategy>| {
+            progress::say(format!("{}: {subject}", cell.name));
+            let (samples, ledger) = strategy::measure(course, strategy);
+            figures(&mut report, course, &samples);
+            work(&mut report, course, ledger);
         };
-        let mut report = Report::new("ttl-memory", cell.params.clone()).of(subject, version);
-        report.cell.clone_from(&cell.name);
-        report.notes.push(cell.note.clone());
-        match strategy {
-            Some(strategy) => {
-                progress::say(format!("{}: {subject}", cell.name));
-                let (samples, ledger) = meter::measure(course, strategy);
-                figures(&mut report, course, &samples);
-                work(&mut report, course, ledger);
-            }
-            None => {
-                let is_live = *subject == Subject::Live;
-                let samples = if is_live {
-                    &course.live
-                } else {
-                    &course.needed
-                };
-                figures(&mut report, course, samples);
-                late(&mut report, course, Some(0.0), Some(0.0));
-            }
+        match subject {
+            Subject::Live => bound(&mut report, &course.live),
+            Subject::Needed => bound(&mut report, &course.needed),
+            Subject::Tidewheel => measure(Box::new(Ours::new(None)?)),
+            Subject::Lazy => measure(Box::new(Table::lazy())),
+            Subject::Sampling => measure(Box::new(Table::sampling(seed))),
+            Subject::Scan => measure(Box::new(Table::scan(SCAN_MS))),
+            Subject::Segments => measure(Box::new(Segments::new(cell.segment_bytes))),
         }
         reports.push(report);
     }
@@ -139,33 +123,20 @@ fn late(report: &mut Report, course: &Course, p50_s: Option<f64>, p99_s: Option<
 pub(super) fn limited(cell: &Cell, share: f64) -> Result<(String, Vec<Report>)> {
     let course = &cell.course;
     let capacity = ((course.live_objects_mean * share) as usize).max(1);
-    let title = format!(
-        "{}, room for {:.0} % of the living",
-        cell.name,
-        share * 100.0
-    );
+    let (name, percent) = (&cell.name, share * 100.0);
+    let title = format!("{name}, room for {percent:.0} % of the living");
     let percent = |hits: u64| (course.gets > 0).then(|| hits as f64 * 100.0 / course.gets as f64);
-    let policies = Policy::value_variants();
-    progress::say(title.clone());
+    progress::say(&title);
     let mut reports = Vec::new();
-    for policy in policies {
-        let mut params = cell.params.clone();
-        params["limit_objects"] = json!(capacity);
-        params["limit_share"] = json!(share);
-        let is_ours = matches!(policy, Policy::Tidewheel | Policy::TidewheelUntold);
-        let version = if is_ours {
-            env!("CARGO_PKG_VERSION")
-        } else {
-            ""
-        };
-        let mut report = Report::new("ttl-memory limit", params).of(policy, version);
-        report.cell.clone_from(&title);
-        report.notes.push(cell.note.clone());
-        let hits = policy.hits(course, capacity)?;
+    for policy in Policy::value_variants() {
+        let mut report = cell.report("ttl-memory limit", &title, policy);
+        report.params["limit_objects"] = json!(capacity);
+        report.params["limit_share"] = json!(share);
+        let (hits, unlimited) = (policy.hits(course, capacity)?, course.hits);
         report.figures.push("hit_percent", percent(hits));
         report
             .figures
-            .push("unlimited_hit_percent", percent(course.hits));
+            .push("unlimited_hit_percent", percent(unlimited));
         reports.push(report);
     }
     Ok((title, reports))

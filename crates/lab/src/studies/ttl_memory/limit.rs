@@ -6,16 +6,17 @@
 //! to win, each for keeping one object from one request to the next, and the optimum is Belady's rule over those.
 
 use std::collections::{BTreeSet, BinaryHeap, HashMap, VecDeque};
-use std::time::Duration;
 
 use anyhow::Result;
 use clap::ValueEnum;
-use tidewheel::{Cache, Clock, Driver, Lifetime, ManualClock};
 
-use super::course::{Course, Event, Object, What};
-use super::request::FOREVER;
+use super::course::{Course, Event, What};
+use super::ours::Ours;
+use super::request::Object;
+use super::strategy::Strategy as _;
 use crate::hit_ratios::replay::Hasher;
 use crate::names;
+use crate::studies::expiry::strategies::NEVER;
 
 /// Who decides what stays.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
@@ -55,17 +56,17 @@ fn optimum(events: &[Event], capacity: usize) -> u64 {
     for (at, event) in events.iter().enumerate().rev() {
         next[at] = match event.what {
             What::Hit(_) => next_of.insert(event.key, at),
-            What::Miss | What::Store(_) | What::Delete => next_of.remove(&event.key),
+            What::Store(_) => next_of.remove(&event.key),
+            What::Miss | What::Delete => None,
         };
     }
     drop(next_of);
     // By the next hit, which belongs to one key alone.
     let mut resident: BTreeSet<usize> = BTreeSet::new();
     let mut hits = 0;
-    for (at, event) in events.iter().enumerate() {
-        let kept = resident.remove(&at);
-        hits += u64::from(kept);
-        if let (What::Hit(_) | What::Store(_), Some(later)) = (event.what, next[at]) {
+    for (at, next) in next.into_iter().enumerate() {
+        hits += u64::from(resident.remove(&at));
+        if let Some(later) = next {
             resident.insert(later);
             if resident.len() > capacity {
                 resident.pop_last();
@@ -105,7 +106,7 @@ fn lru(events: &[Event], capacity: usize, expired_first: bool) -> u64 {
             if let Some((_, key)) = earliest.filter(|(deadline_ms, _)| deadline_ms.0 <= now_ms) {
                 deadlines.pop();
                 let now = resident.get(&key);
-                if now.is_some_and(|(_, object)| object.is_dead(now_ms)) {
+                if now.is_some_and(|(_, object)| object.deadline_ms <= now_ms) {
                     resident.remove(&key);
                 }
                 continue;
@@ -121,56 +122,33 @@ fn lru(events: &[Event], capacity: usize, expired_first: bool) -> u64 {
     hits
 }
 
-/// The real cache in virtual time, called at its own deadlines. Untold ones have none: what is found dead is
-/// removed by the client.
+/// The real cache. Untold of deadlines it keeps all for ever: what is found dead is removed by the client.
 fn ours(events: &[Event], capacity: usize, told: bool) -> Result<u64> {
-    let clock = ManualClock::new();
-    let cache: Cache<u64, (), Hasher> = Cache::builder()
-        .max_capacity(capacity as u64)
-        .no_default_ttl()
-        .clock(clock.clone())
-        .driver(Driver::Manual)
-        .hasher(Hasher::default())
-        // One, so that the figures do not depend on how many processors there are.
-        .shards(1)
-        .build()?;
+    let mut cache = Ours::new(Some(capacity))?;
     let mut hits = 0;
     for event in events {
-        let now = Duration::from_millis(event.at_ms);
-        let wake_at = || {
-            let at = clock.now().checked_add(cache.next_deadline()?);
-            at.filter(|at| *at <= now)
-        };
-        while let Some(at) = wake_at() {
-            clock.advance(at.saturating_sub(clock.now()));
-            cache.advance(cache.now(), u32::MAX);
-        }
-        clock.advance(now.saturating_sub(clock.now()));
+        cache.run_to(event.at_ms);
         let object = match event.what {
-            What::Hit(object) => {
-                if cache.get_with(&event.key, |()| ()).is_some() {
-                    hits += 1;
-                    continue;
-                }
-                object
+            What::Hit(_) if cache.get(event.key) => {
+                hits += 1;
+                continue;
             }
-            What::Store(object) => object,
+            What::Hit(object) | What::Store(object) => object,
             What::Miss if told => {
-                cache.get_with(&event.key, |()| ());
+                cache.get(event.key);
                 continue;
             }
             What::Miss | What::Delete => {
-                cache.invalidate(&event.key);
+                cache.remove(event.key);
                 continue;
             }
         };
-        let ttl_ms = object.deadline_ms.saturating_sub(event.at_ms);
-        let lifetime = if told && object.deadline_ms != FOREVER {
-            Lifetime::ttl(Duration::from_millis(ttl_ms))
-        } else {
-            Lifetime::forever()
+        let deadline_ms = if told { object.deadline_ms } else { NEVER };
+        let object = Object {
+            deadline_ms,
+            ..object
         };
-        cache.insert_with(event.key, (), lifetime);
+        cache.store(event.key, object, event.at_ms);
     }
     Ok(hits)
 }
@@ -180,6 +158,10 @@ mod tests {
     use super::super::course::tests::{get, set};
     use super::super::mix::MIXES;
     use super::*;
+
+    fn hits(policy: Policy, course: &Course, capacity: usize) -> u64 {
+        policy.hits(course, capacity).expect("runs")
+    }
 
     #[test]
     fn the_dead_take_the_place_of_the_living_under_lru_alone() {
@@ -192,11 +174,11 @@ mod tests {
         ];
         let course = Course::of(&requests, 4_000);
         // Two places: LRU evicts key 1, though key 2 is dead.
-        assert_eq!(Policy::Lru.hits(&course, 2).expect("runs"), 1);
-        assert_eq!(Policy::LruExpiredFirst.hits(&course, 2).expect("runs"), 2);
-        assert_eq!(Policy::Opt.hits(&course, 2).expect("runs"), 2);
+        assert_eq!(hits(Policy::Lru, &course, 2), 1);
+        assert_eq!(hits(Policy::LruExpiredFirst, &course, 2), 2);
+        assert_eq!(hits(Policy::Opt, &course, 2), 2);
         // With one place nothing can be had but one of the two.
-        assert_eq!(Policy::Opt.hits(&course, 1).expect("runs"), 1);
+        assert_eq!(hits(Policy::Opt, &course, 1), 1);
     }
 
     #[test]
@@ -210,31 +192,28 @@ mod tests {
         ];
         let course = Course::of(&requests, 4_000);
         // Key 2 to 1 s, then key 1 or key 2, which is hit again at 3 s: 1 was given up at the beginning.
-        assert_eq!(Policy::Opt.hits(&course, 1).expect("runs"), 2);
-        assert_eq!(Policy::Opt.hits(&course, 2).expect("runs"), 3);
-        assert_eq!(Policy::Lru.hits(&course, 1).expect("runs"), 1);
+        assert_eq!(hits(Policy::Opt, &course, 1), 2);
+        assert_eq!(hits(Policy::Opt, &course, 2), 3);
+        assert_eq!(hits(Policy::Lru, &course, 1), 1);
     }
 
     #[test]
     fn no_policy_beats_the_optimum_and_all_reach_it_with_room_for_everything() {
-        for mix in MIXES {
+        for mix in MIXES.iter() {
             let course = Course::of(&mix.requests(0.5, 0.1, 5), 1_800_000);
             for share in [0.1, 0.5, 1.0] {
                 let capacity = (course.live_objects_mean * share) as usize;
-                let best = Policy::Opt.hits(&course, capacity).expect("runs");
+                let best = hits(Policy::Opt, &course, capacity);
                 assert!(best <= course.hits);
                 for policy in Policy::value_variants() {
-                    let hits = policy.hits(&course, capacity).expect("runs");
-                    assert!(
-                        hits <= best,
-                        "{} {share} {policy:?}: {hits} of {best}",
-                        mix.name
-                    );
+                    let found = hits(*policy, &course, capacity);
+                    let of = &mix.name;
+                    assert!(found <= best, "{of} {share} {policy}: {found} of {best}");
                 }
             }
             for policy in Policy::value_variants() {
-                let hits = policy.hits(&course, course.events.len()).expect("runs");
-                assert_eq!(hits, course.hits, "{} {policy:?}", mix.name);
+                let found = hits(*policy, &course, course.events.len());
+                assert_eq!(found, course.hits, "{} {policy:?}", mix.name);
             }
         }
     }

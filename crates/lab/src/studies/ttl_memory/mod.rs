@@ -13,7 +13,6 @@ mod cell;
 mod course;
 mod figures;
 mod limit;
-mod meter;
 mod mix;
 mod ours;
 mod recorded;
@@ -102,7 +101,7 @@ fn names(args: &Args) -> Vec<String> {
     }
     let traces = args.traces.as_deref();
     let is_there = |name: &&str| traces.is_some_and(|folder| csv(folder, name).is_file());
-    let mixes = MIXES.iter().map(|mix| mix.name);
+    let mixes = MIXES.iter().map(|mix| mix.name.as_str());
     let recorded = RECORDED.into_iter().filter(is_there);
     mixes.chain(recorded).map(str::to_owned).collect()
 }

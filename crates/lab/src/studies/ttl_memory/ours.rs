@@ -1,26 +1,26 @@
 //! Tidewheel's cache in virtual time: its clock is moved to each of its own deadlines, as its driver would wake.
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use anyhow::Result;
 use tidewheel::{Cache, Clock, Driver, Lifetime, ManualClock, RemovalCause};
 
-use super::course::{Event, Object, What};
-use super::request::FOREVER;
+use super::course::{Event, What};
+use super::request::Object;
 use super::strategy::{Ledger, Strategy};
 use crate::hit_ratios::replay::Hasher;
+use crate::locks::lock;
+use crate::studies::expiry::strategies::NEVER;
 
 /// Timer records that one call may touch: no call here is short of it, so that no backlog is left.
 const BUDGET: u32 = u32::MAX;
 
-/// The real cache without a limit; an entry weighs its bytes.
+/// The real cache.
 #[derive(Debug)]
 pub(super) struct Ours {
     cache: Cache<u64, Object, Hasher>,
     clock: ManualClock,
-    /// When the cache wants to be called again.
-    wake_at: Duration,
     /// What expired, as the cache's listener hears of it.
     ledger: Arc<Mutex<Ledger>>,
     /// Entries and timer records that the driver touched.
@@ -28,14 +28,19 @@ pub(super) struct Ours {
 }
 
 impl Ours {
-    pub(super) fn new() -> Result<Self> {
+    /// With room for so many objects; without a limit an entry weighs its bytes.
+    pub(super) fn new(capacity: Option<usize>) -> Result<Self> {
         let clock = ManualClock::new();
         let ledger = Arc::new(Mutex::new(Ledger::default()));
         let (hears, hands) = (Arc::clone(&ledger), clock.clone());
-        let cache = Cache::builder()
-            .unbounded()
+        let builder = match capacity {
+            Some(objects) => Cache::builder().max_capacity(objects as u64),
+            None => Cache::builder()
+                .unbounded()
+                .weigher(|_, object: &Object| object.bytes),
+        };
+        let cache = builder
             .no_default_ttl()
-            .weigher(|_, object: &Object| object.bytes)
             .clock(clock.clone())
             .driver(Driver::Manual)
             .hasher(Hasher::default())
@@ -43,65 +48,63 @@ impl Ours {
             .shards(1)
             .eviction_listener(move |removal: tidewheel::Removal<u64, Object>| {
                 if removal.cause == RemovalCause::Expired {
-                    hears
-                        .lock()
-                        .unwrap_or_else(PoisonError::into_inner)
-                        .freed(removal.value.deadline_ms, millis(hands.now()));
+                    let now_ms = hands.now().as_millis() as u64;
+                    lock(&hears).freed(removal.value.deadline_ms, now_ms);
                 }
             })
             .build()?;
         Ok(Self {
             cache,
             clock,
-            wake_at: Duration::MAX,
             ledger,
             looked: 0,
         })
     }
 
-    fn move_to(&mut self, at: Duration) {
+    fn move_to(&self, at: Duration) {
         self.clock.advance(at.saturating_sub(self.clock.now()));
     }
 
-    fn drive(&mut self) {
-        let progress = self.cache.advance(self.cache.now(), BUDGET);
-        self.looked += progress.expired + progress.moved;
-        self.plan(progress.next);
+    /// When the cache wants to be called again.
+    fn wake_at(&self) -> Option<Duration> {
+        self.clock.now().checked_add(self.cache.next_deadline()?)
     }
 
-    fn plan(&mut self, next: Option<Duration>) {
-        let at = next.and_then(|next| self.clock.now().checked_add(next));
-        self.wake_at = at.unwrap_or(Duration::MAX);
+    /// A read; whether it finds the object.
+    pub(super) fn get(&self, key: u64) -> bool {
+        self.cache.get_with(&key, |_| ()).is_some()
+    }
+
+    pub(super) fn store(&self, key: u64, object: Object, now_ms: u64) {
+        let ttl_ms = object.deadline_ms.saturating_sub(now_ms);
+        let lifetime = match object.deadline_ms {
+            NEVER => Lifetime::forever(),
+            _ => Lifetime::ttl(Duration::from_millis(ttl_ms)),
+        };
+        self.cache.insert_with(key, object, lifetime);
+    }
+
+    pub(super) fn remove(&self, key: u64) {
+        self.cache.invalidate(&key);
     }
 }
 
 impl Strategy for Ours {
     fn run_to(&mut self, now_ms: u64) {
         let now = Duration::from_millis(now_ms);
-        while self.wake_at <= now {
-            self.move_to(self.wake_at);
-            self.drive();
+        while let Some(at) = self.wake_at().filter(|at| *at <= now) {
+            self.move_to(at);
+            let progress = self.cache.advance(self.cache.now(), BUDGET);
+            self.looked += progress.expired + progress.moved;
         }
         self.move_to(now);
     }
 
     fn apply(&mut self, event: &Event) {
         match event.what {
-            What::Hit(_) | What::Miss => {
-                self.cache.contains_key(&event.key);
-            }
-            What::Store(object) => {
-                let ttl_ms = object.deadline_ms.saturating_sub(event.at_ms);
-                let lifetime = match object.deadline_ms {
-                    FOREVER => Lifetime::forever(),
-                    _ => Lifetime::ttl(Duration::from_millis(ttl_ms)),
-                };
-                self.cache.insert_with(event.key, object, lifetime);
-                self.plan(self.cache.next_deadline());
-            }
-            What::Delete => {
-                self.cache.invalidate(&event.key);
-            }
+            What::Hit(_) | What::Miss => drop(self.get(event.key)),
+            What::Store(object) => self.store(event.key, object, event.at_ms),
+            What::Delete => self.remove(event.key),
         }
     }
 
@@ -110,12 +113,8 @@ impl Strategy for Ours {
     }
 
     fn ledger(self: Box<Self>) -> Ledger {
-        let mut ledger = self.ledger.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut ledger = lock(&self.ledger);
         ledger.looked = self.looked;
         std::mem::take(&mut ledger)
     }
-}
-
-fn millis(time: Duration) -> u64 {
-    u64::try_from(time.as_millis()).unwrap_or(u64::MAX)
 }

@@ -7,8 +7,9 @@ use std::path::Path;
 use anyhow::{Context, Result, bail, ensure};
 use serde::Deserialize;
 
-use super::request::{FOREVER, MAX_REQUESTS, Request, Value, Verb};
+use super::request::{MAX_REQUESTS, Object, Request, Verb};
 use crate::hit_ratios::trace;
+use crate::studies::expiry::strategies::NEVER;
 
 /// The columns that are read; a file may have them in any order, among others.
 #[derive(Debug, Deserialize)]
@@ -42,7 +43,7 @@ fn read(reader: impl Read) -> Result<Vec<Request>> {
             .and_then(|since_s| since_s.checked_mul(1_000))
             .filter(|at_ms| requests.last().is_none_or(|last| last.at_ms <= *at_ms))
             .with_context(|| format!("line {number} is out of the order of time"))?;
-        let verb = verb(&row).with_context(|| format!("line {number} is no request"))?;
+        let verb = verb(&row, at_ms).with_context(|| format!("line {number} is no request"))?;
         let key = trace::hash(row.key.as_bytes());
         requests.push(Request { at_ms, key, verb });
     }
@@ -50,17 +51,18 @@ fn read(reader: impl Read) -> Result<Vec<Request>> {
     Ok(requests)
 }
 
-fn verb(row: &Row) -> Result<Verb> {
+fn verb(row: &Row, at_ms: u64) -> Result<Verb> {
     let bytes = row.key_size.checked_add(row.size);
     let bytes = bytes.context("key and value have 4 GiB or more")?;
-    let ttl_ms = match row.ttl {
-        0 => FOREVER,
-        ttl_s => ttl_s.checked_mul(1_000).context("the ttl is too long")?,
+    let ttl_ms = row.ttl.checked_mul(1_000).context("the ttl is too long")?;
+    let deadline_ms = match ttl_ms {
+        0 => NEVER,
+        _ => at_ms.saturating_add(ttl_ms),
     };
     Ok(match row.op.as_str() {
         // What a read that missed would have stored is not recorded beside it: it is a SET of its own.
         "GET" | "GET_LEASE" => Verb::Get(None),
-        "SET" | "SET_LEASE" => Verb::Set(Value { bytes, ttl_ms }),
+        "SET" | "SET_LEASE" => Verb::Set(Object { bytes, deadline_ms }),
         "DELETE" => Verb::Delete,
         other => bail!("op is {other:?}"),
     })
@@ -78,18 +80,15 @@ mod tests {
     fn times_sizes_and_ttls_are_read() {
         let text = "700,a,10,SET,1,90,60\n700,a,10,GET,3,90,0\n702,b,1,SET_LEASE,1,1,0\n703,a,10,DELETE,1,0,0\n";
         let requests = with(text).expect("reads");
-        let value = |bytes, ttl_ms| Verb::Set(Value { bytes, ttl_ms });
+        let object = |bytes, deadline_ms| Verb::Set(Object { bytes, deadline_ms });
         let expected = [
-            (0, value(100, 60_000)),
+            (0, object(100, 60_000)),
             (0, Verb::Get(None)),
-            (2_000, value(2, FOREVER)),
+            (2_000, object(2, NEVER)),
             (3_000, Verb::Delete),
         ];
-        let read: Vec<_> = requests
-            .iter()
-            .map(|request| (request.at_ms, request.verb))
-            .collect();
-        assert_eq!(read, expected);
+        let read = requests.iter().map(|it| (it.at_ms, it.verb));
+        assert!(read.eq(expected), "{requests:?}");
         assert!(requests[0].key == requests[3].key && requests[0].key != requests[2].key);
     }
 

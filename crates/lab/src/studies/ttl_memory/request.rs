@@ -1,26 +1,24 @@
 //! What clients ask of a cache, with the time at which they ask.
 
-/// No end: a time to live or a deadline that never comes.
-pub(super) const FOREVER: u64 = u64::MAX;
 /// Requests of one run at most: about 10 GiB with all that is made of them.
 pub(super) const MAX_REQUESTS: usize = 1 << 26;
 
-/// What is stored under a key.
+/// What is stored, with the time at which it ends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Value {
+pub(super) struct Object {
     /// Key and value together.
     pub(super) bytes: u32,
-    /// [`FOREVER`] without one.
-    pub(super) ttl_ms: u64,
+    /// [`NEVER`](crate::studies::expiry::strategies::NEVER) without one.
+    pub(super) deadline_ms: u64,
 }
 
 /// What is asked.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Verb {
     /// A read; what was not there is stored afterwards, if it is known.
-    Get(Option<Value>),
+    Get(Option<Object>),
     /// A write, whatever is there.
-    Set(Value),
+    Set(Object),
     /// A removal.
     Delete,
 }

@@ -11,10 +11,11 @@
 
 use std::collections::{BTreeMap, HashMap, VecDeque};
 
-use super::course::{Event, Object, What};
-use super::request::FOREVER;
+use super::course::{Event, What};
+use super::request::Object;
 use super::strategy::{Ledger, Strategy};
 use crate::hit_ratios::replay::Hasher;
+use crate::studies::expiry::strategies::NEVER;
 
 /// How often buckets are looked at.
 const SWEEP_MS: u64 = 1_000;
@@ -76,20 +77,16 @@ impl Segments {
 
     fn store(&mut self, key: u64, object: Object, now_ms: u64) {
         self.forget(key, now_ms);
+        let bytes = u64::from(object.bytes);
         let bucket = bucket(object.deadline_ms.saturating_sub(now_ms));
         let chain = self.buckets.entry(bucket).or_default();
-        let bytes = u64::from(object.bytes);
-        let open = chain.back().copied().filter(|id| {
-            let room = self.segment_bytes.saturating_sub(bytes);
-            self.segments
-                .get(id)
-                .is_some_and(|segment| segment.bytes <= room)
-        });
+        let room = self.segment_bytes.saturating_sub(bytes);
+        let open = chain.back().copied();
+        let open = open.filter(|id| self.segments[id].bytes <= room);
         let id = open.unwrap_or_else(|| {
-            let id = self.next_id;
             self.next_id += 1;
-            chain.push_back(id);
-            id
+            chain.push_back(self.next_id);
+            self.next_id
         });
         let segment = self.segments.entry(id).or_insert_with(|| Segment {
             bucket,
@@ -109,22 +106,17 @@ impl Segments {
 
     /// Takes a key out of the index; its bytes stay.
     fn forget(&mut self, key: u64, now_ms: u64) {
-        let Some((id, place)) = self.index.remove(&key) else {
-            return;
-        };
-        let Some(segment) = self.segments.get_mut(&id) else {
-            return;
-        };
-        segment.indexed -= 1;
-        let item = &mut segment.items[place];
-        item.replaced = item.deadline_ms > now_ms;
-        let (is_empty, bucket) = (segment.indexed == 0, segment.bucket);
-        let Some(chain) = self.buckets.get_mut(&bucket) else {
-            return;
-        };
-        if is_empty && chain.back() != Some(&id) {
-            chain.retain(|other| *other != id);
-            self.free(id, now_ms);
+        if let Some((id, place)) = self.index.remove(&key)
+            && let Some(segment) = self.segments.get_mut(&id)
+        {
+            segment.indexed -= 1;
+            let item = &mut segment.items[place];
+            item.replaced = item.deadline_ms > now_ms;
+            let chain = self.buckets.entry(segment.bucket).or_default();
+            if segment.indexed == 0 && chain.back() != Some(&id) {
+                chain.retain(|other| *other != id);
+                self.free(id, now_ms);
+            }
         }
     }
 
@@ -150,8 +142,7 @@ impl Segments {
         for chain in self.buckets.values_mut() {
             while let Some(id) = chain.front() {
                 self.ledger.looked += 1;
-                let segment = self.segments.get(id);
-                if segment.is_some_and(|segment| segment.last_deadline_ms > now_ms) {
+                if self.segments[id].last_deadline_ms > now_ms {
                     break;
                 }
                 dead.extend(chain.pop_front());
@@ -192,15 +183,13 @@ impl Strategy for Segments {
 
 /// The bucket of a time to live: its width and its number among those of that width.
 fn bucket(ttl_ms: u64) -> (u64, u64) {
-    if ttl_ms >= FOREVER / 2 {
-        return (FOREVER, 0);
+    if ttl_ms >= NEVER / 2 {
+        return (NEVER, 0);
     }
     let (longest_s, widest_s) = WIDEST_S;
     let ttl_s = (ttl_ms / 1_000).min(longest_s);
-    let width_s = WIDTHS_S
-        .iter()
-        .find(|(below_s, _)| ttl_s < *below_s)
-        .map_or(widest_s, |(_, width_s)| *width_s);
+    let width_s = WIDTHS_S.iter().find(|(below_s, _)| ttl_s < *below_s);
+    let width_s = width_s.map_or(widest_s, |(_, width_s)| *width_s);
     (width_s, ttl_s / width_s)
 }
 
@@ -208,7 +197,7 @@ fn bucket(ttl_ms: u64) -> (u64, u64) {
 mod tests {
     use super::super::course::Course;
     use super::super::course::tests::set;
-    use super::super::meter::tests::held;
+    use super::super::strategy::tests::held;
     use super::*;
 
     #[test]
@@ -265,6 +254,6 @@ mod tests {
         assert_eq!(bucket(3_600_000), (128, 28));
         assert_eq!(bucket(86_400_000), (2_048, 42));
         assert_eq!(bucket(1_209_600_000), (32_768, 36));
-        assert_eq!(bucket(FOREVER - 5).0, FOREVER);
+        assert_eq!(bucket(NEVER - 5).0, NEVER);
     }
 }

@@ -1,152 +1,78 @@
 //! A table of objects that are removed one by one: on touch alone, by samples, or by a scan.
 
-use std::collections::HashMap;
-
-use super::course::{Event, Object, What};
-use super::request::FOREVER;
+use super::course::{Event, What};
+use super::request::Object;
 use super::strategy::{Ledger, Strategy};
-use crate::hit_ratios::replay::Hasher;
-use crate::rng::Rng;
-
-/// Redis's defaults: ten cycles a second look at 20 keys that have a time to live, and again while more
-/// than a tenth of those were dead (`activeExpireCycle` in `src/expire.c`).
-const CYCLE_MS: u64 = 100;
-const KEYS_PER_SAMPLE: usize = 20;
-const DEAD_SHARE: usize = 10;
-
-/// Who looks for the dead that nobody asks for.
-#[derive(Debug)]
-enum Search {
-    /// Nobody.
-    None,
-    /// Samples at random, as Redis's documentation tells; its newer versions walk the table in hash order,
-    /// which is as random and never the same key twice in a round. The limit of its processor time is left out.
-    Sampling(Rng),
-    /// Everything, once in so many milliseconds.
-    Scan(u64),
-}
+use crate::studies::expiry::caches::keyed::{Keyed, Slab};
+use crate::studies::expiry::strategies::{Expiry, NEVER, Sampling, Scan};
 
 /// Objects by key. What a client finds dead is removed at once, whoever else searches.
-#[derive(Debug)]
 pub(super) struct Table {
-    /// Each with its place among `mortal`; none for what lives forever.
-    objects: HashMap<u64, (Object, Option<usize>), Hasher>,
-    mortal: Vec<u64>,
+    objects: Keyed<u64, Object>,
     bytes: u64,
-    search: Search,
-    /// When the search is next.
-    next_ms: u64,
     ledger: Ledger,
 }
 
 impl Table {
-    /// Removed only when touched.
+    /// Removed only when touched: a walk that never comes.
     pub(super) fn lazy() -> Self {
-        Self::new(Search::None, u64::MAX)
+        Self::scan(NEVER)
     }
 
-    /// As Redis does it.
+    /// As Redis does it. The limit of its processor time is left out: virtual time stands still meanwhile.
+    /// Its newer versions walk the table in hash order, which is as random and never the same key twice in a
+    /// round.
     pub(super) fn sampling(seed: u64) -> Self {
-        Self::new(Search::Sampling(Rng::new(seed)), CYCLE_MS)
+        Self::new(Box::new(Sampling::new(0, seed, || 0)))
     }
 
     /// A walk over everything every so often, as memcached's crawler.
     pub(super) fn scan(every_ms: u64) -> Self {
-        Self::new(Search::Scan(every_ms), every_ms)
+        Self::new(Box::new(Scan::new(0, every_ms)))
     }
 
-    fn new(search: Search, next_ms: u64) -> Self {
+    fn new(search: Box<dyn Expiry<Slab<u64, Object>>>) -> Self {
         Self {
-            objects: HashMap::default(),
-            mortal: Vec::new(),
+            objects: Keyed::new(search),
             bytes: 0,
-            search,
-            next_ms,
             ledger: Ledger::default(),
         }
     }
 
-    fn store(&mut self, key: u64, object: Object, now_ms: u64) {
-        self.remove(key, now_ms);
-        let place = (object.deadline_ms != FOREVER).then_some(self.mortal.len());
-        self.mortal.extend(place.map(|_| key));
-        self.objects.insert(key, (object, place));
-        self.bytes += u64::from(object.bytes);
+    fn remove(&mut self, key: u64, now_ms: u64) {
+        if let Some(object) = self.objects.remove(&key) {
+            self.freed(object, now_ms);
+        }
     }
 
-    fn remove(&mut self, key: u64, now_ms: u64) {
-        let Some((object, place)) = self.objects.remove(&key) else {
-            return;
-        };
-        if let Some(place) = place {
-            self.mortal.swap_remove(place);
-            let moved = self.mortal.get(place);
-            if let Some((_, its)) = moved.and_then(|key| self.objects.get_mut(key)) {
-                *its = Some(place);
-            }
-        }
+    fn freed(&mut self, object: Object, now_ms: u64) {
         self.bytes -= u64::from(object.bytes);
         self.ledger.freed(object.deadline_ms, now_ms);
-    }
-
-    /// Looks at one key and removes it if it is dead; tells whether it was.
-    fn look(&mut self, key: u64, now_ms: u64) -> bool {
-        self.ledger.looked += 1;
-        let dead = self
-            .objects
-            .get(&key)
-            .is_some_and(|(object, _)| object.is_dead(now_ms));
-        if dead {
-            self.remove(key, now_ms);
-        }
-        dead
-    }
-
-    fn sample(&mut self, now_ms: u64) {
-        loop {
-            let count = KEYS_PER_SAMPLE.min(self.mortal.len());
-            let mut dead = 0;
-            for _ in 0..count {
-                let Search::Sampling(rng) = &mut self.search else {
-                    return;
-                };
-                let place = rng.below(self.mortal.len() as u64) as usize;
-                if let Some(&key) = self.mortal.get(place) {
-                    dead += usize::from(self.look(key, now_ms));
-                }
-            }
-            if dead * DEAD_SHARE <= count {
-                return;
-            }
-        }
     }
 }
 
 impl Strategy for Table {
     fn run_to(&mut self, now_ms: u64) {
-        while self.next_ms <= now_ms {
-            let at_ms = self.next_ms;
-            match self.search {
-                Search::None => return,
-                Search::Sampling(_) => {
-                    self.sample(at_ms);
-                    self.next_ms += CYCLE_MS;
-                }
-                Search::Scan(every_ms) => {
-                    for key in self.mortal.clone() {
-                        self.look(key, at_ms);
-                    }
-                    self.next_ms += every_ms;
-                }
+        let (mut due, mut removed) = (Vec::new(), Vec::new());
+        while let Some(at_ms) = self.objects.wake().filter(|at_ms| *at_ms <= now_ms) {
+            self.objects
+                .advance(at_ms, u32::MAX, &mut due, &mut removed);
+            for (entry, _) in removed.drain(..) {
+                self.freed(entry.value, at_ms);
             }
         }
     }
 
     fn apply(&mut self, event: &Event) {
+        let (key, now_ms) = (event.key, event.at_ms);
         match event.what {
             What::Hit(_) => {}
-            What::Miss | What::Delete => self.remove(event.key, event.at_ms),
-            What::Store(object) => self.store(event.key, object, event.at_ms),
+            What::Miss | What::Delete => self.remove(key, now_ms),
+            What::Store(object) => {
+                self.remove(key, now_ms);
+                self.bytes += u64::from(object.bytes);
+                self.objects.insert(key, object, object.deadline_ms, now_ms);
+            }
         }
     }
 
@@ -154,7 +80,8 @@ impl Strategy for Table {
         self.bytes
     }
 
-    fn ledger(self: Box<Self>) -> Ledger {
+    fn ledger(mut self: Box<Self>) -> Ledger {
+        self.ledger.looked = self.objects.looks();
         self.ledger
     }
 }
@@ -163,7 +90,7 @@ impl Strategy for Table {
 mod tests {
     use super::super::course::Course;
     use super::super::course::tests::{get, set};
-    use super::super::meter::tests::held;
+    use super::super::strategy::tests::held;
     use super::*;
 
     #[test]
@@ -187,7 +114,7 @@ mod tests {
         let requests = [
             set(0, 1, 100, 1_500),
             set(0, 2, 10, 60_000),
-            set(100, 3, 1, FOREVER),
+            set(100, 3, 1, NEVER),
         ];
         let course = Course::of(&requests, 6_000);
         let (samples, ledger) = held(&course, Table::scan(3_000));

@@ -1,7 +1,7 @@
 //! Caches that are written here for comparison: their thread, and what it calls.
 
+pub(crate) mod keyed;
 pub(crate) mod naive_scan;
-mod slab;
 pub(crate) mod slot_wheel;
 pub(crate) mod strategy_cache;
 pub(crate) mod ticker;

@@ -5,12 +5,13 @@
 
 use std::collections::HashMap;
 use std::io;
-use std::sync::{Arc, PoisonError, RwLock};
+use std::sync::{Arc, RwLock};
 use std::time::Duration;
 
 use super::ticker::Ticker;
-use crate::caches::subject::{Hasher, Key, Subject, Sweeps, Value};
+use crate::caches::subject::{Hasher, Key, Subject, Value};
 use crate::clock;
+use crate::locks::{read, write};
 
 /// Values with their deadlines in nanoseconds.
 pub(crate) type Map<K, V> = HashMap<K, (V, u64), Hasher>;
@@ -30,7 +31,7 @@ impl<K: Key, V: Value> NaiveScan<K, V> {
         let map = Arc::new(RwLock::new(Map::default()));
         let theirs = Arc::clone(&map);
         let ticker = Ticker::start(move || {
-            let mut map = theirs.write().unwrap_or_else(PoisonError::into_inner);
+            let mut map = write(&theirs);
             sweep(&mut map, clock::mono_ns());
         })?;
         Ok(Self { map, ticker })
@@ -39,15 +40,14 @@ impl<K: Key, V: Value> NaiveScan<K, V> {
 
 impl<K: Key, V: Value> Subject<K, V> for NaiveScan<K, V> {
     fn get(&self, key: &K) -> Option<V> {
-        let map = self.map.read().unwrap_or_else(PoisonError::into_inner);
-        map.get(key)
-            .filter(|(_, deadline)| clock::mono_ns() < *deadline)
-            .map(|(value, _)| value.clone())
+        let map = read(&self.map);
+        let (value, deadline_ns) = map.get(key)?;
+        (clock::mono_ns() < *deadline_ns).then(|| value.clone())
     }
 
     fn insert(&self, key: K, value: V, ttl: Option<Duration>) {
         let deadline = clock::deadline_ns(ttl);
-        let mut map = self.map.write().unwrap_or_else(PoisonError::into_inner);
+        let mut map = write(&self.map);
         let replaced = map.insert(key, (value, deadline));
         drop(map);
         drop(replaced);
@@ -58,15 +58,6 @@ impl<K: Key, V: Value> Subject<K, V> for NaiveScan<K, V> {
     }
 
     fn held(&self) -> Option<usize> {
-        Some(
-            self.map
-                .read()
-                .unwrap_or_else(PoisonError::into_inner)
-                .len(),
-        )
-    }
-
-    fn sweeps(&self) -> Option<Sweeps> {
-        Some(self.ticker.sweeps())
+        Some(read(&self.map).len())
     }
 }

@@ -8,11 +8,12 @@
 
 use std::collections::HashMap;
 use std::io;
-use std::sync::{Arc, Mutex, PoisonError, RwLock};
+use std::sync::{Arc, Mutex, RwLock};
 use std::time::Duration;
 
 use super::ticker::Ticker;
-use crate::caches::subject::{Hasher, Key, Subject, Sweeps, Value};
+use crate::caches::subject::{Hasher, Key, Subject, Value};
+use crate::locks::{lock, read, write};
 
 const SLOTS: usize = 8_192;
 
@@ -49,13 +50,13 @@ impl<K: Key, V: Value> SlotWheel<K, V> {
 impl<K: Key, V: Value> Inner<K, V> {
     fn tick(&self) {
         let slot = {
-            let mut wheel = self.wheel.lock().unwrap_or_else(PoisonError::into_inner);
+            let mut wheel = lock(&self.wheel);
             let current = wheel.current;
             wheel.current = (current + 1) % SLOTS;
             std::mem::take(&mut wheel.slots[current])
         };
         for key in &slot {
-            let mut map = self.map.write().unwrap_or_else(PoisonError::into_inner);
+            let mut map = write(&self.map);
             let removed = map.remove(key);
             drop(map);
             drop(removed);
@@ -65,31 +66,18 @@ impl<K: Key, V: Value> Inner<K, V> {
 
 impl<K: Key, V: Value> Subject<K, V> for SlotWheel<K, V> {
     fn get(&self, key: &K) -> Option<V> {
-        let map = self
-            .inner
-            .map
-            .read()
-            .unwrap_or_else(PoisonError::into_inner);
-        map.get(key).cloned()
+        read(&self.inner.map).get(key).cloned()
     }
 
     fn insert(&self, key: K, value: V, ttl: Option<Duration>) {
-        let mut map = self
-            .inner
-            .map
-            .write()
-            .unwrap_or_else(PoisonError::into_inner);
+        let mut map = write(&self.inner.map);
         let replaced = map.insert(key.clone(), value);
         drop(map);
         drop(replaced);
         if let Some(ttl) = ttl {
             // A TTL below a second still waits for the next tick.
             let ticks = (ttl.as_secs() as usize).max(1);
-            let mut wheel = self
-                .inner
-                .wheel
-                .lock()
-                .unwrap_or_else(PoisonError::into_inner);
+            let mut wheel = lock(&self.inner.wheel);
             let slot = (wheel.current + ticks) % SLOTS;
             wheel.slots[slot].push(key);
         }
@@ -100,11 +88,6 @@ impl<K: Key, V: Value> Subject<K, V> for SlotWheel<K, V> {
     }
 
     fn held(&self) -> Option<usize> {
-        let map = &self.inner.map;
-        Some(map.read().unwrap_or_else(PoisonError::into_inner).len())
-    }
-
-    fn sweeps(&self) -> Option<Sweeps> {
-        Some(self.ticker.sweeps())
+        Some(read(&self.inner.map).len())
     }
 }

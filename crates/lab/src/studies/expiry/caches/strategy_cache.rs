@@ -5,19 +5,16 @@
 //! others hand out 256 entries at most before the lock is given back. `get` looks at the deadline, so
 //! that what is dead is not visible until it is found.
 
-use std::collections::HashMap;
-use std::collections::hash_map::Entry as Place;
 use std::io;
-use std::sync::{Arc, PoisonError, RwLock, RwLockWriteGuard};
+use std::sync::{Arc, RwLock};
 use std::time::Duration;
 
-use tidewheel_timer::Timers;
-
-use super::slab::{Entry, NEVER, Slab};
+use super::keyed::{Keyed, Removed};
 use super::ticker::Ticker;
-use crate::caches::subject::{Hasher, Key, Subject, Sweeps, Value};
+use crate::caches::subject::{Key, Subject, Value};
 use crate::clock;
-use crate::studies::expiry::strategies::{Expiry, Left, Strategy, sampling};
+use crate::locks::{read, write};
+use crate::studies::expiry::strategies::{Left, NEVER, Strategy};
 
 /// Entries that one hold of the lock removes.
 const HOLD: u32 = 256;
@@ -32,27 +29,16 @@ pub(crate) struct StrategyCache<K, V> {
     ticker: Ticker,
 }
 
-/// An entry that left, and what the map had of it.
-type Removed<K, V> = (Entry<K, V>, Option<(K, u32)>);
-
 struct Inner<K, V> {
-    map: HashMap<K, u32, Hasher>,
-    slab: Slab<K, V>,
-    expiry: Box<dyn Expiry<Slab<K, V>>>,
+    entries: Keyed<K, V>,
     /// When the thread will call next; [`NEVER`] when it waits to be told.
     planned_ms: u64,
 }
 
 impl<K: Key, V: Value> StrategyCache<K, V> {
     pub(crate) fn new(strategy: Strategy) -> io::Result<Self> {
-        let sampling = sampling::Settings {
-            seed: 1,
-            clock_ns: Some(clock::mono_ns),
-        };
-        let inner: Arc<RwLock<Inner<K, V>>> = Arc::new(RwLock::new(Inner {
-            map: HashMap::default(),
-            slab: Slab::new(),
-            expiry: strategy.build(now_ms(), sampling),
+        let inner = Arc::new(RwLock::new(Inner {
+            entries: Keyed::new(strategy.build(now_ms(), 1, clock::mono_ns)),
             planned_ms: NEVER,
         }));
         let theirs = Arc::clone(&inner);
@@ -74,56 +60,19 @@ impl<K: Key, V: Value> StrategyCache<K, V> {
     }
 }
 
-/// The lock over map, entries and strategy; a panic under it has told so on standard error.
-fn write<K, V>(inner: &RwLock<Inner<K, V>>) -> RwLockWriteGuard<'_, Inner<K, V>> {
-    inner.write().unwrap_or_else(PoisonError::into_inner)
-}
-
 /// The clock of all deadlines here.
 fn now_ms() -> u64 {
     clock::mono_ns() / NS_PER_MS
 }
 
 impl<K: Key, V: Value> Inner<K, V> {
-    /// Puts an entry in. Returns what is to be dropped once the lock is free.
-    fn insert(&mut self, key: K, value: V, deadline_ms: u64, now_ms: u64) -> Option<V> {
-        match self.map.entry(key) {
-            Place::Vacant(place) => {
-                let entry = Entry::new(place.key().clone(), value);
-                let id = self.slab.add(entry);
-                place.insert(id);
-                self.set_deadline(id, deadline_ms, now_ms);
-                None
-            }
-            Place::Occupied(place) => {
-                let id = *place.get();
-                self.set_deadline(id, deadline_ms, now_ms);
-                let entry = self.slab.get_mut(id)?;
-                Some(std::mem::replace(&mut entry.value, value))
-            }
-        }
-    }
-
-    fn set_deadline(&mut self, id: u32, deadline_ms: u64, now_ms: u64) {
-        let (slab, expiry) = (&mut self.slab, &mut self.expiry);
-        match (slab.timer(id), deadline_ms) {
-            (None, NEVER) => {}
-            (None, _) => expiry.insert(slab, id, deadline_ms, now_ms),
-            (Some(old), NEVER) => expiry.cancel(slab, id, old),
-            (Some(old), _) => expiry.reschedule(slab, id, old, deadline_ms, now_ms),
-        }
-        if let Some(entry) = slab.get_mut(id) {
-            entry.deadline_ms = deadline_ms;
-        }
-    }
-
     /// When the thread must be called instead, if that is earlier than it planned.
     fn earlier(&mut self, deadline_ms: u64) -> Option<u64> {
         // What is due after the next call anyway need not ask the strategy.
         if deadline_ms >= self.planned_ms {
             return None;
         }
-        let wake_ms = self.expiry.wake().filter(|&at| at < self.planned_ms)?;
+        let wake_ms = self.entries.wake().filter(|&at| at < self.planned_ms)?;
         self.planned_ms = wake_ms;
         Some(wake_ms)
     }
@@ -131,34 +80,19 @@ impl<K: Key, V: Value> Inner<K, V> {
     /// One hold of the lock: removes what the strategy finds and plans the next call. Returns whether
     /// more is left.
     fn hold(&mut self, now_ms: u64, due: &mut Vec<u32>, removed: &mut Vec<Removed<K, V>>) -> bool {
-        loop {
-            let left = self.expiry.advance(&mut self.slab, now_ms, HOLD, due);
-            for id in due.drain(..) {
-                if let Some(entry) = self.slab.take(id) {
-                    let of_map = self.map.remove_entry(&entry.key);
-                    removed.push((entry, of_map));
-                }
-            }
-            match left {
-                Left::Unfinished => {}
-                Left::Backlog => {
-                    self.planned_ms = now_ms;
-                    return true;
-                }
-                Left::Nothing => {
-                    self.planned_ms = self.expiry.wake().unwrap_or(NEVER);
-                    return false;
-                }
-            }
-        }
+        let backlog = self.entries.advance(now_ms, HOLD, due, removed) == Left::Backlog;
+        self.planned_ms = match backlog {
+            true => now_ms,
+            false => self.entries.wake().unwrap_or(NEVER),
+        };
+        backlog
     }
 }
 
 impl<K: Key, V: Value> Subject<K, V> for StrategyCache<K, V> {
     fn get(&self, key: &K) -> Option<V> {
-        let inner = self.inner.read().unwrap_or_else(PoisonError::into_inner);
-        let id = *inner.map.get(key)?;
-        let entry = inner.slab.get(id)?;
+        let inner = read(&self.inner);
+        let entry = inner.entries.get(key)?;
         (now_ms() < entry.deadline_ms).then(|| entry.value.clone())
     }
 
@@ -172,7 +106,7 @@ impl<K: Key, V: Value> Subject<K, V> for StrategyCache<K, V> {
             let begun_ms = now_ms + 1;
             begun_ms.saturating_add(u64::try_from(ttl_ms).unwrap_or(NEVER))
         });
-        let replaced = inner.insert(key, value, deadline_ms, now_ms);
+        let replaced = inner.entries.insert(key, value, deadline_ms, now_ms);
         let earlier = inner.earlier(deadline_ms);
         drop(inner);
         drop(replaced);
@@ -186,12 +120,7 @@ impl<K: Key, V: Value> Subject<K, V> for StrategyCache<K, V> {
     }
 
     fn held(&self) -> Option<usize> {
-        let inner = self.inner.read().unwrap_or_else(PoisonError::into_inner);
-        Some(inner.map.len())
-    }
-
-    fn sweeps(&self) -> Option<Sweeps> {
-        Some(self.ticker.sweeps())
+        Some(read(&self.inner).entries.len())
     }
 }
 
@@ -202,7 +131,6 @@ mod tests {
     use clap::ValueEnum;
 
     use super::*;
-    use crate::studies::expiry::strategies::Entries;
 
     const PATIENCE: Duration = Duration::from_secs(30);
 
@@ -224,9 +152,7 @@ mod tests {
     impl<K: Key, V: Value> StrategyCache<K, V> {
         fn counts(&self) -> (usize, usize) {
             let inner = self.inner.read().expect("no panic under the lock");
-            let places = 0..inner.slab.bound();
-            let held = places.filter(|&id| inner.slab.get(id).is_some()).count();
-            (inner.map.len(), held)
+            (inner.entries.len(), inner.entries.places())
         }
 
         /// Waits until so many entries are held, and tells what is held when patience ends.
@@ -260,7 +186,6 @@ mod tests {
             assert_eq!(cache.get(&2_005), Some(2_005), "{strategy}");
             assert_eq!(cache.get(&2_015), Some(2_005), "{strategy}");
             assert_eq!(cache.get(&5), None, "{strategy}");
-            assert!(cache.sweeps().is_some_and(|sweeps| sweeps.count > 0));
         });
     }
 

@@ -1,39 +1,29 @@
 //! The thread of the caches that are written here for comparison: called back once a second, or when asked.
 
 use std::io;
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::sync::mpsc::{self, Receiver, RecvTimeoutError, Sender};
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
-use crate::caches::subject::Sweeps;
 use crate::clock;
 
 const EVERY_NS: u64 = 1_000_000_000;
-/// Between two looks whether a rest is over.
-const REST_NS: u64 = 100_000_000;
 /// The longest sleep; then it looks at the clock and sleeps again.
 const SLEEP_NS: u64 = 3_600 * EVERY_NS;
 
 /// Calls back until it is dropped.
 #[derive(Debug)]
 pub(crate) struct Ticker {
-    shared: Arc<Shared>,
+    /// The thread ends when there is no sender any more.
+    words: Option<Sender<Word>>,
     thread: Option<JoinHandle<()>>,
 }
 
-#[derive(Debug)]
-struct Shared {
-    state: Mutex<State>,
-    changed: Condvar,
-}
-
-#[derive(Debug)]
-struct State {
-    stopped: bool,
-    resting: bool,
-    /// When the next call is due; `u64::MAX` when none is.
-    at_ns: u64,
-    sweeps: Sweeps,
+/// What the thread is told.
+#[derive(Clone, Copy, Debug)]
+enum Word {
+    CallBy(u64),
+    Rest(bool),
 }
 
 impl Ticker {
@@ -49,98 +39,67 @@ impl Ticker {
 
     /// Calls back when [`call_by`](Self::call_by) says, and when the last call said that the next is due.
     pub(crate) fn on_demand(mut tick: impl FnMut() -> u64 + Send + 'static) -> io::Result<Self> {
-        Self::spawn(u64::MAX, REST_NS, move |_| tick())
+        Self::spawn(u64::MAX, 1, move |_| tick())
     }
 
     fn spawn(
         first_ns: u64,
-        rest_ns: u64,
-        mut tick: impl FnMut(u64) -> u64 + Send + 'static,
+        step_ns: u64,
+        tick: impl FnMut(u64) -> u64 + Send + 'static,
     ) -> io::Result<Self> {
-        let state = State {
-            stopped: false,
-            resting: false,
-            at_ns: first_ns,
-            sweeps: Sweeps::default(),
-        };
-        let shared = Arc::new(Shared {
-            state: Mutex::new(state),
-            changed: Condvar::new(),
-        });
-        let theirs = Arc::clone(&shared);
+        let (words, heard) = mpsc::channel();
         let thread = thread::Builder::new().name("sweeper".to_owned());
-        let thread = thread.spawn(move || {
-            while let Some(at_ns) = theirs.due(rest_ns) {
-                let from = clock::mono_ns();
-                let next_ns = tick(at_ns);
-                let ns = clock::mono_ns() - from;
-                let mut state = theirs.lock();
-                state.sweeps.count += 1;
-                state.sweeps.total_ns += ns;
-                state.sweeps.longest_ns = state.sweeps.longest_ns.max(ns);
-                state.at_ns = state.at_ns.min(next_ns);
-            }
-        })?;
+        let thread = thread.spawn(move || run(&heard, first_ns, step_ns, tick))?;
         Ok(Self {
-            shared,
+            words: Some(words),
             thread: Some(thread),
         })
     }
 
     /// The next call comes at `at_ns`, unless it comes earlier.
     pub(crate) fn call_by(&self, at_ns: u64) {
-        let mut state = self.shared.lock();
-        if at_ns < state.at_ns {
-            state.at_ns = at_ns;
-            drop(state);
-            self.shared.changed.notify_all();
-        }
+        self.tell(Word::CallBy(at_ns));
     }
 
     /// Ticks pass unheard while it rests.
     pub(crate) fn rest(&self, resting: bool) {
-        self.shared.lock().resting = resting;
+        self.tell(Word::Rest(resting));
     }
 
-    pub(crate) fn sweeps(&self) -> Sweeps {
-        self.shared.lock().sweeps
+    fn tell(&self, word: Word) {
+        // Nobody hears it after a sweep that panicked, which has told so on standard error.
+        self.words.as_ref().map(|words| words.send(word).ok());
     }
 }
 
-impl Shared {
-    fn lock(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    /// Waits for the next call and returns when it was due, or `None` when the ticker was stopped.
-    fn due(&self, rest_ns: u64) -> Option<u64> {
-        let mut state = self.lock();
-        while !state.stopped {
-            let now_ns = clock::mono_ns();
-            let left_ns = state.at_ns.saturating_sub(now_ns);
-            if left_ns == 0 && state.resting {
-                let passed = (now_ns - state.at_ns) / rest_ns;
-                state.at_ns += (passed + 1) * rest_ns;
-                continue;
+/// Calls at `at_ns` and whenever a call said; all that was told is heard before a call.
+fn run(heard: &Receiver<Word>, mut at_ns: u64, step_ns: u64, mut tick: impl FnMut(u64) -> u64) {
+    let mut resting = false;
+    loop {
+        let now_ns = clock::mono_ns();
+        let left_ns = match resting {
+            true => SLEEP_NS,
+            false => at_ns.saturating_sub(now_ns).min(SLEEP_NS),
+        };
+        match heard.recv_timeout(Duration::from_nanos(left_ns)) {
+            Ok(Word::CallBy(by_ns)) => at_ns = at_ns.min(by_ns),
+            Ok(Word::Rest(rests)) => {
+                if resting && at_ns < now_ns {
+                    at_ns += ((now_ns - at_ns) / step_ns + 1) * step_ns;
+                }
+                resting = rests;
             }
-            if left_ns == 0 {
-                // From here on others may ask for the call after this one.
-                return Some(std::mem::replace(&mut state.at_ns, u64::MAX));
-            }
-            let sleep = Duration::from_nanos(left_ns.min(SLEEP_NS));
-            let woken = self.changed.wait_timeout(state, sleep);
-            state = woken.unwrap_or_else(PoisonError::into_inner).0;
+            Err(RecvTimeoutError::Timeout) if resting || clock::mono_ns() < at_ns => {}
+            Err(RecvTimeoutError::Timeout) => at_ns = tick(at_ns),
+            Err(RecvTimeoutError::Disconnected) => return,
         }
-        None
     }
 }
 
 impl Drop for Ticker {
     fn drop(&mut self) {
-        self.shared.lock().stopped = true;
-        self.shared.changed.notify_all();
+        self.words = None;
         if let Some(thread) = self.thread.take() {
-            // A sweep that panicked has told so on standard error.
             drop(thread.join());
         }
     }

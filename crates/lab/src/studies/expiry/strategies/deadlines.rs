@@ -2,13 +2,10 @@
 
 use tidewheel_timer::{Timer, Timers};
 
-use super::Entries;
-
-/// A place without a deadline.
-const NONE: u64 = u64::MAX;
+use super::{Entries, NEVER};
 
 /// Deadline and registration of each entry, in a vector each.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(crate) struct Deadlines {
     deadlines_ms: Vec<u64>,
     registrations: Vec<u32>,
@@ -18,21 +15,16 @@ impl Deadlines {
     /// Room for places `0..bound`, all of them without a deadline.
     pub(crate) fn new(bound: usize) -> Self {
         Self {
-            deadlines_ms: vec![NONE; bound],
+            deadlines_ms: vec![NEVER; bound],
             registrations: vec![0; bound],
         }
-    }
-
-    /// Stores a deadline.
-    pub(crate) fn set(&mut self, id: u32, deadline_ms: u64) {
-        self.deadlines_ms[id as usize] = deadline_ms;
     }
 }
 
 impl Timers for Deadlines {
     fn timer(&self, id: u32) -> Option<Timer> {
         let deadline = self.deadlines_ms[id as usize];
-        (deadline != NONE).then(|| Timer {
+        (deadline != NEVER).then(|| Timer {
             deadline,
             registration: self.registrations[id as usize],
         })
@@ -48,7 +40,7 @@ impl Entries for Deadlines {
         self.deadlines_ms.len() as u32
     }
 
-    fn clear(&mut self, id: u32) {
-        self.deadlines_ms[id as usize] = NONE;
+    fn set(&mut self, id: u32, deadline_ms: u64) {
+        self.deadlines_ms[id as usize] = deadline_ms;
     }
 }

@@ -44,28 +44,23 @@ pub(super) struct FifoLists {
 
 impl FifoLists {
     fn is_live<E: Entries>(entries: &E, record: Record) -> bool {
-        entries
-            .timer(record.id)
-            .is_some_and(|t| t.deadline == record.deadline_ms)
+        let timer = entries.timer(record.id);
+        timer.is_some_and(|timer| timer.deadline == record.deadline_ms)
     }
 
     fn append(&mut self, id: u32, deadline_ms: u64, now_ms: u64) {
         // By the latest clock: a time to live counted from an earlier one would break a queue's order.
         self.latest_ms = self.latest_ms.max(now_ms);
         let ttl_ms = deadline_ms.saturating_sub(self.latest_ms);
-        let lists = &mut self.lists;
-        let place = *self.places.entry(ttl_ms).or_insert_with(|| {
-            lists.push(List {
-                ttl_ms,
-                records: VecDeque::new(),
-            });
-            lists.len() - 1
-        });
-        self.lists[place]
-            .records
-            .push_back(Record { deadline_ms, id });
+        let place = *self.places.entry(ttl_ms).or_insert(self.lists.len());
+        if place == self.lists.len() {
+            let records = VecDeque::new();
+            self.lists.push(List { ttl_ms, records });
+        }
+        let record = Record { deadline_ms, id };
+        self.lists[place].records.push_back(record);
         self.records += 1;
-        self.next_ms = Some(self.next_ms.map_or(deadline_ms, |at| at.min(deadline_ms)));
+        self.next_ms = earlier(self.next_ms, deadline_ms);
     }
 
     fn remove_list(&mut self, place: usize) {
@@ -94,17 +89,12 @@ impl FifoLists {
     }
 }
 
+fn earlier(next_ms: Option<u64>, deadline_ms: u64) -> Option<u64> {
+    Some(next_ms.map_or(deadline_ms, |at_ms| at_ms.min(deadline_ms)))
+}
+
 impl<E: Entries> Expiry<E> for FifoLists {
     fn insert(&mut self, entries: &mut E, id: u32, deadline_ms: u64, now_ms: u64) {
-        self.compact(entries);
-        self.append(id, deadline_ms, now_ms);
-    }
-
-    fn reschedule(&mut self, entries: &mut E, id: u32, old: Timer, deadline_ms: u64, now_ms: u64) {
-        if deadline_ms == old.deadline {
-            return;
-        }
-        self.stale += 1;
         self.compact(entries);
         self.append(id, deadline_ms, now_ms);
     }
@@ -124,9 +114,9 @@ impl<E: Entries> Expiry<E> for FifoLists {
         // From the back, so that an emptied queue's place is taken by one that was looked at.
         for place in (0..self.lists.len()).rev() {
             while let Some(&record) = self.lists[place].records.front() {
-                if now_ms < record.deadline_ms {
-                    next_ms =
-                        Some(next_ms.map_or(record.deadline_ms, |at| at.min(record.deadline_ms)));
+                let deadline_ms = record.deadline_ms;
+                if now_ms < deadline_ms {
+                    next_ms = earlier(next_ms, deadline_ms);
                     break;
                 }
                 if left == 0 {

@@ -10,8 +10,8 @@ use tidewheel_timer::{HashedWheel, HierarchicalWheel, IndexedHeap, Timer, Timers
 use self::fifo_lists::FifoLists;
 use self::mixed_radix::MixedRadixWheel;
 use self::queue::Queue;
-use self::sampling::Sampling;
-use self::scan::Scan;
+pub(crate) use self::sampling::Sampling;
+pub(crate) use self::scan::Scan;
 use self::sorted_tree::SortedTree;
 use crate::names;
 
@@ -19,19 +19,27 @@ pub(crate) mod deadlines;
 mod fifo_lists;
 mod mixed_radix;
 mod queue;
-pub(crate) mod sampling;
+mod sampling;
 mod scan;
 mod sorted_tree;
 #[cfg(test)]
 mod tests;
+
+/// The deadline of what lives for ever.
+pub(crate) const NEVER: u64 = u64::MAX;
 
 /// The owner of the entries that have deadlines, by the numbers of their places.
 pub(crate) trait Entries: Timers {
     /// One more than the highest place in use.
     fn bound(&self) -> u32;
 
+    /// Stores a deadline; [`NEVER`] for none.
+    fn set(&mut self, id: u32, deadline_ms: u64);
+
     /// Forgets the deadline of an entry that was found due.
-    fn clear(&mut self, id: u32);
+    fn clear(&mut self, id: u32) {
+        self.set(id, NEVER);
+    }
 }
 
 /// What a call left to do.
@@ -48,10 +56,9 @@ pub(crate) enum Left {
 
 impl Left {
     fn backlog(is_left: bool) -> Self {
-        if is_left {
-            Self::Backlog
-        } else {
-            Self::Nothing
+        match is_left {
+            true => Self::Backlog,
+            false => Self::Nothing,
         }
     }
 }
@@ -62,7 +69,12 @@ pub(crate) trait Expiry<E: Entries>: Send + Sync {
     fn insert(&mut self, entries: &mut E, id: u32, deadline_ms: u64, now_ms: u64);
 
     /// Learns that a deadline moved; `old` is how it was. The owner stores the new one.
-    fn reschedule(&mut self, entries: &mut E, id: u32, old: Timer, deadline_ms: u64, now_ms: u64);
+    fn reschedule(&mut self, entries: &mut E, id: u32, old: Timer, deadline_ms: u64, now_ms: u64) {
+        if deadline_ms != old.deadline {
+            self.cancel(entries, id, old);
+            self.insert(entries, id, deadline_ms, now_ms);
+        }
+    }
 
     /// Learns that a deadline is gone; `old` is how it was. The owner clears it after the call.
     fn cancel(&mut self, entries: &mut E, id: u32, old: Timer);
@@ -74,6 +86,11 @@ pub(crate) trait Expiry<E: Entries>: Send + Sync {
     /// When it wants to be called next; a time that has passed means now, `None` not before the next
     /// insert.
     fn wake(&self) -> Option<u64>;
+
+    /// How often it looked at an entry, where it looks at those that may live.
+    fn looks(&self) -> u64 {
+        0
+    }
 
     /// Heap bytes of its own, beside the 12 of deadline and registration in an entry.
     fn bytes(&self) -> usize;
@@ -104,19 +121,23 @@ pub(crate) enum Strategy {
     HierarchicalWheel,
 }
 
+/// How often the scan walks.
+const SCAN_MS: u64 = 1_000;
 /// Slots of the hashed wheel: a turn of 65.5 s, so that deadlines of a minute lie within it.
 const HASHED_SLOTS: usize = 1 << 16;
 
 impl Strategy {
-    /// An empty one that stands at `now_ms`. Scans and samplings come at times counted from there.
+    /// An empty one that stands at `now_ms`. Scans and samplings come at times counted from there; samplings
+    /// draw by the seed, and end by the clock in nanoseconds.
     pub(crate) fn build<E: Entries>(
         self,
         now_ms: u64,
-        sampling: sampling::Settings,
+        seed: u64,
+        clock_ns: fn() -> u64,
     ) -> Box<dyn Expiry<E>> {
         match self {
-            Self::Scan => Box::new(Scan::new(now_ms)),
-            Self::Sampling => Box::new(Sampling::new(now_ms, sampling)),
+            Self::Scan => Box::new(Scan::new(now_ms, SCAN_MS)),
+            Self::Sampling => Box::new(Sampling::new(now_ms, seed, clock_ns)),
             Self::SortedTree => Box::new(SortedTree::default()),
             Self::Heap2 => Box::new(Queue(IndexedHeap::<2>::new(now_ms))),
             Self::Heap4 => Box::new(Queue(IndexedHeap::<4>::new(now_ms))),

@@ -27,34 +27,29 @@ const DEAD_PERCENT: usize = 10;
 const ROUNDS_PER_LOOK: u32 = 16;
 const CAP_NS: u64 = 25_000_000;
 
-/// What sampling needs of the world.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Settings {
-    pub(crate) seed: u64,
-    /// The clock by which a call ends after 25 ms, in nanoseconds; without one it ends by itself.
-    pub(crate) clock_ns: Option<fn() -> u64>,
-}
-
 /// Looks at random entries, ten times a second.
 #[derive(Debug)]
-pub(super) struct Sampling {
+pub(crate) struct Sampling {
     /// Every entry with a deadline; an entry's registration is its index here.
     ids: Vec<u32>,
     rng: Rng,
-    clock_ns: Option<fn() -> u64>,
+    /// The clock by which a call ends after 25 ms; where it stands still, a call ends by itself.
+    clock_ns: fn() -> u64,
     next_ms: u64,
     /// When the call began that is not over.
     began_ns: Option<u64>,
+    looks: u64,
 }
 
 impl Sampling {
-    pub(super) fn new(now_ms: u64, settings: Settings) -> Self {
+    pub(crate) fn new(now_ms: u64, seed: u64, clock_ns: fn() -> u64) -> Self {
         Self {
             ids: Vec::new(),
-            rng: Rng::new(settings.seed),
-            clock_ns: settings.clock_ns,
+            rng: Rng::new(seed),
+            clock_ns,
             next_ms: now_ms.saturating_add(EVERY_MS),
             began_ns: None,
+            looks: 0,
         }
     }
 
@@ -68,6 +63,7 @@ impl Sampling {
     /// Whether enough of a round was dead to look on.
     fn round<E: Entries>(&mut self, entries: &mut E, now_ms: u64, due: &mut Vec<u32>) -> bool {
         let looks = ROUND.min(self.ids.len());
+        self.looks += looks as u64;
         let mut dead = 0;
         for _ in 0..looks {
             let at = self.rng.below(self.ids.len() as u64) as usize;
@@ -96,7 +92,7 @@ impl<E: Entries> Expiry<E> for Sampling {
     }
 
     fn advance(&mut self, entries: &mut E, now_ms: u64, _: u32, due: &mut Vec<u32>) -> Left {
-        let clock_ns = || self.clock_ns.map_or(0, |clock_ns| clock_ns());
+        let clock_ns = self.clock_ns;
         let began_ns = match self.began_ns.take() {
             // What was found before has been removed by now.
             Some(began_ns) if clock_ns().saturating_sub(began_ns) > CAP_NS => return Left::Nothing,
@@ -118,6 +114,10 @@ impl<E: Entries> Expiry<E> for Sampling {
 
     fn wake(&self) -> Option<u64> {
         Some(self.next_ms)
+    }
+
+    fn looks(&self) -> u64 {
+        self.looks
     }
 
     fn bytes(&self) -> usize {

@@ -9,18 +9,20 @@ use tidewheel_timer::Timer;
 
 use super::{Entries, Expiry, Left};
 
-const EVERY_MS: u64 = 1_000;
-
-/// A walk over all entries, once a second.
+/// A walk over all entries, every so often.
 #[derive(Debug)]
-pub(super) struct Scan {
+pub(crate) struct Scan {
+    every_ms: u64,
     next_ms: u64,
+    looks: u64,
 }
 
 impl Scan {
-    pub(super) fn new(now_ms: u64) -> Self {
+    pub(crate) fn new(now_ms: u64, every_ms: u64) -> Self {
         Self {
-            next_ms: now_ms.saturating_add(EVERY_MS),
+            every_ms,
+            next_ms: now_ms.saturating_add(every_ms),
+            looks: 0,
         }
     }
 }
@@ -36,20 +38,30 @@ impl<E: Entries> Expiry<E> for Scan {
         if now_ms < self.next_ms {
             return Left::Nothing;
         }
-        // Seconds that were slept through are not made up for.
-        let missed = (now_ms - self.next_ms) / EVERY_MS;
-        self.next_ms = self.next_ms.saturating_add((missed + 1) * EVERY_MS);
+        // Walks that were slept through are not made up for.
+        let missed = (now_ms - self.next_ms) / self.every_ms;
+        self.next_ms = self.next_ms.saturating_add((missed + 1) * self.every_ms);
+        let mut looks = 0;
         for id in 0..entries.bound() {
-            if entries.timer(id).is_some_and(|t| t.deadline <= now_ms) {
+            let Some(timer) = entries.timer(id) else {
+                continue;
+            };
+            looks += 1;
+            if timer.deadline <= now_ms {
                 entries.clear(id);
                 due.push(id);
             }
         }
+        self.looks += looks;
         Left::Nothing
     }
 
     fn wake(&self) -> Option<u64> {
         Some(self.next_ms)
+    }
+
+    fn looks(&self) -> u64 {
+        self.looks
     }
 
     fn bytes(&self) -> usize {

@@ -27,11 +27,6 @@ impl<E: Entries> Expiry<E> for SortedTree {
         self.order.insert((deadline_ms, id));
     }
 
-    fn reschedule(&mut self, _: &mut E, id: u32, old: Timer, deadline_ms: u64, _: u64) {
-        self.order.remove(&(old.deadline, id));
-        self.order.insert((deadline_ms, id));
-    }
-
     fn cancel(&mut self, _: &mut E, id: u32, old: Timer) {
         self.order.remove(&(old.deadline, id));
     }

@@ -7,7 +7,7 @@ use clap::ValueEnum;
 use tidewheel_timer::Timers;
 
 use super::deadlines::Deadlines;
-use super::{Entries, Expiry, Left, Strategy, sampling};
+use super::{Entries, Expiry, Left, Strategy};
 use crate::rng::Rng;
 
 const SECOND: u64 = 1_000;
@@ -15,13 +15,6 @@ const HOUR: u64 = 3_600 * SECOND;
 const DAY: u64 = 24 * HOUR;
 /// Neither at a minute nor at a second.
 const START: u64 = 17 * HOUR + 1_234_567;
-
-fn unhurried(seed: u64) -> sampling::Settings {
-    sampling::Settings {
-        seed,
-        clock_ns: None,
-    }
-}
 
 /// A strategy and what it ought to know.
 struct Twin {
@@ -37,7 +30,7 @@ impl Twin {
     fn new(kind: Strategy, places: usize) -> Self {
         Self {
             kind,
-            strategy: kind.build(START, unhurried(3)),
+            strategy: kind.build(START, 3, || 0),
             entries: Deadlines::new(places),
             model: BTreeMap::new(),
             now: START,
@@ -95,11 +88,8 @@ impl Twin {
         while let Some(wake) = self.strategy.wake().filter(|&wake| wake <= until) {
             let at = self.now.max(wake);
             let (due, _) = self.call(at);
-            idle = if due.is_empty() && at == self.now {
-                idle + 1
-            } else {
-                0
-            };
+            let in_vain = due.is_empty() && at == self.now;
+            idle = u32::from(in_vain) * (idle + 1);
             assert!(idle < 10_000, "{} asks for calls forever", self.kind);
             self.now = at;
             found.extend(due);
@@ -114,9 +104,8 @@ impl Twin {
 }
 
 fn every_kind(test: impl Fn(Strategy)) {
-    Strategy::value_variants()
-        .iter()
-        .for_each(|&kind| test(kind));
+    let kinds = Strategy::value_variants().iter().copied();
+    kinds.for_each(test);
 }
 
 /// How far ahead a deadline of the model lies: mostly near, some in the next layers, some in the past.
@@ -149,11 +138,7 @@ fn random_steps(kind: Strategy, seed: u64, budget: u32) {
         }
     }
     let left = twin.model.len();
-    let days = if kind == Strategy::MixedRadixWheel {
-        18
-    } else {
-        0
-    };
+    let days = u64::from(kind == Strategy::MixedRadixWheel) * 18;
     let found = twin.run(twin.now + 4 * HOUR + days * DAY);
     assert_eq!(found.len(), left, "{kind}");
     assert_eq!(twin.model, BTreeMap::new(), "{kind}");
@@ -240,11 +225,7 @@ fn a_budget_divides_what_is_due_at_once() {
 /// How many of 10,000 dead one call of sampling finds; `removed` is told after each part of it.
 fn sampled(clock_ns: fn() -> u64, removed: impl Fn(usize)) -> usize {
     let mut entries = Deadlines::new(10_000);
-    let settings = sampling::Settings {
-        seed: 1,
-        clock_ns: Some(clock_ns),
-    };
-    let mut strategy = Strategy::Sampling.build(START, settings);
+    let mut strategy = Strategy::Sampling.build(START, 1, clock_ns);
     for id in 0..10_000 {
         entries.set(id, START + 1);
         strategy.insert(&mut entries, id, START + 1, START);
