@@ -1,50 +1,26 @@
 //! The server: `tidewheel` speaks the Redis protocol and lets keys expire on time.
 
-mod buffers;
-mod checks;
 mod clients;
-mod clock;
-mod command_counts;
+mod commands;
 mod config;
-mod connection;
-mod dispatch;
-mod engine;
-mod event_loop;
-mod expiry;
-mod guard;
-mod host;
-mod hub;
-mod inbox;
-mod listener;
-mod log;
-mod loop_core;
+mod counters;
 mod loop_handle;
-mod loop_state;
-mod metrics;
-mod output;
-mod pause;
-mod reclaim;
-mod sending;
-mod server;
-mod shards;
-mod signals;
+mod loops;
+mod net;
+mod process;
+mod pubsub;
 #[cfg(test)]
 mod simulation;
-mod sleep_timer;
 mod start;
-mod subscriptions;
-mod system;
-mod tidying;
-mod turn;
-#[cfg(test)]
-mod witness;
-mod worker;
+mod state;
+mod time;
+mod upkeep;
 
 use std::process::ExitCode;
 
 use crate::config::{Invocation, Refusal, Settings};
-use crate::server::Stop;
 use crate::start::Running;
+use crate::state::server::Stop;
 
 /// Chosen by measurement, configured in `.cargo/config.toml`: see `Cargo.toml` beside the dependency.
 #[cfg(target_os = "linux")]
@@ -81,7 +57,7 @@ fn main() -> ExitCode {
         println!("the configuration is right");
         return ExitCode::SUCCESS;
     }
-    log::start(settings.log_level);
+    process::log::start(settings.log_level);
     match run(settings, file) {
         Ok(Stop::Failure) => ExitCode::from(FAILED),
         Ok(_) => ExitCode::SUCCESS,
@@ -93,7 +69,7 @@ fn main() -> ExitCode {
 }
 
 fn run(mut settings: Settings, file: Option<std::path::PathBuf>) -> anyhow::Result<Stop> {
-    let fit = system::raise_open_files(settings.max_clients);
+    let fit = process::system::raise_open_files(settings.max_clients);
     if fit < settings.max_clients {
         tracing::warn!(
             maxclients = fit,
@@ -108,7 +84,7 @@ fn run(mut settings: Settings, file: Option<std::path::PathBuf>) -> anyhow::Resu
             "other machines can reach this server, and no password is set (--requirepass)"
         );
     }
-    signals::watch(&running.server)?;
+    start::signals::watch(&running.server)?;
     announce(&running);
     let why = running.wait();
     tracing::info!(?why, "stopping");

@@ -5,6 +5,7 @@
 //! 3. Each loop keeps a copy, and compares one number to see whether it is still the newest.
 
 mod cli;
+pub(crate) mod engine;
 mod file;
 mod live;
 mod password;

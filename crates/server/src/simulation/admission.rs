@@ -3,8 +3,8 @@
 use tidewheel_resp::Protocol;
 
 use super::model::{Answer, Model, Talker};
-use crate::clock::micros;
-use crate::witness::Ran;
+use crate::state::witness::Ran;
+use crate::time::clock::micros;
 
 const WRONG: &[u8] = b"-WRONGPASS ";
 

@@ -8,7 +8,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use super::done::Done;
 use super::world::World;
-use crate::clock::Clock;
+use crate::time::clock::Clock;
 
 const STEPS: u64 = 1_000_000;
 const STEPS_PER_EPISODE: u64 = 5_000;

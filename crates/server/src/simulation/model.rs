@@ -13,8 +13,8 @@ use tidewheel_resp::{Protocol, Reply, Writer, parse_i64};
 
 use super::attempt::{Attempt, Entry, Event, Name, changes, keys_of};
 use super::terms::{Terms, Victims};
-use crate::clock::micros;
-use crate::witness::Ran;
+use crate::state::witness::Ran;
+use crate::time::clock::micros;
 
 /// What CLIENT REPLY chose.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]

@@ -11,13 +11,13 @@ use std::task::Waker;
 use std::time::Duration;
 
 use super::wire::{Socket, Wire};
-use crate::clock::Clock;
 use crate::config::Settings;
-use crate::listener::Accepted;
-use crate::loop_core::{LoopCore, Sockets};
 use crate::loop_handle::LoopHandle;
-use crate::reclaim::Reclaimer;
-use crate::server::{Parts, Server, Stop};
+use crate::loops::loop_core::{LoopCore, Sockets};
+use crate::net::listener::Accepted;
+use crate::process::reclaim::Reclaimer;
+use crate::state::server::{Parts, Server, Stop};
+use crate::time::clock::Clock;
 
 /// A server whose time stands still until a test moves it.
 pub(super) struct Rig {

@@ -4,7 +4,7 @@ use tidewheel_resp::Reply;
 
 use super::rig::{Peer, Rig, bulk};
 use crate::config::Settings;
-use crate::loop_core::PER_TURN;
+use crate::loops::loop_core::PER_TURN;
 
 fn subscribed(rig: &mut Rig, owner: usize, channels: &[&[u8]]) -> Peer {
     let peer = rig.connect(owner);

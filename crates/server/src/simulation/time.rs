@@ -5,8 +5,8 @@ use std::time::Duration;
 use tidewheel_resp::Args;
 
 use super::rig::{Rig, bulk};
-use crate::clock;
 use crate::config::Settings;
+use crate::time::clock;
 
 /// A command of everybody costs a microsecond, and a walk or a comparison far more.
 fn cost(args: Args<'_>) -> Duration {

@@ -5,7 +5,7 @@ use std::collections::VecDeque;
 use std::io::{self, Read, Write};
 use std::rc::Rc;
 
-use crate::loop_core::Readiness;
+use crate::loops::loop_core::Readiness;
 
 /// Both directions of one connection.
 #[derive(Debug)]

@@ -19,9 +19,9 @@ use super::model::{Model, filler};
 use super::rig::{Rig, bulk};
 use super::talk::{Town, talk};
 use super::terms::{Terms, Victims};
-use crate::clock;
-use crate::connection::OUTPUT_SOFT_MARK;
-use crate::witness::{Ran, Seen};
+use crate::clients::connection::OUTPUT_SOFT_MARK;
+use crate::state::witness::{Ran, Seen};
+use crate::time::clock;
 
 const CLIENTS: usize = 10;
 

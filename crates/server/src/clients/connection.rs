@@ -1,0 +1,350 @@
+//! One connection: its socket, its buffers and what its commands have set.
+//!
+//! The socket is apart from the rest, because only serving needs it: commands see [`Connection`], and
+//! the loop sees a [`Link`], whose socket may be a simulated one.
+//!
+//! The methods are called in this order:
+//!
+//! 1. [`Connection::new`], when the loop adopts the connection.
+//! 2. The poller reports the socket: the loop sets `readable` or `ending`, or clears `blocked`. Then the
+//!    connection waits for its turn.
+//! 3. A turn begins with output that is left over: [`Link::send_output`].
+//! 4. As long as it [has work](Connection::has_work), the connection is served. It goes on with its `walk`, or
+//!    runs its `pending` input, or reads. It stops when it [takes no input](Connection::takes_input): it is
+//!    paused or about to close, or its output is not read.
+//! 5. A read that meets the end of the input says so: [`at_end`](Connection::at_end). What arrived whole is
+//!    still run. Then the connection is `closing`, and closed once its output has left.
+//! 6. A turn ends with the limits: [`exceeds_output_limit`](Connection::exceeds_output_limit). Then
+//!    [`account`](Connection::account) publishes what the connection holds, and
+//!    [`time_out`](Connection::time_out) says when the loop must look at it although nothing happens.
+//! 7. Between its turns, messages are copied into its output: [`Link::copy_messages`].
+
+use std::ops::{Deref, DerefMut};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use tidewheel_keyspace::{Session, Walk};
+use tidewheel_resp::{Parser, Protocol};
+
+use crate::clients::checks;
+use crate::clients::registry::{Client, Holding};
+use crate::config::{Live, OutputLimit, Settings};
+use crate::net::output::Output;
+use crate::process::reclaim::BUFFER_MIN;
+use crate::pubsub::subscriptions::{Kind, Subscriptions};
+
+/// Output above which a connection's commands wait until it has been read.
+pub(crate) const OUTPUT_SOFT_MARK: usize = 1 << 20;
+
+/// What CLIENT REPLY chose.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Replies {
+    On,
+    Off,
+    /// Off for the command that said so and for the next.
+    SkipThisAndNext,
+    SkipThis,
+}
+
+/// A connection with its socket, owned by one loop.
+#[derive(Debug)]
+pub(crate) struct Link<S> {
+    pub(crate) stream: S,
+    pub(crate) conn: Connection,
+}
+
+impl<S> Deref for Link<S> {
+    type Target = Connection;
+
+    fn deref(&self) -> &Connection {
+        &self.conn
+    }
+}
+
+impl<S> DerefMut for Link<S> {
+    fn deref_mut(&mut self) -> &mut Connection {
+        &mut self.conn
+    }
+}
+
+/// A connection without its socket.
+#[derive(Debug)]
+pub(crate) struct Connection {
+    pub(crate) client: Arc<Client>,
+    pub(crate) session: Session,
+    pub(crate) protocol: Protocol,
+    /// Bits of [`checks`].
+    pub(crate) checks: u8,
+    pub(crate) replies: Replies,
+    pub(crate) output: Output,
+    /// Input that waits: a command that has not arrived whole, or commands that may not run yet.
+    pub(crate) pending: Option<Box<Pending>>,
+    /// A command over all keys that has not ended: it goes on before the next one is run.
+    pub(crate) walk: Option<Box<Walk>>,
+    pub(crate) subscriptions: Option<Box<Subscriptions>>,
+    /// Messages of the loop's inbox before this number were read ahead of the others' turn.
+    pub(crate) heard: u64,
+    /// The name of the last command.
+    pub(crate) command: &'static str,
+    /// The tick at which a byte last moved, in either direction.
+    pub(crate) last_active: u64,
+    /// Since when the output has been above its soft limit.
+    pub(crate) above_soft_since: Option<u64>,
+    /// How many of its bytes are in the loop's sum.
+    pub(crate) accounted: usize,
+    /// The tick that the connection is filed under in the loop's time-outs.
+    pub(crate) filed: Option<u64>,
+    /// The socket may have input.
+    pub(crate) readable: bool,
+    /// The peer has closed its side: read until the end is seen.
+    pub(crate) ending: bool,
+    /// The end of its input has been seen: what is whole of it is still run.
+    pub(crate) ended: bool,
+    /// The socket takes no output for now.
+    pub(crate) blocked: bool,
+    /// A command waits for the end of CLIENT PAUSE.
+    pub(crate) paused: bool,
+    /// Close as soon as the output has left.
+    pub(crate) closing: bool,
+    /// The connection is in the loop's queue of those to serve.
+    pub(crate) queued: bool,
+    /// The connection is in the loop's list of those with fresh messages.
+    pub(crate) fresh: bool,
+}
+
+/// Input that waits: it is not whole, or may not run yet.
+#[derive(Debug)]
+pub(crate) struct Pending {
+    pub(crate) bytes: Vec<u8>,
+    /// The most bytes that were ever in the buffer: what is reserved beyond them is address space.
+    pub(crate) most: usize,
+    /// Where the first byte is that has not been consumed.
+    pub(crate) at: usize,
+    pub(crate) parser: Parser,
+    /// How many bytes more the parser needs; 0 when commands can be run without more.
+    pub(crate) wanted: usize,
+}
+
+impl Pending {
+    /// Memory that its bytes take.
+    fn touched(&self) -> usize {
+        self.most.max(self.bytes.len())
+    }
+
+    /// Forgets what was run. Returns a buffer that has become far too big for what is to come.
+    pub(crate) fn forget_run(&mut self) -> Option<Vec<u8>> {
+        let rest = self.bytes.len() - self.at;
+        self.most = self.touched();
+        let too_big = self.most >= BUFFER_MIN && self.most / 4 > rest.saturating_add(self.wanted);
+        let start = std::mem::take(&mut self.at);
+        if !too_big {
+            self.bytes.drain(..start);
+            return None;
+        }
+        let bytes = self.bytes[start..].to_vec();
+        self.most = bytes.len();
+        Some(std::mem::replace(&mut self.bytes, bytes))
+    }
+}
+
+impl Connection {
+    pub(crate) fn new(client: Arc<Client>, now: u64) -> Self {
+        Self {
+            client,
+            session: Session::default(),
+            protocol: Protocol::Resp2,
+            checks: 0,
+            replies: Replies::On,
+            output: Output::default(),
+            pending: None,
+            walk: None,
+            subscriptions: None,
+            heard: 0,
+            command: "NULL",
+            last_active: now,
+            above_soft_since: None,
+            accounted: 0,
+            filed: None,
+            readable: true,
+            ending: false,
+            ended: false,
+            blocked: false,
+            paused: false,
+            closing: false,
+            queued: false,
+            fresh: false,
+        }
+    }
+
+    /// Whether it has yet to give the password. One that came while none was asked need not, and nobody needs
+    /// to while none is asked.
+    #[inline]
+    pub(crate) fn lacks_password(&self, config: &Live) -> bool {
+        self.checks & checks::UNAUTHENTICATED != 0 && config.asks_password()
+    }
+
+    /// Whether somebody has asked for its end: it will be closed soon.
+    pub(crate) fn is_killed(&self) -> bool {
+        self.client.killed.load(Ordering::Relaxed)
+    }
+
+    pub(crate) fn subscribed(&self) -> usize {
+        self.subscriptions
+            .as_ref()
+            .map_or(0, |subscriptions| subscriptions.len())
+    }
+
+    /// Whether more input may be read or run: not while it is paused, about to close, or has output
+    /// that nobody reads.
+    pub(crate) fn takes_input(&self) -> bool {
+        !self.paused && !self.closing && self.output.len() < OUTPUT_SOFT_MARK
+    }
+
+    /// Whether there is something to do for it.
+    pub(crate) fn has_work(&self) -> bool {
+        self.takes_input() && (self.readable || self.has_runnable())
+    }
+
+    /// Whether a command is unfinished, or input waits that can be run without more.
+    pub(crate) fn has_runnable(&self) -> bool {
+        self.walk.is_some()
+            || self
+                .pending
+                .as_ref()
+                .is_some_and(|pending| pending.wanted == 0)
+    }
+
+    /// A read has met the end of the input, or not.
+    pub(crate) fn at_end(&mut self, ended: bool) {
+        if ended {
+            self.readable = false;
+            self.ended = true;
+        }
+    }
+
+    /// Whether it has output that the socket may take.
+    pub(crate) fn can_send(&self) -> bool {
+        !self.blocked && !self.output.is_empty()
+    }
+
+    pub(crate) fn set(&mut self, bit: u8, on: bool) {
+        if on {
+            self.checks |= bit;
+        } else {
+            self.checks &= !bit;
+        }
+    }
+
+    /// Brings the bit for RESP2 subscribers in line.
+    pub(crate) fn subscriptions_changed(&mut self) {
+        if self.subscribed() == 0 {
+            self.subscriptions = None;
+        }
+        let limited = self.subscriptions.is_some() && self.protocol == Protocol::Resp2;
+        self.set(checks::SUBSCRIBER, limited);
+    }
+
+    /// The limits of its class.
+    pub(crate) fn output_limit(&self, settings: &Settings) -> OutputLimit {
+        match self.subscriptions {
+            Some(_) => settings.output_limits.pubsub,
+            None => settings.output_limits.normal,
+        }
+    }
+
+    /// Output above which it is closed at once, or all clients together hold too much.
+    pub(crate) fn output_room(&self, settings: &Settings) -> usize {
+        let hard = self.output_limit(settings).hard;
+        let limits = [hard, settings.max_memory_clients].into_iter();
+        let least = limits.filter(|limit| *limit > 0).min();
+        least.map_or(usize::MAX, |bytes| {
+            usize::try_from(bytes).unwrap_or(usize::MAX)
+        })
+    }
+
+    /// Whether its output exceeds what it may hold; keeps track of since when the soft limit is.
+    pub(crate) fn exceeds_output_limit(&mut self, settings: &Settings, now: u64) -> bool {
+        let held = self.output.len() as u64;
+        if held == 0 {
+            self.above_soft_since = None;
+            return false;
+        }
+        let limit = self.output_limit(settings);
+        if limit.hard > 0 && held > limit.hard {
+            return true;
+        }
+        if limit.soft == 0 || held <= limit.soft {
+            self.above_soft_since = None;
+            return false;
+        }
+        let since = *self.above_soft_since.get_or_insert(now);
+        now.saturating_sub(since) > limit.soft_ms()
+    }
+
+    /// Less than the soft limit is left to send: the time above it will start again from zero.
+    pub(crate) fn forget_soft_limit_below(&mut self, settings: &Settings) {
+        if self.output.len() as u64 <= self.output_limit(settings).soft {
+            self.above_soft_since = None;
+        }
+    }
+
+    /// The tick at which somebody must look at it although nothing arrives.
+    pub(crate) fn time_out(&self, settings: &Settings) -> Option<u64> {
+        let silence = settings.timeout_s.saturating_mul(1000);
+        let idles_out =
+            silence > 0 && self.subscriptions.is_none() && !self.paused && self.walk.is_none();
+        // Ticks are rounded down: one more, and nobody is closed a fraction too early.
+        let idle = idles_out.then(|| self.last_active.saturating_add(silence + 1));
+        let soft_ms = self.output_limit(settings).soft_ms();
+        let soft = self
+            .above_soft_since
+            .map(|since| since.saturating_add(soft_ms + 1));
+        match (idle, soft) {
+            (Some(idle), Some(soft)) => Some(idle.min(soft)),
+            (idle, soft) => idle.or(soft),
+        }
+    }
+
+    /// What is held in memory for it. Its names take `names` bytes.
+    fn memory(&self, names: usize) -> Holding {
+        let input = |pending: &Pending| pending.touched() + pending.parser.heap_bytes();
+        Holding {
+            input: self.pending.as_deref().map_or(0, input),
+            output: self.output.capacity() + self.walk.as_ref().map_or(0, |walk| walk.bytes()),
+            subscriptions: self
+                .subscriptions
+                .as_deref()
+                .map_or(0, Subscriptions::bytes),
+            names,
+        }
+    }
+
+    /// Tells the others what has changed, and brings the loop's sum of what its clients hold up to date.
+    pub(crate) fn account(&mut self, sum: &AtomicUsize) {
+        let held = self.publish_facts().total();
+        if held != self.accounted {
+            // Wrapping: a negative change is a big positive one.
+            sum.fetch_add(held.wrapping_sub(self.accounted), Ordering::Relaxed);
+            self.accounted = held;
+        }
+    }
+
+    /// Tells the others what has changed. Returns what is held for it.
+    pub(crate) fn publish_facts(&self) -> Holding {
+        let mut facts = self.client.facts.lock();
+        facts.db = self.session.db;
+        facts.last_active = self.last_active;
+        facts.command = self.command;
+        facts.protocol = self.protocol;
+        facts.paused = self.paused;
+        facts.no_touch = self.session.no_touch;
+        facts.holds = self.memory(facts.names.bytes());
+        let count = |kind| {
+            let of = self.subscriptions.as_deref();
+            of.map_or(0, |of| of.of(kind).len())
+        };
+        facts.channels = count(Kind::Channel);
+        facts.patterns = count(Kind::Pattern);
+        facts.holds
+    }
+}

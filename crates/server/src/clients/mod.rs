@@ -1,0 +1,6 @@
+//! The clients: their registry, the connection of each, and what may hold its commands back.
+
+pub(crate) mod checks;
+pub(crate) mod connection;
+pub(crate) mod pause;
+pub(crate) mod registry;

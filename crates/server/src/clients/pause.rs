@@ -1,0 +1,101 @@
+//! CLIENT PAUSE: which commands of all clients wait, and until when.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use parking_lot::Mutex;
+use tidewheel_keyspace::{Gate, KEEP_DEAD};
+
+use crate::clients::checks;
+
+/// All bits of a pause.
+const BITS: u8 = checks::PAUSE_ALL | checks::PAUSE_WRITE | KEEP_DEAD;
+
+/// The pause in force, if any. Its bits are the keyspace gate's: those are read before every command.
+#[derive(Debug)]
+pub(crate) struct Pause {
+    gate: Arc<Gate>,
+    until: AtomicU64,
+    change: Mutex<()>,
+}
+
+impl Pause {
+    pub(crate) fn new(gate: Arc<Gate>) -> Self {
+        Self {
+            gate,
+            until: AtomicU64::new(0),
+            change: Mutex::default(),
+        }
+    }
+
+    #[inline]
+    pub(crate) fn is_on(&self) -> bool {
+        self.gate.bits() & KEEP_DEAD != 0
+    }
+
+    /// The tick at which it ends.
+    pub(crate) fn until(&self) -> u64 {
+        self.until.load(Ordering::Relaxed)
+    }
+
+    /// Starts a pause or extends the one in force, which gets neither shorter nor milder.
+    pub(crate) fn start(&self, all: bool, until: u64) {
+        let change = self.change.lock();
+        let until = if self.is_on() {
+            until.max(self.until())
+        } else {
+            until
+        };
+        self.until.store(until, Ordering::Relaxed);
+        let bit = if all {
+            checks::PAUSE_ALL
+        } else {
+            checks::PAUSE_WRITE
+        };
+        self.gate.set(bit | KEEP_DEAD);
+        drop(change);
+    }
+
+    /// Ends the pause.
+    pub(crate) fn end(&self) {
+        let change = self.change.lock();
+        self.gate.clear(BITS);
+        drop(change);
+    }
+
+    /// Ends the pause if its time has come; true if this call did.
+    pub(crate) fn end_if_due(&self, now: u64) -> bool {
+        if !self.is_on() {
+            return false;
+        }
+        let change = self.change.lock();
+        let due = self.is_on() && now >= self.until();
+        if due {
+            self.gate.clear(BITS);
+        }
+        drop(change);
+        due
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_pause_gets_neither_shorter_nor_milder() {
+        let gate_of_all = Arc::new(Gate::default());
+        let bits = || gate_of_all.bits();
+        let pause = Pause::new(Arc::clone(&gate_of_all));
+        pause.start(true, 100);
+        pause.start(false, 50);
+        assert_eq!(bits() & checks::PAUSE_ALL, checks::PAUSE_ALL);
+        assert!(!pause.end_if_due(99));
+        assert!(pause.end_if_due(100));
+        assert!(!pause.end_if_due(101));
+        pause.start(false, 200);
+        assert_eq!(bits(), checks::PAUSE_WRITE | KEEP_DEAD);
+        pause.end();
+        assert!(!pause.is_on());
+    }
+}

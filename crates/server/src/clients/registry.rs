@@ -1,0 +1,234 @@
+//! What every thread may know of every client: the registry behind CLIENT LIST and CLIENT KILL.
+
+use std::collections::{BTreeMap, BinaryHeap};
+use std::fmt::Write as _;
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+
+use parking_lot::Mutex;
+use tidewheel_resp::Protocol;
+
+use crate::loop_handle::inbox::Target;
+
+/// One client, as others see it.
+#[derive(Debug)]
+pub(crate) struct Client {
+    pub(crate) id: u64,
+    pub(crate) peer: SocketAddr,
+    pub(crate) local: SocketAddr,
+    pub(crate) descriptor: i64,
+    /// The tick at which it connected.
+    pub(crate) since: u64,
+    /// The loop that owns it, and its place there.
+    pub(crate) owner: usize,
+    pub(crate) slot: u32,
+    /// Somebody wants it closed.
+    pub(crate) killed: AtomicBool,
+    pub(crate) facts: Mutex<Facts>,
+}
+
+/// What changes while a client is connected. Its loop refreshes it after each batch of commands.
+#[derive(Debug)]
+pub(crate) struct Facts {
+    pub(crate) names: Names,
+    pub(crate) db: u32,
+    pub(crate) channels: usize,
+    pub(crate) patterns: usize,
+    pub(crate) last_active: u64,
+    pub(crate) holds: Holding,
+    pub(crate) command: &'static str,
+    pub(crate) protocol: Protocol,
+    pub(crate) paused: bool,
+    pub(crate) no_evict: bool,
+    pub(crate) no_touch: bool,
+}
+
+/// What a client calls itself, and the library that it uses.
+#[derive(Debug, Default)]
+pub(crate) struct Names {
+    pub(crate) own: Vec<u8>,
+    pub(crate) lib: Vec<u8>,
+    pub(crate) lib_version: Vec<u8>,
+}
+
+impl Names {
+    /// Memory held.
+    pub(crate) fn bytes(&self) -> usize {
+        self.own.capacity() + self.lib.capacity() + self.lib_version.capacity()
+    }
+}
+
+/// Bytes that are held for a client.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(crate) struct Holding {
+    /// What has arrived and not been run, and what the parser knows of it.
+    pub(crate) input: usize,
+    /// Replies and messages that have not been sent.
+    pub(crate) output: usize,
+    pub(crate) subscriptions: usize,
+    pub(crate) names: usize,
+}
+
+impl Holding {
+    pub(crate) fn total(self) -> usize {
+        self.input + self.output + self.subscriptions + self.names
+    }
+}
+
+impl Facts {
+    /// Of a client that has just connected.
+    pub(crate) fn new(now: u64) -> Self {
+        Self {
+            names: Names::default(),
+            db: 0,
+            channels: 0,
+            patterns: 0,
+            last_active: now,
+            holds: Holding::default(),
+            command: "NULL",
+            protocol: Protocol::Resp2,
+            paused: false,
+            no_evict: false,
+            no_touch: false,
+        }
+    }
+}
+
+impl Client {
+    pub(crate) fn target(&self) -> Target {
+        Target {
+            id: self.id,
+            slot: self.slot,
+        }
+    }
+
+    /// Writes its line of CLIENT LIST, without a line end.
+    pub(crate) fn describe(&self, now: u64, out: &mut Vec<u8>) {
+        let facts = self.facts.lock();
+        let mut flags = String::new();
+        for (is, letter) in [
+            (facts.channels + facts.patterns > 0, 'P'),
+            (facts.paused, 'b'),
+            (self.killed.load(Ordering::Relaxed), 'A'),
+            (facts.no_evict, 'e'),
+            (facts.no_touch, 'T'),
+        ] {
+            if is {
+                flags.push(letter);
+            }
+        }
+        if flags.is_empty() {
+            flags.push('N');
+        }
+        let age_s = now.saturating_sub(self.since) / 1000;
+        let idle_s = now.saturating_sub(facts.last_active) / 1000;
+        let mut line = String::new();
+        let held = size_of::<Self>() + facts.holds.total();
+        let written = write!(
+            line,
+            "id={} addr={} laddr={}",
+            self.id, self.peer, self.local
+        )
+        .and_then(|()| write!(line, " fd={} name=", self.descriptor));
+        debug_assert!(written.is_ok(), "a String takes everything");
+        out.extend_from_slice(line.as_bytes());
+        out.extend_from_slice(&facts.names.own);
+        line.clear();
+        let resp = match facts.protocol {
+            Protocol::Resp2 => 2,
+            Protocol::Resp3 => 3,
+        };
+        let written = write!(
+            line,
+            " age={age_s} idle={idle_s} flags={flags} db={} sub={} psub={} ssub=0 multi=-1 qbuf={} \
+             qbuf-free=0 argv-mem=0 multi-mem=0 rbs=0 rbp=0 obl=0 oll=0 omem={} tot-mem={held} \
+             events=r cmd={} user=default redir=-1 resp={resp} lib-name=",
+            facts.db,
+            facts.channels,
+            facts.patterns,
+            facts.holds.input,
+            facts.holds.output,
+            facts.command,
+        );
+        debug_assert!(written.is_ok(), "a String takes everything");
+        out.extend_from_slice(line.as_bytes());
+        out.extend_from_slice(&facts.names.lib);
+        out.extend_from_slice(b" lib-ver=");
+        out.extend_from_slice(&facts.names.lib_version);
+    }
+}
+
+/// All clients, by id.
+#[derive(Debug, Default)]
+pub(crate) struct Clients {
+    next_id: AtomicU64,
+    /// The tick after the last one in which a loop looked for clients to close.
+    looked_at: AtomicU64,
+    all: Mutex<BTreeMap<u64, Arc<Client>>>,
+}
+
+impl Clients {
+    /// An id that no client had before.
+    pub(crate) fn next_id(&self) -> u64 {
+        self.next_id.fetch_add(1, Ordering::Relaxed) + 1
+    }
+
+    pub(crate) fn add(&self, client: Arc<Client>) {
+        self.all.lock().insert(client.id, client);
+    }
+
+    pub(crate) fn remove(&self, id: u64) {
+        self.all.lock().remove(&id);
+    }
+
+    pub(crate) fn get(&self, id: u64) -> Option<Arc<Client>> {
+        self.all.lock().get(&id).cloned()
+    }
+
+    /// Marks clients as killed until the others together hold no more than `limit` bytes. The biggest come first;
+    /// clients that may not be evicted are left out, and those that are marked already do not count. The caller
+    /// closes the clients that are returned.
+    pub(crate) fn kill_biggest(&self, limit: u64) -> Vec<Arc<Client>> {
+        let (mut sum, mut heap) = (0_u64, BinaryHeap::new());
+        let all = self.all.lock();
+        for client in all.values() {
+            if client.killed.load(Ordering::Relaxed) {
+                continue;
+            }
+            let facts = client.facts.lock();
+            let held = facts.holds.total() as u64;
+            sum = sum.saturating_add(held);
+            if held > 0 && !facts.no_evict {
+                heap.push((held, client.id));
+            }
+        }
+        let mut killed = Vec::new();
+        while sum > limit
+            && let Some((held, id)) = heap.pop()
+        {
+            sum -= held;
+            let client = &all[&id];
+            // Somebody else may have been quicker.
+            if !client.killed.swap(true, Ordering::Relaxed) {
+                killed.push(Arc::clone(client));
+            }
+        }
+        killed
+    }
+
+    /// Whether the caller is the first to ask in this tick.
+    pub(crate) fn first_look(&self, tick: u64) -> bool {
+        let next = tick.saturating_add(1);
+        self.looked_at.swap(next, Ordering::Relaxed) != next
+    }
+
+    /// Everybody at this moment, by id.
+    pub(crate) fn everybody(&self) -> Vec<Arc<Client>> {
+        self.all.lock().values().cloned().collect()
+    }
+
+    pub(crate) fn len(&self) -> usize {
+        self.all.lock().len()
+    }
+}

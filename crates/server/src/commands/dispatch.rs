@@ -1,0 +1,190 @@
+//! Running one command: finding its row, the checks before it, and the counting after it.
+
+use tidewheel_keyspace::command::{CommandError, Flags};
+use tidewheel_keyspace::{Command, Handler, RAISED, Walk};
+use tidewheel_resp::Args;
+
+use crate::clients::checks;
+use crate::clients::connection::{Connection, Replies};
+use crate::commands::turn::{Step, Turn};
+
+impl Turn<'_> {
+    /// Runs one command.
+    #[inline]
+    pub(crate) fn command(&mut self, conn: &mut Connection, args: Args<'_>) -> Step {
+        self.tally.commands += 1;
+        let mark = self.out.mark();
+        let row = match tidewheel_keyspace::resolve(args) {
+            Ok(row) => row,
+            Err(why) => {
+                why.write(self.out);
+                return self.after(conn, named(args), false, mark, Step::Done);
+            }
+        };
+        if conn.checks | self.seat.bits() != 0
+            && let Some(step) = self.check(conn, row)
+        {
+            return self.after(conn, Some(row), false, mark, step);
+        }
+        conn.command = row.name;
+        if row.slow {
+            self.notes.guard.ask(self.state);
+        }
+        let (state, counts) = (&mut *self.state, &mut self.notes.counts);
+        let began_ns = counts
+            .add(row, &state.handle().command_counts)
+            .then(|| state.server.clock.monotonic_ns());
+        let step = self.execute(conn, row, args);
+        // Time may have passed, so the clock is read before the next command: a command without keys may have
+        // walked everything or slept, and making room takes time.
+        if row.slow || row.keys.first == 0 || self.state.seat.was_delayed() {
+            self.state.note_slow();
+        }
+        #[cfg(test)]
+        self.server
+            .witness
+            .pay(&self.server.clock, args, step == Step::Walking);
+        if let Some(began_ns) = began_ns {
+            self.note_time(row, began_ns);
+        }
+        self.after(conn, Some(row), true, mark, step)
+    }
+
+    /// Runs the command in the keyspace, or as one of the server's own.
+    #[inline]
+    fn execute(&mut self, conn: &mut Connection, row: &'static Command, args: Args<'_>) -> Step {
+        match row.handler {
+            Handler::Keys(_)
+            | Handler::Whole(_)
+            | Handler::Walk(_)
+            | Handler::Table(_)
+            | Handler::Help(_) => {
+                let state = &mut *self.state;
+                let (keyspace, session) = (&state.server.keyspace, &mut conn.session);
+                let seat = &mut state.seat;
+                match keyspace.begin(seat, row, session, state.time, args, self.out) {
+                    None => Step::Done,
+                    Some(walk) => {
+                        conn.walk = Some(walk);
+                        Step::Walking
+                    }
+                }
+            }
+            Handler::Host => self.host(conn, row, args),
+            Handler::Container => {
+                CommandError::wrong_arity(row.name).write(self.out);
+                Step::Done
+            }
+        }
+    }
+
+    /// Takes the next step of a command that walks over everything.
+    pub(crate) fn go_on(&mut self, conn: &mut Connection, walk: Box<Walk>) {
+        let (mark, row) = (self.out.mark(), walk.row());
+        let state = &mut *self.state;
+        state.renew_time();
+        let began_ns = state.server.clock.monotonic_ns();
+        let (keyspace, seat) = (&state.server.keyspace, &mut state.seat);
+        conn.walk = keyspace.go_on(seat, walk, state.time, self.out);
+        state.note_slow();
+        #[cfg(test)]
+        state.server.witness.pay_a_step(&state.server.clock);
+        let took_ns = state.server.clock.monotonic_ns().saturating_sub(began_ns);
+        let shared = &state.handle().command_counts;
+        self.notes.counts.took_more(row, took_ns, shared);
+        if conn.walk.is_none() {
+            self.after(conn, Some(row), true, mark, Step::Done);
+        }
+    }
+
+    #[cold]
+    fn note_time(&mut self, row: &'static Command, began_ns: u64) {
+        let took_ns = self.server.clock.monotonic_ns().saturating_sub(began_ns);
+        let shared = &self.state.handle().command_counts;
+        self.notes.counts.took(row, took_ns, shared);
+    }
+
+    /// Counts errors. Removes a reply that the client does not want.
+    #[inline]
+    fn after(
+        &mut self,
+        conn: &mut Connection,
+        row: Option<&'static Command>,
+        ran: bool,
+        mark: usize,
+        step: Step,
+    ) -> Step {
+        if step == Step::Walking {
+            return step;
+        }
+        if self.out.as_bytes().get(mark) == Some(&b'-') {
+            self.tally.errors += 1;
+            let shared = &self.state.handle().command_counts;
+            let reply = self.out.as_bytes().get(mark..).unwrap_or_default();
+            self.notes.counts.failed(row, ran, reply, shared);
+        }
+        if conn.checks & checks::MUTED != 0 && step != Step::Paused {
+            if step != Step::Pushed {
+                #[cfg(test)]
+                self.server.witness.take_back(self.out, mark);
+                self.out.truncate(mark);
+            }
+            conn.replies = match conn.replies {
+                Replies::SkipThisAndNext => Replies::SkipThis,
+                Replies::SkipThis => Replies::On,
+                kept => kept,
+            };
+            conn.set(checks::MUTED, conn.replies != Replies::On);
+        }
+        step
+    }
+
+    /// Checks that only concern few connections or moments. `None` lets the command pass.
+    #[cold]
+    fn check(&mut self, conn: &mut Connection, row: &'static Command) -> Option<Step> {
+        if self.seat.bits() & RAISED != 0 {
+            self.seat.give_way();
+            self.refresh_time();
+        }
+        // Read after giving way: it may have been for a pause.
+        let bits = conn.checks | self.seat.bits();
+        if conn.lacks_password(&self.server.config) && !row.flags.has(Flags::NO_AUTH) {
+            self.out.error("NOAUTH Authentication required.");
+            return Some(Step::Done);
+        }
+        if bits & checks::SUBSCRIBER != 0 && !may_subscribers(row) {
+            let name = row.name;
+            self.out.error(&format!(
+                "ERR Can't execute '{name}': only (P|S)SUBSCRIBE / (P|S)UNSUBSCRIBE / PING / QUIT / \
+                 RESET are allowed in this context"
+            ));
+            return Some(Step::Done);
+        }
+        let changes = row.flags.has(Flags::WRITE) || row.name == "publish";
+        let waits = bits & checks::PAUSE_ALL != 0 || (bits & checks::PAUSE_WRITE != 0 && changes);
+        if waits {
+            self.tally.commands -= 1;
+            return Some(Step::Paused);
+        }
+        None
+    }
+}
+
+/// The row of a command that cannot be run as it was sent.
+#[cold]
+fn named(args: Args<'_>) -> Option<&'static Command> {
+    match args.get(0).and_then(tidewheel_keyspace::lookup) {
+        Some(parent) if !parent.subcommands.is_empty() => {
+            args.get(1).and_then(|name| parent.subcommand(name))
+        }
+        row => row,
+    }
+}
+
+/// What RESP2 subscribers may run.
+fn may_subscribers(row: &Command) -> bool {
+    matches!(
+        row.name,
+        "subscribe" | "psubscribe" | "unsubscribe" | "punsubscribe" | "ping" | "quit" | "reset"
+    )
+}

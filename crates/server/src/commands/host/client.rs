@@ -1,0 +1,315 @@
+//! CLIENT: what clients are connected, and what each may ask for itself.
+
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+use tidewheel_keyspace::CommandError;
+use tidewheel_resp::{Args, parse_i64};
+
+use super::session::{NAME, is_plain};
+use super::{Outcome, error};
+use crate::clients::checks;
+use crate::clients::connection::{Connection, Replies};
+use crate::clients::registry::Client;
+use crate::commands::turn::{Step, Turn};
+use crate::loop_handle::inbox::Item;
+
+/// The classes that TYPE knows. Nobody is a master, a replica or a monitor here.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Class {
+    Normal,
+    PubSub,
+    Nobody,
+}
+
+/// What CLIENT KILL looks for; an absent one matches everybody.
+#[derive(Debug, Default)]
+struct Filter<'a> {
+    id: Option<u64>,
+    address: Option<&'a [u8]>,
+    local: Option<&'a [u8]>,
+    class: Option<Class>,
+    user: Option<&'a [u8]>,
+    skip_me: bool,
+}
+
+impl Turn<'_> {
+    pub(super) fn client_id(&mut self, conn: &Connection) -> Outcome {
+        self.out.integer(id_as_integer(conn.client.id));
+        Ok(Step::Done)
+    }
+
+    pub(super) fn client_get_name(&mut self, conn: &Connection) -> Outcome {
+        let facts = conn.client.facts.lock();
+        if facts.names.own.is_empty() {
+            self.out.null();
+        } else {
+            self.out.bulk(&facts.names.own);
+        }
+        Ok(Step::Done)
+    }
+
+    pub(super) fn client_set_name(&mut self, conn: &Connection, args: Args<'_>) -> Outcome {
+        if !is_plain(&args[2]) {
+            return Err(error(NAME));
+        }
+        conn.client.facts.lock().names.own = args[2].to_vec();
+        self.done()
+    }
+
+    pub(super) fn client_set_info(&mut self, conn: &Connection, args: Args<'_>) -> Outcome {
+        let attribute = args[2].to_ascii_lowercase();
+        if attribute != b"lib-name" && attribute != b"lib-ver" {
+            let name = String::from_utf8_lossy(&args[2]).into_owned();
+            return Err(CommandError::quoting(format!(
+                "ERR Unrecognized option '{name}'"
+            )));
+        }
+        if !is_plain(&args[3]) {
+            let name = String::from_utf8_lossy(&attribute).into_owned();
+            return Err(CommandError::quoting(format!(
+                "ERR {name} cannot contain spaces, newlines or special characters."
+            )));
+        }
+        {
+            let mut facts = conn.client.facts.lock();
+            if attribute == b"lib-name" {
+                facts.names.lib = args[3].to_vec();
+            } else {
+                facts.names.lib_version = args[3].to_vec();
+            }
+        }
+        self.done()
+    }
+
+    pub(super) fn client_info(&mut self, conn: &Connection) -> Outcome {
+        self.publish_running(conn);
+        let mut line = Vec::new();
+        conn.client.describe(self.time.tick, &mut line);
+        line.push(b'\n');
+        self.out.verbatim("txt", &line);
+        Ok(Step::Done)
+    }
+
+    pub(super) fn client_list(&mut self, conn: &Connection, args: Args<'_>) -> Outcome {
+        let clients: Vec<Arc<Client>> = match args.get(2).map(<[u8]>::to_ascii_lowercase) {
+            None => self.server.clients.everybody(),
+            Some(option) if option == b"type" && args.len() == 4 => {
+                let class = class(&args[3])?;
+                let mut all = self.server.clients.everybody();
+                all.retain(|client| class_of(client) == class);
+                all
+            }
+            Some(option) if option == b"id" && args.len() > 3 => {
+                let mut named = Vec::new();
+                for id in args.iter().skip(3) {
+                    let id = parse_i64(id).and_then(|id| u64::try_from(id).ok());
+                    let id = id.ok_or_else(|| error("ERR Invalid client ID"))?;
+                    named.extend(self.server.clients.get(id));
+                }
+                named
+            }
+            Some(_) => return Err(CommandError::SYNTAX),
+        };
+        self.publish_running(conn);
+        let mut lines = Vec::new();
+        for client in clients {
+            client.describe(self.time.tick, &mut lines);
+            lines.push(b'\n');
+            // Who names a client with a long name many times could ask for any amount.
+            if !self.out.admits(lines.len()) {
+                break;
+            }
+        }
+        self.out.verbatim("txt", &lines);
+        Ok(Step::Done)
+    }
+
+    pub(super) fn client_kill(&mut self, conn: &Connection, args: Args<'_>) -> Outcome {
+        let old_form = args.len() == 3;
+        let filter = if old_form {
+            Filter {
+                address: Some(&args[2]),
+                ..Filter::default()
+            }
+        } else {
+            filter(args)?
+        };
+        let mut killed = 0;
+        let mut myself = false;
+        for client in self.server.clients.everybody() {
+            if !filter.matches(&client) || (filter.skip_me && client.id == conn.client.id) {
+                continue;
+            }
+            killed += 1;
+            if client.id == conn.client.id {
+                // The reply is sent first.
+                myself = true;
+            } else if !client.killed.swap(true, Ordering::Relaxed) {
+                self.server.loops[client.owner].post(Item::Close(client.target()));
+            }
+        }
+        match (old_form, killed) {
+            (false, _) => self.out.integer(killed),
+            (true, 0) => return Err(error("ERR No such client")),
+            (true, _) => self.out.ok(),
+        }
+        Ok(if myself { Step::Close } else { Step::Done })
+    }
+
+    pub(super) fn client_no_evict(&mut self, conn: &Connection, args: Args<'_>) -> Outcome {
+        conn.client.facts.lock().no_evict = on_or_off(&args[2])?;
+        self.done()
+    }
+
+    pub(super) fn client_no_touch(&mut self, conn: &mut Connection, args: Args<'_>) -> Outcome {
+        conn.session.no_touch = on_or_off(&args[2])?;
+        self.done()
+    }
+
+    pub(super) fn client_reply(&mut self, conn: &mut Connection, args: Args<'_>) -> Outcome {
+        match args[2].to_ascii_lowercase().as_slice() {
+            b"on" => {
+                conn.replies = Replies::On;
+                conn.set(checks::MUTED, false);
+                self.out.ok();
+            }
+            b"off" => {
+                conn.replies = Replies::Off;
+                conn.set(checks::MUTED, true);
+            }
+            b"skip" if conn.replies == Replies::Off => {}
+            b"skip" => {
+                conn.replies = Replies::SkipThisAndNext;
+                conn.set(checks::MUTED, true);
+            }
+            _ => return Err(CommandError::SYNTAX),
+        }
+        Ok(Step::Done)
+    }
+
+    pub(super) fn client_pause(&mut self, args: Args<'_>) -> Outcome {
+        let all = match args.get(3).map(<[u8]>::to_ascii_lowercase) {
+            _ if args.len() > 4 => return Err(CommandError::SYNTAX),
+            None => true,
+            Some(mode) if mode == b"all" => true,
+            Some(mode) if mode == b"write" => false,
+            Some(_) => return Err(error("ERR CLIENT PAUSE mode must be WRITE or ALL")),
+        };
+        let ms = parse_i64(&args[2])
+            .ok_or_else(|| error("ERR timeout is not an integer or out of range"))?;
+        if ms.checked_add(self.time.wall_ms()).is_none() {
+            return Err(error("ERR timeout is out of range"));
+        }
+        let ms = u64::try_from(ms).map_err(|_| error("ERR timeout is negative"))?;
+        // The tick is rounded down, so the next one is the first that is not too early.
+        let until = self
+            .time
+            .tick
+            .saturating_add(ms)
+            .saturating_add(u64::from(ms > 0));
+        // Commands that run on other loops are finished before the answer. Those that come after it wait.
+        let state = &mut *self.state;
+        let alone = state.seat.exclusive();
+        state.server.pause.start(all, until);
+        state.server.pause_changed();
+        drop(alone);
+        self.done()
+    }
+
+    pub(super) fn client_unpause(&mut self) -> Outcome {
+        self.server.pause.end();
+        self.server.pause_changed();
+        self.done()
+    }
+}
+
+impl Filter<'_> {
+    fn matches(&self, client: &Client) -> bool {
+        self.id.is_none_or(|id| id == client.id)
+            && self
+                .address
+                .is_none_or(|text| client.peer.to_string().as_bytes() == text)
+            && self
+                .local
+                .is_none_or(|text| client.local.to_string().as_bytes() == text)
+            && self.class.is_none_or(|class| class == class_of(client))
+            && self.user.is_none_or(|user| user == b"default")
+    }
+}
+
+fn filter(args: Args<'_>) -> Result<Filter<'_>, CommandError> {
+    let mut filter = Filter {
+        skip_me: true,
+        ..Filter::default()
+    };
+    let mut at = 2;
+    while let Some(option) = args.get(at) {
+        let Some(value) = args.get(at + 1) else {
+            return Err(CommandError::SYNTAX);
+        };
+        match option.to_ascii_lowercase().as_slice() {
+            b"id" => {
+                let id = parse_i64(value).and_then(|id| u64::try_from(id).ok());
+                let id = id.filter(|id| *id > 0);
+                filter.id =
+                    Some(id.ok_or_else(|| error("ERR client-id should be greater than 0"))?);
+            }
+            b"type" => filter.class = Some(class(value)?),
+            b"addr" => filter.address = Some(value),
+            b"laddr" => filter.local = Some(value),
+            b"user" => {
+                if value != b"default" {
+                    let name = String::from_utf8_lossy(value);
+                    return Err(CommandError::quoting(format!("ERR No such user '{name}'")));
+                }
+                filter.user = Some(value);
+            }
+            b"skipme" => {
+                filter.skip_me = match value.to_ascii_lowercase().as_slice() {
+                    b"yes" => true,
+                    b"no" => false,
+                    _ => return Err(CommandError::SYNTAX),
+                };
+            }
+            _ => return Err(CommandError::SYNTAX),
+        }
+        at += 2;
+    }
+    Ok(filter)
+}
+
+fn class(name: &[u8]) -> Result<Class, CommandError> {
+    match name.to_ascii_lowercase().as_slice() {
+        b"normal" => Ok(Class::Normal),
+        b"pubsub" => Ok(Class::PubSub),
+        b"master" | b"primary" | b"replica" | b"slave" => Ok(Class::Nobody),
+        _ => {
+            let name = String::from_utf8_lossy(name);
+            Err(CommandError::quoting(format!(
+                "ERR Unknown client type '{name}'"
+            )))
+        }
+    }
+}
+
+fn class_of(client: &Client) -> Class {
+    let facts = client.facts.lock();
+    if facts.channels + facts.patterns > 0 {
+        Class::PubSub
+    } else {
+        Class::Normal
+    }
+}
+
+fn on_or_off(word: &[u8]) -> Result<bool, CommandError> {
+    match word.to_ascii_lowercase().as_slice() {
+        b"on" => Ok(true),
+        b"off" => Ok(false),
+        _ => Err(CommandError::SYNTAX),
+    }
+}
+
+fn id_as_integer(id: u64) -> i64 {
+    i64::try_from(id).unwrap_or(i64::MAX)
+}

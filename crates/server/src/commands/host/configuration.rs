@@ -1,0 +1,99 @@
+//! CONFIG: the table of keys over the wire.
+
+use tidewheel_keyspace::{CommandError, glob_match};
+use tidewheel_resp::Args;
+
+use super::Outcome;
+use crate::commands::turn::{Step, Turn};
+use crate::config::{Change, KEYS, Key, key};
+
+impl Turn<'_> {
+    pub(super) fn config_get(&mut self, args: Args<'_>) -> Outcome {
+        let wanted = |key: &&Key| {
+            args.iter()
+                .skip(2)
+                .any(|pattern| glob_match(&pattern.to_ascii_lowercase(), key.name.as_bytes()))
+        };
+        let settings = self.server.config.current();
+        let found: Vec<&Key> = KEYS.iter().filter(wanted).collect();
+        self.out.map(found.len());
+        for key in found {
+            self.out.bulk(key.name.as_bytes());
+            self.out.bulk((key.get)(&settings).as_bytes());
+        }
+        Ok(Step::Done)
+    }
+
+    /// Sets all or nothing.
+    pub(super) fn config_set(&mut self, args: Args<'_>) -> Outcome {
+        if !args.len().is_multiple_of(2) {
+            return Err(CommandError::fixed(
+                "ERR wrong number of arguments for 'config|set' command",
+            ));
+        }
+        let mut changes: Vec<(&'static Key, &str)> = Vec::new();
+        for at in (2..args.len()).step_by(2) {
+            let name = String::from_utf8_lossy(&args[at]);
+            let Some(key) = key(&name) else {
+                return Err(CommandError::quoting(format!(
+                    "ERR Unknown option or number of arguments for CONFIG SET - '{name}'"
+                )));
+            };
+            if changes.iter().any(|(known, _)| std::ptr::eq(*known, key)) {
+                return Err(failed(key, "duplicate parameter"));
+            }
+            if key.change == Change::AtStart {
+                return Err(failed(key, "can't set immutable config"));
+            }
+            let Ok(value) = std::str::from_utf8(&args[at + 1]) else {
+                return Err(failed(key, "argument must be UTF-8"));
+            };
+            changes.push((key, value));
+        }
+        let server = &self.server;
+        server.config.change(
+            |settings| {
+                for (key, value) in &changes {
+                    (key.set)(settings, value).map_err(|why| failed(key, &why))?;
+                }
+                let more = changes.iter().find(|(key, _)| key.name == "maxclients");
+                more.map_or(Ok(()), |(key, _)| allow(key, settings.max_clients))
+            },
+            |settings| crate::config::engine::apply(settings, &server.keyspace),
+        )?;
+        // A shorter time-out must not wait for the end of a long sleep.
+        server.nudge_all();
+        self.follow_settings();
+        self.done()
+    }
+
+    pub(super) fn config_reset_stat(&mut self) -> Outcome {
+        self.publish_counters();
+        let totals = self.server.totals();
+        *self.server.stats_base.lock() = totals;
+        for handle in self.server.loops.iter() {
+            handle.command_counts.reset();
+        }
+        self.server.keyspace.reset_stats();
+        self.done()
+    }
+}
+
+/// Raises the system's limit of open files to what this number of clients needs.
+fn allow(key: &Key, clients: usize) -> Result<(), CommandError> {
+    let fit = crate::process::system::raise_open_files(clients);
+    if fit >= clients {
+        return Ok(());
+    }
+    let why = format!(
+        "The operating system is not able to handle the specified number of clients, try with {fit}"
+    );
+    Err(failed(key, &why))
+}
+
+fn failed(key: &Key, why: &str) -> CommandError {
+    CommandError::quoting(format!(
+        "ERR CONFIG SET failed (possibly related to argument '{}') - {why}",
+        key.name
+    ))
+}

@@ -1,0 +1,71 @@
+//! Which function runs each command that the keyspace leaves to the server.
+
+use tidewheel_resp::Args;
+
+use super::Outcome;
+use crate::clients::connection::Connection;
+use crate::commands::turn::Turn;
+use crate::pubsub::subscriptions::Kind;
+
+/// Runs a command.
+pub(super) type Run = fn(&mut Turn<'_>, &mut Connection, Args<'_>) -> Outcome;
+
+/// The function that runs the command of that name, as the table of commands spells it. Names are compared one
+/// after the other: those that clients send most come first.
+pub(super) fn handler(name: &str) -> Option<Run> {
+    let run: Run = match name {
+        "ping" => |turn, conn, args| turn.ping(conn, args),
+        "publish" => |turn, conn, args| turn.publish(conn, args),
+        "echo" => |turn, _, args| turn.echo(args),
+        "auth" => |turn, conn, args| turn.auth(conn, args),
+        "client|getname" => |turn, conn, _| turn.client_get_name(conn),
+        "client|id" => |turn, conn, _| turn.client_id(conn),
+        "client|info" => |turn, conn, _| turn.client_info(conn),
+        "client|kill" => |turn, conn, args| turn.client_kill(conn, args),
+        "client|list" => |turn, conn, args| turn.client_list(conn, args),
+        "client|no-evict" => |turn, conn, args| turn.client_no_evict(conn, args),
+        "client|no-touch" => |turn, conn, args| turn.client_no_touch(conn, args),
+        "client|pause" => |turn, _, args| turn.client_pause(args),
+        "client|reply" => |turn, conn, args| turn.client_reply(conn, args),
+        "client|setinfo" => |turn, conn, args| turn.client_set_info(conn, args),
+        "client|setname" => |turn, conn, args| turn.client_set_name(conn, args),
+        "client|unpause" => |turn, _, _| turn.client_unpause(),
+        "config|get" => |turn, _, args| turn.config_get(args),
+        "config|resetstat" => |turn, _, _| turn.config_reset_stat(),
+        "config|set" => |turn, _, args| turn.config_set(args),
+        "debug|help" => |turn, conn, args| turn.debug_help(conn, args),
+        "debug|set-active-expire" => |turn, conn, args| turn.debug_set_active_expire(conn, args),
+        "debug|sleep" => |turn, conn, args| turn.debug_sleep(conn, args),
+        "function|flush" => |turn, _, args| turn.function_flush(args),
+        "hello" => |turn, conn, args| turn.hello(conn, args),
+        "info" => |turn, _, args| turn.info(args),
+        "psubscribe" => |turn, conn, args| turn.subscribe(conn, Kind::Pattern, args),
+        "pubsub|channels" => |turn, _, args| turn.pubsub_channels(args),
+        "pubsub|numpat" => |turn, _, _| turn.pubsub_num_pat(),
+        "pubsub|numsub" => |turn, _, args| turn.pubsub_num_sub(args),
+        "punsubscribe" => |turn, conn, args| turn.unsubscribe(conn, Kind::Pattern, args),
+        "quit" => |turn, _, _| turn.quit(),
+        "reset" => |turn, conn, _| Ok(turn.reset(conn)),
+        "shutdown" => |turn, _, args| turn.shutdown(args),
+        "subscribe" => |turn, conn, args| turn.subscribe(conn, Kind::Channel, args),
+        "unsubscribe" => |turn, conn, args| turn.unsubscribe(conn, Kind::Channel, args),
+        _ => return None,
+    };
+    Some(run)
+}
+
+#[cfg(test)]
+mod tests {
+    use tidewheel_keyspace::{Handler, rows};
+
+    use super::handler;
+
+    #[test]
+    fn the_server_runs_what_the_keyspace_leaves_to_it_and_nothing_else() {
+        let parents = rows().iter().copied();
+        for row in parents.flat_map(|row| std::iter::once(row).chain(row.subcommands)) {
+            let is_left = matches!(row.handler, Handler::Host);
+            assert_eq!(handler(row.name).is_some(), is_left, "{}", row.name);
+        }
+    }
+}

@@ -1,0 +1,196 @@
+//! SUBSCRIBE, UNSUBSCRIBE and both for patterns, PUBLISH and PUBSUB.
+
+use tidewheel_keyspace::CommandError;
+use tidewheel_resp::{Args, Protocol};
+
+use super::Outcome;
+use crate::clients::checks;
+use crate::clients::connection::Connection;
+use crate::commands::turn::{Step, Turn};
+use crate::pubsub::subscriptions::{Joined, Kind};
+
+/// The subscriptions that the command named before stay.
+const TOO_MANY: &str =
+    "ERR too many subscriptions for one client: at most 10000 patterns, and 256 MiB in all";
+
+impl Kind {
+    fn word(self, joining: bool) -> &'static [u8] {
+        match (self, joining) {
+            (Self::Channel, true) => b"subscribe",
+            (Self::Channel, false) => b"unsubscribe",
+            (Self::Pattern, true) => b"psubscribe",
+            (Self::Pattern, false) => b"punsubscribe",
+        }
+    }
+}
+
+impl Turn<'_> {
+    pub(super) fn subscribe(
+        &mut self,
+        conn: &mut Connection,
+        kind: Kind,
+        args: Args<'_>,
+    ) -> Outcome {
+        for name in args.iter().skip(1) {
+            let subscriptions = conn.subscriptions.get_or_insert_default();
+            let joined = subscriptions.join(kind, name);
+            let count = subscriptions.len();
+            match joined {
+                Joined::Now => {
+                    let (owner, target) = (self.index, conn.client.target());
+                    self.server.hub.subscribe(kind, name, owner, target);
+                    self.notes.subscriptions_begun += 1;
+                }
+                Joined::Already => {}
+                Joined::Refused => {
+                    self.out.error(TOO_MANY);
+                    break;
+                }
+            }
+            self.confirm(kind.word(true), Some(name), count);
+            if self.out.is_over() {
+                // The client will be closed for that: more subscriptions would only take memory.
+                break;
+            }
+        }
+        conn.subscriptions_changed();
+        conn.publish_facts();
+        Ok(Step::Pushed)
+    }
+
+    /// Stops when the reply is longer than its client may hold: then the client is closed.
+    pub(super) fn unsubscribe(
+        &mut self,
+        conn: &mut Connection,
+        kind: Kind,
+        args: Args<'_>,
+    ) -> Outcome {
+        if args.len() > 1 {
+            for name in args.iter().skip(1) {
+                let left = conn
+                    .subscriptions
+                    .as_mut()
+                    .is_some_and(|subscriptions| subscriptions.leave(kind, name));
+                self.has_left(conn, kind, name, left);
+                if self.out.is_over() {
+                    break;
+                }
+            }
+        } else if !self.leave_each(conn, kind) {
+            self.confirm(kind.word(false), None, conn.subscribed());
+        }
+        conn.subscriptions_changed();
+        conn.publish_facts();
+        Ok(Step::Pushed)
+    }
+
+    /// Ends all subscriptions of a kind, in order. Returns whether there are any.
+    fn leave_each(&mut self, conn: &mut Connection, kind: Kind) -> bool {
+        let mut any = false;
+        while !self.out.is_over()
+            && let Some(subscriptions) = conn.subscriptions.as_mut()
+            && let Some(name) = subscriptions.pop_first(kind)
+        {
+            any = true;
+            self.has_left(conn, kind, &name, true);
+        }
+        any
+    }
+
+    /// Confirms that a client no longer listens to a name; `left`: it did before.
+    fn has_left(&mut self, conn: &mut Connection, kind: Kind, name: &[u8], left: bool) {
+        if left {
+            let target = conn.client.target();
+            self.server.hub.unsubscribe(kind, name, self.index, target);
+        }
+        // What was published before this point arrives before it is confirmed.
+        self.take_messages(conn);
+        self.confirm(kind.word(false), Some(name), conn.subscribed());
+    }
+
+    /// Ends all subscriptions without a reply.
+    pub(super) fn leave_all(&mut self, conn: &mut Connection) {
+        let Some(subscriptions) = conn.subscriptions.take() else {
+            return;
+        };
+        let target = conn.client.target();
+        for (kind, name) in subscriptions.iter() {
+            self.server.hub.unsubscribe(kind, name, self.index, target);
+        }
+        self.take_messages(conn);
+        conn.subscriptions_changed();
+    }
+
+    pub(super) fn publish(&mut self, conn: &mut Connection, args: Args<'_>) -> Outcome {
+        let receivers = self.server.hub.publish(&args[1], &args[2]);
+        self.out
+            .integer(i64::try_from(receivers).unwrap_or(i64::MAX));
+        if conn.subscriptions.is_some() && conn.checks & checks::MUTED == 0 {
+            // Its own message follows the reply at once, as in Redis.
+            self.take_messages(conn);
+        }
+        Ok(Step::Done)
+    }
+
+    /// Copies the messages that wait for this connection behind its replies so far.
+    fn take_messages(&mut self, conn: &mut Connection) {
+        let kind: &[u8] = match conn.protocol {
+            Protocol::Resp3 => b">",
+            Protocol::Resp2 => b"*",
+        };
+        let (since, who) = (conn.heard, conn.client.target());
+        let out = &mut *self.out;
+        let handle = self.state.handle();
+        conn.heard = handle.read(who, since, |run| {
+            for message in run.each_since(since) {
+                out.raw(kind);
+                out.raw(message.get(1..).unwrap_or_default());
+            }
+        });
+    }
+
+    pub(super) fn pubsub_channels(&mut self, args: Args<'_>) -> Outcome {
+        if args.len() > 3 {
+            return Err(CommandError::fixed(
+                "ERR unknown subcommand or wrong number of arguments for 'CHANNELS'. Try PUBSUB HELP.",
+            ));
+        }
+        let most = self.out.limit().saturating_sub(self.out.len());
+        let Some(channels) = self.server.hub.channels(args.get(2), most) else {
+            self.out.refuse();
+            return Ok(Step::Done);
+        };
+        self.out.array(channels.len());
+        for channel in channels {
+            self.out.bulk(&channel);
+        }
+        Ok(Step::Done)
+    }
+
+    pub(super) fn pubsub_num_sub(&mut self, args: Args<'_>) -> Outcome {
+        self.out.array((args.len() - 2) * 2);
+        for channel in args.iter().skip(2) {
+            let count = self.server.hub.subscribers(channel);
+            self.out.bulk(channel);
+            self.out.integer(i64::try_from(count).unwrap_or(i64::MAX));
+        }
+        Ok(Step::Done)
+    }
+
+    pub(super) fn pubsub_num_pat(&mut self) -> Outcome {
+        let (_, patterns) = self.server.hub.counts();
+        self.out
+            .integer(i64::try_from(patterns).unwrap_or(i64::MAX));
+        Ok(Step::Done)
+    }
+
+    fn confirm(&mut self, word: &[u8], name: Option<&[u8]>, count: usize) {
+        self.out.push(3);
+        self.out.bulk(word);
+        match name {
+            Some(name) => self.out.bulk(name),
+            None => self.out.null(),
+        }
+        self.out.integer(i64::try_from(count).unwrap_or(i64::MAX));
+    }
+}

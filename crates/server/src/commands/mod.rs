@@ -1,0 +1,5 @@
+//! Running one command, in the keyspace or here.
+
+pub(crate) mod dispatch;
+pub(crate) mod host;
+pub(crate) mod turn;

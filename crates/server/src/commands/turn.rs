@@ -1,0 +1,106 @@
+//! One connection's turn, as its commands see it: the loop's state, and where replies go.
+
+use std::ops::{Deref, DerefMut};
+
+use tidewheel_resp::Writer;
+
+use crate::clients::connection::Connection;
+use crate::counters::command_counts::CommandCounts;
+use crate::state::loop_state::LoopState;
+use crate::time::clock;
+use crate::upkeep::guard::Guard;
+
+/// How long one connection's commands may run before the others get their turn. The command that is
+/// running is finished.
+const TURN_US: u64 = 1_000;
+
+/// What became of one command.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Step {
+    Done,
+    /// Run, and its answer is pushed: CLIENT REPLY does not concern it.
+    Pushed,
+    /// Begun: the connection has a walk to go on with.
+    Walking,
+    /// Not run: try again when the pause is over.
+    Paused,
+    /// Run, and the last of its connection.
+    Close,
+}
+
+/// What a loop notes about the commands that it runs.
+#[derive(Debug, Default)]
+pub(crate) struct Notes {
+    pub(crate) counts: CommandCounts,
+    pub(crate) guard: Guard,
+    /// Subscriptions that have begun in this turn of the loop.
+    pub(crate) subscriptions_begun: usize,
+}
+
+impl Notes {
+    /// Makes the loop's counters visible to others.
+    pub(crate) fn publish_counters(&mut self, state: &mut LoopState) {
+        state.publish_tally();
+        self.counts.end_run(&state.handle().command_counts);
+    }
+}
+
+/// One connection's turn: what its commands run with.
+#[derive(Debug)]
+pub(crate) struct Turn<'a> {
+    pub(crate) state: &'a mut LoopState,
+    pub(crate) notes: &'a mut Notes,
+    /// The replies of this turn.
+    pub(crate) out: &'a mut Writer,
+    /// Engine microseconds at which it should end.
+    ends: u64,
+    /// The length of the running command, for CLIENT LIST.
+    pub(crate) command_bytes: usize,
+    /// A reply was longer than its client may hold.
+    pub(crate) over_limit: bool,
+}
+
+impl Deref for Turn<'_> {
+    type Target = LoopState;
+
+    fn deref(&self) -> &LoopState {
+        self.state
+    }
+}
+
+impl DerefMut for Turn<'_> {
+    fn deref_mut(&mut self) -> &mut LoopState {
+        self.state
+    }
+}
+
+impl<'a> Turn<'a> {
+    pub(crate) fn new(state: &'a mut LoopState, notes: &'a mut Notes, out: &'a mut Writer) -> Self {
+        state.renew_time();
+        Self {
+            ends: clock::micros(state.time) + TURN_US,
+            state,
+            notes,
+            out,
+            command_bytes: 0,
+            over_limit: false,
+        }
+    }
+
+    /// Whether the turn has lasted long enough.
+    #[inline]
+    pub(crate) fn is_spent(&self) -> bool {
+        clock::micros(self.state.time) >= self.ends
+    }
+
+    /// Makes the loop's counters visible to others.
+    pub(crate) fn publish_counters(&mut self) {
+        self.notes.publish_counters(self.state);
+    }
+
+    /// Tells the others about the connection whose command is running.
+    pub(crate) fn publish_running(&self, conn: &Connection) {
+        conn.publish_facts();
+        conn.client.facts.lock().holds.input += self.command_bytes;
+    }
+}

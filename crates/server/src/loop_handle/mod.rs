@@ -1,0 +1,257 @@
+//! What other threads may ask of an event loop: to look earlier, and to take something in.
+//!
+//! A key's deadline is known in five places, from the key to the kernel. Each is a bound of the one before it:
+//!
+//! 1. The shard's wheel, under the shard's lock.
+//! 2. The shard's published deadline, for threads that do not hold the lock.
+//! 3. The loop's [`soonest`](LoopHandle::soonest): the least of its shards'. With a thousand shards, nobody could
+//!    read them all in each turn.
+//! 4. The loop's alarm: until when it sleeps, so that others wake it only if that is too long.
+//! 5. The kernel's timer. It may be set for earlier, because setting it costs a system call.
+
+pub(crate) mod inbox;
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::task::{Wake, Waker};
+
+use tidewheel_keyspace::order::{Rank, Ranked};
+use tidewheel_time::{Alarm, NEVER, Soonest};
+
+use self::inbox::{Inbox, Item, Messages, Target};
+use crate::counters::command_counts::SharedCounts;
+use crate::counters::metrics::LoopCounters;
+
+/// What ends a loop's sleep. It is called at most once for a sleep, so it need not be fast.
+struct Bell(mio::Waker);
+
+impl Wake for Bell {
+    fn wake(self: Arc<Self>) {
+        if let Err(why) = self.0.wake() {
+            tracing::error!(%why, "cannot wake an event loop");
+        }
+    }
+}
+
+/// What other threads see of one loop.
+#[derive(Debug)]
+#[repr(align(128))]
+pub(crate) struct LoopHandle {
+    /// The next deadline among the loop's shards.
+    soonest: Soonest,
+    /// Until when the loop sleeps. It is asked for attention when the inbox holds something, or shared state
+    /// has changed.
+    alarm: Alarm,
+    inbox: Ranked<Inbox>,
+    /// Bytes of messages that the loop has collected and not yet copied to all their receivers.
+    taken: AtomicUsize,
+    /// Shards of this loop may have something to tidy.
+    untidy: AtomicBool,
+    /// Connections owned or on their way.
+    pub(crate) connections: AtomicUsize,
+    /// Bytes in the buffers of the connections.
+    pub(crate) client_memory: AtomicUsize,
+    /// Connections that CLIENT PAUSE holds back.
+    pub(crate) paused: AtomicUsize,
+    pub(crate) counters: LoopCounters,
+    pub(crate) command_counts: SharedCounts,
+}
+
+impl LoopHandle {
+    /// The handle of a loop that sleeps in a poller.
+    pub(crate) fn new(poller: mio::Waker) -> Self {
+        Self::woken_by(&Waker::from(Arc::new(Bell(poller))))
+    }
+
+    pub(crate) fn woken_by(waker: &Waker) -> Self {
+        let alarm = Alarm::new();
+        alarm.set_sleeper(waker);
+        Self {
+            soonest: Soonest::new(),
+            alarm,
+            inbox: Ranked::new(Rank::Inbox, Inbox::default()),
+            taken: AtomicUsize::new(0),
+            untidy: AtomicBool::new(false),
+            connections: AtomicUsize::new(0),
+            client_memory: AtomicUsize::new(0),
+            paused: AtomicUsize::new(0),
+            counters: LoopCounters::default(),
+            command_counts: SharedCounts::default(),
+        }
+    }
+
+    /// A shard of this loop has an earlier deadline than before.
+    pub(crate) fn deadline_lowered(&self, deadline: u64) {
+        if self.soonest.lower(deadline) {
+            self.alarm.lowered(deadline);
+        }
+    }
+
+    /// The earliest deadline known.
+    pub(crate) fn soonest(&self) -> u64 {
+        self.soonest.get()
+    }
+
+    /// Forgets the earliest deadline, before the shards' own are read again.
+    pub(crate) fn forget_soonest(&self) {
+        self.soonest.forget();
+    }
+
+    /// Puts back what the shards said.
+    pub(crate) fn remember_soonest(&self, deadline: u64) {
+        self.soonest.lower(deadline);
+    }
+
+    /// Another thread has looked after the loop's shards: `read` says what is left in them. If the loop has
+    /// gone to sleep in between, when nothing was known, it is woken.
+    pub(crate) fn correct_soonest(&self, read: impl FnOnce() -> u64) {
+        self.forget_soonest();
+        self.deadline_lowered(read());
+    }
+
+    /// Announces a sleep until `until` (deadlines included only if `deadlines`). False when something
+    /// has come up: do not sleep.
+    pub(crate) fn fall_asleep(&self, until: u64, deadlines: bool) -> bool {
+        let next = || if deadlines { self.soonest() } else { NEVER };
+        self.alarm.fall_asleep(until, next)
+    }
+
+    /// The loop runs again.
+    pub(crate) fn awake(&self) {
+        self.alarm.woke();
+    }
+
+    /// Whether the loop sleeps.
+    pub(crate) fn sleeps(&self) -> bool {
+        self.alarm.sleeps()
+    }
+
+    /// Whether the loop sleeps, but no longer than until `tick`.
+    pub(crate) fn sleeps_until(&self, tick: u64) -> bool {
+        self.alarm.sleeps_until(tick)
+    }
+
+    /// Makes the loop look at shared state (configuration, pauses, shutdown) soon.
+    pub(crate) fn nudge(&self) {
+        self.alarm.ask();
+    }
+
+    /// Something may have changed in the loop's shards.
+    pub(crate) fn becomes_untidy(&self) {
+        if !self.untidy.swap(true, Ordering::Relaxed) {
+            self.nudge();
+        }
+    }
+
+    /// Whether something may have changed since the last call.
+    pub(crate) fn was_untidy(&self) -> bool {
+        self.untidy.load(Ordering::Relaxed) && self.untidy.swap(false, Ordering::Relaxed)
+    }
+
+    /// Hands over a connection or a request to close one. Both are bounded by `maxclients`.
+    pub(crate) fn post(&self, item: Item) {
+        self.inbox.lock().push(item);
+        self.nudge();
+    }
+
+    /// Hands over one message. When the inbox is full the message is dropped and its audience will be
+    /// closed, as subscribers that lag too far behind are: nobody misses a message unnoticed.
+    pub(crate) fn deliver(&self, targets: &Arc<Vec<Target>>, message: &[u8]) {
+        let mut inbox = self.inbox.lock();
+        inbox.add(targets, message, self.taken.load(Ordering::Relaxed));
+        drop(inbox);
+        self.nudge();
+    }
+
+    /// Takes everything that waits, into `items`, which must be empty.
+    pub(crate) fn collect(&self, items: &mut Vec<Item>) {
+        if !self.alarm.take_request() {
+            return;
+        }
+        let mut inbox = self.inbox.lock();
+        self.taken.store(inbox.message_bytes(), Ordering::Relaxed);
+        inbox.collect(items);
+    }
+
+    /// What was collected is dropped.
+    pub(crate) fn has_taken_in(&self) {
+        self.taken.store(0, Ordering::Relaxed);
+    }
+
+    /// Shows one client the messages that wait for it, from a number on, ahead of everybody else's.
+    /// Returns the number to go on with.
+    pub(crate) fn read(&self, who: Target, since: u64, take: impl FnMut(&Messages)) -> u64 {
+        if !self.alarm.is_requested() {
+            return since;
+        }
+        self.inbox.lock().read(who, since, take)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn handle() -> (mio::Poll, LoopHandle) {
+        let poll = mio::Poll::new().unwrap();
+        let waker = mio::Waker::new(poll.registry(), mio::Token(0)).unwrap();
+        (poll, LoopHandle::new(waker))
+    }
+
+    fn rings(poll: &mut mio::Poll) -> bool {
+        let mut events = mio::Events::with_capacity(4);
+        poll.poll(&mut events, Some(std::time::Duration::ZERO))
+            .unwrap();
+        !events.is_empty()
+    }
+
+    #[test]
+    fn only_an_earlier_deadline_rings_a_sleeping_loop() {
+        let (mut poll, handle) = handle();
+        handle.deadline_lowered(100);
+        assert!(!rings(&mut poll), "the loop is awake");
+        assert!(
+            !handle.fall_asleep(200, true),
+            "a deadline came up before the sleep"
+        );
+        assert!(handle.fall_asleep(100, true));
+        handle.deadline_lowered(100);
+        handle.deadline_lowered(150);
+        assert!(!rings(&mut poll), "the loop wakes in time by itself");
+        handle.deadline_lowered(99);
+        assert!(rings(&mut poll));
+        handle.deadline_lowered(98);
+        assert!(!rings(&mut poll), "one ring for one sleep");
+    }
+
+    #[test]
+    fn a_loop_that_fell_asleep_while_its_deadlines_were_read_by_another_is_rung() {
+        let (mut poll, handle) = handle();
+        handle.deadline_lowered(50);
+        handle.correct_soonest(|| {
+            assert!(handle.fall_asleep(u64::MAX, true), "nothing is known");
+            70
+        });
+        assert!(rings(&mut poll));
+        assert_eq!(handle.soonest(), 70);
+        handle.correct_soonest(|| {
+            handle.deadline_lowered(20);
+            90
+        });
+        assert_eq!(handle.soonest(), 20, "what came up meanwhile is kept");
+    }
+
+    #[test]
+    fn a_item_prevents_or_ends_a_sleep() {
+        let (mut poll, handle) = handle();
+        let target = Target { id: 1, slot: 0 };
+        handle.post(Item::Close(target));
+        assert!(!handle.fall_asleep(u64::MAX, true));
+        let mut items = Vec::new();
+        handle.collect(&mut items);
+        assert_eq!(items.len(), 1);
+        assert!(handle.fall_asleep(u64::MAX, true));
+        handle.post(Item::Close(target));
+        assert!(rings(&mut poll));
+    }
+}

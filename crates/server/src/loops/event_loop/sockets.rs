@@ -1,0 +1,48 @@
+//! The sockets of one loop, as its poller knows them.
+
+use std::io;
+
+use mio::net::TcpStream;
+use mio::{Interest, Registry, Token};
+
+use crate::config::Settings;
+use crate::loops::loop_core::Sockets;
+use crate::net::listener;
+
+/// Sockets registered with one poller.
+#[derive(Debug)]
+pub(super) struct Registered(Registry);
+
+impl Registered {
+    pub(super) fn new(registry: Registry) -> Self {
+        Self(registry)
+    }
+}
+
+impl Sockets for Registered {
+    type Stream = TcpStream;
+
+    fn take_in(&self, stream: &mut TcpStream, slot: u32, settings: &Settings) -> io::Result<()> {
+        listener::tune(stream, settings.tcp_keepalive_s)?;
+        // Both, once: edges come only when something changes, so interest need not follow the state.
+        let interest = Interest::READABLE | Interest::WRITABLE;
+        self.0.register(stream, Token(slot as usize), interest)
+    }
+
+    fn let_go(&self, stream: &mut TcpStream) {
+        if let Err(why) = self.0.deregister(stream) {
+            tracing::debug!(%why, "cannot deregister a connection");
+        }
+    }
+
+    #[cfg(unix)]
+    fn descriptor(&self, stream: &TcpStream) -> i64 {
+        use std::os::fd::AsRawFd as _;
+        i64::from(stream.as_raw_fd())
+    }
+
+    #[cfg(not(unix))]
+    fn descriptor(&self, _: &TcpStream) -> i64 {
+        -1
+    }
+}

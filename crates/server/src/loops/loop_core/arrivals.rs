@@ -1,0 +1,64 @@
+//! Making a connection a loop's own.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use parking_lot::Mutex;
+
+use super::parts::{LoopCore, Sockets};
+use crate::clients::checks;
+use crate::clients::connection::{Connection, Link};
+use crate::clients::registry::{Client, Facts};
+use crate::net::listener::Accepted;
+
+impl<K: Sockets> LoopCore<K> {
+    /// A new connection that the caller is to [`adopt`](Self::adopt).
+    pub(crate) fn next_arrival(&mut self) -> Option<Accepted> {
+        self.arrivals.pop_front().map(|arrival| *arrival)
+    }
+
+    /// Makes a connection this loop's own. Returns its place, `None` when it was lost.
+    pub(crate) fn adopt(&mut self, accepted: Accepted<K::Stream>) -> Option<u32> {
+        let Accepted {
+            mut stream,
+            peer,
+            local,
+        } = accepted;
+        let now = self.now();
+        let slot = self.table.next_place();
+        let settings = &self.state.settings;
+        if let Err(why) = self.sockets.take_in(&mut stream, slot, settings) {
+            tracing::debug!(%why, "a connection was lost before it was served");
+            self.table.unused(slot);
+            self.forget_one();
+            return None;
+        }
+        let client = Arc::new(Client {
+            id: self.server().clients.next_id(),
+            peer,
+            local,
+            descriptor: self.sockets.descriptor(&stream),
+            since: now,
+            owner: self.state.index,
+            slot,
+            killed: AtomicBool::new(false),
+            facts: Mutex::new(Facts::new(now)),
+        });
+        self.server().clients.add(Arc::clone(&client));
+        let mut conn = Connection::new(client, now);
+        conn.set(
+            checks::UNAUTHENTICATED,
+            self.server().config.asks_password(),
+        );
+        self.table.put(slot, Link { stream, conn });
+        self.table.file(slot, &self.state.settings);
+        self.table.enqueue(slot);
+        Some(slot)
+    }
+
+    /// A connection is gone.
+    pub(super) fn forget_one(&self) {
+        self.handle().connections.fetch_sub(1, Ordering::Relaxed);
+        self.server().connected.fetch_sub(1, Ordering::Relaxed);
+    }
+}

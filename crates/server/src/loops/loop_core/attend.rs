@@ -1,0 +1,166 @@
+//! Attending to a loop's connections: serving, timing out, closing.
+
+use std::sync::atomic::Ordering;
+
+use super::parts::{LoopCore, Sockets};
+use crate::loop_handle::inbox::Target;
+use crate::loops::worker::Fate;
+use crate::time::clock;
+
+/// Serving that may pass before expiry gets its share of the turn.
+const SERVE_US: u64 = 500;
+
+impl<K: Sockets> LoopCore<K> {
+    /// Gives each connection that is ready its share, and expiry its own in between.
+    pub(super) fn serve_ready(&mut self) {
+        let mut next_expiry = clock::micros(self.state.time) + SERVE_US;
+        for _ in 0..self.table.runnable() {
+            let Some(slot) = self.table.dequeue() else {
+                break;
+            };
+            self.serve(slot);
+            if clock::micros(self.state.time) >= next_expiry {
+                self.expiry.expire(&mut self.state);
+                next_expiry = clock::micros(self.state.time) + SERVE_US;
+            }
+        }
+    }
+
+    fn serve(&mut self, slot: u32) {
+        let Some(conn) = self.table.get(slot) else {
+            return;
+        };
+        let had_output = !conn.output.is_empty();
+        if conn.is_killed()
+            || conn.send_output(&mut self.state).is_err()
+            || (conn.closing && conn.output.is_empty())
+        {
+            return self.close(slot);
+        }
+        if had_output {
+            // A turn looks at the soft limit only when it ends, and there may be no turn.
+            conn.forget_soft_limit_below(&self.state.settings);
+        }
+        if !conn.has_work() {
+            if had_output {
+                self.has_sent(slot);
+            }
+            return;
+        }
+        let fate = self.worker.serve(&mut self.state, conn);
+        // A paused connection is not served, so it is in this list only once.
+        let paused = conn.paused;
+        match fate {
+            Fate::Close => return self.close(slot),
+            Fate::Again => self.table.enqueue(slot),
+            Fate::Rest => {}
+        }
+        if paused {
+            self.table.paused.push(slot);
+        }
+        self.table.file(slot, &self.state.settings);
+    }
+
+    /// The pause is over: the connections that it held back go on.
+    pub(super) fn resume(&mut self) {
+        for slot in std::mem::take(&mut self.table.paused) {
+            if let Some(conn) = self.table.get(slot) {
+                conn.paused = false;
+                self.table.enqueue(slot);
+            }
+        }
+    }
+
+    /// Closes connections that have been silent, or above the soft output limit, for too long. Others are filed
+    /// again, for a later tick.
+    pub(super) fn handle_time_outs(&mut self) {
+        let now = self.now();
+        while let Some(slot) = self.table.next_due(now) {
+            let Some(conn) = self.table.get(slot) else {
+                continue;
+            };
+            if conn.exceeds_output_limit(&self.state.settings, now) {
+                tracing::warn!(
+                    client = conn.client.id,
+                    "closed: it does not read its replies"
+                );
+                self.state.tally.output_limit_closes += 1;
+                self.close(slot);
+            } else if conn
+                .time_out(&self.state.settings)
+                .is_some_and(|tick| tick <= now)
+            {
+                tracing::debug!(client = conn.client.id, "closed: silent for too long");
+                self.state.tally.idle_closes += 1;
+                self.close(slot);
+            } else {
+                self.table.file(slot, &self.state.settings);
+            }
+        }
+    }
+
+    /// A connection's output has changed outside its turn: publishes what it holds now, and files it.
+    pub(super) fn has_sent(&mut self, slot: u32) {
+        let Some(conn) = self.table.get(slot) else {
+            return;
+        };
+        conn.account(&self.state.handle().client_memory);
+        if conn.can_send() {
+            self.table.enqueue(slot);
+        }
+        self.table.file(slot, &self.state.settings);
+    }
+
+    /// Closes those who hold more than they may now: limits may have been lowered.
+    pub(super) fn apply_limits(&mut self) {
+        for slot in 0..self.table.places() {
+            let Some(conn) = self.table.get(slot) else {
+                continue;
+            };
+            if !conn.keeps_up(&mut self.state) {
+                tracing::warn!(
+                    client = conn.client.id,
+                    "closed: it holds more than it may now"
+                );
+                self.state.tally.output_limit_closes += 1;
+                self.close(slot);
+            }
+        }
+    }
+
+    /// Closes the connection that is meant, if it is still there.
+    pub(super) fn close_target(&mut self, target: Target) {
+        if self.table.find(target).is_some() {
+            self.close(target.slot);
+        }
+    }
+
+    /// Lets go of a connection and of everything that names it.
+    pub(super) fn close(&mut self, slot: u32) {
+        let Some(mut conn) = self.table.take(slot) else {
+            return;
+        };
+        self.sockets.let_go(&mut conn.stream);
+        let (server, index) = (&self.state.server, self.state.index);
+        let target = conn.client.target();
+        if let Some(subscriptions) = conn.subscriptions.take() {
+            self.leaving.add(target, subscriptions);
+            // Most clients have left with this.
+            self.leaving.end_some(&server.hub, index);
+        }
+        server.clients.remove(target.id);
+        #[cfg(test)]
+        server.witness.closed(target.id);
+        server.loops[index]
+            .client_memory
+            .fetch_sub(conn.accounted, Ordering::Relaxed);
+        server.reclaimer.drop_buffer(conn.output.discard());
+        if let Some(pending) = conn.pending.take() {
+            server.reclaimer.drop_buffer(pending.bytes);
+        }
+        if let Some(walk) = conn.walk.take() {
+            server.reclaimer.drop_later(Box::new(walk));
+        }
+        self.forget_one();
+    }
+}

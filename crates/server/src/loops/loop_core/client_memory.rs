@@ -1,0 +1,59 @@
+//! `maxmemory-clients`: closing those who hold most while all clients together hold too much.
+//!
+//! A loop that has added to the sum looks at it at the end of that turn. All loops look when a setting has changed,
+//! and a loop that copies messages for many looks while it copies. One look closes as many clients as it takes,
+//! whichever loops they belong to. It visits every client, so there is one look in a tick at most: the loop that
+//! comes second looks in the next tick, and sleeps no longer than that.
+
+use std::sync::atomic::Ordering;
+
+use super::parts::{LoopCore, Sockets};
+use crate::loop_handle::inbox::Item;
+
+impl<K: Sockets> LoopCore<K> {
+    /// The end of a turn. `idle`: it has served nobody.
+    pub(super) fn watch_clients(&mut self, idle: bool) {
+        if self.state.settings.max_memory_clients == 0 {
+            self.watch.due = false;
+            return;
+        }
+        let held = self.handle().client_memory.load(Ordering::Relaxed);
+        self.watch.due |= !idle || held > self.watch.held;
+        self.watch.held = held;
+        self.look_at_clients();
+    }
+
+    /// Closes clients if that is due.
+    fn look_at_clients(&mut self) {
+        if !self.clients_hold_too_much() {
+            self.watch.due = false;
+        }
+        let clients = &self.state.server.clients;
+        if !self.watch.due || !clients.first_look(self.state.time.tick) {
+            return;
+        }
+        self.watch.due = false;
+        self.evict_clients();
+    }
+
+    /// Whether all clients together hold more than they may, as far as the loops know.
+    pub(super) fn clients_hold_too_much(&self) -> bool {
+        let loops = self.state.server.loops.iter();
+        let held = loops.map(|handle| handle.client_memory.load(Ordering::Relaxed));
+        held.sum::<usize>() as u64 > self.state.settings.max_memory_clients
+    }
+
+    /// Closes those who hold most: its own at once, others through their loops.
+    pub(super) fn evict_clients(&mut self) {
+        let limit = self.state.settings.max_memory_clients;
+        for client in self.server().clients.kill_biggest(limit) {
+            tracing::warn!(client = client.id, "closed: clients hold too much memory");
+            self.state.tally.evicted_clients += 1;
+            if client.owner == self.state.index {
+                self.close_target(client.target());
+            } else {
+                self.state.server.loops[client.owner].post(Item::Close(client.target()));
+            }
+        }
+    }
+}

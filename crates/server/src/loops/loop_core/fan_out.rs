@@ -1,0 +1,82 @@
+//! Messages: each receiver gets a copy of its own, within what it and all clients together may hold.
+//!
+//! A message waits once for all receivers of a loop. It is the copies that take memory:
+//!
+//! 1. A receiver whose limit is reached gets no more copies.
+//! 2. Whenever the loop has copied a [portion](super::copied), it looks at what all clients hold.
+//! 3. If that is too much, it sends the copies, as far as the sockets take them.
+//! 4. If it is still too much, the biggest clients are closed. Then copying goes on.
+
+use super::parts::{LoopCore, Sockets};
+use crate::loop_handle::inbox::{Messages, Target};
+
+impl<K: Sockets> LoopCore<K> {
+    /// Copies messages into the output of their receivers.
+    pub(super) fn append(&mut self, run: &Messages) {
+        for target in run.targets.iter() {
+            self.append_to(*target, run);
+        }
+    }
+
+    fn append_to(&mut self, target: Target, run: &Messages) {
+        let conn = self.table.find(target);
+        let Some(conn) = conn.filter(|conn| !conn.closing && !conn.is_killed()) else {
+            return;
+        };
+        let before = conn.output.capacity();
+        if !conn.copy_messages(&mut self.state, run) {
+            tracing::warn!(client = target.id, "closed: it does not read its messages");
+            self.state.tally.output_limit_closes += 1;
+            return self.close(target.slot);
+        }
+        let grown = conn.output.capacity().saturating_sub(before);
+        if !conn.fresh {
+            conn.fresh = true;
+            self.table.fresh.push(target.slot);
+        }
+        self.note_copied(grown);
+    }
+
+    fn note_copied(&mut self, bytes: usize) {
+        if self.state.settings.max_memory_clients == 0 {
+            return;
+        }
+        let handle = self.state.handle();
+        if self.copied.add(bytes, handle) && self.clients_hold_too_much() {
+            self.make_room_for_copies();
+        }
+    }
+
+    #[cold]
+    fn make_room_for_copies(&mut self) {
+        for slot in 0..self.table.fresh.len() {
+            if let Some(conn) = self.table.get(self.table.fresh[slot]) {
+                // A receiver that cannot be written to is closed when the rest is sent.
+                let _ = conn.send_all(&mut self.state);
+            }
+        }
+        self.send_fresh();
+        if self.clients_hold_too_much() {
+            self.evict_clients();
+        }
+    }
+
+    /// Sends messages that were put into outputs, one write for each connection.
+    pub(super) fn send_fresh(&mut self) {
+        let mut fresh = std::mem::take(&mut self.table.fresh);
+        for slot in fresh.drain(..) {
+            let Some(conn) = self.table.get(slot) else {
+                continue;
+            };
+            conn.fresh = false;
+            if conn.send_output(&mut self.state).is_err() {
+                self.close(slot);
+                continue;
+            }
+            self.has_sent(slot);
+        }
+        self.table.fresh = fresh;
+        let handle = self.state.handle();
+        self.copied.settle(handle);
+    }
+}

@@ -1,0 +1,51 @@
+//! Subscriptions of clients that are gone: the hub forgets them in portions, so that nobody waits for
+//! clients that had very many.
+//!
+//! No client's memory limit counts them any more. So a turn ends at least as many as began in the turn before:
+//! clients may come, subscribe and leave as fast as they like, and what they leave behind does not grow.
+
+use crate::loop_handle::inbox::Target;
+use crate::pubsub::hub::Hub;
+use crate::pubsub::subscriptions::Subscriptions;
+
+/// Subscriptions that end in a turn.
+pub(crate) const PER_TURN: usize = 512;
+
+/// Clients that are gone, with the subscriptions that must still end.
+#[derive(Debug, Default)]
+pub(super) struct Leaving {
+    those: Vec<(Target, Box<Subscriptions>)>,
+    /// How many subscriptions may still end in this turn.
+    budget: usize,
+}
+
+impl Leaving {
+    pub(super) fn add(&mut self, target: Target, subscriptions: Box<Subscriptions>) {
+        self.those.push((target, subscriptions));
+    }
+
+    pub(super) fn is_empty(&self) -> bool {
+        self.those.is_empty()
+    }
+
+    /// A turn is over. `begun` subscriptions began in it.
+    pub(super) fn next_turn(&mut self, begun: usize) {
+        self.budget = begun.max(PER_TURN);
+    }
+
+    /// Ends what may end in this turn, the client that left last first. Messages that are published to the
+    /// others meanwhile find nobody.
+    pub(super) fn end_some(&mut self, hub: &Hub, owner: usize) {
+        while self.budget > 0
+            && let Some((target, subscriptions)) = self.those.last_mut()
+        {
+            match subscriptions.pop() {
+                Some((kind, name)) => {
+                    self.budget -= 1;
+                    hub.unsubscribe(kind, &name, owner, *target);
+                }
+                None => drop(self.those.pop()),
+            }
+        }
+    }
+}

@@ -1,0 +1,238 @@
+//! One loop without its shell: the turn over its connections, and expiry.
+//!
+//! It owns no poller, alarm, listener or thread. Its caller says which sockets are ready, and the server's clock
+//! says what time it is. So a test can run it over streams in memory, in virtual time.
+//!
+//! A turn has five steps, in this order:
+//!
+//! 1. [`prepare_sleep`](LoopCore::prepare_sleep) says until when there is nothing to do.
+//! 2. The caller sleeps until then, or until a socket or another thread wakes it.
+//! 3. [`wake`](LoopCore::wake) looks at the clock.
+//! 4. [`note`](LoopCore::note) takes each socket that has become ready, and
+//!    [`take_inbox`](LoopCore::take_inbox) what other threads have sent. The caller
+//!    [adopts](LoopCore::adopt) new connections.
+//! 5. [`work`](LoopCore::work) gives each connection and expiry its share.
+
+mod arrivals;
+mod attend;
+mod client_memory;
+mod copied;
+mod fan_out;
+mod leaving;
+mod parts;
+mod shrink;
+mod table;
+mod watch;
+
+use std::sync::atomic::Ordering;
+
+use tidewheel_time::NEVER;
+
+use crate::loop_handle::inbox::Item;
+use crate::upkeep::expiry::Expiry;
+
+#[cfg(test)]
+pub(crate) use leaving::PER_TURN;
+pub(crate) use parts::{LoopCore, Readiness, Sockets};
+
+/// How long a stopping loop waits for its clients to take their last replies.
+const DRAIN_MS: u64 = 1_000;
+
+impl<K: Sockets> LoopCore<K> {
+    /// Decides how long to sleep: `None` while there is work, otherwise until a tick ([`NEVER`]: until
+    /// something happens). The loop counts as asleep until [`wake`](Self::wake).
+    ///
+    /// `also` is a tick at which the caller has something to do itself.
+    pub(crate) fn prepare_sleep(&mut self, also: Option<u64>) -> Option<u64> {
+        let expires = self.server().expires();
+        if self.is_busy(expires) {
+            return None;
+        }
+        // A loop that sleeps publishes nothing: its counters are completed first.
+        self.publish_counters();
+        let pause = &self.server().pause;
+        let until = [
+            Some(self.tidying.wake_at()),
+            expires.then(|| Expiry::wake_at(&self.state)),
+            self.table.first_time_out(),
+            also,
+            // Its end is looked for when the tick changes.
+            pause.is_on().then(|| pause.until().max(self.now() + 1)),
+            self.watch.is_due().then(|| self.now() + 1),
+            self.shrinking.next_attempt(),
+        ];
+        let until = until.into_iter().flatten().min().unwrap_or(NEVER);
+        let asleep = until > self.now() && self.handle().fall_asleep(until, expires);
+        asleep.then_some(until)
+    }
+
+    fn is_busy(&self, expires: bool) -> bool {
+        self.table.runnable() > 0
+            || self.shrinking.goes_on()
+            || !self.arrivals.is_empty()
+            || !self.leaving.is_empty()
+            || self.tidying.wake_at() <= self.now()
+            || (expires && self.expiry.has_work(&self.state))
+    }
+
+    /// The sleep is over.
+    pub(crate) fn wake(&mut self) {
+        self.handle().awake();
+        self.state.refresh_time();
+        self.state.tally.turns += 1;
+        if self.now() != self.last_tick {
+            self.new_tick();
+        }
+    }
+
+    /// What is looked at only when the clock has moved on.
+    fn new_tick(&mut self) {
+        let now = self.now();
+        self.last_tick = now;
+        self.server().clock.follow_wall();
+        self.publish_counters();
+        let server = self.server();
+        if server.pause.end_if_due(now) {
+            server.pause_changed();
+        }
+    }
+
+    fn publish_counters(&mut self) {
+        if self.state.tally.commands > 0 {
+            self.tidying.note_activity();
+        }
+        self.worker.notes.publish_counters(&mut self.state);
+        let paused = self.table.paused.len();
+        self.handle().paused.store(paused, Ordering::Relaxed);
+    }
+
+    /// A socket is ready, or broken.
+    pub(crate) fn note(&mut self, slot: u32, readiness: Readiness) {
+        let Some(conn) = self.table.get(slot) else {
+            return;
+        };
+        if readiness.broken {
+            if conn.paused {
+                return self.close(slot);
+            }
+            // What it has sent before is read first. Then a read reports the error.
+            conn.ending = true;
+            conn.readable = true;
+        }
+        conn.readable |= readiness.readable;
+        conn.ending |= readiness.read_closed;
+        conn.blocked &= !readiness.writable;
+        self.table.enqueue(slot);
+    }
+
+    /// Takes in what other threads have sent.
+    pub(crate) fn take_inbox(&mut self) {
+        let mut items = std::mem::take(&mut self.items);
+        self.handle().collect(&mut items);
+        for item in items.drain(..) {
+            match item {
+                Item::Connection(accepted) => self.arrivals.push_back(accepted),
+                Item::Close(target) => self.close_target(target),
+                Item::Messages(run) => self.append(&run),
+            }
+        }
+        self.items = items;
+        self.handle().has_taken_in();
+        self.follow_settings();
+        if !self.table.paused.is_empty() && !self.server().pause.is_on() {
+            self.resume();
+        }
+    }
+
+    fn follow_settings(&mut self) {
+        self.state.follow_settings();
+        if self.filed_version != self.state.settings_version {
+            self.filed_version = self.state.settings_version;
+            self.shrinking.limit_changed();
+            self.watch.alert();
+            self.apply_limits();
+            self.table.file_all(&self.state.settings);
+        }
+    }
+
+    /// The turn itself. `idle`: nothing had become ready.
+    pub(crate) fn work(&mut self, idle: bool) {
+        self.state.seat.enter();
+        self.serve_ready();
+        self.expiry.expire(&mut self.state);
+        self.take_inbox();
+        self.send_fresh();
+        self.handle_time_outs();
+        self.shrink();
+        self.end_subscriptions();
+        let idle = idle && self.table.runnable() == 0;
+        self.tidy(idle);
+        self.watch_clients(idle);
+        self.table.end_turn();
+        self.publish_events();
+        self.state.seat.leave();
+    }
+
+    fn tidy(&mut self, idle: bool) {
+        if self.expiry.take_activity() {
+            self.tidying.note_activity();
+        }
+        let expired_at = self.expiry.expired_at();
+        self.tidying.tidy(&mut self.state, idle, expired_at);
+    }
+
+    /// Ends some of the subscriptions of clients that are gone.
+    fn end_subscriptions(&mut self) {
+        let begun = std::mem::take(&mut self.worker.notes.subscriptions_begun);
+        let (hub, owner) = (&self.state.server.hub, self.state.index);
+        self.leaving.end_some(hub, owner);
+        self.leaving.next_turn(begun);
+    }
+
+    /// Evicts a little if `maxmemory` is exceeded.
+    fn shrink(&mut self) {
+        let (server, now) = (&self.state.server, self.state.time);
+        if !self
+            .shrinking
+            .is_due(server.keyspace.exceeds_limit(), now.tick)
+        {
+            return;
+        }
+        let seat = &mut self.state.seat;
+        let goes_on = !server.pause.is_on() && server.keyspace.shrink(seat, now);
+        self.shrinking.attempted(goes_on, now.tick);
+    }
+
+    /// Publishes the events that this loop has caused and not published yet, for example by commands of a
+    /// connection that is gone. Nobody else would do it.
+    fn publish_events(&self) {
+        let server = self.server();
+        if server.keyspace.events_pending() {
+            server.hub.flush(&server.keyspace);
+        }
+    }
+
+    /// Sends what is left before the loop ends. Returns for how many milliseconds to wait for sockets
+    /// that take more, `None` when it is done or has lasted long enough.
+    pub(crate) fn drain(&mut self) -> Option<u64> {
+        if self.drain_ends.is_none() {
+            self.take_inbox();
+            self.send_fresh();
+        }
+        let ends = *self
+            .drain_ends
+            .get_or_insert(self.state.time.tick + DRAIN_MS);
+        let (mut left, mut at_once) = (false, false);
+        for link in self.table.iter_mut() {
+            if link.send_output(&mut self.state).is_err() {
+                let unsent = link.output.discard();
+                self.state.server.reclaimer.drop_buffer(unsent);
+            }
+            left |= !link.output.is_empty();
+            at_once |= link.can_send();
+        }
+        self.state.refresh_time();
+        let wait = ends.saturating_sub(self.now());
+        (left && wait > 0).then_some(if at_once { 0 } else { wait })
+    }
+}

@@ -1,0 +1,123 @@
+//! What a loop without its shell consists of.
+
+use std::collections::VecDeque;
+use std::io::{self, Read, Write};
+use std::sync::Arc;
+
+use super::copied::Copied;
+use super::leaving::Leaving;
+use super::shrink::Shrinking;
+use super::table::Table;
+use super::watch::Watch;
+use crate::config::Settings;
+use crate::loop_handle::LoopHandle;
+use crate::loop_handle::inbox::Item;
+use crate::loops::worker::Worker;
+use crate::net::listener::Accepted;
+use crate::state::loop_state::LoopState;
+use crate::state::server::Server;
+use crate::upkeep::expiry::Expiry;
+use crate::upkeep::shards::Shards;
+use crate::upkeep::tidying::Tidying;
+
+/// What a loop asks of the shell that owns its sockets.
+pub(crate) trait Sockets {
+    /// A socket that never blocks.
+    type Stream: Read + Write;
+
+    /// From now on the socket's changes are reported under `slot`.
+    fn take_in(&self, stream: &mut Self::Stream, slot: u32, settings: &Settings) -> io::Result<()>;
+
+    /// Ends the reports.
+    fn let_go(&self, stream: &mut Self::Stream);
+
+    /// The number that CLIENT LIST shows.
+    fn descriptor(&self, stream: &Self::Stream) -> i64;
+}
+
+/// What has become of a socket since it was last looked at.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct Readiness {
+    pub(crate) readable: bool,
+    pub(crate) writable: bool,
+    /// The peer sends no more.
+    pub(crate) read_closed: bool,
+    /// Nothing moves any more, in either direction.
+    pub(crate) broken: bool,
+}
+
+/// One loop's state.
+#[derive(Debug)]
+pub(crate) struct LoopCore<K: Sockets> {
+    pub(crate) state: LoopState,
+    pub(super) worker: Worker,
+    pub(super) expiry: Expiry,
+    pub(super) tidying: Tidying,
+    pub(super) table: Table<K::Stream>,
+    pub(super) sockets: K,
+    pub(super) leaving: Leaving,
+    /// New connections for this loop.
+    pub(super) arrivals: VecDeque<Box<Accepted>>,
+    /// The version of the settings with which connections were filed.
+    pub(super) filed_version: u64,
+    pub(super) shrinking: Shrinking,
+    pub(super) items: Vec<Item>,
+    pub(super) watch: Watch,
+    pub(super) copied: Copied,
+    /// The tick at which the wall clock was looked at, and counters were published.
+    pub(super) last_tick: u64,
+    /// The tick at which a loop that stops lets its clients go.
+    pub(super) drain_ends: Option<u64>,
+}
+
+impl<K: Sockets> LoopCore<K> {
+    pub(crate) fn new(server: Arc<Server>, index: usize, sockets: K) -> Self {
+        let own = Shards::of(index, server.loops.len(), server.keyspace.shards());
+        let state = LoopState::new(server, index);
+        Self {
+            filed_version: state.settings_version,
+            state,
+            worker: Worker::default(),
+            expiry: Expiry::new(own),
+            tidying: Tidying::new(own),
+            table: Table::default(),
+            sockets,
+            leaving: Leaving::default(),
+            arrivals: VecDeque::new(),
+            shrinking: Shrinking::default(),
+            items: Vec::new(),
+            watch: Watch::default(),
+            copied: Copied::default(),
+            last_tick: 0,
+            drain_ends: None,
+        }
+    }
+
+    pub(crate) fn server(&self) -> &Server {
+        &self.state.server
+    }
+
+    pub(crate) fn handle(&self) -> &LoopHandle {
+        self.state.handle()
+    }
+
+    pub(crate) fn now(&self) -> u64 {
+        self.state.time.tick
+    }
+
+    /// The connections, for tests to look at.
+    #[cfg(test)]
+    pub(crate) fn connections(
+        &mut self,
+    ) -> impl Iterator<Item = &mut crate::clients::connection::Connection> {
+        self.table.iter_mut().map(|link| &mut link.conn)
+    }
+
+    /// What keeps the loop from sleeping, for tests to say.
+    #[cfg(test)]
+    pub(crate) fn why_busy(&self) -> String {
+        let (runnable, soonest) = (self.table.runnable(), self.handle().soonest());
+        let (now, expiry, tidying) = (self.now(), &self.expiry, &self.tidying);
+        format!("at {now}: {runnable} to serve, deadline {soonest}, {expiry:?}, {tidying:?}")
+    }
+}

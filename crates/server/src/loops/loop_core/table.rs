@@ -1,0 +1,162 @@
+//! A loop's connections by place, and which of them want something.
+
+use std::collections::{BTreeSet, VecDeque};
+
+use crate::clients::connection::Link;
+use crate::config::Settings;
+use crate::loop_handle::inbox::Target;
+
+/// All connections of one loop.
+#[derive(Debug)]
+pub(super) struct Table<S> {
+    places: Vec<Option<Box<Link<S>>>>,
+    free: Vec<u32>,
+    /// Places vacated in this turn: events of this turn may still name them.
+    vacated: Vec<u32>,
+    /// Those that can be served.
+    runnable: VecDeque<u32>,
+    /// Those with messages that were not sent yet.
+    pub(super) fresh: Vec<u32>,
+    /// Those that CLIENT PAUSE holds back.
+    pub(super) paused: Vec<u32>,
+    /// When to look at those that do nothing: at most one entry for each.
+    time_outs: BTreeSet<(u64, u32)>,
+}
+
+impl<S> Default for Table<S> {
+    fn default() -> Self {
+        Self {
+            places: Vec::new(),
+            free: Vec::new(),
+            vacated: Vec::new(),
+            runnable: VecDeque::new(),
+            fresh: Vec::new(),
+            paused: Vec::new(),
+            time_outs: BTreeSet::new(),
+        }
+    }
+}
+
+impl<S> Table<S> {
+    pub(super) fn get(&mut self, slot: u32) -> Option<&mut Link<S>> {
+        self.places.get_mut(slot as usize)?.as_deref_mut()
+    }
+
+    /// The connection that is meant, if it is still there.
+    pub(super) fn find(&mut self, target: Target) -> Option<&mut Link<S>> {
+        self.get(target.slot)
+            .filter(|conn| conn.client.id == target.id)
+    }
+
+    pub(super) fn iter_mut(&mut self) -> impl Iterator<Item = &mut Link<S>> {
+        self.places.iter_mut().flatten().map(|conn| &mut **conn)
+    }
+
+    /// The place that the next connection gets.
+    pub(super) fn next_place(&mut self) -> u32 {
+        self.free.pop().unwrap_or_else(|| {
+            self.places.push(None);
+            (self.places.len() - 1) as u32
+        })
+    }
+
+    /// Gives a place back that was not used after all.
+    pub(super) fn unused(&mut self, slot: u32) {
+        self.free.push(slot);
+    }
+
+    pub(super) fn put(&mut self, slot: u32, conn: Link<S>) {
+        self.places[slot as usize] = Some(Box::new(conn));
+    }
+
+    /// Takes a connection out for good.
+    pub(super) fn take(&mut self, slot: u32) -> Option<Box<Link<S>>> {
+        let conn = self.places.get_mut(slot as usize)?.take()?;
+        if let Some(filed) = conn.filed {
+            self.time_outs.remove(&(filed, slot));
+        }
+        if conn.paused {
+            self.paused.retain(|paused| *paused != slot);
+        }
+        self.vacated.push(slot);
+        Some(conn)
+    }
+
+    /// No event of the turn that ends can name a vacated place any more.
+    pub(super) fn end_turn(&mut self) {
+        self.free.append(&mut self.vacated);
+    }
+
+    /// Queues a connection: it is served in this turn or the next.
+    pub(super) fn enqueue(&mut self, slot: u32) {
+        if let Some(conn) = self.get(slot)
+            && !conn.queued
+        {
+            conn.queued = true;
+            self.runnable.push_back(slot);
+        }
+    }
+
+    pub(super) fn dequeue(&mut self) -> Option<u32> {
+        let slot = self.runnable.pop_front()?;
+        if let Some(conn) = self.get(slot) {
+            conn.queued = false;
+        }
+        Some(slot)
+    }
+
+    /// How many wait to be served.
+    pub(super) fn runnable(&self) -> usize {
+        self.runnable.len()
+    }
+
+    /// Files a connection under the tick of its next time-out. A connection that is filed for an earlier tick stays
+    /// there: it is filed again when that tick comes.
+    pub(super) fn file(&mut self, slot: u32, settings: &Settings) {
+        let Some(conn) = self.get(slot) else { return };
+        let Some(tick) = conn.time_out(settings) else {
+            return;
+        };
+        let filed = conn.filed.replace(tick);
+        match filed {
+            Some(filed) if filed <= tick => conn.filed = Some(filed),
+            Some(filed) => {
+                self.time_outs.remove(&(filed, slot));
+                self.time_outs.insert((tick, slot));
+            }
+            None => {
+                self.time_outs.insert((tick, slot));
+            }
+        }
+    }
+
+    /// How many places there are, empty ones among them.
+    pub(super) fn places(&self) -> u32 {
+        self.places.len() as u32
+    }
+
+    /// Files all connections: time-outs may have become shorter.
+    pub(super) fn file_all(&mut self, settings: &Settings) {
+        for slot in 0..self.places() {
+            self.file(slot, settings);
+        }
+    }
+
+    /// The next connection whose tick has come; it is no longer filed.
+    pub(super) fn next_due(&mut self, now: u64) -> Option<u32> {
+        let &(tick, slot) = self.time_outs.first()?;
+        if tick > now {
+            return None;
+        }
+        self.time_outs.pop_first();
+        if let Some(conn) = self.get(slot) {
+            conn.filed = None;
+        }
+        Some(slot)
+    }
+
+    /// The first tick that a connection is filed under.
+    pub(super) fn first_time_out(&self) -> Option<u64> {
+        self.time_outs.first().map(|(tick, _)| *tick)
+    }
+}

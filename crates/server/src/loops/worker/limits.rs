@@ -1,0 +1,55 @@
+//! How long one reply may become: what its client may hold, or all clients together.
+//!
+//! An example of what this prevents: MGET names one large value a thousand times. That is a short command, but it
+//! would build a huge reply before anything looks at a limit.
+//!
+//! The limit is one of each reply. Replies that gather are sent at [`SEND_MARK`], so the buffer may hold that much
+//! more than one reply.
+
+use crate::clients::connection::Connection;
+use crate::commands::turn::Turn;
+use crate::config::Settings;
+
+/// Replies that gather before they are sent in the middle of a batch.
+pub(super) const SEND_MARK: usize = 256 << 10;
+
+impl Turn<'_> {
+    /// Limits the replies to what this connection may hold.
+    pub(super) fn limit_replies(&mut self, conn: &Connection) {
+        let limit = hard(conn, &self.state.settings).min(shared(conn, &self.state.settings));
+        let bytes = usize::try_from(limit).unwrap_or(usize::MAX);
+        self.out.set_limit(bytes.saturating_add(SEND_MARK));
+    }
+
+    /// The running command's reply is too long: nothing more is sent, and the connection is closed.
+    #[cold]
+    pub(super) fn give_up(&mut self, conn: &mut Connection) {
+        if hard(conn, &self.settings) <= shared(conn, &self.settings) {
+            self.tally.output_limit_closes += 1;
+        } else {
+            self.tally.evicted_clients += 1;
+        }
+        let (client, command) = (conn.client.id, conn.command);
+        tracing::warn!(client, command, "closed: its reply is too long");
+        self.out.clear();
+        self.over_limit = true;
+        conn.closing = true;
+    }
+}
+
+/// What the connection may hold.
+fn hard(conn: &Connection, settings: &Settings) -> u64 {
+    match conn.output_limit(settings).hard {
+        0 => u64::MAX,
+        hard => hard,
+    }
+}
+
+/// What all clients together may hold, if this one may be closed for it.
+fn shared(conn: &Connection, settings: &Settings) -> u64 {
+    match settings.max_memory_clients {
+        0 => u64::MAX,
+        _ if conn.client.facts.lock().no_evict => u64::MAX,
+        shared => shared,
+    }
+}

@@ -1,0 +1,130 @@
+//! Serving one connection: read what has arrived, run the commands that are whole, send the replies.
+//!
+//! 1. Input is read into one buffer of the loop, and parsed there. A command that is not whole yet moves to a
+//!    buffer of its connection.
+//! 2. Replies gather in one buffer of the loop, and leave with one write. What the socket does not take moves to
+//!    the connection.
+//!
+//! So an idle connection holds no buffers at all. The loop's buffers are lent for a turn: see [`Buffers`].
+//!
+//! A turn ends when nothing is left to do, when it has read its share, or after a millisecond. What is left waits
+//! in the connection, which is served again after the others and after expiry.
+
+mod buffers;
+mod input;
+mod limits;
+mod run;
+mod sending;
+
+use std::io::{self, Read, Write};
+use std::panic::{AssertUnwindSafe, catch_unwind};
+
+use self::buffers::{Buffers, Input};
+use crate::clients::connection::Link;
+use crate::commands::turn::{Notes, Turn};
+use crate::state::loop_state::LoopState;
+
+/// Input that one connection may have processed before the others get their turn.
+const TURN_INPUT: usize = 256 << 10;
+
+/// What to do with a connection after it was served.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Fate {
+    /// Nothing until something arrives or leaves.
+    Rest,
+    /// Serve it again after the others.
+    Again,
+    /// Close it.
+    Close,
+}
+
+/// What serves a loop's connections, one at a time.
+#[derive(Debug, Default)]
+pub(crate) struct Worker {
+    buffers: Buffers,
+    pub(crate) notes: Notes,
+}
+
+impl Worker {
+    /// Does for a connection what can be done now, within its turn's share.
+    ///
+    /// If a command panics, by a mistake of ours, only its connection suffers. It is closed without an answer,
+    /// because nobody knows how far the command came.
+    pub(crate) fn serve<S: Read + Write>(
+        &mut self,
+        state: &mut LoopState,
+        link: &mut Link<S>,
+    ) -> Fate {
+        let served = catch_unwind(AssertUnwindSafe(|| {
+            let mut lent = self.buffers.lend(link.protocol);
+            let (out, input) = lent.parts();
+            Turn::new(state, &mut self.notes, out).work(link, input)
+        }));
+        let fate = match served {
+            Ok(Ok(fate)) => fate,
+            Ok(Err(why)) => {
+                tracing::debug!(client = link.client.id, %why, "connection lost");
+                Fate::Close
+            }
+            Err(_) => {
+                tracing::error!(client = link.client.id, "closed: its command panicked");
+                Fate::Close
+            }
+        };
+        if fate != Fate::Close {
+            link.account(&state.handle().client_memory);
+        }
+        fate
+    }
+}
+
+impl Turn<'_> {
+    fn work<S: Read + Write>(mut self, link: &mut Link<S>, input: &mut Input) -> io::Result<Fate> {
+        let mut left = TURN_INPUT;
+        let mut again = false;
+        while link.has_work() {
+            if left == 0 || self.is_spent() {
+                again = true;
+                break;
+            }
+            if let Some(walk) = link.walk.take() {
+                self.walk_on(link, walk)?;
+                continue;
+            }
+            let took = match link.pending.take() {
+                Some(pending) if pending.wanted == 0 => self.run_pending(link, input, pending),
+                Some(pending) => self.read_more(link, input, pending)?,
+                None => self.read_fresh(link, input)?,
+            };
+            left = left.saturating_sub(took.max(1));
+        }
+        self.finish(link, again)
+    }
+
+    /// Sends the replies and decides what to do with the connection. `again`: it has more to do.
+    fn finish<S: Read + Write>(&mut self, link: &mut Link<S>, again: bool) -> io::Result<Fate> {
+        if self.over_limit {
+            return Ok(Fate::Close);
+        }
+        self.send(link)?;
+        self.state.renew_time();
+        // The peer has closed its side, and what it had sent before is done. The rest is a command that will
+        // never be whole.
+        if link.ended && !link.has_runnable() {
+            link.closing = true;
+        }
+        if link.closing && link.output.is_empty() {
+            return Ok(Fate::Close);
+        }
+        if link.exceeds_output_limit(&self.settings, self.time.tick) {
+            self.tally.output_limit_closes += 1;
+            tracing::warn!(
+                client = link.client.id,
+                "closed: it does not read its replies"
+            );
+            return Ok(Fate::Close);
+        }
+        let again = again || link.can_send();
+        Ok(if again { Fate::Again } else { Fate::Rest })
+    }
+}

@@ -1,0 +1,214 @@
+//! Running the commands of a connection's input, and sending their replies.
+
+use std::io::{self, Read, Write};
+
+use tidewheel_keyspace::Walk;
+use tidewheel_resp::{Args, Limits, Parsed, Parser};
+
+use super::buffers::REPLIES_KEEP;
+use super::limits::SEND_MARK;
+use crate::clients::connection::{Connection, Link, OUTPUT_SOFT_MARK};
+use crate::commands::turn::{Step, Turn};
+use crate::config::Settings;
+use crate::net::output::write_some;
+#[cfg(test)]
+use crate::state::loop_state::LoopState;
+
+/// A remainder longer than this is handed over with its buffer, not copied.
+const ADOPT_MIN: usize = 64 << 10;
+
+/// Why commands stopped being run.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Halt {
+    /// The next command is not whole: at least this many bytes are missing.
+    Starved(usize),
+    /// CLIENT PAUSE holds the next command back.
+    Paused,
+    /// The client does not read its replies.
+    Unread,
+    /// The turn has lasted long enough.
+    Spent,
+    /// A command goes on before the next one is run.
+    Walking,
+    /// No more commands of this connection.
+    Closing,
+}
+
+impl Halt {
+    /// How many bytes the next command needs before it can run; 0 when it could run without more.
+    pub(super) fn wanted(self) -> usize {
+        match self {
+            Self::Starved(wanted) => wanted,
+            _ => 0,
+        }
+    }
+
+    /// Notes at the connection that it is paused or about to close.
+    pub(super) fn note(self, conn: &mut Connection) {
+        match self {
+            Self::Closing => conn.closing = true,
+            Self::Paused => conn.paused = true,
+            Self::Starved(_) | Self::Unread | Self::Spent | Self::Walking => {}
+        }
+    }
+}
+
+impl Turn<'_> {
+    /// Goes one step on with a command that walks.
+    pub(super) fn walk_on<S: Read + Write>(
+        &mut self,
+        link: &mut Link<S>,
+        walk: Box<Walk>,
+    ) -> io::Result<()> {
+        #[cfg(test)]
+        let mark = self.out.len();
+        self.limit_replies(&link.conn);
+        self.go_on(&mut link.conn, walk);
+        if self.out.is_over() {
+            self.give_up(&mut link.conn);
+            return Ok(());
+        }
+        #[cfg(test)]
+        if link.walk.is_none() {
+            self.server.witness.arrived(link.client.id, self.out, mark);
+        }
+        if self.out.len() >= SEND_MARK {
+            self.send(link)?;
+        }
+        self.state.renew_time();
+        Ok(())
+    }
+
+    /// Runs the commands of `input` in order. Returns the bytes consumed and why it stopped.
+    pub(super) fn run<S: Read + Write>(
+        &mut self,
+        link: &mut Link<S>,
+        parser: &mut Parser,
+        input: &[u8],
+    ) -> (usize, Halt) {
+        // A command that was sent after a CONFIG SET was answered runs with the new setting.
+        self.state.follow_settings();
+        self.limit_replies(&link.conn);
+        let ours = limits(&self.settings);
+        let mut at = 0;
+        loop {
+            if self.state.renew_time() && self.is_spent() && at < input.len() {
+                return (at, Halt::Spent);
+            }
+            let limits = match link.lacks_password(&self.server.config) {
+                false => &ours,
+                true => &Limits::UNAUTHENTICATED,
+            };
+            let rest = &input[at..];
+            let consumed = match parser.parse(rest, limits) {
+                Ok(Parsed::Complete { consumed }) => consumed,
+                Ok(Parsed::Incomplete { wanted }) => return (at, Halt::Starved(wanted)),
+                Err(why) => {
+                    self.refuse(&link.conn, &why);
+                    return (input.len(), Halt::Closing);
+                }
+            };
+            let args = parser.args(rest);
+            self.command_bytes = consumed;
+            if !args.is_empty()
+                && let Some(halt) = self.run_one(&mut link.conn, args)
+            {
+                // A command that waits for the end of a pause was not run.
+                let used = if halt == Halt::Paused { 0 } else { consumed };
+                return (at + used, halt);
+            }
+            at += consumed;
+            if self.out.len() >= SEND_MARK {
+                match self.send(link) {
+                    Err(_) => return (at, Halt::Closing),
+                    Ok(()) if link.output.len() >= OUTPUT_SOFT_MARK => return (at, Halt::Unread),
+                    Ok(()) => {}
+                }
+            }
+        }
+    }
+
+    /// Runs one command, whose length is [`command_bytes`](Self::command_bytes). Returns why no other may follow.
+    #[inline]
+    fn run_one(&mut self, conn: &mut Connection, args: Args<'_>) -> Option<Halt> {
+        let mark = self.out.len();
+        let step = self.command(conn, args);
+        let answered = self.out.len().saturating_sub(mark);
+        #[cfg(test)]
+        self.testify(conn, step, args, mark);
+        let bytes = self.command_bytes + answered;
+        self.state.note_work(args.len(), bytes);
+        if self.out.is_over() {
+            self.give_up(conn);
+            return Some(Halt::Closing);
+        }
+        match step {
+            Step::Done | Step::Pushed => None,
+            Step::Walking => Some(Halt::Walking),
+            Step::Paused => Some(Halt::Paused),
+            Step::Close => Some(Halt::Closing),
+        }
+    }
+
+    /// What a client has sent is no command.
+    #[cold]
+    fn refuse(&mut self, conn: &Connection, why: &impl std::fmt::Display) {
+        self.tally.errors += 1;
+        self.out.error(&format!("ERR Protocol error: {why}"));
+        #[cfg(test)]
+        self.server.witness.refused(conn.client.id);
+        tracing::debug!(client = conn.client.id, %why, "closed: not the protocol");
+    }
+
+    #[cfg(test)]
+    fn testify(&self, conn: &Connection, step: Step, args: Args<'_>, mark: usize) {
+        let LoopState { server, time, .. } = &*self.state;
+        if step == Step::Walking {
+            server
+                .witness
+                .set_out(&server.clock, *time, conn.client.id, args);
+        } else if step != Step::Paused {
+            let (clock, reply) = (&server.clock, (&*self.out, mark));
+            server
+                .witness
+                .ran(clock, *time, conn.client.id, args, reply);
+        }
+    }
+
+    /// Publishes what the batch has caused and sends its replies as far as the socket takes them.
+    pub(super) fn send<S: Read + Write>(&mut self, link: &mut Link<S>) -> io::Result<()> {
+        if self.server.keyspace.events_pending() {
+            self.server.hub.flush(&self.server.keyspace);
+        }
+        if self.out.is_empty() {
+            return Ok(());
+        }
+        if !link.output.is_empty() {
+            link.output.append(self.out.as_bytes());
+            self.out.clear();
+        } else {
+            let (sent, full) = write_some(&mut link.stream, self.out.as_bytes())?;
+            link.conn.blocked = full;
+            link.note_sent(self.state, sent);
+            let left = self.out.len() - sent;
+            if left > ADOPT_MIN {
+                link.output.adopt(self.out.take(), sent);
+            } else if left > 0 {
+                link.output.append(&self.out.as_bytes()[sent..]);
+            }
+            self.out.clear();
+        }
+        if self.out.capacity() > REPLIES_KEEP {
+            self.state.server.reclaimer.drop_buffer(self.out.take());
+        }
+        Ok(())
+    }
+}
+
+/// How long a command may be if its client has given the password.
+fn limits(settings: &Settings) -> Limits {
+    Limits {
+        bulk: usize::try_from(settings.bulk_max).unwrap_or(usize::MAX),
+        ..Limits::DEFAULT
+    }
+}

@@ -1,0 +1,362 @@
+//! Publish and subscribe: who listens to what, and the way of a message to them.
+//!
+//! A message's way:
+//!
+//! 1. It is encoded once, as a RESP3 push.
+//! 2. It is copied into the inbox of each loop that owns a subscriber.
+//! 3. The loop copies it into its connections' output, as far as they may hold it.
+//!
+//! Nobody waits for a reader. A subscriber that lags too far is closed: by its output limit, by what all clients
+//! may hold, or by the bound of its loop's inbox.
+//!
+//! Keyspace events are drained from the keyspace's queue while the hub's lock is held. So they are published in
+//! their order, whichever thread drains them. No shard is locked meanwhile.
+
+use std::collections::HashMap;
+use std::collections::hash_map::Entry;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use tidewheel_keyspace::order::{Rank, Ranked};
+use tidewheel_keyspace::{Event, Keyspace, NotifyFlags, glob_match};
+use tidewheel_resp::{Protocol, Writer};
+
+use crate::loop_handle::LoopHandle;
+use crate::loop_handle::inbox::Target;
+use crate::pubsub::subscriptions::Kind;
+
+/// The registry of subscriptions.
+#[derive(Debug)]
+pub(crate) struct Hub {
+    loops: Arc<[LoopHandle]>,
+    /// Names that somebody listens to; events are not even encoded while there are none.
+    names: AtomicUsize,
+    state: Ranked<State>,
+}
+
+#[derive(Debug)]
+struct State {
+    channels: HashMap<Box<[u8]>, Audience>,
+    patterns: HashMap<Box<[u8]>, Audience>,
+    message: Writer,
+    channel: Vec<u8>,
+}
+
+/// The subscribers of one name, by loop; sorted, so that leaving a big audience is no scan.
+#[derive(Debug, Default)]
+struct Audience {
+    loops: Vec<(usize, Arc<Vec<Target>>)>,
+}
+
+impl Hub {
+    pub(crate) fn new(loops: Arc<[LoopHandle]>) -> Self {
+        let state = State {
+            channels: HashMap::new(),
+            patterns: HashMap::new(),
+            message: Writer::new(Protocol::Resp3),
+            channel: Vec::new(),
+        };
+        Self {
+            loops,
+            names: AtomicUsize::new(0),
+            state: Ranked::new(Rank::Hub, state),
+        }
+    }
+
+    /// Adds a subscription that does not exist yet.
+    pub(crate) fn subscribe(&self, kind: Kind, name: &[u8], owner: usize, target: Target) {
+        let mut state = self.state.lock();
+        match state.of(kind).entry(name.into()) {
+            Entry::Occupied(mut audience) => audience.get_mut().add(owner, target),
+            Entry::Vacant(place) => {
+                place.insert(Audience::default()).add(owner, target);
+                self.names.fetch_add(1, Ordering::Release);
+            }
+        }
+    }
+
+    /// Removes a subscription. Every message published before is in the loop's inbox by then.
+    pub(crate) fn unsubscribe(&self, kind: Kind, name: &[u8], owner: usize, target: Target) {
+        let mut state = self.state.lock();
+        let Some(audience) = state.of(kind).get_mut(name) else {
+            return;
+        };
+        audience.remove(owner, target);
+        if audience.loops.is_empty() {
+            let names = state.of(kind);
+            names.remove(name);
+            if names.capacity() > NAMES_KEEP.max(names.len() * SPARSE) {
+                names.shrink_to(names.len() * 2);
+            }
+            self.names.fetch_sub(1, Ordering::Release);
+        }
+    }
+
+    /// Publishes a message and returns how many subscribers it was meant for.
+    pub(crate) fn publish(&self, channel: &[u8], payload: &[u8]) -> usize {
+        if self.names.load(Ordering::Acquire) == 0 {
+            return 0;
+        }
+        self.state.lock().publish(&self.loops, channel, payload)
+    }
+
+    /// Publishes the keyspace events that are queued.
+    pub(crate) fn flush(&self, keyspace: &Keyspace) {
+        let mut state = self.state.lock();
+        if self.names.load(Ordering::Acquire) == 0 {
+            keyspace.drain_events(&mut |_| {});
+            return;
+        }
+        let flags = keyspace.notify_flags();
+        let mut channel = std::mem::take(&mut state.channel);
+        keyspace.drain_events(&mut |event: Event| {
+            if flags.has(NotifyFlags::KEYSPACE) {
+                name_channel(&mut channel, b"__keyspace@", event.db, &event.key);
+                state.publish(&self.loops, &channel, event.name.as_bytes());
+            }
+            if flags.has(NotifyFlags::KEYEVENT) {
+                name_channel(
+                    &mut channel,
+                    b"__keyevent@",
+                    event.db,
+                    event.name.as_bytes(),
+                );
+                state.publish(&self.loops, &channel, &event.key);
+            }
+        });
+        state.channel = channel;
+    }
+
+    /// The names of channels that match `pattern` (all without one); `None` if a reply that names them would
+    /// be longer than `most`.
+    pub(crate) fn channels(&self, pattern: Option<&[u8]>, most: usize) -> Option<Vec<Box<[u8]>>> {
+        let state = self.state.lock();
+        let wanted = |name: &[u8]| pattern.is_none_or(|pattern| glob_match(pattern, name));
+        let (mut names, mut left) = (Vec::new(), most);
+        for name in state.channels.keys().filter(|name| wanted(name)) {
+            left = left.checked_sub(name.len() + BULK_FRAME)?;
+            names.push(name.clone());
+        }
+        Some(names)
+    }
+
+    /// How many listen to a channel by its name.
+    pub(crate) fn subscribers(&self, channel: &[u8]) -> usize {
+        self.state
+            .lock()
+            .channels
+            .get(channel)
+            .map_or(0, Audience::len)
+    }
+
+    /// How many channels, and how many patterns, somebody listens to.
+    pub(crate) fn counts(&self) -> (usize, usize) {
+        let state = self.state.lock();
+        (state.channels.len(), state.patterns.len())
+    }
+}
+
+impl State {
+    fn of(&mut self, kind: Kind) -> &mut HashMap<Box<[u8]>, Audience> {
+        match kind {
+            Kind::Channel => &mut self.channels,
+            Kind::Pattern => &mut self.patterns,
+        }
+    }
+
+    fn publish(&mut self, loops: &[LoopHandle], channel: &[u8], payload: &[u8]) -> usize {
+        let mut receivers = 0;
+        if let Some(audience) = self.channels.get(channel) {
+            self.message.clear();
+            self.message.push(3);
+            self.message.bulk(b"message");
+            self.message.bulk(channel);
+            self.message.bulk(payload);
+            receivers += audience.deliver(loops, self.message.as_bytes());
+        }
+        for (pattern, audience) in &self.patterns {
+            if !glob_match(pattern, channel) {
+                continue;
+            }
+            self.message.clear();
+            self.message.push(4);
+            self.message.bulk(b"pmessage");
+            self.message.bulk(pattern);
+            self.message.bulk(channel);
+            self.message.bulk(payload);
+            receivers += audience.deliver(loops, self.message.as_bytes());
+        }
+        self.message.shrink_to(MESSAGE_KEEP);
+        receivers
+    }
+}
+
+/// A table with this many times more room than names is made smaller. So the cost is small for each name that
+/// has left.
+const SPARSE: usize = 64;
+
+/// A table for fewer names is left as it is.
+const NAMES_KEEP: usize = 1 << 10;
+
+/// What a reply adds to a name, at least.
+const BULK_FRAME: usize = b"$0\r\n\r\n".len();
+
+/// A longer message does not keep its buffer.
+const MESSAGE_KEEP: usize = 64 << 10;
+
+impl Audience {
+    fn add(&mut self, owner: usize, target: Target) {
+        let at = match self.loops.iter().position(|(known, _)| *known == owner) {
+            Some(at) => at,
+            None => {
+                // Most names have one listener: no room for more until there are.
+                self.loops.reserve_exact(1);
+                self.loops.push((owner, Arc::new(Vec::with_capacity(1))));
+                self.loops.len() - 1
+            }
+        };
+        // Copied only while messages to the old audience are on their way.
+        let targets = Arc::make_mut(&mut self.loops[at].1);
+        if let Err(place) = targets.binary_search(&target) {
+            targets.insert(place, target);
+        }
+    }
+
+    fn remove(&mut self, owner: usize, target: Target) {
+        let Some(at) = self.loops.iter().position(|(known, _)| *known == owner) else {
+            return;
+        };
+        let targets = Arc::make_mut(&mut self.loops[at].1);
+        if let Ok(place) = targets.binary_search(&target) {
+            targets.remove(place);
+        }
+        if targets.is_empty() {
+            self.loops.swap_remove(at);
+        }
+    }
+
+    fn len(&self) -> usize {
+        self.loops.iter().map(|(_, targets)| targets.len()).sum()
+    }
+
+    fn deliver(&self, loops: &[LoopHandle], message: &[u8]) -> usize {
+        for (owner, targets) in &self.loops {
+            loops[*owner].deliver(targets, message);
+        }
+        self.len()
+    }
+}
+
+fn name_channel(channel: &mut Vec<u8>, prefix: &[u8], db: u32, suffix: &[u8]) {
+    channel.clear();
+    channel.extend_from_slice(prefix);
+    channel.extend_from_slice(db.to_string().as_bytes());
+    channel.extend_from_slice(b"__:");
+    channel.extend_from_slice(suffix);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::loop_handle::inbox::Item;
+
+    fn hub() -> (Vec<mio::Poll>, Hub) {
+        let polls: Vec<_> = (0..2).map(|_| mio::Poll::new().unwrap()).collect();
+        let loops = polls
+            .iter()
+            .map(|poll| mio::Waker::new(poll.registry(), mio::Token(0)).unwrap())
+            .map(LoopHandle::new);
+        let loops: Arc<[LoopHandle]> = loops.collect();
+        (polls, Hub::new(loops))
+    }
+
+    fn received(hub: &Hub, owner: usize) -> Vec<(Vec<u64>, Vec<u8>)> {
+        let mut items = Vec::new();
+        hub.loops[owner].collect(&mut items);
+        let runs = items.into_iter().filter_map(|item| match item {
+            Item::Messages(run) => Some((
+                run.targets.iter().map(|target| target.id).collect(),
+                run.each_since(0).flatten().copied().collect(),
+            )),
+            _ => None,
+        });
+        runs.collect()
+    }
+
+    fn target(id: u64) -> Target {
+        Target {
+            id,
+            slot: id as u32,
+        }
+    }
+
+    #[test]
+    fn a_message_reaches_channels_before_patterns_and_counts_both() {
+        let (_polls, hub) = hub();
+        assert_eq!(hub.publish(b"news", b"x"), 0);
+        hub.subscribe(Kind::Channel, b"news", 0, target(1));
+        hub.subscribe(Kind::Channel, b"news", 0, target(2));
+        hub.subscribe(Kind::Channel, b"news", 1, target(3));
+        hub.subscribe(Kind::Pattern, b"n*", 0, target(1));
+        assert_eq!(hub.publish(b"news", b"x"), 4);
+        let first = received(&hub, 0);
+        assert_eq!(
+            first[0],
+            (
+                vec![1, 2],
+                b">3\r\n$7\r\nmessage\r\n$4\r\nnews\r\n$1\r\nx\r\n".to_vec()
+            )
+        );
+        assert_eq!(first[1].0, [1]);
+        assert!(
+            first[1]
+                .1
+                .starts_with(b">4\r\n$8\r\npmessage\r\n$2\r\nn*\r\n$4\r\nnews\r\n")
+        );
+        assert_eq!(received(&hub, 1).len(), 1);
+        assert_eq!(hub.subscribers(b"news"), 3);
+        assert_eq!(hub.counts(), (1, 1));
+    }
+
+    #[test]
+    fn nothing_is_left_when_the_last_subscriber_leaves() {
+        let (_polls, hub) = hub();
+        hub.subscribe(Kind::Channel, b"a", 0, target(1));
+        hub.subscribe(Kind::Channel, b"a", 1, target(2));
+        hub.unsubscribe(Kind::Channel, b"a", 0, target(1));
+        let names = |most| hub.channels(None, most).map(|names| names.len());
+        assert_eq!((names(100), names(6)), (Some(1), None));
+        hub.unsubscribe(Kind::Channel, b"a", 1, target(2));
+        hub.unsubscribe(Kind::Channel, b"a", 1, target(2));
+        assert_eq!(
+            (hub.counts(), hub.names.load(Ordering::Relaxed)),
+            ((0, 0), 0)
+        );
+    }
+
+    #[test]
+    fn names_that_have_left_give_their_memory_back() {
+        let (_polls, hub) = hub();
+        hub.subscribe(Kind::Channel, b"stays", 0, target(1));
+        let name = |i: u32| i.to_le_bytes();
+        for i in 0..20_000 {
+            hub.subscribe(Kind::Channel, &name(i), 0, target(2));
+        }
+        for i in 0..20_000 {
+            hub.unsubscribe(Kind::Channel, &name(i), 0, target(2));
+        }
+        assert!(hub.state.lock().channels.capacity() <= NAMES_KEEP);
+        assert_eq!(hub.publish(b"stays", b"x"), 1);
+    }
+
+    #[test]
+    fn an_audience_that_changes_does_not_change_messages_on_their_way() {
+        let (_polls, hub) = hub();
+        hub.subscribe(Kind::Channel, b"a", 0, target(1));
+        hub.publish(b"a", b"1");
+        hub.subscribe(Kind::Channel, b"a", 0, target(2));
+        hub.publish(b"a", b"2");
+        let audiences: Vec<_> = received(&hub, 0).into_iter().map(|(ids, _)| ids).collect();
+        assert_eq!(audiences, [vec![1], vec![1, 2]]);
+    }
+}

@@ -1,0 +1,4 @@
+//! Publish and subscribe: what each client listens to, and the way of a message.
+
+pub(crate) mod hub;
+pub(crate) mod subscriptions;

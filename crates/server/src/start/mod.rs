@@ -1,0 +1,163 @@
+//! Starting the server's loops, each in a thread of its own, and stopping them.
+
+pub(crate) mod signals;
+
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::sync::mpsc::{Receiver, channel};
+use std::thread::JoinHandle;
+
+use anyhow::Context as _;
+use mio::{Poll, Waker};
+
+use crate::config::Settings;
+use crate::loop_handle::LoopHandle;
+use crate::loops::event_loop::{EventLoop, WAKER};
+use crate::net::listener;
+use crate::process::reclaim::Reclaimer;
+use crate::state::server::{Parts, Server, Stop, random};
+use crate::time::clock::Clock;
+
+/// A running server.
+#[derive(Debug)]
+pub(crate) struct Running {
+    pub(crate) server: Arc<Server>,
+    /// Where it listens.
+    pub(crate) addresses: Vec<std::net::SocketAddr>,
+    loops: Vec<JoinHandle<()>>,
+    stopped: Receiver<Stop>,
+}
+
+/// Opens the sockets and starts the loops.
+pub(crate) fn start(
+    settings: Settings,
+    file: Option<std::path::PathBuf>,
+) -> anyhow::Result<Running> {
+    let listeners = listener::open(&settings)?;
+    let addresses = listeners
+        .iter()
+        .map(mio::net::TcpListener::local_addr)
+        .collect::<Result<Vec<_>, _>>()
+        .context("cannot ask where the server listens")?;
+    let threads = match settings.threads {
+        0 => std::thread::available_parallelism().map_or(1, std::num::NonZero::get),
+        threads => threads,
+    };
+    let polls: Vec<Poll> = (0..threads)
+        .map(|_| Poll::new())
+        .collect::<Result<_, _>>()
+        .context("cannot create the event loops' pollers")?;
+    let loops: Arc<[LoopHandle]> = polls
+        .iter()
+        .map(|poll| Waker::new(poll.registry(), WAKER))
+        .map(|waker| Ok(LoopHandle::new(waker?)))
+        .collect::<Result<_, std::io::Error>>()
+        .context("cannot create the event loops' wakers")?;
+    let (reclaimer, _) = Reclaimer::start().context("cannot start a thread")?;
+    let (stop, stopped) = channel();
+    let parts = Parts {
+        settings,
+        file,
+        port: addresses.first().map_or(0, std::net::SocketAddr::port),
+        clock: Clock::start(),
+        loops,
+        reclaimer,
+        stop,
+        seed: u128::from(random()) << 64 | u128::from(random()),
+    };
+    let server = Arc::new(Server::new(parts));
+    let loops = spawn(&server, polls, listeners)?;
+    Ok(Running {
+        server,
+        addresses,
+        loops,
+        stopped,
+    })
+}
+
+/// Starts a thread for each loop.
+fn spawn(
+    server: &Arc<Server>,
+    polls: Vec<Poll>,
+    listeners: Vec<mio::net::TcpListener>,
+) -> anyhow::Result<Vec<JoinHandle<()>>> {
+    let mut listeners = Some(listeners);
+    let mut handles = Vec::new();
+    for (index, poll) in polls.into_iter().enumerate() {
+        // The first loop accepts for all: the kernel's own sharing gives few connections unevenly.
+        let listeners = listeners.take().unwrap_or_default();
+        let event_loop = EventLoop::new(Arc::clone(server), index, poll, listeners)
+            .context("cannot set an event loop up")?;
+        handles.push(watched(server, index, || event_loop.run())?);
+    }
+    Ok(handles)
+}
+
+/// Runs a loop in a thread of its own. If it ends without being asked, the whole server stops: the loop's
+/// connections and shards would wait for ever.
+fn watched(
+    server: &Arc<Server>,
+    index: usize,
+    run: impl FnOnce() + Send + 'static,
+) -> anyhow::Result<JoinHandle<()>> {
+    let server = Arc::clone(server);
+    let thread = std::thread::Builder::new().name(format!("loop-{index}"));
+    let run = move || {
+        let alarm = OnEnd(server);
+        run();
+        drop(alarm);
+    };
+    thread.spawn(run).context("cannot start a thread")
+}
+
+/// Tells the main thread when a loop ends without being asked, by panic or by error.
+struct OnEnd(Arc<Server>);
+
+impl Drop for OnEnd {
+    fn drop(&mut self) {
+        if !self.0.stopping.load(Ordering::Acquire) {
+            self.0.ask_to_stop(Stop::Failure);
+        }
+    }
+}
+
+impl Running {
+    /// Waits until somebody asks the server to stop.
+    pub(crate) fn wait(&self) -> Stop {
+        self.stopped.recv().unwrap_or(Stop::Failure)
+    }
+
+    /// Ends the loops. They finish their batches and send what is left.
+    pub(crate) fn stop(self) {
+        self.server.stopping.store(true, Ordering::Release);
+        self.server.nudge_all();
+        for handle in self.loops {
+            if handle.join().is_err() {
+                tracing::error!("an event loop ended by a panic");
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_loop_that_ends_by_itself_stops_the_server_with_an_error() {
+        let ends: [fn(); 2] = [|| (), || panic!("as a flaw of ours might")];
+        for end in ends {
+            let settings = Settings {
+                port: 0,
+                threads: 2,
+                ..Settings::default()
+            };
+            let mut running = start(settings, None).expect("a server");
+            let thread = watched(&running.server, 2, end).expect("a thread");
+            running.loops.push(thread);
+            let patience = std::time::Duration::from_secs(60);
+            assert_eq!(running.stopped.recv_timeout(patience), Ok(Stop::Failure));
+            running.stop();
+        }
+    }
+}

@@ -1,0 +1,98 @@
+//! What every part of a loop's turn works with: the server, its settings, the time, and the counters.
+
+use std::sync::Arc;
+
+use tidewheel_keyspace::{Seat, Time};
+
+use crate::config::Settings;
+use crate::counters::metrics::Tally;
+use crate::loop_handle::LoopHandle;
+use crate::state::server::Server;
+
+/// Work that may share one reading of the clock, in units of about a hundred nanoseconds: a command
+/// counts one for each argument and for each 64 bytes that it takes in or answers. So sixty-four GETs
+/// or one MSET of as many keys share a reading, and it is never older than some tens of microseconds.
+const WORK_PER_TIME: usize = 192;
+
+/// One loop's share of the server.
+#[derive(Debug)]
+pub(crate) struct LoopState {
+    pub(crate) server: Arc<Server>,
+    /// The loop's number.
+    pub(crate) index: usize,
+    pub(crate) settings: Arc<Settings>,
+    /// Which change of the settings this loop has followed.
+    pub(crate) settings_version: u64,
+    pub(crate) time: Time,
+    /// Work done since the clock was read.
+    since_time: usize,
+    /// Inside while the loop works, empty while it sleeps.
+    pub(crate) seat: Seat,
+    pub(crate) tally: Tally,
+}
+
+impl LoopState {
+    pub(crate) fn new(server: Arc<Server>, index: usize) -> Self {
+        Self {
+            // The version first: settings that are newer than it are followed once more.
+            settings_version: server.config.version(),
+            settings: server.config.current(),
+            time: server.clock.now(),
+            since_time: 0,
+            seat: server.keyspace.seat(),
+            tally: Tally::default(),
+            index,
+            server,
+        }
+    }
+
+    /// What other threads see of this loop.
+    #[inline]
+    pub(crate) fn handle(&self) -> &LoopHandle {
+        &self.server.loops[self.index]
+    }
+
+    /// Puts settings into force that were changed since the last call.
+    #[inline]
+    pub(crate) fn follow_settings(&mut self) {
+        let version = self.server.config.version();
+        if version != self.settings_version {
+            self.settings_version = version;
+            self.settings = self.server.config.current();
+        }
+    }
+
+    /// Reads the clock.
+    pub(crate) fn refresh_time(&mut self) {
+        self.time = self.server.clock.now();
+        self.since_time = 0;
+    }
+
+    /// A command has run. The more arguments it had and the more bytes it moved, the longer it took.
+    #[inline]
+    pub(crate) fn note_work(&mut self, arguments: usize, bytes: usize) {
+        self.since_time += arguments + bytes / 64;
+    }
+
+    /// A command has run whose size says nothing about how long it took.
+    #[inline]
+    pub(crate) fn note_slow(&mut self) {
+        self.since_time = WORK_PER_TIME;
+    }
+
+    /// Reads the clock if enough has been done since it was read. True if it did.
+    #[inline]
+    pub(crate) fn renew_time(&mut self) -> bool {
+        let stale = self.since_time >= WORK_PER_TIME;
+        if stale {
+            self.refresh_time();
+        }
+        stale
+    }
+
+    /// Makes the loop's counters visible to others.
+    pub(crate) fn publish_tally(&mut self) {
+        let counters = &self.server.loops[self.index].counters;
+        counters.publish(&mut self.tally, self.time);
+    }
+}

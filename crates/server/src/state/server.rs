@@ -1,0 +1,177 @@
+//! The state that all event loops share.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize};
+use std::sync::mpsc::Sender;
+
+use parking_lot::Mutex;
+use tidewheel_keyspace::{Garbage, Hooks, Keyspace, Options};
+
+use crate::clients::pause::Pause;
+use crate::clients::registry::Clients;
+use crate::config::{Live, Settings};
+use crate::counters::metrics::{ExpiryRate, Tally};
+use crate::loop_handle::LoopHandle;
+use crate::process::reclaim::Reclaimer;
+use crate::pubsub::hub::Hub;
+use crate::time::clock::Clock;
+
+/// What all loops see.
+#[derive(Debug)]
+pub(crate) struct Server {
+    pub(crate) keyspace: Keyspace,
+    pub(crate) clock: Arc<Clock>,
+    pub(crate) config: Live,
+    pub(crate) hub: Hub,
+    pub(crate) clients: Clients,
+    pub(crate) loops: Arc<[LoopHandle]>,
+    pub(crate) pause: Pause,
+    pub(crate) reclaimer: Reclaimer,
+    pub(crate) run_id: String,
+    pub(crate) port: u16,
+    /// The tick at which the server started.
+    pub(crate) started: u64,
+    /// Counters at the last CONFIG RESETSTAT.
+    pub(crate) stats_base: Mutex<Tally>,
+    /// The most memory that was in use whenever somebody asked.
+    pub(crate) peak_memory: AtomicU64,
+    pub(crate) expiry_rate: ExpiryRate,
+    /// Connections that were accepted and not yet closed.
+    pub(crate) connected: AtomicUsize,
+    pub(crate) stopping: AtomicBool,
+    stop: Sender<Stop>,
+    #[cfg(test)]
+    pub(crate) witness: crate::state::witness::Witness,
+}
+
+/// Why the server should stop.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Stop {
+    Signal,
+    Command,
+    /// A loop ended although nobody asked it to.
+    Failure,
+}
+
+/// What a server is made of.
+#[derive(Debug)]
+pub(crate) struct Parts {
+    pub(crate) settings: Settings,
+    pub(crate) file: Option<std::path::PathBuf>,
+    pub(crate) port: u16,
+    pub(crate) clock: Clock,
+    pub(crate) loops: Arc<[LoopHandle]>,
+    pub(crate) reclaimer: Reclaimer,
+    pub(crate) stop: Sender<Stop>,
+    /// Seeds the keyspace's hashes and samples.
+    pub(crate) seed: u128,
+}
+
+/// What the keyspace asks of its shell.
+#[derive(Debug)]
+struct Shell {
+    clock: Arc<Clock>,
+    loops: Arc<[LoopHandle]>,
+    reclaimer: Reclaimer,
+}
+
+impl Hooks for Shell {
+    fn wake(&self, shard: usize, deadline: u64) {
+        self.loops[shard % self.loops.len()].deadline_lowered(deadline);
+    }
+
+    fn reclaim(&self, garbage: Garbage) {
+        self.reclaimer.drop_later(Box::new(garbage));
+    }
+
+    fn stopwatch_ns(&self) -> u64 {
+        self.clock.monotonic_ns()
+    }
+}
+
+impl Server {
+    /// Puts a server together. Its loops are for the caller to run.
+    pub(crate) fn new(parts: Parts) -> Self {
+        let clock = Arc::new(parts.clock);
+        let shell = Shell {
+            clock: Arc::clone(&clock),
+            loops: Arc::clone(&parts.loops),
+            reclaimer: parts.reclaimer.clone(),
+        };
+        let options = Options {
+            shards: parts.settings.shards,
+            databases: parts.settings.databases,
+            seed: parts.seed,
+        };
+        let keyspace = Keyspace::new(options, Box::new(shell));
+        crate::config::engine::apply(&parts.settings, &keyspace);
+        Self {
+            started: clock.now().tick,
+            clock,
+            config: Live::new(parts.settings, parts.file),
+            hub: Hub::new(Arc::clone(&parts.loops)),
+            clients: Clients::default(),
+            loops: parts.loops,
+            pause: Pause::new(Arc::clone(keyspace.gate())),
+            keyspace,
+            reclaimer: parts.reclaimer,
+            run_id: run_id(),
+            port: parts.port,
+            stats_base: Mutex::default(),
+            peak_memory: AtomicU64::new(0),
+            expiry_rate: ExpiryRate::default(),
+            connected: AtomicUsize::new(0),
+            stopping: AtomicBool::new(false),
+            stop: parts.stop,
+            #[cfg(test)]
+            witness: crate::state::witness::Witness::default(),
+        }
+    }
+
+    /// Asks the main thread to stop the server.
+    pub(crate) fn ask_to_stop(&self, why: Stop) {
+        if self.stop.send(why).is_err() {
+            tracing::debug!(?why, "the server is stopping already");
+        }
+    }
+
+    /// Makes every loop look at shared state.
+    pub(crate) fn nudge_all(&self) {
+        for handle in self.loops.iter() {
+            handle.nudge();
+        }
+    }
+
+    /// Whether keys are removed when they expire. If not, reads still hide them.
+    pub(crate) fn expires(&self) -> bool {
+        !self.pause.is_on() && self.keyspace.rules().active_expire()
+    }
+
+    /// A pause has begun, ended or changed: loops must not sleep beyond its end.
+    pub(crate) fn pause_changed(&self) {
+        self.nudge_all();
+    }
+
+    /// Counters of all loops since the start.
+    pub(crate) fn totals(&self) -> Tally {
+        let mut sum = Tally::default();
+        for handle in self.loops.iter() {
+            handle.counters.add_to(&mut sum);
+        }
+        sum
+    }
+}
+
+/// Bits that differ from start to start, from the seed that the standard library takes from the
+/// system for its hash maps.
+pub(crate) fn random() -> u64 {
+    use std::hash::{BuildHasher, RandomState};
+    RandomState::new().hash_one("tidewheel")
+}
+
+/// Forty hexadecimal digits that name this run.
+fn run_id() -> String {
+    let mut digits: String = (0..3).map(|_| format!("{:016x}", random())).collect();
+    digits.truncate(40);
+    digits
+}

@@ -1,0 +1,189 @@
+//! What the server does, as it does it: each command with its time and its reply.
+
+use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::time::Duration;
+
+use parking_lot::Mutex;
+use tidewheel_keyspace::Time;
+use tidewheel_resp::{Args, Writer};
+
+use crate::time::clock::Clock;
+
+/// What a command costs in virtual time.
+pub(crate) type Price = fn(Args<'_>) -> Duration;
+
+/// The order of events in one server.
+#[derive(Debug, Default)]
+pub(crate) struct Witness {
+    watching: AtomicBool,
+    price: Mutex<Option<Price>>,
+    /// The price of a walk's step.
+    step: Mutex<Duration>,
+    /// What the running command answered and nobody wants.
+    taken_back: Mutex<Option<TakenBack>>,
+    /// What the clock showed before the running command was paid for.
+    before: Mutex<Option<Time>>,
+    turn: AtomicU64,
+    seen: Mutex<Vec<Seen>>,
+    /// Commands that walk, by client.
+    walking: Mutex<BTreeMap<u64, Ran>>,
+}
+
+/// Something that happened.
+#[derive(Debug, Clone)]
+pub(crate) enum Seen {
+    Ran(Ran),
+    /// What a client has sent is no command.
+    Refused(u64),
+    /// The server has let go of a client.
+    Closed(u64),
+}
+
+/// A command that was run, or refused.
+#[derive(Debug, Clone)]
+pub(crate) struct Ran {
+    pub(crate) client: u64,
+    pub(crate) words: Vec<Vec<u8>>,
+    /// What was put out for the client.
+    pub(crate) reply: Vec<u8>,
+    /// What was answered, even if CLIENT REPLY had it taken back.
+    pub(crate) answer: Vec<u8>,
+    /// The reply was longer than its client may hold: it was not built.
+    pub(crate) too_long: bool,
+    /// What the command took for the time.
+    pub(crate) time: Time,
+    /// What the clock showed.
+    pub(crate) clock: Time,
+    /// The number of the loop's turn.
+    pub(crate) turn: u64,
+}
+
+/// An answer that its client does not want.
+#[derive(Debug)]
+struct TakenBack {
+    answer: Vec<u8>,
+    too_long: bool,
+}
+
+impl Witness {
+    /// Takes notes from here on.
+    pub(crate) fn watch(&self) {
+        self.watching.store(true, Ordering::Relaxed);
+    }
+
+    /// From here on commands take time.
+    pub(crate) fn charge(&self, price: Price) {
+        *self.price.lock() = Some(price);
+    }
+
+    /// A turn of a loop begins.
+    pub(crate) fn begin_turn(&self) {
+        self.turn.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// What has happened since the last call.
+    pub(crate) fn take(&self) -> Vec<Seen> {
+        std::mem::take(&mut *self.seen.lock())
+    }
+
+    /// A command runs: its price is paid now. If it walks, each further step costs as much.
+    pub(crate) fn pay(&self, clock: &Clock, args: Args<'_>, walks: bool) {
+        let price = *self.price.lock();
+        if let Some(price) = price {
+            *self.before.lock() = Some(clock.now());
+            let price = price(args);
+            if walks {
+                *self.step.lock() = price;
+            }
+            clock.advance(price);
+        }
+    }
+
+    /// A command that walks takes another step.
+    pub(crate) fn pay_a_step(&self, clock: &Clock) {
+        if self.price.lock().is_some() {
+            clock.advance(*self.step.lock());
+        }
+    }
+
+    /// A command's answer, from `mark` on, is about to be taken back.
+    pub(crate) fn take_back(&self, out: &Writer, mark: usize) {
+        let answer = out.as_bytes().get(mark..).unwrap_or_default().to_vec();
+        let too_long = out.is_over();
+        *self.taken_back.lock() = Some(TakenBack { answer, too_long });
+    }
+
+    /// A command has run, or was refused; what it put out begins at `mark`.
+    pub(crate) fn ran(
+        &self,
+        clock: &Clock,
+        time: Time,
+        client: u64,
+        args: Args<'_>,
+        (out, mark): (&Writer, usize),
+    ) {
+        let before = self.before.lock().take().unwrap_or_else(|| clock.now());
+        if self.watching.load(Ordering::Relaxed) {
+            let ran = self.note(before, time, client, args);
+            self.answered(ran, out, mark);
+        }
+    }
+
+    /// A command has begun a walk: its reply comes later.
+    pub(crate) fn set_out(&self, clock: &Clock, time: Time, client: u64, args: Args<'_>) {
+        let before = self.before.lock().take().unwrap_or_else(|| clock.now());
+        if self.watching.load(Ordering::Relaxed) {
+            let ran = self.note(before, time, client, args);
+            self.walking.lock().insert(client, ran);
+        }
+    }
+
+    /// A walk has come to its end.
+    pub(crate) fn arrived(&self, client: u64, out: &Writer, mark: usize) {
+        let ran = self.walking.lock().remove(&client);
+        if let Some(ran) = ran {
+            self.answered(ran, out, mark);
+        }
+    }
+
+    fn answered(&self, mut ran: Ran, out: &Writer, mark: usize) {
+        ran.reply = out.as_bytes().get(mark..).unwrap_or_default().to_vec();
+        ran.too_long = out.is_over();
+        ran.answer = match self.taken_back.lock().take() {
+            Some(TakenBack { answer, too_long }) => {
+                ran.too_long |= too_long;
+                answer
+            }
+            None => ran.reply.clone(),
+        };
+        self.seen.lock().push(Seen::Ran(ran));
+    }
+
+    fn note(&self, clock: Time, time: Time, client: u64, args: Args<'_>) -> Ran {
+        Ran {
+            client,
+            words: args.iter().map(<[u8]>::to_vec).collect(),
+            reply: Vec::new(),
+            answer: Vec::new(),
+            too_long: false,
+            time,
+            clock,
+            turn: self.turn.load(Ordering::Relaxed),
+        }
+    }
+
+    /// A client's input is no command.
+    pub(crate) fn refused(&self, client: u64) {
+        if self.watching.load(Ordering::Relaxed) {
+            self.seen.lock().push(Seen::Refused(client));
+        }
+    }
+
+    /// A client was let go.
+    pub(crate) fn closed(&self, client: u64) {
+        if self.watching.load(Ordering::Relaxed) {
+            self.seen.lock().push(Seen::Closed(client));
+        }
+    }
+}

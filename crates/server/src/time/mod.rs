@@ -1,0 +1,4 @@
+//! Engine time: the clock, and a sleep that ends on time.
+
+pub(crate) mod clock;
+pub(crate) mod sleep_timer;

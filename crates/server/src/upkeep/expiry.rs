@@ -1,0 +1,221 @@
+//! Expiry within a turn: which shards, how many keys at a time, for how long, and who helps.
+//!
+//! A *pass* goes over the loop's own shards in rotation. It expires a bounded number of keys per hold of a shard's
+//! lock, and publishes the events of each hold before the next. It ends when nothing is due or its microseconds
+//! are spent. Then the loop looks at the sockets, and the next pass goes on where this one stopped. So a backlog
+//! never starves, and a request never waits for more than one pass.
+//!
+//! While deadlines are met nearly in time a pass may take `expiry-turn-us`. The further the loop is
+//! behind, the more it may take, up to as long as has been spent on clients since the pass before: a
+//! saturated loop gives expiry half of its time when it is fifty milliseconds behind.
+//!
+//! A loop that is behind wakes one that sleeps, and a loop that has nothing to do helps those that
+//! are behind, from the other end of their shards. It then writes down what is left, since a loop
+//! that is stuck in a long command cannot do so itself.
+//!
+//! A loop may have no shards at all, when there are more loops than shards. It serves and helps.
+
+use tidewheel_time::NEVER;
+
+use crate::state::loop_state::LoopState;
+use crate::time::clock;
+use crate::upkeep::guard;
+use crate::upkeep::shards::Shards;
+
+/// The most that a pass may take.
+const PASS_MAX_US: u64 = 500;
+
+/// Ticks behind at which a pass may take its greatest share. A few ticks are no reason to make requests wait: a
+/// thread that is preempted is as late.
+const BEHIND_FULL: u64 = 50;
+
+/// Ticks behind at which others should help.
+const HELP_AFTER: u64 = 2;
+
+/// One loop's part in expiry.
+#[derive(Debug)]
+pub(crate) struct Expiry {
+    own: Shards,
+    /// Where the next pass begins.
+    at: usize,
+    /// Engine microseconds at which the last pass ended.
+    last_pass: u64,
+    /// Keys expired so far.
+    expired: u64,
+    /// When a key last expired.
+    expired_at: u64,
+    /// Shards were visited since the last [`take_activity`](Self::take_activity).
+    has_run: bool,
+}
+
+/// How a shard's part of a pass ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Pass {
+    /// Nothing is due any more.
+    Done,
+    /// Something is due, but nothing was done: the shard is not tried again within this tick.
+    Idle,
+    /// The time was spent first.
+    Spent,
+}
+
+impl Expiry {
+    pub(crate) fn new(own: Shards) -> Self {
+        Self {
+            own,
+            at: 0,
+            last_pass: 0,
+            expired: 0,
+            expired_at: 0,
+            has_run: false,
+        }
+    }
+
+    /// Whether there is something to do at once.
+    pub(crate) fn has_work(&self, state: &LoopState) -> bool {
+        state.handle().soonest() <= state.time.tick || someone_behind(state).is_some()
+    }
+
+    /// The tick at which there will be.
+    pub(crate) fn wake_at(state: &LoopState) -> u64 {
+        state.handle().soonest().min(guard::wake_at(state))
+    }
+
+    /// Whether shards were visited since the last call.
+    pub(crate) fn take_activity(&mut self) -> bool {
+        std::mem::take(&mut self.has_run)
+    }
+
+    /// The tick at which a key last expired.
+    pub(crate) fn expired_at(&self) -> u64 {
+        self.expired_at
+    }
+
+    /// One pass over what is due.
+    pub(crate) fn expire(&mut self, state: &mut LoopState) {
+        let handle = state.handle();
+        let now = state.time.tick;
+        let soonest = handle.soonest();
+        if soonest > now {
+            if someone_behind(state).is_some() && state.server.expires() {
+                self.help(state);
+            }
+            return;
+        }
+        if !state.server.expires() {
+            return;
+        }
+        let end = self.pass_ends(state, now - soonest);
+        handle.forget_soonest();
+        let (own, first) = (self.own, self.at);
+        let shards = (0..own.count).map(|step| own.get(first + step));
+        let (next, spent) = self.pass(state, shards, end);
+        if let Some(steps) = spent {
+            self.at = (first + steps) % own.count;
+            state.tally.budget_hits += 1;
+        }
+        state.handle().remember_soonest(next);
+        self.last_pass = clock::micros(state.time);
+        if spent.is_some() && state.time.tick.saturating_sub(next) >= HELP_AFTER {
+            call_for_help(state);
+        }
+    }
+
+    /// The engine microsecond at which a pass ends. The loop is `behind` its deadlines by this many ticks.
+    fn pass_ends(&self, state: &LoopState, behind: u64) -> u64 {
+        let begins = clock::micros(state.time);
+        let served = begins.saturating_sub(self.last_pass).min(PASS_MAX_US);
+        let share = served * behind.min(BEHIND_FULL) / BEHIND_FULL;
+        begins + share.max(state.settings.expiry_turn_us)
+    }
+
+    /// Expires what is due in `shards`, one after the other, until `end`. Returns the earliest deadline
+    /// that is left, and at which of the shards the time was spent.
+    fn pass(
+        &mut self,
+        state: &mut LoopState,
+        shards: impl Iterator<Item = usize>,
+        end: u64,
+    ) -> (u64, Option<usize>) {
+        let mut next = NEVER;
+        let mut spent = None;
+        for (step, shard) in shards.enumerate() {
+            let mut deadline = state.server.keyspace.next_deadline(shard);
+            if spent.is_none() && deadline <= state.time.tick {
+                let pass = self.expire_shard(state, shard, end);
+                deadline = state.server.keyspace.next_deadline(shard);
+                match pass {
+                    Pass::Done => {}
+                    Pass::Idle => deadline = deadline.max(state.time.tick + 1),
+                    Pass::Spent => spent = Some(step),
+                }
+            }
+            next = next.min(deadline);
+        }
+        (next, spent)
+    }
+
+    /// Expires what is due in one shard.
+    fn expire_shard(&mut self, state: &mut LoopState, shard: usize, end: u64) -> Pass {
+        let keyspace = &state.server.keyspace;
+        while keyspace.next_deadline(shard) <= state.time.tick {
+            let keys = state.settings.expiry_hold_keys;
+            let progress = keyspace.expire(&mut state.seat, shard, state.time, keys);
+            self.expired += u64::from(progress.fired);
+            if progress.fired > 0 {
+                self.expired_at = state.time.tick;
+            }
+            self.has_run = true;
+            if keyspace.events_pending() {
+                state.server.hub.flush(keyspace);
+            }
+            state.time = state.server.clock.now();
+            if clock::micros(state.time) >= end {
+                return Pass::Spent;
+            }
+            if progress.fired == 0 && progress.moved == 0 {
+                return Pass::Idle;
+            }
+        }
+        Pass::Done
+    }
+
+    /// A pass over the shards of a loop that is behind, from their other end.
+    fn help(&mut self, state: &mut LoopState) {
+        let Some(whom) = someone_behind(state) else {
+            return;
+        };
+        let end = clock::micros(state.time) + state.settings.expiry_turn_us;
+        let loops = state.server.loops.len();
+        let theirs = Shards::of(whom, loops, state.server.keyspace.shards());
+        let before = self.expired;
+        let shards = (0..theirs.count).rev().map(|at| theirs.get(at));
+        let (_, spent) = self.pass(state, shards, end);
+        state.tally.helped += self.expired - before;
+        // A whole pass did not remove what is still due: it is not tried again within this tick.
+        let floor = match spent {
+            Some(_) => 0,
+            None => state.time.tick + 1,
+        };
+        let keyspace = &state.server.keyspace;
+        state.server.loops[whom].correct_soonest(|| {
+            let deadlines = (0..theirs.count).map(|at| keyspace.next_deadline(theirs.get(at)));
+            deadlines.min().unwrap_or(NEVER).max(floor)
+        });
+    }
+}
+
+/// A loop that is behind, other than this one.
+fn someone_behind(state: &LoopState) -> Option<usize> {
+    let late = state.time.tick - HELP_AFTER;
+    let mut others = state.server.loops.iter().enumerate();
+    others
+        .find(|(i, other)| *i != state.index && other.soonest() <= late)
+        .map(|(i, _)| i)
+}
+
+fn call_for_help(state: &LoopState) {
+    if let Some(sleeper) = guard::others(state).find(|other| other.sleeps()) {
+        sleeper.nudge();
+    }
+}

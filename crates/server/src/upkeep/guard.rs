@@ -1,0 +1,65 @@
+//! A loop that sleeps looks after those that run: one that is stuck in a long command meets no deadline, and
+//! calls nobody.
+//!
+//! An example: loop 0 runs a command of a second, and a key of its shards is due in the middle of it.
+//!
+//! 1. Loop 1 goes to sleep while loop 0 runs. It sleeps no longer than until ten ticks after that deadline.
+//! 2. Then it sees that loop 0 is behind, and helps.
+//! 3. If loop 1 sleeps already when the command begins, loop 0 wakes it, so that it can do the same. Loop 0 need
+//!    not if some loop wakes early enough by itself.
+
+use tidewheel_time::NEVER;
+
+use crate::loop_handle::LoopHandle;
+use crate::state::loop_state::LoopState;
+
+/// Ticks after its next deadline at which a loop that runs is looked at by those that sleep.
+const GUARD_AFTER: u64 = 10;
+
+/// When a loop last asked another one to look after it.
+#[derive(Debug, Default)]
+pub(crate) struct Guard {
+    /// The tick then, and the loop's next deadline.
+    asked: (u64, u64),
+}
+
+impl Guard {
+    /// A command comes that may take long: makes sure that some loop will look after those that run. A loop that
+    /// runs does so when it goes to sleep, unless it gets stuck as well.
+    #[cold]
+    pub(crate) fn ask(&mut self, state: &LoopState) {
+        let now = (state.time.tick, state.handle().soonest());
+        if std::mem::replace(&mut self.asked, now) == now {
+            // Thousands of small commands of this kind may come in one tick.
+            return;
+        }
+        let at = look_at(state.server.loops.iter());
+        let guarded = others(state).any(|other| other.sleeps_until(at));
+        if at == NEVER || guarded || !state.server.expires() {
+            return;
+        }
+        // If none sleeps, one that runs may be about to, and may have looked at this loop while it slept.
+        let guard = others(state).find(|other| other.sleeps());
+        if let Some(guard) = guard.or_else(|| others(state).next()) {
+            guard.nudge();
+        }
+    }
+}
+
+/// The tick at which to look after the others that run now.
+pub(crate) fn wake_at(state: &LoopState) -> u64 {
+    look_at(others(state))
+}
+
+/// The other loops.
+pub(crate) fn others(state: &LoopState) -> impl Iterator<Item = &LoopHandle> {
+    let loops = state.server.loops.iter().enumerate();
+    loops.filter_map(|(i, other)| (i != state.index).then_some(other))
+}
+
+/// The tick at which to see whether those of `loops` that run now have met their deadlines.
+fn look_at<'a>(loops: impl Iterator<Item = &'a LoopHandle>) -> u64 {
+    let running = loops.filter(|handle| !handle.sleeps());
+    let soonest = running.map(LoopHandle::soonest).min();
+    soonest.map_or(NEVER, |tick| tick.saturating_add(GUARD_AFTER))
+}

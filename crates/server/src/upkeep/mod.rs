@@ -1,0 +1,6 @@
+//! What a loop does for its shards: expiry and tidying, also for loops that are stuck.
+
+pub(crate) mod expiry;
+pub(crate) mod guard;
+pub(crate) mod shards;
+pub(crate) mod tidying;
