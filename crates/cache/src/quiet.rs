@@ -1,8 +1,8 @@
-//! What is the user's is dropped so that a panic of its `Drop` harms nobody.
+//! User values are dropped so that a panic of their `Drop` harms nobody.
 //!
-//! Where such a panic went on it would leave an operation half done, end whoever drives, or, beside another
-//! panic, the process. So keys and values that the cache drops of its own accord are dropped one by one, after
-//! all accounting, and each panic ends there: the hook has reported it, and it is counted.
+//! Such a panic could leave an operation half done, or end the driver's thread. During another panic it would end the
+//! process. So the cache drops keys and values one by one, after all accounting, and catches each panic. The
+//! panic hook has reported it by then, and it is counted.
 
 use std::any::Any;
 use std::mem::needs_drop;

@@ -68,8 +68,8 @@ const READ_TRIES: u32 = 64;
 #[cfg(not(shuttle))]
 const PAUSES_PER_TRY: u32 = 8;
 
-/// A shard's lock. The user's `Hash`, `Eq`, `Clone` and `get_with` closures run under it; should one of
-/// them call the same cache, it panics instead of waiting for itself.
+/// A shard's lock. The user's `Hash`, `Eq`, `Clone` and `get_with` closures run under it. If one of them calls
+/// the same cache, it panics instead of waiting for itself.
 #[derive(Debug)]
 pub(crate) struct ShardLock<T>(RawLock<T>);
 

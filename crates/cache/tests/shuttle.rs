@@ -435,8 +435,8 @@ fn a_refresh_and_a_writer_race() {
     });
 }
 
-/// A step that was disturbed and judged anew must cover what it covered before: the removals let it see
-/// further, past what stays.
+/// A step that was disturbed is repeated. It must end where it ended the first time, although removals would let it
+/// come further.
 #[test]
 fn invalidate_if_passes_nobody_over_beside_removals() {
     const MATCHING: u64 = 48;
@@ -460,9 +460,10 @@ fn invalidate_if_passes_nobody_over_beside_removals() {
     });
 }
 
-/// Bugs 1 and 9: whoever meets a dead entry, the sweeper or a reader, must not remove what took its place.
+/// Bugs 1 and 9: a thread that finds an expired entry, the sweeper or a reader, must not remove the value that
+/// replaced it.
 #[test]
-fn a_fresh_value_survives_those_who_met_the_old_one() {
+fn a_fresh_value_survives_threads_that_saw_the_expired_one() {
     const KEYS: u64 = 20;
     check(|| {
         let clock = ManualClock::new();

@@ -22,7 +22,7 @@ fn resident(statm: &mut std::fs::File) -> u64 {
 
 /// The whole table was copied when it was full: the one who brought the next tag waited for 188 ms.
 #[test]
-fn no_tag_makes_its_bringer_copy_the_table() {
+fn no_new_tag_makes_its_thread_copy_the_whole_table() {
     let cache: Cache<u32, u32> = Cache::builder()
         .unbounded()
         .no_default_ttl()

@@ -157,7 +157,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn both_sources_answer_alike() {
+    fn arguments_from_spans_and_from_slices_behave_alike() {
         let spans = [
             Span { start: 0, len: 3 },
             Span { start: 3, len: 0 },

@@ -464,7 +464,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_is_so_short_that_it_goes_beyond_the_limit() {
+    fn even_the_shortest_reply_is_refused_beyond_the_limit() {
         let writes: [fn(&mut Writer); 12] = [
             Writer::ok,
             Writer::null,
@@ -488,7 +488,7 @@ mod tests {
     }
 
     #[test]
-    fn marks_take_back_and_what_is_known_last_may_come_first() {
+    fn truncating_to_a_mark_removes_replies_and_a_header_can_be_put_first() {
         let mut out = Writer::new(Protocol::Resp2);
         out.ok();
         let mark = out.mark();

@@ -131,7 +131,7 @@ mod tests {
 
     /// The key and the messages of the paper's test vectors: bytes that count up from 0.
     #[test]
-    fn hashes_as_the_reference_does() {
+    fn siphash_agrees_with_the_reference_implementation() {
         let hasher = KeyHasher::new(0x0f0e_0d0c_0b0a_0908_0706_0504_0302_0100);
         let message: Vec<u8> = (0..64).collect();
         let hashes = VECTORS.map(|(len, _)| (len, hasher.hash(&message[..len])));
@@ -158,7 +158,7 @@ mod tests {
     /// Keys of 16 bytes that end in these all hashed to 0 under every seed: they are the complement of a
     /// constant that every seed's hash had.
     #[test]
-    fn no_bytes_of_a_key_switch_the_others_off() {
+    fn no_bytes_of_a_key_cancel_the_other_bytes() {
         let hasher = KeyHasher::new(1);
         let hashes: HashSet<u64> = (0..10_000_u64)
             .map(|i| {

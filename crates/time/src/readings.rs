@@ -133,7 +133,7 @@ struct Given {
     latest: AtomicU64,
     /// What readings are ahead of engine time, in wrapping nanoseconds.
     offset: AtomicU64,
-    /// Held by whoever changes the offset.
+    /// Held while the offset is changed.
     stepping: Mutex<()>,
 }
 

@@ -1,4 +1,4 @@
-//! The earliest deadline of something that is behind a lock, for those who do not hold it.
+//! The earliest deadline of something that is behind a lock, for threads that do not hold the lock.
 
 use crate::sync::{
     AtomicU64,
@@ -10,11 +10,13 @@ pub const NEVER: u64 = u64::MAX;
 
 /// A published lower bound of the next deadline: nothing is due before it.
 ///
-/// There are two ways to write it. A bound of what one lock protects is [published](Self::publish) by whoever
-/// holds that lock. A bound of many such things is [lowered](Self::lower) by anybody, and found out again by
-/// the one who looks after them: [`forget`](Self::forget), read theirs, [`lower`](Self::lower).
+/// There are two ways to write it:
 ///
-/// Each write comes before the writer's call of [`Alarm::lowered`](crate::Alarm::lowered); see there why no
+/// - The bound of what one lock protects is [published](Self::publish) by a thread that holds that lock.
+/// - The bound of several such things together is [lowered](Self::lower) by any thread. The thread that looks after
+///   them computes it again in three steps: [`forget`](Self::forget), read their bounds, [`lower`](Self::lower).
+///
+/// Each write comes before the writer's call of [`Alarm::lowered`](crate::Alarm::lowered), which explains why no
 /// wake-up is lost.
 #[derive(Debug)]
 pub struct Soonest(AtomicU64);
@@ -39,8 +41,8 @@ impl Soonest {
         self.0.load(SeqCst)
     }
 
-    /// Says what the next deadline is now, by whoever holds the lock. Tells whether it has become earlier: who
-    /// sleeps by it must then be told.
+    /// Says what the next deadline is now. The caller holds the lock. Tells whether it has become earlier: then
+    /// the sleeper must be told.
     #[inline]
     pub fn publish(&self, deadline: u64) -> bool {
         let before = self.0.load(Relaxed);

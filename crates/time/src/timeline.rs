@@ -27,7 +27,7 @@ pub struct Timeline {
     /// How much engine time is behind the clock, times two; or, with the lowest bit set, the engine time at
     /// which it stands still.
     word: AtomicU64,
-    /// Held by whoever changes the word.
+    /// Held while the word is changed.
     control: Mutex<Control>,
 }
 
@@ -274,7 +274,7 @@ mod tests {
     }
 
     #[test]
-    fn clock_that_runs_backwards_moves_no_deadline_earlier() {
+    fn a_clock_that_runs_backwards_moves_no_deadline_earlier() {
         let time = Timeline::new();
         time.freeze(|| 1_000);
         assert_eq!(time.now(900), 1_000, "frozen");

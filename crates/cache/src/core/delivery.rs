@@ -24,7 +24,7 @@ pub(crate) struct Delivery<K, V> {
     turns: Mutex<Turns>,
     /// The turn has become free.
     freed: Condvar,
-    /// Whether whoever delivers was told that there is something to deliver.
+    /// Whether the delivering thread or task was told that there is something to deliver.
     pub(crate) wanted: AtomicBool,
 }
 
@@ -32,7 +32,7 @@ pub(crate) struct Delivery<K, V> {
 #[derive(Debug, Default)]
 struct Turns {
     taken: bool,
-    /// Whether somebody came in vain while it was taken: events may be behind whoever has it.
+    /// Whether another thread asked for the turn while it was taken: it may have left events to be delivered.
     missed: bool,
 }
 
@@ -116,15 +116,15 @@ impl<K, V> Delivery<K, V> {
         self.listener.is_some() && self.on_full == OnFull::Wait && self.pending() >= self.limit
     }
 
-    /// Whether whoever has caused events is to deliver some: the queue is full. Not under a lock of another
-    /// cache, which the listener may want: the next one does.
+    /// Whether a thread that has caused events must deliver some, because the queue is full. Never while it holds a
+    /// lock of another cache, which the listener may need: then the next writer delivers.
     #[inline]
     pub(crate) fn must_help(&self) -> bool {
         self.must_wait() && !holds_a_shard()
     }
 
-    /// Whether whoever leaves a loader or closure has events to deliver: the queue is full, or the cache is
-    /// closed and nobody else will.
+    /// Whether a thread that leaves a loader or closure has events to deliver: the queue is full, or the cache is
+    /// closed and no other thread will deliver.
     #[inline]
     pub(crate) fn is_behind(&self, is_closed: impl Fn() -> bool) -> bool {
         self.listener.is_some() && (self.must_help() || self.pending() > 0 && is_closed())
@@ -212,7 +212,7 @@ impl<K, V> Delivery<K, V> {
         if Leading::is_in(cache) {
             return Delivered::Nothing;
         }
-        // The listener calls the cache: whoever called the listener goes on delivering.
+        // The listener calls the cache: the thread that called the listener goes on delivering.
         let Some(_telling) = Telling::enter(cache) else {
             return Delivered::Nothing;
         };

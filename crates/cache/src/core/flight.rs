@@ -1,15 +1,15 @@
 //! Loads and latches in progress, by key: at most one of either for a key at a time.
 //!
-//! A *load* is shared by everyone who asks for its key meanwhile; a writer of the key supersedes it, which
-//! takes it out of the table: its value then goes to those who wait, and not into the cache. A *latch* keeps
-//! the key's writers waiting while a closure computes its next value.
+//! A *load* is shared by all callers that ask for its key meanwhile. A writer of the key supersedes the load: it takes
+//! the load out of the table, and the load's value goes to its waiters but not into the cache. A *latch* keeps the
+//! key's writers waiting while a closure computes its next value.
 //!
-//! Joining, superseding and ending happen under the shard's lock; a flight's own mutex is taken within it,
-//! never the other way round. Nobody is woken and no waker is cloned or dropped under either.
+//! Joining, superseding and ending happen under the shard's lock. A flight's own mutex is taken within that lock,
+//! never the other way round. Under neither lock is a thread woken, or a waker cloned or dropped.
 //!
-//! A leader that fails leaves its flight *vacant*: one waiter is woken, finds it so and leads. A chosen waiter
-//! that goes away instead chooses again, so the baton is never lost; and whoever asks again for the key of a
-//! vacant flight leads at once.
+//! A leader that fails leaves its flight *vacant*. One waiter is chosen and woken. It finds the flight vacant, and
+//! leads. If the chosen waiter goes away instead, it chooses another one, so the flight is never left without a
+//! leader while somebody waits. A new caller that asks for the key of a vacant flight leads at once.
 
 use std::any::Any;
 use std::collections::BTreeMap;

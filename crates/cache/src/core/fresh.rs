@@ -35,7 +35,7 @@ pub(crate) enum SaidTtl {
     Never,
     /// A point in time.
     Point,
-    /// After so many ticks.
+    /// After this many ticks.
     For(u64),
 }
 

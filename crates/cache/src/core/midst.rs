@@ -1,18 +1,20 @@
-//! What user code of which caches this thread is in the midst of, and what it therefore must not wait for.
+//! Which user code this thread is running, for which caches, and what it therefore must not wait for.
 //!
-//! A listener may wait for the loader or closure of any key: it asks for it, or changes it. So whoever runs a
-//! loader or closure, or still has its end before it, waits for no listener: neither for its turn to deliver
-//! nor for room in the queue. It does not call that cache's listener either, which may want the very key that
-//! is being computed; its last step out pays for what it has added. And whoever is in one cache's listener
-//! waits for no other's. Nor does whoever holds a shard of one cache, in a `get_with` closure or a `Clone`, and
-//! from there changes another cache.
+//! An example: a loader computes key 1, and writes key 2 on the way. The listener's queue is full. If the loader waited
+//! for the listener, and the listener asked for key 1, both would wait for ever. So there are three rules:
+//!
+//! 1. A thread that runs a loader or a closure waits for no listener: neither for its turn to deliver, nor for room in
+//!    the queue. It does not call that cache's listener either. It delivers its events when it leaves the outermost
+//!    loader or closure.
+//! 2. A thread that runs one cache's listener waits for no other cache's listener.
+//! 3. A thread that holds a shard of one cache, in a `get_with` closure or a `Clone`, and changes another cache from
+//!    there, waits for no listener.
 
 use std::cell::{Cell, RefCell};
 
 use crate::sync::{holds_a_shard, thread_local};
 
-/// Caches whose events one thread may deliver at the same time, each from within a listener of the one
-/// before. Further in, events wait.
+/// How deep deliveries of one thread may nest, each in a listener of the one before. Deeper in, events wait.
 const NESTED_MAX: usize = 8;
 
 #[derive(Clone, Copy)]
@@ -22,7 +24,7 @@ struct Listeners {
 }
 
 impl Listeners {
-    /// Whether this thread may deliver another cache's events too, this one's.
+    /// Whether this thread may deliver this cache's events too.
     fn has_room_for(&self, cache: usize) -> bool {
         self.depth < NESTED_MAX && !self.caches[..self.depth].contains(&cache)
     }

@@ -10,7 +10,7 @@ use tidewheel_store::{Removed, TypedStore};
 use crate::core::flight::Negative;
 use crate::stats::Counters;
 
-/// Timer records that one hold of a shard's lock may touch: so many entries may leave in it.
+/// Timer records that one hold of a shard's lock may touch. At most this many entries leave in one hold.
 pub(crate) const RECORDS_PER_HOLD: u32 = 16;
 
 /// Why an entry is no longer in the cache.
@@ -61,19 +61,19 @@ pub struct Removal<K, V> {
 /// What happens when the listener's queue is full.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub enum OnFull {
-    /// Nothing is lost. Whoever causes an event calls the listener for all that is in the queue before it
-    /// returns, or waits until another thread has done so; the driver removes no more until there is room
-    /// (what is due stays invisible).
+    /// Nothing is lost. A call that causes an event delivers the whole queue to the listener before it returns,
+    /// or waits until another thread has done so. The driver removes nothing more until there is room; entries
+    /// that are due stay invisible.
     ///
-    /// Who may be waited for does not wait: a listener, and a loader or closure (of
-    /// [`Cache::get_or_load`](crate::Cache::get_or_load), [`Cache::update`](crate::Cache::update) and their
-    /// kin), goes on when it writes at a full queue, and does so when it is over. A closure of
-    /// [`Cache::get_with`](crate::Cache::get_with) of another cache leaves it to the next writer. So the queue is
-    /// over its limit by at most what the listener, loaders and closures that run now have caused, and by the
-    /// events of one operation for each other thread.
+    /// A thread that others may be waiting for never waits here. A listener, a loader and a closure (of
+    /// [`Cache::get_or_load`](crate::Cache::get_or_load), [`Cache::update`](crate::Cache::update) and similar
+    /// calls) may write although the queue is full. The queue is delivered when they end. A closure of
+    /// [`Cache::get_with`](crate::Cache::get_with) of another cache leaves the delivery to the next writer. So
+    /// the queue exceeds its limit by at most two things: the events of the listener, loaders and closures that
+    /// run now, and the events of one operation of each other thread.
     #[default]
     Wait,
-    /// The event is dropped and counted. The events of a shard that is emptied at once are one to this: all are
+    /// The event is dropped and counted. When a shard is emptied at once, its events are treated as one: all are
     /// queued, or all are dropped.
     Drop,
 }

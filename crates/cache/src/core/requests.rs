@@ -1,4 +1,4 @@
-//! What others ask of whoever drives, and the alarm that makes that look.
+//! What other threads ask of the driver, and the alarm that makes it look.
 
 use std::sync::Arc;
 

@@ -1,4 +1,4 @@
-//! Who tells the listener: whoever has caused events and may wait, once no lock is held.
+//! Which thread calls the listener: the one that caused the events, if it may wait, and once it holds no lock.
 
 use std::collections::VecDeque;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};

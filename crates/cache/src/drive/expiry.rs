@@ -44,7 +44,7 @@ impl<K: Hash + Eq, V, S: BuildHasher> Inner<K, V, S> {
     pub(crate) fn pass(&self, rounds: &mut Rounds, now: u64, budget: &mut u32) -> Progress {
         let count = self.shards.len();
         let mut progress = Progress::default();
-        // A hold of each shard in turn: whoever waits for one of them finds it free the longer.
+        // One hold of each shard in turn, so that each shard is free between two holds.
         loop {
             let first = rounds.first;
             let mut backlog = false;

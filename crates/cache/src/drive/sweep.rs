@@ -1,10 +1,11 @@
 //! The sweep: gives back the memory of entries whose tags were invalidated, in short holds.
 //!
-//! An invalidated entry is invisible at once; a sweep removes what readers no longer see. One sweep walks
-//! all shards, and within a shard the slots downwards: entries that move meanwhile move down, so it meets
-//! every entry that was there when it began, and what is stored later is not invalidated. Sweeps that
-//! are asked for while one runs become one more. After a sweep the driver's thread rests for
-//! [`REST`] times as long as it took: invalidations one upon another cost a tenth of a core at most.
+//! An invalidated entry is invisible at once. A sweep removes the entries that readers no longer see.
+//!
+//! One sweep walks all shards, and within a shard the slots from the highest to the lowest. Entries that move meanwhile
+//! move to lower slots, so the sweep meets every entry that was there when it began. All requests that come while a
+//! sweep runs become one further sweep. After a sweep the driver's thread rests for [`REST`] times as long as the
+//! sweep took, so repeated invalidations cost at most a tenth of a core.
 
 use std::hash::{BuildHasher, Hash};
 

@@ -66,7 +66,7 @@ impl Threads {
         }
     }
 
-    /// Hands the threads over to whoever joins them.
+    /// Hands the threads over to the caller, who joins them.
     pub(crate) fn take(&mut self) -> Self {
         std::mem::take(self)
     }

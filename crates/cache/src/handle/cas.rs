@@ -226,8 +226,8 @@ impl<K: Hash + Eq, V, S: BuildHasher> Cache<K, V, S> {
         stored.is_ok()
     }
 
-    /// Removes a key if a predicate holds for its value; tells whether it did. The predicate runs under the
-    /// shard's reader lock; should the value be changed before the removal, it is asked again.
+    /// Removes a key if a predicate holds for its value, and tells whether it did. The predicate runs under the
+    /// shard's reader lock. If the value changes before the removal, the predicate is asked again.
     ///
     /// # Panics
     ///

@@ -1,4 +1,4 @@
-//! `get_or_load` and its kin for threads.
+//! `get_or_load` and its variants for threads.
 
 use std::hash::{BuildHasher, Hash};
 use std::sync::Arc;

@@ -1,4 +1,4 @@
-//! `get_or_load` and its kin for tasks of any runtime.
+//! `get_or_load` and its variants for tasks of any runtime.
 
 use std::future::Future;
 use std::hash::{BuildHasher, Hash};

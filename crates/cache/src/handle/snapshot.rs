@@ -68,7 +68,7 @@ impl<K, V> Snapshot<K, V> {
 pub enum RestoreError {
     /// It was written in a layout that this version does not know.
     UnknownLayout(u32),
-    /// An entry lists so many tags; none that was written lists more than 32.
+    /// An entry lists this many tags. A snapshot that this library wrote never lists more than 32.
     TooManyTags(usize),
 }
 

@@ -13,7 +13,7 @@ use crate::quiet::Quiet;
 /// A caller's question, after the first glance.
 pub(super) struct Request<'a, K> {
     pub(super) hash: Hashed,
-    /// Taken by whoever leads. Shared with the table of flights alone.
+    /// Taken by the call that leads. Shared with the table of flights only.
     key: Option<Quiet<'a, Arc<K>>>,
     /// Whether an absence is an answer.
     absent: bool,
@@ -125,7 +125,7 @@ impl<K: Hash + Eq, V, S: BuildHasher> Inner<K, V, S> {
         E: Send + Sync + 'static,
     {
         let hash = request.hash;
-        let shared: &Arc<K> = request.key.as_ref().expect("taken by whoever leads");
+        let shared: &Arc<K> = request.key.as_ref().expect("taken by the call that leads");
         let key = &**shared;
         let claim = self.hold(self.cell(hash), |shard| {
             let slot =

@@ -246,7 +246,7 @@ fn an_entry_invalidated_by_tag_is_announced_as_such_however_it_leaves() {
 }
 
 #[test]
-fn what_is_over_when_a_cache_is_emptied_has_expired() {
+fn entries_past_their_deadline_are_announced_as_expired_when_the_cache_is_emptied() {
     for close in [true, false] {
         for grace in [0, 50] {
             let (builder, clock, events) = told();

@@ -282,7 +282,7 @@ fn a_value_that_grows_evicts_no_more_than_it_grows() {
 
 /// To take a loan back from another shard, live entries were evicted while dead ones lay beside them.
 #[test]
-fn what_is_due_goes_before_what_lives_in_any_shard() {
+fn expired_entries_of_any_shard_leave_before_a_live_one_is_evicted() {
     for shards in [1, 4] {
         let (builder, clock, events) = builder(100, shards);
         let cache = builder.build().expect("valid");

@@ -88,7 +88,7 @@ fn the_time_to_live_stays_unless_another_is_given() {
 }
 
 #[test]
-fn too_heavy_a_value_leaves_the_old_one() {
+fn a_value_that_is_too_heavy_leaves_the_old_one() {
     let clock = ManualClock::new();
     let cache: Cache<u64, u64> = manual(&clock)
         .weigher(|_, value| u32::try_from(*value).unwrap_or(u32::MAX))
@@ -134,7 +134,7 @@ fn counting_by_compare_and_set_loses_nothing() {
 }
 
 #[test]
-fn of_many_only_one_inserts_what_is_absent() {
+fn of_many_threads_only_one_inserts_an_absent_key() {
     let cache: Cache<u64, u64> = Cache::builder()
         .max_capacity(100_000)
         .no_default_ttl()

@@ -167,7 +167,7 @@ impl Clock for Loose {
 }
 
 #[test]
-fn bounds_that_lie_far_back_are_no_step_back() {
+fn a_lower_bound_far_in_the_past_is_not_taken_for_a_clock_that_was_set_back() {
     let clock = Shows::new(SINCE_EPOCH);
     let cache: Cache<u32, u32> = Cache::builder()
         .max_capacity(10)

@@ -210,7 +210,7 @@ fn a_loader_that_closes_its_cache_does_not_wait_for_a_listener_that_waits_for_it
     }
 }
 
-/// The listener's thread waited for its turn, and whoever had it for the thread to end.
+/// The listener's thread waited for its turn to deliver. The thread that had the turn waited for that thread to end.
 #[cfg(feature = "system")]
 #[test]
 fn a_listener_that_closes_its_cache_from_a_writers_thread_does_not_wait_for_the_listeners_own() {

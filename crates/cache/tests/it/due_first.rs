@@ -69,7 +69,7 @@ fn no_live_entry_is_evicted_while_half_of_the_cache_is_over() {
 
 /// Records of deadlines that were moved are in the way: how many are met at once is bounded.
 #[test]
-fn what_is_over_never_leaves_as_evicted_though_its_deadline_was_moved() {
+fn an_expired_entry_is_never_announced_as_evicted_though_its_deadline_was_moved() {
     for moved in [1, 4, 20] {
         let left = left_when_half_is_due(moved);
         let due: Vec<_> = left.iter().filter(|((who, _), _)| *who == "due").collect();
@@ -82,7 +82,7 @@ fn what_is_over_never_leaves_as_evicted_though_its_deadline_was_moved() {
 
 /// A victim that the policy chose may be over though its record lies behind others.
 #[test]
-fn a_victim_whose_time_is_over_has_expired() {
+fn a_victim_that_is_past_its_deadline_is_announced_as_expired() {
     for before in [0, 1, 4, 100, 2000_u32] {
         let clock = ManualClock::new();
         let causes = Arc::new(Mutex::new(Vec::new()));

@@ -268,7 +268,7 @@ fn an_entry_that_ends_while_its_update_runs_is_over() {
 }
 
 #[test]
-fn an_update_weighs_anew_and_keeps_within_the_capacity() {
+fn an_update_weighs_its_value_again_and_keeps_within_the_capacity() {
     let cache: Cache<u64, u64> = Cache::builder()
         .max_capacity(100)
         .weigher(|_, value| u32::try_from(*value).unwrap_or(u32::MAX))
@@ -336,7 +336,7 @@ fn an_update_of_an_entry_that_goes_while_the_closure_runs_is_none() {
 
 /// Nothing was there that could have been invalidated: the value counts as stored after it.
 #[test]
-fn a_put_on_a_key_that_was_absent_is_stored_though_all_was_invalidated_meanwhile() {
+fn a_put_on_an_absent_key_is_stored_though_its_closure_invalidates_everything() {
     let cache = cache();
     let put = cache.entry(1).compute(|_| {
         cache.invalidate_all();

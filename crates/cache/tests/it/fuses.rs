@@ -172,7 +172,7 @@ fn assert_whole(cache: &Ours, clock: &ManualClock) {
     assert_eq!(cache.weight(), 0);
 }
 
-/// Tags of what was not stored after all, since a comparison panicked, were never given back.
+/// When a comparison panicked, an insertion stored nothing. Its tags were never given back.
 #[test]
 fn a_panic_of_user_code_anywhere_leaves_the_accounts_whole() {
     for (name, operation) in OPERATIONS {

@@ -17,7 +17,7 @@ fn manual(clock: &ManualClock) -> Builder<u64, u64> {
 }
 
 #[test]
-fn what_the_predicate_holds_for_is_removed_and_nothing_else() {
+fn entries_that_match_the_predicate_are_removed_and_no_others() {
     let events = Arc::new(Mutex::new(Vec::new()));
     let seen = Arc::clone(&events);
     let clock = ManualClock::new();
@@ -97,8 +97,8 @@ fn a_value_that_does_not_match_is_never_removed_though_writers_are_busy() {
     cache.validate();
 }
 
-/// A step that somebody disturbed was judged anew over another range than it had named, and went on behind
-/// the longer one: what lay between stayed.
+/// A step that another thread disturbed was repeated over a shorter range than the first time. The walk then went on
+/// behind the longer range, and the entries between the two ends stayed.
 #[test]
 fn what_matched_before_the_call_and_stayed_is_gone_though_others_come_and_go() {
     const STAYING: u64 = 100;

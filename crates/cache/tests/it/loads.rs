@@ -496,7 +496,7 @@ fn superseded(cache: &Cache<u64, u64>, change: impl Fn()) -> (u64, u64) {
 }
 
 #[test]
-fn a_load_that_was_overtaken_answers_its_waiters_and_is_not_stored() {
+fn a_superseded_load_answers_its_waiters_and_is_not_stored() {
     let cache = cache();
     assert_eq!(superseded(&cache, || cache.insert(1, 99)), (10, 10));
     assert_eq!(cache.remove(&1), Some(99));
@@ -508,18 +508,18 @@ fn a_load_that_was_overtaken_answers_its_waiters_and_is_not_stored() {
     let computed = || assert_eq!(cache.entry(1).or_insert(42_u64), 42);
     assert_eq!(superseded(&cache, computed), (10, 10));
     assert_eq!(cache.remove(&1), Some(42));
-    // Who asks after the removal gets a load of its own.
-    let asks_anew = || {
+    // A call after the removal gets a load of its own.
+    let asks_again = || {
         cache.invalidate(&1);
         assert_eq!(cache.get_or_load(1, || 20_u64), 20);
     };
-    assert_eq!(superseded(&cache, asks_anew), (10, 10));
+    assert_eq!(superseded(&cache, asks_again), (10, 10));
     assert_eq!(cache.get(&1), Some(20));
     cache.validate();
 }
 
 #[test]
-fn the_waiters_of_an_overtaken_load_whose_leader_fails_look_anew() {
+fn the_waiters_of_a_superseded_load_whose_leader_fails_look_again() {
     let cache = cache();
     let alarm = Alarm::new();
     let mut leader = Box::pin(cache.get_or_load_async(1, pending::<u64>()));

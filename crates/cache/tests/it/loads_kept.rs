@@ -46,7 +46,7 @@ fn errors_and_absences_are_remembered_for_the_negative_ttl() {
 }
 
 #[test]
-fn the_driver_forgets_and_there_is_a_bound() {
+fn the_driver_drops_remembered_errors_that_are_over_and_their_number_is_bounded() {
     struct Counted(Arc<AtomicUsize>);
     impl Drop for Counted {
         fn drop(&mut self) {

@@ -348,7 +348,7 @@ fn a_hash_that_panics_while_entries_expire_or_are_evicted_loses_none() {
 
 /// Where the listener gets the value, the caller gets a clone: before anything is removed.
 #[test]
-fn a_clone_that_panics_in_remove_removes_nothing_unheard() {
+fn a_clone_that_panics_in_remove_keeps_the_entry_and_its_event() {
     let clock = ManualClock::new();
     let told = Arc::new(AtomicU64::new(0));
     let count = Arc::clone(&told);
@@ -592,7 +592,7 @@ fn a_poll_later() -> impl Future<Output = ()> {
     })
 }
 
-/// A clock that panics once, after so many readings.
+/// A clock that panics once, after a given number of readings.
 #[derive(Debug, Clone)]
 struct Fallible(ManualClock, Arc<AtomicI64>);
 

@@ -121,7 +121,7 @@ fn idle_entries_keep_their_limit() {
 }
 
 #[test]
-fn what_is_there_already_is_newer_and_stays() {
+fn restoring_does_not_replace_entries_that_are_there_already() {
     let snapshot = sample(&ManualClock::new()).snapshot();
     let cache = manual(&ManualClock::new()).build().expect("valid");
     cache.insert(key("timed"), 77);
@@ -219,7 +219,7 @@ fn a_snapshot_that_lists_more_tags_than_are_written_is_refused_whole() {
 
 /// It went on to the caller, and what came after that entry was not restored.
 #[test]
-fn a_drop_that_panics_of_what_is_left_out_ends_no_restore() {
+fn a_skipped_entry_whose_drop_panics_does_not_end_a_restore() {
     #[derive(Clone)]
     struct Bomb(Arc<AtomicBool>);
     impl Drop for Bomb {

@@ -20,7 +20,7 @@ fn is_stale(cache: &Cache<u64, u64>, key: u64) -> bool {
 }
 
 #[test]
-fn an_idle_time_beside_the_time_to_live_makes_nothing_stale_from_birth() {
+fn with_an_idle_time_and_a_time_to_live_no_entry_is_stale_when_it_is_stored() {
     let clock = ManualClock::new();
     let cache = manual(&clock)
         .time_to_idle(10 * MS)
@@ -111,7 +111,7 @@ fn the_freshness_that_was_said_for_an_entry_outlives_a_change_of_its_end() {
 }
 
 #[test]
-fn a_rule_of_ones_own_that_lengthens_a_life_on_reads_leaves_the_soft_deadline() {
+fn an_expiry_that_extends_entries_on_reads_does_not_move_the_soft_deadline() {
     #[derive(Debug)]
     struct Longer;
     impl Expiry<u64, u64> for Longer {

@@ -177,7 +177,7 @@ mod tests {
     }
 
     #[test]
-    fn a_class_needs_a_channel() {
+    fn a_class_of_events_is_sent_only_if_keyspace_or_keyevent_is_chosen() {
         let flags = NotifyFlags::parse(b"x").expect("valid");
         assert!(!flags.wants(NotifyClass::Expired));
         let flags = NotifyFlags::parse(b"xE").expect("valid");

@@ -124,7 +124,7 @@ mod tests {
     }
 
     #[test]
-    fn what_waits_is_bounded_in_number_and_in_bytes_and_what_is_dropped_is_counted() {
+    fn waiting_events_are_bounded_in_number_and_bytes_and_dropped_ones_are_counted() {
         let queue = EventQueue::default();
         queue.push((0..EVENTS_MAX + 3).map(|_| event(1)));
         assert_eq!(queue.counts(), (EVENTS_MAX as u64, 3));

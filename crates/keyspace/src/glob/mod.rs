@@ -190,7 +190,7 @@ mod tests {
 
     /// One of three thousand bytes against half as many took nine milliseconds.
     #[test]
-    fn what_nearly_matches_everywhere_takes_a_word_of_the_pattern_at_a_time() {
+    fn patterns_that_nearly_match_everywhere_are_compared_a_word_at_a_time() {
         let text = "a".repeat(60_000) + "b";
         let nearly = |len: usize| format!("*{}b*", "a".repeat(len));
         assert!(glob_match(nearly(1_000).as_bytes(), text.as_bytes()));
@@ -237,7 +237,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn agrees_with_recursion(
+        fn glob_match_agrees_with_a_recursive_one(
             pattern in "[ab*?\\[\\]^\\\\-]{0,10}", text in "[ab\\]\\[-]{0,10}",
         ) {
             let (pattern, text) = (pattern.as_bytes(), text.as_bytes());

@@ -90,7 +90,7 @@ impl Matching<'_> {
         match_one(self.pattern, p, byte).is_some_and(|(_, takes)| takes)
     }
 
-    /// Where the first place ends at which a part of so many bytes of the pattern matches.
+    /// Where the first match of `part` ends. The part has `bytes` bytes of the pattern.
     fn find(&mut self, part: &[usize], bytes: usize, text: &[u8]) -> Option<usize> {
         let words = part.len().div_ceil(WORD);
         let mut masks: [Option<Vec<u64>>; 256] = [const { None }; 256];

@@ -289,7 +289,7 @@ mod tests {
     }
 
     #[test]
-    fn help_is_of_the_rows_beside_it() {
+    fn help_describes_the_subcommands_of_its_own_command() {
         let names = |rows: &[Command]| rows.iter().map(|row| row.name).collect::<Vec<_>>();
         for row in rows().iter().filter(|row| !row.subcommands.is_empty()) {
             let help = row.subcommand(b"help").expect("every container has help");

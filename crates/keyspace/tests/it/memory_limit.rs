@@ -161,7 +161,7 @@ const SLACK: u64 = 8 * 4096;
 
 /// Growth that nobody could foresee is made good without another write.
 #[test]
-fn what_grew_beyond_the_limit_is_brought_down_while_nobody_writes() {
+fn memory_beyond_the_limit_is_given_back_while_nobody_writes() {
     let mut rig = Rig::new();
     rig.keyspace.rules().set_policy(Policy::AllKeysRandom);
     fill(&mut rig, 0, 20_000, "");
@@ -277,7 +277,7 @@ fn a_large_value_is_never_refused_for_want_of_time_while_small_keys_may_go() {
 }
 
 #[test]
-fn a_command_pays_for_what_it_brings_and_only_shortly_for_what_others_have_left() {
+fn a_command_makes_room_for_its_own_bytes_and_only_briefly_for_those_of_others() {
     let mut rig = Rig::new();
     rig.keyspace.rules().set_policy(Policy::AllKeysRandom);
     fill(&mut rig, 0, 40_000, "");

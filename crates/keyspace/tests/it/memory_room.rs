@@ -26,7 +26,7 @@ fn a_search_that_ends_early_lets_no_command_go_beyond_the_limit() {
 
 /// As much went beyond it as one command brings.
 #[test]
-fn where_nothing_may_go_a_command_fits_or_is_refused() {
+fn when_no_key_may_be_evicted_a_command_fits_or_is_refused() {
     for name in ["noeviction", "volatile-lru", "volatile-ttl"] {
         let mut rig = Rig::new();
         let policy = Policy::parse(name.as_bytes()).expect("a policy");
@@ -45,7 +45,7 @@ fn where_nothing_may_go_a_command_fits_or_is_refused() {
     }
 }
 
-/// Copy upon copy, each as large as the limit let one be.
+/// Each copy was as large as the limit allows for one, and several were made.
 #[test]
 fn a_copy_has_room_or_is_refused() {
     for policy in [Policy::NoEviction, Policy::AllKeysRandom] {
@@ -106,7 +106,7 @@ fn a_database_that_was_emptied_costs_nothing_once_it_is_flushed_or_tidied() {
 
 /// Every write was refused, though nothing was left that took room.
 #[test]
-fn what_empty_databases_hold_is_room_under_every_policy() {
+fn memory_of_empty_databases_can_be_used_under_every_policy() {
     for policy in Policy::all() {
         let mut rig = rig_of_many_databases();
         rig.keyspace.rules().set_policy(policy);
@@ -123,7 +123,7 @@ fn what_empty_databases_hold_is_room_under_every_policy() {
 }
 
 #[test]
-fn a_few_keys_in_many_databases_are_evicted_without_a_trace() {
+fn evicting_a_few_keys_in_many_databases_leaves_no_memory_in_use() {
     let mut rig = rig_of_many_databases();
     rig.keyspace.rules().set_policy(Policy::AllKeysLru);
     rig.keyspace.rules().maxmemory.store(300_000, Relaxed);

@@ -103,7 +103,7 @@ fn a_walk_gives_way_within_a_shard_and_meets_each_key_that_stays_once() {
 }
 
 #[test]
-fn somebody_who_needs_everything_goes_between_two_steps() {
+fn exclusive_work_runs_between_two_steps_of_a_walk() {
     let rig = filled(64, "");
     let keyspace = &rig.keyspace;
     let mut walker = Walker::begin(keyspace, START, "KEYS *");

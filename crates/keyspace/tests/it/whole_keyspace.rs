@@ -88,7 +88,7 @@ fn a_flush_beside_a_swap_leaves_no_database_half_empty() {
 }
 
 #[test]
-fn whoever_needs_everything_does_not_wait_for_a_comparison_of_strings() {
+fn exclusive_work_does_not_wait_for_a_comparison_of_long_strings() {
     let rig = rig();
     let keyspace = &rig.keyspace;
     let long = |letter: &str| letter.repeat(11_000);

@@ -106,7 +106,7 @@ fn a_manual_clock_wakes_every_scheduler_and_forgets_those_that_ended() {
 }
 
 #[test]
-fn a_manual_clock_stands_at_its_end_instead_of_going_round() {
+fn a_manual_clock_stops_at_its_end_instead_of_wrapping_around() {
     let clock = ManualClock::new();
     clock.advance(HOUR);
     clock.advance(Duration::MAX);

@@ -84,7 +84,7 @@ impl Hash for Slow {
 }
 
 #[test]
-fn of_two_sets_of_one_key_the_one_that_memory_took_last_is_pending_after_a_crash() {
+fn of_two_sets_of_one_key_the_last_one_in_memory_is_pending_after_a_crash() {
     let key = Slow {
         reached: Arc::default(),
         released: Arc::default(),
@@ -131,7 +131,7 @@ fn of_two_sets_of_one_key_the_one_that_memory_took_last_is_pending_after_a_crash
 fn restoring_does_not_overwrite_what_handlers_of_restored_tasks_have_set() {
     const TASKS: u64 = 20_000;
     let now = SystemClock::new().wall();
-    // The first is due and sets the others anew; their old values are an hour away.
+    // The first task is due. It sets the others again, whose restored deadlines are an hour away.
     let due = |key| if key == 0 { now } else { now + HOUR };
     let journal = MemoryJournal::with((0..TASKS).map(|key| (key, "old", due(key))));
     let (set, is_set) = channel();
@@ -154,7 +154,7 @@ fn restoring_does_not_overwrite_what_handlers_of_restored_tasks_have_set() {
 }
 
 #[test]
-fn what_has_ended_is_on_disk_when_stop_returns() {
+fn when_stop_returns_the_ends_of_all_runs_are_on_disk() {
     let journal = MemoryJournal::empty();
     let tasks = Durable::start(Scheduler::builder(), journal.clone(), |_, _| {}).expect("starts");
     for key in 0..100u32 {

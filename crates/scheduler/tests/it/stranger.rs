@@ -148,7 +148,7 @@ fn the_last_owner_may_be_a_value_that_the_timing_thread_drops() {
 }
 
 #[test]
-fn a_stop_in_the_midst_of_everything_loses_no_task() {
+fn a_stop_while_tasks_are_set_moved_and_run_loses_no_task() {
     for round in 0..30u64 {
         let back_pressure = [BackPressure::RunLate, BackPressure::Wait][round as usize % 2];
         let ran = Arc::new(AtomicU64::new(0));
@@ -203,7 +203,7 @@ fn a_stop_in_the_midst_of_everything_loses_no_task() {
 }
 
 #[test]
-fn times_that_nobody_lives_to_see_are_far_and_can_be_moved_near() {
+fn deadlines_decades_away_are_kept_and_can_be_moved_near() {
     const AGE: Duration = Duration::from_secs(34 * 365 * 86_400);
     let clock = ManualClock::new();
     let ran = Arc::new(AtomicU64::new(0));
@@ -349,7 +349,7 @@ impl Hash for Fickle {
 }
 
 #[test]
-fn keys_whose_hash_is_another_each_time_still_run_and_hurt_no_others() {
+fn keys_whose_hash_changes_at_each_call_still_run_and_harm_no_others() {
     let (ran, runs) = channel();
     let scheduler = Scheduler::<Fickle, u32>::builder()
         .shards(1)

@@ -83,7 +83,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_pause_gets_neither_shorter_nor_milder() {
+    fn a_second_pause_makes_a_pause_neither_shorter_nor_weaker() {
         let gate_of_all = Arc::new(Gate::default());
         let bits = || gate_of_all.bits();
         let pause = Pause::new(Arc::clone(&gate_of_all));

@@ -368,7 +368,7 @@ mod tests {
     }
 
     #[test]
-    fn what_does_not_exist_is_refused() {
+    fn keys_and_values_that_do_not_exist_are_refused() {
         let mut settings = Settings::default();
         for (name, value) in [
             ("appendonly", "yes"),

@@ -214,7 +214,7 @@ mod tests {
     }
 
     #[test]
-    fn runs_of_commands_are_counted_once_each() {
+    fn every_call_is_counted_once_also_in_runs_of_one_command() {
         let shared = SharedCounts::default();
         let mut counts = CommandCounts::default();
         for name in [b"get", b"get", b"set", b"get", b"set", b"set"] {
@@ -229,7 +229,7 @@ mod tests {
     }
 
     #[test]
-    fn a_sample_of_the_quick_ones_is_timed_and_all_of_the_others() {
+    fn of_quick_commands_a_sample_is_timed_and_of_slow_ones_every_call() {
         let shared = SharedCounts::default();
         let mut counts = CommandCounts::default();
         let mut timed = 0;

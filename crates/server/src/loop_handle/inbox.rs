@@ -286,7 +286,7 @@ mod tests {
 
     /// Each message that a member of a big audience published used to cost a copy of the audience.
     #[test]
-    fn reading_ones_own_messages_copies_no_audience_and_cuts_no_run() {
+    fn a_subscriber_that_reads_its_own_messages_copies_no_audience_and_splits_no_run() {
         let mut inbox = Inbox::default();
         let many = audience(0..10_000);
         let mut since = 0;
@@ -302,7 +302,7 @@ mod tests {
     }
 
     #[test]
-    fn who_talks_to_itself_leaves_nothing_behind() {
+    fn a_client_that_is_its_own_only_subscriber_leaves_nothing_in_the_inbox() {
         let mut inbox = Inbox::default();
         let rooms = [audience(1..2), audience(1..2)];
         let mut since = 0;
@@ -316,7 +316,7 @@ mod tests {
     }
 
     #[test]
-    fn numbers_stay_right_when_a_run_between_two_is_dropped() {
+    fn messages_keep_their_numbers_when_a_run_between_two_others_is_dropped() {
         let mut inbox = Inbox::default();
         let (both, own) = (audience(1..3), audience(1..2));
         let mut since = 0;
@@ -328,7 +328,7 @@ mod tests {
     }
 
     #[test]
-    fn whoever_misses_a_message_is_closed() {
+    fn a_subscriber_that_misses_a_message_is_closed() {
         let mut inbox = Inbox::default();
         let both = audience(1..3);
         inbox.add(&both, b"a", 0);
@@ -343,7 +343,7 @@ mod tests {
 
     /// What waits and what is being copied were counted apart, and each could be the whole.
     #[test]
-    fn what_was_collected_counts_until_it_is_dropped() {
+    fn collected_messages_count_towards_the_cap_until_they_are_dropped() {
         let mut inbox = Inbox::default();
         let both = audience(1..3);
         let half = vec![0; BYTES_MAX / 2];

@@ -206,7 +206,7 @@ mod tests {
     }
 
     #[test]
-    fn only_an_earlier_deadline_rings_a_sleeping_loop() {
+    fn only_an_earlier_deadline_wakes_a_sleeping_loop() {
         let (mut poll, handle) = handle();
         handle.deadline_lowered(100);
         assert!(!rings(&mut poll), "the loop is awake");
@@ -225,7 +225,7 @@ mod tests {
     }
 
     #[test]
-    fn a_loop_that_fell_asleep_while_its_deadlines_were_read_by_another_is_rung() {
+    fn a_loop_that_falls_asleep_while_another_reads_its_deadlines_is_woken() {
         let (mut poll, handle) = handle();
         handle.deadline_lowered(50);
         handle.correct_soonest(|| {
@@ -242,7 +242,7 @@ mod tests {
     }
 
     #[test]
-    fn a_item_prevents_or_ends_a_sleep() {
+    fn an_item_in_the_inbox_prevents_or_ends_a_sleep() {
         let (mut poll, handle) = handle();
         let target = Target { id: 1, slot: 0 };
         handle.post(Item::Close(target));

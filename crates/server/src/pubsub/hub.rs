@@ -335,7 +335,7 @@ mod tests {
     }
 
     #[test]
-    fn names_that_have_left_give_their_memory_back() {
+    fn names_without_subscribers_give_their_memory_back() {
         let (_polls, hub) = hub();
         hub.subscribe(Kind::Channel, b"stays", 0, target(1));
         let name = |i: u32| i.to_le_bytes();
@@ -350,7 +350,7 @@ mod tests {
     }
 
     #[test]
-    fn an_audience_that_changes_does_not_change_messages_on_their_way() {
+    fn messages_already_sent_keep_the_audience_that_they_were_sent_to() {
         let (_polls, hub) = hub();
         hub.subscribe(Kind::Channel, b"a", 0, target(1));
         hub.publish(b"a", b"1");

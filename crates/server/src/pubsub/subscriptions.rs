@@ -117,7 +117,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_account_is_settled_when_all_have_been_left() {
+    fn without_subscriptions_no_bytes_are_counted() {
         let mut subscriptions = Subscriptions::default();
         for kind in [Kind::Channel, Kind::Pattern] {
             for name in [&b"a"[..], b"bb"] {
@@ -144,7 +144,7 @@ mod tests {
     }
 
     #[test]
-    fn patterns_are_fewer_than_channels_may_be() {
+    fn a_client_may_have_fewer_patterns_than_channels() {
         let mut subscriptions = Subscriptions::default();
         for i in 0..PATTERNS_MAX {
             let name = i.to_string();
@@ -158,7 +158,7 @@ mod tests {
     }
 
     #[test]
-    fn there_is_an_end_to_what_one_client_may_listen_to() {
+    fn the_bytes_of_one_clients_subscriptions_are_bounded() {
         let mut subscriptions = Subscriptions::default();
         let name = |i: usize| format!("{i}:{}", "x".repeat(1 << 20)).into_bytes();
         let joined =

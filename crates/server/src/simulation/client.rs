@@ -25,7 +25,7 @@ pub(super) enum End {
     None,
     /// It has closed its sending side, and still reads.
     Half,
-    /// It is gone: whatever the server does is right, but for answering it wrong.
+    /// It is gone. The server may do anything but answer it wrongly.
     Gone,
 }
 

@@ -64,7 +64,7 @@ fn a_loop_closes_none_of_its_own_clients_when_another_loop_has_a_bigger_one() {
 }
 
 #[test]
-fn as_many_are_closed_as_it_takes_and_the_biggest_first() {
+fn only_as_many_clients_are_closed_as_necessary_the_biggest_first() {
     let mut rig = rig();
     let sizes = [500_000, 400_000, 300_000, 200_000, 100_000];
     let peers: Vec<Peer> = sizes
@@ -82,7 +82,7 @@ fn as_many_are_closed_as_it_takes_and_the_biggest_first() {
 }
 
 #[test]
-fn who_may_not_be_closed_stays() {
+fn a_client_with_no_evict_is_not_closed() {
     let mut rig = rig();
     let kept = rig.connect(0);
     assert_eq!(rig.ask(&kept, b"CLIENT NO-EVICT ON\r\n"), b"+OK\r\n");
@@ -163,7 +163,7 @@ fn told(rig: &Rig) -> usize {
 }
 
 #[test]
-fn all_that_are_too_many_are_closed_in_one_look_when_the_limit_is_lowered() {
+fn when_the_limit_is_lowered_one_look_closes_all_clients_beyond_it() {
     let mut rig = Rig::new(2, Settings::default());
     let peers: Vec<Peer> = (1..=20)
         .map(|i| holder(&mut rig, i % 2, i * 50_000))
@@ -213,7 +213,7 @@ fn loops_sleep_when_nobody_may_be_closed() {
 }
 
 #[test]
-fn who_may_be_closed_again_is_not_spared() {
+fn a_client_that_switches_no_evict_off_can_be_closed() {
     let mut rig = rig();
     let peer = rig.connect(0);
     rig.ask(&peer, b"CLIENT NO-EVICT ON\r\n");
@@ -226,7 +226,7 @@ fn who_may_be_closed_again_is_not_spared() {
 
 /// Address space for the rest of an announced command counted as held: 256 bytes for each that came.
 #[test]
-fn what_was_announced_and_has_not_come_is_not_held() {
+fn bytes_that_were_announced_and_have_not_arrived_are_not_counted_as_held() {
     let mut rig = Rig::new(1, Settings::default());
     let peer = rig.connect(0);
     let mut part = b"*2\r\n$4\r\nECHO\r\n$268435456\r\n".to_vec();
@@ -268,7 +268,7 @@ fn unread(rig: &mut Rig, owner: usize) -> Peer {
 }
 
 #[test]
-fn who_has_read_everything_holds_nothing() {
+fn a_client_that_has_read_everything_holds_nothing() {
     let mut rig = Rig::new(1, Settings::default());
     let peer = unread(&mut rig, 0);
     peer.wire.borrow_mut().narrow(2 << 20, usize::MAX);
@@ -280,7 +280,7 @@ fn who_has_read_everything_holds_nothing() {
 }
 
 #[test]
-fn who_has_heard_everything_holds_its_subscriptions() {
+fn a_subscriber_that_has_read_everything_holds_only_its_subscriptions() {
     let mut rig = Rig::new(1, Settings::default());
     let listener = rig.connect(0);
     rig.ask(&listener, b"SUBSCRIBE news\r\n");
@@ -295,7 +295,7 @@ fn who_has_heard_everything_holds_its_subscriptions() {
 }
 
 #[test]
-fn who_has_read_everything_is_not_closed_for_what_it_held() {
+fn a_client_that_has_read_everything_is_not_closed_for_what_it_held_before() {
     let mut rig = Rig::new(1, Settings::default());
     let peer = unread(&mut rig, 0);
     peer.wire.borrow_mut().narrow(usize::MAX, usize::MAX);

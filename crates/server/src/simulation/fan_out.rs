@@ -62,7 +62,7 @@ fn a_message_for_many_silent_subscribers_is_not_copied_far_beyond_what_all_clien
 }
 
 #[test]
-fn who_reads_is_not_closed_for_copies_that_others_do_not_read() {
+fn a_subscriber_that_reads_is_not_closed_for_copies_that_others_do_not_read() {
     let mut rig = rig_with_memory_for_four();
     let readers: Vec<(Peer, Peer)> = (0..10)
         .map(|_| (listener(&mut rig), silent_listener(&mut rig)))
@@ -99,7 +99,7 @@ fn a_subscriber_that_reads_is_not_closed_for_messages_that_come_all_at_once() {
 
 /// Another loop has condemned it, and its own is busy with copying.
 #[test]
-fn who_is_to_be_closed_gets_no_more_copies() {
+fn a_client_that_is_about_to_be_closed_gets_no_more_copies() {
     let mut rig = rig_with_memory_for_four();
     silent_listener(&mut rig);
     silent_listener(&mut rig);

@@ -8,7 +8,7 @@ use super::rig::{Rig, bulk};
 use crate::config::Settings;
 
 #[test]
-fn a_key_that_may_go_from_now_on_goes_in_the_next_tick() {
+fn a_key_that_becomes_evictable_is_evicted_in_the_next_tick() {
     let settings = Settings {
         max_memory_policy: Policy::VolatileTtl,
         ..Settings::default()

@@ -108,7 +108,7 @@ fn falls_behind(rig: &mut Rig, peer: &Peer) {
 }
 
 #[test]
-fn a_client_that_has_caught_up_has_its_whole_soft_time_again() {
+fn a_client_that_reads_all_its_output_may_exceed_the_soft_limit_for_the_full_time_again() {
     let mut settings = Settings::default();
     settings.output_limits.normal = OutputLimit {
         hard: 0,

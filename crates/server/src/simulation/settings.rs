@@ -50,7 +50,7 @@ fn a_password_that_was_replaced_opens_nothing_from_then_on() {
 }
 
 #[test]
-fn nobody_is_locked_out_by_a_password_that_was_taken_away() {
+fn once_the_password_is_removed_nobody_needs_it() {
     let mut rig = Rig::new(1, Settings::default());
     change(&rig, "requirepass", "secret");
     let peer = rig.connect(0);

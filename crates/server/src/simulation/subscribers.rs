@@ -75,7 +75,7 @@ fn publishers_that_listen_hear_everything_once_and_in_one_order() {
 }
 
 #[test]
-fn who_listens_to_too_much_is_told_and_keeps_what_it_has() {
+fn a_client_with_too_many_subscriptions_gets_an_error_and_keeps_those_it_has() {
     let mut rig = Rig::new(1, Settings::default());
     let peer = subscribed(&mut rig, 0, &[b"a"]);
     let names: Vec<String> = (0..10_001).map(|i| i.to_string()).collect();
@@ -118,7 +118,7 @@ fn a_client_with_very_many_subscriptions_leaves_in_portions() {
 
 /// Nobody's account has the subscriptions of who is gone.
 #[test]
-fn clients_that_subscribe_and_leave_again_and_again_leave_no_growing_heap() {
+fn memory_does_not_grow_when_clients_subscribe_and_leave_again_and_again() {
     let mut rig = Rig::new(1, Settings::default());
     let each = 5_000;
     for round in 0..10 {

@@ -168,7 +168,7 @@ fn one_walk_over_many_keys_gives_way_between_its_steps() {
 }
 
 #[test]
-fn a_client_that_leaves_takes_its_walk_along() {
+fn the_walk_of_a_client_that_leaves_ends_with_it() {
     let mut rig = rig();
     let greedy = rig.connect(0);
     assert_eq!(rig.ask(&greedy, &twenty_thousand_keys()), b"+OK\r\n");

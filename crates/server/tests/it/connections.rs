@@ -284,7 +284,7 @@ fn silent_clients_are_closed_and_others_are_not() {
 }
 
 #[test]
-fn a_time_out_that_is_set_later_holds_for_those_who_are_here() {
+fn a_time_out_that_is_set_later_also_holds_for_connected_clients() {
     let server = Server::start(&[]);
     let mut silent = server.client();
     assert_eq!(silent.call(&["PING"]), simple("PONG"));

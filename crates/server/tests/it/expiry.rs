@@ -5,7 +5,7 @@ use crate::common::{Reply, Server, eventually, ok};
 /// A pass that ran out of time used to lose the place of some shards: the loop then slept while keys in
 /// them were due, until somebody wrote to the shard.
 #[test]
-fn a_pass_that_is_cut_short_forgets_no_shard() {
+fn an_expiry_pass_that_runs_out_of_time_forgets_no_shard() {
     let server = Server::start(&["--expiry-turn-us", "1", "--expiry-hold-keys", "1"]);
     let mut client = server.client();
     let mut commands = String::new();
@@ -23,7 +23,7 @@ fn a_pass_that_is_cut_short_forgets_no_shard() {
 }
 
 #[test]
-fn a_lowered_maxmemory_is_met_although_nobody_writes() {
+fn after_maxmemory_is_lowered_keys_are_evicted_although_nobody_writes() {
     let server = Server::start(&["--maxmemory-policy", "allkeys-lru"]);
     let mut client = server.client();
     let value = "x".repeat(1000);
@@ -42,7 +42,7 @@ fn a_lowered_maxmemory_is_met_although_nobody_writes() {
 
 /// Only a change of a setting made a loop look: what commands had exceeded stayed in use.
 #[test]
-fn a_maxmemory_that_was_exceeded_is_met_although_nobody_writes() {
+fn after_a_command_exceeds_maxmemory_keys_are_evicted_although_nobody_writes() {
     let server = Server::start(&["--maxmemory-policy", "allkeys-lru", "--maxmemory", "3mb"]);
     let mut client = server.client();
     let value = "x".repeat(1000);

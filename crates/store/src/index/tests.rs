@@ -76,7 +76,7 @@ fn every_entry_is_sampled_about_as_often() {
 }
 
 #[test]
-fn equal_places_are_kept_apart_by_the_caller() {
+fn ids_with_equal_places_are_told_apart_by_the_callers_comparison() {
     let mut index = Index::new();
     for id in 1..3000 {
         index.insert(42, id);

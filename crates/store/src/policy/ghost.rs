@@ -84,7 +84,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_key_is_recalled_once() {
+    fn a_ghost_is_recalled_once() {
         let mut ghost = Ghost::default();
         assert!(
             ghost.recall(7).is_none(),
@@ -107,7 +107,7 @@ mod tests {
     }
 
     #[test]
-    fn the_oldest_of_a_set_is_forgotten_first() {
+    fn the_oldest_ghost_of_a_set_is_forgotten_first() {
         let mut ghost = Ghost::default();
         ghost.resize(8);
         for key in 1..=9 {

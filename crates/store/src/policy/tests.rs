@@ -408,7 +408,7 @@ fn a_shifting_working_set_is_followed() {
 }
 
 #[test]
-fn what_a_loop_taught_is_unlearnt() {
+fn the_policy_forgets_a_loop_that_has_ended() {
     let count = |cache: &mut Cache, requests: u64| -> u64 {
         let mut random = Random(3);
         (0..requests)
@@ -433,7 +433,7 @@ fn what_a_loop_taught_is_unlearnt() {
 }
 
 #[test]
-fn what_reads_after_writes_taught_is_unlearnt() {
+fn the_policy_forgets_reads_after_writes_that_have_ended() {
     let count = |cache: &mut Cache| -> u64 {
         let mut random = Random(3);
         (0..200_000)

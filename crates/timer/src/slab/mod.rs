@@ -370,7 +370,7 @@ mod tests {
     }
 
     #[test]
-    fn a_group_without_epochs_is_used_no_more_and_its_page_goes_back() {
+    fn a_group_that_has_used_all_its_epochs_is_retired_and_its_page_goes_back() {
         let mut slab = Slab::new(0);
         let first = cycle(&mut slab);
         for epoch in &mut *slab.pages[0].memory().epochs {

@@ -162,7 +162,7 @@ fn forecast_of_the_wheel_counts_registered_deadlines() {
     assert_eq!(timers.forecast(0), exact([100, 200, 3, 250], 0));
     assert_eq!((timers.len(), timers.queue().dead()), (2, 2));
     timers.advance(100, u32::MAX, |_| {});
-    // Met at 100, and filed anew for 5,000, in a slot of 256.
+    // The wheel meets this record at 100, and files it again for 5,000, in a slot of 256.
     let slot = slot_of(5_000, 100);
     within_bound(
         &timers.forecast(100),

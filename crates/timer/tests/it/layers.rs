@@ -113,7 +113,7 @@ fn timer_set_in_mid_turn_walks_down_on_time_whatever_the_phase() {
 }
 
 #[test]
-fn moved_earlier_it_walks_down_with_what_is_left() {
+fn a_timer_moved_earlier_walks_down_with_the_time_that_is_left() {
     let mut timers = TimerSet::new(HierarchicalWheel::new(0));
     let id = timers.insert(7_100 * SECOND, 0);
     // 2,000 s on, 5,100 s are left. Make it 3,500 s, the rest that the classic walk stores.
@@ -145,7 +145,7 @@ fn moved_earlier_it_walks_down_with_what_is_left() {
 }
 
 #[test]
-fn moved_later_it_comes_down_and_goes_up_again_with_what_is_left() {
+fn a_timer_moved_later_comes_down_and_goes_up_again_with_the_time_that_is_left() {
     let mut timers = TimerSet::new(HierarchicalWheel::new(0));
     let id = timers.insert(3_600 * SECOND, 0);
     let deadline = 7_100 * SECOND;

@@ -358,7 +358,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_word_is_current_until_one_of_its_tags_is_invalidated() {
+    fn a_label_is_current_until_one_of_its_tags_is_invalidated() {
         let tags = Tags::new();
         let a = tags.label(&["a"]);
         let ab = tags.label(&["b", "a", "b"]);
@@ -392,7 +392,7 @@ mod tests {
     }
 
     #[test]
-    fn a_tag_that_was_forgotten_comes_back_anew() {
+    fn a_tag_that_was_forgotten_and_comes_back_is_not_invalidated() {
         let tags = Tags::new();
         let first = tags.label(&["a"]);
         tags.invalidate("a");

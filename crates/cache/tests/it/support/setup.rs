@@ -72,9 +72,9 @@ pub(crate) enum Shape {
 pub(crate) enum Listening {
     Nobody,
     Everything,
-    /// Writers help when so many wait.
+    /// Writers help when this many events wait.
     Wait(usize),
-    /// What does not fit is lost, and counted.
+    /// Events beyond this many are lost, and counted.
     Lossy(usize),
 }
 

@@ -88,7 +88,7 @@ impl Counting for Ours {
 fn count_after_two_bumps(cache: &Arc<dyn Counting>, patience: Duration) -> u64 {
     let mut intruder = None;
     cache.bump(1, &mut || {
-        // Once: whoever tries again is left in peace.
+        // Only once: a second attempt is not disturbed.
         intruder.get_or_insert_with(|| {
             let cache = Arc::clone(cache);
             let intruder = Intruder::enter(move || cache.bump(1, &mut || ()));

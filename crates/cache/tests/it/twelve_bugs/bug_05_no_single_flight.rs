@@ -12,8 +12,8 @@ use super::stage::{LONG, MINUTE, SHORT, StageClock, tidewheel};
 
 const CALLERS: usize = 100;
 
-/// An origin that answers once it has been asked by everybody, or patience is over: whoever has missed
-/// by then, has missed.
+/// An origin that answers when every caller has asked it, or when its patience is over. By then every caller that was
+/// going to miss has missed.
 struct Origin {
     asked: Mutex<usize>,
     more: Condvar,

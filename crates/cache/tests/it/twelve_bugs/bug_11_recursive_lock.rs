@@ -25,7 +25,7 @@ trait Removing {
 /// Partner and deadline of each key.
 type Entries = HashMap<u32, (Option<u32>, Duration)>;
 
-/// Its lock is a plain one; that it is taken twice by one thread is told instead of hanging the test.
+/// Its lock is a plain one. When one thread takes it twice, the test is told, and does not hang.
 struct SweepsByDelete {
     clock: StageClock,
     entries: Mutex<Entries>,
@@ -33,7 +33,7 @@ struct SweepsByDelete {
 
 impl SweepsByDelete {
     fn lock(&self) -> Result<MutexGuard<'_, Entries>, Deadlock> {
-        // Only this thread exists: whoever holds the lock is this thread.
+        // There is only this thread, so a lock that is held is held by it.
         self.entries.try_lock().map_err(|_| Deadlock)
     }
 

@@ -1,9 +1,12 @@
-//! The script of bugs 1 and 9: whoever has met a dead entry goes on after a fresh value took its place.
+//! The race of bugs 1 and 9: a thread has found an expired entry, and removes it after a fresh value took its place.
 //!
-//! There are many moments between meeting and removing, and what lies between is each cache's own affair.
-//! So the race is run once for each moment at which the first actor comes by the stage at all: it reads the
-//! clock, or hashes, compares or drops a key. Under a lock the writer has to wait; at all other moments it
-//! replaces every entry before the first actor goes on.
+//! 1. The first thread finds an expired entry.
+//! 2. A writer replaces every entry.
+//! 3. The first thread removes what it has found.
+//!
+//! Where the writer can come between depends on the cache. So the race is run once for each *moment* of the first
+//! thread: each time that it reads the clock, or hashes, compares or drops a key. Under a lock the writer has to
+//! wait. At every other moment it replaces the entries before the first thread goes on.
 
 use std::hash::{Hash, Hasher};
 use std::sync::{Arc, Mutex};
@@ -16,7 +19,7 @@ use super::stage::{Intruder, LONG, MINUTE, MS, StageClock, tidewheel};
 /// Entries that are dead together: more than a sweep removes in one hold of a lock.
 const KEYS: u32 = 40;
 
-/// How long the writer is waited for where a lock may hold it up.
+/// How long the first thread waits for the writer, which a lock may hold up.
 const PATIENCE: Duration = Duration::from_millis(20);
 
 /// A key that lets the stage know whenever it is used.
@@ -155,13 +158,13 @@ pub(crate) fn race(
     }
 }
 
-/// A writer who has left the stage.
+/// A writer that has ended.
 struct Writer {
-    /// How many dead entries there were yet, if nothing kept it waiting.
+    /// How many dead entries it still found, if nothing kept it waiting.
     found: Option<u32>,
 }
 
-/// Runs the race with the writer's entry after so many moments; `None` when there are not so many.
+/// Runs the race. The writer comes after `moment` moments; `None` if there are fewer.
 fn race_at(
     cache: &Arc<dyn LazyCache>,
     clock: &StageClock,

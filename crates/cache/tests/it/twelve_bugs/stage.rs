@@ -77,17 +77,18 @@ impl StageClock {
         self.at_reading(0, act);
     }
 
-    /// Has `act` happen after so many more readings by this thread.
+    /// Has `act` happen after `pass` more readings by this thread.
     pub(crate) fn at_reading(&self, pass: u32, act: impl FnOnce() + Send + 'static) {
         self.set_cue(true, pass, Box::new(act));
     }
 
-    /// Has `act` happen after this thread has read the clock, or come by otherwise, so many more times.
+    /// Has `act` happen after `pass` more moments of this thread. Each reading of the clock is a moment, and each call
+    /// of [`moment`](Self::moment).
     pub(crate) fn at_moment(&self, pass: u32, act: impl FnOnce() + Send + 'static) {
         self.set_cue(false, pass, Box::new(act));
     }
 
-    /// This thread comes by, without a look at the clock.
+    /// A moment of this thread without a reading of the clock.
     pub(crate) fn moment(&self) {
         self.come_by(false);
     }

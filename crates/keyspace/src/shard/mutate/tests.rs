@@ -337,7 +337,7 @@ fn reads_that_meet_dead_keys_tell_of_them() {
 }
 
 #[test]
-fn what_expires_or_is_evicted_by_itself_is_told_of() {
+fn observers_are_told_of_keys_that_expire_or_are_evicted() {
     let mut rig = Rig::new(&["SET a 1 PX 5", "SET b <long> PX 5", "SET c 1", "pass 5"]);
     let expired = rig.check("expiry", |rig| {
         for shard in 0..rig.keyspace.shards() {

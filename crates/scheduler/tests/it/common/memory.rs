@@ -46,7 +46,7 @@ impl<K: Clone, V: Clone> MemoryJournal<K, V> {
         Self::with([])
     }
 
-    /// What the next process would find, were this one killed now and nothing lost.
+    /// What the next process would find if this one were killed now and nothing were lost.
     pub(crate) fn reopened(&self) -> Self {
         let mut state = self.0.lock().expect("unpoisoned").clone();
         state.epoch += 1;

@@ -4,7 +4,7 @@ use std::cell::RefCell;
 use std::sync::{Arc, Condvar, Mutex};
 use std::time::Duration;
 
-/// Longer than any turn: whoever waits so long waits for a thread that is stuck.
+/// Longer than any turn. A thread that waits longer waits for one that is stuck.
 const STUCK: Duration = Duration::from_secs(60);
 
 /// Numbers that follow from a seed: splitmix64.

@@ -152,7 +152,7 @@ impl Disk {
 }
 
 #[test]
-fn what_was_synced_survives_and_what_was_not_is_cut_off_at_the_first_hole() {
+fn synced_entries_survive_and_others_are_cut_off_at_the_first_hole() {
     for seed in 0..200 {
         let (mut disk, mut random) = (Disk::default(), Random::new(seed));
         let end = |id| vec![Entry::End { id }, Entry::End { id: id + 100 }];

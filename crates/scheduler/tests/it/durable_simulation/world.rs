@@ -31,9 +31,9 @@ pub(crate) struct Live {
 pub(crate) struct Plan {
     /// The point at which the process dies, counted over all lives.
     pub(crate) crash_at: Option<u64>,
-    /// It also dies at one point in so many.
+    /// It also dies at random points, on average one in this many.
     pub(crate) crash_one_in: Option<u64>,
-    /// A call of the journal fails, one in so many.
+    /// Calls of the journal fail at random, on average one in this many.
     pub(crate) failure_one_in: Option<u64>,
 }
 

@@ -51,7 +51,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn while_nothing_may_go_one_turn_of_a_tick_tries() {
+    fn while_nothing_can_be_evicted_only_one_turn_of_each_tick_tries() {
         let mut shrinking = Shrinking::default();
         assert!(shrinking.is_due(true, 7));
         shrinking.attempted(false, 7);
@@ -64,7 +64,7 @@ mod tests {
     }
 
     #[test]
-    fn while_something_may_go_each_turn_tries() {
+    fn while_something_can_be_evicted_every_turn_tries() {
         let mut shrinking = Shrinking::default();
         assert!(!shrinking.is_due(false, 7));
         shrinking.limit_changed();
@@ -76,7 +76,7 @@ mod tests {
     }
 
     #[test]
-    fn a_limit_that_changes_is_tried_at_once() {
+    fn after_a_change_of_the_limit_the_next_turn_tries_to_evict() {
         let mut shrinking = Shrinking::default();
         shrinking.attempted(false, 7);
         shrinking.limit_changed();

@@ -1,6 +1,6 @@
 //! The buffers that a loop lends to one connection at a time.
 //!
-//! A loop reads into one buffer and gathers replies in one buffer, whoever is served. Nothing of one
+//! A loop reads into one buffer and gathers replies in one buffer, for all its connections. Nothing of one
 //! connection may be left in them when the next one's turn begins: a client would get another client's replies,
 //! or go on with another client's command.
 //!

@@ -90,7 +90,7 @@ fn what_the_parser_has_learnt_of_an_unfinished_command_is_in_the_account() {
 
 /// The address space for the rest was moved to a bigger one, and all of it was written to on the way.
 #[test]
-fn what_was_announced_and_has_not_come_takes_no_memory() {
+fn bytes_that_were_announced_and_have_not_arrived_take_no_memory() {
     let server = Server::start(&[]);
     let mut asker = server.client();
     let mut client = server.client();

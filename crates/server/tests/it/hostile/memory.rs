@@ -41,7 +41,7 @@ fn large_values_after_many_small_keys_stay_within_maxmemory() {
 /// Each shard keeps changes of a few kilobytes to itself. What was deleted in small amounts from many shards
 /// counted as used until somebody asked how much it was.
 #[test]
-fn what_was_deleted_is_room_at_once() {
+fn memory_of_deleted_keys_can_be_used_at_once() {
     const LIMIT: u64 = 2 << 20;
     let server = Server::start(&["--maxmemory", "2mb", "--shards", "256"]);
     let mut client = server.client();

@@ -19,7 +19,7 @@ fn while_a_loop_is_busy<T>(
 }
 
 #[test]
-fn who_connects_after_a_password_was_set_needs_it_even_on_a_loop_that_was_busy() {
+fn a_client_that_connects_after_a_password_was_set_needs_it_even_on_a_loop_that_was_busy() {
     let (newcomers, _server) = eventually("the loop sleeps for long enough", || {
         let server = Server::start(&["--enable-debug-command", "yes"]);
         let (newcomers, _busy) = while_a_loop_is_busy(&server, |boss| {

@@ -45,9 +45,9 @@ pub(crate) struct Lane<S: Subject> {
     names: HashMap<S::Handle, u64>,
     order: BTreeSet<(u64, u64)>,
     gone: VecDeque<S::Handle>,
-    /// The latest clock that the queue promises to heed, from `insert` and `advance`.
-    heeded: u64,
-    /// The latest clock that it has been told, from any call.
+    /// The latest time from `insert` and `advance`: the queue promises to act by it.
+    binding: u64,
+    /// The latest time from any call.
     told: u64,
     elapsed: u64,
 }
@@ -62,7 +62,7 @@ impl<S: Subject> Lane<S> {
             names: HashMap::new(),
             order: BTreeSet::new(),
             gone: VecDeque::new(),
-            heeded: now,
+            binding: now,
             told: now,
             elapsed: now,
         }
@@ -96,7 +96,7 @@ impl<S: Subject> Lane<S> {
 
     pub(crate) fn insert(&mut self, seq: u64, deadline: u64, now: u64) {
         let handle = self.subject.insert(deadline, now);
-        self.heeded = self.heeded.max(now);
+        self.binding = self.binding.max(now);
         self.told = self.told.max(now);
         let other = self.names.insert(handle, seq);
         assert_eq!(other, None, "the handle of a pending timer is given away");
@@ -131,7 +131,7 @@ impl<S: Subject> Lane<S> {
 
     /// One `advance`; returns what fired, as (when it was due, sequence number), in order.
     pub(crate) fn advance(&mut self, now: u64, budget: u32) -> (Vec<(u64, u64)>, Progress) {
-        self.heeded = self.heeded.max(now);
+        self.binding = self.binding.max(now);
         self.told = self.told.max(now);
         let mut handles = Vec::new();
         let progress = self.subject.advance(now, budget, &mut handles);
@@ -157,14 +157,14 @@ impl<S: Subject> Lane<S> {
             let late = self
                 .timers
                 .values()
-                .find(|timer| timer.deadline <= self.heeded);
+                .find(|timer| timer.deadline <= self.binding);
             assert!(
                 late.is_none(),
                 "{late:?} is late at {now} and no backlog is declared"
             );
             if let Some(next) = progress.next_deadline {
                 assert!(
-                    next > self.heeded,
+                    next > self.binding,
                     "asks to be woken at {next}, before {now}"
                 );
             }
@@ -199,10 +199,10 @@ impl<S: Subject> Lane<S> {
     /// Sleeps to `next_deadline` again and again until something fires, in a bounded number of
     /// wake-ups. Returns the clock then; `None` when nothing is pending or it would take too long.
     ///
-    /// The bound. A wake-up fires, moves or drops a record, or it only finds a later bound, and the
-    /// one after such a wake-up does touch a record. A record is touched [`TOUCHES`] times at most, so
-    /// twice that for every record is the bound. A wheel with rounds wakes once a turn for every
-    /// record, and once more when a record is filed anew.
+    /// How the number of wake-ups is bounded: a wake-up fires, moves or drops a record, or it only finds a
+    /// later time to wake. The wake-up after that one touches a record. A record is touched at most
+    /// [`TOUCHES`] times, so there are at most twice that for every record. A wheel with rounds wakes once a
+    /// turn for every record, and once more when a record is filed again.
     pub(crate) fn sleep(&mut self, mut now: u64) -> Option<u64> {
         let due = self.earliest()?;
         let records: u64 = self.subject.forecast(now).iter().sum();

@@ -26,7 +26,7 @@ every_queue! {
         }
     }
 
-    /// Row 12: a value that is written anew keeps the timer of the old one, which then deletes it.
+    /// Row 12: a value that is overwritten keeps the timer of the old value, which then deletes the new one.
     fn overwritten_timer_fires_once_at_its_last_deadline(make) {
         for last in [40, 400, 7_000, 80_000] {
             let mut timers = TimerSet::new(make(0));
@@ -161,7 +161,7 @@ every_queue! {
                 queue.cancel(&mut owner, id, old);
                 owner.0[id as usize] = None;
             }
-            // The place of 1 gets a timer anew, with another deadline.
+            // The id 1 is given to a new timer, with another deadline.
             owner.0[1] = Some(Timer { deadline: 2 * span, registration: 0 });
             queue.insert(&mut owner, 1, 2 * span, 0);
             queue.validate(&owner);
@@ -184,7 +184,7 @@ every_queue! {
 /// Row 28: moved to and fro beyond the tick that it is registered for, a timer of the wheel stays
 /// registered there and leaves no dead record.
 #[test]
-fn timer_moved_to_and_fro_beyond_its_record_leaves_none_behind() {
+fn timer_moved_back_and_forth_beyond_its_record_leaves_no_dead_record() {
     let mut timers = TimerSet::new(HierarchicalWheel::new(0));
     let id = timers.insert(1_000, 0);
     for deadline in [90_000, 5_000, 1 << 30, 1_000, 3_000_000_000, 1_001] {
