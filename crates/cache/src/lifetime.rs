@@ -245,7 +245,7 @@ pub trait Expiry<K, V>: Send + Sync {
 mod tests {
     use super::*;
 
-    /// Jitter that kept its value from one reload to the next let deadlines gather again.
+    /// If a key had the same jitter at each reload, deadlines would gather again.
     #[test]
     fn jitter_of_one_key_differs_from_reload_to_reload() {
         let ttl = Duration::from_secs(100);

@@ -191,7 +191,8 @@ impl Stats {
 mod tests {
     use super::*;
 
-    /// Once 63 threads had been, all later ones counted in one shared cell.
+    /// Each of the first 63 threads got a cell of its own. All later threads counted in one shared cell, although the
+    /// first had ended.
     #[test]
     fn stripes_of_threads_that_ended_are_used_again() {
         let counters = std::sync::Arc::new(Counters::new());

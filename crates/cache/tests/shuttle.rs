@@ -512,7 +512,7 @@ impl Told {
     }
 }
 
-/// Nobody but the task is there to deliver the last events: an event whose wake-up is lost is never told.
+/// Only the task can deliver the last events. If the wake-up for an event is lost, the event is never delivered.
 #[test]
 fn a_task_delivers_every_event_though_writers_deliver_beside_it() {
     check(|| {
@@ -575,8 +575,8 @@ fn with_a_listener_that_calls(
     (cache, told)
 }
 
-/// At a full queue: one delivers, and its listener wants what closure and loader are about to supply; they
-/// write other keys, and their own.
+/// The queue is full. The listener wants the keys that the closure and the loader are about to supply, and these
+/// write other keys and their own.
 #[test]
 fn a_listener_a_closure_and_a_loader_do_not_wait_for_each_other_at_a_full_queue() {
     check(|| {
@@ -613,8 +613,8 @@ fn a_listener_a_closure_and_a_loader_do_not_wait_for_each_other_at_a_full_queue(
     });
 }
 
-/// Whoever closes it: from within a loader while a listener waits for that, everything is told and nobody
-/// waits for ever.
+/// A loader closes the cache while a listener waits for that loader. All events are delivered, and nobody waits for
+/// ever.
 #[test]
 fn a_loader_that_closes_the_cache_leaves_no_event_untold() {
     check(|| {

@@ -20,7 +20,7 @@ fn resident(statm: &mut std::fs::File) -> u64 {
     pages.parse::<u64>().expect("a number") * PAGE_BYTES
 }
 
-/// The whole table was copied when it was full: the one who brought the next tag waited for 188 ms.
+/// A full table was copied at once. The thread that brought the next tag waited for 188 ms.
 #[test]
 fn no_new_tag_makes_its_thread_copy_the_whole_table() {
     let cache: Cache<u32, u32> = Cache::builder()

@@ -45,8 +45,9 @@ impl Keyspace {
     /// The row is the one that [`resolve`](crate::resolve()) found for these arguments. A row that the server runs
     /// itself ([`Handler::Host`]) is answered with an error.
     ///
-    /// An empty seat is entered for this command. A thread that [enters](Seat::enter) for a batch
-    /// [gives way](Seat::give_way) before each command.
+    /// The seat is the thread's permission to use the keyspace. If the thread has not entered it, it is entered for
+    /// this command. A thread that [enters](Seat::enter) it for a batch [gives way](Seat::give_way) before each
+    /// command, so that others can have the whole keyspace.
     ///
     /// # Panics
     ///
@@ -145,8 +146,8 @@ impl Keyspace {
         None
     }
 
-    /// Takes the next step of a walk. `None` at the end: the reply was appended, all at once. Exclusive users
-    /// that wait go first.
+    /// Takes the next step of a walk. The last step appends the whole reply, and returns `None`. Threads that wait
+    /// for the whole keyspace go first.
     #[must_use = "a walk that is dropped is never answered"]
     pub fn go_on(
         &self,

@@ -392,7 +392,7 @@ mod tests {
         assert_eq!(start_and_len("1e400", "1"), expected);
     }
 
-    /// 1e400 was no float, and the sum of two of 1e308 was refused.
+    /// 1e400 was refused as no float, and so was the sum of two numbers of 1e308.
     #[test]
     fn only_what_a_long_double_cannot_hold_is_refused() {
         let sum = |a: &str, b: &str| sum(a.as_bytes(), b.as_bytes());

@@ -182,7 +182,7 @@ mod tests {
         }
     }
 
-    /// What Redis answers; they kept decimals that a `long double` has not.
+    /// As Redis answers. Our sums had decimals that a `long double` cannot hold.
     #[test]
     fn sums_from_two_to_the_sixty_third_on_are_whole() {
         for (a, b, expected) in [

@@ -129,7 +129,7 @@ mod tests {
 
     use super::*;
 
-    /// The key and the messages of the paper's test vectors: bytes that count up from 0.
+    /// The key and the messages are those of the paper's test vectors: bytes that count up from 0.
     #[test]
     fn siphash_agrees_with_the_reference_implementation() {
         let hasher = KeyHasher::new(0x0f0e_0d0c_0b0a_0908_0706_0504_0302_0100);
@@ -155,8 +155,8 @@ mod tests {
         (63, 0x9d19_9062_b7bb_b3a8),
     ];
 
-    /// Keys of 16 bytes that end in these all hashed to 0 under every seed: they are the complement of a
-    /// constant that every seed's hash had.
+    /// An earlier hash had a constant that every seed shared. Keys of 16 bytes that end in its complement all hashed
+    /// to 0.
     #[test]
     fn no_bytes_of_a_key_cancel_the_other_bytes() {
         let hasher = KeyHasher::new(1);

@@ -246,8 +246,8 @@ mod tests {
         }
     }
 
-    /// A shift by more than has passed since the start must not be cut short, frozen or not: engine time
-    /// stays at 0 until it is made up for.
+    /// A shift back beyond the start must not be cut short, frozen or not. Engine time stays at 0 until the clock has
+    /// made up for it.
     #[test]
     fn shift_beyond_the_start_is_not_lost_while_frozen() {
         let (frozen, running) = (Timeline::new(), Timeline::new());
@@ -287,7 +287,8 @@ mod tests {
         assert_eq!(time.now(2_000), 800);
     }
 
-    /// A reading from before a freeze, less the offset from after it, was too early by the freeze.
+    /// A reading took the clock before a freeze and the offset after it. So it was too early by the length of the
+    /// freeze.
     #[test]
     fn a_freeze_in_the_middle_of_a_reading_turns_no_time_back() {
         let time = Timeline::new();

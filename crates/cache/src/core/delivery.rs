@@ -44,7 +44,7 @@ struct Turn<'a> {
 }
 
 impl Turn<'_> {
-    /// Ends the turn; tells whether somebody came in vain meanwhile.
+    /// Ends the turn. Tells whether another thread asked for it meanwhile.
     fn end(mut self) -> bool {
         self.over = true;
         self.free()
@@ -75,7 +75,7 @@ pub(crate) enum Delivered {
     Nothing,
     /// Everything that was there.
     All,
-    /// The same, but somebody came in vain meanwhile: there may be more.
+    /// The same, but another thread asked for the turn meanwhile: there may be more events.
     Again,
 }
 

@@ -400,8 +400,8 @@ impl<K, V> Flights<K, V> {
         })
     }
 
-    /// Tells that a writer is about to change the key: a latch that it must wait for, if there is one. A
-    /// load in progress is superseded; its key is pushed to `keys`.
+    /// A writer is about to change the key. If a latch is there, returns it: the writer must wait for it. If a load is
+    /// in progress, supersedes it, and pushes its key to `keys`.
     pub(crate) fn writing(
         &mut self,
         hash: u64,

@@ -37,7 +37,7 @@ pub enum RemovalCause {
 }
 
 impl RemovalCause {
-    /// Whether the cache removed the entry of its own accord.
+    /// Whether the cache itself removed the entry, and no caller did.
     #[must_use]
     pub fn is_automatic(self) -> bool {
         matches!(self, Self::Expired | Self::Evicted)

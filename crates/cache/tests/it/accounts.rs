@@ -177,7 +177,7 @@ fn an_insertion_that_a_closed_cache_drops_is_not_answered_with_true() {
     balanced(&cache, &events);
 }
 
-/// Whole shards were queued however many were in the queue already.
+/// The events of a whole shard were queued, even if the queue was full already.
 #[test]
 fn a_lossy_queue_that_is_full_takes_no_shard_that_is_emptied() {
     let (_, _, events) = told();

@@ -234,7 +234,8 @@ fn a_value_of_another_weight_replaces_the_old_one_within_the_capacity() {
     }
 }
 
-/// The room that the old value leaves was not counted: others were evicted for a value that took no more.
+/// The weight of the replaced value was not counted as free. So other entries were evicted although the new value
+/// weighed no more.
 #[test]
 fn a_heavy_value_that_replaces_one_as_heavy_evicts_nobody() {
     for shards in [1, 2, 4, 16] {
@@ -280,7 +281,8 @@ fn a_value_that_grows_evicts_no_more_than_it_grows() {
     }
 }
 
-/// To take a loan back from another shard, live entries were evicted while dead ones lay beside them.
+/// When a shard took lent weight back from another one, it evicted live entries there, although expired ones lay
+/// beside them.
 #[test]
 fn expired_entries_of_any_shard_leave_before_a_live_one_is_evicted() {
     for shards in [1, 4] {
@@ -338,7 +340,7 @@ fn threads_that_insert_at_once_overshoot_by_no_more_than_their_entries() {
     cache.validate();
 }
 
-/// The pin stayed on the place of an entry that was over, and so on the next value of the key.
+/// The pin of an expired entry stayed on its slot, and so the key's next value was pinned too.
 #[test]
 fn a_pin_ends_with_its_entry_whether_or_not_that_was_removed_already() {
     type End = fn(&Cache<u64, u64>, &ManualClock);

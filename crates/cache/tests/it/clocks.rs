@@ -55,7 +55,7 @@ fn drive(cache: &Cache<u32, u32>) {
     cache.validate();
 }
 
-/// Deadlines have 40 bits of milliseconds: a reading beyond 34.8 years was later than all of them.
+/// Deadlines have 40 bits of milliseconds. A clock that shows more than 34.8 years was later than all of them.
 #[test]
 fn a_clock_that_counts_from_the_unix_epoch_ends_nothing_early() {
     for origin in [
@@ -108,7 +108,7 @@ fn a_clock_that_is_set_back_ends_nothing_and_time_goes_on() {
     assert!(cache.is_empty());
 }
 
-/// A device without a battery starts in 1970 and is told the time later.
+/// A device without a battery starts in 1970, and learns the time later.
 #[test]
 fn a_leap_forward_ends_what_has_a_deadline_and_what_is_stored_later_lives() {
     let clock = Shows::new(Duration::ZERO);

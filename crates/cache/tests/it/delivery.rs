@@ -254,8 +254,8 @@ fn a_listener_that_closes_its_cache_from_a_writers_thread_does_not_wait_for_the_
     }
 }
 
-/// Who is in no loader or closure still waits: the queue is over its limit only by what those cause who
-/// cannot wait.
+/// A thread that runs no loader or closure waits for room in the queue. So only threads that must not wait make the
+/// queue longer than its limit.
 #[test]
 fn a_writer_that_nobody_can_be_waiting_for_waits_at_a_full_queue() {
     let (go, gone) = channel::<()>();
@@ -290,7 +290,8 @@ fn a_writer_that_nobody_can_be_waiting_for_waits_at_a_full_queue() {
     assert_eq!(told.lock().expect("whole").len(), 12);
 }
 
-/// The driver's attempt to deliver failed, for somebody else was at it, who had passed the event's shard.
+/// The driver could not deliver, because a writer was delivering. That writer had passed the event's shard already,
+/// so nobody delivered the event.
 #[test]
 fn an_event_behind_a_writer_that_delivers_wakes_the_task_that_drives() {
     let (go, gone) = channel::<()>();

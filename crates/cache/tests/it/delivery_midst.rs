@@ -71,7 +71,8 @@ fn ends(what: &str, act: impl FnOnce() + Send + 'static) {
     thread.join().expect("no panic");
 }
 
-/// Of one cache it held a shard, of the other it waited for the listener; and that for the shard.
+/// The thread held a shard of the first cache and waited for the listener of the second. That listener waited for the
+/// shard.
 #[test]
 fn a_read_that_writes_another_cache_and_that_ones_listener_do_not_wait_for_each_other() {
     ends("reader and listener are done", || {
@@ -104,7 +105,8 @@ fn a_read_that_writes_another_cache_and_that_ones_listener_do_not_wait_for_each_
     });
 }
 
-/// It called the listener, which met a cache that was being read further up, and panicked.
+/// The thread called the second cache's listener. The listener used the first cache, which this thread was reading,
+/// and panicked.
 #[test]
 fn a_read_that_writes_another_cache_leaves_that_ones_listener_to_others() {
     let read: Numbers = full_at(1).shards(1).build().expect("valid");
@@ -125,7 +127,7 @@ fn a_read_that_writes_another_cache_leaves_that_ones_listener_to_others() {
     assert_eq!(keys, [5, 6, 7, 8], "the next one helps");
 }
 
-/// It was polled again and again, at once, for an event that this thread could not deliver.
+/// The task woke itself at once, again and again, for an event that this thread may not deliver.
 #[test]
 fn a_task_that_is_polled_from_within_a_loader_or_a_listener_leaves_them_the_thread() {
     ends("the loader is done", || {
@@ -168,7 +170,7 @@ fn a_task_that_is_polled_from_within_a_loader_or_a_listener_leaves_them_the_thre
     });
 }
 
-/// Those of a cache that was closed within were told by nobody.
+/// Nobody delivered the events of a cache that was closed within a loader or closure.
 #[test]
 fn a_loader_or_closure_that_closes_its_cache_and_panics_leaves_no_event_untold() {
     let attempts: [fn(&Numbers); 3] = [

@@ -67,7 +67,8 @@ fn no_live_entry_is_evicted_while_half_of_the_cache_is_over() {
     assert_eq!(left, expected);
 }
 
-/// Records of deadlines that were moved are in the way: how many are met at once is bounded.
+/// Before the record of an expired entry there may be records of deadlines that were moved. A search looks at a
+/// bounded number of records.
 #[test]
 fn an_expired_entry_is_never_announced_as_evicted_though_its_deadline_was_moved() {
     for moved in [1, 4, 20] {
@@ -80,7 +81,7 @@ fn an_expired_entry_is_never_announced_as_evicted_though_its_deadline_was_moved(
     }
 }
 
-/// A victim that the policy chose may be over though its record lies behind others.
+/// The policy may choose an expired entry as its victim, because that entry's record lies behind others.
 #[test]
 fn a_victim_that_is_past_its_deadline_is_announced_as_expired() {
     for before in [0, 1, 4, 100, 2000_u32] {

@@ -1,4 +1,4 @@
-//! `update` and `entry`: one step for every other writer of the key.
+//! `update` and `entry`: other writers of the key see each call as one step.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::SeqCst};
@@ -208,7 +208,7 @@ fn a_closure_that_changes_its_own_key_panics_instead_of_waiting_for_itself() {
         assert!(message.contains("the key that it is about to supply"));
         assert_eq!(cache.get(&1), Some(10));
     }
-    // Reading it is no trouble, nor is changing another one.
+    // The closure may read its own key, and change another one.
     let sum = cache.update(&1, |old| {
         cache.insert(2, 5);
         old + cache.get(&1).unwrap_or_default()
@@ -244,7 +244,7 @@ fn what_is_cleared_or_invalidated_while_a_closure_runs_stays_away() {
         Compute::Put(11.into())
     });
     assert_eq!((put, cache.peek(&1)), (None, None));
-    // What was not there before counts as put after it.
+    // A key that was not there before counts as stored after the invalidation.
     let put = cache.entry(2).or_insert_with(|| {
         cache.invalidate_all();
         5_u64
@@ -301,7 +301,7 @@ fn an_update_keeps_tags_and_the_soft_deadline() {
     cache.validate();
 }
 
-/// `update_with` stored over it, though `update` did not.
+/// When the entry left meanwhile, `update` stored nothing, but `update_with` stored its value.
 #[test]
 fn an_update_of_an_entry_that_goes_while_the_closure_runs_is_none() {
     type Go = fn(&Cache<u64, u64>, &ManualClock);
@@ -334,7 +334,7 @@ fn an_update_of_an_entry_that_goes_while_the_closure_runs_is_none() {
     }
 }
 
-/// Nothing was there that could have been invalidated: the value counts as stored after it.
+/// There was no entry to invalidate, so the value counts as stored after the invalidation.
 #[test]
 fn a_put_on_an_absent_key_is_stored_though_its_closure_invalidates_everything() {
     let cache = cache();

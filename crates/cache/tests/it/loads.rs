@@ -324,7 +324,7 @@ fn a_loader_that_asks_for_its_own_key_panics_instead_of_waiting_for_itself() {
     assert_eq!(cache.get_or_load(1, || cache.get_or_load(2, || 6_u64)), 6);
 }
 
-/// It waited for ever: nobody else was there to poll the other load.
+/// The thread waited for ever, because only it could have polled the other load.
 #[test]
 fn a_load_that_waits_for_a_suspended_one_of_its_own_thread_panics_instead_of_waiting_for_ever() {
     let (say, heard) = std::sync::mpsc::channel();
@@ -376,7 +376,7 @@ fn a_load_that_waits_for_a_suspended_one_of_its_own_thread_panics_instead_of_wai
     assert_eq!(ended, Ok(()), "it waits for ever, or has panicked");
 }
 
-/// One that was polled elsewhere since is waited for: that thread goes on with it.
+/// If another thread has polled the suspended load since, that thread goes on with it.
 #[test]
 fn a_load_waits_for_a_suspended_one_that_has_moved_to_another_thread() {
     let cache = cache();

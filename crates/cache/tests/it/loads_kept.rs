@@ -299,7 +299,7 @@ fn a_full_queue_skips_and_a_failed_or_panicking_refresh_keeps_the_old_value() {
     assert_eq!(cache.get(&2), None);
 }
 
-/// Every read asked the origin again.
+/// When the weigher panicked, every read asked the origin again.
 #[test]
 fn a_refreshed_value_that_cannot_be_weighed_is_tried_again_later_only() {
     let clock = ManualClock::new();
@@ -333,7 +333,7 @@ fn a_refreshed_value_that_cannot_be_weighed_is_tried_again_later_only() {
     );
 }
 
-/// They superseded the load though they changed nothing.
+/// Calls that change a time to live superseded the load, even if they changed nothing.
 #[test]
 fn a_change_of_an_end_that_changes_nothing_leaves_a_running_load_alone() {
     let clock = ManualClock::new();
@@ -409,7 +409,7 @@ fn a_change_of_an_end_that_changes_nothing_forgets_no_remembered_answer() {
     absent(true);
 }
 
-/// It waited for the closure, only to find nothing to do.
+/// The call waited for the closure, and then found that there was nothing to change.
 #[test]
 fn a_change_of_an_end_that_changes_nothing_waits_for_no_closure() {
     let clock = ManualClock::new();
@@ -443,7 +443,7 @@ fn the_refreshers_thread_loads_in_the_background_and_ends_with_the_cache() {
     cache.close();
 }
 
-/// The error of a stale entry's loader outlived the entry, and was answered in place of a loader's value.
+/// The remembered error of a stale entry's loader outlived the entry. Later loads were answered with the error.
 #[test]
 fn every_removal_of_an_entry_forgets_the_error_that_its_loader_left() {
     type Remove = fn(&Cache<u64, u64>);

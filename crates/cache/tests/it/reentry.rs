@@ -315,7 +315,7 @@ fn hash_eq_and_clone_that_panic_leave_the_cache_whole() {
     }
 }
 
-/// Keys are hashed again to remove them: when that panics, entry and timer must not part.
+/// To remove an entry its key is hashed again. If that panics, the entry must keep its timer.
 #[test]
 fn a_hash_that_panics_while_entries_expire_or_are_evicted_loses_none() {
     for wait in 0..30 {
@@ -346,7 +346,7 @@ fn a_hash_that_panics_while_entries_expire_or_are_evicted_loses_none() {
     }
 }
 
-/// Where the listener gets the value, the caller gets a clone: before anything is removed.
+/// If the listener gets the value, the caller gets a clone. The clone is made before anything is removed.
 #[test]
 fn a_clone_that_panics_in_remove_keeps_the_entry_and_its_event() {
     let clock = ManualClock::new();
@@ -397,7 +397,7 @@ fn a_drop_that_panics_leaves_the_cache_whole() {
     }
 }
 
-/// The thread died of such a panic, and nothing expired any more.
+/// The panic ended the thread, and then nothing expired any more.
 #[test]
 fn the_driver_thread_outlives_a_drop_that_panics() {
     #[derive(Debug)]
@@ -505,7 +505,7 @@ impl Drop for Bomb {
     }
 }
 
-/// What a shard had been lent, or was about to be, was lost for ever.
+/// The weight that a shard had been lent, or was about to be, was lost for ever.
 #[test]
 fn drops_that_panic_in_an_eviction_lose_none_of_the_capacity() {
     let cache: Cache<u32, Bomb> = Cache::builder()
@@ -538,7 +538,7 @@ fn drops_that_panic_in_an_eviction_lose_none_of_the_capacity() {
     cache.validate();
 }
 
-/// It left through the future, which ended.
+/// The panic left through the driver's future, which ended.
 #[test]
 fn the_task_that_drives_outlives_drops_and_hashes_that_panic() {
     let clock = ManualClock::new();
@@ -725,7 +725,7 @@ fn wait_until(done: impl Fn() -> bool) {
     panic!("it never happened");
 }
 
-/// The returned clone was lost, and the panic reached a caller who had not caused it.
+/// The returned clone was lost, and the panic reached a caller that had not caused it.
 #[test]
 fn a_drop_that_panics_in_an_argument_that_is_not_needed_harms_nobody() {
     type Call = fn(&Shared, u32, Value) -> Value;
@@ -757,7 +757,7 @@ fn a_drop_that_panics_in_an_argument_that_is_not_needed_harms_nobody() {
     }
 }
 
-/// The closure that nobody calls is the caller's too.
+/// A closure that is never called is a user value too, and its drop may panic.
 #[test]
 fn an_update_of_a_missing_key_drops_its_closure_quietly() {
     let clock = ManualClock::new();
@@ -770,8 +770,8 @@ fn an_update_of_a_missing_key_drops_its_closure_quietly() {
     is_usable(&cache, &clock, &living);
 }
 
-/// Where the hash of an entry on probation panicked, its place in the queue was taken for another's: nothing
-/// could evict it any more.
+/// When the hash of an entry on probation panicked, the entry lost its place in the queue, and nothing could evict it
+/// any more.
 #[test]
 fn a_hash_that_panics_while_room_is_made_leaves_nothing_that_cannot_be_evicted() {
     for capacity in 1..5 {
@@ -809,7 +809,7 @@ fn a_hash_that_panics_while_room_is_made_leaves_nothing_that_cannot_be_evicted()
     }
 }
 
-/// What had been removed before the panic was dropped with the next operation only.
+/// Entries that had been removed before the panic were not dropped until the next operation.
 #[test]
 fn a_hash_that_panics_in_invalidate_if_keeps_no_removed_value() {
     for wait in 0..10 {

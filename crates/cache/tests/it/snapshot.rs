@@ -177,7 +177,7 @@ fn another_layout_is_refused() {
     assert!(cache.is_empty());
 }
 
-/// It was written without any tag: what was invalidated after the restart stayed.
+/// The snapshot had the entry without any tag. After the restart no invalidation concerned it.
 #[test]
 fn an_entry_with_too_many_tags_to_tell_apart_is_still_invalidated_by_any_when_restored() {
     let cache = manual(&ManualClock::new()).build().expect("valid");
@@ -217,7 +217,7 @@ fn a_snapshot_that_lists_more_tags_than_are_written_is_refused_whole() {
     assert!(cache.is_empty());
 }
 
-/// It went on to the caller, and what came after that entry was not restored.
+/// The panic reached the caller, and the entries after that one were not restored.
 #[test]
 fn a_skipped_entry_whose_drop_panics_does_not_end_a_restore() {
     #[derive(Clone)]

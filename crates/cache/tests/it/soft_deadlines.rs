@@ -1,5 +1,5 @@
-//! Soft deadlines: a point of the value's own life, which no read, idle time or saturation moves; and what a
-//! background refresh keeps of the entry that it renews.
+//! Soft deadlines belong to the value: no read and no idle time moves them. And what a background refresh keeps of the
+//! entry that it renews.
 
 use std::convert::Infallible;
 use std::sync::Arc;

@@ -140,7 +140,7 @@ fn the_longest_ttl_does_not_wrap_around() {
     assert_eq!(ended.iter().sum::<u64>(), 6, "34 years are the longest");
 }
 
-/// Rounded up to a tick like any other, a TTL of zero outlived the call.
+/// A TTL of zero was rounded up to a tick like any other, and so outlived the call.
 #[test]
 fn a_ttl_of_zero_ends_within_the_tick_that_has_begun() {
     let clock = ManualClock::new();
@@ -155,8 +155,8 @@ fn a_ttl_of_zero_ends_within_the_tick_that_has_begun() {
     assert_eq!(drive(&cache), 1);
 }
 
-/// A grace period was added to each deadline, which is kept up to a latest one: readers, who subtract it
-/// again, found every entry dead.
+/// The grace period was added to each deadline, up to the latest one that fits. Readers subtract it again, and so
+/// found every entry dead.
 #[test]
 fn an_endless_grace_period_ends_no_entry_early() {
     for grace in [Duration::MAX, Duration::from_secs(40 * 365 * 86_400)] {

@@ -1,4 +1,4 @@
-//! Which shards a command locks, and what happens when it lets go of them.
+//! Which shards a command locks, and what happens when it releases them.
 
 use super::Context;
 use crate::keyspace::SHARDS_MAX;

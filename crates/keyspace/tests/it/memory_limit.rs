@@ -137,7 +137,7 @@ fn a_lowered_limit_evicts_without_a_write_even_the_only_key() {
     assert_eq!(rig.run("DBSIZE"), ":0");
 }
 
-/// A limit was exceeded sixfold: 64 victims of 75 bytes make no room for a megabyte.
+/// The limit was exceeded sixfold, because 64 victims of 75 bytes make no room for a megabyte.
 #[test]
 fn large_values_make_room_by_bytes_and_not_by_a_number_of_victims() {
     for policy in [Policy::AllKeysLru, Policy::AllKeysRandom] {
@@ -159,7 +159,7 @@ fn large_values_make_room_by_bytes_and_not_by_a_number_of_victims() {
 /// Shards report bytes by the page: so much a total may be off in these tests.
 const SLACK: u64 = 8 * 4096;
 
-/// Growth that nobody could foresee is made good without another write.
+/// Some growth cannot be foreseen. It is given back without another write.
 #[test]
 fn memory_beyond_the_limit_is_given_back_while_nobody_writes() {
     let mut rig = Rig::new();
@@ -178,7 +178,8 @@ fn memory_beyond_the_limit_is_given_back_while_nobody_writes() {
     assert!(rig.keyspace.used_memory() <= limit);
 }
 
-/// Shards keep small changes back: their sum looked like memory in use until somebody asked for INFO.
+/// Each shard publishes its changes in portions. The sum of the unpublished ones looked like memory in use until
+/// somebody asked for INFO.
 #[test]
 fn after_deletions_writes_are_taken_again_without_anybody_asking() {
     let mut rig = Rig::new();
@@ -228,7 +229,7 @@ fn the_one_key_that_may_go_is_found_among_very_many() {
     }
 }
 
-/// What a value replaces is room as well.
+/// The memory of the replaced value counts as free.
 #[test]
 fn a_large_value_over_another_one_evicts_nobody() {
     let mut rig = Rig::new();
@@ -255,8 +256,8 @@ fn a_value_that_can_never_fit_evicts_nobody() {
     assert_eq!(rig.run("DBSIZE"), ":1000");
 }
 
-/// Time decided: a slow machine, or a costly policy, refused a megabyte beside a hundred thousand keys that
-/// might go.
+/// The search for room had a limit of time. So a slow machine refused a value of a megabyte, although a hundred
+/// thousand keys could have been evicted.
 #[test]
 fn a_large_value_is_never_refused_for_want_of_time_while_small_keys_may_go() {
     for policy in Policy::all().filter(|policy| *policy != Policy::NoEviction) {
@@ -300,7 +301,7 @@ fn a_command_makes_room_for_its_own_bytes_and_only_briefly_for_those_of_others()
     assert!(!rig.keyspace.exceeds_limit());
 }
 
-/// A key that was given a short time to live was dead when its writer heard of it.
+/// Making room took longer than the key's time to live. The key was dead before its writer got the reply.
 #[test]
 fn a_deadline_counts_from_when_room_was_made() {
     let mut rig = Rig::new();
@@ -334,7 +335,7 @@ fn a_search_for_room_does_not_last_for_ever() {
     assert!(0 < evicted && evicted < 1_000, "{evicted}");
 }
 
-/// It was fifty times the limit, or went as it came.
+/// SETRANGE made a value of fifty times the limit, or one that was evicted at once.
 #[test]
 fn what_setrange_would_make_is_measured_before_it_is_made() {
     for policy in [Policy::NoEviction, Policy::AllKeysLru] {

@@ -5,7 +5,7 @@ use std::sync::atomic::Ordering::Relaxed;
 use crate::common::{OOM, Rig, fill, limit_to_what_is_used, show};
 use tidewheel_keyspace::{Options, Policy};
 
-/// The data went a quarter beyond the limit: the search had ended early, and nothing was above the limit *yet*.
+/// The data exceeded the limit by a quarter. The search had ended early, because the limit was not exceeded *yet*.
 #[test]
 fn a_search_that_ends_early_lets_no_command_go_beyond_the_limit() {
     for policy in Policy::all() {
@@ -24,7 +24,7 @@ fn a_search_that_ends_early_lets_no_command_go_beyond_the_limit() {
     }
 }
 
-/// As much went beyond it as one command brings.
+/// One command could exceed the limit by all that it brought.
 #[test]
 fn when_no_key_may_be_evicted_a_command_fits_or_is_refused() {
     for name in ["noeviction", "volatile-lru", "volatile-ttl"] {
@@ -45,7 +45,7 @@ fn when_no_key_may_be_evicted_a_command_fits_or_is_refused() {
     }
 }
 
-/// Each copy was as large as the limit allows for one, and several were made.
+/// Several copies were made, each as large as the limit allows for one.
 #[test]
 fn a_copy_has_room_or_is_refused() {
     for policy in [Policy::NoEviction, Policy::AllKeysRandom] {
@@ -84,7 +84,7 @@ fn rig_of_many_databases() -> Rig {
     })
 }
 
-/// What a database had grown to stayed, thirteen kilobytes for each, until the server was started again.
+/// An emptied database kept thirteen kilobytes until the server was restarted.
 #[test]
 fn a_database_that_was_emptied_costs_nothing_once_it_is_flushed_or_tidied() {
     let flush = |rig: &mut Rig| {
@@ -104,7 +104,7 @@ fn a_database_that_was_emptied_costs_nothing_once_it_is_flushed_or_tidied() {
     }
 }
 
-/// Every write was refused, though nothing was left that took room.
+/// The tables of empty databases used up the limit, so every write was refused.
 #[test]
 fn memory_of_empty_databases_can_be_used_under_every_policy() {
     for policy in Policy::all() {

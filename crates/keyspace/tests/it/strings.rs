@@ -397,7 +397,8 @@ fn floats_beyond_an_f64_are_added_as_redis_adds_them() {
     );
 }
 
-/// The thread that frees large values held a share of what had been read; then the next APPEND copied it all.
+/// The thread that frees large values kept a share of a value that had been read. So the next APPEND copied the whole
+/// value.
 #[test]
 fn a_read_of_a_large_value_leaves_no_share_of_it_behind() {
     let mut rig = Rig::new();
@@ -494,7 +495,7 @@ fn mget(rig: &mut Rig, limit: usize) -> Writer {
     out
 }
 
-/// It took up to twice its length, and was copied again and again while it grew.
+/// A long reply took up to twice its length, and was copied again and again while it grew.
 #[test]
 fn a_long_reply_takes_as_much_memory_as_it_is_long_and_none_beyond_its_limit() {
     let mut rig = Rig::new();

@@ -135,7 +135,7 @@ fn a_scan_with_a_huge_count_gives_way_and_answers_one_page() {
     assert_eq!(strings(parts.remove(1)).len(), KEYS);
 }
 
-/// Some hundred of them held a shard's lock, and everybody else's turn, for seconds.
+/// Some hundred such keys held a shard's lock, and the turns of all other connections, for seconds.
 #[test]
 fn a_walk_gives_way_after_each_key_that_takes_long_to_match() {
     const LONG: usize = 200;

@@ -47,15 +47,16 @@ pub struct Record<K, V> {
 
 /// A store of pending tasks that survives a crash.
 pub trait Journal<K, V>: Send + Sync {
-    /// Takes changes, all of them or none across a crash, in the order of the calls; soon on disk. Returns
-    /// what to [`wait`](Self::wait) for: a number that never falls from call to call.
+    /// Appends changes in the order of the calls, and writes them to disk soon. After a crash either all changes of
+    /// a call are there, or none. Returns the number to [`wait`](Self::wait) for, which never decreases from
+    /// call to call.
     ///
-    /// It is called while a key is locked. It may wait for the disk, but for no handler, and must not
+    /// The scheduler calls it while a key is locked. It may wait for the disk, but for no handler, and must not
     /// call the scheduler.
     ///
     /// # Errors
     ///
-    /// When the store failed, now or before. It is not asked again then.
+    /// If the store failed, now or before. Then the scheduler does not call it again.
     fn append(&self, changes: &[Change<'_, K, V>]) -> Result<u64, JournalError>;
 
     /// Waits until changes are on disk, those of the given call and all before it.
@@ -72,8 +73,8 @@ pub trait Journal<K, V>: Send + Sync {
     /// When the store failed, or holds what is not a task.
     fn load(&self) -> Result<Vec<Record<K, V>>, JournalError>;
 
-    /// How often this journal has been opened, below 2^24: greater at each opening, on disk before this is
-    /// asked for.
+    /// A number below 2^24 that is greater at each opening of the journal. It is on disk before this returns it
+    /// for the first time.
     fn epoch(&self) -> u64;
 }
 

@@ -341,7 +341,7 @@ mod tests {
         assert_eq!(closed(&collected(&mut inbox)), 0);
     }
 
-    /// What waits and what is being copied were counted apart, and each could be the whole.
+    /// Waiting messages and messages that are being copied were counted separately. Each could reach the cap.
     #[test]
     fn collected_messages_count_towards_the_cap_until_they_are_dropped() {
         let mut inbox = Inbox::default();
@@ -366,7 +366,7 @@ mod tests {
         assert!(matches!(items.as_slice(), [Item::Messages(_)]));
     }
 
-    /// An audience that changes between two messages leaves a list to each.
+    /// If the audience changes between two messages, each of them has a list of its own.
     #[test]
     fn lists_of_targets_count_towards_the_cap() {
         let mut inbox = Inbox::default();

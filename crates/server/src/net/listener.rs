@@ -121,7 +121,7 @@ fn keep_alive(stream: &TcpStream, seconds: u64) -> io::Result<()> {
 mod tests {
     use super::*;
 
-    /// The system refused the option, and the server the connection.
+    /// The system refused a long keep-alive, and then the server refused the connection.
     #[test]
     fn keep_alive_of_any_length_refuses_nobody() {
         let listener = std::net::TcpListener::bind("127.0.0.1:0").expect("a socket");

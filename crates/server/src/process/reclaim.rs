@@ -122,7 +122,7 @@ fn run(waste: &Receiver<Waste>, dropped: &AtomicU64) {
 mod tests {
     use super::*;
 
-    /// When hundreds of clients were closed at once, their outputs waited for this thread, all of them.
+    /// When hundreds of clients were closed at once, all their outputs waited for this thread.
     #[test]
     fn buffers_that_wait_hold_no_more_than_their_share() {
         let (queue, take) = sync_channel(QUEUE_MAX);

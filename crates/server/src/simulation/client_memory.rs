@@ -224,7 +224,8 @@ fn a_client_that_switches_no_evict_off_can_be_closed() {
     assert!(peer.is_closed());
 }
 
-/// Address space for the rest of an announced command counted as held: 256 bytes for each that came.
+/// The address space for the rest of an announced command was counted as held: 256 bytes for each byte that had
+/// arrived.
 #[test]
 fn bytes_that_were_announced_and_have_not_arrived_are_not_counted_as_held() {
     let mut rig = Rig::new(1, Settings::default());

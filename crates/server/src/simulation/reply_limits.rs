@@ -187,7 +187,7 @@ fn a_soft_time_that_begins_with_a_lowered_limit_is_granted_in_full() {
     assert!(peer.is_closed());
 }
 
-/// Each name came back in the reply, however many there were.
+/// The reply repeats each name, and its length had no limit.
 #[test]
 fn confirmations_of_subscriptions_beyond_the_hard_limit_are_not_built() {
     let mut settings = limited(Settings::default());
@@ -208,7 +208,7 @@ fn confirmations_of_subscriptions_beyond_the_hard_limit_are_not_built() {
     assert_eq!(rig.server.totals().output_limit_closes, 4);
 }
 
-/// Its milliseconds were more than a number holds: it was closed at once, as if it had been silent.
+/// Its milliseconds did not fit a number, so the client was closed at once.
 #[test]
 fn the_longest_soft_time_closes_nobody() {
     let mut rig = Rig::new(1, Settings::default());

@@ -37,7 +37,7 @@ fn heard(peer: &Peer) -> (Vec<String>, Vec<String>) {
     (payloads, receivers)
 }
 
-/// Three publish to the same channels from two loops, whose turns come in every order.
+/// Three clients publish to the same channels from two loops, whose turns come in every order.
 #[test]
 fn publishers_that_listen_hear_everything_once_and_in_one_order() {
     for seed in 1..200_u64 {
@@ -116,7 +116,7 @@ fn a_client_with_very_many_subscriptions_leaves_in_portions() {
     assert_eq!(rig.server.hub.counts(), (1, 0));
 }
 
-/// Nobody's account has the subscriptions of who is gone.
+/// Subscriptions of clients that have left are counted for nobody.
 #[test]
 fn memory_does_not_grow_when_clients_subscribe_and_leave_again_and_again() {
     let mut rig = Rig::new(1, Settings::default());

@@ -217,7 +217,7 @@ impl World {
         }
     }
 
-    /// Lets somebody new take the place of one who is gone.
+    /// Lets a new client take the place of one that has left.
     fn replace(&mut self, at: usize) {
         if self.clients[at].peer.is_closed() {
             let client = self.connect();

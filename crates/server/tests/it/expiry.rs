@@ -40,7 +40,8 @@ fn after_maxmemory_is_lowered_keys_are_evicted_although_nobody_writes() {
     });
 }
 
-/// Only a change of a setting made a loop look: what commands had exceeded stayed in use.
+/// Loops looked at the limit only after a change of the setting. Memory that a command had used beyond the limit
+/// stayed in use.
 #[test]
 fn after_a_command_exceeds_maxmemory_keys_are_evicted_although_nobody_writes() {
     let server = Server::start(&["--maxmemory-policy", "allkeys-lru", "--maxmemory", "3mb"]);

@@ -65,7 +65,7 @@ fn check_samples(index: &Index, count: u32) {
     );
 }
 
-/// Samples fell on the first pair of a bucket several times as often as on the others.
+/// The first pair of a bucket was sampled several times as often as the others.
 #[test]
 fn every_entry_is_sampled_about_as_often() {
     let mut index = Index::new();
@@ -152,7 +152,7 @@ fn check_bytes(index: &Index, name: &str) {
     );
 }
 
-/// 3,700 equal hashes took 257 MiB: their segment was split until the directory was at its deepest.
+/// 3,700 equal hashes took 257 MiB, because their segment was split until the directory reached its maximal depth.
 #[test]
 fn memory_is_in_proportion_to_entries_whatever_their_hashes() {
     for (name, place) in HOSTILE {
@@ -319,7 +319,7 @@ proptest! {
     }
 }
 
-/// Entries of one place have one neighbour in the tree that is always the nearest.
+/// Of entries with the same place, a search for the nearest would always find the same one.
 #[test]
 fn every_entry_of_a_crowd_is_sampled_about_as_often() {
     let mut index = Index::new();
@@ -329,7 +329,8 @@ fn every_entry_of_a_crowd_is_sampled_about_as_often() {
     check_samples(&index, 4_000);
 }
 
-/// A crowd costs others next to nothing: its segment is parted from theirs, and a small directory is enough.
+/// A crowd costs other entries next to nothing. Its segment is split off from theirs, and a small directory is
+/// enough.
 #[test]
 fn a_crowd_leaves_the_segments_of_others_alone() {
     let mut alone = Index::new();

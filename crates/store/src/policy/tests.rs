@@ -385,7 +385,7 @@ fn read_soon_after_write(requests: u64) -> impl Iterator<Item = u64> {
     })
 }
 
-/// The main region is of no use here.
+/// In this workload only the probation queue helps, and the main region does not.
 #[test]
 fn what_is_read_soon_after_it_was_written_is_kept_as_long_as_by_lru() {
     for capacity in [500, 1_000] {

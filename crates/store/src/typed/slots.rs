@@ -534,7 +534,7 @@ mod tests {
         true
     }
 
-    /// The search goes on where it was: not beyond slots that were taken meanwhile.
+    /// The search for entries goes on where it stopped. Slots before that point may have been taken meanwhile.
     #[test]
     fn emptying_a_page_finds_what_came_to_it_after_it_was_searched_in_part() {
         let mut slots = Keys::new();

@@ -39,7 +39,7 @@ fn insert(store: &mut Typed, place_of: &impl Fn(&u32) -> u32, key: u32) -> Slot 
     store.insert(place, key, value, attributes, START, capacity, place_of)
 }
 
-/// 3,700 keys of equal hash took 257 MiB of directory.
+/// 3,700 keys with equal hashes made a directory of 257 MiB.
 #[test]
 fn a_bad_hash_costs_a_typed_store_no_memory_beyond_its_entries() {
     for (name, place_of) in PLACES {
@@ -91,7 +91,7 @@ fn a_typed_store_with_a_bad_hash_finds_expires_evicts_tidies_and_scans() {
     }
 }
 
-/// Memory that is held but not counted is memory that no limit sees.
+/// No limit could see memory that is held but not counted.
 #[test]
 fn a_stores_bytes_in_use_include_all_of_its_index() {
     for (name, place_of) in PLACES {

@@ -534,7 +534,7 @@ proptest! {
     }
 }
 
-/// Entries with and without attributes that are moved keep what they have.
+/// Entries that are moved keep their attributes, and those without stay without.
 #[test]
 fn entries_keep_every_attribute_when_sparse_pages_are_emptied() {
     const MANY: u16 = 3000;

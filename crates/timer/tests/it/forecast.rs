@@ -147,9 +147,8 @@ fn forecast_of_the_wheel_spreads_a_coarse_slot_evenly() {
     );
 }
 
-/// A timer that was moved later counts where it is registered until its record is met, one that was
-/// moved earlier or cancelled leaves a record that counts until it is swept: the total is that of the
-/// records.
+/// A timer that was moved later counts where its record is, until the wheel meets that record. A dead record counts
+/// until it is swept. So the total is the number of records.
 #[test]
 fn forecast_of_the_wheel_counts_registered_deadlines() {
     let mut timers = TimerSet::new(HierarchicalWheel::new(0));

@@ -87,7 +87,7 @@ suite!(quaternary_heap, HEAP, 64, IndexedHeap::<4>::new);
 proptest! {
     #![proptest_config(config(256))]
 
-    /// The typed store keeps eight bits, so that one dead record of 256 looks alive.
+    /// The typed store keeps eight bits of a registration, so one dead record of 256 looks alive.
     #[test]
     fn wheel_under_an_owner_that_keeps_eight_bits_behaves_as_the_model(
         start in start(),

@@ -58,7 +58,7 @@ pub(super) enum Negative {
 pub(crate) struct Failed;
 
 impl Entry {
-    /// Whether it is past its soft deadline; `None` while only jitter knows.
+    /// Whether it is past its soft deadline; `None` while that depends on the jitter.
     fn is_stale(&self, now: u64) -> Option<bool> {
         match self.soft {
             None => Some(false),
@@ -68,12 +68,12 @@ impl Entry {
         }
     }
 
-    /// Gives it a soft deadline, which was said for it or not.
+    /// Gives it a soft deadline. `fresh` is the duration that was given for this entry, if one was.
     pub(super) fn is_fresh_for(&mut self, soft: Option<(u64, u64)>, fresh: Option<Duration>) {
         (self.soft, self.fresh) = (soft, fresh);
     }
 
-    /// Takes over whether the cache took it for stale.
+    /// Where only the cache knows whether the entry is stale, the model learns it from the cache.
     fn learn_stale(&mut self, now: u64, stale: bool) {
         if let Some((low, high)) = &mut self.soft {
             if stale {
@@ -341,7 +341,7 @@ impl Model {
         }
     }
 
-    /// An error was the loader's answer: the old value is served if it is kept for that.
+    /// The loader answered with an error: the old value is served if the cache still keeps it for that case.
     fn old_in_place_of_an_error(&mut self, key: u16, answer: Option<u64>) {
         let (now, grace) = (self.tick(), self.setup.grace());
         let entry = self.entries.get(&key);
@@ -353,7 +353,7 @@ impl Model {
             Some(_) => None,
         });
         let live = self.is_live(key);
-        // What is over may have been evicted without that anybody was told yet.
+        // An expired entry may have been evicted already, and the listener may not know yet.
         let known = live || self.setup.is_told() && self.setup.prompt;
         match answer {
             Some(id) => {

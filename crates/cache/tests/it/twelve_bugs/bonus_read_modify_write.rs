@@ -152,7 +152,7 @@ fn an_update_holds_up_writers_of_its_key_alone() {
     cache.validate();
 }
 
-/// A counter that counts does not live for ever: an update keeps the time that is left.
+/// An update keeps the time that is left, so a counter that is incremented all the time still ends.
 #[test]
 fn an_update_keeps_the_time_that_is_left() {
     let clock = StageClock::new();

@@ -10,8 +10,7 @@ use tidewheel::{Cache, OnFull, RemovalCause};
 use super::stage::{Intruder, LONG};
 use super::stage::{MS, StageClock, tidewheel};
 
-/// A listener that closes its cache in the middle of its events: nothing is lost, in whatever shard it
-/// lies.
+/// A listener closes its cache while events wait in all shards. None of them is lost.
 #[test]
 fn a_listener_that_closes_its_cache_still_hears_of_every_entry() {
     const KEYS: u32 = 1000;
@@ -48,7 +47,7 @@ fn a_listener_that_closes_its_cache_still_hears_of_every_entry() {
     assert_eq!(told.len(), KEYS as usize);
 }
 
-/// Two threads close: one waits for the listener's thread, in which the listener is the other.
+/// Two threads close the cache. One of them waits for the listener's thread, on which the listener is the other one.
 #[cfg(feature = "system")]
 #[test]
 fn a_listener_may_close_its_cache_while_another_thread_does() {

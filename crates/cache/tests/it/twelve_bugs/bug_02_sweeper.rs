@@ -1,5 +1,5 @@
-//! Bug 2: a sweeper without an end. Nobody can stop its thread, and the thread holds the cache: what is
-//! dropped lives on.
+//! Bug 2: a sweeper that never ends. Nobody can stop its thread, and the thread keeps the cache alive after its owner
+//! has dropped it.
 
 use std::cell::RefCell;
 use std::collections::HashMap;
@@ -21,7 +21,7 @@ struct Census {
     owner: thread::ThreadId,
 }
 
-/// Lies in a thread's storage, and so goes when the thread does.
+/// Lies in a thread's local storage, so it is dropped when the thread ends.
 struct Resident(Arc<AtomicUsize>);
 
 impl Drop for Resident {
@@ -73,8 +73,8 @@ trait Swept {
     fn set(&self, key: u32, value: Token, ttl: Duration);
 }
 
-/// Starts a thread that sweeps at every tick, and forgets it. (The ticks come from the test, so that it
-/// can end what the cache cannot.)
+/// Starts a thread that sweeps at every tick, and keeps no handle of it. The ticks come from the test, so the test can
+/// end the thread, which the cache cannot.
 struct Unstoppable {
     clock: Census,
     entries: Arc<Mutex<HashMap<u32, (Token, Duration)>>>,

@@ -104,7 +104,7 @@ fn bug_03_the_lock_is_held_over_a_load() {
     cache.validate();
 }
 
-/// Every other piece of user code that a cache runs may call it too: it would panic under a lock.
+/// User code that a cache runs may call the cache. Under a lock it would panic.
 #[test]
 fn weigher_expiry_loader_update_and_drop_run_without_a_lock() {
     type Own = Arc<Mutex<Option<Cache<u32, Talker>>>>;

@@ -108,8 +108,7 @@ fn bug_05_every_miss_asks_the_origin() {
     cache.validate();
 }
 
-/// The herd's leader gives up; the load that the others wait for is not lost with it, and they do not
-/// become a herd of their own.
+/// The leader panics. One of its waiters loads, and the others wait for that one.
 #[test]
 fn when_the_leader_panics_one_other_loads() {
     let clock = StageClock::new();
@@ -141,8 +140,8 @@ fn when_the_leader_panics_one_other_loads() {
     cache.validate();
 }
 
-/// The second order of bug 6: a warm entry is refreshed by one caller before it dies, at 80 % of its time;
-/// the others are served meanwhile, and nobody ever misses.
+/// At 80 % of its time to live one caller refreshes the entry, and the others get the old value meanwhile. So a key
+/// that is in use never misses.
 #[test]
 fn a_key_in_use_is_refreshed_at_80_percent_and_never_misses() {
     let clock = StageClock::new();

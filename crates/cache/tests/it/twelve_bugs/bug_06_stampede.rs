@@ -1,4 +1,4 @@
-//! Bug 6: everything that was warmed together dies together, and its readers go to the origin together.
+//! Bug 6: entries that were stored together expire together, and their readers all go to the origin at once.
 
 use std::collections::BTreeMap;
 use std::sync::Mutex;

@@ -1,5 +1,5 @@
-//! Bug 7: a sweep that walks every entry under the lock, while everybody waits. And the sweep with a budget
-//! that always begins at the same end, and never comes to the other.
+//! Bug 7: a sweep that walks every entry under the lock, while all readers and writers wait. A related bug is a sweep
+//! with a budget that always begins at the same end, and never reaches the other.
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU64, Ordering::SeqCst};
@@ -51,8 +51,8 @@ impl Sweeping for WalksAll {
     }
 }
 
-/// Tidewheel drops values between two holds of a lock: so a value's `drop` sees, from outside, how many
-/// entries the hold before has taken.
+/// Tidewheel drops values after it has released the lock. So when a value's `drop` runs, it can see how many entries
+/// were removed under that lock.
 struct Watched {
     cache: Cache<u32, Witness>,
     log: Arc<Log>,

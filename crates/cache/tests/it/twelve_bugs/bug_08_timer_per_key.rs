@@ -126,8 +126,8 @@ fn bug_08_a_timer_for_every_store() {
     cache.validate();
 }
 
-/// Deadlines that move earlier leave a dead record each: those are swept before they outnumber the living
-/// by much.
+/// A deadline that moves earlier leaves a dead record. Dead records are swept before they outnumber the living by
+/// much.
 #[test]
 fn dead_timers_are_swept_though_deadlines_move_earlier_all_the_time() {
     const KEYS: u32 = 1000;
@@ -149,8 +149,8 @@ fn dead_timers_are_swept_though_deadlines_move_earlier_all_the_time() {
     cache.validate();
 }
 
-/// The faulty queue takes whatever fires; Tidewheel stops firing when the listener's queue is full, and
-/// what is due is invisible all the same.
+/// The faulty queue takes whatever fires. Tidewheel stops removing when the listener's queue is full. Entries that
+/// are due are invisible all the same.
 #[test]
 fn what_fires_does_not_pile_up_before_a_listener_that_is_stuck() {
     const BURST: u32 = 10_000;

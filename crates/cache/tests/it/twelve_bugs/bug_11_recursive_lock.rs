@@ -146,8 +146,8 @@ fn bug_11_a_sweep_that_takes_its_own_lock_again() {
     ours.cache().validate();
 }
 
-/// The listener may call every operation, on the entry that has just left and on others; with room in its
-/// queue and without.
+/// The listener may call every operation, on the entry that has just left and on others, whether or not its queue has
+/// room.
 #[test]
 fn a_listener_may_call_its_cache() {
     for queue in [1000, 1] {

@@ -22,7 +22,7 @@ const KEYS: u32 = 40;
 /// How long the first thread waits for the writer, which a lock may hold up.
 const PATIENCE: Duration = Duration::from_millis(20);
 
-/// A key that lets the stage know whenever it is used.
+/// A key that tells the stage each time it is used.
 #[derive(Clone)]
 pub(crate) struct Key {
     number: u32,
@@ -77,7 +77,7 @@ struct Ours {
     cache: Cache<Key, &'static str>,
 }
 
-/// Tidewheel on a stage, all of its entries under one lock.
+/// Tidewheel with one shard, on the stage's clock.
 pub(crate) fn ours(clock: &StageClock) -> Arc<dyn LazyCache> {
     let cache = tidewheel(clock).shards(1).build().expect("valid");
     let clock = clock.clone();
@@ -109,7 +109,7 @@ impl Drop for Ours {
     }
 }
 
-/// How the dead entries are met.
+/// Who finds the dead entries.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum MetBy {
     Reader,
@@ -125,19 +125,18 @@ pub(crate) enum When {
     Any,
 }
 
-/// What came of the races.
+/// What the races have shown.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(crate) struct Outcome {
     /// Moments at which a writer stepped in.
     pub(crate) moments: u32,
-    /// Of these, the ones at which some of the dead had been removed and others not, and nothing kept the
-    /// writer waiting.
+    /// Moments among these at which the sweep was half done, and the writer did not have to wait.
     pub(crate) in_the_middle: u32,
     /// Fresh values that were gone afterwards.
     pub(crate) lost: usize,
 }
 
-/// Lets a writer replace all dead entries at each moment at which a reader or the sweeper comes by.
+/// Lets a writer replace all dead entries, once at each moment of a reader or of the sweeper.
 pub(crate) fn race(
     cache: impl Fn(&StageClock) -> Arc<dyn LazyCache>,
     met_by: MetBy,

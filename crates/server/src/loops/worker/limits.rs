@@ -3,8 +3,8 @@
 //! An example of what this prevents: MGET names one large value a thousand times. That is a short command, but it
 //! would build a huge reply before anything looks at a limit.
 //!
-//! The limit is one of each reply. Replies that gather are sent at [`SEND_MARK`], so the buffer may hold that much
-//! more than one reply.
+//! The limit holds for each single reply. Several replies gather in the buffer, and are sent once they reach
+//! [`SEND_MARK`]. So the buffer holds at most that much more than one reply.
 
 use crate::clients::connection::Connection;
 use crate::commands::turn::Turn;

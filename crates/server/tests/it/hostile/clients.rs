@@ -88,7 +88,7 @@ fn what_the_parser_has_learnt_of_an_unfinished_command_is_in_the_account() {
     });
 }
 
-/// The address space for the rest was moved to a bigger one, and all of it was written to on the way.
+/// When the buffer for an announced command grew, all of its address space was written to.
 #[test]
 fn bytes_that_were_announced_and_have_not_arrived_take_no_memory() {
     let server = Server::start(&[]);
@@ -109,7 +109,7 @@ fn bytes_that_were_announced_and_have_not_arrived_take_no_memory() {
     assert!(total_memory(&mut asker, &id) < 32 << 20);
 }
 
-/// Each loop closed the biggest of its own, however small.
+/// Each loop closed its own biggest client, even a small one.
 #[test]
 fn only_the_biggest_of_all_clients_is_closed_even_while_its_loop_is_busy() {
     eventually("the loop sleeps for long enough", || {
@@ -174,7 +174,7 @@ fn more_clients_than_the_system_lets_files_be_open_are_refused() {
     }
 }
 
-/// The list is gathered apart from other replies; it used to have no limit.
+/// CLIENT LIST is built in a buffer of its own, which had no limit.
 #[test]
 fn a_list_of_clients_beyond_what_its_asker_may_hold_is_not_gathered() {
     let server = Server::start(&["--client-output-buffer-limit", "normal 1mb 0 0"]);

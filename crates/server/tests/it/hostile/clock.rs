@@ -75,7 +75,7 @@ fn a_key_that_died_while_slow_commands_ran_is_not_read_after_them() {
     });
 }
 
-/// One command of very many keys is slow, too: longer than the time to live.
+/// One command with very many keys is slow too. It may take longer than the time to live.
 #[test]
 fn a_time_to_live_that_is_set_after_a_huge_del_begins_then() {
     let server = Server::start(&["--threads", "1"]);

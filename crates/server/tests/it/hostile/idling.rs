@@ -30,7 +30,7 @@ fn loops_without_shards_sleep() {
     }
 }
 
-/// A loop that is stuck cannot expire its keys; the other does that, and then sleeps.
+/// While one loop is stuck, the other expires its keys, and then sleeps.
 #[test]
 fn a_loop_that_helped_one_that_is_stuck_sleeps_again() {
     let flags = [
@@ -73,7 +73,7 @@ fn turns_beside_a_stuck_loop(server: &Server) -> Option<u64> {
     stuck.is_silent().then_some(turns)
 }
 
-/// A loop slept when another got stuck, and had no reason to look after it.
+/// The other loop slept already when the first got stuck, and nothing woke it to help.
 #[test]
 fn a_loop_that_gets_stuck_while_all_others_sleep_is_helped() {
     let layout = ["--threads", "2", "--shards", "1"];

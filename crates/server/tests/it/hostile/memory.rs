@@ -15,7 +15,7 @@ fn small_keys(client: &mut Client, keys: usize) {
     assert_eq!(flood(client, &bytes, keys, &ok()), 0);
 }
 
-/// Room was made by count: 64 small keys for one of a megabyte.
+/// The server made room by a number of keys: 64 small ones for a value of a megabyte.
 #[test]
 fn large_values_after_many_small_keys_stay_within_maxmemory() {
     const LIMIT: u64 = 8 << 20;
@@ -38,8 +38,8 @@ fn large_values_after_many_small_keys_stay_within_maxmemory() {
     });
 }
 
-/// Each shard keeps changes of a few kilobytes to itself. What was deleted in small amounts from many shards
-/// counted as used until somebody asked how much it was.
+/// Each shard publishes changes of its memory in portions of a few kilobytes. Small deletions in many shards counted
+/// as used until somebody asked for INFO.
 #[test]
 fn memory_of_deleted_keys_can_be_used_at_once() {
     const LIMIT: u64 = 2 << 20;

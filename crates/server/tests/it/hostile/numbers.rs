@@ -3,7 +3,7 @@
 use super::tools::{cpu_seconds, script};
 use crate::common::{Client, Reply, Server, bulk, ok, text};
 
-/// Whoever read a large value left a share of it behind, so that the next change copied all of it.
+/// A read of a large value left a share of it behind, so the next change copied all of it.
 #[test]
 fn a_read_of_a_large_value_makes_no_later_append_copy_it() {
     const ROUNDS: usize = 1_000;

@@ -3,7 +3,7 @@
 use super::tools::{cpu_seconds, script};
 use crate::common::{Client, Reply, Server, bulk, command, eventually};
 
-/// A subscriber that publishes to itself took its messages out of the middle of those of all.
+/// A subscriber that publishes to its own channel took each message out of the middle of all waiting ones.
 #[test]
 fn publishing_to_oneself_costs_the_same_for_each_message_however_many_they_are() {
     const ALL: usize = 128_000;
@@ -43,7 +43,8 @@ fn publish(server: &Server, bytes: usize) {
     server.client().call(&["PUBLISH", "x", &payload]);
 }
 
-/// Each got its copy of 4 MB, 1.9 GB in all, before anybody looked at 16 MB and closed 496 of them.
+/// All clients together may hold 16 MB. Each of 500 got a copy of 4 MB, 1.9 GB in all, before 496 of them were
+/// closed.
 #[test]
 fn one_message_for_many_silent_subscribers_takes_little_more_than_all_clients_may_hold() {
     let server = Server::start(&["--threads", "1", "--maxmemory-clients", "16mb"]);
@@ -82,7 +83,7 @@ fn one_message_for_very_many_patterns_of_one_client_takes_no_more_than_may_wait(
     assert!(grown < 192 << 10, "{grown} KiB");
 }
 
-/// The names were copied, all of them, before the first was confirmed.
+/// All names were copied before the first was confirmed.
 #[test]
 fn leaving_all_channels_copies_no_names_beyond_the_reply_that_may_be_built() {
     let limit = "normal 1mb 0 0 pubsub 1mb 0 0";

@@ -20,7 +20,7 @@ fn calls_of_keys(client: &mut Client) -> u64 {
     count.map_or(0, |count| count.parse().expect("a number"))
 }
 
-/// 16 KB of them held everybody else of the loop, and its expiry, for 28 s.
+/// A pipeline of 16 KB of KEYS held up all other clients of the loop, and its expiry, for 28 s.
 #[test]
 fn a_pipeline_of_walks_lets_others_have_their_turns() {
     const WALKS: usize = 2_000;
@@ -43,7 +43,7 @@ fn a_pipeline_of_walks_lets_others_have_their_turns() {
     assert!(calls_of_keys(&mut other) < WALKS as u64, "expiry came last");
 }
 
-/// A class of 120 KB that is held against a key of 120 KB took half a minute, a megabyte half an hour.
+/// A class of 120 KB took half a minute on a key of 120 KB. One of a megabyte took half an hour.
 #[test]
 fn a_pattern_as_long_as_a_key_holds_nobody() {
     let server = Server::start(&["--threads", "1"]);

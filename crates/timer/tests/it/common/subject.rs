@@ -96,9 +96,12 @@ impl<const BITS: u32> Timers for Cells<BITS> {
     }
 }
 
-/// An owner as a store is one: deadlines that have passed are stored as they are, the place of a
-/// timer that has gone is the first to be used again, and the deadline is stored sometimes before and
-/// sometimes after the queue is told. Of a registration it keeps `BITS`.
+/// An owner of timers that behaves like the store:
+///
+/// - It stores deadlines that have passed as they are.
+/// - It gives the id of the timer that ended last to the next new timer.
+/// - It stores a deadline sometimes before and sometimes after it tells the queue.
+/// - It keeps `BITS` bits of a registration.
 #[derive(Debug)]
 pub(crate) struct Entries<Q, const BITS: u32> {
     queue: Q,

@@ -199,8 +199,8 @@ every_queue! {
     }
 }
 
-/// Row 20: the production wheel touches each record three times in an hour's stall: down from levels 2
-/// and 1, and to fire. So the number of calls is bounded, too.
+/// Row 20: in a stall of an hour the production wheel touches each record three times: to move it down from levels 2
+/// and 1, and to fire it. So the number of calls is bounded, too.
 #[test]
 fn stall_is_caught_up_in_a_bounded_number_of_calls() {
     let (count, budget, hour) = (100_000, 1_000, 3_600_000);

@@ -181,8 +181,8 @@ every_queue! {
     }
 }
 
-/// Row 28: moved to and fro beyond the tick that it is registered for, a timer of the wheel stays
-/// registered there and leaves no dead record.
+/// Row 28: a timer that moves back and forth, always later than the tick of its record, keeps that record and leaves
+/// no dead one.
 #[test]
 fn timer_moved_back_and_forth_beyond_its_record_leaves_no_dead_record() {
     let mut timers = TimerSet::new(HierarchicalWheel::new(0));

@@ -47,8 +47,8 @@ every_queue! {
     }
 }
 
-/// Places whose names are spent wait for their neighbours: few enough that a timer that stays for ever costs
-/// no more than a few others.
+/// A cell whose names are used up waits for its neighbours. A timer that stays for ever keeps only a few such cells
+/// empty.
 #[test]
 fn timers_that_stay_do_not_hold_the_memory_of_those_that_come_and_go() {
     const STAY: usize = 2_000;
