@@ -19,8 +19,8 @@ pub(crate) const RECORDS_PER_HOLD: u32 = 16;
 pub enum RemovalCause {
     /// Its time was over.
     Expired,
-    /// Room was needed, or it was heavier than the whole capacity. (Room is also made of what is over and still
-    /// kept for [`stale_on_error`](crate::Builder::stale_on_error).)
+    /// Room was needed, or it was heavier than the whole capacity. (Entries that are over, and are only kept for
+    /// [`stale_on_error`](crate::Builder::stale_on_error), may be evicted too.)
     Evicted,
     /// A new value took its place.
     Replaced,

@@ -122,7 +122,7 @@ fn nothing_is_lost_in_the_accounts() {
             clock.advance(10 * MS);
             while cache.advance(cache.now(), u32::MAX).backlog {}
             assert_eq!((cache.len(), cache.weight()), (0, 0), "round {round}");
-            // What is lent and forgotten would be missing here.
+            // Weight that was lent and never given back would be missing here.
             cache.insert(99_999, 10_000);
             assert_eq!(
                 cache.peek(&99_999),

@@ -133,7 +133,7 @@ fn ten_times_the_expected_load_on_the_system_clock() {
                 let total = SECONDS * LOAD_PER_SECOND / WRITERS;
                 let mut done = 0;
                 while done < total {
-                    // As many as the time that has passed asks for.
+                    // As many operations as are due by now.
                     let passed = (pace.now() - start).as_micros() as u64;
                     let asked = (passed * LOAD_PER_SECOND / WRITERS / 1_000_000).min(total);
                     if asked <= done {

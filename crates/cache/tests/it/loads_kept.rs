@@ -231,7 +231,7 @@ fn a_read_past_the_soft_deadline_queues_one_refresh() {
     assert_eq!(cache.get(&1), Some(100));
     assert_eq!(cache.ttl(&1), Ttl::Left(100 * MS));
     assert_eq!(origin.load(SeqCst), 1);
-    // What is not read dies.
+    // An entry that nobody reads expires.
     clock.advance(50 * MS);
     assert_eq!(cache.get(&2), None);
     cache.validate();

@@ -220,7 +220,7 @@ fn a_listener_may_call_its_cache() {
             let Some(cache) = cache else { return };
             assert_eq!(cache.get(&removal.key), None, "told too early");
             if removal.value < 100 {
-                // Whoever is told of it sees it come back, as another one.
+                // The listener stores another entry in its place.
                 cache.insert(1000 + removal.key, removal.value + 100);
                 cache.remove(&(1000 + removal.key));
             }

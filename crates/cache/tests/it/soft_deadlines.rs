@@ -86,7 +86,7 @@ fn a_new_time_to_live_is_fresh_for_its_own_share() {
     assert!(!is_stale(&cache, 2));
     clock.advance(MS);
     assert!(is_stale(&cache, 2));
-    // What has no end any more has no share of it either.
+    // An entry without an end has no soft deadline at a share of its life.
     assert!(cache.persist(&2));
     assert!(!is_stale(&cache, 2));
     clock.advance(1000 * DAY);

@@ -207,7 +207,7 @@ fn the_one_key_that_may_go_is_found_among_very_many() {
         let policy = Policy::parse(name.as_bytes()).expect("a policy");
         rig.keyspace.rules().set_policy(policy);
         fill(&mut rig, 0, 60_000, "");
-        // As many timers have been given up as may lie about.
+        // The wheel holds as many dead records as it may.
         fill(&mut rig, 0, 4_000, "EX 1000");
         for i in 0..4_000 {
             rig.run(&format!("PERSIST key:{i}"));

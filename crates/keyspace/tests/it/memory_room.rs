@@ -38,7 +38,7 @@ fn when_no_key_may_be_evicted_a_command_fits_or_is_refused() {
         assert_eq!(rig.run(&format!("SET first {value}")), "OK", "{name}");
         assert_eq!(rig.run(&format!("SET second {value}")), OOM, "{name}");
         assert_eq!(rig.run("SETRANGE third 60000 x"), OOM, "{name}");
-        // What it takes the place of counts.
+        // The memory of the replaced value counts as free.
         assert_eq!(rig.run(&format!("SET first {value}")), "OK", "{name}");
         let used = rig.keyspace.stats(rig.time).used_memory;
         assert!(used <= limit, "{name}: {used} of {limit}");

@@ -86,7 +86,7 @@ fn an_epoch_that_would_repeat_ids_is_refused() {
 #[test]
 fn a_start_with_more_due_tasks_than_there_is_room_for_does_not_wait_for_room() {
     let due = SystemTime::UNIX_EPOCH;
-    // Of each key an older task, which was cut off.
+    // Each key also has an older task, which a crash had cut off.
     let twice = (0..2).flat_map(|_| (0..500u32).map(|key| (key, (), due)));
     let journal = MemoryJournal::with(twice);
     let gate = Arc::new(Gate::default());

@@ -255,7 +255,7 @@ impl Client {
         if !self.expected.is_empty() && !talker.killed {
             return Err(format!("{} replies never came", self.expected.len()));
         }
-        // Who is about to be closed gets no more messages.
+        // A client that is about to be closed gets no more messages.
         let stays = self.end == End::None && !self.spoilt && !leaves;
         if !talker.owed.is_empty() && stays {
             return Err(format!("{} messages never came", talker.owed.len()));

@@ -1,4 +1,4 @@
-//! What clients hold is known, and of all of them the one that holds most is closed.
+//! The server knows how much memory each client holds, and closes the one that holds most.
 
 use std::time::Duration;
 

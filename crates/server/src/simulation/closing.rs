@@ -30,11 +30,11 @@ impl Client {
         let silent = terms.timeout_s > 0 && now - self.active_from >= terms.timeout_s * SECOND_US;
         let unread = terms.output_max > 0 && self.backlog(talker) as u64 > terms.output_max;
         if silent || unread {
-            // Whatever it has said or was owed is lost with it.
+            // Its unanswered commands and undelivered messages are lost with it.
             talker.killed = true;
             return Ok(());
         }
-        // Of these, the end looks whether they were served before.
+        // The end of the episode checks whether these were served first.
         if self.end == End::Half || self.spoilt || talker.leaves {
             return Ok(());
         }

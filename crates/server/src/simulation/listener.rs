@@ -87,7 +87,8 @@ fn read_event(message: &[Vec<u8>]) -> Result<(Name, String), String> {
     Ok(((db, key.as_bytes().to_vec()), what.into_owned()))
 }
 
-/// Where a listener may be among a key's events: some may have been left out, so there may be several.
+/// How many of a key's events a listener may have seen. Some events may have been left out, so there may be several
+/// answers.
 #[derive(Debug, Clone)]
 struct Places(Vec<usize>);
 
@@ -98,8 +99,8 @@ impl Default for Places {
 }
 
 impl Places {
-    /// Where the listener may be after one more event, and how well the events so far explain it.
-    /// Nowhere is left if they do not.
+    /// The places after one more event, and how certain the match is. There are none if the events so far do not
+    /// explain it.
     fn next(&self, events: &[Event], what: &str) -> (Self, Certainty) {
         let mut next = Vec::new();
         let mut certainty = Certainty::Unknown;

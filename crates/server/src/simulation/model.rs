@@ -1,7 +1,7 @@
-//! What the server should have answered, and which messages it owes to whom.
+//! What the server should have answered, and which messages it still owes to each client.
 //!
 //! The model runs each command in the order and with the time that the witness saw. It is exact, except that two
-//! kinds of keys are *unsure*. The reply then says whether they were there.
+//! kinds of keys are *unsure*. For these the model takes the answer from the reply.
 //!
 //! - A command reads the clock before it runs. A key whose deadline comes after that reading, but before the
 //!   command, may have been removed by another reader of the clock.

@@ -133,7 +133,7 @@ fn a_client_that_reads_all_its_output_may_exceed_the_soft_limit_for_the_full_tim
     assert!(peer.is_closed());
 }
 
-/// What somebody else changes while the client waits.
+/// What another client changes while this one waits.
 fn lower(rig: &mut Rig, limits: &str) {
     let boss = rig.connect(0);
     let words = [

@@ -154,7 +154,7 @@ impl Rig {
         panic!("the loops find no rest: {asleep:?} {busy:?}");
     }
 
-    /// What a client is answered when everything has come to rest.
+    /// The answer to a client, once no loop has anything left to do.
     pub(super) fn ask(&mut self, peer: &Peer, request: &[u8]) -> Vec<u8> {
         peer.send(request);
         self.settle();

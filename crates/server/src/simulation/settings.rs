@@ -32,7 +32,7 @@ fn a_connection_that_a_loop_takes_in_after_a_password_was_set_needs_it() {
     assert_eq!(served(&mut rig, &late, b"PING\r\n"), DENIED);
     assert_eq!(served(&mut rig, &late, b"AUTH secret\r\n"), b"+OK\r\n");
     assert_eq!(served(&mut rig, &late, b"PING\r\n"), b"+PONG\r\n");
-    // As in Redis, who was there before stays, until it says RESET.
+    // As in Redis, a client that connected before needs no password until it says RESET.
     assert_eq!(served(&mut rig, &early, b"PING\r\n"), b"+PONG\r\n");
     assert_eq!(served(&mut rig, &early, b"RESET\r\n"), b"+RESET\r\n");
     assert_eq!(served(&mut rig, &early, b"PING\r\n"), DENIED);

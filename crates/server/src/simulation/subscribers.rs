@@ -110,7 +110,7 @@ fn a_client_with_very_many_subscriptions_leaves_in_portions() {
     assert!(leaver.is_closed());
     let (left, _) = rig.server.hub.counts();
     assert!(left >= names.len() - 2 * PER_TURN, "{left} names are left");
-    // Whoever publishes meanwhile reaches those who are there.
+    // A message that is published meanwhile reaches the remaining subscribers.
     assert!(rig.ask(&stays, b"PUBLISH 5 x\r\n").ends_with(b"x\r\n"));
     rig.settle();
     assert_eq!(rig.server.hub.counts(), (1, 0));

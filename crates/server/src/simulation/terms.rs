@@ -1,4 +1,4 @@
-//! What an episode's server is set to: each limit is on in some episodes, alone or beside others.
+//! The settings of an episode's server: each limit is on in some episodes, alone or with others.
 
 use tidewheel_keyspace::{NotifyFlags, Policy};
 

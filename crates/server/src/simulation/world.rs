@@ -37,7 +37,8 @@ const OUTPUT_MAX: usize = OUTPUT_SOFT_MARK + (512 << 10);
 /// A connection's input: two reads, with what a vector reserves ahead.
 const INPUT_MAX: usize = 512 << 10;
 
-/// What shards keep to themselves of `maxmemory`, and what an estimate of a command's need is short by.
+/// How far memory may exceed `maxmemory`: shards publish their changes in portions, and a command's need is
+/// estimated.
 const MEMORY_SLACK: u64 = 8 << 10;
 
 /// A microsecond for each argument, and more for those that walk or copy.
@@ -315,15 +316,15 @@ impl World {
             .iter_mut()
             .map(|listener| &mut listener.client);
         let mut all = self.clients.iter_mut().chain(listeners);
-        // Who was replaced is closed, and may have run commands in the same turn.
+        // A client that is not found was closed and replaced, and may have run commands in the same turn.
         if let Some(client) = all.find(|client| client.id == ran.client) {
             client.ran(&ran.words, &ran.reply)?;
         }
         self.model.run(ran)
     }
 
-    /// Where all keys may go, the limit holds. Elsewhere a command runs as long as it is not exceeded, and
-    /// may exceed it itself.
+    /// If all keys may be evicted, the limit holds. Otherwise a command runs as long as the limit is not exceeded, and
+    /// may exceed it by itself.
     fn check_memory(&self) -> Result<(), String> {
         let beyond = match self.terms.victims {
             Victims::All => 0,
@@ -392,7 +393,7 @@ impl World {
             client.send(usize::MAX);
             let mut wire = client.peer.wire.borrow_mut();
             wire.narrow(usize::MAX, usize::MAX);
-            // Who only cannot be written to is not missed before there is something to write.
+            // The server notices that a client is gone only when it reads or writes: the reset tells it.
             if client.end == End::Gone {
                 wire.reset();
             }

@@ -160,7 +160,7 @@ impl Model {
         }
     }
 
-    /// What is stored is what was not announced.
+    /// The cache holds exactly the entries whose removal was not announced.
     fn weigh(&self) {
         assert_eq!(self.cache.len(), self.entries.len(), "entries");
         let weight: u64 = self
@@ -193,7 +193,7 @@ impl Model {
         assert_eq!((stats.listener_panics, stats.drop_panics), (0, 0));
         if let Some(capacity) = self.setup.capacity() {
             let weight = self.cache.weight();
-            // Those that are pinned may overshoot; once they are not, the next that comes makes up for it.
+            // Pinned entries may exceed the capacity. After they are unpinned, the next insertion evicts the surplus.
             let most = capacity.max(self.pinned_weight()).max(self.weight_before);
             assert!(weight <= most, "{weight} is over the capacity");
             self.weight_before = weight;
@@ -212,7 +212,7 @@ impl Model {
                 .count()
         };
         if effects.driven {
-            // Whoever drives at every tick removes what is due at that tick.
+            // The driver ran at this tick, so it has removed everything that is due.
             if told {
                 assert_eq!(due(0), 0, "due, and still there");
                 let swept = self.entries.values().all(|entry| !entry.invalidated);

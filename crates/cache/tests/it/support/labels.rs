@@ -4,7 +4,7 @@ use super::model::{Entry, Model};
 use super::value::Probe;
 
 impl Model {
-    /// Whoever has the tag is no longer there for readers; the sweep removes it.
+    /// Readers no longer see the entries with the tag; the sweep removes them.
     pub(super) fn invalidate_tag(&mut self, tag: u8) {
         let any = self.cache.invalidate_tag(&tag.to_string());
         let now = self.tick();
@@ -15,7 +15,7 @@ impl Model {
                 entry.invalidated = true;
             }
         }
-        // What has left, unknown to us, may have been the last with the tag.
+        // The last entry with the tag may have left without the model knowing.
         assert!(
             any || !concerned || !self.setup.is_told(),
             "invalidation of {tag}"

@@ -433,8 +433,7 @@ impl Model {
         (value, lifetime, entry)
     }
 
-    /// What is left of a key's live entry: of one that is replaced, the time that it would have had is told,
-    /// idle or not.
+    /// The time that a key's live entry has left, as it is reported of an entry that is replaced.
     pub(super) fn left(&self, key: u16) -> Option<Option<Duration>> {
         let entry = self.entries.get(&key).filter(|_| self.is_live(key))?;
         Some(entry.end().map(|(end, _)| self.until(end)))
@@ -565,7 +564,7 @@ impl Model {
     /// A key's entry leaves by hand. Returns the value's id if it was alive.
     pub(super) fn leaves(&mut self, key: u16, cause: RemovalCause) -> Option<u64> {
         if cause == RemovalCause::Invalidated {
-            // Of a load in progress alone: what is remembered of the key stays.
+            // Only a load in progress is superseded. A remembered error or absence stays.
             self.flights.remove(&key);
         } else {
             self.forget(key);
@@ -574,7 +573,7 @@ impl Model {
         let entry = self.entries.remove(&key)?;
         let mut causes = vec![if live { cause } else { RemovalCause::Expired }];
         if cause == RemovalCause::Replaced || !live {
-            // What takes its place may have wanted room first; what is dead may be gone already.
+            // The new value may have evicted it to make room, and a dead entry may have been removed already.
             causes.extend([RemovalCause::Evicted, RemovalCause::Expired]);
         }
         if entry.invalidated {

@@ -15,7 +15,7 @@ use super::value::{Ledger, Value};
 /// The ids of refreshed values begin here.
 const FIRST_ID: u64 = 1 << 40;
 
-/// What was said of an entry's end, when it was stored or since.
+/// What the caller has said about an entry's end, when it was stored or later.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) enum Said {
     Nothing,
@@ -42,7 +42,7 @@ pub(crate) struct Origin {
     asked: Arc<AtomicU64>,
 }
 
-/// What the origin says of one value: where it says nothing, what was said before holds.
+/// What the origin says about one value. Where it says nothing, the earlier settings of the entry remain.
 #[derive(Debug, Clone, Copy)]
 struct News {
     id: u64,

@@ -1,4 +1,4 @@
-//! Where the scripts are played: a clock at whose readings a second actor may step in.
+//! The stage of the scripts: a clock, and a second thread that may step in whenever the clock is read.
 
 use std::fmt;
 use std::sync::mpsc::{self, Receiver};

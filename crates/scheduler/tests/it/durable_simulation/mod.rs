@@ -1,15 +1,16 @@
-//! A durable scheduler in a simulated world: threads whose order a seed decides, a disk that tears and reorders,
-//! a journal that fails, and a power failure at any point; then the next life, with what is left.
+//! A durable scheduler in a simulated world. A seed decides the order of the threads. The disk tears and reorders
+//! writes, the journal fails, and the power fails at any point. Then the next process, called the next *life*, starts
+//! with the contents of the disk.
 //!
-//! What is held against it, in every life:
+//! The following is checked in every life:
 //!
-//! - memory and journal agree, key by key, at every moment at which nobody is within a call;
-//! - what was acknowledged survives, and what was set last is pending;
-//! - no task runs early, twice in one life, or after it was removed or replaced;
-//! - a stop leaves on disk exactly what it says is pending;
-//! - in the end every acknowledged task has run, or was ended by a call.
+//! - Memory and journal agree, key by key, whenever no thread is within a call.
+//! - Acknowledged tasks survive, and of each key the task that was set last is pending.
+//! - No task runs early, twice in one life, or after it was removed or replaced.
+//! - A stop leaves on disk exactly the tasks that it reports as pending.
+//! - In the end every acknowledged task has run, or was ended by a call.
 //!
-//! A failure prints what replays it: `TIDEWHEEL_SIM=seed:crash:crash_one_in:failure_one_in`, 0 for none.
+//! A failure prints the setting that replays it: `TIDEWHEEL_SIM=seed:crash:crash_one_in:failure_one_in`, 0 for none.
 
 mod baton;
 mod disk;
