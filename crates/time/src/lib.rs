@@ -6,7 +6,7 @@
 //! - [`Soonest`] publishes the earliest deadline of something that is behind a lock.
 //! - [`Alarm`] is the alarm of one thread or task that sleeps until a deadline. It loses no wake-up.
 //! - [`Histogram`] counts how late things happened.
-//! - [`mix`] spreads the bits of a hash.
+//! - [`mix()`] spreads the bits of a hash.
 //!
 //! `clock.rs` is the only file of all crates that reads a clock; a lint says so to everybody else.
 //!
