@@ -1,10 +1,14 @@
 //! A clock as its users read it: from its first reading on, and never backwards.
 //!
-//! Deadlines have 40 bits of milliseconds, so engine time begins at zero whatever the clock's origin: it is
-//! the reading less an `offset`. Clocks are also set. A step back is no time at all, and time goes on from
-//! where it was; a leap ahead beyond all deadlines counts as a year, so that what is stored afterwards
-//! still has deadlines ahead of it. Either way a step changes the offset, under a lock; readings are made
-//! with one offset from before to after, or made again.
+//! Deadlines have 40 bits of milliseconds. So time here begins at zero, whatever the clock shows: it is the clock's
+//! reading less an `offset`, which is the first reading.
+//!
+//! A clock may be set while it is read:
+//!
+//! - It is set back: no time has passed, and time goes on from where it was.
+//! - It is set ahead, beyond all deadlines: that counts as a year. So later deadlines still fit into 40 bits.
+//!
+//! Both change the offset, under a lock. If the offset changes during a reading, the reading is made again.
 //!
 //! Nanoseconds wrap after 584 years, in readings and offsets alike: only their differences mean anything.
 
@@ -114,14 +118,14 @@ impl Readings {
 /// What a leap beyond [`REACH`] counts as, in nanoseconds: a year.
 const LEAP_MAX: i64 = 365 * 86_400 * 1_000_000_000;
 
-/// How far, in nanoseconds, deadlines reach. Whoever gets there a year or less at a time has used it up.
+/// How far, in nanoseconds, deadlines reach.
 const REACH: u64 = (1 << 40) * 1_000_000;
 
-/// How far, in nanoseconds, a reading may lie before the latest and still be one that another thread has
-/// overtaken.
+/// A reading may lie before the latest one, because another thread read the clock later but was faster. If it lies
+/// further back than this many nanoseconds, the clock was set back.
 const OVERTAKEN_MAX: i64 = 1_000_000_000;
 
-/// Readings of a clock that is set time and again, after which its latest time has to do.
+/// How often a reading is repeated when the clock is set again and again. Then the latest time is returned.
 const TRIES: u32 = 8;
 
 /// A user's clock.
@@ -129,9 +133,9 @@ const TRIES: u32 = 8;
 struct Given {
     clock: Box<dyn Clock>,
     first: Duration,
-    /// Nanoseconds of engine time: the latest that were read.
+    /// The latest engine time that was read, in nanoseconds.
     latest: AtomicU64,
-    /// What readings are ahead of engine time, in wrapping nanoseconds.
+    /// By how much the clock is ahead of engine time, in wrapping nanoseconds.
     offset: AtomicU64,
     /// Held while the offset is changed.
     stepping: Mutex<()>,
@@ -153,13 +157,13 @@ fn spread(low: Duration, high: Duration) -> i64 {
     i64::try_from(high.saturating_sub(low).as_nanos()).unwrap_or(i64::MAX)
 }
 
-/// Whether so much time may have passed, until `now`.
+/// Whether `since` nanoseconds can have passed until `now`. Otherwise the clock was set.
 #[inline]
 fn is_time(since: i64, now: u64) -> bool {
     since >= 0 && (now < REACH || since <= LEAP_MAX)
 }
 
-/// Whether it is another thread's fault that a reading is not the latest.
+/// Whether a reading lies before the latest one only because another thread was faster.
 #[inline]
 fn is_overtaken(since: i64) -> bool {
     (-OVERTAKEN_MAX..0).contains(&since)

@@ -100,8 +100,9 @@ impl<'a, K: Hash + Eq, V: Clone, S: BuildHasher> Entry<'a, K, V, S> {
         self.or_insert_with(|| value)
     }
 
-    /// The value; if there is none, the closure's, which is stored. Those who insert meanwhile wait: for
-    /// slow closures, [`Cache::get_or_load`] serves better, where they supersede.
+    /// Returns the value. If there is none, stores and returns the closure's. Other writers of the key wait for the
+    /// closure. For a slow closure [`Cache::get_or_load`] is better: there a writer does not wait, but supersedes
+    /// the load.
     ///
     /// # Panics
     ///
@@ -133,13 +134,17 @@ impl<'a, K: Hash + Eq, V: Clone, S: BuildHasher> Entry<'a, K, V, S> {
         }
     }
 
-    /// Lets a closure decide by the value what is done; returns the value that is then there. A new value
-    /// that was not stored is dropped and not returned, as by [`Cache::update`]: a `Put` in place of an old
-    /// value when all or the old entry's tag was invalidated meanwhile, an `Update` when the old entry has gone
-    /// for any reason. A `Put` where there was no value is stored whatever was invalidated meanwhile.
+    /// A closure sees the value and decides what is done. Returns the value that is there afterwards.
     ///
-    /// A value that was stored is returned even if it has left at once, as the only one that is not
-    /// [pinned](Cache::pin) in a full cache.
+    /// A new value that was not stored is dropped and not returned, as by [`Cache::update`]:
+    ///
+    /// - An `Update` is not stored if the old entry has left meanwhile, for any reason.
+    /// - A `Put` in place of an old value is not stored if everything, or a tag of the old entry, was invalidated
+    ///   meanwhile.
+    /// - A `Put` where there was no value is stored whatever was invalidated meanwhile.
+    ///
+    /// A stored value is returned even if it was evicted at once. That happens when all other entries of a full cache
+    /// are [pinned](Cache::pin).
     ///
     /// # Panics
     ///

@@ -9,11 +9,11 @@ use crate::lifetime::Loaded;
 use crate::load::{never, value};
 
 impl<K: Hash + Eq, V: Clone, S: BuildHasher> Cache<K, V, S> {
-    /// As [`get_or_load`](Self::get_or_load), with a future as the loader; it is polled only if there is
+    /// As [`get_or_load`](Self::get_or_load), with a future as the loader. The future is polled only if there is
     /// something to load. Tasks and threads share one load.
     ///
-    /// Dropping the returned future is safe at any point: if it was the one that loads, one of those who
-    /// wait goes on with its own loader.
+    /// The returned future may be dropped at any point. If it was the one that loads, one of the waiting callers
+    /// loads with its own loader.
     ///
     /// # Panics
     ///

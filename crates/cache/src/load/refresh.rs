@@ -1,11 +1,14 @@
 //! The background refresher: entries past their soft deadline are loaded again before they end.
 //!
-//! Only reads ask for it. An entry that nobody reads must be allowed to die, or a cache would keep alive, at
-//! its origin's expense, whatever was in it once.
+//! Only reads cause refreshes. If every entry were refreshed, a cache would load entries that nobody needs any more,
+//! again and again.
 //!
-//! A read that meets such an entry files a vacant flight of its key and queues that, once: the flight is the
-//! mark. A writer of the key supersedes it like any load. A caller of `get_or_load` who comes when the entry
-//! is over takes it instead of waiting for its turn in the queue.
+//! 1. A read finds an entry past its soft deadline. It files a vacant flight (a load without a leader) for the key,
+//!    and puts the key into the refresher's queue. Later reads find the flight, and queue nothing.
+//! 2. The refresher takes the key from the queue, leads the flight, and stores the new value.
+//!
+//! A writer of the key supersedes the flight like any load. If the entry ends before step 2, the next caller of
+//! `get_or_load` leads the flight itself, and does not wait for the queue.
 
 use std::hash::{BuildHasher, Hash};
 use std::panic::{AssertUnwindSafe, catch_unwind};

@@ -9,8 +9,8 @@ use crate::shard::Hold;
 const HOLDS_PER_SAMPLE: u32 = 32;
 
 impl<'a> Context<'a, '_> {
-    /// Locks the shards of a row's keys. Before that, it copies large arguments that will be stored:
-    /// `stored_argument` is the row's.
+    /// Locks the shards of a command's keys, which `keys` finds among the arguments. Before that, it copies the argument
+    /// that will be stored, if it is large: `stored_argument` is its position.
     #[inline]
     pub(crate) fn lock_keys(&mut self, keys: &KeySpec, stored_argument: u32) {
         let n = self.args.len();

@@ -17,8 +17,8 @@ pub enum CatchUp {
     /// The latest of them are made up, one after another, at most this many. Older ones are left out. The rhythm
     /// stays.
     Burst(u32),
-    /// None is made up, and the next run comes a full period after the late one was started: the
-    /// distance stays, the rhythm drifts.
+    /// They are left out. The next run comes a full period after the start of the late one: the distance stays, the
+    /// rhythm drifts.
     Delay,
 }
 

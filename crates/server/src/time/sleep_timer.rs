@@ -1,8 +1,8 @@
 //! The end of a sleep, exact to well below a millisecond.
 //!
-//! On Linux a timerfd set to the absolute instant at which a tick begins: poll's own time-out is
-//! rounded up to whole milliseconds and delayed by the thread's timer slack. Elsewhere poll's time-out
-//! has to do.
+//! On Linux it is a timerfd, which is set to the absolute instant at which a tick begins. Poll's own time-out would be
+//! less exact: it is rounded up to whole milliseconds, and delayed by the thread's timer slack. Other systems use
+//! poll's time-out.
 
 #[cfg(any(target_os = "linux", target_os = "android"))]
 pub(crate) use linux::SleepTimer;

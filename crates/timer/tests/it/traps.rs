@@ -1,8 +1,8 @@
 //! Bugs that have shipped in other timers, one named test each.
 //!
-//! The numbers are the rows of the study that this crate was designed from. Most of them come from
-//! wheels that count slots or rounds where this crate compares absolute ticks; the scripts are run
-//! against every queue all the same.
+//! The numbers are the rows of a list of such bugs, from which this crate was designed. Most of the bugs come from
+//! wheels that count slots or rounds. This crate compares absolute ticks instead, but the tests run against every
+//! queue all the same.
 //!
 //! Rows that cannot go wrong on this floor, and the floor that owns them:
 //!
