@@ -115,7 +115,7 @@ impl Resolver {
 
     fn resolve(&self, name: &str) -> Result<Answer, Arc<ServFail>> {
         self.cache
-            .try_get_or_load(name.to_owned(), || self.upstream.query(name))
+            .get_or_load_with(name.to_owned(), || self.upstream.query(name))
     }
 
     /// Resolves a name and prints a line of the timeline; returns what it was and how often the upstream was

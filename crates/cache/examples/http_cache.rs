@@ -89,7 +89,7 @@ where
                 let lifetime = Lifetime::ttl(ttl).tag("pages");
                 Loaded::new(Arc::new(page), lifetime)
             };
-            let page = pages.get_or_load_async(key, load).await;
+            let page = pages.get_or_load_with_async(key, load).await;
             let mut response = Response::new(Body::from(page.body.clone()));
             *response.status_mut() = page.status;
             *response.headers_mut() = page.headers.clone();

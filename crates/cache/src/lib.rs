@@ -78,6 +78,26 @@
 //! each key at a time, however many threads ask. The methods that end in `_async` do the same for tasks, on any
 //! runtime, and threads and tasks share one load. If a loader panics or is cancelled, another caller loads.
 //!
+//! The loaders of these methods return the value itself, so the compiler knows its type: `|| "7".into()` and
+//! `|| Arc::new(handler)` for an `Arc<dyn Handler>` compile. A loader that also says how long its value lives, or by which
+//! tags it is invalidated, returns a [`Loaded`], to one method for all shapes of answers:
+//!
+//! ```
+//! # use std::{io, sync::Arc, time::Duration};
+//! # use tidewheel::{Cache, Lifetime, Loaded};
+//! # fn main() -> Result<(), Box<dyn std::error::Error>> {
+//! # let cache: Cache<u32, String> = Cache::builder().unbounded().no_default_ttl().build()?;
+//! let name: String = cache.get_or_load(7, || "seven".into());
+//! let name: Result<String, Arc<io::Error>> = cache.get_or_load_with(8, || {
+//!     let (name, seconds) = ask_the_server()?;
+//!     Ok(Loaded::new(name, Lifetime::ttl(Duration::from_secs(seconds)).tag("names")))
+//! });
+//! # name?;
+//! # fn ask_the_server() -> io::Result<(String, u64)> { Ok(("eight".into(), 60)) }
+//! # Ok(())
+//! # }
+//! ```
+//!
 //! An entry may have two deadlines. Past the *soft* one ([`Builder::refresh_after`]) the old value is served
 //! while one caller, or the background refresher ([`Builder::refresh_with`]), fetches the new one. Past the
 //! *hard* one the entry is gone, except that [`Builder::stale_on_error`] keeps it for a loader that fails.
@@ -171,6 +191,7 @@ pub use handle::snapshot::{RestoreError, Snapshot};
 pub use hasher::{DefaultHashBuilder, DefaultHasher};
 pub use lifetime::{Condition, Expiry, Jitter, Lifetime, Loaded, Ttl};
 pub use load::latch::Compute;
+pub use load::said::LoaderResult;
 pub use stats::Stats;
 #[cfg(feature = "system")]
 pub use tidewheel_time::SystemClock;

@@ -87,7 +87,8 @@ impl Lifetime {
     }
 }
 
-/// A value that a loader returns, with a lifetime of its own. Plain values convert into it.
+/// A value with a lifetime of its own, as the loader of
+/// [`Cache::get_or_load_with`](crate::Cache::get_or_load_with) returns it. Plain values convert into it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Loaded<V> {
     /// The value.

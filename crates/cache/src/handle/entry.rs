@@ -96,7 +96,7 @@ impl<K: Hash + Eq, V: Clone, S: BuildHasher> Cache<K, V, S> {
 impl<'a, K: Hash + Eq, V: Clone, S: BuildHasher> Entry<'a, K, V, S> {
     /// The value; if there is none, this one, which is stored. (It is returned all the same if it is heavier
     /// than the whole capacity, or the cache is closed.)
-    pub fn or_insert(self, value: impl Into<Loaded<V>>) -> V {
+    pub fn or_insert(self, value: V) -> V {
         self.or_insert_with(|| value)
     }
 
@@ -107,10 +107,16 @@ impl<'a, K: Hash + Eq, V: Clone, S: BuildHasher> Entry<'a, K, V, S> {
     /// # Panics
     ///
     /// As [`Cache::update`].
-    pub fn or_insert_with<T>(self, value: impl FnOnce() -> T) -> V
-    where
-        T: Into<Loaded<V>>,
-    {
+    pub fn or_insert_with(self, value: impl FnOnce() -> V) -> V {
+        self.or_insert_loaded(|| value().into())
+    }
+
+    /// As [`or_insert_with`](Self::or_insert_with), with a closure that says how long its value lives.
+    ///
+    /// # Panics
+    ///
+    /// As [`Cache::update`].
+    pub fn or_insert_loaded(self, value: impl FnOnce() -> Loaded<V>) -> V {
         let counters = &self.cache.inner.counters;
         let value = Quiet::new(value, counters);
         if let Some(found) = self.cache.get(&self.key) {
@@ -119,7 +125,7 @@ impl<'a, K: Hash + Eq, V: Clone, S: BuildHasher> Entry<'a, K, V, S> {
         }
         self.put(|old| match old {
             Some(_) => Compute::Keep,
-            None => Compute::Put(value.into_inner()().into()),
+            None => Compute::Put(value.into_inner()()),
         })
     }
 
@@ -174,7 +180,7 @@ where
     /// # Panics
     ///
     /// As [`Cache::update`].
-    pub fn or_insert(self, value: impl Into<Loaded<V>>) -> V {
+    pub fn or_insert(self, value: V) -> V {
         self.or_insert_with(|| value)
     }
 
@@ -183,16 +189,22 @@ where
     /// # Panics
     ///
     /// As [`Cache::update`].
-    pub fn or_insert_with<T>(self, value: impl FnOnce() -> T) -> V
-    where
-        T: Into<Loaded<V>>,
-    {
+    pub fn or_insert_with(self, value: impl FnOnce() -> V) -> V {
+        self.or_insert_loaded(|| value().into())
+    }
+
+    /// As [`or_insert_with`](Self::or_insert_with), with a closure that says how long its value lives.
+    ///
+    /// # Panics
+    ///
+    /// As [`Cache::update`].
+    pub fn or_insert_loaded(self, value: impl FnOnce() -> Loaded<V>) -> V {
         let Self { entry, update } = self;
         let counters = &entry.cache.inner.counters;
         let (update, value) = (Quiet::new(update, counters), Quiet::new(value, counters));
         entry.put(|old| match old {
             Some(old) => Compute::Update(update.into_inner()(old)),
-            None => Compute::Put(value.into_inner()().into()),
+            None => Compute::Put(value.into_inner()()),
         })
     }
 

@@ -4,8 +4,8 @@ use std::hash::{BuildHasher, Hash};
 use std::sync::Arc;
 
 use super::cache::Cache;
-use crate::lifetime::Loaded;
-use crate::load::{never, value};
+use crate::load::said::{LoaderResult, present};
+use crate::load::{never, plain};
 
 impl<K: Hash + Eq, V: Clone, S: BuildHasher> Cache<K, V, S> {
     /// The value of a key; if there is none, that of the loader, which is stored.
@@ -23,22 +23,17 @@ impl<K: Hash + Eq, V: Clone, S: BuildHasher> Cache<K, V, S> {
     /// the old value meanwhile; with a refresher
     /// ([`Builder::refresh_with`](crate::Builder::refresh_with)) all get the old value.
     ///
-    /// A loader returns the value, or a [`Loaded`] to give it a lifetime of its own.
+    /// The value has the configured lifetime. A loader that says how long its value lives, or gives it
+    /// tags, is for [`get_or_load_with`](Self::get_or_load_with).
     ///
     /// # Panics
     ///
     /// If the loader asks for the same key, which would wait for itself; if an asynchronous load of the key
     /// is unfinished that this very thread polled last, for to wait here may keep it from ever being polled
     /// again: tasks use [`get_or_load_async`](Self::get_or_load_async); and if the loader panics.
-    pub fn get_or_load<T>(&self, key: K, load: impl FnOnce() -> T) -> V
-    where
-        T: Into<Loaded<V>>,
-    {
-        match self.inner.load(key, false, || value(load())) {
-            Ok(Some(value)) => value,
-            Ok(None) => unreachable!("this loader always has a value"),
-            Err(error) => never(&error),
-        }
+    pub fn get_or_load(&self, key: K, load: impl FnOnce() -> V) -> V {
+        let answer = self.inner.load(key, false, || Ok(plain(load())));
+        present(answer.unwrap_or_else(|error| never(&error)))
     }
 
     /// As [`get_or_load`](Self::get_or_load), with a loader that may fail.
@@ -60,22 +55,16 @@ impl<K: Hash + Eq, V: Clone, S: BuildHasher> Cache<K, V, S> {
     /// # Panics
     ///
     /// As [`get_or_load`](Self::get_or_load).
-    pub fn try_get_or_load<T, E>(
+    pub fn try_get_or_load<E>(
         &self,
         key: K,
-        load: impl FnOnce() -> Result<T, E>,
+        load: impl FnOnce() -> Result<V, E>,
     ) -> Result<V, Arc<E>>
     where
-        T: Into<Loaded<V>>,
         E: Send + Sync + 'static,
     {
-        match self
-            .inner
-            .load(key, false, || load().map(|loaded| Some(loaded.into())))?
-        {
-            Some(value) => Ok(value),
-            None => unreachable!("this loader has a value or fails"),
-        }
+        let answer = self.inner.load(key, false, || load().map(plain));
+        answer.map(present)
     }
 
     /// As [`get_or_load`](Self::get_or_load), with a loader that may find that there is no such thing.
@@ -86,12 +75,39 @@ impl<K: Hash + Eq, V: Clone, S: BuildHasher> Cache<K, V, S> {
     /// # Panics
     ///
     /// As [`get_or_load`](Self::get_or_load).
-    pub fn optionally_get_or_load<T>(&self, key: K, load: impl FnOnce() -> Option<T>) -> Option<V>
-    where
-        T: Into<Loaded<V>>,
-    {
+    pub fn optionally_get_or_load(&self, key: K, load: impl FnOnce() -> Option<V>) -> Option<V> {
         self.inner
-            .load(key, true, || Ok(load().map(Into::into)))
+            .load(key, true, || Ok(load().and_then(plain)))
             .unwrap_or_else(|error| never(&error))
+    }
+
+    /// As [`get_or_load`](Self::get_or_load), with a loader that says how long its value lives: it returns a
+    /// [`Loaded`](crate::Loaded), or that in `Option`, `Result`, or `Result<Option<_>, _>`. The answer has the same
+    /// shape: see [`LoaderResult`].
+    ///
+    /// ```
+    /// use std::time::Duration;
+    /// use tidewheel::{Cache, Lifetime, Loaded};
+    ///
+    /// # fn main() -> Result<(), tidewheel::BuildError> {
+    /// # let cache: Cache<String, String> = Cache::builder().max_capacity(9).no_default_ttl().build()?;
+    /// let minute = Lifetime::ttl(Duration::from_secs(60));
+    /// let page = cache.get_or_load_with("/".to_string(), || Loaded::new("<p>".into(), minute.tag("home")));
+    /// assert_eq!(page, "<p>");
+    ///
+    /// let failed = cache.get_or_load_with("/b".to_string(), || Err::<Loaded<_>, _>("timed out"));
+    /// assert_eq!(*failed.unwrap_err(), "timed out");
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// # Panics
+    ///
+    /// As [`get_or_load`](Self::get_or_load).
+    pub fn get_or_load_with<R>(&self, key: K, load: impl FnOnce() -> R) -> R::Answer
+    where
+        R: LoaderResult<V>,
+    {
+        R::answer(self.inner.load(key, R::MAY_BE_ABSENT, || load().said()))
     }
 }

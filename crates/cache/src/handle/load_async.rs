@@ -5,8 +5,8 @@ use std::hash::{BuildHasher, Hash};
 use std::sync::Arc;
 
 use super::cache::Cache;
-use crate::lifetime::Loaded;
-use crate::load::{never, value};
+use crate::load::said::{LoaderResult, present};
+use crate::load::{never, plain};
 
 impl<K: Hash + Eq, V: Clone, S: BuildHasher> Cache<K, V, S> {
     /// As [`get_or_load`](Self::get_or_load), with a future as the loader. The future is polled only if there is
@@ -20,14 +20,11 @@ impl<K: Hash + Eq, V: Clone, S: BuildHasher> Cache<K, V, S> {
     /// If the loader awaits the same key, which would wait for itself; and if the loader panics.
     pub async fn get_or_load_async<F>(&self, key: K, load: F) -> V
     where
-        F: Future<Output: Into<Loaded<V>>>,
+        F: Future<Output = V>,
     {
-        let load = async { value(load.await) };
-        match self.inner.load_async(key, false, load).await {
-            Ok(Some(value)) => value,
-            Ok(None) => unreachable!("this loader always has a value"),
-            Err(error) => never(&error),
-        }
+        let load = async { Ok(plain(load.await)) };
+        let answer = self.inner.load_async(key, false, load).await;
+        present(answer.unwrap_or_else(|error| never(&error)))
     }
 
     /// As [`try_get_or_load`](Self::try_get_or_load), with a future as the loader: see
@@ -40,17 +37,14 @@ impl<K: Hash + Eq, V: Clone, S: BuildHasher> Cache<K, V, S> {
     /// # Panics
     ///
     /// As [`get_or_load_async`](Self::get_or_load_async).
-    pub async fn try_get_or_load_async<F, T, E>(&self, key: K, load: F) -> Result<V, Arc<E>>
+    pub async fn try_get_or_load_async<F, E>(&self, key: K, load: F) -> Result<V, Arc<E>>
     where
-        F: Future<Output = Result<T, E>>,
-        T: Into<Loaded<V>>,
+        F: Future<Output = Result<V, E>>,
         E: Send + Sync + 'static,
     {
-        let load = async { load.await.map(|loaded| Some(loaded.into())) };
-        match self.inner.load_async(key, false, load).await? {
-            Some(value) => Ok(value),
-            None => unreachable!("this loader has a value or fails"),
-        }
+        let load = async { load.await.map(plain) };
+        let answer = self.inner.load_async(key, false, load).await;
+        answer.map(present)
     }
 
     /// As [`optionally_get_or_load`](Self::optionally_get_or_load), with a future as the loader: see
@@ -59,15 +53,29 @@ impl<K: Hash + Eq, V: Clone, S: BuildHasher> Cache<K, V, S> {
     /// # Panics
     ///
     /// As [`get_or_load_async`](Self::get_or_load_async).
-    pub async fn optionally_get_or_load_async<F, T>(&self, key: K, load: F) -> Option<V>
+    pub async fn optionally_get_or_load_async<F>(&self, key: K, load: F) -> Option<V>
     where
-        F: Future<Output = Option<T>>,
-        T: Into<Loaded<V>>,
+        F: Future<Output = Option<V>>,
     {
-        let load = async { Ok(load.await.map(Into::into)) };
+        let load = async { Ok(load.await.and_then(plain)) };
         self.inner
             .load_async(key, true, load)
             .await
             .unwrap_or_else(|error| never(&error))
+    }
+
+    /// As [`get_or_load_with`](Self::get_or_load_with), with a future as the loader: see
+    /// [`get_or_load_async`](Self::get_or_load_async).
+    ///
+    /// # Panics
+    ///
+    /// As [`get_or_load_async`](Self::get_or_load_async).
+    pub async fn get_or_load_with_async<F, R>(&self, key: K, load: F) -> R::Answer
+    where
+        F: Future<Output = R>,
+        R: LoaderResult<V>,
+    {
+        let load = async { load.await.said() };
+        R::answer(self.inner.load_async(key, R::MAY_BE_ABSENT, load).await)
     }
 }

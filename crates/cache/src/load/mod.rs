@@ -11,6 +11,7 @@ mod glance;
 pub(crate) mod latch;
 mod lead;
 mod refresh;
+pub(crate) mod said;
 pub(crate) mod settle;
 mod sync;
 
@@ -25,9 +26,9 @@ pub(crate) type Answer<V, E> = Result<Option<V>, Arc<E>>;
 /// What a loader says.
 pub(crate) type Said<V, E> = Result<Option<Loaded<V>>, E>;
 
-/// A loader's answer of any of the three kinds.
-pub(crate) fn value<V, E>(loaded: impl Into<Loaded<V>>) -> Said<V, E> {
-    Ok(Some(loaded.into()))
+/// A value that has the configured lifetime.
+pub(crate) fn plain<V>(value: V) -> Option<Loaded<V>> {
+    Some(value.into())
 }
 
 /// The error of a loader that has none.

@@ -14,6 +14,7 @@ mod entry;
 mod expiry;
 mod fuses;
 mod handles;
+mod inference;
 mod invalidate;
 mod iter;
 mod leaks;

@@ -36,6 +36,6 @@ impl<K: Key, V: Value> Subject<K, V> for Tidewheel<K, V> {
     fn get_or_load(&self, key: &K, ttl: Option<Duration>, load: &dyn Fn() -> V) -> V {
         let lifetime = ttl.map_or_else(Lifetime::forever, Lifetime::ttl);
         let load = || Loaded::new(load(), lifetime);
-        self.0.get_or_load(key.clone(), load)
+        self.0.get_or_load_with(key.clone(), load)
     }
 }

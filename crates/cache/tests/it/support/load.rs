@@ -196,9 +196,9 @@ impl Model {
         let key = Key::new(load.key, &self.ledger);
         let mut loader = || self.loader(load, run, effects);
         let found = match load.asks {
-            Asks::Plainly => Some(cache.get_or_load(key, || loader().expect("it succeeds"))),
-            Asks::Optionally => cache.optionally_get_or_load(key, loader),
-            Asks::Fallibly => cache.try_get_or_load(key, || loader().ok_or(Failed)).ok(),
+            Asks::Plainly => Some(cache.get_or_load_with(key, || loader().expect("it succeeds"))),
+            Asks::Optionally => cache.get_or_load_with(key, loader),
+            Asks::Fallibly => cache.get_or_load_with(key, || loader().ok_or(Failed)).ok(),
         };
         found.map(|value| value.id)
     }

@@ -1,0 +1,110 @@
+//! What the compiler knows of a loader's value: it is the cache's, so nothing has to be annotated.
+
+use std::future::Future;
+use std::pin::pin;
+use std::sync::Arc;
+use std::task::{Context, Poll, Waker};
+use std::time::Duration;
+
+use tidewheel::{Cache, Driver, Lifetime, Loaded, ManualClock, Ttl};
+
+/// These futures never wait: they are ready when they are polled first.
+fn block_on<T>(future: impl Future<Output = T>) -> T {
+    let polled = pin!(future).poll(&mut Context::from_waker(Waker::noop()));
+    match polled {
+        Poll::Ready(value) => value,
+        Poll::Pending => panic!("nobody else loads"),
+    }
+}
+
+const MINUTE: Duration = Duration::from_secs(60);
+
+fn cache<V: Send + Sync + 'static>() -> Cache<u32, V> {
+    Cache::builder()
+        .unbounded()
+        .no_default_ttl()
+        .clock(ManualClock::new())
+        .driver(Driver::Manual)
+        .build()
+        .expect("builds")
+}
+
+/// As in every port from moka: the value is made by `into`, by `collect`, by a coercion.
+#[test]
+fn a_plain_loaders_value_is_inferred() {
+    let texts = cache::<String>();
+    assert_eq!(texts.get_or_load(1, || "a".into()), "a");
+    assert_eq!(
+        texts
+            .optionally_get_or_load(2, || Some("b".into()))
+            .as_deref(),
+        Some("b")
+    );
+    let parsed = texts.try_get_or_load(3, || "c".parse());
+    assert_eq!(parsed.as_deref(), Ok("c"));
+    assert_eq!(texts.get_or_load(4, Default::default), "");
+    assert_eq!(
+        texts.get_or_load(5, || ["d", "e"].into_iter().collect()),
+        "de"
+    );
+
+    let shared = cache::<Arc<dyn Fn() -> u32 + Send + Sync>>();
+    assert_eq!(shared.get_or_load(1, || Arc::new(|| 7))(), 7);
+    let found = shared.try_get_or_load(2, || Ok::<_, ()>(Arc::new(|| 8)));
+    assert_eq!(found.map(|found| found()), Ok(8));
+}
+
+#[test]
+fn a_plain_futures_value_is_inferred() {
+    let texts = cache::<String>();
+    block_on(async {
+        assert_eq!(texts.get_or_load_async(1, async { "a".into() }).await, "a");
+        let found = texts.optionally_get_or_load_async(2, async { Some("b".into()) });
+        assert_eq!(found.await.as_deref(), Some("b"));
+        let parsed = texts.try_get_or_load_async(3, async { "c".parse() });
+        assert_eq!(parsed.await.as_deref(), Ok("c"));
+    });
+}
+
+#[test]
+fn a_plain_closures_value_is_inferred() {
+    let texts = cache::<String>();
+    assert_eq!(texts.entry(1).or_insert("a".into()), "a");
+    assert_eq!(texts.entry(2).or_insert_with(|| "b".into()), "b");
+    let longer = |old: &String| format!("{old}{old}");
+    assert_eq!(
+        texts
+            .entry(2)
+            .and_update(longer)
+            .or_insert_with(|| "c".into()),
+        "bb"
+    );
+    assert_eq!(texts.update(&2, |_| "d".into()).as_deref(), Some("d"));
+}
+
+/// One method for all four shapes of a loader; its answer has the same shape.
+#[test]
+fn a_loader_with_a_lifetime_answers_in_its_own_shape() {
+    let texts = cache::<String>();
+    let minute = || Lifetime::ttl(MINUTE);
+    let plain: String = texts.get_or_load_with(1, || Loaded::new("a".into(), minute()));
+    assert_eq!(plain, "a");
+    let maybe: Option<String> = texts.get_or_load_with(2, || None::<Loaded<_>>);
+    assert_eq!(maybe, None);
+    let failed = texts.get_or_load_with(3, || Err::<Loaded<_>, _>("down"));
+    assert_eq!(failed, Err(Arc::new("down")));
+    let both = texts.get_or_load_with(4, || {
+        let number: u32 = "4".parse()?;
+        Ok::<_, std::num::ParseIntError>(Some(Loaded::new(number.to_string(), minute())))
+    });
+    assert_eq!(both, Ok(Some("4".into())));
+    let later = texts.get_or_load_with_async(5, async { Some(Loaded::new("e".into(), minute())) });
+    assert_eq!(block_on(later).as_deref(), Some("e"));
+    for key in [1, 4, 5] {
+        assert_eq!(texts.ttl(&key), Ttl::Left(MINUTE), "of {key}");
+    }
+    let inserted = texts
+        .entry(6)
+        .or_insert_loaded(|| Loaded::new("f".into(), minute()));
+    assert_eq!((inserted.as_str(), texts.ttl(&6)), ("f", Ttl::Left(MINUTE)));
+}
