@@ -31,8 +31,8 @@ impl Course {
     pub(crate) fn insert(&mut self, id: u32, deadline_ms: u64, now_ms: u64) {
         self.now_ms = now_ms;
         self.entries.set(id, deadline_ms);
-        self.strategy
-            .insert(&mut self.entries, id, deadline_ms, now_ms);
+        let entries = &mut self.entries;
+        self.strategy.insert(entries, id, deadline_ms, now_ms);
     }
 
     /// The next call that the strategy asks for before `end_ms`.

@@ -8,6 +8,8 @@
 //! 2. `n` entries that live for an hour and more, and 1,000 others that fall due in each of ten seconds.
 //!    A walk over everything pays for all of them, a wheel for the thousand.
 
+use std::ops::Range;
+
 use anyhow::Result;
 use clap::ValueEnum;
 use serde_json::json;
@@ -32,8 +34,8 @@ const START_MS: u64 = 300_000 * 3_600_000 + 600_000;
 /// Times to live: 30 + i % 30 s.
 const TTL_S: u64 = 30;
 /// Seconds in which nothing is due, and in which a thirtieth of all is.
-const IDLE_S: std::ops::Range<u64> = 5..15;
-const FULL_S: std::ops::Range<u64> = 35..55;
+const IDLE_S: Range<u64> = 5..15;
+const FULL_S: Range<u64> = 35..55;
 /// When the last is due, and when the watch ends.
 const ALL_DUE_S: u64 = 61;
 const END_S: u64 = 91;
@@ -43,7 +45,7 @@ const FEW: u64 = 10_000;
 const FEW_PER_S: f64 = 1_000.0;
 const FEW_SET_S: u64 = 1;
 const FEW_TTL_S: u64 = 12;
-const FEW_DUE_S: std::ops::Range<u64> = 13..23;
+const FEW_DUE_S: Range<u64> = 13..23;
 
 pub(super) fn run(common: &Common, sizes: &[u64]) -> Result<Option<Outcome>> {
     let seed = |round: usize| common.seed.wrapping_add(round as u64);
@@ -58,8 +60,7 @@ pub(super) fn run(common: &Common, sizes: &[u64]) -> Result<Option<Outcome>> {
 
 fn measure(strategy: Strategy, entries: u64, seed: u64) -> Report {
     let params = json!({ "entries": entries, "seed": seed, "few": FEW_PER_S });
-    let report = Report::new(NAME, params);
-    let mut report = report.of(strategy, env!("CARGO_PKG_VERSION"));
+    let mut report = Report::new(NAME, params).of(strategy, env!("CARGO_PKG_VERSION"));
     a_thirtieth_each_second(strategy, entries, seed, &mut report);
     few_of_many(strategy, entries, seed, &mut report);
     if strategy == Strategy::MixedRadixWheel {
@@ -96,16 +97,11 @@ fn a_thirtieth_each_second(strategy: Strategy, n: u64, seed: u64, report: &mut R
         course.insert(i as u32, deadline_ms(i, n), inserted_ms(i, n));
     }
     let insert_ns = stretch.stop();
-    let bytes = if heap::COUNTED {
-        (heap::allocated() - before) as f64
-    } else {
-        course.own_bytes() as f64
-    };
+    let counted = heap::counted().map(|now| (now - before) as f64);
+    let bytes = counted.unwrap_or(course.own_bytes() as f64);
 
     course.run_until(at_second(IDLE_S.start));
-    let idle_us: Vec<f64> = IDLE_S
-        .map(|second| us(course.time_until(at_second(second + 1))))
-        .collect();
+    let idle_us = seconds_us(&mut course, IDLE_S);
     let mut full_us = Vec::new();
     let mut longest_ns = 0;
     for second in IDLE_S.end..END_S {
@@ -117,9 +113,7 @@ fn a_thirtieth_each_second(strategy: Strategy, n: u64, seed: u64, report: &mut R
         } else {
             full_us.push(us(course.time_until(at_second(second + 1))));
         }
-        course.settle(|id, at_ms| {
-            tally.found(deadline_ms(u64::from(id), n), at_ms);
-        });
+        course.settle(|id, at_ms| tally.found(deadline_ms(u64::from(id), n), at_ms));
     }
 
     let figures = &mut report.figures;
@@ -147,9 +141,7 @@ fn few_of_many(strategy: Strategy, n: u64, seed: u64, report: &mut Report) {
         course.insert((n + i) as u32, now_ms + FEW_TTL_S * SECOND_MS, now_ms);
     }
     course.run_until(at_second(FEW_DUE_S.start));
-    let few_us: Vec<f64> = FEW_DUE_S
-        .map(|second| us(course.time_until(at_second(second + 1))))
-        .collect();
+    let few_us = seconds_us(&mut course, FEW_DUE_S);
     course.run_until(at_second(FEW_DUE_S.end + 1));
     let mut found = 0;
     course.settle(|_, _| found += 1);
@@ -157,6 +149,12 @@ fn few_of_many(strategy: Strategy, n: u64, seed: u64, report: &mut Report) {
     let unfound = (FEW - found) as f64 / FEW as f64 * 100.0;
     report.figures.push("second_few_us", stats::mean(&few_us));
     report.figures.push("few_unfound_percent", unfound);
+}
+
+/// The processor time of each of these seconds.
+fn seconds_us(course: &mut Course, seconds: Range<u64>) -> Vec<f64> {
+    let time = |second| us(course.time_until(at_second(second + 1)));
+    seconds.map(time).collect()
 }
 
 fn us(ns: u64) -> f64 {

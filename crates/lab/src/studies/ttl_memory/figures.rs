@@ -132,11 +132,9 @@ pub(super) fn limited(cell: &Cell, share: f64) -> Result<(String, Vec<Report>)> 
         let mut report = cell.report("ttl-memory limit", &title, policy);
         report.params["limit_objects"] = json!(capacity);
         report.params["limit_share"] = json!(share);
-        let (hits, unlimited) = (policy.hits(course, capacity)?, course.hits);
-        report.figures.push("hit_percent", percent(hits));
-        report
-            .figures
-            .push("unlimited_hit_percent", percent(unlimited));
+        let figures = &mut report.figures;
+        figures.push("hit_percent", percent(policy.hits(course, capacity)?));
+        figures.push("unlimited_hit_percent", percent(course.hits));
         reports.push(report);
     }
     Ok((title, reports))

@@ -143,12 +143,8 @@ fn ours(events: &[Event], capacity: usize, told: bool) -> Result<u64> {
                 continue;
             }
         };
-        let deadline_ms = if told { object.deadline_ms } else { NEVER };
-        let object = Object {
-            deadline_ms,
-            ..object
-        };
-        cache.store(event.key, object, event.at_ms);
+        let (bytes, deadline_ms) = (object.bytes, if told { object.deadline_ms } else { NEVER });
+        cache.store(event.key, Object { bytes, deadline_ms }, event.at_ms);
     }
     Ok(hits)
 }

@@ -55,8 +55,8 @@ impl Strategy for Table {
     fn run_to(&mut self, now_ms: u64) {
         let (mut due, mut removed) = (Vec::new(), Vec::new());
         while let Some(at_ms) = self.objects.wake().filter(|at_ms| *at_ms <= now_ms) {
-            self.objects
-                .advance(at_ms, u32::MAX, &mut due, &mut removed);
+            let objects = &mut self.objects;
+            objects.advance(at_ms, u32::MAX, &mut due, &mut removed);
             for (entry, _) in removed.drain(..) {
                 self.freed(entry.value, at_ms);
             }

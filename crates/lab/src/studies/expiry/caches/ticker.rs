@@ -67,8 +67,10 @@ impl Ticker {
     }
 
     fn tell(&self, word: Word) {
-        // Nobody hears it after a sweep that panicked, which has told so on standard error.
-        self.words.as_ref().map(|words| words.send(word).ok());
+        if let Some(words) = &self.words {
+            // Nobody hears it after a sweep that panicked, which has told so on standard error.
+            words.send(word).ok();
+        }
     }
 }
 
