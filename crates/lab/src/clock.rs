@@ -89,33 +89,34 @@ pub(crate) fn sleep_until(at_ns: u64) {
 /// Microseconds of wall time since 1970; negative before.
 pub(crate) fn wall_us() -> i64 {
     match SystemTime::now().duration_since(UNIX_EPOCH) {
-        Ok(since) => i64::try_from(since.as_micros()).unwrap_or(i64::MAX),
-        Err(before) => -i64::try_from(before.duration().as_micros()).unwrap_or(i64::MAX),
+        Ok(since) => since.as_micros() as i64,
+        Err(before) => -(before.duration().as_micros() as i64),
     }
 }
 
-/// One instant read on both clocks, to place wall-clock deadlines among monotonic samples.
+/// One moment on both clocks, to place wall-clock deadlines among monotonic samples.
 ///
 /// Good for the minutes of one experiment; over them the two clocks part by microseconds unless
 /// somebody sets the wall clock.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Anchor {
-    mono_ns: u64,
-    wall_us: i64,
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) struct Moment {
+    pub(crate) mono_ns: u64,
+    pub(crate) wall_ms: u64,
 }
 
-impl Anchor {
-    pub(crate) fn now() -> Self {
-        Self {
-            mono_ns: mono_ns(),
-            wall_us: wall_us(),
-        }
+impl Moment {
+    /// The whole millisecond of the wall clock that begins within the last one of so many seconds from now.
+    pub(crate) fn ahead(seconds: f64) -> Self {
+        Self::after(seconds, mono_ns(), wall_us().max(0) as u64)
     }
 
-    /// The monotonic time of a wall-clock instant; 0 for one before this process began.
-    pub(crate) fn mono_of_wall_us(&self, wall_us: i64) -> u64 {
-        let delta_ns = wall_us.saturating_sub(self.wall_us).saturating_mul(1_000);
-        self.mono_ns.saturating_add_signed(delta_ns)
+    fn after(seconds: f64, mono_ns: u64, wall_us: u64) -> Self {
+        let wall_ms = (wall_us + (seconds * 1e6) as u64) / 1_000;
+        let ahead_us = (wall_ms * 1_000).saturating_sub(wall_us);
+        Self {
+            mono_ns: mono_ns + ahead_us * 1_000,
+            wall_ms,
+        }
     }
 }
 
@@ -124,14 +125,10 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_anchor_carries_wall_deadlines_to_the_monotonic_clock() {
-        let anchor = Anchor {
-            mono_ns: 5_000_000,
-            wall_us: 1_000,
-        };
-        assert_eq!(anchor.mono_of_wall_us(1_500), 5_500_000);
-        assert_eq!(anchor.mono_of_wall_us(900), 4_900_000);
-        assert_eq!(anchor.mono_of_wall_us(-1_000_000), 0);
+    fn a_moment_is_a_whole_millisecond_on_both_clocks() {
+        let moment = |mono_ns, wall_ms| Moment { mono_ns, wall_ms };
+        assert_eq!(Moment::after(0.5, 70, 1_000), moment(500_000_070, 501));
+        assert_eq!(Moment::after(0.5, 70, 1_999), moment(499_001_070, 501));
     }
 
     #[test]

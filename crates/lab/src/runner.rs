@@ -6,9 +6,10 @@
 //! not A A B B), so that a machine that slows down slows all.
 
 use std::fmt::Display;
+use std::ops::RangeInclusive;
 use std::process::{Command, Stdio};
 
-use anyhow::{Context, Result, bail, ensure};
+use anyhow::{Context, Result, bail};
 
 use crate::clock;
 use crate::outcome::Outcome;
@@ -22,7 +23,7 @@ use crate::report::Report;
 #[group(skip)]
 pub(crate) struct Common {
     /// Runs of each (quick: 1).
-    #[arg(long, default_value_t = 3)]
+    #[arg(long, default_value_t = 3, value_parser = count::<usize>)]
     #[arg(default_value_if("quick", "true", "1"))]
     pub(crate) runs: usize,
     /// Seed of keys, deadlines and orders.
@@ -34,6 +35,22 @@ pub(crate) struct Common {
     /// The share of a child process.
     #[arg(long, hide = true)]
     pub(crate) share: Option<String>,
+}
+
+/// Reads a number of things: at least one, and no more than a machine could hold.
+pub(crate) fn count<N: TryFrom<u32>>(text: &str) -> Result<N, String> {
+    within(text, 1..=1 << 30)
+}
+
+/// Reads a number of threads.
+pub(crate) fn threads(text: &str) -> Result<usize, String> {
+    within(text, 1..=10_000)
+}
+
+fn within<N: TryFrom<u32>>(text: &str, range: RangeInclusive<u32>) -> Result<N, String> {
+    let number = text.parse().ok().filter(|number| range.contains(number));
+    let number = number.and_then(|number| N::try_from(number).ok());
+    number.ok_or_else(|| format!("it lies in {range:?}"))
 }
 
 /// An experiment that measures one subject at a time.
@@ -52,7 +69,6 @@ impl<S: Copy + Display> Experiment<'_, S> {
     ///
     /// One that fails, for want of memory at the largest size perhaps, does not take the others with it.
     pub(crate) fn run(&self, common: &Common) -> Result<Option<Outcome>> {
-        ensure!(common.runs > 0, "--runs starts at 1");
         let mut outcome = Outcome::default();
         for (cell, title) in self.cells.iter().enumerate() {
             let mut reports = Vec::new();

@@ -63,11 +63,8 @@ impl Loads {
         let generation = &self.0[..end.min(self.0.len())];
         let is_load = |&loads: &u64| loads > 0;
         let from = generation.iter().position(is_load).unwrap_or(0);
-        let to = generation
-            .iter()
-            .rposition(is_load)
-            .map_or(from, |at| at + 1);
-        &generation[from..to]
+        let last = generation.iter().rposition(is_load);
+        &generation[from..last.map_or(from, |at| at + 1)]
     }
 
     /// The most loads in a step over the mean of the steps in which the first generation is loaded.
@@ -102,11 +99,8 @@ mod tests {
         let with = run(keys, 0.2).expect("runs");
         let generation = with.first_generation();
         // 20 % of a minute; nothing lives longer than its TTL.
-        assert!(
-            (110..=121).contains(&generation.len()),
-            "{}",
-            generation.len()
-        );
+        let steps = generation.len();
+        assert!((110..=121).contains(&steps), "{steps}");
         assert!(generation.iter().sum::<u64>() >= keys);
         let ratio = with.max_over_mean().expect("loads");
         assert!(ratio < 2.0, "{ratio}");

@@ -1,19 +1,19 @@
 //! The caches that can be measured: names, versions, what they can do, how each is built.
 
-use anyhow::{Context, Result};
+use anyhow::Result;
 use clap::ValueEnum;
+use tidewheel::Cache;
 
-use super::ours::Tidewheel;
 #[cfg(feature = "peers")]
 use super::peers;
-use super::subject::{Key, Subject, Value};
+use super::subject::{Hasher, Key, Subject, Value};
 use crate::names;
 use crate::studies::expiry::caches::naive_scan::NaiveScan;
 use crate::studies::expiry::caches::slot_wheel::SlotWheel;
 use crate::studies::expiry::caches::strategy_cache::StrategyCache;
 use crate::studies::expiry::strategies::Strategy;
 
-/// A cache to measure.
+/// A cache to measure. The peers are known in every build, and built with the feature `peers` alone.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum Kind {
     /// Tidewheel's cache.
@@ -41,31 +41,22 @@ pub(crate) enum Kind {
     /// A lock, a map, and Tidewheel's wheel.
     HierarchicalWheel,
     /// moka's sync cache.
-    #[cfg(feature = "peers")]
     Moka,
     /// mini-moka's sync cache: one TTL for the whole cache.
-    #[cfg(feature = "peers")]
     MiniMoka,
     /// quick_cache's sync cache: no TTL.
-    #[cfg(feature = "peers")]
     QuickCache,
     /// stretto's sync cache.
-    #[cfg(feature = "peers")]
     Stretto,
     /// `cached::ShardedExpiringLruCache`.
-    #[cfg(feature = "peers")]
     Cached,
     /// foyer-memory with its LRU: no TTL.
-    #[cfg(feature = "peers")]
     Foyer,
     /// pingora-memory-cache, which is TinyUFO with a TTL.
-    #[cfg(feature = "peers")]
     Pingora,
     /// ttl_cache behind one mutex.
-    #[cfg(feature = "peers")]
     TtlCache,
     /// papaya's lock-free map with deadlines by hand and a sweep once a second.
-    #[cfg(feature = "peers")]
     Papaya,
 }
 
@@ -75,10 +66,8 @@ pub(crate) enum TtlOf {
     /// Each entry may have its own.
     Entry,
     /// All entries have the same.
-    #[cfg_attr(not(feature = "peers"), expect(dead_code, reason = "peers are so"))]
     Cache,
     /// There is none.
-    #[cfg_attr(not(feature = "peers"), expect(dead_code, reason = "peers are so"))]
     Nothing,
 }
 
@@ -88,23 +77,14 @@ impl Kind {
     fn facts(self) -> (TtlOf, bool, Option<&'static str>) {
         match self {
             Self::Tidewheel => (TtlOf::Entry, true, None),
-            #[cfg(feature = "peers")]
             Self::Moka => (TtlOf::Entry, true, Some("moka")),
-            #[cfg(feature = "peers")]
             Self::MiniMoka => (TtlOf::Cache, true, Some("mini-moka")),
-            #[cfg(feature = "peers")]
             Self::QuickCache => (TtlOf::Nothing, true, Some("quick_cache")),
-            #[cfg(feature = "peers")]
             Self::Stretto => (TtlOf::Entry, true, Some("stretto")),
-            #[cfg(feature = "peers")]
             Self::Cached => (TtlOf::Entry, true, Some("cached")),
-            #[cfg(feature = "peers")]
             Self::Foyer => (TtlOf::Nothing, true, Some("foyer-memory")),
-            #[cfg(feature = "peers")]
             Self::Pingora => (TtlOf::Entry, true, Some("pingora-memory-cache")),
-            #[cfg(feature = "peers")]
             Self::TtlCache => (TtlOf::Entry, true, Some("ttl_cache")),
-            #[cfg(feature = "peers")]
             Self::Papaya => (TtlOf::Entry, false, Some("papaya")),
             _ => (TtlOf::Entry, false, None),
         }
@@ -123,6 +103,11 @@ impl Kind {
         names::or_ours(self.facts().2)
     }
 
+    /// Whether this binary can build it.
+    pub(crate) fn is_built(self) -> bool {
+        cfg!(feature = "peers") || self.facts().2.is_none()
+    }
+
     /// What finds its dead, for the caches that differ in that alone.
     fn strategy(self) -> Option<Strategy> {
         Strategy::from_str(&self.to_string(), false).ok()
@@ -133,40 +118,22 @@ impl Kind {
         self.strategy().is_some()
     }
 
-    /// The cache that others' throughput is told as a ratio to, if it takes part.
-    pub(crate) fn is_baseline(self) -> bool {
-        self.facts().2 == Some("quick_cache")
-    }
-
     /// An empty one with room for so many entries.
     pub(crate) fn build<K: Key, V: Value>(self, capacity: usize) -> Result<Box<dyn Subject<K, V>>> {
-        let context = || format!("cannot build {self}");
         Ok(match self {
-            Self::Tidewheel => Box::new(Tidewheel::new(capacity).with_context(context)?),
-            Self::NaiveScan => Box::new(NaiveScan::new().with_context(context)?),
-            Self::SlotWheel => Box::new(SlotWheel::new().with_context(context)?),
-            #[cfg(feature = "peers")]
-            Self::Moka => Box::new(peers::Moka::new(capacity)),
-            #[cfg(feature = "peers")]
-            Self::MiniMoka => Box::new(peers::MiniMoka::new(capacity)),
-            #[cfg(feature = "peers")]
-            Self::QuickCache => Box::new(peers::QuickCache::new(capacity)),
-            #[cfg(feature = "peers")]
-            Self::Stretto => Box::new(peers::Stretto::new(capacity).with_context(context)?),
-            #[cfg(feature = "peers")]
-            Self::Cached => Box::new(peers::Cached::new(capacity).with_context(context)?),
-            #[cfg(feature = "peers")]
-            Self::Foyer => Box::new(peers::Foyer::new(capacity)),
-            #[cfg(feature = "peers")]
-            Self::Pingora => Box::new(peers::Pingora::new(capacity)),
-            #[cfg(feature = "peers")]
-            Self::TtlCache => Box::new(peers::TtlCache::new(capacity)),
-            #[cfg(feature = "peers")]
-            Self::Papaya => Box::new(peers::Papaya::new().with_context(context)?),
-            _ => {
-                let strategy = self.strategy().with_context(context)?;
-                Box::new(StrategyCache::new(strategy).with_context(context)?)
+            Self::Tidewheel => {
+                let builder = Cache::builder().max_capacity(capacity as u64);
+                Box::new(builder.no_default_ttl().hasher(Hasher::default()).build()?)
             }
+            Self::NaiveScan => Box::new(NaiveScan::new()?),
+            Self::SlotWheel => Box::new(SlotWheel::new()?),
+            _ => match self.strategy() {
+                Some(strategy) => Box::new(StrategyCache::new(strategy)?),
+                #[cfg(feature = "peers")]
+                None => return peers::build(self, capacity),
+                #[cfg(not(feature = "peers"))]
+                None => anyhow::bail!("{self} needs a laboratory built with the feature peers"),
+            },
         })
     }
 }

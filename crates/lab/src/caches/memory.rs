@@ -13,8 +13,8 @@ use crate::heap;
 use crate::outcome::Outcome;
 use crate::proc;
 use crate::report::Report;
-use crate::rng::{Rng, mix};
-use crate::runner::{Common, Experiment};
+use crate::rng::Rng;
+use crate::runner::{Common, Experiment, count};
 
 const NAME: &str = "caches memory";
 /// TTLs lie between one and two hours: none falls due, and they are not all alike.
@@ -30,17 +30,11 @@ enum Shape {
 }
 
 impl Shape {
-    fn payload_bytes(self) -> u64 {
+    /// How tables call it, and the bytes of key and value.
+    fn facts(self) -> (&'static str, u64) {
         match self {
-            Self::Integers => 8 + 8,
-            Self::Strings => 16 + 32,
-        }
-    }
-
-    fn title(self) -> &'static str {
-        match self {
-            Self::Integers => "u64 → u64",
-            Self::Strings => "String of 16 B → Box<[u8]> of 32 B",
+            Self::Integers => ("u64 → u64", 8 + 8),
+            Self::Strings => ("String of 16 B → Box<[u8]> of 32 B", 16 + 32),
         }
     }
 }
@@ -53,7 +47,7 @@ pub(crate) struct Args {
     #[command(flatten)]
     subjects: Subjects,
     /// Entries, a table for each number (default 1000000,1200000,1500000,1900000,10000000).
-    #[arg(long, value_delimiter = ',', value_name = "N,…")]
+    #[arg(long, value_delimiter = ',', value_name = "N,…", value_parser = count::<u64>)]
     entries: Option<Vec<u64>>,
     /// What they are made of (default both).
     #[arg(long, value_enum, value_delimiter = ',', value_name = "SHAPE,…")]
@@ -68,11 +62,10 @@ pub(super) fn run(args: &Args) -> Result<Option<Outcome>> {
     let unit = if args.common.quick { 1_000 } else { 100_000 };
     let usual = || [10, 12, 15, 19, 100].map(|n| n * unit).to_vec();
     let entries = args.entries.clone().unwrap_or_else(usual);
-    ensure!(!entries.contains(&0), "--entries starts at 1");
     let shapes = args.shape.as_deref().unwrap_or(Shape::value_variants());
     let of_shape = |&shape: &Shape| entries.iter().map(move |&entries| (shape, entries));
     let cells: Vec<(Shape, u64)> = shapes.iter().flat_map(of_shape).collect();
-    let title = |(shape, entries): &(Shape, u64)| format!("{entries} entries, {}", shape.title());
+    let title = |(shape, entries): &(Shape, u64)| format!("{entries} entries, {}", shape.facts().0);
     let experiment = Experiment {
         name: NAME,
         cells: cells.iter().map(title).collect(),
@@ -83,30 +76,29 @@ pub(super) fn run(args: &Args) -> Result<Option<Outcome>> {
 }
 
 fn measure(kind: Kind, (shape, entries): (Shape, u64), seed: u64) -> Result<Report> {
+    let (title, payload_bytes) = shape.facts();
     let filled = match shape {
-        Shape::Integers => fill::<u64, u64>(kind, entries, seed, mix)?,
-        Shape::Strings => fill::<String, Box<[u8]>>(kind, entries, seed, String::of)?,
+        Shape::Integers => fill::<u64, u64>(kind, entries, seed)?,
+        Shape::Strings => fill::<String, Box<[u8]>>(kind, entries, seed)?,
     };
     let params = json!({
         "entries": entries,
         "capacity": kind.has_capacity().then_some(entries + entries / 10),
-        "shape": shape.title(),
-        "payload_bytes": shape.payload_bytes(),
+        "shape": title,
+        "payload_bytes": payload_bytes,
         "ttl": format!("{:?}", kind.ttl_of()).to_lowercase(),
         "seed": seed,
     });
     let mut report = Report::new(NAME, params).of(kind, kind.version());
-    let overhead = |bytes: f64| bytes / filled.present.max(1) as f64 - shape.payload_bytes() as f64;
+    let overhead = |bytes: f64| bytes / filled.present.max(1) as f64 - payload_bytes as f64;
     let present = filled.present as f64 / entries as f64 * 100.0;
-    let figures = &mut report.figures;
-    figures.push(
-        "overhead_bytes_per_entry",
+    let (requested, resident) = (
         overhead(filled.requested as f64),
-    );
-    figures.push(
-        "overhead_rss_bytes_per_entry",
         filled.resident.map(overhead),
     );
+    let figures = &mut report.figures;
+    figures.push("overhead_bytes_per_entry", requested);
+    figures.push("overhead_rss_bytes_per_entry", resident);
     figures.push("empty_mb", filled.empty as f64 / 1e6);
     figures.push("present_percent", present);
     Ok(report)
@@ -120,12 +112,7 @@ struct Filled {
     present: u64,
 }
 
-fn fill<K: Key, V: Value>(
-    kind: Kind,
-    entries: u64,
-    seed: u64,
-    key: fn(u64) -> K,
-) -> Result<Filled> {
+fn fill<K: Key, V: Value>(kind: Kind, entries: u64, seed: u64) -> Result<Filled> {
     let rss = || proc::rss_bytes(std::process::id());
     let before = (heap::allocated(), rss());
     let cache = kind.build::<K, V>(usize::try_from(entries + entries / 10)?)?;
@@ -133,12 +120,12 @@ fn fill<K: Key, V: Value>(
     let mut rng = Rng::new(seed);
     for id in 0..entries {
         let ttl = Duration::from_millis(rng.between(TTL_MS.0, TTL_MS.1));
-        cache.insert(key(id), V::for_key(id), Some(ttl));
+        cache.insert(K::of(id), V::for_key(id), Some(ttl));
     }
     cache.settle();
     let requested = heap::allocated() - before.0;
     let resident = before.1.zip(rss());
-    let is_there = |id: &u64| cache.get(&key(*id)).is_some();
+    let is_there = |id: &u64| cache.get(&K::of(*id)).is_some();
     Ok(Filled {
         empty,
         requested,

@@ -43,9 +43,9 @@ struct Subjects {
 
 impl Subjects {
     fn kinds(&self) -> Vec<Kind> {
-        let usual = || Kind::value_variants().iter().copied();
-        let usual = || usual().filter(|kind| !kind.is_strategy()).collect();
-        self.subjects.clone().unwrap_or_else(usual)
+        let all = Kind::value_variants().iter().copied();
+        let usual = all.filter(|kind| kind.is_built() && !kind.is_strategy());
+        self.subjects.clone().unwrap_or_else(|| usual.collect())
     }
 }
 

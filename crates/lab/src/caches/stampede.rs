@@ -7,6 +7,7 @@ use std::thread;
 use std::time::Duration;
 
 use anyhow::{Result, anyhow, ensure};
+use serde::Serialize;
 use serde_json::json;
 
 use super::Subjects;
@@ -16,31 +17,35 @@ use super::subject::{Key, Value};
 use crate::clock;
 use crate::outcome::Outcome;
 use crate::report::Report;
-use crate::runner::{Common, Experiment};
+use crate::runner::{Common, Experiment, threads};
 
 const TTL: Duration = Duration::from_secs(60);
-const MAX_CALLERS: usize = 10_000;
 const CAPACITY: usize = 10_000;
 /// A thousand of the usual 2 MiB would be reserved for nothing.
 const STACK_BYTES: usize = 128 << 10;
 
 /// Options of `caches stampede`.
-#[derive(Clone, Debug, clap::Args)]
+#[derive(Clone, Debug, clap::Args, Serialize)]
 pub(crate) struct Args {
     #[command(flatten)]
+    #[serde(skip)]
     common: Common,
     #[command(flatten)]
+    #[serde(skip)]
     subjects: Subjects,
     /// Threads that want the key (quick: 50).
-    #[arg(long, visible_alias = "readers")]
-    #[arg(default_value_t = 1_000, default_value_if("quick", "true", "50"))]
+    #[arg(long, default_value_t = 1_000, default_value_if("quick", "true", "50"))]
+    #[arg(value_parser = threads)]
     callers: usize,
     /// Milliseconds that a load takes.
     #[arg(long, default_value_t = 10)]
     load_ms: u64,
     /// Keys that are warmed together (quick: 2000).
-    #[arg(long, visible_alias = "entries")]
-    #[arg(default_value_t = 100_000, default_value_if("quick", "true", "2000"))]
+    #[arg(
+        long,
+        default_value_t = 100_000,
+        default_value_if("quick", "true", "2000")
+    )]
     warmed: u64,
     /// The jitter of their TTL, as a fraction of it.
     #[arg(long, default_value_t = 0.2)]
@@ -50,10 +55,6 @@ pub(crate) struct Args {
 const NAME: &str = "caches stampede";
 
 pub(super) fn run(args: &Args) -> Result<Option<Outcome>> {
-    ensure!(
-        (1..=MAX_CALLERS).contains(&args.callers),
-        "--callers lies in 1..={MAX_CALLERS}"
-    );
     ensure!(
         (0.0..1.0).contains(&args.jitter),
         "--jitter lies between 0 and 1"
@@ -71,48 +72,38 @@ pub(super) fn run(args: &Args) -> Result<Option<Outcome>> {
 
 fn measure(kind: Kind, args: &Args) -> Result<Report> {
     let cache = kind.build::<u64, [u8; 32]>(CAPACITY)?;
-    let load_time = Duration::from_millis(args.load_ms);
-    let loads = AtomicU64::new(0);
-    let key = u64::of(1);
+    let (loads, key, loaded) = (AtomicU64::new(0), u64::of(1), <[u8; 32]>::for_key(1));
     let load = || {
         loads.fetch_add(1, Ordering::Relaxed);
-        thread::sleep(load_time);
-        <[u8; 32]>::for_key(1)
+        thread::sleep(Duration::from_millis(args.load_ms));
+        loaded
     };
     let ready = Barrier::new(args.callers);
     let slowest_ns = thread::scope(|scope| -> Result<u64> {
-        let mut callers = Vec::with_capacity(args.callers);
-        for number in 0..args.callers {
-            let (cache, ready, load, key) = (cache.as_ref(), &ready, &load, &key);
-            let caller = thread::Builder::new()
-                .name(format!("caller-{number}"))
+        let call = || {
+            ready.wait();
+            let from = clock::mono_ns();
+            let value = cache.get_or_load(&key, Some(TTL), &load);
+            (clock::mono_ns() - from, value)
+        };
+        let start = |_| {
+            thread::Builder::new()
                 .stack_size(STACK_BYTES)
-                .spawn_scoped(scope, move || {
-                    ready.wait();
-                    let from = clock::mono_ns();
-                    let value = cache.get_or_load(key, Some(TTL), load);
-                    (clock::mono_ns() - from, value)
-                });
-            callers.push(caller?);
-        }
+                .spawn_scoped(scope, call)
+        };
+        let callers: Vec<_> = (0..args.callers).map(start).collect::<Result<_, _>>()?;
         let mut slowest = 0;
         for caller in callers {
             let (ns, value) = caller.join().map_err(|_| anyhow!("a caller panicked"))?;
             ensure!(
-                value == <[u8; 32]>::for_key(1),
+                value == loaded,
                 "a caller got another value than the one that was loaded"
             );
             slowest = slowest.max(ns);
         }
         Ok(slowest)
     })?;
-    let params = json!({
-        "callers": args.callers,
-        "load_ms": args.load_ms,
-        "warmed": args.warmed,
-        "jitter": args.jitter,
-    });
-    let mut report = Report::new(NAME, params).of(kind, kind.version());
+    let mut report = Report::new(NAME, json!(args)).of(kind, kind.version());
     let figures = &mut report.figures;
     figures.push("loads", loads.into_inner() as f64);
     figures.push("slowest_ms", slowest_ns as f64 / 1e6);

@@ -5,10 +5,10 @@
 
 use std::sync::Barrier;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::thread;
+use std::thread::{self, ScopedJoinHandle};
 use std::time::Duration;
 
-use anyhow::{Result, anyhow, ensure};
+use anyhow::{Result, anyhow};
 use clap::ValueEnum;
 use serde_json::json;
 
@@ -18,12 +18,13 @@ use super::subject::{Key, Pass, Subject, Value};
 use super::zipf::Zipf;
 use crate::clock;
 use crate::heap;
+use crate::names;
 use crate::outcome::Outcome;
 use crate::proc::NoiseMeter;
 use crate::progress;
 use crate::report::Report;
 use crate::rng::Rng;
-use crate::runner::Common;
+use crate::runner::{Common, count, threads};
 use crate::stats;
 
 const NAME: &str = "caches throughput";
@@ -31,7 +32,6 @@ const ZIPF_EXPONENT: f64 = 0.99;
 /// Draws that the threads go around in, each from a place of its own.
 const DRAWS: usize = 1 << 20;
 const POPULATE_TTL: Duration = Duration::from_secs(3_600);
-const MAX_THREADS: usize = 1_024;
 
 type Cache = dyn Subject<u64, [u8; 32]>;
 
@@ -48,16 +48,7 @@ enum Load {
     Insert,
 }
 
-impl Load {
-    fn name(self) -> &'static str {
-        match self {
-            Self::Get => "get",
-            Self::Hot => "hot",
-            Self::Mixed => "mixed",
-            Self::Insert => "insert",
-        }
-    }
-}
+names::display_as_named!(Load);
 
 /// Options of `caches throughput`.
 #[derive(Clone, Debug, clap::Args)]
@@ -68,10 +59,10 @@ pub(crate) struct Args {
     subjects: Subjects,
     /// Keys, Zipf-distributed with exponent 0.99 (quick: 20000).
     #[arg(long, default_value_t = 1_000_000)]
-    #[arg(default_value_if("quick", "true", "20000"))]
+    #[arg(default_value_if("quick", "true", "20000"), value_parser = count::<u64>)]
     entries: u64,
     /// Threads (quick: 1,2).
-    #[arg(long, visible_alias = "readers", value_name = "N,…")]
+    #[arg(long, value_name = "N,…", value_parser = threads)]
     #[arg(value_delimiter = ',', default_value = "1,2,4,8")]
     #[arg(default_value_if("quick", "true", "1,2"))]
     threads: Vec<usize>,
@@ -104,14 +95,6 @@ struct Point {
 
 pub(super) fn run(args: &Args) -> Result<Outcome> {
     let runs = args.common.runs;
-    ensure!(
-        args.entries > 0 && runs > 0,
-        "--entries and --runs start at 1"
-    );
-    ensure!(
-        args.threads.iter().all(|n| (1..=MAX_THREADS).contains(n)),
-        "--threads lies in 1..={MAX_THREADS}"
-    );
     let kinds = args.subjects.kinds();
     let mut rng = Rng::new(args.common.seed);
     let zipf = Zipf::new(args.entries, ZIPF_EXPONENT);
@@ -129,7 +112,7 @@ pub(super) fn run(args: &Args) -> Result<Outcome> {
         if load == Load::Insert || shared.is_empty() {
             shared.clear();
             for &kind in &kinds {
-                progress::say(format!("{kind}: filling for {}", load.name()));
+                progress::say(format!("{kind}: filling for {load}"));
                 shared.push(filled(kind, load, args.entries)?);
             }
         }
@@ -139,7 +122,7 @@ pub(super) fn run(args: &Args) -> Result<Outcome> {
                     // Another one begins in every round.
                     let at = (turn + round) % kinds.len();
                     let Some(cache) = &shared[at] else { continue };
-                    progress::say(format!("{}: {} × {threads}", kinds[at], load.name()));
+                    progress::say(format!("{}: {load} × {threads}", kinds[at]));
                     cache.rest(false);
                     let point = sample(args, load, cache.as_ref(), &keys, threads, round)?;
                     cache.rest(true);
@@ -153,7 +136,7 @@ pub(super) fn run(args: &Args) -> Result<Outcome> {
     }
     progress::clear();
     let (others_ns, wall_ns) = (noise.others_ns(Some(0)), clock::mono_ns() - start_ns);
-    let baseline = kinds.iter().position(|kind| kind.is_baseline());
+    let baseline = kinds.iter().position(|kind| *kind == Kind::QuickCache);
     let mut reports = Vec::new();
     for (at, &kind) in kinds.iter().enumerate() {
         for (round, of_round) in (1..).zip(&points) {
@@ -221,20 +204,16 @@ fn sample(
         };
         let running: Vec<_> = (0..threads).map(start).collect();
         ready.wait();
-        let warm_ns = if args.common.quick {
-            10_000_000
-        } else {
-            100_000_000
-        };
-        let warm_ends = clock::mono_ns() + warm_ns;
+        let warm_ms = if args.common.quick { 10 } else { 100 };
+        let warm_ends = clock::mono_ns() + warm_ms * 1_000_000;
         clock::sleep_until(warm_ends);
         warm.store(true, Ordering::Relaxed);
         clock::sleep_until(warm_ends + (args.sample * 1e9) as u64);
         stop.store(true, Ordering::Relaxed);
-        let passes = running.into_iter().map(|thread| thread.join());
-        let passes = passes.map(|pass| pass.map_err(|_| anyhow!("a thread panicked")));
-        passes.collect::<Result<_>>()
-    })?;
+        let passes = running.into_iter().map(ScopedJoinHandle::join);
+        passes.collect::<Result<_, _>>()
+    })
+    .map_err(|_| anyhow!("a thread panicked"))?;
     let hits: u64 = passes.iter().map(|pass| pass.hits).sum();
     let operations: u64 = passes.iter().map(|pass| pass.operations).sum();
     Ok(Point {
@@ -258,7 +237,7 @@ fn report(args: &Args, kind: Kind, points: &[Point], baseline: Option<&[Point]>)
     let figures = &mut report.figures;
     let mut logs: Vec<(Load, f64)> = Vec::new();
     for point in points {
-        let name = format!("{}_{}", point.load.name(), point.threads);
+        let name = format!("{}_{}", point.load, point.threads);
         let same = |other: &&Point| (other.load, other.threads) == (point.load, point.threads);
         let other = baseline.and_then(|all| all.iter().find(same));
         let ratio = other.map(|other| point.m_per_s / other.m_per_s);
@@ -273,14 +252,14 @@ fn report(args: &Args, kind: Kind, points: &[Point], baseline: Option<&[Point]>)
     };
     for &load in &args.load {
         let mean = geometric(&|other| other == load);
-        figures.push(format!("{}_ratio_mean", load.name()), mean);
+        figures.push(format!("{load}_ratio_mean"), mean);
     }
     // The hot key is a case of its own, not a point of the comparison.
     figures.push("ratio_mean", geometric(&|load| load != Load::Hot));
     for load in [Load::Get, Load::Mixed] {
         let own = points.iter().filter(|point| point.load == load);
         let hits: Vec<f64> = own.map(|point| point.hit_percent).collect();
-        figures.push(format!("{}_hit_percent", load.name()), stats::mean(&hits));
+        figures.push(format!("{load}_hit_percent"), stats::mean(&hits));
     }
     report
 }

@@ -1,20 +1,18 @@
 //! One blocking connection to a server under test.
 
-use std::io::{ErrorKind, Read, Write};
+use std::io::Write;
 use std::net::{TcpStream, ToSocketAddrs};
 use std::time::Duration;
 
-use anyhow::{Context, Result, anyhow, bail};
+use anyhow::{Context, Result, bail};
 use tidewheel_resp::{Protocol, Reply, Writer};
 
-use super::resp::{self, Skipped};
+use super::resp::{Answer, Inbox};
 
 /// A server that says nothing for this long is taken for dead. Long, since some stall by design.
 const SILENCE: Duration = Duration::from_secs(60);
 const CONNECT: Duration = Duration::from_secs(5);
 const FIRST_BUFFER: usize = 64 << 10;
-/// No reply that the laboratory asks for is longer.
-const MAX_BUFFER: usize = 128 << 20;
 
 /// Where a server listens and how to be let in.
 #[derive(Clone, Debug)]
@@ -36,11 +34,9 @@ impl Address {
     /// A connected socket, nothing said on it yet.
     pub(crate) fn open(&self) -> Result<TcpStream> {
         let name = format!("{}:{}", self.host, self.port);
+        let addresses = name.to_socket_addrs();
         let mut last = None;
-        for address in name
-            .to_socket_addrs()
-            .with_context(|| format!("{name} is no address"))?
-        {
+        for address in addresses.with_context(|| format!("{name} is no address"))? {
             match TcpStream::connect_timeout(&address, CONNECT) {
                 Ok(stream) => {
                     stream.set_nodelay(true)?;
@@ -49,10 +45,8 @@ impl Address {
                 Err(error) => last = Some(error),
             }
         }
-        match last {
-            Some(error) => Err(error).with_context(|| format!("cannot connect to {name}")),
-            None => bail!("{name} stands for no address"),
-        }
+        let error = last.with_context(|| format!("{name} stands for no address"))?;
+        Err(error).with_context(|| format!("cannot connect to {name}"))
     }
 }
 
@@ -60,9 +54,7 @@ impl Address {
 #[derive(Debug)]
 pub(crate) struct Connection {
     stream: TcpStream,
-    buf: Vec<u8>,
-    head: usize,
-    tail: usize,
+    inbox: Inbox,
 }
 
 impl Connection {
@@ -70,16 +62,11 @@ impl Connection {
         let stream = address.open()?;
         stream.set_read_timeout(Some(SILENCE))?;
         stream.set_write_timeout(Some(SILENCE))?;
-        let mut connection = Self {
-            stream,
-            buf: vec![0; FIRST_BUFFER],
-            head: 0,
-            tail: 0,
-        };
+        let inbox = Inbox::new(FIRST_BUFFER);
+        let mut connection = Self { stream, inbox };
         if let Some(password) = &address.password {
-            connection
-                .call(&["AUTH", password])
-                .context("the server refused the password")?;
+            let let_in = connection.call(&["AUTH", password]);
+            let_in.context("the server refused the password")?;
         }
         Ok(connection)
     }
@@ -91,38 +78,28 @@ impl Connection {
         args.iter().for_each(|arg| out.bulk(arg.as_bytes()));
         self.send(out.as_bytes())?;
         match self.receive()? {
-            Reply::Error(text) => Err(anyhow!(
-                "{} was answered: {text}",
-                args.first().unwrap_or(&"")
-            )),
+            Reply::Error(text) => bail!("{} was answered: {text}", args[0]),
             value => Ok(value),
         }
     }
 
     /// Sends requests that are already encoded.
     pub(crate) fn send(&mut self, requests: &[u8]) -> Result<()> {
-        self.stream
-            .write_all(requests)
-            .context("the server no longer reads")
+        let sent = self.stream.write_all(requests);
+        sent.context("the server no longer reads")
     }
 
     /// Waits for one reply.
     pub(crate) fn receive(&mut self) -> Result<Reply> {
-        match self.try_receive()? {
-            Some(reply) => Ok(reply),
-            None => bail!("the server said nothing for {} s", SILENCE.as_secs()),
-        }
+        self.try_receive()?.with_context(silence)
     }
 
     /// As [`Self::receive`], but `None` when nothing whole has come within the read time-out.
     pub(crate) fn try_receive(&mut self) -> Result<Option<Reply>> {
         loop {
-            if let Some((value, used)) = Reply::read(&self.buf[self.head..self.tail])? {
-                self.head += used;
-                return Ok(Some(value));
-            }
-            if !self.fill()? {
-                return Ok(None);
+            let found = self.inbox.take()?;
+            if found.is_some() || self.inbox.fill(&mut self.stream)?.is_none() {
+                return Ok(found);
             }
         }
     }
@@ -139,67 +116,29 @@ impl Connection {
     /// Waits for `count` replies; `Err` at the first that is an error.
     pub(crate) fn expect_replies(&mut self, count: usize) -> Result<()> {
         for _ in 0..count {
-            if let Skipped::Error(text) = self.receive_flat()? {
-                bail!("the server answered: {}", String::from_utf8_lossy(text));
-            }
+            self.see(|answer| answer.accepted().map(drop))??;
         }
         Ok(())
     }
 
-    /// Waits for one reply that is no array and lends it out of the buffer.
-    pub(crate) fn receive_flat(&mut self) -> Result<Skipped<'_>> {
-        // Skipped twice, since a borrow that is returned from inside the loop would outlive it.
-        while resp::skip(&self.buf[self.head..self.tail])?.is_none() {
-            if !self.fill()? {
-                bail!("the server said nothing for {} s", SILENCE.as_secs());
-            }
-        }
-        match resp::skip(&self.buf[self.head..self.tail])? {
-            Some((skipped, used)) => {
-                self.head += used;
-                Ok(skipped)
-            }
-            None => bail!("a whole reply became a partial one"),
-        }
-    }
-
-    /// Reads what has come; `false` when the time-out passed without a byte.
-    fn fill(&mut self) -> Result<bool> {
-        if self.head == self.tail {
-            self.head = 0;
-            self.tail = 0;
-        } else if self.tail == self.buf.len() {
-            if self.head > 0 {
-                self.buf.copy_within(self.head..self.tail, 0);
-                self.tail -= self.head;
-                self.head = 0;
-            } else if self.buf.len() < MAX_BUFFER {
-                self.buf.resize(self.buf.len() * 2, 0);
-            } else {
-                bail!("a reply of more than {MAX_BUFFER} bytes");
-            }
-        }
+    /// Waits for one reply and shows it where it lies.
+    pub(super) fn see<T>(&mut self, see: impl Fn(Answer<'_>) -> T) -> Result<T> {
         loop {
-            match self.stream.read(&mut self.buf[self.tail..]) {
-                Ok(0) => bail!("the server closed the connection"),
-                Ok(count) => {
-                    self.tail += count;
-                    return Ok(true);
-                }
-                Err(error) if error.kind() == ErrorKind::Interrupted => {}
-                Err(error)
-                    if matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::TimedOut) =>
-                {
-                    return Ok(false);
-                }
-                Err(error) => return Err(error).context("the connection broke"),
+            if let Some(seen) = self.inbox.show(&see)? {
+                return Ok(seen);
             }
+            self.inbox.fill(&mut self.stream)?.with_context(silence)?;
         }
     }
 }
 
+fn silence() -> String {
+    format!("the server said nothing for {} s", SILENCE.as_secs())
+}
+
 #[cfg(test)]
 mod tests {
+    use std::io::Read;
     use std::net::TcpListener;
     use std::thread::{self, JoinHandle};
 

@@ -1,21 +1,20 @@
 //! Many closed loops on one thread: each connection has one batch of requests under way.
 
-use std::io::{ErrorKind, Read, Write};
+use std::io::{ErrorKind, Write};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use anyhow::{Context, Result, bail};
+use anyhow::{Context, Error, Result, bail};
 use mio::net::TcpStream;
-use mio::{Events, Interest, Poll, Token};
+use mio::{Events, Interest, Poll, Registry, Token};
+use tidewheel_resp::Reply;
 
 use crate::clock;
 use crate::servers::client::{Address, Connection};
-use crate::servers::resp::{self, Skipped};
+use crate::servers::resp::{Answer, Inbox};
 
 const MAX_EVENTS: usize = 256;
 const FIRST_BUFFER: usize = 16 << 10;
-/// Replies to one batch of load never come near this.
-const MAX_BUFFER: usize = 16 << 20;
 /// How often a loop with nothing to do looks whether it should end.
 const LOOK: Duration = Duration::from_millis(50);
 /// Batches still under way after the stop are awaited this long.
@@ -34,8 +33,7 @@ struct Loop {
     stream: TcpStream,
     out: Vec<u8>,
     written: usize,
-    buf: Vec<u8>,
-    filled: usize,
+    inbox: Inbox,
     replies_left: usize,
     sent_ns: u64,
 }
@@ -51,21 +49,7 @@ pub(crate) fn drive(
     let mut events = Events::with_capacity(MAX_EVENTS);
     let mut loops = Vec::with_capacity(connections);
     for at in 0..connections {
-        let stream = Connection::open(address)?.into_stream();
-        stream.set_nonblocking(true)?;
-        let mut stream = TcpStream::from_std(stream);
-        let interest = Interest::READABLE | Interest::WRITABLE;
-        poll.registry().register(&mut stream, Token(at), interest)?;
-        let buf = vec![0; FIRST_BUFFER];
-        loops.push(Loop {
-            stream,
-            out: Vec::new(),
-            written: 0,
-            buf,
-            filled: 0,
-            replies_left: 0,
-            sent_ns: 0,
-        });
+        loops.push(Loop::open(address, poll.registry(), Token(at))?);
     }
     for (at, one) in loops.iter_mut().enumerate() {
         one.next(at, traffic, clock::mono_ns())?;
@@ -106,6 +90,22 @@ pub(crate) fn drive(
 }
 
 impl Loop {
+    fn open(address: &Address, registry: &Registry, token: Token) -> Result<Self> {
+        let stream = Connection::open(address)?.into_stream();
+        stream.set_nonblocking(true)?;
+        let mut stream = TcpStream::from_std(stream);
+        let interest = Interest::READABLE | Interest::WRITABLE;
+        registry.register(&mut stream, token, interest)?;
+        Ok(Self {
+            stream,
+            out: Vec::new(),
+            written: 0,
+            inbox: Inbox::new(FIRST_BUFFER),
+            replies_left: 0,
+            sent_ns: 0,
+        })
+    }
+
     fn next(&mut self, at: usize, traffic: &mut impl Traffic, now_ns: u64) -> Result<()> {
         self.out.clear();
         self.written = 0;
@@ -129,53 +129,32 @@ impl Loop {
 
     /// Reads what has come; `true` when that completes the batch.
     fn read(&mut self, nulls: &mut u64) -> Result<bool> {
-        loop {
-            let room = self.buf.len() - self.filled;
-            match self.stream.read(&mut self.buf[self.filled..]) {
-                Ok(0) => bail!("the server closed the connection"),
-                Ok(count) => {
-                    self.filled += count;
-                    if self.consume(nulls)? {
-                        return Ok(true);
-                    }
-                    // A short read empties an edge-triggered socket: no need to hear it say so.
-                    if count < room {
-                        return Ok(false);
-                    }
-                }
-                Err(error) if error.kind() == ErrorKind::WouldBlock => return Ok(false),
-                Err(error) if error.kind() == ErrorKind::Interrupted => {}
-                Err(error) => return Err(error).context("the connection broke"),
+        while let Some(more) = self.inbox.fill(&mut self.stream)? {
+            if self.consume(nulls)? {
+                return Ok(true);
+            }
+            // A short read empties an edge-triggered socket: no need to hear it say so.
+            if !more {
+                return Ok(false);
             }
         }
+        Ok(false)
     }
 
     fn consume(&mut self, nulls: &mut u64) -> Result<bool> {
-        let mut at = 0;
         let was_waiting = self.replies_left > 0;
         while self.replies_left > 0 {
-            let Some((skipped, used)) = resp::skip(&self.buf[at..self.filled])? else {
+            let null = Answer::Other(Reply::Null);
+            let is_null = self
+                .inbox
+                .show(|answer| Ok::<_, Error>(answer.accepted()? == null))?;
+            let Some(is_null) = is_null else {
                 break;
             };
-            match skipped {
-                Skipped::Null => *nulls += 1,
-                Skipped::Error(text) => {
-                    bail!("the server answered: {}", String::from_utf8_lossy(text));
-                }
-                Skipped::Plain | Skipped::Bulk(_) => {}
-            }
-            at += used;
+            *nulls += u64::from(is_null?);
             self.replies_left -= 1;
         }
-        self.buf.copy_within(at..self.filled, 0);
-        self.filled -= at;
-        if self.filled == self.buf.len() {
-            if self.buf.len() >= MAX_BUFFER {
-                bail!("a reply of more than {MAX_BUFFER} bytes");
-            }
-            self.buf.resize(self.buf.len() * 2, 0);
-        }
-        if self.replies_left == 0 && self.filled > 0 {
+        if self.replies_left == 0 && !self.inbox.is_empty() {
             bail!("the server sent more replies than it was asked for");
         }
         Ok(was_waiting && self.replies_left == 0)
@@ -184,6 +163,7 @@ impl Loop {
 
 #[cfg(test)]
 mod tests {
+    use std::io::Read;
     use std::net::TcpListener;
     use std::thread;
 

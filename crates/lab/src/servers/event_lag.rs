@@ -3,6 +3,7 @@
 //! Deadlines are absolute (SET … PXAT), so that they are exact on the wall clock that server and
 //! laboratory share; on another machine the difference of the two clocks is part of every lag.
 
+use std::collections::btree_map::{BTreeMap, Entry};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread;
@@ -13,7 +14,7 @@ use serde::Serialize;
 use serde_json::json;
 use tidewheel_resp::Reply;
 
-use crate::clock::{self, Anchor};
+use crate::clock::{self, Moment};
 use crate::progress;
 use crate::report::{Figures, Report};
 use crate::rng::Rng;
@@ -21,13 +22,16 @@ use crate::servers::background::Background;
 use crate::servers::client::{Address, Connection};
 use crate::servers::getter::{self, Pick};
 use crate::servers::keys::{Key, Ttl};
-use crate::servers::loader::{load, long_ttl};
-use crate::servers::server::{self, ExpiredEvents, Meter, Target};
+use crate::servers::loader::{load, load_s, long_ttl};
+use crate::servers::server::{self, Basics, ExpiredEvents, Meter, Target};
 
 const CHANNEL: &str = "__keyevent@0__:expired";
 /// How often the listening thread looks whether it should end.
 const LISTEN: Duration = Duration::from_millis(100);
 const LOOK: Duration = Duration::from_millis(50);
+
+/// From the start of loading the keys to the first deadline, beside the time that loading takes.
+const LEAD_S: f64 = 2.0;
 
 /// Options of `event-lag`.
 #[derive(Clone, Debug, clap::Args, Serialize)]
@@ -40,73 +44,59 @@ pub(crate) struct Args {
     #[arg(long, default_value_t = 1_000_000)]
     #[arg(default_value_if("quick", "true", "0"))]
     background: u64,
-    /// The deadlines lie uniformly in this many seconds (quick: 1).
-    #[arg(long, default_value_t = 20.0)]
-    #[arg(default_value_if("quick", "true", "1"))]
-    spread_s: f64,
-    /// Wait this long after the last deadline for events that are missing (quick: 10).
-    #[arg(long, default_value_t = 60.0)]
-    #[arg(default_value_if("quick", "true", "10"))]
-    wait_s: f64,
-    /// Seconds from the start of loading the keys to the first deadline.
-    #[arg(long, default_value_t = 2.0)]
-    lead_s: f64,
     /// Read background keys in a closed loop meanwhile.
     #[arg(long)]
     gets: bool,
-    /// Seed of the deadlines.
-    #[arg(long, default_value_t = 1)]
-    seed: u64,
-    /// A small run of a few seconds.
-    #[arg(long)]
-    quick: bool,
+    #[command(flatten)]
+    #[serde(flatten)]
+    basics: Basics,
 }
 
 pub(crate) fn run(args: &Args, target: &Target) -> Result<Report> {
     let &Args {
         keys, background, ..
     } = args;
-    let spread_ms = (args.spread_s * 1e3).max(1.0) as u64;
+    // The deadlines lie uniformly in so many milliseconds; missing events are awaited for so many seconds.
+    let (spread_ms, wait_s) = match args.basics.quick {
+        true => (1_000, 10),
+        false => (20_000, 60),
+    };
     ensure!(
         !args.gets || background > 0,
         "--gets reads background keys, and --background is 0"
     );
 
     let (mut connection, facts) = server::meet(target)?;
-    let mut rng = Rng::new(args.seed);
-    let entries = (0..background as usize).map(|id| (Key::live(id as u64), long_ttl(&mut rng)));
+    let mut rng = Rng::new(args.basics.seed);
+    let entries = (0..background).map(|id| (Key::live(id), long_ttl(&mut rng)));
     load(&mut connection, entries, "loading background keys")?;
 
     let events = ExpiredEvents::enable(&target.address)?;
     let arrived = Arc::new(AtomicU64::new(0));
     let listener = listen(&target.address, &arrived)?;
-    let base_ms = clock::wall_us() / 1_000 + (args.lead_s * 1e3) as i64;
-    let deadlines: Vec<i64> = (0..keys)
-        .map(|_| base_ms + rng.below(spread_ms) as i64)
+    let start = Moment::ahead(LEAD_S + load_s(keys));
+    let deadlines: Vec<u64> = (0..keys)
+        .map(|_| start.wall_ms + rng.below(spread_ms))
         .collect();
-    let entries = deadlines
-        .iter()
-        .enumerate()
-        .map(|(id, &deadline)| (Key::dying(id as u64), Ttl::Pxat(deadline as u64)));
+    let entries = (0..).zip(&deadlines);
+    let entries = entries.map(|(id, &deadline)| (Key::dying(id), Ttl::Pxat(deadline)));
     load(&mut connection, entries, "loading keys that fall due")?;
-    if clock::wall_us() / 1_000 >= base_ms {
-        bail!("loading took until after the first deadline: raise --lead-s");
+    if clock::mono_ns() >= start.mono_ns {
+        bail!("loading took until after the first deadline");
     }
 
-    let getter = if args.gets {
-        let mut rng = Rng::new(args.seed ^ 1);
-        let pick = move || Some(Pick::lasting(Key::live(rng.below(background))));
-        Some(getter::start(&target.address, None, pick)?)
-    } else {
-        None
-    };
-    let first_ns = Anchor::now().mono_of_wall_us(base_ms * 1_000);
-    let last_ns = first_ns + spread_ms * 1_000_000;
-    clock::sleep_until(first_ns);
+    let mut rng = Rng::new(args.basics.seed ^ 1);
+    let pick = move || Some(Pick::lasting(Key::live(rng.below(background))));
+    let getter = args
+        .gets
+        .then(|| getter::start(&target.address, None, pick));
+    let getter = getter.transpose()?;
+    let last_ns = start.mono_ns + spread_ms * 1_000_000;
+    clock::sleep_until(start.mono_ns);
     let start_ns = clock::mono_ns();
     let mut meter = Meter::start(facts.pid);
     progress::say("listening for events");
-    let give_up_ns = last_ns + (args.wait_s * 1e9) as u64;
+    let give_up_ns = last_ns + wait_s * 1_000_000_000;
     loop {
         thread::sleep(LOOK);
         let arrived = arrived.load(Ordering::Relaxed);
@@ -122,6 +112,7 @@ pub(crate) fn run(args: &Args, target: &Target) -> Result<Report> {
     connection.call(&["FLUSHALL"])?;
 
     let mut report = facts.report("event-lag", json!(args));
+    report.params["spread_s"] = json!(spread_ms as f64 / 1e3);
     let figures = &mut report.figures;
     lags(figures, &deadlines, &heard);
     figures.push("server_cpu_percent", taken.server_percent());
@@ -136,21 +127,21 @@ pub(crate) fn run(args: &Args, target: &Target) -> Result<Report> {
 /// One event: which key, and the wall time at which it was read.
 type Event = (u64, i64);
 
-fn lags(figures: &mut Figures, deadlines_ms: &[i64], events: &[Event]) {
-    let mut first_at: Vec<Option<i64>> = vec![None; deadlines_ms.len()];
+fn lags(figures: &mut Figures, deadlines_ms: &[u64], events: &[Event]) {
+    let mut lags_us = BTreeMap::new();
     let mut again = 0_u64;
     for &(id, at_us) in events {
-        match first_at.get_mut(id as usize) {
-            Some(slot @ None) => *slot = Some(at_us),
+        let deadline_ms = deadlines_ms.get(id as usize);
+        let lag_us = deadline_ms.map(|&deadline| at_us - deadline as i64 * 1_000);
+        match (lags_us.entry(id), lag_us) {
+            (Entry::Vacant(slot), Some(lag_us)) => {
+                slot.insert(lag_us);
+            }
             // A second event for a key, or one for a key that was never set.
             _ => again += 1,
         }
     }
-    let mut lags_us: Vec<i64> = first_at
-        .iter()
-        .zip(deadlines_ms)
-        .filter_map(|(at, deadline)| at.map(|at_us| at_us - deadline * 1_000))
-        .collect();
+    let mut lags_us: Vec<i64> = lags_us.into_values().collect();
     lags_us.sort_unstable();
     let arrived = lags_us.len();
     let early = lags_us.iter().filter(|&&lag| lag < 0).count();
@@ -194,14 +185,13 @@ fn listen(address: &Address, arrived: &Arc<AtomicU64>) -> Result<Background<Vec<
 
 /// The number of the dying key that a message speaks of.
 fn event_id(message: &Reply) -> Option<u64> {
-    let Reply::Array(items) = message else {
-        return None;
-    };
-    let [Reply::Bulk(kind), _, Reply::Bulk(key)] = items.as_slice() else {
-        return None;
-    };
-    let id = Key::dying_id(key)?;
-    (kind == b"message").then_some(id)
+    match message {
+        Reply::Array(items) => match items.as_slice() {
+            [Reply::Bulk(kind), _, Reply::Bulk(key)] if kind == b"message" => Key::dying_id(key),
+            _ => None,
+        },
+        _ => None,
+    }
 }
 
 #[cfg(test)]
@@ -212,11 +202,8 @@ mod tests {
     fn lag_runs_from_each_keys_own_deadline() {
         let mut figures = Figures::default();
         // Deadlines 10, 20, 30, 40 ms; the second is early, the third comes twice, the last never.
-        lags(
-            &mut figures,
-            &[10, 20, 30, 40],
-            &[(1, 19_999), (0, 10_500), (2, 45_000), (2, 46_000)],
-        );
+        let events = [(1, 19_999), (0, 10_500), (2, 45_000), (2, 46_000)];
+        lags(&mut figures, &[10, 20, 30, 40], &events);
         for (key, value) in [
             ("keys", 4.0),
             ("arrived", 3.0),

@@ -5,11 +5,12 @@ use std::thread;
 use std::time::Duration;
 
 use anyhow::{Result, bail};
+use tidewheel_resp::Reply;
 
 use super::background::Background;
 use super::client::{Address, Connection};
 use super::keys::{Key, encode_get};
-use super::resp::Skipped;
+use super::resp::Answer;
 use crate::clock;
 use crate::latency::{Log, Sample};
 
@@ -72,13 +73,13 @@ fn get(
                 start = clock::mono_ns();
             }
             connection.send(&request)?;
-            let mut missing = false;
-            match connection.receive_flat()? {
-                Skipped::Bulk(value) => seen.wrong += u64::from(value != pick.key.value()),
-                Skipped::Null => missing = true,
-                Skipped::Error(text) => bail!("GET: {}", String::from_utf8_lossy(text)),
+            let (wrong, missing) = connection.see(|answer| match answer.accepted()? {
+                Answer::Value(value) => Ok((value != pick.key.value(), false)),
+                Answer::Other(Reply::Bulk(_)) => Ok((true, false)),
+                Answer::Other(Reply::Null) => Ok((false, true)),
                 other => bail!("GET was answered with {other:?}"),
-            }
+            })??;
+            seen.wrong += u64::from(wrong);
             // Without a pause one reading ends this request and begins the next.
             let end = clock::mono_ns();
             seen.missing += u64::from(missing && end < pick.alive_until_ns);

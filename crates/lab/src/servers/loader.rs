@@ -8,9 +8,17 @@ use crate::rng::Rng;
 use crate::servers::client::Connection;
 use crate::servers::keys::{Key, Ttl, encode_set};
 
-pub(crate) const BATCH: usize = 512;
+const BATCH: usize = 512;
 /// "Long" times to live: none falls due during any experiment.
 const LONG_TTL_S: (u64, u64) = (3_600, 7_200);
+
+/// Loading is planned for at least this many keys a second.
+const SLOWEST_LOAD_PER_S: f64 = 150_000.0;
+
+/// The seconds that loading so many keys may take.
+pub(crate) fn load_s(keys: u64) -> f64 {
+    keys as f64 / SLOWEST_LOAD_PER_S
+}
 
 /// A time to live that outlasts the experiment, spread so that deadlines differ.
 pub(crate) fn long_ttl(rng: &mut Rng) -> Ttl {
@@ -20,27 +28,23 @@ pub(crate) fn long_ttl(rng: &mut Rng) -> Ttl {
 /// Sends every entry; returns the seconds that it took.
 pub(crate) fn load(
     connection: &mut Connection,
-    entries: impl ExactSizeIterator<Item = (Key, Ttl)>,
+    entries: impl Iterator<Item = (Key, Ttl)>,
     what: &'static str,
 ) -> Result<f64> {
     let start = clock::mono_ns();
     progress::say(what);
+    let mut entries = entries.peekable();
     let mut requests = Vec::new();
-    let mut waiting = 0;
-    let mut sent = 0_u64;
-    let total = entries.len() as u64;
-    for (key, ttl) in entries {
-        encode_set(&mut requests, key, ttl);
-        waiting += 1;
-        sent += 1;
-        if waiting == BATCH || sent == total {
-            connection.send(&requests)?;
-            connection
-                .expect_replies(waiting)
-                .with_context(|| format!("failed {what}"))?;
-            requests.clear();
-            waiting = 0;
+    while entries.peek().is_some() {
+        let mut waiting = 0;
+        for (key, ttl) in entries.by_ref().take(BATCH) {
+            encode_set(&mut requests, key, ttl);
+            waiting += 1;
         }
+        connection.send(&requests)?;
+        let answered = connection.expect_replies(waiting);
+        answered.with_context(|| format!("failed {what}"))?;
+        requests.clear();
     }
     Ok((clock::mono_ns() - start) as f64 / 1e9)
 }

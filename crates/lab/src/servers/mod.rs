@@ -1,6 +1,6 @@
 //! Servers that speak the Redis protocol, and the workloads that run against them.
 
-use anyhow::{Context, Result, bail, ensure};
+use anyhow::{Context, Result, bail};
 use clap::Subcommand;
 
 use self::client::Address;
@@ -9,6 +9,7 @@ use self::server::Target;
 use crate::outcome::Outcome;
 use crate::progress;
 use crate::report::Report;
+use crate::runner::count;
 
 mod background;
 mod burst;
@@ -67,7 +68,7 @@ struct Compare {
     #[arg(long = "server", required = true, value_name = "NAME=COMMAND")]
     servers: Vec<ServerSpec>,
     /// Runs per server.
-    #[arg(long, default_value_t = 1)]
+    #[arg(long, default_value_t = 1, value_parser = count::<usize>)]
     runs: usize,
     /// Look for a free port from here on; 0 leaves the choice to the system.
     #[arg(long, default_value_t = 0)]
@@ -80,9 +81,9 @@ struct Compare {
 #[derive(Clone, Debug, Subcommand)]
 enum Workload {
     /// A million keys due within one second beside live keys that are being read.
-    MassExpiry(burst::MassExpiry),
+    MassExpiry(burst::Args),
     /// A few keys due within one second among many that are not, nobody touching them.
-    Sparse(burst::Sparse),
+    Sparse(burst::Args),
     /// How late the `expired` event of each key arrives.
     EventLag(event_lag::Args),
     /// Server processor time per request and requests a second, by pipeline and connections.
@@ -94,22 +95,11 @@ enum Workload {
 }
 
 impl Workload {
-    fn name(&self) -> &'static str {
-        match self {
-            Self::MassExpiry(_) => "mass-expiry",
-            Self::Sparse(_) => "sparse",
-            Self::EventLag(_) => "event-lag",
-            Self::Throughput(_) => "throughput",
-            Self::Memory(_) => "memory",
-            Self::Churn(_) => "churn",
-        }
-    }
-
     /// Runs it; the server is left without keys.
     fn run(&self, target: &Target) -> Result<Report> {
         let report = match self {
-            Self::MassExpiry(args) => burst::run(&args.plan(), self.name(), target),
-            Self::Sparse(args) => burst::run(&args.plan(), self.name(), target),
+            Self::MassExpiry(args) => burst::run(&args.plan(true), target),
+            Self::Sparse(args) => burst::run(&args.plan(false), target),
             Self::EventLag(args) => event_lag::run(args, target),
             Self::Throughput(args) => throughput::run(args, target),
             Self::Memory(args) => memory::run(args, target),
@@ -125,22 +115,22 @@ impl Servers {
         match &self.command {
             OnServers::Workload(workload) => {
                 let report = workload.run(&self.target())?;
-                Ok(Outcome::of(workload.name(), vec![report]))
+                Ok(Outcome::of(&report.workload.clone(), vec![report]))
             }
-            OnServers::Compare(_)
-                if self.host.is_some() || self.port.is_some() || self.pid.is_some() =>
-            {
+            OnServers::Compare(_) if self.names_a_server() => {
                 bail!("compare starts its servers itself: --host, --port and --pid do not apply")
             }
             OnServers::Compare(compare) => compare.run(),
         }
     }
 
+    fn names_a_server(&self) -> bool {
+        self.host.is_some() || self.port.is_some() || self.pid.is_some()
+    }
+
     fn target(&self) -> Target {
         let mut address = Address::loopback(self.port.unwrap_or(6_379));
-        if let Some(host) = &self.host {
-            address.host.clone_from(host);
-        }
+        address.host = self.host.clone().unwrap_or(address.host);
         address.password.clone_from(&self.password);
         Target {
             address,
@@ -153,15 +143,13 @@ impl Servers {
 impl Compare {
     /// The servers alternate (A B A B, not A A B B), so that a machine that slows down slows all.
     fn run(&self) -> Result<Outcome> {
-        ensure!(self.runs > 0, "--runs must be at least 1");
         let mut reports = Vec::new();
         for round in 1..=self.runs {
             for spec in &self.servers {
                 progress::say(format!("{} {round}/{}", spec.name, self.runs));
                 let running = Running::start(spec, self.first_port)?;
                 let report = self.workload.run(&running.target());
-                let mut report = report
-                    .with_context(|| format!("{} failed on {}", self.workload.name(), spec.name))?;
+                let mut report = report.with_context(|| format!("failed on {}", spec.name))?;
                 report.subject.clone_from(&spec.name);
                 report.command = Some(running.command().to_owned());
                 report.run = round;
@@ -169,6 +157,6 @@ impl Compare {
                 running.stop()?;
             }
         }
-        Ok(Outcome::of(self.workload.name(), reports))
+        Ok(Outcome::of(&reports[0].workload.clone(), reports))
     }
 }

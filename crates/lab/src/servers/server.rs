@@ -2,7 +2,8 @@
 
 use std::collections::BTreeMap;
 
-use anyhow::{Context, Result, anyhow, bail};
+use anyhow::{Context, Result, bail};
+use serde::Serialize;
 use serde_json::{Value, json};
 use tidewheel_resp::Reply;
 
@@ -12,6 +13,18 @@ use crate::report::Report;
 use crate::servers::client::{Address, Connection};
 
 const NOTIFY: &str = "notify-keyspace-events";
+
+/// What every workload takes.
+#[derive(Clone, Debug, clap::Args, Serialize)]
+#[group(skip)]
+pub(crate) struct Basics {
+    /// Seed of keys, deadlines and times to live.
+    #[arg(long, default_value_t = 1)]
+    pub(crate) seed: u64,
+    /// A small run of a few seconds.
+    #[arg(long)]
+    pub(crate) quick: bool,
+}
 
 /// How to reach the server of one run, and its process where that can be watched.
 #[derive(Clone, Debug)]
@@ -66,9 +79,7 @@ pub(crate) fn meet(target: &Target) -> Result<(Connection, Facts)> {
     let facts = facts(&mut connection, target)?;
     let held = dbsize(&mut connection)?;
     if held > 0 && !target.flush {
-        bail!(
-            "the server holds {held} keys, which this workload would delete: pass --flush if it may"
-        );
+        bail!("the server holds {held} keys, which would be deleted: pass --flush if they may");
     }
     connection.call(&["FLUSHALL"])?;
     Ok((connection, facts))
@@ -77,50 +88,35 @@ pub(crate) fn meet(target: &Target) -> Result<(Connection, Facts)> {
 fn facts(connection: &mut Connection, target: &Target) -> Result<Facts> {
     let mut info = info(connection, "server")?;
     // Valkey and Redis 8 tell the allocator among the memory figures only.
-    if let Ok(memory) = self::info(connection, "memory") {
-        info.extend(
-            memory
-                .into_iter()
-                .filter(|(name, _)| name == "mem_allocator"),
-        );
+    if let Ok(mut memory) = self::info(connection, "memory") {
+        info.extend(memory.remove_entry("mem_allocator"));
     }
     let name = info
         .get("server_name")
-        .cloned()
-        .unwrap_or_else(|| "redis".to_owned());
-    let version = [format!("{name}_version"), "redis_version".to_owned()]
-        .iter()
-        .find_map(|field| info.get(field))
-        .cloned()
-        .unwrap_or_default();
-    let local = matches!(
-        target.address.host.as_str(),
-        "127.0.0.1" | "localhost" | "::1"
-    );
-    let pid = match target.pid {
-        Some(0) => None,
-        Some(pid) => Some(pid),
-        None if local => info.get("process_id").and_then(|pid| pid.parse().ok()),
-        None => None,
-    };
+        .map_or("redis", String::as_str)
+        .to_owned();
+    let version = info.get(&format!("{name}_version"));
+    let version = version.or_else(|| info.get("redis_version"));
+    let version = version.cloned().unwrap_or_default();
+    let is_local = ["127.0.0.1", "localhost", "::1"].contains(&target.address.host.as_str());
+    let told = info.get("process_id").filter(|_| is_local);
+    let pid = target.pid.or_else(|| told?.parse().ok());
+    // Of process 0 nothing is told either.
     let pid = pid.filter(|&pid| proc::rss_bytes(pid).is_some());
-    let fields = info
-        .into_iter()
-        .filter(|(name, _)| REPORTED.contains(&name.as_str()))
-        .collect();
+    info.retain(|name, _| REPORTED.contains(&name.as_str()));
     Ok(Facts {
         name,
         version,
         pid,
-        fields,
+        fields: info,
     })
 }
 
 /// One section of INFO, by field.
 pub(crate) fn info(connection: &mut Connection, section: &str) -> Result<BTreeMap<String, String>> {
-    let reply = connection.call(&["INFO", section])?;
+    let text = text(&connection.call(&["INFO", section])?);
     Ok(parse_info(
-        &text(&reply).context("INFO was not answered with text")?,
+        &text.context("INFO was not answered with text")?,
     ))
 }
 
@@ -149,7 +145,7 @@ pub(crate) fn info_number(connection: &mut Connection, section: &str, field: &st
 pub(crate) fn dbsize(connection: &mut Connection) -> Result<u64> {
     match connection.call(&["DBSIZE"])? {
         Reply::Integer(count) => u64::try_from(count).context("DBSIZE was negative"),
-        other => Err(anyhow!("DBSIZE was answered with {other:?}")),
+        other => bail!("DBSIZE was answered with {other:?}"),
     }
 }
 
@@ -197,8 +193,7 @@ impl Meter {
 impl Taken {
     /// Of a core.
     pub(crate) fn server_percent(&self) -> Option<f64> {
-        self.server_ns
-            .map(|ns| ns / self.wall_ns.max(1) as f64 * 100.0)
+        Some(self.server_ns? / self.wall_ns.max(1) as f64 * 100.0)
     }
 }
 
@@ -223,14 +218,9 @@ impl ExpiredEvents {
 
 impl Drop for ExpiredEvents {
     fn drop(&mut self) {
-        if let Err(error) = self
-            .connection
-            .call(&["CONFIG", "SET", NOTIFY, &self.before])
-        {
-            eprintln!(
-                "could not put {NOTIFY} back to {:?}: {error:#}",
-                self.before
-            );
+        let before = self.before.as_str();
+        if let Err(error) = self.connection.call(&["CONFIG", "SET", NOTIFY, before]) {
+            eprintln!("could not put {NOTIFY} back to {before:?}: {error:#}");
         }
     }
 }
@@ -241,8 +231,8 @@ mod tests {
 
     #[test]
     fn info_is_read_by_field_and_comments_are_not() {
-        let info =
-            parse_info("# Server\r\nredis_version:7.0.15\r\nos:Linux: 6\r\n\r\nodd line\r\n");
+        let text = "# Server\r\nredis_version:7.0.15\r\nos:Linux: 6\r\n\r\nodd line\r\n";
+        let info = parse_info(text);
         assert_eq!(info.len(), 2);
         assert_eq!(info["redis_version"], "7.0.15");
         assert_eq!(info["os"], "Linux: 6");

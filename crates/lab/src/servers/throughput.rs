@@ -9,7 +9,6 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread;
 
 use anyhow::{Result, anyhow, ensure};
-use clap::ValueEnum;
 use serde::Serialize;
 use serde_json::{Value, json};
 
@@ -17,16 +16,17 @@ use super::client::Address;
 use super::driver::{self, Traffic};
 use super::keys::{Key, encode_get, encode_set};
 use super::loader::{load, long_ttl};
-use super::server::{self, Meter, Target};
+use super::server::{self, Basics, Meter, Target};
 use crate::clock;
 use crate::latency::Latencies;
 use crate::progress;
 use crate::report::{Figures, Report};
 use crate::rng::{Rng, mix};
+use crate::runner::{count, threads};
 use crate::stats;
 
 /// What each request does.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Op {
     /// GET of a key that is there.
     Get,
@@ -38,66 +38,44 @@ pub(crate) enum Op {
 #[derive(Clone, Debug, clap::Args, Serialize)]
 pub(crate) struct Args {
     /// Keys, drawn uniformly (quick: 10000).
-    #[arg(long, default_value_t = 1_000_000)]
+    #[arg(long, default_value_t = 1_000_000, value_parser = count::<u64>)]
     #[arg(default_value_if("quick", "true", "10000"))]
     keys: u64,
-    /// Operations.
-    #[arg(long, value_enum, value_delimiter = ',', value_name = "OPERATION,…")]
-    #[arg(default_value = "get,set")]
-    ops: Vec<Op>,
     /// Requests under way on each connection (quick: 1,16).
-    #[arg(long, value_delimiter = ',', value_name = "N,…")]
+    #[arg(long, value_delimiter = ',', value_name = "N,…", value_parser = threads)]
     #[arg(default_value = "1,16,64", default_value_if("quick", "true", "1,16"))]
     pipelines: Vec<usize>,
     /// Connections (quick: 8).
-    #[arg(long, value_delimiter = ',', value_name = "N,…")]
+    #[arg(long, value_delimiter = ',', value_name = "N,…", value_parser = threads)]
     #[arg(default_value = "8,50", default_value_if("quick", "true", "8"))]
     conns: Vec<usize>,
     /// Threads that send; more than one only where the machine has cores to spare.
-    #[arg(long, default_value_t = 1)]
+    #[arg(long, default_value_t = 1, value_parser = threads)]
     client_threads: usize,
-    /// Length of a window in milliseconds (quick: 100).
-    #[arg(long, default_value_t = 1_000)]
-    #[arg(default_value_if("quick", "true", "100"))]
-    window_ms: u64,
-    /// Windows per cell (quick: 2).
-    #[arg(long, default_value_t = 3)]
-    #[arg(default_value_if("quick", "true", "2"))]
-    windows: usize,
-    /// Seed of the keys asked for.
-    #[arg(long, default_value_t = 1)]
-    seed: u64,
-    /// A small run of a few seconds.
-    #[arg(long)]
-    quick: bool,
+    #[command(flatten)]
+    #[serde(flatten)]
+    basics: Basics,
 }
 
-const MAX_PIPELINE: usize = 10_000;
+/// Windows of a cell, and how long each is.
+const WINDOWS: usize = 3;
+const WINDOW_NS: u64 = 1_000_000_000;
+const QUICK_WINDOW_NS: u64 = 100_000_000;
 
 pub(crate) fn run(args: &Args, target: &Target) -> Result<Report> {
     ensure!(
-        args.keys > 0 && args.windows > 0 && args.window_ms > 0,
-        "--keys, --windows and --window-ms must be at least 1"
-    );
-    ensure!(
-        args.pipelines
-            .iter()
-            .all(|depth| (1..=MAX_PIPELINE).contains(depth)),
-        "--pipelines must lie in 1..={MAX_PIPELINE}"
-    );
-    ensure!(
-        args.client_threads > 0 && args.conns.iter().all(|&count| count >= args.client_threads),
+        args.conns.iter().all(|&count| count >= args.client_threads),
         "each of the --client-threads needs a connection"
     );
     let (mut connection, facts) = server::meet(target)?;
-    let mut rng = Rng::new(args.seed);
-    let entries = (0..args.keys as usize).map(|id| (Key::live(id as u64), long_ttl(&mut rng)));
+    let mut rng = Rng::new(args.basics.seed);
+    let entries = (0..args.keys).map(|id| (Key::live(id), long_ttl(&mut rng)));
     load(&mut connection, entries, "loading keys")?;
 
     progress::say("measuring");
     let mut meter = Meter::start(facts.pid);
     let mut results = Vec::new();
-    for &op in &args.ops {
+    for op in [Op::Get, Op::Set] {
         for &pipeline in &args.pipelines {
             for &conns in &args.conns {
                 let cell = Cell {
@@ -114,10 +92,8 @@ pub(crate) fn run(args: &Args, target: &Target) -> Result<Report> {
     connection.call(&["FLUSHALL"])?;
 
     let mut params = json!(args);
-    params["cells"] = results
-        .iter()
-        .map(|(cell, result)| cell.to_json(result))
-        .collect();
+    let cells = results.iter().map(|(cell, result)| cell.to_json(result));
+    params["cells"] = cells.collect();
     let mut report = facts.report("throughput", params);
     tabulate(&mut report.figures, &results);
     report.figures.push_noise(taken.others_ns, taken.wall_ns);
@@ -203,7 +179,7 @@ fn measure(args: &Args, address: &Address, pid: Option<u32>, cell: Cell) -> Resu
             .map(|at| {
                 let conns = cell.conns / threads + usize::from(at < cell.conns % threads);
                 let mut load = Load {
-                    rng: Rng::new(args.seed ^ mix(at as u64 + 1)),
+                    rng: Rng::new(args.basics.seed ^ mix(at as u64 + 1)),
                     keys: args.keys,
                     cell,
                     latencies: Latencies::new(),
@@ -215,12 +191,15 @@ fn measure(args: &Args, address: &Address, pid: Option<u32>, cell: Cell) -> Resu
                 })
             })
             .collect();
-        let window_ns = args.window_ms * 1_000_000;
+        let window_ns = match args.basics.quick {
+            true => QUICK_WINDOW_NS,
+            false => WINDOW_NS,
+        };
         clock::sleep_until(clock::mono_ns() + window_ns / 2);
         shared.counting.store(true, Ordering::Relaxed);
         let mut windows = Vec::new();
         // A worker that has ended has failed; joining it tells why.
-        while windows.len() < args.windows && !workers.iter().any(|worker| worker.is_finished()) {
+        while windows.len() < WINDOWS && !workers.iter().any(|worker| worker.is_finished()) {
             windows.push(window(shared, pid, window_ns));
         }
         shared.counting.store(false, Ordering::Relaxed);

@@ -5,13 +5,13 @@ use std::thread;
 use std::time::Duration;
 
 use anyhow::{Context, Result, anyhow, bail};
+use serde::Serialize;
 
 use super::super::kind::Kind;
 use super::super::mortal::{self, Mortal};
-use super::super::subject::{Key, Value};
-use super::plan::{Cache, Plan, Times};
+use super::super::subject::{Key, Subject, Value};
 use super::readers::Read;
-use super::watch::{self, Watched};
+use super::watch::{Base, Times, Watched, watch};
 use crate::clock;
 use crate::heap;
 use crate::latency::Summary;
@@ -22,6 +22,23 @@ const LIVE_TTL: Duration = Duration::from_secs(3_600);
 const CALM_NS: u64 = 300_000_000;
 /// Populating again takes longer than the control's did at most this often.
 const ATTEMPTS: usize = 4;
+
+type Cache = dyn Subject<u64, Mortal>;
+
+/// What a run does.
+#[derive(Clone, Copy, Debug, Serialize)]
+pub(super) struct Plan {
+    pub(super) entries: u64,
+    pub(super) live: u64,
+    /// Seconds over which the deadlines are spread.
+    pub(super) window_s: f64,
+    /// Reads count until so long after the last deadline.
+    pub(super) tail_s: f64,
+    /// The watch is given up so long after the last deadline.
+    pub(super) watch_s: f64,
+    pub(super) interleaved: bool,
+    pub(super) seed: u64,
+}
 
 /// What a phase found.
 #[derive(Debug)]
@@ -59,9 +76,11 @@ pub(super) fn expiry(plan: &Plan, kind: Kind, readers: usize, populate_ns: u64) 
 fn attempt(plan: &Plan, kind: Kind, readers: usize, lead_ns: Option<u64>) -> Result<Option<Phase>> {
     let mut read = Read::new();
     let readers: Vec<Read> = (0..readers).map(|_| Read::new()).collect();
-    let base = watch::Base {
+    let base = Base {
         alive: mortal::alive(),
         bytes: heap::allocated(),
+        dying: plan.entries,
+        live: plan.live,
     };
     let total = plan.entries + plan.live;
     let capacity = usize::try_from(total + total / 4)?;
@@ -74,12 +93,16 @@ fn attempt(plan: &Plan, kind: Kind, readers: usize, lead_ns: Option<u64>) -> Res
     if populated_ns + CALM_NS / 2 > first_ns {
         return Ok(None);
     }
-    let last_ns = first_ns + plan.window_ns;
+    let last_ns = first_ns + ns(plan.window_s);
+    let reads_end_ns = last_ns + ns(plan.tail_s);
     let times = Times {
         first_ns,
         last_ns,
-        reads_end_ns: last_ns + plan.tail_ns,
-        give_up_ns: last_ns + plan.watch_ns.max(plan.tail_ns),
+        reads_end_ns,
+        // The control has nothing to wait for, and is disturbed by as many looks.
+        give_up_ns: lead_ns
+            .map_or(0, |_| last_ns + ns(plan.watch_s))
+            .max(reads_end_ns),
     };
     let (cache, stop) = (cache.as_ref(), &AtomicBool::new(false));
     let (watched, ended_ns, busy_ns) = thread::scope(|scope| -> Result<_> {
@@ -90,10 +113,7 @@ fn attempt(plan: &Plan, kind: Kind, readers: usize, lead_ns: Option<u64>) -> Res
         let running: Vec<_> = (1..).zip(readers).map(start).collect();
         clock::sleep_until(first_ns);
         let (process_then, own_then) = (clock::process_cpu_ns(), clock::thread_cpu_ns());
-        let watched = match lead_ns {
-            Some(_) => watch::expiry(plan, base, times),
-            None => watch::control(base, times),
-        };
+        let watched = watch(base, times);
         let ended_ns = clock::mono_ns();
         let process_ns = clock::process_cpu_ns() - process_then;
         let own_ns = clock::thread_cpu_ns() - own_then;
@@ -107,7 +127,7 @@ fn attempt(plan: &Plan, kind: Kind, readers: usize, lead_ns: Option<u64>) -> Res
     Ok(Some(Phase {
         populate_ns: populated_ns - start_ns,
         reads: read.latencies.summary(),
-        read_window_ns: times.reads_end_ns - times.first_ns,
+        read_window_ns: reads_end_ns - first_ns,
         misses: read.misses,
         watched,
         wall_ns: ended_ns - first_ns,
@@ -132,11 +152,15 @@ fn populate(plan: &Plan, cache: &Cache, first_ns: Option<u64>) {
         } else {
             let id = plan.live + dying;
             let ttl = first_ns.map_or(LIVE_TTL, |first_ns| {
-                let deadline = first_ns + rng.below(plan.window_ns.max(1));
+                let deadline = first_ns + rng.below(ns(plan.window_s).max(1));
                 Duration::from_nanos(deadline.saturating_sub(clock::mono_ns()).max(1))
             });
             cache.insert(u64::of(id), Mortal::for_key(id), Some(ttl));
             dying += 1;
         }
     }
+}
+
+fn ns(seconds: f64) -> u64 {
+    (seconds * 1e9) as u64
 }

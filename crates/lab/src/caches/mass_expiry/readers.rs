@@ -2,8 +2,9 @@
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use super::super::subject::Key;
-use super::plan::{Cache, Times};
+use super::super::mortal::Mortal;
+use super::super::subject::{Key, Subject};
+use super::watch::Times;
 use crate::clock;
 use crate::latency::Latencies;
 use crate::rng::Rng;
@@ -28,7 +29,7 @@ impl Read {
     /// Reads the first `live` keys at random until it is told to stop.
     pub(super) fn run(
         mut self,
-        cache: &Cache,
+        cache: &dyn Subject<u64, Mortal>,
         (live, seed): (u64, u64),
         times: Times,
         stop: &AtomicBool,

@@ -1,7 +1,6 @@
 //! The watch over the dead: how many are still held, and how many bytes.
 
 use super::super::mortal;
-use super::plan::{Plan, Times};
 use crate::clock;
 use crate::heap;
 use crate::proc;
@@ -9,11 +8,24 @@ use crate::proc;
 /// How often the watch looks: its own resolution.
 const EVERY_NS: u64 = 1_000_000;
 
-/// What was there before the cache.
+/// When what begins and ends, on the monotonic clock.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Times {
+    /// First and last deadline.
+    pub(super) first_ns: u64,
+    pub(super) last_ns: u64,
+    /// Reads under way in between are counted.
+    pub(super) reads_end_ns: u64,
+    pub(super) give_up_ns: u64,
+}
+
+/// What was there before the cache, and what it was filled with.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Base {
     pub(super) alive: i64,
     pub(super) bytes: isize,
+    pub(super) dying: u64,
+    pub(super) live: u64,
 }
 
 /// What the watch saw; times are after the last deadline and negative before it.
@@ -31,11 +43,10 @@ pub(super) struct Watched {
 }
 
 /// Looks until everything is back, but not before the reads have ended.
-pub(super) fn expiry(plan: &Plan, base: Base, times: Times) -> Watched {
+pub(super) fn watch(base: Base, times: Times) -> Watched {
     let rss = || proc::rss_bytes(std::process::id());
     let full_bytes = heap::counted().map(|bytes| bytes - base.bytes);
-    let dead_share = plan.entries as f64 / (plan.entries + plan.live) as f64;
-    let dead_bytes = full_bytes.map(|bytes| bytes as f64 * dead_share);
+    let dead_share = base.dying as f64 / (base.dying + base.live) as f64;
     let mut watched = Watched {
         full_bytes,
         full_rss: rss(),
@@ -47,28 +58,25 @@ pub(super) fn expiry(plan: &Plan, base: Base, times: Times) -> Watched {
         clock::sleep_until(at);
         let now = clock::mono_ns();
         let after = now as i64 - times.last_ns as i64;
-        let dead = mortal::alive() - base.alive - plan.live as i64;
-        let back = heap::counted()
-            .zip(full_bytes)
-            .map(|(bytes, full)| (full - (bytes - base.bytes)) as f64);
+        let dead = mortal::alive() - base.alive - base.live as i64;
         watched.dead_left = dead.max(0);
-        watched.dead_bytes_left = back
-            .zip(dead_bytes)
-            .map(|(back, dead)| 1.0 - back / dead.max(1.0));
-        let reached = |slot: &mut Option<i64>, condition: bool| {
-            if condition {
+        watched.dead_bytes_left = heap::counted().zip(full_bytes).map(|(bytes, full)| {
+            let back = (full - (bytes - base.bytes)) as f64;
+            1.0 - back / (full as f64 * dead_share).max(1.0)
+        });
+        let few_bytes_left = watched.dead_bytes_left.is_some_and(|left| left <= 0.1);
+        for (slot, reached) in [
+            (
+                &mut watched.dropped_99_ns,
+                dead <= (base.dying / 100) as i64,
+            ),
+            (&mut watched.dropped_all_ns, dead <= 0),
+            (&mut watched.bytes_90_ns, few_bytes_left),
+        ] {
+            if reached {
                 slot.get_or_insert(after);
             }
-        };
-        reached(
-            &mut watched.dropped_99_ns,
-            dead as f64 <= plan.entries as f64 / 100.0,
-        );
-        reached(&mut watched.dropped_all_ns, dead <= 0);
-        reached(
-            &mut watched.bytes_90_ns,
-            watched.dead_bytes_left.is_some_and(|left| left <= 0.1),
-        );
+        }
         let complete = watched.dropped_all_ns.is_some()
             && (watched.bytes_90_ns.is_some() || full_bytes.is_none());
         if now >= times.give_up_ns || (complete && now >= times.reads_end_ns) {
@@ -76,17 +84,4 @@ pub(super) fn expiry(plan: &Plan, base: Base, times: Times) -> Watched {
             return watched;
         }
     }
-}
-
-/// The same looks, so that the control is disturbed as much, and nothing to see.
-pub(super) fn control(base: Base, times: Times) -> Watched {
-    let mut at = times.first_ns;
-    let mut alive = base.alive;
-    while clock::mono_ns() < times.reads_end_ns {
-        at += EVERY_NS;
-        clock::sleep_until(at);
-        alive = alive.max(mortal::alive()).max(heap::allocated() as i64);
-    }
-    std::hint::black_box(alive);
-    Watched::default()
 }

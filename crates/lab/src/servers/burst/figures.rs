@@ -33,10 +33,8 @@ pub(crate) struct Course<'a> {
 pub(crate) fn figures(course: &Course<'_>) -> Figures {
     let mut figures = Figures::default();
     let gone_ns = course.gone().map(|poll| poll.at_ns);
-    let end_ns = course
-        .polls
-        .last()
-        .map_or(course.schedule.last_ns, |poll| poll.at_ns);
+    let last = course.polls.last();
+    let end_ns = last.map_or(course.schedule.last_ns, |poll| poll.at_ns);
     reads(&mut figures, course, gone_ns.unwrap_or(end_ns), end_ns);
     keys(&mut figures, course, gone_ns);
     memory(&mut figures, course);
@@ -56,9 +54,8 @@ impl Course<'_> {
     }
 
     fn first_after(&self, at_ns: u64, wanted: impl Fn(&Poll) -> bool) -> Option<&Poll> {
-        self.polls
-            .iter()
-            .find(|poll| poll.sent_ns >= at_ns && wanted(poll))
+        let mut polls = self.polls.iter();
+        polls.find(|poll| poll.sent_ns >= at_ns && wanted(poll))
     }
 
     fn ms_after_last(&self, poll: Option<&Poll>) -> Option<f64> {
@@ -75,17 +72,13 @@ impl Course<'_> {
 
     /// Processor time of the server between two polls that enclose the span as nearly as they can.
     fn cpu_between(&self, from_ns: u64, to_ns: u64) -> Option<Span> {
-        let from = self.polls.iter().rev().find(|poll| poll.at_ns <= from_ns)?;
-        let to = self
-            .polls
-            .iter()
-            .find(|poll| poll.at_ns >= to_ns)
-            .or(self.polls.last())?;
-        let gets = self.seen.log.ended_within(from.at_ns, to.at_ns);
-        let cpu_s = to.cpu_ns?.saturating_sub(from.cpu_ns?) as f64 / S;
+        let polls = self.polls;
+        let from = polls.iter().rev().find(|poll| poll.at_ns <= from_ns)?;
+        let to = polls.iter().find(|poll| poll.at_ns >= to_ns);
+        let to = to.or(polls.last())?;
         Some(Span {
-            cpu_s,
-            gets,
+            cpu_s: (to.cpu_ns? - from.cpu_ns?) / S,
+            gets: self.seen.log.ended_within(from.at_ns, to.at_ns),
             wall_s: (to.at_ns - from.at_ns) as f64 / S,
         })
     }
@@ -103,33 +96,25 @@ fn reads(figures: &mut Figures, course: &Course<'_>, gone_ns: u64, end_ns: u64) 
         return;
     }
     let log = &course.seen.log;
-    let before = log.within(course.before_ns, first);
-    let window = log.touching(first, last);
-    let reclaim = log.touching(first, gone_ns);
-    let after = log.within(gone_ns, end_ns);
-    for (name, summary) in [
-        ("before", &before),
-        ("in_window", &window),
-        ("until_reclaimed", &reclaim),
-        ("after", &after),
-    ] {
-        latencies(figures, name, summary);
-    }
+    let before_ns = course.before_ns;
     let per_s = |count: u64, from: u64, to: u64| {
         let seconds = to.saturating_sub(from) as f64 / S;
         (seconds > 0.0).then(|| count as f64 / seconds)
     };
-    let before_ns = course.before_ns;
-    let slow_before = per_s(before.over_1ms, before_ns, first);
-    figures.push("gets_over_1ms_per_s_before", slow_before);
-    figures.push(
-        "gets_over_1ms_per_s_in_window",
-        per_s(window.over_1ms, first, last),
-    );
-    figures.push(
-        "gets_over_1ms_per_s_after",
-        per_s(after.over_1ms, gone_ns, end_ns),
-    );
+    let (before, window) = (log.within(before_ns, first), log.touching(first, last));
+    let after = log.within(gone_ns, end_ns);
+    latencies(figures, "before", &before);
+    latencies(figures, "in_window", &window);
+    latencies(figures, "until_reclaimed", &log.touching(first, gone_ns));
+    latencies(figures, "after", &after);
+    for (name, summary, from, to) in [
+        ("before", before, before_ns, first),
+        ("in_window", window, first, last),
+        ("after", after, gone_ns, end_ns),
+    ] {
+        let slow = per_s(summary.over_1ms, from, to);
+        figures.push(format!("gets_over_1ms_per_s_{name}"), slow);
+    }
     let rate = |from: u64, to: u64| per_s(log.ended_within(from, to), from, to);
     figures.push("gets_per_s_before", rate(before_ns, first));
     figures.push("gets_per_s_until_reclaimed", rate(first, gone_ns));
@@ -144,10 +129,8 @@ fn latencies(figures: &mut Figures, name: &str, summary: &Summary) {
     figures.push(format!("get_max_ms_{name}"), summary.max_ms());
     figures.push(format!("gets_over_1ms_{name}"), summary.over_1ms as f64);
     figures.push(format!("gets_over_10ms_{name}"), summary.over_10ms as f64);
-    figures.push(
-        format!("ms_in_gets_over_1ms_{name}"),
-        summary.over_1ms_total_ms,
-    );
+    let slow_ms = summary.over_1ms_total_ms;
+    figures.push(format!("ms_in_gets_over_1ms_{name}"), slow_ms);
 }
 
 fn keys(figures: &mut Figures, course: &Course<'_>, gone_ns: Option<u64>) {
@@ -201,7 +184,8 @@ fn processor(figures: &mut Figures, course: &Course<'_>, gone_ns: u64, end_ns: u
     let reclaim = course.cpu_between(first, gone_ns);
     figures.push("cpu_s_reclaim", reclaim.as_ref().map(|span| span.cpu_s));
     if course.plan.mass {
-        net_of_reads(figures, course, before.as_ref(), reclaim.as_ref());
+        let net = before.as_ref().zip(reclaim.as_ref());
+        net_of_reads(figures, course.plan.dying as f64, net);
     }
     let reading = before.as_ref().filter(|span| span.gets > 0);
     let per_get = reading.map(|span| span.cpu_s * 1e6 / span.gets as f64);
@@ -210,23 +194,13 @@ fn processor(figures: &mut Figures, course: &Course<'_>, gone_ns: u64, end_ns: u
     figures.push_noise(course.others_ns, wall_ns);
 }
 
-/// What expiry cost beside the reads.
-fn net_of_reads(
-    figures: &mut Figures,
-    course: &Course<'_>,
-    before: Option<&Span>,
-    reclaim: Option<&Span>,
-) {
+/// What expiry cost beside the reads; `spans` are those before it and in it.
+fn net_of_reads(figures: &mut Figures, keys: f64, spans: Option<(&Span, &Span)>) {
     // The reads' share (with the polls') at the price they had before; without reads, by time.
-    let net = before.zip(reclaim).map(|(before, span)| {
-        let reads = if before.gets > 0 {
-            before.cpu_s / before.gets as f64 * span.gets as f64
-        } else {
-            before.cpu_s / before.wall_s * span.wall_s
-        };
-        span.cpu_s - reads
+    let net = spans.map(|(before, span)| match before.gets {
+        0 => span.cpu_s - before.cpu_s / before.wall_s * span.wall_s,
+        gets => span.cpu_s - before.cpu_s / gets as f64 * span.gets as f64,
     });
-    let keys = course.plan.dying as f64;
     let rate = net.filter(|&net| net > 0.0).map(|net| keys / net / 1e6);
     figures.push("cpu_s_reclaim_net", net);
     figures.push("cpu_us_per_key_net", net.map(|s| s * 1e6 / keys.max(1.0)));

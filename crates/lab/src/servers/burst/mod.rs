@@ -5,6 +5,7 @@
 //! rate how many keys there are and how much memory they take, from well before the first
 //! deadline on, so that its cost is in the figures "before" as much as in those after.
 
+use std::thread;
 use std::time::Duration;
 
 use anyhow::{Result, bail};
@@ -13,19 +14,19 @@ use serde_json::json;
 use self::figures::{Course, figures};
 use self::plan::{Plan, Survivors};
 use self::watch::{Memory, Release, watch};
-use crate::clock::{self, Anchor};
-use crate::proc::{self, CpuMeter, NoiseMeter};
+use crate::clock::{self, Moment};
+use crate::proc;
 use crate::report::Report;
 use crate::rng::Rng;
 use crate::schedule::Schedule;
 use crate::servers::background::Background;
-use crate::servers::client::{Address, Connection};
+use crate::servers::client::Connection;
 use crate::servers::getter::{self, Pick, Seen};
 use crate::servers::keys::{Key, Ttl};
 use crate::servers::loader::{load, long_ttl};
-use crate::servers::server::{self, Target};
+use crate::servers::server::{self, Meter, Target};
 
-pub(super) use self::plan::{MassExpiry, Sparse};
+pub(super) use self::plan::Args;
 
 mod figures;
 mod plan;
@@ -37,41 +38,37 @@ const SETTLE: Duration = Duration::from_millis(500);
 const WARM_UP_NS: u64 = 500_000_000;
 const NS_PER_S: f64 = 1e9;
 
-pub(crate) fn run(plan: &Plan, name: &'static str, target: &Target) -> Result<Report> {
+pub(crate) fn run(plan: &Plan, target: &Target) -> Result<Report> {
     let (mut connection, facts) = server::meet(target)?;
     let pid = facts.pid;
-    let mut rng = Rng::new(plan.how.seed);
+    let mut rng = Rng::new(plan.args.basics.seed);
     let empty = memory(&mut connection, pid);
     let expired_before = expired_keys(&mut connection);
 
-    let live_entry = |id: u64, rng: &mut Rng| {
-        (
-            Key::live(id),
-            if !plan.mass { long_ttl(rng) } else { Ttl::None },
-        )
+    let live_entry = |id: u64, rng: &mut Rng| match plan.mass {
+        true => (Key::live(id), Ttl::None),
+        false => (Key::live(id), long_ttl(rng)),
     };
     let mut live_only = None;
-    if plan.how.survivors == Survivors::First {
-        let entries = (0..plan.live as usize).map(|id| live_entry(id as u64, &mut rng));
+    if plan.args.survivors == Survivors::First {
+        let entries = (0..plan.live).map(|id| live_entry(id, &mut rng));
         load(&mut connection, entries, "loading keys that stay")?;
-        std::thread::sleep(SETTLE);
+        thread::sleep(SETTLE);
         live_only = Some(memory(&mut connection, pid));
     }
 
     let offsets: Vec<u32> = (0..plan.dying)
-        .map(|_| rng.below(plan.how.window_ms) as u32)
+        .map(|_| rng.below(plan.window_ms) as u32)
         .collect();
-    let anchor = Anchor::now();
-    let base_ms = clock::wall_us() / 1_000 + (plan.lead_s() * 1e3) as i64;
-    let base_ns = anchor.mono_of_wall_us(base_ms * 1_000);
-    let schedule = Schedule::new(base_ns, offsets.clone());
+    let base = Moment::ahead(plan.lead_s());
+    let schedule = Schedule::new(base.mono_ns, offsets.clone());
     let dying_entry = |id: u64| {
-        let deadline = base_ms as u64 + u64::from(offsets[id as usize]);
+        let deadline = base.wall_ms + u64::from(offsets[id as usize]);
         (Key::dying(id), Ttl::Pxat(deadline))
     };
-    let load_s = match plan.how.survivors {
+    let load_s = match plan.args.survivors {
         Survivors::First => {
-            let entries = (0..plan.dying as usize).map(|id| dying_entry(id as u64));
+            let entries = (0..plan.dying).map(dying_entry);
             load(&mut connection, entries, "loading keys that fall due")?
         }
         Survivors::Interleaved => {
@@ -86,32 +83,35 @@ pub(crate) fn run(plan: &Plan, name: &'static str, target: &Target) -> Result<Re
             load(&mut connection, entries, "loading all keys, mixed")?
         }
     };
-    std::thread::sleep(SETTLE);
+    thread::sleep(SETTLE);
     let loaded = memory(&mut connection, pid);
     let start_ns = clock::mono_ns();
-    if start_ns + (plan.how.before_s * NS_PER_S) as u64 > schedule.first_ns {
+    if start_ns + (plan.before_s * NS_PER_S) as u64 > schedule.first_ns {
         bail!("loading took {load_s:.1} s and the first deadline came too soon: raise --lead-s");
     }
 
-    let getter = if !plan.how.no_gets && plan.live > 0 {
-        Some(start_getter(&target.address, plan)?)
-    } else {
-        None
-    };
-    let before_ns = start_ns + WARM_UP_NS.min((plan.how.before_s * NS_PER_S / 2.0) as u64);
-    let noise = NoiseMeter::start(pid.and_then(|pid| CpuMeter::new(pid).read_ns()));
+    let (live, mut rng) = (plan.live, Rng::new(plan.args.basics.seed ^ 1));
+    let pick = move || Some(Pick::lasting(Key::live(rng.below(live))));
+    let reads = !plan.args.no_gets && live > 0;
+    let getter = reads.then(|| getter::start(&target.address, None, pick));
+    let getter = getter.transpose()?;
+    let before_ns = start_ns + WARM_UP_NS.min((plan.before_s * NS_PER_S / 2.0) as u64);
+    let mut meter = Meter::start(pid);
     let release = Release::new((plan.dying, plan.live), empty, live_only, loaded);
-    let polls = watch(plan, &mut connection, pid, &schedule, &release)?;
-    let seen = getter
-        .map(Background::finish)
-        .transpose()?
-        .unwrap_or_default();
-    let others_ns = noise.others_ns(polls.last().and_then(|poll| poll.cpu_ns));
-    let expired = expired_keys(&mut connection)
-        .zip(expired_before)
-        .map(|(now, then)| now - then);
+    let polls = watch(
+        plan,
+        &mut connection,
+        (pid, &mut meter),
+        &schedule,
+        &release,
+    )?;
+    let seen = getter.map(Background::finish).transpose()?;
+    let seen = seen.unwrap_or_default();
+    let others_ns = meter.read().others_ns;
+    let expired = expired_keys(&mut connection).zip(expired_before);
     connection.call(&["FLUSHALL"])?;
 
+    let name = if plan.mass { "mass-expiry" } else { "sparse" };
     let mut report = facts.report(name, json!(plan));
     let course = Course {
         plan,
@@ -124,7 +124,7 @@ pub(crate) fn run(plan: &Plan, name: &'static str, target: &Target) -> Result<Re
         live_only,
         release: &release,
         load_s,
-        expired,
+        expired: expired.map(|(now, then)| now - then),
         others_ns,
     };
     report.figures = figures(&course);
@@ -132,25 +132,19 @@ pub(crate) fn run(plan: &Plan, name: &'static str, target: &Target) -> Result<Re
     Ok(report)
 }
 
-fn start_getter(address: &Address, plan: &Plan) -> Result<Background<Seen>> {
-    let (live, mut rng) = (plan.live, Rng::new(plan.how.seed ^ 1));
-    getter::start(address, None, move || {
-        Some(Pick::lasting(Key::live(rng.below(live))))
-    })
-}
-
 fn notes(report: &mut Report, seen: &Seen) {
-    if seen.missing + seen.wrong > 0 {
-        report.notes.push(format!(
-            "{} GETs of keys that stay found nothing, {} found a wrong value",
-            seen.missing, seen.wrong
-        ));
+    let Seen { missing, wrong, .. } = seen;
+    if missing + wrong > 0 {
+        let faults = format!("{missing} GETs of keys that stay found nothing");
+        report
+            .notes
+            .push(format!("{faults}, {wrong} found a wrong value"));
     }
-    if seen.log.left_out() > 0 {
-        report.notes.push(format!(
-            "{} GETs were beyond the log's cap",
-            seen.log.left_out()
-        ));
+    match seen.log.left_out() {
+        0 => {}
+        many => report
+            .notes
+            .push(format!("{many} GETs were beyond the log's cap")),
     }
 }
 

@@ -3,8 +3,9 @@
 use clap::ValueEnum;
 use serde::Serialize;
 
-/// Loading is planned for at least this many keys a second; a slower server needs `--lead-s`.
-const SLOWEST_LOAD_PER_S: f64 = 150_000.0;
+use crate::servers::loader::load_s;
+use crate::servers::server::Basics;
+
 /// Seconds between loading and reading, beside the time to read.
 const REST_S: f64 = 1.5;
 
@@ -17,64 +18,20 @@ pub(crate) enum Survivors {
     Interleaved,
 }
 
-/// Options of `mass-expiry`.
-#[derive(Clone, Debug, clap::Args)]
-pub(crate) struct MassExpiry {
-    /// Keys that fall due (quick: 20000).
-    #[arg(long, default_value_t = 1_000_000)]
-    #[arg(default_value_if("quick", "true", "20000"))]
-    keys: u64,
-    /// Keys that stay, without a TTL (quick: 2000).
-    #[arg(long, default_value_t = 100_000)]
-    #[arg(default_value_if("quick", "true", "2000"))]
-    live: u64,
-    /// Give up this many seconds after the last deadline (quick: 3).
-    #[arg(long, default_value_t = 60.0)]
-    #[arg(default_value_if("quick", "true", "3"))]
-    watch_s: f64,
-    #[command(flatten)]
-    how: How,
-}
-
-/// Options of `sparse`.
-#[derive(Clone, Debug, clap::Args)]
-pub(crate) struct Sparse {
-    /// Keys that fall due (quick: 20000).
-    #[arg(long, default_value_t = 50_000)]
-    #[arg(default_value_if("quick", "true", "20000"))]
-    keys: u64,
-    /// Keys that stay, with TTLs of 1–2 h (quick: 40000).
-    #[arg(long, default_value_t = 1_000_000)]
-    #[arg(default_value_if("quick", "true", "40000"))]
-    live: u64,
-    /// Give up this many seconds after the last deadline (quick: 3).
-    #[arg(long, default_value_t = 30.0)]
-    #[arg(default_value_if("quick", "true", "3"))]
-    watch_s: f64,
-    #[command(flatten)]
-    how: How,
-}
-
-/// Options of both.
+/// Options of `mass-expiry` and `sparse`.
 #[derive(Clone, Debug, clap::Args, Serialize)]
-#[group(skip)]
-pub(super) struct How {
-    /// The deadlines lie uniformly in this many milliseconds (quick: 300).
-    #[arg(long, default_value_t = 1_000)]
-    #[arg(default_value_if("quick", "true", "300"))]
-    #[arg(value_parser = clap::value_parser!(u64).range(1..))]
-    pub(super) window_ms: u64,
+pub(crate) struct Args {
+    /// Keys that fall due (default 1000000, sparse 50000, quick 20000).
+    #[arg(long)]
+    #[serde(skip)]
+    keys: Option<u64>,
+    /// Keys that stay (default 100000 without a TTL; sparse 1000000 with TTLs of 1–2 h).
+    #[arg(long)]
+    #[serde(skip)]
+    live: Option<u64>,
     /// Where the keys that stay lie among the dying.
     #[arg(long, value_enum, default_value = "first")]
     pub(super) survivors: Survivors,
-    /// Seconds of reading before the first deadline (quick: 0.7).
-    #[arg(long, default_value_t = 5.0)]
-    #[arg(default_value_if("quick", "true", "0.7"))]
-    pub(super) before_s: f64,
-    /// Seconds of reading after everything is reclaimed (quick: 0.5).
-    #[arg(long, default_value_t = 3.0)]
-    #[arg(default_value_if("quick", "true", "0.5"))]
-    pub(super) after_s: f64,
     /// Seconds from the start of loading to the first deadline (default: by the number of keys).
     #[arg(long)]
     lead_s: Option<f64>,
@@ -84,12 +41,9 @@ pub(super) struct How {
     /// Do not read meanwhile.
     #[arg(long)]
     pub(super) no_gets: bool,
-    /// Seed of deadlines and order.
-    #[arg(long, default_value_t = 1)]
-    pub(super) seed: u64,
-    /// A small run of a few seconds.
-    #[arg(long)]
-    quick: bool,
+    #[command(flatten)]
+    #[serde(flatten)]
+    pub(super) basics: Basics,
 }
 
 /// What will be done.
@@ -98,35 +52,43 @@ pub(crate) struct Plan {
     #[serde(rename = "keys")]
     pub(super) dying: u64,
     pub(super) live: u64,
+    /// Give up this many seconds after the last deadline.
     pub(super) watch_s: f64,
+    /// The deadlines lie uniformly in this many milliseconds.
+    pub(super) window_ms: u64,
+    /// Seconds of reading before the first deadline, and after everything is reclaimed.
+    pub(super) before_s: f64,
+    pub(super) after_s: f64,
     /// Whether the dying are most of what is stored: then their memory must come back before the
     /// experiment ends, and their share of the processor time stands out from the reads'. Else the keys
     /// that stay have times to live.
     pub(super) mass: bool,
     #[serde(flatten)]
-    pub(super) how: How,
+    pub(super) args: Args,
 }
 
-impl MassExpiry {
-    pub(crate) fn plan(&self) -> Plan {
+impl Args {
+    pub(crate) fn plan(&self, mass: bool) -> Plan {
+        let quick = self.basics.quick;
+        let (dying, live, watch_s) = match (mass, quick) {
+            (true, false) => (1_000_000, 100_000, 60.0),
+            (true, true) => (20_000, 2_000, 3.0),
+            (false, false) => (50_000, 1_000_000, 30.0),
+            (false, true) => (20_000, 40_000, 3.0),
+        };
+        let (window_ms, before_s, after_s) = match quick {
+            true => (300, 0.7, 0.5),
+            false => (1_000, 5.0, 3.0),
+        };
         Plan {
-            dying: self.keys,
-            live: self.live,
-            watch_s: self.watch_s,
-            mass: true,
-            how: self.how.clone(),
-        }
-    }
-}
-
-impl Sparse {
-    pub(crate) fn plan(&self) -> Plan {
-        Plan {
-            dying: self.keys,
-            live: self.live,
-            watch_s: self.watch_s,
-            mass: false,
-            how: self.how.clone(),
+            dying: self.keys.unwrap_or(dying),
+            live: self.live.unwrap_or(live),
+            watch_s,
+            window_ms,
+            before_s,
+            after_s,
+            mass,
+            args: self.clone(),
         }
     }
 }
@@ -134,11 +96,11 @@ impl Sparse {
 impl Plan {
     /// Seconds from the start of loading to the first deadline.
     pub(super) fn lead_s(&self) -> f64 {
-        let loaded = match self.how.survivors {
+        let loaded = match self.args.survivors {
             Survivors::First => self.dying,
             Survivors::Interleaved => self.dying + self.live,
         };
-        let usual = self.how.before_s + REST_S + loaded as f64 / SLOWEST_LOAD_PER_S;
-        self.how.lead_s.unwrap_or(usual)
+        let usual = self.before_s + REST_S + load_s(loaded);
+        self.args.lead_s.unwrap_or(usual)
     }
 }

@@ -4,11 +4,11 @@ use anyhow::Result;
 
 use super::plan::Plan;
 use crate::clock;
-use crate::proc::{self, CpuMeter};
+use crate::proc;
 use crate::progress;
 use crate::schedule::Schedule;
 use crate::servers::client::Connection;
-use crate::servers::server;
+use crate::servers::server::{self, Meter};
 
 const NS_PER_S: f64 = 1e9;
 /// Memory is asked for at every tenth poll: INFO costs a server more than DBSIZE.
@@ -23,7 +23,7 @@ pub(crate) struct Poll {
     pub(crate) stored: u64,
     pub(crate) used_bytes: Option<f64>,
     pub(crate) rss_bytes: Option<u64>,
-    pub(crate) cpu_ns: Option<u64>,
+    pub(crate) cpu_ns: Option<f64>,
 }
 
 /// Memory at one stage, as the server and as the system see it.
@@ -56,13 +56,10 @@ impl Release {
             (dying > 0.0).then_some((loaded, dying))
         };
         let rss = |memory: Memory| memory.rss_bytes.map(|bytes| bytes as f64);
+        let used = |memory: Memory| memory.used_bytes;
         Self {
             rss: of(rss(empty), live_only.and_then(rss), rss(loaded)),
-            used: of(
-                empty.used_bytes,
-                live_only.and_then(|m| m.used_bytes),
-                loaded.used_bytes,
-            ),
+            used: of(used(empty), live_only.and_then(used), used(loaded)),
         }
     }
 
@@ -84,13 +81,12 @@ fn back(from: Option<(f64, f64)>, now: Option<f64>, part: f64) -> bool {
 pub(super) fn watch(
     plan: &Plan,
     connection: &mut Connection,
-    pid: Option<u32>,
+    (pid, meter): (Option<u32>, &mut Meter),
     schedule: &Schedule,
     release: &Release,
 ) -> Result<Vec<Poll>> {
-    let mut cpu = pid.map(CpuMeter::new);
     let mut polls: Vec<Poll> = Vec::new();
-    let after_ns = (plan.how.after_s * NS_PER_S) as u64;
+    let after_ns = (plan.after_s * NS_PER_S) as u64;
     let give_up_ns = schedule.last_ns + (plan.watch_s * NS_PER_S) as u64;
     let (mut gone_ns, mut rss_is_back) = (None, false);
     let start_ns = clock::mono_ns();
@@ -101,20 +97,15 @@ pub(super) fn watch(
         let sent_ns = clock::mono_ns();
         let stored = server::dbsize(connection)?;
         let at_ns = clock::mono_ns();
-        let used_bytes = if polls.len().is_multiple_of(POLLS_PER_INFO) {
-            server::info_number(connection, "memory", "used_memory")
-        } else {
-            None
-        };
-        let rss_bytes = pid.and_then(proc::rss_bytes);
-        let cpu_ns = cpu.as_mut().and_then(CpuMeter::read_ns);
+        let asks = polls.len().is_multiple_of(POLLS_PER_INFO);
+        let used = asks.then(|| server::info_number(connection, "memory", "used_memory"));
         let poll = Poll {
             sent_ns,
             at_ns,
             stored,
-            used_bytes,
-            rss_bytes,
-            cpu_ns,
+            used_bytes: used.flatten(),
+            rss_bytes: pid.and_then(proc::rss_bytes),
+            cpu_ns: meter.read().server_ns,
         };
         polls.push(poll);
         if sent_ns >= schedule.last_ns {
@@ -130,7 +121,7 @@ pub(super) fn watch(
                 return Ok(polls);
             }
         }
-        next_ns = (next_ns + plan.how.poll_ms * 1_000_000).max(at_ns);
+        next_ns = (next_ns + plan.args.poll_ms * 1_000_000).max(at_ns);
     }
 }
 

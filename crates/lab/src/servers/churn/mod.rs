@@ -9,7 +9,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-use anyhow::{Result, ensure};
+use anyhow::Result;
 use serde_json::json;
 
 use self::ledger::Ledger;
@@ -20,10 +20,11 @@ use crate::progress;
 use crate::report::{Figures, Report};
 use crate::rng::Rng;
 use crate::servers::background::Background;
+use crate::servers::client::Connection;
 use crate::servers::driver;
 use crate::servers::getter::{self, Pick, Seen};
 use crate::servers::keys::Key;
-use crate::servers::server::{self, Meter, Target};
+use crate::servers::server::{self, Basics, Meter, Target};
 use crate::stats;
 
 mod ledger;
@@ -34,38 +35,36 @@ const DRAIN_POLL_NS: u64 = 20_000_000;
 /// The slow reader's pause between a reply and the next request.
 const GET_PAUSE: Duration = Duration::from_micros(200);
 
+/// Connections that SET, and how many SETs each has under way.
+const CONNS: usize = 4;
+const PIPELINE: usize = 64;
+
 /// Options of `churn`.
 #[derive(Clone, Debug, clap::Args)]
 pub(crate) struct Args {
-    /// Seconds of SETs (quick: 2.5).
-    #[arg(long, default_value_t = 60.0)]
-    #[arg(default_value_if("quick", "true", "2.5"))]
-    seconds: f64,
-    /// Shortest time to live in milliseconds (quick: 400).
-    #[arg(long, default_value_t = 1_000)]
-    #[arg(default_value_if("quick", "true", "400"))]
-    px_min: u64,
-    /// Longest time to live in milliseconds (quick: 1000).
-    #[arg(long, default_value_t = 5_000)]
-    #[arg(default_value_if("quick", "true", "1000"))]
-    px_max: u64,
-    /// Connections that SET.
-    #[arg(long, default_value_t = 4)]
-    conns: usize,
-    /// SETs under way on each.
-    #[arg(long, default_value_t = 64)]
-    pipeline: usize,
-    /// Wait this long after the last deadline for the dead to go (quick: 5).
-    #[arg(long, default_value_t = 60.0)]
-    #[arg(default_value_if("quick", "true", "5"))]
-    drain_s: f64,
-    /// Seed of the times to live.
-    #[arg(long, default_value_t = 1)]
-    seed: u64,
-    /// A small run of a few seconds.
-    #[arg(long)]
-    quick: bool,
+    #[command(flatten)]
+    basics: Basics,
 }
+
+/// How long a run takes, and the shortest and longest times to live.
+#[derive(Clone, Copy, Debug)]
+struct Course {
+    seconds: f64,
+    px_ms: (u64, u64),
+    /// The dead are awaited this long after the last deadline.
+    drain_s: u64,
+}
+
+const FULL: Course = Course {
+    seconds: 60.0,
+    px_ms: (1_000, 5_000),
+    drain_s: 60,
+};
+const QUICK: Course = Course {
+    seconds: 2.5,
+    px_ms: (400, 1_000),
+    drain_s: 5,
+};
 
 /// What was seen of the server at one moment.
 #[derive(Clone, Copy, Debug)]
@@ -78,22 +77,10 @@ struct Sample {
 }
 
 pub(crate) fn run(args: &Args, target: &Target) -> Result<Report> {
-    let &Args {
-        seconds,
-        px_min,
-        px_max,
-        drain_s,
-        ..
-    } = args;
-    ensure!(
-        px_min > 0 && px_max >= px_min && args.conns > 0 && args.pipeline > 0,
-        "--px-min, --conns and --pipeline start at 1, and --px-max at --px-min"
-    );
-    let settled_ms = px_max + px_max / 5;
-    ensure!(
-        seconds * 1e3 > settled_ms as f64,
-        "--seconds must exceed the longest time to live by a fifth: {settled_ms} ms"
-    );
+    let Basics { seed, quick } = args.basics;
+    let course = if quick { QUICK } else { FULL };
+    let Course { seconds, px_ms, .. } = course;
+    let settled_ms = px_ms.1 + px_ms.1 / 5;
     let (mut connection, facts) = server::meet(target)?;
     let pid = facts.pid;
     let rss_empty = pid.and_then(proc::rss_bytes);
@@ -101,18 +88,14 @@ pub(crate) fn run(args: &Args, target: &Target) -> Result<Report> {
     let expired_start = expired(&mut connection);
     let start_ns = clock::mono_ns();
     let end_ns = start_ns + (seconds * 1e9) as u64;
-    let ledger = Arc::new(Ledger::new(
-        start_ns,
-        (seconds * 1e3) as u64 + drain_s as u64,
-        px_max,
-    ));
+    let length_ms = (seconds * 1e3) as u64 + course.drain_s;
+    let ledger = Arc::new(Ledger::new(start_ns, length_ms, px_ms.1));
     let mut meter = Meter::start(pid);
 
-    let (rng, conns, address) = (Rng::new(args.seed), args.conns, target.address.clone());
-    let px_ms = (px_min, px_max);
-    let mut load = Load::new(rng, px_ms, conns, args.pipeline, Arc::clone(&ledger));
-    let sender = Background::start(move |stop| driver::drive(&address, conns, &mut load, stop));
-    let getter = start_getter(target, &ledger, px_min, args.seed)?;
+    let address = target.address.clone();
+    let mut load = Load::new(Rng::new(seed), px_ms, CONNS, PIPELINE, Arc::clone(&ledger));
+    let sender = Background::start(move |stop| driver::drive(&address, CONNS, &mut load, stop));
+    let getter = start_getter(target, &ledger, px_ms.0, seed)?;
 
     progress::say("setting");
     let mut samples = Vec::new();
@@ -136,33 +119,29 @@ pub(crate) fn run(args: &Args, target: &Target) -> Result<Report> {
     let seen = getter.finish()?;
 
     let last_ns = ledger.last_deadline_ns.load(Ordering::Relaxed);
-    let drained = drain(&mut connection, last_ns, drain_s)?;
+    let drained = drain(&mut connection, last_ns, course.drain_s as f64)?;
     let left = server::dbsize(&mut connection)?;
     connection.call(&["FLUSHALL"])?;
 
     let params = json!({
         "seconds": seconds,
-        "px_ms": [px_min, px_max],
-        "conns": args.conns,
-        "pipeline": args.pipeline,
+        "px_ms": px_ms,
+        "conns": CONNS,
+        "pipeline": PIPELINE,
         "get_pause_us": GET_PAUSE.as_micros() as u64,
         "steady_from_s": settled_ms as f64 / 1e3,
-        "seed": args.seed,
+        "seed": seed,
     });
     let mut report = facts.report("churn", params);
     let figures = &mut report.figures;
     let wall_s = taken.wall_ns as f64 / 1e9;
     figures.push("sets_per_s", confirmed as f64 / wall_s);
-    let expired = expired_start
-        .zip(expired_end)
-        .map(|(start, end)| end - start);
-    figures.push("expired_per_s", expired.map(|expired| expired / wall_s));
+    let expired = expired_start.zip(expired_end);
+    let expired_per_s = expired.map(|(start, end)| (end - start) / wall_s);
+    figures.push("expired_per_s", expired_per_s);
     let steady_ns = start_ns + settled_ms * 1_000_000;
-    let steady: Vec<Sample> = samples
-        .into_iter()
-        .filter(|s| s.at_ns >= steady_ns)
-        .collect();
-    populations(figures, &steady, &ledger, rss_empty);
+    samples.retain(|sample: &Sample| sample.at_ns >= steady_ns);
+    populations(figures, &samples, &ledger, rss_empty);
     reads(figures, &seen, start_ns, start_ns + taken.wall_ns);
     let cpu_per_set = taken.server_ns.map(|ns| ns / 1e3 / confirmed.max(1) as f64);
     figures.push("server_cpu_percent", taken.server_percent());
@@ -174,27 +153,15 @@ pub(crate) fn run(args: &Args, target: &Target) -> Result<Report> {
 }
 
 fn populations(figures: &mut Figures, steady: &[Sample], ledger: &Ledger, rss_empty: Option<u64>) {
-    let live: Vec<f64> = steady
-        .iter()
-        .map(|s| ledger.live(s.at_ns, s.confirmed) as f64)
-        .collect();
-    let stored: Vec<f64> = steady.iter().map(|sample| sample.stored as f64).collect();
-    let ratios: Vec<f64> = live
-        .iter()
-        .zip(&stored)
-        .filter(|(_, s)| **s > 0.0)
-        .map(|(live, s)| live / s)
-        .collect();
-    let dead: Vec<f64> = live
-        .iter()
-        .zip(&stored)
-        .map(|(live, s)| (s - live).max(0.0))
-        .collect();
-    let rss: Vec<f64> = steady
-        .iter()
-        .filter_map(|sample| sample.rss_bytes)
-        .map(|bytes| bytes as f64)
-        .collect();
+    let of = |figure: &dyn Fn(&Sample) -> Option<f64>| -> Vec<f64> {
+        steady.iter().filter_map(figure).collect()
+    };
+    let live_then = |sample: &Sample| ledger.live(sample.at_ns, sample.confirmed) as f64;
+    let live = of(&|sample| Some(live_then(sample)));
+    let stored = of(&|sample| Some(sample.stored as f64));
+    let ratios = of(&|s| (s.stored > 0).then(|| live_then(s) / s.stored as f64));
+    let dead = of(&|sample| Some((sample.stored as f64 - live_then(sample)).max(0.0)));
+    let rss = of(&|sample| sample.rss_bytes.map(|bytes| bytes as f64));
     let ratio = stats::spread(&ratios);
     let (rss_mean, live_mean) = (stats::mean(&rss), stats::mean(&live));
     let rss_per_key = rss_mean.zip(live_mean).map(|(rss, live)| rss / live);
@@ -250,11 +217,7 @@ fn start_getter(
 }
 
 /// Waits for an empty server; the seconds from the last deadline on.
-fn drain(
-    connection: &mut crate::servers::client::Connection,
-    last_ns: u64,
-    drain_s: f64,
-) -> Result<Option<f64>> {
+fn drain(connection: &mut Connection, last_ns: u64, drain_s: f64) -> Result<Option<f64>> {
     clock::sleep_until(last_ns);
     progress::say("waiting for what is dead to go");
     loop {

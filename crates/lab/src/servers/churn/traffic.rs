@@ -34,12 +34,11 @@ impl Load {
         pipeline: usize,
         ledger: Arc<Ledger>,
     ) -> Self {
-        let under_way = vec![Batch::default(); connections];
         Self {
             rng,
             px: px_ms,
             pipeline,
-            under_way,
+            under_way: vec![Batch::default(); connections],
             next_id: 0,
             ledger,
         }
@@ -69,9 +68,8 @@ impl Traffic for Load {
         self.ledger.confirmed.fetch_add(count, Ordering::Relaxed);
         // The server may have read the last of the batch as late as now.
         let longest_ns = batch.px.iter().max().unwrap_or(&0) * 1_000_000;
-        self.ledger
-            .last_deadline_ns
-            .fetch_max(now_ns + longest_ns, Ordering::Relaxed);
+        let last_ns = &self.ledger.last_deadline_ns;
+        last_ns.fetch_max(now_ns + longest_ns, Ordering::Relaxed);
         batch.first_id = u64::MAX;
         let oldest = self.under_way.iter().map(|batch| batch.first_id).min();
         let settled = oldest.unwrap_or(u64::MAX).min(self.next_id);
