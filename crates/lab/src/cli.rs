@@ -38,7 +38,7 @@ enum Command {
     /// Servers that speak the Redis protocol: ours and other people's.
     Servers(Servers),
     /// The timer structures themselves, without a server: time and bytes per timer.
-    Timers(timers::Args),
+    Timers(timers::Options),
     /// Tasks by key, ours and (with the feature `peers`) other people's: time, bytes and lateness per task.
     Tasks(tasks::Args),
     /// In-process caches, ours and (with the feature `peers`) other people's.

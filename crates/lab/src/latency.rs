@@ -55,14 +55,14 @@ impl Log {
     }
 
     /// Those that were over before `end_ns` and began at `start_ns` or later.
-    pub(crate) fn within(&self, start_ns: u64, end_ns: u64) -> Summary {
-        self.summary(|sample| sample.start_ns() >= start_ns && sample.end_ns < end_ns)
+    pub(crate) fn within(&self, start_ns: u64, end_ns: u64) -> Latencies {
+        self.those(|sample| sample.start_ns() >= start_ns && sample.end_ns < end_ns)
     }
 
     /// Those under way at some moment of the window: a stall that begins just before it or ends
     /// just after it is the window's.
-    pub(crate) fn touching(&self, start_ns: u64, end_ns: u64) -> Summary {
-        self.summary(|sample| sample.end_ns >= start_ns && sample.start_ns() <= end_ns)
+    pub(crate) fn touching(&self, start_ns: u64, end_ns: u64) -> Latencies {
+        self.those(|sample| sample.end_ns >= start_ns && sample.start_ns() <= end_ns)
     }
 
     /// How many ended within the window.
@@ -76,12 +76,12 @@ impl Log {
         self.samples.iter()
     }
 
-    fn summary(&self, wanted: impl Fn(&Sample) -> bool) -> Summary {
-        let mut latencies = Latencies::new();
+    fn those(&self, wanted: impl Fn(&Sample) -> bool) -> Latencies {
+        let mut latencies = Latencies::default();
         self.iter()
             .filter(|sample| wanted(sample))
             .for_each(|s| latencies.record(s.latency_ns));
-        latencies.summary()
+        latencies
     }
 }
 
@@ -89,23 +89,25 @@ impl Log {
 #[derive(Clone, Debug)]
 pub(crate) struct Latencies {
     histogram: Histogram<u64>,
-    over_1ms: u64,
-    over_10ms: u64,
-    over_1ms_ns: u64,
+    pub(crate) over_1ms: u64,
+    pub(crate) over_10ms: u64,
+    /// Spent in those over a millisecond.
+    pub(crate) over_1ms_ns: u64,
 }
 
-impl Latencies {
-    pub(crate) fn new() -> Self {
-        let histogram = Histogram::new_with_bounds(1, LONGEST_NS, 3)
-            .expect("the bounds are constants that the histogram accepts");
+impl Default for Latencies {
+    fn default() -> Self {
         Self {
-            histogram,
+            histogram: Histogram::new_with_bounds(1, LONGEST_NS, 3)
+                .expect("the bounds are constants that the histogram accepts"),
             over_1ms: 0,
             over_10ms: 0,
             over_1ms_ns: 0,
         }
     }
+}
 
+impl Latencies {
     pub(crate) fn record(&mut self, latency_ns: u64) {
         self.histogram.saturating_record(latency_ns);
         if latency_ns > 1_000_000 {
@@ -124,55 +126,28 @@ impl Latencies {
         self.over_1ms_ns = self.over_1ms_ns.saturating_add(other.over_1ms_ns);
     }
 
-    pub(crate) fn summary(&self) -> Summary {
-        let us = |ns: u64| ns as f64 / 1e3;
-        let at =
-            |q: f64| (!self.histogram.is_empty()).then(|| us(self.histogram.value_at_quantile(q)));
-        Summary {
-            count: self.histogram.len(),
-            mean_us: (!self.histogram.is_empty()).then(|| self.histogram.mean() / 1e3),
-            p50_us: at(0.5),
-            p99_us: at(0.99),
-            p999_us: at(0.999),
-            p9999_us: at(0.9999),
-            max_us: at(1.0),
-            over_1ms: self.over_1ms,
-            over_10ms: self.over_10ms,
-            over_1ms_total_ms: self.over_1ms_ns as f64 / 1e6,
-        }
+    pub(crate) fn count(&self) -> u64 {
+        self.histogram.len()
     }
-}
 
-/// What a table says about the latencies of one window; `None` where there was no request.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub(crate) struct Summary {
-    pub(crate) count: u64,
-    pub(crate) mean_us: Option<f64>,
-    pub(crate) p50_us: Option<f64>,
-    pub(crate) p99_us: Option<f64>,
-    pub(crate) p999_us: Option<f64>,
-    pub(crate) p9999_us: Option<f64>,
-    pub(crate) max_us: Option<f64>,
-    pub(crate) over_1ms: u64,
-    pub(crate) over_10ms: u64,
-    /// Milliseconds spent in requests of more than one.
-    pub(crate) over_1ms_total_ms: f64,
-}
+    pub(crate) fn mean_us(&self) -> Option<f64> {
+        (self.count() > 0).then(|| self.histogram.mean() / 1e3)
+    }
 
-impl Summary {
-    /// Percentiles and the maximum in microseconds, by their names in figures.
-    pub(crate) fn percentiles(&self) -> [(&'static str, Option<f64>); 5] {
-        [
-            ("p50", self.p50_us),
-            ("p99", self.p99_us),
-            ("p999", self.p999_us),
-            ("p9999", self.p9999_us),
-            ("max", self.max_us),
-        ]
+    /// `None` where there was no request, as in all that follows.
+    pub(crate) fn at_us(&self, quantile: f64) -> Option<f64> {
+        (self.count() > 0).then(|| self.histogram.value_at_quantile(quantile) as f64 / 1e3)
     }
 
     pub(crate) fn max_ms(&self) -> Option<f64> {
-        self.max_us.map(|us| us / 1e3)
+        Some(self.at_us(1.0)? / 1e3)
+    }
+
+    /// Percentiles and the maximum in microseconds, by their names in figures.
+    pub(crate) fn percentiles(&self) -> [(&'static str, Option<f64>); 5] {
+        let names = ["p50", "p99", "p999", "p9999", "max"];
+        let quantiles = [0.5, 0.99, 0.999, 0.9999, 1.0];
+        std::array::from_fn(|at| (names[at], self.at_us(quantiles[at])))
     }
 }
 
@@ -195,22 +170,14 @@ mod tests {
 
     #[test]
     fn percentiles_are_right_to_a_thousandth() {
-        let mut latencies = Latencies::new();
+        let mut latencies = Latencies::default();
         (1..=100_000_u64).for_each(|us| latencies.record(us * 1_000));
-        let summary = latencies.summary();
-        for (found, exact) in [
-            (summary.p50_us, 50_000.0),
-            (summary.p99_us, 99_000.0),
-            (summary.p999_us, 99_900.0),
-            (summary.max_us, 100_000.0),
-        ] {
-            let found = found.expect("recorded");
-            assert!(
-                (found - exact).abs() <= exact / 1_000.0,
-                "{found} for {exact}"
-            );
+        for quantile in [0.5, 0.99, 0.999, 1.0] {
+            let (found, exact) = (latencies.at_us(quantile), quantile * 1e5);
+            let error = found.map(|found| (found - exact).abs());
+            assert!(error.is_some_and(|error| error <= exact / 1e3), "{found:?}");
         }
-        assert_eq!((summary.count, summary.over_10ms), (100_000, 90_000));
+        assert_eq!((latencies.count(), latencies.over_10ms), (100_000, 90_000));
     }
 
     #[test]
@@ -223,25 +190,21 @@ mod tests {
             (13 * MS, 30 * MS),
             (30 * MS, 31 * MS),
         ]);
-        assert_eq!(log.within(0, 10 * MS).count, 1);
-        assert_eq!(log.touching(10 * MS, 20 * MS).count, 3);
-        assert_eq!(log.within(20 * MS, 40 * MS).count, 1);
+        assert_eq!(log.within(0, 10 * MS).count(), 1);
+        assert_eq!(log.touching(10 * MS, 20 * MS).count(), 3);
+        assert_eq!(log.within(20 * MS, 40 * MS).count(), 1);
         assert_eq!(log.ended_within(10 * MS, 20 * MS), 2);
     }
 
     #[test]
     fn merged_histograms_count_everything_and_an_empty_one_has_no_percentiles() {
-        let (mut a, mut b) = (Latencies::new(), Latencies::new());
-        assert_eq!((a.summary().count, a.summary().p99_us), (0, None));
+        let (mut a, mut b) = (Latencies::default(), Latencies::default());
+        assert_eq!((a.count(), a.at_us(0.99)), (0, None));
         // Exactly one millisecond is not over one.
         [2 * MS, MS].into_iter().for_each(|ns| a.record(ns));
         [20 * MS, 1].into_iter().for_each(|ns| b.record(ns));
         a.add(&b);
-        let summary = a.summary();
-        assert_eq!(
-            (summary.count, summary.over_1ms, summary.over_10ms),
-            (4, 2, 1)
-        );
-        assert!((summary.over_1ms_total_ms - 22.0).abs() < 1e-9);
+        assert_eq!((a.count(), a.over_1ms, a.over_10ms), (4, 2, 1));
+        assert_eq!(a.over_1ms_ns, 22 * MS);
     }
 }

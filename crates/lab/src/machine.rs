@@ -12,49 +12,39 @@ pub(crate) fn facts() -> Value {
         "kernel": first_line("/proc/sys/kernel/osrelease"),
         "cpu": field("/proc/cpuinfo", "model name"),
         "cores": std::thread::available_parallelism().ok().map(usize::from),
-        "memory_mib": field("/proc/meminfo", "MemTotal")
-            .and_then(|text| text.strip_suffix("kB").and_then(|kib| kib.trim().parse::<u64>().ok()))
-            .map(|kib| kib / 1_024),
+        "memory_mib": memory_kib().map(|kib| kib / 1_024),
     })
 }
 
-/// This machine in one line, for above a table.
-pub(crate) fn line() -> String {
-    describe(&facts())
+fn memory_kib() -> Option<u64> {
+    let text = field("/proc/meminfo", "MemTotal")?;
+    text.strip_suffix("kB")?.trim().parse().ok()
 }
 
-/// A machine in one line; what is not known is left out.
-pub(crate) fn describe(facts: &Value) -> String {
-    let text = |key: &str| match &facts[key] {
+/// This machine in one line, for above a table; what is not known is left out.
+pub(crate) fn line() -> String {
+    let facts = facts();
+    let text = |key: &str, unit: &str| match &facts[key] {
         Value::String(text) => Some(text.clone()),
         Value::Null => None,
-        other => Some(other.to_string()),
+        number => Some(format!("{number} {unit}")),
     };
-    let with = |key: &str, unit: &str| text(key).map(|text| format!("{text} {unit}"));
-    let system = [text("os"), text("kernel"), text("arch")];
-    let system: Vec<String> = system.into_iter().flatten().collect();
+    let system = ["os", "kernel", "arch"]
+        .into_iter()
+        .filter_map(|key| text(key, ""));
+    let system = system.collect::<Vec<_>>().join(" ");
     let parts = [
-        text("cpu"),
-        with("cores", "cores"),
-        with("memory_mib", "MiB"),
-        (!system.is_empty()).then(|| system.join(" ")),
+        text("cpu", ""),
+        text("cores", "cores"),
+        text("memory_mib", "MiB"),
     ];
-    let parts: Vec<String> = parts.into_iter().flatten().collect();
-    match parts.is_empty() {
-        true => "an unknown machine".to_owned(),
-        false => parts.join(", "),
-    }
+    let parts: Vec<String> = parts.into_iter().flatten().chain([system]).collect();
+    parts.join(", ")
 }
 
 fn first_line(path: &str) -> Option<String> {
-    Some(
-        fs::read_to_string(path)
-            .ok()?
-            .lines()
-            .next()?
-            .trim()
-            .to_owned(),
-    )
+    let text = fs::read_to_string(path).ok()?;
+    Some(text.lines().next()?.trim().to_owned())
 }
 
 fn field(path: &str, name: &str) -> Option<String> {

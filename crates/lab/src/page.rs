@@ -57,18 +57,16 @@ pub(crate) fn write(lines: &[impl Serialize], path: &Path) -> Result<()> {
 
 /// All lines of a file; a line that is no report is an error, as is a file without any.
 fn read(path: &Path) -> Result<Vec<Value>> {
-    let text =
-        fs::read_to_string(path).with_context(|| format!("cannot read {}", path.display()))?;
+    let text = fs::read_to_string(path);
+    let text = text.with_context(|| format!("cannot read {}", path.display()))?;
     let mut lines = Vec::new();
     for (number, line) in (1..).zip(text.lines()) {
         if line.trim().is_empty() {
             continue;
         }
-        let place = || format!("{} line {number}", path.display());
-        let value: Value =
-            serde_json::from_str(line).with_context(|| format!("{} is no JSON", place()))?;
-        Report::deserialize(&value)
-            .with_context(|| format!("{} is no line of a result", place()))?;
+        let wrong = |what| format!("{} line {number} is {what}", path.display());
+        let value: Value = serde_json::from_str(line).with_context(|| wrong("no JSON"))?;
+        Report::deserialize(&value).with_context(|| wrong("no line of a result"))?;
         lines.push(value);
     }
     ensure!(!lines.is_empty(), "{} holds no results", path.display());
@@ -77,14 +75,13 @@ fn read(path: &Path) -> Result<Vec<Value>> {
 
 /// Opens the page in a browser and writes each picture that it drew.
 fn pictures(page: &Path, folder: &Path) -> Result<()> {
-    let profile = std::env::temp_dir().join(format!("tidewheel-lab-{}", std::process::id()));
+    let profile = tempfile::tempdir().context("cannot make a folder for chromium")?;
     let output = Command::new("chromium")
         .args(["--headless", "--no-sandbox", "--disable-gpu", "--dump-dom"])
-        .arg(format!("--user-data-dir={}", profile.display()))
+        .arg(format!("--user-data-dir={}", profile.path().display()))
         .arg(format!("file://{}", fs::canonicalize(page)?.display()))
         .output()
         .context("--pictures needs chromium")?;
-    fs::remove_dir_all(&profile).ok();
     if !output.status.success() {
         bail!("chromium ended with {}", output.status);
     }

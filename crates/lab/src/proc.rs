@@ -3,6 +3,7 @@
 //! Elsewhere every reading is `None`, and the figures that rest on it are left out.
 
 use std::collections::HashMap;
+use std::ffi::OsString;
 use std::fs;
 
 use crate::clock;
@@ -20,9 +21,8 @@ pub(crate) fn rss_bytes(pid: u32) -> Option<u64> {
 /// The most resident bytes that a process has had.
 pub(crate) fn peak_rss_bytes(pid: u32) -> Option<u64> {
     let status = fs::read_to_string(format!("/proc/{pid}/status")).ok()?;
-    let line = status
-        .lines()
-        .find_map(|line| line.strip_prefix("VmHWM:"))?;
+    let mut lines = status.lines();
+    let line = lines.find_map(|line| line.strip_prefix("VmHWM:"))?;
     let kib: u64 = line.trim().strip_suffix("kB")?.trim().parse().ok()?;
     Some(kib * 1_024)
 }
@@ -32,33 +32,28 @@ pub(crate) fn peak_rss_bytes(pid: u32) -> Option<u64> {
 /// The sum over its threads, since the process-wide figure has a resolution of 10 ms. A thread
 /// that has ended keeps its last reading, so that the sum never falls.
 #[derive(Debug)]
-pub(crate) struct CpuMeter {
+struct CpuMeter {
     pid: u32,
-    threads: HashMap<String, u64>,
+    threads: HashMap<OsString, u64>,
 }
 
 impl CpuMeter {
-    pub(crate) fn new(pid: u32) -> Self {
-        Self {
-            pid,
-            threads: HashMap::new(),
-        }
+    fn new(pid: u32) -> Self {
+        let threads = HashMap::new();
+        Self { pid, threads }
     }
 
-    pub(crate) fn read_ns(&mut self) -> Option<u64> {
-        for entry in fs::read_dir(format!("/proc/{}/task", self.pid))
-            .ok()?
-            .flatten()
-        {
-            let Ok(text) = fs::read_to_string(entry.path().join("schedstat")) else {
-                continue;
-            };
-            let ran = text
-                .split_ascii_whitespace()
-                .next()
-                .and_then(|ns| ns.parse().ok());
-            if let (Some(ns), Ok(thread)) = (ran, entry.file_name().into_string()) {
-                self.threads.insert(thread, ns);
+    fn read_ns(&mut self) -> Option<u64> {
+        if self.pid == NOBODY {
+            return Some(0);
+        }
+        let threads = fs::read_dir(format!("/proc/{}/task", self.pid)).ok()?;
+        for thread in threads.flatten() {
+            // One that has just ended tells nothing more.
+            let text = fs::read_to_string(thread.path().join("schedstat")).unwrap_or_default();
+            let ran = text.split_ascii_whitespace().next();
+            if let Some(ns) = ran.and_then(|ns| ns.parse().ok()) {
+                self.threads.insert(thread.file_name(), ns);
             }
         }
         Some(self.threads.values().sum())
@@ -68,52 +63,84 @@ impl CpuMeter {
 /// Processor time of the whole machine, idle time left out.
 fn machine_busy_ns() -> Option<u64> {
     let stat = fs::read_to_string("/proc/stat").ok()?;
-    let fields: Vec<u64> = stat
-        .lines()
-        .next()?
-        .split_ascii_whitespace()
-        .skip(1)
-        .map_while(|field| field.parse().ok())
-        .collect();
+    let fields = stat.lines().next()?.split_ascii_whitespace().skip(1);
+    let ticks: Vec<u64> = fields.map_while(|field| field.parse().ok()).collect();
     // user nice system idle iowait irq softirq steal; guest time is already in user.
-    let busy: u64 = fields
-        .iter()
-        .take(8)
-        .enumerate()
-        .filter(|(i, _)| !matches!(i, 3 | 4))
-        .map(|(_, t)| t)
-        .sum();
-    Some(busy * NS_PER_USER_TICK)
+    let busy = [0, 1, 2, 5, 6, 7].iter().filter_map(|&at| ticks.get(at));
+    Some(busy.sum::<u64>() * NS_PER_USER_TICK)
 }
 
-/// What processes other than this one and the server took meanwhile: the noise of a run.
+/// In the place of a server's process: there is none, and its processor time is 0.
+pub(crate) const NOBODY: u32 = 0;
+
+/// What a server and others take of the processor while something is measured.
 #[derive(Debug)]
-pub(crate) struct NoiseMeter {
-    start: Option<(u64, u64)>,
+pub(crate) struct Meter {
+    server: Option<CpuMeter>,
+    start_ns: u64,
+    server_then_ns: Option<u64>,
+    others_then_ns: Option<u64>,
 }
 
-impl NoiseMeter {
-    /// Without a server its processor time is 0.
-    pub(crate) fn start(server_cpu_ns: Option<u64>) -> Self {
+/// What was taken since the meter was started.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Taken {
+    pub(crate) wall_ns: u64,
+    pub(crate) server_ns: Option<f64>,
+    /// The noise of a run: processes other than this one and the server.
+    pub(crate) others_ns: Option<u64>,
+}
+
+impl Meter {
+    /// `None` for a server whose process is not known.
+    pub(crate) fn start(pid: Option<u32>) -> Self {
+        let mut server = pid.map(CpuMeter::new);
+        let server_then_ns = server.as_mut().and_then(CpuMeter::read_ns);
         Self {
-            start: machine_busy_ns().zip(known_ns(server_cpu_ns)),
+            server,
+            start_ns: clock::mono_ns(),
+            server_then_ns,
+            others_then_ns: others_ns(server_then_ns),
         }
     }
 
-    /// Others' processor time since the start; 0 at least, since the counters are coarse.
-    pub(crate) fn others_ns(&self, server_cpu_ns: Option<u64>) -> Option<u64> {
-        let (busy_then, known_then) = self.start?;
-        let known = known_ns(server_cpu_ns)?.saturating_sub(known_then);
-        Some(
-            machine_busy_ns()?
-                .saturating_sub(busy_then)
-                .saturating_sub(known),
-        )
+    /// The server's processor time since the start.
+    pub(crate) fn server_ns(&mut self) -> Option<f64> {
+        let now_ns = self.server.as_mut()?.read_ns()?;
+        Some(now_ns.saturating_sub(self.server_then_ns?) as f64)
+    }
+
+    pub(crate) fn read(&mut self) -> Taken {
+        let wall_ns = clock::mono_ns() - self.start_ns;
+        let server_ns = self.server_ns();
+        let others = others_ns(self.server.as_mut().and_then(CpuMeter::read_ns));
+        let others = others.zip(self.others_then_ns);
+        Taken {
+            wall_ns,
+            server_ns,
+            // 0 at least, since the counters are coarse.
+            others_ns: others.map(|(now, then)| now.saturating_sub(then)),
+        }
     }
 }
 
-fn known_ns(server_cpu_ns: Option<u64>) -> Option<u64> {
-    Some(clock::process_cpu_ns() + server_cpu_ns?)
+/// Processor time of all processes but this one and the server.
+fn others_ns(server_ns: Option<u64>) -> Option<u64> {
+    Some(machine_busy_ns()?.saturating_sub(clock::process_cpu_ns() + server_ns?))
+}
+
+impl Taken {
+    /// Of a core.
+    pub(crate) fn server_percent(&self) -> Option<f64> {
+        Some(self.server_ns? / self.wall_ns.max(1) as f64 * 100.0)
+    }
+
+    /// Tells how busy the machine was with other things, in percent of a core; not of less than a second,
+    /// for which the clocks behind it are too coarse.
+    pub(crate) fn others_percent(&self) -> Option<f64> {
+        let others_ns = self.others_ns.filter(|_| self.wall_ns >= 1_000_000_000)?;
+        Some(others_ns as f64 / self.wall_ns as f64 * 100.0)
+    }
 }
 
 #[cfg(all(test, target_os = "linux"))]

@@ -7,6 +7,7 @@ use serde_json::{Map, Value, json};
 
 use crate::clock;
 use crate::machine;
+use crate::proc::Taken;
 
 /// The program that wrote a line.
 const TOOL: &str = if cfg!(debug_assertions) {
@@ -39,12 +40,9 @@ impl Figures {
         self.push(key, value);
     }
 
-    /// What tells how busy the machine was with other things; the clocks behind it are too coarse for
-    /// runs of less than a second.
-    pub(crate) fn push_noise(&mut self, others_ns: Option<u64>, wall_ns: u64) {
-        let percent = |ns: u64| ns as f64 / wall_ns.max(1) as f64 * 100.0;
-        let told = others_ns.filter(|_| wall_ns >= 1_000_000_000);
-        self.push("others_cpu_percent", told.map(percent));
+    /// The noise of a run.
+    pub(crate) fn push_noise(&mut self, taken: Taken) {
+        self.push("others_cpu_percent", taken.others_percent());
     }
 
     pub(crate) fn keys(&self) -> impl Iterator<Item = &str> {

@@ -13,7 +13,7 @@ use anyhow::{Context, Result, bail};
 
 use crate::clock;
 use crate::outcome::Outcome;
-use crate::proc::NoiseMeter;
+use crate::proc::{Meter, NOBODY};
 use crate::progress;
 use crate::report::Report;
 
@@ -105,11 +105,9 @@ impl<S: Copy + Display> Experiment<'_, S> {
 
     /// The measurement with what others took of the machine meanwhile.
     fn measured(&self, subject: S, cell: usize, round: usize) -> Result<Report> {
-        let start_ns = clock::mono_ns();
-        let noise = NoiseMeter::start(Some(0));
+        let mut meter = Meter::start(Some(NOBODY));
         let mut report = (self.measure)(subject, cell, round)?;
-        let wall_ns = clock::mono_ns() - start_ns;
-        report.figures.push_noise(noise.others_ns(Some(0)), wall_ns);
+        report.figures.push_noise(meter.read());
         report.run = round;
         report.cell.clone_from(&self.cells[cell]);
         report.finished_unix_ms = clock::wall_us() / 1_000;

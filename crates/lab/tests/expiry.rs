@@ -6,12 +6,8 @@ use std::process::{Command, Output};
 use serde_json::Value;
 
 fn study(args: &str) -> (Output, String) {
-    let file = format!(
-        "tidewheel-expiry-{}-{}.html",
-        args.len(),
-        std::process::id()
-    );
-    let page = std::env::temp_dir().join(file);
+    let folder = tempfile::tempdir().expect("a folder");
+    let page = folder.path().join("expiry.html");
     let output = Command::new(env!("CARGO_BIN_EXE_tidewheel-lab"))
         .args(["study", "expiry"])
         .args(args.split(' '))
@@ -19,9 +15,8 @@ fn study(args: &str) -> (Output, String) {
         .arg(&page)
         .output()
         .expect("the laboratory starts");
-    let drawn = fs::read_to_string(&page).unwrap_or_default();
     // A run that was refused wrote no page.
-    fs::remove_file(&page).ok();
+    let drawn = fs::read_to_string(&page).unwrap_or_default();
     (output, drawn)
 }
 

@@ -20,7 +20,7 @@ use crate::clock;
 use crate::heap;
 use crate::names;
 use crate::outcome::Outcome;
-use crate::proc::NoiseMeter;
+use crate::proc::{Meter, NOBODY};
 use crate::progress;
 use crate::report::Report;
 use crate::rng::Rng;
@@ -103,7 +103,7 @@ pub(super) fn run(args: &Args) -> Result<Outcome> {
         hot: vec![u64::of(0)],
         fresh: AtomicU64::new(args.entries),
     };
-    let (start_ns, noise) = (clock::mono_ns(), NoiseMeter::start(Some(0)));
+    let mut meter = Meter::start(Some(NOBODY));
     // By round and cache.
     let mut points: Vec<Vec<Vec<Point>>> = vec![vec![Vec::new(); kinds.len()]; runs];
     // Reads leave the caches as they are, so they share one filling; the mix comes last on it.
@@ -135,7 +135,7 @@ pub(super) fn run(args: &Args) -> Result<Outcome> {
         }
     }
     progress::clear();
-    let (others_ns, wall_ns) = (noise.others_ns(Some(0)), clock::mono_ns() - start_ns);
+    let taken = meter.read();
     let baseline = kinds.iter().position(|kind| *kind == Kind::QuickCache);
     let mut reports = Vec::new();
     for (at, &kind) in kinds.iter().enumerate() {
@@ -143,7 +143,7 @@ pub(super) fn run(args: &Args) -> Result<Outcome> {
             let against = baseline.map(|at| of_round[at].as_slice());
             let mut report = report(args, kind, &of_round[at], against);
             report.run = round;
-            report.figures.push_noise(others_ns, wall_ns);
+            report.figures.push_noise(taken);
             reports.push(report);
         }
     }

@@ -1,16 +1,15 @@
 //! Hit ratios: traces replayed at fixed sizes on Tidewheel's cache, beside bounds and peers.
 
 use std::path::PathBuf;
-use std::str::FromStr;
 
-use anyhow::{Context, Result, bail, ensure};
-use clap::ValueEnum;
+use anyhow::{Context, Error, Result, ensure};
 use serde_json::json;
 
 use self::policy::Policy;
 use crate::outcome::Outcome;
 use crate::progress;
 use crate::report::Report;
+use crate::runner::count;
 use crate::stats;
 
 mod bounds;
@@ -45,36 +44,22 @@ pub(crate) struct Args {
     #[arg(long)]
     quick: bool,
     /// A trace and its sizes in entries, such as `OLTP=1000,5000`; may be given several times.
-    #[arg(long, value_name = "TRACE=SIZE,…")]
+    #[arg(long, value_name = "TRACE=SIZE,…", value_parser = sizes)]
     sizes: Vec<Sizes>,
     /// Policies (default all that were built).
-    #[arg(long, value_enum, value_delimiter = ',', value_name = "POLICY,…")]
+    #[arg(long, value_parser = Policy::named, value_delimiter = ',', value_name = "POLICY,…")]
     policies: Option<Vec<Policy>>,
 }
 
 /// A trace and the capacities at which it is replayed.
-#[derive(Clone, Debug, PartialEq, Eq)]
-struct Sizes {
-    trace: String,
-    entries: Vec<usize>,
-}
+type Sizes = (String, Vec<usize>);
 
-impl FromStr for Sizes {
-    type Err = anyhow::Error;
-
-    fn from_str(text: &str) -> Result<Self> {
-        let (trace, sizes) = text
-            .split_once('=')
-            .context("not of the form TRACE=SIZE,SIZE")?;
-        let size = |text: &str| match text.trim().parse() {
-            Ok(0) | Err(_) => bail!("{text:?} is no size"),
-            Ok(size) => Ok(size),
-        };
-        Ok(Self {
-            trace: trace.to_owned(),
-            entries: sizes.split(',').map(size).collect::<Result<_>>()?,
-        })
-    }
+fn sizes(text: &str) -> Result<Sizes> {
+    let form = "not of the form TRACE=SIZE,SIZE";
+    let (trace, sizes) = text.split_once('=').context(form)?;
+    let sizes = sizes.split(',').map(|size| count(size.trim()));
+    let sizes = sizes.collect::<Result<_, _>>().map_err(Error::msg)?;
+    Ok((trace.to_owned(), sizes))
 }
 
 /// One trace at one size: hit ratios in percent, in the order of the policies.
@@ -120,28 +105,25 @@ pub(crate) fn run(args: &Args) -> Result<Outcome> {
 fn simulate(args: &Args) -> Result<Simulation> {
     let traces = args.traces.as_deref();
     if let Some(folder) = traces {
-        ensure!(
-            folder.is_dir(),
-            "--traces {}: there is no such folder",
-            folder.display()
-        );
+        let shown = folder.display();
+        ensure!(folder.is_dir(), "--traces {shown}: there is no such folder");
     }
-    let policies = args.policies.as_deref().unwrap_or(Policy::value_variants());
+    let policies = args.policies.clone().unwrap_or_else(Policy::all);
     let defaults: &[(&str, &[usize])] = match traces {
         Some(_) => &RECORDED,
         None => &mixes::MIXES,
     };
     let most = if args.quick { 1 } else { usize::MAX };
-    let usual = |(trace, entries): &(&str, &[usize])| Sizes {
-        trace: (*trace).to_owned(),
-        entries: entries.iter().copied().take(most).collect(),
+    let usual = |(trace, entries): &(&str, &[usize])| {
+        let entries = entries.iter().copied().take(most).collect();
+        ((*trace).to_owned(), entries)
     };
-    let sizes = match args.sizes.is_empty() {
+    let sizes: Vec<Sizes> = match args.sizes.is_empty() {
         true => defaults.iter().map(usual).collect(),
         false => args.sizes.clone(),
     };
     let mut cells = Vec::new();
-    for Sizes { trace, entries } in &sizes {
+    for (trace, entries) in &sizes {
         let keys = match traces {
             Some(folder) => trace::load(folder, trace)?,
             None => mixes::make(trace, args.seed),
@@ -152,22 +134,21 @@ fn simulate(args: &Args) -> Result<Simulation> {
         );
         for &size in entries {
             progress::say(format!("{trace} {size}"));
-            let mut ratios = Vec::new();
-            for policy in policies {
-                let hits = policy.hits(&keys, size)?;
-                ratios.push(hits as f64 * 100.0 / keys.len() as f64);
-            }
+            let ratio = |policy: &Policy| {
+                let hits = (policy.hits)(&keys, size)?;
+                Ok(hits as f64 * 100.0 / keys.len() as f64)
+            };
             cells.push(Cell {
                 trace: trace.clone(),
                 size,
                 requests: keys.len(),
-                ratios,
+                ratios: policies.iter().map(ratio).collect::<Result<_>>()?,
             });
         }
     }
     progress::clear();
     Ok(Simulation {
-        policies: policies.to_vec(),
+        policies,
         cells,
         recorded: traces.is_some(),
     })
@@ -175,7 +156,7 @@ fn simulate(args: &Args) -> Result<Simulation> {
 
 impl Simulation {
     fn has_peers(&self) -> bool {
-        self.policies.iter().any(|policy| policy.is_peer())
+        self.policies.iter().any(Policy::is_peer)
     }
 
     /// The best of somebody else's caches in a cell.
@@ -242,13 +223,10 @@ mod tests {
 
     #[test]
     fn sizes_are_a_name_and_numbers() {
-        let sizes: Sizes = "OLTP=1000,5000".parse().expect("parses");
-        assert_eq!(
-            (sizes.trace.as_str(), sizes.entries),
-            ("OLTP", vec![1_000, 5_000])
-        );
+        let (trace, entries) = sizes("OLTP=1000,5000").expect("parses");
+        assert_eq!((trace.as_str(), entries), ("OLTP", vec![1_000, 5_000]));
         for wrong in ["OLTP", "OLTP=", "OLTP=0", "OLTP=x"] {
-            assert!(wrong.parse::<Sizes>().is_err(), "{wrong}");
+            assert!(sizes(wrong).is_err(), "{wrong}");
         }
     }
 
@@ -258,17 +236,15 @@ mod tests {
             traces: None,
             seed: 1,
             quick: true,
-            sizes: vec!["loop=750".parse().expect("parses")],
-            policies: Some(vec![Policy::Opt, Policy::Lru, Policy::Tidewheel]),
+            sizes: vec![("loop".to_owned(), vec![750])],
+            policies: Some(Policy::all()[..3].to_vec()),
         };
         let outcome = run(&args).expect("runs");
         let [best, lru, ours] = [0, 1, 2].map(|at| &outcome.reports[at]);
         let ratio = |report: &Report| report.figures.value("hit_percent");
         assert!(ratio(lru) == Some(0.0) && ratio(ours) > Some(70.0) && ratio(ours) <= ratio(best));
-        assert_eq!(
-            (outcome.reports.len(), ours.cell.as_str()),
-            (3, "loop 750 entries")
-        );
+        assert_eq!(outcome.reports.len(), 3);
+        assert_eq!(ours.cell, "loop 750 entries");
         assert!(outcome.text().contains("made-up") && ours.notes.len() == 2);
         // Peers alone have something to fall short of.
         assert_eq!(ours.figures.value("regret"), None);

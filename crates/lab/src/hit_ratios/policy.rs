@@ -1,104 +1,91 @@
 //! The caches that a trace is replayed on, and how: get, else insert.
 
+use std::fmt;
+
 use anyhow::Result;
-use clap::ValueEnum;
 use tidewheel::{Cache, Driver};
 
 use super::bounds;
 #[cfg(feature = "peers")]
-use super::peers;
+use super::peers::PEERS;
 use super::replay::{Hasher, replay};
 use crate::names;
 
 /// A policy, in a cache of its own or as a bound.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub(crate) enum Policy {
-    /// The offline optimum: nothing can be above.
-    Opt,
-    /// Least recently used, exact.
-    Lru,
-    /// Tidewheel's cache.
-    Tidewheel,
-    /// moka, its pending tasks run after every insertion.
-    #[cfg(feature = "peers")]
-    Moka,
-    /// mini-moka, synchronised after every insertion.
-    #[cfg(feature = "peers")]
-    MiniMoka,
-    /// quick_cache in its form for one thread.
-    #[cfg(feature = "peers")]
-    QuickCache,
-    /// foyer's LRU, one shard.
-    #[cfg(feature = "peers")]
-    FoyerLru,
-    /// foyer's S3-FIFO, one shard.
-    #[cfg(feature = "peers")]
-    FoyerS3fifo,
-    /// foyer's W-TinyLFU, one shard.
-    #[cfg(feature = "peers")]
-    FoyerLfu,
-    /// foyer's SIEVE, one shard.
-    #[cfg(feature = "peers")]
-    FoyerSieve,
-    /// TinyUFO.
-    #[cfg(feature = "peers")]
-    Tinyufo,
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Policy {
+    /// On the command line and in reports.
+    pub(super) name: &'static str,
+    /// Of somebody else's cache, in the registry.
+    package: Option<&'static str>,
+    /// How many requests find their key in so many entries.
+    pub(super) hits: fn(&[u64], usize) -> Result<u64>,
 }
 
-names::display_as_named!(Policy);
+/// The bounds, and Tidewheel's cache.
+const OURS: [Policy; 3] = [
+    Policy::ours("opt", |keys, capacity| Ok(bounds::optimal(keys, capacity))),
+    Policy::ours("lru", |keys, capacity| Ok(bounds::lru(keys, capacity))),
+    Policy::ours("tidewheel", tidewheel),
+];
+#[cfg(not(feature = "peers"))]
+const PEERS: [Policy; 0] = [];
+
+impl fmt::Display for Policy {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name)
+    }
+}
 
 impl Policy {
-    /// Whether it is a bound or the subject, rather than somebody else's cache.
-    pub(super) fn is_peer(self) -> bool {
-        !matches!(self, Self::Opt | Self::Lru | Self::Tidewheel)
+    const fn ours(name: &'static str, hits: fn(&[u64], usize) -> Result<u64>) -> Self {
+        let package = None;
+        Self {
+            name,
+            package,
+            hits,
+        }
+    }
+
+    /// Of somebody else's package.
+    #[cfg(feature = "peers")]
+    pub(super) const fn peer(
+        name: &'static str,
+        package: &'static str,
+        hits: fn(&[u64], usize) -> Result<u64>,
+    ) -> Self {
+        Self {
+            name,
+            package: Some(package),
+            hits,
+        }
+    }
+
+    /// All that were built.
+    pub(super) fn all() -> Vec<Self> {
+        OURS.into_iter().chain(PEERS).collect()
+    }
+
+    /// The one of that name, for the command line.
+    pub(super) fn named(name: &str) -> Result<Self, String> {
+        let all = Self::all();
+        let found = all.iter().find(|policy| policy.name == name);
+        let known: Vec<&str> = all.iter().map(|policy| policy.name).collect();
+        let unknown = || format!("there are {}", known.join(", "));
+        found.copied().ok_or_else(unknown)
+    }
+
+    /// Whether it is somebody else's cache, rather than a bound or the subject.
+    pub(super) fn is_peer(&self) -> bool {
+        self.package.is_some()
     }
 
     /// The version of the cache; empty for a bound.
-    pub(super) fn version(self) -> &'static str {
-        let package = match self {
-            Self::Opt | Self::Lru => return "",
-            Self::Tidewheel => None,
-            #[cfg(feature = "peers")]
-            Self::Moka => Some("moka"),
-            #[cfg(feature = "peers")]
-            Self::MiniMoka => Some("mini-moka"),
-            #[cfg(feature = "peers")]
-            Self::QuickCache => Some("quick_cache"),
-            #[cfg(feature = "peers")]
-            Self::FoyerLru | Self::FoyerS3fifo | Self::FoyerLfu | Self::FoyerSieve => {
-                Some("foyer-memory")
-            }
-            #[cfg(feature = "peers")]
-            Self::Tinyufo => Some("TinyUFO"),
-        };
-        names::or_ours(package)
-    }
-
-    /// How many requests find their key.
-    pub(super) fn hits(self, keys: &[u64], capacity: usize) -> Result<u64> {
-        Ok(match self {
-            Self::Opt => bounds::optimal(keys, capacity),
-            Self::Lru => bounds::lru(keys, capacity),
-            Self::Tidewheel => tidewheel(keys, capacity)?,
-            #[cfg(feature = "peers")]
-            Self::Moka => peers::moka(keys, capacity),
-            #[cfg(feature = "peers")]
-            Self::MiniMoka => peers::mini_moka(keys, capacity),
-            #[cfg(feature = "peers")]
-            Self::QuickCache => peers::quick_cache(keys, capacity),
-            #[cfg(feature = "peers")]
-            Self::FoyerLru => peers::foyer(keys, capacity, foyer_memory::LruConfig::default()),
-            #[cfg(feature = "peers")]
-            Self::FoyerS3fifo => {
-                peers::foyer(keys, capacity, foyer_memory::S3FifoConfig::default())
-            }
-            #[cfg(feature = "peers")]
-            Self::FoyerLfu => peers::foyer(keys, capacity, foyer_memory::LfuConfig::default()),
-            #[cfg(feature = "peers")]
-            Self::FoyerSieve => peers::foyer(keys, capacity, foyer_memory::SieveConfig),
-            #[cfg(feature = "peers")]
-            Self::Tinyufo => peers::tinyufo(keys, capacity),
-        })
+    pub(super) fn version(&self) -> &'static str {
+        match self.name {
+            "opt" | "lru" => "",
+            _ => names::or_ours(self.package),
+        }
     }
 }
 
@@ -121,12 +108,12 @@ mod tests {
     #[test]
     fn no_policy_beats_the_optimum_and_ours_survives_a_loop() {
         let keys: Vec<u64> = (0..30_000).map(|at| at % 600).collect();
-        let best = Policy::Opt.hits(&keys, 300).expect("runs");
-        for policy in Policy::value_variants() {
-            let hits = policy.hits(&keys, 300).expect("runs");
+        let best = bounds::optimal(&keys, 300);
+        for policy in Policy::all() {
+            let hits = (policy.hits)(&keys, 300).expect("runs");
             assert!(hits <= best, "{policy}: {hits} of at most {best}");
         }
-        let ours = Policy::Tidewheel.hits(&keys, 300).expect("runs");
+        let ours = tidewheel(&keys, 300).expect("runs");
         assert!(ours * 10 > best * 9, "{ours} of at most {best}");
     }
 }

@@ -48,11 +48,10 @@ fn find(folder: &Path, name: &str) -> Result<PathBuf> {
     let paths = ENDINGS.map(|ending| folder.join(format!("{name}.{ending}")));
     match paths.into_iter().find(|path| path.is_file()) {
         Some(path) => Ok(path),
-        None => bail!(
-            "no trace {name} in {} (looked for .{})",
-            folder.display(),
-            ENDINGS.join(", .")
-        ),
+        None => {
+            let (folder, endings) = (folder.display(), ENDINGS.join(", ."));
+            bail!("no trace {name} in {folder} (looked for .{endings})")
+        }
     }
 }
 
@@ -60,10 +59,7 @@ fn read(reader: impl BufRead, format: Format) -> Result<Vec<u64>> {
     let mut keys = Vec::new();
     let mut add = |number: usize, start: u64, count: usize| {
         let room = MAX_REQUESTS - keys.len();
-        ensure!(
-            count <= room,
-            "more than {MAX_REQUESTS} requests at line {number}"
-        );
+        ensure!(count <= room, "more than {MAX_REQUESTS} at line {number}");
         keys.extend((0..count as u64).map(|offset| rng::mix(start.wrapping_add(offset))));
         Ok(())
     };
@@ -76,9 +72,9 @@ fn read(reader: impl BufRead, format: Format) -> Result<Vec<u64>> {
     }
     for (number, line) in (1..).zip(reader.lines()) {
         let line = line?;
-        let Some((start, count)) = numbers(&line, format) else {
-            bail!("line {number} is not what the format says: {line:?}");
-        };
+        let found = numbers(&line, format);
+        let wrong = || format!("line {number} is not what the format says: {line:?}");
+        let (start, count) = found.with_context(wrong)?;
         add(number, start, count)?;
     }
     Ok(keys)
@@ -92,16 +88,13 @@ struct Row {
 
 /// The first key of a line and how many follow from it; an empty line names none.
 fn numbers(line: &str, format: Format) -> Option<(u64, usize)> {
-    let mut fields = line.split_ascii_whitespace();
-    let Some(start) = fields.next() else {
-        return Some((0, 0));
-    };
-    let start = start.parse().ok()?;
-    let count = match format {
-        Format::Blocks => fields.next()?.parse().ok()?,
-        Format::Keys | Format::Csv => 1,
-    };
-    Some((start, count))
+    let fields: Vec<&str> = line.split_ascii_whitespace().collect();
+    match (fields.as_slice(), format) {
+        ([], _) => Some((0, 0)),
+        ([start, count, ..], Format::Blocks) => Some((start.parse().ok()?, count.parse().ok()?)),
+        ([_], Format::Blocks) => None,
+        ([start, ..], _) => Some((start.parse().ok()?, 1)),
+    }
 }
 
 /// FNV-1a: keys of a CSV are text.

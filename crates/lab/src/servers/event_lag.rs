@@ -15,6 +15,8 @@ use serde_json::json;
 use tidewheel_resp::Reply;
 
 use crate::clock::{self, Moment};
+use crate::latency::Latencies;
+use crate::proc::Meter;
 use crate::progress;
 use crate::report::{Figures, Report};
 use crate::rng::Rng;
@@ -23,7 +25,7 @@ use crate::servers::client::{Address, Connection};
 use crate::servers::getter::{self, Pick};
 use crate::servers::keys::{Key, Ttl};
 use crate::servers::loader::{load, load_s, long_ttl};
-use crate::servers::server::{self, Basics, ExpiredEvents, Meter, Target};
+use crate::servers::server::{self, Basics, ExpiredEvents, Target};
 
 const CHANNEL: &str = "__keyevent@0__:expired";
 /// How often the listening thread looks whether it should end.
@@ -116,11 +118,17 @@ pub(crate) fn run(args: &Args, target: &Target) -> Result<Report> {
     let figures = &mut report.figures;
     lags(figures, &deadlines, &heard);
     figures.push("server_cpu_percent", taken.server_percent());
-    let summary = seen.map(|seen| seen.log.within(start_ns, start_ns + taken.wall_ns));
-    figures.push("get_p99_us", summary.and_then(|s| s.p99_us));
-    figures.push("get_p999_us", summary.and_then(|s| s.p999_us));
-    figures.push("get_max_ms", summary.and_then(|s| s.max_ms()));
-    figures.push_noise(taken.others_ns, taken.wall_ns);
+    let gets = seen.map(|seen| seen.log.within(start_ns, start_ns + taken.wall_ns));
+    figures.push(
+        "get_p99_us",
+        gets.as_ref().and_then(|gets| gets.at_us(0.99)),
+    );
+    figures.push(
+        "get_p999_us",
+        gets.as_ref().and_then(|gets| gets.at_us(0.999)),
+    );
+    figures.push("get_max_ms", gets.as_ref().and_then(Latencies::max_ms));
+    figures.push_noise(taken);
     Ok(report)
 }
 

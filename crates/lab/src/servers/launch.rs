@@ -7,7 +7,8 @@ use std::process::{Child, Command, Stdio};
 use std::str::FromStr;
 use std::time::Duration;
 
-use anyhow::{Context, Result, anyhow, bail};
+use anyhow::{Context, Result, bail};
+use tempfile::TempDir;
 
 use crate::clock;
 use crate::servers::client::{Address, Connection};
@@ -33,18 +34,15 @@ impl FromStr for ServerSpec {
 
     /// `NAME=COMMAND ARGS…`, split at white space.
     fn from_str(text: &str) -> Result<Self, String> {
-        let (name, command) = text
-            .split_once('=')
-            .ok_or_else(|| "NAME=COMMAND is expected".to_owned())?;
+        let expected = "NAME=COMMAND is expected";
+        let (name, command) = text.split_once('=').ok_or(expected)?;
         let mut words = command.split_whitespace().map(str::to_owned);
-        match words.next() {
-            Some(program) if !name.is_empty() => Ok(Self {
-                name: name.to_owned(),
-                program,
-                args: words.collect(),
-            }),
-            _ => Err("NAME=COMMAND is expected".to_owned()),
-        }
+        let program = words.next().filter(|_| !name.is_empty());
+        Ok(Self {
+            name: name.to_owned(),
+            program: program.ok_or(expected)?,
+            args: words.collect(),
+        })
     }
 }
 
@@ -63,9 +61,7 @@ impl ServerSpec {
         }
         args
     }
-}
 
-impl ServerSpec {
     /// By the name of the program, wherever it stands: `taskset -c 0 tidewheel` is one too.
     fn is_tidewheel(&self) -> bool {
         let is = |word: &String| {
@@ -81,7 +77,8 @@ impl ServerSpec {
 pub(crate) struct Running {
     child: Child,
     address: Address,
-    folder: PathBuf,
+    /// Where it runs, with what it wrote; goes with this value.
+    folder: TempDir,
     command: String,
 }
 
@@ -89,22 +86,18 @@ impl Running {
     /// `first_port` 0 leaves the choice of the port to the system.
     pub(crate) fn start(spec: &ServerSpec, first_port: u16) -> Result<Self> {
         let port = free_port(first_port)?;
-        let folder =
-            std::env::temp_dir().join(format!("tidewheel-lab-{}-{port}", std::process::id()));
-        fs::create_dir_all(&folder)
-            .with_context(|| format!("cannot create {}", folder.display()))?;
+        let folder = tempfile::tempdir().context("cannot create a folder for the server")?;
         // The server runs in its own folder, so a relative path to it must be made absolute; not
         // resolved, since some servers are links that act by the name they are called by.
-        let program = if spec.program.contains('/') {
-            std::path::absolute(&spec.program)?
-        } else {
-            PathBuf::from(&spec.program)
+        let program = match spec.program.contains('/') {
+            true => std::path::absolute(&spec.program)?,
+            false => PathBuf::from(&spec.program),
         };
         let args = spec.arguments(port);
-        let log = File::create(folder.join("log"))?;
+        let log = File::create(folder.path().join("log"))?;
         let child = Command::new(&program)
             .args(&args)
-            .current_dir(&folder)
+            .current_dir(folder.path())
             .stdin(Stdio::null())
             .stdout(log.try_clone()?)
             .stderr(log)
@@ -113,11 +106,8 @@ impl Running {
         let quoted = args
             .iter()
             .map(|arg| if arg.is_empty() { "''" } else { arg });
-        let command = [spec.program.as_str()]
-            .into_iter()
-            .chain(quoted)
-            .collect::<Vec<_>>()
-            .join(" ");
+        let words = [spec.program.as_str()].into_iter().chain(quoted);
+        let command = words.collect::<Vec<_>>().join(" ");
         let mut running = Self {
             child,
             address: Address::loopback(port),
@@ -164,7 +154,7 @@ impl Running {
     }
 
     fn log_tail(&self) -> String {
-        let log = fs::read(self.folder.join("log")).unwrap_or_default();
+        let log = fs::read(self.folder.path().join("log")).unwrap_or_default();
         let from = log.len().saturating_sub(LOG_TAIL);
         String::from_utf8_lossy(&log[from..]).into_owned()
     }
@@ -197,9 +187,6 @@ impl Drop for Running {
                 eprintln!("could not end {}: {error}", self.command);
             }
         }
-        if let Err(error) = fs::remove_dir_all(&self.folder) {
-            eprintln!("could not remove {}: {error}", self.folder.display());
-        }
     }
 }
 
@@ -208,9 +195,8 @@ fn free_port(first: u16) -> Result<u16> {
     if first == 0 {
         return Ok(bind(0)?.local_addr()?.port());
     }
-    (first..=u16::MAX)
-        .find(|&port| bind(port).is_ok())
-        .ok_or_else(|| anyhow!("no port from {first} on is free"))
+    let free = (first..=u16::MAX).find(|&port| bind(port).is_ok());
+    free.with_context(|| format!("no port from {first} on is free"))
 }
 
 #[cfg(test)]
@@ -224,11 +210,9 @@ mod tests {
     #[test]
     fn each_kind_of_server_gets_its_flags() {
         let ours = "--port 7000 --bind 127.0.0.1";
+        let theirs = format!("--a 2 {ours} --save  --appendonly no");
         for (spec, expected) in [
-            (
-                "r=redis-server --a 2",
-                format!("--a 2 {ours} --save  --appendonly no"),
-            ),
+            ("r=redis-server --a 2", theirs),
             ("t=target/release/tidewheel --a", format!("--a {ours}")),
             ("t=taskset -c 1 tidewheel", format!("-c 1 tidewheel {ours}")),
             ("other=srv -p {port} x", "-p 7000 x".to_owned()),
@@ -249,10 +233,8 @@ mod tests {
 
     #[test]
     fn a_program_that_ends_at_once_is_reported_with_its_words() {
-        let spec: ServerSpec = "sh=/bin/sh -c {port}-is-no-program"
-            .parse()
-            .expect("a spec");
-        let error = Running::start(&spec, 0).expect_err("no server");
+        let spec = "sh=/bin/sh -c {port}-is-no-program".parse();
+        let error = Running::start(&spec.expect("a spec"), 0).expect_err("no server");
         assert!(error.to_string().contains("is-no-program"), "{error}");
     }
 }

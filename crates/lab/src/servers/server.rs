@@ -7,8 +7,7 @@ use serde::Serialize;
 use serde_json::{Value, json};
 use tidewheel_resp::Reply;
 
-use crate::clock;
-use crate::proc::{self, CpuMeter, NoiseMeter};
+use crate::proc;
 use crate::report::Report;
 use crate::servers::client::{Address, Connection};
 
@@ -146,54 +145,6 @@ pub(crate) fn dbsize(connection: &mut Connection) -> Result<u64> {
     match connection.call(&["DBSIZE"])? {
         Reply::Integer(count) => u64::try_from(count).context("DBSIZE was negative"),
         other => bail!("DBSIZE was answered with {other:?}"),
-    }
-}
-
-/// What a server and others take of the processor while a workload runs.
-#[derive(Debug)]
-pub(crate) struct Meter {
-    server: Option<CpuMeter>,
-    server_then_ns: Option<u64>,
-    noise: NoiseMeter,
-    start_ns: u64,
-}
-
-/// What was taken since the meter was started.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Taken {
-    pub(crate) wall_ns: u64,
-    pub(crate) server_ns: Option<f64>,
-    pub(crate) others_ns: Option<u64>,
-}
-
-impl Meter {
-    pub(crate) fn start(pid: Option<u32>) -> Self {
-        let mut server = pid.map(CpuMeter::new);
-        let server_then_ns = server.as_mut().and_then(CpuMeter::read_ns);
-        Self {
-            server,
-            server_then_ns,
-            noise: NoiseMeter::start(server_then_ns),
-            start_ns: clock::mono_ns(),
-        }
-    }
-
-    pub(crate) fn read(&mut self) -> Taken {
-        let wall_ns = clock::mono_ns() - self.start_ns;
-        let now_ns = self.server.as_mut().and_then(CpuMeter::read_ns);
-        let server_ns = self.server_then_ns.zip(now_ns);
-        Taken {
-            wall_ns,
-            server_ns: server_ns.map(|(then, now)| now.saturating_sub(then) as f64),
-            others_ns: self.noise.others_ns(now_ns),
-        }
-    }
-}
-
-impl Taken {
-    /// Of a core.
-    pub(crate) fn server_percent(&self) -> Option<f64> {
-        Some(self.server_ns? / self.wall_ns.max(1) as f64 * 100.0)
     }
 }
 

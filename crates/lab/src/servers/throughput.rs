@@ -10,15 +10,16 @@ use std::thread;
 
 use anyhow::{Result, anyhow, ensure};
 use serde::Serialize;
-use serde_json::{Value, json};
+use serde_json::json;
 
 use super::client::Address;
 use super::driver::{self, Traffic};
 use super::keys::{Key, encode_get, encode_set};
 use super::loader::{load, long_ttl};
-use super::server::{self, Basics, Meter, Target};
+use super::server::{self, Basics, Target};
 use crate::clock;
 use crate::latency::Latencies;
+use crate::proc::Meter;
 use crate::progress;
 use crate::report::{Figures, Report};
 use crate::rng::{Rng, mix};
@@ -91,12 +92,9 @@ pub(crate) fn run(args: &Args, target: &Target) -> Result<Report> {
     let taken = meter.read();
     connection.call(&["FLUSHALL"])?;
 
-    let mut params = json!(args);
-    let cells = results.iter().map(|(cell, result)| cell.to_json(result));
-    params["cells"] = cells.collect();
-    let mut report = facts.report("throughput", params);
+    let mut report = facts.report("throughput", json!(args));
     tabulate(&mut report.figures, &results);
-    report.figures.push_noise(taken.others_ns, taken.wall_ns);
+    report.figures.push_noise(taken);
     let nulls: u64 = results.iter().map(|(_, result)| result.nulls).sum();
     if nulls > 0 {
         let note = format!("{nulls} GETs of keys that were loaded found nothing");
@@ -115,14 +113,6 @@ struct Cell {
 impl Cell {
     fn key(&self) -> String {
         format!("{:?}_p{}_c{}", self.op, self.pipeline, self.conns).to_lowercase()
-    }
-
-    fn to_json(self, result: &Measured) -> Value {
-        json!({
-            "cell": self.key(),
-            "cpu_us_per_request": result.windows.iter().map(|w| w.cpu_us).collect::<Vec<_>>(),
-            "requests_per_s": result.windows.iter().map(|w| w.per_s).collect::<Vec<_>>(),
-        })
     }
 }
 
@@ -157,10 +147,10 @@ fn tabulate(figures: &mut Figures, results: &[(Cell, Measured)]) {
     block("cpu_us", &|m| m.median(|w| w.cpu_us));
     block("k_per_s", &|m| m.median(|w| Some(w.per_s / 1e3)));
     block("cpu_percent", &|m| m.median(|w| w.cpu_percent));
-    block("batch_p50_us", &|m| m.batches.summary().p50_us);
-    block("batch_p99_us", &|m| m.batches.summary().p99_us);
-    block("batch_p999_us", &|m| m.batches.summary().p999_us);
-    block("batch_max_ms", &|m| m.batches.summary().max_ms());
+    block("batch_p50_us", &|m| m.batches.at_us(0.5));
+    block("batch_p99_us", &|m| m.batches.at_us(0.99));
+    block("batch_p999_us", &|m| m.batches.at_us(0.999));
+    block("batch_max_ms", &|m| m.batches.max_ms());
 }
 
 /// What the measuring and the sending threads share.
@@ -182,7 +172,7 @@ fn measure(args: &Args, address: &Address, pid: Option<u32>, cell: Cell) -> Resu
                     rng: Rng::new(args.basics.seed ^ mix(at as u64 + 1)),
                     keys: args.keys,
                     cell,
-                    latencies: Latencies::new(),
+                    latencies: Latencies::default(),
                     shared,
                 };
                 scope.spawn(move || -> Result<_> {
@@ -205,7 +195,7 @@ fn measure(args: &Args, address: &Address, pid: Option<u32>, cell: Cell) -> Resu
         shared.counting.store(false, Ordering::Relaxed);
         shared.stop.store(true, Ordering::Relaxed);
 
-        let (mut batches, mut nulls) = (Latencies::new(), 0);
+        let (mut batches, mut nulls) = (Latencies::default(), 0);
         for worker in workers {
             let panicked = |_| anyhow!("a thread that sends panicked");
             let (latencies, own_nulls) = worker.join().map_err(panicked)??;

@@ -4,13 +4,16 @@
 //! After the courses in virtual time, our scheduler runs `--live-tasks` over `--live-s` seconds of real
 //! time, and has one task moved a million times.
 
-use anyhow::{Result, ensure};
+use anyhow::Result;
+use serde_json::json;
+use tidewheel_scheduler::Tasks;
 
 use self::ours::Ours;
 use crate::outcome::Outcome;
 use crate::report::Report;
 use crate::rng::mix;
-use crate::timers::plan::{Options, Structure, param};
+use crate::runner::count;
+use crate::timers::plan::{Options, Structure};
 
 mod live;
 mod ours;
@@ -18,28 +21,17 @@ mod ours;
 mod peers;
 
 const STRUCTURES: &[Structure] = &[
-    Structure {
-        name: "tasks",
-        title: "Tasks",
-        package: None,
-        build: |_| Ok(Box::new(Ours::new())),
-    },
+    Structure::ours("tasks", "Tasks", |_| Ok(Box::new(Ours(Tasks::new())))),
     // tokio-util's queue and a map from key to its handle.
     #[cfg(feature = "peers")]
-    Structure {
-        name: "delay-queue",
-        title: "DelayQueue+HashMap",
-        package: Some("tokio-util"),
-        build: |_| Ok(Box::new(peers::Delay::new()?)),
-    },
+    Structure::peer("delay-queue", "DelayQueue+HashMap", "tokio-util", |_| {
+        Ok(Box::new(peers::Delay::new()?))
+    }),
     // Keeps keys but no values.
     #[cfg(feature = "peers")]
-    Structure {
-        name: "hhwt",
-        title: "hhwt",
-        package: Some("hierarchical_hash_wheel_timer"),
-        build: |_| Ok(Box::new(peers::Hhwt::new())),
-    },
+    Structure::peer("hhwt", "hhwt", "hierarchical_hash_wheel_timer", |_| {
+        Ok(Box::new(peers::Hhwt::new()))
+    }),
 ];
 
 /// Bytes of key and value that a structure keeps for each task.
@@ -55,38 +47,22 @@ fn key(id: u32) -> u64 {
 /// Options of `tasks`.
 #[derive(Clone, Debug, clap::Args)]
 pub(crate) struct Args {
-    /// Tasks (quick: 20000).
-    #[arg(long, default_value_t = 1_000_000)]
-    #[arg(default_value_if("quick", "true", "20000"))]
-    tasks: u32,
-    /// Structures: tasks, delay-queue, hhwt (default all that were built).
-    #[arg(long, value_parser = named, value_delimiter = ',', value_name = "STRUCTURE,…")]
-    structures: Option<Vec<Structure>>,
     /// Tasks of the run in real time, 0 for none (quick: 5000).
     #[arg(long, default_value_t = 100_000)]
     #[arg(default_value_if("quick", "true", "5000"))]
     live_tasks: u32,
     /// Seconds over which they are spread (quick: 1).
     #[arg(long, default_value_t = 10)]
-    #[arg(default_value_if("quick", "true", "1"))]
+    #[arg(default_value_if("quick", "true", "1"), value_parser = count::<u32>)]
     live_s: u32,
     #[command(flatten)]
     options: Options,
 }
 
-fn named(name: &str) -> Result<Structure, String> {
-    Structure::named(STRUCTURES, name)
-}
-
 pub(crate) fn run(args: &Args) -> Result<Option<Outcome>> {
-    ensure!(
-        (1..=3_600).contains(&args.live_s),
-        "--live-s lies in 1..=3600"
-    );
-    let structures = args.structures.as_deref().unwrap_or(STRUCTURES);
     let live = (args.live_tasks, args.live_s);
     let more = |structure: Structure, report: &mut Report| tasks_alone(&structure, live, report);
-    args.options.run("tasks", args.tasks, structures, &more)
+    args.options.run("tasks", STRUCTURES, &more)
 }
 
 /// What is told of tasks beyond what is told of timers.
@@ -100,8 +76,8 @@ fn tasks_alone(structure: &Structure, live: (u32, u32), report: &mut Report) -> 
         report.figures.push(to, beyond);
     }
     if structure.is_ours() {
-        param(report, "live_tasks", live.0);
-        param(report, "live_s", live.1);
+        report.params["live_tasks"] = json!(live.0);
+        report.params["live_s"] = json!(live.1);
         live::moves_of_one(report);
         if live.0 > 0 {
             live::run(live, report)?;

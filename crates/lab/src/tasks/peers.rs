@@ -30,30 +30,21 @@ impl Delay {
 }
 
 impl Subject for Delay {
-    fn insert_all(&mut self, delays: &[u32]) {
-        let _guard = self.clock.enter();
-        for (id, &delay) in (0..).zip(delays) {
-            let item = (key(id), u64::from(id));
-            let handle = self.queue.insert_at(item, self.clock.at(delay));
-            self.handles.insert(key(id), handle);
+    fn insert(&mut self, id: u32, delay: u32) {
+        let item = (key(id), u64::from(id));
+        let handle = self.queue.insert_at(item, self.clock.at(delay));
+        self.handles.insert(key(id), handle);
+    }
+
+    fn reschedule(&mut self, id: u32, delay: u32) {
+        if let Some(handle) = self.handles.get(&key(id)) {
+            self.queue.reset_at(handle, self.clock.at(delay));
         }
     }
 
-    fn reschedule_all(&mut self, order: &[u32], delays: &[u32]) {
-        let _guard = self.clock.enter();
-        for (&id, &delay) in order.iter().zip(delays) {
-            if let Some(handle) = self.handles.get(&key(id)) {
-                self.queue.reset_at(handle, self.clock.at(delay));
-            }
-        }
-    }
-
-    fn cancel_all(&mut self, order: &[u32]) {
-        let _guard = self.clock.enter();
-        for &id in order {
-            if let Some(handle) = self.handles.remove(&key(id)) {
-                black_box(self.queue.remove(&handle));
-            }
+    fn cancel(&mut self, id: u32) {
+        if let Some(handle) = self.handles.remove(&key(id)) {
+            black_box(self.queue.remove(&handle));
         }
     }
 

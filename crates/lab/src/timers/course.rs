@@ -63,25 +63,25 @@ impl Course {
         let before = allocated();
         let mut subject = build()?;
         let before = before + subject.handle_bytes() as isize;
-        let insert_ns = timed(|| subject.insert_all(&self.first));
-        let full = self.per_timer(allocated() - before);
-        let own = subject.own_bytes();
-        let reschedule_ns = timed(|| subject.reschedule_all(&self.order, &self.second));
-        let moved = self.per_timer(allocated() - before);
-        let own_moved = subject.own_bytes();
+        let own_bytes = |subject: &dyn Subject| Some(self.per_timer(subject.own_bytes()? as f64));
+        let insert_ns = self.timed(|| subject.insert_all(&self.first));
+        let full = self.per_timer((allocated() - before) as f64);
+        let own = own_bytes(subject.as_ref());
+        let reschedule_ns = self.timed(|| subject.reschedule_all(&self.order, &self.second));
+        let moved = self.per_timer((allocated() - before) as f64);
+        let own_moved = own_bytes(subject.as_ref());
         let firing = self.watch(subject.as_mut(), u32::MAX, 0);
 
-        let own_per_timer = |bytes: Option<usize>| bytes.map(|b| self.per_timer(b as isize));
         let figures = &mut report.figures;
-        figures.push("insert_ns", self.per_timer_f(insert_ns));
-        figures.push("reschedule_ns", self.per_timer_f(reschedule_ns));
-        figures.push("advance_ns", self.per_timer_f(firing.total_ns));
+        figures.push("insert_ns", insert_ns);
+        figures.push("reschedule_ns", reschedule_ns);
+        figures.push("advance_ns", self.per_timer(firing.total_ns as f64));
         tick_figures(figures, "", &firing);
         figures.push("late_max_ticks", firing.late_at(1.0));
         figures.push("bytes_per_timer", full);
         figures.push("bytes_after_reschedule", moved);
-        figures.push("own_bytes_per_timer", own_per_timer(own));
-        figures.push("own_bytes_after_reschedule", own_per_timer(own_moved));
+        figures.push("own_bytes_per_timer", own);
+        figures.push("own_bytes_after_reschedule", own_moved);
         self.check(report, "fire", &firing);
         Ok(())
     }
@@ -90,8 +90,8 @@ impl Course {
     pub(crate) fn cancel(&self, mut subject: Box<dyn Subject>, report: &mut Report) {
         subject.insert_all(&self.first);
         let before = allocated();
-        let cancel_ns = timed(|| subject.cancel_all(&self.order));
-        let freed = self.per_timer(before - allocated());
+        let cancel_ns = self.timed(|| subject.cancel_all(&self.order));
+        let freed = self.per_timer((before - allocated()) as f64);
         let mut drain_ns = 0;
         let mut fired = 0;
         subject.tick_all(self.plan.to_ms, u32::MAX, &mut |tick| {
@@ -100,8 +100,8 @@ impl Course {
             false
         });
         let figures = &mut report.figures;
-        figures.push("cancel_ns", self.per_timer_f(cancel_ns));
-        figures.push("drain_ns", self.per_timer_f(drain_ns));
+        figures.push("cancel_ns", cancel_ns);
+        figures.push("drain_ns", self.per_timer(drain_ns as f64));
         figures.push("bytes_freed_by_cancel", freed);
         if fired > 0 {
             report.notes.push(format!("{fired} cancelled timers fired"));
@@ -120,25 +120,20 @@ impl Course {
         figures.push("budget_late_max_ticks", firing.late_at(1.0));
         figures.push("budget_backlog_max", firing.backlog_max as f64);
         figures.push("budget_backlog_ticks", f64::from(firing.backlog_ticks));
-        figures.push(
-            "budget_unfired",
-            (u64::from(self.plan.timers) - firing.fired) as f64,
-        );
+        let unfired = u64::from(self.plan.timers) - firing.fired;
+        figures.push("budget_unfired", unfired as f64);
         self.check(report, "budget", &firing);
     }
 
     fn check(&self, report: &mut Report, course: &str, firing: &Firing) {
-        if firing.early > 0 {
-            report
-                .notes
-                .push(format!("{course}: {} timers fired early", firing.early));
+        let (timers, Firing { early, fired, .. }) = (self.plan.timers, firing);
+        if *early > 0 {
+            let note = format!("{course}: {early} timers fired early");
+            report.notes.push(note);
         }
-        if firing.fired != u64::from(self.plan.timers) {
-            let timers = self.plan.timers;
-            report.notes.push(format!(
-                "{course}: {} of {timers} timers fired",
-                firing.fired
-            ));
+        if *fired != u64::from(timers) {
+            let note = format!("{course}: {fired} of {timers} timers fired");
+            report.notes.push(note);
         }
     }
 
@@ -152,32 +147,30 @@ impl Course {
         firing
     }
 
-    fn per_timer(&self, bytes: isize) -> f64 {
-        bytes as f64 / f64::from(self.plan.timers)
+    /// Nanoseconds for each timer.
+    fn timed(&self, work: impl FnOnce()) -> f64 {
+        let from = clock::mono_ns();
+        work();
+        self.per_timer((clock::mono_ns() - from) as f64)
     }
 
-    fn per_timer_f(&self, ns: u64) -> f64 {
-        ns as f64 / f64::from(self.plan.timers)
+    /// Of bytes or nanoseconds.
+    fn per_timer(&self, all: f64) -> f64 {
+        all / f64::from(self.plan.timers)
     }
 }
 
 fn tick_figures(figures: &mut Figures, key: &str, firing: &Firing) {
-    let ticks = firing.ticks.summary();
+    let ticks = &firing.ticks;
     figures.push(format!("{key}tick_max_ms"), ticks.max_ms());
-    figures.push(format!("{key}tick_p999_us"), ticks.p999_us);
-}
-
-fn timed(work: impl FnOnce()) -> u64 {
-    let from = clock::mono_ns();
-    work();
-    clock::mono_ns() - from
+    figures.push(format!("{key}tick_p999_us"), ticks.at_us(0.999));
 }
 
 /// The course of the firing, checked by counts.
 ///
 /// Structures fire in the order of deadlines, so the timers fired first are those due first: the
 /// number fired by a tick tells how late each was, and that none was early, without asking which.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 struct Firing {
     /// Timers due at each tick.
     due: Vec<u32>,
@@ -204,17 +197,8 @@ impl Firing {
         }
         Self {
             due,
-            at: 0,
-            of_at: 0,
-            due_so_far: 0,
-            counted_to: 0,
-            fired: 0,
-            early: 0,
-            total_ns: 0,
-            ticks: Latencies::new(),
             late: vec![0; (last + GRACE_TICKS) as usize + 2],
-            backlog_max: 0,
-            backlog_ticks: 0,
+            ..Self::default()
         }
     }
 
@@ -241,9 +225,8 @@ impl Firing {
             }
         }
         self.fired += u64::from(tick.fired);
-        self.backlog_max = self
-            .backlog_max
-            .max(self.due_so_far.saturating_sub(self.fired));
+        let backlog = self.due_so_far.saturating_sub(self.fired);
+        self.backlog_max = self.backlog_max.max(backlog);
         self.backlog_ticks += u32::from(tick.backlog);
     }
 

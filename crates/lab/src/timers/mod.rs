@@ -12,7 +12,8 @@
 use anyhow::Result;
 use tidewheel_timer::{HashedWheel, HierarchicalWheel, IndexedHeap};
 
-use self::plan::{Options, Structure};
+pub(crate) use self::plan::Options;
+use self::plan::Structure;
 use self::subject::Ours;
 use crate::outcome::Outcome;
 
@@ -28,89 +29,32 @@ const HASHED_SLOTS: usize = 1 << 16;
 
 const STRUCTURES: &[Structure] = &[
     // The production timer.
-    Structure {
-        name: "wheel",
-        title: "HierarchicalWheel",
-        package: None,
-        build: |timers| {
-            Ok(Box::new(Ours::new(
-                HierarchicalWheel::new(START),
-                START,
-                timers,
-            )))
-        },
-    },
-    Structure {
-        name: "hashed",
-        title: "HashedWheel",
-        package: None,
-        build: |timers| {
-            let wheel = HashedWheel::new(HASHED_SLOTS, START);
-            Ok(Box::new(Ours::new(wheel, START, timers)))
-        },
-    },
-    Structure {
-        name: "heap2",
-        title: "IndexedHeap<2>",
-        package: None,
-        build: |timers| {
-            Ok(Box::new(Ours::new(
-                IndexedHeap::<2>::new(START),
-                START,
-                timers,
-            )))
-        },
-    },
-    Structure {
-        name: "heap4",
-        title: "IndexedHeap<4>",
-        package: None,
-        build: |timers| {
-            Ok(Box::new(Ours::new(
-                IndexedHeap::<4>::new(START),
-                START,
-                timers,
-            )))
-        },
-    },
+    Structure::ours("wheel", "HierarchicalWheel", |timers| {
+        Ok(Ours::boxed(HierarchicalWheel::new(START), START, timers))
+    }),
+    Structure::ours("hashed", "HashedWheel", |timers| {
+        let wheel = HashedWheel::new(HASHED_SLOTS, START);
+        Ok(Ours::boxed(wheel, START, timers))
+    }),
+    Structure::ours("heap2", "IndexedHeap<2>", |timers| {
+        Ok(Ours::boxed(IndexedHeap::<2>::new(START), START, timers))
+    }),
+    Structure::ours("heap4", "IndexedHeap<4>", |timers| {
+        Ok(Ours::boxed(IndexedHeap::<4>::new(START), START, timers))
+    }),
     #[cfg(feature = "peers")]
-    Structure {
-        name: "delay-queue",
-        title: "DelayQueue",
-        package: Some("tokio-util"),
-        build: |timers| Ok(Box::new(peers::Delay::new(timers)?)),
-    },
+    Structure::peer("delay-queue", "DelayQueue", "tokio-util", |timers| {
+        Ok(Box::new(peers::Delay::new(timers)?))
+    }),
     #[cfg(feature = "peers")]
-    Structure {
-        name: "hhwt",
-        title: "hhwt",
-        package: Some("hierarchical_hash_wheel_timer"),
-        build: |_| Ok(Box::new(peers::Hhwt::<u32>::new())),
-    },
+    Structure::peer("hhwt", "hhwt", "hierarchical_hash_wheel_timer", |_| {
+        Ok(Box::new(peers::Hhwt::<u32>::new()))
+    }),
 ];
 
-/// Options of `timers`.
-#[derive(Clone, Debug, clap::Args)]
-pub(crate) struct Args {
-    /// Timers (quick: 20000).
-    #[arg(long, default_value_t = 1_000_000)]
-    #[arg(default_value_if("quick", "true", "20000"))]
-    timers: u32,
-    /// Structures: wheel, hashed, heap2, heap4, delay-queue, hhwt (default all that were built).
-    #[arg(long, value_parser = named, value_delimiter = ',', value_name = "STRUCTURE,…")]
-    structures: Option<Vec<Structure>>,
-    #[command(flatten)]
-    options: Options,
-}
-
-fn named(name: &str) -> Result<Structure, String> {
-    Structure::named(STRUCTURES, name)
-}
-
-pub(crate) fn run(args: &Args) -> Result<Option<Outcome>> {
-    let structures = args.structures.as_deref().unwrap_or(STRUCTURES);
-    args.options
-        .run("timers", args.timers, structures, &|_, _| Ok(()))
+/// All structures, or those that are asked for.
+pub(crate) fn run(options: &Options) -> Result<Option<Outcome>> {
+    options.run("timers", STRUCTURES, &|_, _| Ok(()))
 }
 
 #[cfg(test)]

@@ -24,27 +24,27 @@ fn ms(ticks: u32) -> Duration {
 /// tokio's clock, paused: where a `DelayQueue` lives.
 #[derive(Debug)]
 pub(crate) struct Paused {
-    runtime: Runtime,
+    runtime: &'static Runtime,
     start: Instant,
+    /// While this is held, queues can be changed.
+    _entered: EnterGuard<'static>,
 }
 
 impl Paused {
-    /// The clock at its start, and a queue that goes by it.
+    /// The clock at its start, and a queue that goes by it. The runtime is leaked, so that it is entered
+    /// once and not by each operation.
     pub(crate) fn with_queue<T>() -> Result<(Self, DelayQueue<T>)> {
-        let runtime = Builder::new_current_thread()
-            .enable_time()
-            .start_paused(true)
-            .build()
-            .context("cannot start a runtime")?;
-        let guard = runtime.enter();
+        let mut builder = Builder::new_current_thread();
+        let runtime = builder.enable_time().start_paused(true).build();
+        let runtime: &Runtime = Box::leak(Box::new(runtime.context("cannot start a runtime")?));
+        let _entered = runtime.enter();
         let (queue, start) = (DelayQueue::new(), clock::in_runtime());
-        drop(guard);
-        Ok((Self { runtime, start }, queue))
-    }
-
-    /// While this is held, queues can be changed.
-    pub(crate) fn enter(&self) -> EnterGuard<'_> {
-        self.runtime.enter()
+        let clock = Self {
+            runtime,
+            start,
+            _entered,
+        };
+        Ok((clock, queue))
     }
 
     /// So many ticks after the start.
@@ -61,32 +61,31 @@ impl Paused {
         mut take: impl FnMut(T),
     ) {
         // Unconstrained: a task's usual budget would end a poll after some 128 timers.
-        self.runtime
-            .block_on(tokio::task::unconstrained(async move {
-                for at in 1..=last {
-                    tokio::time::advance(ms(1)).await;
-                    let from = clock::mono_ns();
-                    let fired = poll_fn(|context| {
-                        let mut fired = 0;
-                        while let Poll::Ready(Some(expired)) = queue.poll_expired(context) {
-                            take(expired.into_inner());
-                            fired += 1;
-                        }
-                        Poll::Ready(fired)
-                    })
-                    .await;
-                    let ns = clock::mono_ns() - from;
-                    let tick = Tick {
-                        at,
-                        ns,
-                        fired,
-                        backlog: false,
-                    };
-                    if seen(tick) {
-                        return;
+        let course = tokio::task::unconstrained(async move {
+            for at in 1..=last {
+                tokio::time::advance(ms(1)).await;
+                let from = clock::mono_ns();
+                let mut fired = 0;
+                poll_fn(|context| {
+                    while let Poll::Ready(Some(expired)) = queue.poll_expired(context) {
+                        take(expired.into_inner());
+                        fired += 1;
                     }
+                    Poll::Ready(())
+                })
+                .await;
+                let tick = Tick {
+                    at,
+                    ns: clock::mono_ns() - from,
+                    fired,
+                    backlog: false,
+                };
+                if seen(tick) {
+                    return;
                 }
-            }));
+            }
+        });
+        self.runtime.block_on(course);
     }
 }
 
@@ -109,28 +108,20 @@ impl Delay {
 }
 
 impl Subject for Delay {
-    fn insert_all(&mut self, delays: &[u32]) {
-        let _guard = self.clock.enter();
-        for (id, (key, &delay)) in self.keys.iter_mut().zip(delays).enumerate() {
-            *key = Some(self.queue.insert_at(id as u32, self.clock.at(delay)));
+    fn insert(&mut self, id: u32, delay: u32) {
+        let key = self.queue.insert_at(id, self.clock.at(delay));
+        self.keys[id as usize] = Some(key);
+    }
+
+    fn reschedule(&mut self, id: u32, delay: u32) {
+        if let Some(key) = &self.keys[id as usize] {
+            self.queue.reset_at(key, self.clock.at(delay));
         }
     }
 
-    fn reschedule_all(&mut self, order: &[u32], delays: &[u32]) {
-        let _guard = self.clock.enter();
-        for (&at, &delay) in order.iter().zip(delays) {
-            if let Some(key) = &self.keys[at as usize] {
-                self.queue.reset_at(key, self.clock.at(delay));
-            }
-        }
-    }
-
-    fn cancel_all(&mut self, order: &[u32]) {
-        let _guard = self.clock.enter();
-        for &at in order {
-            if let Some(key) = &self.keys[at as usize] {
-                self.queue.remove(key);
-            }
+    fn cancel(&mut self, id: u32) {
+        if let Some(key) = &self.keys[id as usize] {
+            self.queue.remove(key);
         }
     }
 
@@ -168,7 +159,9 @@ impl<N: Name> Hhwt<N> {
             wheel: QuadWheelWithOverflow::new(),
         }
     }
+}
 
+impl<N: Name> Subject for Hhwt<N> {
     fn insert(&mut self, id: u32, delay: u32) {
         let inserted = self.wheel.insert(IdOnlyTimerEntry {
             id: N::of(id),
@@ -177,28 +170,14 @@ impl<N: Name> Hhwt<N> {
         debug_assert!(inserted.is_ok(), "every delay lies ahead");
     }
 
+    fn reschedule(&mut self, id: u32, delay: u32) {
+        self.cancel(id);
+        self.insert(id, delay);
+    }
+
     fn cancel(&mut self, id: u32) {
         let cancelled = self.wheel.cancel(&N::of(id));
         debug_assert!(cancelled.is_ok(), "every timer is pending");
-    }
-}
-
-impl<N: Name> Subject for Hhwt<N> {
-    fn insert_all(&mut self, delays: &[u32]) {
-        for (id, &delay) in (0..).zip(delays) {
-            self.insert(id, delay);
-        }
-    }
-
-    fn reschedule_all(&mut self, order: &[u32], delays: &[u32]) {
-        for (&id, &delay) in order.iter().zip(delays) {
-            self.cancel(id);
-            self.insert(id, delay);
-        }
-    }
-
-    fn cancel_all(&mut self, order: &[u32]) {
-        order.iter().for_each(|&id| self.cancel(id));
     }
 
     fn tick_all(&mut self, last: u32, _: u32, seen: &mut dyn FnMut(Tick) -> bool) {

@@ -2,8 +2,8 @@
 
 use std::fmt;
 
-use anyhow::{Result, ensure};
-use serde_json::{Value, json};
+use anyhow::{Context, Result, ensure};
+use serde_json::json;
 
 use super::course::{Course, Plan};
 use super::subject::Subject;
@@ -11,11 +11,13 @@ use crate::heap;
 use crate::names;
 use crate::outcome::Outcome;
 use crate::report::Report;
-use crate::runner::{Common, Experiment};
+use crate::runner::{Common, Experiment, count};
 
-/// Ids are 32 bits, and the peers' too.
-const MAX_TIMERS: u32 = 1 << 30;
-const MAX_DELAY_MS: u32 = 1 << 24;
+/// Deadlines lie from so many ticks of a millisecond ahead to so many.
+const DELAY_MS: (u32, u32) = (30_000, 60_000);
+const QUICK_MS: (u32, u32) = (3_000, 6_000);
+/// Timer records that one tick may touch in the budgeted course.
+const BUDGET: u32 = 2_048;
 
 /// Options of the courses.
 #[derive(Clone, Debug, clap::Args)]
@@ -23,18 +25,20 @@ const MAX_DELAY_MS: u32 = 1 << 24;
 pub(crate) struct Options {
     #[command(flatten)]
     common: Common,
-    /// The shortest time to a deadline, in ticks of a millisecond (quick: 3000).
-    #[arg(long, default_value_t = 30_000)]
-    #[arg(default_value_if("quick", "true", "3000"))]
-    from_ms: u32,
-    /// The longest; deadlines lie before it (quick: 6000).
-    #[arg(long, default_value_t = 60_000)]
-    #[arg(default_value_if("quick", "true", "6000"))]
-    to_ms: u32,
-    /// Timer records that one tick may touch in the budgeted course.
-    #[arg(long, default_value_t = 2_048)]
-    budget: u32,
+    /// How many (quick: 20000).
+    #[arg(long = "timers", visible_alias = "tasks", value_name = "N", value_parser = count::<u32>)]
+    #[arg(
+        default_value_t = 1_000_000,
+        default_value_if("quick", "true", "20000")
+    )]
+    timers: u32,
+    /// Structures, by name (default all that were built).
+    #[arg(long, value_delimiter = ',', value_name = "STRUCTURE,…")]
+    structures: Option<Vec<String>>,
 }
+
+/// What builds an empty structure with room for so many.
+type Build = fn(usize) -> Result<Box<dyn Subject>>;
 
 /// A structure to measure.
 #[derive(Clone, Copy, Debug)]
@@ -42,11 +46,10 @@ pub(crate) struct Structure {
     /// On the command line.
     pub(crate) name: &'static str,
     /// In reports.
-    pub(crate) title: &'static str,
+    title: &'static str,
     /// In the registry, if it is not ours. Ours alone can be told how much a call may do.
-    pub(crate) package: Option<&'static str>,
-    /// Makes an empty one for so many.
-    pub(crate) build: fn(usize) -> Result<Box<dyn Subject>>,
+    package: Option<&'static str>,
+    pub(crate) build: Build,
 }
 
 impl fmt::Display for Structure {
@@ -56,13 +59,27 @@ impl fmt::Display for Structure {
 }
 
 impl Structure {
-    /// The one of that name, for the command line.
-    pub(crate) fn named(all: &[Self], name: &str) -> Result<Self, String> {
-        let found = all.iter().find(|structure| structure.name == name);
-        let known: Vec<&str> = all.iter().map(|structure| structure.name).collect();
-        found
-            .copied()
-            .ok_or_else(|| format!("there are {}", known.join(", ")))
+    pub(crate) const fn ours(name: &'static str, title: &'static str, build: Build) -> Self {
+        Self {
+            name,
+            title,
+            package: None,
+            build,
+        }
+    }
+
+    /// One of somebody else's, in a package of that name.
+    #[cfg(feature = "peers")]
+    pub(crate) const fn peer(
+        name: &'static str,
+        title: &'static str,
+        package: &'static str,
+        build: Build,
+    ) -> Self {
+        Self {
+            package: Some(package),
+            ..Self::ours(name, title, build)
+        }
     }
 
     pub(crate) fn is_ours(&self) -> bool {
@@ -92,49 +109,55 @@ impl Structure {
 }
 
 impl Options {
-    /// All structures through all courses; `more` measures what an experiment adds.
+    /// The structures of `all` that are asked for.
+    fn chosen(&self, all: &[Structure]) -> Result<Vec<Structure>> {
+        let Some(names) = &self.structures else {
+            return Ok(all.to_vec());
+        };
+        let find = |name: &String| {
+            let found = all.iter().find(|structure| structure.name == name);
+            let known: Vec<&str> = all.iter().map(|structure| structure.name).collect();
+            found
+                .copied()
+                .with_context(|| format!("--structures: there are {}", known.join(", ")))
+        };
+        names.iter().map(find).collect()
+    }
+
+    /// Structures through all courses; `more` measures what an experiment adds.
     pub(crate) fn run(
         &self,
         experiment: &'static str,
-        timers: u32,
-        structures: &[Structure],
+        all: &[Structure],
         more: &dyn Fn(Structure, &mut Report) -> Result<()>,
     ) -> Result<Option<Outcome>> {
+        let (from_ms, to_ms) = if self.common.quick {
+            QUICK_MS
+        } else {
+            DELAY_MS
+        };
         let plan = Plan {
-            timers,
-            from_ms: self.from_ms,
-            to_ms: self.to_ms,
-            budget: self.budget,
+            timers: self.timers,
+            from_ms,
+            to_ms,
+            budget: BUDGET,
             seed: self.common.seed,
         };
-        ensure!(
-            (1..=MAX_TIMERS).contains(&plan.timers) && plan.budget > 0,
-            "--{experiment} lies in 1..={MAX_TIMERS}, and --budget starts at 1"
-        );
-        ensure!(
-            plan.from_ms > 0 && plan.from_ms < plan.to_ms && plan.to_ms <= MAX_DELAY_MS,
-            "--from-ms starts at 1 and lies below --to-ms, which is {MAX_DELAY_MS} at most"
-        );
         ensure!(
             heap::COUNTED,
             "{experiment} counts bytes: build the laboratory without the feature plain-alloc"
         );
-        let measure = |structure: Structure, _, round| {
-            let mut report = structure.measure(experiment, &plan, round)?;
-            more(structure, &mut report)?;
-            Ok(report)
-        };
+        let structures = self.chosen(all)?;
         let experiment = Experiment {
             name: experiment,
             cells: vec![String::new()],
-            subjects: &|_| structures.to_vec(),
-            measure: &measure,
+            subjects: &|_| structures.clone(),
+            measure: &|structure: Structure, _, round| {
+                let mut report = structure.measure(experiment, &plan, round)?;
+                more(structure, &mut report)?;
+                Ok(report)
+            },
         };
         experiment.run(&self.common)
     }
-}
-
-/// Adds a parameter.
-pub(crate) fn param(report: &mut Report, key: &str, value: impl Into<Value>) {
-    report.params[key] = value.into();
 }

@@ -38,16 +38,34 @@ pub(crate) fn ticks(
     }
 }
 
-/// A structure with timers `0..n`. Whole passes, so that no call through the trait and no handle
-/// of a runtime is part of a single operation.
+/// A structure with timers `0..n`. Whole passes are default methods: every structure gets its own copy of
+/// the loop with its operation inlined, and no call through the trait is part of a single operation.
 pub(crate) trait Subject {
-    /// Adds timer `i` to fall due `delays[i]` ticks after the start.
-    fn insert_all(&mut self, delays: &[u32]);
+    /// Adds a timer that falls due so many ticks after the start.
+    fn insert(&mut self, id: u32, delay: u32);
 
-    /// Gives timer `order[i]` the new delay `delays[i]`, counted from the start.
-    fn reschedule_all(&mut self, order: &[u32], delays: &[u32]);
+    /// Gives a timer a new delay, counted from the start.
+    fn reschedule(&mut self, id: u32, delay: u32);
 
-    fn cancel_all(&mut self, order: &[u32]);
+    fn cancel(&mut self, id: u32);
+
+    /// Adds timer `i` with `delays[i]`.
+    fn insert_all(&mut self, delays: &[u32]) {
+        for (id, &delay) in (0..).zip(delays) {
+            self.insert(id, delay);
+        }
+    }
+
+    /// Gives timer `order[i]` the new delay `delays[i]`.
+    fn reschedule_all(&mut self, order: &[u32], delays: &[u32]) {
+        for (&id, &delay) in order.iter().zip(delays) {
+            self.reschedule(id, delay);
+        }
+    }
+
+    fn cancel_all(&mut self, order: &[u32]) {
+        order.iter().for_each(|&id| self.cancel(id));
+    }
 
     /// Advances a tick at a time through `1..=last`, telling of each after it was timed; ends early
     /// when `seen` says that it has seen enough. `budget` matters only where there is one.
@@ -71,37 +89,32 @@ pub(crate) struct Ours<Q> {
     start: u64,
 }
 
-impl<Q: TimerQueue> Ours<Q> {
-    pub(crate) fn new(queue: Q, start: u64, timers: usize) -> Self {
-        Self {
+impl<Q: TimerQueue + 'static> Ours<Q> {
+    pub(crate) fn boxed(queue: Q, start: u64, timers: usize) -> Box<dyn Subject> {
+        Box::new(Self {
             set: TimerSet::new(queue),
             ids: vec![None; timers],
             start,
-        }
+        })
     }
 }
 
 impl<Q: TimerQueue> Subject for Ours<Q> {
-    fn insert_all(&mut self, delays: &[u32]) {
-        for (id, &delay) in self.ids.iter_mut().zip(delays) {
-            *id = Some(self.set.insert(self.start + u64::from(delay), self.start));
+    fn insert(&mut self, id: u32, delay: u32) {
+        let due = self.start + u64::from(delay);
+        self.ids[id as usize] = Some(self.set.insert(due, self.start));
+    }
+
+    fn reschedule(&mut self, id: u32, delay: u32) {
+        if let Some(id) = self.ids[id as usize] {
+            let due = self.start + u64::from(delay);
+            self.set.reschedule(id, due, self.start);
         }
     }
 
-    fn reschedule_all(&mut self, order: &[u32], delays: &[u32]) {
-        for (&at, &delay) in order.iter().zip(delays) {
-            if let Some(id) = self.ids[at as usize] {
-                self.set
-                    .reschedule(id, self.start + u64::from(delay), self.start);
-            }
-        }
-    }
-
-    fn cancel_all(&mut self, order: &[u32]) {
-        for &at in order {
-            if let Some(id) = self.ids[at as usize] {
-                self.set.cancel(id);
-            }
+    fn cancel(&mut self, id: u32) {
+        if let Some(id) = self.ids[id as usize] {
+            self.set.cancel(id);
         }
     }
 

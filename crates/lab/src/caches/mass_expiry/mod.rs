@@ -11,7 +11,7 @@ use self::phase::{Phase, Plan};
 use super::Subjects;
 use super::kind::{Kind, TtlOf};
 use crate::heap;
-use crate::latency::Summary;
+use crate::latency::Latencies;
 use crate::outcome::Outcome;
 use crate::report::{Figures, Report};
 use crate::runner::{Common, Experiment, count, threads};
@@ -159,10 +159,10 @@ fn reclaim(figures: &mut Figures, plan: &Plan, control: &Phase, expiry: &Phase) 
 }
 
 /// The percentiles of one phase.
-fn reads(figures: &mut Figures, key: &str, reads: &Summary, window_ns: u64) {
+fn reads(figures: &mut Figures, key: &str, reads: &Latencies, window_ns: u64) {
     let window_s = window_ns.max(1) as f64 / 1e9;
-    figures.push(format!("{key}reads_m"), reads.count as f64 / 1e6);
-    figures.push(format!("{key}read_mean_us"), reads.mean_us);
+    figures.push(format!("{key}reads_m"), reads.count() as f64 / 1e6);
+    figures.push(format!("{key}read_mean_us"), reads.mean_us());
     for (name, value) in reads.percentiles() {
         figures.push(format!("{key}read_{name}_us"), value);
     }

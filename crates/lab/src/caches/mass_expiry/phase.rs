@@ -14,7 +14,7 @@ use super::readers::Read;
 use super::watch::{Base, Times, Watched, watch};
 use crate::clock;
 use crate::heap;
-use crate::latency::Summary;
+use crate::latency::Latencies;
 use crate::rng::Rng;
 
 const LIVE_TTL: Duration = Duration::from_secs(3_600);
@@ -44,7 +44,7 @@ pub(super) struct Plan {
 #[derive(Debug)]
 pub(super) struct Phase {
     pub(super) populate_ns: u64,
-    pub(super) reads: Summary,
+    pub(super) reads: Latencies,
     pub(super) read_window_ns: u64,
     pub(super) misses: u64,
     pub(super) watched: Watched,
@@ -74,8 +74,8 @@ pub(super) fn expiry(plan: &Plan, kind: Kind, readers: usize, populate_ns: u64) 
 
 /// `None` when the first deadline came before the last insert.
 fn attempt(plan: &Plan, kind: Kind, readers: usize, lead_ns: Option<u64>) -> Result<Option<Phase>> {
-    let mut read = Read::new();
-    let readers: Vec<Read> = (0..readers).map(|_| Read::new()).collect();
+    let mut read = Read::default();
+    let readers: Vec<Read> = (0..readers).map(|_| Read::default()).collect();
     let base = Base {
         alive: mortal::alive(),
         bytes: heap::allocated(),
@@ -126,7 +126,7 @@ fn attempt(plan: &Plan, kind: Kind, readers: usize, lead_ns: Option<u64>) -> Res
     })?;
     Ok(Some(Phase {
         populate_ns: populated_ns - start_ns,
-        reads: read.latencies.summary(),
+        reads: read.latencies,
         read_window_ns: reads_end_ns - first_ns,
         misses: read.misses,
         watched,

@@ -10,6 +10,7 @@ use crate::latency::Latencies;
 use crate::rng::Rng;
 
 /// What readers found.
+#[derive(Default)]
 pub(super) struct Read {
     pub(super) latencies: Latencies,
     pub(super) misses: u64,
@@ -18,14 +19,6 @@ pub(super) struct Read {
 }
 
 impl Read {
-    pub(super) fn new() -> Self {
-        Self {
-            latencies: Latencies::new(),
-            misses: 0,
-            cpu_ns: 0,
-        }
-    }
-
     /// Reads the first `live` keys at random until it is told to stop.
     pub(super) fn run(
         mut self,

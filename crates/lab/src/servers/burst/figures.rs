@@ -2,7 +2,8 @@
 
 use super::plan::Plan;
 use super::watch::{Memory, Poll, Release};
-use crate::latency::Summary;
+use crate::latency::Latencies;
+use crate::proc::Taken;
 use crate::report::Figures;
 use crate::schedule::Schedule;
 use crate::servers::getter::Seen;
@@ -27,7 +28,7 @@ pub(crate) struct Course<'a> {
     pub(crate) load_s: f64,
     /// The server's own count of expired keys.
     pub(crate) expired: Option<f64>,
-    pub(crate) others_ns: Option<u64>,
+    pub(crate) taken: Taken,
 }
 
 pub(crate) fn figures(course: &Course<'_>) -> Figures {
@@ -38,7 +39,7 @@ pub(crate) fn figures(course: &Course<'_>) -> Figures {
     reads(&mut figures, course, gone_ns.unwrap_or(end_ns), end_ns);
     keys(&mut figures, course, gone_ns);
     memory(&mut figures, course);
-    processor(&mut figures, course, gone_ns.unwrap_or(end_ns), end_ns);
+    processor(&mut figures, course, gone_ns.unwrap_or(end_ns));
     figures
 }
 
@@ -108,9 +109,9 @@ fn reads(figures: &mut Figures, course: &Course<'_>, gone_ns: u64, end_ns: u64) 
     latencies(figures, "until_reclaimed", &log.touching(first, gone_ns));
     latencies(figures, "after", &after);
     for (name, summary, from, to) in [
-        ("before", before, before_ns, first),
-        ("in_window", window, first, last),
-        ("after", after, gone_ns, end_ns),
+        ("before", &before, before_ns, first),
+        ("in_window", &window, first, last),
+        ("after", &after, gone_ns, end_ns),
     ] {
         let slow = per_s(summary.over_1ms, from, to);
         figures.push(format!("gets_over_1ms_per_s_{name}"), slow);
@@ -122,14 +123,14 @@ fn reads(figures: &mut Figures, course: &Course<'_>, gone_ns: u64, end_ns: u64) 
     figures.push("gets_missing_or_wrong", faults as f64);
 }
 
-fn latencies(figures: &mut Figures, name: &str, summary: &Summary) {
-    figures.push(format!("get_p50_us_{name}"), summary.p50_us);
-    figures.push(format!("get_p99_us_{name}"), summary.p99_us);
-    figures.push(format!("get_p999_us_{name}"), summary.p999_us);
-    figures.push(format!("get_max_ms_{name}"), summary.max_ms());
-    figures.push(format!("gets_over_1ms_{name}"), summary.over_1ms as f64);
-    figures.push(format!("gets_over_10ms_{name}"), summary.over_10ms as f64);
-    let slow_ms = summary.over_1ms_total_ms;
+fn latencies(figures: &mut Figures, name: &str, gets: &Latencies) {
+    for (figure, quantile) in [("p50", 0.5), ("p99", 0.99), ("p999", 0.999)] {
+        figures.push(format!("get_{figure}_us_{name}"), gets.at_us(quantile));
+    }
+    let slow_ms = gets.over_1ms_ns as f64 / 1e6;
+    figures.push(format!("get_max_ms_{name}"), gets.max_ms());
+    figures.push(format!("gets_over_1ms_{name}"), gets.over_1ms as f64);
+    figures.push(format!("gets_over_10ms_{name}"), gets.over_10ms as f64);
     figures.push(format!("ms_in_gets_over_1ms_{name}"), slow_ms);
 }
 
@@ -178,7 +179,7 @@ fn memory(figures: &mut Figures, course: &Course<'_>) {
     figures.push("rss_mb_end", mb(end));
 }
 
-fn processor(figures: &mut Figures, course: &Course<'_>, gone_ns: u64, end_ns: u64) {
+fn processor(figures: &mut Figures, course: &Course<'_>, gone_ns: u64) {
     let first = course.schedule.first_ns;
     let before = course.cpu_between(course.before_ns, first);
     let reclaim = course.cpu_between(first, gone_ns);
@@ -190,8 +191,7 @@ fn processor(figures: &mut Figures, course: &Course<'_>, gone_ns: u64, end_ns: u
     let reading = before.as_ref().filter(|span| span.gets > 0);
     let per_get = reading.map(|span| span.cpu_s * 1e6 / span.gets as f64);
     figures.push("cpu_us_per_get_before", per_get);
-    let wall_ns = end_ns.saturating_sub(course.before_ns);
-    figures.push_noise(course.others_ns, wall_ns);
+    figures.push_noise(course.taken);
 }
 
 /// What expiry cost beside the reads; `spans` are those before it and in it.

@@ -15,7 +15,7 @@ use self::figures::{Course, figures};
 use self::plan::{Plan, Survivors};
 use self::watch::{Memory, Release, watch};
 use crate::clock::{self, Moment};
-use crate::proc;
+use crate::proc::{self, Meter};
 use crate::report::Report;
 use crate::rng::Rng;
 use crate::schedule::Schedule;
@@ -24,7 +24,7 @@ use crate::servers::client::Connection;
 use crate::servers::getter::{self, Pick, Seen};
 use crate::servers::keys::{Key, Ttl};
 use crate::servers::loader::{load, long_ttl};
-use crate::servers::server::{self, Meter, Target};
+use crate::servers::server::{self, Target};
 
 pub(super) use self::plan::Args;
 
@@ -107,7 +107,7 @@ pub(crate) fn run(plan: &Plan, target: &Target) -> Result<Report> {
     )?;
     let seen = getter.map(Background::finish).transpose()?;
     let seen = seen.unwrap_or_default();
-    let others_ns = meter.read().others_ns;
+    let taken = meter.read();
     let expired = expired_keys(&mut connection).zip(expired_before);
     connection.call(&["FLUSHALL"])?;
 
@@ -125,7 +125,7 @@ pub(crate) fn run(plan: &Plan, target: &Target) -> Result<Report> {
         release: &release,
         load_s,
         expired: expired.map(|(now, then)| now - then),
-        others_ns,
+        taken,
     };
     report.figures = figures(&course);
     notes(&mut report, &seen);

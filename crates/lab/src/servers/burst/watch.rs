@@ -4,11 +4,11 @@ use anyhow::Result;
 
 use super::plan::Plan;
 use crate::clock;
-use crate::proc;
+use crate::proc::{self, Meter};
 use crate::progress;
 use crate::schedule::Schedule;
 use crate::servers::client::Connection;
-use crate::servers::server::{self, Meter};
+use crate::servers::server;
 
 const NS_PER_S: f64 = 1e9;
 /// Memory is asked for at every tenth poll: INFO costs a server more than DBSIZE.
@@ -105,7 +105,7 @@ pub(super) fn watch(
             stored,
             used_bytes: used.flatten(),
             rss_bytes: pid.and_then(proc::rss_bytes),
-            cpu_ns: meter.read().server_ns,
+            cpu_ns: meter.server_ns(),
         };
         polls.push(poll);
         if sent_ns >= schedule.last_ns {

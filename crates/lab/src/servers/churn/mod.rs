@@ -15,7 +15,7 @@ use serde_json::json;
 use self::ledger::Ledger;
 use self::traffic::Load;
 use crate::clock;
-use crate::proc;
+use crate::proc::{self, Meter};
 use crate::progress;
 use crate::report::{Figures, Report};
 use crate::rng::Rng;
@@ -24,7 +24,7 @@ use crate::servers::client::Connection;
 use crate::servers::driver;
 use crate::servers::getter::{self, Pick, Seen};
 use crate::servers::keys::Key;
-use crate::servers::server::{self, Basics, Meter, Target};
+use crate::servers::server::{self, Basics, Target};
 use crate::stats;
 
 mod ledger;
@@ -148,7 +148,7 @@ pub(crate) fn run(args: &Args, target: &Target) -> Result<Report> {
     figures.push("server_cpu_us_per_set", cpu_per_set);
     figures.push_or_never("drained_s", drained);
     figures.push("dead_left", left as f64);
-    figures.push_noise(taken.others_ns, taken.wall_ns);
+    figures.push_noise(taken);
     Ok(report)
 }
 
@@ -179,12 +179,12 @@ fn populations(figures: &mut Figures, steady: &[Sample], ledger: &Ledger, rss_em
 }
 
 fn reads(figures: &mut Figures, seen: &Seen, from_ns: u64, to_ns: u64) {
-    let summary = seen.log.within(from_ns, to_ns);
-    figures.push("get_p50_us", summary.p50_us);
-    figures.push("get_p99_us", summary.p99_us);
-    figures.push("get_p999_ms", summary.p999_us.map(|us| us / 1e3));
-    figures.push("get_max_ms", summary.max_ms());
-    figures.push("gets_over_10ms", summary.over_10ms as f64);
+    let gets = seen.log.within(from_ns, to_ns);
+    figures.push("get_p50_us", gets.at_us(0.5));
+    figures.push("get_p99_us", gets.at_us(0.99));
+    figures.push("get_p999_ms", gets.at_us(0.999).map(|us| us / 1e3));
+    figures.push("get_max_ms", gets.max_ms());
+    figures.push("gets_over_10ms", gets.over_10ms as f64);
     figures.push("gets_missing_or_wrong", (seen.missing + seen.wrong) as f64);
 }
 

@@ -261,7 +261,7 @@ fn watch(
 
 fn empty(windows: &[Range<u64>]) -> Vec<Phase> {
     let phase = |window: &Range<u64>| Phase {
-        reads: Latencies::new(),
+        reads: Latencies::default(),
         hits: 0,
         cpu_ns: 0,
         length_ns: window.end - window.start,
@@ -342,14 +342,14 @@ fn figures(figures: &mut Figures, found: &Found) {
 }
 
 fn reads(figures: &mut Figures, key: &str, phase: &Phase) {
-    let reads = phase.reads.summary();
-    let hits = (reads.count > 0).then(|| phase.hits as f64 / reads.count as f64 * 100.0);
-    figures.push(format!("{key}read_mean_us"), reads.mean_us);
+    let reads = &phase.reads;
+    let hits = (reads.count() > 0).then(|| phase.hits as f64 / reads.count() as f64 * 100.0);
+    figures.push(format!("{key}read_mean_us"), reads.mean_us());
     for (name, value) in reads.percentiles() {
         figures.push(format!("{key}read_{name}_us"), value);
     }
     figures.push(format!("{key}reads_over_1ms"), reads.over_1ms as f64);
-    figures.push(format!("{key}reads"), reads.count as f64);
+    figures.push(format!("{key}reads"), reads.count() as f64);
     figures.push(format!("{key}hit_percent"), hits);
 }
 
