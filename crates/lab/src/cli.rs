@@ -56,10 +56,8 @@ enum Command {
 pub(crate) fn run() -> Result<()> {
     let cli = Cli::parse();
     if let (Command::Report(_), Some(path)) = (&cli.command, &cli.json) {
-        bail!(
-            "report writes no lines of JSON, so --json {} does not apply",
-            path.display()
-        );
+        let path = path.display();
+        bail!("report writes no lines of JSON, so --json {path} does not apply");
     }
     // Nothing is measured that could not be kept.
     if let Some(path) = &cli.json {
@@ -86,11 +84,8 @@ pub(crate) fn run() -> Result<()> {
 }
 
 fn emit(outcome: &Outcome, file: Option<&Path>, table: bool) -> Result<()> {
-    let lines: Vec<String> = outcome
-        .reports
-        .iter()
-        .map(serde_json::to_string)
-        .collect::<Result<_, _>>()?;
+    let lines = outcome.reports.iter().map(serde_json::to_string);
+    let lines: Vec<String> = lines.collect::<Result<_, _>>()?;
     if let Some(path) = file {
         let mut file = open(path)?;
         for line in &lines {
@@ -107,11 +102,8 @@ fn emit(outcome: &Outcome, file: Option<&Path>, table: bool) -> Result<()> {
 }
 
 fn open(path: &Path) -> Result<File> {
-    OpenOptions::new()
-        .create(true)
-        .append(true)
-        .open(path)
-        .with_context(|| format!("cannot write {}", path.display()))
+    let file = OpenOptions::new().create(true).append(true).open(path);
+    file.with_context(|| format!("cannot write {}", path.display()))
 }
 
 #[cfg(test)]

@@ -67,9 +67,9 @@ impl Log {
 
     /// How many ended within the window.
     pub(crate) fn ended_within(&self, start_ns: u64, end_ns: u64) -> u64 {
-        self.iter()
-            .filter(|sample| sample.end_ns >= start_ns && sample.end_ns < end_ns)
-            .count() as u64
+        let window = start_ns..end_ns;
+        let ended = self.iter().filter(|sample| window.contains(&sample.end_ns));
+        ended.count() as u64
     }
 
     pub(crate) fn iter(&self) -> impl Iterator<Item = &Sample> {
@@ -118,9 +118,8 @@ impl Latencies {
     }
 
     pub(crate) fn add(&mut self, other: &Self) {
-        self.histogram
-            .add(&other.histogram)
-            .expect("histograms of one shape");
+        let added = self.histogram.add(&other.histogram);
+        added.expect("histograms of one shape");
         self.over_1ms += other.over_1ms;
         self.over_10ms += other.over_10ms;
         self.over_1ms_ns = self.over_1ms_ns.saturating_add(other.over_1ms_ns);
@@ -160,10 +159,8 @@ mod tests {
     fn log(samples: &[(u64, u64)]) -> Log {
         let mut log = Log::default();
         for &(start_ns, end_ns) in samples {
-            log.push(Sample {
-                end_ns,
-                latency_ns: end_ns - start_ns,
-            });
+            let latency_ns = end_ns - start_ns;
+            log.push(Sample { end_ns, latency_ns });
         }
         log
     }

@@ -1,5 +1,9 @@
 //! What things are called, and the versions of the packages that this program was built with.
 
+use std::fmt;
+
+use anyhow::{Context, Result};
+
 /// A value is written as it is named on the command line.
 macro_rules! display_as_named {
     ($name:ty) => {
@@ -14,20 +18,78 @@ macro_rules! display_as_named {
 
 pub(crate) use display_as_named;
 
+/// Something to measure, chosen by its name: a structure or a policy, and what makes or runs it.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Choice<T> {
+    /// On the command line.
+    pub(crate) name: &'static str,
+    /// In reports.
+    title: &'static str,
+    /// In the registry, if it is not ours.
+    package: Option<&'static str>,
+    pub(crate) what: T,
+}
+
+impl<T> fmt::Display for Choice<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.title)
+    }
+}
+
+impl<T: Copy> Choice<T> {
+    pub(crate) const fn ours(name: &'static str, title: &'static str, what: T) -> Self {
+        Self {
+            name,
+            title,
+            package: None,
+            what,
+        }
+    }
+
+    /// One of somebody else's.
+    #[cfg(feature = "peers")]
+    pub(crate) const fn in_package(self, package: &'static str) -> Self {
+        Self {
+            package: Some(package),
+            ..self
+        }
+    }
+
+    pub(crate) fn is_ours(&self) -> bool {
+        self.package.is_none()
+    }
+
+    pub(crate) fn version(&self) -> &'static str {
+        or_ours(self.package)
+    }
+
+    /// Those of `all` that are asked for; all when none are.
+    pub(crate) fn chosen(all: &[Self], names: Option<&[String]>) -> Result<Vec<Self>> {
+        let Some(names) = names else {
+            return Ok(all.to_vec());
+        };
+        let known: Vec<&str> = all.iter().map(|choice| choice.name).collect();
+        let find = |name: &String| {
+            let found = all.iter().find(|choice| choice.name == name);
+            let unknown = || format!("{name}: there are {}", known.join(", "));
+            found.copied().with_context(unknown)
+        };
+        names.iter().map(find).collect()
+    }
+}
+
 /// The version of a package, or of ours where there is none.
 pub(crate) fn or_ours(package: Option<&str>) -> &'static str {
     package.and_then(of).unwrap_or(env!("CARGO_PKG_VERSION"))
 }
 
 /// A package's version in the lock file of the build; `None` for one that is not in it.
-pub(crate) fn of(package: &str) -> Option<&'static str> {
+fn of(package: &str) -> Option<&'static str> {
     let lock = include_str!("../../../Cargo.lock");
     let entry = format!("name = \"{package}\"");
     let mut lines = lock.lines().skip_while(|line| *line != entry);
-    lines
-        .nth(1)?
-        .strip_prefix("version = \"")?
-        .strip_suffix('"')
+    let version = lines.nth(1)?.strip_prefix("version = \"")?;
+    version.strip_suffix('"')
 }
 
 #[cfg(test)]

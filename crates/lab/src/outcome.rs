@@ -32,13 +32,14 @@ impl Outcome {
 
     /// Adds a table: all runs of all that are compared in it.
     pub(crate) fn push(&mut self, title: &str, reports: Vec<Report>) {
-        self.push_text(title, &table::of_reports(&reports));
-        self.reports.extend(reports);
+        self.push_text(title, &table::of_reports(&reports), reports);
     }
 
     /// Adds a table that its maker laid out, with the reports that it shows.
-    pub(crate) fn push_grid(&mut self, title: &str, grid: &[Vec<String>], reports: Vec<Report>) {
-        self.push_text(title, &table::lay_out(grid));
+    pub(crate) fn push_text(&mut self, title: &str, table: &str, reports: Vec<Report>) {
+        let gap = if self.text.is_empty() { "" } else { "\n" };
+        let text = format!("{gap}{title}\n{}\n{table}", machine::line());
+        self.text.push_str(&text);
         self.reports.extend(reports);
     }
 
@@ -49,13 +50,6 @@ impl Outcome {
         self.reports.extend(other.reports);
         self.notes.extend(other.notes);
         self.failures.extend(other.failures);
-    }
-
-    fn push_text(&mut self, title: &str, table: &str) {
-        let gap = if self.text.is_empty() { "" } else { "\n" };
-        let machine = machine::line();
-        self.text
-            .push_str(&format!("{gap}{title}\n{machine}\n{table}"));
     }
 
     /// Notes, in the lines as well, that the run is too small to quote.

@@ -10,14 +10,13 @@ use crate::machine;
 use crate::proc::Taken;
 
 /// The program that wrote a line.
-const TOOL: &str = if cfg!(debug_assertions) {
-    concat!(
+const TOOL: &str = match cfg!(debug_assertions) {
+    true => concat!(
         "tidewheel-lab ",
         env!("CARGO_PKG_VERSION"),
         ", built without optimisation"
-    )
-} else {
-    concat!("tidewheel-lab ", env!("CARGO_PKG_VERSION"))
+    ),
+    false => concat!("tidewheel-lab ", env!("CARGO_PKG_VERSION")),
 };
 
 /// Numbers by name, in the order in which they are shown. A name has its unit last.
@@ -73,11 +72,8 @@ pub(crate) struct Curve {
 
 impl Curve {
     pub(crate) fn new(x: &str, y: &str, points: Vec<[f64; 2]>) -> Self {
-        Self {
-            x: x.to_owned(),
-            y: y.to_owned(),
-            points,
-        }
+        let [x, y] = [x, y].map(str::to_owned);
+        Self { x, y, points }
     }
 }
 
@@ -152,13 +148,11 @@ mod tests {
         report.notes.push("a note".to_owned());
         let line = serde_json::to_string(&report).expect("JSON");
         assert!(!line.contains('\n') && line.contains(r#""figures":{"a_us":1.5,"b_ms":null"#));
+        let read: Report = serde_json::from_str(&line).expect("a report");
+        assert_eq!(read, report);
         assert_eq!(
-            serde_json::from_str::<Report>(&line).expect("a report"),
-            report
-        );
-        assert_eq!(
-            (report.figures.absent("b_ms"), report.figures.absent("c")),
-            ("never", "–")
+            ["b_ms", "c"].map(|key| read.figures.absent(key)),
+            ["never", "–"]
         );
         serde_json::from_str::<Report>(r#"{"workload": "x"}"#).expect_err("no report");
     }

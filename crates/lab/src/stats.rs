@@ -14,10 +14,9 @@ pub(crate) fn spread(values: &[f64]) -> Option<Spread> {
     sorted.sort_unstable_by(f64::total_cmp);
     let (&min, &max) = (sorted.first()?, sorted.last()?);
     let middle = sorted.len() / 2;
-    let median = if sorted.len() % 2 == 1 {
-        sorted[middle]
-    } else {
-        f64::midpoint(sorted[middle - 1], sorted[middle])
+    let median = match sorted.len() % 2 {
+        1 => sorted[middle],
+        _ => f64::midpoint(sorted[middle - 1], sorted[middle]),
     };
     Some(Spread { median, min, max })
 }
@@ -34,9 +33,8 @@ pub(crate) fn mean(values: &[f64]) -> Option<f64> {
 /// `sorted` is ascending.
 pub(crate) fn quantile<T: Copy>(sorted: &[T], quantile: f64) -> Option<T> {
     let rank = (quantile * sorted.len() as f64).ceil() as usize;
-    sorted
-        .get(rank.saturating_sub(1).min(sorted.len().saturating_sub(1)))
-        .copied()
+    let at = rank.clamp(1, sorted.len().max(1)) - 1;
+    sorted.get(at).copied()
 }
 
 /// The same of values `0, 1, 2, …` that occurred so many times each, among `all`; `None` when the counts do
@@ -57,14 +55,7 @@ mod tests {
     #[test]
     fn the_median_of_an_even_count_lies_between() {
         let spread = spread(&[4.0, 1.0, 3.0, 2.0]).expect("numbers");
-        assert_eq!(
-            spread,
-            Spread {
-                median: 2.5,
-                min: 1.0,
-                max: 4.0
-            }
-        );
+        assert_eq!([spread.median, spread.min, spread.max], [2.5, 1.0, 4.0]);
         assert_eq!(median(&[9.0, 1.0, 5.0]), Some(5.0));
         assert_eq!(median(&[]), None);
         assert_eq!(mean(&[1.0, 2.0, 6.0]), Some(3.0));

@@ -1,6 +1,6 @@
 //! Plain-text tables, one column per subject.
 
-use crate::report::{Figures, Report};
+use crate::report::Report;
 use crate::stats;
 
 const GAP: &str = "  ";
@@ -8,32 +8,33 @@ const GAP: &str = "  ";
 /// The runs of everything that is compared, a column per subject in the order in which they first occur,
 /// with how they were started and their notes below.
 pub(crate) fn of_reports(reports: &[Report]) -> String {
-    let columns: Vec<(&str, Vec<&Report>)> = unique(reports.iter().map(|r| r.subject.as_str()))
-        .into_iter()
-        .map(|subject| {
-            (
-                subject,
-                reports.iter().filter(|r| r.subject == subject).collect(),
-            )
-        })
-        .collect();
+    let subjects = unique(reports.iter().map(|report| report.subject.as_str()));
+    let runs_of = |subject: &str| -> Vec<&Report> {
+        reports
+            .iter()
+            .filter(|report| report.subject == subject)
+            .collect()
+    };
+    let columns: Vec<Vec<&Report>> = subjects.into_iter().map(runs_of).collect();
+    let head = |runs: &Vec<&Report>| format!("{} (n={})", runs[0].subject, runs.len());
     let mut grid = vec![vec![String::new()]];
-    let head = |(subject, runs): &(&str, Vec<&Report>)| format!("{subject} (n={})", runs.len());
     grid[0].extend(columns.iter().map(head));
     for key in unique(reports.iter().flat_map(|report| report.figures.keys())) {
         let mut row = vec![key.replace('_', " ")];
-        row.extend(
-            columns
-                .iter()
-                .map(|(_, runs)| cell(runs.iter().map(|r| &r.figures), key)),
-        );
+        row.extend(columns.iter().map(|runs| cell(runs, key)));
         grid.push(row);
     }
     let mut text = lay_out(&grid);
-    for (subject, runs) in &columns {
-        if let Some((command, server)) = runs[0].command.as_ref().zip(runs[0].server.as_ref()) {
-            let (name, version) = (server["name"].as_str(), &runs[0].version);
-            let name = name.unwrap_or_default();
+    for Report {
+        subject,
+        version,
+        command,
+        server,
+        ..
+    } in columns.iter().map(|runs| runs[0])
+    {
+        if let Some((command, server)) = command.as_ref().zip(server.as_ref()) {
+            let name = server["name"].as_str().unwrap_or_default();
             text.push_str(&format!("{subject} = {name} {version}: {command}\n"));
         }
     }
@@ -61,22 +62,20 @@ pub(crate) fn unique<T: PartialEq>(items: impl Iterator<Item = T>) -> Vec<T> {
 }
 
 /// Median (min–max) of one figure over the runs of one subject.
-fn cell<'a>(runs: impl Iterator<Item = &'a Figures> + Clone, key: &str) -> String {
-    let values: Vec<f64> = runs.clone().filter_map(|run| run.value(key)).collect();
-    let absent = runs
-        .clone()
-        .map(|run| run.absent(key))
-        .max_by_key(|text| text.len());
-    let absent = absent.unwrap_or_default();
+fn cell(runs: &[&Report], key: &str) -> String {
+    let figures = || runs.iter().map(|run| &run.figures);
+    let values: Vec<f64> = figures().filter_map(|figures| figures.value(key)).collect();
+    let absent = figures().map(|figures| figures.absent(key));
+    let absent = absent.max_by_key(|text| text.len()).unwrap_or_default();
     let Some(spread) = stats::spread(&values) else {
         return absent.to_owned();
     };
     let [median, min, max] = [spread.median, spread.min, spread.max].map(number);
-    let mut text = median;
-    if min != max {
-        text = format!("{text} ({min}–{max})");
-    }
-    match runs.count() - values.len() {
+    let text = match min == max {
+        true => median,
+        false => format!("{median} ({min}–{max})"),
+    };
+    match runs.len() - values.len() {
         0 => text,
         missing => format!("{text}, {absent} {missing}×"),
     }
@@ -139,39 +138,31 @@ mod tests {
         let text = of_reports(&runs);
         let lines: Vec<&str> = text.lines().collect();
         assert!(lines[0].trim_start().starts_with("ours (n=3)"), "{text}");
-        assert!(
-            lines[2].starts_with("lag ms") && lines[2].ends_with("2 (1–3)"),
-            "{text}"
-        );
-        assert!(
-            lines[3].starts_with("count") && lines[3].ends_with(" 20000"),
-            "{text}"
-        );
+        for (line, name, value) in [(2, "lag ms", "2 (1–3)"), (3, "count", " 20000")] {
+            assert!(lines[line].starts_with(name), "{text}");
+            assert!(lines[line].ends_with(value), "{text}");
+        }
 
         let runs = [report("a", None), report("b", None), report("b", Some(1.0))];
         let text = of_reports(&runs);
         let row = text.lines().nth(2).expect("a row");
-        assert!(
-            row.contains("never") && row.ends_with("1, never 1×"),
-            "{row}"
-        );
+        assert!(row.contains("never"), "{row}");
+        assert!(row.ends_with("1, never 1×"), "{row}");
     }
 
     #[test]
     fn numbers_show_the_digits_that_matter() {
-        let values = [
-            0.0,
-            1_234_567.8,
-            12.34,
-            1.234,
-            0.987_6,
-            0.012_34,
-            -4_912.1,
-            7.0,
-        ];
-        let texts = [
-            "0", "1234568", "12.3", "1.23", "0.988", "0.0123", "-4912", "7",
-        ];
-        assert_eq!(values.map(number), texts);
+        for (value, text) in [
+            (0.0, "0"),
+            (1_234_567.8, "1234568"),
+            (12.34, "12.3"),
+            (1.234, "1.23"),
+            (0.987_6, "0.988"),
+            (0.012_34, "0.0123"),
+            (-4_912.1, "-4912"),
+            (7.0, "7"),
+        ] {
+            assert_eq!(number(value), text);
+        }
     }
 }

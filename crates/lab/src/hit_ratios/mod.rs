@@ -11,6 +11,7 @@ use crate::progress;
 use crate::report::Report;
 use crate::runner::count;
 use crate::stats;
+use crate::table;
 
 mod bounds;
 mod mixes;
@@ -47,8 +48,8 @@ pub(crate) struct Args {
     #[arg(long, value_name = "TRACE=SIZE,…", value_parser = sizes)]
     sizes: Vec<Sizes>,
     /// Policies (default all that were built).
-    #[arg(long, value_parser = Policy::named, value_delimiter = ',', value_name = "POLICY,…")]
-    policies: Option<Vec<Policy>>,
+    #[arg(long, value_delimiter = ',', value_name = "POLICY,…")]
+    policies: Option<Vec<String>>,
 }
 
 /// A trace and the capacities at which it is replayed.
@@ -87,15 +88,17 @@ pub(crate) fn run(args: &Args) -> Result<Outcome> {
         false => "made-up mixes, not recorded traces",
     };
     let mut outcome = Outcome::default();
-    let title = format!("hit-ratios: {kind}");
-    outcome.push_grid(&title, &simulation.grid(), simulation.reports());
-    outcome.notes.push("one thread, get else insert".to_owned());
-    outcome.notes.push(match simulation.has_peers() {
-        true => {
-            "regret: points below the best peer of the cell; less than 0 is above it".to_owned()
-        }
-        false => "build with the feature peers to compare with other caches".to_owned(),
-    });
+    let (title, grid) = (
+        format!("hit-ratios: {kind}"),
+        table::lay_out(&simulation.grid()),
+    );
+    outcome.push_text(&title, &grid, simulation.reports());
+    let compared = match simulation.policies.iter().any(|policy| !policy.is_ours()) {
+        true => "regret: points below the best peer of the cell; less than 0 is above it",
+        false => "build with the feature peers to compare with other caches",
+    };
+    let notes = ["one thread, get else insert", compared];
+    outcome.notes.extend(notes.map(str::to_owned));
     if args.quick {
         outcome.note_quick();
     }
@@ -108,7 +111,7 @@ fn simulate(args: &Args) -> Result<Simulation> {
         let shown = folder.display();
         ensure!(folder.is_dir(), "--traces {shown}: there is no such folder");
     }
-    let policies = args.policies.clone().unwrap_or_else(Policy::all);
+    let policies = Policy::chosen(&policy::all(), args.policies.as_deref())?;
     let defaults: &[(&str, &[usize])] = match traces {
         Some(_) => &RECORDED,
         None => &mixes::MIXES,
@@ -128,14 +131,15 @@ fn simulate(args: &Args) -> Result<Simulation> {
             Some(folder) => trace::load(folder, trace)?,
             None => mixes::make(trace, args.seed),
         };
+        let some = !keys.is_empty();
         ensure!(
-            !keys.is_empty(),
+            some,
             "{trace} has no requests: name a mix, or a folder with --traces"
         );
         for &size in entries {
             progress::say(format!("{trace} {size}"));
             let ratio = |policy: &Policy| {
-                let hits = (policy.hits)(&keys, size)?;
+                let hits = (policy.what)(&keys, size)?;
                 Ok(hits as f64 * 100.0 / keys.len() as f64)
             };
             cells.push(Cell {
@@ -155,14 +159,10 @@ fn simulate(args: &Args) -> Result<Simulation> {
 }
 
 impl Simulation {
-    fn has_peers(&self) -> bool {
-        self.policies.iter().any(Policy::is_peer)
-    }
-
     /// The best of somebody else's caches in a cell.
     fn best_peer(&self, cell: &Cell) -> Option<f64> {
         let all = self.policies.iter().zip(&cell.ratios);
-        let peers = all.filter(|(policy, _)| policy.is_peer());
+        let peers = all.filter(|(policy, _)| !policy.is_ours());
         peers.map(|(_, ratio)| *ratio).reduce(f64::max)
     }
 
@@ -172,20 +172,20 @@ impl Simulation {
         for cell in &self.cells {
             let best = self.best_peer(cell);
             for (policy, &ratio) in self.policies.iter().zip(&cell.ratios) {
+                let is_bound = ["opt", "lru"].contains(&policy.name);
+                let version = if is_bound { "" } else { policy.version() };
                 let params = json!({
                     "trace": cell.trace,
                     "entries": cell.size,
                     "requests": cell.requests,
                     "recorded": self.recorded,
                 });
-                let mut report = Report::new("hit-ratios", params).of(policy, policy.version());
+                let mut report = Report::new("hit-ratios", params).of(policy, version);
                 report.cell = format!("{} {} entries", cell.trace, cell.size);
                 report.figures.push("hit_percent", ratio);
                 report.figures.push("regret", best.map(|best| best - ratio));
-                if !self.recorded {
-                    let note = "the requests are made up, not recorded";
-                    report.notes.push(note.to_owned());
-                }
+                let made_up = (!self.recorded).then_some("the requests are made up, not recorded");
+                report.notes.extend(made_up.map(str::to_owned));
                 reports.push(report);
             }
         }
@@ -237,7 +237,7 @@ mod tests {
             seed: 1,
             quick: true,
             sizes: vec![("loop".to_owned(), vec![750])],
-            policies: Some(Policy::all()[..3].to_vec()),
+            policies: Some(["opt", "lru", "tidewheel"].map(str::to_owned).to_vec()),
         };
         let outcome = run(&args).expect("runs");
         let [best, lru, ours] = [0, 1, 2].map(|at| &outcome.reports[at]);

@@ -7,27 +7,31 @@ use foyer_memory::{Cache, CacheBuilder, EvictionConfig};
 use foyer_memory::{LfuConfig, LruConfig, S3FifoConfig, SieveConfig};
 use mini_moka::sync::ConcurrentCacheExt;
 
-use super::policy::Policy;
+use super::policy::{Hits, Policy};
 use super::replay::{Hasher, replay};
 
 /// foyer's with one shard.
 pub(super) const PEERS: [Policy; 8] = [
-    Policy::peer("moka", "moka", moka),
-    Policy::peer("mini-moka", "mini-moka", mini_moka),
-    Policy::peer("quick-cache", "quick_cache", quick_cache),
-    Policy::peer("foyer-lru", FOYER, |keys, n| {
+    peer("moka", "moka", moka),
+    peer("mini-moka", "mini-moka", mini_moka),
+    peer("quick-cache", "quick_cache", quick_cache),
+    peer("foyer-lru", FOYER, |keys, n| {
         foyer(keys, n, LruConfig::default())
     }),
-    Policy::peer("foyer-s3fifo", FOYER, |keys, n| {
+    peer("foyer-s3fifo", FOYER, |keys, n| {
         foyer(keys, n, S3FifoConfig::default())
     }),
-    Policy::peer("foyer-lfu", FOYER, |keys, n| {
+    peer("foyer-lfu", FOYER, |keys, n| {
         foyer(keys, n, LfuConfig::default())
     }),
-    Policy::peer("foyer-sieve", FOYER, |keys, n| foyer(keys, n, SieveConfig)),
-    Policy::peer("tinyufo", "TinyUFO", tinyufo),
+    peer("foyer-sieve", FOYER, |keys, n| foyer(keys, n, SieveConfig)),
+    peer("tinyufo", "TinyUFO", tinyufo),
 ];
 const FOYER: &str = "foyer-memory";
+
+const fn peer(name: &'static str, package: &'static str, hits: Hits) -> Policy {
+    Policy::ours(name, name, hits).in_package(package)
+}
 
 /// What moka puts off it is made to do at once: else it holds hundreds of entries too many.
 fn moka(keys: &[u64], capacity: usize) -> Result<u64> {

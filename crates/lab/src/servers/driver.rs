@@ -163,8 +163,8 @@ impl Loop {
 
 #[cfg(test)]
 mod tests {
-    use std::io::Read;
-    use std::net::TcpListener;
+    use std::io::{self, Read};
+    use std::net::{self, TcpListener};
     use std::thread;
 
     use super::*;
@@ -195,18 +195,18 @@ mod tests {
     fn echo(clients: usize, reply: &'static [u8]) -> Address {
         let listener = TcpListener::bind("127.0.0.1:0").expect("a free port");
         let port = listener.local_addr().expect("bound").port();
+        let halves = reply.split_at(reply.len() / 2);
+        let answer = move |mut stream: net::TcpStream| -> io::Result<()> {
+            loop {
+                stream.read_exact(&mut [0])?;
+                stream.write_all(halves.0)?;
+                stream.write_all(halves.1)?;
+            }
+        };
         thread::spawn(move || {
-            for _ in 0..clients {
-                let (mut stream, _) = listener.accept().expect("a client");
-                thread::spawn(move || {
-                    let mut byte = [0];
-                    while stream.read_exact(&mut byte).is_ok() {
-                        let (left, right) = reply.split_at(reply.len() / 2);
-                        if stream.write_all(left).is_err() || stream.write_all(right).is_err() {
-                            return;
-                        }
-                    }
-                });
+            for stream in listener.incoming().take(clients) {
+                let stream = stream.expect("a client");
+                thread::spawn(move || answer(stream));
             }
         });
         Address::loopback(port)

@@ -15,7 +15,6 @@ use serde_json::json;
 use tidewheel_resp::Reply;
 
 use crate::clock::{self, Moment};
-use crate::latency::Latencies;
 use crate::proc::Meter;
 use crate::progress;
 use crate::report::{Figures, Report};
@@ -119,15 +118,10 @@ pub(crate) fn run(args: &Args, target: &Target) -> Result<Report> {
     lags(figures, &deadlines, &heard);
     figures.push("server_cpu_percent", taken.server_percent());
     let gets = seen.map(|seen| seen.log.within(start_ns, start_ns + taken.wall_ns));
-    figures.push(
-        "get_p99_us",
-        gets.as_ref().and_then(|gets| gets.at_us(0.99)),
-    );
-    figures.push(
-        "get_p999_us",
-        gets.as_ref().and_then(|gets| gets.at_us(0.999)),
-    );
-    figures.push("get_max_ms", gets.as_ref().and_then(Latencies::max_ms));
+    let at_us = |quantile| gets.as_ref()?.at_us(quantile);
+    figures.push("get_p99_us", at_us(0.99));
+    figures.push("get_p999_us", at_us(0.999));
+    figures.push("get_max_ms", at_us(1.0).map(|us| us / 1e3));
     figures.push_noise(taken);
     Ok(report)
 }

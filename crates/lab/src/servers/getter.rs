@@ -83,10 +83,8 @@ fn get(
             // Without a pause one reading ends this request and begins the next.
             let end = clock::mono_ns();
             seen.missing += u64::from(missing && end < pick.alive_until_ns);
-            seen.log.push(Sample {
-                end_ns: end,
-                latency_ns: end - start,
-            });
+            let (end_ns, latency_ns) = (end, end - start);
+            seen.log.push(Sample { end_ns, latency_ns });
             start = end;
         } else {
             start = clock::mono_ns();

@@ -24,14 +24,14 @@ const STRUCTURES: &[Structure] = &[
     Structure::ours("tasks", "Tasks", |_| Ok(Box::new(Ours(Tasks::new())))),
     // tokio-util's queue and a map from key to its handle.
     #[cfg(feature = "peers")]
-    Structure::peer("delay-queue", "DelayQueue+HashMap", "tokio-util", |_| {
+    Structure::ours("delay-queue", "DelayQueue+HashMap", |_| {
         Ok(Box::new(peers::Delay::new()?))
-    }),
+    })
+    .in_package("tokio-util"),
     // Keeps keys but no values.
     #[cfg(feature = "peers")]
-    Structure::peer("hhwt", "hhwt", "hierarchical_hash_wheel_timer", |_| {
-        Ok(Box::new(peers::Hhwt::new()))
-    }),
+    Structure::ours("hhwt", "hhwt", |_| Ok(Box::new(peers::Hhwt::new())))
+        .in_package("hierarchical_hash_wheel_timer"),
 ];
 
 /// Bytes of key and value that a structure keeps for each task.
@@ -90,6 +90,7 @@ fn tasks_alone(structure: &Structure, live: (u32, u32), report: &mut Report) -> 
 mod tests {
     use super::*;
     use crate::timers::course::Plan;
+    use crate::timers::plan::measure;
 
     #[test]
     fn every_structure_fires_every_task_on_its_tick() {
@@ -101,7 +102,7 @@ mod tests {
             seed: 9,
         };
         for structure in STRUCTURES {
-            let mut report = structure.measure("tasks", &plan, 1).expect("measures");
+            let mut report = measure(*structure, "tasks", &plan, 1).expect("measures");
             tasks_alone(structure, (500, 1), &mut report).expect("measures");
             let value = |key: &str| report.figures.value(key);
             assert_eq!(report.notes, Vec::<String>::new(), "{structure}");

@@ -43,13 +43,13 @@ const STRUCTURES: &[Structure] = &[
         Ok(Ours::boxed(IndexedHeap::<4>::new(START), START, timers))
     }),
     #[cfg(feature = "peers")]
-    Structure::peer("delay-queue", "DelayQueue", "tokio-util", |timers| {
+    Structure::ours("delay-queue", "DelayQueue", |timers| {
         Ok(Box::new(peers::Delay::new(timers)?))
-    }),
+    })
+    .in_package("tokio-util"),
     #[cfg(feature = "peers")]
-    Structure::peer("hhwt", "hhwt", "hierarchical_hash_wheel_timer", |_| {
-        Ok(Box::new(peers::Hhwt::<u32>::new()))
-    }),
+    Structure::ours("hhwt", "hhwt", |_| Ok(Box::new(peers::Hhwt::<u32>::new())))
+        .in_package("hierarchical_hash_wheel_timer"),
 ];
 
 /// All structures, or those that are asked for.
@@ -75,7 +75,7 @@ mod tests {
             seed: 9,
         };
         for structure in STRUCTURES {
-            let report = structure.measure("timers", &plan, 1).expect("measures");
+            let report = plan::measure(*structure, "timers", &plan, 1).expect("measures");
             let value = |key: &str| report.figures.value(key);
             assert_eq!(report.notes, Vec::<String>::new(), "{structure}");
             assert_eq!(value("late_max_ticks"), Some(0.0), "{structure}");
@@ -98,7 +98,7 @@ mod tests {
             seed: 2,
         };
         let mut report = Report::new("timers", json!({}));
-        let heap = (STRUCTURES[3].build)(5_000).expect("builds");
+        let heap = (STRUCTURES[3].what)(5_000).expect("builds");
         Course::new(&plan, 2).fire_on_budget(heap, &mut report);
         let value = |key: &str| report.figures.value(key).expect(key);
         assert!((100.0..200.0).contains(&value("budget_late_max_ticks")));

@@ -1,14 +1,12 @@
 //! What `timers` and `tasks` share: options, the table of structures, and the courses of one measurement.
 
-use std::fmt;
-
-use anyhow::{Context, Result, ensure};
+use anyhow::{Result, ensure};
 use serde_json::json;
 
 use super::course::{Course, Plan};
 use super::subject::Subject;
 use crate::heap;
-use crate::names;
+use crate::names::Choice;
 use crate::outcome::Outcome;
 use crate::report::Report;
 use crate::runner::{Common, Experiment, count};
@@ -38,92 +36,37 @@ pub(crate) struct Options {
 }
 
 /// What builds an empty structure with room for so many.
-type Build = fn(usize) -> Result<Box<dyn Subject>>;
+pub(crate) type Build = fn(usize) -> Result<Box<dyn Subject>>;
 
-/// A structure to measure.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Structure {
-    /// On the command line.
-    pub(crate) name: &'static str,
-    /// In reports.
-    title: &'static str,
-    /// In the registry, if it is not ours. Ours alone can be told how much a call may do.
-    package: Option<&'static str>,
-    pub(crate) build: Build,
-}
+/// A structure to measure. Ours alone can be told how much a call may do.
+pub(crate) type Structure = Choice<Build>;
 
-impl fmt::Display for Structure {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.title)
+/// Puts a structure through all courses.
+pub(crate) fn measure(
+    structure: Structure,
+    experiment: &str,
+    plan: &Plan,
+    round: usize,
+) -> Result<Report> {
+    let params = json!({
+        experiment: plan.timers,
+        "from_ms": plan.from_ms,
+        "to_ms": plan.to_ms,
+        "budget": structure.is_ours().then_some(plan.budget),
+        "seed": plan.seed,
+    });
+    let mut report = Report::new(experiment, params).of(structure, structure.version());
+    let course = Course::new(plan, plan.seed.wrapping_add(round as u64));
+    let build = || (structure.what)(plan.timers as usize);
+    course.fire(build, &mut report)?;
+    course.cancel(build()?, &mut report);
+    if structure.is_ours() {
+        course.fire_on_budget(build()?, &mut report);
     }
-}
-
-impl Structure {
-    pub(crate) const fn ours(name: &'static str, title: &'static str, build: Build) -> Self {
-        Self {
-            name,
-            title,
-            package: None,
-            build,
-        }
-    }
-
-    /// One of somebody else's, in a package of that name.
-    #[cfg(feature = "peers")]
-    pub(crate) const fn peer(
-        name: &'static str,
-        title: &'static str,
-        package: &'static str,
-        build: Build,
-    ) -> Self {
-        Self {
-            package: Some(package),
-            ..Self::ours(name, title, build)
-        }
-    }
-
-    pub(crate) fn is_ours(&self) -> bool {
-        self.package.is_none()
-    }
-
-    /// Puts it through all courses.
-    pub(crate) fn measure(&self, experiment: &str, plan: &Plan, round: usize) -> Result<Report> {
-        let params = json!({
-            experiment: plan.timers,
-            "from_ms": plan.from_ms,
-            "to_ms": plan.to_ms,
-            "budget": self.is_ours().then_some(plan.budget),
-            "seed": plan.seed,
-        });
-        let report = Report::new(experiment, params);
-        let mut report = report.of(self, names::or_ours(self.package));
-        let course = Course::new(plan, plan.seed.wrapping_add(round as u64));
-        let build = || (self.build)(plan.timers as usize);
-        course.fire(build, &mut report)?;
-        course.cancel(build()?, &mut report);
-        if self.is_ours() {
-            course.fire_on_budget(build()?, &mut report);
-        }
-        Ok(report)
-    }
+    Ok(report)
 }
 
 impl Options {
-    /// The structures of `all` that are asked for.
-    fn chosen(&self, all: &[Structure]) -> Result<Vec<Structure>> {
-        let Some(names) = &self.structures else {
-            return Ok(all.to_vec());
-        };
-        let find = |name: &String| {
-            let found = all.iter().find(|structure| structure.name == name);
-            let known: Vec<&str> = all.iter().map(|structure| structure.name).collect();
-            found
-                .copied()
-                .with_context(|| format!("--structures: there are {}", known.join(", ")))
-        };
-        names.iter().map(find).collect()
-    }
-
     /// Structures through all courses; `more` measures what an experiment adds.
     pub(crate) fn run(
         &self,
@@ -147,13 +90,13 @@ impl Options {
             heap::COUNTED,
             "{experiment} counts bytes: build the laboratory without the feature plain-alloc"
         );
-        let structures = self.chosen(all)?;
+        let structures = Choice::chosen(all, self.structures.as_deref())?;
         let experiment = Experiment {
             name: experiment,
             cells: vec![String::new()],
             subjects: &|_| structures.clone(),
             measure: &|structure: Structure, _, round| {
-                let mut report = structure.measure(experiment, &plan, round)?;
+                let mut report = measure(structure, experiment, &plan, round)?;
                 more(structure, &mut report)?;
                 Ok(report)
             },

@@ -17,7 +17,6 @@ use crate::report::{Figures, Report};
 use crate::runner::{Common, Experiment, count, threads};
 
 mod phase;
-mod readers;
 mod watch;
 
 /// Options of `caches mass-expiry`.

@@ -10,7 +10,6 @@ use serde::Serialize;
 use super::super::kind::Kind;
 use super::super::mortal::{self, Mortal};
 use super::super::subject::{Key, Subject, Value};
-use super::readers::Read;
 use super::watch::{Base, Times, Watched, watch};
 use crate::clock;
 use crate::heap;
@@ -133,6 +132,50 @@ fn attempt(plan: &Plan, kind: Kind, readers: usize, lead_ns: Option<u64>) -> Res
         wall_ns: ended_ns - first_ns,
         background_cpu_ns: busy_ns.saturating_sub(read.cpu_ns),
     }))
+}
+
+/// What closed-loop readers of live keys found. The histogram is made before any byte is counted.
+#[derive(Default)]
+struct Read {
+    latencies: Latencies,
+    misses: u64,
+    /// From the first deadline on.
+    cpu_ns: u64,
+}
+
+impl Read {
+    /// Reads the first `live` keys at random until it is told to stop.
+    fn run(
+        mut self,
+        cache: &Cache,
+        (live, seed): (u64, u64),
+        times: Times,
+        stop: &AtomicBool,
+    ) -> Self {
+        let mut rng = Rng::new(seed);
+        let mut cpu_before = None;
+        while !stop.load(Ordering::Relaxed) {
+            let key = u64::of(rng.below(live));
+            let from = clock::mono_ns();
+            let found = cache.get(&key);
+            let now = clock::mono_ns();
+            self.misses += u64::from(found.is_none());
+            drop(found);
+            // A stall that begins before the end counts, however long it lasts.
+            if now >= times.first_ns && from < times.reads_end_ns {
+                self.latencies.record(now - from);
+                cpu_before.get_or_insert_with(clock::thread_cpu_ns);
+            }
+        }
+        self.cpu_ns = cpu_before.map_or(0, |before| clock::thread_cpu_ns() - before);
+        self
+    }
+
+    fn add(&mut self, other: &Self) {
+        self.latencies.add(&other.latencies);
+        self.misses += other.misses;
+        self.cpu_ns += other.cpu_ns;
+    }
 }
 
 /// The living have the numbers below `live`. Deadlines are uniform from `first_ns` on.

@@ -1,7 +1,7 @@
 //! The figures of a burst, from the polls and the log of reads.
 
 use super::plan::Plan;
-use super::watch::{Memory, Poll, Release};
+use super::watch::{Poll, Release};
 use crate::latency::Latencies;
 use crate::proc::Taken;
 use crate::report::Figures;
@@ -21,9 +21,6 @@ pub(crate) struct Course<'a> {
     pub(crate) seen: &'a Seen,
     /// When the reader was warm.
     pub(crate) before_ns: u64,
-    pub(crate) empty: Memory,
-    pub(crate) loaded: Memory,
-    pub(crate) live_only: Option<Memory>,
     pub(crate) release: &'a Release,
     pub(crate) load_s: f64,
     /// The server's own count of expired keys.
@@ -153,7 +150,7 @@ fn keys(figures: &mut Figures, course: &Course<'_>, gone_ns: Option<u64>) {
     let gone = gone_ns.and_then(|_| course.ms_after_last(course.gone()));
     figures.push_or_never("keys_back_ms", gone);
     figures.push("expired_keys", course.expired);
-    let loaded = match course.live_only {
+    let loaded = match course.release.live_only {
         Some(_) => plan.dying,
         None => plan.dying + plan.live,
     };
@@ -171,11 +168,11 @@ fn memory(figures: &mut Figures, course: &Course<'_>) {
         }
     }
     let mb = |bytes: Option<u64>| bytes.map(|bytes| bytes as f64 / MB);
-    let live_only = course.live_only.and_then(|memory| memory.rss_bytes);
+    let live_only = course.release.live_only.and_then(|memory| memory.rss_bytes);
     let end = course.polls.last().and_then(|poll| poll.rss_bytes);
-    figures.push("rss_mb_empty", mb(course.empty.rss_bytes));
+    figures.push("rss_mb_empty", mb(course.release.empty.rss_bytes));
     figures.push("rss_mb_live_only", mb(live_only));
-    figures.push("rss_mb_loaded", mb(course.loaded.rss_bytes));
+    figures.push("rss_mb_loaded", mb(course.release.loaded.rss_bytes));
     figures.push("rss_mb_end", mb(end));
 }
 

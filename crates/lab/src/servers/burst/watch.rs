@@ -33,9 +33,13 @@ pub(crate) struct Memory {
     pub(crate) used_bytes: Option<f64>,
 }
 
-/// How far memory must fall before the dying count as given back.
+/// Memory before, between and after the loading, and so how far it must fall before the dying count as
+/// given back.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Release {
+    pub(crate) empty: Memory,
+    pub(crate) live_only: Option<Memory>,
+    pub(crate) loaded: Memory,
     /// What the loaded server takes, and what the dying take of it.
     rss: Option<(f64, f64)>,
     used: Option<(f64, f64)>,
@@ -58,6 +62,9 @@ impl Release {
         let rss = |memory: Memory| memory.rss_bytes.map(|bytes| bytes as f64);
         let used = |memory: Memory| memory.used_bytes;
         Self {
+            empty,
+            live_only,
+            loaded,
             rss: of(rss(empty), live_only.and_then(rss), rss(loaded)),
             used: of(used(empty), live_only.and_then(used), used(loaded)),
         }
