@@ -46,6 +46,7 @@ extern crate alloc;
 extern crate std;
 
 mod bitset;
+mod levels;
 mod marks;
 mod others;
 mod pool;
@@ -53,12 +54,14 @@ mod queue;
 mod ring;
 mod set;
 mod slab;
+mod sweep;
 mod wheel;
 
 pub use bitset::BitSet;
+pub use levels::SPLIT_PER_TICK;
 pub use others::{HashedWheel, IndexedHeap};
 pub use pool::FreedRecords;
 pub use queue::{Forecast, Progress, Timer, TimerQueue, Timers, forecast_window};
 pub use set::TimerSet;
 pub use slab::TimerId;
-pub use wheel::{HierarchicalWheel, SPLIT_PER_TICK};
+pub use wheel::HierarchicalWheel;
