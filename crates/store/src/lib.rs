@@ -24,7 +24,7 @@
 //!
 //! - `index` finds an entry by its key's hash. Both stores have one.
 //! - The wheel of `tidewheel-timer` says which entries are due. Both stores have one.
-//! - `entry` lays out an entry of bytes in one block, and `blocks` keeps blocks in pages of one size, so that memory
+//! - In `bytes`, `entry` lays out an entry in one block, and `blocks` keeps blocks in pages of one size, so that memory
 //!   goes back. `store` ties them together with index and wheel.
 //! - `typed` keeps typed entries in slots, and `policy` says whom to evict.
 //!
@@ -37,16 +37,15 @@
 //! - A 16-byte key with a 32-byte value and a deadline takes about 85 bytes in all.
 #![forbid(unsafe_code)]
 
-mod blocks;
-mod entry;
+mod bytes;
 mod hasher;
 mod index;
-mod objects;
 mod policy;
-mod store;
+mod slot;
 mod typed;
 
+pub use bytes::{Expired, INLINE_MAX, NewValue, Seen, Store, Value};
 pub use hasher::KeyHasher;
-pub use store::{Expired, INLINE_MAX, NewValue, Seen, Slot, Store, Value};
+pub use slot::Slot;
 pub use tidewheel_timer::{Forecast, Progress};
 pub use typed::{Attributes, Found, Freed, Removed, Soft, TypedStore};

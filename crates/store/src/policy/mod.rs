@@ -71,19 +71,23 @@
 mod ghost;
 mod probation;
 mod rate;
+mod region;
+mod residents;
+mod share;
 #[cfg(test)]
 mod tests;
+mod trust;
+mod weight;
 
 use ghost::Ghost;
 use probation::{Place, Probation};
 use rate::Rate;
+use region::{HITS, MAX_HITS, Region};
+pub(crate) use residents::Residents;
+use share::Share;
+use trust::Trust;
+use weight::Weight;
 
-/// The bits of a state that count hits.
-const HITS: u8 = 0b11;
-/// A hit beyond this count writes nothing.
-const MAX_HITS: u8 = 3;
-/// Where a state keeps its region.
-const REGION_SHIFT: u32 = 2;
 /// A search for a victim that has looked at this many slots and places stops choosing.
 const CHOOSING_STEPS: u32 = 512;
 /// It goes on for this many slots at most, and takes the first entry of the main region that is not pinned.
@@ -97,90 +101,12 @@ const GLANCE_STEPS: u32 = 16;
 /// Ghosts are not made for fewer keys than this.
 const MIN_GHOSTS: usize = 64;
 
-/// Probation's share of the capacity is counted in parts of this.
-const WHOLE: u16 = 1024;
-/// Probation's least share: 1 %.
-const MIN_SHARE: u32 = 10;
-/// Probation's largest share while the main region makes better use of the room, and what it starts
-/// with: 8 %.
-const MAX_SHARE: u32 = 82;
-/// What it may have beyond that when probation makes better use of it: 82 %.
-const MAX_EXTRA: u32 = 840;
-/// The extra share is counted more finely: in parts of [`WHOLE`] times this.
-const FINE: u32 = 1024;
-/// Entries by which the extra share grows or shrinks at a time.
-const EXTRA_STEP: u32 = 2;
 /// A key has *just left* while fewer than this many of the eight ghosts in its set are newer.
 const JUST_LEFT: usize = 2;
-/// Probation's extra share grows while at least this percentage of the marginal hits is probation's.
-const GROWING_PERCENT: u32 = 34;
-/// The extra share shrinks while less than this percentage of the marginal hits is probation's.
-const SHRINKING_PERCENT: u32 = 10;
-/// Outcomes after which the rate of marginal hits fades.
-const MARGINAL_WINDOW: u32 = 1024;
-/// Probation's share is its entries' rate of being hit, times this.
-const SHARE_PER_HIT_RATE: u32 = 2;
-/// Outcomes after which the rate of hits on probation fades: the number of entries, but within these limits.
-const PROBATION_WINDOW: (u32, u32) = (64, 4096);
-/// Outcomes after which the rates of return fade.
-const RETURN_WINDOW: u32 = 64;
+/// Outcomes after which the rate of entries that are hit after they moved up fades.
+const PROMOTED_WINDOW: u32 = 64;
 /// While less than this percentage of the entries that moved up is hit again, it takes two hits to move up.
 const WORTHY_PERCENT: u32 = 20;
-/// Ghosts are doubted while less than this percentage of the entries that they brought back is hit.
-const BELIEVED_PERCENT: u32 = 15;
-/// Ghosts are doubted while at least this percentage of the main region is in use.
-const BUSY_PERCENT: u32 = 80;
-/// While ghosts are doubted, one in this many is still believed.
-const DOUBTED_PART: u32 = 64;
-
-/// The entries, as far as the policy sees them.
-pub(crate) trait Residents {
-    /// The entry's state, of which the policy uses the low four bits; `None` when the slot is vacant.
-    fn state(&self, id: u32) -> Option<u8>;
-    /// Overwrites the entry's state.
-    fn set_state(&mut self, id: u32, state: u8);
-    /// Whether the entry must stay.
-    fn is_pinned(&self, id: u32) -> bool;
-    /// The entry's share of the capacity.
-    fn weight(&self, id: u32) -> u32;
-    /// 32 well-mixed bits of the key's hash; `None` when the key cannot be hashed. It hashes the key, so the policy asks
-    /// for it only when a slot may have got another entry.
-    fn fingerprint(&self, id: u32) -> Option<u32>;
-    /// All ids are below this; there may be vacant slots between.
-    fn end(&self) -> u32;
-}
-
-/// Where an entry is. For an entry that the hand has not come to yet, also how it came to the main region.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Region {
-    Probation,
-    Main,
-    /// In the main region: it moved up from probation, and the hand has not come to it yet.
-    Promoted,
-    /// In the main region: a ghost brought it back, and the hand has not come to it yet.
-    Returned,
-}
-
-impl Region {
-    fn of(state: u8) -> Self {
-        match (state >> REGION_SHIFT) & 0b11 {
-            0 => Self::Probation,
-            1 => Self::Main,
-            2 => Self::Promoted,
-            _ => Self::Returned,
-        }
-    }
-
-    fn with_hits(self, hits: u8) -> u8 {
-        let region: u8 = match self {
-            Self::Probation => 0,
-            Self::Main => 1,
-            Self::Promoted => 2,
-            Self::Returned => 3,
-        };
-        region << REGION_SHIFT | hits
-    }
-}
 
 /// The eviction policy of one shard. New entries start with state 0.
 #[derive(Debug)]
@@ -190,30 +116,15 @@ pub(crate) struct Policy {
     /// Entries in both regions.
     entries: usize,
     /// Weight of the main region.
-    main: u64,
-    /// The weight of which probation has a share: that of all entries, or the capacity if that is less.
-    whole: u64,
-    /// Probation's share of it, in parts of [`WHOLE`].
-    share: u32,
-    /// What probation may have beyond [`MAX_SHARE`], in parts of [`WHOLE`] times [`FINE`].
-    extra: u32,
-    /// Of the *marginal* hits, which a region would win or lose with a little more or less room: which are
-    /// probation's.
-    marginal: Rate,
+    main: Weight,
+    share: Share,
     /// The slot that the clock looks at next.
     hand: u32,
-    /// Of the entries whose turn on probation came: which had been hit.
-    hit_on_probation: Rate,
     /// Of those that moved up from probation: which were hit again before the hand came.
     promoted: Rate,
-    /// Of those that the ghosts remembered: which were hit before the hand came.
-    returned: Rate,
-    /// Of the main region's entries at which the hand glanced: which had hits.
-    in_use: Rate,
+    trust: Trust,
     /// Evictions from probation since the last glance.
     since_glance: u8,
-    /// Ghosts that were not believed since the last one that was.
-    doubted: u32,
 }
 
 impl Policy {
@@ -223,18 +134,12 @@ impl Policy {
             probation: Probation::default(),
             ghost: Ghost::default(),
             entries: 0,
-            main: 0,
-            whole: 0,
-            share: MAX_SHARE,
-            extra: 0,
-            marginal: Rate::default(),
+            main: Weight::default(),
+            share: Share::new(),
             hand: 0,
-            hit_on_probation: Rate::default(),
             promoted: Rate::default(),
-            returned: Rate::default(),
-            in_use: Rate::default(),
+            trust: Trust::default(),
             since_glance: 0,
-            doubted: 0,
         }
     }
 
@@ -256,14 +161,14 @@ impl Policy {
     ) {
         let weight = residents.weight(id);
         self.entries += 1;
-        self.whole = total.min(capacity);
+        self.share.whole = total.min(capacity);
         if capacity == u64::MAX {
             // Nobody will ever be evicted: no queue is needed.
             residents.set_state(id, Region::Main.with_hits(0));
-            self.main += u64::from(weight);
-        } else if self.recalls(fingerprint) && self.believes_ghosts() {
+            self.main.add(weight);
+        } else if self.recalls(fingerprint) && self.trust.believes() {
             residents.set_state(id, Region::Returned.with_hits(1));
-            self.main += u64::from(weight);
+            self.main.add(weight);
         } else {
             residents.set_state(id, Region::Probation.with_hits(0));
             let place = Place { id, fingerprint };
@@ -279,7 +184,7 @@ impl Policy {
         self.count_out();
         match Region::of(state) {
             Region::Probation => self.probation.forget(weight),
-            _ => subtract(&mut self.main, weight.into()),
+            _ => self.main.subtract(weight),
         }
     }
 
@@ -287,10 +192,7 @@ impl Policy {
     pub(crate) fn reweighed(&mut self, state: u8, old: u32, new: u32) {
         match Region::of(state) {
             Region::Probation => self.probation.reweighed(old, new),
-            _ => {
-                subtract(&mut self.main, old.into());
-                self.main += u64::from(new);
-            }
+            _ => self.main.reweighed(old, new),
         }
     }
 
@@ -317,7 +219,7 @@ impl Policy {
     /// `None` when everything that it looked at is pinned or vacant. The next call goes on from there.
     pub(crate) fn victim<R: Residents>(&mut self, residents: &mut R) -> Option<u32> {
         let mut steps = CHOOSING_STEPS;
-        while self.probation.weight() > self.share() || self.main == 0 {
+        while self.probation.weight() > self.share.weight() || self.main.total() == 0 {
             let Some(place) = self.probation.pop(residents, &mut steps) else {
                 break;
             };
@@ -360,25 +262,18 @@ impl Policy {
         choosing: bool,
     ) -> Option<u32> {
         let hits = residents.state(place.id).unwrap_or_default() & HITS;
-        let (least, most) = PROBATION_WINDOW;
-        let window = u32::try_from(self.entries).unwrap_or(most);
-        self.hit_on_probation
-            .count(hits > 0, window.clamp(least, most));
-        if let Some(rate) = self.hit_on_probation.of(WHOLE) {
-            let most = MAX_SHARE + self.extra / FINE;
-            self.share = (rate * SHARE_PER_HIT_RATE).clamp(MIN_SHARE, most);
-        }
+        self.share.count_turn(hits > 0, self.entries);
         let needed = 1 + u8::from(self.promoted.is_below(WORTHY_PERCENT));
         if (hits >= needed && choosing) || residents.is_pinned(place.id) {
             residents.set_state(place.id, Region::Promoted.with_hits(0));
-            self.main += u64::from(residents.weight(place.id));
+            self.main.add(residents.weight(place.id));
             return None;
         }
         self.count_out();
         if choosing && let Some(idle) = self.glance(residents) {
             residents.set_state(place.id, Region::Main.with_hits(hits));
-            self.main += u64::from(residents.weight(place.id));
-            subtract(&mut self.main, residents.weight(idle).into());
+            self.main.add(residents.weight(place.id));
+            self.main.subtract(residents.weight(idle));
             return Some(idle);
         }
         if self.probation.has_stale() {
@@ -402,7 +297,7 @@ impl Policy {
             let id = self.advance(residents.end());
             if let Some((region, was_hit)) = self.take_hit(residents, id) {
                 if region == Region::Main {
-                    self.in_use.count(was_hit, RETURN_WINDOW);
+                    self.trust.count_in_use(was_hit);
                 }
                 return (!was_hit).then_some(id);
             }
@@ -414,7 +309,7 @@ impl Policy {
     /// share: `most` of them at most.
     fn spill<R: Residents>(&mut self, residents: &mut R, most: u32) {
         for _ in 0..most {
-            if self.probation.weight() <= self.share() {
+            if self.probation.weight() <= self.share.weight() {
                 return;
             }
             let mut steps = CHOOSING_STEPS;
@@ -423,7 +318,7 @@ impl Policy {
             };
             let hits = residents.state(place.id).unwrap_or_default() & HITS;
             residents.set_state(place.id, Region::Main.with_hits(hits));
-            self.main += u64::from(residents.weight(place.id));
+            self.main.add(residents.weight(place.id));
         }
     }
 
@@ -437,7 +332,7 @@ impl Policy {
             match self.take_hit(residents, id) {
                 Some((_, was_hit)) if !was_hit || steps < LAST_STEPS => {
                     self.count_out();
-                    subtract(&mut self.main, residents.weight(id).into());
+                    self.main.subtract(residents.weight(id));
                     return Some(id);
                 }
                 _ => {}
@@ -463,14 +358,14 @@ impl Policy {
         }
         let hits = state & HITS;
         match region {
-            Region::Promoted => self.promoted.count(hits > 0, RETURN_WINDOW),
+            Region::Promoted => self.promoted.count(hits > 0, PROMOTED_WINDOW),
             // The first hit was given to it when it came back.
-            Region::Returned => self.returned.count(hits > 1, RETURN_WINDOW),
+            Region::Returned => self.trust.count_returned(hits > 1),
             Region::Main | Region::Probation => {}
         }
         if hits == 1 {
             // Hit once in a whole turn of the hand: a slightly smaller region would have lost it.
-            self.count_marginal_hit(false);
+            self.share.count_marginal_hit(false, self.entries);
         }
         if hits > 0 {
             residents.set_state(id, Region::Main.with_hits(hits - 1));
@@ -489,50 +384,13 @@ impl Policy {
         None
     }
 
-    /// The weight that probation may have. When it has more, the turn of its oldest entry has come.
-    fn share(&self) -> u64 {
-        let share = u64::from(self.share);
-        // Beyond 2^54 it is exact enough to divide first.
-        let part = match self.whole.checked_mul(share) {
-            Some(product) => product / u64::from(WHOLE),
-            None => self.whole / u64::from(WHOLE) * share,
-        };
-        part.max(1)
-    }
-
     /// Whether a ghost remembers a new key. The ghost is used up by that.
     fn recalls(&mut self, fingerprint: u32) -> bool {
         let newer = self.ghost.recall(fingerprint);
         if newer.is_some_and(|newer| newer < JUST_LEFT) {
-            self.count_marginal_hit(true);
+            self.share.count_marginal_hit(true, self.entries);
         }
         newer.is_some()
-    }
-
-    /// Counts a marginal hit: one that probation would have had with a little more room, or one that the main region
-    /// would have lost with a little less. Adapts probation's extra share.
-    fn count_marginal_hit(&mut self, is_probations: bool) {
-        self.marginal.count(is_probations, MARGINAL_WINDOW);
-        let entries = u32::try_from(self.entries).unwrap_or(u32::MAX);
-        let step = (EXTRA_STEP * u32::from(WHOLE) * FINE).div_ceil(entries.max(PROBATION_WINDOW.0));
-        if is_probations && self.marginal.reaches(GROWING_PERCENT) {
-            self.extra = (self.extra + step).min(MAX_EXTRA * FINE);
-        } else if !is_probations && self.marginal.is_below(SHRINKING_PERCENT) {
-            self.extra = self.extra.saturating_sub(step);
-        }
-    }
-
-    /// Whether a key that the ghosts remember goes to the main region.
-    fn believes_ghosts(&mut self) -> bool {
-        if !self.returned.is_below(BELIEVED_PERCENT) && !self.in_use.reaches(BUSY_PERCENT) {
-            return true;
-        }
-        self.doubted += 1;
-        if self.doubted < DOUBTED_PART {
-            return false;
-        }
-        self.doubted = 0;
-        true
     }
 
     /// Keeps the fingerprint of an evicted key; the ghosts are made, and grown, here.
@@ -549,12 +407,4 @@ impl Policy {
         debug_assert!(self.entries > 0, "more entries have left than came");
         self.entries = self.entries.saturating_sub(1);
     }
-}
-
-/// Subtracts a weight from the sum that it is a part of. If a release build finds the sum too small, it goes on
-/// with 0. Then the regions' shares are wrong, but nothing else is.
-#[inline]
-fn subtract(sum: &mut u64, weight: u64) {
-    debug_assert!(*sum >= weight, "a region weighs less than its entries");
-    *sum = sum.saturating_sub(weight);
 }

@@ -7,7 +7,9 @@
 
 use std::collections::VecDeque;
 
-use super::{Region, Residents, subtract};
+use super::region::Region;
+use super::residents::Residents;
+use super::weight::Weight;
 
 /// Places that one insertion may tidy while more places are stale than live.
 const TIDIED_PER_INSERT: usize = 2;
@@ -27,17 +29,17 @@ pub(super) struct Probation {
     /// Places whose entry left early.
     stale: usize,
     /// Summed weight of the entries that are queued and live.
-    weight: u64,
+    weight: Weight,
 }
 
 impl Probation {
     pub(super) fn weight(&self) -> u64 {
-        self.weight
+        self.weight.total()
     }
 
     pub(super) fn push<R: Residents>(&mut self, residents: &R, place: Place, weight: u32) {
         self.places.push_back(place);
-        self.weight += u64::from(weight);
+        self.weight.add(weight);
         self.tidy(residents);
     }
 
@@ -49,7 +51,7 @@ impl Probation {
             *steps -= 1;
             let place = self.places.pop_front()?;
             if self.is_live(residents, place) {
-                subtract(&mut self.weight, residents.weight(place.id).into());
+                self.weight.subtract(residents.weight(place.id));
                 return Some(place);
             }
             self.count_skipped();
@@ -72,13 +74,12 @@ impl Probation {
     /// An entry of this queue is gone, or has another id now.
     pub(super) fn forget(&mut self, weight: u32) {
         self.stale += 1;
-        subtract(&mut self.weight, weight.into());
+        self.weight.subtract(weight);
     }
 
     /// An entry of this queue has another weight now.
     pub(super) fn reweighed(&mut self, old: u32, new: u32) {
-        subtract(&mut self.weight, old.into());
-        self.weight += u64::from(new);
+        self.weight.reweighed(old, new);
     }
 
     pub(super) fn bytes(&self) -> usize {

@@ -178,7 +178,7 @@ impl Cache {
                 .sum()
         };
         assert_eq!(weight_in(true), self.policy.probation.weight(), "probation");
-        assert_eq!(weight_in(false), self.policy.main, "main");
+        assert_eq!(weight_in(false), self.policy.main.total(), "main");
         assert_eq!(live().count(), self.policy.entries, "entries");
         self.policy.probation.validate(&self.slab);
     }
@@ -420,11 +420,8 @@ fn the_policy_forgets_a_loop_that_has_ended() {
     for step in 0..100_000 {
         taught.access(step % 900);
     }
-    assert!(
-        taught.policy.returned.is_below(BELIEVED_PERCENT),
-        "doubts ghosts"
-    );
-    assert_eq!(taught.policy.share, MIN_SHARE);
+    assert!(taught.policy.trust.is_deceived(), "doubts ghosts");
+    assert!(taught.policy.share.is_least());
     let (fresh, taught) = (count(&mut fresh, 100_000), count(&mut taught, 100_000));
     assert!(
         taught * 100 > fresh * 98,
@@ -445,7 +442,7 @@ fn the_policy_forgets_reads_after_writes_that_have_ended() {
     for key in read_soon_after_write(100_000) {
         taught.access(key);
     }
-    assert!(taught.policy.extra > 0, "probation has grown");
+    assert!(taught.policy.share.has_extra(), "probation has grown");
     let (fresh, taught) = (count(&mut fresh), count(&mut taught));
     assert!(
         taught * 100 > fresh * 98,

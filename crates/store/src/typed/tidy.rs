@@ -2,8 +2,9 @@
 
 use tidewheel_timer::TimerQueue;
 
+use super::store::TypedStore;
 use super::view::{View, hashed};
-use super::{Slot, TypedStore};
+use crate::Slot;
 
 impl<K, V> TypedStore<K, V> {
     /// Tidies: moves entries off sparse pages and drops dead timer records. Does about `budget` units of work at

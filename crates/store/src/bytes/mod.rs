@@ -1,0 +1,12 @@
+//! One shard of bytes.
+
+mod blocks;
+mod entry;
+mod objects;
+mod store;
+mod tidy;
+mod value;
+mod write;
+
+pub use store::Store;
+pub use value::{Expired, INLINE_MAX, NewValue, Seen, Value};

@@ -1,0 +1,357 @@
+//! The store: blocks hold the entries, the index finds them, the wheel says when they end.
+
+use tidewheel_timer::{Forecast, HierarchicalWheel, Progress, Timer, TimerQueue, Timers};
+
+use super::blocks::Blocks;
+use super::entry;
+use super::objects::Objects;
+use super::value::{Expired, Seen, Value};
+use crate::Slot;
+use crate::hasher::KeyHasher;
+use crate::index::{Elsewhere, Index};
+
+/// One shard of expiring data. See the [crate](crate) for a tour.
+#[derive(Debug)]
+pub struct Store<O> {
+    pub(super) blocks: Blocks,
+    pub(super) index: Index,
+    pub(super) wheel: HierarchicalWheel,
+    pub(super) objects: Objects<O>,
+    pub(super) hasher: KeyHasher,
+    pub(super) timed: usize,
+    /// Where on the retired page the evacuation goes on.
+    pub(super) evacuated_to: u32,
+    /// A copy of an entry while it gets another layout.
+    pub(super) scratch: Vec<u8>,
+}
+
+impl Timers for Blocks {
+    #[inline]
+    fn timer(&self, id: u32) -> Option<Timer> {
+        entry::timer(self.check(id)?)
+    }
+
+    #[inline]
+    fn set_registration(&mut self, id: u32, registration: u32) {
+        entry::set_registration(self.start_mut(id), registration);
+    }
+}
+
+impl<O> Store<O> {
+    /// An empty store. `hasher` must be the one that the callers' hashes come from.
+    #[must_use]
+    pub fn new(hasher: KeyHasher) -> Self {
+        Self {
+            blocks: Blocks::new(),
+            index: Index::new(),
+            wheel: HierarchicalWheel::new(0),
+            objects: Objects::new(),
+            hasher,
+            timed: 0,
+            evacuated_to: 0,
+            scratch: Vec::new(),
+        }
+    }
+
+    /// Entries stored, dead ones that are not yet removed included.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.index.len()
+    }
+
+    /// Whether nothing is stored.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.index.len() == 0
+    }
+
+    /// Entries that have a deadline.
+    #[must_use]
+    pub fn timed(&self) -> usize {
+        self.timed
+    }
+
+    /// Bytes in use: blocks of entries, the index, timer records. Objects are the caller's to count.
+    #[must_use]
+    pub fn bytes(&self) -> usize {
+        self.blocks.live_bytes() + self.index.bytes() + self.timed * 9
+    }
+
+    /// Heap bytes held: what is in use and the gaps between.
+    #[must_use]
+    pub fn held_bytes(&self) -> usize {
+        self.blocks.held_bytes() + self.index.bytes() + self.wheel.bytes()
+    }
+
+    /// Finds a key, dead or alive. `hash` is the hasher's hash of the key. O(1).
+    #[inline]
+    #[must_use]
+    pub fn find(&self, hash: u64, key: &[u8]) -> Option<Slot> {
+        self.look(hash, key).map(|seen| seen.slot)
+    }
+
+    /// As [`find`](Self::find), with what most callers read next.
+    #[inline]
+    #[must_use]
+    pub fn look(&self, hash: u64, key: &[u8]) -> Option<Seen> {
+        let mut found: &[u8] = &[];
+        let holds = |id| {
+            let block = self.holding(id, key);
+            found = block.unwrap_or_default();
+            block.is_some()
+        };
+        match self.index.find(hash as u32, holds) {
+            Ok(id) => Some(seen(id, found)),
+            Err(Elsewhere::Nowhere) => None,
+            Err(Elsewhere::Crowd) => self.look_crowded(hash, key),
+        }
+    }
+
+    #[cold]
+    fn look_crowded(&self, hash: u64, key: &[u8]) -> Option<Seen> {
+        let holds = |id| self.holding(id, key).is_some();
+        let id = self.index.find_crowded(hash as u32, holds)?;
+        Some(seen(id, self.blocks.start(id)))
+    }
+
+    /// The bytes of an entry if it has this key.
+    #[inline(always)]
+    fn holding(&self, id: u32, key: &[u8]) -> Option<&[u8]> {
+        let block = self.blocks.start(id);
+        let layout = entry::layout(block);
+        let is = layout.key_len == key.len() && &block[layout.key_at..layout.value_at()] == key;
+        is.then_some(block)
+    }
+
+    /// The entry's key.
+    #[inline]
+    #[must_use]
+    pub fn key(&self, slot: Slot) -> &[u8] {
+        let block = self.blocks.start(slot.0);
+        let layout = entry::layout(block);
+        &block[layout.key_at..layout.value_at()]
+    }
+
+    /// The hash of the entry's key.
+    #[must_use]
+    pub fn hash(&self, slot: Slot) -> u64 {
+        self.hasher.hash(self.key(slot))
+    }
+
+    /// The entry's value.
+    #[inline]
+    #[must_use]
+    pub fn value(&self, slot: Slot) -> Value<'_, O> {
+        self.tagged(slot).1
+    }
+
+    /// The caller's tag and the entry's value.
+    #[inline]
+    #[must_use]
+    pub fn tagged(&self, slot: Slot) -> (u8, Value<'_, O>) {
+        let block = self.blocks.start(slot.0);
+        let layout = entry::layout(block);
+        let bytes = &block[layout.value_at()..layout.value_at() + layout.value_len];
+        let value = if entry::is_object(block) {
+            Value::Object(self.objects.get(object_number(bytes)))
+        } else {
+            Value::Inline(bytes)
+        };
+        (entry::tag(block), value)
+    }
+
+    /// The caller's tag (0–15).
+    #[inline]
+    #[must_use]
+    pub fn tag(&self, slot: Slot) -> u8 {
+        entry::tag(self.blocks.start(slot.0))
+    }
+
+    /// The entry's deadline in ticks (ms); `None` when it has none.
+    #[inline]
+    #[must_use]
+    pub fn deadline(&self, slot: Slot) -> Option<u64> {
+        entry::deadline(self.blocks.start(slot.0))
+    }
+
+    /// The caller's 24 bits of access history.
+    #[inline]
+    #[must_use]
+    pub fn access(&self, slot: Slot) -> u32 {
+        entry::access(self.blocks.start(slot.0))
+    }
+
+    /// Sets the 24 bits of access history.
+    #[inline]
+    pub fn set_access(&mut self, slot: Slot, access: u32) {
+        entry::set_access(self.blocks.start_mut(slot.0), access);
+    }
+
+    /// Removes an entry; its object, if it had one, is the caller's to drop. O(1).
+    pub fn remove(&mut self, slot: Slot) -> Option<O> {
+        self.remove_hashed(slot, self.hash(slot))
+    }
+
+    /// As [`remove`](Self::remove), if the hash of the entry's key is known.
+    pub fn remove_hashed(&mut self, slot: Slot, hash: u64) -> Option<O> {
+        let object = self
+            .object_of(slot)
+            .map(|number| self.objects.remove(number));
+        self.stop_timer(slot.0);
+        let found = self.index.remove(hash as u32, slot.0);
+        debug_assert!(found, "an entry is in the index");
+        self.blocks.release(slot.0);
+        object
+    }
+
+    /// Removes the entries whose deadline is at or before `now`, and shows each to `sink`, in the order of their
+    /// deadlines. Touches at most `budget` timer records.
+    pub fn expire(
+        &mut self,
+        now: u64,
+        budget: u32,
+        mut sink: impl FnMut(Expired<'_, O>),
+    ) -> Progress {
+        let Self {
+            blocks,
+            index,
+            wheel,
+            objects,
+            hasher,
+            timed,
+            ..
+        } = self;
+        wheel.advance(blocks, now, budget, |blocks, due| {
+            // Where each is in the index, and where its key begins and ends.
+            let mut places = [(0, 0, 0); 16];
+            // First find all buckets, so that their cache misses overlap; then remove.
+            let mut warmth = 0;
+            for (place, &id) in places.iter_mut().zip(due) {
+                let block = blocks.start(id);
+                let layout = entry::layout(block);
+                let (from, to) = (layout.key_at, layout.value_at());
+                *place = (hasher.hash(&block[from..to]) as u32, from, to);
+                warmth ^= index.touch(place.0);
+            }
+            std::hint::black_box(warmth);
+            for (&(place, from, to), &id) in places.iter().zip(due) {
+                let found = index.remove(place, id);
+                debug_assert!(found, "an entry is in the index");
+                let block = blocks.start(id);
+                let object =
+                    entry::is_object(block).then(|| objects.remove(object_number(&block[to..])));
+                sink(Expired {
+                    key: &block[from..to],
+                    deadline: entry::deadline(block).unwrap_or(now),
+                    tag: entry::tag(block),
+                    object,
+                });
+                *timed -= 1;
+                blocks.release(id);
+            }
+        })
+    }
+
+    /// A lower bound of the earliest deadline, never later than it; `None` when nothing has one.
+    #[inline]
+    #[must_use]
+    pub fn next_deadline(&self) -> Option<u64> {
+        self.wheel.next_deadline()
+    }
+
+    /// Adds the registered deadlines to the windows of `forecast`: see [`Forecast`].
+    pub fn forecast(&self, now: u64, forecast: &mut Forecast) {
+        self.wheel.forecast(now, forecast);
+    }
+
+    /// Visits entries in the order of their hashes, from `cursor` on: at least `count`, or all up to the end. Returns
+    /// the cursor of the next call; `None` at the end. An entry that is there from the first call to the last is
+    /// visited exactly once. Cost: the entries visited, and the buckets between them.
+    pub fn scan(&self, cursor: u32, count: usize, mut visit: impl FnMut(Slot)) -> Option<u32> {
+        self.index.scan(cursor, count, |id| visit(Slot(id)))
+    }
+
+    /// As [`scan`](Self::scan), until `visit` returns false. It still visits the few entries that a cursor cannot
+    /// separate from the last one.
+    pub fn scan_while(&self, cursor: u32, mut visit: impl FnMut(Slot) -> bool) -> Option<u32> {
+        self.index.scan_while(cursor, |id| visit(Slot(id)))
+    }
+
+    /// An entry near a random place; `None` when the store is empty. `random` is 64 random bits.
+    #[must_use]
+    pub fn sample(&self, random: u64) -> Option<Slot> {
+        self.index.sample(random).map(Slot)
+    }
+
+    /// Visits some of the entries that have a deadline, in no order, until `visit` returns false. They are those of at
+    /// most 15 times `chunks` timer records, from chunk number `from` on. Behind the last chunk comes the first again:
+    /// calls whose `from` grows by `chunks` visit every such entry that stays.
+    pub fn sample_timed(&self, from: u32, chunks: u32, mut visit: impl FnMut(Slot) -> bool) {
+        self.wheel
+            .sample(&self.blocks, from, chunks, |id| visit(Slot(id)));
+    }
+
+    /// Panics if the structure is broken. O(n).
+    pub fn validate(&self) {
+        self.blocks.validate();
+        self.index.validate();
+        self.wheel.validate(&self.blocks);
+        let mut timed = 0;
+        let mut objects = 0;
+        let mut len = 0;
+        let end = self.scan(0, usize::MAX, |slot| {
+            len += 1;
+            timed += usize::from(self.deadline(slot).is_some());
+            objects += usize::from(entry::is_object(self.blocks.block(slot.0)));
+            let hash = self.hasher.hash(self.key(slot));
+            assert_eq!(
+                self.find(hash, self.key(slot)),
+                Some(slot),
+                "an entry is not found"
+            );
+        });
+        assert!(
+            end.is_none() && len == self.len(),
+            "a scan of everything visits everything"
+        );
+        assert_eq!(timed, self.timed, "entries with a deadline");
+        assert_eq!(self.wheel.len(), timed, "a timer has outlived its entry");
+        assert_eq!(objects, self.objects.len(), "objects");
+    }
+
+    pub(super) fn place(&self, key: &[u8]) -> u32 {
+        self.hasher.hash(key) as u32
+    }
+
+    pub(super) fn object_of(&self, slot: Slot) -> Option<u32> {
+        let block = self.blocks.start(slot.0);
+        entry::is_object(block).then(|| object_number(&block[entry::layout(block).value_at()..]))
+    }
+
+    /// Starts the timer of an entry that has room for a deadline and none at present.
+    pub(super) fn start_timer(&mut self, id: u32, deadline: u64, now: u64) {
+        self.wheel.insert(&mut self.blocks, id, deadline, now);
+        entry::set_deadline(self.blocks.start_mut(id), Some(deadline));
+    }
+
+    pub(super) fn stop_timer(&mut self, id: u32) {
+        if let Some(old) = entry::timer(self.blocks.start(id)) {
+            self.wheel.cancel(&mut self.blocks, id, old);
+            entry::set_deadline(self.blocks.start_mut(id), None);
+            self.timed -= 1;
+        }
+    }
+}
+
+#[inline(always)]
+fn seen(id: u32, block: &[u8]) -> Seen {
+    Seen {
+        slot: Slot(id),
+        deadline: entry::deadline(block),
+        access: entry::access(block),
+    }
+}
+
+fn object_number(bytes: &[u8]) -> u32 {
+    u32::from_le_bytes([bytes[0], bytes[1], bytes[2], bytes[3]])
+}

@@ -1,0 +1,48 @@
+//! What a store of bytes takes and hands out.
+
+use crate::Slot;
+
+/// The most value bytes that are kept beside the key.
+pub const INLINE_MAX: usize = 2048;
+
+/// What a look-up reads of an entry anyway.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Seen {
+    /// Where it is.
+    pub slot: Slot,
+    /// Its deadline in ticks (ms); `None` when it has none.
+    pub deadline: Option<u64>,
+    /// The caller's 24 bits of access history.
+    pub access: u32,
+}
+
+/// A stored value.
+#[derive(Debug)]
+pub enum Value<'a, O> {
+    /// Bytes stored beside the key.
+    Inline(&'a [u8]),
+    /// The caller's object.
+    Object(&'a O),
+}
+
+/// A value to store.
+#[derive(Debug)]
+pub enum NewValue<'a, O> {
+    /// At most [`INLINE_MAX`] bytes, copied beside the key.
+    Inline(&'a [u8]),
+    /// An object, kept outside the block.
+    Object(O),
+}
+
+/// An entry that its deadline removed.
+#[derive(Debug)]
+pub struct Expired<'a, O> {
+    /// Its key.
+    pub key: &'a [u8],
+    /// Its deadline, in ticks (milliseconds).
+    pub deadline: u64,
+    /// The caller's tag.
+    pub tag: u8,
+    /// Its object, for the caller to drop.
+    pub object: Option<O>,
+}

@@ -1,0 +1,106 @@
+//! Probation's share of the capacity, which adapts to where hits would be won.
+
+use super::rate::Rate;
+
+/// Probation's share of the capacity is counted in parts of this.
+const WHOLE: u16 = 1024;
+/// Probation's least share: 1 %.
+const MIN_SHARE: u32 = 10;
+/// Probation's largest share while the main region makes better use of the room, and what it starts
+/// with: 8 %.
+const MAX_SHARE: u32 = 82;
+/// What it may have beyond that when probation makes better use of it: 82 %.
+const MAX_EXTRA: u32 = 840;
+/// The extra share is counted more finely: in parts of [`WHOLE`] times this.
+const FINE: u32 = 1024;
+/// Entries by which the extra share grows or shrinks at a time.
+const EXTRA_STEP: u32 = 2;
+/// Probation's extra share grows while at least this percentage of the marginal hits is probation's.
+const GROWING_PERCENT: u32 = 34;
+/// The extra share shrinks while less than this percentage of the marginal hits is probation's.
+const SHRINKING_PERCENT: u32 = 10;
+/// Outcomes after which the rate of marginal hits fades.
+const MARGINAL_WINDOW: u32 = 1024;
+/// Probation's share is its entries' rate of being hit, times this.
+const SHARE_PER_HIT_RATE: u32 = 2;
+/// Outcomes after which the rate of hits on probation fades: the number of entries, but within these limits.
+const PROBATION_WINDOW: (u32, u32) = (64, 4096);
+
+/// What probation may have.
+#[derive(Debug)]
+pub(super) struct Share {
+    /// The weight of which probation has a share: that of all entries, or the capacity if that is less.
+    pub(super) whole: u64,
+    /// Probation's share of it, in parts of [`WHOLE`].
+    part: u32,
+    /// What probation may have beyond [`MAX_SHARE`], in parts of [`WHOLE`] times [`FINE`].
+    extra: u32,
+    /// Of the *marginal* hits, which a region would win or lose with a little more or less room: which are
+    /// probation's.
+    marginal: Rate,
+    /// Of the entries whose turn on probation came: which had been hit.
+    hit_on_probation: Rate,
+}
+
+impl Share {
+    pub(super) fn new() -> Self {
+        Self {
+            whole: 0,
+            part: MAX_SHARE,
+            extra: 0,
+            marginal: Rate::default(),
+            hit_on_probation: Rate::default(),
+        }
+    }
+
+    /// The weight that probation may have. When it has more, the turn of its oldest entry has come.
+    #[inline]
+    pub(super) fn weight(&self) -> u64 {
+        let part = u64::from(self.part);
+        // Beyond 2^54 it is exact enough to divide first.
+        let weight = match self.whole.checked_mul(part) {
+            Some(product) => product / u64::from(WHOLE),
+            None => self.whole / u64::from(WHOLE) * part,
+        };
+        weight.max(1)
+    }
+
+    /// The turn of an entry on probation has come, of `entries` in both regions. Adapts the share.
+    #[inline]
+    pub(super) fn count_turn(&mut self, was_hit: bool, entries: usize) {
+        let (least, most) = PROBATION_WINDOW;
+        let window = u32::try_from(entries).unwrap_or(most);
+        self.hit_on_probation
+            .count(was_hit, window.clamp(least, most));
+        if let Some(rate) = self.hit_on_probation.of(WHOLE) {
+            let most = MAX_SHARE + self.extra / FINE;
+            self.part = (rate * SHARE_PER_HIT_RATE).clamp(MIN_SHARE, most);
+        }
+    }
+
+    /// Counts a marginal hit: one that probation would have had with a little more room, or one that the main region
+    /// would have lost with a little less. Adapts the extra share.
+    pub(super) fn count_marginal_hit(&mut self, is_probations: bool, entries: usize) {
+        self.marginal.count(is_probations, MARGINAL_WINDOW);
+        let entries = u32::try_from(entries).unwrap_or(u32::MAX);
+        let step = (EXTRA_STEP * u32::from(WHOLE) * FINE).div_ceil(entries.max(PROBATION_WINDOW.0));
+        if is_probations && self.marginal.reaches(GROWING_PERCENT) {
+            self.extra = (self.extra + step).min(MAX_EXTRA * FINE);
+        } else if !is_probations && self.marginal.is_below(SHRINKING_PERCENT) {
+            self.extra = self.extra.saturating_sub(step);
+        }
+    }
+}
+
+#[cfg(test)]
+impl Share {
+    /// Whether probation has its least share.
+    pub(super) fn is_least(&self) -> bool {
+        self.part == MIN_SHARE
+    }
+
+    /// Whether probation may have more than its largest usual share.
+    pub(super) fn has_extra(&self) -> bool {
+        self.extra > 0
+    }
+}
