@@ -64,10 +64,14 @@ impl Keyspace {
     ) -> Option<Box<Walk>> {
         debug_assert!(row.check_arity(args.len()), "`resolve` has checked it");
         let Handler::Keys(handler) = row.handler else {
-            return self.begin_specially(seat, row, session, time, args, out);
+            let now = Now::of(&self.timeline, time);
+            let writes = row.flags.has(Flags::WRITE);
+            let context = Context::new(self, session, now, args, out, writes);
+            return self.begin_specially(seat, row, context);
         };
         if !seat.is_inside() {
-            return self.begin_visiting(seat, row, session, time, args, out);
+            let visit = seat.visit();
+            return self.begin(visit.seat, row, session, time, args, out);
         }
         let mut now = Now::of(&self.timeline, time);
         if row.flags.has(Flags::DENYOOM)
@@ -97,39 +101,18 @@ impl Keyspace {
         None
     }
 
-    /// As [`begin`](Self::begin), on a seat that is empty.
-    #[cold]
-    fn begin_visiting(
-        &self,
-        seat: &mut Seat,
-        row: &'static Command,
-        session: &mut Session,
-        time: Time,
-        args: Args<'_>,
-        out: &mut Writer,
-    ) -> Option<Box<Walk>> {
-        let visit = seat.visit();
-        self.begin(visit.seat, row, session, time, args, out)
-    }
-
     /// As [`begin`](Self::begin), for rows that do not lock the shards of their keys.
     #[cold]
     fn begin_specially(
         &self,
         seat: &mut Seat,
         row: &'static Command,
-        session: &mut Session,
-        time: Time,
-        args: Args<'_>,
-        out: &mut Writer,
+        mut context: Context<'_, '_>,
     ) -> Option<Box<Walk>> {
-        let now = Now::of(&self.timeline, time);
-        let writes = row.flags.has(Flags::WRITE);
-        let mut context = Context::new(self, session, now, args, out, writes);
         match row.handler {
             Handler::Whole(handler) => execute_alone(seat, &mut context, handler),
             Handler::Walk(walk) => match Walk::new(row, walk, &context) {
-                Ok(walk) => return self.go_on(seat, walk, time, context.out),
+                Ok(walk) => return self.go_on(seat, walk, context.now.time, context.out),
                 Err(error) => error.write(context.out),
             },
             Handler::Help(subcommands) => write_help(subcommands, context.out),

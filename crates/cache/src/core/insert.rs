@@ -106,14 +106,10 @@ impl<K: Hash + Eq, V, S: BuildHasher> Inner<K, V, S> {
             shard.garbage.push(key, value);
             return false;
         }
-        if !prepared.fits {
-            self.reject(shard, hash, key, value, prepared);
-            return false;
-        }
         let attributes = prepared.attributes;
-        if !self.tags.is_current(attributes.label) {
-            self.stored_too_late(shard, hash, key, value, prepared);
-            return true;
+        if !prepared.fits || !self.tags.is_current(attributes.label) {
+            self.turn_away(shard, hash, key, value, prepared);
+            return prepared.fits;
         }
         if shard.store.weight() >= shard.lent {
             shard.store.touch(hash.place(), attributes.deadline);
@@ -187,9 +183,10 @@ impl<K: Hash + Eq, V, S: BuildHasher> Inner<K, V, S> {
         slot
     }
 
-    /// An entry one of whose tags was invalidated while it was on its way: counts as stored before that.
+    /// Does not store an entry that is heavier than the whole capacity, or one of whose tags was invalidated while it
+    /// was on its way: that one counts as stored before that. An old value of the key goes too.
     #[cold]
-    fn stored_too_late(
+    fn turn_away(
         &self,
         shard: &mut Shard<K, V>,
         hash: Hashed,
@@ -209,33 +206,12 @@ impl<K: Hash + Eq, V, S: BuildHasher> Inner<K, V, S> {
             weight: prepared.attributes.weight,
             label: prepared.tags.pass_on(),
         };
-        self.counters.add(Count::Insert, 1);
-        self.file_removal(shard, removed, RemovalCause::Invalidated, now);
-    }
-
-    /// Refuses an entry that is heavier than the whole capacity; an old value of the key goes too.
-    #[cold]
-    fn reject(
-        &self,
-        shard: &mut Shard<K, V>,
-        hash: Hashed,
-        key: K,
-        value: V,
-        prepared: &Prepared<'_>,
-    ) {
-        let now = prepared.now;
-        if let Some((old, dead_by)) = self.take(shard, hash, &key) {
-            let cause = dead_by.unwrap_or(RemovalCause::Replaced);
-            self.file_removal(shard, old, cause, now.tick());
+        if prepared.fits {
+            self.counters.add(Count::Insert, 1);
+            self.file_removal(shard, removed, RemovalCause::Invalidated, now);
+        } else {
+            self.refused(shard, removed, now);
         }
-        let removed = Removed {
-            key,
-            value,
-            deadline: None,
-            weight: prepared.attributes.weight,
-            label: prepared.tags.pass_on(),
-        };
-        self.refused(shard, removed, now.tick());
     }
 }
 

@@ -5,6 +5,7 @@ pub(crate) mod capacity;
 pub(crate) mod config;
 pub(crate) mod delivery;
 pub(crate) mod flight;
+pub(crate) mod flights;
 pub(crate) mod fresh;
 pub(crate) mod hash;
 pub(crate) mod inner;

@@ -5,7 +5,8 @@ use std::sync::Arc;
 use tidewheel_store::{Slot, TypedStore};
 use tidewheel_time::Soonest;
 
-use crate::core::flight::{Flight, Flights};
+use crate::core::flight::Flight;
+use crate::core::flights::Flights;
 use crate::core::hash::Hashed;
 use crate::core::negative::Negatives;
 use crate::core::removal::{Garbage, Outbox};

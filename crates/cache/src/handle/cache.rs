@@ -119,43 +119,44 @@ impl<K: Hash + Eq, V, S: BuildHasher> Cache<K, V, S> {
     {
         let inner = &*self.inner;
         let hash = inner.hash(key);
-        let (mut renewal, mut refresh) = (None, None);
-        let (mut stale, mut invalidated) = (false, false);
-        let found = {
-            let shard = inner.read(inner.cell(hash));
-            let entry = shard
-                .store
-                .look(hash.place(), move |stored| key.equivalent(stored));
-            match entry {
-                Some(entry) if inner.is_there(&shard.store, &entry) => {
-                    entry.hit();
-                    let slot = entry.slot();
-                    renewal = inner.used(&shard, slot);
-                    stale = entry.has_attributes() && inner.is_stale(&shard.store, slot);
-                    if stale {
-                        refresh = inner.refresh_wanted(&shard, hash, slot);
-                    }
-                    Some(read(&shard, &entry))
-                }
-                Some(entry) => {
-                    invalidated = entry.has_attributes()
-                        && !inner.tags.is_current(shard.store.label_of(entry.slot()));
-                    None
-                }
-                None => None,
-            }
+        let shard = inner.read(inner.cell(hash));
+        let found = shard
+            .store
+            .look(hash.place(), move |stored| key.equivalent(stored));
+        let Some(entry) = found else {
+            drop(shard);
+            inner.counters.add(Count::Miss, 1);
+            return None;
         };
-        if invalidated {
-            inner.remove_if_invalidated(hash, key);
+        let slot = entry.slot();
+        if !inner.is_there(&shard.store, &entry) {
+            let invalidated =
+                entry.has_attributes() && !inner.tags.is_current(shard.store.label_of(slot));
+            drop(shard);
+            if invalidated {
+                inner.remove_if_invalidated(hash, key);
+            }
+            inner.counters.add(Count::Miss, 1);
+            return None;
         }
+        entry.hit();
+        let renewal = inner.used(&shard, slot);
+        let stale = entry.has_attributes() && inner.is_stale(&shard.store, slot);
+        let refresh = if stale {
+            inner.refresh_wanted(&shard, hash, slot)
+        } else {
+            None
+        };
+        let result = read(&shard, &entry);
+        drop(shard);
         let after = AfterRead {
             renewal,
             stale,
             refresh,
-            lookup: Some(found.is_some()),
+            lookup: Some(true),
         };
         inner.settle(hash, key, after);
-        found
+        Some(result)
     }
 
     /// The value of a key, without any effect on when it expires, whether it is evicted, or statistics.

@@ -24,11 +24,11 @@ mod loads;
 mod loads_kept;
 mod matrix;
 mod model;
-mod reentry;
 #[cfg(feature = "serde")]
 mod snapshot;
 mod soft_deadlines;
 mod support;
 mod tags;
 mod twelve_bugs;
+mod user_code;
 mod visibility;

@@ -1,0 +1,134 @@
+//! User code that calls the cache it is called from.
+
+use std::sync::atomic::{AtomicU64, Ordering::SeqCst};
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use tidewheel::{Cache, Driver, ManualClock, OnFull};
+
+use super::hooks::*;
+
+#[test]
+fn hash_eq_clone_and_closures_that_call_their_own_cache_panic_with_a_message() {
+    let calls: [fn(&Shared); 5] = [
+        |cache| drop(cache.peek(&Key(1))),
+        |cache| drop(cache.remove(&Key(2))),
+        |cache| cache.insert(Key(3), Value::new(3, &Arc::default())),
+        |cache| {
+            assert!(!cache.is_empty());
+        },
+        |cache| cache.invalidate_all(),
+    ];
+    for call in calls {
+        for hook in [&EQ, &CLONE] {
+            let clock = ManualClock::new();
+            let (cache, living) = filled(&clock);
+            let again = cache.clone();
+            set(hook, move || call(&again));
+            let message = panics(|| drop(cache.get(&Key(4))));
+            assert!(message.contains("within its own"), "{message}");
+            is_usable(&cache, &clock, &living);
+        }
+        let clock = ManualClock::new();
+        let (cache, living) = filled(&clock);
+        let message = panics(|| {
+            cache.get_with(&Key(4), |_| call(&cache));
+        });
+        assert!(message.contains("within its own"), "{message}");
+        is_usable(&cache, &clock, &living);
+    }
+}
+
+#[test]
+fn the_same_closures_may_call_another_cache() {
+    let clock = ManualClock::new();
+    let (cache, living) = filled(&clock);
+    let (other, other_living) = filled(&clock);
+    let seen = cache.get_with(&Key(4), |value| {
+        other.insert(Key(50), Value::new(50, &other_living));
+        let inner = other.get_with(&Key(5), |value| value.0);
+        (value.0, inner, other.get(&Key(50)).map(|value| value.0))
+    });
+    assert_eq!(seen, Some((4, Some(5), Some(50))));
+    for hook in [&EQ, &CLONE, &HASH] {
+        let other = other.clone();
+        set(hook, move || drop(other.remove(&Key(6))));
+        assert_eq!(cache.get(&Key(4)).map(|value| value.0), Some(4));
+        assert!(!unset(hook), "it was called");
+    }
+    is_usable(&cache, &clock, &living);
+    is_usable(&other, &clock, &other_living);
+}
+
+#[test]
+fn a_listener_may_call_its_cache() {
+    let clock = ManualClock::new();
+    let slot: Arc<Mutex<Option<Cache<u32, u32>>>> = Arc::default();
+    let mine = Arc::clone(&slot);
+    let told = Arc::new(AtomicU64::new(0));
+    let count = Arc::clone(&told);
+    let cache: Cache<u32, u32> = Cache::builder()
+        .max_capacity(8)
+        .no_default_ttl()
+        .clock(clock.clone())
+        .driver(Driver::Manual)
+        .listener_queue(2, OnFull::Wait)
+        .eviction_listener(move |removal| {
+            count.fetch_add(1, SeqCst);
+            let cache = mine.lock().expect("unpoisoned").clone();
+            let Some(cache) = cache else { return };
+            assert_eq!(cache.get(&removal.key), None, "told too early");
+            if removal.value < 100 {
+                // The listener stores another entry in its place.
+                cache.insert(1000 + removal.key, removal.value + 100);
+                cache.remove(&(1000 + removal.key));
+            }
+            cache.advance(cache.now(), u32::MAX);
+        })
+        .build()
+        .expect("valid");
+    *slot.lock().expect("unpoisoned") = Some(cache.clone());
+    for key in 0..100 {
+        cache.insert(key, key);
+    }
+    while cache.advance(cache.now(), u32::MAX).backlog {}
+    let stats = cache.stats();
+    assert_eq!(stats.listener_panics, 0);
+    assert_eq!(told.load(SeqCst), stats.evictions + stats.removals);
+    assert!(stats.evictions >= 92);
+    slot.lock().expect("unpoisoned").take();
+    cache.validate();
+}
+
+#[test]
+fn the_drop_of_a_value_may_call_the_cache_however_the_value_leaves() {
+    let more: [Leave; 2] = [
+        |cache, _| {
+            cache.expire(&Key(3), Duration::ZERO, tidewheel::Condition::Always);
+        },
+        |cache, _| cache.close(),
+    ];
+    let leave_by_close = LEAVE.len() + 1;
+    for (number, leave) in LEAVE.into_iter().chain(more).enumerate() {
+        let clock = ManualClock::new();
+        let (cache, living) = filled(&clock);
+        let again = cache.clone();
+        let mine = Arc::clone(&living);
+        set(&DROP, move || {
+            again.insert(Key(500), Value::new(500, &mine));
+            drop(again.get(&Key(4)));
+            again.advance(again.now(), u32::MAX);
+        });
+        leave(&cache, &clock);
+        assert!(!unset(&DROP), "nothing was dropped in case {number}");
+        if number == leave_by_close {
+            assert_eq!(
+                living.load(SeqCst),
+                0,
+                "what is stored after the close is dropped"
+            );
+            continue;
+        }
+        is_usable(&cache, &clock, &living);
+    }
+}

@@ -1,0 +1,143 @@
+//! Threads and tasks that drive a cache outlive what panics there.
+
+use std::future::{Future, poll_fn};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicI64, Ordering::SeqCst};
+use std::task::{Context, Poll, Waker};
+use std::time::Duration;
+
+use tidewheel::{Cache, Clock, Driver, Lifetime, ManualClock};
+
+use super::hooks::*;
+
+/// The panic ended the thread, and then nothing expired any more.
+#[test]
+fn the_driver_thread_outlives_a_drop_that_panics() {
+    #[derive(Debug)]
+    struct Bomb(bool);
+    impl Drop for Bomb {
+        fn drop(&mut self) {
+            assert!(!self.0, "bang");
+        }
+    }
+    let cache: Cache<u32, Bomb> = Cache::builder()
+        .unbounded()
+        .no_default_ttl()
+        .name("bomb")
+        .build()
+        .expect("valid");
+    cache.insert_with_ttl(1, Bomb(true), 5 * MS);
+    wait_until(|| cache.is_empty());
+    for key in 0..100 {
+        cache.insert_with_ttl(key, Bomb(false), 5 * MS);
+    }
+    wait_until(|| cache.is_empty());
+    cache.close();
+}
+
+/// The panic left through the driver's future, which ended.
+#[test]
+fn the_task_that_drives_outlives_drops_and_hashes_that_panic() {
+    let clock = ManualClock::new();
+    let cache: Cache<u32, Bomb> = Cache::builder()
+        .unbounded()
+        .no_default_ttl()
+        .clock(clock.clone())
+        .driver(Driver::Task)
+        .build()
+        .expect("valid");
+    let mut drive = std::pin::pin!(cache.drive(|_| a_poll_later()));
+    let mut context = Context::from_waker(Waker::noop());
+    for round in 0..3 {
+        for key in 0..100 {
+            cache.insert_with_ttl(key, Bomb::armed(1), 5 * MS);
+        }
+        clock.advance(5 * MS);
+        for _ in 0..1000 {
+            if cache.is_empty() {
+                break;
+            }
+            assert!(drive.as_mut().poll(&mut context).is_pending());
+        }
+        assert_eq!(cache.stats().drop_panics, (round + 1) * 100);
+        assert!(cache.is_empty());
+    }
+    let (cache, living) = filled_as(configured(&clock).driver(Driver::Task));
+    let mut drive = std::pin::pin!(cache.drive(|_| a_poll_later()));
+    cache.invalidate_all();
+    cache.insert_with(Key(1), Value::new(1, &living), Lifetime::forever().tag("a"));
+    cache.invalidate_tag("a");
+    // The sweep hashes what it removes.
+    set(&HASH, bang);
+    for _ in 0..100 {
+        assert!(drive.as_mut().poll(&mut context).is_pending());
+    }
+    assert!(!unset(&HASH), "it hashed");
+    assert_eq!(cache.len(), 0, "it is removed all the same");
+    is_usable(&cache, &clock, &living);
+}
+
+/// Ready when it is polled again.
+fn a_poll_later() -> impl Future<Output = ()> {
+    let mut polled = false;
+    poll_fn(move |_| {
+        if std::mem::replace(&mut polled, true) {
+            Poll::Ready(())
+        } else {
+            Poll::Pending
+        }
+    })
+}
+
+/// A clock that panics once, after a given number of readings.
+#[derive(Debug, Clone)]
+struct Fallible(ManualClock, Arc<AtomicI64>);
+
+impl Clock for Fallible {
+    fn now(&self) -> Duration {
+        assert_ne!(self.1.fetch_sub(1, SeqCst), 0, "bang");
+        self.0.now()
+    }
+
+    fn wall(&self) -> std::time::SystemTime {
+        self.0.wall()
+    }
+}
+
+#[test]
+fn the_task_that_drives_outlives_a_clock_that_panics() {
+    // At the first reading of a step, of the sleep after it, and of the next step.
+    for readings in 0..4 {
+        let hands = ManualClock::new();
+        let fails = Arc::new(AtomicI64::new(-1));
+        let cache: Cache<u32, u32> = Cache::builder()
+            .unbounded()
+            .no_default_ttl()
+            .clock(Fallible(hands.clone(), Arc::clone(&fails)))
+            .driver(Driver::Task)
+            .build()
+            .expect("valid");
+        let mut drive = std::pin::pin!(cache.drive(|_| a_poll_later()));
+        let mut context = Context::from_waker(Waker::noop());
+        cache.insert_with_ttl(1, 1, 5 * MS);
+        cache.insert_with_ttl(2, 2, 5000 * MS);
+        hands.advance(5 * MS);
+        fails.store(readings, SeqCst);
+        for _ in 0..10 {
+            assert!(drive.as_mut().poll(&mut context).is_pending());
+        }
+        assert!(fails.load(SeqCst) < 0, "it was read");
+        assert_eq!(cache.len(), 1);
+    }
+}
+
+/// Waits for what a thread of the cache does.
+fn wait_until(done: impl Fn() -> bool) {
+    for _ in 0..5000 {
+        if done() {
+            return;
+        }
+        std::thread::park_timeout(2 * MS);
+    }
+    panic!("it never happened");
+}
