@@ -119,6 +119,8 @@ impl<K: Hash + Eq, V, S: BuildHasher> Cache<K, V, S> {
     {
         let inner = &*self.inner;
         let hash = inner.hash(key);
+        // Declared before the lock: if `read` panics, the key in it is dropped without it.
+        let refresh;
         let shard = inner.read(inner.cell(hash));
         let found = shard
             .store
@@ -142,7 +144,7 @@ impl<K: Hash + Eq, V, S: BuildHasher> Cache<K, V, S> {
         entry.hit();
         let renewal = inner.used(&shard, slot);
         let stale = entry.has_attributes() && inner.is_stale(&shard.store, slot);
-        let refresh = if stale {
+        refresh = if stale {
             inner.refresh_wanted(&shard, hash, slot)
         } else {
             None
