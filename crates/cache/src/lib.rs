@@ -36,7 +36,7 @@
 //!   Panics of the listener and of `Drop` are counted ([`Stats::listener_panics`], [`Stats::drop_panics`]),
 //!   because the thread that runs these did not cause them.
 //! - **No user code runs under a lock**: not loaders, listeners, weighers, `Expiry` or the drop of keys and
-//!   values. The exceptions are `Hash` and `Eq` (under any shard lock), and `Clone`, [`Cache::get_with`]'s
+//!   values. The exceptions are `Hash` and `Eq` (under any shard lock), and `Clone`, [`Cache::view`]'s
 //!   closure, [`Cache::invalidate_if`]'s predicate and `expire_after_read` (under the reader lock). If one of
 //!   these calls the same cache, it panics with a message instead of waiting for itself.
 //! - **No operation takes longer because the cache holds more entries**, except those that say so.

@@ -68,7 +68,7 @@ const READ_TRIES: u32 = 64;
 #[cfg(not(shuttle))]
 const PAUSES_PER_TRY: u32 = 8;
 
-/// A shard's lock. The user's `Hash`, `Eq`, `Clone` and `get_with` closures run under it. If one of them calls
+/// A shard's lock. The user's `Hash`, `Eq`, `Clone` and `view` closures run under it. If one of them calls
 /// the same cache, it panics instead of waiting for itself.
 #[derive(Debug)]
 pub(crate) struct ShardLock<T>(RawLock<T>);
@@ -206,7 +206,7 @@ impl Held {
         let held = &self.caches[..self.depth.get()];
         assert!(
             held.len() < NESTED_MAX && held.iter().all(|held| held.get() != cache),
-            "a cache was called from within its own Hash, Eq, Clone or get_with"
+            "a cache was called from within its own Hash, Eq, Clone or view"
         );
     }
 }

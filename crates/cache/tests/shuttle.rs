@@ -668,7 +668,7 @@ fn a_read_that_writes_another_cache_and_that_ones_listener_do_not_wait_for_each_
                 remover.invalidate(&5);
             }),
             thread::spawn(move || {
-                read.get_with(&1, |_| reader.invalidate(&6));
+                read.view(&1, |_| reader.invalidate(&6));
                 reader.invalidate(&7);
             }),
         ]);

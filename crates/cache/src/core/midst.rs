@@ -7,7 +7,7 @@
 //!    the queue. It does not call that cache's listener either. It delivers its events when it leaves the outermost
 //!    loader or closure.
 //! 2. A thread that runs one cache's listener waits for no other cache's listener.
-//! 3. A thread that holds a shard of one cache, in a `get_with` closure or a `Clone`, and changes another cache from
+//! 3. A thread that holds a shard of one cache, in a `view` closure or a `Clone`, and changes another cache from
 //!    there, waits for no listener.
 
 use std::cell::{Cell, RefCell};

@@ -68,7 +68,7 @@ pub enum OnFull {
     /// A thread that others may be waiting for never waits here. A listener, a loader and a closure (of
     /// [`Cache::get_or_load`](crate::Cache::get_or_load), [`Cache::update`](crate::Cache::update) and similar
     /// calls) may write although the queue is full. The queue is delivered when they end. A closure of
-    /// [`Cache::get_with`](crate::Cache::get_with) of another cache leaves the delivery to the next writer. So
+    /// [`Cache::view`](crate::Cache::view) of another cache leaves the delivery to the next writer. So
     /// the queue exceeds its limit by at most two things: the events of the listener, loaders and closures that
     /// run now, and the events of one operation of each other thread.
     #[default]

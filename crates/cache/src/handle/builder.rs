@@ -117,6 +117,7 @@ impl<K, V, S> Builder<K, V, S> {
 
     /// How many entries the cache holds at most; with a [`weigher`](Self::weigher), how much weight. At
     /// least 1.
+    #[doc(alias = "maximumSize", alias = "maximumWeight", alias = "maximum_size")]
     #[must_use]
     pub fn max_capacity(mut self, capacity: u64) -> Self {
         self.capacity = Some(Some(capacity));
@@ -131,6 +132,7 @@ impl<K, V, S> Builder<K, V, S> {
     }
 
     /// What an entry counts against the capacity, instead of 1. Called without any lock.
+    #[doc(alias = "Weighter")]
     #[must_use]
     pub fn weigher(mut self, weigher: impl Fn(&K, &V) -> u32 + Send + Sync + 'static) -> Self {
         self.config.weigher = Some(Box::new(weigher));
@@ -138,6 +140,7 @@ impl<K, V, S> Builder<K, V, S> {
     }
 
     /// How long an entry lives after it was stored, unless that says otherwise.
+    #[doc(alias = "expireAfterWrite", alias = "expire_after_write")]
     #[must_use]
     pub fn time_to_live(mut self, ttl: Duration) -> Self {
         self.config.time_to_live = Some(ttl);
@@ -155,6 +158,7 @@ impl<K, V, S> Builder<K, V, S> {
     /// How long an entry lives after it was last read or stored. With a time to live as well, whichever is
     /// over first counts. An entry that is given another end by [`Cache::expire`], or none by
     /// [`Cache::persist`], has no idle time from then on: that end alone counts, until the key is stored again.
+    #[doc(alias = "expireAfterAccess", alias = "expire_after_access")]
     #[must_use]
     pub fn time_to_idle(mut self, idle: Duration) -> Self {
         self.config.time_to_idle = Some(idle);
@@ -163,6 +167,7 @@ impl<K, V, S> Builder<K, V, S> {
     }
 
     /// Decides each entry's time to live from its key and value. Takes the place of `time_to_live`.
+    #[doc(alias = "expireAfter", alias = "expiry")]
     #[must_use]
     pub fn expire_after(mut self, expiry: impl Expiry<K, V> + 'static) -> Self {
         self.config.expiry = Some(Box::new(expiry));
@@ -190,6 +195,7 @@ impl<K, V, S> Builder<K, V, S> {
     /// loader, or the refresher, replaces it. Reads do not move it, and an idle time has no part in it: an
     /// entry that has no other end stays fresh. [`Lifetime::fresh_for`](crate::Lifetime::fresh_for) says it
     /// for one entry.
+    #[doc(alias = "refreshAfterWrite", alias = "refresh_after_write")]
     #[must_use]
     pub fn refresh_after(mut self, fraction: f64) -> Self {
         self.config.refresh_after = Some(fraction);
@@ -222,6 +228,7 @@ impl<K, V, S> Builder<K, V, S> {
     /// What was said of the old value's lifetime holds for the new one, from now on, unless `load` returns
     /// a [`Loaded`] that says otherwise: its tags; its own time to live, by [`Cache::expire`] and
     /// [`Cache::persist`] too; its own freshness. An end that is a point in wall time stays where it is.
+    #[doc(alias = "LoadingCache", alias = "CacheLoader", alias = "reload")]
     #[must_use]
     pub fn refresh_with<T, E>(
         mut self,
@@ -260,6 +267,12 @@ impl<K, V, S> Builder<K, V, S> {
     /// It may ask for a key that a thread is loading or computing: that thread does not wait for it. It should
     /// not block on a load that a task has begun: a thread that writes while the queue is full may be the one
     /// that the task runs on, and waits for the listener.
+    #[doc(
+        alias = "removalListener",
+        alias = "evictionListener",
+        alias = "removal_listener",
+        alias = "Lifecycle"
+    )]
     #[must_use]
     pub fn eviction_listener(
         mut self,
@@ -279,6 +292,7 @@ impl<K, V, S> Builder<K, V, S> {
     }
 
     /// Another hasher; the default is [`DefaultHashBuilder`].
+    #[doc(alias = "build_with_hasher")]
     #[must_use]
     pub fn hasher<T>(self, hasher: T) -> Builder<K, V, T> {
         Builder {
@@ -299,6 +313,7 @@ impl<K, V, S> Builder<K, V, S> {
 
     /// Another clock; the default is `SystemClock`. With a clock that is moved by hand, choose
     /// [`Driver::Manual`] too: a thread sleeps by the system's clock.
+    #[doc(alias = "ticker")]
     #[must_use]
     pub fn clock(mut self, clock: impl Clock) -> Self {
         self.clock = Some(Box::new(clock));
@@ -306,6 +321,7 @@ impl<K, V, S> Builder<K, V, S> {
     }
 
     /// Who removes due entries; [`Driver::Thread`] if not set.
+    #[doc(alias = "scheduler", alias = "executor")]
     #[must_use]
     pub fn driver(mut self, driver: Driver) -> Self {
         self.driver = driver;
@@ -404,6 +420,7 @@ where
     /// # Errors
     ///
     /// When one of the two questions is open, a value is out of range, or a thread cannot be started.
+    #[doc(alias = "CacheBuilder")]
     pub fn build(mut self) -> Result<Cache<K, V, S>, BuildError> {
         let capacity = self.check()?;
         let shards = self.shard_count(capacity);

@@ -83,13 +83,14 @@ where
 
 impl<K: Hash + Eq, V, S: BuildHasher> Cache<K, V, S> {
     /// The value of a key. Counts as a use of the entry.
+    #[doc(alias = "getIfPresent", alias = "get_if_present")]
     #[inline]
     pub fn get<Q>(&self, key: &Q) -> Option<V>
     where
         Q: Hash + Equivalent<K> + ?Sized,
         V: Clone,
     {
-        self.get_with(key, V::clone)
+        self.view(key, V::clone)
     }
 
     /// What a closure makes of the value of a key, without cloning it. Counts as a use of the entry.
@@ -99,8 +100,9 @@ impl<K: Hash + Eq, V, S: BuildHasher> Cache<K, V, S> {
     /// # Panics
     ///
     /// If the closure calls this cache.
+    #[doc(alias = "get_ref", alias = "with")]
     #[inline]
-    pub fn get_with<Q, R>(&self, key: &Q, read: impl FnOnce(&V) -> R) -> Option<R>
+    pub fn view<Q, R>(&self, key: &Q, read: impl FnOnce(&V) -> R) -> Option<R>
     where
         Q: Hash + Equivalent<K> + ?Sized,
     {
@@ -162,6 +164,7 @@ impl<K: Hash + Eq, V, S: BuildHasher> Cache<K, V, S> {
     }
 
     /// The value of a key, without any effect on when it expires, whether it is evicted, or statistics.
+    #[doc(alias = "getIfPresentQuietly")]
     pub fn peek<Q>(&self, key: &Q) -> Option<V>
     where
         Q: Hash + Equivalent<K> + ?Sized,
@@ -171,6 +174,7 @@ impl<K: Hash + Eq, V, S: BuildHasher> Cache<K, V, S> {
     }
 
     /// Whether a key is there. Has no effect on it.
+    #[doc(alias = "containsKey")]
     pub fn contains_key<Q>(&self, key: &Q) -> bool
     where
         Q: Hash + Equivalent<K> + ?Sized,
@@ -197,6 +201,7 @@ impl<K: Hash + Eq, V, S: BuildHasher> Cache<K, V, S> {
     }
 
     /// Stores a value with the configured lifetime, in place of the old one if there is one.
+    #[doc(alias = "put")]
     pub fn insert(&self, key: K, value: V) {
         self.insert_with(key, value, Lifetime::configured());
     }
@@ -297,11 +302,13 @@ impl<K: Hash + Eq, V, S: BuildHasher> Cache<K, V, S> {
     /// [`RemovalCause::Invalidated`]. That costs what is due, and a look at each entry with a tag where
     /// there are any. What is over and kept for [`Builder::stale_on_error`] leaves with the rest, as
     /// [`RemovalCause::Cleared`].
+    #[doc(alias = "invalidateAll", alias = "clear")]
     pub fn invalidate_all(&self) {
         self.inner.clear();
     }
 
     /// Entries now, dead ones that are not yet removed included. Not a point in time: shard after shard.
+    #[doc(alias = "entry_count", alias = "estimatedSize")]
     #[must_use]
     pub fn len(&self) -> usize {
         self.inner
@@ -318,6 +325,7 @@ impl<K: Hash + Eq, V, S: BuildHasher> Cache<K, V, S> {
     }
 
     /// The entries' weight.
+    #[doc(alias = "weighted_size", alias = "weightedSize")]
     #[must_use]
     pub fn weight(&self) -> u64 {
         self.inner
@@ -334,6 +342,7 @@ impl<K: Hash + Eq, V, S: BuildHasher> Cache<K, V, S> {
     }
 
     /// What has happened since the cache was built.
+    #[doc(alias = "recordStats")]
     #[must_use]
     pub fn stats(&self) -> Stats {
         let inner = &*self.inner;
@@ -372,6 +381,7 @@ impl<K: Hash + Eq, V, S: BuildHasher> Cache<K, V, S> {
     /// A listener, loader or closure may call it. Then it waits neither for the threads, which end
     /// soon after, nor for another thread that is calling the listener: the last events may be delivered
     /// after it has returned, by that one or when the loader or closure is over.
+    #[doc(alias = "shutdown")]
     pub fn close(&self) {
         self.owner.close();
     }

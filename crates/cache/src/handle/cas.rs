@@ -100,6 +100,7 @@ impl<K: Hash + Eq, V, S: BuildHasher> Cache<K, V, S> {
     /// # Errors
     ///
     /// When the key is missing, the value was changed, or the new one is too heavy: then nothing is stored.
+    #[doc(alias = "replace")]
     pub fn compare_and_set(
         &self,
         key: K,
@@ -185,6 +186,7 @@ impl<K: Hash + Eq, V, S: BuildHasher> Cache<K, V, S> {
 
     /// Stores a value with the configured lifetime unless the key is there; tells whether it did. A value heavier
     /// than the whole capacity is dropped, and so is any once the cache is closed: `false` too.
+    #[doc(alias = "putIfAbsent")]
     pub fn insert_if_absent(&self, key: K, value: V) -> bool {
         self.insert_if_absent_with(key, value, Lifetime::configured())
     }
@@ -232,6 +234,7 @@ impl<K: Hash + Eq, V, S: BuildHasher> Cache<K, V, S> {
     /// # Panics
     ///
     /// If the predicate calls this cache.
+    #[doc(alias = "invalidate_entry_if")]
     pub fn remove_if<Q>(&self, key: &Q, mut remove: impl FnMut(&V) -> bool) -> bool
     where
         Q: Hash + Equivalent<K> + ?Sized,

@@ -45,6 +45,7 @@ impl<K: Hash + Eq, V, S: BuildHasher> Cache<K, V, S> {
     /// Removes entries whose time is over at `now`, calls the listener, and tidies memory; the manual
     /// driver. `now` is a reading of [`now`](Self::now); a later one counts as that. `budget` bounds the
     /// timer records touched and entries moved.
+    #[doc(alias = "run_pending_tasks", alias = "cleanUp")]
     pub fn advance(&self, now: Duration, budget: u32) -> Progress {
         let inner = &*self.inner;
         let since = now.saturating_sub(inner.time.origin()).as_nanos();

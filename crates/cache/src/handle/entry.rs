@@ -36,6 +36,7 @@ impl<K: Hash + Eq, V: Clone, S: BuildHasher> Cache<K, V, S> {
     /// # Ok(())
     /// # }
     /// ```
+    #[doc(alias = "entry_by_ref")]
     pub fn entry(&self, key: K) -> Entry<'_, K, V, S> {
         Entry { cache: self, key }
     }
@@ -56,6 +57,7 @@ impl<K: Hash + Eq, V: Clone, S: BuildHasher> Cache<K, V, S> {
     ///
     /// If the closure changes or loads the same key, which would wait for itself; and if it panics, which
     /// changes nothing.
+    #[doc(alias = "computeIfPresent")]
     pub fn update<Q>(&self, key: &Q, update: impl FnOnce(&V) -> V) -> Option<V>
     where
         Q: Hash + Equivalent<K> + ?Sized,
@@ -155,6 +157,11 @@ impl<'a, K: Hash + Eq, V: Clone, S: BuildHasher> Entry<'a, K, V, S> {
     /// # Panics
     ///
     /// As [`Cache::update`].
+    #[doc(
+        alias = "and_compute_with",
+        alias = "and_upsert_with",
+        alias = "and_try_compute_with"
+    )]
     pub fn compute(self, change: impl FnOnce(Option<&V>) -> Compute<V>) -> Option<V> {
         let inner = &self.cache.inner;
         inner.what_is_there(inner.compute(self.key, PutIf::NotInvalidated, change))

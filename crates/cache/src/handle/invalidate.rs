@@ -43,6 +43,11 @@ impl<K: Hash + Eq, V, S: BuildHasher> Cache<K, V, S> {
     /// # Panics
     ///
     /// If the predicate calls this cache.
+    #[doc(
+        alias = "invalidate_entries_if",
+        alias = "support_invalidation_closures",
+        alias = "removeIf"
+    )]
     pub fn invalidate_if(&self, mut invalidate: impl FnMut(&K, &V) -> bool) -> u64 {
         let mut removed = 0;
         for cell in &self.inner.shards {

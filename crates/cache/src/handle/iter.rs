@@ -106,6 +106,7 @@ impl<K: Hash + Eq + Clone, V, S: BuildHasher> Cache<K, V, S> {
     /// Weakly consistent: an entry that is there throughout is met exactly once; one that comes or goes
     /// meanwhile may be met or not. About 32 entries are copied in one hold of a shard's reader lock, under
     /// which `Clone` runs; it must not call this cache.
+    #[doc(alias = "asMap", alias = "as_map")]
     pub fn iter(&self) -> Iter<'_, K, V, S>
     where
         V: Clone,

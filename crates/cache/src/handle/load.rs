@@ -31,6 +31,11 @@ impl<K: Hash + Eq, V: Clone, S: BuildHasher> Cache<K, V, S> {
     /// If the loader asks for the same key, which would wait for itself; if an asynchronous load of the key
     /// is unfinished that this very thread polled last, for to wait here may keep it from ever being polled
     /// again: tasks use [`get_or_load_async`](Self::get_or_load_async); and if the loader panics.
+    #[doc(
+        alias = "get_with",
+        alias = "computeIfAbsent",
+        alias = "get_or_insert_with"
+    )]
     pub fn get_or_load(&self, key: K, load: impl FnOnce() -> V) -> V {
         let answer = self.inner.load(key, false, || Ok(plain(load())));
         present(answer.unwrap_or_else(|error| never(&error)))
@@ -55,6 +60,7 @@ impl<K: Hash + Eq, V: Clone, S: BuildHasher> Cache<K, V, S> {
     /// # Panics
     ///
     /// As [`get_or_load`](Self::get_or_load).
+    #[doc(alias = "try_get_with", alias = "get_value_or_guard")]
     pub fn try_get_or_load<E>(
         &self,
         key: K,
@@ -75,6 +81,7 @@ impl<K: Hash + Eq, V: Clone, S: BuildHasher> Cache<K, V, S> {
     /// # Panics
     ///
     /// As [`get_or_load`](Self::get_or_load).
+    #[doc(alias = "optionally_get_with")]
     pub fn optionally_get_or_load(&self, key: K, load: impl FnOnce() -> Option<V>) -> Option<V> {
         self.inner
             .load(key, true, || Ok(load().and_then(plain)))

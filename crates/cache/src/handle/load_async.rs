@@ -18,6 +18,11 @@ impl<K: Hash + Eq, V: Clone, S: BuildHasher> Cache<K, V, S> {
     /// # Panics
     ///
     /// If the loader awaits the same key, which would wait for itself; and if the loader panics.
+    #[doc(
+        alias = "get_with",
+        alias = "get_or_insert_async",
+        alias = "AsyncCache"
+    )]
     pub async fn get_or_load_async<F>(&self, key: K, load: F) -> V
     where
         F: Future<Output = V>,
@@ -37,6 +42,7 @@ impl<K: Hash + Eq, V: Clone, S: BuildHasher> Cache<K, V, S> {
     /// # Panics
     ///
     /// As [`get_or_load_async`](Self::get_or_load_async).
+    #[doc(alias = "try_get_with", alias = "get_value_or_guard_async")]
     pub async fn try_get_or_load_async<F, E>(&self, key: K, load: F) -> Result<V, Arc<E>>
     where
         F: Future<Output = Result<V, E>>,
@@ -53,6 +59,7 @@ impl<K: Hash + Eq, V: Clone, S: BuildHasher> Cache<K, V, S> {
     /// # Panics
     ///
     /// As [`get_or_load_async`](Self::get_or_load_async).
+    #[doc(alias = "optionally_get_with")]
     pub async fn optionally_get_or_load_async<F>(&self, key: K, load: F) -> Option<V>
     where
         F: Future<Output = Option<V>>,

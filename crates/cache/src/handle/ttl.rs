@@ -15,6 +15,7 @@ use tidewheel_time::{Moment, ticks};
 
 impl<K: Hash + Eq, V, S: BuildHasher> Cache<K, V, S> {
     /// How long a key has left.
+    #[doc(alias = "getExpiresAfter")]
     pub fn ttl<Q>(&self, key: &Q) -> Ttl
     where
         Q: Hash + Equivalent<K> + ?Sized,
@@ -36,6 +37,7 @@ impl<K: Hash + Eq, V, S: BuildHasher> Cache<K, V, S> {
     /// that fraction of the new time to live, counted from now too; one that was said with
     /// [`Lifetime::fresh_for`](crate::Lifetime::fresh_for) stays. Where the condition does not hold nothing
     /// happens at all: a load in progress goes on, and what is remembered of the key stays so.
+    #[doc(alias = "setExpiresAfter")]
     pub fn expire<Q>(&self, key: &Q, ttl: Duration, condition: Condition) -> bool
     where
         Q: Hash + Equivalent<K> + ?Sized,
@@ -124,6 +126,6 @@ impl<K: Hash + Eq, V, S: BuildHasher> Cache<K, V, S> {
     where
         Q: Hash + Equivalent<K> + ?Sized,
     {
-        self.get_with(key, |_| ()).is_some()
+        self.view(key, |_| ()).is_some()
     }
 }

@@ -92,7 +92,7 @@ fn a_read_that_writes_another_cache_and_that_ones_listener_do_not_wait_for_each_
         let remover = written.clone();
         let remover = thread::spawn(move || remover.remove(&5));
         heard(&listening, "the listener is called");
-        let seen = read.get_with(&1, |value| {
+        let seen = read.view(&1, |value| {
             enter.send(()).expect("the listener waits");
             // The queue is full.
             written.remove(&6);
@@ -113,7 +113,7 @@ fn a_read_that_writes_another_cache_leaves_that_ones_listener_to_others() {
     read.insert(1, 1);
     let target = read.clone();
     let (written, told_of) = told_by(full_at(1), move |removal| target.insert(removal.key, 0));
-    let seen = read.get_with(&1, |value| {
+    let seen = read.view(&1, |value| {
         written.remove(&5);
         written.update(&6, |old| old + 1);
         written.remove(&7);

@@ -80,7 +80,7 @@ fn ten_times_the_expected_load_keeps_memory_and_lateness_bounded() {
                 number += 1;
                 if number.is_multiple_of(3) {
                     // Hits as well, some on the dead.
-                    cache.get_with(&(number / 2), |value| value.bytes[0]);
+                    cache.view(&(number / 2), |value| value.bytes[0]);
                 }
             }
             clock.advance(MS);

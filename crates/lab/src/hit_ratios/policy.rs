@@ -41,7 +41,7 @@ fn tidewheel(keys: &[u64], capacity: usize) -> Result<u64> {
         .driver(Driver::Manual)
         .hasher(Hasher::default())
         .build()?;
-    let find = |key| cache.get_with(&key, |_: &()| ()).is_some();
+    let find = |key| cache.view(&key, |_: &()| ()).is_some();
     Ok(replay(keys, find, |key| cache.insert(key, ())))
 }
 

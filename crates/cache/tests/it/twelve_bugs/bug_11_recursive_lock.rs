@@ -228,7 +228,7 @@ fn what_runs_under_a_lock_by_its_nature_panics_rather_than_waits_for_itself() {
     };
     let by_eq = catch_unwind(AssertUnwindSafe(|| cache.get(&meddler)));
     let by_closure = catch_unwind(AssertUnwindSafe(|| {
-        cache.get_with(&harmless, |_| cache.insert(Meddler(2, Weak::new()), 20))
+        cache.view(&harmless, |_| cache.insert(Meddler(2, Weak::new()), 20))
     }));
     for caught in [by_eq.map(|_| ()), by_closure.map(|_| ())] {
         let message = message(caught.expect_err("it panics"));

@@ -32,7 +32,7 @@ fn hash_eq_clone_and_closures_that_call_their_own_cache_panic_with_a_message() {
         let clock = ManualClock::new();
         let (cache, living) = filled(&clock);
         let message = panics(|| {
-            cache.get_with(&Key(4), |_| call(&cache));
+            cache.view(&Key(4), |_| call(&cache));
         });
         assert!(message.contains("within its own"), "{message}");
         is_usable(&cache, &clock, &living);
@@ -44,9 +44,9 @@ fn the_same_closures_may_call_another_cache() {
     let clock = ManualClock::new();
     let (cache, living) = filled(&clock);
     let (other, other_living) = filled(&clock);
-    let seen = cache.get_with(&Key(4), |value| {
+    let seen = cache.view(&Key(4), |value| {
         other.insert(Key(50), Value::new(50, &other_living));
-        let inner = other.get_with(&Key(5), |value| value.0);
+        let inner = other.view(&Key(5), |value| value.0);
         (value.0, inner, other.get(&Key(50)).map(|value| value.0))
     });
     assert_eq!(seen, Some((4, Some(5), Some(50))));

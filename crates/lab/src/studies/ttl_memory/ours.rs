@@ -72,7 +72,7 @@ impl Ours {
 
     /// A read; whether it finds the object.
     pub(super) fn get(&self, key: u64) -> bool {
-        self.cache.get_with(&key, |_| ()).is_some()
+        self.cache.view(&key, |_| ()).is_some()
     }
 
     pub(super) fn store(&self, key: u64, object: Object, now_ms: u64) {
