@@ -188,6 +188,7 @@ pub use handle::forecast::Forecast;
 pub use handle::iter::{Entries, Iter, Keys};
 #[cfg(feature = "serde")]
 pub use handle::snapshot::{RestoreError, Snapshot};
+pub use handle::tagged::TaggedEntries;
 pub use hasher::{DefaultHashBuilder, DefaultHasher};
 pub use lifetime::{Condition, Expiry, Jitter, Lifetime, Loaded, Ttl};
 pub use load::latch::Compute;

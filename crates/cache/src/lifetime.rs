@@ -90,6 +90,7 @@ impl Lifetime {
 /// A value with a lifetime of its own, as the loader of
 /// [`Cache::get_or_load_with`](crate::Cache::get_or_load_with) returns it. Plain values convert into it.
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Loaded<V> {
     /// The value.
     pub value: V,
@@ -222,6 +223,10 @@ impl TtlBounds {
 
 /// Decides how long each entry lives, from its key and value. Called without any lock, except
 /// `expire_after_read`.
+///
+/// A closure `Fn(&K, &V) -> Option<Duration>` is one: it says the time to live of what is stored, and reads change
+/// nothing. (In [`Builder::time_to_live_by`](crate::Builder::time_to_live_by) the types of its arguments are inferred.) So
+/// are `Box<dyn Expiry<K, V>>` and an `Arc` of one.
 pub trait Expiry<K, V>: Send + Sync {
     /// The time to live of a new entry; `None` for no end.
     fn expire_after_create(&self, key: &K, value: &V) -> Option<Duration>;
@@ -240,6 +245,50 @@ pub trait Expiry<K, V>: Send + Sync {
         let _ = (key, value);
         left
     }
+}
+
+impl<K, V, F> Expiry<K, V> for F
+where
+    F: Fn(&K, &V) -> Option<Duration> + Send + Sync,
+{
+    fn expire_after_create(&self, key: &K, value: &V) -> Option<Duration> {
+        self(key, value)
+    }
+}
+
+/// Hands every question on, those that have a default too.
+macro_rules! hands_on {
+    () => {
+        fn expire_after_create(&self, key: &K, value: &V) -> Option<Duration> {
+            (**self).expire_after_create(key, value)
+        }
+
+        fn expire_after_update(
+            &self,
+            key: &K,
+            value: &V,
+            left: Option<Duration>,
+        ) -> Option<Duration> {
+            (**self).expire_after_update(key, value, left)
+        }
+
+        fn expire_after_read(
+            &self,
+            key: &K,
+            value: &V,
+            left: Option<Duration>,
+        ) -> Option<Duration> {
+            (**self).expire_after_read(key, value, left)
+        }
+    };
+}
+
+impl<K, V> Expiry<K, V> for Box<dyn Expiry<K, V>> {
+    hands_on!();
+}
+
+impl<K, V, T: Expiry<K, V> + ?Sized> Expiry<K, V> for Arc<T> {
+    hands_on!();
 }
 
 #[cfg(test)]

@@ -58,6 +58,15 @@ fn every_count_is_published_once() {
         assert_eq!(counter("tidewheel_load_errors_total"), 1);
         assert_eq!(counter("tidewheel_evictions_total"), 6);
         assert_eq!(counter("tidewheel_expirations_total"), 0);
+        assert_eq!(counter("tidewheel_inserts_total"), 16);
+        for name in [
+            "negative_hits",
+            "rejected",
+            "listener_panics",
+            "drop_panics",
+        ] {
+            assert_eq!(counter(&format!("tidewheel_{name}_total")), 0, "{name}");
+        }
         let gauge = |name: &str| match first.get(name) {
             Some(DebugValue::Gauge(value)) => value.into_inner(),
             other => panic!("{name}: {other:?}"),
@@ -81,6 +90,32 @@ fn every_count_is_published_once() {
             other => panic!("{other:?}"),
         }
     });
+}
+
+/// An exporter's HELP lines: a metric without one is a riddle to whoever meets it on a dashboard.
+#[test]
+fn every_metric_is_described() {
+    let recorder = DebuggingRecorder::new();
+    let snapshotter = recorder.snapshotter();
+    metrics::with_local_recorder(&recorder, || {
+        let clock = ManualClock::new();
+        let cache: Cache<u64, u64> = Cache::builder()
+            .unbounded()
+            .time_to_live(MS)
+            .clock(clock.clone())
+            .driver(Driver::Manual)
+            .build()
+            .expect("valid");
+        cache.insert(1, 1);
+        clock.advance(MS);
+        assert_eq!(cache.run_due(), 1);
+        cache.publish_metrics();
+    });
+    let told = snapshotter.snapshot().into_vec();
+    assert_eq!(told.len(), 19);
+    for (key, _, help, _) in told {
+        assert!(help.is_some_and(|help| help.ends_with('.')), "{key:?}");
+    }
 }
 
 #[test]

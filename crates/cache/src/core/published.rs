@@ -3,18 +3,94 @@
 use crate::stats::{Count, Counters, LATENESS_WINDOWS};
 use crate::sync::{Mutex, lock};
 
-/// The counters and what each counts.
-pub(crate) const COUNTERS: [(&str, Count); 10] = [
-    ("tidewheel_hits_total", Count::Hit),
-    ("tidewheel_misses_total", Count::Miss),
-    ("tidewheel_stale_hits_total", Count::Stale),
-    ("tidewheel_loads_total", Count::Load),
-    ("tidewheel_load_errors_total", Count::LoadError),
-    ("tidewheel_evictions_total", Count::Eviction),
-    ("tidewheel_expirations_total", Count::Expiration),
-    ("tidewheel_removals_total", Count::Removal),
-    ("tidewheel_refreshes_skipped_total", Count::RefreshSkipped),
-    ("tidewheel_events_dropped_total", Count::EventDropped),
+/// A counter, what it counts, and what exporters say of it.
+pub(crate) struct Told {
+    pub(crate) name: &'static str,
+    count: Count,
+    pub(crate) help: &'static str,
+}
+
+const fn told(name: &'static str, count: Count, help: &'static str) -> Told {
+    Told { name, count, help }
+}
+
+/// The counters.
+pub(crate) const COUNTERS: [Told; 15] = [
+    told(
+        "tidewheel_hits_total",
+        Count::Hit,
+        "Lookups that found a live entry.",
+    ),
+    told(
+        "tidewheel_misses_total",
+        Count::Miss,
+        "Lookups that did not find a live entry.",
+    ),
+    told(
+        "tidewheel_stale_hits_total",
+        Count::Stale,
+        "Answers with a value past its soft deadline.",
+    ),
+    told(
+        "tidewheel_negative_hits_total",
+        Count::NegativeHit,
+        "Errors and absences answered from memory.",
+    ),
+    told(
+        "tidewheel_inserts_total",
+        Count::Insert,
+        "Entries stored, new and replaced.",
+    ),
+    told(
+        "tidewheel_loads_total",
+        Count::Load,
+        "Loaders that were run.",
+    ),
+    told(
+        "tidewheel_load_errors_total",
+        Count::LoadError,
+        "Loaders that failed or panicked.",
+    ),
+    told(
+        "tidewheel_evictions_total",
+        Count::Eviction,
+        "Entries removed to make room.",
+    ),
+    told(
+        "tidewheel_expirations_total",
+        Count::Expiration,
+        "Entries removed at their deadline.",
+    ),
+    told(
+        "tidewheel_removals_total",
+        Count::Removal,
+        "Entries removed by the application.",
+    ),
+    told(
+        "tidewheel_rejected_total",
+        Count::Rejected,
+        "Entries heavier than the whole capacity, not stored.",
+    ),
+    told(
+        "tidewheel_refreshes_skipped_total",
+        Count::RefreshSkipped,
+        "Refreshes not started because the queue was full.",
+    ),
+    told(
+        "tidewheel_events_dropped_total",
+        Count::EventDropped,
+        "Events the listener did not get because its queue was full.",
+    ),
+    told(
+        "tidewheel_listener_panics_total",
+        Count::ListenerPanic,
+        "Panics of the listener.",
+    ),
+    told(
+        "tidewheel_drop_panics_total",
+        Count::DropPanic,
+        "Panics in drops of keys and values.",
+    ),
 ];
 
 /// What was published so far.
@@ -39,8 +115,8 @@ impl Published {
     ) -> ([u64; COUNTERS.len()], [u64; LATENESS_WINDOWS]) {
         let mut state = lock(&self.0);
         let mut counts = [0; COUNTERS.len()];
-        for (((_, count), added), old) in COUNTERS.iter().zip(&mut counts).zip(&mut state.counts) {
-            let sum = counters.sum(*count);
+        for ((told, added), old) in COUNTERS.iter().zip(&mut counts).zip(&mut state.counts) {
+            let sum = counters.sum(told.count);
             *added = sum.saturating_sub(*old);
             *old = sum.max(*old);
         }

@@ -60,6 +60,7 @@ pub struct Removal<K, V> {
 
 /// What happens when the listener's queue is full.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
+#[non_exhaustive]
 pub enum OnFull {
     /// Nothing is lost. A call that causes an event delivers the whole queue to the listener before it returns,
     /// or waits until another thread has done so. The driver removes nothing more until there is room; entries

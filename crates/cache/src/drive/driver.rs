@@ -19,6 +19,7 @@ use crate::sync::Ordering::SeqCst;
 
 /// Who removes entries whose time is over, tidies memory and calls the listener.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
+#[non_exhaustive]
 pub enum Driver {
     /// Threads of the cache's own, asleep until the next deadline: one for expiry, others for
     /// the listener and the refresher if there is one. Threads that cause events help the listener's when

@@ -12,6 +12,7 @@ use crate::sync::Ordering::Relaxed;
 
 /// What one call of [`Cache::advance`](crate::Cache::advance) did.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Progress {
     /// Entries removed because their time was over.
     pub expired: u64,

@@ -4,10 +4,12 @@
 
 use std::hash::{BuildHasher, Hash};
 
-use metrics::{counter, gauge, histogram};
+use metrics::{
+    Unit, counter, describe_counter, describe_gauge, describe_histogram, gauge, histogram,
+};
 
 use crate::core::inner::Inner;
-use crate::core::published::COUNTERS;
+use crate::core::published::{COUNTERS, Told};
 
 /// Ticks between two publications by the driver's thread, while it is awake.
 #[cfg(feature = "system")]
@@ -18,10 +20,18 @@ impl<K: Hash + Eq, V, S: BuildHasher> Inner<K, V, S> {
         // The recorder is user code: counts are taken under the mutex and told after.
         let (counts, lateness) = self.published.take(&self.counters);
         let name = &self.config.name;
-        for ((metric, _), added) in COUNTERS.iter().zip(counts) {
+        for (
+            Told {
+                name: metric, help, ..
+            },
+            added,
+        ) in COUNTERS.iter().zip(counts)
+        {
+            describe_counter!(*metric, *help);
             // Registered though nothing was added, so that it is there to be read.
             counter!(*metric, "cache" => name.clone()).increment(added);
         }
+        describe_the_rest();
         let late = histogram!("tidewheel_expiry_lateness_seconds", "cache" => name.clone());
         for (window, added) in lateness.into_iter().enumerate().filter(|(_, n)| *n > 0) {
             let times = usize::try_from(added).unwrap_or(usize::MAX);
@@ -56,6 +66,25 @@ impl<K: Hash + Eq, V, S: BuildHasher> Inner<K, V, S> {
             crate::quiet::forget_quietly(panic);
         }
     }
+}
+
+/// Each time: nobody knows when a recorder is installed, and this is done once a second at most.
+fn describe_the_rest() {
+    describe_histogram!(
+        "tidewheel_expiry_lateness_seconds",
+        Unit::Seconds,
+        "How long after its deadline an entry was removed."
+    );
+    describe_gauge!(
+        "tidewheel_entries",
+        "Entries, those that are due but not removed included."
+    );
+    describe_gauge!("tidewheel_weight", "The entries' weight.");
+    describe_gauge!(
+        "tidewheel_backlog_seconds",
+        Unit::Seconds,
+        "How long the earliest deadline that is over has been waiting for the driver."
+    );
 }
 
 /// The longest lateness of a window, in seconds.

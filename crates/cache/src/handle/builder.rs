@@ -175,6 +175,28 @@ impl<K, V, S> Builder<K, V, S> {
         self
     }
 
+    /// As [`expire_after`](Self::expire_after), with a closure: it is asked whenever an entry is stored with the
+    /// configured lifetime; `None` is for no end. For example a TTL that is kept in the value:
+    ///
+    /// ```
+    /// # use std::time::Duration;
+    /// # struct Token { expires_in: Duration }
+    /// # fn main() -> Result<(), tidewheel::BuildError> {
+    /// let cache = tidewheel::Cache::<u32, std::sync::Arc<Token>>::builder()
+    ///     .max_capacity(1000)
+    ///     .time_to_live_by(|_, token| Some(token.expires_in))
+    ///     .build()?;
+    /// # Ok(())
+    /// # }
+    /// ```
+    #[must_use]
+    pub fn time_to_live_by(
+        self,
+        ttl: impl Fn(&K, &V) -> Option<Duration> + Send + Sync + 'static,
+    ) -> Self {
+        self.expire_after(ttl)
+    }
+
     /// Spreads deadlines. A number is a fraction by which a TTL is shortened at most:
     /// [`Jitter::shorten`].
     #[must_use]

@@ -366,6 +366,7 @@ impl<K: Hash + Eq, V, S: BuildHasher> Cache<K, V, S> {
             events_dropped: sum(Count::EventDropped),
             listener_panics: sum(Count::ListenerPanic),
             drop_panics: sum(Count::DropPanic),
+            negative_hits: sum(Count::NegativeHit),
             entries: self.len() as u64,
             weight: self.weight(),
             lateness: inner.counters.lateness().by_power(),

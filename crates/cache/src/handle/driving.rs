@@ -75,6 +75,37 @@ impl<K: Hash + Eq, V, S: BuildHasher> Cache<K, V, S> {
         progress
     }
 
+    /// Removes everything whose time is over now, delivers the events, and tidies memory; returns how many entries
+    /// expired. [`advance`](Self::advance) in one call and without a budget, for tests:
+    ///
+    /// ```
+    /// # use std::time::Duration;
+    /// # use tidewheel::{Cache, Driver, ManualClock};
+    /// # fn main() -> Result<(), tidewheel::BuildError> {
+    /// # let clock = ManualClock::new();
+    /// # let cache: Cache<u32, u32> = Cache::builder().unbounded().time_to_live(Duration::from_secs(5))
+    /// #     .clock(clock.clone()).driver(Driver::Manual).build()?;
+    /// cache.insert(1, 1);
+    /// clock.advance(Duration::from_secs(5));
+    /// assert_eq!((cache.run_due(), cache.len()), (1, 0));
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// It ends with more to do only where the listener is being called by another thread, or by this one, and its
+    /// queue is full. Refreshes are [`run_refreshes`](Self::run_refreshes)'s.
+    pub fn run_due(&self) -> u64 {
+        let mut expired = 0;
+        loop {
+            let progress = self.advance(self.now(), u32::MAX);
+            expired += progress.expired;
+            // What has not moved waits for somebody else.
+            if !progress.backlog || progress.expired + progress.moved == 0 {
+                return expired;
+            }
+        }
+    }
+
     /// The driver as a future, for [`Driver::Task`](crate::Driver::Task): spawn it on any runtime. `sleep` is the runtime's
     /// timer. It ends when the cache is closed; it does not keep the cache open.
     pub fn drive<T, F>(&self, sleep: T) -> impl Future<Output = ()> + use<T, F, K, V, S>

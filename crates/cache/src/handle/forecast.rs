@@ -4,9 +4,10 @@ use std::hash::{BuildHasher, Hash};
 use std::ops::Range;
 use std::time::Duration;
 
-use tidewheel_store::Forecast as Windows;
-
 use super::cache::Cache;
+
+/// What is due, and a window for each power of two of milliseconds.
+const WINDOWS: usize = 65;
 
 /// How many deadlines lie how far ahead; made by [`Cache::forecast`].
 ///
@@ -16,7 +17,7 @@ use super::cache::Cache;
 /// which happens before such records outnumber the others.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Forecast {
-    windows: Windows,
+    windows: [u64; WINDOWS],
 }
 
 impl Forecast {
@@ -85,7 +86,7 @@ impl<K: Hash + Eq, V, S: BuildHasher> Cache<K, V, S> {
     /// slots in the shards' wheels, not entries. Not a point in time: shard after shard.
     #[must_use]
     pub fn forecast(&self) -> Forecast {
-        let mut windows = [0; 65];
+        let mut windows = [0; WINDOWS];
         let now = self.inner.time.now().tick();
         for cell in &self.inner.shards {
             self.inner.read(cell).store.forecast(now, &mut windows);

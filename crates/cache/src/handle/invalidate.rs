@@ -17,7 +17,8 @@ const ENTRIES_PER_HOLD: usize = 32;
 
 impl<K: Hash + Eq, V, S: BuildHasher> Cache<K, V, S> {
     /// Invalidates every entry that was stored with a [tag](crate::Lifetime::tag); returns whether there
-    /// may have been one. O(1), however many there are: they are invisible when this returns, and the
+    /// may have been one. O(1), however many there are, so it does not know how many:
+    /// [`count_tag`](Self::count_tag) counts before. They are invisible when this returns, and the
     /// driver removes them in short holds; until then [`len`](Self::len) and [`weight`](Self::weight)
     /// count them. The listener gets them as [`RemovalCause::Invalidated`].
     ///

@@ -23,7 +23,7 @@ const ENTRIES_PER_HOLD: usize = 32;
 type Take<K, V, T> = fn(&Shard<K, V>, Slot, Ttl) -> T;
 
 /// Walks all live entries.
-struct Walk<'a, K, V, S, T> {
+pub(super) struct Walk<'a, K, V, S, T> {
     cache: &'a Cache<K, V, S>,
     take: Take<K, V, T>,
     shard: usize,
@@ -32,8 +32,25 @@ struct Walk<'a, K, V, S, T> {
     ready: VecDeque<T>,
 }
 
+impl<'a, K, V, S, T> Walk<'a, K, V, S, T> {
+    pub(super) fn new(cache: &'a Cache<K, V, S>, take: Take<K, V, T>) -> Self {
+        Self {
+            cache,
+            take,
+            shard: 0,
+            cursor: 0,
+            ready: VecDeque::new(),
+        }
+    }
+
+    pub(super) fn cache(&self) -> &'a Cache<K, V, S> {
+        self.cache
+    }
+}
+
 impl<K: Hash + Eq, V, S: BuildHasher, T> Walk<'_, K, V, S, T> {
-    fn next(&mut self) -> Option<T> {
+    /// The next entry of those that are met.
+    pub(super) fn next(&mut self, is_met: impl Fn(&Shard<K, V>, Slot) -> bool) -> Option<T> {
         let inner = &*self.cache.inner;
         while self.ready.is_empty() {
             let cell = inner.shards.get(self.shard)?;
@@ -41,7 +58,7 @@ impl<K: Hash + Eq, V, S: BuildHasher, T> Walk<'_, K, V, S, T> {
             let shard = inner.read(cell);
             let now = inner.time.now();
             let next = shard.store.scan(self.cursor, ENTRIES_PER_HOLD, |slot| {
-                if inner.is_live(&shard.store, slot) {
+                if is_met(&shard, slot) && inner.is_live(&shard.store, slot) {
                     let ttl = match inner.end_of(&shard.store, slot) {
                         None => Ttl::Forever,
                         Some(end) => Ttl::Left(now.until(end)),
@@ -70,7 +87,7 @@ macro_rules! iterator {
             type Item = $item;
 
             fn next(&mut self) -> Option<$item> {
-                self.0.next()
+                self.0.next(|_, _| true)
             }
         }
 
@@ -136,13 +153,7 @@ impl<K: Hash + Eq + Clone, V, S: BuildHasher> Cache<K, V, S> {
     }
 
     fn walk<T>(&self, take: Take<K, V, T>) -> Walk<'_, K, V, S, T> {
-        Walk {
-            cache: self,
-            take,
-            shard: 0,
-            cursor: 0,
-            ready: VecDeque::new(),
-        }
+        Walk::new(self, take)
     }
 }
 

@@ -16,4 +16,5 @@ mod owner;
 mod pin;
 #[cfg(feature = "serde")]
 pub(crate) mod snapshot;
+pub(crate) mod tagged;
 mod ttl;

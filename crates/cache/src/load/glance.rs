@@ -72,7 +72,10 @@ impl<K: Hash + Eq, V, S: BuildHasher> Inner<K, V, S> {
         self.settle(hash, key, after);
         match (found, remembered) {
             (Some(value), _) => Some(Ok(Some(value))),
-            (None, Some(negative)) => self.negative_answer(hash, key, &negative),
+            (None, Some(negative)) => {
+                self.counters.add(Count::NegativeHit, 1);
+                self.negative_answer(hash, key, &negative)
+            }
             (None, None) => None,
         }
     }

@@ -20,6 +20,7 @@ use crate::quiet::Quiet;
 
 /// What a closure of [`Entry::compute`](crate::Entry::compute) wants done.
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum Compute<V> {
     /// Nothing.
     Keep,

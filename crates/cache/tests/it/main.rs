@@ -7,6 +7,7 @@ mod accounts;
 mod capacity;
 mod cas;
 mod clocks;
+mod conveniences;
 mod delivery;
 mod delivery_midst;
 mod due_first;

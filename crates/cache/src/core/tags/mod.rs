@@ -193,6 +193,27 @@ impl Tags {
         Some(result)
     }
 
+    /// For somebody who looks for entries with a tag, and keeps its leaf meanwhile; `None` when no entry has it.
+    pub(crate) fn hold_known(&self, tag: &str) -> Option<Held<'_>> {
+        self.known(&[tag]).map(|id| self.held(self.current(id)))
+    }
+
+    /// Whether the tag of `leaf` is among an entry's. Of an entry with too many tags nobody knows.
+    pub(crate) fn has(&self, label: u64, leaf: &Held<'_>) -> bool {
+        let leaf = (leaf.label() >> 32) as u32;
+        let mut id = (label >> 32) as u32;
+        loop {
+            let body = self.node(id).body.load(Acquire);
+            if id == 0 || body & PAIR == 0 {
+                return id == leaf;
+            }
+            if body as u32 == leaf {
+                return true;
+            }
+            id = (body >> 32) as u32 & (u32::MAX >> 1);
+        }
+    }
+
     /// The sum of the counts of a set's leaves.
     #[inline]
     fn sum(&self, mut id: u32) -> u64 {

@@ -1,0 +1,243 @@
+//! What is small and used daily: closures as rules, statistics that print, what is due in one call, entries by tag.
+
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use tidewheel::{Builder, Cache, Driver, Expiry, Lifetime, ManualClock, OnFull, Ttl};
+
+const MS: Duration = Duration::from_millis(1);
+
+fn manual(clock: &ManualClock) -> Builder<u32, u64> {
+    Cache::builder()
+        .unbounded()
+        .clock(clock.clone())
+        .driver(Driver::Manual)
+}
+
+/// Reads lengthen the life; closures cannot say that.
+struct ByReads;
+
+impl Expiry<u32, u64> for ByReads {
+    fn expire_after_create(&self, _: &u32, value: &u64) -> Option<Duration> {
+        Some(MS * *value as u32)
+    }
+
+    fn expire_after_update(&self, _: &u32, _: &u64, left: Option<Duration>) -> Option<Duration> {
+        left.map(|left| left + MS)
+    }
+
+    fn expire_after_read(&self, _: &u32, _: &u64, _: Option<Duration>) -> Option<Duration> {
+        Some(100 * MS)
+    }
+}
+
+#[test]
+fn a_closure_decides_how_long_entries_live() {
+    let clock = ManualClock::new();
+    let rule = |_: &u32, value: &u64| (*value > 0).then(|| MS * *value as u32);
+    let caches = [
+        manual(&clock).time_to_live_by(move |key, value| rule(key, value)),
+        manual(&clock).expire_after(rule),
+    ];
+    for cache in caches {
+        let cache = cache.build().expect("valid");
+        cache.insert(1, 30);
+        cache.insert(2, 0);
+        assert_eq!(
+            (cache.ttl(&1), cache.ttl(&2)),
+            (Ttl::Left(30 * MS), Ttl::Forever)
+        );
+        cache.insert(1, 20);
+        assert_eq!(cache.ttl(&1), Ttl::Left(20 * MS), "it is asked again");
+        assert_eq!(cache.get(&1), Some(20));
+        assert_eq!(cache.ttl(&1), Ttl::Left(20 * MS), "reads change nothing");
+    }
+}
+
+/// A box or an `Arc` that handed on only what has no default would lose the rules for updates and reads.
+#[test]
+fn a_boxed_rule_is_the_rule() {
+    let clock = ManualClock::new();
+    let boxed: Box<dyn Expiry<u32, u64>> = Box::new(ByReads);
+    let shared: Arc<dyn Expiry<u32, u64>> = Arc::new(ByReads);
+    let caches = [
+        manual(&clock).expire_after(ByReads),
+        manual(&clock).expire_after(boxed),
+        manual(&clock).expire_after(shared),
+        manual(&clock).expire_after(Arc::new(ByReads)),
+    ];
+    for cache in caches {
+        let cache = cache.build().expect("valid");
+        cache.insert(1, 30);
+        cache.insert(1, 50);
+        assert_eq!(cache.ttl(&1), Ttl::Left(31 * MS));
+        assert_eq!(cache.get(&1), Some(50));
+        assert_eq!(cache.ttl(&1), Ttl::Left(100 * MS));
+    }
+}
+
+#[test]
+fn statistics_print_how_much_and_how_late() {
+    let clock = ManualClock::new();
+    let cache = manual(&clock).time_to_live(10 * MS).build().expect("valid");
+    let empty = cache.stats();
+    assert_eq!(
+        (empty.lateness_count(), empty.lateness_percentile(99.0)),
+        (0, None)
+    );
+    assert!(!empty.to_string().contains("lateness"), "{empty}");
+    for key in 0..99 {
+        cache.insert(key, 0);
+    }
+    clock.advance(10 * MS);
+    assert_eq!(cache.run_due(), 99);
+    cache.insert(99, 0);
+    clock.advance(15 * MS);
+    assert!(
+        cache.stats().to_string().contains("behind by 5ms"),
+        "{}",
+        cache.stats()
+    );
+    assert_eq!(cache.run_due(), 1);
+    cache.get(&99);
+    let stats = cache.stats();
+    assert_eq!(stats.lateness_count(), 100);
+    let percentile = |percent| stats.lateness_percentile(percent);
+    assert_eq!(percentile(99.0), Some(Duration::ZERO));
+    assert_eq!(
+        percentile(99.1),
+        Some(7 * MS),
+        "5 ms is in the window that ends at 7"
+    );
+    assert_eq!(
+        (percentile(0.0), percentile(-1.0)),
+        (percentile(50.0), percentile(50.0))
+    );
+    assert_eq!(
+        (percentile(100.0), percentile(1e9)),
+        (Some(7 * MS), Some(7 * MS))
+    );
+    assert_eq!(
+        stats.to_string(),
+        "0 entries of weight 0; 1 lookups, 0.0 % hits; 100 inserts, 0 loads, 0 failed; \
+         100 expired, 0 evicted, 0 removed; lateness of 100: p50 0ns, p99 0ns, max 7ms"
+    );
+}
+
+#[test]
+fn remembered_answers_are_counted() {
+    let clock = ManualClock::new();
+    let cache = manual(&clock).no_default_ttl().negative_ttl(10 * MS);
+    let cache = cache.build().expect("valid");
+    for _ in 0..3 {
+        assert_eq!(cache.optionally_get_or_load(1, || None), None);
+        assert!(cache.try_get_or_load(2, || Err("down")).is_err());
+    }
+    assert_eq!((cache.stats().loads, cache.stats().negative_hits), (2, 4));
+}
+
+#[test]
+fn what_is_due_goes_in_one_call() {
+    let clock = ManualClock::new();
+    let heard = Arc::new(Mutex::new(0));
+    let listener = Arc::clone(&heard);
+    let cache = manual(&clock)
+        .time_to_live(10 * MS)
+        // Smaller than what is due: the call empties it as often as it must.
+        .listener_queue(7, OnFull::Wait)
+        .eviction_listener(move |_| *listener.lock().expect("unpoisoned") += 1)
+        .build()
+        .expect("valid");
+    for key in 0..10_000 {
+        cache.insert_with(key, 0, Lifetime::configured().tag("even"));
+    }
+    cache.insert_with(10_000, 0, Lifetime::forever().tag("gone"));
+    cache.insert_with(10_001, 0, Lifetime::forever());
+    cache.invalidate_tag("gone");
+    clock.advance(10 * MS);
+    assert_eq!(cache.run_due(), 10_000);
+    assert_eq!(
+        (cache.len(), *heard.lock().expect("unpoisoned")),
+        (1, 10_001)
+    );
+    assert_eq!(cache.run_due(), 0);
+    cache.validate();
+}
+
+/// A listener that asks for what is due while its queue is full must not wait for itself.
+#[test]
+fn a_listener_may_ask_for_what_is_due() {
+    let clock = ManualClock::new();
+    let slot: Arc<Mutex<Option<Cache<u32, u64>>>> = Arc::default();
+    let inside = Arc::clone(&slot);
+    let cache = manual(&clock)
+        .time_to_live(10 * MS)
+        .listener_queue(2, OnFull::Wait)
+        .eviction_listener(move |_| {
+            let cache = inside.lock().expect("unpoisoned").clone();
+            cache.expect("is there").run_due();
+        })
+        .build()
+        .expect("valid");
+    *slot.lock().expect("unpoisoned") = Some(cache.clone());
+    for key in 0..100 {
+        cache.insert(key, 0);
+    }
+    clock.advance(10 * MS);
+    cache.run_due();
+    assert_eq!(cache.len(), 0);
+    slot.lock().expect("unpoisoned").take();
+}
+
+#[test]
+fn entries_are_found_by_their_tag() {
+    let clock = ManualClock::new();
+    let cache = manual(&clock).no_default_ttl().build().expect("valid");
+    for key in 0..300 {
+        let mut lifetime = Lifetime::forever();
+        if key % 2 == 0 {
+            lifetime = lifetime.tag("even");
+        }
+        if key % 3 == 0 {
+            lifetime = lifetime.tag("three").tag(format!("key:{key}"));
+        }
+        cache.insert_with(key, u64::from(key), lifetime);
+    }
+    let found = |tag: &str| {
+        let mut keys: Vec<u32> = cache.entries_with_tag(tag).map(|(key, _)| key).collect();
+        keys.sort_unstable();
+        assert_eq!(keys.len() as u64, cache.count_tag(tag), "{tag}");
+        keys
+    };
+    assert_eq!(found("even"), (0..300).step_by(2).collect::<Vec<_>>());
+    assert_eq!(found("three"), (0..300).step_by(3).collect::<Vec<_>>());
+    assert_eq!(
+        (found("key:6"), found("key:7"), found("")),
+        (vec![6], vec![], vec![])
+    );
+    cache.invalidate_tag("three");
+    assert_eq!(found("three"), Vec::<u32>::new());
+    assert_eq!(
+        found("even").len(),
+        100,
+        "but those that were divisible by three"
+    );
+    // What is stored again has the tag again, though a sweep has not met the others yet.
+    cache.insert_with(3, 0, Lifetime::forever().tag("three"));
+    assert_eq!(found("three"), [3]);
+    let begun = cache.entries_with_tag("three");
+    cache.invalidate_all();
+    drop(begun);
+    assert_eq!(found("three"), Vec::<u32>::new());
+    cache.validate();
+}
+
+#[test]
+fn an_entry_with_too_many_tags_is_found_by_none() {
+    let clock = ManualClock::new();
+    let cache = manual(&clock).no_default_ttl().build().expect("valid");
+    let many = (0..33).fold(Lifetime::forever(), |life, tag| life.tag(tag.to_string()));
+    cache.insert_with(1, 1, many);
+    cache.insert_with(2, 2, Lifetime::forever().tag("1"));
+    assert_eq!(cache.entries_with_tag("1").collect::<Vec<_>>(), [(2, 2)]);
+}
