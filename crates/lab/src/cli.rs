@@ -40,7 +40,7 @@ enum Command {
     /// The timer structures themselves, without a server: time and bytes per timer.
     Timers(timers::Options),
     /// Tasks by key, ours and (with the feature `peers`) other people's: time, bytes and lateness per task.
-    Tasks(tasks::Args),
+    Tasks(timers::Options),
     /// In-process caches, ours and (with the feature `peers`) other people's.
     #[command(subcommand)]
     Caches(Caches),

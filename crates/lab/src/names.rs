@@ -2,8 +2,6 @@
 
 use std::fmt;
 
-use anyhow::{Context, Result};
-
 /// A value is written as it is named on the command line.
 macro_rules! display_as_named {
     ($name:ty) => {
@@ -21,10 +19,8 @@ pub(crate) use display_as_named;
 /// Something to measure, chosen by its name: a structure or a policy, and what makes or runs it.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Choice<T> {
-    /// On the command line.
+    /// In reports and on the command line.
     pub(crate) name: &'static str,
-    /// In reports.
-    title: &'static str,
     /// In the registry, if it is not ours.
     package: Option<&'static str>,
     pub(crate) what: T,
@@ -32,15 +28,14 @@ pub(crate) struct Choice<T> {
 
 impl<T> fmt::Display for Choice<T> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.title)
+        f.write_str(self.name)
     }
 }
 
 impl<T: Copy> Choice<T> {
-    pub(crate) const fn ours(name: &'static str, title: &'static str, what: T) -> Self {
+    pub(crate) const fn ours(name: &'static str, what: T) -> Self {
         Self {
             name,
-            title,
             package: None,
             what,
         }
@@ -61,20 +56,6 @@ impl<T: Copy> Choice<T> {
 
     pub(crate) fn version(&self) -> &'static str {
         or_ours(self.package)
-    }
-
-    /// Those of `all` that are asked for; all when none are.
-    pub(crate) fn chosen(all: &[Self], names: Option<&[String]>) -> Result<Vec<Self>> {
-        let Some(names) = names else {
-            return Ok(all.to_vec());
-        };
-        let known: Vec<&str> = all.iter().map(|choice| choice.name).collect();
-        let find = |name: &String| {
-            let found = all.iter().find(|choice| choice.name == name);
-            let unknown = || format!("{name}: there are {}", known.join(", "));
-            found.copied().with_context(unknown)
-        };
-        names.iter().map(find).collect()
     }
 }
 

@@ -48,8 +48,8 @@ pub(crate) struct Args {
     #[arg(long, value_name = "TRACE=SIZE,…", value_parser = sizes)]
     sizes: Vec<Sizes>,
     /// Policies (default all that were built).
-    #[arg(long, value_delimiter = ',', value_name = "POLICY,…")]
-    policies: Option<Vec<String>>,
+    #[arg(long, value_parser = policy::named, value_delimiter = ',', value_name = "POLICY,…")]
+    policies: Option<Vec<Policy>>,
 }
 
 /// A trace and the capacities at which it is replayed.
@@ -111,7 +111,7 @@ fn simulate(args: &Args) -> Result<Simulation> {
         let shown = folder.display();
         ensure!(folder.is_dir(), "--traces {shown}: there is no such folder");
     }
-    let policies = Policy::chosen(&policy::all(), args.policies.as_deref())?;
+    let policies = args.policies.clone().unwrap_or_else(policy::all);
     let defaults: &[(&str, &[usize])] = match traces {
         Some(_) => &RECORDED,
         None => &mixes::MIXES,
@@ -237,7 +237,7 @@ mod tests {
             seed: 1,
             quick: true,
             sizes: vec![("loop".to_owned(), vec![750])],
-            policies: Some(["opt", "lru", "tidewheel"].map(str::to_owned).to_vec()),
+            policies: Some(policy::all()[..3].to_vec()),
         };
         let outcome = run(&args).expect("runs");
         let [best, lru, ours] = [0, 1, 2].map(|at| &outcome.reports[at]);

@@ -30,7 +30,7 @@ pub(super) const PEERS: [Policy; 8] = [
 const FOYER: &str = "foyer-memory";
 
 const fn peer(name: &'static str, package: &'static str, hits: Hits) -> Policy {
-    Policy::ours(name, name, hits).in_package(package)
+    Policy::ours(name, hits).in_package(package)
 }
 
 /// What moka puts off it is made to do at once: else it holds hundreds of entries too many.

@@ -17,13 +17,9 @@ pub(super) type Policy = Choice<Hits>;
 
 /// The bounds, and Tidewheel's cache.
 const OURS: [Policy; 3] = [
-    Policy::ours("opt", "opt", |keys, capacity| {
-        Ok(bounds::optimal(keys, capacity))
-    }),
-    Policy::ours("lru", "lru", |keys, capacity| {
-        Ok(bounds::lru(keys, capacity))
-    }),
-    Policy::ours("tidewheel", "tidewheel", tidewheel),
+    Policy::ours("opt", |keys, capacity| Ok(bounds::optimal(keys, capacity))),
+    Policy::ours("lru", |keys, capacity| Ok(bounds::lru(keys, capacity))),
+    Policy::ours("tidewheel", tidewheel),
 ];
 #[cfg(not(feature = "peers"))]
 const PEERS: [Policy; 0] = [];
@@ -31,6 +27,13 @@ const PEERS: [Policy; 0] = [];
 /// All that were built.
 pub(super) fn all() -> Vec<Policy> {
     OURS.into_iter().chain(PEERS).collect()
+}
+
+/// The one of that name, for the command line.
+pub(super) fn named(name: &str) -> Result<Policy, String> {
+    let found = all().into_iter().find(|policy| policy.name == name);
+    let known: Vec<&str> = all().iter().map(|policy| policy.name).collect();
+    found.ok_or_else(|| format!("there are {}", known.join(", ")))
 }
 
 /// The cache as its users get it, shards and all, except that nobody drives it: nothing expires.

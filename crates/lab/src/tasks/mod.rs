@@ -1,7 +1,7 @@
 //! Tasks by key: the courses of `timers` with keys and values, and the scheduler in real time.
 //!
 //! Keys and values are 64 bits each; keys are spread over all of them, and set, moved and removed by key.
-//! After the courses in virtual time, our scheduler runs `--live-tasks` over `--live-s` seconds of real
+//! After the courses in virtual time, our scheduler runs some in real
 //! time, and has one task moved a million times.
 
 use anyhow::Result;
@@ -12,7 +12,6 @@ use self::ours::Ours;
 use crate::outcome::Outcome;
 use crate::report::Report;
 use crate::rng::mix;
-use crate::runner::count;
 use crate::timers::plan::{Options, Structure};
 
 mod live;
@@ -21,16 +20,14 @@ mod ours;
 mod peers;
 
 const STRUCTURES: &[Structure] = &[
-    Structure::ours("tasks", "Tasks", |_| Ok(Box::new(Ours(Tasks::new())))),
+    Structure::ours("Tasks", |_| Ok(Box::new(Ours(Tasks::new())))),
     // tokio-util's queue and a map from key to its handle.
     #[cfg(feature = "peers")]
-    Structure::ours("delay-queue", "DelayQueue+HashMap", |_| {
-        Ok(Box::new(peers::Delay::new()?))
-    })
-    .in_package("tokio-util"),
+    Structure::ours("DelayQueue+HashMap", |_| Ok(Box::new(peers::Delay::new()?)))
+        .in_package("tokio-util"),
     // Keeps keys but no values.
     #[cfg(feature = "peers")]
-    Structure::ours("hhwt", "hhwt", |_| Ok(Box::new(peers::Hhwt::new())))
+    Structure::ours("hhwt", |_| Ok(Box::new(peers::Hhwt::new())))
         .in_package("hierarchical_hash_wheel_timer"),
 ];
 
@@ -44,25 +41,18 @@ fn key(id: u32) -> u64 {
     mix(u64::from(id))
 }
 
-/// Options of `tasks`.
-#[derive(Clone, Debug, clap::Args)]
-pub(crate) struct Args {
-    /// Tasks of the run in real time, 0 for none (quick: 5000).
-    #[arg(long, default_value_t = 100_000)]
-    #[arg(default_value_if("quick", "true", "5000"))]
-    live_tasks: u32,
-    /// Seconds over which they are spread (quick: 1).
-    #[arg(long, default_value_t = 10)]
-    #[arg(default_value_if("quick", "true", "1"), value_parser = count::<u32>)]
-    live_s: u32,
-    #[command(flatten)]
-    options: Options,
-}
+/// Tasks of the run in real time, and the seconds over which they are spread.
+const LIVE: (u32, u32) = (100_000, 10);
+const QUICK_LIVE: (u32, u32) = (5_000, 1);
 
-pub(crate) fn run(args: &Args) -> Result<Option<Outcome>> {
-    let live = (args.live_tasks, args.live_s);
+pub(crate) fn run(options: &Options) -> Result<Option<Outcome>> {
+    let live = if options.common.quick {
+        QUICK_LIVE
+    } else {
+        LIVE
+    };
     let more = |structure: Structure, report: &mut Report| tasks_alone(&structure, live, report);
-    args.options.run("tasks", STRUCTURES, &more)
+    options.run("tasks", STRUCTURES, &more)
 }
 
 /// What is told of tasks beyond what is told of timers.
@@ -79,9 +69,7 @@ fn tasks_alone(structure: &Structure, live: (u32, u32), report: &mut Report) -> 
         report.params["live_tasks"] = json!(live.0);
         report.params["live_s"] = json!(live.1);
         live::moves_of_one(report);
-        if live.0 > 0 {
-            live::run(live, report)?;
-        }
+        live::run(live, report)?;
     }
     Ok(())
 }
@@ -89,20 +77,13 @@ fn tasks_alone(structure: &Structure, live: (u32, u32), report: &mut Report) -> 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::timers::course::Plan;
+    use crate::timers::course::SMALL;
     use crate::timers::plan::measure;
 
     #[test]
     fn every_structure_fires_every_task_on_its_tick() {
-        let plan = Plan {
-            timers: 5_000,
-            from_ms: 50,
-            to_ms: 700,
-            budget: 64,
-            seed: 9,
-        };
         for structure in STRUCTURES {
-            let mut report = measure(*structure, "tasks", &plan, 1).expect("measures");
+            let mut report = measure(*structure, "tasks", &SMALL, 1).expect("measures");
             tasks_alone(structure, (500, 1), &mut report).expect("measures");
             let value = |key: &str| report.figures.value(key);
             assert_eq!(report.notes, Vec::<String>::new(), "{structure}");

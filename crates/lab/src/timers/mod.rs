@@ -29,26 +29,26 @@ const HASHED_SLOTS: usize = 1 << 16;
 
 const STRUCTURES: &[Structure] = &[
     // The production timer.
-    Structure::ours("wheel", "HierarchicalWheel", |timers| {
+    Structure::ours("HierarchicalWheel", |timers| {
         Ok(Ours::boxed(HierarchicalWheel::new(START), START, timers))
     }),
-    Structure::ours("hashed", "HashedWheel", |timers| {
+    Structure::ours("HashedWheel", |timers| {
         let wheel = HashedWheel::new(HASHED_SLOTS, START);
         Ok(Ours::boxed(wheel, START, timers))
     }),
-    Structure::ours("heap2", "IndexedHeap<2>", |timers| {
+    Structure::ours("IndexedHeap<2>", |timers| {
         Ok(Ours::boxed(IndexedHeap::<2>::new(START), START, timers))
     }),
-    Structure::ours("heap4", "IndexedHeap<4>", |timers| {
+    Structure::ours("IndexedHeap<4>", |timers| {
         Ok(Ours::boxed(IndexedHeap::<4>::new(START), START, timers))
     }),
     #[cfg(feature = "peers")]
-    Structure::ours("delay-queue", "DelayQueue", |timers| {
+    Structure::ours("DelayQueue", |timers| {
         Ok(Box::new(peers::Delay::new(timers)?))
     })
     .in_package("tokio-util"),
     #[cfg(feature = "peers")]
-    Structure::ours("hhwt", "hhwt", |_| Ok(Box::new(peers::Hhwt::<u32>::new())))
+    Structure::ours("hhwt", |_| Ok(Box::new(peers::Hhwt::<u32>::new())))
         .in_package("hierarchical_hash_wheel_timer"),
 ];
 
@@ -61,21 +61,14 @@ pub(crate) fn run(options: &Options) -> Result<Option<Outcome>> {
 mod tests {
     use serde_json::json;
 
-    use super::course::{Course, Plan};
+    use super::course::{Course, Plan, SMALL};
     use super::*;
     use crate::report::Report;
 
     #[test]
     fn every_structure_fires_everything_on_its_tick() {
-        let plan = Plan {
-            timers: 5_000,
-            from_ms: 50,
-            to_ms: 700,
-            budget: 64,
-            seed: 9,
-        };
         for structure in STRUCTURES {
-            let report = plan::measure(*structure, "timers", &plan, 1).expect("measures");
+            let report = plan::measure(*structure, "timers", &SMALL, 1).expect("measures");
             let value = |key: &str| report.figures.value(key);
             assert_eq!(report.notes, Vec::<String>::new(), "{structure}");
             assert_eq!(value("late_max_ticks"), Some(0.0), "{structure}");
@@ -91,11 +84,10 @@ mod tests {
     fn a_budget_too_small_for_the_rate_is_seen_as_lateness() {
         // 5,000 timers in 100 ticks are 50 a tick; 20 records a tick cannot keep up.
         let plan = Plan {
-            timers: 5_000,
             from_ms: 100,
             to_ms: 200,
             budget: 20,
-            seed: 2,
+            ..SMALL
         };
         let mut report = Report::new("timers", json!({}));
         let heap = (STRUCTURES[3].what)(5_000).expect("builds");

@@ -22,7 +22,7 @@ const BUDGET: u32 = 2_048;
 #[group(skip)]
 pub(crate) struct Options {
     #[command(flatten)]
-    common: Common,
+    pub(crate) common: Common,
     /// How many (quick: 20000).
     #[arg(long = "timers", visible_alias = "tasks", value_name = "N", value_parser = count::<u32>)]
     #[arg(
@@ -30,9 +30,6 @@ pub(crate) struct Options {
         default_value_if("quick", "true", "20000")
     )]
     timers: u32,
-    /// Structures, by name (default all that were built).
-    #[arg(long, value_delimiter = ',', value_name = "STRUCTURE,…")]
-    structures: Option<Vec<String>>,
 }
 
 /// What builds an empty structure with room for so many.
@@ -90,11 +87,10 @@ impl Options {
             heap::COUNTED,
             "{experiment} counts bytes: build the laboratory without the feature plain-alloc"
         );
-        let structures = Choice::chosen(all, self.structures.as_deref())?;
         let experiment = Experiment {
             name: experiment,
             cells: vec![String::new()],
-            subjects: &|_| structures.clone(),
+            subjects: &|_| all.to_vec(),
             measure: &|structure: Structure, _, round| {
                 let mut report = measure(structure, experiment, &plan, round)?;
                 more(structure, &mut report)?;
