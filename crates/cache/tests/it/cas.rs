@@ -2,19 +2,11 @@
 
 use std::time::Duration;
 
-use tidewheel::{
-    Builder, Cache, CompareError, Condition, Driver, Lifetime, ManualClock, Ttl, Version,
-};
+use tidewheel::{Cache, CompareError, Condition, Lifetime, ManualClock, Ttl, Version};
 
 const MS: Duration = Duration::from_millis(1);
 
-fn manual(clock: &ManualClock) -> Builder<u64, u64> {
-    Cache::builder()
-        .max_capacity(1000)
-        .time_to_live(100 * MS)
-        .clock(clock.clone())
-        .driver(Driver::Manual)
-}
+use super::setups::manual;
 
 #[test]
 fn a_value_is_replaced_only_while_it_has_the_version_that_was_read() {

@@ -10,9 +10,11 @@ use std::task::{Context, Poll, Wake, Waker};
 use std::thread;
 use std::time::Duration;
 
-use tidewheel::{Builder, Cache, Compute, Driver, Loaded, ManualClock, OnFull, Removal};
+use tidewheel::{Builder, Cache, Compute, Driver, Loaded, OnFull, Removal};
 
 const MS: Duration = Duration::from_millis(1);
+
+use super::setups::full_at;
 
 /// How long something may take that happens at once unless it never does.
 const LONG: Duration = Duration::from_secs(20);
@@ -21,15 +23,6 @@ const LONG: Duration = Duration::from_secs(20);
 const CUE: u64 = 50;
 
 type Numbers = Cache<u64, u64>;
-
-fn full_at(limit: usize) -> Builder<u64, u64> {
-    Cache::builder()
-        .max_capacity(1000)
-        .no_default_ttl()
-        .clock(ManualClock::new())
-        .driver(Driver::Manual)
-        .listener_queue(limit, OnFull::Wait)
-}
 
 fn heard<T>(from: &Receiver<T>, what: &str) -> T {
     match from.recv_timeout(LONG) {

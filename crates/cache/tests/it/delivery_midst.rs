@@ -11,23 +11,16 @@ use std::task::{Context, Waker};
 use std::thread;
 use std::time::Duration;
 
-use tidewheel::{Builder, Cache, Driver, ManualClock, OnFull, Removal, WeakCache};
+use tidewheel::{Builder, Cache, Driver, Removal, WeakCache};
 
 /// How long something may take that happens at once unless it never does.
 const LONG: Duration = Duration::from_secs(20);
 
+use super::setups::full_at;
+
 type Numbers = Cache<u64, u64>;
 
 type Told = Arc<Mutex<Vec<u64>>>;
-
-fn full_at(limit: usize) -> Builder<u64, u64> {
-    Cache::builder()
-        .max_capacity(1000)
-        .no_default_ttl()
-        .clock(ManualClock::new())
-        .driver(Driver::Manual)
-        .listener_queue(limit, OnFull::Wait)
-}
 
 /// A cache of a few entries whose listener notes whom it was told of, after `first`.
 fn told_by(

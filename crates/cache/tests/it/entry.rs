@@ -6,17 +6,11 @@ use std::sync::mpsc;
 use std::thread;
 use std::time::Duration;
 
-use tidewheel::{Builder, Cache, Compute, Driver, Lifetime, Loaded, ManualClock, Ttl};
+use tidewheel::{Cache, Compute, Driver, Lifetime, Loaded, ManualClock, Ttl};
 
 const MS: Duration = Duration::from_millis(1);
 
-fn manual(clock: &ManualClock) -> Builder<u64, u64> {
-    Cache::builder()
-        .max_capacity(1000)
-        .time_to_live(100 * MS)
-        .clock(clock.clone())
-        .driver(Driver::Manual)
-}
+use super::setups::manual;
 
 fn cache() -> Cache<u64, u64> {
     manual(&ManualClock::new()).build().expect("valid")

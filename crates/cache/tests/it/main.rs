@@ -25,6 +25,7 @@ mod loads;
 mod loads_kept;
 mod matrix;
 mod model;
+mod setups;
 #[cfg(feature = "serde")]
 mod snapshot;
 mod soft_deadlines;

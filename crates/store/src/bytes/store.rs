@@ -6,9 +6,9 @@ use super::blocks::Blocks;
 use super::entry;
 use super::objects::Objects;
 use super::value::{Expired, Seen, Value};
-use crate::Slot;
 use crate::hasher::KeyHasher;
 use crate::index::{Elsewhere, Index};
+use crate::slot::Slot;
 
 /// One shard of expiring data. See the [crate](crate) for a tour.
 #[derive(Debug)]

@@ -1,6 +1,6 @@
 //! What a store of bytes takes and hands out.
 
-use crate::Slot;
+use crate::slot::Slot;
 
 /// The most value bytes that are kept beside the key.
 pub const INLINE_MAX: usize = 2048;

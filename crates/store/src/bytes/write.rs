@@ -6,7 +6,7 @@ use super::blocks::Blocks;
 use super::entry::{self, Form};
 use super::store::Store;
 use super::value::{INLINE_MAX, NewValue};
-use crate::Slot;
+use crate::slot::Slot;
 
 impl<O> Store<O> {
     /// Adds a key that [`find`](Self::find) does not find, with an access history of 0. O(1).

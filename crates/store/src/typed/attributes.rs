@@ -5,8 +5,8 @@ use tidewheel_timer::FreedRecords;
 use super::slots::{Entry, FreedSlots};
 use super::soft::Soft;
 use super::view::hit;
-use crate::Slot;
 use crate::index::FreedBuckets;
+use crate::slot::Slot;
 
 /// What an entry has besides key and value. A page of entries has memory for an attribute only once one of its
 /// entries has a value other than the default. The deadline always has its place.

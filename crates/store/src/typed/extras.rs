@@ -3,7 +3,7 @@
 use super::attributes::Attributes;
 use super::soft::Soft;
 use super::store::TypedStore;
-use crate::Slot;
+use crate::slot::Slot;
 
 impl<K, V> TypedStore<K, V> {
     /// The entry's attributes.

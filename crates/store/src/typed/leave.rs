@@ -7,7 +7,7 @@ use tidewheel_timer::{Progress, TimerQueue};
 use super::attributes::Removed;
 use super::store::TypedStore;
 use super::view::{View, hashed, label_of, weight_of};
-use crate::Slot;
+use crate::slot::Slot;
 
 impl<K, V> TypedStore<K, V> {
     /// Removes an entry. O(1).

@@ -6,9 +6,9 @@ use tidewheel_timer::{Forecast, HierarchicalWheel, TimerQueue};
 use super::attributes::{Attributes, Found, Freed};
 use super::slots::{DEADLINE_MAX, Entry, Slots};
 use super::view::{View, hashed, hit, label_of, weight_of};
-use crate::Slot;
 use crate::index::{Elsewhere, Index};
 use crate::policy::Policy;
+use crate::slot::Slot;
 
 /// One shard of expiring, evictable entries of type `(K, V)`.
 ///

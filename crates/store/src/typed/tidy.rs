@@ -4,7 +4,7 @@ use tidewheel_timer::TimerQueue;
 
 use super::store::TypedStore;
 use super::view::{View, hashed};
-use crate::Slot;
+use crate::slot::Slot;
 
 impl<K, V> TypedStore<K, V> {
     /// Tidies: moves entries off sparse pages and drops dead timer records. Does about `budget` units of work at
