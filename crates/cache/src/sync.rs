@@ -1,37 +1,23 @@
-//! Locks and atomics: parking_lot's and std's, or shuttle's in its tests; and the rule about re-entry.
+//! Locks and atomics: std's, or shuttle's in its tests; and the rule about re-entry.
 
 use std::cell::Cell;
 use std::ops::{Deref, DerefMut};
-use std::sync::TryLockError;
 use std::sync::atomic::{AtomicU64 as PlainU64, Ordering::Relaxed as PlainRelaxed};
+use std::sync::{PoisonError, TryLockError};
 
-#[cfg(not(shuttle))]
-pub(crate) use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, AtomicUsize, Ordering};
-#[cfg(not(shuttle))]
-pub(crate) use std::sync::{Condvar, Mutex, MutexGuard, RwLock};
-#[cfg(not(shuttle))]
-pub(crate) use std::thread_local;
+#[cfg(not(all(shuttle, feature = "shuttle")))]
+pub(crate) use std::{
+    sync::atomic::{AtomicBool, AtomicU32, AtomicU64, AtomicUsize, Ordering},
+    sync::{Condvar, Mutex, MutexGuard, RwLock, RwLockReadGuard, RwLockWriteGuard},
+    thread_local,
+};
 
-#[cfg(shuttle)]
-pub(crate) use shuttle::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, AtomicUsize, Ordering};
-#[cfg(shuttle)]
-pub(crate) use shuttle::sync::{Condvar, Mutex, MutexGuard, RwLock};
-#[cfg(shuttle)]
-pub(crate) use shuttle::thread_local;
-
-#[cfg(not(shuttle))]
-type RawLock<T> = parking_lot::RwLock<T>;
-#[cfg(not(shuttle))]
-type RawRead<'a, T> = parking_lot::RwLockReadGuard<'a, T>;
-#[cfg(not(shuttle))]
-type RawWrite<'a, T> = parking_lot::RwLockWriteGuard<'a, T>;
-
-#[cfg(shuttle)]
-type RawLock<T> = RwLock<T>;
-#[cfg(shuttle)]
-type RawRead<'a, T> = shuttle::sync::RwLockReadGuard<'a, T>;
-#[cfg(shuttle)]
-type RawWrite<'a, T> = shuttle::sync::RwLockWriteGuard<'a, T>;
+#[cfg(all(shuttle, feature = "shuttle"))]
+pub(crate) use shuttle::{
+    sync::atomic::{AtomicBool, AtomicU32, AtomicU64, AtomicUsize, Ordering},
+    sync::{Condvar, Mutex, MutexGuard, RwLock, RwLockReadGuard, RwLockWriteGuard},
+    thread_local,
+};
 
 /// Numbers of threads, from 1.
 static NEXT_THREAD: PlainU64 = PlainU64::new(1);
@@ -47,9 +33,7 @@ pub(crate) fn thread_number() -> u64 {
 
 /// Locks a mutex; what a panicking holder left behind is whole, since no user code runs under one.
 pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex
-        .lock()
-        .unwrap_or_else(std::sync::PoisonError::into_inner)
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// Locks a mutex if that is possible at once.
@@ -63,35 +47,30 @@ pub(crate) fn try_lock<T>(mutex: &Mutex<T>) -> Option<MutexGuard<'_, T>> {
 
 /// How often a reader looks whether the writer is done before it sleeps, and how long it pauses between:
 /// about 10 to 20 µs in all.
-#[cfg(not(shuttle))]
-const READ_TRIES: u32 = 64;
-#[cfg(not(shuttle))]
+const READ_TRIES: u32 = if cfg!(all(shuttle, feature = "shuttle")) { 1 } else { 64 };
 const PAUSES_PER_TRY: u32 = 8;
 
 /// A shard's lock. The user's `Hash`, `Eq`, `Clone` and `view` closures run under it. If one of them calls
 /// the same cache, it panics instead of waiting for itself.
+///
+/// A panic of theirs leaves the shard whole, so poison says nothing.
 #[derive(Debug)]
-pub(crate) struct ShardLock<T>(RawLock<T>);
+pub(crate) struct ShardLock<T>(RwLock<T>);
 
 impl<T> ShardLock<T> {
     pub(crate) fn new(value: T) -> Self {
-        Self(RawLock::new(value))
+        Self(RwLock::new(value))
     }
 
     /// `cache` tells caches apart: a closure may well read another one.
     #[inline]
     pub(crate) fn read(&self, cache: usize) -> ReadGuard<'_, T> {
         let inside = Inside::enter(cache);
-        #[cfg(not(shuttle))]
         let guard = match self.0.try_read() {
-            Some(guard) => guard,
-            None => self.read_soon(),
+            Ok(guard) => guard,
+            Err(TryLockError::Poisoned(poisoned)) => poisoned.into_inner(),
+            Err(TryLockError::WouldBlock) => self.read_soon(),
         };
-        #[cfg(shuttle)]
-        let guard = self
-            .0
-            .read()
-            .unwrap_or_else(std::sync::PoisonError::into_inner);
         ReadGuard {
             guard,
             _inside: inside,
@@ -100,44 +79,38 @@ impl<T> ShardLock<T> {
 
     /// A writer holds the lock for a few microseconds: to wait for it awake is shorter than to fall asleep
     /// and be woken, for both.
-    #[cfg(not(shuttle))]
     #[cold]
-    fn read_soon(&self) -> RawRead<'_, T> {
+    fn read_soon(&self) -> RwLockReadGuard<'_, T> {
         for _ in 0..READ_TRIES {
             for _ in 0..PAUSES_PER_TRY {
                 std::hint::spin_loop();
             }
-            if let Some(guard) = self.0.try_read() {
-                return guard;
+            match self.0.try_read() {
+                Ok(guard) => return guard,
+                Err(TryLockError::Poisoned(poisoned)) => return poisoned.into_inner(),
+                Err(TryLockError::WouldBlock) => {}
             }
         }
-        self.0.read()
+        self.0.read().unwrap_or_else(PoisonError::into_inner)
     }
 
     #[inline]
     pub(crate) fn write(&self, cache: usize) -> WriteGuard<'_, T> {
         let inside = Inside::enter(cache);
-        #[cfg(not(shuttle))]
-        let guard = self.0.write();
-        #[cfg(shuttle)]
-        let guard = self
-            .0
-            .write()
-            .unwrap_or_else(std::sync::PoisonError::into_inner);
         WriteGuard {
-            guard,
+            guard: self.0.write().unwrap_or_else(PoisonError::into_inner),
             _inside: inside,
         }
     }
 }
 
 pub(crate) struct ReadGuard<'a, T> {
-    guard: RawRead<'a, T>,
+    guard: RwLockReadGuard<'a, T>,
     _inside: Inside,
 }
 
 pub(crate) struct WriteGuard<'a, T> {
-    guard: RawWrite<'a, T>,
+    guard: RwLockWriteGuard<'a, T>,
     _inside: Inside,
 }
 

@@ -1,9 +1,9 @@
 //! Concurrent paths under schedules that shuttle chooses: `RUSTFLAGS="--cfg shuttle" cargo test -p tidewheel
-//! --test shuttle --release`.
+//! --features shuttle --test shuttle --release`.
 //!
 //! Every test runs under random schedules and under PCT's, which find an ordering bug of a given depth with a
 //! known probability; a failure prints the schedule, which replays it.
-#![cfg(shuttle)]
+#![cfg(all(shuttle, feature = "shuttle"))]
 
 use std::collections::HashMap;
 use std::future::{Future, poll_fn};

@@ -72,7 +72,7 @@ mod core;
 mod drive;
 mod durable;
 mod ground;
-#[cfg(all(test, shuttle))]
+#[cfg(all(test, shuttle, feature = "shuttle"))]
 mod shuttle_tests;
 
 pub use api::builder::Builder;

@@ -192,7 +192,7 @@ pub fn waker_of(thread: Thread) -> Waker {
     Waker::from(Arc::new(Unpark(thread)))
 }
 
-#[cfg(all(test, not(shuttle)))]
+#[cfg(all(test, not(all(shuttle, feature = "shuttle"))))]
 mod tests {
     use std::sync::atomic::AtomicUsize;
 
@@ -276,8 +276,8 @@ mod tests {
 }
 
 /// A lost wake-up would be a deadlock, which shuttle reports:
-/// `RUSTFLAGS="--cfg shuttle" cargo test -p tidewheel-time --lib --release`.
-#[cfg(all(test, shuttle))]
+/// `RUSTFLAGS="--cfg shuttle" cargo test -p tidewheel-time --features shuttle --lib --release`.
+#[cfg(all(test, shuttle, feature = "shuttle"))]
 mod schedules {
     use shuttle::thread;
 

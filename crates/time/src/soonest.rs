@@ -65,7 +65,7 @@ impl Soonest {
     }
 }
 
-#[cfg(all(test, not(shuttle)))]
+#[cfg(all(test, not(all(shuttle, feature = "shuttle"))))]
 mod tests {
     use super::*;
 

@@ -1,13 +1,13 @@
 //! Locks and atomics: std's, or shuttle's in the test of the alarm.
 
-#[cfg(not(shuttle))]
+#[cfg(not(all(shuttle, feature = "shuttle")))]
 pub(crate) use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-#[cfg(not(shuttle))]
+#[cfg(not(all(shuttle, feature = "shuttle")))]
 pub(crate) use std::sync::{Mutex, MutexGuard};
 
-#[cfg(shuttle)]
+#[cfg(all(shuttle, feature = "shuttle"))]
 pub(crate) use shuttle::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-#[cfg(shuttle)]
+#[cfg(all(shuttle, feature = "shuttle"))]
 pub(crate) use shuttle::sync::{Mutex, MutexGuard};
 
 /// Locks a mutex. No user code runs under one, so what a panicking holder left behind is whole.

@@ -8,5 +8,5 @@ pub(crate) mod redb;
 mod restore;
 pub(crate) mod run;
 pub(crate) mod scheduler;
-#[cfg(all(test, shuttle))]
+#[cfg(all(test, shuttle, feature = "shuttle"))]
 mod shuttle_tests;

@@ -1,17 +1,17 @@
 //! Locks and atomics: std's, or shuttle's in its tests.
 
-#[cfg(not(shuttle))]
+#[cfg(not(all(shuttle, feature = "shuttle")))]
 pub(crate) use std::sync::atomic::{AtomicU64, Ordering};
-#[cfg(not(shuttle))]
+#[cfg(not(all(shuttle, feature = "shuttle")))]
 pub(crate) use std::sync::{Condvar, Mutex, MutexGuard};
-#[cfg(not(shuttle))]
+#[cfg(not(all(shuttle, feature = "shuttle")))]
 pub(crate) use std::thread_local;
 
-#[cfg(shuttle)]
+#[cfg(all(shuttle, feature = "shuttle"))]
 pub(crate) use shuttle::sync::atomic::{AtomicU64, Ordering};
-#[cfg(shuttle)]
+#[cfg(all(shuttle, feature = "shuttle"))]
 pub(crate) use shuttle::sync::{Condvar, Mutex, MutexGuard};
-#[cfg(shuttle)]
+#[cfg(all(shuttle, feature = "shuttle"))]
 pub(crate) use shuttle::thread_local;
 
 /// Locks a mutex, also one whose holder panicked: handlers never run under one, and what a key's `Hash`
