@@ -27,15 +27,17 @@ pub fn sum_floats(a: &[u8], b: &[u8]) -> Result<String, SumError> {
     if a.len().max(b.len()) >= TEXT_MAX {
         return Err(SumError::NotAFloat);
     }
-    if let (Some(a), Some(b)) = (parse_fixed(a), parse_fixed(b))
-        && let Some(sum) = a.checked_add(b)
-        && [a, b, sum]
-            .iter()
-            .all(|number| number.unsigned_abs() < NO_DECIMALS_FROM)
-    {
-        return Ok(format_fixed(sum));
-    }
-    extended::sum(a, b)
+    sum_fixed(a, b).map_or_else(|| extended::sum(a, b), |sum| Ok(format_fixed(sum)))
+}
+
+/// The sum as a multiple of 10^-17, if all three numbers are ones that are added exactly.
+fn sum_fixed(a: &[u8], b: &[u8]) -> Option<i128> {
+    let (a, b) = (parse_fixed(a)?, parse_fixed(b)?);
+    let sum = a.checked_add(b)?;
+    [a, b, sum]
+        .iter()
+        .all(|number| number.unsigned_abs() < NO_DECIMALS_FROM)
+        .then_some(sum)
 }
 
 /// Reads a decimal number as a multiple of 10^-17 if it is one and fits.

@@ -243,12 +243,13 @@ impl Parser {
     fn whole_arguments(&mut self, buf: &[u8], limits: &Limits) {
         let buf = &buf[..buf.len().min(COMMAND_MAX)];
         let mut pos = self.pos;
-        while self.missing > 0
-            && buf.get(pos) == Some(&b'$')
-            && let Some((len, start)) = short_number(buf, pos)
-            && len <= limits.bulk
-            && start + len + 2 <= buf.len()
-        {
+        while self.missing > 0 && buf.get(pos) == Some(&b'$') {
+            let Some((len, start)) = short_number(buf, pos) else {
+                break;
+            };
+            if len > limits.bulk || start + len + 2 > buf.len() {
+                break;
+            }
             self.spans.push(Span {
                 start: start as u32,
                 len: len as u32,

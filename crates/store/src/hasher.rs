@@ -55,9 +55,10 @@ impl KeyHasher {
     #[must_use]
     pub fn hash(&self, key: &[u8]) -> u64 {
         let mut state = self.start;
-        let (words, rest) = key.as_chunks::<8>();
+        let words = key.chunks_exact(8);
+        let rest = words.remainder();
         for word in words {
-            state.absorb(u64::from_le_bytes(*word));
+            state.absorb(u64::from_le_bytes(word.try_into().expect("8 bytes")));
         }
         let tail = match key.last_chunk::<8>() {
             // The last bytes of this word are those that no word had; for none, two shifts leave nothing.

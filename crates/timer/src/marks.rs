@@ -42,7 +42,7 @@ impl Marks {
         let pass = self.pass;
         let page = self.pages[index].get_or_insert_with(|| Page {
             pass,
-            words: Box::new([0; _]),
+            words: Box::new([0; PAGE_IDS as usize / 64]),
         });
         if page.pass != pass {
             page.pass = pass;

@@ -284,10 +284,11 @@ impl HierarchicalWheel {
     fn split_ahead<T: Timers>(&mut self, timers: &mut T, left: u32, progress: &mut Progress) {
         let mut left = left.min(SPLIT_AHEAD_MAX);
         for level in 1..LEVELS {
-            if let Some((number, begin)) = self.levels.split_begin(level)
-                && begin <= self.levels.elapsed
-            {
-                self.split(timers, level, number, &mut left, progress);
+            match self.levels.split_begin(level) {
+                Some((number, begin)) if begin <= self.levels.elapsed => {
+                    self.split(timers, level, number, &mut left, progress);
+                }
+                _ => {}
             }
         }
     }

@@ -85,9 +85,8 @@ where
     pub(crate) fn renew<Q: Equivalent<K> + ?Sized>(&self, hash: Hashed, key: &Q, renewal: Renewal) {
         let now = self.time.now().tick();
         self.write(self.cell(hash), |shard| {
-            if let Some(slot) = Self::find(shard, hash, key)
-                && self.is_live(&shard.store, slot)
-            {
+            let slot = Self::find(shard, hash, key);
+            if let Some(slot) = slot.filter(|slot| self.is_live(&shard.store, *slot)) {
                 // A writer may have come between: then this may be another value, and is asked again.
                 let renewal = if shard.changes == renewal.changes.wrapping_add(1) {
                     renewal

@@ -122,9 +122,10 @@ impl<K: Hash + Eq, V, S: BuildHasher> Cache<K, V, S> {
     /// application calls this where blocking is allowed.
     pub fn run_refreshes(&self, max: usize) -> usize {
         let mut taken = 0;
-        while taken < max
-            && let Some(job) = self.inner.refreshes.pop()
-        {
+        while taken < max {
+            let Some(job) = self.inner.refreshes.pop() else {
+                break;
+            };
             self.inner.refresh(job);
             taken += 1;
         }

@@ -175,11 +175,8 @@ impl<K: Hash + Eq, V, S: BuildHasher> Inner<K, V, S> {
         let store = &shard.store;
         let mut judged = Vec::new();
         step.visit(store, |slot| {
-            if let Some(version) = store.version(slot)
-                && self.is_to_go(store, slot, invalidate)
-            {
-                judged.push(version);
-            }
+            let version = store.version(slot);
+            judged.extend(version.filter(|_| self.is_to_go(store, slot, invalidate)));
         });
         judged.sort_unstable();
         judged

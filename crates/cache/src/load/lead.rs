@@ -201,10 +201,10 @@ impl<K: Hash + Eq, V, S: BuildHasher> Inner<K, V, S> {
 
     /// A refresh has failed: a stale entry counts as fresh for a while.
     fn try_later(&self, shard: &mut Shard<K, V>, hash: Hashed, key: &K, now: u64) {
-        if let Some(slot) = Self::find(shard, hash, key)
-            && self.is_live(&shard.store, slot)
-            && self.is_stale(&shard.store, slot)
-        {
+        let Some(slot) = Self::find(shard, hash, key) else {
+            return;
+        };
+        if self.is_live(&shard.store, slot) && self.is_stale(&shard.store, slot) {
             self.config.put_off(&mut shard.store, slot, now);
         }
     }

@@ -112,9 +112,10 @@ impl<K, V, S> TaskStream<K, V, S> {
     /// Wakes the async task if it sleeps for longer than is right now.
     fn wake(&mut self) {
         let next = self.tasks.next_deadline().unwrap_or(u64::MAX);
-        if next < self.sleeps_until
-            && let Some(waker) = self.waker.take()
-        {
+        if next >= self.sleeps_until {
+            return;
+        }
+        if let Some(waker) = self.waker.take() {
             waker.wake();
         }
     }

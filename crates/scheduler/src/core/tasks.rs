@@ -364,9 +364,10 @@ impl<K: Hash + Eq, V, S: BuildHasher> Tasks<K, V, S> {
         sink: &mut impl FnMut(Due<K, V>),
     ) -> u32 {
         let before = *budget;
-        while *budget > 0
-            && let Some(removed) = self.batch.pop()
-        {
+        while *budget > 0 {
+            let Some(removed) = self.batch.pop() else {
+                break;
+            };
             *budget -= 1;
             self.hand_over(removed, now, sink);
         }

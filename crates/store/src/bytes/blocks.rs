@@ -255,7 +255,7 @@ impl Blocks {
         } else {
             // The page may have been freed since and hold blocks of another size now.
             let units = u32::from(SIZES[page.class as usize]);
-            if !offset.is_multiple_of(units) {
+            if offset % units != 0 {
                 return None;
             }
             let at = offset as usize * UNIT;

@@ -60,7 +60,7 @@ impl Segment {
 
     /// The segment's places.
     pub(super) fn places(&self) -> RangeInclusive<u32> {
-        self.start..=self.start | u32::MAX.unbounded_shr(self.depth.into())
+        self.start..=self.start | u32::MAX >> self.depth
     }
 
     /// Whether all its entries have this place. Then no split separates them.

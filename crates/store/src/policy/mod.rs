@@ -270,7 +270,8 @@ impl Policy {
             return None;
         }
         self.count_out();
-        if choosing && let Some(idle) = self.glance(residents) {
+        let idle = if choosing { self.glance(residents) } else { None };
+        if let Some(idle) = idle {
             residents.set_state(place.id, Region::Main.with_hits(hits));
             self.main.add(residents.weight(place.id));
             self.main.subtract(residents.weight(idle));

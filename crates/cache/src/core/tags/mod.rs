@@ -157,9 +157,8 @@ impl Tags {
             self.node(id).body.fetch_add(1, Release);
             any = true;
         }
-        if let Some(overflow) = self.nodes.existing(OVERFLOW)
-            && overflow.refs.load(Acquire) > 0
-        {
+        let overflow = self.nodes.existing(OVERFLOW);
+        if let Some(overflow) = overflow.filter(|overflow| overflow.refs.load(Acquire) > 0) {
             overflow.body.fetch_add(1, Release);
             any = true;
         }
