@@ -47,7 +47,11 @@ pub(crate) fn try_lock<T>(mutex: &Mutex<T>) -> Option<MutexGuard<'_, T>> {
 
 /// How often a reader looks whether the writer is done before it sleeps, and how long it pauses between:
 /// about 10 to 20 µs in all.
-const READ_TRIES: u32 = if cfg!(all(shuttle, feature = "shuttle")) { 1 } else { 64 };
+const READ_TRIES: u32 = if cfg!(all(shuttle, feature = "shuttle")) {
+    1
+} else {
+    64
+};
 const PAUSES_PER_TRY: u32 = 8;
 
 /// A shard's lock. The user's `Hash`, `Eq`, `Clone` and `view` closures run under it. If one of them calls

@@ -3,6 +3,7 @@
 use std::fmt;
 use std::time::Duration;
 
+use crate::core::negative::NewMemory;
 use crate::core::refreshes::Refresher;
 use crate::lifetime::{Expiry, Jitter, Lifetime, TtlBounds, TtlChoice};
 use tidewheel_time::Moment;
@@ -23,6 +24,8 @@ pub(crate) struct Config<K, V> {
     /// Ticks that an entry is kept after its end, for the case that its loader fails.
     pub(crate) grace: u64,
     pub(crate) negative_ttl: Option<Duration>,
+    /// What makes the store that they are remembered in.
+    pub(crate) new_memory: Option<NewMemory<K>>,
     pub(crate) refresher: Option<Refresher<K, V>>,
     pub(crate) refresh_queue: usize,
 }

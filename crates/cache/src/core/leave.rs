@@ -81,7 +81,7 @@ impl<K, V, S> Inner<K, V, S> {
         shard.published = u64::MAX;
         shard.republish = true;
         shard.flights.clear(&mut shard.garbage.keys);
-        if let Some(negatives) = shard.negatives.clear() {
+        if let Some(negatives) = shard.negatives.take() {
             shard.garbage.rare().negative_stores.push(negatives);
         }
         self.delivery.all_left(

@@ -3,8 +3,12 @@
 //! They live in a store of their own beside the shard's, made when the first one comes and let go when the
 //! last one goes, so that a cache without them pays a word. At most [`NEGATIVES_PER_SHARD`] are remembered in
 //! each shard; the store's eviction policy chooses which one makes room: to forget costs a call of a loader.
+//!
+//! Only [`Builder::negative_ttl`](crate::Builder::negative_ttl) names that store's type. A program that remembers
+//! nothing does not contain it, which makes it a tenth smaller.
 
 use std::any::Any;
+use std::fmt;
 use std::sync::Arc;
 
 use tidewheel_store::{Attributes, Progress, Removed, TypedStore};
@@ -16,9 +20,11 @@ use crate::time::Time;
 /// Errors and absences that one shard remembers.
 pub(crate) const NEGATIVES_PER_SHARD: u64 = 1024;
 
+/// Makes the store for a shard's first one.
+pub(crate) type NewMemory<K> = fn() -> Box<dyn Memory<K>>;
+
 /// What one shard remembers.
-#[derive(Debug)]
-pub(crate) struct Negatives<K>(Option<Box<TypedStore<K, Negative>>>);
+pub(crate) struct Negatives<K>(Option<Box<dyn Memory<K>>>);
 
 impl Negative {
     pub(crate) fn error<E: Send + Sync + 'static>(error: &Arc<E>) -> Self {
@@ -28,6 +34,13 @@ impl Negative {
     /// Whether this answers a caller whose loader fails with `E`.
     pub(crate) fn is_error<E: Send + Sync + 'static>(&self) -> bool {
         matches!(self, Self::Error(error) if error.is::<E>())
+    }
+}
+
+impl<K> fmt::Debug for Negatives<K> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let len = self.0.as_ref().map_or(0, |memory| memory.len());
+        f.debug_tuple("Negatives").field(&len).finish()
     }
 }
 
@@ -45,7 +58,7 @@ impl<K> Negatives<K> {
     pub(crate) fn next_deadline(&self) -> u64 {
         match &self.0 {
             None => u64::MAX,
-            Some(store) => store.next_deadline().unwrap_or(u64::MAX),
+            Some(memory) => memory.next_deadline(),
         }
     }
 
@@ -56,42 +69,21 @@ impl<K> Negatives<K> {
         is: impl Fn(&K) -> bool,
         time: &Time,
     ) -> Option<&Negative> {
-        let store = self.0.as_ref()?;
-        let slot = store.find(place, is)?;
-        let live = store
-            .deadline(slot)
-            .is_some_and(|deadline| !time.reached(deadline));
-        live.then(|| store.value(slot))
+        self.0.as_ref()?.find(place, &is, time)
     }
 
     /// Remembers what a key of which nothing is remembered has come to; returns what has made room for it.
     pub(crate) fn remember(
         &mut self,
+        new: NewMemory<K>,
         place: u32,
-        key: K,
-        negative: Negative,
+        (key, negative): (K, Negative),
         deadline: u64,
         now: u64,
         place_of: &impl Fn(&K) -> u32,
     ) -> Option<Removed<K, Negative>> {
-        let store = self.0.get_or_insert_default();
-        let attributes = Attributes {
-            deadline: Some(deadline),
-            ..Attributes::default()
-        };
-        store.insert(
-            place,
-            key,
-            negative,
-            attributes,
-            now,
-            NEGATIVES_PER_SHARD,
-            place_of,
-        );
-        // Each weighs 1.
-        (store.weight() > NEGATIVES_PER_SHARD)
-            .then(|| store.evict(place_of))
-            .flatten()
+        let memory = self.0.get_or_insert_with(new);
+        memory.remember(place, key, negative, deadline, now, place_of)
     }
 
     pub(crate) fn forget(
@@ -99,11 +91,9 @@ impl<K> Negatives<K> {
         place: u32,
         is: impl Fn(&K) -> bool,
     ) -> Option<Removed<K, Negative>> {
-        let store = self.0.as_mut()?;
-        let slot = store.find(place, is)?;
-        let removed = store.remove(slot, place);
+        let removed = self.0.as_mut()?.forget(place, &is);
         self.let_go();
-        Some(removed)
+        removed
     }
 
     /// Forgets what is over; touches at most `budget` timer records, which it counts as moved.
@@ -114,10 +104,10 @@ impl<K> Negatives<K> {
         place_of: &impl Fn(&K) -> u32,
         garbage: &mut Garbage<K, V>,
     ) -> Progress {
-        let Some(store) = &mut self.0 else {
+        let Some(memory) = &mut self.0 else {
             return Progress::default();
         };
-        let mut progress = store.expire(now, budget, place_of, |removed| {
+        let mut progress = memory.expire(now, budget, place_of, &mut |removed| {
             garbage.forgotten(Some(removed));
         });
         progress.moved += std::mem::take(&mut progress.fired);
@@ -127,19 +117,125 @@ impl<K> Negatives<K> {
 
     /// Panics if the structure is broken, or there are too many.
     pub(crate) fn validate(&self, place_of: &impl Fn(&K) -> u32) {
-        if let Some(store) = &self.0 {
-            store.validate(place_of);
-            assert!(!store.is_empty() && store.len() as u64 <= NEGATIVES_PER_SHARD);
+        if let Some(memory) = &self.0 {
+            memory.validate(place_of);
+            assert!((1..=NEGATIVES_PER_SHARD).contains(&memory.len()));
         }
     }
 
-    pub(crate) fn clear(&mut self) -> Option<TypedStore<K, Negative>> {
-        self.0.take().map(|store| *store)
+    /// Everything, if there is anything.
+    pub(crate) fn take(&mut self) -> Option<Self> {
+        self.0.take().map(|memory| Self(Some(memory)))
+    }
+
+    pub(crate) fn into_entries(self) -> Vec<(K, Negative)> {
+        self.0.map_or_else(Vec::new, Memory::into_entries)
     }
 
     fn let_go(&mut self) {
-        if self.0.as_ref().is_some_and(|store| store.is_empty()) {
+        if self.0.as_ref().is_some_and(|memory| memory.len() == 0) {
             self.0 = None;
         }
+    }
+}
+
+/// The store of what a shard remembers, behind a table of functions.
+pub(crate) trait Memory<K>: Send + Sync {
+    fn len(&self) -> u64;
+
+    fn next_deadline(&self) -> u64;
+
+    fn find(&self, place: u32, is: &dyn Fn(&K) -> bool, time: &Time) -> Option<&Negative>;
+
+    fn remember(
+        &mut self,
+        place: u32,
+        key: K,
+        negative: Negative,
+        deadline: u64,
+        now: u64,
+        place_of: &dyn Fn(&K) -> u32,
+    ) -> Option<Removed<K, Negative>>;
+
+    fn forget(&mut self, place: u32, is: &dyn Fn(&K) -> bool) -> Option<Removed<K, Negative>>;
+
+    fn expire(
+        &mut self,
+        now: u64,
+        budget: u32,
+        place_of: &dyn Fn(&K) -> u32,
+        gone: &mut dyn FnMut(Removed<K, Negative>),
+    ) -> Progress;
+
+    fn into_entries(self: Box<Self>) -> Vec<(K, Negative)>;
+
+    fn validate(&self, place_of: &dyn Fn(&K) -> u32);
+}
+
+/// An empty store.
+pub(crate) fn new_memory<K: Send + Sync + 'static>() -> Box<dyn Memory<K>> {
+    Box::new(TypedStore::new())
+}
+
+impl<K: Send + Sync> Memory<K> for TypedStore<K, Negative> {
+    fn len(&self) -> u64 {
+        self.len() as u64
+    }
+
+    fn next_deadline(&self) -> u64 {
+        self.next_deadline().unwrap_or(u64::MAX)
+    }
+
+    fn find(&self, place: u32, is: &dyn Fn(&K) -> bool, time: &Time) -> Option<&Negative> {
+        let slot = self.find(place, is)?;
+        let live = self
+            .deadline(slot)
+            .is_some_and(|deadline| !time.reached(deadline));
+        live.then(|| self.value(slot))
+    }
+
+    fn remember(
+        &mut self,
+        place: u32,
+        key: K,
+        negative: Negative,
+        deadline: u64,
+        now: u64,
+        place_of: &dyn Fn(&K) -> u32,
+    ) -> Option<Removed<K, Negative>> {
+        let attributes = Attributes {
+            deadline: Some(deadline),
+            ..Attributes::default()
+        };
+        let most = NEGATIVES_PER_SHARD;
+        self.insert(place, key, negative, attributes, now, most, &place_of);
+        // Each weighs 1.
+        (self.weight() > most)
+            .then(|| self.evict(&place_of))
+            .flatten()
+    }
+
+    fn forget(&mut self, place: u32, is: &dyn Fn(&K) -> bool) -> Option<Removed<K, Negative>> {
+        let slot = self.find(place, is)?;
+        Some(self.remove(slot, place))
+    }
+
+    fn expire(
+        &mut self,
+        now: u64,
+        budget: u32,
+        place_of: &dyn Fn(&K) -> u32,
+        gone: &mut dyn FnMut(Removed<K, Negative>),
+    ) -> Progress {
+        self.expire(now, budget, &place_of, gone)
+    }
+
+    fn into_entries(self: Box<Self>) -> Vec<(K, Negative)> {
+        let entries = (*self).into_entries();
+        entries.map(|(key, value, _)| (key, value)).collect()
+    }
+
+    fn validate(&self, place_of: &dyn Fn(&K) -> u32) {
+        self.validate(&place_of);
     }
 }

@@ -8,6 +8,7 @@ use std::time::Duration;
 use tidewheel_store::{Removed, TypedStore};
 
 use crate::core::flight::Negative;
+use crate::core::negative::Negatives;
 use crate::stats::Counters;
 
 /// Timer records that one hold of a shard's lock may touch. At most this many entries leave in one hold.
@@ -140,7 +141,7 @@ pub(crate) struct Rare<K, V> {
     pub(crate) stores: Vec<TypedStore<K, V>>,
     /// Forgotten errors and absences.
     pub(crate) negatives: Vec<Removed<K, Negative>>,
-    pub(crate) negative_stores: Vec<TypedStore<K, Negative>>,
+    pub(crate) negative_stores: Vec<Negatives<K>>,
 }
 
 impl<K, V> Garbage<K, V> {
@@ -248,7 +249,7 @@ impl<K, V> Rare<K, V> {
             counters.discard_pair(key, value);
         }
         for store in negative_stores {
-            counters.discard_pairs(store.into_entries().map(|(key, value, _)| (key, value)));
+            counters.discard_pairs(store.into_entries().into_iter());
         }
     }
 }

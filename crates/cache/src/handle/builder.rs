@@ -12,6 +12,7 @@ use crate::core::capacity::Account;
 use crate::core::config::Config;
 use crate::core::delivery::Delivery;
 use crate::core::inner::Inner;
+use crate::core::negative::new_memory;
 use crate::core::refreshes::{REFRESH_QUEUE, Refresher};
 use crate::core::removal::{Listener, OnFull, Removal};
 use crate::core::requests::Requests;
@@ -89,6 +90,7 @@ impl<K, V> Builder<K, V> {
                 refresh_after: None,
                 grace: 0,
                 negative_ttl: None,
+                new_memory: None,
                 refresher: None,
                 refresh_queue: REFRESH_QUEUE,
             },
@@ -229,13 +231,6 @@ impl<K, V, S> Builder<K, V, S> {
     #[must_use]
     pub fn stale_on_error(mut self, limit: Duration) -> Self {
         self.stale_on_error = limit;
-        self
-    }
-
-    /// How long a loader's error or absence is remembered and answered without calling a loader again.
-    #[must_use]
-    pub fn negative_ttl(mut self, ttl: Duration) -> Self {
-        self.config.negative_ttl = Some(ttl);
         self
     }
 
@@ -429,6 +424,16 @@ fn cores() -> usize {
     return std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
     #[cfg(not(feature = "system"))]
     1
+}
+
+impl<K: Send + Sync + 'static, V, S> Builder<K, V, S> {
+    /// How long a loader's error or absence is remembered and answered without calling a loader again.
+    #[must_use]
+    pub fn negative_ttl(mut self, ttl: Duration) -> Self {
+        self.config.negative_ttl = Some(ttl);
+        self.config.new_memory = Some(new_memory);
+        self
+    }
 }
 
 impl<K, V, S> Builder<K, V, S>

@@ -132,7 +132,8 @@ impl<K: Hash + Eq, V, S: BuildHasher> Lead<'_, K, V, S> {
                 Negative::Absent => inner.absent(shard, hash, &key, now.tick()),
                 Negative::Error(_) => inner.try_later(shard, hash, &key, now.tick()),
             }
-            let Some(ttl) = inner.config.negative_ttl else {
+            let config = &inner.config;
+            let (Some(ttl), Some(new)) = (config.negative_ttl, config.new_memory) else {
                 return Some(key);
             };
             if shard.closed {
@@ -142,9 +143,9 @@ impl<K: Hash + Eq, V, S: BuildHasher> Lead<'_, K, V, S> {
             let deadline = now.end(ttl);
             shard.forget_negative(hash, |stored| *stored == key);
             let evicted = shard.negatives.remember(
+                new,
                 hash.place(),
-                key,
-                negative.clone(),
+                (key, negative.clone()),
                 deadline,
                 now.tick(),
                 &|key| inner.place_of(key),

@@ -270,7 +270,11 @@ impl Policy {
             return None;
         }
         self.count_out();
-        let idle = if choosing { self.glance(residents) } else { None };
+        let idle = if choosing {
+            self.glance(residents)
+        } else {
+            None
+        };
         if let Some(idle) = idle {
             residents.set_state(place.id, Region::Main.with_hits(hits));
             self.main.add(residents.weight(place.id));
