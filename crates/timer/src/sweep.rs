@@ -39,11 +39,10 @@ impl Sweep {
     /// for the next pass.
     #[inline]
     pub(crate) fn taken(&mut self, levels: &Levels, level: usize, slot: usize) {
-        if self.previous != NIL
-            && self.level == level
-            && self.slot == slot
-            && let Some(ring) = &levels.rings[level]
-        {
+        if self.previous == NIL || self.level != level || self.slot != slot {
+            return;
+        }
+        if let Some(ring) = &levels.rings[level] {
             self.leave_slot(ring);
         }
     }

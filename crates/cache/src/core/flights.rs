@@ -155,7 +155,7 @@ impl<K, V> Flights<K, V> {
             .table
             .find_entry(hash, |entry| Arc::ptr_eq(&entry.flight, flight));
         let (wake, is_over) = flight.vacate(from, found.is_ok());
-        if is_over && let Ok(found) = found {
+        if let Some(found) = found.ok().filter(|_| is_over) {
             let (entry, _) = found.remove();
             self.shrink();
             keys.push(entry.key);

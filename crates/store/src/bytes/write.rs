@@ -48,19 +48,22 @@ impl<O> Store<O> {
         now: u64,
     ) -> (Slot, Option<O>) {
         let id = slot.0;
-        if let NewValue::Inline(bytes) = &value
-            && self.overwrite(slot, tag, bytes, deadline)
-        {
-            return (self.set_deadline(slot, deadline, now), None);
+        if let NewValue::Inline(bytes) = &value {
+            if self.overwrite(slot, tag, bytes, deadline) {
+                return (self.set_deadline(slot, deadline, now), None);
+            }
         }
         let old_object = self
             .object_of(slot)
             .map(|number| self.objects.remove(number));
         let block = self.blocks.block_mut(id);
         // Nearly the same length: the new bytes go where the old ones were.
-        if let (NewValue::Inline(bytes), None) = (&value, &old_object)
-            && entry::form(block).holds(deadline)
-        {
+        let in_place = match &value {
+            NewValue::Inline(bytes) if old_object.is_none() => Some(bytes),
+            _ => None,
+        };
+        let in_place = in_place.filter(|_| entry::form(block).holds(deadline));
+        if let Some(bytes) = in_place {
             let layout = entry::layout(block);
             if entry::resize_value(block, &layout, bytes.len()) {
                 let at = layout.value_at();
