@@ -4,6 +4,11 @@
 //! not used for long; when nothing is left to lend, it evicts. So no shard has a share of its own by
 //! which an entry could be refused: an entry heavier than what its shard was lent takes from the others.
 
+//!
+//! The capacity may change. What it shrinks by is *owed*: it is taken back from the shards, and until it is all
+//! paid, what anybody gives back pays for it first. So the sum of what is lent and what is not is always the
+//! capacity and what is owed.
+
 use crate::sync::{AtomicU64, Ordering::Relaxed};
 
 /// Of how many portions a shard's even share consists.
@@ -12,23 +17,50 @@ const PORTIONS: u64 = 16;
 /// The cache's capacity: what of it is not lent.
 #[derive(Debug)]
 pub(crate) struct Account {
-    capacity: Option<u64>,
+    is_bounded: bool,
+    shards: u64,
+    capacity: AtomicU64,
     free: AtomicU64,
-    portion: u64,
+    owed: AtomicU64,
+    portion: AtomicU64,
 }
 
 impl Account {
     /// `None` for no bound.
     pub(crate) fn new(capacity: Option<u64>, shards: usize) -> Self {
+        let shards = shards as u64;
         Self {
-            capacity,
+            is_bounded: capacity.is_some(),
+            shards,
+            capacity: AtomicU64::new(capacity.unwrap_or(u64::MAX)),
             free: AtomicU64::new(capacity.unwrap_or(u64::MAX)),
-            portion: (capacity.unwrap_or(0) / (shards as u64 * PORTIONS)).max(1),
+            owed: AtomicU64::new(0),
+            portion: AtomicU64::new(portion(capacity.unwrap_or(0), shards)),
         }
     }
 
+    #[inline]
     pub(crate) fn capacity(&self) -> Option<u64> {
-        self.capacity
+        self.is_bounded.then(|| self.capacity.load(Relaxed))
+    }
+
+    /// Changes the capacity of a bounded cache. If it has shrunk, weight is [owed](Self::owed) from now on.
+    pub(crate) fn set_capacity(&self, capacity: u64) {
+        let old = self.capacity.swap(capacity, Relaxed);
+        self.portion.store(portion(capacity, self.shards), Relaxed);
+        if capacity >= old {
+            self.give_back(capacity - old);
+            return;
+        }
+        let owed = old - capacity;
+        self.owed.fetch_add(owed, Relaxed);
+        let unlent = take(&self.free, owed);
+        self.give_back(unlent);
+    }
+
+    /// What shards are to give back since the capacity has shrunk.
+    pub(crate) fn owed(&self) -> u64 {
+        self.owed.load(Relaxed)
     }
 
     /// What is lent to nobody.
@@ -38,10 +70,7 @@ impl Account {
 
     /// What a shard is lent to begin with.
     pub(crate) fn first_loan(&self) -> u64 {
-        match self.capacity {
-            Some(_) => 0,
-            None => u64::MAX,
-        }
+        if self.is_bounded { 0 } else { u64::MAX }
     }
 
     /// Borrows `need`, or a portion if that is more; returns what could be had, which may be less.
@@ -49,22 +78,18 @@ impl Account {
         if self.free.load(Relaxed) == 0 {
             return 0;
         }
-        let want = need.max(self.portion);
-        let mut got = 0;
-        let _ = self.free.fetch_update(Relaxed, Relaxed, |free| {
-            got = free.min(want);
-            Some(free - got)
-        });
-        got
+        let want = need.max(self.portion.load(Relaxed));
+        take(&self.free, want)
     }
 
     /// How much of a loan is worth giving back, when so much of it is used.
     pub(crate) fn surplus(&self, lent: u64, used: u64) -> u64 {
-        if self.capacity.is_none() {
+        if !self.is_bounded {
             return 0;
         }
-        let keep = used + self.portion;
-        if lent > keep + self.portion {
+        let portion = self.portion.load(Relaxed);
+        let keep = used + portion;
+        if lent > keep + portion {
             lent - keep
         } else {
             0
@@ -73,8 +98,26 @@ impl Account {
 
     /// Takes back what a shard does not need.
     pub(crate) fn give_back(&self, weight: u64) {
-        self.free.fetch_add(weight, Relaxed);
+        let paid = match self.owed.load(Relaxed) {
+            0 => 0,
+            _ => take(&self.owed, weight),
+        };
+        self.free.fetch_add(weight - paid, Relaxed);
     }
+}
+
+fn portion(capacity: u64, shards: u64) -> u64 {
+    (capacity / (shards * PORTIONS)).max(1)
+}
+
+/// Takes as much as there is, up to `want`.
+fn take(from: &AtomicU64, want: u64) -> u64 {
+    let mut got = 0;
+    let _ = from.fetch_update(Relaxed, Relaxed, |left| {
+        got = left.min(want);
+        Some(left - got)
+    });
+    got
 }
 
 #[cfg(test)]
@@ -89,5 +132,19 @@ mod tests {
         assert_eq!(account.borrow(1), 0);
         account.give_back(10);
         assert_eq!(account.borrow(100), 10);
+    }
+
+    #[test]
+    fn what_is_given_back_pays_first_for_a_capacity_that_has_shrunk() {
+        let account = Account::new(Some(1000), 4);
+        let lent = account.borrow(900);
+        account.set_capacity(300);
+        assert_eq!((lent, account.free(), account.owed()), (900, 0, 600));
+        account.give_back(650);
+        assert_eq!((account.free(), account.owed()), (50, 0));
+        account.set_capacity(100);
+        assert_eq!((account.free(), account.owed()), (0, 150));
+        account.set_capacity(1100);
+        assert_eq!((account.free(), account.owed()), (850, 0));
     }
 }

@@ -18,6 +18,9 @@ const DUE_ROUNDS: u32 = 16;
 /// Timer records that it looks at after that, to find one entry that is due behind more of them.
 const DUE_LOOKED_AT: usize = 64;
 
+/// Entries of usual weight that one hold evicts when the capacity has shrunk.
+const EVICTED_PER_HOLD: u64 = 16;
+
 /// How hard weight is taken from a shard.
 #[derive(Debug, Clone, Copy)]
 enum Ease {
@@ -209,6 +212,31 @@ impl<K: Hash + Eq, V, S: BuildHasher> Inner<K, V, S> {
             }
         }
         got
+    }
+
+    /// Takes back what shards owe since the capacity has shrunk: what they do not use, then a few entries of
+    /// each in turn, in short holds of their locks. Ends early when all that is left is pinned.
+    pub(crate) fn collect(&self) {
+        let mut collected = true;
+        while collected {
+            collected = false;
+            for cell in &self.shards {
+                let owed = self.account.owed();
+                if owed == 0 {
+                    return;
+                }
+                let got = self.write(cell, |shard| {
+                    let unused = shard.lent.saturating_sub(shard.store.weight());
+                    let some = match shard.store.len() as u64 {
+                        0 => 0,
+                        len => (shard.store.weight() / len).max(1) * EVICTED_PER_HOLD,
+                    };
+                    self.reclaim(shard, owed.min(unused.saturating_add(some)))
+                });
+                self.account.give_back(got);
+                collected |= got > 0;
+            }
+        }
     }
 
     /// Takes `weight` of a shard's loan back, evicting for it; returns what could be had.

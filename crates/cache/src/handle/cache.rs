@@ -60,6 +60,7 @@ impl<K, V, S> fmt::Debug for WeakCache<K, V, S> {
     }
 }
 
+/// # Building
 impl<K, V> Cache<K, V> {
     /// Starts to configure a cache.
     #[must_use]
@@ -81,6 +82,7 @@ where
     }
 }
 
+/// # Reading
 impl<K: Hash + Eq, V, S: BuildHasher> Cache<K, V, S> {
     /// The value of a key. Counts as a use of the entry.
     #[doc(alias = "getIfPresent", alias = "get_if_present")]
@@ -199,7 +201,10 @@ impl<K: Hash + Eq, V, S: BuildHasher> Cache<K, V, S> {
             .is_live(&shard.store, slot)
             .then(|| look(&shard, slot))
     }
+}
 
+/// # Storing
+impl<K: Hash + Eq, V, S: BuildHasher> Cache<K, V, S> {
     /// Stores a value with the configured lifetime, in place of the old one if there is one.
     #[doc(alias = "put")]
     pub fn insert(&self, key: K, value: V) {
@@ -240,7 +245,10 @@ impl<K: Hash + Eq, V, S: BuildHasher> Cache<K, V, S> {
             }
         }
     }
+}
 
+/// # Removing
+impl<K: Hash + Eq, V, S: BuildHasher> Cache<K, V, S> {
     /// Removes a key and returns its value, if it was alive. The value is moved; only when there is a
     /// listener, which gets it too, it is cloned, under the shard's lock.
     pub fn remove<Q>(&self, key: &Q) -> Option<V>
@@ -306,7 +314,10 @@ impl<K: Hash + Eq, V, S: BuildHasher> Cache<K, V, S> {
     pub fn invalidate_all(&self) {
         self.inner.clear();
     }
+}
 
+/// # How much there is, and what has happened
+impl<K, V, S> Cache<K, V, S> {
     /// Entries now, dead ones that are not yet removed included. Not a point in time: shard after shard.
     #[doc(alias = "entry_count", alias = "estimatedSize")]
     #[must_use]
@@ -333,12 +344,6 @@ impl<K: Hash + Eq, V, S: BuildHasher> Cache<K, V, S> {
             .iter()
             .map(|cell| self.inner.read(cell).store.weight())
             .sum()
-    }
-
-    /// A handle that does not keep the cache open: for listeners and loaders that the cache itself holds.
-    #[must_use]
-    pub fn downgrade(&self) -> WeakCache<K, V, S> {
-        WeakCache(Arc::downgrade(&self.owner))
     }
 
     /// What has happened since the cache was built.
@@ -373,6 +378,15 @@ impl<K: Hash + Eq, V, S: BuildHasher> Cache<K, V, S> {
             backlog: Duration::from_millis(waiting),
         }
     }
+}
+
+/// # Handles, and the end
+impl<K, V, S> Cache<K, V, S> {
+    /// A handle that does not keep the cache open: for listeners and loaders that the cache itself holds.
+    #[must_use]
+    pub fn downgrade(&self) -> WeakCache<K, V, S> {
+        WeakCache(Arc::downgrade(&self.owner))
+    }
 
     /// Ends the cache: stops and joins its threads, removes every entry, and delivers every event. What
     /// is stored afterwards is dropped, through any handle. Idempotent; the last handle to go does it too.
@@ -386,7 +400,9 @@ impl<K: Hash + Eq, V, S: BuildHasher> Cache<K, V, S> {
     pub fn close(&self) {
         self.owner.close();
     }
+}
 
+impl<K: Hash + Eq, V, S: BuildHasher> Cache<K, V, S> {
     /// Panics if the structure is broken. O(n); for tests.
     #[doc(hidden)]
     pub fn validate(&self) {
@@ -407,7 +423,8 @@ impl<K: Hash + Eq, V, S: BuildHasher> Cache<K, V, S> {
             let read = |cell| self.inner.read(cell).lent;
             let lent: u64 = self.inner.shards.iter().map(read).sum();
             let free = self.inner.account.free();
-            assert_eq!(lent + free, capacity, "what is lent and what is not");
+            let owed = self.inner.account.owed();
+            assert_eq!(lent + free, capacity + owed, "what is lent and what is not");
         }
     }
 }

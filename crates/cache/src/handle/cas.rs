@@ -47,6 +47,7 @@ impl fmt::Display for CompareError {
 
 impl std::error::Error for CompareError {}
 
+/// # Versions and conditions
 impl<K: Hash + Eq, V, S: BuildHasher> Cache<K, V, S> {
     /// The version of a key's value. Does not count as a use. The first question costs the writer's
     /// lock and, for the entries of a page together, 8 bytes each.

@@ -11,6 +11,7 @@ use super::cache::Cache;
 use crate::drive::expiry::{Progress, Rounds};
 use crate::sync::{Ordering::SeqCst, try_lock};
 
+/// # Time, and who drives
 impl<K: Hash + Eq, V, S: BuildHasher> Cache<K, V, S> {
     /// How long until the earliest deadline, or until the driver wants to work ahead for it: a lower bound.
     /// `None` when nothing has a deadline.

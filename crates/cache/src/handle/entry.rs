@@ -25,6 +25,7 @@ pub struct EntryUpdate<'a, K, V, F, S = DefaultHashBuilder> {
     update: F,
 }
 
+/// # Changing a value by a closure
 impl<K: Hash + Eq, V: Clone, S: BuildHasher> Cache<K, V, S> {
     /// A key, to read and change it in one step.
     ///

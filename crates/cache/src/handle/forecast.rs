@@ -81,6 +81,7 @@ fn end(window: usize) -> Duration {
     }
 }
 
+/// # Forecast
 impl<K: Hash + Eq, V, S: BuildHasher> Cache<K, V, S> {
     /// How many entries will expire when, in windows that double. Costs as much as there are occupied
     /// slots in the shards' wheels, not entries. Not a point in time: shard after shard.

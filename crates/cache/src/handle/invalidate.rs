@@ -15,6 +15,7 @@ use crate::core::shard::{Shard, ShardCell};
 /// Entries that a predicate is asked about in one hold of a shard's lock, about.
 const ENTRIES_PER_HOLD: usize = 32;
 
+/// # Invalidating many
 impl<K: Hash + Eq, V, S: BuildHasher> Cache<K, V, S> {
     /// Invalidates every entry that was stored with a [tag](crate::Lifetime::tag); returns whether there
     /// may have been one. O(1), however many there are, so it does not know how many:

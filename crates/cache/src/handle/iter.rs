@@ -117,6 +117,7 @@ iterator! {
     Keys, K
 }
 
+/// # Iterating
 impl<K: Hash + Eq + Clone, V, S: BuildHasher> Cache<K, V, S> {
     /// Copies of all live entries, in no particular order. Does not count as a use of them.
     ///

@@ -7,6 +7,7 @@ use super::cache::Cache;
 use crate::load::said::{LoaderResult, present};
 use crate::load::{never, plain};
 
+/// # Loading, on threads
 impl<K: Hash + Eq, V: Clone, S: BuildHasher> Cache<K, V, S> {
     /// The value of a key; if there is none, that of the loader, which is stored.
     ///

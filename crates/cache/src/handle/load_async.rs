@@ -8,6 +8,7 @@ use super::cache::Cache;
 use crate::load::said::{LoaderResult, present};
 use crate::load::{never, plain};
 
+/// # Loading, in tasks
 impl<K: Hash + Eq, V: Clone, S: BuildHasher> Cache<K, V, S> {
     /// As [`get_or_load`](Self::get_or_load), with a future as the loader. The future is polled only if there is
     /// something to load. Tasks and threads share one load.

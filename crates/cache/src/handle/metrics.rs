@@ -4,6 +4,7 @@ use std::hash::{BuildHasher, Hash};
 
 use super::cache::Cache;
 
+/// # Metrics
 impl<K: Hash + Eq, V, S: BuildHasher> Cache<K, V, S> {
     /// Hands what has happened since the last time to the recorder of the `metrics` facade. The driver's
     /// thread does it about once a second while it is awake; it is not woken for it, so call this when the

@@ -2,6 +2,7 @@
 
 pub(crate) mod builder;
 pub(crate) mod cache;
+mod capacity;
 pub(crate) mod cas;
 mod driving;
 pub(crate) mod entry;

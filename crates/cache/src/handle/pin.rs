@@ -7,6 +7,7 @@ use equivalent::Equivalent;
 use super::cache::Cache;
 use crate::core::inner::Inner;
 
+/// # Pinning
 impl<K: Hash + Eq, V, S: BuildHasher> Cache<K, V, S> {
     /// Keeps a key from being evicted, whatever room is needed; tells whether it is there. It still
     /// expires, and can be replaced (the new value is pinned too), removed and invalidated. Once all that

@@ -1,12 +1,13 @@
 //! Snapshots: all live entries with what is left of their time, to be stored and loaded again.
 //!
-//! No wall time is kept. What is left of each entry's time is counted from the moment of
-//! [`Cache::snapshot`], and again from the moment of [`Cache::restore`]: a step of the wall clock in between
-//! changes nothing. Who knows how long it was down says so with [`Cache::restore_after`].
+//! What is left of each entry's time is counted from the moment of [`Cache::snapshot`], and again from the moment of
+//! [`Cache::restore`]: a step of the wall clock in between changes nothing. Who knows how long it was down says
+//! so with [`Cache::restore_after`]. Who trusts the wall clock uses [`Cache::restore_aged`]: a snapshot keeps the
+//! wall time at which it was taken, for that and for those who want to know.
 
 use std::fmt;
 use std::hash::{BuildHasher, Hash};
-use std::time::Duration;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use serde::{Deserialize, Serialize};
 use tidewheel_store::{Attributes, Slot, Soft, TypedStore};
@@ -18,7 +19,7 @@ use crate::core::tags::TAGS_PER_ENTRY_MAX;
 use tidewheel_time::Moment;
 
 /// The layout that is written, and the only one that is read.
-const LAYOUT: u32 = 2;
+const LAYOUT: u32 = 3;
 
 /// Entries that are copied in one hold of a shard's reader lock, about.
 const ENTRIES_PER_HOLD: usize = 32;
@@ -28,6 +29,8 @@ const ENTRIES_PER_HOLD: usize = 32;
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Snapshot<K, V> {
     layout: u32,
+    /// Wall time since the Unix epoch, in nanoseconds.
+    taken_at_ns: u64,
     entries: Vec<Kept<K, V>>,
 }
 
@@ -53,6 +56,14 @@ impl<K, V> Snapshot<K, V> {
     #[must_use]
     pub fn len(&self) -> usize {
         self.entries.len()
+    }
+
+    /// The wall time at which it was taken.
+    #[must_use]
+    pub fn taken_at(&self) -> SystemTime {
+        let since = Duration::from_nanos(self.taken_at_ns);
+        // Nothing that was written is too far ahead for the clock.
+        UNIX_EPOCH.checked_add(since).unwrap_or(UNIX_EPOCH)
     }
 
     /// Whether there are none.
@@ -90,6 +101,7 @@ impl fmt::Display for RestoreError {
 
 impl std::error::Error for RestoreError {}
 
+/// # Snapshots
 impl<K: Hash + Eq + Clone, V: Clone, S: BuildHasher> Cache<K, V, S> {
     /// Copies all live entries. Weakly consistent, as [`iter`](Self::iter) is; times are counted from when
     /// this is called.
@@ -97,6 +109,11 @@ impl<K: Hash + Eq + Clone, V: Clone, S: BuildHasher> Cache<K, V, S> {
     pub fn snapshot(&self) -> Snapshot<K, V> {
         let inner = &*self.inner;
         let now = inner.time.now();
+        let wall = inner
+            .time
+            .wall()
+            .duration_since(UNIX_EPOCH)
+            .unwrap_or_default();
         let mut entries = Vec::new();
         for cell in &inner.shards {
             let mut cursor = Some(0);
@@ -111,6 +128,7 @@ impl<K: Hash + Eq + Clone, V: Clone, S: BuildHasher> Cache<K, V, S> {
         }
         Snapshot {
             layout: LAYOUT,
+            taken_at_ns: u64::try_from(wall.as_nanos()).unwrap_or(u64::MAX),
             entries,
         }
     }
@@ -155,6 +173,21 @@ impl<K: Hash + Eq, V, S: BuildHasher> Cache<K, V, S> {
             stored += u64::from(self.restore_one(kept, passed, now));
         }
         Ok(stored)
+    }
+
+    /// As [`restore_after`](Self::restore_after), by the wall clock: entries have aged while the process was down, or the
+    /// file lay on a disk. For snapshots that may be old when they are read.
+    ///
+    /// The wall clock may have been set in between, on this machine or by the other one's being wrong. If it shows a
+    /// time before [`Snapshot::taken_at`], no time has passed; if it was set forward, entries end early by as much.
+    ///
+    /// # Errors
+    ///
+    /// As [`restore`](Self::restore).
+    pub fn restore_aged(&self, snapshot: Snapshot<K, V>) -> Result<u64, RestoreError> {
+        let now = self.inner.time.wall();
+        let passed = now.duration_since(snapshot.taken_at()).unwrap_or_default();
+        self.restore_after(snapshot, passed)
     }
 
     fn restore_one(&self, kept: Kept<K, V>, passed: u64, now: Moment) -> bool {

@@ -13,6 +13,7 @@ use crate::core::shard::Shard;
 use crate::lifetime::{Condition, Ttl};
 use tidewheel_time::{Moment, ticks};
 
+/// # Time to live
 impl<K: Hash + Eq, V, S: BuildHasher> Cache<K, V, S> {
     /// How long a key has left.
     #[doc(alias = "getExpiresAfter")]

@@ -378,3 +378,132 @@ fn a_pin_ends_with_its_entry_whether_or_not_that_was_removed_already() {
         }
     }
 }
+
+#[test]
+fn a_smaller_capacity_evicts_at_once_and_a_larger_one_is_used() {
+    for shards in [1, 2, 64] {
+        let (builder, clock, events) = builder(1000, shards);
+        let cache = builder.build().expect("valid");
+        for key in 0..500 {
+            cache.insert(key, 2);
+        }
+        cache.insert_with(500, 2, Lifetime::ttl(MS));
+        clock.advance(MS);
+        assert!(cache.set_max_capacity(100));
+        cache.validate();
+        assert_eq!(
+            (cache.max_capacity(), cache.weight()),
+            (Some(100), 100),
+            "{shards} shards"
+        );
+        cache.run_due();
+        let heard: Vec<_> = std::mem::take(&mut *events.lock().expect("unpoisoned"));
+        assert!(heard.contains(&(500, RemovalCause::Expired)));
+        assert_eq!(heard.len(), 451, "each has left once");
+        for key in 1000..2000 {
+            cache.insert(key, 1);
+            assert!(cache.weight() <= 100);
+        }
+        cache.insert(0, 101);
+        assert_eq!(cache.peek(&0), None, "heavier than the capacity now");
+        assert!(cache.set_max_capacity(5000));
+        for key in 0..2000 {
+            cache.insert(key, 2);
+        }
+        assert_eq!(cache.weight(), 4000, "{shards} shards");
+        cache.set_max_capacity(0);
+        assert_eq!(cache.len(), 0);
+        cache.insert(1, 1);
+        assert_eq!(cache.len(), 0);
+        cache.validate();
+    }
+}
+
+#[test]
+fn pinned_entries_stay_when_the_capacity_shrinks_and_pay_when_they_leave() {
+    let (builder, _clock, _events) = builder(1000, 4);
+    let cache = builder.build().expect("valid");
+    for key in 0..1000 {
+        cache.insert(key, 1);
+    }
+    for key in 0..300 {
+        cache.pin(&key);
+    }
+    let pinned = cache.weight_of_pinned(300);
+    cache.set_max_capacity(100);
+    cache.validate();
+    assert_eq!(cache.weight(), pinned);
+    cache.insert(5000, 1);
+    assert_eq!((cache.peek(&5000), cache.weight()), (None, pinned));
+    for key in 0..300 {
+        cache.remove(&key);
+        cache.validate();
+    }
+    for key in 0..1000 {
+        cache.insert(key, 1);
+        cache.validate();
+    }
+    assert!((90..=100).contains(&cache.weight()), "{}", cache.weight());
+}
+
+/// How much of the first keys is there.
+trait Pinned {
+    fn weight_of_pinned(&self, keys: u32) -> u64;
+}
+
+impl Pinned for Cache<u32, u32> {
+    fn weight_of_pinned(&self, keys: u32) -> u64 {
+        (0..keys).filter(|key| self.is_pinned(key)).count() as u64
+    }
+}
+
+#[test]
+fn an_unbounded_cache_stays_so() {
+    let builder = Cache::<u32, u32>::builder().unbounded().no_default_ttl();
+    let cache = builder.driver(Driver::Manual).build().expect("valid");
+    cache.insert(1, 1);
+    assert!(!cache.set_max_capacity(0));
+    assert_eq!((cache.max_capacity(), cache.len()), (None, 1));
+    cache.validate();
+}
+
+/// The account must stay right whoever changes it meanwhile: other threads, or a listener that is told of what is
+/// evicted for it.
+#[test]
+fn the_capacity_changes_while_others_write_and_by_the_listener() {
+    let slot: Arc<Mutex<Option<Cache<u32, u32>>>> = Arc::default();
+    let inside = Arc::clone(&slot);
+    let cache = Cache::builder()
+        .max_capacity(1000)
+        .no_default_ttl()
+        .shards(8)
+        .driver(Driver::Manual)
+        .listener_queue(10, tidewheel::OnFull::Wait)
+        .eviction_listener(move |removal| {
+            let cache = inside.lock().expect("unpoisoned").clone();
+            if let Some(cache) = cache.filter(|_| removal.key % 16 == 0) {
+                cache.set_max_capacity(u64::from(removal.key % 700));
+            }
+        })
+        .build()
+        .expect("valid");
+    *slot.lock().expect("unpoisoned") = Some(cache.clone());
+    std::thread::scope(|scope| {
+        for thread in 0..3u32 {
+            let cache = cache.clone();
+            scope.spawn(move || {
+                for key in 0..5000 {
+                    cache.insert(key * 3 + thread, key);
+                    if key % 50 == 0 {
+                        cache.set_max_capacity(u64::from(key % 900));
+                    }
+                }
+            });
+        }
+    });
+    *slot.lock().expect("unpoisoned") = None;
+    cache.set_max_capacity(77);
+    assert!(cache.weight() <= 77, "{}", cache.weight());
+    assert_eq!(cache.stats().listener_panics, 0);
+    cache.validate();
+}

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::SeqCst};
-use std::time::Duration;
+use std::time::{Duration, UNIX_EPOCH};
 
 use serde_json::{Value, json};
 use tidewheel::{Builder, Cache, Driver, Lifetime, ManualClock, RestoreError, Snapshot, Ttl};
@@ -96,6 +96,32 @@ fn the_time_that_has_passed_meanwhile_is_subtracted_where_it_is_known() {
 }
 
 #[test]
+fn entries_age_by_the_wall_clock_where_that_is_asked_for() {
+    let minute = Duration::from_secs(60);
+    let clock = ManualClock::new();
+    clock.set_wall(1000 * minute);
+    let cache = sample(&clock);
+    let snapshot = cache.snapshot();
+    assert_eq!(snapshot.taken_at(), UNIX_EPOCH + 1000 * minute + 40 * MS);
+    let text = serde_json::to_string(&snapshot).expect("plain data");
+    let restored = |wall: Duration| {
+        let clock = ManualClock::new();
+        clock.set_wall(wall);
+        let cache = manual(&clock).build().expect("valid");
+        let snapshot = serde_json::from_str(&text).expect("as written");
+        (cache.restore_aged(snapshot), cache.ttl("tagged"))
+    };
+    let taken = 1000 * minute + 40 * MS;
+    assert_eq!(restored(taken + 60 * MS), (Ok(2), Ttl::Left(100 * MS)));
+    assert_eq!(restored(taken + minute), (Ok(1), Ttl::Missing));
+    assert_eq!(
+        restored(taken - minute),
+        (Ok(3), Ttl::Left(160 * MS)),
+        "the clock was set back"
+    );
+}
+
+#[test]
 fn idle_entries_keep_their_limit() {
     let clock = ManualClock::new();
     let idle = |clock: &ManualClock| {
@@ -156,7 +182,7 @@ fn a_hostile_snapshot_is_bounded() {
     tagged["tags"] = (0..32).map(|tag| tag.to_string()).collect();
     tagged["limit_ns"] = json!(u64::MAX);
     entries.push(tagged);
-    let text = json!({ "layout": 2, "entries": entries }).to_string();
+    let text = json!({ "layout": 3, "taken_at_ns": 0, "entries": entries }).to_string();
     let snapshot = serde_json::from_str(&text).expect("well-formed");
     cache.restore(snapshot).expect("known layout");
     assert!(cache.weight() <= 50 && cache.len() <= 50);
@@ -169,7 +195,8 @@ fn a_hostile_snapshot_is_bounded() {
 
 #[test]
 fn another_layout_is_refused() {
-    let text = json!({ "layout": 1, "entries": [entry("a", 1, Value::Null)] }).to_string();
+    let text = json!({ "layout": 1, "taken_at_ns": 0, "entries": [entry("a", 1, Value::Null)] })
+        .to_string();
     let snapshot = serde_json::from_str(&text).expect("well-formed");
     let cache = manual(&ManualClock::new()).build().expect("valid");
     let refused = cache.restore(snapshot);
@@ -209,7 +236,7 @@ fn a_snapshot_that_lists_more_tags_than_are_written_is_refused_whole() {
     let mut tagged = entry("tagged", 1, Value::Null);
     tagged["tags"] = (0..33).map(|tag| tag.to_string()).collect();
     let entries = [entry("plain", 1, Value::Null), tagged];
-    let text = json!({ "layout": 2, "entries": entries }).to_string();
+    let text = json!({ "layout": 3, "taken_at_ns": 0, "entries": entries }).to_string();
     let snapshot = serde_json::from_str(&text).expect("well-formed");
     let cache = manual(&ManualClock::new()).build().expect("valid");
     let refused = cache.restore(snapshot);

@@ -1,0 +1,46 @@
+//! How much a cache may hold: asked and changed while it is in use.
+
+use std::hash::{BuildHasher, Hash};
+
+use super::cache::Cache;
+
+/// # Capacity
+///
+/// What is evicted, and for whom, is the policy's to decide; see the [crate](crate#eviction).
+impl<K: Hash + Eq, V, S: BuildHasher> Cache<K, V, S> {
+    /// How much the cache may hold, in entries or in weight; `None` if it is unbounded.
+    #[must_use]
+    pub fn max_capacity(&self) -> Option<u64> {
+        self.inner.account.capacity()
+    }
+
+    /// Changes how much the cache may hold, for example when the machine runs short of memory. `false`, and
+    /// nothing happens, if it was built [unbounded](crate::Builder::unbounded).
+    ///
+    /// A smaller capacity evicts what is too much before this returns, what is due first; the policy chooses
+    /// the rest. That costs what is evicted, and holds each shard's lock for some 16 entries at a time. Who inserts
+    /// meanwhile may make the cache exceed the capacity by a few entries for that long. [Pinned](Self::pin) entries
+    /// stay: if they alone weigh more, the weight exceeds the capacity until they leave. With 0 nothing is kept.
+    ///
+    /// A larger one costs nothing. The number of shards stays as it was built: who means to raise the capacity
+    /// a hundredfold sets [`Builder::shards`](crate::Builder::shards).
+    ///
+    /// ```
+    /// # fn main() -> Result<(), tidewheel::BuildError> {
+    /// # let cache = tidewheel::Cache::builder().max_capacity(1000).no_default_ttl().build()?;
+    /// # for key in 0..1000 { cache.insert(key, key); }
+    /// assert!(cache.set_max_capacity(100));
+    /// assert_eq!((cache.max_capacity(), cache.len()), (Some(100), 100));
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn set_max_capacity(&self, capacity: u64) -> bool {
+        let inner = &*self.inner;
+        if inner.account.capacity().is_none() {
+            return false;
+        }
+        inner.account.set_capacity(capacity);
+        inner.collect();
+        true
+    }
+}
