@@ -1,21 +1,33 @@
 //! What users call: a cache is built, and every verb on it has a file.
+//!
+//! In the order in which the documentation of `Cache` has its headings.
 
 pub(crate) mod builder;
 pub(crate) mod cache;
-mod capacity;
-pub(crate) mod cas;
-mod driving;
-pub(crate) mod entry;
-pub(crate) mod forecast;
-mod invalidate;
-pub(crate) mod iter;
+mod owner;
+
 mod load;
 mod load_async;
+
+pub(crate) mod entry;
+
+pub(crate) mod cas;
+
+mod ttl;
+
+mod invalidate;
+pub(crate) mod tagged;
+
+mod capacity;
+mod pin;
+
+pub(crate) mod iter;
+
+mod driving;
+
+pub(crate) mod forecast;
 #[cfg(feature = "metrics")]
 mod metrics;
-mod owner;
-mod pin;
+
 #[cfg(feature = "serde")]
 pub(crate) mod snapshot;
-pub(crate) mod tagged;
-mod ttl;
