@@ -36,15 +36,23 @@
 //! - **Memory goes back**: empty pages at once, sparse pages when they were emptied, the index when it shrinks.
 //! - A 16-byte key with a 32-byte value and a deadline takes about 85 bytes in all.
 #![forbid(unsafe_code)]
+#![cfg_attr(
+    not(feature = "bytes"),
+    allow(dead_code, reason = "index and slots have methods for both stores")
+)]
 
+#[cfg(feature = "bytes")]
 mod bytes;
+#[cfg(feature = "bytes")]
 mod hasher;
 mod index;
 mod policy;
 mod slot;
 mod typed;
 
+#[cfg(feature = "bytes")]
 pub use bytes::{Expired, INLINE_MAX, NewValue, Seen, Store, Value};
+#[cfg(feature = "bytes")]
 pub use hasher::KeyHasher;
 pub use slot::Slot;
 pub use tidewheel_timer::{Forecast, Progress};
