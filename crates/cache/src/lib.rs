@@ -68,7 +68,8 @@
 //! # }
 //! ```
 //!
-//! [`Builder::time_to_idle`] is for sliding expiry, and an [`Expiry`] for a rule of your own.
+//! [`Builder::time_to_idle`] is for sliding expiry, [`Builder::time_to_live_by`] for a time to live that the value
+//! itself tells, and an [`Expiry`] for a rule of your own.
 //! [`Builder::jitter`] spreads the ends of entries that were stored together. [`Cache::freeze`] stops time for
 //! all entries, for example while an origin is down.
 //!
@@ -113,7 +114,8 @@
 //!
 //! The driver removes entries that are due. By default it is a thread of the cache's own, which sleeps until the
 //! next deadline. [`Driver::Task`] is a future for any runtime ([`Cache::drive`]). With [`Driver::Manual`] you
-//! call [`Cache::advance`] yourself; together with a [`ManualClock`] this makes tests of expiry exact and fast:
+//! call [`Cache::advance`] yourself, with a budget, or [`Cache::run_due`]; together with a [`ManualClock`] this makes
+//! tests of expiry exact and fast:
 //!
 //! ```
 //! # use std::time::Duration;
@@ -128,8 +130,7 @@
 //!     .build()?;
 //! cache.insert(1, 1);
 //! clock.advance(Duration::from_secs(5));
-//! let progress = cache.advance(cache.now(), 1000);
-//! assert_eq!((progress.expired, progress.backlog), (1, false));
+//! assert_eq!(cache.run_due(), 1);
 //! # Ok(())
 //! # }
 //! ```
@@ -143,6 +144,7 @@
 //! come back. The capacity is one number for all shards, which borrow from it as they need it. So an entry is
 //! never refused if it is lighter than the capacity. While several threads insert, the weight may exceed the
 //! capacity by what they are inserting. [`Cache::pin`] protects an entry from eviction.
+//! [`Cache::set_max_capacity`] changes the capacity while the cache is in use.
 //!
 //! # Features
 //!

@@ -9,7 +9,7 @@
 //! paid, what anybody gives back pays for it first. So the sum of what is lent and what is not is always the
 //! capacity and what is owed.
 
-use crate::sync::{AtomicU64, Ordering::Relaxed};
+use crate::sync::{AtomicU64, Ordering::Relaxed, Ordering::SeqCst};
 
 /// Of how many portions a shard's even share consists.
 const PORTIONS: u64 = 16;
@@ -52,15 +52,26 @@ impl Account {
             self.give_back(capacity - old);
             return;
         }
-        let owed = old - capacity;
-        self.owed.fetch_add(owed, Relaxed);
-        let unlent = take(&self.free, owed);
-        self.give_back(unlent);
+        self.owed.fetch_add(old - capacity, SeqCst);
+        self.pay();
+    }
+
+    /// Pays with what is not lent. Nobody borrows as long as something is owed.
+    fn pay(&self) {
+        while self.owed() > 0 {
+            let unlent = take(&self.free, self.owed());
+            let paid = take(&self.owed, unlent);
+            if unlent == paid {
+                return;
+            }
+            // Somebody else has paid meanwhile.
+            self.free.fetch_add(unlent - paid, SeqCst);
+        }
     }
 
     /// What shards are to give back since the capacity has shrunk.
     pub(crate) fn owed(&self) -> u64 {
-        self.owed.load(Relaxed)
+        self.owed.load(SeqCst)
     }
 
     /// What is lent to nobody.
@@ -75,7 +86,7 @@ impl Account {
 
     /// Borrows `need`, or a portion if that is more; returns what could be had, which may be less.
     pub(crate) fn borrow(&self, need: u64) -> u64 {
-        if self.free.load(Relaxed) == 0 {
+        if self.free.load(Relaxed) == 0 || self.owed() > 0 {
             return 0;
         }
         let want = need.max(self.portion.load(Relaxed));
@@ -98,11 +109,9 @@ impl Account {
 
     /// Takes back what a shard does not need.
     pub(crate) fn give_back(&self, weight: u64) {
-        let paid = match self.owed.load(Relaxed) {
-            0 => 0,
-            _ => take(&self.owed, weight),
-        };
-        self.free.fetch_add(weight - paid, Relaxed);
+        self.free.fetch_add(weight, SeqCst);
+        // After that. Who shrinks the capacity looks at what is free after it owes: one of both pays.
+        self.pay();
     }
 }
 
@@ -113,7 +122,7 @@ fn portion(capacity: u64, shards: u64) -> u64 {
 /// Takes as much as there is, up to `want`.
 fn take(from: &AtomicU64, want: u64) -> u64 {
     let mut got = 0;
-    let _ = from.fetch_update(Relaxed, Relaxed, |left| {
+    let _ = from.fetch_update(SeqCst, SeqCst, |left| {
         got = left.min(want);
         Some(left - got)
     });
@@ -132,6 +141,22 @@ mod tests {
         assert_eq!(account.borrow(1), 0);
         account.give_back(10);
         assert_eq!(account.borrow(100), 10);
+    }
+
+    /// What was given back just as the capacity shrank was lent again, and the cache stayed too large.
+    #[test]
+    fn nothing_is_free_while_something_is_owed_whoever_gives_back_meanwhile() {
+        for _ in 0..200 {
+            let account = Account::new(Some(1000), 4);
+            let lent = account.borrow(1000);
+            std::thread::scope(|scope| {
+                for _ in 0..2 {
+                    scope.spawn(|| (0..25).for_each(|_| account.give_back(20)));
+                }
+                scope.spawn(|| [900, 500, 700, 100].map(|size| account.set_capacity(size)));
+            });
+            assert_eq!((lent, account.free(), account.owed()), (1000, 100, 0));
+        }
     }
 
     #[test]

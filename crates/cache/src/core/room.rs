@@ -163,6 +163,10 @@ impl<K: Hash + Eq, V, S: BuildHasher> Inner<K, V, S> {
         if got > used {
             self.account.give_back(got - used);
         }
+        if self.account.owed() > 0 {
+            // The capacity has shrunk meanwhile: who collects did not see this, on its way from shard to shard.
+            self.collect();
+        }
     }
 
     /// Finds the weight that an entry lacks which is stored already: the shard was over its loan

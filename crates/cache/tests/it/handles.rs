@@ -5,7 +5,7 @@ use std::hash::Hash;
 
 use tidewheel::{
     Builder, Cache, Compute, DefaultHashBuilder, DefaultHasher, Driver, Entries, Entry,
-    EntryUpdate, Iter, Keys, Loaded, ManualClock, Removal, WeakCache,
+    EntryUpdate, Iter, Keys, Loaded, ManualClock, Removal, TaggedEntries, WeakCache,
 };
 
 /// A user's type: nothing is known of `K` and `V` here.
@@ -23,6 +23,7 @@ struct Moments<'a, K, V, F> {
     update: Option<EntryUpdate<'a, K, V, F>>,
     iter: Option<Iter<'a, K, V>>,
     entries: Option<Entries<'a, K, V>>,
+    tagged: Option<TaggedEntries<'a, K, V>>,
     keys: Option<Keys<'a, K, V>>,
     removal: Option<Removal<K, V>>,
     compute: Option<Compute<V>>,
