@@ -72,6 +72,7 @@ mod core;
 mod drive;
 mod durable;
 mod ground;
+mod jobs;
 #[cfg(all(test, shuttle, feature = "shuttle"))]
 mod shuttle_tests;
 
@@ -89,12 +90,22 @@ pub use core::routine::CatchUp;
 pub use core::run::Run;
 pub use core::tasks::{Due, Step, Tasks};
 pub use drive::queue::BackPressure;
+pub use durable::builder::{DurableBuilder, JobFuture};
 pub use durable::handle::DurableHandle;
-pub use durable::journal::{Change, Journal, Record, Stored};
+pub use durable::journal::{Change, Journal, Place, Record, Repeat, Status};
+#[cfg(feature = "serde")]
+pub use durable::json::Json;
+pub use durable::look::{DurableIter, PendingJob};
+pub use durable::memory::MemoryJournal;
 #[cfg(feature = "redb")]
 pub use durable::redb::RedbJournal;
-pub use durable::run::{DurableRun, Journaled};
+pub use durable::run::DurableRun;
 pub use durable::scheduler::{Durable, DurableStopped};
+pub use durable::stored::Stored;
 pub use ground::error::{Error, JournalError};
 pub use ground::lateness::Lateness;
+pub use jobs::ack::Ack;
+pub use jobs::dead::DeadLetter;
+pub use jobs::outcome::{IntoOutcome, Outcome};
+pub use jobs::retry::Retry;
 pub use tidewheel_time::{Clock, ManualClock, SystemClock};

@@ -27,6 +27,9 @@ const WORKERS_MAX: usize = 4096;
 /// Most tasks that may wait for a worker.
 const QUEUE_MAX: usize = 1 << 24;
 
+/// Runs that may be unfinished at the same time, unless somebody says another number.
+const IN_FLIGHT: usize = 1024;
+
 /// Most shards.
 const SHARDS_MAX: usize = 1024;
 
@@ -37,6 +40,8 @@ pub struct Builder<K, V, S = RandomState> {
     queue: usize,
     back_pressure: BackPressure,
     shards: usize,
+    /// Runs that may be unfinished, those of the workers included.
+    in_flight: usize,
     clock: Option<Box<dyn Clock>>,
     hasher: S,
     tasks: PhantomData<fn(K, V)>,
@@ -62,6 +67,7 @@ impl<K, V> Default for Builder<K, V> {
             workers: cores,
             queue: 4096,
             back_pressure: BackPressure::default(),
+            in_flight: IN_FLIGHT,
             shards: (4 * cores).next_power_of_two().min(SHARDS_MAX),
             clock: None,
             hasher: RandomState::default(),
@@ -75,6 +81,29 @@ impl<K: Hash + Eq, V> Scheduler<K, V> {
     #[must_use]
     pub fn builder() -> Builder<K, V> {
         Builder::default()
+    }
+}
+
+impl<K, V, S> Builder<K, V, S> {
+    /// How many runs may be unfinished, deferred ones included. No fewer than there are workers.
+    pub(crate) fn in_flight(mut self, runs: usize) -> Self {
+        self.in_flight = runs;
+        self
+    }
+
+    /// The same options for other tasks.
+    pub(crate) fn retyped<L, W, T>(self, hasher: impl FnOnce(S) -> T) -> Builder<L, W, T> {
+        Builder {
+            name: self.name,
+            workers: self.workers,
+            queue: self.queue,
+            back_pressure: self.back_pressure,
+            shards: self.shards,
+            in_flight: self.in_flight,
+            clock: self.clock,
+            hasher: hasher(self.hasher),
+            tasks: PhantomData,
+        }
     }
 }
 
@@ -125,16 +154,7 @@ impl<K, V, S: BuildHasher + Clone> Builder<K, V, S> {
     /// Another hasher.
     #[must_use]
     pub fn hasher<T: BuildHasher + Clone>(self, hasher: T) -> Builder<K, V, T> {
-        Builder {
-            name: self.name,
-            workers: self.workers,
-            queue: self.queue,
-            back_pressure: self.back_pressure,
-            shards: self.shards,
-            clock: self.clock,
-            hasher,
-            tasks: PhantomData,
-        }
+        self.retyped(|_| hasher)
     }
 
     /// Starts the timing thread and the workers. `handler` runs on them, and may call the scheduler by the
@@ -152,16 +172,17 @@ impl<K, V, S: BuildHasher + Clone> Builder<K, V, S> {
         V: Send + 'static,
         S: Send + Sync + 'static,
     {
-        let (scheduler, ()) = self.start_filled(handler, |_| Ok(()))?;
-        Ok(scheduler)
+        let handler = move |handle: &Handle<K, V, S>, run, _| handler(handle, run);
+        self.start_filled(handler, |_| Ok(()))
     }
 
-    /// As [`start`](Self::start), after `fill` has set tasks: no handler runs before it is done.
-    pub(crate) fn start_filled<R>(
+    /// As [`start`](Self::start), after `fill` has set tasks: no handler runs before it is done. The handler gets the
+    /// deadline too, in ticks.
+    pub(crate) fn start_filled(
         self,
-        handler: impl Fn(&Handle<K, V, S>, Run<K, V>) + Send + Sync + 'static,
-        fill: impl FnOnce(&Handle<K, V, S>) -> Result<R, Error>,
-    ) -> Result<(Scheduler<K, V, S>, R), Error>
+        handler: impl Fn(&Handle<K, V, S>, Run<K, V>, u64) + Send + Sync + 'static,
+        fill: impl FnOnce(&Handle<K, V, S>) -> Result<(), Error>,
+    ) -> Result<Scheduler<K, V, S>, Error>
     where
         K: Hash + Eq + Send + 'static,
         V: Send + 'static,
@@ -173,9 +194,9 @@ impl<K, V, S: BuildHasher + Clone> Builder<K, V, S> {
         let (name, workers) = (self.name.clone(), self.workers);
         let inner = self.inner(boxed(handler), None)?;
         let handle = Handle::of(inner);
-        let filled = fill(&handle)?;
+        fill(&handle)?;
         let threads = Threads::start(handle.inner(), &name, workers)?;
-        Ok((Scheduler::new(handle, threads), filled))
+        Ok(Scheduler::new(handle, threads))
     }
 
     /// A scheduler without threads, in the time of `clock`: calls of [`Scheduler::advance`] run what is due,
@@ -192,8 +213,21 @@ impl<K, V, S: BuildHasher + Clone> Builder<K, V, S> {
     where
         K: Hash + Eq,
     {
+        let handler = move |handle: &Handle<K, V, S>, run, _| handler(handle, run);
+        self.manual_filled(clock, handler, |_| Ok(()))
+    }
+
+    /// As [`manual`](Self::manual), with what [`start_filled`](Self::start_filled) adds.
+    pub(crate) fn manual_filled(
+        self,
+        clock: &ManualClock,
+        handler: impl Fn(&Handle<K, V, S>, Run<K, V>, u64) + Send + Sync + 'static,
+        fill: impl FnOnce(&Handle<K, V, S>) -> Result<(), Error>,
+    ) -> Result<Scheduler<K, V, S>, Error> {
         let inner = self.inner(boxed(handler), Some(clock.clone()))?;
-        Ok(Scheduler::new(Handle::of(inner), Threads::default()))
+        let handle = Handle::of(inner);
+        fill(&handle)?;
+        Ok(Scheduler::new(handle, Threads::default()))
     }
 
     fn inner(
@@ -213,7 +247,7 @@ impl<K, V, S: BuildHasher + Clone> Builder<K, V, S> {
             shards: Shards::new(self.shards, self.hasher),
             alarm: Arc::new(Alarm::new()),
             timing_thread: OnceLock::new(),
-            queue: Queue::new(self.queue),
+            queue: Queue::new(self.queue, self.in_flight.max(self.workers)),
             back_pressure: self.back_pressure,
             manual: manual.is_some(),
             clock: match (manual, self.clock) {
@@ -234,7 +268,7 @@ impl<K, V, S: BuildHasher + Clone> Builder<K, V, S> {
 
 /// The user's handler as the scheduler's threads call it: each call gets a handle.
 fn boxed<K, V, S>(
-    handler: impl Fn(&Handle<K, V, S>, Run<K, V>) + Send + Sync + 'static,
+    handler: impl Fn(&Handle<K, V, S>, Run<K, V>, u64) + Send + Sync + 'static,
 ) -> Box<Handler<K, V, S>> {
-    Box::new(move |inner, run| handler(&Handle::of(Arc::clone(inner)), run))
+    Box::new(move |inner, run, deadline| handler(&Handle::of(Arc::clone(inner)), run, deadline))
 }

@@ -8,7 +8,7 @@ use std::sync::atomic::Ordering::Relaxed;
 use std::time::Duration;
 
 use equivalent::Equivalent;
-use tidewheel_time::Moment;
+use tidewheel_time::{Moment, ticks};
 
 use crate::api::stats::{Stats, Window};
 use crate::api::when::PointInTime;
@@ -117,20 +117,33 @@ impl<K: Hash + Eq, V, S: BuildHasher> Handle<K, V, S> {
     {
         self.inner.wait_for_room();
         let now = self.inner.now();
-        let ticks = Moment(0).deadline(period);
-        let period = NonZeroU64::new(ticks).unwrap_or(NonZeroU64::MIN);
-        let mut held = self.lock_for_new(&key)?;
-        held.state.counts.set += 1;
-        let old = held.state.tasks.replace_periodic(
-            key,
-            value,
-            now.deadline(first),
-            period,
-            catch_up,
-            now.tick(),
-        );
-        self.unlock(held);
+        let put = self.put_periodic(key, value, now.deadline(first), (period, catch_up), now);
+        let old = put.map_err(|_| Error::Stopped)?;
         Ok(old.map(|(_, value)| value))
+    }
+
+    /// Sets a periodic task, as [`put`](Self::put) sets another.
+    pub(crate) fn put_periodic(
+        &self,
+        key: K,
+        value: V,
+        first: u64,
+        (period, catch_up): (Duration, CatchUp),
+        now: Moment,
+    ) -> Result<Option<(K, V)>, (K, V)>
+    where
+        K: Clone,
+        V: Clone,
+    {
+        let period = NonZeroU64::new(ticks(period)).unwrap_or(NonZeroU64::MIN);
+        let Ok(mut held) = self.lock_for_new(&key) else {
+            return Err((key, value));
+        };
+        held.state.counts.set += 1;
+        let tasks = &mut held.state.tasks;
+        let old = tasks.replace_periodic(key, value, first, period, catch_up, now.tick());
+        self.unlock(held);
+        Ok(old)
     }
 
     /// Lets a pending task run when `delay` has passed, instead of when it would have. `false` when none is
@@ -209,16 +222,20 @@ impl<K: Hash + Eq, V, S: BuildHasher> Handle<K, V, S> {
     /// the scheduler, and what it sets is not drained. Shard after shard: tasks that others set meanwhile
     /// may or may not be among them. Returns how many there were.
     pub fn drain(&self, mut take: impl FnMut(K, V)) -> usize {
+        let shards = &self.inner.shards;
+        let taken: Vec<_> = (0..shards.count())
+            .map(|at| {
+                let mut held = shards.hold(at);
+                held.state.counts.removed += held.state.tasks.len() as u64;
+                let tasks = held.state.tasks.take_all();
+                held.publish();
+                tasks
+            })
+            .collect();
         let mut count = 0;
-        for at in 0..self.inner.shards.count() {
-            let mut held = self.inner.shards.hold(at);
-            held.state.counts.removed += held.state.tasks.len() as u64;
-            let tasks = held.state.tasks.take_all();
-            held.publish();
-            for (key, value, _) in tasks {
-                count += 1;
-                take(key, value);
-            }
+        for (key, value, _) in taken.into_iter().flatten() {
+            count += 1;
+            take(key, value);
         }
         count
     }
@@ -263,11 +280,12 @@ impl<K: Hash + Eq, V, S: BuildHasher> Handle<K, V, S> {
     pub fn stats(&self) -> Stats {
         let counts = self.inner.shards.counts();
         let counters = &self.inner.counters;
-        let (queued, running) = self.inner.queue.load();
+        let (queued, running, deferred) = self.inner.queue.load();
         Stats {
             pending: self.len(),
             queued,
             running,
+            deferred,
             set: counts.set,
             moved: counts.moved,
             removed: counts.removed,
@@ -277,6 +295,7 @@ impl<K: Hash + Eq, V, S: BuildHasher> Handle<K, V, S> {
             dropped: counters.dropped.load(Relaxed),
             missed: counts.missed,
             lateness: counters.lateness.read(),
+            ..Stats::default()
         }
     }
 

@@ -44,25 +44,27 @@ impl<K: Hash + Eq + Clone, V: Clone, S: BuildHasher> Iter<K, V, S> {
     fn copy(&mut self) {
         let inner = self.handle.inner();
         while self.copied.is_empty() && self.at.0 < inner.shards.count() {
-            self.at = copy_some(inner, self.at, &mut self.copied);
+            let copied = &mut self.copied;
+            self.at = look_at_some(inner, self.at, |key, value, left| {
+                copied.push((key.clone(), value.clone(), left));
+            });
         }
     }
 }
 
-/// Copies tasks of one shard; returns where the next ones are.
-fn copy_some<K: Hash + Eq + Clone, V: Clone, S: BuildHasher>(
+/// Looks at some tasks of one shard (key, value, how long until it runs), under its lock. Returns where the next ones
+/// are.
+pub(crate) fn look_at_some<K: Hash + Eq, V, S: BuildHasher>(
     inner: &Inner<K, V, S>,
     (shard, cursor): (usize, u32),
-    copied: &mut Vec<(K, V, Duration)>,
+    mut look: impl FnMut(&K, &V, Duration),
 ) -> (usize, u32) {
     let now = inner.now();
     let held = inner.shards.hold(shard);
-    let next = held
-        .state
-        .tasks
-        .scan(cursor, TASKS_PER_HOLD, |key, value, deadline| {
-            copied.push((key.clone(), value.clone(), now.until(deadline)));
-        });
+    let tasks = &held.state.tasks;
+    let next = tasks.scan(cursor, TASKS_PER_HOLD, |key, value, deadline| {
+        look(key, value, now.until(deadline));
+    });
     next.map_or((shard + 1, 0), |cursor| (shard, cursor))
 }
 

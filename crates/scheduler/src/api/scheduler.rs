@@ -51,7 +51,8 @@ pub struct Scheduler<K, V, S = RandomState> {
 pub struct Stopped<K, V> {
     /// Tasks that did not run: key, value, and how long they had to wait. That is zero if their time had come.
     pub pending: Vec<(K, V, Duration)>,
-    /// Handlers that were still running when the limit was reached. They run on, on threads of their own.
+    /// Handlers that were still running when the limit was reached, and durable runs whose [`Ack`](crate::Ack) was
+    /// held. They run on, on threads of their own.
     pub running: usize,
 }
 
@@ -118,7 +119,7 @@ impl<K: Hash + Eq, V, S: BuildHasher> Scheduler<K, V, S> {
             &mut rounds,
             now.tick(),
             &mut budget,
-            || usize::MAX,
+            || inner.queue.runs_left(),
             |batch| {
                 batch.drain(..).for_each(|due| inner.run(due));
             },
@@ -158,7 +159,8 @@ impl<K: Hash + Eq, V, S: BuildHasher> Scheduler<K, V, S> {
         loop {
             let progress = self.advance(self.handle.now(), u32::MAX);
             fired += progress.fired;
-            if !progress.backlog && progress.fired == 0 {
+            // Nothing is due, or as many runs are unfinished as may be.
+            if progress.fired == 0 {
                 return fired;
             }
         }
@@ -192,13 +194,14 @@ impl<K, V, S> Scheduler<K, V, S> {
             .into_iter()
             .map(|Due { key, value, .. }| (key, value, Duration::ZERO));
         pending.extend(rows);
-        let (_, running) = inner.queue.load();
+        let (_, running, deferred) = inner.queue.load();
         if all_done {
             for worker in workers.into_iter().filter(is_another) {
                 // Panics of handlers were caught and counted.
                 drop(worker.join());
             }
         }
+        let running = running + deferred;
         Stopped { pending, running }
     }
 

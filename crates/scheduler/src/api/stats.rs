@@ -14,6 +14,14 @@ pub struct Stats {
     pub queued: usize,
     /// Handlers that are running.
     pub running: usize,
+    /// Runs of durable jobs that go on after their handler: somebody holds their [`Ack`](crate::Ack).
+    pub deferred: usize,
+    /// Dead letters.
+    pub dead: usize,
+    /// Runs of durable jobs that failed.
+    pub failed: u64,
+    /// How many of those are retried.
+    pub retried: u64,
     /// Calls that set a task, a replaced one included.
     pub set: u64,
     /// Calls that moved a task.

@@ -21,7 +21,9 @@ use crate::ground::panics::survive;
 const RECORDS_PER_HOLD: u32 = 128;
 
 /// The user's handler. It gets its [`Handle`](crate::Handle) from the builder, which makes one of these.
-pub(crate) type Handler<K, V, S> = dyn Fn(&Arc<Inner<K, V, S>>, Run<K, V>) + Send + Sync;
+///
+/// Its last argument is the deadline, in ticks.
+pub(crate) type Handler<K, V, S> = dyn Fn(&Arc<Inner<K, V, S>>, Run<K, V>, u64) + Send + Sync;
 
 /// What was counted outside of the shards.
 #[derive(Debug)]
@@ -156,7 +158,7 @@ impl<K: Hash + Eq, V, S: BuildHasher> Inner<K, V, S> {
                 late,
                 missed: due.missed,
             };
-            (self.handler)(self, run);
+            (self.handler)(self, run, due.deadline);
         });
         IS_WORKER.set(was_worker);
         let count = match outcome {

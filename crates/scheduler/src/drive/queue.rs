@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 use std::time::Duration;
 
 use crate::core::tasks::Due;
-use crate::ground::sync::{Condvar, Mutex, lock};
+use crate::ground::sync::{Condvar, Mutex, MutexGuard, lock};
 use tidewheel_time::{Clock, SystemClock};
 
 /// What happens when tasks become due faster than handlers take them, and the queue is full.
@@ -21,12 +21,18 @@ pub enum BackPressure {
     Drop,
 }
 
+/// The end of a run that its handler has passed on: to be called once, by a worker.
+pub(crate) type End = Box<dyn FnOnce() + Send>;
+
 /// What waits, and who works.
-#[derive(Debug)]
 struct State<K, V> {
     jobs: VecDeque<Due<K, V>>,
+    /// Runs that have ended elsewhere: not more than are `deferred`.
+    ends: VecDeque<End>,
     /// Handlers that are running.
     running: usize,
+    /// Runs that go on after their handler.
+    deferred: usize,
     /// Nothing more will come.
     closed: bool,
     /// The timing thread found no room, and has left due tasks in their shards.
@@ -34,10 +40,11 @@ struct State<K, V> {
 }
 
 /// The queue between the timing thread and the workers.
-#[derive(Debug)]
 pub(crate) struct Queue<K, V> {
     state: Mutex<State<K, V>>,
     capacity: usize,
+    /// How many runs may be unfinished, deferred ones included.
+    runs_max: usize,
     /// A job has come, or none will.
     work: Condvar,
     /// A job was taken out of a full queue, or the queue was closed.
@@ -46,19 +53,31 @@ pub(crate) struct Queue<K, V> {
     idle: Condvar,
 }
 
-/// What a worker is to do after it took a job.
-pub(crate) struct Taken<K, V> {
-    pub(crate) job: Due<K, V>,
-    /// The timing thread waits for room, and there is enough now.
-    pub(crate) wake_timing: bool,
+/// What a worker is to do.
+pub(crate) enum Taken<K, V> {
+    Job {
+        job: Due<K, V>,
+        /// The timing thread waits for room, and there is enough now.
+        wake_timing: bool,
+    },
+    End(End),
+}
+
+impl<K, V> State<K, V> {
+    fn is_idle(&self) -> bool {
+        self.running + self.deferred == 0 && self.jobs.is_empty()
+    }
 }
 
 impl<K, V> Queue<K, V> {
-    pub(crate) fn new(capacity: usize) -> Self {
+    pub(crate) fn new(capacity: usize, runs_max: usize) -> Self {
         Self {
+            runs_max,
             state: Mutex::new(State {
                 jobs: VecDeque::new(),
+                ends: VecDeque::new(),
                 running: 0,
+                deferred: 0,
                 closed: false,
                 starved: false,
             }),
@@ -91,11 +110,20 @@ impl<K, V> Queue<K, V> {
         }
     }
 
-    /// Waits for a job; `None` when none will come any more.
+    /// Waits for something to do; `None` when nothing will come any more.
     pub(crate) fn take(&self) -> Option<Taken<K, V>> {
         let mut state = lock(&self.state);
         loop {
-            if let Some(job) = state.jobs.pop_front() {
+            if let Some(end) = state.ends.pop_front() {
+                return Some(Taken::End(end));
+            }
+            let may_run = state.running + state.deferred < self.runs_max;
+            let job = if may_run {
+                state.jobs.pop_front()
+            } else {
+                None
+            };
+            if let Some(job) = job {
                 state.running += 1;
                 let waiting = state.jobs.len();
                 let wake_timing = state.starved && waiting <= self.capacity / 2;
@@ -104,9 +132,9 @@ impl<K, V> Queue<K, V> {
                 if waiting + 1 == self.capacity {
                     self.room.notify_all();
                 }
-                return Some(Taken { job, wake_timing });
+                return Some(Taken::Job { job, wake_timing });
             }
-            if state.closed {
+            if state.closed && state.jobs.is_empty() {
                 return None;
             }
             state = self
@@ -120,10 +148,49 @@ impl<K, V> Queue<K, V> {
     pub(crate) fn done(&self) {
         let mut state = lock(&self.state);
         state.running -= 1;
-        if state.running == 0 && state.jobs.is_empty() {
-            drop(state);
+        self.less_runs(state);
+    }
+
+    /// A run goes on after its handler.
+    pub(crate) fn defer(&self) {
+        lock(&self.state).deferred += 1;
+    }
+
+    /// A deferred run has ended; hands its end to a worker. It comes back when there is none any more.
+    pub(crate) fn end(&self, end: End) -> Result<(), End> {
+        let mut state = lock(&self.state);
+        if state.closed {
+            return Err(end);
+        }
+        state.ends.push_back(end);
+        drop(state);
+        self.work.notify_one();
+        Ok(())
+    }
+
+    /// The end of a deferred run is through.
+    pub(crate) fn ended(&self) {
+        let mut state = lock(&self.state);
+        state.deferred -= 1;
+        self.less_runs(state);
+    }
+
+    fn less_runs(&self, state: MutexGuard<'_, State<K, V>>) {
+        let is_idle = state.is_idle();
+        let was_full = state.running + state.deferred + 1 >= self.runs_max;
+        drop(state);
+        if was_full {
+            self.work.notify_one();
+        }
+        if is_idle {
             self.idle.notify_all();
         }
+    }
+
+    /// How many more runs may begin: for a scheduler without threads.
+    pub(crate) fn runs_left(&self) -> usize {
+        let state = lock(&self.state);
+        self.runs_max.saturating_sub(state.running + state.deferred)
     }
 
     /// Waits until a job would fit, or the queue is closed.
@@ -137,10 +204,10 @@ impl<K, V> Queue<K, V> {
         }
     }
 
-    /// Waiting and running jobs.
-    pub(crate) fn load(&self) -> (usize, usize) {
+    /// Waiting, running and deferred jobs.
+    pub(crate) fn load(&self) -> (usize, usize, usize) {
         let state = lock(&self.state);
-        (state.jobs.len(), state.running)
+        (state.jobs.len(), state.running, state.deferred)
     }
 
     /// Nothing more will come: workers end when the queue is empty.
@@ -154,7 +221,7 @@ impl<K, V> Queue<K, V> {
     pub(crate) fn wait_idle(&self, limit: Duration) -> bool {
         let clock = SystemClock::new();
         let mut state = lock(&self.state);
-        while state.running > 0 || !state.jobs.is_empty() {
+        while !state.is_idle() {
             let Some(left) = limit
                 .checked_sub(clock.now())
                 .filter(|left| !left.is_zero())
@@ -171,6 +238,9 @@ impl<K, V> Queue<K, V> {
 
     /// Takes what still waits.
     pub(crate) fn take_all(&self) -> VecDeque<Due<K, V>> {
-        std::mem::take(&mut lock(&self.state).jobs)
+        let jobs = std::mem::take(&mut lock(&self.state).jobs);
+        // Workers that waited for a run to end find nothing to do.
+        self.work.notify_all();
+        jobs
     }
 }

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::thread::{self, JoinHandle};
 
 use crate::drive::inner::Inner;
+use crate::drive::queue::Taken;
 use crate::drive::timing::keep_time;
 use crate::ground::error::Error;
 
@@ -55,16 +56,21 @@ impl Threads {
 /// A worker: runs tasks from the queue until the queue is closed and empty.
 fn work<K: Hash + Eq, V, S: BuildHasher>(inner: &Arc<Inner<K, V, S>>) {
     while let Some(taken) = inner.queue.take() {
-        if taken.wake_timing {
-            inner.alarm.ask();
+        match taken {
+            Taken::Job { job, wake_timing } => {
+                if wake_timing {
+                    inner.alarm.ask();
+                }
+                inner.run(job);
+                inner.queue.done();
+            }
+            Taken::End(end) => end(),
         }
-        inner.run(taken.job);
-        inner.queue.done();
     }
 }
 
-/// Whether a thread is another than this one. A thread cannot wait for itself, and the scheduler's last owner may be a value that is dropped on one
-/// of its own.
+/// Whether a thread is another than this one. A thread cannot wait for itself, and the scheduler's last owner may be a
+/// value that is dropped on one of its own.
 pub(crate) fn is_another(thread: &JoinHandle<()>) -> bool {
     thread.thread().id() != thread::current().id()
 }

@@ -2,28 +2,35 @@
 
 use std::fmt;
 use std::hash::{BuildHasher, Hash};
-use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
-use super::journal::{Change, Journal};
-use super::ordered::OrderedJournal;
-use super::run::{DurableRun, Journaled, JournaledHandle, JournaledRun};
-use crate::api::stats::Stats;
+use tidewheel_time::ticks;
+
+use super::job::{Job, JobHandle};
+use super::journal::{Change, Journal, Repeat};
+use super::name::Name;
+use super::shared::Shared;
+use crate::api::serial::Serial;
+use crate::api::when::PointInTime;
 use crate::core::hash::RandomState;
+use crate::core::routine::CatchUp;
 use crate::ground::error::{Error, JournalError};
 
 /// A durable scheduler, from anywhere, its handlers among them.
+///
+/// A call that changes something returns when the change is on disk. It waits there: async code calls it where its
+/// runtime allows blocking.
 pub struct DurableHandle<K, V, J, S = RandomState> {
-    handle: JournaledHandle<K, V, S>,
-    journal: Arc<OrderedJournal<J>>,
+    pub(super) handle: JobHandle<K, V, S>,
+    pub(super) shared: Arc<Shared<K, V, J>>,
 }
 
 impl<K, V, J, S> Clone for DurableHandle<K, V, J, S> {
     fn clone(&self) -> Self {
         Self {
             handle: self.handle.clone(),
-            journal: Arc::clone(&self.journal),
+            shared: Arc::clone(&self.shared),
         }
     }
 }
@@ -36,43 +43,173 @@ impl<K, V, J, S> fmt::Debug for DurableHandle<K, V, J, S> {
     }
 }
 
+/// What a call has written: what to wait for, or that the journal has failed.
+pub(super) type Written = Result<u64, JournalError>;
+
 impl<K, V, J, S> DurableHandle<K, V, J, S> {
-    pub(super) fn of(handle: JournaledHandle<K, V, S>, journal: Arc<OrderedJournal<J>>) -> Self {
-        Self { handle, journal }
+    pub(super) fn of(handle: JobHandle<K, V, S>, shared: Arc<Shared<K, V, J>>) -> Self {
+        Self { handle, shared }
     }
+
+    /// The wall time after a delay.
+    pub(super) fn due(&self, delay: Duration) -> SystemTime {
+        after(self.handle.inner().clock.wall(), delay)
+    }
+}
+
+/// A time after another.
+pub(super) fn after(time: SystemTime, delay: Duration) -> SystemTime {
+    // Beyond the range of the wall clock: the job stays for 272 years.
+    time.checked_add(delay)
+        .unwrap_or(time + Duration::from_secs(1 << 33))
 }
 
 impl<K, V, J, S> DurableHandle<K, V, J, S>
 where
     K: Hash + Eq + Clone,
+    V: Clone,
     J: Journal<K, V>,
     S: BuildHasher,
 {
-    /// Sets a task: see [`Handle::set`](crate::Handle::set).
+    /// Sets a job: see [`Handle::set`](crate::Handle::set).
     ///
     /// # Errors
     ///
-    /// [`Error::Stopped`]; [`Error::Journal`], and then the task is pending but may not survive a crash.
-    pub fn set(&self, key: K, value: V, delay: Duration) -> Result<Option<V>, Error>
-    where
-        V: Clone,
-    {
+    /// [`Error::Stopped`]; [`Error::Journal`], and then the job is pending but may not survive a crash.
+    pub fn set(&self, key: K, value: V, delay: Duration) -> Result<Option<V>, Error> {
+        let (old, written) = self.put(key, value, delay, None)?;
+        self.wait(written)?;
+        Ok(old)
+    }
+
+    /// Sets a job that runs at a wall time or at an instant; at once if that has passed: see
+    /// [`Handle::set_at`](crate::Handle::set_at).
+    ///
+    /// # Errors
+    ///
+    /// Those of [`set`](Self::set).
+    pub fn set_at(&self, key: K, value: V, at: impl PointInTime) -> Result<Option<V>, Error> {
+        let delay = at.delay(|| self.handle.inner().clock.wall());
+        self.set(key, value, delay)
+    }
+
+    /// Sets a job that runs after `first` and then every `period`, rounded up to milliseconds. Each of its runs is a job
+    /// of its own, which is retried and acknowledged by itself; [`remove`](Self::remove) ends the repetition, and leaves
+    /// the runs that have begun. After a restart it goes on in its rhythm. Of the runs that were missed meanwhile,
+    /// `catch_up` says how many are made up; 1,000 at most.
+    ///
+    /// `Clone` of key and value is called under the shard's lock: let it be cheap (`Arc`).
+    ///
+    /// # Errors
+    ///
+    /// Those of [`set`](Self::set).
+    pub fn set_periodic(
+        &self,
+        key: K,
+        value: V,
+        first: Duration,
+        period: Duration,
+        catch_up: CatchUp,
+    ) -> Result<Option<V>, Error> {
+        let period = Duration::from_millis(ticks(period).max(1));
+        let repeat = Repeat { period, catch_up };
+        let (old, written) = self.put(key, value, first, Some(repeat))?;
+        self.wait(written)?;
+        Ok(old)
+    }
+
+    /// Sets many jobs, one after another, and waits for the disk once. Returns how many of the keys had a job.
+    ///
+    /// A crash may leave the first of them without the last.
+    ///
+    /// ```
+    /// use std::time::Duration;
+    /// use tidewheel_scheduler::{Durable, MemoryJournal, Scheduler};
+    ///
+    /// let jobs = Durable::start(Scheduler::builder(), MemoryJournal::new(), |_, _| {})?;
+    /// let hour = Duration::from_secs(3600);
+    /// assert_eq!(jobs.set_many((0..10_000).map(|key| (key, "mail", hour)))?, 0);
+    /// assert_eq!(jobs.len(), 10_000);
+    /// # Ok::<(), tidewheel_scheduler::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// Those of [`set`](Self::set). The jobs before the one that it failed at are set.
+    pub fn set_many(
+        &self,
+        jobs: impl IntoIterator<Item = (K, V, Duration)>,
+    ) -> Result<usize, Error> {
+        let (mut replaced, mut last) = (0, None);
+        for (key, value, delay) in jobs {
+            let (old, written) = self.put(key, value, delay, None)?;
+            replaced += usize::from(old.is_some());
+            last = Some(written);
+            if let Some(Err(_)) = last {
+                break;
+            }
+        }
+        last.map_or(Ok(()), |written| self.wait(written))?;
+        Ok(replaced)
+    }
+
+    /// Moves the key's pending job, or sets one with the value of `value`, which is called with no lock held. Tells
+    /// whether one was moved.
+    ///
+    /// # Errors
+    ///
+    /// Those of [`set`](Self::set).
+    pub fn move_or_set(
+        &self,
+        key: K,
+        delay: Duration,
+        value: impl FnOnce() -> V,
+    ) -> Result<bool, Error> {
+        if self.move_to(&key, delay)? {
+            return Ok(true);
+        }
+        // If another thread sets the key here, this replaces it: as if this call had come after it.
+        self.set(key, value(), delay)?;
+        Ok(false)
+    }
+
+    /// Sets a job in memory and in the journal. Returns the old one's value; does not wait for the disk.
+    fn put(
+        &self,
+        key: K,
+        value: V,
+        delay: Duration,
+        repeat: Option<Repeat>,
+    ) -> Result<(Option<V>, Written), Error> {
+        let journal = &self.shared.journal;
+        journal.accepts(&key, &value).map_err(Error::Journal)?;
         let inner = self.handle.inner();
         // Before the key is locked: a worker that makes room may need its lock.
         inner.wait_for_room();
-        let (key_kept, value_kept) = (key.clone(), value.clone());
-        let stripe = self.journal.hold(&key);
+        let (name, value_kept) = (Name::keyed(key.clone()), value.clone());
+        let stripe = journal.hold(&key);
         let (due, now) = (self.due(delay), inner.now());
-        let kept = Journaled {
-            id: stripe.next_id(),
-            value: value_kept,
-        };
-        let id = kept.id;
-        // First in memory. If the task runs before it is written, its end is still written after it, since that
+        let id = stripe.next_id();
+        let job = Job::new(id, value_kept);
+        let deadline = now.deadline(delay);
+        // First in memory. If the job runs before it is written, its end is still written after it, since that
         // takes the same stripe.
-        let put = self.handle.put(key_kept, kept, now.deadline(delay), now);
+        let (status, put) = match repeat {
+            None => (
+                job.status(due, false),
+                self.handle.put(name, job, deadline, now),
+            ),
+            Some(repeat) => {
+                let (job, rhythm) = (job.repeating(repeat), (repeat.period, repeat.catch_up));
+                let status = job.status(due, false);
+                (
+                    status,
+                    self.handle.put_periodic(name, job, deadline, rhythm, now),
+                )
+            }
+        };
         let Ok(old) = put else {
-            // Before the task is dropped: drops are the user's code, which may call the scheduler.
+            // Before the job is dropped: drops are the user's code, which may call the scheduler.
             drop(stripe);
             return Err(Error::Stopped);
         };
@@ -80,119 +217,36 @@ where
             id,
             key: &key,
             value: &value,
-            due,
+            status: &status,
         };
         let written = match &old {
             Some((_, old)) => stripe.append(&[set, Change::End { id: old.id }]),
             None => stripe.append(&[set]),
         };
         drop(stripe);
-        self.wait(written)?;
-        Ok(old.map(|(_, old)| old.value))
+        Ok((old.map(|(_, old)| old.value), written))
     }
 
-    /// Moves a pending task: see [`Handle::move_to`](crate::Handle::move_to).
-    ///
-    /// # Errors
-    ///
-    /// [`Error::Journal`], and then the task is moved, but a crash may bring the old time back.
-    pub fn move_to(&self, key: &K, delay: Duration) -> Result<bool, Error> {
-        let stripe = self.journal.hold(key);
-        let due = self.due(delay);
-        // Under the stripe nobody else sets, moves or removes this key: it is the same task, or none.
-        let Some(id) = self.handle.peek(key, |kept| kept.id) else {
-            return Ok(false);
-        };
-        if !self.handle.move_to(key, delay) {
-            return Ok(false);
-        }
-        let written = stripe.append(&[Change::Move { id, due }]);
-        drop(stripe);
-        self.wait(written)?;
-        Ok(true)
-    }
-
-    /// Takes a pending task out: see [`Handle::remove`](crate::Handle::remove).
-    ///
-    /// # Errors
-    ///
-    /// [`Error::Journal`], and then the task is removed, but a crash may bring it back.
-    pub fn remove(&self, key: &K) -> Result<Option<V>, Error> {
-        let stripe = self.journal.hold(key);
-        // The key as well: it is dropped when the stripe is let go.
-        let Some((_key, old)) = self.handle.take(key) else {
-            return Ok(None);
-        };
-        let written = stripe.append(&[Change::End { id: old.id }]);
-        drop(stripe);
-        self.wait(written)?;
-        Ok(Some(old.value))
-    }
-
-    /// How long until the key's pending task runs.
-    #[must_use]
-    pub fn get(&self, key: &K) -> Option<Duration> {
-        self.handle.get(key)
-    }
-
-    /// The scheduler's clock.
-    #[must_use]
-    pub fn now(&self) -> Duration {
-        self.handle.now()
-    }
-
-    /// What was done so far.
-    #[must_use]
-    pub fn stats(&self) -> Stats {
-        self.handle.stats()
-    }
-
-    /// Waits until everything so far is on disk. Only the ends of tasks that ran may not be: every other call
-    /// waits for its own change.
-    ///
-    /// # Errors
-    ///
-    /// [`Error::Journal`].
-    pub fn flush(&self) -> Result<(), Error> {
-        self.flush_journal().map_err(Error::Journal)
-    }
-
-    pub(super) fn flush_journal(&self) -> Result<(), JournalError> {
-        self.journal.flush()
-    }
-
-    /// Runs a handler and ends its task in the journal.
-    pub(super) fn run(
-        &self,
-        run: JournaledRun<K, V>,
-        handler: impl FnOnce(&Self, DurableRun<K, V>),
-    ) {
-        let Journaled { id, value } = run.value;
-        let key = run.key.clone();
-        let run = DurableRun {
-            key: run.key,
-            value,
-            late: run.late,
-            token: self.journal.next_token(),
-        };
-        let outcome = catch_unwind(AssertUnwindSafe(|| handler(self, run)));
-        // The task's own entry was written under the same stripe, so this comes after it. If the journal has failed,
-        // the next caller that waits for it gets the error, and the task runs again after a restart.
-        drop(self.journal.hold(&key).append(&[Change::End { id }]));
-        if let Err(panic) = outcome {
-            resume_unwind(panic);
-        }
-    }
-
-    fn due(&self, delay: Duration) -> SystemTime {
-        let now = self.handle.inner().clock.wall();
-        // Beyond the range of the wall clock: the task stays for 272 years.
-        now.checked_add(delay)
-            .unwrap_or(now + Duration::from_secs(1 << 33))
-    }
-
-    fn wait(&self, written: Result<u64, JournalError>) -> Result<(), Error> {
-        let written = written.and_then(|appended| self.journal.wait(appended));
+    pub(super) fn wait(&self, written: Written) -> Result<(), Error> {
+        let written = written.and_then(|appended| self.shared.journal.wait(appended));
         written.map_err(Error::Journal)
+    }
+}
+
+impl<V, J, S> DurableHandle<Serial, V, J, S>
+where
+    V: Clone,
+    J: Journal<Serial, V>,
+    S: BuildHasher,
+{
+    /// Sets a job that has no key of its own, and returns the one that it gets.
+    ///
+    /// # Errors
+    ///
+    /// Those of [`set`](Self::set).
+    pub fn add(&self, value: V, delay: Duration) -> Result<Serial, Error> {
+        let key = Serial(self.shared.journal.next_id());
+        self.set(key, value, delay)?;
+        Ok(key)
     }
 }

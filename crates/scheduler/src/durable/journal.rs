@@ -1,39 +1,104 @@
-//! What a journal must do, and how keys and values become bytes.
+//! What a journal must do.
 
-use std::time::SystemTime;
+use std::time::{Duration, SystemTime};
 
+use crate::core::routine::CatchUp;
 use crate::ground::error::JournalError;
 
-/// A change to what is pending.
+/// A change to what a journal holds.
+///
+/// A journal that gets a change that it does not know returns an error.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum Change<'a, K, V> {
-    /// A task is new.
+    /// A job is new.
     Set {
-        /// Its name: no other task has had it.
+        /// Its name: no other job has had it.
         id: u64,
         /// Its key.
         key: &'a K,
         /// Its value.
         value: &'a V,
-        /// When it runs.
-        due: SystemTime,
+        /// When it runs, and what else there is to say.
+        status: &'a Status,
     },
-    /// A task runs at another time. To be ignored if the task is not there.
-    Move {
+    /// A job was moved, has failed, is dead, or is re-queued. To be ignored if the job is not there.
+    Update {
         /// Its name.
         id: u64,
-        /// When it runs.
-        due: SystemTime,
+        /// What is true of it now.
+        status: &'a Status,
     },
-    /// A task has run, or was removed or replaced.
+    /// A job is over, or was removed or replaced.
     End {
         /// Its name.
         id: u64,
     },
 }
 
-/// A task that a journal holds.
+/// What changes about a job while it lives.
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Status {
+    /// When it runs; when it died, if it is dead.
+    pub due: SystemTime,
+    /// The number of its next run, from 1; of its last, if it is dead.
+    pub attempt: u32,
+    /// Why its last run failed: 1,000 bytes at most.
+    pub error: Option<String>,
+    /// Where it waits.
+    pub place: Place,
+    /// How it repeats.
+    pub repeat: Option<Repeat>,
+}
+
+impl Status {
+    /// A job that has not run yet and runs once, under its key.
+    #[must_use]
+    pub fn at(due: SystemTime) -> Self {
+        Self {
+            due,
+            attempt: 1,
+            error: None,
+            place: Place::Keyed,
+            repeat: None,
+        }
+    }
+}
+
+/// Where a job waits.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum Place {
+    /// Under its key. Of several, the one with the greatest id does so; the others have been begun before it was set.
+    Keyed,
+    /// Beside its key: a run of a periodic job, or one that failed when its key had a newer job.
+    Beside,
+    /// Among the dead letters.
+    Dead,
+}
+
+/// How a job repeats.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub struct Repeat {
+    /// From one run to the next.
+    pub period: Duration,
+    /// What is done about missed runs.
+    pub catch_up: CatchUp,
+}
+
+impl Repeat {
+    /// Every `period`.
+    #[must_use]
+    pub fn every(period: Duration, catch_up: CatchUp) -> Self {
+        Self { period, catch_up }
+    }
+}
+
+/// A job that a journal holds.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Record<K, V> {
     /// Its name.
     pub id: u64,
@@ -41,11 +106,23 @@ pub struct Record<K, V> {
     pub key: K,
     /// Its value.
     pub value: V,
-    /// When it runs.
-    pub due: SystemTime,
+    /// When it runs, and what else there is to say.
+    pub status: Status,
 }
 
-/// A store of pending tasks that survives a crash.
+impl<K, V> Record<K, V> {
+    /// A job as a journal has kept it.
+    pub fn new(id: u64, key: K, value: V, status: Status) -> Self {
+        Self {
+            id,
+            key,
+            value,
+            status,
+        }
+    }
+}
+
+/// A store of jobs that survives a crash.
 pub trait Journal<K, V>: Send + Sync {
     /// Appends changes in the order of the calls, and writes them to disk soon. After a crash either all changes of
     /// a call are there, or none. Returns the number to [`wait`](Self::wait) for, which never decreases from
@@ -66,61 +143,24 @@ pub trait Journal<K, V>: Send + Sync {
     /// When the store failed.
     fn wait(&self, appended: u64) -> Result<(), JournalError>;
 
-    /// All tasks, in any order.
+    /// Whether a key and a value can be written. Asked before a job is set; if not, nothing is changed.
     ///
     /// # Errors
     ///
-    /// When the store failed, or holds what is not a task.
+    /// When they cannot. The journal has not failed then.
+    fn accepts(&self, key: &K, value: &V) -> Result<(), JournalError> {
+        let _ = (key, value);
+        Ok(())
+    }
+
+    /// All jobs, in any order.
+    ///
+    /// # Errors
+    ///
+    /// When the store failed, or holds what is not a job.
     fn load(&self) -> Result<Vec<Record<K, V>>, JournalError>;
 
-    /// A number below 2^24 that is greater at each opening of the journal. It is on disk before this returns it
+    /// A number from 1 on, below 2^24, that is greater at each opening of the journal. It is on disk before this returns it
     /// for the first time.
     fn epoch(&self) -> u64;
-}
-
-/// What can be written to a journal and read again.
-pub trait Stored: Sized {
-    /// Appends its bytes.
-    fn write(&self, bytes: &mut Vec<u8>);
-
-    /// Reads what `write` wrote; `None` for anything else.
-    fn read(bytes: &[u8]) -> Option<Self>;
-}
-
-impl Stored for Vec<u8> {
-    fn write(&self, bytes: &mut Vec<u8>) {
-        bytes.extend_from_slice(self);
-    }
-
-    fn read(bytes: &[u8]) -> Option<Self> {
-        Some(bytes.to_vec())
-    }
-}
-
-impl Stored for String {
-    fn write(&self, bytes: &mut Vec<u8>) {
-        bytes.extend_from_slice(self.as_bytes());
-    }
-
-    fn read(bytes: &[u8]) -> Option<Self> {
-        Self::from_utf8(bytes.to_vec()).ok()
-    }
-}
-
-impl Stored for u64 {
-    fn write(&self, bytes: &mut Vec<u8>) {
-        bytes.extend_from_slice(&self.to_le_bytes());
-    }
-
-    fn read(bytes: &[u8]) -> Option<Self> {
-        bytes.try_into().ok().map(Self::from_le_bytes)
-    }
-}
-
-impl Stored for () {
-    fn write(&self, _: &mut Vec<u8>) {}
-
-    fn read(bytes: &[u8]) -> Option<Self> {
-        bytes.is_empty().then_some(())
-    }
 }

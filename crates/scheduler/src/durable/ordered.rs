@@ -52,8 +52,8 @@ impl<J> OrderedJournal<J> {
     {
         let records = journal.load()?;
         let epoch = journal.epoch();
-        if epoch >= 1 << (u64::BITS - COUNTER_BITS) {
-            return Err(JournalError::new("its epoch is not below 2^24"));
+        if epoch == 0 || epoch >= 1 << (u64::BITS - COUNTER_BITS) {
+            return Err(JournalError::new("its epoch does not lie in 1 ..< 2^24"));
         }
         let first = epoch << COUNTER_BITS;
         let ordered = Self {
@@ -77,6 +77,20 @@ impl<J> OrderedJournal<J> {
             _held: lock(&self.stripes[at]),
             _inside: inside,
         }
+    }
+
+    /// An id that no job has had. That of a new job under a key is drawn with its stripe held.
+    pub(super) fn next_id(&self) -> u64 {
+        self.next_id.fetch_add(1, SeqCst)
+    }
+
+    /// Whether a key and a value can be written. The journal does not fail by this.
+    pub(super) fn accepts<K, V>(&self, key: &K, value: &V) -> Result<(), JournalError>
+    where
+        J: Journal<K, V>,
+    {
+        let answer = survive(|| self.journal.accepts(key, value));
+        answer.unwrap_or_else(|| Err(JournalError::new("the key or value panicked")))
     }
 
     /// A fencing token, greater than all before.
@@ -124,7 +138,7 @@ impl<J> OrderedJournal<J> {
 impl<J> Stripe<'_, J> {
     /// The id of a new task of this key.
     pub(super) fn next_id(&self) -> u64 {
-        self.journal.next_id.fetch_add(1, SeqCst)
+        self.journal.next_id()
     }
 
     /// Writes changes to this key; returns what to [`wait`](OrderedJournal::wait) for, without the stripe.

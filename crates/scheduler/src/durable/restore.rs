@@ -1,81 +1,150 @@
-//! The tasks of a journal at the start: some are pending again, others were cut off while their handler ran.
+//! The jobs of a journal at the start: they are pending again, under their keys or beside them, or dead letters.
 
 use std::collections::HashMap;
 use std::hash::{BuildHasher, Hash};
-use std::time::Duration;
+use std::time::{Duration, SystemTime};
 
-use super::journal::Record;
-use super::run::Journaled;
-use crate::api::handle::Handle;
-use crate::core::tasks::Due;
+use super::handle::DurableHandle;
+use super::job::Job;
+use super::journal::{Change, Journal, Place, Record, Repeat};
+use super::name::Name;
 use crate::ground::error::Error;
+use crate::jobs::dead::DeadLetter;
 
-/// The tasks of a journal, sorted out.
+/// The jobs of a journal, sorted out.
 pub(super) struct Restored<K, V> {
-    pending: Vec<Record<K, V>>,
-    /// Tasks whose handler was still running when their key got another task, oldest first.
-    cut_off: Vec<Record<K, V>>,
+    pub(super) pending: Vec<(Record<K, V>, Place)>,
+    pub(super) dead: Vec<DeadLetter<K, V>>,
 }
 
 impl<K: Hash + Eq, V> Restored<K, V> {
-    /// Of each key the newest task is pending.
+    /// Of each key the newest job is pending under it. Older ones, whose handler was still running when their key got
+    /// another job, are pending beside it.
     pub(super) fn of(records: Vec<Record<K, V>>) -> Self {
+        let keyed = |record: &&Record<K, V>| record.status.place == Place::Keyed;
         let mut newest: HashMap<&K, u64> = HashMap::with_capacity(records.len());
-        for record in &records {
+        for record in records.iter().filter(keyed) {
             let newest = newest.entry(&record.key).or_insert(record.id);
             *newest = (*newest).max(record.id);
         }
-        let is_newest = |record: &Record<K, V>| newest.get(&record.key) == Some(&record.id);
-        let are_newest: Vec<bool> = records.iter().map(is_newest).collect();
-        let (mut pending, mut cut_off) = (Vec::new(), Vec::new());
-        for (record, is_newest) in records.into_iter().zip(are_newest) {
-            let place = if is_newest {
-                &mut pending
-            } else {
-                &mut cut_off
-            };
-            place.push(record);
+        let place = |record: &Record<K, V>| match record.status.place {
+            Place::Keyed if newest.get(&record.key) != Some(&record.id) => Place::Beside,
+            place => place,
+        };
+        let places: Vec<Place> = records.iter().map(place).collect();
+        let (mut pending, mut dead) = (Vec::new(), Vec::new());
+        for (record, place) in records.into_iter().zip(places) {
+            match place {
+                Place::Dead => dead.push(letter(record)),
+                Place::Keyed | Place::Beside => pending.push((record, place)),
+            }
         }
-        cut_off.sort_unstable_by_key(|record| record.id);
-        Self { pending, cut_off }
-    }
-
-    /// Sets all pending tasks, before the first handler runs: a handler may set the same keys. Returns the tasks that
-    /// were cut off, to be [run](run_all) afterwards.
-    pub(super) fn fill<S: BuildHasher>(
-        self,
-        handle: &Handle<K, Journaled<V>, S>,
-    ) -> Result<Vec<Record<K, V>>, Error> {
-        let inner = handle.inner();
-        // The wall clock first. Time that passes between the two readings makes a task late, never early.
-        let wall = inner.clock.wall();
-        let now = inner.now();
-        for record in self.pending {
-            let delay = record.due.duration_since(wall).unwrap_or(Duration::ZERO);
-            let kept = Journaled {
-                id: record.id,
-                value: record.value,
-            };
-            let put = handle.put(record.key, kept, now.deadline(delay), now);
-            put.map_err(|_| Error::Stopped)?;
-        }
-        Ok(self.cut_off)
+        Self { pending, dead }
     }
 }
 
-/// Runs the handlers of tasks that were cut off, on this thread.
-pub(super) fn run_all<K, V, S>(handle: &Handle<K, Journaled<V>, S>, cut_off: Vec<Record<K, V>>)
+fn letter<K, V>(record: Record<K, V>) -> DeadLetter<K, V> {
+    DeadLetter {
+        id: record.id,
+        key: record.key,
+        value: record.value,
+        attempts: record.status.attempt,
+        error: record.status.error.unwrap_or_default(),
+        died: record.status.due,
+    }
+}
+
+impl<K, V, J, S> DurableHandle<K, V, J, S>
 where
-    K: Hash + Eq,
+    K: Hash + Eq + Clone,
+    V: Clone,
+    J: Journal<K, V>,
     S: BuildHasher,
 {
-    let inner = handle.inner();
-    for Record { id, key, value, .. } in cut_off {
-        inner.run(Due {
-            key,
-            value: Journaled { id, value },
-            deadline: inner.now().tick(),
-            missed: 0,
-        });
+    /// Sets all pending jobs, before the first handler runs: a handler may set the same keys.
+    pub(super) fn restore(&self, pending: Vec<(Record<K, V>, Place)>) -> Result<(), Error> {
+        // The wall clock first. Time that passes between the two readings makes a job late, never early.
+        let wall = self.handle.inner().clock.wall();
+        for (record, place) in pending {
+            let Record {
+                id,
+                key,
+                value,
+                status,
+            } = record;
+            let (due, repeat) = (status.due, status.repeat);
+            let job = Job::restored(id, value, status);
+            let name = match place {
+                Place::Keyed => Name::keyed(key),
+                Place::Beside | Place::Dead => Name::beside(key, id),
+            };
+            match repeat {
+                Some(repeat) => self.restore_periodic(name, job, due, repeat, wall)?,
+                None => self.file(name, job, due, None, wall)?,
+            }
+        }
+        Ok(())
+    }
+
+    /// A periodic job whose time has come meanwhile runs at once, and goes on in its rhythm.
+    fn restore_periodic(
+        &self,
+        name: Name<K>,
+        template: Job<V>,
+        due: SystemTime,
+        repeat: Repeat,
+        wall: SystemTime,
+    ) -> Result<(), Error> {
+        if due > wall {
+            return self.file(name, template, due, Some(repeat), wall);
+        }
+        let caught_up = repeat.catch_up(due, wall);
+        for run in 0..caught_up.runs {
+            let missed = if run == 0 { caught_up.missed } else { 0 };
+            let stripe = self.shared.journal.hold(&name.key);
+            let job = template.clone().single(stripe.next_id(), missed);
+            let status = job.status(due, true);
+            let set = Change::Set {
+                id: job.id,
+                key: &name.key,
+                value: &job.value,
+                status: &status,
+            };
+            let next = template.status(caught_up.next, false);
+            let update = Change::Update {
+                id: template.id,
+                status: &next,
+            };
+            // With the last of its runs: after a crash before that, all of them begin again.
+            let is_last = run + 1 == caught_up.runs;
+            let changes: &[_] = if is_last { &[set, update] } else { &[set] };
+            stripe.append(changes).map_err(Error::Journal)?;
+            drop(stripe);
+            let beside = Name::beside(name.key.clone(), job.id);
+            self.file(beside, job, due, None, wall)?;
+        }
+        self.file(name, template, caught_up.next, Some(repeat), wall)
+    }
+
+    /// Sets a job in memory.
+    fn file(
+        &self,
+        name: Name<K>,
+        job: Job<V>,
+        due: SystemTime,
+        repeat: Option<Repeat>,
+        wall: SystemTime,
+    ) -> Result<(), Error> {
+        let delay = due.duration_since(wall).unwrap_or(Duration::ZERO);
+        let now = self.handle.inner().now();
+        let deadline = now.deadline(delay);
+        let put = match repeat {
+            None => self.handle.put(name, job, deadline, now),
+            Some(Repeat { period, catch_up }) => {
+                let rhythm = (period, catch_up);
+                self.handle.put_periodic(name, job, deadline, rhythm, now)
+            }
+        };
+        put.map(drop).map_err(|_| Error::Stopped)
     }
 }

@@ -35,17 +35,12 @@ impl Journal<u8, u64> for Notes {
                     id,
                     key,
                     value,
-                    due,
-                } => live.push(Record {
-                    id,
-                    key: *key,
-                    value: *value,
-                    due,
-                }),
-                Change::Move { id, due } => live
+                    status,
+                } => live.push(Record::new(id, *key, *value, status.clone())),
+                Change::Update { id, status } => live
                     .iter_mut()
                     .filter(|record| record.id == id)
-                    .for_each(|record| record.due = due),
+                    .for_each(|record| record.status = status.clone()),
                 Change::End { id } => live.retain(|record| record.id != id),
             }
         }
@@ -83,7 +78,7 @@ fn start(
 fn agrees(tasks: &Tasks, live: &[Record<u8, u64>]) {
     let due = live
         .last()
-        .map(|record| SystemTime::UNIX_EPOCH + HOUR == record.due);
+        .map(|record| SystemTime::UNIX_EPOCH + HOUR == record.status.due);
     let far = tasks.get(&KEY).map(|left| !left.is_zero());
     assert_eq!(far, due, "memory and journal disagree");
 }

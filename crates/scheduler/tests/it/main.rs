@@ -10,7 +10,11 @@ mod durable_simulation;
 mod gozero;
 mod handle;
 mod hostile;
+mod jobs;
+mod jobs_threads;
 mod model;
+#[cfg(all(feature = "redb", feature = "serde"))]
+mod redb_file;
 mod stranger;
 #[cfg(feature = "tokio")]
 mod stream;

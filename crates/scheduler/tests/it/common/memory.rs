@@ -3,7 +3,7 @@
 use std::sync::{Arc, Mutex};
 use std::time::SystemTime;
 
-use tidewheel_scheduler::{Change, Journal, JournalError, Record};
+use tidewheel_scheduler::{Change, Journal, JournalError, Record, Status};
 
 #[derive(Debug, Clone, Default)]
 struct State<K, V> {
@@ -27,12 +27,8 @@ impl<K, V> Clone for MemoryJournal<K, V> {
 impl<K: Clone, V: Clone> MemoryJournal<K, V> {
     pub(crate) fn with(records: impl IntoIterator<Item = (K, V, SystemTime)>) -> Self {
         let records = (1..).zip(records);
-        let live = records.map(|(id, (key, value, due))| Record {
-            id,
-            key,
-            value,
-            due,
-        });
+        let live =
+            records.map(|(id, (key, value, due))| Record::new(id, key, value, Status::at(due)));
         Self(Arc::new(Mutex::new(State {
             live: live.collect(),
             appended: 0,
@@ -40,6 +36,14 @@ impl<K: Clone, V: Clone> MemoryJournal<K, V> {
             epoch: 1,
             broken: false,
         })))
+    }
+
+    /// One job, as it is.
+    pub(crate) fn of(key: K, value: V, status: Status) -> Self {
+        let journal = Self::empty();
+        let record = Record::new(1, key, value, status);
+        journal.0.lock().expect("unpoisoned").live.push(record);
+        journal
     }
 
     pub(crate) fn empty() -> Self {
@@ -51,6 +55,11 @@ impl<K: Clone, V: Clone> MemoryJournal<K, V> {
         let mut state = self.0.lock().expect("unpoisoned").clone();
         state.epoch += 1;
         Self(Arc::new(Mutex::new(state)))
+    }
+
+    /// What the journal holds, oldest first.
+    pub(crate) fn live(&self) -> Vec<Record<K, V>> {
+        self.0.lock().expect("unpoisoned").live.clone()
     }
 
     /// Calls of `append` so far, and how many of them are on disk.
@@ -77,20 +86,19 @@ impl<K: Clone + Send, V: Clone + Send> Journal<K, V> for MemoryJournal<K, V> {
                     id,
                     key,
                     value,
-                    due,
-                } => state.live.push(Record {
-                    id,
-                    key: key.clone(),
-                    value: value.clone(),
-                    due,
-                }),
-                Change::Move { id, due } => {
+                    status,
+                } => {
+                    let record = Record::new(id, key.clone(), value.clone(), status.clone());
+                    state.live.push(record);
+                }
+                Change::Update { id, status } => {
                     let found = state.live.iter_mut().find(|record| record.id == id);
                     if let Some(record) = found {
-                        record.due = due;
+                        record.status = status.clone();
                     }
                 }
                 Change::End { id } => state.live.retain(|record| record.id != id),
+                _ => return Err(JournalError::new("unknown")),
             }
         }
         state.appended += 1;

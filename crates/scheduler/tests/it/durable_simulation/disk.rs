@@ -2,7 +2,20 @@
 
 use std::time::Duration;
 
+use tidewheel_scheduler::Place;
+
 use super::baton::Random;
+
+/// Where a job waits, how often it was tried, when it runs, and every when.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct State {
+    pub(crate) due: Duration,
+    pub(crate) attempt: u32,
+    pub(crate) place: Place,
+    /// In milliseconds; 0 for a job that runs once.
+    pub(crate) period_ms: u64,
+    pub(crate) catch_up: u64,
+}
 
 /// A change as it is written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -11,31 +24,54 @@ pub(crate) enum Entry {
         id: u64,
         key: u8,
         value: u64,
-        due: Duration,
+        state: State,
     },
-    Move {
+    Update {
         id: u64,
-        due: Duration,
+        state: State,
     },
     End {
         id: u64,
     },
 }
 
+const PLACES: [Place; 3] = [Place::Keyed, Place::Beside, Place::Dead];
+
+impl State {
+    fn words(self) -> [u64; 5] {
+        let place = PLACES.iter().position(|place| *place == self.place);
+        [
+            nanos(self.due),
+            u64::from(self.attempt),
+            place.expect("known") as u64,
+            self.period_ms,
+            self.catch_up,
+        ]
+    }
+
+    fn read(body: &mut &[u8]) -> Option<Self> {
+        Some(Self {
+            due: Duration::from_nanos(word(body)?),
+            attempt: word(body)? as u32,
+            place: PLACES[word(body)? as usize],
+            period_ms: word(body)?,
+            catch_up: word(body)?,
+        })
+    }
+}
+
 /// The bytes of one append: its length, a checksum, and its changes.
 fn encode(changes: &[Entry]) -> Vec<u8> {
     let mut body = Vec::new();
     for change in changes {
-        let (kind, words) = match *change {
-            Entry::Set {
-                id,
-                key,
-                value,
-                due,
-            } => (1, vec![id, u64::from(key), value, nanos(due)]),
-            Entry::Move { id, due } => (2, vec![id, nanos(due)]),
+        let (kind, mut words) = match *change {
+            Entry::Set { id, key, value, .. } => (1, vec![id, u64::from(key), value]),
+            Entry::Update { id, .. } => (2, vec![id]),
             Entry::End { id } => (3, vec![id]),
         };
+        if let Entry::Set { state, .. } | Entry::Update { state, .. } = change {
+            words.extend(state.words());
+        }
         body.push(kind);
         words
             .iter()
@@ -65,11 +101,11 @@ fn decode(bytes: &mut &[u8]) -> Option<Vec<Entry>> {
                 id,
                 key: word(&mut body)? as u8,
                 value: word(&mut body)?,
-                due: Duration::from_nanos(word(&mut body)?),
+                state: State::read(&mut body)?,
             },
-            2 => Entry::Move {
+            2 => Entry::Update {
                 id,
-                due: Duration::from_nanos(word(&mut body)?),
+                state: State::read(&mut body)?,
             },
             _ => Entry::End { id },
         });

@@ -17,6 +17,11 @@ impl Key {
     pub(crate) fn arm() {
         YIELDS.set(true);
     }
+
+    /// The call is over, and may have hashed nothing.
+    pub(crate) fn disarm() {
+        YIELDS.set(false);
+    }
 }
 
 impl Hash for Key {

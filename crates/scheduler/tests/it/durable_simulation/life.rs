@@ -1,18 +1,23 @@
-//! One life of the process: threads that set, move and remove, one that drives, and how it ends.
+//! One life of the process: threads that call, one that drives, and how it ends.
 
-use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::thread;
 use std::time::Duration;
 
-use tidewheel_scheduler::{Clock, Durable, DurableHandle, DurableRun, Error, Progress, Scheduler};
+use tidewheel_scheduler::{
+    Clock, Durable, DurableHandle, DurableRun, Place, Progress, Retry, Scheduler,
+};
 
 use super::baton::{Baton, yield_now};
+use super::call::{call, handle};
 use super::key::Key;
+use super::truth::Live;
 use super::world::{KEYS, World};
 
 type Hasher = foldhash::quality::FixedState;
 type Tasks = Durable<Key, u64, World, Hasher>;
-type Handle = DurableHandle<Key, u64, World, Hasher>;
+pub(crate) type Handle = DurableHandle<Key, u64, World, Hasher>;
+pub(crate) type Run = DurableRun<Key, u64>;
 
 const CLIENTS: usize = 2;
 const CALLS: usize = 5;
@@ -20,9 +25,6 @@ const TURNS: usize = 8;
 const MS: Duration = Duration::from_millis(1);
 /// Farther than any task.
 const FAR: Duration = Duration::from_secs(4 * 3600);
-
-/// What a handler panics with; no message is printed.
-struct Planned;
 
 pub(crate) struct Life<'a> {
     world: &'a World,
@@ -50,13 +52,23 @@ impl<'a> Life<'a> {
         if self.world.below(2) == 0 {
             self.stop(&tasks);
         }
+        self.world.end_life();
     }
 
-    /// A life without faults, until nothing is pending.
+    /// A life without faults, until nothing is left: periodic jobs are removed, and dead letters re-queued.
     pub(crate) fn outlive_everything(&self) {
         // Without faults only what is wrong keeps it from starting.
         let Some(tasks) = self.start() else { return };
-        while tasks.stats().pending > 0 {
+        for key in 0..KEYS {
+            let is_periodic = self.world.truth().keyed(key).is_some_and(Live::is_periodic);
+            if is_periodic {
+                tasks.remove(&Key(key)).expect("no faults");
+            }
+        }
+        while tasks.stats().pending + tasks.stats().dead > 0 && !self.world.is_over() {
+            for letter in tasks.dead_letters() {
+                tasks.requeue(letter.id, MS).expect("no faults");
+            }
             self.world.clock.advance(FAR);
             self.catch_up(&tasks);
             self.agrees(&tasks);
@@ -66,25 +78,23 @@ impl<'a> Life<'a> {
 
     fn start(&self) -> Option<Tasks> {
         let world = self.world.clone();
-        let builder = Scheduler::builder().shards(2).hasher(Hasher::default());
-        let handler = move |tasks: &Handle, run| handle(&world, tasks, &run);
-        let started = Durable::manual(builder, &self.world.clock, self.world.clone(), handler);
+        let retry = Retry::default().attempts(3).base(2 * MS).factor(3.0);
+        let started = Scheduler::builder()
+            .shards(2)
+            .hasher(Hasher::default())
+            .durable(self.world.clone())
+            .retry(retry.cap(20 * MS))
+            .dead_letters(2)
+            .manual(&self.world.clock, move |tasks: &Handle, run: Run| {
+                handle(&world, tasks, &run)
+            });
         if let Err(error) = &started {
-            self.world
-                .truth()
-                .wrong(|| format!("it did not start: {error}"));
+            let mut truth = self.world.truth();
+            if !truth.failed {
+                truth.wrong(|| format!("it did not start: {error}"));
+            }
         }
         started.iter().for_each(|tasks| self.agrees(tasks));
-        let mut truth = self.world.truth();
-        let cut_off = |key| {
-            let newest = truth.newest(key).copied();
-            let mut live = truth.view.values().filter(|live| live.key == key);
-            !truth.failed && live.any(|live| Some(*live) != newest && !live.started)
-        };
-        if (0..KEYS).any(cut_off) {
-            truth.wrong(|| "a task that was cut off has not run".to_owned());
-        }
-        drop(truth);
         started.ok().filter(|_| !self.world.is_over())
     }
 
@@ -132,9 +142,9 @@ impl<'a> Life<'a> {
             self.advance(tasks, u32::MAX);
             let now = self.world.clock.now();
             let truth = self.world.truth();
-            let due = |key| truth.newest(key).is_some_and(|live| live.due + MS <= now);
+            let is_due = |live: &Live| live.is_pending() && live.state.due + MS <= now;
             let is_over = truth.dead || truth.failed || truth.wrong.is_some();
-            if is_over || !(0..KEYS).any(due) {
+            if is_over || !truth.view.values().any(is_due) {
                 return;
             }
         }
@@ -143,7 +153,7 @@ impl<'a> Life<'a> {
             .wrong(|| "what is due does not run".to_owned());
     }
 
-    /// Memory holds, key by key, what the journal says that was set last. Nobody is within a locked section.
+    /// Memory holds what the journal says. Nobody is within a locked section.
     fn agrees(&self, tasks: &Tasks) {
         for key in 0..KEYS {
             let left = tasks.get(&Key(key));
@@ -152,25 +162,61 @@ impl<'a> Life<'a> {
             if truth.failed || truth.dead {
                 return;
             }
-            let newest = truth.newest(key).copied();
-            let is_right = match (left, newest) {
+            let keyed = truth.keyed(key).copied();
+            let is_right = match (left, keyed) {
+                // It was filed for its next run, and this one is on its way.
+                (Some(_), Some(live)) if truth.advancing && live.is_periodic() => true,
                 (Some(left), Some(live)) => {
-                    let at = live.due.max(now);
-                    !live.started && now + left >= at && now + left < at + MS
+                    let at = live.state.due.max(now);
+                    now + left >= at && now + left < at + MS
                 }
-                (None, Some(live)) => live.started || truth.advancing && live.due <= now,
+                (None, Some(live)) => truth.advancing && live.state.due <= now,
                 (None, None) => true,
                 (Some(_), None) => false,
             };
             if !is_right {
                 truth.wrong(|| {
-                    format!("at {now:?} key {key} is due in {left:?}; journal: {newest:?}")
+                    format!("at {now:?} key {key} is due in {left:?}; journal: {keyed:?}")
                 });
             }
         }
+        self.agrees_as_a_whole(tasks);
     }
 
-    /// What a stop returns as pending is what the disk has, for certain.
+    /// The same jobs in the same places, and the same letters.
+    fn agrees_as_a_whole(&self, tasks: &Tasks) {
+        let in_memory = tasks.iter();
+        let mut in_memory: Vec<_> = in_memory
+            .map(|job| (job.key.0, job.value, job.attempt, job.is_beside))
+            .collect();
+        let letters: Vec<u64> = tasks
+            .dead_letters()
+            .iter()
+            .map(|letter| letter.id)
+            .collect();
+        let mut truth = self.world.truth();
+        if truth.advancing {
+            return;
+        }
+        let pending = truth.view.values().filter(|live| live.is_pending());
+        let mut in_journal: Vec<_> = pending
+            .map(|live| {
+                let is_beside = live.state.place == Place::Beside;
+                (live.key, live.value, live.state.attempt, is_beside)
+            })
+            .collect();
+        let dead = |(_, live): &(&u64, &Live)| live.state.place == Place::Dead;
+        let dead: Vec<u64> = truth.view.iter().filter(dead).map(|(id, _)| *id).collect();
+        in_memory.sort_unstable();
+        in_journal.sort_unstable();
+        if in_memory != in_journal || letters != dead {
+            truth.wrong(|| {
+                format!("memory: {in_memory:?}, {letters:?}; journal: {in_journal:?}, {dead:?}")
+            });
+        }
+    }
+
+    /// What a stop returns as pending is what the disk has, for certain, beside letters and runs without an end.
     fn stop(&self, tasks: &Tasks) {
         let stopped = tasks.stop(Duration::ZERO);
         let mut truth = self.world.truth();
@@ -186,69 +232,16 @@ impl<'a> Life<'a> {
         let mut pending: Vec<u64> = stopped.pending.iter().map(|(_, value, _)| *value).collect();
         pending.sort_unstable();
         let certain = truth.certain();
-        let mut on_disk: Vec<u64> = truth
-            .view
-            .iter()
-            .filter(|(id, _)| certain.contains(id))
+        let is_certain = |id: &u64| certain.contains(id);
+        let live = truth.view.iter().filter(|(id, _)| is_certain(id));
+        let mut on_disk: Vec<u64> = live
+            .filter(|(_, live)| live.is_pending())
             .map(|(_, live)| live.value)
             .collect();
         on_disk.sort_unstable();
-        if stopped.journal.is_err() || pending != on_disk || certain.len() != on_disk.len() {
+        let is_whole = certain.len() == truth.view.len();
+        if stopped.journal.is_err() || pending != on_disk || !is_whole {
             truth.wrong(|| format!("pending: {pending:?}, on disk: {on_disk:?} of {certain:?}"));
-        }
-    }
-}
-
-/// What every handler does: it may call anything, its own key included, and panic.
-fn handle(world: &World, tasks: &Handle, run: &DurableRun<Key, u64>) {
-    if !world.begin(run) {
-        return;
-    }
-    for _ in 0..world.below(8) {
-        yield_now();
-    }
-    for _ in 0..world.below(3) {
-        call(world, tasks);
-    }
-    if world.below(10) == 0 {
-        resume_unwind(Box::new(Planned));
-    }
-}
-
-/// One call of a random kind.
-fn call(world: &World, tasks: &Handle) {
-    let key = world.key();
-    let delay = match world.below(3) {
-        0 => Duration::ZERO,
-        1 => Duration::from_micros(world.below(20_000)),
-        _ => Duration::from_secs(3600),
-    };
-    world.forget_last();
-    Key::arm();
-    let outcome = match world.below(6) {
-        0 => tasks.remove(&key).map(|old| old.is_some().then_some(old)),
-        1 => tasks
-            .move_to(&key, delay)
-            .map(|moved| moved.then_some(None)),
-        _ => {
-            let value = world.next_value();
-            let set = tasks.set(key, value, delay);
-            if set.is_ok() && !world.truth().dead {
-                world.truth().set.insert(value);
-            }
-            set.map(Some)
-        }
-    };
-    match outcome {
-        // Nothing was there to be changed.
-        Ok(None) => {}
-        Ok(Some(old)) => world.acknowledge(old),
-        Err(error) => {
-            let mut truth = world.truth();
-            let expected = truth.failed && matches!(error, Error::Journal(_));
-            if !expected {
-                truth.wrong(|| format!("a call failed: {error}"));
-            }
         }
     }
 }

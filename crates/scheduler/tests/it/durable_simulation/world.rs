@@ -1,30 +1,24 @@
-//! What is true: the disk, what the journal was told, who has run; and what must hold between them.
+//! What the lives of a simulation share: the truth, the clock, the journal, and the runs that somebody acknowledges later.
 
 use std::cell::Cell;
-use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::{Duration, SystemTime};
 
-use tidewheel_scheduler::{Change, Clock, DurableRun, Journal, JournalError, ManualClock, Record};
+use tidewheel_scheduler::{
+    Ack, CatchUp, Change, Clock, DurableRun, Journal, JournalError, ManualClock, Record, Repeat,
+    Status,
+};
 
-use super::baton::{Random, yield_now};
-use super::disk::{Disk, Entry};
+use super::baton::yield_now;
+use super::disk::{Entry, State};
 use super::key::Key;
+use super::truth::{Ended, Truth};
 
 /// Keys of all worlds; some use fewer, so that threads meet.
 pub(crate) const KEYS: u8 = 4;
 
-/// A task in the journal's view: what was on disk at the start, and every change since.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Live {
-    pub(crate) key: u8,
-    pub(crate) value: u64,
-    pub(crate) due: Duration,
-    /// Its place in the log's order.
-    order: u64,
-    /// Its handler was called in this life.
-    pub(crate) started: bool,
-}
+/// The number of `CatchUp::Delay` on the disk.
+pub(crate) const DELAY: u64 = 1_000;
 
 /// What may go wrong in a run.
 #[derive(Debug, Clone, Copy, Default)]
@@ -35,183 +29,36 @@ pub(crate) struct Plan {
     pub(crate) crash_one_in: Option<u64>,
     /// Calls of the journal fail at random, on average one in this many.
     pub(crate) failure_one_in: Option<u64>,
+    /// Handlers succeed at once.
+    pub(crate) is_calm: bool,
 }
 
-#[derive(Debug)]
-pub(crate) struct Truth {
-    pub(crate) disk: Disk,
-    pub(crate) random: Random,
-    plan: Plan,
-    pub(crate) points: u64,
-    /// The process has died: nothing that it does counts.
-    pub(crate) dead: bool,
-    /// The journal has failed in this life.
-    pub(crate) failed: bool,
-    /// Tasks may be on their way from the wheel to the handler.
-    pub(crate) advancing: bool,
-    pub(crate) view: BTreeMap<u64, Live>,
-    orders: u64,
-    last_token: u64,
-    next_value: u64,
-    /// Tasks whose set has returned `Ok`.
-    pub(crate) set: BTreeSet<u64>,
-    ran: BTreeSet<u64>,
-    /// Tasks that a call has replaced or removed.
-    ended: BTreeSet<u64>,
-    /// The latest append that a call has returned for.
-    acknowledged: u64,
-    /// What was found wrong first.
-    pub(crate) wrong: Option<String>,
+/// A run that goes on after its handler.
+pub(crate) struct Held {
+    pub(crate) id: u64,
+    pub(crate) value: u64,
+    pub(crate) ack: Ack,
 }
 
 thread_local! {
-    /// This thread's last append, and the task that it ended without running it.
-    static LAST: Cell<(u64, Option<u64>)> = const { Cell::new((0, None)) };
+    /// This thread's last append, and the job that it ended without its having run.
+    static LAST: Cell<(u64, Option<Ended>)> = const { Cell::new((0, None)) };
 }
 
 /// Shared by the simulation and by the journal of each life.
-#[derive(Debug, Clone)]
+#[derive(Clone)]
 pub(crate) struct World {
     truth: Arc<Mutex<Truth>>,
+    held: Arc<Mutex<Vec<Held>>>,
     pub(crate) clock: ManualClock,
     keys: u64,
 }
 
-impl Truth {
-    pub(crate) fn wrong(&mut self, what: impl FnOnce() -> String) {
-        if self.wrong.is_none() && !self.dead {
-            self.wrong = Some(what());
-        }
-    }
-
-    /// A moment at which the process may die. Tells whether it is dead.
-    fn point(&mut self) -> bool {
-        if self.dead {
-            return true;
-        }
-        self.points += 1;
-        self.dead = self.plan.crash_at == Some(self.points)
-            || self
-                .plan
-                .crash_one_in
-                .is_some_and(|n| self.random.one_in(n));
-        self.dead
-    }
-
-    fn fails(&mut self) -> bool {
-        let fails = self
-            .plan
-            .failure_one_in
-            .is_some_and(|n| self.random.one_in(n));
-        self.failed |= fails;
-        fails
-    }
-
-    fn apply(&mut self, entry: Entry) -> Option<Live> {
-        match entry {
-            Entry::Set {
-                id,
-                key,
-                value,
-                due,
-            } => {
-                self.orders += 1;
-                let live = Live {
-                    key,
-                    value,
-                    due,
-                    order: self.orders,
-                    started: false,
-                };
-                let before = self.view.insert(id, live);
-                if before.is_some() {
-                    self.wrong(|| format!("id {id} was given twice"));
-                }
-                None
-            }
-            Entry::Move { id, due } => {
-                if let Some(live) = self.view.get_mut(&id) {
-                    live.due = due;
-                }
-                None
-            }
-            Entry::End { id } => self.view.remove(&id),
-        }
-    }
-
-    /// The task that was set last of those that live.
-    pub(crate) fn newest(&self, key: u8) -> Option<&Live> {
-        let of_key = self.view.values().filter(|live| live.key == key);
-        of_key.max_by_key(|live| live.order)
-    }
-
-    /// The power fails, and the next life reads what is left.
-    pub(crate) fn restart(&mut self) {
-        self.disk.lose_power(&mut self.random);
-        let log = self.disk.open();
-        self.dead = false;
-        self.failed = false;
-        self.advancing = false;
-        let (length, acknowledged) = (log.len() as u64, self.acknowledged);
-        if length < acknowledged {
-            self.wrong(|| format!("{acknowledged} appends were acknowledged, {length} survived"));
-        }
-        self.acknowledged = length;
-        self.view.clear();
-        for entry in log.into_iter().flatten() {
-            self.apply(entry);
-        }
-    }
-
-    /// What a power failure now would leave at worst.
-    pub(crate) fn certain(&self) -> BTreeSet<u64> {
-        let mut ids = BTreeSet::new();
-        for entry in self.disk.read().into_iter().flatten() {
-            match entry {
-                Entry::Set { id, .. } => {
-                    ids.insert(id);
-                }
-                Entry::Move { .. } => {}
-                Entry::End { id } => {
-                    ids.remove(&id);
-                }
-            }
-        }
-        ids
-    }
-
-    /// At the end of all lives: whatever was acknowledged has run, or was ended by a call.
-    pub(crate) fn nothing_is_lost(&mut self) {
-        let ended = |value: &&u64| self.ran.contains(value) || self.ended.contains(value);
-        let lost = self.set.iter().find(|value| !ended(value)).copied();
-        if let Some(lost) = lost {
-            self.wrong(|| format!("task {lost} was acknowledged and never ran"));
-        }
-    }
-}
-
 impl World {
     pub(crate) fn new(seed: u64, plan: Plan) -> Self {
-        let truth = Truth {
-            disk: Disk::default(),
-            random: Random::new(seed),
-            plan,
-            points: 0,
-            dead: false,
-            failed: false,
-            advancing: false,
-            view: BTreeMap::new(),
-            orders: 0,
-            last_token: 0,
-            next_value: 0,
-            set: BTreeSet::new(),
-            ran: BTreeSet::new(),
-            ended: BTreeSet::new(),
-            acknowledged: 0,
-            wrong: None,
-        };
         Self {
-            truth: Arc::new(Mutex::new(truth)),
+            truth: Arc::new(Mutex::new(Truth::new(seed, plan))),
+            held: Arc::default(),
             clock: ManualClock::new(),
             keys: 1 + seed % u64::from(KEYS),
         }
@@ -219,7 +66,10 @@ impl World {
 
     /// Nothing goes wrong from now on.
     pub(crate) fn calm(&self) {
-        self.truth().plan = Plan::default();
+        self.truth().plan = Plan {
+            is_calm: true,
+            ..Plan::default()
+        };
     }
 
     pub(crate) fn truth(&self) -> MutexGuard<'_, Truth> {
@@ -245,8 +95,8 @@ impl World {
         truth.next_value
     }
 
-    /// A call has returned `Ok`, having changed something, and `old` was ended by it.
-    pub(crate) fn acknowledge(&self, old: Option<u64>) {
+    /// A call has returned `Ok`, having changed something. `old` is what it says that it ended, if it says so.
+    pub(crate) fn acknowledge(&self, old: Option<Option<u64>>) {
         let (append, ended) = LAST.get();
         let mut truth = self.truth();
         if truth.dead {
@@ -259,7 +109,8 @@ impl World {
         if append == 0 {
             truth.wrong(|| "a change that was not written was acknowledged".to_owned());
         }
-        if old != ended {
+        let ended = ended.map(|Ended(value)| value);
+        if old.is_some_and(|old| old != ended) {
             truth.wrong(|| format!("the journal ended {ended:?}, memory {old:?}"));
         }
         truth.acknowledged = truth.acknowledged.max(append);
@@ -279,25 +130,33 @@ impl World {
         }
         let value = run.value;
         if run.token <= truth.last_token {
-            truth.wrong(|| format!("the token of task {value} is not greater than all before"));
+            truth.wrong(|| format!("the token of job {value} is not greater than all before"));
         }
         truth.last_token = run.token;
-        truth.ran.insert(value);
-        if truth.failed {
-            return true;
+        if run.attempt > 1 {
+            truth.saw("another attempt");
         }
-        let live = truth.view.values_mut().find(|live| live.value == value);
-        let (twice, early) = match live {
-            Some(live) => (std::mem::replace(&mut live.started, true), now < live.due),
-            None => (true, false),
-        };
-        if twice {
-            truth.wrong(|| format!("task {value} ran twice, or after its end"));
-        }
-        if early {
-            truth.wrong(|| format!("task {value} ran early"));
-        }
+        truth.begin(run.id, value, run.attempt, now);
         true
+    }
+
+    pub(crate) fn hold(&self, held: Held) {
+        self.held.lock().expect("unpoisoned").push(held);
+    }
+
+    /// Takes one of the runs that wait for their acknowledgement.
+    pub(crate) fn take_held(&self) -> Option<Held> {
+        let random = self.below(u64::MAX);
+        let mut held = self.held.lock().expect("unpoisoned");
+        let count = held.len() as u64;
+        (count > 0).then(|| held.swap_remove((random % count) as usize))
+    }
+
+    /// The process has ended: what it held is gone, and nothing of that reaches the journal.
+    pub(crate) fn end_life(&self) {
+        self.truth().dead = true;
+        let held = std::mem::take(&mut *self.held.lock().expect("unpoisoned"));
+        drop(held);
     }
 }
 
@@ -325,9 +184,9 @@ impl Journal<Key, u64> for World {
         let append = truth.disk.append(&entries);
         let mut ended = None;
         for entry in entries {
-            let gone = truth.apply(entry).filter(|live| !live.started);
-            truth.ended.extend(gone.map(|live| live.value));
-            ended = ended.or(gone.map(|live| live.value));
+            let gone = truth.apply(entry);
+            truth.ended.extend(gone.map(|Ended(value)| value));
+            ended = ended.or(gone);
         }
         LAST.set((append, ended));
         if truth.random.one_in(4) {
@@ -364,13 +223,12 @@ impl Journal<Key, u64> for World {
         if truth.point() {
             return Err(JournalError::new("dead"));
         }
-        let record = |(id, live): (&u64, &Live)| Record {
-            id: *id,
-            key: Key(live.key),
-            value: live.value,
-            due: SystemTime::UNIX_EPOCH + live.due,
-        };
-        let mut records: Vec<_> = truth.view.iter().map(record).collect();
+        let mut records: Vec<_> = truth
+            .view
+            .iter()
+            .map(|(id, live)| Record::new(*id, Key(live.key), live.value, status(&live.state)))
+            .collect();
+        truth.set_cut_off_beside();
         // In any order.
         for at in 1..records.len() {
             let other = truth.random.below(at as u64 + 1) as usize;
@@ -385,23 +243,55 @@ impl Journal<Key, u64> for World {
 }
 
 fn entry(change: &Change<'_, Key, u64>) -> Entry {
-    let since_1970 = |due: SystemTime| due.duration_since(SystemTime::UNIX_EPOCH);
     match *change {
         Change::Set {
             id,
             key,
             value,
-            due,
+            status,
         } => Entry::Set {
             id,
             key: key.0,
             value: *value,
-            due: since_1970(due).expect("later"),
+            state: state(status),
         },
-        Change::Move { id, due } => Entry::Move {
+        Change::Update { id, status } => Entry::Update {
             id,
-            due: since_1970(due).expect("later"),
+            state: state(status),
         },
         Change::End { id } => Entry::End { id },
+        ref other => panic!("{other:?}"),
     }
+}
+
+fn state(status: &Status) -> State {
+    let since_1970 = status.due.duration_since(SystemTime::UNIX_EPOCH);
+    let catch_up = match status.repeat.map(|repeat| repeat.catch_up) {
+        Some(CatchUp::Burst(most)) => u64::from(most),
+        Some(CatchUp::Delay) => DELAY,
+        _ => 0,
+    };
+    State {
+        due: since_1970.expect("later"),
+        attempt: status.attempt,
+        place: status.place,
+        period_ms: status
+            .repeat
+            .map_or(0, |repeat| repeat.period.as_millis() as u64),
+        catch_up,
+    }
+}
+
+fn status(state: &State) -> Status {
+    let mut status = Status::at(SystemTime::UNIX_EPOCH + state.due);
+    status.attempt = state.attempt;
+    status.place = state.place;
+    let catch_up = match state.catch_up {
+        0 => CatchUp::Skip,
+        DELAY => CatchUp::Delay,
+        most => CatchUp::Burst(most as u32),
+    };
+    let period = Duration::from_millis(state.period_ms);
+    status.repeat = (state.period_ms > 0).then(|| Repeat::every(period, catch_up));
+    status
 }

@@ -5,49 +5,23 @@
 //! 1.0. An LSM tree writes more cheaply, which would matter if each change were a transaction. But the journal has a
 //! thread of its own, which writes all changes that came during the last transaction as the next one.
 
+mod tables;
+
 use std::fmt;
 use std::path::Path;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::{self, JoinHandle};
-use std::time::{Duration, SystemTime};
 
-use redb::{Database, ReadableDatabase, ReadableTable, TableDefinition};
+use redb::Database;
 
-use super::journal::{Change, Journal, Record, Stored};
+use self::tables::{Row, Write, count_opening, load, transact};
+use super::journal::{Change, Journal, Record};
+use super::stored::Stored;
 use crate::ground::error::JournalError;
 use crate::ground::panics::survive;
 
-/// Keys and values of tasks, by id.
-const TASKS: TableDefinition<'_, u64, (&[u8], &[u8])> = TableDefinition::new("tasks");
-/// When tasks run, in microseconds since 1970, by id.
-const DUE: TableDefinition<'_, u64, u64> = TableDefinition::new("due");
-/// What there is one of.
-const META: TableDefinition<'_, &str, u64> = TableDefinition::new("meta");
-const EPOCH: &str = "epoch";
-
-/// Openings that can be counted beside the ids of one.
-const EPOCH_MAX: u64 = 1 << 24;
-
 /// Changes that wait for the disk before further ones wait for them.
 const WAITING_MAX: usize = 1 << 16;
-
-/// A change as it waits for the disk.
-#[derive(Debug)]
-enum Write {
-    Set {
-        id: u64,
-        key: Vec<u8>,
-        value: Vec<u8>,
-        due_us: u64,
-    },
-    Move {
-        id: u64,
-        due_us: u64,
-    },
-    End {
-        id: u64,
-    },
-}
 
 #[derive(Debug, Default)]
 struct State {
@@ -70,7 +44,9 @@ struct Shared {
     written: Condvar,
 }
 
-/// Pending tasks in one file. One process at a time may open it.
+/// Jobs in one file. One process at a time may open it.
+///
+/// The file has a version. An older one is opened and becomes one of this version; a newer one is refused with a message.
 pub struct RedbJournal {
     database: Arc<Database>,
     epoch: u64,
@@ -123,64 +99,6 @@ impl Shared {
             self.written.notify_all();
         }
     }
-}
-
-fn transact(database: &Database, writes: &[Write]) -> Result<(), JournalError> {
-    let transaction = database.begin_write().map_err(JournalError::new)?;
-    {
-        let mut tasks = transaction.open_table(TASKS).map_err(JournalError::new)?;
-        let mut dues = transaction.open_table(DUE).map_err(JournalError::new)?;
-        for write in writes {
-            match write {
-                Write::Set {
-                    id,
-                    key,
-                    value,
-                    due_us,
-                } => {
-                    tasks
-                        .insert(id, (key.as_slice(), value.as_slice()))
-                        .map_err(JournalError::new)?;
-                    dues.insert(id, due_us).map_err(JournalError::new)?;
-                }
-                Write::Move { id, due_us } => {
-                    let is_there = dues.get(id).map_err(JournalError::new)?.is_some();
-                    if is_there {
-                        dues.insert(id, due_us).map_err(JournalError::new)?;
-                    }
-                }
-                Write::End { id } => {
-                    tasks.remove(id).map_err(JournalError::new)?;
-                    dues.remove(id).map_err(JournalError::new)?;
-                }
-            }
-        }
-    }
-    transaction.commit().map_err(JournalError::new)
-}
-
-/// Opens the tables and counts the opening.
-fn count_opening(database: &Database) -> Result<u64, JournalError> {
-    let transaction = database.begin_write().map_err(JournalError::new)?;
-    let epoch = {
-        transaction.open_table(TASKS).map_err(JournalError::new)?;
-        transaction.open_table(DUE).map_err(JournalError::new)?;
-        let mut meta = transaction.open_table(META).map_err(JournalError::new)?;
-        let last = meta
-            .get(EPOCH)
-            .map_err(JournalError::new)?
-            .map_or(0, |epoch| epoch.value());
-        let epoch = last + 1;
-        if epoch >= EPOCH_MAX {
-            return Err(JournalError::new(
-                "the journal was opened 2^24 times: copy its tasks to a new one",
-            ));
-        }
-        meta.insert(EPOCH, epoch).map_err(JournalError::new)?;
-        epoch
-    };
-    transaction.commit().map_err(JournalError::new)?;
-    Ok(epoch)
 }
 
 impl RedbJournal {
@@ -256,32 +174,12 @@ impl<K: Stored, V: Stored> Journal<K, V> for RedbJournal {
         Ok(())
     }
 
+    fn accepts(&self, key: &K, value: &V) -> Result<(), JournalError> {
+        key.check().and_then(|()| value.check())
+    }
+
     fn load(&self) -> Result<Vec<Record<K, V>>, JournalError> {
-        let transaction = self.database.begin_read().map_err(JournalError::new)?;
-        let tasks = transaction.open_table(TASKS).map_err(JournalError::new)?;
-        let dues = transaction.open_table(DUE).map_err(JournalError::new)?;
-        let mut records = Vec::new();
-        for row in tasks.iter().map_err(JournalError::new)? {
-            let (id, task) = row.map_err(JournalError::new)?;
-            let (key, value) = task.value();
-            let due_us = dues
-                .get(id.value())
-                .map_err(JournalError::new)?
-                .map_or(0, |due| due.value());
-            let (Some(key), Some(value)) = (K::read(key), V::read(value)) else {
-                return Err(JournalError::new(format!(
-                    "task {} was not written with these types of key and value",
-                    id.value()
-                )));
-            };
-            records.push(Record {
-                id: id.value(),
-                key,
-                value,
-                due: SystemTime::UNIX_EPOCH + Duration::from_micros(due_us),
-            });
-        }
-        Ok(records)
+        load(&self.database)
     }
 
     fn epoch(&self) -> u64 {
@@ -295,7 +193,7 @@ fn encode<K: Stored, V: Stored>(change: &Change<'_, K, V>) -> Write {
             id,
             key,
             value,
-            due,
+            status,
         } => {
             let (mut key_bytes, mut value_bytes) = (Vec::new(), Vec::new());
             key.write(&mut key_bytes);
@@ -304,20 +202,13 @@ fn encode<K: Stored, V: Stored>(change: &Change<'_, K, V>) -> Write {
                 id,
                 key: key_bytes,
                 value: value_bytes,
-                due_us: micros(due),
+                row: Row::of(status),
             }
         }
-        Change::Move { id, due } => Write::Move {
+        Change::Update { id, status } => Write::Update {
             id,
-            due_us: micros(due),
+            row: Row::of(status),
         },
         Change::End { id } => Write::End { id },
     }
-}
-
-/// Microseconds since 1970, rounded up: nothing runs early after a restart either.
-fn micros(at: SystemTime) -> u64 {
-    let since = at.duration_since(SystemTime::UNIX_EPOCH);
-    let nanos = since.map_or(0, |since| since.as_nanos());
-    u64::try_from(nanos.div_ceil(1000)).unwrap_or(u64::MAX)
 }

@@ -1,0 +1,128 @@
+//! What memory keeps of a job beside its key: its id, its value, and what few jobs have.
+
+use std::time::SystemTime;
+
+use super::journal::{Place, Repeat, Status};
+use super::name::Name;
+use crate::api::handle::Handle;
+use crate::core::run::Run;
+
+/// The value of a task in the scheduler underneath.
+#[derive(Debug, Clone)]
+pub(crate) struct Job<V> {
+    /// Its name in the journal.
+    pub(super) id: u64,
+    pub(super) value: V,
+    /// Most jobs have not failed yet, and run once.
+    rare: Option<Box<Rare>>,
+}
+
+#[derive(Debug, Clone)]
+struct Rare {
+    attempt: u32,
+    error: Option<String>,
+    repeat: Option<Repeat>,
+    missed: u64,
+}
+
+impl Default for Rare {
+    fn default() -> Self {
+        Self {
+            attempt: 1,
+            error: None,
+            repeat: None,
+            missed: 0,
+        }
+    }
+}
+
+/// The scheduler underneath.
+pub(super) type JobHandle<K, V, S> = Handle<Name<K>, Job<V>, S>;
+
+/// A run as the scheduler underneath gives it.
+pub(super) type JobRun<K, V> = Run<Name<K>, Job<V>>;
+
+impl<V> Job<V> {
+    pub(super) fn new(id: u64, value: V) -> Self {
+        Self {
+            id,
+            value,
+            rare: None,
+        }
+    }
+
+    /// As a journal has it.
+    pub(super) fn restored(id: u64, value: V, status: Status) -> Self {
+        let rare = Rare {
+            attempt: status.attempt.max(1),
+            error: status.error,
+            repeat: status.repeat,
+            missed: 0,
+        };
+        let is_rare = rare.attempt > 1 || rare.error.is_some() || rare.repeat.is_some();
+        Self {
+            id,
+            value,
+            rare: is_rare.then(|| Box::new(rare)),
+        }
+    }
+
+    pub(super) fn repeating(mut self, repeat: Repeat) -> Self {
+        self.rare_mut().repeat = Some(repeat);
+        self
+    }
+
+    /// A run of a periodic job as a job of its own.
+    pub(super) fn single(mut self, id: u64, missed: u64) -> Self {
+        self.id = id;
+        self.rare = None;
+        if missed > 0 {
+            self.rare_mut().missed = missed;
+        }
+        self
+    }
+
+    /// After a failure.
+    pub(super) fn failed(mut self, attempt: u32, error: String) -> Self {
+        let rare = self.rare_mut();
+        rare.attempt = attempt;
+        rare.error = Some(error);
+        self
+    }
+
+    fn rare_mut(&mut self) -> &mut Rare {
+        self.rare.get_or_insert_default()
+    }
+
+    /// The number of its next run, from 1.
+    pub(super) fn attempt(&self) -> u32 {
+        self.rare.as_ref().map_or(1, |rare| rare.attempt)
+    }
+
+    pub(super) fn error(&self) -> Option<&str> {
+        self.rare.as_ref()?.error.as_deref()
+    }
+
+    pub(super) fn repeat(&self) -> Option<Repeat> {
+        self.rare.as_ref()?.repeat
+    }
+
+    pub(super) fn missed(&self) -> u64 {
+        self.rare.as_ref().map_or(0, |rare| rare.missed)
+    }
+
+    /// What the journal says of it.
+    pub(super) fn status(&self, due: SystemTime, is_beside: bool) -> Status {
+        Status {
+            due,
+            attempt: self.attempt(),
+            error: self.error().map(str::to_owned),
+            place: if is_beside {
+                Place::Beside
+            } else {
+                Place::Keyed
+            },
+            repeat: self.repeat(),
+        }
+    }
+}

@@ -1,0 +1,99 @@
+//! A journal in memory: for jobs that need no disk, and for tests of crashes.
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use super::journal::{Change, Journal, Record, Status};
+use crate::ground::error::JournalError;
+
+/// A journal in memory. Clones are the same journal.
+///
+/// For jobs that are to be retried and acknowledged, and need not survive the process. And for tests: start a scheduler
+/// with a clone, drop the scheduler, and start the next one with another clone, as after a crash.
+pub struct MemoryJournal<K, V>(Arc<Mutex<State<K, V>>>);
+
+struct State<K, V> {
+    jobs: BTreeMap<u64, (K, V, Status)>,
+    openings: u64,
+}
+
+impl<K, V> MemoryJournal<K, V> {
+    /// An empty one.
+    #[must_use]
+    pub fn new() -> Self {
+        Self(Arc::new(Mutex::new(State {
+            jobs: BTreeMap::new(),
+            openings: 0,
+        })))
+    }
+
+    fn lock(&self) -> MutexGuard<'_, State<K, V>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl<K, V> Default for MemoryJournal<K, V> {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl<K, V> Clone for MemoryJournal<K, V> {
+    fn clone(&self) -> Self {
+        Self(Arc::clone(&self.0))
+    }
+}
+
+impl<K, V> fmt::Debug for MemoryJournal<K, V> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let jobs = self.lock().jobs.len();
+        f.debug_struct("MemoryJournal")
+            .field("jobs", &jobs)
+            .finish()
+    }
+}
+
+impl<K: Clone + Send, V: Clone + Send> Journal<K, V> for MemoryJournal<K, V> {
+    fn append(&self, changes: &[Change<'_, K, V>]) -> Result<u64, JournalError> {
+        // What is copied and dropped is the user's code: not under the lock.
+        let mut gone = Vec::new();
+        for change in changes {
+            match *change {
+                Change::Set {
+                    id,
+                    key,
+                    value,
+                    status,
+                } => {
+                    let job = (key.clone(), value.clone(), status.clone());
+                    gone.extend(self.lock().jobs.insert(id, job));
+                }
+                Change::Update { id, status } => {
+                    if let Some((_, _, old)) = self.lock().jobs.get_mut(&id) {
+                        old.clone_from(status);
+                    }
+                }
+                Change::End { id } => gone.extend(self.lock().jobs.remove(&id)),
+            }
+        }
+        Ok(0)
+    }
+
+    fn wait(&self, _: u64) -> Result<(), JournalError> {
+        Ok(())
+    }
+
+    fn load(&self) -> Result<Vec<Record<K, V>>, JournalError> {
+        let mut state = self.lock();
+        state.openings += 1;
+        let jobs = state.jobs.iter().map(|(id, (key, value, status))| {
+            Record::new(*id, key.clone(), value.clone(), status.clone())
+        });
+        Ok(jobs.collect())
+    }
+
+    fn epoch(&self) -> u64 {
+        self.lock().openings
+    }
+}

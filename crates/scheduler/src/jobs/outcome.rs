@@ -1,0 +1,125 @@
+//! How a run ended, as its handler says it.
+
+use std::any::Any;
+use std::fmt::Display;
+use std::time::Duration;
+
+/// Bytes of an error's text that are kept; what is longer is cut off.
+pub(crate) const ERROR_MAX: usize = 1000;
+
+/// How a run of a durable job ended.
+///
+/// Handlers mostly return `()`, which is `Done`, or a `Result`, of which an error is `Failed` with its text.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Outcome {
+    /// The job is over.
+    Done,
+    /// It runs again, by the rules of [`Retry`](crate::Retry); after the last attempt it is dead.
+    Failed {
+        /// Why, for people. At most 1,000 bytes are kept.
+        error: String,
+        /// How long to wait, instead of what `Retry` says: a server's `Retry-After`, for example. The number of
+        /// attempts stays bounded.
+        after: Option<Duration>,
+    },
+    /// It will never succeed: it becomes a dead letter at once.
+    Dead {
+        /// Why, for people. At most 1,000 bytes are kept.
+        error: String,
+    },
+}
+
+impl Outcome {
+    /// The run failed, and is retried by the rules.
+    pub fn failed(error: impl Display) -> Self {
+        Self::Failed {
+            error: error.to_string(),
+            after: None,
+        }
+    }
+
+    /// The run failed, and is retried after a given time.
+    pub fn retry_after(after: Duration, error: impl Display) -> Self {
+        Self::Failed {
+            error: error.to_string(),
+            after: Some(after),
+        }
+    }
+
+    /// The job is given up.
+    pub fn dead(error: impl Display) -> Self {
+        Self::Dead {
+            error: error.to_string(),
+        }
+    }
+
+    /// Of a panic, with its message.
+    pub(crate) fn panicked(payload: &(dyn Any + Send)) -> Self {
+        let text = payload.downcast_ref::<&str>().copied();
+        let text = text.or_else(|| payload.downcast_ref::<String>().map(String::as_str));
+        Self::failed(format_args!("panicked: {}", text.unwrap_or("no message")))
+    }
+}
+
+/// What a handler may return.
+pub trait IntoOutcome {
+    /// How the run ended.
+    fn into_outcome(self) -> Outcome;
+}
+
+impl IntoOutcome for Outcome {
+    fn into_outcome(self) -> Outcome {
+        self
+    }
+}
+
+impl IntoOutcome for () {
+    fn into_outcome(self) -> Outcome {
+        Outcome::Done
+    }
+}
+
+impl<E: Display> IntoOutcome for Result<(), E> {
+    fn into_outcome(self) -> Outcome {
+        match self {
+            Ok(()) => Outcome::Done,
+            Err(error) => Outcome::failed(error),
+        }
+    }
+}
+
+/// The text of an error, cut off where it is too long.
+pub(crate) fn bounded(mut error: String) -> String {
+    let mut ends = (0..=ERROR_MAX.min(error.len())).rev();
+    let end = ends.find(|end| error.is_char_boundary(*end));
+    error.truncate(end.unwrap_or(0));
+    error.shrink_to_fit();
+    error
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_error_is_cut_off_between_two_characters() {
+        let error = bounded("x".to_owned() + &"ä".repeat(900));
+        assert_eq!(error.len(), 999);
+        assert_eq!(bounded("short".to_owned()), "short");
+    }
+
+    #[test]
+    fn a_panic_keeps_its_message() {
+        let text = |outcome| match outcome {
+            Outcome::Failed { error, .. } => error,
+            other => panic!("{other:?}"),
+        };
+        assert_eq!(text(Outcome::panicked(&"static")), "panicked: static");
+        assert_eq!(
+            text(Outcome::panicked(&"of it".to_owned())),
+            "panicked: of it"
+        );
+        assert_eq!(text(Outcome::panicked(&7)), "panicked: no message");
+    }
+}

@@ -1,0 +1,191 @@
+//! The journal's file: its versions, what serde writes, and how long many jobs take.
+
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use redb::{Database, ReadableDatabase, TableDefinition};
+use serde::{Deserialize, Serialize};
+use tidewheel_scheduler::{
+    CatchUp, Clock, Durable, Error, Json, ManualClock, Outcome, RedbJournal, Retry, Scheduler,
+    SystemClock,
+};
+
+use crate::common::{HOUR, MS};
+
+const META: TableDefinition<'_, &str, u64> = TableDefinition::new("meta");
+
+fn file(name: &str) -> PathBuf {
+    let path = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("file-{name}"));
+    if path.exists() {
+        std::fs::remove_file(&path).expect("ours");
+    }
+    path
+}
+
+fn open(path: &Path) -> RedbJournal {
+    RedbJournal::open(path).expect("opens")
+}
+
+/// A file as version 0.1 wrote it, with one job.
+fn write_version_1(path: &Path, key: u64, value: &str) {
+    let tasks: TableDefinition<'_, u64, (&[u8], &[u8])> = TableDefinition::new("tasks");
+    let due: TableDefinition<'_, u64, u64> = TableDefinition::new("due");
+    let database = Database::create(path).expect("writable");
+    let transaction = database.begin_write().expect("writable");
+    {
+        let id = 3 << 40;
+        let mut tasks = transaction.open_table(tasks).expect("opens");
+        let key = key.to_le_bytes();
+        tasks
+            .insert(id, (&key[..], value.as_bytes()))
+            .expect("writable");
+        let mut due = transaction.open_table(due).expect("opens");
+        due.insert(id, 1).expect("writable");
+        let mut meta = transaction.open_table(META).expect("opens");
+        meta.insert("epoch", 3).expect("writable");
+    }
+    transaction.commit().expect("on disk");
+}
+
+#[test]
+fn a_file_of_the_first_version_is_opened_and_becomes_one_of_this() {
+    let path = file("version-1");
+    write_version_1(&path, 7, "mail");
+    let clock = ManualClock::new();
+    clock.advance(HOUR);
+    let jobs = Durable::manual(
+        Scheduler::<u64, String>::builder(),
+        &clock,
+        open(&path),
+        |_, run| {
+            assert_eq!((run.key, run.value.as_str(), run.attempt), (7, "mail", 1));
+            assert!(run.token >= 4 << 40);
+            Err("kept")
+        },
+    );
+    let jobs = jobs.expect("valid");
+    assert_eq!((jobs.run_due(), jobs.stats().panicked), (1, 0));
+    drop(jobs);
+    let database = Database::create(&path).expect("opens");
+    let meta = database
+        .begin_read()
+        .expect("reads")
+        .open_table(META)
+        .expect("opens");
+    let version = meta.get("version").expect("reads").expect("there");
+    assert_eq!(version.value(), 2);
+}
+
+#[test]
+fn a_file_of_a_later_version_is_refused_with_a_message() {
+    let path = file("version-9");
+    drop(open(&path));
+    let database = Database::create(&path).expect("opens");
+    let transaction = database.begin_write().expect("writable");
+    transaction
+        .open_table(META)
+        .expect("opens")
+        .insert("version", 9)
+        .expect("writable");
+    transaction.commit().expect("on disk");
+    drop(database);
+    let refused = RedbJournal::open(&path)
+        .expect_err("a later one")
+        .to_string();
+    assert!(refused.contains("version 9"), "{refused}");
+}
+
+#[test]
+fn attempts_letters_and_rhythms_are_in_the_file() {
+    let path = file("status");
+    let clock = ManualClock::new();
+    let start = || {
+        let builder = Scheduler::<u64, String>::builder().durable(open(&path));
+        let jobs = builder
+            .retry(Retry::default().attempts(2))
+            .manual(&clock, |_, run| match run.value.as_str() {
+                "dead" => Outcome::dead("for ever"),
+                "periodic" => Outcome::Done,
+                _ => Outcome::retry_after(HOUR, "not yet"),
+            });
+        jobs.expect("valid")
+    };
+    let jobs = start();
+    jobs.set_many([(1, "dead".to_owned(), MS), (2, "failing".to_owned(), MS)])
+        .expect("on disk");
+    let periodic = "periodic".to_owned();
+    jobs.set_periodic(3, periodic, MS, 2 * HOUR, CatchUp::Burst(7))
+        .expect("on disk");
+    clock.advance(MS);
+    assert_eq!(jobs.run_due(), 3);
+    drop(jobs);
+    let jobs = start();
+    let letters = jobs.dead_letters();
+    assert_eq!(
+        (letters.len(), letters[0].key, letters[0].error.as_str()),
+        (1, 1, "for ever")
+    );
+    let failing = jobs.iter().find(|job| job.key == 2).expect("pending");
+    assert_eq!(
+        (failing.attempt, failing.error.as_deref()),
+        (2, Some("not yet"))
+    );
+    assert_eq!((failing.left, jobs.len()), (HOUR, 2));
+    let periodic = jobs.iter().find(|job| job.key == 3).expect("pending");
+    assert_eq!((periodic.left, periodic.period), (2 * HOUR, Some(2 * HOUR)));
+    jobs.requeue(letters[0].id, HOUR).expect("on disk");
+    drop(jobs);
+    let jobs = start();
+    assert_eq!((jobs.len(), jobs.stats().dead), (3, 0));
+    assert_eq!(jobs.drain(|_, _| {}).expect("on disk"), 3);
+    drop(jobs);
+    assert!(start().is_empty());
+}
+
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+struct Mail {
+    to: Vec<String>,
+    weight: f64,
+}
+
+#[test]
+fn what_serde_writes_comes_back_and_what_it_cannot_write_is_refused_before_anything_changes() {
+    let path = file("serde");
+    let clock = ManualClock::new();
+    let mail = |weight| {
+        Json(Mail {
+            to: vec!["ada".to_owned()],
+            weight,
+        })
+    };
+    let builder = Scheduler::<Json<(String, u8)>, Json<Mail>>::builder;
+    let key = Json(("a".to_owned(), 7));
+    let jobs = Durable::manual(builder(), &clock, open(&path), |_, _| {}).expect("valid");
+    jobs.set(key.clone(), mail(0.5), HOUR).expect("on disk");
+    let refused = jobs.set(key.clone(), mail(f64::NAN), HOUR);
+    assert!(matches!(refused, Err(Error::Journal(_))));
+    assert_eq!(jobs.peek(&key, |mail| mail.weight), Some(0.5));
+    jobs.flush().expect("the journal has not failed");
+    drop(jobs);
+    let jobs = Durable::manual(builder(), &clock, open(&path), |_, _| {}).expect("valid");
+    assert_eq!(jobs.remove(&key).expect("on disk"), Some(mail(0.5)));
+}
+
+#[test]
+#[ignore = "a measurement: run by name, in a release build"]
+fn how_long_ten_thousand_jobs_take() {
+    let path = file("many");
+    let jobs = Durable::start(Scheduler::<u64, String>::builder(), open(&path), |_, _| {});
+    let jobs = jobs.expect("starts");
+    let clock = SystemClock::new();
+    let many = (0..10_000).map(|key| (key, "x".repeat(100), HOUR));
+    jobs.set_many(many).expect("on disk");
+    let together = clock.now();
+    let few = 200;
+    for key in 0..few {
+        jobs.set(key, "x".repeat(100), HOUR).expect("on disk");
+    }
+    let each = (clock.now() - together) / u32::try_from(few).expect("few");
+    println!("10,000 together: {together:?}; one by one: {each:?} each");
+    assert!(together < Duration::from_secs(60));
+}
