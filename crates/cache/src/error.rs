@@ -21,6 +21,12 @@ pub enum BuildError {
     /// The driver needs threads, which the feature `system` brings: choose `Driver::Manual` or
     /// `Driver::Task`.
     NoThreads,
+    /// A future of yours is to be polled, and no task would poll it: choose `Driver::Task` or
+    /// `SharedDriver::task`, or the builder's method without `_async`.
+    NoTask {
+        /// The builder's method.
+        option: &'static str,
+    },
     /// There is no clock without the feature `system`: set `clock`.
     NoClock,
     /// The operating system refused a thread.
@@ -39,6 +45,10 @@ impl fmt::Display for BuildError {
             Self::OutOfRange { option, expected } => write!(f, "{option} takes {expected}"),
             Self::NoThreads => f.write_str(
                 "the driver thread needs the feature `system`: choose Driver::Manual or Driver::Task",
+            ),
+            Self::NoTask { option } => write!(
+                f,
+                "{option} needs a task that polls it: choose Driver::Task or SharedDriver::task"
             ),
             Self::NoClock => f.write_str("without the feature `system` a clock must be given"),
             Self::Thread(why) => write!(f, "start the driver thread: {why}"),

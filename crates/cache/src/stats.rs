@@ -31,6 +31,9 @@ pub(crate) enum Count {
     Expiration,
     Removal,
     Rejected,
+    RefreshBegun,
+    RefreshDone,
+    RefreshFailed,
     RefreshSkipped,
     EventDropped,
     ListenerPanic,
@@ -39,7 +42,7 @@ pub(crate) enum Count {
 }
 
 impl Count {
-    const KINDS: usize = 15;
+    const KINDS: usize = 18;
 }
 
 /// The counters of one cache.
@@ -157,8 +160,19 @@ pub struct Stats {
     /// Entries heavier than the whole capacity, which were not stored: the listener gets them. Not those
     /// that a caller is told of instead, as by [`compare_and_set`](crate::Cache::compare_and_set).
     pub rejected: u64,
-    /// Background refreshes that were not started because the queue was full.
+    /// Background refreshes that were begun: the refresher was called.
+    pub refreshes_begun: u64,
+    /// Those that came back with a value. (It was not stored if the key was written meanwhile.)
+    pub refreshes_done: u64,
+    /// Those that failed, panicked, or were dropped with the task that drove them.
+    pub refreshes_failed: u64,
+    /// Those that were not queued because the queue was full: see
+    /// [`Builder::refresh_queue`](crate::Builder::refresh_queue). One for each read that asked in vain.
     pub refreshes_skipped: u64,
+    /// Those that wait in the queue now.
+    pub refreshes_queued: u64,
+    /// Those that run now: at most [`Builder::refresh_parallelism`](crate::Builder::refresh_parallelism).
+    pub refreshes_running: u64,
     /// Events that the listener did not get, since its queue was full and `OnFull::Drop` was chosen.
     pub events_dropped: u64,
     /// Panics of the listener. It goes on to be called.

@@ -17,7 +17,9 @@ use std::time::Duration;
 
 use shuttle::sync::Mutex;
 use shuttle::thread;
-use tidewheel::{Builder, Cache, Compute, Driver, Lifetime, ManualClock, OnFull, RemovalCause};
+use tidewheel::{
+    Builder, Cache, Compute, Driver, Lifetime, ManualClock, OnFull, RemovalCause, SharedDriver,
+};
 
 const MS: Duration = Duration::from_millis(1);
 
@@ -674,5 +676,136 @@ fn a_read_that_writes_another_cache_and_that_ones_listener_do_not_wait_for_each_
         ]);
         assert_eq!(written.stats().listener_panics, 0);
         assert_eq!(*told.count.lock().expect("whole"), 3);
+    });
+}
+
+/// Above the alarms of the caches is the list of those to be polled: neither loses a wake-up.
+#[test]
+fn a_shared_task_misses_no_deadline_no_event_and_no_newcomer() {
+    check(|| {
+        let told = Arc::new(Told::default());
+        let driver = SharedDriver::task();
+        let clock = ManualClock::new();
+        let build = |told: &Arc<Told>| {
+            let tell = Arc::clone(told);
+            let cache = manual(&clock)
+                .driver(&driver)
+                .hasher(BuildHasherDefault::<DefaultHasher>::default())
+                .eviction_listener(move |_: tidewheel::Removal<u64, u64>| tell.one_more())
+                .build();
+            cache.expect("valid")
+        };
+        let first = build(&told);
+        let task = driver.drive(|_| std::future::pending());
+        let mut threads = vec![thread::spawn(move || shuttle::future::block_on(task))];
+        let (one, mover) = (first.clone(), clock.clone());
+        threads.push(thread::spawn(move || {
+            one.insert(1, 1);
+            mover.advance(10 * MS);
+        }));
+        let second = build(&told);
+        let (other, mover) = (second.clone(), clock.clone());
+        threads.push(thread::spawn(move || {
+            other.insert(1, 1);
+            other.insert(2, 2);
+            other.invalidate(&2);
+            mover.advance(10 * MS);
+        }));
+        told.wait_for(3);
+        drop((first, second, driver));
+        join(threads);
+    });
+}
+
+/// Whoever goes last, a handle or the task, ends the cache; nobody waits, and every event is told once.
+#[test]
+fn the_last_handle_and_the_task_leave_no_event_untold() {
+    check(|| {
+        let told = Arc::new(Told::default());
+        let tell = Arc::clone(&told);
+        let cache = manual(&ManualClock::new())
+            .driver(Driver::Task)
+            .hasher(BuildHasherDefault::<DefaultHasher>::default())
+            .eviction_listener(move |_: tidewheel::Removal<u64, u64>| tell.one_more())
+            .build()
+            .expect("valid");
+        (0..3).for_each(|key| cache.insert(key, key));
+        let task = cache.drive(|_| std::future::pending());
+        let other = cache.clone();
+        join(vec![
+            thread::spawn(move || {
+                // Perhaps to its end, perhaps dropped before.
+                poll_some(task, 3);
+            }),
+            thread::spawn(move || drop(other)),
+            thread::spawn(move || drop(cache)),
+        ]);
+        assert_eq!(*told.count.lock().expect("whole"), 3);
+    });
+}
+
+/// The listener's future is polled by whoever has the turn: two tasks, of which one is dropped midway.
+#[test]
+fn tasks_that_share_an_async_listener_tell_everything_once() {
+    check(|| {
+        let told = Arc::new(Told::default());
+        let tell = Arc::clone(&told);
+        let cache = manual(&ManualClock::new())
+            .driver(Driver::Task)
+            .hasher(BuildHasherDefault::<DefaultHasher>::default())
+            .eviction_listener_async(move |_: tidewheel::Removal<u64, u64>| {
+                let tell = Arc::clone(&tell);
+                async move {
+                    slow(1, 0).await;
+                    tell.one_more();
+                }
+            })
+            .build();
+        let cache = Arc::new(cache.expect("valid"));
+        (0..3).for_each(|key| cache.insert(key, key));
+        cache.invalidate(&0);
+        let task = cache.drive(|_| std::future::pending());
+        let closer = Arc::clone(&cache);
+        let dropped = Arc::clone(&cache);
+        join(vec![
+            thread::spawn(move || shuttle::future::block_on(task)),
+            thread::spawn(move || {
+                poll_some(dropped.close_async(), 2);
+            }),
+            thread::spawn(move || shuttle::future::block_on(closer.close_async())),
+        ]);
+        assert_eq!(*told.count.lock().expect("whole"), 3);
+    });
+}
+
+/// A refresh that is a future, a writer of its key, and the end of whoever polls it.
+#[test]
+fn an_async_refresh_a_writer_and_a_dropped_task_race() {
+    check(|| {
+        let clock = ManualClock::new();
+        let cache = manual(&clock)
+            .refresh_after(0.0)
+            .driver(Driver::Task)
+            .hasher(BuildHasherDefault::<DefaultHasher>::default())
+            .refresh_with_async(|key: u64| async move { Ok::<_, ()>(slow(1, key + 100).await) })
+            .build();
+        let cache = Arc::new(cache.expect("valid"));
+        cache.insert(1, 1);
+        cache.get(&1);
+        let task = cache.drive(|_| std::future::pending());
+        let (writer, loader) = (Arc::clone(&cache), Arc::clone(&cache));
+        join(vec![
+            thread::spawn(move || {
+                poll_some(task, 3);
+            }),
+            thread::spawn(move || writer.insert(1, 7)),
+            thread::spawn(move || {
+                clock.advance(10 * MS);
+                let value = loader.get_or_load(1, || 5_u64);
+                assert!(matches!(value, 5 | 7 | 101), "{value}");
+            }),
+        ]);
+        assert_eq!(cache.stats().refreshes_running, 0);
+        cache.validate();
     });
 }

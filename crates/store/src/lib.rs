@@ -56,4 +56,4 @@ pub use bytes::{Expired, INLINE_MAX, NewValue, Seen, Store, Value};
 pub use hasher::KeyHasher;
 pub use slot::Slot;
 pub use tidewheel_timer::{Forecast, Progress};
-pub use typed::{Attributes, Found, Freed, Removed, Soft, TypedStore};
+pub use typed::{Attributes, Found, Freed, IntoEntries, Removed, Soft, TypedStore};

@@ -28,6 +28,7 @@ pub(crate) struct Config<K, V> {
     pub(crate) new_memory: Option<NewMemory<K>>,
     pub(crate) refresher: Option<Refresher<K, V>>,
     pub(crate) refresh_queue: usize,
+    pub(crate) refresh_parallelism: Option<usize>,
 }
 
 impl<K, V> fmt::Debug for Config<K, V> {
@@ -45,11 +46,18 @@ impl<K, V> fmt::Debug for Config<K, V> {
             .field("negative_ttl", &self.negative_ttl)
             .field("refresher", &self.refresher.is_some())
             .field("refresh_queue", &self.refresh_queue)
+            .field("refresh_parallelism", &self.refresh_parallelism())
             .finish()
     }
 }
 
 impl<K, V> Config<K, V> {
+    /// How many refreshes may run at a time.
+    pub(crate) fn refresh_parallelism(&self) -> usize {
+        let usual = self.refresher.as_ref().map(Refresher::usual_parallelism);
+        self.refresh_parallelism.or(usual).unwrap_or(1)
+    }
+
     /// The weight of an entry. Runs the user's weigher: without any lock.
     pub(crate) fn weight(&self, key: &K, value: &V) -> u32 {
         self.weigher

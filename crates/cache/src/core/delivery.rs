@@ -1,13 +1,17 @@
-//! How the listener is told: in order for each key, by one thread at a time, outside every lock.
+//! How the listener is told: in order for each key, by one thread or task at a time, outside every lock.
 
 use std::collections::VecDeque;
 use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Arc;
+use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
 use tidewheel_store::{Removed, TypedStore};
 
+use crate::core::hand::Hand;
 use crate::core::midst::{self, Leading, Telling};
 use crate::core::removal::{Event, Garbage, Listener, OnFull, Outbox, Removal, RemovalCause};
+use crate::core::waiting::{Place, Waiting};
 use crate::quiet::forget_quietly;
 use crate::stats::{Count, Counters};
 use crate::sync::{
@@ -15,52 +19,64 @@ use crate::sync::{
     lock,
 };
 
+/// Events that a full queue of an async listener takes beyond its limit: what one hold of the driver may remove.
+const OVER_LIMIT: usize = 64;
+
 /// The listener's queue: how much is in it, who is delivering.
 pub(crate) struct Delivery<K, V> {
     listener: Option<Listener<K, V>>,
     limit: usize,
     on_full: OnFull,
     pending: AtomicUsize,
-    turns: Mutex<Turns>,
+    turns: Mutex<Turns<K, V>>,
     /// The turn has become free.
     freed: Condvar,
+    /// Tasks that wait for the turn, or for the async listener's answer.
+    waiting: Arc<Waiting>,
     /// Whether the delivering thread or task was told that there is something to deliver.
     pub(crate) wanted: AtomicBool,
 }
 
 /// Whose turn it is to deliver.
-#[derive(Debug, Default)]
-struct Turns {
+struct Turns<K, V> {
     taken: bool,
     /// Whether another thread asked for the turn while it was taken: it may have left events to be delivered.
     missed: bool,
+    /// What the next one goes on with.
+    hand: Hand<K, V>,
 }
 
 /// The turn of one thread, so that one key's events keep their order.
-struct Turn<'a> {
-    turns: &'a Mutex<Turns>,
-    freed: &'a Condvar,
+struct Turn<'a, K, V> {
+    delivery: &'a Delivery<K, V>,
+    hand: Hand<K, V>,
     over: bool,
 }
 
-impl Turn<'_> {
+impl<K, V> Turn<'_, K, V> {
     /// Ends the turn. Tells whether another thread asked for it meanwhile.
     fn end(mut self) -> bool {
         self.over = true;
         self.free()
     }
 
-    fn free(&self) -> bool {
-        let mut turns = lock(self.turns);
+    fn free(&mut self) -> bool {
+        let hand = std::mem::replace(&mut self.hand, Hand::new());
+        let mut turns = lock(&self.delivery.turns);
         turns.taken = false;
+        // The one that stays there is empty.
+        turns.hand = hand;
         let missed = std::mem::take(&mut turns.missed);
         drop(turns);
-        self.freed.notify_one();
+        self.delivery.freed.notify_one();
+        if missed {
+            self.delivery.waiting.wake_all();
+        }
         missed
     }
 }
 
-impl Drop for Turn<'_> {
+impl<K, V> Drop for Turn<'_, K, V> {
     fn drop(&mut self) {
         if !self.over {
             self.free();
@@ -77,6 +93,10 @@ pub(crate) enum Delivered {
     All,
     /// The same, but another thread asked for the turn meanwhile: there may be more events.
     Again,
+    /// As much as it was to deliver in one go.
+    Some,
+    /// Nothing: it is somebody else's turn.
+    Busy,
 }
 
 impl<K, V> std::fmt::Debug for Delivery<K, V> {
@@ -97,14 +117,29 @@ impl<K, V> Delivery<K, V> {
             limit,
             on_full,
             pending: AtomicUsize::new(0),
-            turns: Mutex::new(Turns::default()),
+            turns: Mutex::new(Turns {
+                taken: false,
+                missed: false,
+                hand: Hand::new(),
+            }),
             freed: Condvar::new(),
+            waiting: Arc::new(Waiting::new()),
             wanted: AtomicBool::new(false),
         }
     }
 
     pub(crate) fn has_listener(&self) -> bool {
         self.listener.is_some()
+    }
+
+    /// Whether only a task can call it.
+    pub(crate) fn is_async(&self) -> bool {
+        self.listener.as_ref().is_some_and(Listener::is_async)
+    }
+
+    /// A task's place among those who wait for the turn, or for the listener's answer.
+    pub(crate) fn place(&self) -> Place<'_> {
+        self.waiting.place()
     }
 
     pub(crate) fn pending(&self) -> usize {
@@ -120,19 +155,28 @@ impl<K, V> Delivery<K, V> {
     /// lock of another cache, which the listener may need: then the next writer delivers.
     #[inline]
     pub(crate) fn must_help(&self) -> bool {
-        self.must_wait() && !holds_a_shard()
+        self.must_wait() && !self.is_async() && !holds_a_shard()
     }
 
     /// Whether a thread that leaves a loader or closure has events to deliver: the queue is full, or the cache is
     /// closed and no other thread will deliver.
     #[inline]
     pub(crate) fn is_behind(&self, is_closed: impl Fn() -> bool) -> bool {
-        self.listener.is_some() && (self.must_help() || self.pending() > 0 && is_closed())
+        let has_a_thread = self.listener.is_some() && !self.is_async();
+        has_a_thread && (self.must_help() || self.pending() > 0 && is_closed())
     }
 
     /// Whether the queue is full and what comes is lost.
-    fn is_full_and_lossy(&self) -> bool {
-        self.on_full == OnFull::Drop && self.pending() >= self.limit
+    fn is_full_and_lossy(&self, cause: RemovalCause) -> bool {
+        match self.on_full {
+            OnFull::Drop => self.pending() >= self.limit,
+            // The driver has waited, and nobody else can call an async listener.
+            OnFull::Wait => {
+                cause != RemovalCause::Closed
+                    && self.pending() >= self.limit.saturating_add(OVER_LIMIT)
+                    && self.is_async()
+            }
+        }
     }
 
     /// Files an entry that has left: for the listener, or to be dropped outside the lock.
@@ -156,7 +200,7 @@ impl<K, V> Delivery<K, V> {
             garbage.push(key, value);
             return;
         }
-        if self.is_full_and_lossy() {
+        if self.is_full_and_lossy(cause) {
             counters.add(Count::EventDropped, 1);
             garbage.push(key, value);
             return;
@@ -185,7 +229,7 @@ impl<K, V> Delivery<K, V> {
         cause: RemovalCause,
         counters: &Counters,
     ) {
-        if self.listener.is_none() || store.is_empty() || self.is_full_and_lossy() {
+        if self.listener.is_none() || store.is_empty() || self.is_full_and_lossy(cause) {
             if self.listener.is_some() {
                 counters.add(Count::EventDropped, store.len() as u64);
             }
@@ -196,48 +240,126 @@ impl<K, V> Delivery<K, V> {
         outbox.events.push_back(Event::All(Box::new(store), cause));
     }
 
-    /// Delivers what `take` hands out until it hands out nothing. Only one thread delivers at a time; with
-    /// `wait` this one waits for its turn, unless somebody may be waiting for it. `cache` is whose events
-    /// these are.
+    /// Delivers what `take` hands out until it hands out nothing, `budget` events at most. Only one thread
+    /// delivers at a time; with `wait` this one waits for its turn, unless somebody may be waiting for it. `cache`
+    /// is whose events these are.
     pub(crate) fn deliver(
         &self,
         cache: usize,
         wait: bool,
+        budget: usize,
         counters: &Counters,
         mut take: impl FnMut() -> VecDeque<Event<K, V>>,
     ) -> Delivered {
-        let Some(listener) = &self.listener else {
+        let Some(Listener::Blocking(listener)) = &self.listener else {
             return Delivered::Nothing;
         };
-        if Leading::is_in(cache) {
-            return Delivered::Nothing;
-        }
-        // The listener calls the cache: the thread that called the listener goes on delivering.
-        let Some(_telling) = Telling::enter(cache) else {
+        let Some(_telling) = enter(cache) else {
             return Delivered::Nothing;
         };
         // What comes from here on is wanted again.
         self.wanted.store(false, SeqCst);
-        let Some(turn) = self.turn(wait && midst::may_wait()) else {
-            return Delivered::Nothing;
+        let Some(mut turn) = self.turn(wait && midst::may_wait()) else {
+            return Delivered::Busy;
         };
-        loop {
-            let events = take();
-            if events.is_empty() {
-                return if turn.end() {
-                    Delivered::Again
-                } else {
-                    Delivered::All
-                };
+        for _ in 0..budget {
+            let Some(removal) = self.next_event(&mut turn, &mut take) else {
+                return Self::all_told(turn);
+            };
+            self.told(
+                catch_unwind(AssertUnwindSafe(|| listener(removal))),
+                counters,
+            );
+        }
+        Delivered::Some
+    }
+
+    /// As [`deliver`](Self::deliver), to an async listener, by a task: pending while its answer is awaited or it is
+    /// somebody else's turn. `place` is the task's.
+    pub(crate) fn poll_deliver(
+        &self,
+        cache: usize,
+        budget: usize,
+        counters: &Counters,
+        (place, context): (&mut Place<'_>, &mut Context<'_>),
+        mut take: impl FnMut() -> VecDeque<Event<K, V>>,
+    ) -> Poll<Delivered> {
+        let Some(Listener::Async(listener)) = &self.listener else {
+            return Poll::Ready(Delivered::Nothing);
+        };
+        let Some(_telling) = enter(cache) else {
+            return Poll::Ready(Delivered::Nothing);
+        };
+        self.wanted.store(false, SeqCst);
+        // First known, then a look: who frees the turn, or ends the wait for an answer, wakes this task.
+        place.wait(context.waker());
+        let Some(mut turn) = self.turn(false) else {
+            return Poll::Pending;
+        };
+        for _ in 0..budget {
+            if self.poll_answer(&mut turn.hand, counters).is_pending() {
+                return Poll::Pending;
             }
-            for event in events {
-                self.tell_all(listener, event, counters);
+            let Some(removal) = self.next_event(&mut turn, &mut take) else {
+                return Poll::Ready(Self::all_told(turn));
+            };
+            match catch_unwind(AssertUnwindSafe(|| listener(removal))) {
+                Ok(answer) => turn.hand.answer = Some(answer),
+                Err(panic) => self.told(Err(panic), counters),
             }
+        }
+        Poll::Ready(Delivered::Some)
+    }
+
+    /// Polls the answer that is awaited, if there is one. All who wait for it are woken: any of them goes on.
+    fn poll_answer(&self, hand: &mut Hand<K, V>, counters: &Counters) -> Poll<()> {
+        let Some(answer) = &mut hand.answer else {
+            return Poll::Ready(());
+        };
+        let waker = Waker::from(Arc::clone(&self.waiting));
+        let mut context = Context::from_waker(&waker);
+        let polled = catch_unwind(AssertUnwindSafe(|| answer.as_mut().poll(&mut context)));
+        let told = match polled {
+            Ok(Poll::Pending) => return Poll::Pending,
+            Ok(Poll::Ready(())) => Ok(()),
+            Err(panic) => Err(panic),
+        };
+        counters.discard(hand.answer.take());
+        self.told(told, counters);
+        Poll::Ready(())
+    }
+
+    /// The next event: of those in hand, or of those that `take` hands out.
+    fn next_event(
+        &self,
+        turn: &mut Turn<'_, K, V>,
+        take: &mut impl FnMut() -> VecDeque<Event<K, V>>,
+    ) -> Option<Removal<K, V>> {
+        turn.hand.next().or_else(|| {
+            turn.hand.take(take());
+            turn.hand.next()
+        })
+    }
+
+    fn all_told(turn: Turn<'_, K, V>) -> Delivered {
+        if turn.end() {
+            Delivered::Again
+        } else {
+            Delivered::All
+        }
+    }
+
+    /// The listener was told of one event, which may have made it panic.
+    fn told(&self, told: std::thread::Result<()>, counters: &Counters) {
+        self.pending.fetch_sub(1, Relaxed);
+        if let Err(panic) = told {
+            counters.add(Count::ListenerPanic, 1);
+            forget_quietly(panic);
         }
     }
 
     /// The turn, at once or after a wait.
-    fn turn(&self, wait: bool) -> Option<Turn<'_>> {
+    fn turn(&self, wait: bool) -> Option<Turn<'_, K, V>> {
         let mut turns = lock(&self.turns);
         while turns.taken {
             if !wait {
@@ -250,37 +372,19 @@ impl<K, V> Delivery<K, V> {
                 .unwrap_or_else(std::sync::PoisonError::into_inner);
         }
         turns.taken = true;
-        drop(turns);
         Some(Turn {
-            turns: &self.turns,
-            freed: &self.freed,
+            delivery: self,
+            hand: std::mem::replace(&mut turns.hand, Hand::new()),
             over: false,
         })
     }
+}
 
-    fn tell_all(&self, listener: &Listener<K, V>, event: Event<K, V>, counters: &Counters) {
-        match event {
-            Event::One(removal) => self.tell(listener, removal, counters),
-            Event::All(store, cause) => {
-                for (key, value, _) in store.into_entries() {
-                    let removal = Removal {
-                        key,
-                        value,
-                        cause,
-                        lateness: None,
-                    };
-                    self.tell(listener, removal, counters);
-                }
-            }
-        }
+/// Notes that this thread delivers a cache's events, if it may. Where the listener has called the cache, whoever
+/// called the listener goes on delivering.
+fn enter(cache: usize) -> Option<Telling> {
+    if Leading::is_in(cache) {
+        return None;
     }
-
-    fn tell(&self, listener: &Listener<K, V>, removal: Removal<K, V>, counters: &Counters) {
-        let told = catch_unwind(AssertUnwindSafe(|| listener(removal)));
-        self.pending.fetch_sub(1, Relaxed);
-        if let Err(panic) = told {
-            counters.add(Count::ListenerPanic, 1);
-            forget_quietly(panic);
-        }
-    }
+    Telling::enter(cache)
 }

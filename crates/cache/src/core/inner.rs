@@ -11,6 +11,7 @@ use crate::core::capacity::Account;
 use crate::core::config::Config;
 use crate::core::delivery::Delivery;
 use crate::core::hash::Hashed;
+use crate::core::parties::Parties;
 use crate::core::refreshes::Refreshes;
 use crate::core::removal::Garbage;
 use crate::core::requests::Requests;
@@ -39,6 +40,7 @@ pub(crate) struct Inner<K, V, S> {
     #[cfg(feature = "metrics")]
     pub(crate) published: crate::core::published::Published,
     pub(crate) refreshes: Refreshes<V>,
+    pub(crate) parties: Parties,
     pub(crate) closed: AtomicBool,
 }
 
@@ -91,7 +93,7 @@ impl<K, V, S> Inner<K, V, S> {
             shift: 64 - shards.ilog2(),
             hasher,
             time,
-            refreshes: Refreshes::new(config.refresh_queue),
+            refreshes: Refreshes::new(config.refresh_queue, config.refresh_parallelism()),
             config,
             account,
             counters: Counters::new(),
@@ -100,6 +102,7 @@ impl<K, V, S> Inner<K, V, S> {
             tags: Tags::new(),
             #[cfg(feature = "metrics")]
             published: crate::core::published::Published::default(),
+            parties: Parties::new(),
             closed: AtomicBool::new(false),
         }
     }
@@ -197,6 +200,11 @@ impl<K, V, S> Inner<K, V, S> {
         }
     }
 
+    /// How long until a tick.
+    pub(crate) fn until(&self, tick: u64) -> Duration {
+        self.time.now().until(tick)
+    }
+
     /// When the earliest shard wants to be looked after, in ticks.
     pub(crate) fn next_deadline(&self) -> Option<u64> {
         self.shards
@@ -229,10 +237,5 @@ impl<K: Hash + Eq, V, S: BuildHasher> Inner<K, V, S> {
         shard
             .store
             .find(hash.place(), move |stored| key.equivalent(stored))
-    }
-
-    /// How long until a tick.
-    pub(crate) fn until(&self, tick: u64) -> Duration {
-        self.time.now().until(tick)
     }
 }

@@ -1,7 +1,7 @@
 //! Which user code this thread is running, for which caches, and what it therefore must not wait for.
 //!
 //! An example: a loader computes key 1, and writes key 2 on the way. The listener's queue is full. If the loader waited
-//! for the listener, and the listener asked for key 1, both would wait for ever. So there are three rules:
+//! for the listener, and the listener asked for key 1, both would wait for ever. So there are four rules:
 //!
 //! 1. A thread that runs a loader or a closure waits for no listener: neither for its turn to deliver, nor for room in
 //!    the queue. It does not call that cache's listener either. It delivers its events when it leaves the outermost
@@ -9,6 +9,7 @@
 //! 2. A thread that runs one cache's listener waits for no other cache's listener.
 //! 3. A thread that holds a shard of one cache, in a `view` closure or a `Clone`, and changes another cache from
 //!    there, waits for no listener.
+//! 4. A thread of ours that works for caches waits for no listener, whatever user code it runs.
 
 use std::cell::{Cell, RefCell};
 
@@ -35,6 +36,9 @@ thread_local! {
     static LISTENERS: Cell<Listeners> = const {
         Cell::new(Listeners { caches: [0; NESTED_MAX], depth: 0 })
     };
+
+    /// Whether this thread works for caches.
+    static WORKS: Cell<bool> = const { Cell::new(false) };
 
     /// The caches of which this thread leads loads or holds latches, each as often as it does.
     static LEADS: RefCell<Vec<usize>> = const { RefCell::new(Vec::new()) };
@@ -113,7 +117,7 @@ impl Drop for Leading {
 
 /// Whether this thread, as one that delivers events, may wait until another one is done with that.
 pub(crate) fn may_wait() -> bool {
-    !Telling::is_nested() && !Leading::is_in_any() && !holds_a_shard()
+    !Telling::is_nested() && !Leading::is_in_any() && !holds_a_shard() && !WORKS.with(Cell::get)
 }
 
 /// Whether this thread may call a cache's listener.
@@ -121,9 +125,15 @@ pub(crate) fn may_tell(cache: usize) -> bool {
     !Leading::is_in(cache) && LISTENERS.with(|listeners| listeners.get().has_room_for(cache))
 }
 
-/// Whether this thread is in no user code at all that another thread may be waiting for.
-#[cfg(feature = "system")]
+/// Whether this thread is in no user code at all that another thread may be waiting for, and none of those that
+/// work for caches.
 pub(crate) fn is_free() -> bool {
     let in_a_listener = LISTENERS.with(|listeners| listeners.get().depth > 0);
-    !in_a_listener && !Leading::is_in_any() && !holds_a_shard()
+    !in_a_listener && !Leading::is_in_any() && !holds_a_shard() && !WORKS.with(Cell::get)
+}
+
+/// From here on this thread works for caches: whatever user code it runs, it waits for no such thread.
+#[cfg(feature = "system")]
+pub(crate) fn work_for_caches() {
+    WORKS.with(|works| works.set(true));
 }

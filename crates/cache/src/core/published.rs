@@ -15,7 +15,7 @@ const fn told(name: &'static str, count: Count, help: &'static str) -> Told {
 }
 
 /// The counters.
-pub(crate) const COUNTERS: [Told; 15] = [
+pub(crate) const COUNTERS: [Told; 18] = [
     told(
         "tidewheel_hits_total",
         Count::Hit,
@@ -70,6 +70,21 @@ pub(crate) const COUNTERS: [Told; 15] = [
         "tidewheel_rejected_total",
         Count::Rejected,
         "Entries heavier than the whole capacity, not stored.",
+    ),
+    told(
+        "tidewheel_refreshes_total",
+        Count::RefreshBegun,
+        "Background refreshes begun.",
+    ),
+    told(
+        "tidewheel_refreshes_done_total",
+        Count::RefreshDone,
+        "Background refreshes that brought a value.",
+    ),
+    told(
+        "tidewheel_refreshes_failed_total",
+        Count::RefreshFailed,
+        "Background refreshes that failed, panicked or were dropped.",
     ),
     told(
         "tidewheel_refreshes_skipped_total",

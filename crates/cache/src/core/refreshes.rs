@@ -1,19 +1,39 @@
-//! The refresher that the builder was given, and the queue of what it is to load.
+//! The refresher that the builder was given, the queue of what it is to load, and who is at it.
 
 use std::collections::VecDeque;
+use std::future::Future;
+use std::pin::Pin;
 use std::sync::Arc;
 
 use crate::core::flight::{Flight, Negative};
 use crate::core::hash::Hashed;
 use crate::lifetime::Loaded;
-use crate::sync::{
-    AtomicBool, AtomicUsize, Condvar, Mutex, Ordering::Relaxed, Ordering::SeqCst, lock,
-};
+use crate::sync::{AtomicBool, AtomicUsize, Mutex, Ordering::Relaxed, Ordering::SeqCst, lock};
 
 /// Refreshes that wait at a time unless told otherwise.
 pub(crate) const REFRESH_QUEUE: usize = 1024;
 
-type Load<K, V> = Box<dyn Fn(&K) -> Result<Loaded<V>, Negative> + Send + Sync>;
+/// Refreshes that run at a time unless told otherwise: each has a thread.
+const PARALLEL_THREADS: usize = 4;
+
+/// The same of futures, which have none.
+const PARALLEL_FUTURES: usize = 64;
+
+/// What a refresher says.
+pub(crate) type Refreshed<V> = Result<Loaded<V>, Negative>;
+
+/// A refresh as a future.
+pub(crate) type Refreshing<V> = Pin<Box<dyn Future<Output = Refreshed<V>> + Send>>;
+
+type Blocking<K, V> = Box<dyn Fn(&K) -> Refreshed<V> + Send + Sync>;
+
+type Async<K, V> = Box<dyn Fn(&K) -> Refreshing<V> + Send + Sync>;
+
+/// How it loads a key again.
+pub(crate) enum Load<K, V> {
+    Blocking(Blocking<K, V>),
+    Async(Async<K, V>),
+}
 
 /// What the builder was told.
 pub(crate) struct Refresher<K, V> {
@@ -22,31 +42,76 @@ pub(crate) struct Refresher<K, V> {
 }
 
 impl<K: Clone, V> Refresher<K, V> {
-    pub(crate) fn new<T, E>(load: impl Fn(&K) -> Result<T, E> + Send + Sync + 'static) -> Self
+    pub(crate) fn blocking<T, E>(load: impl Fn(&K) -> Result<T, E> + Send + Sync + 'static) -> Self
     where
         T: Into<Loaded<V>>,
         E: Send + Sync + 'static,
     {
         Self {
             clone_key: K::clone,
-            load: Box::new(move |key| {
-                load(key)
-                    .map(Into::into)
-                    .map_err(|error| Negative::error(&Arc::new(error)))
-            }),
+            load: Load::Blocking(Box::new(move |key| refreshed(load(key)))),
         }
     }
+
+    pub(crate) fn future<F, T, E>(load: impl Fn(K) -> F + Send + Sync + 'static) -> Self
+    where
+        F: Future<Output = Result<T, E>> + Send + 'static,
+        T: Into<Loaded<V>>,
+        E: Send + Sync + 'static,
+    {
+        let begin = move |key: &K| -> Refreshing<V> {
+            let load = load(key.clone());
+            Box::pin(async move { refreshed(load.await) })
+        };
+        Self {
+            clone_key: K::clone,
+            load: Load::Async(Box::new(begin)),
+        }
+    }
+}
+
+impl<K, V> Refresher<K, V> {
+    pub(crate) fn is_async(&self) -> bool {
+        matches!(self.load, Load::Async(_))
+    }
+
+    /// How many run at a time unless told otherwise.
+    pub(crate) fn usual_parallelism(&self) -> usize {
+        match self.load {
+            Load::Blocking(_) => PARALLEL_THREADS,
+            Load::Async(_) => PARALLEL_FUTURES,
+        }
+    }
+}
+
+fn refreshed<V, T, E>(said: Result<T, E>) -> Refreshed<V>
+where
+    T: Into<Loaded<V>>,
+    E: Send + Sync + 'static,
+{
+    said.map(Into::into)
+        .map_err(|error| Negative::error(&Arc::new(error)))
 }
 
 /// The queue of refreshes.
 #[derive(Debug)]
 pub(crate) struct Refreshes<V> {
-    queue: Mutex<VecDeque<Job<V>>>,
-    arrived: Condvar,
+    state: Mutex<State<V>>,
     /// Places that are taken: those in the queue, and those about to be.
     taken: AtomicUsize,
+    running: AtomicUsize,
     limit: usize,
+    /// How many may run at a time.
+    parallel: usize,
     stop: AtomicBool,
+}
+
+#[derive(Debug)]
+struct State<V> {
+    queue: VecDeque<Job<V>>,
+    /// Runners that have begun and not ended.
+    #[cfg(feature = "system")]
+    runners: usize,
 }
 
 /// The vacant flight of a stale entry.
@@ -56,15 +121,50 @@ pub(crate) struct Job<V> {
     pub(crate) flight: Arc<Flight<V>>,
 }
 
+/// One refresh that runs.
+pub(crate) struct Running<'a>(&'a AtomicUsize);
+
+impl Drop for Running<'_> {
+    fn drop(&mut self) {
+        self.0.fetch_sub(1, SeqCst);
+    }
+}
+
 impl<V> Refreshes<V> {
-    pub(crate) fn new(limit: usize) -> Self {
+    pub(crate) fn new(limit: usize, parallel: usize) -> Self {
         Self {
-            queue: Mutex::new(VecDeque::new()),
-            arrived: Condvar::new(),
+            state: Mutex::new(State {
+                queue: VecDeque::new(),
+                #[cfg(feature = "system")]
+                runners: 0,
+            }),
             taken: AtomicUsize::new(0),
+            running: AtomicUsize::new(0),
             limit,
+            parallel,
             stop: AtomicBool::new(false),
         }
+    }
+
+    /// How many may run at a time.
+    pub(crate) fn parallel(&self) -> usize {
+        self.parallel
+    }
+
+    /// How many wait.
+    pub(crate) fn waiting(&self) -> usize {
+        self.taken.load(Relaxed)
+    }
+
+    /// How many run now.
+    pub(crate) fn running(&self) -> usize {
+        self.running.load(Relaxed)
+    }
+
+    /// Counts one as running, until that is dropped.
+    pub(crate) fn run(&self) -> Running<'_> {
+        self.running.fetch_add(1, SeqCst);
+        Running(&self.running)
     }
 
     /// Whether no more can wait.
@@ -85,50 +185,51 @@ impl<V> Refreshes<V> {
         self.taken.fetch_sub(1, SeqCst);
     }
 
-    pub(crate) fn push(&self, job: Job<V>) {
-        let mut queue = lock(&self.queue);
+    /// Queues a job in its place; gives it back once the cache is closed.
+    pub(crate) fn push(&self, job: Job<V>) -> Result<(), Job<V>> {
+        let mut state = lock(&self.state);
         if self.stop.load(SeqCst) {
-            drop(queue);
+            drop(state);
             self.unreserve();
-            return;
+            return Err(job);
         }
-        queue.push_back(job);
-        drop(queue);
-        self.arrived.notify_one();
+        state.queue.push_back(job);
+        Ok(())
     }
 
     pub(crate) fn pop(&self) -> Option<Job<V>> {
-        let job = lock(&self.queue).pop_front()?;
-        self.taken.fetch_sub(1, SeqCst);
+        let job = lock(&self.state).queue.pop_front()?;
+        self.unreserve();
         Some(job)
     }
 
-    /// Waits for a job; `None` once the cache is closed.
-    #[cfg(feature = "system")]
-    pub(crate) fn wait(&self) -> Option<Job<V>> {
-        let mut queue = lock(&self.queue);
-        loop {
-            if self.stop.load(SeqCst) {
-                return None;
-            }
-            if let Some(job) = queue.pop_front() {
-                self.taken.fetch_sub(1, SeqCst);
-                return Some(job);
-            }
-            queue = self
-                .arrived
-                .wait(queue)
-                .unwrap_or_else(std::sync::PoisonError::into_inner);
-        }
+    /// Ends what is queued: no more begins. Returns what was in the queue.
+    pub(crate) fn stop(&self) -> VecDeque<Job<V>> {
+        let mut state = lock(&self.state);
+        self.stop.store(true, SeqCst);
+        let forgotten = std::mem::take(&mut state.queue);
+        drop(state);
+        self.taken.fetch_sub(forgotten.len(), SeqCst);
+        forgotten
+    }
+}
+
+/// Threads run refreshes as *runners*: each runs one job, and then asks whether there is another.
+#[cfg(feature = "system")]
+impl<V> Refreshes<V> {
+    /// Whether one more runner may begin, which the caller has then begun.
+    pub(crate) fn begin_runner(&self) -> bool {
+        let mut state = lock(&self.state);
+        let begins = state.runners < self.parallel && !state.queue.is_empty();
+        state.runners += usize::from(begins);
+        begins
     }
 
-    /// Ends the worker after what it is doing, and forgets the queue.
-    pub(crate) fn stop(&self) {
-        let mut queue = lock(&self.queue);
-        self.stop.store(true, SeqCst);
-        let forgotten = std::mem::take(&mut *queue);
-        drop(queue);
-        self.taken.fetch_sub(forgotten.len(), SeqCst);
-        self.arrived.notify_all();
+    /// Whether a runner that has run a job has another one to run; otherwise it ends.
+    pub(crate) fn continue_runner(&self) -> bool {
+        let mut state = lock(&self.state);
+        let ends = state.queue.is_empty();
+        state.runners -= usize::from(ends);
+        !ends
     }
 }

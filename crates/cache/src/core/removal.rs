@@ -1,7 +1,10 @@
 //! Why entries leave, and what is kept of them under a shard's lock: for the listener, or to be dropped.
 
 use std::collections::VecDeque;
+use std::future::Future;
 use std::mem::needs_drop;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::pin::Pin;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -9,6 +12,7 @@ use tidewheel_store::{Removed, TypedStore};
 
 use crate::core::flight::Negative;
 use crate::core::negative::Negatives;
+use crate::quiet::forget_quietly;
 use crate::stats::Counters;
 
 /// Timer records that one hold of a shard's lock may touch. At most this many entries leave in one hold.
@@ -73,6 +77,11 @@ pub enum OnFull {
     /// [`Cache::view`](crate::Cache::view) of another cache leaves the delivery to the next writer. So
     /// the queue exceeds its limit by at most two things: the events of the listener, loaders and closures that
     /// run now, and the events of one operation of each other thread.
+    ///
+    /// Nobody but a task can call an async listener, and no writer waits for a task. With such a listener only
+    /// the driver waits. What callers cause while the queue is full (with 64 events more than its limit) is
+    /// dropped and counted in [`Stats::events_dropped`](crate::Stats::events_dropped), except what leaves because
+    /// the cache is closed.
     #[default]
     Wait,
     /// The event is dropped and counted. When a shard is emptied at once, its events are treated as one: all are
@@ -80,7 +89,20 @@ pub enum OnFull {
     Drop,
 }
 
-pub(crate) type Listener<K, V> = Box<dyn Fn(Removal<K, V>) + Send + Sync>;
+/// An async listener's answer to one event.
+pub(crate) type Answer = Pin<Box<dyn Future<Output = ()> + Send>>;
+
+/// What the builder was told to call.
+pub(crate) enum Listener<K, V> {
+    Blocking(Box<dyn Fn(Removal<K, V>) + Send + Sync>),
+    Async(Box<dyn Fn(Removal<K, V>) -> Answer + Send + Sync>),
+}
+
+impl<K, V> Listener<K, V> {
+    pub(crate) fn is_async(&self) -> bool {
+        matches!(self, Self::Async(_))
+    }
+}
 
 /// Events of one shard, pushed under its lock, in the order in which things happened.
 #[derive(Debug)]
@@ -124,6 +146,38 @@ impl<K, V> Outbox<K, V> {
     }
 }
 
+/// What was never told, since nobody was left to tell it, is dropped one by one: a panic harms nobody else.
+impl<K, V> Drop for Outbox<K, V> {
+    fn drop(&mut self) {
+        for event in self.events.drain(..) {
+            event.discard();
+        }
+    }
+}
+
+impl<K, V> Event<K, V> {
+    pub(crate) fn discard(self) {
+        match self {
+            Self::One(Removal { key, value, .. }) => discard_pair(key, value),
+            Self::All(store, _) => store
+                .into_entries()
+                .for_each(|(key, value, _)| discard_pair(key, value)),
+        }
+    }
+}
+
+/// Drops a key and a value of a cache that is gone with its counters.
+pub(crate) fn discard_pair<K, V>(key: K, value: V) {
+    for dropped in [
+        catch_unwind(AssertUnwindSafe(|| drop(key))),
+        catch_unwind(AssertUnwindSafe(|| drop(value))),
+    ] {
+        if let Err(panic) = dropped {
+            forget_quietly(panic);
+        }
+    }
+}
+
 /// What is left to drop once the shard's lock is released. Most holds leave nothing: that takes three tests.
 #[derive(Debug)]
 pub(crate) struct Garbage<K, V> {
@@ -161,6 +215,11 @@ impl<K, V> Garbage<K, V> {
             return None;
         }
         Some(std::mem::replace(self, Self::new()))
+    }
+
+    /// The entries of a shard that was just emptied, to be dropped by the caller.
+    pub(crate) fn take_store(&mut self) -> Option<TypedStore<K, V>> {
+        self.rare.as_mut()?.stores.pop()
     }
 
     /// Entries that were taken out with their stores.

@@ -1,6 +1,10 @@
 //! What other threads ask of the driver, and the alarm that makes it look.
 
 use std::sync::Arc;
+#[cfg(feature = "system")]
+use std::sync::OnceLock;
+#[cfg(feature = "system")]
+use std::task::Waker;
 
 use tidewheel_time::Alarm;
 
@@ -9,15 +13,29 @@ use crate::sync::{AtomicBool, Ordering::SeqCst};
 use crate::sync::{Mutex, lock};
 
 /// What others may ask of the driver, and the alarm that makes it look.
-#[derive(Debug)]
 pub(crate) struct Requests {
     pub(crate) alarm: Arc<Alarm>,
     pub(crate) tidy: AtomicBool,
     /// Whether a sweep of invalidated entries was asked for.
     pub(crate) sweep: AtomicBool,
-    /// The listener's thread.
+    /// Whether the shards have been emptied for good.
+    pub(crate) emptied: AtomicBool,
+    /// Whom to wake for events, where that is not the driver.
     #[cfg(feature = "system")]
-    pub(crate) listener: Mutex<Option<std::thread::Thread>>,
+    teller: Mutex<Option<Waker>>,
+    /// Whom to tell that a refresh waits, where that is not the driver.
+    #[cfg(feature = "system")]
+    refreshes: OnceLock<Box<dyn Fn() + Send + Sync>>,
+}
+
+impl std::fmt::Debug for Requests {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Requests")
+            .field("alarm", &self.alarm)
+            .field("tidy", &self.tidy)
+            .field("sweep", &self.sweep)
+            .finish_non_exhaustive()
+    }
 }
 
 impl Requests {
@@ -26,8 +44,11 @@ impl Requests {
             alarm: Arc::new(Alarm::new()),
             tidy: AtomicBool::new(false),
             sweep: AtomicBool::new(false),
+            emptied: AtomicBool::new(false),
             #[cfg(feature = "system")]
-            listener: Mutex::new(None),
+            teller: Mutex::new(None),
+            #[cfg(feature = "system")]
+            refreshes: OnceLock::new(),
         }
     }
 
@@ -56,17 +77,57 @@ impl Requests {
         }
     }
 
-    /// Events wait for the listener. `wanted` is set while its thread knows.
+    /// A refresh was queued; the driver polls it, if it is a future.
+    pub(crate) fn refresh_wanted(&self, is_future: bool) {
+        #[cfg(feature = "system")]
+        if let Some(tell) = self.refreshes.get() {
+            tell();
+            return;
+        }
+        if is_future {
+            self.ask();
+        }
+    }
+
+    /// Whom to tell of refreshes instead of the driver. To be said before there are any.
+    #[cfg(feature = "system")]
+    pub(crate) fn tell_of_refreshes(&self, tell: impl Fn() + Send + Sync + 'static) {
+        // A cache starts once.
+        let _ = self.refreshes.set(Box::new(tell));
+    }
+
+    /// Events wait for the listener. `wanted` is set while whoever delivers knows.
     pub(crate) fn events_wanted(&self, wanted: &AtomicBool) {
         if wanted.swap(true, SeqCst) {
             return;
         }
-        #[cfg(feature = "system")]
-        if let Some(listener) = &*lock(&self.listener) {
-            listener.unpark();
+        if !self.wake_teller() {
+            self.ask();
+        }
+    }
+
+    /// Whom to wake for events instead of the driver. Look for events after this call.
+    #[cfg(feature = "system")]
+    pub(crate) fn wake_for_events(&self, waker: &Waker) {
+        let mut teller = lock(&self.teller);
+        if teller.as_ref().is_some_and(|old| old.will_wake(waker)) {
             return;
         }
-        self.ask();
+        let old = teller.replace(waker.clone());
+        drop(teller);
+        drop(old);
+    }
+
+    fn wake_teller(&self) -> bool {
+        #[cfg(feature = "system")]
+        {
+            let teller = lock(&self.teller).clone();
+            if let Some(teller) = teller {
+                teller.wake();
+                return true;
+            }
+        }
+        false
     }
 
     /// Whoever was to deliver events came while another thread was at it, and that has ended.
@@ -78,13 +139,16 @@ impl Requests {
 
     pub(crate) fn stop(&self) {
         self.alarm.stop();
-        #[cfg(feature = "system")]
-        if let Some(listener) = &*lock(&self.listener) {
-            listener.unpark();
-        }
+        self.wake_teller();
     }
 
     pub(crate) fn is_stopped(&self) -> bool {
         self.alarm.is_stopped()
+    }
+
+    /// The shards are empty for good: the last events wait.
+    pub(crate) fn emptied(&self) {
+        self.emptied.store(true, SeqCst);
+        self.wake_teller();
     }
 }

@@ -2,12 +2,23 @@
 
 use std::collections::VecDeque;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
+use std::task::{Context, Poll};
 
 use crate::core::delivery::Delivered;
 use crate::core::inner::Inner;
 use crate::core::midst::Leading;
 use crate::core::removal::Event;
+use crate::core::waiting::Place;
 use crate::sync::Ordering::SeqCst;
+
+/// How far whoever delivers has come.
+#[derive(Debug, Default)]
+struct Round {
+    /// The shard that is next.
+    at: usize,
+    /// Whether any had events.
+    found: bool,
+}
 
 /// Events that one hold of a shard's lock hands over.
 const EVENTS_PER_HOLD: usize = 256;
@@ -16,25 +27,7 @@ impl<K, V, S> Inner<K, V, S> {
     /// Delivers queued events to the listener, if that is this thread's to do. With `wait` it waits for its
     /// turn, where it may.
     pub(crate) fn deliver(&self, mut wait: bool) {
-        loop {
-            let (mut at, mut found) = (0, false);
-            let delivered = self.delivery.deliver(self.id(), wait, &self.counters, || {
-                loop {
-                    if let Some(events) = self.next_events(&mut at) {
-                        found = true;
-                        return events;
-                    }
-                    // A listener may have closed the cache: shards that were passed have events again,
-                    // the last ones. Otherwise a listener that causes events would be called for ever.
-                    if !found || !self.closed.load(SeqCst) {
-                        return VecDeque::new();
-                    }
-                    (at, found) = (0, false);
-                }
-            });
-            if delivered != Delivered::Again {
-                return;
-            }
+        while self.deliver_some(wait, usize::MAX) == Delivered::Again {
             // Somebody's events may be in shards that were passed. They are the driver's; a closed cache has
             // none any more.
             if !self.closed.load(SeqCst) {
@@ -42,6 +35,44 @@ impl<K, V, S> Inner<K, V, S> {
                 return;
             }
             wait = false;
+        }
+    }
+
+    /// Delivers up to `budget` events to a listener that blocks.
+    pub(crate) fn deliver_some(&self, wait: bool, budget: usize) -> Delivered {
+        let mut shards = Round::default();
+        self.delivery
+            .deliver(self.id(), wait, budget, &self.counters, || {
+                self.events(&mut shards)
+            })
+    }
+
+    /// Delivers up to `budget` events to an async listener.
+    pub(crate) fn poll_deliver(
+        &self,
+        budget: usize,
+        task: (&mut Place<'_>, &mut Context<'_>),
+    ) -> Poll<Delivered> {
+        let mut shards = Round::default();
+        self.delivery
+            .poll_deliver(self.id(), budget, &self.counters, task, || {
+                self.events(&mut shards)
+            })
+    }
+
+    /// The next events of a round over the shards.
+    fn events(&self, round: &mut Round) -> VecDeque<Event<K, V>> {
+        loop {
+            if let Some(events) = self.next_events(&mut round.at) {
+                round.found = true;
+                return events;
+            }
+            // A listener may have closed the cache: shards that were passed have events again, the last ones.
+            // Otherwise a listener that causes events would be called for ever.
+            if !round.found || !self.closed.load(SeqCst) {
+                return VecDeque::new();
+            }
+            *round = Round::default();
         }
     }
 

@@ -1,10 +1,17 @@
 //! A shard is emptied: what readers do not see any more leaves before the rest, for its own cause.
 
 use std::hash::{BuildHasher, Hash};
+use std::mem::needs_drop;
+
+use tidewheel_store::TypedStore;
 
 use crate::core::inner::Inner;
 use crate::core::removal::{RECORDS_PER_HOLD, RemovalCause};
 use crate::core::shard::ShardCell;
+use crate::drive::turns::yield_now;
+
+/// Entries that are dropped in one turn, when a cache that shares its driver is closed.
+const DROPS_PER_TURN: usize = 16;
 
 impl<K: Hash + Eq, V, S: BuildHasher> Inner<K, V, S> {
     /// Empties the cache.
@@ -19,23 +26,65 @@ impl<K: Hash + Eq, V, S: BuildHasher> Inner<K, V, S> {
     pub(crate) fn close_shards(&self) {
         for cell in &self.shards {
             self.remove_dead(cell);
-            self.write(cell, |shard| {
-                shard.closed = true;
-                self.clear_shard(shard, RemovalCause::Closed);
-            });
+            if let Some(store) = self.close_shard(cell) {
+                let entries = store.into_entries();
+                self.counters
+                    .discard_pairs(entries.map(|(key, value, _)| (key, value)));
+            }
         }
+        self.requests.emptied();
+    }
+
+    /// As [`close_shards`](Self::close_shards), in turns: whoever else is driven by the same thread waits for
+    /// a few entries at a time.
+    pub(crate) async fn close_shards_in_turns(&self) {
+        for cell in &self.shards {
+            while self.remove_due_of(cell) {
+                yield_now().await;
+            }
+            let mut slots = Some(u32::MAX);
+            while let Some(before) = slots {
+                slots = self.sweep_some(cell, before);
+                yield_now().await;
+            }
+            let Some(store) = self.close_shard(cell) else {
+                continue;
+            };
+            let mut entries = store.into_entries().map(|(key, value, _)| (key, value));
+            while let Some((key, value)) = entries.next() {
+                self.counters.discard_pair(key, value);
+                let some = entries.by_ref().take(DROPS_PER_TURN - 1);
+                self.counters.discard_pairs(some);
+                yield_now().await;
+            }
+        }
+        self.requests.emptied();
+    }
+
+    /// Empties a shard for good; its entries, if no listener is to get them and somebody drops them.
+    fn close_shard(&self, cell: &ShardCell<K, V>) -> Option<TypedStore<K, V>> {
+        let store = self.hold(cell, |shard| {
+            shard.closed = true;
+            self.clear_shard(shard, RemovalCause::Closed);
+            shard.garbage.take_store()
+        })?;
+        self.release_tags(&store);
+        needs_drop::<(K, V)>().then_some(store)
     }
 
     /// Removes what readers do not see any more of a shard that is about to be emptied, in short holds: it
     /// has left before the rest, for a cause of its own.
     fn remove_dead(&self, cell: &ShardCell<K, V>) {
-        let now = self.time.now().tick();
-        while cell.next_deadline.get() <= now {
-            let progress = self.hold(cell, |shard| self.expire_some(shard, now, RECORDS_PER_HOLD));
-            if !progress.backlog {
-                break;
-            }
-        }
+        while self.remove_due_of(cell) {}
         self.sweep_shard(cell);
+    }
+
+    /// Removes some of what is due in one short hold; whether there is more.
+    fn remove_due_of(&self, cell: &ShardCell<K, V>) -> bool {
+        let now = self.time.now().tick();
+        cell.next_deadline.get() <= now
+            && self
+                .hold(cell, |shard| self.expire_some(shard, now, RECORDS_PER_HOLD))
+                .backlog
     }
 }

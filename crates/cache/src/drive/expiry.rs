@@ -3,6 +3,7 @@
 use std::hash::{BuildHasher, Hash};
 use std::time::Duration;
 
+use tidewheel_time::Moment;
 use tidewheel_timer::SPLIT_PER_TICK;
 
 use crate::core::inner::Inner;
@@ -38,6 +39,8 @@ pub(crate) struct Rounds {
     /// When to tidy if it stays calm, and when to tidy anyhow.
     pub(crate) tidy_at: Option<(u64, u64)>,
     pub(crate) sweeper: Sweeper,
+    /// When the turn is over, if others wait for its end.
+    pub(crate) ends_at: Option<Moment>,
 }
 
 impl<K: Hash + Eq, V, S: BuildHasher> Inner<K, V, S> {
@@ -54,6 +57,9 @@ impl<K: Hash + Eq, V, S: BuildHasher> Inner<K, V, S> {
                     continue;
                 }
                 let hold = self.expire_hold(at, now, RECORDS_PER_HOLD, budget);
+                if rounds.ends_at.is_some_and(|end| self.time.now() >= end) {
+                    *budget = 0;
+                }
                 progress.expired += u64::from(hold.fired);
                 progress.moved += u64::from(hold.moved);
                 backlog |= hold.backlog;

@@ -49,6 +49,13 @@ impl<K: Hash + Eq, V, S: BuildHasher> Inner<K, V, S> {
             .map_or(0, |next| now.saturating_sub(next));
         gauge!("tidewheel_entries", "cache" => name.clone()).set(entries as f64);
         gauge!("tidewheel_weight", "cache" => name.clone()).set(weight as f64);
+        let refreshes = [
+            ("tidewheel_refreshes_queued", self.refreshes.waiting()),
+            ("tidewheel_refreshes_running", self.refreshes.running()),
+        ];
+        for (metric, count) in refreshes {
+            gauge!(metric, "cache" => name.clone()).set(count as f64);
+        }
         gauge!("tidewheel_backlog_seconds", "cache" => name.clone()).set(waiting as f64 / 1000.0);
     }
 
@@ -80,6 +87,8 @@ fn describe_the_rest() {
         "Entries, those that are due but not removed included."
     );
     describe_gauge!("tidewheel_weight", "The entries' weight.");
+    describe_gauge!("tidewheel_refreshes_queued", "Refreshes that wait.");
+    describe_gauge!("tidewheel_refreshes_running", "Refreshes that run.");
     describe_gauge!(
         "tidewheel_backlog_seconds",
         Unit::Seconds,

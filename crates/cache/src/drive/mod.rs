@@ -1,10 +1,26 @@
-//! Who drives: removes what is due, sweeps what was invalidated, tidies memory.
+//! Who drives: removes what is due, sweeps what was invalidated, tidies memory, calls the listener, refreshes.
 
+mod background;
 mod clear;
+#[cfg(feature = "system")]
+mod crew;
+mod cycle;
+#[cfg(feature = "system")]
+mod desk;
 pub(crate) mod driver;
+#[cfg(feature = "system")]
+mod events;
 pub(crate) mod expiry;
 #[cfg(feature = "metrics")]
 mod metrics;
+#[cfg(feature = "system")]
+mod pool;
+mod roster;
+pub(crate) mod shared;
+mod step;
+mod swarm;
 pub(crate) mod sweep;
 #[cfg(feature = "system")]
-pub(crate) mod threads;
+mod timers;
+pub(crate) mod turns;
+mod works;

@@ -20,9 +20,6 @@ use crate::core::shard::{Shard, ShardCell};
 /// Slots that one hold of a shard's lock looks at.
 const ENTRIES_PER_HOLD: u32 = 32;
 
-/// Slots that the driver looks at before it looks at the deadlines again.
-pub(crate) const SWEEP_PER_PASS: u32 = 2048;
-
 /// How many times as long as a sweep took the driver rests before the next.
 const REST: u64 = 9;
 
@@ -91,7 +88,7 @@ impl<K: Hash + Eq, V, S: BuildHasher> Inner<K, V, S> {
             }
             let hold = ENTRIES_PER_HOLD.min(*budget);
             *budget -= hold;
-            match self.sweep_some(&self.shards[at.shard], at.before, hold) {
+            match self.sweep_slots(&self.shards[at.shard], at.before, hold) {
                 Some(next) => at.before = next,
                 None => {
                     at.before = u32::MAX;
@@ -108,12 +105,17 @@ impl<K: Hash + Eq, V, S: BuildHasher> Inner<K, V, S> {
     pub(crate) fn sweep_shard(&self, cell: &ShardCell<K, V>) {
         let mut before = Some(u32::MAX);
         while let Some(at) = before {
-            before = self.sweep_some(cell, at, ENTRIES_PER_HOLD);
+            before = self.sweep_some(cell, at);
         }
     }
 
+    /// Sweeps as many slots of a shard as one hold may; returns where to go on.
+    pub(crate) fn sweep_some(&self, cell: &ShardCell<K, V>, before: u32) -> Option<u32> {
+        self.sweep_slots(cell, before, ENTRIES_PER_HOLD)
+    }
+
     /// Sweeps the next slots of a shard; returns where to go on.
-    fn sweep_some(&self, cell: &ShardCell<K, V>, before: u32, count: u32) -> Option<u32> {
+    fn sweep_slots(&self, cell: &ShardCell<K, V>, before: u32, count: u32) -> Option<u32> {
         let mut found = false;
         let next = self
             .read(cell)

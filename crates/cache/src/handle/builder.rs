@@ -1,6 +1,7 @@
 //! The questions that a cache asks before it is built.
 
 use std::fmt;
+use std::future::Future;
 use std::hash::{BuildHasher, Hash};
 use std::marker::PhantomData;
 use std::time::Duration;
@@ -14,7 +15,7 @@ use crate::core::delivery::Delivery;
 use crate::core::inner::Inner;
 use crate::core::negative::new_memory;
 use crate::core::refreshes::{REFRESH_QUEUE, Refresher};
-use crate::core::removal::{Listener, OnFull, Removal};
+use crate::core::removal::{Answer, Listener, OnFull, Removal};
 use crate::core::requests::Requests;
 use crate::drive::driver::Driver;
 use crate::error::BuildError;
@@ -93,6 +94,7 @@ impl<K, V> Builder<K, V> {
                 new_memory: None,
                 refresher: None,
                 refresh_queue: REFRESH_QUEUE,
+                refresh_parallelism: None,
             },
             ttl_answered: false,
             capacity: None,
@@ -237,10 +239,11 @@ impl<K, V, S> Builder<K, V, S> {
     /// Loads entries again in the background: a read that meets one past its soft deadline gets the old
     /// value, and the key is queued, once. An entry that nobody reads is not refreshed: it dies at its end.
     ///
-    /// With [`Driver::Thread`] a thread of the cache's own runs `load`, without any lock;
-    /// [`Cache::close`] waits for the one in progress. With the others
-    /// [`Cache::run_refreshes`] does. If it fails, or panics, the old value stays, and a read after half of
-    /// its remaining time asks again; of an entry without an end, after a minute.
+    /// With [`Driver::Thread`], or a [`SharedDriver`](crate::SharedDriver) of threads, up to
+    /// [`refresh_parallelism`](Self::refresh_parallelism) threads run `load`, without any lock, and
+    /// [`Cache::close`] waits for those in progress. With the others [`Cache::run_refreshes`] does. If it fails, or
+    /// panics, the old value stays, and a read after half of its remaining time asks again; of an entry without an
+    /// end, after a minute.
     ///
     /// What was said of the old value's lifetime holds for the new one, from now on, unless `load` returns
     /// a [`Loaded`] that says otherwise: its tags; its own time to live, by [`Cache::expire`] and
@@ -256,7 +259,57 @@ impl<K, V, S> Builder<K, V, S> {
         T: Into<Loaded<V>>,
         E: Send + Sync + 'static,
     {
-        self.config.refresher = Some(Refresher::new(load));
+        self.config.refresher = Some(Refresher::blocking(load));
+        self
+    }
+
+    /// As [`refresh_with`](Self::refresh_with), with a future.
+    ///
+    /// ```
+    /// # use std::time::Duration;
+    /// # use tidewheel::{Cache, Driver, ManualClock};
+    /// # async fn fetch(id: u64) -> Result<String, std::io::Error> { Ok(id.to_string()) }
+    /// # fn main() -> Result<(), tidewheel::BuildError> {
+    /// let cache: Cache<u64, String> = Cache::builder()
+    ///     .max_capacity(1000)
+    ///     .time_to_live(Duration::from_secs(60))
+    ///     .refresh_after(0.8)
+    ///     .refresh_with_async(|id| async move { fetch(id).await })
+    ///     .driver(Driver::Task) // and spawn `cache.drive(sleep)`
+    ///     .clock(ManualClock::new())
+    ///     .build()?;
+    /// # drop(cache);
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// Whoever drives the cache polls it: the future of [`Cache::drive`] or of
+    /// [`SharedDriver::drive`](crate::SharedDriver::drive), so on your runtime; up to
+    /// [`refresh_parallelism`](Self::refresh_parallelism) at a time. A writer of the key supersedes it, like any
+    /// load: its value is then not stored. When the cache is closed, or the future that drives it is dropped,
+    /// those in flight are dropped, and callers who wait for one of them load by themselves.
+    #[must_use]
+    pub fn refresh_with_async<F, T, E>(
+        mut self,
+        load: impl Fn(K) -> F + Send + Sync + 'static,
+    ) -> Self
+    where
+        K: Clone,
+        F: Future<Output = Result<T, E>> + Send + 'static,
+        T: Into<Loaded<V>>,
+        E: Send + Sync + 'static,
+    {
+        self.config.refresher = Some(Refresher::future(load));
+        self
+    }
+
+    /// How many refreshes may run at a time, at least 1. If not set, 4 with [`refresh_with`](Self::refresh_with),
+    /// each of which takes a thread, and 64 with [`refresh_with_async`](Self::refresh_with_async). Of the threads
+    /// one is there from the beginning; others start when refreshes wait, and end when they have had nothing to do
+    /// for 10 s. Does not concern [`Cache::run_refreshes`].
+    #[must_use]
+    pub fn refresh_parallelism(mut self, limit: usize) -> Self {
+        self.config.refresh_parallelism = Some(limit);
         self
     }
 
@@ -295,7 +348,32 @@ impl<K, V, S> Builder<K, V, S> {
         mut self,
         listener: impl Fn(Removal<K, V>) + Send + Sync + 'static,
     ) -> Self {
-        self.listener = Some(Box::new(listener));
+        self.listener = Some(Listener::Blocking(Box::new(listener)));
+        self
+    }
+
+    /// As [`eviction_listener`](Self::eviction_listener), with a future: in order for each key, one at a time, and
+    /// each is awaited before the next begins.
+    ///
+    /// Whoever drives the cache polls it, that is the future of [`Cache::drive`] or of
+    /// [`SharedDriver::drive`](crate::SharedDriver::drive), so on your runtime; expiry and refreshes go on while it is
+    /// awaited. [`Cache::close_async`] polls it too. It belongs to the cache: when the task that polls it is dropped,
+    /// the next one goes on with it. So it should hold a [`WeakCache`](crate::WeakCache), if anything, of its own
+    /// cache.
+    ///
+    /// No writer ever calls it or waits for it. When its queue is full ([`listener_queue`](Self::listener_queue)), the
+    /// driver removes nothing more until there is room (what is due stays in memory, and invisible), and the
+    /// events that callers cause are dropped and counted: see [`OnFull::Wait`].
+    #[must_use]
+    pub fn eviction_listener_async<F>(
+        mut self,
+        listener: impl Fn(Removal<K, V>) -> F + Send + Sync + 'static,
+    ) -> Self
+    where
+        F: Future<Output = ()> + Send + 'static,
+    {
+        let listener = move |removal| -> Answer { Box::pin(listener(removal)) };
+        self.listener = Some(Listener::Async(Box::new(listener)));
         self
     }
 
@@ -337,11 +415,12 @@ impl<K, V, S> Builder<K, V, S> {
         self
     }
 
-    /// Who removes due entries; [`Driver::Thread`] if not set.
+    /// Who removes due entries, calls the listener and refreshes; [`Driver::Thread`] if not set. Takes a
+    /// [`SharedDriver`](crate::SharedDriver), too.
     #[doc(alias = "scheduler", alias = "executor")]
     #[must_use]
-    pub fn driver(mut self, driver: Driver) -> Self {
-        self.driver = driver;
+    pub fn driver(mut self, driver: impl Into<Driver>) -> Self {
+        self.driver = driver.into();
         self
     }
 
@@ -392,15 +471,40 @@ impl<K, V, S> Builder<K, V, S> {
         if self.config.refresh_queue == 0 {
             return out_of_range("refresh_queue", "at least 1");
         }
-        if cfg!(not(feature = "system")) {
-            if self.driver == Driver::Thread {
+        if self.config.refresh_parallelism == Some(0) {
+            return out_of_range("refresh_parallelism", "at least 1");
+        }
+        self.check_driver()?;
+        Ok(capacity)
+    }
+
+    /// Whether the driver can do what it is to do.
+    fn check_driver(&self) -> Result<(), BuildError> {
+        let refresher = self.config.refresher.as_ref();
+        for (option, is_async) in [
+            (
+                "refresh_with_async",
+                refresher.is_some_and(Refresher::is_async),
+            ),
+            (
+                "eviction_listener_async",
+                self.listener.as_ref().is_some_and(Listener::is_async),
+            ),
+        ] {
+            if is_async && !self.driver.is_task() {
+                return Err(BuildError::NoTask { option });
+            }
+        }
+        #[cfg(not(feature = "system"))]
+        {
+            if self.driver.has_threads() {
                 return Err(BuildError::NoThreads);
             }
             if self.clock.is_none() {
                 return Err(BuildError::NoClock);
             }
         }
-        Ok(capacity)
+        Ok(())
     }
 
     fn shard_count(&self, capacity: Option<u64>) -> usize {

@@ -23,8 +23,8 @@ use crate::stats::{Count, Stats};
 /// A concurrent cache whose entries live exactly as long as you asked. See the [crate](crate) for a
 /// guide.
 ///
-/// A clone is another handle to the same cache. The last one to go closes it, as [`close`](Self::close)
-/// does.
+/// A clone is another handle to the same cache. The last one to go ends it, without waiting for anybody: see
+/// [`close`](Self::close).
 pub struct Cache<K, V, S = DefaultHashBuilder> {
     pub(crate) inner: Arc<Inner<K, V, S>>,
     pub(super) owner: Arc<Owner<K, V, S>>,
@@ -367,7 +367,12 @@ impl<K, V, S> Cache<K, V, S> {
             expirations: sum(Count::Expiration),
             removals: sum(Count::Removal),
             rejected: sum(Count::Rejected),
+            refreshes_begun: sum(Count::RefreshBegun),
+            refreshes_done: sum(Count::RefreshDone),
+            refreshes_failed: sum(Count::RefreshFailed),
             refreshes_skipped: sum(Count::RefreshSkipped),
+            refreshes_queued: inner.refreshes.waiting() as u64,
+            refreshes_running: inner.refreshes.running() as u64,
             events_dropped: sum(Count::EventDropped),
             listener_panics: sum(Count::ListenerPanic),
             drop_panics: sum(Count::DropPanic),
@@ -388,14 +393,25 @@ impl<K, V, S> Cache<K, V, S> {
         WeakCache(Arc::downgrade(&self.owner))
     }
 
-    /// Ends the cache: stops and joins its threads, removes every entry, and delivers every event. What
-    /// is stored afterwards is dropped, through any handle. Idempotent; the last handle to go does it too.
-    /// While one thread is at it, calls by others do nothing and return at once. What readers did not see any
+    /// Ends the cache: stops its threads, removes every entry, delivers every event, and waits until all that is
+    /// done. What is stored afterwards is dropped, through any handle. Idempotent. What readers did not see any
     /// more leaves for its own cause, as with [`invalidate_all`](Self::invalidate_all).
     ///
-    /// A listener, loader or closure may call it. Then it waits neither for the threads, which end
-    /// soon after, nor for another thread that is calling the listener: the last events may be delivered
-    /// after it has returned, by that one or when the loader or closure is over.
+    /// It blocks its thread: while a refresh runs on a thread of the cache's, and while the listener is called. Where
+    /// that must not be, [`close_async`](Self::close_async) does the same. A future of [`drive`](Self::drive) is
+    /// told to end, and not waited for; an async listener is for that future, or `close_async`, to call.
+    ///
+    /// A listener, loader or closure may call it, and so may a `Drop` that a driver's thread runs. Then it waits
+    /// neither for the threads, which end soon after, nor for another thread that is calling the listener: the last
+    /// events may be delivered after it has returned.
+    ///
+    /// # Without it
+    ///
+    /// When the last handle goes, the cache ends too, and nobody waits for that. Its threads, or the future that
+    /// drives it, remove the entries and deliver the events on their own. If there are none (or the future is
+    /// dropped first), that is done by whoever goes last, as far as it is possible without waiting: an async
+    /// listener is then not told any more. So a program that wants its last events, for example at its own end,
+    /// calls `close` or `close_async`.
     #[doc(alias = "shutdown")]
     pub fn close(&self) {
         self.owner.close();

@@ -9,6 +9,7 @@ use tidewheel_time::Moment;
 
 use super::cache::Cache;
 use crate::drive::expiry::{Progress, Rounds};
+use crate::drive::turns::Pace;
 use crate::sync::{Ordering::SeqCst, try_lock};
 
 /// # Time, and who drives
@@ -107,23 +108,13 @@ impl<K: Hash + Eq, V, S: BuildHasher> Cache<K, V, S> {
         }
     }
 
-    /// The driver as a future, for [`Driver::Task`](crate::Driver::Task): spawn it on any runtime. `sleep` is the runtime's
-    /// timer. It ends when the cache is closed; it does not keep the cache open.
-    pub fn drive<T, F>(&self, sleep: T) -> impl Future<Output = ()> + use<T, F, K, V, S>
-    where
-        T: Fn(Duration) -> F,
-        F: Future<Output = ()>,
-    {
-        let inner = Arc::clone(&self.inner);
-        async move { inner.drive(sleep).await }
-    }
-
     /// Runs up to `max` of the refreshes that reads have queued, on this thread; returns how many it took.
-    /// For drivers other than [`Driver::Thread`](crate::Driver::Thread), which has a thread for it: an async
-    /// application calls this where blocking is allowed.
+    /// For drivers other than [`Driver::Thread`](crate::Driver::Thread), which has threads for it: an async
+    /// application calls this where blocking is allowed, on several threads if it likes. Async refreshes are
+    /// for [`drive`](Self::drive): of them it takes none.
     pub fn run_refreshes(&self, max: usize) -> usize {
         let mut taken = 0;
-        while taken < max {
+        while taken < max && !self.inner.refreshes_are_async() {
             let Some(job) = self.inner.refreshes.pop() else {
                 break;
             };
@@ -131,5 +122,28 @@ impl<K: Hash + Eq, V, S: BuildHasher> Cache<K, V, S> {
             taken += 1;
         }
         taken
+    }
+}
+
+/// As a future.
+impl<K, V, S> Cache<K, V, S>
+where
+    K: Hash + Eq + Send + Sync + 'static,
+    V: Send + Sync + 'static,
+    S: BuildHasher + Send + Sync + 'static,
+{
+    /// The driver as a future, for [`Driver::Task`](crate::Driver::Task): spawn it on any runtime. `sleep` is the runtime's
+    /// timer. It removes what is due, calls the listener (and awaits an async one), and polls async refreshes.
+    ///
+    /// It ends when the cache is closed, or its last handle is gone: then it removes the entries and delivers the last
+    /// events. It does not keep the cache open. Dropped before its end, it can be made anew, and goes on where it was:
+    /// refreshes in flight end with it, and are asked for again by the next reads; no event is lost. One at a time:
+    /// two of them do everything twice.
+    pub fn drive<T, F>(&self, sleep: T) -> impl Future<Output = ()> + use<T, F, K, V, S>
+    where
+        T: Fn(Duration) -> F,
+        F: Future<Output = ()>,
+    {
+        Arc::clone(&self.inner).drive_as_task(Pace::OWN, sleep)
     }
 }

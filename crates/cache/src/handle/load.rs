@@ -4,7 +4,8 @@ use std::hash::{BuildHasher, Hash};
 use std::sync::Arc;
 
 use super::cache::Cache;
-use crate::load::said::LoaderResult;
+use crate::load::said::{LoaderResult, present};
+use crate::load::{never, plain};
 
 /// # Loading, on threads
 impl<K: Hash + Eq, V: Clone, S: BuildHasher> Cache<K, V, S> {
@@ -37,7 +38,8 @@ impl<K: Hash + Eq, V: Clone, S: BuildHasher> Cache<K, V, S> {
         alias = "get_or_insert_with"
     )]
     pub fn get_or_load(&self, key: K, load: impl FnOnce() -> V) -> V {
-        self.fetch(key).load(load).value
+        let answer = self.inner.load(key, false, || Ok(plain(load())));
+        present(answer.unwrap_or_else(|error| never(&error)))
     }
 
     /// As [`get_or_load`](Self::get_or_load), with a loader that may fail.
@@ -68,7 +70,8 @@ impl<K: Hash + Eq, V: Clone, S: BuildHasher> Cache<K, V, S> {
     where
         E: Send + Sync + 'static,
     {
-        self.fetch(key).try_load(load).value
+        let answer = self.inner.load(key, false, || load().map(plain));
+        answer.map(present)
     }
 
     /// As [`get_or_load`](Self::get_or_load), with a loader that may find that there is no such thing.
@@ -81,7 +84,9 @@ impl<K: Hash + Eq, V: Clone, S: BuildHasher> Cache<K, V, S> {
     /// As [`get_or_load`](Self::get_or_load).
     #[doc(alias = "optionally_get_with")]
     pub fn optionally_get_or_load(&self, key: K, load: impl FnOnce() -> Option<V>) -> Option<V> {
-        self.fetch(key).optionally_load(load).value
+        self.inner
+            .load(key, true, || Ok(load().and_then(plain)))
+            .unwrap_or_else(|error| never(&error))
     }
 
     /// As [`get_or_load`](Self::get_or_load), with a loader that says how long its value lives: it returns a
@@ -111,6 +116,6 @@ impl<K: Hash + Eq, V: Clone, S: BuildHasher> Cache<K, V, S> {
     where
         R: LoaderResult<V>,
     {
-        self.fetch(key).load_with(load).value
+        R::answer(self.inner.load(key, R::MAY_BE_ABSENT, || load().said()))
     }
 }

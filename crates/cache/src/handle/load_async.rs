@@ -5,7 +5,8 @@ use std::hash::{BuildHasher, Hash};
 use std::sync::Arc;
 
 use super::cache::Cache;
-use crate::load::said::LoaderResult;
+use crate::load::said::{LoaderResult, present};
+use crate::load::{never, plain};
 
 /// # Loading, in tasks
 impl<K: Hash + Eq, V: Clone, S: BuildHasher> Cache<K, V, S> {
@@ -27,7 +28,9 @@ impl<K: Hash + Eq, V: Clone, S: BuildHasher> Cache<K, V, S> {
     where
         F: Future<Output = V>,
     {
-        self.fetch(key).load_async(load).await.value
+        let load = async { Ok(plain(load.await)) };
+        let answer = self.inner.load_async(key, false, load).await;
+        present(answer.unwrap_or_else(|error| never(&error)))
     }
 
     /// As [`try_get_or_load`](Self::try_get_or_load), with a future as the loader: see
@@ -46,7 +49,9 @@ impl<K: Hash + Eq, V: Clone, S: BuildHasher> Cache<K, V, S> {
         F: Future<Output = Result<V, E>>,
         E: Send + Sync + 'static,
     {
-        self.fetch(key).try_load_async(load).await.value
+        let load = async { load.await.map(plain) };
+        let answer = self.inner.load_async(key, false, load).await;
+        answer.map(present)
     }
 
     /// As [`optionally_get_or_load`](Self::optionally_get_or_load), with a future as the loader: see
@@ -60,7 +65,11 @@ impl<K: Hash + Eq, V: Clone, S: BuildHasher> Cache<K, V, S> {
     where
         F: Future<Output = Option<V>>,
     {
-        self.fetch(key).optionally_load_async(load).await.value
+        let load = async { Ok(load.await.and_then(plain)) };
+        self.inner
+            .load_async(key, true, load)
+            .await
+            .unwrap_or_else(|error| never(&error))
     }
 
     /// As [`get_or_load_with`](Self::get_or_load_with), with a future as the loader: see
@@ -74,6 +83,7 @@ impl<K: Hash + Eq, V: Clone, S: BuildHasher> Cache<K, V, S> {
         F: Future<Output = R>,
         R: LoaderResult<V>,
     {
-        self.fetch(key).load_with_async(load).await.value
+        let load = async { load.await.said() };
+        R::answer(self.inner.load_async(key, R::MAY_BE_ABSENT, load).await)
     }
 }

@@ -4,13 +4,11 @@
 
 pub(crate) mod builder;
 pub(crate) mod cache;
+mod ending;
 mod owner;
 
 mod load;
 mod load_async;
-mod load_by_ref;
-
-pub(crate) mod fetch;
 
 pub(crate) mod entry;
 

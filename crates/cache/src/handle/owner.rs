@@ -1,17 +1,17 @@
-//! What all handles of a cache share and its threads do not: the last handle closes the cache.
+//! What all handles of a cache share and its threads do not: the last handle ends the cache.
 
 use std::hash::{BuildHasher, Hash};
 use std::sync::Arc;
 
 use crate::core::inner::Inner;
+use crate::core::parties::{Kind, Party};
 use crate::drive::driver::Driver;
 use crate::drive::expiry::Rounds;
-#[cfg(feature = "system")]
-use crate::drive::threads::Threads;
+use crate::drive::shared::SharedDriver;
 use crate::error::BuildError;
-use crate::sync::{Mutex, Ordering::SeqCst};
+use crate::sync::Mutex;
 
-/// The last handle that goes drops it, which closes the cache.
+/// The last handle that goes drops it.
 pub(super) struct Owner<K, V, S> {
     pub(super) inner: Arc<Inner<K, V, S>>,
     /// [`shut`](Self::shut), for those who do not know that keys can be hashed: a handle's type and its drop have no
@@ -19,8 +19,22 @@ pub(super) struct Owner<K, V, S> {
     close: fn(&Self),
     /// Where the caller's passes go on.
     pub(super) rounds: Mutex<Rounds>,
+    /// First told to stop, then without a driver.
+    _party: Party,
+    /// What drives it, if that is not the caller; and whether it has it for itself.
+    #[cfg_attr(
+        not(feature = "system"),
+        allow(dead_code, reason = "kept while there is a handle")
+    )]
+    driver: Option<(SharedDriver, Share)>,
+}
+
+/// Whether a cache shares its driver.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Share {
     #[cfg(feature = "system")]
-    threads: Mutex<Threads>,
+    Own,
+    Shared,
 }
 
 impl<K, V, S> Owner<K, V, S>
@@ -30,53 +44,45 @@ where
     S: BuildHasher + Send + Sync + 'static,
 {
     pub(super) fn start(inner: &Arc<Inner<K, V, S>>, driver: Driver) -> Result<Self, BuildError> {
-        #[cfg(feature = "system")]
-        let threads = match driver {
-            Driver::Thread => {
-                Threads::start(inner).map_err(|error| BuildError::Thread(error.to_string()))?
-            }
-            Driver::Task | Driver::Manual => Threads::default(),
+        let party = Party::join(Arc::clone(inner) as _, Kind::Handles);
+        let driver = match driver {
+            #[cfg(feature = "system")]
+            Driver::Thread => Some((
+                SharedDriver::of_one(&inner.config.name, inner.refreshes.parallel()),
+                Share::Own,
+            )),
+            Driver::Shared(shared) => Some((shared, Share::Shared)),
+            _ => None,
         };
-        #[cfg(not(feature = "system"))]
-        let _ = driver;
+        if let Some((driver, share)) = &driver {
+            driver.join(inner, *share == Share::Shared)?;
+        }
         Ok(Self {
             inner: Arc::clone(inner),
             close: Self::shut,
             rounds: Mutex::new(Rounds::default()),
-            #[cfg(feature = "system")]
-            threads: Mutex::new(threads),
+            _party: party,
+            driver,
         })
     }
 
     fn shut(&self) {
-        let inner = &*self.inner;
-        let first = !inner.closed.swap(true, SeqCst);
-        inner.requests.stop();
-        inner.refreshes.stop();
+        self.inner.close();
         #[cfg(feature = "system")]
-        {
-            // Joined without the lock: a thread that is waited for may be calling this, from a listener.
-            let mut threads = crate::sync::lock(&self.threads).take();
-            // They may be waiting for this thread's listener, loader or closure: then they end after it.
+        if let Some((driver, Share::Own)) = &self.driver {
             if crate::core::midst::is_free() {
-                threads.join();
+                driver.end();
             }
         }
-        if first {
-            inner.close_shards();
-            inner.deliver(true);
-        }
+    }
+
+    pub(super) async fn close_async(&self) {
+        self.inner.close_async().await;
     }
 }
 
 impl<K, V, S> Owner<K, V, S> {
     pub(super) fn close(&self) {
         (self.close)(self);
-    }
-}
-
-impl<K, V, S> Drop for Owner<K, V, S> {
-    fn drop(&mut self) {
-        self.close();
     }
 }

@@ -3,11 +3,9 @@
 use std::hash::{BuildHasher, Hash};
 use std::sync::Arc;
 
-use super::Found;
-use super::fetched::{Fetched, Outcome};
-use super::form::KeyForm;
+use super::Answer;
 use super::lead::Lead;
-use crate::core::flight::{Ending, Flight, Phase, REENTRY, SUSPENDED, Turn};
+use crate::core::flight::{Flight, Outcome, Phase, REENTRY, SUSPENDED, Turn};
 use crate::core::hash::Hashed;
 use crate::core::inner::Inner;
 use crate::quiet::Quiet;
@@ -21,19 +19,17 @@ pub(super) struct Request<'a, K> {
     absent: bool,
     /// Whether it blocks its thread while it waits.
     blocks: bool,
-    /// Whether it has waited.
-    waited: bool,
 }
 
 /// What has come of a question at the first glance.
 pub(super) enum Asked<'a, K, V, E> {
-    Answer(Found<V, E>),
+    Answer(Answer<V, E>),
     Request(Request<'a, K>),
 }
 
 /// What a caller is to do next, on a thread or as a task: these differ in how they wait alone.
 pub(super) enum Step<'a, K: Hash + Eq, V, S: BuildHasher, E> {
-    Answer(Found<V, E>),
+    Answer(Answer<V, E>),
     Lead(Lead<'a, K, V, S>),
     /// Wait for the flight, which counts on it; then come again.
     Wait(Arc<Flight<V>>),
@@ -50,41 +46,22 @@ enum Claim<V> {
 
 impl<K: Hash + Eq, V, S: BuildHasher> Inner<K, V, S> {
     /// The first glance, counted as a lookup.
-    #[inline]
-    pub(super) fn begin_load<E>(
-        &self,
-        key: impl KeyForm<K>,
-        absent: bool,
-        blocks: bool,
-    ) -> Asked<'_, K, V, E>
+    pub(super) fn begin_load<E>(&self, key: K, absent: bool, blocks: bool) -> Asked<'_, K, V, E>
     where
         V: Clone,
         E: Send + Sync + 'static,
     {
         let key = Quiet::new(key, &self.counters);
-        let hash = self.hash(key.sought());
-        if let Some(found) = self.glance(hash, key.sought(), absent, true) {
-            return Asked::Answer(found);
+        let hash = self.hash(&*key);
+        if let Some(answer) = self.glance(hash, &key, absent, true) {
+            return Asked::Answer(answer);
         }
-        Asked::Request(self.request(hash, key.into_inner(), absent, blocks))
-    }
-
-    /// What a caller asks whom the first glance has not answered.
-    #[cold]
-    fn request(
-        &self,
-        hash: Hashed,
-        key: impl KeyForm<K>,
-        absent: bool,
-        blocks: bool,
-    ) -> Request<'_, K> {
-        Request {
+        Asked::Request(Request {
             hash,
-            key: Some(Quiet::new(Arc::new(key.into_key()), &self.counters)),
+            key: Some(Quiet::new(Arc::new(key.into_inner()), &self.counters)),
             absent,
             blocks,
-            waited: false,
-        }
+        })
     }
 
     /// The next step of a caller whom the first glance has not answered. `waited` is how its wait has ended.
@@ -100,7 +77,6 @@ impl<K: Hash + Eq, V, S: BuildHasher> Inner<K, V, S> {
         match waited {
             Some((Turn::Lead, flight)) => return Step::Lead(self.led(request, flight)),
             Some((Turn::Over, flight)) => {
-                request.waited = true;
                 let answer = self.resolve(request, &flight);
                 if let Some(answer) = answer.or_else(|| self.glance_again(request)) {
                     return Step::Answer(answer);
@@ -121,14 +97,13 @@ impl<K: Hash + Eq, V, S: BuildHasher> Inner<K, V, S> {
         }
     }
 
-    fn glance_again<E>(&self, request: &Request<'_, K>) -> Option<Found<V, E>>
+    fn glance_again<E>(&self, request: &Request<'_, K>) -> Option<Answer<V, E>>
     where
         V: Clone,
         E: Send + Sync + 'static,
     {
-        let key: &Arc<K> = request.key.as_ref()?;
-        let found = self.glance(request.hash, &**key, request.absent, false)?;
-        Some(request.hears(found))
+        let key = request.key.as_ref()?;
+        self.glance(request.hash, key, request.absent, false)
     }
 
     fn led<'a>(
@@ -186,29 +161,17 @@ impl<K: Hash + Eq, V, S: BuildHasher> Inner<K, V, S> {
     }
 
     /// What the end of a flight means to one who has waited for it; `None`: look again.
-    fn resolve<E>(&self, request: &Request<'_, K>, flight: &Flight<V>) -> Option<Found<V, E>>
+    fn resolve<E>(&self, request: &Request<'_, K>, flight: &Flight<V>) -> Option<Answer<V, E>>
     where
         V: Clone,
         E: Send + Sync + 'static,
     {
-        match flight.ending()? {
-            Ending::Value(value) => Some(Fetched::new(Ok(Some(value.clone())), Outcome::Joined)),
-            Ending::Negative(negative) if negative.answers::<E>(request.absent) => {
-                let key: &Arc<K> = request.key.as_ref()?;
-                let found = self.negative_answer(request.hash, &**key, negative)?;
-                Some(request.hears(found))
+        match flight.outcome()? {
+            Outcome::Value(value) => Some(Ok(Some(value.clone()))),
+            Outcome::Negative(negative) if negative.answers::<E>(request.absent) => {
+                self.negative_answer(request.hash, request.key.as_ref()?, negative)
             }
-            Ending::Negative(_) => None,
+            Outcome::Negative(_) => None,
         }
-    }
-}
-
-impl<K> Request<'_, K> {
-    /// What was found, as an answer to this.
-    fn hears<T>(&self, mut found: Fetched<T>) -> Fetched<T> {
-        if self.waited {
-            found.outcome = found.outcome.after_a_wait();
-        }
-        found
     }
 }

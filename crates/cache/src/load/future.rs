@@ -8,8 +8,7 @@ use std::sync::Arc;
 use std::task::{Context, Poll};
 
 use super::claim::{Asked, Step};
-use super::form::KeyForm;
-use super::{Found, Said};
+use super::{Answer, Said};
 use crate::core::flight::{Flight, Phase, Turn};
 use crate::core::hash::Hashed;
 use crate::core::inner::Inner;
@@ -18,21 +17,21 @@ use crate::core::midst::Leading;
 impl<K: Hash + Eq, V: Clone, S: BuildHasher> Inner<K, V, S> {
     pub(crate) async fn load_async<E>(
         &self,
-        key: impl KeyForm<K>,
+        key: K,
         absent: bool,
         load: impl Future<Output = Said<V, E>>,
-    ) -> Found<V, E>
+    ) -> Answer<V, E>
     where
         E: Send + Sync + 'static,
     {
         let mut request = match self.begin_load(key, absent, false) {
-            Asked::Answer(found) => return found,
+            Asked::Answer(answer) => return answer,
             Asked::Request(request) => request,
         };
         let mut waited = None;
         let lead = loop {
             match self.continue_load(&mut request, waited.take()) {
-                Step::Answer(found) => return found,
+                Step::Answer(answer) => return answer,
                 Step::Lead(lead) => break lead,
                 Step::Wait(flight) => {
                     let wait = Wait::new(self, request.hash, Arc::clone(&flight));
@@ -52,7 +51,7 @@ impl<K: Hash + Eq, V: Clone, S: BuildHasher> Inner<K, V, S> {
             .await
         };
         match said {
-            Ok(said) => self.lead(|| lead.finish(said.map_err(Arc::new))),
+            Ok(said) => self.lead(|| lead.finish(said)),
             Err(panic) => self.lead(|| {
                 lead.give_up();
                 resume_unwind(panic)
@@ -62,13 +61,13 @@ impl<K: Hash + Eq, V: Clone, S: BuildHasher> Inner<K, V, S> {
 }
 
 /// Notes that this thread polls the loader, so that it can tell when that waits for itself.
-struct Inside<'a, V> {
+pub(super) struct Inside<'a, V> {
     flight: &'a Flight<V>,
     _leading: Leading,
 }
 
 impl<'a, V> Inside<'a, V> {
-    fn enter(cache: usize, flight: &'a Flight<V>) -> Self {
+    pub(super) fn enter(cache: usize, flight: &'a Flight<V>) -> Self {
         flight.resume();
         Self {
             flight,

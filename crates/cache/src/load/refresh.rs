@@ -10,18 +10,21 @@
 //! A writer of the key supersedes the flight like any load. If the entry ends before step 2, the next caller of
 //! `get_or_load` leads the flight itself, and does not wait for the queue.
 
+use std::future::poll_fn;
 use std::hash::{BuildHasher, Hash};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
+use std::task::Poll;
 
 use tidewheel_store::Slot;
 
+use super::future::Inside;
 use super::lead::Lead;
 use crate::core::flight::Phase;
 use crate::core::fresh::Heritage;
 use crate::core::hash::Hashed;
 use crate::core::inner::Inner;
-use crate::core::refreshes::Job;
+use crate::core::refreshes::{Job, Load, Refreshed, Running};
 use crate::core::shard::Shard;
 use crate::lifetime::Loaded;
 use crate::quiet::forget_quietly;
@@ -60,27 +63,73 @@ impl<K: Hash + Eq, V, S: BuildHasher> Inner<K, V, S> {
             let wanted = !shard.closed
                 && self.is_live(&shard.store, slot)
                 && self.is_stale(&shard.store, slot)
-                && !self.is_being_loaded(shard, hash, &*key);
+                && !self.is_being_loaded(shard, hash, &key);
             wanted.then(|| shard.flights.start(hash.0, Arc::clone(&key), Phase::Vacant))
         });
         self.counters.discard(key);
-        match flight {
-            Some(flight) => self.refreshes.push(Job { hash, flight }),
-            None => {
-                self.refreshes.unreserve();
-            }
+        let Some(flight) = flight else {
+            return self.refreshes.unreserve();
+        };
+        match self.refreshes.push(Job { hash, flight }) {
+            Ok(()) => self.requests.refresh_wanted(self.refreshes_are_async()),
+            Err(job) => self.forget(&job),
         }
     }
 
-    /// Does what a job asks for.
+    /// Does what a job asks for, on this thread, if the refresher blocks. An async one belongs to the drive future.
     pub(crate) fn refresh(&self, job: Job<V>) {
-        self.lead(|| self.refresh_led(job));
+        self.lead(|| {
+            let Some(Load::Blocking(load)) = self.refresher_load() else {
+                return self.forget(&job);
+            };
+            let Some(refresh) = self.begin_refresh(job) else {
+                return;
+            };
+            let said = catch_unwind(AssertUnwindSafe(|| load(refresh.key())));
+            refresh.end(said);
+        });
     }
 
-    fn refresh_led(&self, job: Job<V>) {
-        let Some(refresher) = &self.config.refresher else {
+    /// The same as a future, for an async refresher. Dropped midway, it leaves the key to others.
+    pub(crate) async fn refresh_async(&self, job: Job<V>) {
+        let Some(Load::Async(load)) = self.refresher_load() else {
+            return self.forget(&job);
+        };
+        let Some(refresh) = self.begin_refresh(job) else {
             return;
         };
+        let begun = self.lead(|| {
+            let _inside = Inside::enter(self.id(), &refresh.lead.flight);
+            catch_unwind(AssertUnwindSafe(|| load(refresh.key())))
+        });
+        let said = match begun {
+            Ok(mut loading) => {
+                let said = poll_fn(|context| {
+                    let _inside = Inside::enter(self.id(), &refresh.lead.flight);
+                    match catch_unwind(AssertUnwindSafe(|| loading.as_mut().poll(context))) {
+                        Ok(poll) => poll.map(Ok),
+                        Err(panic) => Poll::Ready(Err(panic)),
+                    }
+                })
+                .await;
+                self.counters.discard(loading);
+                said
+            }
+            Err(panic) => Err(panic),
+        };
+        self.lead(|| refresh.end(said));
+    }
+
+    pub(crate) fn refreshes_are_async(&self) -> bool {
+        matches!(self.refresher_load(), Some(Load::Async(_)))
+    }
+
+    fn refresher_load(&self) -> Option<&Load<K, V>> {
+        Some(&self.config.refresher.as_ref()?.load)
+    }
+
+    /// Leads the flight of a job; `None` if that has no purpose any more.
+    fn begin_refresh(&self, job: Job<V>) -> Option<Refresh<'_, K, V, S>> {
         let Job { hash, flight } = job;
         let begun = self.hold(self.cell(hash), |shard| {
             let key = Arc::clone(shard.flights.key_of(hash.0, &flight)?);
@@ -96,40 +145,101 @@ impl<K: Hash + Eq, V, S: BuildHasher> Inner<K, V, S> {
         let Some((key, heritage)) = begun else {
             // It died in the queue, was superseded, or somebody else loads it.
             self.vacate(hash, &flight, Phase::Vacant);
-            return;
+            return None;
         };
-        let mut lead = Lead::new(self, hash, Some(key), flight);
-        let refreshed = catch_unwind(AssertUnwindSafe(|| {
-            let said = match &lead.key {
-                Some(key) => (refresher.load)(key),
-                None => return,
-            };
-            match said {
-                Ok(Loaded {
-                    value,
-                    mut lifetime,
-                }) => {
-                    heritage.complete(&mut lifetime);
-                    lead.put(value, &lifetime, Some(&heritage));
-                    // Those who wait find the value in the store.
-                    lead.end(None);
-                }
-                Err(negative) => lead.fail(negative),
+        self.counters.add(Count::RefreshBegun, 1);
+        Some(Refresh {
+            lead: Lead::new(self, hash, Some(key), flight),
+            heritage,
+            tally: Tally {
+                inner: self,
+                done: false,
+                _running: self.refreshes.run(),
+            },
+        })
+    }
+
+    /// A job that nobody does: whoever asks for its key loads it.
+    pub(crate) fn forget(&self, job: &Job<V>) {
+        self.vacate(job.hash, &job.flight, Phase::Vacant);
+    }
+
+    /// A runner's next refresh, on a thread of ours; whether it has another one to run.
+    #[cfg(feature = "system")]
+    pub(crate) fn run_refresh(&self) -> bool {
+        let ran = catch_unwind(AssertUnwindSafe(|| {
+            if let Some(job) = self.refreshes.pop() {
+                self.refresh(job);
             }
         }));
-        if let Err(panic) = refreshed {
-            // The hook has reported it.
-            self.counters.add(Count::LoadError, 1);
-            lead.put_off();
+        if let Err(panic) = ran {
             forget_quietly(panic);
+        }
+        self.refreshes.continue_runner()
+    }
+}
+
+/// A refresh that has begun.
+struct Refresh<'a, K: Hash + Eq, V, S: BuildHasher> {
+    lead: Lead<'a, K, V, S>,
+    heritage: Heritage<'a, K, V, S>,
+    tally: Tally<'a, K, V, S>,
+}
+
+/// Counts how a refresh ends: as failed, unless it was done.
+struct Tally<'a, K, V, S> {
+    inner: &'a Inner<K, V, S>,
+    done: bool,
+    _running: Running<'a>,
+}
+
+impl<K, V, S> Drop for Tally<'_, K, V, S> {
+    fn drop(&mut self) {
+        let count = if self.done {
+            Count::RefreshDone
+        } else {
+            Count::RefreshFailed
+        };
+        self.inner.counters.add(count, 1);
+    }
+}
+
+impl<K: Hash + Eq, V, S: BuildHasher> Refresh<'_, K, V, S> {
+    fn key(&self) -> &K {
+        let key = self.lead.key.as_deref();
+        key.expect("the lead has it until the end")
+    }
+
+    /// Ends it with what the refresher has said, or with its panic.
+    fn end(mut self, said: std::thread::Result<Refreshed<V>>) {
+        let ended = said.and_then(|said| catch_unwind(AssertUnwindSafe(|| self.store(said))));
+        match ended {
+            Ok(done) => self.tally.done = done,
+            Err(panic) => {
+                // The hook has reported it.
+                self.tally.inner.counters.add(Count::LoadError, 1);
+                self.lead.put_off();
+                forget_quietly(panic);
+            }
         }
     }
 
-    /// The worker of [`Driver::Thread`](crate::Driver::Thread).
-    #[cfg(feature = "system")]
-    pub(crate) fn run_refresher(&self) {
-        while let Some(job) = self.refreshes.wait() {
-            self.refresh(job);
+    fn store(&mut self, said: Refreshed<V>) -> bool {
+        match said {
+            Ok(Loaded {
+                value,
+                mut lifetime,
+            }) => {
+                self.heritage.complete(&mut lifetime);
+                self.lead.put(value, &lifetime, Some(&self.heritage));
+                // Those who wait find the value in the store.
+                self.lead.end(None);
+                true
+            }
+            Err(negative) => {
+                self.lead.fail(negative);
+                false
+            }
         }
     }
 }

@@ -4,6 +4,8 @@
 //! has once, is a binary of its own beside this folder.
 
 mod accounts;
+#[cfg(not(target_family = "wasm"))]
+mod async_listener;
 mod capacity;
 mod cas;
 mod clocks;
@@ -11,29 +13,36 @@ mod conveniences;
 mod delivery;
 mod delivery_midst;
 mod due_first;
+#[cfg(not(target_family = "wasm"))]
+mod endings;
 mod entry;
 mod expiry;
 mod fuses;
 mod handles;
-mod hands;
 mod inference;
 mod invalidate;
 mod iter;
 mod leaks;
 mod load_at_ten_times;
-mod load_by_ref;
 mod loading;
 mod loads;
 mod loads_kept;
 mod matrix;
 mod model;
-mod outcomes;
+#[cfg(not(target_family = "wasm"))]
+mod refreshes;
+#[cfg(all(feature = "system", not(target_family = "wasm")))]
+mod runtimes;
 mod setups;
+#[cfg(not(target_family = "wasm"))]
+mod shared_driver;
 #[cfg(feature = "serde")]
 mod snapshot;
 mod soft_deadlines;
 mod support;
 mod tags;
+#[cfg(not(target_family = "wasm"))]
+mod timely;
 mod twelve_bugs;
 mod user_code;
 mod visibility;

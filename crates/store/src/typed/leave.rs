@@ -5,6 +5,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use tidewheel_timer::{Progress, TimerQueue};
 
 use super::attributes::Removed;
+use super::entries::IntoEntries;
 use super::store::TypedStore;
 use super::view::{View, hashed, label_of, weight_of};
 use crate::slot::Slot;
@@ -114,12 +115,9 @@ impl<K, V> TypedStore<K, V> {
         Some(self.take(id, place))
     }
 
-    /// All entries, by value. O(n).
-    pub fn into_entries(self) -> impl Iterator<Item = (K, V, Option<u64>)> {
-        self.slots.into_entries().map(|entry| {
-            let deadline = entry.deadline();
-            (entry.key, entry.value, deadline)
-        })
+    /// All entries, by value: key, value and deadline. O(n) to the end.
+    pub fn into_entries(self) -> IntoEntries<K, V> {
+        IntoEntries(self.slots.into_entries())
     }
 
     /// Takes an entry out of everything but the policy.

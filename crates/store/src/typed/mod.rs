@@ -2,6 +2,7 @@
 
 mod attributes;
 mod columns;
+mod entries;
 mod extras;
 mod leave;
 mod slots;
@@ -11,5 +12,6 @@ mod tidy;
 mod view;
 
 pub use attributes::{Attributes, Found, Freed, Removed};
+pub use entries::IntoEntries;
 pub use soft::Soft;
 pub use store::TypedStore;

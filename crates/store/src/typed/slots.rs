@@ -16,6 +16,7 @@
 //! is freed at once.
 
 use std::sync::atomic::{AtomicU8, AtomicU32, Ordering::Relaxed};
+use std::vec::IntoIter;
 
 use tidewheel_timer::{BitSet, Timer, Timers};
 
@@ -61,6 +62,28 @@ struct Page<K, V> {
     columns: Option<Box<Columns>>,
     free: u16,
     used: u16,
+}
+
+/// All entries, page by page.
+#[derive(Debug)]
+pub(crate) struct IntoSlots<K, V> {
+    pages: IntoIter<Page<K, V>>,
+    cells: IntoIter<Cell<K, V>>,
+}
+
+impl<K, V> Iterator for IntoSlots<K, V> {
+    type Item = Entry<K, V>;
+
+    fn next(&mut self) -> Option<Entry<K, V>> {
+        loop {
+            for cell in &mut self.cells {
+                if let Cell::Live(entry) = cell {
+                    return Some(entry);
+                }
+            }
+            self.cells = self.pages.next()?.cells.into_iter();
+        }
+    }
 }
 
 impl<K, V> Entry<K, V> {
@@ -412,13 +435,11 @@ impl<K, V> Slots<K, V> {
     }
 
     /// All entries, by value.
-    pub(crate) fn into_entries(self) -> impl Iterator<Item = Entry<K, V>> {
-        self.pages.into_iter().flat_map(|page| {
-            page.cells.into_iter().filter_map(|cell| match cell {
-                Cell::Live(entry) => Some(entry),
-                Cell::Vacant(_) => None,
-            })
-        })
+    pub(crate) fn into_entries(self) -> IntoSlots<K, V> {
+        IntoSlots {
+            pages: self.pages.into_iter(),
+            cells: Vec::new().into_iter(),
+        }
     }
 
     /// Heap bytes held.

@@ -1,0 +1,68 @@
+//! What whoever delivers has in hand: events that have left the shards and that nobody was told of.
+
+use std::collections::VecDeque;
+
+use tidewheel_store::IntoEntries;
+
+use crate::core::removal::{Answer, Event, Removal, RemovalCause, discard_pair};
+
+/// Events in order. It passes from one who delivers to the next.
+pub(crate) struct Hand<K, V> {
+    events: VecDeque<Event<K, V>>,
+    /// What is left of a whole shard, before `events`.
+    shard: Option<(IntoEntries<K, V>, RemovalCause)>,
+    /// The async listener's answer to the event before all these, while it is awaited.
+    pub(crate) answer: Option<Answer>,
+}
+
+impl<K, V> Hand<K, V> {
+    pub(crate) const fn new() -> Self {
+        Self {
+            events: VecDeque::new(),
+            shard: None,
+            answer: None,
+        }
+    }
+
+    /// The next event.
+    pub(crate) fn next(&mut self) -> Option<Removal<K, V>> {
+        loop {
+            if let Some(removal) = self.next_of_shard() {
+                return Some(removal);
+            }
+            match self.events.pop_front()? {
+                Event::One(removal) => return Some(removal),
+                Event::All(store, cause) => self.shard = Some((store.into_entries(), cause)),
+            }
+        }
+    }
+
+    fn next_of_shard(&mut self) -> Option<Removal<K, V>> {
+        let (entries, cause) = self.shard.as_mut()?;
+        let cause = *cause;
+        let Some((key, value, _)) = entries.next() else {
+            self.shard = None;
+            return None;
+        };
+        Some(Removal {
+            key,
+            value,
+            cause,
+            lateness: None,
+        })
+    }
+
+    /// Takes more events, when there are none left.
+    pub(crate) fn take(&mut self, events: VecDeque<Event<K, V>>) {
+        debug_assert!(self.events.is_empty(), "they come after the others");
+        self.events = events;
+    }
+}
+
+impl<K, V> Drop for Hand<K, V> {
+    fn drop(&mut self) {
+        while let Some(Removal { key, value, .. }) = self.next() {
+            discard_pair(key, value);
+        }
+    }
+}

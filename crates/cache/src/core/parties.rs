@@ -1,0 +1,136 @@
+//! Who is still at work for a cache: its handles, its threads, its drive futures; the last one ends it.
+//!
+//! Each of them holds a [`Party`]. When the last handle goes, its party tells the others to stop. They end what
+//! they are at, and leave. Whoever leaves last does what the others have not done. So no drop waits for
+//! anybody, and nothing is left undone though a task was never polled again.
+
+use std::sync::Arc;
+use std::task::{Context, Poll};
+
+use crate::core::midst;
+use crate::core::waiting::{Place, Waiting};
+use crate::sync::{Condvar, Mutex, lock};
+
+/// A cache as those see it who work for it, whatever its keys and values are.
+pub(crate) trait Works: Send + Sync {
+    fn parties(&self) -> &Parties;
+
+    /// Tells everybody who works for it to stop.
+    fn stop(&self);
+
+    /// Empties it and tells the listener, unless that has been done. Waits for nobody.
+    fn finish(&self);
+}
+
+/// What a party is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Kind {
+    /// All handles together.
+    Handles,
+    /// Work on a thread of ours.
+    Thread,
+    /// A future that somebody polls, or not.
+    Task,
+}
+
+/// How many are at work.
+#[derive(Debug)]
+pub(crate) struct Parties {
+    counts: Mutex<Counts>,
+    /// The last thread has left.
+    gone: Condvar,
+    waiting: Waiting,
+}
+
+#[derive(Debug, Default)]
+struct Counts {
+    all: usize,
+    threads: usize,
+}
+
+/// One that is at work for a cache.
+pub(crate) struct Party {
+    cache: Arc<dyn Works>,
+    kind: Kind,
+}
+
+impl std::fmt::Debug for Party {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_tuple("Party").field(&self.kind).finish()
+    }
+}
+
+impl Party {
+    pub(crate) fn join(cache: Arc<dyn Works>, kind: Kind) -> Self {
+        let mut counts = lock(&cache.parties().counts);
+        counts.all += 1;
+        counts.threads += usize::from(kind == Kind::Thread);
+        drop(counts);
+        Self { cache, kind }
+    }
+}
+
+impl Drop for Party {
+    fn drop(&mut self) {
+        if self.kind == Kind::Handles {
+            self.cache.stop();
+        }
+        if self.cache.parties().leave(self.kind) {
+            self.cache.finish();
+        }
+    }
+}
+
+impl Parties {
+    pub(crate) fn new() -> Self {
+        Self {
+            counts: Mutex::new(Counts::default()),
+            gone: Condvar::new(),
+            waiting: Waiting::new(),
+        }
+    }
+
+    /// Tells whether it was the last one.
+    fn leave(&self, kind: Kind) -> bool {
+        let mut counts = lock(&self.counts);
+        counts.all -= 1;
+        let last = counts.all == 0;
+        counts.threads -= usize::from(kind == Kind::Thread);
+        let threads = counts.threads;
+        drop(counts);
+        if kind == Kind::Thread && threads == 0 {
+            self.gone.notify_all();
+            self.waiting.wake_all();
+        }
+        last
+    }
+
+    /// Waits until the last thread has left.
+    pub(crate) fn wait_for_threads(&self) {
+        let mut counts = lock(&self.counts);
+        while counts.threads > 0 {
+            counts = self
+                .gone
+                .wait(counts)
+                .unwrap_or_else(std::sync::PoisonError::into_inner);
+        }
+    }
+
+    pub(crate) fn place(&self) -> Place<'_> {
+        self.waiting.place()
+    }
+
+    /// As [`wait_for_threads`](Self::wait_for_threads), for a task; where others may be waiting for this thread,
+    /// it does not wait.
+    pub(crate) fn poll_threads(
+        &self,
+        place: &mut Place<'_>,
+        context: &mut Context<'_>,
+    ) -> Poll<()> {
+        place.wait(context.waker());
+        if lock(&self.counts).threads > 0 && midst::is_free() {
+            return Poll::Pending;
+        }
+        Poll::Ready(())
+    }
+}

@@ -1,0 +1,73 @@
+//! Tasks that wait for the same thing, and are woken together.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::task::{Wake, Waker};
+
+use crate::sync::{Mutex, lock};
+
+/// The wakers of tasks that wait for one thing.
+#[derive(Debug)]
+pub(crate) struct Waiting(Mutex<Wakers>);
+
+#[derive(Debug)]
+struct Wakers {
+    all: BTreeMap<u64, Waker>,
+    next_id: u64,
+}
+
+/// One task's place among those who wait. It is given up when this is dropped.
+#[derive(Debug)]
+pub(crate) struct Place<'a> {
+    waiting: &'a Waiting,
+    id: u64,
+}
+
+impl Waiting {
+    pub(crate) fn new() -> Self {
+        Self(Mutex::new(Wakers {
+            all: BTreeMap::new(),
+            next_id: 0,
+        }))
+    }
+
+    /// A place for one task, which does not wait yet.
+    pub(crate) fn place(&self) -> Place<'_> {
+        let mut wakers = lock(&self.0);
+        wakers.next_id += 1;
+        Place {
+            waiting: self,
+            id: wakers.next_id,
+        }
+    }
+
+    /// Wakes everybody, once.
+    pub(crate) fn wake_all(&self) {
+        let woken = std::mem::take(&mut lock(&self.0).all);
+        // Not under the lock: a waker is the runtime's code.
+        woken.into_values().for_each(Waker::wake);
+    }
+}
+
+impl Place<'_> {
+    /// The next [`Waiting::wake_all`] calls `waker`. Look at what is waited for after this call.
+    pub(crate) fn wait(&mut self, waker: &Waker) {
+        let waker = waker.clone();
+        let old = lock(&self.waiting.0).all.insert(self.id, waker);
+        drop(old);
+    }
+}
+
+impl Drop for Place<'_> {
+    fn drop(&mut self) {
+        let own = lock(&self.waiting.0).all.remove(&self.id);
+        drop(own);
+    }
+}
+
+/// As a waker, for what all of them wait for.
+impl Wake for Waiting {
+    fn wake(self: Arc<Self>) {
+        self.wake_all();
+    }
+}

@@ -1,0 +1,140 @@
+//! What a drive future does beside expiry: it tells the listener, and polls refreshes.
+
+use std::future::poll_fn;
+use std::hash::{BuildHasher, Hash};
+use std::task::{Context, Poll};
+
+use crate::core::delivery::Delivered;
+use crate::core::inner::Inner;
+use crate::core::midst;
+use crate::core::waiting::Place;
+use crate::drive::swarm::Swarm;
+use crate::drive::turns::Pace;
+use crate::sync::Ordering::SeqCst;
+
+/// The work that goes on while the driver sleeps.
+pub(crate) struct Background<'a, K, V, S> {
+    inner: &'a Inner<K, V, S>,
+    pace: Pace,
+    /// Among those who wait for the listener.
+    place: Place<'a>,
+    /// Refreshes in flight.
+    refreshes: Swarm<'a>,
+}
+
+impl<'a, K, V, S> Background<'a, K, V, S>
+where
+    K: Hash + Eq + Send + Sync,
+    V: Send + Sync,
+    S: BuildHasher + Send + Sync,
+{
+    pub(crate) fn new(inner: &'a Inner<K, V, S>, pace: Pace) -> Self {
+        Self {
+            inner,
+            pace,
+            place: inner.delivery.place(),
+            refreshes: Swarm::new(),
+        }
+    }
+
+    /// A turn of everything; whether there is more to do at once.
+    pub(crate) async fn turn(&mut self) -> bool {
+        let told = self.inner.deliver_to_driver(self.pace.events);
+        poll_fn(|context| Poll::Ready(self.poll(context) || told == Delivered::Some)).await
+    }
+
+    /// Goes on with what can go on; whether there is more to do at once. A listener that blocks is not called.
+    pub(crate) fn poll(&mut self, context: &mut Context<'_>) -> bool {
+        self.poll_refreshes(context);
+        if !self.inner.delivery.is_async() || !self.inner.has_events() {
+            return false;
+        }
+        let task = (&mut self.place, &mut *context);
+        match self.inner.poll_deliver(self.pace.events, task) {
+            Poll::Pending | Poll::Ready(Delivered::All | Delivered::Nothing | Delivered::Busy) => {
+                false
+            }
+            Poll::Ready(Delivered::Some | Delivered::Again) => true,
+        }
+    }
+
+    /// Polls the refreshes that can go on, and begins as many as there is room for.
+    fn poll_refreshes(&mut self, context: &mut Context<'_>) {
+        let inner = self.inner;
+        if !inner.refreshes_are_async() {
+            return;
+        }
+        loop {
+            self.refreshes.poll(context.waker());
+            let mut began = false;
+            while self.refreshes.len() < inner.refreshes.parallel() {
+                let Some(job) = inner.refreshes.pop() else {
+                    break;
+                };
+                self.refreshes.push(Box::pin(inner.refresh_async(job)));
+                began = true;
+            }
+            if !began {
+                return;
+            }
+        }
+    }
+
+    /// Drops the refreshes in flight.
+    pub(crate) fn cancel_refreshes(&mut self) {
+        self.refreshes = Swarm::new();
+    }
+
+    /// Tells the listener of everything that there is.
+    pub(crate) async fn tell_all(&mut self) {
+        self.inner.tell_all(&mut self.place, self.pace.events).await;
+    }
+}
+
+impl<K, V, S> Inner<K, V, S> {
+    /// Whether the listener has not been told of everything.
+    fn has_events(&self) -> bool {
+        self.delivery.pending() > 0 || self.delivery.wanted.load(SeqCst)
+    }
+
+    /// Tells the listener some, as the driver, which has nothing else to wake it for what somebody else passed.
+    fn deliver_to_driver(&self, budget: usize) -> Delivered {
+        let told = self.deliver_some(false, budget);
+        if told == Delivered::Again {
+            return Delivered::Some;
+        }
+        told
+    }
+
+    /// Tells the listener of everything that there is, and waits until that has been done. If this is polled where
+    /// somebody may be waiting for this thread, it waits for nothing.
+    pub(crate) async fn tell_all(&self, place: &mut Place<'_>, budget: usize) {
+        poll_fn(|context| self.poll_told(place, context, budget)).await;
+    }
+
+    fn poll_told(
+        &self,
+        place: &mut Place<'_>,
+        context: &mut Context<'_>,
+        budget: usize,
+    ) -> Poll<()> {
+        place.wait(context.waker());
+        let told = if self.delivery.is_async() {
+            match self.poll_deliver(budget, (place, &mut *context)) {
+                Poll::Ready(told) => told,
+                Poll::Pending => return Poll::Pending,
+            }
+        } else {
+            self.deliver_some(false, budget)
+        };
+        match told {
+            Delivered::All | Delivered::Nothing => Poll::Ready(()),
+            Delivered::Busy if midst::is_free() => Poll::Pending,
+            Delivered::Busy => Poll::Ready(()),
+            Delivered::Again | Delivered::Some => {
+                context.waker().wake_by_ref();
+                Poll::Pending
+            }
+        }
+    }
+}

@@ -1,0 +1,222 @@
+//! The driver's cycle as a future: a step, then a sleep until the next; whoever polls it drives the cache.
+
+use std::future::{Future, poll_fn};
+use std::hash::{BuildHasher, Hash};
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::pin::pin;
+use std::sync::Arc;
+use std::task::{Poll, Waker};
+use std::time::Duration;
+
+use tidewheel_time::{Alarm, NEVER};
+
+use crate::core::inner::Inner;
+use crate::core::midst;
+use crate::core::requests::Requests;
+use crate::drive::background::Background;
+use crate::drive::expiry::Rounds;
+use crate::drive::step::Next;
+use crate::drive::turns::{Pace, yield_now};
+use crate::quiet::forget_quietly;
+use crate::sync::Ordering::SeqCst;
+
+/// How long a driver rests, at most, after user code has panicked, and while it may not call the listener: a tick.
+const RECOVERY: Duration = Duration::from_millis(1);
+
+/// What a drive future does for its cache.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Role {
+    /// Everything.
+    Whole,
+    /// Expiry: other threads call the listener and refresh.
+    #[cfg(feature = "system")]
+    Expiry,
+}
+
+impl<K, V, S> Inner<K, V, S>
+where
+    K: Hash + Eq + Send + Sync,
+    V: Send + Sync,
+    S: BuildHasher + Send + Sync,
+{
+    /// Drives the cache until it is closed; then empties it, and tells the listener if that is its role.
+    pub(crate) async fn drive<F: Future<Output = ()>>(
+        &self,
+        role: Role,
+        pace: Pace,
+        sleep: impl Fn(Duration) -> F,
+    ) {
+        let _emptied = Emptied(&self.requests);
+        let mut background = (role == Role::Whole).then(|| Background::new(self, pace));
+        self.cycle(&mut background, pace, &sleep).await;
+        if let Some(background) = &mut background {
+            // No refresh ends in an empty cache.
+            background.cancel_refreshes();
+        }
+        self.close_shards_quietly(pace).await;
+        if let Some(background) = &mut background {
+            background.tell_all().await;
+        }
+    }
+
+    async fn cycle<F: Future<Output = ()>>(
+        &self,
+        background: &mut Option<Background<'_, K, V, S>>,
+        pace: Pace,
+        sleep: &impl Fn(Duration) -> F,
+    ) {
+        let mut rounds = Rounds::default();
+        let mut task = Task {
+            alarm: &self.requests.alarm,
+            waker: None,
+        };
+        while !self.requests.is_stopped() {
+            #[cfg(all(feature = "metrics", feature = "system"))]
+            if background.is_none() {
+                self.publish_now_and_then();
+            }
+            let next = self.safe_step(&mut rounds, &pace);
+            let more = match background {
+                Some(background) => background.turn().await,
+                None => false,
+            };
+            match next {
+                None => sleep(RECOVERY).await,
+                Some(Next::Again) => yield_now().await,
+                // The delivery has made room.
+                Some(Next::Rest(_)) if !self.delivery.must_wait() => yield_now().await,
+                Some(_) if more => yield_now().await,
+                Some(next) => self.sleep(next, &mut task, background, sleep).await,
+            }
+        }
+    }
+
+    async fn sleep<F: Future<Output = ()>>(
+        &self,
+        next: Next,
+        task: &mut Task<'_>,
+        background: &mut Option<Background<'_, K, V, S>>,
+        sleep: &impl Fn(Duration) -> F,
+    ) {
+        poll_fn(|context| {
+            task.is_woken_by(context.waker());
+            Poll::Ready(())
+        })
+        .await;
+        let rests = matches!(next, Next::Rest(_));
+        let Some(duration) = self.fall_asleep(next, background.is_some()) else {
+            return;
+        };
+        let mut timer = pin!((duration != Duration::MAX).then(|| sleep(duration)));
+        poll_fn(|context| {
+            // First known to the alarm, then a look at it: who ends the sleep calls this waker, or is seen.
+            task.is_woken_by(context.waker());
+            if !self.requests.alarm.sleeps() {
+                return Poll::Ready(());
+            }
+            if let Some(background) = background.as_mut() {
+                let has_more = background.poll(context) || self.may_tell();
+                if has_more || rests && !self.delivery.must_wait() {
+                    return Poll::Ready(());
+                }
+            }
+            match timer.as_mut().as_pin_mut() {
+                Some(timer) => timer.poll(context),
+                None => Poll::Pending,
+            }
+        })
+        .await;
+        self.requests.alarm.woke();
+    }
+
+    async fn close_shards_quietly(&self, pace: Pace) {
+        if pace.is_shared() {
+            self.close_shards_in_turns().await;
+            return;
+        }
+        let closed = catch_unwind(AssertUnwindSafe(|| self.close_shards()));
+        if let Err(panic) = closed {
+            forget_quietly(panic);
+        }
+    }
+}
+
+impl<K, V, S> Inner<K, V, S> {
+    /// Announces a sleep, and says how long it is; `None` when something has come up meanwhile. The sleep
+    /// must end with [`Alarm::woke`]. `tells` is whether this driver tells the listener.
+    fn fall_asleep(&self, sleep: Next, tells: bool) -> Option<Duration> {
+        let alarm = &self.requests.alarm;
+        let (tick, asleep) = match sleep {
+            Next::Again => return None,
+            Next::Rest(tick) => (tick, alarm.fall_asleep(tick, || NEVER)),
+            Next::Sleep(tick) => (tick, alarm.fall_asleep(tick, || self.next_event())),
+        };
+        if !asleep {
+            return None;
+        }
+        let left = self.time_left(tick, alarm);
+        // Where an executor runs the driver within a loader or listener of its own cache, events wait for the
+        // end of that, of which nobody tells the driver: it looks again soon.
+        if tells && self.has_to_tell() && !midst::may_tell(self.id()) {
+            return Some(left.min(RECOVERY));
+        }
+        Some(left)
+    }
+
+    /// How long until a tick; until soon, if the user's clock panics.
+    fn time_left(&self, tick: u64, alarm: &Arc<Alarm>) -> Duration {
+        let read = || {
+            // First known to the clock, then a look at it: a move by hand is seen, or it wakes.
+            self.time.wake_when_moved(&Waker::from(Arc::clone(alarm)));
+            if tick == NEVER {
+                return Duration::MAX;
+            }
+            self.until(tick)
+        };
+        catch_unwind(AssertUnwindSafe(read)).unwrap_or_else(|panic| {
+            forget_quietly(panic);
+            RECOVERY
+        })
+    }
+
+    fn has_to_tell(&self) -> bool {
+        self.delivery.wanted.load(SeqCst)
+    }
+
+    /// Whether there is something to tell, by this thread.
+    fn may_tell(&self) -> bool {
+        self.has_to_tell() && midst::may_tell(self.id())
+    }
+}
+
+/// However a drive future ends, nobody waits for it to empty the shards.
+struct Emptied<'a>(&'a Requests);
+
+impl Drop for Emptied<'_> {
+    fn drop(&mut self) {
+        self.0.emptied();
+    }
+}
+
+/// The task that drives, while it exists: its waker must not outlive it.
+struct Task<'a> {
+    alarm: &'a Alarm,
+    waker: Option<Waker>,
+}
+
+impl Task<'_> {
+    fn is_woken_by(&mut self, waker: &Waker) {
+        if !self.waker.as_ref().is_some_and(|own| own.will_wake(waker)) {
+            self.waker = Some(waker.clone());
+        }
+        self.alarm.set_sleeper(waker);
+    }
+}
+
+impl Drop for Task<'_> {
+    fn drop(&mut self) {
+        if let Some(own) = &self.waker {
+            self.alarm.unset_sleeper(own);
+        }
+    }
+}

@@ -1,0 +1,120 @@
+//! A thread that polls futures: one for each cache that it works for. Between polls it sleeps.
+
+use std::sync::{Arc, OnceLock};
+use std::thread;
+use std::time::Duration;
+
+use tidewheel_time::waker_of;
+
+use crate::core::midst;
+use crate::drive::swarm::{Swarm, Work};
+use crate::drive::timers::{Sleep, Timers};
+use crate::sync::{Mutex, lock};
+
+/// What a thread of ours works at. Anybody may put something on it.
+#[derive(Debug)]
+pub(crate) struct Desk {
+    timers: Arc<Timers>,
+    inbox: Mutex<Inbox>,
+    thread: OnceLock<thread::Thread>,
+}
+
+struct Inbox {
+    works: Vec<Work<'static>>,
+    /// Whether nothing more will come.
+    over: bool,
+    /// Whether this was changed since the thread looked.
+    news: bool,
+}
+
+impl std::fmt::Debug for Inbox {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Inbox")
+            .field("works", &self.works.len())
+            .field("over", &self.over)
+            .finish_non_exhaustive()
+    }
+}
+
+impl Desk {
+    pub(crate) fn new() -> Self {
+        Self {
+            timers: Arc::new(Timers::new()),
+            inbox: Mutex::new(Inbox {
+                works: Vec::new(),
+                over: false,
+                news: false,
+            }),
+            thread: OnceLock::new(),
+        }
+    }
+
+    /// Adds a future, for the thread to poll to its end.
+    pub(crate) fn put(&self, work: Work<'static>) {
+        self.tell(|inbox| inbox.works.push(work));
+    }
+
+    /// The thread ends once all its futures have.
+    pub(crate) fn end(&self) {
+        self.tell(|inbox| inbox.over = true);
+    }
+
+    /// Has the thread look at everything again.
+    pub(crate) fn ask(&self) {
+        self.tell(|_| ());
+    }
+
+    fn tell(&self, change: impl FnOnce(&mut Inbox)) {
+        let mut inbox = lock(&self.inbox);
+        change(&mut inbox);
+        inbox.news = true;
+        drop(inbox);
+        if let Some(thread) = self.thread.get() {
+            thread.unpark();
+        }
+    }
+
+    /// How futures of this thread sleep.
+    pub(crate) fn sleeper(&self) -> impl Fn(Duration) -> Sleep + Send + Sync + 'static {
+        let timers = Arc::clone(&self.timers);
+        move |duration| timers.sleep(duration)
+    }
+
+    /// The thread. `errand` is what it does beside, whenever it wakes.
+    pub(crate) fn work(&self, errand: impl Fn()) {
+        midst::work_for_caches();
+        let own = thread::current();
+        let waker = waker_of(own.clone());
+        // Whoever comes before this is seen by the first look.
+        let _ = self.thread.set(own);
+        let mut swarm = Swarm::new();
+        loop {
+            let over = self.look(&mut swarm);
+            errand();
+            swarm.poll(&waker);
+            if over && swarm.len() == 0 {
+                return;
+            }
+            let next = self.timers.fire();
+            // A look just before the sleep: user code may have used up the call that was to prevent it.
+            if swarm.is_woken() || lock(&self.inbox).news {
+                continue;
+            }
+            match next {
+                Some(left) => thread::park_timeout(left),
+                None => thread::park(),
+            }
+        }
+    }
+
+    /// Takes what has come; whether that was all.
+    fn look(&self, swarm: &mut Swarm<'static>) -> bool {
+        let mut inbox = lock(&self.inbox);
+        inbox.news = false;
+        let works = std::mem::take(&mut inbox.works);
+        let over = inbox.over;
+        drop(inbox);
+        works.into_iter().for_each(|work| swarm.push(work));
+        over
+    }
+}

@@ -1,0 +1,139 @@
+//! The threads that run refreshes: the first is there from the beginning, others come and go with the work.
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+use std::time::Duration;
+
+use crate::core::midst;
+use crate::sync::{Condvar, Mutex, lock};
+
+/// How long a thread that is not the first waits for work before it ends.
+const IDLE: Duration = Duration::from_secs(10);
+
+/// A cache that has a refresh to run.
+pub(crate) trait Refreshes: Send + Sync {
+    /// Runs one; whether there is another.
+    fn run_one(self: Arc<Self>) -> bool;
+}
+
+/// Threads and their work. A cache is in the queue as often as it may run one more refresh at a time, and goes
+/// to the end of the queue after each: caches that share the threads take turns.
+pub(crate) struct Pool {
+    state: Mutex<State>,
+    arrived: Condvar,
+    /// Threads at most.
+    limit: usize,
+}
+
+struct State {
+    queue: VecDeque<Arc<dyn Refreshes>>,
+    threads: usize,
+    /// Threads that wait for work.
+    idle: usize,
+    over: bool,
+}
+
+impl std::fmt::Debug for Pool {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Pool")
+            .field("limit", &self.limit)
+            .finish_non_exhaustive()
+    }
+}
+
+impl Pool {
+    pub(crate) fn new(limit: usize) -> Self {
+        Self {
+            state: Mutex::new(State {
+                queue: VecDeque::new(),
+                threads: 0,
+                idle: 0,
+                over: false,
+            }),
+            arrived: Condvar::new(),
+            limit,
+        }
+    }
+
+    /// Queues one refresh of a cache; whether another thread is wanted for it.
+    pub(crate) fn push(&self, cache: Arc<dyn Refreshes>) -> bool {
+        let mut state = lock(&self.state);
+        state.queue.push_back(cache);
+        let wants = state.wants_thread(self.limit);
+        drop(state);
+        self.arrived.notify_one();
+        wants
+    }
+
+    /// Whether one more thread is to be started, which the caller does: it counts from here on.
+    pub(crate) fn begin_thread(&self) -> bool {
+        let mut state = lock(&self.state);
+        let begins = state.wants_thread(self.limit);
+        state.threads += usize::from(begins);
+        begins
+    }
+
+    /// The first thread is to be started, unless there is one.
+    pub(crate) fn begin_first(&self) -> bool {
+        let mut state = lock(&self.state);
+        let begins = state.threads == 0;
+        state.threads += usize::from(begins);
+        begins
+    }
+
+    /// A thread that was to be started has not, or has ended.
+    pub(crate) fn end_thread(&self) {
+        lock(&self.state).threads -= 1;
+    }
+
+    /// Ends the threads after what they are doing.
+    pub(crate) fn end(&self) {
+        let mut state = lock(&self.state);
+        state.over = true;
+        let left = std::mem::take(&mut state.queue);
+        drop(state);
+        drop(left);
+        self.arrived.notify_all();
+    }
+
+    /// A thread: runs what there is until there is no more for a while, or, as the first one, to the end.
+    pub(crate) fn work(&self, is_first: bool) {
+        midst::work_for_caches();
+        while let Some(cache) = self.next(is_first) {
+            if Arc::clone(&cache).run_one() {
+                // This thread, if no other, comes to it.
+                self.push(cache);
+            }
+        }
+        self.end_thread();
+    }
+
+    fn next(&self, is_first: bool) -> Option<Arc<dyn Refreshes>> {
+        let mut state = lock(&self.state);
+        loop {
+            if let Some(cache) = state.queue.pop_front() {
+                return Some(cache);
+            }
+            if state.over {
+                return None;
+            }
+            state.idle += 1;
+            let (waited, timeout) = self
+                .arrived
+                .wait_timeout(state, IDLE)
+                .unwrap_or_else(std::sync::PoisonError::into_inner);
+            state = waited;
+            state.idle -= 1;
+            if timeout.timed_out() && !is_first && state.queue.is_empty() {
+                return None;
+            }
+        }
+    }
+}
+
+impl State {
+    /// Whether there is more work than threads that wait for it.
+    fn wants_thread(&self, limit: usize) -> bool {
+        !self.over && self.threads < limit && self.queue.len() > self.idle
+    }
+}

@@ -1,0 +1,171 @@
+//! One driver for many caches, as users hold it.
+
+use std::future::Future;
+use std::hash::{BuildHasher, Hash};
+use std::sync::{Arc, Weak};
+use std::time::Duration;
+
+use crate::core::inner::Inner;
+#[cfg(feature = "system")]
+use crate::drive::crew::Crew;
+use crate::drive::roster::{Member, Roster, Sleeper};
+#[cfg(feature = "system")]
+use crate::drive::turns::Pace;
+use crate::error::BuildError;
+
+/// Refreshes that the threads of a shared driver run at a time unless told otherwise.
+#[cfg(feature = "system")]
+const REFRESH_THREADS: usize = 4;
+
+/// One driver for many caches, of any types: [`Builder::driver`](crate::Builder::driver) takes it.
+///
+/// ```
+/// use std::time::Duration;
+/// use tidewheel::{Cache, ManualClock, SharedDriver};
+///
+/// # async fn serve() -> Result<(), tidewheel::BuildError> {
+/// # fn sleep(_: Duration) -> std::future::Ready<()> { std::future::ready(()) }
+/// # fn spawn<F: Future + Send + 'static>(_: F) {}
+/// let driver = SharedDriver::task();
+/// spawn(driver.drive(sleep)); // `tokio::spawn(driver.drive(tokio::time::sleep))`, for example
+///
+/// let names: Cache<u64, String> = Cache::builder()
+///     .max_capacity(1000)
+///     .time_to_live(Duration::from_secs(60))
+///     .clock(ManualClock::new())
+///     .driver(&driver)
+///     .build()?;
+/// # Ok(())
+/// # }
+/// ```
+///
+/// A clone is another handle to the same driver. Caches join when they are built, and leave when they are closed;
+/// a cache keeps its driver. A wake-up costs what is due: caches that have nothing to do are not looked at.
+///
+/// # What caches take from each other
+///
+/// They are driven in turns. A turn for expiry ends after 0.2 ms with the 16 entries that it is at; it drops
+/// these, so a `Drop` that takes its time delays others by 16 times that for each such cache. A listener that
+/// takes its time delays other caches' events by 16 calls; with [`threads`](Self::threads) it does not delay their
+/// expiry, with [`task`](Self::task) it does, by as much. (An async listener delays nobody while it awaits.) A panic
+/// of user code concerns nobody else. When a listener does not return at all, other caches' events wait, and once
+/// their queues are full, so does the removal of what is due; readers see none of it.
+#[derive(Debug, Clone)]
+pub struct SharedDriver(Arc<Kind>);
+
+#[derive(Debug)]
+enum Kind {
+    #[cfg(feature = "system")]
+    Threads(Crew),
+    Task(Arc<Roster>),
+}
+
+impl Drop for Kind {
+    fn drop(&mut self) {
+        match self {
+            // It ends when it is dropped.
+            #[cfg(feature = "system")]
+            Self::Threads(_) => {}
+            Self::Task(roster) => roster.end(),
+        }
+    }
+}
+
+impl SharedDriver {
+    /// Threads: one for expiry, one for the listeners once a cache has one, and for refreshes one to four. They
+    /// start when a cache that needs them is built, and end when the last handle of this driver and its last
+    /// cache are gone.
+    #[cfg(feature = "system")]
+    #[must_use]
+    pub fn threads() -> Self {
+        Self::threads_named("tidewheel", REFRESH_THREADS)
+    }
+
+    /// As [`threads`](Self::threads), under another name than `tidewheel`, and with another number of refreshes that
+    /// run at a time, at least 1; of each cache no more than its own
+    /// [`refresh_parallelism`](crate::Builder::refresh_parallelism).
+    #[cfg(feature = "system")]
+    #[must_use]
+    pub fn threads_named(name: &str, refresh_threads: usize) -> Self {
+        Self(Arc::new(Kind::Threads(Crew::new(
+            name,
+            refresh_threads.max(1),
+        ))))
+    }
+
+    /// A future, which you spawn on any runtime: [`drive`](Self::drive).
+    #[must_use]
+    pub fn task() -> Self {
+        Self(Arc::new(Kind::Task(Arc::new(Roster::new()))))
+    }
+
+    /// Drives the caches of a [`task`](Self::task): spawn it. `sleep` is the runtime's timer. It ends when the last
+    /// handle of this driver and the last cache are gone; it keeps neither. (Of [`threads`](Self::threads), it
+    /// ends at once.)
+    ///
+    /// Dropped before its end, it can be made anew: the caches go on where they were. One at a time: two of them
+    /// do everything twice.
+    pub fn drive<T, F>(&self, sleep: T) -> impl Future<Output = ()> + Send + use<T, F>
+    where
+        T: Fn(Duration) -> F + Send + Sync + 'static,
+        F: Future<Output = ()> + Send + 'static,
+    {
+        let sleep: Sleeper = Arc::new(move |duration| Box::pin(sleep(duration)));
+        let roster = match &*self.0 {
+            #[cfg(feature = "system")]
+            Kind::Threads(_) => None,
+            Kind::Task(roster) => Some(Arc::clone(roster)),
+        };
+        async move {
+            if let Some(roster) = roster {
+                roster.drive(sleep).await;
+            }
+        }
+    }
+
+    pub(crate) fn is_task(&self) -> bool {
+        matches!(&*self.0, Kind::Task(_))
+    }
+
+    /// The threads of one cache.
+    #[cfg(feature = "system")]
+    pub(crate) fn of_one(name: &str, refresh_threads: usize) -> Self {
+        Self::threads_named(name, refresh_threads)
+    }
+
+    /// Drives a cache, as one of many or the only one.
+    pub(crate) fn join<K, V, S>(
+        &self,
+        inner: &Arc<Inner<K, V, S>>,
+        is_shared: bool,
+    ) -> Result<(), BuildError>
+    where
+        K: Hash + Eq + Send + Sync + 'static,
+        V: Send + Sync + 'static,
+        S: BuildHasher + Send + Sync + 'static,
+    {
+        match &*self.0 {
+            #[cfg(feature = "system")]
+            Kind::Threads(crew) => {
+                let pace = if is_shared { Pace::SHARED } else { Pace::OWN };
+                crew.join(inner, pace)
+                    .map_err(|error| BuildError::Thread(error.to_string()))
+            }
+            Kind::Task(roster) => {
+                let _ = is_shared;
+                let member: Weak<dyn Member> = Arc::downgrade(inner) as _;
+                roster.join(member);
+                Ok(())
+            }
+        }
+    }
+
+    /// Ends the threads of a cache that is closed, and waits for that.
+    #[cfg(feature = "system")]
+    pub(crate) fn end(&self) {
+        if let Kind::Threads(crew) = &*self.0 {
+            crew.end();
+            crew.wait();
+        }
+    }
+}

@@ -1,0 +1,109 @@
+//! One step of a driver: what is due, what was invalidated, what is worth tidying; and when the next one is.
+
+use std::hash::{BuildHasher, Hash};
+use std::panic::{AssertUnwindSafe, catch_unwind};
+
+use tidewheel_time::{Moment, NEVER};
+
+use crate::core::inner::Inner;
+use crate::drive::expiry::Rounds;
+use crate::drive::turns::Pace;
+use crate::quiet::forget_quietly;
+use crate::sync::Ordering::SeqCst;
+
+/// How long after the last removals memory is tidied: what is about to die need not be moved.
+const CALM_TICKS: u64 = 100;
+
+/// How long removals may put tidying off.
+const TIDY_WITHIN_TICKS: u64 = 2000;
+
+/// What to do after a pass.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) enum Next {
+    /// There is more to do at once.
+    Again,
+    /// Sleep until this tick; `u64::MAX` for until woken.
+    Sleep(u64),
+    /// Wait until this tick, whatever is due: the listener must empty its queue first.
+    Rest(u64),
+}
+
+impl<K: Hash + Eq, V, S: BuildHasher> Inner<K, V, S> {
+    fn step(&self, rounds: &mut Rounds, pace: &Pace) -> Next {
+        self.requests.alarm.take_request();
+        let moment = self.time.now();
+        let now = moment.tick();
+        rounds.ends_at = pace.time.map(|time| Moment(moment.0 + time));
+        let progress = self.pass(rounds, now, &mut { pace.records });
+        if progress.backlog {
+            return self.go_on(now);
+        }
+        if self.requests.sweep.swap(false, SeqCst) {
+            rounds.sweeper.ask();
+        }
+        let sweeper = &mut rounds.sweeper;
+        if sweeper.is_due(now) && self.sweep(sweeper, now, &mut { pace.slots }) {
+            return self.go_on(now);
+        }
+        let Some(tidy_at) = self.tidy_when_calm(rounds, now, progress.expired > 0, pace) else {
+            return Next::Again;
+        };
+        Next::Sleep(self.next_event().min(tidy_at).min(rounds.sweeper.due_at()))
+    }
+
+    /// There is more to do: at once, unless the listener must empty its queue first.
+    fn go_on(&self, now: u64) -> Next {
+        if self.delivery.must_wait() {
+            Next::Rest(now + 1)
+        } else {
+            Next::Again
+        }
+    }
+
+    /// Tidies memory if that is due; says when it is, and `None` when there is more to tidy.
+    fn tidy_when_calm(
+        &self,
+        rounds: &mut Rounds,
+        now: u64,
+        expired: bool,
+        pace: &Pace,
+    ) -> Option<u64> {
+        if self.requests.tidy.swap(false, SeqCst) && rounds.tidy_at.is_none() {
+            rounds.tidy_at = Some((now + CALM_TICKS, now + TIDY_WITHIN_TICKS));
+        }
+        let Some((at, latest)) = rounds.tidy_at else {
+            return Some(NEVER);
+        };
+        if expired {
+            let later = (now + CALM_TICKS).min(latest);
+            rounds.tidy_at = Some((later, latest));
+            return Some(later);
+        }
+        if now < at {
+            return Some(at);
+        }
+        if self.tidy(&mut { pace.tidy }) {
+            return None;
+        }
+        rounds.tidy_at = None;
+        Some(NEVER)
+    }
+
+    /// A step that a panic of user code does not get out of: `None` then. What it concerned is gone, and
+    /// others are to expire on time.
+    pub(crate) fn safe_step(&self, rounds: &mut Rounds, pace: &Pace) -> Option<Next> {
+        catch_unwind(AssertUnwindSafe(|| self.step(rounds, pace)))
+            .map_err(forget_quietly)
+            .ok()
+    }
+}
+
+impl<K, V, S> Inner<K, V, S> {
+    /// The tick at which something expires, if nobody interferes.
+    pub(crate) fn next_event(&self) -> u64 {
+        match self.next_deadline() {
+            Some(next) if !self.time.is_frozen() => next,
+            _ => NEVER,
+        }
+    }
+}

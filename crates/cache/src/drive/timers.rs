@@ -1,0 +1,80 @@
+//! The sleeps of futures that a thread of ours polls: the earliest one is how long the thread sleeps.
+
+use std::collections::BTreeMap;
+use std::future::Future;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::task::{Context, Poll, Waker};
+use std::time::Duration;
+
+use tidewheel_time::{Readings, nanos};
+
+use crate::sync::{Mutex, lock};
+
+/// When a sleep ends, in nanoseconds; and which one.
+type Name = (u64, u64);
+
+/// The sleeps of one thread's futures.
+#[derive(Debug)]
+pub(crate) struct Timers {
+    clock: Readings,
+    sleeps: Mutex<BTreeMap<Name, Waker>>,
+    next_id: AtomicU64,
+}
+
+/// One sleep.
+pub(crate) struct Sleep {
+    timers: Arc<Timers>,
+    name: Name,
+}
+
+impl Timers {
+    pub(crate) fn new() -> Self {
+        Self {
+            clock: Readings::system(),
+            sleeps: Mutex::new(BTreeMap::new()),
+            next_id: AtomicU64::new(0),
+        }
+    }
+
+    pub(crate) fn sleep(self: &Arc<Self>, duration: Duration) -> Sleep {
+        let ends = self.clock.now().0.saturating_add(nanos(duration));
+        Sleep {
+            timers: Arc::clone(self),
+            name: (ends, self.next_id.fetch_add(1, Relaxed)),
+        }
+    }
+
+    /// Wakes those whose sleep is over; how long until the next one's is.
+    pub(crate) fn fire(&self) -> Option<Duration> {
+        let now = self.clock.now().0;
+        let mut sleeps = lock(&self.sleeps);
+        let later = sleeps.split_off(&(now + 1, 0));
+        let over = std::mem::replace(&mut *sleeps, later);
+        let next = sleeps.keys().next();
+        let left = next.map(|(ends, _)| Duration::from_nanos(ends - now));
+        drop(sleeps);
+        over.into_values().for_each(Waker::wake);
+        left
+    }
+}
+
+impl Future for Sleep {
+    type Output = ();
+
+    fn poll(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<()> {
+        if self.timers.clock.now().0 >= self.name.0 {
+            return Poll::Ready(());
+        }
+        let waker = context.waker().clone();
+        lock(&self.timers.sleeps).insert(self.name, waker);
+        Poll::Pending
+    }
+}
+
+impl Drop for Sleep {
+    fn drop(&mut self) {
+        lock(&self.timers.sleeps).remove(&self.name);
+    }
+}

@@ -1,0 +1,71 @@
+//! How a cache is ended, by whoever is at work for it.
+
+use std::hash::{BuildHasher, Hash};
+use std::panic::{AssertUnwindSafe, catch_unwind};
+
+use crate::core::inner::Inner;
+use crate::core::midst;
+use crate::core::parties::{Parties, Works};
+use crate::drive::turns::Pace;
+use crate::quiet::forget_quietly;
+use crate::sync::Ordering::SeqCst;
+
+impl<K, V, S> Works for Inner<K, V, S>
+where
+    K: Hash + Eq + Send + Sync,
+    V: Send + Sync,
+    S: BuildHasher + Send + Sync,
+{
+    fn parties(&self) -> &Parties {
+        &self.parties
+    }
+
+    fn stop(&self) {
+        self.closed.store(true, SeqCst);
+        self.requests.stop();
+        for job in self.refreshes.stop() {
+            self.forget(&job);
+        }
+    }
+
+    fn finish(&self) {
+        let finished = catch_unwind(AssertUnwindSafe(|| {
+            self.close_shards();
+            self.deliver(false);
+        }));
+        if let Err(panic) = finished {
+            forget_quietly(panic);
+        }
+    }
+}
+
+impl<K, V, S> Inner<K, V, S>
+where
+    K: Hash + Eq + Send + Sync,
+    V: Send + Sync,
+    S: BuildHasher + Send + Sync,
+{
+    /// Ends the cache and waits for that, except for what may be waiting for this thread.
+    pub(crate) fn close(&self) {
+        let first = !self.closed.swap(true, SeqCst);
+        self.stop();
+        if midst::is_free() {
+            self.parties.wait_for_threads();
+        }
+        if first {
+            self.close_shards();
+            self.deliver(true);
+        }
+    }
+
+    /// The same as a future.
+    pub(crate) async fn close_async(&self) {
+        self.stop();
+        let mut threads = self.parties.place();
+        std::future::poll_fn(|context| self.parties.poll_threads(&mut threads, context)).await;
+        drop(threads);
+        self.close_shards();
+        let mut place = self.delivery.place();
+        self.tell_all(&mut place, Pace::SHARED.events).await;
+    }
+}

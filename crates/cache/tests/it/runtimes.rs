@@ -1,0 +1,143 @@
+//! Load, refresh, listener and close on a current-thread tokio runtime, on smol, and on no runtime.
+
+use std::future::Future;
+use std::pin::Pin;
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use tidewheel::{Builder, Cache, Driver, SharedDriver};
+
+use crate::timely::{MS, in_time};
+
+type Sleep = Pin<Box<dyn Future<Output = ()> + Send>>;
+type Spawn = fn(Pin<Box<dyn Future<Output = ()> + Send>>);
+
+/// What a runtime has for a cache: a timer, and a way to spawn.
+#[derive(Clone, Copy)]
+struct Runtime {
+    sleep: fn(Duration) -> Sleep,
+    spawn: Spawn,
+}
+
+async fn tells(runtime: Runtime, holds: impl Fn() -> bool) {
+    for _ in 0..5000 {
+        if holds() {
+            return;
+        }
+        (runtime.sleep)(2 * MS).await;
+    }
+    panic!("waited in vain");
+}
+
+/// A cache whose origin and listener take time on the runtime.
+fn on(runtime: Runtime, told: &Arc<Mutex<Vec<u64>>>) -> Builder<u64, u64> {
+    let told = Arc::clone(told);
+    Cache::builder()
+        .max_capacity(1000)
+        .time_to_live(3600 * 1000 * MS)
+        // Every read asks for a refresh.
+        .refresh_after(0.0)
+        .refresh_with_async(move |key| async move {
+            (runtime.sleep)(MS).await;
+            Ok::<_, String>(key + 1000)
+        })
+        .eviction_listener_async(move |removal| {
+            let told = Arc::clone(&told);
+            async move {
+                (runtime.sleep)(MS).await;
+                told.lock().expect("whole").push(removal.key);
+            }
+        })
+}
+
+async fn uses(runtime: Runtime, cache: Cache<u64, u64>, told: Arc<Mutex<Vec<u64>>>) {
+    // Load.
+    let load = || {
+        cache.get_or_load_async(1, async move {
+            (runtime.sleep)(MS).await;
+            1_u64
+        })
+    };
+    assert_eq!(load().await, 1);
+    // Refresh.
+    tells(runtime, || cache.get(&1) == Some(1001)).await;
+    assert!(cache.stats().refreshes_done >= 1);
+    assert_eq!(cache.stats().misses, 1, "{:?}", cache.stats());
+    // Listener.
+    cache.insert(2, 2);
+    cache.remove(&2);
+    tells(runtime, || told.lock().expect("whole").contains(&2)).await;
+    cache.insert_with_ttl(3, 3, 5 * MS);
+    tells(runtime, || told.lock().expect("whole").contains(&3)).await;
+    // Close.
+    (10..20).for_each(|key| cache.insert(key, key));
+    cache.close_async().await;
+    let told = told.lock().expect("whole");
+    assert!((10..20).all(|key| told.contains(&key)), "{told:?}");
+}
+
+async fn uses_all(runtime: Runtime) {
+    let told = Arc::default();
+    let own = on(runtime, &told)
+        .driver(Driver::Task)
+        .build()
+        .expect("valid");
+    (runtime.spawn)(Box::pin(own.drive(runtime.sleep)));
+    uses(runtime, own, told).await;
+    let driver = SharedDriver::task();
+    (runtime.spawn)(Box::pin(driver.drive(runtime.sleep)));
+    for _ in 0..2 {
+        let told = Arc::default();
+        let shared = on(runtime, &told).driver(&driver).build().expect("valid");
+        uses(runtime, shared, told).await;
+    }
+    // A cache with threads, whose last handle goes on the runtime's thread.
+    let threads: Cache<u64, u64> = Cache::builder()
+        .max_capacity(10)
+        .no_default_ttl()
+        .eviction_listener(|_| std::thread::sleep(MS))
+        .build()
+        .expect("valid");
+    (0..10).for_each(|key| threads.insert(key, key));
+    let other = threads.clone();
+    other.close_async().await;
+    assert!(threads.is_empty());
+}
+
+#[test]
+fn on_a_current_thread_tokio_runtime() {
+    in_time("all is done", || {
+        let runtime = tokio::runtime::Builder::new_current_thread()
+            .enable_time()
+            .build()
+            .expect("a runtime");
+        runtime.block_on(uses_all(Runtime {
+            sleep: |duration| Box::pin(tokio::time::sleep(duration)),
+            spawn: |task| drop(tokio::spawn(task)),
+        }));
+    });
+}
+
+#[test]
+fn on_smol() {
+    in_time("all is done", || {
+        smol::block_on(uses_all(Runtime {
+            sleep: |duration| {
+                Box::pin(async move {
+                    smol::Timer::after(duration).await;
+                })
+            },
+            spawn: |task| smol::spawn(task).detach(),
+        }));
+    });
+}
+
+#[test]
+fn on_no_runtime() {
+    in_time("all is done", || {
+        crate::timely::block_on(uses_all(Runtime {
+            sleep: |duration| Box::pin(crate::timely::sleep(duration)),
+            spawn: |task| drop(std::thread::spawn(|| crate::timely::block_on(task))),
+        }));
+    });
+}

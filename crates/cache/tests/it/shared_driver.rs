@@ -1,0 +1,356 @@
+//! One driver for many caches: threads or a task; who joins and leaves; what one cache may take from others.
+
+use std::future::pending;
+use std::pin::{Pin, pin};
+use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
+use std::sync::mpsc::channel;
+use std::sync::{Arc, Mutex};
+use std::task::{Context, Wake, Waker};
+use std::thread;
+use std::time::Duration;
+
+use tidewheel::{Builder, Cache, ManualClock, SharedDriver};
+
+use crate::timely::{MS, block_on, heard, in_time, sleep, until};
+
+fn numbers(driver: &SharedDriver) -> Builder<u64, u64> {
+    Cache::builder()
+        .max_capacity(1000)
+        .time_to_live(20 * MS)
+        .driver(driver)
+}
+
+/// Threads of this process with such a name.
+#[cfg(target_os = "linux")]
+fn threads_named(name: &str) -> Vec<String> {
+    let tasks = std::fs::read_dir("/proc/self/task").expect("linux");
+    let names = tasks.filter_map(|task| {
+        let task = task.ok()?.path().join("comm");
+        Some(std::fs::read_to_string(task).ok()?.trim().to_string())
+    });
+    names.filter(|own| own.starts_with(name)).collect()
+}
+
+#[cfg(all(feature = "system", target_os = "linux"))]
+#[test]
+fn fifty_caches_are_three_threads() {
+    in_time("all have expired", || {
+        let driver = SharedDriver::threads_named("fifty", 4);
+        assert!(threads_named("fifty").is_empty(), "nobody has joined");
+        let told = Arc::new(AtomicUsize::new(0));
+        let caches: Vec<_> = (0..50)
+            .map(|_| {
+                let tell = Arc::clone(&told);
+                numbers(&driver)
+                    .refresh_with(|key: &u64| Ok::<_, String>(*key))
+                    .eviction_listener(move |_| {
+                        tell.fetch_add(1, SeqCst);
+                    })
+                    .build()
+                    .expect("valid")
+            })
+            .collect();
+        for cache in &caches {
+            (0..20).for_each(|key| cache.insert(key, key));
+        }
+        until("threads have their names", || {
+            threads_named("fifty").len() >= 3
+        });
+        assert_eq!(threads_named("fifty").len(), 3);
+        until("all have expired", || told.load(SeqCst) == 1000);
+        assert!(caches.iter().all(Cache::is_empty));
+        drop(driver);
+        drop(caches);
+        until("the threads have ended", || {
+            threads_named("fifty").is_empty()
+        });
+    });
+}
+
+#[cfg(feature = "system")]
+#[test]
+fn caches_of_other_types_join_and_leave_at_any_time() {
+    in_time("all have expired", || {
+        let driver = SharedDriver::threads();
+        let threads: Vec<_> = (0..4)
+            .map(|number| {
+                let driver = driver.clone();
+                thread::spawn(move || {
+                    for round in 0..10 {
+                        let names: Cache<String, Vec<u8>> = Cache::builder()
+                            .unbounded()
+                            .time_to_live(5 * MS)
+                            .driver(&driver)
+                            .build()
+                            .expect("valid");
+                        let numbers = numbers(&driver).build().expect("valid");
+                        names.insert(format!("{number}"), vec![1; 100]);
+                        numbers.insert(number, round);
+                        match round % 3 {
+                            0 => until("it has expired", || names.is_empty()),
+                            1 => names.close(),
+                            _ => {}
+                        }
+                    }
+                })
+            })
+            .collect();
+        drop(driver);
+        threads
+            .into_iter()
+            .for_each(|thread| thread.join().expect("no panic"));
+    });
+}
+
+/// What takes its time, or panics, when it is dropped.
+struct Costly(Duration);
+
+impl Drop for Costly {
+    fn drop(&mut self) {
+        thread::sleep(self.0);
+        if self.0 == Duration::ZERO && !thread::panicking() {
+            std::panic::resume_unwind(Box::new("meant"));
+        }
+    }
+}
+
+#[cfg(feature = "system")]
+#[test]
+fn a_slow_or_panicking_cache_delays_others_by_a_hold_at_most() {
+    in_time("it is over", || {
+        let driver = SharedDriver::threads();
+        let costly = |ttl| -> Cache<u64, Costly> {
+            Cache::builder()
+                .unbounded()
+                .time_to_live(ttl)
+                .shards(1)
+                .driver(&driver)
+                .build()
+                .expect("valid")
+        };
+        let (slow, panicking) = (costly(5 * MS), costly(5 * MS));
+        // 0.8 s of drops, and a listener that is called for as long.
+        (0..400).for_each(|key| slow.insert(key, Costly(2 * MS)));
+        (0..400).for_each(|key| panicking.insert(key, Costly(Duration::ZERO)));
+        let (go, gone) = channel::<()>();
+        let gone = Mutex::new(gone);
+        let stuck = numbers(&driver)
+            .time_to_live(5 * MS)
+            .eviction_listener(move |_| {
+                let _ = gone.lock().expect("whole").recv();
+            })
+            .build()
+            .expect("valid");
+        stuck.insert(1, 1);
+        let punctual = numbers(&driver).build().expect("valid");
+        for key in 0..5 {
+            punctual.insert_with_ttl(key, key, 10 * MS);
+            until("it has expired", || punctual.is_empty());
+        }
+        // A hold drops 16 entries, which takes 32 ms; all of them take 800.
+        assert!(!slow.is_empty(), "it came between");
+        until("all are gone", || slow.is_empty() && panicking.is_empty());
+        assert_eq!(panicking.stats().drop_panics, 400);
+        drop(go);
+    });
+}
+
+#[cfg(feature = "system")]
+#[test]
+fn a_listener_on_a_shared_thread_may_close_another_cache_of_it() {
+    in_time("both are closed", || {
+        let driver = SharedDriver::threads();
+        let other = numbers(&driver)
+            .eviction_listener(|_| ())
+            .build()
+            .expect("valid");
+        other.insert(1, 1);
+        let (say, closed) = channel();
+        let target = other.clone();
+        let cache = numbers(&driver)
+            .eviction_listener(move |_| {
+                target.close();
+                // The test may be over.
+                let _ = say.send(());
+            })
+            .build()
+            .expect("valid");
+        cache.insert(1, 1);
+        cache.remove(&1);
+        heard(&closed, "the listener has closed the other");
+        until("the other is empty", || other.is_empty());
+        cache.close();
+    });
+}
+
+#[cfg(feature = "system")]
+#[test]
+fn caches_take_turns_at_the_refresh_threads() {
+    in_time("both are refreshed", || {
+        let driver = SharedDriver::threads_named("turns", 2);
+        let (go, gone) = channel::<()>();
+        let gone = Arc::new(Mutex::new(gone));
+        let cache = |slow: bool| {
+            let gone = Arc::clone(&gone);
+            let cache = numbers(&driver)
+                .time_to_live(3600 * 1000 * MS)
+                .refresh_after(0.0)
+                .refresh_parallelism(1)
+                .refresh_with(move |key: &u64| {
+                    if slow {
+                        let _ = gone.lock().expect("whole").recv();
+                    }
+                    Ok::<_, String>(*key + 100)
+                })
+                .build()
+                .expect("valid");
+            (0..10).for_each(|key| cache.insert(key, key));
+            (0..10).for_each(|key| {
+                cache.get(&key);
+            });
+            cache
+        };
+        let slow = cache(true);
+        until("the slow one runs", || slow.stats().refreshes_running == 1);
+        let quick = cache(false);
+        until("the quick one is through", || {
+            quick.stats().refreshes_done == 10
+        });
+        assert_eq!(slow.stats().refreshes_begun, 1, "its own limit");
+        drop(go);
+        until("the slow one is through", || {
+            slow.stats().refreshes_done == 10
+        });
+    });
+}
+
+#[test]
+fn a_task_drives_all_who_join_before_and_after_it_began() {
+    in_time("all have expired", || {
+        let driver = SharedDriver::task();
+        let clock = ManualClock::new();
+        let early = numbers(&driver)
+            .clock(clock.clone())
+            .build()
+            .expect("valid");
+        early.insert(1, 1);
+        let drive = driver.drive(sleep);
+        let task = thread::spawn(move || block_on(drive));
+        let told = Arc::new(AtomicUsize::new(0));
+        let tell = Arc::clone(&told);
+        let late = numbers(&driver)
+            .clock(clock.clone())
+            .eviction_listener_async(move |_| {
+                let tell = Arc::clone(&tell);
+                async move {
+                    sleep(MS).await;
+                    tell.fetch_add(1, SeqCst);
+                }
+            })
+            .build()
+            .expect("valid");
+        (0..10).for_each(|key| late.insert(key, key));
+        clock.advance(20 * MS);
+        until("both are empty", || early.is_empty() && late.is_empty());
+        until("all are told", || told.load(SeqCst) == 10);
+        late.insert(1, 1);
+        drop(driver);
+        drop(early);
+        assert!(!task.is_finished(), "there is a cache");
+        drop(late);
+        task.join().expect("it ends with the last cache");
+        assert_eq!(told.load(SeqCst), 11);
+    });
+}
+
+#[test]
+fn a_task_that_is_dropped_and_made_anew_goes_on() {
+    let driver = SharedDriver::task();
+    let clock = ManualClock::new();
+    let caches: Vec<_> = (0..40)
+        .map(|_| {
+            numbers(&driver)
+                .clock(clock.clone())
+                .build()
+                .expect("valid")
+        })
+        .collect();
+    for round in 0..3 {
+        let mut drive = Box::pin(driver.drive(|_| pending()));
+        caches.iter().for_each(|cache| cache.insert(round, round));
+        turn(&mut drive);
+        clock.advance(20 * MS);
+        turn(&mut drive);
+        assert!(caches.iter().all(Cache::is_empty), "round {round}");
+    }
+    drop(caches);
+    drop(driver);
+}
+
+fn turn<F: Future>(drive: &mut Pin<Box<F>>) {
+    for _ in 0..8 {
+        let mut context = Context::from_waker(Waker::noop());
+        assert!(drive.as_mut().poll(&mut context).is_pending());
+    }
+}
+
+/// Notes who asks a clock what time it is: only caches that are looked at.
+#[derive(Debug, Clone)]
+struct Asked(ManualClock, Arc<AtomicUsize>);
+
+impl tidewheel::Clock for Asked {
+    fn now(&self) -> Duration {
+        self.1.fetch_add(1, SeqCst);
+        self.0.now()
+    }
+
+    fn wall(&self) -> std::time::SystemTime {
+        self.0.wall()
+    }
+
+    fn wake_when_moved(&self, sleeper: &Waker) {
+        self.0.wake_when_moved(sleeper);
+    }
+}
+
+#[derive(Default)]
+struct Woken(AtomicUsize);
+
+impl Wake for Woken {
+    fn wake(self: Arc<Self>) {
+        self.0.fetch_add(1, SeqCst);
+    }
+}
+
+#[test]
+fn a_wake_up_looks_at_the_caches_that_have_something_to_do() {
+    let driver = SharedDriver::task();
+    let clock = ManualClock::new();
+    let asked: Vec<Arc<AtomicUsize>> = (0..100).map(|_| Arc::default()).collect();
+    let caches: Vec<_> = asked
+        .iter()
+        .map(|asked| {
+            let clock = Asked(clock.clone(), Arc::clone(asked));
+            numbers(&driver).clock(clock).build().expect("valid")
+        })
+        .collect();
+    let woken = Arc::new(Woken::default());
+    let waker = Waker::from(Arc::clone(&woken));
+    let mut drive = pin!(driver.drive(|_| pending()));
+    for _ in 0..8 {
+        let mut context = Context::from_waker(&waker);
+        assert!(drive.as_mut().poll(&mut context).is_pending());
+    }
+    let before: Vec<_> = asked.iter().map(|asked| asked.load(SeqCst)).collect();
+    let wakes = woken.0.load(SeqCst);
+    caches[7].insert(1, 1);
+    assert_eq!(woken.0.load(SeqCst), wakes + 1);
+    for _ in 0..8 {
+        let mut context = Context::from_waker(&waker);
+        assert!(drive.as_mut().poll(&mut context).is_pending());
+    }
+    let after: Vec<_> = asked.iter().map(|asked| asked.load(SeqCst)).collect();
+    for (number, (before, after)) in before.into_iter().zip(after).enumerate() {
+        assert_eq!(before == after, number != 7, "cache {number}");
+    }
+}
