@@ -56,9 +56,10 @@
 //!
 //! - [`Tasks`] is the core in virtual time: `advance(now, budget, sink)`, no threads, clocks or locks.
 //! - [`Scheduler`] is threads over shards of it; [`Builder::manual`] is the same without threads.
-//! - [`Durable`] keeps a [`Journal`] beside a scheduler: pending tasks survive a crash, and each runs at least
-//!   once. `RedbJournal` (feature `redb`) is one in a file. [`Durable::manual`] is the same without threads, for
-//!   tests of crashes.
+//! - [`Durable`] keeps a [`Journal`] beside a scheduler. Its tasks are jobs: they survive a crash, run at least once, are
+//!   retried as [`Retry`] says, acknowledged by an [`Ack`] if they outlive their handler, and [dead
+//!   letters](DurableHandle::dead_letters) after their last attempt. `RedbJournal` (feature `redb`) is a journal in a file,
+//!   [`MemoryJournal`] one in memory. [`Durable::manual`] is the same without threads, for tests of crashes.
 //! - `TaskStream` (feature `tokio`) is a stream of due tasks, for one async task that owns them.
 #![forbid(unsafe_code)]
 

@@ -12,6 +12,8 @@ mod handle;
 mod hostile;
 mod jobs;
 mod jobs_threads;
+#[cfg(feature = "redb")]
+mod killed;
 mod model;
 #[cfg(all(feature = "redb", feature = "serde"))]
 mod redb_file;
