@@ -187,6 +187,7 @@ pub use handle::builder::Builder;
 pub use handle::cache::{Cache, WeakCache};
 pub use handle::cas::{CompareError, Version};
 pub use handle::entry::{Entry, EntryUpdate};
+pub use handle::fetch::Fetch;
 pub use handle::forecast::Forecast;
 pub use handle::iter::{Entries, Iter, Keys};
 #[cfg(feature = "serde")]
@@ -194,6 +195,8 @@ pub use handle::snapshot::{RestoreError, Snapshot};
 pub use handle::tagged::TaggedEntries;
 pub use hasher::{DefaultHashBuilder, DefaultHasher};
 pub use lifetime::{Condition, Expiry, Jitter, Lifetime, Loaded, Ttl};
+pub use load::fetched::{Fetched, Outcome};
+pub use load::form::{BorrowedKey, KeyForm, OwnedKey};
 pub use load::latch::Compute;
 pub use load::said::LoaderResult;
 pub use stats::Stats;

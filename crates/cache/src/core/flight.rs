@@ -15,7 +15,7 @@ use crate::sync::{Condvar, Mutex, lock, thread_number};
 
 /// What an ended load tells those who waited for it.
 #[derive(Debug)]
-pub(crate) enum Outcome<V> {
+pub(crate) enum Ending<V> {
     Value(V),
     Negative(Negative),
 }
@@ -35,7 +35,7 @@ pub(crate) struct Flight<V> {
     state: Mutex<State>,
     changed: Condvar,
     /// Set at most once, before the phase becomes [`Phase::Over`]. If it is not, waiters look again.
-    outcome: OnceLock<Outcome<V>>,
+    ending: OnceLock<Ending<V>>,
 }
 
 #[derive(Debug)]
@@ -82,11 +82,11 @@ pub(crate) enum Wake {
     All(BTreeMap<u64, Waker>),
 }
 
-/// The last one who knows of the flight drops its outcome, which is the user's.
+/// The last one who knows of the flight drops what it has come to, which is the user's.
 impl<V> Drop for Flight<V> {
     fn drop(&mut self) {
-        let outcome = AssertUnwindSafe(self.outcome.take());
-        if let Err(panic) = catch_unwind(move || drop(outcome)) {
+        let ending = AssertUnwindSafe(self.ending.take());
+        if let Err(panic) = catch_unwind(move || drop(ending)) {
             forget_quietly(panic);
         }
     }
@@ -110,13 +110,13 @@ impl<V> Flight<V> {
                 next_id: 1,
             }),
             changed: Condvar::new(),
-            outcome: OnceLock::new(),
+            ending: OnceLock::new(),
         }
     }
 
     /// What the load has come to, once it is over.
-    pub(crate) fn outcome(&self) -> Option<&Outcome<V>> {
-        self.outcome.get()
+    pub(crate) fn ending(&self) -> Option<&Ending<V>> {
+        self.ending.get()
     }
 
     /// This thread polls the loader.
@@ -233,12 +233,12 @@ impl<V> Flight<V> {
         vacant
     }
 
-    /// Ends the flight. The outcome, if there is one, is for those who wait.
-    pub(crate) fn end(&self, outcome: Option<Outcome<V>>) {
-        if let Some(outcome) = outcome {
+    /// Ends the flight. What it has come to, if that is said, is for those who wait.
+    pub(crate) fn end(&self, ending: Option<Ending<V>>) {
+        if let Some(ending) = ending {
             // Only the leader sets it, and it leads once.
-            let set = self.outcome.set(outcome);
-            debug_assert!(set.is_ok(), "a flight has one outcome");
+            let set = self.ending.set(ending);
+            debug_assert!(set.is_ok(), "a flight ends once");
         }
         let wake = lock(&self.state).end();
         self.wake(wake);

@@ -8,20 +8,21 @@ use equivalent::Equivalent;
 use super::cache::Cache;
 use crate::hasher::DefaultHashBuilder;
 use crate::lifetime::Loaded;
+use crate::load::form::{BorrowedKey, KeyForm, OwnedKey};
 use crate::load::latch::{Compute, PutIf};
 use crate::quiet::Quiet;
 
-/// One key of a cache, there or not; made by [`Cache::entry`].
+/// One key of a cache, there or not; made by [`Cache::entry`] and [`Cache::entry_by_ref`].
 #[must_use = "an entry does nothing until one of its methods is called"]
-pub struct Entry<'a, K, V, S = DefaultHashBuilder> {
-    cache: &'a Cache<K, V, S>,
-    key: K,
+pub struct Entry<'a, K, V, S = DefaultHashBuilder, Q = OwnedKey<K>> {
+    pub(super) cache: &'a Cache<K, V, S>,
+    pub(super) key: Q,
 }
 
 /// An [`Entry`] with what is to be done if it is there; made by [`Entry::and_update`].
 #[must_use = "nothing happens until one of its methods is called"]
-pub struct EntryUpdate<'a, K, V, F, S = DefaultHashBuilder> {
-    entry: Entry<'a, K, V, S>,
+pub struct EntryUpdate<'a, K, V, F, S = DefaultHashBuilder, Q = OwnedKey<K>> {
+    entry: Entry<'a, K, V, S, Q>,
     update: F,
 }
 
@@ -37,8 +38,18 @@ impl<K: Hash + Eq, V: Clone, S: BuildHasher> Cache<K, V, S> {
     /// # Ok(())
     /// # }
     /// ```
-    #[doc(alias = "entry_by_ref")]
     pub fn entry(&self, key: K) -> Entry<'_, K, V, S> {
+        let key = OwnedKey(key);
+        Entry { cache: self, key }
+    }
+
+    /// As [`entry`](Self::entry), by reference: the key is made from it only for a closure that may change the entry.
+    /// [`Entry::or_insert`] and its kin allocate nothing if there is a value.
+    pub fn entry_by_ref<'a, Q>(&'a self, key: &'a Q) -> Entry<'a, K, V, S, BorrowedKey<'a, Q>>
+    where
+        Q: Hash + Equivalent<K> + ToOwned<Owned = K> + ?Sized,
+    {
+        let key = BorrowedKey(key);
         Entry { cache: self, key }
     }
 
@@ -96,7 +107,7 @@ impl<K: Hash + Eq, V: Clone, S: BuildHasher> Cache<K, V, S> {
     }
 }
 
-impl<'a, K: Hash + Eq, V: Clone, S: BuildHasher> Entry<'a, K, V, S> {
+impl<'a, K: Hash + Eq, V: Clone, S: BuildHasher, Q: KeyForm<K>> Entry<'a, K, V, S, Q> {
     /// The value; if there is none, this one, which is stored. (It is returned all the same if it is heavier
     /// than the whole capacity, or the cache is closed.)
     pub fn or_insert(self, value: V) -> V {
@@ -122,18 +133,20 @@ impl<'a, K: Hash + Eq, V: Clone, S: BuildHasher> Entry<'a, K, V, S> {
     pub fn or_insert_loaded(self, value: impl FnOnce() -> Loaded<V>) -> V {
         let counters = &self.cache.inner.counters;
         let value = Quiet::new(value, counters);
-        if let Some(found) = self.cache.get(&self.key) {
-            counters.discard(self.key);
+        let key = Quiet::new(self.key, counters);
+        if let Some(found) = self.cache.get(key.sought()) {
             return found;
         }
-        self.put(|old| match old {
+        let key = key.into_inner();
+        let cache = self.cache;
+        Entry { cache, key }.put(|old| match old {
             Some(_) => Compute::Keep,
             None => Compute::Put(value.into_inner()()),
         })
     }
 
     /// Adds what is to be done if there is a value: see [`Cache::update`]. One step with what follows.
-    pub fn and_update<F>(self, update: F) -> EntryUpdate<'a, K, V, F, S>
+    pub fn and_update<F>(self, update: F) -> EntryUpdate<'a, K, V, F, S, Q>
     where
         F: FnOnce(&V) -> V,
     {
@@ -165,20 +178,20 @@ impl<'a, K: Hash + Eq, V: Clone, S: BuildHasher> Entry<'a, K, V, S> {
     )]
     pub fn compute(self, change: impl FnOnce(Option<&V>) -> Compute<V>) -> Option<V> {
         let inner = &self.cache.inner;
-        inner.what_is_there(inner.compute(self.key, PutIf::NotInvalidated, change))
+        inner.what_is_there(inner.compute(self.key.into_key(), PutIf::NotInvalidated, change))
     }
 
     /// As [`compute`](Self::compute), with a closure after which there always is a value, stored or not.
     fn put(self, change: impl FnOnce(Option<&V>) -> Compute<V>) -> V {
         let inner = &self.cache.inner;
-        match inner.compute(self.key, PutIf::NotInvalidated, change) {
+        match inner.compute(self.key.into_key(), PutIf::NotInvalidated, change) {
             Ok(Some(value)) | Err(value) => value,
             Ok(None) => unreachable!("the closure keeps what is there, or puts something"),
         }
     }
 }
 
-impl<K: Hash + Eq, V: Clone, F, S: BuildHasher> EntryUpdate<'_, K, V, F, S>
+impl<K: Hash + Eq, V: Clone, F, S: BuildHasher, Q: KeyForm<K>> EntryUpdate<'_, K, V, F, S, Q>
 where
     F: FnOnce(&V) -> V,
 {
@@ -231,7 +244,7 @@ where
     }
 }
 
-impl<K: fmt::Debug, V, S> fmt::Debug for Entry<'_, K, V, S> {
+impl<K, V, S, Q: fmt::Debug> fmt::Debug for Entry<'_, K, V, S, Q> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Entry")
             .field("key", &self.key)
@@ -239,7 +252,7 @@ impl<K: fmt::Debug, V, S> fmt::Debug for Entry<'_, K, V, S> {
     }
 }
 
-impl<K: fmt::Debug, V, F, S> fmt::Debug for EntryUpdate<'_, K, V, F, S> {
+impl<K, V, F, S, Q: fmt::Debug> fmt::Debug for EntryUpdate<'_, K, V, F, S, Q> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("EntryUpdate")
             .field("entry", &self.entry)

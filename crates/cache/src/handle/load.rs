@@ -4,8 +4,7 @@ use std::hash::{BuildHasher, Hash};
 use std::sync::Arc;
 
 use super::cache::Cache;
-use crate::load::said::{LoaderResult, present};
-use crate::load::{never, plain};
+use crate::load::said::LoaderResult;
 
 /// # Loading, on threads
 impl<K: Hash + Eq, V: Clone, S: BuildHasher> Cache<K, V, S> {
@@ -38,8 +37,7 @@ impl<K: Hash + Eq, V: Clone, S: BuildHasher> Cache<K, V, S> {
         alias = "get_or_insert_with"
     )]
     pub fn get_or_load(&self, key: K, load: impl FnOnce() -> V) -> V {
-        let answer = self.inner.load(key, false, || Ok(plain(load())));
-        present(answer.unwrap_or_else(|error| never(&error)))
+        self.fetch(key).load(load).value
     }
 
     /// As [`get_or_load`](Self::get_or_load), with a loader that may fail.
@@ -70,8 +68,7 @@ impl<K: Hash + Eq, V: Clone, S: BuildHasher> Cache<K, V, S> {
     where
         E: Send + Sync + 'static,
     {
-        let answer = self.inner.load(key, false, || load().map(plain));
-        answer.map(present)
+        self.fetch(key).try_load(load).value
     }
 
     /// As [`get_or_load`](Self::get_or_load), with a loader that may find that there is no such thing.
@@ -84,9 +81,7 @@ impl<K: Hash + Eq, V: Clone, S: BuildHasher> Cache<K, V, S> {
     /// As [`get_or_load`](Self::get_or_load).
     #[doc(alias = "optionally_get_with")]
     pub fn optionally_get_or_load(&self, key: K, load: impl FnOnce() -> Option<V>) -> Option<V> {
-        self.inner
-            .load(key, true, || Ok(load().and_then(plain)))
-            .unwrap_or_else(|error| never(&error))
+        self.fetch(key).optionally_load(load).value
     }
 
     /// As [`get_or_load`](Self::get_or_load), with a loader that says how long its value lives: it returns a
@@ -116,6 +111,6 @@ impl<K: Hash + Eq, V: Clone, S: BuildHasher> Cache<K, V, S> {
     where
         R: LoaderResult<V>,
     {
-        R::answer(self.inner.load(key, R::MAY_BE_ABSENT, || load().said()))
+        self.fetch(key).load_with(load).value
     }
 }

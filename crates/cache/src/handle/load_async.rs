@@ -5,8 +5,7 @@ use std::hash::{BuildHasher, Hash};
 use std::sync::Arc;
 
 use super::cache::Cache;
-use crate::load::said::{LoaderResult, present};
-use crate::load::{never, plain};
+use crate::load::said::LoaderResult;
 
 /// # Loading, in tasks
 impl<K: Hash + Eq, V: Clone, S: BuildHasher> Cache<K, V, S> {
@@ -28,9 +27,7 @@ impl<K: Hash + Eq, V: Clone, S: BuildHasher> Cache<K, V, S> {
     where
         F: Future<Output = V>,
     {
-        let load = async { Ok(plain(load.await)) };
-        let answer = self.inner.load_async(key, false, load).await;
-        present(answer.unwrap_or_else(|error| never(&error)))
+        self.fetch(key).load_async(load).await.value
     }
 
     /// As [`try_get_or_load`](Self::try_get_or_load), with a future as the loader: see
@@ -49,9 +46,7 @@ impl<K: Hash + Eq, V: Clone, S: BuildHasher> Cache<K, V, S> {
         F: Future<Output = Result<V, E>>,
         E: Send + Sync + 'static,
     {
-        let load = async { load.await.map(plain) };
-        let answer = self.inner.load_async(key, false, load).await;
-        answer.map(present)
+        self.fetch(key).try_load_async(load).await.value
     }
 
     /// As [`optionally_get_or_load`](Self::optionally_get_or_load), with a future as the loader: see
@@ -65,11 +60,7 @@ impl<K: Hash + Eq, V: Clone, S: BuildHasher> Cache<K, V, S> {
     where
         F: Future<Output = Option<V>>,
     {
-        let load = async { Ok(load.await.and_then(plain)) };
-        self.inner
-            .load_async(key, true, load)
-            .await
-            .unwrap_or_else(|error| never(&error))
+        self.fetch(key).optionally_load_async(load).await.value
     }
 
     /// As [`get_or_load_with`](Self::get_or_load_with), with a future as the loader: see
@@ -83,7 +74,6 @@ impl<K: Hash + Eq, V: Clone, S: BuildHasher> Cache<K, V, S> {
         F: Future<Output = R>,
         R: LoaderResult<V>,
     {
-        let load = async { load.await.said() };
-        R::answer(self.inner.load_async(key, R::MAY_BE_ABSENT, load).await)
+        self.fetch(key).load_with_async(load).await.value
     }
 }

@@ -9,6 +9,9 @@ mod owner;
 
 mod load;
 mod load_async;
+mod load_by_ref;
+
+pub(crate) mod fetch;
 
 pub(crate) mod entry;
 

@@ -3,9 +3,11 @@
 use std::hash::{BuildHasher, Hash};
 use std::sync::Arc;
 
-use super::Answer;
+use super::Found;
+use super::fetched::{Fetched, Outcome};
+use super::form::KeyForm;
 use super::lead::Lead;
-use crate::core::flight::{Flight, Outcome, Phase, REENTRY, SUSPENDED, Turn};
+use crate::core::flight::{Ending, Flight, Phase, REENTRY, SUSPENDED, Turn};
 use crate::core::hash::Hashed;
 use crate::core::inner::Inner;
 use crate::quiet::Quiet;
@@ -19,17 +21,19 @@ pub(super) struct Request<'a, K> {
     absent: bool,
     /// Whether it blocks its thread while it waits.
     blocks: bool,
+    /// Whether it has waited.
+    waited: bool,
 }
 
 /// What has come of a question at the first glance.
 pub(super) enum Asked<'a, K, V, E> {
-    Answer(Answer<V, E>),
+    Answer(Found<V, E>),
     Request(Request<'a, K>),
 }
 
 /// What a caller is to do next, on a thread or as a task: these differ in how they wait alone.
 pub(super) enum Step<'a, K: Hash + Eq, V, S: BuildHasher, E> {
-    Answer(Answer<V, E>),
+    Answer(Found<V, E>),
     Lead(Lead<'a, K, V, S>),
     /// Wait for the flight, which counts on it; then come again.
     Wait(Arc<Flight<V>>),
@@ -46,22 +50,41 @@ enum Claim<V> {
 
 impl<K: Hash + Eq, V, S: BuildHasher> Inner<K, V, S> {
     /// The first glance, counted as a lookup.
-    pub(super) fn begin_load<E>(&self, key: K, absent: bool, blocks: bool) -> Asked<'_, K, V, E>
+    #[inline]
+    pub(super) fn begin_load<E>(
+        &self,
+        key: impl KeyForm<K>,
+        absent: bool,
+        blocks: bool,
+    ) -> Asked<'_, K, V, E>
     where
         V: Clone,
         E: Send + Sync + 'static,
     {
         let key = Quiet::new(key, &self.counters);
-        let hash = self.hash(&*key);
-        if let Some(answer) = self.glance(hash, &key, absent, true) {
-            return Asked::Answer(answer);
+        let hash = self.hash(key.sought());
+        if let Some(found) = self.glance(hash, key.sought(), absent, true) {
+            return Asked::Answer(found);
         }
-        Asked::Request(Request {
+        Asked::Request(self.request(hash, key.into_inner(), absent, blocks))
+    }
+
+    /// What a caller asks whom the first glance has not answered.
+    #[cold]
+    fn request(
+        &self,
+        hash: Hashed,
+        key: impl KeyForm<K>,
+        absent: bool,
+        blocks: bool,
+    ) -> Request<'_, K> {
+        Request {
             hash,
-            key: Some(Quiet::new(Arc::new(key.into_inner()), &self.counters)),
+            key: Some(Quiet::new(Arc::new(key.into_key()), &self.counters)),
             absent,
             blocks,
-        })
+            waited: false,
+        }
     }
 
     /// The next step of a caller whom the first glance has not answered. `waited` is how its wait has ended.
@@ -77,6 +100,7 @@ impl<K: Hash + Eq, V, S: BuildHasher> Inner<K, V, S> {
         match waited {
             Some((Turn::Lead, flight)) => return Step::Lead(self.led(request, flight)),
             Some((Turn::Over, flight)) => {
+                request.waited = true;
                 let answer = self.resolve(request, &flight);
                 if let Some(answer) = answer.or_else(|| self.glance_again(request)) {
                     return Step::Answer(answer);
@@ -97,13 +121,14 @@ impl<K: Hash + Eq, V, S: BuildHasher> Inner<K, V, S> {
         }
     }
 
-    fn glance_again<E>(&self, request: &Request<'_, K>) -> Option<Answer<V, E>>
+    fn glance_again<E>(&self, request: &Request<'_, K>) -> Option<Found<V, E>>
     where
         V: Clone,
         E: Send + Sync + 'static,
     {
-        let key = request.key.as_ref()?;
-        self.glance(request.hash, key, request.absent, false)
+        let key: &Arc<K> = request.key.as_ref()?;
+        let found = self.glance(request.hash, &**key, request.absent, false)?;
+        Some(request.hears(found))
     }
 
     fn led<'a>(
@@ -161,17 +186,29 @@ impl<K: Hash + Eq, V, S: BuildHasher> Inner<K, V, S> {
     }
 
     /// What the end of a flight means to one who has waited for it; `None`: look again.
-    fn resolve<E>(&self, request: &Request<'_, K>, flight: &Flight<V>) -> Option<Answer<V, E>>
+    fn resolve<E>(&self, request: &Request<'_, K>, flight: &Flight<V>) -> Option<Found<V, E>>
     where
         V: Clone,
         E: Send + Sync + 'static,
     {
-        match flight.outcome()? {
-            Outcome::Value(value) => Some(Ok(Some(value.clone()))),
-            Outcome::Negative(negative) if negative.answers::<E>(request.absent) => {
-                self.negative_answer(request.hash, request.key.as_ref()?, negative)
+        match flight.ending()? {
+            Ending::Value(value) => Some(Fetched::new(Ok(Some(value.clone())), Outcome::Joined)),
+            Ending::Negative(negative) if negative.answers::<E>(request.absent) => {
+                let key: &Arc<K> = request.key.as_ref()?;
+                let found = self.negative_answer(request.hash, &**key, negative)?;
+                Some(request.hears(found))
             }
-            Outcome::Negative(_) => None,
+            Ending::Negative(_) => None,
         }
+    }
+}
+
+impl<K> Request<'_, K> {
+    /// What was found, as an answer to this.
+    fn hears<T>(&self, mut found: Fetched<T>) -> Fetched<T> {
+        if self.waited {
+            found.outcome = found.outcome.after_a_wait();
+        }
+        found
     }
 }

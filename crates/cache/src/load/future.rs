@@ -8,7 +8,8 @@ use std::sync::Arc;
 use std::task::{Context, Poll};
 
 use super::claim::{Asked, Step};
-use super::{Answer, Said};
+use super::form::KeyForm;
+use super::{Found, Said};
 use crate::core::flight::{Flight, Phase, Turn};
 use crate::core::hash::Hashed;
 use crate::core::inner::Inner;
@@ -17,21 +18,21 @@ use crate::core::midst::Leading;
 impl<K: Hash + Eq, V: Clone, S: BuildHasher> Inner<K, V, S> {
     pub(crate) async fn load_async<E>(
         &self,
-        key: K,
+        key: impl KeyForm<K>,
         absent: bool,
         load: impl Future<Output = Said<V, E>>,
-    ) -> Answer<V, E>
+    ) -> Found<V, E>
     where
         E: Send + Sync + 'static,
     {
         let mut request = match self.begin_load(key, absent, false) {
-            Asked::Answer(answer) => return answer,
+            Asked::Answer(found) => return found,
             Asked::Request(request) => request,
         };
         let mut waited = None;
         let lead = loop {
             match self.continue_load(&mut request, waited.take()) {
-                Step::Answer(answer) => return answer,
+                Step::Answer(found) => return found,
                 Step::Lead(lead) => break lead,
                 Step::Wait(flight) => {
                     let wait = Wait::new(self, request.hash, Arc::clone(&flight));
@@ -51,7 +52,7 @@ impl<K: Hash + Eq, V: Clone, S: BuildHasher> Inner<K, V, S> {
             .await
         };
         match said {
-            Ok(said) => self.lead(|| lead.finish(said)),
+            Ok(said) => self.lead(|| lead.finish(said.map_err(Arc::new))),
             Err(panic) => self.lead(|| {
                 lead.give_up();
                 resume_unwind(panic)

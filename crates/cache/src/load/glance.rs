@@ -3,12 +3,18 @@
 use std::hash::{BuildHasher, Hash};
 use std::sync::Arc;
 
-use super::Answer;
+use equivalent::Equivalent;
+use tidewheel_store::Slot;
+
+use super::Found;
+use super::fetched::{Fetched, Outcome};
 use super::settle::AfterRead;
 use crate::core::flight::Negative;
 use crate::core::hash::Hashed;
 use crate::core::inner::Inner;
+use crate::core::shard::Shard;
 use crate::stats::Count;
+use crate::sync::ReadGuard;
 
 impl Negative {
     /// Whether this answers a caller whose loader fails with `E`.
@@ -22,88 +28,154 @@ impl Negative {
 
 impl<K: Hash + Eq, V, S: BuildHasher> Inner<K, V, S> {
     /// Looks for an answer under the reader lock. Counts the lookup if it is the first one.
-    pub(super) fn glance<E>(
+    #[inline]
+    pub(super) fn glance<E, Q>(
         &self,
         hash: Hashed,
-        key: &K,
+        key: &Q,
         absent: bool,
         first: bool,
-    ) -> Option<Answer<V, E>>
+    ) -> Option<Found<V, E>>
     where
         V: Clone,
         E: Send + Sync + 'static,
+        Q: Equivalent<K> + ?Sized,
     {
-        let (mut renewal, mut refresh) = (None, None);
-        let mut stale = false;
-        let mut remembered = None;
-        let found = {
-            let shard = self.read(self.cell(hash));
-            match Self::find(&shard, hash, key) {
-                Some(slot) if self.is_live(&shard.store, slot) => {
-                    let mut serve = true;
-                    if self.is_stale(&shard.store, slot) {
-                        refresh = self.refresh_wanted(&shard, hash, slot);
-                        serve = self.config.refresher.is_some()
-                            || self.is_being_loaded(&shard, hash, key);
-                        stale = serve;
-                    }
-                    if serve {
-                        shard.store.hit(slot);
-                        renewal = self.used(&shard, slot);
-                    }
-                    serve.then(|| shard.store.value(slot).clone())
-                }
-                _ => {
-                    remembered = shard
-                        .negatives
-                        .find(hash.place(), |stored| stored == key, &self.time)
-                        .filter(|negative| negative.answers::<E>(absent))
-                        .cloned();
-                    None
-                }
-            }
+        let shard = self.read(self.cell(hash));
+        let entry = shard
+            .store
+            .look(hash.place(), move |stored| key.equivalent(stored))
+            .filter(|entry| self.is_there(&shard.store, entry));
+        let Some(entry) = entry else {
+            return self.glance_in_vain(shard, hash, key, absent, first);
         };
+        let slot = entry.slot();
+        if entry.has_attributes() && self.is_stale(&shard.store, slot) {
+            return self.glance_at_stale(shard, slot, hash, key, first);
+        }
+        entry.hit();
+        let renewal = self.used(&shard, slot);
+        let value = entry.value().clone();
+        drop(shard);
+        let after = AfterRead {
+            renewal,
+            stale: false,
+            refresh: None,
+            lookup: first.then_some(true),
+        };
+        self.settle(hash, key, after);
+        Some(Fetched::new(Ok(Some(value)), Outcome::Hit))
+    }
+
+    /// There is no live entry: perhaps an error or absence is remembered.
+    #[cold]
+    fn glance_in_vain<E, Q>(
+        &self,
+        shard: ReadGuard<'_, Shard<K, V>>,
+        hash: Hashed,
+        key: &Q,
+        absent: bool,
+        first: bool,
+    ) -> Option<Found<V, E>>
+    where
+        V: Clone,
+        E: Send + Sync + 'static,
+        Q: Equivalent<K> + ?Sized,
+    {
+        let remembered = shard
+            .negatives
+            .find(hash.place(), |stored| key.equivalent(stored), &self.time)
+            .filter(|negative| negative.answers::<E>(absent))
+            .cloned();
+        drop(shard);
+        if first {
+            self.counters.add(Count::Miss, 1);
+        }
+        let negative = remembered?;
+        self.counters.add(Count::NegativeHit, 1);
+        self.negative_answer(hash, key, &negative)
+    }
+
+    /// The entry is past its soft deadline: it is served if somebody else loads it again.
+    #[cold]
+    fn glance_at_stale<E, Q>(
+        &self,
+        shard: ReadGuard<'_, Shard<K, V>>,
+        slot: Slot,
+        hash: Hashed,
+        key: &Q,
+        first: bool,
+    ) -> Option<Found<V, E>>
+    where
+        V: Clone,
+        Q: Equivalent<K> + ?Sized,
+    {
+        // Declared before the lock: if the clone panics, the key in it is dropped without it.
+        let refresh;
+        let shard = shard;
+        refresh = self.refresh_wanted(&shard, hash, slot);
+        let stale = self.config.refresher.is_some() || self.is_being_loaded(&shard, hash, key);
+        let mut renewal = None;
+        if stale {
+            shard.store.hit(slot);
+            renewal = self.used(&shard, slot);
+        }
+        let found = stale.then(|| shard.store.value(slot).clone());
+        drop(shard);
         let after = AfterRead {
             renewal,
             stale,
             refresh,
-            lookup: first.then_some(found.is_some()),
+            lookup: first.then_some(stale),
         };
         self.settle(hash, key, after);
-        match (found, remembered) {
-            (Some(value), _) => Some(Ok(Some(value))),
-            (None, Some(negative)) => {
-                self.counters.add(Count::NegativeHit, 1);
-                self.negative_answer(hash, key, &negative)
-            }
-            (None, None) => None,
-        }
+        found.map(|value| Fetched::new(Ok(Some(value)), Outcome::Stale))
     }
 
     /// An error or absence as an answer; in place of an error the old value, if it may still be served.
-    pub(super) fn negative_answer<E>(
+    pub(super) fn negative_answer<E, Q>(
         &self,
         hash: Hashed,
-        key: &K,
+        key: &Q,
         negative: &Negative,
-    ) -> Option<Answer<V, E>>
+    ) -> Option<Found<V, E>>
     where
         V: Clone,
         E: Send + Sync + 'static,
+        Q: Equivalent<K> + ?Sized,
     {
         match negative {
-            Negative::Absent => Some(Ok(None)),
+            Negative::Absent => Some(Fetched::new(Ok(None), Outcome::Negative)),
             Negative::Error(error) => {
                 let error = Arc::clone(error).downcast::<E>().ok()?;
-                Some(self.old_value(hash, key).map(Some).ok_or(error))
+                Some(self.in_place_of(error, hash, key, Outcome::Negative))
             }
+        }
+    }
+
+    /// The old value, if it may be served in place of a loader's error, or else the error, which comes from `outcome`.
+    pub(super) fn in_place_of<E, Q>(
+        &self,
+        error: Arc<E>,
+        hash: Hashed,
+        key: &Q,
+        outcome: Outcome,
+    ) -> Found<V, E>
+    where
+        V: Clone,
+        Q: Equivalent<K> + ?Sized,
+    {
+        match self.old_value(hash, key) {
+            Some(old) => Fetched::new(Ok(Some(old)), Outcome::StaleOnError),
+            None => Fetched::new(Err(error), outcome),
         }
     }
 
     /// The old value for the case that a loader has failed, until its hard deadline.
-    pub(super) fn old_value(&self, hash: Hashed, key: &K) -> Option<V>
+    fn old_value<Q>(&self, hash: Hashed, key: &Q) -> Option<V>
     where
         V: Clone,
+        Q: Equivalent<K> + ?Sized,
     {
         let old = {
             let shard = self.read(self.cell(hash));

@@ -3,10 +3,12 @@
 use std::hash::{BuildHasher, Hash};
 use std::sync::Arc;
 
+use equivalent::Equivalent;
 use tidewheel_store::Attributes;
 
-use super::{Answer, Said};
-use crate::core::flight::{Flight, Negative, Outcome, Phase};
+use super::fetched::{Fetched, Outcome};
+use super::{Found, Said};
+use crate::core::flight::{Ending, Flight, Negative, Phase};
 use crate::core::fresh::Heritage;
 use crate::core::hash::Hashed;
 use crate::core::inner::Inner;
@@ -45,33 +47,42 @@ impl<'a, K: Hash + Eq, V, S: BuildHasher> Lead<'a, K, V, S> {
 
 impl<K: Hash + Eq, V, S: BuildHasher> Lead<'_, K, V, S> {
     /// Ends the load with what the loader has said.
-    pub(super) fn finish<E>(mut self, said: Said<V, E>) -> Answer<V, E>
+    pub(super) fn finish<E>(mut self, said: Said<V, Arc<E>>) -> Found<V, E>
     where
         V: Clone,
         E: Send + Sync + 'static,
     {
-        match said {
+        let answer = match said {
             Ok(Some(Loaded { value, lifetime })) => {
                 self.put(value.clone(), &lifetime, None);
                 let awaited = self.flight.is_awaited();
-                let outcome = awaited.then(|| Outcome::Value(value.clone()));
-                self.end(outcome);
+                let ending = awaited.then(|| Ending::Value(value.clone()));
+                self.end(ending);
                 Ok(Some(value))
             }
             Ok(None) => {
                 self.fail(Negative::Absent);
                 Ok(None)
             }
-            Err(error) => {
-                let error = Arc::new(error);
-                let old = self
-                    .key
-                    .as_ref()
-                    .and_then(|key| self.inner.old_value(self.hash, key));
-                self.fail(Negative::error(&error));
-                old.map(Some).ok_or(error)
-            }
-        }
+            Err(error) => return self.finish_failed(error),
+        };
+        Fetched::new(answer, Outcome::Loaded)
+    }
+
+    fn finish_failed<E>(mut self, error: Arc<E>) -> Found<V, E>
+    where
+        V: Clone,
+        E: Send + Sync + 'static,
+    {
+        let negative = Negative::error(&error);
+        let found = match &self.key {
+            Some(key) => self
+                .inner
+                .in_place_of(error, self.hash, &**key, Outcome::Loaded),
+            None => Fetched::new(Err(error), Outcome::Loaded),
+        };
+        self.fail(negative);
+        found
     }
 
     /// Stores the value, unless the load was superseded, and takes the flight out.
@@ -156,7 +167,7 @@ impl<K: Hash + Eq, V, S: BuildHasher> Lead<'_, K, V, S> {
         });
         inner.counters.discard(unused);
         let awaited = self.flight.is_awaited();
-        self.end(awaited.then_some(Outcome::Negative(negative)));
+        self.end(awaited.then_some(Ending::Negative(negative)));
     }
 
     /// Takes the flight out of the table; `false` when it was superseded.
@@ -186,9 +197,9 @@ impl<K: Hash + Eq, V, S: BuildHasher> Lead<'_, K, V, S> {
         });
     }
 
-    pub(super) fn end(&mut self, outcome: Option<Outcome<V>>) {
+    pub(super) fn end(&mut self, ending: Option<Ending<V>>) {
         self.ended = true;
-        self.flight.end(outcome);
+        self.flight.end(ending);
     }
 }
 
@@ -226,12 +237,13 @@ impl<K: Hash + Eq, V, S: BuildHasher> Drop for Lead<'_, K, V, S> {
 
 impl<K: Hash + Eq, V, S: BuildHasher> Inner<K, V, S> {
     /// Whether a key's next value is on its way, or was asked for in vain a moment ago.
-    pub(super) fn is_being_loaded(&self, shard: &Shard<K, V>, hash: Hashed, key: &K) -> bool {
-        shard.flights.find(hash.0, |stored| stored == key).is_some()
-            || shard
-                .negatives
-                .find(hash.place(), |stored| stored == key, &self.time)
-                .is_some()
+    pub(super) fn is_being_loaded<Q>(&self, shard: &Shard<K, V>, hash: Hashed, key: &Q) -> bool
+    where
+        Q: Equivalent<K> + ?Sized,
+    {
+        let is = |stored: &K| key.equivalent(stored);
+        shard.flights.find(hash.0, is).is_some()
+            || shard.negatives.find(hash.place(), is, &self.time).is_some()
     }
 
     /// Hands a flight that nobody leads to one who waits for it, or takes it out.

@@ -6,6 +6,8 @@
 //! leaves the table and the value enters the store, so nobody can miss both.
 
 mod claim;
+pub(crate) mod fetched;
+pub(crate) mod form;
 mod future;
 mod glance;
 pub(crate) mod latch;
@@ -18,10 +20,14 @@ mod sync;
 use std::convert::Infallible;
 use std::sync::Arc;
 
+use self::fetched::Fetched;
 use crate::lifetime::Loaded;
 
 /// What a caller gets: `Ok(None)` is an absence.
 pub(crate) type Answer<V, E> = Result<Option<V>, Arc<E>>;
+
+/// The same, and where it comes from.
+pub(crate) type Found<V, E> = Fetched<Answer<V, E>>;
 
 /// What a loader says.
 pub(crate) type Said<V, E> = Result<Option<Loaded<V>>, E>;

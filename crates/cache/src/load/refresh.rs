@@ -63,7 +63,7 @@ impl<K: Hash + Eq, V, S: BuildHasher> Inner<K, V, S> {
             let wanted = !shard.closed
                 && self.is_live(&shard.store, slot)
                 && self.is_stale(&shard.store, slot)
-                && !self.is_being_loaded(shard, hash, &key);
+                && !self.is_being_loaded(shard, hash, &*key);
             wanted.then(|| shard.flights.start(hash.0, Arc::clone(&key), Phase::Vacant))
         });
         self.counters.discard(key);

@@ -2,38 +2,52 @@
 
 use std::hash::{BuildHasher, Hash};
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
+use std::sync::Arc;
 
-use super::claim::{Asked, Step};
-use super::{Answer, Said};
+use super::claim::{Asked, Request, Step};
+use super::form::KeyForm;
+use super::{Found, Said};
 use crate::core::inner::Inner;
 use crate::quiet::Quiet;
 
 impl<K: Hash + Eq, V: Clone, S: BuildHasher> Inner<K, V, S> {
+    #[inline]
     pub(crate) fn load<E>(
         &self,
-        key: K,
+        key: impl KeyForm<K>,
         absent: bool,
         load: impl FnOnce() -> Said<V, E>,
-    ) -> Answer<V, E>
+    ) -> Found<V, E>
     where
         E: Send + Sync + 'static,
     {
         let load = Quiet::new(load, &self.counters);
-        let mut request = match self.begin_load(key, absent, true) {
-            Asked::Answer(answer) => return answer,
-            Asked::Request(request) => request,
-        };
+        match self.begin_load(key, absent, true) {
+            Asked::Answer(found) => found,
+            Asked::Request(request) => self.load_missing(request, load),
+        }
+    }
+
+    #[cold]
+    fn load_missing<'a, E>(
+        &'a self,
+        mut request: Request<'a, K>,
+        load: Quiet<'_, impl FnOnce() -> Said<V, E>>,
+    ) -> Found<V, E>
+    where
+        E: Send + Sync + 'static,
+    {
         let mut waited = None;
         let lead = loop {
             match self.continue_load(&mut request, waited.take()) {
-                Step::Answer(answer) => return answer,
+                Step::Answer(found) => return found,
                 Step::Lead(lead) => break lead,
                 Step::Wait(flight) => waited = Some((flight.wait(), flight)),
             }
         };
         // The lead is handed over before the panic goes on: the next leader need not wait for the unwinding.
         self.lead(|| match catch_unwind(AssertUnwindSafe(load.into_inner())) {
-            Ok(said) => lead.finish(said),
+            Ok(said) => lead.finish(said.map_err(Arc::new)),
             Err(panic) => {
                 lead.give_up();
                 resume_unwind(panic)

@@ -2,74 +2,19 @@
 
 use std::future::{Future, pending, poll_fn, ready};
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::pin::{Pin, pin};
+use std::pin::Pin;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::SeqCst};
 use std::sync::{Arc, Barrier};
-use std::task::{Context, Poll, Wake, Waker};
+use std::task::Poll;
 use std::thread;
 
 use tidewheel::{Cache, Driver, ManualClock};
 
+use crate::hands::{Alarm, block_on, flagged, poll};
 use crate::loading::{Failure, manual, unreached, until};
 
 fn cache() -> Cache<u64, u64> {
     manual(&ManualClock::new()).build().expect("valid")
-}
-
-/// A waker that counts, and can end a thread's wait.
-#[derive(Debug)]
-struct Alarm {
-    woken: AtomicUsize,
-    thread: thread::Thread,
-}
-
-impl Alarm {
-    fn new() -> Arc<Self> {
-        Arc::new(Self {
-            woken: AtomicUsize::new(0),
-            thread: thread::current(),
-        })
-    }
-}
-
-impl Wake for Alarm {
-    fn wake(self: Arc<Self>) {
-        self.woken.fetch_add(1, SeqCst);
-        self.thread.unpark();
-    }
-}
-
-fn block_on<F: Future>(future: F) -> F::Output {
-    let mut future = pin!(future);
-    let alarm = Alarm::new();
-    let waker = Waker::from(Arc::clone(&alarm));
-    let mut context = Context::from_waker(&waker);
-    loop {
-        let seen = alarm.woken.load(SeqCst);
-        if let Poll::Ready(output) = future.as_mut().poll(&mut context) {
-            return output;
-        }
-        while alarm.woken.load(SeqCst) == seen {
-            thread::park();
-        }
-    }
-}
-
-fn poll<F: Future + ?Sized>(future: Pin<&mut F>, alarm: &Arc<Alarm>) -> Poll<F::Output> {
-    let waker = Waker::from(Arc::clone(alarm));
-    future.poll(&mut Context::from_waker(&waker))
-}
-
-/// A future that is ready once a flag is set; whoever sets it polls again by hand.
-async fn flagged(flag: &AtomicBool) {
-    poll_fn(|_| {
-        if flag.load(SeqCst) {
-            Poll::Ready(())
-        } else {
-            Poll::Pending
-        }
-    })
-    .await;
 }
 
 #[test]

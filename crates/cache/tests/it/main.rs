@@ -19,16 +19,19 @@ mod entry;
 mod expiry;
 mod fuses;
 mod handles;
+mod hands;
 mod inference;
 mod invalidate;
 mod iter;
 mod leaks;
 mod load_at_ten_times;
+mod load_by_ref;
 mod loading;
 mod loads;
 mod loads_kept;
 mod matrix;
 mod model;
+mod outcomes;
 #[cfg(not(target_family = "wasm"))]
 mod refreshes;
 #[cfg(all(feature = "system", not(target_family = "wasm")))]

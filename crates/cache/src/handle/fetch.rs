@@ -1,0 +1,177 @@
+//! A load that tells where its answer comes from.
+
+use std::fmt;
+use std::future::Future;
+use std::hash::{BuildHasher, Hash};
+use std::sync::Arc;
+
+use equivalent::Equivalent;
+
+use super::cache::Cache;
+use crate::hasher::DefaultHashBuilder;
+use crate::load::fetched::Fetched;
+use crate::load::form::{BorrowedKey, KeyForm, OwnedKey};
+use crate::load::said::{LoaderResult, present};
+use crate::load::{never, plain};
+
+/// A key whose value is asked for; made by [`Cache::fetch`] and [`Cache::fetch_by_ref`].
+///
+/// Its methods are those of the cache, and tell the [`Outcome`](crate::Outcome) beside the answer.
+#[must_use = "nothing is looked up or loaded until one of its methods is called"]
+pub struct Fetch<'a, K, V, S = DefaultHashBuilder, Q = OwnedKey<K>> {
+    cache: &'a Cache<K, V, S>,
+    key: Q,
+}
+
+/// # Loads that tell where the answer comes from
+impl<K: Hash + Eq, V: Clone, S: BuildHasher> Cache<K, V, S> {
+    /// A key whose value is asked for by one of the methods of [`Fetch`], which tell whether it was there.
+    ///
+    /// ```
+    /// # fn main() -> Result<(), tidewheel::BuildError> {
+    /// # let cache: tidewheel::Cache<String, u64> =
+    /// #     tidewheel::Cache::builder().max_capacity(9).no_default_ttl().build()?;
+    /// let tea = cache.fetch("tea".to_string()).load(|| 7);
+    /// assert_eq!((tea.value, tea.outcome), (7, tidewheel::Outcome::Loaded));
+    ///
+    /// let tea = cache.fetch_by_ref("tea").try_load(|| Err("timed out"));
+    /// let header = format!("X-Cache: {}", tea.outcome);
+    /// assert_eq!((tea.value, &*header), (Ok(7), "X-Cache: HIT"));
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn fetch(&self, key: K) -> Fetch<'_, K, V, S> {
+        let key = OwnedKey(key);
+        Fetch { cache: self, key }
+    }
+
+    /// As [`fetch`](Self::fetch), by reference: the key is made from it only where there is something to load.
+    pub fn fetch_by_ref<'a, Q>(&'a self, key: &'a Q) -> Fetch<'a, K, V, S, BorrowedKey<'a, Q>>
+    where
+        Q: Hash + Equivalent<K> + ToOwned<Owned = K> + ?Sized,
+    {
+        let key = BorrowedKey(key);
+        Fetch { cache: self, key }
+    }
+}
+
+impl<K: Hash + Eq, V: Clone, S: BuildHasher, Q: KeyForm<K>> Fetch<'_, K, V, S, Q> {
+    /// [`Cache::get_or_load`].
+    ///
+    /// # Panics
+    ///
+    /// As that.
+    #[inline]
+    pub fn load(self, load: impl FnOnce() -> V) -> Fetched<V> {
+        let found = self.cache.inner.load(self.key, false, || Ok(plain(load())));
+        found.map(|answer| present(answer.unwrap_or_else(|error| never(&error))))
+    }
+
+    /// [`Cache::try_get_or_load`].
+    ///
+    /// # Panics
+    ///
+    /// As that.
+    #[inline]
+    pub fn try_load<E>(self, load: impl FnOnce() -> Result<V, E>) -> Fetched<Result<V, Arc<E>>>
+    where
+        E: Send + Sync + 'static,
+    {
+        let found = self.cache.inner.load(self.key, false, || load().map(plain));
+        found.map(|answer| answer.map(present))
+    }
+
+    /// [`Cache::optionally_get_or_load`].
+    ///
+    /// # Panics
+    ///
+    /// As that.
+    #[inline]
+    pub fn optionally_load(self, load: impl FnOnce() -> Option<V>) -> Fetched<Option<V>> {
+        let load = || Ok(load().and_then(plain));
+        let found = self.cache.inner.load(self.key, true, load);
+        found.map(|answer| answer.unwrap_or_else(|error| never(&error)))
+    }
+
+    /// [`Cache::get_or_load_with`].
+    ///
+    /// # Panics
+    ///
+    /// As that.
+    #[inline]
+    pub fn load_with<R>(self, load: impl FnOnce() -> R) -> Fetched<R::Answer>
+    where
+        R: LoaderResult<V>,
+    {
+        let load = || load().said();
+        let found = self.cache.inner.load(self.key, R::MAY_BE_ABSENT, load);
+        found.map(R::answer)
+    }
+
+    /// [`Cache::get_or_load_async`].
+    ///
+    /// # Panics
+    ///
+    /// As that.
+    pub async fn load_async<F>(self, load: F) -> Fetched<V>
+    where
+        F: Future<Output = V>,
+    {
+        let load = async { Ok(plain(load.await)) };
+        let found = self.cache.inner.load_async(self.key, false, load).await;
+        found.map(|answer| present(answer.unwrap_or_else(|error| never(&error))))
+    }
+
+    /// [`Cache::try_get_or_load_async`].
+    ///
+    /// # Panics
+    ///
+    /// As that.
+    pub async fn try_load_async<F, E>(self, load: F) -> Fetched<Result<V, Arc<E>>>
+    where
+        F: Future<Output = Result<V, E>>,
+        E: Send + Sync + 'static,
+    {
+        let load = async { load.await.map(plain) };
+        let found = self.cache.inner.load_async(self.key, false, load).await;
+        found.map(|answer| answer.map(present))
+    }
+
+    /// [`Cache::optionally_get_or_load_async`].
+    ///
+    /// # Panics
+    ///
+    /// As that.
+    pub async fn optionally_load_async<F>(self, load: F) -> Fetched<Option<V>>
+    where
+        F: Future<Output = Option<V>>,
+    {
+        let load = async { Ok(load.await.and_then(plain)) };
+        let found = self.cache.inner.load_async(self.key, true, load).await;
+        found.map(|answer| answer.unwrap_or_else(|error| never(&error)))
+    }
+
+    /// [`Cache::get_or_load_with_async`].
+    ///
+    /// # Panics
+    ///
+    /// As that.
+    pub async fn load_with_async<F, R>(self, load: F) -> Fetched<R::Answer>
+    where
+        F: Future<Output = R>,
+        R: LoaderResult<V>,
+    {
+        let load = async { load.await.said() };
+        let inner = &self.cache.inner;
+        let found = inner.load_async(self.key, R::MAY_BE_ABSENT, load).await;
+        found.map(R::answer)
+    }
+}
+
+impl<K, V, S, Q: fmt::Debug> fmt::Debug for Fetch<'_, K, V, S, Q> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Fetch")
+            .field("key", &self.key)
+            .finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,174 @@
+//! Where the answer of a load comes from.
+
+use std::future::ready;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering::SeqCst};
+use std::task::Poll;
+use std::thread;
+
+use tidewheel::{Fetched, Lifetime, Loaded, ManualClock, Outcome};
+
+use crate::hands::{Alarm, block_on, flagged, poll};
+use crate::loading::{Failure, MS, manual, unreached, until};
+
+fn told<T>(fetched: Fetched<T>) -> (T, Outcome) {
+    (fetched.value, fetched.outcome)
+}
+
+fn ready_now<T>(poll: Poll<Fetched<T>>) -> (T, Outcome) {
+    match poll {
+        Poll::Ready(fetched) => told(fetched),
+        Poll::Pending => panic!("pending"),
+    }
+}
+
+#[test]
+fn the_first_loads_and_the_next_one_hits() {
+    let cache = manual(&ManualClock::new()).build().expect("valid");
+    assert_eq!(told(cache.fetch(1).load(|| 5)), (5, Outcome::Loaded));
+    assert_eq!(told(cache.fetch(1).load(unreached)), (5, Outcome::Hit));
+    let optional = told(cache.fetch(2).optionally_load(|| None));
+    assert_eq!(optional, (None, Outcome::Loaded));
+    let failed = told(cache.fetch(2).try_load(|| Err(Failure(1))));
+    assert_eq!(failed, (Err(Arc::new(Failure(1))), Outcome::Loaded));
+    let with = cache
+        .fetch(2)
+        .load_with(|| Some(Loaded::new(6, Lifetime::forever())));
+    assert_eq!(told(with), (Some(6), Outcome::Loaded));
+}
+
+#[test]
+fn the_methods_of_tasks_tell_the_same() {
+    let cache = manual(&ManualClock::new()).build().expect("valid");
+    block_on(async {
+        assert_eq!(
+            told(cache.fetch(1).load_async(ready(5)).await),
+            (5, Outcome::Loaded)
+        );
+        let failed = cache.fetch(2).try_load_async(ready(Err(Failure(1)))).await;
+        assert_eq!(told(failed), (Err(Arc::new(Failure(1))), Outcome::Loaded));
+        let absent = cache.fetch(2).optionally_load_async(ready(None)).await;
+        assert_eq!(told(absent), (None, Outcome::Loaded));
+        let with = cache
+            .fetch(1)
+            .load_with_async(ready(Ok::<_, Failure>(Loaded::from(6))))
+            .await;
+        assert_eq!(told(with), (Ok(5), Outcome::Hit));
+    });
+}
+
+#[test]
+fn those_who_wait_have_joined() {
+    let cache = manual(&ManualClock::new()).build().expect("valid");
+    let go = AtomicBool::new(false);
+    let mut leader = Box::pin(cache.fetch(1).load_async(async {
+        flagged(&go).await;
+        5
+    }));
+    let mut task = Box::pin(cache.fetch(1).load_async(ready(6)));
+    let alarm = Alarm::new();
+    assert!(poll(leader.as_mut(), &alarm).is_pending());
+    assert!(poll(task.as_mut(), &alarm).is_pending());
+    thread::scope(|scope| {
+        let waiting = scope.spawn(|| told(cache.fetch(1).load(unreached)));
+        until("the thread waits", || cache.stats().misses == 3);
+        go.store(true, SeqCst);
+        assert_eq!(
+            ready_now(poll(leader.as_mut(), &alarm)),
+            (5, Outcome::Loaded)
+        );
+        assert_eq!(ready_now(poll(task.as_mut(), &alarm)), (5, Outcome::Joined));
+        assert_eq!(waiting.join().expect("answered"), (5, Outcome::Joined));
+    });
+}
+
+/// It has waited, and finds what the one wrote that has superseded the load.
+#[test]
+fn one_who_waited_for_a_superseded_refresh_has_joined() {
+    let clock = ManualClock::new();
+    let cache = manual(&clock).build().expect("valid");
+    let mut dropped = Box::pin(cache.fetch(1).load_async(std::future::pending()));
+    let mut waiting = Box::pin(cache.fetch(1).load_async(ready(6)));
+    let alarm = Alarm::new();
+    assert!(poll(dropped.as_mut(), &alarm).is_pending());
+    assert!(poll(waiting.as_mut(), &alarm).is_pending());
+    cache.insert(1, 7);
+    drop(dropped);
+    assert_eq!(
+        ready_now(poll(waiting.as_mut(), &alarm)),
+        (7, Outcome::Joined)
+    );
+}
+
+#[test]
+fn an_old_value_is_stale_while_another_caller_loads_it_again() {
+    let clock = ManualClock::new();
+    let cache = manual(&clock).refresh_after(0.5).build().expect("valid");
+    cache.insert(1, 5);
+    clock.advance(50 * MS);
+    let mut leader = Box::pin(cache.fetch(1).load_async(std::future::pending()));
+    assert!(poll(leader.as_mut(), &Alarm::new()).is_pending());
+    assert_eq!(told(cache.fetch(1).load(unreached)), (5, Outcome::Stale));
+    drop(leader);
+    assert_eq!(told(cache.fetch(1).load(|| 6)), (6, Outcome::Loaded));
+}
+
+#[test]
+fn an_old_value_is_stale_while_the_refresher_has_the_key() {
+    let clock = ManualClock::new();
+    let cache = manual(&clock)
+        .refresh_after(0.5)
+        .refresh_with(|key: &u64| Ok::<_, Failure>(key + 10))
+        .build()
+        .expect("valid");
+    cache.insert(1, 5);
+    clock.advance(50 * MS);
+    assert_eq!(told(cache.fetch(1).load(unreached)), (5, Outcome::Stale));
+    cache.run_refreshes(10);
+    assert_eq!(told(cache.fetch(1).load(unreached)), (11, Outcome::Hit));
+}
+
+#[test]
+fn what_is_served_in_place_of_an_error_says_so() {
+    let clock = ManualClock::new();
+    let cache = manual(&clock)
+        .stale_on_error(100 * MS)
+        .negative_ttl(10 * MS)
+        .build()
+        .expect("valid");
+    cache.insert(1, 5);
+    clock.advance(100 * MS);
+    let fails = || told(cache.fetch(1).try_load(|| Err(Failure(1))));
+    assert_eq!(fails(), (Ok(5), Outcome::StaleOnError));
+    assert_eq!(fails(), (Ok(5), Outcome::StaleOnError), "remembered");
+    assert_eq!(cache.stats().loads, 1);
+}
+
+#[test]
+fn what_is_remembered_is_negative() {
+    let cache = manual(&ManualClock::new())
+        .negative_ttl(10 * MS)
+        .build()
+        .expect("valid");
+    let fails = || told(cache.fetch(1).try_load(|| Err(Failure(1))));
+    assert_eq!(fails(), (Err(Arc::new(Failure(1))), Outcome::Loaded));
+    assert_eq!(fails(), (Err(Arc::new(Failure(1))), Outcome::Negative));
+    let absent = || told(cache.fetch(2).optionally_load(|| None));
+    assert_eq!(absent(), (None, Outcome::Loaded));
+    assert_eq!(absent(), (None, Outcome::Negative));
+}
+
+#[test]
+fn outcomes_are_words_for_a_header() {
+    let words = [
+        (Outcome::Hit, "HIT"),
+        (Outcome::Stale, "STALE"),
+        (Outcome::StaleOnError, "STALE-ON-ERROR"),
+        (Outcome::Loaded, "MISS"),
+        (Outcome::Joined, "JOINED"),
+        (Outcome::Negative, "NEGATIVE"),
+    ];
+    for (outcome, word) in words {
+        assert_eq!(outcome.to_string(), word);
+    }
+}
