@@ -6,7 +6,10 @@ use std::time::{Duration, SystemTime};
 
 use shuttle::thread;
 
-use crate::{Change, Durable, Journal, JournalError, ManualClock, Record, Scheduler};
+use crate::{
+    Ack, Change, Durable, DurableRun, IntoOutcome, Journal, JournalError, ManualClock, Place,
+    Record, Scheduler,
+};
 
 const RUNS: usize = 3000;
 /// Ordering constraints that a PCT run looks for.
@@ -63,14 +66,14 @@ impl Journal<u8, u64> for Notes {
 
 type Tasks = Durable<u8, u64, Notes, foldhash::quality::FixedState>;
 
-fn start(
+fn start<R: IntoOutcome>(
     clock: &ManualClock,
     notes: &Notes,
-    handler: impl Fn() + Send + Sync + 'static,
+    handler: impl Fn(&DurableRun<u8, u64>) -> R + Send + Sync + 'static,
 ) -> Arc<Tasks> {
     let hasher = foldhash::quality::FixedState::default();
     let builder = Scheduler::builder().shards(1).hasher(hasher);
-    let tasks = Durable::manual(builder, clock, notes.clone(), move |_, _| handler());
+    let tasks = Durable::manual(builder, clock, notes.clone(), move |_, run| handler(&run));
     Arc::new(tasks.expect("valid"))
 }
 
@@ -87,7 +90,7 @@ fn sets_of_one_key_beside_its_runs_and_a_crash() {
     let (clock, notes) = (ManualClock::new(), Notes::default());
     let crashes: Arc<Mutex<Vec<Notes>>> = Arc::default();
     let (of_handler, its_crashes) = (notes.clone(), Arc::clone(&crashes));
-    let tasks = start(&clock, &notes, move || {
+    let tasks = start(&clock, &notes, move |_| {
         for _ in 0..4 {
             thread::yield_now();
             // What a crash at this moment would leave.
@@ -109,7 +112,7 @@ fn sets_of_one_key_beside_its_runs_and_a_crash() {
     agrees(&tasks, &notes.live());
     for crashed in crashes.lock().expect("unpoisoned").iter() {
         let left = crashed.live();
-        let restarted = start(&clock, crashed, || ());
+        let restarted = start(&clock, crashed, |_| ());
         agrees(&restarted, &left[left.len().saturating_sub(1)..]);
     }
 }
@@ -118,4 +121,52 @@ fn sets_of_one_key_beside_its_runs_and_a_crash() {
 fn the_task_that_was_set_last_is_pending_after_a_crash_at_any_moment() {
     shuttle::check_random(sets_of_one_key_beside_its_runs_and_a_crash, RUNS);
     shuttle::check_pct(sets_of_one_key_beside_its_runs_and_a_crash, RUNS, PCT_DEPTH);
+}
+
+/// Two jobs of one key fail, one in its handler and one by its acknowledgement, while the key is set anew.
+fn failures_of_one_key_beside_a_set() {
+    let (clock, notes) = (ManualClock::new(), Notes::default());
+    let held: Arc<Mutex<Vec<Ack>>> = Arc::default();
+    let holds = Arc::clone(&held);
+    let tasks = start(&clock, &notes, move |run| {
+        thread::yield_now();
+        if run.value == 1 {
+            holds.lock().expect("unpoisoned").push(run.ack());
+        }
+        Err::<(), _>("planned")
+    });
+    tasks.set(KEY, 1, Duration::ZERO).expect("on disk");
+    clock.advance(Duration::from_millis(1));
+    tasks.run_due();
+    let ack = held.lock().expect("unpoisoned").pop();
+    let dropping = thread::spawn(move || drop(ack));
+    let setting = {
+        let tasks = Arc::clone(&tasks);
+        thread::spawn(move || tasks.set(KEY, 2, HOUR).expect("on disk"))
+    };
+    tasks.set(KEY + 1, 3, Duration::ZERO).expect("on disk");
+    clock.advance(Duration::from_millis(1));
+    tasks.run_due();
+    dropping.join().expect("no panic");
+    let replaced = setting.join().expect("no panic");
+    // The set came first, and the failed job waits beside it; or it came second, and has replaced that job.
+    let mut live = notes.live();
+    live.sort_unstable_by_key(|record| record.id);
+    let places: Vec<_> = live
+        .iter()
+        .map(|record| (record.value, record.status.attempt, record.status.place))
+        .collect();
+    let other = (3, 2, Place::Keyed);
+    match replaced {
+        Some(1) => assert_eq!(places.len(), 2),
+        _ => assert!(places.contains(&(1, 2, Place::Beside)), "{places:?}"),
+    }
+    assert!(places.contains(&(2, 1, Place::Keyed)) && places.contains(&other));
+    assert_eq!(tasks.len(), live.len());
+}
+
+#[test]
+fn a_job_that_fails_while_its_key_is_set_is_beside_it_or_was_replaced() {
+    shuttle::check_random(failures_of_one_key_beside_a_set, RUNS);
+    shuttle::check_pct(failures_of_one_key_beside_a_set, RUNS, PCT_DEPTH);
 }
