@@ -100,7 +100,8 @@
 //! ```
 //!
 //! An entry may have two deadlines. Past the *soft* one ([`Builder::refresh_after`]) the old value is served
-//! while one caller, or the background refresher ([`Builder::refresh_with`]), fetches the new one. Past the
+//! while one caller, or the background refresher ([`Builder::refresh_with`], or [`Builder::refresh_with_async`] with a
+//! future), fetches the new one; several keys at a time ([`Builder::refresh_parallelism`]). Past the
 //! *hard* one the entry is gone, except that [`Builder::stale_on_error`] keeps it for a loader that fails.
 //! [`Builder::negative_ttl`] remembers errors and absences.
 //!
@@ -112,8 +113,10 @@
 //!
 //! # Who drives
 //!
-//! The driver removes entries that are due. By default it is a thread of the cache's own, which sleeps until the
-//! next deadline. [`Driver::Task`] is a future for any runtime ([`Cache::drive`]). With [`Driver::Manual`] you
+//! The driver removes entries that are due, calls the listener and refreshes. By default it is a thread of the cache's
+//! own, which sleeps until the next deadline, and others for listener and refresher. [`Driver::Task`] is a future for
+//! any runtime ([`Cache::drive`]); a listener and a refresher may be futures then. A [`SharedDriver`] is one for many
+//! caches. With [`Driver::Manual`] you
 //! call [`Cache::advance`] yourself, with a budget, or [`Cache::run_due`]; together with a [`ManualClock`] this makes
 //! tests of expiry exact and fast:
 //!
@@ -134,6 +137,9 @@
 //! # Ok(())
 //! # }
 //! ```
+//!
+//! When the last handle goes, whoever drives the cache removes the entries and delivers the last events; the drop waits
+//! for nobody. [`Cache::close`] waits for that, and [`Cache::close_async`] does without blocking the thread.
 //!
 //! # Eviction
 //!

@@ -11,15 +11,16 @@ use crate::drive::shared::SharedDriver;
 /// # #[cfg(feature = "system")]
 /// # fn main() -> Result<(), tidewheel::BuildError> {
 /// let driver = SharedDriver::threads();
-/// let minute = |name: &str| {
-///     Cache::builder()
-///         .name(name)
-///         .max_capacity(1000)
-///         .time_to_live(Duration::from_secs(60))
-///         .driver(&driver)
-/// };
-/// let users: Cache<u64, String> = minute("users").build()?;
-/// let prices: Cache<String, f64> = minute("prices").build()?; // no more threads
+/// let users: Cache<u64, String> = Cache::builder()
+///     .max_capacity(1000)
+///     .time_to_live(Duration::from_secs(60))
+///     .driver(&driver)
+///     .build()?;
+/// let prices: Cache<String, f64> = Cache::builder()
+///     .unbounded()
+///     .no_default_ttl()
+///     .driver(Driver::shared(&driver)) // the same, longer; no more threads
+///     .build()?;
 /// # Ok(())
 /// # }
 /// # #[cfg(not(feature = "system"))]

@@ -328,11 +328,13 @@ impl<K, V, S> Builder<K, V, S> {
     ///
     /// - with [`Driver::Thread`], the default, a thread of the cache's own, `<name>-events`;
     /// - with [`Driver::Task`] the one that polls the future of [`Cache::drive`];
-    /// - with [`Driver::Manual`] the one that calls [`Cache::advance`].
+    /// - with [`Driver::Manual`] the one that calls [`Cache::advance`];
+    /// - with a [`SharedDriver`](crate::SharedDriver) its events thread, or the one that polls its future.
     ///
     /// With any of them the threads that cause events help once the queue is full, unless the events are
     /// then dropped ([`listener_queue`](Self::listener_queue)): a listener that takes its time may hold up
-    /// an insertion. And [`Cache::close`] delivers the last events on the thread that calls it.
+    /// an insertion. The last events, those of [`Cache::close`] or of the last handle's drop, come on the same thread;
+    /// where there is none, on the one that calls or drops.
     ///
     /// It may ask for a key that a thread is loading or computing: that thread does not wait for it. It should
     /// not block on a load that a task has begun: a thread that writes while the queue is full may be the one
