@@ -18,7 +18,8 @@ use crate::ground::sync::{Mutex, lock};
 /// Tasks by key, each run once when its time has come, by a bounded number of threads.
 ///
 /// What one does with tasks is in [`Handle`], to which this dereferences. Dropping the scheduler drops the pending
-/// tasks; [`stop`](Self::stop) returns them.
+/// tasks; [`stop`](Self::stop) returns them. Both wait for the timing thread, and not for handlers that run (`stop` does
+/// so for as long as one says).
 ///
 /// ```
 /// use std::sync::mpsc;

@@ -28,7 +28,7 @@ where
     /// # Errors
     ///
     /// [`Error::Journal`], and then the job is moved, but a crash may bring the old time back. [`Error::Stopped`] for a
-    /// periodic job.
+    /// periodic job: then it is moved for the next start.
     pub fn move_to<Q: Hash + Equivalent<K> + ?Sized>(
         &self,
         key: &Q,
@@ -72,22 +72,17 @@ where
         };
         let (id, ended) = (stripe.next_id(), old.id);
         let job = Job::new(id, old.value).repeating(repeat);
-        let (kept_name, kept) = (name.clone(), job.clone());
-        let rhythm = (repeat.period, repeat.catch_up);
-        let put = self
-            .handle
-            .put_periodic(name, job, now.deadline(delay), rhythm, now);
-        let status = kept.status(due, false);
+        let status = job.status(due, false);
         let set = Change::Set {
             id,
-            key: &kept_name.key,
-            value: &kept.value,
+            key: &name.key,
+            value: &job.value,
             status: &status,
         };
-        let written = match &put {
-            Ok(_) => stripe.append(&[set, Change::End { id: ended }]),
-            Err(_) => Ok(0),
-        };
+        let written = stripe.append(&[set, Change::End { id: ended }]);
+        let rhythm = (repeat.period, repeat.catch_up);
+        let deadline = now.deadline(delay);
+        let put = self.handle.put_periodic(name, job, deadline, rhythm, now);
         drop(stripe);
         put.map_err(|_| Error::Stopped)?;
         self.wait(written)?;

@@ -140,17 +140,24 @@ where
         &self,
         jobs: impl IntoIterator<Item = (K, V, Duration)>,
     ) -> Result<usize, Error> {
-        let (mut replaced, mut last) = (0, None);
+        let (mut replaced, mut last) = (0, Ok(None));
+        let mut refused = Ok(());
         for (key, value, delay) in jobs {
-            let (old, written) = self.put(key, value, delay, None)?;
-            replaced += usize::from(old.is_some());
-            last = Some(written);
-            if let Some(Err(_)) = last {
+            match self.put(key, value, delay, None) {
+                Ok((old, written)) => {
+                    replaced += usize::from(old.is_some());
+                    last = written.map(Some);
+                }
+                Err(error) => refused = Err(error),
+            }
+            if refused.is_err() || last.is_err() {
                 break;
             }
         }
-        last.map_or(Ok(()), |written| self.wait(written))?;
-        Ok(replaced)
+        if let Some(written) = last.map_err(Error::Journal)? {
+            self.wait(Ok(written))?;
+        }
+        refused.map(|()| replaced)
     }
 
     /// Moves the key's pending job, or sets one with the value of `value`, which is called with no lock held. Tells

@@ -101,8 +101,9 @@ where
         let caught_up = repeat.catch_up(due, wall);
         for run in 0..caught_up.runs {
             let missed = if run == 0 { caught_up.missed } else { 0 };
+            let copy = template.clone();
             let stripe = self.shared.journal.hold(&name.key);
-            let job = template.clone().single(stripe.next_id(), missed);
+            let job = copy.single(stripe.next_id(), missed);
             let status = job.status(due, true);
             let set = Change::Set {
                 id: job.id,

@@ -56,6 +56,9 @@ pub struct DurableStopped<K, V> {
 /// Deadlines are kept as wall time, so they are as right as the wall clock is when the process starts
 /// again. Under [`BackPressure::Drop`](crate::BackPressure) a dropped job comes back at the next start.
 ///
+/// Dropping it stops it as [`stop`](Self::stop) does with no time for handlers, and waits for the disk if nothing else
+/// holds the journal. So async code stops it and drops it where its runtime allows blocking.
+///
 /// # Without threads
 ///
 /// [`Durable::manual`] is the same in the time of a [`ManualClock`]: nothing happens but what the caller does,

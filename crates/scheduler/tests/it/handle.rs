@@ -91,3 +91,15 @@ fn the_caller_drives_by_the_clock_that_it_reads() {
     );
     assert_eq!(tasks.run_due(), 0);
 }
+
+#[test]
+fn what_the_callback_of_a_drain_sets_is_not_drained_whichever_its_shard() {
+    let tasks = manual(&ManualClock::new());
+    for key in 0..100u32 {
+        tasks.set(key, (), HOUR).expect("runs");
+    }
+    let drained = tasks.drain(|key, ()| {
+        tasks.set(key + 1000, (), HOUR).expect("runs");
+    });
+    assert_eq!((drained, tasks.len()), (100, 100));
+}

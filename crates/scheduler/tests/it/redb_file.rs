@@ -166,9 +166,16 @@ fn what_serde_writes_comes_back_and_what_it_cannot_write_is_refused_before_anyth
     assert!(matches!(refused, Err(Error::Journal(_))));
     assert_eq!(jobs.peek(&key, |mail| mail.weight), Some(0.5));
     jobs.flush().expect("the journal has not failed");
+    let other = Json(("b".to_owned(), 8));
+    let many = [
+        (other.clone(), mail(1.5), HOUR),
+        (key.clone(), mail(f64::NAN), HOUR),
+    ];
+    assert!(jobs.set_many(many).is_err());
     drop(jobs);
     let jobs = Durable::manual(builder(), &clock, open(&path), |_, _| {}).expect("valid");
     assert_eq!(jobs.remove(&key).expect("on disk"), Some(mail(0.5)));
+    assert_eq!(jobs.remove(&other).expect("on disk"), Some(mail(1.5)));
 }
 
 #[test]
