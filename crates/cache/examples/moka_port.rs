@@ -12,7 +12,7 @@ use std::sync::{Arc, Barrier, Mutex, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use tidewheel::{Compute, Driver, Loaded, ManualClock};
+use tidewheel::{Clock, Compute, Driver, Loaded, ManualClock, SystemClock};
 
 /// The scripts count time in steps. What they ask lies a whole step away from every deadline.
 const STEP: Duration = Duration::from_millis(150);
@@ -155,7 +155,8 @@ trait Port: Sized + Sync {
 struct Moka {
     cache: moka::sync::Cache<String, Item>,
     events: Events,
-    started: Instant,
+    /// Shows the time since it was made.
+    real: SystemClock,
     /// Steps that were slept.
     steps: AtomicU32,
 }
@@ -224,7 +225,7 @@ impl Port for Moka {
         Self {
             cache: builder.build(),
             events,
-            started: Instant::now(),
+            real: SystemClock::new(),
             steps: AtomicU32::new(0),
         }
     }
@@ -323,11 +324,11 @@ impl Port for Moka {
 
     fn wait(&self, steps: u32) {
         let steps = self.steps.fetch_add(steps, Relaxed) + steps;
-        thread::sleep((STEP * steps).saturating_sub(self.started.elapsed()));
+        thread::sleep((STEP * steps).saturating_sub(self.real.now()));
     }
 
     fn was_held_up(&self) -> bool {
-        self.started.elapsed() > STEP * self.steps.load(Relaxed) + HELD_UP
+        self.real.now() > STEP * self.steps.load(Relaxed) + HELD_UP
     }
 }
 
@@ -450,7 +451,7 @@ impl Port for Tidewheel {
     fn or_insert(&self, key: &str, item: Item) -> (Item, bool) {
         // `is_fresh` is what a closure has seen.
         let mut is_fresh = false;
-        let there = self.cache.entry(key.to_owned()).or_insert_with(|| {
+        let there = self.cache.entry_by_ref(key).or_insert_with(|| {
             is_fresh = true;
             item
         });
@@ -459,7 +460,7 @@ impl Port for Tidewheel {
 
     fn upsert(&self, key: &str, change: impl FnOnce(Option<Item>) -> Item) -> Item {
         // A `Put` is stored as by `insert`; an `Update` would keep what is left of the old time to live.
-        let there = self.cache.entry(key.to_owned()).compute(|old| {
+        let there = self.cache.entry_by_ref(key).compute(|old| {
             let item = change(old.copied());
             Compute::Put(Loaded::from(item))
         });
@@ -467,7 +468,7 @@ impl Port for Tidewheel {
     }
 
     fn compute(&self, key: &str, change: impl FnOnce(Option<Item>) -> Then) -> Option<Item> {
-        let entry = self.cache.entry(key.to_owned());
+        let entry = self.cache.entry_by_ref(key);
         entry.compute(|old| match change(old.copied()) {
             Then::Put(item) => Compute::Put(item.into()),
             Then::Remove => Compute::Remove,

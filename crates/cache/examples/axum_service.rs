@@ -1,0 +1,508 @@
+//! A web service that answers from a cache before an origin: what a small CDN does, in one file.
+//!
+//! - Requests of one page at the same time cause one request to the origin.
+//! - A page lives as its `Cache-Control` says: `max-age` is how long it is fresh, and `stale-while-revalidate` how much
+//!   longer it is served while a task of the cache asks for it again.
+//! - While the origin fails, the last page is served in place of the error, and the origin is asked once in 5 s.
+//! - That there is no such page is remembered too.
+//! - The header `X-Cache` tells where each answer comes from, `/cache/stats` how many there were, and
+//!   `POST /cache/purge/{tag}` ends all pages whose `Cache-Tag` names the tag.
+//! - At the end, requests in progress are answered, and the log gets its last lines.
+//!
+//! Origin, service and client are here, and talk over sockets. The cache's time is moved by hand, so that an hour takes
+//! no time and every answer can be asserted.
+
+use std::collections::BTreeMap;
+use std::error::Error;
+use std::fmt;
+use std::net::SocketAddr;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use axum::extract::{Path, State};
+use axum::http::{HeaderName, StatusCode, Uri};
+use axum::response::{IntoResponse, Response};
+use axum::routing::{Router, get, post};
+use tidewheel::{BuildError, Cache, Driver, Lifetime, Loaded, ManualClock, Outcome, Removal};
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::oneshot;
+use tokio::task::JoinHandle;
+use tokio::time::{sleep, timeout};
+
+/// How long a failure of the origin, or the absence of a page, is believed.
+const BACK_OFF: Duration = Duration::from_secs(5);
+
+/// How long after its end a page may stand in for one that cannot be had.
+const STALE_LIMIT: Duration = Duration::from_secs(3600);
+
+/// How long the origin may take.
+const PATIENCE: Duration = Duration::from_secs(2);
+
+const X_CACHE: HeaderName = HeaderName::from_static("x-cache");
+
+// ---------------------------------------------------------------- A client, as little of HTTP as this file needs.
+
+/// An answer over a socket.
+#[derive(Debug)]
+struct Answer {
+    status: u16,
+    head: String,
+    body: String,
+}
+
+impl Answer {
+    fn header(&self, name: &str) -> Option<&str> {
+        self.head.lines().find_map(|line| {
+            let (key, value) = line.split_once(": ")?;
+            key.eq_ignore_ascii_case(name).then_some(value)
+        })
+    }
+
+    /// `Cache-Control: max-age=60, stale-while-revalidate=30`
+    fn cache_control(&self, directive: &str) -> Option<&str> {
+        let mut directives = self.header("cache-control")?.split(", ");
+        directives.find_map(|one| one.strip_prefix(directive))
+    }
+
+    fn seconds(&self, directive: &str) -> Duration {
+        let value = self
+            .cache_control(directive)
+            .and_then(|rest| rest.strip_prefix('='));
+        Duration::from_secs(value.and_then(|value| value.parse().ok()).unwrap_or(0))
+    }
+}
+
+async fn ask(address: SocketAddr, method: &str, path: &str) -> std::io::Result<Answer> {
+    let mut stream = TcpStream::connect(address).await?;
+    let request =
+        format!("{method} {path} HTTP/1.1\r\nhost: {address}\r\nconnection: close\r\n\r\n");
+    stream.write_all(request.as_bytes()).await?;
+    let mut text = String::new();
+    stream.read_to_string(&mut text).await?;
+    let (head, body) = text.split_once("\r\n\r\n").unwrap_or((&text, ""));
+    let status = head.split(' ').nth(1).and_then(|code| code.parse().ok());
+    Ok(Answer {
+        status: status.unwrap_or(0),
+        head: head.to_owned(),
+        body: body.to_owned(),
+    })
+}
+
+// ---------------------------------------------------------------- The service.
+
+/// A page that can be given to many.
+#[derive(Debug)]
+struct Page {
+    body: String,
+    /// For one request only: `no-store`.
+    is_private: bool,
+}
+
+/// Why the origin gave no page.
+#[derive(Debug)]
+enum OriginError {
+    Status(u16),
+    Gone,
+    Unreachable(std::io::Error),
+    TooSlow,
+}
+
+impl fmt::Display for OriginError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Status(status) => write!(f, "the origin answers {status}"),
+            Self::Gone => f.write_str("the page is gone"),
+            Self::Unreachable(error) => write!(f, "the origin is not there: {error}"),
+            Self::TooSlow => f.write_str("the origin takes too long"),
+        }
+    }
+}
+
+/// The origin, as the service sees it.
+struct Origin {
+    address: SocketAddr,
+    asked: AtomicU64,
+}
+
+impl Origin {
+    /// A page with the lifetime that its headers give it; `None`: there is no such page.
+    async fn page(&self, path: &str) -> Result<Option<Loaded<Arc<Page>>>, OriginError> {
+        self.asked.fetch_add(1, Relaxed);
+        let answer = timeout(PATIENCE, ask(self.address, "GET", path))
+            .await
+            .map_err(|_| OriginError::TooSlow)?
+            .map_err(OriginError::Unreachable)?;
+        match answer.status {
+            200 => {}
+            404 => return Ok(None),
+            status => return Err(OriginError::Status(status)),
+        }
+        let fresh = answer.seconds("max-age");
+        let stale = answer.seconds("stale-while-revalidate");
+        let is_private = answer.cache_control("no-store").is_some();
+        let mut lifetime = if is_private {
+            Lifetime::ttl(Duration::ZERO)
+        } else {
+            Lifetime::ttl(fresh + stale).fresh_for(fresh)
+        };
+        for tag in answer.header("cache-tag").unwrap_or("").split_whitespace() {
+            lifetime = lifetime.tag(tag);
+        }
+        let page = Page {
+            body: answer.body,
+            is_private,
+        };
+        Ok(Some(Loaded::new(Arc::new(page), lifetime)))
+    }
+}
+
+type Pages = Cache<String, Arc<Page>>;
+
+/// What the handlers share.
+#[derive(Clone)]
+struct Service {
+    pages: Pages,
+    origin: Arc<Origin>,
+}
+
+/// One line for each page that left the cache.
+type Log = Arc<Mutex<Vec<String>>>;
+
+/// In a service, leave out the clock.
+fn pages(origin: &Arc<Origin>, log: &Log, clock: &ManualClock) -> Result<Pages, BuildError> {
+    let (origin, log) = (Arc::clone(origin), Arc::clone(log));
+    Cache::builder()
+        .name("pages")
+        .max_capacity(64 << 20)
+        .weigher(|path: &String, page: &Arc<Page>| {
+            u32::try_from(path.len() + page.body.len() + 256).unwrap_or(u32::MAX)
+        })
+        // Each page says how long it lives.
+        .no_default_ttl()
+        .stale_on_error(STALE_LIMIT)
+        .negative_ttl(BACK_OFF)
+        .refresh_with_async(move |path: String| {
+            let origin = Arc::clone(&origin);
+            // An error keeps the old page until its end; a refresher has no other word for a page that is gone.
+            async move { origin.page(&path).await?.ok_or(OriginError::Gone) }
+        })
+        .eviction_listener_async(move |removal: Removal<String, Arc<Page>>| {
+            let log = Arc::clone(&log);
+            async move {
+                // A log on a disk or in a network would be awaited here.
+                let mut log = log.lock().unwrap_or_else(PoisonError::into_inner);
+                log.push(format!("{} {:?}", removal.key, removal.cause));
+            }
+        })
+        .clock(clock.clone())
+        .driver(Driver::Task)
+        .build()
+}
+
+/// Any page: from the cache, or else from the origin.
+async fn page(State(service): State<Service>, uri: Uri) -> Response {
+    let path = uri.path_and_query().map_or("/", |path| path.as_str());
+    let load = service.origin.page(path);
+    let fetched = service.pages.fetch_by_ref(path).load_with_async(load).await;
+    let is_private = matches!(&fetched.value, Ok(Some(page)) if page.is_private);
+    if is_private && fetched.outcome != Outcome::Loaded {
+        // Its end came at once, but those who waited for it have it too, and it may stand in for an error. It is for the
+        // request that loaded it alone.
+        let own = service.origin.page(path).await;
+        let own = own.map(|loaded| loaded.map(|loaded| loaded.value));
+        return answer(own, Outcome::Loaded);
+    }
+    answer(fetched.value, fetched.outcome)
+}
+
+fn answer(page: Result<Option<Arc<Page>>, impl fmt::Display>, outcome: Outcome) -> Response {
+    let (status, body) = match page {
+        Ok(Some(page)) => (StatusCode::OK, page.body.clone()),
+        Ok(None) => (StatusCode::NOT_FOUND, "no such page".to_owned()),
+        Err(error) => (StatusCode::BAD_GATEWAY, error.to_string()),
+    };
+    (status, [(X_CACHE, outcome.to_string())], body).into_response()
+}
+
+async fn stats(State(service): State<Service>) -> String {
+    service.pages.stats().to_string()
+}
+
+async fn purge(State(service): State<Service>, Path(tag): Path<String>) -> String {
+    let pages = service.pages.count_tag(&tag);
+    service.pages.invalidate_tag(&tag);
+    format!("{pages} pages")
+}
+
+fn routes(service: Service) -> Router {
+    Router::new()
+        .route("/cache/stats", get(stats))
+        .route("/cache/purge/{tag}", post(purge))
+        .fallback(get(page))
+        .with_state(service)
+}
+
+// ---------------------------------------------------------------- The origin.
+
+/// A shop whose prices change with each request.
+#[derive(Default)]
+struct Shop {
+    is_down: AtomicBool,
+    requests: AtomicU64,
+}
+
+async fn price(State(shop): State<Arc<Shop>>, uri: Uri) -> Response {
+    let number = shop.requests.fetch_add(1, Relaxed) + 1;
+    // Long enough for others to come and ask for the same.
+    sleep(Duration::from_millis(30)).await;
+    if shop.is_down.load(Relaxed) {
+        return StatusCode::SERVICE_UNAVAILABLE.into_response();
+    }
+    let headers = match uri.path() {
+        "/tea" => [
+            ("cache-control", "max-age=60, stale-while-revalidate=30"),
+            ("cache-tag", "drinks hot"),
+        ],
+        "/juice" => [("cache-control", "max-age=600"), ("cache-tag", "drinks")],
+        "/cake" => [("cache-control", "max-age=600"), ("cache-tag", "food")],
+        "/basket" => [("cache-control", "no-store"), ("cache-tag", "")],
+        _ => return StatusCode::NOT_FOUND.into_response(),
+    };
+    (headers, format!("{} costs {number}", &uri.path()[1..])).into_response()
+}
+
+// ---------------------------------------------------------------- Both, and a client that checks what it is told.
+
+/// A server that ends when it is told to, with the requests that it has begun.
+struct Server {
+    address: SocketAddr,
+    stop: oneshot::Sender<()>,
+    running: JoinHandle<std::io::Result<()>>,
+}
+
+impl Server {
+    async fn start(routes: Router) -> std::io::Result<Self> {
+        let listener = TcpListener::bind("127.0.0.1:0").await?;
+        let address = listener.local_addr()?;
+        let (stop, stopped) = oneshot::channel::<()>();
+        let serving = axum::serve(listener, routes).with_graceful_shutdown(async {
+            // In a service: Ctrl-C, or SIGTERM.
+            drop(stopped.await);
+        });
+        let running = tokio::spawn(serving.into_future());
+        Ok(Self {
+            address,
+            stop,
+            running,
+        })
+    }
+
+    async fn stop(self) -> Result<(), Box<dyn Error>> {
+        drop(self.stop);
+        Ok(self.running.await??)
+    }
+}
+
+/// Everything there is.
+struct Town {
+    shop: Arc<Shop>,
+    origin: Arc<Origin>,
+    pages: Pages,
+    clock: ManualClock,
+    address: SocketAddr,
+}
+
+impl Town {
+    /// A request, which must be answered like this, by so many requests to the origin.
+    async fn expect(&self, path: &str, status: u16, outcome: Outcome, asked: u64) -> String {
+        let before = self.origin.asked.load(Relaxed);
+        let answer = ask(self.address, "GET", path).await.expect("it answers");
+        let asked_now = self.origin.asked.load(Relaxed) - before;
+        let x_cache = answer.header("x-cache").unwrap_or_default();
+        let at = self.pages.now().as_secs();
+        println!(
+            "{at:5} s  {path:8} {} {x_cache:15} {:28} asked: {asked_now}",
+            answer.status, answer.body
+        );
+        assert_eq!(answer.status, status);
+        assert_eq!(x_cache, outcome.to_string());
+        assert_eq!(asked_now, asked);
+        answer.body
+    }
+
+    /// Time passes.
+    fn pass(&self, seconds: u64) {
+        self.clock.advance(Duration::from_secs(seconds));
+    }
+
+    /// The refreshes that requests have asked for come to their ends.
+    async fn refreshed(&self) {
+        until(|| {
+            let stats = self.pages.stats();
+            stats.refreshes_queued + stats.refreshes_running == 0
+        })
+        .await;
+    }
+}
+
+async fn until(mut holds: impl FnMut() -> bool) {
+    let waiting = async {
+        while !holds() {
+            sleep(Duration::from_millis(1)).await;
+        }
+    };
+    timeout(PATIENCE, waiting).await.expect("it happens soon");
+}
+
+#[tokio::main]
+async fn main() -> Result<(), Box<dyn Error>> {
+    let shop = Arc::new(Shop::default());
+    let origin_routes = Router::new().fallback(get(price));
+    let at_origin = Server::start(origin_routes.with_state(Arc::clone(&shop))).await?;
+    let origin = Arc::new(Origin {
+        address: at_origin.address,
+        asked: AtomicU64::new(0),
+    });
+    let (log, clock) = (Log::default(), ManualClock::new());
+    let pages = pages(&origin, &log, &clock)?;
+    let driving = tokio::spawn(pages.drive(sleep));
+    let service = Service {
+        pages: pages.clone(),
+        origin: Arc::clone(&origin),
+    };
+    let server = Server::start(routes(service)).await?;
+    let town = Town {
+        shop,
+        origin,
+        pages,
+        clock,
+        address: server.address,
+    };
+
+    rush(&town).await?;
+    stale_while_revalidate(&town).await;
+    stale_on_error(&town).await;
+    negative_answers(&town).await;
+    purges(&town).await?;
+
+    let answer = ask(town.address, "GET", "/cache/stats").await?;
+    println!("stats: {}", answer.body);
+    assert!(answer.body.contains("hits"), "{answer:?}");
+
+    // The end: a request that is in progress is answered.
+    town.pass(3600);
+    let last = tokio::spawn(ask(town.address, "GET", "/cake"));
+    let requests = town.shop.requests.load(Relaxed);
+    until(|| town.shop.requests.load(Relaxed) > requests).await;
+    server.stop().await?;
+    let last = last.await??;
+    assert_eq!((last.status, last.header("x-cache")), (200, Some("MISS")));
+    // The cache hands its last entries to the log, and its task ends.
+    town.pages.close_async().await;
+    driving.await?;
+    at_origin.stop().await?;
+    let log = log.lock().unwrap_or_else(PoisonError::into_inner);
+    println!("log: {}", log.join(", "));
+    assert!(log.contains(&"/cake Closed".to_owned()));
+    let left = town.pages.stats();
+    assert_eq!(
+        log.len() as u64,
+        left.inserts,
+        "each page that came has left"
+    );
+    Ok(())
+}
+
+/// A hundred requests at once are one to the origin.
+async fn rush(town: &Town) -> Result<(), Box<dyn Error>> {
+    let asking: Vec<_> = (0..100)
+        .map(|_| tokio::spawn(ask(town.address, "GET", "/tea")))
+        .collect();
+    let mut outcomes = BTreeMap::new();
+    for answer in asking {
+        let answer = answer.await??;
+        assert_eq!((answer.status, &*answer.body), (200, "tea costs 1"));
+        let outcome = answer.header("x-cache").unwrap_or_default().to_owned();
+        *outcomes.entry(outcome).or_insert(0) += 1;
+    }
+    println!("100 requests at once: {outcomes:?}");
+    assert_eq!(outcomes.get("MISS"), Some(&1));
+    assert_eq!(town.origin.asked.load(Relaxed), 1);
+    town.expect("/tea", 200, Outcome::Hit, 0).await;
+    // What says that it must not be kept is not.
+    town.expect("/basket", 200, Outcome::Loaded, 1).await;
+    town.expect("/basket", 200, Outcome::Loaded, 1).await;
+    let (mine, yours) = tokio::join!(
+        ask(town.address, "GET", "/basket"),
+        ask(town.address, "GET", "/basket")
+    );
+    assert_ne!(mine?.body, yours?.body, "each has its own");
+    Ok(())
+}
+
+/// After `max-age` the old page is served at once, and replaced meanwhile.
+async fn stale_while_revalidate(town: &Town) {
+    town.pass(59);
+    let page = town.expect("/tea", 200, Outcome::Hit, 0).await;
+    assert_eq!(page, "tea costs 1");
+    town.pass(1);
+    let answer = ask(town.address, "GET", "/tea").await.expect("it answers");
+    assert_eq!(answer.header("x-cache"), Some("STALE"));
+    assert_eq!(answer.body, "tea costs 1");
+    town.refreshed().await;
+    let page = town.expect("/tea", 200, Outcome::Hit, 0).await;
+    assert_eq!(page, "tea costs 6");
+    // What nobody asks for is not refreshed: it ends.
+    town.pass(90);
+    let page = town.expect("/tea", 200, Outcome::Loaded, 1).await;
+    assert_eq!(page, "tea costs 7");
+}
+
+/// The last page stands in while the origin fails, and the origin has time to recover.
+async fn stale_on_error(town: &Town) {
+    town.shop.is_down.store(true, Relaxed);
+    town.pass(90);
+    let page = town.expect("/tea", 200, Outcome::StaleOnError, 1).await;
+    assert_eq!(page, "tea costs 7");
+    town.pass(4);
+    town.expect("/tea", 200, Outcome::StaleOnError, 0).await;
+    town.pass(1);
+    town.expect("/tea", 200, Outcome::StaleOnError, 1).await;
+    // Nobody is given another one's basket.
+    town.expect("/basket", 502, Outcome::Loaded, 2).await;
+    // Of a page that nobody has seen there is nothing to serve.
+    town.expect("/cake", 502, Outcome::Loaded, 1).await;
+    town.expect("/cake", 502, Outcome::Negative, 0).await;
+    // When that time is over, too, the memory is free, although nobody has asked.
+    town.pass(3600);
+    until(|| town.pages.is_empty()).await;
+    town.expect("/tea", 502, Outcome::Loaded, 1).await;
+    town.shop.is_down.store(false, Relaxed);
+    town.expect("/tea", 502, Outcome::Negative, 0).await;
+    town.pass(5);
+    town.expect("/tea", 200, Outcome::Loaded, 1).await;
+    town.expect("/tea", 200, Outcome::Hit, 0).await;
+}
+
+/// An absence is an answer.
+async fn negative_answers(town: &Town) {
+    town.expect("/gold", 404, Outcome::Loaded, 1).await;
+    town.expect("/gold", 404, Outcome::Negative, 0).await;
+    town.pass(5);
+    town.expect("/gold", 404, Outcome::Loaded, 1).await;
+}
+
+/// All pages with a tag end at once.
+async fn purges(town: &Town) -> Result<(), Box<dyn Error>> {
+    town.expect("/juice", 200, Outcome::Loaded, 1).await;
+    town.expect("/cake", 200, Outcome::Loaded, 1).await;
+    town.expect("/tea", 200, Outcome::Hit, 0).await;
+    let answer = ask(town.address, "POST", "/cache/purge/drinks").await?;
+    assert_eq!(answer.body, "2 pages");
+    town.expect("/juice", 200, Outcome::Loaded, 1).await;
+    town.expect("/tea", 200, Outcome::Loaded, 1).await;
+    town.expect("/cake", 200, Outcome::Hit, 0).await;
+    Ok(())
+}
