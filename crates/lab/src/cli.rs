@@ -36,6 +36,7 @@ struct Cli {
 #[derive(Debug, Subcommand)]
 enum Command {
     /// Servers that speak the Redis protocol: ours and other people's.
+    #[command(subcommand)]
     Servers(Servers),
     /// The timer structures themselves, without a server: time and bytes per timer.
     Timers(timers::Options),

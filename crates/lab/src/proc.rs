@@ -18,15 +18,6 @@ pub(crate) fn rss_bytes(pid: u32) -> Option<u64> {
     Some(pages * rustix::param::page_size() as u64)
 }
 
-/// The most resident bytes that a process has had.
-pub(crate) fn peak_rss_bytes(pid: u32) -> Option<u64> {
-    let status = fs::read_to_string(format!("/proc/{pid}/status")).ok()?;
-    let mut lines = status.lines();
-    let line = lines.find_map(|line| line.strip_prefix("VmHWM:"))?;
-    let kib: u64 = line.trim().strip_suffix("kB")?.trim().parse().ok()?;
-    Some(kib * 1_024)
-}
-
 /// Processor time (user and system) of a process, to the nanosecond.
 ///
 /// The sum over its threads, since the process-wide figure has a resolution of 10 ms. A thread
@@ -76,7 +67,7 @@ pub(crate) const NOBODY: u32 = 0;
 /// What a server and others take of the processor while something is measured.
 #[derive(Debug)]
 pub(crate) struct Meter {
-    server: Option<CpuMeter>,
+    server: CpuMeter,
     start_ns: u64,
     server_then_ns: Option<u64>,
     others_then_ns: Option<u64>,
@@ -92,10 +83,9 @@ pub(crate) struct Taken {
 }
 
 impl Meter {
-    /// `None` for a server whose process is not known.
-    pub(crate) fn start(pid: Option<u32>) -> Self {
-        let mut server = pid.map(CpuMeter::new);
-        let server_then_ns = server.as_mut().and_then(CpuMeter::read_ns);
+    pub(crate) fn start(pid: u32) -> Self {
+        let mut server = CpuMeter::new(pid);
+        let server_then_ns = server.read_ns();
         Self {
             server,
             start_ns: clock::mono_ns(),
@@ -106,14 +96,14 @@ impl Meter {
 
     /// The server's processor time since the start.
     pub(crate) fn server_ns(&mut self) -> Option<f64> {
-        let now_ns = self.server.as_mut()?.read_ns()?;
+        let now_ns = self.server.read_ns()?;
         Some(now_ns.saturating_sub(self.server_then_ns?) as f64)
     }
 
     pub(crate) fn read(&mut self) -> Taken {
         let wall_ns = clock::mono_ns() - self.start_ns;
         let server_ns = self.server_ns();
-        let others = others_ns(self.server.as_mut().and_then(CpuMeter::read_ns));
+        let others = others_ns(self.server.read_ns());
         let others = others.zip(self.others_then_ns);
         Taken {
             wall_ns,
@@ -154,7 +144,6 @@ mod tests {
         let block = std::hint::black_box(vec![1_u8; 64 << 20]);
         let after = rss_bytes(pid).expect("Linux tells");
         assert!(after >= before + (48 << 20), "{before} then {after}");
-        assert!(peak_rss_bytes(pid).expect("Linux tells") >= 64 << 20);
         drop(block);
     }
 

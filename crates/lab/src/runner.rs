@@ -105,7 +105,7 @@ impl<S: Copy + Display> Experiment<'_, S> {
 
     /// The measurement with what others took of the machine meanwhile.
     fn measured(&self, subject: S, cell: usize, round: usize) -> Result<Report> {
-        let mut meter = Meter::start(Some(NOBODY));
+        let mut meter = Meter::start(NOBODY);
         let mut report = (self.measure)(subject, cell, round)?;
         report.figures.push_noise(meter.read());
         report.run = round;

@@ -103,7 +103,7 @@ pub(super) fn run(args: &Args) -> Result<Outcome> {
         hot: vec![u64::of(0)],
         fresh: AtomicU64::new(args.entries),
     };
-    let mut meter = Meter::start(Some(NOBODY));
+    let mut meter = Meter::start(NOBODY);
     // By round and cache.
     let mut points: Vec<Vec<Vec<Point>>> = vec![vec![Vec::new(); kinds.len()]; runs];
     // Reads leave the caches as they are, so they share one filling; the mix comes last on it.

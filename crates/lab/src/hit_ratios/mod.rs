@@ -13,13 +13,13 @@ use crate::runner::count;
 use crate::stats;
 use crate::table;
 
-mod bounds;
+pub(crate) mod bounds;
 mod mixes;
 #[cfg(feature = "peers")]
 mod peers;
 mod policy;
 pub(crate) mod replay;
-pub(crate) mod trace;
+mod trace;
 
 /// The recorded traces that are replayed unless others are asked for, and at which sizes.
 const RECORDED: [(&str, &[usize]); 6] = [
@@ -34,7 +34,7 @@ const RECORDED: [(&str, &[usize]); 6] = [
 /// Options of `hit-ratios`.
 #[derive(Clone, Debug, clap::Args)]
 pub(crate) struct Args {
-    /// Folder of recorded requests: one key a line (.txt), blocks (.lis) or a column named `key` (.csv),
+    /// Folder of recorded requests: one key a line (.txt) or blocks (.lis),
     /// plain or compressed (.xz); without it, made-up mixes are replayed.
     #[arg(long, value_name = "DIR")]
     traces: Option<PathBuf>,

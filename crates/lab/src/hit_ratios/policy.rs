@@ -3,7 +3,7 @@
 use anyhow::Result;
 use tidewheel::{Cache, Driver};
 
-use super::bounds;
+use super::bounds::{events, lru, optimum};
 #[cfg(feature = "peers")]
 use super::peers::PEERS;
 use super::replay::{Hasher, replay};
@@ -17,8 +17,10 @@ pub(super) type Policy = Choice<Hits>;
 
 /// The bounds, and Tidewheel's cache.
 const OURS: [Policy; 3] = [
-    Policy::ours("opt", |keys, capacity| Ok(bounds::optimal(keys, capacity))),
-    Policy::ours("lru", |keys, capacity| Ok(bounds::lru(keys, capacity))),
+    Policy::ours("opt", |keys, capacity| Ok(optimum(&events(keys), capacity))),
+    Policy::ours("lru", |keys, capacity| {
+        Ok(lru(&events(keys), capacity, false))
+    }),
     Policy::ours("tidewheel", tidewheel),
 ];
 #[cfg(not(feature = "peers"))]
@@ -55,7 +57,7 @@ mod tests {
     #[test]
     fn no_policy_beats_the_optimum_and_ours_survives_a_loop() {
         let keys: Vec<u64> = (0..30_000).map(|at| at % 600).collect();
-        let best = bounds::optimal(&keys, 300);
+        let best = optimum(&events(&keys), 300);
         for policy in all() {
             let hits = (policy.what)(&keys, 300).expect("runs");
             assert!(hits <= best, "{policy}: {hits} of at most {best}");

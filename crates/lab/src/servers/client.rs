@@ -1,7 +1,7 @@
 //! One blocking connection to a server under test.
 
 use std::io::Write;
-use std::net::{TcpStream, ToSocketAddrs};
+use std::net::{Ipv4Addr, TcpStream};
 use std::time::Duration;
 
 use anyhow::{Context, Result, bail};
@@ -11,44 +11,7 @@ use super::resp::{Answer, Inbox};
 
 /// A server that says nothing for this long is taken for dead. Long, since some stall by design.
 const SILENCE: Duration = Duration::from_secs(60);
-const CONNECT: Duration = Duration::from_secs(5);
 const FIRST_BUFFER: usize = 64 << 10;
-
-/// Where a server listens and how to be let in.
-#[derive(Clone, Debug)]
-pub(crate) struct Address {
-    pub(crate) host: String,
-    pub(crate) port: u16,
-    pub(crate) password: Option<String>,
-}
-
-impl Address {
-    pub(crate) fn loopback(port: u16) -> Self {
-        Self {
-            host: "127.0.0.1".to_owned(),
-            port,
-            password: None,
-        }
-    }
-
-    /// A connected socket, nothing said on it yet.
-    pub(crate) fn open(&self) -> Result<TcpStream> {
-        let name = format!("{}:{}", self.host, self.port);
-        let addresses = name.to_socket_addrs();
-        let mut last = None;
-        for address in addresses.with_context(|| format!("{name} is no address"))? {
-            match TcpStream::connect_timeout(&address, CONNECT) {
-                Ok(stream) => {
-                    stream.set_nodelay(true)?;
-                    return Ok(stream);
-                }
-                Err(error) => last = Some(error),
-            }
-        }
-        let error = last.with_context(|| format!("{name} stands for no address"))?;
-        Err(error).with_context(|| format!("cannot connect to {name}"))
-    }
-}
 
 /// A connection on which one waits for each reply.
 #[derive(Debug)]
@@ -58,17 +21,15 @@ pub(crate) struct Connection {
 }
 
 impl Connection {
-    pub(crate) fn open(address: &Address) -> Result<Self> {
-        let stream = address.open()?;
+    /// To a server on this machine.
+    pub(crate) fn open(port: u16) -> Result<Self> {
+        let stream = TcpStream::connect((Ipv4Addr::LOCALHOST, port));
+        let stream = stream.with_context(|| format!("cannot connect to port {port}"))?;
+        stream.set_nodelay(true)?;
         stream.set_read_timeout(Some(SILENCE))?;
         stream.set_write_timeout(Some(SILENCE))?;
         let inbox = Inbox::new(FIRST_BUFFER);
-        let mut connection = Self { stream, inbox };
-        if let Some(password) = &address.password {
-            let let_in = connection.call(&["AUTH", password]);
-            let_in.context("the server refused the password")?;
-        }
-        Ok(connection)
+        Ok(Self { stream, inbox })
     }
 
     /// Sends one command and waits for its reply; an error reply is an `Err`.
@@ -145,7 +106,7 @@ mod tests {
     use super::*;
 
     /// A server that reads `expect` and answers `pieces`, each with its own write.
-    fn fake(expect: &'static [u8], pieces: Vec<Vec<u8>>) -> (Address, JoinHandle<()>) {
+    fn fake(expect: &'static [u8], pieces: Vec<Vec<u8>>) -> (u16, JoinHandle<()>) {
         let listener = TcpListener::bind("127.0.0.1:0").expect("a free port");
         let port = listener.local_addr().expect("bound").port();
         let server = thread::spawn(move || {
@@ -158,7 +119,7 @@ mod tests {
                 stream.write_all(&piece).expect("the client reads");
             }
         });
-        (Address::loopback(port), server)
+        (port, server)
     }
 
     #[test]
@@ -167,8 +128,8 @@ mod tests {
         let mut pieces: Vec<Vec<u8>> = bytes.iter().map(|&byte| vec![byte]).collect();
         let long = vec![b'x'; FIRST_BUFFER * 3];
         pieces.push([format!("${}\r\n", long.len()).as_bytes(), &long, b"\r\n"].concat());
-        let (address, server) = fake(b"*1\r\n$4\r\nPING\r\n", pieces);
-        let mut connection = Connection::open(&address).expect("connects");
+        let (port, server) = fake(b"*1\r\n$4\r\nPING\r\n", pieces);
+        let mut connection = Connection::open(port).expect("connects");
         let reply = connection.call(&["PING"]).expect("answered");
         let items = vec![Reply::Bulk(b"hello".to_vec()), Reply::Integer(42)];
         assert_eq!(reply, Reply::Array(items));
@@ -179,8 +140,8 @@ mod tests {
     #[test]
     fn errors_and_a_closed_connection_are_told() {
         let answer = b"-ERR unknown\r\n+OK\r\n-ERR full\r\n$5\r\nhe".to_vec();
-        let (address, server) = fake(b"*1\r\n$3\r\nFOO\r\n", vec![answer]);
-        let mut connection = Connection::open(&address).expect("connects");
+        let (port, server) = fake(b"*1\r\n$3\r\nFOO\r\n", vec![answer]);
+        let mut connection = Connection::open(port).expect("connects");
         let error = connection.call(&["FOO"]).expect_err("refused");
         assert_eq!(error.to_string(), "FOO was answered: ERR unknown");
         let error = connection.expect_replies(2).expect_err("one is an error");

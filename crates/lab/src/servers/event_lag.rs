@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread;
 use std::time::Duration;
 
-use anyhow::{Result, bail, ensure};
+use anyhow::{Result, bail};
 use serde::Serialize;
 use serde_json::json;
 use tidewheel_resp::Reply;
@@ -20,11 +20,10 @@ use crate::progress;
 use crate::report::{Figures, Report};
 use crate::rng::Rng;
 use crate::servers::background::Background;
-use crate::servers::client::{Address, Connection};
-use crate::servers::getter::{self, Pick};
+use crate::servers::client::Connection;
 use crate::servers::keys::{Key, Ttl};
 use crate::servers::loader::{load, load_s, long_ttl};
-use crate::servers::server::{self, Basics, ExpiredEvents, Target};
+use crate::servers::server::{self, Basics, Target};
 
 const CHANNEL: &str = "__keyevent@0__:expired";
 /// How often the listening thread looks whether it should end.
@@ -45,15 +44,12 @@ pub(crate) struct Args {
     #[arg(long, default_value_t = 1_000_000)]
     #[arg(default_value_if("quick", "true", "0"))]
     background: u64,
-    /// Read background keys in a closed loop meanwhile.
-    #[arg(long)]
-    gets: bool,
     #[command(flatten)]
     #[serde(flatten)]
     basics: Basics,
 }
 
-pub(crate) fn run(args: &Args, target: &Target) -> Result<Report> {
+pub(crate) fn run(args: &Args, target: Target) -> Result<Report> {
     let &Args {
         keys, background, ..
     } = args;
@@ -62,19 +58,14 @@ pub(crate) fn run(args: &Args, target: &Target) -> Result<Report> {
         true => (1_000, 10),
         false => (20_000, 60),
     };
-    ensure!(
-        !args.gets || background > 0,
-        "--gets reads background keys, and --background is 0"
-    );
-
     let (mut connection, facts) = server::meet(target)?;
     let mut rng = Rng::new(args.basics.seed);
     let entries = (0..background).map(|id| (Key::live(id), long_ttl(&mut rng)));
     load(&mut connection, entries, "loading background keys")?;
 
-    let events = ExpiredEvents::enable(&target.address)?;
+    connection.call(&["CONFIG", "SET", "notify-keyspace-events", "Ex"])?;
     let arrived = Arc::new(AtomicU64::new(0));
-    let listener = listen(&target.address, &arrived)?;
+    let listener = listen(target.port, &arrived)?;
     let start = Moment::ahead(LEAD_S + load_s(keys));
     let deadlines: Vec<u64> = (0..keys)
         .map(|_| start.wall_ms + rng.below(spread_ms))
@@ -86,16 +77,9 @@ pub(crate) fn run(args: &Args, target: &Target) -> Result<Report> {
         bail!("loading took until after the first deadline");
     }
 
-    let mut rng = Rng::new(args.basics.seed ^ 1);
-    let pick = move || Some(Pick::lasting(Key::live(rng.below(background))));
-    let getter = args
-        .gets
-        .then(|| getter::start(&target.address, None, pick));
-    let getter = getter.transpose()?;
     let last_ns = start.mono_ns + spread_ms * 1_000_000;
     clock::sleep_until(start.mono_ns);
-    let start_ns = clock::mono_ns();
-    let mut meter = Meter::start(facts.pid);
+    let mut meter = Meter::start(target.pid);
     progress::say("listening for events");
     let give_up_ns = last_ns + wait_s * 1_000_000_000;
     loop {
@@ -107,21 +91,13 @@ pub(crate) fn run(args: &Args, target: &Target) -> Result<Report> {
         }
     }
     let taken = meter.read();
-    let seen = getter.map(Background::finish).transpose()?;
     let heard = listener.finish()?;
-    drop(events);
-    connection.call(&["FLUSHALL"])?;
 
     let mut report = facts.report("event-lag", json!(args));
     report.params["spread_s"] = json!(spread_ms as f64 / 1e3);
     let figures = &mut report.figures;
     lags(figures, &deadlines, &heard);
     figures.push("server_cpu_percent", taken.server_percent());
-    let gets = seen.map(|seen| seen.log.within(start_ns, start_ns + taken.wall_ns));
-    let at_us = |quantile| gets.as_ref()?.at_us(quantile);
-    figures.push("get_p99_us", at_us(0.99));
-    figures.push("get_p999_us", at_us(0.999));
-    figures.push("get_max_ms", at_us(1.0).map(|us| us / 1e3));
     figures.push_noise(taken);
     Ok(report)
 }
@@ -164,8 +140,8 @@ fn lags(figures: &mut Figures, deadlines_ms: &[u64], events: &[Event]) {
 }
 
 /// Reads a subscribed connection.
-fn listen(address: &Address, arrived: &Arc<AtomicU64>) -> Result<Background<Vec<Event>>> {
-    let mut connection = Connection::open(address)?;
+fn listen(port: u16, arrived: &Arc<AtomicU64>) -> Result<Background<Vec<Event>>> {
+    let mut connection = Connection::open(port)?;
     connection.call(&["SUBSCRIBE", CHANNEL])?;
     connection.set_patience(LISTEN)?;
     let arrived = Arc::clone(arrived);

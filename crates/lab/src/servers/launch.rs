@@ -11,7 +11,7 @@ use anyhow::{Context, Result, bail};
 use tempfile::TempDir;
 
 use crate::clock;
-use crate::servers::client::{Address, Connection};
+use crate::servers::client::Connection;
 use crate::servers::server::Target;
 
 const START_NS: u64 = 20_000_000_000;
@@ -76,16 +76,15 @@ impl ServerSpec {
 #[derive(Debug)]
 pub(crate) struct Running {
     child: Child,
-    address: Address,
+    port: u16,
     /// Where it runs, with what it wrote; goes with this value.
     folder: TempDir,
     command: String,
 }
 
 impl Running {
-    /// `first_port` 0 leaves the choice of the port to the system.
-    pub(crate) fn start(spec: &ServerSpec, first_port: u16) -> Result<Self> {
-        let port = free_port(first_port)?;
+    pub(crate) fn start(spec: &ServerSpec) -> Result<Self> {
+        let port = free_port()?;
         let folder = tempfile::tempdir().context("cannot create a folder for the server")?;
         // The server runs in its own folder, so a relative path to it must be made absolute; not
         // resolved, since some servers are links that act by the name they are called by.
@@ -110,7 +109,7 @@ impl Running {
         let command = words.collect::<Vec<_>>().join(" ");
         let mut running = Self {
             child,
-            address: Address::loopback(port),
+            port,
             folder,
             command,
         };
@@ -120,9 +119,8 @@ impl Running {
 
     pub(crate) fn target(&self) -> Target {
         Target {
-            address: self.address.clone(),
-            pid: Some(self.child.id()),
-            flush: true,
+            port: self.port,
+            pid: self.child.id(),
         }
     }
 
@@ -142,7 +140,7 @@ impl Running {
                 };
                 bail!("{} ended with {status}{told}", self.command);
             }
-            let answered = Connection::open(&self.address).and_then(|mut c| c.call(&["PING"]));
+            let answered = Connection::open(self.port).and_then(|mut c| c.call(&["PING"]));
             match answered {
                 Ok(_) => return Ok(()),
                 Err(error) if clock::mono_ns() >= give_up_ns => {
@@ -161,7 +159,7 @@ impl Running {
 
     /// Asks the server to end, and ends it if it does not.
     pub(crate) fn stop(mut self) -> Result<()> {
-        if let Ok(mut connection) = Connection::open(&self.address) {
+        if let Ok(mut connection) = Connection::open(self.port) {
             // The reply to a shutdown that works is a closed connection: an error, as it should be.
             let _closed = connection.call(&["SHUTDOWN", "NOSAVE"]);
         }
@@ -190,13 +188,10 @@ impl Drop for Running {
     }
 }
 
-fn free_port(first: u16) -> Result<u16> {
-    let bind = |port| TcpListener::bind((Ipv4Addr::LOCALHOST, port));
-    if first == 0 {
-        return Ok(bind(0)?.local_addr()?.port());
-    }
-    let free = (first..=u16::MAX).find(|&port| bind(port).is_ok());
-    free.with_context(|| format!("no port from {first} on is free"))
+/// A port that the system gives to nobody else for a while.
+fn free_port() -> Result<u16> {
+    let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0))?;
+    Ok(listener.local_addr()?.port())
 }
 
 #[cfg(test)]
@@ -225,16 +220,9 @@ mod tests {
     }
 
     #[test]
-    fn a_port_that_is_taken_is_passed_over() {
-        let taken = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).expect("a free port");
-        let port = taken.local_addr().expect("bound").port();
-        assert!(free_port(port).expect("another") > port);
-    }
-
-    #[test]
     fn a_program_that_ends_at_once_is_reported_with_its_words() {
         let spec = "sh=/bin/sh -c {port}-is-no-program".parse();
-        let error = Running::start(&spec.expect("a spec"), 0).expect_err("no server");
+        let error = Running::start(&spec.expect("a spec")).expect_err("no server");
         assert!(error.to_string().contains("is-no-program"), "{error}");
     }
 }

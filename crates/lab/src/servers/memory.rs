@@ -37,12 +37,11 @@ pub(crate) struct Args {
     basics: Basics,
 }
 
-pub(crate) fn run(args: &Args, target: &Target) -> Result<Report> {
+pub(crate) fn run(args: &Args, target: Target) -> Result<Report> {
     let keys = args.keys;
     let (mut connection, facts) = server::meet(target)?;
-    let pid = facts.pid;
     let used = |connection: &mut _| server::info_number(connection, "memory", "used_memory");
-    let rss = || Some(proc::rss_bytes(pid?)? as f64);
+    let rss = || proc::rss_bytes(target.pid).map(|bytes| bytes as f64);
     let (rss_empty, used_empty) = (rss(), used(&mut connection));
 
     let mut rng = Rng::new(args.basics.seed);
@@ -54,9 +53,7 @@ pub(crate) fn run(args: &Args, target: &Target) -> Result<Report> {
     let load_s = load(&mut connection, entries, "loading keys")?;
     thread::sleep(if args.basics.quick { QUICK_REST } else { REST });
     let (rss, used_full) = (rss(), used(&mut connection));
-    let peak = pid.and_then(proc::peak_rss_bytes).map(|bytes| bytes as f64);
     let stored = server::dbsize(&mut connection)?;
-    connection.call(&["FLUSHALL"])?;
 
     let mut report = facts.report("memory", json!(args));
     report.params["payload_bytes"] = json!(PAYLOAD_BYTES);
@@ -73,7 +70,6 @@ pub(crate) fn run(args: &Args, target: &Target) -> Result<Report> {
     figures.push("rss_mb", mb(rss));
     figures.push("rss_bytes_per_key", rss_per_key);
     figures.push("overhead_bytes_per_key", overhead);
-    figures.push("peak_rss_bytes_per_key", per_key(peak, rss_empty));
     figures.push("used_bytes_per_key", per_key(used_full, used_empty));
     figures.push("load_k_per_s", keys as f64 / load_s / 1e3);
     Ok(report)

@@ -1,4 +1,4 @@
-//! Questions to the server under test: who it is, what it holds, what it may be told to do.
+//! Questions to the server under test: who it is, and what it holds.
 
 use std::collections::BTreeMap;
 
@@ -7,11 +7,8 @@ use serde::Serialize;
 use serde_json::{Value, json};
 use tidewheel_resp::Reply;
 
-use crate::proc;
 use crate::report::Report;
-use crate::servers::client::{Address, Connection};
-
-const NOTIFY: &str = "notify-keyspace-events";
+use crate::servers::client::Connection;
 
 /// What every workload takes.
 #[derive(Clone, Debug, clap::Args, Serialize)]
@@ -25,38 +22,20 @@ pub(crate) struct Basics {
     pub(crate) quick: bool,
 }
 
-/// How to reach the server of one run, and its process where that can be watched.
-#[derive(Clone, Debug)]
+/// The server of one run: where it listens on this machine, and its process.
+#[derive(Clone, Copy, Debug)]
 pub(crate) struct Target {
-    pub(crate) address: Address,
-    /// `None`: ask the server; `Some(0)`: do not watch.
-    pub(crate) pid: Option<u32>,
-    /// Whether keys that are already there may be deleted.
-    pub(crate) flush: bool,
+    pub(crate) port: u16,
+    pub(crate) pid: u32,
 }
 
 /// What a server says of itself.
 #[derive(Clone, Debug)]
 pub(crate) struct Facts {
-    pub(crate) name: String,
-    pub(crate) version: String,
-    /// Its process on this machine.
-    pub(crate) pid: Option<u32>,
-    fields: BTreeMap<String, String>,
+    name: String,
+    version: String,
+    allocator: Option<String>,
 }
-
-/// The lines of INFO that go into a report.
-const REPORTED: [&str; 9] = [
-    "server_name",
-    "redis_version",
-    "valkey_version",
-    "tidewheel_version",
-    "mem_allocator",
-    "multiplexing_api",
-    "io_threads_active",
-    "server_threads",
-    "gcc_version",
-];
 
 impl Facts {
     /// An empty report of this server.
@@ -65,66 +44,40 @@ impl Facts {
         report.server = Some(json!({
             "name": self.name,
             "version": self.version,
-            "pid_watched": self.pid.is_some(),
-            "info": self.fields,
+            "mem_allocator": self.allocator,
         }));
         report
     }
 }
 
-/// Connects and asks; refuses a server that holds keys unless they may be flushed.
-pub(crate) fn meet(target: &Target) -> Result<(Connection, Facts)> {
-    let mut connection = Connection::open(&target.address)?;
-    let facts = facts(&mut connection, target)?;
-    let held = dbsize(&mut connection)?;
-    if held > 0 && !target.flush {
-        bail!("the server holds {held} keys, which would be deleted: pass --flush if they may");
-    }
-    connection.call(&["FLUSHALL"])?;
-    Ok((connection, facts))
-}
-
-fn facts(connection: &mut Connection, target: &Target) -> Result<Facts> {
-    let mut info = info(connection, "server")?;
-    // Valkey and Redis 8 tell the allocator among the memory figures only.
-    if let Ok(mut memory) = self::info(connection, "memory") {
-        info.extend(memory.remove_entry("mem_allocator"));
-    }
-    let name = info
+/// Connects and asks.
+pub(crate) fn meet(target: Target) -> Result<(Connection, Facts)> {
+    let mut connection = Connection::open(target.port)?;
+    let server = info(&mut connection, "server")?;
+    let name = server
         .get("server_name")
         .map_or("redis", String::as_str)
         .to_owned();
-    let version = info.get(&format!("{name}_version"));
-    let version = version.or_else(|| info.get("redis_version"));
+    let version = server.get(&format!("{name}_version"));
+    let version = version.or_else(|| server.get("redis_version"));
     let version = version.cloned().unwrap_or_default();
-    let is_local = ["127.0.0.1", "localhost", "::1"].contains(&target.address.host.as_str());
-    let told = info.get("process_id").filter(|_| is_local);
-    let pid = target.pid.or_else(|| told?.parse().ok());
-    // Of process 0 nothing is told either.
-    let pid = pid.filter(|&pid| proc::rss_bytes(pid).is_some());
-    info.retain(|name, _| REPORTED.contains(&name.as_str()));
-    Ok(Facts {
+    // Valkey and Redis 8 tell the allocator among the memory figures only.
+    let memory = info(&mut connection, "memory").unwrap_or_default();
+    let allocator = memory.get("mem_allocator");
+    let allocator = allocator.or_else(|| server.get("mem_allocator")).cloned();
+    let facts = Facts {
         name,
         version,
-        pid,
-        fields: info,
-    })
+        allocator,
+    };
+    Ok((connection, facts))
 }
 
 /// One section of INFO, by field.
-pub(crate) fn info(connection: &mut Connection, section: &str) -> Result<BTreeMap<String, String>> {
-    let text = text(&connection.call(&["INFO", section])?);
-    Ok(parse_info(
-        &text.context("INFO was not answered with text")?,
-    ))
-}
-
-/// The text of a status or a bulk.
-fn text(reply: &Reply) -> Option<String> {
-    match reply {
-        Reply::Simple(text) => Some(text.clone()),
-        Reply::Bulk(bytes) => Some(String::from_utf8_lossy(bytes).into_owned()),
-        _ => None,
+fn info(connection: &mut Connection, section: &str) -> Result<BTreeMap<String, String>> {
+    match connection.call(&["INFO", section])? {
+        Reply::Bulk(text) => Ok(parse_info(&String::from_utf8_lossy(&text))),
+        other => bail!("INFO was answered with {other:?}"),
     }
 }
 
@@ -145,34 +98,6 @@ pub(crate) fn dbsize(connection: &mut Connection) -> Result<u64> {
     match connection.call(&["DBSIZE"])? {
         Reply::Integer(count) => u64::try_from(count).context("DBSIZE was negative"),
         other => bail!("DBSIZE was answered with {other:?}"),
-    }
-}
-
-/// Keyspace events for `expired`, switched on; the setting that was there is put back.
-#[derive(Debug)]
-pub(crate) struct ExpiredEvents {
-    connection: Connection,
-    before: String,
-}
-
-impl ExpiredEvents {
-    pub(crate) fn enable(address: &Address) -> Result<Self> {
-        let mut connection = Connection::open(address)?;
-        let before = match connection.call(&["CONFIG", "GET", NOTIFY])? {
-            Reply::Array(items) => items.get(1).and_then(text).unwrap_or_default(),
-            other => bail!("CONFIG GET was answered with {other:?}"),
-        };
-        connection.call(&["CONFIG", "SET", NOTIFY, "Ex"])?;
-        Ok(Self { connection, before })
-    }
-}
-
-impl Drop for ExpiredEvents {
-    fn drop(&mut self) {
-        let before = self.before.as_str();
-        if let Err(error) = self.connection.call(&["CONFIG", "SET", NOTIFY, before]) {
-            eprintln!("could not put {NOTIFY} back to {before:?}: {error:#}");
-        }
     }
 }
 

@@ -8,11 +8,10 @@
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread;
 
-use anyhow::{Result, anyhow, ensure};
+use anyhow::{Result, anyhow};
 use serde::Serialize;
 use serde_json::json;
 
-use super::client::Address;
 use super::driver::{self, Traffic};
 use super::keys::{Key, encode_get, encode_set};
 use super::loader::{load, long_ttl};
@@ -50,9 +49,6 @@ pub(crate) struct Args {
     #[arg(long, value_delimiter = ',', value_name = "N,…", value_parser = threads)]
     #[arg(default_value = "8,50", default_value_if("quick", "true", "8"))]
     conns: Vec<usize>,
-    /// Threads that send; more than one only where the machine has cores to spare.
-    #[arg(long, default_value_t = 1, value_parser = threads)]
-    client_threads: usize,
     #[command(flatten)]
     #[serde(flatten)]
     basics: Basics,
@@ -63,18 +59,14 @@ const WINDOWS: usize = 3;
 const WINDOW_NS: u64 = 1_000_000_000;
 const QUICK_WINDOW_NS: u64 = 100_000_000;
 
-pub(crate) fn run(args: &Args, target: &Target) -> Result<Report> {
-    ensure!(
-        args.conns.iter().all(|&count| count >= args.client_threads),
-        "each of the --client-threads needs a connection"
-    );
+pub(crate) fn run(args: &Args, target: Target) -> Result<Report> {
     let (mut connection, facts) = server::meet(target)?;
     let mut rng = Rng::new(args.basics.seed);
     let entries = (0..args.keys).map(|id| (Key::live(id), long_ttl(&mut rng)));
     load(&mut connection, entries, "loading keys")?;
 
     progress::say("measuring");
-    let mut meter = Meter::start(facts.pid);
+    let mut meter = Meter::start(target.pid);
     let mut results = Vec::new();
     for op in [Op::Get, Op::Set] {
         for &pipeline in &args.pipelines {
@@ -84,13 +76,12 @@ pub(crate) fn run(args: &Args, target: &Target) -> Result<Report> {
                     pipeline,
                     conns,
                 };
-                let measured = measure(args, &target.address, facts.pid, cell)?;
+                let measured = measure(args, target, cell)?;
                 results.push((cell, measured));
             }
         }
     }
     let taken = meter.read();
-    connection.call(&["FLUSHALL"])?;
 
     let mut report = facts.report("throughput", json!(args));
     tabulate(&mut report.figures, &results);
@@ -162,25 +153,20 @@ struct Shared {
     counting: AtomicBool,
 }
 
-fn measure(args: &Args, address: &Address, pid: Option<u32>, cell: Cell) -> Result<Measured> {
-    let (threads, shared) = (args.client_threads, &Shared::default());
+fn measure(args: &Args, target: Target, cell: Cell) -> Result<Measured> {
+    let shared = &Shared::default();
+    let mut load = Load {
+        rng: Rng::new(args.basics.seed ^ mix(1)),
+        keys: args.keys,
+        cell,
+        latencies: Latencies::default(),
+        shared,
+    };
     thread::scope(|scope| {
-        let workers: Vec<_> = (0..threads)
-            .map(|at| {
-                let conns = cell.conns / threads + usize::from(at < cell.conns % threads);
-                let mut load = Load {
-                    rng: Rng::new(args.basics.seed ^ mix(at as u64 + 1)),
-                    keys: args.keys,
-                    cell,
-                    latencies: Latencies::default(),
-                    shared,
-                };
-                scope.spawn(move || -> Result<_> {
-                    let nulls = driver::drive(address, conns, &mut load, &shared.stop)?;
-                    Ok((load.latencies, nulls))
-                })
-            })
-            .collect();
+        let sender = scope.spawn(move || -> Result<_> {
+            let nulls = driver::drive(target.port, cell.conns, &mut load, &shared.stop)?;
+            Ok((load.latencies, nulls))
+        });
         let window_ns = match args.basics.quick {
             true => QUICK_WINDOW_NS,
             false => WINDOW_NS,
@@ -188,20 +174,14 @@ fn measure(args: &Args, address: &Address, pid: Option<u32>, cell: Cell) -> Resu
         clock::sleep_until(clock::mono_ns() + window_ns / 2);
         shared.counting.store(true, Ordering::Relaxed);
         let mut windows = Vec::new();
-        // A worker that has ended has failed; joining it tells why.
-        while windows.len() < WINDOWS && !workers.iter().any(|worker| worker.is_finished()) {
-            windows.push(window(shared, pid, window_ns));
+        // One that has ended has failed; joining it tells why.
+        while windows.len() < WINDOWS && !sender.is_finished() {
+            windows.push(window(shared, target.pid, window_ns));
         }
         shared.counting.store(false, Ordering::Relaxed);
         shared.stop.store(true, Ordering::Relaxed);
-
-        let (mut batches, mut nulls) = (Latencies::default(), 0);
-        for worker in workers {
-            let panicked = |_| anyhow!("a thread that sends panicked");
-            let (latencies, own_nulls) = worker.join().map_err(panicked)??;
-            batches.add(&latencies);
-            nulls += own_nulls;
-        }
+        let sent = sender.join();
+        let (batches, nulls) = sent.map_err(|_| anyhow!("the thread that sends panicked"))??;
         Ok(Measured {
             windows,
             batches,
@@ -210,7 +190,7 @@ fn measure(args: &Args, address: &Address, pid: Option<u32>, cell: Cell) -> Resu
     })
 }
 
-fn window(shared: &Shared, pid: Option<u32>, length_ns: u64) -> Window {
+fn window(shared: &Shared, pid: u32, length_ns: u64) -> Window {
     let answered = || shared.answered.load(Ordering::Relaxed);
     let (mut meter, before) = (Meter::start(pid), answered());
     clock::sleep_until(clock::mono_ns() + length_ns);
@@ -223,7 +203,7 @@ fn window(shared: &Shared, pid: Option<u32>, length_ns: u64) -> Window {
     }
 }
 
-/// The requests of one thread.
+/// The requests of a cell.
 struct Load<'a> {
     rng: Rng,
     keys: u64,

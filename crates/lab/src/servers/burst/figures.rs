@@ -33,7 +33,7 @@ pub(crate) fn figures(course: &Course<'_>) -> Figures {
     let gone_ns = course.gone().map(|poll| poll.at_ns);
     let last = course.polls.last();
     let end_ns = last.map_or(course.schedule.last_ns, |poll| poll.at_ns);
-    reads(&mut figures, course, gone_ns.unwrap_or(end_ns), end_ns);
+    reads(&mut figures, course, gone_ns.unwrap_or(end_ns));
     keys(&mut figures, course, gone_ns);
     memory(&mut figures, course);
     processor(&mut figures, course, gone_ns.unwrap_or(end_ns));
@@ -88,7 +88,7 @@ struct Span {
     wall_s: f64,
 }
 
-fn reads(figures: &mut Figures, course: &Course<'_>, gone_ns: u64, end_ns: u64) {
+fn reads(figures: &mut Figures, course: &Course<'_>, gone_ns: u64) {
     let (first, last) = (course.schedule.first_ns, course.schedule.last_ns);
     if !course.seen.log.iter().any(|_| true) {
         return;
@@ -100,15 +100,12 @@ fn reads(figures: &mut Figures, course: &Course<'_>, gone_ns: u64, end_ns: u64) 
         (seconds > 0.0).then(|| count as f64 / seconds)
     };
     let (before, window) = (log.within(before_ns, first), log.touching(first, last));
-    let after = log.within(gone_ns, end_ns);
     latencies(figures, "before", &before);
     latencies(figures, "in_window", &window);
     latencies(figures, "until_reclaimed", &log.touching(first, gone_ns));
-    latencies(figures, "after", &after);
     for (name, summary, from, to) in [
         ("before", &before, before_ns, first),
         ("in_window", &window, first, last),
-        ("after", &after, gone_ns, end_ns),
     ] {
         let slow = per_s(summary.over_1ms, from, to);
         figures.push(format!("gets_over_1ms_per_s_{name}"), slow);
@@ -158,21 +155,17 @@ fn keys(figures: &mut Figures, course: &Course<'_>, gone_ns: Option<u64>) {
 }
 
 fn memory(figures: &mut Figures, course: &Course<'_>) {
+    let release = course.release;
     if course.plan.mass {
         let last = course.schedule.last_ns;
-        let used = course.first_after(last, |poll| course.release.used_back(poll, 0.9));
-        figures.push_or_never("used_memory_90_back_ms", course.ms_after_last(used));
-        for (key, part) in [("rss_50_back_ms", 0.5), ("rss_90_back_ms", 0.9)] {
-            let poll = course.first_after(last, |poll| course.release.rss_back(poll, part));
-            figures.push_or_never(key, course.ms_after_last(poll));
-        }
+        let back = course.first_after(last, |poll| release.is_back(poll.rss_bytes));
+        figures.push_or_never("rss_90_back_ms", course.ms_after_last(back));
     }
     let mb = |bytes: Option<u64>| bytes.map(|bytes| bytes as f64 / MB);
-    let live_only = course.release.live_only.and_then(|memory| memory.rss_bytes);
     let end = course.polls.last().and_then(|poll| poll.rss_bytes);
-    figures.push("rss_mb_empty", mb(course.release.empty.rss_bytes));
-    figures.push("rss_mb_live_only", mb(live_only));
-    figures.push("rss_mb_loaded", mb(course.release.loaded.rss_bytes));
+    figures.push("rss_mb_empty", mb(release.empty));
+    figures.push("rss_mb_live_only", mb(release.live_only));
+    figures.push("rss_mb_loaded", mb(release.loaded));
     figures.push("rss_mb_end", mb(end));
 }
 

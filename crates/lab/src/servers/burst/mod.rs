@@ -13,15 +13,14 @@ use serde_json::json;
 
 use self::figures::{Course, figures};
 use self::plan::{Plan, Survivors};
-use self::watch::{Memory, Release, watch};
+use self::watch::{Release, watch};
 use crate::clock::{self, Moment};
 use crate::proc::{self, Meter};
 use crate::report::Report;
 use crate::rng::Rng;
 use crate::schedule::Schedule;
 use crate::servers::background::Background;
-use crate::servers::client::Connection;
-use crate::servers::getter::{self, Pick, Seen};
+use crate::servers::getter::{self, Seen};
 use crate::servers::keys::{Key, Ttl};
 use crate::servers::loader::{load, long_ttl};
 use crate::servers::server::{self, Target};
@@ -38,12 +37,11 @@ const SETTLE: Duration = Duration::from_millis(500);
 const WARM_UP_NS: u64 = 500_000_000;
 const NS_PER_S: f64 = 1e9;
 
-pub(crate) fn run(plan: &Plan, target: &Target) -> Result<Report> {
+pub(crate) fn run(plan: &Plan, target: Target) -> Result<Report> {
     let (mut connection, facts) = server::meet(target)?;
-    let pid = facts.pid;
+    let rss = || proc::rss_bytes(target.pid);
     let mut rng = Rng::new(plan.args.basics.seed);
-    let empty = memory(&mut connection, pid);
-    let expired_before = expired_keys(&mut connection);
+    let empty = rss();
 
     let live_entry = |id: u64, rng: &mut Rng| match plan.mass {
         true => (Key::live(id), Ttl::None),
@@ -54,7 +52,7 @@ pub(crate) fn run(plan: &Plan, target: &Target) -> Result<Report> {
         let entries = (0..plan.live).map(|id| live_entry(id, &mut rng));
         load(&mut connection, entries, "loading keys that stay")?;
         thread::sleep(SETTLE);
-        live_only = Some(memory(&mut connection, pid));
+        live_only = rss();
     }
 
     let offsets: Vec<u32> = (0..plan.dying)
@@ -84,32 +82,31 @@ pub(crate) fn run(plan: &Plan, target: &Target) -> Result<Report> {
         }
     };
     thread::sleep(SETTLE);
-    let loaded = memory(&mut connection, pid);
+    let loaded = rss();
     let start_ns = clock::mono_ns();
     if start_ns + (plan.before_s * NS_PER_S) as u64 > schedule.first_ns {
         bail!("loading took {load_s:.1} s and the first deadline came too soon: raise --lead-s");
     }
 
     let (live, mut rng) = (plan.live, Rng::new(plan.args.basics.seed ^ 1));
-    let pick = move || Some(Pick::lasting(Key::live(rng.below(live))));
+    let pick = move || Key::live(rng.below(live));
     let reads = !plan.args.no_gets && live > 0;
-    let getter = reads.then(|| getter::start(&target.address, None, pick));
+    let getter = reads.then(|| getter::start(target.port, pick));
     let getter = getter.transpose()?;
     let before_ns = start_ns + WARM_UP_NS.min((plan.before_s * NS_PER_S / 2.0) as u64);
-    let mut meter = Meter::start(pid);
+    let mut meter = Meter::start(target.pid);
     let release = Release::new((plan.dying, plan.live), empty, live_only, loaded);
     let polls = watch(
         plan,
         &mut connection,
-        (pid, &mut meter),
+        (target.pid, &mut meter),
         &schedule,
         &release,
     )?;
     let seen = getter.map(Background::finish).transpose()?;
     let seen = seen.unwrap_or_default();
     let taken = meter.read();
-    let expired = expired_keys(&mut connection).zip(expired_before);
-    connection.call(&["FLUSHALL"])?;
+    let expired = server::info_number(&mut connection, "stats", "expired_keys");
 
     let name = if plan.mass { "mass-expiry" } else { "sparse" };
     let mut report = facts.report(name, json!(plan));
@@ -121,7 +118,7 @@ pub(crate) fn run(plan: &Plan, target: &Target) -> Result<Report> {
         before_ns,
         release: &release,
         load_s,
-        expired: expired.map(|(now, then)| now - then),
+        expired,
         taken,
     };
     report.figures = figures(&course);
@@ -142,16 +139,5 @@ fn notes(report: &mut Report, seen: &Seen) {
         many => report
             .notes
             .push(format!("{many} GETs were beyond the log's cap")),
-    }
-}
-
-fn expired_keys(connection: &mut Connection) -> Option<f64> {
-    server::info_number(connection, "stats", "expired_keys")
-}
-
-fn memory(connection: &mut Connection, pid: Option<u32>) -> Memory {
-    Memory {
-        rss_bytes: pid.and_then(proc::rss_bytes),
-        used_bytes: server::info_number(connection, "memory", "used_memory"),
     }
 }

@@ -35,9 +35,6 @@ pub(crate) struct Args {
     /// Seconds from the start of loading to the first deadline (default: by the number of keys).
     #[arg(long)]
     lead_s: Option<f64>,
-    /// Ask for the number of keys this often.
-    #[arg(long, default_value_t = 10, value_parser = clap::value_parser!(u64).range(1..))]
-    pub(super) poll_ms: u64,
     /// Do not read meanwhile.
     #[arg(long)]
     pub(super) no_gets: bool,

@@ -11,8 +11,8 @@ use crate::servers::client::Connection;
 use crate::servers::server;
 
 const NS_PER_S: f64 = 1e9;
-/// Memory is asked for at every tenth poll: INFO costs a server more than DBSIZE.
-const POLLS_PER_INFO: usize = 10;
+/// Between two looks.
+const POLL_NS: u64 = 10_000_000;
 
 /// One look at the server.
 #[derive(Clone, Copy, Debug)]
@@ -21,74 +21,55 @@ pub(crate) struct Poll {
     pub(crate) sent_ns: u64,
     pub(crate) at_ns: u64,
     pub(crate) stored: u64,
-    pub(crate) used_bytes: Option<f64>,
     pub(crate) rss_bytes: Option<u64>,
     pub(crate) cpu_ns: Option<f64>,
 }
 
-/// Memory at one stage, as the server and as the system see it.
-#[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Memory {
-    pub(crate) rss_bytes: Option<u64>,
-    pub(crate) used_bytes: Option<f64>,
-}
-
-/// Memory before, between and after the loading, and so how far it must fall before the dying count as
-/// given back.
+/// Resident bytes before, between and after the loading, and so how far they must fall before the dying
+/// count as given back.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Release {
-    pub(crate) empty: Memory,
-    pub(crate) live_only: Option<Memory>,
-    pub(crate) loaded: Memory,
+    pub(crate) empty: Option<u64>,
+    pub(crate) live_only: Option<u64>,
+    pub(crate) loaded: Option<u64>,
     /// What the loaded server takes, and what the dying take of it.
-    rss: Option<(f64, f64)>,
-    used: Option<(f64, f64)>,
+    from: Option<(f64, f64)>,
 }
 
 impl Release {
     pub(super) fn new(
         (dying, live): (u64, u64),
-        empty: Memory,
-        live_only: Option<Memory>,
-        loaded: Memory,
+        empty: Option<u64>,
+        live_only: Option<u64>,
+        loaded: Option<u64>,
     ) -> Self {
         let share = dying as f64 / (dying + live).max(1) as f64;
-        // Mixed keys were never loaded apart: the dying's part of the growth is by their number.
-        let of = |empty: Option<f64>, live: Option<f64>, loaded: Option<f64>| {
-            let (empty, loaded) = (empty?, loaded?);
-            let dying = live.map_or((loaded - empty) * share, |live| loaded - live);
-            (dying > 0.0).then_some((loaded, dying))
-        };
-        let rss = |memory: Memory| memory.rss_bytes.map(|bytes| bytes as f64);
-        let used = |memory: Memory| memory.used_bytes;
+        let from = empty.zip(loaded).map(|(empty, loaded)| {
+            let grown = |from: u64| loaded as f64 - from as f64;
+            // Mixed keys were never loaded apart: the dying's part of the growth is by their number.
+            let dying = live_only.map_or(grown(empty) * share, grown);
+            (loaded as f64, dying)
+        });
         Self {
             empty,
             live_only,
             loaded,
-            rss: of(rss(empty), live_only.and_then(rss), rss(loaded)),
-            used: of(used(empty), live_only.and_then(used), used(loaded)),
+            from: from.filter(|(_, dying)| *dying > 0.0),
         }
     }
 
-    /// Whether at least this part of the dying's resident memory is back.
-    pub(crate) fn rss_back(&self, poll: &Poll, part: f64) -> bool {
-        back(self.rss, poll.rss_bytes.map(|bytes| bytes as f64), part)
+    /// Whether at least 90 % of the dying's memory is back when so much is resident.
+    pub(crate) fn is_back(&self, rss_bytes: Option<u64>) -> bool {
+        let enough = |((loaded, dying), now)| now as f64 <= loaded - 0.9 * dying;
+        self.from.zip(rss_bytes).is_some_and(enough)
     }
-
-    pub(crate) fn used_back(&self, poll: &Poll, part: f64) -> bool {
-        back(self.used, poll.used_bytes, part)
-    }
-}
-
-fn back(from: Option<(f64, f64)>, now: Option<f64>, part: f64) -> bool {
-    matches!((from, now), (Some((loaded, dying)), Some(now)) if now <= loaded - part * dying)
 }
 
 /// Polls from now until the keys (and the memory) are back or the time is up.
 pub(super) fn watch(
     plan: &Plan,
     connection: &mut Connection,
-    (pid, meter): (Option<u32>, &mut Meter),
+    (pid, meter): (u32, &mut Meter),
     schedule: &Schedule,
     release: &Release,
 ) -> Result<Vec<Poll>> {
@@ -104,14 +85,11 @@ pub(super) fn watch(
         let sent_ns = clock::mono_ns();
         let stored = server::dbsize(connection)?;
         let at_ns = clock::mono_ns();
-        let asks = polls.len().is_multiple_of(POLLS_PER_INFO);
-        let used = asks.then(|| server::info_number(connection, "memory", "used_memory"));
         let poll = Poll {
             sent_ns,
             at_ns,
             stored,
-            used_bytes: used.flatten(),
-            rss_bytes: pid.and_then(proc::rss_bytes),
+            rss_bytes: proc::rss_bytes(pid),
             cpu_ns: meter.server_ns(),
         };
         polls.push(poll);
@@ -122,13 +100,14 @@ pub(super) fn watch(
             if gone_ns.is_none() && stored <= plan.live {
                 gone_ns = Some(at_ns);
             }
-            rss_is_back |= !plan.mass || pid.is_none() || release.rss_back(&poll, 0.9);
+            rss_is_back |=
+                !plan.mass || poll.rss_bytes.is_none() || release.is_back(poll.rss_bytes);
             let done = gone_ns.is_some_and(|gone| at_ns >= gone + after_ns) && rss_is_back;
             if done || at_ns >= give_up_ns {
                 return Ok(polls);
             }
         }
-        next_ns = (next_ns + plan.args.poll_ms * 1_000_000).max(at_ns);
+        next_ns = (next_ns + POLL_NS).max(at_ns);
     }
 }
 
@@ -138,13 +117,8 @@ mod tests {
 
     #[test]
     fn mixed_survivors_keep_their_share_of_the_memory() {
-        let at = |rss| Memory {
-            rss_bytes: Some(rss),
-            used_bytes: None,
-        };
-        let release = Release::new((900, 100), at(1_000), None, at(11_000));
-        let back = |rss, part| back(release.rss, Some(f64::from(rss)), part);
+        let release = Release::new((900, 100), Some(1_000), None, Some(11_000));
         // The dying took 9,000 of the 10,000.
-        assert!(back(2_900, 0.9) && !back(2_901, 0.9) && back(6_500, 0.5));
+        assert!(release.is_back(Some(2_900)) && !release.is_back(Some(2_901)));
     }
 }

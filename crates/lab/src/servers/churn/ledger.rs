@@ -7,9 +7,6 @@ use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 pub(super) struct Ledger {
     start_ns: u64,
     pub(super) confirmed: AtomicU64,
-    /// Every key with a lower number has been confirmed.
-    pub(super) settled: AtomicU64,
-    pub(super) last_deadline_ns: AtomicU64,
     due_in_ms: Vec<AtomicU32>,
 }
 
@@ -20,18 +17,20 @@ impl Ledger {
         Self {
             start_ns,
             confirmed: AtomicU64::new(0),
-            settled: AtomicU64::new(0),
-            last_deadline_ns: AtomicU64::new(start_ns),
             due_in_ms: (0..buckets).map(|_| AtomicU32::new(0)).collect(),
         }
     }
 
-    /// A key with this time to live, sent at `sent_ns`, has been confirmed. The server counts from
-    /// when it read the SET, a little later: the key is alive at least as long as is booked here.
-    pub(super) fn book(&self, sent_ns: u64, px_ms: u64) {
-        let due_ms = sent_ns.saturating_sub(self.start_ns).div_ceil(1_000_000) + px_ms;
-        let bucket = (due_ms as usize).min(self.due_in_ms.len() - 1);
-        self.due_in_ms[bucket].fetch_add(1, Ordering::Relaxed);
+    /// Keys with these times to live, sent at `sent_ns`, have been confirmed. The server counts from
+    /// when it read the SET, a little later: a key is alive at least as long as is booked here.
+    pub(super) fn book(&self, sent_ns: u64, px_ms: &[u64]) {
+        let sent_ms = sent_ns.saturating_sub(self.start_ns).div_ceil(1_000_000);
+        for px_ms in px_ms {
+            let bucket = ((sent_ms + px_ms) as usize).min(self.due_in_ms.len() - 1);
+            self.due_in_ms[bucket].fetch_add(1, Ordering::Relaxed);
+        }
+        self.confirmed
+            .fetch_add(px_ms.len() as u64, Ordering::Relaxed);
     }
 
     /// Keys alive at `at_ns`, of those confirmed by then.
@@ -53,9 +52,9 @@ mod tests {
     fn the_ledger_knows_who_is_alive_at_every_millisecond() {
         let ms = 1_000_000;
         let ledger = Ledger::new(7 * ms, 100, 50);
-        ledger.book(7 * ms, 10);
-        ledger.book(7 * ms, 20);
-        ledger.book(9 * ms, 10);
+        ledger.book(7 * ms, &[10, 20]);
+        ledger.book(9 * ms, &[10]);
+        assert_eq!(ledger.confirmed.load(Ordering::Relaxed), 3);
         assert_eq!(ledger.live(7 * ms, 3), 3);
         assert_eq!(ledger.live(17 * ms - 1, 3), 3);
         assert_eq!(ledger.live(17 * ms, 3), 2);

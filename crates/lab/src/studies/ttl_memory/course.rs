@@ -7,36 +7,15 @@
 
 use std::collections::HashMap;
 
-use super::request::{Object, Request, Verb};
+use super::request::{Request, Verb};
+use crate::hit_ratios::bounds::{Event, Object, What};
 use crate::hit_ratios::replay::Hasher;
-use crate::studies::expiry::strategies::NEVER;
 
 /// Time between two samples of the memory held.
 pub(super) const SAMPLE_MS: u64 = 1_000;
 
 /// The share of a run that must lie after a deadline for its lateness to count: lateness is seen up to there.
 const TIME_TO_BE_LATE: f64 = 0.25;
-
-/// What a request turned out to be.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum What {
-    /// A read that finds this object alive.
-    Hit(Object),
-    /// A read that finds nothing alive.
-    Miss,
-    /// A write: after a miss, or of its own accord.
-    Store(Object),
-    /// A removal.
-    Delete,
-}
-
-/// One thing that happens to one key.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Event {
-    pub(super) at_ms: u64,
-    pub(super) key: u64,
-    pub(super) what: What,
-}
 
 /// All that happens, and the bounds of the memory that it takes.
 #[derive(Debug)]
@@ -58,7 +37,7 @@ pub(super) struct Course {
     pub(super) hits: u64,
 }
 
-/// An object from its storing to its death, replacement or removal.
+/// An object from its storing to its death or replacement.
 #[derive(Clone, Copy, Debug)]
 struct Life {
     object: Object,
@@ -104,7 +83,7 @@ impl Course {
             let mut push = |what| self.events.push(Event { at_ms, key, what });
             let alive = latest.get(&key).map(|&life| &mut lives[life]);
             let mut alive = alive.filter(|life| life.until_ms > at_ms);
-            if let (Some(life), Verb::Set(_) | Verb::Delete) = (&mut alive, verb) {
+            if let (Some(life), Verb::Set(_)) = (&mut alive, verb) {
                 life.until_ms = at_ms;
             }
             self.gets += u64::from(matches!(verb, Verb::Get(_)));
@@ -117,13 +96,9 @@ impl Course {
                 }
                 (Verb::Get(object), None) => {
                     push(What::Miss);
-                    object
+                    Some(object)
                 }
                 (Verb::Set(object), _) => Some(object),
-                (Verb::Delete, _) => {
-                    push(What::Delete);
-                    None
-                }
             };
             if let Some(object) = stored {
                 push(What::Store(object));
@@ -144,7 +119,7 @@ impl Life {
     /// Whether its time was over by then, and before anything took its place.
     fn expired_by(&self, by_ms: u64) -> bool {
         let deadline_ms = self.object.deadline_ms;
-        self.until_ms == deadline_ms && deadline_ms <= by_ms && deadline_ms != NEVER
+        self.until_ms == deadline_ms && deadline_ms <= by_ms
     }
 }
 
@@ -180,8 +155,9 @@ pub(super) mod tests {
         Request { at_ms, key, verb }
     }
 
+    /// A read; what was missing is an object of a byte and a minute.
     pub(in super::super) fn get(at_ms: u64, key: u64) -> Request {
-        let verb = Verb::Get(None);
+        let verb = Verb::Get(object(at_ms, 1, 60_000));
         Request { at_ms, key, verb }
     }
 
@@ -192,40 +168,30 @@ pub(super) mod tests {
 
     #[test]
     fn a_small_course_by_hand() {
-        let fill = Verb::Get(Some(object(4_500, 7, 1_000)));
-        let other = |at_ms, key, verb| Request { at_ms, key, verb };
         let requests = [
             set(0, 1, 100, 3_000),
             set(500, 2, 10, 60_000),
             get(2_500, 1),
-            get(3_000, 1),
             set(4_000, 2, 20, 60_000),
-            other(4_500, 3, fill),
-            other(5_500, 2, Verb::Delete),
+            get(4_500, 3),
+            set(5_500, 2, 4, 1_000),
         ];
         let course = Course::of(&requests, 7_000);
-        // Key 1 dies at 3 s; key 2 is replaced at 4 s and removed at 5.5 s; key 3 dies at 5.5 s.
-        assert_eq!(course.live, [100, 110, 110, 10, 20, 27, 0, 0]);
+        // Key 1 dies at 3 s; key 2 is replaced at 4 s and 5.5 s, and dies at 6.5 s; key 3 is fetched at 4.5 s.
+        assert_eq!(course.live, [100, 110, 110, 10, 20, 21, 5, 1]);
         // Key 1 is read once more, at 2.5 s; nothing else is.
         assert_eq!(course.needed, [100, 100, 100, 0, 0, 0, 0, 0]);
-        assert_eq!((course.gets, course.hits, course.expired), (3, 1, 2));
+        assert_eq!((course.gets, course.hits, course.expired), (2, 1, 2));
         assert_eq!((course.early_ms, course.expired_early), (5_250, 1));
         let events: Vec<What> = course.events.iter().map(|event| event.what).collect();
         let expected = [
             What::Hit(object(0, 100, 3_000)),
-            What::Miss,
             What::Store(object(4_000, 20, 60_000)),
             What::Miss,
-            What::Store(object(4_500, 7, 1_000)),
-            What::Delete,
+            What::Store(object(4_500, 1, 60_000)),
+            What::Store(object(5_500, 4, 1_000)),
         ];
         assert_eq!(events[2..], expected);
-        assert_eq!(course.live_objects_mean, 9.0 / 8.0);
-    }
-
-    #[test]
-    fn what_has_no_end_lives_on() {
-        let course = Course::of(&[set(0, 1, 5, NEVER)], 2_000);
-        assert_eq!((course.live, course.expired), (vec![5, 5, 5], 0));
+        assert_eq!(course.live_objects_mean, 12.0 / 8.0);
     }
 }

@@ -8,7 +8,6 @@ use super::cell::Cell;
 use super::course::{Course, SAMPLE_MS};
 use super::limit::Policy;
 use super::ours::Ours;
-use super::segments::Segments;
 use super::strategy::{self, Ledger, Strategy};
 use super::table::Table;
 use crate::names;
@@ -37,8 +36,6 @@ pub(super) enum Subject {
     /// A walk a minute.
     #[value(name = "scan-60s")]
     Scan,
-    /// Segcache's segments.
-    Segments,
 }
 
 /// Every strategy's memory without a limit.
@@ -64,7 +61,6 @@ pub(super) fn held(cell: &Cell, seed: u64) -> Result<Vec<Report>> {
             Subject::Lazy => measure(Box::new(Table::lazy())),
             Subject::Sampling => measure(Box::new(Table::sampling(seed))),
             Subject::Scan => measure(Box::new(Table::scan(SCAN_MS))),
-            Subject::Segments => measure(Box::new(Segments::new(cell.segment_bytes))),
         }
         reports.push(report);
     }

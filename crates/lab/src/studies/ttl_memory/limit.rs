@@ -5,16 +5,13 @@
 //! again comes with the rest of its time, as if its origin had set its end. So every policy has the same hits
 //! to win, each for keeping one object from one request to the next, and the optimum is Belady's rule over those.
 
-use std::collections::{BTreeSet, BinaryHeap, HashMap, VecDeque};
-
 use anyhow::Result;
 use clap::ValueEnum;
 
-use super::course::{Course, Event, What};
+use super::course::Course;
 use super::ours::Ours;
-use super::request::Object;
 use super::strategy::Strategy as _;
-use crate::hit_ratios::replay::Hasher;
+use crate::hit_ratios::bounds::{Event, Object, What, lru, optimum};
 use crate::names;
 use crate::studies::expiry::strategies::NEVER;
 
@@ -49,79 +46,6 @@ impl Policy {
     }
 }
 
-/// Belady's rule: what has no hit before its end goes at once, else what is hit last.
-fn optimum(events: &[Event], capacity: usize) -> u64 {
-    let mut next_of: HashMap<u64, usize, Hasher> = HashMap::default();
-    let mut next = vec![None; events.len()];
-    for (at, event) in events.iter().enumerate().rev() {
-        next[at] = match event.what {
-            What::Hit(_) => next_of.insert(event.key, at),
-            What::Store(_) => next_of.remove(&event.key),
-            What::Miss | What::Delete => None,
-        };
-    }
-    drop(next_of);
-    // By the next hit, which belongs to one key alone.
-    let mut resident: BTreeSet<usize> = BTreeSet::new();
-    let mut hits = 0;
-    for (at, next) in next.into_iter().enumerate() {
-        hits += u64::from(resident.remove(&at));
-        if let Some(later) = next {
-            resident.insert(later);
-            if resident.len() > capacity {
-                resident.pop_last();
-            }
-        }
-    }
-    hits
-}
-
-/// Exact LRU; with `expired_first` the dead are evicted before any that is alive.
-fn lru(events: &[Event], capacity: usize, expired_first: bool) -> u64 {
-    let mut resident: HashMap<u64, (usize, Object), Hasher> = HashMap::default();
-    // Every use, oldest first, and every deadline, earliest first; what is out of date is passed over.
-    let mut uses: VecDeque<(usize, u64)> = VecDeque::new();
-    let mut deadlines: BinaryHeap<(std::cmp::Reverse<u64>, u64)> = BinaryHeap::new();
-    let mut hits = 0;
-    for (at, event) in events.iter().enumerate() {
-        let (key, now_ms) = (event.key, event.at_ms);
-        let object = match event.what {
-            What::Hit(object) => {
-                hits += u64::from(resident.contains_key(&key));
-                object
-            }
-            What::Store(object) => object,
-            What::Miss | What::Delete => {
-                resident.remove(&key);
-                continue;
-            }
-        };
-        resident.insert(key, (at, object));
-        uses.push_back((at, key));
-        if expired_first {
-            deadlines.push((std::cmp::Reverse(object.deadline_ms), key));
-        }
-        while resident.len() > capacity {
-            let earliest = deadlines.peek().copied();
-            if let Some((_, key)) = earliest.filter(|(deadline_ms, _)| deadline_ms.0 <= now_ms) {
-                deadlines.pop();
-                let now = resident.get(&key);
-                if now.is_some_and(|(_, object)| object.deadline_ms <= now_ms) {
-                    resident.remove(&key);
-                }
-                continue;
-            }
-            let Some((at, key)) = uses.pop_front() else {
-                break;
-            };
-            if resident.get(&key).is_some_and(|(last, _)| *last == at) {
-                resident.remove(&key);
-            }
-        }
-    }
-    hits
-}
-
 /// The real cache. Untold of deadlines it keeps all for ever: what is found dead is removed by the client.
 fn ours(events: &[Event], capacity: usize, told: bool) -> Result<u64> {
     let mut cache = Ours::new(Some(capacity))?;
@@ -138,7 +62,7 @@ fn ours(events: &[Event], capacity: usize, told: bool) -> Result<u64> {
                 cache.get(event.key);
                 continue;
             }
-            What::Miss | What::Delete => {
+            What::Miss => {
                 cache.remove(event.key);
                 continue;
             }

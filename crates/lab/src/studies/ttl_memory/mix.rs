@@ -18,7 +18,8 @@ use std::sync::LazyLock;
 
 use serde::Deserialize;
 
-use super::request::{Object, Request, Verb};
+use super::request::{Request, Verb};
+use crate::hit_ratios::bounds::Object;
 use crate::rng::{self, Rng, uniform};
 
 const HOUR_S: f64 = 3_600.0;
@@ -108,7 +109,7 @@ impl Mix {
             let object = self.object(key, at_ms);
             let verb = match is_write {
                 true => Verb::Set(object),
-                false => Verb::Get(Some(object)),
+                false => Verb::Get(object),
             };
             requests.push(Request { at_ms, key, verb });
             recent.push_back(key);

@@ -1,10 +1,8 @@
 //! Memory held over time under times to live, and what the dead cost in hits, both in virtual time.
 
-use std::path::PathBuf;
-
 use anyhow::{Result, ensure};
 
-use self::cell::{Cell, Size, csv};
+use self::cell::{Cell, Size};
 use self::mix::MIXES;
 use crate::outcome::Outcome;
 use crate::progress;
@@ -15,24 +13,16 @@ mod figures;
 mod limit;
 mod mix;
 mod ours;
-mod recorded;
 mod request;
-mod segments;
 mod strategy;
 mod table;
 
-/// Recorded requests that are replayed from the folder of traces, if they are there.
-const RECORDED: [&str; 2] = ["kvcache-1", "kvcache-2"];
 const MAX_HOURS: f64 = 24.0 * 31.0;
 
 /// Options of `study ttl-memory`.
 #[derive(Clone, Debug, clap::Args)]
 pub(crate) struct Args {
-    /// Folder of requests with times and times to live (kvcache-1.csv, kvcache-2.csv), run beside the
-    /// made-up ones.
-    #[arg(long, value_name = "DIR")]
-    traces: Option<PathBuf>,
-    /// Mixes of times to live (default all, and the recorded requests in the folder of --traces).
+    /// Mixes of times to live (default all).
     #[arg(long, value_delimiter = ',', value_name = "MIX,…")]
     mixes: Vec<String>,
     /// Hours of virtual time (default 12, quick 1).
@@ -69,14 +59,17 @@ pub(super) fn run(args: &Args) -> Result<Outcome> {
         ensure!(sound(limit), "--limits {limit}: more than 0");
     }
     let mut outcome = Outcome::default();
-    for name in names(args) {
+    let all = MIXES.iter().map(|mix| mix.name.clone());
+    let names = match args.mixes.is_empty() {
+        true => all.collect(),
+        false => args.mixes.clone(),
+    };
+    for name in names {
         progress::say(format!("{name}: requests"));
-        let cell = Cell::new(&name, size, args.traces.as_deref())?;
+        let cell = Cell::new(&name, size)?;
         let reports = figures::held(&cell, args.seed)?;
         outcome.push(&format!("ttl-memory: {name}"), reports);
-        // A few dozen recorded objects are too few to choose among.
-        let limits: &[f64] = if cell.recorded { &[] } else { &args.limits };
-        for &share in limits {
+        for &share in &args.limits {
             let (title, reports) = figures::limited(&cell, share)?;
             outcome.push(&format!("ttl-memory limit: {title}"), reports);
         }
@@ -94,18 +87,6 @@ pub(super) fn run(args: &Args) -> Result<Outcome> {
     Ok(outcome)
 }
 
-/// What is run: what was asked for, or all mixes and the recordings that are there.
-fn names(args: &Args) -> Vec<String> {
-    if !args.mixes.is_empty() {
-        return args.mixes.clone();
-    }
-    let traces = args.traces.as_deref();
-    let is_there = |name: &&str| traces.is_some_and(|folder| csv(folder, name).is_file());
-    let mixes = MIXES.iter().map(|mix| mix.name.as_str());
-    let recorded = RECORDED.into_iter().filter(is_there);
-    mixes.chain(recorded).map(str::to_owned).collect()
-}
-
 #[cfg(test)]
 mod tests {
     use clap::ValueEnum;
@@ -116,7 +97,6 @@ mod tests {
 
     fn args(mixes: &[&str]) -> Args {
         Args {
-            traces: None,
             mixes: mixes.iter().map(|name| (*name).to_owned()).collect(),
             hours: Some(0.5),
             scale: 0.2,
@@ -169,28 +149,5 @@ mod tests {
         wrong = args(&["seconds"]);
         wrong.limits = vec![-1.0];
         assert!(refused(&wrong));
-    }
-
-    #[test]
-    fn recorded_requests_are_replayed_and_time_goes_on_after_them() {
-        let folder = std::env::temp_dir().join(format!("tidewheel-memory-{}", std::process::id()));
-        std::fs::create_dir_all(&folder).expect("a folder");
-        let text = "op_time,key,key_size,op,size,ttl\n70,a,1,SET,999999,60\n71,a,1,GET,999999,0\n";
-        std::fs::write(csv(&folder, "small"), text).expect("a file");
-        let mut small = args(&["small"]);
-        small.traces = Some(folder.clone());
-        let outcome = run(&small);
-        std::fs::remove_dir_all(&folder).expect("removed");
-        let outcome = outcome.expect("runs");
-        // A megabyte for 60 of the 1,801 samples, but for one of them without need.
-        let ends = [("live", 60.0), ("needed", 1.0), ("tidewheel", 60.0)];
-        for (subject, held_mb) in ends.into_iter().chain([("lazy", 1_801.0)]) {
-            let held = value(&outcome, subject, "held_mean_mb").expect("a mean");
-            assert!((held * 1_801.0 - held_mb).abs() < 1e-6, "{subject}: {held}");
-        }
-        assert_eq!(value(&outcome, "scan-60s", "late_p50_s"), Some(0.0));
-        // No tables of limits: there is nothing to choose among.
-        let mut reports = outcome.reports.iter();
-        assert!(reports.all(|report| report.workload == "ttl-memory"));
     }
 }

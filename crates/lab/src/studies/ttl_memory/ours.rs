@@ -6,9 +6,8 @@ use std::time::Duration;
 use anyhow::Result;
 use tidewheel::{Cache, Clock, Driver, Lifetime, ManualClock, RemovalCause};
 
-use super::course::{Event, What};
-use super::request::Object;
 use super::strategy::{Ledger, Strategy};
+use crate::hit_ratios::bounds::{Event, Object, What};
 use crate::hit_ratios::replay::Hasher;
 use crate::locks::lock;
 use crate::studies::expiry::strategies::NEVER;
@@ -104,7 +103,6 @@ impl Strategy for Ours {
         match event.what {
             What::Hit(_) | What::Miss => drop(self.get(event.key)),
             What::Store(object) => self.store(event.key, object, event.at_ms),
-            What::Delete => self.remove(event.key),
         }
     }
 

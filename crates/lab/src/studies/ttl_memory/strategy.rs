@@ -1,6 +1,7 @@
 //! What a strategy of giving dead objects' memory back must answer, and what is counted of it.
 
-use super::course::{Course, Event, SAMPLE_MS};
+use super::course::{Course, SAMPLE_MS};
+use crate::hit_ratios::bounds::Event;
 
 /// A way to hold objects that have times to live, in a cache without a limit.
 pub(super) trait Strategy {
@@ -57,7 +58,6 @@ pub(super) fn measure(course: &Course, mut strategy: Box<dyn Strategy>) -> (Vec<
 pub(super) mod tests {
     use super::super::mix::MIXES;
     use super::super::ours::Ours;
-    use super::super::segments::Segments;
     use super::super::table::Table;
     use super::*;
 
@@ -77,10 +77,9 @@ pub(super) mod tests {
             assert!(needed.clone().all(|(needed, live)| needed <= live));
             assert!(needed.clone().any(|(needed, live)| needed < live));
             let lazy = held(&course, Table::lazy());
-            let strategies: [(&str, Held); 4] = [
+            let strategies: [(&str, Held); 3] = [
                 ("sampling", held(&course, Table::sampling(1))),
                 ("scan", held(&course, Table::scan(60_000))),
-                ("segments", held(&course, Segments::new(1 << 16))),
                 ("ours", held(&course, Ours::new(None).expect("builds"))),
             ];
             for (name, (samples, ledger)) in &strategies {
@@ -88,12 +87,10 @@ pub(super) mod tests {
                 let mut pairs = samples.iter().zip(&course.live);
                 assert!(pairs.all(|(held, live)| held >= live), "{of}");
                 assert!(ledger.late_ms.len() as u64 <= course.expired);
-                if *name != "segments" {
-                    let mut pairs = samples.iter().zip(&lazy.0);
-                    assert!(pairs.all(|(held, lazy)| held <= lazy), "{of}");
-                }
+                let mut pairs = samples.iter().zip(&lazy.0);
+                assert!(pairs.all(|(held, lazy)| held <= lazy), "{of}");
             }
-            let (ours, ledger) = &strategies[3].1;
+            let (ours, ledger) = &strategies[2].1;
             assert_eq!(*ours, course.live, "{}: ours holds what is alive", mix.name);
             assert_eq!(ledger.late_ms.len() as u64, course.expired);
             assert!(ledger.lateness().iter().all(|late_ms| *late_ms <= 1));

@@ -1,8 +1,7 @@
 //! A table of objects that are removed one by one: on touch alone, by samples, or by a scan.
 
-use super::course::{Event, What};
-use super::request::Object;
 use super::strategy::{Ledger, Strategy};
+use crate::hit_ratios::bounds::{Event, Object, What};
 use crate::studies::expiry::caches::keyed::{Keyed, Slab};
 use crate::studies::expiry::strategies::{Expiry, NEVER, Sampling, Scan};
 
@@ -67,7 +66,7 @@ impl Strategy for Table {
         let (key, now_ms) = (event.key, event.at_ms);
         match event.what {
             What::Hit(_) => {}
-            What::Miss | What::Delete => self.remove(key, now_ms),
+            What::Miss => self.remove(key, now_ms),
             What::Store(object) => {
                 self.remove(key, now_ms);
                 self.bytes += u64::from(object.bytes);
