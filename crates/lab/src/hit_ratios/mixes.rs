@@ -7,7 +7,7 @@ const REQUESTS: u64 = 500_000;
 const STRANGERS: u64 = 1 << 40;
 
 /// A made-up trace and the sizes at which it is replayed.
-pub(super) const MIXES: [(&str, &[usize]); 7] = [
+pub(super) const MIXES: [super::Sizes; 7] = [
     ("zipf", &[500, 2_000]),
     ("zipf+scan", &[500, 2_000]),
     ("zipf+loop", &[1_000, 2_000]),
