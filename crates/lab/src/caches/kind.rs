@@ -42,70 +42,45 @@ pub(crate) enum Kind {
     HierarchicalWheel,
     /// moka's sync cache.
     Moka,
-    /// mini-moka's sync cache: one TTL for the whole cache.
-    MiniMoka,
     /// quick_cache's sync cache: no TTL.
     QuickCache,
-    /// stretto's sync cache.
-    Stretto,
     /// `cached::ShardedExpiringLruCache`.
     Cached,
-    /// foyer-memory with its LRU: no TTL.
-    Foyer,
-    /// pingora-memory-cache, which is TinyUFO with a TTL.
-    Pingora,
-    /// ttl_cache behind one mutex.
-    TtlCache,
     /// papaya's lock-free map with deadlines by hand and a sweep once a second.
     Papaya,
 }
 
-/// What a cache knows of times to live.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum TtlOf {
-    /// Each entry may have its own.
-    Entry,
-    /// All entries have the same.
-    Cache,
-    /// There is none.
-    Nothing,
-}
-
 impl Kind {
-    /// What it knows of times to live, whether it stops at its capacity (the others hold whatever is
-    /// inserted), and its package in the registry, if it has one.
-    fn facts(self) -> (TtlOf, bool, Option<&'static str>) {
+    /// Whether it stops at its capacity (the others hold whatever is inserted), and its package in the
+    /// registry, if it has one.
+    fn facts(self) -> (bool, Option<&'static str>) {
         match self {
-            Self::Tidewheel => (TtlOf::Entry, true, None),
-            Self::Moka => (TtlOf::Entry, true, Some("moka")),
-            Self::MiniMoka => (TtlOf::Cache, true, Some("mini-moka")),
-            Self::QuickCache => (TtlOf::Nothing, true, Some("quick_cache")),
-            Self::Stretto => (TtlOf::Entry, true, Some("stretto")),
-            Self::Cached => (TtlOf::Entry, true, Some("cached")),
-            Self::Foyer => (TtlOf::Nothing, true, Some("foyer-memory")),
-            Self::Pingora => (TtlOf::Entry, true, Some("pingora-memory-cache")),
-            Self::TtlCache => (TtlOf::Entry, true, Some("ttl_cache")),
-            Self::Papaya => (TtlOf::Entry, false, Some("papaya")),
-            _ => (TtlOf::Entry, false, None),
+            Self::Tidewheel => (true, None),
+            Self::Moka => (true, Some("moka")),
+            Self::QuickCache => (true, Some("quick_cache")),
+            Self::Cached => (true, Some("cached")),
+            Self::Papaya => (false, Some("papaya")),
+            _ => (false, None),
         }
     }
 
-    pub(crate) fn ttl_of(self) -> TtlOf {
-        self.facts().0
+    /// Whether each entry may have a time to live of its own.
+    pub(crate) fn has_ttl(self) -> bool {
+        self != Self::QuickCache
     }
 
     pub(crate) fn has_capacity(self) -> bool {
-        self.facts().1
+        self.facts().0
     }
 
     /// The version that this binary was built with.
     pub(crate) fn version(self) -> &'static str {
-        names::or_ours(self.facts().2)
+        names::or_ours(self.facts().1)
     }
 
     /// Whether this binary can build it.
     pub(crate) fn is_built(self) -> bool {
-        cfg!(feature = "peers") || self.facts().2.is_none()
+        cfg!(feature = "peers") || self.facts().1.is_none()
     }
 
     /// What finds its dead, for the caches that differ in that alone.

@@ -86,7 +86,7 @@ fn measure(kind: Kind, (shape, entries): (Shape, u64), seed: u64) -> Result<Repo
         "capacity": kind.has_capacity().then_some(entries + entries / 10),
         "shape": title,
         "payload_bytes": payload_bytes,
-        "ttl": format!("{:?}", kind.ttl_of()).to_lowercase(),
+        "ttl": kind.has_ttl(),
         "seed": seed,
     });
     let mut report = Report::new(NAME, params).of(kind, kind.version());

@@ -1,4 +1,4 @@
-//! Operations a second by threads, all caches in one process and in turn, so that ratios are fair.
+//! Operations a second by threads, all caches in one process and in turn, so that they can be compared.
 //!
 //! `get`: all keys present, capacity for twice as many. `mixed`: three reads to one write with a TTL
 //! of 30–60 s. `insert`: the cache is full and every key is new. `hot`: one key.
@@ -136,12 +136,10 @@ pub(super) fn run(args: &Args) -> Result<Outcome> {
     }
     progress::clear();
     let taken = meter.read();
-    let baseline = kinds.iter().position(|kind| *kind == Kind::QuickCache);
     let mut reports = Vec::new();
     for (at, &kind) in kinds.iter().enumerate() {
         for (round, of_round) in (1..).zip(&points) {
-            let against = baseline.map(|at| of_round[at].as_slice());
-            let mut report = report(args, kind, &of_round[at], against);
+            let mut report = report(args, kind, &of_round[at]);
             report.run = round;
             report.figures.push_noise(taken);
             reports.push(report);
@@ -150,10 +148,6 @@ pub(super) fn run(args: &Args) -> Result<Outcome> {
     let sizes = format!("{} keys of 8 B, values of 32 B", args.entries);
     let title = format!("{NAME}: {sizes}, Zipf {ZIPF_EXPONENT}, M operations/s");
     let mut outcome = Outcome::of(&title, reports);
-    if baseline.is_none() {
-        let note = "no ratios: quick-cache does not take part";
-        outcome.notes.push(note.to_owned());
-    }
     if args.common.quick {
         outcome.note_quick();
     }
@@ -224,38 +218,21 @@ fn sample(
     })
 }
 
-fn report(args: &Args, kind: Kind, points: &[Point], baseline: Option<&[Point]>) -> Report {
+fn report(args: &Args, kind: Kind, points: &[Point]) -> Report {
     let params = json!({
         "entries": args.entries,
         "zipf": ZIPF_EXPONENT,
         "sample_s": args.sample,
-        "ttl": format!("{:?}", kind.ttl_of()).to_lowercase(),
+        "ttl": kind.has_ttl(),
         "counting_allocator": heap::COUNTED,
         "seed": args.common.seed,
     });
     let mut report = Report::new(NAME, params).of(kind, kind.version());
     let figures = &mut report.figures;
-    let mut logs: Vec<(Load, f64)> = Vec::new();
     for point in points {
-        let name = format!("{}_{}", point.load, point.threads);
-        let same = |other: &&Point| (other.load, other.threads) == (point.load, point.threads);
-        let other = baseline.and_then(|all| all.iter().find(same));
-        let ratio = other.map(|other| point.m_per_s / other.m_per_s);
-        figures.push(format!("{name}_m_per_s"), point.m_per_s);
-        figures.push(format!("{name}_ratio"), ratio);
-        logs.extend(ratio.map(|ratio| (point.load, ratio.ln())));
+        let name = format!("{}_{}_m_per_s", point.load, point.threads);
+        figures.push(name, point.m_per_s);
     }
-    let geometric = |wanted: &dyn Fn(Load) -> bool| {
-        let own = logs.iter().filter(|(load, _)| wanted(*load));
-        let logs: Vec<f64> = own.map(|(_, log)| *log).collect();
-        stats::mean(&logs).map(f64::exp)
-    };
-    for &load in &args.load {
-        let mean = geometric(&|other| other == load);
-        figures.push(format!("{load}_ratio_mean"), mean);
-    }
-    // The hot key is a case of its own, not a point of the comparison.
-    figures.push("ratio_mean", geometric(&|load| load != Load::Hot));
     for load in [Load::Get, Load::Mixed] {
         let own = points.iter().filter(|point| point.load == load);
         let hits: Vec<f64> = own.map(|point| point.hit_percent).collect();
@@ -299,20 +276,5 @@ mod tests {
                 }
             }
         }
-    }
-
-    #[test]
-    fn ratios_are_taken_point_by_point_within_a_round() {
-        let point = |threads, m_per_s| Point {
-            load: Load::Get,
-            threads,
-            m_per_s,
-            hit_percent: 100.0,
-        };
-        let [ours, theirs] = [[8.0, 5.0], [4.0, 10.0]].map(|[a, b]| [point(1, a), point(2, b)]);
-        let report = report(&args(), Kind::NaiveScan, &ours, Some(&theirs));
-        let value = |key: &str| report.figures.value(key).expect(key);
-        assert_eq!((value("get_1_ratio"), value("get_2_ratio")), (2.0, 0.5));
-        assert!((value("ratio_mean") - 1.0).abs() < 1e-9);
     }
 }

@@ -9,7 +9,7 @@ use serde_json::json;
 
 use self::phase::{Phase, Plan};
 use super::Subjects;
-use super::kind::{Kind, TtlOf};
+use super::kind::Kind;
 use crate::heap;
 use crate::latency::Latencies;
 use crate::outcome::Outcome;
@@ -77,7 +77,7 @@ pub(super) fn run(args: &Args) -> Result<Option<Outcome>> {
         interleaved: args.interleaved,
         seed: common.seed,
     };
-    let takes_part = |kind: &Kind| kind.ttl_of() == TtlOf::Entry;
+    let takes_part = |kind: &Kind| kind.has_ttl();
     let kinds = args.subjects.kinds().into_iter();
     let (kinds, excluded): (Vec<Kind>, Vec<Kind>) = kinds.partition(takes_part);
     let experiment = Experiment {

@@ -10,7 +10,7 @@ use std::path::PathBuf;
 use anyhow::{Context, Result, ensure};
 use clap::ValueEnum;
 
-use crate::caches::kind::{Kind, TtlOf};
+use crate::caches::kind::Kind;
 use crate::outcome::Outcome;
 use crate::page;
 use crate::runner::Common;
@@ -115,7 +115,7 @@ fn kinds(args: &Args) -> Result<Vec<Kind>> {
     };
     let kinds: Vec<Kind> = args.subjects.clone().unwrap_or_else(usual);
     for kind in &kinds {
-        ensure!(kind.ttl_of() == TtlOf::Entry, "{kind} has no TTL per entry");
+        ensure!(kind.has_ttl(), "{kind} has no TTL per entry");
     }
     Ok(kinds)
 }
