@@ -14,25 +14,14 @@ use crate::hit_ratios::replay::Hasher;
 /// Time between two samples of the memory held.
 pub(super) const SAMPLE_MS: u64 = 1_000;
 
-/// The share of a run that must lie after a deadline for its lateness to count: lateness is seen up to there.
-const TIME_TO_BE_LATE: f64 = 0.25;
-
-/// All that happens, and the bounds of the memory that it takes.
+/// All that happens, and the memory that it takes at least.
 #[derive(Debug)]
 pub(super) struct Course {
     pub(super) events: Vec<Event>,
     /// Bytes alive at every sample, from 0 to the end.
     pub(super) live: Vec<u64>,
-    /// Bytes that will be read again while they are alive.
-    pub(super) needed: Vec<u64>,
     /// Objects alive, on average.
     pub(super) live_objects_mean: f64,
-    /// Objects whose time was over before the end and before anything took their place.
-    pub(super) expired: u64,
-    /// Those of them whose deadline left [`TIME_TO_BE_LATE`] of the run.
-    pub(super) expired_early: u64,
-    /// The latest deadline that did.
-    pub(super) early_ms: u64,
     pub(super) gets: u64,
     pub(super) hits: u64,
 }
@@ -43,7 +32,6 @@ struct Life {
     object: Object,
     from_ms: u64,
     until_ms: u64,
-    last_hit_ms: u64,
 }
 
 impl Course {
@@ -52,26 +40,15 @@ impl Course {
         let mut course = Self {
             events: Vec::with_capacity(requests.len()),
             live: Vec::new(),
-            needed: Vec::new(),
             live_objects_mean: 0.0,
-            expired: 0,
-            expired_early: 0,
-            early_ms: (end_ms as f64 * (1.0 - TIME_TO_BE_LATE)) as u64,
             gets: 0,
             hits: 0,
         };
         let lives = course.resolve(requests);
         let samples = (end_ms / SAMPLE_MS) as usize + 1;
-        let live = |life: &Life| (life.from_ms, life.until_ms);
-        let needed = |life: &Life| (life.from_ms, life.last_hit_ms);
-        let bytes = |life: &Life| u64::from(life.object.bytes);
-        let objects = levels(&lives, samples, live, |_| 1);
+        let objects = levels(&lives, samples, |_| 1);
         course.live_objects_mean = objects.iter().sum::<u64>() as f64 / samples as f64;
-        course.live = levels(&lives, samples, live, bytes);
-        course.needed = levels(&lives, samples, needed, bytes);
-        let expired_by = |by_ms: u64| lives.iter().filter(|life| life.expired_by(by_ms)).count();
-        course.expired = expired_by(end_ms) as u64;
-        course.expired_early = expired_by(course.early_ms) as u64;
+        course.live = levels(&lives, samples, |life| u64::from(life.object.bytes));
         course
     }
 
@@ -90,7 +67,6 @@ impl Course {
             let stored = match (verb, alive) {
                 (Verb::Get(_), Some(life)) => {
                     self.hits += 1;
-                    life.last_hit_ms = at_ms;
                     push(What::Hit(life.object));
                     None
                 }
@@ -107,7 +83,6 @@ impl Course {
                     object,
                     from_ms: at_ms,
                     until_ms: object.deadline_ms,
-                    last_hit_ms: at_ms,
                 });
             }
         }
@@ -115,28 +90,14 @@ impl Course {
     }
 }
 
-impl Life {
-    /// Whether its time was over by then, and before anything took its place.
-    fn expired_by(&self, by_ms: u64) -> bool {
-        let deadline_ms = self.object.deadline_ms;
-        self.until_ms == deadline_ms && deadline_ms <= by_ms
-    }
-}
-
 /// At each sample, the sum over the lives that it is within: begun, not ended.
-fn levels(
-    lives: &[Life],
-    samples: usize,
-    span: impl Fn(&Life) -> (u64, u64),
-    size: impl Fn(&Life) -> u64,
-) -> Vec<u64> {
+fn levels(lives: &[Life], samples: usize, size: impl Fn(&Life) -> u64) -> Vec<u64> {
     let mut changes = vec![0_i64; samples + 1];
     let sample_after = |ms: u64| (ms.div_ceil(SAMPLE_MS) as usize).min(samples);
     for life in lives {
-        let (from_ms, until_ms) = span(life);
         let size = size(life).cast_signed();
-        changes[sample_after(from_ms)] += size;
-        changes[sample_after(until_ms)] -= size;
+        changes[sample_after(life.from_ms)] += size;
+        changes[sample_after(life.until_ms)] -= size;
     }
     let mut level = 0;
     let sum = |change: &i64| {
@@ -179,10 +140,7 @@ pub(super) mod tests {
         let course = Course::of(&requests, 7_000);
         // Key 1 dies at 3 s; key 2 is replaced at 4 s and 5.5 s, and dies at 6.5 s; key 3 is fetched at 4.5 s.
         assert_eq!(course.live, [100, 110, 110, 10, 20, 21, 5, 1]);
-        // Key 1 is read once more, at 2.5 s; nothing else is.
-        assert_eq!(course.needed, [100, 100, 100, 0, 0, 0, 0, 0]);
-        assert_eq!((course.gets, course.hits, course.expired), (2, 1, 2));
-        assert_eq!((course.early_ms, course.expired_early), (5_250, 1));
+        assert_eq!((course.gets, course.hits), (2, 1));
         let events: Vec<What> = course.events.iter().map(|event| event.what).collect();
         let expected = [
             What::Hit(object(0, 100, 3_000)),

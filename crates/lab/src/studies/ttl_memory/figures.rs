@@ -8,7 +8,7 @@ use super::cell::Cell;
 use super::course::{Course, SAMPLE_MS};
 use super::limit::Policy;
 use super::ours::Ours;
-use super::strategy::{self, Ledger, Strategy};
+use super::strategy::held as held_by;
 use super::table::Table;
 use crate::names;
 use crate::progress;
@@ -25,8 +25,6 @@ const MS_PER_HOUR: f64 = 3_600_000.0;
 pub(super) enum Subject {
     /// What is alive: the bound of who does not know the future.
     Live,
-    /// What will be hit before its end: the bound of who does.
-    Needed,
     /// The real cache.
     Tidewheel,
     /// Removed when touched.
@@ -43,25 +41,16 @@ pub(super) fn held(cell: &Cell, seed: u64) -> Result<Vec<Report>> {
     let course = &cell.course;
     let mut reports = Vec::new();
     for subject in Subject::value_variants() {
+        progress::say(format!("{}: {subject}", cell.name));
+        let samples = match subject {
+            Subject::Live => course.live.clone(),
+            Subject::Tidewheel => held_by(course, &mut Ours::new(None)?),
+            Subject::Lazy => held_by(course, &mut Table::lazy()),
+            Subject::Sampling => held_by(course, &mut Table::sampling(seed)),
+            Subject::Scan => held_by(course, &mut Table::scan(SCAN_MS)),
+        };
         let mut report = cell.report("ttl-memory", &cell.name, subject);
-        let bound = |report: &mut Report, samples: &[u64]| {
-            figures(report, course, samples);
-            late(report, course, Some(0.0), Some(0.0));
-        };
-        let mut measure = |strategy: Box<dyn Strategy>| {
-            progress::say(format!("{}: {subject}", cell.name));
-            let (samples, ledger) = strategy::measure(course, strategy);
-            figures(&mut report, course, &samples);
-            work(&mut report, course, ledger);
-        };
-        match subject {
-            Subject::Live => bound(&mut report, &course.live),
-            Subject::Needed => bound(&mut report, &course.needed),
-            Subject::Tidewheel => measure(Box::new(Ours::new(None)?)),
-            Subject::Lazy => measure(Box::new(Table::lazy())),
-            Subject::Sampling => measure(Box::new(Table::sampling(seed))),
-            Subject::Scan => measure(Box::new(Table::scan(SCAN_MS))),
-        }
+        figures(&mut report, course, &samples);
         reports.push(report);
     }
     Ok(reports)
@@ -88,31 +77,6 @@ fn figures(report: &mut Report, course: &Course, samples: &[u64]) {
     let points = samples.chunks(window).enumerate().map(point).collect();
     let curve = Curve::new("time, h", "held, MB", points);
     report.curves.insert("held".to_owned(), curve);
-}
-
-/// How late memory came back, and how many keys were looked at for it.
-fn work(report: &mut Report, course: &Course, ledger: Ledger) {
-    let early = |(deadline_ms, late_ms): &(u64, u64)| {
-        let is_early = *deadline_ms <= course.early_ms;
-        is_early.then_some(*late_ms as f64 / 1_000.0)
-    };
-    let mut late_s: Vec<f64> = ledger.late_ms.iter().filter_map(early).collect();
-    late_s.sort_unstable_by(f64::total_cmp);
-    // What never came back is later than anything that did.
-    let quantile = |share: f64| {
-        let rank = (share * course.expired_early as f64).ceil() as usize;
-        late_s.get(rank.max(1) - 1).copied()
-    };
-    late(report, course, quantile(0.5), quantile(0.99));
-    let work = (course.expired > 0).then(|| ledger.looked as f64 / course.expired as f64);
-    report.figures.push("work", work);
-}
-
-fn late(report: &mut Report, course: &Course, p50_s: Option<f64>, p99_s: Option<f64>) {
-    if course.expired_early > 0 {
-        report.figures.push_or_never("late_p50_s", p50_s);
-        report.figures.push_or_never("late_p99_s", p99_s);
-    }
 }
 
 /// Every policy's hits under a limit, with the title of the table.

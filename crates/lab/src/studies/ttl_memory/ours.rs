@@ -1,15 +1,13 @@
 //! Tidewheel's cache in virtual time: its clock is moved to each of its own deadlines, as its driver would wake.
 
-use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use anyhow::Result;
-use tidewheel::{Cache, Clock, Driver, Lifetime, ManualClock, RemovalCause};
+use tidewheel::{Cache, Clock, Driver, Lifetime, ManualClock};
 
-use super::strategy::{Ledger, Strategy};
+use super::strategy::Strategy;
 use crate::hit_ratios::bounds::{Event, Object, What};
 use crate::hit_ratios::replay::Hasher;
-use crate::locks::lock;
 use crate::studies::expiry::strategies::NEVER;
 
 /// Timer records that one call may touch: no call here is short of it, so that no backlog is left.
@@ -20,18 +18,12 @@ const BUDGET: u32 = u32::MAX;
 pub(super) struct Ours {
     cache: Cache<u64, Object, Hasher>,
     clock: ManualClock,
-    /// What expired, as the cache's listener hears of it.
-    ledger: Arc<Mutex<Ledger>>,
-    /// Entries and timer records that the driver touched.
-    looked: u64,
 }
 
 impl Ours {
     /// With room for so many objects; without a limit an entry weighs its bytes.
     pub(super) fn new(capacity: Option<usize>) -> Result<Self> {
         let clock = ManualClock::new();
-        let ledger = Arc::new(Mutex::new(Ledger::default()));
-        let (hears, hands) = (Arc::clone(&ledger), clock.clone());
         let builder = match capacity {
             Some(objects) => Cache::builder().max_capacity(objects as u64),
             None => Cache::builder()
@@ -45,19 +37,8 @@ impl Ours {
             .hasher(Hasher::default())
             // One, so that the figures do not depend on how many processors there are.
             .shards(1)
-            .eviction_listener(move |removal: tidewheel::Removal<u64, Object>| {
-                if removal.cause == RemovalCause::Expired {
-                    let now_ms = hands.now().as_millis() as u64;
-                    lock(&hears).freed(removal.value.deadline_ms, now_ms);
-                }
-            })
             .build()?;
-        Ok(Self {
-            cache,
-            clock,
-            ledger,
-            looked: 0,
-        })
+        Ok(Self { cache, clock })
     }
 
     fn move_to(&self, at: Duration) {
@@ -93,8 +74,7 @@ impl Strategy for Ours {
         let now = Duration::from_millis(now_ms);
         while let Some(at) = self.wake_at().filter(|at| *at <= now) {
             self.move_to(at);
-            let progress = self.cache.advance(self.cache.now(), BUDGET);
-            self.looked += progress.expired + progress.moved;
+            self.cache.advance(self.cache.now(), BUDGET);
         }
         self.move_to(now);
     }
@@ -108,11 +88,5 @@ impl Strategy for Ours {
 
     fn held_bytes(&self) -> u64 {
         self.cache.weight()
-    }
-
-    fn ledger(self: Box<Self>) -> Ledger {
-        let mut ledger = lock(&self.ledger);
-        ledger.looked = self.looked;
-        std::mem::take(&mut ledger)
     }
 }

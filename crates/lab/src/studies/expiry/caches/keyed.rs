@@ -113,11 +113,6 @@ impl<K: Key, V> Keyed<K, V> {
         self.expiry.wake()
     }
 
-    /// Entries that the strategy looked at in search of the dead.
-    pub(crate) fn looks(&self) -> u64 {
-        self.expiry.looks()
-    }
-
     /// Places that hold an entry.
     #[cfg(test)]
     pub(super) fn places(&self) -> usize {

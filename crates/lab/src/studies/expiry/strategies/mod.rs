@@ -87,11 +87,6 @@ pub(crate) trait Expiry<E: Entries>: Send + Sync {
     /// insert.
     fn wake(&self) -> Option<u64>;
 
-    /// How often it looked at an entry, where it looks at those that may live.
-    fn looks(&self) -> u64 {
-        0
-    }
-
     /// Heap bytes of its own, beside the 12 of deadline and registration in an entry.
     fn bytes(&self) -> usize;
 }

@@ -38,7 +38,6 @@ pub(crate) struct Sampling {
     next_ms: u64,
     /// When the call began that is not over.
     began_ns: Option<u64>,
-    looks: u64,
 }
 
 impl Sampling {
@@ -49,7 +48,6 @@ impl Sampling {
             clock_ns,
             next_ms: now_ms.saturating_add(EVERY_MS),
             began_ns: None,
-            looks: 0,
         }
     }
 
@@ -63,7 +61,6 @@ impl Sampling {
     /// Whether enough of a round was dead to look on.
     fn round<E: Entries>(&mut self, entries: &mut E, now_ms: u64, due: &mut Vec<u32>) -> bool {
         let looks = ROUND.min(self.ids.len());
-        self.looks += looks as u64;
         let mut dead = 0;
         for _ in 0..looks {
             let at = self.rng.below(self.ids.len() as u64) as usize;
@@ -114,10 +111,6 @@ impl<E: Entries> Expiry<E> for Sampling {
 
     fn wake(&self) -> Option<u64> {
         Some(self.next_ms)
-    }
-
-    fn looks(&self) -> u64 {
-        self.looks
     }
 
     fn bytes(&self) -> usize {

@@ -14,7 +14,6 @@ use super::{Entries, Expiry, Left};
 pub(crate) struct Scan {
     every_ms: u64,
     next_ms: u64,
-    looks: u64,
 }
 
 impl Scan {
@@ -22,7 +21,6 @@ impl Scan {
         Self {
             every_ms,
             next_ms: now_ms.saturating_add(every_ms),
-            looks: 0,
         }
     }
 }
@@ -41,27 +39,17 @@ impl<E: Entries> Expiry<E> for Scan {
         // Walks that were slept through are not made up for.
         let missed = (now_ms - self.next_ms) / self.every_ms;
         self.next_ms = self.next_ms.saturating_add((missed + 1) * self.every_ms);
-        let mut looks = 0;
         for id in 0..entries.bound() {
-            let Some(timer) = entries.timer(id) else {
-                continue;
-            };
-            looks += 1;
-            if timer.deadline <= now_ms {
+            if entries.timer(id).is_some_and(|t| t.deadline <= now_ms) {
                 entries.clear(id);
                 due.push(id);
             }
         }
-        self.looks += looks;
         Left::Nothing
     }
 
     fn wake(&self) -> Option<u64> {
         Some(self.next_ms)
-    }
-
-    fn looks(&self) -> u64 {
-        self.looks
     }
 
     fn bytes(&self) -> usize {
