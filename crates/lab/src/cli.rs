@@ -11,6 +11,7 @@ use crate::caches::{self, Caches};
 use crate::hit_ratios;
 use crate::outcome::Outcome;
 use crate::page;
+use crate::progress;
 use crate::servers::Servers;
 use crate::studies::{self, Study};
 use crate::tasks;
@@ -64,17 +65,10 @@ pub(crate) fn run() -> Result<()> {
     if let Some(path) = &cli.json {
         drop(open(path)?);
     }
-    let outcome = match &cli.command {
-        Command::Servers(servers) => Some(servers.run()?),
-        Command::Timers(args) => timers::run(args)?,
-        Command::Tasks(args) => tasks::run(args)?,
-        Command::HitRatios(args) => Some(hit_ratios::run(args)?),
-        Command::Caches(caches) => caches::run(caches)?,
-        Command::Study(study) => studies::run(study)?,
-        Command::Report(args) => return page::run(args),
-    };
+    let outcome = measure(&cli.command);
+    progress::clear();
     // A process that measures for another has answered already.
-    let Some(outcome) = outcome else {
+    let Some(outcome) = outcome? else {
         return Ok(());
     };
     emit(&outcome, cli.json.as_deref(), cli.table)?;
@@ -82,6 +76,19 @@ pub(crate) fn run() -> Result<()> {
         bail!("not everything succeeded: {}", outcome.failures.join("; "));
     }
     Ok(())
+}
+
+/// `None` in a process that measures for another, and where nothing is measured.
+fn measure(command: &Command) -> Result<Option<Outcome>> {
+    match command {
+        Command::Servers(servers) => servers.run().map(Some),
+        Command::Timers(args) => timers::run(args),
+        Command::Tasks(args) => tasks::run(args),
+        Command::HitRatios(args) => hit_ratios::run(args).map(Some),
+        Command::Caches(caches) => caches::run(caches),
+        Command::Study(study) => studies::run(study),
+        Command::Report(args) => page::run(args).map(|()| None),
+    }
 }
 
 fn emit(outcome: &Outcome, file: Option<&Path>, table: bool) -> Result<()> {

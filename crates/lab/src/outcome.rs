@@ -32,13 +32,9 @@ impl Outcome {
 
     /// Adds a table: all runs of all that are compared in it.
     pub(crate) fn push(&mut self, title: &str, reports: Vec<Report>) {
-        self.push_text(title, &table::of_reports(&reports), reports);
-    }
-
-    /// Adds a table that its maker laid out, with the reports that it shows.
-    pub(crate) fn push_text(&mut self, title: &str, table: &str, reports: Vec<Report>) {
         let gap = if self.text.is_empty() { "" } else { "\n" };
-        let text = format!("{gap}{title}\n{}\n{table}", machine::line());
+        let (machine, table) = (machine::line(), table::of_reports(&reports));
+        let text = format!("{gap}{title}\n{machine}\n{table}");
         self.text.push_str(&text);
         self.reports.extend(reports);
     }

@@ -96,7 +96,6 @@ impl<S: Copy + Display> Experiment<'_, S> {
                 outcome.push(&format!("{}{gap}{title}", self.name), reports);
             }
         }
-        progress::clear();
         if common.quick {
             outcome.note_quick();
         }

@@ -51,7 +51,7 @@ pub(crate) fn of_reports(reports: &[Report]) -> String {
 }
 
 /// Each once, in the order in which they first occur.
-pub(crate) fn unique<T: PartialEq>(items: impl Iterator<Item = T>) -> Vec<T> {
+fn unique<T: PartialEq>(items: impl Iterator<Item = T>) -> Vec<T> {
     let mut seen = Vec::new();
     for item in items {
         if !seen.contains(&item) {
@@ -82,7 +82,7 @@ fn cell(runs: &[&Report], key: &str) -> String {
 }
 
 /// Three digits that matter, whole numbers whole.
-pub(crate) fn number(value: f64) -> String {
+fn number(value: f64) -> String {
     let digits = match value.abs() {
         size if value.fract() == 0.0 || size >= 100.0 => 0,
         size if size >= 10.0 => 1,
@@ -94,7 +94,7 @@ pub(crate) fn number(value: f64) -> String {
 }
 
 /// The first column to the left, the others to the right.
-pub(crate) fn lay_out(grid: &[Vec<String>]) -> String {
+fn lay_out(grid: &[Vec<String>]) -> String {
     let columns = grid.iter().map(Vec::len).max().unwrap_or(0);
     let letters = |text: &String| text.chars().count();
     let width = |at: usize| grid.iter().filter_map(|row| row.get(at)).map(letters).max();

@@ -134,7 +134,6 @@ pub(super) fn run(args: &Args) -> Result<Outcome> {
             shared.clear();
         }
     }
-    progress::clear();
     let taken = meter.read();
     let mut reports = Vec::new();
     for (at, &kind) in kinds.iter().enumerate() {

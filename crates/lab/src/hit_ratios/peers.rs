@@ -5,15 +5,13 @@ use std::cell::RefCell;
 use anyhow::Result;
 use foyer_memory::{Cache, CacheBuilder, EvictionConfig};
 use foyer_memory::{LfuConfig, LruConfig, S3FifoConfig, SieveConfig};
-use mini_moka::sync::ConcurrentCacheExt;
 
 use super::policy::{Hits, Policy};
 use super::replay::{Hasher, replay};
 
 /// foyer's with one shard.
-pub(super) const PEERS: [Policy; 8] = [
+pub(super) const PEERS: [Policy; 7] = [
     peer("moka", "moka", moka),
-    peer("mini-moka", "mini-moka", mini_moka),
     peer("quick-cache", "quick_cache", quick_cache),
     peer("foyer-lru", FOYER, |keys, n| {
         foyer(keys, n, LruConfig::default())
@@ -42,18 +40,6 @@ fn moka(keys: &[u64], capacity: usize) -> Result<u64> {
     Ok(replay(keys, find, |key| {
         cache.insert(key, ());
         cache.run_pending_tasks();
-    }))
-}
-
-/// As [`moka`].
-fn mini_moka(keys: &[u64], capacity: usize) -> Result<u64> {
-    let cache = mini_moka::sync::Cache::builder()
-        .max_capacity(capacity as u64)
-        .build_with_hasher(Hasher::default());
-    let find = |key| cache.get(&key).is_some();
-    Ok(replay(keys, find, |key| {
-        cache.insert(key, ());
-        cache.sync();
     }))
 }
 

@@ -64,16 +64,14 @@ enum Workload {
 
 impl Workload {
     fn run(&self, target: Target) -> Result<Report> {
-        let report = match self {
+        match self {
             Self::MassExpiry(args) => burst::run(&args.plan(true), target),
             Self::Sparse(args) => burst::run(&args.plan(false), target),
             Self::EventLag(args) => event_lag::run(args, target),
             Self::Throughput(args) => throughput::run(args, target),
             Self::Memory(args) => memory::run(args, target),
             Self::Churn(args) => churn::run(args, target),
-        };
-        progress::clear();
-        report
+        }
     }
 }
 

@@ -28,11 +28,7 @@ impl Subject for Ours {
             let progress = self.0.advance(u64::from(at), budget, |due| {
                 black_box(due);
             });
-            (progress.fired, progress.backlog)
+            progress.fired
         });
-    }
-
-    fn own_bytes(&self) -> Option<usize> {
-        Some(self.0.held_bytes())
     }
 }

@@ -73,13 +73,10 @@ impl Course {
         let before = allocated();
         let mut subject = build()?;
         let before = before + subject.handle_bytes() as isize;
-        let own_bytes = |subject: &dyn Subject| Some(self.per_timer(subject.own_bytes()? as f64));
         let insert_ns = self.timed(|| subject.insert_all(&self.first));
         let full = self.per_timer((allocated() - before) as f64);
-        let own = own_bytes(subject.as_ref());
         let reschedule_ns = self.timed(|| subject.reschedule_all(&self.order, &self.second));
         let moved = self.per_timer((allocated() - before) as f64);
-        let own_moved = own_bytes(subject.as_ref());
         let firing = self.watch(subject.as_mut(), u32::MAX, 0);
 
         let figures = &mut report.figures;
@@ -90,8 +87,6 @@ impl Course {
         figures.push("late_max_ticks", firing.late_at(1.0));
         figures.push("bytes_per_timer", full);
         figures.push("bytes_after_reschedule", moved);
-        figures.push("own_bytes_per_timer", own);
-        figures.push("own_bytes_after_reschedule", own_moved);
         self.check(report, "fire", &firing);
         Ok(())
     }
@@ -129,7 +124,6 @@ impl Course {
         figures.push("budget_late_p99_ticks", firing.late_at(0.99));
         figures.push("budget_late_max_ticks", firing.late_at(1.0));
         figures.push("budget_backlog_max", firing.backlog_max as f64);
-        figures.push("budget_backlog_ticks", f64::from(firing.backlog_ticks));
         let unfired = u64::from(self.plan.timers) - firing.fired;
         figures.push("budget_unfired", unfired as f64);
         self.check(report, "budget", &firing);
@@ -196,7 +190,6 @@ struct Firing {
     /// How many fired how many ticks late.
     late: Vec<u64>,
     backlog_max: u64,
-    backlog_ticks: u32,
 }
 
 impl Firing {
@@ -237,7 +230,6 @@ impl Firing {
         self.fired += u64::from(tick.fired);
         let backlog = self.due_so_far.saturating_sub(self.fired);
         self.backlog_max = self.backlog_max.max(backlog);
-        self.backlog_ticks += u32::from(tick.backlog);
     }
 
     fn late_at(&self, quantile: f64) -> Option<f64> {
@@ -250,12 +242,7 @@ mod tests {
     use super::*;
 
     fn tick(at: u32, fired: u32) -> Tick {
-        Tick {
-            at,
-            ns: 10,
-            fired,
-            backlog: false,
-        }
+        Tick { at, ns: 10, fired }
     }
 
     #[test]

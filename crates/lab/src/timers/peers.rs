@@ -74,13 +74,8 @@ impl Paused {
                     Poll::Ready(())
                 })
                 .await;
-                let tick = Tick {
-                    at,
-                    ns: clock::mono_ns() - from,
-                    fired,
-                    backlog: false,
-                };
-                if seen(tick) {
+                let ns = clock::mono_ns() - from;
+                if seen(Tick { at, ns, fired }) {
                     return;
                 }
             }
@@ -185,7 +180,7 @@ impl<N: Name> Subject for Hhwt<N> {
             let fired = self.wheel.tick();
             let count = fired.len() as u32;
             drop(std::hint::black_box(fired));
-            (count, false)
+            count
         });
     }
 }

@@ -11,28 +11,19 @@ pub(crate) struct Tick {
     pub(crate) at: u32,
     pub(crate) ns: u64,
     pub(crate) fired: u32,
-    /// Whether more was due than the budget allowed.
-    pub(crate) backlog: bool,
 }
 
-/// Times `advance` for each tick of `1..=last` until `seen` has seen enough; it tells how many it fired and
-/// whether more was due.
+/// Times `advance` for each tick of `1..=last` until `seen` has seen enough; it tells how many it fired.
 pub(crate) fn ticks(
     last: u32,
     seen: &mut dyn FnMut(Tick) -> bool,
-    mut advance: impl FnMut(u32) -> (u32, bool),
+    mut advance: impl FnMut(u32) -> u32,
 ) {
     for at in 1..=last {
         let from = clock::mono_ns();
-        let (fired, backlog) = advance(at);
+        let fired = advance(at);
         let ns = clock::mono_ns() - from;
-        let tick = Tick {
-            at,
-            ns,
-            fired,
-            backlog,
-        };
-        if seen(tick) {
+        if seen(Tick { at, ns, fired }) {
             return;
         }
     }
@@ -70,11 +61,6 @@ pub(crate) trait Subject {
     /// Advances a tick at a time through `1..=last`, telling of each after it was timed; ends early
     /// when `seen` says that it has seen enough. `budget` matters only where there is one.
     fn tick_all(&mut self, last: u32, budget: u32, seen: &mut dyn FnMut(Tick) -> bool);
-
-    /// Heap bytes by the structure's own account.
-    fn own_bytes(&self) -> Option<usize> {
-        None
-    }
 
     /// What the measuring itself allocates beside the structure.
     fn handle_bytes(&self) -> usize {
@@ -123,12 +109,8 @@ impl<Q: TimerQueue> Subject for Ours<Q> {
             let progress = self.set.advance(self.start + u64::from(at), budget, |id| {
                 std::hint::black_box(id);
             });
-            (progress.fired, progress.backlog)
+            progress.fired
         });
-    }
-
-    fn own_bytes(&self) -> Option<usize> {
-        Some(self.set.bytes())
     }
 
     fn handle_bytes(&self) -> usize {

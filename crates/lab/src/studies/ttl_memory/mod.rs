@@ -74,7 +74,6 @@ pub(super) fn run(args: &Args) -> Result<Outcome> {
             outcome.push(&format!("ttl-memory limit: {title}"), reports);
         }
     }
-    progress::clear();
     let note = "virtual time; bytes of keys and values, not of the structures around them";
     outcome.notes.push(note.to_owned());
     if args.quick {

@@ -132,93 +132,62 @@ mod tests {
 
     use super::*;
 
-    const PATIENCE: Duration = Duration::from_secs(30);
-
-    /// All at the same time: they wait more than they work.
-    fn every_cache(test: impl Fn(Strategy, StrategyCache<u64, u64>) + Sync) {
-        thread::scope(|scope| {
-            for &strategy in Strategy::value_variants() {
-                let cache = StrategyCache::new(strategy).expect("a thread");
-                let test = &test;
-                scope.spawn(move || test(strategy, cache));
-            }
-        });
-    }
+    const PATIENCE_NS: u64 = 30_000_000_000;
 
     fn ms(ms: u64) -> Option<Duration> {
         Some(Duration::from_millis(ms))
     }
 
-    impl<K: Key, V: Value> StrategyCache<K, V> {
-        fn counts(&self) -> (usize, usize) {
-            let inner = self.inner.read().expect("no panic under the lock");
+    /// Waits until a cache holds so many entries in so many places.
+    fn comes_to(cache: &StrategyCache<u64, u64>, entries: usize) -> bool {
+        let counts = || {
+            let inner = read(&cache.inner);
             (inner.entries.len(), inner.entries.places())
-        }
-
-        /// Waits until so many entries are held, and tells what is held when patience ends.
-        fn comes_to(&self, entries: usize) -> (usize, usize) {
-            wait_until(|| self.counts() == (entries, entries));
-            self.counts()
-        }
-    }
-
-    fn wait_until(condition: impl Fn() -> bool) {
-        let end = clock::mono_ns() + PATIENCE.as_nanos() as u64;
-        while !condition() && clock::mono_ns() < end {
+        };
+        let end_ns = clock::mono_ns() + PATIENCE_NS;
+        while counts() != (entries, entries) && clock::mono_ns() < end_ns {
             clock::sleep_until(clock::mono_ns() + NS_PER_MS);
         }
+        counts() == (entries, entries)
     }
 
+    fn live(strategy: Strategy) {
+        let cache = StrategyCache::new(strategy).expect("a thread");
+        // The dead are invisible before they are removed.
+        cache.rest(true);
+        cache.insert(9_000, 0, ms(1));
+        clock::sleep_until(clock::mono_ns() + 5 * NS_PER_MS);
+        assert_eq!((cache.get(&9_000), cache.held()), (None, Some(1)));
+        cache.rest(false);
+        // What is inserted before the planned call is met in time.
+        cache.insert(3_000, 0, ms(3_600_000));
+        for key in 0..2_000 {
+            cache.insert(key, key, ms(1 + key % 50));
+        }
+        for key in 2_000..2_010 {
+            cache.insert(key, key, None);
+            cache.insert(key + 10, key, ms(3_600_000));
+        }
+        // A key that is written again keeps its new value and deadline.
+        for (key, ttl) in [(0, ms(3_600_000)), (1, None)] {
+            cache.insert(key, 7, ttl);
+        }
+        assert!(comes_to(&cache, 23), "{strategy}: {:?}", cache.held());
+        let found = [0, 1, 5, 2_005, 2_015].map(|key| cache.get(&key));
+        assert_eq!(found, [Some(7), Some(7), None, Some(2_005), Some(2_005)]);
+        for key in [0, 1] {
+            cache.insert(key, 8, ms(5));
+        }
+        assert!(comes_to(&cache, 21), "{strategy}: {:?}", cache.held());
+    }
+
+    /// All at the same time: they wait more than they work.
     #[test]
-    fn entries_go_by_themselves() {
-        every_cache(|strategy, cache| {
-            // What is inserted before the planned call is met in time.
-            cache.insert(3_000, 0, ms(3_600_000));
-            for key in 0..2_000 {
-                cache.insert(key, key, ms(1 + key % 50));
+    fn entries_go_by_themselves_and_those_that_stay_are_found() {
+        thread::scope(|scope| {
+            for &strategy in Strategy::value_variants() {
+                scope.spawn(move || live(strategy));
             }
-            for key in 2_000..2_010 {
-                cache.insert(key, key, None);
-                cache.insert(key + 10, key, ms(3_600_000));
-            }
-            assert_eq!(cache.comes_to(21), (21, 21), "{strategy}");
-            assert_eq!(cache.held(), Some(21), "{strategy}");
-            assert_eq!(cache.get(&2_005), Some(2_005), "{strategy}");
-            assert_eq!(cache.get(&2_015), Some(2_005), "{strategy}");
-            assert_eq!(cache.get(&5), None, "{strategy}");
-        });
-    }
-
-    #[test]
-    fn the_dead_are_invisible_before_they_are_removed() {
-        every_cache(|strategy, cache| {
-            cache.rest(true);
-            cache.insert(1, 10, ms(5));
-            cache.insert(2, 20, ms(3_600_000));
-            wait_until(|| cache.get(&1).is_none());
-            assert_eq!(cache.get(&1), None, "{strategy}");
-            assert_eq!(cache.counts(), (2, 2), "{strategy}");
-            assert_eq!(cache.get(&2), Some(20), "{strategy}");
-            cache.rest(false);
-            assert_eq!(cache.comes_to(1), (1, 1), "{strategy}");
-        });
-    }
-
-    #[test]
-    fn a_key_that_is_written_again_keeps_its_new_value() {
-        every_cache(|strategy, cache| {
-            cache.insert(1, 10, ms(5));
-            cache.insert(2, 20, ms(5));
-            cache.insert(3, 30, ms(5));
-            cache.insert(1, 11, ms(3_600_000));
-            cache.insert(2, 21, None);
-            assert_eq!(cache.comes_to(2), (2, 2), "{strategy}");
-            // The old deadlines have passed: the third key's was later than both.
-            assert_eq!(cache.get(&1), Some(11), "{strategy}");
-            assert_eq!(cache.get(&2), Some(21), "{strategy}");
-            cache.insert(1, 12, ms(5));
-            cache.insert(2, 22, ms(5));
-            assert_eq!(cache.comes_to(0), (0, 0), "{strategy}");
         });
     }
 }

@@ -209,7 +209,6 @@ mod tests {
 
     const MINUTE_MS: u64 = 60 * SECOND_MS;
     const HOUR_MS: u64 = 60 * MINUTE_MS;
-    const DAY_MS: u64 = 24 * HOUR_MS;
 
     /// Follows one timer of the mixed-radix wheel: level and time of each change, then when it was found.
     fn walk(deadline: u64) -> (Vec<(usize, u64)>, u64) {
@@ -242,16 +241,5 @@ mod tests {
         // 3,500 s are left when its hour comes, 20 s when its minute does.
         assert_eq!(steps, [(2, 0), (1, HOUR_MS), (0, HOUR_MS + 58 * MINUTE_MS)]);
         assert_eq!(found, 7_100 * SECOND_MS);
-    }
-
-    #[test]
-    fn a_timer_of_8_days_goes_round_the_days_and_down() {
-        let hours = 8 * DAY_MS;
-        let minutes = hours + 5 * HOUR_MS;
-        let seconds = minutes + 7 * MINUTE_MS;
-        let deadline = seconds + 9 * SECOND_MS + 1;
-        let (steps, found) = walk(deadline);
-        assert_eq!(steps, [(3, 0), (2, hours), (1, minutes), (0, seconds)]);
-        assert_eq!(found, deadline + 999);
     }
 }

@@ -155,38 +155,6 @@ fn random_steps_match_the_model_on_a_small_budget() {
 }
 
 #[test]
-fn a_moved_deadline_is_met_once_and_the_old_one_finds_nothing() {
-    every_kind(|kind| {
-        let mut twin = Twin::new(kind, 3);
-        twin.set(0, START + 50 * SECOND);
-        twin.set(1, START + 20 * SECOND);
-        twin.set(1, START + 90 * SECOND);
-        twin.run(START + 5 * SECOND);
-        twin.set(0, START + 20 * SECOND);
-        assert_eq!(twin.run(START + 21 * SECOND), [0], "{kind}: moved earlier");
-        assert_eq!(twin.run(START + 89 * SECOND), [0; 0], "{kind}");
-        assert_eq!(twin.run(START + 91 * SECOND), [1], "{kind}: moved later");
-    });
-}
-
-#[test]
-fn a_place_that_is_used_again_keeps_its_new_deadline_and_is_found_once() {
-    every_kind(|kind| {
-        let mut twin = Twin::new(kind, 2);
-        for id in 0..2 {
-            twin.set(id, START + 20 * SECOND);
-            twin.set(id, START + 40 * SECOND);
-            twin.set(id, START + 20 * SECOND);
-            twin.cancel(id);
-        }
-        twin.set(0, START + 70 * SECOND);
-        twin.set(1, START + 20 * SECOND);
-        assert_eq!(twin.run(START + 69 * SECOND), [1], "{kind}");
-        assert_eq!(twin.run(START + 71 * SECOND), [0], "{kind}");
-    });
-}
-
-#[test]
 fn stale_records_do_not_pile_up() {
     every_kind(|kind| {
         let mut twin = Twin::new(kind, 100);
