@@ -7,7 +7,7 @@ use hdrhistogram::Histogram;
 
 /// Longer latencies are recorded as this long.
 const LONGEST_NS: u64 = 600_000_000_000;
-/// 64M requests, 1 GiB; later ones are counted and not kept.
+/// Room for 64M requests, 1 GiB: more than one connection sends while a burst is watched.
 const MAX_SAMPLES: usize = 1 << 26;
 
 /// One request of a closed loop.
@@ -28,30 +28,19 @@ impl Sample {
 #[derive(Debug)]
 pub(crate) struct Log {
     samples: Vec<Sample>,
-    left_out: u64,
 }
 
 impl Default for Log {
     fn default() -> Self {
         Self {
             samples: Vec::with_capacity(MAX_SAMPLES),
-            left_out: 0,
         }
     }
 }
 
 impl Log {
     pub(crate) fn push(&mut self, sample: Sample) {
-        if self.samples.len() < MAX_SAMPLES {
-            self.samples.push(sample);
-        } else {
-            self.left_out += 1;
-        }
-    }
-
-    /// Requests beyond the cap of the log.
-    pub(crate) fn left_out(&self) -> u64 {
-        self.left_out
+        self.samples.push(sample);
     }
 
     /// Those that were over before `end_ns` and began at `start_ns` or later.

@@ -10,6 +10,7 @@ use std::ops::RangeInclusive;
 use std::process::{Command, Stdio};
 
 use anyhow::{Context, Result, bail};
+use serde::Serialize;
 
 use crate::clock;
 use crate::outcome::Outcome;
@@ -17,7 +18,19 @@ use crate::proc::{Meter, NOBODY};
 use crate::progress;
 use crate::report::Report;
 
-/// What every experiment takes.
+/// What every command takes.
+#[derive(Clone, Debug, clap::Args, Serialize)]
+#[group(skip)]
+pub(crate) struct Basics {
+    /// Seed of keys, deadlines and orders.
+    #[arg(long, default_value_t = 1)]
+    pub(crate) seed: u64,
+    /// A small run of seconds, for a look at whether it works.
+    #[arg(long)]
+    pub(crate) quick: bool,
+}
+
+/// What an experiment of processes takes.
 #[derive(Clone, Debug, clap::Args)]
 // Experiments add options of their own beside these.
 #[group(skip)]
@@ -26,12 +39,8 @@ pub(crate) struct Common {
     #[arg(long, default_value_t = 3, value_parser = count::<usize>)]
     #[arg(default_value_if("quick", "true", "1"))]
     pub(crate) runs: usize,
-    /// Seed of keys, deadlines and orders.
-    #[arg(long, default_value_t = 1)]
-    pub(crate) seed: u64,
-    /// Small sizes, for a look at whether it works.
-    #[arg(long)]
-    pub(crate) quick: bool,
+    #[command(flatten)]
+    pub(crate) basics: Basics,
     /// The share of a child process.
     #[arg(long, hide = true)]
     pub(crate) share: Option<String>,
@@ -96,7 +105,7 @@ impl<S: Copy + Display> Experiment<'_, S> {
                 outcome.push(&format!("{}{gap}{title}", self.name), reports);
             }
         }
-        if common.quick {
+        if common.basics.quick {
             outcome.note_quick();
         }
         Ok(Some(outcome))

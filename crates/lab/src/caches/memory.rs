@@ -59,7 +59,11 @@ pub(super) fn run(args: &Args) -> Result<Option<Outcome>> {
         heap::COUNTED,
         "memory counts bytes: build the laboratory without the feature plain-alloc"
     );
-    let unit = if args.common.quick { 1_000 } else { 100_000 };
+    let unit = if args.common.basics.quick {
+        1_000
+    } else {
+        100_000
+    };
     let usual = || [10, 12, 15, 19, 100].map(|n| n * unit).to_vec();
     let entries = args.entries.clone().unwrap_or_else(usual);
     let shapes = args.shape.as_deref().unwrap_or(Shape::value_variants());
@@ -70,7 +74,7 @@ pub(super) fn run(args: &Args) -> Result<Option<Outcome>> {
         name: NAME,
         cells: cells.iter().map(title).collect(),
         subjects: &|_| args.subjects.kinds(),
-        measure: &|kind, cell, _| measure(kind, cells[cell], args.common.seed),
+        measure: &|kind, cell, _| measure(kind, cells[cell], args.common.basics.seed),
     };
     experiment.run(&args.common)
 }
@@ -144,7 +148,7 @@ mod tests {
             for shape in [Shape::Integers, Shape::Strings] {
                 // Bytes are the process's: other tests allocate and free meanwhile.
                 let is_likely = || {
-                    let report = measure(kind, (shape, 200_000), 1).expect("measures");
+                    let report = measure(kind, (shape, 50_000), 1).expect("measures");
                     let value = |key: &str| report.figures.value(key).expect(key);
                     assert_eq!(value("present_percent"), 100.0, "{kind} {shape:?}");
                     (4.0..400.0).contains(&value("overhead_bytes_per_entry"))

@@ -96,7 +96,7 @@ struct Point {
 pub(super) fn run(args: &Args) -> Result<Outcome> {
     let runs = args.common.runs;
     let kinds = args.subjects.kinds();
-    let mut rng = Rng::new(args.common.seed);
+    let mut rng = Rng::new(args.common.basics.seed);
     let zipf = Zipf::new(args.entries, ZIPF_EXPONENT);
     let keys = Keys {
         zipf: (0..DRAWS).map(|_| u64::of(zipf.draw(&mut rng))).collect(),
@@ -147,7 +147,7 @@ pub(super) fn run(args: &Args) -> Result<Outcome> {
     let sizes = format!("{} keys of 8 B, values of 32 B", args.entries);
     let title = format!("{NAME}: {sizes}, Zipf {ZIPF_EXPONENT}, M operations/s");
     let mut outcome = Outcome::of(&title, reports);
-    if args.common.quick {
+    if args.common.basics.quick {
         outcome.note_quick();
     }
     Ok(outcome)
@@ -197,7 +197,7 @@ fn sample(
         };
         let running: Vec<_> = (0..threads).map(start).collect();
         ready.wait();
-        let warm_ms = if args.common.quick { 10 } else { 100 };
+        let warm_ms = if args.common.basics.quick { 10 } else { 100 };
         let warm_ends = clock::mono_ns() + warm_ms * 1_000_000;
         clock::sleep_until(warm_ends);
         warm.store(true, Ordering::Relaxed);
@@ -224,7 +224,7 @@ fn report(args: &Args, kind: Kind, points: &[Point]) -> Report {
         "sample_s": args.sample,
         "ttl": kind.has_ttl(),
         "counting_allocator": heap::COUNTED,
-        "seed": args.common.seed,
+        "seed": args.common.basics.seed,
     });
     let mut report = Report::new(NAME, params).of(kind, kind.version());
     let figures = &mut report.figures;

@@ -2,7 +2,8 @@
 
 use crate::rng::{self, Rng};
 
-const REQUESTS: u64 = 500_000;
+/// How long a trace is made.
+pub(super) const REQUESTS: u64 = 500_000;
 /// Where keys begin that nobody asks for twice.
 const STRANGERS: u64 = 1 << 40;
 
@@ -18,7 +19,7 @@ pub(super) const MIXES: [super::Sizes; 7] = [
 ];
 
 /// The trace of that name; empty for a name that is not in [`MIXES`].
-pub(super) fn make(name: &str, seed: u64) -> Vec<u64> {
+pub(super) fn make(name: &str, requests: u64, seed: u64) -> Vec<u64> {
     let mut rng = Rng::new(seed);
     let mut key = |at: u64| -> u64 {
         match name {
@@ -39,7 +40,7 @@ pub(super) fn make(name: &str, seed: u64) -> Vec<u64> {
         }
     };
     let known = MIXES.iter().any(|(mix, _)| *mix == name);
-    let requests = if known { REQUESTS } else { 0 };
+    let requests = if known { requests } else { 0 };
     (0..requests).map(|at| rng::mix(key(at))).collect()
 }
 
@@ -55,11 +56,11 @@ mod tests {
     #[test]
     fn every_mix_is_made_and_replayable() {
         for (name, _) in MIXES {
-            let trace = make(name, 1);
-            assert_eq!(trace.len() as u64, REQUESTS, "{name}");
-            assert_eq!(trace, make(name, 1), "{name}");
+            let trace = make(name, 20_000, 1);
+            assert_eq!(trace.len(), 20_000, "{name}");
+            assert_eq!(trace, make(name, 20_000, 1), "{name}");
             assert!(trace.iter().any(|key| *key != trace[0]), "{name}");
         }
-        assert!(make("unheard of", 1).is_empty());
+        assert!(make("unheard of", 7, 1).is_empty());
     }
 }

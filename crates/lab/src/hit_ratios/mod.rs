@@ -1,6 +1,6 @@
 //! Hit ratios: traces replayed at fixed sizes on Tidewheel's cache, beside bounds and peers.
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use anyhow::{Result, ensure};
 use serde_json::json;
@@ -9,6 +9,7 @@ use self::policy::Policy;
 use crate::outcome::Outcome;
 use crate::progress;
 use crate::report::Report;
+use crate::runner::Basics;
 use crate::stats;
 
 pub(crate) mod bounds;
@@ -39,12 +40,8 @@ pub(crate) struct Args {
     /// without it, made-up mixes are replayed.
     #[arg(long, value_name = "DIR")]
     traces: Option<PathBuf>,
-    /// Seed of what is made up.
-    #[arg(long, default_value_t = 1)]
-    seed: u64,
-    /// A run of seconds that shows whether all works: one size a trace.
-    #[arg(long)]
-    quick: bool,
+    #[command(flatten)]
+    basics: Basics,
     /// Policies (default all that were built).
     #[arg(long, value_parser = policy::named, value_delimiter = ',', value_name = "POLICY,…")]
     policies: Option<Vec<Policy>>,
@@ -66,11 +63,16 @@ pub(crate) fn run(args: &Args) -> Result<Outcome> {
         None => ("made-up mixes, not recorded traces", &mixes::MIXES),
     };
     let policies = args.policies.clone().unwrap_or_else(policy::all);
-    let most = if args.quick { 1 } else { usize::MAX };
-    let cells = replayed(traces, sizes, most, &policies, args.seed)?;
+    // Quick: one size a trace.
+    let most = if args.basics.quick { 1 } else { usize::MAX };
+    let load = |trace: &str| match traces {
+        Some(folder) => trace::load(folder, trace),
+        None => Ok(mixes::make(trace, mixes::REQUESTS, args.basics.seed)),
+    };
+    let cells = replayed(&load, sizes, most, &policies)?;
     let mut reports = reports(&policies, &cells);
     for report in &mut reports {
-        report.params = json!({ "requests": kind, "seed": args.seed });
+        report.params = json!({ "requests": kind, "seed": args.basics.seed });
     }
     let mut outcome = Outcome::of(&format!("hit-ratios: {kind}"), reports);
     let compared = match policies.iter().any(|policy| !policy.is_ours()) {
@@ -79,7 +81,7 @@ pub(crate) fn run(args: &Args) -> Result<Outcome> {
     };
     let notes = ["one thread, get else insert", compared];
     outcome.notes.extend(notes.map(str::to_owned));
-    if args.quick {
+    if args.basics.quick {
         outcome.note_quick();
     }
     Ok(outcome)
@@ -87,18 +89,14 @@ pub(crate) fn run(args: &Args) -> Result<Outcome> {
 
 /// Every policy on every trace, at so many of its sizes.
 fn replayed(
-    folder: Option<&Path>,
+    load: &dyn Fn(&str) -> Result<Vec<u64>>,
     sizes: &[Sizes],
     most: usize,
     policies: &[Policy],
-    seed: u64,
 ) -> Result<Vec<Cell>> {
     let mut cells = Vec::new();
     for &(trace, entries) in sizes {
-        let keys = match folder {
-            Some(folder) => trace::load(folder, trace)?,
-            None => mixes::make(trace, seed),
-        };
+        let keys = load(trace)?;
         ensure!(!keys.is_empty(), "{trace} has no requests");
         for &size in entries.iter().take(most) {
             progress::say(format!("{trace} {size}"));
@@ -151,7 +149,8 @@ mod tests {
     #[test]
     fn a_made_up_mix_is_replayed_and_no_policy_beats_the_optimum() {
         let all = policy::all();
-        let cells = replayed(None, &[("loop", &[750, 1])], 1, &all, 1).expect("runs");
+        let load = |name: &str| Ok(mixes::make(name, 60_000, 1));
+        let cells = replayed(&load, &[("loop", &[750, 1])], 1, &all).expect("runs");
         let [opt, lru, ours] = [0, 1, 2].map(|at| cells[0].ratios[at]);
         assert!(lru == 0.0 && ours > 70.0);
         assert!(cells[0].ratios.iter().all(|ratio| *ratio <= opt));
@@ -163,7 +162,7 @@ mod tests {
         assert_eq!(value("hit_percent_loop_750"), Some(ours));
         assert_eq!(value("mean_hit_percent"), Some(ours));
         assert_eq!(value("worst_regret"), None);
-        let folder = Some(Path::new("no/such/folder"));
-        replayed(folder, &RECORDED, 1, policies, 1).expect_err("no such folder");
+        let none = |_: &str| Ok(Vec::new());
+        replayed(&none, &RECORDED, 1, policies).expect_err("no requests");
     }
 }

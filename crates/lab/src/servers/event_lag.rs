@@ -19,19 +19,17 @@ use crate::proc::Meter;
 use crate::progress;
 use crate::report::{Figures, Report};
 use crate::rng::Rng;
+use crate::runner::Basics;
 use crate::servers::background::Background;
 use crate::servers::client::Connection;
 use crate::servers::keys::{Key, Ttl};
 use crate::servers::loader::{load, load_s, long_ttl};
-use crate::servers::server::{self, Basics, Target};
+use crate::servers::server::{self, Target};
 
 const CHANNEL: &str = "__keyevent@0__:expired";
 /// How often the listening thread looks whether it should end.
 const LISTEN: Duration = Duration::from_millis(100);
 const LOOK: Duration = Duration::from_millis(50);
-
-/// From the start of loading the keys to the first deadline, beside the time that loading takes.
-const LEAD_S: f64 = 2.0;
 
 /// Options of `event-lag`.
 #[derive(Clone, Debug, clap::Args, Serialize)]
@@ -53,10 +51,11 @@ pub(crate) fn run(args: &Args, target: Target) -> Result<Report> {
     let &Args {
         keys, background, ..
     } = args;
-    // The deadlines lie uniformly in so many milliseconds; missing events are awaited for so many seconds.
-    let (spread_ms, wait_s) = match args.basics.quick {
-        true => (1_000, 10),
-        false => (20_000, 60),
+    // From the start of loading to the first deadline, beside the time that loading takes; the milliseconds
+    // in which the deadlines lie; and how long missing events are awaited.
+    let (lead_s, spread_ms, wait_s) = match args.basics.quick {
+        true => (0.5, 500, 10),
+        false => (2.0, 20_000, 60),
     };
     let (mut connection, facts) = server::meet(target)?;
     let mut rng = Rng::new(args.basics.seed);
@@ -66,7 +65,7 @@ pub(crate) fn run(args: &Args, target: Target) -> Result<Report> {
     connection.call(&["CONFIG", "SET", "notify-keyspace-events", "Ex"])?;
     let arrived = Arc::new(AtomicU64::new(0));
     let listener = listen(target.port, &arrived)?;
-    let start = Moment::ahead(LEAD_S + load_s(keys));
+    let start = Moment::ahead(lead_s + load_s(keys));
     let deadlines: Vec<u64> = (0..keys)
         .map(|_| start.wall_ms + rng.below(spread_ms))
         .collect();

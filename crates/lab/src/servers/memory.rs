@@ -13,10 +13,10 @@ use serde_json::json;
 use crate::proc;
 use crate::report::Report;
 use crate::rng::Rng;
-use crate::runner::count;
+use crate::runner::{Basics, count};
 use crate::servers::keys::{Key, PAYLOAD_BYTES, Ttl};
 use crate::servers::loader::{load, long_ttl};
-use crate::servers::server::{self, Basics, Target};
+use crate::servers::server::{self, Target};
 
 /// Between the last SET and the reading.
 const REST: Duration = Duration::from_secs(3);

@@ -3,24 +3,11 @@
 use std::collections::BTreeMap;
 
 use anyhow::{Context, Result, bail};
-use serde::Serialize;
 use serde_json::{Value, json};
 use tidewheel_resp::Reply;
 
 use crate::report::Report;
 use crate::servers::client::Connection;
-
-/// What every workload takes.
-#[derive(Clone, Debug, clap::Args, Serialize)]
-#[group(skip)]
-pub(crate) struct Basics {
-    /// Seed of keys, deadlines and times to live.
-    #[arg(long, default_value_t = 1)]
-    pub(crate) seed: u64,
-    /// A small run of a few seconds.
-    #[arg(long)]
-    pub(crate) quick: bool,
-}
 
 /// The server of one run: where it listens on this machine, and its process.
 #[derive(Clone, Copy, Debug)]

@@ -15,14 +15,14 @@ use serde_json::json;
 use super::driver::{self, Traffic};
 use super::keys::{Key, encode_get, encode_set};
 use super::loader::{load, long_ttl};
-use super::server::{self, Basics, Target};
+use super::server::{self, Target};
 use crate::clock;
 use crate::latency::Latencies;
 use crate::proc::Meter;
 use crate::progress;
 use crate::report::{Figures, Report};
 use crate::rng::{Rng, mix};
-use crate::runner::{count, threads};
+use crate::runner::{Basics, count, threads};
 use crate::stats;
 
 /// What each request does.

@@ -16,8 +16,6 @@ use crate::rng::Rng;
 const GRACE: Duration = Duration::from_secs(60);
 /// How long before the first deadline the last task is set.
 const HEAD_START_NS: u64 = 500_000_000;
-/// Moves of the one task.
-const MOVES: u64 = 1_000_000;
 
 /// Sets so many tasks, their deadlines spread at random over so many seconds, and lets the handlers see
 /// how late they are called.
@@ -70,8 +68,8 @@ pub(super) fn run((count, seconds): (u32, u32), report: &mut Report) -> Result<(
     Ok(())
 }
 
-/// A heartbeat: one task of a thousand is moved a million times, a millisecond apart.
-pub(super) fn moves_of_one(report: &mut Report) {
+/// A heartbeat: one task of a thousand is moved so often, a millisecond apart.
+pub(super) fn moves_of_one(moves: u64, report: &mut Report) {
     let mut tasks: Tasks<u64, u64> = Tasks::new();
     for key in 0..1_000 {
         tasks.set(key, key, 1 << 39, 0);
@@ -79,7 +77,7 @@ pub(super) fn moves_of_one(report: &mut Report) {
     let before = allocated();
     let mut most = before;
     let from_ns = clock::mono_ns();
-    for now in 0..MOVES {
+    for now in 0..moves {
         // Later and earlier in turn.
         let delay = if now % 2 == 0 { 30_000 } else { 15_000 };
         tasks.move_to(&7, now + delay, now);
@@ -92,6 +90,6 @@ pub(super) fn moves_of_one(report: &mut Report) {
     }
     let ns = clock::mono_ns() - from_ns;
     let figures = &mut report.figures;
-    figures.push("move_one_ns", ns as f64 / MOVES as f64);
+    figures.push("move_one_ns", ns as f64 / moves as f64);
     figures.push("move_one_bytes", (most - before) as f64);
 }

@@ -44,9 +44,11 @@ fn key(id: u32) -> u64 {
 /// Tasks of the run in real time, and the seconds over which they are spread.
 const LIVE: (u32, u32) = (100_000, 10);
 const QUICK_LIVE: (u32, u32) = (5_000, 1);
+/// The moves of the one task, for each of those: a million in a full run.
+const MOVES_PER_TASK: u64 = 10;
 
 pub(crate) fn run(options: &Options) -> Result<Option<Outcome>> {
-    let live = if options.common.quick {
+    let live = if options.common.basics.quick {
         QUICK_LIVE
     } else {
         LIVE
@@ -68,7 +70,7 @@ fn tasks_alone(structure: &Structure, live: (u32, u32), report: &mut Report) -> 
     if structure.is_ours() {
         report.params["live_tasks"] = json!(live.0);
         report.params["live_s"] = json!(live.1);
-        live::moves_of_one(report);
+        live::moves_of_one(u64::from(live.0) * MOVES_PER_TASK, report);
         live::run(live, report)?;
     }
     Ok(())

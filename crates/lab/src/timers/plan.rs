@@ -71,7 +71,7 @@ impl Options {
         all: &[Structure],
         more: &dyn Fn(Structure, &mut Report) -> Result<()>,
     ) -> Result<Option<Outcome>> {
-        let (from_ms, to_ms) = if self.common.quick {
+        let (from_ms, to_ms) = if self.common.basics.quick {
             QUICK_MS
         } else {
             DELAY_MS
@@ -81,7 +81,7 @@ impl Options {
             from_ms,
             to_ms,
             budget: BUDGET,
-            seed: self.common.seed,
+            seed: self.common.basics.seed,
         };
         ensure!(
             heap::COUNTED,

@@ -134,10 +134,4 @@ fn notes(report: &mut Report, seen: &Seen) {
             .notes
             .push(format!("{faults}, {wrong} found a wrong value"));
     }
-    match seen.log.left_out() {
-        0 => {}
-        many => report
-            .notes
-            .push(format!("{many} GETs were beyond the log's cap")),
-    }
 }

@@ -3,8 +3,8 @@
 use clap::ValueEnum;
 use serde::Serialize;
 
+use crate::runner::Basics;
 use crate::servers::loader::load_s;
-use crate::servers::server::Basics;
 
 /// Seconds between loading and reading, beside the time to read.
 const REST_S: f64 = 1.5;
@@ -69,9 +69,9 @@ impl Args {
         let quick = self.basics.quick;
         let (dying, live, watch_s) = match (mass, quick) {
             (true, false) => (1_000_000, 100_000, 60.0),
-            (true, true) => (20_000, 2_000, 3.0),
+            (true, true) => (20_000, 2_000, 1.5),
             (false, false) => (50_000, 1_000_000, 30.0),
-            (false, true) => (20_000, 40_000, 3.0),
+            (false, true) => (20_000, 40_000, 1.5),
         };
         let (window_ms, before_s, after_s) = match quick {
             true => (300, 0.7, 0.5),

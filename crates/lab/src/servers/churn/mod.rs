@@ -15,10 +15,11 @@ use crate::proc::{self, Meter};
 use crate::progress;
 use crate::report::{Figures, Report};
 use crate::rng::Rng;
+use crate::runner::Basics;
 use crate::servers::background::Background;
 use crate::servers::driver::{self, Traffic};
 use crate::servers::keys::{Key, Ttl, encode_set};
-use crate::servers::server::{self, Basics, Target};
+use crate::servers::server::{self, Target};
 use crate::stats;
 
 mod ledger;

@@ -93,7 +93,7 @@ pub(crate) fn run(args: &Args) -> Result<Option<Outcome>> {
 
 fn sizes(args: &Args) -> Result<Vec<u64>> {
     let usual = [1_000, 10_000, 100_000, 1_000_000, 10_000_000];
-    let usual = usual[..if args.common.quick { 3 } else { 5 }].to_vec();
+    let usual = usual[..if args.common.basics.quick { 3 } else { 5 }].to_vec();
     let mut sizes = args.entries.clone().unwrap_or(usual);
     sizes.sort_unstable();
     sizes.dedup();
@@ -110,7 +110,8 @@ fn kinds(args: &Args) -> Result<Vec<Kind>> {
         let strategies = Kind::value_variants().iter().copied();
         let strategies = strategies.filter(|kind| kind.is_strategy());
         let quick_too = [Kind::Sampling, Kind::HierarchicalWheel];
-        let chosen = strategies.filter(|kind| !args.common.quick || quick_too.contains(kind));
+        let chosen =
+            strategies.filter(|kind| !args.common.basics.quick || quick_too.contains(kind));
         CALM.into_iter().chain(chosen).collect()
     };
     let kinds: Vec<Kind> = args.subjects.clone().unwrap_or_else(usual);

@@ -46,8 +46,6 @@ const MANY: u64 = 5_000_000;
 const CALM_NS: u64 = 300_000_000;
 const LOOK_NS: u64 = 100_000_000;
 const ATTEMPTS: u32 = 4;
-/// A fill takes at least as long as the step from one TTL to the next, else they fall due in bursts.
-const STEP_NS: u64 = SECOND_NS;
 /// Entries between two looks at how far the fill is ahead of its pace.
 const FILL_STRIDE: u64 = 64;
 
@@ -59,6 +57,8 @@ struct Plan {
     entries: u64,
     /// With expiry going on, or calm.
     fair: bool,
+    /// From one TTL to the next. A fill takes at least as long, else they fall due in bursts.
+    step_ns: u64,
     /// The shortest TTL, unless the fill takes longer.
     lead_ns: u64,
     /// How long reads are recorded; a fair window ends where fewer expire, if that is earlier.
@@ -168,22 +168,23 @@ fn attempt(kind: Kind, plan: &Plan, attempts: u32) -> Result<Option<Found>> {
 
 impl Plan {
     fn new(entries: u64, fair: bool, common: &Common) -> Self {
-        let quick = common.quick;
-        let lead_s = match (fair, quick) {
-            (true, true) => 2,
-            (true, false) if entries < MANY => 12,
-            _ => SHORTEST_TTL_S,
+        let quick = common.basics.quick;
+        let lead_ns = match (fair, quick) {
+            (true, true) => SECOND_NS,
+            (true, false) if entries < MANY => 12 * SECOND_NS,
+            _ => SHORTEST_TTL_S * SECOND_NS,
         };
         Self {
             entries,
             fair,
-            lead_ns: lead_s * SECOND_NS,
+            step_ns: if quick { SECOND_NS / 4 } else { SECOND_NS },
+            lead_ns,
             window_ns: match (quick, fair && entries >= MANY) {
                 (true, _) => SECOND_NS / 2,
                 (false, false) => 10 * SECOND_NS,
                 (false, true) => 20 * SECOND_NS,
             },
-            seed: common.seed,
+            seed: common.basics.seed,
         }
     }
 
@@ -208,7 +209,8 @@ impl Plan {
         // All classes of TTLs fall due side by side from the end of the first one's to the beginning of
         // the last.
         let full_ns = first_ns + fill_ns;
-        let steady_ns = (TTLS * STEP_NS).saturating_sub(fill_ns).max(STEP_NS);
+        let step_ns = self.step_ns;
+        let steady_ns = (TTLS * step_ns).saturating_sub(fill_ns).max(step_ns);
         let window = full_ns..full_ns + self.window_ns.min(steady_ns);
         (calm_ns + control_ns / 2 <= first_ns).then(|| vec![control, window])
     }
@@ -273,10 +275,10 @@ fn empty(windows: &[Range<u64>]) -> Vec<Phase> {
 fn fill(cache: &Cache, plan: &Plan, (start_ns, lead_ns): (u64, u64), deadlines_ms: &mut [u32]) {
     for (id, deadline_ms) in (0..).zip(deadlines_ms) {
         if u64::is_multiple_of(id, FILL_STRIDE) {
-            let pace_ns = u128::from(STEP_NS) * u128::from(id) / u128::from(plan.entries);
+            let pace_ns = u128::from(plan.step_ns) * u128::from(id) / u128::from(plan.entries);
             clock::sleep_until(start_ns + pace_ns as u64);
         }
-        let ttl_ns = lead_ns + id % TTLS * STEP_NS;
+        let ttl_ns = lead_ns + id % TTLS * plan.step_ns;
         let due_ns = clock::mono_ns() - start_ns + ttl_ns;
         *deadline_ms = u32::try_from(due_ns.div_ceil(1_000_000)).unwrap_or(u32::MAX);
         let value = <[u8; 32]>::for_key(id);
@@ -360,14 +362,15 @@ mod tests {
     const FAIR: Plan = Plan {
         entries: 6_000,
         fair: true,
-        lead_ns: 3 * SECOND_NS,
+        step_ns: SECOND_NS,
+        lead_ns: 2 * SECOND_NS,
         window_ns: SECOND_NS / 2,
         seed: 1,
     };
 
     #[test]
     fn entries_expire_while_they_are_read_and_none_did_before() {
-        for kind in CALM {
+        let test = |kind| {
             let report = measure(kind, &FAIR).expect("measures");
             let value = |key: &str| report.figures.value(key).expect(key);
             assert!(value("reads") > 0.0 && value("control_reads") > 0.0);
@@ -378,7 +381,12 @@ mod tests {
             assert!((100.0..300.0).contains(&due), "{due}");
             assert!(value("read_max_us") >= value("read_p50_us"));
             assert_eq!(report.curves.len(), 1);
-        }
+        };
+        thread::scope(|scope| {
+            for kind in CALM {
+                scope.spawn(move || test(kind));
+            }
+        });
     }
 
     #[test]

@@ -48,7 +48,7 @@ const FEW_TTL_S: u64 = 12;
 const FEW_DUE_S: Range<u64> = 13..23;
 
 pub(super) fn run(common: &Common, sizes: &[u64]) -> Result<Option<Outcome>> {
-    let seed = |round: usize| common.seed.wrapping_add(round as u64);
+    let seed = |round: usize| common.basics.seed.wrapping_add(round as u64);
     let experiment = Experiment {
         name: NAME,
         cells: sizes.iter().map(|size| format!("{size} entries")).collect(),

@@ -6,6 +6,7 @@ use self::cell::{Cell, Size};
 use self::mix::MIXES;
 use crate::outcome::Outcome;
 use crate::progress;
+use crate::runner::Basics;
 
 mod cell;
 mod course;
@@ -34,19 +35,17 @@ pub(crate) struct Args {
     /// Limits, as shares of the objects that are alive on average.
     #[arg(long, value_delimiter = ',', value_name = "SHARE,…", default_values_t = [0.1, 0.5, 1.0])]
     limits: Vec<f64>,
-    /// Seed of what is made up.
-    #[arg(long, default_value_t = 1)]
-    seed: u64,
-    /// One hour: a run of seconds that shows whether all works.
-    #[arg(long)]
-    quick: bool,
+    #[command(flatten)]
+    basics: Basics,
 }
 
 pub(super) fn run(args: &Args) -> Result<Outcome> {
     let size = Size {
-        hours: args.hours.unwrap_or(if args.quick { 1.0 } else { 12.0 }),
+        hours: args
+            .hours
+            .unwrap_or(if args.basics.quick { 1.0 } else { 12.0 }),
         scale: args.scale,
-        seed: args.seed,
+        seed: args.basics.seed,
     };
     ensure!(
         size.hours > 0.0 && size.hours <= MAX_HOURS,
@@ -67,7 +66,7 @@ pub(super) fn run(args: &Args) -> Result<Outcome> {
     for name in names {
         progress::say(format!("{name}: requests"));
         let cell = Cell::new(&name, size)?;
-        let reports = figures::held(&cell, args.seed)?;
+        let reports = figures::held(&cell, args.basics.seed)?;
         outcome.push(&format!("ttl-memory: {name}"), reports);
         for &share in &args.limits {
             let (title, reports) = figures::limited(&cell, share)?;
@@ -76,7 +75,7 @@ pub(super) fn run(args: &Args) -> Result<Outcome> {
     }
     let note = "virtual time; bytes of keys and values, not of the structures around them";
     outcome.notes.push(note.to_owned());
-    if args.quick {
+    if args.basics.quick {
         outcome.note_quick();
     }
     Ok(outcome)
@@ -93,11 +92,13 @@ mod tests {
     fn args(mixes: &[&str]) -> Args {
         Args {
             mixes: mixes.iter().map(|name| (*name).to_owned()).collect(),
-            hours: Some(0.5),
+            hours: Some(0.25),
             scale: 0.2,
             limits: vec![0.5],
-            seed: 1,
-            quick: false,
+            basics: Basics {
+                seed: 1,
+                quick: false,
+            },
         }
     }
 

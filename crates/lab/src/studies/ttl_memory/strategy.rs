@@ -38,7 +38,7 @@ mod tests {
     #[test]
     fn nothing_holds_less_than_what_is_alive_and_ours_holds_just_that() {
         for mix in MIXES.iter() {
-            let course = Course::of(&mix.requests(1.0, 0.1, 3), 3_600_000);
+            let course = Course::of(&mix.requests(0.5, 0.1, 3), 1_800_000);
             assert!(course.hits > 0 && course.hits < course.gets, "{}", mix.name);
             let lazy = held(&course, &mut Table::lazy());
             for search in [Table::sampling(1), Table::scan(60_000)].iter_mut() {
