@@ -5,7 +5,7 @@
 
 use std::time::Duration;
 
-use anyhow::{Result, ensure};
+use anyhow::{Context, Result, ensure};
 use tidewheel::{Cache, Driver, ManualClock};
 
 use super::subject::{Hasher, Key, Value};
@@ -13,16 +13,16 @@ use crate::report::Figures;
 
 const TTL: Duration = Duration::from_secs(60);
 const STEP: Duration = Duration::from_millis(100);
-/// Two generations and a half: the third overlaps the second's end.
-const STEPS: usize = 1_500;
+/// The first generation: all of it ends within one TTL, and the step that follows.
+const STEPS: usize = 601;
 /// Entries and timer records that one call may touch.
 const BUDGET: u32 = u32::MAX;
 
-/// Loads in each step after the warming.
+/// Loads in each step from the first that has any to the last.
 #[derive(Debug)]
 pub(super) struct Loads(Vec<u64>);
 
-/// Warms `keys` and loads them again for [`STEPS`] steps.
+/// Warms `keys` and loads each again when it is gone.
 pub(super) fn run(keys: u64, jitter: f64) -> Result<Loads> {
     let clock = ManualClock::new();
     let cache: Cache<u64, [u8; 32], Hasher> = Cache::builder()
@@ -49,39 +49,25 @@ pub(super) fn run(keys: u64, jitter: f64) -> Result<Loads> {
         }
         loads.push(loaded);
     }
-    Ok(Loads(loads))
+    let is_load = |loads: &u64| *loads > 0;
+    let span = loads
+        .iter()
+        .position(is_load)
+        .zip(loads.iter().rposition(is_load));
+    let (first, last) = span.context("nothing was loaded again")?;
+    Ok(Loads(loads[first..=last].to_vec()))
 }
 
 impl Loads {
-    /// The loads of the first generation, which all end within one TTL (and the step that follows).
-    fn first_generation(&self) -> &[u64] {
-        let end = (TTL.as_millis() / STEP.as_millis()) as usize + 1;
-        let generation = &self.0[..end.min(self.0.len())];
-        let is_load = |&loads: &u64| loads > 0;
-        let from = generation.iter().position(is_load).unwrap_or(0);
-        let last = generation.iter().rposition(is_load);
-        &generation[from..last.map_or(from, |at| at + 1)]
-    }
-
-    /// The most loads in a step over the mean of the steps in which the first generation is loaded.
-    pub(super) fn max_over_mean(&self) -> Option<f64> {
-        let generation = self.first_generation();
-        let max = generation.iter().max()?;
-        let mean = generation.iter().sum::<u64>() as f64 / generation.len() as f64;
-        (mean > 0.0).then(|| *max as f64 / mean)
+    /// The most loads in a step over the mean of all.
+    pub(super) fn max_over_mean(&self) -> f64 {
+        let mean = self.0.iter().sum::<u64>() as f64 / self.0.len() as f64;
+        self.0.iter().fold(0, |most, loads| *loads.max(&most)) as f64 / mean
     }
 
     pub(super) fn push(&self, figures: &mut Figures) {
-        let generation = self.first_generation();
-        let spread_s = generation.len() as f64 * STEP.as_secs_f64();
-        let most = generation.iter().max().map(|&max| max as f64);
-        let (sum, steps) = (self.0.iter().sum::<u64>(), self.0.len());
-        let most_of_all = self.0.iter().max().filter(|_| sum > 0);
-        let over_long_mean = most_of_all.map(|&max| max as f64 * steps as f64 / sum as f64);
-        figures.push("warmed_spread_s", spread_s);
-        figures.push("warmed_max_per_100ms", most);
+        figures.push("warmed_spread_s", self.0.len() as f64 * STEP.as_secs_f64());
         figures.push("warmed_max_over_mean", self.max_over_mean());
-        figures.push("warmed_max_over_long_mean", over_long_mean);
     }
 }
 
@@ -93,14 +79,13 @@ mod tests {
     fn jitter_spreads_what_was_warmed_together_and_without_it_all_loads_meet() {
         let keys = 3_000;
         let with = run(keys, 0.2).expect("runs");
-        let generation = with.first_generation();
         // 20 % of a minute; nothing lives longer than its TTL.
-        let steps = generation.len();
+        let steps = with.0.len();
         assert!((110..=121).contains(&steps), "{steps}");
-        assert!(generation.iter().sum::<u64>() >= keys);
-        let ratio = with.max_over_mean().expect("loads");
+        assert!(with.0.iter().sum::<u64>() >= keys);
+        let ratio = with.max_over_mean();
         assert!(ratio < 2.0, "{ratio}");
         let without = run(keys, 0.0).expect("runs");
-        assert_eq!(without.first_generation(), [keys]);
+        assert_eq!(without.0, [keys]);
     }
 }

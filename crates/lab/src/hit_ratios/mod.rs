@@ -152,7 +152,7 @@ mod tests {
         let load = |name: &str| Ok(mixes::make(name, 60_000, 1));
         let cells = replayed(&load, &[("loop", &[750, 1])], 1, &all).expect("runs");
         let [opt, lru, ours] = [0, 1, 2].map(|at| cells[0].ratios[at]);
-        assert!(lru == 0.0 && ours > 70.0);
+        assert!(lru == 0.0 && ours > 0.9 * opt, "{lru} {ours} {opt}");
         assert!(cells[0].ratios.iter().all(|ratio| *ratio <= opt));
         // Peers alone have something to fall short of.
         let policies = &all[..3];

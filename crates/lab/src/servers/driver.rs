@@ -23,7 +23,7 @@ const LAST_REPLIES_NS: u64 = 10_000_000_000;
 /// What the loops ask for and what becomes of the answers.
 pub(crate) trait Traffic {
     /// Appends the next batch of one connection; returns how many replies it will bring.
-    fn fill(&mut self, connection: usize, now_ns: u64, out: &mut Vec<u8>) -> usize;
+    fn fill(&mut self, connection: usize, out: &mut Vec<u8>) -> usize;
 
     /// The whole batch has been answered.
     fn answered(&mut self, connection: usize, sent_ns: u64, now_ns: u64);
@@ -109,7 +109,7 @@ impl Loop {
     fn next(&mut self, at: usize, traffic: &mut impl Traffic, now_ns: u64) -> Result<()> {
         self.out.clear();
         self.written = 0;
-        self.replies_left = traffic.fill(at, now_ns, &mut self.out);
+        self.replies_left = traffic.fill(at, &mut self.out);
         self.sent_ns = now_ns;
         self.write()
     }
@@ -177,7 +177,7 @@ mod tests {
     }
 
     impl Traffic for Three<'_> {
-        fn fill(&mut self, _: usize, _: u64, out: &mut Vec<u8>) -> usize {
+        fn fill(&mut self, _: usize, out: &mut Vec<u8>) -> usize {
             out.extend_from_slice(b"abc");
             3
         }

@@ -17,9 +17,6 @@ use crate::servers::server::Target;
 const START_NS: u64 = 20_000_000_000;
 const STOP_NS: u64 = 10_000_000_000;
 const LOOK: Duration = Duration::from_millis(20);
-/// How much of a failed server's own words an error repeats.
-const LOG_TAIL: usize = 2_000;
-const PORT_PLACE: &str = "{port}";
 
 /// A server to start: a name for its column and a command.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -49,10 +46,6 @@ impl FromStr for ServerSpec {
 impl ServerSpec {
     /// The arguments that make this server listen on the port, on loopback, without persistence.
     fn arguments(&self, port: u16) -> Vec<String> {
-        if self.args.iter().any(|arg| arg.contains(PORT_PLACE)) {
-            let fill = |arg: &String| arg.replace(PORT_PLACE, &port.to_string());
-            return self.args.iter().map(fill).collect();
-        }
         let mut args = self.args.clone();
         let port = port.to_string();
         args.extend(["--port", &port, "--bind", "127.0.0.1"].map(str::to_owned));
@@ -133,8 +126,8 @@ impl Running {
         let give_up_ns = clock::mono_ns() + START_NS;
         loop {
             if let Some(status) = self.child.try_wait()? {
-                let log = self.log_tail();
-                let told = match log.trim_end() {
+                let log = fs::read(self.folder.path().join("log")).unwrap_or_default();
+                let told = match String::from_utf8_lossy(&log).trim_end() {
                     "" => " and wrote nothing".to_owned(),
                     log => format!(":\n{log}"),
                 };
@@ -149,12 +142,6 @@ impl Running {
                 Err(_) => std::thread::sleep(LOOK),
             }
         }
-    }
-
-    fn log_tail(&self) -> String {
-        let log = fs::read(self.folder.path().join("log")).unwrap_or_default();
-        let from = log.len().saturating_sub(LOG_TAIL);
-        String::from_utf8_lossy(&log[from..]).into_owned()
     }
 
     /// Asks the server to end, and ends it if it does not.
@@ -210,7 +197,6 @@ mod tests {
             ("r=redis-server --a 2", theirs),
             ("t=target/release/tidewheel --a", format!("--a {ours}")),
             ("t=taskset -c 1 tidewheel", format!("-c 1 tidewheel {ours}")),
-            ("other=srv -p {port} x", "-p 7000 x".to_owned()),
         ] {
             assert_eq!(arguments(spec).join(" "), expected);
         }
@@ -221,7 +207,7 @@ mod tests {
 
     #[test]
     fn a_program_that_ends_at_once_is_reported_with_its_words() {
-        let spec = "sh=/bin/sh -c {port}-is-no-program".parse();
+        let spec = "sh=/bin/sh -c is-no-program".parse();
         let error = Running::start(&spec.expect("a spec")).expect_err("no server");
         assert!(error.to_string().contains("is-no-program"), "{error}");
     }

@@ -50,7 +50,7 @@ pub(crate) fn run(args: &Args, target: Target) -> Result<Report> {
         false => long_ttl(&mut rng),
     };
     let entries = (0..keys).map(|id| (Key::live(id), ttl()));
-    let load_s = load(&mut connection, entries, "loading keys")?;
+    load(&mut connection, entries, "loading keys")?;
     thread::sleep(if args.basics.quick { QUICK_REST } else { REST });
     let (rss, used_full) = (rss(), used(&mut connection));
     let stored = server::dbsize(&mut connection)?;
@@ -71,6 +71,5 @@ pub(crate) fn run(args: &Args, target: Target) -> Result<Report> {
     figures.push("rss_bytes_per_key", rss_per_key);
     figures.push("overhead_bytes_per_key", overhead);
     figures.push("used_bytes_per_key", per_key(used_full, used_empty));
-    figures.push("load_k_per_s", keys as f64 / load_s / 1e3);
     Ok(report)
 }

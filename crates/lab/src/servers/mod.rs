@@ -8,7 +8,7 @@ use self::server::Target;
 use crate::outcome::Outcome;
 use crate::progress;
 use crate::report::Report;
-use crate::runner::count;
+use crate::runner::{Basics, count};
 
 mod background;
 mod burst;
@@ -34,8 +34,8 @@ pub(crate) enum Servers {
 /// Options of `servers compare`.
 #[derive(Clone, Debug, clap::Args)]
 pub(crate) struct Compare {
-    /// A server as NAME=COMMAND; `{port}` in the command is replaced, else the flags of the Redis
-    /// family for port, address and no persistence are appended. Repeat for each server.
+    /// A server as NAME=COMMAND; the flags of the Redis family for port, address and no persistence are
+    /// appended. Repeat for each server.
     #[arg(long = "server", required = true, value_name = "NAME=COMMAND")]
     servers: Vec<ServerSpec>,
     /// Runs per server.
@@ -59,7 +59,7 @@ enum Workload {
     /// Resident bytes per key.
     Memory(memory::Args),
     /// SETs with short times to live, flat out: what is stored against what is alive.
-    Churn(churn::Args),
+    Churn(Basics),
 }
 
 impl Workload {

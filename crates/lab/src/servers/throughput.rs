@@ -213,7 +213,7 @@ struct Load<'a> {
 }
 
 impl Traffic for Load<'_> {
-    fn fill(&mut self, _: usize, _: u64, out: &mut Vec<u8>) -> usize {
+    fn fill(&mut self, _: usize, out: &mut Vec<u8>) -> usize {
         for _ in 0..self.cell.pipeline {
             let key = Key::live(self.rng.below(self.keys));
             match self.cell.op {

@@ -1,26 +1,15 @@
 //! Every workload, small, against a stock redis-server: what must hold whatever the timing.
 
-use std::process::{Command, Output};
+use std::process::Output;
 use std::thread;
 
 use serde_json::{Value, json};
 
-const LAB: &str = env!("CARGO_BIN_EXE_tidewheel-lab");
-
-/// Whether redis-server is there; says so when not, and fails when it has to be.
-fn redis_is_there() -> bool {
-    let version = Command::new("redis-server").arg("--version").output();
-    if version.is_err() {
-        let required = std::env::var("TIDEWHEEL_REQUIRE_TOOLS").is_ok_and(|value| value == "1");
-        assert!(!required, "redis-server is required and not installed");
-        println!("skipped: redis-server is not installed");
-    }
-    version.is_ok()
-}
+use crate::{is_there, lab};
 
 /// A small run against a fresh server.
-fn lab(args: &str) -> Output {
-    let mut command = Command::new(LAB);
+fn run(args: &str) -> Output {
+    let mut command = lab();
     command.args(["servers", "compare", "--server", "redis=redis-server"]);
     command.args(args.split(' ')).arg("--quick");
     command.output().expect("the laboratory starts")
@@ -28,10 +17,10 @@ fn lab(args: &str) -> Output {
 
 /// Runs one workload; tells its figures.
 fn compare(workload: &str) -> Option<impl Fn(&str) -> f64 + use<>> {
-    if !redis_is_there() {
+    if !is_there("redis-server") {
         return None;
     }
-    let output = lab(workload);
+    let output = run(workload);
     let words = String::from_utf8_lossy(&output.stderr);
     assert!(output.status.success(), "{words}");
     let line = String::from_utf8_lossy(&output.stdout);
@@ -136,13 +125,13 @@ fn churn_knows_who_is_alive() {
 
 #[test]
 fn lines_go_to_a_file_and_the_table_to_standard_output() {
-    if !redis_is_there() {
+    if !is_there("redis-server") {
         return;
     }
     let folder = tempfile::tempdir().expect("a folder");
     let file = folder.path().join("lines.json");
     for where_to in [format!("--json {}", file.display()), "--table".to_owned()] {
-        let output = lab(&format!("memory {where_to}"));
+        let output = run(&format!("memory {where_to}"));
         let words = String::from_utf8_lossy(&output.stderr);
         assert!(output.status.success(), "{words}");
         let table = String::from_utf8_lossy(&output.stdout);

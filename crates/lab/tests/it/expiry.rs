@@ -1,14 +1,16 @@
 //! The study of expiry as somebody runs it: one command, lines, tables and a page.
 
 use std::fs;
-use std::process::{Command, Output};
+use std::process::Output;
 
 use serde_json::Value;
+
+use crate::lab;
 
 fn study(args: &str) -> (Output, String) {
     let folder = tempfile::tempdir().expect("a folder");
     let page = folder.path().join("expiry.html");
-    let output = Command::new(env!("CARGO_BIN_EXE_tidewheel-lab"))
+    let output = lab()
         .args(["study", "expiry"])
         .args(args.split(' '))
         .arg("--out")

@@ -7,6 +7,8 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
+use crate::{is_there, lab};
+
 const LINES: &str = include_str!("page.jsonl");
 
 /// Names that a careless page would run or swallow, as HTML shows them.
@@ -18,20 +20,8 @@ const SUBJECTS: [&str; 4] = [
 ];
 
 fn report(args: &[&Path]) -> Output {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_tidewheel-lab"));
-    command.arg("report").args(args);
-    command.output().expect("the laboratory starts")
-}
-
-/// Whether a browser is there; says so when not, and fails when it has to be.
-fn chromium_is_there() -> bool {
-    let found = Command::new("chromium").arg("--version").output().is_ok();
-    if !found {
-        let required = std::env::var("TIDEWHEEL_REQUIRE_TOOLS").is_ok_and(|value| value == "1");
-        assert!(!required, "chromium is required and not installed");
-        println!("skipped: chromium is not installed");
-    }
-    found
+    let output = lab().arg("report").args(args).output();
+    output.expect("the laboratory starts")
 }
 
 /// Opens a page; returns what was drawn and what the browser logged.
@@ -52,7 +42,7 @@ fn open(html: &Path, folder: &Path) -> (String, String) {
 
 #[test]
 fn a_browser_shows_the_page_and_has_nothing_to_say() {
-    if !chromium_is_there() {
+    if !is_there("chromium") {
         return;
     }
     let folder = tempfile::tempdir().expect("a folder");
@@ -88,7 +78,7 @@ fn a_browser_shows_the_page_and_has_nothing_to_say() {
 
 #[test]
 fn a_browser_that_sees_an_error_says_so() {
-    if !chromium_is_there() {
+    if !is_there("chromium") {
         return;
     }
     // What the other test relies on: a page that fails logs a line with this word.

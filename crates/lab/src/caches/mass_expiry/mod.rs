@@ -130,7 +130,6 @@ fn measure(kind: Kind, plan: &Plan, readers: usize) -> Result<Report> {
 fn reclaim(figures: &mut Figures, plan: &Plan, control: &Phase, expiry: &Phase) {
     let watched = &expiry.watched;
     let ms = |ns: Option<i64>| ns.map(|ns| ns as f64 / 1e6);
-    let mb = |bytes: Option<u64>| bytes.map(|bytes| bytes as f64 / 1e6);
     let all = (plan.entries + plan.live) as f64;
     // Threads of the cache itself; the control's tell what they take without expiry.
     let wall_ns = control.wall_ns.max(1) as f64;
@@ -151,10 +150,7 @@ fn reclaim(figures: &mut Figures, plan: &Plan, control: &Phase, expiry: &Phase) 
         "bytes_per_entry",
         watched.full_bytes.map(|bytes| bytes as f64 / all),
     );
-    figures.push("rss_full_mb", mb(watched.full_rss));
-    figures.push("rss_end_mb", mb(watched.end_rss));
     figures.push("background_cpu_ns_per_dead", cpu_per_dead);
-    figures.push("populate_s", expiry.populate_ns as f64 / 1e9);
 }
 
 /// The percentiles of one phase.

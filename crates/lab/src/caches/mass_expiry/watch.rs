@@ -3,7 +3,6 @@
 use super::super::mortal;
 use crate::clock;
 use crate::heap;
-use crate::proc;
 
 /// How often the watch looks: its own resolution.
 const EVERY_NS: u64 = 1_000_000;
@@ -38,18 +37,14 @@ pub(super) struct Watched {
     /// Of the bytes that the dead had, their share of all by number.
     pub(super) dead_bytes_left: Option<f64>,
     pub(super) full_bytes: Option<isize>,
-    pub(super) full_rss: Option<u64>,
-    pub(super) end_rss: Option<u64>,
 }
 
 /// Looks until everything is back, but not before the reads have ended.
 pub(super) fn watch(base: Base, times: Times) -> Watched {
-    let rss = || proc::rss_bytes(std::process::id());
     let full_bytes = heap::counted().map(|bytes| bytes - base.bytes);
     let dead_share = base.dying as f64 / (base.dying + base.live) as f64;
     let mut watched = Watched {
         full_bytes,
-        full_rss: rss(),
         ..Watched::default()
     };
     let mut at = times.first_ns;
@@ -80,7 +75,6 @@ pub(super) fn watch(base: Base, times: Times) -> Watched {
         let complete = watched.dropped_all_ns.is_some()
             && (watched.bytes_90_ns.is_some() || full_bytes.is_none());
         if now >= times.give_up_ns || (complete && now >= times.reads_end_ns) {
-            watched.end_rss = rss();
             return watched;
         }
     }

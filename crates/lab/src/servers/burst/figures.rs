@@ -22,7 +22,6 @@ pub(crate) struct Course<'a> {
     /// When the reader was warm.
     pub(crate) before_ns: u64,
     pub(crate) release: &'a Release,
-    pub(crate) load_s: f64,
     /// The server's own count of expired keys.
     pub(crate) expired: Option<f64>,
     pub(crate) taken: Taken,
@@ -147,11 +146,6 @@ fn keys(figures: &mut Figures, course: &Course<'_>, gone_ns: Option<u64>) {
     let gone = gone_ns.and_then(|_| course.ms_after_last(course.gone()));
     figures.push_or_never("keys_back_ms", gone);
     figures.push("expired_keys", course.expired);
-    let loaded = match course.release.live_only {
-        Some(_) => plan.dying,
-        None => plan.dying + plan.live,
-    };
-    figures.push("load_k_per_s", loaded as f64 / course.load_s / 1e3);
 }
 
 fn memory(figures: &mut Figures, course: &Course<'_>) {

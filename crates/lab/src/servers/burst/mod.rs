@@ -117,21 +117,15 @@ pub(crate) fn run(plan: &Plan, target: Target) -> Result<Report> {
         seen: &seen,
         before_ns,
         release: &release,
-        load_s,
         expired,
         taken,
     };
     report.figures = figures(&course);
-    notes(&mut report, &seen);
-    Ok(report)
-}
-
-fn notes(report: &mut Report, seen: &Seen) {
     let Seen { missing, wrong, .. } = seen;
     if missing + wrong > 0 {
         let faults = format!("{missing} GETs of keys that stay found nothing");
-        report
-            .notes
-            .push(format!("{faults}, {wrong} found a wrong value"));
+        let note = format!("{faults}, {wrong} found a wrong value");
+        report.notes.push(note);
     }
+    Ok(report)
 }

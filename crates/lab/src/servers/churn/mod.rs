@@ -29,13 +29,6 @@ const SAMPLE_NS: u64 = 100_000_000;
 const CONNS: usize = 4;
 const PIPELINE: u64 = 64;
 
-/// Options of `churn`.
-#[derive(Clone, Debug, clap::Args)]
-pub(crate) struct Args {
-    #[command(flatten)]
-    basics: Basics,
-}
-
 /// What was seen of the server at one moment.
 #[derive(Clone, Copy, Debug)]
 struct Sample {
@@ -46,8 +39,8 @@ struct Sample {
     rss_bytes: Option<u64>,
 }
 
-pub(crate) fn run(args: &Args, target: Target) -> Result<Report> {
-    let Basics { seed, quick } = args.basics;
+pub(crate) fn run(basics: &Basics, target: Target) -> Result<Report> {
+    let &Basics { seed, quick } = basics;
     // How long it takes, and the shortest and longest times to live.
     let (seconds, px_ms) = match quick {
         true => (1.5, (200, 500)),
@@ -151,7 +144,7 @@ struct Load {
 }
 
 impl Traffic for Load {
-    fn fill(&mut self, connection: usize, _: u64, out: &mut Vec<u8>) -> usize {
+    fn fill(&mut self, connection: usize, out: &mut Vec<u8>) -> usize {
         let batch = &mut self.under_way[connection];
         batch.clear();
         for id in self.next_id..self.next_id + PIPELINE {

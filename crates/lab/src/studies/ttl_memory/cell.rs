@@ -5,9 +5,10 @@ use serde_json::{Value, json};
 
 use super::course::Course;
 use super::mix::{MIXES, Mix};
-use super::request::MAX_REQUESTS;
 use crate::report::Report;
 
+/// Requests of one run at most: about 10 GiB with all that is made of them.
+const MAX_REQUESTS: usize = 1 << 26;
 const MS_PER_HOUR: f64 = 3_600_000.0;
 
 /// One mix, ready to be run.
@@ -19,16 +20,9 @@ pub(super) struct Cell {
     pub(super) course: Course,
 }
 
-/// How long and how large a mix is made.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Size {
-    pub(super) hours: f64,
-    pub(super) scale: f64,
-    pub(super) seed: u64,
-}
-
 impl Cell {
-    pub(super) fn new(name: &str, Size { hours, scale, seed }: Size) -> Result<Self> {
+    /// So many hours of a mix, `scale` times as large as usual.
+    pub(super) fn new(name: &str, hours: f64, scale: f64, seed: u64) -> Result<Self> {
         let mix = Mix::named(name).with_context(|| {
             let known: Vec<&str> = MIXES.iter().map(|mix| mix.name.as_str()).collect();
             format!("no mix {name}: there are {}", known.join(", "))

@@ -7,12 +7,22 @@
 
 use std::collections::HashMap;
 
-use super::request::{Request, Verb};
 use crate::hit_ratios::bounds::{Event, Object, What};
 use crate::hit_ratios::replay::Hasher;
 
 /// Time between two samples of the memory held.
 pub(super) const SAMPLE_MS: u64 = 1_000;
+
+/// One request: a read, or a write whatever is there.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Request {
+    /// Since the beginning; requests are in the order of time.
+    pub(super) at_ms: u64,
+    pub(super) key: u64,
+    pub(super) writes: bool,
+    /// What is stored, by a read if nothing was there.
+    pub(super) object: Object,
+}
 
 /// All that happens, and the memory that it takes at least.
 #[derive(Debug)]
@@ -56,35 +66,30 @@ impl Course {
     fn resolve(&mut self, requests: &[Request]) -> Vec<Life> {
         let mut lives: Vec<Life> = Vec::new();
         let mut latest: HashMap<u64, usize, Hasher> = HashMap::default();
-        for &Request { at_ms, key, verb } in requests {
+        for request in requests {
+            let Request { at_ms, key, .. } = *request;
             let mut push = |what| self.events.push(Event { at_ms, key, what });
             let alive = latest.get(&key).map(|&life| &mut lives[life]);
-            let mut alive = alive.filter(|life| life.until_ms > at_ms);
-            if let (Some(life), Verb::Set(_)) = (&mut alive, verb) {
-                life.until_ms = at_ms;
-            }
-            self.gets += u64::from(matches!(verb, Verb::Get(_)));
-            let stored = match (verb, alive) {
-                (Verb::Get(_), Some(life)) => {
+            let alive = alive.filter(|life| life.until_ms > at_ms);
+            self.gets += u64::from(!request.writes);
+            match alive {
+                Some(life) if request.writes => life.until_ms = at_ms,
+                Some(life) => {
                     self.hits += 1;
                     push(What::Hit(life.object));
-                    None
+                    continue;
                 }
-                (Verb::Get(object), None) => {
-                    push(What::Miss);
-                    Some(object)
-                }
-                (Verb::Set(object), _) => Some(object),
-            };
-            if let Some(object) = stored {
-                push(What::Store(object));
-                latest.insert(key, lives.len());
-                lives.push(Life {
-                    object,
-                    from_ms: at_ms,
-                    until_ms: object.deadline_ms,
-                });
+                None if request.writes => {}
+                None => push(What::Miss),
             }
+            let object = request.object;
+            push(What::Store(object));
+            latest.insert(key, lives.len());
+            lives.push(Life {
+                object,
+                from_ms: at_ms,
+                until_ms: object.deadline_ms,
+            });
         }
         lives
     }
@@ -112,18 +117,25 @@ pub(super) mod tests {
     use super::*;
 
     pub(in super::super) fn set(at_ms: u64, key: u64, bytes: u32, ttl_ms: u64) -> Request {
-        let verb = Verb::Set(object(at_ms, bytes, ttl_ms));
-        Request { at_ms, key, verb }
+        request(at_ms, key, true, object(at_ms, bytes, ttl_ms))
     }
 
     /// A read; what was missing is an object of a byte and a minute.
     pub(in super::super) fn get(at_ms: u64, key: u64) -> Request {
-        let verb = Verb::Get(object(at_ms, 1, 60_000));
-        Request { at_ms, key, verb }
+        request(at_ms, key, false, object(at_ms, 1, 60_000))
+    }
+
+    fn request(at_ms: u64, key: u64, writes: bool, object: Object) -> Request {
+        Request {
+            at_ms,
+            key,
+            writes,
+            object,
+        }
     }
 
     fn object(at_ms: u64, bytes: u32, ttl_ms: u64) -> Object {
-        let deadline_ms = at_ms.saturating_add(ttl_ms);
+        let deadline_ms = at_ms + ttl_ms;
         Object { bytes, deadline_ms }
     }
 

@@ -18,7 +18,7 @@ use std::sync::LazyLock;
 
 use serde::Deserialize;
 
-use super::request::{Request, Verb};
+use super::course::Request;
 use crate::hit_ratios::bounds::Object;
 use crate::rng::{self, Rng, uniform};
 
@@ -107,11 +107,12 @@ impl Mix {
             };
             let at_ms = (at_s * 1_000.0) as u64;
             let object = self.object(key, at_ms);
-            let verb = match is_write {
-                true => Verb::Set(object),
-                false => Verb::Get(object),
-            };
-            requests.push(Request { at_ms, key, verb });
+            requests.push(Request {
+                at_ms,
+                key,
+                writes: is_write,
+                object,
+            });
             recent.push_back(key);
             if recent.len() > recent_len {
                 recent.pop_front();

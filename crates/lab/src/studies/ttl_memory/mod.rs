@@ -2,7 +2,7 @@
 
 use anyhow::{Result, ensure};
 
-use self::cell::{Cell, Size};
+use self::cell::Cell;
 use self::mix::MIXES;
 use crate::outcome::Outcome;
 use crate::progress;
@@ -14,7 +14,6 @@ mod figures;
 mod limit;
 mod mix;
 mod ours;
-mod request;
 mod strategy;
 mod table;
 
@@ -40,20 +39,14 @@ pub(crate) struct Args {
 }
 
 pub(super) fn run(args: &Args) -> Result<Outcome> {
-    let size = Size {
-        hours: args
-            .hours
-            .unwrap_or(if args.basics.quick { 1.0 } else { 12.0 }),
-        scale: args.scale,
-        seed: args.basics.seed,
-    };
+    let Basics { seed, quick } = args.basics;
+    let hours = args.hours.unwrap_or(if quick { 1.0 } else { 12.0 });
     ensure!(
-        size.hours > 0.0 && size.hours <= MAX_HOURS,
-        "--hours {}: more than 0 and at most {MAX_HOURS}",
-        size.hours
+        hours > 0.0 && hours <= MAX_HOURS,
+        "--hours {hours}: more than 0 and at most {MAX_HOURS}"
     );
-    let sound = |value: f64| value > 0.0 && value.is_finite();
-    ensure!(sound(size.scale), "--scale {}: more than 0", size.scale);
+    let (scale, sound) = (args.scale, |value: f64| value > 0.0 && value.is_finite());
+    ensure!(sound(scale), "--scale {scale}: more than 0");
     for &limit in &args.limits {
         ensure!(sound(limit), "--limits {limit}: more than 0");
     }
@@ -65,8 +58,8 @@ pub(super) fn run(args: &Args) -> Result<Outcome> {
     };
     for name in names {
         progress::say(format!("{name}: requests"));
-        let cell = Cell::new(&name, size)?;
-        let reports = figures::held(&cell, args.basics.seed)?;
+        let cell = Cell::new(&name, hours, scale, seed)?;
+        let reports = figures::held(&cell, seed)?;
         outcome.push(&format!("ttl-memory: {name}"), reports);
         for &share in &args.limits {
             let (title, reports) = figures::limited(&cell, share)?;
@@ -75,7 +68,7 @@ pub(super) fn run(args: &Args) -> Result<Outcome> {
     }
     let note = "virtual time; bytes of keys and values, not of the structures around them";
     outcome.notes.push(note.to_owned());
-    if args.basics.quick {
+    if quick {
         outcome.note_quick();
     }
     Ok(outcome)
