@@ -74,14 +74,11 @@ impl Log {
     }
 }
 
-/// A histogram of latencies, with the counts that percentiles hide.
+/// A histogram of latencies, with the count that percentiles hide.
 #[derive(Clone, Debug)]
 pub(crate) struct Latencies {
     histogram: Histogram<u64>,
     pub(crate) over_1ms: u64,
-    pub(crate) over_10ms: u64,
-    /// Spent in those over a millisecond.
-    pub(crate) over_1ms_ns: u64,
 }
 
 impl Default for Latencies {
@@ -90,8 +87,6 @@ impl Default for Latencies {
             histogram: Histogram::new_with_bounds(1, LONGEST_NS, 3)
                 .expect("the bounds are constants that the histogram accepts"),
             over_1ms: 0,
-            over_10ms: 0,
-            over_1ms_ns: 0,
         }
     }
 }
@@ -99,19 +94,13 @@ impl Default for Latencies {
 impl Latencies {
     pub(crate) fn record(&mut self, latency_ns: u64) {
         self.histogram.saturating_record(latency_ns);
-        if latency_ns > 1_000_000 {
-            self.over_1ms += 1;
-            self.over_1ms_ns = self.over_1ms_ns.saturating_add(latency_ns);
-            self.over_10ms += u64::from(latency_ns > 10_000_000);
-        }
+        self.over_1ms += u64::from(latency_ns > 1_000_000);
     }
 
     pub(crate) fn add(&mut self, other: &Self) {
         let added = self.histogram.add(&other.histogram);
         added.expect("histograms of one shape");
         self.over_1ms += other.over_1ms;
-        self.over_10ms += other.over_10ms;
-        self.over_1ms_ns = self.over_1ms_ns.saturating_add(other.over_1ms_ns);
     }
 
     pub(crate) fn count(&self) -> u64 {
@@ -163,7 +152,7 @@ mod tests {
             let error = found.map(|found| (found - exact).abs());
             assert!(error.is_some_and(|error| error <= exact / 1e3), "{found:?}");
         }
-        assert_eq!((latencies.count(), latencies.over_10ms), (100_000, 90_000));
+        assert_eq!((latencies.count(), latencies.over_1ms), (100_000, 99_000));
     }
 
     #[test]
@@ -190,7 +179,6 @@ mod tests {
         [2 * MS, MS].into_iter().for_each(|ns| a.record(ns));
         [20 * MS, 1].into_iter().for_each(|ns| b.record(ns));
         a.add(&b);
-        assert_eq!((a.count(), a.over_1ms, a.over_10ms), (4, 2, 1));
-        assert_eq!(a.over_1ms_ns, 22 * MS);
+        assert_eq!((a.count(), a.over_1ms), (4, 2));
     }
 }

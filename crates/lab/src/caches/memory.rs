@@ -103,14 +103,12 @@ fn measure(kind: Kind, (shape, entries): (Shape, u64), seed: u64) -> Result<Repo
     let figures = &mut report.figures;
     figures.push("overhead_bytes_per_entry", requested);
     figures.push("overhead_rss_bytes_per_entry", resident);
-    figures.push("empty_mb", filled.empty as f64 / 1e6);
     figures.push("present_percent", present);
     Ok(report)
 }
 
 /// A full cache.
 struct Filled {
-    empty: isize,
     requested: isize,
     resident: Option<f64>,
     present: u64,
@@ -120,7 +118,6 @@ fn fill<K: Key, V: Value>(kind: Kind, entries: u64, seed: u64) -> Result<Filled>
     let rss = || proc::rss_bytes(std::process::id());
     let before = (heap::allocated(), rss());
     let cache = kind.build::<K, V>(usize::try_from(entries + entries / 10)?)?;
-    let empty = heap::allocated() - before.0;
     let mut rng = Rng::new(seed);
     for id in 0..entries {
         let ttl = Duration::from_millis(rng.between(TTL_MS.0, TTL_MS.1));
@@ -131,7 +128,6 @@ fn fill<K: Key, V: Value>(kind: Kind, entries: u64, seed: u64) -> Result<Filled>
     let resident = before.1.zip(rss());
     let is_there = |id: &u64| cache.get(&K::of(*id)).is_some();
     Ok(Filled {
-        empty,
         requested,
         resident: resident.map(|(then, now)| now as f64 - then as f64),
         present: (0..entries).filter(is_there).count() as u64,

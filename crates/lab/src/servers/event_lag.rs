@@ -133,9 +133,6 @@ fn lags(figures: &mut Figures, deadlines_ms: &[u64], events: &[Event]) {
     figures.push("lag_p99_ms", at(0.99));
     figures.push("lag_p999_ms", at(0.999));
     figures.push("lag_max_ms", at(1.0));
-    let over = |us: i64| lags_us.iter().filter(|&&lag| lag > us).count() as f64;
-    figures.push("lag_over_1ms", over(1_000));
-    figures.push("lag_over_10ms", over(10_000));
 }
 
 /// Reads a subscribed connection.
@@ -190,8 +187,6 @@ mod tests {
             ("lag_min_ms", -0.001),
             ("lag_p50_ms", 0.5),
             ("lag_max_ms", 15.0),
-            ("lag_over_1ms", 1.0),
-            ("lag_over_10ms", 1.0),
         ] {
             assert_eq!(figures.value(key), Some(value), "{key}");
         }

@@ -112,8 +112,6 @@ impl Cell {
 struct Window {
     cpu_us: Option<f64>,
     per_s: f64,
-    /// Server processor time as a part of wall time, in percent of a core.
-    cpu_percent: Option<f64>,
 }
 
 #[derive(Debug)]
@@ -137,7 +135,6 @@ fn tabulate(figures: &mut Figures, results: &[(Cell, Measured)]) {
     };
     block("cpu_us", &|m| m.median(|w| w.cpu_us));
     block("k_per_s", &|m| m.median(|w| Some(w.per_s / 1e3)));
-    block("cpu_percent", &|m| m.median(|w| w.cpu_percent));
     block("batch_p50_us", &|m| m.batches.at_us(0.5));
     block("batch_p99_us", &|m| m.batches.at_us(0.99));
     block("batch_p999_us", &|m| m.batches.at_us(0.999));
@@ -199,7 +196,6 @@ fn window(shared: &Shared, pid: u32, length_ns: u64) -> Window {
     Window {
         cpu_us: server_ns.map(|ns| ns / 1e3 / requests),
         per_s: requests / (taken.wall_ns as f64 / 1e9),
-        cpu_percent: taken.server_percent(),
     }
 }
 

@@ -120,11 +120,8 @@ fn latencies(figures: &mut Figures, name: &str, gets: &Latencies) {
     for (figure, quantile) in [("p50", 0.5), ("p99", 0.99), ("p999", 0.999)] {
         figures.push(format!("get_{figure}_us_{name}"), gets.at_us(quantile));
     }
-    let slow_ms = gets.over_1ms_ns as f64 / 1e6;
     figures.push(format!("get_max_ms_{name}"), gets.max_ms());
     figures.push(format!("gets_over_1ms_{name}"), gets.over_1ms as f64);
-    figures.push(format!("gets_over_10ms_{name}"), gets.over_10ms as f64);
-    figures.push(format!("ms_in_gets_over_1ms_{name}"), slow_ms);
 }
 
 fn keys(figures: &mut Figures, course: &Course<'_>, gone_ns: Option<u64>) {

@@ -61,12 +61,10 @@ fn figures(report: &mut Report, course: &Course, samples: &[u64]) {
     let mb = |bytes: u64| bytes as f64 / BYTES_PER_MB;
     let mean = |samples: &[u64]| mb(samples.iter().sum()) / samples.len().max(1) as f64;
     let (live, held) = (mean(&course.live), mean(samples));
-    let peak = samples.iter().copied().max().map(mb);
     let dead = (held >= live && held > 0.0).then(|| (held - live) / held * 100.0);
     let figures = &mut report.figures;
     figures.push("live_mean_mb", live);
     figures.push("held_mean_mb", held);
-    figures.push("held_peak_mb", peak);
     figures.push("held_over_live", held / live);
     figures.push("dead_percent", dead);
     let window = samples.len().div_ceil(CURVE_POINTS).max(1);
