@@ -23,16 +23,6 @@ pub(crate) struct Plan {
     pub(crate) seed: u64,
 }
 
-/// A run of a moment.
-#[cfg(test)]
-pub(crate) const SMALL: Plan = Plan {
-    timers: 5_000,
-    from_ms: 50,
-    to_ms: 700,
-    budget: 64,
-    seed: 9,
-};
-
 /// Delays and orders, drawn before anything is timed.
 #[derive(Debug)]
 pub(crate) struct Course {

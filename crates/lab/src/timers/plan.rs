@@ -100,3 +100,25 @@ impl Options {
         experiment.run(&self.common)
     }
 }
+
+#[cfg(test)]
+pub(crate) mod tests {
+    use super::*;
+
+    /// A run of a moment.
+    pub(crate) const SMALL: Plan = Plan {
+        timers: 5_000,
+        from_ms: 50,
+        to_ms: 700,
+        budget: 64,
+        seed: 9,
+    };
+
+    /// A report that says more than so many bytes. They are the process's, and other tests allocate and
+    /// free meanwhile.
+    pub(crate) fn measure_until(structure: Structure, experiment: &str, bytes: f64) -> Report {
+        let report = |round| measure(structure, experiment, &SMALL, round).expect("measures");
+        let found = |report: &Report| report.figures.value("bytes_per_timer") > Some(bytes);
+        (1..10).map(report).find(found).expect("it takes memory")
+    }
+}
