@@ -102,8 +102,10 @@
 //! An entry may have two deadlines. Past the *soft* one ([`Builder::refresh_after`]) the old value is served
 //! while one caller, or the background refresher ([`Builder::refresh_with`], or [`Builder::refresh_with_async`] with a
 //! future), fetches the new one; several keys at a time ([`Builder::refresh_parallelism`]). Past the
-//! *hard* one the entry is gone, except that [`Builder::stale_on_error`] keeps it for a loader that fails.
-//! [`Builder::negative_ttl`] remembers errors and absences.
+//! *hard* one the entry is gone, except that [`Builder::stale_on_error`], or [`Lifetime::stale_for`] for one entry,
+//! keeps it for a loader that fails. While there is an old value to serve, a failing origin is left alone for
+//! [`Builder::error_backoff`]. [`Builder::negative_ttl`] remembers errors and absences, [`Builder::error_ttl`] each
+//! error as long as you say of it.
 //!
 //! # Changing a value
 //!

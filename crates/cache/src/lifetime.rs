@@ -18,6 +18,7 @@ use std::time::{Duration, SystemTime};
 pub struct Lifetime {
     pub(crate) ttl: TtlChoice,
     pub(crate) fresh_for: Option<Duration>,
+    pub(crate) stale_for: Option<Duration>,
     pub(crate) tags: Vec<Arc<str>>,
 }
 
@@ -40,6 +41,13 @@ impl Lifetime {
     }
 
     /// Until so much time has passed. Bounds and jitter of the cache apply.
+    ///
+    /// Zero is for an answer that may not be used again, such as one with `max-age=0`: the caller of a load gets
+    /// it, and those who wait for that load; nobody after them. It is not stored, takes nobody's room, and what was
+    /// there before goes. A listener gets it at once, as [`RemovalCause::Expired`](crate::RemovalCause::Expired).
+    /// With [`stale_for`](Self::stale_for), or [`Builder::stale_on_error`](crate::Builder::stale_on_error), it is
+    /// kept for the case that the next load fails. [`Builder::ttl_bounds`](crate::Builder::ttl_bounds) may make
+    /// more of it.
     #[must_use]
     pub fn ttl(ttl: Duration) -> Self {
         Self {
@@ -75,6 +83,30 @@ impl Lifetime {
     #[must_use]
     pub fn fresh_for(mut self, fresh_for: Duration) -> Self {
         self.fresh_for = Some(fresh_for);
+        self
+    }
+
+    /// How long after its end the entry is kept for the case that its loader fails, instead of
+    /// [`Builder::stale_on_error`](crate::Builder::stale_on_error): HTTP's `stale-if-error` (RFC 5861) of one answer.
+    /// Zero: not at all. At most 17 years.
+    ///
+    /// ```
+    /// use std::time::Duration;
+    /// use tidewheel::Lifetime;
+    ///
+    /// // Cache-Control: max-age=600, stale-if-error=86400
+    /// let page = Lifetime::ttl(Duration::from_secs(600)).stale_for(Duration::from_secs(86_400));
+    /// // Cache-Control: max-age=0, stale-if-error=60: asked for each time, and served if that fails.
+    /// let price = Lifetime::ttl(Duration::ZERO).stale_for(Duration::from_secs(60));
+    /// # let _ = (page, price);
+    /// ```
+    ///
+    /// It belongs to the entry: [`Cache::expire`](crate::Cache::expire) and
+    /// [`Cache::persist`](crate::Cache::persist) leave it as it is, and an update keeps it. A refresh keeps it unless
+    /// the refresher returns a lifetime of its own.
+    #[must_use]
+    pub fn stale_for(mut self, stale_for: Duration) -> Self {
+        self.stale_for = Some(stale_for);
         self
     }
 

@@ -39,10 +39,11 @@ pub(crate) enum Count {
     ListenerPanic,
     DropPanic,
     NegativeHit,
+    NegativeEvicted,
 }
 
 impl Count {
-    const KINDS: usize = 18;
+    const KINDS: usize = 19;
 }
 
 /// The counters of one cache.
@@ -182,6 +183,11 @@ pub struct Stats {
     /// Errors and absences that were remembered and answered without a call of a loader
     /// ([`Builder::negative_ttl`](crate::Builder::negative_ttl)).
     pub negative_hits: u64,
+    /// Errors and absences that were forgotten before their time, to make room for others
+    /// ([`Builder::negative_capacity`](crate::Builder::negative_capacity)).
+    pub negatives_evicted: u64,
+    /// Errors and absences remembered now, those that are over and not yet removed included.
+    pub negatives: u64,
     /// Entries present now, dead ones that are not yet removed included.
     pub entries: u64,
     /// Their weight.

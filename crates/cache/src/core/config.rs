@@ -5,8 +5,12 @@ use std::time::Duration;
 
 use crate::core::negative::NewMemory;
 use crate::core::refreshes::Refresher;
+use crate::core::retry::{ErrorTtl, said_of_grace};
 use crate::lifetime::{Expiry, Jitter, Lifetime, TtlBounds, TtlChoice};
-use tidewheel_time::Moment;
+use tidewheel_time::{Moment, ticks};
+
+/// The longest grace period: half of what deadlines can be told in, 17 years of milliseconds.
+pub(crate) const GRACE_MAX: u64 = 1 << 39;
 
 type Weigher<K, V> = Box<dyn Fn(&K, &V) -> u32 + Send + Sync>;
 
@@ -23,7 +27,12 @@ pub(crate) struct Config<K, V> {
     pub(crate) refresh_after: Option<f64>,
     /// Ticks that an entry is kept after its end, for the case that its loader fails.
     pub(crate) grace: u64,
+    /// Ticks that a failing origin is not asked again while there is an old value.
+    pub(crate) error_backoff: u64,
     pub(crate) negative_ttl: Option<Duration>,
+    pub(crate) error_ttls: Vec<ErrorTtl>,
+    /// How many errors and absences each shard remembers.
+    pub(crate) negatives_per_shard: u64,
     /// What makes the store that they are remembered in.
     pub(crate) new_memory: Option<NewMemory<K>>,
     pub(crate) refresher: Option<Refresher<K, V>>,
@@ -43,7 +52,10 @@ impl<K, V> fmt::Debug for Config<K, V> {
             .field("bounds", &self.bounds)
             .field("refresh_after", &self.refresh_after)
             .field("grace_ms", &self.grace)
+            .field("error_backoff_ms", &self.error_backoff)
             .field("negative_ttl", &self.negative_ttl)
+            .field("error_ttls", &self.error_ttls.len())
+            .field("negatives_per_shard", &self.negatives_per_shard)
             .field("refresher", &self.refresher.is_some())
             .field("refresh_queue", &self.refresh_queue)
             .field("refresh_parallelism", &self.refresh_parallelism())
@@ -65,24 +77,40 @@ impl<K, V> Config<K, V> {
             .map_or(1, |weigher| weigher(key, value))
     }
 
-    /// The TTL that applies when the caller gives none. Runs the user's `Expiry`: without any lock. `old`
-    /// is what is left of the value that is replaced.
+    /// The TTL that applies when the caller gives none: the shorter one of the configured and that of the
+    /// user's `Expiry`, which runs here, without any lock. `old` is what is left of the value that is replaced.
     pub(crate) fn default_ttl(
         &self,
         key: &K,
         value: &V,
         old: Option<Option<Duration>>,
     ) -> Option<Duration> {
-        match (&self.expiry, old) {
-            (Some(expiry), None) => expiry.expire_after_create(key, value),
-            (Some(expiry), Some(left)) => expiry.expire_after_update(key, value, left),
-            (None, _) => self.time_to_live,
-        }
+        let Some(expiry) = &self.expiry else {
+            return self.time_to_live;
+        };
+        let own = match old {
+            None => expiry.expire_after_create(key, value),
+            Some(left) => expiry.expire_after_update(key, value, left),
+        };
+        earlier(own, self.time_to_live)
     }
 
     /// Whether [`default_ttl`](Self::default_ttl) wants to know what it replaces.
     pub(crate) fn wants_old(&self, lifetime: &Lifetime) -> bool {
         self.expiry.is_some() && lifetime.ttl == TtlChoice::Configured
+    }
+
+    /// The end beyond which no `Expiry` moves an entry that is stored now: that of the configured time to live.
+    #[inline]
+    pub(crate) fn cap(&self, lifetime: &Lifetime, now: Moment, random: u64) -> Option<u64> {
+        let ttl = self.time_to_live.filter(|_| self.expiry.is_some())?;
+        (lifetime.ttl == TtlChoice::Configured).then(|| self.end_of(ttl, now, random))
+    }
+
+    /// How long an entry is kept after its end, by what the store keeps of it: 0 for nothing of its own.
+    #[inline]
+    pub(crate) fn grace(&self, kept: u64) -> u64 {
+        said_of_grace(kept).checked_sub(1).unwrap_or(self.grace)
     }
 
     /// Bounds and jitter.
@@ -94,5 +122,18 @@ impl<K, V> Config<K, V> {
     /// The deadline of a TTL that begins now: the end of the entry, in ticks.
     pub(crate) fn end_of(&self, ttl: Duration, now: Moment, random: u64) -> u64 {
         now.end(self.shaped(ttl, random))
+    }
+}
+
+/// What the store keeps of how long an entry stays after its end, if that was said for it.
+pub(crate) fn own_grace(stale_for: Option<Duration>) -> u64 {
+    stale_for.map_or(0, |grace| ticks(grace).min(GRACE_MAX) + 1)
+}
+
+/// The earlier one of two ends, each of which may be none.
+pub(crate) fn earlier<T: Ord>(one: Option<T>, other: Option<T>) -> Option<T> {
+    match (one, other) {
+        (Some(one), Some(other)) => Some(one.min(other)),
+        (one, other) => one.or(other),
     }
 }

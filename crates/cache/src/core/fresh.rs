@@ -10,13 +10,11 @@ use tidewheel_store::{Attributes, Slot, Soft, TypedStore};
 
 use crate::core::config::Config;
 use crate::core::inner::Inner;
+use crate::core::retry::said_of_grace;
 use crate::core::shard::Shard;
 use crate::core::tags::Held;
 use crate::lifetime::{Lifetime, TtlChoice};
 use tidewheel_time::{Moment, ticks};
-
-/// When a refresh that has failed is tried again, if the entry has no end.
-const RETRY_TICKS: u64 = 60_000;
 
 /// What was said about one entry's lifetime, when it was stored or since.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -37,12 +35,17 @@ pub(crate) enum SaidTtl {
     Point,
     /// After this many ticks.
     For(u64),
+    /// Nothing; and this is the tick at which the configured time to live ends, beyond which no `Expiry` moves
+    /// the end.
+    Capped(u64),
 }
 
 /// The first note of [`Said`] for those that are no number of ticks.
 const NOTHING: u64 = 0;
 const NEVER: u64 = u64::MAX;
 const POINT: u64 = u64::MAX - 1;
+/// This bit is set in those that are a cap.
+const CAPPED: u64 = 1 << 62;
 
 impl Said {
     /// As the store keeps it: nothing said is 0, which takes no memory.
@@ -51,7 +54,8 @@ impl Said {
             SaidTtl::Nothing => NOTHING,
             SaidTtl::Never => NEVER,
             SaidTtl::Point => POINT,
-            SaidTtl::For(ticks) => ticks.saturating_add(1).min(POINT - 1),
+            SaidTtl::For(ticks) => ticks.saturating_add(1).min(CAPPED - 1),
+            SaidTtl::Capped(end) => CAPPED | end.min(CAPPED - 1),
         };
         let fresh_for = self.fresh_for.map_or(0, |ticks| ticks.saturating_add(1));
         [ttl, fresh_for]
@@ -63,20 +67,38 @@ impl Said {
                 NOTHING => SaidTtl::Nothing,
                 NEVER => SaidTtl::Never,
                 POINT => SaidTtl::Point,
+                cap if cap & CAPPED != 0 => SaidTtl::Capped(cap & !CAPPED),
                 more => SaidTtl::For(more - 1),
             },
             fresh_for: fresh_for.checked_sub(1),
         }
     }
 
+    /// The end of the configured time to live, where an `Expiry` may say another.
+    pub(crate) fn cap(self) -> Option<u64> {
+        match self.ttl {
+            SaidTtl::Capped(end) => Some(end),
+            _ => None,
+        }
+    }
+
+    /// The same with another cap, if it has one.
+    #[cfg(feature = "serde")]
+    pub(crate) fn with_cap(self, other: impl FnOnce(u64) -> u64) -> Self {
+        match self.ttl {
+            SaidTtl::Capped(end) => Self {
+                ttl: SaidTtl::Capped(other(end)),
+                ..self
+            },
+            _ => self,
+        }
+    }
+
     /// A lifetime as a refresher has said it; where it has said nothing, as this says. `end` is the
     /// entry's, in ticks.
-    pub(crate) fn complete(self, lifetime: &mut Lifetime, end: Option<u64>) {
-        if lifetime.ttl != TtlChoice::Configured {
-            return;
-        }
+    fn complete(self, lifetime: &mut Lifetime, end: Option<u64>) {
         lifetime.ttl = match (self.ttl, end) {
-            (SaidTtl::Nothing, _) => TtlChoice::Configured,
+            (SaidTtl::Nothing | SaidTtl::Capped(_), _) => TtlChoice::Configured,
             (SaidTtl::For(ticks), _) => TtlChoice::For(ticks_long(ticks)),
             (SaidTtl::Point, Some(end)) => TtlChoice::AtTick(end),
             (SaidTtl::Never, _) | (SaidTtl::Point, None) => TtlChoice::Never,
@@ -96,6 +118,8 @@ pub(crate) struct Heritage<'a, K, V, S> {
     inner: &'a Inner<K, V, S>,
     said: Said,
     end: Option<u64>,
+    /// As the store keeps it.
+    grace: u64,
     /// A reference to its tags. An invalidation of one concerns what is stored with it later, too.
     label: u64,
 }
@@ -109,13 +133,19 @@ impl<'a, K, V, S> Heritage<'a, K, V, S> {
             inner,
             said: Said::from_notes(attributes.notes),
             end: inner.config.hard_end(&attributes),
+            grace: said_of_grace(attributes.grace),
             label: attributes.label,
         }
     }
 
     /// The lifetime of the new value, where its loader has said no other.
     pub(crate) fn complete(&self, lifetime: &mut Lifetime) {
+        if lifetime.ttl != TtlChoice::Configured {
+            return;
+        }
         self.said.complete(lifetime, self.end);
+        let stale_for = self.grace.checked_sub(1).map(ticks_long);
+        lifetime.stale_for = lifetime.stale_for.or(stale_for);
     }
 
     /// The tags, for an entry that is stored without any.
@@ -131,9 +161,10 @@ impl<K, V, S> Drop for Heritage<'_, K, V, S> {
 }
 
 impl<K, V> Config<K, V> {
-    /// What is kept of what was said: of the end, only for a refresher.
-    pub(crate) fn said(&self, lifetime: &Lifetime) -> Said {
+    /// What is kept of what was said: of the end, only for a refresher. `cap` is for an `Expiry`.
+    pub(crate) fn said(&self, lifetime: &Lifetime, cap: Option<u64>) -> Said {
         let ttl = match lifetime.ttl {
+            TtlChoice::Configured if cap.is_some() => SaidTtl::Capped(cap.unwrap_or(0)),
             _ if self.refresher.is_none() => SaidTtl::Nothing,
             TtlChoice::Configured => SaidTtl::Nothing,
             TtlChoice::Never => SaidTtl::Never,
@@ -166,7 +197,7 @@ impl<K, V> Config<K, V> {
             Some(_) => attributes.limit,
             None => attributes.deadline,
         };
-        hard.map(|hard| hard.saturating_sub(self.grace))
+        hard.map(|hard| hard.saturating_sub(self.grace(attributes.grace)))
     }
 
     /// Notes that an entry was given another end, now.
@@ -179,7 +210,8 @@ impl<K, V> Config<K, V> {
         end: Option<u64>,
         now: Moment,
     ) {
-        if self.refresher.is_some() || self.refresh_after.is_some() {
+        let capped = self.expiry.is_some() && self.time_to_live.is_some();
+        if self.refresher.is_some() || self.refresh_after.is_some() || capped {
             self.rebase_soft(shard, slot, ttl(), end, now);
         }
     }
@@ -197,21 +229,14 @@ impl<K, V> Config<K, V> {
         let mut said = Said::from_notes(store.notes(slot));
         if self.refresher.is_some() {
             said.ttl = ttl;
-            store.set_notes(slot, said.notes());
+        } else {
+            // The end that was given counts alone, also beyond the configured time to live.
+            said.ttl = SaidTtl::Nothing;
         }
+        store.set_notes(slot, said.notes());
         // What was said of the value's freshness holds whatever its end.
         if said.fresh_for.is_none() {
             store.set_soft(slot, self.soft(None, end, now));
         }
-    }
-
-    /// A refresh has failed: the next one is tried after half of the time that the entry has left, so that
-    /// a failing origin is asked a few times, not with every read.
-    pub(crate) fn put_off(&self, store: &mut TypedStore<K, V>, slot: Slot, now: u64) {
-        let left = match self.hard_end(&store.attributes(slot)) {
-            Some(end) => end.saturating_sub(now) / 2,
-            None => RETRY_TICKS,
-        };
-        store.set_soft(slot, Soft::at(now.saturating_add(left)));
     }
 }

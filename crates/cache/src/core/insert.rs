@@ -7,7 +7,7 @@ use std::time::Duration;
 use tidewheel_store::{Attributes, Removed, Slot};
 use tidewheel_time::Moment;
 
-use crate::core::config::Config;
+use crate::core::config::{Config, own_grace};
 use crate::core::hash::Hashed;
 use crate::core::inner::Inner;
 use crate::core::removal::RemovalCause;
@@ -29,6 +29,13 @@ pub(crate) struct Prepared<'a> {
 }
 
 impl<'a> Prepared<'a> {
+    /// Whether nobody could read it, nor get it in place of an error.
+    #[inline]
+    fn is_over(&self) -> bool {
+        let deadline = self.attributes.deadline;
+        deadline.is_some_and(|deadline| deadline <= self.now.tick())
+    }
+
     /// Takes other attributes, tags included.
     pub(crate) fn become_as(&mut self, attributes: Attributes, tags: Held<'a>) {
         debug_assert_eq!(attributes.label, tags.label());
@@ -107,7 +114,7 @@ impl<K: Hash + Eq, V, S: BuildHasher> Inner<K, V, S> {
             return false;
         }
         let attributes = prepared.attributes;
-        if !prepared.fits || !self.tags.is_current(attributes.label) {
+        if !prepared.fits || prepared.is_over() || !self.tags.is_current(attributes.label) {
             self.turn_away(shard, hash, key, value, prepared);
             return prepared.fits;
         }
@@ -183,8 +190,9 @@ impl<K: Hash + Eq, V, S: BuildHasher> Inner<K, V, S> {
         slot
     }
 
-    /// Does not store an entry that is heavier than the whole capacity, or one of whose tags was invalidated while it
-    /// was on its way: that one counts as stored before that. An old value of the key goes too.
+    /// Does not store an entry that is heavier than the whole capacity, or one whose time is over at once, or one of
+    /// whose tags was invalidated while it was on its way: these two count as stored before that. An old value of the
+    /// key goes too.
     #[cold]
     fn turn_away(
         &self,
@@ -208,7 +216,8 @@ impl<K: Hash + Eq, V, S: BuildHasher> Inner<K, V, S> {
         };
         if prepared.fits {
             self.counters.add(Count::Insert, 1);
-            self.file_removal(shard, removed, RemovalCause::Invalidated, now);
+            let cause = self.cause_of(removed.label, RemovalCause::Expired);
+            self.file_removal(shard, removed, cause, now);
         } else {
             self.refused(shard, removed, now);
         }
@@ -242,19 +251,23 @@ impl<K, V> Config<K, V> {
             }
             TtlChoice::AtTick(tick) => Some(*tick),
         };
+        let cap = self.cap(lifetime, now, random);
         let soft = self.soft(lifetime.fresh_for, end, now);
+        let own_grace = own_grace(lifetime.stale_for);
+        let grace = self.grace(own_grace);
         let idle_end = self.time_to_idle.map(|idle| now.end(idle));
         let (deadline, limit) = match (end, idle_end) {
             (Some(end), Some(idle_end)) => (Some(end.min(idle_end)), Some(end)),
             (end, idle_end) => (end.or(idle_end), None),
         };
         Attributes {
-            deadline: deadline.map(|deadline| deadline.saturating_add(self.grace)),
+            deadline: deadline.map(|deadline| deadline.saturating_add(grace)),
             weight,
             soft,
             label,
-            limit: limit.map(|limit| limit.saturating_add(self.grace)),
-            notes: self.said(lifetime).notes(),
+            limit: limit.map(|limit| limit.saturating_add(grace)),
+            notes: self.said(lifetime, cap).notes(),
+            grace: own_grace,
         }
     }
 }

@@ -9,45 +9,41 @@ impl<K, V, S> Inner<K, V, S> {
     /// The end of an entry as readers see it; the store keeps it for the grace period longer.
     #[inline]
     pub(crate) fn end_of(&self, store: &TypedStore<K, V>, slot: Slot) -> Option<u64> {
-        self.end_at(store.deadline(slot))
+        end_at(store.deadline(slot), self.grace_of(store, slot))
     }
 
-    /// The end of an entry that the store keeps until `deadline`.
+    /// How long the store keeps an entry after its end.
     #[inline]
-    pub(crate) fn end_at(&self, deadline: Option<u64>) -> Option<u64> {
-        deadline.map(|deadline| deadline - self.config.grace.min(deadline))
+    pub(crate) fn grace_of(&self, store: &TypedStore<K, V>, slot: Slot) -> u64 {
+        if store.has_attributes(slot) {
+            self.config.grace(store.grace(slot))
+        } else {
+            self.config.grace
+        }
     }
 
     /// As [`is_live`](Self::is_live), of an entry that was looked up for reading.
     #[inline]
     pub(crate) fn is_there(&self, store: &TypedStore<K, V>, entry: &Found<'_, K, V>) -> bool {
-        !self.is_over(entry.deadline())
-            && (!entry.has_attributes() || self.tags.is_current(store.label_of(entry.slot())))
+        if !entry.has_attributes() {
+            return !self.is_over(entry.deadline(), self.config.grace);
+        }
+        let slot = entry.slot();
+        !self.is_over(entry.deadline(), self.config.grace(store.grace(slot)))
+            && self.tags.is_current(store.label_of(slot))
     }
 
     /// Whether an entry is there for readers: its time is not over and no tag of it was invalidated.
     #[inline]
     pub(crate) fn is_live(&self, store: &TypedStore<K, V>, slot: Slot) -> bool {
-        self.is_live_till(store, slot, store.deadline(slot))
-    }
-
-    /// As [`is_live`](Self::is_live), of an entry that the store keeps until `deadline`.
-    #[inline]
-    pub(crate) fn is_live_till(
-        &self,
-        store: &TypedStore<K, V>,
-        slot: Slot,
-        deadline: Option<u64>,
-    ) -> bool {
-        !self.is_over(deadline)
+        !self.is_over(store.deadline(slot), self.grace_of(store, slot))
             && (!store.has_attributes(slot) || self.tags.is_current(store.label_of(slot)))
     }
 
     /// Whether an entry that the store keeps until `deadline` is over for readers.
     #[inline]
-    fn is_over(&self, deadline: Option<u64>) -> bool {
-        self.end_at(deadline)
-            .is_some_and(|end| self.time.reached(end))
+    fn is_over(&self, deadline: Option<u64>, grace: u64) -> bool {
+        end_at(deadline, grace).is_some_and(|end| self.time.reached(end))
     }
 
     /// Why an entry is not there for readers; `None` when it is. Nothing tells whether its time was over
@@ -83,4 +79,10 @@ impl<K, V, S> Inner<K, V, S> {
         let soft = store.soft(slot).tick();
         soft.is_some_and(|tick| self.time.reached(tick))
     }
+}
+
+/// The end of an entry that the store keeps until `deadline`, as readers see it.
+#[inline]
+fn end_at(deadline: Option<u64>, grace: u64) -> Option<u64> {
+    deadline.map(|deadline| deadline.saturating_sub(grace))
 }

@@ -22,6 +22,7 @@ pub(crate) mod refreshes;
 pub(crate) mod removal;
 pub(crate) mod renew;
 pub(crate) mod requests;
+pub(crate) mod retry;
 mod room;
 pub(crate) mod shard;
 pub(crate) mod tags;

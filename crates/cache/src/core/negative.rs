@@ -1,10 +1,11 @@
 //! Errors and absences that are remembered for a while, so that no loader is called for them again.
 //!
 //! They live in a store of their own beside the shard's, made when the first one comes and let go when the
-//! last one goes, so that a cache without them pays a word. At most [`NEGATIVES_PER_SHARD`] are remembered in
-//! each shard; the store's eviction policy chooses which one makes room: to forget costs a call of a loader.
+//! last one goes, so that a cache without them pays a word. Each shard remembers a number of them
+//! ([`Builder::negative_capacity`](crate::Builder::negative_capacity)); the store's eviction policy chooses which one
+//! makes room: to forget costs a call of a loader.
 //!
-//! Only [`Builder::negative_ttl`](crate::Builder::negative_ttl) names that store's type. A program that remembers
+//! Only [`Builder::negative_ttl`](crate::Builder::negative_ttl) and `error_ttl` name that store's type. A program that remembers
 //! nothing does not contain it, which makes it a tenth smaller.
 
 use std::any::Any;
@@ -17,11 +18,11 @@ use crate::core::flight::Negative;
 use crate::core::removal::Garbage;
 use crate::time::Time;
 
-/// Errors and absences that one shard remembers.
+/// Errors and absences that one shard remembers unless told otherwise.
 pub(crate) const NEGATIVES_PER_SHARD: u64 = 1024;
 
-/// Makes the store for a shard's first one.
-pub(crate) type NewMemory<K> = fn() -> Box<dyn Memory<K>>;
+/// Makes the store for a shard's first one, with room for this many.
+pub(crate) type NewMemory<K> = fn(u64) -> Box<dyn Memory<K>>;
 
 /// What one shard remembers.
 pub(crate) struct Negatives<K>(Option<Box<dyn Memory<K>>>);
@@ -39,8 +40,7 @@ impl Negative {
 
 impl<K> fmt::Debug for Negatives<K> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let len = self.0.as_ref().map_or(0, |memory| memory.len());
-        f.debug_tuple("Negatives").field(&len).finish()
+        f.debug_tuple("Negatives").field(&self.len()).finish()
     }
 }
 
@@ -52,6 +52,10 @@ impl<K> Negatives<K> {
     #[inline]
     pub(crate) fn is_empty(&self) -> bool {
         self.0.is_none()
+    }
+
+    pub(crate) fn len(&self) -> u64 {
+        self.0.as_ref().map_or(0, |memory| memory.len())
     }
 
     #[inline]
@@ -75,14 +79,14 @@ impl<K> Negatives<K> {
     /// Remembers what a key of which nothing is remembered has come to; returns what has made room for it.
     pub(crate) fn remember(
         &mut self,
-        new: NewMemory<K>,
+        (new, most): (NewMemory<K>, u64),
         place: u32,
         (key, negative): (K, Negative),
         deadline: u64,
         now: u64,
         place_of: &impl Fn(&K) -> u32,
     ) -> Option<Removed<K, Negative>> {
-        let memory = self.0.get_or_insert_with(new);
+        let memory = self.0.get_or_insert_with(|| new(most));
         memory.remember(place, key, negative, deadline, now, place_of)
     }
 
@@ -119,7 +123,7 @@ impl<K> Negatives<K> {
     pub(crate) fn validate(&self, place_of: &impl Fn(&K) -> u32) {
         if let Some(memory) = &self.0 {
             memory.validate(place_of);
-            assert!((1..=NEGATIVES_PER_SHARD).contains(&memory.len()));
+            assert_ne!(memory.len(), 0, "let go with the last one");
         }
     }
 
@@ -172,26 +176,34 @@ pub(crate) trait Memory<K>: Send + Sync {
     fn validate(&self, place_of: &dyn Fn(&K) -> u32);
 }
 
-/// An empty store.
-pub(crate) fn new_memory<K: Send + Sync + 'static>() -> Box<dyn Memory<K>> {
-    Box::new(TypedStore::new())
+/// What is remembered, at most so much.
+struct Remembered<K> {
+    store: TypedStore<K, Negative>,
+    most: u64,
 }
 
-impl<K: Send + Sync> Memory<K> for TypedStore<K, Negative> {
+/// An empty memory.
+pub(crate) fn new_memory<K: Send + Sync + 'static>(most: u64) -> Box<dyn Memory<K>> {
+    let store = TypedStore::new();
+    Box::new(Remembered { store, most })
+}
+
+impl<K: Send + Sync> Memory<K> for Remembered<K> {
     fn len(&self) -> u64 {
-        self.len() as u64
+        self.store.len() as u64
     }
 
     fn next_deadline(&self) -> u64 {
-        self.next_deadline().unwrap_or(u64::MAX)
+        self.store.next_deadline().unwrap_or(u64::MAX)
     }
 
     fn find(&self, place: u32, is: &dyn Fn(&K) -> bool, time: &Time) -> Option<&Negative> {
-        let slot = self.find(place, is)?;
+        let slot = self.store.find(place, is)?;
         let live = self
+            .store
             .deadline(slot)
             .is_some_and(|deadline| !time.reached(deadline));
-        live.then(|| self.value(slot))
+        live.then(|| self.store.value(slot))
     }
 
     fn remember(
@@ -207,17 +219,18 @@ impl<K: Send + Sync> Memory<K> for TypedStore<K, Negative> {
             deadline: Some(deadline),
             ..Attributes::default()
         };
-        let most = NEGATIVES_PER_SHARD;
-        self.insert(place, key, negative, attributes, now, most, &place_of);
+        let most = self.most;
+        self.store
+            .insert(place, key, negative, attributes, now, most, &place_of);
         // Each weighs 1.
-        (self.weight() > most)
-            .then(|| self.evict(&place_of))
+        (self.store.weight() > most)
+            .then(|| self.store.evict(&place_of))
             .flatten()
     }
 
     fn forget(&mut self, place: u32, is: &dyn Fn(&K) -> bool) -> Option<Removed<K, Negative>> {
-        let slot = self.find(place, is)?;
-        Some(self.remove(slot, place))
+        let slot = self.store.find(place, is)?;
+        Some(self.store.remove(slot, place))
     }
 
     fn expire(
@@ -227,15 +240,16 @@ impl<K: Send + Sync> Memory<K> for TypedStore<K, Negative> {
         place_of: &dyn Fn(&K) -> u32,
         gone: &mut dyn FnMut(Removed<K, Negative>),
     ) -> Progress {
-        self.expire(now, budget, &place_of, gone)
+        self.store.expire(now, budget, &place_of, gone)
     }
 
     fn into_entries(self: Box<Self>) -> Vec<(K, Negative)> {
-        let entries = (*self).into_entries();
+        let entries = self.store.into_entries();
         entries.map(|(key, value, _)| (key, value)).collect()
     }
 
     fn validate(&self, place_of: &dyn Fn(&K) -> u32) {
-        self.validate(&place_of);
+        self.store.validate(&place_of);
+        assert!(self.len() <= self.most, "too many are remembered");
     }
 }

@@ -15,7 +15,7 @@ const fn told(name: &'static str, count: Count, help: &'static str) -> Told {
 }
 
 /// The counters.
-pub(crate) const COUNTERS: [Told; 18] = [
+pub(crate) const COUNTERS: [Told; 19] = [
     told(
         "tidewheel_hits_total",
         Count::Hit,
@@ -35,6 +35,11 @@ pub(crate) const COUNTERS: [Told; 18] = [
         "tidewheel_negative_hits_total",
         Count::NegativeHit,
         "Errors and absences answered from memory.",
+    ),
+    told(
+        "tidewheel_negatives_evicted_total",
+        Count::NegativeEvicted,
+        "Errors and absences forgotten to make room for others.",
     ),
     told(
         "tidewheel_inserts_total",

@@ -1,12 +1,17 @@
-//! What a read changes about when its entry ends: the idle time begins again, and `Expiry` may say another end.
+//! What a use changes about when its entry ends: the idle time begins again, and at a read `Expiry` may say another
+//! end.
 
 use std::hash::{BuildHasher, Hash};
 
 use equivalent::Equivalent;
-use tidewheel_store::Slot;
+use tidewheel_store::{Attributes, Slot, TypedStore};
+use tidewheel_time::Moment;
 
+use crate::core::config::{Config, earlier};
+use crate::core::fresh::Said;
 use crate::core::hash::Hashed;
 use crate::core::inner::Inner;
+use crate::core::retry::said_of_grace;
 use crate::core::shard::Shard;
 
 /// What a read changes about an entry's end.
@@ -35,7 +40,7 @@ where
 
     fn slide(&self, shard: &Shard<K, V>, slot: Slot) -> Option<Renewal> {
         let store = &shard.store;
-        let grace = self.config.grace;
+        let grace = self.grace_of(store, slot);
         if let Some(expiry) = &self.config.expiry {
             let now = self.time.now();
             let deadline = store.deadline(slot);
@@ -47,7 +52,8 @@ where
             let left = hard.map(|hard| now.until(hard.saturating_sub(grace)));
             let next = expiry.expire_after_read(store.key(slot), store.value(slot), left);
             if next != left {
-                let hard = next.map(|ttl| now.end(ttl).saturating_add(grace));
+                let next = earlier(next.map(|ttl| now.end(ttl)), self.cap_of(store, slot));
+                let hard = next.map(|end| end.saturating_add(grace));
                 return Some(match self.config.time_to_idle {
                     Some(idle) => {
                         let idle = now.end(idle).saturating_add(grace);
@@ -80,6 +86,12 @@ where
         })
     }
 
+    /// The end of an entry's time to live, beyond which no `Expiry` moves it.
+    fn cap_of(&self, store: &TypedStore<K, V>, slot: Slot) -> Option<u64> {
+        self.config.time_to_live?;
+        Said::from_notes(store.notes(slot)).cap()
+    }
+
     /// Sets a deadline that a read has asked for.
     #[cold]
     pub(crate) fn renew<Q: Equivalent<K> + ?Sized>(&self, hash: Hashed, key: &Q, renewal: Renewal) {
@@ -102,5 +114,25 @@ where
                 shard.set_deadline(slot, renewal.deadline, now);
             }
         });
+    }
+}
+
+impl<K, V> Config<K, V> {
+    /// The attributes of an entry that gets another value and keeps its lifetime. That is a use of it: the idle
+    /// time begins again.
+    pub(crate) fn used_by_writer(&self, entry: Attributes, now: Moment) -> Attributes {
+        let entry = Attributes {
+            grace: said_of_grace(entry.grace),
+            ..entry
+        };
+        let Some((idle, deadline)) = self.time_to_idle.zip(entry.deadline) else {
+            return entry;
+        };
+        let slid = now.end(idle).saturating_add(self.grace(entry.grace));
+        let slid = entry.limit.map_or(slid, |limit| slid.min(limit));
+        Attributes {
+            deadline: Some(deadline.max(slid)),
+            ..entry
+        }
     }
 }

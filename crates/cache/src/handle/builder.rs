@@ -10,13 +10,14 @@ use tidewheel_time::{Clock, ticks};
 
 use super::cache::Cache;
 use crate::core::capacity::Account;
-use crate::core::config::Config;
+use crate::core::config::{Config, GRACE_MAX};
 use crate::core::delivery::Delivery;
 use crate::core::inner::Inner;
-use crate::core::negative::new_memory;
+use crate::core::negative::NEGATIVES_PER_SHARD;
 use crate::core::refreshes::{REFRESH_QUEUE, Refresher};
 use crate::core::removal::{Answer, Listener, OnFull, Removal};
 use crate::core::requests::Requests;
+use crate::core::retry::ERROR_BACKOFF;
 use crate::drive::driver::Driver;
 use crate::error::BuildError;
 use crate::hasher::DefaultHashBuilder;
@@ -32,9 +33,6 @@ const SHARDS_MAX: usize = 4096;
 /// Shards for each processor.
 const SHARDS_PER_CORE: usize = 8;
 
-/// The longest grace period: half of what deadlines can be told in, 17 years of milliseconds.
-const GRACE_MAX: u64 = 1 << 39;
-
 /// Events that the listener's queue holds unless told otherwise.
 const LISTENER_QUEUE: usize = 65_536;
 
@@ -44,7 +42,7 @@ const LISTENER_QUEUE: usize = 65_536;
 /// `time_to_idle`, `expire_after`, or `no_default_ttl`) and how much the cache may hold
 /// (`max_capacity`, or `unbounded`).
 pub struct Builder<K, V, S = DefaultHashBuilder> {
-    config: Config<K, V>,
+    pub(super) config: Config<K, V>,
     ttl_answered: bool,
     capacity: Option<Option<u64>>,
     hasher: S,
@@ -54,7 +52,8 @@ pub struct Builder<K, V, S = DefaultHashBuilder> {
     listener: Option<Listener<K, V>>,
     listener_queue: usize,
     on_full: OnFull,
-    stale_on_error: Duration,
+    pub(super) stale_on_error: Duration,
+    pub(super) negative_capacity: Option<u64>,
     keys: PhantomData<fn(K, V)>,
 }
 
@@ -90,7 +89,10 @@ impl<K, V> Builder<K, V> {
                 bounds: None,
                 refresh_after: None,
                 grace: 0,
+                error_backoff: ERROR_BACKOFF,
                 negative_ttl: None,
+                error_ttls: Vec::new(),
+                negatives_per_shard: NEGATIVES_PER_SHARD,
                 new_memory: None,
                 refresher: None,
                 refresh_queue: REFRESH_QUEUE,
@@ -106,6 +108,7 @@ impl<K, V> Builder<K, V> {
             listener_queue: LISTENER_QUEUE,
             on_full: OnFull::default(),
             stale_on_error: Duration::ZERO,
+            negative_capacity: None,
             keys: PhantomData,
         }
     }
@@ -143,7 +146,8 @@ impl<K, V, S> Builder<K, V, S> {
         self
     }
 
-    /// How long an entry lives after it was stored, unless that says otherwise.
+    /// How long an entry lives after it was stored, unless that says otherwise. With
+    /// [`expire_after`](Self::expire_after) or [`time_to_idle`](Self::time_to_idle) as well, the earliest end counts.
     #[doc(alias = "expireAfterWrite", alias = "expire_after_write")]
     #[must_use]
     pub fn time_to_live(mut self, ttl: Duration) -> Self {
@@ -159,8 +163,9 @@ impl<K, V, S> Builder<K, V, S> {
         self
     }
 
-    /// How long an entry lives after it was last read or stored. With a time to live as well, whichever is
-    /// over first counts. An entry that is given another end by [`Cache::expire`], or none by
+    /// How long an entry lives after its last use. Reads that count as a use are one, and so is each write of the
+    /// value: insertions, [`Cache::update`], [`Cache::entry`], [`Cache::compare_and_set`]. With a time to live as
+    /// well, whichever is over first counts. An entry that is given another end by [`Cache::expire`], or none by
     /// [`Cache::persist`], has no idle time from then on: that end alone counts, until the key is stored again.
     #[doc(alias = "expireAfterAccess", alias = "expire_after_access")]
     #[must_use]
@@ -170,7 +175,9 @@ impl<K, V, S> Builder<K, V, S> {
         self
     }
 
-    /// Decides each entry's time to live from its key and value. Takes the place of `time_to_live`.
+    /// Decides each entry's time to live from its key and value. With [`time_to_live`](Self::time_to_live) or
+    /// [`time_to_idle`](Self::time_to_idle) as well, the earliest end counts: `None`, or a longer time, does not
+    /// take an entry beyond them. No read does, either.
     #[doc(alias = "expireAfter", alias = "expiry")]
     #[must_use]
     pub fn expire_after(mut self, expiry: impl Expiry<K, V> + 'static) -> Self {
@@ -228,21 +235,14 @@ impl<K, V, S> Builder<K, V, S> {
         self
     }
 
-    /// How long after its end an entry is kept for the case that its loader fails; then it is served in
-    /// place of the error. Lookups do not see it. At most 17 years.
-    #[must_use]
-    pub fn stale_on_error(mut self, limit: Duration) -> Self {
-        self.stale_on_error = limit;
-        self
-    }
-
     /// Loads entries again in the background: a read that meets one past its soft deadline gets the old
     /// value, and the key is queued, once. An entry that nobody reads is not refreshed: it dies at its end.
     ///
     /// With [`Driver::Thread`], or a [`SharedDriver`](crate::SharedDriver) of threads, up to
     /// [`refresh_parallelism`](Self::refresh_parallelism) threads run `load`, without any lock, and
     /// [`Cache::close`] waits for those in progress. With the others [`Cache::run_refreshes`] does. If it fails, or
-    /// panics, the old value stays, and a read after half of its remaining time asks again; of an entry without an
+    /// panics, the old value stays, and a read after half of its remaining time asks again, but not before
+    /// [`error_backoff`](Self::error_backoff); of an entry without an
     /// end, after a minute.
     ///
     /// What was said of the old value's lifetime holds for the new one, from now on, unless `load` returns
@@ -404,6 +404,7 @@ impl<K, V, S> Builder<K, V, S> {
             listener_queue: self.listener_queue,
             on_full: self.on_full,
             stale_on_error: self.stale_on_error,
+            negative_capacity: self.negative_capacity,
             keys: PhantomData,
         }
     }
@@ -470,6 +471,9 @@ impl<K, V, S> Builder<K, V, S> {
         if self.listener_queue == 0 {
             return out_of_range("listener_queue", "at least 1");
         }
+        if self.negative_capacity == Some(0) {
+            return out_of_range("negative_capacity", "at least 1");
+        }
         if self.config.refresh_queue == 0 {
             return out_of_range("refresh_queue", "at least 1");
         }
@@ -532,16 +536,6 @@ fn cores() -> usize {
     1
 }
 
-impl<K: Send + Sync + 'static, V, S> Builder<K, V, S> {
-    /// How long a loader's error or absence is remembered and answered without calling a loader again.
-    #[must_use]
-    pub fn negative_ttl(mut self, ttl: Duration) -> Self {
-        self.config.negative_ttl = Some(ttl);
-        self.config.new_memory = Some(new_memory);
-        self
-    }
-}
-
 impl<K, V, S> Builder<K, V, S>
 where
     K: Hash + Eq + Send + Sync + 'static,
@@ -558,6 +552,9 @@ where
         let capacity = self.check()?;
         let shards = self.shard_count(capacity);
         self.config.grace = ticks(self.stale_on_error).min(GRACE_MAX);
+        if let Some(most) = self.negative_capacity {
+            self.config.negatives_per_shard = most.div_ceil(shards as u64);
+        }
         let time = match self.clock {
             Some(clock) => Time::given(clock),
             #[cfg(feature = "system")]

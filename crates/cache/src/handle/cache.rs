@@ -377,6 +377,12 @@ impl<K, V, S> Cache<K, V, S> {
             listener_panics: sum(Count::ListenerPanic),
             drop_panics: sum(Count::DropPanic),
             negative_hits: sum(Count::NegativeHit),
+            negatives_evicted: sum(Count::NegativeEvicted),
+            negatives: inner
+                .shards
+                .iter()
+                .map(|cell| inner.read(cell).negatives.len())
+                .sum(),
             entries: self.len() as u64,
             weight: self.weight(),
             lateness: inner.counters.lateness().by_power(),

@@ -96,7 +96,7 @@ impl<K: Hash + Eq, V, S: BuildHasher> Cache<K, V, S> {
     }
 
     /// Replaces a value if it is still the one with this version; returns the new version. What is left of
-    /// the entry's time to live stays, and so do its tags.
+    /// the entry's time to live stays, and so do its tags. An [idle time](crate::Builder::time_to_idle) begins again.
     ///
     /// # Errors
     ///
@@ -175,9 +175,10 @@ impl<K: Hash + Eq, V, S: BuildHasher> Cache<K, V, S> {
                 return Err(((key, value), error));
             }
             if lifetime.is_none() {
+                let old = shard.store.attributes(slot);
                 let attributes = Attributes {
                     weight: prepared.attributes.weight,
-                    ..shard.store.attributes(slot)
+                    ..inner.config.used_by_writer(old, prepared.now)
                 };
                 prepared.become_as(attributes, inner.tags.hold_again(attributes.label));
             }

@@ -54,7 +54,8 @@ impl<K: Hash + Eq, V: Clone, S: BuildHasher> Cache<K, V, S> {
     }
 
     /// Replaces a value by what a closure makes of it, and returns the new one; `None` when the key is
-    /// not there. What is left of the entry's time to live stays, and so do its tags.
+    /// not there. What is left of the entry's time to live stays, and so do its tags. An
+    /// [idle time](crate::Builder::time_to_idle) begins again: a write is a use.
     ///
     /// What is returned was stored. `None` too when the entry has gone while the closure ran, since its time
     /// was over, it was evicted, or its tag or all was invalidated: the new value is dropped then, and nobody

@@ -5,6 +5,7 @@
 pub(crate) mod builder;
 pub(crate) mod cache;
 mod ending;
+mod outages;
 mod owner;
 
 mod load;

@@ -13,10 +13,13 @@ use serde::{Deserialize, Serialize};
 use tidewheel_store::{Attributes, Slot, Soft, TypedStore};
 
 use super::cache::Cache;
+use crate::core::config::own_grace;
+use crate::core::fresh::Said;
 use crate::core::inner::Inner;
 use crate::core::insert::Prepared;
+use crate::core::retry::said_of_grace;
 use crate::core::tags::TAGS_PER_ENTRY_MAX;
-use tidewheel_time::Moment;
+use tidewheel_time::{Moment, TICK_NANOS};
 
 /// The layout that is written, and the only one that is read.
 const LAYOUT: u32 = 3;
@@ -44,8 +47,10 @@ struct Kept<K, V> {
     limit_ns: Option<u64>,
     /// What is left until it is no longer fresh; none for fresh to the end.
     soft_ns: Option<u64>,
-    /// What was said of its lifetime, for its refresh.
+    /// What was said of its lifetime, for its refresh; a point in time is told from when the snapshot was taken.
     said: [u64; 2],
+    /// How long it is kept after its end, if that was said for it.
+    stale_for_ms: Option<u64>,
     tags: Vec<String>,
     /// Whether it has too many tags to tell apart, and is invalidated by any.
     any_tag: bool,
@@ -192,7 +197,12 @@ impl<K: Hash + Eq, V, S: BuildHasher> Cache<K, V, S> {
 
     fn restore_one(&self, kept: Kept<K, V>, passed: u64, now: Moment) -> bool {
         let inner = &*self.inner;
-        let grace = inner.config.grace;
+        let own_grace = own_grace(kept.stale_for_ms.map(Duration::from_millis));
+        let grace = inner.config.grace(own_grace);
+        let said = Said::from_notes(kept.said).with_cap(|left| {
+            let end = now.tick().saturating_add(left);
+            end.saturating_sub(passed / TICK_NANOS)
+        });
         let deadline = |left: Option<u64>| {
             left.map(|left| {
                 let left = Duration::from_nanos(left.saturating_sub(passed));
@@ -225,7 +235,8 @@ impl<K: Hash + Eq, V, S: BuildHasher> Cache<K, V, S> {
                 soft,
                 label: tags.label(),
                 limit: deadline(kept.limit_ns),
-                notes: kept.said,
+                notes: said.notes(),
+                grace: own_grace,
             },
             tags,
             now,
@@ -241,15 +252,17 @@ impl<K: Clone, V: Clone, S> Inner<K, V, S> {
         let left = |tick| u64::try_from(now.until(tick).as_nanos()).unwrap_or(u64::MAX);
         let attributes = store.attributes(slot);
         let tags = self.tags.names(attributes.label);
+        let said = Said::from_notes(attributes.notes);
         Kept {
             key: store.key(slot).clone(),
             value: store.value(slot).clone(),
             left_ns: self.end_of(store, slot).map(left),
             limit_ns: attributes
                 .limit
-                .map(|limit| left(limit.saturating_sub(self.config.grace))),
+                .map(|limit| left(limit.saturating_sub(self.config.grace(attributes.grace)))),
             soft_ns: attributes.soft.tick().map(left),
-            said: attributes.notes,
+            said: said.with_cap(|end| end.saturating_sub(now.tick())).notes(),
+            stale_for_ms: said_of_grace(attributes.grace).checked_sub(1),
             any_tag: tags.is_none(),
             tags: tags.unwrap_or_default(),
         }

@@ -98,9 +98,8 @@ impl<K: Hash + Eq, V, S: BuildHasher> Cache<K, V, S> {
         let hash = inner.hash(key);
         let concerned = |shard: &Shard<K, V>| {
             let slot = Inner::<K, V, S>::find(shard, hash, key)?;
-            let deadline = shard.store.deadline(slot);
-            let live = inner.is_live_till(&shard.store, slot, deadline);
-            let old = inner.end_at(deadline);
+            let live = inner.is_live(&shard.store, slot);
+            let old = inner.end_of(&shard.store, slot);
             (live && condition.allows(old, end.unwrap_or(u64::MAX))).then_some(slot)
         };
         let changed = inner.change_key(hash, key, concerned, |shard, slot| {
@@ -111,7 +110,8 @@ impl<K: Hash + Eq, V, S: BuildHasher> Cache<K, V, S> {
                 inner.file_removal(shard, removed, RemovalCause::Expired, now.tick());
                 return;
             }
-            let deadline = end.map(|end| end.saturating_add(inner.config.grace));
+            let grace = inner.grace_of(&shard.store, slot);
+            let deadline = end.map(|end| end.saturating_add(grace));
             if inner.config.time_to_idle.is_some() {
                 // A deadline that is given is the entry's end: reads no longer move it beyond.
                 shard.store.set_limit(slot, deadline);

@@ -3,6 +3,8 @@
 use std::hash::{BuildHasher, Hash};
 use std::sync::Arc;
 
+use tidewheel_store::Slot;
+
 use super::Found;
 use super::fetched::{Fetched, Outcome};
 use super::form::KeyForm;
@@ -10,6 +12,8 @@ use super::lead::Lead;
 use crate::core::flight::{Ending, Flight, Phase, REENTRY, SUSPENDED, Turn};
 use crate::core::hash::Hashed;
 use crate::core::inner::Inner;
+use crate::core::retry::may_fail;
+use crate::core::shard::Shard;
 use crate::quiet::Quiet;
 
 /// A caller's question, after the first glance.
@@ -153,18 +157,14 @@ impl<K: Hash + Eq, V, S: BuildHasher> Inner<K, V, S> {
         let shared: &Arc<K> = request.key.as_ref().expect("taken by the call that leads");
         let key = &**shared;
         let claim = self.hold(self.cell(hash), |shard| {
-            let slot =
-                Self::find(shard, hash, key).filter(|slot| self.is_live(&shard.store, *slot));
+            let there = Self::find(shard, hash, key);
+            let slot = there.filter(|slot| self.is_live(&shard.store, *slot));
             let flight = shard.flights.find(hash.0, |stored| stored == key).cloned();
             if let Some(slot) = slot {
                 if flight.is_some() || !self.is_stale(&shard.store, slot) {
                     return Ok(Claim::Again);
                 }
-            } else if shard
-                .negatives
-                .find(hash.place(), |stored| stored == key, &self.time)
-                .is_some_and(|negative| negative.answers::<E>(request.absent))
-            {
+            } else if self.is_answered::<E>(shard, there, request) {
                 return Ok(Claim::Again);
             }
             match flight {
@@ -183,6 +183,26 @@ impl<K: Hash + Eq, V, S: BuildHasher> Inner<K, V, S> {
             }
         });
         claim.unwrap_or_else(|why| panic!("{why}"))
+    }
+
+    /// Whether a caller whose key has no live entry needs no load: an old value is served for now, or an error or
+    /// absence is remembered.
+    fn is_answered<E>(
+        &self,
+        shard: &Shard<K, V>,
+        old: Option<Slot>,
+        request: &Request<'_, K>,
+    ) -> bool
+    where
+        E: Send + Sync + 'static,
+    {
+        if may_fail::<E>() && old.is_some_and(|slot| self.is_put_off(&shard.store, slot)) {
+            return true;
+        }
+        let place = request.hash.place();
+        let is = |stored: &K| request.key.as_ref().is_some_and(|key| *stored == ***key);
+        let remembered = shard.negatives.find(place, is, &self.time);
+        remembered.is_some_and(|negative| negative.answers::<E>(request.absent))
     }
 
     /// What the end of a flight means to one who has waited for it; `None`: look again.

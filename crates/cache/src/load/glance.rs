@@ -12,6 +12,7 @@ use super::settle::AfterRead;
 use crate::core::flight::Negative;
 use crate::core::hash::Hashed;
 use crate::core::inner::Inner;
+use crate::core::retry::may_fail;
 use crate::core::shard::Shard;
 use crate::stats::Count;
 use crate::sync::ReadGuard;
@@ -67,7 +68,7 @@ impl<K: Hash + Eq, V, S: BuildHasher> Inner<K, V, S> {
         Some(Fetched::new(Ok(Some(value)), Outcome::Hit))
     }
 
-    /// There is no live entry: perhaps an error or absence is remembered.
+    /// There is no live entry: perhaps the last load has failed a moment ago, or an error or absence is remembered.
     #[cold]
     fn glance_in_vain<E, Q>(
         &self,
@@ -82,6 +83,9 @@ impl<K: Hash + Eq, V, S: BuildHasher> Inner<K, V, S> {
         E: Send + Sync + 'static,
         Q: Equivalent<K> + ?Sized,
     {
+        let put_off = Self::find(&shard, hash, key)
+            .filter(|slot| may_fail::<E>() && self.is_put_off(&shard.store, *slot))
+            .map(|slot| shard.store.value(slot).clone());
         let remembered = shard
             .negatives
             .find(hash.place(), |stored| key.equivalent(stored), &self.time)
@@ -90,6 +94,10 @@ impl<K: Hash + Eq, V, S: BuildHasher> Inner<K, V, S> {
         drop(shard);
         if first {
             self.counters.add(Count::Miss, 1);
+        }
+        if let Some(old) = put_off {
+            self.counters.add(Count::Stale, 1);
+            return Some(Fetched::new(Ok(Some(old)), Outcome::StaleOnError));
         }
         let negative = remembered?;
         self.counters.add(Count::NegativeHit, 1);
@@ -181,10 +189,7 @@ impl<K: Hash + Eq, V, S: BuildHasher> Inner<K, V, S> {
             let shard = self.read(self.cell(hash));
             let store = &shard.store;
             let slot = Self::find(&shard, hash, key)?;
-            let over = store
-                .deadline(slot)
-                .is_some_and(|deadline| self.time.reached(deadline));
-            if over || !self.tags.is_current(store.label_of(slot)) {
+            if !self.is_kept(store, slot) {
                 return None;
             }
             store.value(slot).clone()

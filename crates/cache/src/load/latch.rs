@@ -26,8 +26,8 @@ pub enum Compute<V> {
     Keep,
     /// Store a value, with its lifetime (the configured one if it has none of its own).
     Put(Loaded<V>),
-    /// Store a value that lives as long as the old one would have, with its tags. Without an old one, as
-    /// `Put`.
+    /// Store a value that lives as long as the old one would have, with its tags; an idle time begins again. Without
+    /// an old one, as `Put`.
     Update(V),
     /// Remove the entry.
     Remove,
@@ -220,9 +220,10 @@ impl<K: Hash + Eq, V: Clone, S: BuildHasher> Inner<K, V, S> {
             else {
                 return Err(key);
             };
+            let old = shard.store.attributes(slot);
             let attributes = tidewheel_store::Attributes {
                 weight,
-                ..shard.store.attributes(slot)
+                ..self.config.used_by_writer(old, now)
             };
             let prepared = Prepared {
                 attributes,

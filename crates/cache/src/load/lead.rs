@@ -130,6 +130,8 @@ impl<K: Hash + Eq, V, S: BuildHasher> Lead<'_, K, V, S> {
     pub(super) fn fail(&mut self, negative: Negative) {
         let inner = self.inner;
         let hash = self.hash;
+        // The user's: this may panic. The key stays for `put_off`.
+        let ttl = inner.config.remembered_for(&negative);
         if matches!(negative, Negative::Error(_)) {
             inner.counters.add(Count::LoadError, 1);
         }
@@ -144,7 +146,7 @@ impl<K: Hash + Eq, V, S: BuildHasher> Lead<'_, K, V, S> {
                 Negative::Error(_) => inner.try_later(shard, hash, &key, now.tick()),
             }
             let config = &inner.config;
-            let (Some(ttl), Some(new)) = (config.negative_ttl, config.new_memory) else {
+            let (Some(ttl), Some(new)) = (ttl, config.new_memory) else {
                 return Some(key);
             };
             if shard.closed {
@@ -154,13 +156,16 @@ impl<K: Hash + Eq, V, S: BuildHasher> Lead<'_, K, V, S> {
             let deadline = now.end(ttl);
             shard.forget_negative(hash, |stored| *stored == key);
             let evicted = shard.negatives.remember(
-                new,
+                (new, config.negatives_per_shard),
                 hash.place(),
                 (key, negative.clone()),
                 deadline,
                 now.tick(),
                 &|key| inner.place_of(key),
             );
+            if evicted.is_some() {
+                inner.counters.add(Count::NegativeEvicted, 1);
+            }
             shard.garbage.forgotten(evicted);
             shard.scheduled(Some(deadline));
             None
@@ -208,16 +213,6 @@ impl<K: Hash + Eq, V, S: BuildHasher> Inner<K, V, S> {
     fn absent(&self, shard: &mut Shard<K, V>, hash: Hashed, key: &K, now: u64) {
         if let Some((old, dead_by)) = self.take(shard, hash, key) {
             self.file_removal(shard, old, dead_by.unwrap_or(RemovalCause::Removed), now);
-        }
-    }
-
-    /// A refresh has failed: a stale entry counts as fresh for a while.
-    fn try_later(&self, shard: &mut Shard<K, V>, hash: Hashed, key: &K, now: u64) {
-        let Some(slot) = Self::find(shard, hash, key) else {
-            return;
-        };
-        if self.is_live(&shard.store, slot) && self.is_stale(&shard.store, slot) {
-            self.config.put_off(&mut shard.store, slot, now);
         }
     }
 }

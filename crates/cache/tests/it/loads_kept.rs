@@ -3,7 +3,7 @@
 use std::convert::Infallible;
 use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
 use std::sync::{Arc, Mutex};
-use std::time::SystemTime;
+use std::time::{Duration, SystemTime};
 
 use tidewheel::{Cache, Condition, Lifetime, Loaded, ManualClock, RemovalCause, Ttl};
 
@@ -117,7 +117,11 @@ fn a_loaders_lifetime_and_soft_deadline_are_its_entrys_own() {
 #[test]
 fn a_failing_refresh_is_answered_by_the_old_value_and_tried_again_at_half_the_time_left() {
     let clock = ManualClock::new();
-    let cache = manual(&clock).refresh_after(0.5).build().expect("valid");
+    let cache = manual(&clock)
+        .error_backoff(Duration::ZERO)
+        .refresh_after(0.5)
+        .build()
+        .expect("valid");
     cache.insert(1, 10);
     clock.advance(60 * MS);
     let loads = AtomicUsize::new(0);
@@ -143,6 +147,7 @@ fn the_old_value_is_served_in_place_of_an_error_up_to_the_limit() {
     let removed = Arc::new(Mutex::new(Vec::new()));
     let seen = Arc::clone(&removed);
     let cache = manual(&clock)
+        .error_backoff(Duration::ZERO)
         .stale_on_error(50 * MS)
         .eviction_listener(move |removal| {
             seen.lock()
@@ -269,6 +274,7 @@ fn a_queued_refresh_is_superseded_by_a_writer_and_taken_over_by_a_caller() {
 fn a_full_queue_skips_and_a_failed_or_panicking_refresh_keeps_the_old_value() {
     let clock = ManualClock::new();
     let cache = manual(&clock)
+        .error_backoff(Duration::ZERO)
         .refresh_after(0.5)
         .refresh_queue(2)
         .refresh_with(|key: &u64| match key {
@@ -306,6 +312,7 @@ fn a_refreshed_value_that_cannot_be_weighed_is_tried_again_later_only() {
     let loads = Arc::new(AtomicUsize::new(0));
     let count = Arc::clone(&loads);
     let cache = manual(&clock)
+        .error_backoff(Duration::ZERO)
         .refresh_after(0.5)
         .weigher(|_, value| {
             assert_ne!(*value, 13, "bang");

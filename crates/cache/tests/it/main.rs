@@ -15,6 +15,7 @@ mod delivery_midst;
 mod due_first;
 #[cfg(not(target_family = "wasm"))]
 mod endings;
+mod ends;
 mod entry;
 mod expiry;
 mod fuses;
@@ -31,6 +32,7 @@ mod loads;
 mod loads_kept;
 mod matrix;
 mod model;
+mod outages;
 mod outcomes;
 #[cfg(not(target_family = "wasm"))]
 mod refreshes;

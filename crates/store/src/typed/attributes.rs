@@ -25,13 +25,16 @@ pub struct Attributes {
     pub limit: Option<u64>,
     /// Two more numbers of the caller's.
     pub notes: [u64; 2],
+    /// How long the caller keeps the entry beyond the end that its readers see, as the caller counts; 0 takes no
+    /// memory.
+    pub grace: u64,
 }
 
 impl Attributes {
     /// Whether every attribute but the deadline has its default value.
     #[inline]
     pub(crate) fn is_plain(&self) -> bool {
-        let numbers = self.label | self.notes[0] | self.notes[1];
+        let numbers = self.label | self.notes[0] | self.notes[1] | self.grace;
         self.weight == 1 && numbers == 0 && self.soft == Soft::NEVER && self.limit.is_none()
     }
 }
@@ -45,6 +48,7 @@ impl Default for Attributes {
             label: 0,
             limit: None,
             notes: [0; 2],
+            grace: 0,
         }
     }
 }

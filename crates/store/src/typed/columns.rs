@@ -54,6 +54,8 @@ pub(crate) struct Columns {
     pub(crate) limit: Column<u64>,
     /// Two more numbers of the caller's.
     pub(crate) notes: Column<[u64; 2]>,
+    /// How long the caller keeps the entry beyond the end that its readers see.
+    pub(crate) grace: Column<u64>,
 }
 
 impl Columns {
@@ -65,5 +67,6 @@ impl Columns {
             + self.label.bytes()
             + self.limit.bytes()
             + self.notes.bytes()
+            + self.grace.bytes()
     }
 }

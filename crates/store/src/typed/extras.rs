@@ -22,6 +22,7 @@ impl<K, V> TypedStore<K, V> {
                 label: columns.label.get(at),
                 limit: Some(columns.limit.get(at)).filter(|limit| *limit != 0),
                 notes: columns.notes.get(at),
+                grace: columns.grace.get(at),
             },
         }
     }
@@ -99,6 +100,23 @@ impl<K, V> TypedStore<K, V> {
         if notes != [0; 2] || self.slots.has_columns(slot.0) {
             let (columns, at, len) = self.slots.columns_mut(slot.0);
             columns.notes.set(at, notes, len);
+        }
+    }
+
+    /// How long the caller keeps the entry beyond the end that its readers see.
+    #[inline]
+    #[must_use]
+    pub fn grace(&self, slot: Slot) -> u64 {
+        self.slots
+            .columns(slot.0)
+            .map_or(0, |(columns, at)| columns.grace.get(at))
+    }
+
+    /// Sets how long the caller keeps the entry beyond the end that its readers see.
+    pub fn set_grace(&mut self, slot: Slot, grace: u64) {
+        if grace != 0 || self.slots.has_columns(slot.0) {
+            let (columns, at, len) = self.slots.columns_mut(slot.0);
+            columns.grace.set(at, grace, len);
         }
     }
 

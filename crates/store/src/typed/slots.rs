@@ -411,6 +411,7 @@ impl<K, V> Slots<K, V> {
         columns.label.set(at, 0, len);
         columns.limit.set(at, 0, len);
         columns.notes.set(at, [0; 2], len);
+        columns.grace.set(at, 0, len);
     }
 
     /// The first id of an entry's page.

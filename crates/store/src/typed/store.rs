@@ -432,6 +432,7 @@ impl<K, V> TypedStore<K, V> {
             label,
             limit,
             notes,
+            grace,
             deadline: _,
         } = *attributes;
         let (columns, at, len) = self.slots.columns_mut(id);
@@ -440,5 +441,6 @@ impl<K, V> TypedStore<K, V> {
         columns.label.set(at, label, len);
         columns.limit.set(at, limit.unwrap_or(0), len);
         columns.notes.set(at, notes, len);
+        columns.grace.set(at, grace, len);
     }
 }

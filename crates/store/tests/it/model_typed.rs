@@ -99,14 +99,16 @@ fn attributes() -> impl Strategy<Value = Attributes> {
     let label = prop_oneof![5 => Just(0u64), 2 => any::<u64>()];
     let limit = prop_oneof![5 => Just(None), 2 => (1u64..10_000).prop_map(Some)];
     let notes = prop_oneof![5 => Just([0u64; 2]), 1 => any::<[u64; 2]>()];
-    (deadline(), weight, soft, label, limit, notes).prop_map(
-        |(deadline, weight, soft, label, limit, notes)| Attributes {
+    let grace = prop_oneof![5 => Just(0u64), 1 => any::<u64>()];
+    (deadline(), weight, soft, label, limit, notes, grace).prop_map(
+        |(deadline, weight, soft, label, limit, notes, grace)| Attributes {
             deadline,
             weight,
             soft,
             label,
             limit,
             notes,
+            grace,
         },
     )
 }
@@ -550,6 +552,7 @@ fn entries_keep_every_attribute_when_sparse_pages_are_emptied() {
             notes: [u64::from(key % 2), u64::from(key % 3)],
             label: u64::from(key) << 40,
             limit: key.is_multiple_of(4).then(|| 9000 + u64::from(key)),
+            grace: u64::from(key % 11),
         };
         run.put(key, attributes);
         if key.is_multiple_of(2) {

@@ -50,7 +50,6 @@ impl Model {
     /// Every event is of an entry that was there, once, in order for its key, with the right cause.
     fn hear(&mut self, events: &[Event], effects: &Effects) {
         let now = self.tick();
-        let grace = self.setup.grace();
         let lossy = matches!(self.setup.listener, Listening::Lossy(_));
         for event in events {
             self.counts.heard += 1;
@@ -80,6 +79,7 @@ impl Model {
             match event.cause {
                 RemovalCause::Expired => {
                     let (low, high) = entry.end().expect("what expires has an end");
+                    let grace = entry.grace;
                     assert!(low + grace <= now, "{entry:?} expired early, at {now}");
                     let late = event.lateness.expect("checked above").as_millis() as u64;
                     assert!(late <= now - low - grace, "lateness {late} of {entry:?}");
@@ -181,7 +181,6 @@ impl Model {
 
     fn bound(&mut self, effects: &Effects, events: &[Event], told: bool) {
         let now = self.tick();
-        let grace = self.setup.grace();
         let stats = self.cache.stats();
         assert_eq!(stats.inserts, self.counts.inserts, "inserts");
         assert_eq!(stats.hits, self.counts.hits, "hits");
@@ -207,8 +206,8 @@ impl Model {
         let due = |slack: u64| {
             self.entries
                 .values()
-                .filter_map(|entry| entry.end())
-                .filter(|(_, high)| high + grace <= now + slack)
+                .filter_map(super::model::Entry::gone_at)
+                .filter(|gone| *gone <= now + slack)
                 .count()
         };
         if effects.driven {
@@ -224,10 +223,13 @@ impl Model {
             }
         }
         // Unless events are behind, nobody would be missed by who sleeps until the next deadline.
-        let earliest = self.entries.values().filter_map(|entry| entry.end()).min();
-        if told && let Some((_, high)) = earliest {
+        let ends = self
+            .entries
+            .values()
+            .filter_map(super::model::Entry::gone_at);
+        if told && let Some(gone) = ends.min() {
             let next = self.cache.next_deadline().expect("a deadline is pending");
-            let end = Duration::from_millis(high + grace);
+            let end = Duration::from_millis(gone);
             assert!(
                 next <= end.saturating_sub(self.cache.now()),
                 "the driver would sleep too long"

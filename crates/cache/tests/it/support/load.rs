@@ -23,6 +23,7 @@ pub(crate) struct Load {
     pub(crate) weight: u32,
     pub(crate) life: Life,
     pub(crate) fresh: Option<Duration>,
+    pub(crate) stale: Option<Duration>,
     pub(crate) tags: Tags,
     pub(crate) meanwhile: Meanwhile,
 }
@@ -68,6 +69,17 @@ impl Entry {
         }
     }
 
+    /// Whether it may be served in place of an error; `None` while only jitter knows.
+    fn is_kept(&self, now: u64) -> Option<bool> {
+        match self.end() {
+            _ if self.invalidated => Some(false),
+            None => Some(true),
+            Some((low, _)) if now < low + self.grace => Some(true),
+            Some((_, high)) if now >= high + self.grace => Some(false),
+            Some(_) => None,
+        }
+    }
+
     /// Gives it a soft deadline. `fresh` is the duration that was given for this entry, if one was.
     pub(super) fn is_fresh_for(&mut self, soft: Option<(u64, u64)>, fresh: Option<Duration>) {
         (self.soft, self.fresh) = (soft, fresh);
@@ -86,7 +98,7 @@ impl Entry {
 
     /// The end that no read moves, as the cache keeps it.
     pub(super) fn hard_end(&self, idles: bool) -> Option<(u64, u64)> {
-        let latest = if idles { u64::MAX } else { self.latest };
+        let latest = if idles { u64::MAX } else { self.latest() };
         self.hard
             .map(|(low, high)| (low.min(latest), high.min(latest)))
     }
@@ -166,11 +178,12 @@ impl Model {
             let served = negative.is_some() || self.setup.has_refresher();
             if served { Some(false) } else { stale }
         } else {
-            Some(!match negative {
-                Some(Negative::Absent) => asks == Asks::Optionally,
-                Some(Negative::Error) => asks == Asks::Fallibly,
-                None => false,
-            })
+            match (negative, asks) {
+                (Some(Negative::Absent), Asks::Optionally) => Some(false),
+                (Some(Negative::Error), Asks::Fallibly) => Some(false),
+                (_, Asks::Fallibly) => self.is_put_off(key).map(|put_off| !put_off),
+                _ => Some(true),
+            }
         };
         let mut run = Run::default();
         let answer = self.ask_for(load, &mut run, effects);
@@ -186,7 +199,7 @@ impl Model {
             assert_eq!(answer, found, "{load:?} of what is there");
         } else {
             self.counts.misses += 1;
-            self.answered(key, negative, answer);
+            self.answered(load, negative, answer);
         }
     }
 
@@ -220,6 +233,10 @@ impl Model {
             if let Some(fresh) = load.fresh {
                 lifetime = lifetime.fresh_for(fresh);
                 entry.is_fresh_for(self.soft(load.fresh, entry.hard), load.fresh);
+            }
+            if let Some(stale) = load.stale {
+                lifetime = lifetime.stale_for(stale);
+                entry.grace = stale.as_millis() as u64;
             }
             run.entry = Some(entry);
             Loaded::new(value, lifetime)
@@ -319,39 +336,58 @@ impl Model {
     /// A refresh has failed.
     pub(super) fn try_later(&mut self, key: u16) {
         let (now, idles) = (self.tick(), self.setup.idle().is_some());
-        if !self.is_live(key) {
+        let backoff = self.setup.backoff().as_millis() as u64;
+        let live = self.is_live(key);
+        let Some(entry) = self.entries.get_mut(&key) else {
+            return;
+        };
+        if live && entry.is_stale(now) != Some(true) || entry.is_kept(now) == Some(false) {
             return;
         }
-        let entry = self.entries.get_mut(&key).expect("alive");
-        if entry.is_stale(now) != Some(true) {
-            return;
-        }
-        let half = |end: u64| now + end.saturating_sub(now) / 2;
+        let half = |end: u64| now + (end.saturating_sub(now) / 2).max(backoff);
         entry.soft = Some(match entry.hard_end(idles) {
+            _ if !live => (now + backoff, now + backoff),
             Some((low, high)) => (half(low), half(high)),
             None => (now + RETRY, now + RETRY),
         });
+        entry.failed = entry.grace > 0;
     }
 
     /// An answer that was remembered.
-    fn answered(&mut self, key: u16, negative: Option<Negative>, answer: Option<u64>) {
-        match negative {
-            Some(Negative::Error) => self.old_in_place_of_an_error(key, answer),
+    fn answered(&mut self, load: &Load, negative: Option<Negative>, answer: Option<u64>) {
+        let key = load.key;
+        match (load.asks, negative) {
+            (Asks::Fallibly, Some(Negative::Error)) => self.old_in_place_of_an_error(key, answer),
+            (Asks::Fallibly, _) => {
+                assert!(answer.is_some(), "{key} is answered by its old value");
+                self.old_in_place_of_an_error(key, answer);
+            }
             _ => assert_eq!(answer, None, "the absence of {key} is remembered"),
+        }
+    }
+
+    /// Whether a dead entry is served without a load, since the last one has failed a moment ago. `None` while only the
+    /// cache knows.
+    fn is_put_off(&self, key: u16) -> Option<bool> {
+        let now = self.tick();
+        let entry = self.entries.get(&key).filter(|entry| entry.failed);
+        let Some((low, high)) = entry.and_then(|entry| entry.soft) else {
+            return Some(false);
+        };
+        let is_told = self.setup.is_told() && self.setup.prompt;
+        match entry.and_then(|entry| entry.is_kept(now)) {
+            _ if now >= high => Some(false),
+            Some(false) => Some(false),
+            Some(true) if now < low && is_told => Some(true),
+            _ => None,
         }
     }
 
     /// The loader answered with an error: the old value is served if the cache still keeps it for that case.
     fn old_in_place_of_an_error(&mut self, key: u16, answer: Option<u64>) {
-        let (now, grace) = (self.tick(), self.setup.grace());
+        let now = self.tick();
         let entry = self.entries.get(&key);
-        let kept = entry.and_then(|entry| match entry.end() {
-            _ if entry.invalidated => Some(false),
-            None => Some(true),
-            Some((low, _)) if now < low + grace => Some(true),
-            Some((_, high)) if now >= high + grace => Some(false),
-            Some(_) => None,
-        });
+        let kept = entry.and_then(|entry| entry.is_kept(now));
         let live = self.is_live(key);
         // An expired entry may have been evicted already, and the listener may not know yet.
         let known = live || self.setup.is_told() && self.setup.prompt;

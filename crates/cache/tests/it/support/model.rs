@@ -55,12 +55,16 @@ pub(super) struct Entry {
     pub(crate) hard: Option<(u64, u64)>,
     /// The tick at which it ends unless it is read.
     pub(crate) idle: Option<u64>,
-    /// The latest end that can be kept.
-    pub(crate) latest: u64,
+    /// The end of its configured time to live, beyond which no `Expiry` moves it; a range until jitter is known.
+    pub(crate) cap: Option<(u64, u64)>,
+    /// Ticks that it is kept after its end.
+    pub(crate) grace: u64,
     /// The tick from which on it is stale; a range until jitter is known.
     pub(crate) soft: Option<(u64, u64)>,
     /// How long it is fresh, if that was said for it.
     pub(crate) fresh: Option<Duration>,
+    /// Whether a load has failed since: the next one is tried when it is stale.
+    pub(crate) failed: bool,
     pub(crate) said: Said,
     pub(crate) tags: Tags,
     /// Whether one of its tags was invalidated since.
@@ -109,7 +113,7 @@ pub(super) struct Effects {
 impl Entry {
     /// Between which ticks it ends.
     pub(crate) fn end(&self) -> Option<(u64, u64)> {
-        let idle = self.idle.unwrap_or(u64::MAX).min(self.latest);
+        let idle = self.idle.unwrap_or(u64::MAX).min(self.latest());
         match self.hard {
             Some((low, high)) => Some((low.min(idle), high.min(idle))),
             None => self.idle.map(|_| (idle, idle)),
@@ -127,9 +131,21 @@ impl Entry {
         }
     }
 
-    /// The entry with another value, which lives as long.
-    pub(crate) fn next(&self, id: u64, weight: u32) -> Self {
+    /// By when it is gone.
+    pub(crate) fn gone_at(&self) -> Option<u64> {
+        self.end().map(|(_, high)| high + self.grace)
+    }
+
+    /// The latest end that can be kept.
+    pub(crate) fn latest(&self) -> u64 {
+        DEADLINE_MAX - self.grace
+    }
+
+    /// The entry with another value, which lives as long, and is used at a time whose idle time ends at `idle`.
+    pub(crate) fn next(&self, id: u64, weight: u32, idle: Option<u64>) -> Self {
         Self {
+            idle: self.idle.max(self.idle.and(idle)),
+            failed: false,
             id,
             weight,
             version: None,
@@ -139,7 +155,7 @@ impl Entry {
 
     /// Takes over what the cache says about its end, which is within the range.
     pub(crate) fn learn(&mut self, end: u64) {
-        let idle = self.idle.unwrap_or(u64::MAX).min(self.latest);
+        let idle = self.idle.unwrap_or(u64::MAX).min(self.latest());
         if let Some((low, high)) = &mut self.hard
             && low != high
         {
@@ -203,10 +219,10 @@ impl Model {
     }
 
     /// How long until a lifetime is over. Without an idle time, none ends later than can be kept.
-    fn until(&self, end: u64) -> Duration {
+    fn until(&self, end: u64, latest: u64) -> Duration {
         let end = match self.setup.idle() {
             Some(_) => end,
-            None => end.min(DEADLINE_MAX - self.setup.grace()),
+            None => end.min(latest),
         };
         Duration::from_nanos(end.saturating_mul(TICK).saturating_sub(self.now()))
     }
@@ -294,6 +310,7 @@ impl Model {
                     let had = entry.end().is_some();
                     (entry.hard, entry.idle) = (None, None);
                     if had {
+                        entry.cap = None;
                         entry.said = Said::Never;
                     }
                     had
@@ -396,13 +413,16 @@ impl Model {
         if self.setup.has_expiry() {
             let id = entry.id;
             let next = |end: Option<u64>| {
-                let left = end.map(|end| self.until(end));
+                let left = end.map(|end| self.until(end, entry.latest()));
                 let next = ByValue::read(id, left);
                 (next != left).then(|| next.map(|ttl| self.deadline(ttl)))
             };
             let (low, high) = entry.hard.unzip();
             if let (Some(low), Some(high)) = (next(low), next(high)) {
-                changed = Some(low.zip(high));
+                changed = Some(match (low.zip(high), entry.cap) {
+                    (Some((low, high)), Some(cap)) => Some((low.min(cap.0), high.min(cap.1))),
+                    (next, cap) => next.or(cap),
+                });
             }
         }
         let entry = self.entries.get_mut(&key).expect("alive");
@@ -430,13 +450,14 @@ impl Model {
         let value = Value::new(id, weight, &self.ledger);
         let mut entry = self.entry(id, weight, hard, tags);
         entry.said = Said::of(life);
+        entry.cap = self.cap(life);
         (value, lifetime, entry)
     }
 
     /// The time that a key's live entry has left, as it is reported of an entry that is replaced.
     pub(super) fn left(&self, key: u16) -> Option<Option<Duration>> {
         let entry = self.entries.get(&key).filter(|_| self.is_live(key))?;
-        Some(entry.end().map(|(end, _)| self.until(end)))
+        Some(entry.end().map(|(end, _)| self.until(end, entry.latest())))
     }
 
     /// A lifetime, and between which ticks it ends. `left` is what is left of the entry that is replaced.
@@ -448,11 +469,12 @@ impl Model {
     ) -> (Lifetime, Option<(u64, u64)>) {
         match life {
             Life::Configured => {
-                let ttl = match (self.setup.has_expiry(), left) {
+                let own = match (self.setup.has_expiry(), left) {
                     (true, None) => ByValue::create(id),
                     (true, Some(left)) => ByValue::update(id, left),
-                    (false, _) => self.setup.ttl(),
+                    (false, _) => None,
                 };
+                let ttl = own.into_iter().chain(self.setup.ttl()).min();
                 (life.plain(), ttl.map(|ttl| self.shaped(ttl)))
             }
             Life::For(ttl) => (life.plain(), Some(self.shaped(ttl))),
@@ -463,6 +485,12 @@ impl Model {
             }
             Life::Forever => (life.plain(), None),
         }
+    }
+
+    /// The end of the configured time to live of an entry that is stored now, if an `Expiry` may move its end.
+    pub(super) fn cap(&self, life: Life) -> Option<(u64, u64)> {
+        let ttl = self.setup.ttl().filter(|_| self.setup.has_expiry())?;
+        (life == Life::Configured).then(|| self.shaped(ttl))
     }
 
     /// An entry that is stored now.
@@ -481,9 +509,11 @@ impl Model {
             },
             hard,
             idle: self.setup.idle().map(|idle| self.deadline(idle)),
-            latest: DEADLINE_MAX - self.setup.grace(),
+            cap: None,
+            grace: self.setup.grace(),
             soft: self.soft(None, hard),
             fresh: None,
+            failed: false,
             said: Said::Nothing,
             tags,
             invalidated: false,
@@ -552,7 +582,8 @@ impl Model {
             return;
         }
         let old = &self.entries[&key];
-        let entry = old.next(id, old.weight);
+        let idle = self.setup.idle().map(|idle| self.deadline(idle));
+        let entry = old.next(id, old.weight, idle);
         self.takes_place(key, entry, effects);
     }
 
@@ -627,7 +658,7 @@ impl Model {
         } else if allowed {
             let entry = self.entries.get_mut(&key).expect("alive");
             entry.hard = Some((end, end));
-            entry.idle = None;
+            (entry.idle, entry.cap) = (None, None);
             entry.said = said;
             self.forget(key);
             self.rebase(key, Some((end, end)));

@@ -285,6 +285,8 @@ fn loading(key: u16, low: u16, high: u32) -> Load {
         weight: weight(high),
         life: life(low),
         fresh: (high >> 21 & 3 == 0).then(|| ttl(low.rotate_left(5))),
+        stale: (high >> 23 == 0 && low % 3 == 0)
+            .then(|| Duration::from_millis(u64::from(low / 3 % 3) * 9)),
         tags: Tags::from_bits(high >> 10),
         meanwhile: match high >> 14 & 15 {
             0 => Meanwhile::Insert,

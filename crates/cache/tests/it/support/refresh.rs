@@ -183,6 +183,12 @@ impl Model {
         };
         let mut entry = self.entry(news.id, news.weight, hard, tags);
         entry.said = said;
+        if silent {
+            entry.grace = old.grace;
+        }
+        if said == Said::Nothing {
+            entry.cap = self.cap(Life::Configured);
+        }
         entry.is_fresh_for(self.soft(fresh, hard), fresh);
         entry
     }

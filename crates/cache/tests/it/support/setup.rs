@@ -19,6 +19,8 @@ pub(crate) const IDLE: Duration = Duration::from_micros(29_300);
 pub(crate) const GRACE: Duration = Duration::from_millis(13);
 /// How long errors and absences are remembered, where they are.
 pub(crate) const NEGATIVE: Duration = Duration::from_millis(9);
+/// How long a failing origin is left alone while there is an old value.
+const BACKOFF: Duration = Duration::from_millis(4);
 pub(crate) const JITTER: f64 = 0.3;
 pub(crate) const BOUNDS: (Duration, Duration) =
     (Duration::from_millis(20), Duration::from_millis(65));
@@ -51,6 +53,8 @@ pub(crate) enum Ends {
     TtlIdle,
     Expiry,
     ExpiryIdle,
+    ExpiryTtl,
+    ExpiryTtlIdle,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -79,13 +83,15 @@ pub(crate) enum Listening {
 }
 
 const ROOMS: [Room; 3] = [Room::Count, Room::Weight, Room::Unbounded];
-const ENDS: [Ends; 6] = [
+const ENDS: [Ends; 8] = [
     Ends::Never,
     Ends::Ttl,
     Ends::Idle,
     Ends::TtlIdle,
     Ends::Expiry,
     Ends::ExpiryIdle,
+    Ends::ExpiryTtl,
+    Ends::ExpiryTtlIdle,
 ];
 const SHAPES: [Shape; 8] = [
     Shape::Plain,
@@ -161,16 +167,31 @@ impl Setup {
     }
 
     pub(crate) fn idle(&self) -> Option<Duration> {
-        matches!(self.ends, Ends::Idle | Ends::TtlIdle | Ends::ExpiryIdle).then_some(IDLE)
+        let idles = [
+            Ends::Idle,
+            Ends::TtlIdle,
+            Ends::ExpiryIdle,
+            Ends::ExpiryTtlIdle,
+        ];
+        idles.contains(&self.ends).then_some(IDLE)
     }
 
     /// The TTL of what is stored without one.
     pub(crate) fn ttl(&self) -> Option<Duration> {
-        matches!(self.ends, Ends::Ttl | Ends::TtlIdle).then_some(TTL)
+        let lives = [
+            Ends::Ttl,
+            Ends::TtlIdle,
+            Ends::ExpiryTtl,
+            Ends::ExpiryTtlIdle,
+        ];
+        lives.contains(&self.ends).then_some(TTL)
     }
 
     pub(crate) fn has_expiry(&self) -> bool {
-        matches!(self.ends, Ends::Expiry | Ends::ExpiryIdle)
+        !matches!(
+            self.ends,
+            Ends::Never | Ends::Ttl | Ends::Idle | Ends::TtlIdle
+        )
     }
 
     /// Ticks that entries are kept after their end.
@@ -178,6 +199,14 @@ impl Setup {
         match self.shape {
             Shape::Grace | Shape::All => GRACE.as_millis() as u64,
             _ => 0,
+        }
+    }
+
+    /// How long a failing origin is left alone while there is an old value.
+    pub(crate) fn backoff(&self) -> Duration {
+        match self.shape {
+            Shape::Soft => Duration::ZERO,
+            _ => BACKOFF,
         }
     }
 
@@ -226,6 +255,7 @@ impl Setup {
             .clock(clock.clone())
             .driver(Driver::Manual)
             .shards(self.shards)
+            .error_backoff(self.backoff())
             .hasher(Hashing {
                 weak: self.weak_hash,
             });
@@ -243,6 +273,11 @@ impl Setup {
             Ends::TtlIdle => builder.time_to_live(TTL).time_to_idle(IDLE),
             Ends::Expiry => builder.expire_after(ByValue),
             Ends::ExpiryIdle => builder.expire_after(ByValue).time_to_idle(IDLE),
+            Ends::ExpiryTtl => builder.expire_after(ByValue).time_to_live(TTL),
+            Ends::ExpiryTtlIdle => builder
+                .expire_after(ByValue)
+                .time_to_live(TTL)
+                .time_to_idle(IDLE),
         };
         builder = match self.shape {
             Shape::Plain => builder,

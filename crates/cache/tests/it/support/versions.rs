@@ -129,7 +129,7 @@ impl Model {
         } else {
             let version = result.expect("the version is the one that is there");
             if life.is_none() {
-                entry = self.entries[&key].next(entry.id, entry.weight);
+                entry = self.entries[&key].next(entry.id, entry.weight, entry.idle);
             }
             self.takes_place(key, entry, effects);
             self.is_told_version(key, version);

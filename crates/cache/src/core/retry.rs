@@ -1,0 +1,100 @@
+//! Loads that have failed: when the next one is tried, what is served until then, and how long the error is remembered.
+//!
+//! The old value of the key stays where it is, dead or alive. Its soft deadline becomes the time of the next try. So
+//! nothing is allocated for a failing origin, however many keys are asked for.
+
+use std::any::{Any, TypeId};
+use std::convert::Infallible;
+use std::hash::{BuildHasher, Hash};
+use std::time::Duration;
+
+use tidewheel_store::{Slot, Soft, TypedStore};
+
+use crate::core::config::Config;
+use crate::core::flight::Negative;
+use crate::core::hash::Hashed;
+use crate::core::inner::Inner;
+use crate::core::shard::Shard;
+
+/// How long a failing origin is not asked again unless told otherwise, in ticks.
+pub(crate) const ERROR_BACKOFF: u64 = 1000;
+
+/// When a refresh that has failed is tried again, if the entry has no end.
+const RETRY_TICKS: u64 = 60_000;
+
+/// This bit of what the store keeps of an entry's grace says that a load has failed, and that the next one is tried at
+/// the soft deadline.
+const FAILED: u64 = 1 << 63;
+
+/// How long errors of one type are remembered; `None` for errors of other types.
+pub(crate) type ErrorTtl = Box<dyn Fn(&(dyn Any + Send + Sync)) -> Option<Duration> + Send + Sync>;
+
+/// What was said of an entry's grace, without what has come to it since.
+#[inline]
+pub(crate) fn said_of_grace(kept: u64) -> u64 {
+    kept & !FAILED
+}
+
+/// Whether a loader with this error type can fail at all.
+pub(crate) fn may_fail<E: 'static>() -> bool {
+    TypeId::of::<E>() != TypeId::of::<Infallible>()
+}
+
+impl<K: Hash + Eq, V, S: BuildHasher> Inner<K, V, S> {
+    /// A load has failed. An old value that needs a new one is served in its place for a while.
+    pub(crate) fn try_later(&self, shard: &mut Shard<K, V>, hash: Hashed, key: &K, now: u64) {
+        let Some(slot) = Self::find(shard, hash, key) else {
+            return;
+        };
+        let store = &mut shard.store;
+        let is_live = self.is_live(store, slot);
+        let is_fresh = is_live && !self.is_stale(store, slot);
+        if !is_fresh && self.is_kept(store, slot) {
+            self.config.put_off(store, slot, is_live, now);
+        }
+    }
+}
+
+impl<K, V, S> Inner<K, V, S> {
+    /// Whether an entry, dead or alive, may be served because a load has failed.
+    pub(crate) fn is_kept(&self, store: &TypedStore<K, V>, slot: Slot) -> bool {
+        let deadline = store.deadline(slot);
+        let over = deadline.is_some_and(|deadline| self.time.reached(deadline));
+        !over && self.tags.is_current(store.label_of(slot))
+    }
+
+    /// Whether a dead entry is served without a load, since the last one failed a moment ago.
+    pub(crate) fn is_put_off(&self, store: &TypedStore<K, V>, slot: Slot) -> bool {
+        let next = store.soft(slot).tick();
+        store.grace(slot) & FAILED != 0
+            && next.is_some_and(|tick| !self.time.reached(tick))
+            && self.is_kept(store, slot)
+    }
+}
+
+impl<K, V> Config<K, V> {
+    /// A load has failed. The next one is tried after half of the time that the entry has left, so that a failing
+    /// origin is asked a few times before the end; but not before the back-off is over.
+    fn put_off(&self, store: &mut TypedStore<K, V>, slot: Slot, is_live: bool, now: u64) {
+        let attributes = store.attributes(slot);
+        let left = match self.hard_end(&attributes) {
+            _ if !is_live => 0,
+            Some(end) => end.saturating_sub(now) / 2,
+            None => RETRY_TICKS,
+        };
+        let wait = left.max(self.error_backoff);
+        store.set_soft(slot, Soft::at(now.saturating_add(wait)));
+        if self.grace(attributes.grace) > 0 {
+            store.set_grace(slot, attributes.grace | FAILED);
+        }
+    }
+
+    /// How long an error or absence is remembered. Runs user code: without any lock.
+    pub(crate) fn remembered_for(&self, negative: &Negative) -> Option<Duration> {
+        let own = match negative {
+            Negative::Absent => None,
+            Negative::Error(error) => self.error_ttls.iter().find_map(|ttl| ttl(&**error)),
+        };
+        own.or(self.negative_ttl).filter(|ttl| !ttl.is_zero())
+    }
+}
