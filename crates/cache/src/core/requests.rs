@@ -20,6 +20,9 @@ pub(crate) struct Requests {
     pub(crate) sweep: AtomicBool,
     /// Whether the shards have been emptied for good.
     pub(crate) emptied: AtomicBool,
+    /// Whether threads work for the cache: no task is to drive it as well.
+    #[cfg(feature = "system")]
+    has_threads: AtomicBool,
     /// Whom to wake for events, where that is not the driver.
     #[cfg(feature = "system")]
     teller: Mutex<Option<Waker>>,
@@ -45,6 +48,8 @@ impl Requests {
             tidy: AtomicBool::new(false),
             sweep: AtomicBool::new(false),
             emptied: AtomicBool::new(false),
+            #[cfg(feature = "system")]
+            has_threads: AtomicBool::new(false),
             #[cfg(feature = "system")]
             teller: Mutex::new(None),
             #[cfg(feature = "system")]
@@ -87,6 +92,19 @@ impl Requests {
         if is_future {
             self.ask();
         }
+    }
+
+    /// Threads work for the cache from now on.
+    #[cfg(feature = "system")]
+    pub(crate) fn work_by_threads(&self) {
+        self.has_threads.store(true, SeqCst);
+    }
+
+    pub(crate) fn has_threads(&self) -> bool {
+        #[cfg(feature = "system")]
+        return self.has_threads.load(SeqCst);
+        #[cfg(not(feature = "system"))]
+        false
     }
 
     /// Whom to tell of refreshes instead of the driver. To be said before there are any.

@@ -57,6 +57,7 @@ impl Crew {
             inner.config.refresher.is_some(),
         );
         self.0.start(listens, refreshes)?;
+        inner.requests.work_by_threads();
         if refreshes {
             self.refresh(inner);
         }

@@ -41,12 +41,16 @@ where
     V: Send + Sync + 'static,
     S: BuildHasher + Send + Sync + 'static,
 {
-    /// Drives the cache as a task, which is at work for it from its first poll on.
+    /// Drives the cache as a task, which is at work for it from its first poll on; not where threads do it, whose
+    /// alarm it would take over.
     pub(crate) async fn drive_as_task<F: Future<Output = ()>>(
         self: Arc<Self>,
         pace: Pace,
         sleep: impl Fn(Duration) -> F,
     ) {
+        if self.requests.has_threads() {
+            return;
+        }
         let _party = Party::join(Arc::clone(&self) as _, Kind::Task);
         self.drive(Role::Whole, pace, sleep).await;
     }

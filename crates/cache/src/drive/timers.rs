@@ -3,8 +3,8 @@
 use std::collections::BTreeMap;
 use std::future::Future;
 use std::pin::Pin;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::sync::{Arc, OnceLock};
 use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
@@ -18,7 +18,8 @@ type Name = (u64, u64);
 /// The sleeps of one thread's futures.
 #[derive(Debug)]
 pub(crate) struct Timers {
-    clock: Readings,
+    /// Read from the first sleep on: where there is no clock, there is no thread either.
+    clock: OnceLock<Readings>,
     sleeps: Mutex<BTreeMap<Name, Waker>>,
     next_id: AtomicU64,
 }
@@ -32,14 +33,18 @@ pub(crate) struct Sleep {
 impl Timers {
     pub(crate) fn new() -> Self {
         Self {
-            clock: Readings::system(),
+            clock: OnceLock::new(),
             sleeps: Mutex::new(BTreeMap::new()),
             next_id: AtomicU64::new(0),
         }
     }
 
+    fn now(&self) -> u64 {
+        self.clock.get_or_init(Readings::system).now().0
+    }
+
     pub(crate) fn sleep(self: &Arc<Self>, duration: Duration) -> Sleep {
-        let ends = self.clock.now().0.saturating_add(nanos(duration));
+        let ends = self.now().saturating_add(nanos(duration));
         Sleep {
             timers: Arc::clone(self),
             name: (ends, self.next_id.fetch_add(1, Relaxed)),
@@ -48,7 +53,7 @@ impl Timers {
 
     /// Wakes those whose sleep is over; how long until the next one's is.
     pub(crate) fn fire(&self) -> Option<Duration> {
-        let now = self.clock.now().0;
+        let now = self.now();
         let mut sleeps = lock(&self.sleeps);
         let later = sleeps.split_off(&(now + 1, 0));
         let over = std::mem::replace(&mut *sleeps, later);
@@ -64,7 +69,7 @@ impl Future for Sleep {
     type Output = ();
 
     fn poll(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<()> {
-        if self.timers.clock.now().0 >= self.name.0 {
+        if self.timers.now() >= self.name.0 {
             return Poll::Ready(());
         }
         let waker = context.waker().clone();

@@ -398,6 +398,21 @@ fn a_listener_may_await_close_async() {
     });
 }
 
+/// It took the threads' alarm, and left them asleep for good when it was dropped.
+#[cfg(feature = "system")]
+#[test]
+fn a_task_beside_threads_ends_at_once_and_leaves_them_awake() {
+    in_time("it has expired", || {
+        let cache: Numbers = numbers().build().expect("valid");
+        let mut drive = Box::pin(cache.drive(sleep));
+        let mut context = Context::from_waker(Waker::noop());
+        assert!(drive.as_mut().poll(&mut context).is_ready());
+        drop(drive);
+        cache.insert_with_ttl(1, 1, 5 * MS);
+        until("it has expired", || cache.is_empty());
+    });
+}
+
 /// With threads, it waits for a refresh in progress, and leaves the thread to others meanwhile.
 #[cfg(feature = "system")]
 #[test]
