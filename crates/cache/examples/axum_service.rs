@@ -1,9 +1,11 @@
 //! A web service that answers from a cache before an origin: what a small CDN does, in one file.
 //!
 //! - Requests of one page at the same time cause one request to the origin.
-//! - A page lives as its `Cache-Control` says: `max-age` is how long it is fresh, and `stale-while-revalidate` how much
-//!   longer it is served while a task of the cache asks for it again.
-//! - While the origin fails, the last page is served in place of the error, and the origin is asked once in 5 s.
+//! - A page lives as its `Cache-Control` says: `max-age` is how long it is fresh, `stale-while-revalidate` how much
+//!   longer it is served while a task of the cache asks for it again, and `stale-if-error` how much longer it stands in
+//!   for an error.
+//! - A failing origin is left alone for as long as its `Retry-After` says, and for 5 s at least while an old page stands
+//!   in.
 //! - That there is no such page is remembered too.
 //! - The header `X-Cache` tells where each answer comes from, `/cache/stats` how many there were, and
 //!   `POST /cache/purge/{tag}` ends all pages whose `Cache-Tag` names the tag.
@@ -31,11 +33,11 @@ use tokio::sync::oneshot;
 use tokio::task::JoinHandle;
 use tokio::time::{sleep, timeout};
 
-/// How long a failure of the origin, or the absence of a page, is believed.
+/// How long a failing origin is left alone at least while an old page stands in.
 const BACK_OFF: Duration = Duration::from_secs(5);
 
-/// How long after its end a page may stand in for one that cannot be had.
-const STALE_LIMIT: Duration = Duration::from_secs(3600);
+/// How long it is believed that there is no such page.
+const ABSENCE: Duration = Duration::from_secs(30);
 
 /// How long the origin may take.
 const PATIENCE: Duration = Duration::from_secs(2);
@@ -67,11 +69,13 @@ impl Answer {
     }
 
     fn seconds(&self, directive: &str) -> Duration {
-        let value = self
-            .cache_control(directive)
-            .and_then(|rest| rest.strip_prefix('='));
-        Duration::from_secs(value.and_then(|value| value.parse().ok()).unwrap_or(0))
+        let value = self.cache_control(directive);
+        seconds(value.and_then(|rest| rest.strip_prefix('=')))
     }
+}
+
+fn seconds(text: Option<&str>) -> Duration {
+    Duration::from_secs(text.and_then(|text| text.parse().ok()).unwrap_or(0))
 }
 
 async fn ask(address: SocketAddr, method: &str, path: &str) -> std::io::Result<Answer> {
@@ -103,7 +107,7 @@ struct Page {
 /// Why the origin gave no page.
 #[derive(Debug)]
 enum OriginError {
-    Status(u16),
+    Status { status: u16, retry_after: Duration },
     Gone,
     Unreachable(std::io::Error),
     TooSlow,
@@ -112,7 +116,7 @@ enum OriginError {
 impl fmt::Display for OriginError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Status(status) => write!(f, "the origin answers {status}"),
+            Self::Status { status, .. } => write!(f, "the origin answers {status}"),
             Self::Gone => f.write_str("the page is gone"),
             Self::Unreachable(error) => write!(f, "the origin is not there: {error}"),
             Self::TooSlow => f.write_str("the origin takes too long"),
@@ -137,15 +141,24 @@ impl Origin {
         match answer.status {
             200 => {}
             404 => return Ok(None),
-            status => return Err(OriginError::Status(status)),
+            status => {
+                let retry_after = seconds(answer.header("retry-after"));
+                return Err(OriginError::Status {
+                    status,
+                    retry_after,
+                });
+            }
         }
         let fresh = answer.seconds("max-age");
         let stale = answer.seconds("stale-while-revalidate");
         let is_private = answer.cache_control("no-store").is_some();
+        // What lives for no time at all, and does not stand in for errors either, is not stored.
         let mut lifetime = if is_private {
-            Lifetime::ttl(Duration::ZERO)
+            Lifetime::ttl(Duration::ZERO).stale_for(Duration::ZERO)
         } else {
-            Lifetime::ttl(fresh + stale).fresh_for(fresh)
+            Lifetime::ttl(fresh + stale)
+                .fresh_for(fresh)
+                .stale_for(answer.seconds("stale-if-error"))
         };
         for tag in answer.header("cache-tag").unwrap_or("").split_whitespace() {
             lifetime = lifetime.tag(tag);
@@ -181,8 +194,12 @@ fn pages(origin: &Arc<Origin>, log: &Log, clock: &ManualClock) -> Result<Pages, 
         })
         // Each page says how long it lives.
         .no_default_ttl()
-        .stale_on_error(STALE_LIMIT)
-        .negative_ttl(BACK_OFF)
+        .error_backoff(BACK_OFF)
+        .negative_ttl(ABSENCE)
+        .error_ttl(|error: &OriginError| match error {
+            OriginError::Status { retry_after, .. } => *retry_after,
+            _ => Duration::from_secs(1),
+        })
         .refresh_with_async(move |path: String| {
             let origin = Arc::clone(&origin);
             // An error keeps the old page until its end; a refresher has no other word for a page that is gone.
@@ -208,8 +225,7 @@ async fn page(State(service): State<Service>, uri: Uri) -> Response {
     let fetched = service.pages.fetch_by_ref(path).load_with_async(load).await;
     let is_private = matches!(&fetched.value, Ok(Some(page)) if page.is_private);
     if is_private && fetched.outcome != Outcome::Loaded {
-        // Its end came at once, but those who waited for it have it too, and it may stand in for an error. It is for the
-        // request that loaded it alone.
+        // Those who waited for a private page have it too. It is for the request that loaded it alone.
         let own = service.origin.page(path).await;
         let own = own.map(|loaded| loaded.map(|loaded| loaded.value));
         return answer(own, Outcome::Loaded);
@@ -258,11 +274,14 @@ async fn price(State(shop): State<Arc<Shop>>, uri: Uri) -> Response {
     // Long enough for others to come and ask for the same.
     sleep(Duration::from_millis(30)).await;
     if shop.is_down.load(Relaxed) {
-        return StatusCode::SERVICE_UNAVAILABLE.into_response();
+        return (StatusCode::SERVICE_UNAVAILABLE, [("retry-after", "10")]).into_response();
     }
     let headers = match uri.path() {
         "/tea" => [
-            ("cache-control", "max-age=60, stale-while-revalidate=30"),
+            (
+                "cache-control",
+                "max-age=60, stale-while-revalidate=30, stale-if-error=3600",
+            ),
             ("cache-tag", "drinks hot"),
         ],
         "/juice" => [("cache-control", "max-age=600"), ("cache-tag", "drinks")],
@@ -466,22 +485,25 @@ async fn stale_on_error(town: &Town) {
     town.pass(90);
     let page = town.expect("/tea", 200, Outcome::StaleOnError, 1).await;
     assert_eq!(page, "tea costs 7");
-    town.pass(4);
+    town.pass(9);
     town.expect("/tea", 200, Outcome::StaleOnError, 0).await;
     town.pass(1);
     town.expect("/tea", 200, Outcome::StaleOnError, 1).await;
     // Nobody is given another one's basket.
-    town.expect("/basket", 502, Outcome::Loaded, 2).await;
+    town.expect("/basket", 502, Outcome::Loaded, 1).await;
     // Of a page that nobody has seen there is nothing to serve.
     town.expect("/cake", 502, Outcome::Loaded, 1).await;
+    town.pass(9);
     town.expect("/cake", 502, Outcome::Negative, 0).await;
+    town.pass(1);
+    town.expect("/cake", 502, Outcome::Loaded, 1).await;
     // When that time is over, too, the memory is free, although nobody has asked.
     town.pass(3600);
     until(|| town.pages.is_empty()).await;
     town.expect("/tea", 502, Outcome::Loaded, 1).await;
     town.shop.is_down.store(false, Relaxed);
     town.expect("/tea", 502, Outcome::Negative, 0).await;
-    town.pass(5);
+    town.pass(10);
     town.expect("/tea", 200, Outcome::Loaded, 1).await;
     town.expect("/tea", 200, Outcome::Hit, 0).await;
 }
@@ -489,8 +511,9 @@ async fn stale_on_error(town: &Town) {
 /// An absence is an answer.
 async fn negative_answers(town: &Town) {
     town.expect("/gold", 404, Outcome::Loaded, 1).await;
+    town.pass(29);
     town.expect("/gold", 404, Outcome::Negative, 0).await;
-    town.pass(5);
+    town.pass(1);
     town.expect("/gold", 404, Outcome::Loaded, 1).await;
 }
 

@@ -161,7 +161,7 @@ struct Moka {
     steps: AtomicU32,
 }
 
-/// Moka's rule gets instants too. It works beside a time to live of the cache: the earlier end counts.
+/// Moka's rule gets instants too.
 struct MokaRules;
 
 impl moka::Expiry<String, Item> for MokaRules {
@@ -338,7 +338,7 @@ struct Tidewheel {
     clock: ManualClock,
 }
 
-/// A rule gets what is left as a duration. It takes the place of a time to live of the cache.
+/// A rule gets what is left as a duration.
 struct Rules;
 
 impl tidewheel::Expiry<String, Item> for Rules {
@@ -391,12 +391,15 @@ impl Port for Tidewheel {
             Some(capacity) => builder.max_capacity(capacity),
             None => builder.unbounded(),
         };
-        builder = match (plan.ttl, plan.by_rule) {
-            (Some(steps), false) => builder.time_to_live(STEP * steps),
-            (None, true) => builder.expire_after(Rules),
-            (None, false) => builder.no_default_ttl(),
-            (Some(_), true) => unreachable!("no script asks for both"),
-        };
+        if let Some(steps) = plan.ttl {
+            builder = builder.time_to_live(STEP * steps);
+        }
+        if plan.by_rule {
+            builder = builder.expire_after(Rules);
+        }
+        if plan.ttl.is_none() && !plan.by_rule {
+            builder = builder.no_default_ttl();
+        }
         if let Some(steps) = plan.idle {
             builder = builder.time_to_idle(STEP * steps);
         }
@@ -594,6 +597,31 @@ fn expiry<P: Port>(answers: &mut Answers) -> P {
     // second, when somebody calls.
     cache.wait(15);
     ask!(answers, cache.events());
+    cache
+}
+
+/// Of several ends the earliest counts, whichever it is.
+fn earliest_end<P: Port>(answers: &mut Answers) -> P {
+    let cache = P::build(Plan {
+        capacity: Some(100),
+        ttl: Some(5),
+        idle: Some(3),
+        by_rule: true,
+        ..Plan::default()
+    });
+    cache.insert("by rule", ruled(1, Rule::Stored(1)));
+    cache.insert("by idle time", ruled(2, Rule::Stored(9)));
+    cache.insert("by time to live", item(3));
+    cache.insert("changed", item(4));
+    cache.wait(2);
+    ask!(answers, price(cache.get("by time to live")));
+    // A write is a use.
+    cache.upsert("changed", |_| item(5));
+    ask!(answers, cache.all());
+    cache.wait(2);
+    ask!(answers, price(cache.get("by time to live")), cache.all());
+    cache.wait(2);
+    ask!(answers, cache.all());
     cache
 }
 
@@ -816,6 +844,7 @@ fn main() {
         time_to_live,
         time_to_idle,
         expiry,
+        earliest_end,
         loads,
         entries,
         invalidation,

@@ -82,10 +82,9 @@ impl Sessions {
         self.cache.view(&id, |session| session.user)
     }
 
-    /// A request that changes. An update leaves the time that is left as it is, so the use is said beside it. The
-    /// closure runs once, and no other change of this session comes between.
+    /// A request that changes: renews the session too, and leaves the 12 hours as they are. The closure runs once, and
+    /// no other change of this session comes between.
     fn buy(&self, id: u64, thing: &'static str) -> Option<usize> {
-        self.cache.touch(&id);
         let changed = self.cache.update(&id, |session| {
             let mut session = session.clone();
             session.cart.push(thing);
