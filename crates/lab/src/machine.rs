@@ -29,16 +29,11 @@ pub(crate) fn line() -> String {
         Value::Null => None,
         number => Some(format!("{number} {unit}")),
     };
-    let system = ["os", "kernel", "arch"]
+    let parts = [("cpu", ""), ("cores", "cores"), ("memory_mib", "MiB")];
+    let parts = parts
         .into_iter()
-        .filter_map(|key| text(key, ""));
-    let system = system.collect::<Vec<_>>().join(" ");
-    let parts = [
-        text("cpu", ""),
-        text("cores", "cores"),
-        text("memory_mib", "MiB"),
-    ];
-    let parts: Vec<String> = parts.into_iter().flatten().chain([system]).collect();
+        .chain(["os", "kernel", "arch"].map(|key| (key, "")));
+    let parts: Vec<String> = parts.filter_map(|(key, unit)| text(key, unit)).collect();
     parts.join(", ")
 }
 

@@ -5,7 +5,8 @@
 
 use std::collections::{BTreeSet, BinaryHeap, HashMap, HashSet, VecDeque};
 
-use super::replay::Hasher;
+/// A hasher without a seed, so that a replay can be repeated.
+pub(crate) type Hasher = foldhash::fast::FixedState;
 
 /// What is stored, with the time at which it ends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

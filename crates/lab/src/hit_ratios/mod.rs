@@ -17,7 +17,6 @@ mod mixes;
 #[cfg(feature = "peers")]
 mod peers;
 mod policy;
-pub(crate) mod replay;
 mod trace;
 
 /// A trace and the sizes in entries at which it is replayed.

@@ -6,8 +6,8 @@ use anyhow::Result;
 use foyer_memory::{Cache, CacheBuilder, EvictionConfig};
 use foyer_memory::{LfuConfig, LruConfig, S3FifoConfig, SieveConfig};
 
-use super::policy::{Hits, Policy};
-use super::replay::{Hasher, replay};
+use super::bounds::Hasher;
+use super::policy::{Hits, Policy, replay};
 
 /// foyer's with one shard.
 pub(super) const PEERS: [Policy; 7] = [

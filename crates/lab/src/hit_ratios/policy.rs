@@ -3,10 +3,9 @@
 use anyhow::Result;
 use tidewheel::{Cache, Driver};
 
-use super::bounds::{events, lru, optimum};
+use super::bounds::{Hasher, events, lru, optimum};
 #[cfg(feature = "peers")]
 use super::peers::PEERS;
-use super::replay::{Hasher, replay};
 use crate::names::Choice;
 
 /// How many requests find their key in so many entries.
@@ -48,4 +47,21 @@ fn tidewheel(keys: &[u64], capacity: usize) -> Result<u64> {
         .build()?;
     let find = |key| cache.view(&key, |_: &()| ()).is_some();
     Ok(replay(keys, find, |key| cache.insert(key, ())))
+}
+
+/// Counts the keys that `find` finds; the others are handed to `add`.
+pub(super) fn replay(
+    keys: &[u64],
+    mut find: impl FnMut(u64) -> bool,
+    mut add: impl FnMut(u64),
+) -> u64 {
+    let mut hits = 0;
+    for &key in keys {
+        if find(key) {
+            hits += 1;
+        } else {
+            add(key);
+        }
+    }
+    hits
 }

@@ -144,19 +144,14 @@ impl Running {
         }
     }
 
-    /// Asks the server to end, and ends it if it does not.
+    /// Asks the server to end; if it does not, the drop that follows ends it.
     pub(crate) fn stop(mut self) -> Result<()> {
         if let Ok(mut connection) = Connection::open(self.port) {
             // The reply to a shutdown that works is a closed connection: an error, as it should be.
             let _closed = connection.call(&["SHUTDOWN", "NOSAVE"]);
         }
         let give_up_ns = clock::mono_ns() + STOP_NS;
-        while self.child.try_wait()?.is_none() {
-            if clock::mono_ns() >= give_up_ns {
-                self.child.kill().context("cannot end the server")?;
-                self.child.wait()?;
-                break;
-            }
+        while self.child.try_wait()?.is_none() && clock::mono_ns() < give_up_ns {
             std::thread::sleep(LOOK);
         }
         Ok(())

@@ -1,6 +1,6 @@
 //! Our scheduler in real time: lateness of many tasks, and one task moved a million times.
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use anyhow::{Context, Result, bail};
@@ -9,6 +9,7 @@ use tidewheel_scheduler::{Scheduler, Tasks};
 use crate::clock;
 use crate::heap::allocated;
 use crate::latency::Latencies;
+use crate::locks::lock;
 use crate::report::Report;
 use crate::rng::Rng;
 
@@ -25,7 +26,7 @@ pub(super) fn run((count, seconds): (u32, u32), report: &mut Report) -> Result<(
     let theirs = Arc::clone(&seen);
     let scheduler = Scheduler::<u32, u64>::builder().start(move |_, run| {
         let late_ns = clock::mono_ns().checked_sub(run.value);
-        let mut seen = theirs.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut seen = lock(&theirs);
         match late_ns {
             Some(late_ns) => seen.0.record(late_ns.max(1)),
             None => seen.1 += 1,
@@ -58,7 +59,7 @@ pub(super) fn run((count, seconds): (u32, u32), report: &mut Report) -> Result<(
         let note = "live: tasks were still being set when the first were due";
         report.notes.push(note.to_owned());
     }
-    let seen = seen.lock().unwrap_or_else(PoisonError::into_inner);
+    let seen = lock(&seen);
     let (late, early) = &*seen;
     let figures = &mut report.figures;
     figures.push("live_early", *early as f64);

@@ -6,6 +6,7 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
+use std::thread;
 
 use crate::{is_there, lab};
 
@@ -46,14 +47,20 @@ fn a_browser_shows_the_page_and_has_nothing_to_say() {
         return;
     }
     let folder = tempfile::tempdir().expect("a folder");
-    let [file, html, pictures] = ["a.json", "a.html", "p"].map(|name| folder.path().join(name));
+    let [file, html, again, pictures] =
+        ["a.json", "a.html", "b.html", "p"].map(|name| folder.path().join(name));
     fs::write(&file, LINES).expect("writes");
     let [out, into] = ["--out", "--pictures"].map(Path::new);
-    let output = report(&[&file, out, &html, into, &pictures]);
-    let words = String::from_utf8_lossy(&output.stderr);
-    assert!(output.status.success(), "{words}");
-
-    let (drawn, log) = open(&html, folder.path());
+    let succeeds = |args: &[&Path]| {
+        let output = report(args);
+        let words = String::from_utf8_lossy(&output.stderr);
+        assert!(output.status.success(), "{words}");
+    };
+    succeeds(&[&file, out, &html]);
+    let (drawn, log) = thread::scope(|scope| {
+        scope.spawn(|| succeeds(&[&file, out, &again, into, &pictures]));
+        open(&html, folder.path())
+    });
     assert!(!log.contains("CONSOLE"), "{log}");
     let (_, drawn) = drawn.split_once("<main").expect("a page");
     let told = [

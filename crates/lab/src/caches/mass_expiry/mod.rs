@@ -175,10 +175,10 @@ mod tests {
     #[test]
     fn a_cache_with_a_thread_drops_all_its_dead_whether_it_is_read_or_not() {
         for (interleaved, kind, readers, watch_s) in [
-            (false, Kind::Tidewheel, 0, 1.0),
-            (true, Kind::Tidewheel, 1, 1.0),
+            (false, Kind::Tidewheel, 0, 0.5),
+            (true, Kind::Tidewheel, 1, 0.5),
             // Its slots are emptied once a second.
-            (true, Kind::SlotWheel, 1, 3.0),
+            (true, Kind::SlotWheel, 1, 2.5),
         ] {
             let plan = Plan {
                 entries: 3_000,

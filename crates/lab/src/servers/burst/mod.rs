@@ -31,8 +31,6 @@ mod figures;
 mod plan;
 mod watch;
 
-/// Time for a freshly loaded server to come to rest before its memory is read.
-const SETTLE: Duration = Duration::from_millis(500);
 /// The reader's first half second warms caches and counts for nothing.
 const WARM_UP_NS: u64 = 500_000_000;
 const NS_PER_S: f64 = 1e9;
@@ -40,6 +38,7 @@ const NS_PER_S: f64 = 1e9;
 pub(crate) fn run(plan: &Plan, target: Target) -> Result<Report> {
     let (mut connection, facts) = server::meet(target)?;
     let rss = || proc::rss_bytes(target.pid);
+    let rest = Duration::from_secs_f64(plan.rest_s);
     let mut rng = Rng::new(plan.args.basics.seed);
     let empty = rss();
 
@@ -51,7 +50,7 @@ pub(crate) fn run(plan: &Plan, target: Target) -> Result<Report> {
     if plan.args.survivors == Survivors::First {
         let entries = (0..plan.live).map(|id| live_entry(id, &mut rng));
         load(&mut connection, entries, "loading keys that stay")?;
-        thread::sleep(SETTLE);
+        thread::sleep(rest);
         live_only = rss();
     }
 
@@ -81,7 +80,7 @@ pub(crate) fn run(plan: &Plan, target: Target) -> Result<Report> {
             load(&mut connection, entries, "loading all keys, mixed")?
         }
     };
-    thread::sleep(SETTLE);
+    thread::sleep(rest);
     let loaded = rss();
     let start_ns = clock::mono_ns();
     if start_ns + (plan.before_s * NS_PER_S) as u64 > schedule.first_ns {

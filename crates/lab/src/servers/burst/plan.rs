@@ -6,9 +6,6 @@ use serde::Serialize;
 use crate::runner::Basics;
 use crate::servers::loader::load_s;
 
-/// Seconds between loading and reading, beside the time to read.
-const REST_S: f64 = 1.5;
-
 /// Where the keys that stay lie among those that go.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum, Serialize)]
 pub(crate) enum Survivors {
@@ -56,6 +53,8 @@ pub(crate) struct Plan {
     /// Seconds of reading before the first deadline, and after everything is reclaimed.
     pub(super) before_s: f64,
     pub(super) after_s: f64,
+    /// Seconds in which a freshly loaded server comes to rest before its memory is read.
+    pub(super) rest_s: f64,
     /// Whether the dying are most of what is stored: then their memory must come back before the
     /// experiment ends, and their share of the processor time stands out from the reads'. Else the keys
     /// that stay have times to live.
@@ -69,13 +68,13 @@ impl Args {
         let quick = self.basics.quick;
         let (dying, live, watch_s) = match (mass, quick) {
             (true, false) => (1_000_000, 100_000, 60.0),
-            (true, true) => (20_000, 2_000, 1.5),
+            (true, true) => (20_000, 2_000, 1.0),
             (false, false) => (50_000, 1_000_000, 30.0),
-            (false, true) => (20_000, 40_000, 1.5),
+            (false, true) => (20_000, 40_000, 1.0),
         };
-        let (window_ms, before_s, after_s) = match quick {
-            true => (300, 0.7, 0.5),
-            false => (1_000, 5.0, 3.0),
+        let (window_ms, before_s, after_s, rest_s) = match quick {
+            true => (300, 0.5, 0.5, 0.2),
+            false => (1_000, 5.0, 3.0, 0.5),
         };
         Plan {
             dying: self.keys.unwrap_or(dying),
@@ -84,6 +83,7 @@ impl Args {
             window_ms,
             before_s,
             after_s,
+            rest_s,
             mass,
             args: self.clone(),
         }
@@ -97,7 +97,8 @@ impl Plan {
             Survivors::First => self.dying,
             Survivors::Interleaved => self.dying + self.live,
         };
-        let usual = self.before_s + REST_S + load_s(loaded);
+        // It rests twice, and something may take longer.
+        let usual = self.before_s + 3.0 * self.rest_s + load_s(loaded);
         self.args.lead_s.unwrap_or(usual)
     }
 }

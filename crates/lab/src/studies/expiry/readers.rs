@@ -170,14 +170,14 @@ impl Plan {
     fn new(entries: u64, fair: bool, common: &Common) -> Self {
         let quick = common.basics.quick;
         let lead_ns = match (fair, quick) {
-            (true, true) => SECOND_NS,
+            (true, true) => SECOND_NS * 4 / 5,
             (true, false) if entries < MANY => 12 * SECOND_NS,
             _ => SHORTEST_TTL_S * SECOND_NS,
         };
         Self {
             entries,
             fair,
-            step_ns: if quick { SECOND_NS / 4 } else { SECOND_NS },
+            step_ns: if quick { SECOND_NS / 8 } else { SECOND_NS },
             lead_ns,
             window_ns: match (quick, fair && entries >= MANY) {
                 (true, _) => SECOND_NS / 2,
@@ -393,6 +393,7 @@ mod tests {
     fn nothing_expires_in_the_calm_run() {
         let calm = Plan {
             fair: false,
+            step_ns: SECOND_NS / 8,
             lead_ns: 30 * SECOND_NS,
             ..FAIR
         };

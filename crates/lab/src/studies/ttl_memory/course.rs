@@ -7,8 +7,7 @@
 
 use std::collections::HashMap;
 
-use crate::hit_ratios::bounds::{Event, Object, What};
-use crate::hit_ratios::replay::Hasher;
+use crate::hit_ratios::bounds::{Event, Hasher, Object, What};
 
 /// Time between two samples of the memory held.
 pub(super) const SAMPLE_MS: u64 = 1_000;

@@ -6,8 +6,7 @@ use anyhow::Result;
 use tidewheel::{Cache, Clock, Driver, Lifetime, ManualClock};
 
 use super::strategy::Strategy;
-use crate::hit_ratios::bounds::{Event, Object, What};
-use crate::hit_ratios::replay::Hasher;
+use crate::hit_ratios::bounds::{Event, Hasher, Object, What};
 use crate::studies::expiry::strategies::NEVER;
 
 /// Timer records that one call may touch: no call here is short of it, so that no backlog is left.
