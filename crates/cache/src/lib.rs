@@ -77,7 +77,9 @@
 //!
 //! [`Cache::get_or_load`], [`Cache::try_get_or_load`] and [`Cache::optionally_get_or_load`] run one loader for
 //! each key at a time, however many threads ask. The methods that end in `_async` do the same for tasks, on any
-//! runtime, and threads and tasks share one load. If a loader panics or is cancelled, another caller loads.
+//! runtime, and threads and tasks share one load. If a loader panics or is cancelled, another caller loads. Those with
+//! `_by_ref` take the key by reference: a hit allocates nothing. [`Cache::fetch`] has all of them too, and tells with the
+//! answer where it comes from ([`Outcome`]), for a header such as `X-Cache`.
 //!
 //! The loaders of these methods return the value itself, so the compiler knows its type: `|| "7".into()` and
 //! `|| Arc::new(handler)` for an `Arc<dyn Handler>` compile. A loader that also says how long its value lives, or by which

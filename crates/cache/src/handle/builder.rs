@@ -409,8 +409,8 @@ impl<K, V, S> Builder<K, V, S> {
         }
     }
 
-    /// Another clock; the default is `SystemClock`. With a clock that is moved by hand, choose
-    /// [`Driver::Manual`] too: a thread sleeps by the system's clock.
+    /// Another clock; the default is `SystemClock`. A move of a [`ManualClock`](crate::ManualClock) wakes whoever drives
+    /// the cache, thread or task; with [`Driver::Manual`] nothing happens but what a test calls.
     #[doc(alias = "ticker")]
     #[must_use]
     pub fn clock(mut self, clock: impl Clock) -> Self {

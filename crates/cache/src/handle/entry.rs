@@ -79,7 +79,8 @@ impl<K: Hash + Eq, V: Clone, S: BuildHasher> Cache<K, V, S> {
         self.change_present(key, |old| Compute::Update(update(old)))
     }
 
-    /// As [`update`](Self::update), with the lifetime that the closure returns, counted from now.
+    /// As [`update`](Self::update), with the lifetime that the closure returns, counted from now. Its tags are those of
+    /// that lifetime: the old ones go.
     ///
     /// # Panics
     ///

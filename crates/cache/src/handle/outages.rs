@@ -26,7 +26,8 @@ impl<K, V, S> Builder<K, V, S> {
     /// if not set; zero: every caller past the end asks.
     ///
     /// Before its end an entry is also left alone for half of the time that it has left, if that is longer. Where no
-    /// old value is kept, errors are what is remembered: [`negative_ttl`](Self::negative_ttl).
+    /// old value is kept, errors are what is remembered: [`negative_ttl`](Self::negative_ttl). An error that is
+    /// remembered for longer than this leaves the origin alone for longer, with an old value too.
     ///
     /// ```
     /// use std::time::Duration;

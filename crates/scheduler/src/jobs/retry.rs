@@ -8,7 +8,8 @@ use tidewheel_time::mix;
 ///
 /// The first retry waits for [`base`](Self::base). Each further one waits [`factor`](Self::factor) times as long, up to
 /// [`cap`](Self::cap). Of each wait a random part is left out, [`jitter`](Self::jitter) of it at most, so that jobs that
-/// failed together do not come back together.
+/// failed together do not come back together. By default there are 10 attempts, the first wait is a second, each further
+/// one twice as long, up to five minutes, and a fifth of a wait may be left out.
 ///
 /// ```
 /// use std::time::Duration;
