@@ -2,7 +2,8 @@
 //!
 //! A leader that fails leaves its flight *vacant*. One waiter is chosen and woken. It finds the flight vacant, and
 //! leads. If the chosen waiter goes away instead, it chooses another one, so the flight is never left without a
-//! leader while somebody waits. A new caller that asks for the key of a vacant flight leads at once.
+//! leader while somebody waits. A new caller that asks for the key of a vacant flight leads at once. Async closures do
+//! not: they take turns, in the order in which they came.
 
 use std::any::Any;
 use std::collections::BTreeMap;
@@ -49,6 +50,10 @@ struct State {
     waiters: u32,
     /// How many of them are threads.
     sleepers: u32,
+    /// The waiting future that leads next, though a thread may come before it; 0 for none.
+    chosen: u64,
+    /// Whether the leader is an async closure that changes the key.
+    by_closure: bool,
     /// The wakers of futures that were polled and not woken since. At most one for each waiter.
     wakers: BTreeMap<u64, Waker>,
     next_id: u64,
@@ -106,6 +111,8 @@ impl<V> Flight<V> {
                 suspended_by: 0,
                 waiters: 0,
                 sleepers: 0,
+                chosen: 0,
+                by_closure: false,
                 wakers: BTreeMap::new(),
                 next_id: 1,
             }),
@@ -143,6 +150,15 @@ impl<V> Flight<V> {
         lock(&self.state).thread == thread_number()
     }
 
+    /// Whether a writer of the key must not overtake: it waits for a latch. From within an async closure it would have
+    /// that run again and again.
+    pub(crate) fn stops_writers(&self) -> bool {
+        self.is_latch || {
+            let state = lock(&self.state);
+            state.by_closure && state.thread == thread_number()
+        }
+    }
+
     /// Whether anybody waits for the outcome.
     pub(crate) fn is_awaited(&self) -> bool {
         lock(&self.state).waiters > 0
@@ -151,6 +167,19 @@ impl<V> Flight<V> {
     /// Leads, if nobody does.
     pub(crate) fn take(&self) -> bool {
         lock(&self.state).take()
+    }
+
+    /// Leads with an async closure, if nobody leads and nobody was chosen to.
+    pub(crate) fn take_turn(&self) -> bool {
+        let mut state = lock(&self.state);
+        let taken = state.chosen == 0 && state.take();
+        state.by_closure |= taken;
+        taken
+    }
+
+    /// The leader is an async closure.
+    pub(crate) fn lead_by_closure(&self) {
+        lock(&self.state).by_closure = true;
     }
 
     /// Joins those who wait, under the shard's lock. The wait must follow.
@@ -203,7 +232,7 @@ impl<V> Flight<V> {
         let phase = state.phase;
         let turn = match phase {
             Phase::Over => Turn::Over,
-            Phase::Vacant if state.take() => Turn::Lead,
+            Phase::Vacant if state.may_lead(*id) && state.take() => Turn::Lead,
             Phase::Vacant | Phase::Running => {
                 if *id == 0 {
                     *id = state.next_id;
@@ -222,12 +251,12 @@ impl<V> Flight<V> {
         Some(turn)
     }
 
-    /// A future no longer waits. Whether the flight is vacant: then it may be this waiter that was chosen.
+    /// A future no longer waits. Whether the flight is vacant, and nobody else was chosen to lead it.
     pub(crate) fn cancel_wait(&self, id: u64) -> bool {
         let mut state = lock(&self.state);
         state.waiters -= 1;
         let old = state.wakers.remove(&id);
-        let vacant = state.phase == Phase::Vacant;
+        let vacant = state.phase == Phase::Vacant && state.may_lead(id);
         drop(state);
         drop(old);
         vacant
@@ -279,8 +308,8 @@ pub(crate) const REENTRY: &str =
     "a loader or closure asked for, or changed, the key that it is about to supply";
 
 /// Why a call panics rather than block the thread that is to go on with an asynchronous load.
-pub(crate) const SUSPENDED: &str = "a load would block the thread that polled an unfinished asynchronous load of \
-     the same key last, and nobody might go on with that: use `get_or_load_async` there";
+pub(crate) const SUSPENDED: &str = "a load would block the thread that polled an unfinished asynchronous load or \
+     closure of the same key last, and nobody might go on with that: use `get_or_load_async` there";
 
 impl State {
     fn take(&mut self) -> bool {
@@ -289,24 +318,39 @@ impl State {
         }
         self.phase = Phase::Running;
         self.thread = thread_number();
+        self.chosen = 0;
         true
+    }
+
+    /// Whether nobody but this waiting future was chosen to lead.
+    fn may_lead(&self, id: u64) -> bool {
+        self.chosen == 0 || self.chosen == id
+    }
+
+    /// The leader goes.
+    fn leave(&mut self) {
+        (self.thread, self.suspended_by, self.chosen) = (0, 0, 0);
+        self.by_closure = false;
     }
 
     fn end(&mut self) -> Wake {
         self.phase = Phase::Over;
-        (self.thread, self.suspended_by) = (0, 0);
+        self.leave();
         Wake::All(std::mem::take(&mut self.wakers))
     }
 
     /// Chooses who leads next. A chosen future's waker is gone from the list until it is polled.
     fn choose(&mut self) -> Wake {
         self.phase = Phase::Vacant;
-        (self.thread, self.suspended_by) = (0, 0);
+        self.leave();
         if self.sleepers > 0 {
             return Wake::OneSleeper;
         }
         match self.wakers.pop_first() {
-            Some((_, waker)) => Wake::One(waker),
+            Some((id, waker)) => {
+                self.chosen = id;
+                Wake::One(waker)
+            }
             None => Wake::Nobody,
         }
     }

@@ -2,7 +2,8 @@
 //!
 //! A *load* is shared by all callers that ask for its key meanwhile. A writer of the key supersedes the load: it takes
 //! the load out of the table, and the load's value goes to its waiters but not into the cache. A *latch* keeps the
-//! key's writers waiting while a closure computes its next value.
+//! key's writers waiting while a closure computes its next value. An async closure has a flight as a load has: its
+//! writers supersede it.
 //!
 //! Joining, superseding and ending happen under the shard's lock. A flight's own mutex is taken within that lock,
 //! never the other way round. Under neither lock is a thread woken, or a waker cloned or dropped.
@@ -60,10 +61,10 @@ impl<K, V> Flights<K, V> {
             .map(|entry| &entry.flight)
     }
 
-    /// The latch of a key, if a closure is computing its value.
+    /// The latch of a key, if a closure is computing its value; or this thread's own async closure.
     pub(crate) fn latch_of(&self, hash: u64, is: impl Fn(&K) -> bool) -> Option<Arc<Flight<V>>> {
         self.find(hash, is)
-            .filter(|flight| flight.is_latch)
+            .filter(|flight| flight.stops_writers())
             .map(Arc::clone)
     }
 
@@ -109,8 +110,9 @@ impl<K, V> Flights<K, V> {
         })
     }
 
-    /// A writer is about to change the key. If a latch is there, returns it: the writer must wait for it. If a load is
-    /// in progress, supersedes it, and pushes its key to `keys`.
+    /// A writer is about to change the key. If a latch is there, returns it: the writer must wait for it. (An async
+    /// closure is returned to a writer within it, who then panics.) If a load or an async closure is in progress,
+    /// supersedes it, and pushes its key to `keys`.
     pub(crate) fn writing(
         &mut self,
         hash: u64,
@@ -121,7 +123,7 @@ impl<K, V> Flights<K, V> {
             .table
             .find_entry(hash, |entry| entry.is(hash, &is))
             .ok()?;
-        if found.get().flight.is_latch {
+        if found.get().flight.stops_writers() {
             return Some(Arc::clone(&found.get().flight));
         }
         let (entry, _) = found.remove();

@@ -102,7 +102,15 @@ impl<K: Hash + Eq, V, S: BuildHasher> Inner<K, V, S> {
         E: Send + Sync + 'static,
     {
         match waited {
-            Some((Turn::Lead, flight)) => return Step::Lead(self.led(request, flight)),
+            Some((Turn::Lead, flight)) => {
+                request.waited = true;
+                let lead = Lead::of(self, request.hash, flight);
+                // If an async closure has led before, there may be a value: then the lead is passed on.
+                return match self.glance_again(request) {
+                    Some(found) => Step::Answer(found),
+                    None => Step::Lead(lead.begin_load(request.take_key())),
+                };
+            }
             Some((Turn::Over, flight)) => {
                 request.waited = true;
                 let answer = self.resolve(request, &flight);
@@ -140,8 +148,7 @@ impl<K: Hash + Eq, V, S: BuildHasher> Inner<K, V, S> {
         request: &mut Request<'a, K>,
         flight: Arc<Flight<V>>,
     ) -> Lead<'a, K, V, S> {
-        let key = request.key.take().map(Quiet::into_inner);
-        Lead::new(self, request.hash, key, flight)
+        Lead::new(self, request.hash, request.take_key(), flight)
     }
 
     /// Decides what a caller does whom a glance has not answered.
@@ -224,6 +231,10 @@ impl<K: Hash + Eq, V, S: BuildHasher> Inner<K, V, S> {
 }
 
 impl<K> Request<'_, K> {
+    fn take_key(&mut self) -> Option<Arc<K>> {
+        self.key.take().map(Quiet::into_inner)
+    }
+
     /// What was found, as an answer to this.
     fn hears<T>(&self, mut found: Fetched<T>) -> Fetched<T> {
         if self.waited {

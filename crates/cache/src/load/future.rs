@@ -40,17 +40,7 @@ impl<K: Hash + Eq, V: Clone, S: BuildHasher> Inner<K, V, S> {
                 }
             }
         };
-        let said = {
-            let mut load = pin!(load);
-            poll_fn(|context| {
-                let _inside = Inside::enter(self.id(), &lead.flight);
-                match catch_unwind(AssertUnwindSafe(|| load.as_mut().poll(context))) {
-                    Ok(poll) => poll.map(Ok),
-                    Err(panic) => Poll::Ready(Err(panic)),
-                }
-            })
-            .await
-        };
+        let said = self.run_inside(&lead.flight, load).await;
         match said {
             Ok(said) => self.lead(|| lead.finish(said.map_err(Arc::new))),
             Err(panic) => self.lead(|| {
@@ -58,6 +48,23 @@ impl<K: Hash + Eq, V: Clone, S: BuildHasher> Inner<K, V, S> {
                 resume_unwind(panic)
             }),
         }
+    }
+
+    /// Polls a loader, or what an async closure has returned, and catches its panic.
+    pub(super) async fn run_inside<T>(
+        &self,
+        flight: &Flight<V>,
+        future: impl Future<Output = T>,
+    ) -> std::thread::Result<T> {
+        let mut future = pin!(future);
+        poll_fn(|context| {
+            let _inside = Inside::enter(self.id(), flight);
+            match catch_unwind(AssertUnwindSafe(|| future.as_mut().poll(context))) {
+                Ok(poll) => poll.map(Ok),
+                Err(panic) => Poll::Ready(Err(panic)),
+            }
+        })
+        .await
     }
 }
 
@@ -84,7 +91,7 @@ impl<V> Drop for Inside<'_, V> {
 }
 
 /// Waits for a flight that it has joined. Dropped, it passes the lead on if it was chosen.
-struct Wait<'a, K: Hash + Eq, V, S: BuildHasher> {
+pub(super) struct Wait<'a, K: Hash + Eq, V, S: BuildHasher> {
     inner: &'a Inner<K, V, S>,
     hash: Hashed,
     flight: Arc<Flight<V>>,
@@ -93,7 +100,11 @@ struct Wait<'a, K: Hash + Eq, V, S: BuildHasher> {
 }
 
 impl<'a, K: Hash + Eq, V, S: BuildHasher> Wait<'a, K, V, S> {
-    fn new(inner: &'a Inner<K, V, S>, hash: Hashed, flight: Arc<Flight<V>>) -> Self {
+    pub(super) fn new(
+        inner: &'a Inner<K, V, S>,
+        hash: Hashed,
+        flight: Arc<Flight<V>>,
+    ) -> Self {
         Self {
             inner,
             hash,

@@ -25,23 +25,38 @@ pub(super) struct Lead<'a, K: Hash + Eq, V, S: BuildHasher> {
     pub(super) key: Option<Arc<K>>,
     pub(super) flight: Arc<Flight<V>>,
     ended: bool,
+    /// Whether a loader is run; it may be an async closure.
+    is_load: bool,
 }
 
 impl<'a, K: Hash + Eq, V, S: BuildHasher> Lead<'a, K, V, S> {
+    /// The lead of a load.
     pub(super) fn new(
         inner: &'a Inner<K, V, S>,
         hash: Hashed,
         key: Option<Arc<K>>,
         flight: Arc<Flight<V>>,
     ) -> Self {
-        inner.counters.add(Count::Load, 1);
+        Self::of(inner, hash, flight).begin_load(key)
+    }
+
+    /// The lead of a flight, for now without a loader.
+    pub(super) fn of(inner: &'a Inner<K, V, S>, hash: Hashed, flight: Arc<Flight<V>>) -> Self {
         Self {
             inner,
             hash,
-            key,
+            key: None,
             flight,
             ended: false,
+            is_load: false,
         }
+    }
+
+    /// A loader is about to be run.
+    pub(super) fn begin_load(mut self, key: Option<Arc<K>>) -> Self {
+        self.inner.counters.add(Count::Load, 1);
+        (self.key, self.is_load) = (key, true);
+        self
     }
 }
 
@@ -175,6 +190,11 @@ impl<K: Hash + Eq, V, S: BuildHasher> Lead<'_, K, V, S> {
         self.end(awaited.then_some(Ending::Negative(negative)));
     }
 
+    /// Whether no writer has superseded it.
+    pub(super) fn stands(&self, shard: &Shard<K, V>) -> bool {
+        shard.flights.key_of(self.hash.0, &self.flight).is_some()
+    }
+
     /// Takes the flight out of the table; `false` when it was superseded.
     fn is_listed(&self, shard: &mut Shard<K, V>, key: &Arc<K>) -> bool {
         let Some(ended) = shard.flights.remove(self.hash.0, &self.flight) else {
@@ -222,7 +242,7 @@ impl<K: Hash + Eq, V, S: BuildHasher> Drop for Lead<'_, K, V, S> {
         if self.ended {
             return;
         }
-        if std::thread::panicking() {
+        if self.is_load && std::thread::panicking() {
             self.inner.counters.add(Count::LoadError, 1);
         }
         self.inner.counters.discard(self.key.take());
