@@ -101,6 +101,10 @@
 //! # }
 //! ```
 //!
+//! - [`Cache::get_or_load_by_ref`] and its kin, and [`Cache::entry_by_ref`], take a key by reference: a hit makes no key.
+//! - [`Cache::get_or_load_many`] loads all keys that are missing with one call.
+//! - [`Cache::fetch`] tells beside the answer where it comes from ([`Outcome`]), for a header such as `X-Cache`.
+//!
 //! An entry may have two deadlines. Past the *soft* one ([`Builder::refresh_after`]) the old value is served
 //! while one caller, or the background refresher ([`Builder::refresh_with`], or [`Builder::refresh_with_async`] with a
 //! future), fetches the new one; several keys at a time ([`Builder::refresh_parallelism`]). Past the
@@ -113,7 +117,8 @@
 //!
 //! [`Cache::update`] and [`Cache::entry`] change a key's value by a closure, which runs once. No other writer of
 //! that key runs meanwhile, and writers of other keys do not wait. [`Cache::compare_and_set`] changes a value
-//! only if it still has the version that you read.
+//! only if it still has the version that you read. For async closures there is [`Entry::compute_async`]: those of one
+//! key take turns, and every other writer goes before them.
 //!
 //! # Who drives
 //!

@@ -67,7 +67,7 @@ impl Counters {
     }
 
     /// Drops all, though some may panic.
-    fn discard_all<T>(&self, mut all: impl Iterator<Item = T>) {
+    pub(crate) fn discard_all<T>(&self, mut all: impl Iterator<Item = T>) {
         while let Err(panic) = catch_unwind(AssertUnwindSafe(|| all.by_ref().for_each(drop))) {
             self.add(Count::DropPanic, 1);
             forget_quietly(panic);

@@ -209,6 +209,16 @@ impl<V> Flight<V> {
         turn
     }
 
+    /// Ends a wait, after [`join`](Self::join), if there is nothing to wait for. `id` is that of its waker.
+    pub(crate) fn try_wait(&self, id: u64) -> Option<Turn> {
+        let mut state = lock(&self.state);
+        let turn = state.try_end(id)?;
+        let waker = state.wakers.remove(&id);
+        drop(state);
+        drop(waker);
+        Some(turn)
+    }
+
     /// Waits until a latch is open, as a writer of its key.
     ///
     /// # Panics
@@ -229,26 +239,19 @@ impl<V> Flight<V> {
     pub(crate) fn poll(&self, id: &mut u64, waker: &Waker) -> Option<Turn> {
         let waker = waker.clone();
         let mut state = lock(&self.state);
-        let phase = state.phase;
-        let turn = match phase {
-            Phase::Over => Turn::Over,
-            Phase::Vacant if state.may_lead(*id) && state.take() => Turn::Lead,
-            Phase::Vacant | Phase::Running => {
-                if *id == 0 {
-                    *id = state.next_id;
-                    state.next_id += 1;
-                }
-                let old = state.wakers.insert(*id, waker);
-                drop(state);
-                drop(old);
-                return None;
+        let turn = state.try_end(*id);
+        let old = if turn.is_some() {
+            state.wakers.remove(id)
+        } else {
+            if *id == 0 {
+                *id = state.next_id;
+                state.next_id += 1;
             }
+            state.wakers.insert(*id, waker)
         };
-        state.waiters -= 1;
-        let old = state.wakers.remove(id);
         drop(state);
         drop(old);
-        Some(turn)
+        turn
     }
 
     /// A future no longer waits. Whether the flight is vacant, and nobody else was chosen to lead it.
@@ -320,6 +323,19 @@ impl State {
         self.thread = thread_number();
         self.chosen = 0;
         true
+    }
+
+    /// Ends the wait of a future, if there is nothing to wait for.
+    fn try_end(&mut self, id: u64) -> Option<Turn> {
+        let turn = if self.phase == Phase::Over {
+            Turn::Over
+        } else if self.may_lead(id) && self.take() {
+            Turn::Lead
+        } else {
+            return None;
+        };
+        self.waiters -= 1;
+        Some(turn)
     }
 
     /// Whether nobody but this waiting future was chosen to lead.

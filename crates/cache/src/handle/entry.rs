@@ -1,6 +1,7 @@
 //! Read-modify-write of one key: `entry`, `update`; atomic against every other writer of the key.
 
 use std::fmt;
+use std::future::Future;
 use std::hash::{BuildHasher, Hash};
 
 use equivalent::Equivalent;
@@ -181,6 +182,49 @@ impl<'a, K: Hash + Eq, V: Clone, S: BuildHasher, Q: KeyForm<K>> Entry<'a, K, V, 
     pub fn compute(self, change: impl FnOnce(Option<&V>) -> Compute<V>) -> Option<V> {
         let inner = &self.cache.inner;
         inner.what_is_there(inner.compute(self.key.into_key(), PutIf::NotInvalidated, change))
+    }
+
+    /// An async closure sees a copy of the value and decides what is done. Returns the value that is there afterwards.
+    ///
+    /// ```
+    /// # async fn add(cache: &tidewheel::Cache<String, u64>) {
+    /// use tidewheel::Compute;
+    ///
+    /// let visits = cache.entry_by_ref("home").compute_async(async |visits| match visits {
+    ///     Some(visits) => Compute::Update(visits + 1),
+    ///     None => Compute::Put(read_from_the_database().await.into()),
+    /// });
+    /// assert!(visits.await.is_some());
+    /// # }
+    /// # async fn read_from_the_database() -> u64 { 7 }
+    /// ```
+    ///
+    /// Such closures of one key take turns, in the order in which they came. Readers see the old value meanwhile; who
+    /// loads the key waits if there is none. Nothing is locked, so **no other writer waits** for the closure, as it would
+    /// for [`compute`](Self::compute): `insert`, `remove`, [`Cache::update`] and the others go first. Then what the
+    /// closure has said is dropped, and it runs again with the value that is there now; so it does if the entry that it
+    /// has seen has expired, or was evicted or invalidated. Nothing limits how often: a closure that takes longer than the
+    /// pauses between the other writes may never get through. The caller can drop the future, for example by a time-out.
+    /// After `Keep` nothing runs again.
+    ///
+    /// The returned future may be dropped at any point: nothing has changed then, and the next closure has its turn. One
+    /// that is neither polled nor dropped keeps the others waiting, as with async locks. A new value that is heavier than
+    /// the whole capacity is dropped, and the old one goes: `None`.
+    ///
+    /// # Panics
+    ///
+    /// If the closure loads or changes the same key, which would wait for itself or run it again for ever; and if it
+    /// panics, which changes nothing. (It should not invalidate its own key by a tag or with all others: no panic tells
+    /// that it then runs for ever.)
+    #[doc(alias = "and_compute_with", alias = "and_upsert_with")]
+    pub async fn compute_async<F, R>(self, change: F) -> Option<V>
+    where
+        K: Clone,
+        F: FnMut(Option<V>) -> R,
+        R: Future<Output = Compute<V>>,
+    {
+        let inner = &self.cache.inner;
+        inner.compute_async(self.key.into_key(), change).await
     }
 
     /// As [`compute`](Self::compute), with a closure after which there always is a value, stored or not.

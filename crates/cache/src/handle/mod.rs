@@ -11,6 +11,7 @@ mod owner;
 mod load;
 mod load_async;
 mod load_by_ref;
+mod load_many;
 
 pub(crate) mod fetch;
 

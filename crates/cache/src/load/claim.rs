@@ -75,7 +75,7 @@ impl<K: Hash + Eq, V, S: BuildHasher> Inner<K, V, S> {
 
     /// What a caller asks whom the first glance has not answered.
     #[cold]
-    fn request(
+    pub(super) fn request(
         &self,
         hash: Hashed,
         key: impl KeyForm<K>,
@@ -106,10 +106,12 @@ impl<K: Hash + Eq, V, S: BuildHasher> Inner<K, V, S> {
                 request.waited = true;
                 let lead = Lead::of(self, request.hash, flight);
                 // If an async closure has led before, there may be a value: then the lead is passed on.
-                return match self.glance_again(request) {
-                    Some(found) => Step::Answer(found),
-                    None => Step::Lead(lead.begin_load(request.take_key())),
-                };
+                if let Some(found) = self.glance_again(request) {
+                    return Step::Answer(found);
+                }
+                if lead.stands(&self.read(self.cell(request.hash))) {
+                    return Step::Lead(lead.begin_load(request.take_key()));
+                }
             }
             Some((Turn::Over, flight)) => {
                 request.waited = true;
@@ -231,6 +233,12 @@ impl<K: Hash + Eq, V, S: BuildHasher> Inner<K, V, S> {
 }
 
 impl<K> Request<'_, K> {
+    /// Whether it asks for this key. Not once it leads.
+    pub(super) fn asks(&self, hash: Hashed, is: impl Fn(&K) -> bool) -> bool {
+        let key: Option<&Arc<K>> = self.key.as_deref();
+        self.hash.0 == hash.0 && key.is_some_and(|key| is(key))
+    }
+
     fn take_key(&mut self) -> Option<Arc<K>> {
         self.key.take().map(Quiet::into_inner)
     }

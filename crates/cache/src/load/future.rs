@@ -4,16 +4,21 @@ use std::future::{Future, poll_fn};
 use std::hash::{BuildHasher, Hash};
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::pin::{Pin, pin};
+use std::slice::from_ref;
 use std::sync::Arc;
 use std::task::{Context, Poll};
 
+use equivalent::Equivalent;
+
 use super::claim::{Asked, Step};
 use super::form::KeyForm;
-use super::{Found, Said};
+use super::many::Many;
+use super::{Answer, Found, Said};
 use crate::core::flight::{Flight, Phase, Turn};
 use crate::core::hash::Hashed;
 use crate::core::inner::Inner;
 use crate::core::midst::Leading;
+use crate::lifetime::Loaded;
 
 impl<K: Hash + Eq, V: Clone, S: BuildHasher> Inner<K, V, S> {
     pub(crate) async fn load_async<E>(
@@ -40,7 +45,7 @@ impl<K: Hash + Eq, V: Clone, S: BuildHasher> Inner<K, V, S> {
                 }
             }
         };
-        let said = self.run_inside(&lead.flight, load).await;
+        let said = self.run_inside(from_ref(&lead.flight), load).await;
         match said {
             Ok(said) => self.lead(|| lead.finish(said.map_err(Arc::new))),
             Err(panic) => self.lead(|| {
@@ -50,15 +55,58 @@ impl<K: Hash + Eq, V: Clone, S: BuildHasher> Inner<K, V, S> {
         }
     }
 
+    pub(crate) async fn load_many_async<'q, E, Q, I, T, F>(
+        &self,
+        keys: impl IntoIterator<Item = &'q Q>,
+        mut load: impl FnMut(Vec<K>) -> F,
+    ) -> Vec<Answer<V, E>>
+    where
+        E: Send + Sync + 'static,
+        Q: Hash + Equivalent<K> + ToOwned<Owned = K> + ?Sized + 'q,
+        I: IntoIterator<Item = (K, T)>,
+        T: Into<Loaded<V>>,
+        F: Future<Output = Result<I, E>>,
+    {
+        let mut many = Many::begin(self, keys, false);
+        loop {
+            let flights = many.flights();
+            if !flights.is_empty() {
+                let load = || load(many.keys_to_load());
+                let said = self.call_inside(&flights, load).await;
+                self.lead(|| many.end(|| said));
+            } else if let Some((at, wait)) = many.next_wait() {
+                let flight = wait.flight();
+                many.waited(at, wait.await, flight);
+            } else {
+                return many.answers();
+            }
+        }
+    }
+}
+
+impl<K, V, S> Inner<K, V, S> {
+    /// Calls a closure and polls the future that it returns, and catches the panic of either.
+    pub(super) async fn call_inside<R: Future>(
+        &self,
+        flights: &[Arc<Flight<V>>],
+        call: impl FnOnce() -> R,
+    ) -> std::thread::Result<R::Output> {
+        let called = {
+            let _inside = Inside::enter(self.id(), flights);
+            catch_unwind(AssertUnwindSafe(call))
+        };
+        self.run_inside(flights, called?).await
+    }
+
     /// Polls a loader, or what an async closure has returned, and catches its panic.
     pub(super) async fn run_inside<T>(
         &self,
-        flight: &Flight<V>,
+        flights: &[Arc<Flight<V>>],
         future: impl Future<Output = T>,
     ) -> std::thread::Result<T> {
         let mut future = pin!(future);
         poll_fn(|context| {
-            let _inside = Inside::enter(self.id(), flight);
+            let _inside = Inside::enter(self.id(), flights);
             match catch_unwind(AssertUnwindSafe(|| future.as_mut().poll(context))) {
                 Ok(poll) => poll.map(Ok),
                 Err(panic) => Poll::Ready(Err(panic)),
@@ -70,15 +118,17 @@ impl<K: Hash + Eq, V: Clone, S: BuildHasher> Inner<K, V, S> {
 
 /// Notes that this thread polls the loader, so that it can tell when that waits for itself.
 pub(super) struct Inside<'a, V> {
-    flight: &'a Flight<V>,
+    flights: &'a [Arc<Flight<V>>],
     _leading: Leading,
 }
 
 impl<'a, V> Inside<'a, V> {
-    pub(super) fn enter(cache: usize, flight: &'a Flight<V>) -> Self {
-        flight.resume();
+    pub(super) fn enter(cache: usize, flights: &'a [Arc<Flight<V>>]) -> Self {
+        for flight in flights {
+            flight.resume();
+        }
         Self {
-            flight,
+            flights,
             _leading: Leading::enter(cache),
         }
     }
@@ -86,7 +136,9 @@ impl<'a, V> Inside<'a, V> {
 
 impl<V> Drop for Inside<'_, V> {
     fn drop(&mut self) {
-        self.flight.suspend();
+        for flight in self.flights {
+            flight.suspend();
+        }
     }
 }
 
@@ -100,17 +152,35 @@ pub(super) struct Wait<'a, K: Hash + Eq, V, S: BuildHasher> {
 }
 
 impl<'a, K: Hash + Eq, V, S: BuildHasher> Wait<'a, K, V, S> {
-    pub(super) fn new(
-        inner: &'a Inner<K, V, S>,
-        hash: Hashed,
-        flight: Arc<Flight<V>>,
-    ) -> Self {
+    pub(super) fn new(inner: &'a Inner<K, V, S>, hash: Hashed, flight: Arc<Flight<V>>) -> Self {
         Self {
             inner,
             hash,
             flight,
             id: 0,
             over: false,
+        }
+    }
+
+    pub(super) fn flight(&self) -> Arc<Flight<V>> {
+        Arc::clone(&self.flight)
+    }
+
+    /// Waits on this thread.
+    pub(super) fn block(mut self) -> (Turn, Arc<Flight<V>>) {
+        let turn = self.flight.wait();
+        self.over = true;
+        (turn, Arc::clone(&self.flight))
+    }
+
+    /// Ends the wait if there is nothing to wait for.
+    pub(super) fn try_end(mut self) -> Result<(Turn, Arc<Flight<V>>), Self> {
+        match self.flight.try_wait(self.id) {
+            Some(turn) => {
+                self.over = true;
+                Ok((turn, Arc::clone(&self.flight)))
+            }
+            None => Err(self),
         }
     }
 }

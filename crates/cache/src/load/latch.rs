@@ -9,6 +9,9 @@
 use std::hash::{BuildHasher, Hash};
 use std::sync::Arc;
 
+use tidewheel_store::{Attributes, Slot};
+use tidewheel_time::Moment;
+
 use crate::core::flight::{Flight, Phase};
 use crate::core::hash::Hashed;
 use crate::core::inner::Inner;
@@ -220,22 +223,33 @@ impl<K: Hash + Eq, V: Clone, S: BuildHasher> Inner<K, V, S> {
             else {
                 return Err(key);
             };
-            let old = shard.store.attributes(slot);
-            let attributes = tidewheel_store::Attributes {
-                weight,
-                ..self.config.used_by_writer(old, now)
-            };
-            let prepared = Prepared {
-                attributes,
-                tags: self.tags.hold_again(attributes.label),
-                now,
-                fits,
-            };
+            let prepared = self.as_before(shard, slot, weight, fits, now);
             shard.forget_negative(hash, |stored| *stored == *key);
             let (key, new) = own(key, &mut value)?;
             Ok(self.put(shard, hash, key, new, &prepared))
         });
         self.computed(put, value, result)
+    }
+
+    /// What a value is stored with that lives as long as the one in its place would have.
+    pub(super) fn as_before(
+        &self,
+        shard: &Shard<K, V>,
+        slot: Slot,
+        weight: u32,
+        fits: bool,
+        now: Moment,
+    ) -> Prepared<'_> {
+        let attributes = Attributes {
+            weight,
+            ..self.config.used_by_writer(shard.store.attributes(slot), now)
+        };
+        Prepared {
+            attributes,
+            tags: self.tags.hold_again(attributes.label),
+            now,
+            fits,
+        }
     }
 
     /// What has become of a closure's value: `put` says, and `unused` is left of it.

@@ -12,10 +12,12 @@ mod future;
 mod glance;
 pub(crate) mod latch;
 mod lead;
+mod many;
 mod refresh;
 pub(crate) mod said;
 pub(crate) mod settle;
 mod sync;
+mod turn;
 
 use std::convert::Infallible;
 use std::sync::Arc;

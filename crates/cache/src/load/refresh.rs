@@ -10,11 +10,10 @@
 //! A writer of the key supersedes the flight like any load. If the entry ends before step 2, the next caller of
 //! `get_or_load` leads the flight itself, and does not wait for the queue.
 
-use std::future::poll_fn;
 use std::hash::{BuildHasher, Hash};
 use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::slice::from_ref;
 use std::sync::Arc;
-use std::task::Poll;
 
 use tidewheel_store::Slot;
 
@@ -99,19 +98,13 @@ impl<K: Hash + Eq, V, S: BuildHasher> Inner<K, V, S> {
             return;
         };
         let begun = self.lead(|| {
-            let _inside = Inside::enter(self.id(), &refresh.lead.flight);
+            let _inside = Inside::enter(self.id(), from_ref(&refresh.lead.flight));
             catch_unwind(AssertUnwindSafe(|| load(refresh.key())))
         });
         let said = match begun {
             Ok(mut loading) => {
-                let said = poll_fn(|context| {
-                    let _inside = Inside::enter(self.id(), &refresh.lead.flight);
-                    match catch_unwind(AssertUnwindSafe(|| loading.as_mut().poll(context))) {
-                        Ok(poll) => poll.map(Ok),
-                        Err(panic) => Poll::Ready(Err(panic)),
-                    }
-                })
-                .await;
+                let flights = from_ref(&refresh.lead.flight);
+                let said = self.run_inside(flights, loading.as_mut()).await;
                 self.counters.discard(loading);
                 said
             }

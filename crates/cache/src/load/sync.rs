@@ -4,10 +4,14 @@ use std::hash::{BuildHasher, Hash};
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::Arc;
 
+use equivalent::Equivalent;
+
 use super::claim::{Asked, Request, Step};
 use super::form::KeyForm;
-use super::{Found, Said};
+use super::many::Many;
+use super::{Answer, Found, Said};
 use crate::core::inner::Inner;
+use crate::lifetime::Loaded;
 use crate::quiet::Quiet;
 
 impl<K: Hash + Eq, V: Clone, S: BuildHasher> Inner<K, V, S> {
@@ -53,5 +57,30 @@ impl<K: Hash + Eq, V: Clone, S: BuildHasher> Inner<K, V, S> {
                 resume_unwind(panic)
             }
         })
+    }
+
+    pub(crate) fn load_many<'q, E, Q, I, T>(
+        &self,
+        keys: impl IntoIterator<Item = &'q Q>,
+        mut load: impl FnMut(Vec<K>) -> Result<I, E>,
+    ) -> Vec<Answer<V, E>>
+    where
+        E: Send + Sync + 'static,
+        Q: Hash + Equivalent<K> + ToOwned<Owned = K> + ?Sized + 'q,
+        I: IntoIterator<Item = (K, T)>,
+        T: Into<Loaded<V>>,
+    {
+        let mut many = Many::begin(self, keys, true);
+        loop {
+            let keys = many.keys_to_load();
+            if !keys.is_empty() {
+                self.lead(|| many.end(|| Ok(load(keys))));
+            } else if let Some((at, wait)) = many.next_wait() {
+                let (turn, flight) = wait.block();
+                many.waited(at, turn, flight);
+            } else {
+                return many.answers();
+            }
+        }
     }
 }

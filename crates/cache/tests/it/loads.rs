@@ -514,3 +514,27 @@ fn loads_of_heavy_values_keep_within_the_capacity() {
     assert_eq!(cache.stats().rejected, 1);
     cache.validate();
 }
+
+/// It ran its loader, beside that of the load that has begun since.
+#[test]
+fn a_waiter_that_was_chosen_for_a_load_that_is_superseded_looks_again() {
+    let cache = cache();
+    let go = AtomicBool::new(false);
+    let alarms = [Alarm::new(), Alarm::new()];
+    let mut first = Box::pin(cache.get_or_load_async(1, pending::<u64>()));
+    let mut chosen = Box::pin(cache.get_or_load_async(1, async { unreached() }));
+    assert!(poll(first.as_mut(), &alarms[0]).is_pending());
+    assert!(poll(chosen.as_mut(), &alarms[0]).is_pending());
+    drop(first);
+    assert_eq!(cache.remove(&1), None);
+    let mut next = Box::pin(cache.get_or_load_async(1, async {
+        flagged(&go).await;
+        5
+    }));
+    assert!(poll(next.as_mut(), &alarms[1]).is_pending());
+    assert!(poll(chosen.as_mut(), &alarms[0]).is_pending());
+    go.store(true, SeqCst);
+    assert_eq!(poll(next.as_mut(), &alarms[1]), Poll::Ready(5));
+    assert_eq!(poll(chosen.as_mut(), &alarms[0]), Poll::Ready(5));
+    cache.validate();
+}

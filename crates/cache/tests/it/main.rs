@@ -6,6 +6,7 @@
 mod accounts;
 #[cfg(not(target_family = "wasm"))]
 mod async_listener;
+mod bulk;
 mod capacity;
 mod cas;
 mod clocks;
@@ -22,6 +23,7 @@ mod fuses;
 mod handles;
 mod hands;
 mod inference;
+mod interleavings;
 mod invalidate;
 mod iter;
 mod leaks;
@@ -48,6 +50,7 @@ mod support;
 mod tags;
 #[cfg(not(target_family = "wasm"))]
 mod timely;
+mod turns;
 mod twelve_bugs;
 mod user_code;
 mod visibility;

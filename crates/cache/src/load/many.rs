@@ -1,0 +1,270 @@
+//! A load of many keys: one call of the loader for all that are missing and that nobody else is loading.
+//!
+//! 1. All keys are looked up. Each one that is missing is claimed: this caller leads its load, or joins the one that is
+//!    in progress. Nothing is waited for, so two callers with the same keys cannot wait for each other.
+//! 2. The loader is called for the keys that are led, and their loads end.
+//! 3. Only now, leading nothing, it waits for the loads that it has joined, one after the other. If one of those failed,
+//!    its key may be led now: then go to 2.
+
+use std::hash::{BuildHasher, Hash};
+use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
+use std::sync::Arc;
+
+use equivalent::Equivalent;
+use hashbrown::HashTable;
+
+use super::Answer;
+use super::claim::{Request, Step};
+use super::form::BorrowedKey;
+use super::future::Wait;
+use super::lead::Lead;
+use crate::core::flight::{Flight, Turn};
+use crate::core::inner::Inner;
+use crate::lifetime::Loaded;
+
+/// The keys that one caller asks for, and what has come of them so far.
+pub(super) struct Many<'a, 'q, K: Hash + Eq, V, S: BuildHasher, E, Q: ?Sized> {
+    inner: &'a Inner<K, V, S>,
+    /// By the place of each key.
+    answers: Vec<Option<Answer<V, E>>>,
+    missing: Vec<Missing<'a, 'q, K, V, S, Q>>,
+    /// The missing keys by their hashes.
+    table: HashTable<usize>,
+}
+
+/// A key that was not there.
+struct Missing<'a, 'q, K: Hash + Eq, V, S: BuildHasher, Q: ?Sized> {
+    sought: &'q Q,
+    request: Request<'a, K>,
+    /// Where it was asked for.
+    places: Vec<usize>,
+    state: State<'a, K, V, S>,
+}
+
+enum State<'a, K: Hash + Eq, V, S: BuildHasher> {
+    /// Answered, or not yet claimed.
+    Idle,
+    Leads(Lead<'a, K, V, S>),
+    Waits(Wait<'a, K, V, S>),
+}
+
+impl<'a, 'q, K, V, S, E, Q> Many<'a, 'q, K, V, S, E, Q>
+where
+    K: Hash + Eq,
+    V: Clone,
+    S: BuildHasher,
+    E: Send + Sync + 'static,
+    Q: Hash + Equivalent<K> + ToOwned<Owned = K> + ?Sized,
+{
+    /// Looks all keys up, and claims those that are missing.
+    pub(super) fn begin(
+        inner: &'a Inner<K, V, S>,
+        keys: impl IntoIterator<Item = &'q Q>,
+        blocks: bool,
+    ) -> Self {
+        let mut many = Self {
+            inner,
+            answers: Vec::new(),
+            missing: Vec::new(),
+            table: HashTable::new(),
+        };
+        for key in keys {
+            many.look_up(key, blocks);
+        }
+        for at in 0..many.missing.len() {
+            many.go_on(at, None);
+        }
+        many
+    }
+
+    fn look_up(&mut self, key: &'q Q, blocks: bool) {
+        let hash = self.inner.hash(key);
+        let place = self.answers.len();
+        if let Some(found) = self.inner.glance(hash, key, true, true) {
+            return self.answers.push(Some(found.value));
+        }
+        self.answers.push(None);
+        let is = |at: &usize| {
+            self.missing[*at]
+                .request
+                .asks(hash, |stored| key.equivalent(stored))
+        };
+        if let Some(at) = self.table.find(hash.0, is).copied() {
+            return self.missing[at].places.push(place);
+        }
+        let request = self.inner.request(hash, BorrowedKey(key), true, blocks);
+        let rehash = |at: &usize| self.missing[*at].request.hash.0;
+        self.table.insert_unique(hash.0, self.missing.len(), rehash);
+        self.missing.push(Missing {
+            sought: key,
+            request,
+            places: vec![place],
+            state: State::Idle,
+        });
+    }
+
+    /// The next step for a missing key.
+    fn go_on(&mut self, at: usize, waited: Option<(Turn, Arc<Flight<V>>)>) {
+        let missing = &mut self.missing[at];
+        match self.inner.continue_load(&mut missing.request, waited) {
+            Step::Answer(found) => self.answer(at, found.value),
+            Step::Lead(lead) => missing.state = State::Leads(lead),
+            Step::Wait(flight) => {
+                let wait = Wait::new(self.inner, missing.request.hash, flight);
+                missing.state = State::Waits(wait);
+            }
+        }
+    }
+
+    fn answer(&mut self, at: usize, answer: Answer<V, E>) {
+        let (last, others) = match self.missing[at].places.split_last() {
+            Some((last, others)) => (*last, others),
+            None => return,
+        };
+        for place in others {
+            self.answers[*place] = Some(answer.clone());
+        }
+        self.answers[last] = Some(answer);
+    }
+
+    /// The keys that the loader is to be called for.
+    pub(super) fn keys_to_load(&self) -> Vec<K> {
+        self.led()
+            .map(|missing| missing.sought.to_owned())
+            .collect()
+    }
+
+    /// The loads that these are.
+    pub(super) fn flights(&self) -> Vec<Arc<Flight<V>>> {
+        let flights = self.led().filter_map(|missing| match &missing.state {
+            State::Leads(lead) => Some(Arc::clone(&lead.flight)),
+            _ => None,
+        });
+        flights.collect()
+    }
+
+    fn led(&self) -> impl Iterator<Item = &Missing<'a, 'q, K, V, S, Q>> {
+        let leads =
+            |missing: &&Missing<'_, '_, _, _, _, _>| matches!(missing.state, State::Leads(_));
+        self.missing.iter().filter(leads)
+    }
+
+    /// Ends the loads with what the loader says, or with its panic. What it has said until then counts.
+    pub(super) fn end<I, T>(&mut self, load: impl FnOnce() -> std::thread::Result<Result<I, E>>)
+    where
+        I: IntoIterator<Item = (K, T)>,
+        T: Into<Loaded<V>>,
+    {
+        let heard = catch_unwind(AssertUnwindSafe(|| load().map(|said| self.hear(said))));
+        if let Err(panic) = heard.and_then(|heard| heard) {
+            self.give_up();
+            resume_unwind(panic);
+        }
+    }
+
+    fn hear<I, T>(&mut self, said: Result<I, E>)
+    where
+        I: IntoIterator<Item = (K, T)>,
+        T: Into<Loaded<V>>,
+    {
+        match said {
+            Ok(pairs) => {
+                for (key, value) in pairs {
+                    self.hear_one(key, value.into());
+                }
+                self.end_rest(|| Ok(None));
+            }
+            Err(error) => {
+                let error = Arc::new(error);
+                self.end_rest(|| Err(Arc::clone(&error)));
+            }
+        }
+    }
+
+    /// A value of the loader's. One that it was not asked for is dropped: a writer may have stored a newer one.
+    fn hear_one(&mut self, key: K, loaded: Loaded<V>) {
+        let hash = self.inner.hash(&key);
+        let is = |at: &usize| {
+            let missing = &self.missing[*at];
+            missing.request.hash.0 == hash.0 && missing.sought.equivalent(&key)
+        };
+        let found = self.table.find(hash.0, is).copied();
+        match found.and_then(|at| Some((at, self.missing[at].take_lead()?))) {
+            Some((at, lead)) => self.answer(at, lead.finish::<E>(Ok(Some(loaded))).value),
+            None => self.inner.counters.discard(loaded),
+        }
+        self.inner.counters.discard(key);
+    }
+
+    /// Ends the loads of which the loader has said nothing.
+    fn end_rest(&mut self, said: impl Fn() -> Result<Option<Loaded<V>>, Arc<E>>) {
+        for at in 0..self.missing.len() {
+            if let Some(lead) = self.missing[at].take_lead() {
+                self.answer(at, lead.finish(said()).value);
+            }
+        }
+    }
+
+    /// The loader has panicked: others load.
+    fn give_up(&mut self) {
+        for missing in &mut self.missing {
+            if let Some(lead) = missing.take_lead() {
+                lead.give_up();
+            }
+        }
+    }
+
+    /// The next load to wait for, with its number.
+    pub(super) fn next_wait(&mut self) -> Option<(usize, Wait<'a, K, V, S>)> {
+        let mut missing = self.missing.iter_mut().enumerate();
+        missing.find_map(|(at, missing)| Some((at, missing.take_wait()?)))
+    }
+
+    /// A load that was waited for is over, and perhaps others with it.
+    pub(super) fn waited(&mut self, at: usize, turn: Turn, flight: Arc<Flight<V>>) {
+        self.go_on(at, Some((turn, flight)));
+        for at in 0..self.missing.len() {
+            if let Some(wait) = self.missing[at].take_wait() {
+                match wait.try_end() {
+                    Ok((turn, flight)) => self.go_on(at, Some((turn, flight))),
+                    Err(wait) => self.missing[at].state = State::Waits(wait),
+                }
+            }
+        }
+    }
+
+    /// An answer for each key, in their order.
+    pub(super) fn answers(mut self) -> Vec<Answer<V, E>> {
+        let answers = std::mem::take(&mut self.answers);
+        let answer = |answer: Option<_>| answer.expect("all have been answered");
+        answers.into_iter().map(answer).collect()
+    }
+}
+
+impl<'a, K: Hash + Eq, V, S: BuildHasher, Q: ?Sized> Missing<'a, '_, K, V, S, Q> {
+    fn take_lead(&mut self) -> Option<Lead<'a, K, V, S>> {
+        match std::mem::replace(&mut self.state, State::Idle) {
+            State::Leads(lead) => Some(lead),
+            other => {
+                self.state = other;
+                None
+            }
+        }
+    }
+
+    fn take_wait(&mut self) -> Option<Wait<'a, K, V, S>> {
+        match std::mem::replace(&mut self.state, State::Idle) {
+            State::Waits(wait) => Some(wait),
+            other => {
+                self.state = other;
+                None
+            }
+        }
+    }
+}
+
+impl<K: Hash + Eq, V, S: BuildHasher, E, Q: ?Sized> Drop for Many<'_, '_, K, V, S, E, Q> {
+    fn drop(&mut self) {
+        self.inner.counters.discard_all(self.answers.drain(..));
+    }
+}

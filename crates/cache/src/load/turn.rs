@@ -1,0 +1,214 @@
+//! A change of one key by an async closure, which never keeps the key's other writers waiting.
+//!
+//! Async closures of one key take turns. The one whose turn it is leads the key's flight, as a loader does. So nobody
+//! loads or refreshes the key meanwhile, and readers see the old value. A plain writer supersedes the flight: what the
+//! closure returns is not stored then, and the closure runs again with what is there now. The same happens if the entry
+//! that it saw has expired, or left for another reason.
+
+use std::future::Future;
+use std::hash::{BuildHasher, Hash};
+use std::panic::resume_unwind;
+use std::slice::from_ref;
+use std::sync::Arc;
+
+use tidewheel_store::Slot;
+
+use super::future::Wait;
+use super::latch::Compute;
+use super::lead::Lead;
+use crate::core::flight::{Flight, Phase, REENTRY, Turn};
+use crate::core::hash::Hashed;
+use crate::core::inner::Inner;
+use crate::core::insert::Prepared;
+use crate::core::removal::RemovalCause;
+use crate::core::shard::Shard;
+use crate::lifetime::Loaded;
+use crate::quiet::Quiet;
+
+/// What an async closure wanted was not done: the key was changed while it ran.
+struct Superseded;
+
+/// A key and the lead of its flight.
+struct Held<'a, K: Hash + Eq, V, S: BuildHasher> {
+    lead: Lead<'a, K, V, S>,
+    hash: Hashed,
+    key: &'a K,
+    /// Whether the closure has seen a value.
+    there: bool,
+}
+
+impl<K: Hash + Eq + Clone, V: Clone, S: BuildHasher> Inner<K, V, S> {
+    /// Lets an async closure decide what becomes of a key; returns the value that is there then.
+    pub(crate) async fn compute_async<F, R>(&self, key: K, mut change: F) -> Option<V>
+    where
+        F: FnMut(Option<V>) -> R,
+        R: Future<Output = Compute<V>>,
+    {
+        let hash = self.hash(&key);
+        let key = Quiet::new(Arc::new(key), &self.counters);
+        loop {
+            let lead = self.next_turn(hash, &key).await;
+            let old = self.value_now(hash, &**key);
+            let held = Held {
+                lead,
+                hash,
+                key: &key,
+                there: old.is_some(),
+            };
+            let flights = from_ref(&held.lead.flight);
+            let wanted = self.call_inside(flights, || change(old)).await;
+            let done = self.lead(|| match wanted {
+                Ok(wanted) => self.end_turn(&held, wanted),
+                Err(panic) => {
+                    drop(held);
+                    resume_unwind(panic)
+                }
+            });
+            if let Ok(value) = done {
+                return value;
+            }
+        }
+    }
+
+    /// Waits until it is this caller's turn to change a key.
+    async fn next_turn<'a>(&'a self, hash: Hashed, key: &Arc<K>) -> Lead<'a, K, V, S> {
+        loop {
+            let flight = match self.take_turn(hash, key) {
+                Ok(lead) => return lead,
+                Err(flight) => flight,
+            };
+            let turn = Wait::new(self, hash, Arc::clone(&flight)).await;
+            if turn == Turn::Lead {
+                let lead = Lead::of(self, hash, flight);
+                lead.flight.lead_by_closure();
+                if lead.stands(&self.read(self.cell(hash))) {
+                    return lead;
+                }
+            }
+        }
+    }
+
+    /// Leads the flight of a key, if nobody does; else joins those who wait for it.
+    ///
+    /// # Panics
+    ///
+    /// If it would wait for itself.
+    fn take_turn(&self, hash: Hashed, key: &Arc<K>) -> Result<Lead<'_, K, V, S>, Arc<Flight<V>>> {
+        let (flight, leads) = self.hold(self.cell(hash), |shard| {
+            let flights = &mut shard.flights;
+            let Some(flight) = flights.find(hash.0, |stored| *stored == **key) else {
+                let flight = flights.start(hash.0, Arc::clone(key), Phase::Running);
+                flight.lead_by_closure();
+                return (flight, true);
+            };
+            let leads = flight.take_turn();
+            if !leads && !flight.is_own() {
+                flight.join();
+            }
+            (Arc::clone(flight), leads)
+        });
+        if leads {
+            return Ok(Lead::of(self, hash, flight));
+        }
+        assert!(!flight.is_own(), "{REENTRY}");
+        Err(flight)
+    }
+
+    /// The live value of a key.
+    fn value_now(&self, hash: Hashed, key: &K) -> Option<V> {
+        let shard = self.read(self.cell(hash));
+        let slot = Self::find(&shard, hash, key)?;
+        self.is_live(&shard.store, slot)
+            .then(|| shard.store.value(slot).clone())
+    }
+
+    /// Does what a closure wants, and returns the value that is there then.
+    fn end_turn(
+        &self,
+        held: &Held<'_, K, V, S>,
+        wanted: Compute<V>,
+    ) -> Result<Option<V>, Superseded> {
+        match wanted {
+            Compute::Keep => Ok(self.value_now(held.hash, held.key)),
+            Compute::Remove => self.remove_in_turn(held).map(|()| None),
+            Compute::Put(loaded) => self.put_in_turn(held, loaded),
+            Compute::Update(value) if held.there => self.update_in_turn(held, value),
+            Compute::Update(value) => self.put_in_turn(held, value.into()),
+        }
+    }
+
+    fn remove_in_turn(&self, held: &Held<'_, K, V, S>) -> Result<(), Superseded> {
+        let Held { hash, key, .. } = *held;
+        let now = self.time.now().tick();
+        self.write(self.cell(hash), |shard| {
+            let slot = held.unchanged(self, shard)?;
+            shard.forget_negative(hash, |stored| stored == key);
+            if slot.is_some() {
+                if let Some((old, dead_by)) = self.take(shard, hash, key) {
+                    let cause = dead_by.unwrap_or(RemovalCause::Removed);
+                    self.file_removal(shard, old, cause, now);
+                }
+            }
+            Ok(())
+        })
+    }
+
+    fn put_in_turn(
+        &self,
+        held: &Held<'_, K, V, S>,
+        loaded: Loaded<V>,
+    ) -> Result<Option<V>, Superseded> {
+        let Loaded { value, lifetime } = loaded;
+        let prepared = self.prepare(held.hash, held.key, &value, &lifetime);
+        self.store_in_turn(held, value, |_, _| prepared)
+    }
+
+    fn update_in_turn(&self, held: &Held<'_, K, V, S>, value: V) -> Result<Option<V>, Superseded> {
+        let weight = self.config.weight(held.key, &value);
+        let fits = self.fits(held.hash, held.key, weight);
+        let now = self.time.now();
+        self.store_in_turn(held, value, |shard, slot| {
+            let slot = slot.expect("what the closure has seen is there");
+            self.as_before(shard, slot, weight, fits, now)
+        })
+    }
+
+    /// Stores a value unless the key was changed; returns it if it was stored.
+    fn store_in_turn<'p>(
+        &'p self,
+        held: &Held<'_, K, V, S>,
+        value: V,
+        prepare: impl FnOnce(&Shard<K, V>, Option<Slot>) -> Prepared<'p>,
+    ) -> Result<Option<V>, Superseded> {
+        let Held { hash, key, .. } = *held;
+        let result = Quiet::new(value.clone(), &self.counters);
+        // The table's key is not to be had: the flight is handed on.
+        let mut entry = Some((key.clone(), value));
+        let stored = self.write(self.cell(hash), |shard| {
+            let slot = held.unchanged(self, shard)?;
+            let prepared = prepare(shard, slot);
+            shard.forget_negative(hash, |stored| stored == key);
+            let (key, value) = entry.take().expect("stored once");
+            Ok(self.put(shard, hash, key, value, &prepared))
+        });
+        self.counters.discard_pairs(entry.into_iter());
+        Ok(stored?.then(|| result.into_inner()))
+    }
+}
+
+impl<K: Hash + Eq, V, S: BuildHasher> Held<'_, K, V, S> {
+    /// The place of the entry that the closure has seen, if it has seen one.
+    fn unchanged(
+        &self,
+        inner: &Inner<K, V, S>,
+        shard: &Shard<K, V>,
+    ) -> Result<Option<Slot>, Superseded> {
+        let slot = Inner::<K, V, S>::find(shard, self.hash, self.key)
+            .filter(|slot| inner.is_live(&shard.store, *slot));
+        if self.lead.stands(shard) && slot.is_some() == self.there {
+            Ok(slot)
+        } else {
+            Err(Superseded)
+        }
+    }
+}

@@ -1,0 +1,464 @@
+//! Bulk loads: one call for all that is missing, nothing twice, and nobody waits for one who waits for him.
+
+use std::cell::{Cell, RefCell};
+use std::collections::HashMap;
+use std::future::{Future, pending, ready};
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::pin::Pin;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::SeqCst};
+use std::sync::{Arc, mpsc};
+use std::task::Poll;
+use std::thread;
+use std::time::Duration;
+
+use tidewheel::{Cache, Compute, Driver, Lifetime, Loaded, ManualClock, Ttl};
+
+use crate::hands::{Alarm, block_on, flagged, poll};
+use crate::loading::{Failure, MS, manual};
+
+const NONE: &[u64] = &[];
+
+type Answers<'a> = Pin<Box<dyn Future<Output = Vec<Option<u64>>> + 'a>>;
+
+fn cache() -> Cache<u64, u64> {
+    manual(&ManualClock::new()).build().expect("valid")
+}
+
+/// Ten times each key.
+fn tens(keys: Vec<u64>) -> Vec<(u64, u64)> {
+    keys.into_iter().map(|key| (key, 10 * key)).collect()
+}
+
+/// A bulk load that waits for a flag, and notes what it was called for.
+fn slow<'a>(
+    cache: &'a Cache<u64, u64>,
+    keys: &'a [u64],
+    go: &'a AtomicBool,
+    calls: &'a RefCell<Vec<Vec<u64>>>,
+) -> Answers<'a> {
+    Box::pin(cache.get_or_load_many_async(keys, move |missing| {
+        calls.borrow_mut().push(missing.clone());
+        async move {
+            flagged(go).await;
+            tens(missing)
+        }
+    }))
+}
+
+#[test]
+fn one_call_loads_all_that_is_missing() {
+    let cache = cache();
+    cache.insert(2, 7);
+    let mut calls = Vec::new();
+    let answers = cache.get_or_load_many(&[3, 2, 1, 3, 2], |missing| {
+        calls.push(missing.clone());
+        // In an order of its own.
+        tens(missing).into_iter().rev()
+    });
+    assert_eq!(answers, [Some(30), Some(7), Some(10), Some(30), Some(7)]);
+    assert_eq!(calls, [[3, 1]]);
+    assert_eq!((cache.get(&1), cache.get(&3)), (Some(10), Some(30)));
+    let stats = cache.stats();
+    assert_eq!((stats.loads, stats.load_errors, stats.inserts), (2, 0, 3));
+
+    let unreached = |_| -> Vec<(u64, u64)> { unreachable!("all are there") };
+    assert_eq!(cache.get_or_load_many(&[1, 2, 3], unreached).len(), 3);
+    assert_eq!(cache.get_or_load_many(NONE, unreached), []);
+    assert_eq!(
+        block_on(cache.get_or_load_many_async(NONE, |_| ready(unreached(vec![])))),
+        []
+    );
+    cache.validate();
+}
+
+#[test]
+fn keys_are_borrowed_and_results_may_be_a_map() {
+    let cache: Cache<String, usize> = Cache::builder()
+        .unbounded()
+        .no_default_ttl()
+        .clock(ManualClock::new())
+        .driver(Driver::Manual)
+        .build()
+        .expect("valid");
+    let load = |missing: Vec<String>| -> HashMap<String, usize> {
+        missing
+            .into_iter()
+            .map(|key| (key.clone(), key.len()))
+            .collect()
+    };
+    assert_eq!(
+        cache.get_or_load_many(["a", "bc"], load),
+        [Some(1), Some(2)]
+    );
+    let keys = vec!["bc".to_string(), "def".to_string()];
+    assert_eq!(cache.get_or_load_many(&keys, load), [Some(2), Some(3)]);
+    let later = cache.get_or_load_many_async(["bc", "four"], async |missing| load(missing));
+    assert_eq!(block_on(later), [Some(2), Some(4)]);
+}
+
+#[test]
+fn what_the_loader_leaves_out_is_absent_and_what_nobody_asked_for_is_dropped() {
+    let clock = ManualClock::new();
+    let cache = manual(&clock).negative_ttl(10 * MS).build().expect("valid");
+    cache.insert(9, 1);
+    let answers = cache.get_or_load_many(&[1, 2], |_| [(1, 10), (9, 90), (8, 80), (1, 11)]);
+    assert_eq!(answers, [Some(10), None]);
+    assert_eq!(
+        (cache.get(&1), cache.get(&8), cache.get(&9)),
+        (Some(10), None, Some(1))
+    );
+    // The absence is remembered, for those to whom it is an answer.
+    assert_eq!(cache.optionally_get_or_load(2, || Some(20)), None);
+    assert_eq!(cache.get_or_load_many(&[2], tens), [None]);
+    assert_eq!(cache.get_or_load(2, || 20), 20);
+    cache.validate();
+}
+
+#[test]
+fn values_may_have_lifetimes() {
+    let cache = cache();
+    let loaded = |key| {
+        (
+            key,
+            Loaded::new(key, Lifetime::ttl(key as u32 * MS).tag("t")),
+        )
+    };
+    cache.get_or_load_many(&[20, 30], |missing| missing.into_iter().map(loaded));
+    assert_eq!(cache.ttl(&20), Ttl::Left(20 * MS));
+    assert_eq!(cache.ttl(&30), Ttl::Left(30 * MS));
+    assert!(cache.invalidate_tag("t"));
+    assert_eq!(cache.get(&20), None);
+}
+
+#[test]
+fn a_key_that_another_caller_loads_is_joined() {
+    let cache = cache();
+    let (go, calls) = (AtomicBool::new(false), RefCell::new(Vec::new()));
+    let never = AtomicBool::new(true);
+    let mut first = slow(&cache, &[1, 2], &go, &calls);
+    let mut second = slow(&cache, &[3, 2], &never, &calls);
+    let mut single = Box::pin(cache.get_or_load_async(1, pending()));
+    let alarms = [Alarm::new(), Alarm::new(), Alarm::new()];
+    assert!(poll(first.as_mut(), &alarms[0]).is_pending());
+    assert!(poll(second.as_mut(), &alarms[1]).is_pending());
+    assert!(poll(single.as_mut(), &alarms[2]).is_pending());
+    assert_eq!(*calls.borrow(), [vec![1, 2], vec![3]]);
+    assert_eq!(
+        cache.get(&3),
+        Some(30),
+        "it waits only once its own is loaded"
+    );
+    go.store(true, SeqCst);
+    assert_eq!(
+        poll(first.as_mut(), &alarms[0]),
+        Poll::Ready(vec![Some(10), Some(20)])
+    );
+    assert_eq!(alarms[1].woken.load(SeqCst), 1);
+    assert_eq!(
+        poll(second.as_mut(), &alarms[1]),
+        Poll::Ready(vec![Some(30), Some(20)])
+    );
+    assert_eq!(poll(single.as_mut(), &alarms[2]), Poll::Ready(10));
+    assert_eq!(cache.stats().loads, 3);
+    cache.validate();
+}
+
+#[test]
+fn callers_with_the_same_keys_in_other_orders_do_not_wait_for_each_other() {
+    let (done, ended) = mpsc::channel();
+    thread::spawn(move || {
+        for round in 0..200_u64 {
+            let cache = cache();
+            let loads = AtomicUsize::new(0);
+            thread::scope(|scope| {
+                for caller in 0..4_u64 {
+                    let (cache, loads) = (&cache, &loads);
+                    scope.spawn(move || {
+                        let order = |at: u64| (at * (2 * caller + 1) + round) % 16;
+                        let keys: Vec<u64> = (0..16).map(order).collect();
+                        let load = |missing: Vec<u64>| {
+                            loads.fetch_add(missing.len(), SeqCst);
+                            thread::yield_now();
+                            tens(missing)
+                        };
+                        let answers = if caller % 2 == 0 {
+                            cache.get_or_load_many(&keys, load)
+                        } else {
+                            block_on(cache.get_or_load_many_async(&keys, async |keys| load(keys)))
+                        };
+                        let expected: Vec<_> = keys.iter().map(|key| Some(10 * key)).collect();
+                        assert_eq!(answers, expected);
+                    });
+                }
+            });
+            assert_eq!(loads.load(SeqCst), 16, "each key once");
+            cache.validate();
+        }
+        done.send(()).expect("heard");
+    });
+    ended
+        .recv_timeout(Duration::from_secs(60))
+        .expect("nobody waits for ever");
+}
+
+#[test]
+fn an_error_is_that_of_each_missing_key() {
+    let clock = ManualClock::new();
+    let cache = manual(&clock)
+        .stale_on_error(50 * MS)
+        .negative_ttl(10 * MS)
+        .build()
+        .expect("valid");
+    cache.insert(1, 5);
+    clock.advance(100 * MS);
+    cache.insert(2, 6);
+    let mut calls = 0;
+    let mut ask = || {
+        cache.try_get_or_load_many(&[1, 2, 3, 3], |_| {
+            calls += 1;
+            Err::<Vec<(u64, u64)>, _>(Failure(calls))
+        })
+    };
+    let failed = || Err(Arc::new(Failure(1)));
+    assert_eq!(ask(), [Ok(Some(5)), Ok(Some(6)), failed(), failed()]);
+    assert_eq!(
+        ask(),
+        [Ok(Some(5)), Ok(Some(6)), failed(), failed()],
+        "remembered"
+    );
+    assert_eq!(calls, 1);
+    assert_eq!(cache.stats().load_errors, 2);
+    let tens = async |missing| Ok::<_, Failure>(tens(missing));
+    clock.advance(10 * MS);
+    let answers = block_on(cache.try_get_or_load_many_async(&[1, 3], tens));
+    assert_eq!(answers, [Ok(Some(10)), Ok(Some(30))]);
+    cache.validate();
+}
+
+#[test]
+fn a_panic_leaves_the_keys_to_others_and_keeps_what_was_said_until_then() {
+    let cache = cache();
+    let panics = || -> (u64, u64) { std::panic::resume_unwind(Box::new("loader")) };
+    let load = |_: Vec<u64>| (0..3_u64).map(|at| if at == 2 { panics() } else { (at, at + 40) });
+    let bulk = catch_unwind(AssertUnwindSafe(|| {
+        cache.get_or_load_many(&[0, 1, 2, 3], load)
+    }));
+    assert!(bulk.is_err());
+    assert_eq!((cache.get(&0), cache.get(&1)), (Some(40), Some(41)));
+    let stats = cache.stats();
+    assert_eq!((stats.loads, stats.load_errors), (4, 2));
+    assert_eq!(cache.get_or_load_many(&[2, 3], tens), [Some(20), Some(30)]);
+    let bulk = cache.get_or_load_many_async(&[5, 6], async |_| -> Vec<(u64, u64)> {
+        std::panic::resume_unwind(Box::new("future"))
+    });
+    assert!(catch_unwind(AssertUnwindSafe(|| block_on(bulk))).is_err());
+    assert_eq!(cache.get_or_load_many(&[5, 6], tens), [Some(50), Some(60)]);
+    cache.validate();
+}
+
+#[test]
+fn a_dropped_future_leaves_its_keys_to_one_who_waits_for_them() {
+    let cache = cache();
+    let (never, now) = (AtomicBool::new(false), AtomicBool::new(true));
+    let calls = RefCell::new(Vec::new());
+    let mut first = slow(&cache, &[1, 2, 3], &never, &calls);
+    let mut second = slow(&cache, &[3, 4, 2, 1], &now, &calls);
+    let mut third = slow(&cache, &[2, 1], &now, &calls);
+    let alarms = [Alarm::new(), Alarm::new(), Alarm::new()];
+    for (future, alarm) in [&mut first, &mut second, &mut third]
+        .into_iter()
+        .zip(&alarms)
+    {
+        assert!(poll(future.as_mut(), alarm).is_pending());
+    }
+    drop(first);
+    // Key 3 is left to the second one, which takes key 1 with it, and key 2 to the third one.
+    assert_eq!(
+        [&alarms[1], &alarms[2]].map(|alarm| alarm.woken.load(SeqCst)),
+        [1, 1]
+    );
+    assert!(poll(second.as_mut(), &alarms[1]).is_pending());
+    assert_eq!(
+        poll(third.as_mut(), &alarms[2]),
+        Poll::Ready(vec![Some(20), Some(10)])
+    );
+    let expected = vec![Some(30), Some(40), Some(20), Some(10)];
+    assert_eq!(poll(second.as_mut(), &alarms[1]), Poll::Ready(expected));
+    assert_eq!(
+        *calls.borrow(),
+        [vec![1, 2, 3], vec![4], vec![3, 1], vec![2]]
+    );
+    drop((second, third));
+    for alarm in &alarms {
+        assert_eq!(Arc::strong_count(alarm), 1, "a waker has leaked");
+    }
+    cache.validate();
+}
+
+#[test]
+fn all_that_another_one_leaves_is_loaded_with_one_call() {
+    let cache = cache();
+    let (never, now) = (AtomicBool::new(false), AtomicBool::new(true));
+    let calls = RefCell::new(Vec::new());
+    let mut first = slow(&cache, &[1, 2, 3], &never, &calls);
+    let mut second = slow(&cache, &[1, 2, 3], &now, &calls);
+    let alarms = [Alarm::new(), Alarm::new()];
+    assert!(poll(first.as_mut(), &alarms[0]).is_pending());
+    assert!(poll(second.as_mut(), &alarms[1]).is_pending());
+    drop(first);
+    let expected = vec![Some(10), Some(20), Some(30)];
+    assert_eq!(poll(second.as_mut(), &alarms[1]), Poll::Ready(expected));
+    assert_eq!(*calls.borrow(), [[1, 2, 3], [1, 2, 3]]);
+}
+
+/// A future that waits for key 1 must not be the one that key 2 is left to.
+#[test]
+fn a_key_that_was_left_is_not_kept_for_one_who_waits_for_another_key() {
+    let cache = cache();
+    let mut one = Box::pin(cache.get_or_load_async(1, pending::<u64>()));
+    let mut two = Box::pin(cache.get_or_load_async(2, pending::<u64>()));
+    let now = AtomicBool::new(true);
+    let calls = RefCell::new(Vec::new());
+    let mut both = slow(&cache, &[1, 2], &now, &calls);
+    let mut other = Box::pin(cache.get_or_load_async(2, ready(22)));
+    let alarms = [Alarm::new(), Alarm::new()];
+    assert!(poll(one.as_mut(), &alarms[0]).is_pending());
+    assert!(poll(two.as_mut(), &alarms[0]).is_pending());
+    assert!(poll(both.as_mut(), &alarms[0]).is_pending());
+    assert!(poll(other.as_mut(), &alarms[1]).is_pending());
+    drop(two);
+    assert_eq!(alarms[1].woken.load(SeqCst), 1);
+    assert_eq!(poll(other.as_mut(), &alarms[1]), Poll::Ready(22));
+    drop(one);
+    assert_eq!(
+        poll(both.as_mut(), &alarms[0]),
+        Poll::Ready(vec![Some(10), Some(22)])
+    );
+    assert_eq!(*calls.borrow(), [[1]]);
+    cache.validate();
+}
+
+#[test]
+fn a_writer_supersedes_the_load_of_its_key_only() {
+    let cache = cache();
+    let (go, calls) = (AtomicBool::new(false), RefCell::new(Vec::new()));
+    let mut bulk = slow(&cache, &[1, 2], &go, &calls);
+    let alarm = Alarm::new();
+    assert!(poll(bulk.as_mut(), &alarm).is_pending());
+    cache.insert(1, 5);
+    go.store(true, SeqCst);
+    assert_eq!(
+        poll(bulk.as_mut(), &alarm),
+        Poll::Ready(vec![Some(10), Some(20)])
+    );
+    assert_eq!((cache.get(&1), cache.get(&2)), (Some(5), Some(20)));
+}
+
+#[test]
+fn a_stale_value_is_loaded_again_by_one_caller_and_served_to_the_others() {
+    let clock = ManualClock::new();
+    let cache = manual(&clock).refresh_after(0.5).build().expect("valid");
+    cache.insert(1, 5);
+    clock.advance(50 * MS);
+    let (go, calls) = (AtomicBool::new(false), RefCell::new(Vec::new()));
+    let mut bulk = slow(&cache, &[1, 2], &go, &calls);
+    let alarm = Alarm::new();
+    assert!(poll(bulk.as_mut(), &alarm).is_pending());
+    assert_eq!(cache.get_or_load_many(&[1], |_| [(1, 0)]), [Some(5)]);
+    go.store(true, SeqCst);
+    assert_eq!(
+        poll(bulk.as_mut(), &alarm),
+        Poll::Ready(vec![Some(10), Some(20)])
+    );
+}
+
+#[test]
+fn a_loader_that_asks_for_one_of_its_keys_panics_instead_of_waiting_for_itself() {
+    let cache = cache();
+    let bulk = || {
+        cache.get_or_load_many(&[1, 2], |missing| {
+            cache.get_or_load_many(&[3, 2], tens);
+            tens(missing)
+        })
+    };
+    assert!(catch_unwind(AssertUnwindSafe(bulk)).is_err());
+    let other = cache.get_or_load_many(&[1, 2], |missing| {
+        assert_eq!(cache.get_or_load_many(&[3, 4], tens), [Some(30), Some(40)]);
+        tens(missing)
+    });
+    assert_eq!(other, [Some(10), Some(20)]);
+    cache.validate();
+}
+
+#[test]
+fn a_bulk_load_waits_for_an_async_closure() {
+    let cache = cache();
+    let go = AtomicBool::new(false);
+    let mut change = Box::pin(cache.entry(1).compute_async(async |_| {
+        flagged(&go).await;
+        Compute::Put(5.into())
+    }));
+    let alarms = [Alarm::new(), Alarm::new()];
+    assert!(poll(change.as_mut(), &alarms[0]).is_pending());
+    let calls = RefCell::new(Vec::new());
+    let mut bulk = slow(&cache, &[1, 2], &go, &calls);
+    assert!(poll(bulk.as_mut(), &alarms[1]).is_pending());
+    go.store(true, SeqCst);
+    assert!(
+        poll(bulk.as_mut(), &alarms[1]).is_pending(),
+        "2 is loaded, 1 is waited for"
+    );
+    assert_eq!(poll(change.as_mut(), &alarms[0]), Poll::Ready(Some(5)));
+    assert_eq!(
+        poll(bulk.as_mut(), &alarms[1]),
+        Poll::Ready(vec![Some(5), Some(20)])
+    );
+    assert_eq!(*calls.borrow(), [[2]]);
+}
+
+#[test]
+fn bulk_loads_and_closures_are_futures_that_may_move() {
+    fn moves<F: Future + Send>(_: &F) {}
+    let cache = cache();
+    moves(&cache.get_or_load_many_async(&[1], async |keys| tens(keys)));
+    moves(&cache.entry(1).compute_async(async |_| Compute::Keep));
+    moves(&cache.fetch_by_ref(&1).load_async(ready(1)));
+}
+
+/// A panicking `Drop` of a value, while the loader's panic unwinds, would end the process.
+#[test]
+fn answers_are_dropped_quietly_when_the_loader_panics() {
+    #[derive(Clone)]
+    struct Prickly;
+    impl Drop for Prickly {
+        fn drop(&mut self) {
+            if ARMED.with(Cell::get) {
+                std::panic::resume_unwind(Box::new("drop"));
+            }
+        }
+    }
+    thread_local! {
+        static ARMED: Cell<bool> = const { Cell::new(false) };
+    }
+    let cache: Cache<u64, Prickly> = Cache::builder()
+        .unbounded()
+        .no_default_ttl()
+        .clock(ManualClock::new())
+        .driver(Driver::Manual)
+        .build()
+        .expect("valid");
+    cache.insert(1, Prickly);
+    cache.insert(2, Prickly);
+    let bulk = || {
+        cache.get_or_load_many(&[1, 2, 3], |_| -> Vec<(u64, Prickly)> {
+            ARMED.with(|armed| armed.set(true));
+            std::panic::resume_unwind(Box::new("loader"))
+        })
+    };
+    let panic = catch_unwind(AssertUnwindSafe(bulk))
+        .err()
+        .expect("it panics");
+    ARMED.with(|armed| armed.set(false));
+    assert_eq!(panic.downcast_ref::<&str>(), Some(&"loader"));
+    assert_eq!(cache.stats().drop_panics, 2);
+}
