@@ -205,6 +205,75 @@ fn futures_dropped_midway_hand_over_and_nobody_waits_for_ever() {
 }
 
 #[test]
+fn async_closures_lose_nothing_beside_plain_writers_and_loads() {
+    check(|| {
+        let cache = cache();
+        let above = Arc::new(AtomicUsize::new(0));
+        let mut threads = Vec::new();
+        for polls in 0..2 {
+            let (cache, above) = (Arc::clone(&cache), Arc::clone(&above));
+            threads.push(thread::spawn(move || {
+                let change = cache.entry(1).compute_async(|old: Option<u64>| async move {
+                    slow(polls, 0).await;
+                    Compute::Put((old.unwrap_or(0) + 1).into())
+                });
+                let now = shuttle::future::block_on(change).expect("it was stored");
+                above.fetch_add(usize::from(now > 100), SeqCst);
+            }));
+        }
+        let dropped = Arc::clone(&cache);
+        threads.push(thread::spawn(move || {
+            let change = dropped.entry(1).compute_async(|_| std::future::pending());
+            assert!(poll_some(change, 2).is_none());
+        }));
+        let writer = Arc::clone(&cache);
+        threads.push(thread::spawn(move || writer.insert(1, 100)));
+        let reader = Arc::clone(&cache);
+        threads.push(thread::spawn(move || {
+            let value = reader.get_or_load(1, || 50);
+            assert!(value <= 2 || (50..=52).contains(&value) || (100..=102).contains(&value));
+        }));
+        join(threads);
+        assert_eq!(cache.peek(&1), Some(100 + above.load(SeqCst) as u64));
+        cache.validate();
+    });
+}
+
+#[test]
+fn bulk_loads_of_the_same_keys_in_any_order_load_each_once() {
+    check(|| {
+        let cache = cache();
+        let loads = Arc::new(AtomicUsize::new(0));
+        let mut threads = Vec::new();
+        for keys in [[1, 2], [2, 1]] {
+            let (cache, loads) = (Arc::clone(&cache), Arc::clone(&loads));
+            threads.push(thread::spawn(move || {
+                let answers = cache.get_or_load_many(&keys, |missing| {
+                    loads.fetch_add(missing.len(), SeqCst);
+                    thread::yield_now();
+                    missing.into_iter().map(|key| (key, 10 * key))
+                });
+                assert_eq!(answers, keys.map(|key| Some(10 * key)));
+            }));
+        }
+        let (task, counted) = (Arc::clone(&cache), Arc::clone(&loads));
+        threads.push(thread::spawn(move || {
+            let load = task.get_or_load_many_async(&[2, 3], |missing| {
+                counted.fetch_add(missing.len(), SeqCst);
+                async {
+                    slow(1, 0).await;
+                    missing.into_iter().map(|key| (key, 10 * key))
+                }
+            });
+            assert_eq!(shuttle::future::block_on(load), [Some(20), Some(30)]);
+        }));
+        join(threads);
+        assert_eq!(loads.load(SeqCst), 3);
+        cache.validate();
+    });
+}
+
+#[test]
 fn a_task_that_was_chosen_and_dropped_passes_the_lead_on() {
     check(|| {
         let cache = cache();

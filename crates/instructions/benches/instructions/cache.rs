@@ -102,6 +102,15 @@ fn gets(asked: Asked) -> Asked {
 }
 
 #[library_benchmark]
+#[bench::load_by_ref_hit(setup = full)]
+fn loads(asked: Asked) -> Asked {
+    for key in &asked.keys {
+        black_box(asked.cache.get_or_load_by_ref(key, || unreachable!("it is there")));
+    }
+    asked
+}
+
+#[library_benchmark]
 #[bench::insert_new(setup = with_room)]
 #[bench::insert_evicting(setup = without_room)]
 fn inserts(asked: Asked) -> Asked {
@@ -140,5 +149,5 @@ fn floods(asked: Asked) -> Asked {
 
 library_benchmark_group!(
     name = caches,
-    benchmarks = [gets, inserts, expires, passes, floods]
+    benchmarks = [gets, loads, inserts, expires, passes, floods]
 );
