@@ -147,7 +147,7 @@ pub struct Stats {
     pub stale_hits: u64,
     /// Entries stored: new and replaced ones.
     pub inserts: u64,
-    /// Loaders that were run.
+    /// Loaders that were run. A bulk load counts each of its keys.
     pub loads: u64,
     /// Loaders that failed or panicked.
     pub load_errors: u64,

@@ -49,7 +49,7 @@ pub(crate) const COUNTERS: [Told; 19] = [
     told(
         "tidewheel_loads_total",
         Count::Load,
-        "Loaders that were run.",
+        "Loaders that were run, each key of a bulk load.",
     ),
     told(
         "tidewheel_load_errors_total",
