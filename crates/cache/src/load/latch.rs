@@ -242,7 +242,9 @@ impl<K: Hash + Eq, V: Clone, S: BuildHasher> Inner<K, V, S> {
     ) -> Prepared<'_> {
         let attributes = Attributes {
             weight,
-            ..self.config.used_by_writer(shard.store.attributes(slot), now)
+            ..self
+                .config
+                .used_by_writer(shard.store.attributes(slot), now)
         };
         Prepared {
             attributes,

@@ -105,7 +105,11 @@ fn gets(asked: Asked) -> Asked {
 #[bench::load_by_ref_hit(setup = full)]
 fn loads(asked: Asked) -> Asked {
     for key in &asked.keys {
-        black_box(asked.cache.get_or_load_by_ref(key, || unreachable!("it is there")));
+        black_box(
+            asked
+                .cache
+                .get_or_load_by_ref(key, || unreachable!("it is there")),
+        );
     }
     asked
 }
