@@ -242,6 +242,28 @@ fn answer(page: Result<Option<Arc<Page>>, impl fmt::Display>, outcome: Outcome) 
     (status, [(X_CACHE, outcome.to_string())], body).into_response()
 }
 
+/// Many pages in one answer: what is missing is asked for in one go, by as few requests as there are such pages.
+async fn menu(State(service): State<Service>) -> String {
+    let origin = &service.origin;
+    let load = |missing: Vec<String>| async move {
+        let mut pages = Vec::new();
+        for path in missing {
+            if let Some(page) = origin.page(&path).await? {
+                pages.push((path, page));
+            }
+        }
+        Ok::<_, OriginError>(pages)
+    };
+    let pages = ["/tea", "/gold", "/cake"];
+    let pages = service.pages.try_get_or_load_many_async(pages, load).await;
+    let lines = pages.iter().map(|page| match page {
+        Ok(Some(page)) => page.body.clone(),
+        Ok(None) => "no such page".to_owned(),
+        Err(error) => error.to_string(),
+    });
+    lines.collect::<Vec<_>>().join(", ")
+}
+
 async fn stats(State(service): State<Service>) -> String {
     service.pages.stats().to_string()
 }
@@ -254,6 +276,7 @@ async fn purge(State(service): State<Service>, Path(tag): Path<String>) -> Strin
 
 fn routes(service: Service) -> Router {
     Router::new()
+        .route("/cache/menu", get(menu))
         .route("/cache/stats", get(stats))
         .route("/cache/purge/{tag}", post(purge))
         .fallback(get(page))
@@ -397,6 +420,8 @@ async fn main() -> Result<(), Box<dyn Error>> {
     negative_answers(&town).await;
     purges(&town).await?;
 
+    many_at_once(&town).await?;
+
     let answer = ask(town.address, "GET", "/cache/stats").await?;
     println!("stats: {}", answer.body);
     assert!(answer.body.contains("hits"), "{answer:?}");
@@ -523,5 +548,19 @@ async fn purges(town: &Town) -> Result<(), Box<dyn Error>> {
     town.expect("/juice", 200, Outcome::Loaded, 1).await;
     town.expect("/tea", 200, Outcome::Loaded, 1).await;
     town.expect("/cake", 200, Outcome::Hit, 0).await;
+    Ok(())
+}
+
+/// Of many pages only the missing ones are asked for.
+async fn many_at_once(town: &Town) -> Result<(), Box<dyn Error>> {
+    for missing in [0, 1] {
+        let before = town.origin.asked.load(Relaxed);
+        let answer = ask(town.address, "GET", "/cache/menu").await?;
+        println!("menu: {}", answer.body);
+        assert_eq!(answer.body, "tea costs 20, no such page, cake costs 18");
+        assert_eq!(town.origin.asked.load(Relaxed) - before, missing);
+        // The absence of gold is forgotten.
+        town.pass(30);
+    }
     Ok(())
 }
