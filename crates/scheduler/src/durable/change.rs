@@ -71,7 +71,9 @@ where
             return Ok(false);
         };
         let (id, ended) = (stripe.next_id(), old.id);
+        let deadline = now.deadline(delay);
         let job = Job::new(id, old.value).repeating(repeat);
+        let job = job.in_phase(due, deadline);
         let status = job.status(due, false);
         let set = Change::Set {
             id,
@@ -81,7 +83,6 @@ where
         };
         let written = stripe.append(&[set, Change::End { id: ended }]);
         let rhythm = (repeat.period, repeat.catch_up);
-        let deadline = now.deadline(delay);
         let put = self.handle.put_periodic(name, job, deadline, rhythm, now);
         drop(stripe);
         put.map_err(|_| Error::Stopped)?;

@@ -207,7 +207,8 @@ where
                 self.handle.put(name, job, deadline, now),
             ),
             Some(repeat) => {
-                let (job, rhythm) = (job.repeating(repeat), (repeat.period, repeat.catch_up));
+                let job = job.repeating(repeat).in_phase(due, deadline);
+                let rhythm = (repeat.period, repeat.catch_up);
                 let status = job.status(due, false);
                 (
                     status,

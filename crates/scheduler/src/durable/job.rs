@@ -22,7 +22,15 @@ struct Rare {
     attempt: u32,
     error: Option<String>,
     repeat: Option<Repeat>,
+    phase: Option<Phase>,
     missed: u64,
+}
+
+/// A wall time of a periodic job, and the tick that it was rounded up to. Its other runs are whole periods away from both.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Phase {
+    pub(super) due: SystemTime,
+    pub(super) tick: u64,
 }
 
 impl Default for Rare {
@@ -31,6 +39,7 @@ impl Default for Rare {
             attempt: 1,
             error: None,
             repeat: None,
+            phase: None,
             missed: 0,
         }
     }
@@ -57,6 +66,7 @@ impl<V> Job<V> {
             attempt: status.attempt.max(1),
             error: status.error,
             repeat: status.repeat,
+            phase: None,
             missed: 0,
         };
         let is_rare = rare.attempt > 1 || rare.error.is_some() || rare.repeat.is_some();
@@ -69,6 +79,12 @@ impl<V> Job<V> {
 
     pub(super) fn repeating(mut self, repeat: Repeat) -> Self {
         self.rare_mut().repeat = Some(repeat);
+        self
+    }
+
+    /// A periodic job that is filed for a wall time, in memory for a tick.
+    pub(super) fn in_phase(mut self, due: SystemTime, tick: u64) -> Self {
+        self.rare_mut().phase = Some(Phase { due, tick });
         self
     }
 
@@ -105,6 +121,10 @@ impl<V> Job<V> {
 
     pub(super) fn repeat(&self) -> Option<Repeat> {
         self.rare.as_ref()?.repeat
+    }
+
+    pub(super) fn phase(&self) -> Option<Phase> {
+        self.rare.as_ref()?.phase
     }
 
     pub(super) fn missed(&self) -> u64 {

@@ -142,7 +142,7 @@ where
         let put = match repeat {
             None => self.handle.put(name, job, deadline, now),
             Some(Repeat { period, catch_up }) => {
-                let rhythm = (period, catch_up);
+                let (job, rhythm) = (job.in_phase(due, deadline), (period, catch_up));
                 self.handle.put_periodic(name, job, deadline, rhythm, now)
             }
         };

@@ -4,13 +4,16 @@ use std::hash::{BuildHasher, Hash};
 use std::time::{Duration, SystemTime};
 
 use super::handle::{DurableHandle, after};
-use super::job::Job;
+use super::job::{Job, Phase};
 use super::journal::Repeat;
 use super::name::{Keyed, Name};
 use crate::core::routine::CatchUp;
 
 /// Runs that are made up after a restart, at most.
 const MADE_UP_MAX: u64 = 1000;
+
+/// How far a job's tick and its wall time may be apart: what is more is a wall clock that was set.
+const SLACK: Duration = Duration::from_secs(1);
 
 /// What follows from a periodic job whose time came while the process was down.
 #[derive(Debug, PartialEq, Eq)]
@@ -53,6 +56,20 @@ impl Repeat {
 }
 
 impl<K, V, J, S> DurableHandle<K, V, J, S> {
+    /// When the run of a tick was due. Ticks are rounded up: if each life took its phase from them, the rhythm would come
+    /// later with each. So it is counted from the phase that the journal has, unless the wall clock was set meanwhile.
+    fn due_of(&self, tick: u64, phase: Option<Phase>) -> SystemTime {
+        let by_clock = self.wall_of(tick);
+        let Some(due) = phase.map(|phase| phase.due_of(tick)) else {
+            return by_clock;
+        };
+        let apart = by_clock.duration_since(due);
+        if apart.unwrap_or_else(|before| before.duration()) > SLACK {
+            return by_clock;
+        }
+        due
+    }
+
     /// The wall time of a tick, which may have passed.
     pub(super) fn wall_of(&self, tick: u64) -> SystemTime {
         let inner = self.handle.inner();
@@ -60,6 +77,16 @@ impl<K, V, J, S> DurableHandle<K, V, J, S> {
         let passed = now.since(tick);
         wall.checked_sub(passed)
             .map_or(wall, |wall| after(wall, now.until(tick)))
+    }
+}
+
+impl Phase {
+    /// The wall time of a later run, without the rounding to ticks.
+    fn due_of(self, tick: u64) -> SystemTime {
+        after(
+            self.due,
+            Duration::from_millis(tick.saturating_sub(self.tick)),
+        )
     }
 }
 
@@ -74,7 +101,7 @@ impl<K: Hash + Eq, V, J, S: BuildHasher> DurableHandle<K, V, J, S> {
     ) -> SystemTime {
         match template.repeat() {
             Some(repeat) if repeat.catch_up != CatchUp::Delay => after(
-                self.wall_of(deadline),
+                self.due_of(deadline, template.phase()),
                 repeat.times(missed.saturating_add(1)),
             ),
             // As memory has it.

@@ -391,6 +391,48 @@ fn a_periodic_job_goes_on_in_its_rhythm_after_a_restart() {
 }
 
 #[test]
+fn restarts_do_not_shift_the_rhythm_of_a_periodic_job_by_a_nanosecond() {
+    const ODD: Duration = Duration::from_nanos(300_007);
+    for catch_up in [CatchUp::Skip, CatchUp::Burst(3)] {
+        let clock = ManualClock::new();
+        let mut journal = memory::MemoryJournal::<u32, ()>::empty();
+        for life in 0..50 {
+            let jobs = Durable::manual(Scheduler::builder(), &clock, journal.clone(), |_, _| {});
+            let jobs = jobs.expect("valid");
+            if life == 0 {
+                clock.advance(ODD);
+                jobs.set_periodic(1, (), 50 * MS, 50 * MS, catch_up)
+                    .expect("kept");
+            }
+            for _ in 0..3 {
+                clock.advance(40 * MS + ODD);
+                jobs.run_due();
+            }
+            let due = journal.live()[0].status.due;
+            let since = due.duration_since(SystemTime::UNIX_EPOCH + ODD);
+            let phase = since.expect("later").as_nanos() % 50_000_000;
+            assert_eq!(phase, 0, "{catch_up:?}, life {life}");
+            journal = journal.reopened();
+        }
+    }
+}
+
+#[test]
+fn a_wall_clock_that_was_set_moves_the_rhythm_of_the_journal_with_it() {
+    let clock = ManualClock::new();
+    let journal = memory::MemoryJournal::<u32, ()>::empty();
+    let jobs = Durable::manual(Scheduler::builder(), &clock, journal.clone(), |_, _| {});
+    let jobs = jobs.expect("valid");
+    jobs.set_periodic(1, (), SECOND, SECOND, CatchUp::Skip)
+        .expect("kept");
+    clock.set_wall(HOUR);
+    clock.advance(SECOND);
+    jobs.run_due();
+    let due = journal.live()[0].status.due;
+    assert_eq!(due, SystemTime::UNIX_EPOCH + HOUR + 2 * SECOND);
+}
+
+#[test]
 fn each_run_of_a_periodic_job_is_retried_by_itself() {
     let mut bench = Bench::new(|_, attempt| match attempt {
         1 => Outcome::failed("the first time"),

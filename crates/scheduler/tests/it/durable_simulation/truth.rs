@@ -9,9 +9,6 @@ use super::baton::Random;
 use super::disk::{Disk, Entry, State};
 use super::world::Plan;
 
-/// By how much a rhythm may shift: deadlines are rounded up to milliseconds of the life's clock.
-const GRAIN: Duration = Duration::from_millis(2);
-
 /// A job in the journal's view: what was on disk at the start, and every change since.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Live {
@@ -222,7 +219,7 @@ impl Truth {
         let period = Duration::from_millis(old.state.period_ms);
         let rest = step.as_nanos() % period.as_nanos();
         let drifts = old.state.catch_up == super::world::DELAY;
-        if step < period || !drifts && rest > GRAIN.as_nanos() {
+        if step < period || !drifts && rest > 0 {
             self.wrong(|| format!("{old:?} goes on with {new:?}"));
         }
     }
