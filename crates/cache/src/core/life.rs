@@ -25,25 +25,36 @@ impl<K, V, S> Inner<K, V, S> {
     /// As [`is_live`](Self::is_live), of an entry that was looked up for reading.
     #[inline]
     pub(crate) fn is_there(&self, store: &TypedStore<K, V>, entry: &Found<'_, K, V>) -> bool {
-        if !entry.has_attributes() {
-            return !self.is_over(entry.deadline(), self.config.grace);
-        }
-        let slot = entry.slot();
-        !self.is_over(entry.deadline(), self.config.grace(store.grace(slot)))
-            && self.tags.is_current(store.label_of(slot))
+        let grace = if entry.has_attributes() {
+            self.config.grace(store.grace(entry.slot()))
+        } else {
+            self.config.grace
+        };
+        !self.is_over(end_at(entry.deadline(), grace))
+            && (!entry.has_attributes() || self.tags.is_current(store.label_of(entry.slot())))
     }
 
     /// Whether an entry is there for readers: its time is not over and no tag of it was invalidated.
     #[inline]
     pub(crate) fn is_live(&self, store: &TypedStore<K, V>, slot: Slot) -> bool {
-        !self.is_over(store.deadline(slot), self.grace_of(store, slot))
+        self.is_live_till(store, slot, self.end_of(store, slot))
+    }
+
+    /// As [`is_live`](Self::is_live), of an entry whose end is known.
+    #[inline]
+    pub(crate) fn is_live_till(
+        &self,
+        store: &TypedStore<K, V>,
+        slot: Slot,
+        end: Option<u64>,
+    ) -> bool {
+        !self.is_over(end)
             && (!store.has_attributes(slot) || self.tags.is_current(store.label_of(slot)))
     }
 
-    /// Whether an entry that the store keeps until `deadline` is over for readers.
     #[inline]
-    fn is_over(&self, deadline: Option<u64>, grace: u64) -> bool {
-        end_at(deadline, grace).is_some_and(|end| self.time.reached(end))
+    fn is_over(&self, end: Option<u64>) -> bool {
+        end.is_some_and(|end| self.time.reached(end))
     }
 
     /// Why an entry is not there for readers; `None` when it is. Nothing tells whether its time was over
@@ -83,6 +94,6 @@ impl<K, V, S> Inner<K, V, S> {
 
 /// The end of an entry that the store keeps until `deadline`, as readers see it.
 #[inline]
-fn end_at(deadline: Option<u64>, grace: u64) -> Option<u64> {
+pub(crate) fn end_at(deadline: Option<u64>, grace: u64) -> Option<u64> {
     deadline.map(|deadline| deadline.saturating_sub(grace))
 }

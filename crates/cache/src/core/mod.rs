@@ -12,7 +12,7 @@ pub(crate) mod hash;
 pub(crate) mod inner;
 pub(crate) mod insert;
 mod leave;
-mod life;
+pub(crate) mod life;
 pub(crate) mod midst;
 pub(crate) mod negative;
 pub(crate) mod parties;

@@ -37,11 +37,6 @@ impl<K: Hash + Eq, V, S: BuildHasher> Inner<K, V, S> {
     /// was stored just now stays: if it alone is more than the shard was lent, the rest is noted as
     /// `wanted`, and [`write`](Self::write) takes it from other shards after this one's lock is released.
     pub(crate) fn make_room(&self, shard: &mut Shard<K, V>, stored: Slot, now: u64) {
-        // What is stored dead may go first.
-        let kept = match shard.store.deadline(stored) {
-            Some(deadline) if deadline <= now => None,
-            _ => Some(stored),
-        };
         while shard.store.weight() > shard.lent {
             let need = shard.store.weight() - shard.lent;
             let got = self.account.borrow(need);
@@ -52,7 +47,7 @@ impl<K: Hash + Eq, V, S: BuildHasher> Inner<K, V, S> {
             if self.make_room_of_due(shard, now) {
                 continue;
             }
-            if !self.evict_one(shard, kept, now) {
+            if !self.evict_one(shard, Some(stored), now) {
                 shard.wanted = shard.store.weight() - shard.lent;
                 return;
             }

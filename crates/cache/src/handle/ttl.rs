@@ -8,6 +8,7 @@ use equivalent::Equivalent;
 use super::cache::Cache;
 use crate::core::fresh::SaidTtl;
 use crate::core::inner::Inner;
+use crate::core::life::end_at;
 use crate::core::removal::RemovalCause;
 use crate::core::shard::Shard;
 use crate::lifetime::{Condition, Ttl};
@@ -98,11 +99,12 @@ impl<K: Hash + Eq, V, S: BuildHasher> Cache<K, V, S> {
         let hash = inner.hash(key);
         let concerned = |shard: &Shard<K, V>| {
             let slot = Inner::<K, V, S>::find(shard, hash, key)?;
-            let live = inner.is_live(&shard.store, slot);
-            let old = inner.end_of(&shard.store, slot);
-            (live && condition.allows(old, end.unwrap_or(u64::MAX))).then_some(slot)
+            let grace = inner.grace_of(&shard.store, slot);
+            let old = end_at(shard.store.deadline(slot), grace);
+            let live = inner.is_live_till(&shard.store, slot, old);
+            (live && condition.allows(old, end.unwrap_or(u64::MAX))).then_some((slot, grace))
         };
-        let changed = inner.change_key(hash, key, concerned, |shard, slot| {
+        let changed = inner.change_key(hash, key, concerned, |shard, (slot, grace)| {
             if end.is_some_and(|end| end <= now.tick()) {
                 let mut removed = shard.store.remove(slot, hash.place());
                 removed.deadline = end;
@@ -110,7 +112,6 @@ impl<K: Hash + Eq, V, S: BuildHasher> Cache<K, V, S> {
                 inner.file_removal(shard, removed, RemovalCause::Expired, now.tick());
                 return;
             }
-            let grace = inner.grace_of(&shard.store, slot);
             let deadline = end.map(|end| end.saturating_add(grace));
             if inner.config.time_to_idle.is_some() {
                 // A deadline that is given is the entry's end: reads no longer move it beyond.
