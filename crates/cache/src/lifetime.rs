@@ -104,6 +104,7 @@ impl Lifetime {
     /// It belongs to the entry: [`Cache::expire`](crate::Cache::expire) and
     /// [`Cache::persist`](crate::Cache::persist) leave it as it is, and an update keeps it. A refresh keeps it unless
     /// the refresher returns a lifetime of its own.
+    #[doc(alias = "stale_if_error", alias = "stale-if-error")]
     #[must_use]
     pub fn stale_for(mut self, stale_for: Duration) -> Self {
         self.stale_for = Some(stale_for);

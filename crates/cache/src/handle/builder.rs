@@ -200,6 +200,7 @@ impl<K, V, S> Builder<K, V, S> {
     /// # Ok(())
     /// # }
     /// ```
+    #[doc(alias = "expireAfter", alias = "expire_after_create")]
     #[must_use]
     pub fn time_to_live_by(
         self,

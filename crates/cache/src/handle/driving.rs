@@ -96,6 +96,7 @@ impl<K: Hash + Eq, V, S: BuildHasher> Cache<K, V, S> {
     ///
     /// It ends with more to do only where the listener is being called by another thread, or by this one, and its
     /// queue is full. Refreshes are [`run_refreshes`](Self::run_refreshes)'s.
+    #[doc(alias = "run_pending_tasks", alias = "cleanUp")]
     pub fn run_due(&self) -> u64 {
         let mut expired = 0;
         loop {

@@ -14,6 +14,7 @@ impl<K, V, S> Builder<K, V, S> {
     /// place of the error. Lookups do not see it, nor do loaders that cannot fail. At most 17 years. The failing
     /// origin is asked again after [`error_backoff`](Self::error_backoff). One entry's own is
     /// [`Lifetime::stale_for`](crate::Lifetime::stale_for).
+    #[doc(alias = "stale_if_error", alias = "stale-if-error")]
     #[must_use]
     pub fn stale_on_error(mut self, limit: Duration) -> Self {
         self.stale_on_error = limit;
@@ -53,6 +54,7 @@ impl<K, V, S> Builder<K, V, S> {
     /// # Ok(())
     /// # }
     /// ```
+    #[doc(alias = "retry_after", alias = "back_off")]
     #[must_use]
     pub fn error_backoff(mut self, wait: Duration) -> Self {
         self.config.error_backoff = ticks(wait);
@@ -74,6 +76,7 @@ impl<K, V, S> Builder<K, V, S> {
 impl<K: Send + Sync + 'static, V, S> Builder<K, V, S> {
     /// How long a loader's error or absence is remembered and answered without calling a loader again. Zero: not at
     /// all. [`negative_capacity`](Self::negative_capacity) says how many.
+    #[doc(alias = "negative_cache")]
     #[must_use]
     pub fn negative_ttl(mut self, ttl: Duration) -> Self {
         self.config.negative_ttl = Some(ttl);
