@@ -24,6 +24,8 @@ struct Rare {
     repeat: Option<Repeat>,
     phase: Option<Phase>,
     missed: u64,
+    /// A crash may have cut off a run of this attempt: it was due at the start.
+    may_have_begun: bool,
 }
 
 /// A wall time of a periodic job, and the tick that it was rounded up to. Its other runs are whole periods away from both.
@@ -41,6 +43,7 @@ impl Default for Rare {
             repeat: None,
             phase: None,
             missed: 0,
+            may_have_begun: false,
         }
     }
 }
@@ -66,8 +69,7 @@ impl<V> Job<V> {
             attempt: status.attempt.max(1),
             error: status.error,
             repeat: status.repeat,
-            phase: None,
-            missed: 0,
+            ..Rare::default()
         };
         let is_rare = rare.attempt > 1 || rare.error.is_some() || rare.repeat.is_some();
         Self {
@@ -98,11 +100,18 @@ impl<V> Job<V> {
         self
     }
 
+    /// A job that was due before the process started.
+    pub(super) fn begun_perhaps(mut self) -> Self {
+        self.rare_mut().may_have_begun = true;
+        self
+    }
+
     /// After a failure.
     pub(super) fn failed(mut self, attempt: u32, error: String) -> Self {
         let rare = self.rare_mut();
         rare.attempt = attempt;
         rare.error = Some(error);
+        rare.may_have_begun = false;
         self
     }
 
@@ -129,6 +138,10 @@ impl<V> Job<V> {
 
     pub(super) fn missed(&self) -> u64 {
         self.rare.as_ref().map_or(0, |rare| rare.missed)
+    }
+
+    pub(super) fn may_have_begun(&self) -> bool {
+        self.rare.as_ref().is_some_and(|rare| rare.may_have_begun)
     }
 
     /// What the journal says of it.

@@ -140,7 +140,14 @@ where
         let now = self.handle.inner().now();
         let deadline = now.deadline(delay);
         let put = match repeat {
-            None => self.handle.put(name, job, deadline, now),
+            None => {
+                let job = if due <= wall {
+                    job.begun_perhaps()
+                } else {
+                    job
+                };
+                self.handle.put(name, job, deadline, now)
+            }
             Some(Repeat { period, catch_up }) => {
                 let (job, rhythm) = (job.in_phase(due, deadline), (period, catch_up));
                 self.handle.put_periodic(name, job, deadline, rhythm, now)

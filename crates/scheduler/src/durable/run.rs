@@ -17,8 +17,9 @@ pub struct DurableRun<K, V> {
     pub value: V,
     /// How long after its deadline the handler was called; in a run after a crash, since the start.
     pub late: Duration,
-    /// The number of this attempt, from 1: one more than the runs of this job that failed. A run that a crash cut off is
-    /// not counted.
+    /// The number of this attempt, from 1: one more than the runs of this job that failed. A run that the end of its
+    /// process cut off is not counted if it was the first since the job became due, and counted if the job had been due
+    /// when that process started. So a job that kills its process becomes a dead letter, one run later than others.
     pub attempt: u32,
     /// Runs of a periodic job that are left out after this one, by its [`CatchUp`](crate::CatchUp).
     pub missed: u64,

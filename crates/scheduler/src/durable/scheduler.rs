@@ -46,6 +46,12 @@ pub struct DurableStopped<K, V> {
 /// set anew during the run, the job that failed waits *beside* the new one, where calls by key do not find it;
 /// [`iter`](DurableHandle::iter) does.
 ///
+/// A run that the end of the process cuts off has no outcome. To count it, the scheduler must have noted its start on disk. It
+/// does so for the first run of each job that was due when the process started: that run waits for the disk once before it
+/// begins, and no other does. So a job that kills its process each time becomes a dead letter after one run more than
+/// [`Retry`](crate::Retry) says, with the error "the process ended during the run". Jobs that were running beside it each
+/// time lose attempts too.
+///
 /// The changes of one key reach memory and the journal in the same order, also when several threads make them. So
 /// after a crash the job that was set last is the one that is pending under the key. All jobs of the journal are pending
 /// again before the first handler runs.
@@ -166,8 +172,8 @@ where
         builder.durable(journal).manual(clock, handler)
     }
 
-    /// Runs what is due at `now` on this thread: see [`Scheduler::advance`]. Does not wait for the disk; to do that,
-    /// call [`flush`](DurableHandle::flush).
+    /// Runs what is due at `now` on this thread: see [`Scheduler::advance`]. Does not wait for the disk, but before jobs
+    /// that were due at the start; to do that, call [`flush`](DurableHandle::flush).
     pub fn advance(&self, now: Duration, budget: u32) -> Progress {
         self.scheduler.advance(now, budget)
     }

@@ -18,6 +18,9 @@ use crate::jobs::ack::{Settle, Slot};
 use crate::jobs::dead::DeadLetter;
 use crate::jobs::outcome::{IntoOutcome, Outcome, bounded};
 
+/// Why an attempt failed that had no end when the process did.
+const CUT_OFF: &str = "the process ended during the run";
+
 /// A run that has not ended: the job itself. The handler has a copy of it.
 struct Unsettled<K, V, J, S> {
     handle: DurableHandle<K, V, J, S>,
@@ -79,7 +82,12 @@ where
         };
         let token = self.shared.journal.next_token();
         let (id, attempt, missed) = (job.id, job.attempt(), job.missed());
-        let copies = catch_unwind(AssertUnwindSafe(|| (name.key.clone(), job.value.clone())));
+        let copies = catch_unwind(AssertUnwindSafe(|| {
+            if job.may_have_begun() {
+                self.note_start(&name, &job);
+            }
+            (name.key.clone(), job.value.clone())
+        }));
         let slot = Slot::of(Box::new(Unsettled {
             handle: self.clone(),
             name,
@@ -108,6 +116,26 @@ where
         if let Some(panic) = panic {
             resume_unwind(panic);
         }
+    }
+
+    /// Writes beforehand what is true if this run kills the process: the attempt has failed. That takes a wait for the
+    /// disk, so it is done only where there is a suspicion: for the first run of a job that was due before the process
+    /// started, as those are that were running when it ended the last time.
+    fn note_start(&self, name: &Name<K>, job: &Job<V>) {
+        let (id, attempt, now) = (job.id, job.attempt(), self.due(Duration::ZERO));
+        let mut status = job.status(now, name.is_beside());
+        status.error = Some(CUT_OFF.to_owned());
+        if self.shared.retry.is_last(attempt) {
+            status.place = Place::Dead;
+        } else {
+            status.attempt = attempt.saturating_add(1);
+        }
+        let stripe = self.shared.journal.hold(&name.key);
+        let status = &status;
+        let written = stripe.append(&[Change::Update { id, status }]);
+        drop(stripe);
+        // If the journal has failed, the next caller that waits for it gets the error.
+        let _ = self.wait(written);
     }
 
     /// Makes a job of its own of a run of a periodic job, and files the periodic one for its next run: in one write.

@@ -483,6 +483,73 @@ fn a_crash_during_a_run_of_a_periodic_job_brings_that_run_back_and_not_the_next_
     assert_eq!(left.live().len(), 1);
 }
 
+/// Starts on what is on disk when a handler begins, as if each run killed the process; returns what the attempts were.
+fn killed_by_each_run(mut notes: memory::MemoryJournal<u32, ()>, clock: &ManualClock) -> Vec<u32> {
+    let mut attempts = Vec::new();
+    for _ in 0..20 {
+        let crashed = Arc::new(Mutex::new(None));
+        let (its_crash, its_notes) = (Arc::clone(&crashed), notes.clone());
+        let builder = Scheduler::builder().durable(notes.clone()).retry(retry());
+        let jobs = builder.manual(clock, move |_, run| {
+            let mut crashed = its_crash.lock().expect("unpoisoned");
+            crashed.get_or_insert_with(|| (run.attempt, its_notes.on_disk()));
+        });
+        let jobs = jobs.expect("valid");
+        clock.advance(SECOND);
+        jobs.run_due();
+        let Some((attempt, left)) = crashed.lock().expect("unpoisoned").take() else {
+            let letters = jobs.dead_letters();
+            assert_eq!((letters.len(), letters[0].attempts), (1, 3));
+            assert_eq!(letters[0].error, "the process ended during the run");
+            return attempts;
+        };
+        attempts.push(attempt);
+        notes = left;
+    }
+    panic!("it runs for ever: {attempts:?}");
+}
+
+#[test]
+fn a_job_that_kills_the_process_each_time_becomes_a_dead_letter() {
+    let clock = ManualClock::new();
+    let due = SystemTime::UNIX_EPOCH + SECOND;
+    let notes = memory::MemoryJournal::of(1, (), Status::at(due));
+    assert_eq!(killed_by_each_run(notes, &clock), [1, 1, 2, 3]);
+}
+
+#[test]
+fn a_run_of_a_periodic_job_that_kills_the_process_each_time_becomes_a_dead_letter() {
+    let clock = ManualClock::new();
+    let due = SystemTime::UNIX_EPOCH + SECOND;
+    let mut status = Status::at(due);
+    status.repeat = Some(Repeat::every(HOUR, CatchUp::Skip));
+    let notes = memory::MemoryJournal::of(1, (), status);
+    assert_eq!(killed_by_each_run(notes, &clock), [1, 1, 2, 3]);
+}
+
+#[test]
+fn a_job_that_was_due_at_the_start_and_ends_leaves_nothing() {
+    let due = SystemTime::UNIX_EPOCH;
+    let clock = ManualClock::new();
+    for end in [Outcome::Done, Outcome::failed("busy"), Outcome::dead("no")] {
+        let notes = memory::MemoryJournal::of(1, (), Status::at(due));
+        let expected = end.clone();
+        let builder = Scheduler::builder().durable(notes.clone()).retry(retry());
+        let jobs = builder.manual(&clock, move |_, _| end.clone());
+        jobs.expect("valid").run_due();
+        let left: Vec<_> = notes
+            .live()
+            .into_iter()
+            .map(|job| (job.status.attempt, job.status.place, job.status.error))
+            .collect();
+        match expected {
+            Outcome::Done => assert_eq!(left, []),
+            Outcome::Dead { error } => assert_eq!(left, [(1, Place::Dead, Some(error))]),
+            _ => assert_eq!(left, [(2, Place::Keyed, Some("busy".to_owned()))]),
+        }
+    }
+}
+
 #[test]
 fn missed_runs_of_a_periodic_job_are_made_up_as_its_catch_up_says() {
     let due = SystemTime::UNIX_EPOCH + SECOND;

@@ -8,6 +8,8 @@ use tidewheel_scheduler::{Change, Journal, JournalError, Record, Status};
 #[derive(Debug, Clone, Default)]
 struct State<K, V> {
     live: Vec<Record<K, V>>,
+    /// What `live` was at the latest wait.
+    on_disk: Vec<Record<K, V>>,
     appended: u64,
     synced: u64,
     epoch: u64,
@@ -31,6 +33,7 @@ impl<K: Clone, V: Clone> MemoryJournal<K, V> {
             records.map(|(id, (key, value, due))| Record::new(id, key, value, Status::at(due)));
         Self(Arc::new(Mutex::new(State {
             live: live.collect(),
+            on_disk: Vec::new(),
             appended: 0,
             synced: 0,
             epoch: 1,
@@ -42,7 +45,11 @@ impl<K: Clone, V: Clone> MemoryJournal<K, V> {
     pub(crate) fn of(key: K, value: V, status: Status) -> Self {
         let journal = Self::empty();
         let record = Record::new(1, key, value, status);
-        journal.0.lock().expect("unpoisoned").live.push(record);
+        {
+            let mut state = journal.0.lock().expect("unpoisoned");
+            state.on_disk.push(record.clone());
+            state.live.push(record);
+        }
         journal
     }
 
@@ -55,6 +62,16 @@ impl<K: Clone, V: Clone> MemoryJournal<K, V> {
         let mut state = self.0.lock().expect("unpoisoned").clone();
         state.epoch += 1;
         Self(Arc::new(Mutex::new(state)))
+    }
+
+    /// What the next process would find if this one were killed now and all were lost that nobody has waited for.
+    pub(crate) fn on_disk(&self) -> Self {
+        let journal = self.reopened();
+        {
+            let mut state = journal.0.lock().expect("unpoisoned");
+            state.live = state.on_disk.clone();
+        }
+        journal
     }
 
     /// What the journal holds, oldest first.
@@ -111,6 +128,7 @@ impl<K: Clone + Send, V: Clone + Send> Journal<K, V> for MemoryJournal<K, V> {
             return Err(JournalError::new("broken"));
         }
         state.synced = state.synced.max(appended);
+        state.on_disk = state.live.clone();
         Ok(())
     }
 

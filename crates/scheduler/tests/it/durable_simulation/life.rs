@@ -205,7 +205,7 @@ impl<'a> Life<'a> {
                 (live.key, live.value, live.state.attempt, is_beside)
             })
             .collect();
-        let dead = |(_, live): &(&u64, &Live)| live.state.place == Place::Dead;
+        let dead = |(_, live): &(&u64, &Live)| live.state.place == Place::Dead && !live.running;
         let dead: Vec<u64> = truth.view.iter().filter(dead).map(|(id, _)| *id).collect();
         in_memory.sort_unstable();
         in_journal.sort_unstable();

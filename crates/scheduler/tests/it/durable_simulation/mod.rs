@@ -7,6 +7,7 @@
 //! - Memory and journal agree, key by key and as a whole, whenever no thread is within a call.
 //! - Acknowledged jobs survive, and of each key the job that was set last is pending under it.
 //! - No job runs early, while it runs already, with a wrong attempt number, or after it was removed or replaced.
+//! - A run that a crash may have cut off before is noted as failed, once, before it begins.
 //! - A job that failed is pending again or a dead letter, in one write. A job ends only if its run succeeded.
 //! - A periodic job keeps its rhythm across failures and crashes.
 //! - A stop leaves on disk exactly the jobs that it reports as pending, the dead letters, and the runs without an end.
@@ -121,6 +122,7 @@ fn random_runs(seeds: std::ops::Range<u64>) -> impl Iterator<Item = (u64, Plan)>
 fn the_simulation_reaches_what_it_is_about() {
     for what in [
         "another attempt",
+        "the start of a run is noted",
         "an acknowledgement",
         "a dead letter",
         "a periodic job goes on",

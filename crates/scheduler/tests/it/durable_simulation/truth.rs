@@ -19,12 +19,30 @@ pub(crate) struct Live {
     pub(crate) running: bool,
     /// Its run has succeeded: nothing but its end may follow.
     done: bool,
+    /// It was on disk at the start of this life.
+    restored: bool,
+    /// The attempt whose start was noted, as if it had failed already.
+    noted: Option<u32>,
 }
 
 impl Live {
     /// Whether it waits for its time.
     pub(crate) fn is_pending(&self) -> bool {
         !self.running && self.state.place != Place::Dead
+    }
+
+    /// The attempt that is next, or runs.
+    fn attempt(&self) -> u32 {
+        self.noted.unwrap_or(self.state.attempt)
+    }
+
+    /// Whether a change says beforehand that the run which is about to begin has failed.
+    fn is_note(&self, state: &State) -> bool {
+        let one_more = state.attempt == self.state.attempt + 1 && state.place == self.state.place;
+        let is_dead = state.place == Place::Dead && state.attempt == self.state.attempt;
+        // Or a run of a periodic job, made up at the start.
+        let is_old = self.restored || self.state.place == Place::Beside;
+        is_old && self.is_pending() && !self.is_periodic() && (one_more || is_dead)
     }
 
     pub(crate) fn is_periodic(&self) -> bool {
@@ -134,11 +152,12 @@ impl Truth {
         if failed {
             return;
         }
-        let is_same = before.value == value && before.state.attempt == attempt;
-        if !is_same || !before.is_pending() || before.is_periodic() || before.done {
+        let is_same = before.value == value && before.attempt() == attempt;
+        let may_run = before.is_pending() || before.noted.is_some();
+        if !is_same || !may_run || before.is_periodic() || before.done {
             self.wrong(|| format!("attempt {attempt} of {value} runs as {before:?}"));
         }
-        if now < before.state.due {
+        if before.noted.is_none() && now < before.state.due {
             self.wrong(|| format!("at {now:?} {before:?} runs early"));
         }
     }
@@ -181,6 +200,8 @@ impl Truth {
             state,
             running: false,
             done: false,
+            restored: false,
+            noted: None,
         };
         self.view.insert(id, live);
     }
@@ -191,10 +212,17 @@ impl Truth {
         };
         let old = *live;
         live.state = state;
+        if old.is_note(&state) {
+            live.running = true;
+            live.noted = Some(old.state.attempt);
+            self.saw("the start of a run is noted");
+            return;
+        }
         live.running = false;
+        live.noted = None;
         let is_right = if old.running {
-            let one_more = state.attempt == old.state.attempt + 1;
-            let is_dead = state.place == Place::Dead && state.attempt == old.state.attempt;
+            let one_more = state.attempt == old.attempt() + 1;
+            let is_dead = state.place == Place::Dead && state.attempt == old.attempt();
             !old.done && (one_more && state.place != Place::Dead || is_dead)
         } else if old.state.place == Place::Dead {
             state.attempt == 1 && state.place != Place::Dead
@@ -264,6 +292,7 @@ impl Truth {
                 }
             }
         }
+        self.view.values_mut().for_each(|live| live.restored = true);
     }
 
     /// What was loaded is sorted out: of each key the newest job that was under it is under it now.
