@@ -184,7 +184,6 @@ mod core;
 mod drive;
 mod error;
 mod handle;
-mod hasher;
 mod lifetime;
 mod load;
 mod quiet;
@@ -208,7 +207,6 @@ pub use handle::iter::{Entries, Iter, Keys};
 #[cfg(feature = "serde")]
 pub use handle::snapshot::{RestoreError, Snapshot};
 pub use handle::tagged::TaggedEntries;
-pub use hasher::{DefaultHashBuilder, DefaultHasher};
 pub use lifetime::{Condition, Expiry, Jitter, Lifetime, Loaded, Ttl};
 pub use load::fetched::{Fetched, Outcome};
 pub use load::form::{BorrowedKey, KeyForm, OwnedKey};
@@ -217,4 +215,4 @@ pub use load::said::LoaderResult;
 pub use stats::Stats;
 #[cfg(feature = "system")]
 pub use tidewheel_time::SystemClock;
-pub use tidewheel_time::{Clock, ManualClock};
+pub use tidewheel_time::{Clock, DefaultHashBuilder, DefaultHasher, ManualClock};

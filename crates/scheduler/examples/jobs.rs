@@ -77,7 +77,7 @@ fn send_elsewhere(sent: std::io::Result<File>, run: DurableRun<u64, String>) {
     let ack = run.ack();
     thread::spawn(move || match sent {
         Ok(sent) => ack.settle(send(&sent, &run)),
-        Err(error) => ack.settle(Err(error)),
+        Err(error) => ack.settle(Outcome::failed(error)),
     });
 }
 

@@ -86,7 +86,6 @@ pub use api::stats::{Stats, Window};
 #[cfg(feature = "tokio")]
 pub use api::stream::TaskStream;
 pub use api::when::PointInTime;
-pub use core::hash::RandomState;
 pub use core::routine::CatchUp;
 pub use core::run::Run;
 pub use core::tasks::{Due, Step, Tasks};
@@ -109,4 +108,4 @@ pub use jobs::ack::Ack;
 pub use jobs::dead::DeadLetter;
 pub use jobs::outcome::{IntoOutcome, Outcome};
 pub use jobs::retry::Retry;
-pub use tidewheel_time::{Clock, ManualClock, SystemClock};
+pub use tidewheel_time::{Clock, DefaultHashBuilder, DefaultHasher, ManualClock, SystemClock};

@@ -6,7 +6,7 @@
 //! - [`Soonest`] publishes the earliest deadline of something that is behind a lock.
 //! - [`Alarm`] is the alarm of one thread or task that sleeps until a deadline. It loses no wake-up.
 //! - [`Histogram`] counts how late things happened.
-//! - [`mix()`] spreads the bits of a hash.
+//! - [`DefaultHashBuilder`] hashes keys unless the user brings a hasher; [`mix()`] spreads the bits of a hash.
 //!
 //! `clock.rs` is the only file of all crates that reads a clock; a lint says so to everybody else.
 //!
@@ -22,6 +22,7 @@ struct Readme;
 
 mod alarm;
 mod clock;
+mod hasher;
 mod histogram;
 mod manual;
 mod mix;
@@ -37,6 +38,7 @@ pub use clock::Clock;
 pub use clock::TokioClock;
 #[cfg(feature = "system")]
 pub use clock::{SystemClock, monotonic_nanos, until_instant, wall_nanos};
+pub use hasher::{DefaultHashBuilder, DefaultHasher};
 pub use histogram::{Counts, Histogram, Quantiles, Runs};
 pub use manual::ManualClock;
 pub use mix::mix;

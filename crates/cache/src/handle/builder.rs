@@ -6,7 +6,7 @@ use std::hash::{BuildHasher, Hash};
 use std::marker::PhantomData;
 use std::time::Duration;
 
-use tidewheel_time::{Clock, ticks};
+use tidewheel_time::{Clock, DefaultHashBuilder, ticks};
 
 use super::cache::Cache;
 use crate::core::capacity::Account;
@@ -20,7 +20,6 @@ use crate::core::requests::Requests;
 use crate::core::retry::ERROR_BACKOFF;
 use crate::drive::driver::Driver;
 use crate::error::BuildError;
-use crate::hasher::DefaultHashBuilder;
 use crate::lifetime::{Expiry, Jitter, Loaded, TtlBounds};
 use crate::time::Time;
 

@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use equivalent::Equivalent;
 use tidewheel_store::{Found, Slot};
+use tidewheel_time::DefaultHashBuilder;
 
 use super::builder::Builder;
 use super::owner::Owner;
@@ -15,7 +16,6 @@ use crate::core::removal::RemovalCause;
 use crate::core::shard::Shard;
 use crate::drive::driver::Driver;
 use crate::error::BuildError;
-use crate::hasher::DefaultHashBuilder;
 use crate::lifetime::Lifetime;
 use crate::load::settle::AfterRead;
 use crate::stats::{Count, Stats};

@@ -5,9 +5,9 @@ use std::future::Future;
 use std::hash::{BuildHasher, Hash};
 
 use equivalent::Equivalent;
+use tidewheel_time::DefaultHashBuilder;
 
 use super::cache::Cache;
-use crate::hasher::DefaultHashBuilder;
 use crate::lifetime::Loaded;
 use crate::load::form::{BorrowedKey, KeyForm, OwnedKey};
 use crate::load::latch::{Compute, PutIf};

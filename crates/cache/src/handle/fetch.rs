@@ -6,9 +6,9 @@ use std::hash::{BuildHasher, Hash};
 use std::sync::Arc;
 
 use equivalent::Equivalent;
+use tidewheel_time::DefaultHashBuilder;
 
 use super::cache::Cache;
-use crate::hasher::DefaultHashBuilder;
 use crate::load::fetched::Fetched;
 use crate::load::form::{BorrowedKey, KeyForm, OwnedKey};
 use crate::load::said::{LoaderResult, present};

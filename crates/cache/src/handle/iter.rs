@@ -10,10 +10,10 @@ use std::fmt;
 use std::hash::{BuildHasher, Hash};
 
 use tidewheel_store::Slot;
+use tidewheel_time::DefaultHashBuilder;
 
 use super::cache::Cache;
 use crate::core::shard::Shard;
-use crate::hasher::DefaultHashBuilder;
 use crate::lifetime::Ttl;
 
 /// Entries that are copied in one hold of a shard's reader lock, about.

@@ -3,10 +3,11 @@
 use std::fmt;
 use std::hash::{BuildHasher, Hash};
 
+use tidewheel_time::DefaultHashBuilder;
+
 use super::cache::Cache;
 use super::iter::Walk;
 use crate::core::tags::Held;
-use crate::hasher::DefaultHashBuilder;
 
 /// Entries that one hold of a shard's reader lock looks at, about.
 const ENTRIES_PER_HOLD: usize = 64;

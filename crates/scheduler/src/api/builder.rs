@@ -8,11 +8,10 @@ use std::sync::atomic::AtomicU64;
 use std::sync::{Arc, OnceLock};
 use std::thread;
 
-use tidewheel_time::{Alarm, Clock, ManualClock, Readings};
+use tidewheel_time::{Alarm, Clock, DefaultHashBuilder, ManualClock, Readings};
 
 use crate::api::handle::Handle;
 use crate::api::scheduler::Scheduler;
-use crate::core::hash::RandomState;
 use crate::core::run::Run;
 use crate::drive::inner::{Counters, Handler, Inner};
 use crate::drive::queue::{BackPressure, Queue};
@@ -34,7 +33,7 @@ const IN_FLIGHT: usize = 1024;
 const SHARDS_MAX: usize = 1024;
 
 /// Options of a [`Scheduler`].
-pub struct Builder<K, V, S = RandomState> {
+pub struct Builder<K, V, S = DefaultHashBuilder> {
     name: String,
     workers: usize,
     queue: usize,
@@ -70,7 +69,7 @@ impl<K, V> Default for Builder<K, V> {
             in_flight: IN_FLIGHT,
             shards: (4 * cores).next_power_of_two().min(SHARDS_MAX),
             clock: None,
-            hasher: RandomState::default(),
+            hasher: DefaultHashBuilder::default(),
             tasks: PhantomData,
         }
     }

@@ -8,11 +8,10 @@ use std::sync::atomic::Ordering::Relaxed;
 use std::time::Duration;
 
 use equivalent::Equivalent;
-use tidewheel_time::{Moment, ticks};
+use tidewheel_time::{DefaultHashBuilder, Moment, ticks};
 
 use crate::api::stats::{Stats, Window};
 use crate::api::when::PointInTime;
-use crate::core::hash::RandomState;
 use crate::core::routine::CatchUp;
 use crate::drive::inner::Inner;
 use crate::drive::shards::{Locked, State};
@@ -20,7 +19,7 @@ use crate::ground::error::Error;
 
 /// A scheduler, for use anywhere: a clone is cheap and is the same scheduler. A handle may outlive its
 /// [`Scheduler`](crate::Scheduler), but then it takes no tasks.
-pub struct Handle<K, V, S = RandomState> {
+pub struct Handle<K, V, S = DefaultHashBuilder> {
     inner: Arc<Inner<K, V, S>>,
 }
 

@@ -5,10 +5,9 @@ use std::ops::Deref;
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-use tidewheel_time::{Moment, nanos};
+use tidewheel_time::{DefaultHashBuilder, Moment, nanos};
 
 use crate::api::handle::Handle;
-use crate::core::hash::RandomState;
 use crate::core::tasks::Due;
 use crate::drive::inner::Rounds;
 use crate::drive::threads::{Threads, is_another};
@@ -39,7 +38,7 @@ use crate::ground::sync::{Mutex, lock};
 /// # Ok::<(), tidewheel_scheduler::Error>(())
 /// ```
 #[derive(Debug)]
-pub struct Scheduler<K, V, S = RandomState> {
+pub struct Scheduler<K, V, S = DefaultHashBuilder> {
     handle: Handle<K, V, S>,
     threads: Mutex<Threads>,
     /// Between the calls of `advance`.

@@ -10,11 +10,10 @@ use std::time::Duration;
 
 use equivalent::Equivalent;
 use futures_core::Stream;
-use tidewheel_time::{Moment, TICK_NANOS, TokioClock, ticks};
+use tidewheel_time::{DefaultHashBuilder, Moment, TICK_NANOS, TokioClock, ticks};
 use tokio::time::{Instant, Sleep, sleep_until};
 
 use crate::api::serial::Serial;
-use crate::core::hash::RandomState;
 use crate::core::routine::CatchUp;
 use crate::core::run::Run;
 use crate::core::tasks::{Due, Tasks};
@@ -40,7 +39,7 @@ const RECORDS_PER_POLL: u32 = 1024;
 /// assert_eq!((run.key, run.value), ("egg", 1));
 /// # });
 /// ```
-pub struct TaskStream<K, V, S = RandomState> {
+pub struct TaskStream<K, V, S = DefaultHashBuilder> {
     tasks: Tasks<K, V, S>,
     clock: TokioClock,
     /// Until when the stream sleeps; `None` while it does not.
@@ -65,7 +64,7 @@ impl<K, V> TaskStream<K, V> {
     /// No tasks.
     #[must_use]
     pub fn new() -> Self {
-        Self::with_hasher(RandomState::default())
+        Self::with_hasher(DefaultHashBuilder::default())
     }
 }
 

@@ -2,8 +2,6 @@
 
 use std::hash::{BuildHasher, Hash};
 
-/// The default hasher: fast, seeded per process.
-pub use foldhash::quality::RandomState;
 use tidewheel_time::mix;
 
 /// A key's hash, with its bits spread.

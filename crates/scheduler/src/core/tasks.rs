@@ -6,8 +6,9 @@ use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 
 use equivalent::Equivalent;
 use tidewheel_store::{Attributes, Removed, TypedStore};
+use tidewheel_time::DefaultHashBuilder;
 
-use crate::core::hash::{RandomState, hash_of, place};
+use crate::core::hash::{hash_of, place};
 use crate::core::routine::{CatchUp, Routine, Routines};
 
 /// Timer records that are taken out before the sink is called for those that were due among them.
@@ -69,7 +70,7 @@ pub struct Step {
 /// `Hash` and `Eq` of the key, and `Clone` of periodic tasks, are the caller's code within these
 /// calls. If `Hash` or `Eq` panics, the tasks may be lost.
 #[derive(Debug)]
-pub struct Tasks<K, V, S = RandomState> {
+pub struct Tasks<K, V, S = DefaultHashBuilder> {
     store: TypedStore<K, V>,
     hasher: S,
     routines: Routines<K, V>,
@@ -81,7 +82,7 @@ impl<K, V> Tasks<K, V> {
     /// No tasks. Allocates nothing.
     #[must_use]
     pub fn new() -> Self {
-        Self::with_hasher(RandomState::default())
+        Self::with_hasher(DefaultHashBuilder::default())
     }
 }
 

@@ -7,7 +7,7 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
 
-use tidewheel_time::ManualClock;
+use tidewheel_time::{DefaultHashBuilder, ManualClock};
 
 use super::handle::DurableHandle;
 use super::job::{Job, JobHandle, JobRun};
@@ -19,7 +19,6 @@ use super::run::DurableRun;
 use super::scheduler::Durable;
 use super::shared::Shared;
 use crate::api::builder::Builder;
-use crate::core::hash::RandomState;
 use crate::ground::error::Error;
 use crate::jobs::dead::DeadLetters;
 use crate::jobs::outcome::IntoOutcome;
@@ -50,7 +49,7 @@ pub type JobFuture = Pin<Box<dyn Future<Output = ()> + Send + 'static>>;
 /// jobs.set(7, "mail", Duration::ZERO)?;
 /// # Ok::<(), tidewheel_scheduler::Error>(())
 /// ```
-pub struct DurableBuilder<K, V, J, S = RandomState> {
+pub struct DurableBuilder<K, V, J, S = DefaultHashBuilder> {
     builder: Builder<Name<K>, Job<V>, S>,
     journal: J,
     retry: Retry,
@@ -149,7 +148,8 @@ where
     /// ends when its future does. If the future panics or the runtime drops it, the run has failed.
     /// [`in_flight`](Self::in_flight) bounds the futures.
     ///
-    /// The calls of the handle wait for the disk: in a future, make them where the runtime allows blocking.
+    /// The calls of the handle wait for the disk: in a future, make them where the runtime allows blocking. At the end, stop
+    /// the jobs first and drop the runtime then: a future that the runtime drops is a run that failed.
     ///
     /// ```
     /// use std::time::Duration;

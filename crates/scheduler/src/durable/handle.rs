@@ -5,15 +5,14 @@ use std::hash::{BuildHasher, Hash};
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
-use tidewheel_time::ticks;
+use tidewheel_time::DefaultHashBuilder;
 
 use super::job::{Job, JobHandle};
 use super::journal::{Change, Journal, Repeat};
-use super::name::Name;
+use super::name::{Keyed, Name};
 use super::shared::Shared;
 use crate::api::serial::Serial;
 use crate::api::when::PointInTime;
-use crate::core::hash::RandomState;
 use crate::core::routine::CatchUp;
 use crate::ground::error::{Error, JournalError};
 
@@ -21,7 +20,7 @@ use crate::ground::error::{Error, JournalError};
 ///
 /// A call that changes something returns when the change is on disk. It waits there: async code calls it where its
 /// runtime allows blocking.
-pub struct DurableHandle<K, V, J, S = RandomState> {
+pub struct DurableHandle<K, V, J, S = DefaultHashBuilder> {
     pub(super) handle: JobHandle<K, V, S>,
     pub(super) shared: Arc<Shared<K, V, J>>,
 }
@@ -75,7 +74,8 @@ where
     ///
     /// # Errors
     ///
-    /// [`Error::Stopped`]; [`Error::Journal`], and then the job is pending but may not survive a crash.
+    /// [`Error::Stopped`]; [`Error::Refused`], and then nothing is changed; [`Error::Journal`], and then the job is pending
+    /// but may not survive a crash.
     pub fn set(&self, key: K, value: V, delay: Duration) -> Result<Option<V>, Error> {
         let (old, written) = self.put(key, value, delay, None)?;
         self.wait(written)?;
@@ -98,6 +98,8 @@ where
     /// the runs that have begun. After a restart it goes on in its rhythm. Of the runs that were missed meanwhile,
     /// `catch_up` says how many are made up; 1,000 at most.
     ///
+    /// This begins a new rhythm. To keep the one from before a restart, call [`ensure_periodic`](Self::ensure_periodic).
+    ///
     /// `Clone` of key and value is called under the shard's lock: let it be cheap (`Arc`).
     ///
     /// # Errors
@@ -111,11 +113,54 @@ where
         period: Duration,
         catch_up: CatchUp,
     ) -> Result<Option<V>, Error> {
-        let period = Duration::from_millis(ticks(period).max(1));
-        let repeat = Repeat { period, catch_up };
+        let repeat = Repeat::rounded(period, catch_up);
         let (old, written) = self.put(key, value, first, Some(repeat))?;
         self.wait(written)?;
         Ok(old)
+    }
+
+    /// Sets a periodic job unless its key has one with this period and `catch_up`, which keeps its value and goes on in its
+    /// rhythm. Any other job of the key is replaced. Tells whether one was set. For the start of a program:
+    ///
+    /// ```
+    /// use std::time::Duration;
+    /// use tidewheel_scheduler::{CatchUp, Durable, MemoryJournal, Scheduler};
+    ///
+    /// let journal = MemoryJournal::new();
+    /// let start = || Durable::start(Scheduler::builder(), journal.clone(), |_, _| {});
+    /// let (first, hour) = (Duration::from_secs(60), Duration::from_secs(3600));
+    ///
+    /// let jobs = start()?;
+    /// assert!(jobs.ensure_periodic("report", (), first, hour, CatchUp::Skip)?);
+    /// drop(jobs);
+    ///
+    /// let jobs = start()?;
+    /// assert!(!jobs.ensure_periodic("report", (), first, hour, CatchUp::Skip)?);
+    /// // A later version of the program wants it twice as often.
+    /// assert!(jobs.ensure_periodic("report", (), first, hour / 2, CatchUp::Skip)?);
+    /// # Ok::<(), tidewheel_scheduler::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// Those of [`set`](Self::set).
+    pub fn ensure_periodic(
+        &self,
+        key: K,
+        value: V,
+        first: Duration,
+        period: Duration,
+        catch_up: CatchUp,
+    ) -> Result<bool, Error> {
+        let repeat = Repeat::rounded(period, catch_up);
+        let keep = |job: &Job<V>| job.repeat() == Some(repeat);
+        let Some((_, written)) = self.put_unless(key, value, first, Some(repeat), Some(&keep))?
+        else {
+            // Who has set it may not have waited for the disk yet.
+            return self.flush().map(|()| false);
+        };
+        self.wait(written)?;
+        Ok(true)
     }
 
     /// Sets many jobs, one after another, and waits for the disk once. Returns how many of the keys had a job.
@@ -188,13 +233,32 @@ where
         delay: Duration,
         repeat: Option<Repeat>,
     ) -> Result<(Option<V>, Written), Error> {
+        let put = self.put_unless(key, value, delay, repeat, None)?;
+        Ok(put.expect("it keeps no job"))
+    }
+
+    /// The same, unless the key's pending job is one to keep. Then it returns `None`.
+    #[allow(clippy::type_complexity, reason = "named once")]
+    fn put_unless(
+        &self,
+        key: K,
+        value: V,
+        delay: Duration,
+        repeat: Option<Repeat>,
+        keep: Option<&dyn Fn(&Job<V>) -> bool>,
+    ) -> Result<Option<(Option<V>, Written)>, Error> {
         let journal = &self.shared.journal;
-        journal.accepts(&key, &value).map_err(Error::Journal)?;
+        journal.accepts(&key, &value).map_err(Error::Refused)?;
         let inner = self.handle.inner();
         // Before the key is locked: a worker that makes room may need its lock.
         inner.wait_for_room();
         let (name, value_kept) = (Name::keyed(key.clone()), value.clone());
         let stripe = journal.hold(&key);
+        if keep.is_some_and(|keep| self.handle.peek(&Keyed(&key), keep) == Some(true)) {
+            // The stripe first: drops of key and value may call the scheduler.
+            drop(stripe);
+            return Ok(None);
+        }
         let (due, now) = (self.due(delay), inner.now());
         let id = stripe.next_id();
         let job = Job::new(id, value_kept);
@@ -232,7 +296,7 @@ where
             None => stripe.append(&[set]),
         };
         drop(stripe);
-        Ok((old.map(|(_, old)| old.value), written))
+        Ok(Some((old.map(|(_, old)| old.value), written)))
     }
 
     pub(super) fn wait(&self, written: Written) -> Result<(), Error> {

@@ -27,7 +27,7 @@ use crate::ground::error::JournalError;
 /// ```
 ///
 /// A value that does not come back from JSON (a map with keys that are no strings, a number that is none) is refused by the
-/// call that sets it, with [`Error::Journal`](crate::Error::Journal); nothing is changed then.
+/// call that sets it, with [`Error::Refused`](crate::Error::Refused); nothing is changed then.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
 pub struct Json<T>(pub T);
 
@@ -46,7 +46,9 @@ impl<T: Serialize + DeserializeOwned> Stored for Json<T> {
     fn check(&self) -> Result<(), JournalError> {
         let bytes = serde_json::to_vec(&self.0).map_err(JournalError::new)?;
         let back: Result<T, _> = serde_json::from_slice(&bytes);
-        back.map(drop).map_err(JournalError::new)
+        let lost =
+            |error| JournalError::new(format_args!("it does not come back from JSON: {error}"));
+        back.map(drop).map_err(lost)
     }
 }
 

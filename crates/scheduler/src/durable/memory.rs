@@ -5,13 +5,22 @@ use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use super::journal::{Change, Journal, Record, Status};
+use super::stored::{Stored, check};
 use crate::ground::error::JournalError;
 
 /// A journal in memory. Clones are the same journal.
 ///
 /// For jobs that are to be retried and acknowledged, and need not survive the process. And for tests: start a scheduler
 /// with a clone, drop the scheduler, and start the next one with another clone, as after a crash.
-pub struct MemoryJournal<K, V>(Arc<Mutex<State<K, V>>>);
+///
+/// It takes any key and value. So that a test finds what a file would refuse, make it with [`like_a_file`](Self::like_a_file).
+pub struct MemoryJournal<K, V> {
+    state: Arc<Mutex<State<K, V>>>,
+    accepts: Check<K, V>,
+}
+
+/// Whether a key and a value may be kept.
+type Check<K, V> = fn(&K, &V) -> Result<(), JournalError>;
 
 struct State<K, V> {
     jobs: BTreeMap<u64, (K, V, Status)>,
@@ -22,14 +31,32 @@ impl<K, V> MemoryJournal<K, V> {
     /// An empty one.
     #[must_use]
     pub fn new() -> Self {
-        Self(Arc::new(Mutex::new(State {
+        Self::checking(|_, _| Ok(()))
+    }
+
+    /// An empty one that refuses what `RedbJournal` refuses: keys and values that do not pass [`Stored::check`].
+    #[must_use]
+    pub fn like_a_file() -> Self
+    where
+        K: Stored,
+        V: Stored,
+    {
+        Self::checking(check)
+    }
+
+    fn checking(accepts: Check<K, V>) -> Self {
+        let state = State {
             jobs: BTreeMap::new(),
             openings: 0,
-        })))
+        };
+        Self {
+            state: Arc::new(Mutex::new(state)),
+            accepts,
+        }
     }
 
     fn lock(&self) -> MutexGuard<'_, State<K, V>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -41,7 +68,10 @@ impl<K, V> Default for MemoryJournal<K, V> {
 
 impl<K, V> Clone for MemoryJournal<K, V> {
     fn clone(&self) -> Self {
-        Self(Arc::clone(&self.0))
+        Self {
+            state: Arc::clone(&self.state),
+            accepts: self.accepts,
+        }
     }
 }
 
@@ -82,6 +112,10 @@ impl<K: Clone + Send, V: Clone + Send> Journal<K, V> for MemoryJournal<K, V> {
 
     fn wait(&self, _: u64) -> Result<(), JournalError> {
         Ok(())
+    }
+
+    fn accepts(&self, key: &K, value: &V) -> Result<(), JournalError> {
+        (self.accepts)(key, value)
     }
 
     fn load(&self) -> Result<Vec<Record<K, V>>, JournalError> {

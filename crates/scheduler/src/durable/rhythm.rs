@@ -3,6 +3,8 @@
 use std::hash::{BuildHasher, Hash};
 use std::time::{Duration, SystemTime};
 
+use tidewheel_time::ticks;
+
 use super::handle::{DurableHandle, after};
 use super::job::{Job, Phase};
 use super::journal::Repeat;
@@ -27,6 +29,12 @@ pub(super) struct CaughtUp {
 }
 
 impl Repeat {
+    /// As memory and journal have it: in whole milliseconds.
+    pub(super) fn rounded(period: Duration, catch_up: CatchUp) -> Self {
+        let period = Duration::from_millis(ticks(period).max(1));
+        Self { period, catch_up }
+    }
+
     /// What follows if it was due at a time that has passed.
     pub(super) fn catch_up(&self, due: SystemTime, now: SystemTime) -> CaughtUp {
         let behind = now.duration_since(due).unwrap_or(Duration::ZERO);

@@ -6,7 +6,7 @@ use std::ops::Deref;
 use std::sync::Arc;
 use std::time::Duration;
 
-use tidewheel_time::ManualClock;
+use tidewheel_time::{DefaultHashBuilder, ManualClock};
 
 use super::handle::DurableHandle;
 use super::job::Job;
@@ -16,7 +16,6 @@ use super::run::DurableRun;
 use super::shared::Shared;
 use crate::api::builder::Builder;
 use crate::api::scheduler::{Progress, Scheduler, Stopped};
-use crate::core::hash::RandomState;
 use crate::ground::error::{Error, JournalError};
 use crate::jobs::outcome::IntoOutcome;
 
@@ -101,7 +100,7 @@ pub struct DurableStopped<K, V> {
 /// assert_eq!(tasks.get(&7), Some(Duration::from_secs(1800)));
 /// # Ok::<(), tidewheel_scheduler::Error>(())
 /// ```
-pub struct Durable<K, V, J, S = RandomState> {
+pub struct Durable<K, V, J, S = DefaultHashBuilder> {
     scheduler: Scheduler<Name<K>, Job<V>, S>,
     handle: DurableHandle<K, V, J, S>,
 }
@@ -184,7 +183,7 @@ where
     }
 
     /// Takes no more jobs and waits for handlers and for held [`Ack`](crate::Ack)s, `limit` at most; then for the disk,
-    /// until everything that has ended is there.
+    /// until everything that has ended is there. With async handlers, drop their runtime after this.
     pub fn stop(&self, limit: Duration) -> DurableStopped<K, V> {
         let Stopped { pending, running } = self.scheduler.stop(limit);
         let plain = |(name, job, left): (Name<K>, Job<V>, Duration)| (name.key, job.value, left);

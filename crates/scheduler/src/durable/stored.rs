@@ -25,6 +25,13 @@ pub trait Stored: Sized {
     }
 }
 
+/// Whether a key and a value can both be written, and which of them cannot.
+pub(super) fn check<K: Stored, V: Stored>(key: &K, value: &V) -> Result<(), JournalError> {
+    let of = |what, error| JournalError::new(format_args!("its {what} is at fault: {error}"));
+    key.check().map_err(|error| of("key", error))?;
+    value.check().map_err(|error| of("value", error))
+}
+
 impl Stored for Vec<u8> {
     fn write(&self, bytes: &mut Vec<u8>) {
         bytes.extend_from_slice(self);

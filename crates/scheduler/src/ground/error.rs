@@ -13,6 +13,9 @@ pub enum Error {
     /// The journal failed: what was asked for may or may not survive a crash. See its message, and start
     /// again with a journal that works.
     Journal(JournalError),
+    /// The journal cannot write this key or value so that it comes back. Nothing was changed, and the journal has not
+    /// failed.
+    Refused(JournalError),
     /// A number given to the builder is out of range.
     Config(&'static str),
 }
@@ -23,6 +26,7 @@ impl fmt::Display for Error {
             Self::Stopped => f.write_str("the scheduler was stopped"),
             Self::Thread(error) => write!(f, "a thread could not be started: {error}"),
             Self::Journal(error) => write!(f, "the journal failed: {error}"),
+            Self::Refused(why) => write!(f, "the job cannot be written: {why}"),
             Self::Config(what) => f.write_str(what),
         }
     }
@@ -32,13 +36,13 @@ impl std::error::Error for Error {
     fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
         match self {
             Self::Thread(error) => Some(error),
-            Self::Journal(error) => Some(error),
+            Self::Journal(error) | Self::Refused(error) => Some(error),
             _ => None,
         }
     }
 }
 
-/// Why a journal failed.
+/// Why a journal failed, or refused a key or value.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct JournalError(String);
 

@@ -9,7 +9,26 @@ pub(crate) const ERROR_MAX: usize = 1000;
 
 /// How a run of a durable job ended.
 ///
-/// Handlers mostly return `()`, which is `Done`, or a `Result`, of which an error is `Failed` with its text.
+/// Handlers mostly return `()`, which is `Done`, or a `Result`, of which an error is `Failed` with its text. A
+/// `Result<Outcome, E>` does both:
+///
+/// ```
+/// use std::time::Duration;
+/// use tidewheel_scheduler::{IntoOutcome, Outcome};
+///
+/// fn deliver(status: &str) -> Result<Outcome, std::num::ParseIntError> {
+///     Ok(match status.parse()? {
+///         200 => Outcome::Done,
+///         404 => Outcome::dead("no such mailbox"),
+///         503 => Outcome::retry_after(Duration::from_secs(60), "busy"),
+///         other => Outcome::failed(format_args!("status {other}")),
+///     })
+/// }
+///
+/// assert_eq!(deliver("200").into_outcome(), Outcome::Done);
+/// assert_eq!(deliver("404").into_outcome(), Outcome::dead("no such mailbox"));
+/// assert!(matches!(deliver("?").into_outcome(), Outcome::Failed { after: None, .. }));
+/// ```
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Outcome {
@@ -80,10 +99,11 @@ impl IntoOutcome for () {
     }
 }
 
-impl<E: Display> IntoOutcome for Result<(), E> {
+/// Of `()` or of an [`Outcome`]: a handler that says in one arm how its run ended may use `?` in the others.
+impl<T: IntoOutcome, E: Display> IntoOutcome for Result<T, E> {
     fn into_outcome(self) -> Outcome {
         match self {
-            Ok(()) => Outcome::Done,
+            Ok(end) => end.into_outcome(),
             Err(error) => Outcome::failed(error),
         }
     }

@@ -299,7 +299,7 @@ fn an_ack_that_outlives_its_scheduler_still_ends_its_job() {
     drop(jobs);
     let mut acks = std::mem::take(&mut *held.lock().expect("unpoisoned"));
     acks.pop().expect("held").done();
-    acks.pop().expect("held").settle(Err("later"));
+    acks.pop().expect("held").settle(Outcome::failed("later"));
     let jobs = Durable::manual(Scheduler::builder(), &clock, journal, |_, _| {});
     let left: Vec<u32> = jobs.expect("valid").iter().map(|job| job.attempt).collect();
     assert_eq!(
@@ -430,6 +430,42 @@ fn a_wall_clock_that_was_set_moves_the_rhythm_of_the_journal_with_it() {
     jobs.run_due();
     let due = journal.live()[0].status.due;
     assert_eq!(due, SystemTime::UNIX_EPOCH + HOUR + 2 * SECOND);
+}
+
+#[test]
+fn a_periodic_job_that_is_ensured_at_each_start_keeps_its_rhythm_until_its_period_changes() {
+    let mut bench = Bench::new(|_, _| Outcome::Done);
+    let ensure = |bench: &Bench, value, period, catch_up| {
+        let set = bench
+            .jobs()
+            .ensure_periodic(1, value, 5 * SECOND, period, catch_up);
+        set.expect("kept")
+    };
+    assert!(ensure(&bench, "report", 10 * SECOND, CatchUp::Skip));
+    for _ in 0..3 {
+        bench.pass(6 * SECOND);
+        bench.start(|_, _| Outcome::Done);
+        let left = bench.jobs().get(&1);
+        assert!(!ensure(&bench, "other", 10 * SECOND, CatchUp::Skip));
+        assert_eq!(bench.jobs().get(&1), left);
+        assert_eq!(bench.jobs().peek(&1, |value| *value), Some("report"));
+    }
+    // Periods are compared as they are kept: in milliseconds, rounded up.
+    let shorter = 10 * SECOND - Duration::from_micros(1);
+    assert!(!ensure(&bench, "other", shorter, CatchUp::Skip));
+    assert!(ensure(&bench, "burst", 10 * SECOND, CatchUp::Burst(2)));
+    assert!(ensure(&bench, "hourly", HOUR, CatchUp::Burst(2)));
+    assert_eq!(bench.jobs().get(&1), Some(5 * SECOND));
+    bench.jobs().set(1, "once", HOUR).expect("kept");
+    assert!(ensure(&bench, "report", HOUR, CatchUp::Skip));
+    bench.start(|_, _| Outcome::Done);
+    let jobs: Vec<_> = bench.jobs().iter().collect();
+    assert_eq!((jobs.len(), jobs[0].value), (1, "report"));
+    bench.jobs().stop(Duration::ZERO);
+    let refused = bench
+        .jobs()
+        .ensure_periodic(2, "late", SECOND, SECOND, CatchUp::Skip);
+    assert!(matches!(refused, Err(Error::Stopped)));
 }
 
 #[test]

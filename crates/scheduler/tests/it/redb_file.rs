@@ -6,8 +6,8 @@ use std::time::Duration;
 use redb::{Database, ReadableDatabase, TableDefinition};
 use serde::{Deserialize, Serialize};
 use tidewheel_scheduler::{
-    CatchUp, Clock, Durable, Error, Json, ManualClock, Outcome, RedbJournal, Retry, Scheduler,
-    SystemClock,
+    CatchUp, Clock, Durable, Error, Json, ManualClock, MemoryJournal, Outcome, RedbJournal, Retry,
+    Scheduler, SystemClock,
 };
 
 use crate::common::{HOUR, MS};
@@ -60,7 +60,7 @@ fn a_file_of_the_first_version_is_opened_and_becomes_one_of_this() {
         |_, run| {
             assert_eq!((run.key, run.value.as_str(), run.attempt), (7, "mail", 1));
             assert!(run.token >= 4 << 40);
-            Err("kept")
+            Err::<(), _>("kept")
         },
     );
     let jobs = jobs.expect("valid");
@@ -163,7 +163,11 @@ fn what_serde_writes_comes_back_and_what_it_cannot_write_is_refused_before_anyth
     let jobs = Durable::manual(builder(), &clock, open(&path), |_, _| {}).expect("valid");
     jobs.set(key.clone(), mail(0.5), HOUR).expect("on disk");
     let refused = jobs.set(key.clone(), mail(f64::NAN), HOUR);
-    assert!(matches!(refused, Err(Error::Journal(_))));
+    let Err(refused @ Error::Refused(_)) = refused else {
+        panic!("{refused:?}");
+    };
+    let refused = refused.to_string();
+    assert!(refused.starts_with("the job cannot be written: its value is at fault"));
     assert_eq!(jobs.peek(&key, |mail| mail.weight), Some(0.5));
     jobs.flush().expect("the journal has not failed");
     let other = Json(("b".to_owned(), 8));
@@ -176,6 +180,52 @@ fn what_serde_writes_comes_back_and_what_it_cannot_write_is_refused_before_anyth
     let jobs = Durable::manual(builder(), &clock, open(&path), |_, _| {}).expect("valid");
     assert_eq!(jobs.remove(&key).expect("on disk"), Some(mail(0.5)));
     assert_eq!(jobs.remove(&other).expect("on disk"), Some(mail(1.5)));
+}
+
+#[test]
+fn a_journal_in_memory_that_is_like_a_file_refuses_what_the_file_refuses() {
+    let builder = Scheduler::<u32, Json<f64>>::builder;
+    let clock = ManualClock::new();
+    let like_a_file = MemoryJournal::like_a_file();
+    let jobs = Durable::manual(builder(), &clock, like_a_file, |_, _| {}).expect("valid");
+    let refused = jobs.set(1, Json(f64::NAN), HOUR);
+    assert!(matches!(refused, Err(Error::Refused(_))), "{refused:?}");
+    jobs.set(1, Json(0.5), HOUR).expect("kept");
+    let jobs = Durable::manual(builder(), &clock, MemoryJournal::new(), |_, _| {}).expect("valid");
+    jobs.set(1, Json(f64::NAN), HOUR).expect("kept");
+}
+
+#[test]
+fn a_damaged_file_is_an_error_and_no_panic() {
+    let path = file("damaged");
+    let start = |path: &Path| {
+        let journal = RedbJournal::open(path).map_err(Error::Journal)?;
+        Durable::manual(
+            Scheduler::<u64, String>::builder(),
+            &ManualClock::new(),
+            journal,
+            |_, _| {},
+        )
+    };
+    let jobs = start(&path).expect("starts");
+    let many = (0..2000).map(|key| (key, "x".repeat(100), HOUR));
+    jobs.set_many(many).expect("on disk");
+    drop(jobs);
+    let whole = std::fs::read(&path).expect("readable");
+    // Pages that are exchanged have checksums of their own, but are not what is expected there.
+    for page in 1..60 {
+        let mut damaged = whole.clone();
+        let (from, to) = (page * 4096, (page * 7 % 60 + 1) * 4096);
+        damaged.copy_within(from..from + 4096, to);
+        std::fs::write(&path, damaged).expect("writable");
+        let started =
+            std::panic::catch_unwind(|| start(&path).err().map(|error| error.to_string()));
+        let refused = started.expect("an error, no panic").unwrap_or_default();
+        if refused.contains("redb panicked") {
+            return;
+        }
+    }
+    panic!("no damage that redb panics at");
 }
 
 #[test]

@@ -16,7 +16,7 @@ use redb::Database;
 
 use self::tables::{Row, Write, count_opening, load, transact};
 use super::journal::{Change, Journal, Record};
-use super::stored::Stored;
+use super::stored::{Stored, check};
 use crate::ground::error::JournalError;
 use crate::ground::panics::survive;
 
@@ -108,8 +108,12 @@ impl RedbJournal {
     ///
     /// When the file cannot be opened, is no journal, or is open elsewhere.
     pub fn open(path: impl AsRef<Path>) -> Result<Self, JournalError> {
-        let database = Arc::new(Database::create(path).map_err(JournalError::new)?);
-        let epoch = count_opening(&database)?;
+        let open = || {
+            let database = Database::create(path).map_err(JournalError::new)?;
+            let epoch = count_opening(&database)?;
+            Ok((Arc::new(database), epoch))
+        };
+        let (database, epoch) = unless_damaged(open)?;
         let shared = Arc::new(Shared::default());
         let (its, of_writer) = (Arc::clone(&shared), Arc::clone(&database));
         let writer = thread::Builder::new()
@@ -175,16 +179,21 @@ impl<K: Stored, V: Stored> Journal<K, V> for RedbJournal {
     }
 
     fn accepts(&self, key: &K, value: &V) -> Result<(), JournalError> {
-        key.check().and_then(|()| value.check())
+        check(key, value)
     }
 
     fn load(&self) -> Result<Vec<Record<K, V>>, JournalError> {
-        load(&self.database)
+        unless_damaged(|| load(&self.database))
     }
 
     fn epoch(&self) -> u64 {
         self.epoch
     }
+}
+
+/// redb panics at some damages of its file.
+fn unless_damaged<R>(read: impl FnOnce() -> Result<R, JournalError>) -> Result<R, JournalError> {
+    survive(read).unwrap_or_else(|| Err(JournalError::new("the file is damaged: redb panicked")))
 }
 
 fn encode<K: Stored, V: Stored>(change: &Change<'_, K, V>) -> Write {

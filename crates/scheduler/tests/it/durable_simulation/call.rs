@@ -60,7 +60,7 @@ fn acknowledge(world: &World) {
     world.truth().saw("an acknowledgement");
     match world.below(3) {
         0 => drop(ack),
-        1 => ack.settle(Err("it failed later")),
+        1 => ack.settle(Outcome::failed("it failed later")),
         _ => {
             world.truth().succeed(id, value);
             ack.done();
