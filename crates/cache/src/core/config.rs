@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use crate::core::negative::NewMemory;
 use crate::core::refreshes::Refresher;
-use crate::core::retry::{ErrorTtl, said_of_grace};
+use crate::core::retry::ErrorTtl;
 use crate::lifetime::{Expiry, Jitter, Lifetime, TtlBounds, TtlChoice};
 use tidewheel_time::{Moment, ticks};
 
@@ -110,7 +110,7 @@ impl<K, V> Config<K, V> {
     /// How long an entry is kept after its end, by what the store keeps of it: 0 for nothing of its own.
     #[inline]
     pub(crate) fn grace(&self, kept: u64) -> u64 {
-        said_of_grace(kept).checked_sub(1).unwrap_or(self.grace)
+        kept.checked_sub(1).unwrap_or(self.grace)
     }
 
     /// Bounds and jitter.

@@ -10,7 +10,6 @@ use tidewheel_store::{Attributes, Slot, Soft, TypedStore};
 
 use crate::core::config::Config;
 use crate::core::inner::Inner;
-use crate::core::retry::said_of_grace;
 use crate::core::shard::Shard;
 use crate::core::tags::Held;
 use crate::lifetime::{Lifetime, TtlChoice};
@@ -133,7 +132,7 @@ impl<'a, K, V, S> Heritage<'a, K, V, S> {
             inner,
             said: Said::from_notes(attributes.notes),
             end: inner.config.hard_end(&attributes),
-            grace: said_of_grace(attributes.grace),
+            grace: attributes.grace,
             label: attributes.label,
         }
     }

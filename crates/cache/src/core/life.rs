@@ -90,6 +90,12 @@ impl<K, V, S> Inner<K, V, S> {
         let soft = store.soft(slot).tick();
         soft.is_some_and(|tick| self.time.reached(tick))
     }
+
+    /// Whether the next value of a live entry is wanted: it is stale, and not just loaded in vain.
+    pub(crate) fn is_due(&self, store: &TypedStore<K, V>, slot: Slot) -> bool {
+        let due = store.soft(slot).due();
+        due.is_some_and(|tick| self.time.reached(tick))
+    }
 }
 
 /// The end of an entry that the store keeps until `deadline`, as readers see it.

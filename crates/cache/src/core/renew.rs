@@ -11,7 +11,6 @@ use crate::core::config::{Config, earlier};
 use crate::core::fresh::Said;
 use crate::core::hash::Hashed;
 use crate::core::inner::Inner;
-use crate::core::retry::said_of_grace;
 use crate::core::shard::Shard;
 
 /// What a read changes about an entry's end.
@@ -121,10 +120,6 @@ impl<K, V> Config<K, V> {
     /// The attributes of an entry that gets another value and keeps its lifetime. That is a use of it: the idle
     /// time begins again.
     pub(crate) fn used_by_writer(&self, entry: Attributes, now: Moment) -> Attributes {
-        let entry = Attributes {
-            grace: said_of_grace(entry.grace),
-            ..entry
-        };
         let Some((idle, deadline)) = self.time_to_idle.zip(entry.deadline) else {
             return entry;
         };

@@ -1,7 +1,7 @@
 //! Loads that have failed: when the next one is tried, what is served until then, and how long the error is remembered.
 //!
-//! The old value of the key stays where it is, dead or alive. Its soft deadline becomes the time of the next try. So
-//! nothing is allocated for a failing origin, however many keys are asked for.
+//! The old value of the key stays where it is, dead or alive. Its soft deadline is past, and becomes the time of the
+//! next try. So nothing is allocated for a failing origin, however many keys are asked for.
 
 use std::any::{Any, TypeId};
 use std::convert::Infallible;
@@ -22,18 +22,8 @@ pub(crate) const ERROR_BACKOFF: u64 = 1000;
 /// When a refresh that has failed is tried again, if the entry has no end.
 const RETRY_TICKS: u64 = 60_000;
 
-/// This bit of what the store keeps of an entry's grace says that a load has failed, and that the next one is tried at
-/// the soft deadline.
-const FAILED: u64 = 1 << 63;
-
 /// How long errors of one type are remembered; `None` for errors of other types.
 pub(crate) type ErrorTtl = Box<dyn Fn(&(dyn Any + Send + Sync)) -> Option<Duration> + Send + Sync>;
-
-/// What was said of an entry's grace, without what has come to it since.
-#[inline]
-pub(crate) fn said_of_grace(kept: u64) -> u64 {
-    kept & !FAILED
-}
 
 /// Whether a loader with this error type can fail at all.
 pub(crate) fn may_fail<E: 'static>() -> bool {
@@ -48,7 +38,7 @@ impl<K: Hash + Eq, V, S: BuildHasher> Inner<K, V, S> {
         };
         let store = &mut shard.store;
         let is_live = self.is_live(store, slot);
-        let is_fresh = is_live && !self.is_stale(store, slot);
+        let is_fresh = is_live && !self.is_due(store, slot);
         if !is_fresh && self.is_kept(store, slot) {
             self.config.put_off(store, slot, is_live, now);
         }
@@ -65,9 +55,9 @@ impl<K, V, S> Inner<K, V, S> {
 
     /// Whether a dead entry is served without a load, since the last one failed a moment ago.
     pub(crate) fn is_put_off(&self, store: &TypedStore<K, V>, slot: Slot) -> bool {
-        let next = store.soft(slot).tick();
-        store.grace(slot) & FAILED != 0
-            && next.is_some_and(|tick| !self.time.reached(tick))
+        let soft = store.soft(slot);
+        soft.is_put_off()
+            && soft.due().is_some_and(|tick| !self.time.reached(tick))
             && self.is_kept(store, slot)
     }
 }
@@ -83,10 +73,7 @@ impl<K, V> Config<K, V> {
             None => RETRY_TICKS,
         };
         let wait = left.max(self.error_backoff);
-        store.set_soft(slot, Soft::at(now.saturating_add(wait)));
-        if self.grace(attributes.grace) > 0 {
-            store.set_grace(slot, attributes.grace | FAILED);
-        }
+        store.set_soft(slot, Soft::again_at(now.saturating_add(wait)));
     }
 
     /// How long an error or absence is remembered. Runs user code: without any lock.

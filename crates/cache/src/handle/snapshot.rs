@@ -17,7 +17,6 @@ use crate::core::config::own_grace;
 use crate::core::fresh::Said;
 use crate::core::inner::Inner;
 use crate::core::insert::Prepared;
-use crate::core::retry::said_of_grace;
 use crate::core::tags::TAGS_PER_ENTRY_MAX;
 use tidewheel_time::{Moment, TICK_NANOS};
 
@@ -262,7 +261,7 @@ impl<K: Clone, V: Clone, S> Inner<K, V, S> {
                 .map(|limit| left(limit.saturating_sub(self.config.grace(attributes.grace)))),
             soft_ns: attributes.soft.tick().map(left),
             said: said.with_cap(|end| end.saturating_sub(now.tick())).notes(),
-            stale_for_ms: said_of_grace(attributes.grace).checked_sub(1),
+            stale_for_ms: attributes.grace.checked_sub(1),
             any_tag: tags.is_none(),
             tags: tags.unwrap_or_default(),
         }

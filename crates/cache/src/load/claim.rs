@@ -170,7 +170,7 @@ impl<K: Hash + Eq, V, S: BuildHasher> Inner<K, V, S> {
             let slot = there.filter(|slot| self.is_live(&shard.store, *slot));
             let flight = shard.flights.find(hash.0, |stored| stored == key).cloned();
             if let Some(slot) = slot {
-                if flight.is_some() || !self.is_stale(&shard.store, slot) {
+                if flight.is_some() || !self.is_due(&shard.store, slot) {
                     return Ok(Claim::Again);
                 }
             } else if self.is_answered::<E>(shard, there, request) {

@@ -104,7 +104,8 @@ impl<K: Hash + Eq, V, S: BuildHasher> Inner<K, V, S> {
         self.negative_answer(hash, key, &negative)
     }
 
-    /// The entry is past its soft deadline: it is served if somebody else loads it again.
+    /// The entry is past its soft deadline: it is served if somebody else loads it again, or did so in vain a moment
+    /// ago.
     #[cold]
     fn glance_at_stale<E, Q>(
         &self,
@@ -122,7 +123,9 @@ impl<K: Hash + Eq, V, S: BuildHasher> Inner<K, V, S> {
         let refresh;
         let shard = shard;
         refresh = self.refresh_wanted(&shard, hash, slot);
-        let stale = self.config.refresher.is_some() || self.is_being_loaded(&shard, hash, key);
+        let stale = self.config.refresher.is_some()
+            || !self.is_due(&shard.store, slot)
+            || self.is_being_loaded(&shard, hash, key);
         let mut renewal = None;
         if stale {
             shard.store.hit(slot);

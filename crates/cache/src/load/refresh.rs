@@ -38,6 +38,9 @@ impl<K: Hash + Eq, V, S: BuildHasher> Inner<K, V, S> {
         slot: Slot,
     ) -> Option<K> {
         let refresher = self.config.refresher.as_ref()?;
+        if !self.is_due(&shard.store, slot) {
+            return None;
+        }
         let key = shard.store.key(slot);
         if self.is_being_loaded(shard, hash, key) {
             return None;
@@ -61,7 +64,7 @@ impl<K: Hash + Eq, V, S: BuildHasher> Inner<K, V, S> {
             let slot = Self::find(shard, hash, &*key)?;
             let wanted = !shard.closed
                 && self.is_live(&shard.store, slot)
-                && self.is_stale(&shard.store, slot)
+                && self.is_due(&shard.store, slot)
                 && !self.is_being_loaded(shard, hash, &*key);
             wanted.then(|| shard.flights.start(hash.0, Arc::clone(&key), Phase::Vacant))
         });

@@ -9,7 +9,8 @@ use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
 use tidewheel::{
-    BuildError, Builder, Cache, Condition, Driver, Lifetime, Loaded, ManualClock, RemovalCause, Ttl,
+    BuildError, Builder, Cache, Condition, Driver, Lifetime, Loaded, ManualClock, Outcome,
+    RemovalCause, Ttl,
 };
 
 use crate::loading::{Failure, MS};
@@ -42,6 +43,84 @@ impl Down {
     fn asked(&self) -> u64 {
         self.0.get()
     }
+}
+
+/// Until the next try the entry counted as fresh: HIT.
+#[test]
+fn past_its_soft_deadline_a_value_is_stale_until_a_load_succeeds() {
+    let clock = ManualClock::new();
+    let cache = kept(&clock).refresh_after(0.5).build().expect("valid");
+    let ask = |loaded: Result<u64, Failure>| {
+        let fetched = cache.fetch(1).try_load(|| loaded);
+        (fetched.value, fetched.outcome)
+    };
+    let fails = || ask(Err(Failure(500)));
+    assert_eq!(ask(Ok(10)), (Ok(10), Outcome::Loaded));
+    clock.advance(5 * SECOND);
+    assert_eq!(fails(), (Ok(10), Outcome::StaleOnError));
+    // The next try is after half of what is left.
+    for millis in [0, 1, 2498] {
+        clock.advance(Duration::from_millis(millis));
+        assert_eq!(fails(), (Ok(10), Outcome::Stale));
+        assert_eq!(cache.get(&1), Some(10));
+    }
+    let stats = cache.stats();
+    assert_eq!((stats.stale_hits, stats.loads), (7, 2));
+    clock.advance(MS);
+    assert_eq!(fails(), (Ok(10), Outcome::StaleOnError));
+    assert_eq!(fails(), (Ok(10), Outcome::Stale));
+    clock.advance(1250 * MS);
+    assert_eq!(ask(Ok(11)), (Ok(11), Outcome::Loaded));
+    assert_eq!(fails(), (Ok(11), Outcome::Hit));
+}
+
+/// The same of a refresher that fails.
+#[test]
+fn past_its_soft_deadline_a_value_is_stale_while_the_refresher_fails() {
+    let clock = ManualClock::new();
+    let cache = kept(&clock)
+        .refresh_after(0.5)
+        .refresh_with(|_: &u64| Err::<u64, _>(Failure(500)))
+        .build()
+        .expect("valid");
+    cache.insert(1, 10);
+    let ask = || cache.fetch(1).load(|| unreachable!("it is there")).outcome;
+    clock.advance(5 * SECOND);
+    for try_no in 1..=3 {
+        assert_eq!(ask(), Outcome::Stale);
+        cache.run_refreshes(10);
+        assert_eq!(ask(), Outcome::Stale, "the refresh has failed");
+        assert_eq!(cache.stats().refreshes_queued, 0, "and is put off");
+        assert_eq!(cache.stats().refreshes_failed, try_no);
+        clock.advance(2500 * MS / (1 << (try_no - 1)));
+    }
+    assert_eq!(cache.stats().stale_hits, 6);
+}
+
+/// A new time to live begins anew; what was said of the value's freshness stays, and is past.
+#[test]
+fn an_outage_is_over_with_a_new_time_to_live_and_goes_on_with_a_new_value() {
+    let clock = ManualClock::new();
+    let cache = kept(&clock).refresh_after(0.5).build().expect("valid");
+    let said = Lifetime::configured().fresh_for(5 * SECOND);
+    cache.insert(1, 10);
+    cache.insert_with(2, 20, said);
+    cache.insert(3, 30);
+    clock.advance(5 * SECOND);
+    let origin = Down::default();
+    for key in 1..=3 {
+        assert_eq!(origin.ask(&cache, key), Ok(key * 10));
+    }
+    let outcome = |key| cache.fetch(key).try_load(|| Err(Failure(500))).outcome;
+    assert!((1..=3).all(|key| outcome(key) == Outcome::Stale));
+    assert!(cache.expire(&1, 20 * SECOND, Condition::Always));
+    assert!(cache.expire(&2, 20 * SECOND, Condition::Always));
+    assert_eq!(cache.update(&3, |old| old + 1), Some(31));
+    assert_eq!(outcome(1), Outcome::Hit);
+    assert_eq!(outcome(2), Outcome::Stale);
+    assert_eq!(outcome(3), Outcome::Stale, "its lifetime is as it was");
+    cache.insert(3, 32);
+    assert_eq!(outcome(3), Outcome::Hit);
 }
 
 /// Every caller past the end called the loader.

@@ -61,6 +61,14 @@ pub(crate) struct Failed;
 impl Entry {
     /// Whether it is past its soft deadline; `None` while that depends on the jitter.
     fn is_stale(&self, now: u64) -> Option<bool> {
+        if self.failed {
+            return Some(true);
+        }
+        self.is_due(now)
+    }
+
+    /// Whether its next value is wanted; `None` while that depends on the jitter.
+    pub(super) fn is_due(&self, now: u64) -> Option<bool> {
         match self.soft {
             None => Some(false),
             Some((low, _)) if now < low => Some(false),
@@ -85,10 +93,10 @@ impl Entry {
         (self.soft, self.fresh) = (soft, fresh);
     }
 
-    /// Where only the cache knows whether the entry is stale, the model learns it from the cache.
-    fn learn_stale(&mut self, now: u64, stale: bool) {
+    /// Where only the cache knows whether the next value is wanted, the model learns it from the cache.
+    pub(super) fn learn_due(&mut self, now: u64, due: bool) {
         if let Some((low, high)) = &mut self.soft {
-            if stale {
+            if due {
                 *high = now.min(*high).max(*low);
             } else {
                 *low = (now + 1).max(*low).min(*high);
@@ -131,7 +139,7 @@ impl Model {
             .filter(|entry| entry.fresh.is_none())
             && by_share
         {
-            entry.soft = soft;
+            (entry.soft, entry.failed) = (soft, false);
         }
     }
 
@@ -143,7 +151,7 @@ impl Model {
         let stale = counted > 0;
         match entry.is_stale(now) {
             Some(expected) => assert_eq!(stale, expected, "whether {entry:?} is stale at {now}"),
-            None => entry.learn_stale(now, stale),
+            None => entry.learn_due(now, stale),
         }
         self.counts.stale += u64::from(stale);
         if stale {
@@ -169,7 +177,7 @@ impl Model {
         let live = self.is_live(key);
         let negative = self.remembered(key);
         let stale = match self.entries.get(&key) {
-            Some(entry) if live => entry.is_stale(now),
+            Some(entry) if live => entry.is_due(now),
             _ => Some(false),
         };
         let expected = if live {
@@ -289,7 +297,7 @@ impl Model {
             && stale.is_none()
             && !run.overtaken
         {
-            entry.learn_stale(now, true);
+            entry.learn_due(now, true);
         }
         match (run.entry, load.asks) {
             (Some(entry), _) => {
@@ -341,7 +349,7 @@ impl Model {
         let Some(entry) = self.entries.get_mut(&key) else {
             return;
         };
-        if live && entry.is_stale(now) != Some(true) || entry.is_kept(now) == Some(false) {
+        if live && entry.is_due(now) != Some(true) || entry.is_kept(now) == Some(false) {
             return;
         }
         let half = |end: u64| now + (end.saturating_sub(now) / 2).max(backoff);
@@ -350,7 +358,7 @@ impl Model {
             Some((low, high)) => (half(low), half(high)),
             None => (now + RETRY, now + RETRY),
         });
-        entry.failed = entry.grace > 0;
+        entry.failed = true;
     }
 
     /// An answer that was remembered.

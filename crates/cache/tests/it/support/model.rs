@@ -59,11 +59,11 @@ pub(super) struct Entry {
     pub(crate) cap: Option<(u64, u64)>,
     /// Ticks that it is kept after its end.
     pub(crate) grace: u64,
-    /// The tick from which on it is stale; a range until jitter is known.
+    /// The tick from which on it is stale, or its next value is wanted; a range until jitter is known.
     pub(crate) soft: Option<(u64, u64)>,
     /// How long it is fresh, if that was said for it.
     pub(crate) fresh: Option<Duration>,
-    /// Whether a load has failed since: the next one is tried when it is stale.
+    /// Whether a load has failed since: it is stale, and the next one is tried at `soft`.
     pub(crate) failed: bool,
     pub(crate) said: Said,
     pub(crate) tags: Tags,
@@ -145,7 +145,6 @@ impl Entry {
     pub(crate) fn next(&self, id: u64, weight: u32, idle: Option<u64>) -> Self {
         Self {
             idle: self.idle.max(self.idle.and(idle)),
-            failed: false,
             id,
             weight,
             version: None,

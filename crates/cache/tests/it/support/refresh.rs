@@ -111,11 +111,23 @@ impl Model {
     /// A stale entry was read: its refresh is queued, once.
     pub(super) fn wants_refresh(&mut self, key: u16) {
         let waits = self.flights.contains_key(&key) || self.remembered(key).is_some();
-        if self.setup.has_refresher() && !waits {
+        if self.setup.has_refresher() && !waits && self.is_due(key) {
             self.next_flight += 1;
             self.flights.insert(key, self.next_flight);
             self.queue.push_back((key, self.next_flight));
         }
+    }
+
+    /// Whether the next value of a stale entry, which was read just now, is wanted. The last try may have failed a moment
+    /// ago.
+    fn is_due(&mut self, key: u16) -> bool {
+        let now = self.tick();
+        let queued = self.cache.stats().refreshes_queued > self.queue.len() as u64;
+        let entry = self.entries.get_mut(&key).expect("alive");
+        entry.is_due(now).unwrap_or_else(|| {
+            entry.learn_due(now, queued);
+            queued
+        })
     }
 
     /// Runs the first refresh that is queued. More at once, and an eviction by one might concern another.
