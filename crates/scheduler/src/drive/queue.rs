@@ -14,7 +14,9 @@ pub enum BackPressure {
     /// Due tasks stay pending (they can still be moved and removed) and run as soon as there is room.
     #[default]
     RunLate,
-    /// The same, and a call that sets a task waits until there is room. Handlers do not wait.
+    /// The same, and a call that sets a task waits until there is room. Handlers do not wait. Nor do calls of the handle that
+    /// the handler of a durable job gets, from whichever thread or future. The program's other handles wait there: with as
+    /// many unfinished runs as there may be, such a run would wait for itself.
     Wait,
     /// Due tasks that do not fit are dropped and counted. Their `Drop` runs on the timing thread, so it should be
     /// cheap.

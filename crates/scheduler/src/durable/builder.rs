@@ -243,7 +243,7 @@ where
 {
     let shared = Arc::clone(shared);
     move |handle: &JobHandle<K, V, S>, run: JobRun<K, V>, deadline| {
-        let handle = DurableHandle::of(handle.clone(), Arc::clone(&shared));
+        let handle = DurableHandle::of_handler(handle.clone(), Arc::clone(&shared));
         handle.run(run, deadline, &handler);
     }
 }

@@ -23,6 +23,8 @@ use crate::ground::error::{Error, JournalError};
 pub struct DurableHandle<K, V, J, S = DefaultHashBuilder> {
     pub(super) handle: JobHandle<K, V, S>,
     pub(super) shared: Arc<Shared<K, V, J>>,
+    /// A handler got it: see [`wait_for_room`](Self::wait_for_room).
+    of_handler: bool,
 }
 
 impl<K, V, J, S> Clone for DurableHandle<K, V, J, S> {
@@ -30,6 +32,7 @@ impl<K, V, J, S> Clone for DurableHandle<K, V, J, S> {
         Self {
             handle: self.handle.clone(),
             shared: Arc::clone(&self.shared),
+            of_handler: self.of_handler,
         }
     }
 }
@@ -47,7 +50,19 @@ pub(super) type Written = Result<u64, JournalError>;
 
 impl<K, V, J, S> DurableHandle<K, V, J, S> {
     pub(super) fn of(handle: JobHandle<K, V, S>, shared: Arc<Shared<K, V, J>>) -> Self {
-        Self { handle, shared }
+        Self {
+            handle,
+            shared,
+            of_handler: false,
+        }
+    }
+
+    /// One for a handler.
+    pub(super) fn of_handler(handle: JobHandle<K, V, S>, shared: Arc<Shared<K, V, J>>) -> Self {
+        Self {
+            of_handler: true,
+            ..Self::of(handle, shared)
+        }
     }
 
     /// The wall time after a delay.
@@ -251,7 +266,7 @@ where
         journal.accepts(&key, &value).map_err(Error::Refused)?;
         let inner = self.handle.inner();
         // Before the key is locked: a worker that makes room may need its lock.
-        inner.wait_for_room();
+        self.wait_for_room();
         let (name, value_kept) = (Name::keyed(key.clone()), value.clone());
         let stripe = journal.hold(&key);
         if keep.is_some_and(|keep| self.handle.peek(&Keyed(&key), keep) == Some(true)) {
@@ -297,6 +312,14 @@ where
         };
         drop(stripe);
         Ok(Some((old.map(|(_, old)| old.value), written)))
+    }
+
+    /// Under [`BackPressure::Wait`](crate::BackPressure), waits while the queue is full. The handle of a handler never
+    /// does, on whichever thread: when as many runs are unfinished as may be, only their ends make room.
+    pub(super) fn wait_for_room(&self) {
+        if !self.of_handler {
+            self.handle.inner().wait_for_room();
+        }
     }
 
     pub(super) fn wait(&self, written: Written) -> Result<(), Error> {

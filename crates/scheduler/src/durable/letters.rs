@@ -49,7 +49,7 @@ where
         let Some(key) = self.shared.dead.key(id) else {
             return Ok(false);
         };
-        self.handle.inner().wait_for_room();
+        self.wait_for_room();
         let stripe = self.shared.journal.hold(&key);
         let Some(letter) = self.shared.dead.take(id) else {
             return Ok(false);

@@ -10,7 +10,7 @@ use std::thread::{self, Thread};
 use std::time::Duration;
 
 use tidewheel_scheduler::{
-    Ack, Durable, DurableBuilder, JobFuture, MemoryJournal, Retry, Scheduler, Serial,
+    Ack, BackPressure, Durable, DurableBuilder, JobFuture, MemoryJournal, Retry, Scheduler, Serial,
 };
 
 use crate::common::memory;
@@ -62,6 +62,31 @@ fn every_job_ends(spawn: impl Fn(JobFuture) + Send + Sync + 'static) {
     let stats = jobs.stats();
     assert_eq!((stats.failed, stats.retried, stats.dead), (40, 40, 0));
     assert_eq!(jobs.stop(PATIENCE).running, 0);
+}
+
+#[test]
+fn what_a_passed_on_run_sets_does_not_wait_for_room_that_only_its_end_makes() {
+    let builder = Scheduler::<u64, ()>::builder().workers(1).queue(2);
+    let builder = builder.back_pressure(BackPressure::Wait);
+    let builder = builder.durable(MemoryJournal::new()).in_flight(1);
+    let (ended, ends) = channel();
+    let jobs = builder.start(move |jobs, run| {
+        let (ack, jobs, ended) = (run.ack(), jobs.clone(), ended.clone());
+        thread::spawn(move || {
+            // Until the queue is full.
+            thread::sleep(MS);
+            jobs.set(run.key + 1000, (), HOUR).expect("kept");
+            ack.done();
+            ended.send(run.key).expect("the test listens");
+        });
+    });
+    let jobs = jobs.expect("starts");
+    jobs.set_many((0..20).map(|key| (key, (), 20 * MS)))
+        .expect("kept");
+    for _ in 0..20 {
+        ends.recv_timeout(PATIENCE).expect("all runs end");
+    }
+    assert_eq!(jobs.len(), 20);
 }
 
 #[test]
