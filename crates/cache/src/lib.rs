@@ -211,6 +211,7 @@ pub use lifetime::{Condition, Expiry, Jitter, Lifetime, Loaded, Ttl};
 pub use load::fetched::{Fetched, Outcome};
 pub use load::form::{BorrowedKey, KeyForm, OwnedKey};
 pub use load::latch::Compute;
+pub use load::refreshed::RefresherResult;
 pub use load::said::LoaderResult;
 pub use stats::Stats;
 #[cfg(feature = "system")]

@@ -163,7 +163,8 @@ pub struct Stats {
     pub rejected: u64,
     /// Background refreshes that were begun: the refresher was called.
     pub refreshes_begun: u64,
-    /// Those that came back with a value. (It was not stored if the key was written meanwhile.)
+    /// Those that came back with a value, or with word that there is none. (Nothing came of it if the key was written
+    /// meanwhile.)
     pub refreshes_done: u64,
     /// Those that failed, panicked, or were dropped with the task that drove them.
     pub refreshes_failed: u64,

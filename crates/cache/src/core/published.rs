@@ -84,7 +84,7 @@ pub(crate) const COUNTERS: [Told; 19] = [
     told(
         "tidewheel_refreshes_done_total",
         Count::RefreshDone,
-        "Background refreshes that brought a value.",
+        "Background refreshes that brought a value, or word that there is none.",
     ),
     told(
         "tidewheel_refreshes_failed_total",

@@ -42,27 +42,18 @@ pub(crate) struct Refresher<K, V> {
 }
 
 impl<K: Clone, V> Refresher<K, V> {
-    pub(crate) fn blocking<T, E>(load: impl Fn(&K) -> Result<T, E> + Send + Sync + 'static) -> Self
-    where
-        T: Into<Loaded<V>>,
-        E: Send + Sync + 'static,
-    {
+    pub(crate) fn blocking(load: impl Fn(&K) -> Refreshed<V> + Send + Sync + 'static) -> Self {
         Self {
             clone_key: K::clone,
-            load: Load::Blocking(Box::new(move |key| refreshed(load(key)))),
+            load: Load::Blocking(Box::new(load)),
         }
     }
 
-    pub(crate) fn future<F, T, E>(load: impl Fn(K) -> F + Send + Sync + 'static) -> Self
+    pub(crate) fn future<F>(load: impl Fn(K) -> F + Send + Sync + 'static) -> Self
     where
-        F: Future<Output = Result<T, E>> + Send + 'static,
-        T: Into<Loaded<V>>,
-        E: Send + Sync + 'static,
+        F: Future<Output = Refreshed<V>> + Send + 'static,
     {
-        let begin = move |key: &K| -> Refreshing<V> {
-            let load = load(key.clone());
-            Box::pin(async move { refreshed(load.await) })
-        };
+        let begin = move |key: &K| -> Refreshing<V> { Box::pin(load(key.clone())) };
         Self {
             clone_key: K::clone,
             load: Load::Async(Box::new(begin)),
@@ -82,15 +73,6 @@ impl<K, V> Refresher<K, V> {
             Load::Async(_) => PARALLEL_FUTURES,
         }
     }
-}
-
-fn refreshed<V, T, E>(said: Result<T, E>) -> Refreshed<V>
-where
-    T: Into<Loaded<V>>,
-    E: Send + Sync + 'static,
-{
-    said.map(Into::into)
-        .map_err(|error| Negative::error(&Arc::new(error)))
 }
 
 /// The queue of refreshes.

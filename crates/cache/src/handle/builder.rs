@@ -20,7 +20,8 @@ use crate::core::requests::Requests;
 use crate::core::retry::ERROR_BACKOFF;
 use crate::drive::driver::Driver;
 use crate::error::BuildError;
-use crate::lifetime::{Expiry, Jitter, Loaded, TtlBounds};
+use crate::lifetime::{Expiry, Jitter, TtlBounds};
+use crate::load::refreshed::{RefresherResult, refreshed};
 use crate::time::Time;
 
 /// Entries that a shard should be able to hold before there is another one.
@@ -245,20 +246,21 @@ impl<K, V, S> Builder<K, V, S> {
     /// [`error_backoff`](Self::error_backoff); of an entry without an
     /// end, after a minute.
     ///
+    /// Where `load` says that there is no such thing any more, with `Ok(None)`, the old value goes
+    /// ([`RemovalCause::Removed`](crate::RemovalCause::Removed)), and
+    /// [`negative_ttl`](Self::negative_ttl) remembers it; [`RefresherResult`] has all that it may return.
+    ///
     /// What was said of the old value's lifetime holds for the new one, from now on, unless `load` returns
-    /// a [`Loaded`] that says otherwise: its tags; its own time to live, by [`Cache::expire`] and
+    /// a [`Loaded`](crate::Loaded) that says otherwise: its tags; its own time to live, by [`Cache::expire`] and
     /// [`Cache::persist`] too; its own freshness. An end that is a point in wall time stays where it is.
     #[doc(alias = "LoadingCache", alias = "CacheLoader", alias = "reload")]
     #[must_use]
-    pub fn refresh_with<T, E>(
-        mut self,
-        load: impl Fn(&K) -> Result<T, E> + Send + Sync + 'static,
-    ) -> Self
+    pub fn refresh_with<R>(mut self, load: impl Fn(&K) -> R + Send + Sync + 'static) -> Self
     where
         K: Clone,
-        T: Into<Loaded<V>>,
-        E: Send + Sync + 'static,
+        R: RefresherResult<V>,
     {
+        let load = move |key: &K| refreshed(load(key));
         self.config.refresher = Some(Refresher::blocking(load));
         self
     }
@@ -289,16 +291,16 @@ impl<K, V, S> Builder<K, V, S> {
     /// load: its value is then not stored. When the cache is closed, or the future that drives it is dropped,
     /// those in flight are dropped, and callers who wait for one of them load by themselves.
     #[must_use]
-    pub fn refresh_with_async<F, T, E>(
-        mut self,
-        load: impl Fn(K) -> F + Send + Sync + 'static,
-    ) -> Self
+    pub fn refresh_with_async<F, R>(mut self, load: impl Fn(K) -> F + Send + Sync + 'static) -> Self
     where
         K: Clone,
-        F: Future<Output = Result<T, E>> + Send + 'static,
-        T: Into<Loaded<V>>,
-        E: Send + Sync + 'static,
+        F: Future<Output = R> + Send + 'static,
+        R: RefresherResult<V>,
     {
+        let load = move |key| {
+            let said = load(key);
+            async move { refreshed(said.await) }
+        };
         self.config.refresher = Some(Refresher::future(load));
         self
     }

@@ -14,6 +14,7 @@ pub(crate) mod latch;
 mod lead;
 mod many;
 mod refresh;
+pub(crate) mod refreshed;
 pub(crate) mod said;
 pub(crate) mod settle;
 mod sync;

@@ -19,7 +19,7 @@ use tidewheel_store::Slot;
 
 use super::future::Inside;
 use super::lead::Lead;
-use crate::core::flight::Phase;
+use crate::core::flight::{Negative, Phase};
 use crate::core::fresh::Heritage;
 use crate::core::hash::Hashed;
 use crate::core::inner::Inner;
@@ -232,8 +232,13 @@ impl<K: Hash + Eq, V, S: BuildHasher> Refresh<'_, K, V, S> {
                 self.lead.end(None);
                 true
             }
-            Err(negative) => {
-                self.lead.fail(negative);
+            // There is no such thing any more.
+            Err(Negative::Absent) => {
+                self.lead.fail(Negative::Absent);
+                true
+            }
+            Err(error) => {
+                self.lead.fail(error);
                 false
             }
         }

@@ -1,14 +1,17 @@
 //! Background refreshes: how many at a time, what statistics say, and refreshes that are futures.
 
-use std::future::{Future, pending};
+use std::future::{Future, pending, poll_fn};
 use std::pin::{Pin, pin};
-use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::SeqCst};
 use std::sync::mpsc::channel;
 use std::sync::{Arc, Mutex};
 use std::task::{Context, Poll, Waker};
 use std::thread;
 
-use tidewheel::{BuildError, Builder, Cache, Driver, ManualClock, SharedDriver};
+use tidewheel::{
+    BuildError, Builder, Cache, Driver, Loaded, ManualClock, Outcome, RefresherResult,
+    RemovalCause, SharedDriver,
+};
 
 use crate::timely::{MS, block_on, heard, in_time, sleep, until};
 
@@ -178,7 +181,7 @@ fn a_writer_supersedes_a_refresh_that_is_a_future() {
     let cache = on_a_task(stale(), move |key| {
         let gone = Arc::clone(&gone);
         Box::pin(async move {
-            std::future::poll_fn(|_| match gone.lock().expect("whole").try_recv() {
+            poll_fn(|_| match gone.lock().expect("whole").try_recv() {
                 Ok(()) => Poll::Ready(()),
                 Err(_) => Poll::Pending,
             })
@@ -343,4 +346,112 @@ fn without_a_task_to_poll_it_an_async_refresher_or_listener_is_refused() {
     }
     let none = stale().refresh_parallelism(0).build();
     assert!(matches!(none, Err(BuildError::OutOfRange { .. })));
+}
+
+/// An old value that the origin no longer has was served until its end.
+#[test]
+fn what_a_refresher_says_is_gone_goes_and_is_remembered() {
+    let clock = ManualClock::new();
+    let gone = Arc::new(Mutex::new(Vec::new()));
+    let told = Arc::clone(&gone);
+    let cache: Numbers = stale()
+        .negative_ttl(10 * MS)
+        .refresh_with(|key: &u64| Ok::<_, String>((*key != 1).then_some(key + 10)))
+        .eviction_listener(move |removal| {
+            told.lock().unwrap().push((removal.key, removal.cause));
+        })
+        .clock(clock.clone())
+        .driver(Driver::Manual)
+        .build()
+        .expect("valid");
+    for key in 1..=2 {
+        cache.insert(key, key);
+        assert_eq!(cache.get(&key), Some(key));
+    }
+    cache.run_refreshes(10);
+    assert_eq!((cache.get(&1), cache.get(&2)), (None, Some(12)));
+    let again = cache
+        .fetch(1)
+        .optionally_load(|| unreachable!("remembered"));
+    assert_eq!((again.value, again.outcome), (None, Outcome::Negative));
+    cache.advance(MS, 1000);
+    let events = gone.lock().unwrap().clone();
+    assert!(events.contains(&(1, RemovalCause::Removed)), "{events:?}");
+    let stats = cache.stats();
+    assert_eq!((stats.refreshes_done, stats.refreshes_failed), (2, 0));
+    assert_eq!(stats.load_errors, 0);
+}
+
+/// The same of futures; and what was written meanwhile stays.
+#[test]
+fn what_an_async_refresher_says_is_gone_goes_unless_it_was_written_meanwhile() {
+    let written = Arc::new(AtomicBool::new(false));
+    let flag = Arc::clone(&written);
+    let cache: Numbers = stale()
+        .refresh_with_async(move |_| {
+            let flag = Arc::clone(&flag);
+            async move {
+                poll_fn(|context| {
+                    context.waker().wake_by_ref();
+                    match flag.load(SeqCst) {
+                        true => Poll::Ready(()),
+                        false => Poll::Pending,
+                    }
+                })
+                .await;
+                None::<Loaded<u64>>
+            }
+        })
+        .clock(ManualClock::new())
+        .driver(Driver::Task)
+        .build()
+        .expect("valid");
+    let mut drive = Box::pin(cache.drive(|_| pending()));
+    for key in 1..=2 {
+        cache.insert(key, key);
+        cache.get(&key);
+    }
+    let mut context = Context::from_waker(Waker::noop());
+    while cache.stats().refreshes_running < 2 {
+        assert!(drive.as_mut().poll(&mut context).is_pending());
+    }
+    cache.insert(2, 20);
+    written.store(true, SeqCst);
+    turn(&mut drive);
+    assert_eq!((cache.peek(&1), cache.peek(&2)), (None, Some(20)));
+    assert_eq!(cache.stats().refreshes_done, 2);
+}
+
+#[test]
+fn a_refresher_returns_what_it_likes() {
+    fn refreshed<R: RefresherResult<u64>>(
+        load: impl Fn(&u64) -> R + Send + Sync + 'static,
+    ) -> Option<u64> {
+        let cache: Numbers = stale()
+            .refresh_with(load)
+            .clock(ManualClock::new())
+            .driver(Driver::Manual)
+            .build()
+            .expect("valid");
+        cache.insert(1, 1);
+        cache.get(&1);
+        cache.run_refreshes(1);
+        cache.peek(&1)
+    }
+    type Error = String;
+    assert_eq!(refreshed(|_| Ok::<u64, Error>(2)), Some(2));
+    assert_eq!(refreshed(|_| Ok::<Option<u64>, Error>(Some(2))), Some(2));
+    assert_eq!(refreshed(|_| Ok::<Option<u64>, Error>(None)), None);
+    assert_eq!(
+        refreshed(|_| Ok::<Loaded<u64>, Error>(Loaded::from(2))),
+        Some(2)
+    );
+    assert_eq!(
+        refreshed(|_| Ok::<_, Error>(Some(Loaded::from(2_u64)))),
+        Some(2)
+    );
+    assert_eq!(refreshed(|_| Ok::<Option<Loaded<u64>>, Error>(None)), None);
+    assert_eq!(refreshed(|_| Err::<Option<u64>, _>(Error::new())), Some(1));
+    assert_eq!(refreshed(|_| Loaded::from(2_u64)), Some(2));
+    assert_eq!(refreshed(|_| None::<Loaded<u64>>), None);
 }
