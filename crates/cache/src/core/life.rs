@@ -23,7 +23,8 @@ impl<K, V, S> Inner<K, V, S> {
     }
 
     /// As [`is_live`](Self::is_live), of an entry that was looked up for reading.
-    #[inline]
+    // Into each reader: they are few, and it is most of what they do.
+    #[inline(always)]
     pub(crate) fn is_there(&self, store: &TypedStore<K, V>, entry: &Found<'_, K, V>) -> bool {
         let grace = if entry.has_attributes() {
             self.config.grace(store.grace(entry.slot()))

@@ -106,6 +106,13 @@ impl<K, V> Shard<K, V> {
         if self.flights.is_empty() && self.negatives.is_empty() {
             return None;
         }
+        self.overtake(hash, is)
+    }
+
+    /// Apart from [`writing`](Self::writing), of which a change with nothing in progress then takes a few instructions.
+    #[cold]
+    #[inline(never)]
+    fn overtake(&mut self, hash: Hashed, is: impl Fn(&K) -> bool) -> Option<Arc<Flight<V>>> {
         let latch = self.flights.writing(hash.0, &is, &mut self.garbage.keys);
         if latch.is_none() {
             self.forget_negative(hash, is);

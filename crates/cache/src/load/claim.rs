@@ -29,12 +29,6 @@ pub(super) struct Request<'a, K> {
     waited: bool,
 }
 
-/// What has come of a question at the first glance.
-pub(super) enum Asked<'a, K, V, E> {
-    Answer(Found<V, E>),
-    Request(Request<'a, K>),
-}
-
 /// What a caller is to do next, on a thread or as a task: these differ in how they wait alone.
 pub(super) enum Step<'a, K: Hash + Eq, V, S: BuildHasher, E> {
     Answer(Found<V, E>),
@@ -53,26 +47,6 @@ enum Claim<V> {
 }
 
 impl<K: Hash + Eq, V, S: BuildHasher> Inner<K, V, S> {
-    /// The first glance, counted as a lookup.
-    #[inline]
-    pub(super) fn begin_load<E>(
-        &self,
-        key: impl KeyForm<K>,
-        absent: bool,
-        blocks: bool,
-    ) -> Asked<'_, K, V, E>
-    where
-        V: Clone,
-        E: Send + Sync + 'static,
-    {
-        let key = Quiet::new(key, &self.counters);
-        let hash = self.hash(key.sought());
-        if let Some(found) = self.glance(hash, key.sought(), absent, true) {
-            return Asked::Answer(found);
-        }
-        Asked::Request(self.request(hash, key.into_inner(), absent, blocks))
-    }
-
     /// What a caller asks whom the first glance has not answered.
     #[cold]
     pub(super) fn request(
@@ -106,7 +80,7 @@ impl<K: Hash + Eq, V, S: BuildHasher> Inner<K, V, S> {
                 request.waited = true;
                 let lead = Lead::of(self, request.hash, flight);
                 // If an async closure has led before, there may be a value: then the lead is passed on.
-                if let Some(found) = self.glance_again(request) {
+                if let Some(found) = self.ask_again(request) {
                     return Step::Answer(found);
                 }
                 if lead.stands(&self.read(self.cell(request.hash))) {
@@ -116,7 +90,7 @@ impl<K: Hash + Eq, V, S: BuildHasher> Inner<K, V, S> {
             Some((Turn::Over, flight)) => {
                 request.waited = true;
                 let answer = self.resolve(request, &flight);
-                if let Some(answer) = answer.or_else(|| self.glance_again(request)) {
+                if let Some(answer) = answer.or_else(|| self.ask_again(request)) {
                     return Step::Answer(answer);
                 }
             }
@@ -127,7 +101,7 @@ impl<K: Hash + Eq, V, S: BuildHasher> Inner<K, V, S> {
                 Claim::Lead(flight) => return Step::Lead(self.led(request, flight)),
                 Claim::Join(flight) => return Step::Wait(flight),
                 Claim::Again => {
-                    if let Some(answer) = self.glance_again(request) {
+                    if let Some(answer) = self.ask_again(request) {
                         return Step::Answer(answer);
                     }
                 }
@@ -135,13 +109,13 @@ impl<K: Hash + Eq, V, S: BuildHasher> Inner<K, V, S> {
         }
     }
 
-    fn glance_again<E>(&self, request: &Request<'_, K>) -> Option<Found<V, E>>
+    fn ask_again<E>(&self, request: &Request<'_, K>) -> Option<Found<V, E>>
     where
         V: Clone,
         E: Send + Sync + 'static,
     {
         let key: &Arc<K> = request.key.as_ref()?;
-        let found = self.glance(request.hash, &**key, request.absent, false)?;
+        let found = self.glance_again(request.hash, &**key, request.absent)?;
         Some(request.hears(found))
     }
 

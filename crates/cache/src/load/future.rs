@@ -10,7 +10,7 @@ use std::task::{Context, Poll};
 
 use equivalent::Equivalent;
 
-use super::claim::{Asked, Step};
+use super::claim::Step;
 use super::form::KeyForm;
 use super::many::Many;
 use super::{Answer, Found, Said};
@@ -19,6 +19,7 @@ use crate::core::hash::Hashed;
 use crate::core::inner::Inner;
 use crate::core::midst::Leading;
 use crate::lifetime::Loaded;
+use crate::quiet::Quiet;
 
 impl<K: Hash + Eq, V: Clone, S: BuildHasher> Inner<K, V, S> {
     pub(crate) async fn load_async<E>(
@@ -30,10 +31,12 @@ impl<K: Hash + Eq, V: Clone, S: BuildHasher> Inner<K, V, S> {
     where
         E: Send + Sync + 'static,
     {
-        let mut request = match self.begin_load(key, absent, false) {
-            Asked::Answer(found) => return found,
-            Asked::Request(request) => request,
-        };
+        let key = Quiet::new(key, &self.counters);
+        let hash = self.hash(key.sought());
+        if let Some(found) = self.glance(hash, key.sought(), absent, true) {
+            return found;
+        }
+        let mut request = self.request(hash, key.into_inner(), absent, false);
         let mut waited = None;
         let lead = loop {
             match self.continue_load(&mut request, waited.take()) {

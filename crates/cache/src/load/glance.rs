@@ -28,8 +28,25 @@ impl Negative {
 }
 
 impl<K: Hash + Eq, V, S: BuildHasher> Inner<K, V, S> {
+    /// Looks for an answer under the reader lock, for those who have not found one at first.
+    #[inline(never)]
+    pub(super) fn glance_again<E, Q>(
+        &self,
+        hash: Hashed,
+        key: &Q,
+        absent: bool,
+    ) -> Option<Found<V, E>>
+    where
+        V: Clone,
+        E: Send + Sync + 'static,
+        Q: Equivalent<K> + ?Sized,
+    {
+        self.glance(hash, key, absent, false)
+    }
+
     /// Looks for an answer under the reader lock. Counts the lookup if it is the first one.
-    #[inline]
+    // Where it is first asked for, so that a hit is as quick as `get`.
+    #[inline(always)]
     pub(super) fn glance<E, Q>(
         &self,
         hash: Hashed,
@@ -43,13 +60,15 @@ impl<K: Hash + Eq, V, S: BuildHasher> Inner<K, V, S> {
         Q: Equivalent<K> + ?Sized,
     {
         let shard = self.read(self.cell(hash));
-        let entry = shard
+        let found = shard
             .store
-            .look(hash.place(), move |stored| key.equivalent(stored))
-            .filter(|entry| self.is_there(&shard.store, entry));
-        let Some(entry) = entry else {
+            .look(hash.place(), move |stored| key.equivalent(stored));
+        let Some(entry) = found else {
             return self.glance_in_vain(shard, hash, key, absent, first);
         };
+        if !self.is_there(&shard.store, &entry) {
+            return self.glance_in_vain(shard, hash, key, absent, first);
+        }
         let slot = entry.slot();
         if entry.has_attributes() && self.is_stale(&shard.store, slot) {
             return self.glance_at_stale(shard, slot, hash, key, first);

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use equivalent::Equivalent;
 
-use super::claim::{Asked, Request, Step};
+use super::claim::{Request, Step};
 use super::form::KeyForm;
 use super::many::Many;
 use super::{Answer, Found, Said};
@@ -15,7 +15,7 @@ use crate::lifetime::Loaded;
 use crate::quiet::Quiet;
 
 impl<K: Hash + Eq, V: Clone, S: BuildHasher> Inner<K, V, S> {
-    #[inline]
+    #[inline(always)]
     pub(crate) fn load<E>(
         &self,
         key: impl KeyForm<K>,
@@ -26,10 +26,12 @@ impl<K: Hash + Eq, V: Clone, S: BuildHasher> Inner<K, V, S> {
         E: Send + Sync + 'static,
     {
         let load = Quiet::new(load, &self.counters);
-        match self.begin_load(key, absent, true) {
-            Asked::Answer(found) => found,
-            Asked::Request(request) => self.load_missing(request, load),
+        let key = Quiet::new(key, &self.counters);
+        let hash = self.hash(key.sought());
+        if let Some(found) = self.glance(hash, key.sought(), absent, true) {
+            return found;
         }
+        self.load_missing(self.request(hash, key.into_inner(), absent, true), load)
     }
 
     #[cold]

@@ -139,7 +139,7 @@ impl<K, V> TypedStore<K, V> {
     }
 
     /// Finds an entry, dead or alive, for reading. O(1).
-    #[inline]
+    #[inline(always)]
     #[must_use]
     pub fn look(&self, place: u32, mut is: impl FnMut(&K) -> bool) -> Option<Found<'_, K, V>> {
         let mut found = None;
