@@ -171,6 +171,13 @@ impl Index {
         segment.find(place, is)
     }
 
+    /// As [`find`](Self::find), compiled into its caller: for a read, of which it is the greater part.
+    #[inline(always)]
+    pub(crate) fn look(&self, place: u32, is: impl FnMut(u32) -> bool) -> Result<u32, Elsewhere> {
+        let segment = self.segment(place).ok_or(Elsewhere::Nowhere)?;
+        segment.find(place, is)
+    }
+
     /// The first id of this place in the crowd that `is` accepts.
     #[cold]
     pub(crate) fn find_crowded(&self, place: u32, is: impl FnMut(u32) -> bool) -> Option<u32> {

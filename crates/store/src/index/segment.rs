@@ -82,7 +82,7 @@ impl Segment {
         }
     }
 
-    #[inline]
+    #[inline(always)]
     pub(super) fn find(
         &self,
         place: u32,

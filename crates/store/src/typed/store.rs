@@ -143,7 +143,7 @@ impl<K, V> TypedStore<K, V> {
     #[must_use]
     pub fn look(&self, place: u32, mut is: impl FnMut(&K) -> bool) -> Option<Found<'_, K, V>> {
         let mut found = None;
-        let id = match self.index.find(place, |id| match self.slots.look(id) {
+        let id = match self.index.look(place, |id| match self.slots.look(id) {
             Some(entry) if is(&entry.0.key) => {
                 found = Some(entry);
                 true
