@@ -222,10 +222,12 @@ impl<K, V> Queue<K, V> {
     /// Waits until nothing waits and nothing runs; `false` if that takes longer than `limit`.
     pub(crate) fn wait_idle(&self, limit: Duration) -> bool {
         let clock = SystemClock::new();
+        // The origin of the clock lies a little before its making.
+        let start = clock.now();
         let mut state = lock(&self.state);
         while !state.is_idle() {
             let Some(left) = limit
-                .checked_sub(clock.now())
+                .checked_sub(clock.now() - start)
                 .filter(|left| !left.is_zero())
             else {
                 return false;

@@ -153,6 +153,10 @@ pub trait Journal<K, V>: Send + Sync {
         Ok(())
     }
 
+    /// Called after changes that nobody waits for, with no key locked. A journal that keeps keys and values themselves drops
+    /// those of ended jobs here and in [`wait`](Self::wait), since their `Drop` may call the scheduler.
+    fn tidy(&self) {}
+
     /// All jobs, in any order.
     ///
     /// # Errors

@@ -7,6 +7,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use super::journal::{Change, Journal, Record, Status};
 use super::stored::{Stored, check};
 use crate::ground::error::JournalError;
+use crate::ground::panics::survive;
 
 /// A journal in memory. Clones are the same journal.
 ///
@@ -25,6 +26,8 @@ type Check<K, V> = fn(&K, &V) -> Result<(), JournalError>;
 struct State<K, V> {
     jobs: BTreeMap<u64, (K, V, Status)>,
     openings: u64,
+    /// What was ended and is not dropped yet: not within `append`, where a key is locked.
+    gone: Vec<(K, V, Status)>,
 }
 
 impl<K, V> MemoryJournal<K, V> {
@@ -48,6 +51,7 @@ impl<K, V> MemoryJournal<K, V> {
         let state = State {
             jobs: BTreeMap::new(),
             openings: 0,
+            gone: Vec::new(),
         };
         Self {
             state: Arc::new(Mutex::new(state)),
@@ -86,8 +90,7 @@ impl<K, V> fmt::Debug for MemoryJournal<K, V> {
 
 impl<K: Clone + Send, V: Clone + Send> Journal<K, V> for MemoryJournal<K, V> {
     fn append(&self, changes: &[Change<'_, K, V>]) -> Result<u64, JournalError> {
-        // What is copied and dropped is the user's code: not under the lock.
-        let mut gone = Vec::new();
+        // What is copied is the user's code: not under the lock.
         for change in changes {
             match *change {
                 Change::Set {
@@ -97,21 +100,35 @@ impl<K: Clone + Send, V: Clone + Send> Journal<K, V> for MemoryJournal<K, V> {
                     status,
                 } => {
                     let job = (key.clone(), value.clone(), status.clone());
-                    gone.extend(self.lock().jobs.insert(id, job));
+                    let mut state = self.lock();
+                    let old = state.jobs.insert(id, job);
+                    state.gone.extend(old);
                 }
                 Change::Update { id, status } => {
                     if let Some((_, _, old)) = self.lock().jobs.get_mut(&id) {
                         old.clone_from(status);
                     }
                 }
-                Change::End { id } => gone.extend(self.lock().jobs.remove(&id)),
+                Change::End { id } => {
+                    let mut state = self.lock();
+                    let old = state.jobs.remove(&id);
+                    state.gone.extend(old);
+                }
             }
         }
         Ok(0)
     }
 
     fn wait(&self, _: u64) -> Result<(), JournalError> {
+        self.tidy();
         Ok(())
+    }
+
+    fn tidy(&self) {
+        let gone = std::mem::take(&mut self.lock().gone);
+        for job in gone {
+            survive(|| drop(job));
+        }
     }
 
     fn accepts(&self, key: &K, value: &V) -> Result<(), JournalError> {

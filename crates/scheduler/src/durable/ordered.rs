@@ -106,6 +106,14 @@ impl<J> OrderedJournal<J> {
         self.attempt(|journal| journal.wait(appended))
     }
 
+    /// After a change that nobody waits for, without a stripe.
+    pub(super) fn tidy<K, V>(&self)
+    where
+        J: Journal<K, V>,
+    {
+        survive(|| self.journal.tidy());
+    }
+
     /// Waits until every change so far is on disk.
     pub(super) fn flush<K, V>(&self) -> Result<(), JournalError>
     where

@@ -183,6 +183,7 @@ where
                 // failed, the next caller that waits for it gets the error, and the job runs again after a restart.
                 let _ = stripe.append(&[Change::End { id: job.id }]);
                 drop(stripe);
+                self.shared.journal.tidy();
             }
             Outcome::Failed { error, after } => {
                 self.shared.failed.fetch_add(1, Relaxed);

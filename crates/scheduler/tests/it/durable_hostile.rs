@@ -2,18 +2,51 @@
 
 use std::cell::RefCell;
 use std::hash::{Hash, Hasher};
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::SeqCst};
 use std::sync::mpsc::channel;
+use std::sync::{Arc, OnceLock};
 use std::thread;
 use std::time::{Duration, SystemTime};
 
 use tidewheel_scheduler::{
-    BackPressure, Change, Durable, Error, Journal, JournalError, ManualClock, Record, Scheduler,
+    BackPressure, Change, Durable, DurableHandle, Error, Journal, JournalError, ManualClock,
+    Record, Scheduler,
 };
 
 use crate::common::memory::MemoryJournal;
 use crate::common::{Gate, HOUR, MS, PATIENCE, eventually};
+
+type InMemory = tidewheel_scheduler::MemoryJournal<u32, CallsInDrop>;
+
+/// A value that calls the scheduler when it is dropped.
+#[derive(Clone)]
+struct CallsInDrop(Arc<OnceLock<DurableHandle<u32, CallsInDrop, InMemory>>>);
+
+impl Drop for CallsInDrop {
+    fn drop(&mut self) {
+        if let Some(jobs) = self.0.get() {
+            jobs.move_to(&9, HOUR).expect("kept");
+        }
+    }
+}
+
+#[test]
+fn values_of_a_journal_in_memory_may_call_the_scheduler_when_they_are_dropped() {
+    let value = CallsInDrop(Arc::default());
+    let (clock, journal) = (ManualClock::new(), InMemory::new());
+    let jobs = Durable::manual(Scheduler::builder(), &clock, journal.clone(), |_, _| {});
+    let jobs = jobs.expect("valid");
+    assert!(value.0.set(jobs.handle()).is_ok());
+    for key in 1..=3 {
+        jobs.set(key, value.clone(), MS * key).expect("kept");
+    }
+    clock.advance(MS);
+    assert_eq!(jobs.run_due(), 1);
+    drop(jobs.set(2, value.clone(), HOUR).expect("kept"));
+    drop(jobs.remove(&3).expect("kept"));
+    jobs.flush().expect("the journal has not failed");
+    assert_eq!(journal.load().expect("kept").len(), 1);
+}
 
 /// A journal that panics on request, and whose epoch is what one says.
 #[derive(Clone)]

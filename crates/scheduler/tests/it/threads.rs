@@ -193,6 +193,27 @@ fn wait_holds_setters_back_until_there_is_room_but_not_handlers() {
 }
 
 #[test]
+fn a_stop_waits_for_its_whole_limit() {
+    let gate = Arc::new(Gate::default());
+    let (of_handler, (began, begun)) = (Arc::clone(&gate), channel());
+    let scheduler = Scheduler::<u32, ()>::builder()
+        .workers(1)
+        .start(move |_, _| {
+            began.send(()).expect("the test lives");
+            of_handler.pass();
+        });
+    let scheduler = scheduler.expect("valid");
+    scheduler.set(1, (), Duration::ZERO).expect("runs");
+    begun.recv_timeout(PATIENCE).expect("it runs");
+    let clock = SystemClock::new();
+    let start = clock.now();
+    let stopped = scheduler.stop(40 * MS);
+    assert!(clock.now() - start >= 40 * MS);
+    assert_eq!(stopped.running, 1);
+    gate.open();
+}
+
+#[test]
 fn a_handler_that_sets_tasks_under_wait_does_not_wait_for_itself() {
     let (ran, runs) = channel();
     let scheduler = Scheduler::<u32, ()>::builder()
