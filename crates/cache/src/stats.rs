@@ -40,10 +40,12 @@ pub(crate) enum Count {
     DropPanic,
     NegativeHit,
     NegativeEvicted,
+    StaleOnError,
+    Joined,
 }
 
 impl Count {
-    const KINDS: usize = 19;
+    const KINDS: usize = 21;
 }
 
 /// The counters of one cache.
@@ -136,6 +138,8 @@ impl Counters {
 pub(crate) const LATENESS_WINDOWS: usize = 24;
 
 /// What has happened in a cache since it was built.
+///
+/// [`Outcome`](crate::Outcome) says which counters each answer of a load moves.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Stats {
@@ -143,9 +147,14 @@ pub struct Stats {
     pub hits: u64,
     /// Lookups that did not.
     pub misses: u64,
-    /// Hits that were past their soft deadline, or served because a loader failed.
+    /// Answers with an old value: hits past their soft deadline, and those of [`stale_on_error`](Self::stale_on_error).
     pub stale_hits: u64,
-    /// Entries stored: new and replaced ones.
+    /// Old values that were served in place of a loader's error. These lookups are misses.
+    pub stale_on_error: u64,
+    /// Misses that were answered by what another caller was loading: they have waited for it.
+    pub joined: u64,
+    /// Values stored: new and replaced ones. One with [a time to live of zero](crate::Lifetime::ttl) counts too, although
+    /// it leaves at once.
     pub inserts: u64,
     /// Loaders that were run. A bulk load counts each of its keys.
     pub loads: u64,
@@ -242,12 +251,16 @@ impl fmt::Display for Stats {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(
             f,
-            "{} entries of weight {}; {} lookups, {:.1} % hits; {} inserts, {} loads, {} failed; \
+            "{} entries of weight {}; {} lookups, {:.1} % hits, {} stale, {} negative, {} joined; \
+             {} inserts, {} loads, {} failed; \
              {} expired, {} evicted, {} removed",
             self.entries,
             self.weight,
             self.hits + self.misses,
             self.hit_ratio() * 100.0,
+            self.stale_hits,
+            self.negative_hits,
+            self.joined,
             self.inserts,
             self.loads,
             self.load_errors,

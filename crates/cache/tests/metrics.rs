@@ -112,7 +112,7 @@ fn every_metric_is_described() {
         cache.publish_metrics();
     });
     let told = snapshotter.snapshot().into_vec();
-    assert_eq!(told.len(), 25);
+    assert_eq!(told.len(), 27);
     for (key, _, help, _) in told {
         assert!(help.is_some_and(|help| help.ends_with('.')), "{key:?}");
     }

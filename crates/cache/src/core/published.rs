@@ -15,7 +15,7 @@ const fn told(name: &'static str, count: Count, help: &'static str) -> Told {
 }
 
 /// The counters.
-pub(crate) const COUNTERS: [Told; 19] = [
+pub(crate) const COUNTERS: [Told; 21] = [
     told(
         "tidewheel_hits_total",
         Count::Hit,
@@ -29,7 +29,17 @@ pub(crate) const COUNTERS: [Told; 19] = [
     told(
         "tidewheel_stale_hits_total",
         Count::Stale,
-        "Answers with a value past its soft deadline.",
+        "Answers with a value past its soft deadline, or in place of an error.",
+    ),
+    told(
+        "tidewheel_stale_on_error_total",
+        Count::StaleOnError,
+        "Old values served in place of a loader's error.",
+    ),
+    told(
+        "tidewheel_joined_total",
+        Count::Joined,
+        "Misses answered by what another caller was loading.",
     ),
     told(
         "tidewheel_negative_hits_total",

@@ -360,6 +360,8 @@ impl<K, V, S> Cache<K, V, S> {
             hits: sum(Count::Hit),
             misses: sum(Count::Miss),
             stale_hits: sum(Count::Stale),
+            stale_on_error: sum(Count::StaleOnError),
+            joined: sum(Count::Joined),
             inserts: sum(Count::Insert),
             loads: sum(Count::Load),
             load_errors: sum(Count::LoadError),

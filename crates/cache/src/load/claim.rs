@@ -15,6 +15,7 @@ use crate::core::inner::Inner;
 use crate::core::retry::may_fail;
 use crate::core::shard::Shard;
 use crate::quiet::Quiet;
+use crate::stats::Count;
 
 /// A caller's question, after the first glance.
 pub(super) struct Request<'a, K> {
@@ -81,7 +82,7 @@ impl<K: Hash + Eq, V, S: BuildHasher> Inner<K, V, S> {
                 let lead = Lead::of(self, request.hash, flight);
                 // If an async closure has led before, there may be a value: then the lead is passed on.
                 if let Some(found) = self.ask_again(request) {
-                    return Step::Answer(found);
+                    return self.answered(found);
                 }
                 if lead.stands(&self.read(self.cell(request.hash))) {
                     return Step::Lead(lead.begin_load(request.take_key()));
@@ -91,7 +92,7 @@ impl<K: Hash + Eq, V, S: BuildHasher> Inner<K, V, S> {
                 request.waited = true;
                 let answer = self.resolve(request, &flight);
                 if let Some(answer) = answer.or_else(|| self.ask_again(request)) {
-                    return Step::Answer(answer);
+                    return self.answered(answer);
                 }
             }
             None => {}
@@ -102,11 +103,18 @@ impl<K: Hash + Eq, V, S: BuildHasher> Inner<K, V, S> {
                 Claim::Join(flight) => return Step::Wait(flight),
                 Claim::Again => {
                     if let Some(answer) = self.ask_again(request) {
-                        return Step::Answer(answer);
+                        return self.answered(answer);
                     }
                 }
             }
         }
+    }
+
+    fn answered<E>(&self, found: Found<V, E>) -> Step<'_, K, V, S, E> {
+        if found.outcome == Outcome::Joined {
+            self.counters.add(Count::Joined, 1);
+        }
+        Step::Answer(found)
     }
 
     fn ask_again<E>(&self, request: &Request<'_, K>) -> Option<Found<V, E>>

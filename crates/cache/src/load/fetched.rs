@@ -13,6 +13,21 @@ pub struct Fetched<T> {
 }
 
 /// Where the answer of a load comes from. Prints as a word for a header such as `X-Cache`.
+///
+/// Which of the [`Stats`](crate::Stats) each moves, by one:
+///
+/// | outcome | counters |
+/// |---|---|
+/// | [`Hit`](Self::Hit) | `hits` |
+/// | [`Stale`](Self::Stale) | `hits`, `stale_hits` |
+/// | [`StaleOnError`](Self::StaleOnError) | `misses`, `stale_hits`, `stale_on_error` |
+/// | [`Loaded`](Self::Loaded) | `misses`, `loads` |
+/// | [`Joined`](Self::Joined) | `misses`, `joined` |
+/// | [`Negative`](Self::Negative) | `misses`, `negative_hits` |
+///
+/// A loader that runs is counted in `loads`, one that fails in `load_errors`, whatever the answer is; an error or absence
+/// that is remembered in `negative_hits`, also where an old value is answered in its place, or after a wait. Who waits
+/// has been counted as a miss before, and stays one if the answer is then [`Stale`](Self::Stale).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Outcome {

@@ -115,7 +115,7 @@ impl<K: Hash + Eq, V, S: BuildHasher> Inner<K, V, S> {
             self.counters.add(Count::Miss, 1);
         }
         if let Some(old) = put_off {
-            self.counters.add(Count::Stale, 1);
+            self.count_stale_on_error();
             return Some(Fetched::new(Ok(Some(old)), Outcome::StaleOnError));
         }
         let negative = remembered?;
@@ -216,7 +216,12 @@ impl<K: Hash + Eq, V, S: BuildHasher> Inner<K, V, S> {
             }
             store.value(slot).clone()
         };
-        self.counters.add(Count::Stale, 1);
+        self.count_stale_on_error();
         Some(old)
+    }
+
+    fn count_stale_on_error(&self) {
+        self.counters.add(Count::Stale, 1);
+        self.counters.add(Count::StaleOnError, 1);
     }
 }

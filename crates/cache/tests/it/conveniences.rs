@@ -119,7 +119,8 @@ fn statistics_print_how_much_and_how_late() {
     );
     assert_eq!(
         stats.to_string(),
-        "0 entries of weight 0; 1 lookups, 0.0 % hits; 100 inserts, 0 loads, 0 failed; \
+        "0 entries of weight 0; 1 lookups, 0.0 % hits, 0 stale, 0 negative, 0 joined; \
+         100 inserts, 0 loads, 0 failed; \
          100 expired, 0 evicted, 0 removed; lateness of 100: p50 0ns, p99 0ns, max 7ms"
     );
 }
