@@ -16,6 +16,7 @@ use crate::core::routine::CatchUp;
 use crate::drive::inner::Inner;
 use crate::drive::shards::{Locked, State};
 use crate::ground::error::Error;
+use crate::ground::panics::give_all;
 
 /// A scheduler, for use anywhere: a clone is cheap and is the same scheduler. A handle may outlive its
 /// [`Scheduler`](crate::Scheduler), but then it takes no tasks.
@@ -220,6 +221,10 @@ impl<K: Hash + Eq, V, S: BuildHasher> Handle<K, V, S> {
     /// Takes every pending task out and gives it to `take`, in no order and with no lock held: it may call
     /// the scheduler, and what it sets is not drained. Shard after shard: tasks that others set meanwhile
     /// may or may not be among them. Returns how many there were.
+    ///
+    /// # Panics
+    ///
+    /// When `take` does, after it got all the other tasks too.
     pub fn drain(&self, mut take: impl FnMut(K, V)) -> usize {
         let shards = &self.inner.shards;
         let taken: Vec<_> = (0..shards.count())
@@ -232,10 +237,10 @@ impl<K: Hash + Eq, V, S: BuildHasher> Handle<K, V, S> {
             })
             .collect();
         let mut count = 0;
-        for (key, value, _) in taken.into_iter().flatten() {
+        give_all(taken.into_iter().flatten(), |(key, value, _)| {
             count += 1;
             take(key, value);
-        }
+        });
         count
     }
 

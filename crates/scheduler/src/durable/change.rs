@@ -12,6 +12,7 @@ use super::name::{Keyed, Name};
 use super::ordered::Stripe;
 use crate::api::iter::look_at_some;
 use crate::ground::error::Error;
+use crate::ground::panics::give_all;
 
 /// Jobs that are drained before the disk is waited for.
 const DRAINED_AT_ONCE: usize = 1024;
@@ -115,6 +116,10 @@ where
     /// # Errors
     ///
     /// [`Error::Journal`], and then a crash may bring back jobs that were taken out.
+    ///
+    /// # Panics
+    ///
+    /// When `take` does, after it got the other jobs that were taken out too; up to 1,024 are at once. Later ones stay.
     pub fn drain(&self, mut take: impl FnMut(K, V)) -> Result<usize, Error> {
         let mut count = 0;
         for names in self.names().chunks(DRAINED_AT_ONCE) {
@@ -128,9 +133,7 @@ where
             }
             let on_disk = written.map_or(Ok(()), |written| self.wait(written));
             count += drained.len();
-            for (name, job) in drained {
-                take(name.key, job.value);
-            }
+            give_all(drained, |(name, job)| take(name.key, job.value));
             on_disk?;
         }
         Ok(count)

@@ -27,7 +27,8 @@ use crate::ground::error::JournalError;
 /// ```
 ///
 /// A value that does not come back from JSON (a map with keys that are no strings, a number that is none) is refused by the
-/// call that sets it, with [`Error::Refused`](crate::Error::Refused); nothing is changed then.
+/// call that sets it, with [`Error::Refused`](crate::Error::Refused); nothing is changed then. JSON cannot tell some
+/// values apart: `Some(f64::NAN)` comes back as `None`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
 pub struct Json<T>(pub T);
 

@@ -20,7 +20,7 @@ type InMemory = tidewheel_scheduler::MemoryJournal<u32, CallsInDrop>;
 
 /// A value that calls the scheduler when it is dropped.
 #[derive(Clone)]
-struct CallsInDrop(Arc<OnceLock<DurableHandle<u32, CallsInDrop, InMemory>>>);
+struct CallsInDrop(Arc<OnceLock<DurableHandle<u32, Self, InMemory>>>);
 
 impl Drop for CallsInDrop {
     fn drop(&mut self) {

@@ -1,5 +1,6 @@
 //! Durable jobs in virtual time: attempts, dead letters, acknowledgements, periods.
 
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, SystemTime};
 
@@ -632,6 +633,37 @@ fn a_drain_ends_all_jobs_and_none_that_it_sets() {
     bench.start(|_, _| Outcome::Done);
     assert!(bench.jobs().iter().all(|job| job.value == "new"));
     assert_eq!(bench.jobs().len(), 3001);
+}
+
+#[test]
+fn a_drain_whose_callback_panics_loses_no_other_job() {
+    let bench = Bench::new(|_, _| Outcome::Done);
+    for key in 0..2000 {
+        bench.jobs().set(key, "mail", HOUR).expect("kept");
+    }
+    let mut drained = 0;
+    let panicked = catch_unwind(AssertUnwindSafe(|| {
+        bench.jobs().drain(|_, _| {
+            drained += 1;
+            assert!(drained % 500 > 0, "planned");
+        })
+    }));
+    assert!(panicked.is_err());
+    assert_eq!(drained + bench.jobs().len(), 2000);
+    let plain = Scheduler::<u32, ()>::builder().manual(&bench.clock, |_, _| {});
+    let plain = plain.expect("valid");
+    for key in 0..10 {
+        plain.set(key, (), HOUR).expect("runs");
+    }
+    let mut drained = 0;
+    let panicked = catch_unwind(AssertUnwindSafe(|| {
+        plain.drain(|_, ()| {
+            drained += 1;
+            assert!(drained != 5, "planned");
+        })
+    }));
+    assert!(panicked.is_err());
+    assert_eq!(drained, 10);
 }
 
 #[test]
