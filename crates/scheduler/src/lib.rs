@@ -37,7 +37,7 @@
 //! - **Never early.** Deadlines are rounded up to a millisecond, the clock is read rounded down.
 //! - **Never twice.** A task is in exactly one place. It is pending, under its shard's lock, or it was fired and
 //!   belongs to the handler. Every call takes effect at one instant, under that lock:
-//!   - after [`remove`](Handle::remove) returned `Some`, the handler never runs for that task;
+//!   - after [`remove`](Handle::remove) returned `Some`, no run of that task begins (one of a periodic task may be going on);
 //!   - after [`move_to`](Handle::move_to) returned `true`, it runs once, at the new time;
 //!   - a [`set`](Handle::set) on a pending key replaces value and time, and it stays one task;
 //!   - a `set` during the key's own handler is a new task, although the key is the same.

@@ -135,6 +135,7 @@ fn a_timing_thread_that_found_no_room_is_told_when_there_is() {
             value: 1,
             deadline: 0,
             missed: 0,
+            recall: crate::core::routine::Recall::default(),
         };
         queue.push(&mut vec![due]);
         let worker = {
@@ -162,6 +163,7 @@ fn a_setter_that_waits_for_room_goes_on_when_a_worker_takes_or_the_queue_closes(
             value,
             deadline: 0,
             missed: 0,
+            recall: crate::core::routine::Recall::default(),
         };
         queue.push(&mut vec![due(1)]);
         let waiting = {
@@ -193,6 +195,7 @@ fn due(value: u64) -> Due<u64, u64> {
         value,
         deadline: 0,
         missed: 0,
+        recall: crate::core::routine::Recall::default(),
     }
 }
 

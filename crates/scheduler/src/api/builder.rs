@@ -258,6 +258,7 @@ impl<K, V, S: BuildHasher + Clone> Builder<K, V, S> {
                 completed: AtomicU64::new(0),
                 panicked: AtomicU64::new(0),
                 dropped: AtomicU64::new(0),
+                recalled: AtomicU64::new(0),
                 lateness: Recorder::default(),
             },
             handler,

@@ -188,15 +188,21 @@ impl<K: Hash + Eq, V, S: BuildHasher> Handle<K, V, S> {
         Ok(false)
     }
 
-    /// Takes a pending task out. `Some` means that it will never run (a periodic one: not again).
+    /// Takes a pending task out. `Some` means that it will never run. A periodic one does not run again: runs that wait for
+    /// a worker are not begun, while one that a worker has begun goes on.
     pub fn remove<Q: Hash + Equivalent<K> + ?Sized>(&self, key: &Q) -> Option<V> {
-        self.take(key).map(|(_, value)| value)
+        self.take(key, true).map(|(_, value)| value)
     }
 
     /// As [`remove`](Self::remove), with the key, whose drop is the user's code: not under a lock.
-    pub(crate) fn take<Q: Hash + Equivalent<K> + ?Sized>(&self, key: &Q) -> Option<(K, V)> {
+    /// `recalls` says whether fired runs of a periodic task are not to begin.
+    pub(crate) fn take<Q: Hash + Equivalent<K> + ?Sized>(
+        &self,
+        key: &Q,
+        recalls: bool,
+    ) -> Option<(K, V)> {
         let mut held = self.inner.shards.of(key);
-        let removed = held.state.tasks.take(key);
+        let removed = held.state.tasks.take(key, recalls);
         held.state.counts.removed += u64::from(removed.is_some());
         removed
     }
@@ -231,6 +237,7 @@ impl<K: Hash + Eq, V, S: BuildHasher> Handle<K, V, S> {
             .map(|at| {
                 let mut held = shards.hold(at);
                 held.state.counts.removed += held.state.tasks.len() as u64;
+                held.state.tasks.recall_all();
                 let tasks = held.state.tasks.take_all();
                 held.publish();
                 tasks
@@ -264,7 +271,8 @@ impl<K: Hash + Eq, V, S: BuildHasher> Handle<K, V, S> {
     }
 
     /// How many tasks are due when: windows that double, from what is due now on, up to the last that is
-    /// not empty. A task that was moved later may be counted where it was before.
+    /// not empty. It counts timer records: a task that was moved may be counted where it was before (if it was moved earlier,
+    /// there too), and one that was removed until its record is swept.
     #[must_use]
     pub fn forecast(&self) -> Vec<Window> {
         let forecast = self.inner.shards.forecast(self.inner.now().tick());
@@ -297,6 +305,7 @@ impl<K: Hash + Eq, V, S: BuildHasher> Handle<K, V, S> {
             completed: counters.completed.load(Relaxed),
             panicked: counters.panicked.load(Relaxed) + counts.uncopied,
             dropped: counters.dropped.load(Relaxed),
+            recalled: counters.recalled.load(Relaxed),
             missed: counts.missed,
             lateness: counters.lateness.read(),
             ..Stats::default()

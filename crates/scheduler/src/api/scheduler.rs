@@ -66,7 +66,8 @@ pub struct Progress {
     pub moved: u64,
     /// Whether the budget ran out first: call again.
     pub backlog: bool,
-    /// How long until the next call is worth while; `None` when nothing is pending.
+    /// How long until the next call is worth while: never longer than until the next task. `None` when nothing is pending;
+    /// but after removals it may still be the time of a task that was removed.
     pub next: Option<Duration>,
 }
 
@@ -192,6 +193,7 @@ impl<K, V, S> Scheduler<K, V, S> {
         let queued = inner.queue.take_all();
         let rows = queued
             .into_iter()
+            .filter(|due| !due.recall.is_recalled())
             .map(|Due { key, value, .. }| (key, value, Duration::ZERO));
         pending.extend(rows);
         let (_, running, deferred) = inner.queue.load();

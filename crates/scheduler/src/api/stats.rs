@@ -36,6 +36,8 @@ pub struct Stats {
     pub panicked: u64,
     /// Tasks that were dropped because the queue was full: [`BackPressure::Drop`](crate::BackPressure).
     pub dropped: u64,
+    /// Runs of periodic tasks that had fired and were not begun, because their task was removed first.
+    pub recalled: u64,
     /// Runs of periodic tasks that were left out: [`CatchUp`](crate::CatchUp).
     pub missed: u64,
     /// How late handlers were called.

@@ -2,6 +2,8 @@
 
 use std::fmt;
 use std::num::NonZeroU64;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering::SeqCst};
 
 /// What a periodic task does about runs whose time has passed before they could be started.
 ///
@@ -14,13 +16,44 @@ pub enum CatchUp {
     /// deadline: the rhythm stays.
     #[default]
     Skip,
-    /// The latest of them are made up, one after another, at most this many. Older ones are left out. The rhythm
-    /// stays.
+    /// The latest of them are made up, one after another, at most this many; older ones are left out. The late run that was
+    /// due first comes before them, so that is one more. The rhythm stays.
     Burst(u32),
     /// They are left out. The next run comes a full period after the start of the late one: the distance stays, the
     /// rhythm drifts.
     Delay,
 }
+
+/// Whether a periodic task was removed: its fired runs know it too, and are not begun then.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Recall(Option<Arc<AtomicBool>>);
+
+impl Recall {
+    pub(crate) fn new() -> Self {
+        Self(Some(Arc::default()))
+    }
+
+    fn recall(&self) {
+        if let Some(recalled) = &self.0 {
+            recalled.store(true, SeqCst);
+        }
+    }
+
+    /// Always `false` for a task that does not repeat.
+    pub(crate) fn is_recalled(&self) -> bool {
+        let recalled = |recalled: &Arc<AtomicBool>| recalled.load(SeqCst);
+        self.0.as_ref().is_some_and(recalled)
+    }
+}
+
+/// It is no part of what a task is.
+impl PartialEq for Recall {
+    fn eq(&self, _: &Self) -> bool {
+        true
+    }
+}
+
+impl Eq for Recall {}
 
 /// When a periodic task runs again.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -36,6 +69,7 @@ pub(crate) struct Routine<K, V> {
     pub(crate) catch_up: CatchUp,
     /// How to copy the task for a run. A pointer, so that tasks that do not repeat need no `Clone`.
     pub(crate) copy: fn(&K, &V) -> (K, V),
+    pub(crate) recall: Recall,
 }
 
 impl<K, V> fmt::Debug for Routine<K, V> {
@@ -117,6 +151,22 @@ impl<K, V> Routines<K, V> {
         }
     }
 
+    /// Runs of this routine that have fired are not to begin. Does nothing for the label 0.
+    pub(crate) fn recall(&self, label: u64) {
+        if let Some(routine) = self.of(label) {
+            routine.recall.recall();
+        }
+    }
+
+    /// As [`recall`](Self::recall), for all of them.
+    pub(crate) fn recall_all(&self) {
+        for cell in &self.cells {
+            if let Cell::Taken(routine) = cell {
+                routine.recall.recall();
+            }
+        }
+    }
+
     /// Does nothing for the label 0.
     pub(crate) fn end(&mut self, label: u64) {
         if self.of(label).is_none() {
@@ -146,6 +196,7 @@ mod tests {
             period: NonZeroU64::new(period).expect("not 0"),
             catch_up,
             copy: |key, value| (*key, *value),
+            recall: Recall::default(),
         }
     }
 

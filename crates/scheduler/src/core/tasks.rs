@@ -9,7 +9,7 @@ use tidewheel_store::{Attributes, Removed, TypedStore};
 use tidewheel_time::DefaultHashBuilder;
 
 use crate::core::hash::{hash_of, place};
-use crate::core::routine::{CatchUp, Routine, Routines};
+use crate::core::routine::{CatchUp, Recall, Routine, Routines};
 
 /// Timer records that are taken out before the sink is called for those that were due among them.
 const RECORDS_PER_BATCH: u32 = 256;
@@ -26,6 +26,8 @@ pub struct Due<K, V> {
     pub deadline: u64,
     /// Runs of a periodic task that are left out after this one, by its [`CatchUp`].
     pub missed: u64,
+    /// Whether its periodic task was removed since.
+    pub(crate) recall: Recall,
 }
 
 /// What one call of [`Tasks::advance`] did.
@@ -49,8 +51,9 @@ pub struct Step {
 /// 2^40 − 2 ticks (34 years of milliseconds) counts as 2^40 − 2.
 ///
 /// A key has at most one task. Every operation is O(1), and memory does not grow when tasks are moved. A task that is
-/// moved later keeps its record in the wheel. One that is moved earlier or removed leaves a dead record, and dead
-/// records are swept before they outnumber the living.
+/// moved later keeps its record in the wheel. One that is moved earlier or removed leaves a dead record. Calls that set or move
+/// tasks sweep dead records before they outnumber the living; after removals alone they stay until then, or until their time,
+/// or until [`maintain`](Tasks::maintain).
 ///
 /// ```
 /// use tidewheel_scheduler::Tasks;
@@ -121,17 +124,18 @@ impl<K, V, S> Tasks<K, V, S> {
     #[inline]
     #[must_use]
     pub fn next_deadline(&self) -> Option<u64> {
-        if self.batch.is_empty() {
-            self.store.next_deadline()
-        } else {
+        if !self.batch.is_empty() {
             // These were due in a call that panicked.
-            Some(0)
+            return Some(0);
         }
+        // Dead records need no call.
+        let next = self.store.next_deadline();
+        next.filter(|_| !self.store.is_empty())
     }
 
     /// How many tasks are due when, seen from `now`. The first number counts what is due already, number `i` the
-    /// deadlines that lie `2^(i-1) ..< 2^i` ticks ahead. A task that was moved later may be counted where it was
-    /// before.
+    /// deadlines that lie `2^(i-1) ..< 2^i` ticks ahead. It counts timer records: a task that was moved may be counted where it
+    /// was before (if it was moved earlier, there too), and one that was removed until its record is swept.
     #[must_use]
     pub fn forecast(&self, now: u64) -> [u64; 65] {
         let mut forecast = [0; 65];
@@ -168,6 +172,11 @@ impl<K, V, S> Tasks<K, V, S> {
             let deadline = self.store.deadline(slot).unwrap_or(u64::MAX);
             visit(self.store.key(slot), self.store.value(slot), deadline);
         })
+    }
+
+    /// Runs of periodic tasks that have fired are not to begin.
+    pub(crate) fn recall_all(&self) {
+        self.routines.recall_all();
     }
 
     /// As [`drain`](Self::drain), with deadlines: O(1) until the iterator is used.
@@ -232,6 +241,7 @@ impl<K: Hash + Eq, V, S: BuildHasher> Tasks<K, V, S> {
             period,
             catch_up,
             copy: |key, value| (key.clone(), value.clone()),
+            recall: Recall::new(),
         });
         self.put(hash, key, value, first, label, now)
     }
@@ -275,16 +285,23 @@ impl<K: Hash + Eq, V, S: BuildHasher> Tasks<K, V, S> {
 
     /// Takes a pending task out: it will not be due.
     pub fn remove<Q: Hash + Equivalent<K> + ?Sized>(&mut self, key: &Q) -> Option<V> {
-        self.take(key).map(|(_, value)| value)
+        self.take(key, true).map(|(_, value)| value)
     }
 
-    /// As [`remove`](Self::remove), with the key.
-    pub(crate) fn take<Q: Hash + Equivalent<K> + ?Sized>(&mut self, key: &Q) -> Option<(K, V)> {
+    /// As [`remove`](Self::remove), with the key. Says whether runs of a periodic task that have fired are recalled.
+    pub(crate) fn take<Q: Hash + Equivalent<K> + ?Sized>(
+        &mut self,
+        key: &Q,
+        recalls: bool,
+    ) -> Option<(K, V)> {
         let hash = hash_of(&self.hasher, key);
         let slot = self
             .store
             .find(place(hash), move |other| key.equivalent(other))?;
         let removed = self.store.remove(slot, place(hash));
+        if recalls {
+            self.routines.recall(removed.label);
+        }
         self.routines.end(removed.label);
         Some((removed.key, removed.value))
     }
@@ -349,7 +366,7 @@ impl<K: Hash + Eq, V, S: BuildHasher> Tasks<K, V, S> {
             total.fired += progress.fired;
             total.moved += progress.moved;
             if !backlog || budget == 0 {
-                total.next_deadline = self.store.next_deadline();
+                total.next_deadline = self.next_deadline();
                 total.backlog = backlog;
                 return total;
             }
@@ -387,10 +404,9 @@ impl<K: Hash + Eq, V, S: BuildHasher> Tasks<K, V, S> {
             key, value, label, ..
         } = removed;
         let deadline = removed.deadline.unwrap_or(now);
-        let next = self
-            .routines
-            .of(label)
-            .map(|r| (r.next(deadline, now), r.copy));
+        let routine = self.routines.of(label);
+        let recall = routine.map_or_else(Recall::default, |r| r.recall.clone());
+        let next = routine.map(|r| (r.next(deadline, now), r.copy));
         let (key, value) = match next {
             Some((next, copy)) => self.file_copy(key, value, copy, next.deadline, label, now),
             None => (key, value),
@@ -400,6 +416,7 @@ impl<K: Hash + Eq, V, S: BuildHasher> Tasks<K, V, S> {
             value,
             deadline,
             missed: next.map_or(0, |(next, _)| next.missed),
+            recall,
         });
         next.is_some_and(|(next, _)| next.deadline <= now)
     }

@@ -31,6 +31,7 @@ pub(crate) struct Counters {
     pub(crate) completed: AtomicU64,
     pub(crate) panicked: AtomicU64,
     pub(crate) dropped: AtomicU64,
+    pub(crate) recalled: AtomicU64,
     pub(crate) lateness: Recorder,
 }
 
@@ -148,6 +149,11 @@ impl<K: Hash + Eq, V, S: BuildHasher> Inner<K, V, S> {
 
     /// Runs one task on this thread and counts how it went. It returns even if the handler panics.
     pub(crate) fn run(self: &Arc<Self>, due: Due<K, V>) {
+        if due.recall.is_recalled() {
+            self.counters.recalled.fetch_add(1, Relaxed);
+            survive(|| drop(due));
+            return;
+        }
         let was_worker = IS_WORKER.replace(true);
         let outcome = survive(|| {
             let late = self.now().since(due.deadline);

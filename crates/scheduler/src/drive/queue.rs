@@ -15,8 +15,10 @@ pub enum BackPressure {
     #[default]
     RunLate,
     /// The same, and a call that sets a task waits until there is room. Handlers do not wait. Nor do calls of the handle that
-    /// the handler of a durable job gets, from whichever thread or future. The program's other handles wait there: with as
-    /// many unfinished runs as there may be, such a run would wait for itself.
+    /// the handler of a durable job gets, from whichever thread or future. Nobody waits while as many runs are unfinished as
+    /// [`in_flight`](crate::DurableBuilder::in_flight) allows and somebody holds an [`Ack`](crate::Ack) among them: the
+    /// caller may be the one that has to settle it. What is set without waiting is pending, so only the callers bound how
+    /// much that is, as under `RunLate`.
     Wait,
     /// Due tasks that do not fit are dropped and counted. Their `Drop` runs on the timing thread, so it should be
     /// cheap.
@@ -49,7 +51,7 @@ pub(crate) struct Queue<K, V> {
     runs_max: usize,
     /// A job has come, or none will.
     work: Condvar,
-    /// A job was taken out of a full queue, or the queue was closed.
+    /// A job was taken out of a full queue, the workers wait for an `Ack`, or the queue was closed.
     room: Condvar,
     /// Nothing waits and nothing runs.
     idle: Condvar,
@@ -68,6 +70,11 @@ pub(crate) enum Taken<K, V> {
 impl<K, V> State<K, V> {
     fn is_idle(&self) -> bool {
         self.running + self.deferred == 0 && self.jobs.is_empty()
+    }
+
+    /// As many runs are unfinished as may be, and somebody outside of the workers has to end one of them.
+    fn hangs_on_an_ack(&self, runs_max: usize) -> bool {
+        self.deferred > 0 && self.running + self.deferred >= runs_max
     }
 }
 
@@ -130,8 +137,9 @@ impl<K, V> Queue<K, V> {
                 let waiting = state.jobs.len();
                 let wake_timing = state.starved && waiting <= self.capacity / 2;
                 state.starved &= !wake_timing;
+                let hangs = state.hangs_on_an_ack(self.runs_max);
                 drop(state);
-                if waiting + 1 == self.capacity {
+                if hangs || waiting + 1 == self.capacity {
                     self.room.notify_all();
                 }
                 return Some(Taken::Job { job, wake_timing });
@@ -155,7 +163,13 @@ impl<K, V> Queue<K, V> {
 
     /// A run goes on after its handler.
     pub(crate) fn defer(&self) {
-        lock(&self.state).deferred += 1;
+        let mut state = lock(&self.state);
+        state.deferred += 1;
+        let hangs = state.hangs_on_an_ack(self.runs_max);
+        drop(state);
+        if hangs {
+            self.room.notify_all();
+        }
     }
 
     /// A deferred run has ended; hands its end to a worker. It comes back when there is none any more.
@@ -195,10 +209,14 @@ impl<K, V> Queue<K, V> {
         self.runs_max.saturating_sub(state.running + state.deferred)
     }
 
-    /// Waits until a job would fit, or the queue is closed.
+    /// Waits until a job would fit, or the queue is closed; not while the workers wait for an [`Ack`](crate::Ack), which
+    /// may be the caller's.
     pub(crate) fn wait_for_room(&self) {
         let mut state = lock(&self.state);
-        while state.jobs.len() >= self.capacity && !state.closed {
+        while state.jobs.len() >= self.capacity
+            && !state.closed
+            && !state.hangs_on_an_ack(self.runs_max)
+        {
             state = self
                 .room
                 .wait(state)

@@ -96,7 +96,8 @@ impl<K, V, J, S> DurableBuilder<K, V, J, S> {
     }
 
     /// How many runs may be unfinished at the same time (default 1,024, and no fewer than there are workers): handlers
-    /// that run, and runs whose [`Ack`](crate::Ack) is held. When there are so many, due jobs wait for a worker.
+    /// that run, and runs whose [`Ack`](crate::Ack) is held. When there are so many, due jobs wait for a worker, and callers
+    /// do not wait for room under [`BackPressure::Wait`](crate::BackPressure::Wait).
     #[must_use]
     pub fn in_flight(mut self, runs: usize) -> Self {
         self.builder = self.builder.in_flight(runs);

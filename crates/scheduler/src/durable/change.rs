@@ -68,7 +68,7 @@ where
     ) -> Result<bool, Error> {
         let inner = self.handle.inner();
         let (due, now) = (self.due(delay), inner.now());
-        let Some((name, old)) = self.handle.take(&Keyed(key)) else {
+        let Some((name, old)) = self.handle.take(&Keyed(key), false) else {
             return Ok(false);
         };
         let (id, ended) = (stripe.next_id(), old.id);
@@ -100,7 +100,7 @@ where
     pub fn remove<Q: Hash + Equivalent<K> + ?Sized>(&self, key: &Q) -> Result<Option<V>, Error> {
         let stripe = self.shared.journal.hold(key);
         // The key as well: it is dropped when the stripe is let go.
-        let Some((_name, old)) = self.handle.take(&Keyed(key)) else {
+        let Some((_name, old)) = self.handle.take(&Keyed(key), true) else {
             return Ok(None);
         };
         let written = stripe.append(&[Change::End { id: old.id }]);
@@ -157,7 +157,7 @@ where
         if self.handle.peek(name, |job| job.id) != Some(id) {
             return None;
         }
-        let (name, job) = self.handle.take(name)?;
+        let (name, job) = self.handle.take(name, true)?;
         let written = stripe.append(&[Change::End { id }]);
         drop(stripe);
         Some((name, job, written))

@@ -1,8 +1,9 @@
 //! A journal in memory: for jobs that need no disk, and for tests of crashes.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
 use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::thread::{self, ThreadId};
 
 use super::journal::{Change, Journal, Record, Status};
 use super::stored::{Stored, check};
@@ -26,8 +27,18 @@ type Check<K, V> = fn(&K, &V) -> Result<(), JournalError>;
 struct State<K, V> {
     jobs: BTreeMap<u64, (K, V, Status)>,
     openings: u64,
-    /// What was ended and is not dropped yet: not within `append`, where a key is locked.
-    gone: Vec<(K, V, Status)>,
+    /// What each thread has ended and drops soon: not within `append`, where a key is locked, and not on another thread,
+    /// which may hold a lock of the user's.
+    gone: HashMap<ThreadId, Vec<(K, V, Status)>>,
+}
+
+impl<K, V> State<K, V> {
+    fn keep_gone(&mut self, job: Option<(K, V, Status)>) {
+        if let Some(job) = job {
+            let thread = thread::current().id();
+            self.gone.entry(thread).or_default().push(job);
+        }
+    }
 }
 
 impl<K, V> MemoryJournal<K, V> {
@@ -51,7 +62,7 @@ impl<K, V> MemoryJournal<K, V> {
         let state = State {
             jobs: BTreeMap::new(),
             openings: 0,
-            gone: Vec::new(),
+            gone: HashMap::new(),
         };
         Self {
             state: Arc::new(Mutex::new(state)),
@@ -102,7 +113,7 @@ impl<K: Clone + Send, V: Clone + Send> Journal<K, V> for MemoryJournal<K, V> {
                     let job = (key.clone(), value.clone(), status.clone());
                     let mut state = self.lock();
                     let old = state.jobs.insert(id, job);
-                    state.gone.extend(old);
+                    state.keep_gone(old);
                 }
                 Change::Update { id, status } => {
                     if let Some((_, _, old)) = self.lock().jobs.get_mut(&id) {
@@ -112,7 +123,7 @@ impl<K: Clone + Send, V: Clone + Send> Journal<K, V> for MemoryJournal<K, V> {
                 Change::End { id } => {
                     let mut state = self.lock();
                     let old = state.jobs.remove(&id);
-                    state.gone.extend(old);
+                    state.keep_gone(old);
                 }
             }
         }
@@ -125,8 +136,8 @@ impl<K: Clone + Send, V: Clone + Send> Journal<K, V> for MemoryJournal<K, V> {
     }
 
     fn tidy(&self) {
-        let gone = std::mem::take(&mut self.lock().gone);
-        for job in gone {
+        let gone = self.lock().gone.remove(&thread::current().id());
+        for job in gone.into_iter().flatten() {
             survive(|| drop(job));
         }
     }

@@ -4,13 +4,14 @@ use std::future::Future;
 use std::pin::pin;
 use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
 use std::sync::mpsc::{channel, sync_channel};
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, OnceLock};
 use std::task::{Context, Poll, Wake, Waker};
 use std::thread::{self, Thread};
 use std::time::Duration;
 
 use tidewheel_scheduler::{
-    Ack, BackPressure, Durable, DurableBuilder, JobFuture, MemoryJournal, Retry, Scheduler, Serial,
+    Ack, BackPressure, Durable, DurableBuilder, DurableHandle, JobFuture, MemoryJournal, Retry,
+    Scheduler, Serial,
 };
 
 use crate::common::memory;
@@ -264,4 +265,68 @@ fn handlers_that_panic_lose_nothing_while_threads_set_the_same_keys() {
     eventually("nothing is left", || journal.live().is_empty());
     assert_eq!(jobs.stats().dead, 0);
     assert!(jobs.set(1, (), HOUR).expect("on disk").is_none());
+}
+
+/// Options under which the workers are soon all waiting for somebody to end a run.
+fn crowded() -> DurableBuilder<u32, (), MemoryJournal<u32, ()>> {
+    let builder = Scheduler::builder().workers(1).queue(2);
+    let builder = builder.back_pressure(BackPressure::Wait);
+    builder.durable(MemoryJournal::new()).in_flight(2)
+}
+
+#[test]
+fn a_thread_that_holds_an_ack_sets_a_job_under_wait() {
+    // The program's own handle: that of a handler never waits.
+    let own = Arc::new(OnceLock::<DurableHandle<u32, (), _>>::new());
+    let (ran, runs) = channel();
+    let of_handler = Arc::clone(&own);
+    let jobs = crowded().start(move |_, run| {
+        ran.send(run.key).expect("the test lives");
+        let (ack, own) = (run.ack(), Arc::clone(&of_handler));
+        thread::spawn(move || {
+            thread::sleep(5 * MS);
+            let jobs = own.get().expect("set");
+            if run.key < 100 {
+                jobs.set(run.key + 100, (), Duration::ZERO).expect("set");
+            }
+            ack.done();
+        });
+    });
+    let jobs = jobs.expect("starts");
+    assert!(own.set(jobs.handle()).is_ok());
+    let all = (0..20).map(|key| (key, (), MS));
+    assert!(jobs.set_many(all).is_ok());
+    for _ in 0..40 {
+        runs.recv_timeout(PATIENCE).expect("the workers go on");
+    }
+    assert_eq!(jobs.stop(PATIENCE).running, 0);
+}
+
+#[test]
+fn an_async_handler_sets_jobs_under_wait() {
+    let (ran, runs) = channel();
+    // An executor of one thread: what waits there stops everything.
+    let (spawned, futures) = channel::<JobFuture>();
+    let executor = thread::spawn(move || futures.iter().for_each(block_on));
+    let spawn = move |future| spawned.send(future).expect("the executor lives");
+    let jobs = crowded().start_async(spawn, move |jobs, run| {
+        let ran = ran.clone();
+        async move {
+            ran.send(run.key).expect("the test lives");
+            for next in 0..5 {
+                if run.key < 100 {
+                    let key = 100 + run.key * 5 + next;
+                    jobs.set(key, (), Duration::ZERO).expect("set");
+                }
+            }
+        }
+    });
+    let jobs = jobs.expect("starts");
+    assert!(jobs.set_many((0..20).map(|key| (key, (), MS))).is_ok());
+    for _ in 0..120 {
+        runs.recv_timeout(PATIENCE).expect("the executor goes on");
+    }
+    assert_eq!(jobs.stop(PATIENCE).running, 0);
+    drop(jobs);
+    executor.join().expect("no panic");
 }

@@ -7,7 +7,7 @@ use std::thread;
 use std::time::{Duration, SystemTime};
 
 use tidewheel_scheduler::{
-    BackPressure, CatchUp, Clock, Error, ManualClock, Scheduler, SystemClock,
+    BackPressure, CatchUp, Clock, Error, ManualClock, Scheduler, SystemClock, Tasks,
 };
 
 use crate::common::{Gate, MS, PATIENCE, eventually};
@@ -299,6 +299,76 @@ fn periodic_tasks_keep_their_rhythm_until_they_are_removed() {
     clock.advance(300 * MS);
     scheduler.advance(scheduler.now(), u32::MAX);
     assert_eq!(count.load(SeqCst), 11);
+}
+
+#[test]
+fn no_run_of_a_periodic_task_begins_after_its_removal() {
+    let (clock, ran) = (ManualClock::new(), Arc::new(AtomicU64::new(0)));
+    let counted = Arc::clone(&ran);
+    let scheduler = Scheduler::<u32, ()>::builder().manual(&clock, move |scheduler, run| {
+        counted.fetch_add(1, SeqCst);
+        assert_eq!(scheduler.remove(&run.key), Some(()));
+    });
+    let scheduler = scheduler.expect("valid");
+    let _ = scheduler
+        .set_periodic(1, (), MS, MS, CatchUp::Burst(10))
+        .expect("runs");
+    clock.advance(5 * MS);
+    scheduler.run_due();
+    assert_eq!((ran.load(SeqCst), scheduler.stats().recalled), (1, 4));
+}
+
+#[test]
+fn a_removal_recalls_the_run_that_waits_for_a_worker() {
+    for how in [0, 1, 2] {
+        let gate = Arc::new(Gate::default());
+        let (ran, runs) = channel();
+        let at_gate = Arc::clone(&gate);
+        let scheduler = Scheduler::<u32, ()>::builder()
+            .workers(1)
+            .start(move |_, run| {
+                if run.key == 0 {
+                    at_gate.pass();
+                }
+                ran.send(run.key).expect("the test lives");
+            });
+        let scheduler = scheduler.expect("valid");
+        let _ = scheduler.set(0, (), Duration::ZERO).expect("runs");
+        eventually("it runs", || scheduler.stats().running == 1);
+        let period = Duration::from_secs(3600);
+        let _ = scheduler
+            .set_periodic(1, (), Duration::ZERO, period, CatchUp::Skip)
+            .expect("runs");
+        eventually("it waits", || scheduler.stats().queued == 1);
+        match how {
+            0 => assert_eq!(scheduler.remove(&1), Some(())),
+            1 => assert_eq!(scheduler.drain(|_, ()| ()), 1),
+            // What is replaced has fired all the same.
+            _ => assert_eq!(scheduler.set(1, (), period).expect("runs"), Some(())),
+        }
+        gate.open();
+        assert_eq!(scheduler.stop(PATIENCE).running, 0);
+        let ran: Vec<u32> = runs.try_iter().collect();
+        assert_eq!(ran, if how == 2 { vec![0, 1] } else { vec![0] });
+    }
+}
+
+#[test]
+fn there_is_no_next_deadline_when_nothing_is_pending() {
+    let mut tasks = Tasks::<u32, ()>::new();
+    for now in [0, 1_000_000, 2_000_000] {
+        assert_eq!(tasks.set(1, (), now + 1000, now), None);
+        assert_eq!(tasks.remove(&1), Some(()));
+        assert_eq!(tasks.next_deadline(), None);
+        assert_eq!(tasks.advance(now, 100, |_| ()).next_deadline, None);
+        assert_eq!(tasks.set(1, (), now + 5000, now + 2000), None);
+        let mut ran = 0;
+        tasks.advance(now + 4999, u32::MAX, |_| ran += 1);
+        assert!(ran == 0 && tasks.next_deadline().is_some());
+        tasks.advance(now + 5000, u32::MAX, |_| ran += 1);
+        assert_eq!((ran, tasks.next_deadline()), (1, None));
+        tasks.validate();
+    }
 }
 
 #[test]
