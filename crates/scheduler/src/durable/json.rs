@@ -4,6 +4,7 @@ use std::ops::{Deref, DerefMut};
 
 use serde::{Serialize, de::DeserializeOwned};
 
+use super::nulls;
 use super::stored::Stored;
 use crate::ground::error::JournalError;
 
@@ -27,8 +28,8 @@ use crate::ground::error::JournalError;
 /// ```
 ///
 /// A value that does not come back from JSON (a map with keys that are no strings, a number that is none) is refused by the
-/// call that sets it, with [`Error::Refused`](crate::Error::Refused); nothing is changed then. JSON cannot tell some
-/// values apart: `Some(f64::NAN)` comes back as `None`.
+/// call that sets it, with [`Error::Refused`](crate::Error::Refused); nothing is changed then. So is a `Some` that JSON writes
+/// as `null`, as it does `Some(f64::NAN)`, `Some(())` and `Some(None)`: it would come back as `None`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
 pub struct Json<T>(pub T);
 
@@ -46,9 +47,10 @@ impl<T: Serialize + DeserializeOwned> Stored for Json<T> {
 
     fn check(&self) -> Result<(), JournalError> {
         let bytes = serde_json::to_vec(&self.0).map_err(JournalError::new)?;
-        let back: Result<T, _> = serde_json::from_slice(&bytes);
         let lost =
             |error| JournalError::new(format_args!("it does not come back from JSON: {error}"));
+        nulls::check(&self.0).map_err(lost)?;
+        let back: Result<T, _> = serde_json::from_slice(&bytes);
         back.map(drop).map_err(lost)
     }
 }

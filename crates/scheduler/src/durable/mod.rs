@@ -11,6 +11,8 @@ mod letters;
 pub(crate) mod look;
 pub(crate) mod memory;
 mod name;
+#[cfg(feature = "serde")]
+mod nulls;
 mod ordered;
 #[cfg(feature = "redb")]
 pub(crate) mod redb;

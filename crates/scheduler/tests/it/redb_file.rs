@@ -7,7 +7,7 @@ use redb::{Database, ReadableDatabase, TableDefinition};
 use serde::{Deserialize, Serialize};
 use tidewheel_scheduler::{
     CatchUp, Clock, Durable, Error, Json, ManualClock, MemoryJournal, Outcome, RedbJournal, Retry,
-    Scheduler, SystemClock,
+    Scheduler, Stored, SystemClock,
 };
 
 use crate::common::{HOUR, MS};
@@ -188,6 +188,7 @@ fn a_journal_in_memory_that_is_like_a_file_refuses_what_the_file_refuses() {
     let clock = ManualClock::new();
     let like_a_file = MemoryJournal::like_a_file();
     let jobs = Durable::manual(builder(), &clock, like_a_file, |_, _| {}).expect("valid");
+    assert!(Json(Some(f64::NAN)).check().is_err(), "it is None then");
     let refused = jobs.set(1, Json(f64::NAN), HOUR);
     assert!(matches!(refused, Err(Error::Refused(_))), "{refused:?}");
     jobs.set(1, Json(0.5), HOUR).expect("kept");
