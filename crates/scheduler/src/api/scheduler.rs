@@ -60,7 +60,7 @@ pub struct Stopped<K, V> {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 #[non_exhaustive]
 pub struct Progress {
-    /// Tasks that were run.
+    /// Tasks whose time had come. All of them were run, except runs of periodic tasks that were removed by a run before.
     pub fired: u64,
     /// Timer records moved or dropped.
     pub moved: u64,
