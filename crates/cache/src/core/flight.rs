@@ -19,6 +19,8 @@ use crate::sync::{Condvar, Mutex, lock, thread_number};
 pub(crate) enum Ending<V> {
     Value(V),
     Negative(Negative),
+    /// A value that is not theirs.
+    Private,
 }
 
 /// A loader's answer that is not a value.
@@ -98,6 +100,11 @@ impl<V> Drop for Flight<V> {
 }
 
 impl<V> Flight<V> {
+    /// A load that is in no table: nobody else joins it, and its value is not stored.
+    pub(crate) fn alone() -> Arc<Self> {
+        Arc::new(Self::new(false, Phase::Running))
+    }
+
     pub(super) fn new(is_latch: bool, phase: Phase) -> Self {
         Self {
             is_latch,

@@ -90,6 +90,9 @@ impl<K: Hash + Eq, V, S: BuildHasher> Inner<K, V, S> {
             }
             Some((Turn::Over, flight)) => {
                 request.waited = true;
+                if matches!(flight.ending(), Some(Ending::Private)) {
+                    return Step::Lead(self.led(request, Flight::alone()));
+                }
                 let answer = self.resolve(request, &flight);
                 if let Some(answer) = answer.or_else(|| self.ask_again(request)) {
                     return self.answered(answer);
@@ -209,7 +212,7 @@ impl<K: Hash + Eq, V, S: BuildHasher> Inner<K, V, S> {
                 let found = self.negative_answer(request.hash, &**key, negative)?;
                 Some(request.hears(found))
             }
-            Ending::Negative(_) => None,
+            Ending::Negative(_) | Ending::Private => None,
         }
     }
 }

@@ -181,7 +181,9 @@ impl<K: Hash + Eq, V: Clone, S: BuildHasher> Inner<K, V, S> {
         loaded: Loaded<V>,
         put_if: Option<PutIf>,
     ) -> Computed<V> {
-        let Loaded { value, lifetime } = loaded;
+        let Loaded {
+            value, lifetime, ..
+        } = loaded;
         let result = value.clone();
         let prepared = self.prepare(hash, &key, &value, &lifetime);
         let mut value = Some(value);

@@ -68,7 +68,13 @@ impl<K: Hash + Eq, V, S: BuildHasher> Lead<'_, K, V, S> {
         E: Send + Sync + 'static,
     {
         let answer = match said {
-            Ok(Some(Loaded { value, lifetime })) => {
+            Ok(Some(loaded)) if loaded.is_private => {
+                self.pass();
+                Ok(Some(loaded.value))
+            }
+            Ok(Some(Loaded {
+                value, lifetime, ..
+            })) => {
                 self.put(value.clone(), &lifetime, None);
                 let awaited = self.flight.is_awaited();
                 let ending = awaited.then(|| Ending::Value(value.clone()));
@@ -139,6 +145,22 @@ impl<K: Hash + Eq, V, S: BuildHasher> Lead<'_, K, V, S> {
             None
         });
         inner.counters.discard_pair(unused, value);
+    }
+
+    /// Ends the load with a value for this caller alone: an old one goes, and those who wait load by themselves.
+    pub(super) fn pass(&mut self) {
+        let inner = self.inner;
+        let now = inner.time.now().tick();
+        let Some(key) = self.key.take() else { return };
+        inner.write(inner.cell(self.hash), |shard| {
+            if self.is_listed(shard, &key) {
+                shard.forget_negative(self.hash, |stored| *stored == *key);
+                inner.absent(shard, self.hash, &key, now);
+            }
+        });
+        inner.counters.discard(key);
+        let awaited = self.flight.is_awaited();
+        self.end(awaited.then_some(Ending::Private));
     }
 
     /// Ends the load without a value.

@@ -222,9 +222,14 @@ impl<K: Hash + Eq, V, S: BuildHasher> Refresh<'_, K, V, S> {
 
     fn store(&mut self, said: Refreshed<V>) -> bool {
         match said {
+            Ok(loaded) if loaded.is_private => {
+                self.lead.pass();
+                true
+            }
             Ok(Loaded {
                 value,
                 mut lifetime,
+                ..
             }) => {
                 self.heritage.complete(&mut lifetime);
                 self.lead.put(value, &lifetime, Some(&self.heritage));

@@ -158,7 +158,9 @@ impl<K: Hash + Eq + Clone, V: Clone, S: BuildHasher> Inner<K, V, S> {
         held: &Held<'_, K, V, S>,
         loaded: Loaded<V>,
     ) -> Result<Option<V>, Superseded> {
-        let Loaded { value, lifetime } = loaded;
+        let Loaded {
+            value, lifetime, ..
+        } = loaded;
         let prepared = self.prepare(held.hash, held.key, &value, &lifetime);
         self.store_in_turn(held, value, |_, _| prepared)
     }

@@ -87,6 +87,71 @@ fn those_who_wait_have_joined() {
     });
 }
 
+/// Those who waited got it too.
+#[test]
+fn a_private_value_is_for_the_one_alone_who_has_loaded_it() {
+    let cache = manual(&ManualClock::new()).build().expect("valid");
+    cache.insert(1, 4);
+    cache.invalidate(&1);
+    let go = AtomicBool::new(false);
+    let mut leader = Box::pin(cache.fetch(1).load_with_async(async {
+        flagged(&go).await;
+        Loaded::private(5)
+    }));
+    let joined = |value: u64| cache.fetch(1).load_with_async(ready(Loaded::from(value)));
+    let (mut second, mut third) = (Box::pin(joined(6)), Box::pin(joined(7)));
+    let alarm = Alarm::new();
+    assert!(poll(leader.as_mut(), &alarm).is_pending());
+    assert!(poll(second.as_mut(), &alarm).is_pending());
+    assert!(poll(third.as_mut(), &alarm).is_pending());
+    go.store(true, SeqCst);
+    let loaded = |value| (value, Outcome::Loaded);
+    assert_eq!(ready_now(poll(leader.as_mut(), &alarm)), loaded(5));
+    assert_eq!(ready_now(poll(third.as_mut(), &alarm)), loaded(7));
+    assert_eq!(ready_now(poll(second.as_mut(), &alarm)), loaded(6));
+    assert_eq!(cache.peek(&1), None);
+    let stats = cache.stats();
+    assert_eq!((stats.loads, stats.joined, stats.inserts), (3, 0, 1));
+    assert_eq!(told(cache.fetch(1).load(|| 8)), loaded(8));
+    assert_eq!(told(cache.fetch(1).load(unreached)), (8, Outcome::Hit));
+}
+
+/// An old value goes, whatever bounds there are, also if a refresher says so; what was written meanwhile stays.
+#[test]
+fn a_private_value_is_not_stored_and_an_old_one_goes() {
+    let clock = ManualClock::new();
+    let build = |refresher: bool| {
+        let builder = manual(&clock)
+            .refresh_after(0.5)
+            .ttl_bounds(50 * MS, SECOND)
+            .stale_on_error(SECOND);
+        let builder = match refresher {
+            true => builder.refresh_with(|key: &u64| Loaded::private(*key)),
+            false => builder,
+        };
+        let cache = builder.build().expect("valid");
+        cache.insert(1, 5);
+        clock.advance(60 * MS);
+        cache
+    };
+    let cache = build(false);
+    let private = cache.fetch(1).load_with(|| Loaded::private(6));
+    assert_eq!(told(private), (6, Outcome::Loaded));
+    let failed = cache.fetch(1).try_load(|| Err(Failure(1)));
+    assert_eq!(told(failed).0, Err(Arc::new(Failure(1))), "nothing is kept");
+    let overtaken = cache.fetch(2).load_with(|| {
+        cache.insert(2, 20);
+        Loaded::private(6)
+    });
+    assert_eq!(told(overtaken), (6, Outcome::Loaded));
+    assert_eq!(cache.peek(&2), Some(20));
+
+    let cache = build(true);
+    assert_eq!(told(cache.fetch(1).load(unreached)), (5, Outcome::Stale));
+    cache.run_refreshes(1);
+    assert_eq!(cache.peek(&1), None);
+}
+
 /// It has waited, and finds what the one wrote that has superseded the load.
 #[test]
 fn one_who_waited_for_a_superseded_refresh_has_joined() {
