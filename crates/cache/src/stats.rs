@@ -170,12 +170,13 @@ pub struct Stats {
     /// Entries heavier than the whole capacity, which were not stored: the listener gets them. Not those
     /// that a caller is told of instead, as by [`compare_and_set`](crate::Cache::compare_and_set).
     pub rejected: u64,
-    /// Background refreshes that were begun: the refresher was called.
+    /// Background refreshes that were begun: the refresher was called, unless the key's `Eq` panicked first.
     pub refreshes_begun: u64,
     /// Those that came back with a value, or with word that there is none. (Nothing came of it if the key was written
     /// meanwhile.)
     pub refreshes_done: u64,
-    /// Those that failed, panicked, or were dropped with the task that drove them.
+    /// Those that failed, panicked, or were dropped with the task that drove them. A panic is the refresher's, or
+    /// the key's `Eq`'s.
     pub refreshes_failed: u64,
     /// Those that were not queued because the queue was full: see
     /// [`Builder::refresh_queue`](crate::Builder::refresh_queue). One for each read that asked in vain.

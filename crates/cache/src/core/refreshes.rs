@@ -112,6 +112,22 @@ impl Drop for Running<'_> {
     }
 }
 
+/// A place of the queue that is taken. It is given back when nobody needs it, also when user code panics first.
+pub(crate) struct Place<'a>(&'a AtomicUsize);
+
+impl Place<'_> {
+    /// A job in the queue has it from now on.
+    fn pass_on(self) {
+        std::mem::forget(self);
+    }
+}
+
+impl Drop for Place<'_> {
+    fn drop(&mut self) {
+        self.0.fetch_sub(1, SeqCst);
+    }
+}
+
 impl<V> Refreshes<V> {
     pub(crate) fn new(limit: usize, parallel: usize) -> Self {
         Self {
@@ -155,33 +171,27 @@ impl<V> Refreshes<V> {
     }
 
     /// Takes a place, for a job that is about to be pushed.
-    pub(crate) fn reserve(&self) -> bool {
+    pub(crate) fn reserve(&self) -> Option<Place<'_>> {
         let taken = self.taken.fetch_update(SeqCst, SeqCst, |taken| {
             (taken < self.limit).then_some(taken + 1)
         });
-        taken.is_ok()
-    }
-
-    /// Gives a place back that was reserved for nothing.
-    pub(crate) fn unreserve(&self) {
-        self.taken.fetch_sub(1, SeqCst);
+        taken.is_ok().then_some(Place(&self.taken))
     }
 
     /// Queues a job in its place; gives it back once the cache is closed.
-    pub(crate) fn push(&self, job: Job<V>) -> Result<(), Job<V>> {
+    pub(crate) fn push(&self, place: Place<'_>, job: Job<V>) -> Result<(), Job<V>> {
         let mut state = lock(&self.state);
         if self.stop.load(SeqCst) {
-            drop(state);
-            self.unreserve();
             return Err(job);
         }
         state.queue.push_back(job);
+        place.pass_on();
         Ok(())
     }
 
     pub(crate) fn pop(&self) -> Option<Job<V>> {
         let job = lock(&self.state).queue.pop_front()?;
-        self.unreserve();
+        drop(Place(&self.taken));
         Some(job)
     }
 

@@ -55,10 +55,10 @@ impl<K: Hash + Eq, V, S: BuildHasher> Inner<K, V, S> {
     /// Queues the refresh of a stale entry, unless that has been done meanwhile.
     #[cold]
     pub(crate) fn queue_refresh(&self, hash: Hashed, key: K) {
-        if !self.refreshes.reserve() {
+        let Some(place) = self.refreshes.reserve() else {
             self.counters.add(Count::RefreshSkipped, 1);
             return;
-        }
+        };
         let key = Arc::new(key);
         let flight = self.hold(self.cell(hash), |shard| {
             let slot = Self::find(shard, hash, &*key)?;
@@ -70,9 +70,9 @@ impl<K: Hash + Eq, V, S: BuildHasher> Inner<K, V, S> {
         });
         self.counters.discard(key);
         let Some(flight) = flight else {
-            return self.refreshes.unreserve();
+            return;
         };
-        match self.refreshes.push(Job { hash, flight }) {
+        match self.refreshes.push(place, Job { hash, flight }) {
             Ok(()) => self.requests.refresh_wanted(self.refreshes_are_async()),
             Err(job) => self.forget(&job),
         }
@@ -124,12 +124,33 @@ impl<K: Hash + Eq, V, S: BuildHasher> Inner<K, V, S> {
         Some(&self.config.refresher.as_ref()?.load)
     }
 
-    /// Leads the flight of a job; `None` if that has no purpose any more.
+    /// Leads the flight of a job; `None` if that has no purpose any more, or a panic of the key's `Eq` has ended it.
     fn begin_refresh(&self, job: Job<V>) -> Option<Refresh<'_, K, V, S>> {
+        let begun = catch_unwind(AssertUnwindSafe(|| self.take_flight(&job)));
+        let Ok(Some((key, heritage))) = begun else {
+            // It died in the queue, was superseded, or somebody else loads it.
+            self.forget(&job);
+            if let Err(panic) = begun {
+                // The hook has reported it.
+                drop(self.tally());
+                forget_quietly(panic);
+            }
+            return None;
+        };
         let Job { hash, flight } = job;
-        let begun = self.hold(self.cell(hash), |shard| {
-            let key = Arc::clone(shard.flights.key_of(hash.0, &flight)?);
-            let slot = Self::find(shard, hash, &*key);
+        Some(Refresh {
+            lead: Lead::new(self, hash, Some(key), flight),
+            heritage,
+            tally: self.tally(),
+        })
+    }
+
+    /// Takes the lead of a flight: its key, and what the next value has of the entry.
+    fn take_flight(&self, job: &Job<V>) -> Option<(Arc<K>, Heritage<'_, K, V, S>)> {
+        let Job { hash, flight } = job;
+        self.hold(self.cell(*hash), |shard| {
+            let key = Arc::clone(shard.flights.key_of(hash.0, flight)?);
+            let slot = Self::find(shard, *hash, &*key);
             let slot = slot.filter(|slot| self.is_live(&shard.store, *slot));
             if let Some(slot) = slot.filter(|_| flight.take()) {
                 return Some((key, Heritage::of(self, &shard.store, slot)));
@@ -137,22 +158,17 @@ impl<K: Hash + Eq, V, S: BuildHasher> Inner<K, V, S> {
             // The table may let its own go before this one does.
             shard.garbage.keys.push(key);
             None
-        });
-        let Some((key, heritage)) = begun else {
-            // It died in the queue, was superseded, or somebody else loads it.
-            self.vacate(hash, &flight, Phase::Vacant);
-            return None;
-        };
-        self.counters.add(Count::RefreshBegun, 1);
-        Some(Refresh {
-            lead: Lead::new(self, hash, Some(key), flight),
-            heritage,
-            tally: Tally {
-                inner: self,
-                done: false,
-                _running: self.refreshes.run(),
-            },
         })
+    }
+
+    /// Counts a refresh as begun; how it ends is counted when this is dropped.
+    fn tally(&self) -> Tally<'_, K, V, S> {
+        self.counters.add(Count::RefreshBegun, 1);
+        Tally {
+            inner: self,
+            done: false,
+            _running: self.refreshes.run(),
+        }
     }
 
     /// A job that nobody does: whoever asks for its key loads it.

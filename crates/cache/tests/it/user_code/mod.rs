@@ -6,3 +6,4 @@ mod drivers;
 mod drops;
 mod hooks;
 mod panics;
+mod refreshes;
