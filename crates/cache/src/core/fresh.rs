@@ -11,7 +11,7 @@ use tidewheel_store::{Attributes, Slot, Soft, TypedStore};
 use crate::core::config::Config;
 use crate::core::inner::Inner;
 use crate::core::shard::Shard;
-use crate::core::tags::Held;
+use crate::core::tags::{Held, Lent};
 use crate::lifetime::{Lifetime, TtlChoice};
 use tidewheel_time::{Moment, ticks};
 
@@ -119,21 +119,20 @@ pub(crate) struct Heritage<'a, K, V, S> {
     end: Option<u64>,
     /// As the store keeps it.
     grace: u64,
-    /// A reference to its tags. An invalidation of one concerns what is stored with it later, too.
-    label: u64,
+    /// Its tags. An invalidation of one concerns what is stored with it later, too.
+    tags: Lent<'a>,
 }
 
 impl<'a, K, V, S> Heritage<'a, K, V, S> {
     /// Under the shard's lock.
     pub(crate) fn of(inner: &'a Inner<K, V, S>, store: &TypedStore<K, V>, slot: Slot) -> Self {
         let attributes = store.attributes(slot);
-        inner.tags.keep(attributes.label);
         Self {
             inner,
             said: Said::from_notes(attributes.notes),
             end: inner.config.hard_end(&attributes),
             grace: attributes.grace,
-            label: attributes.label,
+            tags: inner.tags.lend_again(attributes.label),
         }
     }
 
@@ -149,13 +148,7 @@ impl<'a, K, V, S> Heritage<'a, K, V, S> {
 
     /// The tags, for an entry that is stored without any.
     pub(crate) fn tags(&self) -> Held<'a> {
-        self.inner.tags.hold_again(self.label)
-    }
-}
-
-impl<K, V, S> Drop for Heritage<'_, K, V, S> {
-    fn drop(&mut self) {
-        self.inner.tags.release(self.label);
+        self.inner.tags.hold_again(self.tags.label())
     }
 }
 

@@ -25,6 +25,7 @@ pub(crate) mod requests;
 pub(crate) mod retry;
 mod room;
 pub(crate) mod shard;
+pub(crate) mod sweeps;
 pub(crate) mod tags;
 mod telling;
 pub(crate) mod waiting;

@@ -8,6 +8,7 @@ use std::task::Waker;
 
 use tidewheel_time::Alarm;
 
+use crate::core::sweeps::Sweeps;
 use crate::sync::{AtomicBool, Ordering::SeqCst};
 #[cfg(feature = "system")]
 use crate::sync::{Mutex, lock};
@@ -16,8 +17,8 @@ use crate::sync::{Mutex, lock};
 pub(crate) struct Requests {
     pub(crate) alarm: Arc<Alarm>,
     pub(crate) tidy: AtomicBool,
-    /// Whether a sweep of invalidated entries was asked for.
-    pub(crate) sweep: AtomicBool,
+    /// Of invalidated entries.
+    pub(crate) sweeps: Sweeps,
     /// Whether the shards have been emptied for good.
     pub(crate) emptied: AtomicBool,
     /// Whether threads work for the cache: no task is to drive it as well.
@@ -36,7 +37,7 @@ impl std::fmt::Debug for Requests {
         f.debug_struct("Requests")
             .field("alarm", &self.alarm)
             .field("tidy", &self.tidy)
-            .field("sweep", &self.sweep)
+            .field("sweeps", &self.sweeps)
             .finish_non_exhaustive()
     }
 }
@@ -46,7 +47,7 @@ impl Requests {
         Self {
             alarm: Arc::new(Alarm::new()),
             tidy: AtomicBool::new(false),
-            sweep: AtomicBool::new(false),
+            sweeps: Sweeps::default(),
             emptied: AtomicBool::new(false),
             #[cfg(feature = "system")]
             has_threads: AtomicBool::new(false),
@@ -77,7 +78,7 @@ impl Requests {
 
     /// Entries were invalidated by a tag.
     pub(crate) fn sweep_wanted(&self) {
-        if !self.sweep.swap(true, SeqCst) {
+        if self.sweeps.ask() {
             self.ask();
         }
     }

@@ -8,7 +8,6 @@ use tidewheel_timer::SPLIT_PER_TICK;
 
 use crate::core::inner::Inner;
 use crate::core::removal::RECORDS_PER_HOLD;
-use crate::drive::sweep::Sweeper;
 use crate::sync::Ordering::Relaxed;
 
 /// What one call of [`Cache::advance`](crate::Cache::advance) did.
@@ -38,7 +37,6 @@ pub(crate) struct Rounds {
     first: usize,
     /// When to tidy if it stays calm, and when to tidy anyhow.
     pub(crate) tidy_at: Option<(u64, u64)>,
-    pub(crate) sweeper: Sweeper,
     /// When the turn is over, if others wait for its end.
     pub(crate) ends_at: Option<Moment>,
 }

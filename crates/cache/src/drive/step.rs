@@ -38,17 +38,14 @@ impl<K: Hash + Eq, V, S: BuildHasher> Inner<K, V, S> {
         if progress.backlog {
             return self.go_on(now);
         }
-        if self.requests.sweep.swap(false, SeqCst) {
-            rounds.sweeper.ask();
-        }
-        let sweeper = &mut rounds.sweeper;
-        if sweeper.is_due(now) && self.sweep(sweeper, now, &mut { pace.slots }) {
+        let sweeps = &self.requests.sweeps;
+        if sweeps.due_at() <= now && self.sweep(now, &mut { pace.slots }) {
             return self.go_on(now);
         }
         let Some(tidy_at) = self.tidy_when_calm(rounds, now, progress.expired > 0, pace) else {
             return Next::Again;
         };
-        Next::Sleep(self.next_event().min(tidy_at).min(rounds.sweeper.due_at()))
+        Next::Sleep(self.next_event().min(tidy_at).min(sweeps.due_at()))
     }
 
     /// There is more to do: at once, unless the listener must empty its queue first.

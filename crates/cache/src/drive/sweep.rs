@@ -16,6 +16,7 @@ use crate::core::hash::Hashed;
 use crate::core::inner::Inner;
 use crate::core::removal::RemovalCause;
 use crate::core::shard::{Shard, ShardCell};
+use crate::core::sweeps::Sweep;
 
 /// Slots that one hold of a shard's lock looks at.
 const ENTRIES_PER_HOLD: u32 = 32;
@@ -26,64 +27,27 @@ const REST: u64 = 9;
 /// Ticks between two sweeps at least.
 const REST_MIN: u64 = 10;
 
-/// How far the sweeps of a driver are.
-#[derive(Debug, Default)]
-pub(crate) struct Sweeper {
-    running: Option<Sweep>,
-    /// Whether another sweep was asked for.
-    wanted: bool,
-    /// The tick before which no sweep is to begin.
-    not_before: u64,
-}
-
-/// Where a sweep goes on.
-#[derive(Debug, Clone, Copy)]
-struct Sweep {
-    shard: usize,
-    /// The slots from here on are done.
-    before: u32,
-    began: u64,
-}
-
-impl Sweeper {
-    /// Asks for a sweep that begins from now on.
-    pub(crate) fn ask(&mut self) {
-        self.wanted = true;
-    }
-
-    /// Whether there is a sweep to go on with at this tick, or to begin.
-    pub(crate) fn is_due(&self, now: u64) -> bool {
-        self.running.is_some() || self.wanted && now >= self.not_before
-    }
-
-    /// When the next sweep begins; `u64::MAX` if none was asked for.
-    pub(crate) fn due_at(&self) -> u64 {
-        match (self.running, self.wanted) {
-            (Some(_), _) => 0,
-            (None, true) => self.not_before,
-            (None, false) => u64::MAX,
-        }
-    }
-}
-
 impl<K: Hash + Eq, V, S: BuildHasher> Inner<K, V, S> {
-    /// Sweeps, looking at `budget` slots at most; returns whether there is more to do at once. Looks
-    /// under the reader lock, and takes the writer lock only where there is something to remove.
-    pub(crate) fn sweep(&self, sweeper: &mut Sweeper, now: u64, budget: &mut u32) -> bool {
-        let mut at = match sweeper.running.take() {
-            Some(running) => running,
-            None => {
-                sweeper.wanted = false;
-                Sweep {
-                    shard: 0,
-                    before: u32::MAX,
-                    began: now,
-                }
-            }
-        };
+    /// Goes on with the sweep that was paused, or begins one that was asked for. Looks at `budget` slots at most;
+    /// returns whether there is more of it to do at once.
+    pub(crate) fn sweep(&self, now: u64, budget: &mut u32) -> bool {
+        let sweeps = &self.requests.sweeps;
+        let sweep = sweeps.resume().or_else(|| sweeps.begin(now));
+        sweep.is_some_and(|sweep| self.go_on_with(sweep, now, budget))
+    }
+
+    /// The same, whenever the last one was; with both, one that was asked for comes after the paused one.
+    pub(crate) fn sweep_all(&self, now: u64, budget: &mut u32) -> bool {
+        let sweeps = &self.requests.sweeps;
+        let mut go_on = |sweep| self.go_on_with(sweep, now, budget);
+        sweeps.resume().is_some_and(&mut go_on) || sweeps.begin(now).is_some_and(go_on)
+    }
+
+    /// Looks under the reader lock, and takes the writer lock only where there is something to remove.
+    fn go_on_with(&self, mut at: Sweep, now: u64, budget: &mut u32) -> bool {
         while at.shard < self.shards.len() {
             if *budget == 0 || self.delivery.must_wait() {
-                sweeper.running = Some(at);
+                self.requests.sweeps.pause(at);
                 return true;
             }
             let hold = ENTRIES_PER_HOLD.min(*budget);
@@ -97,8 +61,9 @@ impl<K: Hash + Eq, V, S: BuildHasher> Inner<K, V, S> {
             }
         }
         let took = self.time.now().tick().saturating_sub(at.began);
-        sweeper.not_before = now.saturating_add((took * REST).max(REST_MIN));
-        sweeper.wanted
+        let rest = (took * REST).max(REST_MIN);
+        self.requests.sweeps.end(now.saturating_add(rest));
+        false
     }
 
     /// Sweeps a shard that is about to be emptied.

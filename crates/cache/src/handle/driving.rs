@@ -10,7 +10,7 @@ use tidewheel_time::Moment;
 use super::cache::Cache;
 use crate::drive::expiry::{Progress, Rounds};
 use crate::drive::turns::Pace;
-use crate::sync::{Ordering::SeqCst, try_lock};
+use crate::sync::try_lock;
 
 /// # Time, and who drives
 impl<K: Hash + Eq, V, S: BuildHasher> Cache<K, V, S> {
@@ -57,14 +57,7 @@ impl<K: Hash + Eq, V, S: BuildHasher> Cache<K, V, S> {
         // Another thread may be driving, or this one: what a pass drops may call this again.
         let mut progress = if let Some(mut rounds) = try_lock(&self.owner.rounds) {
             let mut progress = inner.pass(&mut rounds, now, &mut left);
-            if inner.requests.sweep.swap(false, SeqCst) {
-                rounds.sweeper.ask();
-            }
-            // One that was asked for while another ran comes after it.
-            while !progress.backlog && rounds.sweeper.due_at() != u64::MAX {
-                let more = inner.sweep(&mut rounds.sweeper, now, &mut left);
-                progress.backlog = more && (left == 0 || inner.delivery.must_wait());
-            }
+            progress.backlog = progress.backlog || inner.sweep_all(now, &mut left);
             progress
         } else {
             inner.pass(&mut Rounds::default(), now, &mut left)
@@ -77,8 +70,8 @@ impl<K: Hash + Eq, V, S: BuildHasher> Cache<K, V, S> {
         progress
     }
 
-    /// Removes everything whose time is over now, delivers the events, and tidies memory; returns how many entries
-    /// expired. [`advance`](Self::advance) in one call and without a budget, for tests:
+    /// Removes everything whose time is over now and everything that was invalidated, delivers the events, and tidies
+    /// memory; returns how many entries expired. [`advance`](Self::advance) in one call and without a budget, for tests:
     ///
     /// ```
     /// # use std::time::Duration;

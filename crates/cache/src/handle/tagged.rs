@@ -7,7 +7,7 @@ use tidewheel_time::DefaultHashBuilder;
 
 use super::cache::Cache;
 use super::iter::Walk;
-use crate::core::tags::Held;
+use crate::core::tags::Lent;
 
 /// Entries that one hold of a shard's reader lock looks at, about.
 const ENTRIES_PER_HOLD: usize = 64;
@@ -16,7 +16,7 @@ const ENTRIES_PER_HOLD: usize = 64;
 pub struct TaggedEntries<'a, K, V, S = DefaultHashBuilder> {
     walk: Walk<'a, K, V, S, (K, V)>,
     /// `None` when no entry has had it.
-    tag: Option<Held<'a>>,
+    tag: Option<Lent<'a>>,
 }
 
 /// # By tag
@@ -30,7 +30,7 @@ impl<K: Hash + Eq, V, S: BuildHasher> Cache<K, V, S> {
     #[must_use]
     pub fn count_tag(&self, tag: &str) -> u64 {
         let inner = &*self.inner;
-        let Some(tag) = inner.tags.hold_known(tag) else {
+        let Some(tag) = inner.tags.lend_known(tag) else {
             return 0;
         };
         let mut count = 0;
@@ -61,7 +61,7 @@ impl<K: Hash + Eq, V, S: BuildHasher> Cache<K, V, S> {
         };
         TaggedEntries {
             walk: Walk::new(self, copy),
-            tag: self.inner.tags.hold_known(tag),
+            tag: self.inner.tags.lend_known(tag),
         }
     }
 }

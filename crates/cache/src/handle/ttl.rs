@@ -31,7 +31,8 @@ impl<K: Hash + Eq, V, S: BuildHasher> Cache<K, V, S> {
     }
 
     /// Gives a key another time to live, counted from now, if the condition holds; tells whether it did.
-    /// A `ttl` of zero removes the key. Bounds and jitter do not apply. Nor does the
+    /// A `ttl` of zero removes the key at once, and the listener gets it as [`RemovalCause::Expired`]: its time is
+    /// over. Bounds and jitter do not apply. Nor does the
     /// [idle time](crate::Builder::time_to_idle) any more, until the key is stored again: the entry lives so
     /// long, read or not.
     ///
@@ -47,7 +48,8 @@ impl<K: Hash + Eq, V, S: BuildHasher> Cache<K, V, S> {
         self.expire_as(key, ttl, condition, || SaidTtl::For(ticks(ttl)))
     }
 
-    /// As [`expire`](Self::expire), with a point in wall time, converted once, now.
+    /// As [`expire`](Self::expire), with a point in wall time, converted once, now. One that is over is a `ttl` of
+    /// zero.
     pub fn expire_at<Q>(&self, key: &Q, at: SystemTime, condition: Condition) -> bool
     where
         Q: Hash + Equivalent<K> + ?Sized,

@@ -1,6 +1,9 @@
 //! Entries that are invalidated by their tags: invisible at once, removed by the driver.
 
+use std::future::{Future, pending};
+use std::pin::Pin;
 use std::sync::{Arc, Mutex};
+use std::task::{Context, Waker};
 use std::time::Duration;
 
 use tidewheel::{Builder, Cache, Driver, Lifetime, ManualClock, RemovalCause, Ttl};
@@ -112,6 +115,87 @@ fn a_sweep_keeps_to_its_budget() {
     }
     assert!(calls > 150, "{calls}");
     assert!(cache.is_empty());
+}
+
+fn poll<F: Future<Output = ()>>(drive: &mut Pin<Box<F>>) {
+    for _ in 0..4 {
+        let mut context = Context::from_waker(Waker::noop());
+        assert!(drive.as_mut().poll(&mut context).is_pending());
+    }
+}
+
+fn tagged(keys: std::ops::Range<u64>, cache: &Cache<u64, u64>) {
+    for key in keys {
+        cache.insert_with(key, key, Lifetime::forever().tag("a"));
+    }
+}
+
+/// The task had taken note of the second sweep, and put it off until the clock moved.
+#[test]
+fn run_due_removes_what_was_invalidated_though_a_task_has_put_the_sweep_off() {
+    for driver in [Driver::Task, Driver::Manual] {
+        let cache = manual().driver(driver).build().expect("valid");
+        let mut drive = Box::pin(cache.drive(|_| pending()));
+        for _ in 0..3 {
+            tagged(0..10, &cache);
+            cache.invalidate_tag("a");
+            poll(&mut drive);
+            cache.run_due();
+            assert_eq!(cache.len(), 0);
+        }
+    }
+}
+
+/// What it had not come to was kept until it was looked for, or another tag was invalidated.
+#[test]
+fn a_sweep_that_a_task_has_begun_is_ended_by_whoever_drives_after_it() {
+    for by_task in [false, true] {
+        let cache = manual().driver(Driver::Task).build().expect("valid");
+        tagged(0..50_000, &cache);
+        cache.invalidate_tag("a");
+        let mut drive = Box::pin(cache.drive(|_| pending()));
+        let mut context = Context::from_waker(Waker::noop());
+        assert!(drive.as_mut().poll(&mut context).is_pending());
+        drop(drive);
+        let left = cache.len();
+        assert!(left > 0 && left < 50_000, "{left}");
+        if by_task {
+            let mut drive = Box::pin(cache.drive(|_| pending()));
+            (0..200).for_each(|_| poll(&mut drive));
+            assert_eq!(cache.len(), 0);
+        } else {
+            cache.run_due();
+        }
+        assert_eq!(cache.len(), 0);
+    }
+}
+
+/// They refer to tags, as entries do.
+#[test]
+fn a_cache_is_sound_while_a_refresh_runs_and_while_somebody_walks_by_tag() {
+    let clock = ManualClock::new();
+    let cache: Cache<u64, u64> = manual()
+        .clock(clock.clone())
+        .driver(Driver::Task)
+        .refresh_after(0.5)
+        .refresh_with_async(|_| pending::<Result<u64, String>>())
+        .build()
+        .expect("valid");
+    cache.insert_with(1, 1, Lifetime::ttl(100 * MS).tag("a").tag("b"));
+    clock.advance(60 * MS);
+    cache.get(&1);
+    let mut drive = Box::pin(cache.drive(|_| pending()));
+    poll(&mut drive);
+    assert_eq!(cache.stats().refreshes_running, 1);
+    cache.validate();
+    let walk = cache.entries_with_tag("a");
+    cache.validate();
+    drop(walk);
+    cache.remove(&1);
+    cache.validate();
+    drop(drive);
+    cache.validate();
+    assert!(!cache.invalidate_tag("a"), "nothing has it any more");
 }
 
 #[test]

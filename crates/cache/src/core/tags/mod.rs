@@ -21,6 +21,7 @@ mod nodes;
 use std::cell::Cell;
 
 use crate::sync::{
+    AtomicU64,
     Ordering::{Acquire, Relaxed, Release},
     RwLock,
 };
@@ -42,6 +43,8 @@ const PAIR: u64 = 1 << 63;
 pub(crate) struct Tags {
     nodes: Nodes,
     names: RwLock<Names>,
+    /// Uses that are no entry's, nor about to be. See [`Lent`].
+    lent: AtomicU64,
 }
 
 /// A use of an entry's tags, for as long as the entry is on its way: what is not passed on to the entry is
@@ -72,11 +75,29 @@ impl Drop for Held<'_> {
     }
 }
 
+/// A use of tags by somebody who is no entry, and may have it for long: a refresh, or a walk over entries.
+#[derive(Debug)]
+pub(crate) struct Lent<'a>(Held<'a>);
+
+impl Lent<'_> {
+    pub(crate) fn label(&self) -> u64 {
+        self.0.label()
+    }
+}
+
+impl Drop for Lent<'_> {
+    fn drop(&mut self) {
+        let is_some = self.label() != 0;
+        self.0.tags.lent.fetch_sub(is_some.into(), Relaxed);
+    }
+}
+
 impl Tags {
     pub(crate) fn new() -> Self {
         Self {
             nodes: Nodes::default(),
             names: RwLock::new(Names::new(OVERFLOW + 1)),
+            lent: AtomicU64::new(0),
         }
     }
 
@@ -135,7 +156,7 @@ impl Tags {
     }
 
     /// Counts another entry with this label, which one that is stored has.
-    pub(crate) fn keep(&self, label: u64) {
+    fn keep(&self, label: u64) {
         if label != 0 {
             self.node((label >> 32) as u32).refs.fetch_add(1, Relaxed);
         }
@@ -193,12 +214,24 @@ impl Tags {
     }
 
     /// For somebody who looks for entries with a tag, and keeps its leaf meanwhile; `None` when no entry has it.
-    pub(crate) fn hold_known(&self, tag: &str) -> Option<Held<'_>> {
-        self.known(&[tag]).map(|id| self.held(self.current(id)))
+    pub(crate) fn lend_known(&self, tag: &str) -> Option<Lent<'_>> {
+        let id = self.known(&[tag])?;
+        Some(self.lend(self.held(self.current(id))))
+    }
+
+    /// For somebody who keeps the tags of an entry that is stored.
+    pub(crate) fn lend_again(&self, label: u64) -> Lent<'_> {
+        self.lend(self.hold_again(label))
+    }
+
+    fn lend<'a>(&self, held: Held<'a>) -> Lent<'a> {
+        let is_some = held.label() != 0;
+        self.lent.fetch_add(is_some.into(), Relaxed);
+        Lent(held)
     }
 
     /// Whether the tag of `leaf` is among an entry's. Of an entry with too many tags nobody knows.
-    pub(crate) fn has(&self, label: u64, leaf: &Held<'_>) -> bool {
+    pub(crate) fn has(&self, label: u64, leaf: &Lent<'_>) -> bool {
         let leaf = (leaf.label() >> 32) as u32;
         let mut id = (label >> 32) as u32;
         loop {
@@ -350,7 +383,8 @@ impl Tags {
             .unwrap_or_else(std::sync::PoisonError::into_inner)
     }
 
-    /// Panics if a count is wrong: `labels` are those of all entries. For tests.
+    /// Panics if a count is wrong: `labels` are those of all entries. Which tags are lent is not known, but how often.
+    /// For tests.
     pub(crate) fn validate(&self, labels: impl Iterator<Item = u64>) {
         let names = self.read();
         let mut refs = vec![0u64; names.end as usize];
@@ -363,11 +397,14 @@ impl Tags {
                 refs[*leaf as usize] += 1;
             }
         });
+        let mut lent = 0;
         for (id, refs) in refs.iter().enumerate() {
             let counted = self.nodes.existing(id as u32);
             let counted = counted.map_or(0, |node| node.refs.load(Relaxed));
-            assert_eq!(counted, *refs, "references to node {id} of the tags");
+            let more = counted.checked_sub(*refs);
+            lent += more.expect("references to a node of the tags are missing");
         }
+        assert_eq!(lent, self.lent.load(Relaxed), "tags that nobody has");
         let reserved = OVERFLOW + 1;
         assert_eq!(names.len() as u32 + names.free_len + reserved, names.end);
     }
