@@ -211,7 +211,7 @@ impl<K, V> Delivery<K, V> {
             }
             _ => None,
         };
-        outbox.events.push_back(Event::One(Removal {
+        outbox.push(Event::One(Removal {
             key,
             value,
             cause,
@@ -237,7 +237,7 @@ impl<K, V> Delivery<K, V> {
             return;
         }
         self.pending.fetch_add(store.len(), Relaxed);
-        outbox.events.push_back(Event::All(Box::new(store), cause));
+        outbox.push(Event::All(Box::new(store), cause));
     }
 
     /// Delivers what `take` hands out until it hands out nothing, `budget` events at most. Only one thread

@@ -169,7 +169,7 @@ impl<K, V, S> Inner<K, V, S> {
         }
         let garbage = shard.garbage.take();
         let freed = shard.store.take_freed();
-        let events = !shard.outbox.is_empty();
+        let events = shard.outbox.take_news();
         drop(shard);
         for store in garbage.iter().flat_map(Garbage::stores) {
             self.release_tags(store);

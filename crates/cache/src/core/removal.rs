@@ -107,7 +107,9 @@ impl<K, V> Listener<K, V> {
 /// Events of one shard, pushed under its lock, in the order in which things happened.
 #[derive(Debug)]
 pub(crate) struct Outbox<K, V> {
-    pub(crate) events: VecDeque<Event<K, V>>,
+    events: VecDeque<Event<K, V>>,
+    /// Whether something was put in since that was last asked.
+    news: bool,
 }
 
 #[derive(Debug)]
@@ -121,7 +123,21 @@ impl<K, V> Outbox<K, V> {
     pub(crate) const fn new() -> Self {
         Self {
             events: VecDeque::new(),
+            news: false,
         }
+    }
+
+    #[inline]
+    pub(crate) fn push(&mut self, event: Event<K, V>) {
+        self.events.push_back(event);
+        self.news = true;
+    }
+
+    /// Whether something was put in since the last call. Who holds the shard for something else has nothing to
+    /// tell of: else a driver that works while the listener is awaited would wake itself without end.
+    #[inline]
+    pub(crate) fn take_news(&mut self) -> bool {
+        std::mem::take(&mut self.news)
     }
 
     pub(crate) fn is_empty(&self) -> bool {

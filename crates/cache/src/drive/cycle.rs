@@ -81,7 +81,10 @@ where
                 None => false,
             };
             match next {
-                None => sleep(RECOVERY).await,
+                None => {
+                    sleep(RECOVERY).await;
+                    yield_now().await;
+                }
                 Some(Next::Again) => yield_now().await,
                 // The delivery has made room.
                 Some(Next::Rest(_)) if !self.delivery.must_wait() => yield_now().await,
@@ -91,6 +94,7 @@ where
         }
     }
 
+    /// Sleeps; is pending once at least, so that a poll of the driver is one step.
     async fn sleep<F: Future<Output = ()>>(
         &self,
         next: Next,
@@ -105,9 +109,10 @@ where
         .await;
         let rests = matches!(next, Next::Rest(_));
         let Some(duration) = self.fall_asleep(next, background.is_some()) else {
-            return;
+            return yield_now().await;
         };
         let mut timer = pin!((duration != Duration::MAX).then(|| sleep(duration)));
+        let mut slept = false;
         poll_fn(|context| {
             // First known to the alarm, then a look at it: who ends the sleep calls this waker, or is seen.
             task.is_woken_by(context.waker());
@@ -120,13 +125,19 @@ where
                     return Poll::Ready(());
                 }
             }
-            match timer.as_mut().as_pin_mut() {
-                Some(timer) => timer.poll(context),
-                None => Poll::Pending,
+            if let Some(timer) = timer.as_mut().as_pin_mut() {
+                if timer.poll(context).is_ready() {
+                    return Poll::Ready(());
+                }
             }
+            slept = true;
+            Poll::Pending
         })
         .await;
         self.requests.alarm.woke();
+        if !slept {
+            yield_now().await;
+        }
     }
 
     async fn close_shards_quietly(&self, pace: Pace) {

@@ -17,6 +17,7 @@ mod metrics;
 mod pool;
 mod roster;
 pub(crate) mod shared;
+mod sleeper;
 mod step;
 mod swarm;
 pub(crate) mod sweep;

@@ -1,8 +1,8 @@
 //! The caches that share a driver which is a task: each is a future in one swarm, as long as somebody polls that.
 
-use std::collections::BTreeMap;
-use std::future::poll_fn;
+use std::future::{Future, poll_fn};
 use std::hash::{BuildHasher, Hash};
+use std::panic::resume_unwind;
 use std::sync::{Arc, Weak};
 use std::task::Poll;
 use std::time::Duration;
@@ -11,17 +11,16 @@ use crate::core::inner::Inner;
 use crate::core::parties::{Kind, Party};
 use crate::core::waiting::Waiting;
 use crate::drive::cycle::Role;
+use crate::drive::sleeper::Sleeper;
 use crate::drive::swarm::{Swarm, Work};
 use crate::drive::turns::Pace;
+use crate::quiet::forget_quietly;
 use crate::sync::{Mutex, lock};
-
-/// The runtime's timer, whatever its type.
-pub(crate) type Sleeper = Arc<dyn Fn(Duration) -> Work<'static> + Send + Sync>;
 
 /// A cache as a shared driver sees it.
 pub(crate) trait Member: Send + Sync {
-    /// A future that drives it.
-    fn work(self: Arc<Self>, sleep: Sleeper) -> Work<'static>;
+    /// A future that drives it, and is at work for it from now on.
+    fn work(self: Arc<Self>, sleeper: Sleeper) -> Work<'static>;
 }
 
 impl<K, V, S> Member for Inner<K, V, S>
@@ -30,8 +29,9 @@ where
     V: Send + Sync + 'static,
     S: BuildHasher + Send + Sync + 'static,
 {
-    fn work(self: Arc<Self>, sleep: Sleeper) -> Work<'static> {
-        Box::pin(self.drive_as_task(Pace::SHARED, move |duration| sleep(duration)))
+    fn work(self: Arc<Self>, sleeper: Sleeper) -> Work<'static> {
+        let sleep = move |duration| sleeper.sleep(duration);
+        Box::pin(self.drive_as_task(Pace::SHARED, sleep))
     }
 }
 
@@ -41,18 +41,26 @@ where
     V: Send + Sync + 'static,
     S: BuildHasher + Send + Sync + 'static,
 {
-    /// Drives the cache as a task, which is at work for it from its first poll on; not where threads do it, whose
-    /// alarm it would take over.
-    pub(crate) async fn drive_as_task<F: Future<Output = ()>>(
+    /// Drives the cache as a task, which is at work for it from this call on, though nobody has polled it: it may
+    /// have been spawned. Not where threads do it, whose alarm it would take over.
+    pub(crate) fn drive_as_task<T, F>(
         self: Arc<Self>,
         pace: Pace,
-        sleep: impl Fn(Duration) -> F,
-    ) {
-        if self.requests.has_threads() {
-            return;
+        sleep: T,
+    ) -> impl Future<Output = ()> + use<T, F, K, V, S>
+    where
+        T: Fn(Duration) -> F,
+        F: Future<Output = ()>,
+    {
+        let drives = !self.requests.has_threads();
+        let party = drives.then(|| Party::join(Arc::clone(&self) as _, Kind::Task));
+        async move {
+            // It leaves last.
+            let party = party;
+            if party.is_some() {
+                self.drive(Role::Whole, pace, sleep).await;
+            }
         }
-        let _party = Party::join(Arc::clone(&self) as _, Kind::Task);
-        self.drive(Role::Whole, pace, sleep).await;
     }
 }
 
@@ -64,13 +72,27 @@ pub(crate) struct Roster {
 }
 
 struct State {
-    /// By number, in the order in which they joined.
-    members: BTreeMap<u64, Weak<dyn Member>>,
-    next: u64,
+    members: Vec<Weak<dyn Member>>,
+    /// The futures that drive them, polled or not.
+    seats: Vec<Arc<Seat>>,
     /// How many members there are when those that are gone are looked for.
     full_at: usize,
     /// Whether nobody joins any more.
     over: bool,
+}
+
+/// Where newcomers wait for one future's next poll. Each is driven by it already: if the last handle goes
+/// meanwhile, that is the future's to see.
+struct Seat {
+    sleeper: Sleeper,
+    /// `None` once the future is no more.
+    newcomers: Mutex<Option<Vec<Work<'static>>>>,
+}
+
+/// A future that drives all members, from when it is made until it is dropped.
+pub(crate) struct Driving {
+    roster: Arc<Roster>,
+    seat: Arc<Seat>,
 }
 
 /// Members that a roster has before it looks for those that are gone.
@@ -86,8 +108,8 @@ impl Roster {
     pub(crate) fn new() -> Self {
         Self {
             state: Mutex::new(State {
-                members: BTreeMap::new(),
-                next: 0,
+                members: Vec::new(),
+                seats: Vec::new(),
                 full_at: FULL_AT_FIRST,
                 over: false,
             }),
@@ -95,13 +117,17 @@ impl Roster {
         }
     }
 
-    pub(crate) fn join(&self, member: Weak<dyn Member>) {
+    /// A cache joins: whatever futures there are drive it.
+    pub(crate) fn join(&self, member: &Arc<impl Member + 'static>) {
+        let weak: Weak<dyn Member> = Arc::downgrade(member) as _;
         let mut state = lock(&self.state);
-        let number = state.next;
-        state.next += 1;
-        state.members.insert(number, member);
+        state.members.push(weak);
         state.prune();
+        let seats = state.seats.clone();
         drop(state);
+        for seat in seats {
+            seat.take_in(Arc::clone(member) as _);
+        }
         self.pollers.wake_all();
     }
 
@@ -110,19 +136,78 @@ impl Roster {
         self.pollers.wake_all();
     }
 
+    fn is_over(&self) -> bool {
+        lock(&self.state).over
+    }
+
+    /// A future for all members that there are, and those that join. Who joins meanwhile is in the list that is read
+    /// here, or sees this seat, and not both.
+    pub(crate) fn begin(self: Arc<Self>, sleeper: Sleeper) -> Driving {
+        let seat = Arc::new(Seat {
+            sleeper,
+            newcomers: Mutex::new(Some(Vec::new())),
+        });
+        let mut state = lock(&self.state);
+        state.seats.push(Arc::clone(&seat));
+        let members: Vec<_> = state.members.iter().filter_map(Weak::upgrade).collect();
+        drop(state);
+        for member in members {
+            seat.take_in(member);
+        }
+        Driving { roster: self, seat }
+    }
+
+    fn leave(&self, seat: &Arc<Seat>) {
+        let mut state = lock(&self.state);
+        state.seats.retain(|other| !Arc::ptr_eq(other, seat));
+    }
+}
+
+impl Seat {
+    fn take_in(&self, member: Arc<dyn Member>) {
+        let work = member.work(self.sleeper.clone());
+        let mut newcomers = lock(&self.newcomers);
+        let refused = match &mut *newcomers {
+            Some(newcomers) => {
+                newcomers.push(work);
+                None
+            }
+            None => Some(work),
+        };
+        drop(newcomers);
+        // Not under the lock: it may be the last at work for its cache.
+        drop(refused);
+    }
+
+    fn newcomers(&self) -> Vec<Work<'static>> {
+        let mut newcomers = lock(&self.newcomers);
+        newcomers.as_mut().map(std::mem::take).unwrap_or_default()
+    }
+
+    /// Ends the work for those who were never driven.
+    fn close(&self) {
+        let newcomers = lock(&self.newcomers).take();
+        drop(newcomers);
+    }
+}
+
+impl Driving {
     /// Drives all members, until they are closed and nobody joins any more.
-    pub(crate) async fn drive(&self, sleep: Sleeper) {
+    pub(crate) async fn run(self) {
         let mut swarm = Swarm::new();
-        let mut place = self.pollers.place();
-        let mut seen = 0;
+        let mut place = self.roster.pollers.place();
         poll_fn(|context| {
             // First known, then a look: who joins is seen, or wakes this.
             place.wait(context.waker());
-            let (newcomers, over) = self.newcomers(&mut seen);
-            for member in newcomers {
-                swarm.push(member.work(Arc::clone(&sleep)));
+            let over = self.roster.is_over();
+            for work in self.seat.newcomers() {
+                swarm.push(work);
             }
             swarm.poll(context.waker());
+            // Without a timer no cache can go on.
+            if let Some(panic) = self.seat.sleeper.take_panic() {
+                resume_unwind(panic);
+            }
             if over && swarm.len() == 0 {
                 return Poll::Ready(());
             }
@@ -130,17 +215,16 @@ impl Roster {
         })
         .await;
     }
+}
 
-    /// Those who joined since the last look, and whether they are the last.
-    fn newcomers(&self, seen: &mut u64) -> (Vec<Arc<dyn Member>>, bool) {
-        let state = lock(&self.state);
-        let newcomers = state
-            .members
-            .range(*seen..)
-            .filter_map(|(_, member)| member.upgrade());
-        let newcomers = newcomers.collect();
-        *seen = state.next;
-        (newcomers, state.over)
+impl Drop for Driving {
+    fn drop(&mut self) {
+        self.roster.leave(&self.seat);
+        self.seat.close();
+        // Of a timer that was dropped with this.
+        if let Some(panic) = self.seat.sleeper.take_panic() {
+            forget_quietly(panic);
+        }
     }
 }
 
@@ -150,7 +234,7 @@ impl State {
         if self.members.len() < self.full_at {
             return;
         }
-        self.members.retain(|_, member| member.strong_count() > 0);
+        self.members.retain(|member| member.strong_count() > 0);
         self.full_at = (2 * self.members.len()).max(FULL_AT_FIRST);
     }
 }

@@ -2,13 +2,14 @@
 
 use std::future::Future;
 use std::hash::{BuildHasher, Hash};
-use std::sync::{Arc, Weak};
+use std::sync::Arc;
 use std::time::Duration;
 
 use crate::core::inner::Inner;
 #[cfg(feature = "system")]
 use crate::drive::crew::Crew;
-use crate::drive::roster::{Member, Roster, Sleeper};
+use crate::drive::roster::Roster;
+use crate::drive::sleeper::Sleeper;
 #[cfg(feature = "system")]
 use crate::drive::turns::Pace;
 use crate::error::BuildError;
@@ -105,20 +106,30 @@ impl SharedDriver {
     ///
     /// Dropped before its end, it can be made anew: the caches go on where they were. One at a time: two of them
     /// do everything twice.
+    ///
+    /// It counts from this call on, polled or not: a cache whose last handle goes is emptied, and its last events
+    /// are delivered, by the next poll, even if the cache was built and dropped between two polls. (So a future that
+    /// is kept, and never polled nor dropped, keeps the entries of such caches.) While there is no such future, the
+    /// drop of the last handle removes the entries and calls a blocking listener itself; an async listener is not
+    /// told.
+    ///
+    /// # Panics
+    ///
+    /// Where `sleep` panics, or its future does: in its poll, or when it is dropped. Make the future anew then; it
+    /// goes on with all caches.
     pub fn drive<T, F>(&self, sleep: T) -> impl Future<Output = ()> + Send + use<T, F>
     where
         T: Fn(Duration) -> F + Send + Sync + 'static,
         F: Future<Output = ()> + Send + 'static,
     {
-        let sleep: Sleeper = Arc::new(move |duration| Box::pin(sleep(duration)));
-        let roster = match &*self.0 {
+        let driving = match &*self.0 {
             #[cfg(feature = "system")]
             Kind::Threads(_) => None,
-            Kind::Task(roster) => Some(Arc::clone(roster)),
+            Kind::Task(roster) => Some(Arc::clone(roster).begin(Sleeper::new(sleep))),
         };
         async move {
-            if let Some(roster) = roster {
-                roster.drive(sleep).await;
+            if let Some(driving) = driving {
+                driving.run().await;
             }
         }
     }
@@ -153,8 +164,7 @@ impl SharedDriver {
             }
             Kind::Task(roster) => {
                 let _ = is_shared;
-                let member: Weak<dyn Member> = Arc::downgrade(inner) as _;
-                roster.join(member);
+                roster.join(inner);
                 Ok(())
             }
         }

@@ -4,7 +4,7 @@ use std::future::{Future, pending, poll_fn};
 use std::pin::Pin;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::SeqCst};
 use std::sync::{Arc, Mutex};
-use std::task::{Context, Poll, Waker};
+use std::task::{Context, Poll, Wake, Waker};
 use std::thread;
 
 use tidewheel::{Builder, Cache, Driver, ManualClock, OnFull, RemovalCause};
@@ -224,4 +224,85 @@ fn a_listener_that_panics_is_called_again_for_the_next_event() {
     assert_eq!(cache.stats().listener_panics, 2);
     cache.remove(&0);
     until("nothing is left", || cache.is_empty());
+}
+
+/// It looked again and again: each hold of a shard told of the events that were waiting there.
+#[test]
+fn a_poll_ends_though_events_wait_and_something_is_due_soon() {
+    in_time("the poll returns", || {
+        for (limit, due, later, wait) in [(3, 1, 3, 1), (100, 1, 100, 1), (3, 40, 40, 1)] {
+            let clock = ManualClock::new();
+            let cache: Numbers = on_a_task(&clock)
+                .shards(1)
+                .listener_queue(limit, OnFull::Wait)
+                .eviction_listener_async(|_| pending())
+                .build()
+                .expect("valid");
+            let mut drive = Box::pin(cache.drive(|_| pending()));
+            cache.insert(0, 1);
+            cache.remove(&0);
+            turn(&mut drive);
+            (0..due).for_each(|key| cache.insert_with_ttl(key, key, 4 * MS));
+            (0..later).for_each(|key| cache.insert_with_ttl(1000 + key, key, (4 + wait) * MS));
+            turn(&mut drive);
+            clock.advance(4 * MS);
+            turn(&mut drive);
+            assert_eq!(cache.get(&0), None);
+        }
+    });
+}
+
+#[derive(Default)]
+struct Bell(AtomicUsize);
+
+impl Wake for Bell {
+    fn wake(self: Arc<Self>) {
+        self.0.fetch_add(1, SeqCst);
+    }
+}
+
+#[test]
+fn a_task_that_awaits_the_listener_does_not_wake_itself() {
+    in_time("the poll returns", || {
+        let clock = ManualClock::new();
+        let cache: Numbers = on_a_task(&clock)
+            .shards(1)
+            .eviction_listener_async(|_| pending())
+            .build()
+            .expect("valid");
+        let bell = Arc::new(Bell::default());
+        let waker = Waker::from(Arc::clone(&bell));
+        let mut drive = Box::pin(cache.drive(|_| pending()));
+        cache.insert(0, 1);
+        cache.remove(&0);
+        turn(&mut drive);
+        let mut poll = || {
+            assert!(
+                drive
+                    .as_mut()
+                    .poll(&mut Context::from_waker(&waker))
+                    .is_pending()
+            );
+        };
+        (0..6).for_each(|key| cache.insert_with_ttl(key, key, (4 + key as u32 / 3) * MS));
+        poll();
+        clock.advance(4 * MS);
+        (0..8).for_each(|_| poll());
+        let before = bell.0.load(SeqCst);
+        (0..8).for_each(|_| poll());
+        assert_eq!(bell.0.load(SeqCst), before, "nothing has happened");
+    });
+}
+
+#[test]
+fn a_poll_ends_though_the_timer_ends_at_once() {
+    in_time("the poll returns", || {
+        let cache: Numbers = on_a_task(&ManualClock::new())
+            .eviction_listener_async(|_| pending())
+            .build()
+            .expect("valid");
+        cache.insert_with_ttl(1, 1, 100 * MS);
+        let mut drive = Box::pin(cache.drive(|_| std::future::ready(())));
+        turn(&mut drive);
+    });
 }

@@ -8,7 +8,9 @@ use std::sync::{Arc, Mutex, OnceLock};
 use std::task::{Context, Poll, Waker};
 use std::thread;
 
-use tidewheel::{Builder, Cache, Driver, ManualClock, OnFull, Removal, RemovalCause, WeakCache};
+use tidewheel::{
+    Builder, Cache, Driver, ManualClock, OnFull, Removal, RemovalCause, SharedDriver, WeakCache,
+};
 
 use crate::timely::{MS, block_on, heard, in_time, sleep, until};
 
@@ -455,4 +457,94 @@ fn close_waits_for_a_blocking_listener_and_for_refreshes() {
         cache.close();
         assert_eq!(told.load(SeqCst), 100);
     });
+}
+
+/// Three events of a cache on a driver: how many were told, counted whenever somebody asks.
+fn three_events(driver: impl Into<Driver>, is_async: bool) -> (Numbers, Arc<AtomicUsize>) {
+    let told = Arc::new(AtomicUsize::new(0));
+    let tell = Arc::clone(&told);
+    let builder = numbers().clock(ManualClock::new()).driver(driver);
+    let builder = if is_async {
+        builder.eviction_listener_async(move |_| {
+            let tell = Arc::clone(&tell);
+            async move {
+                tell.fetch_add(1, SeqCst);
+            }
+        })
+    } else {
+        builder.eviction_listener(move |_| {
+            tell.fetch_add(1, SeqCst);
+        })
+    };
+    let cache = builder.build().expect("valid");
+    (0..3).for_each(|key| cache.insert(key, key));
+    cache.remove(&0);
+    (cache, told)
+}
+
+fn poll_some<F: Future<Output = ()>>(drive: &mut std::pin::Pin<Box<F>>) {
+    for _ in 0..16 {
+        let mut context = Context::from_waker(Waker::noop());
+        assert!(drive.as_mut().poll(&mut context).is_pending());
+    }
+}
+
+#[test]
+fn a_cache_that_ends_before_its_task_sees_it_loses_no_event() {
+    for (is_async, is_polled) in [(true, true), (true, false), (false, true), (false, false)] {
+        let what = format!("async {is_async}, polled {is_polled}");
+        let driver = SharedDriver::task();
+        let mut drive = Box::pin(driver.drive(|_| std::future::pending()));
+        if is_polled {
+            poll_some(&mut drive);
+        }
+        let (cache, told) = three_events(&driver, is_async);
+        drop(cache);
+        assert_eq!(told.load(SeqCst), 0, "the task is to do it: {what}");
+        poll_some(&mut drive);
+        assert_eq!(told.load(SeqCst), 3, "{what}");
+        drop(driver);
+        block_on(drive);
+    }
+}
+
+#[test]
+fn a_cache_that_is_built_before_the_shared_future_and_ends_before_its_first_poll_loses_no_event() {
+    for is_async in [true, false] {
+        let driver = SharedDriver::task();
+        let (cache, told) = three_events(&driver, is_async);
+        let drive = driver.drive(|_| std::future::pending());
+        drop((cache, driver));
+        assert_eq!(told.load(SeqCst), 0, "the task is to do it");
+        block_on(drive);
+        assert_eq!(told.load(SeqCst), 3, "async {is_async}");
+    }
+}
+
+/// As with a cache's own task: whoever goes last does what can be done without waiting.
+#[test]
+fn without_a_future_of_the_shared_driver_the_drop_ends_the_cache() {
+    let driver = SharedDriver::task();
+    drop(driver.drive(|_| std::future::pending()));
+    let (cache, told) = three_events(&driver, false);
+    drop(cache);
+    assert_eq!(told.load(SeqCst), 3, "nobody else is there");
+    let drive = driver.drive(|_| std::future::pending());
+    let (cache, told) = three_events(&driver, false);
+    drop(cache);
+    assert_eq!(told.load(SeqCst), 0);
+    drop(drive);
+    assert_eq!(told.load(SeqCst), 3, "dropped unpolled, it was the last");
+}
+
+#[test]
+fn a_task_that_was_never_polled_ends_its_cache_all_the_same() {
+    for is_async in [true, false] {
+        let (cache, told) = three_events(Driver::Task, is_async);
+        let drive = cache.drive(|_| std::future::pending());
+        drop(cache);
+        assert_eq!(told.load(SeqCst), 0, "the task is to do it");
+        block_on(drive);
+        assert_eq!(told.load(SeqCst), 3, "async {is_async}");
+    }
 }

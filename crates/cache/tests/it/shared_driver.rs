@@ -1,11 +1,13 @@
 //! One driver for many caches: threads or a task; who joins and leaves; what one cache may take from others.
 
+use std::cell::Cell;
 use std::future::pending;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::pin::{Pin, pin};
 use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
 use std::sync::mpsc::channel;
 use std::sync::{Arc, Mutex};
-use std::task::{Context, Wake, Waker};
+use std::task::{Context, Poll, Wake, Waker};
 use std::thread;
 use std::time::Duration;
 
@@ -353,4 +355,115 @@ fn a_wake_up_looks_at_the_caches_that_have_something_to_do() {
     for (number, (before, after)) in before.into_iter().zip(after).enumerate() {
         assert_eq!(before == after, number != 7, "cache {number}");
     }
+}
+
+thread_local! {
+    /// Which part of a [`Faulty`] timer panics next.
+    static FAULT: Cell<Fault> = const { Cell::new(Fault::None) };
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Fault {
+    None,
+    Call,
+    Poll,
+    Drop,
+}
+
+fn panic_if(fault: Fault) {
+    if FAULT.get() == fault {
+        FAULT.set(Fault::None);
+        std::panic::resume_unwind(Box::new("meant"));
+    }
+}
+
+/// A runtime's timer that panics.
+struct Faulty;
+
+impl Faulty {
+    fn sleep(_: Duration) -> Self {
+        panic_if(Fault::Call);
+        Self
+    }
+}
+
+impl Future for Faulty {
+    type Output = ();
+
+    fn poll(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<()> {
+        panic_if(Fault::Poll);
+        Poll::Pending
+    }
+}
+
+impl Drop for Faulty {
+    fn drop(&mut self) {
+        panic_if(Fault::Drop);
+    }
+}
+
+/// It ended in silence, and the caches were never driven again.
+#[test]
+fn a_panic_of_the_timer_ends_the_future_and_the_next_one_drives_all_caches() {
+    for fault in [Fault::Call, Fault::Poll, Fault::Drop] {
+        let driver = SharedDriver::task();
+        let clock = ManualClock::new();
+        let cache = || {
+            let builder = numbers(&driver).time_to_live(100 * MS);
+            builder.clock(clock.clone()).build().expect("valid")
+        };
+        let caches = [cache(), cache()];
+        let mut drive = Box::pin(driver.drive(Faulty::sleep));
+        caches.iter().for_each(|cache| cache.insert(1, 1));
+        turn(&mut drive);
+        FAULT.set(fault);
+        caches[0].insert_with_ttl(2, 2, 30 * MS);
+        let panic = catch_unwind(AssertUnwindSafe(|| turn(&mut drive)));
+        FAULT.set(Fault::None);
+        let panic = panic.expect_err("it is the driver's");
+        assert_eq!(panic.downcast_ref(), Some(&"meant"), "{fault:?}");
+        drop(drive);
+        let mut drive = Box::pin(driver.drive(Faulty::sleep));
+        turn(&mut drive);
+        clock.advance(200 * MS);
+        turn(&mut drive);
+        assert!(caches.iter().all(Cache::is_empty), "{fault:?}");
+        caches.iter().for_each(|cache| cache.insert(3, 3));
+        turn(&mut drive);
+        clock.advance(200 * MS);
+        turn(&mut drive);
+        assert!(caches.iter().all(Cache::is_empty), "{fault:?}");
+    }
+}
+
+#[test]
+fn a_panic_of_one_caches_user_code_ends_no_future() {
+    let driver = SharedDriver::task();
+    let clock = ManualClock::new();
+    let panicking: Cache<u64, Costly> = Cache::builder()
+        .unbounded()
+        .time_to_live(20 * MS)
+        .clock(clock.clone())
+        .driver(&driver)
+        .build()
+        .expect("valid");
+    let loud = numbers(&driver).clock(clock.clone());
+    let loud = loud
+        .eviction_listener(|_| std::panic::resume_unwind(Box::new("meant")))
+        .build()
+        .expect("valid");
+    let other = numbers(&driver).clock(clock.clone());
+    let other = other.build().expect("valid");
+    let mut drive = Box::pin(driver.drive(|_| pending()));
+    for round in 0..3 {
+        panicking.insert(round, Costly(Duration::ZERO));
+        loud.insert(round, round);
+        other.insert(round, round);
+        turn(&mut drive);
+        clock.advance(20 * MS);
+        turn(&mut drive);
+        assert!(panicking.is_empty() && loud.is_empty() && other.is_empty());
+    }
+    assert_eq!(panicking.stats().drop_panics, 3);
+    assert_eq!(loud.stats().listener_panics, 3);
 }

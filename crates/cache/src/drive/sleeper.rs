@@ -1,0 +1,95 @@
+//! The runtime's timer, for many caches: where it panics, that is nobody's but the future's that polls them.
+
+use std::any::Any;
+use std::future::Future;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll};
+use std::time::Duration;
+
+use crate::drive::swarm::Work;
+use crate::quiet::forget_quietly;
+use crate::sync::{Mutex, lock};
+
+/// What a panic says.
+type Payload = Box<dyn Any + Send>;
+
+/// The runtime's timer, whatever its type. A swarm contains the panics of a cache; those of the timer get past it.
+#[derive(Clone)]
+pub(crate) struct Sleeper {
+    timer: Arc<dyn Fn(Duration) -> Work<'static> + Send + Sync>,
+    panics: Arc<Panics>,
+}
+
+/// The first panic that nobody has asked for yet.
+struct Panics(Mutex<Option<Payload>>);
+
+/// One sleep. After a panic it does not end.
+pub(crate) struct Sleep {
+    timer: Option<Work<'static>>,
+    panics: Arc<Panics>,
+}
+
+impl Sleeper {
+    pub(crate) fn new<T, F>(sleep: T) -> Self
+    where
+        T: Fn(Duration) -> F + Send + Sync + 'static,
+        F: Future<Output = ()> + Send + 'static,
+    {
+        Self {
+            timer: Arc::new(move |duration| Box::pin(sleep(duration))),
+            panics: Arc::new(Panics(Mutex::new(None))),
+        }
+    }
+
+    pub(crate) fn sleep(&self, duration: Duration) -> Sleep {
+        Sleep {
+            timer: self.panics.catch(|| (self.timer)(duration)),
+            panics: Arc::clone(&self.panics),
+        }
+    }
+
+    /// The panic of a sleep, if there was one.
+    pub(crate) fn take_panic(&self) -> Option<Payload> {
+        lock(&self.panics.0).take()
+    }
+}
+
+impl Panics {
+    fn catch<R>(&self, act: impl FnOnce() -> R) -> Option<R> {
+        catch_unwind(AssertUnwindSafe(act))
+            .map_err(|panic| self.keep(panic))
+            .ok()
+    }
+
+    fn keep(&self, panic: Payload) {
+        let mut first = lock(&self.0);
+        if first.is_none() {
+            *first = Some(panic);
+            return;
+        }
+        drop(first);
+        forget_quietly(panic);
+    }
+}
+
+impl Future for Sleep {
+    type Output = ();
+
+    fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<()> {
+        let Self { timer, panics } = &mut *self;
+        let Some(timer) = timer else {
+            return Poll::Pending;
+        };
+        let polled = panics.catch(|| timer.as_mut().poll(context));
+        polled.unwrap_or(Poll::Pending)
+    }
+}
+
+impl Drop for Sleep {
+    fn drop(&mut self) {
+        let timer = self.timer.take();
+        self.panics.catch(|| drop(timer));
+    }
+}
