@@ -96,8 +96,11 @@ fn a_hundred_caches_leave_no_thread_behind() {
         drop(cache);
         heard.push(told);
     }
+    // A thread that has just started does not have its name yet.
+    wait_until("all are told", || {
+        heard.iter().all(|told| told.load(SeqCst) == 1)
+    });
     threads_end("lk-many");
-    assert!(heard.iter().all(|told| told.load(SeqCst) == 1));
 }
 
 /// The listener's thread would wait for itself to end.
