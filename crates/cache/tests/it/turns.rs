@@ -514,6 +514,7 @@ fn futures_dropped_at_any_await_leave_the_key_to_others() {
     }
 }
 
+#[cfg(not(target_family = "wasm"))]
 #[test]
 fn on_a_current_thread_runtime_an_insertion_goes_first() {
     let cache = Cache::builder()
