@@ -4,6 +4,8 @@ use std::ops::Range;
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
+use crate::core::tags::Given;
+
 /// How long an entry lives, and what else is said when it is stored.
 ///
 /// ```
@@ -19,7 +21,7 @@ pub struct Lifetime {
     pub(crate) ttl: TtlChoice,
     pub(crate) fresh_for: Option<Duration>,
     pub(crate) stale_for: Option<Duration>,
-    pub(crate) tags: Vec<Arc<str>>,
+    pub(crate) tags: Given,
 }
 
 #[derive(Debug, Clone, Default, PartialEq, Eq)]

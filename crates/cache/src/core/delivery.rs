@@ -8,6 +8,7 @@ use std::time::Duration;
 
 use tidewheel_store::{Removed, TypedStore};
 
+use crate::core::emptied::NewEmptied;
 use crate::core::hand::Hand;
 use crate::core::midst::{self, Leading, Telling};
 use crate::core::removal::{Event, Garbage, Listener, OnFull, Outbox, Removal, RemovalCause};
@@ -27,6 +28,7 @@ pub(crate) struct Delivery<K, V> {
     listener: Option<Listener<K, V>>,
     limit: usize,
     on_full: OnFull,
+    new_emptied: NewEmptied<K, V>,
     pending: AtomicUsize,
     turns: Mutex<Turns<K, V>>,
     /// The turn has become free.
@@ -111,11 +113,17 @@ impl<K, V> std::fmt::Debug for Delivery<K, V> {
 }
 
 impl<K, V> Delivery<K, V> {
-    pub(crate) fn new(listener: Option<Listener<K, V>>, limit: usize, on_full: OnFull) -> Self {
+    pub(crate) fn new(
+        listener: Option<Listener<K, V>>,
+        limit: usize,
+        on_full: OnFull,
+        new_emptied: NewEmptied<K, V>,
+    ) -> Self {
         Self {
             listener,
             limit,
             on_full,
+            new_emptied,
             pending: AtomicUsize::new(0),
             turns: Mutex::new(Turns {
                 taken: false,
@@ -233,11 +241,11 @@ impl<K, V> Delivery<K, V> {
             if self.listener.is_some() {
                 counters.add(Count::EventDropped, store.len() as u64);
             }
-            garbage.rare().stores.push(store);
+            garbage.rare().stores.push((self.new_emptied)(store));
             return;
         }
         self.pending.fetch_add(store.len(), Relaxed);
-        outbox.push(Event::All(Box::new(store), cause));
+        outbox.push(Event::All((self.new_emptied)(store), cause));
     }
 
     /// Delivers what `take` hands out until it hands out nothing, `budget` events at most. Only one thread

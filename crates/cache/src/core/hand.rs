@@ -2,15 +2,14 @@
 
 use std::collections::VecDeque;
 
-use tidewheel_store::IntoEntries;
-
+use crate::core::emptied::Emptied;
 use crate::core::removal::{Answer, Event, Removal, RemovalCause, discard_pair};
 
 /// Events in order. It passes from one who delivers to the next.
 pub(crate) struct Hand<K, V> {
     events: VecDeque<Event<K, V>>,
     /// What is left of a whole shard, before `events`.
-    shard: Option<(IntoEntries<K, V>, RemovalCause)>,
+    shard: Option<(Emptied<K, V>, RemovalCause)>,
     /// The async listener's answer to the event before all these, while it is awaited.
     pub(crate) answer: Option<Answer>,
 }
@@ -32,7 +31,7 @@ impl<K, V> Hand<K, V> {
             }
             match self.events.pop_front()? {
                 Event::One(removal) => return Some(removal),
-                Event::All(store, cause) => self.shard = Some((store.into_entries(), cause)),
+                Event::All(entries, cause) => self.shard = Some((entries, cause)),
             }
         }
     }
@@ -40,7 +39,7 @@ impl<K, V> Hand<K, V> {
     fn next_of_shard(&mut self) -> Option<Removal<K, V>> {
         let (entries, cause) = self.shard.as_mut()?;
         let cause = *cause;
-        let Some((key, value, _)) = entries.next() else {
+        let Some((key, value)) = entries.next() else {
             self.shard = None;
             return None;
         };

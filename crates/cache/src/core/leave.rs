@@ -82,7 +82,7 @@ impl<K, V, S> Inner<K, V, S> {
         shard.republish = true;
         shard.flights.clear(&mut shard.garbage.keys);
         if let Some(negatives) = shard.negatives.take() {
-            shard.garbage.rare().negative_stores.push(negatives);
+            shard.garbage.forgotten(Some(negatives));
         }
         self.delivery.all_left(
             &mut shard.outbox,
@@ -122,6 +122,7 @@ impl<K: Hash + Eq, V, S: BuildHasher> Inner<K, V, S> {
     }
 
     /// Removes due entries under the shard's lock, touching at most `budget` timer records.
+    #[inline(never)]
     pub(crate) fn expire_some(&self, shard: &mut Shard<K, V>, now: u64, budget: u32) -> Progress {
         let place_of = |key: &K| self.place_of(key);
         let Shard {

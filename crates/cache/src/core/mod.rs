@@ -4,11 +4,13 @@
 pub(crate) mod capacity;
 pub(crate) mod config;
 pub(crate) mod delivery;
+pub(crate) mod emptied;
 pub(crate) mod flight;
 pub(crate) mod flights;
 pub(crate) mod fresh;
 mod hand;
 pub(crate) mod hash;
+pub(crate) mod hooks;
 pub(crate) mod inner;
 pub(crate) mod insert;
 mod leave;

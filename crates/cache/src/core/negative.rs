@@ -16,6 +16,7 @@ use tidewheel_store::{Attributes, Progress, Removed, TypedStore};
 
 use crate::core::flight::Negative;
 use crate::core::removal::Garbage;
+use crate::stats::Counters;
 use crate::time::Time;
 
 /// Errors and absences that one shard remembers unless told otherwise.
@@ -85,16 +86,12 @@ impl<K> Negatives<K> {
         deadline: u64,
         now: u64,
         place_of: &impl Fn(&K) -> u32,
-    ) -> Option<Removed<K, Negative>> {
+    ) -> Option<Forgotten> {
         let memory = self.0.get_or_insert_with(|| new(most));
         memory.remember(place, key, negative, deadline, now, place_of)
     }
 
-    pub(crate) fn forget(
-        &mut self,
-        place: u32,
-        is: impl Fn(&K) -> bool,
-    ) -> Option<Removed<K, Negative>> {
+    pub(crate) fn forget(&mut self, place: u32, is: impl Fn(&K) -> bool) -> Option<Forgotten> {
         let removed = self.0.as_mut()?.forget(place, &is);
         self.let_go();
         removed
@@ -128,18 +125,29 @@ impl<K> Negatives<K> {
     }
 
     /// Everything, if there is anything.
-    pub(crate) fn take(&mut self) -> Option<Self> {
-        self.0.take().map(|memory| Self(Some(memory)))
-    }
-
-    pub(crate) fn into_entries(self) -> Vec<(K, Negative)> {
-        self.0.map_or_else(Vec::new, Memory::into_entries)
+    pub(crate) fn take(&mut self) -> Option<Forgotten> {
+        self.0.take().map(Memory::forget_all)
     }
 
     fn let_go(&mut self) {
         if self.0.as_ref().is_some_and(|memory| memory.len() == 0) {
             self.0 = None;
         }
+    }
+}
+
+/// What was forgotten, to be dropped outside the lock.
+pub(crate) type Forgotten = Box<dyn Discard>;
+
+/// Something that is only dropped any more.
+pub(crate) trait Discard: Send + Sync {
+    /// Drops it, part by part, though some may panic.
+    fn discard(self: Box<Self>, counters: &Counters);
+}
+
+impl fmt::Debug for dyn Discard {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Forgotten")
     }
 }
 
@@ -159,19 +167,19 @@ pub(crate) trait Memory<K>: Send + Sync {
         deadline: u64,
         now: u64,
         place_of: &dyn Fn(&K) -> u32,
-    ) -> Option<Removed<K, Negative>>;
+    ) -> Option<Forgotten>;
 
-    fn forget(&mut self, place: u32, is: &dyn Fn(&K) -> bool) -> Option<Removed<K, Negative>>;
+    fn forget(&mut self, place: u32, is: &dyn Fn(&K) -> bool) -> Option<Forgotten>;
 
     fn expire(
         &mut self,
         now: u64,
         budget: u32,
         place_of: &dyn Fn(&K) -> u32,
-        gone: &mut dyn FnMut(Removed<K, Negative>),
+        gone: &mut dyn FnMut(Forgotten),
     ) -> Progress;
 
-    fn into_entries(self: Box<Self>) -> Vec<(K, Negative)>;
+    fn forget_all(self: Box<Self>) -> Forgotten;
 
     fn validate(&self, place_of: &dyn Fn(&K) -> u32);
 }
@@ -188,7 +196,28 @@ pub(crate) fn new_memory<K: Send + Sync + 'static>(most: u64) -> Box<dyn Memory<
     Box::new(Remembered { store, most })
 }
 
-impl<K: Send + Sync> Memory<K> for Remembered<K> {
+fn forgotten<K: Send + Sync + 'static>(removed: Removed<K, Negative>) -> Forgotten {
+    Box::new(Once(removed))
+}
+
+/// One that was forgotten.
+struct Once<K>(Removed<K, Negative>);
+
+impl<K: Send + Sync> Discard for Once<K> {
+    fn discard(self: Box<Self>, counters: &Counters) {
+        let Removed { key, value, .. } = self.0;
+        counters.discard_pair(key, value);
+    }
+}
+
+impl<K: Send + Sync> Discard for Remembered<K> {
+    fn discard(self: Box<Self>, counters: &Counters) {
+        let entries = self.store.into_entries();
+        counters.discard_pairs(entries.map(|(key, value, _)| (key, value)));
+    }
+}
+
+impl<K: Send + Sync + 'static> Memory<K> for Remembered<K> {
     fn len(&self) -> u64 {
         self.store.len() as u64
     }
@@ -214,7 +243,7 @@ impl<K: Send + Sync> Memory<K> for Remembered<K> {
         deadline: u64,
         now: u64,
         place_of: &dyn Fn(&K) -> u32,
-    ) -> Option<Removed<K, Negative>> {
+    ) -> Option<Forgotten> {
         let attributes = Attributes {
             deadline: Some(deadline),
             ..Attributes::default()
@@ -226,11 +255,12 @@ impl<K: Send + Sync> Memory<K> for Remembered<K> {
         (self.store.weight() > most)
             .then(|| self.store.evict(&place_of))
             .flatten()
+            .map(forgotten)
     }
 
-    fn forget(&mut self, place: u32, is: &dyn Fn(&K) -> bool) -> Option<Removed<K, Negative>> {
+    fn forget(&mut self, place: u32, is: &dyn Fn(&K) -> bool) -> Option<Forgotten> {
         let slot = self.store.find(place, is)?;
-        Some(self.store.remove(slot, place))
+        Some(forgotten(self.store.remove(slot, place)))
     }
 
     fn expire(
@@ -238,14 +268,14 @@ impl<K: Send + Sync> Memory<K> for Remembered<K> {
         now: u64,
         budget: u32,
         place_of: &dyn Fn(&K) -> u32,
-        gone: &mut dyn FnMut(Removed<K, Negative>),
+        gone: &mut dyn FnMut(Forgotten),
     ) -> Progress {
-        self.store.expire(now, budget, &place_of, gone)
+        self.store
+            .expire(now, budget, &place_of, |removed| gone(forgotten(removed)))
     }
 
-    fn into_entries(self: Box<Self>) -> Vec<(K, Negative)> {
-        let entries = self.store.into_entries();
-        entries.map(|(key, value, _)| (key, value)).collect()
+    fn forget_all(self: Box<Self>) -> Forgotten {
+        self
     }
 
     fn validate(&self, place_of: &dyn Fn(&K) -> u32) {

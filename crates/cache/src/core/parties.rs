@@ -61,7 +61,10 @@ impl std::fmt::Debug for Party {
 }
 
 impl Party {
-    pub(crate) fn join(cache: Arc<dyn Works>, kind: Kind) -> Self {
+    /// Compiled once, with how a cache is dropped, which is much.
+    #[inline(never)]
+    pub(crate) fn join<W: Works + 'static>(cache: &Arc<W>, kind: Kind) -> Self {
+        let cache: Arc<dyn Works> = Arc::<W>::clone(cache);
         let mut counts = lock(&cache.parties().counts);
         counts.all += 1;
         counts.threads += usize::from(kind == Kind::Thread);

@@ -8,10 +8,8 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::time::Duration;
 
-use tidewheel_store::{Removed, TypedStore};
-
-use crate::core::flight::Negative;
-use crate::core::negative::Negatives;
+use crate::core::emptied::Emptied;
+use crate::core::negative::Forgotten;
 use crate::quiet::forget_quietly;
 use crate::stats::Counters;
 
@@ -115,8 +113,8 @@ pub(crate) struct Outbox<K, V> {
 #[derive(Debug)]
 pub(crate) enum Event<K, V> {
     One(Removal<K, V>),
-    /// A whole shard, taken out in one step; boxed, since every event would be as large.
-    All(Box<TypedStore<K, V>>, RemovalCause),
+    /// A whole shard, taken out in one step.
+    All(Emptied<K, V>, RemovalCause),
 }
 
 impl<K, V> Outbox<K, V> {
@@ -145,11 +143,12 @@ impl<K, V> Outbox<K, V> {
     }
 
     /// The labels of entries that have left, and whose tags are released when they are announced.
-    pub(crate) fn labels(&self) -> impl Iterator<Item = u64> + '_ {
-        self.events.iter().flat_map(|event| match event {
-            Event::One(_) => None.into_iter().flatten(),
-            Event::All(store, _) => Some(store.labels()).into_iter().flatten(),
-        })
+    pub(crate) fn each_label(&self, visit: &mut dyn FnMut(u64)) {
+        for event in &self.events {
+            if let Event::All(entries, _) = event {
+                entries.each_label(visit);
+            }
+        }
     }
 
     /// Takes up to `limit` events.
@@ -175,9 +174,11 @@ impl<K, V> Event<K, V> {
     pub(crate) fn discard(self) {
         match self {
             Self::One(Removal { key, value, .. }) => discard_pair(key, value),
-            Self::All(store, _) => store
-                .into_entries()
-                .for_each(|(key, value, _)| discard_pair(key, value)),
+            Self::All(mut entries, _) => {
+                while let Some((key, value)) = entries.next() {
+                    discard_pair(key, value);
+                }
+            }
         }
     }
 }
@@ -208,10 +209,9 @@ pub(crate) struct Garbage<K, V> {
 /// What few holds leave.
 #[derive(Debug)]
 pub(crate) struct Rare<K, V> {
-    pub(crate) stores: Vec<TypedStore<K, V>>,
+    pub(crate) stores: Vec<Emptied<K, V>>,
     /// Forgotten errors and absences.
-    pub(crate) negatives: Vec<Removed<K, Negative>>,
-    pub(crate) negative_stores: Vec<Negatives<K>>,
+    negatives: Vec<Forgotten>,
 }
 
 impl<K, V> Garbage<K, V> {
@@ -234,12 +234,12 @@ impl<K, V> Garbage<K, V> {
     }
 
     /// The entries of a shard that was just emptied, to be dropped by the caller.
-    pub(crate) fn take_store(&mut self) -> Option<TypedStore<K, V>> {
+    pub(crate) fn take_store(&mut self) -> Option<Emptied<K, V>> {
         self.rare.as_mut()?.stores.pop()
     }
 
     /// Entries that were taken out with their stores.
-    pub(crate) fn stores(&self) -> &[TypedStore<K, V>] {
+    pub(crate) fn stores(&self) -> &[Emptied<K, V>] {
         self.rare.as_ref().map_or(&[], |rare| &rare.stores)
     }
 
@@ -249,14 +249,13 @@ impl<K, V> Garbage<K, V> {
             Box::new(Rare {
                 stores: Vec::new(),
                 negatives: Vec::new(),
-                negative_stores: Vec::new(),
             })
         })
     }
 
     /// An error or absence was forgotten.
     #[inline]
-    pub(crate) fn forgotten(&mut self, negative: Option<Removed<K, Negative>>) {
+    pub(crate) fn forgotten(&mut self, negative: Option<Forgotten>) {
         if let Some(negative) = negative {
             self.rare().negatives.push(negative);
         }
@@ -310,21 +309,11 @@ impl<K, V> Garbage<K, V> {
 impl<K, V> Rare<K, V> {
     #[cold]
     fn discard(self, counters: &Counters) {
-        let Self {
-            stores,
-            negatives,
-            negative_stores,
-        } = self;
-        if needs_drop::<(K, V)>() {
-            for store in stores {
-                counters.discard_pairs(store.into_entries().map(|(key, value, _)| (key, value)));
-            }
+        for entries in self.stores {
+            entries.discard(counters);
         }
-        for Removed { key, value, .. } in negatives {
-            counters.discard_pair(key, value);
-        }
-        for store in negative_stores {
-            counters.discard_pairs(store.into_entries().into_iter());
+        for negative in self.negatives {
+            negative.discard(counters);
         }
     }
 }

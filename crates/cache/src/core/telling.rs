@@ -26,7 +26,14 @@ const EVENTS_PER_HOLD: usize = 256;
 impl<K, V, S> Inner<K, V, S> {
     /// Delivers queued events to the listener, if that is this thread's to do. With `wait` it waits for its
     /// turn, where it may.
-    pub(crate) fn deliver(&self, mut wait: bool) {
+    pub(crate) fn deliver(&self, wait: bool) {
+        if let Some(telling) = &self.hooks.telling {
+            (telling.deliver)(self, wait);
+        }
+    }
+
+    /// The same, of a cache that has a listener.
+    pub(crate) fn tell(&self, mut wait: bool) {
         while self.deliver_some(wait, usize::MAX) == Delivered::Again {
             // Somebody's events may be in shards that were passed. They are the driver's; a closed cache has
             // none any more.
@@ -87,8 +94,8 @@ impl<K, V, S> Inner<K, V, S> {
             let events = shard.outbox.take(EVENTS_PER_HOLD);
             drop(shard);
             for event in &events {
-                if let Event::All(store, _) = event {
-                    self.release_tags(store);
+                if let Event::All(entries, _) = event {
+                    self.release_tags(&**entries);
                 }
             }
             return Some(events);

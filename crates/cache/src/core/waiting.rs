@@ -1,6 +1,5 @@
 //! Tasks that wait for the same thing, and are woken together.
 
-use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::task::{Wake, Waker};
 
@@ -12,7 +11,8 @@ pub(crate) struct Waiting(Mutex<Wakers>);
 
 #[derive(Debug)]
 struct Wakers {
-    all: BTreeMap<u64, Waker>,
+    /// Few, in no order.
+    all: Vec<(u64, Waker)>,
     next_id: u64,
 }
 
@@ -26,7 +26,7 @@ pub(crate) struct Place<'a> {
 impl Waiting {
     pub(crate) fn new() -> Self {
         Self(Mutex::new(Wakers {
-            all: BTreeMap::new(),
+            all: Vec::new(),
             next_id: 0,
         }))
     }
@@ -45,7 +45,14 @@ impl Waiting {
     pub(crate) fn wake_all(&self) {
         let woken = std::mem::take(&mut lock(&self.0).all);
         // Not under the lock: a waker is the runtime's code.
-        woken.into_values().for_each(Waker::wake);
+        woken.into_iter().for_each(|(_, waker)| waker.wake());
+    }
+}
+
+impl Wakers {
+    fn take(&mut self, id: u64) -> Option<Waker> {
+        let at = self.all.iter().position(|(other, _)| *other == id)?;
+        Some(self.all.swap_remove(at).1)
     }
 }
 
@@ -53,14 +60,17 @@ impl Place<'_> {
     /// The next [`Waiting::wake_all`] calls `waker`. Look at what is waited for after this call.
     pub(crate) fn wait(&mut self, waker: &Waker) {
         let waker = waker.clone();
-        let old = lock(&self.waiting.0).all.insert(self.id, waker);
+        let mut wakers = lock(&self.waiting.0);
+        let old = wakers.take(self.id);
+        wakers.all.push((self.id, waker));
+        drop(wakers);
         drop(old);
     }
 }
 
 impl Drop for Place<'_> {
     fn drop(&mut self) {
-        let own = lock(&self.waiting.0).all.remove(&self.id);
+        let own = lock(&self.waiting.0).take(self.id);
         drop(own);
     }
 }

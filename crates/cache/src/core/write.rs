@@ -8,28 +8,66 @@ use crate::core::hash::Hashed;
 use crate::core::inner::Inner;
 use crate::core::shard::{Shard, ShardCell};
 
+/// What a change owes to others.
+struct Owed {
+    /// Room for the entry stored last.
+    wanted: u64,
+    /// Whether there are events.
+    events: bool,
+}
+
+impl Owed {
+    #[inline(always)]
+    fn of<K, V>(shard: &mut Shard<K, V>) -> Self {
+        Self {
+            wanted: std::mem::take(&mut shard.wanted),
+            events: !shard.outbox.is_empty(),
+        }
+    }
+}
+
 impl<K: Hash + Eq, V, S: BuildHasher> Inner<K, V, S> {
     /// As [`hold`](Self::hold); then finds the room that an entry lacks which `change` has stored, and
     /// delivers events when they fill the queue, unless somebody may be waiting for this thread. Not for
     /// the driver, which must not be kept waiting by a listener, nor call one while it drives.
-    #[inline(always)]
     pub(crate) fn write<R>(
         &self,
         cell: &ShardCell<K, V>,
         change: impl FnOnce(&mut Shard<K, V>) -> R,
     ) -> R {
-        let (result, wanted, events) = self.hold(cell, |shard| {
+        let (result, owed) = self.hold(cell, |shard| (change(shard), Owed::of(shard)));
+        self.pay(cell, owed);
+        result
+    }
+
+    /// As [`write`](Self::write), and quicker: it is compiled into its place.
+    #[inline(always)]
+    pub(crate) fn write_briefly<R>(
+        &self,
+        cell: &ShardCell<K, V>,
+        change: impl FnOnce(&mut Shard<K, V>) -> R,
+    ) -> R {
+        let (result, wanted, events) = self.hold_briefly(cell, |shard| {
             let result = change(shard);
             let wanted = std::mem::take(&mut shard.wanted);
             (result, wanted, !shard.outbox.is_empty())
         });
+        if wanted > 0 || events {
+            self.pay(cell, Owed { wanted, events });
+        }
+        result
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn pay(&self, cell: &ShardCell<K, V>, owed: Owed) {
+        let Owed { wanted, events } = owed;
         if wanted > 0 {
             self.find_room(cell, wanted);
         }
         if (events || wanted > 0) && self.delivery.must_help() {
             self.deliver(true);
         }
-        result
     }
 
     /// As [`write`](Self::write), for a change of one key: waits for a closure that is computing its
@@ -43,7 +81,7 @@ impl<K: Hash + Eq, V, S: BuildHasher> Inner<K, V, S> {
         let cell = self.cell(hash);
         let mut change = Some(change);
         loop {
-            let done = self.write(cell, |shard| {
+            let done = self.write_briefly(cell, |shard| {
                 if let Some(latch) = shard.writing(hash, |stored| key.equivalent(stored)) {
                     return Err(latch);
                 }
@@ -69,7 +107,7 @@ impl<K: Hash + Eq, V, S: BuildHasher> Inner<K, V, S> {
         let cell = self.cell(hash);
         let mut change = Some(change);
         loop {
-            let done = self.write(cell, |shard| {
+            let done = self.write_briefly(cell, |shard| {
                 let Some(found) = find(shard) else {
                     return Ok(None);
                 };

@@ -1,6 +1,6 @@
 //! What a drive future does beside expiry: it tells the listener, and polls refreshes.
 
-use std::future::poll_fn;
+use std::future::{Future, poll_fn};
 use std::hash::{BuildHasher, Hash};
 use std::task::{Context, Poll};
 
@@ -12,7 +12,46 @@ use crate::drive::swarm::Swarm;
 use crate::drive::turns::Pace;
 use crate::sync::Ordering::SeqCst;
 
-/// The work that goes on while the driver sleeps.
+/// What goes on while the driver sleeps.
+pub(crate) trait Beside: Send {
+    /// Whether it tells the listener.
+    const TELLS: bool;
+
+    /// A turn of everything; whether there is more to do at once.
+    fn turn(&mut self) -> impl Future<Output = bool> + Send;
+
+    /// Goes on with what can go on; whether there is more to do at once. A listener that blocks is not called.
+    fn poll(&mut self, context: &mut Context<'_>) -> bool;
+
+    /// Drops the refreshes in flight.
+    fn cancel_refreshes(&mut self);
+
+    /// Tells the listener of everything that there is.
+    fn tell_all(&mut self) -> impl Future<Output = ()> + Send;
+}
+
+/// Other threads call the listener and refresh.
+#[cfg(feature = "system")]
+pub(crate) struct Nothing;
+
+#[cfg(feature = "system")]
+impl Beside for Nothing {
+    const TELLS: bool = false;
+
+    async fn turn(&mut self) -> bool {
+        false
+    }
+
+    fn poll(&mut self, _context: &mut Context<'_>) -> bool {
+        false
+    }
+
+    fn cancel_refreshes(&mut self) {}
+
+    async fn tell_all(&mut self) {}
+}
+
+/// All the work of a driver that is a task.
 pub(crate) struct Background<'a, K, V, S> {
     inner: &'a Inner<K, V, S>,
     pace: Pace,
@@ -37,27 +76,6 @@ where
         }
     }
 
-    /// A turn of everything; whether there is more to do at once.
-    pub(crate) async fn turn(&mut self) -> bool {
-        let told = self.inner.deliver_to_driver(self.pace.events);
-        poll_fn(|context| Poll::Ready(self.poll(context) || told == Delivered::Some)).await
-    }
-
-    /// Goes on with what can go on; whether there is more to do at once. A listener that blocks is not called.
-    pub(crate) fn poll(&mut self, context: &mut Context<'_>) -> bool {
-        self.poll_refreshes(context);
-        if !self.inner.delivery.is_async() || !self.inner.has_events() {
-            return false;
-        }
-        let task = (&mut self.place, &mut *context);
-        match self.inner.poll_deliver(self.pace.events, task) {
-            Poll::Pending | Poll::Ready(Delivered::All | Delivered::Nothing | Delivered::Busy) => {
-                false
-            }
-            Poll::Ready(Delivered::Some | Delivered::Again) => true,
-        }
-    }
-
     /// Polls the refreshes that can go on, and begins as many as there is room for.
     fn poll_refreshes(&mut self, context: &mut Context<'_>) {
         let inner = self.inner;
@@ -79,14 +97,40 @@ where
             }
         }
     }
+}
 
-    /// Drops the refreshes in flight.
-    pub(crate) fn cancel_refreshes(&mut self) {
+impl<K, V, S> Beside for Background<'_, K, V, S>
+where
+    K: Hash + Eq + Send + Sync,
+    V: Send + Sync,
+    S: BuildHasher + Send + Sync,
+{
+    const TELLS: bool = true;
+
+    async fn turn(&mut self) -> bool {
+        let told = self.inner.deliver_to_driver(self.pace.events);
+        poll_fn(|context| Poll::Ready(self.poll(context) || told == Delivered::Some)).await
+    }
+
+    fn poll(&mut self, context: &mut Context<'_>) -> bool {
+        self.poll_refreshes(context);
+        if !self.inner.delivery.is_async() || !self.inner.has_events() {
+            return false;
+        }
+        let task = (&mut self.place, &mut *context);
+        match self.inner.poll_deliver(self.pace.events, task) {
+            Poll::Pending | Poll::Ready(Delivered::All | Delivered::Nothing | Delivered::Busy) => {
+                false
+            }
+            Poll::Ready(Delivered::Some | Delivered::Again) => true,
+        }
+    }
+
+    fn cancel_refreshes(&mut self) {
         self.refreshes = Swarm::new();
     }
 
-    /// Tells the listener of everything that there is.
-    pub(crate) async fn tell_all(&mut self) {
+    async fn tell_all(&mut self) {
         self.inner.tell_all(&mut self.place, self.pace.events).await;
     }
 }

@@ -3,8 +3,7 @@
 use std::hash::{BuildHasher, Hash};
 use std::mem::needs_drop;
 
-use tidewheel_store::TypedStore;
-
+use crate::core::emptied::Emptied;
 use crate::core::inner::Inner;
 use crate::core::removal::{RECORDS_PER_HOLD, RemovalCause};
 use crate::core::shard::ShardCell;
@@ -26,10 +25,8 @@ impl<K: Hash + Eq, V, S: BuildHasher> Inner<K, V, S> {
     pub(crate) fn close_shards(&self) {
         for cell in &self.shards {
             self.remove_dead(cell);
-            if let Some(store) = self.close_shard(cell) {
-                let entries = store.into_entries();
-                self.counters
-                    .discard_pairs(entries.map(|(key, value, _)| (key, value)));
+            if let Some(entries) = self.close_shard(cell) {
+                entries.discard(&self.counters);
             }
         }
         self.requests.emptied();
@@ -47,14 +44,13 @@ impl<K: Hash + Eq, V, S: BuildHasher> Inner<K, V, S> {
                 slots = self.sweep_some(cell, before);
                 yield_now().await;
             }
-            let Some(store) = self.close_shard(cell) else {
+            let Some(mut entries) = self.close_shard(cell) else {
                 continue;
             };
-            let mut entries = store.into_entries().map(|(key, value, _)| (key, value));
             while let Some((key, value)) = entries.next() {
                 self.counters.discard_pair(key, value);
-                let some = entries.by_ref().take(DROPS_PER_TURN - 1);
-                self.counters.discard_pairs(some);
+                let some = std::iter::from_fn(|| entries.next());
+                self.counters.discard_pairs(some.take(DROPS_PER_TURN - 1));
                 yield_now().await;
             }
         }
@@ -62,13 +58,13 @@ impl<K: Hash + Eq, V, S: BuildHasher> Inner<K, V, S> {
     }
 
     /// Empties a shard for good; its entries, if no listener is to get them and somebody drops them.
-    fn close_shard(&self, cell: &ShardCell<K, V>) -> Option<TypedStore<K, V>> {
+    fn close_shard(&self, cell: &ShardCell<K, V>) -> Option<Emptied<K, V>> {
         let store = self.hold(cell, |shard| {
             shard.closed = true;
             self.clear_shard(shard, RemovalCause::Closed);
             shard.garbage.take_store()
         })?;
-        self.release_tags(&store);
+        self.release_tags(&*store);
         needs_drop::<(K, V)>().then_some(store)
     }
 

@@ -5,11 +5,15 @@ use std::io;
 use std::sync::{Arc, Weak};
 use std::thread::{self, JoinHandle};
 
+use crate::core::hooks::Runs;
 use crate::core::inner::Inner;
 use crate::core::parties::{Kind, Party};
-use crate::drive::cycle::Role;
+use crate::core::requests::Requests;
+use crate::drive::background::Nothing;
+use crate::drive::cycle::End;
 use crate::drive::desk::Desk;
-use crate::drive::pool::{Pool, Refreshes};
+use crate::drive::pool::Pool;
+use crate::drive::swarm::Work;
 use crate::drive::turns::Pace;
 use crate::sync::{Mutex, lock};
 
@@ -45,50 +49,38 @@ impl Crew {
         }))
     }
 
-    /// Works for a cache from now on, until that is closed.
-    pub(crate) fn join<K, V, S>(&self, inner: &Arc<Inner<K, V, S>>, pace: Pace) -> io::Result<()>
+    /// Works for a cache from now on, until that is closed. `E` is how it ends.
+    pub(crate) fn join<K, V, S, E>(&self, inner: &Arc<Inner<K, V, S>>, pace: Pace) -> io::Result<()>
     where
         K: Hash + Eq + Send + Sync + 'static,
         V: Send + Sync + 'static,
         S: BuildHasher + Send + Sync + 'static,
+        E: End,
     {
-        let (listens, refreshes) = (
-            inner.delivery.has_listener(),
-            inner.config.refresher.is_some(),
-        );
-        self.0.start(listens, refreshes)?;
+        let (telling, refreshing) = (&inner.hooks.telling, &inner.hooks.refreshing);
+        self.0.start(telling.is_some(), refreshing.is_some())?;
         inner.requests.work_by_threads();
-        if refreshes {
-            self.refresh(inner);
+        if let Some(refreshing) = refreshing {
+            self.refresh(&inner.requests, (refreshing.runs)(inner));
         }
-        if listens {
-            let (party, inner) = (thread_of(inner), Arc::clone(inner));
-            self.0.events.put(Box::pin(async move {
-                let _party = party;
-                inner.drive_events(pace).await;
-            }));
+        if let Some(telling) = telling {
+            let work = (telling.drive)(Arc::clone(inner), pace.events);
+            self.0.events.put(of_party(thread_of(inner), work));
         }
-        let (party, inner) = (thread_of(inner), Arc::clone(inner));
+        let party = thread_of(inner);
+        let inner = Arc::clone(inner);
         let sleep = self.0.expiry.sleeper();
-        self.0.expiry.put(Box::pin(async move {
-            let _party = party;
-            inner.drive(Role::Expiry, pace, sleep).await;
-        }));
+        let work = async move { inner.drive::<_, _, E>(Nothing, pace, sleep).await };
+        self.0.expiry.put(of_party(party, Box::pin(work)));
         Ok(())
     }
 
     /// Has the cache's refreshes run on these threads.
-    fn refresh<K, V, S>(&self, inner: &Arc<Inner<K, V, S>>)
-    where
-        K: Hash + Eq + Send + Sync + 'static,
-        V: Send + Sync + 'static,
-        S: BuildHasher + Send + Sync + 'static,
-    {
-        let cache: Weak<Inner<K, V, S>> = Arc::downgrade(inner);
+    fn refresh(&self, requests: &Requests, cache: Weak<dyn Runs>) {
         let rooms = Arc::clone(&self.0);
-        inner.requests.tell_of_refreshes(move || {
+        requests.tell_of_refreshes(move || {
             let Some(cache) = cache.upgrade() else { return };
-            if cache.refreshes.begin_runner() && rooms.refreshes.push(cache) {
+            if cache.begin() && rooms.refreshes.push(cache) {
                 // Not started here: a read has caused this.
                 rooms.expiry.ask();
             }
@@ -124,7 +116,15 @@ where
     V: Send + Sync + 'static,
     S: BuildHasher + Send + Sync + 'static,
 {
-    Party::join(Arc::clone(inner) as _, Kind::Thread)
+    Party::join(inner, Kind::Thread)
+}
+
+/// Work of a party, which leaves when that is done.
+fn of_party(party: Party, work: Work<'static>) -> Work<'static> {
+    Box::pin(async move {
+        let _party = party;
+        work.await;
+    })
 }
 
 impl Rooms {
@@ -133,13 +133,14 @@ impl Rooms {
         let mut threads = lock(&self.threads);
         if !threads.expiry {
             let rooms = Arc::clone(self);
-            let work = move || rooms.expiry.work(|| rooms.start_refreshing());
-            self.spawn(&mut threads, "expiry", work)?;
+            let work = move || rooms.expiry.work(&|| rooms.start_refreshing());
+            self.spawn(&mut threads, "expiry", Box::new(work))?;
             threads.expiry = true;
         }
         if listens && !threads.events {
             let rooms = Arc::clone(self);
-            self.spawn(&mut threads, "events", move || rooms.events.work(|| ()))?;
+            let work = move || rooms.events.work(&|| ());
+            self.spawn(&mut threads, "events", Box::new(work))?;
             threads.events = true;
         }
         if refreshes && self.refreshes.begin_first() {
@@ -162,7 +163,11 @@ impl Rooms {
 
     fn spawn_refresher(self: &Arc<Self>, threads: &mut Threads, is_first: bool) -> io::Result<()> {
         let rooms = Arc::clone(self);
-        let started = self.spawn(threads, "refresh", move || rooms.refreshes.work(is_first));
+        let started = self.spawn(
+            threads,
+            "refresh",
+            Box::new(move || rooms.refreshes.work(is_first)),
+        );
         if started.is_err() {
             self.refreshes.end_thread();
         }
@@ -173,22 +178,10 @@ impl Rooms {
         &self,
         threads: &mut Threads,
         role: &str,
-        work: impl FnOnce() + Send + 'static,
+        work: Box<dyn FnOnce() + Send>,
     ) -> io::Result<()> {
         let builder = thread::Builder::new().name(format!("{}-{role}", self.name));
         threads.handles.push(builder.spawn(work)?);
         Ok(())
-    }
-}
-
-impl<K, V, S> Refreshes for Inner<K, V, S>
-where
-    K: Hash + Eq + Send + Sync + 'static,
-    V: Send + Sync + 'static,
-    S: BuildHasher + Send + Sync + 'static,
-{
-    fn run_one(self: Arc<Self>) -> bool {
-        let _party = thread_of(&self);
-        self.run_refresh()
     }
 }

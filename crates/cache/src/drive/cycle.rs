@@ -13,7 +13,7 @@ use tidewheel_time::{Alarm, NEVER};
 use crate::core::inner::Inner;
 use crate::core::midst;
 use crate::core::requests::Requests;
-use crate::drive::background::Background;
+use crate::drive::background::Beside;
 use crate::drive::expiry::Rounds;
 use crate::drive::step::Next;
 use crate::drive::turns::{Pace, yield_now};
@@ -23,14 +23,41 @@ use crate::sync::Ordering::SeqCst;
 /// How long a driver rests, at most, after user code has panicked, and while it may not call the listener: a tick.
 const RECOVERY: Duration = Duration::from_millis(1);
 
-/// What a drive future does for its cache.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Role {
-    /// Everything.
-    Whole,
-    /// Expiry: other threads call the listener and refresh.
-    #[cfg(feature = "system")]
-    Expiry,
+/// How a driver empties a cache that is closed.
+pub(crate) trait End {
+    fn close<K, V, S>(cache: &Inner<K, V, S>) -> impl Future<Output = ()> + Send
+    where
+        K: Hash + Eq + Send + Sync,
+        V: Send + Sync,
+        S: BuildHasher + Send + Sync;
+}
+
+/// Nobody else waits for the driver.
+pub(crate) struct AtOnce;
+
+/// Other caches do.
+pub(crate) struct InTurns;
+
+impl End for AtOnce {
+    async fn close<K, V, S>(cache: &Inner<K, V, S>)
+    where
+        K: Hash + Eq + Send + Sync,
+        V: Send + Sync,
+        S: BuildHasher + Send + Sync,
+    {
+        cache.close_shards_quietly();
+    }
+}
+
+impl End for InTurns {
+    async fn close<K, V, S>(cache: &Inner<K, V, S>)
+    where
+        K: Hash + Eq + Send + Sync,
+        V: Send + Sync,
+        S: BuildHasher + Send + Sync,
+    {
+        cache.close_shards_in_turns().await;
+    }
 }
 
 impl<K, V, S> Inner<K, V, S>
@@ -39,29 +66,25 @@ where
     V: Send + Sync,
     S: BuildHasher + Send + Sync,
 {
-    /// Drives the cache until it is closed; then empties it, and tells the listener if that is its role.
-    pub(crate) async fn drive<F: Future<Output = ()>>(
+    /// Drives the cache until it is closed; then empties it, in turns if others wait, and does the rest of what
+    /// goes on beside.
+    pub(crate) async fn drive<B: Beside, F: Future<Output = ()>, E: End>(
         &self,
-        role: Role,
+        mut beside: B,
         pace: Pace,
         sleep: impl Fn(Duration) -> F,
     ) {
         let _emptied = Emptied(&self.requests);
-        let mut background = (role == Role::Whole).then(|| Background::new(self, pace));
-        self.cycle(&mut background, pace, &sleep).await;
-        if let Some(background) = &mut background {
-            // No refresh ends in an empty cache.
-            background.cancel_refreshes();
-        }
-        self.close_shards_quietly(pace).await;
-        if let Some(background) = &mut background {
-            background.tell_all().await;
-        }
+        self.cycle(&mut beside, pace, &sleep).await;
+        // No refresh ends in an empty cache.
+        beside.cancel_refreshes();
+        E::close(self).await;
+        beside.tell_all().await;
     }
 
     async fn cycle<F: Future<Output = ()>>(
         &self,
-        background: &mut Option<Background<'_, K, V, S>>,
+        beside: &mut impl Beside,
         pace: Pace,
         sleep: &impl Fn(Duration) -> F,
     ) {
@@ -72,14 +95,9 @@ where
         };
         while !self.requests.is_stopped() {
             #[cfg(all(feature = "metrics", feature = "system"))]
-            if background.is_none() {
-                self.publish_now_and_then();
-            }
+            self.publish_beside(beside);
             let next = self.safe_step(&mut rounds, &pace);
-            let more = match background {
-                Some(background) => background.turn().await,
-                None => false,
-            };
+            let more = beside.turn().await;
             match next {
                 None => {
                     sleep(RECOVERY).await;
@@ -89,17 +107,17 @@ where
                 // The delivery has made room.
                 Some(Next::Rest(_)) if !self.delivery.must_wait() => yield_now().await,
                 Some(_) if more => yield_now().await,
-                Some(next) => self.sleep(next, &mut task, background, sleep).await,
+                Some(next) => self.sleep(next, &mut task, beside, sleep).await,
             }
         }
     }
 
     /// Sleeps; is pending once at least, so that a poll of the driver is one step.
-    async fn sleep<F: Future<Output = ()>>(
+    async fn sleep<B: Beside, F: Future<Output = ()>>(
         &self,
         next: Next,
         task: &mut Task<'_>,
-        background: &mut Option<Background<'_, K, V, S>>,
+        beside: &mut B,
         sleep: &impl Fn(Duration) -> F,
     ) {
         poll_fn(|context| {
@@ -108,7 +126,7 @@ where
         })
         .await;
         let rests = matches!(next, Next::Rest(_));
-        let Some(duration) = self.fall_asleep(next, background.is_some()) else {
+        let Some(duration) = self.fall_asleep(next, B::TELLS) else {
             return yield_now().await;
         };
         let mut timer = pin!((duration != Duration::MAX).then(|| sleep(duration)));
@@ -119,8 +137,8 @@ where
             if !self.requests.alarm.sleeps() {
                 return Poll::Ready(());
             }
-            if let Some(background) = background.as_mut() {
-                let has_more = background.poll(context) || self.may_tell();
+            if B::TELLS {
+                let has_more = beside.poll(context) || self.may_tell();
                 if has_more || rests && !self.delivery.must_wait() {
                     return Poll::Ready(());
                 }
@@ -140,11 +158,15 @@ where
         }
     }
 
-    async fn close_shards_quietly(&self, pace: Pace) {
-        if pace.is_shared() {
-            self.close_shards_in_turns().await;
-            return;
+    #[cfg(all(feature = "metrics", feature = "system"))]
+    fn publish_beside<B: Beside>(&self, _beside: &B) {
+        // A task's user publishes them.
+        if !B::TELLS {
+            self.publish_now_and_then();
         }
+    }
+
+    fn close_shards_quietly(&self) {
         let closed = catch_unwind(AssertUnwindSafe(|| self.close_shards()));
         if let Err(panic) = closed {
             forget_quietly(panic);

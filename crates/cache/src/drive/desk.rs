@@ -81,7 +81,7 @@ impl Desk {
     }
 
     /// The thread. `errand` is what it does beside, whenever it wakes.
-    pub(crate) fn work(&self, errand: impl Fn()) {
+    pub(crate) fn work(&self, errand: &dyn Fn()) {
         midst::work_for_caches();
         let own = thread::current();
         let waker = waker_of(own.clone());

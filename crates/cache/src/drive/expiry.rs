@@ -91,7 +91,7 @@ impl<K: Hash + Eq, V, S: BuildHasher> Inner<K, V, S> {
             };
         }
         let hold = records.min(*budget);
-        let progress = self.hold(&self.shards[at], |shard| {
+        let progress = self.hold_briefly(&self.shards[at], |shard| {
             let progress = self.expire_some(shard, now, hold);
             self.give_back(shard);
             progress

@@ -4,17 +4,12 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 use std::time::Duration;
 
+use crate::core::hooks::Runs;
 use crate::core::midst;
 use crate::sync::{Condvar, Mutex, lock};
 
 /// How long a thread that is not the first waits for work before it ends.
 const IDLE: Duration = Duration::from_secs(10);
-
-/// A cache that has a refresh to run.
-pub(crate) trait Refreshes: Send + Sync {
-    /// Runs one; whether there is another.
-    fn run_one(self: Arc<Self>) -> bool;
-}
 
 /// Threads and their work. A cache is in the queue as often as it may run one more refresh at a time, and goes
 /// to the end of the queue after each: caches that share the threads take turns.
@@ -26,7 +21,7 @@ pub(crate) struct Pool {
 }
 
 struct State {
-    queue: VecDeque<Arc<dyn Refreshes>>,
+    queue: VecDeque<Arc<dyn Runs>>,
     threads: usize,
     /// Threads that wait for work.
     idle: usize,
@@ -56,7 +51,7 @@ impl Pool {
     }
 
     /// Queues one refresh of a cache; whether another thread is wanted for it.
-    pub(crate) fn push(&self, cache: Arc<dyn Refreshes>) -> bool {
+    pub(crate) fn push(&self, cache: Arc<dyn Runs>) -> bool {
         let mut state = lock(&self.state);
         state.queue.push_back(cache);
         let wants = state.wants_thread(self.limit);
@@ -108,7 +103,7 @@ impl Pool {
         self.end_thread();
     }
 
-    fn next(&self, is_first: bool) -> Option<Arc<dyn Refreshes>> {
+    fn next(&self, is_first: bool) -> Option<Arc<dyn Runs>> {
         let mut state = lock(&self.state);
         loop {
             if let Some(cache) = state.queue.pop_front() {

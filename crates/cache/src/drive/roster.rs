@@ -10,7 +10,8 @@ use std::time::Duration;
 use crate::core::inner::Inner;
 use crate::core::parties::{Kind, Party};
 use crate::core::waiting::Waiting;
-use crate::drive::cycle::Role;
+use crate::drive::background::Background;
+use crate::drive::cycle::{AtOnce, InTurns};
 use crate::drive::sleeper::Sleeper;
 use crate::drive::swarm::{Swarm, Work};
 use crate::drive::turns::Pace;
@@ -53,13 +54,20 @@ where
         F: Future<Output = ()>,
     {
         let drives = !self.requests.has_threads();
-        let party = drives.then(|| Party::join(Arc::clone(&self) as _, Kind::Task));
+        let party = drives.then(|| Party::join(&self, Kind::Task));
         async move {
             // It leaves last.
             let party = party;
-            if party.is_some() {
-                self.drive(Role::Whole, pace, sleep).await;
+            if party.is_none() {
+                return;
             }
+            let background = Background::new(&*self, pace);
+            if pace.is_shared() {
+                self.drive::<_, _, InTurns>(background, pace, sleep).await;
+            } else {
+                self.drive::<_, _, AtOnce>(background, pace, sleep).await;
+            }
+            drop(party);
         }
     }
 }

@@ -8,6 +8,8 @@ use std::time::Duration;
 use crate::core::inner::Inner;
 #[cfg(feature = "system")]
 use crate::drive::crew::Crew;
+#[cfg(feature = "system")]
+use crate::drive::cycle::{AtOnce, InTurns};
 use crate::drive::roster::Roster;
 use crate::drive::sleeper::Sleeper;
 #[cfg(feature = "system")]
@@ -138,18 +140,22 @@ impl SharedDriver {
         matches!(&*self.0, Kind::Task(_))
     }
 
-    /// The threads of one cache.
+    /// Threads of one cache.
     #[cfg(feature = "system")]
-    pub(crate) fn of_one(name: &str, refresh_threads: usize) -> Self {
-        Self::threads_named(name, refresh_threads)
+    pub(crate) fn of_one<K, V, S>(inner: &Arc<Inner<K, V, S>>) -> Result<Self, BuildError>
+    where
+        K: Hash + Eq + Send + Sync + 'static,
+        V: Send + Sync + 'static,
+        S: BuildHasher + Send + Sync + 'static,
+    {
+        let crew = Crew::new(&inner.config.name, inner.refreshes.parallel().max(1));
+        crew.join::<_, _, _, AtOnce>(inner, Pace::OWN)
+            .map_err(not_started)?;
+        Ok(Self(Arc::new(Kind::Threads(crew))))
     }
 
-    /// Drives a cache, as one of many or the only one.
-    pub(crate) fn join<K, V, S>(
-        &self,
-        inner: &Arc<Inner<K, V, S>>,
-        is_shared: bool,
-    ) -> Result<(), BuildError>
+    /// Drives a cache, as one of many.
+    pub(crate) fn join<K, V, S>(&self, inner: &Arc<Inner<K, V, S>>) -> Result<(), BuildError>
     where
         K: Hash + Eq + Send + Sync + 'static,
         V: Send + Sync + 'static,
@@ -157,13 +163,10 @@ impl SharedDriver {
     {
         match &*self.0 {
             #[cfg(feature = "system")]
-            Kind::Threads(crew) => {
-                let pace = if is_shared { Pace::SHARED } else { Pace::OWN };
-                crew.join(inner, pace)
-                    .map_err(|error| BuildError::Thread(error.to_string()))
-            }
+            Kind::Threads(crew) => crew
+                .join::<_, _, _, InTurns>(inner, Pace::SHARED)
+                .map_err(not_started),
             Kind::Task(roster) => {
-                let _ = is_shared;
                 roster.join(inner);
                 Ok(())
             }
@@ -178,4 +181,10 @@ impl SharedDriver {
             crew.wait();
         }
     }
+}
+
+/// A thread could not be started.
+#[cfg(feature = "system")]
+fn not_started(error: std::io::Error) -> BuildError {
+    BuildError::Thread(error.to_string())
 }

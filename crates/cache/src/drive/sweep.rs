@@ -13,6 +13,7 @@ use equivalent::Equivalent;
 use tidewheel_store::Slot;
 
 use crate::core::hash::Hashed;
+use crate::core::hooks::Sweeping;
 use crate::core::inner::Inner;
 use crate::core::removal::RemovalCause;
 use crate::core::shard::{Shard, ShardCell};
@@ -26,6 +27,15 @@ const REST: u64 = 9;
 
 /// Ticks between two sweeps at least.
 const REST_MIN: u64 = 10;
+
+impl<K: Hash + Eq, V, S: BuildHasher> Sweeping<K, V, S> {
+    pub(crate) fn new() -> Self {
+        Self {
+            slots: Inner::remove_of_slots,
+            key: Inner::remove_key,
+        }
+    }
+}
 
 impl<K: Hash + Eq, V, S: BuildHasher> Inner<K, V, S> {
     /// Goes on with the sweep that was paused, or begins one that was asked for. Looks at `budget` slots at most;
@@ -81,6 +91,20 @@ impl<K: Hash + Eq, V, S: BuildHasher> Inner<K, V, S> {
 
     /// Sweeps the next slots of a shard; returns where to go on.
     fn sweep_slots(&self, cell: &ShardCell<K, V>, before: u32, count: u32) -> Option<u32> {
+        let sweeping = self.hooks.sweeping.get()?;
+        (sweeping.slots)(self, cell, before, count)
+    }
+
+    /// Removes an entry that a reader has found invalidated.
+    #[cold]
+    #[inline(never)]
+    pub(crate) fn remove_if_invalidated<Q: Equivalent<K> + ?Sized>(&self, hash: Hashed, key: &Q) {
+        if let Some(sweeping) = self.hooks.sweeping.get() {
+            (sweeping.key)(self, hash, &|stored| key.equivalent(stored));
+        }
+    }
+
+    fn remove_of_slots(&self, cell: &ShardCell<K, V>, before: u32, count: u32) -> Option<u32> {
         let mut found = false;
         let next = self
             .read(cell)
@@ -94,11 +118,9 @@ impl<K: Hash + Eq, V, S: BuildHasher> Inner<K, V, S> {
         next
     }
 
-    /// Removes an entry that a reader has found invalidated.
-    #[cold]
-    pub(crate) fn remove_if_invalidated<Q: Equivalent<K> + ?Sized>(&self, hash: Hashed, key: &Q) {
+    fn remove_key(&self, hash: Hashed, is: &dyn Fn(&K) -> bool) {
         self.write(self.cell(hash), |shard| {
-            let Some(slot) = Self::find(shard, hash, key) else {
+            let Some(slot) = shard.store.find(hash.place(), is) else {
                 return;
             };
             if !self.tags.is_current(shard.store.label_of(slot)) {

@@ -1,6 +1,5 @@
 //! The sleeps of futures that a thread of ours polls: the earliest one is how long the thread sleeps.
 
-use std::collections::BTreeMap;
 use std::future::Future;
 use std::pin::Pin;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
@@ -20,7 +19,8 @@ type Name = (u64, u64);
 pub(crate) struct Timers {
     /// Read from the first sleep on: where there is no clock, there is no thread either.
     clock: OnceLock<Readings>,
-    sleeps: Mutex<BTreeMap<Name, Waker>>,
+    /// The latest first. (A few words each: to move them is quick, though there be thousands.)
+    sleeps: Mutex<Vec<(Name, Waker)>>,
     next_id: AtomicU64,
 }
 
@@ -34,7 +34,7 @@ impl Timers {
     pub(crate) fn new() -> Self {
         Self {
             clock: OnceLock::new(),
-            sleeps: Mutex::new(BTreeMap::new()),
+            sleeps: Mutex::new(Vec::new()),
             next_id: AtomicU64::new(0),
         }
     }
@@ -55,14 +55,20 @@ impl Timers {
     pub(crate) fn fire(&self) -> Option<Duration> {
         let now = self.now();
         let mut sleeps = lock(&self.sleeps);
-        let later = sleeps.split_off(&(now + 1, 0));
-        let over = std::mem::replace(&mut *sleeps, later);
-        let next = sleeps.keys().next();
-        let left = next.map(|(ends, _)| Duration::from_nanos(ends - now));
+        let later = sleeps.partition_point(|((ends, _), _)| *ends > now);
+        let over = sleeps.split_off(later);
+        let next = sleeps.last();
+        let left = next.map(|((ends, _), _)| Duration::from_nanos(ends - now));
         drop(sleeps);
-        over.into_values().for_each(Waker::wake);
+        // The earliest first.
+        over.into_iter().rev().for_each(|(_, waker)| waker.wake());
         left
     }
+}
+
+/// Where a sleep is, or would be.
+fn place(sleeps: &[(Name, Waker)], name: Name) -> Result<usize, usize> {
+    sleeps.binary_search_by(|(other, _)| name.cmp(other))
 }
 
 impl Future for Sleep {
@@ -73,13 +79,26 @@ impl Future for Sleep {
             return Poll::Ready(());
         }
         let waker = context.waker().clone();
-        lock(&self.timers.sleeps).insert(self.name, waker);
+        let mut sleeps = lock(&self.timers.sleeps);
+        let old = match place(&sleeps, self.name) {
+            Ok(at) => Some(std::mem::replace(&mut sleeps[at].1, waker)),
+            Err(at) => {
+                sleeps.insert(at, (self.name, waker));
+                None
+            }
+        };
+        drop(sleeps);
+        drop(old);
         Poll::Pending
     }
 }
 
 impl Drop for Sleep {
     fn drop(&mut self) {
-        lock(&self.timers.sleeps).remove(&self.name);
+        let mut sleeps = lock(&self.timers.sleeps);
+        let own = place(&sleeps, self.name);
+        let own = own.ok().map(|at| sleeps.remove(at));
+        drop(sleeps);
+        drop(own);
     }
 }

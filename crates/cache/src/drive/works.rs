@@ -3,12 +3,28 @@
 use std::hash::{BuildHasher, Hash};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
+use crate::core::hooks::Telling;
 use crate::core::inner::Inner;
 use crate::core::midst;
 use crate::core::parties::{Parties, Works};
 use crate::drive::turns::Pace;
 use crate::quiet::forget_quietly;
 use crate::sync::Ordering::SeqCst;
+
+impl<K, V, S> Telling<K, V, S>
+where
+    K: Hash + Eq + Send + Sync + 'static,
+    V: Send + Sync + 'static,
+    S: BuildHasher + Send + Sync + 'static,
+{
+    pub(crate) fn new() -> Self {
+        Self {
+            deliver: Inner::tell,
+            #[cfg(feature = "system")]
+            drive: |inner, events| Box::pin(async move { inner.drive_events(events).await }),
+        }
+    }
+}
 
 impl<K, V, S> Works for Inner<K, V, S>
 where
@@ -23,8 +39,8 @@ where
     fn stop(&self) {
         self.closed.store(true, SeqCst);
         self.requests.stop();
-        for job in self.refreshes.stop() {
-            self.forget(&job);
+        if let Some(refreshing) = &self.hooks.refreshing {
+            (refreshing.stop)(self);
         }
     }
 

@@ -9,9 +9,12 @@ use std::time::Duration;
 use tidewheel_time::{Clock, DefaultHashBuilder, ticks};
 
 use super::cache::Cache;
+use super::owner::Join;
 use crate::core::capacity::Account;
 use crate::core::config::{Config, GRACE_MAX};
 use crate::core::delivery::Delivery;
+use crate::core::emptied::emptied;
+use crate::core::hooks::{Hooks, Refreshing, Telling};
 use crate::core::inner::Inner;
 use crate::core::negative::NEGATIVES_PER_SHARD;
 use crate::core::refreshes::{REFRESH_QUEUE, Refresher};
@@ -19,6 +22,7 @@ use crate::core::removal::{Answer, Listener, OnFull, Removal};
 use crate::core::requests::Requests;
 use crate::core::retry::ERROR_BACKOFF;
 use crate::drive::driver::Driver;
+use crate::drive::shared::SharedDriver;
 use crate::error::BuildError;
 use crate::lifetime::{Expiry, Jitter, TtlBounds};
 use crate::load::refreshed::{RefresherResult, refreshed};
@@ -54,6 +58,8 @@ pub struct Builder<K, V, S = DefaultHashBuilder> {
     on_full: OnFull,
     pub(super) stale_on_error: Duration,
     pub(super) negative_capacity: Option<u64>,
+    hooks: Hooks<K, V, S>,
+    join: Option<Join<K, V, S>>,
     keys: PhantomData<fn(K, V)>,
 }
 
@@ -109,6 +115,8 @@ impl<K, V> Builder<K, V> {
             on_full: OnFull::default(),
             stale_on_error: Duration::ZERO,
             negative_capacity: None,
+            hooks: Hooks::none(),
+            join: None,
             keys: PhantomData,
         }
     }
@@ -236,75 +244,6 @@ impl<K, V, S> Builder<K, V, S> {
         self
     }
 
-    /// Loads entries again in the background: a read that meets one past its soft deadline gets the old
-    /// value, and the key is queued, once. An entry that nobody reads is not refreshed: it dies at its end.
-    ///
-    /// With [`Driver::Thread`], or a [`SharedDriver`](crate::SharedDriver) of threads, up to
-    /// [`refresh_parallelism`](Self::refresh_parallelism) threads run `load`, without any lock, and
-    /// [`Cache::close`] waits for those in progress. With the others [`Cache::run_refreshes`] does. If it fails, or
-    /// panics, the old value stays, and a read after half of its remaining time asks again, but not before
-    /// [`error_backoff`](Self::error_backoff); of an entry without an
-    /// end, after a minute.
-    ///
-    /// Where `load` says that there is no such thing any more, with `Ok(None)`, the old value goes
-    /// ([`RemovalCause::Removed`](crate::RemovalCause::Removed)), and
-    /// [`negative_ttl`](Self::negative_ttl) remembers it; [`RefresherResult`] has all that it may return.
-    ///
-    /// What was said of the old value's lifetime holds for the new one, from now on, unless `load` returns
-    /// a [`Loaded`](crate::Loaded) that says otherwise: its tags; its own time to live, by [`Cache::expire`] and
-    /// [`Cache::persist`] too; its own freshness. An end that is a point in wall time stays where it is.
-    #[doc(alias = "LoadingCache", alias = "CacheLoader", alias = "reload")]
-    #[must_use]
-    pub fn refresh_with<R>(mut self, load: impl Fn(&K) -> R + Send + Sync + 'static) -> Self
-    where
-        K: Clone,
-        R: RefresherResult<V>,
-    {
-        let load = move |key: &K| refreshed(load(key));
-        self.config.refresher = Some(Refresher::blocking(load));
-        self
-    }
-
-    /// As [`refresh_with`](Self::refresh_with), with a future.
-    ///
-    /// ```
-    /// # use std::time::Duration;
-    /// # use tidewheel::{Cache, Driver, ManualClock};
-    /// # async fn fetch(id: u64) -> Result<String, std::io::Error> { Ok(id.to_string()) }
-    /// # fn main() -> Result<(), tidewheel::BuildError> {
-    /// let cache: Cache<u64, String> = Cache::builder()
-    ///     .max_capacity(1000)
-    ///     .time_to_live(Duration::from_secs(60))
-    ///     .refresh_after(0.8)
-    ///     .refresh_with_async(|id| async move { fetch(id).await })
-    ///     .driver(Driver::Task) // and spawn `cache.drive(sleep)`
-    ///     .clock(ManualClock::new())
-    ///     .build()?;
-    /// # drop(cache);
-    /// # Ok(())
-    /// # }
-    /// ```
-    ///
-    /// Whoever drives the cache polls it: the future of [`Cache::drive`] or of
-    /// [`SharedDriver::drive`](crate::SharedDriver::drive), so on your runtime; up to
-    /// [`refresh_parallelism`](Self::refresh_parallelism) at a time. A writer of the key supersedes it, like any
-    /// load: its value is then not stored. When the cache is closed, or the future that drives it is dropped,
-    /// those in flight are dropped, and callers who wait for one of them load by themselves.
-    #[must_use]
-    pub fn refresh_with_async<F, R>(mut self, load: impl Fn(K) -> F + Send + Sync + 'static) -> Self
-    where
-        K: Clone,
-        F: Future<Output = R> + Send + 'static,
-        R: RefresherResult<V>,
-    {
-        let load = move |key| {
-            let said = load(key);
-            async move { refreshed(said.await) }
-        };
-        self.config.refresher = Some(Refresher::future(load));
-        self
-    }
-
     /// How many refreshes may run at a time, at least 1. If not set, 4 with [`refresh_with`](Self::refresh_with),
     /// each of which takes a thread, and 64 with [`refresh_with_async`](Self::refresh_with_async). Of the threads
     /// one is there from the beginning; others start when refreshes wait, and end when they have had nothing to do
@@ -323,64 +262,6 @@ impl<K, V, S> Builder<K, V, S> {
         self
     }
 
-    /// Called with every entry that leaves the cache, in order for each key, by one thread at a time,
-    /// outside every lock. It may call the cache.
-    ///
-    /// Which thread calls it depends on the driver:
-    ///
-    /// - with [`Driver::Thread`], the default, a thread of the cache's own, `<name>-events`;
-    /// - with [`Driver::Task`] the one that polls the future of [`Cache::drive`];
-    /// - with [`Driver::Manual`] the one that calls [`Cache::advance`];
-    /// - with a [`SharedDriver`](crate::SharedDriver) its events thread, or the one that polls its future.
-    ///
-    /// With any of them the threads that cause events help once the queue is full, unless the events are
-    /// then dropped ([`listener_queue`](Self::listener_queue)): a listener that takes its time may hold up
-    /// an insertion. The last events, those of [`Cache::close`] or of the last handle's drop, come on the same thread;
-    /// where there is none, on the one that calls or drops.
-    ///
-    /// It may ask for a key that a thread is loading or computing: that thread does not wait for it. It should
-    /// not block on a load that a task has begun: a thread that writes while the queue is full may be the one
-    /// that the task runs on, and waits for the listener.
-    #[doc(
-        alias = "removalListener",
-        alias = "evictionListener",
-        alias = "removal_listener",
-        alias = "Lifecycle"
-    )]
-    #[must_use]
-    pub fn eviction_listener(
-        mut self,
-        listener: impl Fn(Removal<K, V>) + Send + Sync + 'static,
-    ) -> Self {
-        self.listener = Some(Listener::Blocking(Box::new(listener)));
-        self
-    }
-
-    /// As [`eviction_listener`](Self::eviction_listener), with a future: in order for each key, one at a time, and
-    /// each is awaited before the next begins.
-    ///
-    /// Whoever drives the cache polls it, that is the future of [`Cache::drive`] or of
-    /// [`SharedDriver::drive`](crate::SharedDriver::drive), so on your runtime; expiry and refreshes go on while it is
-    /// awaited. [`Cache::close_async`] polls it too. It belongs to the cache: when the task that polls it is dropped,
-    /// the next one goes on with it. So it should hold a [`WeakCache`](crate::WeakCache), if anything, of its own
-    /// cache.
-    ///
-    /// No writer ever calls it or waits for it. When its queue is full ([`listener_queue`](Self::listener_queue)), the
-    /// driver removes nothing more until there is room (what is due stays in memory, and invisible), and the
-    /// events that callers cause are dropped and counted: see [`OnFull::Wait`].
-    #[must_use]
-    pub fn eviction_listener_async<F>(
-        mut self,
-        listener: impl Fn(Removal<K, V>) -> F + Send + Sync + 'static,
-    ) -> Self
-    where
-        F: Future<Output = ()> + Send + 'static,
-    {
-        let listener = move |removal| -> Answer { Box::pin(listener(removal)) };
-        self.listener = Some(Listener::Async(Box::new(listener)));
-        self
-    }
-
     /// How many events the listener's queue holds (65,536 if not set), and what happens when it is full:
     /// [`OnFull::Wait`] if not set.
     #[must_use]
@@ -390,42 +271,12 @@ impl<K, V, S> Builder<K, V, S> {
         self
     }
 
-    /// Another hasher; the default is [`DefaultHashBuilder`].
-    #[doc(alias = "build_with_hasher")]
-    #[must_use]
-    pub fn hasher<T>(self, hasher: T) -> Builder<K, V, T> {
-        Builder {
-            config: self.config,
-            ttl_answered: self.ttl_answered,
-            capacity: self.capacity,
-            hasher,
-            clock: self.clock,
-            driver: self.driver,
-            shards: self.shards,
-            listener: self.listener,
-            listener_queue: self.listener_queue,
-            on_full: self.on_full,
-            stale_on_error: self.stale_on_error,
-            negative_capacity: self.negative_capacity,
-            keys: PhantomData,
-        }
-    }
-
     /// Another clock; the default is `SystemClock`. A move of a [`ManualClock`](crate::ManualClock) wakes whoever drives
     /// the cache, thread or task; with [`Driver::Manual`] nothing happens but what a test calls.
     #[doc(alias = "ticker")]
     #[must_use]
     pub fn clock(mut self, clock: impl Clock) -> Self {
         self.clock = Some(Box::new(clock));
-        self
-    }
-
-    /// Who removes due entries, calls the listener and refreshes; [`Driver::Thread`] if not set. Takes a
-    /// [`SharedDriver`](crate::SharedDriver), too.
-    #[doc(alias = "scheduler", alias = "executor")]
-    #[must_use]
-    pub fn driver(mut self, driver: impl Into<Driver>) -> Self {
-        self.driver = driver.into();
         self
     }
 
@@ -544,6 +395,184 @@ where
     V: Send + Sync + 'static,
     S: BuildHasher + Send + Sync + 'static,
 {
+    /// Who removes due entries, calls the listener and refreshes; [`Driver::Thread`] if not set. Takes a
+    /// [`SharedDriver`](crate::SharedDriver), too.
+    #[doc(alias = "scheduler", alias = "executor")]
+    #[must_use]
+    pub fn driver(mut self, driver: impl Into<Driver>) -> Self {
+        self.driver = driver.into();
+        self.join = Some(SharedDriver::join);
+        self
+    }
+
+    /// Called with every entry that leaves the cache, in order for each key, by one thread at a time,
+    /// outside every lock. It may call the cache.
+    ///
+    /// Which thread calls it depends on the driver:
+    ///
+    /// - with [`Driver::Thread`], the default, a thread of the cache's own, `<name>-events`;
+    /// - with [`Driver::Task`] the one that polls the future of [`Cache::drive`];
+    /// - with [`Driver::Manual`] the one that calls [`Cache::advance`];
+    /// - with a [`SharedDriver`](crate::SharedDriver) its events thread, or the one that polls its future.
+    ///
+    /// With any of them the threads that cause events help once the queue is full, unless the events are
+    /// then dropped ([`listener_queue`](Self::listener_queue)): a listener that takes its time may hold up
+    /// an insertion. The last events, those of [`Cache::close`] or of the last handle's drop, come on the same thread;
+    /// where there is none, on the one that calls or drops.
+    ///
+    /// It may ask for a key that a thread is loading or computing: that thread does not wait for it. It should
+    /// not block on a load that a task has begun: a thread that writes while the queue is full may be the one
+    /// that the task runs on, and waits for the listener.
+    #[doc(
+        alias = "removalListener",
+        alias = "evictionListener",
+        alias = "removal_listener",
+        alias = "Lifecycle"
+    )]
+    #[must_use]
+    pub fn eviction_listener(
+        mut self,
+        listener: impl Fn(Removal<K, V>) + Send + Sync + 'static,
+    ) -> Self {
+        self.listener = Some(Listener::Blocking(Box::new(listener)));
+        self.hooks.telling = Some(Telling::new());
+        self
+    }
+
+    /// As [`eviction_listener`](Self::eviction_listener), with a future: in order for each key, one at a time, and
+    /// each is awaited before the next begins.
+    ///
+    /// Whoever drives the cache polls it, that is the future of [`Cache::drive`] or of
+    /// [`SharedDriver::drive`](crate::SharedDriver::drive), so on your runtime; expiry and refreshes go on while it is
+    /// awaited. [`Cache::close_async`] polls it too. It belongs to the cache: when the task that polls it is dropped,
+    /// the next one goes on with it. So it should hold a [`WeakCache`](crate::WeakCache), if anything, of its own
+    /// cache.
+    ///
+    /// No writer ever calls it or waits for it. When its queue is full ([`listener_queue`](Self::listener_queue)), the
+    /// driver removes nothing more until there is room (what is due stays in memory, and invisible), and the
+    /// events that callers cause are dropped and counted: see [`OnFull::Wait`].
+    #[must_use]
+    pub fn eviction_listener_async<F>(
+        mut self,
+        listener: impl Fn(Removal<K, V>) -> F + Send + Sync + 'static,
+    ) -> Self
+    where
+        F: Future<Output = ()> + Send + 'static,
+    {
+        let listener = move |removal| -> Answer { Box::pin(listener(removal)) };
+        self.listener = Some(Listener::Async(Box::new(listener)));
+        self.hooks.telling = Some(Telling::new());
+        self
+    }
+
+    /// Loads entries again in the background: a read that meets one past its soft deadline gets the old
+    /// value, and the key is queued, once. An entry that nobody reads is not refreshed: it dies at its end.
+    ///
+    /// With [`Driver::Thread`], or a [`SharedDriver`](crate::SharedDriver) of threads, up to
+    /// [`refresh_parallelism`](Self::refresh_parallelism) threads run `load`, without any lock, and
+    /// [`Cache::close`] waits for those in progress. With the others [`Cache::run_refreshes`] does. If it fails, or
+    /// panics, the old value stays, and a read after half of its remaining time asks again, but not before
+    /// [`error_backoff`](Self::error_backoff); of an entry without an
+    /// end, after a minute.
+    ///
+    /// Where `load` says that there is no such thing any more, with `Ok(None)`, the old value goes
+    /// ([`RemovalCause::Removed`](crate::RemovalCause::Removed)), and
+    /// [`negative_ttl`](Self::negative_ttl) remembers it; [`RefresherResult`] has all that it may return.
+    ///
+    /// What was said of the old value's lifetime holds for the new one, from now on, unless `load` returns
+    /// a [`Loaded`](crate::Loaded) that says otherwise: its tags; its own time to live, by [`Cache::expire`] and
+    /// [`Cache::persist`] too; its own freshness. An end that is a point in wall time stays where it is.
+    #[doc(alias = "LoadingCache", alias = "CacheLoader", alias = "reload")]
+    #[must_use]
+    pub fn refresh_with<R>(mut self, load: impl Fn(&K) -> R + Send + Sync + 'static) -> Self
+    where
+        K: Clone,
+        R: RefresherResult<V>,
+    {
+        let load = move |key: &K| refreshed(load(key));
+        self.config.refresher = Some(Refresher::blocking(load));
+        self.hooks.refreshing = Some(Refreshing::new());
+        self
+    }
+
+    /// As [`refresh_with`](Self::refresh_with), with a future.
+    ///
+    /// ```
+    /// # use std::time::Duration;
+    /// # use tidewheel::{Cache, Driver, ManualClock};
+    /// # async fn fetch(id: u64) -> Result<String, std::io::Error> { Ok(id.to_string()) }
+    /// # fn main() -> Result<(), tidewheel::BuildError> {
+    /// let cache: Cache<u64, String> = Cache::builder()
+    ///     .max_capacity(1000)
+    ///     .time_to_live(Duration::from_secs(60))
+    ///     .refresh_after(0.8)
+    ///     .refresh_with_async(|id| async move { fetch(id).await })
+    ///     .driver(Driver::Task) // and spawn `cache.drive(sleep)`
+    ///     .clock(ManualClock::new())
+    ///     .build()?;
+    /// # drop(cache);
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// Whoever drives the cache polls it: the future of [`Cache::drive`] or of
+    /// [`SharedDriver::drive`](crate::SharedDriver::drive), so on your runtime; up to
+    /// [`refresh_parallelism`](Self::refresh_parallelism) at a time. A writer of the key supersedes it, like any
+    /// load: its value is then not stored. When the cache is closed, or the future that drives it is dropped,
+    /// those in flight are dropped, and callers who wait for one of them load by themselves.
+    #[must_use]
+    pub fn refresh_with_async<F, R>(mut self, load: impl Fn(K) -> F + Send + Sync + 'static) -> Self
+    where
+        K: Clone,
+        F: Future<Output = R> + Send + 'static,
+        R: RefresherResult<V>,
+    {
+        let load = move |key| {
+            let said = load(key);
+            async move { refreshed(said.await) }
+        };
+        self.config.refresher = Some(Refresher::future(load));
+        self.hooks.refreshing = Some(Refreshing::new());
+        self
+    }
+
+    /// Another hasher; the default is [`DefaultHashBuilder`].
+    #[doc(alias = "build_with_hasher")]
+    #[must_use]
+    pub fn hasher<T>(self, hasher: T) -> Builder<K, V, T>
+    where
+        T: BuildHasher + Send + Sync + 'static,
+    {
+        Builder {
+            config: self.config,
+            ttl_answered: self.ttl_answered,
+            capacity: self.capacity,
+            hasher,
+            clock: self.clock,
+            driver: self.driver,
+            shards: self.shards,
+            listener: self.listener,
+            listener_queue: self.listener_queue,
+            on_full: self.on_full,
+            stale_on_error: self.stale_on_error,
+            negative_capacity: self.negative_capacity,
+            hooks: Hooks {
+                telling: self.hooks.telling.map(|_| Telling::new()),
+                refreshing: self.hooks.refreshing.map(|_| Refreshing::new()),
+                ..Hooks::none()
+            },
+            join: self.join.map(|_| SharedDriver::join as Join<K, V, T>),
+            keys: PhantomData,
+        }
+    }
+}
+
+impl<K, V, S> Builder<K, V, S>
+where
+    K: Hash + Eq + Send + Sync + 'static,
+    V: Send + Sync + 'static,
+    S: BuildHasher + Send + Sync + 'static,
+{
     /// Builds the cache.
     ///
     /// # Errors
@@ -569,10 +598,11 @@ where
             self.hasher,
             time,
             self.config,
+            self.hooks,
             Account::new(capacity, shards),
-            Delivery::new(self.listener, self.listener_queue, self.on_full),
+            Delivery::new(self.listener, self.listener_queue, self.on_full, emptied),
             Requests::new(),
         );
-        Cache::start(inner, self.driver)
+        Cache::start(inner, self.driver, self.join)
     }
 }

@@ -10,7 +10,7 @@ use tidewheel_store::{Found, Slot};
 use tidewheel_time::DefaultHashBuilder;
 
 use super::builder::Builder;
-use super::owner::Owner;
+use super::owner::{Join, Owner};
 use crate::core::inner::Inner;
 use crate::core::removal::RemovalCause;
 use crate::core::shard::Shard;
@@ -75,9 +75,12 @@ where
     V: Send + Sync + 'static,
     S: BuildHasher + Send + Sync + 'static,
 {
-    pub(crate) fn start(inner: Inner<K, V, S>, driver: Driver) -> Result<Self, BuildError> {
-        let inner = Arc::new(inner);
-        let owner = Arc::new(Owner::start(&inner, driver)?);
+    pub(super) fn start(
+        inner: Arc<Inner<K, V, S>>,
+        driver: Driver,
+        join: Option<Join<K, V, S>>,
+    ) -> Result<Self, BuildError> {
+        let owner = Arc::new(Owner::start(&inner, driver, join)?);
         Ok(Self { inner, owner })
     }
 }
@@ -230,7 +233,7 @@ impl<K: Hash + Eq, V, S: BuildHasher> Cache<K, V, S> {
         let cell = inner.cell(hash);
         let mut entry = Some((key, value));
         loop {
-            let done = inner.write(cell, |shard| {
+            let done = inner.write_briefly(cell, |shard| {
                 let (key, value) = entry.take().expect("stored once");
                 if let Some(latch) = shard.writing(hash, |stored| *stored == key) {
                     entry = Some((key, value));
@@ -436,7 +439,7 @@ impl<K: Hash + Eq, V, S: BuildHasher> Cache<K, V, S> {
             shard.store.validate(&|key| self.inner.place_of(key));
             shard.negatives.validate(&|key| self.inner.place_of(key));
             labels.extend(shard.store.labels());
-            labels.extend(shard.outbox.labels());
+            shard.outbox.each_label(&mut |label| labels.push(label));
             assert!(
                 shard.next_deadline() >= cell.next_deadline.get(),
                 "the published deadline is too late"

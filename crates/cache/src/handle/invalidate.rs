@@ -8,6 +8,7 @@ use tidewheel_store::{Slot, TypedStore};
 use super::cache::Cache;
 use crate::core::flight::Flight;
 use crate::core::hash::Hashed;
+use crate::core::hooks::Sweeping;
 use crate::core::inner::Inner;
 use crate::core::removal::RemovalCause;
 use crate::core::shard::{Shard, ShardCell};
@@ -28,6 +29,8 @@ impl<K: Hash + Eq, V, S: BuildHasher> Cache<K, V, S> {
     /// in progress has no tags before its loader returns them: it is not concerned, and what it stores
     /// afterwards is visible.
     pub fn invalidate_tag(&self, tag: &str) -> bool {
+        // Before a reader finds an entry that was.
+        self.inner.hooks.sweeping.get_or_init(Sweeping::new);
         let any = self.inner.tags.invalidate(tag);
         if any {
             self.inner.requests.sweep_wanted();

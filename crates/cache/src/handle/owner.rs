@@ -29,6 +29,9 @@ pub(super) struct Owner<K, V, S> {
     driver: Option<(SharedDriver, Share)>,
 }
 
+/// How a cache joins a driver that it shares: named by the builder's method that takes one.
+pub(super) type Join<K, V, S> = fn(&SharedDriver, &Arc<Inner<K, V, S>>) -> Result<(), BuildError>;
+
 /// Whether a cache shares its driver.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Share {
@@ -43,20 +46,23 @@ where
     V: Send + Sync + 'static,
     S: BuildHasher + Send + Sync + 'static,
 {
-    pub(super) fn start(inner: &Arc<Inner<K, V, S>>, driver: Driver) -> Result<Self, BuildError> {
-        let party = Party::join(Arc::clone(inner) as _, Kind::Handles);
+    pub(super) fn start(
+        inner: &Arc<Inner<K, V, S>>,
+        driver: Driver,
+        join: Option<Join<K, V, S>>,
+    ) -> Result<Self, BuildError> {
+        let party = Party::join(inner, Kind::Handles);
         let driver = match driver {
             #[cfg(feature = "system")]
-            Driver::Thread => Some((
-                SharedDriver::of_one(&inner.config.name, inner.refreshes.parallel()),
-                Share::Own,
-            )),
-            Driver::Shared(shared) => Some((shared, Share::Shared)),
+            Driver::Thread => Some((SharedDriver::of_one(inner)?, Share::Own)),
+            Driver::Shared(shared) => {
+                if let Some(join) = join {
+                    join(&shared, inner)?;
+                }
+                Some((shared, Share::Shared))
+            }
             _ => None,
         };
-        if let Some((driver, share)) = &driver {
-            driver.join(inner, *share == Share::Shared)?;
-        }
         Ok(Self {
             inner: Arc::clone(inner),
             close: Self::shut,

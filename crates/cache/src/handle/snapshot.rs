@@ -225,7 +225,7 @@ impl<K: Hash + Eq, V, S: BuildHasher> Cache<K, V, S> {
         }
         let tags = match kept.any_tag {
             true => inner.tags.hold_any(),
-            false => inner.tags.hold(&kept.tags),
+            false => inner.tags.hold_names(&kept.tags),
         };
         let prepared = Prepared {
             attributes: Attributes {

@@ -14,6 +14,8 @@ use std::hash::{BuildHasher, Hash};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::slice::from_ref;
 use std::sync::Arc;
+#[cfg(feature = "system")]
+use std::sync::Weak;
 
 use tidewheel_store::Slot;
 
@@ -22,21 +24,64 @@ use super::lead::Lead;
 use crate::core::flight::{Negative, Phase};
 use crate::core::fresh::Heritage;
 use crate::core::hash::Hashed;
+use crate::core::hooks::Refreshing;
+#[cfg(feature = "system")]
+use crate::core::hooks::Runs;
 use crate::core::inner::Inner;
+#[cfg(feature = "system")]
+use crate::core::parties::{Kind, Party};
 use crate::core::refreshes::{Job, Load, Refreshed, Running};
 use crate::core::shard::Shard;
 use crate::lifetime::Loaded;
 use crate::quiet::forget_quietly;
 use crate::stats::Count;
 
-impl<K: Hash + Eq, V, S: BuildHasher> Inner<K, V, S> {
+impl<K, V, S> Refreshing<K, V, S>
+where
+    K: Hash + Eq + Send + Sync + 'static,
+    V: Send + Sync + 'static,
+    S: BuildHasher + Send + Sync + 'static,
+{
+    pub(crate) fn new() -> Self {
+        Self {
+            wanted: Inner::key_to_refresh,
+            queue: Inner::queue_refresh,
+            stop: Inner::stop_refreshes,
+            #[cfg(feature = "system")]
+            runs: |inner| {
+                let runs: Weak<Inner<K, V, S>> = Arc::downgrade(inner);
+                runs
+            },
+        }
+    }
+}
+
+impl<K, V, S> Inner<K, V, S> {
     /// The key of a stale entry whose refresh is to be queued.
+    #[cold]
+    #[inline(never)]
     pub(crate) fn refresh_wanted(
         &self,
         shard: &Shard<K, V>,
         hash: Hashed,
         slot: Slot,
     ) -> Option<K> {
+        let refreshing = self.hooks.refreshing.as_ref()?;
+        (refreshing.wanted)(self, shard, hash, slot)
+    }
+
+    /// Queues the refresh of a stale entry, unless that has been done meanwhile.
+    #[cold]
+    #[inline(never)]
+    pub(crate) fn refresh_soon(&self, hash: Hashed, key: K) {
+        if let Some(refreshing) = &self.hooks.refreshing {
+            (refreshing.queue)(self, hash, key);
+        }
+    }
+}
+
+impl<K: Hash + Eq, V, S: BuildHasher> Inner<K, V, S> {
+    fn key_to_refresh(&self, shard: &Shard<K, V>, hash: Hashed, slot: Slot) -> Option<K> {
         let refresher = self.config.refresher.as_ref()?;
         if !self.is_due(&shard.store, slot) {
             return None;
@@ -52,9 +97,7 @@ impl<K: Hash + Eq, V, S: BuildHasher> Inner<K, V, S> {
         Some((refresher.clone_key)(key))
     }
 
-    /// Queues the refresh of a stale entry, unless that has been done meanwhile.
-    #[cold]
-    pub(crate) fn queue_refresh(&self, hash: Hashed, key: K) {
+    fn queue_refresh(&self, hash: Hashed, key: K) {
         let Some(place) = self.refreshes.reserve() else {
             self.counters.add(Count::RefreshSkipped, 1);
             return;
@@ -171,14 +214,20 @@ impl<K: Hash + Eq, V, S: BuildHasher> Inner<K, V, S> {
         }
     }
 
+    fn stop_refreshes(&self) {
+        for job in self.refreshes.stop() {
+            self.forget(&job);
+        }
+    }
+
     /// A job that nobody does: whoever asks for its key loads it.
-    pub(crate) fn forget(&self, job: &Job<V>) {
+    fn forget(&self, job: &Job<V>) {
         self.vacate(job.hash, &job.flight, Phase::Vacant);
     }
 
     /// A runner's next refresh, on a thread of ours; whether it has another one to run.
     #[cfg(feature = "system")]
-    pub(crate) fn run_refresh(&self) -> bool {
+    fn run_refresh(&self) -> bool {
         let ran = catch_unwind(AssertUnwindSafe(|| {
             if let Some(job) = self.refreshes.pop() {
                 self.refresh(job);
@@ -188,6 +237,23 @@ impl<K: Hash + Eq, V, S: BuildHasher> Inner<K, V, S> {
             forget_quietly(panic);
         }
         self.refreshes.continue_runner()
+    }
+}
+
+#[cfg(feature = "system")]
+impl<K, V, S> Runs for Inner<K, V, S>
+where
+    K: Hash + Eq + Send + Sync + 'static,
+    V: Send + Sync + 'static,
+    S: BuildHasher + Send + Sync + 'static,
+{
+    fn begin(&self) -> bool {
+        self.refreshes.begin_runner()
+    }
+
+    fn run_one(self: Arc<Self>) -> bool {
+        let _party = Party::join(&self, Kind::Thread);
+        self.run_refresh()
     }
 }
 

@@ -35,7 +35,7 @@ impl<K: Hash + Eq, V, S: BuildHasher> Inner<K, V, S> {
             self.counters.add(Count::Stale, 1);
         }
         if let Some(key) = after.refresh {
-            self.queue_refresh(hash, key);
+            self.refresh_soon(hash, key);
         }
         if let Some(found) = after.lookup {
             let count = if found { Count::Hit } else { Count::Miss };

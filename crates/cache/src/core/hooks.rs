@@ -1,0 +1,88 @@
+//! Code that only some caches need: the builder's method that asks for it names it, and nothing else does.
+//!
+//! A program without a listener, or a refresher, so does not contain what calls one. That makes it a fifth smaller,
+//! and it is compiled in less time.
+
+#![allow(
+    clippy::type_complexity,
+    reason = "each of these types is one function's, and used once"
+)]
+
+use std::fmt;
+#[cfg(feature = "system")]
+use std::future::Future;
+#[cfg(feature = "system")]
+use std::pin::Pin;
+use std::sync::OnceLock;
+#[cfg(feature = "system")]
+use std::sync::{Arc, Weak};
+
+use tidewheel_store::Slot;
+
+use crate::core::hash::Hashed;
+use crate::core::inner::Inner;
+use crate::core::shard::{Shard, ShardCell};
+
+/// What the builder has named.
+pub(crate) struct Hooks<K, V, S> {
+    pub(crate) telling: Option<Telling<K, V, S>>,
+    pub(crate) refreshing: Option<Refreshing<K, V, S>>,
+    /// From the first invalidation by tag on.
+    pub(crate) sweeping: OnceLock<Sweeping<K, V, S>>,
+}
+
+/// How the listener is told.
+pub(crate) struct Telling<K, V, S> {
+    pub(crate) deliver: fn(&Inner<K, V, S>, bool),
+    /// What the listener's thread does, with so many calls of the listener in a turn.
+    #[cfg(feature = "system")]
+    pub(crate) drive: fn(Arc<Inner<K, V, S>>, usize) -> Pin<Box<dyn Future<Output = ()> + Send>>,
+}
+
+/// How stale entries are loaded again.
+pub(crate) struct Refreshing<K, V, S> {
+    pub(crate) wanted: fn(&Inner<K, V, S>, &Shard<K, V>, Hashed, Slot) -> Option<K>,
+    pub(crate) queue: fn(&Inner<K, V, S>, Hashed, K),
+    /// Ends what is queued.
+    pub(crate) stop: fn(&Inner<K, V, S>),
+    /// The cache as threads see it that run its refreshes.
+    #[cfg(feature = "system")]
+    pub(crate) runs: fn(&Arc<Inner<K, V, S>>) -> Weak<dyn Runs>,
+}
+
+/// How entries leave whose tags were invalidated.
+pub(crate) struct Sweeping<K, V, S> {
+    /// Those in some slots of a shard; where to go on.
+    pub(crate) slots: fn(&Inner<K, V, S>, &ShardCell<K, V>, u32, u32) -> Option<u32>,
+    /// One that a reader has found so.
+    pub(crate) key: fn(&Inner<K, V, S>, Hashed, &dyn Fn(&K) -> bool),
+}
+
+/// A cache that has refreshes to run.
+#[cfg(feature = "system")]
+pub(crate) trait Runs: Send + Sync {
+    /// Whether one more runner may begin, which the caller has then begun.
+    fn begin(&self) -> bool;
+
+    /// Runs one refresh; whether there is another.
+    fn run_one(self: Arc<Self>) -> bool;
+}
+
+impl<K, V, S> fmt::Debug for Hooks<K, V, S> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Hooks")
+            .field("telling", &self.telling.is_some())
+            .field("refreshing", &self.refreshing.is_some())
+            .finish()
+    }
+}
+
+impl<K, V, S> Hooks<K, V, S> {
+    pub(crate) const fn none() -> Self {
+        Self {
+            telling: None,
+            refreshing: None,
+            sweeping: OnceLock::new(),
+        }
+    }
+}
