@@ -17,8 +17,8 @@ impl<K: Hash + Eq, V, S: BuildHasher> Cache<K, V, S> {
     /// Changes how much the cache may hold, for example when the machine runs short of memory. `false`, and
     /// nothing happens, if it was built [unbounded](crate::Builder::unbounded).
     ///
-    /// A smaller capacity evicts what is too much before this returns, what is due first; the policy chooses
-    /// the rest. That costs what is evicted, and holds each shard's lock for some 16 entries at a time. Who inserts
+    /// A smaller capacity evicts what is too much before this returns: of each shard that has to give, what is due
+    /// first; the policy chooses the rest. That costs what is evicted, and holds each shard's lock for some 16 entries at a time. Who inserts
     /// meanwhile may make the cache exceed the capacity by a few entries for that long. [Pinned](Self::pin) entries
     /// stay: if they alone weigh more, the weight exceeds the capacity until they leave. With 0 nothing is kept.
     ///

@@ -397,9 +397,13 @@ fn a_smaller_capacity_evicts_at_once_and_a_larger_one_is_used() {
             "{shards} shards"
         );
         cache.run_due();
-        let heard: Vec<_> = std::mem::take(&mut *events.lock().expect("unpoisoned"));
+        let mut heard: Vec<_> = std::mem::take(&mut *events.lock().expect("unpoisoned"));
         assert!(heard.contains(&(500, RemovalCause::Expired)));
-        assert_eq!(heard.len(), 451, "each has left once");
+        // What was due may have been in a shard that had to give nothing: then `run_due` removed it.
+        assert_eq!(heard.len(), 501 - cache.len());
+        heard.sort_unstable_by_key(|&(key, _)| key);
+        heard.dedup_by_key(|&mut (key, _)| key);
+        assert_eq!(heard.len(), 501 - cache.len(), "each has left once");
         for key in 1000..2000 {
             cache.insert(key, 1);
             assert!(cache.weight() <= 100);

@@ -25,7 +25,7 @@ fn under_every_configuration(scenario: impl Fn(&Setup, u64) -> Vec<Op>) {
 #[test]
 fn random_operations_behave_like_the_model() {
     under_every_configuration(|_, seed| {
-        (0..90)
+        (0..60)
             .map(|step| Op::from_bits(mixed(seed ^ step)))
             .collect()
     });
@@ -43,7 +43,7 @@ fn what_is_stored_together_ends_on_time() {
                 tags: Tags::NONE,
             });
         }
-        for tick in 0..90 {
+        for tick in 0..75 {
             // A driver that comes once a tick.
             ops.push(Op::Drive { nanos: 1_000_000 });
             if tick % 7 == 0 {
@@ -58,7 +58,7 @@ fn what_is_stored_together_ends_on_time() {
 fn a_driver_with_a_small_budget_gets_there() {
     under_every_configuration(|_, seed| {
         let mut ops = Vec::new();
-        for key in 0..40 {
+        for key in 0..20 {
             ops.push(Op::Insert {
                 key,
                 weight: 1,
@@ -66,7 +66,7 @@ fn a_driver_with_a_small_budget_gets_there() {
                 tags: Tags::NONE,
             });
         }
-        for _ in 0..60 {
+        for _ in 0..30 {
             ops.push(Op::Pass { nanos: 500_000 });
             ops.push(Op::Advance {
                 behind: 0,
@@ -81,7 +81,7 @@ fn a_driver_with_a_small_budget_gets_there() {
 #[test]
 fn churn_in_a_full_cache_is_accounted_for() {
     under_every_configuration(|_, seed| {
-        (0..90)
+        (0..60)
             .map(|step| {
                 let bits = mixed(seed ^ step);
                 let key = (bits % 40) as u16;
@@ -119,9 +119,9 @@ fn time_that_stands_still_ends_nothing() {
             Op::Freeze,
             Op::Drive { nanos: 1 << 40 },
         ]);
-        ops.extend((0..40).map(|step| Op::from_bits(mixed(seed ^ step))));
+        ops.extend((0..20).map(|step| Op::from_bits(mixed(seed ^ step))));
         ops.extend([Op::Resume, Op::Drive { nanos: 1_000_000 }]);
-        ops.extend((0..40).map(|step| Op::from_bits(mixed(seed ^ step ^ 99))));
+        ops.extend((0..20).map(|step| Op::from_bits(mixed(seed ^ step ^ 99))));
         ops
     });
 }
@@ -130,7 +130,7 @@ fn time_that_stands_still_ends_nothing() {
 fn what_is_read_is_refreshed_and_keeps_its_tags_and_lifetime() {
     under_every_configuration(|_, seed| {
         let mut ops = Vec::new();
-        for round in 0..6 {
+        for round in 0..2 {
             let bits = mixed(seed ^ round);
             for key in 0..6 {
                 ops.push(Op::Insert {
