@@ -1,0 +1,2 @@
+//! One collection: its members, their order, their deadlines.
+#![forbid(unsafe_code)]
