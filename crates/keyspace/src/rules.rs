@@ -4,6 +4,7 @@ use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU32, AtomicU64, Ordering::Re
 
 use crate::access::Recency;
 use crate::eviction::Policy;
+use crate::packing::Packing;
 
 /// What may be changed while the keyspace runs. Each is read by commands with one relaxed load.
 #[derive(Debug)]
@@ -18,6 +19,8 @@ pub struct Rules {
     pub lfu_decay_time: AtomicU32,
     /// The most bytes in one string (`proto-max-bulk-len`).
     pub proto_max_bulk_len: AtomicU64,
+    /// How long collections stay packed.
+    pub packing: Packing,
     /// Whether [`expire`](crate::Keyspace::expire) removes anything. Write it through
     /// [`set_active_expire`](crate::Keyspace::set_active_expire), which wakes the sleepers.
     pub(crate) active_expire: AtomicBool,
@@ -32,6 +35,7 @@ impl Default for Rules {
             lfu_log_factor: AtomicU32::new(10),
             lfu_decay_time: AtomicU32::new(1),
             proto_max_bulk_len: AtomicU64::new(512 * 1024 * 1024),
+            packing: Packing::default(),
             active_expire: AtomicBool::new(true),
             policy: AtomicU8::new(Policy::NoEviction as u8),
         }

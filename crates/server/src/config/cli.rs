@@ -8,7 +8,7 @@ use clap::{Arg, ArgAction, ArgMatches, Command};
 
 use super::file;
 use super::settings::Settings;
-use super::table::KEYS;
+use super::table::keys;
 
 /// What the user asked for.
 #[derive(Debug)]
@@ -55,7 +55,7 @@ pub(crate) fn invocation(
 }
 
 fn apply(matches: &ArgMatches, source: ValueSource, settings: &mut Settings) -> Result<(), String> {
-    for key in KEYS {
+    for key in keys() {
         if matches.value_source(key.name) != Some(source) {
             continue;
         }
@@ -71,11 +71,12 @@ fn apply(matches: &ArgMatches, source: ValueSource, settings: &mut Settings) -> 
 
 fn command() -> Command {
     let defaults = Settings::default();
-    let flags = KEYS.iter().map(|key| {
+    let flags = keys().map(|key| {
         let default = (key.get)(&defaults);
         let shown = if default.is_empty() { "none" } else { &default };
         Arg::new(key.name)
             .long(key.name)
+            .aliases(key.old_name())
             .value_name(key.value)
             .env(key.env())
             .hide_env_values(true)

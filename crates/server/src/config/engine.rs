@@ -26,4 +26,5 @@ pub(crate) fn apply(settings: &Settings, keyspace: &Keyspace) {
     rules
         .proto_max_bulk_len
         .store(settings.bulk_max, Ordering::Relaxed);
+    settings.collections.apply(&rules.packing);
 }

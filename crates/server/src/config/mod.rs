@@ -5,6 +5,7 @@
 //! 3. Each loop keeps a copy, and compares one number to see whether it is still the newest.
 
 mod cli;
+mod collections;
 pub(crate) mod engine;
 mod file;
 mod live;
@@ -16,5 +17,5 @@ mod value;
 pub(crate) use cli::{Invocation, Refusal, invocation};
 pub(crate) use live::Live;
 pub(crate) use settings::Settings;
-pub(crate) use table::{Change, KEYS, Key, key};
+pub(crate) use table::{Change, Key, key, keys};
 pub(crate) use value::{DebugAccess, LogLevel, OutputLimit};

@@ -2,6 +2,7 @@
 
 use tidewheel_keyspace::{NotifyFlags, Policy};
 
+use super::collections::Collections;
 use super::password::Password;
 use super::value::{BindAddress, DebugAccess, LogLevel, OutputLimits};
 
@@ -36,6 +37,7 @@ pub(crate) struct Settings {
     /// Keys that one hold of a shard's lock may expire.
     pub(crate) expiry_hold_keys: u32,
     pub(crate) log_level: LogLevel,
+    pub(crate) collections: Collections,
 }
 
 impl Default for Settings {
@@ -64,6 +66,7 @@ impl Default for Settings {
             expiry_turn_us: 25,
             expiry_hold_keys: 32,
             log_level: LogLevel::Notice,
+            collections: Collections::default(),
         }
     }
 }

@@ -175,8 +175,17 @@ pub(crate) fn memory(text: &str) -> Option<u64> {
 
 /// Reads an integer within `min..=max`, or says what is wrong as Redis does.
 pub(crate) fn integer(text: &str, min: u64, max: u64) -> Result<u64, String> {
+    within(whole(text)?, min.into(), max.into()).map(|value| value as u64)
+}
+
+/// As [`integer`], for numbers that may be negative.
+pub(crate) fn signed(text: &str, min: i64, max: i64) -> Result<i64, String> {
+    within(whole(text)?, min.into(), max.into()).map(|value| value as i64)
+}
+
+fn whole(text: &str) -> Result<i128, String> {
     let value = plain(text).ok_or("argument couldn't be parsed into an integer")?;
-    within(i128::from(value), min, max)
+    Ok(value.into())
 }
 
 /// Reads an integer that is written in the one usual way: no plus, no zeros before it.
@@ -188,7 +197,7 @@ fn plain(text: &str) -> Option<i64> {
 /// Reads a memory size within `min..=max`, or says what is wrong as Redis does.
 pub(crate) fn memory_within(text: &str, min: u64, max: u64) -> Result<u64, String> {
     let value = memory(text).ok_or_else(|| "argument must be a memory value".to_owned())?;
-    within(i128::from(value), min, max)
+    within(value.into(), min.into(), max.into()).map(|value| value as u64)
 }
 
 /// Finds the value that goes by the name `text`, or lists the names.
@@ -211,13 +220,13 @@ pub(crate) fn name_of<T: PartialEq>(value: T, words: &[(&'static str, T)]) -> St
     found.map_or(String::new(), |(name, _)| (*name).to_owned())
 }
 
-fn within(value: i128, min: u64, max: u64) -> Result<u64, String> {
-    match u64::try_from(value) {
-        Ok(value) if (min..=max).contains(&value) => Ok(value),
-        _ => Err(format!(
-            "argument must be between {min} and {max} inclusive"
-        )),
+fn within(value: i128, min: i128, max: i128) -> Result<i128, String> {
+    if (min..=max).contains(&value) {
+        return Ok(value);
     }
+    Err(format!(
+        "argument must be between {min} and {max} inclusive"
+    ))
 }
 
 #[cfg(test)]

@@ -8,4 +8,5 @@ mod hostile;
 mod process;
 mod protocol;
 mod pubsub;
+mod settings;
 mod tools;

@@ -5,20 +5,24 @@ use tidewheel_resp::Args;
 
 use super::Outcome;
 use crate::commands::turn::{Step, Turn};
-use crate::config::{Change, KEYS, Key, key};
+use crate::config::{Change, Key, key, keys};
 
 impl Turn<'_> {
     pub(super) fn config_get(&mut self, args: Args<'_>) -> Outcome {
-        let wanted = |key: &&Key| {
+        let wanted = |name: &str| {
             args.iter()
                 .skip(2)
-                .any(|pattern| glob_match(&pattern.to_ascii_lowercase(), key.name.as_bytes()))
+                .any(|pattern| glob_match(&pattern.to_ascii_lowercase(), name.as_bytes()))
         };
         let settings = self.server.config.current();
-        let found: Vec<&Key> = KEYS.iter().filter(wanted).collect();
+        let both = |key: &'static Key| [Some(key.name), key.old_name()].map(|name| (key, name));
+        let names = keys().flat_map(both);
+        let found: Vec<(&Key, &str)> = names
+            .filter_map(|(key, name)| name.filter(|name| wanted(name)).map(|name| (key, name)))
+            .collect();
         self.out.map(found.len());
-        for key in found {
-            self.out.bulk(key.name.as_bytes());
+        for (key, name) in found {
+            self.out.bulk(name.as_bytes());
             self.out.bulk((key.get)(&settings).as_bytes());
         }
         Ok(Step::Done)

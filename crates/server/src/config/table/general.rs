@@ -1,50 +1,12 @@
-//! The table of keys. One row is a flag, a line of the file, an environment variable and a name for CONFIG.
+//! Rows: sockets, memory, clients, and what was there before collections.
 
 use tidewheel_keyspace::{NotifyFlags, Policy};
 
-use super::password::Password;
-use super::settings::Settings;
-use super::value::{BindAddress, DebugAccess, LogLevel, integer, memory_within, name_of, word};
-
-/// When a key may change.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Change {
-    /// Any time, by CONFIG SET.
-    Live,
-    /// Only when the server starts.
-    AtStart,
-}
-
-/// One setting.
-#[derive(Debug)]
-pub(crate) struct Key {
-    /// `--name`, `name` in the file and in CONFIG, `TIDEWHEEL_NAME` in the environment.
-    pub(crate) name: &'static str,
-    /// What its value looks like.
-    pub(crate) value: &'static str,
-    /// One line for `--help` and the manual.
-    pub(crate) help: &'static str,
-    pub(crate) change: Change,
-    /// Writes the value as CONFIG GET shows it.
-    pub(crate) get: fn(&Settings) -> String,
-    /// Reads a value, or says what is wrong with it.
-    pub(crate) set: fn(&mut Settings, &str) -> Result<(), String>,
-}
-
-impl Key {
-    /// The environment variable that sets it.
-    pub(crate) fn env(&self) -> String {
-        format!(
-            "TIDEWHEEL_{}",
-            self.name.replace('-', "_").to_ascii_uppercase()
-        )
-    }
-}
-
-/// The row named `name`, in any case.
-pub(crate) fn key(name: &str) -> Option<&'static Key> {
-    KEYS.iter().find(|key| key.name.eq_ignore_ascii_case(name))
-}
+use super::{Change, Key, only, put};
+use crate::config::password::Password;
+use crate::config::value::{
+    BindAddress, DebugAccess, LogLevel, integer, memory_within, name_of, word,
+};
 
 const DEBUG_ACCESS: &[(&str, DebugAccess)] = &[
     ("no", DebugAccess::No),
@@ -61,10 +23,10 @@ const LOG_LEVELS: &[(&str, LogLevel)] = &[
 ];
 
 /// More loops than this are a mistake on any machine of today.
-pub(crate) const THREADS_MAX: usize = 1024;
+const THREADS_MAX: usize = 1024;
 
 /// As many as the keyspace can number.
-pub(crate) const SHARDS_MAX: usize = 1024;
+const SHARDS_MAX: usize = 1024;
 
 /// Databases are created when they are used, but CONFIG is no place for typing errors.
 const DATABASES_MAX: u64 = 4096;
@@ -72,8 +34,7 @@ const DATABASES_MAX: u64 = 4096;
 /// Beyond this a bulk cannot be addressed by the parser.
 const BULK_MAX: u64 = 4_294_967_295 - (1 << 16);
 
-/// Every setting, in the order of `--help`.
-pub(crate) static KEYS: &[Key] = &[
+pub(super) static KEYS: &[Key] = &[
     Key {
         name: "port",
         value: "PORT",
@@ -327,61 +288,3 @@ pub(crate) static KEYS: &[Key] = &[
         set: |_, v| only(v, "no", "this server writes no append-only log"),
     },
 ];
-
-fn put<T>(place: &mut T, value: T) -> Result<(), String> {
-    *place = value;
-    Ok(())
-}
-
-fn only(value: &str, accepted: &str, otherwise: &str) -> Result<(), String> {
-    if value.eq_ignore_ascii_case(accepted) {
-        Ok(())
-    } else {
-        Err(otherwise.to_owned())
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn every_default_can_be_written_and_read_back() {
-        for key in KEYS {
-            let mut settings = Settings::default();
-            let text = (key.get)(&settings);
-            assert_eq!((key.set)(&mut settings, &text), Ok(()), "{}", key.name);
-            assert_eq!(settings, Settings::default(), "{}", key.name);
-        }
-    }
-
-    #[test]
-    fn names_are_unique_and_lower_case() {
-        for (i, key) in KEYS.iter().enumerate() {
-            assert!(
-                KEYS[..i].iter().all(|other| other.name != key.name),
-                "{}",
-                key.name
-            );
-            assert_eq!(key.name, key.name.to_ascii_lowercase());
-        }
-    }
-
-    #[test]
-    fn keys_and_values_that_do_not_exist_are_refused() {
-        let mut settings = Settings::default();
-        for (name, value) in [
-            ("appendonly", "yes"),
-            ("save", "60 1"),
-            ("shards", "3"),
-            ("maxmemory-policy", "lifo"),
-            ("notify-keyspace-events", "!"),
-            ("bind", " "),
-        ] {
-            let key = key(name).unwrap();
-            assert!((key.set)(&mut settings, value).is_err(), "{name} {value}");
-        }
-        assert_eq!(settings, Settings::default());
-        assert!(key("hz").is_none());
-    }
-}

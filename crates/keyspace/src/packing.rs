@@ -1,0 +1,144 @@
+//! How long a collection stays packed: in one piece of memory, which is short and read from its start.
+
+use std::sync::atomic::{AtomicI32, AtomicU64, Ordering::Relaxed};
+
+/// The most that a packed collection may hold.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct PackedLimit {
+    /// Members; of a hash, fields.
+    pub entries: u32,
+    /// Bytes of one member; of a hash, of one field or value.
+    pub value: u32,
+}
+
+/// The most that one packed node of a list may hold. An element that is longer has a node for itself.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum NodeLimit {
+    /// Bytes.
+    Bytes(u32),
+    /// Elements, and no more than [`BYTES_MAX`](Self::BYTES_MAX) bytes.
+    Entries(u32),
+}
+
+/// The limits in force. Each is read with one relaxed load.
+#[derive(Debug)]
+pub struct Packing {
+    /// `hash-max-listpack-entries` and `hash-max-listpack-value`.
+    pub hash: AtomicPackedLimit,
+    /// `set-max-listpack-entries` and `set-max-listpack-value`.
+    pub set: AtomicPackedLimit,
+    /// `zset-max-listpack-entries` and `zset-max-listpack-value`.
+    pub zset: AtomicPackedLimit,
+    /// Members of a set of whole numbers (`set-max-intset-entries`).
+    pub intset_entries: AtomicU64,
+    /// Bytes of a sparse HyperLogLog (`hll-sparse-max-bytes`).
+    pub hll_sparse_bytes: AtomicU64,
+    list: AtomicI32,
+}
+
+/// A [`PackedLimit`] that may change. Readers never see half of a change.
+#[derive(Debug)]
+pub struct AtomicPackedLimit(AtomicU64);
+
+impl AtomicPackedLimit {
+    const fn new(limit: PackedLimit) -> Self {
+        Self(AtomicU64::new(limit.as_bits()))
+    }
+
+    /// The limit in force.
+    #[inline]
+    #[must_use]
+    pub fn get(&self) -> PackedLimit {
+        let bits = self.0.load(Relaxed);
+        PackedLimit {
+            entries: (bits >> 32) as u32,
+            value: bits as u32,
+        }
+    }
+
+    /// Puts another one into force.
+    pub fn set(&self, limit: PackedLimit) {
+        self.0.store(limit.as_bits(), Relaxed);
+    }
+}
+
+impl PackedLimit {
+    const fn as_bits(self) -> u64 {
+        (self.entries as u64) << 32 | self.value as u64
+    }
+}
+
+impl Default for Packing {
+    fn default() -> Self {
+        let limit = |entries, value| AtomicPackedLimit::new(PackedLimit { entries, value });
+        Self {
+            hash: limit(512, 64),
+            set: limit(128, 64),
+            zset: limit(128, 64),
+            intset_entries: AtomicU64::new(512),
+            hll_sparse_bytes: AtomicU64::new(3_000),
+            list: AtomicI32::new(-2),
+        }
+    }
+}
+
+impl Packing {
+    /// The limit of a list's nodes.
+    #[inline]
+    #[must_use]
+    pub fn list(&self) -> NodeLimit {
+        NodeLimit::of(self.list.load(Relaxed))
+    }
+
+    /// Sets the limit of a list's nodes, as `list-max-listpack-size` writes it.
+    pub fn set_list(&self, size: i32) {
+        self.list.store(size, Relaxed);
+    }
+}
+
+impl NodeLimit {
+    /// The most bytes of a node that is limited by the number of its elements.
+    pub const BYTES_MAX: u32 = 8 << 10;
+
+    /// Reads `list-max-listpack-size`: -1 to -5 are 4 to 64 KiB, 1 and more are elements.
+    const fn of(size: i32) -> Self {
+        match size {
+            1.. => Self::Entries(size as u32),
+            0 => Self::Entries(1),
+            -1 => Self::Bytes(4 << 10),
+            -2 => Self::Bytes(8 << 10),
+            -3 => Self::Bytes(16 << 10),
+            -4 => Self::Bytes(32 << 10),
+            _ => Self::Bytes(64 << 10),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn both_numbers_of_a_limit_change_at_once() {
+        let packing = Packing::default();
+        let (entries, value) = (u32::MAX, 7);
+        packing.hash.set(PackedLimit { entries, value });
+        assert_eq!(packing.hash.get(), PackedLimit { entries, value });
+    }
+
+    #[test]
+    fn the_size_of_a_node_is_in_bytes_or_in_elements() {
+        let packing = Packing::default();
+        assert_eq!(packing.list(), NodeLimit::Bytes(8 << 10));
+        for (size, limit) in [
+            (5, NodeLimit::Entries(5)),
+            (0, NodeLimit::Entries(1)),
+            (-1, NodeLimit::Bytes(4 << 10)),
+            (-5, NodeLimit::Bytes(64 << 10)),
+            (i32::MIN, NodeLimit::Bytes(64 << 10)),
+        ] {
+            packing.set_list(size);
+            assert_eq!(packing.list(), limit, "{size}");
+        }
+    }
+}

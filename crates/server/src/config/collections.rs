@@ -1,0 +1,89 @@
+//! How long collections stay packed: the numbers as they were written, which the keyspace reads as limits.
+
+use std::sync::atomic::Ordering;
+
+use tidewheel_keyspace::{PackedLimit, Packing};
+
+/// The numbers of the keys that concern collections.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Collections {
+    pub(crate) hash: Limits,
+    pub(crate) set: Limits,
+    pub(crate) zset: Limits,
+    pub(crate) intset_entries: u64,
+    pub(crate) list_size: i32,
+    /// Nothing is compressed here, whatever it says.
+    pub(crate) list_compress_depth: u32,
+    pub(crate) hll_sparse_bytes: u64,
+}
+
+/// The most members, and the most bytes of one.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Limits {
+    pub(crate) entries: u64,
+    pub(crate) value: u64,
+}
+
+impl Limits {
+    const fn new(entries: u64, value: u64) -> Self {
+        Self { entries, value }
+    }
+
+    /// The keyspace counts in 32 bits: no packed collection comes near.
+    fn packed(&self) -> PackedLimit {
+        let clamped = |number| u32::try_from(number).unwrap_or(u32::MAX);
+        PackedLimit {
+            entries: clamped(self.entries),
+            value: clamped(self.value),
+        }
+    }
+}
+
+impl Default for Collections {
+    fn default() -> Self {
+        Self {
+            hash: Limits::new(512, 64),
+            set: Limits::new(128, 64),
+            zset: Limits::new(128, 64),
+            intset_entries: 512,
+            list_size: -2,
+            list_compress_depth: 0,
+            hll_sparse_bytes: 3_000,
+        }
+    }
+}
+
+impl Collections {
+    /// Puts them into force.
+    pub(crate) fn apply(&self, packing: &Packing) {
+        packing.hash.set(self.hash.packed());
+        packing.set.set(self.set.packed());
+        packing.zset.set(self.zset.packed());
+        let stored = Ordering::Relaxed;
+        packing.intset_entries.store(self.intset_entries, stored);
+        packing
+            .hll_sparse_bytes
+            .store(self.hll_sparse_bytes, stored);
+        packing.set_list(self.list_size);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_defaults_of_the_settings_are_those_of_the_keyspace() {
+        let (set, fresh) = (Packing::default(), Packing::default());
+        set.hash.set(Limits::new(1, 1).packed());
+        set.set_list(1);
+        Collections::default().apply(&set);
+        assert_eq!(format!("{set:?}"), format!("{fresh:?}"));
+    }
+
+    #[test]
+    fn numbers_beyond_32_bits_are_no_limit() {
+        let limit = Limits::new(1 << 40, u64::MAX).packed();
+        assert_eq!((limit.entries, limit.value), (u32::MAX, u32::MAX));
+    }
+}

@@ -1,0 +1,128 @@
+//! The table of keys. One row is a flag, a line of the file, an environment variable and a name for CONFIG.
+
+mod collections;
+mod general;
+
+use super::settings::Settings;
+
+/// When a key may change.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Change {
+    /// Any time, by CONFIG SET.
+    Live,
+    /// Only when the server starts.
+    AtStart,
+}
+
+/// One setting.
+#[derive(Debug)]
+pub(crate) struct Key {
+    /// `--name`, `name` in the file and in CONFIG, `TIDEWHEEL_NAME` in the environment.
+    pub(crate) name: &'static str,
+    /// What its value looks like.
+    pub(crate) value: &'static str,
+    /// One line for `--help` and the manual.
+    pub(crate) help: &'static str,
+    pub(crate) change: Change,
+    /// Writes the value as CONFIG GET shows it.
+    pub(crate) get: fn(&Settings) -> String,
+    /// Reads a value, or says what is wrong with it.
+    pub(crate) set: fn(&mut Settings, &str) -> Result<(), String>,
+}
+
+impl Key {
+    /// The environment variable that sets it.
+    pub(crate) fn env(&self) -> String {
+        format!(
+            "TIDEWHEEL_{}",
+            self.name.replace('-', "_").to_ascii_uppercase()
+        )
+    }
+
+    /// The name that it had in earlier versions of the protocol, if it had one.
+    pub(crate) fn old_name(&self) -> Option<&'static str> {
+        let of = collections::OLD_NAMES.iter();
+        of.copied()
+            .find(|(_, name)| *name == self.name)
+            .map(|(old, _)| old)
+    }
+}
+
+/// The chapters of the table, in the order of `--help`.
+static CHAPTERS: [&[Key]; 2] = [general::KEYS, collections::KEYS];
+
+/// Every setting, in the order of `--help`.
+pub(crate) fn keys() -> impl Iterator<Item = &'static Key> {
+    CHAPTERS.into_iter().flatten()
+}
+
+/// The row named `name`, in any case. The name may be an old one.
+pub(crate) fn key(name: &str) -> Option<&'static Key> {
+    let is = |known: &str| known.eq_ignore_ascii_case(name);
+    keys().find(|key| is(key.name) || key.old_name().is_some_and(is))
+}
+
+fn put<T>(place: &mut T, value: T) -> Result<(), String> {
+    *place = value;
+    Ok(())
+}
+
+fn only(value: &str, accepted: &str, otherwise: &str) -> Result<(), String> {
+    if value.eq_ignore_ascii_case(accepted) {
+        Ok(())
+    } else {
+        Err(otherwise.to_owned())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use super::*;
+
+    #[test]
+    fn every_default_can_be_written_and_read_back() {
+        for key in keys() {
+            let mut settings = Settings::default();
+            let text = (key.get)(&settings);
+            assert_eq!((key.set)(&mut settings, &text), Ok(()), "{}", key.name);
+            assert_eq!(settings, Settings::default(), "{}", key.name);
+        }
+    }
+
+    #[test]
+    fn names_are_unique_and_lower_case() {
+        let mut known = BTreeSet::new();
+        for name in keys().flat_map(|key| std::iter::once(key.name).chain(key.old_name())) {
+            assert!(known.insert(name), "{name}");
+            assert_eq!(name, name.to_ascii_lowercase());
+        }
+    }
+
+    #[test]
+    fn an_old_name_means_the_same_setting() {
+        for (old, new) in collections::OLD_NAMES {
+            let (old, new) = (key(old).unwrap(), key(new).unwrap());
+            assert!(std::ptr::eq(old, new));
+        }
+    }
+
+    #[test]
+    fn keys_and_values_that_do_not_exist_are_refused() {
+        let mut settings = Settings::default();
+        for (name, value) in [
+            ("appendonly", "yes"),
+            ("save", "60 1"),
+            ("shards", "3"),
+            ("maxmemory-policy", "lifo"),
+            ("notify-keyspace-events", "!"),
+            ("bind", " "),
+        ] {
+            let key = key(name).unwrap();
+            assert!((key.set)(&mut settings, value).is_err(), "{name} {value}");
+        }
+        assert_eq!(settings, Settings::default());
+        assert!(key("hz").is_none());
+    }
+}
