@@ -1,0 +1,48 @@
+//! What a change needs to know besides the member.
+
+use tidewheel_store::KeyHasher;
+
+/// When a collection is packed: all three are settings of the server.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Limits {
+    /// The most members.
+    pub entries: usize,
+    /// The most bytes of an element.
+    pub value: usize,
+    /// The most members of a set of integers, in place of `entries`. Other collections ignore it.
+    pub integers: usize,
+}
+
+/// The circumstances of a change that may let a collection grow.
+#[derive(Debug, Clone, Copy)]
+pub struct Change<'a> {
+    /// The present tick (ms).
+    pub now: u64,
+    /// When the collection stays packed.
+    pub limits: Limits,
+    /// What a large collection hashes its members with, for as long as it lives.
+    pub hasher: &'a KeyHasher,
+}
+
+/// The deadline of a member that is written.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum NewDeadline {
+    /// It has none from now on.
+    None,
+    /// It keeps its own; a new member has none.
+    Keep,
+    /// This one, in ticks (ms).
+    At(u64),
+}
+
+impl NewDeadline {
+    /// The deadline of a member whose present one is `old`.
+    #[must_use]
+    pub fn over(self, old: Option<u64>) -> Option<u64> {
+        match self {
+            Self::None => None,
+            Self::Keep => old,
+            Self::At(deadline) => Some(deadline),
+        }
+    }
+}

@@ -1,0 +1,3 @@
+//! Collections against naive models.
+
+mod model_packed;
