@@ -394,7 +394,30 @@ impl<K: Hash + Eq, V, S: BuildHasher> Tasks<K, V, S> {
 
     /// Hands a due task to the sink. A periodic one is filed for its next run first. Tells whether that run is due
     /// already.
+    #[inline]
     fn hand_over(
+        &mut self,
+        removed: Removed<K, V>,
+        now: u64,
+        sink: &mut impl FnMut(Due<K, V>),
+    ) -> bool {
+        if removed.label != 0 {
+            return self.hand_over_run(removed, now, sink);
+        }
+        sink(Due {
+            key: removed.key,
+            value: removed.value,
+            deadline: removed.deadline.unwrap_or(now),
+            missed: 0,
+            recall: Recall::default(),
+        });
+        false
+    }
+
+    /// As [`hand_over`](Self::hand_over), of a periodic task: apart, so that one that does not repeat takes few
+    /// instructions.
+    #[inline(never)]
+    fn hand_over_run(
         &mut self,
         removed: Removed<K, V>,
         now: u64,
