@@ -26,30 +26,36 @@ impl<K, V, S> Inner<K, V, S> {
     // Into each reader: they are few, and it is most of what they do.
     #[inline(always)]
     pub(crate) fn is_there(&self, store: &TypedStore<K, V>, entry: &Found<'_, K, V>) -> bool {
-        let grace = if entry.has_attributes() {
+        let grace = self.grace_there(store, entry);
+        self.is_there_till(store, entry, end_at(entry.deadline(), grace))
+    }
+
+    /// As [`is_there`](Self::is_there), of an entry whose end is known.
+    #[inline(always)]
+    pub(crate) fn is_there_till(
+        &self,
+        store: &TypedStore<K, V>,
+        entry: &Found<'_, K, V>,
+        end: Option<u64>,
+    ) -> bool {
+        !self.is_over(end)
+            && (!entry.has_attributes() || self.tags.is_current(store.label_of(entry.slot())))
+    }
+
+    /// As [`grace_of`](Self::grace_of), of an entry that was looked up for reading.
+    #[inline(always)]
+    pub(crate) fn grace_there(&self, store: &TypedStore<K, V>, entry: &Found<'_, K, V>) -> u64 {
+        if entry.has_attributes() {
             self.config.grace(store.grace(entry.slot()))
         } else {
             self.config.grace
-        };
-        !self.is_over(end_at(entry.deadline(), grace))
-            && (!entry.has_attributes() || self.tags.is_current(store.label_of(entry.slot())))
+        }
     }
 
     /// Whether an entry is there for readers: its time is not over and no tag of it was invalidated.
     #[inline]
     pub(crate) fn is_live(&self, store: &TypedStore<K, V>, slot: Slot) -> bool {
-        self.is_live_till(store, slot, self.end_of(store, slot))
-    }
-
-    /// As [`is_live`](Self::is_live), of an entry whose end is known.
-    #[inline]
-    pub(crate) fn is_live_till(
-        &self,
-        store: &TypedStore<K, V>,
-        slot: Slot,
-        end: Option<u64>,
-    ) -> bool {
-        !self.is_over(end)
+        !self.is_over(self.end_of(store, slot))
             && (!store.has_attributes(slot) || self.tags.is_current(store.label_of(slot)))
     }
 

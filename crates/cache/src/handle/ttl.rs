@@ -7,7 +7,6 @@ use equivalent::Equivalent;
 
 use super::cache::Cache;
 use crate::core::fresh::SaidTtl;
-use crate::core::inner::Inner;
 use crate::core::life::end_at;
 use crate::core::removal::RemovalCause;
 use crate::core::shard::Shard;
@@ -100,11 +99,14 @@ impl<K: Hash + Eq, V, S: BuildHasher> Cache<K, V, S> {
         let inner = &*self.inner;
         let hash = inner.hash(key);
         let concerned = |shard: &Shard<K, V>| {
-            let slot = Inner::<K, V, S>::find(shard, hash, key)?;
-            let grace = inner.grace_of(&shard.store, slot);
-            let old = end_at(shard.store.deadline(slot), grace);
-            let live = inner.is_live_till(&shard.store, slot, old);
-            (live && condition.allows(old, end.unwrap_or(u64::MAX))).then_some((slot, grace))
+            let entry = shard
+                .store
+                .look(hash.place(), move |stored| key.equivalent(stored))?;
+            let grace = inner.grace_there(&shard.store, &entry);
+            let old = end_at(entry.deadline(), grace);
+            let allowed = condition.allows(old, end.unwrap_or(u64::MAX));
+            let live = inner.is_there_till(&shard.store, &entry, old);
+            (allowed && live).then_some((entry.slot(), grace))
         };
         let changed = inner.change_key(hash, key, concerned, |shard, (slot, grace)| {
             if end.is_some_and(|end| end <= now.tick()) {

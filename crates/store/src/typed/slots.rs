@@ -117,6 +117,16 @@ impl<K, V> Entry<K, V> {
         self.deadline_high = (raw >> 32) as u8;
     }
 
+    /// Moves a deadline later. Returns false, and does nothing, if it would be earlier, or there is none.
+    #[inline]
+    pub(crate) fn prolong(&mut self, deadline: u64) -> bool {
+        let is_later = self.deadline().is_some_and(|old| deadline >= old);
+        if is_later {
+            self.set_deadline(Some(deadline));
+        }
+        is_later
+    }
+
     /// Moves a deadline later under a shared borrow. Returns false when that takes an exclusive borrow: when the
     /// deadline's upper 8 bits change (every 2^32 ticks), or when there is no deadline.
     #[inline]

@@ -314,16 +314,20 @@ impl<K, V> TypedStore<K, V> {
     /// Gives the entry a deadline, moves it, or takes it away. O(1).
     pub fn set_deadline(&mut self, slot: Slot, deadline: Option<u64>, now: u64) {
         let deadline = deadline.map(|deadline| deadline.min(DEADLINE_MAX));
+        if deadline.is_some_and(|deadline| self.entry_mut(slot).prolong(deadline)) {
+            // The wheel finds the new deadline when the old one comes.
+            return;
+        }
         let old = tidewheel_timer::Timers::timer(&self.slots, slot.0);
         match (old, deadline) {
-            (Some(old), Some(deadline)) if old.deadline != deadline => {
+            (Some(old), Some(deadline)) => {
                 self.wheel
                     .reschedule(&mut self.slots, slot.0, old, deadline, now);
                 self.entry_mut(slot).set_deadline(Some(deadline));
             }
             (Some(_), None) => self.stop_timer(slot.0),
             (None, Some(deadline)) => self.start_timer(slot.0, deadline, now),
-            (Some(_), Some(_)) | (None, None) => {}
+            (None, None) => {}
         }
     }
 
