@@ -51,7 +51,7 @@ mod slot;
 mod typed;
 
 #[cfg(feature = "bytes")]
-pub use bytes::{Expired, INLINE_MAX, NewValue, Seen, Store, Value};
+pub use bytes::{Expired, HandedBack, INLINE_MAX, NewValue, Seen, Store, Value};
 #[cfg(feature = "bytes")]
 pub use hasher::KeyHasher;
 pub use slot::Slot;

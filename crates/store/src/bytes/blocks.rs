@@ -7,11 +7,22 @@
 //! A block above 4 KiB has a page of its own. The first byte of a block is not 0 while the block is in use. A free
 //! block has the offset of the next free one in its bytes 2 and 3.
 //!
+//! A store that has few pages of a class begins a page with 256 bytes. The page grows as blocks are used, by a quarter at
+//! a time, up to 16 KiB. An id stays right, since it is a page and an offset. So a store of 200 entries does not hold
+//! 16 KiB for each size.
+//!
 //! A page without live blocks is freed at once. The other pages with free blocks are in lists by how full they are. New
 //! blocks go to the fullest page, and [`sparse_page`](Blocks::sparse_page) names a page that is worth emptying.
 
-/// Bytes of a page.
+/// Bytes of a page that has grown.
 const PAGE: usize = 16 * 1024;
+
+/// Bytes of a page that begins small.
+const SMALL_PAGE: usize = 256;
+
+/// A class with fewer pages than this begins a page small. With more pages, one of full size is at most an eighth of
+/// their memory.
+const SMALL_PAGES: u32 = 8;
 
 /// Bytes of the unit in which blocks are measured and placed.
 pub(crate) const UNIT: usize = 8;
@@ -81,6 +92,24 @@ struct Page {
     free: u16,
     /// Where the never-used part begins, in units.
     fresh: u16,
+}
+
+impl Page {
+    /// Makes room for the used part; returns by how many bytes.
+    #[cold]
+    fn grow(&mut self) -> usize {
+        let old = self.data.len();
+        let mut new = old;
+        while new < self.fresh as usize * UNIT {
+            // Four steps a doubling, as the usual allocators' size classes.
+            new += (1 << new.ilog2()) / 4;
+        }
+        let mut data = std::mem::take(&mut self.data).into_vec();
+        data.reserve_exact(new - old);
+        data.resize(new, 0);
+        self.data = data.into_boxed_slice();
+        new - old
+    }
 }
 
 /// Blocks of one store.
@@ -165,7 +194,7 @@ impl Blocks {
         let units = SIZES[class];
         let number = match self.lists[class].iter().rev().find(|head| **head != NIL) {
             Some(&number) => number,
-            None => self.add_page(class as u8, PAGE),
+            None => self.add_page(class as u8, self.first_bytes(class)),
         };
         let page = &mut self.pages[number as usize];
         let offset = if page.free != NIL_OFFSET {
@@ -176,6 +205,9 @@ impl Blocks {
         } else {
             let offset = page.fresh;
             page.fresh += units;
+            if page.fresh as usize * UNIT > page.data.len() {
+                self.held_bytes += page.grow();
+            }
             offset
         };
         page.live += 1;
@@ -183,6 +215,15 @@ impl Blocks {
         self.live_bytes += units as usize * UNIT;
         self.list(number);
         number << OFFSET_BITS | u32::from(offset)
+    }
+
+    /// How large the next page of a class begins.
+    fn first_bytes(&self, class: usize) -> usize {
+        if self.class_pages[class] < SMALL_PAGES {
+            SMALL_PAGE
+        } else {
+            PAGE
+        }
     }
 
     /// Frees a block; frees its page with it if it was the last.
@@ -428,6 +469,8 @@ impl Blocks {
     /// Panics if the structure is broken. O(pages + blocks).
     pub(crate) fn validate(&self) {
         let mut live_bytes = 0;
+        let held: usize = self.pages.iter().map(|page| page.data.len()).sum();
+        assert_eq!(held, self.held_bytes, "held bytes");
         for (number, page) in self.pages.iter().enumerate().skip(1) {
             if page.data.is_empty() {
                 continue;
@@ -437,6 +480,10 @@ impl Blocks {
                 continue;
             }
             let units = SIZES[page.class as usize] as usize;
+            assert!(
+                page.fresh as usize * UNIT <= page.data.len() && page.data.len() <= PAGE,
+                "page {number} has grown too little or too much"
+            );
             let used = (0..page.fresh as usize)
                 .step_by(units)
                 .filter(|offset| page.data[offset * UNIT] != 0)

@@ -2,6 +2,7 @@
 
 mod blocks;
 mod entry;
+mod expire;
 mod objects;
 mod store;
 mod tidy;
@@ -9,4 +10,4 @@ mod value;
 mod write;
 
 pub use store::Store;
-pub use value::{Expired, INLINE_MAX, NewValue, Seen, Value};
+pub use value::{Expired, HandedBack, INLINE_MAX, NewValue, Seen, Value};

@@ -19,6 +19,11 @@ impl<O> Objects<O> {
         self.slots.len() - self.free.len()
     }
 
+    /// Heap bytes of the slab itself.
+    pub(crate) fn bytes(&self) -> usize {
+        self.slots.capacity() * size_of::<Option<O>>() + self.free.capacity() * 4
+    }
+
     pub(crate) fn insert(&mut self, object: O) -> u32 {
         if let Some(number) = self.free.pop() {
             self.slots[number as usize] = Some(object);

@@ -1,11 +1,11 @@
 //! The store: blocks hold the entries, the index finds them, the wheel says when they end.
 
-use tidewheel_timer::{Forecast, HierarchicalWheel, Progress, Timer, TimerQueue, Timers};
+use tidewheel_timer::{Forecast, HierarchicalWheel, Timer, TimerQueue, Timers};
 
 use super::blocks::Blocks;
 use super::entry;
 use super::objects::Objects;
-use super::value::{Expired, Seen, Value};
+use super::value::{Seen, Value};
 use crate::hasher::KeyHasher;
 use crate::index::{Elsewhere, Index};
 use crate::slot::Slot;
@@ -53,6 +53,12 @@ impl<O> Store<O> {
         }
     }
 
+    /// What the callers' hashes come from.
+    #[must_use]
+    pub fn hasher(&self) -> &KeyHasher {
+        &self.hasher
+    }
+
     /// Entries stored, dead ones that are not yet removed included.
     #[must_use]
     pub fn len(&self) -> usize {
@@ -77,10 +83,11 @@ impl<O> Store<O> {
         self.blocks.live_bytes() + self.index.bytes() + self.timed * 9
     }
 
-    /// Heap bytes held: what is in use and the gaps between.
+    /// Heap bytes held: what is in use and the gaps between. What objects hold is the caller's to count.
     #[must_use]
     pub fn held_bytes(&self) -> usize {
-        self.blocks.held_bytes() + self.index.bytes() + self.wheel.bytes()
+        let tables = self.blocks.held_bytes() + self.index.bytes() + self.wheel.bytes();
+        tables + self.objects.bytes() + self.scratch.capacity()
     }
 
     /// Finds a key, dead or alive. `hash` is the hasher's hash of the key. O(1).
@@ -204,54 +211,6 @@ impl<O> Store<O> {
         object
     }
 
-    /// Removes the entries whose deadline is at or before `now`, and shows each to `sink`, in the order of their
-    /// deadlines. Touches at most `budget` timer records.
-    pub fn expire(
-        &mut self,
-        now: u64,
-        budget: u32,
-        mut sink: impl FnMut(Expired<'_, O>),
-    ) -> Progress {
-        let Self {
-            blocks,
-            index,
-            wheel,
-            objects,
-            hasher,
-            timed,
-            ..
-        } = self;
-        wheel.advance(blocks, now, budget, |blocks, due| {
-            // Where each is in the index, and where its key begins and ends.
-            let mut places = [(0, 0, 0); 16];
-            // First find all buckets, so that their cache misses overlap; then remove.
-            let mut warmth = 0;
-            for (place, &id) in places.iter_mut().zip(due) {
-                let block = blocks.start(id);
-                let layout = entry::layout(block);
-                let (from, to) = (layout.key_at, layout.value_at());
-                *place = (hasher.hash(&block[from..to]) as u32, from, to);
-                warmth ^= index.touch(place.0);
-            }
-            std::hint::black_box(warmth);
-            for (&(place, from, to), &id) in places.iter().zip(due) {
-                let found = index.remove(place, id);
-                debug_assert!(found, "an entry is in the index");
-                let block = blocks.start(id);
-                let object =
-                    entry::is_object(block).then(|| objects.remove(object_number(&block[to..])));
-                sink(Expired {
-                    key: &block[from..to],
-                    deadline: entry::deadline(block).unwrap_or(now),
-                    tag: entry::tag(block),
-                    object,
-                });
-                *timed -= 1;
-                blocks.release(id);
-            }
-        })
-    }
-
     /// A lower bound of the earliest deadline, never later than it; `None` when nothing has one.
     #[inline]
     #[must_use]
@@ -352,6 +311,6 @@ fn seen(id: u32, block: &[u8]) -> Seen {
     }
 }
 
-fn object_number(bytes: &[u8]) -> u32 {
+pub(super) fn object_number(bytes: &[u8]) -> u32 {
     u32::from_le_bytes([bytes[0], bytes[1], bytes[2], bytes[3]])
 }

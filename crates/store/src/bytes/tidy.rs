@@ -5,11 +5,17 @@ use tidewheel_timer::TimerQueue;
 use super::blocks::Blocks;
 use super::entry;
 use super::store::Store;
+use crate::slot::Slot;
 
 impl<O> Store<O> {
     /// Tidies: moves entries off sparse pages and drops dead timer records. Does about `budget` units of work at most,
     /// and returns whether more is worth doing.
     pub fn maintain(&mut self, budget: u32) -> bool {
+        self.maintain_and_tell(budget, |_, _| {})
+    }
+
+    /// As [`maintain`](Self::maintain), and tells `moved` of each entry that moves: from which slot, and to which.
+    pub fn maintain_and_tell(&mut self, budget: u32, mut moved: impl FnMut(Slot, Slot)) -> bool {
         let records = self.wheel.maintain(&mut self.blocks, budget / 8 + 1);
         for _ in 0..budget {
             let page = match self.blocks.retired() {
@@ -27,7 +33,7 @@ impl<O> Store<O> {
                 return true;
             };
             self.evacuated_to = Blocks::offset(id);
-            self.move_block(id);
+            moved(Slot(id), Slot(self.move_block(id)));
         }
         true
     }
@@ -42,8 +48,8 @@ impl<O> Store<O> {
         gives
     }
 
-    /// Copies a block as it is to another page.
-    fn move_block(&mut self, id: u32) {
+    /// Copies a block as it is to another page; returns where it is now.
+    fn move_block(&mut self, id: u32) -> u32 {
         let mut old = std::mem::take(&mut self.scratch);
         old.clear();
         old.extend_from_slice(self.blocks.block(id));
@@ -63,5 +69,6 @@ impl<O> Store<O> {
             self.blocks.release(id);
         }
         self.scratch = old;
+        new
     }
 }

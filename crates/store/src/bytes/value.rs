@@ -1,5 +1,6 @@
 //! What a store of bytes takes and hands out.
 
+use super::entry;
 use crate::slot::Slot;
 
 /// The most value bytes that are kept beside the key.
@@ -45,4 +46,28 @@ pub struct Expired<'a, O> {
     pub tag: u8,
     /// Its object, for the caller to drop.
     pub object: Option<O>,
+    pub(super) block: &'a [u8],
+}
+
+impl<O> Expired<'_, O> {
+    /// Its inline bytes; `None` for an object.
+    #[must_use]
+    pub fn inline(&self) -> Option<&[u8]> {
+        if entry::is_object(self.block) {
+            return None;
+        }
+        let layout = entry::layout(self.block);
+        Some(&self.block[layout.value_at()..layout.value_at() + layout.value_len])
+    }
+}
+
+/// An entry whose deadline was reached, and which is still there. See [`Store::expire_or_hand_back`].
+///
+/// [`Store::expire_or_hand_back`]: super::Store::expire_or_hand_back
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct HandedBack {
+    /// Where it is.
+    pub slot: Slot,
+    /// The deadline that it had, in ticks (milliseconds).
+    pub deadline: u64,
 }

@@ -3,4 +3,5 @@
 mod hostile_hashes;
 mod model_store;
 mod model_typed;
+mod small;
 mod timed;

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use proptest::prelude::*;
-use tidewheel_store::{INLINE_MAX, KeyHasher, NewValue, Store, Value};
+use tidewheel_store::{Expired, INLINE_MAX, KeyHasher, NewValue, Store, Value};
 
 /// What the model keeps of one entry.
 #[derive(Debug, Clone, PartialEq)]
@@ -38,6 +38,12 @@ enum Op {
     Expire {
         ahead: u64,
         budget: u32,
+    },
+    /// As `Expire`; entries with the tag 12 or above are handed back.
+    HandBack {
+        ahead: u64,
+        budget: u32,
+        next: u64,
     },
     Maintain {
         budget: u32,
@@ -79,6 +85,8 @@ fn op() -> impl Strategy<Value = Op> {
         3 => (0u16..400).prop_map(|key| Op::Remove { key }),
         3 => (prop_oneof![0u64..3, 0u64..1000, 0u64..100_000_000], prop_oneof![0u32..40, Just(u32::MAX)])
             .prop_map(|(ahead, budget)| Op::Expire { ahead, budget }),
+        2 => (prop_oneof![0u64..3, 0u64..1000], prop_oneof![0u32..40, Just(u32::MAX)], 0u64..50)
+            .prop_map(|(ahead, budget, next)| Op::HandBack { ahead, budget, next }),
         2 => (0u32..200).prop_map(|budget| Op::Maintain { budget }),
         1 => (0u16..7, 2u16..7).prop_map(|(residue, of)| Op::Thin { residue, of }),
         1 => (1usize..50).prop_map(|count| Op::Scan { count }),
@@ -203,8 +211,25 @@ fn run(ops: Vec<Op>) {
                     assert!(progress.fired + progress.moved > 0, "no progress");
                 }
             }
+            Op::HandBack {
+                ahead,
+                budget,
+                next,
+            } => {
+                now += ahead;
+                hand_back(&mut store, &mut model, now, budget, next);
+            }
             Op::Maintain { budget } => {
-                store.maintain(budget);
+                let mut moves = Vec::new();
+                store.maintain_and_tell(budget, |from, to| moves.push((from, to)));
+                // An entry may move twice. Where it is last is where it is found.
+                for (_, to) in moves
+                    .iter()
+                    .filter(|(_, to)| !moves.iter().any(|m| m.0 == *to))
+                {
+                    let key = store.key(*to).to_vec();
+                    assert_eq!(store.find(hasher.hash(&key), &key), Some(*to));
+                }
             }
             Op::Scan { count } => {
                 let mut seen = Vec::new();
@@ -219,7 +244,7 @@ fn run(ops: Vec<Op>) {
                 assert_eq!(seen, model.keys().copied().collect::<Vec<_>>());
             }
         }
-        compare(&store, &hasher, &model);
+        compare(&store, &hasher, &model, now);
         store.validate();
     }
     // Whatever the history, everything can be expired and its memory comes back.
@@ -250,6 +275,58 @@ fn run(ops: Vec<Op>) {
     );
 }
 
+/// Expires, and does one of three things with each entry that is handed back: it moves it `next` ticks ahead, removes
+/// it, or files it for now, as a caller does who must stop.
+fn hand_back(
+    store: &mut Store<Vec<u8>>,
+    model: &mut BTreeMap<u16, Kept>,
+    now: u64,
+    budget: u32,
+    next: u64,
+) {
+    let mut handed = Vec::new();
+    let number = |key: &[u8]| u16::from_le_bytes([key[0], key[1]]);
+    let mut gone = 0;
+    let stays = |tag: u8| tag >= 12;
+    let sink = |expired: Expired<'_, Vec<u8>>| {
+        assert!(expired.tag < 12, "an entry that should stay was removed");
+        let kept = model.remove(&number(expired.key)).expect("it was there");
+        let value = (!kept.object).then_some(&kept.value[..]);
+        assert_eq!(expired.inline(), value);
+        gone += 1;
+    };
+    let progress = store.expire_or_hand_back(now, budget, stays, sink, &mut handed);
+    assert_eq!(progress.fired as usize, gone + handed.len());
+    assert!(handed.is_sorted_by_key(|back| back.deadline));
+    for (i, back) in handed.into_iter().enumerate() {
+        let key = number(store.key(back.slot));
+        let kept = model.get_mut(&key).expect("it is still there");
+        assert_eq!(
+            (Some(back.deadline), store.deadline(back.slot)),
+            (at(kept.deadline), None)
+        );
+        assert!(back.deadline <= now && kept.tag >= 12);
+        match i % 3 {
+            0 => {
+                kept.deadline = Some(now + next);
+                store.set_deadline(back.slot, kept.deadline, now);
+            }
+            1 => {
+                let kept = model.remove(&key).expect("it is there");
+                assert_eq!(store.remove(back.slot), kept.object.then_some(kept.value));
+            }
+            _ => {
+                kept.deadline = Some(now);
+                store.set_deadline(back.slot, kept.deadline, now);
+            }
+        }
+    }
+    if !progress.backlog {
+        let overdue = |kept: &Kept| kept.tag < 12 && kept.deadline.is_some_and(|at| at <= now);
+        assert!(!model.values().any(overdue), "something due is left");
+    }
+}
+
 fn remove(
     store: &mut Store<Vec<u8>>,
     hasher: &KeyHasher,
@@ -270,7 +347,7 @@ fn at(deadline: Option<u64>) -> Option<u64> {
     deadline.map(|d| if d == (1 << 48) - 1 { d + 1 } else { d })
 }
 
-fn compare(store: &Store<Vec<u8>>, hasher: &KeyHasher, model: &BTreeMap<u16, Kept>) {
+fn compare(store: &Store<Vec<u8>>, hasher: &KeyHasher, model: &BTreeMap<u16, Kept>, now: u64) {
     assert_eq!(store.len(), model.len());
     assert_eq!(
         store.timed(),
@@ -281,7 +358,8 @@ fn compare(store: &Store<Vec<u8>>, hasher: &KeyHasher, model: &BTreeMap<u16, Kep
     );
     let earliest = model.values().filter_map(|kept| kept.deadline).min();
     match (store.next_deadline(), earliest) {
-        (Some(next), Some(earliest)) => assert!(next <= earliest.max(next.min(earliest))),
+        // What is overdue is due now.
+        (Some(next), Some(earliest)) => assert!(next <= earliest.max(now)),
         (None, Some(_)) => panic!("a deadline is pending, and nobody would wake up"),
         _ => {}
     }

@@ -1,0 +1,82 @@
+//! How deadlines remove entries, or hand them back.
+
+use tidewheel_timer::{Progress, TimerQueue};
+
+use super::entry;
+use super::store::{Store, object_number};
+use super::value::{Expired, HandedBack};
+use crate::slot::Slot;
+
+impl<O> Store<O> {
+    /// Removes the entries whose deadline is at or before `now`, and shows each to `sink`, in the order of their
+    /// deadlines. Touches at most `budget` timer records.
+    pub fn expire(&mut self, now: u64, budget: u32, sink: impl FnMut(Expired<'_, O>)) -> Progress {
+        // Nothing is handed back, so the list stays empty, and the compiler drops the question.
+        self.expire_or_hand_back(now, budget, |_| false, sink, &mut Vec::new())
+    }
+
+    /// As [`expire`](Self::expire), but an entry whose tag `stays` accepts is not removed: it is added to `handed`, in
+    /// the order of deadlines. It counts as fired.
+    ///
+    /// **An entry that was handed back has no deadline any more.** The caller gives it the next one with
+    /// [`set_deadline`](Self::set_deadline), or removes it. If the caller must stop before it has done so for all of
+    /// them, it gives the rest the deadline `now`: then the next call hands them back again. There are at most `budget`
+    /// of them. Their slots stay valid while the caller changes and removes entries of the list, each by its own slot;
+    /// they do not survive [`maintain`](Self::maintain).
+    pub fn expire_or_hand_back(
+        &mut self,
+        now: u64,
+        budget: u32,
+        stays: impl Fn(u8) -> bool,
+        mut sink: impl FnMut(Expired<'_, O>),
+        handed: &mut Vec<HandedBack>,
+    ) -> Progress {
+        let Self {
+            blocks,
+            index,
+            wheel,
+            objects,
+            hasher,
+            timed,
+            ..
+        } = self;
+        wheel.advance(blocks, now, budget, |blocks, due| {
+            // Where each is in the index, and where its key begins and ends.
+            let mut places = [(0, 0, 0); 16];
+            // First find all buckets, so that their cache misses overlap; then remove.
+            let mut warmth = 0;
+            for (place, &id) in places.iter_mut().zip(due) {
+                let block = blocks.start(id);
+                let layout = entry::layout(block);
+                let (from, to) = (layout.key_at, layout.value_at());
+                *place = (hasher.hash(&block[from..to]) as u32, from, to);
+                warmth ^= index.touch(place.0);
+            }
+            std::hint::black_box(warmth);
+            for (&(place, from, to), &id) in places.iter().zip(due) {
+                *timed -= 1;
+                let block = blocks.start(id);
+                let (tag, deadline) = (entry::tag(block), entry::deadline(block).unwrap_or(now));
+                if stays(tag) {
+                    entry::set_deadline(blocks.start_mut(id), None);
+                    let slot = Slot(id);
+                    handed.push(HandedBack { slot, deadline });
+                    continue;
+                }
+                let found = index.remove(place, id);
+                debug_assert!(found, "an entry is in the index");
+                let block = blocks.start(id);
+                let object =
+                    entry::is_object(block).then(|| objects.remove(object_number(&block[to..])));
+                sink(Expired {
+                    key: &block[from..to],
+                    deadline,
+                    tag,
+                    object,
+                    block,
+                });
+                blocks.release(id);
+            }
+        })
+    }
+}
