@@ -6,6 +6,7 @@ use tidewheel_resp::{Args, parse_i64};
 use tidewheel_store::Value;
 
 use crate::command::Command;
+use crate::commands::bitfield;
 use crate::keyspace::Keyspace;
 use crate::shape::Adds;
 use crate::value::{self, LARGE, room_for};
@@ -33,9 +34,11 @@ struct Present {
 #[inline]
 pub(crate) fn at_most_added(keyspace: &Keyspace, row: &Command, args: Args<'_>) -> usize {
     match row.adds {
-        Adds::Range => range_end(keyspace, args).unwrap_or(0).max(args.bytes()),
+        Adds::Range | Adds::Bit | Adds::Fields => end_of_write(keyspace, row, args)
+            .unwrap_or(0)
+            .max(args.bytes()),
         Adds::Arguments | Adds::Tail => args.bytes(),
-        Adds::Copy => UNKNOWN,
+        Adds::Longest | Adds::Copy => UNKNOWN,
     }
 }
 
@@ -62,9 +65,15 @@ impl Demand {
                     len.saturating_add(tail)
                 })
             }
-            Adds::Range => {
-                let end = range_end(keyspace, args);
+            Adds::Range | Adds::Bit | Adds::Fields => {
+                let end = end_of_write(keyspace, row, args);
                 Self::of_grown(keyspace, db, args, end, usize::max)
+            }
+            Adds::Longest => {
+                let sources = (3..args.len()).filter_map(|i| args.get(i));
+                let lens = sources.filter_map(|key| Present::of(keyspace, db, key));
+                let longest = lens.map(|present| present.len).max();
+                Self::of(longest.unwrap_or(0) + args.bytes())
             }
             Adds::Copy => {
                 let present = Present::of(keyspace, db, args.get(1).unwrap_or_default());
@@ -147,11 +156,24 @@ fn first_key<'b>(row: &Command, args: Args<'b>) -> &'b [u8] {
     args.get(row.keys.first as usize).unwrap_or_default()
 }
 
-/// Where the piece ends that SETRANGE writes; `None` if it will write nothing.
-fn range_end(keyspace: &Keyspace, args: Args<'_>) -> Option<usize> {
-    let piece = args.get(3).filter(|piece| !piece.is_empty())?;
-    let offset = usize::try_from(parse_i64(args.get(2)?)?).ok()?;
-    let end = offset.checked_add(piece.len())?;
+/// Where in the string the command's last write ends; `None` if it will write nothing.
+fn end_of_write(keyspace: &Keyspace, row: &Command, args: Args<'_>) -> Option<usize> {
     let longest = keyspace.rules().proto_max_bulk_len.load(Relaxed);
+    let end = match row.adds {
+        Adds::Range => end_of_range(args)?,
+        Adds::Bit => parse_usize(args.get(2)?)? / 8 + 1,
+        Adds::Fields => return bitfield::end_of_writes(args, longest),
+        _ => return None,
+    };
     (end as u64 <= longest).then_some(end)
+}
+
+/// Where the piece ends that SETRANGE writes.
+fn end_of_range(args: Args<'_>) -> Option<usize> {
+    let piece = args.get(3).filter(|piece| !piece.is_empty())?;
+    parse_usize(args.get(2)?)?.checked_add(piece.len())
+}
+
+fn parse_usize(text: &[u8]) -> Option<usize> {
+    usize::try_from(parse_i64(text)?).ok()
 }

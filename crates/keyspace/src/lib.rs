@@ -63,6 +63,7 @@
 //!   so they do not show a single moment.
 
 mod access;
+mod bits;
 pub mod command;
 mod commands;
 mod context;

@@ -113,10 +113,10 @@ pub(crate) fn getkeysandflags(ctx: &mut Context<'_, '_>, rows: &Rows) -> Outcome
     for (i, key) in keys.iter().enumerate() {
         ctx.out.array(2);
         ctx.out.bulk(key);
-        // Either one specification covers all keys, or each covers one.
+        // Each specification covers one key, and the last one the rest.
         let flags = uses
             .get(i)
-            .or(uses.first())
+            .or(uses.last())
             .map_or(&[][..], |key_use| flags_of_call(key_use.flags, call));
         ctx.out.set(flags.len());
         flags.iter().for_each(|flag| ctx.out.simple(flag));
@@ -124,11 +124,36 @@ pub(crate) fn getkeysandflags(ctx: &mut Context<'_, '_>, rows: &Rows) -> Outcome
     Ok(())
 }
 
-/// What a call does with its key. Only SET varies: it reads the old value if, and only if, it is asked to.
+/// What a call does with its key.
 fn flags_of_call(flags: &'static [&'static str], call: Args<'_>) -> &'static [&'static str] {
     if !flags.contains(&VARIABLE_FLAGS) {
-        return flags;
+        flags
+    } else if call
+        .get(0)
+        .is_some_and(|name| name.eq_ignore_ascii_case(b"bitfield"))
+    {
+        flags_of_bitfield(call)
+    } else {
+        flags_of_set(call)
     }
+}
+
+/// BITFIELD changes its key, unless all that it does is GET.
+fn flags_of_bitfield(call: Args<'_>) -> &'static [&'static str] {
+    let mut i = 2;
+    while let Some(word) = call.get(i) {
+        let left = call.len() - i - 1;
+        i += match () {
+            () if word.eq_ignore_ascii_case(b"GET") && left >= 2 => 3,
+            () if word.eq_ignore_ascii_case(b"OVERFLOW") && left >= 1 => 2,
+            () => return &["RW", "access", "update"],
+        };
+    }
+    &["RO", "access"]
+}
+
+/// SET reads the old value if, and only if, it is asked to.
+fn flags_of_set(call: Args<'_>) -> &'static [&'static str] {
     let mut options = call.iter().skip(3);
     while let Some(option) = options.next() {
         let one_of = |words: &[&str]| {
@@ -188,15 +213,24 @@ impl Rows {
 }
 
 /// All access-control categories, in the order in which they are reported.
-const CATEGORIES: [&str; 12] = [
+const CATEGORIES: [&str; 21] = [
     "@keyspace",
     "@read",
     "@write",
+    "@set",
+    "@sortedset",
+    "@list",
+    "@hash",
     "@string",
+    "@bitmap",
+    "@hyperloglog",
+    "@geo",
+    "@stream",
     "@pubsub",
     "@admin",
     "@fast",
     "@slow",
+    "@blocking",
     "@dangerous",
     "@connection",
     "@transaction",
@@ -243,9 +277,9 @@ fn write_info(row: &Command, out: &mut Writer) {
 fn write_key_specs(keys: &KeySpec, out: &mut Writer) {
     out.set(keys.uses.len());
     for (i, use_) in keys.uses.iter().enumerate() {
-        // Either one specification covers all keys, or each covers one.
+        // Each specification covers one key, and the last one the rest.
         let first = i64::from(keys.first) + i as i64;
-        let last = if keys.uses.len() > 1 {
+        let last = if i + 1 < keys.uses.len() {
             0
         } else if keys.last < 0 {
             keys.last.into()

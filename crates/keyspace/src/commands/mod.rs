@@ -1,5 +1,9 @@
 //! The bodies of the commands that the keyspace runs.
 
+pub(crate) mod bitfield;
+pub(crate) mod bitmap;
+pub(crate) mod bitop;
+mod change;
 pub(crate) mod database;
 pub(crate) mod edit;
 pub(crate) mod expire;

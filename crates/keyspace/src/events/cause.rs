@@ -21,6 +21,7 @@ pub(crate) enum Cause {
     RenameFrom,
     RenameTo,
     Set,
+    SetBit,
     SetRange,
     /// A part of something else, which is announced for itself.
     Silent,
@@ -46,6 +47,7 @@ impl Cause {
             Self::RenameFrom => (NotifyClass::Generic, "rename_from"),
             Self::RenameTo => (NotifyClass::Generic, "rename_to"),
             Self::Set => (NotifyClass::String, "set"),
+            Self::SetBit => (NotifyClass::String, "setbit"),
             Self::SetRange => (NotifyClass::String, "setrange"),
             Self::Silent => return None,
         })

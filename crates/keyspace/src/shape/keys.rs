@@ -9,7 +9,7 @@ pub struct KeySpec {
     pub last: i32,
     /// The distance between keys.
     pub step: u32,
-    /// What is done to them: one for all keys, or one for each.
+    /// What is done to them: one for each key, and the last one for all that follow.
     pub uses: &'static [KeyUse],
 }
 

@@ -18,6 +18,12 @@ pub(crate) enum Adds {
     /// As many bytes as the string grows when the third argument is written at the offset that the second one is
     /// (SETRANGE).
     Range,
+    /// As many bytes as the string grows when it gets the bit that the second argument names (SETBIT).
+    Bit,
+    /// As many bytes as the string grows when it gets the fields that may be written (BITFIELD).
+    Fields,
+    /// As many bytes as the longest value has of the second key and those behind it (BITOP).
+    Longest,
     /// A copy of the value of its first argument, and its arguments (COPY).
     Copy,
 }
@@ -26,6 +32,7 @@ pub(crate) enum Adds {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[allow(missing_docs, reason = "each is the chapter of its name")]
 pub enum Group {
+    Bitmap,
     Connection,
     Expiry,
     Generic,
@@ -40,6 +47,7 @@ impl Group {
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {
+            Self::Bitmap => "bitmap",
             Self::Connection => "connection",
             Self::Expiry => "expiry",
             Self::Generic => "generic",

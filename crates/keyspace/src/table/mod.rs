@@ -1,5 +1,6 @@
 //! The one command table: every row, and how a name finds its row.
 
+mod bitmap;
 mod connection;
 mod expiry;
 mod key;
@@ -10,8 +11,9 @@ mod string;
 use crate::command::{Command, Rows};
 
 /// The chapters of the table.
-static CHAPTERS: [&[Command]; 6] = [
+static CHAPTERS: [&[Command]; 7] = [
     string::ROWS,
+    bitmap::ROWS,
     key::ROWS,
     expiry::ROWS,
     connection::ROWS,
@@ -58,60 +60,65 @@ pub(crate) static TABLE: Rows = Rows {
     find: lookup,
 };
 
-/// A name of up to 16 bytes in lower case, as two words.
+/// A name of up to 24 bytes in lower case, as three words.
 ///
-/// Names in the table are letters only, and `byte | 0x20` is a lower-case letter only for letters: so
-/// the folded words are equal exactly if the names are equal without regard to case.
+/// `byte | 0x20` is a lower-case letter only for letters. So the folded words of names that are letters only are equal
+/// exactly if the names are equal without regard to case. An underscore folds to the same byte as DEL, and nothing else
+/// does.
 #[derive(Clone, Copy, PartialEq, Eq)]
 struct Folded {
     head: u64,
     tail: u64,
+    rest: u64,
 }
 
 const FOLD: u64 = 0x2020_2020_2020_2020;
-const NAME_MAX: usize = 16;
+const NAME_MAX: usize = 24;
+const DEL: u8 = 0x7f;
 
 impl Folded {
     const fn of_row(name: &str) -> Self {
         let bytes = name.as_bytes();
         assert!(
             bytes.len() <= NAME_MAX,
-            "a command's name is at most 16 letters"
+            "a command's name is at most 24 letters"
         );
-        let mut words = [0_u8; NAME_MAX];
+        let mut words = [0_u64; NAME_MAX / 8];
         let mut i = 0;
         while i < bytes.len() {
             assert!(
-                bytes[i].is_ascii_lowercase(),
-                "a command's name is letters in lower case"
+                bytes[i].is_ascii_lowercase() || bytes[i] == b'_',
+                "a command's name is letters in lower case, and underscores"
             );
-            words[i] = bytes[i];
+            words[i / 8] |= (bytes[i] as u64) << (i % 8 * 8);
             i += 1;
         }
-        let all = u128::from_le_bytes(words);
-        Self::from_words(all as u64, (all >> 64) as u64)
+        Self::from_words(words)
     }
 
-    const fn from_words(head: u64, tail: u64) -> Self {
+    const fn from_words([head, tail, rest]: [u64; 3]) -> Self {
         Self {
             head: head | FOLD,
             tail: tail | FOLD,
+            rest: rest | FOLD,
         }
     }
 
     fn of_call(name: &[u8]) -> Option<Self> {
-        if let Some((head, rest)) = name.split_first_chunk::<8>() {
-            return Some(Self::from_words(
-                u64::from_le_bytes(*head),
-                short_word(rest)?,
-            ));
-        }
-        Some(Self::from_words(short_word(name)?, 0))
+        let Some((head, more)) = name.split_first_chunk::<8>() else {
+            return Some(Self::from_words([short_word(name)?, 0, 0]));
+        };
+        let head = u64::from_le_bytes(*head);
+        let Some((tail, more)) = more.split_first_chunk::<8>() else {
+            return Some(Self::from_words([head, short_word(more)?, 0]));
+        };
+        let tail = u64::from_le_bytes(*tail);
+        Some(Self::from_words([head, tail, short_word(more)?]))
     }
 
     const fn place(self, len: usize) -> usize {
-        let mixed = (self.head ^ self.tail.rotate_left(29) ^ (len as u64) << 59)
-            .wrapping_mul(0x9e37_79b9_7f4a_7c15);
+        let words = self.head ^ self.tail.rotate_left(29) ^ self.rest.rotate_left(43);
+        let mixed = (words ^ (len as u64) << 59).wrapping_mul(0x9e37_79b9_7f4a_7c15);
         (mixed >> (64 - INDEX_BITS)) as usize
     }
 }
@@ -144,14 +151,16 @@ struct Place {
     name: Folded,
     len: u8,
     row: u8,
+    has_underscore: bool,
 }
 
 /// Built when compiling; at a load below a quarter most names are met at their first place.
 static INDEX: [Place; INDEX_LEN] = {
     let mut index = [Place {
-        name: Folded { head: 0, tail: 0 },
+        name: Folded::from_words([0; 3]),
         len: 0,
         row: 0,
+        has_underscore: false,
     }; INDEX_LEN];
     assert!(COUNT < INDEX_LEN / 2 && COUNT < 256, "widen the index");
     let mut i = 0;
@@ -166,11 +175,23 @@ static INDEX: [Place; INDEX_LEN] = {
             name,
             len: len as u8,
             row: i as u8,
+            has_underscore: has_underscore(ROWS[i].name),
         };
         i += 1;
     }
     index
 };
+
+const fn has_underscore(name: &str) -> bool {
+    let mut i = 0;
+    while i < name.len() {
+        if name.as_bytes()[i] == b'_' {
+            return true;
+        }
+        i += 1;
+    }
+    false
+}
 
 static GET: &Command = row_of("get");
 static SET: &Command = row_of("set");
@@ -180,7 +201,7 @@ const fn row_of(name: &str) -> &'static Command {
     let mut i = 0;
     while i < COUNT {
         let folded = Folded::of_row(ROWS[i].name);
-        if folded.head == wanted.head && folded.tail == wanted.tail {
+        if folded.head == wanted.head && folded.tail == wanted.tail && folded.rest == wanted.rest {
             return ROWS[i];
         }
         i += 1;
@@ -208,7 +229,8 @@ pub fn lookup(name: &[u8]) -> Option<&'static Command> {
             return None;
         }
         if place.len as usize == name.len() && place.name == folded {
-            return Some(ROWS[place.row as usize]);
+            let differs = place.has_underscore && name.contains(&DEL);
+            return (!differs).then(|| ROWS[place.row as usize]);
         }
         at = (at + 1) % INDEX_LEN;
     }
@@ -233,7 +255,7 @@ mod tests {
 
     #[test]
     fn near_misses_find_nothing() {
-        let names: [&[u8]; 10] = [
+        let names: [&[u8]; 11] = [
             b"",
             b"ge",
             b"gett",
@@ -241,6 +263,7 @@ mod tests {
             b"g\x05t",
             b"set ",
             b"GETRANGEE",
+            b"bitfield\x7fro",
             b"xyzzy",
             b"0",
             &[0xff; 40],
@@ -251,11 +274,13 @@ mod tests {
         for row in rows() {
             for at in 0..row.name.len() {
                 let mut name = row.name.as_bytes().to_vec();
-                // Only the case bit may be ignored.
-                for bit in [0x01, 0x02, 0x04, 0x08, 0x10, 0x40, 0x80] {
+                // Only a letter's case bit may be ignored.
+                let case = if name[at] == b'_' { 0x20 } else { 0 };
+                for bit in [0x01, 0x02, 0x04, 0x08, 0x10, case, 0x40, 0x80] {
                     name[at] ^= bit;
                     let found = lookup(&name).map(|r| r.name.as_bytes());
-                    assert!(found.is_none() || found == Some(&name[..]), "{name:?}");
+                    let same = found == Some(&name[..]);
+                    assert!(found.is_none() || same, "{name:?}");
                     name[at] ^= bit;
                 }
             }

@@ -1,5 +1,8 @@
 //! The keyspace as its users see it: one binary, so that its code is linked once.
 
+#[cfg(unix)]
+mod against_redis;
+mod bitmaps;
 mod common;
 mod concurrency;
 mod deadlines;
@@ -8,6 +11,8 @@ mod memory_limit;
 mod memory_room;
 mod model_keyspace;
 mod notifications;
+#[cfg(unix)]
+mod oracle;
 mod reply_limits;
 mod strings;
 mod walks;

@@ -70,6 +70,27 @@ const CASES: &[(&str, &[&str], &[&str])] = &[
         &["APPEND a 2", "APPEND b 3", "APPEND new 4"],
     ),
     (
+        "bitfield",
+        &["SET a 1", "SET b <long>"],
+        &[
+            "BITFIELD a GET u8 0",
+            "BITFIELD a SET u8 0 49",
+            "BITFIELD a SET u8 0 50",
+            "BITFIELD b INCRBY i16 99 5",
+            "BITFIELD new SET u8 0 1",
+        ],
+    ),
+    (
+        "bitop",
+        &["SET a 1", "SET b <long>"],
+        &[
+            "BITOP NOT new a",
+            "BITOP OR a a b",
+            "BITOP AND a none",
+            "BITOP AND new none",
+        ],
+    ),
+    (
         "copy",
         &["SET a 1 PX 9", "SET b 2", "SET c <long>"],
         &[
@@ -190,6 +211,16 @@ const CASES: &[(&str, &[&str], &[&str])] = &[
             "pass 5",
             "SET c 1 XX",
             "SET c 1",
+        ],
+    ),
+    (
+        "setbit",
+        &["SET a 1", "SET b <long>"],
+        &[
+            "SETBIT a 6 1",
+            "SETBIT a 6 1",
+            "SETBIT b 2000 1",
+            "SETBIT new 4 0",
         ],
     ),
     ("setex", &["SET a 1"], &["SETEX a 5 2", "SETEX new 5 2"]),
