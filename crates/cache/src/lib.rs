@@ -103,7 +103,11 @@
 //!
 //! - [`Cache::get_or_load_by_ref`] and its kin, and [`Cache::entry_by_ref`], take a key by reference: a hit makes no key.
 //! - [`Cache::get_or_load_many`] loads all keys that are missing with one call.
-//! - [`Cache::fetch`] tells beside the answer where it comes from ([`Outcome`]), for a header such as `X-Cache`.
+//! - [`Cache::fetch`] tells beside the answer where it comes from ([`Outcome`]), for a header such as `X-Cache`, and the error in
+//!   whose place it answers an old value.
+//! - [`Fetch::load_with_old`] and [`Builder::refresh_with_old`] give the loader the old value, which it may keep with
+//!   [`Loaded::unchanged`]: HTTP's `If-None-Match` and "304 Not Modified".
+//! - [`Presence`] says for how long an absence is remembered.
 //!
 //! An entry may have two deadlines. Past the *soft* one ([`Builder::refresh_after`]) the old value is served
 //! while one caller, or the background refresher ([`Builder::refresh_with`], or [`Builder::refresh_with_async`] with a
@@ -186,6 +190,7 @@ mod error;
 mod handle;
 mod lifetime;
 mod load;
+mod loaded;
 mod quiet;
 mod stats;
 mod sync;
@@ -207,12 +212,13 @@ pub use handle::iter::{Entries, Iter, Keys};
 #[cfg(feature = "serde")]
 pub use handle::snapshot::{RestoreError, Snapshot};
 pub use handle::tagged::TaggedEntries;
-pub use lifetime::{Condition, Expiry, Jitter, Lifetime, Loaded, Ttl};
+pub use lifetime::{Condition, Expiry, Jitter, Lifetime, Ttl};
 pub use load::fetched::{Fetched, Outcome};
 pub use load::form::{BorrowedKey, KeyForm, OwnedKey};
 pub use load::latch::Compute;
 pub use load::refreshed::RefresherResult;
 pub use load::said::LoaderResult;
+pub use loaded::{Loaded, Presence};
 pub use stats::Stats;
 #[cfg(feature = "system")]
 pub use tidewheel_time::SystemClock;

@@ -122,57 +122,6 @@ impl Lifetime {
     }
 }
 
-/// A value with a lifetime of its own, as the loader of
-/// [`Cache::get_or_load_with`](crate::Cache::get_or_load_with) returns it. Plain values convert into it.
-#[derive(Debug, Clone, PartialEq, Eq)]
-#[non_exhaustive]
-pub struct Loaded<V> {
-    /// The value.
-    pub value: V,
-    /// How long it lives.
-    pub lifetime: Lifetime,
-    /// Whether it is for the caller alone whose loader has returned it.
-    pub(crate) is_private: bool,
-}
-
-impl<V> Loaded<V> {
-    /// A value with its lifetime.
-    #[must_use]
-    pub fn new(value: V, lifetime: Lifetime) -> Self {
-        Self {
-            value,
-            lifetime,
-            is_private: false,
-        }
-    }
-
-    /// A value for one caller alone, such as an HTTP answer with `no-store`: the one whose loader returns it. It is not
-    /// stored, and what was there before goes. Those who have waited for it do not get it: each runs its own loader,
-    /// beside the others, and what that returns is not stored either.
-    ///
-    /// From a refresher it is no value for anybody: the old one goes. Where there is no loader, as in a
-    /// [`Compute`](crate::Compute), it is a value with a time to live of zero.
-    #[must_use]
-    pub fn private(value: V) -> Self {
-        let lifetime = Lifetime::ttl(Duration::ZERO).stale_for(Duration::ZERO);
-        Self {
-            value,
-            lifetime,
-            is_private: true,
-        }
-    }
-}
-
-impl<V> From<V> for Loaded<V> {
-    fn from(value: V) -> Self {
-        Self {
-            value,
-            lifetime: Lifetime::default(),
-            is_private: false,
-        }
-    }
-}
-
 /// What is left of an entry's time to live.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Ttl {

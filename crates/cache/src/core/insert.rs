@@ -31,7 +31,7 @@ pub(crate) struct Prepared<'a> {
 impl<'a> Prepared<'a> {
     /// Whether nobody could read it, nor get it in place of an error.
     #[inline]
-    fn is_over(&self) -> bool {
+    pub(crate) fn is_over(&self) -> bool {
         let deadline = self.attributes.deadline;
         deadline.is_some_and(|deadline| deadline <= self.now.tick())
     }

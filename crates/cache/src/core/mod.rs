@@ -15,6 +15,7 @@ pub(crate) mod inner;
 pub(crate) mod insert;
 mod leave;
 pub(crate) mod life;
+pub(crate) mod live_on;
 pub(crate) mod midst;
 pub(crate) mod negative;
 pub(crate) mod parties;

@@ -33,6 +33,14 @@ impl Negative {
         Self::Error(Arc::<E>::clone(error) as Arc<dyn Any + Send + Sync>)
     }
 
+    /// The error, if it is an `E`.
+    pub(crate) fn as_error<E: Send + Sync + 'static>(&self) -> Option<Arc<E>> {
+        match self {
+            Self::Absent => None,
+            Self::Error(error) => Arc::clone(error).downcast().ok(),
+        }
+    }
+
     /// Whether this answers a caller whose loader fails with `E`.
     pub(crate) fn is_error<E: Send + Sync + 'static>(&self) -> bool {
         matches!(self, Self::Error(error) if error.is::<E>())

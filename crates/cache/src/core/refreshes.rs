@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use crate::core::flight::{Flight, Negative};
 use crate::core::hash::Hashed;
-use crate::lifetime::Loaded;
+use crate::loaded::Presence;
 use crate::sync::{AtomicBool, AtomicUsize, Mutex, Ordering::Relaxed, Ordering::SeqCst, lock};
 
 /// Refreshes that wait at a time unless told otherwise.
@@ -20,14 +20,14 @@ const PARALLEL_THREADS: usize = 4;
 const PARALLEL_FUTURES: usize = 64;
 
 /// What a refresher says.
-pub(crate) type Refreshed<V> = Result<Loaded<V>, Negative>;
+pub(crate) type Refreshed<V> = Result<Presence<V>, Negative>;
 
 /// A refresh as a future.
 pub(crate) type Refreshing<V> = Pin<Box<dyn Future<Output = Refreshed<V>> + Send>>;
 
-type Blocking<K, V> = Box<dyn Fn(&K) -> Refreshed<V> + Send + Sync>;
+type Blocking<K, V> = Box<dyn Fn(&K, Option<V>) -> Refreshed<V> + Send + Sync>;
 
-type Async<K, V> = Box<dyn Fn(&K) -> Refreshing<V> + Send + Sync>;
+type Async<K, V> = Box<dyn Fn(&K, Option<V>) -> Refreshing<V> + Send + Sync>;
 
 /// How it loads a key again.
 pub(crate) enum Load<K, V> {
@@ -38,27 +38,60 @@ pub(crate) enum Load<K, V> {
 /// What the builder was told.
 pub(crate) struct Refresher<K, V> {
     pub(crate) clone_key: fn(&K) -> K,
+    /// For one that wants the old value.
+    pub(crate) clone_old: Option<fn(&V) -> V>,
     pub(crate) load: Load<K, V>,
 }
 
 impl<K: Clone, V> Refresher<K, V> {
     pub(crate) fn blocking(load: impl Fn(&K) -> Refreshed<V> + Send + Sync + 'static) -> Self {
-        Self {
-            clone_key: K::clone,
-            load: Load::Blocking(Box::new(load)),
-        }
+        Self::of(Load::Blocking(Box::new(move |key, _| load(key))))
     }
 
     pub(crate) fn future<F>(load: impl Fn(K) -> F + Send + Sync + 'static) -> Self
     where
         F: Future<Output = Refreshed<V>> + Send + 'static,
     {
-        let begin = move |key: &K| -> Refreshing<V> { Box::pin(load(key.clone())) };
+        let begin = move |key: &K, _| -> Refreshing<V> { Box::pin(load(key.clone())) };
+        Self::of(Load::Async(Box::new(begin)))
+    }
+
+    fn of(load: Load<K, V>) -> Self {
         Self {
             clone_key: K::clone,
-            load: Load::Async(Box::new(begin)),
+            clone_old: None,
+            load,
         }
     }
+}
+
+/// Those that want the old value.
+impl<K: Clone, V: Clone> Refresher<K, V> {
+    pub(crate) fn blocking_with_old(
+        load: impl Fn(&K, V) -> Refreshed<V> + Send + Sync + 'static,
+    ) -> Self {
+        let load = move |key: &K, old| load(key, given(old));
+        Self {
+            clone_old: Some(V::clone),
+            ..Self::of(Load::Blocking(Box::new(load)))
+        }
+    }
+
+    pub(crate) fn future_with_old<F>(load: impl Fn(K, V) -> F + Send + Sync + 'static) -> Self
+    where
+        F: Future<Output = Refreshed<V>> + Send + 'static,
+    {
+        let begin =
+            move |key: &K, old| -> Refreshing<V> { Box::pin(load(key.clone(), given(old))) };
+        Self {
+            clone_old: Some(V::clone),
+            ..Self::of(Load::Async(Box::new(begin)))
+        }
+    }
+}
+
+fn given<V>(old: Option<V>) -> V {
+    old.expect("asked for by `clone_old`")
 }
 
 impl<K, V> Refresher<K, V> {

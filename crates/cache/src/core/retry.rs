@@ -77,9 +77,14 @@ impl<K, V> Config<K, V> {
     }
 
     /// How long an error or absence is remembered. Runs user code: without any lock.
-    pub(crate) fn remembered_for(&self, negative: &Negative) -> Option<Duration> {
+    /// `said` is what the loader has said of an absence.
+    pub(crate) fn remembered_for(
+        &self,
+        negative: &Negative,
+        said: Option<Duration>,
+    ) -> Option<Duration> {
         let own = match negative {
-            Negative::Absent => None,
+            Negative::Absent => said,
             Negative::Error(error) => self.error_ttls.iter().find_map(|ttl| ttl(&**error)),
         };
         own.or(self.negative_ttl).filter(|ttl| !ttl.is_zero())

@@ -58,7 +58,7 @@ pub struct Builder<K, V, S = DefaultHashBuilder> {
     on_full: OnFull,
     pub(super) stale_on_error: Duration,
     pub(super) negative_capacity: Option<u64>,
-    hooks: Hooks<K, V, S>,
+    pub(super) hooks: Hooks<K, V, S>,
     join: Option<Join<K, V, S>>,
     keys: PhantomData<fn(K, V)>,
 }

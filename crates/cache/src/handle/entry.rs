@@ -8,9 +8,9 @@ use equivalent::Equivalent;
 use tidewheel_time::DefaultHashBuilder;
 
 use super::cache::Cache;
-use crate::lifetime::Loaded;
 use crate::load::form::{BorrowedKey, KeyForm, OwnedKey};
 use crate::load::latch::{Compute, PutIf};
+use crate::loaded::Loaded;
 use crate::quiet::Quiet;
 
 /// One key of a cache, there or not; made by [`Cache::entry`] and [`Cache::entry_by_ref`].

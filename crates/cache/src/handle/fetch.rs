@@ -12,7 +12,7 @@ use super::cache::Cache;
 use crate::load::fetched::Fetched;
 use crate::load::form::{BorrowedKey, KeyForm, OwnedKey};
 use crate::load::said::{LoaderResult, present};
-use crate::load::{never, plain};
+use crate::load::{never, plain, plain_or_absent};
 
 /// A key whose value is asked for; made by [`Cache::fetch`] and [`Cache::fetch_by_ref`].
 ///
@@ -73,7 +73,7 @@ impl<K: Hash + Eq, V: Clone, S: BuildHasher, Q: KeyForm<K>> Fetch<'_, K, V, S, Q
     ///
     /// As that.
     #[inline]
-    pub fn try_load<E>(self, load: impl FnOnce() -> Result<V, E>) -> Fetched<Result<V, Arc<E>>>
+    pub fn try_load<E>(self, load: impl FnOnce() -> Result<V, E>) -> Fetched<Result<V, Arc<E>>, E>
     where
         E: Send + Sync + 'static,
     {
@@ -88,7 +88,7 @@ impl<K: Hash + Eq, V: Clone, S: BuildHasher, Q: KeyForm<K>> Fetch<'_, K, V, S, Q
     /// As that.
     #[inline]
     pub fn optionally_load(self, load: impl FnOnce() -> Option<V>) -> Fetched<Option<V>> {
-        let load = || Ok(load().and_then(plain));
+        let load = || Ok(plain_or_absent(load()));
         let found = self.cache.inner.load(self.key, true, load);
         found.map(|answer| answer.unwrap_or_else(|error| never(&error)))
     }
@@ -99,12 +99,37 @@ impl<K: Hash + Eq, V: Clone, S: BuildHasher, Q: KeyForm<K>> Fetch<'_, K, V, S, Q
     ///
     /// As that.
     #[inline]
-    pub fn load_with<R>(self, load: impl FnOnce() -> R) -> Fetched<R::Answer>
+    pub fn load_with<R>(self, load: impl FnOnce() -> R) -> Fetched<R::Answer, R::Error>
     where
         R: LoaderResult<V>,
     {
         let load = || load().said();
         let found = self.cache.inner.load(self.key, R::MAY_BE_ABSENT, load);
+        found.map(R::answer)
+    }
+
+    /// [`Cache::get_or_load_with`], with a loader that is given the old value: one past its soft deadline, or past its end
+    /// and kept by [`Builder::stale_on_error`](crate::Builder::stale_on_error) or
+    /// [`Lifetime::stale_for`](crate::Lifetime::stale_for). If that is still right, the loader returns
+    /// [`Loaded::unchanged`](crate::Loaded::unchanged), which has an example.
+    ///
+    /// Costs a clone of the old value where the loader runs.
+    ///
+    /// # Panics
+    ///
+    /// As that.
+    #[doc(
+        alias = "if_none_match",
+        alias = "if_modified_since",
+        alias = "revalidate"
+    )]
+    pub fn load_with_old<R>(self, load: impl FnOnce(Option<V>) -> R) -> Fetched<R::Answer, R::Error>
+    where
+        R: LoaderResult<V>,
+    {
+        let load = |old| load(old).said();
+        let inner = &self.cache.inner;
+        let found = inner.load_with_old(self.key, R::MAY_BE_ABSENT, load);
         found.map(R::answer)
     }
 
@@ -127,7 +152,7 @@ impl<K: Hash + Eq, V: Clone, S: BuildHasher, Q: KeyForm<K>> Fetch<'_, K, V, S, Q
     /// # Panics
     ///
     /// As that.
-    pub async fn try_load_async<F, E>(self, load: F) -> Fetched<Result<V, Arc<E>>>
+    pub async fn try_load_async<F, E>(self, load: F) -> Fetched<Result<V, Arc<E>>, E>
     where
         F: Future<Output = Result<V, E>>,
         E: Send + Sync + 'static,
@@ -146,7 +171,7 @@ impl<K: Hash + Eq, V: Clone, S: BuildHasher, Q: KeyForm<K>> Fetch<'_, K, V, S, Q
     where
         F: Future<Output = Option<V>>,
     {
-        let load = async { Ok(load.await.and_then(plain)) };
+        let load = async { Ok(plain_or_absent(load.await)) };
         let found = self.cache.inner.load_async(self.key, true, load).await;
         found.map(|answer| answer.unwrap_or_else(|error| never(&error)))
     }
@@ -156,7 +181,7 @@ impl<K: Hash + Eq, V: Clone, S: BuildHasher, Q: KeyForm<K>> Fetch<'_, K, V, S, Q
     /// # Panics
     ///
     /// As that.
-    pub async fn load_with_async<F, R>(self, load: F) -> Fetched<R::Answer>
+    pub async fn load_with_async<F, R>(self, load: F) -> Fetched<R::Answer, R::Error>
     where
         F: Future<Output = R>,
         R: LoaderResult<V>,
@@ -165,6 +190,34 @@ impl<K: Hash + Eq, V: Clone, S: BuildHasher, Q: KeyForm<K>> Fetch<'_, K, V, S, Q
         let inner = &self.cache.inner;
         let found = inner.load_async(self.key, R::MAY_BE_ABSENT, load).await;
         found.map(R::answer)
+    }
+
+    /// As [`load_with_old`](Self::load_with_old), with a closure that returns a future. It is called only if there is
+    /// something to load.
+    ///
+    /// # Panics
+    ///
+    /// As [`Cache::get_or_load_async`].
+    #[doc(
+        alias = "if_none_match",
+        alias = "if_modified_since",
+        alias = "revalidate"
+    )]
+    pub async fn load_with_old_async<F, R>(
+        self,
+        load: impl FnOnce(Option<V>) -> F,
+    ) -> Fetched<R::Answer, R::Error>
+    where
+        F: Future<Output = R>,
+        R: LoaderResult<V>,
+    {
+        let load = |old| {
+            let loading = load(old);
+            async { loading.await.said() }
+        };
+        let inner = &self.cache.inner;
+        let found = inner.load_with_old_async(self.key, R::MAY_BE_ABSENT, load);
+        found.await.map(R::answer)
     }
 }
 

@@ -7,8 +7,8 @@ use std::sync::Arc;
 use equivalent::Equivalent;
 
 use super::cache::Cache;
-use crate::lifetime::Loaded;
 use crate::load::{Answer, never};
+use crate::loaded::Loaded;
 
 /// # Loading many keys at once
 impl<K: Hash + Eq, V: Clone, S: BuildHasher> Cache<K, V, S> {

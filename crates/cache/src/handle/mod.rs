@@ -26,6 +26,7 @@ pub(crate) mod tagged;
 
 mod capacity;
 mod pin;
+mod revalidation;
 
 pub(crate) mod iter;
 

@@ -229,7 +229,7 @@ impl<K> Request<'_, K> {
     }
 
     /// What was found, as an answer to this.
-    fn hears<T>(&self, mut found: Fetched<T>) -> Fetched<T> {
+    fn hears<T, E>(&self, mut found: Fetched<T, E>) -> Fetched<T, E> {
         if self.waited {
             found.outcome = found.outcome.after_a_wait();
         }

@@ -1,15 +1,53 @@
 //! What a load has come to, for those who tell others: an answer, and where it comes from.
 
+use std::convert::Infallible;
 use std::fmt;
+use std::sync::Arc;
 
 /// An answer, and where it comes from; what a [`Fetch`](crate::Fetch) returns.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+///
+/// ```
+/// # use std::time::Duration;
+/// # use tidewheel::{Cache, Driver, ManualClock, Outcome};
+/// # fn main() -> Result<(), tidewheel::BuildError> {
+/// # let clock = ManualClock::new();
+/// # let cache: Cache<&str, u32> = Cache::builder()
+/// #     .max_capacity(1000)
+/// #     .time_to_live(Duration::from_secs(60))
+/// #     .stale_on_error(Duration::from_secs(86_400))
+/// #     .clock(clock.clone())
+/// #     .driver(Driver::Manual)
+/// #     .build()?;
+/// cache.insert("tea", 7);
+/// clock.advance(Duration::from_secs(60));
+/// let price = cache.fetch("tea").try_load(|| Err("the origin is down"));
+/// assert_eq!((price.value, price.outcome), (Ok(7), Outcome::StaleOnError));
+/// assert_eq!(price.error.as_deref(), Some(&"the origin is down"));
+/// # Ok(())
+/// # }
+/// ```
+#[derive(Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
-pub struct Fetched<T> {
+pub struct Fetched<T, E = Infallible> {
     /// What [`Cache::get_or_load`](crate::Cache::get_or_load) and its kin return.
     pub value: T,
     /// Where it comes from.
     pub outcome: Outcome,
+    /// The loader's error, in place of which the old value is answered: with [`Outcome::StaleOnError`] alone. Whoever has
+    /// called the loader has it, and whoever has waited for it. Who is given the old value later, without a call, has it
+    /// if it is remembered ([`Builder::negative_ttl`](crate::Builder::negative_ttl)). It is `None` where `value` is the
+    /// error itself.
+    pub error: Option<Arc<E>>,
+}
+
+impl<T: Clone, E> Clone for Fetched<T, E> {
+    fn clone(&self) -> Self {
+        Self {
+            value: self.value.clone(),
+            outcome: self.outcome,
+            error: self.error.clone(),
+        }
+    }
 }
 
 /// Where the answer of a load comes from. Prints as a word for a header such as `X-Cache`.
@@ -36,7 +74,8 @@ pub enum Outcome {
     /// The value was there, past its soft deadline. Another caller or the refresher loads it again, or did so in vain
     /// a moment ago: `STALE`.
     Stale,
-    /// A loader failed, now or a moment ago, and the old value is served in place of its error: `STALE-ON-ERROR`.
+    /// A loader failed, now or a moment ago, and the old value is served in place of its error
+    /// ([`Fetched::error`]): `STALE-ON-ERROR`.
     StaleOnError,
     /// This call's loader has run. It may have failed, or found nothing: `MISS`.
     Loaded,
@@ -71,14 +110,31 @@ impl fmt::Display for Outcome {
     }
 }
 
-impl<T> Fetched<T> {
+impl<T, E> Fetched<T, E> {
     #[inline]
     pub(crate) fn new(value: T, outcome: Outcome) -> Self {
-        Self { value, outcome }
+        Self {
+            value,
+            outcome,
+            error: None,
+        }
+    }
+
+    /// An old value in place of an error, which is not always known.
+    pub(crate) fn stale(value: T, error: Option<Arc<E>>) -> Self {
+        Self {
+            value,
+            outcome: Outcome::StaleOnError,
+            error,
+        }
     }
 
     #[inline]
-    pub(crate) fn map<U>(self, map: impl FnOnce(T) -> U) -> Fetched<U> {
-        Fetched::new(map(self.value), self.outcome)
+    pub(crate) fn map<U>(self, map: impl FnOnce(T) -> U) -> Fetched<U, E> {
+        Fetched {
+            value: map(self.value),
+            outcome: self.outcome,
+            error: self.error,
+        }
     }
 }

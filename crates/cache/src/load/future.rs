@@ -2,7 +2,7 @@
 
 use std::future::{Future, poll_fn};
 use std::hash::{BuildHasher, Hash};
-use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::pin::{Pin, pin};
 use std::slice::from_ref;
 use std::sync::Arc;
@@ -10,15 +10,17 @@ use std::task::{Context, Poll};
 
 use equivalent::Equivalent;
 
-use super::claim::Step;
+use super::claim::{Request, Step};
 use super::form::KeyForm;
+use super::lead::Lead;
 use super::many::Many;
+use super::old::{Old, end_load};
 use super::{Answer, Found, Said};
 use crate::core::flight::{Flight, Phase, Turn};
 use crate::core::hash::Hashed;
 use crate::core::inner::Inner;
 use crate::core::midst::Leading;
-use crate::lifetime::Loaded;
+use crate::loaded::Loaded;
 use crate::quiet::Quiet;
 
 impl<K: Hash + Eq, V: Clone, S: BuildHasher> Inner<K, V, S> {
@@ -36,25 +38,62 @@ impl<K: Hash + Eq, V: Clone, S: BuildHasher> Inner<K, V, S> {
         if let Some(found) = self.glance(hash, key.sought(), absent, true) {
             return found;
         }
-        let mut request = self.request(hash, key.into_inner(), absent, false);
+        let request = self.request(hash, key.into_inner(), absent, false);
+        let lead = match self.lead_missing_async(request).await {
+            Ok(lead) => lead,
+            Err(found) => return found,
+        };
+        let said = self.run_inside(from_ref(&lead.flight), load).await;
+        self.lead(|| end_load(lead, said, None))
+    }
+
+    /// As [`load_async`](Self::load_async), with a loader that is given the old value.
+    pub(crate) async fn load_with_old_async<E, F>(
+        &self,
+        key: impl KeyForm<K>,
+        absent: bool,
+        load: impl FnOnce(Option<V>) -> F,
+    ) -> Found<V, E>
+    where
+        E: Send + Sync + 'static,
+        F: Future<Output = Said<V, E>>,
+    {
+        let load = Quiet::new(load, &self.counters);
+        let key = Quiet::new(key, &self.counters);
+        let hash = self.hash(key.sought());
+        if let Some(found) = self.glance(hash, key.sought(), absent, true) {
+            return found;
+        }
+        let request = self.request(hash, key.into_inner(), absent, false);
+        let lead = match self.lead_missing_async(request).await {
+            Ok(lead) => lead,
+            Err(found) => return found,
+        };
+        let old = self.old_of(&lead);
+        let (old, heritage) = old.map_or((None, None), Old::parts);
+        let call = || load.into_inner()(old);
+        let said = self.call_inside(from_ref(&lead.flight), call).await;
+        self.lead(|| end_load(lead, said, heritage))
+    }
+
+    /// Waits until this task leads the load, or there is an answer.
+    async fn lead_missing_async<'a, E>(
+        &'a self,
+        mut request: Request<'a, K>,
+    ) -> Result<Lead<'a, K, V, S>, Found<V, E>>
+    where
+        E: Send + Sync + 'static,
+    {
         let mut waited = None;
-        let lead = loop {
+        loop {
             match self.continue_load(&mut request, waited.take()) {
-                Step::Answer(found) => return found,
-                Step::Lead(lead) => break lead,
+                Step::Answer(found) => return Err(found),
+                Step::Lead(lead) => return Ok(lead),
                 Step::Wait(flight) => {
                     let wait = Wait::new(self, request.hash, Arc::clone(&flight));
                     waited = Some((wait.await, flight));
                 }
             }
-        };
-        let said = self.run_inside(from_ref(&lead.flight), load).await;
-        match said {
-            Ok(said) => self.lead(|| lead.finish(said.map_err(Arc::new))),
-            Err(panic) => self.lead(|| {
-                lead.give_up();
-                resume_unwind(panic)
-            }),
         }
     }
 

@@ -116,7 +116,8 @@ impl<K: Hash + Eq, V, S: BuildHasher> Inner<K, V, S> {
         }
         if let Some(old) = put_off {
             self.count_stale_on_error();
-            return Some(Fetched::new(Ok(Some(old)), Outcome::StaleOnError));
+            let error = remembered.as_ref().and_then(Negative::as_error);
+            return Some(Fetched::stale(Ok(Some(old)), error));
         }
         let negative = remembered?;
         self.counters.add(Count::NegativeHit, 1);
@@ -176,8 +177,8 @@ impl<K: Hash + Eq, V, S: BuildHasher> Inner<K, V, S> {
     {
         match negative {
             Negative::Absent => Some(Fetched::new(Ok(None), Outcome::Negative)),
-            Negative::Error(error) => {
-                let error = Arc::clone(error).downcast::<E>().ok()?;
+            Negative::Error(_) => {
+                let error = negative.as_error()?;
                 Some(self.in_place_of(error, hash, key, Outcome::Negative))
             }
         }
@@ -196,7 +197,7 @@ impl<K: Hash + Eq, V, S: BuildHasher> Inner<K, V, S> {
         Q: Equivalent<K> + ?Sized,
     {
         match self.old_value(hash, key) {
-            Some(old) => Fetched::new(Ok(Some(old)), Outcome::StaleOnError),
+            Some(old) => Fetched::stale(Ok(Some(old)), Some(error)),
             None => Fetched::new(Err(error), outcome),
         }
     }

@@ -18,7 +18,7 @@ use crate::core::inner::Inner;
 use crate::core::insert::{Prepared, own};
 use crate::core::removal::RemovalCause;
 use crate::core::shard::Shard;
-use crate::lifetime::Loaded;
+use crate::loaded::Loaded;
 use crate::quiet::Quiet;
 
 /// What a closure of [`Entry::compute`](crate::Entry::compute) wants done.

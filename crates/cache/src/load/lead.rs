@@ -2,6 +2,7 @@
 
 use std::hash::{BuildHasher, Hash};
 use std::sync::Arc;
+use std::time::Duration;
 
 use equivalent::Equivalent;
 use tidewheel_store::Attributes;
@@ -15,13 +16,13 @@ use crate::core::inner::Inner;
 use crate::core::insert::own;
 use crate::core::removal::RemovalCause;
 use crate::core::shard::Shard;
-use crate::lifetime::{Lifetime, Loaded};
+use crate::loaded::{Kind, Loaded, Presence};
 use crate::stats::Count;
 
 /// The lead of a flight. If it is dropped before the load has ended, another caller leads.
 pub(super) struct Lead<'a, K: Hash + Eq, V, S: BuildHasher> {
     inner: &'a Inner<K, V, S>,
-    hash: Hashed,
+    pub(super) hash: Hashed,
     pub(super) key: Option<Arc<K>>,
     pub(super) flight: Arc<Flight<V>>,
     ended: bool,
@@ -62,32 +63,48 @@ impl<'a, K: Hash + Eq, V, S: BuildHasher> Lead<'a, K, V, S> {
 
 impl<K: Hash + Eq, V, S: BuildHasher> Lead<'_, K, V, S> {
     /// Ends the load with what the loader has said.
-    pub(super) fn finish<E>(mut self, said: Said<V, Arc<E>>) -> Found<V, E>
+    pub(super) fn finish<E>(self, said: Said<V, Arc<E>>) -> Found<V, E>
+    where
+        V: Clone,
+        E: Send + Sync + 'static,
+    {
+        self.finish_with(said, None)
+    }
+
+    /// The same of a loader that may have been given an old value.
+    pub(super) fn finish_with<E>(
+        mut self,
+        said: Said<V, Arc<E>>,
+        heritage: Option<&Heritage<'_, K, V, S>>,
+    ) -> Found<V, E>
     where
         V: Clone,
         E: Send + Sync + 'static,
     {
         let answer = match said {
-            Ok(Some(loaded)) if loaded.is_private => {
-                self.pass();
-                Ok(Some(loaded.value))
-            }
-            Ok(Some(Loaded {
-                value, lifetime, ..
-            })) => {
-                self.put(value.clone(), &lifetime, None);
-                let awaited = self.flight.is_awaited();
-                let ending = awaited.then(|| Ending::Value(value.clone()));
-                self.end(ending);
-                Ok(Some(value))
-            }
-            Ok(None) => {
-                self.fail(Negative::Absent);
-                Ok(None)
-            }
+            Ok(Presence::Present(loaded)) => Some(self.finish_loaded(loaded, heritage)),
+            Ok(Presence::Absent) => self.fail(Negative::Absent, None),
+            Ok(Presence::AbsentFor(ttl)) => self.fail(Negative::Absent, Some(ttl)),
             Err(error) => return self.finish_failed(error),
         };
-        Fetched::new(answer, Outcome::Loaded)
+        Fetched::new(Ok(answer), Outcome::Loaded)
+    }
+
+    fn finish_loaded(&mut self, loaded: Loaded<V>, heritage: Option<&Heritage<'_, K, V, S>>) -> V
+    where
+        V: Clone,
+    {
+        if loaded.kind == Kind::Private {
+            self.pass();
+            return loaded.value;
+        }
+        let value = loaded.value.clone();
+        // A new value has nothing of an old one.
+        let heritage = heritage.filter(|_| loaded.kind == Kind::Unchanged);
+        self.put(loaded, heritage);
+        let awaited = self.flight.is_awaited();
+        self.end(awaited.then(|| Ending::Value(value.clone())));
+        value
     }
 
     fn finish_failed<E>(mut self, error: Arc<E>) -> Found<V, E>
@@ -102,22 +119,23 @@ impl<K: Hash + Eq, V, S: BuildHasher> Lead<'_, K, V, S> {
                 .in_place_of(error, self.hash, &**key, Outcome::Loaded),
             None => Fetched::new(Err(error), Outcome::Loaded),
         };
-        self.fail(negative);
+        self.fail(negative, None);
         found
     }
 
     /// Stores the value, unless the load was superseded, and takes the flight out.
-    pub(super) fn put(
-        &mut self,
-        value: V,
-        lifetime: &Lifetime,
-        heritage: Option<&Heritage<'_, K, V, S>>,
-    ) {
+    pub(super) fn put(&mut self, loaded: Loaded<V>, heritage: Option<&Heritage<'_, K, V, S>>) {
         let inner = self.inner;
         let hash = self.hash;
         let Some(key) = &self.key else { return };
+        let Loaded {
+            value,
+            lifetime,
+            kind,
+        } = loaded;
+        let lives_on = kind == Kind::Unchanged && heritage.is_some();
         // This may panic: the key stays for `put_off`.
-        let mut prepared = inner.prepare(hash, key, &value, lifetime);
+        let mut prepared = inner.prepare(hash, key, &value, &lifetime);
         if let Some(heritage) = heritage.filter(|_| lifetime.tags.is_empty()) {
             let tags = heritage.tags();
             let label = tags.label();
@@ -141,7 +159,10 @@ impl<K: Hash + Eq, V, S: BuildHasher> Lead<'_, K, V, S> {
                 Err(key) => return Some(key),
             };
             shard.forget_negative(hash, |stored| *stored == key);
-            inner.put(shard, hash, key, new, &prepared);
+            match lives_on {
+                true => inner.live_on(shard, hash, key, new, &prepared),
+                false => inner.put(shard, hash, key, new, &prepared),
+            };
             None
         });
         inner.counters.discard_pair(unused, value);
@@ -163,17 +184,17 @@ impl<K: Hash + Eq, V, S: BuildHasher> Lead<'_, K, V, S> {
         self.end(awaited.then_some(Ending::Private));
     }
 
-    /// Ends the load without a value.
-    pub(super) fn fail(&mut self, negative: Negative) {
+    /// Ends the load without a value, which it returns. `said` is how long an absence is to be remembered.
+    pub(super) fn fail(&mut self, negative: Negative, said: Option<Duration>) -> Option<V> {
         let inner = self.inner;
         let hash = self.hash;
         // The user's: this may panic. The key stays for `put_off`.
-        let ttl = inner.config.remembered_for(&negative);
+        let ttl = inner.config.remembered_for(&negative, said);
         if matches!(negative, Negative::Error(_)) {
             inner.counters.add(Count::LoadError, 1);
         }
         let now = inner.time.now();
-        let Some(key) = self.key.take() else { return };
+        let key = self.key.take()?;
         let unused = inner.write(inner.cell(hash), |shard| {
             if !self.is_listed(shard, &key) {
                 return Some(key);
@@ -210,6 +231,7 @@ impl<K: Hash + Eq, V, S: BuildHasher> Lead<'_, K, V, S> {
         inner.counters.discard(unused);
         let awaited = self.flight.is_awaited();
         self.end(awaited.then_some(Ending::Negative(negative)));
+        None
     }
 
     /// Whether no writer has superseded it.

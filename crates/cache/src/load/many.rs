@@ -13,14 +13,14 @@ use std::sync::Arc;
 use equivalent::Equivalent;
 use hashbrown::HashTable;
 
-use super::Answer;
 use super::claim::{Request, Step};
 use super::form::BorrowedKey;
 use super::future::Wait;
 use super::lead::Lead;
+use super::{Answer, Said};
 use crate::core::flight::{Flight, Turn};
 use crate::core::inner::Inner;
-use crate::lifetime::Loaded;
+use crate::loaded::{Loaded, Presence};
 
 /// The keys that one caller asks for, and what has come of them so far.
 pub(super) struct Many<'a, 'q, K: Hash + Eq, V, S: BuildHasher, E, Q: ?Sized> {
@@ -172,7 +172,7 @@ where
                 for (key, value) in pairs {
                     self.hear_one(key, value.into());
                 }
-                self.end_rest(|| Ok(None));
+                self.end_rest(|| Ok(Presence::Absent));
             }
             Err(error) => {
                 let error = Arc::new(error);
@@ -190,14 +190,14 @@ where
         };
         let found = self.table.find(hash.0, is).copied();
         match found.and_then(|at| Some((at, self.missing[at].take_lead()?))) {
-            Some((at, lead)) => self.answer(at, lead.finish::<E>(Ok(Some(loaded))).value),
+            Some((at, lead)) => self.answer(at, lead.finish::<E>(Ok(loaded.into())).value),
             None => self.inner.counters.discard(loaded),
         }
         self.inner.counters.discard(key);
     }
 
     /// Ends the loads of which the loader has said nothing.
-    fn end_rest(&mut self, said: impl Fn() -> Result<Option<Loaded<V>>, Arc<E>>) {
+    fn end_rest(&mut self, said: impl Fn() -> Said<V, Arc<E>>) {
         for at in 0..self.missing.len() {
             if let Some(lead) = self.missing[at].take_lead() {
                 self.answer(at, lead.finish(said()).value);

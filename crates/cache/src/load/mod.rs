@@ -13,6 +13,7 @@ mod glance;
 pub(crate) mod latch;
 mod lead;
 mod many;
+mod old;
 mod refresh;
 pub(crate) mod refreshed;
 pub(crate) mod said;
@@ -24,20 +25,25 @@ use std::convert::Infallible;
 use std::sync::Arc;
 
 use self::fetched::Fetched;
-use crate::lifetime::Loaded;
+use crate::loaded::Presence;
 
 /// What a caller gets: `Ok(None)` is an absence.
 pub(crate) type Answer<V, E> = Result<Option<V>, Arc<E>>;
 
 /// The same, and where it comes from.
-pub(crate) type Found<V, E> = Fetched<Answer<V, E>>;
+pub(crate) type Found<V, E> = Fetched<Answer<V, E>, E>;
 
 /// What a loader says.
-pub(crate) type Said<V, E> = Result<Option<Loaded<V>>, E>;
+pub(crate) type Said<V, E> = Result<Presence<V>, E>;
 
 /// A value that has the configured lifetime.
-pub(crate) fn plain<V>(value: V) -> Option<Loaded<V>> {
-    Some(value.into())
+pub(crate) fn plain<V>(value: V) -> Presence<V> {
+    Presence::Present(value.into())
+}
+
+/// The same, or none.
+pub(crate) fn plain_or_absent<V>(value: Option<V>) -> Presence<V> {
+    value.map_or(Presence::Absent, plain)
 }
 
 /// The error of a loader that has none.

@@ -29,11 +29,11 @@ use crate::core::hooks::Refreshing;
 use crate::core::hooks::Runs;
 use crate::core::inner::Inner;
 #[cfg(feature = "system")]
-use crate::core::parties::{Kind, Party};
+use crate::core::parties::{self, Party};
 use crate::core::refreshes::{Job, Load, Refreshed, Running};
 use crate::core::shard::Shard;
-use crate::lifetime::Loaded;
-use crate::quiet::forget_quietly;
+use crate::loaded::{Kind, Loaded, Presence};
+use crate::quiet::{Quiet, forget_quietly};
 use crate::stats::Count;
 
 impl<K, V, S> Refreshing<K, V, S>
@@ -127,10 +127,10 @@ impl<K: Hash + Eq, V, S: BuildHasher> Inner<K, V, S> {
             let Some(Load::Blocking(load)) = self.refresher_load() else {
                 return self.forget(&job);
             };
-            let Some(refresh) = self.begin_refresh(job) else {
+            let Some((refresh, old)) = self.begin_refresh(job) else {
                 return;
             };
-            let said = catch_unwind(AssertUnwindSafe(|| load(refresh.key())));
+            let said = catch_unwind(AssertUnwindSafe(|| load(refresh.key(), old)));
             refresh.end(said);
         });
     }
@@ -140,12 +140,12 @@ impl<K: Hash + Eq, V, S: BuildHasher> Inner<K, V, S> {
         let Some(Load::Async(load)) = self.refresher_load() else {
             return self.forget(&job);
         };
-        let Some(refresh) = self.begin_refresh(job) else {
+        let Some((refresh, old)) = self.begin_refresh(job) else {
             return;
         };
         let begun = self.lead(|| {
             let _inside = Inside::enter(self.id(), from_ref(&refresh.lead.flight));
-            catch_unwind(AssertUnwindSafe(|| load(refresh.key())))
+            catch_unwind(AssertUnwindSafe(|| load(refresh.key(), old)))
         });
         let said = match begun {
             Ok(mut loading) => {
@@ -167,10 +167,16 @@ impl<K: Hash + Eq, V, S: BuildHasher> Inner<K, V, S> {
         Some(&self.config.refresher.as_ref()?.load)
     }
 
-    /// Leads the flight of a job; `None` if that has no purpose any more, or a panic of the key's `Eq` has ended it.
-    fn begin_refresh(&self, job: Job<V>) -> Option<Refresh<'_, K, V, S>> {
-        let begun = catch_unwind(AssertUnwindSafe(|| self.take_flight(&job)));
-        let Ok(Some((key, heritage))) = begun else {
+    /// Leads the flight of a job, with the old value for a refresher that wants it; `None` if that has no purpose any
+    /// more, or a panic of the key's `Eq` or the value's `Clone` has ended it.
+    fn begin_refresh(&self, job: Job<V>) -> Option<(Refresh<'_, K, V, S>, Option<V>)> {
+        let begun = catch_unwind(AssertUnwindSafe(|| {
+            // Before the flight is taken: nobody else writes the entry without ending that.
+            let old = Quiet::new(self.old_for(&job)?, &self.counters);
+            let (key, heritage) = self.take_flight(&job)?;
+            Some((key, heritage, old.into_inner()))
+        }));
+        let Ok(Some((key, heritage, old))) = begun else {
             // It died in the queue, was superseded, or somebody else loads it.
             self.forget(&job);
             if let Err(panic) = begun {
@@ -181,11 +187,24 @@ impl<K: Hash + Eq, V, S: BuildHasher> Inner<K, V, S> {
             return None;
         };
         let Job { hash, flight } = job;
-        Some(Refresh {
+        let refresh = Refresh {
             lead: Lead::new(self, hash, Some(key), flight),
             heritage,
             tally: self.tally(),
-        })
+        };
+        Some((refresh, old))
+    }
+
+    /// A copy of the old value, if the refresher wants one; `None` if there is nothing to refresh any more.
+    fn old_for(&self, job: &Job<V>) -> Option<Option<V>> {
+        let Some(clone) = self.config.refresher.as_ref()?.clone_old else {
+            return Some(None);
+        };
+        let shard = self.read(self.cell(job.hash));
+        let key = shard.flights.key_of(job.hash.0, &job.flight)?;
+        let slot = Self::find(&shard, job.hash, &**key)
+            .filter(|slot| self.is_live(&shard.store, *slot))?;
+        Some(Some(clone(shard.store.value(slot))))
     }
 
     /// Takes the lead of a flight: its key, and what the next value has of the entry.
@@ -252,7 +271,7 @@ where
     }
 
     fn run_one(self: Arc<Self>) -> bool {
-        let _party = Party::join(&self, Kind::Thread);
+        let _party = Party::join(&self, parties::Kind::Thread);
         self.run_refresh()
     }
 }
@@ -304,30 +323,25 @@ impl<K: Hash + Eq, V, S: BuildHasher> Refresh<'_, K, V, S> {
 
     fn store(&mut self, said: Refreshed<V>) -> bool {
         match said {
-            Ok(loaded) if loaded.is_private => {
-                self.lead.pass();
-                true
-            }
-            Ok(Loaded {
-                value,
-                mut lifetime,
-                ..
-            }) => {
-                self.heritage.complete(&mut lifetime);
-                self.lead.put(value, &lifetime, Some(&self.heritage));
-                // Those who wait find the value in the store.
-                self.lead.end(None);
-                true
-            }
+            Ok(Presence::Present(loaded)) => self.store_value(loaded),
             // There is no such thing any more.
-            Err(Negative::Absent) => {
-                self.lead.fail(Negative::Absent);
-                true
-            }
+            Ok(Presence::Absent) => drop(self.lead.fail(Negative::Absent, None)),
+            Ok(Presence::AbsentFor(ttl)) => drop(self.lead.fail(Negative::Absent, Some(ttl))),
             Err(error) => {
-                self.lead.fail(error);
-                false
+                self.lead.fail(error, None);
+                return false;
             }
         }
+        true
+    }
+
+    fn store_value(&mut self, mut loaded: Loaded<V>) {
+        if loaded.kind == Kind::Private {
+            return self.lead.pass();
+        }
+        self.heritage.complete(&mut loaded.lifetime);
+        self.lead.put(loaded, Some(&self.heritage));
+        // Those who wait find the value in the store.
+        self.lead.end(None);
     }
 }

@@ -3,10 +3,10 @@
 use std::convert::Infallible;
 use std::sync::Arc;
 
-use super::Said;
+use super::{Said, plain, plain_or_absent};
 use crate::core::flight::Negative;
 use crate::core::refreshes::Refreshed;
-use crate::lifetime::Loaded;
+use crate::loaded::{Loaded, Presence};
 
 /// What the refresher of [`Builder::refresh_with`](crate::Builder::refresh_with) returns:
 ///
@@ -15,6 +15,7 @@ use crate::lifetime::Loaded;
 /// | `Result<V, E>`, `Result<Loaded<V>, E>` | it may fail |
 /// | `Result<Option<V>, E>`, `Result<Option<Loaded<V>>, E>` | there may be no such thing any more: the old value goes |
 /// | [`Loaded<V>`], `Option<Loaded<V>>` | the same of one that cannot fail |
+/// | [`Presence<V>`], `Result<Presence<V>, E>` | the same, and for how long an absence is remembered |
 ///
 /// There are no other implementations.
 #[diagnostic::on_unimplemented(
@@ -37,12 +38,13 @@ pub trait Shape {}
 impl<T, E> Shape for Result<T, E> {}
 impl<V> Shape for Option<Loaded<V>> {}
 impl<V> Shape for Loaded<V> {}
+impl<V> Shape for Presence<V> {}
 
 impl<V, E: Send + Sync + 'static> RefresherResult<V> for Result<V, E> {
     type Error = E;
 
     fn said(self) -> Said<V, E> {
-        self.map(|value| Some(value.into()))
+        self.map(plain)
     }
 }
 
@@ -50,7 +52,7 @@ impl<V, E: Send + Sync + 'static> RefresherResult<V> for Result<Option<V>, E> {
     type Error = E;
 
     fn said(self) -> Said<V, E> {
-        self.map(|value| value.map(Into::into))
+        self.map(plain_or_absent)
     }
 }
 
@@ -58,11 +60,19 @@ impl<V, E: Send + Sync + 'static> RefresherResult<V> for Result<Loaded<V>, E> {
     type Error = E;
 
     fn said(self) -> Said<V, E> {
-        self.map(Some)
+        self.map(Into::into)
     }
 }
 
 impl<V, E: Send + Sync + 'static> RefresherResult<V> for Result<Option<Loaded<V>>, E> {
+    type Error = E;
+
+    fn said(self) -> Said<V, E> {
+        self.map(Into::into)
+    }
+}
+
+impl<V, E: Send + Sync + 'static> RefresherResult<V> for Result<Presence<V>, E> {
     type Error = E;
 
     fn said(self) -> Self {
@@ -70,15 +80,7 @@ impl<V, E: Send + Sync + 'static> RefresherResult<V> for Result<Option<Loaded<V>
     }
 }
 
-impl<V> RefresherResult<V> for Loaded<V> {
-    type Error = Infallible;
-
-    fn said(self) -> Said<V, Infallible> {
-        Ok(Some(self))
-    }
-}
-
-impl<V> RefresherResult<V> for Option<Loaded<V>> {
+impl<V> RefresherResult<V> for Presence<V> {
     type Error = Infallible;
 
     fn said(self) -> Said<V, Infallible> {
@@ -86,10 +88,24 @@ impl<V> RefresherResult<V> for Option<Loaded<V>> {
     }
 }
 
+impl<V> RefresherResult<V> for Loaded<V> {
+    type Error = Infallible;
+
+    fn said(self) -> Said<V, Infallible> {
+        Ok(self.into())
+    }
+}
+
+impl<V> RefresherResult<V> for Option<Loaded<V>> {
+    type Error = Infallible;
+
+    fn said(self) -> Said<V, Infallible> {
+        Ok(self.into())
+    }
+}
+
 /// The same for the core.
 pub(crate) fn refreshed<V>(said: impl RefresherResult<V>) -> Refreshed<V> {
-    match said.said() {
-        Ok(found) => found.ok_or(Negative::Absent),
-        Err(error) => Err(Negative::error(&Arc::new(error))),
-    }
+    said.said()
+        .map_err(|error| Negative::error(&Arc::new(error)))
 }

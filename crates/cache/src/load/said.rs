@@ -4,7 +4,7 @@ use std::convert::Infallible;
 use std::sync::Arc;
 
 use super::{Answer, Said, never};
-use crate::lifetime::Loaded;
+use crate::loaded::{Loaded, Presence};
 
 /// What the loader of [`Cache::get_or_load_with`](crate::Cache::get_or_load_with) returns, and what the caller gets for
 /// it:
@@ -15,19 +15,20 @@ use crate::lifetime::Loaded;
 /// | `Option<Loaded<V>>`: there may be no such thing | `Option<V>` |
 /// | `Result<Loaded<V>, E>`: it may fail | `Result<V, Arc<E>>` |
 /// | `Result<Option<Loaded<V>>, E>`: both | `Result<Option<V>, Arc<E>>` |
+/// | [`Presence<V>`], `Result<Presence<V>, E>`: these say for how long an absence is remembered | `Option<V>`, `Result<Option<V>, Arc<E>>` |
 ///
 /// There are no other implementations.
 #[diagnostic::on_unimplemented(
     message = "this loader does not say how long its value lives",
     label = "returns `{Self}`",
     note = "return `Loaded::new(value, lifetime)`, or that in `Some`, `Ok` or `Ok(Some(..))`",
+    note = "`Presence` says for how long an absence is remembered",
     note = "for a plain value call `get_or_load`, `try_get_or_load` or `optionally_get_or_load`"
 )]
 pub trait LoaderResult<V>: Shape {
     /// What the caller gets.
     type Answer;
     /// The loader's error.
-    #[doc(hidden)]
     type Error: Send + Sync + 'static;
     /// Whether an absence is an answer.
     #[doc(hidden)]
@@ -46,6 +47,8 @@ impl<V> Shape for Loaded<V> {}
 impl<V> Shape for Option<Loaded<V>> {}
 impl<V, E> Shape for Result<Loaded<V>, E> {}
 impl<V, E> Shape for Result<Option<Loaded<V>>, E> {}
+impl<V> Shape for Presence<V> {}
+impl<V, E> Shape for Result<Presence<V>, E> {}
 
 impl<V> LoaderResult<V> for Loaded<V> {
     type Answer = V;
@@ -53,7 +56,7 @@ impl<V> LoaderResult<V> for Loaded<V> {
     const MAY_BE_ABSENT: bool = false;
 
     fn said(self) -> Said<V, Infallible> {
-        Ok(Some(self))
+        Ok(self.into())
     }
 
     fn answer(answer: Answer<V, Infallible>) -> V {
@@ -62,6 +65,20 @@ impl<V> LoaderResult<V> for Loaded<V> {
 }
 
 impl<V> LoaderResult<V> for Option<Loaded<V>> {
+    type Answer = Option<V>;
+    type Error = Infallible;
+    const MAY_BE_ABSENT: bool = true;
+
+    fn said(self) -> Said<V, Infallible> {
+        Ok(self.into())
+    }
+
+    fn answer(answer: Answer<V, Infallible>) -> Option<V> {
+        answer.unwrap_or_else(|error| never(&error))
+    }
+}
+
+impl<V> LoaderResult<V> for Presence<V> {
     type Answer = Option<V>;
     type Error = Infallible;
     const MAY_BE_ABSENT: bool = true;
@@ -81,7 +98,7 @@ impl<V, E: Send + Sync + 'static> LoaderResult<V> for Result<Loaded<V>, E> {
     const MAY_BE_ABSENT: bool = false;
 
     fn said(self) -> Said<V, E> {
-        self.map(Some)
+        self.map(Into::into)
     }
 
     fn answer(answer: Answer<V, E>) -> Result<V, Arc<E>> {
@@ -90,6 +107,20 @@ impl<V, E: Send + Sync + 'static> LoaderResult<V> for Result<Loaded<V>, E> {
 }
 
 impl<V, E: Send + Sync + 'static> LoaderResult<V> for Result<Option<Loaded<V>>, E> {
+    type Answer = Answer<V, E>;
+    type Error = E;
+    const MAY_BE_ABSENT: bool = true;
+
+    fn said(self) -> Said<V, E> {
+        self.map(Into::into)
+    }
+
+    fn answer(answer: Answer<V, E>) -> Answer<V, E> {
+        answer
+    }
+}
+
+impl<V, E: Send + Sync + 'static> LoaderResult<V> for Result<Presence<V>, E> {
     type Answer = Answer<V, E>;
     type Error = E;
     const MAY_BE_ABSENT: bool = true;

@@ -1,17 +1,18 @@
 //! A load on this thread, which sleeps while another one loads.
 
 use std::hash::{BuildHasher, Hash};
-use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
-use std::sync::Arc;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use equivalent::Equivalent;
 
 use super::claim::{Request, Step};
 use super::form::KeyForm;
+use super::lead::Lead;
 use super::many::Many;
+use super::old::{Old, end_load};
 use super::{Answer, Found, Said};
 use crate::core::inner::Inner;
-use crate::lifetime::Loaded;
+use crate::loaded::Loaded;
 use crate::quiet::Quiet;
 
 impl<K: Hash + Eq, V: Clone, S: BuildHasher> Inner<K, V, S> {
@@ -43,22 +44,59 @@ impl<K: Hash + Eq, V: Clone, S: BuildHasher> Inner<K, V, S> {
     where
         E: Send + Sync + 'static,
     {
+        match self.lead_missing(&mut request) {
+            Ok(lead) => self.lead(|| {
+                let said = catch_unwind(AssertUnwindSafe(load.into_inner()));
+                end_load(lead, said, None)
+            }),
+            Err(found) => found,
+        }
+    }
+
+    /// As [`load`](Self::load), with a loader that is given the old value.
+    pub(crate) fn load_with_old<E>(
+        &self,
+        key: impl KeyForm<K>,
+        absent: bool,
+        load: impl FnOnce(Option<V>) -> Said<V, E>,
+    ) -> Found<V, E>
+    where
+        E: Send + Sync + 'static,
+    {
+        let load = Quiet::new(load, &self.counters);
+        let key = Quiet::new(key, &self.counters);
+        let hash = self.hash(key.sought());
+        if let Some(found) = self.glance(hash, key.sought(), absent, true) {
+            return found;
+        }
+        let mut request = self.request(hash, key.into_inner(), absent, true);
+        match self.lead_missing(&mut request) {
+            Ok(lead) => self.lead(|| {
+                let old = self.old_of(&lead);
+                let (old, heritage) = old.map_or((None, None), Old::parts);
+                let said = catch_unwind(AssertUnwindSafe(|| load.into_inner()(old)));
+                end_load(lead, said, heritage)
+            }),
+            Err(found) => found,
+        }
+    }
+
+    /// Waits until this thread leads the load, or there is an answer.
+    fn lead_missing<'a, E>(
+        &'a self,
+        request: &mut Request<'a, K>,
+    ) -> Result<Lead<'a, K, V, S>, Found<V, E>>
+    where
+        E: Send + Sync + 'static,
+    {
         let mut waited = None;
-        let lead = loop {
-            match self.continue_load(&mut request, waited.take()) {
-                Step::Answer(found) => return found,
-                Step::Lead(lead) => break lead,
+        loop {
+            match self.continue_load(request, waited.take()) {
+                Step::Answer(found) => return Err(found),
+                Step::Lead(lead) => return Ok(lead),
                 Step::Wait(flight) => waited = Some((flight.wait(), flight)),
             }
-        };
-        // The lead is handed over before the panic goes on: the next leader need not wait for the unwinding.
-        self.lead(|| match catch_unwind(AssertUnwindSafe(load.into_inner())) {
-            Ok(said) => lead.finish(said.map_err(Arc::new)),
-            Err(panic) => {
-                lead.give_up();
-                resume_unwind(panic)
-            }
-        })
+        }
     }
 
     pub(crate) fn load_many<'q, E, Q, I, T>(

@@ -22,7 +22,7 @@ use crate::core::inner::Inner;
 use crate::core::insert::Prepared;
 use crate::core::removal::RemovalCause;
 use crate::core::shard::Shard;
-use crate::lifetime::Loaded;
+use crate::loaded::Loaded;
 use crate::quiet::Quiet;
 
 /// What an async closure wanted was not done: the key was changed while it ran.

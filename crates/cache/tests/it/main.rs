@@ -3,6 +3,7 @@
 //! The tests run side by side in one process. A test that measures the process's memory, or sets what the process
 //! has once, is a binary of its own beside this folder.
 
+mod absences;
 mod accounts;
 #[cfg(not(target_family = "wasm"))]
 mod async_listener;
@@ -38,6 +39,7 @@ mod outages;
 mod outcomes;
 #[cfg(not(target_family = "wasm"))]
 mod refreshes;
+mod revalidation;
 #[cfg(all(feature = "system", not(target_family = "wasm")))]
 mod runtimes;
 mod setups;

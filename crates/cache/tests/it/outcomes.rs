@@ -14,11 +14,11 @@ use crate::loading::{Failure, MS, manual, unreached, until};
 
 const SECOND: Duration = Duration::from_secs(1);
 
-fn told<T>(fetched: Fetched<T>) -> (T, Outcome) {
+fn told<T, E>(fetched: Fetched<T, E>) -> (T, Outcome) {
     (fetched.value, fetched.outcome)
 }
 
-fn ready_now<T>(poll: Poll<Fetched<T>>) -> (T, Outcome) {
+fn ready_now<T, E>(poll: Poll<Fetched<T, E>>) -> (T, Outcome) {
     match poll {
         Poll::Ready(fetched) => told(fetched),
         Poll::Pending => panic!("pending"),

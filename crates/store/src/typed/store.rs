@@ -311,6 +311,18 @@ impl<K, V> TypedStore<K, V> {
         std::mem::replace(&mut self.entry_mut(slot).value, value)
     }
 
+    /// Replaces all attributes but the weight: value and version stay. Counts as a hit. O(1).
+    pub fn renew(&mut self, slot: Slot, attributes: Attributes, now: u64) {
+        self.hit(slot);
+        let weight = self.weight_of(slot);
+        let attributes = Attributes {
+            weight,
+            ..attributes
+        };
+        self.write_columns(slot.0, &attributes);
+        self.set_deadline(slot, attributes.deadline, now);
+    }
+
     /// Gives the entry a deadline, moves it, or takes it away. O(1).
     pub fn set_deadline(&mut self, slot: Slot, deadline: Option<u64>, now: u64) {
         let deadline = deadline.map(|deadline| deadline.min(DEADLINE_MAX));
