@@ -97,7 +97,7 @@ impl Gate {
             gate: Arc::clone(self),
             line,
             inside: false,
-            delayed: false,
+            delay_ns: 0,
         }
     }
 
@@ -124,8 +124,8 @@ pub struct Seat {
     line: Arc<Line>,
     /// What `line` says, without the cost of asking.
     inside: bool,
-    /// A command had to make room.
-    delayed: bool,
+    /// Time that commands needed to make room.
+    delay_ns: u64,
 }
 
 impl Seat {
@@ -143,16 +143,20 @@ impl Seat {
         self.inside
     }
 
-    /// Whether a command on this seat had to make room since the last call. Such a command takes longer than its size
-    /// tells, so the clock should be read again.
+    /// For how many nanoseconds commands on this seat have made room since the last call. Such a command takes longer
+    /// than its size tells, so the clock should be read again.
     #[inline]
     #[must_use]
-    pub fn was_delayed(&mut self) -> bool {
-        self.delayed && std::mem::take(&mut self.delayed)
+    pub fn take_delay_ns(&mut self) -> u64 {
+        match self.delay_ns {
+            0 => 0,
+            _ => std::mem::take(&mut self.delay_ns),
+        }
     }
 
-    pub(crate) fn delay(&mut self) {
-        self.delayed = true;
+    /// A command has made room, which took so long.
+    pub(crate) fn delay(&mut self, ns: u64) {
+        self.delay_ns = self.delay_ns.saturating_add(ns.max(1));
     }
 
     /// Goes inside for a batch of commands; waits while somebody uses the keyspace exclusively. Does

@@ -159,8 +159,8 @@ impl Keyspace {
     ) -> Result<Now, CommandError> {
         let began_ns = self.hooks.stopwatch_ns();
         let made = self.make_room(row, db, args, now);
-        seat.delay();
         let passed_ns = self.hooks.stopwatch_ns().saturating_sub(began_ns);
+        seat.delay(passed_ns);
         made.map(|()| Now::of(&self.timeline, now.time.after(passed_ns)))
     }
 

@@ -33,8 +33,10 @@ impl Flags {
     pub const ALLOW_BUSY: Self = Self(1 << 11);
     /// Never shown to MONITOR.
     pub const SKIP_MONITOR: Self = Self(1 << 12);
+    /// Never in the slow log: what it runs is logged by itself.
+    pub const SKIP_SLOWLOG: Self = Self(1 << 13);
 
-    const NAMES: [(Self, &'static str); 13] = [
+    const NAMES: [(Self, &'static str); 14] = [
         (Self::WRITE, "write"),
         (Self::READONLY, "readonly"),
         (Self::DENYOOM, "denyoom"),
@@ -44,6 +46,7 @@ impl Flags {
         (Self::LOADING, "loading"),
         (Self::STALE, "stale"),
         (Self::SKIP_MONITOR, "skip_monitor"),
+        (Self::SKIP_SLOWLOG, "skip_slowlog"),
         (Self::FAST, "fast"),
         (Self::NO_AUTH, "no_auth"),
         (Self::NO_MULTI, "no_multi"),

@@ -2,6 +2,7 @@
 
 mod bitmap;
 mod connection;
+mod diagnosis;
 mod expiry;
 mod key;
 mod pubsub;
@@ -19,6 +20,7 @@ static CHAPTERS: [&[Command]; 7] = [
     connection::ROWS,
     pubsub::ROWS,
     server::ROWS,
+    diagnosis::ROWS,
 ];
 
 /// Number of top-level rows.

@@ -28,6 +28,7 @@ use tidewheel_resp::{Parser, Protocol};
 
 use crate::clients::checks;
 use crate::clients::registry::{Client, Holding};
+use crate::commands::timing::Unfinished;
 use crate::config::{Live, OutputLimit, Settings};
 use crate::net::output::Output;
 use crate::process::reclaim::BUFFER_MIN;
@@ -81,6 +82,8 @@ pub(crate) struct Connection {
     pub(crate) pending: Option<Box<Pending>>,
     /// A command over all keys that has not ended: it goes on before the next one is run.
     pub(crate) walk: Option<Box<Walk>>,
+    /// How long that command has taken so far.
+    pub(crate) unfinished: Option<Box<Unfinished>>,
     pub(crate) subscriptions: Option<Box<Subscriptions>>,
     /// Messages of the loop's inbox before this number were read ahead of the others' turn.
     pub(crate) heard: u64,
@@ -158,6 +161,7 @@ impl Connection {
             output: Output::default(),
             pending: None,
             walk: None,
+            unfinished: None,
             subscriptions: None,
             heard: 0,
             command: "NULL",
@@ -310,7 +314,9 @@ impl Connection {
         let input = |pending: &Pending| pending.touched() + pending.parser.heap_bytes();
         Holding {
             input: self.pending.as_deref().map_or(0, input),
-            output: self.output.capacity() + self.walk.as_ref().map_or(0, |walk| walk.bytes()),
+            output: self.output.capacity()
+                + self.walk.as_ref().map_or(0, |walk| walk.bytes())
+                + self.unfinished.as_ref().map_or(0, |call| call.bytes()),
             subscriptions: self
                 .subscriptions
                 .as_deref()

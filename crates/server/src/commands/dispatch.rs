@@ -7,6 +7,7 @@ use tidewheel_resp::Args;
 use crate::clients::checks;
 use crate::clients::connection::{Connection, Replies};
 use crate::commands::turn::{Step, Turn};
+use crate::counters::latency::Event;
 
 impl Turn<'_> {
     /// Runs one command.
@@ -37,15 +38,17 @@ impl Turn<'_> {
         let step = self.execute(conn, row, args);
         // Time may have passed, so the clock is read before the next command: a command without keys may have
         // walked everything or slept, and making room takes time.
-        if row.slow || row.keys.first == 0 || self.state.seat.was_delayed() {
+        let delay_ns = self.state.seat.take_delay_ns();
+        if row.slow || row.keys.first == 0 || delay_ns > 0 {
             self.state.note_slow();
+            self.note_event(Event::EvictionCycle, delay_ns / 1_000);
         }
         #[cfg(test)]
         self.server
             .witness
             .pay(&self.server.clock, args, step == Step::Walking);
         if let Some(began_ns) = began_ns {
-            self.note_time(row, began_ns);
+            self.note_time(conn, row, args, began_ns, step);
         }
         self.after(conn, Some(row), true, mark, step)
     }
@@ -90,18 +93,10 @@ impl Turn<'_> {
         #[cfg(test)]
         state.server.witness.pay_a_step(&state.server.clock);
         let took_ns = state.server.clock.monotonic_ns().saturating_sub(began_ns);
-        let shared = &state.handle().command_counts;
-        self.notes.counts.took_more(row, took_ns, shared);
+        self.note_more_time(conn, row, took_ns);
         if conn.walk.is_none() {
             self.after(conn, Some(row), true, mark, Step::Done);
         }
-    }
-
-    #[cold]
-    fn note_time(&mut self, row: &'static Command, began_ns: u64) {
-        let took_ns = self.server.clock.monotonic_ns().saturating_sub(began_ns);
-        let shared = &self.state.handle().command_counts;
-        self.notes.counts.took(row, took_ns, shared);
     }
 
     /// Counts errors. Removes a reply that the client does not want.

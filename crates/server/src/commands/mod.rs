@@ -1,5 +1,7 @@
 //! Running one command, in the keyspace or here.
 
+pub(crate) mod call;
 pub(crate) mod dispatch;
 pub(crate) mod host;
+pub(crate) mod timing;
 pub(crate) mod turn;

@@ -6,6 +6,7 @@
 
 mod cli;
 mod collections;
+mod diagnosis;
 pub(crate) mod engine;
 mod file;
 mod live;

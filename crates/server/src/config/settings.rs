@@ -3,6 +3,7 @@
 use tidewheel_keyspace::{NotifyFlags, Policy};
 
 use super::collections::Collections;
+use super::diagnosis::Diagnosis;
 use super::password::Password;
 use super::value::{BindAddress, DebugAccess, LogLevel, OutputLimits};
 
@@ -38,6 +39,7 @@ pub(crate) struct Settings {
     pub(crate) expiry_hold_keys: u32,
     pub(crate) log_level: LogLevel,
     pub(crate) collections: Collections,
+    pub(crate) diagnosis: Diagnosis,
 }
 
 impl Default for Settings {
@@ -67,6 +69,7 @@ impl Default for Settings {
             expiry_hold_keys: 32,
             log_level: LogLevel::Notice,
             collections: Collections::default(),
+            diagnosis: Diagnosis::default(),
         }
     }
 }

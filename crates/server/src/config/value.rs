@@ -200,6 +200,21 @@ pub(crate) fn memory_within(text: &str, min: u64, max: u64) -> Result<u64, Strin
     within(value.into(), min.into(), max.into()).map(|value| value as u64)
 }
 
+/// Reads `yes` or `no`.
+pub(crate) fn yes_or_no(text: &str) -> Result<bool, String> {
+    match text.to_ascii_lowercase().as_str() {
+        "yes" => Ok(true),
+        "no" => Ok(false),
+        _ => Err("argument must be 'yes' or 'no'".to_owned()),
+    }
+}
+
+/// What `yes_or_no` reads as `value`.
+pub(crate) fn name_of_bool(value: bool) -> String {
+    let name = if value { "yes" } else { "no" };
+    name.to_owned()
+}
+
 /// Finds the value that goes by the name `text`, or lists the names.
 pub(crate) fn word<T: Copy>(text: &str, words: &[(&str, T)]) -> Result<T, String> {
     let found = words

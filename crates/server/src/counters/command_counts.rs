@@ -1,15 +1,18 @@
 //! How often each command was called, how long it took and how often it failed, for INFO.
 //!
 //! Pipelines mostly repeat one command. Such a run costs one comparison for each call; a counter is touched when
-//! the command changes, and at the end of a turn. Commands without keys are timed every time. The others take
-//! less time than two readings of the clock: one in [`SAMPLE`] is timed, and the sum is extrapolated.
+//! the command changes, and at the end of a turn. Commands without keys, and those whose time does not follow from
+//! their size, are timed every time. The others take less time than two readings of the clock: one in [`SAMPLE`] is
+//! timed, and sums and distributions are extrapolated.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use parking_lot::Mutex;
-use tidewheel_keyspace::Command;
+use tidewheel_keyspace::{Command, Histogram};
+
+use super::times::Times;
 
 /// Of this many commands with keys, one is timed.
 const SAMPLE: u32 = 64;
@@ -21,8 +24,9 @@ const CODES_MAX: usize = 128;
 #[derive(Debug, Default)]
 struct Counter {
     calls: AtomicU64,
-    timed: AtomicU64,
     timed_ns: AtomicU64,
+    /// The calls that were timed.
+    times_ns: Histogram,
     failed: AtomicU64,
     rejected: AtomicU64,
 }
@@ -53,6 +57,8 @@ pub(crate) struct CommandCounts {
     row: Option<&'static Command>,
     run: u64,
     until_sample: u32,
+    /// Every call is timed.
+    all: bool,
     counters: Vec<Counted>,
 }
 
@@ -67,7 +73,7 @@ impl CommandCounts {
             self.row = Some(row);
             self.run = 1;
         }
-        if row.keys.first == 0 {
+        if self.times_always(row) {
             return true;
         }
         if self.until_sample > 0 {
@@ -76,6 +82,18 @@ impl CommandCounts {
         }
         self.until_sample = SAMPLE - 1;
         true
+    }
+
+    /// Whether each call of this command is timed.
+    #[inline]
+    pub(crate) fn times_always(&self, row: &Command) -> bool {
+        row.keys.first == 0 || row.slow || self.all
+    }
+
+    /// Times every call from now on, or not.
+    #[inline]
+    pub(crate) fn time_all(&mut self, all: bool) {
+        self.all = all;
     }
 
     /// Adds the calls of the run that ends to the shared counter.
@@ -93,13 +111,7 @@ impl CommandCounts {
     #[cold]
     pub(crate) fn took(&mut self, row: &'static Command, ns: u64, shared: &SharedCounts) {
         let counter = self.counter(row, shared);
-        counter.timed.fetch_add(1, Ordering::Relaxed);
-        counter.timed_ns.fetch_add(ns, Ordering::Relaxed);
-    }
-
-    /// Notes how much longer it took.
-    pub(crate) fn took_more(&mut self, row: &'static Command, ns: u64, shared: &SharedCounts) {
-        let counter = self.counter(row, shared);
+        counter.times_ns.record(ns, 1);
         counter.timed_ns.fetch_add(ns, Ordering::Relaxed);
     }
 
@@ -163,7 +175,7 @@ impl SharedCounts {
     pub(crate) fn add_commands(&self, sums: &mut BTreeMap<&'static str, Reading>) {
         for (row, counter) in self.commands.lock().iter() {
             let read = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
-            let (calls, timed) = (read(&counter.calls), read(&counter.timed));
+            let (calls, timed) = (read(&counter.calls), counter.times_ns.read().count());
             // What was timed stands for what was not.
             let ns = u128::from(read(&counter.timed_ns)) * u128::from(calls.max(timed));
             let ns = ns / u128::from(timed.max(1));
@@ -172,6 +184,15 @@ impl SharedCounts {
             sum.ns = sum.ns.saturating_add(u64::try_from(ns).unwrap_or(u64::MAX));
             sum.failed += read(&counter.failed);
             sum.rejected += read(&counter.rejected);
+        }
+    }
+
+    /// Adds how the times of each command's calls are distributed to the sums by name.
+    pub(crate) fn add_times(&self, sums: &mut BTreeMap<&'static str, Times>) {
+        for (row, counter) in self.commands.lock().iter() {
+            let sum = sums.entry(row.name).or_default();
+            sum.calls += counter.calls.load(Ordering::Relaxed);
+            sum.timed.push(counter.times_ns.read());
         }
     }
 
@@ -186,14 +207,15 @@ impl SharedCounts {
         for (_, counter) in self.commands.lock().iter() {
             let Counter {
                 calls,
-                timed,
                 timed_ns,
+                times_ns,
                 failed,
                 rejected,
             } = &**counter;
-            for count in [calls, timed, timed_ns, failed, rejected] {
+            for count in [calls, timed_ns, failed, rejected] {
                 count.store(0, Ordering::Relaxed);
             }
+            times_ns.reset();
         }
         self.errors.lock().clear();
     }

@@ -68,10 +68,13 @@ impl LoopState {
         self.since_time = 0;
     }
 
-    /// A command has run. The more arguments it had and the more bytes it moved, the longer it took.
+    /// A command has run. The more arguments it had and the more bytes it moved, the longer it took. True if it may
+    /// have taken long.
     #[inline]
-    pub(crate) fn note_work(&mut self, arguments: usize, bytes: usize) {
-        self.since_time += arguments + bytes / 64;
+    pub(crate) fn note_work(&mut self, arguments: usize, bytes: usize) -> bool {
+        let work = arguments + bytes / 64;
+        self.since_time += work;
+        work >= WORK_PER_TIME
     }
 
     /// A command has run whose size says nothing about how long it took.

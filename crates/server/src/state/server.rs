@@ -10,7 +10,9 @@ use tidewheel_keyspace::{Garbage, Hooks, Keyspace, Options};
 use crate::clients::pause::Pause;
 use crate::clients::registry::Clients;
 use crate::config::{Live, Settings};
+use crate::counters::latency::Latency;
 use crate::counters::metrics::{ExpiryRate, Tally};
+use crate::counters::slow_log::SlowLog;
 use crate::loop_handle::LoopHandle;
 use crate::process::reclaim::Reclaimer;
 use crate::pubsub::hub::Hub;
@@ -36,6 +38,8 @@ pub(crate) struct Server {
     /// The most memory that was in use whenever somebody asked.
     pub(crate) peak_memory: AtomicU64,
     pub(crate) expiry_rate: ExpiryRate,
+    pub(crate) slow_log: SlowLog,
+    pub(crate) latency: Latency,
     /// Connections that were accepted and not yet closed.
     pub(crate) connected: AtomicUsize,
     pub(crate) stopping: AtomicBool,
@@ -120,6 +124,8 @@ impl Server {
             stats_base: Mutex::default(),
             peak_memory: AtomicU64::new(0),
             expiry_rate: ExpiryRate::default(),
+            slow_log: SlowLog::default(),
+            latency: Latency::default(),
             connected: AtomicUsize::new(0),
             stopping: AtomicBool::new(false),
             stop: parts.stop,

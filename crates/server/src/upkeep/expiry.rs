@@ -17,6 +17,7 @@
 
 use tidewheel_time::NEVER;
 
+use crate::counters::latency::Event;
 use crate::state::loop_state::LoopState;
 use crate::time::clock;
 use crate::upkeep::guard;
@@ -109,7 +110,10 @@ impl Expiry {
         handle.forget_soonest();
         let (own, first) = (self.own, self.at);
         let shards = (0..own.count).map(|step| own.get(first + step));
+        let began_us = clock::micros(state.time);
         let (next, spent) = self.pass(state, shards, end);
+        let took_us = clock::micros(state.time).saturating_sub(began_us);
+        state.note_event(Event::ExpireCycle, took_us);
         if let Some(steps) = spent {
             self.at = (first + steps) % own.count;
             state.tally.budget_hits += 1;

@@ -3,6 +3,7 @@
 mod common;
 mod compatibility;
 mod connections;
+mod diagnosis;
 mod expiry;
 mod hostile;
 mod process;

@@ -71,7 +71,7 @@ impl Turn<'_> {
         self.done()
     }
 
-    pub(super) fn config_reset_stat(&mut self) -> Outcome {
+    pub(super) fn config_reset_stat(&mut self, args: Args<'_>) -> Outcome {
         self.publish_counters();
         let totals = self.server.totals();
         *self.server.stats_base.lock() = totals;
@@ -79,6 +79,10 @@ impl Turn<'_> {
             handle.command_counts.reset();
         }
         self.server.keyspace.reset_stats();
+        // This call is the first that is counted again.
+        let row = tidewheel_keyspace::resolve(args)?;
+        let state = &*self.state;
+        self.notes.counts.add(row, &state.handle().command_counts);
         self.done()
     }
 }

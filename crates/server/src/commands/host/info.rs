@@ -78,6 +78,11 @@ const SECTIONS: &[Section] = &[
         write: errorstats,
     },
     Section {
+        name: "Latencystats",
+        by_default: false,
+        write: latencystats,
+    },
+    Section {
         name: "Cluster",
         by_default: true,
         write: cluster,
@@ -367,6 +372,26 @@ fn commandstats(state: &LoopState, _: &Stats, text: &mut String) -> std::fmt::Re
                  rejected_calls={rejected},failed_calls={failed}\r\n"
             )?;
         }
+    }
+    Ok(())
+}
+
+fn latencystats(state: &LoopState, _: &Stats, text: &mut String) -> std::fmt::Result {
+    let settings = &state.settings.diagnosis;
+    let mut all = BTreeMap::new();
+    if settings.tracking {
+        for handle in state.server.loops.iter() {
+            handle.command_counts.add_times(&mut all);
+        }
+    }
+    for (name, times) in all.into_iter().filter(|(_, times)| times.calls > 0) {
+        write!(text, "latency_percentiles_usec_{name}:")?;
+        for (i, (percentile, share)) in settings.percentiles.each().enumerate() {
+            let comma = if i > 0 { "," } else { "" };
+            let us = times.within_ns(share) as f64 / 1e3;
+            write!(text, "{comma}p{percentile}={us:.3}")?;
+        }
+        text.push_str("\r\n");
     }
     Ok(())
 }

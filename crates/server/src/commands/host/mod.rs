@@ -2,10 +2,13 @@
 
 mod client;
 mod configuration;
+mod graph;
 mod handlers;
 mod info;
+mod latency;
 mod pubsub;
 mod session;
+mod slow_log;
 
 use std::time::Duration;
 

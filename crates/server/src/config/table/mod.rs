@@ -1,6 +1,7 @@
 //! The table of keys. One row is a flag, a line of the file, an environment variable and a name for CONFIG.
 
 mod collections;
+mod diagnosis;
 mod general;
 
 use super::settings::Settings;
@@ -49,7 +50,7 @@ impl Key {
 }
 
 /// The chapters of the table, in the order of `--help`.
-static CHAPTERS: [&[Key]; 2] = [general::KEYS, collections::KEYS];
+static CHAPTERS: [&[Key]; 3] = [general::KEYS, collections::KEYS, diagnosis::KEYS];
 
 /// Every setting, in the order of `--help`.
 pub(crate) fn keys() -> impl Iterator<Item = &'static Key> {

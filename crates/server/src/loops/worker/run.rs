@@ -88,6 +88,9 @@ impl Turn<'_> {
     ) -> (usize, Halt) {
         // A command that was sent after a CONFIG SET was answered runs with the new setting.
         self.state.follow_settings();
+        self.notes
+            .counts
+            .time_all(self.state.settings.diagnosis.is_fine());
         self.limit_replies(&link.conn);
         let ours = limits(&self.settings);
         let mut at = 0;
@@ -137,7 +140,9 @@ impl Turn<'_> {
         #[cfg(test)]
         self.testify(conn, step, args, mark);
         let bytes = self.command_bytes + answered;
-        self.state.note_work(args.len(), bytes);
+        if self.state.note_work(args.len(), bytes) {
+            self.note_big(conn, args);
+        }
         if self.out.is_over() {
             self.give_up(conn);
             return Some(Halt::Closing);

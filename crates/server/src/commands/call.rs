@@ -1,0 +1,116 @@
+//! A call as others may see it: cut to a bearable length, and without passwords.
+
+use tidewheel_keyspace::Command;
+use tidewheel_resp::Args;
+
+/// Arguments of a call that are remembered; the last of them may say how many more there were.
+const ARGS_MAX: usize = 32;
+
+/// Bytes of an argument that are remembered.
+const BYTES_MAX: usize = 128;
+
+/// What stands in place of a secret.
+pub(crate) const REDACTED: &[u8] = b"(redacted)";
+
+/// The argument as others may see it.
+pub(crate) fn shown<'a>(row: &Command, args: Args<'a>, at: usize) -> &'a [u8] {
+    if is_secret(row.name, args, at) {
+        REDACTED
+    } else {
+        args.get(at).unwrap_or_default()
+    }
+}
+
+/// What is remembered of a call.
+pub(crate) fn cut(row: &Command, args: Args<'_>) -> Vec<Vec<u8>> {
+    let whole = if args.len() > ARGS_MAX {
+        ARGS_MAX - 1
+    } else {
+        args.len()
+    };
+    let mut kept: Vec<Vec<u8>> = (0..whole)
+        .map(|at| cut_argument(shown(row, args, at)))
+        .collect();
+    if whole < args.len() {
+        let more = args.len() - whole;
+        kept.push(format!("... ({more} more arguments)").into_bytes());
+    }
+    kept
+}
+
+fn cut_argument(argument: &[u8]) -> Vec<u8> {
+    let Some((head, rest)) = argument.split_at_checked(BYTES_MAX) else {
+        return argument.to_vec();
+    };
+    let mut kept = head.to_vec();
+    if !rest.is_empty() {
+        kept.extend_from_slice(format!("... ({} more bytes)", rest.len()).as_bytes());
+    }
+    kept
+}
+
+/// Whether an argument is a password, or the name that belongs to one.
+fn is_secret(name: &str, args: Args<'_>, at: usize) -> bool {
+    match name {
+        "auth" => at > 0,
+        "hello" => (2.max(at.saturating_sub(2))..at).any(|before| is_word(args, before, "auth")),
+        "config|set" => at > 2 && at % 2 == 1 && is_word(args, at - 1, "requirepass"),
+        _ => false,
+    }
+}
+
+fn is_word(args: Args<'_>, at: usize, word: &str) -> bool {
+    args.get(at)
+        .is_some_and(|arg| arg.eq_ignore_ascii_case(word.as_bytes()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn seen(words: &[&str]) -> Vec<String> {
+        let words: Vec<&[u8]> = words.iter().map(|word| word.as_bytes()).collect();
+        let args = Args::from_slices(&words);
+        let row = tidewheel_keyspace::resolve(args).expect("a command");
+        let kept = cut(row, args).into_iter();
+        kept.map(|arg| String::from_utf8(arg).expect("text"))
+            .collect()
+    }
+
+    #[test]
+    fn passwords_are_never_shown() {
+        let hidden = "(redacted)";
+        assert_eq!(seen(&["AUTH", "p"]), ["AUTH", hidden]);
+        assert_eq!(seen(&["auth", "u", "p"]), ["auth", hidden, hidden]);
+        assert_eq!(
+            seen(&["HELLO", "3", "AUTH", "u", "p", "SETNAME", "n"]),
+            ["HELLO", "3", "AUTH", hidden, hidden, "SETNAME", "n"]
+        );
+        assert_eq!(
+            seen(&["HELLO", "3", "SETNAME", "n", "auth", "u", "p"]),
+            ["HELLO", "3", "SETNAME", "n", "auth", hidden, hidden]
+        );
+        assert_eq!(
+            seen(&["CONFIG", "SET", "timeout", "1", "RequirePass", "p"]),
+            ["CONFIG", "SET", "timeout", "1", "RequirePass", hidden]
+        );
+        assert_eq!(seen(&["SET", "auth", "p"]), ["SET", "auth", "p"]);
+    }
+
+    #[test]
+    fn long_calls_are_cut_and_say_so() {
+        let long = "k".repeat(200);
+        let kept = format!("{}... (72 more bytes)", "k".repeat(128));
+        assert_eq!(seen(&["GET", &long]), ["GET", &kept]);
+        let exact = "k".repeat(128);
+        assert_eq!(seen(&["GET", &exact]), ["GET", &exact]);
+        let many: Vec<&str> = std::iter::once("DEL").chain(["a"; 31]).collect();
+        assert_eq!(seen(&many), many);
+        let many: Vec<&str> = std::iter::once("DEL").chain(["a"; 60]).collect();
+        let cut = seen(&many);
+        assert_eq!(
+            (cut.len(), cut[31].as_str()),
+            (32, "... (30 more arguments)")
+        );
+    }
+}

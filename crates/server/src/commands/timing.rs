@@ -1,0 +1,135 @@
+//! How long calls took: into the counters, and into the logs of those that took long.
+//!
+//! Reading the clock twice costs more than a GET. So calls are timed as follows:
+//!
+//! 1. Commands without keys, and those whose time does not follow from their size, are timed every time.
+//! 2. A call with many arguments or a long reply may have taken long. The clock is read after it, and the time is
+//!    counted from the last reading before it, which is some tens of microseconds old at most.
+//! 3. Of the other calls, which cannot take long, one in 64 is timed for the counters.
+//!
+//! Whoever sets `slowlog-log-slower-than` below a millisecond has every call timed.
+
+use tidewheel_keyspace::Command;
+use tidewheel_keyspace::command::Flags;
+use tidewheel_resp::Args;
+
+use crate::clients::connection::Connection;
+use crate::commands::call;
+use crate::commands::turn::{Step, Turn};
+use crate::counters::latency::{Event, Sample};
+use crate::counters::slow_log::Entry;
+use crate::state::loop_state::LoopState;
+use crate::time::clock;
+
+/// A call on its way, whose time so far is known.
+#[derive(Debug)]
+pub(crate) struct Unfinished {
+    /// Its arguments, cut; empty if nobody wants to know of slow calls.
+    args: Vec<Vec<u8>>,
+    ns: u64,
+}
+
+impl Unfinished {
+    /// Memory held.
+    pub(crate) fn bytes(&self) -> usize {
+        size_of::<Self>() + self.args.iter().map(Vec::capacity).sum::<usize>()
+    }
+}
+
+impl Turn<'_> {
+    /// A call was timed from its beginning on.
+    #[cold]
+    pub(super) fn note_time(
+        &mut self,
+        conn: &mut Connection,
+        row: &'static Command,
+        args: Args<'_>,
+        began_ns: u64,
+        step: Step,
+    ) {
+        let ns = self.server.clock.monotonic_ns().saturating_sub(began_ns);
+        if step == Step::Walking {
+            let watched = self.settings.diagnosis.watches();
+            let args = if watched {
+                call::cut(row, args)
+            } else {
+                Vec::new()
+            };
+            conn.unfinished = Some(Box::new(Unfinished { args, ns }));
+            return;
+        }
+        let shared = &self.state.handle().command_counts;
+        self.notes.counts.took(row, ns, shared);
+        if self.notes.counts.times_always(row) {
+            self.judge(conn, row, ns / 1_000, || call::cut(row, args));
+        }
+    }
+
+    /// A call went on for so long. It has ended if nothing of its walk is left.
+    pub(super) fn note_more_time(&mut self, conn: &mut Connection, row: &'static Command, ns: u64) {
+        let Some(mut unfinished) = conn.unfinished.take() else {
+            return;
+        };
+        unfinished.ns = unfinished.ns.saturating_add(ns);
+        if conn.walk.is_some() {
+            conn.unfinished = Some(unfinished);
+            return;
+        }
+        let shared = &self.state.handle().command_counts;
+        self.notes.counts.took(row, unfinished.ns, shared);
+        self.judge(conn, row, unfinished.ns / 1_000, || unfinished.args);
+    }
+
+    /// A call had so many arguments or such a long reply that it may have taken long.
+    #[cold]
+    pub(crate) fn note_big(&mut self, conn: &Connection, args: Args<'_>) {
+        let Ok(row) = tidewheel_keyspace::resolve(args) else {
+            return;
+        };
+        if !self.settings.diagnosis.watches() || self.notes.counts.times_always(row) {
+            return;
+        }
+        let now = clock::micros(self.server.clock.now());
+        let took_us = now.saturating_sub(clock::micros(self.time));
+        self.judge(conn, row, took_us, || call::cut(row, args));
+    }
+
+    /// Logs a call if it took long.
+    fn judge(
+        &self,
+        conn: &Connection,
+        row: &Command,
+        took_us: u64,
+        args: impl FnOnce() -> Vec<Vec<u8>>,
+    ) {
+        let settings = &self.settings.diagnosis;
+        if settings.is_slow(took_us) && !row.flags.has(Flags::SKIP_SLOWLOG) {
+            let entry = Entry {
+                at_s: self.time.wall_ms() / 1_000,
+                took_us,
+                args: args(),
+                peer: conn.client.peer,
+                name: conn.client.facts.lock().names.own.clone(),
+            };
+            let most = usize::try_from(settings.slow_log_len).unwrap_or(usize::MAX);
+            self.server.slow_log.add(entry, most);
+        }
+        let event = if row.flags.has(Flags::FAST) {
+            Event::FastCommand
+        } else {
+            Event::Command
+        };
+        self.note_event(event, took_us);
+    }
+}
+
+impl LoopState {
+    /// Something took so long.
+    #[inline]
+    pub(crate) fn note_event(&self, event: Event, took_us: u64) {
+        if self.settings.diagnosis.is_noted(took_us) {
+            let (at_s, ms) = (self.time.wall_ms() / 1_000, took_us / 1_000);
+            self.server.latency.note(event, Sample { at_s, ms });
+        }
+    }
+}
