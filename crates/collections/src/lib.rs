@@ -2,7 +2,15 @@
 #![forbid(unsafe_code)]
 
 mod change;
+mod hash;
 mod packed;
+mod random;
+mod set;
+mod table;
+mod view;
 
 pub use change::{Change, Limits, NewDeadline};
+pub use hash::{Hash, HashRef};
 pub use packed::{DEADLINE_MAX, Member, Members, Packed, PackedRef, Place, overwrite};
+pub use set::{Set, SetForm, SetRef};
+pub use table::{Entry, Table};

@@ -232,6 +232,16 @@ impl<'a> PackedRef<'a> {
         self.column().chunks_exact(DEADLINE).map(raw_deadline)
     }
 
+    /// Panics if the bytes are not those of a collection. O(bytes).
+    pub fn validate(self) {
+        assert!(self.is_sound(), "broken bytes of a collection");
+        assert_eq!(
+            self.is_timed(),
+            self.earliest().is_some(),
+            "a column of nothing"
+        );
+    }
+
     /// Whether the bytes are those of a collection.
     fn is_sound(self) -> bool {
         if self.0.len() < 2 {

@@ -1,3 +1,6 @@
 //! Collections against naive models.
 
+mod growth;
+mod model_members;
 mod model_packed;
+mod random;
