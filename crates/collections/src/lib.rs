@@ -3,6 +3,8 @@
 
 mod change;
 mod hash;
+#[allow(dead_code, reason = "sorted sets come next")]
+mod order;
 mod packed;
 mod random;
 mod set;

@@ -1,0 +1,94 @@
+//! Finding: a place by comparison, a place by rank, and walks from there.
+
+use super::node::{Leaf, NIL};
+use super::{Order, Place};
+
+impl Order {
+    /// How many ids come before a place. `before` says whether an id's member does. It is given the score where the tree
+    /// knows it.
+    #[inline]
+    pub(crate) fn rank(&self, before: impl FnMut(Option<f64>, u32) -> bool) -> usize {
+        self.seek(before).1
+    }
+
+    /// The id at a rank.
+    pub(crate) fn at(&self, rank: usize) -> Option<u32> {
+        let place = self.select(rank)?;
+        Some(self.leaves[place.leaf].ids()[place.at])
+    }
+
+    pub(crate) fn first(&self) -> Option<u32> {
+        (self.first != NIL).then(|| self.leaves[self.first].ids()[0])
+    }
+
+    pub(crate) fn last(&self) -> Option<u32> {
+        let leaf = (self.last != NIL).then(|| &self.leaves[self.last]);
+        leaf.and_then(|leaf| leaf.ids().last().copied())
+    }
+
+    /// The ids from a rank on.
+    pub(crate) fn forward(&self, rank: usize) -> impl Iterator<Item = u32> {
+        let place = self.select(rank);
+        let (leaf, mut skip) = place.map_or((NIL, 0), |place| (place.leaf, place.at));
+        self.leaves_from(leaf, |leaf| leaf.next)
+            .flat_map(move |leaf| &leaf.ids()[std::mem::take(&mut skip)..])
+            .copied()
+    }
+
+    /// The ids from a rank down to the first.
+    pub(crate) fn backward(&self, rank: usize) -> impl Iterator<Item = u32> {
+        let place = self.select(rank);
+        let (leaf, at) = place.map_or((NIL, 0), |place| (place.leaf, place.at));
+        let mut end = Some(at + 1);
+        self.leaves_from(leaf, |leaf| leaf.previous)
+            .flat_map(move |leaf| {
+                let end = end.take().unwrap_or(leaf.len());
+                leaf.ids()[..end].iter().rev()
+            })
+            .copied()
+    }
+
+    fn leaves_from(
+        &self,
+        leaf: u32,
+        next: impl Fn(&Leaf) -> u32,
+    ) -> impl Iterator<Item = &Leaf> {
+        let known = move |leaf: u32| (leaf != NIL).then(|| &self.leaves[leaf]);
+        std::iter::successors(known(leaf), move |leaf| known(next(leaf)))
+    }
+
+    /// The place behind the ids that come before, and their number. The tree must not be empty for the place to exist.
+    #[inline]
+    pub(super) fn seek(&self, mut before: impl FnMut(Option<f64>, u32) -> bool) -> (Place, usize) {
+        let (mut rank, mut node) = (0, self.root);
+        for _ in 0..self.top {
+            let inner = &self.inners[node];
+            let branch = inner.partition(|score, id| before(Some(score), id)).max(1) - 1;
+            rank += inner.counts()[..branch].iter().sum::<u32>() as usize;
+            node = inner.children()[branch];
+        }
+        let ids = if node == NIL { &[] } else { self.leaves[node].ids() };
+        let at = ids.partition_point(|id| before(None, *id));
+        (Place { leaf: node, at }, rank + at)
+    }
+
+    pub(super) fn select(&self, rank: usize) -> Option<Place> {
+        if rank >= self.len {
+            return None;
+        }
+        let (mut rest, mut node) = (rank as u32, self.root);
+        for _ in 0..self.top {
+            let inner = &self.inners[node];
+            let mut slot = 0;
+            while let Some(behind) = rest.checked_sub(inner.counts()[slot]) {
+                rest = behind;
+                slot += 1;
+            }
+            node = inner.children()[slot];
+        }
+        Some(Place {
+            leaf: node,
+            at: rest as usize,
+        })
+    }
+}
