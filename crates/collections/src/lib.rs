@@ -3,6 +3,7 @@
 
 mod change;
 mod hash;
+mod list;
 #[allow(dead_code, reason = "sorted sets come next")]
 mod order;
 mod packed;
@@ -13,6 +14,7 @@ mod view;
 
 pub use change::{Change, Limits, NewDeadline};
 pub use hash::{Hash, HashRef};
+pub use list::{LargeList, List, ListLimits, ListRef, Occurrences, PackedList, PackedListRef};
 pub use packed::{DEADLINE_MAX, Member, Members, Packed, PackedRef, Place, overwrite};
 pub use set::{Set, SetForm, SetRef};
 pub use table::{Entry, Table};

@@ -166,13 +166,7 @@ impl Order {
     }
 
     /// Hangs a new leaf beside its neighbour: before it (`side` 0) or behind it (1). Full nodes on the way up are split.
-    fn attach(
-        &mut self,
-        beside: u32,
-        branch: Branch,
-        side: usize,
-        score_of: &impl Fn(u32) -> f64,
-    ) {
+    fn attach(&mut self, beside: u32, branch: Branch, side: usize, score_of: &impl Fn(u32) -> f64) {
         let (mut level, mut beside, mut branch, mut side) = (0, beside, branch, side);
         loop {
             let parent = self.parent(level, beside);

@@ -48,11 +48,7 @@ impl Order {
             .copied()
     }
 
-    fn leaves_from(
-        &self,
-        leaf: u32,
-        next: impl Fn(&Leaf) -> u32,
-    ) -> impl Iterator<Item = &Leaf> {
+    fn leaves_from(&self, leaf: u32, next: impl Fn(&Leaf) -> u32) -> impl Iterator<Item = &Leaf> {
         let known = move |leaf: u32| (leaf != NIL).then(|| &self.leaves[leaf]);
         std::iter::successors(known(leaf), move |leaf| known(next(leaf)))
     }
@@ -67,7 +63,11 @@ impl Order {
             rank += inner.counts()[..branch].iter().sum::<u32>() as usize;
             node = inner.children()[branch];
         }
-        let ids = if node == NIL { &[] } else { self.leaves[node].ids() };
+        let ids = if node == NIL {
+            &[]
+        } else {
+            self.leaves[node].ids()
+        };
         let at = ids.partition_point(|id| before(None, *id));
         (Place { leaf: node, at }, rank + at)
     }

@@ -70,7 +70,13 @@ impl Model {
     fn replace(&mut self, rank: usize) {
         let old = self.sorted[rank];
         let score = self.scores[old as usize];
-        if self.sorted.iter().filter(|id| self.scores[**id as usize] == score).count() > 1 {
+        if self
+            .sorted
+            .iter()
+            .filter(|id| self.scores[**id as usize] == score)
+            .count()
+            > 1
+        {
             return;
         }
         let new = self.scores.len() as u32;
@@ -85,7 +91,8 @@ impl Model {
     fn remove_run(&mut self, rank: usize, max: usize) {
         let mut removed = Vec::new();
         let scores = &self.scores;
-        self.order.remove_run(rank, max, &mut removed, |other| scores[other as usize]);
+        self.order
+            .remove_run(rank, max, &mut removed, |other| scores[other as usize]);
         assert!(removed.len() <= max && (removed.is_empty() == (rank >= self.sorted.len())));
         let expected: Vec<u32> = self.sorted.drain(rank..rank + removed.len()).collect();
         assert_eq!(removed, expected);
@@ -126,7 +133,9 @@ fn the_tree_behaves_like_a_sorted_vector() {
                 0..10 if !shrinks => model.insert((next(&mut random) % scores) as f64),
                 10 if len > 0 => model.replace(rank),
                 11 => model.remove_run(rank, 1 + next(&mut random) as usize % 9),
-                _ if shrinks && len > 0 && next(&mut random) % 64 == 0 => model.remove_run(rank, 500),
+                _ if shrinks && len > 0 && next(&mut random).is_multiple_of(64) => {
+                    model.remove_run(rank, 500);
+                }
                 _ if len > 0 => model.remove(rank),
                 _ => {}
             }
@@ -138,7 +147,10 @@ fn the_tree_behaves_like_a_sorted_vector() {
             model.remove_run(0, 1_000);
         }
         model.compare();
-        assert!(model.order.bytes() < 4096, "seed {seed}: memory is held by nothing");
+        assert!(
+            model.order.bytes() < 4096,
+            "seed {seed}: memory is held by nothing"
+        );
     }
 }
 

@@ -1,6 +1,7 @@
 //! Collections against naive models.
 
 mod growth;
+mod model_list;
 mod model_members;
 mod model_packed;
 mod random;

@@ -1,0 +1,79 @@
+//! How large a packed list, and a chunk of a large one, may be: the setting `list-max-listpack-size`.
+
+use super::packed::PackedList;
+use super::run::Size;
+
+/// Bytes for the settings −1 to −5.
+const BYTES: [usize; 5] = [4096, 8192, 16_384, 32_768, 65_536];
+
+/// The most bytes where the setting counts elements.
+const SAFE_BYTES: usize = 8192;
+
+/// Bytes that the public encoding has beside its elements.
+const HEADER: usize = 7;
+
+/// The most bytes and elements of a packed list, and of each chunk of a large one.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct ListLimits {
+    bytes: usize,
+    elements: usize,
+}
+
+impl ListLimits {
+    /// Reads the setting: a positive number counts elements, −1 to −5 stand for 4 to 64 KiB.
+    #[must_use]
+    pub fn new(setting: i64) -> Self {
+        if setting >= 0 {
+            return Self {
+                bytes: SAFE_BYTES,
+                elements: usize::try_from(setting).unwrap_or(usize::MAX).max(1),
+            };
+        }
+        let size = setting.unsigned_abs().min(BYTES.len() as u64) as usize;
+        Self {
+            bytes: BYTES[size - 1],
+            elements: usize::MAX,
+        }
+    }
+
+    /// Whether a list stays packed that has `size` and gets `added`. It is measured as the public server measures it, so
+    /// that the encodings have the same names.
+    pub(super) fn packs(&self, size: Size, added: Size) -> bool {
+        let bytes = HEADER + size.data + 2 * size.lens + added.data;
+        let sum = size + added;
+        bytes <= self.bytes && sum.count <= self.elements && PackedList::can_count(sum)
+    }
+
+    /// Whether a large list of one chunk becomes packed: half of the limits, so that it does not go back at once.
+    pub(super) fn packs_again(&self, size: Size) -> bool {
+        let half = Self {
+            bytes: self.bytes / 2,
+            elements: self.elements / 2,
+        };
+        half.packs(size, Size::default())
+    }
+
+    /// Whether a chunk may have this size. One element may always be alone.
+    pub(super) fn holds(&self, size: Size) -> bool {
+        size.count <= 1 || (size.bytes() <= self.bytes && size.count <= self.elements)
+    }
+
+    /// Whether two chunks of this size in all become one.
+    pub(super) fn joins(&self, size: Size) -> bool {
+        size.bytes() <= self.bytes / 4 * 3
+            && size.count <= self.elements.div_ceil(4).saturating_mul(3)
+            && self.holds(size)
+    }
+
+    /// The most bytes of a chunk of several elements.
+    pub(super) fn room(&self) -> usize {
+        self.bytes
+    }
+}
+
+impl Default for ListLimits {
+    /// The public server's: 8 KiB.
+    fn default() -> Self {
+        Self::new(-2)
+    }
+}
