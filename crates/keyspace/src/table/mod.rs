@@ -12,7 +12,7 @@ mod string;
 use crate::command::{Command, Rows};
 
 /// The chapters of the table.
-static CHAPTERS: [&[Command]; 7] = [
+static CHAPTERS: &[&[Command]] = &[
     string::ROWS,
     bitmap::ROWS,
     key::ROWS,
