@@ -121,7 +121,8 @@
 //!
 //! [`Cache::update`] and [`Cache::entry`] change a key's value by a closure, which runs once. No other writer of
 //! that key runs meanwhile, and writers of other keys do not wait. [`Cache::compare_and_set`] changes a value
-//! only if it still has the version that you read. For async closures there is [`Entry::compute_async`]: those of one
+//! only if it still has the version that you read. [`Entry::try_compute`] takes a closure that may fail, and tells what was
+//! removed or replaced. For async closures there is [`Entry::compute_async`]: those of one
 //! key take turns, and every other writer goes before them.
 //!
 //! # Who drives
@@ -213,6 +214,7 @@ pub use handle::iter::{Entries, Iter, Keys};
 pub use handle::snapshot::{RestoreError, Snapshot};
 pub use handle::tagged::TaggedEntries;
 pub use lifetime::{Condition, Expiry, Jitter, Lifetime, Ttl};
+pub use load::computed::Computed;
 pub use load::fetched::{Fetched, Outcome};
 pub use load::form::{BorrowedKey, KeyForm, OwnedKey};
 pub use load::latch::Compute;

@@ -8,6 +8,7 @@ use equivalent::Equivalent;
 use tidewheel_time::DefaultHashBuilder;
 
 use super::cache::Cache;
+use crate::load::computed::{Computed, sure};
 use crate::load::form::{BorrowedKey, KeyForm, OwnedKey};
 use crate::load::latch::{Compute, PutIf};
 use crate::loaded::Loaded;
@@ -106,7 +107,7 @@ impl<K: Hash + Eq, V: Clone, S: BuildHasher> Cache<K, V, S> {
             Some(old) => change.into_inner()(old),
             None => Compute::Keep,
         });
-        inner.what_is_there(computed)
+        computed.value(&inner.counters)
     }
 }
 
@@ -159,7 +160,8 @@ impl<'a, K: Hash + Eq, V: Clone, S: BuildHasher, Q: KeyForm<K>> Entry<'a, K, V, 
         }
     }
 
-    /// A closure sees the value and decides what is done. Returns the value that is there afterwards.
+    /// A closure sees the value and decides what is done. Returns the value that is there afterwards;
+    /// [`try_compute`](Self::try_compute) also tells what was there before.
     ///
     /// A new value that was not stored is dropped and not returned, as by [`Cache::update`]:
     ///
@@ -174,14 +176,11 @@ impl<'a, K: Hash + Eq, V: Clone, S: BuildHasher, Q: KeyForm<K>> Entry<'a, K, V, 
     /// # Panics
     ///
     /// As [`Cache::update`].
-    #[doc(
-        alias = "and_compute_with",
-        alias = "and_upsert_with",
-        alias = "and_try_compute_with"
-    )]
+    #[doc(alias = "and_compute_with", alias = "and_upsert_with")]
     pub fn compute(self, change: impl FnOnce(Option<&V>) -> Compute<V>) -> Option<V> {
         let inner = &self.cache.inner;
-        inner.what_is_there(inner.compute(self.key.into_key(), PutIf::NotInvalidated, change))
+        let computed = inner.compute(self.key.into_key(), PutIf::NotInvalidated, change);
+        computed.value(&inner.counters)
     }
 
     /// An async closure sees a copy of the value and decides what is done. Returns the value that is there afterwards.
@@ -217,22 +216,29 @@ impl<'a, K: Hash + Eq, V: Clone, S: BuildHasher, Q: KeyForm<K>> Entry<'a, K, V, 
     /// panics, which changes nothing. (It should not invalidate its own key by a tag or with all others: no panic tells
     /// that it then runs for ever.)
     #[doc(alias = "and_compute_with", alias = "and_upsert_with")]
-    pub async fn compute_async<F, R>(self, change: F) -> Option<V>
+    pub async fn compute_async<F, R>(self, mut change: F) -> Option<V>
     where
         K: Clone,
         F: FnMut(Option<V>) -> R,
         R: Future<Output = Compute<V>>,
     {
         let inner = &self.cache.inner;
-        inner.compute_async(self.key.into_key(), change).await
+        let change = |old| {
+            let wanted = change(old);
+            async { Ok(wanted.await) }
+        };
+        let turned = sure(inner.compute_async(self.key.into_key(), change).await);
+        turned.told(|| None).value(&inner.counters)
     }
 
     /// As [`compute`](Self::compute), with a closure after which there always is a value, stored or not.
     fn put(self, change: impl FnOnce(Option<&V>) -> Compute<V>) -> V {
         let inner = &self.cache.inner;
         match inner.compute(self.key.into_key(), PutIf::NotInvalidated, change) {
-            Ok(Some(value)) | Err(value) => value,
-            Ok(None) => unreachable!("the closure keeps what is there, or puts something"),
+            Computed::NotStored(value) => value,
+            computed => computed
+                .value(&inner.counters)
+                .expect("the closure keeps what is there, or puts something"),
         }
     }
 }

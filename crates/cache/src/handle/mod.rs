@@ -16,6 +16,7 @@ mod load_many;
 pub(crate) mod fetch;
 
 pub(crate) mod entry;
+mod try_compute;
 
 pub(crate) mod cas;
 

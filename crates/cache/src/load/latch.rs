@@ -12,6 +12,7 @@ use std::sync::Arc;
 use tidewheel_store::{Attributes, Slot};
 use tidewheel_time::Moment;
 
+use super::computed::{Computed, sure};
 use crate::core::flight::{Flight, Phase};
 use crate::core::hash::Hashed;
 use crate::core::inner::Inner;
@@ -44,9 +45,6 @@ pub(crate) enum PutIf {
     /// Only if the old value has not gone meanwhile for any reason.
     StillThere,
 }
-
-/// The value that is there after a closure; `Err` with a copy of the closure's if that was not stored.
-pub(crate) type Computed<V> = Result<Option<V>, V>;
 
 /// An open door behind a closure, however it ends.
 struct Latched<'a, K: Hash + Eq, V, S: BuildHasher> {
@@ -90,23 +88,25 @@ impl<K: Hash + Eq, V: Clone, S: BuildHasher> Inner<K, V, S> {
         put_if: PutIf,
         change: impl FnOnce(Option<&V>) -> Compute<V>,
     ) -> Computed<V> {
-        self.lead(|| self.compute_latched(key, put_if, change))
+        sure(self.try_compute(key, put_if, |old| Ok(change(old))))
     }
 
-    /// The value, unless it was not stored; that is dropped.
-    pub(crate) fn what_is_there(&self, computed: Computed<V>) -> Option<V> {
-        computed.unwrap_or_else(|unstored| {
-            self.counters.discard(unstored);
-            None
-        })
-    }
-
-    fn compute_latched(
+    /// The same of a closure that may fail, which changes nothing.
+    pub(crate) fn try_compute<E>(
         &self,
         key: K,
         put_if: PutIf,
-        change: impl FnOnce(Option<&V>) -> Compute<V>,
-    ) -> Computed<V> {
+        change: impl FnOnce(Option<&V>) -> Result<Compute<V>, E>,
+    ) -> Result<Computed<V>, E> {
+        self.lead(|| self.compute_latched(key, put_if, change))
+    }
+
+    fn compute_latched<E>(
+        &self,
+        key: K,
+        put_if: PutIf,
+        change: impl FnOnce(Option<&V>) -> Result<Compute<V>, E>,
+    ) -> Result<Computed<V>, E> {
         let hash = self.hash(&key);
         let key = Quiet::new(Arc::new(key), &self.counters);
         let latched = self.latch(hash, &key);
@@ -117,23 +117,18 @@ impl<K: Hash + Eq, V: Clone, S: BuildHasher> Inner<K, V, S> {
                 .map(|slot| shard.store.value(slot).clone())
         };
         let old = Quiet::new(old, &self.counters);
-        match (change(old.as_ref()), old) {
-            (Compute::Keep, old) => Ok(old.into_inner()),
-            (Compute::Remove, _) => {
-                self.compute_removal(latched, hash, &key);
-                Ok(None)
-            }
-            (Compute::Put(loaded), old) => {
-                let put_if = old.as_ref().map(|_| put_if);
-                self.compute_value(latched, hash, key.into_inner(), loaded, put_if)
-            }
-            (Compute::Update(value), old) if old.is_some() => {
-                self.compute_update(latched, hash, key.into_inner(), value)
-            }
-            (Compute::Update(value), _) => {
-                self.compute_value(latched, hash, key.into_inner(), value.into(), None)
-            }
-        }
+        let (loaded, is_new) = match change(old.as_ref())? {
+            Compute::Keep => return Ok(old.into_inner().map_or(Computed::Absent, Computed::Kept)),
+            Compute::Remove => return Ok(self.compute_removal(latched, hash, &key, old)),
+            Compute::Update(value) if old.is_some() => (value.into(), false),
+            Compute::Update(value) => (value.into(), true),
+            Compute::Put(loaded) => (loaded, true),
+        };
+        let key = key.into_inner();
+        Ok(match is_new {
+            true => self.compute_value(latched, hash, key, loaded, put_if, old),
+            false => self.compute_update(latched, hash, key, loaded.value, old),
+        })
     }
 
     fn latch(&self, hash: Hashed, key: &Arc<K>) -> Latched<'_, K, V, S> {
@@ -161,15 +156,27 @@ impl<K: Hash + Eq, V: Clone, S: BuildHasher> Inner<K, V, S> {
         }
     }
 
-    fn compute_removal(&self, latched: Latched<'_, K, V, S>, hash: Hashed, key: &K) {
+    fn compute_removal(
+        &self,
+        latched: Latched<'_, K, V, S>,
+        hash: Hashed,
+        key: &K,
+        old: Quiet<'_, Option<V>>,
+    ) -> Computed<V> {
         let now = self.time.now().tick();
-        latched.open(|shard, _| {
+        let was_there = latched.open(|shard, _| {
             shard.forget_negative(hash, |stored| stored == key);
-            if let Some((old, dead_by)) = self.take(shard, hash, key) {
-                let cause = dead_by.unwrap_or(RemovalCause::Removed);
-                self.file_removal(shard, old, cause, now);
-            }
+            let Some((old, dead_by)) = self.take(shard, hash, key) else {
+                return false;
+            };
+            let cause = dead_by.unwrap_or(RemovalCause::Removed);
+            self.file_removal(shard, old, cause, now);
+            dead_by.is_none()
         });
+        match was_there {
+            true => old.into_inner().map_or(Computed::Absent, Computed::Removed),
+            false => Computed::Absent,
+        }
     }
 
     /// `put_if` is for where there was an old value.
@@ -179,8 +186,10 @@ impl<K: Hash + Eq, V: Clone, S: BuildHasher> Inner<K, V, S> {
         hash: Hashed,
         key: Arc<K>,
         loaded: Loaded<V>,
-        put_if: Option<PutIf>,
+        put_if: PutIf,
+        old: Quiet<'_, Option<V>>,
     ) -> Computed<V> {
+        let put_if = old.is_some().then_some(put_if);
         let Loaded {
             value, lifetime, ..
         } = loaded;
@@ -200,11 +209,13 @@ impl<K: Hash + Eq, V: Clone, S: BuildHasher> Inner<K, V, S> {
             if !puts {
                 return Err(key);
             }
+            let was_there = slot.is_some_and(|slot| self.is_live(&shard.store, slot));
             shard.forget_negative(hash, |stored| *stored == *key);
             let (key, new) = own(key, &mut value)?;
-            Ok(self.put(shard, hash, key, new, &prepared))
+            let is_stored = self.put(shard, hash, key, new, &prepared);
+            Ok(is_stored.then_some(was_there))
         });
-        self.computed(put, value, result)
+        self.computed(put, value, result, old)
     }
 
     fn compute_update(
@@ -213,6 +224,7 @@ impl<K: Hash + Eq, V: Clone, S: BuildHasher> Inner<K, V, S> {
         hash: Hashed,
         key: Arc<K>,
         value: V,
+        old: Quiet<'_, Option<V>>,
     ) -> Computed<V> {
         let result = value.clone();
         let weight = self.config.weight(&key, &value);
@@ -228,9 +240,10 @@ impl<K: Hash + Eq, V: Clone, S: BuildHasher> Inner<K, V, S> {
             let prepared = self.as_before(shard, slot, weight, fits, now);
             shard.forget_negative(hash, |stored| *stored == *key);
             let (key, new) = own(key, &mut value)?;
-            Ok(self.put(shard, hash, key, new, &prepared))
+            let is_stored = self.put(shard, hash, key, new, &prepared);
+            Ok(is_stored.then_some(true))
         });
-        self.computed(put, value, result)
+        self.computed(put, value, result, old)
     }
 
     /// What a value is stored with that lives as long as the one in its place would have.
@@ -256,14 +269,21 @@ impl<K: Hash + Eq, V: Clone, S: BuildHasher> Inner<K, V, S> {
         }
     }
 
-    /// What has become of a closure's value: `put` says, and `unused` is left of it.
-    fn computed(&self, put: Result<bool, Arc<K>>, unused: Option<V>, result: V) -> Computed<V> {
-        let stored = matches!(put, Ok(true));
+    /// What has become of a closure's value: `put` says, if it was stored, whether there was another one; `unused` is what
+    /// is left of it.
+    fn computed(
+        &self,
+        put: Result<Option<bool>, Arc<K>>,
+        unused: Option<V>,
+        result: V,
+        old: Quiet<'_, Option<V>>,
+    ) -> Computed<V> {
+        let stored = put.as_ref().ok().copied().flatten();
         self.counters.discard_pair(put.err(), unused);
-        if stored {
-            Ok(Some(result))
-        } else {
-            Err(result)
+        match stored {
+            Some(true) => Computed::stored(result, old.into_inner()),
+            Some(false) => Computed::Inserted(result),
+            None => Computed::NotStored(result),
         }
     }
 }

@@ -6,6 +6,7 @@
 //! leaves the table and the value enters the store, so nobody can miss both.
 
 mod claim;
+pub(crate) mod computed;
 pub(crate) mod fetched;
 pub(crate) mod form;
 mod future;

@@ -13,6 +13,7 @@ use std::sync::Arc;
 
 use tidewheel_store::Slot;
 
+use super::computed::Computed;
 use super::future::Wait;
 use super::latch::Compute;
 use super::lead::Lead;
@@ -28,6 +29,16 @@ use crate::quiet::Quiet;
 /// What an async closure wanted was not done: the key was changed while it ran.
 struct Superseded;
 
+/// What an async closure has made of a key.
+pub(crate) enum Turned<V> {
+    Kept(Option<V>),
+    /// Whether there was another value.
+    Stored(V, bool),
+    NotStored(V),
+    /// Whether there was a value.
+    Removed(bool),
+}
+
 /// A key and the lead of its flight.
 struct Held<'a, K: Hash + Eq, V, S: BuildHasher> {
     lead: Lead<'a, K, V, S>,
@@ -38,11 +49,11 @@ struct Held<'a, K: Hash + Eq, V, S: BuildHasher> {
 }
 
 impl<K: Hash + Eq + Clone, V: Clone, S: BuildHasher> Inner<K, V, S> {
-    /// Lets an async closure decide what becomes of a key; returns the value that is there then.
-    pub(crate) async fn compute_async<F, R>(&self, key: K, mut change: F) -> Option<V>
+    /// Lets an async closure decide what becomes of a key, unless it fails.
+    pub(crate) async fn compute_async<F, R, E>(&self, key: K, mut change: F) -> Result<Turned<V>, E>
     where
         F: FnMut(Option<V>) -> R,
-        R: Future<Output = Compute<V>>,
+        R: Future<Output = Result<Compute<V>, E>>,
     {
         let hash = self.hash(&key);
         let key = Quiet::new(Arc::new(key), &self.counters);
@@ -58,14 +69,18 @@ impl<K: Hash + Eq + Clone, V: Clone, S: BuildHasher> Inner<K, V, S> {
             let flights = from_ref(&held.lead.flight);
             let wanted = self.call_inside(flights, || change(old)).await;
             let done = self.lead(|| match wanted {
-                Ok(wanted) => self.end_turn(&held, wanted),
+                Ok(Ok(wanted)) => Ok(self.end_turn(&held, wanted)),
+                Ok(Err(error)) => {
+                    drop(held);
+                    Err(error)
+                }
                 Err(panic) => {
                     drop(held);
                     resume_unwind(panic)
                 }
             });
-            if let Ok(value) = done {
-                return value;
+            if let Ok(turned) = done? {
+                return Ok(turned);
             }
         }
     }
@@ -122,15 +137,17 @@ impl<K: Hash + Eq + Clone, V: Clone, S: BuildHasher> Inner<K, V, S> {
             .then(|| shard.store.value(slot).clone())
     }
 
-    /// Does what a closure wants, and returns the value that is there then.
+    /// Does what a closure wants.
     fn end_turn(
         &self,
         held: &Held<'_, K, V, S>,
         wanted: Compute<V>,
-    ) -> Result<Option<V>, Superseded> {
+    ) -> Result<Turned<V>, Superseded> {
         match wanted {
-            Compute::Keep => Ok(self.value_now(held.hash, held.key)),
-            Compute::Remove => self.remove_in_turn(held).map(|()| None),
+            Compute::Keep => Ok(Turned::Kept(self.value_now(held.hash, held.key))),
+            Compute::Remove => self
+                .remove_in_turn(held)
+                .map(|()| Turned::Removed(held.there)),
             Compute::Put(loaded) => self.put_in_turn(held, loaded),
             Compute::Update(value) if held.there => self.update_in_turn(held, value),
             Compute::Update(value) => self.put_in_turn(held, value.into()),
@@ -157,7 +174,7 @@ impl<K: Hash + Eq + Clone, V: Clone, S: BuildHasher> Inner<K, V, S> {
         &self,
         held: &Held<'_, K, V, S>,
         loaded: Loaded<V>,
-    ) -> Result<Option<V>, Superseded> {
+    ) -> Result<Turned<V>, Superseded> {
         let Loaded {
             value, lifetime, ..
         } = loaded;
@@ -165,7 +182,7 @@ impl<K: Hash + Eq + Clone, V: Clone, S: BuildHasher> Inner<K, V, S> {
         self.store_in_turn(held, value, |_, _| prepared)
     }
 
-    fn update_in_turn(&self, held: &Held<'_, K, V, S>, value: V) -> Result<Option<V>, Superseded> {
+    fn update_in_turn(&self, held: &Held<'_, K, V, S>, value: V) -> Result<Turned<V>, Superseded> {
         let weight = self.config.weight(held.key, &value);
         let fits = self.fits(held.hash, held.key, weight);
         let now = self.time.now();
@@ -175,13 +192,13 @@ impl<K: Hash + Eq + Clone, V: Clone, S: BuildHasher> Inner<K, V, S> {
         })
     }
 
-    /// Stores a value unless the key was changed; returns it if it was stored.
+    /// Stores a value unless the key was changed.
     fn store_in_turn<'p>(
         &'p self,
         held: &Held<'_, K, V, S>,
         value: V,
         prepare: impl FnOnce(&Shard<K, V>, Option<Slot>) -> Prepared<'p>,
-    ) -> Result<Option<V>, Superseded> {
+    ) -> Result<Turned<V>, Superseded> {
         let Held { hash, key, .. } = *held;
         let result = Quiet::new(value.clone(), &self.counters);
         // The table's key is not to be had: the flight is handed on.
@@ -194,7 +211,25 @@ impl<K: Hash + Eq + Clone, V: Clone, S: BuildHasher> Inner<K, V, S> {
             Ok(self.put(shard, hash, key, value, &prepared))
         });
         self.counters.discard_pairs(entry.into_iter());
-        Ok(stored?.then(|| result.into_inner()))
+        Ok(match stored? {
+            true => Turned::Stored(result.into_inner(), held.there),
+            false => Turned::NotStored(result.into_inner()),
+        })
+    }
+}
+
+impl<V> Turned<V> {
+    /// What callers are told. `seen` is what the closure has seen, where they ask.
+    pub(crate) fn told(self, seen: impl FnOnce() -> Option<V>) -> Computed<V> {
+        match self {
+            Self::Kept(value) => value.map_or(Computed::Absent, Computed::Kept),
+            Self::Stored(new, there) => Computed::stored(new, there.then(seen).flatten()),
+            Self::NotStored(value) => Computed::NotStored(value),
+            Self::Removed(there) => there
+                .then(seen)
+                .flatten()
+                .map_or(Computed::Absent, Computed::Removed),
+        }
     }
 }
 

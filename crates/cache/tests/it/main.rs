@@ -11,6 +11,7 @@ mod bulk;
 mod capacity;
 mod cas;
 mod clocks;
+mod computed;
 mod conveniences;
 mod delivery;
 mod delivery_midst;
