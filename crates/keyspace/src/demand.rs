@@ -7,6 +7,7 @@ use tidewheel_store::Value;
 
 use crate::command::Command;
 use crate::commands::bitfield;
+use crate::hyperloglog::DENSE_LEN;
 use crate::keyspace::Keyspace;
 use crate::shape::Adds;
 use crate::value::{self, LARGE, room_for};
@@ -38,6 +39,7 @@ pub(crate) fn at_most_added(keyspace: &Keyspace, row: &Command, args: Args<'_>) 
             .unwrap_or(0)
             .max(args.bytes()),
         Adds::Arguments | Adds::Tail => args.bytes(),
+        Adds::Registers => args.bytes() + DENSE_LEN,
         Adds::Longest | Adds::Copy => UNKNOWN,
     }
 }
@@ -69,6 +71,7 @@ impl Demand {
                 let end = end_of_write(keyspace, row, args);
                 Self::of_grown(keyspace, db, args, end, usize::max)
             }
+            Adds::Registers => Self::of(args.bytes() + DENSE_LEN),
             Adds::Longest => {
                 let sources = (3..args.len()).filter_map(|i| args.get(i));
                 let lens = sources.filter_map(|key| Present::of(keyspace, db, key));

@@ -77,6 +77,7 @@ mod garbage;
 mod gate;
 mod glob;
 mod hooks;
+mod hyperloglog;
 mod keyspace;
 mod lcs;
 mod memory;

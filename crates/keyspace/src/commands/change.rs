@@ -97,7 +97,7 @@ impl<F: Fn(&mut Vec<u8>)> Edit<F> {
             (_, value) => {
                 let old = value.as_ref().map_or(&[][..], value::bytes);
                 let mut bytes = self.changed(old, self.total);
-                self.store(ctx, key, slot, &mut bytes);
+                put(ctx, key, slot, &mut bytes, self.tag_of_new, self.cause);
             }
         }
         true
@@ -128,7 +128,7 @@ impl<F: Fn(&mut Vec<u8>)> Edit<F> {
         let value = slot.map(|slot| ctx.entries(key).value(slot));
         let same = old.is(value.as_ref());
         if same {
-            self.store(ctx, key, slot, &mut bytes);
+            put(ctx, key, slot, &mut bytes, self.tag_of_new, self.cause);
         }
         if let Old::Object(shared) = old {
             ctx.let_go(shared);
@@ -145,27 +145,28 @@ impl<F: Fn(&mut Vec<u8>)> Edit<F> {
         (self.change)(&mut bytes);
         bytes
     }
+}
 
-    /// Stores the changed copy.
-    fn store(
-        &self,
-        ctx: &mut Context<'_, '_>,
-        key: Key<'_>,
-        slot: Option<Slot>,
-        bytes: &mut Vec<u8>,
-    ) {
-        match slot {
-            // Bits of a bitmap change more often than its length.
-            Some(slot)
-                if ctx.entries(key).tag(slot) == TAG_STRING_RAW
-                    && ctx.overwrite(key, slot, bytes, self.cause) => {}
-            Some(slot) => {
-                let deadline = ctx.entries(key).deadline(slot);
-                let stored = stored(TAG_STRING_RAW, bytes, deadline);
-                ctx.replace(key, slot, stored, self.cause);
-            }
-            None => ctx.insert(key, stored(self.tag_of_new, bytes, None), self.cause),
+/// Stores a changed string, which keeps its deadline, or a new one.
+pub(crate) fn put(
+    ctx: &mut Context<'_, '_>,
+    key: Key<'_>,
+    slot: Option<Slot>,
+    bytes: &mut Vec<u8>,
+    tag_of_new: u8,
+    cause: Cause,
+) {
+    match slot {
+        // Bits of a bitmap change more often than its length.
+        Some(slot)
+            if ctx.entries(key).tag(slot) == TAG_STRING_RAW
+                && ctx.overwrite(key, slot, bytes, cause) => {}
+        Some(slot) => {
+            let deadline = ctx.entries(key).deadline(slot);
+            let stored = stored(TAG_STRING_RAW, bytes, deadline);
+            ctx.replace(key, slot, stored, cause);
         }
+        None => ctx.insert(key, stored(tag_of_new, bytes, None), cause),
     }
 }
 

@@ -9,6 +9,7 @@ pub(crate) mod edit;
 pub(crate) mod expire;
 pub(crate) mod expiry;
 pub(crate) mod help;
+pub(crate) mod hyperloglog;
 pub(crate) mod introspect;
 pub(crate) mod key;
 pub(crate) mod lcs;

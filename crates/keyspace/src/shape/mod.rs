@@ -24,6 +24,8 @@ pub(crate) enum Adds {
     Fields,
     /// As many bytes as the longest value has of the second key and those behind it (BITOP).
     Longest,
+    /// Its arguments and the registers of a HyperLogLog (PFADD).
+    Registers,
     /// A copy of the value of its first argument, and its arguments (COPY).
     Copy,
 }
@@ -36,6 +38,7 @@ pub enum Group {
     Connection,
     Expiry,
     Generic,
+    HyperLogLog,
     PubSub,
     Scripting,
     Server,
@@ -51,6 +54,7 @@ impl Group {
             Self::Connection => "connection",
             Self::Expiry => "expiry",
             Self::Generic => "generic",
+            Self::HyperLogLog => "hyperloglog",
             Self::PubSub => "pubsub",
             Self::Scripting => "scripting",
             Self::Server => "server",

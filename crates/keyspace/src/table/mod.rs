@@ -4,6 +4,7 @@ mod bitmap;
 mod connection;
 mod diagnosis;
 mod expiry;
+mod hyperloglog;
 mod key;
 mod pubsub;
 mod server;
@@ -15,6 +16,7 @@ use crate::command::{Command, Rows};
 static CHAPTERS: &[&[Command]] = &[
     string::ROWS,
     bitmap::ROWS,
+    hyperloglog::ROWS,
     key::ROWS,
     expiry::ROWS,
     connection::ROWS,

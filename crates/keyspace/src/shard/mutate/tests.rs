@@ -179,6 +179,21 @@ const CASES: &[(&str, &[&str], &[&str])] = &[
     ),
     ("pexpire", &["SET a 1"], &["PEXPIRE a 5", "PEXPIRE a 0"]),
     ("pexpireat", &["SET a 1"], &["PEXPIREAT a 9999999999999"]),
+    (
+        "pfadd",
+        &["PFADD a x", "PFADD b x", "PFDEBUG TODENSE b"],
+        &["PFADD a x", "PFADD a y", "PFADD b y", "PFADD new x"],
+    ),
+    (
+        "pfdebug",
+        &["PFADD a x"],
+        &["PFDEBUG GETREG a", "PFDEBUG TODENSE a"],
+    ),
+    (
+        "pfmerge",
+        &["PFADD a x", "PFADD b y"],
+        &["PFMERGE a b", "PFMERGE new a b", "PFMERGE other none"],
+    ),
     ("psetex", &["SET a 1"], &["PSETEX a 5 2", "PSETEX new 5 2"]),
     (
         "rename",

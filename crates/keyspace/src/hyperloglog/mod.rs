@@ -1,0 +1,165 @@
+//! HyperLogLog in the public encoding: a string that estimates how many different elements it was given.
+//!
+//! An element's hash names one of 16,384 registers, and the register keeps the highest *rank* that it was given: one
+//! more than the number of zeros at the end of the rest of the hash. There are two encodings behind a header of 16 bytes:
+//!
+//! - *sparse*: runs of equal registers, one or two bytes each;
+//! - *dense*: six bits a register.
+//!
+//! The header keeps the last estimate until a register changes. Paper: P. Flajolet and others, [HyperLogLog: the
+//! analysis of a near-optimal cardinality estimation algorithm](https://doi.org/10.46298/dmtcs.3545), 2007.
+
+mod dense;
+mod estimate;
+mod hash;
+mod header;
+mod sparse;
+
+use self::header::HEADER;
+pub(crate) use self::header::{Kind, cached, invalidate, kind, remember};
+pub(crate) use self::sparse::describe;
+
+/// Registers of each.
+pub(crate) const REGISTERS: usize = 1 << 14;
+
+/// Bits of the hash that the rank is taken of.
+const RANK_BITS: u32 = 64 - 14;
+
+/// Bytes of the dense encoding.
+pub(crate) const DENSE_LEN: usize = HEADER + REGISTERS * 6 / 8;
+
+/// The runs do not add up to the registers.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Corrupt;
+
+/// The rank of an element, and its register.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Rank {
+    pub(crate) register: usize,
+    pub(crate) rank: u8,
+}
+
+impl Rank {
+    pub(crate) fn of(element: &[u8]) -> Self {
+        let hash = hash::murmur64(element);
+        let rest = hash >> (64 - RANK_BITS) | 1 << RANK_BITS;
+        Self {
+            register: hash as usize % REGISTERS,
+            rank: rest.trailing_zeros() as u8 + 1,
+        }
+    }
+}
+
+/// An empty one.
+pub(crate) fn empty() -> Vec<u8> {
+    let mut bytes = header::new(Kind::Sparse);
+    sparse::write(&[0; REGISTERS], &mut bytes);
+    bytes
+}
+
+/// The rank that a register keeps.
+pub(crate) fn register(bytes: &[u8], kind: Kind, register: usize) -> Result<u8, Corrupt> {
+    match kind {
+        Kind::Dense => Ok(dense::get(&bytes[HEADER..], register)),
+        Kind::Sparse => sparse::get(&bytes[HEADER..], register),
+    }
+}
+
+/// Raises a register to a rank, which is higher. A sparse one that would become longer than `sparse_max` bytes becomes
+/// dense.
+pub(crate) fn raise(bytes: &mut Vec<u8>, new: Rank, sparse_max: usize) -> Result<(), Corrupt> {
+    if kind(bytes) == Some(Kind::Sparse) {
+        if sparse::raise(bytes, new, sparse_max)? {
+            return Ok(());
+        }
+        *bytes = to_dense(bytes)?;
+    }
+    dense::set(&mut bytes[HEADER..], new);
+    Ok(())
+}
+
+/// The same, dense. It keeps the header's estimate.
+pub(crate) fn to_dense(bytes: &[u8]) -> Result<Vec<u8>, Corrupt> {
+    let mut registers = Registers::default();
+    registers.merge(bytes, Kind::Sparse)?;
+    let mut dense = registers.to_dense();
+    header::copy_estimate(bytes, &mut dense);
+    Ok(dense)
+}
+
+/// The estimate of how many different elements it was given.
+pub(crate) fn count(bytes: &[u8], kind: Kind) -> Result<u64, Corrupt> {
+    let mut histogram = [0; 64];
+    match kind {
+        Kind::Dense => dense::for_each(&bytes[HEADER..], |rank| histogram[rank as usize] += 1),
+        Kind::Sparse => {
+            let add = |rank: u8, len: usize| histogram[rank as usize] += len as u32;
+            sparse::for_each_run(&bytes[HEADER..], add)?;
+        }
+    }
+    Ok(estimate::estimate(&histogram))
+}
+
+/// All registers, one byte each.
+pub(crate) struct Registers(Box<[u8; REGISTERS]>);
+
+impl Default for Registers {
+    fn default() -> Self {
+        Self(Box::new([0; REGISTERS]))
+    }
+}
+
+impl Registers {
+    /// Raises each register to its rank in another one.
+    pub(crate) fn merge(&mut self, bytes: &[u8], kind: Kind) -> Result<(), Corrupt> {
+        let mut registers = self.0.iter_mut();
+        let mut raise = |rank: u8| {
+            if let Some(old) = registers.next() {
+                *old = rank.max(*old);
+            }
+        };
+        match kind {
+            Kind::Dense => dense::for_each(&bytes[HEADER..], raise),
+            Kind::Sparse => sparse::for_each_run(&bytes[HEADER..], |rank, len| {
+                (0..len).for_each(|_| raise(rank));
+            })?,
+        }
+        Ok(())
+    }
+
+    pub(crate) fn as_slice(&self) -> &[u8] {
+        &self.0[..]
+    }
+
+    /// The estimate of the union.
+    pub(crate) fn count(&self) -> u64 {
+        let mut histogram = [0; 64];
+        self.0
+            .iter()
+            .for_each(|rank| histogram[*rank as usize % 64] += 1);
+        estimate::estimate(&histogram)
+    }
+
+    /// As a string: sparse if it may be and is at most that long, dense otherwise. Without an estimate.
+    pub(crate) fn encode(&self, sparse_max: Option<usize>) -> Vec<u8> {
+        if let Some(longest) = sparse_max {
+            let mut bytes = header::new(Kind::Sparse);
+            if sparse::write(&self.0, &mut bytes) && bytes.len() <= longest {
+                invalidate(&mut bytes);
+                return bytes;
+            }
+        }
+        let mut bytes = self.to_dense();
+        invalidate(&mut bytes);
+        bytes
+    }
+
+    fn to_dense(&self) -> Vec<u8> {
+        let mut bytes = header::new(Kind::Dense);
+        dense::write(&self.0, &mut bytes);
+        bytes
+    }
+}
+
+#[cfg(test)]
+mod tests;
