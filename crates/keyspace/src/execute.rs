@@ -115,18 +115,28 @@ impl Keyspace {
                 Ok(walk) => return self.go_on(seat, walk, context.now.time, context.out),
                 Err(error) => error.write(context.out),
             },
-            Handler::Help(subcommands) => write_help(subcommands, context.out),
-            Handler::Table(handler) => {
+            _ => {
                 let mark = context.out.mark();
-                if let Err(error) = handler(&mut context, &TABLE) {
+                if let Err(error) = self.run_unlocked(row, &mut context) {
                     context.refuse(mark, &error);
                 }
             }
-            Handler::Keys(_) | Handler::Host | Handler::Container => {
-                CommandError::NOT_HERE.write(context.out);
-            }
         }
         None
+    }
+
+    /// Runs a row that looks at no keys.
+    pub(crate) fn run_unlocked(
+        &self,
+        row: &'static Command,
+        context: &mut Context<'_, '_>,
+    ) -> Result<(), CommandError> {
+        match row.handler {
+            Handler::Help(subcommands) => write_help(subcommands, context.out),
+            Handler::Table(handler) => return handler(context, &TABLE),
+            _ => return Err(CommandError::NOT_HERE),
+        }
+        Ok(())
     }
 
     /// Takes the next step of a walk. The last step appends the whole reply, and returns `None`. Threads that wait

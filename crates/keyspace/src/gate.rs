@@ -98,6 +98,7 @@ impl Gate {
             line,
             inside: false,
             delay_ns: 0,
+            whole: None,
         }
     }
 
@@ -126,6 +127,16 @@ pub struct Seat {
     inside: bool,
     /// Time that commands needed to make room.
     delay_ns: u64,
+    /// Its owner has the whole keyspace, until [`give_back`](Self::give_back).
+    whole: Option<Whole>,
+}
+
+/// The whole keyspace in one thread's hands.
+#[derive(Debug)]
+struct Whole {
+    was_inside: bool,
+    #[allow(dead_code, reason = "the record of the lock")]
+    order: Held,
 }
 
 impl Seat {
@@ -177,7 +188,7 @@ impl Seat {
     /// Leaves after a batch of commands. Nothing may be locked.
     #[inline]
     pub fn leave(&mut self) {
-        if !self.inside {
+        if !self.inside || self.whole.is_some() {
             return;
         }
         self.inside = false;
@@ -191,7 +202,7 @@ impl Seat {
     /// the next call. Nothing may be locked.
     #[inline]
     pub fn give_way(&mut self) {
-        if self.bits() & RAISED != 0 && self.inside {
+        if self.bits() & RAISED != 0 && self.inside && self.whole.is_none() {
             self.step_aside();
         }
     }
@@ -205,9 +216,20 @@ impl Seat {
     }
 
     /// Waits until every other thread is outside, and keeps them there until the guard is dropped. Nothing
-    /// may be locked.
+    /// may be locked. A seat that has the whole keyspace already just keeps it.
     #[must_use]
     pub fn exclusive(&mut self) -> Exclusive<'_> {
+        let ends = self.whole.is_none();
+        self.take_whole();
+        Exclusive { seat: self, ends }
+    }
+
+    /// As [`exclusive`](Self::exclusive), until [`give_back`](Self::give_back): for several commands in a row.
+    /// Meanwhile the seat counts as inside.
+    pub fn take_whole(&mut self) {
+        if self.whole.is_some() {
+            return;
+        }
         let order = Held::new(Rank::Gate);
         let was_inside = self.inside;
         self.leave();
@@ -222,11 +244,24 @@ impl Seat {
         self.gate.bits.fetch_or(RAISED, Ordering::SeqCst);
         turns.wait_while(&mut state, State::somebody_inside);
         drop(state);
-        Exclusive {
-            seat: self,
-            was_inside,
-            order,
-        }
+        self.inside = true;
+        self.whole = Some(Whole { was_inside, order });
+    }
+
+    /// Lets the others go on, if the seat has the whole keyspace. It is then inside again if it was before.
+    pub fn give_back(&mut self) {
+        let Some(whole) = self.whole.take() else {
+            return;
+        };
+        let turns = &self.gate.turns;
+        let mut state = turns.state.lock();
+        state.raised = false;
+        state.serving += 1;
+        // Under the lock: the next exclusive user sees it.
+        self.line.0.store(whole.was_inside, Ordering::SeqCst);
+        self.inside = whole.was_inside;
+        self.gate.bits.fetch_and(!RAISED, Ordering::SeqCst);
+        turns.changed.notify_all();
     }
 
     /// Leaves while the bit is raised, and goes inside again.
@@ -265,6 +300,7 @@ impl State {
 
 impl Drop for Seat {
     fn drop(&mut self) {
+        self.give_back();
         self.leave();
         let mut state = self.gate.turns.state.lock();
         state.seats.retain(|line| !Arc::ptr_eq(line, &self.line));
@@ -292,23 +328,15 @@ impl Drop for Visit<'_> {
 #[derive(Debug)]
 pub struct Exclusive<'a> {
     seat: &'a mut Seat,
-    was_inside: bool,
-    #[allow(dead_code, reason = "dropped last: the record of the lock")]
-    order: Held,
+    /// Whether the exclusive use began with this guard.
+    ends: bool,
 }
 
 impl Drop for Exclusive<'_> {
     fn drop(&mut self) {
-        let seat = &mut *self.seat;
-        let turns = &seat.gate.turns;
-        let mut state = turns.state.lock();
-        state.raised = false;
-        state.serving += 1;
-        // Under the lock: the next exclusive user sees it.
-        seat.line.0.store(self.was_inside, Ordering::SeqCst);
-        seat.inside = self.was_inside;
-        seat.gate.bits.fetch_and(!RAISED, Ordering::SeqCst);
-        turns.changed.notify_all();
+        if self.ends {
+            self.seat.give_back();
+        }
     }
 }
 

@@ -93,8 +93,10 @@ mod stats;
 mod steps;
 mod table;
 mod time;
+mod transaction;
 mod value;
 mod walk;
+mod watch;
 
 pub use command::{Command, Handler};
 pub use commands::help::write_help;
@@ -116,4 +118,6 @@ pub use table::{lookup, rows};
 pub use tidewheel_store::Progress;
 pub use tidewheel_time::{Histogram, Quantiles};
 pub use time::Time;
+pub use transaction::Transaction;
 pub use walk::Walk;
+pub use watch::Watching;

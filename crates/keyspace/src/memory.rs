@@ -164,6 +164,28 @@ impl Keyspace {
         made.map(|()| Now::of(&self.timeline, now.time.after(passed_ns)))
     }
 
+    /// As [`make_room_for`](Self::make_room_for), for so many bytes. Nothing may be locked.
+    #[cold]
+    pub(crate) fn make_room_for_bytes(
+        &self,
+        seat: &mut Seat,
+        bytes: usize,
+        now: &Now,
+    ) -> Result<Now, CommandError> {
+        let began_ns = self.hooks.stopwatch_ns();
+        let fits = bytes as u64 <= self.rules().maxmemory.load(Relaxed);
+        let made = fits && matches!(self.evict(bytes, now), End::Enough | End::Paid);
+        if !made {
+            self.flush_bytes();
+        }
+        let passed_ns = self.hooks.stopwatch_ns().saturating_sub(began_ns);
+        seat.delay(passed_ns);
+        if !made && self.lacks(bytes) {
+            return Err(CommandError::OUT_OF_MEMORY);
+        }
+        Ok(Now::of(&self.timeline, now.time.after(passed_ns)))
+    }
+
     fn make_room(
         &self,
         row: &Command,

@@ -72,6 +72,12 @@ impl Walk {
         arrived || over
     }
 
+    /// Takes all steps at one point in time, and appends the reply.
+    pub(crate) fn run(&mut self, keyspace: &Keyspace, now: Now, out: &mut Writer) {
+        while !self.step(keyspace, now) {}
+        self.reply(out);
+    }
+
     /// Appends the whole reply.
     pub(crate) fn reply(&mut self, out: &mut Writer) {
         if self.body.is_over() {

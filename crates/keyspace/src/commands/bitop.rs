@@ -12,7 +12,6 @@ use crate::commands::change::ASIDE_MAX;
 use crate::context::{Context, Lookup};
 use crate::error::CommandError;
 use crate::events::Cause;
-use crate::order;
 use crate::shard::Stored;
 use crate::value::{self, LARGE, Object, TAG_STRING_RAW};
 
@@ -80,11 +79,10 @@ fn combine_aside(
     op: BitOp,
     read: Sources,
 ) -> Result<bool, CommandError> {
-    ctx.unlock();
-    order::assert_no_shard_is_held();
+    ctx.step_out();
     let result = combine(op, &read);
     let args = ctx.args;
-    ctx.lock_many((SOURCES - 1..args.len()).filter_map(|at| args.get(at)));
+    ctx.step_in_many((SOURCES - 1..args.len()).filter_map(|at| args.get(at)));
     let now = sources(ctx, Lookup::Peek)?;
     let same = read.iter().zip(&now).all(|(a, b)| is_same(a, b));
     let_go(ctx, read);

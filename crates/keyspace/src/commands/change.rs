@@ -17,7 +17,6 @@ use tidewheel_store::{INLINE_MAX, NewValue, Slot, Value};
 use crate::context::{Context, Key};
 use crate::error::CommandError;
 use crate::events::Cause;
-use crate::order;
 use crate::shard::Stored;
 use crate::value::{self, LARGE, Object, TAG_STRING_RAW, room_for};
 
@@ -120,10 +119,9 @@ impl<F: Fn(&mut Vec<u8>)> Edit<F> {
     /// Changes a copy without the lock, and replaces the string by it. False if another command was faster.
     #[cold]
     fn apply_aside(&self, ctx: &mut Context<'_, '_>, key: Key<'_>, old: Old) -> bool {
-        ctx.unlock();
-        order::assert_no_shard_is_held();
+        ctx.step_out();
         let mut bytes = self.changed(old.bytes(), room_for(old.bytes().len(), self.total));
-        ctx.lock_one(key.bytes);
+        ctx.step_in(key.bytes);
         let slot = ctx.find_at(key, ctx.session.db);
         let value = slot.map(|slot| ctx.entries(key).value(slot));
         let same = old.is(value.as_ref());

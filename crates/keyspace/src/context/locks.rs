@@ -1,7 +1,8 @@
 //! Which shards a command locks, and what happens when it releases them.
 
 use super::Context;
-use crate::keyspace::SHARDS_MAX;
+use crate::keyspace::{Keyspace, SHARDS_MAX};
+use crate::order;
 use crate::shape::KeySpec;
 use crate::shard::Hold;
 
@@ -25,13 +26,13 @@ impl<'a> Context<'a, '_> {
             if stored_argument != 0 {
                 self.prepare(stored_argument as usize);
             }
-            self.lock_one(self.args.get(first).unwrap_or_default());
+            self.step_in(self.args.get(first).unwrap_or_default());
         } else {
             if stored_argument != 0 {
                 keys.positions(n).for_each(|at| self.prepare(at + 1));
             }
             let args = self.args;
-            self.lock_many(keys.positions(n).filter_map(|at| args.get(at)));
+            self.step_in_many(keys.positions(n).filter_map(|at| args.get(at)));
         }
     }
 
@@ -50,27 +51,6 @@ impl<'a> Context<'a, '_> {
         self.one = Some(guard);
     }
 
-    /// Locks the shards of several keys, in shard order.
-    pub(crate) fn lock_many<'k>(&mut self, keys: impl Iterator<Item = &'k [u8]>) {
-        // One bit a shard: order and uniqueness without sorting.
-        let mut wanted = [0_u64; SHARDS_MAX / 64];
-        for key in keys {
-            let shard = self.keyspace.shard_of(self.keyspace.hash(key));
-            wanted[shard / 64] |= 1 << (shard % 64);
-        }
-        let count: u32 = wanted.iter().map(|word| word.count_ones()).sum();
-        let mut guards = Vec::with_capacity(count as usize);
-        for (i, mut word) in wanted.into_iter().enumerate() {
-            while word != 0 {
-                let shard = i * 64 + word.trailing_zeros() as usize;
-                word &= word - 1;
-                guards.push((shard, self.keyspace.shards[shard].lock()));
-            }
-        }
-        self.held_since_ns = Some(self.keyspace.hooks.stopwatch_ns());
-        self.many = guards;
-    }
-
     /// Locks one shard for a command that walks them all.
     pub(crate) fn lock_shard(&mut self, shard: usize) {
         let guard = self.keyspace.shards[shard].lock();
@@ -83,6 +63,9 @@ impl<'a> Context<'a, '_> {
     /// share it (`Arc`) before.
     #[inline]
     pub(crate) fn unlock(&mut self) {
+        if self.kept {
+            return;
+        }
         if let Some(mut guard) = self.one.take() {
             let wake = guard.take_wake();
             if let Some(since) = self.held_since_ns.take() {
@@ -97,8 +80,32 @@ impl<'a> Context<'a, '_> {
         }
     }
 
+    /// Releases the locks for work that takes long, if they are not a transaction's.
+    pub(crate) fn step_out(&mut self) {
+        self.unlock();
+        if !self.kept {
+            order::assert_no_shard_is_held();
+        }
+    }
+
+    /// Locks the shard of one key, unless it is locked for a transaction.
+    #[inline(always)]
+    pub(crate) fn step_in(&mut self, key: &[u8]) {
+        if !self.kept {
+            self.lock_one(key);
+        }
+    }
+
+    /// Locks the shards of several keys, in their order, unless they are locked for a transaction.
+    pub(crate) fn step_in_many<'k>(&mut self, keys: impl Iterator<Item = &'k [u8]>) {
+        if !self.kept {
+            self.many = self.keyspace.lock_shards_of(keys);
+            self.held_since_ns = Some(self.keyspace.hooks.stopwatch_ns());
+        }
+    }
+
     /// Does long work that needs no keys. The locks and the seat are left meanwhile, so that exclusive users need not
-    /// wait for it.
+    /// wait for it; not within a transaction.
     pub(crate) fn outside<R>(&mut self, work: impl FnOnce() -> R) -> R {
         self.unlock();
         if let Some(seat) = &mut self.seat {
@@ -115,15 +122,18 @@ impl<'a> Context<'a, '_> {
         if let Some(since) = self.held_since_ns.take() {
             self.keyspace.record_hold(since);
         }
-        let mut to_wake = Vec::new();
-        for (shard, mut guard) in std::mem::take(&mut self.many) {
-            if guard.take_wake() {
-                to_wake.push(shard);
-            }
-        }
-        to_wake
-            .into_iter()
-            .for_each(|shard| self.keyspace.wake(shard));
+        self.keyspace.unlock_shards(std::mem::take(&mut self.many));
+    }
+
+    /// Lends it a transaction's locks.
+    pub(crate) fn keep(&mut self, locks: Vec<(usize, Hold<'a>)>) {
+        self.many = locks;
+        self.kept = true;
+    }
+
+    /// Takes a transaction's locks back.
+    pub(crate) fn hand_back(&mut self) -> Vec<(usize, Hold<'a>)> {
+        std::mem::take(&mut self.many)
     }
 
     #[inline]
@@ -143,6 +153,42 @@ impl<'a> Context<'a, '_> {
             Some(guard) => guard,
             None => unreachable!("the caller has locked one shard"),
         }
+    }
+}
+
+impl Keyspace {
+    /// Locks the shards of several keys, in shard order.
+    pub(crate) fn lock_shards_of<'k>(
+        &self,
+        keys: impl Iterator<Item = &'k [u8]>,
+    ) -> Vec<(usize, Hold<'_>)> {
+        // One bit a shard: order and uniqueness without sorting.
+        let mut wanted = [0_u64; SHARDS_MAX / 64];
+        for key in keys {
+            let shard = self.shard_of(self.hash(key));
+            wanted[shard / 64] |= 1 << (shard % 64);
+        }
+        let count: u32 = wanted.iter().map(|word| word.count_ones()).sum();
+        let mut guards = Vec::with_capacity(count as usize);
+        for (i, mut word) in wanted.into_iter().enumerate() {
+            while word != 0 {
+                let shard = i * 64 + word.trailing_zeros() as usize;
+                word &= word - 1;
+                guards.push((shard, self.shards[shard].lock()));
+            }
+        }
+        guards
+    }
+
+    /// Unlocks shards, then wakes sleepers whose deadline became earlier.
+    pub(crate) fn unlock_shards(&self, locks: Vec<(usize, Hold<'_>)>) {
+        let mut to_wake = Vec::new();
+        for (shard, mut guard) in locks {
+            if guard.take_wake() {
+                to_wake.push(shard);
+            }
+        }
+        to_wake.into_iter().for_each(|shard| self.wake(shard));
     }
 }
 

@@ -7,7 +7,7 @@ mod replies;
 use tidewheel_resp::{Args, Writer};
 use tidewheel_store::Slot;
 
-use self::replies::Large;
+pub(crate) use self::replies::Large;
 use crate::access::Recency;
 use crate::error::CommandError;
 use crate::events::Cause;
@@ -26,12 +26,12 @@ use crate::value::Entries;
 #[derive(Debug)]
 pub struct Context<'a, 'b> {
     pub(crate) keyspace: &'a Keyspace,
-    pub(crate) session: &'a mut Session,
+    pub(crate) session: &'b mut Session,
     pub(crate) now: Now,
     pub(crate) args: Args<'b>,
-    pub(crate) out: &'a mut Writer,
+    pub(crate) out: &'b mut Writer,
     /// The seat that the command runs on, if it may be left for a while.
-    pub(crate) seat: Option<&'a mut Seat>,
+    pub(crate) seat: Option<&'b mut Seat>,
     /// Whether the command may change data.
     pub(crate) writes: bool,
     /// The only shard that is locked, and the hash of the only key.
@@ -40,6 +40,8 @@ pub struct Context<'a, 'b> {
     hash: u64,
     /// Several shards that are locked, in their order; empty if `one` is.
     many: Vec<(usize, Hold<'a>)>,
+    /// Whether the locks are a transaction's: they are not taken and not released here.
+    kept: bool,
     /// When the locks were taken, if this hold is measured.
     held_since_ns: Option<u64>,
     /// What is done for large values before and after locking. A pointer, because most commands have none.
@@ -65,10 +67,10 @@ impl<'a, 'b> Context<'a, 'b> {
     #[inline(always)]
     pub(crate) fn new(
         keyspace: &'a Keyspace,
-        session: &'a mut Session,
+        session: &'b mut Session,
         now: Now,
         args: Args<'b>,
-        out: &'a mut Writer,
+        out: &'b mut Writer,
         writes: bool,
     ) -> Self {
         Self {
@@ -83,6 +85,7 @@ impl<'a, 'b> Context<'a, 'b> {
             shard: 0,
             hash: 0,
             many: Vec::new(),
+            kept: false,
             held_since_ns: None,
             large: None,
         }

@@ -14,7 +14,7 @@ use crate::value::{self, Entries, LARGE, Object};
 
 /// What is done for large values before and after locking.
 #[derive(Debug, Default)]
-pub(super) struct Large {
+pub(crate) struct Large {
     /// Arguments that were copied before locking: (argument, object).
     pub(super) prepared: Vec<(usize, Object)>,
     /// Places in the reply that are filled after unlocking.
@@ -47,6 +47,13 @@ impl Large {
             let mark = out.mark();
             self.holes.push(Hole { mark, bytes, range });
         }
+    }
+
+    /// Forgets the places behind a mark.
+    fn fill_in_to(&mut self, mark: usize) {
+        self.holes.retain(|hole| hole.mark < mark);
+        let bytes = |hole: &Hole| hole.range.len() + HEAD;
+        self.hole_bytes = self.holes.iter().map(bytes).sum();
     }
 }
 
@@ -99,8 +106,7 @@ impl Context<'_, '_> {
     #[cold]
     pub(crate) fn refuse(&mut self, mark: usize, error: &CommandError) {
         if let Some(large) = &mut self.large {
-            large.holes.clear();
-            large.hole_bytes = 0;
+            large.fill_in_to(mark);
         }
         self.out.truncate(mark);
         error.write(self.out);
@@ -113,6 +119,21 @@ impl Context<'_, '_> {
         if let Some(large) = self.large.take() {
             self.finish_large(*large);
         }
+    }
+
+    /// Takes over what an earlier command of the transaction has left to do after unlocking.
+    pub(crate) fn carry(&mut self, large: Option<Box<Large>>) {
+        self.large = large;
+    }
+
+    /// Hands over what is left to do after unlocking. Arguments that were copied and not stored are garbage.
+    pub(crate) fn carry_on(&mut self) -> Option<Box<Large>> {
+        let mut large = self.large.take()?;
+        let copied = std::mem::take(&mut large.prepared);
+        large
+            .garbage
+            .extend(copied.into_iter().map(|(_, object)| object));
+        Some(large)
     }
 
     /// Whether nothing is left that would have to be dropped.

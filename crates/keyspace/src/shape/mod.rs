@@ -43,6 +43,7 @@ pub enum Group {
     Scripting,
     Server,
     String,
+    Transactions,
 }
 
 impl Group {
@@ -59,6 +60,7 @@ impl Group {
             Self::Scripting => "scripting",
             Self::Server => "server",
             Self::String => "string",
+            Self::Transactions => "transactions",
         }
     }
 }

@@ -15,6 +15,7 @@ pub(crate) use self::shared::Shared;
 use crate::order::{Rank, Ranked, RankedGuard};
 use crate::random::Random;
 use crate::value::Entries;
+use crate::watch::Watched;
 
 /// No deadline.
 pub(crate) const NEVER: u64 = u64::MAX;
@@ -50,6 +51,8 @@ pub(crate) struct ShardState {
     wake: bool,
     /// Who is told of changes: a bit each, tested in [`mutate`] only.
     observers: u8,
+    /// The keys that clients watch; `None` while there are none.
+    watched: Option<Box<Watched>>,
     /// Change in bytes that was not yet reported to the total.
     unflushed_bytes: i64,
     /// Lock holds so far, for sampling.
@@ -108,6 +111,7 @@ impl Shard {
                     published: NEVER,
                     wake: false,
                     observers: 0,
+                    watched: None,
                     unflushed_bytes: 0,
                     holds: 0,
                     eviction_turn: 0,

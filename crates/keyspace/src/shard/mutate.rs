@@ -7,6 +7,9 @@
 //! 3. it tells the observers of the shard. Keyspace events are one. The observers are the bits of one byte, which lies
 //!    on a cache line that the change needs anyway: without observers the cost is one test.
 
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+
 use tidewheel_store::{KeyHasher, NewValue, Progress, Slot};
 
 use super::{Database, Hold, Key, NEVER};
@@ -16,6 +19,8 @@ use crate::value::{Entries, Object};
 
 /// The observer that queues keyspace events, while any are configured.
 const EVENTS: u8 = 1;
+/// The observer that marks clients who watch a key, while any do.
+const WATCHED: u8 = 1 << 1;
 /// The observer of tests.
 #[cfg(test)]
 const WITNESS: u8 = 1 << 7;
@@ -225,6 +230,10 @@ impl Hold<'_> {
         if database.bytes() == 0 {
             return None;
         }
+        if self.state.observers & WATCHED != 0 {
+            self.mark_watched_in(db, &[db]);
+        }
+        let database = self.database(db);
         let (counted_bytes, bytes) = (database.counted_bytes, database.bytes());
         let fresh = Database {
             counted_bytes,
@@ -240,6 +249,10 @@ impl Hold<'_> {
 
     /// Swaps two databases.
     pub(crate) fn swap(&mut self, first: u32, second: u32) {
+        if self.state.observers & WATCHED != 0 {
+            self.mark_watched_in(first, &[first, second]);
+            self.mark_watched_in(second, &[first, second]);
+        }
         let (first_at, second_at) = (first as usize, second as usize);
         self.state.databases.swap(first_at, second_at);
         self.state.due.swap(first_at, second_at);
@@ -262,6 +275,38 @@ impl Hold<'_> {
         } else {
             self.state.observers |= EVENTS;
         }
+    }
+
+    /// Marks `changed` when a key changes.
+    pub(crate) fn watch(&mut self, db: u32, key: Key<'_>, changed: &Arc<AtomicBool>) {
+        self.state
+            .watched
+            .get_or_insert_default()
+            .add(db, key, changed);
+        self.state.observers |= WATCHED;
+    }
+
+    /// Undoes a [`watch`](Self::watch).
+    pub(crate) fn unwatch(&mut self, db: u32, key: &[u8], changed: &Arc<AtomicBool>) {
+        let Some(watched) = &mut self.state.watched else {
+            return;
+        };
+        if watched.remove(db, key, changed) {
+            self.state.watched = None;
+            self.state.observers &= !WATCHED;
+        }
+    }
+
+    /// The watched keys of a database that are in one of these databases have changed.
+    #[cold]
+    fn mark_watched_in(&self, db: u32, databases: &[u32]) {
+        let Some(watched) = &self.state.watched else {
+            return;
+        };
+        watched.mark_where(db, |hash, key| {
+            let is_in = |db: &u32| self.entries(*db).find(hash, key).is_some();
+            databases.iter().any(is_in)
+        });
     }
 
     #[inline(always)]
@@ -309,6 +354,9 @@ impl Hold<'_> {
         if self.state.observers & EVENTS != 0 {
             self.queue_event(db, key, cause);
         }
+        if let Some(watched) = &self.state.watched {
+            watched.mark(db, key);
+        }
         #[cfg(test)]
         self.witness_key(db, key);
     }
@@ -324,6 +372,9 @@ impl Hold<'_> {
     fn tell_expired(&mut self, db: u32, keys: Vec<Box<[u8]>>) {
         #[cfg(test)]
         keys.iter().for_each(|key| self.witness_key(db, key));
+        if let Some(watched) = &self.state.watched {
+            keys.iter().for_each(|key| watched.mark(db, key));
+        }
         if self.state.observers & EVENTS != 0
             && let Some((class, name)) = self.wants(Cause::Expired)
         {

@@ -9,6 +9,7 @@ mod key;
 mod pubsub;
 mod server;
 mod string;
+mod transaction;
 
 use crate::command::{Command, Rows};
 
@@ -23,6 +24,7 @@ static CHAPTERS: &[&[Command]] = &[
     pubsub::ROWS,
     server::ROWS,
     diagnosis::ROWS,
+    transaction::ROWS,
 ];
 
 /// Number of top-level rows.

@@ -14,3 +14,6 @@ pub(crate) const PAUSE_ALL: u8 = 8;
 
 /// Commands that change data (CLIENT PAUSE WRITE). Shared, not of one connection.
 pub(crate) const PAUSE_WRITE: u8 = 16;
+
+/// After MULTI, commands are queued.
+pub(crate) const QUEUING: u8 = 32;

@@ -23,10 +23,11 @@ use std::ops::{Deref, DerefMut};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use tidewheel_keyspace::{Session, Walk};
+use tidewheel_keyspace::{Session, Walk, Watching};
 use tidewheel_resp::{Parser, Protocol};
 
 use crate::clients::checks;
+use crate::clients::queue::Queue;
 use crate::clients::registry::{Client, Holding};
 use crate::commands::timing::Unfinished;
 use crate::config::{Live, OutputLimit, Settings};
@@ -84,6 +85,10 @@ pub(crate) struct Connection {
     pub(crate) walk: Option<Box<Walk>>,
     /// How long that command has taken so far.
     pub(crate) unfinished: Option<Box<Unfinished>>,
+    /// What it has queued since MULTI.
+    pub(crate) queue: Option<Box<Queue>>,
+    /// The keys that it watches.
+    pub(crate) watching: Option<Box<Watching>>,
     pub(crate) subscriptions: Option<Box<Subscriptions>>,
     /// Messages of the loop's inbox before this number were read ahead of the others' turn.
     pub(crate) heard: u64,
@@ -162,6 +167,8 @@ impl Connection {
             pending: None,
             walk: None,
             unfinished: None,
+            queue: None,
+            watching: None,
             subscriptions: None,
             heard: 0,
             command: "NULL",
@@ -236,6 +243,13 @@ impl Connection {
             self.checks |= bit;
         } else {
             self.checks &= !bit;
+        }
+    }
+
+    /// A command could not be queued.
+    pub(crate) fn fail_queue(&mut self) {
+        if let Some(queue) = &mut self.queue {
+            queue.fail();
         }
     }
 
@@ -321,6 +335,11 @@ impl Connection {
                 .subscriptions
                 .as_deref()
                 .map_or(0, Subscriptions::bytes),
+            queue: self.queue.as_ref().map_or(0, |queue| queue.held_bytes())
+                + self
+                    .watching
+                    .as_ref()
+                    .map_or(0, |watching| watching.bytes()),
             names,
         }
     }
@@ -342,6 +361,8 @@ impl Connection {
         facts.last_active = self.last_active;
         facts.command = self.command;
         facts.protocol = self.protocol;
+        facts.queued = self.queue.as_ref().map(|queue| queue.len());
+        facts.watched_changed = self.watching.as_ref().map(|watching| watching.is_changed());
         facts.paused = self.paused;
         facts.no_touch = self.session.no_touch;
         facts.holds = self.memory(facts.names.bytes());

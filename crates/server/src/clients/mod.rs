@@ -3,4 +3,5 @@
 pub(crate) mod checks;
 pub(crate) mod connection;
 pub(crate) mod pause;
+pub(crate) mod queue;
 pub(crate) mod registry;

@@ -39,6 +39,10 @@ pub(crate) struct Facts {
     pub(crate) holds: Holding,
     pub(crate) command: &'static str,
     pub(crate) protocol: Protocol,
+    /// How many commands it has queued, after MULTI.
+    pub(crate) queued: Option<usize>,
+    /// Whether a key that it watches has changed, if it watches any.
+    pub(crate) watched_changed: Option<bool>,
     pub(crate) paused: bool,
     pub(crate) no_evict: bool,
     pub(crate) no_touch: bool,
@@ -67,12 +71,14 @@ pub(crate) struct Holding {
     /// Replies and messages that have not been sent.
     pub(crate) output: usize,
     pub(crate) subscriptions: usize,
+    /// Commands that are queued, and keys that are watched.
+    pub(crate) queue: usize,
     pub(crate) names: usize,
 }
 
 impl Holding {
     pub(crate) fn total(self) -> usize {
-        self.input + self.output + self.subscriptions + self.names
+        self.input + self.output + self.subscriptions + self.queue + self.names
     }
 }
 
@@ -88,6 +94,8 @@ impl Facts {
             holds: Holding::default(),
             command: "NULL",
             protocol: Protocol::Resp2,
+            queued: None,
+            watched_changed: None,
             paused: false,
             no_evict: false,
             no_touch: false,
@@ -109,6 +117,8 @@ impl Client {
         let mut flags = String::new();
         for (is, letter) in [
             (facts.channels + facts.patterns > 0, 'P'),
+            (facts.queued.is_some(), 'x'),
+            (facts.watched_changed == Some(true), 'd'),
             (facts.paused, 'b'),
             (self.killed.load(Ordering::Relaxed), 'A'),
             (facts.no_evict, 'e'),
@@ -141,13 +151,15 @@ impl Client {
         };
         let written = write!(
             line,
-            " age={age_s} idle={idle_s} flags={flags} db={} sub={} psub={} ssub=0 multi=-1 qbuf={} \
-             qbuf-free=0 argv-mem=0 multi-mem=0 rbs=0 rbp=0 obl=0 oll=0 omem={} tot-mem={held} \
+            " age={age_s} idle={idle_s} flags={flags} db={} sub={} psub={} ssub=0 multi={} qbuf={} \
+             qbuf-free=0 argv-mem=0 multi-mem={} rbs=0 rbp=0 obl=0 oll=0 omem={} tot-mem={held} \
              events=r cmd={} user=default redir=-1 resp={resp} lib-name=",
             facts.db,
             facts.channels,
             facts.patterns,
+            facts.queued.map_or(-1, |queued| queued as i64),
             facts.holds.input,
+            facts.holds.queue,
             facts.holds.output,
             facts.command,
         );

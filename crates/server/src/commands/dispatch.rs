@@ -6,6 +6,7 @@ use tidewheel_resp::Args;
 
 use crate::clients::checks;
 use crate::clients::connection::{Connection, Replies};
+use crate::commands::host::transaction::runs_at_once;
 use crate::commands::turn::{Step, Turn};
 use crate::counters::latency::Event;
 
@@ -19,11 +20,12 @@ impl Turn<'_> {
             Ok(row) => row,
             Err(why) => {
                 why.write(self.out);
+                conn.fail_queue();
                 return self.after(conn, named(args), false, mark, Step::Done);
             }
         };
         if conn.checks | self.seat.bits() != 0
-            && let Some(step) = self.check(conn, row)
+            && let Some(step) = self.check(conn, row, args)
         {
             return self.after(conn, Some(row), false, mark, step);
         }
@@ -112,12 +114,7 @@ impl Turn<'_> {
         if step == Step::Walking {
             return step;
         }
-        if self.out.as_bytes().get(mark) == Some(&b'-') {
-            self.tally.errors += 1;
-            let shared = &self.state.handle().command_counts;
-            let reply = self.out.as_bytes().get(mark..).unwrap_or_default();
-            self.notes.counts.failed(row, ran, reply, shared);
-        }
+        self.count_error(row, ran, mark);
         if conn.checks & checks::MUTED != 0 && step != Step::Paused {
             if step != Step::Pushed {
                 #[cfg(test)]
@@ -134,9 +131,25 @@ impl Turn<'_> {
         step
     }
 
+    /// Counts a reply if it is an error.
+    #[inline]
+    pub(crate) fn count_error(&mut self, row: Option<&'static Command>, ran: bool, mark: usize) {
+        if self.out.as_bytes().get(mark) == Some(&b'-') {
+            self.tally.errors += 1;
+            let shared = &self.state.handle().command_counts;
+            let reply = self.out.as_bytes().get(mark..).unwrap_or_default();
+            self.notes.counts.failed(row, ran, reply, shared);
+        }
+    }
+
     /// Checks that only concern few connections or moments. `None` lets the command pass.
     #[cold]
-    fn check(&mut self, conn: &mut Connection, row: &'static Command) -> Option<Step> {
+    fn check(
+        &mut self,
+        conn: &mut Connection,
+        row: &'static Command,
+        args: Args<'_>,
+    ) -> Option<Step> {
         if self.seat.bits() & RAISED != 0 {
             self.seat.give_way();
             self.refresh_time();
@@ -145,6 +158,7 @@ impl Turn<'_> {
         let bits = conn.checks | self.seat.bits();
         if conn.lacks_password(&self.server.config) && !row.flags.has(Flags::NO_AUTH) {
             self.out.error("NOAUTH Authentication required.");
+            conn.fail_queue();
             return Some(Step::Done);
         }
         if bits & checks::SUBSCRIBER != 0 && !may_subscribers(row) {
@@ -153,15 +167,18 @@ impl Turn<'_> {
                 "ERR Can't execute '{name}': only (P|S)SUBSCRIBE / (P|S)UNSUBSCRIBE / PING / QUIT / \
                  RESET are allowed in this context"
             ));
+            conn.fail_queue();
             return Some(Step::Done);
         }
-        let changes = row.flags.has(Flags::WRITE) || row.name == "publish";
+        let changes = row.flags.has(Flags::WRITE)
+            || row.name == "publish"
+            || row.name == "exec" && conn.queue.as_ref().is_some_and(|queue| queue.writes());
         let waits = bits & checks::PAUSE_ALL != 0 || (bits & checks::PAUSE_WRITE != 0 && changes);
         if waits {
             self.tally.commands -= 1;
             return Some(Step::Paused);
         }
-        None
+        (bits & checks::QUEUING != 0 && !runs_at_once(row)).then(|| self.queue(conn, row, args))
     }
 }
 

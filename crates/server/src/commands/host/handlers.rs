@@ -15,7 +15,12 @@ pub(super) type Run = fn(&mut Turn<'_>, &mut Connection, Args<'_>) -> Outcome;
 pub(super) fn handler(name: &str) -> Option<Run> {
     let run: Run = match name {
         "ping" => |turn, conn, args| turn.ping(conn, args),
+        "exec" => |turn, conn, _| turn.exec(conn),
+        "multi" => |turn, conn, _| turn.multi(conn),
+        "watch" => |turn, conn, args| turn.watch(conn, args),
         "publish" => |turn, conn, args| turn.publish(conn, args),
+        "discard" => |turn, conn, _| turn.discard(conn),
+        "unwatch" => |turn, conn, _| turn.unwatch(conn),
         "echo" => |turn, _, args| turn.echo(args),
         "auth" => |turn, conn, args| turn.auth(conn, args),
         "client|getname" => |turn, conn, _| turn.client_get_name(conn),

@@ -9,6 +9,7 @@ mod latency;
 mod pubsub;
 mod session;
 mod slow_log;
+pub(super) mod transaction;
 
 use std::time::Duration;
 

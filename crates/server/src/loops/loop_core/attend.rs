@@ -148,6 +148,9 @@ impl<K: Sockets> LoopCore<K> {
             // Most clients have left with this.
             self.leaving.end_some(&server.hub, index);
         }
+        if let Some(watching) = conn.watching.take() {
+            server.keyspace.unwatch(*watching);
+        }
         server.clients.remove(target.id);
         #[cfg(test)]
         server.witness.closed(target.id);

@@ -67,6 +67,8 @@ impl Worker {
                 Fate::Close
             }
             Err(_) => {
+                // It may have had the whole keyspace.
+                state.seat.give_back();
                 tracing::error!(client = link.client.id, "closed: its command panicked");
                 Fate::Close
             }

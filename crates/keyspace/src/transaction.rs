@@ -1,0 +1,175 @@
+//! Several commands as one: nobody sees the data between them, and time stands still.
+//!
+//! 1. [`Keyspace::transaction`] makes room for all that the commands add, and locks the shards of all their keys, and
+//!    of those that are watched. If a command needs the whole keyspace, the gate is taken instead.
+//! 2. [`Transaction::run`] runs each command over these locks.
+//! 3. [`Transaction::end`] unlocks, and then does what must not be done under a lock.
+
+use tidewheel_resp::{Args, Writer};
+
+use crate::command::{Command, Handler};
+use crate::context::{Context, Large};
+use crate::demand::Demand;
+use crate::error::CommandError;
+use crate::gate::Seat;
+use crate::keyspace::{Keyspace, Session};
+use crate::shape::Flags;
+use crate::shard::Hold;
+use crate::time::{Now, Time};
+use crate::walk::Walk;
+use crate::watch::Watching;
+
+/// Several commands that run as one.
+#[derive(Debug)]
+pub struct Transaction<'a> {
+    keyspace: &'a Keyspace,
+    now: Now,
+    /// The shards of all keys, in their order; empty if the gate is taken.
+    locks: Vec<(usize, Hold<'a>)>,
+    /// Whether the gate is taken.
+    whole: bool,
+    /// What is left to do after unlocking.
+    large: Option<Box<Large>>,
+    since_ns: u64,
+}
+
+impl Keyspace {
+    /// Begins a transaction of these commands. `None` if a watched key has changed.
+    ///
+    /// The seat is inside, and nothing is locked. A command that the server around the keyspace runs itself between two
+    /// others takes no lock that is left of the shards in the [order](crate::order), unless `whole` is set: then no
+    /// shard is locked, and no other thread is inside.
+    ///
+    /// # Errors
+    ///
+    /// If there is no room for what the commands add.
+    pub fn transaction<'a, 'b>(
+        &'a self,
+        seat: &mut Seat,
+        time: Time,
+        db: u32,
+        calls: impl Iterator<Item = (&'static Command, Args<'b>)> + Clone,
+        watching: &Watching,
+        whole: bool,
+    ) -> Result<Option<Transaction<'a>>, CommandError> {
+        debug_assert!(seat.is_inside(), "the caller has entered");
+        let mut now = Now::of(&self.timeline, time);
+        if self.is_limited() {
+            now = self.make_room_for_all(seat, db, calls.clone(), &now)?;
+        }
+        let whole = whole || calls.clone().any(|(row, _)| needs_whole(row));
+        if whole {
+            seat.take_whole();
+        }
+        let since_ns = self.hooks.stopwatch_ns();
+        let keys = calls
+            .filter(|_| !whole)
+            .flat_map(|(row, args)| row.keys.positions(args.len()).map(move |at| (args, at)))
+            .filter_map(|(args, at)| args.get(at));
+        let locks = self.lock_shards_of(keys.chain(watching.keys()));
+        let mut transaction = Transaction {
+            keyspace: self,
+            now,
+            locks,
+            whole,
+            large: None,
+            since_ns,
+        };
+        if self.is_changed(watching, &transaction.locks, &now) {
+            transaction.end(seat, &mut Writer::default());
+            return Ok(None);
+        }
+        if whole {
+            self.unlock_shards(std::mem::take(&mut transaction.locks));
+        }
+        Ok(Some(transaction))
+    }
+
+    fn make_room_for_all<'b>(
+        &self,
+        seat: &mut Seat,
+        db: u32,
+        calls: impl Iterator<Item = (&'static Command, Args<'b>)>,
+        now: &Now,
+    ) -> Result<Now, CommandError> {
+        let adding = calls.filter(|(row, _)| row.flags.has(Flags::DENYOOM));
+        let added: Vec<usize> = adding
+            .map(|(row, args)| Demand::of_call(self, row, db, args).added)
+            .collect();
+        let sum = added.iter().fold(0, |sum: usize, n| sum.saturating_add(*n));
+        if added.is_empty() || !self.lacks(sum) {
+            return Ok(*now);
+        }
+        self.make_room_for_bytes(seat, sum, now)
+    }
+}
+
+/// Whether a command needs more than the shards of its keys.
+fn needs_whole(row: &Command) -> bool {
+    match row.handler {
+        Handler::Whole(_) | Handler::Walk(_) => true,
+        Handler::Keys(_) => row.keys.first == 0 && !row.flags.has(Flags::FAST),
+        Handler::Table(_) | Handler::Help(_) | Handler::Host | Handler::Container => false,
+    }
+}
+
+impl Transaction<'_> {
+    /// Runs one of the commands, and appends its reply.
+    pub fn run(
+        &mut self,
+        row: &'static Command,
+        session: &mut Session,
+        args: Args<'_>,
+        out: &mut Writer,
+    ) {
+        let mark = out.mark();
+        let writes = row.flags.has(Flags::WRITE);
+        let mut context = Context::new(self.keyspace, session, self.now, args, out, writes);
+        context.carry(self.large.take());
+        let outcome = match row.handler {
+            Handler::Keys(handler) => {
+                if !self.whole {
+                    context.keep(std::mem::take(&mut self.locks));
+                }
+                context.lock_keys(&row.keys, row.stored_argument);
+                let outcome = handler(&mut context);
+                if self.whole {
+                    context.unlock();
+                } else {
+                    self.locks = context.hand_back();
+                }
+                outcome
+            }
+            Handler::Whole(handler) if self.whole => handler(&mut context),
+            Handler::Walk(walk) if self.whole => Walk::new(row, walk, &context)
+                .map(|mut walk| walk.run(self.keyspace, self.now, context.out)),
+            _ => self.keyspace.run_unlocked(row, &mut context),
+        };
+        if let Err(error) = outcome {
+            context.refuse(mark, &error);
+        }
+        self.large = context.carry_on();
+    }
+
+    /// Ends it: others see what it has done. Fills `out` with the large values that its commands have replied with.
+    pub fn end(self, seat: &mut Seat, out: &mut Writer) {
+        let Self {
+            keyspace,
+            now,
+            locks,
+            large,
+            since_ns,
+            ..
+        } = self;
+        if !locks.is_empty() {
+            keyspace.record_hold(since_ns);
+        }
+        keyspace.unlock_shards(locks);
+        seat.give_back();
+        let mut session = Session::default();
+        let args = Args::from_slices(&[]);
+        let mut context = Context::new(keyspace, &mut session, now, args, out, false);
+        context.carry(large);
+        context.finish();
+    }
+}

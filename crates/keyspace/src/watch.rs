@@ -1,0 +1,204 @@
+//! WATCH: the keys that a client relies on, and whether one of them has changed since.
+//!
+//! A shard with watched keys has an observer: the funnel tells it each change, and it marks those who watch the key. So a
+//! transaction needs to look at one flag, while it holds the locks of all keys that it watches.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+
+use crate::context::Context;
+use crate::gate::Seat;
+use crate::keyspace::{Keyspace, Session};
+use crate::shard::{Hold, Key};
+use crate::time::{Now, Time};
+
+/// The keys that one client watches. [`Keyspace::watch`] adds to them; hand them to [`Keyspace::unwatch`] in the end.
+#[derive(Debug, Default)]
+pub struct Watching {
+    changed: Arc<AtomicBool>,
+    keys: Vec<WatchedKey>,
+    bytes: usize,
+}
+
+#[derive(Debug)]
+struct WatchedKey {
+    db: u32,
+    key: Box<[u8]>,
+    /// Its deadline had been reached before it was watched, so that its removal changes nothing.
+    was_dead: bool,
+}
+
+impl Watching {
+    /// Whether a watched key has changed. Says nothing about one that is dead and not yet removed.
+    #[must_use]
+    pub fn is_changed(&self) -> bool {
+        self.changed.load(Relaxed)
+    }
+
+    /// Whether no key is watched.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.keys.is_empty()
+    }
+
+    /// How many keys are watched.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.keys.len()
+    }
+
+    /// Bytes held, here and in the shards.
+    #[must_use]
+    pub fn bytes(&self) -> usize {
+        self.bytes
+    }
+
+    /// The keys.
+    pub(crate) fn keys(&self) -> impl Iterator<Item = &[u8]> {
+        self.keys.iter().map(|watched| &*watched.key)
+    }
+
+    fn watches(&self, db: u32, key: &[u8]) -> bool {
+        let is = |watched: &WatchedKey| watched.db == db && *watched.key == *key;
+        self.keys.iter().any(is)
+    }
+}
+
+/// Bytes of one watched key beside its name, which is kept twice.
+const WATCHED_KEY_BYTES: usize = size_of::<WatchedKey>() + 96;
+
+impl Keyspace {
+    /// Watches one more key of a database.
+    pub fn watch(&self, seat: &mut Seat, time: Time, db: u32, key: &[u8], watching: &mut Watching) {
+        if watching.watches(db, key) {
+            return;
+        }
+        let was_dead = self.look(seat, time, db, key, |hold, now| {
+            let place = self.key(key);
+            hold.watch(db, place, &watching.changed);
+            let slot = hold.entries(db).find(place.hash, key);
+            let deadline = slot.and_then(|slot| hold.entries(db).deadline(slot));
+            deadline.is_some_and(|deadline| now.reached(deadline))
+        });
+        watching.bytes += 2 * key.len() + WATCHED_KEY_BYTES;
+        watching.keys.push(WatchedKey {
+            db,
+            key: key.into(),
+            was_dead,
+        });
+    }
+
+    /// Removes a key if it is dead, then looks at its shard.
+    fn look<R>(
+        &self,
+        seat: &mut Seat,
+        time: Time,
+        db: u32,
+        key: &[u8],
+        look: impl FnOnce(&mut Hold<'_>, &Now) -> R,
+    ) -> R {
+        let _visit = seat.visit();
+        let now = Now::of(&self.timeline, time);
+        let mut session = Session {
+            db,
+            ..Session::default()
+        };
+        let mut out = tidewheel_resp::Writer::new(tidewheel_resp::Protocol::Resp2);
+        let args = tidewheel_resp::Args::from_slices(&[]);
+        let mut context = Context::new(self, &mut session, now, args, &mut out, false);
+        context.lock_one(key);
+        context.find_at(self.key(key), db);
+        let seen = look(context.locked(), &now);
+        context.finish();
+        seen
+    }
+
+    /// Watches nothing any more.
+    pub fn unwatch(&self, watching: Watching) {
+        for WatchedKey { db, key, .. } in &watching.keys {
+            let shard = self.key(key).shard;
+            self.shards[shard]
+                .lock()
+                .unwatch(*db, key, &watching.changed);
+        }
+    }
+
+    /// Whether a watched key has changed, or its deadline was reached since. The locks are those of the keys' shards.
+    pub(crate) fn is_changed(
+        &self,
+        watching: &Watching,
+        locks: &[(usize, Hold<'_>)],
+        now: &Now,
+    ) -> bool {
+        let died = |watched: &WatchedKey| {
+            let key = self.key(&watched.key);
+            let at = locks.binary_search_by_key(&key.shard, |(shard, _)| *shard);
+            let entries = at.map(|at| locks[at].1.entries(watched.db));
+            let deadline = entries.ok().and_then(|entries| {
+                let slot = entries.find(key.hash, key.bytes)?;
+                entries.deadline(slot)
+            });
+            !watched.was_dead && deadline.is_some_and(|deadline| now.reached(deadline))
+        };
+        watching.is_changed() || watching.keys.iter().any(died)
+    }
+}
+
+/// The watched keys of one shard, and those who watch them.
+#[derive(Debug, Default)]
+pub(crate) struct Watched(HashMap<Box<[u8]>, Vec<Watcher>>);
+
+#[derive(Debug)]
+struct Watcher {
+    db: u32,
+    /// The key's hash.
+    hash: u64,
+    changed: Arc<AtomicBool>,
+}
+
+impl Watched {
+    /// Adds one who watches a key.
+    pub(crate) fn add(&mut self, db: u32, key: Key<'_>, changed: &Arc<AtomicBool>) {
+        let watchers = self.0.entry(key.bytes.into()).or_default();
+        watchers.push(Watcher {
+            db,
+            hash: key.hash,
+            changed: Arc::clone(changed),
+        });
+    }
+
+    /// Takes one away who watches a key. True if nobody watches anything any more.
+    pub(crate) fn remove(&mut self, db: u32, key: &[u8], changed: &Arc<AtomicBool>) -> bool {
+        if let Some(watchers) = self.0.get_mut(key) {
+            watchers.retain(|watcher| watcher.db != db || !Arc::ptr_eq(&watcher.changed, changed));
+            if watchers.is_empty() {
+                self.0.remove(key);
+            }
+        }
+        self.0.is_empty()
+    }
+
+    /// A key has changed.
+    pub(crate) fn mark(&self, db: u32, key: &[u8]) {
+        for watcher in self.0.get(key).into_iter().flatten() {
+            if watcher.db == db {
+                watcher.changed.store(true, Relaxed);
+            }
+        }
+    }
+
+    /// The watched keys of a database that `is` holds for have changed.
+    pub(crate) fn mark_where(&self, db: u32, is: impl Fn(u64, &[u8]) -> bool) {
+        for (key, watchers) in &self.0 {
+            let mut watchers = watchers
+                .iter()
+                .filter(|watcher| watcher.db == db)
+                .peekable();
+            let hash = watchers.peek().map(|watcher| watcher.hash);
+            if hash.is_some_and(|hash| is(hash, key)) {
+                watchers.for_each(|watcher| watcher.changed.store(true, Relaxed));
+            }
+        }
+    }
+}

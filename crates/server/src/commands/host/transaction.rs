@@ -1,0 +1,194 @@
+//! MULTI, EXEC, DISCARD, WATCH and UNWATCH.
+//!
+//! 1. After MULTI, commands are queued, and answered with QUEUED.
+//! 2. EXEC runs them as one [`Transaction`]. The keyspace's own commands run over its locks.
+//! 3. The server's own commands run between them. PUBLISH and a few others can do so under the locks of shards. With any
+//!    other, the transaction takes the whole keyspace, so that such a command may lock what it needs.
+
+use std::sync::Arc;
+
+use tidewheel_keyspace::command::Flags;
+use tidewheel_keyspace::{Command, CommandError, Handler, Transaction, Watching};
+use tidewheel_resp::Args;
+
+use super::{Outcome, error};
+use crate::clients::checks;
+use crate::clients::connection::Connection;
+use crate::clients::queue::Queue;
+use crate::commands::turn::{Step, Turn};
+
+/// Whether a command runs at once although others are queued.
+pub(crate) fn runs_at_once(row: &Command) -> bool {
+    matches!(
+        row.name,
+        "exec" | "discard" | "multi" | "watch" | "quit" | "reset"
+    )
+}
+
+/// Whether the server can run a command of its own while shards are locked.
+fn runs_under_locks(row: &Command) -> bool {
+    !matches!(row.handler, Handler::Host) || matches!(row.name, "publish" | "ping" | "echo")
+}
+
+impl Turn<'_> {
+    pub(super) fn multi(&mut self, conn: &mut Connection) -> Outcome {
+        if conn.queue.is_some() {
+            return Err(error("ERR MULTI calls can not be nested"));
+        }
+        conn.queue = Some(Box::default());
+        conn.set(checks::QUEUING, true);
+        self.done()
+    }
+
+    pub(super) fn discard(&mut self, conn: &mut Connection) -> Outcome {
+        if take_queue(conn).is_none() {
+            return Err(error("ERR DISCARD without MULTI"));
+        }
+        self.forget_watched(conn);
+        self.done()
+    }
+
+    pub(super) fn watch(&mut self, conn: &mut Connection, args: Args<'_>) -> Outcome {
+        if conn.queue.is_some() {
+            return Err(error("ERR WATCH inside MULTI is not allowed"));
+        }
+        let (state, db) = (&mut *self.state, conn.session.db);
+        let watching = conn.watching.get_or_insert_default();
+        for key in args.iter().skip(1) {
+            let keyspace = &state.server.keyspace;
+            keyspace.watch(&mut state.seat, state.time, db, key, watching);
+        }
+        self.done()
+    }
+
+    pub(super) fn unwatch(&mut self, conn: &mut Connection) -> Outcome {
+        self.forget_watched(conn);
+        self.done()
+    }
+
+    /// Watches nothing any more.
+    pub(crate) fn forget_watched(&mut self, conn: &mut Connection) {
+        if let Some(watching) = conn.watching.take() {
+            self.server.keyspace.unwatch(*watching);
+        }
+    }
+
+    /// Leaves MULTI, and forgets the watched keys.
+    pub(super) fn leave_transaction(&mut self, conn: &mut Connection) {
+        take_queue(conn);
+        self.forget_watched(conn);
+    }
+
+    /// Queues a command, or refuses it.
+    #[cold]
+    pub(crate) fn queue(
+        &mut self,
+        conn: &mut Connection,
+        row: &'static Command,
+        args: Args<'_>,
+    ) -> Step {
+        let limit = self.settings.query_buffer_limit;
+        let Some(queue) = conn.queue.as_deref_mut() else {
+            unreachable!("the check says that it queues");
+        };
+        let refusal = if row.flags.has(Flags::NO_MULTI) {
+            Some("ERR Command not allowed inside a transaction")
+        } else if (queue.held_bytes() + args.bytes()) as u64 > limit {
+            Some("ERR the queued commands exceed client-query-buffer-limit")
+        } else {
+            None
+        };
+        if let Some(text) = refusal {
+            queue.fail();
+            self.out.error(text);
+        } else {
+            if !queue.has_failed() {
+                queue.push(row, args);
+            }
+            self.out.simple("QUEUED");
+        }
+        Step::Done
+    }
+
+    pub(super) fn exec(&mut self, conn: &mut Connection) -> Outcome {
+        let Some(queue) = take_queue(conn) else {
+            return Err(error("ERR EXEC without MULTI"));
+        };
+        let outcome = if queue.has_failed() {
+            Err(error(
+                "EXECABORT Transaction discarded because of previous errors.",
+            ))
+        } else {
+            self.run_queue(conn, &queue)
+        };
+        self.forget_watched(conn);
+        outcome
+    }
+
+    fn run_queue(&mut self, conn: &mut Connection, queue: &Queue) -> Outcome {
+        let arguments = queue.arguments();
+        let calls = queue
+            .commands()
+            .map(|(row, at)| (row, Args::from_slices(&arguments[at])));
+        let whole = !calls.clone().all(|(row, _)| runs_under_locks(row));
+        let server = Arc::clone(&self.state.server);
+        let nothing = Watching::default();
+        let watching = conn.watching.as_deref().unwrap_or(&nothing);
+        let state = &mut *self.state;
+        let (seat, db) = (&mut state.seat, conn.session.db);
+        let keyspace = &server.keyspace;
+        let begun = keyspace.transaction(seat, state.time, db, calls.clone(), watching, whole);
+        let Some(mut transaction) = begun.map_err(|why| aborted(&why))? else {
+            self.out.null_array();
+            return Ok(Step::Done);
+        };
+        let mut last = Step::Done;
+        self.out.array(queue.len());
+        for (row, args) in calls {
+            if self.run_queued(conn, &mut transaction, row, args) == Step::Close {
+                last = Step::Close;
+            }
+        }
+        transaction.end(&mut self.state.seat, self.out);
+        Ok(last)
+    }
+
+    fn run_queued(
+        &mut self,
+        conn: &mut Connection,
+        transaction: &mut Transaction<'_>,
+        row: &'static Command,
+        args: Args<'_>,
+    ) -> Step {
+        let mark = self.out.mark();
+        conn.command = row.name;
+        let state = &mut *self.state;
+        let counted = self.notes.counts.add(row, &state.handle().command_counts);
+        let began_ns = counted.then(|| state.server.clock.monotonic_ns());
+        let step = match row.handler {
+            Handler::Host => self.host(conn, row, args),
+            _ => {
+                transaction.run(row, &mut conn.session, args, self.out);
+                Step::Done
+            }
+        };
+        if let Some(began_ns) = began_ns {
+            self.note_time(conn, row, args, began_ns, step);
+        }
+        self.tally.commands += 1;
+        self.count_error(Some(row), true, mark);
+        step
+    }
+}
+
+fn take_queue(conn: &mut Connection) -> Option<Box<Queue>> {
+    conn.set(checks::QUEUING, false);
+    conn.queue.take()
+}
+
+fn aborted(why: &CommandError) -> CommandError {
+    CommandError::quoting(format!(
+        "EXECABORT Transaction discarded because of: {}",
+        why.text()
+    ))
+}
