@@ -16,5 +16,6 @@ mod notifications;
 mod oracle;
 mod reply_limits;
 mod strings;
+mod transactions;
 mod walks;
 mod whole_keyspace;

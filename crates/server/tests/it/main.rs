@@ -11,3 +11,4 @@ mod protocol;
 mod pubsub;
 mod settings;
 mod tools;
+mod transactions;

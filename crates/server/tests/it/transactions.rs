@@ -1,0 +1,234 @@
+//! MULTI, EXEC and WATCH over sockets: what is queued, what is refused, and who is told.
+
+use crate::common::{Client, Server, bulk, error, eventually, ok, simple, text};
+use tidewheel_resp::Reply;
+
+fn queued() -> Reply {
+    simple("QUEUED")
+}
+
+fn aborted() -> Reply {
+    error("EXECABORT Transaction discarded because of previous errors.")
+}
+
+/// Calls lines of `command -> reply`; a reply is the text of a status or an error.
+fn script(client: &mut Client, lines: &[(&str, &str)]) {
+    for (line, expected) in lines {
+        let words: Vec<&str> = line.split_whitespace().collect();
+        assert_eq!(text(&client.call(&words)), *expected, "{line}");
+    }
+}
+
+#[test]
+fn commands_are_queued_and_run_together() {
+    let server = Server::start(&[]);
+    let (mut client, mut other) = (server.client(), server.client());
+    script(
+        &mut client,
+        &[
+            ("MULTI", "OK"),
+            ("SET a 1", "QUEUED"),
+            ("INCR a", "QUEUED"),
+            ("PING", "QUEUED"),
+        ],
+    );
+    assert_eq!(other.call(&["EXISTS", "a"]), Reply::Integer(0));
+    assert!(
+        other
+            .info("commandstats", "cmdstat_exists")
+            .contains("calls=1")
+    );
+    let ran = client.call(&["EXEC"]);
+    assert_eq!(
+        ran,
+        Reply::Array(vec![ok(), Reply::Integer(2), simple("PONG")])
+    );
+    assert!(
+        other
+            .info("commandstats", "cmdstat_incr")
+            .contains("calls=1")
+    );
+    assert_eq!(client.call(&["MULTI"]), ok());
+    assert_eq!(client.call(&["EXEC"]), Reply::Array(vec![]));
+}
+
+#[test]
+fn an_error_while_queuing_refuses_all_and_an_error_while_running_refuses_one() {
+    let server = Server::start(&[]);
+    let mut client = server.client();
+    for wrong in [
+        &["NOSUCH"][..],
+        &["GET"],
+        &["CONFIG", "NOSUCH"],
+        &["SHUTDOWN"],
+    ] {
+        assert_eq!(client.call(&["MULTI"]), ok());
+        assert_eq!(client.call(&["SET", "a", "1"]), queued());
+        assert!(matches!(client.call(wrong), Reply::Error(_)), "{wrong:?}");
+        assert_eq!(client.call(&["SET", "a", "2"]), queued());
+        assert_eq!(client.call(&["EXEC"]), aborted());
+    }
+    assert_eq!(client.call(&["GET", "a"]), Reply::Null);
+    script(
+        &mut client,
+        &[
+            ("MULTI", "OK"),
+            ("SET a x", "QUEUED"),
+            ("INCR a", "QUEUED"),
+            ("GET a", "QUEUED"),
+        ],
+    );
+    let ran = client.call(&["EXEC"]);
+    let why = error("ERR value is not an integer or out of range");
+    assert_eq!(ran, Reply::Array(vec![ok(), why, bulk("x")]));
+}
+
+#[test]
+fn calls_out_of_order_are_refused_and_leave_the_queue_as_it_is() {
+    let server = Server::start(&[]);
+    let mut client = server.client();
+    script(
+        &mut client,
+        &[
+            ("EXEC", "ERR EXEC without MULTI"),
+            ("DISCARD", "ERR DISCARD without MULTI"),
+            ("UNWATCH", "OK"),
+            ("MULTI", "OK"),
+            ("SET a 1", "QUEUED"),
+            ("MULTI", "ERR MULTI calls can not be nested"),
+            ("WATCH a", "ERR WATCH inside MULTI is not allowed"),
+        ],
+    );
+    assert_eq!(client.call(&["EXEC"]), Reply::Array(vec![ok()]));
+    script(
+        &mut client,
+        &[
+            ("MULTI", "OK"),
+            ("SET a 2", "QUEUED"),
+            ("DISCARD", "OK"),
+            ("SET b 1", "OK"),
+        ],
+    );
+    assert_eq!(client.call(&["GET", "a"]), bulk("1"));
+    script(
+        &mut client,
+        &[
+            ("MULTI", "OK"),
+            ("SET a 3", "QUEUED"),
+            ("RESET", "RESET"),
+            ("SET b 2", "OK"),
+        ],
+    );
+    assert_eq!(client.call(&["GET", "a"]), bulk("1"));
+}
+
+#[test]
+fn a_change_by_another_client_stops_a_transaction_and_discard_forgets_what_was_watched() {
+    let server = Server::start(&[]);
+    let (mut client, mut other) = (server.client(), server.client());
+    script(
+        &mut client,
+        &[("WATCH a b", "OK"), ("MULTI", "OK"), ("SET c 1", "QUEUED")],
+    );
+    assert_eq!(other.call(&["SET", "b", "1"]), ok());
+    eventually("it is known as queuing", || {
+        let list = text(&other.call(&["CLIENT", "LIST"]));
+        list.contains(" multi=1 ").then_some(())
+    });
+    assert_eq!(client.call(&["EXEC"]), Reply::Null);
+    for forget in ["UNWATCH", "RESET"] {
+        script(&mut client, &[("WATCH a", "OK")]);
+        assert_eq!(other.call(&["SET", "a", forget]), ok());
+        client.call(&[forget]);
+        script(&mut client, &[("MULTI", "OK"), ("SET c 1", "QUEUED")]);
+        assert_eq!(client.call(&["EXEC"]), Reply::Array(vec![ok()]), "{forget}");
+    }
+    // Its own changes count too.
+    script(
+        &mut client,
+        &[
+            ("WATCH a", "OK"),
+            ("SET a 2", "OK"),
+            ("MULTI", "OK"),
+            ("GET a", "QUEUED"),
+        ],
+    );
+    assert_eq!(client.call(&["EXEC"]), Reply::Null);
+}
+
+#[test]
+fn the_servers_own_commands_run_within_a_transaction() {
+    let server = Server::start(&[]);
+    let (mut client, mut listener) = (server.client(), server.client());
+    listener.call(&["SUBSCRIBE", "news"]);
+    let lines = [
+        ("MULTI", "OK"),
+        ("SET a 1", "QUEUED"),
+        ("PUBLISH news hello", "QUEUED"),
+        ("CONFIG SET notify-keyspace-events KEA", "QUEUED"),
+        ("CLIENT PAUSE 1 WRITE", "QUEUED"),
+        ("FLUSHALL", "QUEUED"),
+        ("SWAPDB 0 1", "QUEUED"),
+        ("DBSIZE", "QUEUED"),
+    ];
+    script(&mut client, &lines);
+    let ran = client.call(&["EXEC"]);
+    let expected = [
+        ok(),
+        Reply::Integer(1),
+        ok(),
+        ok(),
+        ok(),
+        ok(),
+        Reply::Integer(0),
+    ];
+    assert_eq!(ran, Reply::Array(expected.to_vec()));
+    assert_eq!(
+        listener.read(),
+        crate::common::array(&["message", "news", "hello"])
+    );
+    let mut other = server.client();
+    assert_eq!(other.call(&["SET", "b", "1"]), ok(), "the others go on");
+}
+
+#[test]
+fn a_queue_is_bounded_and_counted() {
+    let server = Server::start(&["--client-query-buffer-limit", "2mb"]);
+    let (mut client, mut other) = (server.client(), server.client());
+    let value = "v".repeat(300_000);
+    assert_eq!(client.call(&["MULTI"]), ok());
+    assert_eq!(client.call(&["SET", "a", &value]), queued());
+    eventually("what it holds is known", || {
+        let list = text(&other.call(&["CLIENT", "LIST"]));
+        let held = list
+            .split("multi-mem=")
+            .filter_map(|rest| rest.split(' ').next()?.parse::<u64>().ok());
+        held.max().filter(|held| *held >= 300_000)
+    });
+    let mut refused = 0;
+    for _ in 0..20 {
+        refused += u32::from(client.call(&["SET", "a", &value]) != queued());
+    }
+    assert!(refused > 0, "nothing is refused");
+    assert_eq!(client.call(&["EXEC"]), aborted());
+    assert_eq!(client.call(&["EXISTS", "a"]), Reply::Integer(0));
+}
+
+#[test]
+fn a_client_that_leaves_in_the_middle_leaves_nothing_behind() {
+    let server = Server::start(&[]);
+    let mut other = server.client();
+    for _ in 0..50 {
+        let mut client = server.client();
+        script(
+            &mut client,
+            &[
+                ("WATCH a b c", "OK"),
+                ("MULTI", "OK"),
+                ("SET a 1", "QUEUED"),
+            ],
+        );
+    }
+    assert_eq!(other.call(&["SET", "a", "2"]), ok());
+    assert_eq!(other.call(&["GET", "a"]), bulk("2"));
+}
