@@ -303,7 +303,7 @@ impl Beside {
         };
         let mut met = Vec::new();
         both!(&self.subject, it => {
-            it.get().random_distinct(count, random, |entry| met.push(owned(entry)))
+            it.get().random_distinct(count, random, |entry| met.push(owned(entry)));
         });
         let different: HashSet<&Vec<u8>> = met.iter().map(|met| &met.0).collect();
         assert_eq!(met.len(), count.min(self.model.len()));
@@ -318,7 +318,7 @@ impl Beside {
         match op {
             Op::Insert { key, len, deadline } => self.insert(key, len, deadline),
             Op::Fill { from, count } => {
-                (from..from + count).for_each(|key| self.insert(key % 300, 8, NewDeadline::Keep))
+                (from..from + count).for_each(|key| self.insert(key % 300, 8, NewDeadline::Keep));
             }
             Op::Remove { key } => self.remove(&key_of(key, self.kind)),
             Op::Pop { bits } => self.pop(bits),
@@ -365,7 +365,7 @@ impl Beside {
         assert!(!both!(&self.subject, it => it.get().contains(b"never")));
         match &self.subject {
             Subject::Hash(hash) => {
-                assert_eq!(matches!(hash.get(), HashRef::Large(_)), self.was_large)
+                assert_eq!(matches!(hash.get(), HashRef::Large(_)), self.was_large);
             }
             Subject::Set(set) => self.compare_form(set.get()),
         }

@@ -1,0 +1,207 @@
+//! The bytes that a member costs, and the worst single operation while a hash grows and expires.
+//!
+//! `cargo bench -p tidewheel-collections --bench members [-- FIELDS]` (1,000,000 unless told)
+#![allow(clippy::disallowed_methods, reason = "a benchmark reads the clock")]
+
+use std::alloc::System;
+use std::time::Instant;
+
+use stats_alloc::{INSTRUMENTED_SYSTEM, StatsAlloc};
+use tidewheel_collections::{Change, Hash, Limits, NewDeadline, Set};
+use tidewheel_store::{INLINE_MAX, KeyHasher, NewValue, Store};
+
+#[global_allocator]
+static ALLOCATOR: &StatsAlloc<System> = &INSTRUMENTED_SYSTEM;
+
+fn allocated() -> usize {
+    let stats = INSTRUMENTED_SYSTEM.stats();
+    stats.bytes_allocated - stats.bytes_deallocated
+}
+
+/// The server's settings for hashes, and for sets.
+const HASH: Limits = Limits {
+    entries: 512,
+    value: 64,
+    integers: 0,
+};
+const SET: Limits = Limits {
+    entries: 128,
+    value: 64,
+    integers: 512,
+};
+
+fn change(hasher: &KeyHasher, limits: Limits) -> Change<'_> {
+    Change {
+        now: 0,
+        limits,
+        hasher,
+    }
+}
+
+/// Sixteen bytes that no other number gives.
+fn member(i: u64) -> [u8; 16] {
+    let mut bytes = *b"m:00000000000000";
+    let mut rest = i;
+    for byte in bytes[2..].iter_mut().rev() {
+        *byte = b'0' + (rest % 10) as u8;
+        rest /= 10;
+    }
+    bytes
+}
+
+/// Keeps a collection as the server does: short bytes beside the key, anything else as an object.
+fn keep<O>(store: &mut Store<O>, i: u64, bytes: Option<&[u8]>, object: O) {
+    let key = member(i);
+    let value = match bytes {
+        Some(bytes) if bytes.len() <= INLINE_MAX => NewValue::Inline(bytes),
+        _ => NewValue::Object(object),
+    };
+    store.insert(store.hasher().hash(&key), &key, 0, value, None, 0);
+}
+
+fn hash_of(members: u64, deadlines: bool, hasher: &KeyHasher) -> Hash {
+    let mut hash = Hash::new();
+    for i in 0..members {
+        let deadline = if deadlines {
+            NewDeadline::At(1 << 40 | i)
+        } else {
+            NewDeadline::None
+        };
+        hash.insert(&member(i), &member(i), deadline, &change(hasher, HASH));
+    }
+    hash
+}
+
+fn set_of(members: u64, hasher: &KeyHasher) -> Set {
+    let mut set = Set::new();
+    for i in 0..members {
+        set.insert(&member(i), NewDeadline::None, &change(hasher, SET));
+    }
+    set
+}
+
+/// Prints what a member costs in collections of `members`, beside its own bytes and a part of its key's cost.
+fn bytes_a_member(members: u64) {
+    let hasher = KeyHasher::new(1);
+    let keys = 1_000_000 / members;
+    let per_member = |before: usize| (allocated() - before) as f64 / (keys * members) as f64;
+
+    for (name, deadlines) in [("hash", false), ("hash with deadlines", true)] {
+        let before = allocated();
+        let mut store = Store::new(hasher.clone());
+        let mut accounted = 0;
+        for i in 0..keys {
+            let hash = hash_of(members, deadlines, &hasher);
+            accounted += hash.bytes();
+            match hash {
+                Hash::Packed(packed) => {
+                    let bytes = packed.get().bytes().to_vec();
+                    keep(&mut store, i, Some(&bytes), Hash::Packed(packed));
+                }
+                large @ Hash::Large(_) => keep(&mut store, i, None, large),
+            }
+        }
+        print_bytes(
+            name,
+            members,
+            per_member(before),
+            32.0,
+            accounted / (keys * members) as usize,
+        );
+    }
+    let before = allocated();
+    let mut store = Store::new(hasher.clone());
+    let mut accounted = 0;
+    for i in 0..keys {
+        let set = set_of(members, &hasher);
+        accounted += set.bytes();
+        match set {
+            Set::Packed(packed) => {
+                let bytes = packed.get().bytes().to_vec();
+                keep(&mut store, i, Some(&bytes), Set::Packed(packed));
+            }
+            large @ Set::Large(_) => keep(&mut store, i, None, large),
+        }
+    }
+    print_bytes(
+        "set",
+        members,
+        per_member(before),
+        16.0,
+        accounted / (keys * members) as usize,
+    );
+}
+
+fn print_bytes(name: &str, members: u64, held: f64, own: f64, accounted: usize) {
+    println!(
+        "{name:<20} {members:>8} members: {held:>6.1} B a member held, {:>5.1} over its own · bytes() says {accounted}",
+        held - own
+    );
+}
+
+#[derive(Default)]
+struct Times {
+    worst_ns: u64,
+    total_ns: u64,
+    count: u64,
+    over_half_ms: u64,
+}
+
+impl Times {
+    fn time<R>(&mut self, operation: impl FnOnce() -> R) -> R {
+        let start = Instant::now();
+        let result = operation();
+        let ns = start.elapsed().as_nanos() as u64;
+        self.worst_ns = self.worst_ns.max(ns);
+        self.total_ns += ns;
+        self.count += 1;
+        self.over_half_ms += u64::from(ns > 500_000);
+        result
+    }
+
+    fn print(&self, name: &str) {
+        println!(
+            "{name:<28} mean {:>6} ns · over 0.5 ms: {:>4} · worst {:>8.1} µs",
+            self.total_ns / self.count.max(1),
+            self.over_half_ms,
+            self.worst_ns as f64 / 1e3,
+        );
+    }
+}
+
+fn worst_operation(fields: u64) {
+    let hasher = KeyHasher::new(1);
+    let mut hash = Hash::new();
+    let mut times = Times::default();
+    for i in 0..fields {
+        let deadline = NewDeadline::At(1 + i % 1_000);
+        let change = change(&hasher, HASH);
+        times.time(|| hash.insert(&member(i), &member(i), deadline, &change));
+    }
+    times.print("HSET of a new field");
+    let held = hash.bytes();
+
+    let mut times = Times::default();
+    for i in 0..fields / 2 {
+        times.time(|| hash.remove(&member(i * 2)));
+    }
+    times.print("HDEL of every other field");
+
+    let mut times = Times::default();
+    for now in 1..=1_000 {
+        while times.time(|| hash.expire(now, 32, |_| {})).backlog {}
+    }
+    times.print("expiry of 32 records");
+    assert!(hash.get().is_empty(), "all deadlines have passed");
+    let mut times = Times::default();
+    while times.time(|| hash.maintain(64)) {}
+    println!("{held} bytes held when full, {} when empty", hash.bytes());
+}
+
+fn main() {
+    let told = std::env::args().nth(1).and_then(|told| told.parse().ok());
+    for members in [10, 100, 1_000, 1_000_000] {
+        bytes_a_member(members);
+    }
+    worst_operation(told.unwrap_or(1_000_000));
+}
