@@ -21,6 +21,14 @@ pub(super) static ROWS: &[Command] = &[
         ..SERVER
     },
     Command {
+        name: "monitor",
+        summary: "Shows every command that any client runs.",
+        arity: 1,
+        flags: ADMIN.or(Flags::NOSCRIPT),
+        handler: Handler::Host,
+        ..SERVER
+    },
+    Command {
         name: "slowlog",
         summary: "A container for commands about the log of slow calls.",
         since: "2.2.12",

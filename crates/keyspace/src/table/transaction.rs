@@ -30,7 +30,10 @@ pub(super) static ROWS: &[Command] = &[
         name: "exec",
         summary: "Executes all commands in a transaction.",
         complexity: "Depends on commands in the transaction",
-        flags: Flags::NOSCRIPT.or(Flags::LOADING).or(Flags::STALE),
+        flags: Flags::NOSCRIPT
+            .or(Flags::LOADING)
+            .or(Flags::STALE)
+            .or(Flags::SKIP_SLOWLOG),
         slow: true,
         ..TRANSACTION
     },

@@ -1,19 +1,28 @@
-//! Reasons to check a command before it runs, one bit each.
+//! Reasons to look at a command before or after it runs, one bit each.
+//!
+//! Some concern every client. They are in the keyspace gate's byte, which is read before each command. The others
+//! concern one connection, and lie above that byte.
 
-/// A password was required when it came, or said RESET, and was not given since.
-pub(crate) const UNAUTHENTICATED: u8 = 1;
-
-/// RESP2 has no pushes, so a subscriber may only manage subscriptions.
-pub(crate) const SUBSCRIBER: u8 = 2;
-
-/// Replies are not wanted.
-pub(crate) const MUTED: u8 = 4;
-
-/// Every command of every client (CLIENT PAUSE ALL). Shared, not of one connection.
+/// Every command of every client (CLIENT PAUSE ALL).
 pub(crate) const PAUSE_ALL: u8 = 8;
 
-/// Commands that change data (CLIENT PAUSE WRITE). Shared, not of one connection.
+/// Commands that change data (CLIENT PAUSE WRITE).
 pub(crate) const PAUSE_WRITE: u8 = 16;
 
+/// Somebody watches every command (MONITOR).
+pub(crate) const MONITORED: u8 = 32;
+
+/// A password was required when it came, or said RESET, and was not given since.
+pub(crate) const UNAUTHENTICATED: u16 = 1 << 8;
+
+/// RESP2 has no pushes, so a subscriber may only manage subscriptions.
+pub(crate) const SUBSCRIBER: u16 = 1 << 9;
+
+/// Replies are not wanted.
+pub(crate) const MUTED: u16 = 1 << 10;
+
 /// After MULTI, commands are queued.
-pub(crate) const QUEUING: u8 = 32;
+pub(crate) const QUEUING: u16 = 1 << 11;
+
+/// It watches every command, so it may use no keys.
+pub(crate) const MONITOR: u16 = 1 << 12;

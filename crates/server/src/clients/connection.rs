@@ -76,7 +76,7 @@ pub(crate) struct Connection {
     pub(crate) session: Session,
     pub(crate) protocol: Protocol,
     /// Bits of [`checks`].
-    pub(crate) checks: u8,
+    pub(crate) checks: u16,
     pub(crate) replies: Replies,
     pub(crate) output: Output,
     /// Input that waits: a command that has not arrived whole, or commands that may not run yet.
@@ -238,7 +238,7 @@ impl Connection {
         !self.blocked && !self.output.is_empty()
     }
 
-    pub(crate) fn set(&mut self, bit: u8, on: bool) {
+    pub(crate) fn set(&mut self, bit: u16, on: bool) {
         if on {
             self.checks |= bit;
         } else {
@@ -262,11 +262,22 @@ impl Connection {
         self.set(checks::SUBSCRIBER, limited);
     }
 
+    /// Whether it is shown every command.
+    pub(crate) fn is_monitor(&self) -> bool {
+        self.checks & checks::MONITOR != 0
+    }
+
+    /// Whether it receives what it has not asked for in so many words.
+    fn listens(&self) -> bool {
+        self.subscriptions.is_some() || self.is_monitor()
+    }
+
     /// The limits of its class.
     pub(crate) fn output_limit(&self, settings: &Settings) -> OutputLimit {
-        match self.subscriptions {
-            Some(_) => settings.output_limits.pubsub,
-            None => settings.output_limits.normal,
+        if self.listens() {
+            settings.output_limits.pubsub
+        } else {
+            settings.output_limits.normal
         }
     }
 
@@ -309,8 +320,7 @@ impl Connection {
     /// The tick at which somebody must look at it although nothing arrives.
     pub(crate) fn time_out(&self, settings: &Settings) -> Option<u64> {
         let silence = settings.timeout_s.saturating_mul(1000);
-        let idles_out =
-            silence > 0 && self.subscriptions.is_none() && !self.paused && self.walk.is_none();
+        let idles_out = silence > 0 && !self.listens() && !self.paused && self.walk.is_none();
         // Ticks are rounded down: one more, and nobody is closed a fraction too early.
         let idle = idles_out.then(|| self.last_active.saturating_add(silence + 1));
         let soft_ms = self.output_limit(settings).soft_ms();
@@ -364,6 +374,7 @@ impl Connection {
         facts.queued = self.queue.as_ref().map(|queue| queue.len());
         facts.watched_changed = self.watching.as_ref().map(|watching| watching.is_changed());
         facts.paused = self.paused;
+        facts.monitor = self.is_monitor();
         facts.no_touch = self.session.no_touch;
         facts.holds = self.memory(facts.names.bytes());
         let count = |kind| {

@@ -44,6 +44,7 @@ pub(crate) struct Facts {
     /// Whether a key that it watches has changed, if it watches any.
     pub(crate) watched_changed: Option<bool>,
     pub(crate) paused: bool,
+    pub(crate) monitor: bool,
     pub(crate) no_evict: bool,
     pub(crate) no_touch: bool,
 }
@@ -97,6 +98,7 @@ impl Facts {
             queued: None,
             watched_changed: None,
             paused: false,
+            monitor: false,
             no_evict: false,
             no_touch: false,
         }
@@ -116,6 +118,7 @@ impl Client {
         let facts = self.facts.lock();
         let mut flags = String::new();
         for (is, letter) in [
+            (facts.monitor, 'O'),
             (facts.channels + facts.patterns > 0, 'P'),
             (facts.queued.is_some(), 'x'),
             (facts.watched_changed == Some(true), 'd'),

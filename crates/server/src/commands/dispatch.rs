@@ -24,7 +24,8 @@ impl Turn<'_> {
                 return self.after(conn, named(args), false, mark, Step::Done);
             }
         };
-        if conn.checks | self.seat.bits() != 0
+        let shared = self.seat.bits();
+        if conn.checks | u16::from(shared) != 0
             && let Some(step) = self.check(conn, row, args)
         {
             return self.after(conn, Some(row), false, mark, step);
@@ -51,6 +52,9 @@ impl Turn<'_> {
             .pay(&self.server.clock, args, step == Step::Walking);
         if let Some(began_ns) = began_ns {
             self.note_time(conn, row, args, began_ns, step);
+        }
+        if shared & checks::MONITORED != 0 {
+            self.show(conn, row, args);
         }
         self.after(conn, Some(row), true, mark, step)
     }
@@ -155,13 +159,13 @@ impl Turn<'_> {
             self.refresh_time();
         }
         // Read after giving way: it may have been for a pause.
-        let bits = conn.checks | self.seat.bits();
+        let shared = self.seat.bits();
         if conn.lacks_password(&self.server.config) && !row.flags.has(Flags::NO_AUTH) {
             self.out.error("NOAUTH Authentication required.");
             conn.fail_queue();
             return Some(Step::Done);
         }
-        if bits & checks::SUBSCRIBER != 0 && !may_subscribers(row) {
+        if conn.checks & checks::SUBSCRIBER != 0 && !may_subscribers(row) {
             let name = row.name;
             self.out.error(&format!(
                 "ERR Can't execute '{name}': only (P|S)SUBSCRIBE / (P|S)UNSUBSCRIBE / PING / QUIT / \
@@ -170,15 +174,23 @@ impl Turn<'_> {
             conn.fail_queue();
             return Some(Step::Done);
         }
+        if conn.checks & checks::MONITOR != 0 && may_not_monitors(row) {
+            self.out
+                .error("ERR Replica can't interact with the keyspace");
+            conn.fail_queue();
+            return Some(Step::Done);
+        }
         let changes = row.flags.has(Flags::WRITE)
             || row.name == "publish"
             || row.name == "exec" && conn.queue.as_ref().is_some_and(|queue| queue.writes());
-        let waits = bits & checks::PAUSE_ALL != 0 || (bits & checks::PAUSE_WRITE != 0 && changes);
+        let waits =
+            shared & checks::PAUSE_ALL != 0 || (shared & checks::PAUSE_WRITE != 0 && changes);
         if waits {
             self.tally.commands -= 1;
             return Some(Step::Paused);
         }
-        (bits & checks::QUEUING != 0 && !runs_at_once(row)).then(|| self.queue(conn, row, args))
+        (conn.checks & checks::QUEUING != 0 && !runs_at_once(row))
+            .then(|| self.queue(conn, row, args))
     }
 }
 
@@ -199,4 +211,9 @@ fn may_subscribers(row: &Command) -> bool {
         row.name,
         "subscribe" | "psubscribe" | "unsubscribe" | "punsubscribe" | "ping" | "quit" | "reset"
     )
+}
+
+/// What clients that watch all commands may not run: to the public servers they are a kind of replica.
+fn may_not_monitors(row: &Command) -> bool {
+    row.flags.has(Flags::WRITE) || row.flags.has(Flags::READONLY) || row.name == "publish"
 }

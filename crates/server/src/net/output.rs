@@ -39,8 +39,8 @@ impl Output {
         self.sent = sent;
     }
 
-    /// Appends messages in the client's protocol: RESP2 has arrays where RESP3 has pushes.
-    /// `starts` says where in `bytes` each begins.
+    /// Appends messages in the client's protocol: RESP2 has arrays where RESP3 has pushes. Lines are the same in
+    /// both. `starts` says where in `bytes` each begins.
     pub(crate) fn append_messages(
         &mut self,
         bytes: &[u8],
@@ -52,7 +52,7 @@ impl Output {
         self.bytes.extend_from_slice(bytes);
         if !resp3 {
             for start in starts {
-                if let Some(first) = self.bytes.get_mut(base + start) {
+                if let Some(first @ b'>') = self.bytes.get_mut(base + start) {
                     *first = b'*';
                 }
             }
@@ -163,7 +163,8 @@ mod tests {
         output.append(b"+OK\r\n");
         output.append_messages(b">1\r\n>2\r\n", [0, 4].into_iter(), false);
         output.append_messages(b">3\r\n", [0].into_iter(), true);
-        assert_eq!(output.bytes, b"+OK\r\n*1\r\n*2\r\n>3\r\n");
+        output.append_messages(b"+4\r\n", [0].into_iter(), false);
+        assert_eq!(output.bytes, b"+OK\r\n*1\r\n*2\r\n>3\r\n+4\r\n");
     }
 
     #[test]

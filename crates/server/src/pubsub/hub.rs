@@ -23,6 +23,7 @@ use tidewheel_resp::{Protocol, Writer};
 
 use crate::loop_handle::LoopHandle;
 use crate::loop_handle::inbox::Target;
+use crate::pubsub::audience::Audience;
 use crate::pubsub::subscriptions::Kind;
 
 /// The registry of subscriptions.
@@ -40,12 +41,6 @@ struct State {
     patterns: HashMap<Box<[u8]>, Audience>,
     message: Writer,
     channel: Vec<u8>,
-}
-
-/// The subscribers of one name, by loop; sorted, so that leaving a big audience is no scan.
-#[derive(Debug, Default)]
-struct Audience {
-    loops: Vec<(usize, Arc<Vec<Target>>)>,
 }
 
 impl Hub {
@@ -82,7 +77,7 @@ impl Hub {
             return;
         };
         audience.remove(owner, target);
-        if audience.loops.is_empty() {
+        if audience.is_empty() {
             let names = state.of(kind);
             names.remove(name);
             if names.capacity() > NAMES_KEEP.max(names.len() * SPARSE) {
@@ -203,49 +198,6 @@ const BULK_FRAME: usize = b"$0\r\n\r\n".len();
 
 /// A longer message does not keep its buffer.
 const MESSAGE_KEEP: usize = 64 << 10;
-
-impl Audience {
-    fn add(&mut self, owner: usize, target: Target) {
-        let at = match self.loops.iter().position(|(known, _)| *known == owner) {
-            Some(at) => at,
-            None => {
-                // Most names have one listener: no room for more until there are.
-                self.loops.reserve_exact(1);
-                self.loops.push((owner, Arc::new(Vec::with_capacity(1))));
-                self.loops.len() - 1
-            }
-        };
-        // Copied only while messages to the old audience are on their way.
-        let targets = Arc::make_mut(&mut self.loops[at].1);
-        if let Err(place) = targets.binary_search(&target) {
-            targets.insert(place, target);
-        }
-    }
-
-    fn remove(&mut self, owner: usize, target: Target) {
-        let Some(at) = self.loops.iter().position(|(known, _)| *known == owner) else {
-            return;
-        };
-        let targets = Arc::make_mut(&mut self.loops[at].1);
-        if let Ok(place) = targets.binary_search(&target) {
-            targets.remove(place);
-        }
-        if targets.is_empty() {
-            self.loops.swap_remove(at);
-        }
-    }
-
-    fn len(&self) -> usize {
-        self.loops.iter().map(|(_, targets)| targets.len()).sum()
-    }
-
-    fn deliver(&self, loops: &[LoopHandle], message: &[u8]) -> usize {
-        for (owner, targets) in &self.loops {
-            loops[*owner].deliver(targets, message);
-        }
-        self.len()
-    }
-}
 
 fn name_channel(channel: &mut Vec<u8>, prefix: &[u8], db: u32, suffix: &[u8]) {
     channel.clear();

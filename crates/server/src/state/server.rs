@@ -16,6 +16,7 @@ use crate::counters::slow_log::SlowLog;
 use crate::loop_handle::LoopHandle;
 use crate::process::reclaim::Reclaimer;
 use crate::pubsub::hub::Hub;
+use crate::pubsub::monitors::Monitors;
 use crate::time::clock::Clock;
 
 /// What all loops see.
@@ -25,6 +26,7 @@ pub(crate) struct Server {
     pub(crate) clock: Arc<Clock>,
     pub(crate) config: Live,
     pub(crate) hub: Hub,
+    pub(crate) monitors: Monitors,
     pub(crate) clients: Clients,
     pub(crate) loops: Arc<[LoopHandle]>,
     pub(crate) pause: Pause,
@@ -114,6 +116,7 @@ impl Server {
             clock,
             config: Live::new(parts.settings, parts.file),
             hub: Hub::new(Arc::clone(&parts.loops)),
+            monitors: Monitors::new(Arc::clone(&parts.loops), Arc::clone(keyspace.gate())),
             clients: Clients::default(),
             loops: parts.loops,
             pause: Pause::new(Arc::clone(keyspace.gate())),

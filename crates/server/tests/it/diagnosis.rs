@@ -75,6 +75,17 @@ fn the_slow_log_keeps_the_newest_and_hides_passwords() {
     }
 }
 
+#[test]
+fn the_commands_of_a_transaction_are_in_the_slow_log_without_their_exec() {
+    let server = Server::start(&["--slowlog-log-slower-than", "0"]);
+    let mut client = server.client();
+    for words in [&["MULTI"][..], &["INCR", "k"], &["EXEC"]] {
+        client.call(words);
+    }
+    let all = logged(&mut client, "-1");
+    assert_eq!(all, [vec!["INCR", "k"], vec!["MULTI"]]);
+}
+
 /// A command over all keys is run in steps; MGET has only its size to say that it may take long.
 #[test]
 fn long_walks_and_big_calls_are_in_the_slow_log_once() {

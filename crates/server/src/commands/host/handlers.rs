@@ -50,6 +50,7 @@ pub(super) fn handler(name: &str) -> Option<Run> {
         "latency|history" => |turn, _, args| turn.latency_history(args),
         "latency|latest" => |turn, _, _| turn.latency_latest(),
         "latency|reset" => |turn, _, args| turn.latency_reset(args),
+        "monitor" => |turn, conn, _| Ok(turn.monitor(conn)),
         "psubscribe" => |turn, conn, args| turn.subscribe(conn, Kind::Pattern, args),
         "pubsub|channels" => |turn, _, args| turn.pubsub_channels(args),
         "pubsub|numpat" => |turn, _, _| turn.pubsub_num_pat(),

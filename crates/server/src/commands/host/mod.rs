@@ -6,6 +6,7 @@ mod graph;
 mod handlers;
 mod info;
 mod latency;
+mod monitor;
 mod pubsub;
 mod session;
 mod slow_log;

@@ -133,7 +133,7 @@ impl Turn<'_> {
     }
 
     /// Copies the messages that wait for this connection behind its replies so far.
-    fn take_messages(&mut self, conn: &mut Connection) {
+    pub(super) fn take_messages(&mut self, conn: &mut Connection) {
         let kind: &[u8] = match conn.protocol {
             Protocol::Resp3 => b">",
             Protocol::Resp2 => b"*",
@@ -143,8 +143,12 @@ impl Turn<'_> {
         let handle = self.state.handle();
         conn.heard = handle.read(who, since, |run| {
             for message in run.each_since(since) {
-                out.raw(kind);
-                out.raw(message.get(1..).unwrap_or_default());
+                if let Some(push) = message.strip_prefix(b">") {
+                    out.raw(kind);
+                    out.raw(push);
+                } else {
+                    out.raw(message);
+                }
             }
         });
     }

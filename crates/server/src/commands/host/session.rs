@@ -98,6 +98,7 @@ impl Turn<'_> {
     pub(super) fn reset(&mut self, conn: &mut Connection) -> Step {
         self.leave_all(conn);
         self.leave_transaction(conn);
+        self.end_monitor(conn);
         conn.session = Session::default();
         self.speak(conn, Protocol::Resp2);
         conn.replies = Replies::On;

@@ -175,6 +175,9 @@ impl Turn<'_> {
         if let Some(began_ns) = began_ns {
             self.note_time(conn, row, args, began_ns, step);
         }
+        if self.seat.bits() & checks::MONITORED != 0 {
+            self.show(conn, row, args);
+        }
         self.tally.commands += 1;
         self.count_error(Some(row), true, mark);
         step

@@ -151,6 +151,9 @@ impl<K: Sockets> LoopCore<K> {
         if let Some(watching) = conn.watching.take() {
             server.keyspace.unwatch(*watching);
         }
+        if conn.is_monitor() {
+            server.monitors.remove(index, target);
+        }
         server.clients.remove(target.id);
         #[cfg(test)]
         server.witness.closed(target.id);

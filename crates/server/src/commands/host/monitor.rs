@@ -1,0 +1,47 @@
+//! MONITOR: a client that is shown every command.
+
+use tidewheel_keyspace::Command;
+use tidewheel_keyspace::command::Flags;
+use tidewheel_resp::Args;
+
+use crate::clients::checks;
+use crate::clients::connection::Connection;
+use crate::commands::call;
+use crate::commands::turn::{Step, Turn};
+use crate::pubsub::monitors;
+
+impl Turn<'_> {
+    /// Who is a monitor already gets no answer, as from the public servers.
+    pub(super) fn monitor(&mut self, conn: &mut Connection) -> Step {
+        if !conn.is_monitor() {
+            conn.set(checks::MONITOR, true);
+            self.server.monitors.add(self.index, conn.client.target());
+            self.out.ok();
+        }
+        Step::Done
+    }
+
+    /// Lines that wait for it arrive before the answer to the command that ends it.
+    pub(super) fn end_monitor(&mut self, conn: &mut Connection) {
+        if !conn.is_monitor() {
+            return;
+        }
+        self.server
+            .monitors
+            .remove(self.index, conn.client.target());
+        self.take_messages(conn);
+        conn.set(checks::MONITOR, false);
+    }
+
+    /// Shows a command that has run to those who watch. Administrators' commands are shown to nobody.
+    #[cold]
+    pub(crate) fn show(&self, conn: &Connection, row: &Command, args: Args<'_>) {
+        if row.flags.has(Flags::ADMIN) || row.flags.has(Flags::SKIP_MONITOR) {
+            return;
+        }
+        let shown = (0..args.len()).map(|at| call::shown(row, args, at));
+        let peer = &conn.client.peer;
+        let line = monitors::line(self.time, conn.session.db, peer, shown);
+        self.server.monitors.show(&line);
+    }
+}
