@@ -6,8 +6,10 @@
 //!   for an error.
 //! - A failing origin is left alone for as long as its `Retry-After` says, and for 5 s at least while an old page stands
 //!   in.
-//! - That there is no such page is remembered too.
-//! - The header `X-Cache` tells where each answer comes from, `/cache/stats` how many there were, and
+//! - A page that has changed in nothing is not sent again: `ETag` and "304 Not Modified".
+//! - A page with `no-store` is for the one alone who has asked for it.
+//! - That there is no such page is remembered too, as its `max-age` says, or else for 30 s.
+//! - The header `X-Cache` tells where each answer comes from, `Warning` why it is an old one, `/cache/stats` how many there were, and
 //!   `POST /cache/purge/{tag}` ends all pages whose `Cache-Tag` names the tag.
 //! - At the end, requests in progress are answered, and the log gets its last lines.
 //!
@@ -23,10 +25,13 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use axum::extract::{Path, State};
-use axum::http::{HeaderName, StatusCode, Uri};
+use axum::http::header::{CACHE_CONTROL, ETAG, IF_NONE_MATCH, WARNING};
+use axum::http::{HeaderMap, HeaderName, StatusCode, Uri};
 use axum::response::{IntoResponse, Response};
 use axum::routing::{Router, get, post};
-use tidewheel::{BuildError, Cache, Driver, Lifetime, Loaded, ManualClock, Outcome, Removal};
+use tidewheel::{
+    BuildError, Cache, Driver, Fetched, Lifetime, Loaded, ManualClock, Outcome, Presence, Removal,
+};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::oneshot;
@@ -36,7 +41,7 @@ use tokio::time::{sleep, timeout};
 /// How long a failing origin is left alone at least while an old page stands in.
 const BACK_OFF: Duration = Duration::from_secs(5);
 
-/// How long it is believed that there is no such page.
+/// How long it is believed that there is no such page, unless the origin says more.
 const ABSENCE: Duration = Duration::from_secs(30);
 
 /// How long the origin may take.
@@ -79,9 +84,18 @@ fn seconds(text: Option<&str>) -> Duration {
 }
 
 async fn ask(address: SocketAddr, method: &str, path: &str) -> std::io::Result<Answer> {
+    send(address, &format!("{method} {path} HTTP/1.1\r\n")).await
+}
+
+/// Asks for a page unless it is the one that the caller has.
+async fn ask_if(address: SocketAddr, path: &str, etag: &str) -> std::io::Result<Answer> {
+    let request = format!("GET {path} HTTP/1.1\r\nif-none-match: {etag}\r\n");
+    send(address, &request).await
+}
+
+async fn send(address: SocketAddr, head: &str) -> std::io::Result<Answer> {
     let mut stream = TcpStream::connect(address).await?;
-    let request =
-        format!("{method} {path} HTTP/1.1\r\nhost: {address}\r\nconnection: close\r\n\r\n");
+    let request = format!("{head}host: {address}\r\nconnection: close\r\n\r\n");
     stream.write_all(request.as_bytes()).await?;
     let mut text = String::new();
     stream.read_to_string(&mut text).await?;
@@ -100,15 +114,13 @@ async fn ask(address: SocketAddr, method: &str, path: &str) -> std::io::Result<A
 #[derive(Debug)]
 struct Page {
     body: String,
-    /// For one request only: `no-store`.
-    is_private: bool,
+    etag: Option<String>,
 }
 
 /// Why the origin gave no page.
 #[derive(Debug)]
 enum OriginError {
     Status { status: u16, retry_after: Duration },
-    Gone,
     Unreachable(std::io::Error),
     TooSlow,
 }
@@ -117,7 +129,6 @@ impl fmt::Display for OriginError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Status { status, .. } => write!(f, "the origin answers {status}"),
-            Self::Gone => f.write_str("the page is gone"),
             Self::Unreachable(error) => write!(f, "the origin is not there: {error}"),
             Self::TooSlow => f.write_str("the origin takes too long"),
         }
@@ -131,44 +142,65 @@ struct Origin {
 }
 
 impl Origin {
-    /// A page with the lifetime that its headers give it; `None`: there is no such page.
-    async fn page(&self, path: &str) -> Result<Option<Loaded<Arc<Page>>>, OriginError> {
+    /// A page with the lifetime that its headers give it, or for how long there is none. `old` is the one that the cache
+    /// has: if that is right still, the origin does not send it again.
+    async fn page(
+        &self,
+        path: &str,
+        old: Option<Arc<Page>>,
+    ) -> Result<Presence<Arc<Page>>, OriginError> {
         self.asked.fetch_add(1, Relaxed);
-        let answer = timeout(PATIENCE, ask(self.address, "GET", path))
-            .await
-            .map_err(|_| OriginError::TooSlow)?
-            .map_err(OriginError::Unreachable)?;
-        match answer.status {
-            200 => {}
-            404 => return Ok(None),
-            status => {
-                let retry_after = seconds(answer.header("retry-after"));
-                return Err(OriginError::Status {
-                    status,
-                    retry_after,
-                });
+        let answer = self.ask(path, old.as_deref()).await?;
+        match (answer.status, old) {
+            (304, Some(old)) => Ok(Loaded::unchanged(old, lifetime(&answer)).into()),
+            (200, _) if answer.cache_control("no-store").is_some() => {
+                Ok(Loaded::private(Page::of(answer)).into())
             }
+            (200, _) => {
+                let lifetime = lifetime(&answer);
+                Ok(Loaded::new(Page::of(answer), lifetime).into())
+            }
+            (404, _) if answer.cache_control("max-age").is_some() => {
+                Ok(Presence::AbsentFor(answer.seconds("max-age")))
+            }
+            (404, _) => Ok(Presence::Absent),
+            (status, _) => Err(OriginError::Status {
+                status,
+                retry_after: seconds(answer.header("retry-after")),
+            }),
         }
-        let fresh = answer.seconds("max-age");
-        let stale = answer.seconds("stale-while-revalidate");
-        let is_private = answer.cache_control("no-store").is_some();
-        // What lives for no time at all, and does not stand in for errors either, is not stored.
-        let mut lifetime = if is_private {
-            Lifetime::ttl(Duration::ZERO).stale_for(Duration::ZERO)
-        } else {
-            Lifetime::ttl(fresh + stale)
-                .fresh_for(fresh)
-                .stale_for(answer.seconds("stale-if-error"))
-        };
-        for tag in answer.header("cache-tag").unwrap_or("").split_whitespace() {
-            lifetime = lifetime.tag(tag);
-        }
-        let page = Page {
-            body: answer.body,
-            is_private,
-        };
-        Ok(Some(Loaded::new(Arc::new(page), lifetime)))
     }
+
+    async fn ask(&self, path: &str, old: Option<&Page>) -> Result<Answer, OriginError> {
+        let asking = async {
+            match old.and_then(|old| old.etag.as_deref()) {
+                Some(etag) => ask_if(self.address, path, etag).await,
+                None => ask(self.address, "GET", path).await,
+            }
+        };
+        let answer = timeout(PATIENCE, asking).await;
+        let answer = answer.map_err(|_| OriginError::TooSlow)?;
+        answer.map_err(OriginError::Unreachable)
+    }
+}
+
+impl Page {
+    fn of(answer: Answer) -> Arc<Self> {
+        let etag = answer.header("etag").map(ToOwned::to_owned);
+        let body = answer.body;
+        Arc::new(Self { body, etag })
+    }
+}
+
+/// What an answer's headers say of how long it lives, and when it goes.
+fn lifetime(answer: &Answer) -> Lifetime {
+    let fresh = answer.seconds("max-age");
+    let stale = answer.seconds("stale-while-revalidate");
+    let lifetime = Lifetime::ttl(fresh + stale)
+        .fresh_for(fresh)
+        .stale_for(answer.seconds("stale-if-error"));
+    let tags = answer.header("cache-tag").unwrap_or("").split_whitespace();
+    tags.fold(lifetime, Lifetime::tag)
 }
 
 type Pages = Cache<String, Arc<Page>>;
@@ -200,10 +232,10 @@ fn pages(origin: &Arc<Origin>, log: &Log, clock: &ManualClock) -> Result<Pages, 
             OriginError::Status { retry_after, .. } => *retry_after,
             _ => Duration::from_secs(1),
         })
-        .refresh_with_async(move |path: String| {
+        .refresh_with_old_async(move |path: String, old| {
             let origin = Arc::clone(&origin);
-            // An error keeps the old page until its end; a refresher has no other word for a page that is gone.
-            async move { origin.page(&path).await?.ok_or(OriginError::Gone) }
+            // An error keeps the old page until its end, and an absence ends it.
+            async move { origin.page(&path, Some(old)).await }
         })
         .eviction_listener_async(move |removal: Removal<String, Arc<Page>>| {
             let log = Arc::clone(&log);
@@ -221,25 +253,27 @@ fn pages(origin: &Arc<Origin>, log: &Log, clock: &ManualClock) -> Result<Pages, 
 /// Any page: from the cache, or else from the origin.
 async fn page(State(service): State<Service>, uri: Uri) -> Response {
     let path = uri.path_and_query().map_or("/", |path| path.as_str());
-    let load = service.origin.page(path);
-    let fetched = service.pages.fetch_by_ref(path).load_with_async(load).await;
-    let is_private = matches!(&fetched.value, Ok(Some(page)) if page.is_private);
-    if is_private && fetched.outcome != Outcome::Loaded {
-        // Those who waited for a private page have it too. It is for the request that loaded it alone.
-        let own = service.origin.page(path).await;
-        let own = own.map(|loaded| loaded.map(|loaded| loaded.value));
-        return answer(own, Outcome::Loaded);
-    }
-    answer(fetched.value, fetched.outcome)
+    let load = |old| service.origin.page(path, old);
+    let pages = service.pages.fetch_by_ref(path);
+    answer(pages.load_with_old_async(load).await)
 }
 
-fn answer(page: Result<Option<Arc<Page>>, impl fmt::Display>, outcome: Outcome) -> Response {
-    let (status, body) = match page {
+type Found = Result<Option<Arc<Page>>, Arc<OriginError>>;
+
+fn answer(fetched: Fetched<Found, OriginError>) -> Response {
+    let (status, body) = match fetched.value {
         Ok(Some(page)) => (StatusCode::OK, page.body.clone()),
         Ok(None) => (StatusCode::NOT_FOUND, "no such page".to_owned()),
         Err(error) => (StatusCode::BAD_GATEWAY, error.to_string()),
     };
-    (status, [(X_CACHE, outcome.to_string())], body).into_response()
+    let x_cache = [(X_CACHE, fetched.outcome.to_string())];
+    match fetched.error {
+        None => (status, x_cache, body).into_response(),
+        Some(error) => {
+            let warning = [(WARNING, format!("110 - \"{error}\""))];
+            (status, x_cache, warning, body).into_response()
+        }
+    }
 }
 
 /// Many pages in one answer: what is missing is asked for in one go, by as few requests as there are such pages.
@@ -248,7 +282,8 @@ async fn menu(State(service): State<Service>) -> String {
     let load = |missing: Vec<String>| async move {
         let mut pages = Vec::new();
         for path in missing {
-            if let Some(page) = origin.page(&path).await? {
+            // What is left out is absent.
+            if let Presence::Present(page) = origin.page(&path, None).await? {
                 pages.push((path, page));
             }
         }
@@ -292,7 +327,7 @@ struct Shop {
     requests: AtomicU64,
 }
 
-async fn price(State(shop): State<Arc<Shop>>, uri: Uri) -> Response {
+async fn price(State(shop): State<Arc<Shop>>, uri: Uri, request: HeaderMap) -> Response {
     let number = shop.requests.fetch_add(1, Relaxed) + 1;
     // Long enough for others to come and ask for the same.
     sleep(Duration::from_millis(30)).await;
@@ -310,6 +345,23 @@ async fn price(State(shop): State<Arc<Shop>>, uri: Uri) -> Response {
         "/juice" => [("cache-control", "max-age=600"), ("cache-tag", "drinks")],
         "/cake" => [("cache-control", "max-age=600"), ("cache-tag", "food")],
         "/basket" => [("cache-control", "no-store"), ("cache-tag", "")],
+        "/bread" => {
+            let headers = [
+                (CACHE_CONTROL, "max-age=60, stale-while-revalidate=30"),
+                (ETAG, "\"rye\""),
+            ];
+            return match request
+                .get(IF_NONE_MATCH)
+                .is_some_and(|etag| etag == "\"rye\"")
+            {
+                true => (StatusCode::NOT_MODIFIED, headers).into_response(),
+                false => (headers, format!("bread costs {number}")).into_response(),
+            };
+        }
+        "/silver" => {
+            let headers = [(CACHE_CONTROL, "max-age=600")];
+            return (StatusCode::NOT_FOUND, headers).into_response();
+        }
         _ => return StatusCode::NOT_FOUND.into_response(),
     };
     (headers, format!("{} costs {number}", &uri.path()[1..])).into_response()
@@ -370,6 +422,8 @@ impl Town {
         );
         assert_eq!(answer.status, status);
         assert_eq!(x_cache, outcome.to_string());
+        let warns = answer.header("warning").is_some();
+        assert_eq!(warns, outcome == Outcome::StaleOnError);
         assert_eq!(asked_now, asked);
         answer.body
     }
@@ -421,6 +475,7 @@ async fn main() -> Result<(), Box<dyn Error>> {
     purges(&town).await?;
 
     many_at_once(&town).await?;
+    not_modified(&town).await;
 
     let answer = ask(town.address, "GET", "/cache/stats").await?;
     println!("stats: {}", answer.body);
@@ -428,8 +483,8 @@ async fn main() -> Result<(), Box<dyn Error>> {
 
     // The end: a request that is in progress is answered.
     town.pass(3600);
-    let last = tokio::spawn(ask(town.address, "GET", "/cake"));
     let requests = town.shop.requests.load(Relaxed);
+    let last = tokio::spawn(ask(town.address, "GET", "/cake"));
     until(|| town.shop.requests.load(Relaxed) > requests).await;
     server.stop().await?;
     let last = last.await??;
@@ -441,6 +496,7 @@ async fn main() -> Result<(), Box<dyn Error>> {
     let log = log.lock().unwrap_or_else(PoisonError::into_inner);
     println!("log: {}", log.join(", "));
     assert!(log.contains(&"/cake Closed".to_owned()));
+    assert!(!log.contains(&"/bread Replaced".to_owned()));
     let left = town.pages.stats();
     assert_eq!(
         log.len() as u64,
@@ -536,6 +592,8 @@ async fn negative_answers(town: &Town) {
     town.expect("/gold", 404, Outcome::Negative, 0).await;
     town.pass(1);
     town.expect("/gold", 404, Outcome::Loaded, 1).await;
+    // This one says itself how long that holds.
+    town.expect("/silver", 404, Outcome::Loaded, 1).await;
 }
 
 /// All pages with a tag end at once.
@@ -557,10 +615,26 @@ async fn many_at_once(town: &Town) -> Result<(), Box<dyn Error>> {
         let before = town.origin.asked.load(Relaxed);
         let answer = ask(town.address, "GET", "/cache/menu").await?;
         println!("menu: {}", answer.body);
-        assert_eq!(answer.body, "tea costs 20, no such page, cake costs 18");
+        assert_eq!(answer.body, "tea costs 21, no such page, cake costs 19");
         assert_eq!(town.origin.asked.load(Relaxed) - before, missing);
         // The absence of gold is forgotten.
         town.pass(30);
     }
     Ok(())
+}
+
+/// What has changed in nothing stays where it is, and lives on.
+async fn not_modified(town: &Town) {
+    town.expect("/silver", 404, Outcome::Negative, 0).await;
+    let page = town.expect("/bread", 200, Outcome::Loaded, 1).await;
+    for _ in 0..3 {
+        town.pass(60);
+        let done = town.pages.stats().refreshes_done;
+        let answer = ask(town.address, "GET", "/bread").await.expect("answers");
+        assert_eq!(answer.header("x-cache"), Some("STALE"));
+        until(|| town.pages.stats().refreshes_done > done).await;
+        assert_eq!(town.expect("/bread", 200, Outcome::Hit, 0).await, page);
+    }
+    town.pass(600);
+    town.expect("/silver", 404, Outcome::Loaded, 1).await;
 }

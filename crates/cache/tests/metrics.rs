@@ -112,10 +112,66 @@ fn every_metric_is_described() {
         cache.publish_metrics();
     });
     let told = snapshotter.snapshot().into_vec();
-    assert_eq!(told.len(), 27);
+    assert_eq!(told.len(), 28);
     for (key, _, help, _) in told {
         assert!(help.is_some_and(|help| help.ends_with('.')), "{key:?}");
     }
+}
+
+/// What the list in the documentation lacks is looked for in vain.
+#[test]
+fn every_field_of_the_statistics_is_published_and_every_metric_is_documented() {
+    let recorder = DebuggingRecorder::new();
+    let snapshotter = recorder.snapshotter();
+    let stats = metrics::with_local_recorder(&recorder, || {
+        let clock = ManualClock::new();
+        let cache: Cache<u64, u64> = Cache::builder()
+            .unbounded()
+            .time_to_live(MS)
+            .negative_ttl(10 * MS)
+            .clock(clock.clone())
+            .driver(Driver::Manual)
+            .build()
+            .expect("valid");
+        cache.insert(1, 1);
+        assert_eq!(cache.optionally_get_or_load(2, || None), None);
+        clock.advance(MS);
+        assert_eq!(cache.run_due(), 1);
+        cache.publish_metrics();
+        cache.stats()
+    });
+    let published: HashMap<String, DebugValue> = snapshotter
+        .snapshot()
+        .into_vec()
+        .into_iter()
+        .map(|(key, _, _, value)| (key.key().name().to_string(), value))
+        .collect();
+    let documentation = include_str!("../src/handle/metrics.rs");
+    for name in published.keys() {
+        assert!(documentation.contains(&format!("`{name}`")), "{name}");
+    }
+    let printed = format!("{stats:#?}");
+    let fields = printed
+        .lines()
+        .filter_map(|line| line.strip_prefix("    ")?.split_once(':'))
+        .filter(|(field, _)| !field.starts_with(' '));
+    let mut count = 0;
+    for (field, _) in fields {
+        let name = match field {
+            "refreshes_begun" => "refreshes",
+            "lateness" => "expiry_lateness",
+            other => other,
+        };
+        let names = ["_total", "", "_seconds"].map(|end| format!("tidewheel_{name}{end}"));
+        assert!(
+            names.iter().any(|name| published.contains_key(name)),
+            "{field}"
+        );
+        count += 1;
+    }
+    assert_eq!(count, published.len());
+    let negatives = DebugValue::Gauge(1.0.into());
+    assert_eq!(published["tidewheel_negatives"], negatives);
 }
 
 #[test]

@@ -37,11 +37,12 @@ impl<K: Hash + Eq, V, S: BuildHasher> Inner<K, V, S> {
             let times = usize::try_from(added).unwrap_or(usize::MAX);
             late.record_many(window_end(window), times);
         }
-        let (mut entries, mut weight) = (0, 0);
+        let (mut entries, mut weight, mut negatives) = (0, 0, 0);
         for cell in &self.shards {
             let shard = self.read(cell);
             entries += shard.store.len();
             weight += shard.store.weight();
+            negatives += shard.negatives.len();
         }
         let now = self.time.now().tick();
         let waiting = self
@@ -49,6 +50,7 @@ impl<K: Hash + Eq, V, S: BuildHasher> Inner<K, V, S> {
             .map_or(0, |next| now.saturating_sub(next));
         gauge!("tidewheel_entries", "cache" => name.clone()).set(entries as f64);
         gauge!("tidewheel_weight", "cache" => name.clone()).set(weight as f64);
+        gauge!("tidewheel_negatives", "cache" => name.clone()).set(negatives as f64);
         let refreshes = [
             ("tidewheel_refreshes_queued", self.refreshes.waiting()),
             ("tidewheel_refreshes_running", self.refreshes.running()),
@@ -87,6 +89,10 @@ fn describe_the_rest() {
         "Entries, those that are due but not removed included."
     );
     describe_gauge!("tidewheel_weight", "The entries' weight.");
+    describe_gauge!(
+        "tidewheel_negatives",
+        "Errors and absences that are remembered."
+    );
     describe_gauge!("tidewheel_refreshes_queued", "Refreshes that wait.");
     describe_gauge!("tidewheel_refreshes_running", "Refreshes that run.");
     describe_gauge!(
