@@ -4,13 +4,13 @@
 mod change;
 mod hash;
 mod list;
-#[allow(dead_code, reason = "sorted sets come next")]
 mod order;
 mod packed;
 mod random;
 mod set;
 mod table;
 mod view;
+mod zset;
 
 pub use change::{Change, Limits, NewDeadline};
 pub use hash::{Hash, HashRef};
@@ -18,3 +18,4 @@ pub use list::{LargeList, List, ListLimits, ListRef, Occurrences, PackedList, Pa
 pub use packed::{DEADLINE_MAX, Member, Members, Packed, PackedRef, Place, overwrite};
 pub use set::{Set, SetForm, SetRef};
 pub use table::{Entry, Table};
+pub use zset::{LargeZSet, Scored, Updated, ZSet, ZSetRef};

@@ -20,7 +20,6 @@ mod remove;
 mod seek;
 #[cfg(test)]
 mod tests;
-#[cfg(test)]
 mod validate;
 
 use dense::Dense;

@@ -4,4 +4,5 @@ mod growth;
 mod model_list;
 mod model_members;
 mod model_packed;
+mod model_zset;
 mod random;
