@@ -1,0 +1,70 @@
+//! The lists that the page is made of.
+
+use tidewheel_keyspace::Command;
+
+const PUBLIC: &str = include_str!("public.txt");
+const DIFFERENCES: &str = include_str!("differences.txt");
+
+/// Public commands of one group.
+#[derive(Debug)]
+pub(super) struct Chapter {
+    /// The group's name in COMMAND DOCS.
+    pub(super) group: String,
+    pub(super) title: String,
+    /// Each with the version that it came with.
+    pub(super) commands: Vec<(String, String)>,
+}
+
+/// What is missing or different in some commands.
+#[derive(Debug)]
+pub(super) struct Difference {
+    pub(super) names: Vec<String>,
+    /// `yes`, `partly` or `own`.
+    pub(super) word: String,
+    pub(super) text: String,
+}
+
+/// All rows of the table of commands, subcommands too.
+pub(super) fn table() -> impl Iterator<Item = &'static Command> {
+    let parents = tidewheel_keyspace::rows().iter().copied();
+    parents.flat_map(|row| std::iter::once(row).chain(row.subcommands))
+}
+
+/// The public commands, chapter by chapter.
+pub(super) fn public() -> Vec<Chapter> {
+    let mut chapters: Vec<Chapter> = Vec::new();
+    for line in lines(PUBLIC) {
+        if let Some(rest) = line.strip_prefix('[') {
+            let (group, title) = rest.split_once("] ").expect("a group and a title");
+            chapters.push(Chapter {
+                group: group.to_owned(),
+                title: title.to_owned(),
+                commands: Vec::new(),
+            });
+        } else {
+            let (name, since) = line.split_once(' ').expect("a name and a version");
+            let chapter = chapters.last_mut().expect("a chapter before its commands");
+            chapter.commands.push((name.to_owned(), since.to_owned()));
+        }
+    }
+    chapters
+}
+
+/// What differs.
+pub(super) fn differences() -> Vec<Difference> {
+    let read = |line: &str| {
+        let mut parts = line.splitn(3, ": ").map(str::to_owned);
+        let mut part = || parts.next().expect("names, a word and a text");
+        Difference {
+            names: part().split(' ').map(str::to_owned).collect(),
+            word: part(),
+            text: part(),
+        }
+    };
+    lines(DIFFERENCES).map(read).collect()
+}
+
+fn lines(text: &str) -> impl Iterator<Item = &str> {
+    let lines = text.lines();
+    lines.filter(|line| !line.is_empty() && !line.starts_with('#'))
+}

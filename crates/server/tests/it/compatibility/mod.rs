@@ -1,0 +1,60 @@
+//! COMPATIBILITY.md says of each command of the public servers whether it exists. That part of the page is made here,
+//! from the table of commands and two lists: the public commands, and what differs.
+//!
+//! `TIDEWHEEL_BLESS=1 cargo test -p tidewheel-server --test it compatibility` writes it anew.
+
+mod lists;
+mod page;
+
+use std::collections::BTreeSet;
+
+use crate::common::{Reply, Server, text};
+
+use self::lists::{differences, public};
+use self::page::{PAGE, commands, with_commands};
+
+#[test]
+fn the_page_says_what_the_table_and_the_lists_say() {
+    let page = std::fs::read_to_string(PAGE).expect("COMPATIBILITY.md");
+    let made = with_commands(&page, &commands());
+    if std::env::var_os("TIDEWHEEL_BLESS").is_some() {
+        std::fs::write(PAGE, made).expect("COMPATIBILITY.md can be written");
+        return;
+    }
+    let differs = page.lines().zip(made.lines()).find(|(old, new)| old != new);
+    assert!(
+        page == made,
+        "run it again with TIDEWHEEL_BLESS=1; the first line that differs: {differs:?}"
+    );
+}
+
+#[test]
+fn the_table_is_what_the_server_knows() {
+    let server = Server::start(&[]);
+    let Reply::Array(list) = server.client().call(&["COMMAND", "LIST"]) else {
+        panic!("COMMAND LIST is an array");
+    };
+    let known: BTreeSet<String> = list.iter().map(text).collect();
+    let rows: BTreeSet<String> = lists::table().map(|row| row.name.to_owned()).collect();
+    assert_eq!(known, rows);
+}
+
+#[test]
+fn differences_are_of_commands_that_exist_and_are_told_once() {
+    let rows: BTreeSet<&str> = lists::table().map(|row| row.name).collect();
+    let mut told = BTreeSet::new();
+    for name in differences()
+        .iter()
+        .flat_map(|difference| &difference.names)
+    {
+        assert!(rows.contains(name.as_str()), "{name} does not exist");
+        assert!(told.insert(name.clone()), "{name} is told twice");
+    }
+    let names: Vec<String> = public()
+        .into_iter()
+        .flat_map(|chapter| chapter.commands)
+        .map(|(name, _)| name)
+        .collect();
+    let unique: BTreeSet<&String> = names.iter().collect();
+    assert_eq!(names.len(), unique.len());
+}
