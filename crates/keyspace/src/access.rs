@@ -29,6 +29,16 @@ impl Recency {
         }
     }
 
+    /// The history of a key that was not used for some seconds. As a clock.
+    pub(crate) fn of_idle(idle_seconds: u64, clock: u64) -> u32 {
+        seconds(clock).wrapping_sub(idle_seconds.min(CLOCK_MASK.into()) as u32) & CLOCK_MASK
+    }
+
+    /// The history of a key that was used so often. As a frequency.
+    pub(crate) fn of_frequency(frequency: u8, clock: u64) -> u32 {
+        minutes(clock) << 8 | u32::from(frequency)
+    }
+
     /// The history after one more access.
     #[inline]
     pub(crate) fn after_hit(self, old: u32, clock: u64, random: &mut Random) -> u32 {

@@ -7,6 +7,7 @@ use tidewheel_store::Value;
 
 use crate::command::Command;
 use crate::commands::bitfield;
+use crate::dump;
 use crate::hyperloglog::DENSE_LEN;
 use crate::keyspace::Keyspace;
 use crate::shape::Adds;
@@ -40,6 +41,7 @@ pub(crate) fn at_most_added(keyspace: &Keyspace, row: &Command, args: Args<'_>) 
             .max(args.bytes()),
         Adds::Arguments | Adds::Tail => args.bytes(),
         Adds::Registers => args.bytes() + DENSE_LEN,
+        Adds::Payload => bytes_of_payload(args),
         Adds::Longest | Adds::Copy => UNKNOWN,
     }
 }
@@ -72,6 +74,7 @@ impl Demand {
                 Self::of_grown(keyspace, db, args, end, usize::max)
             }
             Adds::Registers => Self::of(args.bytes() + DENSE_LEN),
+            Adds::Payload => Self::of(bytes_of_payload(args)),
             Adds::Longest => {
                 let sources = (3..args.len()).filter_map(|i| args.get(i));
                 let lens = sources.filter_map(|key| Present::of(keyspace, db, key));
@@ -169,6 +172,12 @@ fn end_of_write(keyspace: &Keyspace, row: &Command, args: Args<'_>) -> Option<us
         _ => return None,
     };
     (end as u64 <= longest).then_some(end)
+}
+
+/// Bytes of the value that RESTORE reads, and of its key.
+fn bytes_of_payload(args: Args<'_>) -> usize {
+    let payload = args.get(3).unwrap_or_default();
+    dump::measure(payload) + args.get(1).map_or(0, <[u8]>::len)
 }
 
 /// Where the piece ends that SETRANGE writes.

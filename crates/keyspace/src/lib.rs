@@ -68,6 +68,7 @@ pub mod command;
 mod commands;
 mod context;
 mod demand;
+mod dump;
 mod error;
 mod events;
 mod eviction;

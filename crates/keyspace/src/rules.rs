@@ -19,6 +19,8 @@ pub struct Rules {
     pub lfu_decay_time: AtomicU32,
     /// The most bytes in one string (`proto-max-bulk-len`).
     pub proto_max_bulk_len: AtomicU64,
+    /// Whether RESTORE takes payloads whose checksum is wrong: for tests (`DEBUG SET-SKIP-CHECKSUM-VALIDATION`).
+    pub skip_checksums: AtomicBool,
     /// How long collections stay packed.
     pub packing: Packing,
     /// Whether [`expire`](crate::Keyspace::expire) removes anything. Write it through
@@ -35,6 +37,7 @@ impl Default for Rules {
             lfu_log_factor: AtomicU32::new(10),
             lfu_decay_time: AtomicU32::new(1),
             proto_max_bulk_len: AtomicU64::new(512 * 1024 * 1024),
+            skip_checksums: AtomicBool::new(false),
             packing: Packing::default(),
             active_expire: AtomicBool::new(true),
             policy: AtomicU8::new(Policy::NoEviction as u8),

@@ -26,6 +26,8 @@ pub(crate) enum Adds {
     Longest,
     /// Its arguments and the registers of a HyperLogLog (PFADD).
     Registers,
+    /// The value in the payload that its third argument is (RESTORE).
+    Payload,
     /// A copy of the value of its first argument, and its arguments (COPY).
     Copy,
 }

@@ -1,7 +1,7 @@
 //! Rows: keys of any type.
 
 use crate::command::{Adds, Argument, Command, Flags, Handler, KeySpec, KeyUse};
-use crate::commands::{key, object, scan};
+use crate::commands::{dump, key, object, scan};
 
 const RO: KeyUse = KeyUse { flags: &["RO"] };
 const READ: KeyUse = KeyUse {
@@ -63,6 +63,23 @@ pub(super) static ROWS: &[Command] = &[
         keys: KeySpec::all(1, &[REMOVE]),
         arguments: &[KEY.multiple()],
         handler: Handler::Keys(key::del),
+        ..GENERIC
+    },
+    Command {
+        name: "dump",
+        summary: "Returns a serialized representation of the value stored at a key.",
+        since: "2.6.0",
+        complexity: "O(1) to access the key and additional O(N*M) to serialize it, where N is the \
+                     number of Redis objects composing the value and M their average size. For small \
+                     string values the time complexity is thus O(1)+O(1*M) where M is small, so \
+                     simply O(1).",
+        arity: 2,
+        flags: Flags::READONLY,
+        tips: &["nondeterministic_output"],
+        slow: true,
+        keys: KeySpec::one(1, &[READ]),
+        arguments: &[KEY],
+        handler: Handler::Keys(dump::dump),
         ..GENERIC
     },
     Command {
@@ -147,6 +164,46 @@ pub(super) static ROWS: &[Command] = &[
             "The command no longer returns an error when source and destination names are the same.",
         )],
         handler: Handler::Keys(key::renamenx),
+        ..GENERIC
+    },
+    Command {
+        name: "restore",
+        summary: "Creates a key from the serialized representation of a value.",
+        since: "2.6.0",
+        complexity: "O(1) to create the new key and additional O(N*M) to reconstruct the serialized \
+                     value, where N is the number of Redis objects composing the value and M their \
+                     average size. For small string values the time complexity is thus O(1)+O(1*M) \
+                     where M is small, so simply O(1). However for sorted set values the complexity \
+                     is O(N*M*log(N)) because inserting values into sorted sets is O(log(N)).",
+        arity: -4,
+        flags: Flags::WRITE.or(Flags::DENYOOM),
+        categories: &["@keyspace", "@dangerous"],
+        slow: true,
+        keys: KeySpec::one(1, &[PUT]),
+        adds: Adds::Payload,
+        arguments: &[
+            KEY,
+            Argument::integer("ttl"),
+            Argument::string("serialized-value"),
+            Argument::word("replace", "REPLACE")
+                .optional()
+                .since("3.0.0"),
+            Argument::word("absttl", "ABSTTL").optional().since("5.0.0"),
+            Argument::integer("seconds")
+                .after("IDLETIME")
+                .optional()
+                .since("5.0.0"),
+            Argument::integer("frequency")
+                .after("FREQ")
+                .optional()
+                .since("5.0.0"),
+        ],
+        history: &[
+            ("3.0.0", "Added the `REPLACE` modifier."),
+            ("5.0.0", "Added the `ABSTTL` modifier."),
+            ("5.0.0", "Added the `IDLETIME` and `FREQ` options."),
+        ],
+        handler: Handler::Keys(dump::restore),
         ..GENERIC
     },
     Command {

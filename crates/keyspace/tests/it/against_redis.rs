@@ -158,3 +158,36 @@ fn corrupt_registers_are_refused_as_there() {
         rig.run(&format!("PFADD bad {}", dice.number()));
     }
 }
+
+/// Moves a value from there to here and back, as bytes; both say the same of it then.
+fn move_both_ways(redis: &mut Oracle, rig: &mut Rig, look: &[u8]) {
+    let Reply::Bulk(theirs) = redis.words(&[b"DUMP", b"k"]) else {
+        panic!("a payload");
+    };
+    let restored = rig.words(&[b"RESTORE", b"k", b"0", &theirs, b"REPLACE"]);
+    assert_eq!(restored, Reply::Simple("OK".to_owned()));
+    redis.agrees(rig, &[look, b"k"]);
+    let Reply::Bulk(ours) = rig.words(&[b"DUMP", b"k"]) else {
+        panic!("a payload");
+    };
+    let restored = redis.words(&[b"RESTORE", b"k", b"0", &ours, b"REPLACE"]);
+    assert_eq!(restored, Reply::Simple("OK".to_owned()));
+    redis.agrees(rig, &[look, b"k"]);
+}
+
+#[test]
+fn strings_are_dumped_and_restored_as_there() {
+    let Some(mut redis) = Oracle::start("") else {
+        return;
+    };
+    let (mut rig, mut dice) = (Rig::new(), Dice::new(11));
+    for round in 0..600 {
+        let value = match round % 3 {
+            0 => dice.bytes(1 << (round % 18)),
+            1 => edge(&mut dice, 1 << (round % 62)).into_bytes(),
+            _ => format!("{:?}", vec![dice.below(50); 1 + round % 900]).into_bytes(),
+        };
+        redis.words(&[b"SET", b"k", &value]);
+        move_both_ways(&mut redis, &mut rig, b"GET");
+    }
+}

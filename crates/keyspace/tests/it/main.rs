@@ -6,6 +6,7 @@ mod bitmaps;
 mod common;
 mod concurrency;
 mod deadlines;
+mod dumps;
 mod hyperloglogs;
 mod keys;
 mod memory_limit;

@@ -61,6 +61,9 @@ const DATABASES: usize = 3;
 /// A value that is an object; twenty thousand bytes.
 const LONG: &str = "<long>";
 
+/// What DUMP says of a string.
+const DUMP: &str = "<dump>";
+
 /// For each row that is flagged `write`: what is there before, and calls, one after the other. `pass 5` lets
 /// five milliseconds pass.
 const CASES: &[(&str, &[&str], &[&str])] = &[
@@ -212,6 +215,16 @@ const CASES: &[(&str, &[&str], &[&str])] = &[
         &["RENAMENX a b", "RENAMENX a new"],
     ),
     (
+        "restore",
+        &["SET a 1"],
+        &[
+            "RESTORE a 0 <dump>",
+            "RESTORE a 0 <dump> REPLACE",
+            "RESTORE a 1 <dump> REPLACE ABSTTL",
+            "RESTORE new 5 <dump>",
+        ],
+    ),
+    (
         "set",
         &["SET a 1", "SET b <long>", "SET c 1 PX 5"],
         &[
@@ -271,7 +284,7 @@ struct Rig {
 }
 
 impl Rig {
-    fn new(setup: &[&str]) -> Self {
+    fn new(setup: &[&'static str]) -> Self {
         let options = Options {
             shards: 4,
             databases: DATABASES,
@@ -292,18 +305,20 @@ impl Rig {
         rig
     }
 
-    fn call(&mut self, line: &str) {
+    fn call(&mut self, line: &'static str) {
         if let Some(ms) = line.strip_prefix("pass ") {
             self.time.tick += ms.parse::<u64>().expect("milliseconds");
             return;
         }
         let long = "x".repeat(20_000);
-        let word = |word| match word {
-            "\"\"" => "",
-            LONG => long.as_str(),
-            _ => word,
+        let dump = crate::dump::of_string(b"dumped");
+        let word = |word: &'static str| match word {
+            "\"\"" => b"",
+            LONG => long.as_bytes(),
+            DUMP => &dump,
+            _ => word.as_bytes(),
         };
-        let words: Vec<_> = line.split(' ').map(|w| word(w).as_bytes()).collect();
+        let words: Vec<_> = line.split(' ').map(word).collect();
         let args = Args::from_slices(&words);
         let row = resolve(args).expect("a command");
         let (mut session, mut out) = (Session::default(), Writer::new(Protocol::Resp2));

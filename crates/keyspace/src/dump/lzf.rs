@@ -1,0 +1,69 @@
+//! LZF, the compression of strings: literals, and copies of what came at most 8 KiB before.
+//!
+//! | bytes | meaning |
+//! |---|---|
+//! | `000lllll`, `l + 1` bytes | these bytes |
+//! | `lllddddd dddddddd` | `l + 2` bytes from `d + 1` bytes back |
+//! | `111ddddd llllllll dddddddd` | `l + 9` bytes from `d + 1` bytes back |
+
+use super::Bad;
+
+/// The most bytes that three compressed ones stand for.
+const COPY_MAX: usize = 264;
+
+/// Expands to exactly `len` bytes. A length that the compressed bytes cannot have is refused before any memory is taken.
+pub(super) fn expand(mut packed: &[u8], len: usize) -> Result<Vec<u8>, Bad> {
+    if len > longest(packed.len()) {
+        return Err(Bad);
+    }
+    let mut out = Vec::with_capacity(len);
+    while let Some((&first, rest)) = packed.split_first() {
+        packed = if first < 32 {
+            let literal = usize::from(first) + 1;
+            out.extend_from_slice(rest.get(..literal).ok_or(Bad)?);
+            &rest[literal..]
+        } else {
+            copy_back(first, rest, &mut out, len)?
+        };
+        if out.len() > len {
+            return Err(Bad);
+        }
+    }
+    if out.len() == len { Ok(out) } else { Err(Bad) }
+}
+
+/// The most bytes that so many compressed ones may stand for.
+pub(super) fn longest(packed: usize) -> usize {
+    packed.saturating_mul(COPY_MAX / 3 + 1)
+}
+
+/// Copies from what is there. Returns the compressed bytes behind the copy.
+fn copy_back<'p>(
+    first: u8,
+    rest: &'p [u8],
+    out: &mut Vec<u8>,
+    len: usize,
+) -> Result<&'p [u8], Bad> {
+    let (more, rest) = match first >> 5 {
+        7 => rest
+            .split_first()
+            .map(|(more, rest)| (usize::from(*more), rest))
+            .ok_or(Bad)?,
+        _ => (0, rest),
+    };
+    let count = usize::from(first >> 5) + more + 2;
+    let (low, rest) = rest.split_first().ok_or(Bad)?;
+    let back = (usize::from(first & 0x1f) << 8 | usize::from(*low)) + 1;
+    let start = out.len().checked_sub(back).ok_or(Bad)?;
+    if out.len() + count > len {
+        return Err(Bad);
+    }
+    // The copy may overlap what it writes: a run.
+    let mut left = count;
+    while left > 0 {
+        let now = left.min(out.len() - start);
+        out.extend_from_within(start..start + now);
+        left -= now;
+    }
+    Ok(rest)
+}

@@ -1,0 +1,67 @@
+//! Writing lengths and strings.
+
+use tidewheel_resp::parse_i64;
+
+/// The bytes so far: the type first.
+#[derive(Debug)]
+pub(super) struct Writer(Vec<u8>);
+
+/// Room for lengths, and for what is behind the value.
+const AROUND: usize = 32;
+
+/// The most digits of a number that is written in four bytes.
+const INTEGER_DIGITS_MAX: usize = 11;
+
+impl Writer {
+    /// Begins a payload whose strings have about that many bytes.
+    pub(super) fn new(kind: u8, strings: usize) -> Self {
+        let mut bytes = Vec::with_capacity(strings + AROUND);
+        bytes.push(kind);
+        Self(bytes)
+    }
+
+    pub(super) fn into_bytes(self) -> Vec<u8> {
+        self.0
+    }
+
+    /// A string; a whole number of 32 bits as such.
+    pub(super) fn string(&mut self, bytes: &[u8]) {
+        let short = bytes.len() <= INTEGER_DIGITS_MAX;
+        let integer = short.then(|| parse_i64(bytes)).flatten();
+        match integer.and_then(|number| i32::try_from(number).ok()) {
+            Some(number) => self.integer(number),
+            None => {
+                self.number(bytes.len() as u64);
+                self.0.extend_from_slice(bytes);
+            }
+        }
+    }
+
+    pub(super) fn number(&mut self, number: u64) {
+        let first = |mark: u8, high: u64| mark | high as u8;
+        match number {
+            0..0x40 => self.0.push(number as u8),
+            0x40..0x4000 => self.0.extend([first(0x40, number >> 8), number as u8]),
+            0x4000..0x1_0000_0000 => {
+                self.0.push(0x80);
+                self.0.extend_from_slice(&(number as u32).to_be_bytes());
+            }
+            _ => {
+                self.0.push(0x81);
+                self.0.extend_from_slice(&number.to_be_bytes());
+            }
+        }
+    }
+
+    fn integer(&mut self, number: i32) {
+        if let Ok(number) = i8::try_from(number) {
+            self.0.extend([0xc0, number as u8]);
+        } else if let Ok(number) = i16::try_from(number) {
+            self.0.push(0xc1);
+            self.0.extend_from_slice(&number.to_le_bytes());
+        } else {
+            self.0.push(0xc2);
+            self.0.extend_from_slice(&number.to_le_bytes());
+        }
+    }
+}
