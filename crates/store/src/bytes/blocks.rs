@@ -7,8 +7,8 @@
 //! A block above 4 KiB has a page of its own. The first byte of a block is not 0 while the block is in use. A free
 //! block has the offset of the next free one in its bytes 2 and 3.
 //!
-//! A store that has few pages of a class begins a page with 256 bytes. The page grows as blocks are used, by a quarter at
-//! a time, up to 16 KiB. An id stays right, since it is a page and an offset. So a store of 200 entries does not hold
+//! The first page of a class begins with 256 bytes, and grows as blocks are used, by a quarter at a time, up to 16 KiB.
+//! The next ones begin larger, and from the ninth on they have 16 KiB at once. An id stays right, since it is a page and an offset. So a store of 200 entries does not hold
 //! 16 KiB for each size.
 //!
 //! A page without live blocks is freed at once. The other pages with free blocks are in lists by how full they are. New
@@ -17,12 +17,8 @@
 /// Bytes of a page that has grown.
 const PAGE: usize = 16 * 1024;
 
-/// Bytes of a page that begins small.
+/// Bytes with which a class's first page begins.
 const SMALL_PAGE: usize = 256;
-
-/// A class with fewer pages than this begins a page small. With more pages, one of full size is at most an eighth of
-/// their memory.
-const SMALL_PAGES: u32 = 8;
 
 /// Bytes of the unit in which blocks are measured and placed.
 pub(crate) const UNIT: usize = 8;
@@ -217,13 +213,10 @@ impl Blocks {
         number << OFFSET_BITS | u32::from(offset)
     }
 
-    /// How large the next page of a class begins.
+    /// How large the next page of a class begins: at an eighth of what its pages hold, so that no more than that is
+    /// vacant.
     fn first_bytes(&self, class: usize) -> usize {
-        if self.class_pages[class] < SMALL_PAGES {
-            SMALL_PAGE
-        } else {
-            PAGE
-        }
+        (self.class_pages[class] as usize * PAGE / 8).clamp(SMALL_PAGE, PAGE)
     }
 
     /// Frees a block; frees its page with it if it was the last.

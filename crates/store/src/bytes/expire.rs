@@ -2,6 +2,7 @@
 
 use tidewheel_timer::{Progress, TimerQueue};
 
+use super::blocks::Blocks;
 use super::entry;
 use super::store::{Store, object_number};
 use super::value::{Expired, HandedBack};
@@ -11,8 +12,8 @@ impl<O> Store<O> {
     /// Removes the entries whose deadline is at or before `now`, and shows each to `sink`, in the order of their
     /// deadlines. Touches at most `budget` timer records.
     pub fn expire(&mut self, now: u64, budget: u32, sink: impl FnMut(Expired<'_, O>)) -> Progress {
-        // Nothing is handed back, so the list stays empty, and the compiler drops the question.
-        self.expire_or_hand_back(now, budget, |_| false, sink, &mut Vec::new())
+        // Nothing is handed back, and nobody looks at the tag.
+        self.expire_others(now, budget, |_, _| false, sink, &mut Vec::new())
     }
 
     /// As [`expire`](Self::expire), but an entry whose tag `stays` accepts is not removed: it is added to `handed`, in
@@ -28,6 +29,19 @@ impl<O> Store<O> {
         now: u64,
         budget: u32,
         stays: impl Fn(u8) -> bool,
+        sink: impl FnMut(Expired<'_, O>),
+        handed: &mut Vec<HandedBack>,
+    ) -> Progress {
+        let stays = |blocks: &Blocks, id| stays(entry::tag(blocks.start(id)));
+        self.expire_others(now, budget, stays, sink, handed)
+    }
+
+    #[inline]
+    fn expire_others(
+        &mut self,
+        now: u64,
+        budget: u32,
+        stays: impl Fn(&Blocks, u32) -> bool,
         mut sink: impl FnMut(Expired<'_, O>),
         handed: &mut Vec<HandedBack>,
     ) -> Progress {
@@ -54,13 +68,9 @@ impl<O> Store<O> {
             }
             std::hint::black_box(warmth);
             for (&(place, from, to), &id) in places.iter().zip(due) {
-                *timed -= 1;
-                let block = blocks.start(id);
-                let (tag, deadline) = (entry::tag(block), entry::deadline(block).unwrap_or(now));
-                if stays(tag) {
-                    entry::set_deadline(blocks.start_mut(id), None);
-                    let slot = Slot(id);
-                    handed.push(HandedBack { slot, deadline });
+                if stays(blocks, id) {
+                    handed.push(stop(blocks, id, now));
+                    *timed -= 1;
                     continue;
                 }
                 let found = index.remove(place, id);
@@ -70,13 +80,23 @@ impl<O> Store<O> {
                     entry::is_object(block).then(|| objects.remove(object_number(&block[to..])));
                 sink(Expired {
                     key: &block[from..to],
-                    deadline,
-                    tag,
+                    deadline: entry::deadline(block).unwrap_or(now),
+                    tag: entry::tag(block),
                     object,
                     block,
                 });
+                *timed -= 1;
                 blocks.release(id);
             }
         })
     }
+}
+
+/// Takes the deadline of an entry whose timer has fired.
+#[cold]
+fn stop(blocks: &mut Blocks, id: u32, now: u64) -> HandedBack {
+    let deadline = entry::deadline(blocks.start(id)).unwrap_or(now);
+    entry::set_deadline(blocks.start_mut(id), None);
+    let slot = Slot(id);
+    HandedBack { slot, deadline }
 }
