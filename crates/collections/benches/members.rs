@@ -198,10 +198,57 @@ fn worst_operation(fields: u64) {
     println!("{held} bytes held when full, {} when empty", hash.bytes());
 }
 
+/// Prints the mean time of `operation`, of `rounds` of them.
+fn mean(name: &str, rounds: u64, mut operation: impl FnMut(u64)) {
+    let start = Instant::now();
+    (0..rounds).for_each(&mut operation);
+    let ns = start.elapsed().as_nanos() as f64 / rounds as f64;
+    println!("{name:<48} {ns:>7.1} ns");
+}
+
+fn packed_operations() {
+    let hasher = KeyHasher::new(1);
+    let change = change(&hasher, HASH);
+    for members in [10, 128, 512] {
+        let mut hash = hash_of(members, false, &hasher);
+        mean(&format!("HGET, one of {members}, packed"), 1_000_000, |i| {
+            std::hint::black_box(hash.get().value(&member(i * 7 % members)));
+        });
+        mean(
+            &format!("HGET of another field, {members}, packed"),
+            1_000_000,
+            |i| {
+                std::hint::black_box(hash.get().value(&member(members + i)));
+            },
+        );
+        mean(&format!("HSET, one of {members}, packed"), 1_000_000, |i| {
+            let field = member(i * 7 % members);
+            hash.insert(&field, &field, NewDeadline::None, &change);
+        });
+    }
+    let packed = match hash_of(100, true, &hasher) {
+        Hash::Packed(packed) => packed,
+        Hash::Large(_) => unreachable!("100 fields are packed"),
+    };
+    let mut scratch = packed.clone();
+    mean("a copy of 100 fields with deadlines", 100_000, |_| {
+        scratch.clone_from(&packed);
+    });
+    mean("the same, and one of them expires", 100_000, |_| {
+        scratch.clone_from(&packed);
+        scratch.expire(1 << 40, 32, |_| {});
+    });
+    mean("the same, and all of them expire", 100_000, |_| {
+        scratch.clone_from(&packed);
+        scratch.expire(1 << 41, 100, |_| {});
+    });
+}
+
 fn main() {
     let told = std::env::args().nth(1).and_then(|told| told.parse().ok());
     for members in [10, 100, 1_000, 1_000_000] {
         bytes_a_member(members);
     }
+    packed_operations();
     worst_operation(told.unwrap_or(1_000_000));
 }

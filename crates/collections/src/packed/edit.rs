@@ -9,6 +9,13 @@ use super::{DEADLINE, DEADLINE_MAX, MARK, NONE, PAIRS, PackedRef, Place, TIMED, 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Packed(Vec<u8>);
 
+/// A member whose deadline is reached.
+#[derive(Debug, Clone, Copy)]
+struct Due {
+    deadline: u64,
+    place: Place,
+}
+
 impl Packed {
     /// No members, of one element each.
     #[must_use]
@@ -155,49 +162,69 @@ impl Packed {
         mut sink: impl FnMut(super::Member<'_>),
     ) -> (u32, bool) {
         let mut due = self.due(now);
-        let count = due.len().min(budget as usize);
-        let more = due.len() > count;
-        // Those that are equally late come in the order of the members.
-        due.sort_unstable_by_key(|member| (member.1, member.0.index));
-        due.truncate(count);
-        for (place, _) in &due {
-            sink(self.get().member(*place));
+        let more = due.len() > budget as usize;
+        if more {
+            // Those that are equally late come in the order of the members.
+            due.sort_unstable_by_key(|due| (due.deadline, due.place.index));
+            due.truncate(budget as usize);
+            due.sort_unstable_by_key(|due| due.place.index);
         }
-        due.sort_unstable_by_key(|member| member.0.index);
+        self.locate(&mut due);
+        let mut by_deadline = due.clone();
+        by_deadline.sort_by_key(|due| due.deadline);
+        for due in &by_deadline {
+            sink(self.get().member(due.place));
+        }
         self.remove_all(&due);
-        (count as u32, more)
+        (due.len() as u32, more)
     }
 
-    fn due(&self, now: u64) -> Vec<(Place, u64)> {
-        if self.get().earliest().is_none_or(|earliest| earliest > now) {
-            return Vec::new();
+    /// The members that are due, by what the column says: their offsets are not known yet.
+    fn due(&self, now: u64) -> Vec<Due> {
+        let deadlines = self.get().deadlines().enumerate();
+        let due = deadlines.filter(|(_, deadline)| *deadline <= now && *deadline != NONE);
+        due.map(|(index, deadline)| Due {
+            deadline,
+            place: Place { at: 0, index },
+        })
+        .collect()
+    }
+
+    /// Finds the offsets of members, which are in their order.
+    fn locate(&self, due: &mut [Due]) {
+        let (_, mut at) = self.get().header();
+        let mut index = 0;
+        for due in due {
+            while index < due.place.index {
+                at = self.get().after(at);
+                index += 1;
+            }
+            due.place.at = at;
         }
-        let timed = self.get().iter().filter_map(|member| {
-            let deadline = member.deadline.filter(|deadline| *deadline <= now)?;
-            Some((member.place, deadline))
-        });
-        timed.collect()
     }
 
     /// Removes members, which are in their order.
-    fn remove_all(&mut self, gone: &[(Place, u64)]) {
-        if let [(place, _)] = gone {
-            return self.remove(*place);
+    fn remove_all(&mut self, gone: &[Due]) {
+        if let [due] = gone {
+            return self.remove(due.place);
         }
-        let Some((first, _)) = gone.first() else {
+        let Some(first) = gone.first().map(|due| due.place) else {
             return;
         };
         let len = self.get().len();
         let column = self.get().end();
-        let ends: Vec<usize> = gone.iter().map(|g| self.get().after(g.0.at)).collect();
+        let ends: Vec<usize> = gone
+            .iter()
+            .map(|gone| self.get().after(gone.place.at))
+            .collect();
         let mut to = first.at;
         // What lies between two that go moves to the front.
         for (i, from) in ends.iter().enumerate() {
-            let next = gone.get(i + 1).map_or(column, |next| next.0.at);
+            let next = gone.get(i + 1).map_or(column, |next| next.place.at);
             self.0.copy_within(*from..next, to);
             to += next - from;
         }
-        let mut went = gone.iter().map(|gone| gone.0.index).peekable();
+        let mut went = gone.iter().map(|gone| gone.place.index).peekable();
         for index in 0..len {
             if went.next_if_eq(&index).is_some() {
                 continue;
@@ -207,7 +234,7 @@ impl Packed {
             to += DEADLINE;
         }
         self.0.truncate(to);
-        self.set_len(*first, len, len - gone.len());
+        self.set_len(first, len, len - gone.len());
         self.drop_empty_column();
     }
 
