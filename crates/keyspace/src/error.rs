@@ -25,6 +25,12 @@ impl CommandError {
         Self::fixed("OOM command not allowed when used memory > 'maxmemory'.");
     /// No such database.
     pub const DB_OUT_OF_RANGE: Self = Self::fixed("ERR DB index is out of range");
+    /// DEBUG is not for this client.
+    pub const DEBUG_REFUSED: Self = Self::fixed(
+        "ERR DEBUG command not allowed. If the enable-debug-command option is set to \"local\", you can run it from a \
+         local connection, otherwise you need to set this option in the configuration file, and then restart the \
+         server.",
+    );
     /// The row is one that the server runs.
     pub const NOT_HERE: Self = Self::fixed("ERR this command is not available here");
 

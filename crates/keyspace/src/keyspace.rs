@@ -51,6 +51,8 @@ pub struct Session {
     pub db: u32,
     /// CLIENT NO-TOUCH: reads leave no trace in the access history.
     pub no_touch: bool,
+    /// DEBUG is for this client.
+    pub may_debug: bool,
 }
 
 /// All data: shards, which hold databases, which hold keys.

@@ -68,6 +68,7 @@ pub mod command;
 mod commands;
 mod context;
 mod demand;
+mod digest;
 mod dump;
 mod error;
 mod events;

@@ -5,6 +5,7 @@ pub(crate) mod bitmap;
 pub(crate) mod bitop;
 mod change;
 pub(crate) mod database;
+pub(crate) mod debug;
 pub(crate) mod dump;
 pub(crate) mod edit;
 pub(crate) mod expire;

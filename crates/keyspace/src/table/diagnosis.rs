@@ -21,10 +21,30 @@ pub(super) static ROWS: &[Command] = &[
         ..SERVER
     },
     Command {
+        name: "lolwut",
+        summary: "Draws a picture, and names the version.",
+        since: "5.0.0",
+        arity: -1,
+        flags: Flags::READONLY.or(Flags::FAST),
+        arguments: &[Argument::integer("version").after("VERSION").optional()],
+        handler: Handler::Host,
+        ..SERVER
+    },
+    Command {
         name: "monitor",
         summary: "Shows every command that any client runs.",
         arity: 1,
         flags: ADMIN.or(Flags::NOSCRIPT),
+        handler: Handler::Host,
+        ..SERVER
+    },
+    Command {
+        name: "role",
+        summary: "Returns the part that the server has in a replication.",
+        since: "2.8.12",
+        arity: 1,
+        flags: ANYTIME.or(Flags::NOSCRIPT).or(Flags::FAST),
+        categories: &["@admin", "@dangerous"],
         handler: Handler::Host,
         ..SERVER
     },
@@ -35,6 +55,39 @@ pub(super) static ROWS: &[Command] = &[
         complexity: "Depends on subcommand.",
         arity: -2,
         subcommands: SLOWLOG,
+        ..SERVER
+    },
+    Command {
+        name: "wait",
+        summary: "Returns how many replicas have confirmed this client's writes: none, since there are none.",
+        since: "3.0.0",
+        group: Group::Generic,
+        arity: 3,
+        flags: Flags::NOSCRIPT,
+        categories: &["@connection"],
+        tips: &["request_policy:all_shards", "response_policy:agg_min"],
+        arguments: &[
+            Argument::integer("numreplicas"),
+            Argument::integer("timeout"),
+        ],
+        handler: Handler::Host,
+        ..SERVER
+    },
+    Command {
+        name: "waitaof",
+        summary: "Returns how many append-only files have this client's writes: none, since there are none.",
+        since: "7.2.0",
+        group: Group::Generic,
+        arity: 4,
+        flags: Flags::NOSCRIPT,
+        categories: &["@connection"],
+        tips: &["request_policy:all_shards", "response_policy:agg_min"],
+        arguments: &[
+            Argument::integer("numlocal"),
+            Argument::integer("numreplicas"),
+            Argument::integer("timeout"),
+        ],
+        handler: Handler::Host,
         ..SERVER
     },
 ];

@@ -5,6 +5,7 @@ mod connection;
 mod diagnosis;
 mod expiry;
 mod hyperloglog;
+mod inspect;
 mod key;
 mod pubsub;
 mod server;
@@ -24,6 +25,7 @@ static CHAPTERS: &[&[Command]] = &[
     pubsub::ROWS,
     server::ROWS,
     diagnosis::ROWS,
+    inspect::ROWS,
     transaction::ROWS,
 ];
 

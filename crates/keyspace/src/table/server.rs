@@ -1,6 +1,6 @@
 //! Rows: the server as a whole; those that touch data run here, the others on the server.
 
-use crate::command::{Argument, Command, Flags, Group, Handler, KeySpec, KeyUse};
+use crate::command::{Argument, Command, Flags, Group, Handler};
 use crate::commands;
 
 const ANYTIME: Flags = Flags::LOADING.or(Flags::STALE);
@@ -52,14 +52,6 @@ pub(super) static ROWS: &[Command] = &[
         categories: &["@keyspace"],
         tips: &["request_policy:all_shards", "response_policy:agg_sum"],
         handler: Handler::Walk(commands::database::DBSIZE),
-        ..SERVER
-    },
-    Command {
-        name: "debug",
-        summary: "A container for debugging commands.",
-        complexity: "Depends on subcommand.",
-        arity: -2,
-        subcommands: DEBUG,
         ..SERVER
     },
     Command {
@@ -121,15 +113,6 @@ pub(super) static ROWS: &[Command] = &[
             "Added support for taking multiple section arguments.",
         )],
         handler: Handler::Host,
-        ..SERVER
-    },
-    Command {
-        name: "memory",
-        summary: "A container for memory diagnostics commands.",
-        since: "4.0.0",
-        complexity: "Depends on subcommand.",
-        arity: -2,
-        subcommands: MEMORY,
         ..SERVER
     },
     Command {
@@ -328,64 +311,6 @@ static CONFIG: &[Command] = &[
             "Added the ability to set multiple parameters in one call.",
         )],
         handler: Handler::Host,
-        ..SERVER
-    },
-];
-
-static DEBUG: &[Command] = &[
-    Command {
-        name: "debug|help",
-        summary: "Returns helpful text about the different subcommands.",
-        arity: 2,
-        flags: ADMIN,
-        handler: Handler::Host,
-        ..SERVER
-    },
-    Command {
-        name: "debug|set-active-expire",
-        summary: "Switches the active side of expiry on (1) or off (0); reads still see dead keys as gone.",
-        arity: 3,
-        flags: ADMIN,
-        arguments: &[Argument::integer("enabled")],
-        handler: Handler::Host,
-        ..SERVER
-    },
-    Command {
-        name: "debug|sleep",
-        summary: "Holds up the calling connection's event loop.",
-        complexity: "O(1)",
-        arity: 3,
-        flags: ADMIN,
-        slow: true,
-        arguments: &[Argument::double("seconds")],
-        handler: Handler::Host,
-        ..SERVER
-    },
-];
-
-static MEMORY: &[Command] = &[
-    Command {
-        name: "memory|help",
-        summary: "Returns helpful text about the different subcommands.",
-        since: "4.0.0",
-        arity: 2,
-        flags: ANYTIME,
-        handler: Handler::Help(&MEMORY),
-        ..SERVER
-    },
-    Command {
-        name: "memory|usage",
-        summary: "Estimates the memory usage of a key.",
-        since: "4.0.0",
-        complexity: "O(N) where N is the number of samples.",
-        arity: -3,
-        flags: Flags::READONLY,
-        keys: KeySpec::one(2, &[KeyUse { flags: &["RO"] }]),
-        arguments: &[
-            Argument::key("key"),
-            Argument::integer("count").after("SAMPLES").optional(),
-        ],
-        handler: Handler::Keys(commands::object::memory_usage),
         ..SERVER
     },
 ];

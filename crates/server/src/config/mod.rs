@@ -19,4 +19,4 @@ pub(crate) use cli::{Invocation, Refusal, invocation};
 pub(crate) use live::Live;
 pub(crate) use settings::Settings;
 pub(crate) use table::{Change, Key, key, keys};
-pub(crate) use value::{DebugAccess, LogLevel, OutputLimit};
+pub(crate) use value::{LogLevel, OutputLimit, memory};

@@ -1,7 +1,7 @@
 //! How the values of settings are written: numbers, memory sizes, words and client classes.
 
 use std::fmt;
-use std::net::{IpAddr, Ipv4Addr};
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 
 /// An address to listen on, as it was written and what it means.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -49,6 +49,17 @@ pub(crate) enum DebugAccess {
     Yes,
     /// By clients of the loopback interface.
     Local,
+}
+
+impl DebugAccess {
+    /// Whether it is for a client from there.
+    pub(crate) fn allows(self, peer: &SocketAddr) -> bool {
+        match self {
+            Self::Yes => true,
+            Self::Local => peer.ip().is_loopback(),
+            Self::No => false,
+        }
+    }
 }
 
 /// What is logged, by the names that operators of Redis know.

@@ -6,6 +6,7 @@ mod connections;
 mod diagnosis;
 mod expiry;
 mod hostile;
+mod inspect;
 mod monitor;
 mod process;
 mod protocol;

@@ -2,28 +2,26 @@
 
 mod client;
 mod configuration;
+mod debug;
 mod graph;
 mod handlers;
 mod info;
 mod latency;
+mod lolwut;
+mod memory;
 mod monitor;
 mod pubsub;
+mod replication;
 mod session;
 mod slow_log;
 pub(super) mod transaction;
 
-use std::time::Duration;
-
-use tidewheel_keyspace::{Command, CommandError, lookup, write_help};
-use tidewheel_resp::{Args, parse_f64};
+use tidewheel_keyspace::{Command, CommandError};
+use tidewheel_resp::Args;
 
 use crate::clients::connection::Connection;
 use crate::commands::turn::{Step, Turn};
-use crate::config::DebugAccess;
 use crate::state::server::Stop;
-
-/// The longest DEBUG SLEEP, in seconds: a loop that sleeps serves nobody.
-const SLEEP_MAX_S: f64 = 3_600.0;
 
 type Outcome = Result<Step, CommandError>;
 
@@ -114,53 +112,6 @@ impl Turn<'_> {
             return Err(error("ERR FUNCTION FLUSH only supports SYNC|ASYNC option"));
         }
         // There are no functions, so all of them are gone.
-        self.done()
-    }
-
-    fn may_debug(&self, conn: &Connection) -> Result<(), CommandError> {
-        let allowed = match self.settings.debug_access {
-            DebugAccess::Yes => true,
-            DebugAccess::Local => conn.client.peer.ip().is_loopback(),
-            DebugAccess::No => false,
-        };
-        if allowed {
-            return Ok(());
-        }
-        Err(error(
-            "ERR DEBUG command not allowed. If the enable-debug-command option is set to \"local\", \
-             you can run it from a local connection, otherwise you need to set this option in the \
-             configuration file, and then restart the server.",
-        ))
-    }
-
-    fn debug_help(&mut self, conn: &Connection, args: Args<'_>) -> Outcome {
-        self.may_debug(conn)?;
-        let debug = lookup(&args[0]).ok_or(CommandError::NOT_HERE)?;
-        write_help(debug.subcommands, self.out);
-        Ok(Step::Done)
-    }
-
-    fn debug_sleep(&mut self, conn: &Connection, args: Args<'_>) -> Outcome {
-        self.may_debug(conn)?;
-        let seconds = parse_f64(&args[2]).ok_or(CommandError::NOT_A_FLOAT)?;
-        if !(0.0..=SLEEP_MAX_S).contains(&seconds) {
-            return Err(error("ERR sleep for 0 to 3600 seconds"));
-        }
-        // A loop that sleeps uses no keys, so it leaves the gate: others that want all keys need not wait.
-        self.seat.leave();
-        self.server.clock.sleep(Duration::from_secs_f64(seconds));
-        self.seat.enter();
-        self.done()
-    }
-
-    fn debug_set_active_expire(&mut self, conn: &Connection, args: Args<'_>) -> Outcome {
-        self.may_debug(conn)?;
-        let enabled = match &args[2] {
-            b"0" => false,
-            b"1" => true,
-            _ => return Err(error("ERR give 0 or 1")),
-        };
-        self.server.keyspace.set_active_expire(enabled);
         self.done()
     }
 }

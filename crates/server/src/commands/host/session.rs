@@ -99,7 +99,10 @@ impl Turn<'_> {
         self.leave_all(conn);
         self.leave_transaction(conn);
         self.end_monitor(conn);
-        conn.session = Session::default();
+        conn.session = Session {
+            may_debug: conn.session.may_debug,
+            ..Session::default()
+        };
         self.speak(conn, Protocol::Resp2);
         conn.replies = Replies::On;
         conn.set(checks::MUTED, false);

@@ -33,6 +33,7 @@ impl<K: Sockets> LoopCore<K> {
             self.forget_one();
             return None;
         }
+        let may_debug = settings.debug_access.allows(&peer);
         let client = Arc::new(Client {
             id: self.server().clients.next_id(),
             peer,
@@ -46,6 +47,7 @@ impl<K: Sockets> LoopCore<K> {
         });
         self.server().clients.add(Arc::clone(&client));
         let mut conn = Connection::new(client, now);
+        conn.session.may_debug = may_debug;
         conn.set(
             checks::UNAUTHENTICATED,
             self.server().config.asks_password(),

@@ -1,12 +1,22 @@
 //! INFO: what the server knows about itself, section by section.
 
-use std::collections::BTreeMap;
+macro_rules! lines {
+    ($text:expr, $($name:literal = $value:expr),* $(,)?) => {
+        $(write!($text, concat!($name, ":{}\r\n"), $value)?;)*
+    };
+}
+
+mod calls;
+mod memory;
+
 use std::fmt::Write as _;
 use std::sync::atomic::Ordering;
 
 use tidewheel_keyspace::{Quantiles, Stats};
 use tidewheel_resp::Args;
 
+use self::calls::{commandstats, errorstats, latencystats};
+use self::memory::memory;
 use super::Outcome;
 use super::session::REDIS_VERSION;
 use crate::commands::turn::{Step, Turn};
@@ -125,21 +135,19 @@ impl Turn<'_> {
     }
 }
 
-macro_rules! lines {
-    ($text:expr, $($name:literal = $value:expr),* $(,)?) => {
-        $(write!($text, concat!($name, ":{}\r\n"), $value)?;)*
-    };
-}
-
 fn server(state: &LoopState, _: &Stats, text: &mut String) -> std::fmt::Result {
     let server = &state.server;
     let uptime_s = state.time.tick.saturating_sub(server.started) / 1000;
     let file = server.config.file.as_ref();
     let file = file.map_or(String::new(), |file| file.display().to_string());
+    let executable = std::env::current_exe().unwrap_or_default();
+    let executable = executable.display().to_string();
     let wall_us = state.time.wall_ms().saturating_mul(1000) + i64::from(state.time.micros);
     lines!(
         text,
         "redis_version" = REDIS_VERSION,
+        "redis_git_sha1" = "00000000",
+        "redis_git_dirty" = 0,
         "server_name" = "tidewheel",
         "tidewheel_version" = env!("CARGO_PKG_VERSION"),
         "redis_mode" = "standalone",
@@ -151,6 +159,7 @@ fn server(state: &LoopState, _: &Stats, text: &mut String) -> std::fmt::Result {
             "mio"
         },
         "process_id" = std::process::id(),
+        "process_supervised" = "no",
         "run_id" = server.run_id,
         "tcp_port" = server.port,
         "server_time_usec" = wall_us,
@@ -158,7 +167,9 @@ fn server(state: &LoopState, _: &Stats, text: &mut String) -> std::fmt::Result {
         "uptime_in_days" = uptime_s / 86_400,
         "event_loops" = server.loops.len(),
         "shards" = server.keyspace.shards(),
+        "executable" = executable,
         "config_file" = file,
+        "io_threads_active" = 0,
     );
     Ok(())
 }
@@ -195,50 +206,17 @@ fn clients(state: &LoopState, _: &Stats, text: &mut String) -> std::fmt::Result 
     Ok(())
 }
 
-fn memory(state: &LoopState, stats: &Stats, text: &mut String) -> std::fmt::Result {
-    let server = &state.server;
-    let used = stats.used_memory;
-    let peak = server
-        .peak_memory
-        .fetch_max(used, Ordering::Relaxed)
-        .max(used);
-    let rss = system::resident_bytes().unwrap_or(0);
-    let (mut normal, mut overhead) = (0, 0);
-    for client in server.clients.everybody() {
-        let facts = client.facts.lock();
-        normal += facts.holds.total();
-        overhead += size_of_val(&*client) + size_of::<crate::clients::connection::Connection>();
-    }
-    let policy = server.keyspace.rules().policy().name();
-    lines!(
-        text,
-        "used_memory" = used,
-        "used_memory_human" = Human(used),
-        "used_memory_rss" = rss,
-        "used_memory_rss_human" = Human(rss),
-        "used_memory_peak" = peak,
-        "used_memory_peak_human" = Human(peak),
-        "used_memory_dataset" = used,
-        "total_system_memory" = system::total_memory_bytes().unwrap_or(0),
-        "maxmemory" = state.settings.max_memory,
-        "maxmemory_human" = Human(state.settings.max_memory),
-        "maxmemory_policy" = policy,
-        "mem_clients_normal" = normal,
-        "mem_clients_overhead" = overhead,
-        "mem_fragmentation_ratio" = format_args!("{:.2}", ratio(rss, used)),
-        "lazyfree_pending_objects" = server.reclaimer.pending(),
-        "lazyfreed_objects" = server.reclaimer.dropped(),
-    );
-    Ok(())
-}
-
 fn persistence(_: &LoopState, _: &Stats, text: &mut String) -> std::fmt::Result {
     lines!(
         text,
         "loading" = 0,
         "async_loading" = 0,
         "rdb_bgsave_in_progress" = 0,
-        "aof_enabled" = 0
+        "rdb_saves" = 0,
+        "aof_enabled" = 0,
+        "aof_rewrite_in_progress" = 0,
+        "aof_rewrite_scheduled" = 0,
+        "module_fork_in_progress" = 0,
     );
     Ok(())
 }
@@ -261,14 +239,31 @@ fn stats(state: &LoopState, stats: &Stats, text: &mut String) -> std::fmt::Resul
         "instantaneous_input_kbps" = format_args!("{:.2}", rate.input_bytes as f64 / 1024.0),
         "instantaneous_output_kbps" = format_args!("{:.2}", rate.output_bytes as f64 / 1024.0),
         "rejected_connections" = totals.rejected,
+        "sync_full" = 0,
+        "sync_partial_ok" = 0,
+        "sync_partial_err" = 0,
         "expired_keys" = stats.expired,
         "expired_stale_perc" = "0.00",
+        "expired_time_cap_reached_count" = totals.budget_hits,
         "evicted_keys" = stats.evicted,
         "evicted_clients" = totals.evicted_clients,
         "keyspace_hits" = stats.hits,
         "keyspace_misses" = stats.misses,
         "pubsub_channels" = channels,
         "pubsub_patterns" = patterns,
+        "pubsubshard_channels" = 0,
+        "latest_fork_usec" = 0,
+        "total_forks" = 0,
+        "migrate_cached_sockets" = 0,
+        "slave_expires_tracked_keys" = 0,
+        "active_defrag_hits" = 0,
+        "active_defrag_misses" = 0,
+        "active_defrag_key_hits" = 0,
+        "active_defrag_key_misses" = 0,
+        "tracking_total_keys" = 0,
+        "tracking_total_items" = 0,
+        "tracking_total_prefixes" = 0,
+        "unexpected_error_replies" = 0,
         "total_error_replies" = totals.errors,
         "total_reads_processed" = totals.reads,
         "total_writes_processed" = totals.writes,
@@ -280,12 +275,21 @@ fn stats(state: &LoopState, stats: &Stats, text: &mut String) -> std::fmt::Resul
     Ok(())
 }
 
-fn replication(_: &LoopState, _: &Stats, text: &mut String) -> std::fmt::Result {
+/// There are no replicas: what others would have in common with this server is named by its run.
+fn replication(state: &LoopState, _: &Stats, text: &mut String) -> std::fmt::Result {
     lines!(
         text,
         "role" = "master",
         "connected_slaves" = 0,
-        "master_repl_offset" = 0
+        "master_failover_state" = "no-failover",
+        "master_replid" = state.server.run_id,
+        "master_replid2" = "0".repeat(40),
+        "master_repl_offset" = 0,
+        "second_repl_offset" = -1,
+        "repl_backlog_active" = 0,
+        "repl_backlog_size" = 0,
+        "repl_backlog_first_byte_offset" = 0,
+        "repl_backlog_histlen" = 0,
     );
     Ok(())
 }
@@ -296,6 +300,8 @@ fn cpu(_: &LoopState, _: &Stats, text: &mut String) -> std::fmt::Result {
             text,
             "used_cpu_sys" = format_args!("{:.6}", spent.system),
             "used_cpu_user" = format_args!("{:.6}", spent.user),
+            "used_cpu_sys_children" = "0.000000",
+            "used_cpu_user_children" = "0.000000",
         );
     }
     Ok(())
@@ -355,58 +361,6 @@ fn nothing(_: &LoopState, _: &Stats, _: &mut String) -> std::fmt::Result {
     Ok(())
 }
 
-/// Times of commands with keys are extrapolated from a sample.
-fn commandstats(state: &LoopState, _: &Stats, text: &mut String) -> std::fmt::Result {
-    let mut sums = BTreeMap::new();
-    for handle in state.server.loops.iter() {
-        handle.command_counts.add_commands(&mut sums);
-    }
-    for (name, sum) in sums {
-        let us = sum.ns / 1_000;
-        let per_call = ratio(sum.ns, sum.calls) / 1_000.0;
-        let (calls, rejected, failed) = (sum.calls, sum.rejected, sum.failed);
-        if calls + rejected > 0 {
-            write!(
-                text,
-                "cmdstat_{name}:calls={calls},usec={us},usec_per_call={per_call:.2},\
-                 rejected_calls={rejected},failed_calls={failed}\r\n"
-            )?;
-        }
-    }
-    Ok(())
-}
-
-fn latencystats(state: &LoopState, _: &Stats, text: &mut String) -> std::fmt::Result {
-    let settings = &state.settings.diagnosis;
-    let mut all = BTreeMap::new();
-    if settings.tracking {
-        for handle in state.server.loops.iter() {
-            handle.command_counts.add_times(&mut all);
-        }
-    }
-    for (name, times) in all.into_iter().filter(|(_, times)| times.calls > 0) {
-        write!(text, "latency_percentiles_usec_{name}:")?;
-        for (i, (percentile, share)) in settings.percentiles.each().enumerate() {
-            let comma = if i > 0 { "," } else { "" };
-            let us = times.within_ns(share) as f64 / 1e3;
-            write!(text, "{comma}p{percentile}={us:.3}")?;
-        }
-        text.push_str("\r\n");
-    }
-    Ok(())
-}
-
-fn errorstats(state: &LoopState, _: &Stats, text: &mut String) -> std::fmt::Result {
-    let mut sums = BTreeMap::new();
-    for handle in state.server.loops.iter() {
-        handle.command_counts.add_errors(&mut sums);
-    }
-    for (code, count) in sums {
-        write!(text, "errorstat_{code}:count={count}\r\n")?;
-    }
-    Ok(())
-}
-
 fn cluster(_: &LoopState, _: &Stats, text: &mut String) -> std::fmt::Result {
     lines!(text, "cluster_enabled" = 0);
     Ok(())
@@ -428,25 +382,11 @@ fn keyspace(_: &LoopState, stats: &Stats, text: &mut String) -> std::fmt::Result
     Ok(())
 }
 
-fn ratio(part: u64, whole: u64) -> f64 {
+/// A part of a whole; 0 of nothing.
+pub(super) fn ratio(part: u64, whole: u64) -> f64 {
     if whole == 0 {
         0.0
     } else {
         part as f64 / whole as f64
-    }
-}
-
-/// Bytes as people read them.
-struct Human(u64);
-
-impl std::fmt::Display for Human {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let bytes = self.0 as f64;
-        match self.0 {
-            0..1024 => write!(f, "{}B", self.0),
-            1024..1_048_576 => write!(f, "{:.2}K", bytes / 1024.0),
-            1_048_576..1_073_741_824 => write!(f, "{:.2}M", bytes / 1_048_576.0),
-            _ => write!(f, "{:.2}G", bytes / 1_073_741_824.0),
-        }
     }
 }

@@ -1,0 +1,92 @@
+//! DEBUG OBJECT, DIGEST and DIGEST-VALUE: what tests ask of values.
+
+use tidewheel_store::Slot;
+
+use crate::access::Recency;
+use crate::context::Context;
+use crate::digest::{self, Digest};
+use crate::dump;
+use crate::error::CommandError;
+use crate::value::{self, Entries};
+
+type Outcome = Result<(), CommandError>;
+
+/// What a payload has besides the value: its type, its version and its checksum.
+const ENVELOPE: usize = 11;
+
+fn check_access(ctx: &Context<'_, '_>) -> Outcome {
+    match ctx.session.may_debug {
+        true => Ok(()),
+        false => Err(CommandError::DEBUG_REFUSED),
+    }
+}
+
+/// Values have no address and no count of references that a client could use.
+pub(crate) fn object(ctx: &mut Context<'_, '_>) -> Outcome {
+    check_access(ctx)?;
+    let (key, db) = (ctx.key(2), ctx.session.db);
+    let slot = ctx.find_at(key, db).ok_or(CommandError::NO_SUCH_KEY)?;
+    let tick = ctx.now.time.tick;
+    let entries = ctx.entries(key);
+    let value = value::string(entries, slot)?;
+    let bytes = value::bytes(&value);
+    let encoding = value::encoding(entries.tag(slot), bytes);
+    let length = dump::of_string(bytes).len() - ENVELOPE;
+    let lru = entries.access(slot);
+    let idle_s = Recency::idle_seconds(lru, tick);
+    ctx.out.simple(&format!(
+        "Value at:0x0 refcount:1 encoding:{encoding} serializedlength:{length} lru:{lru} lru_seconds_idle:{idle_s}"
+    ));
+    Ok(())
+}
+
+pub(crate) fn digest_value(ctx: &mut Context<'_, '_>) -> Outcome {
+    check_access(ctx)?;
+    let db = ctx.session.db;
+    ctx.out.array(ctx.args.len() - 2);
+    for at in 2..ctx.args.len() {
+        let key = ctx.key(at);
+        let slot = ctx.find_at(key, db);
+        let digest = slot.map(|slot| digest::of_value(ctx.entries(key), slot));
+        ctx.out.simple(&digest.unwrap_or_default().to_string());
+    }
+    Ok(())
+}
+
+/// The keyspace is locked for as long as it takes.
+pub(crate) fn digest(ctx: &mut Context<'_, '_>) -> Outcome {
+    check_access(ctx)?;
+    let (mut sum, own) = (Digest::default(), ctx.session.db);
+    for db in 0..ctx.keyspace.databases() as u32 {
+        ctx.session.db = db;
+        for shard in 0..ctx.keyspace.shards() {
+            ctx.lock_shard(shard);
+            add_shard(ctx, db, &mut sum);
+            ctx.unlock();
+        }
+    }
+    ctx.session.db = own;
+    ctx.out.simple(&sum.to_string());
+    Ok(())
+}
+
+fn add_shard(ctx: &mut Context<'_, '_>, db: u32, sum: &mut Digest) {
+    let (now, mut cursor) = (ctx.now, Some(0));
+    while let Some(from) = cursor {
+        cursor = ctx.walk(from, |_, entries, slot| {
+            let deadline = entries.deadline(slot);
+            if deadline.is_none_or(|deadline| !now.reached(deadline)) {
+                sum.add(&of_entry(entries, slot, db));
+            }
+            true
+        });
+    }
+}
+
+fn of_entry(entries: &Entries, slot: Slot, db: u32) -> Digest {
+    let mut digest = Digest::default();
+    digest.mix(&db.to_le_bytes());
+    digest.mix(entries.key(slot));
+    digest.mix_digest(&digest::of_value(entries, slot));
+    digest
+}

@@ -1,0 +1,158 @@
+//! DEBUG: what tests need of a server. What looks into values is in the keyspace.
+
+use std::time::Duration;
+
+use tidewheel_keyspace::{CommandError, glob_match, lookup, write_help};
+use tidewheel_resp::{Args, Protocol, parse_f64};
+
+use super::{Outcome, error};
+use crate::clients::connection::Connection;
+use crate::commands::turn::{Step, Turn};
+
+/// The longest DEBUG SLEEP, in seconds: a loop that sleeps serves nobody.
+const SLEEP_MAX_S: f64 = 3_600.0;
+
+/// Bytes of a message that DEBUG LOG writes.
+const MESSAGE_MAX: usize = 4 << 10;
+
+/// Sizes from here on are none of a list's element.
+const PACKED_MAX: u64 = 1 << 32;
+
+/// The attribute that DEBUG PROTOCOL puts before a reply, which only RESP3 has.
+const ATTRIBUTE: &[u8] = b"|1\r\n$14\r\nkey-popularity\r\n*2\r\n$7\r\nkey:123\r\n:90\r\n";
+
+/// The number that DEBUG PROTOCOL shows.
+const DOUBLE: f64 = 3_141.0 / 1_000.0;
+
+fn check(conn: &Connection) -> Result<(), CommandError> {
+    match conn.session.may_debug {
+        true => Ok(()),
+        false => Err(CommandError::DEBUG_REFUSED),
+    }
+}
+
+impl Turn<'_> {
+    pub(super) fn debug_help(&mut self, conn: &Connection, args: Args<'_>) -> Outcome {
+        check(conn)?;
+        let debug = lookup(&args[0]).ok_or(CommandError::NOT_HERE)?;
+        write_help(debug.subcommands, self.out);
+        Ok(Step::Done)
+    }
+
+    pub(super) fn debug_sleep(&mut self, conn: &Connection, args: Args<'_>) -> Outcome {
+        check(conn)?;
+        let seconds = parse_f64(&args[2]).ok_or(CommandError::NOT_A_FLOAT)?;
+        if !(0.0..=SLEEP_MAX_S).contains(&seconds) {
+            return Err(error("ERR sleep for 0 to 3600 seconds"));
+        }
+        // A loop that sleeps uses no keys, so it leaves the gate: others that want all keys need not wait.
+        self.seat.leave();
+        self.server.clock.sleep(Duration::from_secs_f64(seconds));
+        self.seat.enter();
+        self.done()
+    }
+
+    pub(super) fn debug_set_active_expire(&mut self, conn: &Connection, args: Args<'_>) -> Outcome {
+        check(conn)?;
+        let enabled = match &args[2] {
+            b"0" => false,
+            b"1" => true,
+            _ => return Err(error("ERR give 0 or 1")),
+        };
+        self.server.keyspace.set_active_expire(enabled);
+        self.done()
+    }
+
+    pub(super) fn debug_error(&mut self, conn: &Connection, args: Args<'_>) -> Outcome {
+        check(conn)?;
+        self.out.error(&String::from_utf8_lossy(&args[2]));
+        Ok(Step::Done)
+    }
+
+    pub(super) fn debug_log(&mut self, conn: &Connection, args: Args<'_>) -> Outcome {
+        check(conn)?;
+        let message = &args[2][..args[2].len().min(MESSAGE_MAX)];
+        tracing::warn!("DEBUG LOG: {}", String::from_utf8_lossy(message));
+        self.done()
+    }
+
+    pub(super) fn debug_string_match(&mut self, conn: &Connection, args: Args<'_>) -> Outcome {
+        check(conn)?;
+        self.out.integer(glob_match(&args[2], &args[3]).into());
+        Ok(Step::Done)
+    }
+
+    pub(super) fn debug_packed_threshold(&mut self, conn: &Connection, args: Args<'_>) -> Outcome {
+        check(conn)?;
+        let size = std::str::from_utf8(&args[2]).ok();
+        match size.and_then(crate::config::memory) {
+            Some(..PACKED_MAX) => self.done(),
+            _ => Err(error(
+                "ERR argument must be a memory value bigger than 1 and smaller than 4gb",
+            )),
+        }
+    }
+
+    pub(super) fn debug_reload(&mut self, conn: &Connection) -> Outcome {
+        check(conn)?;
+        Err(error(
+            "ERR this server writes no snapshots, so there is nothing to reload",
+        ))
+    }
+
+    pub(super) fn debug_load_aof(&mut self, conn: &Connection) -> Outcome {
+        check(conn)?;
+        Err(error(
+            "ERR this server writes no append-only log, so there is nothing to load",
+        ))
+    }
+
+    pub(super) fn debug_protocol(&mut self, conn: &Connection, args: Args<'_>) -> Outcome {
+        check(conn)?;
+        let resp3 = conn.protocol == Protocol::Resp3;
+        let out = &mut *self.out;
+        match args[2].to_ascii_lowercase().as_slice() {
+            b"string" => out.bulk(b"Hello World"),
+            b"integer" => out.integer(12_345),
+            b"double" => out.double(DOUBLE),
+            b"null" => out.null(),
+            b"array" => {
+                out.array(3);
+                (0..3).for_each(|i| out.integer(i));
+            }
+            b"set" => {
+                out.set(3);
+                (0..3).for_each(|i| out.integer(i));
+            }
+            b"map" => {
+                out.map(3);
+                for i in 0..3 {
+                    out.integer(i);
+                    out.boolean(i == 1);
+                }
+            }
+            b"attrib" => {
+                if resp3 {
+                    out.raw(ATTRIBUTE);
+                }
+                out.bulk(b"Some real reply following the attribute");
+            }
+            b"push" if !resp3 => return Err(error("ERR RESP2 is not supported by this command")),
+            b"push" => {
+                out.push(2);
+                out.bulk(b"server-cpu-usage");
+                out.integer(42);
+                out.bulk(b"Some real reply following the push reply");
+            }
+            b"true" => out.boolean(true),
+            b"false" => out.boolean(false),
+            b"verbatim" => out.verbatim("txt", b"This is a verbatim\nstring"),
+            b"bignum" => out.big_number("1234567999999999999999999999999999999"),
+            _ => return Err(error(WRONG_TYPE_NAME)),
+        }
+        Ok(Step::Done)
+    }
+}
+
+const WRONG_TYPE_NAME: &str = "ERR Wrong protocol type name. Please use one of the following: \
+     string|integer|double|bignum|null|array|set|map|attrib|push|verbatim|true|false";
