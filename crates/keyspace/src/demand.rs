@@ -25,7 +25,7 @@ pub(crate) struct Demand {
     pub(crate) added: usize,
 }
 
-/// The string that a key holds now.
+/// What a key holds now; `len` is that of a string.
 struct Present {
     len: usize,
     /// Bytes of the heap that it holds.
@@ -135,8 +135,13 @@ impl Present {
         let entries = hold.entries(db);
         let slot = entries.find(key.hash, key.bytes)?;
         let value = entries.value(slot);
+        let is_string = value::string(entries, slot).is_ok();
         Some(Self {
-            len: value::bytes(&value).len(),
+            len: if is_string {
+                value::bytes(&value).len()
+            } else {
+                0
+            },
             held: match value {
                 Value::Object(object) => object.bytes(),
                 // No large value is ever written into the entry's block.

@@ -41,7 +41,9 @@ impl Keyspace {
                 break;
             }
             let progress = hold.expire(db, now, left, |deadline, object| {
-                lateness.record(now.lateness_us(deadline));
+                if let Some(deadline) = deadline {
+                    lateness.record(now.lateness_us(deadline));
+                }
                 garbage.extend(object);
             });
             total.fired += progress.fired;

@@ -64,6 +64,7 @@
 
 mod access;
 mod bits;
+mod collection;
 pub mod command;
 mod commands;
 mod context;

@@ -2,9 +2,11 @@
 
 use std::sync::Arc;
 
+use tidewheel_collections::{Hash, List, Set};
 use tidewheel_resp::parse_i64;
 use tidewheel_store::{Slot, Store, Value};
 
+use crate::collection::{Collection, Owned, split};
 use crate::error::CommandError;
 
 /// Values above this many bytes are copied, read back and dropped without holding a shard's lock.
@@ -21,6 +23,9 @@ const INT_DIGITS_MAX: usize = 20;
 pub(crate) enum Object {
     /// A string. Shared so that a reply can be copied after the lock is gone.
     Bytes(Arc<Vec<u8>>),
+    Hash(Box<Owned<Hash>>),
+    List(Box<Owned<List>>),
+    Set(Box<Owned<Set>>),
 }
 
 impl Object {
@@ -30,14 +35,55 @@ impl Object {
 
     /// The object, if it is not shared.
     pub(crate) fn into_last(self) -> Option<Self> {
-        let Self::Bytes(bytes) = self;
-        Arc::into_inner(bytes).map(Self::new)
+        match self {
+            Self::Bytes(bytes) => Arc::into_inner(bytes).map(Self::new),
+            other => Some(other),
+        }
     }
 
     /// Bytes on the heap.
     pub(crate) fn bytes(&self) -> usize {
-        let Self::Bytes(bytes) = self;
-        bytes.capacity() + OBJECT_OVERHEAD
+        OBJECT_OVERHEAD
+            + match self {
+                Self::Bytes(bytes) => bytes.capacity(),
+                Self::Hash(hash) => hash.of.heap_bytes(),
+                Self::List(list) => list.of.heap_bytes(),
+                Self::Set(set) => set.of.heap_bytes(),
+            }
+    }
+
+    /// Another one with the same content. A string is shared until one of the two is changed.
+    pub(crate) fn copy(&self, now: u64) -> Self {
+        fn of<C: Collection>(owned: &Owned<C>, now: u64) -> Object {
+            C::into_object(Box::new(Owned {
+                own_deadline: owned.own_deadline,
+                of: owned.of.copy(now),
+            }))
+        }
+        match self {
+            Self::Bytes(bytes) => Self::Bytes(Arc::clone(bytes)),
+            Self::Hash(hash) => of(hash, now),
+            Self::List(list) => of(list, now),
+            Self::Set(set) => of(set, now),
+        }
+    }
+
+    /// The key's own deadline, if its members have deadlines.
+    pub(crate) fn own_deadline(&self) -> Option<u64> {
+        match self {
+            Self::Bytes(_) | Self::List(_) => None,
+            Self::Hash(hash) => hash.own_deadline,
+            Self::Set(set) => set.own_deadline,
+        }
+    }
+
+    /// Where the key's own deadline is kept.
+    pub(crate) fn own_deadline_mut(&mut self) -> Option<&mut Option<u64>> {
+        match self {
+            Self::Bytes(_) | Self::List(_) => None,
+            Self::Hash(hash) => Some(&mut hash.own_deadline),
+            Self::Set(set) => Some(&mut set.own_deadline),
+        }
     }
 }
 
@@ -52,10 +98,41 @@ pub(crate) const TAG_STRING: u8 = 0;
 /// A string that was changed in place: always reported as `raw`, as the public protocol does.
 pub(crate) const TAG_STRING_RAW: u8 = 1;
 
+pub(crate) const TAG_HASH: u8 = 2;
+pub(crate) const TAG_LIST: u8 = 3;
+pub(crate) const TAG_SET: u8 = 4;
+pub(crate) const TAG_ZSET: u8 = 5;
+/// From here on, members have deadlines.
+pub(crate) const TAG_HASH_TIMED: u8 = 6;
+pub(crate) const TAG_SET_TIMED: u8 = 7;
+pub(crate) const TAG_ZSET_TIMED: u8 = 8;
+
+/// Whether members of the value have deadlines.
+#[inline]
+pub(crate) fn is_timed(tag: u8) -> bool {
+    tag >= TAG_HASH_TIMED
+}
+
+/// A key's own deadline. The entry's may be earlier, while members have deadlines.
+#[inline]
+pub(crate) fn own_deadline(store: &Entries, slot: Slot) -> Option<u64> {
+    if !is_timed(store.tag(slot)) {
+        return store.deadline(slot);
+    }
+    match store.value(slot) {
+        Value::Inline(bytes) => split(bytes).0,
+        Value::Object(object) => object.own_deadline(),
+    }
+}
+
 /// The type's name, as TYPE and `SCAN … TYPE` spell it.
 pub(crate) fn type_name(tag: u8) -> &'static str {
     match tag {
         TAG_STRING | TAG_STRING_RAW => "string",
+        TAG_HASH | TAG_HASH_TIMED => "hash",
+        TAG_LIST => "list",
+        TAG_SET | TAG_SET_TIMED => "set",
+        TAG_ZSET | TAG_ZSET_TIMED => "zset",
         _ => "unknown",
     }
 }
@@ -74,6 +151,7 @@ pub(crate) fn bytes<'a>(value: &Value<'a, Object>) -> &'a [u8] {
     match value {
         Value::Inline(bytes) => bytes,
         Value::Object(Object::Bytes(bytes)) => bytes,
+        Value::Object(_) => unreachable!("the tag says that it is a string"),
     }
 }
 
@@ -82,6 +160,7 @@ pub(crate) fn shared(value: &Value<'_, Object>) -> Arc<Vec<u8>> {
     match value {
         Value::Inline(bytes) => Arc::new(bytes.to_vec()),
         Value::Object(Object::Bytes(bytes)) => Arc::clone(bytes),
+        Value::Object(_) => unreachable!("the tag says that it is a string"),
     }
 }
 

@@ -7,6 +7,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
+use crate::collection::is_dead;
 use crate::context::Context;
 use crate::gate::Seat;
 use crate::keyspace::{Keyspace, Session};
@@ -78,8 +79,7 @@ impl Keyspace {
             let place = self.key(key);
             hold.watch(db, place, &watching.changed);
             let slot = hold.entries(db).find(place.hash, key);
-            let deadline = slot.and_then(|slot| hold.entries(db).deadline(slot));
-            deadline.is_some_and(|deadline| now.reached(deadline))
+            slot.is_some_and(|slot| is_dead(hold.entries(db), slot, now))
         });
         watching.bytes += 2 * key.len() + WATCHED_KEY_BYTES;
         watching.keys.push(WatchedKey {
@@ -134,12 +134,15 @@ impl Keyspace {
         let died = |watched: &WatchedKey| {
             let key = self.key(&watched.key);
             let at = locks.binary_search_by_key(&key.shard, |(shard, _)| *shard);
-            let entries = at.map(|at| locks[at].1.entries(watched.db));
-            let deadline = entries.ok().and_then(|entries| {
-                let slot = entries.find(key.hash, key.bytes)?;
-                entries.deadline(slot)
+            let is_due = at.is_ok_and(|at| {
+                let entries = locks[at].1.entries(watched.db);
+                let deadline = entries
+                    .look(key.hash, key.bytes)
+                    .and_then(|seen| seen.deadline);
+                // Of a collection it may be a member's: that is a change too.
+                deadline.is_some_and(|deadline| now.reached(deadline))
             });
-            !watched.was_dead && deadline.is_some_and(|deadline| now.reached(deadline))
+            !watched.was_dead && is_due
         };
         watching.is_changed() || watching.keys.iter().any(died)
     }

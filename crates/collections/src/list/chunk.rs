@@ -13,7 +13,7 @@ use super::run::{Run, Size, Spot, put_len};
 /// The least bytes of a chunk that grows.
 const CHUNK_MIN: usize = 512;
 
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub(super) struct Chunk {
     bytes: Box<[u8]>,
     /// Where data and column begin and end.

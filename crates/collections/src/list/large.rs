@@ -11,7 +11,7 @@ use super::packed::PackedListRef;
 use super::run::{Run, Size, Spot};
 
 /// A list in chunks. It is read by [`ListRef`](super::ListRef) and changed by [`List`](super::List).
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub struct LargeList {
     chunks: VecDeque<Chunk>,
     len: usize,

@@ -28,7 +28,7 @@ pub use read::{ListRef, Occurrences};
 use run::Size;
 
 /// A list, for changes. What it holds is read through [`List::get`].
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub enum List {
     /// In one string of bytes.
     Packed(PackedList),

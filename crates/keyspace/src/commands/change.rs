@@ -89,7 +89,7 @@ impl<F: Fn(&mut Vec<u8>)> Edit<F> {
         }
         match (slot, value) {
             (Some(slot), Some(Value::Object(_))) => {
-                ctx.change_object(key, slot, self.cause, |Object::Bytes(bytes)| {
+                ctx.change_bytes(key, slot, self.cause, |bytes| {
                     (self.change)(Arc::make_mut(bytes));
                 });
             }
@@ -113,6 +113,7 @@ impl<F: Fn(&mut Vec<u8>)> Edit<F> {
                 let takes_long = copied && bytes.len() > LARGE || long(bytes.len());
                 takes_long.then(|| Old::Object(Arc::clone(bytes)))
             }
+            Some(Value::Object(_)) => unreachable!("the caller has looked at the type"),
         }
     }
 
@@ -160,7 +161,7 @@ pub(crate) fn put(
             if ctx.entries(key).tag(slot) == TAG_STRING_RAW
                 && ctx.overwrite(key, slot, bytes, cause) => {}
         Some(slot) => {
-            let deadline = ctx.entries(key).deadline(slot);
+            let deadline = ctx.deadline(key, slot);
             let stored = stored(TAG_STRING_RAW, bytes, deadline);
             ctx.replace(key, slot, stored, cause);
         }

@@ -91,7 +91,7 @@ fn set_deadline(ctx: &mut Context<'_, '_>, unit: Unit, base: Base, name: &str) -
         ctx.out.integer(0);
         return Ok(());
     };
-    if !conditions.allow(ctx.entries(key).deadline(slot), deadline) {
+    if !conditions.allow(ctx.deadline(key, slot), deadline) {
         ctx.out.integer(0);
         return Ok(());
     }
@@ -108,7 +108,7 @@ fn set_deadline(ctx: &mut Context<'_, '_>, unit: Unit, base: Base, name: &str) -
 pub(crate) fn persist(ctx: &mut Context<'_, '_>) -> Outcome {
     let key = ctx.key(1);
     let slot = ctx.find(key, Lookup::Write);
-    let timed = slot.filter(|&slot| ctx.entries(key).deadline(slot).is_some());
+    let timed = slot.filter(|&slot| ctx.deadline(key, slot).is_some());
     if let Some(slot) = timed {
         ctx.set_deadline(key, slot, None, Cause::Persist);
     }
@@ -141,8 +141,7 @@ fn report(ctx: &mut Context<'_, '_>, of: fn(&Context<'_, '_>, u64) -> i64) -> Ou
     let answer = match ctx.find(key, Lookup::Peek) {
         None => NO_KEY,
         Some(slot) => ctx
-            .entries(key)
-            .deadline(slot)
+            .deadline(key, slot)
             .map_or(NO_DEADLINE, |deadline| of(ctx, deadline)),
     };
     ctx.out.integer(answer);

@@ -136,9 +136,7 @@ fn change_in_place(
         ctx.overwrite(key, slot, &bytes, cause);
         return Ok(());
     }
-    let changed = ctx.change_object(key, slot, cause, |Object::Bytes(bytes)| {
-        change(Arc::make_mut(bytes))
-    });
+    let changed = ctx.change_bytes(key, slot, cause, |bytes| change(Arc::make_mut(bytes)));
     changed.unwrap_or(Ok(()))
 }
 

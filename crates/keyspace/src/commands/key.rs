@@ -1,7 +1,5 @@
 //! Keys of any type: deleting, looking, renaming, copying, moving.
 
-use std::sync::Arc;
-
 use tidewheel_store::{NewValue, Value};
 
 use crate::context::{Context, Key, Lookup};
@@ -74,19 +72,29 @@ enum Owned {
 impl Entry {
     /// Takes an entry out of the store, as a part of moving it.
     fn take(ctx: &mut Context<'_, '_>, key: Key<'_>, db: u32, slot: tidewheel_store::Slot) -> Self {
-        let mut entry = Self::copy(ctx, key, db, slot);
-        if let Some(object) = ctx.take_at(key, db, slot) {
-            entry.value = Owned::Object(object);
+        let entries = ctx.entries_at(key, db);
+        let (tag, value) = entries.tagged(slot);
+        let inline = match value {
+            Value::Inline(bytes) => bytes.to_vec(),
+            Value::Object(_) => Vec::new(),
+        };
+        let (deadline, access) = (entries.deadline(slot), entries.access(slot));
+        let object = ctx.take_at(key, db, slot);
+        Self {
+            tag,
+            deadline,
+            access,
+            value: object.map_or(Owned::Inline(inline), Owned::Object),
         }
-        entry
     }
 
-    /// Copies an entry; a large string is shared until one of the two is changed.
+    /// Copies an entry; a large string is shared until one of the two is changed. Its deadline may be a member's.
     fn copy(ctx: &mut Context<'_, '_>, key: Key<'_>, db: u32, slot: tidewheel_store::Slot) -> Self {
+        let now = ctx.now.tick;
         let entries = ctx.entries_at(key, db);
         let value = match entries.value(slot) {
             Value::Inline(bytes) => Owned::Inline(bytes.to_vec()),
-            Value::Object(Object::Bytes(bytes)) => Owned::Object(Object::Bytes(Arc::clone(bytes))),
+            Value::Object(object) => Owned::Object(object.copy(now)),
         };
         Self {
             tag: entries.tag(slot),
@@ -98,11 +106,13 @@ impl Entry {
 
     /// Puts it under a key that does not exist.
     fn put(self, ctx: &mut Context<'_, '_>, key: Key<'_>, db: u32, cause: Cause) {
-        let value = match &self.value {
-            Owned::Inline(bytes) => NewValue::Inline(bytes),
-            Owned::Object(Object::Bytes(bytes)) => {
-                NewValue::Object(Object::Bytes(Arc::clone(bytes)))
+        let inline;
+        let value = match self.value {
+            Owned::Inline(bytes) => {
+                inline = bytes;
+                NewValue::Inline(&inline)
             }
+            Owned::Object(object) => NewValue::Object(object),
         };
         let stored = Stored {
             tag: self.tag,

@@ -10,6 +10,7 @@ pub(crate) mod dump;
 pub(crate) mod edit;
 pub(crate) mod expire;
 pub(crate) mod expiry;
+pub(crate) mod hash;
 pub(crate) mod help;
 pub(crate) mod hyperloglog;
 pub(crate) mod introspect;

@@ -51,7 +51,7 @@ fn add(ctx: &mut Context<'_, '_>, by: i64) -> Outcome {
             let fits = ctx.entries(key).tag(slot) == TAG_STRING
                 && ctx.overwrite(key, slot, text, Cause::IncrBy);
             if !fits {
-                let deadline = ctx.entries(key).deadline(slot);
+                let deadline = ctx.deadline(key, slot);
                 ctx.replace(key, slot, number(text, deadline), Cause::IncrBy);
             }
         }
@@ -75,7 +75,7 @@ pub(crate) fn incrbyfloat(ctx: &mut Context<'_, '_>) -> Outcome {
     let sum = sum.map_err(|error: SumError| CommandError::quoting(format!("ERR {error}")))?;
     match slot {
         Some(slot) => {
-            let deadline = ctx.entries(key).deadline(slot);
+            let deadline = ctx.deadline(key, slot);
             let stored = number(sum.as_bytes(), deadline);
             ctx.replace(key, slot, stored, Cause::IncrByFloat);
         }

@@ -1,6 +1,7 @@
 //! Looking into entries: OBJECT and MEMORY.
 
 use crate::access::Recency;
+use crate::collection;
 use crate::context::{Context, Key, Lookup};
 use crate::error::CommandError;
 use crate::value::{self, Object};
@@ -39,7 +40,7 @@ fn inspect(
 pub(crate) fn encoding(ctx: &mut Context<'_, '_>) -> Outcome {
     inspect(ctx, |ctx, key, slot| {
         let entries = ctx.entries(key);
-        let name = value::encoding(entries.tag(slot), value::bytes(&entries.value(slot)));
+        let name = collection::encoding(entries, slot);
         ctx.out.bulk(name.as_bytes());
         Ok(())
     })
@@ -74,10 +75,9 @@ pub(crate) fn refcount(ctx: &mut Context<'_, '_>) -> Outcome {
     inspect(ctx, |ctx, key, slot| {
         let policy = ctx.keyspace.rules().policy();
         let entries = ctx.entries(key);
-        let value = entries.value(slot);
-        let bytes = value::bytes(&value);
-        let small = value::encoding(entries.tag(slot), bytes) == "int"
-            && tidewheel_resp::parse_i64(bytes).is_some_and(|n| (0..SHARED_END).contains(&n));
+        let small = collection::encoding(entries, slot) == "int"
+            && tidewheel_resp::parse_i64(value::bytes(&entries.value(slot)))
+                .is_some_and(|n| (0..SHARED_END).contains(&n));
         let per_key_history = policy.uses_idle_time() || policy.counts_frequency();
         ctx.out.integer(if small && !per_key_history {
             SHARED_REFERENCES

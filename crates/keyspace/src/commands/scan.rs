@@ -2,6 +2,7 @@
 
 use tidewheel_resp::{Writer, parse_u64};
 
+use crate::collection::is_dead;
 use crate::context::Context;
 use crate::error::CommandError;
 use crate::glob::glob_match;
@@ -105,8 +106,7 @@ impl Steps for Keys {
             ctx.walk(cursor, |out, entries, slot| {
                 visited += 1;
                 budget.spend(1);
-                let deadline = entries.deadline(slot);
-                if deadline.is_none_or(|deadline| !now.reached(deadline)) {
+                if !is_dead(entries, slot, &now) {
                     answer.consider(entries.key(slot), out, budget);
                 }
                 visited < STEP && !budget.is_spent()
@@ -239,8 +239,7 @@ impl Scan {
             self.visited += 1;
             budget.spend(1);
             let key = entries.key(slot);
-            let deadline = entries.deadline(slot);
-            if deadline.is_some_and(|deadline| now.reached(deadline)) {
+            if is_dead(entries, slot, &now) {
                 dead.push(key.into());
             } else if self.options.want(entries.tag(slot)) {
                 self.options.answer.consider(key, out, budget);
@@ -297,11 +296,9 @@ fn random_key(ctx: &mut Context<'_, '_>, shard: usize) -> Option<Vec<u8>> {
     let hold = ctx.locked();
     let random = hold.random.next();
     let entries = hold.entries(db);
-    let drawn = entries.sample(random).map(|slot| {
-        let deadline = entries.deadline(slot);
-        let dead = deadline.is_some_and(|deadline| now.reached(deadline));
-        (entries.key(slot).to_vec(), dead)
-    });
+    let drawn = entries
+        .sample(random)
+        .map(|slot| (entries.key(slot).to_vec(), is_dead(entries, slot, &now)));
     if let Some((key, true)) = &drawn {
         let key = ctx.keyspace.key(key);
         ctx.find_at(key, db);

@@ -124,7 +124,7 @@ fn store(
     }
     let deadline = match (lifetime, slot) {
         (Lifetime::Until(deadline), _) => Some(deadline),
-        (Lifetime::Keep, Some(slot)) => ctx.entries(key).deadline(slot),
+        (Lifetime::Keep, Some(slot)) => ctx.deadline(key, slot),
         _ => None,
     };
     let stored = Stored {
@@ -216,7 +216,7 @@ pub(crate) fn getex(ctx: &mut Context<'_, '_>) -> Outcome {
             ctx.set_deadline(key, slot, Some(deadline), Cause::Expire);
         }
         Lifetime::Forever => {
-            if ctx.entries(key).deadline(slot).is_some() {
+            if ctx.deadline(key, slot).is_some() {
                 ctx.set_deadline(key, slot, None, Cause::Persist);
             }
         }

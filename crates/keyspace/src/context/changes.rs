@@ -1,5 +1,7 @@
 //! Adding, changing and removing entries.
 
+use std::sync::Arc;
+
 use tidewheel_store::{NewValue, Slot};
 
 use super::{Context, Key};
@@ -117,17 +119,17 @@ impl<'b> Context<'_, 'b> {
         }
     }
 
-    /// Changes an object in place, in the session's database. `change` keeps it an object.
-    pub(crate) fn change_object<R>(
+    /// Changes the bytes of a string object in place, in the session's database.
+    pub(crate) fn change_bytes<R>(
         &mut self,
         key: Key<'_>,
         slot: Slot,
         cause: Cause,
-        change: impl FnOnce(&mut Object) -> R,
+        change: impl FnOnce(&mut Arc<Vec<u8>>) -> R,
     ) -> Option<R> {
         let db = self.session.db;
         self.hold(key.shard)
-            .change_object(key, db, slot, cause, change)
+            .change_bytes(key, db, slot, cause, change)
     }
 
     pub(super) fn drop_object(&mut self, object: Object) {

@@ -1,11 +1,12 @@
 //! What a command's handler works with: its arguments, its keys' shards (locked), its reply.
 
 mod changes;
+mod collections;
 mod locks;
 mod replies;
 
 use tidewheel_resp::{Args, Writer};
-use tidewheel_store::Slot;
+use tidewheel_store::{Seen, Slot};
 
 pub(crate) use self::replies::Large;
 use crate::access::Recency;
@@ -16,7 +17,7 @@ use crate::keyspace::{Keyspace, Session};
 use crate::shard::Hold;
 pub(crate) use crate::shard::Key;
 use crate::time::Now;
-use crate::value::Entries;
+use crate::value::{self, Entries};
 
 /// What a command's handler works with.
 ///
@@ -131,17 +132,21 @@ impl<'a, 'b> Context<'a, 'b> {
         let Some(seen) = hold.entries(db).look(key.hash, key.bytes) else {
             return self.missed(key, lookup);
         };
-        if let Some(deadline) = seen.deadline
-            && now.reached(deadline)
-        {
-            self.remove_dead(key, db, seen.slot, deadline);
-            return self.missed(key, lookup);
-        }
+        let slot = match seen.deadline {
+            Some(deadline) if now.reached(deadline) => {
+                match self.remove_due(key, db, seen.slot, deadline) {
+                    Some(slot) => slot,
+                    None => return self.missed(key, lookup),
+                }
+            }
+            _ => seen.slot,
+        };
+        let hold = self.hold(key.shard);
         if touches {
-            hold.touch(db, &seen, recency, now.time.tick);
+            hold.touch(db, &Seen { slot, ..seen }, recency, now.time.tick);
         }
         hold.counters.hits += u64::from(lookup != Lookup::Write);
-        Some(seen.slot)
+        Some(slot)
     }
 
     fn missed(&mut self, key: Key<'_>, lookup: Lookup) -> Option<Slot> {
@@ -159,11 +164,33 @@ impl<'a, 'b> Context<'a, 'b> {
         let slot = entries.find(key.hash, key.bytes)?;
         match entries.deadline(slot) {
             Some(deadline) if self.now.reached(deadline) => {
-                self.remove_dead(key, db, slot, deadline);
-                None
+                self.remove_due(key, db, slot, deadline)
             }
             _ => Some(slot),
         }
+    }
+
+    /// An entry's deadline was reached: its members leave that are due, or the key itself. Returns the slot of a key
+    /// that stays.
+    #[cold]
+    fn remove_due(&mut self, key: Key<'_>, db: u32, slot: Slot, deadline: u64) -> Option<Slot> {
+        if !value::is_timed(self.entries_at(key, db).tag(slot)) {
+            self.remove_dead(key, db, slot, deadline);
+            return None;
+        }
+        let (keyspace, now) = (self.keyspace, self.now);
+        let hold = self.hold(key.shard);
+        let due = hold.expire_members(db, slot, &now, u32::MAX, &mut |deadline| {
+            keyspace.lateness_us.record(now.lateness_us(deadline), 1);
+        });
+        if let Some(garbage) = due.garbage {
+            self.drop_object(garbage);
+        }
+        // It may have moved.
+        let find = |entries: &Entries| entries.find(key.hash, key.bytes);
+        (!due.gone)
+            .then(|| find(self.entries_at(key, db)))
+            .flatten()
     }
 
     #[cold]

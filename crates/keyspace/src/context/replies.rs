@@ -86,6 +86,7 @@ impl Context<'_, '_> {
                     large.dig(self.out, Arc::clone(bytes), range);
                 }
             }
+            Value::Object(_) => unreachable!("its type was looked at"),
         }
         Ok(())
     }

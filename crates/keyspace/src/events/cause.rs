@@ -25,6 +25,8 @@ pub(crate) enum Cause {
     Set,
     SetBit,
     SetRange,
+    /// What a command of a collection has done.
+    Of(NotifyClass, &'static str),
     /// A part of something else, which is announced for itself.
     Silent,
 }
@@ -33,6 +35,7 @@ impl Cause {
     /// The class and the name of its event.
     pub(crate) fn event(self) -> Option<(NotifyClass, &'static str)> {
         Some(match self {
+            Self::Of(class, name) => (class, name),
             Self::Append => (NotifyClass::String, "append"),
             Self::CopyTo => (NotifyClass::Generic, "copy_to"),
             Self::Del => (NotifyClass::Generic, "del"),

@@ -60,6 +60,8 @@ pub(crate) struct ShardState {
     /// Where the search for evictable keys with deadlines goes on.
     eviction_turn: u32,
     pub(crate) random: Random,
+    /// Memory for packed collections while they change.
+    scratch: Vec<u8>,
     pub(crate) counters: Counters,
     #[cfg(test)]
     witness: mutate::Witness,
@@ -81,6 +83,7 @@ pub(crate) struct Counters {
     pub(crate) hits: u64,
     pub(crate) misses: u64,
     pub(crate) expired: u64,
+    pub(crate) expired_members: u64,
     pub(crate) evicted: u64,
     pub(crate) budget_hits: u64,
 }
@@ -116,6 +119,7 @@ impl Shard {
                     holds: 0,
                     eviction_turn: 0,
                     random: Random::new(seed),
+                    scratch: Vec::new(),
                     counters: Counters::default(),
                     #[cfg(test)]
                     witness: mutate::Witness::default(),

@@ -10,12 +10,14 @@
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
-use tidewheel_store::{KeyHasher, NewValue, Progress, Slot};
+use tidewheel_store::{Expired, KeyHasher, NewValue, Progress, Slot};
 
 use super::{Database, Hold, Key, NEVER};
 use crate::events::{Cause, Event, NotifyClass, NotifyFlags};
 use crate::time::Now;
-use crate::value::{Entries, Object};
+use crate::value::{self, Entries, Object};
+
+mod collections;
 
 /// The observer that queues keyspace events, while any are configured.
 const EVENTS: u8 = 1;
@@ -109,20 +111,22 @@ impl Hold<'_> {
         true
     }
 
-    /// Changes an object in place; `change` keeps it an object. `None` if the value is none.
-    pub(crate) fn change_object<R>(
+    /// Changes the bytes of a string object in place. `None` if the value is none.
+    pub(crate) fn change_bytes<R>(
         &mut self,
         key: Key<'_>,
         db: u32,
         slot: Slot,
         cause: Cause,
-        change: impl FnOnce(&mut Object) -> R,
+        change: impl FnOnce(&mut Arc<Vec<u8>>) -> R,
     ) -> Option<R> {
         let database = self.database(db);
-        let object = database.entries.object_mut(slot)?;
-        let before = object.bytes();
-        let result = change(object);
-        let after = object.bytes();
+        let Object::Bytes(bytes) = database.entries.object_mut(slot)? else {
+            return None;
+        };
+        let before = bytes.capacity();
+        let result = change(bytes);
+        let after = bytes.capacity();
         database.object_bytes = database.object_bytes + after - before;
         self.settle(db, None);
         self.tell(db, key.bytes, cause);
@@ -140,9 +144,13 @@ impl Hold<'_> {
         tick: u64,
         cause: Cause,
     ) {
-        let entries = &mut self.database(db).entries;
-        entries.set_deadline(slot, deadline, tick);
-        self.settle(db, deadline);
+        if value::is_timed(self.entries(db).tag(slot)) {
+            self.set_own_deadline(db, slot, deadline, tick);
+        } else {
+            let entries = &mut self.database(db).entries;
+            entries.set_deadline(slot, deadline, tick);
+            self.settle(db, deadline);
+        }
         self.tell(db, key.bytes, cause);
     }
 
@@ -180,26 +188,30 @@ impl Hold<'_> {
         object
     }
 
-    /// Removes what is due from a database, at most about `budget` units of work; `sink` gets each entry's
-    /// deadline and object. Leaves publishing the shard's bound to the caller.
+    /// Removes what is due from a database, keys and members, at most about `budget` units of work; `sink` gets each
+    /// deadline, and each object. Leaves publishing the shard's bound to the caller.
     pub(crate) fn expire(
         &mut self,
         db: u32,
         now: &Now,
         budget: u32,
-        mut sink: impl FnMut(u64, Option<Object>),
+        mut sink: impl FnMut(Option<u64>, Option<Object>),
     ) -> Progress {
         let observed = self.observes(Cause::Expired);
         let mut gone: Vec<Box<[u8]>> = Vec::new();
         let mut freed = 0;
+        let mut handed = Vec::new();
         let database = self.database(db);
-        let progress = database.entries.expire(now.tick, budget, |expired| {
+        let entries = &mut database.entries;
+        let remove = |expired: Expired<'_, Object>| {
             freed += expired.object.as_ref().map_or(0, Object::bytes);
-            sink(expired.deadline, expired.object);
+            sink(Some(expired.deadline), expired.object);
             if observed {
                 gone.push(expired.key.into());
             }
-        });
+        };
+        let mut progress =
+            entries.expire_or_hand_back(now.tick, budget, value::is_timed, remove, &mut handed);
         database.object_bytes -= freed;
         let due = &mut self.state.due[db as usize];
         *due = if progress.backlog {
@@ -208,10 +220,17 @@ impl Hold<'_> {
         } else {
             progress.next_deadline.unwrap_or(NEVER)
         };
-        self.state.counters.expired += u64::from(progress.fired);
+        let keys = progress.fired - handed.len() as u32;
+        self.state.counters.expired += u64::from(keys);
         self.count_bytes(db);
         if observed {
             self.tell_expired(db, gone);
+        }
+        if !handed.is_empty() {
+            let left = budget.saturating_sub(keys).max(1);
+            let (members, backlog) = self.expire_handed(db, &handed, now, left, &mut sink);
+            progress.fired = keys + members;
+            progress.backlog |= backlog;
         }
         progress
     }

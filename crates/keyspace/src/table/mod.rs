@@ -4,6 +4,7 @@ mod bitmap;
 mod connection;
 mod diagnosis;
 mod expiry;
+mod hash;
 mod hyperloglog;
 mod inspect;
 mod key;
@@ -19,6 +20,7 @@ static CHAPTERS: &[&[Command]] = &[
     string::ROWS,
     bitmap::ROWS,
     hyperloglog::ROWS,
+    hash::ROWS,
     key::ROWS,
     expiry::ROWS,
     connection::ROWS,

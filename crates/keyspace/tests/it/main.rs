@@ -7,6 +7,7 @@ mod common;
 mod concurrency;
 mod deadlines;
 mod dumps;
+mod hashes;
 mod hyperloglogs;
 mod keys;
 mod memory_limit;

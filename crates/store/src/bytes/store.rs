@@ -167,6 +167,13 @@ impl<O> Store<O> {
         (entry::tag(block), value)
     }
 
+    /// Whether the value lies beside the key, in bytes.
+    #[inline]
+    #[must_use]
+    pub fn is_inline(&self, slot: Slot) -> bool {
+        !entry::is_object(self.blocks.start(slot.0))
+    }
+
     /// The caller's tag (0–15).
     #[inline]
     #[must_use]

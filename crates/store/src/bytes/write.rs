@@ -137,6 +137,16 @@ impl<O> Store<O> {
         slot
     }
 
+    /// Changes the tag (0–15).
+    ///
+    /// # Panics
+    ///
+    /// When the tag is above 15.
+    pub fn set_tag(&mut self, slot: Slot, tag: u8) {
+        assert!(tag < 16, "a tag has four bits");
+        entry::set_tag(self.blocks.start_mut(slot.0), tag);
+    }
+
     /// The entry's inline bytes for change in place (the length stays); `None` for an object.
     pub fn inline_mut(&mut self, slot: Slot) -> Option<&mut [u8]> {
         let block = self.blocks.start_mut(slot.0);

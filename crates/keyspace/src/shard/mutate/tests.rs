@@ -7,6 +7,7 @@ use tidewheel_resp::{Args, Protocol, Writer};
 
 use super::super::ShardState;
 use super::WITNESS;
+use crate::collection;
 use crate::command::{Command, Flags};
 use crate::eviction::Policy;
 use crate::garbage::Garbage;
@@ -14,7 +15,6 @@ use crate::hooks::Hooks;
 use crate::keyspace::{Keyspace, Options, Session};
 use crate::resolve::resolve;
 use crate::time::Time;
-use crate::value;
 
 impl ShardState {
     pub(super) fn witness_key(&mut self, db: u32, key: &[u8]) {
@@ -23,7 +23,7 @@ impl ShardState {
         }
     }
 
-    pub(super) fn witness_flush(&mut self, db: u32, entries: &value::Entries) {
+    pub(super) fn witness_flush(&mut self, db: u32, entries: &crate::value::Entries) {
         entries.scan(0, usize::MAX, |slot| {
             self.witness_key(db, entries.key(slot));
         });
@@ -183,6 +183,22 @@ const CASES: &[(&str, &[&str], &[&str])] = &[
     ("pexpire", &["SET a 1"], &["PEXPIRE a 5", "PEXPIRE a 0"]),
     ("pexpireat", &["SET a 1"], &["PEXPIREAT a 9999999999999"]),
     (
+        "hdel",
+        &["HSET h a 1 b 2", "HSET l a <long> b 1"],
+        &["HDEL h a", "HDEL h x", "HDEL h b", "HDEL l a", "HDEL l b"],
+    ),
+    ("hmset", &[], &["HMSET h a 1", "HMSET h b <long>"]),
+    (
+        "hset",
+        &["HSET l a <long>"],
+        &["HSET h a 1", "HSET h a 2 b 3", "HSET l c 1"],
+    ),
+    (
+        "hsetnx",
+        &["HSET h a 1"],
+        &["HSETNX h a 2", "HSETNX h b 2", "HSETNX n a 1"],
+    ),
+    (
         "pfadd",
         &["PFADD a x", "PFADD b x", "PFDEBUG TODENSE b"],
         &["PFADD a x", "PFADD a y", "PFADD b y", "PFADD new x"],
@@ -335,7 +351,7 @@ impl Rig {
             for db in 0..DATABASES as u32 {
                 let entries = hold.entries(db);
                 entries.scan(0, usize::MAX, |slot| {
-                    let bytes = value::bytes(&entries.value(slot)).to_vec();
+                    let bytes = collection::content(entries, slot);
                     let held = (entries.tag(slot), bytes, entries.deadline(slot));
                     dump.insert((db, entries.key(slot).to_vec()), held);
                 });

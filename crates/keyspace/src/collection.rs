@@ -1,0 +1,315 @@
+//! Collections as values: a packed one lies beside its key if it is short, any other is an object.
+//!
+//! **Deadlines.** The wheel knows one deadline of an entry. While members have deadlines (the tag says so), that is the
+//! earlier of two: the key's own deadline, and its members' earliest. The key's own is then kept with the value: in eight
+//! bytes in front of the packed ones, or in [`Owned`].
+
+use tidewheel_collections::{
+    Hash, HashRef, List, ListRef, Packed, PackedList, PackedListRef, PackedRef, Set, SetForm,
+    SetRef,
+};
+use tidewheel_store::{Progress, Slot, Value};
+
+use crate::error::CommandError;
+use crate::events::NotifyClass;
+use crate::time::Now;
+use crate::value::{
+    self, Entries, Object, TAG_HASH, TAG_HASH_TIMED, TAG_LIST, TAG_SET, TAG_SET_TIMED,
+};
+
+/// A collection outside of its key's block.
+#[derive(Debug)]
+pub(crate) struct Owned<C> {
+    /// The key's own deadline, while members have deadlines.
+    pub(crate) own_deadline: Option<u64>,
+    pub(crate) of: C,
+}
+
+/// Bytes in front of a packed collection whose members have deadlines: the key's own deadline.
+pub(crate) const OWN_DEADLINE_BYTES: usize = 8;
+
+/// What stands there for none.
+const NO_DEADLINE: u64 = u64::MAX;
+
+/// The bytes in front that stand for a deadline.
+pub(crate) fn prefix(own_deadline: Option<u64>) -> [u8; OWN_DEADLINE_BYTES] {
+    own_deadline.unwrap_or(NO_DEADLINE).to_le_bytes()
+}
+
+/// The key's own deadline, and the packed bytes behind it.
+pub(crate) fn split(bytes: &[u8]) -> (Option<u64>, &[u8]) {
+    match bytes.split_first_chunk() {
+        Some((own, packed)) => {
+            let own = u64::from_le_bytes(*own);
+            ((own != NO_DEADLINE).then_some(own), packed)
+        }
+        None => (None, &[]),
+    }
+}
+
+/// One type of collection.
+pub(crate) trait Collection: Sized {
+    /// The tag while no member has a deadline.
+    const TAG: u8;
+    /// The tag while one has.
+    const TIMED_TAG: u8;
+    /// The class of its events.
+    const CLASS: NotifyClass;
+    /// The event of members whose deadline was reached.
+    const EXPIRED: &'static str;
+    /// For reading.
+    type Ref<'a>: Copy;
+
+    /// Reads packed bytes.
+    fn read(bytes: &[u8]) -> Self::Ref<'_>;
+    fn view(&self) -> Self::Ref<'_>;
+    /// None yet, in memory at hand.
+    fn empty(memory: Vec<u8>) -> Self;
+    /// A packed one.
+    fn unpack(bytes: Vec<u8>) -> Self;
+    /// The packed bytes, or itself if it is large.
+    fn pack(self) -> Result<Vec<u8>, Self>;
+    fn is_empty(&self) -> bool;
+    fn heap_bytes(&self) -> usize;
+    fn next_deadline(&self) -> Option<u64>;
+    /// Removes due members, and tells `sink` their deadlines.
+    fn expire(&mut self, now: u64, budget: u32, sink: &mut dyn FnMut(u64)) -> Progress;
+    fn copy(&self, now: u64) -> Self;
+    fn into_object(owned: Box<Owned<Self>>) -> Object;
+    fn of_object(object: &Object) -> Option<&Owned<Self>>;
+    fn of_object_mut(object: &mut Object) -> Option<&mut Owned<Self>>;
+}
+
+/// Whether the tag is one of a type's two.
+pub(crate) fn is<C: Collection>(tag: u8) -> bool {
+    tag == C::TAG || tag == C::TIMED_TAG
+}
+
+/// Whether nothing of an entry is alive: its deadline was reached, and so were those of all its members. Of a large
+/// collection it asks the key's own deadline only.
+pub(crate) fn is_dead(entries: &Entries, slot: Slot, now: &Now) -> bool {
+    let reached = |deadline: Option<u64>| deadline.is_some_and(|deadline| now.reached(deadline));
+    if !reached(entries.deadline(slot)) {
+        return false;
+    }
+    let (tag, value) = entries.tagged(slot);
+    if !value::is_timed(tag) || reached(value::own_deadline(entries, slot)) {
+        return true;
+    }
+    match value {
+        Value::Inline(bytes) => {
+            let mut members = PackedRef::new(split(bytes).1).iter();
+            members.all(|member| reached(member.deadline))
+        }
+        Value::Object(_) => false,
+    }
+}
+
+/// A key's collection.
+#[inline]
+pub(crate) fn read<'a, C: Collection + 'a>(
+    entries: &'a Entries,
+    slot: Slot,
+) -> Result<C::Ref<'a>, CommandError> {
+    let (tag, value) = entries.tagged(slot);
+    if !is::<C>(tag) {
+        return Err(CommandError::WRONG_TYPE);
+    }
+    match value {
+        Value::Inline(bytes) if tag == C::TAG => Ok(C::read(bytes)),
+        Value::Inline(bytes) => Ok(C::read(split(bytes).1)),
+        Value::Object(object) => {
+            C::of_object(object).map_or(Err(CommandError::WRONG_TYPE), |owned| Ok(owned.of.view()))
+        }
+    }
+}
+
+/// What OBJECT ENCODING says.
+pub(crate) fn encoding(entries: &Entries, slot: Slot) -> &'static str {
+    let (tag, value) = entries.tagged(slot);
+    match &value {
+        _ if !is_collection(tag) => value::encoding(tag, value::bytes(&value)),
+        _ if is::<Set>(tag) => match read::<Set>(entries, slot).map(SetRef::form) {
+            Ok(SetForm::Integers) => "intset",
+            Ok(SetForm::Large) => "hashtable",
+            _ => "listpack",
+        },
+        Value::Object(Object::Hash(hash)) if matches!(hash.of, Hash::Large(_)) => "hashtable",
+        Value::Object(Object::List(list)) if matches!(list.of, List::Large(_)) => "quicklist",
+        _ => "listpack",
+    }
+}
+
+fn is_collection(tag: u8) -> bool {
+    tag >= TAG_HASH
+}
+
+macro_rules! as_object {
+    ($variant:ident) => {
+        fn into_object(owned: Box<Owned<Self>>) -> Object {
+            Object::$variant(owned)
+        }
+
+        fn of_object(object: &Object) -> Option<&Owned<Self>> {
+            match object {
+                Object::$variant(owned) => Some(owned),
+                _ => None,
+            }
+        }
+
+        fn of_object_mut(object: &mut Object) -> Option<&mut Owned<Self>> {
+            match object {
+                Object::$variant(owned) => Some(owned),
+                _ => None,
+            }
+        }
+    };
+}
+
+/// A type whose packed form is a `Packed`.
+macro_rules! packed_collection {
+    ($type:ident, $view:ident, $tags:expr, $class:expr, $expired:literal) => {
+        impl Collection for $type {
+            const TAG: u8 = $tags.0;
+            const TIMED_TAG: u8 = $tags.1;
+            const CLASS: NotifyClass = $class;
+            const EXPIRED: &'static str = $expired;
+            type Ref<'a> = $view<'a>;
+
+            fn read(bytes: &[u8]) -> $view<'_> {
+                $view::Packed(PackedRef::new(bytes))
+            }
+
+            fn view(&self) -> $view<'_> {
+                self.get()
+            }
+
+            fn empty(memory: Vec<u8>) -> Self {
+                Self::reuse(memory)
+            }
+
+            fn unpack(bytes: Vec<u8>) -> Self {
+                Self::Packed(Packed::from_bytes(bytes))
+            }
+
+            fn pack(self) -> Result<Vec<u8>, Self> {
+                match self {
+                    Self::Packed(packed) => Ok(packed.into_bytes()),
+                    large @ Self::Large(_) => Err(large),
+                }
+            }
+
+            fn is_empty(&self) -> bool {
+                self.get().is_empty()
+            }
+
+            fn heap_bytes(&self) -> usize {
+                self.bytes()
+            }
+
+            fn next_deadline(&self) -> Option<u64> {
+                self.get().next_deadline()
+            }
+
+            fn expire(&mut self, now: u64, budget: u32, sink: &mut dyn FnMut(u64)) -> Progress {
+                self.expire(now, budget, |member| sink(member.deadline.unwrap_or(now)))
+            }
+
+            fn copy(&self, now: u64) -> Self {
+                self.get().copy(now)
+            }
+
+            as_object!($type);
+        }
+    };
+}
+
+packed_collection!(
+    Hash,
+    HashRef,
+    (TAG_HASH, TAG_HASH_TIMED),
+    NotifyClass::Hash,
+    "hexpired"
+);
+packed_collection!(
+    Set,
+    SetRef,
+    (TAG_SET, TAG_SET_TIMED),
+    NotifyClass::Set,
+    "sexpired"
+);
+
+impl Collection for List {
+    const TAG: u8 = TAG_LIST;
+    /// Elements have no deadlines.
+    const TIMED_TAG: u8 = TAG_LIST;
+    const CLASS: NotifyClass = NotifyClass::List;
+    const EXPIRED: &'static str = "";
+    type Ref<'a> = ListRef<'a>;
+
+    fn read(bytes: &[u8]) -> ListRef<'_> {
+        ListRef::Packed(PackedListRef::new(bytes))
+    }
+
+    fn view(&self) -> ListRef<'_> {
+        self.get()
+    }
+
+    fn empty(memory: Vec<u8>) -> Self {
+        Self::Packed(PackedList::reuse(memory))
+    }
+
+    fn unpack(bytes: Vec<u8>) -> Self {
+        Self::Packed(PackedList::from_bytes(bytes))
+    }
+
+    fn pack(self) -> Result<Vec<u8>, Self> {
+        match self {
+            Self::Packed(list) => Ok(list.into_bytes()),
+            large @ Self::Large(_) => Err(large),
+        }
+    }
+
+    fn is_empty(&self) -> bool {
+        self.get().is_empty()
+    }
+
+    fn heap_bytes(&self) -> usize {
+        self.heap_bytes()
+    }
+
+    fn next_deadline(&self) -> Option<u64> {
+        None
+    }
+
+    fn expire(&mut self, _: u64, _: u32, _: &mut dyn FnMut(u64)) -> Progress {
+        Progress::default()
+    }
+
+    fn copy(&self, _: u64) -> Self {
+        self.clone()
+    }
+
+    as_object!(List);
+}
+
+/// All that a value holds, in an order of its own.
+#[cfg(test)]
+pub(crate) fn content(entries: &Entries, slot: Slot) -> Vec<u8> {
+    let (tag, value) = entries.tagged(slot);
+    let mut members = Vec::new();
+    if is::<Hash>(tag) {
+        let hash = read::<Hash>(entries, slot).expect("its type");
+        hash.for_each(|entry| members.push(format!("{entry:?}")));
+    } else if is::<Set>(tag) {
+        let set = read::<Set>(entries, slot).expect("its type");
+        set.for_each(|entry| members.push(format!("{entry:?}")));
+    } else if is::<List>(tag) {
+        let list = read::<List>(entries, slot).expect("its type");
+        return format!("{:?}", list.forward(0).collect::<Vec<_>>()).into_bytes();
+    } else {
+        return value::bytes(&value).to_vec();
+    }
+    members.sort_unstable();
+    members.concat().into_bytes()
+}

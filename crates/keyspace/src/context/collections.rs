@@ -1,0 +1,99 @@
+//! Reading and changing a key's collection.
+
+use tidewheel_collections::{Change, Limits};
+use tidewheel_resp::Writer;
+use tidewheel_store::Slot;
+
+use super::locks::place_of;
+use super::{Context, Key, Lookup};
+use crate::collection::{self, Collection};
+use crate::error::CommandError;
+use crate::events::Cause;
+use crate::packing::PackedLimit;
+
+impl<'a> Context<'a, '_> {
+    /// Finds a living key in the session's database, which holds a collection of that type.
+    #[inline]
+    pub(crate) fn find_of<C: Collection>(
+        &mut self,
+        key: Key<'_>,
+        lookup: Lookup,
+    ) -> Result<Option<Slot>, CommandError> {
+        let Some(slot) = self.find(key, lookup) else {
+            return Ok(None);
+        };
+        let tag = self.entries(key).tag(slot);
+        if collection::is::<C>(tag) {
+            Ok(Some(slot))
+        } else {
+            Err(CommandError::WRONG_TYPE)
+        }
+    }
+
+    /// Calls `read` with a key's collection, if there is one, and the reply.
+    #[inline]
+    pub(crate) fn read<C: Collection, R>(
+        &mut self,
+        key: Key<'_>,
+        lookup: Lookup,
+        read: impl FnOnce(Option<C::Ref<'_>>, &mut Writer) -> R,
+    ) -> Result<R, CommandError> {
+        let slot = self.find(key, lookup);
+        let db = self.session.db;
+        // Field by field, so that the store and the reply are borrowed at once.
+        let hold = match &self.one {
+            Some(guard) => guard,
+            None => &place_of(&mut self.many, key.shard).1,
+        };
+        let found = match slot {
+            Some(slot) => Some(collection::read::<C>(hold.entries(db), slot)?),
+            None => None,
+        };
+        Ok(read(found, self.out))
+    }
+
+    /// Changes a key's collection, or a new one if there is none: `slot` is what [`find_of`](Self::find_of) has found.
+    /// `change` returns the event of what it has done; `None` if it has changed nothing. It gets the reply too. A
+    /// collection without members leaves with its key.
+    #[inline]
+    pub(crate) fn edit<C: Collection, R>(
+        &mut self,
+        key: Key<'_>,
+        slot: Option<Slot>,
+        change: impl FnOnce(&mut C, &mut Writer) -> (R, Option<Cause>),
+    ) -> R {
+        let (db, tick) = (self.session.db, self.now.tick);
+        let access = self.recency().of_new(self.now.time.tick);
+        let hold = match &mut self.one {
+            Some(guard) => guard,
+            None => &mut place_of(&mut self.many, key.shard).1,
+        };
+        let out = &mut *self.out;
+        let changed = hold.edit(key, db, slot, access, tick, |of: &mut C| change(of, out));
+        if let Some(garbage) = changed.garbage {
+            self.drop_object(garbage);
+        }
+        changed.result
+    }
+
+    /// What a change of a collection with such limits knows.
+    pub(crate) fn change(&self, limit: PackedLimit) -> Change<'a> {
+        let integers = &self.keyspace.rules().packing.intset_entries;
+        let integers = integers.load(std::sync::atomic::Ordering::Relaxed);
+        Change {
+            now: self.now.tick,
+            limits: Limits {
+                entries: limit.entries as usize,
+                value: limit.value as usize,
+                integers: usize::try_from(integers).unwrap_or(usize::MAX),
+            },
+            hasher: &self.keyspace.hasher,
+        }
+    }
+
+    /// The key's own deadline, in the session's database.
+    #[inline]
+    pub(crate) fn deadline(&mut self, key: Key<'_>, slot: Slot) -> Option<u64> {
+        crate::value::own_deadline(self.entries(key), slot)
+    }
+}

@@ -1,0 +1,469 @@
+//! The funnel for collections: a change of members, and the end of members whose deadline was reached.
+
+use tidewheel_collections::{Hash, Set};
+use tidewheel_store::{HandedBack, NewValue, Slot, Value};
+
+use super::{Hold, Key, Stored};
+use crate::collection::{Collection, OWN_DEADLINE_BYTES, Owned, prefix, split};
+use crate::events::Cause;
+use crate::time::Now;
+use crate::value::{self, Object, TAG_HASH_TIMED, TAG_SET_TIMED};
+
+/// The longest packed collection that lies beside its key.
+const BESIDE_MAX: usize = tidewheel_store::INLINE_MAX - OWN_DEADLINE_BYTES;
+
+/// Memory for packed collections that is kept.
+const SCRATCH_KEPT: usize = 8 << 10;
+
+/// What came of a change.
+#[derive(Debug)]
+pub(crate) struct Changed<R> {
+    /// What the change has returned.
+    pub(crate) result: R,
+    /// The object of a key that is gone, or of one that lies beside its key now.
+    pub(crate) garbage: Option<Object>,
+}
+
+/// What became of members whose deadline was reached.
+#[derive(Debug, Default)]
+pub(crate) struct Due {
+    /// Members that were removed.
+    pub(crate) members: u32,
+    /// Whether others are due too.
+    pub(crate) backlog: bool,
+    /// Whether the key is gone.
+    pub(crate) gone: bool,
+    pub(crate) garbage: Option<Object>,
+}
+
+/// When an entry is due: at its own deadline or at its members' earliest.
+fn earlier(own: Option<u64>, members: Option<u64>) -> Option<u64> {
+    match (own, members) {
+        (Some(own), Some(members)) => Some(own.min(members)),
+        (own, members) => own.or(members),
+    }
+}
+
+impl Hold<'_> {
+    /// Changes a collection: that of a key, or a new one. `change` returns the event of what it has done; `None` if it
+    /// has changed nothing. A collection without members leaves with its key.
+    pub(crate) fn edit<C: Collection, R>(
+        &mut self,
+        key: Key<'_>,
+        db: u32,
+        slot: Option<Slot>,
+        access: u32,
+        tick: u64,
+        change: impl FnOnce(&mut C) -> (R, Option<Cause>),
+    ) -> Changed<R> {
+        let Some(slot) = slot else {
+            let mut of = C::empty(self.take_scratch());
+            let (result, cause) = change(&mut of);
+            match cause.filter(|_| !of.is_empty()) {
+                Some(cause) => self.store_new(key, db, of, access, tick, cause),
+                None => self.keep_scratch(of),
+            }
+            let garbage = None;
+            return Changed { result, garbage };
+        };
+        if self.entries(db).is_inline(slot) {
+            self.edit_beside(key, db, slot, tick, change)
+        } else {
+            self.edit_object(key, db, slot, tick, change)
+        }
+    }
+
+    /// Changes a copy of a packed collection, and writes it back.
+    fn edit_beside<C: Collection, R>(
+        &mut self,
+        key: Key<'_>,
+        db: u32,
+        slot: Slot,
+        tick: u64,
+        change: impl FnOnce(&mut C) -> (R, Option<Cause>),
+    ) -> Changed<R> {
+        let own_deadline = value::own_deadline(self.entries(db), slot);
+        let mut of: C = self.unpack(db, slot);
+        let (result, cause) = change(&mut of);
+        let garbage = match cause {
+            None => {
+                self.keep_scratch(of);
+                None
+            }
+            Some(cause) if of.is_empty() => {
+                self.keep_scratch(of);
+                self.remove_emptied(key, db, slot, cause)
+            }
+            Some(cause) => {
+                self.write_back(key, db, slot, Owned { own_deadline, of }, tick, cause);
+                None
+            }
+        };
+        Changed { result, garbage }
+    }
+
+    fn edit_object<C: Collection, R>(
+        &mut self,
+        key: Key<'_>,
+        db: u32,
+        slot: Slot,
+        tick: u64,
+        change: impl FnOnce(&mut C) -> (R, Option<Cause>),
+    ) -> Changed<R> {
+        let was_timed = value::is_timed(self.entries(db).tag(slot));
+        let own_deadline = value::own_deadline(self.entries(db), slot);
+        let database = self.database(db);
+        let object = database.entries.object_mut(slot);
+        let Some(owned) = object.and_then(C::of_object_mut) else {
+            unreachable!("the caller has looked at the type");
+        };
+        let before = owned.of.heap_bytes();
+        let (result, cause) = change(&mut owned.of);
+        let after = owned.of.heap_bytes();
+        let (next, is_empty) = (owned.of.next_deadline(), owned.of.is_empty());
+        owned.own_deadline = own_deadline;
+        database.object_bytes = database.object_bytes + after - before;
+        let Some(cause) = cause else {
+            self.count_bytes(db);
+            let garbage = None;
+            return Changed { result, garbage };
+        };
+        if is_empty {
+            let garbage = self.remove_emptied(key, db, slot, cause);
+            return Changed { result, garbage };
+        }
+        if was_timed || next.is_some() {
+            self.file_members::<C>(db, slot, own_deadline, next, tick);
+        }
+        self.settle(db, None);
+        self.tell(db, key.bytes, cause);
+        let garbage = None;
+        Changed { result, garbage }
+    }
+
+    /// The last member has left, and the key leaves too.
+    fn remove_emptied(
+        &mut self,
+        key: Key<'_>,
+        db: u32,
+        slot: Slot,
+        cause: Cause,
+    ) -> Option<Object> {
+        self.tell(db, key.bytes, cause);
+        self.remove(key, db, slot, Cause::Del)
+    }
+
+    /// Files an entry at its own deadline or at its members' earliest.
+    fn file_members<C: Collection>(
+        &mut self,
+        db: u32,
+        slot: Slot,
+        own: Option<u64>,
+        members: Option<u64>,
+        tick: u64,
+    ) {
+        let tag = if members.is_some() {
+            C::TIMED_TAG
+        } else {
+            C::TAG
+        };
+        let deadline = earlier(own, members);
+        let entries = &mut self.database(db).entries;
+        entries.set_tag(slot, tag);
+        entries.set_deadline(slot, deadline, tick);
+        self.settle(db, deadline);
+    }
+
+    fn store_new<C: Collection>(
+        &mut self,
+        key: Key<'_>,
+        db: u32,
+        of: C,
+        access: u32,
+        tick: u64,
+        cause: Cause,
+    ) {
+        let own_deadline = None;
+        self.with_stored(Owned { own_deadline, of }, |hold, stored| {
+            hold.insert(key, db, stored, access, tick, cause);
+        });
+    }
+
+    fn write_back<C: Collection>(
+        &mut self,
+        key: Key<'_>,
+        db: u32,
+        slot: Slot,
+        owned: Owned<C>,
+        tick: u64,
+        cause: Cause,
+    ) {
+        self.with_stored(owned, |hold, stored| {
+            let old = hold.replace(key, db, slot, stored, tick, cause);
+            debug_assert!(old.is_none(), "it lay beside its key");
+        });
+    }
+
+    /// Calls `store` with what an entry holds for a collection.
+    fn with_stored<C: Collection>(
+        &mut self,
+        owned: Owned<C>,
+        store: impl FnOnce(&mut Self, Stored<'_>),
+    ) {
+        let Owned { own_deadline, of } = owned;
+        let next = of.next_deadline();
+        let deadline = earlier(own_deadline, next);
+        let tag = if next.is_some() { C::TIMED_TAG } else { C::TAG };
+        match of.pack() {
+            Ok(mut bytes) if bytes.len() <= BESIDE_MAX => {
+                if next.is_some() {
+                    bytes.splice(0..0, prefix(own_deadline));
+                }
+                let value = NewValue::Inline(&bytes);
+                let stored = Stored {
+                    tag,
+                    value,
+                    deadline,
+                };
+                store(self, stored);
+                self.keep_memory(bytes);
+            }
+            packed => {
+                let of = packed.map_or_else(|large| large, C::unpack);
+                let object = C::into_object(Box::new(Owned { own_deadline, of }));
+                let value = NewValue::Object(object);
+                let stored = Stored {
+                    tag,
+                    value,
+                    deadline,
+                };
+                store(self, stored);
+            }
+        }
+    }
+
+    /// A copy of a packed collection that lies beside its key.
+    fn unpack<C: Collection>(&mut self, db: u32, slot: Slot) -> C {
+        let mut bytes = self.take_scratch();
+        if let (tag, Value::Inline(stored)) = self.entries(db).tagged(slot) {
+            bytes.extend_from_slice(match value::is_timed(tag) {
+                true => split(stored).1,
+                false => stored,
+            });
+        }
+        C::unpack(bytes)
+    }
+
+    fn take_scratch(&mut self) -> Vec<u8> {
+        let mut scratch = std::mem::take(&mut self.state.scratch);
+        scratch.clear();
+        scratch
+    }
+
+    fn keep_scratch(&mut self, of: impl Collection) {
+        if let Ok(bytes) = of.pack() {
+            self.keep_memory(bytes);
+        }
+    }
+
+    fn keep_memory(&mut self, bytes: Vec<u8>) {
+        if bytes.capacity() <= SCRATCH_KEPT {
+            self.state.scratch = bytes;
+        }
+    }
+
+    /// Gives a key its own deadline, or takes it away, while its members have deadlines.
+    #[cold]
+    pub(super) fn set_own_deadline(&mut self, db: u32, slot: Slot, own: Option<u64>, tick: u64) {
+        let next = self.members_deadline(db, slot);
+        let entries = &mut self.database(db).entries;
+        if let Some(bytes) = entries.inline_mut(slot) {
+            bytes[..OWN_DEADLINE_BYTES].copy_from_slice(&prefix(own));
+        } else if let Some(kept) = entries.object_mut(slot).and_then(Object::own_deadline_mut) {
+            *kept = own;
+        }
+        let deadline = earlier(own, next);
+        entries.set_deadline(slot, deadline, tick);
+        self.settle(db, deadline);
+    }
+
+    fn members_deadline(&self, db: u32, slot: Slot) -> Option<u64> {
+        let (tag, value) = self.entries(db).tagged(slot);
+        match (tag, value) {
+            (TAG_HASH_TIMED, Value::Inline(bytes)) => Hash::read(split(bytes).1).next_deadline(),
+            (TAG_SET_TIMED, Value::Inline(bytes)) => Set::read(split(bytes).1).next_deadline(),
+            (_, Value::Object(Object::Hash(hash))) => hash.of.next_deadline(),
+            (_, Value::Object(Object::Set(set))) => set.of.next_deadline(),
+            _ => None,
+        }
+    }
+
+    /// Removes due members of a key, at most about `budget` of them; the key itself, if its own deadline was reached or no
+    /// member is left. `sink` gets each deadline.
+    pub(crate) fn expire_members(
+        &mut self,
+        db: u32,
+        slot: Slot,
+        now: &Now,
+        budget: u32,
+        sink: &mut dyn FnMut(u64),
+    ) -> Due {
+        let own = value::own_deadline(self.entries(db), slot);
+        if let Some(own) = own
+            && now.reached(own)
+        {
+            sink(own);
+            self.state.counters.expired += 1;
+            let garbage = self.remove_due(db, slot, Cause::Expired);
+            return Due {
+                gone: true,
+                garbage,
+                ..Due::default()
+            };
+        }
+        match self.entries(db).tag(slot) {
+            TAG_HASH_TIMED => self.expire_members_of::<Hash>(db, slot, own, now, budget, sink),
+            TAG_SET_TIMED => self.expire_members_of::<Set>(db, slot, own, now, budget, sink),
+            _ => Due::default(),
+        }
+    }
+
+    fn expire_members_of<C: Collection>(
+        &mut self,
+        db: u32,
+        slot: Slot,
+        own: Option<u64>,
+        now: &Now,
+        budget: u32,
+        sink: &mut dyn FnMut(u64),
+    ) -> Due {
+        let tick = now.tick;
+        let mut beside: Option<C> = None;
+        let progress = if self.entries(db).is_inline(slot) {
+            let of = beside.insert(self.unpack(db, slot));
+            of.expire(tick, budget, sink)
+        } else {
+            let database = self.database(db);
+            let object = database.entries.object_mut(slot);
+            let Some(owned) = object.and_then(C::of_object_mut) else {
+                unreachable!("the tag is the type's");
+            };
+            let before = owned.of.heap_bytes();
+            let progress = owned.of.expire(tick, budget, sink);
+            database.object_bytes = database.object_bytes + owned.of.heap_bytes() - before;
+            progress
+        };
+        self.state.counters.expired_members += u64::from(progress.fired);
+        let mut due = Due {
+            members: progress.fired,
+            backlog: progress.backlog,
+            ..Due::default()
+        };
+        let hold_key = self.observed_key(db, slot, progress.fired);
+        if let Some(key) = &hold_key {
+            self.tell(db, key, Cause::Of(C::CLASS, C::EXPIRED));
+        }
+        if self.is_emptied::<C>(db, slot, beside.as_ref()) {
+            beside.into_iter().for_each(|of| self.keep_scratch(of));
+            due.gone = true;
+            due.garbage = self.remove_due(db, slot, Cause::Del);
+            return due;
+        }
+        let next = match due.backlog {
+            true => Some(tick),
+            false => progress.next_deadline,
+        };
+        match beside {
+            Some(of) => self.refile_beside(
+                db,
+                slot,
+                Owned {
+                    own_deadline: own,
+                    of,
+                },
+                next,
+                tick,
+            ),
+            None => self.file_members::<C>(db, slot, own, next, tick),
+        }
+        due
+    }
+
+    fn is_emptied<C: Collection>(&self, db: u32, slot: Slot, beside: Option<&C>) -> bool {
+        match (beside, self.entries(db).value(slot)) {
+            (Some(of), _) => of.is_empty(),
+            (None, Value::Object(object)) => {
+                C::of_object(object).is_some_and(|owned| owned.of.is_empty())
+            }
+            (None, Value::Inline(_)) => false,
+        }
+    }
+
+    /// Writes a packed collection back after members have left, and files its entry again.
+    fn refile_beside<C: Collection>(
+        &mut self,
+        db: u32,
+        slot: Slot,
+        owned: Owned<C>,
+        next: Option<u64>,
+        tick: u64,
+    ) {
+        let own = owned.own_deadline;
+        let (deadline, timed) = (earlier(own, next), next.is_some());
+        if let Ok(mut bytes) = owned.of.pack() {
+            let tag = if timed { C::TIMED_TAG } else { C::TAG };
+            if timed {
+                bytes.splice(0..0, prefix(own));
+            }
+            let entries = &mut self.database(db).entries;
+            let value = NewValue::Inline(&bytes);
+            entries.replace(slot, tag, value, deadline, tick);
+            self.settle(db, deadline);
+            self.keep_memory(bytes);
+        }
+    }
+
+    /// The key, if somebody observes that members have left.
+    fn observed_key(&self, db: u32, slot: Slot, fired: u32) -> Option<Vec<u8>> {
+        let observed = fired > 0 && self.state.observers != 0;
+        observed.then(|| self.entries(db).key(slot).to_vec())
+    }
+
+    /// Removes an entry during a pass of expiry.
+    fn remove_due(&mut self, db: u32, slot: Slot, cause: Cause) -> Option<Object> {
+        let key = self.observed_key(db, slot, 1).unwrap_or_default();
+        let hash = self.entries(db).hash(slot);
+        let object = self.take_out(db, slot, hash);
+        self.tell(db, &key, cause);
+        object
+    }
+
+    /// Deals with entries whose members may be due, within a budget. Those for which it does not suffice are due again at
+    /// once.
+    pub(super) fn expire_handed(
+        &mut self,
+        db: u32,
+        handed: &[HandedBack],
+        now: &Now,
+        budget: u32,
+        sink: &mut dyn FnMut(Option<u64>, Option<Object>),
+    ) -> (u32, bool) {
+        let (mut members, mut backlog) = (0, false);
+        for entry in handed {
+            let left = budget.saturating_sub(members);
+            if left == 0 {
+                let entries = &mut self.database(db).entries;
+                entries.set_deadline(entry.slot, Some(now.tick), now.tick);
+                backlog = true;
+                continue;
+            }
+            let due = self.expire_members(db, entry.slot, now, left, &mut |deadline| {
+                sink(Some(deadline), None);
+            });
+            sink(None, due.garbage);
+            members += due.members.max(1);
+            backlog |= due.backlog;
+        }
+        (members, backlog)
+    }
+}
