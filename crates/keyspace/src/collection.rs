@@ -6,7 +6,7 @@
 
 use tidewheel_collections::{
     Hash, HashRef, List, ListRef, Packed, PackedList, PackedListRef, PackedRef, Set, SetForm,
-    SetRef,
+    SetRef, ZSet, ZSetRef,
 };
 use tidewheel_store::{Progress, Slot, Value};
 
@@ -14,7 +14,8 @@ use crate::error::CommandError;
 use crate::events::NotifyClass;
 use crate::time::Now;
 use crate::value::{
-    self, Entries, Object, TAG_HASH, TAG_HASH_TIMED, TAG_LIST, TAG_SET, TAG_SET_TIMED,
+    self, Entries, Object, TAG_HASH, TAG_HASH_TIMED, TAG_LIST, TAG_SET, TAG_SET_TIMED, TAG_ZSET,
+    TAG_ZSET_TIMED,
 };
 
 /// A collection outside of its key's block.
@@ -135,6 +136,7 @@ pub(crate) fn encoding(entries: &Entries, slot: Slot) -> &'static str {
             _ => "listpack",
         },
         Value::Object(Object::Hash(hash)) if matches!(hash.of, Hash::Large(_)) => "hashtable",
+        Value::Object(Object::ZSet(zset)) if matches!(zset.of, ZSet::Large(_)) => "skiplist",
         Value::Object(Object::List(list)) if matches!(list.of, List::Large(_)) => "quicklist",
         _ => "listpack",
     }
@@ -239,6 +241,14 @@ packed_collection!(
     "sexpired"
 );
 
+packed_collection!(
+    ZSet,
+    ZSetRef,
+    (TAG_ZSET, TAG_ZSET_TIMED),
+    NotifyClass::SortedSet,
+    "zexpired"
+);
+
 impl Collection for List {
     const TAG: u8 = TAG_LIST;
     /// Elements have no deadlines.
@@ -304,6 +314,9 @@ pub(crate) fn content(entries: &Entries, slot: Slot) -> Vec<u8> {
     } else if is::<Set>(tag) {
         let set = read::<Set>(entries, slot).expect("its type");
         set.for_each(|entry| members.push(format!("{entry:?}")));
+    } else if is::<ZSet>(tag) {
+        let zset = read::<ZSet>(entries, slot).expect("its type");
+        members.extend(zset.forward(0).map(|member| format!("{member:?}")));
     } else if is::<List>(tag) {
         let list = read::<List>(entries, slot).expect("its type");
         return format!("{:?}", list.forward(0).collect::<Vec<_>>()).into_bytes();

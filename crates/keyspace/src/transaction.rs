@@ -64,7 +64,7 @@ impl Keyspace {
         let since_ns = self.hooks.stopwatch_ns();
         let keys = calls
             .filter(|_| !whole)
-            .flat_map(|(row, args)| row.keys.positions(args.len()).map(move |at| (args, at)))
+            .flat_map(|(row, args)| row.keys.positions(args).map(move |at| (args, at)))
             .filter_map(|(args, at)| args.get(at));
         let locks = self.lock_shards_of(keys.chain(watching.keys()));
         let mut transaction = Transaction {

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use tidewheel_collections::{Hash, List, Set};
+use tidewheel_collections::{Hash, List, Set, ZSet};
 use tidewheel_resp::parse_i64;
 use tidewheel_store::{Slot, Store, Value};
 
@@ -26,6 +26,7 @@ pub(crate) enum Object {
     Hash(Box<Owned<Hash>>),
     List(Box<Owned<List>>),
     Set(Box<Owned<Set>>),
+    ZSet(Box<Owned<ZSet>>),
 }
 
 impl Object {
@@ -49,6 +50,7 @@ impl Object {
                 Self::Hash(hash) => hash.of.heap_bytes(),
                 Self::List(list) => list.of.heap_bytes(),
                 Self::Set(set) => set.of.heap_bytes(),
+                Self::ZSet(zset) => zset.of.heap_bytes(),
             }
     }
 
@@ -65,6 +67,7 @@ impl Object {
             Self::Hash(hash) => of(hash, now),
             Self::List(list) => of(list, now),
             Self::Set(set) => of(set, now),
+            Self::ZSet(zset) => of(zset, now),
         }
     }
 
@@ -74,6 +77,7 @@ impl Object {
             Self::Bytes(_) | Self::List(_) => None,
             Self::Hash(hash) => hash.own_deadline,
             Self::Set(set) => set.own_deadline,
+            Self::ZSet(zset) => zset.own_deadline,
         }
     }
 
@@ -83,6 +87,7 @@ impl Object {
             Self::Bytes(_) | Self::List(_) => None,
             Self::Hash(hash) => Some(&mut hash.own_deadline),
             Self::Set(set) => Some(&mut set.own_deadline),
+            Self::ZSet(zset) => Some(&mut zset.own_deadline),
         }
     }
 }

@@ -187,7 +187,7 @@ fn keys_of_call<'b>(
     }
     let keys: Vec<_> = row
         .keys
-        .positions(call.len())
+        .positions(call)
         .filter_map(|at| call.get(at))
         .collect();
     if keys.is_empty() {
@@ -261,9 +261,10 @@ fn write_info(row: &Command, out: &mut Writer) {
     let flags: Vec<_> = row.flags.names().collect();
     out.set(flags.len());
     flags.iter().for_each(|flag| out.simple(flag));
-    out.integer(row.keys.first.into());
-    out.integer(row.keys.last.into());
-    out.integer(row.keys.step.into());
+    let (first, last, step) = row.keys.range();
+    out.integer(first.into());
+    out.integer(last.into());
+    out.integer(step.into());
     let categories: Vec<_> = categories(row).collect();
     out.set(categories.len());
     categories.iter().for_each(|category| out.simple(category));
@@ -279,6 +280,8 @@ fn write_key_specs(keys: &KeySpec, out: &mut Writer) {
     for (i, use_) in keys.uses.iter().enumerate() {
         // Each specification covers one key, and the last one the rest.
         let first = i64::from(keys.first) + i as i64;
+        let counted = keys.counted > 0 && i + 1 == keys.uses.len();
+        let first = if counted { keys.counted.into() } else { first };
         let last = if i + 1 < keys.uses.len() {
             0
         } else if keys.last < 0 {
@@ -301,6 +304,10 @@ fn write_key_specs(keys: &KeySpec, out: &mut Writer) {
         out.bulk(b"find_keys");
         out.map(2);
         out.bulk(b"type");
+        if counted {
+            write_counted(out);
+            continue;
+        }
         out.bulk(b"range");
         out.bulk(b"spec");
         out.map(3);
@@ -310,6 +317,17 @@ fn write_key_specs(keys: &KeySpec, out: &mut Writer) {
         out.integer(keys.step.into());
         out.bulk(b"limit");
         out.integer(0);
+    }
+}
+
+/// The number of keys is where the search begins, and the keys follow it.
+fn write_counted(out: &mut Writer) {
+    out.bulk(b"keynum");
+    out.bulk(b"spec");
+    out.map(3);
+    for (name, value) in [("keynumidx", 0), ("firstkey", 1), ("keystep", 1)] {
+        out.bulk(name.as_bytes());
+        out.integer(value);
     }
 }
 

@@ -22,6 +22,7 @@ impl<'a> Context<'a, '_> {
         // DEL of one key is as cheap as GET.
         let only =
             keys.last == keys.first as i32 || keys.last == -1 && n <= first + keys.step as usize;
+        let only = only && keys.counted == 0;
         if only {
             if stored_argument != 0 {
                 self.prepare(stored_argument as usize);
@@ -29,10 +30,11 @@ impl<'a> Context<'a, '_> {
             self.step_in(self.args.get(first).unwrap_or_default());
         } else {
             if stored_argument != 0 {
-                keys.positions(n).for_each(|at| self.prepare(at + 1));
+                keys.positions(self.args)
+                    .for_each(|at| self.prepare(at + 1));
             }
             let args = self.args;
-            self.step_in_many(keys.positions(n).filter_map(|at| args.get(at)));
+            self.step_in_many(keys.positions(args).filter_map(|at| args.get(at)));
         }
     }
 

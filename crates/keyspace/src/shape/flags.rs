@@ -36,7 +36,10 @@ impl Flags {
     /// Never in the slow log: what it runs is logged by itself.
     pub const SKIP_SLOWLOG: Self = Self(1 << 13);
 
-    const NAMES: [(Self, &'static str); 14] = [
+    /// Where its keys are depends on its arguments.
+    pub const MOVABLE_KEYS: Self = Self(1 << 14);
+
+    const NAMES: [(Self, &'static str); 15] = [
         (Self::WRITE, "write"),
         (Self::READONLY, "readonly"),
         (Self::DENYOOM, "denyoom"),
@@ -51,6 +54,7 @@ impl Flags {
         (Self::NO_AUTH, "no_auth"),
         (Self::NO_MULTI, "no_multi"),
         (Self::ALLOW_BUSY, "allow_busy"),
+        (Self::MOVABLE_KEYS, "movablekeys"),
     ];
 
     /// The flags of both.

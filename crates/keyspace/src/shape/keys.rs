@@ -1,6 +1,9 @@
 //! Where a command's keys are, and what it does with them.
 
-/// Where the keys are: from argument `first` to `last` in steps of `step`; all zero without keys.
+use tidewheel_resp::{Args, parse_i64};
+
+/// Where the keys are: from argument `first` to `last` in steps of `step`; all zero without keys. A call may say itself how
+/// many keys it has: then those follow that number.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct KeySpec {
     /// The first key's position.
@@ -9,6 +12,8 @@ pub struct KeySpec {
     pub last: i32,
     /// The distance between keys.
     pub step: u32,
+    /// The position of the argument that says how many keys follow it; 0 if none does.
+    pub counted: u32,
     /// What is done to them: one for each key, and the last one for all that follow.
     pub uses: &'static [KeyUse],
 }
@@ -19,6 +24,7 @@ impl KeySpec {
         first: 0,
         last: 0,
         step: 0,
+        counted: 0,
         uses: &[],
     };
 
@@ -28,6 +34,7 @@ impl KeySpec {
             first: position,
             last: position as i32,
             step: 1,
+            counted: 0,
             uses,
         }
     }
@@ -38,6 +45,7 @@ impl KeySpec {
             first: 1,
             last: -1,
             step,
+            counted: 0,
             uses,
         }
     }
@@ -48,12 +56,38 @@ impl KeySpec {
             first: 1,
             last: 2,
             step: 1,
+            counted: 0,
             uses,
         }
     }
 
-    /// The positions of the keys in a call with `n_args` arguments.
-    pub fn positions(&self, n_args: usize) -> impl Iterator<Item = usize> + use<> {
+    #[allow(dead_code, reason = "sets and sorted sets come next")]
+    /// As many keys as the argument at that position says, behind it.
+    pub(crate) const fn counted(position: u32, uses: &'static [KeyUse]) -> Self {
+        Self {
+            first: position + 1,
+            last: 0,
+            step: 0,
+            counted: position,
+            uses,
+        }
+    }
+
+    #[allow(dead_code, reason = "sets and sorted sets come next")]
+    /// One key, then a number, then as many keys.
+    pub(crate) const fn one_and_counted(uses: &'static [KeyUse]) -> Self {
+        Self {
+            first: 1,
+            last: 1,
+            step: 1,
+            counted: 2,
+            uses,
+        }
+    }
+
+    /// The positions of the keys in a call.
+    pub fn positions(&self, args: Args<'_>) -> impl Iterator<Item = usize> + Clone + use<> {
+        let n_args = args.len();
         let end = if self.step == 0 {
             0
         } else if self.last < 0 {
@@ -61,7 +95,26 @@ impl KeySpec {
         } else {
             (self.last as usize + 1).min(n_args)
         };
-        (self.first as usize..end).step_by(self.step.max(1) as usize)
+        let counted = match self.counted {
+            0 => 0..0,
+            at => {
+                let start = at as usize + 1;
+                let count = args.get(at as usize).and_then(parse_i64).unwrap_or(0);
+                let count = usize::try_from(count).unwrap_or(0);
+                start..start.saturating_add(count).min(n_args)
+            }
+        };
+        (self.first as usize..end)
+            .step_by(self.step.max(1) as usize)
+            .chain(counted)
+    }
+
+    /// First, last and step as COMMAND INFO says them: keys that are counted are none of these.
+    pub(crate) fn range(&self) -> (u32, i32, u32) {
+        match self.step {
+            0 => (0, 0, 0),
+            step => (self.first, self.last, step),
+        }
     }
 }
 

@@ -134,6 +134,7 @@ pub(super) static ROWS: &[Command] = &[
             first: 2,
             last: -1,
             step: 1,
+            counted: 0,
             uses: &[RESULT, RO],
         },
         adds: Adds::Longest,

@@ -1,13 +1,13 @@
 //! The funnel for collections: a change of members, and the end of members whose deadline was reached.
 
-use tidewheel_collections::{Hash, Set};
+use tidewheel_collections::{Hash, Set, ZSet};
 use tidewheel_store::{HandedBack, NewValue, Slot, Value};
 
 use super::{Hold, Key, Stored};
 use crate::collection::{Collection, OWN_DEADLINE_BYTES, Owned, prefix, split};
 use crate::events::Cause;
 use crate::time::Now;
-use crate::value::{self, Object, TAG_HASH_TIMED, TAG_SET_TIMED};
+use crate::value::{self, Object, TAG_HASH_TIMED, TAG_SET_TIMED, TAG_ZSET_TIMED};
 
 /// The longest packed collection that lies beside its key.
 const BESIDE_MAX: usize = tidewheel_store::INLINE_MAX - OWN_DEADLINE_BYTES;
@@ -292,6 +292,8 @@ impl Hold<'_> {
         match (tag, value) {
             (TAG_HASH_TIMED, Value::Inline(bytes)) => Hash::read(split(bytes).1).next_deadline(),
             (TAG_SET_TIMED, Value::Inline(bytes)) => Set::read(split(bytes).1).next_deadline(),
+            (TAG_ZSET_TIMED, Value::Inline(bytes)) => ZSet::read(split(bytes).1).next_deadline(),
+            (_, Value::Object(Object::ZSet(zset))) => zset.of.next_deadline(),
             (_, Value::Object(Object::Hash(hash))) => hash.of.next_deadline(),
             (_, Value::Object(Object::Set(set))) => set.of.next_deadline(),
             _ => None,
@@ -324,6 +326,7 @@ impl Hold<'_> {
         match self.entries(db).tag(slot) {
             TAG_HASH_TIMED => self.expire_members_of::<Hash>(db, slot, own, now, budget, sink),
             TAG_SET_TIMED => self.expire_members_of::<Set>(db, slot, own, now, budget, sink),
+            TAG_ZSET_TIMED => self.expire_members_of::<ZSet>(db, slot, own, now, budget, sink),
             _ => Due::default(),
         }
     }
