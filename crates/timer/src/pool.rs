@@ -26,8 +26,12 @@ pub(crate) const NIL: u32 = u32::MAX;
 /// Records a chunk holds.
 pub(crate) const CHUNK_RECORDS: usize = 15;
 
-/// Chunks a page holds: 8 KiB, so that a nearly empty queue costs little.
+/// Chunks a page holds: 8 KiB.
 const PAGE_CHUNKS: u32 = 64;
+
+/// Chunks that the first page of a pool begins with. It doubles until it is as large as the others, so that a queue of
+/// a few timers costs little.
+const FIRST_CHUNKS: u32 = 4;
 
 /// A timer's id and the low 32 bits of the tick that it is registered for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -74,6 +78,8 @@ pub(crate) struct Pool {
     /// Bit `p`: there is no page `p`, though `p < pages.len()`.
     holes: BitSet,
     live_pages: usize,
+    /// Chunks of all pages, and those in use.
+    chunks: usize,
     used: usize,
     /// Memory of freed pages, while frees are deferred.
     freed: Option<Vec<Box<[Chunk]>>>,
@@ -92,6 +98,7 @@ impl Pool {
             holes: BitSet::new(),
             live_pages: 0,
             freed: None,
+            chunks: 0,
             used: 0,
         }
     }
@@ -182,7 +189,11 @@ impl Pool {
     /// The records of `count` chunks from chunk `from` on; behind the last chunk comes the first again. No chunk
     /// comes twice. A free chunk gives the records that it held last.
     pub(crate) fn records_near(&self, from: u32, count: u32) -> impl Iterator<Item = Record> + '_ {
-        let end = self.pages.len() as u32 * PAGE_CHUNKS;
+        let end = match self.pages.len() {
+            // The first page may be smaller than the others.
+            1 => self.chunks as u32,
+            pages => pages as u32 * PAGE_CHUNKS,
+        };
         (0..count.min(end)).flat_map(move |i| {
             let at = (u64::from(from) + u64::from(i)) % u64::from(end);
             let (page, chunk) = (at as u32 / PAGE_CHUNKS, at as u32 % PAGE_CHUNKS);
@@ -273,6 +284,7 @@ impl Pool {
                 freed.push(page.chunks);
             }
             self.live_pages -= 1;
+            self.chunks -= PAGE_CHUNKS as usize;
             self.open.remove(index);
             self.holes.insert(index);
         } else {
@@ -287,7 +299,7 @@ impl Pool {
 
     /// Heap bytes held.
     pub(crate) fn bytes(&self) -> usize {
-        self.live_pages * PAGE_CHUNKS as usize * size_of::<Chunk>()
+        self.chunks * size_of::<Chunk>()
             + self.pages.capacity() * size_of::<Option<Page>>()
             + self.open.bytes()
             + self.holes.bytes()
@@ -296,7 +308,7 @@ impl Pool {
     fn allocate(&mut self) -> u32 {
         let index = match self.open.first() {
             Some(index) => index,
-            None => self.add_page(),
+            None => self.grow_first().unwrap_or_else(|| self.add_page()),
         };
         let page = self.pages[index as usize]
             .as_mut()
@@ -311,6 +323,27 @@ impl Pool {
         at
     }
 
+    /// Doubles the first page if it is smaller than the others; it has no free chunk.
+    #[cold]
+    fn grow_first(&mut self) -> Option<u32> {
+        let page = self.pages.first_mut()?.as_mut()?;
+        let old = page.chunks.len();
+        if old == PAGE_CHUNKS as usize {
+            return None;
+        }
+        let mut chunks = vec![EMPTY; 2 * old].into_boxed_slice();
+        chunks[..old].copy_from_slice(&page.chunks);
+        link_free(&mut chunks[old..], old as u32);
+        page.free = old as u32;
+        let small = core::mem::replace(&mut page.chunks, chunks);
+        if let Some(freed) = &mut self.freed {
+            freed.push(small);
+        }
+        self.chunks += old;
+        self.open.insert(0);
+        Some(0)
+    }
+
     #[cold]
     fn add_page(&mut self) -> u32 {
         let index = self.holes.first().unwrap_or(self.pages.len() as u32);
@@ -319,16 +352,20 @@ impl Pool {
             index < u32::MAX / PAGE_CHUNKS,
             "more timer records than ids"
         );
-        let mut chunks = vec![EMPTY; PAGE_CHUNKS as usize].into_boxed_slice();
+        let count = if self.pages.is_empty() {
+            FIRST_CHUNKS
+        } else {
+            PAGE_CHUNKS
+        };
         let base = index * PAGE_CHUNKS;
-        for (i, chunk) in (base + 1..base + PAGE_CHUNKS).zip(chunks.iter_mut()) {
-            chunk.next = i;
-        }
+        let mut chunks = vec![EMPTY; count as usize].into_boxed_slice();
+        link_free(&mut chunks, base);
         let page = Some(Page {
             chunks,
             free: base,
             used: 0,
         });
+        self.chunks += count as usize;
         if (index as usize) < self.pages.len() {
             self.pages[index as usize] = page;
         } else {
@@ -338,6 +375,16 @@ impl Pool {
         self.live_pages += 1;
         self.open.insert(index);
         index
+    }
+}
+
+/// Makes a chain of free chunks, the first of which has the number `first`.
+fn link_free(chunks: &mut [Chunk], first: u32) {
+    let Some((_, linked)) = chunks.split_last_mut() else {
+        return;
+    };
+    for (chunk, next) in linked.iter_mut().zip(first + 1..) {
+        chunk.next = next;
     }
 }
 

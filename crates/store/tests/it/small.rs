@@ -36,3 +36,29 @@ fn a_store_of_a_thousand_equal_entries_holds_a_tenth_more_than_they_need() {
         "{used} bytes are needed, {held} held"
     );
 }
+
+/// The first chunk of timer records took a page of 8 KiB.
+#[test]
+fn a_store_of_few_deadlines_holds_one_ring_and_little_more() {
+    const RING: usize = 4_168;
+    let hasher = KeyHasher::new(5);
+    let mut store: Store<()> = Store::new(hasher.clone());
+    for i in 0..20u64 {
+        let key = i.to_le_bytes();
+        let hash = hasher.hash(&key);
+        store.insert(
+            hash,
+            &key,
+            0,
+            NewValue::Inline(b""),
+            Some(1_000 + i % 4),
+            1_000,
+        );
+    }
+    store.validate();
+    let (used, held) = (store.bytes(), store.held_bytes());
+    assert!(
+        held <= used + RING + 2_048,
+        "{used} bytes are needed, {held} held"
+    );
+}
