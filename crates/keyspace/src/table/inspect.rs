@@ -58,6 +58,7 @@ static DEBUG: &[Command] = &[
             first: 2,
             last: -1,
             step: 1,
+            counted: 0,
             uses: READ,
         },
         arguments: &[Argument::key("key").optional().multiple()],
