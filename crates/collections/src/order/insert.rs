@@ -4,20 +4,14 @@ use super::node::{Branch, FAN, Inner, LEAF, Leaf, NIL};
 use super::{Order, Place};
 
 /// A neighbour with at most so many ids takes some of a full leaf.
-const ROOMY: usize = LEAF - LEAF / 6;
+const ROOMY: usize = LEAF - LEAF / 6 - 1;
 
 impl Order {
-    /// Adds an id behind those that come before it. `score` is its own, `score_of` tells those of others.
-    pub(crate) fn insert(
-        &mut self,
-        id: u32,
-        score: f64,
-        before: impl FnMut(Option<f64>, u32) -> bool,
-        score_of: impl Fn(u32) -> f64,
-    ) {
+    /// Adds an id behind those that come before it.
+    pub(crate) fn insert(&mut self, id: u32, score: f64, before: impl FnMut(f64, u32) -> bool) {
         let (place, _) = self.seek(before);
-        let place = self.with_room(place, score, id, score_of);
-        self.leaves[place.leaf].insert(place.at, id);
+        let place = self.with_room(place, score, id);
+        self.leaves[place.leaf].insert(place.at, score, id);
         self.len += 1;
         self.recount(place.leaf, |count| *count += 1);
         if place.at == 0 {
@@ -26,43 +20,37 @@ impl Order {
     }
 
     /// The place where the id goes once its leaf has room.
-    fn with_room(
-        &mut self,
-        place: Place,
-        score: f64,
-        id: u32,
-        score_of: impl Fn(u32) -> f64,
-    ) -> Place {
+    fn with_room(&mut self, place: Place, score: f64, id: u32) -> Place {
         let Place { leaf, at } = place;
         if leaf == NIL {
-            return self.add_leaf(NIL, NIL, (score, id), &score_of);
+            return self.add_leaf(NIL, NIL, (score, id));
         }
         let Leaf { previous, next, .. } = self.leaves[leaf];
         if self.leaves[leaf].len() < LEAF {
             return place;
         }
         if at == LEAF && next == NIL {
-            return self.add_leaf(leaf, NIL, (score, id), &score_of);
+            return self.add_leaf(leaf, NIL, (score, id));
         }
         if at == 0 && previous == NIL {
-            return self.add_leaf(NIL, leaf, (score, id), &score_of);
+            return self.add_leaf(NIL, leaf, (score, id));
         }
         if self.shares(leaf, next) {
             let given = (LEAF - self.leaves[next].len()).div_ceil(2);
-            self.shift_right(leaf, next, given, &score_of);
+            self.shift_right(leaf, next, given);
             return self.after_shift(leaf, next, at);
         }
         if self.shares(previous, leaf) {
             let given = (LEAF - self.leaves[previous].len()).div_ceil(2);
             let start = self.leaves[previous].len();
-            self.shift_left(previous, leaf, given, &score_of);
+            self.shift_left(previous, leaf, given);
             return self.after_shift(previous, leaf, start + at);
         }
         // The new leaf's first member is the one in the middle.
         let middle = self.leaves[leaf].ids()[LEAF / 2];
-        let first = (score_of(middle), middle);
-        let right = self.add_leaf(leaf, next, first, &score_of).leaf;
-        self.shift_right(leaf, right, LEAF - LEAF / 2, &score_of);
+        let first = (self.leaves[leaf].score(LEAF / 2), middle);
+        let right = self.add_leaf(leaf, next, first).leaf;
+        self.shift_right(leaf, right, LEAF - LEAF / 2);
         self.after_shift(leaf, right, at)
     }
 
@@ -88,14 +76,14 @@ impl Order {
         }
     }
 
-    fn shift_right(&mut self, left: u32, right: u32, count: usize, score_of: impl Fn(u32) -> f64) {
+    fn shift_right(&mut self, left: u32, right: u32, count: usize) {
         self.between(left, right, |left, right| left.push(right, count));
-        self.retitle(right, score_of);
+        self.retitle(right);
     }
 
-    fn shift_left(&mut self, left: u32, right: u32, count: usize, score_of: impl Fn(u32) -> f64) {
+    fn shift_left(&mut self, left: u32, right: u32, count: usize) {
         self.between(left, right, |left, right| left.pull(right, count));
-        self.retitle(right, score_of);
+        self.retitle(right);
     }
 
     /// Moves ids between two neighbours under one parent, and corrects their counts.
@@ -127,19 +115,14 @@ impl Order {
         }
     }
 
-    fn retitle(&mut self, leaf: u32, score_of: impl Fn(u32) -> f64) {
+    fn retitle(&mut self, leaf: u32) {
         let id = self.leaves[leaf].ids()[0];
-        self.lead(0, leaf, score_of(id), id);
+        let score = self.leaves[leaf].score(0);
+        self.lead(0, leaf, score, id);
     }
 
     /// Adds an empty leaf between two. `first` is the score and the id of the member that will be its first.
-    fn add_leaf(
-        &mut self,
-        previous: u32,
-        next: u32,
-        first: (f64, u32),
-        score_of: &impl Fn(u32) -> f64,
-    ) -> Place {
+    fn add_leaf(&mut self, previous: u32, next: u32, first: (f64, u32)) -> Place {
         let leaf = self.leaves.push(Leaf::new(previous, next));
         if previous == NIL {
             self.first = leaf;
@@ -159,19 +142,19 @@ impl Order {
         };
         match (previous, next) {
             (NIL, NIL) => self.root = leaf,
-            (NIL, next) => self.attach(next, branch, 0, score_of),
-            (previous, _) => self.attach(previous, branch, 1, score_of),
+            (NIL, next) => self.attach(next, branch, 0),
+            (previous, _) => self.attach(previous, branch, 1),
         }
         Place { leaf, at: 0 }
     }
 
     /// Hangs a new leaf beside its neighbour: before it (`side` 0) or behind it (1). Full nodes on the way up are split.
-    fn attach(&mut self, beside: u32, branch: Branch, side: usize, score_of: &impl Fn(u32) -> f64) {
+    fn attach(&mut self, beside: u32, branch: Branch, side: usize) {
         let (mut level, mut beside, mut branch, mut side) = (0, beside, branch, side);
         loop {
             let parent = self.parent(level, beside);
             if parent == NIL {
-                let head = self.head(level, beside, score_of);
+                let head = self.head(level, beside);
                 return self.grow(level, head, branch, side);
             }
             let slot = self.inners[parent].slot_of(beside) + side;
@@ -197,7 +180,13 @@ impl Order {
             self.inners[node].insert(slot, branch);
             self.set_parent(level, branch.child, node);
         }
-        self.count_anew(level + 1, node);
+        // What is above them counts both, so it stays as it is.
+        let count = self.inners[node].total();
+        let parent = self.inners[node].parent;
+        if parent != NIL {
+            let slot = self.inners[parent].slot_of(node);
+            *self.inners[parent].count_mut(slot) = count;
+        }
         self.adopt(level, right)
     }
 
@@ -217,10 +206,10 @@ impl Order {
     }
 
     /// A node as its parent knows it.
-    fn head(&self, level: u32, node: u32, score_of: &impl Fn(u32) -> f64) -> Branch {
+    fn head(&self, level: u32, node: u32) -> Branch {
         let (score, id) = if level == 0 {
             let id = self.leaves[node].ids()[0];
-            (score_of(id), id)
+            (self.leaves[node].score(0), id)
         } else {
             let first = self.inners[node].branch(0);
             (first.score, first.id)

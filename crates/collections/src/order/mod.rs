@@ -1,11 +1,14 @@
 //! The order of a sorted set: ids by (score, member), each with its rank.
 //!
-//! An example: a set of a million members has about 20,000 leaves of up to 60 ids. An inner node has up to 50 branches, and
-//! knows of each the first member and how many ids are below it. So four steps lead to a score, and to a rank.
+//! An example: a set of a million members has about 30,000 leaves of up to 41 members. An inner node has up to 50 branches,
+//! and knows of each the first member and how many members are below it. So four steps lead to a score, and to a rank.
 //!
 //! It is a B+-tree with subtree counts (Bayer, McCreight: "Organization and Maintenance of Large Ordered Indices", 1972;
-//! the counts are those of order-statistic trees). The tree knows ids only. Whoever seeks says of an id whether its
-//! member comes before the sought place, and the scores of members are asked for where a branch gets another first member.
+//! the counts are those of order-statistic trees). The tree knows scores and ids. Whoever seeks says of a score and an id
+//! whether they come before the sought place, and looks at the member itself only if the scores are equal.
+//!
+//! Leaves without scores were tried. They save 10 bytes a member, but each step within a leaf reads a block then: see
+//! `docs/decisions.md`.
 //!
 //! - *Fill.* A full leaf first gives ids to a neighbour under the same parent, and is split only if there is no room. A new
 //!   last or first member of a full leaf begins a leaf of its own, so ascending and descending members fill leaves completely.
@@ -25,7 +28,7 @@ mod validate;
 use dense::Dense;
 use node::{Inner, Leaf, NIL};
 
-/// Ids in order. Levels count from the leaves, which are level 0.
+/// Ids in order of their members. Levels count from the leaves, which are level 0.
 #[derive(Debug)]
 pub(crate) struct Order {
     leaves: Dense<Leaf>,

@@ -1,16 +1,20 @@
-//! The nodes of the tree: leaves with ids, inner nodes with children.
+//! The nodes of the tree: leaves with members, inner nodes with children.
+//!
+//! The tree's own tests have small nodes, so that few members make a deep tree.
 
 /// No node.
 pub(super) const NIL: u32 = u32::MAX;
 
-/// Ids of a leaf: four cache lines with its links.
-pub(super) const LEAF: usize = 60;
+/// Members of a leaf: eight cache lines with its links.
+pub(super) const LEAF: usize = if cfg!(test) { 6 } else { 41 };
 
 /// Children of an inner node: sixteen cache lines.
-pub(super) const FAN: usize = 50;
+pub(super) const FAN: usize = if cfg!(test) { 5 } else { 50 };
 
+/// Ids and their scores, in columns.
 #[derive(Debug)]
 pub(super) struct Leaf {
+    scores: [f64; LEAF],
     ids: [u32; LEAF],
     len: u16,
     pub(super) parent: u32,
@@ -21,6 +25,7 @@ pub(super) struct Leaf {
 impl Leaf {
     pub(super) fn new(previous: u32, next: u32) -> Self {
         Self {
+            scores: [0.0; LEAF],
             ids: [0; LEAF],
             len: 0,
             parent: NIL,
@@ -38,39 +43,74 @@ impl Leaf {
         self.len as usize
     }
 
+    pub(super) fn score(&self, at: usize) -> f64 {
+        self.scores[at]
+    }
+
+    /// How many members are before the sought place.
+    #[inline]
+    pub(super) fn partition(&self, before: impl FnMut(f64, u32) -> bool) -> usize {
+        partition(&self.scores, &self.ids, self.len, before)
+    }
+
     pub(super) fn set(&mut self, at: usize, id: u32) {
         self.ids[at] = id;
     }
 
-    pub(super) fn insert(&mut self, at: usize, id: u32) {
+    pub(super) fn insert(&mut self, at: usize, score: f64, id: u32) {
         let len = self.len as usize;
+        self.scores.copy_within(at..len, at + 1);
         self.ids.copy_within(at..len, at + 1);
-        self.ids[at] = id;
+        (self.scores[at], self.ids[at]) = (score, id);
         self.len += 1;
     }
 
     pub(super) fn remove(&mut self, at: usize, count: usize) {
         let len = self.len as usize;
+        self.scores.copy_within(at + count..len, at);
         self.ids.copy_within(at + count..len, at);
         self.len -= count as u16;
     }
 
-    /// Takes the first `count` ids of its right neighbour.
+    /// Takes the first `count` members of its right neighbour.
     pub(super) fn pull(&mut self, right: &mut Self, count: usize) {
-        let len = self.len as usize;
-        self.ids[len..len + count].copy_from_slice(&right.ids[..count]);
+        let to = self.len as usize..self.len as usize + count;
+        self.scores[to.clone()].copy_from_slice(&right.scores[..count]);
+        self.ids[to].copy_from_slice(&right.ids[..count]);
         self.len += count as u16;
         right.remove(0, count);
     }
 
-    /// Gives its last `count` ids to its right neighbour.
+    /// Gives its last `count` members to its right neighbour.
     pub(super) fn push(&mut self, right: &mut Self, count: usize) {
         let (len, behind) = (self.len as usize, right.len as usize);
+        right.scores.copy_within(..behind, count);
         right.ids.copy_within(..behind, count);
+        right.scores[..count].copy_from_slice(&self.scores[len - count..len]);
         right.ids[..count].copy_from_slice(&self.ids[len - count..len]);
         self.len -= count as u16;
         right.len += count as u16;
     }
+}
+
+/// How many of the members in two columns are before the sought place.
+#[inline]
+fn partition(
+    scores: &[f64],
+    ids: &[u32],
+    len: u16,
+    mut before: impl FnMut(f64, u32) -> bool,
+) -> usize {
+    let (mut from, mut to) = (0, len as usize);
+    while from < to {
+        let middle = (from + to) / 2;
+        if before(scores[middle], ids[middle]) {
+            from = middle + 1;
+        } else {
+            to = middle;
+        }
+    }
+    from
 }
 
 /// What an inner node knows of a child: its first member (score and id), its number, and how many ids are below it.
@@ -143,17 +183,8 @@ impl Inner {
 
     /// The branches whose first member is before the sought place.
     #[inline]
-    pub(super) fn partition(&self, mut before: impl FnMut(f64, u32) -> bool) -> usize {
-        let (mut from, mut to) = (0, self.len as usize);
-        while from < to {
-            let middle = (from + to) / 2;
-            if before(self.scores[middle], self.ids[middle]) {
-                from = middle + 1;
-            } else {
-                to = middle;
-            }
-        }
-        from
+    pub(super) fn partition(&self, before: impl FnMut(f64, u32) -> bool) -> usize {
+        partition(&self.scores, &self.ids, self.len, before)
     }
 
     pub(super) fn count_mut(&mut self, slot: usize) -> &mut u32 {

@@ -8,36 +8,24 @@ const JOINED_LEAF: usize = LEAF - LEAF / 8;
 const JOINED_FAN: usize = FAN - FAN / 8;
 
 impl Order {
-    /// Removes an id; `before` is true for those before it. Returns whether it was there. The scores of the others are still
-    /// asked for.
-    pub(crate) fn remove(
-        &mut self,
-        id: u32,
-        before: impl FnMut(Option<f64>, u32) -> bool,
-        score_of: impl Fn(u32) -> f64,
-    ) -> bool {
+    /// Removes an id; `before` is true for those before it. Returns whether it was there.
+    pub(crate) fn remove(&mut self, id: u32, before: impl FnMut(f64, u32) -> bool) -> bool {
         let found = self.find(id, before);
         if let Some(place) = found {
-            self.cut(place, 1, score_of);
+            self.cut(place, 1);
         }
         found.is_some()
     }
 
     /// Removes some ids from a rank on: those of one leaf, and at most `max`. Appends them to `removed`.
-    pub(crate) fn remove_run(
-        &mut self,
-        rank: usize,
-        max: usize,
-        removed: &mut Vec<u32>,
-        score_of: impl Fn(u32) -> f64,
-    ) {
+    pub(crate) fn remove_run(&mut self, rank: usize, max: usize, removed: &mut Vec<u32>) {
         let Some(place) = self.select(rank).filter(|_| max > 0) else {
             return;
         };
         let ids = &self.leaves[place.leaf].ids()[place.at..];
         let count = ids.len().min(max);
         removed.extend_from_slice(&ids[..count]);
-        self.cut(place, count, score_of);
+        self.cut(place, count);
     }
 
     /// Exchanges the id of a member that has another place in memory now. `before` is true for those before it, and false
@@ -47,7 +35,7 @@ impl Order {
         old: u32,
         new: u32,
         score: f64,
-        before: impl FnMut(Option<f64>, u32) -> bool,
+        before: impl FnMut(f64, u32) -> bool,
     ) {
         let Some(place) = self.find(old, before) else {
             debug_assert!(false, "a moved member is in the order");
@@ -59,7 +47,7 @@ impl Order {
         }
     }
 
-    fn find(&self, id: u32, before: impl FnMut(Option<f64>, u32) -> bool) -> Option<Place> {
+    fn find(&self, id: u32, before: impl FnMut(f64, u32) -> bool) -> Option<Place> {
         let (mut place, _) = self.seek(before);
         if place.leaf == NIL {
             return None;
@@ -75,7 +63,7 @@ impl Order {
         found.then_some(place)
     }
 
-    fn cut(&mut self, place: Place, count: usize, score_of: impl Fn(u32) -> f64) {
+    fn cut(&mut self, place: Place, count: usize) {
         let Place { leaf, at } = place;
         self.leaves[leaf].remove(at, count);
         self.len -= count;
@@ -87,7 +75,8 @@ impl Order {
         }
         if at == 0 {
             let first = ids[0];
-            self.lead(0, leaf, score_of(first), first);
+            let score = self.leaves[leaf].score(0);
+            self.lead(0, leaf, score, first);
         }
         if len < LEAF / 2 {
             self.join_leaf(leaf);

@@ -4,10 +4,9 @@ use super::node::{Leaf, NIL};
 use super::{Order, Place};
 
 impl Order {
-    /// How many ids come before a place. `before` says whether an id's member does. It is given the score where the tree
-    /// knows it.
+    /// How many ids come before a place. `before` says whether an id's member does. It is given the member's score and id.
     #[inline]
-    pub(crate) fn rank(&self, before: impl FnMut(Option<f64>, u32) -> bool) -> usize {
+    pub(crate) fn rank(&self, before: impl FnMut(f64, u32) -> bool) -> usize {
         self.seek(before).1
     }
 
@@ -55,20 +54,19 @@ impl Order {
 
     /// The place behind the ids that come before, and their number. The tree must not be empty for the place to exist.
     #[inline]
-    pub(super) fn seek(&self, mut before: impl FnMut(Option<f64>, u32) -> bool) -> (Place, usize) {
+    pub(super) fn seek(&self, mut before: impl FnMut(f64, u32) -> bool) -> (Place, usize) {
         let (mut rank, mut node) = (0, self.root);
         for _ in 0..self.top {
             let inner = &self.inners[node];
-            let branch = inner.partition(|score, id| before(Some(score), id)).max(1) - 1;
+            let branch = inner.partition(&mut before).max(1) - 1;
             rank += inner.counts()[..branch].iter().sum::<u32>() as usize;
             node = inner.children()[branch];
         }
-        let ids = if node == NIL {
-            &[]
+        let at = if node == NIL {
+            0
         } else {
-            self.leaves[node].ids()
+            self.leaves[node].partition(before)
         };
-        let at = ids.partition_point(|id| before(None, *id));
         (Place { leaf: node, at }, rank + at)
     }
 

@@ -1,7 +1,7 @@
 //! Panics if the tree is broken. O(n).
 
 use super::Order;
-use super::node::{FAN, NIL};
+use super::node::{FAN, LEAF, NIL};
 
 impl Order {
     /// `score_of` tells the score of an id, `precedes` whether one comes before another.
@@ -43,12 +43,21 @@ impl Order {
         }
         assert_eq!(last, self.last, "the last leaf");
         assert_eq!((leaves, inners), (self.leaves.len(), self.inners.len()));
+        let leaves_scores = (0..self.leaves.len() as u32).map(|leaf| &self.leaves[leaf]);
+        for leaf in leaves_scores {
+            let mut known = leaf.ids().iter().enumerate();
+            assert!(
+                known.all(|(at, id)| leaf.score(at) == score_of(*id)),
+                "a score"
+            );
+        }
         let ids: Vec<u32> = self.forward(0).collect();
         assert_eq!(ids.len(), self.len, "the walk");
         let mut pairs = ids.windows(2);
         assert!(pairs.all(|pair| precedes(pair[0], pair[1])), "the order");
-        // Neighbours under one parent need more than 7/8 of a leaf, or one of them has just been begun at an end.
-        assert!(leaves <= 3 + self.len / 15, "leaves are nearly empty");
+        // Of two neighbours under one parent, both are half full, or they have more than 7/8 of a leaf in all. Ends that
+        // have just begun, and leaves alone under their parents, are few.
+        assert!(leaves <= 3 + 4 * self.len / LEAF, "leaves are nearly empty");
     }
 
     fn first_below(&self, level: u32, node: u32) -> u32 {

@@ -19,11 +19,8 @@ pub struct LargeZSet {
 }
 
 /// Whether a member comes before (score, member), as the order asks.
-fn before(members: &Store<()>, score: f64, member: &[u8]) -> impl Fn(Option<f64>, u32) -> bool {
-    move |known, id| {
-        let own = known.unwrap_or_else(|| score_at(members, id));
-        own < score || (own == score && members.key(Slot::from_bits(id)) < member)
-    }
+fn before(members: &Store<()>, score: f64, member: &[u8]) -> impl Fn(f64, u32) -> bool {
+    move |own, id| own < score || (own == score && members.key(Slot::from_bits(id)) < member)
 }
 
 #[inline]
@@ -85,7 +82,7 @@ impl LargeZSet {
     pub(super) fn rank(&self, slot: Slot) -> usize {
         let own = slot.to_bits();
         let before = before(&self.members, self.score(slot), self.members.key(slot));
-        self.order.rank(|known, id| id != own && before(known, id))
+        self.order.rank(|score, id| id != own && before(score, id))
     }
 
     pub(super) fn nth(&self, rank: usize) -> Option<Scored<'_>> {
@@ -106,13 +103,8 @@ impl LargeZSet {
     }
 
     pub(super) fn by_score(&self, min: Bound<f64>, max: Bound<f64>) -> Range<usize> {
-        let score = |known: Option<f64>, id| known.unwrap_or_else(|| score_at(&self.members, id));
-        let start = self
-            .order
-            .rank(|known, id| super::below_start(score(known, id), min));
-        let end = self
-            .order
-            .rank(|known, id| super::within_end(score(known, id), max));
+        let start = self.order.rank(|score, _| super::below_start(score, min));
+        let end = self.order.rank(|score, _| super::within_end(score, max));
         start..end.max(start)
     }
 
@@ -154,18 +146,14 @@ impl LargeZSet {
     fn enter(&mut self, slot: Slot, score: f64, member: &[u8]) {
         let Self { members, order } = self;
         let before = before(members, score, member);
-        order.insert(slot.to_bits(), score, before, |id| score_at(members, id));
+        order.insert(slot.to_bits(), score, before);
     }
 
     fn leave(&mut self, slot: Slot) {
         let Self { members, order } = self;
         let own = slot.to_bits();
         let before = before(members, score_at(members, own), members.key(slot));
-        let found = order.remove(
-            own,
-            |known, id| id != own && before(known, id),
-            |id| score_at(members, id),
-        );
+        let found = order.remove(own, |score, id| id != own && before(score, id));
         debug_assert!(found, "a member is in the order");
     }
 
@@ -207,8 +195,8 @@ impl LargeZSet {
         let score = score_at(members, new.to_bits());
         let before = before(members, score, members.key(new));
         let stale = old.to_bits();
-        order.replace(stale, new.to_bits(), score, |known, id| {
-            id != stale && before(known, id)
+        order.replace(stale, new.to_bits(), score, |score, id| {
+            id != stale && before(score, id)
         });
     }
 
@@ -222,8 +210,7 @@ impl LargeZSet {
         let mut left = ranks.end.min(self.len()).saturating_sub(ranks.start);
         let mut gone = Vec::new();
         while left > 0 {
-            let Self { members, order } = self;
-            order.remove_run(ranks.start, left, &mut gone, |id| score_at(members, id));
+            self.order.remove_run(ranks.start, left, &mut gone);
             left -= gone.len();
             for id in gone.drain(..) {
                 sink(self.by_id(id));

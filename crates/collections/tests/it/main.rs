@@ -1,5 +1,6 @@
 //! Collections against naive models.
 
+mod fill;
 mod growth;
 mod model_list;
 mod model_members;
