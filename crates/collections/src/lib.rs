@@ -1,4 +1,36 @@
 //! One collection: its members, their order, their deadlines.
+//!
+//! ```
+//! use tidewheel_collections::{Change, Hash, Limits, NewDeadline};
+//! use tidewheel_store::KeyHasher;
+//!
+//! let hasher = KeyHasher::new(42);
+//! let limits = Limits { entries: 512, value: 64, integers: 512 };
+//! let change = Change { now: 0, limits, hasher: &hasher };
+//!
+//! let mut session = Hash::new();
+//! session.insert(b"user", b"alice", NewDeadline::None, &change);
+//! session.insert(b"token", b"8f2c", NewDeadline::At(1_000), &change);
+//!
+//! session.expire(1_000, 32, |gone| assert_eq!(gone.key, b"token"));
+//! assert_eq!(session.get().value(b"user"), Some(&b"alice"[..]));
+//! assert_eq!(session.get().len(), 1);
+//! ```
+//!
+//! # The parts
+//!
+//! Each collection has two types: `HashRef` reads, [`Hash`] changes. Both have two forms.
+//!
+//! - *Packed* is one string of bytes ([`Packed`]). The caller may keep it wherever it keeps bytes.
+//! - *Large* is a structure of its own. A collection becomes large when an insert breaks its [`Limits`], and never goes
+//!   back. For hashes and sets it is a [`Table`], which is a small store.
+//!
+//! # The rules
+//!
+//! - **Time is an argument.** A member is due when `now` has reached its deadline. The caller calls `expire` before it
+//!   reads: a `Ref` type does not know the time, and shows every member that is there.
+//! - **Work comes in steps.** `expire` and `maintain` take a budget. No operation on a large collection depends on its
+//!   number of members, unless it says so.
 #![forbid(unsafe_code)]
 
 mod change;
