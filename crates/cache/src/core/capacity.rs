@@ -93,10 +93,14 @@ impl Account {
         take(&self.free, want)
     }
 
-    /// How much of a loan is worth giving back, when so much of it is used.
+    /// How much of a loan is worth giving back, when so much of it is used: all of it, as long as something is owed.
     pub(crate) fn surplus(&self, lent: u64, used: u64) -> u64 {
         if !self.is_bounded {
             return 0;
+        }
+        let owed = self.owed();
+        if owed > 0 {
+            return owed.min(lent.saturating_sub(used));
         }
         let portion = self.portion.load(Relaxed);
         let keep = used + portion;

@@ -33,9 +33,9 @@ impl<K: Hash + Eq, V, S: BuildHasher> Inner<K, V, S> {
         true
     }
 
-    /// Whether a prepared entry stays once it is stored.
+    /// Whether a prepared entry stays once it is stored. It has room already, whatever it weighs.
     fn admits(&self, shard: &Shard<K, V>, prepared: &Prepared<'_>) -> bool {
         let is_current = self.tags.is_current(prepared.attributes.label);
-        !shard.closed && prepared.fits && !prepared.is_over() && is_current
+        !shard.closed && !prepared.is_over() && is_current
     }
 }

@@ -19,12 +19,17 @@ impl<K: Hash + Eq, V, S: BuildHasher> Cache<K, V, S> {
         self.set_pinned(key, true)
     }
 
-    /// Lets a key be evicted again; tells whether it is there.
+    /// Lets a key be evicted again; tells whether it is there. It goes at once if the capacity has
+    /// [shrunk](Self::set_max_capacity), and what was pinned is too much for it.
     pub fn unpin<Q>(&self, key: &Q) -> bool
     where
         Q: Hash + Equivalent<K> + ?Sized,
     {
-        self.set_pinned(key, false)
+        let is_there = self.set_pinned(key, false);
+        if self.inner.account.owed() > 0 {
+            self.inner.collect();
+        }
+        is_there
     }
 
     /// Whether a key is there and pinned.

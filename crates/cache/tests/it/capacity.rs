@@ -450,6 +450,50 @@ fn pinned_entries_stay_when_the_capacity_shrinks_and_pay_when_they_leave() {
     assert!((90..=100).contains(&cache.weight()), "{}", cache.weight());
 }
 
+/// Its shard kept what it had been lent for it, and the cache stayed too large.
+#[test]
+fn a_pinned_entry_that_ends_pays_for_a_capacity_that_has_shrunk() {
+    for shards in [1, 4] {
+        let (builder, clock, _events) = builder(9, shards);
+        let cache = builder.build().expect("valid");
+        cache.insert_with(1, 1, Lifetime::ttl(10 * MS));
+        assert!(cache.pin(&1));
+        cache.set_max_capacity(0);
+        assert_eq!(cache.len(), 1);
+        clock.advance(10 * MS);
+        assert_eq!(cache.run_due(), 1);
+        for key in 2..50 {
+            cache.insert(key, 1);
+            assert_eq!(cache.len(), 0, "{key} of {shards} shards");
+        }
+        cache.validate();
+    }
+}
+
+/// They stayed for good, though nothing protected them any more.
+#[test]
+fn what_is_too_much_for_a_capacity_that_has_shrunk_leaves_when_it_is_unpinned() {
+    for shards in [1, 4] {
+        let (builder, _clock, events) = builder(100, shards);
+        let cache = builder.build().expect("valid");
+        for key in 0..80 {
+            cache.insert(key, 1);
+            cache.pin(&key);
+        }
+        cache.set_max_capacity(50);
+        for key in 0..80 {
+            assert!(cache.unpin(&key));
+            let weight = 80 - u64::from(key + 1).min(30);
+            assert_eq!(cache.weight(), weight, "{shards} shards");
+        }
+        cache.run_due();
+        let heard = events.lock().expect("unpoisoned");
+        assert!(heard.iter().all(|event| event.1 == RemovalCause::Evicted));
+        assert_eq!(heard.len(), 30);
+        cache.validate();
+    }
+}
+
 /// How much of the first keys is there.
 trait Pinned {
     fn weight_of_pinned(&self, keys: u32) -> u64;

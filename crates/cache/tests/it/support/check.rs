@@ -203,7 +203,7 @@ impl Model {
 
     fn bound(&mut self, effects: &Effects, events: &[Event], told: bool) {
         let now = self.tick();
-        if let Some(capacity) = self.setup.capacity() {
+        if let Some(capacity) = self.capacity {
             let weight = self.cache.weight();
             // Pinned entries may exceed the capacity. After they are unpinned, the next insertion evicts the surplus.
             let most = capacity.max(self.pinned_weight()).max(self.weight_before);

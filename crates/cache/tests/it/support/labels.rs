@@ -1,6 +1,6 @@
-//! What the model expects of tags and pins.
+//! What the model expects of tags, pins and the capacity.
 
-use super::model::{Entry, Model};
+use super::model::{Effects, Entry, Model};
 use super::value::Probe;
 
 impl Model {
@@ -34,6 +34,19 @@ impl Model {
         }
     }
 
+    /// What is too much for a smaller capacity leaves at once.
+    pub(super) fn set_capacity(&mut self, capacity: u64, effects: &mut Effects) {
+        let changed = self.cache.set_max_capacity(capacity);
+        assert_eq!(changed, self.capacity.is_some());
+        if changed {
+            self.capacity = Some(capacity);
+            // Nothing but what is pinned may exceed it from now on.
+            self.weight_before = 0;
+            effects.makes_room = true;
+        }
+        assert_eq!(self.cache.max_capacity(), self.capacity);
+    }
+
     /// The weight of pinned entries.
     pub(super) fn pinned_weight(&self) -> u64 {
         let pinned = self.entries.values().filter(|entry| entry.pinned);
@@ -43,8 +56,9 @@ impl Model {
     /// Whether an entry finds no room beside those that are pinned: then it may be evicted at once.
     pub(super) fn is_crowded_out(&self, entry: &Entry) -> bool {
         let others = self.pinned_weight() - u64::from(entry.weight) * u64::from(entry.pinned);
-        let capacity = self.setup.capacity();
         !entry.pinned
-            && capacity.is_some_and(|capacity| others + u64::from(entry.weight) > capacity)
+            && self
+                .capacity
+                .is_some_and(|capacity| others + u64::from(entry.weight) > capacity)
     }
 }

@@ -3,11 +3,11 @@
 
 use std::time::Duration;
 
-use tidewheel::{Condition, Loaded, RemovalCause};
+use tidewheel::{Condition, Loaded, Presence, RemovalCause};
 
 use super::model::{Effects, Entry, Model};
 use super::op::{Life, Tags};
-use super::setup::NEGATIVE;
+use super::setup::{ABSENT, NEGATIVE};
 use super::value::{Key, Probe, Value};
 
 /// Ticks until a failed refresh of an entry without an end is tried again.
@@ -25,6 +25,9 @@ pub(crate) struct Load {
     pub(crate) fresh: Option<Duration>,
     pub(crate) stale: Option<Duration>,
     pub(crate) tags: Tags,
+    /// Whether the loader is given the old value, and says that it has not changed.
+    pub(crate) sees_old: bool,
+    pub(crate) unchanged: bool,
     pub(crate) meanwhile: Meanwhile,
 }
 
@@ -43,6 +46,7 @@ pub(crate) enum Meanwhile {
     Insert,
     Remove,
     InvalidateAll,
+    InvalidateTag(u8),
     /// A change of its end that changes nothing.
     Idle,
 }
@@ -78,7 +82,7 @@ impl Entry {
     }
 
     /// Whether it may be served in place of an error; `None` while only jitter knows.
-    fn is_kept(&self, now: u64) -> Option<bool> {
+    pub(super) fn is_kept(&self, now: u64) -> Option<bool> {
         match self.end() {
             _ if self.invalidated => Some(false),
             None => Some(true),
@@ -215,11 +219,29 @@ impl Model {
     fn ask_for(&mut self, load: &Load, run: &mut Run, effects: &mut Effects) -> Option<u64> {
         let cache = self.cache.clone();
         let key = Key::new(load.key, &self.ledger);
-        let mut loader = || self.loader(load, run, effects);
-        let found = match load.asks {
-            Asks::Plainly => Some(cache.get_or_load_with(key, || loader().expect("it succeeds"))),
-            Asks::Optionally => cache.get_or_load_with(key, loader),
-            Asks::Fallibly => cache.get_or_load_with(key, || loader().ok_or(Failed)).ok(),
+        let mut loader = |old| self.loader(load, old, run, effects);
+        let found = if load.sees_old {
+            let fetch = cache.fetch(key);
+            let mut loader = |old| loader(Some(old));
+            match load.asks {
+                Asks::Plainly => Some(fetch.load_with_old(|old| loader(old).expect("loads")).value),
+                Asks::Optionally => {
+                    let absent = Presence::AbsentFor(ABSENT);
+                    let load = |old| loader(old).map_or(absent, Presence::Present);
+                    fetch.load_with_old(load).value
+                }
+                Asks::Fallibly => {
+                    let load = |old| loader(old).ok_or(Failed);
+                    fetch.load_with_old(load).value.ok()
+                }
+            }
+        } else {
+            let mut loader = || loader(None);
+            match load.asks {
+                Asks::Plainly => Some(cache.get_or_load_with(key, || loader().expect("loads"))),
+                Asks::Optionally => cache.get_or_load_with(key, loader),
+                Asks::Fallibly => cache.get_or_load_with(key, || loader().ok_or(Failed)).ok(),
+            }
         };
         found.map(|value| value.id)
     }
@@ -227,13 +249,20 @@ impl Model {
     fn loader(
         &mut self,
         load: &Load,
+        old: Option<Option<Value>>,
         run: &mut Run,
         effects: &mut Effects,
     ) -> Option<Loaded<Value>> {
         run.ran = true;
         self.counts.misses += 1;
         self.counts.loads += 1;
+        if let Some(old) = &old {
+            self.given_old(load.key, old.as_ref().map(|old| old.id));
+        }
         self.meanwhile(load, run, effects);
+        if let Some(old) = old.flatten().filter(|_| load.unchanged) {
+            return Some(self.unchanged(load, old, run));
+        }
         let succeeds = load.succeeds || load.asks == Asks::Plainly;
         succeeds.then(|| {
             let (value, mut lifetime, mut entry) =
@@ -263,6 +292,10 @@ impl Model {
             Meanwhile::InvalidateAll => {
                 self.cache.invalidate_all();
                 self.all_leave(RemovalCause::Cleared);
+            }
+            Meanwhile::InvalidateTag(tag) => {
+                self.invalidate_tag(tag);
+                run.overtaken = false;
             }
             Meanwhile::Idle | Meanwhile::Nothing => run.overtaken = false,
         }
@@ -302,13 +335,18 @@ impl Model {
         match (run.entry, load.asks) {
             (Some(entry), _) => {
                 assert_eq!(answer, Some(entry.id), "what was loaded is the answer");
-                self.loaded(key, entry, run.overtaken, effects);
+                match run.unchanged {
+                    true if run.overtaken => effects.makes_room = true,
+                    true => self.lives_on(key, entry, effects),
+                    false => self.loaded(key, entry, run.overtaken, effects),
+                }
             }
             (None, Asks::Optionally) => {
                 assert_eq!(answer, None);
                 if !run.overtaken {
                     self.leaves(key, RemovalCause::Removed);
-                    self.remember(key, Negative::Absent);
+                    let time = if load.sees_old { ABSENT } else { NEGATIVE };
+                    self.remember(key, Negative::Absent, time);
                 }
             }
             (None, _) => {
@@ -316,7 +354,7 @@ impl Model {
                 self.old_in_place_of_an_error(key, answer);
                 if !run.overtaken {
                     self.try_later(key);
-                    self.remember(key, Negative::Error);
+                    self.remember(key, Negative::Error, NEGATIVE);
                 }
             }
         }
@@ -334,10 +372,9 @@ impl Model {
         }
     }
 
-    pub(super) fn remember(&mut self, key: u16, negative: Negative) {
+    pub(super) fn remember(&mut self, key: u16, negative: Negative, time: Duration) {
         if self.setup.is_negative() {
-            self.negatives
-                .insert(key, (negative, self.deadline(NEGATIVE)));
+            self.negatives.insert(key, (negative, self.deadline(time)));
         }
     }
 
@@ -398,7 +435,10 @@ impl Model {
         let kept = entry.and_then(|entry| entry.is_kept(now));
         let live = self.is_live(key);
         // An expired entry may have been evicted already, and the listener may not know yet.
-        let known = live || self.setup.is_told() && self.setup.prompt;
+        // So may one that was stored meanwhile, if there was no room.
+        let crowded = entry.is_some_and(|entry| self.is_crowded_out(entry));
+        let told = self.setup.is_told() && self.setup.prompt;
+        let known = (live || told) && !crowded;
         match answer {
             Some(id) => {
                 assert_eq!(
@@ -419,10 +459,12 @@ impl Model {
 
 /// How a loader ran.
 #[derive(Debug, Default)]
-struct Run {
+pub(super) struct Run {
     ran: bool,
     /// Whether a writer came between.
     overtaken: bool,
     /// What the value that it returned should become.
-    entry: Option<Entry>,
+    pub(super) entry: Option<Entry>,
+    /// Whether it has returned the old one.
+    pub(super) unchanged: bool,
 }

@@ -8,6 +8,7 @@ pub(crate) mod model;
 pub(crate) mod op;
 pub(crate) mod refresh;
 pub(crate) mod setup;
+pub(crate) mod unchanged;
 pub(crate) mod value;
 pub(crate) mod versions;
 

@@ -29,6 +29,8 @@ pub(crate) struct Model {
     pub(super) leaving: BTreeMap<u16, VecDeque<Leaving>>,
     /// Every version of each key that was told.
     pub(super) versions: BTreeMap<u16, Vec<Version>>,
+    /// What the cache may hold.
+    pub(super) capacity: Option<u64>,
     /// The cache's weight after the step before.
     pub(super) weight_before: u64,
     /// What is remembered of keys, and until which tick.
@@ -187,6 +189,7 @@ impl Model {
             leaving: BTreeMap::new(),
             versions: BTreeMap::new(),
             negatives: BTreeMap::new(),
+            capacity: setup.capacity(),
             weight_before: 0,
             counts: Counts::default(),
             nanos: 0,
@@ -257,6 +260,7 @@ impl Model {
             Op::Refresh => self.refresh(&mut effects),
             Op::InvalidateTag { tag } => self.invalidate_tag(tag),
             Op::Pin { key, pinned } => self.pin(key, pinned),
+            Op::SetMaxCapacity { capacity } => self.set_capacity(capacity, &mut effects),
             Op::Version { .. }
             | Op::GetWithVersion { .. }
             | Op::InsertIfAbsent { .. }
@@ -521,10 +525,11 @@ impl Model {
         }
     }
 
-    /// Whether an entry of this weight is not heavier than the whole capacity.
+    /// Whether an entry of this weight is not heavier than the whole capacity. One of usual weight is always taken, and
+    /// evicted at once if there is no room at all.
     pub(super) fn fits(&self, weight: u32) -> bool {
-        let capacity = self.setup.capacity();
-        capacity.is_none_or(|capacity| u64::from(weight) <= capacity)
+        let is_room = |capacity| u64::from(weight) <= capacity;
+        weight <= 1 || self.capacity.is_none_or(is_room)
     }
 
     pub(super) fn insert(

@@ -65,6 +65,9 @@ pub(crate) enum Op {
         key: u16,
         pinned: bool,
     },
+    SetMaxCapacity {
+        capacity: u64,
+    },
     Version {
         key: u16,
     },
@@ -177,7 +180,7 @@ impl Op {
         let low = (bits >> 24) as u16;
         let high = (bits >> 40) as u32;
         match bits % 64 {
-            14..=19 => Self::Load(loading(key, low, high)),
+            14..=19 => Self::Load(loading(key, low, high, (bits >> 8) as u16 / KEYS)),
             0..=13 => Self::Insert {
                 key,
                 weight: weight(high),
@@ -188,6 +191,9 @@ impl Op {
             25 => Self::Refresh,
             26 => Self::InvalidateTag {
                 tag: (bits >> 8) as u8 % TAGS,
+            },
+            27 if high.is_multiple_of(4) => Self::SetMaxCapacity {
+                capacity: u64::from(low) % 8 * u64::from(low) / 8 % 80,
             },
             27 => Self::Pin {
                 key,
@@ -271,7 +277,7 @@ impl Op {
     }
 }
 
-fn loading(key: u16, low: u16, high: u32) -> Load {
+fn loading(key: u16, low: u16, high: u32, more: u16) -> Load {
     // Often the same few keys, so that answers and soft deadlines are met.
     let key = if high & 1 == 0 { key % 4 } else { key };
     Load {
@@ -288,11 +294,14 @@ fn loading(key: u16, low: u16, high: u32) -> Load {
         stale: (high >> 23 == 0 && low % 3 == 0)
             .then(|| Duration::from_millis(u64::from(low / 3 % 3) * 9)),
         tags: Tags::from_bits(high >> 10),
+        sees_old: more.is_multiple_of(2),
+        unchanged: more.is_multiple_of(4),
         meanwhile: match high >> 14 & 15 {
             0 => Meanwhile::Insert,
             1 => Meanwhile::Remove,
             2 => Meanwhile::InvalidateAll,
-            3..=5 => Meanwhile::Idle,
+            3 | 4 => Meanwhile::Idle,
+            5 => Meanwhile::InvalidateTag((more % u16::from(TAGS)) as u8),
             _ => Meanwhile::Nothing,
         },
     }

@@ -5,11 +5,12 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::SeqCst};
 use std::time::Duration;
 
-use tidewheel::Loaded;
+use tidewheel::{Loaded, Presence, RemovalCause};
 
 use super::load::{Failed, Negative};
 use super::model::{Effects, Entry, Model};
 use super::op::{Life, Tags};
+use super::setup::{ABSENT, NEGATIVE};
 use super::value::{Ledger, Value};
 
 /// The ids of refreshed values begin here.
@@ -50,20 +51,33 @@ struct News {
     life: Life,
     fresh: Option<Duration>,
     tags: Tags,
+    /// Whether the value is the old one.
+    unchanged: bool,
+}
+
+/// What the origin says when it has no value.
+#[derive(Debug, Clone, Copy)]
+enum NoNews {
+    Failed,
+    Absent,
+    AbsentFor(Duration),
 }
 
 impl News {
-    /// The next of the origin's, whatever is asked for; `None` when it fails.
-    fn of(number: u64) -> Option<Self> {
+    /// The next of the origin's, whatever is asked for.
+    fn of(number: u64) -> Result<Self, NoNews> {
         let plain = Self {
             id: FIRST_ID + number,
             weight: 1 + (number % 5) as u32,
             life: Life::Configured,
             fresh: None,
             tags: Tags::NONE,
+            unchanged: number % 5 == 3,
         };
-        Some(match number % 7 {
-            0 => return None,
+        Ok(match number % 7 {
+            0 if number % 4 == 1 => return Err(NoNews::Absent),
+            0 if number % 4 == 2 => return Err(NoNews::AbsentFor(ABSENT)),
+            0 => return Err(NoNews::Failed),
             1 => Self {
                 life: Life::For(Duration::from_millis(33)),
                 ..plain
@@ -92,18 +106,24 @@ impl Origin {
     }
 
     /// The refresher.
-    pub(crate) fn load(&self) -> Result<Loaded<Value>, Failed> {
-        let news = News::of(self.asked.fetch_add(1, SeqCst)).ok_or(Failed)?;
-        let value = Value::new(news.id, news.weight, &self.ledger);
+    pub(crate) fn load(&self, old: Value) -> Result<Presence<Value>, Failed> {
+        let news = match News::of(self.asked.fetch_add(1, SeqCst)) {
+            Ok(news) => news,
+            Err(NoNews::Failed) => return Err(Failed),
+            Err(NoNews::Absent) => return Ok(Presence::Absent),
+            Err(NoNews::AbsentFor(time)) => return Ok(Presence::AbsentFor(time)),
+        };
         let mut lifetime = news.life.plain();
         if let Some(fresh) = news.fresh {
             lifetime = lifetime.fresh_for(fresh);
         }
         let tags = news.tags.names().into_iter();
-        Ok(Loaded::new(
-            value,
-            tags.fold(lifetime, tidewheel::Lifetime::tag),
-        ))
+        let lifetime = tags.fold(lifetime, tidewheel::Lifetime::tag);
+        let loaded = match news.unchanged {
+            true => Loaded::unchanged(old, lifetime),
+            false => Loaded::new(Value::new(news.id, news.weight, &self.ledger), lifetime),
+        };
+        Ok(loaded.into())
     }
 }
 
@@ -149,17 +169,31 @@ impl Model {
         }
         self.counts.loads += 1;
         match News::of(number) {
-            Some(news) => self.refreshed(key, news, effects),
-            None => {
+            Ok(news) => self.refreshed(key, news, effects),
+            Err(NoNews::Failed) => {
                 self.flights.remove(&key);
                 self.counts.load_errors += 1;
                 self.try_later(key);
-                self.remember(key, Negative::Error);
+                self.remember(key, Negative::Error, NEGATIVE);
             }
+            Err(NoNews::Absent) => self.refreshed_away(key, NEGATIVE),
+            Err(NoNews::AbsentFor(time)) => self.refreshed_away(key, time),
         }
     }
 
-    fn refreshed(&mut self, key: u16, news: News, effects: &mut Effects) {
+    /// There is no such thing any more.
+    fn refreshed_away(&mut self, key: u16, time: Duration) {
+        self.leaves(key, RemovalCause::Removed);
+        self.remember(key, Negative::Absent, time);
+    }
+
+    fn refreshed(&mut self, key: u16, mut news: News, effects: &mut Effects) {
+        if news.unchanged {
+            let old = &self.entries[&key];
+            (news.id, news.weight) = (old.id, old.weight);
+            let entry = self.next_entry(key, news);
+            return self.lives_on(key, entry, effects);
+        }
         let entry = self.next_entry(key, news);
         if self.fits(entry.weight) {
             self.takes_place(key, entry, effects);

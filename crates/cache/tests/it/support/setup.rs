@@ -19,6 +19,8 @@ pub(crate) const IDLE: Duration = Duration::from_micros(29_300);
 pub(crate) const GRACE: Duration = Duration::from_millis(13);
 /// How long errors and absences are remembered, where they are.
 pub(crate) const NEGATIVE: Duration = Duration::from_millis(9);
+/// The same of an absence whose loader says how long.
+pub(crate) const ABSENT: Duration = Duration::from_millis(17);
 /// How long a failing origin is left alone while there is an old value.
 const BACKOFF: Duration = Duration::from_millis(4);
 pub(crate) const JITTER: f64 = 0.3;
@@ -297,7 +299,7 @@ impl Setup {
                 builder
                     .negative_ttl(NEGATIVE)
                     .refresh_after(0.4)
-                    .refresh_with(move |_: &Key| origin.load())
+                    .refresh_with_old(move |_: &Key, old: Value| origin.load(old))
             }
         };
         if self.listener != Listening::Nobody {
