@@ -10,6 +10,7 @@ pub(crate) mod flights;
 pub(crate) mod fresh;
 mod hand;
 pub(crate) mod hash;
+pub(crate) mod helm;
 pub(crate) mod hooks;
 pub(crate) mod inner;
 pub(crate) mod insert;

@@ -61,12 +61,14 @@ where
             if party.is_none() {
                 return;
             }
+            let at_helm = self.requests.helm.take().await;
             let background = Background::new(&*self, pace);
             if pace.is_shared() {
                 self.drive::<_, _, InTurns>(background, pace, sleep).await;
             } else {
                 self.drive::<_, _, AtOnce>(background, pace, sleep).await;
             }
+            drop(at_helm);
             drop(party);
         }
     }

@@ -106,8 +106,8 @@ impl SharedDriver {
     /// handle of this driver and the last cache are gone; it keeps neither. (Of [`threads`](Self::threads), it
     /// ends at once.)
     ///
-    /// Dropped before its end, it can be made anew: the caches go on where they were. One at a time: two of them
-    /// do everything twice.
+    /// Dropped before its end, it can be made anew: the caches go on where they were. One drives at a time: of two of them
+    /// one drives a cache, and the other one waits until that ends or is dropped.
     ///
     /// It counts from this call on, polled or not: a cache whose last handle goes is emptied, and its last events
     /// are delivered, by the next poll, even if the cache was built and dropped between two polls. (So a future that

@@ -132,8 +132,9 @@ where
     /// It ends when the cache is closed, or its last handle is gone: then it removes the entries and delivers the last
     /// events, though it may not have been polled before. It does not keep the cache open. Dropped before its end,
     /// it can be made anew, and goes on where it was: refreshes in flight end with it, and are asked for again by
-    /// the next reads; no event is lost. One at a time: two of them do everything twice, and the end of one leaves
-    /// the other asleep. Of a cache that threads drive, it ends at once. A panic of `sleep` ends it.
+    /// the next reads; no event is lost. One drives at a time, the one that was polled first; another one waits until that
+    /// ends or is dropped. (So one that is neither polled nor dropped keeps the cache from being driven.) Of a cache that
+    /// threads drive, it ends at once. A panic of `sleep` ends it.
     pub fn drive<T, F>(&self, sleep: T) -> impl Future<Output = ()> + use<T, F, K, V, S>
     where
         T: Fn(Duration) -> F,

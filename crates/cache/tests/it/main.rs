@@ -55,5 +55,7 @@ mod tags;
 mod timely;
 mod turns;
 mod twelve_bugs;
+#[cfg(not(target_family = "wasm"))]
+mod two_drivers;
 mod user_code;
 mod visibility;

@@ -598,12 +598,7 @@ impl Model {
 
     /// A key's entry leaves by hand. Returns the value's id if it was alive.
     pub(super) fn leaves(&mut self, key: u16, cause: RemovalCause) -> Option<u64> {
-        if cause == RemovalCause::Invalidated {
-            // Only a load in progress is superseded. A remembered error or absence stays.
-            self.flights.remove(&key);
-        } else {
-            self.forget(key);
-        }
+        self.forget(key);
         let live = self.is_live(key);
         let entry = self.entries.remove(&key)?;
         let mut causes = vec![if live { cause } else { RemovalCause::Expired }];

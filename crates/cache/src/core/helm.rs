@@ -1,0 +1,48 @@
+//! Which of several tasks drives a cache: the first one, until it ends or is dropped; then the next.
+
+use std::future::poll_fn;
+use std::task::Poll;
+
+use crate::core::waiting::Waiting;
+use crate::sync::{AtomicBool, Ordering::SeqCst};
+
+/// Who drives a cache, and who would.
+#[derive(Debug)]
+pub(crate) struct Helm {
+    is_taken: AtomicBool,
+    waiting: Waiting,
+}
+
+/// Held by the task that drives.
+#[derive(Debug)]
+pub(crate) struct AtHelm<'a>(&'a Helm);
+
+impl Helm {
+    pub(crate) fn new() -> Self {
+        Self {
+            is_taken: AtomicBool::new(false),
+            waiting: Waiting::new(),
+        }
+    }
+
+    /// Waits until no other task drives.
+    pub(crate) async fn take(&self) -> AtHelm<'_> {
+        let mut place = self.waiting.place();
+        poll_fn(|context| {
+            // First known, then a look: who leaves is seen, or wakes this.
+            place.wait(context.waker());
+            match self.is_taken.swap(true, SeqCst) {
+                true => Poll::Pending,
+                false => Poll::Ready(AtHelm(self)),
+            }
+        })
+        .await
+    }
+}
+
+impl Drop for AtHelm<'_> {
+    fn drop(&mut self) {
+        self.0.is_taken.store(false, SeqCst);
+        self.0.waiting.wake_all();
+    }
+}
