@@ -19,7 +19,7 @@
 //!
 //! # The parts
 //!
-//! Each collection has two types: `HashRef` reads, [`Hash`] changes. Both have two forms.
+//! Each collection has two types: [`HashRef`] reads, [`Hash`](enum@Hash) changes. Both have two forms.
 //!
 //! - *Packed* is one string of bytes ([`Packed`]). The caller may keep it wherever it keeps bytes.
 //! - *Large* is a structure of its own. A collection becomes large when an insert breaks its [`Limits`], and never goes
