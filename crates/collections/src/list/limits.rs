@@ -1,7 +1,7 @@
 //! How large a packed list, and a chunk of a large one, may be: the setting `list-max-listpack-size`.
 
 use super::packed::PackedList;
-use super::run::Size;
+use super::run::{Size, len_bytes};
 
 /// Bytes for the settings −1 to −5.
 const BYTES: [usize; 5] = [4096, 8192, 16_384, 32_768, 65_536];
@@ -11,6 +11,17 @@ const SAFE_BYTES: usize = 8192;
 
 /// Bytes that the public encoding has beside its elements.
 const HEADER: usize = 7;
+
+/// Bytes in the public encoding, if all elements are about as long: it has a length on either side of each.
+fn public_bytes(size: Size) -> usize {
+    let front = match size.data / size.count.max(1) {
+        0..64 => 1,
+        64..4096 => 2,
+        _ => 5,
+    };
+    let back = len_bytes(size.data / size.count.max(1) + front);
+    HEADER + size.data + size.count * (front + back)
+}
 
 /// The most bytes and elements of a packed list, and of each chunk of a large one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -39,18 +50,20 @@ impl ListLimits {
     /// Whether a list stays packed that has `size` and gets `added`. It is measured as the public server measures it, so
     /// that the encodings have the same names.
     pub(super) fn packs(&self, size: Size, added: Size) -> bool {
-        let bytes = HEADER + size.data + 2 * size.lens + added.data;
+        let bytes = public_bytes(size) + added.data;
         let sum = size + added;
         bytes <= self.bytes && sum.count <= self.elements && PackedList::can_count(sum)
     }
 
-    /// Whether a large list of one chunk becomes packed: half of the limits, so that it does not go back at once.
+    /// Whether a large list of one chunk becomes packed: half of the limit, so that it does not go back at once.
     pub(super) fn packs_again(&self, size: Size) -> bool {
-        let half = Self {
-            bytes: self.bytes / 2,
-            elements: self.elements / 2,
+        let bytes = if self.elements < usize::MAX {
+            // Half of the elements, whatever their bytes.
+            HEADER + size.data <= self.bytes
+        } else {
+            public_bytes(size) <= self.bytes / 2
         };
-        half.packs(size, Size::default())
+        bytes && size.count <= self.elements / 2 && PackedList::can_count(size)
     }
 
     /// Whether a chunk may have this size. One element may always be alone.

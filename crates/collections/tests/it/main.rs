@@ -2,6 +2,7 @@
 
 mod fill;
 mod growth;
+mod list_limits;
 mod model_list;
 mod model_members;
 mod model_packed;
