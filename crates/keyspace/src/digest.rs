@@ -5,8 +5,11 @@
 
 use std::fmt;
 
+use tidewheel_collections::{Hash, List, Set, ZSet};
 use tidewheel_store::{KeyHasher, Slot};
 
+use crate::collection::{is, read};
+use crate::time::Now;
 use crate::value::{self, Entries};
 
 /// Bytes of a digest, as in the public protocol.
@@ -38,6 +41,13 @@ impl Digest {
         }
     }
 
+    /// Adds a member in no particular place, unless it is dead.
+    fn add_living(&mut self, parts: &[&[u8]], deadline: Option<u64>, now: &Now) {
+        if deadline.is_none_or(|deadline| !now.reached(deadline)) {
+            self.add(&of_parts(parts, deadline));
+        }
+    }
+
     /// Adds another digest in no particular place: the sum does not depend on the order.
     pub(crate) fn add(&mut self, other: &Self) {
         for (word, more) in self.0.iter_mut().zip(other.0) {
@@ -55,16 +65,71 @@ impl fmt::Display for Digest {
     }
 }
 
-/// The digest of a value and its type. Its deadline does not count, only whether it has one.
-pub(crate) fn of_value(entries: &Entries, slot: Slot) -> Digest {
+/// The digest of a value and its type. Of deadlines it counts only whether there is one; dead members do not count.
+pub(crate) fn of_value(entries: &Entries, slot: Slot, now: &Now) -> Digest {
+    let tag = entries.tag(slot);
     let mut digest = Digest::default();
-    digest.mix(value::type_name(entries.tag(slot)).as_bytes());
-    match value::string(entries, slot) {
-        Ok(string) => digest.mix(value::bytes(&string)),
-        Err(_) => debug_assert!(false, "a type without a digest"),
+    digest.mix(value::type_name(tag).as_bytes());
+    let content = match () {
+        () if is::<Hash>(tag) => of_hash(entries, slot, now),
+        () if is::<Set>(tag) => of_set(entries, slot, now),
+        () if is::<ZSet>(tag) => of_zset(entries, slot, now),
+        () if is::<List>(tag) => of_list(entries, slot),
+        () => of_parts(&[value::bytes(&entries.value(slot))], None),
+    };
+    digest.mix_digest(&content);
+    if value::own_deadline(entries, slot).is_some() {
+        digest.mix(EXPIRES);
     }
-    if entries.deadline(slot).is_some() {
-        digest.mix(b"expires");
+    digest
+}
+
+/// Stands for any deadline.
+const EXPIRES: &[u8] = b"expires";
+
+fn of_hash(entries: &Entries, slot: Slot, now: &Now) -> Digest {
+    let mut sum = Digest::default();
+    if let Ok(hash) = read::<Hash>(entries, slot) {
+        hash.for_each(|field| {
+            sum.add_living(&[field.key, field.value], field.deadline, now);
+        });
+    }
+    sum
+}
+
+fn of_set(entries: &Entries, slot: Slot, now: &Now) -> Digest {
+    let mut sum = Digest::default();
+    if let Ok(set) = read::<Set>(entries, slot) {
+        set.for_each(|member| sum.add_living(&[member.key], member.deadline, now));
+    }
+    sum
+}
+
+fn of_zset(entries: &Entries, slot: Slot, now: &Now) -> Digest {
+    let mut sum = Digest::default();
+    if let Ok(zset) = read::<ZSet>(entries, slot) {
+        for member in zset.forward(0) {
+            // Zero has two signs, which are equal.
+            let score = (member.score + 0.0).to_le_bytes();
+            sum.add_living(&[member.member, &score], member.deadline, now);
+        }
+    }
+    sum
+}
+
+fn of_list(entries: &Entries, slot: Slot) -> Digest {
+    let mut digest = Digest::default();
+    if let Ok(list) = read::<List>(entries, slot) {
+        list.forward(0).for_each(|element| digest.mix(element));
+    }
+    digest
+}
+
+fn of_parts(parts: &[&[u8]], deadline: Option<u64>) -> Digest {
+    let mut digest = Digest::default();
+    parts.iter().for_each(|part| digest.mix(part));
+    if deadline.is_some() {
+        digest.mix(EXPIRES);
     }
     digest
 }

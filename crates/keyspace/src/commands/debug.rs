@@ -1,13 +1,15 @@
 //! DEBUG OBJECT, DIGEST and DIGEST-VALUE: what tests ask of values.
 
-use tidewheel_store::Slot;
+use tidewheel_store::{Slot, Value};
 
 use crate::access::Recency;
+use crate::collection;
 use crate::context::Context;
 use crate::digest::{self, Digest};
 use crate::dump;
 use crate::error::CommandError;
-use crate::value::{self, Entries};
+use crate::time::Now;
+use crate::value::{self, Entries, Object};
 
 type Outcome = Result<(), CommandError>;
 
@@ -28,16 +30,25 @@ pub(crate) fn object(ctx: &mut Context<'_, '_>) -> Outcome {
     let slot = ctx.find_at(key, db).ok_or(CommandError::NO_SUCH_KEY)?;
     let tick = ctx.now.time.tick;
     let entries = ctx.entries(key);
-    let value = value::string(entries, slot)?;
-    let bytes = value::bytes(&value);
-    let encoding = value::encoding(entries.tag(slot), bytes);
-    let length = dump::of_string(bytes).len() - ENVELOPE;
+    let encoding = collection::encoding(entries, slot);
+    let length = length(entries, slot);
     let lru = entries.access(slot);
     let idle_s = Recency::idle_seconds(lru, tick);
     ctx.out.simple(&format!(
         "Value at:0x0 refcount:1 encoding:{encoding} serializedlength:{length} lru:{lru} lru_seconds_idle:{idle_s}"
     ));
     Ok(())
+}
+
+/// What DUMP would write of a string's value; of a collection, the bytes that it takes.
+fn length(entries: &Entries, slot: Slot) -> usize {
+    match value::string(entries, slot) {
+        Ok(string) => dump::of_string(value::bytes(&string)).len() - ENVELOPE,
+        Err(_) => match entries.value(slot) {
+            Value::Inline(bytes) => bytes.len(),
+            Value::Object(object) => Object::bytes(object),
+        },
+    }
 }
 
 pub(crate) fn digest_value(ctx: &mut Context<'_, '_>) -> Outcome {
@@ -47,7 +58,8 @@ pub(crate) fn digest_value(ctx: &mut Context<'_, '_>) -> Outcome {
     for at in 2..ctx.args.len() {
         let key = ctx.key(at);
         let slot = ctx.find_at(key, db);
-        let digest = slot.map(|slot| digest::of_value(ctx.entries(key), slot));
+        let now = ctx.now;
+        let digest = slot.map(|slot| digest::of_value(ctx.entries(key), slot, &now));
         ctx.out.simple(&digest.unwrap_or_default().to_string());
     }
     Ok(())
@@ -74,19 +86,18 @@ fn add_shard(ctx: &mut Context<'_, '_>, db: u32, sum: &mut Digest) {
     let (now, mut cursor) = (ctx.now, Some(0));
     while let Some(from) = cursor {
         cursor = ctx.walk(from, |_, entries, slot| {
-            let deadline = entries.deadline(slot);
-            if deadline.is_none_or(|deadline| !now.reached(deadline)) {
-                sum.add(&of_entry(entries, slot, db));
+            if !collection::is_dead(entries, slot, &now) {
+                sum.add(&of_entry(entries, slot, db, &now));
             }
             true
         });
     }
 }
 
-fn of_entry(entries: &Entries, slot: Slot, db: u32) -> Digest {
+fn of_entry(entries: &Entries, slot: Slot, db: u32, now: &Now) -> Digest {
     let mut digest = Digest::default();
     digest.mix(&db.to_le_bytes());
     digest.mix(entries.key(slot));
-    digest.mix_digest(&digest::of_value(entries, slot));
+    digest.mix_digest(&digest::of_value(entries, slot, now));
     digest
 }

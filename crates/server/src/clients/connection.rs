@@ -28,7 +28,7 @@ use tidewheel_resp::{Parser, Protocol};
 
 use crate::clients::checks;
 use crate::clients::queue::Queue;
-use crate::clients::registry::{Client, Holding};
+use crate::clients::registry::{Client, Holding, Moved};
 use crate::commands::timing::Unfinished;
 use crate::config::{Live, OutputLimit, Settings};
 use crate::net::output::Output;
@@ -94,6 +94,7 @@ pub(crate) struct Connection {
     pub(crate) heard: u64,
     /// The name of the last command.
     pub(crate) command: &'static str,
+    pub(crate) moved: Moved,
     /// The tick at which a byte last moved, in either direction.
     pub(crate) last_active: u64,
     /// Since when the output has been above its soft limit.
@@ -172,6 +173,7 @@ impl Connection {
             subscriptions: None,
             heard: 0,
             command: "NULL",
+            moved: Moved::default(),
             last_active: now,
             above_soft_since: None,
             accounted: 0,
@@ -373,6 +375,8 @@ impl Connection {
         facts.protocol = self.protocol;
         facts.queued = self.queue.as_ref().map(|queue| queue.len());
         facts.watched_changed = self.watching.as_ref().map(|watching| watching.is_changed());
+        facts.watched = self.watching.as_ref().map_or(0, |watching| watching.len());
+        facts.moved = self.moved;
         facts.paused = self.paused;
         facts.monitor = self.is_monitor();
         facts.no_touch = self.session.no_touch;

@@ -37,12 +37,15 @@ pub(crate) struct Facts {
     pub(crate) patterns: usize,
     pub(crate) last_active: u64,
     pub(crate) holds: Holding,
+    pub(crate) moved: Moved,
     pub(crate) command: &'static str,
     pub(crate) protocol: Protocol,
     /// How many commands it has queued, after MULTI.
     pub(crate) queued: Option<usize>,
     /// Whether a key that it watches has changed, if it watches any.
     pub(crate) watched_changed: Option<bool>,
+    /// How many keys it watches.
+    pub(crate) watched: usize,
     pub(crate) paused: bool,
     pub(crate) monitor: bool,
     pub(crate) no_evict: bool,
@@ -83,6 +86,14 @@ impl Holding {
     }
 }
 
+/// What a client has sent, was sent, and has had run, since it connected.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(crate) struct Moved {
+    pub(crate) input: u64,
+    pub(crate) output: u64,
+    pub(crate) commands: u64,
+}
+
 impl Facts {
     /// Of a client that has just connected.
     pub(crate) fn new(now: u64) -> Self {
@@ -93,10 +104,12 @@ impl Facts {
             patterns: 0,
             last_active: now,
             holds: Holding::default(),
+            moved: Moved::default(),
             command: "NULL",
             protocol: Protocol::Resp2,
             queued: None,
             watched_changed: None,
+            watched: 0,
             paused: false,
             monitor: false,
             no_evict: false,
@@ -154,13 +167,14 @@ impl Client {
         };
         let written = write!(
             line,
-            " age={age_s} idle={idle_s} flags={flags} db={} sub={} psub={} ssub=0 multi={} qbuf={} \
+            " age={age_s} idle={idle_s} flags={flags} db={} sub={} psub={} ssub=0 multi={} watch={} qbuf={} \
              qbuf-free=0 argv-mem=0 multi-mem={} rbs=0 rbp=0 obl=0 oll=0 omem={} tot-mem={held} \
              events=r cmd={} user=default redir=-1 resp={resp} lib-name=",
             facts.db,
             facts.channels,
             facts.patterns,
             facts.queued.map_or(-1, |queued| queued as i64),
+            facts.watched,
             facts.holds.input,
             facts.holds.queue,
             facts.holds.output,
@@ -171,6 +185,18 @@ impl Client {
         out.extend_from_slice(&facts.names.lib);
         out.extend_from_slice(b" lib-ver=");
         out.extend_from_slice(&facts.names.lib_version);
+        let Moved {
+            input,
+            output,
+            commands,
+        } = facts.moved;
+        line.clear();
+        let written = write!(
+            line,
+            " tot-net-in={input} tot-net-out={output} tot-cmds={commands}"
+        );
+        debug_assert!(written.is_ok(), "a String takes everything");
+        out.extend_from_slice(line.as_bytes());
     }
 }
 

@@ -118,6 +118,7 @@ impl Turn<'_> {
         if step == Step::Walking {
             return step;
         }
+        conn.moved.commands += u64::from(step != Step::Paused);
         self.count_error(row, ran, mark);
         if conn.checks & checks::MUTED != 0 && step != Step::Paused {
             if step != Step::Pushed {

@@ -101,6 +101,5 @@ impl<'a> Turn<'a> {
     /// Tells the others about the connection whose command is running.
     pub(crate) fn publish_running(&self, conn: &Connection) {
         conn.publish_facts();
-        conn.client.facts.lock().holds.input += self.command_bytes;
     }
 }

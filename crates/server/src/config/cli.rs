@@ -47,6 +47,7 @@ pub(crate) fn invocation(
     for source in [ValueSource::EnvVariable, ValueSource::CommandLine] {
         apply(&matches, source, &mut settings).map_err(Refusal::Configuration)?;
     }
+    settings.settle();
     Ok(Invocation {
         settings,
         file,
@@ -157,7 +158,10 @@ mod tests {
             panic!()
         };
         assert!(text.starts_with("--timeout: "), "{text}");
-        assert!(matches!(parse(&["--hz", "10"]), Err(Refusal::Usage(_))));
+        assert!(matches!(
+            parse(&["--io-threads", "10"]),
+            Err(Refusal::Usage(_))
+        ));
     }
 
     #[test]

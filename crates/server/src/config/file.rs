@@ -77,7 +77,10 @@ mod tests {
     #[test]
     fn a_mistake_is_named_with_its_line_and_key() {
         for (text, expected) in [
-            ("port 1\nhz 10\n", "line 2: there is no key 'hz'"),
+            (
+                "port 1\nio-threads 10\n",
+                "line 2: there is no key 'io-threads'",
+            ),
             (
                 "port x\n",
                 "line 1: 'port': argument couldn't be parsed into an integer",

@@ -54,9 +54,32 @@ impl Live {
         let mut current = self.current.lock();
         let mut next = Settings::clone(&current);
         change(&mut next)?;
+        next.settle();
         applied(&next);
         *current = Arc::new(next);
         self.version.fetch_add(1, Ordering::Release);
         Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::config::key;
+
+    #[test]
+    fn a_percentage_follows_what_it_is_of() {
+        let live = Live::new(Settings::default(), None);
+        let set = |name: &str, value: &str| {
+            let key = key(name).expect("a key");
+            live.change(|settings| (key.set)(settings, value), |_| {})
+        };
+        set("maxmemory-clients", "10%").expect("a percentage");
+        assert_eq!(live.current().max_memory_clients, 0, "of no limit");
+        set("maxmemory", "1000").expect("bytes");
+        assert_eq!(live.current().max_memory_clients, 100);
+        set("maxmemory-clients", "7").expect("bytes");
+        set("maxmemory", "5000").expect("bytes");
+        assert_eq!(live.current().max_memory_clients, 7);
     }
 }

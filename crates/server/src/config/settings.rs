@@ -5,7 +5,7 @@ use tidewheel_keyspace::{NotifyFlags, Policy};
 use super::collections::Collections;
 use super::diagnosis::Diagnosis;
 use super::password::Password;
-use super::value::{BindAddress, DebugAccess, LogLevel, OutputLimits};
+use super::value::{BindAddress, DebugAccess, LogLevel, OutputLimits, SanitizeDump};
 
 /// Every value that a key of the table sets.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -25,6 +25,8 @@ pub(crate) struct Settings {
     pub(crate) max_memory_policy: Policy,
     pub(crate) max_memory_samples: u32,
     pub(crate) max_memory_clients: u64,
+    /// That limit in percent of `maxmemory`, if it was written so.
+    pub(crate) max_memory_clients_percent: Option<u64>,
     pub(crate) lfu_log_factor: u32,
     pub(crate) lfu_decay_time: u32,
     pub(crate) notify: NotifyFlags,
@@ -40,6 +42,48 @@ pub(crate) struct Settings {
     pub(crate) log_level: LogLevel,
     pub(crate) collections: Collections,
     pub(crate) diagnosis: Diagnosis,
+    pub(crate) accepted: Accepted,
+}
+
+/// What is accepted because configurations have it, and has no effect here: how often periodic work is done, which
+/// memory is freed in the background, how hard expiry tries.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Accepted {
+    pub(crate) hz: u64,
+    pub(crate) dynamic_hz: bool,
+    pub(crate) active_expire_effort: u64,
+    pub(crate) lazy_eviction: bool,
+    pub(crate) lazy_expire: bool,
+    pub(crate) lazy_server_del: bool,
+    pub(crate) lazy_user_del: bool,
+    pub(crate) lazy_user_flush: bool,
+    pub(crate) sanitize_dump: SanitizeDump,
+}
+
+impl Default for Accepted {
+    fn default() -> Self {
+        Self {
+            hz: 10,
+            dynamic_hz: true,
+            active_expire_effort: 1,
+            lazy_eviction: false,
+            lazy_expire: false,
+            lazy_server_del: false,
+            lazy_user_del: false,
+            lazy_user_flush: false,
+            sanitize_dump: SanitizeDump::No,
+        }
+    }
+}
+
+impl Settings {
+    /// Brings what follows from other settings in line.
+    pub(crate) fn settle(&mut self) {
+        if let Some(percent) = self.max_memory_clients_percent {
+            let limit = u128::from(self.max_memory) * u128::from(percent) / 100;
+            self.max_memory_clients = u64::try_from(limit).unwrap_or(u64::MAX);
+        }
+    }
 }
 
 impl Default for Settings {
@@ -57,6 +101,7 @@ impl Default for Settings {
             max_memory_policy: Policy::NoEviction,
             max_memory_samples: 5,
             max_memory_clients: 0,
+            max_memory_clients_percent: None,
             lfu_log_factor: 10,
             lfu_decay_time: 1,
             notify: NotifyFlags::NONE,
@@ -70,6 +115,7 @@ impl Default for Settings {
             log_level: LogLevel::Notice,
             collections: Collections::default(),
             diagnosis: Diagnosis::default(),
+            accepted: Accepted::default(),
         }
     }
 }

@@ -62,6 +62,14 @@ impl DebugAccess {
     }
 }
 
+/// Whose payloads RESTORE checks in full, as settings name it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum SanitizeDump {
+    No,
+    Yes,
+    Clients,
+}
+
 /// What is logged, by the names that operators of Redis know.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum LogLevel {
@@ -224,6 +232,15 @@ pub(crate) fn yes_or_no(text: &str) -> Result<bool, String> {
 pub(crate) fn name_of_bool(value: bool) -> String {
     let name = if value { "yes" } else { "no" };
     name.to_owned()
+}
+
+/// Reads a percentage, written `5%`. `None` if it is not written so.
+pub(crate) fn percentage(text: &str) -> Option<Result<u64, String>> {
+    let percent = text.strip_suffix('%')?.parse::<u64>().ok()?;
+    Some(match percent {
+        0..=100 => Ok(percent),
+        _ => Err("percentage argument must be less or equal to 100".to_owned()),
+    })
 }
 
 /// Finds the value that goes by the name `text`, or lists the names.

@@ -116,7 +116,7 @@ fn the_list_shows_everybody_with_what_they_have_set() {
             .to_owned()
     };
     assert!(line(&ids.0).contains(" name=first ") && line(&ids.0).contains(" cmd=client|list "));
-    assert!(line(&ids.1).ends_with(" lib-name=lib lib-ver=1.2"));
+    assert!(line(&ids.1).contains(" lib-name=lib lib-ver=1.2 tot-net-in="));
     assert!(line(&ids.1).contains(" flags=eT "));
     assert_eq!(
         text(&one.call(&["CLIENT", "LIST", "ID", &ids.1]))

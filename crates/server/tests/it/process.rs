@@ -38,7 +38,7 @@ fn a_wrong_configuration_names_its_key_and_exits_with_2() {
             &["--shards", "3"],
             "--shards: argument must be a power of two",
         ),
-        (&["--hz", "10"], "--hz"),
+        (&["--io-threads", "10"], "--io-threads"),
         (&["--bind", "here"], "--bind: 'here' is not an IP address"),
         (
             &["--config", "/nonexistent/tidewheel.conf"],
@@ -166,8 +166,8 @@ fn config_is_one_table_over_the_wire() {
     );
     for (words, expected) in [
         (
-            &["CONFIG", "SET", "hz", "10"][..],
-            "ERR Unknown option or number of arguments for CONFIG SET - 'hz'",
+            &["CONFIG", "SET", "io-threads", "10"][..],
+            "ERR Unknown option or number of arguments for CONFIG SET - 'io-threads'",
         ),
         (
             &["CONFIG", "SET", "port", "1"],

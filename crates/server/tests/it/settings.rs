@@ -39,3 +39,23 @@ fn an_old_name_reads_and_sets_what_the_new_name_does() {
         )
     );
 }
+
+#[test]
+fn the_memory_of_clients_may_be_limited_in_percent_of_maxmemory() {
+    let server = Server::start(&["--maxmemory", "100mb", "--maxmemory-clients", "5%"]);
+    let mut client = server.client();
+    let get = ["CONFIG", "GET", "maxmemory-clients"];
+    assert_eq!(client.call(&get), array(&["maxmemory-clients", "5%"]));
+    assert_eq!(
+        client.call(&["CONFIG", "SET", "maxmemory-clients", "101%"]),
+        error(
+            "ERR CONFIG SET failed (possibly related to argument 'maxmemory-clients') - percentage \
+             argument must be less or equal to 100"
+        )
+    );
+    assert_eq!(
+        client.call(&["CONFIG", "SET", "maxmemory-clients", "1mb"]),
+        ok()
+    );
+    assert_eq!(client.call(&get), array(&["maxmemory-clients", "1048576"]));
+}

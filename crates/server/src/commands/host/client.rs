@@ -30,6 +30,8 @@ struct Filter<'a> {
     local: Option<&'a [u8]>,
     class: Option<Class>,
     user: Option<&'a [u8]>,
+    /// Seconds for which it has been connected at least.
+    age_s: Option<u64>,
     skip_me: bool,
 }
 
@@ -138,7 +140,9 @@ impl Turn<'_> {
         let mut killed = 0;
         let mut myself = false;
         for client in self.server.clients.everybody() {
-            if !filter.matches(&client) || (filter.skip_me && client.id == conn.client.id) {
+            if !filter.matches(&client, self.time.tick)
+                || (filter.skip_me && client.id == conn.client.id)
+            {
                 continue;
             }
             killed += 1;
@@ -225,8 +229,10 @@ impl Turn<'_> {
 }
 
 impl Filter<'_> {
-    fn matches(&self, client: &Client) -> bool {
-        self.id.is_none_or(|id| id == client.id)
+    fn matches(&self, client: &Client, now: u64) -> bool {
+        let age_s = now.saturating_sub(client.since) / 1_000;
+        self.age_s.is_none_or(|least| age_s >= least)
+            && self.id.is_none_or(|id| id == client.id)
             && self
                 .address
                 .is_none_or(|text| client.peer.to_string().as_bytes() == text)
@@ -255,6 +261,7 @@ fn filter(args: Args<'_>) -> Result<Filter<'_>, CommandError> {
                 filter.id =
                     Some(id.ok_or_else(|| error("ERR client-id should be greater than 0"))?);
             }
+            b"maxage" => filter.age_s = Some(max_age(value)?),
             b"type" => filter.class = Some(class(value)?),
             b"addr" => filter.address = Some(value),
             b"laddr" => filter.local = Some(value),
@@ -277,6 +284,13 @@ fn filter(args: Args<'_>) -> Result<Filter<'_>, CommandError> {
         at += 2;
     }
     Ok(filter)
+}
+
+fn max_age(seconds: &[u8]) -> Result<u64, CommandError> {
+    let seconds =
+        parse_i64(seconds).ok_or_else(|| error("ERR maxage is not an integer or out of range"))?;
+    let positive = u64::try_from(seconds).ok().filter(|seconds| *seconds > 0);
+    positive.ok_or_else(|| error("ERR maxage should be greater than 0"))
 }
 
 fn class(name: &[u8]) -> Result<Class, CommandError> {

@@ -5,7 +5,7 @@ use tidewheel_keyspace::{NotifyFlags, Policy};
 use super::{Change, Key, only, put};
 use crate::config::password::Password;
 use crate::config::value::{
-    BindAddress, DebugAccess, LogLevel, integer, memory_within, name_of, word,
+    BindAddress, DebugAccess, LogLevel, integer, memory_within, name_of, percentage, word,
 };
 
 const DEBUG_ACCESS: &[(&str, DebugAccess)] = &[
@@ -153,11 +153,20 @@ pub(super) static KEYS: &[Key] = &[
     },
     Key {
         name: "maxmemory-clients",
-        value: "BYTES",
+        value: "BYTES|PERCENT%",
         help: "memory for clients' buffers and subscriptions above which those who hold most are closed; 0 = no limit",
         change: Change::Live,
-        get: |s| s.max_memory_clients.to_string(),
-        set: |s, v| put(&mut s.max_memory_clients, memory_within(v, 0, u64::MAX)?),
+        get: |s| match s.max_memory_clients_percent {
+            Some(percent) => format!("{percent}%"),
+            None => s.max_memory_clients.to_string(),
+        },
+        set: |s, v| {
+            let percent = percentage(v).transpose()?;
+            if percent.is_none() {
+                s.max_memory_clients = memory_within(v, 0, u64::MAX)?;
+            }
+            put(&mut s.max_memory_clients_percent, percent)
+        },
     },
     Key {
         name: "lfu-log-factor",
@@ -278,6 +287,14 @@ pub(super) static KEYS: &[Key] = &[
         change: Change::Live,
         get: |_| String::new(),
         set: |_, v| only(v, "", "this server writes no snapshots"),
+    },
+    Key {
+        name: "daemonize",
+        value: "no",
+        help: "run in the background; only `no` is accepted",
+        change: Change::AtStart,
+        get: |_| "no".to_owned(),
+        set: |_, v| only(v, "no", "this server runs in the foreground"),
     },
     Key {
         name: "appendonly",

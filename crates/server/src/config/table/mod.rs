@@ -1,5 +1,6 @@
 //! The table of keys. One row is a flag, a line of the file, an environment variable and a name for CONFIG.
 
+mod accepted;
 mod collections;
 mod diagnosis;
 mod general;
@@ -50,11 +51,16 @@ impl Key {
 }
 
 /// The chapters of the table, in the order of `--help`.
-static CHAPTERS: [&[Key]; 3] = [general::KEYS, collections::KEYS, diagnosis::KEYS];
+static CHAPTERS: &[&[Key]] = &[
+    general::KEYS,
+    collections::KEYS,
+    diagnosis::KEYS,
+    accepted::KEYS,
+];
 
 /// Every setting, in the order of `--help`.
 pub(crate) fn keys() -> impl Iterator<Item = &'static Key> {
-    CHAPTERS.into_iter().flatten()
+    CHAPTERS.iter().copied().flatten()
 }
 
 /// The row named `name`, in any case. The name may be an old one.
@@ -124,6 +130,6 @@ mod tests {
             assert!((key.set)(&mut settings, value).is_err(), "{name} {value}");
         }
         assert_eq!(settings, Settings::default());
-        assert!(key("hz").is_none());
+        assert!(key("io-threads").is_none());
     }
 }

@@ -56,6 +56,7 @@ impl Turn<'_> {
         self.state.refresh_time();
         self.state.tally.reads += 1;
         self.state.tally.input_bytes += n as u64;
+        link.conn.moved.input += n as u64;
         if n > 0 {
             link.conn.last_active = self.state.time.tick;
         }
