@@ -115,8 +115,9 @@ impl Hash {
     }
 
     /// Removes the fields whose deadline is at or before `now`, and shows each to `sink`, in the order of their
-    /// deadlines. Removes at most `budget` fields of a packed hash; touches at most `budget` timer records of a large
-    /// one.
+    /// deadlines; fields that were overdue when the hash became large, or was copied, come first, in any order.
+    ///
+    /// Removes at most `budget` fields of a packed hash; touches at most `budget` timer records of a large one.
     pub fn expire(&mut self, now: u64, budget: u32, sink: impl FnMut(Entry<'_>)) -> Progress {
         match self {
             Self::Packed(packed) => expire_packed(packed, now, budget, sink),

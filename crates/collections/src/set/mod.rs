@@ -141,8 +141,9 @@ impl Set {
     }
 
     /// Removes the members whose deadline is at or before `now`, and shows each to `sink`, in the order of their
-    /// deadlines. Removes at most `budget` members of a packed set; touches at most `budget` timer records of a large
-    /// one.
+    /// deadlines; members that were overdue when the set became large, or was copied, come first, in any order.
+    ///
+    /// Removes at most `budget` members of a packed set; touches at most `budget` timer records of a large one.
     pub fn expire(&mut self, now: u64, budget: u32, sink: impl FnMut(Entry<'_>)) -> Progress {
         match self {
             Self::Packed(packed) => expire_packed(packed, now, budget, sink),
