@@ -190,11 +190,12 @@ impl Runs {
     fn print(&self, title: &str) {
         println!("{title}");
         for (name, phase) in &self.phases {
-            let worst = phase.best_ns.iter().max().copied().unwrap_or(0);
+            let worst = phase.best_ns.iter().zip(1..).max();
+            let (worst, number) = worst.unwrap_or((&0, 0));
             println!(
-                "  {name:<28} {:>6} ns of processor time · worst {:>8.1} µs",
+                "  {name:<28} {:>6} ns of processor time · worst {:>8.1} µs, the {number}th",
                 phase.cpu_ns / phase.best_ns.len().max(1) as u64,
-                f64::from(worst) / 1e3,
+                f64::from(*worst) / 1e3,
             );
         }
     }
@@ -235,13 +236,9 @@ fn zset_operations(members: u64, name: &str, scores: Scores, runs: u32) {
             i + 1 < few / 4
         });
         all.phase("ZADD of another score", |i| {
-            let i = at_random(i);
-            set.insert(
-                &member(i),
-                scores.of(members + i),
-                NewDeadline::None,
-                &change,
-            );
+            let other = at_random(i);
+            let score = scores.of(members + other);
+            set.insert(&member(other), score, NewDeadline::None, &change);
             i + 1 < few
         });
         all.phase("ZREM of every other", |i| {

@@ -23,7 +23,8 @@
 //!
 //! - *Packed* is one string of bytes ([`Packed`]). The caller may keep it wherever it keeps bytes.
 //! - *Large* is a structure of its own. A collection becomes large when an insert breaks its [`Limits`], and never goes
-//!   back. For hashes and sets it is a [`Table`], which is a small store.
+//!   back. For hashes and sets it is a [`Table`], which is a small store. For a [`ZSet`] it is such a store and a tree of
+//!   scores, for a [`List`] a deque of chunks. A list goes back when the caller asks for it with [`List::pack`].
 //!
 //! # The rules
 //!
