@@ -1,5 +1,7 @@
 //! Deadlines of keys: EXPIRE and its relatives, TTL and its relatives, PERSIST.
 
+use tidewheel_resp::Args;
+
 use crate::commands::lifetime::invalid_expire_time;
 use crate::context::{Context, Lookup};
 use crate::error::CommandError;
@@ -36,7 +38,7 @@ pub(crate) fn pexpireat(ctx: &mut Context<'_, '_>) -> Outcome {
 
 /// When a new deadline takes the place of the old one.
 #[derive(Default)]
-struct Conditions {
+pub(crate) struct Conditions {
     without: bool,
     with: bool,
     later: bool,
@@ -44,9 +46,10 @@ struct Conditions {
 }
 
 impl Conditions {
-    fn parse(ctx: &Context<'_, '_>) -> Result<Self, CommandError> {
+    /// Reads the first `count` words.
+    pub(crate) fn parse(words: Args<'_>, count: usize) -> Result<Self, CommandError> {
         let mut conditions = Self::default();
-        for word in ctx.args.from(3) {
+        for word in words.iter().take(count) {
             let flag = match word.to_ascii_uppercase().as_slice() {
                 b"NX" => &mut conditions.without,
                 b"XX" => &mut conditions.with,
@@ -71,7 +74,7 @@ impl Conditions {
     }
 
     /// No deadline counts as one infinitely far away.
-    fn allow(&self, old: Option<u64>, new: u64) -> bool {
+    pub(crate) fn allow(&self, old: Option<u64>, new: u64) -> bool {
         !(self.without && old.is_some()
             || self.with && old.is_none()
             || self.later && old.is_none_or(|old| new <= old)
@@ -80,7 +83,7 @@ impl Conditions {
 }
 
 fn set_deadline(ctx: &mut Context<'_, '_>, unit: Unit, base: Base, name: &str) -> Outcome {
-    let conditions = Conditions::parse(ctx)?;
+    let conditions = Conditions::parse(ctx.args.from(3), usize::MAX)?;
     let number = ctx.integer(2)?;
     let deadline = ctx
         .now

@@ -10,6 +10,7 @@ use crate::collection::{self, Collection};
 use crate::error::CommandError;
 use crate::events::Cause;
 use crate::packing::PackedLimit;
+use crate::random::Random;
 
 impl<'a> Context<'a, '_> {
     /// Finds a living key in the session's database, which holds a collection of that type.
@@ -89,6 +90,11 @@ impl<'a> Context<'a, '_> {
             },
             hasher: &self.keyspace.hasher,
         }
+    }
+
+    /// Random numbers for one command.
+    pub(crate) fn random(&mut self, key: Key<'_>) -> Random {
+        Random::new(self.hold(key.shard).random.next())
     }
 
     /// The key's own deadline, in the session's database.

@@ -1,7 +1,7 @@
 //! Rows: hashes.
 
 use crate::command::{Argument, Command, Flags, Group, Handler, KeySpec, KeyUse};
-use crate::commands::hash::{read, write};
+use crate::commands::hash::{lifetime, number, random, read, write};
 
 const READ: KeyUse = KeyUse {
     flags: &["RO", "access"],
@@ -14,9 +14,22 @@ const DELETE: KeyUse = KeyUse {
     flags: &["RW", "delete"],
 };
 
+const TAKE: KeyUse = KeyUse {
+    flags: &["RW", "access", "delete"],
+};
+const TAKE_AND_UPDATE: KeyUse = KeyUse {
+    flags: &["RW", "access", "update"],
+};
+
 const KEY: Argument = Argument::key("key");
 const FIELD: Argument = Argument::string("field");
 const PAIRS: Argument = Argument::block("data", &[FIELD, Argument::string("value")]).multiple();
+
+const FIELDS: Argument = Argument::block(
+    "fields",
+    &[Argument::integer("numfields"), FIELD.multiple()],
+)
+.after("FIELDS");
 
 const HASH: Command = Command {
     group: Group::Hash,
@@ -79,6 +92,63 @@ pub(super) static ROWS: &[Command] = &[
         ..WHOLE
     },
     Command {
+        name: "hgetdel",
+        summary: "Returns the values of fields and deletes them from a hash.",
+        since: "8.0.0",
+        complexity: "O(N) where N is the number of specified fields.",
+        arity: -5,
+        flags: Flags::WRITE.or(Flags::FAST),
+        keys: KeySpec::one(1, &[TAKE]),
+        arguments: &[KEY, FIELDS],
+        handler: Handler::Keys(lifetime::hgetdel),
+        ..HASH
+    },
+    Command {
+        name: "hgetex",
+        summary: "Returns the values of fields and sets their expiration time.",
+        since: "8.0.0",
+        complexity: "O(N) where N is the number of specified fields.",
+        arity: -5,
+        flags: Flags::WRITE.or(Flags::FAST),
+        keys: KeySpec::one(1, &[TAKE_AND_UPDATE]),
+        arguments: &[
+            KEY,
+            Argument::one_of(
+                "expiration",
+                &[
+                    Argument::integer("seconds").after("EX"),
+                    Argument::integer("milliseconds").after("PX"),
+                    Argument::unix_time("unix-time-seconds").after("EXAT"),
+                    Argument::unix_time("unix-time-milliseconds").after("PXAT"),
+                    Argument::word("persist", "PERSIST"),
+                ],
+            )
+            .optional(),
+            FIELDS,
+        ],
+        handler: Handler::Keys(lifetime::hgetex),
+        ..HASH
+    },
+    Command {
+        name: "hincrby",
+        summary: "Increments the integer value of a field in a hash by a number. Uses 0 as initial value if \
+                  the field doesn't exist.",
+        arity: 4,
+        arguments: &[KEY, FIELD, Argument::integer("increment")],
+        handler: Handler::Keys(number::hincrby),
+        ..GROWS
+    },
+    Command {
+        name: "hincrbyfloat",
+        summary: "Increments the floating point value of a field by a number. Uses 0 as initial value if \
+                  the field doesn't exist.",
+        since: "2.6.0",
+        arity: 4,
+        arguments: &[KEY, FIELD, Argument::double("increment")],
+        handler: Handler::Keys(number::hincrbyfloat),
+        ..GROWS
+    },
+    Command {
         name: "hkeys",
         summary: "Returns all fields in a hash.",
         handler: Handler::Keys(read::hkeys),
@@ -113,6 +183,29 @@ pub(super) static ROWS: &[Command] = &[
         ..GROWS
     },
     Command {
+        name: "hrandfield",
+        summary: "Returns one or more random fields from a hash.",
+        since: "6.2.0",
+        complexity: "O(N) where N is the number of fields returned",
+        arity: -2,
+        flags: Flags::READONLY,
+        tips: &["nondeterministic_output"],
+        slow: true,
+        arguments: &[
+            KEY,
+            Argument::block(
+                "options",
+                &[
+                    Argument::integer("count"),
+                    Argument::word("withvalues", "WITHVALUES").optional(),
+                ],
+            )
+            .optional(),
+        ],
+        handler: Handler::Keys(random::hrandfield),
+        ..HASH
+    },
+    Command {
         name: "hset",
         summary: "Creates or modifies the value of a field in a hash.",
         complexity: "O(1) for each field/value pair added, so O(N) to add N field/value pairs when the \
@@ -121,6 +214,35 @@ pub(super) static ROWS: &[Command] = &[
         arguments: &[KEY, PAIRS],
         history: &[("4.0.0", "Accepts multiple `field` and `value` arguments.")],
         handler: Handler::Keys(write::hset),
+        ..GROWS
+    },
+    Command {
+        name: "hsetex",
+        summary: "Sets the values of fields and their expiration time.",
+        since: "8.0.0",
+        complexity: "O(N) where N is the number of fields being set.",
+        arity: -6,
+        arguments: &[
+            KEY,
+            Argument::one_of(
+                "condition",
+                &[Argument::word("fnx", "FNX"), Argument::word("fxx", "FXX")],
+            )
+            .optional(),
+            Argument::one_of(
+                "expiration",
+                &[
+                    Argument::integer("seconds").after("EX"),
+                    Argument::integer("milliseconds").after("PX"),
+                    Argument::unix_time("unix-time-seconds").after("EXAT"),
+                    Argument::unix_time("unix-time-milliseconds").after("PXAT"),
+                    Argument::word("keepttl", "KEEPTTL"),
+                ],
+            )
+            .optional(),
+            Argument::block("fields", &[Argument::integer("numfields"), PAIRS]).after("FIELDS"),
+        ],
+        handler: Handler::Keys(lifetime::hsetex),
         ..GROWS
     },
     Command {

@@ -8,8 +8,10 @@ mod hash;
 mod hyperloglog;
 mod inspect;
 mod key;
+mod members;
 mod pubsub;
 mod server;
+mod set;
 mod string;
 mod transaction;
 
@@ -21,6 +23,10 @@ static CHAPTERS: &[&[Command]] = &[
     bitmap::ROWS,
     hyperloglog::ROWS,
     hash::ROWS,
+    set::ROWS,
+    members::OF_HASHES,
+    members::OF_SETS,
+    members::ROWS,
     key::ROWS,
     expiry::ROWS,
     connection::ROWS,

@@ -10,6 +10,7 @@ mod dumps;
 mod hashes;
 mod hyperloglogs;
 mod keys;
+mod member_deadlines;
 mod memory_limit;
 mod memory_room;
 mod model_keyspace;
@@ -17,6 +18,7 @@ mod notifications;
 #[cfg(unix)]
 mod oracle;
 mod reply_limits;
+mod sets;
 mod strings;
 mod transactions;
 mod walks;

@@ -187,6 +187,159 @@ const CASES: &[(&str, &[&str], &[&str])] = &[
         &["HSET h a 1 b 2", "HSET l a <long> b 1"],
         &["HDEL h a", "HDEL h x", "HDEL h b", "HDEL l a", "HDEL l b"],
     ),
+    (
+        "hexpire",
+        &["HSET h a 1 b 2 c 3", "HSET l a <long> b 1"],
+        &[
+            "HEXPIRE h 100 FIELDS 2 a x",
+            "HEXPIRE l 100 FIELDS 1 b",
+            "HEXPIRE h 100 NX FIELDS 1 a",
+            "HEXPIRE h 0 FIELDS 3 a b c",
+        ],
+    ),
+    (
+        "hpexpire",
+        &["HSET h a 1 b 2 c 3", "HSET l a <long> b 1"],
+        &[
+            "HPEXPIRE h 100 FIELDS 2 a x",
+            "HPEXPIRE l 100 FIELDS 1 b",
+            "HPEXPIRE h 100 NX FIELDS 1 a",
+            "HPEXPIRE h 0 FIELDS 3 a b c",
+        ],
+    ),
+    (
+        "hexpireat",
+        &["HSET h a 1 b 2 c 3", "HSET l a <long> b 1"],
+        &[
+            "HEXPIREAT h 1900000000 FIELDS 2 a x",
+            "HEXPIREAT l 1900000000 FIELDS 1 b",
+            "HEXPIREAT h 1900000000 NX FIELDS 1 a",
+            "HEXPIREAT h 0 FIELDS 3 a b c",
+        ],
+    ),
+    (
+        "hpexpireat",
+        &["HSET h a 1 b 2 c 3", "HSET l a <long> b 1"],
+        &[
+            "HPEXPIREAT h 1900000000000 FIELDS 2 a x",
+            "HPEXPIREAT l 1900000000000 FIELDS 1 b",
+            "HPEXPIREAT h 1900000000000 NX FIELDS 1 a",
+            "HPEXPIREAT h 0 FIELDS 3 a b c",
+        ],
+    ),
+    (
+        "hpersist",
+        &["HSET h a 1", "HPEXPIRE h 100 FIELDS 1 a"],
+        &["HPERSIST h FIELDS 1 a", "HPERSIST h FIELDS 1 a"],
+    ),
+    (
+        "hgetdel",
+        &["HSET h a 1 b 2"],
+        &[
+            "HGETDEL h FIELDS 1 a",
+            "HGETDEL h FIELDS 1 x",
+            "HGETDEL h FIELDS 1 b",
+        ],
+    ),
+    (
+        "hgetex",
+        &["HSET h a 1 b 2"],
+        &[
+            "HGETEX h FIELDS 1 a",
+            "HGETEX h PX 100 FIELDS 1 a",
+            "HGETEX h PERSIST FIELDS 2 a b",
+            "HGETEX h PXAT 1 FIELDS 2 a b",
+        ],
+    ),
+    (
+        "hsetex",
+        &["HSET h a 1"],
+        &[
+            "HSETEX h PX 100 FIELDS 1 a 2",
+            "HSETEX h FNX FIELDS 1 a 3",
+            "HSETEX n FIELDS 1 a 1",
+        ],
+    ),
+    (
+        "hincrby",
+        &["HSET h a 1 b x"],
+        &["HINCRBY h a 1", "HINCRBY h b 1", "HINCRBY n a 1"],
+    ),
+    (
+        "hincrbyfloat",
+        &["HSET h a 1 b x"],
+        &["HINCRBYFLOAT h a 1", "HINCRBYFLOAT h b 1"],
+    ),
+    (
+        "expiremember",
+        &["HSET h a 1 b 2"],
+        &[
+            "EXPIREMEMBER h a 10",
+            "EXPIREMEMBER h x 10",
+            "EXPIREMEMBER h b 0",
+        ],
+    ),
+    (
+        "expirememberat",
+        &["HSET h a 1"],
+        &["EXPIREMEMBERAT h a 1900000000"],
+    ),
+    (
+        "pexpirememberat",
+        &["HSET h a 1"],
+        &["PEXPIREMEMBERAT h a 1900000000000"],
+    ),
+    (
+        "sadd",
+        &["SADD s a"],
+        &["SADD s a", "SADD s a b", "SADD n a", "SADD n <long>"],
+    ),
+    (
+        "smove",
+        &["SADD s a b", "SADD t c"],
+        &["SMOVE s t a", "SMOVE s t x", "SMOVE s n b"],
+    ),
+    (
+        "spop",
+        &["SADD s a b c", "SADD t a"],
+        &["SPOP s", "SPOP s 2", "SPOP t", "SPOP n"],
+    ),
+    (
+        "srem",
+        &["SADD s a b"],
+        &["SREM s a", "SREM s x", "SREM s b"],
+    ),
+    (
+        "sexpire",
+        &["SADD s a b"],
+        &["SEXPIRE s 100 MEMBERS 2 a x", "SEXPIRE s 0 MEMBERS 2 a b"],
+    ),
+    (
+        "spexpire",
+        &["SADD s a b"],
+        &["SPEXPIRE s 100 MEMBERS 2 a x", "SPEXPIRE s 0 MEMBERS 2 a b"],
+    ),
+    (
+        "sexpireat",
+        &["SADD s a b"],
+        &[
+            "SEXPIREAT s 1900000000 MEMBERS 2 a x",
+            "SEXPIREAT s 0 MEMBERS 2 a b",
+        ],
+    ),
+    (
+        "spexpireat",
+        &["SADD s a b"],
+        &[
+            "SPEXPIREAT s 1900000000000 MEMBERS 2 a x",
+            "SPEXPIREAT s 0 MEMBERS 2 a b",
+        ],
+    ),
+    (
+        "spersist",
+        &["SADD s a", "SPEXPIRE s 100 MEMBERS 1 a"],
+        &["SPERSIST s MEMBERS 1 a"],
+    ),
     ("hmset", &[], &["HMSET h a 1", "HMSET h b <long>"]),
     (
         "hset",

@@ -1,0 +1,293 @@
+//! The names of members in a call, and their deadlines: HEXPIRE and its relatives, for every type whose members may have
+//! deadlines.
+//!
+//! The words are those of the public server's hashes: `FIELDS 2 a b`. `MEMBERS` means the same.
+
+use std::ops::Range;
+
+use tidewheel_collections::{DEADLINE_MAX, Hash, Set, ZSet};
+use tidewheel_resp::parse_i64;
+
+use crate::collection::{self, Collection};
+use crate::commands::expire::Conditions;
+use crate::commands::lifetime::invalid_expire_time;
+use crate::context::{Context, Lookup};
+use crate::error::CommandError;
+use crate::events::Cause;
+use crate::time::{Base, Now, Unit, rounded_seconds};
+
+type Outcome = Result<(), CommandError>;
+
+const NO_FIELDS: CommandError =
+    CommandError::fixed("ERR Mandatory argument FIELDS is missing or not at the right position");
+const NO_COUNT: CommandError =
+    CommandError::fixed("ERR Parameter `numFields` should be greater than 0");
+const WRONG_COUNT: CommandError =
+    CommandError::fixed("ERR The `numfields` parameter must match the number of arguments");
+const NEGATIVE: CommandError = CommandError::fixed("ERR invalid expire time, must be >= 0");
+
+/// The latest deadline of a member, in wall time.
+const WALL_MAX_MS: i64 = 1 << 46;
+
+/// The answer for a member that is not there.
+const NO_MEMBER: i64 = -2;
+/// The answer for a member without a deadline.
+const NO_DEADLINE: i64 = -1;
+
+/// A type whose members may have deadlines.
+pub(crate) trait TimedMembers: Collection {
+    /// The events of its members: given a deadline, without one, removed.
+    const EXPIRE: &'static str;
+    const PERSIST: &'static str;
+    const REMOVED: &'static str;
+
+    /// A member's deadline; `None` if it is not there.
+    fn deadline_of(view: Self::Ref<'_>, member: &[u8]) -> Option<Option<u64>>;
+    fn file(&mut self, member: &[u8], deadline: Option<u64>, now: u64);
+    fn take_out(&mut self, member: &[u8]);
+
+    fn event(name: &'static str) -> Cause {
+        Cause::Of(Self::CLASS, name)
+    }
+}
+
+impl TimedMembers for Hash {
+    const EXPIRE: &'static str = "hexpire";
+    const PERSIST: &'static str = "hpersist";
+    const REMOVED: &'static str = "hdel";
+
+    fn deadline_of(view: Self::Ref<'_>, member: &[u8]) -> Option<Option<u64>> {
+        Some(view.find(member)?.deadline)
+    }
+
+    fn file(&mut self, member: &[u8], deadline: Option<u64>, now: u64) {
+        self.set_deadline(member, deadline, now);
+    }
+
+    fn take_out(&mut self, member: &[u8]) {
+        self.remove(member);
+    }
+}
+
+impl TimedMembers for Set {
+    const EXPIRE: &'static str = "sexpire";
+    const PERSIST: &'static str = "spersist";
+    const REMOVED: &'static str = "srem";
+
+    fn deadline_of(view: Self::Ref<'_>, member: &[u8]) -> Option<Option<u64>> {
+        Some(view.find(member)?.deadline)
+    }
+
+    fn file(&mut self, member: &[u8], deadline: Option<u64>, now: u64) {
+        self.set_deadline(member, deadline, now);
+    }
+
+    fn take_out(&mut self, member: &[u8]) {
+        self.remove(member);
+    }
+}
+
+impl TimedMembers for ZSet {
+    const EXPIRE: &'static str = "zexpire";
+    const PERSIST: &'static str = "zpersist";
+    const REMOVED: &'static str = "zrem";
+
+    fn deadline_of(view: Self::Ref<'_>, member: &[u8]) -> Option<Option<u64>> {
+        Some(view.find(member)?.deadline)
+    }
+
+    fn file(&mut self, member: &[u8], deadline: Option<u64>, now: u64) {
+        self.set_deadline(member, deadline, now);
+    }
+
+    fn take_out(&mut self, member: &[u8]) {
+        self.remove(member);
+    }
+}
+
+/// The arguments that name members: those behind `FIELDS` and a number at argument `at`, `words` for each member.
+pub(crate) fn named(
+    ctx: &Context<'_, '_>,
+    at: usize,
+    words: usize,
+) -> Result<Range<usize>, CommandError> {
+    if !ctx.is(at, "FIELDS") && !ctx.is(at, "MEMBERS") {
+        return Err(NO_FIELDS);
+    }
+    let count = ctx.args.get(at + 1).and_then(parse_i64).unwrap_or(0);
+    let count = usize::try_from(count).ok().filter(|count| *count > 0);
+    let (count, first) = (count.ok_or(NO_COUNT)?, at + 2);
+    match count.checked_mul(words) {
+        Some(n) if n == ctx.args.len().saturating_sub(first) => Ok(first..ctx.args.len()),
+        _ => Err(WRONG_COUNT),
+    }
+}
+
+/// The deadline that a number means for members.
+fn member_deadline(
+    now: &Now,
+    number: i64,
+    unit: Unit,
+    base: Base,
+    name: &str,
+) -> Result<u64, CommandError> {
+    if number < 0 {
+        return Err(NEGATIVE);
+    }
+    let deadline = now.deadline(number, unit, base);
+    let deadline = deadline.filter(|d| *d <= DEADLINE_MAX && now.wall_of(*d) <= WALL_MAX_MS);
+    deadline.ok_or_else(|| invalid_expire_time(name))
+}
+
+/// HEXPIRE and its relatives.
+pub(crate) fn expire<C: TimedMembers>(
+    ctx: &mut Context<'_, '_>,
+    unit: Unit,
+    base: Base,
+    name: &str,
+) -> Outcome {
+    let number = ctx.integer(2)?;
+    let conditioned = !ctx.is(3, "FIELDS") && !ctx.is(3, "MEMBERS");
+    let at = 3 + usize::from(conditioned);
+    let conditions = Conditions::parse(ctx.args.from(3), usize::from(conditioned))?;
+    let members = named(ctx, at, 1)?;
+    let deadline = member_deadline(&ctx.now, number, unit, base, name)?;
+    let (key, args, now) = (ctx.key(1), ctx.args, ctx.now);
+    let slot = ctx.find_of::<C>(key, Lookup::Write)?;
+    let mut both = false;
+    ctx.edit(key, slot, |of: &mut C, out| {
+        let (mut filed, mut removed) = (false, false);
+        out.array(members.len());
+        for member in members.filter_map(|at| args.get(at)) {
+            out.integer(match C::deadline_of(of.view(), member) {
+                None => NO_MEMBER,
+                Some(old) if !conditions.allow(old, deadline) => 0,
+                Some(_) if now.reached(deadline) => {
+                    of.take_out(member);
+                    removed = true;
+                    2
+                }
+                Some(_) => {
+                    of.file(member, Some(deadline), now.tick);
+                    filed = true;
+                    1
+                }
+            });
+        }
+        both = filed && removed;
+        let cause = match (filed, removed) {
+            (_, true) => Some(C::event(C::REMOVED)),
+            (true, false) => Some(C::event(C::EXPIRE)),
+            (false, false) => None,
+        };
+        ((), cause)
+    });
+    if both {
+        ctx.event(key, C::event(C::EXPIRE));
+    }
+    Ok(())
+}
+
+/// HPERSIST and its relatives.
+pub(crate) fn persist<C: TimedMembers>(ctx: &mut Context<'_, '_>) -> Outcome {
+    let members = named(ctx, 2, 1)?;
+    let (key, args, now) = (ctx.key(1), ctx.args, ctx.now);
+    let slot = ctx.find_of::<C>(key, Lookup::Write)?;
+    ctx.edit(key, slot, |of: &mut C, out| {
+        let mut changed = false;
+        out.array(members.len());
+        for member in members.filter_map(|at| args.get(at)) {
+            out.integer(match C::deadline_of(of.view(), member) {
+                None => NO_MEMBER,
+                Some(None) => NO_DEADLINE,
+                Some(Some(_)) => {
+                    of.file(member, None, now.tick);
+                    changed = true;
+                    1
+                }
+            });
+        }
+        ((), changed.then(|| C::event(C::PERSIST)))
+    });
+    Ok(())
+}
+
+/// HTTL and its relatives: what `say` makes of a deadline in milliseconds from now, or since the epoch.
+pub(crate) fn report<C: TimedMembers>(
+    ctx: &mut Context<'_, '_>,
+    unit: Unit,
+    base: Base,
+) -> Outcome {
+    let members = named(ctx, 2, 1)?;
+    let (key, args, now) = (ctx.key(1), ctx.args, ctx.now);
+    let say = |deadline: u64| {
+        let ms = match base {
+            Base::Now => now.remaining_ms(deadline),
+            Base::Epoch => now.wall_of(deadline),
+        };
+        match unit {
+            Unit::Seconds => rounded_seconds(ms),
+            Unit::Milliseconds => ms,
+        }
+    };
+    ctx.read::<C, _>(key, Lookup::Read, |view, out| {
+        out.array(members.len());
+        for member in members.filter_map(|at| args.get(at)) {
+            let found = view.and_then(|view| C::deadline_of(view, member));
+            out.integer(found.map_or(NO_MEMBER, |deadline| deadline.map_or(NO_DEADLINE, say)));
+        }
+    })
+}
+
+/// EXPIREMEMBER and its relatives: one member of a key of any of the types. `ms` is the unit unless the call names one.
+pub(crate) fn expire_member(
+    ctx: &mut Context<'_, '_>,
+    unit: Unit,
+    base: Base,
+    name: &str,
+) -> Outcome {
+    let unit = match ctx.args.get(4) {
+        None => unit,
+        Some(word) if word.eq_ignore_ascii_case(b"s") => Unit::Seconds,
+        Some(word) if word.eq_ignore_ascii_case(b"ms") => Unit::Milliseconds,
+        Some(_) => return Err(CommandError::SYNTAX),
+    };
+    let number = ctx.integer(3)?;
+    let deadline = member_deadline(&ctx.now, number, unit, base, name)?;
+    let key = ctx.key(1);
+    let tag = ctx
+        .find(key, Lookup::Write)
+        .map(|slot| ctx.entries(key).tag(slot));
+    match tag {
+        None => {
+            ctx.out.integer(0);
+            Ok(())
+        }
+        Some(tag) if collection::is::<Hash>(tag) => expire_one::<Hash>(ctx, deadline),
+        Some(tag) if collection::is::<Set>(tag) => expire_one::<Set>(ctx, deadline),
+        Some(tag) if collection::is::<ZSet>(tag) => expire_one::<ZSet>(ctx, deadline),
+        Some(_) => Err(CommandError::WRONG_TYPE),
+    }
+}
+
+fn expire_one<C: TimedMembers>(ctx: &mut Context<'_, '_>, deadline: u64) -> Outcome {
+    let (key, args, now) = (ctx.key(1), ctx.args, ctx.now);
+    let member = args.get(2).unwrap_or_default();
+    let slot = ctx.find_of::<C>(key, Lookup::Write)?;
+    ctx.edit(key, slot, |of: &mut C, out| {
+        let cause = match C::deadline_of(of.view(), member) {
+            None => None,
+            Some(_) if now.reached(deadline) => {
+                of.take_out(member);
+                Some(C::event(C::REMOVED))
+            }
+            Some(_) => {
+                of.file(member, Some(deadline), now.tick);
+                Some(C::event(C::EXPIRE))
+            }
+        };
+        out.integer(cause.is_some().into());
+        ((), cause)
+    });
+    Ok(())
+}

@@ -1,0 +1,87 @@
+//! Members at random: SPOP, SRANDMEMBER.
+
+use tidewheel_collections::{Set, SetRef};
+use tidewheel_resp::Writer;
+
+use super::Outcome;
+use crate::context::{Context, Lookup};
+use crate::error::CommandError;
+use crate::events::{Cause, NotifyClass};
+use crate::random::Random;
+
+const SPOP: Cause = Cause::Of(NotifyClass::Set, "spop");
+
+const OUT_OF_RANGE: CommandError = CommandError::fixed("ERR value is out of range");
+const MUST_BE_POSITIVE: CommandError =
+    CommandError::fixed("ERR value is out of range, must be positive");
+
+/// The optional count.
+fn count(ctx: &Context<'_, '_>) -> Result<Option<i64>, CommandError> {
+    match ctx.args.len() {
+        2 => Ok(None),
+        3 => ctx.integer(2).map(Some),
+        _ => Err(CommandError::SYNTAX),
+    }
+}
+
+pub(crate) fn spop(ctx: &mut Context<'_, '_>) -> Outcome {
+    let count = match count(ctx)? {
+        None => None,
+        Some(count) => Some(usize::try_from(count).map_err(|_| MUST_BE_POSITIVE)?),
+    };
+    let key = ctx.key(1);
+    let slot = ctx.find_of::<Set>(key, Lookup::Write)?;
+    let mut random = ctx.random(key);
+    ctx.edit(key, slot, |set: &mut Set, out| {
+        let wanted = count.unwrap_or(1).min(set.get().len());
+        match count {
+            None if wanted == 0 => out.null(),
+            None => {}
+            Some(_) => out.set(wanted),
+        }
+        for _ in 0..wanted {
+            set.pop(random.next(), |entry| out.bulk(entry.key));
+        }
+        ((), (wanted > 0).then_some(SPOP))
+    });
+    Ok(())
+}
+
+pub(crate) fn srandmember(ctx: &mut Context<'_, '_>) -> Outcome {
+    let count = count(ctx)?;
+    if count.is_some_and(|count| count == i64::MIN) {
+        return Err(OUT_OF_RANGE);
+    }
+    let key = ctx.key(1);
+    let mut random = ctx.random(key);
+    ctx.read::<Set, _>(key, Lookup::Read, |set, out| match (count, set) {
+        (None, None) => out.null(),
+        (None, Some(set)) => reply_one(set, &mut random, out),
+        (Some(_), None) => out.array(0),
+        (Some(count), Some(set)) => reply_many(set, count, &mut random, out),
+    })
+}
+
+fn reply_one(set: SetRef<'_>, random: &mut Random, out: &mut Writer) {
+    match set.random(random.next()) {
+        Some(entry) => out.bulk(entry.key),
+        None => out.null(),
+    }
+}
+
+/// A negative count allows for repetitions.
+fn reply_many(set: SetRef<'_>, count: i64, random: &mut Random, out: &mut Writer) {
+    let wanted = usize::try_from(count.unsigned_abs()).unwrap_or(usize::MAX);
+    if count >= 0 {
+        let n = wanted.min(set.len());
+        out.array(n);
+        return set.random_distinct(n, || random.next(), |entry| out.bulk(entry.key));
+    }
+    out.array(wanted);
+    for _ in 0..wanted {
+        if out.is_over() {
+            return;
+        }
+        reply_one(set, random, out);
+    }
+}

@@ -1,0 +1,140 @@
+//! Rows: sets.
+
+use crate::command::{Argument, Command, Flags, Group, Handler, KeySpec, KeyUse};
+use crate::commands::set::{basic, random};
+
+const READ: KeyUse = KeyUse {
+    flags: &["RO", "access"],
+};
+const LOOK: KeyUse = KeyUse { flags: &["RO"] };
+const INSERT: KeyUse = KeyUse {
+    flags: &["RW", "insert"],
+};
+const DELETE: KeyUse = KeyUse {
+    flags: &["RW", "delete"],
+};
+const TAKE: KeyUse = KeyUse {
+    flags: &["RW", "access", "delete"],
+};
+
+const KEY: Argument = Argument::key("key");
+const MEMBER: Argument = Argument::string("member");
+
+const SET: Command = Command {
+    group: Group::Set,
+    categories: &["@set"],
+    keys: KeySpec::one(1, &[READ]),
+    flags: Flags::READONLY.or(Flags::FAST),
+    ..Command::BASE
+};
+
+pub(super) static ROWS: &[Command] = &[
+    Command {
+        name: "sadd",
+        summary: "Adds one or more members to a set. Creates the key if it doesn't exist.",
+        complexity: "O(1) for each element added, so O(N) to add N elements when the command is called with \
+                     multiple arguments.",
+        arity: -3,
+        flags: Flags::WRITE.or(Flags::DENYOOM).or(Flags::FAST),
+        keys: KeySpec::one(1, &[INSERT]),
+        arguments: &[KEY, MEMBER.multiple()],
+        history: &[("2.4.0", "Accepts multiple `member` arguments.")],
+        handler: Handler::Keys(basic::sadd),
+        ..SET
+    },
+    Command {
+        name: "scard",
+        summary: "Returns the number of members in a set.",
+        arity: 2,
+        keys: KeySpec::one(1, &[LOOK]),
+        arguments: &[KEY],
+        handler: Handler::Keys(basic::scard),
+        ..SET
+    },
+    Command {
+        name: "sismember",
+        summary: "Determines whether a member belongs to a set.",
+        arity: 3,
+        keys: KeySpec::one(1, &[LOOK]),
+        arguments: &[KEY, MEMBER],
+        handler: Handler::Keys(basic::sismember),
+        ..SET
+    },
+    Command {
+        name: "smembers",
+        summary: "Returns all members of a set.",
+        complexity: "O(N) where N is the set cardinality.",
+        arity: 2,
+        flags: Flags::READONLY,
+        slow: true,
+        tips: &["nondeterministic_output_order"],
+        arguments: &[KEY],
+        handler: Handler::Keys(basic::smembers),
+        ..SET
+    },
+    Command {
+        name: "smismember",
+        summary: "Determines whether multiple members belong to a set.",
+        since: "6.2.0",
+        complexity: "O(N) where N is the number of elements being checked for membership",
+        arity: -3,
+        keys: KeySpec::one(1, &[LOOK]),
+        arguments: &[KEY, MEMBER.multiple()],
+        handler: Handler::Keys(basic::smismember),
+        ..SET
+    },
+    Command {
+        name: "smove",
+        summary: "Moves a member from one set to another.",
+        arity: 4,
+        flags: Flags::WRITE.or(Flags::FAST),
+        keys: KeySpec::two(&[TAKE, INSERT]),
+        arguments: &[
+            Argument::key("source"),
+            Argument::key_of("destination", 1),
+            MEMBER,
+        ],
+        handler: Handler::Keys(basic::smove),
+        ..SET
+    },
+    Command {
+        name: "spop",
+        summary: "Returns one or more random members from a set after removing them. Deletes the set if the \
+                  last member was popped.",
+        complexity: "Without the count argument O(1), otherwise O(N) where N is the value of the passed count.",
+        arity: -2,
+        flags: Flags::WRITE.or(Flags::FAST),
+        keys: KeySpec::one(1, &[TAKE]),
+        tips: &["nondeterministic_output"],
+        arguments: &[KEY, Argument::integer("count").optional().since("3.2.0")],
+        history: &[("3.2.0", "Added the `count` argument.")],
+        handler: Handler::Keys(random::spop),
+        ..SET
+    },
+    Command {
+        name: "srandmember",
+        summary: "Gets one or multiple random members from a set.",
+        complexity: "Without the count argument O(1), otherwise O(N) where N is the absolute value of the \
+                     passed count.",
+        arity: -2,
+        flags: Flags::READONLY,
+        slow: true,
+        tips: &["nondeterministic_output"],
+        arguments: &[KEY, Argument::integer("count").optional().since("2.6.0")],
+        history: &[("2.6.0", "Added the optional `count` argument.")],
+        handler: Handler::Keys(random::srandmember),
+        ..SET
+    },
+    Command {
+        name: "srem",
+        summary: "Removes one or more members from a set. Deletes the set if the last member was removed.",
+        complexity: "O(N) where N is the number of members to be removed.",
+        arity: -3,
+        flags: Flags::WRITE.or(Flags::FAST),
+        keys: KeySpec::one(1, &[DELETE]),
+        arguments: &[KEY, MEMBER.multiple()],
+        history: &[("2.4.0", "Accepts multiple `member` arguments.")],
+        handler: Handler::Keys(basic::srem),
+        ..SET
+    },
+];

@@ -1,0 +1,292 @@
+//! Deadlines of members: exact, without anybody touching them, beside the deadline of the key.
+
+use std::collections::BTreeMap;
+
+use crate::common::{Rig, START, show};
+
+/// Fields of each form: packed beside the key, packed as an object, large.
+const FORMS: [(&str, u64); 3] = [("beside", 5), ("packed", 300), ("large", 2_000)];
+
+fn fill(rig: &mut Rig, name: &str, fields: u64) {
+    for i in 0..fields {
+        rig.run(&format!("HSET {name} field:{i} value:{i}"));
+    }
+}
+
+#[test]
+fn a_field_is_alive_one_tick_before_its_deadline_and_gone_at_it_though_nobody_asks() {
+    for (name, fields) in FORMS {
+        let mut rig = Rig::new();
+        rig.notify("KEA");
+        fill(&mut rig, name, fields);
+        rig.events();
+        rig.script(&format!(
+            "HPEXPIRE {name} 10 FIELDS 2 field:0 field:1 -> [:1 :1]
+             HPTTL {name} FIELDS 3 field:0 field:2 x -> [:10 :-1 :-2]
+             HTTL {name} FIELDS 1 field:0 -> [:0]
+             PTTL {name} -> :-1"
+        ));
+        assert_eq!(rig.next_deadline(), START + 10, "{name}");
+        rig.pass(9);
+        assert_eq!(rig.expire_all(), 0);
+        rig.script(&format!(
+            "HLEN {name} -> :{fields}\nHGET {name} field:0 -> 'value:0'"
+        ));
+        rig.pass(1);
+        assert_eq!(rig.expire_all(), 2, "{name}");
+        assert_eq!(
+            rig.events(),
+            [format!("0:hexpire:{name}"), format!("0:hexpired:{name}")]
+        );
+        rig.script(&format!(
+            "HLEN {name} -> :{}\nHGET {name} field:0 -> nil",
+            fields - 2
+        ));
+        assert_eq!(rig.next_deadline(), u64::MAX, "nothing is left to do");
+    }
+}
+
+#[test]
+fn a_command_meets_no_dead_field_though_no_pass_came_and_an_empty_hash_leaves() {
+    for (name, fields) in FORMS {
+        let mut rig = Rig::new();
+        rig.notify("KEA");
+        fill(&mut rig, name, fields);
+        for i in 0..fields {
+            rig.run(&format!(
+                "HPEXPIRE {name} {} FIELDS 1 field:{i}",
+                10 + i % 5
+            ));
+        }
+        rig.events();
+        rig.pass(12);
+        let left = (0..fields).filter(|i| i % 5 > 2).count();
+        rig.script(&format!("HLEN {name} -> :{left}"));
+        rig.pass(2);
+        rig.script(&format!("EXISTS {name} -> :0\nDBSIZE -> :0"));
+        let events = rig.events();
+        let expected = [
+            format!("0:hexpired:{name}"),
+            format!("0:hexpired:{name}"),
+            format!("0:del:{name}"),
+        ];
+        assert_eq!(events, expected);
+        // The bound that others see is brought up to date by the next pass.
+        assert_eq!(rig.expire_all(), 0);
+        assert_eq!(rig.next_deadline(), u64::MAX);
+    }
+}
+
+#[test]
+fn the_key_and_its_fields_have_deadlines_of_their_own() {
+    for (name, fields) in FORMS {
+        let mut rig = Rig::new();
+        fill(&mut rig, name, fields);
+        rig.script(&format!(
+            "PEXPIRE {name} 100 -> :1
+             HPEXPIRE {name} 50 FIELDS 1 field:0 -> [:1]
+             PTTL {name} -> :100
+             PEXPIRE {name} 30 -> :1
+             PTTL {name} -> :30
+             PERSIST {name} -> :1
+             PTTL {name} -> :-1
+             PEXPIRE {name} 60 -> :1
+             HPERSIST {name} FIELDS 2 field:0 field:1 -> [:1 :-1]
+             PTTL {name} -> :60
+             HPEXPIRE {name} 50 FIELDS 1 field:0 -> [:1]
+             COPY {name} copy -> :1
+             RENAME {name} renamed -> OK
+             pass 50
+             HLEN renamed -> :{left}
+             HLEN copy -> :{left}
+             PTTL renamed -> :10
+             PTTL copy -> :10
+             pass 10
+             EXISTS renamed copy -> :0",
+            left = fields - 1
+        ));
+    }
+}
+
+#[test]
+fn conditions_past_times_and_wrong_calls_are_answered_as_by_the_public_server() {
+    let mut rig = Rig::new();
+    rig.script(
+        "HSET h a 1 b 2 c 3 -> :3
+         HPEXPIRE h 100 NX FIELDS 2 a x -> [:1 :-2]
+         HPEXPIRE h 100 NX FIELDS 1 a -> [:0]
+         HPEXPIRE h 50 GT FIELDS 2 a b -> [:0 :0]
+         HPEXPIRE h 200 GT FIELDS 1 a -> [:1]
+         HPEXPIRE h 50 LT FIELDS 2 a b -> [:1 :1]
+         HPEXPIRE h 70 XX FIELDS 2 a c -> [:1 :0]
+         HEXPIRETIME h FIELDS 1 a -> [:1700000000]
+         HPEXPIRETIME h FIELDS 1 a -> [:1700000000070]
+         HPEXPIREAT h 1 FIELDS 1 b -> [:2]
+         HLEN h -> :2
+         HEXPIRE none 1 FIELDS 2 a b -> [:-2 :-2]
+         HTTL none FIELDS 1 a -> [:-2]
+         HPEXPIRE h 1 FIELDS 2 a -> -ERR The `numfields` parameter must match the number of arguments
+         HPEXPIRE h 1 FIELDS 0 a -> -ERR Parameter `numFields` should be greater than 0
+         HPEXPIRE h 1 NX a b c -> -ERR Mandatory argument FIELDS is missing or not at the right position
+         HPEXPIRE h -1 FIELDS 1 a -> -ERR invalid expire time, must be >= 0
+         HPEXPIRE h 281474976710656 FIELDS 1 a -> -ERR invalid expire time in 'hpexpire' command
+         HPERSIST h FIELDS 1 a -> [:1]
+         HPERSIST h FIELDS 1 a -> [:-1]
+         HGETEX h PX 30 FIELDS 2 a x -> ['1' nil]
+         HPTTL h FIELDS 1 a -> [:30]
+         HGETEX h PERSIST FIELDS 1 a -> ['1']
+         HPTTL h FIELDS 1 a -> [:-1]
+         HSETEX h PX 40 FIELDS 2 a 9 d 8 -> :1
+         HPTTL h FIELDS 2 a d -> [:40 :40]
+         HSETEX h FNX FIELDS 1 a 7 -> :0
+         HSETEX h FXX KEEPTTL FIELDS 1 a 7 -> :1
+         HPTTL h FIELDS 1 a -> [:40]
+         HINCRBY h a 1 -> :8
+         HPTTL h FIELDS 1 a -> [:40]
+         HSET h a 1 -> :0
+         HPTTL h FIELDS 1 a -> [:-1]
+         HGETDEL h FIELDS 2 a x -> ['1' nil]
+         HLEN h -> :2
+         EXPIREMEMBER h c 5 ms -> :1
+         HPTTL h FIELDS 1 c -> [:5]
+         SET s 1 -> OK
+         HPEXPIRE s 1 FIELDS 1 a -> -WRONGTYPE Operation against a key holding the wrong kind of value",
+    );
+}
+
+/// A model in virtual time: each field's end, the key's own end, what is there after each step.
+#[test]
+fn random_deadlines_of_fields_and_keys_agree_with_a_model() {
+    for seed in 0..40_u64 {
+        run_model(seed);
+    }
+}
+
+#[derive(Default)]
+struct Model {
+    fields: BTreeMap<String, Option<u64>>,
+    own: Option<u64>,
+}
+
+fn run_model(seed: u64) {
+    let mut rig = Rig::new();
+    let mut state = seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1;
+    let mut next = |n: u64| {
+        state ^= state << 13;
+        state ^= state >> 7;
+        state ^= state << 17;
+        state % n
+    };
+    let names = if seed.is_multiple_of(2) { 12 } else { 700 };
+    let mut keys: BTreeMap<String, Model> = BTreeMap::new();
+    for step in 0..600 {
+        let (key, field) = (format!("key:{}", next(3)), format!("field:{}", next(names)));
+        let ttl = 1 + next(60);
+        let end = rig.time.tick + ttl;
+        match next(12) {
+            0..4 => {
+                rig.run(&format!("HSET {key} {field} {step}"));
+                keys.entry(key).or_default().fields.insert(field, None);
+            }
+            4..7 => {
+                rig.run(&format!("HPEXPIRE {key} {ttl} FIELDS 1 {field}"));
+                if let Some(old) = keys
+                    .get_mut(&key)
+                    .and_then(|key| key.fields.get_mut(&field))
+                {
+                    *old = Some(end);
+                }
+            }
+            7 => {
+                rig.run(&format!("PEXPIRE {key} {ttl}"));
+                if let Some(model) = keys.get_mut(&key) {
+                    model.own = Some(end);
+                }
+            }
+            8 => {
+                rig.run(&format!("HDEL {key} {field}"));
+                if let Some(model) = keys.get_mut(&key) {
+                    model.fields.remove(&field);
+                }
+            }
+            9 => {
+                rig.run(&format!("HPERSIST {key} FIELDS 1 {field}"));
+                if let Some(old) = keys
+                    .get_mut(&key)
+                    .and_then(|key| key.fields.get_mut(&field))
+                {
+                    *old = None;
+                }
+            }
+            10 => {
+                rig.run(&format!("PERSIST {key}"));
+                if let Some(model) = keys.get_mut(&key) {
+                    model.own = None;
+                }
+            }
+            _ => {
+                rig.pass(next(25));
+                if next(2) == 0 {
+                    rig.expire_all();
+                }
+            }
+        }
+        let now = rig.time.tick;
+        for model in keys.values_mut() {
+            model
+                .fields
+                .retain(|_, end| end.is_none_or(|end| now < end));
+        }
+        keys.retain(|_, model| !model.fields.is_empty() && model.own.is_none_or(|own| now < own));
+        compare(&mut rig, &keys, seed, step);
+    }
+}
+
+fn compare(rig: &mut Rig, keys: &BTreeMap<String, Model>, seed: u64, step: i32) {
+    let now = rig.time.tick;
+    for n in 0..3 {
+        let key = format!("key:{n}");
+        let len = keys.get(&key).map_or(0, |model| model.fields.len());
+        assert_eq!(
+            rig.run(&format!("HLEN {key}")),
+            format!(":{len}"),
+            "{key}, seed {seed}, step {step}"
+        );
+        let Some(model) = keys.get(&key) else {
+            continue;
+        };
+        let own = model.own.map_or(-1, |own| (own - now) as i64);
+        assert_eq!(
+            rig.run(&format!("PTTL {key}")),
+            format!(":{own}"),
+            "{key}, seed {seed}, step {step}"
+        );
+        if step % 16 == 0 {
+            for (field, end) in &model.fields {
+                let ttl = end.map_or(-1, |end| (end - now) as i64);
+                let told = show(&rig.words(&[
+                    b"HPTTL",
+                    key.as_bytes(),
+                    b"FIELDS",
+                    b"1",
+                    field.as_bytes(),
+                ]));
+                assert_eq!(
+                    told,
+                    format!("[:{ttl}]"),
+                    "{key} {field}, seed {seed}, step {step}"
+                );
+            }
+        }
+    }
+    // Whoever sleeps until the next deadline misses nothing.
+    let ends = keys
+        .values()
+        .flat_map(|model| model.fields.values().copied().chain([model.own]));
+    if let Some(end) = ends.flatten().min() {
+        assert!(
+            rig.next_deadline() <= end,
+            "seed {seed}, step {step}: would sleep too long"
+        );
+    }
+}
