@@ -65,7 +65,7 @@ pub(crate) fn smove(ctx: &mut Context<'_, '_>) -> Outcome {
 
 pub(crate) fn scard(ctx: &mut Context<'_, '_>) -> Outcome {
     one(ctx, |set, out| {
-        out.integer(set.map_or(0, SetRef::len) as i64)
+        out.integer(set.map_or(0, SetRef::len) as i64);
     })
 }
 
