@@ -36,6 +36,8 @@ pub struct Command {
     pub slow: bool,
     /// Where the keys are among the arguments.
     pub keys: KeySpec,
+    /// Whether a call may look at keys that none of its arguments names (SORT).
+    pub(crate) reaches: bool,
     /// The argument that is stored as it is (the one after each key, if there are many keys); 0 if none.
     /// Large ones are copied before a lock is taken.
     pub(crate) stored_argument: u32,
@@ -67,6 +69,7 @@ impl Command {
         tips: &[],
         slow: false,
         keys: KeySpec::NONE,
+        reaches: false,
         stored_argument: 0,
         adds: Adds::Arguments,
         arguments: &[],

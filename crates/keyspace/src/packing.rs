@@ -2,6 +2,8 @@
 
 use std::sync::atomic::{AtomicI32, AtomicU64, Ordering::Relaxed};
 
+use tidewheel_collections::ListLimits;
+
 /// The most that a packed collection may hold.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct PackedLimit {
@@ -88,6 +90,11 @@ impl Packing {
     #[must_use]
     pub fn list(&self) -> NodeLimit {
         NodeLimit::of(self.list.load(Relaxed))
+    }
+
+    /// The limit of a list's nodes, as lists read it.
+    pub(crate) fn list_limits(&self) -> ListLimits {
+        ListLimits::new(self.list.load(Relaxed).into())
     }
 
     /// Sets the limit of a list's nodes, as `list-max-listpack-size` writes it.

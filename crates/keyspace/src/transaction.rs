@@ -108,7 +108,7 @@ impl Keyspace {
 fn needs_whole(row: &Command) -> bool {
     match row.handler {
         Handler::Whole(_) | Handler::Walk(_) => true,
-        Handler::Keys(_) => row.keys.first == 0 && !row.flags.has(Flags::FAST),
+        Handler::Keys(_) => row.reaches || row.keys.first == 0 && !row.flags.has(Flags::FAST),
         Handler::Table(_) | Handler::Help(_) | Handler::Host | Handler::Container => false,
     }
 }

@@ -1,18 +1,22 @@
 //! DUMP and RESTORE: a value as bytes in the public format.
 
-use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 
-use tidewheel_store::INLINE_MAX;
+use tidewheel_collections::{Hash, List, Set, ZSet};
+use tidewheel_store::{INLINE_MAX, NewValue, Slot};
 
 use crate::access::Recency;
+use crate::collection::{Collection, Owned, read};
 use crate::context::{Context, Key, Lookup};
-use crate::dump::{self, Loaded};
+use crate::dump::{self, Bad, Loaded, Setting};
 use crate::error::CommandError;
 use crate::events::Cause;
 use crate::shard::Stored;
 use crate::time::{Base, Unit};
-use crate::value::{self, LARGE, Object, TAG_STRING};
+use crate::value::{
+    self, LARGE, Object, TAG_HASH, TAG_HASH_TIMED, TAG_LIST, TAG_SET, TAG_SET_TIMED, TAG_STRING,
+    TAG_ZSET, TAG_ZSET_TIMED,
+};
 
 type Outcome = Result<(), CommandError>;
 
@@ -25,24 +29,41 @@ const BAD_ENVELOPE: CommandError =
     CommandError::fixed("ERR DUMP payload version or checksum are wrong");
 const BAD_VALUE: CommandError = CommandError::fixed("ERR Bad data format");
 
+/// Payloads of more bytes are read without the lock.
+const ASIDE_MIN: usize = 4096;
+
 pub(crate) fn dump(ctx: &mut Context<'_, '_>) -> Outcome {
     let key = ctx.key(1);
     let Some(slot) = ctx.find(key, Lookup::Read) else {
         ctx.out.null();
         return Ok(());
     };
-    let value = value::string(ctx.entries(key), slot)?;
-    let bytes = value::bytes(&value);
-    let payload = if bytes.len() <= LARGE {
-        dump::of_string(bytes)
-    } else {
-        let bytes = value::shared(&value);
-        let payload = ctx.outside(|| dump::of_string(&bytes));
-        ctx.let_go(bytes);
-        payload
-    };
+    let payload = payload(ctx, key, slot)?;
     ctx.out.bulk(&payload);
     Ok(())
+}
+
+/// The payload of a value. A large string is copied without the lock.
+fn payload(ctx: &mut Context<'_, '_>, key: Key<'_>, slot: Slot) -> Result<Vec<u8>, CommandError> {
+    let now = ctx.now;
+    let entries = ctx.entries(key);
+    match entries.tag(slot) {
+        TAG_HASH | TAG_HASH_TIMED => Ok(dump::of_hash(read::<Hash>(entries, slot)?, &now)),
+        TAG_LIST => Ok(dump::of_list(read::<List>(entries, slot)?)),
+        TAG_SET | TAG_SET_TIMED => Ok(dump::of_set(read::<Set>(entries, slot)?, &now)),
+        TAG_ZSET | TAG_ZSET_TIMED => Ok(dump::of_zset(read::<ZSet>(entries, slot)?, &now)),
+        _ => {
+            let value = value::string(entries, slot)?;
+            let bytes = value::bytes(&value);
+            if bytes.len() <= LARGE {
+                return Ok(dump::of_string(bytes));
+            }
+            let bytes = value::shared(&value);
+            let payload = ctx.outside(|| dump::of_string(&bytes));
+            ctx.let_go(bytes);
+            Ok(payload)
+        }
+    }
 }
 
 /// RESTORE's options.
@@ -138,6 +159,18 @@ pub(crate) fn restore(ctx: &mut Context<'_, '_>) -> Outcome {
     Ok(())
 }
 
+/// What reading a collection takes.
+fn setting<'a>(ctx: &Context<'a, '_>) -> Setting<'a> {
+    let packing = &ctx.keyspace.rules().packing;
+    Setting {
+        now: ctx.now,
+        hash: ctx.change(packing.hash.get()),
+        set: ctx.change(packing.set.get()),
+        zset: ctx.change(packing.zset.get()),
+        list: packing.list_limits(),
+    }
+}
+
 fn refuse_busy(ctx: &mut Context<'_, '_>, key: Key<'_>, options: &Options) -> Outcome {
     if !options.replace && ctx.find(key, Lookup::Write).is_some() {
         return Err(BUSY_KEY);
@@ -151,15 +184,16 @@ fn load(ctx: &mut Context<'_, '_>, key: Key<'_>) -> Result<Loaded, CommandError>
     let rules = ctx.keyspace.rules();
     let checked = !rules.skip_checksums.load(Relaxed);
     let longest = rules.proto_max_bulk_len.load(Relaxed) as usize;
+    let setting = setting(ctx);
     let read = || {
-        let value = dump::open(payload, checked).ok_or(BAD_ENVELOPE)?;
-        let Loaded::String(bytes) = dump::load(value).map_err(|_| BAD_VALUE)?;
-        if bytes.len() > longest {
-            return Err(BAD_VALUE);
+        let opened = dump::open(payload, checked).ok_or(BAD_ENVELOPE)?;
+        match dump::load(opened, &setting) {
+            Ok(Loaded::String(bytes)) if bytes.len() > longest => Err(BAD_VALUE),
+            Ok(loaded) => Ok(loaded),
+            Err(Bad) => Err(BAD_VALUE),
         }
-        Ok(Loaded::String(bytes))
     };
-    if dump::measure(payload) <= LARGE {
+    if dump::measure(payload) <= ASIDE_MIN {
         return read();
     }
     ctx.step_out();
@@ -168,7 +202,8 @@ fn load(ctx: &mut Context<'_, '_>, key: Key<'_>) -> Result<Loaded, CommandError>
     loaded
 }
 
-/// Stores a value in place of any other one. If its deadline is reached, the key is only removed.
+/// Stores a value in place of any other one. If its deadline is reached, the key is only removed; so is it if the
+/// deadlines of all its members are.
 fn store(
     ctx: &mut Context<'_, '_>,
     key: Key<'_>,
@@ -177,25 +212,79 @@ fn store(
     history: u32,
 ) {
     let db = ctx.session.db;
-    let old = ctx.find_at(key, db);
-    let dead = deadline.is_some_and(|deadline| ctx.now.reached(deadline));
-    if let Some(slot) = old {
+    let reached = deadline.is_some_and(|deadline| ctx.now.reached(deadline));
+    let dead = reached || loaded.is_over();
+    if let Some(slot) = ctx.find_at(key, db) {
         let cause = if dead { Cause::Del } else { Cause::Silent };
         ctx.remove(key, slot, cause);
     }
-    let Loaded::String(bytes) = loaded;
     if dead {
-        return ctx.let_go(Arc::new(bytes));
+        return ctx.drop_object(loaded.into_object());
     }
+    match loaded {
+        Loaded::String(bytes) => store_string(ctx, key, bytes, deadline, history),
+        Loaded::Hash(hash) => store_collection(ctx, key, hash, deadline, history),
+        Loaded::List(list) => store_collection(ctx, key, list, deadline, history),
+        Loaded::Set(set) => store_collection(ctx, key, set, deadline, history),
+        Loaded::ZSet(zset) => store_collection(ctx, key, zset, deadline, history),
+    }
+}
+
+fn store_string(
+    ctx: &mut Context<'_, '_>,
+    key: Key<'_>,
+    bytes: Vec<u8>,
+    deadline: Option<u64>,
+    history: u32,
+) {
     let value = if bytes.len() <= INLINE_MAX {
-        tidewheel_store::NewValue::Inline(&bytes)
+        NewValue::Inline(&bytes)
     } else {
-        tidewheel_store::NewValue::Object(Object::new(bytes))
+        NewValue::Object(Object::new(bytes))
     };
     let stored = Stored {
         tag: TAG_STRING,
         value,
         deadline,
     };
+    let db = ctx.session.db;
     ctx.insert_at(key, db, stored, history, Cause::Restore);
+}
+
+fn store_collection<C: Collection>(
+    ctx: &mut Context<'_, '_>,
+    key: Key<'_>,
+    of: C,
+    own_deadline: Option<u64>,
+    history: u32,
+) {
+    let owned = Owned { own_deadline, of };
+    ctx.insert_collection(key, owned, history, Cause::Restore);
+}
+
+impl Loaded {
+    /// Whether it is a collection whose members' deadlines are all reached.
+    fn is_over(&self) -> bool {
+        match self {
+            Self::String(_) => false,
+            Self::Hash(hash) => Collection::is_empty(hash),
+            Self::List(list) => Collection::is_empty(list),
+            Self::Set(set) => Collection::is_empty(set),
+            Self::ZSet(zset) => Collection::is_empty(zset),
+        }
+    }
+
+    fn into_object(self) -> Object {
+        fn owned<C: Collection>(of: C) -> Object {
+            let own_deadline = None;
+            C::into_object(Box::new(Owned { own_deadline, of }))
+        }
+        match self {
+            Self::String(bytes) => Object::new(bytes),
+            Self::Hash(hash) => owned(hash),
+            Self::List(list) => owned(list),
+            Self::Set(set) => owned(set),
+            Self::ZSet(zset) => owned(zset),
+        }
+    }
 }

@@ -22,4 +22,5 @@ pub(crate) mod number;
 pub(crate) mod object;
 pub(crate) mod scan;
 pub(crate) mod set;
+pub(crate) mod sort;
 pub(crate) mod string;

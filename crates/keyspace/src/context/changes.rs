@@ -132,7 +132,8 @@ impl<'b> Context<'_, 'b> {
             .change_bytes(key, db, slot, cause, change)
     }
 
-    pub(super) fn drop_object(&mut self, object: Object) {
+    /// Frees an object after unlocking.
+    pub(crate) fn drop_object(&mut self, object: Object) {
         self.large().garbage.push(object);
     }
 }

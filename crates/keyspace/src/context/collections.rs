@@ -6,7 +6,7 @@ use tidewheel_store::Slot;
 
 use super::locks::place_of;
 use super::{Context, Key, Lookup};
-use crate::collection::{self, Collection};
+use crate::collection::{self, Collection, Owned};
 use crate::error::CommandError;
 use crate::events::Cause;
 use crate::packing::PackedLimit;
@@ -75,6 +75,19 @@ impl<'a> Context<'a, '_> {
             self.drop_object(garbage);
         }
         changed.result
+    }
+
+    /// Adds a key that does not exist, in the session's database, with a collection and its own deadline.
+    pub(crate) fn insert_collection<C: Collection>(
+        &mut self,
+        key: Key<'_>,
+        owned: Owned<C>,
+        access: u32,
+        cause: Cause,
+    ) {
+        let (db, tick) = (self.session.db, self.now.tick);
+        self.hold(key.shard)
+            .insert_owned(key, db, owned, access, tick, cause);
     }
 
     /// What a change of a collection with such limits knows.

@@ -106,6 +106,14 @@ impl<'a> Context<'a, '_> {
         }
     }
 
+    /// Locks all shards, in their order. Not for commands that a transaction lends its locks.
+    pub(crate) fn step_in_all(&mut self) {
+        debug_assert!(!self.kept, "the row says that it reaches");
+        let shards = self.keyspace.shards.iter().enumerate();
+        self.many = shards.map(|(i, shard)| (i, shard.lock())).collect();
+        self.held_since_ns = Some(self.keyspace.hooks.stopwatch_ns());
+    }
+
     /// Does long work that needs no keys. The locks and the seat are left meanwhile, so that exclusive users need not
     /// wait for it; not within a transaction.
     pub(crate) fn outside<R>(&mut self, work: impl FnOnce() -> R) -> R {

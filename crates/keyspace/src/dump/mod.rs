@@ -2,7 +2,10 @@
 //!
 //! A payload is a byte for the type, the value, two bytes for the format's version, and a checksum (CRC-64) of all that.
 //! Payloads come from anywhere, so a reader trusts nothing: each length is held against the bytes that are there, each
-//! count against what could be in them, and no element may come twice.
+//! count against what could be in them, and no member may come twice.
+//!
+//! What is written is read by servers from 7.0 on. Fields with deadlines are read from 7.4 on. Members of sets and sorted
+//! sets have deadlines nowhere else, so their types are our own.
 //!
 //! | file | idea |
 //! |---|---|
@@ -10,38 +13,119 @@
 //! | `crc64.rs` | the checksum |
 //! | `reader.rs`, `writer.rs` | lengths and strings |
 //! | `lzf.rs` | the compression of strings |
+//! | `packed/` | strings that hold many elements |
+//! | `hash.rs`, `list.rs`, `set.rs`, `zset.rs` | collections, in all forms that there ever were |
 
 mod crc64;
 mod envelope;
+mod hash;
+mod list;
 mod lzf;
+mod packed;
 mod reader;
+mod set;
 mod writer;
+mod zset;
 
-pub(crate) use self::envelope::{open, seal};
+use tidewheel_collections::{Change, DEADLINE_MAX, Hash, List, ListLimits, NewDeadline, Set, ZSet};
+
+pub(crate) use self::envelope::{Opened, open};
 use self::reader::Reader;
 use self::writer::Writer;
+use crate::time::{Base, Now, Unit};
 
 /// The bytes are no value.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Bad;
 
-/// The type of a payload.
+/// The types.
 mod kind {
     pub(super) const STRING: u8 = 0;
+    pub(super) const LIST: u8 = 1;
+    pub(super) const SET: u8 = 2;
+    /// Scores are text.
+    pub(super) const ZSET: u8 = 3;
+    pub(super) const HASH: u8 = 4;
+    /// Scores are binary.
+    pub(super) const ZSET_2: u8 = 5;
+    pub(super) const HASH_ZIPMAP: u8 = 9;
+    pub(super) const LIST_ZIPLIST: u8 = 10;
+    pub(super) const SET_INTSET: u8 = 11;
+    pub(super) const ZSET_ZIPLIST: u8 = 12;
+    pub(super) const HASH_ZIPLIST: u8 = 13;
+    /// Of ziplists.
+    pub(super) const LIST_QUICKLIST: u8 = 14;
+    pub(super) const HASH_LISTPACK: u8 = 16;
+    pub(super) const ZSET_LISTPACK: u8 = 17;
+    /// Of listpacks and of long elements.
+    pub(super) const LIST_QUICKLIST_2: u8 = 18;
+    pub(super) const SET_LISTPACK: u8 = 20;
+    /// Fields with deadlines; Valkey's, and of a Redis that was never released.
+    pub(super) const HASH_2: u8 = 22;
+    pub(super) const HASH_LISTPACK_EX_EARLY: u8 = 23;
+    /// Fields with deadlines.
+    pub(super) const HASH_METADATA: u8 = 24;
+    pub(super) const HASH_LISTPACK_EX: u8 = 25;
+    /// Members with deadlines: our own.
+    pub(super) const SET_TIMED: u8 = 240;
+    pub(super) const ZSET_TIMED: u8 = 241;
 }
 
-/// A value that was read.
-#[derive(Debug, PartialEq, Eq)]
+/// A value that was read. A collection is empty if, and only if, the deadlines of all members have passed.
+#[derive(Debug)]
 pub(crate) enum Loaded {
     String(Vec<u8>),
+    Hash(Hash),
+    List(List),
+    Set(Set),
+    ZSet(ZSet),
 }
 
-/// Reads the value of an opened payload.
-pub(crate) fn load(payload: &[u8]) -> Result<Loaded, Bad> {
-    let mut reader = Reader::new(payload);
-    let value = match reader.byte()? {
+/// What reading a collection takes.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Setting<'a> {
+    pub(crate) now: Now,
+    pub(crate) hash: Change<'a>,
+    pub(crate) set: Change<'a>,
+    pub(crate) zset: Change<'a>,
+    pub(crate) list: ListLimits,
+}
+
+impl Setting<'_> {
+    /// The deadline that a wall time means; `Err` if it was reached.
+    fn deadline(&self, wall_ms: Option<u64>) -> Result<NewDeadline, Reached> {
+        let Some(wall_ms) = wall_ms else {
+            return Ok(NewDeadline::None);
+        };
+        let wall_ms = i64::try_from(wall_ms).unwrap_or(i64::MAX);
+        let deadline = self.now.deadline(wall_ms, Unit::Milliseconds, Base::Epoch);
+        match deadline {
+            Some(deadline) if self.now.reached(deadline) => Err(Reached),
+            Some(deadline) => Ok(NewDeadline::At(deadline.min(DEADLINE_MAX))),
+            None => Ok(NewDeadline::None),
+        }
+    }
+}
+
+/// The deadline has passed.
+struct Reached;
+
+/// Reads the value of a payload.
+pub(crate) fn load(opened: Opened<'_>, setting: &Setting<'_>) -> Result<Loaded, Bad> {
+    let mut reader = Reader::new(opened.value);
+    let kind = reader.byte()?;
+    let value = match kind {
         kind::STRING => Loaded::String(reader.string()?.into_owned()),
-        _ => return Err(Bad),
+        kind::LIST | kind::LIST_ZIPLIST | kind::LIST_QUICKLIST | kind::LIST_QUICKLIST_2 => {
+            Loaded::List(list::read(kind, &mut reader, setting)?)
+        }
+        kind::SET | kind::SET_INTSET | kind::SET_LISTPACK | kind::SET_TIMED => {
+            Loaded::Set(set::read(kind, &mut reader, setting)?)
+        }
+        kind::ZSET | kind::ZSET_2 | kind::ZSET_ZIPLIST | kind::ZSET_LISTPACK | kind::ZSET_TIMED => {
+            Loaded::ZSet(zset::read(kind, &mut reader, setting)?)
+        }
+        _ => Loaded::Hash(hash::read(kind, &mut reader, opened.version, setting)?),
     };
     if reader.is_empty() {
         Ok(value)
@@ -54,14 +138,33 @@ pub(crate) fn load(payload: &[u8]) -> Result<Loaded, Bad> {
 pub(crate) fn of_string(bytes: &[u8]) -> Vec<u8> {
     let mut writer = Writer::new(kind::STRING, bytes.len());
     writer.string(bytes);
-    seal(writer.into_bytes())
+    writer.seal()
 }
 
-/// Bytes that the value of a payload has, about. Whether it is sound is seen later.
+pub(crate) use self::hash::write as of_hash;
+pub(crate) use self::list::write as of_list;
+pub(crate) use self::set::write as of_set;
+pub(crate) use self::zset::write as of_zset;
+
+/// Bytes that the strings of a payload have, about. Whether it is sound is seen later.
 pub(crate) fn measure(payload: &[u8]) -> usize {
     let mut reader = Reader::new(payload);
-    let declared = reader.byte().and_then(|_| reader.string_len());
-    payload.len().max(declared.unwrap_or(0))
+    let declared = match reader.byte() {
+        Ok(kind::LIST_QUICKLIST | kind::LIST_QUICKLIST_2) => list::measure(payload[0], reader),
+        Ok(_) => reader.string_len().unwrap_or(0),
+        Err(Bad) => 0,
+    };
+    payload.len().max(declared)
+}
+
+/// A number of things that follow, each of which takes some bytes at least.
+fn count(reader: &mut Reader<'_>, least_bytes: u64) -> Result<u64, Bad> {
+    let number = reader.number()?;
+    let least = number.checked_mul(least_bytes).ok_or(Bad)?;
+    if number == 0 || least > reader.rest().len() as u64 {
+        return Err(Bad);
+    }
+    Ok(number)
 }
 
 #[cfg(test)]

@@ -25,6 +25,10 @@ impl<'a> Reader<'a> {
         self.0.is_empty()
     }
 
+    pub(super) fn rest(&self) -> &'a [u8] {
+        self.0
+    }
+
     pub(super) fn byte(&mut self) -> Result<u8, Bad> {
         self.array().map(|[byte]| byte)
     }

@@ -2,6 +2,9 @@
 
 use tidewheel_resp::parse_i64;
 
+use super::envelope::{VERSION, seal};
+use crate::time::Now;
+
 /// The bytes so far: the type first.
 #[derive(Debug)]
 pub(super) struct Writer(Vec<u8>);
@@ -20,8 +23,35 @@ impl Writer {
         Self(bytes)
     }
 
-    pub(super) fn into_bytes(self) -> Vec<u8> {
-        self.0
+    /// The whole payload.
+    pub(super) fn seal(self) -> Vec<u8> {
+        self.seal_as(VERSION)
+    }
+
+    pub(super) fn seal_as(self, version: u16) -> Vec<u8> {
+        seal(self.0, version)
+    }
+
+    pub(super) fn bytes(&mut self, bytes: &[u8]) {
+        self.0.extend_from_slice(bytes);
+    }
+
+    /// A deadline as wall time; 0 is none.
+    pub(super) fn deadline(&mut self, deadline: Option<u64>, now: &Now) {
+        let wall_ms = deadline.map_or(0, |deadline| now.wall_of(deadline).max(1));
+        self.bytes(&wall_ms.to_le_bytes());
+    }
+
+    /// Leaves room for a number that is not known yet. Returns where.
+    pub(super) fn number_later(&mut self) -> usize {
+        self.0.push(0x80);
+        self.0.extend_from_slice(&[0; 4]);
+        self.0.len()
+    }
+
+    /// Writes the number into the room that was left.
+    pub(super) fn number_at(&mut self, end: usize, number: u32) {
+        self.0[end - 4..end].copy_from_slice(&number.to_be_bytes());
     }
 
     /// A string; a whole number of 32 bits as such.

@@ -25,6 +25,7 @@ pub(crate) enum Cause {
     Set,
     SetBit,
     SetRange,
+    SortStore,
     /// What a command of a collection has done.
     Of(NotifyClass, &'static str),
     /// A part of something else, which is announced for itself.
@@ -56,6 +57,7 @@ impl Cause {
             Self::Set => (NotifyClass::String, "set"),
             Self::SetBit => (NotifyClass::String, "setbit"),
             Self::SetRange => (NotifyClass::String, "setrange"),
+            Self::SortStore => (NotifyClass::List, "sortstore"),
             Self::Silent => return None,
         })
     }

@@ -129,6 +129,13 @@ static DEBUG: &[Command] = &[
         ..DEBUG_BASE
     },
     Command {
+        name: "debug|set-skip-checksum-validation",
+        summary: "Lets RESTORE take payloads whose checksum is wrong (1), or not (0).",
+        arity: 3,
+        arguments: &[Argument::integer("enabled")],
+        ..DEBUG_BASE
+    },
+    Command {
         name: "debug|sleep",
         summary: "Holds up the calling connection's event loop.",
         arity: 3,

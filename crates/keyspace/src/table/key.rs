@@ -1,7 +1,7 @@
 //! Rows: keys of any type.
 
 use crate::command::{Adds, Argument, Command, Flags, Handler, KeySpec, KeyUse};
-use crate::commands::{dump, key, object, scan};
+use crate::commands::{dump, key, object, scan, sort};
 
 const RO: KeyUse = KeyUse { flags: &["RO"] };
 const READ: KeyUse = KeyUse {
@@ -28,6 +28,30 @@ const GENERIC: Command = Command {
 };
 
 const KEY: Argument = Argument::key("key");
+
+const SORT_COMPLEXITY: &str = "O(N+M*log(M)) where N is the number of elements in the list or set to sort, and M \
+                              the number of returned elements. When the elements are not sorted, \
+                              complexity is O(N).";
+const SORT_CATEGORIES: &[&str] = &["@keyspace", "@set", "@sortedset", "@list", "@dangerous"];
+const SORT_OPTIONS: [Argument; 5] = [
+    Argument::pattern("by-pattern").after("BY").optional(),
+    Argument::block(
+        "limit",
+        &[Argument::integer("offset"), Argument::integer("count")],
+    )
+    .after("LIMIT")
+    .optional(),
+    Argument::pattern("get-pattern")
+        .after("GET")
+        .optional()
+        .multiple(),
+    Argument::one_of(
+        "order",
+        &[Argument::word("asc", "ASC"), Argument::word("desc", "DESC")],
+    )
+    .optional(),
+    Argument::word("sorting", "ALPHA").optional(),
+];
 
 pub(super) static ROWS: &[Command] = &[
     Command {
@@ -227,6 +251,51 @@ pub(super) static ROWS: &[Command] = &[
         ],
         history: &[("6.0.0", "Added the `TYPE` subcommand.")],
         handler: Handler::Walk(scan::SCAN),
+        ..GENERIC
+    },
+    Command {
+        name: "sort",
+        summary: "Sorts the elements in a list, a set, or a sorted set, optionally storing the result.",
+        complexity: SORT_COMPLEXITY,
+        arity: -2,
+        flags: Flags::WRITE.or(Flags::DENYOOM).or(Flags::MOVABLE_KEYS),
+        categories: SORT_CATEGORIES,
+        slow: true,
+        reaches: true,
+        keys: KeySpec::one(1, &[READ]),
+        adds: Adds::Copy,
+        arguments: &[
+            KEY,
+            SORT_OPTIONS[0],
+            SORT_OPTIONS[1],
+            SORT_OPTIONS[2],
+            SORT_OPTIONS[3],
+            SORT_OPTIONS[4],
+            Argument::key_of("destination", 2).after("STORE").optional(),
+        ],
+        handler: Handler::Keys(sort::sort),
+        ..GENERIC
+    },
+    Command {
+        name: "sort_ro",
+        summary: "Returns the sorted elements of a list, a set, or a sorted set.",
+        since: "7.0.0",
+        complexity: SORT_COMPLEXITY,
+        arity: -2,
+        flags: Flags::READONLY.or(Flags::MOVABLE_KEYS),
+        categories: SORT_CATEGORIES,
+        slow: true,
+        reaches: true,
+        keys: KeySpec::one(1, &[READ]),
+        arguments: &[
+            KEY,
+            SORT_OPTIONS[0],
+            SORT_OPTIONS[1],
+            SORT_OPTIONS[2],
+            SORT_OPTIONS[3],
+            SORT_OPTIONS[4],
+        ],
+        handler: Handler::Keys(sort::sort_ro),
         ..GENERIC
     },
     Command {

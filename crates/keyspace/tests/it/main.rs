@@ -19,6 +19,7 @@ mod notifications;
 mod oracle;
 mod reply_limits;
 mod sets;
+mod sorting;
 mod strings;
 mod transactions;
 mod walks;

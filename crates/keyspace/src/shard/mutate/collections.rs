@@ -184,7 +184,20 @@ impl Hold<'_> {
         cause: Cause,
     ) {
         let own_deadline = None;
-        self.with_stored(Owned { own_deadline, of }, |hold, stored| {
+        self.insert_owned(key, db, Owned { own_deadline, of }, access, tick, cause);
+    }
+
+    /// Adds a key that does not exist, with a collection and its own deadline.
+    pub(crate) fn insert_owned<C: Collection>(
+        &mut self,
+        key: Key<'_>,
+        db: u32,
+        owned: Owned<C>,
+        access: u32,
+        tick: u64,
+        cause: Cause,
+    ) {
+        self.with_stored(owned, |hold, stored| {
             hold.insert(key, db, stored, access, tick, cause);
         });
     }

@@ -64,6 +64,18 @@ const LONG: &str = "<long>";
 /// What DUMP says of a string.
 const DUMP: &str = "<dump>";
 
+/// What DUMP says of a list of `x` and `y`.
+const LIST: &str = "<list>";
+
+fn list_of(elements: &[&[u8]]) -> tidewheel_collections::List {
+    let mut list = tidewheel_collections::List::new();
+    let limits = tidewheel_collections::ListLimits::new(-2);
+    for element in elements {
+        list.push_back(element, &limits);
+    }
+    list
+}
+
 /// For each row that is flagged `write`: what is there before, and calls, one after the other. `pass 5` lets
 /// five milliseconds pass.
 const CASES: &[(&str, &[&str], &[&str])] = &[
@@ -434,6 +446,17 @@ const CASES: &[(&str, &[&str], &[&str])] = &[
         ],
     ),
     (
+        "sort",
+        &["RESTORE a 0 <list>", "SET b 1", "SET w_x 2"],
+        &[
+            "SORT a ALPHA",
+            "SORT a ALPHA STORE b",
+            "SORT a BY w_* GET w_* STORE new",
+            "SORT none STORE b",
+            "SORT a LIMIT 9 9 ALPHA STORE none",
+        ],
+    ),
+    (
         "swapdb",
         &["SET a 1", "SET b 2 PX 9"],
         &["SWAPDB 0 1", "SWAPDB 1 2", "SWAPDB 1 1"],
@@ -481,10 +504,12 @@ impl Rig {
         }
         let long = "x".repeat(20_000);
         let dump = crate::dump::of_string(b"dumped");
+        let list = crate::dump::of_list(list_of(&[b"x", b"y"]).get());
         let word = |word: &'static str| match word {
             "\"\"" => b"",
             LONG => long.as_bytes(),
             DUMP => &dump,
+            LIST => &list,
             _ => word.as_bytes(),
         };
         let words: Vec<_> = line.split(' ').map(word).collect();

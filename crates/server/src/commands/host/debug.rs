@@ -1,5 +1,6 @@
 //! DEBUG: what tests need of a server. What looks into values is in the keyspace.
 
+use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use tidewheel_keyspace::{CommandError, glob_match, lookup, write_help};
@@ -54,12 +55,14 @@ impl Turn<'_> {
 
     pub(super) fn debug_set_active_expire(&mut self, conn: &Connection, args: Args<'_>) -> Outcome {
         check(conn)?;
-        let enabled = match &args[2] {
-            b"0" => false,
-            b"1" => true,
-            _ => return Err(error("ERR give 0 or 1")),
-        };
-        self.server.keyspace.set_active_expire(enabled);
+        self.server.keyspace.set_active_expire(switch(&args[2])?);
+        self.done()
+    }
+
+    pub(super) fn debug_skip_checksums(&mut self, conn: &Connection, args: Args<'_>) -> Outcome {
+        check(conn)?;
+        let skips = &self.server.keyspace.rules().skip_checksums;
+        skips.store(switch(&args[2])?, Ordering::Relaxed);
         self.done()
     }
 
@@ -156,3 +159,12 @@ impl Turn<'_> {
 
 const WRONG_TYPE_NAME: &str = "ERR Wrong protocol type name. Please use one of the following: \
      string|integer|double|bignum|null|array|set|map|attrib|push|verbatim|true|false";
+
+/// On (1) or off (0).
+fn switch(text: &[u8]) -> Result<bool, CommandError> {
+    match text {
+        b"0" => Ok(false),
+        b"1" => Ok(true),
+        _ => Err(error("ERR give 0 or 1")),
+    }
+}

@@ -48,6 +48,9 @@ pub(super) fn handler(name: &str) -> Option<Run> {
         }
         "debug|reload" => |turn, conn, _| turn.debug_reload(conn),
         "debug|set-active-expire" => |turn, conn, args| turn.debug_set_active_expire(conn, args),
+        "debug|set-skip-checksum-validation" => {
+            |turn, conn, args| turn.debug_skip_checksums(conn, args)
+        }
         "debug|sleep" => |turn, conn, args| turn.debug_sleep(conn, args),
         "debug|stringmatch-len" => |turn, conn, args| turn.debug_string_match(conn, args),
         "function|flush" => |turn, _, args| turn.function_flush(args),

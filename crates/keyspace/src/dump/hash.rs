@@ -1,0 +1,181 @@
+//! Hashes. A field may have a deadline, as wall time in milliseconds.
+
+use tidewheel_collections::{Entry, Hash, HashRef};
+
+use super::envelope::{VERSION_OF_FIELD_DEADLINES, is_valkey};
+use super::packed::listpack::{Builder, Listpack};
+use super::packed::ziplist::Ziplist;
+use super::packed::zipmap::Zipmap;
+use super::packed::{Element, Elements};
+use super::reader::Reader;
+use super::writer::Writer;
+use super::{Bad, Setting, count, kind};
+use crate::time::Now;
+
+pub(super) fn read(
+    kind: u8,
+    reader: &mut Reader<'_>,
+    version: u16,
+    setting: &Setting<'_>,
+) -> Result<Hash, Bad> {
+    let mut build = Build::new(setting);
+    match kind {
+        kind::HASH => build.read_plain(reader)?,
+        kind::HASH_2 if is_valkey(version) => build.read_valkey(reader)?,
+        kind::HASH_2 => build.read_timed(reader, 1)?,
+        kind::HASH_METADATA => {
+            let earliest = u64::from_le_bytes(reader.array()?);
+            build.read_timed(reader, earliest)?;
+        }
+        kind::HASH_ZIPMAP => build.read_pairs(Zipmap::new(&reader.string()?)?)?,
+        kind::HASH_ZIPLIST => build.read_pairs(Ziplist::new(&reader.string()?)?)?,
+        kind::HASH_LISTPACK => build.read_pairs(Listpack::new(&reader.string()?)?)?,
+        kind::HASH_LISTPACK_EX_EARLY => build.read_triples(Listpack::new(&reader.string()?)?)?,
+        kind::HASH_LISTPACK_EX => {
+            reader.array::<8>()?;
+            build.read_triples(Listpack::new(&reader.string()?)?)?;
+        }
+        _ => return Err(Bad),
+    }
+    build.finish()
+}
+
+/// A hash that is being read.
+struct Build<'a> {
+    hash: Hash,
+    setting: &'a Setting<'a>,
+    /// Fields so far, those included whose deadline has passed.
+    met: u64,
+}
+
+impl<'a> Build<'a> {
+    fn new(setting: &'a Setting<'a>) -> Self {
+        Self {
+            hash: Hash::new(),
+            setting,
+            met: 0,
+        }
+    }
+
+    fn finish(self) -> Result<Hash, Bad> {
+        if self.met > 0 {
+            Ok(self.hash)
+        } else {
+            Err(Bad)
+        }
+    }
+
+    fn add(&mut self, field: &[u8], value: &[u8], wall_ms: Option<u64>) -> Result<(), Bad> {
+        self.met += 1;
+        let Ok(deadline) = self.setting.deadline(wall_ms) else {
+            return Ok(());
+        };
+        let new = self.hash.insert(field, value, deadline, &self.setting.hash);
+        if new { Ok(()) } else { Err(Bad) }
+    }
+
+    fn read_plain(&mut self, reader: &mut Reader<'_>) -> Result<(), Bad> {
+        for _ in 0..count(reader, 2)? {
+            let (field, value) = (reader.string()?, reader.string()?);
+            self.add(&field, &value, None)?;
+        }
+        Ok(())
+    }
+
+    /// Each deadline is counted from just before the earliest one; 0 is none.
+    fn read_timed(&mut self, reader: &mut Reader<'_>, earliest: u64) -> Result<(), Bad> {
+        for _ in 0..count(reader, 3)? {
+            let wall_ms = match reader.number()? {
+                0 => None,
+                later => Some(earliest.checked_add(later - 1).ok_or(Bad)?),
+            };
+            let (field, value) = (reader.string()?, reader.string()?);
+            self.add(&field, &value, wall_ms)?;
+        }
+        Ok(())
+    }
+
+    /// The deadline is behind the value; -1 is none.
+    fn read_valkey(&mut self, reader: &mut Reader<'_>) -> Result<(), Bad> {
+        for _ in 0..count(reader, 10)? {
+            let (field, value) = (reader.string()?, reader.string()?);
+            let wall_ms = i64::from_le_bytes(reader.array()?);
+            self.add(&field, &value, u64::try_from(wall_ms).ok())?;
+        }
+        Ok(())
+    }
+
+    fn read_pairs<'e>(&mut self, mut elements: impl Elements<'e>) -> Result<(), Bad> {
+        while let Some(field) = elements.next() {
+            let value = elements.next().ok_or(Bad)??;
+            self.add_elements(field?, value, None)?;
+        }
+        Ok(())
+    }
+
+    /// A field, its value, its deadline; 0 is none.
+    fn read_triples<'e>(&mut self, mut elements: impl Elements<'e>) -> Result<(), Bad> {
+        while let Some(field) = elements.next() {
+            let value = elements.next().ok_or(Bad)??;
+            let wall_ms = elements.next().ok_or(Bad)??.integer().ok_or(Bad)?;
+            let wall_ms = u64::try_from(wall_ms).map_err(|_| Bad)?;
+            self.add_elements(field?, value, (wall_ms > 0).then_some(wall_ms))?;
+        }
+        Ok(())
+    }
+
+    fn add_elements(
+        &mut self,
+        field: Element<'_>,
+        value: Element<'_>,
+        wall_ms: Option<u64>,
+    ) -> Result<(), Bad> {
+        let mut memory = [itoa::Buffer::new(), itoa::Buffer::new()];
+        let [first, second] = &mut memory;
+        self.add(field.text(first), value.text(second), wall_ms)
+    }
+}
+
+/// The payload of a hash.
+pub(crate) fn write(hash: HashRef<'_>, now: &Now) -> Vec<u8> {
+    if hash.is_timed() {
+        return write_timed(hash, now);
+    }
+    match hash {
+        HashRef::Packed(_) => {
+            let mut listpack = Builder::new();
+            hash.for_each(|entry| {
+                listpack.push(entry.key);
+                listpack.push(entry.value);
+            });
+            let mut writer = Writer::new(kind::HASH_LISTPACK, listpack.len());
+            writer.string(&listpack.finish());
+            writer.seal()
+        }
+        HashRef::Large(_) => {
+            let mut writer = Writer::new(kind::HASH, 0);
+            writer.number(hash.len() as u64);
+            hash.for_each(|entry| {
+                writer.string(entry.key);
+                writer.string(entry.value);
+            });
+            writer.seal()
+        }
+    }
+}
+
+fn write_timed(hash: HashRef<'_>, now: &Now) -> Vec<u8> {
+    let wall_of = |entry: Entry<'_>| entry.deadline.map(|deadline| now.wall_of(deadline).max(1));
+    let mut earliest = i64::MAX;
+    hash.for_each(|entry| earliest = wall_of(entry).map_or(earliest, |wall| wall.min(earliest)));
+    let mut writer = Writer::new(kind::HASH_METADATA, 0);
+    writer.bytes(&earliest.to_le_bytes());
+    writer.number(hash.len() as u64);
+    hash.for_each(|entry| {
+        let later = wall_of(entry).map_or(0, |wall| wall - earliest + 1);
+        writer.number(later as u64);
+        writer.string(entry.key);
+        writer.string(entry.value);
+    });
+    writer.seal_as(VERSION_OF_FIELD_DEADLINES)
+}

@@ -1,0 +1,112 @@
+//! Lists.
+
+use tidewheel_collections::{List, ListRef};
+
+use super::packed::Elements;
+use super::packed::listpack::{Builder, Listpack};
+use super::packed::ziplist::Ziplist;
+use super::reader::Reader;
+use super::writer::Writer;
+use super::{Bad, Setting, count, kind};
+
+/// A node of a list that is one long element.
+const PLAIN: u64 = 1;
+/// A node that is a listpack.
+const PACKED: u64 = 2;
+
+/// A node that is written has about this many bytes at most.
+const NODE_MAX: usize = 8 << 10;
+
+pub(super) fn read(kind: u8, reader: &mut Reader<'_>, setting: &Setting<'_>) -> Result<List, Bad> {
+    let mut list = List::new();
+    match kind {
+        kind::LIST => {
+            for _ in 0..count(reader, 1)? {
+                list.push_back(&reader.string()?, &setting.list);
+            }
+        }
+        kind::LIST_ZIPLIST => push_all(&mut list, Ziplist::new(&reader.string()?)?, setting)?,
+        kind::LIST_QUICKLIST => {
+            for _ in 0..count(reader, 1)? {
+                push_all(&mut list, Ziplist::new(&reader.string()?)?, setting)?;
+            }
+        }
+        _ => {
+            for _ in 0..count(reader, 2)? {
+                let form = reader.number()?;
+                let node = reader.string()?;
+                match form {
+                    PLAIN => list.push_back(&node, &setting.list),
+                    PACKED => push_all(&mut list, Listpack::new(&node)?, setting)?,
+                    _ => return Err(Bad),
+                }
+            }
+        }
+    }
+    list.tighten();
+    if list.get().is_empty() {
+        Err(Bad)
+    } else {
+        Ok(list)
+    }
+}
+
+fn push_all<'e>(
+    list: &mut List,
+    elements: impl Elements<'e>,
+    setting: &Setting<'_>,
+) -> Result<(), Bad> {
+    let mut memory = itoa::Buffer::new();
+    for element in elements {
+        list.push_back(element?.text(&mut memory), &setting.list);
+    }
+    Ok(())
+}
+
+/// Bytes that the nodes have.
+pub(super) fn measure(kind: u8, mut reader: Reader<'_>) -> usize {
+    let mut bytes = 0_usize;
+    for _ in 0..count(&mut reader, 1).unwrap_or(0) {
+        if kind == kind::LIST_QUICKLIST_2 && reader.number().is_err() {
+            break;
+        }
+        match reader.string_len() {
+            Ok(len) => bytes = bytes.saturating_add(len),
+            Err(Bad) => break,
+        }
+    }
+    bytes
+}
+
+/// The payload of a list.
+pub(crate) fn write(list: ListRef<'_>) -> Vec<u8> {
+    let mut writer = Writer::new(kind::LIST_QUICKLIST_2, list.bytes());
+    let number_at = writer.number_later();
+    let (mut nodes, mut node) = (0, Builder::new());
+    for element in list.forward(0) {
+        if !node.is_empty() && node.len() + element.len() > NODE_MAX {
+            nodes += flush(&mut node, &mut writer);
+        }
+        if element.len() > NODE_MAX {
+            nodes += 1;
+            writer.number(PLAIN);
+            writer.string(element);
+        } else {
+            node.push(element);
+        }
+    }
+    nodes += flush(&mut node, &mut writer);
+    writer.number_at(number_at, nodes);
+    writer.seal()
+}
+
+/// Writes a node, if there is something in it, and begins another one. Returns how many it has written.
+fn flush(node: &mut Builder, writer: &mut Writer) -> u32 {
+    let full = std::mem::replace(node, Builder::new());
+    if full.is_empty() {
+        return 0;
+    }
+    writer.number(PACKED);
+    writer.string(&full.finish());
+    1
+}

@@ -1,0 +1,94 @@
+//! Ziplists, which listpacks have replaced: each element has the length of the one before it in front.
+//!
+//! Ten bytes in front: the length in bytes, where the last element begins, the number of elements. The end is a byte of
+//! ones.
+
+use super::{Bad, Counted, Element, signed};
+use crate::dump::reader::Reader;
+
+const HEADER: usize = 10;
+const END: u8 = 0xff;
+
+/// From this length of the element before on, it takes five bytes.
+const LONG: usize = 0xfe;
+
+pub(in crate::dump) struct Ziplist<'a> {
+    elements: Counted<'a>,
+    /// Bytes of the element before.
+    previous: usize,
+    /// Where the next element begins.
+    at: usize,
+    /// Where the last element begins, as the header says.
+    tail: usize,
+}
+
+impl<'a> Ziplist<'a> {
+    pub(in crate::dump) fn new(bytes: &'a [u8]) -> Result<Self, Bad> {
+        let mut reader = Reader::new(bytes);
+        let len = u32::from_le_bytes(reader.array()?);
+        let tail = u32::from_le_bytes(reader.array()?) as usize;
+        let number = u16::from_le_bytes(reader.array()?);
+        let elements = bytes[HEADER..].strip_suffix(&[END]).ok_or(Bad)?;
+        if len as usize != bytes.len() || elements.is_empty() && tail != HEADER {
+            return Err(Bad);
+        }
+        Ok(Self {
+            elements: Counted::new(elements, number, u16::MAX),
+            previous: 0,
+            at: HEADER,
+            tail,
+        })
+    }
+}
+
+impl<'a> Iterator for Ziplist<'a> {
+    type Item = Result<Element<'a>, Bad>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        let (previous, at, tail) = (self.previous, self.at, self.tail);
+        let before = self.elements.rest.len();
+        let element = self.elements.next(|bytes| {
+            let (element, rest) = read(bytes, previous)?;
+            if rest.is_empty() && at != tail {
+                return Err(Bad);
+            }
+            Ok((element, rest))
+        });
+        self.previous = before - self.elements.rest.len();
+        self.at += self.previous;
+        element
+    }
+}
+
+fn read(bytes: &[u8], previous: usize) -> Result<(Element<'_>, &[u8]), Bad> {
+    let mut reader = Reader::new(bytes);
+    let said = match reader.byte()? {
+        0xfe => u32::from_le_bytes(reader.array()?) as usize,
+        short if usize::from(short) < LONG => short.into(),
+        _ => return Err(Bad),
+    };
+    if said != previous {
+        return Err(Bad);
+    }
+    let first = reader.byte()?;
+    let low = usize::from(first);
+    let element = match first {
+        0..=0x3f => Element::Bytes(reader.take(low)?),
+        0x40..=0x7f => {
+            let len = (low & 0x3f) << 8 | usize::from(reader.byte()?);
+            Element::Bytes(reader.take(len)?)
+        }
+        0x80 => {
+            let len = u32::from_be_bytes(reader.array()?);
+            Element::Bytes(reader.take(len as usize)?)
+        }
+        0xc0 => Element::Integer(signed(reader.take(2)?)),
+        0xd0 => Element::Integer(signed(reader.take(4)?)),
+        0xe0 => Element::Integer(signed(reader.take(8)?)),
+        0xf0 => Element::Integer(signed(reader.take(3)?)),
+        0xfe => Element::Integer(signed(reader.take(1)?)),
+        0xf1..=0xfd => Element::Integer(i64::from(first) - 0xf1),
+        _ => return Err(Bad),
+    };
+    Ok((element, reader.rest()))
+}

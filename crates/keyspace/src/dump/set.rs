@@ -1,0 +1,96 @@
+//! Sets. Deadlines of members, as wall time in milliseconds, are our own addition.
+
+use tidewheel_collections::{Set, SetForm, SetRef};
+use tidewheel_resp::parse_i64;
+
+use super::packed::listpack::Listpack;
+use super::packed::{Elements, intset};
+use super::reader::Reader;
+use super::writer::Writer;
+use super::{Bad, Setting, count, kind};
+use crate::time::Now;
+
+pub(super) fn read(kind: u8, reader: &mut Reader<'_>, setting: &Setting<'_>) -> Result<Set, Bad> {
+    let mut set = Set::new();
+    match kind {
+        kind::SET => {
+            for _ in 0..count(reader, 1)? {
+                add(&mut set, &reader.string()?, None, setting)?;
+            }
+        }
+        kind::SET_TIMED => {
+            for _ in 0..count(reader, 9)? {
+                let member = reader.string()?;
+                let wall_ms = u64::from_le_bytes(reader.array()?);
+                add(&mut set, &member, (wall_ms > 0).then_some(wall_ms), setting)?;
+            }
+            return Ok(set);
+        }
+        kind::SET_INTSET => add_all(&mut set, intset::read(&reader.string()?)?, setting)?,
+        _ => add_all(&mut set, Listpack::new(&reader.string()?)?, setting)?,
+    }
+    if set.get().is_empty() {
+        Err(Bad)
+    } else {
+        Ok(set)
+    }
+}
+
+fn add_all<'e>(
+    set: &mut Set,
+    elements: impl Elements<'e>,
+    setting: &Setting<'_>,
+) -> Result<(), Bad> {
+    let mut memory = itoa::Buffer::new();
+    for element in elements {
+        add(set, element?.text(&mut memory), None, setting)?;
+    }
+    Ok(())
+}
+
+fn add(
+    set: &mut Set,
+    member: &[u8],
+    wall_ms: Option<u64>,
+    setting: &Setting<'_>,
+) -> Result<(), Bad> {
+    let Ok(deadline) = setting.deadline(wall_ms) else {
+        return Ok(());
+    };
+    let new = set.insert(member, deadline, &setting.set);
+    if new { Ok(()) } else { Err(Bad) }
+}
+
+/// The payload of a set.
+pub(crate) fn write(set: SetRef<'_>, now: &Now) -> Vec<u8> {
+    if set.is_timed() {
+        return write_timed(set, now);
+    }
+    if set.form() == SetForm::Integers {
+        return write_integers(set);
+    }
+    let mut writer = Writer::new(kind::SET, 0);
+    writer.number(set.len() as u64);
+    set.for_each(|entry| writer.string(entry.key));
+    writer.seal()
+}
+
+fn write_integers(set: SetRef<'_>) -> Vec<u8> {
+    let mut numbers = Vec::with_capacity(set.len());
+    set.for_each(|entry| numbers.extend(parse_i64(entry.key)));
+    numbers.sort_unstable();
+    let bytes = intset::write(&numbers);
+    let mut writer = Writer::new(kind::SET_INTSET, bytes.len());
+    writer.string(&bytes);
+    writer.seal()
+}
+
+fn write_timed(set: SetRef<'_>, now: &Now) -> Vec<u8> {
+    let mut writer = Writer::new(kind::SET_TIMED, 0);
+    writer.number(set.len() as u64);
+    set.for_each(|entry| {
+        writer.string(entry.key);
+        writer.deadline(entry.deadline, now);
+    });
+    writer.seal()
+}

@@ -1,0 +1,125 @@
+//! Sorted sets. Deadlines of members, as wall time in milliseconds, are our own addition.
+
+use tidewheel_collections::{ZSet, ZSetRef};
+use tidewheel_resp::{format_f64_short, parse_f64};
+
+use super::packed::Elements;
+use super::packed::listpack::{Builder, Listpack};
+use super::packed::ziplist::Ziplist;
+use super::reader::Reader;
+use super::writer::Writer;
+use super::{Bad, Setting, count, kind};
+use crate::time::Now;
+
+pub(super) fn read(kind: u8, reader: &mut Reader<'_>, setting: &Setting<'_>) -> Result<ZSet, Bad> {
+    let mut zset = ZSet::new();
+    match kind {
+        kind::ZSET => {
+            for _ in 0..count(reader, 2)? {
+                let member = reader.string()?;
+                let score = read_score(reader)?;
+                add(&mut zset, &member, score, None, setting)?;
+            }
+        }
+        kind::ZSET_2 => {
+            for _ in 0..count(reader, 9)? {
+                let member = reader.string()?;
+                let score = f64::from_le_bytes(reader.array()?);
+                add(&mut zset, &member, score, None, setting)?;
+            }
+        }
+        kind::ZSET_TIMED => {
+            for _ in 0..count(reader, 17)? {
+                let member = reader.string()?;
+                let score = f64::from_le_bytes(reader.array()?);
+                let wall_ms = u64::from_le_bytes(reader.array()?);
+                let wall_ms = (wall_ms > 0).then_some(wall_ms);
+                add(&mut zset, &member, score, wall_ms, setting)?;
+            }
+            return Ok(zset);
+        }
+        kind::ZSET_ZIPLIST => add_pairs(&mut zset, Ziplist::new(&reader.string()?)?, setting)?,
+        _ => add_pairs(&mut zset, Listpack::new(&reader.string()?)?, setting)?,
+    }
+    if zset.get().is_empty() {
+        Err(Bad)
+    } else {
+        Ok(zset)
+    }
+}
+
+/// A score as text behind its length, which may also say that it is infinite, or no number.
+fn read_score(reader: &mut Reader<'_>) -> Result<f64, Bad> {
+    match reader.byte()? {
+        255 => Ok(f64::NEG_INFINITY),
+        254 => Ok(f64::INFINITY),
+        253 => Err(Bad),
+        len => parse_f64(reader.take(len.into())?).ok_or(Bad),
+    }
+}
+
+fn add_pairs<'e>(
+    zset: &mut ZSet,
+    mut elements: impl Elements<'e>,
+    setting: &Setting<'_>,
+) -> Result<(), Bad> {
+    let mut memory = itoa::Buffer::new();
+    while let Some(member) = elements.next() {
+        let score = elements.next().ok_or(Bad)??;
+        let score = parse_f64(score.text(&mut memory)).ok_or(Bad)?;
+        add(zset, member?.text(&mut memory), score, None, setting)?;
+    }
+    Ok(())
+}
+
+fn add(
+    zset: &mut ZSet,
+    member: &[u8],
+    score: f64,
+    wall_ms: Option<u64>,
+    setting: &Setting<'_>,
+) -> Result<(), Bad> {
+    if score.is_nan() {
+        return Err(Bad);
+    }
+    let Ok(deadline) = setting.deadline(wall_ms) else {
+        return Ok(());
+    };
+    let old = zset.insert(member, score, deadline, &setting.zset);
+    if old.is_none() { Ok(()) } else { Err(Bad) }
+}
+
+/// The payload of a sorted set.
+pub(crate) fn write(zset: ZSetRef<'_>, now: &Now) -> Vec<u8> {
+    if zset.is_timed() {
+        return write_binary(kind::ZSET_TIMED, zset, Some(now));
+    }
+    match zset {
+        ZSetRef::Packed(_) => write_packed(zset),
+        ZSetRef::Large(_) => write_binary(kind::ZSET_2, zset, None),
+    }
+}
+
+fn write_packed(zset: ZSetRef<'_>) -> Vec<u8> {
+    let mut listpack = Builder::new();
+    for scored in zset.forward(0) {
+        listpack.push(scored.member);
+        listpack.push(format_f64_short(scored.score).as_bytes());
+    }
+    let mut writer = Writer::new(kind::ZSET_LISTPACK, listpack.len());
+    writer.string(&listpack.finish());
+    writer.seal()
+}
+
+fn write_binary(kind: u8, zset: ZSetRef<'_>, timed: Option<&Now>) -> Vec<u8> {
+    let mut writer = Writer::new(kind, 0);
+    writer.number(zset.len() as u64);
+    for scored in zset.forward(0) {
+        writer.string(scored.member);
+        writer.bytes(&scored.score.to_le_bytes());
+        if let Some(now) = timed {
+            writer.deadline(scored.deadline, now);
+        }
+    }
+    writer.seal()
+}
