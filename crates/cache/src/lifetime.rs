@@ -4,7 +4,9 @@ use std::ops::Range;
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
-use crate::core::tags::Given;
+use foldhash::fast::RandomState;
+
+use crate::core::tags::{Given, book};
 
 /// How long an entry lives, and what else is said when it is stored.
 ///
@@ -117,7 +119,7 @@ impl Lifetime {
     /// with more than 32 tags is invalidated by any tag, whether it has it or not.
     #[must_use]
     pub fn tag(mut self, tag: impl Into<Arc<str>>) -> Self {
-        self.tags.push(tag.into());
+        self.tags.push(tag.into(), book::<RandomState>);
         self
     }
 }

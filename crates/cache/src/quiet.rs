@@ -12,7 +12,6 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use crate::stats::{Count, Counters};
 
 /// A value that is dropped quietly, wherever it goes out of scope.
-#[derive(Debug)]
 pub(crate) struct Quiet<'a, T> {
     value: Option<T>,
     counters: &'a Counters,

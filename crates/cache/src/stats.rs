@@ -11,14 +11,14 @@ use tidewheel_time::Histogram;
 const STRIPES: usize = 64;
 
 /// One thread's counts, on cache lines of their own.
-#[derive(Debug, Default)]
+#[derive(Default)]
 #[repr(align(128))]
 struct Stripe {
     counts: [AtomicU64; Count::KINDS],
 }
 
 /// What is counted.
-#[derive(Debug, Clone, Copy)]
+#[derive(Clone, Copy)]
 #[repr(usize)]
 pub(crate) enum Count {
     Hit,
@@ -49,7 +49,6 @@ impl Count {
 }
 
 /// The counters of one cache.
-#[derive(Debug)]
 pub(crate) struct Counters {
     stripes: Box<[Stripe]>,
     /// In ticks.

@@ -58,7 +58,6 @@ const PAUSES_PER_TRY: u32 = 8;
 /// the same cache, it panics instead of waiting for itself.
 ///
 /// A panic of theirs leaves the shard whole, so poison says nothing.
-#[derive(Debug)]
 pub(crate) struct ShardLock<T>(RwLock<T>);
 
 impl<T> ShardLock<T> {

@@ -6,7 +6,6 @@ use std::time::{Duration, SystemTime};
 use tidewheel_time::{Clock, Moment, Readings, TICK_NANOS, Timeline};
 
 /// Engine time: a clock's readings on a timeline that can be frozen.
-#[derive(Debug)]
 pub(crate) struct Time {
     clock: Readings,
     timeline: Timeline,

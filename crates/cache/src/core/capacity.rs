@@ -15,7 +15,6 @@ use crate::sync::{AtomicU64, Ordering::Relaxed, Ordering::SeqCst};
 const PORTIONS: u64 = 16;
 
 /// The cache's capacity: what of it is not lent.
-#[derive(Debug)]
 pub(crate) struct Account {
     is_bounded: bool,
     shards: u64,

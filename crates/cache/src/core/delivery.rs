@@ -87,7 +87,7 @@ impl<K, V> Drop for Turn<'_, K, V> {
 }
 
 /// How an attempt to deliver has ended.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Delivered {
     /// It is not this thread's to do.
     Nothing,
@@ -99,17 +99,6 @@ pub(crate) enum Delivered {
     Some,
     /// Nothing: it is somebody else's turn.
     Busy,
-}
-
-impl<K, V> std::fmt::Debug for Delivery<K, V> {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Delivery")
-            .field("listener", &self.listener.is_some())
-            .field("limit", &self.limit)
-            .field("on_full", &self.on_full)
-            .field("pending", &self.pending)
-            .finish_non_exhaustive()
-    }
 }
 
 impl<K, V> Delivery<K, V> {

@@ -2,7 +2,6 @@
 //!
 //! Behind a table of functions: whoever may have to drop them does not contain how that is done.
 
-use std::fmt;
 use std::mem::needs_drop;
 
 use tidewheel_store::{IntoEntries, TypedStore};
@@ -24,12 +23,6 @@ pub(crate) trait Entries<K, V>: Send + Sync {
 
     /// Drops all, though some may panic.
     fn discard(self: Box<Self>, counters: &Counters);
-}
-
-impl<K, V> fmt::Debug for dyn Entries<K, V> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("Entries")
-    }
 }
 
 struct Taken<K, V> {

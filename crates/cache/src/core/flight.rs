@@ -15,7 +15,6 @@ use crate::quiet::forget_quietly;
 use crate::sync::{Condvar, Mutex, lock, thread_number};
 
 /// What an ended load tells those who waited for it.
-#[derive(Debug)]
 pub(crate) enum Ending<V> {
     Value(V),
     Negative(Negative),
@@ -24,7 +23,7 @@ pub(crate) enum Ending<V> {
 }
 
 /// A loader's answer that is not a value.
-#[derive(Debug, Clone)]
+#[derive(Clone)]
 pub(crate) enum Negative {
     Absent,
     /// An `Arc<E>` of the loader's error type.
@@ -32,7 +31,6 @@ pub(crate) enum Negative {
 }
 
 /// One load or latch.
-#[derive(Debug)]
 pub(crate) struct Flight<V> {
     pub(super) is_latch: bool,
     state: Mutex<State>,
@@ -41,7 +39,6 @@ pub(crate) struct Flight<V> {
     ending: OnceLock<Ending<V>>,
 }
 
-#[derive(Debug)]
 struct State {
     phase: Phase,
     /// The thread that runs the loader or closure now; 0 for none.
@@ -61,7 +58,7 @@ struct State {
     next_id: u64,
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Phase {
     /// Somebody leads.
     Running,
@@ -80,7 +77,6 @@ pub(crate) enum Turn {
 }
 
 /// Whom to wake, once no lock is held.
-#[derive(Debug)]
 #[must_use]
 pub(crate) enum Wake {
     Nobody,

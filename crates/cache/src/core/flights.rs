@@ -18,12 +18,10 @@ use crate::core::flight::{Flight, Phase, Wake};
 const TABLE_KEPT: usize = 64;
 
 /// What is in progress in one shard.
-#[derive(Debug)]
 pub(crate) struct Flights<K, V> {
     table: HashTable<Entry<K, V>>,
 }
 
-#[derive(Debug)]
 struct Entry<K, V> {
     hash: u64,
     key: Arc<K>,
@@ -33,7 +31,6 @@ struct Entry<K, V> {
 }
 
 /// An entry of the table that was taken out.
-#[derive(Debug)]
 pub(crate) struct Ended<K> {
     pub(crate) key: Arc<K>,
     pub(crate) cleared: bool,

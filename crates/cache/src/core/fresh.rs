@@ -16,7 +16,7 @@ use crate::lifetime::{Lifetime, TtlChoice};
 use tidewheel_time::{Moment, ticks};
 
 /// What was said about one entry's lifetime, when it was stored or since.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) struct Said {
     pub(crate) ttl: SaidTtl,
     /// In ticks.
@@ -24,7 +24,7 @@ pub(crate) struct Said {
 }
 
 /// What was said about when an entry ends.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) enum SaidTtl {
     /// Nothing: what was configured applies.
     #[default]

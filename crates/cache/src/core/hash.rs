@@ -1,7 +1,7 @@
 //! A key's hash as the cache uses it.
 
 /// A hash, and what follows from it.
-#[derive(Debug, Clone, Copy)]
+#[derive(Clone, Copy)]
 pub(crate) struct Hashed(pub(crate) u64);
 
 impl Hashed {

@@ -8,7 +8,6 @@
     reason = "each of these types is one function's, and used once"
 )]
 
-use std::fmt;
 #[cfg(feature = "system")]
 use std::future::Future;
 #[cfg(feature = "system")]
@@ -66,15 +65,6 @@ pub(crate) trait Runs: Send + Sync {
 
     /// Runs one refresh; whether there is another.
     fn run_one(self: Arc<Self>) -> bool;
-}
-
-impl<K, V, S> fmt::Debug for Hooks<K, V, S> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Hooks")
-            .field("telling", &self.telling.is_some())
-            .field("refreshing", &self.refreshing.is_some())
-            .finish()
-    }
 }
 
 impl<K, V, S> Hooks<K, V, S> {

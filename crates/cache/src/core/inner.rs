@@ -27,7 +27,6 @@ use crate::time::Time;
 /// Removals that make a shard worth tidying.
 const UNTIDY: u32 = 512;
 
-#[derive(Debug)]
 pub(crate) struct Inner<K, V, S> {
     pub(crate) shards: Box<[ShardCell<K, V>]>,
     /// Bits of a hash below those that choose the shard.

@@ -18,7 +18,6 @@ use crate::stats::Count;
 use crate::time::Time;
 
 /// An entry that is about to be stored.
-#[derive(Debug)]
 pub(crate) struct Prepared<'a> {
     pub(crate) attributes: Attributes,
     /// What `attributes.label` stands for.

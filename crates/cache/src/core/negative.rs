@@ -9,7 +9,6 @@
 //! nothing does not contain it, which makes it a tenth smaller.
 
 use std::any::Any;
-use std::fmt;
 use std::sync::Arc;
 
 use tidewheel_store::{Attributes, Progress, Removed, TypedStore};
@@ -44,12 +43,6 @@ impl Negative {
     /// Whether this answers a caller whose loader fails with `E`.
     pub(crate) fn is_error<E: Send + Sync + 'static>(&self) -> bool {
         matches!(self, Self::Error(error) if error.is::<E>())
-    }
-}
-
-impl<K> fmt::Debug for Negatives<K> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_tuple("Negatives").field(&self.len()).finish()
     }
 }
 
@@ -151,12 +144,6 @@ pub(crate) type Forgotten = Box<dyn Discard>;
 pub(crate) trait Discard: Send + Sync {
     /// Drops it, part by part, though some may panic.
     fn discard(self: Box<Self>, counters: &Counters);
-}
-
-impl fmt::Debug for dyn Discard {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("Forgotten")
-    }
 }
 
 /// The store of what a shard remembers, behind a table of functions.

@@ -23,7 +23,7 @@ pub(crate) trait Works: Send + Sync {
 }
 
 /// What a party is.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Kind {
     /// All handles together.
     Handles,
@@ -34,7 +34,6 @@ pub(crate) enum Kind {
 }
 
 /// How many are at work.
-#[derive(Debug)]
 pub(crate) struct Parties {
     counts: Mutex<Counts>,
     /// The last thread has left.
@@ -42,7 +41,7 @@ pub(crate) struct Parties {
     waiting: Waiting,
 }
 
-#[derive(Debug, Default)]
+#[derive(Default)]
 struct Counts {
     all: usize,
     threads: usize,
@@ -52,12 +51,6 @@ struct Counts {
 pub(crate) struct Party {
     cache: Arc<dyn Works>,
     kind: Kind,
-}
-
-impl std::fmt::Debug for Party {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_tuple("Party").field(&self.kind).finish()
-    }
 }
 
 impl Party {

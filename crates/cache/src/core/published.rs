@@ -124,11 +124,11 @@ pub(crate) const COUNTERS: [Told; 21] = [
 ];
 
 /// What was published so far.
-#[derive(Debug, Default)]
+#[derive(Default)]
 pub(crate) struct Published(Mutex<State>);
 
 /// Sums as of the last time.
-#[derive(Debug, Default)]
+#[derive(Default)]
 struct State {
     counts: [u64; COUNTERS.len()],
     lateness: [u64; LATENESS_WINDOWS],

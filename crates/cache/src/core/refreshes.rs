@@ -109,7 +109,6 @@ impl<K, V> Refresher<K, V> {
 }
 
 /// The queue of refreshes.
-#[derive(Debug)]
 pub(crate) struct Refreshes<V> {
     state: Mutex<State<V>>,
     /// Places that are taken: those in the queue, and those about to be.
@@ -121,7 +120,6 @@ pub(crate) struct Refreshes<V> {
     stop: AtomicBool,
 }
 
-#[derive(Debug)]
 struct State<V> {
     queue: VecDeque<Job<V>>,
     /// Runners that have begun and not ended.
@@ -130,7 +128,6 @@ struct State<V> {
 }
 
 /// The vacant flight of a stale entry.
-#[derive(Debug)]
 pub(crate) struct Job<V> {
     pub(crate) hash: Hashed,
     pub(crate) flight: Arc<Flight<V>>,

@@ -103,14 +103,12 @@ impl<K, V> Listener<K, V> {
 }
 
 /// Events of one shard, pushed under its lock, in the order in which things happened.
-#[derive(Debug)]
 pub(crate) struct Outbox<K, V> {
     events: VecDeque<Event<K, V>>,
     /// Whether something was put in since that was last asked.
     news: bool,
 }
 
-#[derive(Debug)]
 pub(crate) enum Event<K, V> {
     One(Removal<K, V>),
     /// A whole shard, taken out in one step.
@@ -196,7 +194,6 @@ pub(crate) fn discard_pair<K, V>(key: K, value: V) {
 }
 
 /// What is left to drop once the shard's lock is released. Most holds leave nothing: that takes three tests.
-#[derive(Debug)]
 pub(crate) struct Garbage<K, V> {
     one: Option<(K, V)>,
     /// What comes after `one`.
@@ -207,7 +204,6 @@ pub(crate) struct Garbage<K, V> {
 }
 
 /// What few holds leave.
-#[derive(Debug)]
 pub(crate) struct Rare<K, V> {
     pub(crate) stores: Vec<Emptied<K, V>>,
     /// Forgotten errors and absences.

@@ -14,7 +14,7 @@ use crate::core::inner::Inner;
 use crate::core::shard::Shard;
 
 /// What a read changes about an entry's end.
-#[derive(Debug, Clone, Copy)]
+#[derive(Clone, Copy)]
 pub(crate) struct Renewal {
     deadline: Option<u64>,
     /// The limit of sliding, if that changes.

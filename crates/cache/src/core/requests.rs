@@ -34,16 +34,6 @@ pub(crate) struct Requests {
     refreshes: OnceLock<Box<dyn Fn() + Send + Sync>>,
 }
 
-impl std::fmt::Debug for Requests {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Requests")
-            .field("alarm", &self.alarm)
-            .field("tidy", &self.tidy)
-            .field("sweeps", &self.sweeps)
-            .finish_non_exhaustive()
-    }
-}
-
 impl Requests {
     pub(crate) fn new() -> Self {
         Self {

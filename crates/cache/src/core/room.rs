@@ -22,7 +22,7 @@ const DUE_LOOKED_AT: usize = 64;
 const EVICTED_PER_HOLD: u64 = 16;
 
 /// How hard weight is taken from a shard.
-#[derive(Debug, Clone, Copy)]
+#[derive(Clone, Copy)]
 enum Ease {
     /// What it was lent and does not use.
     Unused,

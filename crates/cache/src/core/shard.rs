@@ -17,7 +17,6 @@ use crate::sync::{AtomicBool, ShardLock};
 const REPUBLISH_EVERY: u32 = 64;
 
 /// A shard with what others read without its lock.
-#[derive(Debug)]
 #[repr(C, align(128))]
 pub(crate) struct ShardCell<K, V> {
     pub(crate) lock: ShardLock<Shard<K, V>>,
@@ -27,7 +26,6 @@ pub(crate) struct ShardCell<K, V> {
     pub(crate) untidy: AtomicBool,
 }
 
-#[derive(Debug)]
 #[repr(C)]
 pub(crate) struct Shard<K, V> {
     pub(crate) store: TypedStore<K, V>,

@@ -5,14 +5,14 @@
 use crate::sync::{AtomicBool, Mutex, Ordering::SeqCst, lock};
 
 /// The sweeps of one cache.
-#[derive(Debug, Default)]
+#[derive(Default)]
 pub(crate) struct Sweeps {
     /// Whether a sweep was asked for that has not begun.
     wanted: AtomicBool,
     state: Mutex<State>,
 }
 
-#[derive(Debug, Default)]
+#[derive(Default)]
 struct State {
     /// Whoever was at it has stopped here.
     paused: Option<Sweep>,
@@ -21,7 +21,7 @@ struct State {
 }
 
 /// Where a sweep goes on.
-#[derive(Debug, Clone, Copy)]
+#[derive(Clone, Copy)]
 pub(crate) struct Sweep {
     pub(crate) shard: usize,
     /// The slots from here on are done.

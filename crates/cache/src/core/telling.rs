@@ -12,7 +12,7 @@ use crate::core::waiting::Place;
 use crate::sync::Ordering::SeqCst;
 
 /// How far whoever delivers has come.
-#[derive(Debug, Default)]
+#[derive(Default)]
 struct Round {
     /// The shard that is next.
     at: usize,

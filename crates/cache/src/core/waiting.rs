@@ -6,10 +6,8 @@ use std::task::{Wake, Waker};
 use crate::sync::{Mutex, lock};
 
 /// The wakers of tasks that wait for one thing.
-#[derive(Debug)]
 pub(crate) struct Waiting(Mutex<Wakers>);
 
-#[derive(Debug)]
 struct Wakers {
     /// Few, in no order.
     all: Vec<(u64, Waker)>,
@@ -17,7 +15,6 @@ struct Wakers {
 }
 
 /// One task's place among those who wait. It is given up when this is dropped.
-#[derive(Debug)]
 pub(crate) struct Place<'a> {
     waiting: &'a Waiting,
     id: u64,

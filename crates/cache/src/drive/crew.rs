@@ -18,11 +18,9 @@ use crate::drive::turns::Pace;
 use crate::sync::{Mutex, lock};
 
 /// The threads of one driver. They start when a cache joins that needs them.
-#[derive(Debug)]
 pub(crate) struct Crew(Arc<Rooms>);
 
 /// What the threads share: where they work, and who they are.
-#[derive(Debug)]
 struct Rooms {
     name: String,
     expiry: Desk,
@@ -31,7 +29,7 @@ struct Rooms {
     threads: Mutex<Threads>,
 }
 
-#[derive(Debug, Default)]
+#[derive(Default)]
 struct Threads {
     expiry: bool,
     events: bool,

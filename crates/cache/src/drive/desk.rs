@@ -12,7 +12,6 @@ use crate::drive::timers::{Sleep, Timers};
 use crate::sync::{Mutex, lock};
 
 /// What a thread of ours works at. Anybody may put something on it.
-#[derive(Debug)]
 pub(crate) struct Desk {
     timers: Arc<Timers>,
     inbox: Mutex<Inbox>,
@@ -25,15 +24,6 @@ struct Inbox {
     over: bool,
     /// Whether this was changed since the thread looked.
     news: bool,
-}
-
-impl std::fmt::Debug for Inbox {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Inbox")
-            .field("works", &self.works.len())
-            .field("over", &self.over)
-            .finish_non_exhaustive()
-    }
 }
 
 impl Desk {

@@ -31,7 +31,7 @@ const AHEAD_PER_HOLD: u32 = 64;
 const TIDY_PER_HOLD: u32 = 16;
 
 /// What a driver does between two sleeps.
-#[derive(Debug, Default)]
+#[derive(Default)]
 pub(crate) struct Rounds {
     /// The shard that the next pass begins with.
     first: usize,

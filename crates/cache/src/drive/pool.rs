@@ -28,14 +28,6 @@ struct State {
     over: bool,
 }
 
-impl std::fmt::Debug for Pool {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Pool")
-            .field("limit", &self.limit)
-            .finish_non_exhaustive()
-    }
-}
-
 impl Pool {
     pub(crate) fn new(limit: usize) -> Self {
         Self {

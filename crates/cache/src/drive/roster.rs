@@ -108,12 +108,6 @@ pub(crate) struct Driving {
 /// Members that a roster has before it looks for those that are gone.
 const FULL_AT_FIRST: usize = 32;
 
-impl std::fmt::Debug for Roster {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str("Roster")
-    }
-}
-
 impl Roster {
     pub(crate) fn new() -> Self {
         Self {

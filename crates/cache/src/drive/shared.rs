@@ -53,10 +53,15 @@ const REFRESH_THREADS: usize = 4;
 /// expiry, with [`task`](Self::task) it does, by as much. (An async listener delays nobody while it awaits.) A panic
 /// of user code concerns nobody else. When a listener does not return at all, other caches' events wait, and once
 /// their queues are full, so does the removal of what is due; readers see none of it.
-#[derive(Debug, Clone)]
+#[derive(Clone)]
 pub struct SharedDriver(Arc<Kind>);
 
-#[derive(Debug)]
+impl std::fmt::Debug for SharedDriver {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(if self.is_task() { "Task" } else { "Threads" })
+    }
+}
+
 enum Kind {
     #[cfg(feature = "system")]
     Threads(Crew),

@@ -18,7 +18,7 @@ const CALM_TICKS: u64 = 100;
 const TIDY_WITHIN_TICKS: u64 = 2000;
 
 /// What to do after a pass.
-#[derive(Debug, PartialEq, Eq)]
+#[derive(PartialEq, Eq)]
 pub(crate) enum Next {
     /// There is more to do at once.
     Again,

@@ -32,10 +32,8 @@ struct Place<'a> {
 }
 
 /// Who is to be polled, and by whom.
-#[derive(Debug)]
 struct Woken(Mutex<List>);
 
-#[derive(Debug)]
 struct List {
     bells: Vec<Arc<Bell>>,
     poller: Option<Waker>,
@@ -44,7 +42,6 @@ struct List {
 }
 
 /// What wakes one future.
-#[derive(Debug)]
 struct Bell {
     place: usize,
     rung: AtomicBool,

@@ -15,7 +15,6 @@ use crate::sync::{Mutex, lock};
 type Name = (u64, u64);
 
 /// The sleeps of one thread's futures.
-#[derive(Debug)]
 pub(crate) struct Timers {
     /// Read from the first sleep on: where there is no clock, there is no thread either.
     clock: OnceLock<Readings>,

@@ -7,7 +7,7 @@ use std::task::Poll;
 const SHARED_TURN: u64 = 200_000;
 
 /// How much one turn may do.
-#[derive(Debug, Clone, Copy)]
+#[derive(Clone, Copy)]
 pub(crate) struct Pace {
     /// Timer records touched.
     pub(crate) records: u32,

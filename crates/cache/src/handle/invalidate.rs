@@ -69,7 +69,7 @@ impl<K: Hash + Eq, V, S: BuildHasher> Cache<K, V, S> {
 
 /// One step of the walk over a shard: the places from `from` on and before `next`. They stay the same
 /// however often the step is repeated, so no entry lies between two steps.
-#[derive(Debug, Clone, Copy)]
+#[derive(Clone, Copy)]
 struct Step {
     from: u32,
     /// `None` for the end of the shard.

@@ -33,7 +33,7 @@ pub(super) struct Owner<K, V, S> {
 pub(super) type Join<K, V, S> = fn(&SharedDriver, &Arc<Inner<K, V, S>>) -> Result<(), BuildError>;
 
 /// Whether a cache shares its driver.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Clone, Copy, PartialEq, Eq)]
 enum Share {
     #[cfg(feature = "system")]
     Own,

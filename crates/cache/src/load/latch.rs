@@ -38,7 +38,7 @@ pub enum Compute<V> {
 }
 
 /// When the value of [`Compute::Put`] is stored.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum PutIf {
     /// Unless the old value was invalidated meanwhile: that came after this change.
     NotInvalidated,

@@ -1,4 +1,9 @@
 //! Which tags there are: their nodes, what these stand for, and how often each was invalidated.
+//!
+//! It is generic in the hasher of names, though there is one: so it is compiled with a program that has tags, and not
+//! with this crate.
+
+use std::hash::BuildHasher;
 
 use super::Kept;
 use super::names::{Key, Names, Wanted};
@@ -19,13 +24,15 @@ const OVERFLOW: u32 = 1;
 const PAIR: u64 = 1 << 63;
 
 /// Which tags there are, and what was invalidated.
-#[derive(Debug)]
-pub(crate) struct Book {
+pub(crate) struct Book<S> {
     nodes: Nodes,
-    names: RwLock<Names>,
+    names: RwLock<Names<S>>,
 }
 
-impl Kept for Book {
+impl<S> Kept for Book<S>
+where
+    S: BuildHasher + Default + Send + Sync,
+{
     fn label_of(&self, tags: &[&str]) -> u64 {
         let mut names = tags.to_vec();
         names.sort_unstable();
@@ -46,42 +53,17 @@ impl Kept for Book {
         self.unref((label >> 32) as u32);
     }
 
-    fn book(&self) -> &Book {
-        self
-    }
-}
-
-impl Book {
-    pub(crate) fn kept() -> Box<dyn Kept> {
-        Box::new(Self::new())
-    }
-
-    pub(crate) fn new() -> Self {
-        Self {
-            nodes: Nodes::default(),
-            names: RwLock::new(Names::new(OVERFLOW + 1)),
-        }
-    }
-
-    /// The label of an entry whose tags cannot be told apart.
     #[cfg(feature = "serde")]
-    pub(super) fn label_of_any(&self) -> u64 {
+    fn label_of_any(&self) -> u64 {
         self.node(OVERFLOW).refs.fetch_add(1, Relaxed);
         self.current(OVERFLOW)
     }
 
-    /// The label of a tag that entries have, used once more.
-    pub(super) fn label_of_known(&self, tag: &str) -> Option<u64> {
+    fn label_of_known(&self, tag: &str) -> Option<u64> {
         self.known(&[tag]).map(|id| self.current(id))
     }
 
-    /// The label of a set as it is now.
-    fn current(&self, id: u32) -> u64 {
-        u64::from(id) << 32 | self.sum(id) & u64::from(u32::MAX)
-    }
-
-    /// Invalidates every entry whose label was made before; `false` when there is none. O(1).
-    pub(crate) fn invalidate(&self, tag: &str) -> bool {
+    fn invalidate(&self, tag: &str) -> bool {
         let names = self.read();
         let mut any = false;
         if let Some(id) = names.find(Wanted::Leaf(tag)) {
@@ -96,9 +78,8 @@ impl Book {
         any
     }
 
-    /// The names of an entry's tags; `None` if they cannot be told apart.
     #[cfg(feature = "serde")]
-    pub(crate) fn names(&self, label: u64) -> Option<Vec<String>> {
+    fn names(&self, label: u64) -> Option<Vec<String>> {
         let mut result = Vec::new();
         match (label >> 32) as u32 {
             0 => return Some(result),
@@ -123,8 +104,7 @@ impl Book {
         Some(result)
     }
 
-    /// Whether the tag of `leaf` is among an entry's. Of an entry with too many tags nobody knows.
-    pub(crate) fn has(&self, label: u64, leaf: u64) -> bool {
+    fn has(&self, label: u64, leaf: u64) -> bool {
         let leaf = (leaf >> 32) as u32;
         let mut id = (label >> 32) as u32;
         loop {
@@ -137,6 +117,44 @@ impl Book {
             }
             id = (body >> 32) as u32 & (u32::MAX >> 1);
         }
+    }
+
+    fn validate(&self, labels: &mut dyn Iterator<Item = u64>, lent: u64) {
+        let names = self.read();
+        let mut refs = vec![0u64; names.end as usize];
+        for label in labels {
+            refs[(label >> 32) as usize] += 1;
+        }
+        names.validate(|_, key| {
+            if let Key::Pair(set, leaf) = key {
+                refs[*set as usize] += 1;
+                refs[*leaf as usize] += 1;
+            }
+        });
+        let mut more = 0;
+        for (id, refs) in refs.iter().enumerate() {
+            let counted = self.nodes.existing(id as u32);
+            let counted = counted.map_or(0, |node| node.refs.load(Relaxed));
+            let some = counted.checked_sub(*refs);
+            more += some.expect("references to a node of the tags are missing");
+        }
+        assert_eq!(more, lent, "tags that nobody has");
+        let reserved = OVERFLOW + 1;
+        assert_eq!(names.len() as u32 + names.free_len + reserved, names.end);
+    }
+}
+
+impl<S: BuildHasher + Default> Book<S> {
+    pub(crate) fn new() -> Self {
+        Self {
+            nodes: Nodes::default(),
+            names: RwLock::new(Names::new(OVERFLOW + 1)),
+        }
+    }
+
+    /// The label of a set as it is now.
+    fn current(&self, id: u32) -> u64 {
+        u64::from(id) << 32 | self.sum(id) & u64::from(u32::MAX)
     }
 
     /// The sum of the counts of a set's leaves.
@@ -189,7 +207,7 @@ impl Book {
         id
     }
 
-    fn set_of(&self, names: &mut Names, tags: &[&str]) -> u32 {
+    fn set_of(&self, names: &mut Names<S>, tags: &[&str]) -> u32 {
         let mut set = None;
         for tag in tags {
             let leaf = self.node_of(names, Wanted::Leaf(tag), 0);
@@ -205,7 +223,7 @@ impl Book {
     }
 
     /// The node of a name or a pair. A new one has this body, and nothing refers to it yet.
-    fn node_of(&self, names: &mut Names, wanted: Wanted<'_>, body: u64) -> u32 {
+    fn node_of(&self, names: &mut Names<S>, wanted: Wanted<'_>, body: u64) -> u32 {
         if let Some(id) = names.find(wanted) {
             return id;
         }
@@ -223,7 +241,7 @@ impl Book {
     }
 
     /// Takes a free node, or the next one that was never used.
-    fn vacant(&self, names: &mut Names) -> u32 {
+    fn vacant(&self, names: &mut Names<S>) -> u32 {
         let id = names.free;
         if id == 0 {
             names.end += 1;
@@ -264,51 +282,28 @@ impl Book {
         }
     }
 
-    fn write(&self) -> impl std::ops::DerefMut<Target = Names> + '_ {
+    fn write(&self) -> impl std::ops::DerefMut<Target = Names<S>> + '_ {
         self.names
             .write()
             .unwrap_or_else(std::sync::PoisonError::into_inner)
     }
 
-    fn read(&self) -> impl std::ops::Deref<Target = Names> + '_ {
+    fn read(&self) -> impl std::ops::Deref<Target = Names<S>> + '_ {
         self.names
             .read()
             .unwrap_or_else(std::sync::PoisonError::into_inner)
-    }
-
-    /// Panics if a count is wrong: `labels` are those of all entries. For tests.
-    pub(super) fn validate(&self, labels: impl Iterator<Item = u64>, lent: u64) {
-        let names = self.read();
-        let mut refs = vec![0u64; names.end as usize];
-        for label in labels {
-            refs[(label >> 32) as usize] += 1;
-        }
-        names.validate(|_, key| {
-            if let Key::Pair(set, leaf) = key {
-                refs[*set as usize] += 1;
-                refs[*leaf as usize] += 1;
-            }
-        });
-        let mut more = 0;
-        for (id, refs) in refs.iter().enumerate() {
-            let counted = self.nodes.existing(id as u32);
-            let counted = counted.map_or(0, |node| node.refs.load(Relaxed));
-            let some = counted.checked_sub(*refs);
-            more += some.expect("references to a node of the tags are missing");
-        }
-        assert_eq!(more, lent, "tags that nobody has");
-        let reserved = OVERFLOW + 1;
-        assert_eq!(names.len() as u32 + names.free_len + reserved, names.end);
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use foldhash::fast::RandomState;
+
     use super::*;
 
     #[test]
     fn a_label_is_current_until_one_of_its_tags_is_invalidated() {
-        let tags = Book::new();
+        let tags = Book::<RandomState>::new();
         let a = tags.label_of(&["a"]);
         let ab = tags.label_of(&["b", "a", "b"]);
         let abc = tags.label_of(&["a", "b", "c"]);
@@ -327,14 +322,14 @@ mod tests {
 
     #[test]
     fn tags_that_no_entry_has_are_forgotten() {
-        let tags = Book::new();
+        let tags = Book::<RandomState>::new();
         for round in 0..10_000 {
             let name = format!("user:{round}");
             let label = tags.label_of(&[name.as_str(), "all", "b"]);
             assert!(tags.is_current(label));
             tags.release(label);
         }
-        tags.validate(std::iter::empty(), 0);
+        tags.validate(&mut std::iter::empty(), 0);
         let names = tags.read();
         assert_eq!(names.len(), 0);
         assert!(names.end < 10, "nodes are reused");
@@ -342,18 +337,18 @@ mod tests {
 
     #[test]
     fn a_tag_that_was_forgotten_and_comes_back_is_not_invalidated() {
-        let tags = Book::new();
+        let tags = Book::<RandomState>::new();
         let first = tags.label_of(&["a"]);
         tags.invalidate("a");
         tags.release(first);
         let second = tags.label_of(&["a"]);
         assert!(tags.is_current(second));
-        tags.validate([second].into_iter(), 0);
+        tags.validate(&mut [second].into_iter(), 0);
     }
 
     #[test]
     fn an_entry_with_too_many_tags_is_invalidated_by_any() {
-        let tags = Book::new();
+        let tags = Book::<RandomState>::new();
         let many: Vec<String> = (0..=TAGS_PER_ENTRY_MAX).map(|i| i.to_string()).collect();
         let label = tags.label_of(&many.iter().map(String::as_str).collect::<Vec<_>>());
         assert!(tags.is_current(label));

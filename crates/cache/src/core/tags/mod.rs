@@ -25,17 +25,20 @@ mod nodes;
 
 use std::cell::Cell;
 use std::fmt;
+use std::hash::BuildHasher;
 use std::ops::Deref;
 use std::sync::{Arc, OnceLock};
 
+#[cfg(feature = "serde")]
+use foldhash::fast::RandomState;
+
 use crate::sync::{AtomicU64, Ordering::Relaxed};
 
-pub(crate) use book::Book;
+use book::Book;
 #[cfg(feature = "serde")]
 pub(crate) use book::TAGS_PER_ENTRY_MAX;
 
 /// The tags of one cache; nothing before an entry has one.
-#[derive(Debug)]
 pub(crate) struct Tags {
     kept: OnceLock<Box<dyn Kept>>,
     /// Uses that are no entry's, nor about to be. See [`Lent`].
@@ -43,7 +46,7 @@ pub(crate) struct Tags {
 }
 
 /// What entries' tags are looked up in.
-pub(crate) trait Kept: fmt::Debug + Send + Sync {
+pub(crate) trait Kept: Send + Sync {
     /// The label that an entry with these tags keeps, used once.
     fn label_of(&self, tags: &[&str]) -> u64;
 
@@ -53,7 +56,36 @@ pub(crate) trait Kept: fmt::Debug + Send + Sync {
 
     fn release(&self, label: u64);
 
-    fn book(&self) -> &Book;
+    /// The label of an entry whose tags cannot be told apart.
+    #[cfg(feature = "serde")]
+    fn label_of_any(&self) -> u64;
+
+    /// The label of a tag that entries have, used once more.
+    fn label_of_known(&self, tag: &str) -> Option<u64>;
+
+    /// Invalidates every entry whose label was made before; `false` when there is none. O(1).
+    fn invalidate(&self, tag: &str) -> bool;
+
+    /// The names of an entry's tags; `None` if they cannot be told apart.
+    #[cfg(feature = "serde")]
+    fn names(&self, label: u64) -> Option<Vec<String>>;
+
+    /// Whether the tag of `leaf` is among an entry's. Of an entry with too many tags nobody knows.
+    fn has(&self, label: u64, leaf: u64) -> bool;
+
+    /// Panics if a count is wrong: `labels` are those of all entries. For tests.
+    fn validate(&self, labels: &mut dyn Iterator<Item = u64>, lent: u64);
+}
+
+/// Makes what tags are looked up in.
+pub(crate) type NewKept = fn() -> Box<dyn Kept>;
+
+/// The one that there is. Whoever names it has it compiled into the program.
+pub(crate) fn book<S>() -> Box<dyn Kept>
+where
+    S: BuildHasher + Default + Send + Sync + 'static,
+{
+    Box::new(Book::<S>::new())
 }
 
 /// Tags that a caller gives an entry, and what they are looked up in. Mostly there are none: then it is quickly dropped.
@@ -63,15 +95,15 @@ pub(crate) struct Given(Option<Box<Listed>>);
 #[derive(Clone)]
 struct Listed {
     names: Vec<Arc<str>>,
-    kept: fn() -> Box<dyn Kept>,
+    kept: NewKept,
 }
 
 impl Given {
-    pub(crate) fn push(&mut self, tag: Arc<str>) {
+    pub(crate) fn push(&mut self, tag: Arc<str>, kept: NewKept) {
         let names = self.0.get_or_insert_with(|| {
             Box::new(Listed {
                 names: Vec::new(),
-                kept: Book::kept,
+                kept,
             })
         });
         names.names.push(tag);
@@ -102,7 +134,6 @@ impl fmt::Debug for Given {
 
 /// A use of an entry's tags, for as long as the entry is on its way: what is not passed on to the entry is
 /// given back, also when user code panics in between.
-#[derive(Debug)]
 pub(crate) struct Held<'a> {
     tags: &'a Tags,
     label: Cell<u64>,
@@ -129,7 +160,6 @@ impl Drop for Held<'_> {
 }
 
 /// A use of tags by somebody who is no entry, and may have it for long: a refresh, or a walk over entries.
-#[derive(Debug)]
 pub(crate) struct Lent<'a>(Held<'a>);
 
 impl Lent<'_> {
@@ -162,7 +192,7 @@ impl Tags {
         })
     }
 
-    fn label_of<T: AsRef<str>>(&self, tags: &[T], kept: fn() -> Box<dyn Kept>) -> u64 {
+    fn label_of<T: AsRef<str>>(&self, tags: &[T], kept: NewKept) -> u64 {
         let names: Vec<&str> = tags.iter().map(AsRef::as_ref).collect();
         self.kept.get_or_init(kept).label_of(&names)
     }
@@ -172,14 +202,14 @@ impl Tags {
     pub(crate) fn hold_names(&self, tags: &[String]) -> Held<'_> {
         self.held(match tags.is_empty() {
             true => 0,
-            false => self.label_of(tags, Book::kept),
+            false => self.label_of(tags, book::<RandomState>),
         })
     }
 
     /// For an entry whose tags cannot be told apart.
     #[cfg(feature = "serde")]
     pub(crate) fn hold_any(&self) -> Held<'_> {
-        self.held(self.kept.get_or_init(Book::kept).book().label_of_any())
+        self.held(self.kept.get_or_init(book::<RandomState>).label_of_any())
     }
 
     /// For an entry that is about to be stored with the tags of one that is.
@@ -264,12 +294,12 @@ impl Tags {
     /// For tests.
     pub(crate) fn validate(&self, mut labels: impl Iterator<Item = u64>) {
         match self.book() {
-            Some(book) => book.validate(labels, self.lent.load(Relaxed)),
+            Some(book) => book.validate(&mut labels, self.lent.load(Relaxed)),
             None => assert!(labels.all(|label| label == 0), "a label of no tags"),
         }
     }
 
-    fn book(&self) -> Option<&Book> {
-        self.kept.get().map(|kept| kept.book())
+    fn book(&self) -> Option<&dyn Kept> {
+        self.kept.get().map(|kept| &**kept)
     }
 }

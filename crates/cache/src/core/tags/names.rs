@@ -5,16 +5,14 @@
 
 use std::hash::BuildHasher;
 
-use foldhash::fast::RandomState;
 use tidewheel_store::{Attributes, Slot, TypedStore};
 
 /// Entries that are moved to a fuller page, at most, when a name is forgotten.
 const TIDIED_PER_REMOVAL: u32 = 2;
 
-#[derive(Debug)]
-pub(super) struct Names {
+pub(super) struct Names<S> {
     named: TypedStore<Named, ()>,
-    hasher: RandomState,
+    hasher: S,
     /// All nodes below this were given out once.
     pub(super) end: u32,
     /// The first node of the list of free ones; 0 for none.
@@ -23,14 +21,12 @@ pub(super) struct Names {
     pub(super) free_len: u32,
 }
 
-#[derive(Debug)]
 struct Named {
     id: u32,
     key: Key,
 }
 
 /// What a node stands for.
-#[derive(Debug, PartialEq, Eq)]
 pub(super) enum Key {
     Leaf(Box<str>),
     /// A smaller set, and one more leaf.
@@ -38,7 +34,7 @@ pub(super) enum Key {
 }
 
 /// What is looked for.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, PartialEq, Eq, Hash)]
 pub(super) enum Wanted<'a> {
     Leaf(&'a str),
     Pair(u32, u32),
@@ -62,17 +58,17 @@ impl From<Wanted<'_>> for Key {
     }
 }
 
-fn place(hasher: &RandomState, wanted: Wanted<'_>) -> u32 {
+fn place(hasher: &impl BuildHasher, wanted: Wanted<'_>) -> u32 {
     let hash = hasher.hash_one(wanted);
     (hash >> 32) as u32 ^ hash as u32
 }
 
-impl Names {
+impl<S: BuildHasher + Default> Names<S> {
     /// No names; nodes below `end` are none of theirs.
     pub(super) fn new(end: u32) -> Self {
         Self {
             named: TypedStore::new(),
-            hasher: RandomState::default(),
+            hasher: S::default(),
             end,
             free: 0,
             free_len: 0,

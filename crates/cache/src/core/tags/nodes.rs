@@ -17,7 +17,7 @@ pub(super) const NODES_MAX: u32 = CHUNK * ((1 << SPINES) - 1);
 
 type Chunk = OnceLock<Box<[Node]>>;
 
-#[derive(Debug, Default)]
+#[derive(Default)]
 pub(super) struct Node {
     /// A leaf's count, or what a pair consists of; of a free node, the next free one.
     pub(super) body: AtomicU64,
@@ -27,7 +27,7 @@ pub(super) struct Node {
     pub(super) place: AtomicU32,
 }
 
-#[derive(Debug, Default)]
+#[derive(Default)]
 pub(super) struct Nodes([OnceLock<Box<[Chunk]>>; SPINES]);
 
 /// A spine, a chunk of it, and a node of that.
