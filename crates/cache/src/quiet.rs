@@ -54,7 +54,9 @@ impl Counters {
     #[inline]
     pub(crate) fn discard<T>(&self, value: T) {
         if needs_drop::<T>() {
-            self.discard_all(std::iter::once(value));
+            if let Err(panic) = catch_unwind(AssertUnwindSafe(|| drop(value))) {
+                self.drop_panicked(panic);
+            }
         }
     }
 
@@ -67,14 +69,21 @@ impl Counters {
 
     /// Drops keys and values.
     pub(crate) fn discard_pairs<K, V>(&self, pairs: impl Iterator<Item = (K, V)>) {
-        self.discard_all(pairs.flat_map(|(key, value)| [Part::Key(key), Part::Value(value)]));
+        for (key, value) in pairs {
+            self.discard_pair(key, value);
+        }
+    }
+
+    #[cold]
+    fn drop_panicked(&self, panic: Box<dyn Any + Send>) {
+        self.add(Count::DropPanic, 1);
+        forget_quietly(panic);
     }
 
     /// Drops all, though some may panic.
     pub(crate) fn discard_all<T>(&self, mut all: impl Iterator<Item = T>) {
         while let Err(panic) = catch_unwind(AssertUnwindSafe(|| all.by_ref().for_each(drop))) {
-            self.add(Count::DropPanic, 1);
-            forget_quietly(panic);
+            self.drop_panicked(panic);
         }
     }
 }
@@ -84,11 +93,4 @@ pub(crate) fn forget_quietly(panic: Box<dyn Any + Send>) {
     if let Err(again) = catch_unwind(AssertUnwindSafe(|| drop(panic))) {
         std::mem::forget(again);
     }
-}
-
-/// One half of an entry; only dropped.
-#[allow(dead_code, reason = "kept to be dropped")]
-enum Part<K, V> {
-    Key(K),
-    Value(V),
 }

@@ -11,10 +11,17 @@ use tidewheel_time::Histogram;
 const STRIPES: usize = 64;
 
 /// One thread's counts, on cache lines of their own.
-#[derive(Default)]
 #[repr(align(128))]
 struct Stripe {
     counts: [AtomicU64; Count::KINDS],
+}
+
+impl Stripe {
+    const fn new() -> Self {
+        Self {
+            counts: [const { AtomicU64::new(0) }; Count::KINDS],
+        }
+    }
 }
 
 /// What is counted.
@@ -102,7 +109,7 @@ thread_local! {
 impl Counters {
     pub(crate) fn new() -> Self {
         Self {
-            stripes: (0..STRIPES).map(|_| Stripe::default()).collect(),
+            stripes: (0..STRIPES).map(|_| Stripe::new()).collect(),
             lateness: Histogram::default(),
         }
     }
@@ -231,6 +238,7 @@ impl Stats {
     /// 99 of 100 do not exceed. Rounded up to the end of its window: 0, 1, 3, 7, 15 … ms up to 2.3 hours. `None` when no entry has
     /// expired. Shares outside `0..=100` count as the nearest within.
     #[must_use]
+    #[inline]
     pub fn lateness_percentile(&self, percent: f64) -> Option<Duration> {
         let count = self.lateness_count();
         let rank = (count as f64 * percent / 100.0)
@@ -248,6 +256,8 @@ impl Stats {
 
 /// One line, for logs.
 impl fmt::Display for Stats {
+    // Compiled with programs that print them.
+    #[inline]
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(
             f,

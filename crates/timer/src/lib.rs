@@ -48,20 +48,26 @@ extern crate std;
 mod bitset;
 mod levels;
 mod marks;
+#[cfg(feature = "others")]
 mod others;
 mod pool;
 mod queue;
 mod ring;
+#[cfg(feature = "set")]
 mod set;
+#[cfg(feature = "set")]
 mod slab;
 mod sweep;
 mod wheel;
 
 pub use bitset::BitSet;
 pub use levels::SPLIT_PER_TICK;
+#[cfg(feature = "others")]
 pub use others::{HashedWheel, IndexedHeap};
 pub use pool::FreedRecords;
 pub use queue::{Forecast, Progress, Timer, TimerQueue, Timers, forecast_window};
+#[cfg(feature = "set")]
 pub use set::TimerSet;
+#[cfg(feature = "set")]
 pub use slab::TimerId;
 pub use wheel::HierarchicalWheel;

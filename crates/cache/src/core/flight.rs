@@ -317,7 +317,9 @@ pub(crate) const REENTRY: &str =
 pub(crate) const SUSPENDED: &str = "a load would block the thread that polled an unfinished asynchronous load or \
      closure of the same key last, and nobody might go on with that: use `get_or_load_async` there";
 
+// Compiled with programs that load.
 impl State {
+    #[inline]
     fn take(&mut self) -> bool {
         if self.phase != Phase::Vacant {
             return false;
@@ -329,6 +331,7 @@ impl State {
     }
 
     /// Ends the wait of a future, if there is nothing to wait for.
+    #[inline]
     fn try_end(&mut self, id: u64) -> Option<Turn> {
         let turn = if self.phase == Phase::Over {
             Turn::Over
@@ -342,16 +345,19 @@ impl State {
     }
 
     /// Whether nobody but this waiting future was chosen to lead.
+    #[inline]
     fn may_lead(&self, id: u64) -> bool {
         self.chosen == 0 || self.chosen == id
     }
 
     /// The leader goes.
+    #[inline]
     fn leave(&mut self) {
         (self.thread, self.suspended_by, self.chosen) = (0, 0, 0);
         self.by_closure = false;
     }
 
+    #[inline]
     fn end(&mut self) -> Wake {
         self.phase = Phase::Over;
         self.leave();
@@ -359,6 +365,7 @@ impl State {
     }
 
     /// Chooses who leads next. A chosen future's waker is gone from the list until it is polled.
+    #[inline]
     fn choose(&mut self) -> Wake {
         self.phase = Phase::Vacant;
         self.leave();

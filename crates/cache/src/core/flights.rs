@@ -10,8 +10,7 @@
 
 use std::sync::Arc;
 
-use hashbrown::HashTable;
-
+use crate::core::by_hash::ByHash;
 use crate::core::flight::{Flight, Phase, Wake};
 
 /// Places that an empty table keeps.
@@ -19,11 +18,10 @@ const TABLE_KEPT: usize = 64;
 
 /// What is in progress in one shard.
 pub(crate) struct Flights<K, V> {
-    table: HashTable<Entry<K, V>>,
+    table: ByHash<Entry<K, V>>,
 }
 
 struct Entry<K, V> {
-    hash: u64,
     key: Arc<K>,
     flight: Arc<Flight<V>>,
     /// Whether the shard was emptied meanwhile.
@@ -39,7 +37,7 @@ pub(crate) struct Ended<K> {
 impl<K, V> Flights<K, V> {
     pub(crate) const fn new() -> Self {
         Self {
-            table: HashTable::new(),
+            table: ByHash::new(),
         }
     }
 
@@ -54,7 +52,7 @@ impl<K, V> Flights<K, V> {
             return None;
         }
         self.table
-            .find(hash, |entry| entry.is(hash, &is))
+            .find(hash, |entry| is(&entry.key))
             .map(|entry| &entry.flight)
     }
 
@@ -85,21 +83,19 @@ impl<K, V> Flights<K, V> {
     fn add(&mut self, hash: u64, key: Arc<K>, flight: Flight<V>) -> Arc<Flight<V>> {
         let flight = Arc::new(flight);
         let entry = Entry {
-            hash,
             key,
             flight: Arc::clone(&flight),
             cleared: false,
         };
-        self.table.insert_unique(hash, entry, |entry| entry.hash);
+        self.table.add(hash, entry);
         flight
     }
 
     /// Takes a flight out; `None` when it was superseded.
     pub(crate) fn remove(&mut self, hash: u64, flight: &Arc<Flight<V>>) -> Option<Ended<K>> {
-        let found = self
+        let entry = self
             .table
-            .find_entry(hash, |entry| Arc::ptr_eq(&entry.flight, flight));
-        let (entry, _) = found.ok()?.remove();
+            .take(hash, |entry| Arc::ptr_eq(&entry.flight, flight))?;
         self.shrink();
         Some(Ended {
             key: entry.key,
@@ -116,27 +112,20 @@ impl<K, V> Flights<K, V> {
         is: impl Fn(&K) -> bool,
         keys: &mut Vec<Arc<K>>,
     ) -> Option<Arc<Flight<V>>> {
-        let found = self
-            .table
-            .find_entry(hash, |entry| entry.is(hash, &is))
-            .ok()?;
-        if found.get().flight.stops_writers() {
-            return Some(Arc::clone(&found.get().flight));
+        let flight = Arc::clone(self.find(hash, is)?);
+        if flight.stops_writers() {
+            return Some(flight);
         }
-        let (entry, _) = found.remove();
-        self.shrink();
-        keys.push(entry.key);
+        keys.extend(self.remove(hash, &flight).map(|ended| ended.key));
         None
     }
 
     /// Supersedes every load, and tells every latch, that the shard is emptied.
     pub(crate) fn clear(&mut self, keys: &mut Vec<Arc<K>>) {
-        for entry in self
-            .table
-            .extract_if(|entry| !entry.flight.is_latch || entry.mark_cleared())
-        {
-            keys.push(entry.key);
-        }
+        self.table.take_all(
+            |entry| !entry.flight.is_latch || entry.mark_cleared(),
+            |entry| keys.push(entry.key),
+        );
         self.shrink();
     }
 
@@ -150,14 +139,10 @@ impl<K, V> Flights<K, V> {
         from: Phase,
         keys: &mut Vec<Arc<K>>,
     ) -> Wake {
-        let found = self
-            .table
-            .find_entry(hash, |entry| Arc::ptr_eq(&entry.flight, flight));
-        let (wake, is_over) = flight.vacate(from, found.is_ok());
-        if let Some(found) = found.ok().filter(|_| is_over) {
-            let (entry, _) = found.remove();
-            self.shrink();
-            keys.push(entry.key);
+        let is_in_table = self.key_of(hash, flight).is_some();
+        let (wake, is_over) = flight.vacate(from, is_in_table);
+        if is_over {
+            keys.extend(self.remove(hash, flight).map(|ended| ended.key));
         }
         wake
     }
@@ -165,16 +150,12 @@ impl<K, V> Flights<K, V> {
     /// Gives the memory of a busy hour back.
     fn shrink(&mut self) {
         if self.table.is_empty() && self.table.capacity() > TABLE_KEPT {
-            self.table = HashTable::new();
+            self.table = ByHash::new();
         }
     }
 }
 
 impl<K, V> Entry<K, V> {
-    fn is(&self, hash: u64, is: impl Fn(&K) -> bool) -> bool {
-        self.hash == hash && is(&self.key)
-    }
-
     /// Notes that the shard was emptied; `false`: the latch stays.
     fn mark_cleared(&mut self) -> bool {
         self.cleared = true;

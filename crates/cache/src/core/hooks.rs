@@ -1,6 +1,6 @@
 //! Code that only some caches need: the builder's method that asks for it names it, and nothing else does.
 //!
-//! A program without a listener, or a refresher, so does not contain what calls one. That makes it a fifth smaller,
+//! A program without a listener, or a refresher, or an idle time, so does not contain what calls or counts one. That makes it a fifth smaller,
 //! and it is compiled in less time.
 
 #![allow(
@@ -20,14 +20,24 @@ use tidewheel_store::Slot;
 
 use crate::core::hash::Hashed;
 use crate::core::inner::Inner;
+use crate::core::renew::Renewal;
 use crate::core::shard::{Shard, ShardCell};
 
 /// What the builder has named.
 pub(crate) struct Hooks<K, V, S> {
+    pub(crate) using: Option<Using<K, V, S>>,
     pub(crate) telling: Option<Telling<K, V, S>>,
     pub(crate) refreshing: Option<Refreshing<K, V, S>>,
     /// From the first invalidation by tag on.
     pub(crate) sweeping: OnceLock<Sweeping<K, V, S>>,
+}
+
+/// What a read changes about when its entry ends.
+pub(crate) struct Using<K, V, S> {
+    /// Slides the deadline; what to set when that takes the writer's lock.
+    pub(crate) slide: fn(&Inner<K, V, S>, &Shard<K, V>, Slot) -> Option<Renewal>,
+    /// Sets that.
+    pub(crate) renew: fn(&Inner<K, V, S>, Hashed, &dyn Fn(&K) -> bool, Renewal),
 }
 
 /// How the listener is told.
@@ -70,6 +80,7 @@ pub(crate) trait Runs: Send + Sync {
 impl<K, V, S> Hooks<K, V, S> {
     pub(crate) const fn none() -> Self {
         Self {
+            using: None,
             telling: None,
             refreshing: None,
             sweeping: OnceLock::new(),

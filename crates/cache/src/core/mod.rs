@@ -1,6 +1,7 @@
 //! What holds a cache up: shards and their locks, who is alive, who makes room, and what becomes of those who
 //! leave.
 
+pub(crate) mod by_hash;
 pub(crate) mod capacity;
 pub(crate) mod config;
 pub(crate) mod delivery;

@@ -162,7 +162,7 @@ impl<K, V> Outbox<K, V> {
 /// What was never told, since nobody was left to tell it, is dropped one by one: a panic harms nobody else.
 impl<K, V> Drop for Outbox<K, V> {
     fn drop(&mut self) {
-        for event in self.events.drain(..) {
+        while let Some(event) = self.events.pop_front() {
             event.discard();
         }
     }

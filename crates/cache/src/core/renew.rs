@@ -10,6 +10,7 @@ use tidewheel_time::Moment;
 use crate::core::config::{Config, earlier};
 use crate::core::fresh::Said;
 use crate::core::hash::Hashed;
+use crate::core::hooks::Using;
 use crate::core::inner::Inner;
 use crate::core::shard::Shard;
 
@@ -23,20 +24,38 @@ pub(crate) struct Renewal {
     changes: u64,
 }
 
+impl<K: Hash + Eq, V, S: BuildHasher> Using<K, V, S> {
+    /// For a cache that has an idle time, or an `Expiry`.
+    pub(crate) fn new() -> Self {
+        Self {
+            slide: Inner::slide,
+            renew: Inner::set_renewal,
+        }
+    }
+}
+
+impl<K, V, S> Inner<K, V, S> {
+    /// A live entry was read: slides its deadline. Returns what to set when that takes the writer's lock.
+    #[inline]
+    pub(crate) fn used(&self, shard: &Shard<K, V>, slot: Slot) -> Option<Renewal> {
+        let using = self.hooks.using.as_ref()?;
+        (using.slide)(self, shard, slot)
+    }
+
+    /// Gives an entry the end that its use has decided.
+    #[cold]
+    pub(crate) fn renew<Q: Equivalent<K> + ?Sized>(&self, hash: Hashed, key: &Q, renewal: Renewal) {
+        if let Some(using) = &self.hooks.using {
+            (using.renew)(self, hash, &|stored| key.equivalent(stored), renewal);
+        }
+    }
+}
+
 impl<K, V, S> Inner<K, V, S>
 where
     K: Hash + Eq,
     S: BuildHasher,
 {
-    /// A live entry was read: slides its deadline. Returns what to set when that takes the writer's lock.
-    #[inline]
-    pub(crate) fn used(&self, shard: &Shard<K, V>, slot: Slot) -> Option<Renewal> {
-        if self.config.time_to_idle.is_none() && self.config.expiry.is_none() {
-            return None;
-        }
-        self.slide(shard, slot)
-    }
-
     fn slide(&self, shard: &Shard<K, V>, slot: Slot) -> Option<Renewal> {
         let store = &shard.store;
         let grace = self.grace_of(store, slot);
@@ -91,12 +110,10 @@ where
         Said::from_notes(store.notes(slot)).cap()
     }
 
-    /// Sets a deadline that a read has asked for.
-    #[cold]
-    pub(crate) fn renew<Q: Equivalent<K> + ?Sized>(&self, hash: Hashed, key: &Q, renewal: Renewal) {
+    fn set_renewal(&self, hash: Hashed, is: &dyn Fn(&K) -> bool, renewal: Renewal) {
         let now = self.time.now().tick();
         self.write(self.cell(hash), |shard| {
-            let slot = Self::find(shard, hash, key);
+            let slot = shard.store.find(hash.place(), is);
             if let Some(slot) = slot.filter(|slot| self.is_live(&shard.store, *slot)) {
                 // A writer may have come between: then this may be another value, and is asked again.
                 let renewal = if shard.changes == renewal.changes.wrapping_add(1) {

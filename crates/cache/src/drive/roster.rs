@@ -1,4 +1,6 @@
 //! The caches that share a driver which is a task: each is a future in one swarm, as long as somebody polls that.
+//!
+//! Most programs have none. `#[inline]` says that it is compiled with those that have, and not with this crate.
 
 use std::future::{Future, poll_fn};
 use std::hash::{BuildHasher, Hash};
@@ -109,6 +111,7 @@ pub(crate) struct Driving {
 const FULL_AT_FIRST: usize = 32;
 
 impl Roster {
+    #[inline]
     pub(crate) fn new() -> Self {
         Self {
             state: Mutex::new(State {
@@ -140,12 +143,14 @@ impl Roster {
         self.pollers.wake_all();
     }
 
+    #[inline]
     fn is_over(&self) -> bool {
         lock(&self.state).over
     }
 
     /// A future for all members that there are, and those that join. Who joins meanwhile is in the list that is read
     /// here, or sees this seat, and not both.
+    #[inline]
     pub(crate) fn begin(self: Arc<Self>, sleeper: Sleeper) -> Driving {
         let seat = Arc::new(Seat {
             sleeper,
@@ -161,6 +166,7 @@ impl Roster {
         Driving { roster: self, seat }
     }
 
+    #[inline]
     fn leave(&self, seat: &Arc<Seat>) {
         let mut state = lock(&self.state);
         state.seats.retain(|other| !Arc::ptr_eq(other, seat));
@@ -168,6 +174,7 @@ impl Roster {
 }
 
 impl Seat {
+    #[inline]
     fn take_in(&self, member: Arc<dyn Member>) {
         let work = member.work(self.sleeper.clone());
         let mut newcomers = lock(&self.newcomers);
@@ -183,12 +190,14 @@ impl Seat {
         drop(refused);
     }
 
+    #[inline]
     fn newcomers(&self) -> Vec<Work<'static>> {
         let mut newcomers = lock(&self.newcomers);
         newcomers.as_mut().map(std::mem::take).unwrap_or_default()
     }
 
     /// Ends the work for those who were never driven.
+    #[inline]
     fn close(&self) {
         let newcomers = lock(&self.newcomers).take();
         drop(newcomers);
@@ -197,6 +206,7 @@ impl Seat {
 
 impl Driving {
     /// Drives all members, until they are closed and nobody joins any more.
+    #[inline]
     pub(crate) async fn run(self) {
         let mut swarm = Swarm::new();
         let mut place = self.roster.pollers.place();
@@ -222,6 +232,7 @@ impl Driving {
 }
 
 impl Drop for Driving {
+    #[inline]
     fn drop(&mut self) {
         self.roster.leave(&self.seat);
         self.seat.close();
@@ -234,6 +245,7 @@ impl Drop for Driving {
 
 impl State {
     /// Forgets those that are gone, once there are twice as many as after the last time.
+    #[inline]
     fn prune(&mut self) {
         if self.members.len() < self.full_at {
             return;

@@ -85,6 +85,7 @@ impl SharedDriver {
     /// cache are gone.
     #[cfg(feature = "system")]
     #[must_use]
+    #[inline]
     pub fn threads() -> Self {
         Self::threads_named("tidewheel", REFRESH_THREADS)
     }
@@ -94,6 +95,7 @@ impl SharedDriver {
     /// [`refresh_parallelism`](crate::Builder::refresh_parallelism).
     #[cfg(feature = "system")]
     #[must_use]
+    #[inline]
     pub fn threads_named(name: &str, refresh_threads: usize) -> Self {
         Self(Arc::new(Kind::Threads(Crew::new(
             name,
@@ -103,6 +105,7 @@ impl SharedDriver {
 
     /// A future, which you spawn on any runtime: [`drive`](Self::drive).
     #[must_use]
+    #[inline]
     pub fn task() -> Self {
         Self(Arc::new(Kind::Task(Arc::new(Roster::new()))))
     }

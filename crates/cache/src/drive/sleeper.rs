@@ -1,4 +1,5 @@
 //! The runtime's timer, for many caches: where it panics, that is nobody's but the future's that polls them.
+//! Compiled as the roster is, which uses it.
 
 use std::any::Any;
 use std::future::Future;
@@ -43,6 +44,7 @@ impl Sleeper {
         }
     }
 
+    #[inline]
     pub(crate) fn sleep(&self, duration: Duration) -> Sleep {
         Sleep {
             timer: self.panics.catch(|| (self.timer)(duration)),
@@ -51,18 +53,21 @@ impl Sleeper {
     }
 
     /// The panic of a sleep, if there was one.
+    #[inline]
     pub(crate) fn take_panic(&self) -> Option<Payload> {
         lock(&self.panics.0).take()
     }
 }
 
 impl Panics {
+    #[inline]
     fn catch<R>(&self, act: impl FnOnce() -> R) -> Option<R> {
         catch_unwind(AssertUnwindSafe(act))
             .map_err(|panic| self.keep(panic))
             .ok()
     }
 
+    #[inline]
     fn keep(&self, panic: Payload) {
         let mut first = lock(&self.0);
         if first.is_none() {
@@ -77,6 +82,7 @@ impl Panics {
 impl Future for Sleep {
     type Output = ();
 
+    #[inline]
     fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<()> {
         let Self { timer, panics } = &mut *self;
         let Some(timer) = timer else {
@@ -88,6 +94,7 @@ impl Future for Sleep {
 }
 
 impl Drop for Sleep {
+    #[inline]
     fn drop(&mut self) {
         let timer = self.timer.take();
         self.panics.catch(|| drop(timer));

@@ -14,7 +14,7 @@ use crate::core::capacity::Account;
 use crate::core::config::{Config, GRACE_MAX};
 use crate::core::delivery::Delivery;
 use crate::core::emptied::emptied;
-use crate::core::hooks::{Hooks, Refreshing, Telling};
+use crate::core::hooks::{Hooks, Refreshing, Telling, Using};
 use crate::core::inner::Inner;
 use crate::core::negative::NEGATIVES_PER_SHARD;
 use crate::core::refreshes::{REFRESH_QUEUE, Refresher};
@@ -169,52 +169,6 @@ impl<K, V, S> Builder<K, V, S> {
     pub fn no_default_ttl(mut self) -> Self {
         self.ttl_answered = true;
         self
-    }
-
-    /// How long an entry lives after its last use. Reads that count as a use are one, and so is each write of the
-    /// value: insertions, [`Cache::update`], [`Cache::entry`], [`Cache::compare_and_set`]. With a time to live as
-    /// well, whichever is over first counts. An entry that is given another end by [`Cache::expire`], or none by
-    /// [`Cache::persist`], has no idle time from then on: that end alone counts, until the key is stored again.
-    #[doc(alias = "expireAfterAccess", alias = "expire_after_access")]
-    #[must_use]
-    pub fn time_to_idle(mut self, idle: Duration) -> Self {
-        self.config.time_to_idle = Some(idle);
-        self.ttl_answered = true;
-        self
-    }
-
-    /// Decides each entry's time to live from its key and value. With [`time_to_live`](Self::time_to_live) or
-    /// [`time_to_idle`](Self::time_to_idle) as well, the earliest end counts: `None`, or a longer time, does not
-    /// take an entry beyond them. No read does, either.
-    #[doc(alias = "expireAfter", alias = "expiry")]
-    #[must_use]
-    pub fn expire_after(mut self, expiry: impl Expiry<K, V> + 'static) -> Self {
-        self.config.expiry = Some(Box::new(expiry));
-        self.ttl_answered = true;
-        self
-    }
-
-    /// As [`expire_after`](Self::expire_after), with a closure: it is asked whenever an entry is stored with the
-    /// configured lifetime; `None` is for no end. For example a TTL that is kept in the value:
-    ///
-    /// ```
-    /// # use std::time::Duration;
-    /// # struct Token { expires_in: Duration }
-    /// # fn main() -> Result<(), tidewheel::BuildError> {
-    /// let cache = tidewheel::Cache::<u32, std::sync::Arc<Token>>::builder()
-    ///     .max_capacity(1000)
-    ///     .time_to_live_by(|_, token| Some(token.expires_in))
-    ///     .build()?;
-    /// # Ok(())
-    /// # }
-    /// ```
-    #[doc(alias = "expireAfter", alias = "expire_after_create")]
-    #[must_use]
-    pub fn time_to_live_by(
-        self,
-        ttl: impl Fn(&K, &V) -> Option<Duration> + Send + Sync + 'static,
-    ) -> Self {
-        self.expire_after(ttl)
     }
 
     /// Spreads deadlines. A number is a fraction by which a TTL is shortened at most:
@@ -395,6 +349,54 @@ where
     V: Send + Sync + 'static,
     S: BuildHasher + Send + Sync + 'static,
 {
+    /// How long an entry lives after its last use. Reads that count as a use are one, and so is each write of the
+    /// value: insertions, [`Cache::update`], [`Cache::entry`], [`Cache::compare_and_set`]. With a time to live as
+    /// well, whichever is over first counts. An entry that is given another end by [`Cache::expire`], or none by
+    /// [`Cache::persist`], has no idle time from then on: that end alone counts, until the key is stored again.
+    #[doc(alias = "expireAfterAccess", alias = "expire_after_access")]
+    #[must_use]
+    pub fn time_to_idle(mut self, idle: Duration) -> Self {
+        self.config.time_to_idle = Some(idle);
+        self.hooks.using = Some(Using::new());
+        self.ttl_answered = true;
+        self
+    }
+
+    /// Decides each entry's time to live from its key and value. With [`time_to_live`](Self::time_to_live) or
+    /// [`time_to_idle`](Self::time_to_idle) as well, the earliest end counts: `None`, or a longer time, does not
+    /// take an entry beyond them. No read does, either.
+    #[doc(alias = "expireAfter", alias = "expiry")]
+    #[must_use]
+    pub fn expire_after(mut self, expiry: impl Expiry<K, V> + 'static) -> Self {
+        self.config.expiry = Some(Box::new(expiry));
+        self.hooks.using = Some(Using::new());
+        self.ttl_answered = true;
+        self
+    }
+
+    /// As [`expire_after`](Self::expire_after), with a closure: it is asked whenever an entry is stored with the
+    /// configured lifetime; `None` is for no end. For example a TTL that is kept in the value:
+    ///
+    /// ```
+    /// # use std::time::Duration;
+    /// # struct Token { expires_in: Duration }
+    /// # fn main() -> Result<(), tidewheel::BuildError> {
+    /// let cache = tidewheel::Cache::<u32, std::sync::Arc<Token>>::builder()
+    ///     .max_capacity(1000)
+    ///     .time_to_live_by(|_, token| Some(token.expires_in))
+    ///     .build()?;
+    /// # Ok(())
+    /// # }
+    /// ```
+    #[doc(alias = "expireAfter", alias = "expire_after_create")]
+    #[must_use]
+    pub fn time_to_live_by(
+        self,
+        ttl: impl Fn(&K, &V) -> Option<Duration> + Send + Sync + 'static,
+    ) -> Self {
+        self.expire_after(ttl)
+    }
+
     /// Who removes due entries, calls the listener and refreshes; [`Driver::Thread`] if not set. Takes a
     /// [`SharedDriver`](crate::SharedDriver), too.
     #[doc(alias = "scheduler", alias = "executor")]
@@ -557,6 +559,7 @@ where
             stale_on_error: self.stale_on_error,
             negative_capacity: self.negative_capacity,
             hooks: Hooks {
+                using: self.hooks.using.map(|_| Using::new()),
                 telling: self.hooks.telling.map(|_| Telling::new()),
                 refreshing: self.hooks.refreshing.map(|_| Refreshing::new()),
                 ..Hooks::none()

@@ -29,6 +29,7 @@ impl Forecast {
 
     /// All windows, nearest first: how far ahead from when to when, and how many deadlines. The first is
     /// what is due; the others begin at 1, 2, 4, … ms and are as long as that.
+    #[inline]
     pub fn windows(&self) -> impl Iterator<Item = (Range<Duration>, u64)> + '_ {
         self.windows
             .iter()
@@ -39,6 +40,7 @@ impl Forecast {
     /// About how many entries expire within a time from now, those that are due included. Of the window
     /// that the time ends in, the part that it covers is counted as if its deadlines were even.
     #[must_use]
+    #[inline]
     pub fn due_within(&self, time: Duration) -> u64 {
         let mut sum = 0u64;
         for (range, count) in self.windows() {
@@ -59,6 +61,7 @@ impl Forecast {
 
     /// Entries that have a deadline, about.
     #[must_use]
+    #[inline]
     pub fn total(&self) -> u64 {
         self.windows
             .iter()

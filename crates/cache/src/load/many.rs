@@ -11,13 +11,13 @@ use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::Arc;
 
 use equivalent::Equivalent;
-use hashbrown::HashTable;
 
 use super::claim::{Request, Step};
 use super::form::BorrowedKey;
 use super::future::Wait;
 use super::lead::Lead;
 use super::{Answer, Said};
+use crate::core::by_hash::ByHash;
 use crate::core::flight::{Flight, Turn};
 use crate::core::inner::Inner;
 use crate::loaded::{Loaded, Presence};
@@ -29,7 +29,7 @@ pub(super) struct Many<'a, 'q, K: Hash + Eq, V, S: BuildHasher, E, Q: ?Sized> {
     answers: Vec<Option<Answer<V, E>>>,
     missing: Vec<Missing<'a, 'q, K, V, S, Q>>,
     /// The missing keys by their hashes.
-    table: HashTable<usize>,
+    table: ByHash<usize>,
 }
 
 /// A key that was not there.
@@ -66,7 +66,7 @@ where
             inner,
             answers: Vec::new(),
             missing: Vec::new(),
-            table: HashTable::new(),
+            table: ByHash::new(),
         };
         for key in keys {
             many.look_up(key, blocks);
@@ -84,8 +84,8 @@ where
             return self.answers.push(Some(found.value));
         }
         self.answers.push(None);
-        let is = |at: &usize| {
-            self.missing[*at]
+        let is = |at: &&usize| {
+            self.missing[**at]
                 .request
                 .asks(hash, |stored| key.equivalent(stored))
         };
@@ -93,8 +93,7 @@ where
             return self.missing[at].places.push(place);
         }
         let request = self.inner.request(hash, BorrowedKey(key), true, blocks);
-        let rehash = |at: &usize| self.missing[*at].request.hash.0;
-        self.table.insert_unique(hash.0, self.missing.len(), rehash);
+        self.table.add(hash.0, self.missing.len());
         self.missing.push(Missing {
             sought: key,
             request,
@@ -184,10 +183,7 @@ where
     /// A value of the loader's. One that it was not asked for is dropped: a writer may have stored a newer one.
     fn hear_one(&mut self, key: K, loaded: Loaded<V>) {
         let hash = self.inner.hash(&key);
-        let is = |at: &usize| {
-            let missing = &self.missing[*at];
-            missing.request.hash.0 == hash.0 && missing.sought.equivalent(&key)
-        };
+        let is = |at: &&usize| self.missing[**at].sought.equivalent(&key);
         let found = self.table.find(hash.0, is).copied();
         match found.and_then(|at| Some((at, self.missing[at].take_lead()?))) {
             Some((at, lead)) => self.answer(at, lead.finish::<E>(Ok(loaded.into())).value),

@@ -1,5 +1,6 @@
 //! Attributes that few entries have. A page gets a column for an attribute once one of its entries needs it.
 
+use super::attributes::Attributes;
 use super::soft::Soft;
 
 /// One attribute of all entries of a page; takes memory only once an entry has it.
@@ -45,20 +46,90 @@ pub(crate) struct Columns {
     /// The store's number for the entry's latest change; 0 while nobody has asked for a version.
     pub(crate) version: Column<u64>,
     /// Weight less one, so that the usual weight of 1 takes no memory.
-    pub(crate) weight_less_one: Column<u32>,
-    /// From when on the entry is no longer fresh.
-    pub(crate) soft: Column<Soft>,
+    weight_less_one: Column<u32>,
+    /// From when on the entry is no longer fresh: of [`Soft`].
+    soft: Column<u64>,
     /// The caller's label.
     pub(crate) label: Column<u64>,
     /// The deadline that sliding may not pass; 0 for none.
-    pub(crate) limit: Column<u64>,
+    limit: Column<u64>,
     /// Two more numbers of the caller's.
-    pub(crate) notes: Column<[u64; 2]>,
+    notes: [Column<u64>; 2],
     /// How long the caller keeps the entry beyond the end that its readers see.
     pub(crate) grace: Column<u64>,
 }
 
+// Here, not where they are called: so they are compiled once, and not with each type of key and value.
 impl Columns {
+    pub(crate) fn read(&self, at: usize, deadline: Option<u64>) -> Attributes {
+        Attributes {
+            deadline,
+            weight: self.weight(at),
+            soft: self.soft(at),
+            label: self.label.get(at),
+            limit: Some(self.limit.get(at)).filter(|limit| *limit != 0),
+            notes: self.notes(at),
+            grace: self.grace.get(at),
+        }
+    }
+
+    /// Writes all but the deadline and the version. `len` is the number of places.
+    pub(crate) fn write(&mut self, at: usize, attributes: &Attributes, len: usize) {
+        let Attributes {
+            weight,
+            soft,
+            label,
+            limit,
+            notes,
+            grace,
+            deadline: _,
+        } = *attributes;
+        self.weight_less_one.set(at, weight.wrapping_sub(1), len);
+        self.set_soft(at, soft, len);
+        self.label.set(at, label, len);
+        self.limit.set(at, limit.unwrap_or(0), len);
+        self.set_notes(at, notes, len);
+        self.grace.set(at, grace, len);
+    }
+
+    #[inline(never)]
+    pub(crate) fn set_version(&mut self, at: usize, version: u64, len: usize) {
+        self.version.set(at, version, len);
+    }
+
+    pub(crate) fn weight(&self, at: usize) -> u32 {
+        self.weight_less_one.get(at).wrapping_add(1)
+    }
+
+    pub(crate) fn soft(&self, at: usize) -> Soft {
+        Soft::from_raw(self.soft.get(at))
+    }
+
+    #[inline(never)]
+    pub(crate) fn set_soft(&mut self, at: usize, soft: Soft, len: usize) {
+        self.soft.set(at, soft.raw(), len);
+    }
+
+    pub(crate) fn notes(&self, at: usize) -> [u64; 2] {
+        [self.notes[0].get(at), self.notes[1].get(at)]
+    }
+
+    #[inline(never)]
+    pub(crate) fn set_notes(&mut self, at: usize, notes: [u64; 2], len: usize) {
+        self.notes[0].set(at, notes[0], len);
+        self.notes[1].set(at, notes[1], len);
+    }
+
+    #[inline(never)]
+    pub(crate) fn set_limit(&mut self, at: usize, limit: Option<u64>, len: usize) {
+        self.limit.set(at, limit.unwrap_or(0), len);
+    }
+
+    #[inline(never)]
+    pub(crate) fn set_grace(&mut self, at: usize, grace: u64, len: usize) {
+        self.grace.set(at, grace, len);
+    }
+
     pub(crate) fn bytes(&self) -> usize {
         size_of::<Self>()
             + self.version.bytes()
@@ -66,7 +137,8 @@ impl Columns {
             + self.soft.bytes()
             + self.label.bytes()
             + self.limit.bytes()
-            + self.notes.bytes()
+            + self.notes[0].bytes()
+            + self.notes[1].bytes()
             + self.grace.bytes()
     }
 }

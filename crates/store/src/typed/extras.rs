@@ -15,15 +15,7 @@ impl<K, V> TypedStore<K, V> {
                 deadline,
                 ..Attributes::default()
             },
-            Some((columns, at)) => Attributes {
-                deadline,
-                weight: columns.weight_less_one.get(at).wrapping_add(1),
-                soft: columns.soft.get(at),
-                label: columns.label.get(at),
-                limit: Some(columns.limit.get(at)).filter(|limit| *limit != 0),
-                notes: columns.notes.get(at),
-                grace: columns.grace.get(at),
-            },
+            Some((columns, at)) => columns.read(at, deadline),
         }
     }
 
@@ -67,7 +59,7 @@ impl<K, V> TypedStore<K, V> {
     pub fn set_limit(&mut self, slot: Slot, limit: Option<u64>) {
         if limit.is_some() || self.slots.has_columns(slot.0) {
             let (columns, at, len) = self.slots.columns_mut(slot.0);
-            columns.limit.set(at, limit.unwrap_or(0), len);
+            columns.set_limit(at, limit, len);
         }
     }
 
@@ -76,14 +68,14 @@ impl<K, V> TypedStore<K, V> {
     pub fn soft(&self, slot: Slot) -> Soft {
         self.slots
             .columns(slot.0)
-            .map_or(Soft::NEVER, |(columns, at)| columns.soft.get(at))
+            .map_or(Soft::NEVER, |(columns, at)| columns.soft(at))
     }
 
     /// Sets from when on the entry is no longer fresh.
     pub fn set_soft(&mut self, slot: Slot, soft: Soft) {
         if soft != Soft::NEVER || self.slots.has_columns(slot.0) {
             let (columns, at, len) = self.slots.columns_mut(slot.0);
-            columns.soft.set(at, soft, len);
+            columns.set_soft(at, soft, len);
         }
     }
 
@@ -92,14 +84,14 @@ impl<K, V> TypedStore<K, V> {
     pub fn notes(&self, slot: Slot) -> [u64; 2] {
         self.slots
             .columns(slot.0)
-            .map_or([0; 2], |(columns, at)| columns.notes.get(at))
+            .map_or([0; 2], |(columns, at)| columns.notes(at))
     }
 
     /// Sets the caller's two other numbers.
     pub fn set_notes(&mut self, slot: Slot, notes: [u64; 2]) {
         if notes != [0; 2] || self.slots.has_columns(slot.0) {
             let (columns, at, len) = self.slots.columns_mut(slot.0);
-            columns.notes.set(at, notes, len);
+            columns.set_notes(at, notes, len);
         }
     }
 
@@ -116,7 +108,7 @@ impl<K, V> TypedStore<K, V> {
     pub fn set_grace(&mut self, slot: Slot, grace: u64) {
         if grace != 0 || self.slots.has_columns(slot.0) {
             let (columns, at, len) = self.slots.columns_mut(slot.0);
-            columns.grace.set(at, grace, len);
+            columns.set_grace(at, grace, len);
         }
     }
 

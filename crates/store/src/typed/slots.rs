@@ -20,8 +20,8 @@ use std::vec::IntoIter;
 
 use tidewheel_timer::{BitSet, Timer, Timers};
 
+use super::attributes::Attributes;
 use super::columns::Columns;
-use super::soft::Soft;
 
 /// "No deadline" in 40 bits.
 const NEVER: u64 = (1 << 40) - 1;
@@ -415,13 +415,8 @@ impl<K, V> Slots<K, V> {
     /// Forgets the attributes of the slot's last entry.
     pub(crate) fn clear_columns(&mut self, id: u32) {
         let (columns, at, len) = self.columns_mut(id);
-        columns.version.set(at, 0, len);
-        columns.weight_less_one.set(at, 0, len);
-        columns.soft.set(at, Soft::NEVER, len);
-        columns.label.set(at, 0, len);
-        columns.limit.set(at, 0, len);
-        columns.notes.set(at, [0; 2], len);
-        columns.grace.set(at, 0, len);
+        columns.set_version(at, 0, len);
+        columns.write(at, &Attributes::default(), len);
     }
 
     /// The first id of an entry's page.

@@ -15,6 +15,17 @@ impl Soft {
     /// Fresh to the end.
     pub const NEVER: Self = Self(0);
 
+    /// As it is kept; 0 for [`NEVER`](Self::NEVER).
+    #[inline]
+    pub(crate) fn raw(self) -> u64 {
+        self.0
+    }
+
+    #[inline]
+    pub(crate) fn from_raw(raw: u64) -> Self {
+        Self(raw)
+    }
+
     /// No longer fresh from this tick on.
     #[inline]
     #[must_use]

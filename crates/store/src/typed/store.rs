@@ -360,7 +360,7 @@ impl<K, V> TypedStore<K, V> {
     pub(super) fn next_version(&mut self, slot: Slot) -> u64 {
         let version = self.spend_version();
         let (columns, at, len) = self.slots.columns_mut(slot.0);
-        columns.version.set(at, version, len);
+        columns.set_version(at, version, len);
         version
     }
 
@@ -442,21 +442,7 @@ impl<K, V> TypedStore<K, V> {
     }
 
     fn fill_columns(&mut self, id: u32, attributes: &Attributes) {
-        let Attributes {
-            weight,
-            soft,
-            label,
-            limit,
-            notes,
-            grace,
-            deadline: _,
-        } = *attributes;
         let (columns, at, len) = self.slots.columns_mut(id);
-        columns.weight_less_one.set(at, weight.wrapping_sub(1), len);
-        columns.soft.set(at, soft, len);
-        columns.label.set(at, label, len);
-        columns.limit.set(at, limit.unwrap_or(0), len);
-        columns.notes.set(at, notes, len);
-        columns.grace.set(at, grace, len);
+        columns.write(at, attributes, len);
     }
 }

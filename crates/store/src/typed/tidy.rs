@@ -49,7 +49,7 @@ impl<K, V> TypedStore<K, V> {
             self.write_columns(new, &attributes);
             if let Some(version) = version {
                 let (columns, at, len) = self.slots.columns_mut(new);
-                columns.version.set(at, version, len);
+                columns.set_version(at, version, len);
             }
         }
         self.index.replace(place, id, new);

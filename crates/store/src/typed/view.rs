@@ -65,9 +65,9 @@ pub(super) fn hit<K, V>(entry: &Entry<K, V>) {
 
 /// What an entry counts against the capacity.
 pub(super) fn weight_of<K, V>(slots: &Slots<K, V>, id: u32) -> u32 {
-    slots.columns(id).map_or(1, |(columns, at)| {
-        columns.weight_less_one.get(at).wrapping_add(1)
-    })
+    slots
+        .columns(id)
+        .map_or(1, |(columns, at)| columns.weight(at))
 }
 
 /// The caller's label of an entry.
