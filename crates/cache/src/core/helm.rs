@@ -7,14 +7,12 @@ use crate::core::waiting::Waiting;
 use crate::sync::{AtomicBool, Ordering::SeqCst};
 
 /// Who drives a cache, and who would.
-#[derive(Debug)]
 pub(crate) struct Helm {
     is_taken: AtomicBool,
     waiting: Waiting,
 }
 
 /// Held by the task that drives.
-#[derive(Debug)]
 pub(crate) struct AtHelm<'a>(&'a Helm);
 
 impl Helm {
