@@ -65,8 +65,7 @@ impl Keyspace {
         debug_assert!(row.check_arity(args.len()), "`resolve` has checked it");
         let Handler::Keys(handler) = row.handler else {
             let now = Now::of(&self.timeline, time);
-            let writes = row.flags.has(Flags::WRITE);
-            let context = Context::new(self, session, now, args, out, writes);
+            let context = Context::new(self, session, now, args, out, Some(row));
             return self.begin_specially(seat, row, context);
         };
         if !seat.is_inside() {
@@ -87,8 +86,7 @@ impl Keyspace {
             }
         }
         let mark = out.mark();
-        let writes = row.flags.has(Flags::WRITE);
-        let mut context = Context::new(self, session, now, args, out, writes);
+        let mut context = Context::new(self, session, now, args, out, Some(row));
         context.seat = Some(seat);
         context.lock_keys(&row.keys, row.stored_argument);
         if let Err(error) = handler(&mut context) {

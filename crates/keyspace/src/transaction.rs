@@ -123,8 +123,7 @@ impl Transaction<'_> {
         out: &mut Writer,
     ) {
         let mark = out.mark();
-        let writes = row.flags.has(Flags::WRITE);
-        let mut context = Context::new(self.keyspace, session, self.now, args, out, writes);
+        let mut context = Context::new(self.keyspace, session, self.now, args, out, Some(row));
         context.carry(self.large.take());
         let outcome = match row.handler {
             Handler::Keys(handler) => {
@@ -168,7 +167,7 @@ impl Transaction<'_> {
         seat.give_back();
         let mut session = Session::default();
         let args = Args::from_slices(&[]);
-        let mut context = Context::new(keyspace, &mut session, now, args, out, false);
+        let mut context = Context::new(keyspace, &mut session, now, args, out, None);
         context.carry(large);
         context.finish();
     }

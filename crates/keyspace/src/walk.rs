@@ -65,7 +65,8 @@ impl Walk {
     /// Takes the next step. True at the end.
     pub(crate) fn step(&mut self, keyspace: &Keyspace, now: Now) -> bool {
         let (session, args) = (&mut self.session, Args::from_slices(&[]));
-        let mut context = Context::new(keyspace, session, now, args, &mut self.body, false);
+        let row = Some(self.row);
+        let mut context = Context::new(keyspace, session, now, args, &mut self.body, row);
         let arrived = self.steps.step(&mut context, &mut Budget::default());
         let over = context.out.is_over();
         context.finish();

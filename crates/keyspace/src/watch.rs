@@ -106,7 +106,7 @@ impl Keyspace {
         };
         let mut out = tidewheel_resp::Writer::new(tidewheel_resp::Protocol::Resp2);
         let args = tidewheel_resp::Args::from_slices(&[]);
-        let mut context = Context::new(self, &mut session, now, args, &mut out, false);
+        let mut context = Context::new(self, &mut session, now, args, &mut out, None);
         context.lock_one(key);
         context.find_at(self.key(key), db);
         let seen = look(context.locked(), &now);

@@ -21,19 +21,19 @@ const ORDERS_CONFLICT: CommandError =
     CommandError::fixed("ERR GT and LT options at the same time are not compatible");
 
 pub(crate) fn expire(ctx: &mut Context<'_, '_>) -> Outcome {
-    set_deadline(ctx, Unit::Seconds, Base::Now, "expire")
+    set_deadline(ctx, Unit::Seconds, Base::Now)
 }
 
 pub(crate) fn pexpire(ctx: &mut Context<'_, '_>) -> Outcome {
-    set_deadline(ctx, Unit::Milliseconds, Base::Now, "pexpire")
+    set_deadline(ctx, Unit::Milliseconds, Base::Now)
 }
 
 pub(crate) fn expireat(ctx: &mut Context<'_, '_>) -> Outcome {
-    set_deadline(ctx, Unit::Seconds, Base::Epoch, "expireat")
+    set_deadline(ctx, Unit::Seconds, Base::Epoch)
 }
 
 pub(crate) fn pexpireat(ctx: &mut Context<'_, '_>) -> Outcome {
-    set_deadline(ctx, Unit::Milliseconds, Base::Epoch, "pexpireat")
+    set_deadline(ctx, Unit::Milliseconds, Base::Epoch)
 }
 
 /// When a new deadline takes the place of the old one.
@@ -82,13 +82,13 @@ impl Conditions {
     }
 }
 
-fn set_deadline(ctx: &mut Context<'_, '_>, unit: Unit, base: Base, name: &str) -> Outcome {
+fn set_deadline(ctx: &mut Context<'_, '_>, unit: Unit, base: Base) -> Outcome {
     let conditions = Conditions::parse(ctx.args.from(3), usize::MAX)?;
     let number = ctx.integer(2)?;
     let deadline = ctx
         .now
         .deadline(number, unit, base)
-        .ok_or_else(|| invalid_expire_time(name))?;
+        .ok_or_else(|| invalid_expire_time(ctx.name()))?;
     let key = ctx.key(1);
     let Some(slot) = ctx.find(key, Lookup::Write) else {
         ctx.out.integer(0);

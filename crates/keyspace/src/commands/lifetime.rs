@@ -81,12 +81,8 @@ impl LifetimeOption {
         }
     }
 
-    /// What it means now. `command` is named in the error for a number that is no time.
-    pub(crate) fn evaluate(
-        self,
-        ctx: &Context<'_, '_>,
-        command: &str,
-    ) -> Result<Lifetime, CommandError> {
+    /// What it means now.
+    pub(crate) fn evaluate(self, ctx: &Context<'_, '_>) -> Result<Lifetime, CommandError> {
         match self {
             Self::Keep => Ok(Lifetime::Keep),
             Self::Persist => Ok(Lifetime::Forever),
@@ -99,7 +95,7 @@ impl LifetimeOption {
                 let deadline = ctx.now.positive_deadline(number, unit, base);
                 deadline
                     .map(Lifetime::Until)
-                    .ok_or_else(|| invalid_expire_time(command))
+                    .ok_or_else(|| invalid_expire_time(ctx.name()))
             }
         }
     }

@@ -14,7 +14,7 @@ use crate::commands::lifetime::invalid_expire_time;
 use crate::context::{Context, Lookup};
 use crate::error::CommandError;
 use crate::events::Cause;
-use crate::time::{Base, Now, Unit, rounded_seconds};
+use crate::time::{Base, Unit, rounded_seconds};
 
 type Outcome = Result<(), CommandError>;
 
@@ -125,18 +125,18 @@ pub(crate) fn named(
 
 /// The deadline that a number means for members.
 fn member_deadline(
-    now: &Now,
+    ctx: &Context<'_, '_>,
     number: i64,
     unit: Unit,
     base: Base,
-    name: &str,
 ) -> Result<u64, CommandError> {
     if number < 0 {
         return Err(NEGATIVE);
     }
+    let now = &ctx.now;
     let deadline = now.deadline(number, unit, base);
     let deadline = deadline.filter(|d| *d <= DEADLINE_MAX && now.wall_of(*d) <= WALL_MAX_MS);
-    deadline.ok_or_else(|| invalid_expire_time(name))
+    deadline.ok_or_else(|| invalid_expire_time(ctx.name()))
 }
 
 /// HEXPIRE and its relatives.
@@ -144,14 +144,13 @@ pub(crate) fn expire<C: TimedMembers>(
     ctx: &mut Context<'_, '_>,
     unit: Unit,
     base: Base,
-    name: &str,
 ) -> Outcome {
     let number = ctx.integer(2)?;
     let conditioned = !ctx.is(3, "FIELDS") && !ctx.is(3, "MEMBERS");
     let at = 3 + usize::from(conditioned);
     let conditions = Conditions::parse(ctx.args.from(3), usize::from(conditioned))?;
     let members = named(ctx, at, 1)?;
-    let deadline = member_deadline(&ctx.now, number, unit, base, name)?;
+    let deadline = member_deadline(ctx, number, unit, base)?;
     let (key, args, now) = (ctx.key(1), ctx.args, ctx.now);
     let slot = ctx.find_of::<C>(key, Lookup::Write)?;
     let mut both = false;
@@ -240,12 +239,7 @@ pub(crate) fn report<C: TimedMembers>(
 }
 
 /// EXPIREMEMBER and its relatives: one member of a key of any of the types. `ms` is the unit unless the call names one.
-pub(crate) fn expire_member(
-    ctx: &mut Context<'_, '_>,
-    unit: Unit,
-    base: Base,
-    name: &str,
-) -> Outcome {
+pub(crate) fn expire_member(ctx: &mut Context<'_, '_>, unit: Unit, base: Base) -> Outcome {
     let unit = match ctx.args.get(4) {
         None => unit,
         Some(word) if word.eq_ignore_ascii_case(b"s") => Unit::Seconds,
@@ -253,7 +247,7 @@ pub(crate) fn expire_member(
         Some(_) => return Err(CommandError::SYNTAX),
     };
     let number = ctx.integer(3)?;
-    let deadline = member_deadline(&ctx.now, number, unit, base, name)?;
+    let deadline = member_deadline(ctx, number, unit, base)?;
     let key = ctx.key(1);
     let tag = ctx
         .find(key, Lookup::Write)

@@ -89,7 +89,7 @@ pub(crate) fn set(ctx: &mut Context<'_, '_>) -> Outcome {
     };
     let lifetime = match options.lifetime {
         None => Lifetime::Forever,
-        Some(option) => option.evaluate(ctx, "set")?,
+        Some(option) => option.evaluate(ctx)?,
     };
     let key = ctx.key(1);
     if options.get {
@@ -150,20 +150,20 @@ pub(crate) fn setnx(ctx: &mut Context<'_, '_>) -> Outcome {
 }
 
 pub(crate) fn setex(ctx: &mut Context<'_, '_>) -> Outcome {
-    set_for(ctx, Unit::Seconds, "setex")
+    set_for(ctx, Unit::Seconds)
 }
 
 pub(crate) fn psetex(ctx: &mut Context<'_, '_>) -> Outcome {
-    set_for(ctx, Unit::Milliseconds, "psetex")
+    set_for(ctx, Unit::Milliseconds)
 }
 
-fn set_for(ctx: &mut Context<'_, '_>, unit: Unit, name: &str) -> Outcome {
+fn set_for(ctx: &mut Context<'_, '_>, unit: Unit) -> Outcome {
     let option = LifetimeOption::Number {
         unit,
         base: Base::Now,
         argument: 2,
     };
-    let lifetime = option.evaluate(ctx, name)?;
+    let lifetime = option.evaluate(ctx)?;
     let key = ctx.key(1);
     store(ctx, key, 3, None, lifetime);
     ctx.out.ok();
@@ -204,7 +204,7 @@ pub(crate) fn getex(ctx: &mut Context<'_, '_>) -> Outcome {
     }
     let Some(option) = option else { return Ok(()) };
     // After the lookup: a key that does not exist is nil whatever the number.
-    let lifetime = option.evaluate(ctx, "getex")?;
+    let lifetime = option.evaluate(ctx)?;
     let Some(slot) = ctx.find_at(key, ctx.session.db) else {
         return Ok(());
     };
@@ -238,14 +238,14 @@ pub(crate) fn mget(ctx: &mut Context<'_, '_>) -> Outcome {
 }
 
 pub(crate) fn mset(ctx: &mut Context<'_, '_>) -> Outcome {
-    check_pairs(ctx, "mset")?;
+    check_pairs(ctx)?;
     store_pairs(ctx);
     ctx.out.ok();
     Ok(())
 }
 
 pub(crate) fn msetnx(ctx: &mut Context<'_, '_>) -> Outcome {
-    check_pairs(ctx, "msetnx")?;
+    check_pairs(ctx)?;
     for i in (1..ctx.args.len()).step_by(2) {
         let key = ctx.key(i);
         if ctx.find(key, Lookup::Write).is_some() {
@@ -258,10 +258,9 @@ pub(crate) fn msetnx(ctx: &mut Context<'_, '_>) -> Outcome {
     Ok(())
 }
 
-fn check_pairs(ctx: &Context<'_, '_>, name: &str) -> Outcome {
+fn check_pairs(ctx: &Context<'_, '_>) -> Outcome {
     if ctx.args.len().is_multiple_of(2) {
-        let text = format!("ERR wrong number of arguments for '{name}' command");
-        return Err(CommandError::quoting(text));
+        return Err(CommandError::wrong_arity(ctx.name()));
     }
     Ok(())
 }

@@ -10,10 +10,12 @@ use tidewheel_store::{Seen, Slot};
 
 pub(crate) use self::replies::Large;
 use crate::access::Recency;
+use crate::command::Command;
 use crate::error::CommandError;
 use crate::events::Cause;
 use crate::gate::Seat;
 use crate::keyspace::{Keyspace, Session};
+use crate::shape::Flags;
 use crate::shard::Hold;
 pub(crate) use crate::shard::Key;
 use crate::time::Now;
@@ -33,8 +35,8 @@ pub struct Context<'a, 'b> {
     pub(crate) out: &'b mut Writer,
     /// The seat that the command runs on, if it may be left for a while.
     pub(crate) seat: Option<&'b mut Seat>,
-    /// Whether the command may change data.
-    pub(crate) writes: bool,
+    /// The row of the command; `None` for work that is no command's.
+    pub(crate) row: Option<&'static Command>,
     /// The only shard that is locked, and the hash of the only key.
     one: Option<Hold<'a>>,
     shard: usize,
@@ -72,7 +74,7 @@ impl<'a, 'b> Context<'a, 'b> {
         now: Now,
         args: Args<'b>,
         out: &'b mut Writer,
-        writes: bool,
+        row: Option<&'static Command>,
     ) -> Self {
         Self {
             keyspace,
@@ -81,7 +83,7 @@ impl<'a, 'b> Context<'a, 'b> {
             args,
             out,
             seat: None,
-            writes,
+            row,
             one: None,
             shard: 0,
             hash: 0,
@@ -196,7 +198,8 @@ impl<'a, 'b> Context<'a, 'b> {
     #[cold]
     fn remove_dead(&mut self, key: Key<'_>, db: u32, slot: Slot, deadline: u64) {
         // Only a command that adds nothing may leave it: a key is never stored twice.
-        if !self.writes && self.keyspace.keeps_dead() {
+        let writes = |row: &Command| row.flags.has(Flags::WRITE);
+        if !self.row.is_some_and(writes) && self.keyspace.keeps_dead() {
             return;
         }
         self.keyspace
@@ -224,6 +227,12 @@ impl<'a, 'b> Context<'a, 'b> {
     #[inline]
     pub(crate) fn event_at(&mut self, key: Key<'_>, db: u32, cause: Cause) {
         self.hold(key.shard).announce(key, db, cause);
+    }
+
+    /// The command's name, for errors that say it.
+    #[cold]
+    pub(crate) fn name(&self) -> &'static str {
+        self.row.map_or("", |row| row.name)
     }
 
     /// An argument as a signed integer.

@@ -78,7 +78,7 @@ macro_rules! rows {
                 categories: &[$category],
                 arguments: &[KEY, Argument::integer("seconds"), CONDITION, $members],
                 handler: Handler::Keys(|ctx| {
-                    members::expire::<$type>(ctx, Unit::Seconds, Base::Now, $expire)
+                    members::expire::<$type>(ctx, Unit::Seconds, Base::Now)
                 }),
                 ..SETS
             },
@@ -89,7 +89,7 @@ macro_rules! rows {
                 categories: &[$category],
                 arguments: &[KEY, Argument::integer("milliseconds"), CONDITION, $members],
                 handler: Handler::Keys(|ctx| {
-                    members::expire::<$type>(ctx, Unit::Milliseconds, Base::Now, $pexpire)
+                    members::expire::<$type>(ctx, Unit::Milliseconds, Base::Now)
                 }),
                 ..SETS
             },
@@ -109,7 +109,7 @@ macro_rules! rows {
                     $members,
                 ],
                 handler: Handler::Keys(|ctx| {
-                    members::expire::<$type>(ctx, Unit::Seconds, Base::Epoch, $expireat)
+                    members::expire::<$type>(ctx, Unit::Seconds, Base::Epoch)
                 }),
                 ..SETS
             },
@@ -129,7 +129,7 @@ macro_rules! rows {
                     $members,
                 ],
                 handler: Handler::Keys(|ctx| {
-                    members::expire::<$type>(ctx, Unit::Milliseconds, Base::Epoch, $pexpireat)
+                    members::expire::<$type>(ctx, Unit::Milliseconds, Base::Epoch)
                 }),
                 ..SETS
             },
@@ -266,9 +266,7 @@ pub(super) static ROWS: &[Command] = &[
         name: "expiremember",
         summary: "Sets the expiration time of a hash field, or of a member of a set or a sorted set.",
         arguments: &[KEY, MEMBER, Argument::integer("delay"), UNIT],
-        handler: Handler::Keys(|ctx| {
-            members::expire_member(ctx, Unit::Seconds, Base::Now, "expiremember")
-        }),
+        handler: Handler::Keys(|ctx| members::expire_member(ctx, Unit::Seconds, Base::Now)),
         ..ONE
     },
     Command {
@@ -277,9 +275,7 @@ pub(super) static ROWS: &[Command] = &[
                   in seconds.",
         arity: 4,
         arguments: &[KEY, MEMBER, Argument::unix_time("unix-time-seconds")],
-        handler: Handler::Keys(|ctx| {
-            members::expire_member(ctx, Unit::Seconds, Base::Epoch, "expirememberat")
-        }),
+        handler: Handler::Keys(|ctx| members::expire_member(ctx, Unit::Seconds, Base::Epoch)),
         ..ONE
     },
     Command {
@@ -288,9 +284,7 @@ pub(super) static ROWS: &[Command] = &[
                   in milliseconds.",
         arity: 4,
         arguments: &[KEY, MEMBER, Argument::unix_time("unix-time-milliseconds")],
-        handler: Handler::Keys(|ctx| {
-            members::expire_member(ctx, Unit::Milliseconds, Base::Epoch, "pexpirememberat")
-        }),
+        handler: Handler::Keys(|ctx| members::expire_member(ctx, Unit::Milliseconds, Base::Epoch)),
         ..ONE
     },
 ];

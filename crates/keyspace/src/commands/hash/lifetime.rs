@@ -27,13 +27,11 @@ fn fields_begin(ctx: &Context<'_, '_>, i: usize) -> bool {
     i >= ctx.args.len() || ctx.is(i, "FIELDS") || ctx.is(i, "MEMBERS")
 }
 
-fn evaluate(
-    ctx: &Context<'_, '_>,
-    option: LifetimeOption,
-    name: &str,
-) -> Result<Lifetime, CommandError> {
-    match option.evaluate(ctx, name)? {
-        Lifetime::Until(deadline) if deadline > DEADLINE_MAX => Err(invalid_expire_time(name)),
+fn evaluate(ctx: &Context<'_, '_>, option: LifetimeOption) -> Result<Lifetime, CommandError> {
+    match option.evaluate(ctx)? {
+        Lifetime::Until(deadline) if deadline > DEADLINE_MAX => {
+            Err(invalid_expire_time(ctx.name()))
+        }
         lifetime => Ok(lifetime),
     }
 }
@@ -69,7 +67,7 @@ pub(crate) fn hgetex(ctx: &mut Context<'_, '_>) -> Outcome {
     }
     let fields = named(ctx, i, 1)?;
     let lifetime = match option {
-        Some(option) => evaluate(ctx, option, "hgetex")?,
+        Some(option) => evaluate(ctx, option)?,
         None => Lifetime::Keep,
     };
     let (key, args, now) = (ctx.key(1), ctx.args, ctx.now);
@@ -134,7 +132,7 @@ pub(crate) fn hsetex(ctx: &mut Context<'_, '_>) -> Outcome {
     }
     let fields = named(ctx, i, 2)?;
     let lifetime = match option {
-        Some(option) => evaluate(ctx, option, "hsetex")?,
+        Some(option) => evaluate(ctx, option)?,
         None => Lifetime::Forever,
     };
     let (deadline, dead) = match lifetime {

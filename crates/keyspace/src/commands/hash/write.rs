@@ -11,22 +11,22 @@ const HSET: Cause = Cause::Of(NotifyClass::Hash, "hset");
 const HDEL: Cause = Cause::Of(NotifyClass::Hash, "hdel");
 
 pub(crate) fn hset(ctx: &mut Context<'_, '_>) -> Outcome {
-    let new = set_pairs(ctx, "hset")?;
+    let new = set_pairs(ctx)?;
     ctx.out.integer(new);
     Ok(())
 }
 
 pub(crate) fn hmset(ctx: &mut Context<'_, '_>) -> Outcome {
-    set_pairs(ctx, "hmset")?;
+    set_pairs(ctx)?;
     ctx.out.ok();
     Ok(())
 }
 
 /// Writes fields. Returns how many are new.
-fn set_pairs(ctx: &mut Context<'_, '_>, name: &str) -> Result<i64, CommandError> {
+fn set_pairs(ctx: &mut Context<'_, '_>) -> Result<i64, CommandError> {
     let pairs = ctx.args.from(2);
     if !pairs.len().is_multiple_of(2) {
-        return Err(CommandError::wrong_arity(name));
+        return Err(CommandError::wrong_arity(ctx.name()));
     }
     let key = ctx.key(1);
     let slot = ctx.find_of::<Hash>(key, Lookup::Write)?;
