@@ -11,7 +11,7 @@ use crate::dump;
 use crate::hyperloglog::DENSE_LEN;
 use crate::keyspace::Keyspace;
 use crate::shape::Adds;
-use crate::value::{self, LARGE, room_for};
+use crate::value::{LARGE, Object, room_for};
 
 /// What nobody knows before the shard is locked. It fits nowhere, so that the shard is always looked at.
 const UNKNOWN: usize = usize::MAX / 2;
@@ -25,7 +25,7 @@ pub(crate) struct Demand {
     pub(crate) added: usize,
 }
 
-/// What a key holds now; `len` is that of a string.
+/// What a key holds now; `len` is that of a string, or of what lies beside the key.
 struct Present {
     len: usize,
     /// Bytes of the heap that it holds.
@@ -42,7 +42,7 @@ pub(crate) fn at_most_added(keyspace: &Keyspace, row: &Command, args: Args<'_>) 
         Adds::Arguments | Adds::Tail => args.bytes(),
         Adds::Registers => args.bytes() + DENSE_LEN,
         Adds::Payload => bytes_of_payload(args),
-        Adds::Longest | Adds::Copy => UNKNOWN,
+        Adds::Longest | Adds::Sources | Adds::Copy => UNKNOWN,
     }
 }
 
@@ -80,6 +80,14 @@ impl Demand {
                 let lens = sources.filter_map(|key| Present::of(keyspace, db, key));
                 let longest = lens.map(|present| present.len).max();
                 Self::of(longest.unwrap_or(0) + args.bytes())
+            }
+            Adds::Sources => {
+                let keys = row.keys.positions(args).filter_map(|at| args.get(at));
+                let held = keys.filter_map(|key| Present::of(keyspace, db, key));
+                let held = held.fold(0, |sum: usize, present| {
+                    sum.saturating_add(present.held.max(present.len))
+                });
+                Self::of(held.saturating_add(args.bytes()))
             }
             Adds::Copy => {
                 let present = Present::of(keyspace, db, args.get(1).unwrap_or_default());
@@ -128,19 +136,18 @@ impl Demand {
 }
 
 impl Present {
-    /// The string of a key, whether or not its deadline is reached.
+    /// The value of a key, whether or not its deadline is reached.
     fn of(keyspace: &Keyspace, db: u32, key: &[u8]) -> Option<Self> {
         let key = keyspace.key(key);
         let hold = keyspace.shards[key.shard].lock();
         let entries = hold.entries(db);
         let slot = entries.find(key.hash, key.bytes)?;
         let value = entries.value(slot);
-        let is_string = value::string(entries, slot).is_ok();
         Some(Self {
-            len: if is_string {
-                value::bytes(&value).len()
-            } else {
-                0
+            len: match &value {
+                Value::Inline(bytes) => bytes.len(),
+                Value::Object(Object::Bytes(bytes)) => bytes.len(),
+                Value::Object(_) => 0,
             },
             held: match value {
                 Value::Object(object) => object.bytes(),

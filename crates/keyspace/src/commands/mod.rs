@@ -1,5 +1,6 @@
 //! The bodies of the commands that the keyspace runs.
 
+pub(crate) mod arguments;
 pub(crate) mod bitfield;
 pub(crate) mod bitmap;
 pub(crate) mod bitop;
@@ -17,6 +18,7 @@ pub(crate) mod introspect;
 pub(crate) mod key;
 pub(crate) mod lcs;
 pub(crate) mod lifetime;
+pub(crate) mod member_scan;
 pub(crate) mod members;
 pub(crate) mod number;
 pub(crate) mod object;
@@ -24,3 +26,4 @@ pub(crate) mod scan;
 pub(crate) mod set;
 pub(crate) mod sort;
 pub(crate) mod string;
+pub(crate) mod zset;

@@ -61,7 +61,6 @@ impl KeySpec {
         }
     }
 
-    #[allow(dead_code, reason = "sets and sorted sets come next")]
     /// As many keys as the argument at that position says, behind it.
     pub(crate) const fn counted(position: u32, uses: &'static [KeyUse]) -> Self {
         Self {

@@ -28,6 +28,8 @@ pub(crate) enum Adds {
     Registers,
     /// The value in the payload that its third argument is (RESTORE).
     Payload,
+    /// As much as all of its keys hold together, and its arguments: a collection that is made of others.
+    Sources,
     /// A copy of the value of its first argument, and its arguments (COPY).
     Copy,
 }

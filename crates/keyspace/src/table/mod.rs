@@ -14,6 +14,8 @@ mod server;
 mod set;
 mod string;
 mod transaction;
+mod zset;
+mod zset_range;
 
 use crate::command::{Command, Rows};
 
@@ -27,6 +29,8 @@ static CHAPTERS: &[&[Command]] = &[
     members::OF_HASHES,
     members::OF_SETS,
     members::ROWS,
+    zset::ROWS,
+    zset_range::ROWS,
     key::ROWS,
     expiry::ROWS,
     connection::ROWS,

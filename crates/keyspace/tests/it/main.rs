@@ -24,3 +24,6 @@ mod strings;
 mod transactions;
 mod walks;
 mod whole_keyspace;
+#[cfg(unix)]
+mod zset_oracle;
+mod zsets;

@@ -466,6 +466,94 @@ const CASES: &[(&str, &[&str], &[&str])] = &[
         &["SET a 1", "SET b <long>", "SET c 3"],
         &["UNLINK a none b"],
     ),
+    (
+        "zadd",
+        &["ZADD z 1 a", "ZADD l 1 <long>"],
+        &[
+            "ZADD z 1 a",
+            "ZADD z 2 a 3 b",
+            "ZADD z NX 4 a",
+            "ZADD n XX 1 a",
+            "ZADD n INCR 1 a",
+            "ZADD n INCR nan a",
+            "ZADD l 2 b",
+            "ZADD n 1 <long>",
+        ],
+    ),
+    (
+        "zincrby",
+        &["ZADD z inf a", "ZADD l 1 <long>"],
+        &[
+            "ZINCRBY z 1 a",
+            "ZINCRBY z -inf a",
+            "ZINCRBY z 1 b",
+            "ZINCRBY l 0 <long>",
+            "ZINCRBY l 1 <long>",
+        ],
+    ),
+    (
+        "zmpop",
+        &["ZADD z 1 a 2 b", "ZADD l 1 <long>"],
+        &[
+            "ZMPOP 2 none z MIN",
+            "ZMPOP 2 z l MAX COUNT 5",
+            "ZMPOP 2 z l MAX",
+        ],
+    ),
+    (
+        "zpopmax",
+        &["ZADD z 1 a 2 b", "ZADD l 1 <long> 2 b"],
+        &["ZPOPMAX z 0", "ZPOPMAX z", "ZPOPMAX l 9", "ZPOPMAX none"],
+    ),
+    (
+        "zpopmin",
+        &["ZADD z 1 a 2 b", "ZADD l 1 <long> 2 b"],
+        &["ZPOPMIN z 0", "ZPOPMIN z", "ZPOPMIN l 9", "ZPOPMIN none"],
+    ),
+    (
+        "zrangestore",
+        &["ZADD z 1 a 2 b", "ZADD l 1 <long>", "SET s 1"],
+        &[
+            "ZRANGESTORE n z 0 -1",
+            "ZRANGESTORE s l 0 -1",
+            "ZRANGESTORE z z 1 1",
+            "ZRANGESTORE l none 0 -1",
+        ],
+    ),
+    (
+        "zrem",
+        &["ZADD z 1 a 2 b", "ZADD l 1 <long> 2 b"],
+        &[
+            "ZREM z x",
+            "ZREM z a",
+            "ZREM z b",
+            "ZREM l b",
+            "ZREM l <long>",
+        ],
+    ),
+    (
+        "zremrangebylex",
+        &["ZADD z 1 a 1 b", "ZADD l 1 <long> 1 b"],
+        &[
+            "ZREMRANGEBYLEX z (b +",
+            "ZREMRANGEBYLEX z - [a",
+            "ZREMRANGEBYLEX l - +",
+        ],
+    ),
+    (
+        "zremrangebyrank",
+        &["ZADD z 1 a 2 b", "ZADD l 1 <long> 2 b"],
+        &["ZREMRANGEBYRANK z 1 1", "ZREMRANGEBYRANK l 0 -1"],
+    ),
+    (
+        "zremrangebyscore",
+        &["ZADD z 1 a 2 b", "ZADD l 1 <long> 2 b"],
+        &[
+            "ZREMRANGEBYSCORE z (2 inf",
+            "ZREMRANGEBYSCORE z 2 inf",
+            "ZREMRANGEBYSCORE l 1 2",
+        ],
+    ),
 ];
 
 type Dump = BTreeMap<(u32, Vec<u8>), (u8, Vec<u8>, Option<u64>)>;

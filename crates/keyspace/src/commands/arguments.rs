@@ -1,0 +1,58 @@
+//! Numbers that mean the same in many calls: how many keys follow, and places counted from either end.
+
+use std::ops::Range;
+
+use tidewheel_resp::parse_i64;
+
+use crate::context::Context;
+use crate::error::CommandError;
+
+const NO_KEYS: CommandError = CommandError::fixed("ERR numkeys should be greater than 0");
+
+/// The argument that says how many keys follow it.
+pub(crate) fn count_of_keys(ctx: &Context<'_, '_>, argument: usize) -> Result<usize, CommandError> {
+    let count = ctx.args.get(argument).and_then(parse_i64);
+    let count = count.filter(|count| *count > 0).ok_or(NO_KEYS)?;
+    Ok(usize::try_from(count).unwrap_or(usize::MAX))
+}
+
+/// The places from `start` to `end`, both inclusive, among `len`. Negative ones count from the end: −1 is the last.
+pub(crate) fn range_of_places(start: i64, end: i64, len: usize) -> Range<usize> {
+    let signed = i64::try_from(len).unwrap_or(i64::MAX);
+    let from_front = |at: i64| {
+        if at < 0 {
+            at.saturating_add(signed)
+        } else {
+            at
+        }
+    };
+    let (start, end) = (from_front(start).max(0), from_front(end).min(signed - 1));
+    match (usize::try_from(start), usize::try_from(end)) {
+        (Ok(start), Ok(end)) if start <= end => start..end + 1,
+        _ => 0..0,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::range_of_places;
+
+    #[test]
+    fn places_count_from_either_end() {
+        for (start, end, places) in [
+            (0, 9, 0..3),
+            (0, -1, 0..3),
+            (-2, -1, 1..3),
+            (-9, 0, 0..1),
+            (1, 1, 1..2),
+            (3, 9, 0..0),
+            (2, 1, 0..0),
+            (0, -4, 0..0),
+            (i64::MIN, i64::MAX, 0..3),
+            (i64::MAX, i64::MIN, 0..0),
+        ] {
+            assert_eq!(range_of_places(start, end, 3), places, "{start} {end}");
+        }
+        assert_eq!(range_of_places(0, -1, 0), 0..0);
+    }
+}

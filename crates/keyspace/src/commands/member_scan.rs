@@ -1,0 +1,125 @@
+//! Walking over the members of one collection: HSCAN, SSCAN, ZSCAN.
+
+use tidewheel_resp::{Args, Writer, parse_i64, parse_u64};
+
+use crate::collection::Collection;
+use crate::context::{Context, Lookup};
+use crate::error::CommandError;
+use crate::glob::glob_match;
+
+const INVALID_CURSOR: CommandError = CommandError::fixed("ERR invalid cursor");
+
+/// Members that a call visits if it does not say.
+const COUNT: usize = 10;
+
+/// What a type of collection brings to its scan.
+pub(crate) trait Scanned: Collection {
+    /// What belongs to a member.
+    type Value<'a>;
+    /// Whether the call may leave it out (`NOVALUES`).
+    const NO_VALUES: bool;
+
+    /// Visits at least `count` members from `cursor` on; returns the next cursor, 0 at the end.
+    fn scan<'a>(
+        of: Self::Ref<'a>,
+        cursor: u64,
+        count: usize,
+        visit: impl FnMut(&'a [u8], Self::Value<'a>),
+    ) -> u64;
+
+    /// Writes what belongs to a member, if anything does.
+    fn write(out: &mut Writer, value: Self::Value<'_>);
+
+    /// How many elements of the reply a member takes.
+    const WIDTH: usize;
+}
+
+/// What a call wants to see.
+struct Options<'b> {
+    /// `None` is matched by all.
+    pattern: Option<&'b [u8]>,
+    count: usize,
+    values: bool,
+}
+
+/// Replies with a part of a key's members, and the cursor of the next part.
+pub(crate) fn scan<C: Scanned>(ctx: &mut Context<'_, '_>) -> Result<(), CommandError> {
+    let key = ctx.key(1);
+    let cursor = ctx.args.get(2).and_then(parse_u64).ok_or(INVALID_CURSOR)?;
+    let words = ctx.args.from(3);
+    ctx.read::<C, _>(key, Lookup::Read, |found, out| {
+        let Some(of) = found else {
+            reply_head(out, 0, 0);
+            return Ok(());
+        };
+        let options = Options::parse(words, C::NO_VALUES)?;
+        options.reply::<C>(of, cursor, out);
+        Ok(())
+    })?
+}
+
+fn reply_head(out: &mut Writer, cursor: u64, elements: usize) {
+    out.array(2);
+    out.bulk(itoa::Buffer::new().format(cursor).as_bytes());
+    out.array(elements);
+}
+
+impl<'b> Options<'b> {
+    fn parse(words: Args<'b>, may_leave_values: bool) -> Result<Self, CommandError> {
+        let mut options = Self {
+            pattern: None,
+            count: COUNT,
+            values: true,
+        };
+        let mut i = 0;
+        while let Some(word) = words.get(i) {
+            let value = words.get(i + 1);
+            i += match value {
+                Some(value) if word.eq_ignore_ascii_case(b"COUNT") => {
+                    options.count = parse_count(value)?;
+                    2
+                }
+                Some(value) if word.eq_ignore_ascii_case(b"MATCH") => {
+                    options.pattern = (value != b"*").then_some(value);
+                    2
+                }
+                _ if may_leave_values && word.eq_ignore_ascii_case(b"NOVALUES") => {
+                    options.values = false;
+                    1
+                }
+                _ => return Err(CommandError::SYNTAX),
+            };
+        }
+        Ok(options)
+    }
+
+    fn wants(&self, member: &[u8]) -> bool {
+        self.pattern
+            .is_none_or(|pattern| glob_match(pattern, member))
+    }
+
+    fn reply<C: Scanned>(&self, of: C::Ref<'_>, cursor: u64, out: &mut Writer) {
+        // The cursor comes first in the reply and is known last.
+        let mut found = Vec::new();
+        let next = C::scan(of, cursor, self.count, |member, value| {
+            if self.wants(member) {
+                found.push((member, value));
+            }
+        });
+        let width = if self.values { C::WIDTH } else { 1 };
+        reply_head(out, next, found.len() * width);
+        for (member, value) in found {
+            out.bulk(member);
+            if self.values {
+                C::write(out, value);
+            }
+        }
+    }
+}
+
+fn parse_count(text: &[u8]) -> Result<usize, CommandError> {
+    match parse_i64(text).ok_or(CommandError::NOT_AN_INTEGER)? {
+        ..1 => Err(CommandError::SYNTAX),
+        count => Ok(usize::try_from(count).unwrap_or(usize::MAX)),
+    }
+}

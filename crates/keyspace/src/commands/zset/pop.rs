@@ -1,0 +1,123 @@
+//! Taking the first or the last members out: ZPOPMIN, ZPOPMAX, ZMPOP.
+
+use tidewheel_collections::ZSet;
+use tidewheel_resp::{Protocol, Writer, parse_i64};
+use tidewheel_store::Slot;
+
+use super::reply::Layout;
+use super::{Outcome, event};
+use crate::commands::arguments::count_of_keys;
+use crate::context::{Context, Key, Lookup};
+use crate::error::CommandError;
+
+const NOT_POSITIVE: CommandError =
+    CommandError::fixed("ERR value is out of range, must be positive");
+const NO_COUNT: CommandError = CommandError::fixed("ERR count should be greater than 0");
+
+/// Which end members are taken from.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum End {
+    Min,
+    Max,
+}
+
+pub(crate) fn zpopmin(ctx: &mut Context<'_, '_>) -> Outcome {
+    pop_one(ctx, End::Min)
+}
+
+pub(crate) fn zpopmax(ctx: &mut Context<'_, '_>) -> Outcome {
+    pop_one(ctx, End::Max)
+}
+
+fn pop_one(ctx: &mut Context<'_, '_>, end: End) -> Outcome {
+    let count = match ctx.args.len() {
+        2 => None,
+        3 => {
+            let count = ctx.integer(2).map_err(|_| NOT_POSITIVE)?;
+            Some(usize::try_from(count).map_err(|_| NOT_POSITIVE)?)
+        }
+        _ => return Err(CommandError::SYNTAX),
+    };
+    // One member and its score are a pair already, if the call names no count.
+    let layout = match (count, ctx.out.protocol()) {
+        (Some(_), Protocol::Resp3) => Layout::Pairs,
+        _ => Layout::Flat,
+    };
+    let key = ctx.key(1);
+    match ctx.find_of::<ZSet>(key, Lookup::Write)? {
+        Some(slot) => pop(ctx, key, slot, end, count.unwrap_or(1), layout),
+        None => ctx.out.array(0),
+    }
+    Ok(())
+}
+
+/// Takes members out and replies with them.
+fn pop(
+    ctx: &mut Context<'_, '_>,
+    key: Key<'_>,
+    slot: Slot,
+    end: End,
+    count: usize,
+    layout: Layout,
+) {
+    let cause = match end {
+        End::Min => event("zpopmin"),
+        End::Max => event("zpopmax"),
+    };
+    ctx.edit(key, Some(slot), |zset: &mut ZSet, out| {
+        let n = count.min(zset.get().len());
+        layout.head(out, n);
+        match end {
+            End::Min => pop_first(zset, n, layout, out),
+            End::Max => pop_last(zset, n, layout, out),
+        }
+        ((), (n > 0).then_some(cause))
+    });
+}
+
+fn pop_first(zset: &mut ZSet, n: usize, layout: Layout, out: &mut Writer) {
+    zset.remove_range(0..n, |entry| layout.put(out, entry.member, entry.score));
+}
+
+fn pop_last(zset: &mut ZSet, n: usize, layout: Layout, out: &mut Writer) {
+    let len = zset.get().len();
+    let last = zset.get().backward(len.saturating_sub(1)).take(n);
+    last.for_each(|entry| layout.put(out, entry.member, entry.score));
+    zset.remove_range(len - n..len, |_| {});
+}
+
+pub(crate) fn zmpop(ctx: &mut Context<'_, '_>) -> Outcome {
+    let keys = count_of_keys(ctx, 1)?;
+    let (end, count) = parse_mpop(ctx, keys.saturating_add(2))?;
+    for argument in 2..2 + keys {
+        let key = ctx.key(argument);
+        if let Some(slot) = ctx.find_of::<ZSet>(key, Lookup::Write)? {
+            ctx.out.array(2);
+            ctx.out.bulk(key.bytes);
+            pop(ctx, key, slot, end, count, Layout::Pairs);
+            return Ok(());
+        }
+    }
+    ctx.out.null_array();
+    Ok(())
+}
+
+/// Reads the words behind the keys: which end, and how many members.
+fn parse_mpop(ctx: &Context<'_, '_>, at: usize) -> Result<(End, usize), CommandError> {
+    let end = if ctx.is(at, "MIN") {
+        End::Min
+    } else if ctx.is(at, "MAX") {
+        End::Max
+    } else {
+        return Err(CommandError::SYNTAX);
+    };
+    let count = match ctx.args.len() - at {
+        1 => 1,
+        3 if ctx.is(at + 1, "COUNT") => {
+            let count = parse_i64(&ctx.args[at + 2]).filter(|count| *count > 0);
+            usize::try_from(count.ok_or(NO_COUNT)?).unwrap_or(usize::MAX)
+        }
+        _ => return Err(CommandError::SYNTAX),
+    };
+    Ok((end, count))
+}

@@ -1,0 +1,24 @@
+//! Storing a sorted set that a command has made.
+
+use tidewheel_collections::ZSet;
+
+use crate::context::Context;
+use crate::events::Cause;
+
+/// Puts a sorted set under the key at an argument's position, in place of what is there. An empty one removes the key.
+/// Returns how many members it has.
+pub(crate) fn put(ctx: &mut Context<'_, '_>, argument: usize, result: ZSet, cause: Cause) -> i64 {
+    let key = ctx.key(argument);
+    let len = result.get().len() as i64;
+    if let Some(slot) = ctx.find_at(key, ctx.session.db) {
+        let why = if len == 0 { Cause::Del } else { Cause::Silent };
+        ctx.remove(key, slot, why);
+    }
+    if len > 0 {
+        ctx.edit(key, None, |zset: &mut ZSet, _| {
+            *zset = result;
+            ((), Some(cause))
+        });
+    }
+    len
+}
