@@ -235,7 +235,6 @@ pub(super) static OF_SETS: &[Command] = rows!(
         "spersist"
     ]
 );
-#[allow(dead_code, reason = "sorted sets come next")]
 pub(super) static OF_SORTED_SETS: &[Command] = rows!(
     ZSet,
     SortedSet,

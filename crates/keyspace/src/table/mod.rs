@@ -28,6 +28,7 @@ static CHAPTERS: &[&[Command]] = &[
     set::ROWS,
     members::OF_HASHES,
     members::OF_SETS,
+    members::OF_SORTED_SETS,
     members::ROWS,
     zset::ROWS,
     zset_range::ROWS,

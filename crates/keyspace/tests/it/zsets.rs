@@ -263,3 +263,36 @@ fn a_stored_result_needs_the_memory_of_its_sources() {
     assert_eq!(rig.run("ZADD z 1 a"), OOM);
     assert_eq!(rig.run("ZREM z member:1"), ":1");
 }
+
+/// Another score leaves a member's deadline as it is.
+#[test]
+fn members_end_at_their_deadlines() {
+    let mut rig = Rig::new();
+    rig.notify("KEA");
+    for i in 0..300 {
+        rig.run(&format!("ZADD large {i} m{i}"));
+    }
+    rig.script(
+        "ZADD z 1 a 2 b 3 c -> :3
+         ZPEXPIRE z 100 MEMBERS 2 a b -> [:1 :1]
+         ZPEXPIRE large 100 MEMBERS 2 m0 m299 -> [:1 :1]
+         ZADD z 5 b -> :0
+         ZINCRBY large 1000 m0 -> '1000'
+         ZPTTL z MEMBERS 3 a b c -> [:100 :100 :-1]
+         pass 99
+         ZCARD z -> :3
+         ZREVRANK large m0 -> :0
+         pass 1
+         ZRANGE z 0 -1 WITHSCORES -> ['c' '3']
+         ZCARD large -> :298
+         ZRANK large m1 -> :0
+         ZREVRANK large m298 -> :0
+         ZSCORE large m299 -> nil",
+    );
+    let events = rig.events();
+    assert!(events.contains(&"0:zexpired:z".to_owned()), "{events:?}");
+    assert!(
+        events.contains(&"0:zexpired:large".to_owned()),
+        "{events:?}"
+    );
+}

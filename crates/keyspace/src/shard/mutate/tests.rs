@@ -481,6 +481,34 @@ const CASES: &[(&str, &[&str], &[&str])] = &[
         ],
     ),
     (
+        "zexpire",
+        &["ZADD z 1 a 2 b"],
+        &["ZEXPIRE z 100 MEMBERS 2 a x", "ZEXPIRE z 0 MEMBERS 2 a b"],
+    ),
+    (
+        "zexpireat",
+        &["ZADD z 1 a 2 b"],
+        &[
+            "ZEXPIREAT z 1900000000 MEMBERS 2 a x",
+            "ZEXPIREAT z 0 MEMBERS 2 a b",
+        ],
+    ),
+    (
+        "zpexpire",
+        &["ZADD z 1 a 2 b"],
+        &["ZPEXPIRE z 100 MEMBERS 2 a x", "ZADD z 5 a"],
+    ),
+    (
+        "zpexpireat",
+        &["ZADD z 1 a 2 b"],
+        &["ZPEXPIREAT z 1900000000000 MEMBERS 2 a x"],
+    ),
+    (
+        "zpersist",
+        &["ZADD z 1 a", "ZPEXPIRE z 100 MEMBERS 1 a"],
+        &["ZPERSIST z MEMBERS 1 a"],
+    ),
+    (
         "zincrby",
         &["ZADD z inf a", "ZADD l 1 <long>"],
         &[
