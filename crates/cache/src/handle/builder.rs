@@ -448,7 +448,8 @@ where
     /// [`SharedDriver::drive`](crate::SharedDriver::drive), so on your runtime; expiry and refreshes go on while it is
     /// awaited. [`Cache::close_async`] polls it too. It belongs to the cache: when the task that polls it is dropped,
     /// the next one goes on with it. So it should hold a [`WeakCache`](crate::WeakCache), if anything, of its own
-    /// cache.
+    /// cache. (If the runtime ends on whose timer or socket it waits, that may panic in the next one's hands, as tokio's
+    /// timers do: a panic of the listener, after which the next event follows.)
     ///
     /// No writer ever calls it or waits for it. When its queue is full ([`listener_queue`](Self::listener_queue)), the
     /// driver removes nothing more until there is room (what is due stays in memory, and invisible), and the

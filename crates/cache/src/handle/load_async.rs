@@ -13,7 +13,8 @@ impl<K: Hash + Eq, V: Clone, S: BuildHasher> Cache<K, V, S> {
     /// something to load. Tasks and threads share one load.
     ///
     /// The returned future may be dropped at any point. If it was the one that loads, one of the waiting callers
-    /// loads with its own loader.
+    /// loads with its own loader. One that is neither polled nor dropped, such as one that is leaked, keeps those waiting who
+    /// have come for the key; after the next write of the key nobody else comes to wait for it.
     ///
     /// # Panics
     ///

@@ -538,3 +538,27 @@ fn a_waiter_that_was_chosen_for_a_load_that_is_superseded_looks_again() {
     assert_eq!(poll(chosen.as_mut(), &alarms[0]), Poll::Ready(5));
     cache.validate();
 }
+
+/// Nobody can tell it from one that is polled later. Who comes after the next write of the key has nothing to do with it.
+#[test]
+fn a_leader_that_is_leaked_keeps_those_who_wait_and_nobody_who_comes_after_a_write() {
+    let cache = cache();
+    let alarm = Alarm::new();
+    {
+        let mut leaked = Box::pin(cache.get_or_load_async(1, pending()));
+        assert!(poll(leaked.as_mut(), &alarm).is_pending());
+        // As if leaked: neither polled nor dropped, until the test is over.
+        let mut waits = Box::pin(cache.get_or_load_async(1, ready(7)));
+        assert!(poll(waits.as_mut(), &alarm).is_pending());
+        cache.insert(1, 5);
+        assert!(poll(waits.as_mut(), &alarm).is_pending());
+        assert_eq!(cache.get_or_load(1, unreached), 5);
+        assert_eq!(cache.remove(&1), Some(5));
+        assert_eq!(cache.get_or_load(1, || 8), 8);
+        drop(waits);
+        assert_eq!(cache.get(&1), Some(8));
+        cache.validate();
+        cache.close();
+    }
+    cache.validate();
+}
