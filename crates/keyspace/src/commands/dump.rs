@@ -197,7 +197,8 @@ fn load(ctx: &mut Context<'_, '_>, key: Key<'_>) -> Result<Loaded, CommandError>
         return read();
     }
     ctx.step_out();
-    let loaded = read();
+    // Members take more than their bytes: only now it is known how much.
+    let loaded = read().and_then(|loaded| ctx.make_room(loaded.bytes()).map(|()| loaded));
     ctx.step_in(key.bytes);
     loaded
 }
@@ -271,6 +272,17 @@ impl Loaded {
             Self::List(list) => Collection::is_empty(list),
             Self::Set(set) => Collection::is_empty(set),
             Self::ZSet(zset) => Collection::is_empty(zset),
+        }
+    }
+
+    /// Bytes on the heap.
+    fn bytes(&self) -> usize {
+        match self {
+            Self::String(bytes) => bytes.capacity(),
+            Self::Hash(hash) => Collection::heap_bytes(hash),
+            Self::List(list) => Collection::heap_bytes(list),
+            Self::Set(set) => Collection::heap_bytes(set),
+            Self::ZSet(zset) => Collection::heap_bytes(zset),
         }
     }
 

@@ -1,6 +1,7 @@
 //! Which shards a command locks, and what happens when it releases them.
 
 use super::Context;
+use crate::error::CommandError;
 use crate::keyspace::{Keyspace, SHARDS_MAX};
 use crate::order;
 use crate::shape::KeySpec;
@@ -112,6 +113,25 @@ impl<'a> Context<'a, '_> {
         let shards = self.keyspace.shards.iter().enumerate();
         self.many = shards.map(|(i, shard)| (i, shard.lock())).collect();
         self.held_since_ns = Some(self.keyspace.hooks.stopwatch_ns());
+    }
+
+    /// Makes room for so many bytes, after [`step_out`](Self::step_out). A transaction, whose locks are kept, evicts
+    /// nothing.
+    ///
+    /// # Errors
+    ///
+    /// If there is no room.
+    pub(crate) fn make_room(&mut self, bytes: usize) -> Result<(), CommandError> {
+        if !self.keyspace.lacks(bytes) {
+            return Ok(());
+        }
+        match &mut self.seat {
+            Some(seat) if !self.kept => {
+                let made = self.keyspace.make_room_for_bytes(seat, bytes, &self.now);
+                made.map(|_| ())
+            }
+            _ => Err(CommandError::OUT_OF_MEMORY),
+        }
     }
 
     /// Does long work that needs no keys. The locks and the seat are left meanwhile, so that exclusive users need not

@@ -155,3 +155,21 @@ fn what_a_payload_will_need_is_known_before() {
     assert_eq!(restore(&mut rig, "new", "0", &run, ""), "OK");
     assert_eq!(rig.run("STRLEN new"), ":528001");
 }
+
+/// The members of a large set take several times their bytes in the payload, and exceeded the limit.
+#[test]
+fn members_that_do_not_fit_are_refused_when_they_are_known() {
+    let mut rig = Rig::new();
+    for i in 0..20_000 {
+        rig.run(&format!("SADD k m{i}"));
+    }
+    let payload = dump(&mut rig, "k");
+    rig.run("DEL k");
+    let limit = 3 * payload.len() as u64;
+    rig.keyspace.rules().maxmemory.store(limit, Relaxed);
+    assert_eq!(restore(&mut rig, "k", "0", &payload, ""), OOM);
+    assert!(rig.keyspace.stats(rig.time).used_memory <= limit);
+    rig.keyspace.rules().maxmemory.store(4 * limit, Relaxed);
+    assert_eq!(restore(&mut rig, "k", "0", &payload, ""), "OK");
+    assert_eq!(rig.run("SCARD k"), ":20000");
+}

@@ -338,3 +338,23 @@ fn threads_that_watch_what_they_read_lose_no_update() {
     });
     assert_eq!(as_number(&call_at(keyspace, START, 0, "GET n")), 3 * ROUNDS);
 }
+
+/// A pattern names keys of shards that the transaction has not locked.
+#[test]
+fn sorting_by_other_keys_looks_at_any_shard() {
+    let mut rig = Rig::new();
+    let mut calls = lines(&["SADD k 1 2 3 4 5 6 7 8 9"]);
+    calls.extend((1..10).map(|i| format!("SET w_{i} {}", 10 - i)));
+    let calls: Vec<&str> = calls.iter().map(String::as_str).collect();
+    run(&mut rig, &Watching::default(), &calls);
+    let sorted = run(
+        &mut rig,
+        &Watching::default(),
+        &[
+            "SORT k BY w_* GET # LIMIT 0 3",
+            "SORT k BY w_* STORE to",
+            "SORT_RO k LIMIT 0 2",
+        ],
+    );
+    assert_eq!(sorted, "[['9' '8' '7'] :9 ['1' '2']]");
+}
