@@ -112,7 +112,7 @@ pub use gate::{Exclusive, Gate, KEEP_DEAD, RAISED, Seat};
 pub use glob::glob_match;
 pub use hooks::Hooks;
 pub use keyspace::{Keyspace, Options, Session};
-pub use packing::{AtomicPackedLimit, NodeLimit, PackedLimit, Packing};
+pub use packing::{AtomicPackedLimit, PackedLimit, Packing};
 pub use resolve::resolve;
 pub use rules::Rules;
 pub use stats::{DatabaseStats, Stats};

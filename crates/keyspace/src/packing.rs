@@ -13,15 +13,6 @@ pub struct PackedLimit {
     pub value: u32,
 }
 
-/// The most that one packed node of a list may hold. An element that is longer has a node for itself.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum NodeLimit {
-    /// Bytes.
-    Bytes(u32),
-    /// Elements, and no more than [`BYTES_MAX`](Self::BYTES_MAX) bytes.
-    Entries(u32),
-}
-
 /// The limits in force. Each is read with one relaxed load.
 #[derive(Debug)]
 pub struct Packing {
@@ -85,39 +76,16 @@ impl Default for Packing {
 }
 
 impl Packing {
-    /// The limit of a list's nodes.
+    /// The limits of lists.
     #[inline]
     #[must_use]
-    pub fn list(&self) -> NodeLimit {
-        NodeLimit::of(self.list.load(Relaxed))
-    }
-
-    /// The limit of a list's nodes, as lists read it.
-    pub(crate) fn list_limits(&self) -> ListLimits {
+    pub fn list(&self) -> ListLimits {
         ListLimits::new(self.list.load(Relaxed).into())
     }
 
-    /// Sets the limit of a list's nodes, as `list-max-listpack-size` writes it.
+    /// Sets the limits of lists, as `list-max-listpack-size` writes it.
     pub fn set_list(&self, size: i32) {
         self.list.store(size, Relaxed);
-    }
-}
-
-impl NodeLimit {
-    /// The most bytes of a node that is limited by the number of its elements.
-    pub const BYTES_MAX: u32 = 8 << 10;
-
-    /// Reads `list-max-listpack-size`: -1 to -5 are 4 to 64 KiB, 1 and more are elements.
-    const fn of(size: i32) -> Self {
-        match size {
-            1.. => Self::Entries(size as u32),
-            0 => Self::Entries(1),
-            -1 => Self::Bytes(4 << 10),
-            -2 => Self::Bytes(8 << 10),
-            -3 => Self::Bytes(16 << 10),
-            -4 => Self::Bytes(32 << 10),
-            _ => Self::Bytes(64 << 10),
-        }
     }
 }
 
@@ -131,21 +99,5 @@ mod tests {
         let (entries, value) = (u32::MAX, 7);
         packing.hash.set(PackedLimit { entries, value });
         assert_eq!(packing.hash.get(), PackedLimit { entries, value });
-    }
-
-    #[test]
-    fn the_size_of_a_node_is_in_bytes_or_in_elements() {
-        let packing = Packing::default();
-        assert_eq!(packing.list(), NodeLimit::Bytes(8 << 10));
-        for (size, limit) in [
-            (5, NodeLimit::Entries(5)),
-            (0, NodeLimit::Entries(1)),
-            (-1, NodeLimit::Bytes(4 << 10)),
-            (-5, NodeLimit::Bytes(64 << 10)),
-            (i32::MIN, NodeLimit::Bytes(64 << 10)),
-        ] {
-            packing.set_list(size);
-            assert_eq!(packing.list(), limit, "{size}");
-        }
     }
 }

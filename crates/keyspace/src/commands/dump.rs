@@ -167,7 +167,7 @@ fn setting<'a>(ctx: &Context<'a, '_>) -> Setting<'a> {
         hash: ctx.change(packing.hash.get()),
         set: ctx.change(packing.set.get()),
         zset: ctx.change(packing.zset.get()),
-        list: packing.list_limits(),
+        list: packing.list(),
     }
 }
 

@@ -20,6 +20,7 @@ pub(crate) mod lcs;
 pub(crate) mod lifetime;
 pub(crate) mod member_scan;
 pub(crate) mod members;
+pub(crate) mod list;
 pub(crate) mod number;
 pub(crate) mod object;
 pub(crate) mod scan;

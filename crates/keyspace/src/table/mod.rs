@@ -9,6 +9,7 @@ mod hyperloglog;
 mod inspect;
 mod key;
 mod members;
+mod list;
 mod pubsub;
 mod server;
 mod set;
@@ -32,6 +33,7 @@ static CHAPTERS: &[&[Command]] = &[
     members::ROWS,
     zset::ROWS,
     zset_range::ROWS,
+    list::ROWS,
     key::ROWS,
     expiry::ROWS,
     connection::ROWS,

@@ -11,6 +11,7 @@ mod hashes;
 mod hyperloglogs;
 mod keys;
 mod member_deadlines;
+mod lists;
 mod memory_limit;
 mod memory_room;
 mod model_keyspace;

@@ -167,7 +167,7 @@ fn store(
     options: &Options<'_>,
     argument: usize,
 ) -> Outcome {
-    let limits = ctx.keyspace.rules().packing.list_limits();
+    let limits = ctx.keyspace.rules().packing.list();
     let mut list = List::new();
     for i in range {
         let element = items.ordered(i);

@@ -364,6 +364,74 @@ const CASES: &[(&str, &[&str], &[&str])] = &[
         &["HSETNX h a 2", "HSETNX h b 2", "HSETNX n a 1"],
     ),
     (
+        "linsert",
+        &["RPUSH l a b", "RPUSH o <long>"],
+        &[
+            "LINSERT l BEFORE b x",
+            "LINSERT l AFTER none x",
+            "LINSERT o AFTER <long> x",
+            "LINSERT none AFTER a x",
+        ],
+    ),
+    (
+        "lmove",
+        &["RPUSH l a b", "RPUSH o <long>"],
+        &[
+            "LMOVE l l LEFT RIGHT",
+            "LMOVE l new LEFT RIGHT",
+            "LMOVE l new LEFT LEFT",
+            "LMOVE o new RIGHT LEFT",
+            "LMOVE none new RIGHT LEFT",
+        ],
+    ),
+    (
+        "lmpop",
+        &["RPUSH l a b c", "RPUSH o <long>"],
+        &[
+            "LMPOP 2 none l LEFT",
+            "LMPOP 2 l o RIGHT COUNT 9",
+            "LMPOP 2 l o RIGHT COUNT 9",
+            "LMPOP 2 l o RIGHT",
+        ],
+    ),
+    (
+        "lpop",
+        &["RPUSH l a b c", "RPUSH o <long>"],
+        &["LPOP l", "LPOP l 0", "LPOP l 5", "LPOP o", "LPOP none"],
+    ),
+    (
+        "lpush",
+        &["RPUSH o <long>"],
+        &["LPUSH l a b", "LPUSH l c", "LPUSH l <long>", "LPUSH o a"],
+    ),
+    ("lpushx", &["RPUSH l a"], &["LPUSHX l b", "LPUSHX none b"]),
+    (
+        "lrem",
+        &["RPUSH l a b a", "RPUSH o <long>"],
+        &[
+            "LREM l 1 a",
+            "LREM l 0 x",
+            "LREM l -5 a",
+            "LREM o 0 <long>",
+            "LREM l 1 b",
+        ],
+    ),
+    (
+        "lset",
+        &["RPUSH l a b", "RPUSH o <long> a"],
+        &["LSET l -1 c", "LSET l 5 c", "LSET o 0 x", "LSET o 1 y"],
+    ),
+    (
+        "ltrim",
+        &["RPUSH l a b c d", "RPUSH o <long> a"],
+        &[
+            "LTRIM l 1 2",
+            "LTRIM o 1 1",
+            "LTRIM l 5 9",
+            "LTRIM none 0 1",
+        ],
+    ),
+    (
         "pfadd",
         &["PFADD a x", "PFADD b x", "PFDEBUG TODENSE b"],
         &["PFADD a x", "PFADD a y", "PFADD b y", "PFADD new x"],
@@ -405,6 +473,27 @@ const CASES: &[(&str, &[&str], &[&str])] = &[
             "RESTORE new 5 <dump>",
         ],
     ),
+    (
+        "rpop",
+        &["RPUSH l a b c", "RPUSH o <long>"],
+        &["RPOP l", "RPOP l 0", "RPOP l 5", "RPOP o", "RPOP none"],
+    ),
+    (
+        "rpoplpush",
+        &["RPUSH l a b", "RPUSH o <long>"],
+        &[
+            "RPOPLPUSH l l",
+            "RPOPLPUSH l new",
+            "RPOPLPUSH o new",
+            "RPOPLPUSH none new",
+        ],
+    ),
+    (
+        "rpush",
+        &["RPUSH o <long>"],
+        &["RPUSH l a b", "RPUSH l c", "RPUSH l <long>", "RPUSH o a"],
+    ),
+    ("rpushx", &["RPUSH l a"], &["RPUSHX l b", "RPUSHX none b"]),
     (
         "set",
         &["SET a 1", "SET b <long>", "SET c 1 PX 5"],

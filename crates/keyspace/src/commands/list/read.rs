@@ -1,0 +1,147 @@
+//! Reading lists: one element, a range, where an element is.
+
+use tidewheel_collections::{List, ListRef, Occurrences};
+use tidewheel_resp::{Writer, parse_i64};
+
+use super::{Outcome, position, span};
+use crate::context::{Context, Lookup};
+use crate::error::CommandError;
+
+const ZERO_RANK: CommandError = CommandError::fixed(
+    "ERR RANK can't be zero: use 1 to start from the first match, 2 from the second ... or use negative to start from \
+     the end of the list",
+);
+const RANK_OUT_OF_RANGE: CommandError = CommandError::fixed(
+    "ERR value is out of range, value must between -9223372036854775807 and 9223372036854775807",
+);
+const NEGATIVE_COUNT: CommandError = CommandError::fixed("ERR COUNT can't be negative");
+const NEGATIVE_MAXLEN: CommandError = CommandError::fixed("ERR MAXLEN can't be negative");
+
+pub(crate) fn llen(ctx: &mut Context<'_, '_>) -> Outcome {
+    let key = ctx.key(1);
+    ctx.read::<List, _>(key, Lookup::Read, |list, out| {
+        out.integer(list.map_or(0, ListRef::len) as i64);
+    })
+}
+
+pub(crate) fn lindex(ctx: &mut Context<'_, '_>) -> Outcome {
+    let (key, index) = (ctx.key(1), ctx.integer(2));
+    ctx.read::<List, _>(key, Lookup::Read, |list, out| {
+        // The public server looks at the key before it looks at the index.
+        let Some(list) = list else {
+            out.null();
+            return Ok(());
+        };
+        let at = usize::try_from(position(index?, list.len())).ok();
+        match at.and_then(|at| list.get(at)) {
+            Some(element) => out.bulk(element),
+            None => out.null(),
+        }
+        Ok(())
+    })?
+}
+
+pub(crate) fn lrange(ctx: &mut Context<'_, '_>) -> Outcome {
+    let (start, end) = (ctx.integer(2)?, ctx.integer(3)?);
+    let key = ctx.key(1);
+    ctx.read::<List, _>(key, Lookup::Read, |list, out| match list {
+        None => out.array(0),
+        Some(list) => {
+            let (start, count) = span(start, end, list.len());
+            out.array(count);
+            let elements = list.forward(start).take(count);
+            elements.for_each(|element| out.bulk(element));
+        }
+    })
+}
+
+pub(crate) fn lpos(ctx: &mut Context<'_, '_>) -> Outcome {
+    let sought = Sought::read(ctx)?;
+    let (key, args) = (ctx.key(1), ctx.args);
+    let element = &args[2];
+    ctx.read::<List, _>(key, Lookup::Read, |list, out| match sought.count {
+        Some(count) => sought.write_all(list, element, count, out),
+        None => match sought.positions(list, element, 1).first() {
+            Some(at) => out.integer(*at as i64),
+            None => out.null(),
+        },
+    })
+}
+
+/// What LPOS is asked for.
+struct Sought {
+    skip: usize,
+    from_back: bool,
+    /// COUNT, if it was given; 0 for all.
+    count: Option<usize>,
+    maxlen: usize,
+}
+
+impl Sought {
+    fn read(ctx: &Context<'_, '_>) -> Result<Self, CommandError> {
+        let mut sought = Self {
+            skip: 0,
+            from_back: false,
+            count: None,
+            maxlen: usize::MAX,
+        };
+        for at in (3..ctx.args.len()).step_by(2) {
+            let Some(value) = ctx.args.get(at + 1) else {
+                return Err(CommandError::SYNTAX);
+            };
+            match () {
+                () if ctx.is(at, "RANK") => sought.set_rank(ctx.integer(at + 1)?)?,
+                () if ctx.is(at, "COUNT") => {
+                    sought.count = Some(natural(value).ok_or(NEGATIVE_COUNT)?);
+                }
+                () if ctx.is(at, "MAXLEN") => {
+                    let maxlen = natural(value).ok_or(NEGATIVE_MAXLEN)?;
+                    sought.maxlen = unlimited_if_zero(maxlen);
+                }
+                () => return Err(CommandError::SYNTAX),
+            }
+        }
+        Ok(sought)
+    }
+
+    fn set_rank(&mut self, rank: i64) -> Outcome {
+        if rank == i64::MIN {
+            return Err(RANK_OUT_OF_RANGE);
+        }
+        let nth = rank.unsigned_abs() as usize;
+        self.skip = nth.checked_sub(1).ok_or(ZERO_RANK)?;
+        self.from_back = rank < 0;
+        Ok(())
+    }
+
+    fn positions(&self, list: Option<ListRef<'_>>, element: &[u8], count: usize) -> Vec<usize> {
+        let mut found = Vec::new();
+        let sought = Occurrences {
+            skip: self.skip,
+            count,
+            elements: self.maxlen,
+            from_back: self.from_back,
+        };
+        if let Some(list) = list {
+            list.positions(element, sought, |at| {
+                found.push(at);
+                true
+            });
+        }
+        found
+    }
+
+    fn write_all(&self, list: Option<ListRef<'_>>, element: &[u8], count: usize, out: &mut Writer) {
+        let found = self.positions(list, element, unlimited_if_zero(count));
+        out.array(found.len());
+        found.iter().for_each(|at| out.integer(*at as i64));
+    }
+}
+
+fn natural(bytes: &[u8]) -> Option<usize> {
+    parse_i64(bytes).and_then(|number| usize::try_from(number).ok())
+}
+
+fn unlimited_if_zero(number: usize) -> usize {
+    if number == 0 { usize::MAX } else { number }
+}
