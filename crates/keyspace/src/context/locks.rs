@@ -1,11 +1,14 @@
 //! Which shards a command locks, and what happens when it releases them.
 
-use super::Context;
+use tidewheel_resp::Writer;
+
+use super::{Context, Key};
 use crate::error::CommandError;
 use crate::keyspace::{Keyspace, SHARDS_MAX};
 use crate::order;
 use crate::shape::KeySpec;
 use crate::shard::Hold;
+use crate::value::Entries;
 
 /// One in this many holds of a single key is measured.
 const HOLDS_PER_SAMPLE: u32 = 32;
@@ -219,6 +222,41 @@ impl Keyspace {
             }
         }
         to_wake.into_iter().for_each(|shard| self.wake(shard));
+    }
+}
+
+/// The shards of a command's keys, for reading several keys at once.
+pub(crate) struct Several<'x, 'a> {
+    one: Option<&'x Hold<'a>>,
+    many: &'x [(usize, Hold<'a>)],
+    db: u32,
+}
+
+impl<'x> Several<'x, '_> {
+    /// The session's entries in the key's shard.
+    pub(crate) fn entries(&self, key: Key<'_>) -> &'x Entries {
+        match self.one {
+            Some(hold) => hold.entries(self.db),
+            None => match self
+                .many
+                .binary_search_by_key(&key.shard, |(shard, _)| *shard)
+            {
+                Ok(at) => self.many[at].1.entries(self.db),
+                Err(_) => unreachable!("the row's keys cover every key"),
+            },
+        }
+    }
+}
+
+impl<'a> Context<'a, '_> {
+    /// The locked shards, and the reply.
+    pub(crate) fn apart(&mut self) -> (Several<'_, 'a>, &mut Writer) {
+        let several = Several {
+            one: self.one.as_ref(),
+            many: &self.many,
+            db: self.session.db,
+        };
+        (several, self.out)
     }
 }
 

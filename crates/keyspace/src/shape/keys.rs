@@ -72,7 +72,6 @@ impl KeySpec {
         }
     }
 
-    #[allow(dead_code, reason = "sets and sorted sets come next")]
     /// One key, then a number, then as many keys.
     pub(crate) const fn one_and_counted(uses: &'static [KeyUse]) -> Self {
         Self {

@@ -16,6 +16,7 @@ mod set;
 mod string;
 mod transaction;
 mod zset;
+mod zset_combine;
 mod zset_range;
 
 use crate::command::{Command, Rows};
@@ -34,6 +35,7 @@ static CHAPTERS: &[&[Command]] = &[
     zset::ROWS,
     zset_range::ROWS,
     list::ROWS,
+    zset_combine::ROWS,
     key::ROWS,
     expiry::ROWS,
     connection::ROWS,

@@ -237,7 +237,76 @@ fn calls_are_refused_as_there() {
         "ZRANGESTORE d z 0",
         "ZRANGESTORE s z 0 -1",
         "ZRANGE s 0 -1",
+        "ZUNION 0 z",
+        "ZUNION x z",
+        "ZINTER -1 z",
+        "ZDIFF 2 z",
+        "ZUNION 9223372036854775807 z",
+        "ZINTERCARD 0 z",
+        "ZINTERCARD 1 z LIMIT -1",
+        "ZINTERCARD 1 z LIMIT x",
+        "ZINTERCARD 1 z LIMIT",
+        "ZINTERCARD 1 z WITHSCORES",
+        "ZUNIONSTORE d 0 z",
+        "ZUNIONSTORE d 1 z WITHSCORES",
+        "ZUNIONSTORE d 1 z WEIGHTS",
+        "ZUNIONSTORE d 1 z WEIGHTS x",
+        "ZUNIONSTORE d 2 z z WEIGHTS 1",
+        "ZUNIONSTORE d 1 z AGGREGATE",
+        "ZUNIONSTORE d 1 z AGGREGATE AVG",
+        "ZDIFF 1 z WEIGHTS 1",
+        "ZDIFFSTORE d 1 z AGGREGATE SUM",
+        "ZINTERSTORE d 2 z s X",
+        "ZINTER 2 none s",
+        "ZUNION 1 z WITHSCORES WITHSCORES",
     ] {
         redis.agrees_on(&mut rig, line);
+    }
+}
+
+fn combination(dice: &mut Dice) -> String {
+    let keys: Vec<&str> = (0..=dice.below(3)).map(|_| set_key(dice)).collect();
+    let (n, keys) = (keys.len(), keys.join(" "));
+    let name = *dice.pick(&["ZUNION", "ZINTER", "ZDIFF", "ZINTERCARD"]);
+    let mut words = String::new();
+    if ["ZUNION", "ZINTER"].contains(&name) && dice.below(2) == 0 {
+        let weights = (0..n).map(|_| format!(" {}", 1 + dice.below(4)));
+        words = " WEIGHTS".to_owned() + &weights.collect::<String>();
+        words += *dice.pick(&["", " AGGREGATE MIN", " AGGREGATE max", " AGGREGATE SUM"]);
+    }
+    match dice.below(3) {
+        0 if name != "ZINTERCARD" => format!("{name}STORE d {n} {keys}{words}"),
+        1 if name == "ZINTERCARD" => format!("{name} {n} {keys} LIMIT {}", dice.below(4)),
+        _ if name == "ZINTERCARD" => format!("{name} {n} {keys}"),
+        _ => format!("{name} {n} {keys}{words} WITHSCORES"),
+    }
+}
+
+fn set_key(dice: &mut Dice) -> &'static str {
+    ["x", "y", "s", "t", "none"][dice.below(5) as usize]
+}
+
+#[test]
+fn combinations_answer_as_there() {
+    let Some(mut redis) = Oracle::start("") else {
+        return;
+    };
+    let (mut rig, mut dice) = (Rig::new(), Dice::new(24));
+    for round in 0..3_000 {
+        let (first, second) = (score(&mut dice), member(&mut dice));
+        redis.agrees_on(
+            &mut rig,
+            &format!("ZADD {} {first} {second}", ["x", "y"][round % 2]),
+        );
+        redis.agrees_on(
+            &mut rig,
+            &format!("SADD {} {second}", ["s", "t"][round / 2 % 2]),
+        );
+        if round % 100 == 99 {
+            redis.agrees_on(&mut rig, &format!("DEL {}", set_key(&mut dice)));
+        }
+        let line = combination(&mut dice);
+        redis.agrees_on(&mut rig, &line);
+        redis.agrees_on(&mut rig, "ZRANGE d 0 -1 WITHSCORES");
     }
 }

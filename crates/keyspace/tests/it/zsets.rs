@@ -296,3 +296,47 @@ fn members_end_at_their_deadlines() {
         "{events:?}"
     );
 }
+
+#[test]
+fn sorted_sets_and_sets_are_combined() {
+    let mut rig = Rig::new();
+    rig.notify("KEA");
+    rig.script(
+        "ZADD x 1 a 2 b inf i -> :3
+         ZADD y 10 b 20 c -inf i -> :3
+         SADD s a b -> :2
+         ZUNION 2 x y -> ['i' 'a' 'b' 'c']
+         ZUNION 2 x y WITHSCORES -> ['i' '0' 'a' '1' 'b' '12' 'c' '20']
+         ZUNION 3 x y s WEIGHTS 2 3 0.5 WITHSCORES -> ['i' '0' 'a' '2.5' 'b' '34.5' 'c' '60']
+         ZUNION 2 x y AGGREGATE MIN WITHSCORES -> ['i' '-inf' 'a' '1' 'b' '2' 'c' '20']
+         ZINTER 2 x y AGGREGATE MAX WITHSCORES -> ['b' '10' 'i' 'inf']
+         ZINTER 2 x x WITHSCORES -> ['a' '2' 'b' '4' 'i' 'inf']
+         ZINTER 2 x none -> []
+         ZDIFF 2 x s WITHSCORES -> ['i' 'inf']
+         ZDIFF 1 s WITHSCORES -> ['a' '1' 'b' '1']
+         ZDIFF 2 none x -> []
+         ZINTERCARD 3 x y s -> :1
+         ZINTERCARD 2 x s -> :2
+         ZINTERCARD 2 x s LIMIT 1 -> :1
+         ZINTERCARD 2 x s LIMIT 0 -> :2
+         ZUNIONSTORE d 2 x s -> :3
+         ZRANGE d 0 -1 WITHSCORES -> ['a' '2' 'b' '3' 'i' 'inf']
+         ZINTERSTORE x 2 x y WEIGHTS 0 1 -> :2
+         ZRANGE x 0 -1 WITHSCORES -> ['i' '-inf' 'b' '10']
+         ZDIFFSTORE s 2 d x -> :1
+         ZRANGE s 0 -1 WITHSCORES -> ['a' '2']
+         ZDIFFSTORE s 2 d d -> :0
+         EXISTS s -> :0",
+    );
+    let events = rig.events();
+    for event in [
+        "0:zunionstore:d",
+        "0:zinterstore:x",
+        "0:zdiffstore:s",
+        "0:del:s",
+    ] {
+        assert!(events.contains(&event.to_owned()), "{event}: {events:?}");
+    }
+    rig.protocol = Protocol::Resp3;
+    rig.script("ZUNION 1 x WITHSCORES -> [['i' Double(-inf)] ['b' Double(10.0)]]");
+}

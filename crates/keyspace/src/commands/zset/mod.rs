@@ -1,6 +1,7 @@
 //! Sorted sets.
 
 mod bounds;
+pub(crate) mod combine;
 pub(crate) mod pop;
 pub(crate) mod random;
 pub(crate) mod range;
@@ -8,6 +9,7 @@ pub(crate) mod read;
 pub(crate) mod remove;
 mod reply;
 mod score;
+mod sources;
 pub(crate) mod store;
 pub(crate) mod write;
 

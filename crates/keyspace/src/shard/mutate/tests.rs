@@ -570,6 +570,33 @@ const CASES: &[(&str, &[&str], &[&str])] = &[
         ],
     ),
     (
+        "zdiffstore",
+        &["ZADD z 1 a 2 b", "ZADD l 1 <long> 2 a", "SET s 1"],
+        &[
+            "ZDIFFSTORE n 2 z l",
+            "ZDIFFSTORE s 2 l z",
+            "ZDIFFSTORE n 2 z z",
+        ],
+    ),
+    (
+        "zinterstore",
+        &["ZADD z 1 a 2 b", "ZADD l 1 <long> 2 a", "SADD s a"],
+        &[
+            "ZINTERSTORE n 2 z l",
+            "ZINTERSTORE s 2 z s WEIGHTS 1 5",
+            "ZINTERSTORE n 2 z none",
+        ],
+    ),
+    (
+        "zunionstore",
+        &["ZADD z 1 a 2 b", "ZADD l 1 <long> 2 a", "SADD s a"],
+        &[
+            "ZUNIONSTORE n 2 z l",
+            "ZUNIONSTORE z 2 z s WEIGHTS 3 1",
+            "ZUNIONSTORE n 1 none",
+        ],
+    ),
+    (
         "zexpire",
         &["ZADD z 1 a 2 b"],
         &["ZEXPIRE z 100 MEMBERS 2 a x", "ZEXPIRE z 0 MEMBERS 2 a b"],

@@ -1,0 +1,213 @@
+//! Several sorted sets as one: union, intersection, difference. Sets take part too: each of their members has the score 1.
+
+use tidewheel_collections::{NewDeadline, Set, ZSet};
+use tidewheel_resp::{Args, parse_i64};
+
+use super::reply::Layout;
+use super::score::parse_score;
+use super::sources::{
+    Aggregate, Members, Scores, Source, count_of_common, difference, intersection, union,
+};
+use super::{Outcome, change, event, store};
+use crate::collection;
+use crate::context::{Context, Lookup};
+use crate::error::CommandError;
+
+const NOT_A_WEIGHT: CommandError = CommandError::fixed("ERR weight value is not a float");
+const NEGATIVE_LIMIT: CommandError = CommandError::fixed("ERR LIMIT can't be negative");
+
+/// What is made of the sources.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Op {
+    Union,
+    Inter,
+    Diff,
+}
+
+impl Op {
+    fn apply<'a>(self, mut sources: Vec<Source<'a>>, aggregate: Aggregate) -> Scores<'a> {
+        match self {
+            Self::Diff => difference(&sources),
+            Self::Union => {
+                sources.sort_by_key(|source| source.of.len());
+                union(&sources, aggregate)
+            }
+            Self::Inter => {
+                sources.sort_by_key(|source| source.of.len());
+                intersection(&sources, aggregate)
+            }
+        }
+    }
+}
+
+/// What becomes of the result.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Use {
+    Reply,
+    Count,
+    Store(&'static str),
+}
+
+pub(crate) fn zunion(ctx: &mut Context<'_, '_>) -> Outcome {
+    combine(ctx, Op::Union, Use::Reply)
+}
+
+pub(crate) fn zinter(ctx: &mut Context<'_, '_>) -> Outcome {
+    combine(ctx, Op::Inter, Use::Reply)
+}
+
+pub(crate) fn zdiff(ctx: &mut Context<'_, '_>) -> Outcome {
+    combine(ctx, Op::Diff, Use::Reply)
+}
+
+pub(crate) fn zintercard(ctx: &mut Context<'_, '_>) -> Outcome {
+    combine(ctx, Op::Inter, Use::Count)
+}
+
+pub(crate) fn zunionstore(ctx: &mut Context<'_, '_>) -> Outcome {
+    combine(ctx, Op::Union, Use::Store("zunionstore"))
+}
+
+pub(crate) fn zinterstore(ctx: &mut Context<'_, '_>) -> Outcome {
+    combine(ctx, Op::Inter, Use::Store("zinterstore"))
+}
+
+pub(crate) fn zdiffstore(ctx: &mut Context<'_, '_>) -> Outcome {
+    combine(ctx, Op::Diff, Use::Store("zdiffstore"))
+}
+
+fn combine(ctx: &mut Context<'_, '_>, op: Op, used: Use) -> Outcome {
+    // The key of the result comes first.
+    let counted = if matches!(used, Use::Store(_)) { 2 } else { 1 };
+    let n = count_of_sources(ctx, counted)?;
+    let alive = find_sources(ctx, counted + 1, n)?;
+    let words = ctx.args.from(counted + 1 + n);
+    let options = Options::parse(words, n, op, used)?;
+    let (change, args, keyspace) = (change(ctx), ctx.args, ctx.keyspace);
+    let (several, out) = ctx.apart();
+    let mut sources = Vec::with_capacity(n);
+    for (i, alive) in alive.into_iter().enumerate() {
+        let key = keyspace.key(&args[counted + 1 + i]);
+        let entries = several.entries(key);
+        let slot = if alive {
+            entries.find(key.hash, key.bytes)
+        } else {
+            None
+        };
+        sources.push(Source {
+            of: Members::of(entries, slot),
+            weight: options.weights.get(i).copied(),
+        });
+    }
+    if used == Use::Count {
+        out.integer(count_of_common(sources, options.limit) as i64);
+        return Ok(());
+    }
+    let mut result = op.apply(sources, options.aggregate);
+    let Use::Store(name) = used else {
+        result.sort_unstable_by(|a, b| a.1.total_cmp(&b.1).then_with(|| a.0.cmp(b.0)));
+        let layout = Layout::new(out, options.scores);
+        layout.head(out, result.len());
+        for (member, score) in result {
+            layout.put(out, member, score);
+        }
+        return Ok(());
+    };
+    let mut zset = ZSet::new();
+    for (member, score) in result {
+        zset.insert(member, score, NewDeadline::None, &change);
+    }
+    let stored = store::put(ctx, 1, zset, event(name));
+    ctx.out.integer(stored);
+    Ok(())
+}
+
+/// The argument that says how many sources follow it.
+fn count_of_sources(ctx: &Context<'_, '_>, at: usize) -> Result<usize, CommandError> {
+    let n = ctx.integer(at)?;
+    if n < 1 {
+        let name = ctx.name();
+        let text = format!("ERR at least 1 input key is needed for '{name}' command");
+        return Err(CommandError::quoting(text));
+    }
+    let n = usize::try_from(n).unwrap_or(usize::MAX);
+    if n > ctx.args.len() - (at + 1) {
+        return Err(CommandError::SYNTAX);
+    }
+    Ok(n)
+}
+
+/// Which of the sources exist. What is due of them has left then.
+fn find_sources(
+    ctx: &mut Context<'_, '_>,
+    first: usize,
+    n: usize,
+) -> Result<Vec<bool>, CommandError> {
+    let mut alive = Vec::with_capacity(n);
+    for argument in first..first + n {
+        let key = ctx.key(argument);
+        let slot = ctx.find(key, Lookup::Read);
+        if let Some(slot) = slot {
+            let tag = ctx.entries(key).tag(slot);
+            if !collection::is::<ZSet>(tag) && !collection::is::<Set>(tag) {
+                return Err(CommandError::WRONG_TYPE);
+            }
+        }
+        alive.push(slot.is_some());
+    }
+    Ok(alive)
+}
+
+/// The words behind the keys.
+struct Options {
+    /// One for each source, or none.
+    weights: Vec<f64>,
+    aggregate: Aggregate,
+    scores: bool,
+    /// How many are counted at most.
+    limit: usize,
+}
+
+impl Options {
+    fn parse(words: Args<'_>, n: usize, op: Op, used: Use) -> Result<Self, CommandError> {
+        let mut options = Self {
+            weights: Vec::new(),
+            aggregate: Aggregate::Sum,
+            scores: false,
+            limit: usize::MAX,
+        };
+        let joins = op != Op::Diff && used != Use::Count;
+        let mut i = 0;
+        while let Some(word) = words.get(i) {
+            let is = |name: &str| word.eq_ignore_ascii_case(name.as_bytes());
+            let left = words.len() - i - 1;
+            i += 1;
+            if joins && left >= n && is("WEIGHTS") {
+                let weights = words.from(i).into_iter().take(n);
+                let weights = weights.map(|weight| parse_score(weight).map_err(|_| NOT_A_WEIGHT));
+                options.weights = weights.collect::<Result<_, _>>()?;
+                i += n;
+            } else if joins && left >= 1 && is("AGGREGATE") {
+                options.aggregate = Aggregate::parse(&words[i]).ok_or(CommandError::SYNTAX)?;
+                i += 1;
+            } else if used == Use::Reply && is("WITHSCORES") {
+                options.scores = true;
+            } else if used == Use::Count && left >= 1 && is("LIMIT") {
+                options.limit = parse_limit(&words[i])?;
+                i += 1;
+            } else {
+                return Err(CommandError::SYNTAX);
+            }
+        }
+        Ok(options)
+    }
+}
+
+/// 0 is no limit.
+fn parse_limit(text: &[u8]) -> Result<usize, CommandError> {
+    let limit = parse_i64(text).and_then(|limit| usize::try_from(limit).ok());
+    match limit.ok_or(NEGATIVE_LIMIT)? {
+        0 => Ok(usize::MAX),
+        limit => Ok(limit),
+    }
+}
