@@ -1,7 +1,7 @@
 //! Rows: hashes.
 
 use crate::command::{Argument, Command, Flags, Group, Handler, KeySpec, KeyUse};
-use crate::commands::hash::{lifetime, number, random, read, write};
+use crate::commands::hash::{self, lifetime, number, random, read, write};
 
 const READ: KeyUse = KeyUse {
     flags: &["RO", "access"],
@@ -203,6 +203,27 @@ pub(super) static ROWS: &[Command] = &[
             .optional(),
         ],
         handler: Handler::Keys(random::hrandfield),
+        ..HASH
+    },
+    Command {
+        name: "hscan",
+        summary: "Iterates over the fields of a hash and their values.",
+        since: "2.8.0",
+        complexity: "O(1) for every call. O(N) for a whole iteration, where N is the number of \
+                     members.",
+        arity: -3,
+        flags: Flags::READONLY,
+        tips: &["nondeterministic_output"],
+        arguments: &[
+            KEY,
+            Argument::integer("cursor"),
+            Argument::pattern("pattern").after("MATCH").optional(),
+            Argument::integer("count").after("COUNT").optional(),
+            Argument::word("novalues", "NOVALUES")
+                .optional()
+                .since("7.4.0"),
+        ],
+        handler: Handler::Keys(hash::hscan),
         ..HASH
     },
     Command {

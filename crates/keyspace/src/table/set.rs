@@ -1,7 +1,7 @@
 //! Rows: sets.
 
 use crate::command::{Argument, Command, Flags, Group, Handler, KeySpec, KeyUse};
-use crate::commands::set::{basic, random};
+use crate::commands::set::{self, basic, random};
 
 const READ: KeyUse = KeyUse {
     flags: &["RO", "access"],
@@ -135,6 +135,24 @@ pub(super) static ROWS: &[Command] = &[
         arguments: &[KEY, MEMBER.multiple()],
         history: &[("2.4.0", "Accepts multiple `member` arguments.")],
         handler: Handler::Keys(basic::srem),
+        ..SET
+    },
+    Command {
+        name: "sscan",
+        summary: "Iterates over the members of a set.",
+        since: "2.8.0",
+        complexity: "O(1) for every call. O(N) for a whole iteration, where N is the number of \
+                     members.",
+        arity: -3,
+        flags: Flags::READONLY,
+        tips: &["nondeterministic_output"],
+        arguments: &[
+            KEY,
+            Argument::integer("cursor"),
+            Argument::pattern("pattern").after("MATCH").optional(),
+            Argument::integer("count").after("COUNT").optional(),
+        ],
+        handler: Handler::Keys(set::sscan),
         ..SET
     },
 ];

@@ -1,6 +1,10 @@
 //! Sets: members, forms, and random ones.
 
-use crate::common::Rig;
+use std::collections::BTreeSet;
+
+use tidewheel_resp::Reply;
+
+use crate::common::{Rig, show};
 
 #[test]
 fn members_are_added_asked_for_moved_and_removed() {
@@ -55,10 +59,72 @@ fn every_member_is_popped_once_whatever_the_form() {
         for i in 0..members {
             rig.run(&format!("SADD s member:{i}"));
         }
-        let mut seen = std::collections::BTreeSet::new();
+        let mut seen = BTreeSet::new();
         for _ in 0..members {
             assert!(seen.insert(rig.run("SPOP s")));
         }
         rig.script("EXISTS s -> :0");
     }
+}
+
+/// A scan of all members, call by call.
+fn scanned(rig: &mut Rig, call: impl Fn(&str) -> String) -> Vec<String> {
+    let (mut cursor, mut seen) = ("0".to_owned(), Vec::new());
+    loop {
+        let line = call(&cursor);
+        let words: Vec<&[u8]> = line.split_whitespace().map(str::as_bytes).collect();
+        let Reply::Array(parts) = rig.words(&words) else {
+            panic!("{line}");
+        };
+        let [Reply::Bulk(next), Reply::Array(members)] = &parts[..] else {
+            panic!("{line}");
+        };
+        seen.extend(members.iter().map(show));
+        cursor = String::from_utf8(next.clone()).expect("digits");
+        if cursor == "0" {
+            return seen;
+        }
+    }
+}
+
+#[test]
+fn a_scan_of_a_set_or_a_hash_shows_each_member_once() {
+    for members in [3_usize, 3_000] {
+        let mut rig = Rig::new();
+        for i in 0..members {
+            rig.run(&format!("SADD s member:{i}"));
+            rig.run(&format!("HSET h field:{i} {i}"));
+        }
+        let mut seen = scanned(&mut rig, |cursor| format!("SSCAN s {cursor} COUNT 7"));
+        let unique: BTreeSet<_> = seen.drain(..).collect();
+        assert_eq!(unique.len(), members);
+        let pairs = scanned(&mut rig, |cursor| format!("HSCAN h {cursor}"));
+        assert_eq!(pairs.len(), 2 * members);
+        for pair in pairs.chunks(2) {
+            assert_eq!(pair[0].replace("field:", ""), pair[1]);
+        }
+        let fields = scanned(&mut rig, |cursor| format!("HSCAN h {cursor} NOVALUES"));
+        assert_eq!(fields.len(), members);
+        let found = scanned(&mut rig, |cursor| format!("SSCAN s {cursor} MATCH *:2"));
+        assert_eq!(found, ["'member:2'"]);
+    }
+}
+
+#[test]
+fn scans_are_refused_in_the_public_words() {
+    let mut rig = Rig::new();
+    rig.script(
+        "SADD s a -> :1
+         HSET h f v -> :1
+         SSCAN s x -> -ERR invalid cursor
+         HSCAN none x -> -ERR invalid cursor
+         SSCAN none 0 -> ['0' []]
+         SSCAN h 0 -> -WRONGTYPE Operation against a key holding the wrong kind of value
+         HSCAN s 0 -> -WRONGTYPE Operation against a key holding the wrong kind of value
+         SSCAN s 0 COUNT 0 -> -ERR syntax error
+         SSCAN s 0 COUNT x -> -ERR value is not an integer or out of range
+         SSCAN s 0 NOVALUES -> -ERR syntax error
+         HSCAN h 0 COUNT 5 MATCH f* -> ['0' ['f' 'v']]
+         HSCAN h 0 NOVALUES -> ['0' ['f']]",
+    );
 }
