@@ -21,6 +21,8 @@ pub struct Rules {
     pub proto_max_bulk_len: AtomicU64,
     /// Whether RESTORE takes payloads whose checksum is wrong: for tests (`DEBUG SET-SKIP-CHECKSUM-VALIDATION`).
     pub skip_checksums: AtomicBool,
+    /// Whether RESTORE takes payloads of versions that are not known yet (`rdb-version-check relaxed`).
+    pub any_dump_version: AtomicBool,
     /// How long collections stay packed.
     pub packing: Packing,
     /// Whether [`expire`](crate::Keyspace::expire) removes anything. Write it through
@@ -38,6 +40,7 @@ impl Default for Rules {
             lfu_decay_time: AtomicU32::new(1),
             proto_max_bulk_len: AtomicU64::new(512 * 1024 * 1024),
             skip_checksums: AtomicBool::new(false),
+            any_dump_version: AtomicBool::new(false),
             packing: Packing::default(),
             active_expire: AtomicBool::new(true),
             policy: AtomicU8::new(Policy::NoEviction as u8),

@@ -8,7 +8,7 @@ use tidewheel_store::{INLINE_MAX, NewValue, Slot};
 use crate::access::Recency;
 use crate::collection::{Collection, Owned, read};
 use crate::context::{Context, Key, Lookup};
-use crate::dump::{self, Bad, Loaded, Setting};
+use crate::dump::{self, Bad, Lenience, Loaded, Setting};
 use crate::error::CommandError;
 use crate::events::Cause;
 use crate::shard::Stored;
@@ -182,11 +182,14 @@ fn refuse_busy(ctx: &mut Context<'_, '_>, key: Key<'_>, options: &Options) -> Ou
 fn load(ctx: &mut Context<'_, '_>, key: Key<'_>) -> Result<Loaded, CommandError> {
     let payload = ctx.args.get(3).unwrap_or_default();
     let rules = ctx.keyspace.rules();
-    let checked = !rules.skip_checksums.load(Relaxed);
+    let lenience = Lenience {
+        any_version: rules.any_dump_version.load(Relaxed),
+        any_checksum: rules.skip_checksums.load(Relaxed),
+    };
     let longest = rules.proto_max_bulk_len.load(Relaxed) as usize;
     let setting = setting(ctx);
     let read = || {
-        let opened = dump::open(payload, checked).ok_or(BAD_ENVELOPE)?;
+        let opened = dump::open(payload, lenience).ok_or(BAD_ENVELOPE)?;
         match dump::load(opened, &setting) {
             Ok(Loaded::String(bytes)) if bytes.len() > longest => Err(BAD_VALUE),
             Ok(loaded) => Ok(loaded),

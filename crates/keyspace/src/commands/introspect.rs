@@ -3,6 +3,7 @@
 use tidewheel_resp::{Args, Writer};
 
 use crate::command::{Command, Rows};
+use crate::commands::sort;
 use crate::context::Context;
 use crate::error::CommandError;
 use crate::glob::glob_match;
@@ -188,6 +189,7 @@ fn keys_of_call<'b>(
     let keys: Vec<_> = row
         .keys
         .positions(call)
+        .chain(row.reaches.then(|| sort::stored_at(call)).flatten())
         .filter_map(|at| call.get(at))
         .collect();
     if keys.is_empty() {

@@ -27,13 +27,21 @@ pub(super) fn seal(mut bytes: Vec<u8>, version: u16) -> Vec<u8> {
     bytes
 }
 
+/// What is not looked at when a payload is opened.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct Lenience {
+    pub(crate) any_version: bool,
+    pub(crate) any_checksum: bool,
+}
+
 /// Opens a payload if its version is known and its checksum is right.
-pub(crate) fn open(payload: &[u8], checked: bool) -> Option<Opened<'_>> {
+pub(crate) fn open(payload: &[u8], lenience: Lenience) -> Option<Opened<'_>> {
     let (summed, checksum) = payload.split_last_chunk::<CHECKSUM_LEN>()?;
     let (value, version) = summed.split_last_chunk::<VERSION_LEN>()?;
     let version = u16::from_le_bytes(*version);
-    let right = !checked || u64::from_le_bytes(*checksum) == crc64(summed);
-    (is_known(version) && right).then_some(Opened { version, value })
+    let known = lenience.any_version || is_known(version);
+    let right = lenience.any_checksum || u64::from_le_bytes(*checksum) == crc64(summed);
+    (known && right).then_some(Opened { version, value })
 }
 
 /// Redis counts from 1 on, and Valkey from 80 on since the two went separate ways.

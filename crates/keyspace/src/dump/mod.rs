@@ -29,7 +29,7 @@ mod zset;
 
 use tidewheel_collections::{Change, DEADLINE_MAX, Hash, List, ListLimits, NewDeadline, Set, ZSet};
 
-pub(crate) use self::envelope::{Opened, open};
+pub(crate) use self::envelope::{Lenience, Opened, open};
 use self::reader::Reader;
 use self::writer::Writer;
 use crate::time::{Base, Now, Unit};

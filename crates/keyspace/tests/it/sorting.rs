@@ -49,3 +49,15 @@ fn hashes_and_strings_are_not_sorted_and_words_are_no_numbers() {
     rig.run("SORT l ALPHA LIMIT 5 5 STORE to");
     assert_eq!(rig.events(), ["0:del:to"]);
 }
+
+#[test]
+fn the_key_of_the_result_is_one_of_the_keys() {
+    Rig::new().script(
+        "
+        COMMAND GETKEYS SORT abc STORE def -> ['abc' 'def']
+        COMMAND GETKEYS SORT abc STORE a STORE b BY store GET store LIMIT store x -> ['abc' 'b']
+        COMMAND GETKEYS SORT abc STORE -> ['abc']
+        COMMAND GETKEYS SORT_RO abc -> ['abc']
+        ",
+    );
+}

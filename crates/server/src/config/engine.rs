@@ -26,5 +26,8 @@ pub(crate) fn apply(settings: &Settings, keyspace: &Keyspace) {
     rules
         .proto_max_bulk_len
         .store(settings.bulk_max, Ordering::Relaxed);
+    rules
+        .any_dump_version
+        .store(settings.any_dump_version, Ordering::Relaxed);
     settings.collections.apply(&rules.packing);
 }

@@ -40,6 +40,8 @@ pub(crate) struct Settings {
     /// Keys that one hold of a shard's lock may expire.
     pub(crate) expiry_hold_keys: u32,
     pub(crate) log_level: LogLevel,
+    /// Whether RESTORE takes payloads of versions that are not known yet.
+    pub(crate) any_dump_version: bool,
     pub(crate) collections: Collections,
     pub(crate) diagnosis: Diagnosis,
     pub(crate) accepted: Accepted,
@@ -113,6 +115,7 @@ impl Default for Settings {
             expiry_turn_us: 25,
             expiry_hold_keys: 32,
             log_level: LogLevel::Notice,
+            any_dump_version: false,
             collections: Collections::default(),
             diagnosis: Diagnosis::default(),
             accepted: Accepted::default(),

@@ -8,6 +8,7 @@ mod order;
 mod pattern;
 
 use tidewheel_collections::{Hash, List, Set, ZSet};
+use tidewheel_resp::Args;
 
 use self::options::Options;
 use self::order::{Items, Weight};
@@ -22,6 +23,27 @@ type Outcome = Result<(), CommandError>;
 
 const NOT_NUMBERS: CommandError =
     CommandError::fixed("ERR One or more scores can't be converted into double");
+
+/// Where a call names the key for its result. The last one counts.
+pub(crate) fn stored_at(call: Args<'_>) -> Option<usize> {
+    let is = |at: usize, word: &[u8]| {
+        call.get(at)
+            .is_some_and(|arg| arg.eq_ignore_ascii_case(word))
+    };
+    let (mut at, mut found) = (2, None);
+    while at < call.len() {
+        at += match () {
+            () if is(at, b"LIMIT") => 3,
+            () if is(at, b"BY") || is(at, b"GET") => 2,
+            () if is(at, b"STORE") => {
+                found = (at + 1 < call.len()).then_some(at + 1).or(found);
+                2
+            }
+            () => 1,
+        };
+    }
+    found
+}
 
 pub(crate) fn sort(ctx: &mut Context<'_, '_>) -> Outcome {
     let options = Options::parse(ctx, true)?;

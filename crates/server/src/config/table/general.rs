@@ -14,6 +14,9 @@ const DEBUG_ACCESS: &[(&str, DebugAccess)] = &[
     ("local", DebugAccess::Local),
 ];
 
+/// Whether any version will do.
+const DUMP_VERSIONS: &[(&str, bool)] = &[("strict", false), ("relaxed", true)];
+
 const LOG_LEVELS: &[(&str, LogLevel)] = &[
     ("debug", LogLevel::Debug),
     ("verbose", LogLevel::Verbose),
@@ -254,6 +257,14 @@ pub(super) static KEYS: &[Key] = &[
         change: Change::AtStart,
         get: |s| name_of(s.debug_access, DEBUG_ACCESS),
         set: |s, v| put(&mut s.debug_access, word(v, DEBUG_ACCESS)?),
+    },
+    Key {
+        name: "rdb-version-check",
+        value: "strict|relaxed",
+        help: "whether RESTORE refuses payloads of versions that it does not know",
+        change: Change::Live,
+        get: |s| name_of(s.any_dump_version, DUMP_VERSIONS),
+        set: |s, v| put(&mut s.any_dump_version, word(v, DUMP_VERSIONS)?),
     },
     Key {
         name: "expiry-turn-us",
