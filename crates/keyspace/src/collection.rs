@@ -70,7 +70,9 @@ pub(crate) trait Collection: Sized {
     fn unpack(bytes: Vec<u8>) -> Self;
     /// The packed bytes, or itself if it is large.
     fn pack(self) -> Result<Vec<u8>, Self>;
-    fn is_empty(&self) -> bool;
+    fn len(&self) -> usize;
+    /// Gives back memory that members have left behind, in about `budget` steps.
+    fn maintain(&mut self, budget: u32);
     fn heap_bytes(&self) -> usize;
     fn next_deadline(&self) -> Option<u64>;
     /// Removes due members, and tells `sink` their deadlines.
@@ -201,8 +203,12 @@ macro_rules! packed_collection {
                 }
             }
 
-            fn is_empty(&self) -> bool {
-                self.get().is_empty()
+            fn len(&self) -> usize {
+                self.get().len()
+            }
+
+            fn maintain(&mut self, budget: u32) {
+                self.maintain(budget);
             }
 
             fn heap_bytes(&self) -> usize {
@@ -280,9 +286,12 @@ impl Collection for List {
         }
     }
 
-    fn is_empty(&self) -> bool {
-        self.get().is_empty()
+    fn len(&self) -> usize {
+        self.get().len()
     }
+
+    /// A list gives its memory back by itself.
+    fn maintain(&mut self, _: u32) {}
 
     fn heap_bytes(&self) -> usize {
         self.heap_bytes()

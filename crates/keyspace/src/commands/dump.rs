@@ -271,10 +271,10 @@ impl Loaded {
     fn is_over(&self) -> bool {
         match self {
             Self::String(_) => false,
-            Self::Hash(hash) => Collection::is_empty(hash),
-            Self::List(list) => Collection::is_empty(list),
-            Self::Set(set) => Collection::is_empty(set),
-            Self::ZSet(zset) => Collection::is_empty(zset),
+            Self::Hash(hash) => Collection::len(hash) == 0,
+            Self::List(list) => Collection::len(list) == 0,
+            Self::Set(set) => Collection::len(set) == 0,
+            Self::ZSet(zset) => Collection::len(zset) == 0,
         }
     }
 

@@ -102,3 +102,23 @@ fn a_hash_is_copied_moved_and_renamed_with_its_deadline_and_its_memory_goes_back
         rig.keyspace.used_memory()
     );
 }
+
+/// Every tenth field stays: without tidying, nearly every page would.
+#[test]
+fn a_large_hash_that_shrinks_gives_its_memory_back() {
+    let mut rig = Rig::new();
+    for i in 0..20_000 {
+        rig.run(&format!("HSET h field:{i} value:{i}"));
+    }
+    let full = rig.keyspace.used_memory();
+    for i in (0..20_000).filter(|i| i % 10 != 0) {
+        rig.run(&format!("HDEL h field:{i}"));
+    }
+    for i in 0..2_000 {
+        rig.run(&format!("HSET h new:{i} {i}"));
+        rig.run(&format!("HDEL h new:{i}"));
+    }
+    let left = rig.keyspace.used_memory();
+    assert!(left < full / 4, "{full} bytes, then {left}");
+    assert_eq!(rig.run("HLEN h"), ":2000");
+}

@@ -12,6 +12,9 @@ use crate::value::{self, Object, TAG_HASH_TIMED, TAG_SET_TIMED, TAG_ZSET_TIMED};
 /// The longest packed collection that lies beside its key.
 const BESIDE_MAX: usize = tidewheel_store::INLINE_MAX - OWN_DEADLINE_BYTES;
 
+/// Steps of tidying in a large collection after members have left.
+const TIDYING: u32 = 4;
+
 /// Memory for packed collections that is kept.
 const SCRATCH_KEPT: usize = 8 << 10;
 
@@ -59,7 +62,7 @@ impl Hold<'_> {
         let Some(slot) = slot else {
             let mut of = C::empty(self.take_scratch());
             let (result, cause) = change(&mut of);
-            match cause.filter(|_| !of.is_empty()) {
+            match cause.filter(|_| of.len() > 0) {
                 Some(cause) => self.store_new(key, db, of, access, tick, cause),
                 None => self.keep_scratch(of),
             }
@@ -90,7 +93,7 @@ impl Hold<'_> {
                 self.keep_scratch(of);
                 None
             }
-            Some(cause) if of.is_empty() => {
+            Some(cause) if of.len() == 0 => {
                 self.keep_scratch(of);
                 self.remove_emptied(key, db, slot, cause)
             }
@@ -117,10 +120,13 @@ impl Hold<'_> {
         let Some(owned) = object.and_then(C::of_object_mut) else {
             unreachable!("the caller has looked at the type");
         };
-        let before = owned.of.heap_bytes();
+        let (before, len) = (owned.of.heap_bytes(), owned.of.len());
         let (result, cause) = change(&mut owned.of);
+        if owned.of.len() < len {
+            owned.of.maintain(TIDYING);
+        }
         let after = owned.of.heap_bytes();
-        let (next, is_empty) = (owned.of.next_deadline(), owned.of.is_empty());
+        let (next, is_empty) = (owned.of.next_deadline(), owned.of.len() == 0);
         owned.own_deadline = own_deadline;
         database.object_bytes = database.object_bytes + after - before;
         let Some(cause) = cause else {
@@ -366,6 +372,7 @@ impl Hold<'_> {
             };
             let before = owned.of.heap_bytes();
             let progress = owned.of.expire(tick, budget, sink);
+            owned.of.maintain(TIDYING + progress.fired);
             database.object_bytes = database.object_bytes + owned.of.heap_bytes() - before;
             progress
         };
@@ -407,9 +414,9 @@ impl Hold<'_> {
 
     fn is_emptied<C: Collection>(&self, db: u32, slot: Slot, beside: Option<&C>) -> bool {
         match (beside, self.entries(db).value(slot)) {
-            (Some(of), _) => of.is_empty(),
+            (Some(of), _) => of.len() == 0,
             (None, Value::Object(object)) => {
-                C::of_object(object).is_some_and(|owned| owned.of.is_empty())
+                C::of_object(object).is_some_and(|owned| owned.of.len() == 0)
             }
             (None, Value::Inline(_)) => false,
         }
