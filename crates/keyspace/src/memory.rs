@@ -133,6 +133,12 @@ impl Keyspace {
         self.lacks(0) && self.rules().policy() != Policy::NoEviction
     }
 
+    /// Whether more than `maxmemory` is used, and the policy evicts nothing. Lock-free.
+    #[must_use]
+    pub fn is_full(&self) -> bool {
+        self.lacks(0) && self.rules().policy() == Policy::NoEviction
+    }
+
     /// Evicts for a short time, if more than `maxmemory` is used: the limit was lowered, or exceeded, and no command
     /// that writes comes to make room. Returns whether another call would free more. Exclusive users that wait go
     /// first.

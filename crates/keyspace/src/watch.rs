@@ -7,7 +7,6 @@ use std::collections::HashMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
-use crate::collection::is_dead;
 use crate::context::Context;
 use crate::gate::Seat;
 use crate::keyspace::{Keyspace, Session};
@@ -26,8 +25,8 @@ pub struct Watching {
 struct WatchedKey {
     db: u32,
     key: Box<[u8]>,
-    /// Its deadline had been reached before it was watched, so that its removal changes nothing.
-    was_dead: bool,
+    /// The tick at which it was watched. What had died by then was no key, so its removal changes nothing.
+    since: u64,
 }
 
 impl Watching {
@@ -75,17 +74,15 @@ impl Keyspace {
         if watching.watches(db, key) {
             return;
         }
-        let was_dead = self.look(seat, time, db, key, |hold, now| {
-            let place = self.key(key);
-            hold.watch(db, place, &watching.changed);
-            let slot = hold.entries(db).find(place.hash, key);
-            slot.is_some_and(|slot| is_dead(hold.entries(db), slot, now))
+        let since = self.look(seat, time, db, key, |hold, now| {
+            hold.watch(db, self.key(key), now.tick, &watching.changed);
+            now.tick
         });
         watching.bytes += 2 * key.len() + WATCHED_KEY_BYTES;
         watching.keys.push(WatchedKey {
             db,
             key: key.into(),
-            was_dead,
+            since,
         });
     }
 
@@ -134,15 +131,14 @@ impl Keyspace {
         let died = |watched: &WatchedKey| {
             let key = self.key(&watched.key);
             let at = locks.binary_search_by_key(&key.shard, |(shard, _)| *shard);
-            let is_due = at.is_ok_and(|at| {
+            at.is_ok_and(|at| {
                 let entries = locks[at].1.entries(watched.db);
                 let deadline = entries
                     .look(key.hash, key.bytes)
                     .and_then(|seen| seen.deadline);
                 // Of a collection it may be a member's: that is a change too.
-                deadline.is_some_and(|deadline| now.reached(deadline))
-            });
-            !watched.was_dead && is_due
+                deadline.is_some_and(|deadline| now.reached(deadline) && deadline > watched.since)
+            })
         };
         watching.is_changed() || watching.keys.iter().any(died)
     }
@@ -157,16 +153,19 @@ struct Watcher {
     db: u32,
     /// The key's hash.
     hash: u64,
+    /// The tick at which it was watched.
+    since: u64,
     changed: Arc<AtomicBool>,
 }
 
 impl Watched {
     /// Adds one who watches a key.
-    pub(crate) fn add(&mut self, db: u32, key: Key<'_>, changed: &Arc<AtomicBool>) {
+    pub(crate) fn add(&mut self, db: u32, key: Key<'_>, since: u64, changed: &Arc<AtomicBool>) {
         let watchers = self.0.entry(key.bytes.into()).or_default();
         watchers.push(Watcher {
             db,
             hash: key.hash,
+            since,
             changed: Arc::clone(changed),
         });
     }
@@ -191,16 +190,14 @@ impl Watched {
         }
     }
 
-    /// The watched keys of a database that `is` holds for have changed.
-    pub(crate) fn mark_where(&self, db: u32, is: impl Fn(u64, &[u8]) -> bool) {
+    /// The watched keys of a database have changed for whom `is` holds: it is asked with a key, its hash, and since when
+    /// somebody watches it.
+    pub(crate) fn mark_where(&self, db: u32, is: impl Fn(u64, &[u8], u64) -> bool) {
         for (key, watchers) in &self.0 {
-            let mut watchers = watchers
-                .iter()
-                .filter(|watcher| watcher.db == db)
-                .peekable();
-            let hash = watchers.peek().map(|watcher| watcher.hash);
-            if hash.is_some_and(|hash| is(hash, key)) {
-                watchers.for_each(|watcher| watcher.changed.store(true, Relaxed));
+            for watcher in watchers.iter().filter(|watcher| watcher.db == db) {
+                if is(watcher.hash, key, watcher.since) {
+                    watcher.changed.store(true, Relaxed);
+                }
             }
         }
     }

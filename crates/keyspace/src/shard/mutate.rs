@@ -297,11 +297,11 @@ impl Hold<'_> {
     }
 
     /// Marks `changed` when a key changes.
-    pub(crate) fn watch(&mut self, db: u32, key: Key<'_>, changed: &Arc<AtomicBool>) {
+    pub(crate) fn watch(&mut self, db: u32, key: Key<'_>, since: u64, changed: &Arc<AtomicBool>) {
         self.state
             .watched
             .get_or_insert_default()
-            .add(db, key, changed);
+            .add(db, key, since, changed);
         self.state.observers |= WATCHED;
     }
 
@@ -316,14 +316,18 @@ impl Hold<'_> {
         }
     }
 
-    /// The watched keys of a database that are in one of these databases have changed.
+    /// The watched keys of a database that are in one of these databases have changed. One that was dead already when it
+    /// was watched is in none.
     #[cold]
     fn mark_watched_in(&self, db: u32, databases: &[u32]) {
         let Some(watched) = &self.state.watched else {
             return;
         };
-        watched.mark_where(db, |hash, key| {
-            let is_in = |db: &u32| self.entries(*db).find(hash, key).is_some();
+        watched.mark_where(db, |hash, key, since| {
+            let is_in = |db: &u32| {
+                let seen = self.entries(*db).look(hash, key);
+                seen.is_some_and(|seen| seen.deadline.is_none_or(|deadline| deadline > since))
+            };
             databases.iter().any(is_in)
         });
     }

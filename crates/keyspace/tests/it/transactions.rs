@@ -198,6 +198,27 @@ fn what_leaves_a_watched_key_as_it_is_stops_nothing() {
 }
 
 #[test]
+fn a_swap_that_brings_a_key_which_was_dead_before_stops_nothing() {
+    for (there, stops) in [("SET k 1 PX 1", false), ("SET k 1 PX 50", true)] {
+        for here in ["PING x", "SET k 1 PX 1"] {
+            let mut rig = Rig::new();
+            rig.run(here);
+            rig.session.db = 1;
+            rig.run(there);
+            rig.session.db = 0;
+            rig.pass(2);
+            let mut watching = Watching::default();
+            rig.keyspace
+                .watch(&mut rig.seat, rig.time, 0, b"k", &mut watching);
+            rig.run("SWAPDB 0 1");
+            let replies = run(&mut rig, &watching, &["EXISTS none"]);
+            assert_eq!(replies == "changed", stops, "{here}, {there}");
+            rig.keyspace.unwatch(watching);
+        }
+    }
+}
+
+#[test]
 fn a_watched_key_that_expires_counts_as_changed_whether_or_not_it_was_removed() {
     for removed in [false, true] {
         let mut rig = Rig::new();

@@ -56,6 +56,8 @@ pub(crate) struct Turn<'a> {
     ends: u64,
     /// The length of the running command, for CLIENT LIST.
     pub(crate) command_bytes: usize,
+    /// A transaction runs: messages must not stand between its replies.
+    pub(crate) in_transaction: bool,
     /// A reply was longer than its client may hold.
     pub(crate) over_limit: bool,
 }
@@ -83,6 +85,7 @@ impl<'a> Turn<'a> {
             notes,
             out,
             command_bytes: 0,
+            in_transaction: false,
             over_limit: false,
         }
     }

@@ -84,7 +84,7 @@ fn an_error_while_queuing_refuses_all_and_an_error_while_running_refuses_one() {
 }
 
 #[test]
-fn calls_out_of_order_are_refused_and_leave_the_queue_as_it_is() {
+fn calls_out_of_order_are_refused() {
     let server = Server::start(&[]);
     let mut client = server.client();
     script(
@@ -96,10 +96,19 @@ fn calls_out_of_order_are_refused_and_leave_the_queue_as_it_is() {
             ("MULTI", "OK"),
             ("SET a 1", "QUEUED"),
             ("MULTI", "ERR MULTI calls can not be nested"),
+        ],
+    );
+    let aborted = error("EXECABORT Transaction discarded because of previous errors.");
+    assert_eq!(client.call(&["EXEC"]), aborted);
+    script(
+        &mut client,
+        &[
+            ("SET a 1", "OK"),
+            ("MULTI", "OK"),
             ("WATCH a", "ERR WATCH inside MULTI is not allowed"),
         ],
     );
-    assert_eq!(client.call(&["EXEC"]), Reply::Array(vec![ok()]));
+    assert_eq!(client.call(&["EXEC"]), aborted);
     script(
         &mut client,
         &[
@@ -231,4 +240,49 @@ fn a_client_that_leaves_in_the_middle_leaves_nothing_behind() {
     }
     assert_eq!(other.call(&["SET", "a", "2"]), ok());
     assert_eq!(other.call(&["GET", "a"]), bulk("2"));
+}
+
+/// The message stood between the replies of the transaction.
+#[test]
+fn what_a_transaction_publishes_to_its_own_client_follows_all_its_replies() {
+    let server = Server::start(&[]);
+    let mut client = server.client();
+    client.call(&["HELLO", "3"]);
+    client.call(&["SUBSCRIBE", "a", "b"]);
+    client.read();
+    for words in [
+        &["MULTI"][..],
+        &["PUBLISH", "a", "one"],
+        &["UNSUBSCRIBE", "b"],
+        &["PUBLISH", "a", "two"],
+        &["PING"],
+    ] {
+        client.call(words);
+    }
+    let Reply::Array(replies) = client.call(&["EXEC"]) else {
+        panic!("an array")
+    };
+    assert_eq!(replies[0], Reply::Integer(1));
+    assert!(matches!(&replies[1], Reply::Push(parts) if parts[0] == bulk("unsubscribe")));
+    assert_eq!(replies[2..], [Reply::Integer(1), simple("PONG")]);
+    for text in ["one", "two"] {
+        let message = ["message", "a", text].map(bulk).to_vec();
+        assert_eq!(client.read(), Reply::Push(message));
+    }
+}
+
+#[test]
+fn nothing_is_queued_while_there_is_no_memory() {
+    let server = Server::start(&[]);
+    let mut client = server.client();
+    client.call(&["SET", "k", "v"]);
+    client.call(&["CONFIG", "SET", "maxmemory", "1"]);
+    client.call(&["MULTI"]);
+    let full = error("OOM command not allowed when used memory > 'maxmemory'.");
+    assert_eq!(client.call(&["SET", "k", "w"]), full);
+    assert_eq!(client.call(&["DISCARD"]), ok());
+    client.call(&["MULTI"]);
+    assert_eq!(client.call(&["PING"]), full);
+    let aborted = error("EXECABORT Transaction discarded because of previous errors.");
+    assert_eq!(client.call(&["EXEC"]), aborted);
 }

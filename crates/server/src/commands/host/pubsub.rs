@@ -134,6 +134,9 @@ impl Turn<'_> {
 
     /// Copies the messages that wait for this connection behind its replies so far.
     pub(super) fn take_messages(&mut self, conn: &mut Connection) {
+        if self.in_transaction {
+            return;
+        }
         let kind: &[u8] = match conn.protocol {
             Protocol::Resp3 => b">",
             Protocol::Resp2 => b"*",

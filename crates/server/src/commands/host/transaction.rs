@@ -33,6 +33,7 @@ fn runs_under_locks(row: &Command) -> bool {
 impl Turn<'_> {
     pub(super) fn multi(&mut self, conn: &mut Connection) -> Outcome {
         if conn.queue.is_some() {
+            conn.fail_queue();
             return Err(error("ERR MULTI calls can not be nested"));
         }
         conn.queue = Some(Box::default());
@@ -50,6 +51,7 @@ impl Turn<'_> {
 
     pub(super) fn watch(&mut self, conn: &mut Connection, args: Args<'_>) -> Outcome {
         if conn.queue.is_some() {
+            conn.fail_queue();
             return Err(error("ERR WATCH inside MULTI is not allowed"));
         }
         let (state, db) = (&mut *self.state, conn.session.db);
@@ -88,11 +90,14 @@ impl Turn<'_> {
         args: Args<'_>,
     ) -> Step {
         let limit = self.settings.query_buffer_limit;
+        let (full, no_memory) = (self.server.keyspace.is_full(), CommandError::OUT_OF_MEMORY);
         let Some(queue) = conn.queue.as_deref_mut() else {
             unreachable!("the check says that it queues");
         };
         let refusal = if row.flags.has(Flags::NO_MULTI) {
             Some("ERR Command not allowed inside a transaction")
+        } else if full {
+            Some(no_memory.text())
         } else if (queue.held_bytes() + args.bytes()) as u64 > limit {
             Some("ERR the queued commands exceed client-query-buffer-limit")
         } else {
@@ -143,6 +148,7 @@ impl Turn<'_> {
             return Ok(Step::Done);
         };
         let mut last = Step::Done;
+        self.in_transaction = true;
         self.out.array(queue.len());
         for (row, args) in calls {
             if self.run_queued(conn, &mut transaction, row, args) == Step::Close {
@@ -150,6 +156,11 @@ impl Turn<'_> {
             }
         }
         transaction.end(&mut self.state.seat, self.out);
+        self.in_transaction = false;
+        if conn.subscriptions.is_some() && conn.checks & checks::MUTED == 0 {
+            // What it has published to itself follows all replies.
+            self.take_messages(conn);
+        }
         Ok(last)
     }
 

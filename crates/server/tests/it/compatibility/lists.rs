@@ -3,6 +3,7 @@
 use tidewheel_keyspace::Command;
 
 const PUBLIC: &str = include_str!("public.txt");
+const SUITE: &str = include_str!("suite.txt");
 const DIFFERENCES: &str = include_str!("differences.txt");
 
 /// Public commands of one group.
@@ -22,6 +23,16 @@ pub(super) struct Difference {
     /// `yes`, `partly` or `own`.
     pub(super) word: String,
     pub(super) text: String,
+}
+
+/// What came of one unit of the public test suite.
+#[derive(Debug)]
+pub(super) struct Unit {
+    pub(super) name: String,
+    pub(super) passed: u32,
+    pub(super) skipped: u32,
+    /// Each test that failed, and why.
+    pub(super) failed: Vec<(String, String)>,
 }
 
 /// All rows of the table of commands, subcommands too.
@@ -62,6 +73,28 @@ pub(super) fn differences() -> Vec<Difference> {
         }
     };
     lines(DIFFERENCES).map(read).collect()
+}
+
+/// What came of the public test suite, unit by unit.
+pub(super) fn suite() -> Vec<Unit> {
+    let mut units: Vec<Unit> = Vec::new();
+    for line in lines(SUITE) {
+        if let Some(test) = line.strip_prefix("  ") {
+            let (name, why) = test.rsplit_once(" => ").expect("a test and a reason");
+            let unit = units.last_mut().expect("a unit before its tests");
+            unit.failed.push((name.to_owned(), why.to_owned()));
+            continue;
+        }
+        let words: Vec<&str> = line.split(' ').collect();
+        let number = |at: usize| words[at].parse().expect("a number of tests");
+        units.push(Unit {
+            name: words[0].to_owned(),
+            passed: number(1),
+            skipped: number(3),
+            failed: Vec::new(),
+        });
+    }
+    units
 }
 
 fn lines(text: &str) -> impl Iterator<Item = &str> {

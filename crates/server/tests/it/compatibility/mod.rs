@@ -1,5 +1,6 @@
-//! COMPATIBILITY.md says of each command of the public servers whether it exists. That part of the page is made here,
-//! from the table of commands and two lists: the public commands, and what differs.
+//! COMPATIBILITY.md says of each command of the public servers whether it exists, and of each unit of the public test
+//! suite what came of it. Those parts of the page are made here. They come from the table of commands and three lists:
+//! the public commands, what differs, and the results of the suite, which `.ci/suite` writes.
 //!
 //! `TIDEWHEEL_BLESS=1 cargo test -p tidewheel-server --test it compatibility` writes it anew.
 
@@ -10,13 +11,13 @@ use std::collections::BTreeSet;
 
 use crate::common::{Reply, Server, text};
 
-use self::lists::{differences, public};
-use self::page::{PAGE, commands, with_commands};
+use self::lists::{differences, public, suite};
+use self::page::{PAGE, made};
 
 #[test]
 fn the_page_says_what_the_table_and_the_lists_say() {
     let page = std::fs::read_to_string(PAGE).expect("COMPATIBILITY.md");
-    let made = with_commands(&page, &commands());
+    let made = made(&page);
     if std::env::var_os("TIDEWHEEL_BLESS").is_some() {
         std::fs::write(PAGE, made).expect("COMPATIBILITY.md can be written");
         return;
@@ -57,4 +58,13 @@ fn differences_are_of_commands_that_exist_and_are_told_once() {
         .collect();
     let unique: BTreeSet<&String> = names.iter().collect();
     assert_eq!(names.len(), unique.len());
+}
+
+#[test]
+fn every_failure_of_the_public_suite_has_a_reason() {
+    for unit in suite() {
+        for (test, why) in &unit.failed {
+            assert_ne!(why, "?", "{}: {test}", unit.name);
+        }
+    }
 }

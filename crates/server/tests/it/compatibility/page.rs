@@ -3,12 +3,19 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
 
-use super::lists::{Chapter, differences, public, table};
+use super::lists::{Chapter, Unit, differences, public, suite, table};
 
 pub(super) const PAGE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../COMPATIBILITY.md");
 
-const BEGIN: &str = "<!-- made by crates/server/tests/it/compatibility: begin -->\n";
-const END: &str = "<!-- made by crates/server/tests/it/compatibility: end -->\n";
+/// Parts that are made: what stands before and behind each.
+const COMMANDS: (&str, &str) = (
+    "<!-- commands, made by crates/server/tests/it/compatibility: begin -->\n",
+    "<!-- commands: end -->\n",
+);
+const UNITS: (&str, &str) = (
+    "<!-- the suite, made by crates/server/tests/it/compatibility: begin -->\n",
+    "<!-- the suite: end -->\n",
+);
 
 /// The version whose commands are counted.
 const VERSION: (u32, u32) = (7, 2);
@@ -16,15 +23,21 @@ const VERSION: (u32, u32) = (7, 2);
 /// A word, and what differs.
 type Verdict = (String, String);
 
-/// The page with another list of commands.
-pub(super) fn with_commands(page: &str, commands: &str) -> String {
-    let (before, rest) = page.split_once(BEGIN).expect("where the list begins");
-    let (_, after) = rest.split_once(END).expect("where the list ends");
-    format!("{before}{BEGIN}{commands}{END}{after}")
+/// The page as it should be.
+pub(super) fn made(page: &str) -> String {
+    let page = with(page, COMMANDS, &commands());
+    with(&page, UNITS, &units())
+}
+
+/// The page with another text between two marks.
+fn with(page: &str, (begin, end): (&str, &str), text: &str) -> String {
+    let (before, rest) = page.split_once(begin).expect("where a part begins");
+    let (_, after) = rest.split_once(end).expect("where a part ends");
+    format!("{before}{begin}{text}{end}{after}")
 }
 
 /// The list of commands, with their number.
-pub(super) fn commands() -> String {
+fn commands() -> String {
     let (chapters, verdicts) = (public(), verdicts());
     let of_version = chapters.iter().flat_map(|chapter| &chapter.commands);
     let of_version: Vec<&str> = of_version
@@ -105,6 +118,40 @@ fn write_chapter(chapter: &Chapter, verdicts: &BTreeMap<&'static str, Verdict>, 
         writeln!(text, "| {} | {word} | {difference}|", names.join(" "))
             .expect("a String takes everything");
     }
+}
+
+/// What came of the public test suite.
+fn units() -> String {
+    let (units, mut text) = (suite(), String::new());
+    let passed: u32 = units.iter().map(|unit| unit.passed).sum();
+    let failed: usize = units.iter().map(|unit| unit.failed.len()).sum();
+    let share = f64::from(passed) / (f64::from(passed) + failed as f64) * 100.0;
+    writeln!(
+        text,
+        "{passed} tests pass, {failed} fail: {share:.1} % of those that are run.\n"
+    )
+    .expect("a String takes everything");
+    text.push_str("| unit | passed | failed | left out | why they fail |\n|---|---|---|---|---|\n");
+    for unit in &units {
+        let (name, passed, skipped) = (&unit.name, unit.passed, unit.skipped);
+        let (failed, why) = (unit.failed.len(), reasons(unit));
+        let why = if why.is_empty() { why } else { why + " " };
+        writeln!(text, "| {name} | {passed} | {failed} | {skipped} | {why}|")
+            .expect("a String takes everything");
+    }
+    text
+}
+
+/// Why tests of a unit fail, most frequent reasons first.
+fn reasons(unit: &Unit) -> String {
+    let mut counts: BTreeMap<&str, usize> = BTreeMap::new();
+    for (_, why) in &unit.failed {
+        *counts.entry(why).or_default() += 1;
+    }
+    let mut counts: Vec<(&str, usize)> = counts.into_iter().collect();
+    counts.sort_by_key(|(why, n)| (usize::MAX - n, *why));
+    let told: Vec<String> = counts.iter().map(|(why, n)| format!("{why} {n}")).collect();
+    told.join("; ")
 }
 
 /// Commands of a group that no public server has.
