@@ -1,6 +1,8 @@
 //! SORT: what it refuses, and what it stores.
 
-use crate::common::Rig;
+use std::sync::atomic::Ordering::Relaxed;
+
+use crate::common::{OOM, Rig};
 
 #[test]
 fn hashes_and_strings_are_not_sorted_and_words_are_no_numbers() {
@@ -26,7 +28,7 @@ fn hashes_and_strings_are_not_sorted_and_words_are_no_numbers() {
     // A list of `x` and `10`.
     let payload = b"\x12\x01\x02\x0c\x0c\0\0\0\x02\0\x81x\x02\x0a\x01\xff\x0a\0........";
     let skips = &rig.keyspace.rules().skip_checksums;
-    skips.store(true, std::sync::atomic::Ordering::Relaxed);
+    skips.store(true, Relaxed);
     rig.words(&[b"RESTORE", b"l", b"0", payload]);
     rig.script(
         "
@@ -60,4 +62,19 @@ fn the_key_of_the_result_is_one_of_the_keys() {
         COMMAND GETKEYS SORT_RO abc -> ['abc']
         ",
     );
+}
+
+/// Elements of a byte each stood for values of a hundred thousand.
+#[test]
+fn a_result_that_exceeds_the_limit_is_refused() {
+    let mut rig = Rig::new();
+    for i in 0..9 {
+        rig.run(&format!("SADD k {i}"));
+        rig.words(&[b"SET", format!("v_{i}").as_bytes(), &vec![b'x'; 100_000]]);
+    }
+    let limit = rig.keyspace.used_memory() + 500_000;
+    rig.keyspace.rules().maxmemory.store(limit, Relaxed);
+    assert_eq!(rig.run("SORT k GET v_* STORE to"), OOM);
+    assert_eq!(rig.run("SORT k GET v_* LIMIT 0 3 STORE to"), ":3");
+    assert!(rig.keyspace.used_memory() <= limit);
 }

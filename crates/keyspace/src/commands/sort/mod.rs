@@ -200,6 +200,10 @@ fn store(
             let value = look_up(ctx, get.operand(element)).unwrap_or_default();
             list.push_back(&value, &limits);
         }
+        // What GET finds may be much longer than the elements.
+        if ctx.keyspace.lacks(list.heap_bytes()) {
+            return Err(CommandError::OUT_OF_MEMORY);
+        }
     }
     let (key, db) = (ctx.key(argument), ctx.session.db);
     let len = list.get().len();
