@@ -337,6 +337,8 @@ impl Index {
     }
 
     /// Panics if the structure is broken. O(n).
+    // Compiled with tests only.
+    #[inline]
     pub(crate) fn validate(&self) {
         let (mut len, mut buckets, mut crowded, mut slot) = (0, 0, 0, 0);
         let mut at_depth = [0; DEPTH_MAX as usize + 1];

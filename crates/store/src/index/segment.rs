@@ -251,6 +251,7 @@ impl Segment {
     }
 
     /// Panics if the structure is broken. O(n).
+    #[inline]
     pub(super) fn validate(&self) {
         let own = if self.is_crowded() {
             0
