@@ -2,6 +2,7 @@
 
 pub(crate) mod checks;
 pub(crate) mod connection;
+pub(crate) mod monitors;
 pub(crate) mod pause;
 pub(crate) mod queue;
 pub(crate) mod registry;

@@ -17,24 +17,9 @@ use crate::clients::connection::Connection;
 use crate::commands::call;
 use crate::commands::turn::{Step, Turn};
 use crate::counters::latency::{Event, Sample};
-use crate::counters::slow_log::Entry;
+use crate::counters::slow_log::{Entry, Unfinished};
 use crate::state::loop_state::LoopState;
 use crate::time::clock;
-
-/// A call on its way, whose time so far is known.
-#[derive(Debug)]
-pub(crate) struct Unfinished {
-    /// Its arguments, cut; empty if nobody wants to know of slow calls.
-    args: Vec<Vec<u8>>,
-    ns: u64,
-}
-
-impl Unfinished {
-    /// Memory held.
-    pub(crate) fn bytes(&self) -> usize {
-        size_of::<Self>() + self.args.iter().map(Vec::capacity).sum::<usize>()
-    }
-}
 
 impl Turn<'_> {
     /// A call was timed from its beginning on.

@@ -18,6 +18,21 @@ pub(crate) struct Entry {
     pub(crate) name: Vec<u8>,
 }
 
+/// A call on its way, whose time so far is known.
+#[derive(Debug)]
+pub(crate) struct Unfinished {
+    /// Its arguments, cut; empty if nobody wants to know of slow calls.
+    pub(crate) args: Vec<Vec<u8>>,
+    pub(crate) ns: u64,
+}
+
+impl Unfinished {
+    /// Memory held.
+    pub(crate) fn bytes(&self) -> usize {
+        size_of::<Self>() + self.args.iter().map(Vec::capacity).sum::<usize>()
+    }
+}
+
 /// The log. It is locked only for slow calls, and to be read.
 #[derive(Debug, Default)]
 pub(crate) struct SlowLog {

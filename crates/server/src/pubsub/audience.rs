@@ -7,12 +7,12 @@ use crate::loop_handle::inbox::Target;
 
 /// Clients, by loop; sorted, so that leaving a big audience is no scan.
 #[derive(Debug, Default)]
-pub(super) struct Audience {
+pub(crate) struct Audience {
     loops: Vec<(usize, Arc<Vec<Target>>)>,
 }
 
 impl Audience {
-    pub(super) fn add(&mut self, owner: usize, target: Target) {
+    pub(crate) fn add(&mut self, owner: usize, target: Target) {
         let at = match self.loops.iter().position(|(known, _)| *known == owner) {
             Some(at) => at,
             None => {
@@ -29,7 +29,7 @@ impl Audience {
         }
     }
 
-    pub(super) fn remove(&mut self, owner: usize, target: Target) {
+    pub(crate) fn remove(&mut self, owner: usize, target: Target) {
         let Some(at) = self.loops.iter().position(|(known, _)| *known == owner) else {
             return;
         };
@@ -42,16 +42,16 @@ impl Audience {
         }
     }
 
-    pub(super) fn is_empty(&self) -> bool {
+    pub(crate) fn is_empty(&self) -> bool {
         self.loops.is_empty()
     }
 
-    pub(super) fn len(&self) -> usize {
+    pub(crate) fn len(&self) -> usize {
         self.loops.iter().map(|(_, targets)| targets.len()).sum()
     }
 
     /// Hands a message to the loops of all of them. Returns how many they are.
-    pub(super) fn deliver(&self, loops: &[LoopHandle], message: &[u8]) -> usize {
+    pub(crate) fn deliver(&self, loops: &[LoopHandle], message: &[u8]) -> usize {
         for (owner, targets) in &self.loops {
             loops[*owner].deliver(targets, message);
         }

@@ -7,6 +7,7 @@ use std::sync::mpsc::Sender;
 use parking_lot::Mutex;
 use tidewheel_keyspace::{Garbage, Hooks, Keyspace, Options};
 
+use crate::clients::monitors::Monitors;
 use crate::clients::pause::Pause;
 use crate::clients::registry::Clients;
 use crate::config::{Live, Settings};
@@ -16,7 +17,6 @@ use crate::counters::slow_log::SlowLog;
 use crate::loop_handle::LoopHandle;
 use crate::process::reclaim::Reclaimer;
 use crate::pubsub::hub::Hub;
-use crate::pubsub::monitors::Monitors;
 use crate::time::clock::Clock;
 
 /// What all loops see.

@@ -6,9 +6,9 @@ use tidewheel_resp::Args;
 
 use crate::clients::checks;
 use crate::clients::connection::Connection;
+use crate::clients::monitors;
 use crate::commands::call;
 use crate::commands::turn::{Step, Turn};
-use crate::pubsub::monitors;
 
 impl Turn<'_> {
     /// Who is a monitor already gets no answer, as from the public servers.

@@ -10,10 +10,10 @@ use std::sync::Arc;
 use tidewheel_keyspace::order::{Rank, Ranked};
 use tidewheel_keyspace::{Gate, Time};
 
-use super::audience::Audience;
 use crate::clients::checks;
 use crate::loop_handle::LoopHandle;
 use crate::loop_handle::inbox::Target;
+use crate::pubsub::audience::Audience;
 
 /// Bytes of arguments that one line shows at most; what is more is counted.
 const SHOWN_MAX: usize = 4 << 20;
