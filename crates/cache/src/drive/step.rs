@@ -38,14 +38,28 @@ impl<K: Hash + Eq, V, S: BuildHasher> Inner<K, V, S> {
         if progress.backlog {
             return self.go_on(now);
         }
-        let sweeps = &self.requests.sweeps;
-        if sweeps.due_at() <= now && self.sweep(now, &mut { pace.slots }) {
+        if self.sweep_at(now) <= now && self.sweep(now, &mut { pace.slots }) {
             return self.go_on(now);
         }
         let Some(tidy_at) = self.tidy_when_calm(rounds, now, progress.expired > 0, pace) else {
             return Next::Again;
         };
-        Next::Sleep(self.next_event().min(tidy_at).min(sweeps.due_at()))
+        // Who lets time go on asks: until then nothing calms down.
+        let tidy_at = if self.time.is_frozen() {
+            NEVER
+        } else {
+            tidy_at
+        };
+        Next::Sleep(self.next_event().min(tidy_at).min(self.sweep_at(now)))
+    }
+
+    /// When there is something to sweep. While time stands still no pause would end: then at once.
+    fn sweep_at(&self, now: u64) -> u64 {
+        match self.requests.sweeps.due_at() {
+            NEVER => NEVER,
+            at if self.time.is_frozen() => at.min(now),
+            at => at,
+        }
     }
 
     /// There is more to do: at once, unless the listener must empty its queue first.

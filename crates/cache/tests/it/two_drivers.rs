@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex};
 use std::task::{Context, Poll, Wake, Waker};
 use std::time::Duration;
 
-use tidewheel::{Cache, Driver, ManualClock, SharedDriver};
+use tidewheel::{Cache, Driver, Lifetime, ManualClock, SharedDriver};
 
 use crate::loading::MS;
 
@@ -173,5 +173,28 @@ fn whoever_is_left_drives() {
         town.cache.insert(2, 2);
         town.cache.close();
         assert_eq!(*town.told.lock().expect("whole"), [1, 2]);
+    });
+}
+
+/// The second sweep waited for a pause to be over, and time stood still.
+#[test]
+fn what_is_invalidated_by_tag_is_removed_while_time_stands_still() {
+    each_driver(|town| {
+        let count = Arc::<Count>::default();
+        let mut drive = town.drive();
+        assert!(turn(&mut drive, &count).is_pending());
+        town.cache.freeze();
+        for round in 1..=3 {
+            town.cache
+                .insert_with(round, 1, Lifetime::forever().tag("a"));
+            assert!(town.cache.invalidate_tag("a"));
+            town.clock.advance(MS);
+            assert!(turn(&mut drive, &count).is_pending());
+            assert_eq!(town.cache.len(), 0, "round {round}");
+        }
+        assert_eq!(*town.told.lock().expect("whole"), [1, 2, 3]);
+        town.cache.resume();
+        assert!(turn(&mut drive, &count).is_pending());
+        town.cache.validate();
     });
 }
