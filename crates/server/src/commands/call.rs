@@ -38,7 +38,8 @@ pub(crate) fn cut(row: &Command, args: Args<'_>) -> Vec<Vec<u8>> {
     kept
 }
 
-fn cut_argument(argument: &[u8]) -> Vec<u8> {
+/// What is remembered of one argument, or of a client's name.
+pub(crate) fn cut_argument(argument: &[u8]) -> Vec<u8> {
     let Some((head, rest)) = argument.split_at_checked(BYTES_MAX) else {
         return argument.to_vec();
     };

@@ -94,7 +94,7 @@ impl Turn<'_> {
                 took_us,
                 args: args(),
                 peer: conn.client.peer,
-                name: conn.client.facts.lock().names.own.clone(),
+                name: call::cut_argument(&conn.client.facts.lock().names.own),
             };
             let most = usize::try_from(settings.slow_log_len).unwrap_or(usize::MAX);
             self.server.slow_log.add(entry, most);

@@ -3,6 +3,9 @@
 /// A slow log's threshold below this would miss commands, unless every one is timed.
 const FINE_US: i64 = 1_000;
 
+/// INFO works each of them out for every command.
+const PERCENTILES_MAX: usize = 64;
+
 /// Settings of what is noticed.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Diagnosis {
@@ -75,8 +78,11 @@ impl Percentiles {
                     .to_owned(),
             ),
         };
-        let numbers: Result<_, String> = text.split_ascii_whitespace().map(number).collect();
-        numbers.map(Self)
+        let words = text.split_ascii_whitespace();
+        if words.clone().count() > PERCENTILES_MAX {
+            return Err(format!("no more than {PERCENTILES_MAX} percentiles"));
+        }
+        words.map(number).collect::<Result<_, String>>().map(Self)
     }
 
     /// As CONFIG GET shows them.

@@ -177,8 +177,8 @@ fn histograms_count_every_call_under_the_names_of_the_commands() {
     }
     let sets = ("set".to_owned(), Reply::Integer(100));
     assert_eq!(
-        calls(&mut client, &["blah", "SET", "config"]),
-        [sets, reset]
+        calls(&mut client, &["blah", "SET", "config", "set"]),
+        [reset, sets]
     );
     let percentiles = client.info("latencystats", "latency_percentiles_usec_set");
     assert!(percentiles.starts_with("p50=") && percentiles.contains(",p99.9="));

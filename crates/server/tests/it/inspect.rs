@@ -192,6 +192,10 @@ fn a_server_alone_says_so() {
     assert_eq!(client.call(&["WAITAOF", "0", "1", "0"]), none);
     assert!(text(&client.call(&["WAITAOF", "1", "0", "0"])).contains("appendonly is disabled"));
     assert!(text(&client.call(&["LOLWUT", "VERSION", "5"])).contains("Redis ver. 7."));
+    assert_eq!(
+        client.call(&["LOLWUT", "VERSION", "x"]),
+        error("ERR value is not an integer or out of range")
+    );
 }
 
 #[test]

@@ -1,6 +1,6 @@
 //! LATENCY: events that took long, and how the times of commands are distributed.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
 
 use tidewheel_keyspace::{Command, CommandError};
@@ -108,7 +108,8 @@ impl Turn<'_> {
             own.calls = own.calls.saturating_sub(1);
         }
         times.retain(|_, times| times.calls > 0);
-        let names: Vec<&str> = if args.len() == 2 {
+        // Who names a command twice gets it once: a map has no key twice.
+        let names: BTreeSet<&str> = if args.len() == 2 {
             times.keys().copied().collect()
         } else {
             args.iter().skip(2).flat_map(names_of).collect()

@@ -1,6 +1,7 @@
 //! LOLWUT: a picture, and the version. The picture is a wheel that the tide turns a little further each second.
 
-use tidewheel_resp::Args;
+use tidewheel_keyspace::CommandError;
+use tidewheel_resp::{Args, parse_i64};
 
 use super::Outcome;
 use super::session::REDIS_VERSION;
@@ -14,7 +15,17 @@ const SPOKES: f64 = 8.0;
 
 impl Turn<'_> {
     /// VERSION asks for the picture of another version. There is one picture.
-    pub(super) fn lolwut(&mut self, _: Args<'_>) -> Outcome {
+    pub(super) fn lolwut(&mut self, args: Args<'_>) -> Outcome {
+        let asks = args
+            .get(1)
+            .is_some_and(|word| word.eq_ignore_ascii_case(b"version"));
+        if asks
+            && args
+                .get(2)
+                .is_some_and(|version| parse_i64(version).is_none())
+        {
+            return Err(CommandError::NOT_AN_INTEGER);
+        }
         let second = self.time.tick / 1_000;
         let text = format!(
             "{}\nTidewheel ver. {}, as Redis ver. {REDIS_VERSION}\n",
