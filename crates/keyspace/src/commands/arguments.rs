@@ -8,12 +8,22 @@ use crate::context::Context;
 use crate::error::CommandError;
 
 const NO_KEYS: CommandError = CommandError::fixed("ERR numkeys should be greater than 0");
+const NEGATIVE_LIMIT: CommandError = CommandError::fixed("ERR LIMIT can't be negative");
 
 /// The argument that says how many keys follow it.
 pub(crate) fn count_of_keys(ctx: &Context<'_, '_>, argument: usize) -> Result<usize, CommandError> {
     let count = ctx.args.get(argument).and_then(parse_i64);
     let count = count.filter(|count| *count > 0).ok_or(NO_KEYS)?;
     Ok(usize::try_from(count).unwrap_or(usize::MAX))
+}
+
+/// How many members are counted at most: 0 is no limit.
+pub(crate) fn limit_of_count(text: &[u8]) -> Result<usize, CommandError> {
+    let limit = parse_i64(text).and_then(|limit| usize::try_from(limit).ok());
+    match limit.ok_or(NEGATIVE_LIMIT)? {
+        0 => Ok(usize::MAX),
+        limit => Ok(limit),
+    }
 }
 
 /// The places from `start` to `end`, both inclusive, among `len`. Negative ones count from the end: −1 is the last.

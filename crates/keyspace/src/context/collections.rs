@@ -90,6 +90,23 @@ impl<'a> Context<'a, '_> {
             .insert_owned(key, db, owned, access, tick, cause);
     }
 
+    /// Puts a collection under a key in the session's database, in place of what is there. An empty one removes the key.
+    /// Returns how many members it has.
+    pub(crate) fn put<C: Collection>(&mut self, key: Key<'_>, result: C, cause: Cause) -> usize {
+        let len = result.len();
+        if let Some(slot) = self.find_at(key, self.session.db) {
+            let why = if len == 0 { Cause::Del } else { Cause::Silent };
+            self.remove(key, slot, why);
+        }
+        if len > 0 {
+            self.edit(key, None, |of: &mut C, _| {
+                *of = result;
+                ((), Some(cause))
+            });
+        }
+        len
+    }
+
     /// What a change of a collection with such limits knows.
     pub(crate) fn change(&self, limit: PackedLimit) -> Change<'a> {
         let integers = &self.keyspace.rules().packing.intset_entries;

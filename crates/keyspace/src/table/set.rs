@@ -1,7 +1,7 @@
 //! Rows: sets.
 
-use crate::command::{Argument, Command, Flags, Group, Handler, KeySpec, KeyUse};
-use crate::commands::set::{self, basic, random};
+use crate::command::{Adds, Argument, Command, Flags, Group, Handler, KeySpec, KeyUse};
+use crate::commands::set::{self, algebra, basic, random};
 
 const READ: KeyUse = KeyUse {
     flags: &["RO", "access"],
@@ -28,6 +28,36 @@ const SET: Command = Command {
     ..Command::BASE
 };
 
+const PUT: KeyUse = KeyUse {
+    flags: &["OW", "update"],
+};
+/// Several sets as one.
+const SEVERAL: Command = Command {
+    arity: -2,
+    keys: KeySpec::all(1, &[READ]),
+    flags: Flags::READONLY,
+    slow: true,
+    complexity: "O(N) where N is the total number of elements in all given sets.",
+    tips: &["nondeterministic_output_order"],
+    arguments: &[KEY.multiple()],
+    ..SET
+};
+/// Several sets as one that is stored.
+const STORE: Command = Command {
+    arity: -3,
+    keys: KeySpec::all(1, &[PUT, READ]),
+    flags: Flags::WRITE.or(Flags::DENYOOM),
+    adds: Adds::Sources,
+    tips: &[],
+    arguments: &[
+        Argument::key("destination"),
+        Argument::key_of("key", 1).multiple(),
+    ],
+    ..SEVERAL
+};
+const INTER_COST: &str = "O(N*M) worst case where N is the cardinality of the smallest set and M is \
+                          the number of sets.";
+
 pub(super) static ROWS: &[Command] = &[
     Command {
         name: "sadd",
@@ -50,6 +80,49 @@ pub(super) static ROWS: &[Command] = &[
         arguments: &[KEY],
         handler: Handler::Keys(basic::scard),
         ..SET
+    },
+    Command {
+        name: "sdiff",
+        summary: "Returns the members of the first set that none of the others has.",
+        handler: Handler::Keys(algebra::sdiff),
+        ..SEVERAL
+    },
+    Command {
+        name: "sdiffstore",
+        summary: "Stores the members of the first set that none of the others has in a key.",
+        handler: Handler::Keys(algebra::sdiffstore),
+        ..STORE
+    },
+    Command {
+        name: "sinter",
+        summary: "Returns the members that all of several sets have.",
+        complexity: INTER_COST,
+        handler: Handler::Keys(algebra::sinter),
+        ..SEVERAL
+    },
+    Command {
+        name: "sintercard",
+        summary: "Returns the number of members that all of several sets have.",
+        since: "7.0.0",
+        complexity: INTER_COST,
+        arity: -3,
+        flags: Flags::READONLY.or(Flags::MOVABLE_KEYS),
+        keys: KeySpec::counted(1, &[READ]),
+        tips: &[],
+        arguments: &[
+            Argument::integer("numkeys"),
+            KEY.multiple(),
+            Argument::integer("limit").after("LIMIT").optional(),
+        ],
+        handler: Handler::Keys(algebra::sintercard),
+        ..SEVERAL
+    },
+    Command {
+        name: "sinterstore",
+        summary: "Stores the members that all of several sets have in a key.",
+        complexity: INTER_COST,
+        handler: Handler::Keys(algebra::sinterstore),
+        ..STORE
     },
     Command {
         name: "sismember",
@@ -154,5 +227,17 @@ pub(super) static ROWS: &[Command] = &[
         ],
         handler: Handler::Keys(set::sscan),
         ..SET
+    },
+    Command {
+        name: "sunion",
+        summary: "Returns the members of several sets.",
+        handler: Handler::Keys(algebra::sunion),
+        ..SEVERAL
+    },
+    Command {
+        name: "sunionstore",
+        summary: "Stores the members of several sets in a key.",
+        handler: Handler::Keys(algebra::sunionstore),
+        ..STORE
     },
 ];

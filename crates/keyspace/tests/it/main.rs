@@ -19,6 +19,8 @@ mod notifications;
 #[cfg(unix)]
 mod oracle;
 mod reply_limits;
+#[cfg(unix)]
+mod set_oracle;
 mod sets;
 mod sorting;
 mod strings;

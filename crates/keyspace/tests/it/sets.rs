@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use tidewheel_resp::Reply;
+use tidewheel_resp::{Protocol, Reply};
 
 use crate::common::{Rig, show};
 
@@ -126,5 +126,93 @@ fn scans_are_refused_in_the_public_words() {
          SSCAN s 0 NOVALUES -> -ERR syntax error
          HSCAN h 0 COUNT 5 MATCH f* -> ['0' ['f' 'v']]
          HSCAN h 0 NOVALUES -> ['0' ['f']]",
+    );
+}
+
+#[test]
+fn sets_are_combined_and_results_are_stored() {
+    let mut rig = Rig::new();
+    rig.script(
+        "SADD a 1 2 3 -> :3
+         SADD b 2 3 x -> :3
+         SADD c 3 -> :1
+         SET str 1 -> OK",
+    );
+    rig.notify("KEA");
+    rig.script(
+        "SINTER a b c -> ['3']
+         SINTER a b none -> []
+         SINTER none str -> -WRONGTYPE Operation against a key holding the wrong kind of value
+         SDIFF a b -> ['1']
+         SDIFF a a -> []
+         SDIFF none a -> []
+         SUNION none c c -> ['3']
+         SINTERCARD 2 a b -> :2
+         SINTERCARD 2 a b LIMIT 1 -> :1
+         SINTERCARD 2 a b LIMIT 0 -> :2
+         SINTERSTORE a a b -> :2
+         OBJECT ENCODING a -> 'intset'
+         SUNIONSTORE str b c -> :3
+         OBJECT ENCODING str -> 'listpack'
+         SDIFFSTORE str str a -> :1
+         SMEMBERS str -> ['x']
+         SDIFFSTORE str none -> :0
+         SDIFFSTORE str none -> :0
+         EXISTS str -> :0",
+    );
+    let mut events = rig.events();
+    events.retain(|event| !event.contains("keymiss"));
+    let expected = [
+        "0:sinterstore:a",
+        "0:sunionstore:str",
+        "0:sdiffstore:str",
+        "0:del:str",
+    ];
+    assert_eq!(events, expected);
+    rig.protocol = Protocol::Resp3;
+    rig.script(
+        "SINTER a c -> ~['3']
+         SUNION none -> ~[]
+         SDIFF a c -> ~['2']",
+    );
+}
+
+#[test]
+fn members_whose_deadline_is_reached_are_not_combined() {
+    let mut rig = Rig::new();
+    rig.script(
+        "SADD a 1 2 -> :2
+         SADD b 1 2 3 -> :3
+         SPEXPIRE a 5 MEMBERS 1 1 -> [:1]
+         SPEXPIRE b 9 MEMBERS 1 2 -> [:1]
+         SUNIONSTORE d a b -> :3
+         SPTTL d MEMBERS 1 1 -> [:-1]
+         pass 5
+         SINTER a b -> ['2']
+         pass 4
+         SINTER a b -> []
+         SDIFFSTORE d b a -> :2",
+    );
+}
+
+/// All shapes of the difference, and packed sets into which many looks are made.
+#[test]
+fn long_sets_are_combined_like_short_ones() {
+    let mut rig = Rig::new();
+    for i in 0..600 {
+        rig.run(&format!("SADD large {i} m{i}"));
+        rig.run(&format!("SADD packed {}", i % 100));
+    }
+    rig.script(
+        "SADD one 5 -> :1
+         SINTERCARD 2 packed large -> :100
+         SINTERCARD 3 packed large packed -> :100
+         SINTERCARD 2 large large LIMIT 50 -> :50
+         SUNIONSTORE d packed large packed -> :1200
+         SDIFFSTORE d large packed -> :1100
+         SDIFFSTORE d large packed one one one -> :1100
+         SDIFFSTORE d packed one one one one one -> :99
+         SDIFFSTORE d packed large -> :0
+         SDIFFSTORE d large large -> :0",
     );
 }

@@ -1,6 +1,8 @@
 //! Sets.
 
+pub(crate) mod algebra;
 pub(crate) mod basic;
+mod combine;
 pub(crate) mod random;
 
 use tidewheel_collections::{Set, SetRef};

@@ -1,7 +1,7 @@
 //! Several sorted sets as one: union, intersection, difference. Sets take part too: each of their members has the score 1.
 
 use tidewheel_collections::{NewDeadline, Set, ZSet};
-use tidewheel_resp::{Args, parse_i64};
+use tidewheel_resp::Args;
 
 use super::reply::Layout;
 use super::score::parse_score;
@@ -10,11 +10,11 @@ use super::sources::{
 };
 use super::{Outcome, change, event, store};
 use crate::collection;
+use crate::commands::arguments::limit_of_count;
 use crate::context::{Context, Lookup};
 use crate::error::CommandError;
 
 const NOT_A_WEIGHT: CommandError = CommandError::fixed("ERR weight value is not a float");
-const NEGATIVE_LIMIT: CommandError = CommandError::fixed("ERR LIMIT can't be negative");
 
 /// What is made of the sources.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -193,21 +193,12 @@ impl Options {
             } else if used == Use::Reply && is("WITHSCORES") {
                 options.scores = true;
             } else if used == Use::Count && left >= 1 && is("LIMIT") {
-                options.limit = parse_limit(&words[i])?;
+                options.limit = limit_of_count(&words[i])?;
                 i += 1;
             } else {
                 return Err(CommandError::SYNTAX);
             }
         }
         Ok(options)
-    }
-}
-
-/// 0 is no limit.
-fn parse_limit(text: &[u8]) -> Result<usize, CommandError> {
-    let limit = parse_i64(text).and_then(|limit| usize::try_from(limit).ok());
-    match limit.ok_or(NEGATIVE_LIMIT)? {
-        0 => Ok(usize::MAX),
-        limit => Ok(limit),
     }
 }

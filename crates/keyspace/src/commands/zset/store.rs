@@ -9,16 +9,5 @@ use crate::events::Cause;
 /// Returns how many members it has.
 pub(crate) fn put(ctx: &mut Context<'_, '_>, argument: usize, result: ZSet, cause: Cause) -> i64 {
     let key = ctx.key(argument);
-    let len = result.get().len() as i64;
-    if let Some(slot) = ctx.find_at(key, ctx.session.db) {
-        let why = if len == 0 { Cause::Del } else { Cause::Silent };
-        ctx.remove(key, slot, why);
-    }
-    if len > 0 {
-        ctx.edit(key, None, |zset: &mut ZSet, _| {
-            *zset = result;
-            ((), Some(cause))
-        });
-    }
-    len
+    ctx.put(key, result, cause) as i64
 }

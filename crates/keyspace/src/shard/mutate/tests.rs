@@ -307,6 +307,40 @@ const CASES: &[(&str, &[&str], &[&str])] = &[
         &["SADD s a", "SADD s a b", "SADD n a", "SADD n <long>"],
     ),
     (
+        "sdiffstore",
+        &["SADD s a b", "SADD t b", "SET x 1"],
+        &[
+            "SDIFFSTORE n s t",
+            "SDIFFSTORE x s t none",
+            "SDIFFSTORE s s t",
+            "SDIFFSTORE s none t",
+            "SDIFFSTORE none t t",
+        ],
+    ),
+    (
+        "sinterstore",
+        &["SADD s a b", "SADD t b <long>", "SET x 1"],
+        &[
+            "SINTERSTORE n s t",
+            "SINTERSTORE x s t",
+            "SINTERSTORE s s t",
+            "SINTERSTORE s s none",
+            "SINTERSTORE t x t",
+            "SINTERSTORE t t n none",
+        ],
+    ),
+    (
+        "sunionstore",
+        &["SADD s a b", "SADD t b <long>", "SET x 1"],
+        &[
+            "SUNIONSTORE n s t",
+            "SUNIONSTORE x t",
+            "SUNIONSTORE s s t",
+            "SUNIONSTORE s none",
+            "SUNIONSTORE none none",
+        ],
+    ),
+    (
         "smove",
         &["SADD s a b", "SADD t c"],
         &["SMOVE s t a", "SMOVE s t x", "SMOVE s n b"],
