@@ -70,7 +70,8 @@ fn add_to(
     let value = value::string(ctx.entries(key), slot)?;
     let (bytes, kind) = bytes_of(&value)?;
     if kind == Kind::Dense {
-        if !raises(bytes, elements)? {
+        let mut ranks = elements.iter().map(Rank::of);
+        if !ranks.any(|new| hll::is_lower(bytes, new)) {
             return Ok(false);
         }
         change_in_place(ctx, key, slot, Cause::PfAdd, |bytes| {
@@ -96,27 +97,12 @@ fn add_to(
     Ok(changed)
 }
 
-/// Whether an element would raise a register.
-fn raises(bytes: &[u8], elements: Args<'_>) -> Result<bool, Corrupt> {
-    for element in elements.iter() {
-        let new = Rank::of(element);
-        if hll::register(bytes, Kind::Dense, new.register)? < new.rank {
-            return Ok(true);
-        }
-    }
-    Ok(false)
-}
-
 /// Adds elements. Returns whether a register has changed.
 fn add(bytes: &mut Vec<u8>, elements: Args<'_>, sparse_max: usize) -> Result<bool, Corrupt> {
     let mut changed = false;
     for element in elements.iter() {
-        let new = Rank::of(element);
         let kind = hll::kind(bytes).ok_or(Corrupt)?;
-        if hll::register(bytes, kind, new.register)? < new.rank {
-            hll::raise(bytes, new, sparse_max)?;
-            changed = true;
-        }
+        changed |= hll::raise(bytes, kind, Rank::of(element), sparse_max)?;
     }
     Ok(changed)
 }

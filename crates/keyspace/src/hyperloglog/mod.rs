@@ -17,6 +17,7 @@ mod sparse;
 
 use self::header::HEADER;
 pub(crate) use self::header::{Kind, cached, invalidate, kind, remember};
+use self::sparse::Raised;
 pub(crate) use self::sparse::describe;
 
 /// Registers of each.
@@ -57,25 +58,31 @@ pub(crate) fn empty() -> Vec<u8> {
     bytes
 }
 
-/// The rank that a register keeps.
-pub(crate) fn register(bytes: &[u8], kind: Kind, register: usize) -> Result<u8, Corrupt> {
-    match kind {
-        Kind::Dense => Ok(dense::get(&bytes[HEADER..], register)),
-        Kind::Sparse => sparse::get(&bytes[HEADER..], register),
-    }
+/// Whether a dense one's register is lower than that.
+pub(crate) fn is_lower(dense: &[u8], new: Rank) -> bool {
+    dense::get(&dense[HEADER..], new.register) < new.rank
 }
 
-/// Raises a register to a rank, which is higher. A sparse one that would become longer than `sparse_max` bytes becomes
-/// dense.
-pub(crate) fn raise(bytes: &mut Vec<u8>, new: Rank, sparse_max: usize) -> Result<(), Corrupt> {
-    if kind(bytes) == Some(Kind::Sparse) {
-        if sparse::raise(bytes, new, sparse_max)? {
-            return Ok(());
+/// Raises a register to a rank, unless it is as high already. Returns whether it was lower. A sparse one that would become
+/// longer than `sparse_max` bytes becomes dense.
+pub(crate) fn raise(
+    bytes: &mut Vec<u8>,
+    kind: Kind,
+    new: Rank,
+    sparse_max: usize,
+) -> Result<bool, Corrupt> {
+    if kind == Kind::Sparse {
+        match sparse::raise(bytes, new, sparse_max)? {
+            Raised::AsHigh => return Ok(false),
+            Raised::Done => return Ok(true),
+            Raised::TooLarge => *bytes = to_dense(bytes)?,
         }
-        *bytes = to_dense(bytes)?;
     }
-    dense::set(&mut bytes[HEADER..], new);
-    Ok(())
+    let lower = is_lower(bytes, new);
+    if lower {
+        dense::set(&mut bytes[HEADER..], new);
+    }
+    Ok(lower)
 }
 
 /// The same, dense. It keeps the header's estimate.

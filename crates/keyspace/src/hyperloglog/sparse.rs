@@ -105,34 +105,42 @@ fn find(runs: &[u8], register: usize) -> Result<Found, Corrupt> {
     }
 }
 
-pub(super) fn get(runs: &[u8], register: usize) -> Result<u8, Corrupt> {
-    find(runs, register).map(|found| found.run.rank)
+/// What came of raising a register.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Raised {
+    /// It is as high already.
+    AsHigh,
+    Done,
+    /// This encoding cannot hold the rank, or would become too long. Nothing was done.
+    TooLarge,
 }
 
-/// Raises a register. False, and nothing is done, if this encoding cannot hold the rank, or if it would become longer
-/// than `longest`.
-pub(super) fn raise(bytes: &mut Vec<u8>, new: Rank, longest: usize) -> Result<bool, Corrupt> {
-    if new.rank > RANK_MAX {
-        return Ok(false);
-    }
+/// Raises a register, unless it is as high already. The string does not become longer than `longest`.
+pub(super) fn raise(bytes: &mut Vec<u8>, new: Rank, longest: usize) -> Result<Raised, Corrupt> {
     let Found {
         run,
         at,
         previous,
         before,
     } = find(&bytes[HEADER..], new.register)?;
+    if run.rank >= new.rank {
+        return Ok(Raised::AsHigh);
+    }
+    if new.rank > RANK_MAX {
+        return Ok(Raised::TooLarge);
+    }
     let mut split = Vec::with_capacity(5);
     Run::write(run.rank, before, &mut split);
     Run::write(new.rank, 1, &mut split);
     Run::write(run.rank, run.len - before - 1, &mut split);
     let grown = bytes.len() + split.len() - run.bytes;
     if split.len() > run.bytes && grown > longest {
-        return Ok(false);
+        return Ok(Raised::TooLarge);
     }
     let at = HEADER + at;
     bytes.splice(at..at + run.bytes, split);
     merge(bytes, HEADER + previous);
-    Ok(true)
+    Ok(Raised::Done)
 }
 
 /// Merges neighbours of equal rank, from that byte on.
