@@ -78,6 +78,7 @@ mod execute;
 mod expire;
 mod garbage;
 mod gate;
+mod geo;
 mod glob;
 mod hooks;
 mod hyperloglog;

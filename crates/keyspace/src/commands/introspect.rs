@@ -284,7 +284,7 @@ fn write_key_specs(keys: &KeySpec, out: &mut Writer) {
         let first = i64::from(keys.first) + i as i64;
         let counted = keys.counted > 0 && i + 1 == keys.uses.len();
         let first = if counted { keys.counted.into() } else { first };
-        let last = if i + 1 < keys.uses.len() {
+        let last = if i + 1 < keys.uses.len() || keys.stored_from > 0 {
             0
         } else if keys.last < 0 {
             keys.last.into()
@@ -298,11 +298,16 @@ fn write_key_specs(keys: &KeySpec, out: &mut Writer) {
         out.bulk(b"begin_search");
         out.map(2);
         out.bulk(b"type");
-        out.bulk(b"index");
-        out.bulk(b"spec");
-        out.map(1);
-        out.bulk(b"index");
-        out.integer(first);
+        let word = (keys.stored_from > 0).then(|| STORE_WORDS.get(i.wrapping_sub(1)));
+        if let Some(word) = word.flatten() {
+            write_word(word, keys.stored_from, out);
+        } else {
+            out.bulk(b"index");
+            out.bulk(b"spec");
+            out.map(1);
+            out.bulk(b"index");
+            out.integer(first);
+        }
         out.bulk(b"find_keys");
         out.map(2);
         out.bulk(b"type");
@@ -320,6 +325,20 @@ fn write_key_specs(keys: &KeySpec, out: &mut Writer) {
         out.bulk(b"limit");
         out.integer(0);
     }
+}
+
+/// The words in front of a key to store in.
+const STORE_WORDS: [&str; 2] = ["STORE", "STOREDIST"];
+
+/// The search for a key begins at a word, which stands at an argument or behind it.
+fn write_word(word: &str, from: u32, out: &mut Writer) {
+    out.bulk(b"keyword");
+    out.bulk(b"spec");
+    out.map(2);
+    out.bulk(b"keyword");
+    out.bulk(word.as_bytes());
+    out.bulk(b"startfrom");
+    out.integer(from.into());
 }
 
 /// The number of keys is where the search begins, and the keys follow it.

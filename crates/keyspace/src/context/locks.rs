@@ -26,7 +26,7 @@ impl<'a> Context<'a, '_> {
         // DEL of one key is as cheap as GET.
         let only =
             keys.last == keys.first as i32 || keys.last == -1 && n <= first + keys.step as usize;
-        let only = only && keys.counted == 0;
+        let only = only && keys.counted == 0 && keys.stored_from == 0;
         if only {
             if stored_argument != 0 {
                 self.prepare(stored_argument as usize);

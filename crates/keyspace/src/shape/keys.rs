@@ -14,6 +14,8 @@ pub struct KeySpec {
     pub step: u32,
     /// The position of the argument that says how many keys follow it; 0 if none does.
     pub counted: u32,
+    /// From this argument on, the word STORE or STOREDIST may stand before one key more; 0 if it may not.
+    pub stored_from: u32,
     /// What is done to them: one for each key, and the last one for all that follow.
     pub uses: &'static [KeyUse],
 }
@@ -25,6 +27,7 @@ impl KeySpec {
         last: 0,
         step: 0,
         counted: 0,
+        stored_from: 0,
         uses: &[],
     };
 
@@ -35,6 +38,7 @@ impl KeySpec {
             last: position as i32,
             step: 1,
             counted: 0,
+            stored_from: 0,
             uses,
         }
     }
@@ -46,6 +50,7 @@ impl KeySpec {
             last: -1,
             step,
             counted: 0,
+            stored_from: 0,
             uses,
         }
     }
@@ -57,6 +62,7 @@ impl KeySpec {
             last: 2,
             step: 1,
             counted: 0,
+            stored_from: 0,
             uses,
         }
     }
@@ -68,6 +74,7 @@ impl KeySpec {
             last: 0,
             step: 0,
             counted: position,
+            stored_from: 0,
             uses,
         }
     }
@@ -79,7 +86,16 @@ impl KeySpec {
             last: 1,
             step: 1,
             counted: 2,
+            stored_from: 0,
             uses,
+        }
+    }
+
+    /// One key, and one more behind the word STORE or STOREDIST, which may stand from an argument on.
+    pub(crate) const fn one_and_stored(from: u32, uses: &'static [KeyUse]) -> Self {
+        Self {
+            stored_from: from,
+            ..Self::one(1, uses)
         }
     }
 
@@ -105,6 +121,22 @@ impl KeySpec {
         (self.first as usize..end)
             .step_by(self.step.max(1) as usize)
             .chain(counted)
+            .chain(self.stored(args))
+    }
+
+    /// The position of the key behind STORE or STOREDIST. The last one is meant, if there are several.
+    fn stored(&self, args: Args<'_>) -> Option<usize> {
+        let (mut at, mut stored) = (self.stored_from as usize, None);
+        while at != 0
+            && let (Some(word), Some(_)) = (args.get(at), args.get(at + 1))
+        {
+            if word.eq_ignore_ascii_case(b"STORE") || word.eq_ignore_ascii_case(b"STOREDIST") {
+                stored = Some(at + 1);
+                at += 1;
+            }
+            at += 1;
+        }
+        stored
     }
 
     /// First, last and step as COMMAND INFO says them: keys that are counted are none of these.

@@ -135,6 +135,7 @@ pub(super) static ROWS: &[Command] = &[
             last: -1,
             step: 1,
             counted: 0,
+            stored_from: 0,
             uses: &[RESULT, RO],
         },
         adds: Adds::Longest,

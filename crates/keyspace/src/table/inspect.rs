@@ -59,6 +59,7 @@ static DEBUG: &[Command] = &[
             last: -1,
             step: 1,
             counted: 0,
+            stored_from: 0,
             uses: READ,
         },
         arguments: &[Argument::key("key").optional().multiple()],

@@ -4,6 +4,8 @@ mod bitmap;
 mod connection;
 mod diagnosis;
 mod expiry;
+mod geo;
+mod geo_radius;
 mod hash;
 mod hyperloglog;
 mod inspect;
@@ -36,6 +38,8 @@ static CHAPTERS: &[&[Command]] = &[
     zset_range::ROWS,
     list::ROWS,
     zset_combine::ROWS,
+    geo::ROWS,
+    geo_radius::ROWS,
     key::ROWS,
     expiry::ROWS,
     connection::ROWS,

@@ -7,6 +7,7 @@ mod common;
 mod concurrency;
 mod deadlines;
 mod dumps;
+mod geo;
 mod hashes;
 mod hyperloglogs;
 mod keys;

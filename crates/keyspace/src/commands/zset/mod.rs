@@ -24,17 +24,17 @@ use crate::events::{Cause, NotifyClass};
 type Outcome = Result<(), CommandError>;
 
 /// An event of a sorted set.
-const fn event(name: &'static str) -> Cause {
+pub(super) const fn event(name: &'static str) -> Cause {
     Cause::Of(NotifyClass::SortedSet, name)
 }
 
 /// What a change of a sorted set knows.
-fn change<'a>(ctx: &Context<'a, '_>) -> Change<'a> {
+pub(super) fn change<'a>(ctx: &Context<'a, '_>) -> Change<'a> {
     ctx.change(ctx.keyspace.rules().packing.zset.get())
 }
 
 /// Replies with what there is to say of a key's sorted set.
-fn one<R>(
+pub(super) fn one<R>(
     ctx: &mut Context<'_, '_>,
     reply: impl FnOnce(Option<ZSetRef<'_>>, &mut Writer) -> R,
 ) -> Result<R, CommandError> {

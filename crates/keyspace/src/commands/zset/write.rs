@@ -133,15 +133,27 @@ fn add(ctx: &mut Context<'_, '_>, rule: &Rule, pairs: Args<'_>) -> Result<Tally,
     for i in (2..pairs.len()).step_by(2) {
         parse_score(&pairs[i])?;
     }
+    let member = |i| pairs.get(i + 1).unwrap_or_default();
+    let others = (2..pairs.len()).step_by(2);
+    let others = others.map(|i| (member(i), parse_score(&pairs[i]).unwrap_or_default()));
+    let all = std::iter::once((member(0), first)).chain(others);
+    write_all(ctx, rule, all)
+}
+
+/// Writes members and their scores.
+#[inline]
+pub(crate) fn write_all<'m>(
+    ctx: &mut Context<'_, '_>,
+    rule: &Rule,
+    pairs: impl Iterator<Item = (&'m [u8], f64)>,
+) -> Result<Tally, CommandError> {
     let key = ctx.key(1);
     let slot = ctx.find_of::<ZSet>(key, Lookup::Write)?;
     let change = change(ctx);
     let tally = ctx.edit(key, slot, |zset: &mut ZSet, _| {
         let mut tally = Tally::default();
-        rule.write(zset, &pairs[1], first, &change, &mut tally);
-        for i in (2..pairs.len()).step_by(2) {
-            let score = parse_score(&pairs[i]).unwrap_or_default();
-            rule.write(zset, &pairs[i + 1], score, &change, &mut tally);
+        for (member, score) in pairs {
+            rule.write(zset, member, score, &change, &mut tally);
         }
         let cause = tally.cause(event("zadd"));
         (tally, cause)

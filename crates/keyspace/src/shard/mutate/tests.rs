@@ -590,6 +590,45 @@ const CASES: &[(&str, &[&str], &[&str])] = &[
         &["UNLINK a none b"],
     ),
     (
+        "geoadd",
+        &["GEOADD g 1 1 a"],
+        &[
+            "GEOADD g 1 1 a",
+            "GEOADD g 2 2 a 3 3 b",
+            "GEOADD g NX 4 4 a",
+            "GEOADD n XX 1 1 a",
+            "GEOADD n 1 1 <long>",
+        ],
+    ),
+    (
+        "georadius",
+        &["GEOADD g 1 1 a 2 2 b", "SET s 1"],
+        &[
+            "GEORADIUS g 1 1 100 km",
+            "GEORADIUS g 1 1 100 km STORE s",
+            "GEORADIUS g 1 1 900 km STOREDIST g",
+            "GEORADIUS none 1 1 1 km STORE s",
+        ],
+    ),
+    (
+        "georadiusbymember",
+        &["GEOADD g 1 1 a 2 2 b", "SET s 1"],
+        &[
+            "GEORADIUSBYMEMBER g a 100 km",
+            "GEORADIUSBYMEMBER g a 100 km STORE s",
+            "GEORADIUSBYMEMBER g b 900 km STOREDIST n",
+        ],
+    ),
+    (
+        "geosearchstore",
+        &["GEOADD g 1 1 a 2 2 b", "SET s 1"],
+        &[
+            "GEOSEARCHSTORE s g FROMMEMBER a BYRADIUS 900 km",
+            "GEOSEARCHSTORE g g FROMMEMBER a BYBOX 1 1 km",
+            "GEOSEARCHSTORE s g FROMLONLAT 50 50 BYBOX 1 1 km",
+        ],
+    ),
+    (
         "zadd",
         &["ZADD z 1 a", "ZADD l 1 <long>"],
         &[
