@@ -173,3 +173,50 @@ fn members_that_do_not_fit_are_refused_when_they_are_known() {
     assert_eq!(restore(&mut rig, "k", "0", &payload, ""), "OK");
     assert_eq!(rig.run("SCARD k"), ":20000");
 }
+
+#[test]
+fn members_keep_their_deadlines_and_the_key_its_own() {
+    let mut rig = Rig::new();
+    for (make, expire, ttl, len) in [
+        (
+            "HSET k f v g w",
+            "HPEXPIRE k 500 FIELDS 1 f",
+            "HPTTL k FIELDS 2 f g",
+            "HLEN k",
+        ),
+        (
+            "SADD k f g",
+            "SPEXPIRE k 500 MEMBERS 1 f",
+            "SPTTL k MEMBERS 2 f g",
+            "SCARD k",
+        ),
+        (
+            "ZADD k 1 f 2 g",
+            "ZPEXPIRE k 500 MEMBERS 1 f",
+            "ZPTTL k MEMBERS 2 f g",
+            "ZCARD k",
+        ),
+    ] {
+        rig.run("DEL k");
+        rig.run(make);
+        assert_eq!(rig.run(expire), "[:1]");
+        let payload = dump(&mut rig, "k");
+        assert_eq!(restore(&mut rig, "k", "9000", &payload, "REPLACE"), "OK");
+        assert_eq!(rig.run(ttl), "[:500 :-1]", "{make}");
+        assert_eq!(rig.run("PTTL k"), ":9000", "{make}");
+        rig.pass(500);
+        assert_eq!(rig.run(len), ":1", "{make}");
+        // The deadline is over in the payload too.
+        assert_eq!(restore(&mut rig, "k", "0", &payload, "REPLACE"), "OK");
+        assert_eq!(rig.run(ttl), "[:-2 :-1]", "{make}");
+        assert_eq!(rig.run("PTTL k"), ":-1", "{make}");
+    }
+    // A hash whose fields are all over is gone.
+    rig.run("DEL k");
+    rig.run("HSET k f v");
+    rig.run("HPEXPIRE k 500 FIELDS 1 f");
+    let payload = dump(&mut rig, "k");
+    rig.pass(500);
+    assert_eq!(restore(&mut rig, "k", "0", &payload, "REPLACE"), "OK");
+    assert_eq!(rig.run("EXISTS k"), ":0");
+}
