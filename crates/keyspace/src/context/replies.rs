@@ -19,6 +19,8 @@ pub(crate) struct Large {
     pub(super) prepared: Vec<(usize, Object)>,
     /// Places in the reply that are filled after unlocking.
     holes: Vec<Hole>,
+    /// How many of them are of earlier commands of the transaction.
+    carried: usize,
     /// What the holes will add to the reply.
     hole_bytes: usize,
     /// Objects to drop after unlocking.
@@ -49,9 +51,10 @@ impl Large {
         }
     }
 
-    /// Forgets the places behind a mark.
-    fn fill_in_to(&mut self, mark: usize) {
-        self.holes.retain(|hole| hole.mark < mark);
+    /// Forgets the places that the running command has left. Those of earlier commands stay: the last of them may be where
+    /// this command's reply began.
+    fn forget_new_holes(&mut self) {
+        self.holes.truncate(self.carried);
         let bytes = |hole: &Hole| hole.range.len() + HEAD;
         self.hole_bytes = self.holes.iter().map(bytes).sum();
     }
@@ -107,7 +110,7 @@ impl Context<'_, '_> {
     #[cold]
     pub(crate) fn refuse(&mut self, mark: usize, error: &CommandError) {
         if let Some(large) = &mut self.large {
-            large.fill_in_to(mark);
+            large.forget_new_holes();
         }
         self.out.truncate(mark);
         error.write(self.out);
@@ -123,7 +126,10 @@ impl Context<'_, '_> {
     }
 
     /// Takes over what an earlier command of the transaction has left to do after unlocking.
-    pub(crate) fn carry(&mut self, large: Option<Box<Large>>) {
+    pub(crate) fn carry(&mut self, mut large: Option<Box<Large>>) {
+        if let Some(large) = &mut large {
+            large.carried = large.holes.len();
+        }
         self.large = large;
     }
 

@@ -112,6 +112,35 @@ fn a_large_value_is_replied_with_as_it_was_when_its_command_ran() {
 }
 
 #[test]
+fn a_command_that_fails_takes_no_large_reply_of_an_earlier_one_along() {
+    let mut rig = Rig::new();
+    let none = Watching::default();
+    let long = "v".repeat(100_000);
+    rig.run(&format!("SET k {long}"));
+    rig.run("SET word x");
+    let told = run(
+        &mut rig,
+        &none,
+        &[
+            "GET k",
+            "INCR word",
+            "MGET k word",
+            "INCR k",
+            "GET k",
+            "LPUSH k x",
+        ],
+    );
+    let (no, wrong) = (
+        "-ERR value is not an integer or out of range",
+        "-WRONGTYPE Operation against a key holding the wrong kind of value",
+    );
+    assert_eq!(
+        told,
+        format!("['{long}' {no} ['{long}' 'x'] {no} '{long}' {wrong}]")
+    );
+}
+
+#[test]
 fn time_stands_still_within_a_transaction() {
     let mut rig = Rig::new();
     let none = Watching::default();
