@@ -298,14 +298,24 @@ impl<K, V> Delivery<K, V> {
                 return Poll::Pending;
             }
             let Some(removal) = self.next_event(&mut turn, &mut take) else {
-                return Poll::Ready(Self::all_told(turn));
+                let told = Self::all_told(turn);
+                self.wake_others(place);
+                return Poll::Ready(told);
             };
             match catch_unwind(AssertUnwindSafe(|| listener(removal))) {
                 Ok(answer) => turn.hand.answer = Some(answer),
                 Err(panic) => self.told(Err(panic), counters),
             }
         }
+        drop(turn);
+        self.wake_others(place);
         Poll::Ready(Delivered::Some)
+    }
+
+    /// This task may have got the answer that others wait for, before that has woken anybody: it wakes nobody now.
+    fn wake_others(&self, place: &Place<'_>) {
+        place.leave();
+        self.waiting.wake_all();
     }
 
     /// Polls the answer that is awaited, if there is one. All who wait for it are woken: any of them goes on.

@@ -63,12 +63,17 @@ impl Place<'_> {
         drop(wakers);
         drop(old);
     }
+
+    /// Waits no more, until it does again.
+    pub(crate) fn leave(&self) {
+        let own = lock(&self.waiting.0).take(self.id);
+        drop(own);
+    }
 }
 
 impl Drop for Place<'_> {
     fn drop(&mut self) {
-        let own = lock(&self.waiting.0).take(self.id);
-        drop(own);
+        self.leave();
     }
 }
 

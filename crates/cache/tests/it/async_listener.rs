@@ -306,3 +306,45 @@ fn a_poll_ends_though_the_timer_ends_at_once() {
         turn(&mut drive);
     });
 }
+
+/// Counts its calls.
+#[derive(Default)]
+struct Calls(AtomicUsize);
+
+impl Wake for Calls {
+    fn wake(self: Arc<Self>) {
+        self.0.fetch_add(1, SeqCst);
+    }
+}
+
+/// `close_async` waited for an answer that the drive future got, since it polled first: nobody woke `close_async`.
+#[test]
+fn who_waits_for_an_answer_is_woken_when_another_task_gets_it() {
+    let ready = Arc::new(AtomicBool::new(false));
+    let answers = Arc::clone(&ready);
+    let cache: Numbers = on_a_task(&ManualClock::new())
+        .eviction_listener_async(move |_| {
+            let ready = Arc::clone(&answers);
+            poll_fn(move |_| match ready.load(SeqCst) {
+                true => Poll::Ready(()),
+                false => Poll::Pending,
+            })
+        })
+        .build()
+        .expect("valid");
+    let mut drive = Box::pin(cache.drive(|_| pending()));
+    cache.insert(1, 1);
+    let calls = Arc::new(Calls::default());
+    let waker = Waker::from(Arc::clone(&calls));
+    let mut close = Box::pin(cache.close_async());
+    let mut closing = Context::from_waker(&waker);
+    assert!(close.as_mut().poll(&mut closing).is_pending());
+    turn(&mut drive);
+    assert!(close.as_mut().poll(&mut closing).is_pending());
+    let before = calls.0.load(SeqCst);
+    ready.store(true, SeqCst);
+    let mut driving = Context::from_waker(Waker::noop());
+    assert!(drive.as_mut().poll(&mut driving).is_ready());
+    assert!(calls.0.load(SeqCst) > before, "nobody woke it");
+    assert!(close.as_mut().poll(&mut closing).is_ready());
+}
