@@ -16,8 +16,8 @@ const COUNT: usize = 10;
 pub(crate) trait Scanned: Collection {
     /// What belongs to a member.
     type Value<'a>;
-    /// Whether the call may leave it out (`NOVALUES`).
-    const NO_VALUES: bool;
+    /// The word with which a call leaves it out; empty if there is none.
+    const WITHOUT: &'static str;
 
     /// Visits at least `count` members from `cursor` on; returns the next cursor, 0 at the end.
     fn scan<'a>(
@@ -52,7 +52,7 @@ pub(crate) fn scan<C: Scanned>(ctx: &mut Context<'_, '_>) -> Result<(), CommandE
             reply_head(out, 0, 0);
             return Ok(());
         };
-        let options = Options::parse(words, C::NO_VALUES)?;
+        let options = Options::parse(words, C::WITHOUT)?;
         options.reply::<C>(of, cursor, out);
         Ok(())
     })?
@@ -65,7 +65,7 @@ fn reply_head(out: &mut Writer, cursor: u64, elements: usize) {
 }
 
 impl<'b> Options<'b> {
-    fn parse(words: Args<'b>, may_leave_values: bool) -> Result<Self, CommandError> {
+    fn parse(words: Args<'b>, without: &str) -> Result<Self, CommandError> {
         let mut options = Self {
             pattern: None,
             count: COUNT,
@@ -83,7 +83,7 @@ impl<'b> Options<'b> {
                     options.pattern = (value != b"*").then_some(value);
                     2
                 }
-                _ if may_leave_values && word.eq_ignore_ascii_case(b"NOVALUES") => {
+                _ if !without.is_empty() && word.eq_ignore_ascii_case(without.as_bytes()) => {
                     options.values = false;
                     1
                 }

@@ -248,6 +248,9 @@ pub(super) static ROWS: &[Command] = &[
             Argument::integer("cursor"),
             Argument::pattern("pattern").after("MATCH").optional(),
             Argument::integer("count").after("COUNT").optional(),
+            Argument::word("noscores", "NOSCORES")
+                .optional()
+                .since("8.0.0"),
         ],
         handler: Handler::Keys(zset::zscan),
         ..ZSET

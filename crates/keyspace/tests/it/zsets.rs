@@ -340,3 +340,14 @@ fn sorted_sets_and_sets_are_combined() {
     rig.protocol = Protocol::Resp3;
     rig.script("ZUNION 1 x WITHSCORES -> [['i' Double(-inf)] ['b' Double(10.0)]]");
 }
+
+#[test]
+fn a_scan_leaves_the_scores_out_if_it_is_asked_to() {
+    let mut rig = Rig::new();
+    rig.script(
+        "ZADD z 1 a 2 b -> :2\n\
+         ZSCAN z 0 -> ['0' ['a' '1' 'b' '2']]\n\
+         ZSCAN z 0 MATCH b noscores -> ['0' ['b']]\n\
+         ZSCAN z 0 NOVALUES -> -ERR syntax error",
+    );
+}

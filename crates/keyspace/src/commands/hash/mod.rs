@@ -21,7 +21,7 @@ pub(crate) fn hscan(ctx: &mut Context<'_, '_>) -> Outcome {
 
 impl Scanned for Hash {
     type Value<'a> = &'a [u8];
-    const NO_VALUES: bool = true;
+    const WITHOUT: &'static str = "NOVALUES";
     const WIDTH: usize = 2;
 
     fn scan<'a>(

@@ -20,7 +20,7 @@ pub(crate) fn sscan(ctx: &mut Context<'_, '_>) -> Outcome {
 
 impl Scanned for Set {
     type Value<'a> = ();
-    const NO_VALUES: bool = false;
+    const WITHOUT: &'static str = "";
     const WIDTH: usize = 1;
 
     fn scan<'a>(

@@ -48,7 +48,7 @@ pub(crate) fn zscan(ctx: &mut Context<'_, '_>) -> Outcome {
 
 impl Scanned for ZSet {
     type Value<'a> = f64;
-    const NO_VALUES: bool = false;
+    const WITHOUT: &'static str = "NOSCORES";
     const WIDTH: usize = 2;
 
     fn scan<'a>(
