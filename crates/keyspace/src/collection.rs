@@ -88,6 +88,16 @@ pub(crate) fn is<C: Collection>(tag: u8) -> bool {
     tag == C::TAG || tag == C::TIMED_TAG
 }
 
+/// The type's tag while no member has a deadline.
+pub(crate) fn untimed(tag: u8) -> u8 {
+    match tag {
+        TAG_HASH_TIMED => TAG_HASH,
+        TAG_SET_TIMED => TAG_SET,
+        TAG_ZSET_TIMED => TAG_ZSET,
+        other => other,
+    }
+}
+
 /// Whether nothing of an entry is alive: its deadline was reached, and so were those of all its members. Of a large
 /// collection it asks the key's own deadline only.
 pub(crate) fn is_dead(entries: &Entries, slot: Slot, now: &Now) -> bool {

@@ -7,6 +7,8 @@
 //! 5. The shards are unlocked, and sleepers are woken whose deadline became earlier.
 //! 6. Large replies are copied, and large values dropped, without a lock.
 
+use std::sync::Arc;
+
 use tidewheel_resp::{Args, Writer};
 
 use crate::command::{Command, Handler, HandlerFn};
@@ -19,7 +21,19 @@ use crate::keyspace::{Keyspace, Session};
 use crate::shape::Flags;
 use crate::table::TABLE;
 use crate::time::{Now, Time};
+use crate::waiters::Ticket;
 use crate::walk::Walk;
+
+/// A command that is not finished.
+#[derive(Debug)]
+#[must_use = "it is answered later"]
+pub enum Unfinished {
+    /// It goes on with [`Keyspace::go_on`].
+    Walk(Box<Walk>),
+    /// It waits for a key. [`Hooks::served`](crate::Hooks::served) is called when it was served. Whatever becomes of it,
+    /// [`Keyspace::leave`] is called in the end.
+    Waits(Arc<Ticket>),
+}
 
 impl Keyspace {
     /// Runs one command to its end and appends its reply: [`begin`](Self::begin), and
@@ -33,14 +47,14 @@ impl Keyspace {
         args: Args<'_>,
         out: &mut Writer,
     ) {
-        let mut walk = self.begin(seat, row, session, time, args, out);
-        while let Some(unfinished) = walk {
-            walk = self.go_on(seat, unfinished, time, out);
+        let mut unfinished = self.begin(seat, row, session, time, args, out);
+        while let Some(Unfinished::Walk(walk)) = unfinished {
+            unfinished = self.go_on(seat, walk, time, out).map(Unfinished::Walk);
         }
     }
 
-    /// Runs one command and appends its reply. Of a command over all keys it takes the first step: if a [`Walk`]
-    /// comes back, the reply is still to come.
+    /// Runs one command and appends its reply. Of a command over all keys it takes the first step. If something
+    /// [`Unfinished`] comes back, the reply is still to come.
     ///
     /// The row is the one that [`resolve`](crate::resolve()) found for these arguments. A row that the server runs
     /// itself ([`Handler::Host`]) is answered with an error.
@@ -61,12 +75,14 @@ impl Keyspace {
         time: Time,
         args: Args<'_>,
         out: &mut Writer,
-    ) -> Option<Box<Walk>> {
+    ) -> Option<Unfinished> {
         debug_assert!(row.check_arity(args.len()), "`resolve` has checked it");
         let Handler::Keys(handler) = row.handler else {
             let now = Now::of(&self.timeline, time);
             let context = Context::new(self, session, now, args, out, Some(row));
-            return self.begin_specially(seat, row, context);
+            return self
+                .begin_specially(seat, row, context)
+                .map(Unfinished::Walk);
         };
         if !seat.is_inside() {
             let visit = seat.visit();
@@ -93,10 +109,11 @@ impl Keyspace {
             context.refuse(mark, &error);
         }
         context.finish();
+        let ticket = context.ticket.take();
         // All that it held is released: dropping it would only check that again.
         debug_assert!(context.is_finished());
         std::mem::forget(context);
-        None
+        ticket.map(Unfinished::Waits)
     }
 
     /// As [`begin`](Self::begin), for rows that do not lock the shards of their keys.
@@ -164,7 +181,9 @@ impl Keyspace {
 fn execute_alone(seat: &mut Seat, context: &mut Context<'_, '_>, handler: HandlerFn) {
     let mark = context.out.mark();
     let alone = seat.exclusive();
+    context.defers = true;
     let result = handler(context);
+    context.keyspace.serve_everywhere(context.now);
     drop(alone);
     if let Err(error) = result {
         context.refuse(mark, &error);

@@ -1,6 +1,7 @@
 //! What the keyspace asks of its shell.
 
 use crate::garbage::Garbage;
+use crate::waiters::Served;
 
 /// What the keyspace asks of its shell. No shard is locked during `wake` and `reclaim`.
 pub trait Hooks: Send + Sync {
@@ -14,4 +15,10 @@ pub trait Hooks: Send + Sync {
     /// Monotonic nanoseconds of the clock that [`Time`](crate::Time) comes from. They measure how long a lock was held,
     /// and how long making room took. Called under shard locks.
     fn stopwatch_ns(&self) -> u64;
+
+    /// A command that waited was served, or can be. Nothing is locked. It is called only if a session names a
+    /// [`Waiter`](crate::Waiter).
+    fn served(&self, served: Served) {
+        drop(served);
+    }
 }

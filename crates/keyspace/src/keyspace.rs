@@ -1,8 +1,8 @@
 //! The shards, and what all of them share.
 
 use std::sync::Arc;
-use std::sync::atomic::AtomicU64;
 use std::sync::atomic::Ordering::Relaxed;
+use std::sync::atomic::{AtomicU64, AtomicUsize};
 
 use tidewheel_store::KeyHasher;
 use tidewheel_time::{Histogram, Timeline};
@@ -15,6 +15,7 @@ use crate::hooks::Hooks;
 use crate::rules::Rules;
 use crate::shard::{Key, NEVER, Shard, Shared};
 use crate::value::{LARGE, Object};
+use crate::waiters::Waiter;
 
 /// The most shards.
 pub(crate) const SHARDS_MAX: usize = 1024;
@@ -53,6 +54,8 @@ pub struct Session {
     pub no_touch: bool,
     /// DEBUG is for this client.
     pub may_debug: bool,
+    /// Who it is, if its commands may wait.
+    pub waiter: Option<Waiter>,
 }
 
 /// All data: shards, which hold databases, which hold keys.
@@ -82,6 +85,9 @@ pub struct Keyspace {
     pub(crate) shared: Arc<Shared>,
     /// Where the next search for a victim starts.
     pub(crate) eviction_turn: AtomicU64,
+    /// The number of the next ticket, and how many wait.
+    pub(crate) next_ticket: AtomicU64,
+    pub(crate) waiting: AtomicUsize,
     rules: Rules,
     pub(crate) hasher: KeyHasher,
     databases: usize,
@@ -117,6 +123,8 @@ impl Keyspace {
             lateness_us: Histogram::default(),
             lock_hold_ns: Histogram::default(),
             eviction_turn: AtomicU64::new(0),
+            next_ticket: AtomicU64::new(0),
+            waiting: AtomicUsize::new(0),
             rules: Rules::default(),
             hasher,
             databases,

@@ -125,6 +125,7 @@ impl Transaction<'_> {
         let mark = out.mark();
         let mut context = Context::new(self.keyspace, session, self.now, args, out, Some(row));
         context.carry(self.large.take());
+        context.defers = true;
         let outcome = match row.handler {
             Handler::Keys(handler) => {
                 if !self.whole {
@@ -156,14 +157,21 @@ impl Transaction<'_> {
             keyspace,
             now,
             locks,
+            whole,
             large,
             since_ns,
-            ..
         } = self;
         if !locks.is_empty() {
             keyspace.record_hold(since_ns);
         }
-        keyspace.unlock_shards(locks);
+        if locks.iter().any(|(_, hold)| hold.has_ready()) {
+            keyspace.serve_and_unlock(now, locks, None);
+        } else {
+            keyspace.unlock_shards(locks);
+        }
+        if whole {
+            keyspace.serve_everywhere(now);
+        }
         seat.give_back();
         let mut session = Session::default();
         let args = Args::from_slices(&[]);

@@ -4,6 +4,7 @@ pub(crate) mod arguments;
 pub(crate) mod bitfield;
 pub(crate) mod bitmap;
 pub(crate) mod bitop;
+pub(crate) mod blocking;
 mod change;
 pub(crate) mod database;
 pub(crate) mod debug;

@@ -73,6 +73,10 @@ impl<'a> Context<'a, '_> {
             return;
         }
         if let Some(mut guard) = self.one.take() {
+            if guard.has_ready() && !self.defers {
+                self.many = vec![(self.shard, guard)];
+                return self.unlock_many();
+            }
             let wake = guard.take_wake();
             if let Some(since) = self.held_since_ns.take() {
                 self.keyspace.record_hold(since);
@@ -155,7 +159,12 @@ impl<'a> Context<'a, '_> {
         if let Some(since) = self.held_since_ns.take() {
             self.keyspace.record_hold(since);
         }
-        self.keyspace.unlock_shards(std::mem::take(&mut self.many));
+        let locks = std::mem::take(&mut self.many);
+        if !self.defers && locks.iter().any(|(_, hold)| hold.has_ready()) {
+            self.keyspace.serve_and_unlock(self.now, locks, None);
+        } else {
+            self.keyspace.unlock_shards(locks);
+        }
     }
 
     /// Lends it a transaction's locks.
@@ -167,6 +176,11 @@ impl<'a> Context<'a, '_> {
     /// Takes a transaction's locks back.
     pub(crate) fn hand_back(&mut self) -> Vec<(usize, Hold<'a>)> {
         std::mem::take(&mut self.many)
+    }
+
+    /// The shard of a key, which is locked.
+    pub(crate) fn hold_of(&mut self, key: Key<'_>) -> &mut Hold<'a> {
+        self.hold(key.shard)
     }
 
     #[inline]

@@ -5,6 +5,8 @@ mod collections;
 mod locks;
 mod replies;
 
+use std::sync::Arc;
+
 use tidewheel_resp::{Args, Writer};
 use tidewheel_store::{Seen, Slot};
 
@@ -20,6 +22,7 @@ use crate::shard::Hold;
 pub(crate) use crate::shard::Key;
 use crate::time::Now;
 use crate::value::{self, Entries};
+use crate::waiters::{Ticket, Wanted};
 
 /// What a command's handler works with.
 ///
@@ -45,6 +48,10 @@ pub struct Context<'a, 'b> {
     many: Vec<(usize, Hold<'a>)>,
     /// Whether the locks are a transaction's: they are not taken and not released here.
     kept: bool,
+    /// Whether those who wait for keys are served later, by the caller.
+    pub(crate) defers: bool,
+    /// The command waits.
+    pub(crate) ticket: Option<Arc<Ticket>>,
     /// When the locks were taken, if this hold is measured.
     held_since_ns: Option<u64>,
     /// What is done for large values before and after locking. A pointer, because most commands have none.
@@ -89,6 +96,8 @@ impl<'a, 'b> Context<'a, 'b> {
             hash: 0,
             many: Vec::new(),
             kept: false,
+            defers: false,
+            ticket: None,
             held_since_ns: None,
             large: None,
         }
@@ -208,6 +217,16 @@ impl<'a, 'b> Context<'a, 'b> {
         if let Some(object) = self.hold(key.shard).remove_dead(key, db, slot) {
             self.drop_object(object);
         }
+    }
+
+    /// Has the command wait for its keys. False if it may not, as in a transaction.
+    pub(crate) fn wait(&mut self, wanted: Wanted) -> bool {
+        let waiter = self.seat.as_ref().and(self.session.waiter);
+        if let Some(waiter) = waiter {
+            let keyspace = self.keyspace;
+            self.ticket = Some(keyspace.wait(self, waiter, wanted));
+        }
+        waiter.is_some()
     }
 
     /// How accesses are recorded.

@@ -39,13 +39,17 @@ impl Flags {
     /// Where its keys are depends on its arguments.
     pub const MOVABLE_KEYS: Self = Self(1 << 14);
 
-    const NAMES: [(Self, &'static str); 15] = [
+    /// May wait until a key holds something.
+    pub const BLOCKING: Self = Self(1 << 15);
+
+    const NAMES: [(Self, &'static str); 16] = [
         (Self::WRITE, "write"),
         (Self::READONLY, "readonly"),
         (Self::DENYOOM, "denyoom"),
         (Self::ADMIN, "admin"),
         (Self::PUBSUB, "pubsub"),
         (Self::NOSCRIPT, "noscript"),
+        (Self::BLOCKING, "blocking"),
         (Self::LOADING, "loading"),
         (Self::STALE, "stale"),
         (Self::SKIP_MONITOR, "skip_monitor"),

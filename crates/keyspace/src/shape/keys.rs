@@ -55,6 +55,17 @@ impl KeySpec {
         }
     }
 
+    /// All arguments but the last.
+    pub(crate) const fn but_last(uses: &'static [KeyUse]) -> Self {
+        Self {
+            first: 1,
+            last: -2,
+            step: 1,
+            counted: 0,
+            uses,
+        }
+    }
+
     /// Two keys.
     pub(crate) const fn two(uses: &'static [KeyUse]) -> Self {
         Self {

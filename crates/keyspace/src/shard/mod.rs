@@ -15,6 +15,7 @@ pub(crate) use self::shared::Shared;
 use crate::order::{Rank, Ranked, RankedGuard};
 use crate::random::Random;
 use crate::value::Entries;
+use crate::waiters::Waiters;
 use crate::watch::Watched;
 
 /// No deadline.
@@ -53,6 +54,8 @@ pub(crate) struct ShardState {
     observers: u8,
     /// The keys that clients watch; `None` while there are none.
     watched: Option<Box<Watched>>,
+    /// The clients that wait for keys; `None` while there are none.
+    waiters: Option<Box<Waiters>>,
     /// Change in bytes that was not yet reported to the total.
     unflushed_bytes: i64,
     /// Lock holds so far, for sampling.
@@ -115,6 +118,7 @@ impl Shard {
                     wake: false,
                     observers: 0,
                     watched: None,
+                    waiters: None,
                     unflushed_bytes: 0,
                     holds: 0,
                     eviction_turn: 0,

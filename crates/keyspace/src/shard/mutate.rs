@@ -17,12 +17,15 @@ use crate::events::{Cause, Event, NotifyClass, NotifyFlags};
 use crate::time::Now;
 use crate::value::{self, Entries, Object};
 
+mod awaited;
 mod collections;
 
 /// The observer that queues keyspace events, while any are configured.
 const EVENTS: u8 = 1;
 /// The observer that marks clients who watch a key, while any do.
 const WATCHED: u8 = 1 << 1;
+/// The observer that notes keys for which clients wait, while any do.
+const AWAITED: u8 = 1 << 2;
 /// The observer of tests.
 #[cfg(test)]
 const WITNESS: u8 = 1 << 7;
@@ -272,6 +275,9 @@ impl Hold<'_> {
             self.mark_watched_in(first, &[first, second]);
             self.mark_watched_in(second, &[first, second]);
         }
+        if let Some(waiters) = &mut self.state.waiters {
+            waiters.note_all([first, second]);
+        }
         let (first_at, second_at) = (first as usize, second as usize);
         self.state.databases.swap(first_at, second_at);
         self.state.due.swap(first_at, second_at);
@@ -379,6 +385,9 @@ impl Hold<'_> {
         }
         if let Some(watched) = &self.state.watched {
             watched.mark(db, key);
+        }
+        if self.state.observers & AWAITED != 0 {
+            self.note_awaited(db, key);
         }
         #[cfg(test)]
         self.witness_key(db, key);

@@ -308,6 +308,27 @@ static CLIENT: &[Command] = &[
         ..CLIENT_BASE
     },
     Command {
+        name: "client|unblock",
+        summary: "Unblocks a client blocked by a blocking command from a different connection.",
+        since: "5.0.0",
+        complexity: "O(log N) where N is the number of client connections",
+        arity: -3,
+        flags: ANYTIME.or(Flags::ADMIN),
+        arguments: &[
+            Argument::integer("client-id"),
+            Argument::one_of(
+                "unblock-type",
+                &[
+                    Argument::word("timeout", "TIMEOUT"),
+                    Argument::word("error", "ERROR"),
+                ],
+            )
+            .optional(),
+        ],
+        handler: Handler::Host,
+        ..CLIENT_BASE
+    },
+    Command {
         name: "client|unpause",
         summary: "Resumes processing commands from paused clients.",
         since: "6.2.0",

@@ -1,6 +1,7 @@
 //! The one command table: every row, and how a name finds its row.
 
 mod bitmap;
+mod blocking;
 mod connection;
 mod diagnosis;
 mod expiry;
@@ -40,6 +41,7 @@ static CHAPTERS: &[&[Command]] = &[
     zset_combine::ROWS,
     geo::ROWS,
     geo_radius::ROWS,
+    blocking::ROWS,
     key::ROWS,
     expiry::ROWS,
     connection::ROWS,

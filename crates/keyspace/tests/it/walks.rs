@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use crate::common::{Rig, START, call_at, time};
-use tidewheel_keyspace::{Keyspace, Options, RAISED, Seat, Session, Walk, resolve};
+use tidewheel_keyspace::{Keyspace, Options, RAISED, Seat, Session, Unfinished, Walk, resolve};
 use tidewheel_resp::{Args, Protocol, Reply, Writer};
 
 const KEYS: usize = 20_000;
@@ -28,7 +28,10 @@ impl<'a> Walker<'a> {
             out: Writer::new(Protocol::Resp2),
         };
         let (session, now) = (&mut Session::default(), time(tick));
-        walker.walk = keyspace.begin(&mut walker.seat, row, session, now, args, &mut walker.out);
+        let begun = keyspace.begin(&mut walker.seat, row, session, now, args, &mut walker.out);
+        if let Some(Unfinished::Walk(walk)) = begun {
+            walker.walk = Some(walk);
+        }
         walker
     }
 

@@ -23,7 +23,7 @@ use std::ops::{Deref, DerefMut};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use tidewheel_keyspace::{Session, Walk, Watching};
+use tidewheel_keyspace::{Session, Ticket, Waiter, Walk, Watching};
 use tidewheel_resp::{Parser, Protocol};
 
 use crate::clients::checks;
@@ -83,6 +83,8 @@ pub(crate) struct Connection {
     pub(crate) pending: Option<Box<Pending>>,
     /// A command over all keys that has not ended: it goes on before the next one is run.
     pub(crate) walk: Option<Box<Walk>>,
+    /// A command that waits for a key: no other is run meanwhile.
+    pub(crate) waiting: Option<Box<Waiting>>,
     /// How long that command has taken so far.
     pub(crate) unfinished: Option<Box<Unfinished>>,
     /// What it has queued since MULTI.
@@ -119,6 +121,14 @@ pub(crate) struct Connection {
     pub(crate) queued: bool,
     /// The connection is in the loop's list of those with fresh messages.
     pub(crate) fresh: bool,
+}
+
+/// A command that waits for a key.
+#[derive(Debug)]
+pub(crate) struct Waiting {
+    pub(crate) ticket: Arc<Ticket>,
+    /// The tick at which its time is over.
+    pub(crate) until: Option<u64>,
 }
 
 /// Input that waits: it is not whole, or may not run yet.
@@ -158,15 +168,24 @@ impl Pending {
 
 impl Connection {
     pub(crate) fn new(client: Arc<Client>, now: u64) -> Self {
+        let waiter = Waiter {
+            owner: client.owner,
+            slot: client.slot,
+            id: client.id,
+        };
         Self {
             client,
-            session: Session::default(),
+            session: Session {
+                waiter: Some(waiter),
+                ..Session::default()
+            },
             protocol: Protocol::Resp2,
             checks: 0,
             replies: Replies::On,
             output: Output::default(),
             pending: None,
             walk: None,
+            waiting: None,
             unfinished: None,
             queue: None,
             watching: None,
@@ -210,7 +229,10 @@ impl Connection {
     /// Whether more input may be read or run: not while it is paused, about to close, or has output
     /// that nobody reads.
     pub(crate) fn takes_input(&self) -> bool {
-        !self.paused && !self.closing && self.output.len() < OUTPUT_SOFT_MARK
+        !self.paused
+            && !self.closing
+            && self.waiting.is_none()
+            && self.output.len() < OUTPUT_SOFT_MARK
     }
 
     /// Whether there is something to do for it.
@@ -225,6 +247,13 @@ impl Connection {
                 .pending
                 .as_ref()
                 .is_some_and(|pending| pending.wanted == 0)
+    }
+
+    /// The peer has closed its side while its command waits for a key: then it is gone, as for the public server. False if
+    /// the command was served already: its reply is on the way.
+    pub(crate) fn leaves_while_waiting(&self) -> bool {
+        let waiting = self.waiting.as_ref();
+        waiting.is_some_and(|waiting| waiting.ticket.end())
     }
 
     /// A read has met the end of the input, or not.
@@ -322,17 +351,16 @@ impl Connection {
     /// The tick at which somebody must look at it although nothing arrives.
     pub(crate) fn time_out(&self, settings: &Settings) -> Option<u64> {
         let silence = settings.timeout_s.saturating_mul(1000);
-        let idles_out = silence > 0 && !self.listens() && !self.paused && self.walk.is_none();
+        let is_held = self.paused || self.walk.is_some() || self.waiting.is_some();
+        let idles_out = silence > 0 && !self.listens() && !is_held;
         // Ticks are rounded down: one more, and nobody is closed a fraction too early.
         let idle = idles_out.then(|| self.last_active.saturating_add(silence + 1));
         let soft_ms = self.output_limit(settings).soft_ms();
         let soft = self
             .above_soft_since
             .map(|since| since.saturating_add(soft_ms + 1));
-        match (idle, soft) {
-            (Some(idle), Some(soft)) => Some(idle.min(soft)),
-            (idle, soft) => idle.or(soft),
-        }
+        let waited = self.waiting.as_ref().and_then(|waiting| waiting.until);
+        [idle, soft, waited].into_iter().flatten().min()
     }
 
     /// What is held in memory for it. Its names take `names` bytes.
@@ -348,6 +376,10 @@ impl Connection {
                 .as_deref()
                 .map_or(0, Subscriptions::bytes),
             queue: self.queue.as_ref().map_or(0, |queue| queue.held_bytes())
+                + self
+                    .waiting
+                    .as_ref()
+                    .map_or(0, |waiting| waiting.ticket.bytes())
                 + self
                     .watching
                     .as_ref()
@@ -377,7 +409,7 @@ impl Connection {
         facts.watched_changed = self.watching.as_ref().map(|watching| watching.is_changed());
         facts.watched = self.watching.as_ref().map_or(0, |watching| watching.len());
         facts.moved = self.moved;
-        facts.paused = self.paused;
+        facts.paused = self.paused || self.waiting.is_some();
         facts.monitor = self.is_monitor();
         facts.no_touch = self.session.no_touch;
         facts.holds = self.memory(facts.names.bytes());

@@ -7,6 +7,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use parking_lot::Mutex;
+use tidewheel_keyspace::Ticket;
 use tidewheel_resp::Protocol;
 
 use crate::loop_handle::inbox::Target;
@@ -26,6 +27,8 @@ pub(crate) struct Client {
     /// Somebody wants it closed.
     pub(crate) killed: AtomicBool,
     pub(crate) facts: Mutex<Facts>,
+    /// The ticket of a command that waits.
+    pub(crate) waiting: Mutex<Option<Arc<Ticket>>>,
 }
 
 /// What changes while a client is connected. Its loop refreshes it after each batch of commands.

@@ -1,11 +1,13 @@
 //! Running one command: finding its row, the checks before it, and the counting after it.
 
+use std::sync::Arc;
+
 use tidewheel_keyspace::command::{CommandError, Flags};
-use tidewheel_keyspace::{Command, Handler, RAISED, Walk};
+use tidewheel_keyspace::{Command, Handler, RAISED, Ticket, Unfinished, Walk};
 use tidewheel_resp::Args;
 
 use crate::clients::checks;
-use crate::clients::connection::{Connection, Replies};
+use crate::clients::connection::{Connection, Replies, Waiting};
 use crate::commands::host::transaction::runs_at_once;
 use crate::commands::turn::{Step, Turn};
 use crate::counters::latency::Event;
@@ -73,10 +75,11 @@ impl Turn<'_> {
                 let seat = &mut state.seat;
                 match keyspace.begin(seat, row, session, state.time, args, self.out) {
                     None => Step::Done,
-                    Some(walk) => {
+                    Some(Unfinished::Walk(walk)) => {
                         conn.walk = Some(walk);
                         Step::Walking
                     }
+                    Some(Unfinished::Waits(ticket)) => self.wait_for_key(conn, ticket),
                 }
             }
             Handler::Host => self.host(conn, row, args),
@@ -85,6 +88,17 @@ impl Turn<'_> {
                 Step::Done
             }
         }
+    }
+
+    /// A command waits for a key.
+    #[cold]
+    fn wait_for_key(&mut self, conn: &mut Connection, ticket: Arc<Ticket>) -> Step {
+        // The tick is rounded down, so the next one is the first that is not too early.
+        let now = self.time.tick;
+        let until = ticket.ms.map(|ms| now.saturating_add(ms).saturating_add(1));
+        *conn.client.waiting.lock() = Some(Arc::clone(&ticket));
+        conn.waiting = Some(Box::new(Waiting { ticket, until }));
+        Step::Waiting
     }
 
     /// Takes the next step of a command that walks over everything.
@@ -115,7 +129,7 @@ impl Turn<'_> {
         mark: usize,
         step: Step,
     ) -> Step {
-        if step == Step::Walking {
+        if matches!(step, Step::Walking | Step::Waiting) {
             return step;
         }
         conn.moved.commands += u64::from(step != Step::Paused);

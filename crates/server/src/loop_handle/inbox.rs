@@ -13,6 +13,8 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
+use tidewheel_keyspace::Served;
+
 use crate::net::listener::Accepted;
 
 /// Message bytes that may wait for a loop.
@@ -39,6 +41,10 @@ pub(crate) enum Item {
     Connection(Box<Accepted>),
     /// Close this client.
     Close(Target),
+    /// What this client has waited for is there.
+    Served(Box<Served>),
+    /// CLIENT UNBLOCK has ended the wait of this client: as its time-out does, or with an error.
+    Unblocked(Target, bool),
     /// Messages for all of these clients.
     Messages(Messages),
 }

@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize};
 use std::sync::mpsc::Sender;
 
 use parking_lot::Mutex;
-use tidewheel_keyspace::{Garbage, Hooks, Keyspace, Options};
+use tidewheel_keyspace::{Garbage, Hooks, Keyspace, Options, Served};
 
 use crate::clients::monitors::Monitors;
 use crate::clients::pause::Pause;
@@ -15,6 +15,7 @@ use crate::counters::latency::Latency;
 use crate::counters::metrics::{ExpiryRate, Tally};
 use crate::counters::slow_log::SlowLog;
 use crate::loop_handle::LoopHandle;
+use crate::loop_handle::inbox::Item;
 use crate::process::reclaim::Reclaimer;
 use crate::pubsub::hub::Hub;
 use crate::time::clock::Clock;
@@ -88,6 +89,11 @@ impl Hooks for Shell {
 
     fn reclaim(&self, garbage: Garbage) {
         self.reclaimer.drop_later(Box::new(garbage));
+    }
+
+    fn served(&self, served: Served) {
+        let (Served::Reply(ticket, _) | Served::Retry(ticket)) = &served;
+        self.loops[ticket.waiter.owner].post(Item::Served(Box::new(served)));
     }
 
     fn stopwatch_ns(&self) -> u64 {

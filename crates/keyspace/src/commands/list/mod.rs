@@ -1,5 +1,6 @@
 //! Lists.
 
+pub(crate) mod blocking;
 pub(crate) mod pop;
 pub(crate) mod push;
 pub(crate) mod read;

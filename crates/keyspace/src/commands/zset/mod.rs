@@ -1,5 +1,6 @@
 //! Sorted sets.
 
+pub(crate) mod blocking;
 mod bounds;
 pub(crate) mod combine;
 pub(crate) mod pop;

@@ -52,7 +52,7 @@ fn pop_one(ctx: &mut Context<'_, '_>, end: End) -> Outcome {
 }
 
 /// Takes members out and replies with them.
-fn pop(
+pub(super) fn pop(
     ctx: &mut Context<'_, '_>,
     key: Key<'_>,
     slot: Slot,
@@ -103,7 +103,7 @@ pub(crate) fn zmpop(ctx: &mut Context<'_, '_>) -> Outcome {
 }
 
 /// Reads the words behind the keys: which end, and how many members.
-fn parse_mpop(ctx: &Context<'_, '_>, at: usize) -> Result<(End, usize), CommandError> {
+pub(super) fn parse_mpop(ctx: &Context<'_, '_>, at: usize) -> Result<(End, usize), CommandError> {
     let end = if ctx.is(at, "MIN") {
         End::Min
     } else if ctx.is(at, "MAX") {

@@ -9,6 +9,8 @@ pub(super) enum Layout {
     Members,
     /// Members and scores in turn.
     Flat,
+    /// Members and scores in turn, in a list that has begun.
+    Bare,
     /// A pair for each.
     Pairs,
 }
@@ -26,6 +28,7 @@ impl Layout {
     /// The head of a list; so many members must follow.
     pub(super) fn head(self, out: &mut Writer, members: usize) {
         out.array(match self {
+            Self::Bare => return,
             Self::Flat => members.saturating_mul(2),
             Self::Members | Self::Pairs => members,
         });

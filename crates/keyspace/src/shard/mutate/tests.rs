@@ -106,6 +106,46 @@ const CASES: &[(&str, &[&str], &[&str])] = &[
         ],
     ),
     (
+        "blmove",
+        &["RPUSH l a b"],
+        &["BLMOVE l new LEFT RIGHT 0", "BLMOVE none l LEFT RIGHT 0"],
+    ),
+    (
+        "blmpop",
+        &["RPUSH l a b"],
+        &["BLMPOP 0 2 none l LEFT", "BLMPOP 0 1 none LEFT"],
+    ),
+    (
+        "blpop",
+        &["RPUSH l a b"],
+        &["BLPOP none l 0", "BLPOP none 0"],
+    ),
+    (
+        "brpop",
+        &["RPUSH l a b"],
+        &["BRPOP none l 0", "BRPOP none 0"],
+    ),
+    (
+        "brpoplpush",
+        &["RPUSH l a b"],
+        &["BRPOPLPUSH l new 0", "BRPOPLPUSH none l 0"],
+    ),
+    (
+        "bzmpop",
+        &["ZADD z 1 a 2 b"],
+        &["BZMPOP 0 2 none z MIN", "BZMPOP 0 1 none MAX"],
+    ),
+    (
+        "bzpopmax",
+        &["ZADD z 1 a 2 b"],
+        &["BZPOPMAX none z 0", "BZPOPMAX none 0"],
+    ),
+    (
+        "bzpopmin",
+        &["ZADD z 1 a 2 b"],
+        &["BZPOPMIN none z 0", "BZPOPMIN none 0"],
+    ),
+    (
         "copy",
         &["SET a 1 PX 9", "SET b 2", "SET c <long>"],
         &[

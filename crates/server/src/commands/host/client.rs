@@ -221,6 +221,32 @@ impl Turn<'_> {
         self.done()
     }
 
+    pub(super) fn client_unblock(&mut self, args: Args<'_>) -> Outcome {
+        let with_error = match args.get(3).map(<[u8]>::to_ascii_lowercase).as_deref() {
+            _ if args.len() > 4 => return Err(CommandError::SYNTAX),
+            None | Some(b"timeout") => false,
+            Some(b"error") => true,
+            Some(_) => {
+                return Err(error(
+                    "ERR CLIENT UNBLOCK reason should be TIMEOUT or ERROR",
+                ));
+            }
+        };
+        let id = parse_i64(&args[2]).ok_or(CommandError::NOT_AN_INTEGER)?;
+        let id = u64::try_from(id).ok();
+        let client = id.and_then(|id| self.server.clients.get(id));
+        let ended = client.filter(|client| {
+            let waiting = client.waiting.lock();
+            waiting.as_ref().is_some_and(|ticket| ticket.end())
+        });
+        if let Some(client) = &ended {
+            let item = Item::Unblocked(client.target(), with_error);
+            self.server.loops[client.owner].post(item);
+        }
+        self.out.integer(ended.is_some().into());
+        Ok(Step::Done)
+    }
+
     pub(super) fn client_unpause(&mut self) -> Outcome {
         self.server.pause.end();
         self.server.pause_changed();

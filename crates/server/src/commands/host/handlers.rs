@@ -34,6 +34,7 @@ pub(super) fn handler(name: &str) -> Option<Run> {
         "client|reply" => |turn, conn, args| turn.client_reply(conn, args),
         "client|setinfo" => |turn, conn, args| turn.client_set_info(conn, args),
         "client|setname" => |turn, conn, args| turn.client_set_name(conn, args),
+        "client|unblock" => |turn, _, args| turn.client_unblock(args),
         "client|unpause" => |turn, _, _| turn.client_unpause(),
         "config|get" => |turn, _, args| turn.config_get(args),
         "config|resetstat" => |turn, _, args| turn.config_reset_stat(args),

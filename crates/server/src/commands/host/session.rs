@@ -101,6 +101,7 @@ impl Turn<'_> {
         self.end_monitor(conn);
         conn.session = Session {
             may_debug: conn.session.may_debug,
+            waiter: conn.session.waiter,
             ..Session::default()
         };
         self.speak(conn, Protocol::Resp2);

@@ -44,6 +44,7 @@ impl<K: Sockets> LoopCore<K> {
             slot,
             killed: AtomicBool::new(false),
             facts: Mutex::new(Facts::new(now)),
+            waiting: Mutex::default(),
         });
         self.server().clients.add(Arc::clone(&client));
         let mut conn = Connection::new(client, now);

@@ -86,6 +86,8 @@ impl<K: Sockets> LoopCore<K> {
                 );
                 self.state.tally.output_limit_closes += 1;
                 self.close(slot);
+            } else if conn.waits_no_longer(now) {
+                self.wait_is_over(slot);
             } else if conn
                 .time_out(&self.state.settings)
                 .is_some_and(|tick| tick <= now)
@@ -147,6 +149,12 @@ impl<K: Sockets> LoopCore<K> {
             self.leaving.add(target, subscriptions);
             // Most clients have left with this.
             self.leaving.end_some(&server.hub, index);
+        }
+        if let Some(waiting) = conn.waiting.take() {
+            // If it was served already, what it got is gone with it.
+            let _ = waiting.ticket.end();
+            let (seat, time) = (&mut self.state.seat, self.state.time);
+            server.keyspace.leave(seat, time, &waiting.ticket);
         }
         if let Some(watching) = conn.watching.take() {
             server.keyspace.unwatch(*watching);

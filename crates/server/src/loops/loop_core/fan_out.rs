@@ -64,6 +64,10 @@ impl<K: Sockets> LoopCore<K> {
     /// Sends messages that were put into outputs, one write for each connection.
     pub(super) fn send_fresh(&mut self) {
         let mut fresh = std::mem::take(&mut self.table.fresh);
+        if !fresh.is_empty() {
+            // What a served command has caused comes before its reply.
+            self.publish_events();
+        }
         for slot in fresh.drain(..) {
             let Some(conn) = self.table.get(slot) else {
                 continue;

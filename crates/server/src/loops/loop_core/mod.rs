@@ -22,6 +22,7 @@ mod leaving;
 mod parts;
 mod shrink;
 mod table;
+mod waiting;
 mod watch;
 
 use std::sync::atomic::Ordering;
@@ -111,8 +112,11 @@ impl<K: Sockets> LoopCore<K> {
         let Some(conn) = self.table.get(slot) else {
             return;
         };
+        if readiness.read_closed && conn.leaves_while_waiting() {
+            return self.close(slot);
+        }
         if readiness.broken {
-            if conn.paused {
+            if conn.paused || conn.waiting.is_some() {
                 return self.close(slot);
             }
             // What it has sent before is read first. Then a read reports the error.
@@ -134,6 +138,8 @@ impl<K: Sockets> LoopCore<K> {
                 Item::Connection(accepted) => self.arrivals.push_back(accepted),
                 Item::Close(target) => self.close_target(target),
                 Item::Messages(run) => self.append(&run),
+                Item::Served(served) => self.served(*served),
+                Item::Unblocked(target, error) => self.unblocked(target, error),
             }
         }
         self.items = items;
@@ -205,7 +211,7 @@ impl<K: Sockets> LoopCore<K> {
 
     /// Publishes the events that this loop has caused and not published yet, for example by commands of a
     /// connection that is gone. Nobody else would do it.
-    fn publish_events(&self) {
+    pub(super) fn publish_events(&self) {
         let server = self.server();
         if server.keyspace.events_pending() {
             server.hub.flush(&server.keyspace);

@@ -112,8 +112,11 @@ impl Turn<'_> {
         self.state.renew_time();
         // The peer has closed its side, and what it had sent before is done. The rest is a command that will
         // never be whole.
-        if link.ended && !link.has_runnable() {
+        if link.ended && !link.has_runnable() && link.waiting.is_none() {
             link.closing = true;
+        }
+        if (link.ended || link.ending) && link.leaves_while_waiting() {
+            return Ok(Fate::Close);
         }
         if link.closing && link.output.is_empty() {
             return Ok(Fate::Close);

@@ -30,6 +30,8 @@ pub(super) enum Halt {
     Spent,
     /// A command goes on before the next one is run.
     Walking,
+    /// A command waits for a key.
+    Waiting,
     /// No more commands of this connection.
     Closing,
 }
@@ -48,7 +50,7 @@ impl Halt {
         match self {
             Self::Closing => conn.closing = true,
             Self::Paused => conn.paused = true,
-            Self::Starved(_) | Self::Unread | Self::Spent | Self::Walking => {}
+            Self::Starved(_) | Self::Unread | Self::Spent | Self::Walking | Self::Waiting => {}
         }
     }
 }
@@ -150,6 +152,7 @@ impl Turn<'_> {
         match step {
             Step::Done | Step::Pushed => None,
             Step::Walking => Some(Halt::Walking),
+            Step::Waiting => Some(Halt::Waiting),
             Step::Paused => Some(Halt::Paused),
             Step::Close => Some(Halt::Closing),
         }
@@ -172,7 +175,7 @@ impl Turn<'_> {
             server
                 .witness
                 .set_out(&server.clock, *time, conn.client.id, args);
-        } else if step != Step::Paused {
+        } else if !matches!(step, Step::Paused | Step::Waiting) {
             let (clock, reply) = (&server.clock, (&*self.out, mark));
             server
                 .witness

@@ -195,7 +195,7 @@ fn clients(state: &LoopState, _: &Stats, text: &mut String) -> std::fmt::Result 
         "maxclients" = state.settings.max_clients,
         "client_recent_max_input_buffer" = longest_input,
         "client_recent_max_output_buffer" = longest_output,
-        "blocked_clients" = paused,
+        "blocked_clients" = paused + server.keyspace.waiting(),
         "tracking_clients" = 0,
         "pubsub_clients" = pubsub,
     );

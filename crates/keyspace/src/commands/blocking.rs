@@ -1,0 +1,49 @@
+//! What all commands share that may wait.
+
+use tidewheel_resp::{Writer, parse_f64};
+
+use crate::context::Context;
+use crate::error::CommandError;
+use crate::waiters::Wanted;
+
+type Outcome = Result<(), CommandError>;
+
+const NOT_A_FLOAT: CommandError = CommandError::fixed("ERR timeout is not a float or out of range");
+const OUT_OF_RANGE: CommandError = CommandError::fixed("ERR timeout is out of range");
+const NEGATIVE: CommandError = CommandError::fixed("ERR timeout is negative");
+
+/// Reads seconds as milliseconds, rounded up; `None` for ever.
+pub(crate) fn timeout(ctx: &Context<'_, '_>, at: usize) -> Result<Option<u64>, CommandError> {
+    let seconds = ctx.args.get(at).and_then(parse_f64).ok_or(NOT_A_FLOAT)?;
+    let ms = (seconds * 1000.0).ceil();
+    if ms.is_nan() {
+        return Err(NOT_A_FLOAT);
+    }
+    let most = i64::MAX.saturating_sub(ctx.now.wall_ms().max(0));
+    if ms >= most as f64 {
+        return Err(OUT_OF_RANGE);
+    }
+    if ms < 0.0 {
+        return Err(NEGATIVE);
+    }
+    let ms = ms as u64;
+    Ok((ms > 0).then_some(ms))
+}
+
+/// Runs the command on the first of its keys that holds something; waits for them if none does. `nothing` is the reply
+/// where it may not wait.
+pub(crate) fn serve_or_wait(
+    ctx: &mut Context<'_, '_>,
+    wanted: Wanted,
+    nothing: fn(&mut Writer),
+) -> Outcome {
+    for at in wanted.keys.clone() {
+        if (wanted.serve)(ctx, at)? {
+            return Ok(());
+        }
+    }
+    if !ctx.wait(wanted) {
+        nothing(ctx.out);
+    }
+    Ok(())
+}

@@ -1,0 +1,72 @@
+//! Commands that wait until a list has elements.
+
+use tidewheel_collections::List;
+use tidewheel_resp::Writer;
+
+use super::pop::{Mpop, take_one};
+use super::{End, Outcome, transfer};
+use crate::commands::blocking::{serve_or_wait, timeout};
+use crate::context::{Context, Lookup};
+use crate::error::CommandError;
+use crate::waiters::{ServeFn, Wanted};
+
+pub(crate) fn blpop(ctx: &mut Context<'_, '_>) -> Outcome {
+    pop(ctx, |ctx, at| serve(ctx, at, End::Left))
+}
+
+pub(crate) fn brpop(ctx: &mut Context<'_, '_>) -> Outcome {
+    pop(ctx, |ctx, at| serve(ctx, at, End::Right))
+}
+
+fn pop(ctx: &mut Context<'_, '_>, serve: ServeFn) -> Outcome {
+    let last = ctx.args.len() - 1;
+    let ms = timeout(ctx, last)?;
+    let wanted = Wanted::of::<List>(1..last, ms, serve);
+    serve_or_wait(ctx, wanted, Writer::null_array)
+}
+
+fn serve(ctx: &mut Context<'_, '_>, at: usize, end: End) -> Result<bool, CommandError> {
+    let key = ctx.key(at);
+    let Some(slot) = ctx.find_of::<List>(key, Lookup::Write)? else {
+        return Ok(false);
+    };
+    ctx.out.array(2);
+    ctx.out.bulk(key.bytes);
+    take_one(ctx, key, slot, end);
+    Ok(true)
+}
+
+pub(crate) fn blmpop(ctx: &mut Context<'_, '_>) -> Outcome {
+    let ms = timeout(ctx, 1)?;
+    let keys = Mpop::read(ctx, 2)?.keys;
+    let wanted = Wanted::of::<List>(keys, ms, |ctx, at| Mpop::read(ctx, 2)?.serve(ctx, at));
+    serve_or_wait(ctx, wanted, Writer::null_array)
+}
+
+pub(crate) fn brpoplpush(ctx: &mut Context<'_, '_>) -> Outcome {
+    let ms = timeout(ctx, 3)?;
+    transfer(ctx, ms, |ctx, _| {
+        transfer::serve(ctx, End::Right, End::Left)
+    })
+}
+
+pub(crate) fn blmove(ctx: &mut Context<'_, '_>) -> Outcome {
+    ends(ctx)?;
+    let ms = timeout(ctx, 5)?;
+    transfer(ctx, ms, |ctx, _| {
+        let (from, to) = ends(ctx)?;
+        transfer::serve(ctx, from, to)
+    })
+}
+
+fn ends(ctx: &Context<'_, '_>) -> Result<(End, End), CommandError> {
+    Ok((End::of(ctx, 3)?, End::of(ctx, 4)?))
+}
+
+fn transfer(ctx: &mut Context<'_, '_>, ms: Option<u64>, serve: ServeFn) -> Outcome {
+    let wanted = Wanted {
+        also: Some(2),
+        ..Wanted::of::<List>(1..2, ms, serve)
+    };
+    serve_or_wait(ctx, wanted, Writer::null)
+}

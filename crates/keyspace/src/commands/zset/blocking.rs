@@ -1,0 +1,67 @@
+//! Commands that wait until a sorted set has members.
+
+use tidewheel_collections::ZSet;
+use tidewheel_resp::Writer;
+
+use super::Outcome;
+use super::pop::{End, parse_mpop, pop};
+use super::reply::Layout;
+use crate::commands::arguments::count_of_keys;
+use crate::commands::blocking::{serve_or_wait, timeout};
+use crate::context::{Context, Lookup};
+use crate::error::CommandError;
+use crate::waiters::{ServeFn, Wanted};
+
+pub(crate) fn bzpopmin(ctx: &mut Context<'_, '_>) -> Outcome {
+    pop_one(ctx, |ctx, at| serve(ctx, at, End::Min))
+}
+
+pub(crate) fn bzpopmax(ctx: &mut Context<'_, '_>) -> Outcome {
+    pop_one(ctx, |ctx, at| serve(ctx, at, End::Max))
+}
+
+fn pop_one(ctx: &mut Context<'_, '_>, serve: ServeFn) -> Outcome {
+    let last = ctx.args.len() - 1;
+    let ms = timeout(ctx, last)?;
+    let wanted = Wanted::of::<ZSet>(1..last, ms, serve);
+    serve_or_wait(ctx, wanted, Writer::null_array)
+}
+
+fn serve(ctx: &mut Context<'_, '_>, at: usize, end: End) -> Result<bool, CommandError> {
+    let key = ctx.key(at);
+    let Some(slot) = ctx.find_of::<ZSet>(key, Lookup::Write)? else {
+        return Ok(false);
+    };
+    ctx.out.array(3);
+    ctx.out.bulk(key.bytes);
+    pop(ctx, key, slot, end, 1, Layout::Bare);
+    Ok(true)
+}
+
+pub(crate) fn bzmpop(ctx: &mut Context<'_, '_>) -> Outcome {
+    let ms = timeout(ctx, 1)?;
+    let keys = count_of_keys(ctx, 2)?;
+    parse_mpop(ctx, keys.saturating_add(3))?;
+    let wanted = Wanted::of::<ZSet>(3..3 + keys, ms, |ctx, at| {
+        let keys = count_of_keys(ctx, 2)?;
+        let (end, count) = parse_mpop(ctx, keys.saturating_add(3))?;
+        serve_several(ctx, at, end, count)
+    });
+    serve_or_wait(ctx, wanted, Writer::null_array)
+}
+
+fn serve_several(
+    ctx: &mut Context<'_, '_>,
+    at: usize,
+    end: End,
+    count: usize,
+) -> Result<bool, CommandError> {
+    let key = ctx.key(at);
+    let Some(slot) = ctx.find_of::<ZSet>(key, Lookup::Write)? else {
+        return Ok(false);
+    };
+    ctx.out.array(2);
+    ctx.out.bulk(key.bytes);
+    pop(ctx, key, slot, end, count, Layout::Pairs);
+    Ok(true)
+}

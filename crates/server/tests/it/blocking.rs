@@ -1,0 +1,287 @@
+//! Commands that wait for keys: who is served, when, and that nothing is lost or served twice.
+
+use std::collections::BTreeSet;
+use std::time::Duration;
+
+use tidewheel_resp::Reply;
+
+use crate::common::{Client, Server, array, bulk, command, error, eventually, now, ok, simple};
+
+/// Sends a call, and waits until so many clients wait in all.
+fn begin(admin: &mut Client, client: &mut Client, line: &str, waiting: usize) {
+    let words: Vec<&str> = line.split_whitespace().collect();
+    client.send(&command(&words));
+    eventually("it waits", || {
+        (admin.info("clients", "blocked_clients") == waiting.to_string()).then_some(())
+    });
+}
+
+fn call(client: &mut Client, line: &str) -> Reply {
+    client.call(&line.split_whitespace().collect::<Vec<_>>())
+}
+
+#[test]
+fn a_command_waits_until_its_key_holds_something() {
+    let server = Server::start(&[]);
+    let (mut admin, mut client) = (server.client(), server.client());
+    for (wait, push, reply) in [
+        ("BLPOP none l 0", "RPUSH l a b", array(&["l", "a"])),
+        ("BRPOP m 0", "RPUSH m a b", array(&["m", "b"])),
+        ("BLMOVE s d LEFT RIGHT 0", "RPUSH s a", bulk("a")),
+        ("BRPOPLPUSH t d 0", "RPUSH t b", bulk("b")),
+        (
+            "BLMPOP 0 2 none u LEFT COUNT 9",
+            "RPUSH u a b",
+            Reply::Array(vec![bulk("u"), array(&["a", "b"])]),
+        ),
+        ("BZPOPMIN z 0", "ZADD z 1 a 2 b", array(&["z", "a", "1"])),
+        ("BZPOPMAX y 0", "ZADD y 1 a 2 b", array(&["y", "b", "2"])),
+        (
+            "BZMPOP 0 1 x MIN COUNT 1",
+            "ZADD x 1 a",
+            Reply::Array(vec![bulk("x"), Reply::Array(vec![array(&["a", "1"])])]),
+        ),
+    ] {
+        begin(&mut admin, &mut client, wait, 1);
+        assert!(client.is_silent());
+        let Reply::Integer(_) = call(&mut admin, push) else {
+            panic!("{push}")
+        };
+        assert_eq!(client.read(), reply, "{wait}");
+        eventually("nobody waits", || {
+            (admin.info("clients", "blocked_clients") == "0").then_some(())
+        });
+    }
+    assert_eq!(call(&mut admin, "LRANGE d 0 -1"), array(&["b", "a"]));
+    assert_eq!(call(&mut admin, "EXISTS s t u"), Reply::Integer(0));
+    assert_eq!(client.call(&["PING"]), simple("PONG"));
+}
+
+#[test]
+fn other_changes_that_bring_elements_serve_too_and_other_types_do_not() {
+    let server = Server::start(&[]);
+    let (mut admin, mut client) = (server.client(), server.client());
+    for (before, change) in [
+        ("RPUSH other a", "RENAME other l"),
+        ("RPUSH other a", "COPY other l"),
+        ("RPUSH other a", "LMOVE other l LEFT LEFT"),
+        ("SADD other a", "SORT other ALPHA STORE l"),
+    ] {
+        call(&mut admin, "DEL other");
+        call(&mut admin, before);
+        begin(&mut admin, &mut client, "BLPOP l 0", 1);
+        call(&mut admin, "SET l text");
+        assert!(client.is_silent(), "of another type");
+        call(&mut admin, "DEL l");
+        call(&mut admin, change);
+        assert_eq!(client.read(), array(&["l", "a"]), "{change}");
+    }
+    call(&mut admin, "SELECT 1");
+    call(&mut admin, "RPUSH l b");
+    begin(&mut admin, &mut client, "BLPOP l 0", 1);
+    assert_eq!(call(&mut admin, "SWAPDB 0 1"), ok());
+    assert_eq!(client.read(), array(&["l", "b"]), "SWAPDB");
+}
+
+#[test]
+fn a_transaction_does_not_wait_and_serves_others_at_its_end() {
+    let server = Server::start(&[]);
+    let (mut admin, mut client) = (server.client(), server.client());
+    call(&mut client, "MULTI");
+    call(&mut client, "BLPOP l 0");
+    call(&mut client, "BLMOVE l m LEFT LEFT 0");
+    assert_eq!(
+        call(&mut client, "EXEC"),
+        Reply::Array(vec![Reply::Null, Reply::Null])
+    );
+    begin(&mut admin, &mut client, "BLPOP l 0", 1);
+    for line in ["MULTI", "RPUSH l a", "DEL l", "RPUSH l b c", "LLEN l"] {
+        call(&mut admin, line);
+    }
+    let Reply::Array(replies) = call(&mut admin, "EXEC") else {
+        panic!("it runs")
+    };
+    assert_eq!(replies[3], Reply::Integer(2), "nobody is served in between");
+    assert_eq!(client.read(), array(&["l", "b"]));
+    begin(&mut admin, &mut client, "BLPOP l m 0", 0);
+    assert_eq!(client.read(), array(&["l", "c"]));
+}
+
+#[test]
+fn a_wait_ends_at_its_time_and_not_before() {
+    let server = Server::start(&[]);
+    let mut client = server.client();
+    for (line, ms) in [
+        ("BLPOP l 0.02", 20),
+        ("BLMOVE l m LEFT LEFT 0.105", 105),
+        ("BZPOPMIN z 0.001", 1),
+    ] {
+        let began = now();
+        assert_eq!(call(&mut client, line), Reply::Null);
+        let took = began.elapsed();
+        assert!(took >= Duration::from_millis(ms), "{line}: {took:?}");
+        assert!(took < Duration::from_millis(ms + 500), "{line}: {took:?}");
+    }
+    for (line, text) in [
+        ("BLPOP l x", "ERR timeout is not a float or out of range"),
+        ("BLPOP l -1", "ERR timeout is negative"),
+        ("BLPOP l 1e300", "ERR timeout is out of range"),
+        ("BLMPOP -1 1 l LEFT", "ERR timeout is negative"),
+    ] {
+        assert_eq!(call(&mut client, line), error(text), "{line}");
+    }
+}
+
+#[test]
+fn client_unblock_ends_a_wait_and_the_client_goes_on() {
+    let server = Server::start(&[]);
+    let (mut admin, mut client) = (server.client(), server.client());
+    let Reply::Integer(id) = call(&mut client, "CLIENT ID") else {
+        panic!("a number")
+    };
+    assert_eq!(
+        call(&mut admin, &format!("CLIENT UNBLOCK {id}")),
+        Reply::Integer(0)
+    );
+    begin(&mut admin, &mut client, "BLPOP l 0", 1);
+    let Reply::Bulk(list) = call(&mut admin, "CLIENT LIST") else {
+        panic!("a text")
+    };
+    assert!(String::from_utf8_lossy(&list).contains("flags=b"));
+    client.send(&command(&["PING"]));
+    assert_eq!(
+        call(&mut admin, &format!("CLIENT UNBLOCK {id}")),
+        Reply::Integer(1)
+    );
+    assert_eq!(client.read(), Reply::Null);
+    assert_eq!(client.read(), simple("PONG"));
+    begin(&mut admin, &mut client, "BLPOP l 0", 1);
+    call(&mut admin, &format!("CLIENT UNBLOCK {id} ERROR"));
+    assert_eq!(
+        client.read(),
+        error("UNBLOCKED client unblocked via CLIENT UNBLOCK")
+    );
+    call(&mut admin, "RPUSH l a");
+    assert_eq!(
+        call(&mut admin, "LLEN l"),
+        Reply::Integer(1),
+        "nobody waits"
+    );
+}
+
+/// The public server serves in the order of coming too.
+#[test]
+fn a_thousand_waiters_are_served_in_their_order() {
+    let server = Server::start(&[]);
+    let mut admin = server.client();
+    let mut waiters: Vec<Client> = (0..1_000).map(|_| server.client()).collect();
+    for (i, waiter) in waiters.iter_mut().enumerate() {
+        waiter.send(&command(&["BLPOP", "l", "0"]));
+        if i % 100 == 99 || i < 20 {
+            eventually("it waits", || {
+                (admin.info("clients", "blocked_clients") == (i + 1).to_string()).then_some(())
+            });
+        }
+    }
+    for i in 0..1_000 {
+        admin.send(&command(&["RPUSH", "l", &i.to_string()]));
+    }
+    let mut got = BTreeSet::new();
+    for (i, waiter) in waiters.iter_mut().enumerate() {
+        let Reply::Array(reply) = waiter.read() else {
+            panic!("a key and an element")
+        };
+        let number = crate::common::text(&reply[1])
+            .parse::<usize>()
+            .expect("a number");
+        assert!(got.insert(number), "{number} is served twice");
+        assert!(i >= 20 || i == number, "{i} got {number}");
+        // Those who came in the same hundred on different loops may have overtaken each other.
+        assert_eq!(i / 100, number / 100, "{i} got {number}");
+    }
+    assert_eq!(got.len(), 1_000);
+}
+
+/// Each of these waits for one element, and every third leaves at once.
+fn wait_and_sometimes_leave(port: u16, stop: &str, seed: u64) -> Vec<String> {
+    let mut got = Vec::new();
+    for i in seed.. {
+        let mut client = Client::connect(port);
+        if i % 3 == 0 {
+            client.send(&command(&["BLPOP", "l", "other", "0"]));
+            client.finish_sending();
+            let said = client.read_to_end();
+            if let Ok(Some((Reply::Array(reply), _))) = Reply::read(&said) {
+                got.push(crate::common::text(&reply[1]));
+            }
+        } else {
+            for _ in 0..200 {
+                let reply = client.call(&["BLPOP", "l", "other", "0"]);
+                let Reply::Array(reply) = reply else {
+                    panic!("{reply:?}")
+                };
+                got.push(crate::common::text(&reply[1]));
+                if got.last().is_some_and(|last| last == stop) {
+                    return got;
+                }
+            }
+        }
+        if got.last().is_some_and(|last| last == stop) {
+            return got;
+        }
+    }
+    got
+}
+
+#[test]
+fn nothing_is_lost_and_nothing_is_served_twice_while_waiters_leave() {
+    const EACH: usize = 12_500;
+    let server = Server::start(&[]);
+    let port = server.port;
+    let waiters: Vec<_> = (0..12)
+        .map(|seed| std::thread::spawn(move || wait_and_sometimes_leave(port, "stop", seed)))
+        .collect();
+    let pushers: Vec<_> = (0..8)
+        .map(|pusher| {
+            let mut client = server.client();
+            std::thread::spawn(move || {
+                for batch in 0..EACH / 50 {
+                    let mut calls = Vec::new();
+                    for i in 0..50 {
+                        let element = format!("{pusher}:{}", batch * 50 + i);
+                        calls.extend(command(&["RPUSH", "l", &element]));
+                    }
+                    client.send(&calls);
+                    for _ in 0..50 {
+                        assert!(matches!(client.read(), Reply::Integer(_)));
+                    }
+                }
+            })
+        })
+        .collect();
+    pushers
+        .into_iter()
+        .for_each(|pusher| pusher.join().expect("pushed"));
+    let mut admin = server.client();
+    eventually("all are taken", || {
+        (call(&mut admin, "LLEN l") == Reply::Integer(0)).then_some(())
+    });
+    let done = std::thread::spawn(move || {
+        let got = waiters
+            .into_iter()
+            .map(|waiter| waiter.join().expect("got"));
+        got.collect::<Vec<_>>()
+    });
+    while !done.is_finished() {
+        call(&mut admin, "RPUSH l stop");
+        std::thread::sleep(Duration::from_millis(1));
+    }
+    let mut seen = BTreeSet::new();
+    for element in done.join().expect("they end").into_iter().flatten() {
+        assert!(
+            element == "stop" || seen.insert(element.clone()),
+            "{element} twice"
+        );
+    }
+    assert_eq!(seen.len(), 8 * EACH, "none is lost");
+}
