@@ -62,6 +62,7 @@ impl KeySpec {
             last: -2,
             step: 1,
             counted: 0,
+            stored_from: 0,
             uses,
         }
     }
