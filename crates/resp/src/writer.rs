@@ -12,6 +12,9 @@ pub enum Protocol {
     Resp3,
 }
 
+/// Whole numbers below this magnitude are written with all their digits.
+const WHOLE_END: u64 = 1 << 52;
+
 /// A buffer of replies. Types that RESP2 lacks fall back to what Redis sends instead.
 ///
 /// ```
@@ -185,10 +188,19 @@ impl Writer {
 
     /// A floating-point number. RESP2: a bulk string.
     pub fn double(&mut self, value: f64) {
-        let text = format_f64_short(value);
+        // Most scores are whole: there is no shorter text to look for.
+        let whole = value as i64;
+        let is_whole = (whole as f64).to_bits() == value.to_bits();
+        if is_whole && whole.unsigned_abs() < WHOLE_END {
+            return self.double_text(itoa::Buffer::new().format(whole));
+        }
+        self.double_text(&format_f64_short(value));
+    }
+
+    fn double_text(&mut self, text: &str) {
         match self.protocol {
             Protocol::Resp2 => self.bulk(text.as_bytes()),
-            Protocol::Resp3 => self.line(b',', &text),
+            Protocol::Resp3 => self.number(b',', text),
         }
     }
 
@@ -425,6 +437,32 @@ mod tests {
                 both(|w| w.array(len)),
                 [0; 2].map(|_| format!("*{len}\r\n"))
             );
+        }
+    }
+
+    #[test]
+    fn whole_doubles_are_written_as_all_others_are() {
+        let end = WHOLE_END as f64;
+        let values = [
+            0.0,
+            -0.0,
+            1.0,
+            -7.0,
+            1e15,
+            end - 1.0,
+            end,
+            -end,
+            end + 1.0,
+            1e16,
+            1e18,
+        ];
+        for value in values.into_iter().chain([1e19, -1e300, 0.5, -1.5]) {
+            let text = format_f64_short(value);
+            let forms = [
+                format!("${}\r\n{text}\r\n", text.len()),
+                format!(",{text}\r\n"),
+            ];
+            assert_eq!(both(|w| w.double(value)), forms);
         }
     }
 
