@@ -156,13 +156,19 @@ pub enum Served {
     Retry(Arc<Ticket>),
 }
 
+/// A key that has changed: its database, the tag of what is waited for, and its name.
+pub(crate) type ReadyKey = (u32, u8, Box<[u8]>);
+
+/// The keys that are waited for, and who waits.
+type Queues = HashMap<Box<[u8]>, Queue>;
+
 /// The queues of one shard.
 #[derive(Debug, Default)]
 pub(crate) struct Waiters {
     /// By database and by the tag of what is waited for.
-    queues: HashMap<(u32, u8), HashMap<Box<[u8]>, Queue>>,
+    queues: HashMap<(u32, u8), Queues>,
     /// Keys that have changed, each of them once.
-    ready: Vec<(u32, u8, Box<[u8]>)>,
+    ready: Vec<ReadyKey>,
 }
 
 #[derive(Debug, Default)]
@@ -233,7 +239,7 @@ impl Waiters {
         !self.ready.is_empty()
     }
 
-    pub(crate) fn take_ready(&mut self) -> Option<(u32, u8, Box<[u8]>)> {
+    pub(crate) fn take_ready(&mut self) -> Option<ReadyKey> {
         let (db, tag, key) = self.ready.pop()?;
         let queues = self.queues.get_mut(&(db, tag));
         if let Some(queue) = queues.and_then(|queues| queues.get_mut(&key)) {

@@ -4,7 +4,7 @@ use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Mutex};
 
 use tidewheel_keyspace::{
-    Event, Garbage, Hooks, Keyspace, NotifyFlags, Options, Seat, Session, Time, resolve,
+    Event, Garbage, Hooks, Keyspace, NotifyFlags, Options, Seat, Served, Session, Time, resolve,
 };
 use tidewheel_resp::{Args, Protocol, Reply, Writer};
 
@@ -15,6 +15,8 @@ pub(crate) const WALL_START_MS: i64 = 1_700_000_000_000;
 #[derive(Default)]
 pub(crate) struct Told {
     pub(crate) wakes: Mutex<Vec<(usize, u64)>>,
+    /// What has become of those who waited.
+    pub(crate) served: Mutex<Vec<Served>>,
     pub(crate) reclaimed_bytes: AtomicU64,
     pub(crate) reclaimed_parts: AtomicU64,
     stopwatch: AtomicU64,
@@ -43,6 +45,10 @@ impl Hooks for Shell {
         self.0
             .reclaimed_parts
             .fetch_add(garbage.parts() as u64, Relaxed);
+    }
+
+    fn served(&self, served: Served) {
+        self.0.served.lock().unwrap().push(served);
     }
 
     fn stopwatch_ns(&self) -> u64 {

@@ -26,6 +26,7 @@ mod sets;
 mod sorting;
 mod strings;
 mod transactions;
+mod waiting;
 mod walks;
 mod whole_keyspace;
 #[cfg(unix)]

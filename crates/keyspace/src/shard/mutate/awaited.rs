@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use super::{AWAITED, Hold};
-use crate::waiters::{Ticket, Waiters};
+use crate::waiters::{ReadyKey, Ticket, Waiters};
 
 impl Hold<'_> {
     /// Puts a ticket into the queue of a key.
@@ -40,7 +40,7 @@ impl Hold<'_> {
     }
 
     /// The next of those keys: its database, what is waited for, and its name.
-    pub(crate) fn take_ready(&mut self) -> Option<(u32, u8, Box<[u8]>)> {
+    pub(crate) fn take_ready(&mut self) -> Option<ReadyKey> {
         let ready = self.state.waiters.as_mut()?.take_ready();
         if ready.is_none() {
             self.forget_waiters();
