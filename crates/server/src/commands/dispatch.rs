@@ -113,7 +113,7 @@ impl Turn<'_> {
         #[cfg(test)]
         state.server.witness.pay_a_step(&state.server.clock);
         let took_ns = state.server.clock.monotonic_ns().saturating_sub(began_ns);
-        self.note_more_time(conn, row, took_ns);
+        self.note_more_time(conn, took_ns);
         if conn.walk.is_none() {
             self.after(conn, Some(row), true, mark, Step::Done);
         }

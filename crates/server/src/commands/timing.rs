@@ -15,7 +15,7 @@ use tidewheel_resp::Args;
 
 use crate::clients::connection::Connection;
 use crate::commands::call;
-use crate::commands::turn::{Step, Turn};
+use crate::commands::turn::{Notes, Step, Turn};
 use crate::counters::latency::{Event, Sample};
 use crate::counters::slow_log::{Entry, Unfinished};
 use crate::state::loop_state::LoopState;
@@ -33,36 +33,32 @@ impl Turn<'_> {
         step: Step,
     ) {
         let ns = self.server.clock.monotonic_ns().saturating_sub(began_ns);
-        if step == Step::Walking {
+        if matches!(step, Step::Walking | Step::Waiting) {
             let watched = self.settings.diagnosis.watches();
             let args = if watched {
                 call::cut(row, args)
             } else {
                 Vec::new()
             };
-            conn.unfinished = Some(Box::new(Unfinished { args, ns }));
+            conn.unfinished = Some(Box::new(Unfinished { row, args, ns }));
             return;
         }
         let shared = &self.state.handle().command_counts;
         self.notes.counts.took(row, ns, shared);
         if self.notes.counts.times_always(row) {
-            self.judge(conn, row, ns / 1_000, || call::cut(row, args));
+            let state = &*self.state;
+            state.judge(conn, row, ns / 1_000, || call::cut(row, args));
         }
     }
 
     /// A call went on for so long. It has ended if nothing of its walk is left.
-    pub(super) fn note_more_time(&mut self, conn: &mut Connection, row: &'static Command, ns: u64) {
-        let Some(mut unfinished) = conn.unfinished.take() else {
-            return;
-        };
-        unfinished.ns = unfinished.ns.saturating_add(ns);
-        if conn.walk.is_some() {
-            conn.unfinished = Some(unfinished);
-            return;
+    pub(super) fn note_more_time(&mut self, conn: &mut Connection, ns: u64) {
+        if let Some(unfinished) = conn.unfinished.as_mut() {
+            unfinished.ns = unfinished.ns.saturating_add(ns);
         }
-        let shared = &self.state.handle().command_counts;
-        self.notes.counts.took(row, unfinished.ns, shared);
-        self.judge(conn, row, unfinished.ns / 1_000, || unfinished.args);
+        if conn.walk.is_none() {
+            self.notes.finish(self.state, conn);
+        }
     }
 
     /// A call had so many arguments or such a long reply that it may have taken long.
@@ -76,9 +72,26 @@ impl Turn<'_> {
         }
         let now = clock::micros(self.server.clock.now());
         let took_us = now.saturating_sub(clock::micros(self.time));
-        self.judge(conn, row, took_us, || call::cut(row, args));
+        self.state
+            .judge(conn, row, took_us, || call::cut(row, args));
     }
+}
 
+impl Notes {
+    /// A call that was on its way has ended.
+    pub(crate) fn finish(&mut self, state: &LoopState, conn: &mut Connection) {
+        let Some(unfinished) = conn.unfinished.take() else {
+            return;
+        };
+        let Unfinished { row, args, ns } = *unfinished;
+        self.counts.took(row, ns, &state.handle().command_counts);
+        if self.counts.times_always(row) {
+            state.judge(conn, row, ns / 1_000, || args);
+        }
+    }
+}
+
+impl LoopState {
     /// Logs a call if it took long.
     fn judge(
         &self,
@@ -106,9 +119,7 @@ impl Turn<'_> {
         };
         self.note_event(event, took_us);
     }
-}
 
-impl LoopState {
     /// Something took so long.
     #[inline]
     pub(crate) fn note_event(&self, event: Event, took_us: u64) {

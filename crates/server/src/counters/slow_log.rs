@@ -4,6 +4,7 @@ use std::collections::VecDeque;
 use std::net::SocketAddr;
 
 use parking_lot::Mutex;
+use tidewheel_keyspace::Command;
 
 /// One slow call.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -21,6 +22,7 @@ pub(crate) struct Entry {
 /// A call on its way, whose time so far is known.
 #[derive(Debug)]
 pub(crate) struct Unfinished {
+    pub(crate) row: &'static Command,
     /// Its arguments, cut; empty if nobody wants to know of slow calls.
     pub(crate) args: Vec<Vec<u8>>,
     pub(crate) ns: u64,

@@ -1,6 +1,6 @@
 //! SLOWLOG and LATENCY over the wire.
 
-use crate::common::{Client, Reply, Server, bulk, error, ok, text};
+use crate::common::{Client, Reply, Server, bulk, error, eventually, ok, text};
 
 fn items(reply: Reply) -> Vec<Reply> {
     match reply {
@@ -184,4 +184,22 @@ fn histograms_count_every_call_under_the_names_of_the_commands() {
     assert!(percentiles.starts_with("p50=") && percentiles.contains(",p99.9="));
     client.call(&["CONFIG", "SET", "latency-tracking", "no"]);
     assert_eq!(calls(&mut client, &[]), []);
+}
+
+/// The time for which a command waits is not its own.
+#[test]
+fn a_command_that_waits_is_in_the_slow_log_when_it_has_been_served() {
+    let server = Server::start(&["--slowlog-log-slower-than", "0"]);
+    let (mut waiting, mut client) = (server.client(), server.client());
+    waiting.send(b"BLPOP queue 0\r\n");
+    eventually("it waits", || {
+        let list = text(&client.call(&["CLIENT", "LIST"]));
+        list.contains(" cmd=blpop ").then_some(())
+    });
+    let blpop = vec!["BLPOP".to_owned(), "queue".to_owned(), "0".to_owned()];
+    assert!(!logged(&mut client, "-1").contains(&blpop));
+    client.call(&["RPUSH", "queue", "a"]);
+    waiting.read();
+    let entries = logged(&mut client, "-1");
+    assert_eq!(entries.iter().filter(|args| **args == blpop).count(), 1);
 }

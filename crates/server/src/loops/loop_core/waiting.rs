@@ -64,6 +64,7 @@ impl<K: Sockets> LoopCore<K> {
             return;
         };
         conn.client.waiting.lock().take();
+        self.worker.notes.finish(&self.state, conn);
         self.state.tally.errors += u64::from(reply.first() == Some(&b'-'));
         conn.answer(reply);
         if !conn.fresh {
