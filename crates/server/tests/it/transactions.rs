@@ -286,3 +286,14 @@ fn nothing_is_queued_while_there_is_no_memory() {
     let aborted = error("EXECABORT Transaction discarded because of previous errors.");
     assert_eq!(client.call(&["EXEC"]), aborted);
 }
+
+#[test]
+fn the_last_command_of_a_client_is_exec_and_none_of_its_transaction() {
+    let server = Server::start(&[]);
+    let mut client = server.client();
+    for words in [&["MULTI"][..], &["PING"], &["EXEC"]] {
+        client.call(words);
+    }
+    let list = text(&server.client().call(&["CLIENT", "LIST"]));
+    assert!(list.contains(" cmd=exec "), "{list}");
+}

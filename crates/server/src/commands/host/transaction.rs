@@ -126,6 +126,8 @@ impl Turn<'_> {
         } else {
             self.run_queue(conn, &queue)
         };
+        // Its commands have named themselves.
+        conn.command = "exec";
         self.forget_watched(conn);
         outcome
     }
