@@ -16,3 +16,11 @@ proptest! {
         crate::support::run(&setup, &ops);
     }
 }
+
+/// Found by fuzzing: the end of such a value may be rounded to now or to the next tick.
+#[test]
+fn a_value_that_is_unchanged_for_no_time_may_be_over_at_once() {
+    let setup = Setup::from_bits(u64::from_le_bytes([230, 45, 203, 204, 0, 8, 0, 0]));
+    let ops = Op::all_from_bytes(&[17, 0, 0, 0, 0, 17, 17, 17, 17, 0, 50, 52, 0, 44, 0, 191, 11]);
+    crate::support::run(&setup, &ops);
+}

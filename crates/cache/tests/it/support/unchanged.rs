@@ -62,7 +62,10 @@ impl Model {
             entry.tags = old.tags;
         }
         entry.invalidated = old.invalidated && !own_tags;
-        let is_over = entry.gone_at().is_some_and(|gone| gone <= now);
+        // Of an end that may be now or a tick later, the cache's choice is learnt.
+        let is_open = entry.is_live(now).is_none();
+        let is_over =
+            entry.gone_at().is_some_and(|gone| gone <= now) || is_open && self.ask(key).is_none();
         if is_over || old.invalidated {
             // What is over at once, or was invalidated meanwhile, leaves, and the value too if it is not stored anew.
             let invalidated = entry.invalidated;
