@@ -1,7 +1,7 @@
 //! Random operations on caches of any configuration against a naive model, compared after every step, in
 //! virtual time.
 
-use crate::support::op::Op;
+use crate::support::op::{Life, Op, Tags};
 use crate::support::setup::Setup;
 use proptest::prelude::*;
 
@@ -22,5 +22,32 @@ proptest! {
 fn a_value_that_is_unchanged_for_no_time_may_be_over_at_once() {
     let setup = Setup::from_bits(u64::from_le_bytes([230, 45, 203, 204, 0, 8, 0, 0]));
     let ops = Op::all_from_bytes(&[17, 0, 0, 0, 0, 17, 17, 17, 17, 0, 50, 52, 0, 44, 0, 191, 11]);
+    crate::support::run(&setup, &ops);
+}
+
+/// Found by fuzzing: nobody listens, so the model must know that room is made.
+#[test]
+fn what_is_unpinned_makes_room_for_a_capacity_that_has_shrunk() {
+    let setup = Setup::all()
+        .into_iter()
+        .find(|setup| setup.capacity().is_some() && !setup.is_told())
+        .expect("such a configuration");
+    let ops = [
+        Op::Insert {
+            key: 35,
+            weight: 1,
+            life: Life::Forever,
+            tags: Tags::NONE,
+        },
+        Op::Pin {
+            key: 35,
+            pinned: true,
+        },
+        Op::SetMaxCapacity { capacity: 0 },
+        Op::Pin {
+            key: 35,
+            pinned: false,
+        },
+    ];
     crate::support::run(&setup, &ops);
 }

@@ -259,7 +259,11 @@ impl Model {
             Op::Load(ref load) => self.load(load, &mut effects),
             Op::Refresh => self.refresh(&mut effects),
             Op::InvalidateTag { tag } => self.invalidate_tag(tag),
-            Op::Pin { key, pinned } => self.pin(key, pinned),
+            Op::Pin { key, pinned } => {
+                // What is unpinned pays for a capacity that has shrunk.
+                effects.makes_room = !pinned;
+                self.pin(key, pinned);
+            }
             Op::SetMaxCapacity { capacity } => self.set_capacity(capacity, &mut effects),
             Op::Version { .. }
             | Op::GetWithVersion { .. }
