@@ -4,6 +4,7 @@
 //! transaction needs to look at one flag, while it holds the locks of all keys that it watches.
 
 use std::collections::HashMap;
+use std::collections::btree_map::{BTreeMap, Entry};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
@@ -17,16 +18,10 @@ use crate::time::{Now, Time};
 #[derive(Debug, Default)]
 pub struct Watching {
     changed: Arc<AtomicBool>,
-    keys: Vec<WatchedKey>,
+    /// By database and name: the tick at which a key was watched. What had died by then was no key, so its removal
+    /// changes nothing.
+    keys: BTreeMap<(u32, Box<[u8]>), u64>,
     bytes: usize,
-}
-
-#[derive(Debug)]
-struct WatchedKey {
-    db: u32,
-    key: Box<[u8]>,
-    /// The tick at which it was watched. What had died by then was no key, so its removal changes nothing.
-    since: u64,
 }
 
 impl Watching {
@@ -56,34 +51,25 @@ impl Watching {
 
     /// The keys.
     pub(crate) fn keys(&self) -> impl Iterator<Item = &[u8]> {
-        self.keys.iter().map(|watched| &*watched.key)
-    }
-
-    fn watches(&self, db: u32, key: &[u8]) -> bool {
-        let is = |watched: &WatchedKey| watched.db == db && *watched.key == *key;
-        self.keys.iter().any(is)
+        self.keys.keys().map(|(_, key)| &**key)
     }
 }
 
 /// Bytes of one watched key beside its name, which is kept twice.
-const WATCHED_KEY_BYTES: usize = size_of::<WatchedKey>() + 96;
+const WATCHED_KEY_BYTES: usize = 128;
 
 impl Keyspace {
-    /// Watches one more key of a database.
+    /// Watches one more key of a database. O(log n) in the keys that are watched.
     pub fn watch(&self, seat: &mut Seat, time: Time, db: u32, key: &[u8], watching: &mut Watching) {
-        if watching.watches(db, key) {
+        let Entry::Vacant(place) = watching.keys.entry((db, key.into())) else {
             return;
-        }
+        };
         let since = self.look(seat, time, db, key, |hold, now| {
             hold.watch(db, self.key(key), now.tick, &watching.changed);
             now.tick
         });
+        place.insert(since);
         watching.bytes += 2 * key.len() + WATCHED_KEY_BYTES;
-        watching.keys.push(WatchedKey {
-            db,
-            key: key.into(),
-            since,
-        });
     }
 
     /// Removes a key if it is dead, then looks at its shard.
@@ -113,7 +99,7 @@ impl Keyspace {
 
     /// Watches nothing any more.
     pub fn unwatch(&self, watching: Watching) {
-        for WatchedKey { db, key, .. } in &watching.keys {
+        for (db, key) in watching.keys.keys() {
             let shard = self.key(key).shard;
             self.shards[shard]
                 .lock()
@@ -128,16 +114,16 @@ impl Keyspace {
         locks: &[(usize, Hold<'_>)],
         now: &Now,
     ) -> bool {
-        let died = |watched: &WatchedKey| {
-            let key = self.key(&watched.key);
+        let died = |((db, key), since): (&(u32, Box<[u8]>), &u64)| {
+            let key = self.key(key);
             let at = locks.binary_search_by_key(&key.shard, |(shard, _)| *shard);
             at.is_ok_and(|at| {
-                let entries = locks[at].1.entries(watched.db);
+                let entries = locks[at].1.entries(*db);
                 let deadline = entries
                     .look(key.hash, key.bytes)
                     .and_then(|seen| seen.deadline);
                 // Of a collection it may be a member's: that is a change too.
-                deadline.is_some_and(|deadline| now.reached(deadline) && deadline > watched.since)
+                deadline.is_some_and(|deadline| now.reached(deadline) && deadline > *since)
             })
         };
         watching.is_changed() || watching.keys.iter().any(died)

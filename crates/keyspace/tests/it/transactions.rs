@@ -247,6 +247,23 @@ fn a_swap_that_brings_a_key_which_was_dead_before_stops_nothing() {
     }
 }
 
+/// To look through all of them for each one would take minutes.
+#[test]
+fn very_many_keys_may_be_watched() {
+    const KEYS: usize = 300_000;
+    let mut rig = Rig::new();
+    let mut watching = Watching::default();
+    for i in 0..KEYS {
+        let key = format!("key:{i}").into_bytes();
+        rig.keyspace
+            .watch(&mut rig.seat, rig.time, 0, &key, &mut watching);
+    }
+    assert_eq!(watching.len(), KEYS);
+    assert_eq!(run(&mut rig, &watching, &["SET key:7 1"]), "[OK]");
+    assert!(watching.is_changed());
+    rig.keyspace.unwatch(watching);
+}
+
 #[test]
 fn a_watched_key_that_expires_counts_as_changed_whether_or_not_it_was_removed() {
     for removed in [false, true] {
