@@ -1,0 +1,37 @@
+//! Real servers for tests: started on free loopback ports, killed, paused, joined, and gone with whoever started them.
+//!
+//! ```no_run
+//! use tidewheel_engines::{Engine, Server};
+//!
+//! let Some(engine) = Engine::valkey() else { return };
+//! let mut server = Server::start(&engine, &[]);
+//! assert_eq!(server.client().text(&["PING"]), "PONG");
+//! server.process.kill();
+//! server.process.restart();
+//! ```
+//!
+//! A program that is not installed is said so on standard output, and the test returns. With
+//! `TIDEWHEEL_REQUIRE_TOOLS=1` in the environment it fails instead.
+//!
+//! Every wait has a bound, and panics with what it waited for. A server is killed when its [`Process`] is dropped, and by
+//! the kernel when the test's own process dies.
+
+mod binaries;
+mod client;
+mod cluster;
+mod folder;
+mod ports;
+mod process;
+mod sentinel;
+mod valkey;
+mod wait;
+
+pub use binaries::{found, require, site_packages};
+pub use client::Client;
+pub use cluster::Cluster;
+pub use folder::Folder;
+pub use ports::{free_port, free_ports};
+pub use process::{Launch, Process};
+pub use sentinel::Sentinels;
+pub use valkey::{Engine, Server};
+pub use wait::{PATIENCE, eventually, since, within};

@@ -1,0 +1,42 @@
+//! Waiting for a condition, with a bound.
+
+use std::time::Duration;
+
+use tidewheel_time::monotonic_nanos;
+
+/// How long a test waits for what must happen.
+pub const PATIENCE: Duration = Duration::from_secs(30);
+
+/// Between two looks.
+const PAUSE: Duration = Duration::from_millis(5);
+
+/// How long ago a reading of [`monotonic_nanos`] was.
+#[must_use]
+pub fn since(nanos: u64) -> Duration {
+    Duration::from_nanos(monotonic_nanos().saturating_sub(nanos))
+}
+
+/// Looks until there is something, for [`PATIENCE`].
+///
+/// # Panics
+///
+/// With the name of what was waited for, if that is too short.
+pub fn eventually<T>(what: &str, look: impl FnMut() -> Option<T>) -> T {
+    within(PATIENCE, what, look)
+}
+
+/// As [`eventually`], for so long.
+///
+/// # Panics
+///
+/// With the name of what was waited for, if that is too short.
+pub fn within<T>(limit: Duration, what: &str, mut look: impl FnMut() -> Option<T>) -> T {
+    let begin = monotonic_nanos();
+    loop {
+        if let Some(found) = look() {
+            return found;
+        }
+        assert!(since(begin) < limit, "in vain for {limit:?}: {what}");
+        std::thread::sleep(PAUSE);
+    }
+}

@@ -1,0 +1,3 @@
+//! The harness itself: servers start, are killed, paused and joined.
+
+mod valkey;
