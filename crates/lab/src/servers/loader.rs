@@ -22,7 +22,12 @@ pub(crate) fn load_s(keys: u64) -> f64 {
 
 /// A time to live that outlasts the experiment, spread so that deadlines differ.
 pub(crate) fn long_ttl(rng: &mut Rng) -> Ttl {
-    Ttl::Ex(rng.between(LONG_TTL_S.0, LONG_TTL_S.1))
+    Ttl::Ex(long_ttl_s(rng))
+}
+
+/// The same in seconds.
+pub(crate) fn long_ttl_s(rng: &mut Rng) -> u64 {
+    rng.between(LONG_TTL_S.0, LONG_TTL_S.1)
 }
 
 /// Sends every entry; returns the seconds that it took.

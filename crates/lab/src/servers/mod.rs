@@ -21,6 +21,7 @@ mod keys;
 mod launch;
 mod loader;
 mod memory;
+mod ops;
 mod resp;
 mod server;
 mod throughput;

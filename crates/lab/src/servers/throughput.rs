@@ -11,10 +11,12 @@ use std::thread;
 use anyhow::{Result, anyhow};
 use serde::Serialize;
 use serde_json::json;
+use tidewheel_resp::{Protocol, Writer};
 
 use super::driver::{self, Traffic};
-use super::keys::{Key, encode_get, encode_set};
+use super::keys::Key;
 use super::loader::{load, long_ttl};
+use super::ops::{self, Op, Requests};
 use super::server::{self, Target};
 use crate::clock;
 use crate::latency::Latencies;
@@ -24,15 +26,6 @@ use crate::report::{Figures, Report};
 use crate::rng::{Rng, mix};
 use crate::runner::{Basics, count, threads};
 use crate::stats;
-
-/// What each request does.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Op {
-    /// GET of a key that is there.
-    Get,
-    /// SET with EX of a key that is there.
-    Set,
-}
 
 /// Options of `throughput`.
 #[derive(Clone, Debug, clap::Args, Serialize)]
@@ -49,6 +42,11 @@ pub(crate) struct Args {
     #[arg(long, value_delimiter = ',', value_name = "N,…", value_parser = threads)]
     #[arg(default_value = "8,50", default_value_if("quick", "true", "8"))]
     conns: Vec<usize>,
+    /// What the requests do; a wrong name lists them all.
+    #[arg(long, value_delimiter = ',', value_name = "NAME,…", value_parser = ops::parse)]
+    #[arg(default_value = "get,set_ex")]
+    #[serde(skip)]
+    ops: Vec<&'static Op>,
     #[command(flatten)]
     #[serde(flatten)]
     basics: Basics,
@@ -68,7 +66,9 @@ pub(crate) fn run(args: &Args, target: Target) -> Result<Report> {
     progress::say("measuring");
     let mut meter = Meter::start(target.pid);
     let mut results = Vec::new();
-    for op in [Op::Get, Op::Set] {
+    for &op in &args.ops {
+        let rng = Rng::new(args.basics.seed ^ mix(2));
+        Requests::new(op, rng, args.keys).store(&mut connection)?;
         for &pipeline in &args.pipelines {
             for &conns in &args.conns {
                 let cell = Cell {
@@ -88,7 +88,7 @@ pub(crate) fn run(args: &Args, target: Target) -> Result<Report> {
     report.figures.push_noise(taken);
     let nulls: u64 = results.iter().map(|(_, result)| result.nulls).sum();
     if nulls > 0 {
-        let note = format!("{nulls} GETs of keys that were loaded found nothing");
+        let note = format!("{nulls} requests for what was stored found nothing");
         report.notes.push(note);
     }
     Ok(report)
@@ -96,14 +96,14 @@ pub(crate) fn run(args: &Args, target: Target) -> Result<Report> {
 
 #[derive(Clone, Copy, Debug)]
 struct Cell {
-    op: Op,
+    op: &'static Op,
     pipeline: usize,
     conns: usize,
 }
 
 impl Cell {
     fn key(&self) -> String {
-        format!("{:?}_p{}_c{}", self.op, self.pipeline, self.conns).to_lowercase()
+        format!("{}_p{}_c{}", self.op.name, self.pipeline, self.conns)
     }
 }
 
@@ -153,8 +153,7 @@ struct Shared {
 fn measure(args: &Args, target: Target, cell: Cell) -> Result<Measured> {
     let shared = &Shared::default();
     let mut load = Load {
-        rng: Rng::new(args.basics.seed ^ mix(1)),
-        keys: args.keys,
+        requests: Requests::new(cell.op, Rng::new(args.basics.seed ^ mix(1)), args.keys),
         cell,
         latencies: Latencies::default(),
         shared,
@@ -201,8 +200,7 @@ fn window(shared: &Shared, pid: u32, length_ns: u64) -> Window {
 
 /// The requests of a cell.
 struct Load<'a> {
-    rng: Rng,
-    keys: u64,
+    requests: Requests,
     cell: Cell,
     latencies: Latencies,
     shared: &'a Shared,
@@ -210,13 +208,9 @@ struct Load<'a> {
 
 impl Traffic for Load<'_> {
     fn fill(&mut self, _: usize, out: &mut Vec<u8>) -> usize {
-        for _ in 0..self.cell.pipeline {
-            let key = Key::live(self.rng.below(self.keys));
-            match self.cell.op {
-                Op::Get => encode_get(out, key),
-                Op::Set => encode_set(out, key, long_ttl(&mut self.rng)),
-            }
-        }
+        let mut requests = Writer::new(Protocol::Resp2);
+        self.requests.append(self.cell.pipeline, &mut requests);
+        out.extend_from_slice(requests.as_bytes());
         self.cell.pipeline
     }
 
