@@ -1,0 +1,245 @@
+//! The operations of `throughput`: which requests each sends, and what must be stored before.
+//!
+//! Requests are templates. `{key}` is one of the loaded keys, `{at}` the number of a collection, `{member}` one of its
+//! members, `{new}` a number that was hardly drawn before, `{value}` 16 bytes, `{ttl}` seconds that outlast the run.
+
+use anyhow::{Context, Result};
+use tidewheel_resp::{Protocol, Writer};
+
+use super::client::Connection;
+use super::keys::Key;
+use super::loader::long_ttl_s;
+use crate::progress;
+use crate::rng::Rng;
+
+/// How many collections each operation on collections draws from.
+const COLLECTIONS: u64 = 10_000;
+/// Commands under way while collections are stored.
+const BATCH: u64 = 500;
+
+/// What each request does.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct Op {
+    pub(crate) name: &'static str,
+    /// How each collection begins, the words of one member, and how many members; they stand before the first request.
+    stored: Option<(&'static str, &'static str, u64)>,
+    /// Sent in turn, to one collection: what goes in by the first comes out by the second.
+    requests: &'static [&'static str],
+}
+
+const HASH: Option<(&str, &str, u64)> = Some(("HSET hash:{at}", "field:{member} {value}", 10));
+const ZSET: Option<(&str, &str, u64)> = Some(("ZADD zset:{at}", "{member} member:{member}", 100));
+const LIST: Option<(&str, &str, u64)> = Some(("RPUSH list:{at}", "{value}", 100));
+const QUEUE: Option<(&str, &str, u64)> = Some(("RPUSH queue:{at}", "{value}", 10));
+const BAG: Option<(&str, &str, u64)> = Some(("SADD bag:{at}", "member:{member}", 10));
+const RANKS: Option<(&str, &str, u64)> = Some(("ZADD ranks:{at}", "{member} member:{member}", 10));
+
+const OPS: &[Op] = &[
+    op("get", None, &["GET {key}"]),
+    op("set_ex", None, &["SET {key} {value}{value} EX {ttl}"]),
+    op(
+        "mset_10",
+        None,
+        &[
+            "MSET {key} {value} {key} {value} {key} {value} {key} {value} {key} {value} \
+           {key} {value} {key} {value} {key} {value} {key} {value} {key} {value}",
+        ],
+    ),
+    op("incr", None, &["INCR counter:{at}"]),
+    op(
+        "lpush_rpop",
+        QUEUE,
+        &["LPUSH queue:{at} {value}", "RPOP queue:{at}"],
+    ),
+    op("lrange_100", LIST, &["LRANGE list:{at} 0 99"]),
+    op(
+        "sadd_spop",
+        BAG,
+        &["SADD bag:{at} member:{new}", "SPOP bag:{at}"],
+    ),
+    op("hset", HASH, &["HSET hash:{at} field:{member} {value}"]),
+    op("hget", HASH, &["HGET hash:{at} field:{member}"]),
+    op("hgetall_10", HASH, &["HGETALL hash:{at}"]),
+    op("zadd", ZSET, &["ZADD zset:{at} {new} member:{member}"]),
+    op("zrange_10", ZSET, &["ZRANGE zset:{at} 0 9"]),
+    op("zrank", ZSET, &["ZRANK zset:{at} member:{member}"]),
+    op(
+        "zadd_zpopmin",
+        RANKS,
+        &["ZADD ranks:{at} {new} member:{new}", "ZPOPMIN ranks:{at}"],
+    ),
+];
+
+const fn op(
+    name: &'static str,
+    stored: Option<(&'static str, &'static str, u64)>,
+    requests: &'static [&'static str],
+) -> Op {
+    Op {
+        name,
+        stored,
+        requests,
+    }
+}
+
+/// Reads an operation's name.
+pub(crate) fn parse(name: &str) -> Result<&'static Op, String> {
+    let names = || OPS.iter().map(|op| op.name).collect::<Vec<_>>().join(", ");
+    OPS.iter()
+        .find(|op| op.name == name)
+        .ok_or_else(|| format!("one of {}", names()))
+}
+
+/// A word of a request: text, and what is filled in. Cut once, since the client shares the server's cores.
+type Word = Vec<Piece>;
+
+#[derive(Clone, Copy, Debug)]
+enum Piece {
+    Text(&'static str),
+    Filled(&'static str),
+}
+
+fn words(template: &'static str) -> Vec<Word> {
+    let cut = |word: &'static str| {
+        let pieces = word.split(['{', '}']).enumerate();
+        let piece = |(at, text)| match at % 2 {
+            0 => Piece::Text(text),
+            _ => Piece::Filled(text),
+        };
+        pieces.map(piece).collect()
+    };
+    template.split_ascii_whitespace().map(cut).collect()
+}
+
+/// Writes the requests of one operation.
+#[derive(Debug)]
+pub(crate) struct Requests {
+    op: &'static Op,
+    templates: Vec<Vec<Word>>,
+    rng: Rng,
+    keys: u64,
+    collection: u64,
+    word: Vec<u8>,
+}
+
+impl Requests {
+    pub(crate) fn new(op: &'static Op, rng: Rng, keys: u64) -> Self {
+        Self {
+            op,
+            templates: op.requests.iter().map(|text| words(text)).collect(),
+            rng,
+            keys,
+            collection: 0,
+            word: Vec::new(),
+        }
+    }
+
+    /// Appends the next `count` requests.
+    pub(crate) fn append(&mut self, count: usize, out: &mut Writer) {
+        let templates = std::mem::take(&mut self.templates);
+        let members = self.op.stored.map_or(1, |(_, _, members)| members);
+        for turn in 0..count {
+            let request = turn % templates.len();
+            if request == 0 {
+                self.collection = self.rng.below(COLLECTIONS);
+            }
+            out.array(templates[request].len());
+            let member = self.rng.below(members);
+            self.append_words(&templates[request], member, out);
+        }
+        self.templates = templates;
+    }
+
+    fn append_words(&mut self, words: &[Word], member: u64, out: &mut Writer) {
+        for word in words {
+            self.word.clear();
+            word.iter().for_each(|&piece| self.fill(piece, member));
+            out.bulk(&self.word);
+        }
+    }
+
+    fn fill(&mut self, piece: Piece, member: u64) {
+        match piece {
+            Piece::Text(text) => self.word.extend_from_slice(text.as_bytes()),
+            Piece::Filled("key") => {
+                let key = Key::live(self.rng.below(self.keys));
+                self.word.extend_from_slice(&key.bytes());
+            }
+            Piece::Filled("at") => self.fill_number(self.collection),
+            Piece::Filled("member") => self.fill_number(member),
+            Piece::Filled("new") => {
+                let number = self.rng.next_u64() >> 34;
+                self.fill_number(number);
+            }
+            Piece::Filled("value") => {
+                let value = Key::live(self.rng.below(self.keys)).value();
+                self.word.extend_from_slice(&value[..16]);
+            }
+            Piece::Filled("ttl") => {
+                let seconds = long_ttl_s(&mut self.rng);
+                self.fill_number(seconds);
+            }
+            Piece::Filled(_) => unreachable!("a template names what exists"),
+        }
+    }
+
+    fn fill_number(&mut self, number: u64) {
+        let mut digits = itoa::Buffer::new();
+        self.word
+            .extend_from_slice(digits.format(number).as_bytes());
+    }
+
+    /// Stores what the operation wants to find.
+    pub(crate) fn store(&mut self, connection: &mut Connection) -> Result<()> {
+        let Some((command, member, members)) = self.op.stored else {
+            return Ok(());
+        };
+        progress::say("storing collections");
+        let (command, member) = (words(command), words(member));
+        for first in (0..COLLECTIONS).step_by(BATCH as usize) {
+            let mut out = Writer::new(Protocol::Resp2);
+            for at in first..first + BATCH {
+                self.collection = at;
+                out.array(command.len() + member.len() * members as usize);
+                self.append_words(&command, 0, &mut out);
+                (0..members).for_each(|id| self.append_words(&member, id, &mut out));
+            }
+            connection.send(out.as_bytes())?;
+            let stored = connection.expect_replies(BATCH as usize);
+            stored.with_context(|| format!("failed to store what {} needs", self.op.name))?;
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_operation_fills_its_templates() {
+        for op in OPS {
+            let mut out = Writer::new(Protocol::Resp2);
+            Requests::new(op, Rng::new(1), 10).append(op.requests.len(), &mut out);
+            let text = String::from_utf8_lossy(out.as_bytes()).into_owned();
+            assert!(!text.contains(['{', '}']), "{text}");
+            assert!(text.starts_with('*'), "{text}");
+        }
+        assert!(parse("nothing").is_err());
+        assert_eq!(parse("get").map(|op| op.name), Ok("get"));
+    }
+
+    #[test]
+    fn what_goes_in_and_what_comes_out_is_of_one_collection() {
+        let mut out = Writer::new(Protocol::Resp2);
+        let op = parse("lpush_rpop").expect("it exists");
+        Requests::new(op, Rng::new(1), 1).append(2, &mut out);
+        let text = String::from_utf8_lossy(out.as_bytes()).into_owned();
+        let keys: Vec<_> = text
+            .lines()
+            .filter(|line| line.starts_with("queue:"))
+            .collect();
+        assert_eq!(keys.len(), 2);
+        assert_eq!(keys[0], keys[1]);
+    }
+}
