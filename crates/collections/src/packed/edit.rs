@@ -136,6 +136,31 @@ impl Packed {
         put_element(&mut self.0, at, element);
     }
 
+    /// Moves a member, with its deadline, in front of the one at `target`. Returns where it is now. It moves only the bytes
+    /// between.
+    pub(crate) fn shift(&mut self, place: Place, target: Place) -> Place {
+        let (end, column) = (self.get().after(place.at), self.get().end());
+        let is_timed = self.get().is_timed();
+        let deadline_at = |index| column + index * DEADLINE;
+        if target.index > place.index {
+            self.0[place.at..target.at].rotate_left(end - place.at);
+            if is_timed {
+                let between = deadline_at(place.index)..deadline_at(target.index);
+                self.0[between].rotate_left(DEADLINE);
+            }
+            return Place {
+                at: target.at - (end - place.at),
+                index: target.index - 1,
+            };
+        }
+        self.0[target.at..end].rotate_right(end - place.at);
+        if is_timed {
+            let between = deadline_at(target.index)..deadline_at(place.index + 1);
+            self.0[between].rotate_right(DEADLINE);
+        }
+        target
+    }
+
     /// Gives a member a deadline, moves it, or takes it away. Places stay.
     pub fn set_deadline(&mut self, place: Place, deadline: Option<u64>) {
         if !self.get().is_timed() {

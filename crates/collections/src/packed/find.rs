@@ -3,6 +3,8 @@
 //! Members of one collection often have the same length and begin alike: `user:1001`, `user:1002`. So an element of
 //! the right length is compared by its last bytes first, in one word, and only then as a whole.
 
+use std::ops::Range;
+
 use super::{PackedRef, Place, span};
 
 impl PackedRef<'_> {
@@ -17,6 +19,31 @@ impl PackedRef<'_> {
                 element.last() == first.last() && element == first
             }),
         }
+    }
+
+    /// The first member, from the one at `place` on, of which `is` says so, or the place behind the last. `is` is told where the
+    /// second element lies in the bytes. Members have two elements. O(members).
+    #[inline]
+    pub(crate) fn seek_pair(self, place: Place, is: impl Fn(&[u8], Range<usize>) -> bool) -> Place {
+        debug_assert!(self.is_pairs());
+        let (count, bytes) = (self.len(), self.bytes());
+        let Place { mut at, mut index } = place;
+        while index < count {
+            let (from, to) = span(bytes, at);
+            let second = span(bytes, to);
+            if is(&bytes[from..to], second.0..second.1) {
+                break;
+            }
+            at = second.1;
+            index += 1;
+        }
+        Place { at, index }
+    }
+
+    /// The place of the first member.
+    pub(crate) fn front(self) -> Place {
+        let (_, at) = self.header();
+        Place { at, index: 0 }
     }
 
     #[inline(always)]

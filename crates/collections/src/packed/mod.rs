@@ -200,6 +200,14 @@ impl<'a> PackedRef<'a> {
         }
     }
 
+    /// The place behind this member.
+    pub(crate) fn behind(self, place: Place) -> Place {
+        Place {
+            at: self.after(place.at),
+            index: place.index + 1,
+        }
+    }
+
     /// The place of the member that `index` members come before.
     #[must_use]
     pub fn nth(self, index: usize) -> Option<Place> {

@@ -5,7 +5,7 @@ use std::ops::{Bound, Range};
 use tidewheel_store::Progress;
 
 use super::Scored;
-use super::score::{ScoreBytes, score_of};
+use super::score::{ScoreBytes, score_in, score_of};
 use crate::packed::{Member, Packed, PackedRef, Place};
 
 impl<'a> From<Member<'a>> for Scored<'a> {
@@ -18,18 +18,17 @@ impl<'a> From<Member<'a>> for Scored<'a> {
     }
 }
 
-/// Where a pair belongs.
-fn place_for(packed: PackedRef<'_>, score: f64, member: &[u8]) -> Place {
-    let behind = packed.iter().find(|pair| {
-        let own = score_of(pair.second);
-        own > score || (own == score && pair.first > member)
-    });
-    behind.map_or(packed.back(), |pair| pair.place)
+/// Where a pair belongs, if it does not belong before `from`.
+fn place_for(packed: PackedRef<'_>, from: Place, score: f64, member: &[u8]) -> Place {
+    packed.seek_pair(from, |first, second| {
+        let own = score_in(packed.bytes(), second);
+        own > score || (own == score && first > member)
+    })
 }
 
 /// Adds a member that is not there.
 pub(super) fn add(packed: &mut Packed, member: &[u8], score: f64, deadline: Option<u64>) {
-    let place = place_for(packed.get(), score, member);
+    let place = place_for(packed.get(), packed.get().front(), score, member);
     let place = packed.insert(place, member, ScoreBytes::of(score).as_slice());
     if deadline.is_some() {
         packed.set_deadline(place, deadline);
@@ -38,29 +37,34 @@ pub(super) fn add(packed: &mut Packed, member: &[u8], score: f64, deadline: Opti
 
 /// Gives a member that is there another score and deadline.
 pub(super) fn update(packed: &mut Packed, place: Place, score: f64, deadline: Option<u64>) {
-    let pair = packed.get().member(place);
-    if score_of(pair.second).to_bits() != score.to_bits() {
-        if !stays(packed.get(), place, score) {
-            let member = pair.first.to_vec();
-            packed.remove(place);
-            return add(packed, &member, score, deadline);
-        }
-        packed.set_second(place, ScoreBytes::of(score).as_slice());
-    }
+    let old = score_of(packed.get().member(place).second);
+    let place = match old.to_bits() == score.to_bits() {
+        true => place,
+        false => rescore(packed, place, old, score),
+    };
     if packed.get().deadline(place) != deadline {
         packed.set_deadline(place, deadline);
     }
 }
 
-/// Whether a member keeps its place with another score.
-fn stays(packed: PackedRef<'_>, place: Place, score: f64) -> bool {
-    let member = packed.member(place).first;
-    let others = packed.iter().filter(|pair| pair.place != place);
-    let before = others.take_while(|pair| {
-        let own = score_of(pair.second);
-        own < score || (own == score && pair.first < member)
-    });
-    before.count() == place.index()
+/// Gives a member another score. Returns where it is then.
+fn rescore(packed: &mut Packed, place: Place, old: f64, score: f64) -> Place {
+    packed.set_second(place, ScoreBytes::of(score).as_slice());
+    let view = packed.get();
+    let member = view.member(place).first;
+    let behind = view.behind(place);
+    // From the front it stops at the member itself, if at no other.
+    let target = match score < old {
+        true => view.seek_pair(view.front(), |first, second| {
+            let own = score_in(view.bytes(), second);
+            own > score || (own == score && first >= member)
+        }),
+        false => place_for(view, behind, score, member),
+    };
+    match target == place || target == behind {
+        true => place,
+        false => packed.shift(place, target),
+    }
 }
 
 pub(super) fn remove_range(

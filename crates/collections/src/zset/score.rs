@@ -2,6 +2,8 @@
 //!
 //! Scores are counts and times mostly, so a packed set keeps 100 as one byte, and 1,700,000,000 as four.
 
+use std::ops::Range;
+
 /// The integers that are kept as such have a magnitude below 2^53: there all of them are floats.
 const INTEGER_END: f64 = (1u64 << 53) as f64;
 
@@ -55,9 +57,23 @@ pub(super) fn score_of(bytes: &[u8]) -> f64 {
     i64::from_le_bytes(word).checked_shr(shift).unwrap_or(0) as f64
 }
 
+/// The score that lies here in a longer string. Faster than [`score_of`]: it reads one word, and shifts out what is in front.
+#[inline(always)]
+pub(super) fn score_in(bytes: &[u8], at: Range<usize>) -> f64 {
+    let len = at.len();
+    let Some(word) = bytes[..at.end].last_chunk() else {
+        return score_of(&bytes[at]);
+    };
+    if len == 8 {
+        return f64::from_le_bytes(*word);
+    }
+    let shift = 64 - 8 * len as u32;
+    i64::from_le_bytes(*word).checked_shr(shift).unwrap_or(0) as f64
+}
+
 #[cfg(test)]
 mod tests {
-    use super::{ScoreBytes, score_of};
+    use super::{ScoreBytes, score_in, score_of};
 
     #[test]
     fn every_score_comes_back_with_its_sign() {
@@ -86,6 +102,12 @@ mod tests {
             let bytes = ScoreBytes::of(score);
             assert_eq!(bytes.as_slice().len(), len, "{score}");
             assert_eq!(score_of(bytes.as_slice()).to_bits(), f64::to_bits(score));
+            for in_front in [0, 1, 9] {
+                let mut longer = vec![0xa5; in_front];
+                longer.extend(bytes.as_slice());
+                let read = score_in(&longer, in_front..longer.len());
+                assert_eq!(read.to_bits(), f64::to_bits(score));
+            }
         }
     }
 }
