@@ -111,7 +111,8 @@ impl Retry {
     }
 
     /// Whether nothing comes after this attempt.
-    pub(crate) fn is_last(&self, attempt: u32) -> bool {
+    #[must_use]
+    pub fn is_last(&self, attempt: u32) -> bool {
         attempt >= self.attempts && self.attempts < u32::MAX
     }
 

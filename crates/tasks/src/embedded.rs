@@ -1,0 +1,341 @@
+//! A store for one machine: tasks in memory, and each change in a journal of the scheduler's.
+//!
+//! Claims are not written: when the process ends, so do all leases. Fences begin with the journal's epoch, a number that grows at
+//! each opening. So a fence is greater than all that were given before a crash.
+
+use std::collections::HashMap;
+use std::fmt;
+use std::future::{Future, ready};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use tidewheel_scheduler::{CatchUp, Change, Journal, JournalError, Place, Record, Repeat, Status};
+use tidewheel_time::Clock;
+
+use crate::shape::claim::{Claim, Verdict};
+use crate::shape::dead::DeadLetter;
+use crate::shape::error::StoreError;
+use crate::shape::task::{Due, Priority, Task};
+use crate::shape::timestamp::Timestamp;
+use crate::store::{Ask, Failure, TaskStore, Wake};
+use crate::table::Table;
+use crate::table::row::Row;
+
+/// Fences of one opening of a journal.
+const FENCES: u32 = 40;
+
+/// A store in one file, for one process.
+#[cfg(feature = "embedded")]
+pub type EmbeddedStore = JournalStore<tidewheel_scheduler::RedbJournal>;
+
+#[cfg(feature = "embedded")]
+impl EmbeddedStore {
+    /// Opens a file, or makes one.
+    ///
+    /// # Errors
+    ///
+    /// When the file cannot be opened, or holds something else.
+    pub fn open(path: impl AsRef<std::path::Path>) -> Result<Self, StoreError> {
+        let journal = tidewheel_scheduler::RedbJournal::open(path).map_err(StoreError::engine)?;
+        Self::new(journal, tidewheel_time::SystemClock::new())
+    }
+}
+
+/// A store over a [`Journal`] of the scheduler's, for one process. A call returns when its change is on disk: until then it
+/// blocks the thread.
+pub struct JournalStore<J> {
+    clock: Box<dyn Clock>,
+    journal: J,
+    inside: Mutex<Inside>,
+}
+
+struct Inside {
+    table: Table,
+    /// The journal's names of what it holds: of a task, and of a dead letter.
+    names: HashMap<(Arc<str>, Kind), u64>,
+    next_name: u64,
+    wakes: Vec<Wake>,
+}
+
+/// What a record of the journal is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+enum Kind {
+    Task,
+    Letter,
+}
+
+impl<J> fmt::Debug for JournalStore<J> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("JournalStore").finish_non_exhaustive()
+    }
+}
+
+/// What a journal keeps of a task: its id; priority, the time its run was due, and its payload.
+type Kept = (String, Vec<u8>);
+
+impl<J: Journal<String, Vec<u8>>> JournalStore<J> {
+    /// With what the journal holds, by a clock whose wall time is the engine's time.
+    ///
+    /// # Errors
+    ///
+    /// When the journal fails, or holds what is not a task.
+    pub fn new(journal: J, clock: impl Clock) -> Result<Self, StoreError> {
+        let records = journal.load().map_err(StoreError::engine)?;
+        let mut inside = Inside {
+            table: Table::after(journal.epoch() << FENCES),
+            names: HashMap::new(),
+            next_name: 1,
+            wakes: Vec::new(),
+        };
+        records
+            .into_iter()
+            .try_for_each(|record| inside.restore(record))?;
+        inside.table.take_touched();
+        Ok(Self {
+            clock: Box::new(clock),
+            journal,
+            inside: Mutex::new(inside),
+        })
+    }
+
+    /// One step of the table, and its changes on disk.
+    fn step<T>(&self, act: impl FnOnce(&mut Table, Timestamp) -> T) -> Result<T, StoreError> {
+        let mut inside = self.lock();
+        let now = Timestamp::from(self.clock.wall());
+        let value = act(&mut inside.table, now);
+        let written = inside.write(&self.journal);
+        drop(inside);
+        if let Some(appended) = written.map_err(StoreError::engine)? {
+            self.journal.wait(appended).map_err(StoreError::engine)?;
+        }
+        Ok(value)
+    }
+
+    fn wake(&self) {
+        let wakes = self.lock().wakes.clone();
+        wakes.iter().for_each(|wake| wake());
+    }
+}
+
+impl<J> JournalStore<J> {
+    fn lock(&self) -> MutexGuard<'_, Inside> {
+        self.inside.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// What becomes of one record of the journal. A record that changes gets another name: so names are never used again.
+struct Written {
+    ends: Option<u64>,
+    begins: Option<(u64, Kept, Status)>,
+}
+
+impl Inside {
+    /// Appends what has changed.
+    fn write(
+        &mut self,
+        journal: &impl Journal<String, Vec<u8>>,
+    ) -> Result<Option<u64>, JournalError> {
+        let touched = self.table.take_touched();
+        let mut written = Vec::new();
+        for id in &touched {
+            let task = self.table.row(id).map(|row| kept_task(id, row));
+            written.extend(self.record(id, Kind::Task, task));
+            let letter = self.table.letter(id).map(kept_letter);
+            written.extend(self.record(id, Kind::Letter, letter));
+        }
+        if written.is_empty() {
+            return Ok(None);
+        }
+        let changes: Vec<_> = written.iter().flat_map(changes).collect();
+        journal.append(&changes).map(Some)
+    }
+
+    /// What becomes of the record of a task or letter.
+    fn record(
+        &mut self,
+        id: &Arc<str>,
+        kind: Kind,
+        now: Option<(Kept, Status)>,
+    ) -> Option<Written> {
+        let key = (Arc::clone(id), kind);
+        let ends = self.names.remove(&key);
+        let begins = now.map(|(kept, status)| {
+            let name = self.next_name;
+            self.next_name += 1;
+            self.names.insert(key, name);
+            (name, kept, status)
+        });
+        (ends.is_some() || begins.is_some()).then_some(Written { ends, begins })
+    }
+
+    /// Puts back what the journal has kept.
+    fn restore(&mut self, record: Record<String, Vec<u8>>) -> Result<(), StoreError> {
+        let id: Arc<str> = Arc::from(&*record.key);
+        let kind = if record.status.place == Place::Dead {
+            Kind::Letter
+        } else {
+            Kind::Task
+        };
+        self.next_name = self.next_name.max(record.id + 1);
+        self.names.insert((Arc::clone(&id), kind), record.id);
+        let Some((&level, rest)) = record.value.split_first() else {
+            return Err(StoreError::engine("the journal holds what is not a task"));
+        };
+        let Some((began, payload)) = rest.split_first_chunk() else {
+            return Err(StoreError::engine("the journal holds what is not a task"));
+        };
+        let (due, began) = (
+            record.status.due.into(),
+            Timestamp(u64::from_le_bytes(*began)),
+        );
+        let (payload, attempt) = (payload.to_vec(), record.status.attempt);
+        match kind {
+            Kind::Task => self.table.put(
+                id,
+                Row {
+                    due,
+                    began,
+                    payload,
+                    priority: Priority::of_level(level),
+                    every: record.status.repeat.map(|repeat| repeat.period),
+                    attempt,
+                    held: None,
+                },
+            ),
+            Kind::Letter => {
+                let error = record.status.error.unwrap_or_default();
+                let mut letter = DeadLetter::new(&*id, attempt, error);
+                (letter.payload, letter.died) = (payload, due);
+                self.table.restore_letter(letter);
+            }
+        }
+        Ok(())
+    }
+}
+
+fn changes(written: &Written) -> impl Iterator<Item = Change<'_, String, Vec<u8>>> {
+    let end = written.ends.map(|id| Change::End { id });
+    let begins = written.begins.as_ref();
+    let set = begins.map(|(id, (key, value), status)| Change::Set {
+        id: *id,
+        key,
+        value,
+        status,
+    });
+    end.into_iter().chain(set)
+}
+
+fn kept(id: &str, level: u8, began: Timestamp, payload: &[u8]) -> Kept {
+    let mut bytes = vec![level];
+    bytes.extend(began.0.to_le_bytes());
+    bytes.extend(payload);
+    (id.to_owned(), bytes)
+}
+
+fn kept_task(id: &str, row: &Row) -> (Kept, Status) {
+    let mut status = Status::at(row.due.to_system_time());
+    status.attempt = row.attempt;
+    status.repeat = row.every.map(|period| Repeat::every(period, CatchUp::Skip));
+    (
+        kept(id, row.priority.level(), row.began, &row.payload),
+        status,
+    )
+}
+
+fn kept_letter(letter: &DeadLetter) -> (Kept, Status) {
+    let mut status = Status::at(letter.died.to_system_time());
+    (status.attempt, status.place) = (letter.attempts, Place::Dead);
+    status.error = Some(letter.error.clone());
+    (kept(&letter.id, 0, letter.died, &letter.payload), status)
+}
+
+impl<J: Journal<String, Vec<u8>> + 'static> TaskStore for JournalStore<J> {
+    fn schedule(&self, task: Task) -> impl Future<Output = Result<Timestamp, StoreError>> + Send {
+        let kept = task
+            .check()
+            .and_then(|()| self.step(|table, now| table.schedule(task, now)));
+        self.wake();
+        ready(kept)
+    }
+
+    fn cancel(&self, id: &str) -> impl Future<Output = Result<bool, StoreError>> + Send {
+        ready(self.step(|table, _| table.cancel(id)))
+    }
+
+    fn reschedule(
+        &self,
+        id: &str,
+        due: Due,
+    ) -> impl Future<Output = Result<bool, StoreError>> + Send {
+        let moved = self.step(|table, now| table.reschedule(id, due, now));
+        self.wake();
+        ready(moved)
+    }
+
+    fn claim(&self, ask: Ask) -> impl Future<Output = Result<Vec<Claim>, StoreError>> + Send {
+        ready(self.step(|table, now| table.claim(&ask, now)))
+    }
+
+    fn extend(
+        &self,
+        claims: &[Arc<Claim>],
+        lease: Duration,
+    ) -> impl Future<Output = Result<Vec<Verdict>, StoreError>> + Send {
+        ready(self.step(|table, now| {
+            let extended = claims.iter().map(|claim| table.extend(claim, lease, now));
+            extended.collect()
+        }))
+    }
+
+    fn done(
+        &self,
+        claims: &[Arc<Claim>],
+    ) -> impl Future<Output = Result<Vec<Verdict>, StoreError>> + Send {
+        let done =
+            |table: &mut Table, now| claims.iter().map(|claim| table.done(claim, now)).collect();
+        ready(self.step(done))
+    }
+
+    fn fail(
+        &self,
+        claim: &Claim,
+        failure: Failure,
+    ) -> impl Future<Output = Result<Verdict, StoreError>> + Send {
+        ready(self.step(|table, now| table.fail(claim, failure, now)))
+    }
+
+    fn release(
+        &self,
+        claims: &[Arc<Claim>],
+    ) -> impl Future<Output = Result<Vec<Verdict>, StoreError>> + Send {
+        let back = |table: &mut Table, _| claims.iter().map(|claim| table.release(claim)).collect();
+        let released = self.step(back);
+        self.wake();
+        ready(released)
+    }
+
+    fn now(&self) -> impl Future<Output = Result<Timestamp, StoreError>> + Send {
+        ready(Ok(Timestamp::from(self.clock.wall())))
+    }
+
+    fn dead_letters(
+        &self,
+        most: usize,
+    ) -> impl Future<Output = Result<Vec<DeadLetter>, StoreError>> + Send {
+        ready(self.step(|table, _| table.letters(most)))
+    }
+
+    fn requeue(&self, id: &str, due: Due) -> impl Future<Output = Result<bool, StoreError>> + Send {
+        let again = self.step(|table, now| table.requeue(id, due, now));
+        self.wake();
+        ready(again)
+    }
+
+    fn remove_dead(&self, id: &str) -> impl Future<Output = Result<bool, StoreError>> + Send {
+        ready(self.step(|table, _| table.remove_dead(id)))
+    }
+
+    fn on_arrival(&self, wake: Wake) {
+        self.lock().wakes.push(wake);
+    }
+}

@@ -1,0 +1,84 @@
+//! What a store hands to a worker: a task, for some time, under a fence.
+
+use std::time::Duration;
+
+use crate::shape::task::Priority;
+use crate::shape::timestamp::Timestamp;
+
+/// The number of a claim: greater than those of all earlier claims of the same id, also after restarts of the engine.
+///
+/// A receiver that remembers the greatest fence of an id and refuses smaller ones is safe from a worker that was thought dead.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Fence(pub u64);
+
+/// A task that a worker may run, as long as its lease lasts.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Claim {
+    /// The task's name.
+    pub id: String,
+    /// When it runs, by the engine's clock.
+    pub due: Timestamp,
+    /// What its handler gets.
+    pub payload: Vec<u8>,
+    /// Its priority.
+    pub priority: Priority,
+    /// From one run to the next, if it is periodic.
+    pub every: Option<Duration>,
+    /// For a retry of a periodic task: when the run was due that is tried again. The rhythm goes on from there.
+    pub began: Timestamp,
+    /// The number of this attempt, from 1. Only failures count, not leases that ended.
+    pub attempt: u32,
+    /// The number of this claim.
+    pub fence: Fence,
+    /// How long the lease lasts after it was asked for.
+    pub lease: Duration,
+    /// What the store itself needs to find the claim again.
+    pub receipt: String,
+}
+
+impl Claim {
+    /// A claim of a task that runs once, for the first time.
+    #[must_use]
+    pub fn new(id: impl Into<String>, due: Timestamp, fence: Fence, lease: Duration) -> Self {
+        Self {
+            id: id.into(),
+            due,
+            payload: Vec::new(),
+            priority: Priority::Normal,
+            every: None,
+            began: due,
+            attempt: 1,
+            fence,
+            lease,
+            receipt: String::new(),
+        }
+    }
+}
+
+/// What a store says to a call under a fence.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Verdict {
+    /// It is done.
+    Accepted,
+    /// The fence is not the latest any more: the task was claimed again, cancelled, replaced, or has ended.
+    Refused,
+}
+
+impl Verdict {
+    /// Whether it is done.
+    #[must_use]
+    pub fn is_accepted(self) -> bool {
+        self == Self::Accepted
+    }
+}
+
+impl From<bool> for Verdict {
+    fn from(accepted: bool) -> Self {
+        if accepted {
+            Self::Accepted
+        } else {
+            Self::Refused
+        }
+    }
+}

@@ -1,0 +1,33 @@
+//! Tasks that are not tried any more.
+
+use crate::shape::timestamp::Timestamp;
+
+/// A task that is not tried any more, kept until somebody re-queues or removes it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct DeadLetter {
+    /// The task's name. A store has at most one dead letter of a name: the latest.
+    pub id: String,
+    /// What its handler got.
+    pub payload: Vec<u8>,
+    /// How often it was tried.
+    pub attempts: u32,
+    /// Why the last attempt failed.
+    pub error: String,
+    /// When that was, by the engine's clock.
+    pub died: Timestamp,
+}
+
+impl DeadLetter {
+    /// As a store has kept it.
+    #[must_use]
+    pub fn new(id: impl Into<String>, attempts: u32, error: impl Into<String>) -> Self {
+        Self {
+            id: id.into(),
+            payload: Vec::new(),
+            attempts,
+            error: error.into(),
+            died: Timestamp(0),
+        }
+    }
+}

@@ -1,0 +1,39 @@
+//! What can go wrong between a worker and an engine.
+
+use std::fmt;
+
+/// Why a call of a store failed.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum StoreError {
+    /// The engine cannot be reached, or failed: whether the call had an effect is unknown. Call again; workers do.
+    Engine(String),
+    /// The engine did not answer in time: whether the call had an effect is unknown.
+    TimedOut,
+    /// The store takes no such task. Nothing was changed.
+    Refused(String),
+}
+
+impl StoreError {
+    /// With the engine's own words.
+    pub fn engine(error: impl fmt::Display) -> Self {
+        Self::Engine(error.to_string())
+    }
+
+    /// With what is wrong about the task.
+    pub fn refused(why: impl fmt::Display) -> Self {
+        Self::Refused(why.to_string())
+    }
+}
+
+impl fmt::Display for StoreError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Engine(error) => write!(f, "the engine failed: {error}"),
+            Self::TimedOut => f.write_str("the engine did not answer in time"),
+            Self::Refused(why) => write!(f, "the task is refused: {why}"),
+        }
+    }
+}
+
+impl std::error::Error for StoreError {}

@@ -1,0 +1,201 @@
+//! What a user asks for: run this then.
+
+use std::time::Duration;
+
+use tidewheel_time::ticks;
+
+use crate::shape::error::StoreError;
+use crate::shape::timestamp::Timestamp;
+
+/// Bytes that an id may have.
+const ID_MAX: usize = 200;
+
+/// Bytes that a payload may have: what NATS takes in one message by default, with room for headers.
+const PAYLOAD_MAX: usize = 900_000;
+
+/// When a task is due, by the engine's clock.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Due {
+    /// So long after the engine has got to know of it.
+    After(Duration),
+    /// At this point in time.
+    At(Timestamp),
+}
+
+impl Due {
+    /// The point in time, if it is `now`.
+    #[must_use]
+    pub fn at(self, now: Timestamp) -> Timestamp {
+        match self {
+            Self::After(wait) => now.plus(wait),
+            Self::At(at) => at.min(Timestamp(i64::MAX as u64)),
+        }
+    }
+}
+
+/// Which of several tasks that could be claimed is claimed first. Tasks that are claimed run at their time, whatever
+/// their priority is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
+pub enum Priority {
+    /// Before all others.
+    High,
+    /// The usual.
+    #[default]
+    Normal,
+    /// When there is room that nothing else needs.
+    Low,
+}
+
+impl Priority {
+    /// All of them, first what is claimed first.
+    pub const ALL: [Self; 3] = [Self::High, Self::Normal, Self::Low];
+
+    /// 0, 1 or 2, as stores write it.
+    #[must_use]
+    pub fn level(self) -> u8 {
+        self as u8
+    }
+
+    /// Of a level that a store has written.
+    #[must_use]
+    pub fn of_level(level: u8) -> Self {
+        match level {
+            0 => Self::High,
+            2 => Self::Low,
+            _ => Self::Normal,
+        }
+    }
+}
+
+/// A task: what is run when.
+///
+/// ```
+/// use std::time::Duration;
+/// use tidewheel_tasks::{Priority, Task};
+///
+/// let report = Task::new("report", "")
+///     .after(Duration::from_secs(60))
+///     .every(Duration::from_secs(3600))
+///     .priority(Priority::Low);
+/// assert_eq!(report.id, "report");
+/// ```
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Task {
+    /// Its name. A store has at most one task of a name: another one replaces it.
+    pub id: String,
+    /// When it runs.
+    pub due: Due,
+    /// What its handler gets.
+    pub payload: Vec<u8>,
+    /// How it stands among those that could be claimed.
+    pub priority: Priority,
+    /// From one run to the next, if it is periodic.
+    pub every: Option<Duration>,
+}
+
+impl Task {
+    /// A task that is due at once.
+    pub fn new(id: impl Into<String>, payload: impl Into<Vec<u8>>) -> Self {
+        Self {
+            id: id.into(),
+            due: Due::After(Duration::ZERO),
+            payload: payload.into(),
+            priority: Priority::Normal,
+            every: None,
+        }
+    }
+
+    /// Due after so long.
+    #[must_use]
+    pub fn after(mut self, wait: Duration) -> Self {
+        self.due = Due::After(wait);
+        self
+    }
+
+    /// Due at a point in time, by the engine's clock.
+    #[must_use]
+    pub fn at(mut self, at: impl Into<Timestamp>) -> Self {
+        self.due = Due::At(at.into());
+        self
+    }
+
+    /// Runs again and again, each `period`, rounded up to milliseconds. Runs that would have been in the past are left out.
+    #[must_use]
+    pub fn every(mut self, period: Duration) -> Self {
+        self.every = Some(Duration::from_millis(ticks(period)));
+        self
+    }
+
+    /// How it stands among those that could be claimed.
+    #[must_use]
+    pub fn priority(mut self, priority: Priority) -> Self {
+        self.priority = priority;
+        self
+    }
+
+    /// Whether stores take it: 1 to 200 bytes of id, 900,000 of payload, a period of a millisecond or more.
+    ///
+    /// # Errors
+    ///
+    /// [`StoreError::Refused`] with what is wrong.
+    pub fn check(&self) -> Result<(), StoreError> {
+        check_id(&self.id)?;
+        if self.payload.len() > PAYLOAD_MAX {
+            return Err(StoreError::refused("a payload has 900,000 bytes at most"));
+        }
+        if self.every.is_some_and(|period| period.as_millis() == 0) {
+            return Err(StoreError::refused("a period is a millisecond at least"));
+        }
+        Ok(())
+    }
+}
+
+/// Whether stores take an id.
+pub(crate) fn check_id(id: &str) -> Result<(), StoreError> {
+    if id.is_empty() || id.len() > ID_MAX || id.contains('\0') {
+        return Err(StoreError::refused(
+            "an id has 1 to 200 bytes, none of them 0",
+        ));
+    }
+    Ok(())
+}
+
+/// The first run after `now` in the rhythm of a run that was due at `due`.
+#[must_use]
+pub(crate) fn next_run(due: Timestamp, period: Duration, now: Timestamp) -> Timestamp {
+    let us = u64::try_from(period.as_micros()).unwrap_or(u64::MAX).max(1);
+    let missed = now.0.saturating_sub(due.0) / us;
+    Timestamp(
+        due.0
+            .saturating_add(us.saturating_mul(missed.saturating_add(1))),
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_next_run_keeps_the_rhythm_and_lies_ahead() {
+        let next =
+            |due, now| next_run(Timestamp(due), Duration::from_micros(100), Timestamp(now)).0;
+        assert_eq!([next(1000, 1005), next(1000, 1099)], [1100, 1100]);
+        assert_eq!([next(1000, 1100), next(1000, 1730)], [1200, 1800]);
+        // A run that is held before its time.
+        assert_eq!(next(1000, 900), 1100);
+        assert_eq!(next(u64::MAX, 7), u64::MAX);
+    }
+
+    #[test]
+    fn stores_refuse_what_engines_could_not_keep() {
+        assert!(Task::new("a", "").check().is_ok());
+        for id in ["", "a\0b", &"x".repeat(201)] {
+            assert!(Task::new(id, "").check().is_err(), "{id:?}");
+        }
+        assert!(Task::new("a", vec![0; PAYLOAD_MAX + 1]).check().is_err());
+        assert!(Task::new("a", "").every(Duration::ZERO).check().is_err());
+        let rounded = Task::new("a", "").every(Duration::from_micros(1001));
+        assert_eq!(rounded.every, Some(Duration::from_millis(2)));
+    }
+}

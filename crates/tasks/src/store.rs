@@ -1,0 +1,218 @@
+//! What an engine must do to keep tasks.
+
+use std::future::Future;
+use std::sync::Arc;
+use std::time::Duration;
+
+use crate::shape::claim::{Claim, Verdict};
+use crate::shape::dead::DeadLetter;
+use crate::shape::error::StoreError;
+use crate::shape::task::{Due, Task};
+use crate::shape::timestamp::Timestamp;
+
+/// What a worker asks for.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Ask {
+    /// Who asks, for people who look into the engine.
+    pub worker: String,
+    /// Tasks that are due within this are claimed.
+    pub lookahead: Duration,
+    /// How long the claims are to last. An engine that has its own length says so in the claims.
+    pub lease: Duration,
+    /// So many at most.
+    pub most: usize,
+}
+
+impl Ask {
+    /// For claims that last `lease`, of tasks that are due within `lookahead`.
+    pub fn new(
+        worker: impl Into<String>,
+        lookahead: Duration,
+        lease: Duration,
+        most: usize,
+    ) -> Self {
+        Self {
+            worker: worker.into(),
+            lookahead,
+            lease,
+            most,
+        }
+    }
+}
+
+/// What follows a run that failed.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Failure {
+    /// When it runs again; `None` if it is a dead letter.
+    pub retry: Option<Due>,
+    /// Why it failed.
+    pub error: String,
+}
+
+impl Failure {
+    /// It runs again.
+    pub fn retry(at: Due, error: impl Into<String>) -> Self {
+        let (retry, error) = (Some(at), error.into());
+        Self { retry, error }
+    }
+
+    /// It is a dead letter. A periodic task goes on with its next run.
+    pub fn dead(error: impl Into<String>) -> Self {
+        let (retry, error) = (None, error.into());
+        Self { retry, error }
+    }
+}
+
+/// What a store calls when something may have become claimable that was not expected. From any thread; it never waits.
+pub type Wake = Arc<dyn Fn() + Send + Sync>;
+
+/// An engine that keeps tasks. `NatsStore`, `PostgresStore`, `EmbeddedStore` and [`MemoryStore`](crate::MemoryStore) are such;
+/// the tests of this crate have a suite that each of them passes.
+///
+/// All times are those of the engine's clock. Every call is one step: it has happened, or not. After an error it may have.
+pub trait TaskStore: Send + Sync + 'static {
+    /// Keeps a task. A pending task of the same id is replaced. If that id's task is claimed, this is another task; the
+    /// claimed one may still run. Returns when the task is due.
+    fn schedule(&self, task: Task) -> impl Future<Output = Result<Timestamp, StoreError>> + Send;
+
+    /// Ends a task, pending or claimed. `false` if there was none. If it returned `true` before the task was claimed, the
+    /// task does not run. If a worker had claimed it, the worker drops it when it learns of it, or, if it is `strict`, before the
+    /// handler begins; the end of a run that has begun is refused.
+    fn cancel(&self, id: &str) -> impl Future<Output = Result<bool, StoreError>> + Send;
+
+    /// Gives a task another time. `false` if there is none. If a worker has claimed it, that is as if the task had been
+    /// cancelled and scheduled again.
+    fn reschedule(
+        &self,
+        id: &str,
+        due: Due,
+    ) -> impl Future<Output = Result<bool, StoreError>> + Send;
+
+    /// Takes tasks that are due soon, those of higher priority first.
+    fn claim(&self, ask: Ask) -> impl Future<Output = Result<Vec<Claim>, StoreError>> + Send;
+
+    /// Lets claims last `lease` from now on. One verdict for each claim.
+    fn extend(
+        &self,
+        claims: &[Arc<Claim>],
+        lease: Duration,
+    ) -> impl Future<Output = Result<Vec<Verdict>, StoreError>> + Send;
+
+    /// Ends tasks that have run. A periodic one is pending again, in the same step. One verdict for each claim.
+    fn done(
+        &self,
+        claims: &[Arc<Claim>],
+    ) -> impl Future<Output = Result<Vec<Verdict>, StoreError>> + Send;
+
+    /// A run failed: it runs again, or is a dead letter.
+    fn fail(
+        &self,
+        claim: &Claim,
+        failure: Failure,
+    ) -> impl Future<Output = Result<Verdict, StoreError>> + Send;
+
+    /// Gives back claims that were not run, so that others may claim them at once. One verdict for each claim.
+    fn release(
+        &self,
+        claims: &[Arc<Claim>],
+    ) -> impl Future<Output = Result<Vec<Verdict>, StoreError>> + Send;
+
+    /// What time it is, by the engine's clock.
+    fn now(&self) -> impl Future<Output = Result<Timestamp, StoreError>> + Send;
+
+    /// Dead letters, so many at most.
+    fn dead_letters(
+        &self,
+        most: usize,
+    ) -> impl Future<Output = Result<Vec<DeadLetter>, StoreError>> + Send;
+
+    /// Makes a dead letter a task again, with its first attempt ahead. `false` if there is none.
+    fn requeue(&self, id: &str, due: Due) -> impl Future<Output = Result<bool, StoreError>> + Send;
+
+    /// Removes a dead letter. `false` if there is none.
+    fn remove_dead(&self, id: &str) -> impl Future<Output = Result<bool, StoreError>> + Send;
+
+    /// Registers who is called when something may have become claimable. A store that cannot tell calls nobody: workers ask
+    /// again and again anyway.
+    fn on_arrival(&self, wake: Wake) {
+        let _ = wake;
+    }
+}
+
+/// A store that several share.
+impl<S: TaskStore> TaskStore for Arc<S> {
+    fn schedule(&self, task: Task) -> impl Future<Output = Result<Timestamp, StoreError>> + Send {
+        (**self).schedule(task)
+    }
+
+    fn cancel(&self, id: &str) -> impl Future<Output = Result<bool, StoreError>> + Send {
+        (**self).cancel(id)
+    }
+
+    fn reschedule(
+        &self,
+        id: &str,
+        due: Due,
+    ) -> impl Future<Output = Result<bool, StoreError>> + Send {
+        (**self).reschedule(id, due)
+    }
+
+    fn claim(&self, ask: Ask) -> impl Future<Output = Result<Vec<Claim>, StoreError>> + Send {
+        (**self).claim(ask)
+    }
+
+    fn extend(
+        &self,
+        claims: &[Arc<Claim>],
+        lease: Duration,
+    ) -> impl Future<Output = Result<Vec<Verdict>, StoreError>> + Send {
+        (**self).extend(claims, lease)
+    }
+
+    fn done(
+        &self,
+        claims: &[Arc<Claim>],
+    ) -> impl Future<Output = Result<Vec<Verdict>, StoreError>> + Send {
+        (**self).done(claims)
+    }
+
+    fn fail(
+        &self,
+        claim: &Claim,
+        failure: Failure,
+    ) -> impl Future<Output = Result<Verdict, StoreError>> + Send {
+        (**self).fail(claim, failure)
+    }
+
+    fn release(
+        &self,
+        claims: &[Arc<Claim>],
+    ) -> impl Future<Output = Result<Vec<Verdict>, StoreError>> + Send {
+        (**self).release(claims)
+    }
+
+    fn now(&self) -> impl Future<Output = Result<Timestamp, StoreError>> + Send {
+        (**self).now()
+    }
+
+    fn dead_letters(
+        &self,
+        most: usize,
+    ) -> impl Future<Output = Result<Vec<DeadLetter>, StoreError>> + Send {
+        (**self).dead_letters(most)
+    }
+
+    fn requeue(&self, id: &str, due: Due) -> impl Future<Output = Result<bool, StoreError>> + Send {
+        (**self).requeue(id, due)
+    }
+
+    fn remove_dead(&self, id: &str) -> impl Future<Output = Result<bool, StoreError>> + Send {
+        (**self).remove_dead(id)
+    }
+
+    fn on_arrival(&self, wake: Wake) {
+        (**self).on_arrival(wake);
+    }
+}

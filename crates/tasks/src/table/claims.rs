@@ -1,0 +1,124 @@
+//! Claims of a table: taken, extended, ended.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use super::Table;
+use super::row::{Held, Row};
+use crate::shape::claim::{Claim, Fence, Verdict};
+use crate::shape::dead::DeadLetter;
+use crate::shape::task::next_run;
+use crate::shape::timestamp::Timestamp;
+use crate::store::{Ask, Failure};
+
+impl Table {
+    pub(crate) fn claim(&mut self, ask: &Ask, now: Timestamp) -> Vec<Claim> {
+        let due = now.plus(ask.lookahead);
+        let ids = self.order.claimable(now, due, ask.most);
+        let claims = ids
+            .iter()
+            .filter_map(|id| self.claim_one(id, ask.lease, now));
+        claims.collect()
+    }
+
+    fn claim_one(&mut self, id: &str, lease: Duration, now: Timestamp) -> Option<Claim> {
+        self.fence += 1;
+        let fence = self.fence;
+        self.hold(id, |_| Held {
+            fence,
+            until: now.plus(lease),
+        })?;
+        let row = self.rows.get(id)?;
+        let mut claim = Claim::new(id, row.due, Fence(fence), lease);
+        claim.payload.clone_from(&row.payload);
+        (claim.priority, claim.every) = (row.priority, row.every);
+        (claim.began, claim.attempt) = (row.began, row.attempt);
+        Some(claim)
+    }
+
+    /// Changes who holds a task. Claims are not on disk, so that nothing is touched.
+    fn hold(&mut self, id: &str, change: impl FnOnce(Held) -> Held) -> Option<()> {
+        let (id, mut row) = self.take(id)?;
+        let nobody = Held {
+            fence: 0,
+            until: Timestamp(0),
+        };
+        row.held = Some(change(row.held.unwrap_or(nobody)));
+        self.order.insert(&id, &row);
+        self.rows.insert(id, row);
+        Some(())
+    }
+
+    pub(crate) fn extend(&mut self, claim: &Claim, lease: Duration, now: Timestamp) -> Verdict {
+        if !self.holds(&claim.id, claim.fence.0) {
+            return Verdict::Refused;
+        }
+        let until = now.plus(lease);
+        self.hold(&claim.id, |held| Held { until, ..held })
+            .is_some()
+            .into()
+    }
+
+    /// The task of a claim, if its fence is the latest.
+    fn ended(&mut self, claim: &Claim) -> Option<(Arc<str>, Row)> {
+        let holds = self.holds(&claim.id, claim.fence.0);
+        holds.then(|| self.take(&claim.id)).flatten()
+    }
+
+    pub(crate) fn done(&mut self, claim: &Claim, now: Timestamp) -> Verdict {
+        let Some((id, row)) = self.ended(claim) else {
+            return Verdict::Refused;
+        };
+        self.go_on(id, row, now);
+        Verdict::Accepted
+    }
+
+    /// Files the next run of a periodic task; the end of another one is written.
+    fn go_on(&mut self, id: Arc<str>, row: Row, now: Timestamp) {
+        match row.every {
+            Some(period) => {
+                let next = next_run(row.began, period, now);
+                self.put(id, row.anew(next));
+            }
+            None => self.touched.push(id),
+        }
+    }
+
+    pub(crate) fn fail(&mut self, claim: &Claim, failure: Failure, now: Timestamp) -> Verdict {
+        let Some((id, row)) = self.ended(claim) else {
+            return Verdict::Refused;
+        };
+        match failure.retry {
+            Some(due) => {
+                let (due, attempt) = (due.at(now), row.attempt.saturating_add(1));
+                self.put(
+                    id,
+                    Row {
+                        due,
+                        attempt,
+                        held: None,
+                        ..row
+                    },
+                );
+            }
+            None => {
+                let mut letter = DeadLetter::new(&*id, row.attempt, failure.error);
+                letter.payload.clone_from(&row.payload);
+                letter.died = now;
+                self.dead.insert(Arc::clone(&id), letter);
+                self.go_on(id, row, now);
+            }
+        }
+        Verdict::Accepted
+    }
+
+    pub(crate) fn release(&mut self, claim: &Claim) -> Verdict {
+        let Some((id, row)) = self.ended(claim) else {
+            return Verdict::Refused;
+        };
+        let row = Row { held: None, ..row };
+        self.order.insert(&id, &row);
+        self.rows.insert(id, row);
+        Verdict::Accepted
+    }
+}

@@ -1,0 +1,55 @@
+//! One task as the table has it.
+
+use std::time::Duration;
+
+use crate::shape::task::{Priority, Task};
+use crate::shape::timestamp::Timestamp;
+
+/// One task.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Row {
+    pub(crate) due: Timestamp,
+    /// When the run was due that is tried again; `due` if it is the first attempt.
+    pub(crate) began: Timestamp,
+    pub(crate) payload: Vec<u8>,
+    pub(crate) priority: Priority,
+    pub(crate) every: Option<Duration>,
+    /// The number of the next run, from 1.
+    pub(crate) attempt: u32,
+    /// Whose it is, if it is claimed.
+    pub(crate) held: Option<Held>,
+}
+
+/// A claim.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Held {
+    pub(crate) fence: u64,
+    pub(crate) until: Timestamp,
+}
+
+impl Row {
+    /// A new task.
+    pub(crate) fn of(task: Task, now: Timestamp) -> Self {
+        let due = task.due.at(now);
+        Self {
+            due,
+            began: due,
+            payload: task.payload,
+            priority: task.priority,
+            every: task.every,
+            attempt: 1,
+            held: None,
+        }
+    }
+
+    /// Pending, with its first attempt ahead.
+    pub(crate) fn anew(self, due: Timestamp) -> Self {
+        Self {
+            due,
+            began: due,
+            attempt: 1,
+            held: None,
+            ..self
+        }
+    }
+}

@@ -1,0 +1,247 @@
+//! The options of a worker, and its start.
+
+use std::fmt;
+use std::future::Future;
+use std::pin::Pin;
+use std::sync::{Arc, Weak};
+use std::thread;
+use std::time::Duration;
+
+use tidewheel_scheduler::{Builder, Error, IntoOutcome, ManualClock, Retry, Scheduler};
+use tidewheel_time::{Clock, SystemClock};
+
+use super::Worker;
+use super::ends::Ending;
+use super::ferry::{Ferry, Next};
+use super::manual::ManualWorker;
+use super::run::{Handler, Run};
+use super::settings::Settings;
+use super::shared::{AnyClock, Shared, Wheel};
+use crate::store::TaskStore;
+
+/// A run of an async handler, as an executor takes it.
+pub type RunFuture = Pin<Box<dyn Future<Output = ()> + Send>>;
+
+/// Options of a [`Worker`].
+pub struct WorkerBuilder<S> {
+    store: S,
+    settings: Settings,
+    threads: Option<usize>,
+    clock: Option<AnyClock>,
+}
+
+impl<S> fmt::Debug for WorkerBuilder<S> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("WorkerBuilder")
+            .field(&self.settings)
+            .finish()
+    }
+}
+
+impl<S: TaskStore> Worker<S> {
+    /// Options, all of them with defaults.
+    #[must_use]
+    pub fn builder(store: S) -> WorkerBuilder<S> {
+        WorkerBuilder {
+            store,
+            settings: Settings::default(),
+            threads: None,
+            clock: None,
+        }
+    }
+}
+
+impl<S: TaskStore> WorkerBuilder<S> {
+    /// Its name, for people who look into the engine (default: the number of the process).
+    #[must_use]
+    pub fn name(mut self, name: impl Into<String>) -> Self {
+        self.settings.name = name.into();
+        self
+    }
+
+    /// Threads that run handlers (default: one for each core).
+    #[must_use]
+    pub fn threads(mut self, threads: usize) -> Self {
+        self.threads = Some(threads);
+        self
+    }
+
+    /// How far ahead tasks are claimed (default 10 s): longer than the engine's fail-over.
+    #[must_use]
+    pub fn lookahead(mut self, lookahead: Duration) -> Self {
+        self.settings.lookahead = lookahead;
+        self
+    }
+
+    /// How long a claim lasts unless it is extended (default 8 s): longer than the engine's fail-over, during which nothing is
+    /// extended, and shorter than `lookahead`, so that most tasks of a worker that dies are claimed by others before
+    /// they are due.
+    #[must_use]
+    pub fn lease(mut self, lease: Duration) -> Self {
+        self.settings.lease = lease;
+        self
+    }
+
+    /// Claims that it holds at most, those that run included (default 10,000).
+    #[must_use]
+    pub fn held(mut self, held: usize) -> Self {
+        self.settings.held = held;
+        self
+    }
+
+    /// From one question for claims to the next (default 0.5 s), when the engine has not said that something came.
+    #[must_use]
+    pub fn poll(mut self, poll: Duration) -> Self {
+        self.settings.poll = poll;
+        self
+    }
+
+    /// How long a call of the engine may take (default 3 s).
+    #[must_use]
+    pub fn limit(mut self, limit: Duration) -> Self {
+        self.settings.limit = limit;
+        self
+    }
+
+    /// What follows a run that failed.
+    #[must_use]
+    pub fn retry(mut self, retry: Retry) -> Self {
+        self.settings.retry = retry;
+        self
+    }
+
+    /// Whether the engine is asked before each run whether the task was cancelled or moved: one round trip, by which the run
+    /// is later.
+    #[must_use]
+    pub fn strict(mut self, strict: bool) -> Self {
+        self.settings.strict = strict;
+        self
+    }
+
+    /// Another clock than the system's. Its wall time is only compared with the engine's.
+    #[must_use]
+    pub fn clock(mut self, clock: impl Clock) -> Self {
+        self.clock = Some(AnyClock(Arc::new(clock)));
+        self
+    }
+
+    /// Starts the threads. `handler` runs on as many of them as there are.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Config`] for a number out of range, [`Error::Thread`] when a thread cannot be started.
+    pub fn start<R: IntoOutcome>(
+        self,
+        handler: impl Fn(&Run) -> R + Send + Sync + 'static,
+    ) -> Result<Worker<S>, Error> {
+        self.start_boxed(synchronous(handler))
+    }
+
+    /// As [`start`](Self::start), with an async handler: `spawn` gives its runs to an executor, such as
+    /// `move |run| { runtime.spawn(run); }`. So many run at the same time as are held. A run whose future panics or is
+    /// dropped has failed.
+    ///
+    /// # Errors
+    ///
+    /// As `start`.
+    pub fn start_async<F>(
+        self,
+        spawn: impl Fn(RunFuture) + Send + Sync + 'static,
+        handler: impl Fn(Run) -> F + Send + Sync + 'static,
+    ) -> Result<Worker<S>, Error>
+    where
+        F: Future<Output: IntoOutcome> + Send + 'static,
+    {
+        self.start_boxed(Box::new(move |run: Run, mut ending: Ending| {
+            let future = handler(run);
+            spawn(Box::pin(async move {
+                let outcome = future.await.into_outcome();
+                ending.say(outcome);
+            }));
+        }))
+    }
+
+    fn start_boxed(self, handler: Handler) -> Result<Worker<S>, Error> {
+        let clock = self.clock.clone();
+        let clock = clock.unwrap_or_else(|| AnyClock(Arc::new(SystemClock::new())));
+        let mut wheel = wheel_builder(&self.settings.name);
+        if let Some(threads) = self.threads {
+            wheel = wheel.workers(threads);
+        }
+        let shared = self.shared(clock.clone(), handler)?;
+        let wheel = wheel.clock(clock).start(fires(&shared))?;
+        let ferry = start_ferry(&shared, wheel.handle())?;
+        Ok(Worker {
+            shared,
+            wheel,
+            ferry: Some(ferry),
+        })
+    }
+
+    /// A worker without threads, in the time of `clock`: calls of [`ManualWorker::turn`] do everything. For tests.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Config`] for a number out of range.
+    pub fn manual<R: IntoOutcome>(
+        self,
+        clock: &ManualClock,
+        handler: impl Fn(&Run) -> R + Send + Sync + 'static,
+    ) -> Result<ManualWorker<S>, Error> {
+        let wheel = wheel_builder(&self.settings.name);
+        let any = AnyClock(Arc::new(clock.clone()));
+        let shared = self.shared(any, synchronous(handler))?;
+        let wheel = wheel.manual(clock, fires(&shared))?;
+        Ok(ManualWorker::new(shared, wheel))
+    }
+
+    fn shared(self, clock: AnyClock, handler: Handler) -> Result<Arc<Shared<S>>, Error> {
+        let settings = &self.settings;
+        if settings.held == 0 {
+            return Err(Error::Config("a worker holds at least one claim"));
+        }
+        if settings.lease < Duration::from_millis(100) {
+            return Err(Error::Config("a lease lasts a tenth of a second at least"));
+        }
+        let shared = Arc::new(Shared::new(self.store, self.settings, clock, handler));
+        let mailbox = Arc::downgrade(&shared);
+        shared.store.on_arrival(Arc::new(move || {
+            if let Some(shared) = Weak::upgrade(&mailbox) {
+                shared.mailbox.arrived();
+            }
+        }));
+        Ok(shared)
+    }
+}
+
+fn wheel_builder(name: &str) -> Builder<u64, ()> {
+    Scheduler::builder().name(name)
+}
+
+fn synchronous<R: IntoOutcome>(handler: impl Fn(&Run) -> R + Send + Sync + 'static) -> Handler {
+    Box::new(move |run, ending| ending.of(|| handler(&run)))
+}
+
+/// What the wheel does with a claim whose time has come.
+fn fires<S: TaskStore>(
+    shared: &Arc<Shared<S>>,
+) -> impl Fn(&Wheel, tidewheel_scheduler::Run<u64, ()>) + Send + Sync + 'static {
+    let shared = Arc::clone(shared);
+    move |wheel, run| shared.fire(wheel, run.key)
+}
+
+fn start_ferry<S: TaskStore>(
+    shared: &Arc<Shared<S>>,
+    wheel: Wheel,
+) -> Result<thread::JoinHandle<()>, Error> {
+    let shared = Arc::clone(shared);
+    let name = format!("{}-ferry", shared.settings.name);
+    let ferry = thread::Builder::new().name(name);
+    let ferry = ferry.spawn(move || {
+        let mut ferry = Ferry::default();
+        while let Next::Turn(sleep) = ferry.turn(&shared, &wheel) {
+            ferry.wait(&shared, sleep);
+        }
+    });
+    ferry.map_err(Error::Thread)
+}

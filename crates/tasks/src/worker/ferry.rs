@@ -1,0 +1,325 @@
+//! The ferry: all calls of the engine, one after another, each within a limit of time.
+//!
+//! A turn is: take what has come; tell the engine how runs have ended; extend leases of which a third is over; ask for the
+//! time; claim. A call that fails is made again in a later turn, after a pause that doubles up to a second. What ends
+//! while the engine is away waits here: it is bounded by the number of claims.
+
+use std::collections::HashMap;
+use std::future::Future;
+use std::sync::Arc;
+use std::sync::atomic::Ordering::Relaxed;
+use std::time::Duration;
+
+use tidewheel_scheduler::Outcome;
+use tidewheel_time::Clock;
+
+use super::mailbox::End;
+use super::shared::{Shared, Wheel};
+use super::stats::count;
+use crate::shape::claim::{Claim, Verdict};
+use crate::shape::error::StoreError;
+use crate::shape::task::Due;
+use crate::store::{Ask, Failure, TaskStore};
+use crate::wait::wait_for;
+
+/// Claims in one call.
+const BATCH: usize = 1000;
+
+/// From one question for claims to the next when nothing is claimed ahead.
+const POLL_SKEWED: Duration = Duration::from_millis(50);
+
+const PAUSE_MIN: Duration = Duration::from_millis(20);
+const PAUSE_MAX: Duration = Duration::from_secs(1);
+
+/// Bytes of an error that the engine keeps.
+const ERROR_MAX: usize = 1000;
+
+/// The ferry's own memory.
+#[derive(Debug, Default)]
+pub(super) struct Ferry {
+    /// What the engine does not know yet.
+    ends: HashMap<u64, End>,
+    /// When claims are asked for next.
+    claim_at: Duration,
+    /// When the engine is asked for its time next.
+    observe_at: Duration,
+    /// The pause after the latest failure.
+    pause: Duration,
+    /// No call is made before this.
+    resume_at: Duration,
+    /// There was no room for claims.
+    full: bool,
+}
+
+/// What follows a turn.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Next {
+    /// Another one, after this long at most.
+    Turn(Duration),
+    /// Nothing: the worker has stopped.
+    End,
+}
+
+impl Ferry {
+    /// One turn.
+    pub(super) fn turn<S: TaskStore>(&mut self, shared: &Shared<S>, wheel: &Wheel) -> Next {
+        let mail = shared.mailbox.take();
+        self.ends.extend(mail.ends);
+        if mail.arrived {
+            self.claim_at = Duration::ZERO;
+        }
+        let now = shared.clock.now();
+        if let Some(until) = mail.stop
+            && (shared.held().len() == 0 || now >= until)
+        {
+            // The last call: what goes back should not wait for its lease to end.
+            let _ = self.tell(shared);
+            return Next::End;
+        }
+        if now >= self.resume_at {
+            let result = self.calls(shared, wheel, mail.closing);
+            self.rest(shared, result);
+        }
+        Next::Turn(self.sleep(shared, mail.closing))
+    }
+
+    fn calls<S: TaskStore>(
+        &mut self,
+        shared: &Shared<S>,
+        wheel: &Wheel,
+        closing: bool,
+    ) -> Result<(), StoreError> {
+        self.tell(shared)?;
+        extend(shared, wheel)?;
+        let now = shared.clock.now();
+        if now >= self.observe_at {
+            observe(shared)?;
+            self.observe_at = now + shared.settings.poll;
+        }
+        if !closing && now >= self.claim_at {
+            self.claim(shared, wheel)?;
+        }
+        Ok(())
+    }
+
+    /// Sets when the next call may be made.
+    fn rest<S: TaskStore>(&mut self, shared: &Shared<S>, result: Result<(), StoreError>) {
+        self.pause = match result {
+            Ok(()) => Duration::ZERO,
+            Err(_) => (self.pause * 2).clamp(PAUSE_MIN, PAUSE_MAX),
+        };
+        self.resume_at = shared.clock.now() + self.pause;
+    }
+
+    fn sleep<S: TaskStore>(&self, shared: &Shared<S>, closing: bool) -> Duration {
+        let now = shared.clock.now();
+        let extend = now + shared.settings.lease / 10;
+        let next = if closing {
+            extend
+        } else {
+            self.claim_at.min(extend)
+        };
+        next.max(self.resume_at).saturating_sub(now)
+    }
+
+    /// Sleeps until something comes, `limit` at most. While calls fail, nothing that comes ends the pause.
+    pub(super) fn wait<S>(&self, shared: &Shared<S>, limit: Duration) {
+        if self.pause.is_zero() {
+            shared.mailbox.wait(limit);
+        } else {
+            std::thread::sleep(limit.min(PAUSE_MAX));
+        }
+    }
+
+    /// Tells the engine how runs have ended.
+    fn tell<S: TaskStore>(&mut self, shared: &Shared<S>) -> Result<(), StoreError> {
+        let (mut done, mut back, mut failed) = (Vec::new(), Vec::new(), Vec::new());
+        for (key, end) in &self.ends {
+            let Some(claim) = shared.held().get(*key).map(|held| Arc::clone(&held.claim)) else {
+                continue;
+            };
+            match end {
+                End::Ran(Outcome::Done) => done.push((*key, claim)),
+                End::Ran(outcome) => failed.push((*key, claim, outcome.clone())),
+                End::Back => back.push((*key, claim)),
+            }
+        }
+        for batch in done.chunks(BATCH) {
+            let claims = claims_of(batch);
+            let verdicts = call(shared, shared.store.done(&claims))?;
+            self.settle(shared, batch, &verdicts, &shared.counters.done);
+        }
+        for (key, claim, outcome) in failed {
+            self.fail(shared, key, claim, outcome)?;
+        }
+        for batch in back.chunks(BATCH) {
+            let claims = claims_of(batch);
+            let verdicts = call(shared, shared.store.release(&claims))?;
+            self.settle(shared, batch, &verdicts, &shared.counters.released);
+        }
+        // What is left has no claim any more.
+        self.ends.clear();
+        Ok(())
+    }
+
+    fn settle<S: TaskStore>(
+        &mut self,
+        shared: &Shared<S>,
+        batch: &[(u64, Arc<Claim>)],
+        verdicts: &[Verdict],
+        accepted: &std::sync::atomic::AtomicU64,
+    ) {
+        for ((key, claim), verdict) in batch.iter().zip(verdicts) {
+            // There is room again, or the task's next run may be near.
+            if std::mem::take(&mut self.full) || claim.every.is_some() {
+                self.claim_at = Duration::ZERO;
+            }
+            self.ends.remove(key);
+            shared.held().remove(*key);
+            count(if verdict.is_accepted() {
+                accepted
+            } else {
+                &shared.counters.refused
+            });
+        }
+    }
+
+    fn fail<S: TaskStore>(
+        &mut self,
+        shared: &Shared<S>,
+        key: u64,
+        claim: Arc<Claim>,
+        outcome: Outcome,
+    ) -> Result<(), StoreError> {
+        let failure = failure(shared, &claim, outcome);
+        if failure.retry.is_some() {
+            self.claim_at = Duration::ZERO;
+        }
+        let counter = match failure.retry {
+            Some(_) => &shared.counters.retried,
+            None => &shared.counters.dead,
+        };
+        let verdict = call(shared, shared.store.fail(&claim, failure))?;
+        self.settle(shared, &[(key, claim)], &[verdict], counter);
+        Ok(())
+    }
+
+    fn claim<S: TaskStore>(&mut self, shared: &Shared<S>, wheel: &Wheel) -> Result<(), StoreError> {
+        let settings = &shared.settings;
+        let skewed = shared.is_skewed();
+        let (lookahead, poll) = if skewed {
+            (Duration::ZERO, settings.poll.min(POLL_SKEWED))
+        } else {
+            (settings.lookahead, settings.poll)
+        };
+        let room = settings.held.saturating_sub(shared.held().len()).min(BATCH);
+        let sent = shared.clock.now();
+        self.claim_at = sent + poll;
+        self.full = room == 0;
+        if self.full {
+            return Ok(());
+        }
+        let ask = Ask::new(&settings.name, lookahead, settings.lease, room);
+        let claims = call(shared, shared.store.claim(ask))?;
+        if claims.len() >= room {
+            self.claim_at = sent;
+        }
+        claims
+            .into_iter()
+            .for_each(|claim| hold(shared, wheel, claim, sent));
+        Ok(())
+    }
+}
+
+/// Takes a claim in, and lets the wheel fire it at its time.
+fn hold<S: TaskStore>(shared: &Shared<S>, wheel: &Wheel, claim: Claim, sent: Duration) {
+    count(&shared.counters.claimed);
+    let now = shared.engine_now().unwrap_or_default();
+    let wait = claim.due.since(now);
+    let until = sent + claim.lease;
+    let key = shared.held().add(claim, until);
+    shared.file(wheel, key, wait);
+}
+
+/// Asks the engine what time it is.
+fn observe<S: TaskStore>(shared: &Shared<S>) -> Result<(), StoreError> {
+    let sent = shared.clock.now();
+    let engine = call(shared, shared.store.now())?;
+    if shared.learn(sent, engine) {
+        count(&shared.counters.skews);
+    }
+    Ok(())
+}
+
+/// Extends the leases of which a third is over. Claims that are not ours any more are dropped, unless they run.
+fn extend<S: TaskStore>(shared: &Shared<S>, wheel: &Wheel) -> Result<(), StoreError> {
+    let lease = shared.settings.lease;
+    loop {
+        let batch = shared.held().ending(shared.clock.now(), BATCH);
+        if batch.is_empty() {
+            return Ok(());
+        }
+        let (sent, claims) = (shared.clock.now(), claims_of(&batch));
+        let verdicts = call(shared, shared.store.extend(&claims, lease))?;
+        for ((key, claim), verdict) in batch.iter().zip(verdicts) {
+            extended(shared, wheel, *key, verdict, sent + claim.lease);
+        }
+    }
+}
+
+fn extended<S: TaskStore>(
+    shared: &Shared<S>,
+    wheel: &Wheel,
+    key: u64,
+    verdict: Verdict,
+    until: Duration,
+) {
+    if verdict.is_accepted() {
+        shared.counters.extended.fetch_add(1, Relaxed);
+        if let Some(held) = shared.held().get_mut(key) {
+            held.until = until;
+        }
+    } else if wheel.remove(&key).is_some() {
+        shared.held().remove(key);
+        count(&shared.counters.recalled);
+    } else if let Some(held) = shared.held().get_mut(key) {
+        // It runs: its end will be refused. Nothing more is asked about it.
+        held.until = Duration::MAX;
+    }
+}
+
+/// What a run that failed comes to.
+fn failure<S: TaskStore>(shared: &Shared<S>, claim: &Claim, outcome: Outcome) -> Failure {
+    let retry = &shared.settings.retry;
+    let seed = claim.fence.0;
+    match outcome {
+        Outcome::Failed { error, after } if !retry.is_last(claim.attempt) => {
+            let wait = after.unwrap_or_else(|| retry.delay(claim.attempt, seed));
+            Failure::retry(Due::After(wait), bounded(error))
+        }
+        Outcome::Failed { error, .. } | Outcome::Dead { error } => Failure::dead(bounded(error)),
+        _ => Failure::dead("an outcome that is not known"),
+    }
+}
+
+fn bounded(mut error: String) -> String {
+    error.truncate(error.floor_char_boundary(ERROR_MAX));
+    // Databases take no such character in a text.
+    error.replace('\0', "")
+}
+
+/// One call of the engine.
+fn call<S: TaskStore, T>(
+    shared: &Shared<S>,
+    future: impl Future<Output = Result<T, StoreError>>,
+) -> Result<T, StoreError> {
+    let result = wait_for(&shared.clock, shared.settings.limit, future);
+    if result.is_err() {
+        count(&shared.counters.errors);
+    }
+    result
+}
+
+fn claims_of(batch: &[(u64, Arc<Claim>)]) -> Vec<Arc<Claim>> {
+    batch.iter().map(|(_, claim)| Arc::clone(claim)).collect()
+}

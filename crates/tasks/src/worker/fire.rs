@@ -1,0 +1,79 @@
+//! The wheel has fired: a claim is run, if it is time and the claim is still the worker's.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use tidewheel_time::Clock;
+
+use super::ends::Ending;
+use super::held::Stage;
+use super::run::Run;
+use super::shared::{Shared, Wheel};
+use super::stats::count;
+use crate::shape::claim::Claim;
+use crate::store::TaskStore;
+use crate::wait::wait_for;
+
+impl<S: TaskStore> Shared<S> {
+    /// Runs a claim, or files it again, or drops it.
+    pub(super) fn fire(self: &Arc<Self>, wheel: &Wheel, key: u64) {
+        let found = self
+            .held()
+            .get(key)
+            .map(|held| (Arc::clone(&held.claim), held.until));
+        // Dropped meanwhile.
+        let Some((claim, until)) = found else {
+            return;
+        };
+        if let Some(wait) = self.too_early(&claim) {
+            self.file(wheel, key, wait);
+            return;
+        }
+        if self.clock.now() >= until {
+            self.held().remove(key);
+            count(&self.counters.lapsed);
+            return;
+        }
+        if self.settings.strict && !self.is_still_ours(&claim) {
+            self.held().remove(key);
+            count(&self.counters.recalled);
+            return;
+        }
+        self.begin(key, claim);
+    }
+
+    /// Lets the wheel fire a claim. A wheel that has stopped does not: the claim goes back.
+    pub(super) fn file(&self, wheel: &Wheel, key: u64, wait: Duration) {
+        if wheel.set(key, (), wait).is_err() {
+            self.give_back(std::iter::once(key));
+        }
+    }
+
+    /// How long a claim still has to wait, if it has to.
+    fn too_early(&self, claim: &Claim) -> Option<Duration> {
+        let now = self.engine_now()?;
+        (now < claim.due).then(|| claim.due.since(now))
+    }
+
+    /// Asks the engine whether a claim has been taken back. An engine that does not answer has not said so.
+    fn is_still_ours(&self, claim: &Arc<Claim>) -> bool {
+        let (claims, lease) = (std::slice::from_ref(claim), self.settings.lease);
+        let extended = self.store.extend(claims, lease);
+        let verdicts = wait_for(&self.clock, self.settings.limit, extended);
+        verdicts.map_or(true, |verdicts| {
+            verdicts.iter().all(|verdict| verdict.is_accepted())
+        })
+    }
+
+    fn begin(self: &Arc<Self>, key: u64, claim: Arc<Claim>) {
+        let now = self.engine_now().unwrap_or(claim.due);
+        let late = now.since(claim.due);
+        self.counters.record_late(late);
+        count(&self.counters.ran);
+        if let Some(held) = self.held().get_mut(key) {
+            held.stage = Stage::Runs;
+        }
+        let ending = Ending::new(Arc::clone(self) as _, key);
+        (self.handler)(Run::new(claim, late), ending);
+    }
+}

@@ -1,0 +1,87 @@
+//! The claims of a worker: where each is, and until when it may be believed.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use crate::shape::claim::Claim;
+
+/// Where a claim is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Stage {
+    /// In the wheel.
+    Waits,
+    /// With its handler.
+    Runs,
+    /// On its way back to the engine.
+    Ended,
+}
+
+/// A claim that the worker holds.
+#[derive(Debug)]
+pub(super) struct Held {
+    pub(super) claim: Arc<Claim>,
+    pub(super) stage: Stage,
+    /// The end of its lease, by the worker's monotonic clock. Counted from when the lease was asked for: so it is no later than
+    /// the engine's end.
+    pub(super) until: Duration,
+}
+
+/// All claims of a worker, by the number under which the wheel has them.
+#[derive(Debug, Default)]
+pub(super) struct Claims {
+    claims: HashMap<u64, Held>,
+    latest: u64,
+}
+
+impl Claims {
+    pub(super) fn len(&self) -> usize {
+        self.claims.len()
+    }
+
+    pub(super) fn running(&self) -> usize {
+        let runs = self
+            .claims
+            .values()
+            .filter(|held| held.stage == Stage::Runs);
+        runs.count()
+    }
+
+    /// Takes a claim in; returns its number.
+    pub(super) fn add(&mut self, claim: Claim, until: Duration) -> u64 {
+        self.latest += 1;
+        let (claim, stage) = (Arc::new(claim), Stage::Waits);
+        self.claims.insert(
+            self.latest,
+            Held {
+                claim,
+                stage,
+                until,
+            },
+        );
+        self.latest
+    }
+
+    pub(super) fn get(&self, key: u64) -> Option<&Held> {
+        self.claims.get(&key)
+    }
+
+    pub(super) fn get_mut(&mut self, key: u64) -> Option<&mut Held> {
+        self.claims.get_mut(&key)
+    }
+
+    pub(super) fn remove(&mut self, key: u64) -> Option<Held> {
+        self.claims.remove(&key)
+    }
+
+    /// Claims of whose lease a third is over, so many at most: those that have not ended.
+    pub(super) fn ending(&self, now: Duration, most: usize) -> Vec<(u64, Arc<Claim>)> {
+        let is_ending = |held: &Held| {
+            let lease = held.claim.lease;
+            held.stage != Stage::Ended && held.until < now + (lease - lease / 3)
+        };
+        let ending = self.claims.iter().filter(|(_, held)| is_ending(held));
+        let ending = ending.map(|(key, held)| (*key, Arc::clone(&held.claim)));
+        ending.take(most).collect()
+    }
+}

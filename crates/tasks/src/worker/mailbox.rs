@@ -1,0 +1,82 @@
+//! What the ferry is told by others: ends of runs, arrivals, the end.
+
+use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use tidewheel_scheduler::Outcome;
+
+/// How a claim ended.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum End {
+    /// Its handler said so.
+    Ran(Outcome),
+    /// It was not run, and goes back.
+    Back,
+}
+
+/// What has come since the ferry last looked. Bounded: a claim ends once, and a worker holds so many.
+#[derive(Debug, Default)]
+pub(super) struct Mail {
+    pub(super) ends: Vec<(u64, End)>,
+    pub(super) arrived: bool,
+    /// Nothing more is claimed.
+    pub(super) closing: bool,
+    /// All ends are in. The ferry ends when the engine knows them, or at this time.
+    pub(super) stop: Option<Duration>,
+    /// Whether anything of this is new.
+    news: bool,
+}
+
+#[derive(Debug, Default)]
+pub(super) struct Mailbox {
+    mail: Mutex<Mail>,
+    came: Condvar,
+}
+
+impl Mailbox {
+    fn lock(&self) -> MutexGuard<'_, Mail> {
+        self.mail.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn tell(&self, change: impl FnOnce(&mut Mail)) {
+        let mut mail = self.lock();
+        change(&mut mail);
+        mail.news = true;
+        drop(mail);
+        self.came.notify_one();
+    }
+
+    pub(super) fn end(&self, key: u64, end: End) {
+        self.tell(|mail| mail.ends.push((key, end)));
+    }
+
+    pub(super) fn arrived(&self) {
+        self.tell(|mail| mail.arrived = true);
+    }
+
+    pub(super) fn stop_claiming(&self) {
+        self.tell(|mail| mail.closing = true);
+    }
+
+    pub(super) fn stop(&self, until: Duration) {
+        self.tell(|mail| mail.stop = Some(until));
+    }
+
+    /// Takes what has come.
+    pub(super) fn take(&self) -> Mail {
+        let mut mail = self.lock();
+        let (closing, stop) = (mail.closing, mail.stop);
+        let kept = Mail {
+            closing,
+            stop,
+            ..Mail::default()
+        };
+        std::mem::replace(&mut *mail, kept)
+    }
+
+    /// Waits until something comes, `limit` at most.
+    pub(super) fn wait(&self, limit: Duration) {
+        let mail = self.lock();
+        drop(self.came.wait_timeout_while(mail, limit, |mail| !mail.news));
+    }
+}

@@ -1,0 +1,100 @@
+//! A worker: claims ahead, holds in the wheel, runs at the millisecond, tells the engine.
+//!
+//! Two kinds of threads. The *ferry* is one thread that talks to the engine: it brings claims, extends their leases, and takes
+//! the ends of runs back. The threads of the wheel run handlers; they never wait for the engine, unless the worker is strict.
+
+pub(crate) mod builder;
+mod ends;
+mod ferry;
+mod fire;
+mod held;
+mod mailbox;
+pub(crate) mod manual;
+pub(crate) mod run;
+mod settings;
+mod shared;
+pub(crate) mod stats;
+
+use std::fmt;
+use std::sync::Arc;
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+use tidewheel_scheduler::Scheduler;
+use tidewheel_time::Clock;
+
+use self::shared::Shared;
+use self::stats::Stats;
+use crate::store::TaskStore;
+
+/// A running worker. Dropping it is [`stop`](Self::stop) without waiting for handlers.
+pub struct Worker<S: TaskStore> {
+    shared: Arc<Shared<S>>,
+    wheel: Scheduler<u64, ()>,
+    ferry: Option<JoinHandle<()>>,
+}
+
+/// What [`Worker::stop`] leaves.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Stopped {
+    /// Claims that were given back to the engine.
+    pub released: u64,
+    /// Claims whose end the engine does not know: handlers that still run, or an engine that does not answer. Their
+    /// leases end by themselves.
+    pub left: usize,
+}
+
+impl<S: TaskStore> fmt::Debug for Worker<S> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("Worker")
+            .field(&self.shared.settings)
+            .finish()
+    }
+}
+
+impl<S: TaskStore> Worker<S> {
+    /// The store that it works for.
+    #[must_use]
+    pub fn store(&self) -> &S {
+        &self.shared.store
+    }
+
+    /// What it has done so far.
+    #[must_use]
+    pub fn stats(&self) -> Stats {
+        self.shared.stats()
+    }
+
+    /// Claims nothing more, waits for the handlers that run, gives back what was not run, and tells the engine about all ends:
+    /// within `limit`, and the time that the engine takes for its last answer.
+    #[must_use = "it tells what was left"]
+    pub fn stop(mut self, limit: Duration) -> Stopped {
+        self.end(limit)
+    }
+
+    fn end(&mut self, limit: Duration) -> Stopped {
+        let until = self.shared.clock.now().saturating_add(limit);
+        self.shared.mailbox.stop_claiming();
+        let pending = self.wheel.stop(limit).pending;
+        let keys = pending.into_iter().map(|(key, (), _)| key);
+        self.shared.give_back(keys);
+        self.shared.mailbox.stop(until);
+        if let Some(ferry) = self.ferry.take() {
+            // It does not panic: what it runs of others are the store's calls, whose panics would be ours to see.
+            drop(ferry.join());
+        }
+        Stopped {
+            released: self.shared.stats().released,
+            left: self.shared.held().len(),
+        }
+    }
+}
+
+impl<S: TaskStore> Drop for Worker<S> {
+    fn drop(&mut self) {
+        if self.ferry.is_some() {
+            self.end(Duration::ZERO);
+        }
+    }
+}

@@ -1,0 +1,73 @@
+//! One run of a task, as its handler gets it.
+
+use std::fmt;
+use std::sync::Arc;
+use std::time::Duration;
+
+use super::ends::Ending;
+use crate::shape::claim::{Claim, Fence};
+use crate::shape::timestamp::Timestamp;
+
+/// What is called with a run. It says how the run ended by the ending, at once or later.
+pub(super) type Handler = Box<dyn Fn(Run, Ending) + Send + Sync>;
+
+/// One run of a task. Clones are the same run.
+#[derive(Clone)]
+pub struct Run {
+    claim: Arc<Claim>,
+    late: Duration,
+}
+
+impl fmt::Debug for Run {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Run")
+            .field("id", &self.claim.id)
+            .field("due", &self.claim.due)
+            .field("fence", &self.claim.fence)
+            .field("attempt", &self.claim.attempt)
+            .field("late", &self.late)
+            .finish_non_exhaustive()
+    }
+}
+
+impl Run {
+    pub(super) fn new(claim: Arc<Claim>, late: Duration) -> Self {
+        Self { claim, late }
+    }
+
+    /// The task's name.
+    #[must_use]
+    pub fn id(&self) -> &str {
+        &self.claim.id
+    }
+
+    /// What was scheduled with it.
+    #[must_use]
+    pub fn payload(&self) -> &[u8] {
+        &self.claim.payload
+    }
+
+    /// When it was due, by the engine's clock.
+    #[must_use]
+    pub fn due(&self) -> Timestamp {
+        self.claim.due
+    }
+
+    /// The number of its claim: to be passed on to whatever the handler changes.
+    #[must_use]
+    pub fn fence(&self) -> Fence {
+        self.claim.fence
+    }
+
+    /// The number of this attempt, from 1.
+    #[must_use]
+    pub fn attempt(&self) -> u32 {
+        self.claim.attempt
+    }
+
+    /// How long after its time it was called, as far as the worker knows the engine's clock.
+    #[must_use]
+    pub fn late(&self) -> Duration {
+        self.late
+    }
+}

@@ -1,0 +1,37 @@
+//! The numbers of a worker.
+
+use std::time::Duration;
+
+use tidewheel_scheduler::Retry;
+
+/// The numbers of a worker.
+#[derive(Debug, Clone)]
+pub(crate) struct Settings {
+    pub(crate) name: String,
+    /// How far ahead tasks are claimed.
+    pub(crate) lookahead: Duration,
+    pub(crate) lease: Duration,
+    /// Claims that are held or running, at most.
+    pub(crate) held: usize,
+    /// From one question for claims to the next.
+    pub(crate) poll: Duration,
+    /// How long a call of the engine may take.
+    pub(crate) limit: Duration,
+    pub(crate) retry: Retry,
+    pub(crate) strict: bool,
+}
+
+impl Default for Settings {
+    fn default() -> Self {
+        Self {
+            name: format!("worker-{}", std::process::id()),
+            lookahead: Duration::from_secs(10),
+            lease: Duration::from_secs(8),
+            held: 10_000,
+            poll: Duration::from_millis(500),
+            limit: Duration::from_secs(3),
+            retry: Retry::default(),
+            strict: false,
+        }
+    }
+}

@@ -1,0 +1,354 @@
+//! What every store must do: the same steps for each, in the store's own time.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use tidewheel_tasks::{
+    Ask, Claim, Due, Failure, Priority, StoreError, Task, TaskStore, Timestamp, wait,
+};
+
+use crate::common::MS;
+
+/// How a store's time passes: virtual time is moved, real time is waited for.
+pub(crate) type Pass<'a> = &'a dyn Fn(Duration);
+
+/// All steps, each with ids of its own. `lease` is how long the store's claims last.
+pub(crate) fn suite(store: &impl TaskStore, lease: Duration, pass: Pass<'_>) {
+    let suite = Suite { store, lease, pass };
+    suite.a_task_is_claimed_when_it_is_due_soon_and_once();
+    suite.another_task_of_an_id_replaces_the_pending_one();
+    suite.what_is_cancelled_is_not_claimed();
+    suite.what_is_moved_is_claimed_at_its_new_time();
+    suite.a_task_that_is_near_replaces_one_that_is_far();
+    suite.a_lease_ends_and_the_next_fence_is_higher();
+    suite.an_extended_lease_does_not_end();
+    suite.what_is_released_is_claimed_at_once();
+    suite.a_failure_is_tried_again_and_counted();
+    suite.a_dead_letter_is_kept_requeued_and_removed();
+    suite.a_periodic_task_goes_on_in_its_rhythm();
+    suite.a_periodic_task_goes_on_after_its_run_is_dead();
+    suite.a_claim_that_is_cancelled_is_refused();
+    suite.a_claim_that_is_moved_is_refused_and_runs_once_more();
+    suite.higher_priorities_are_claimed_first();
+    suite.any_id_and_payload_comes_back();
+    suite.what_cannot_be_kept_is_refused();
+}
+
+struct Suite<'a, S> {
+    store: &'a S,
+    lease: Duration,
+    pass: Pass<'a>,
+}
+
+impl<S: TaskStore> Suite<'_, S> {
+    fn schedule(&self, task: Task) -> Timestamp {
+        wait(self.store.schedule(task)).expect("scheduled")
+    }
+
+    fn ask(&self, most: usize) -> Vec<Claim> {
+        let ask = Ask::new("suite", MS(100), self.lease, most);
+        wait(self.store.claim(ask)).expect("claimed")
+    }
+
+    /// Claims until there is one, for a few seconds: an engine may take its time.
+    fn claim(&self, id: &str) -> Arc<Claim> {
+        for _ in 0..200 {
+            if let Some(claim) = self.ask(1).into_iter().next() {
+                assert_eq!(claim.id, id);
+                return Arc::new(claim);
+            }
+            (self.pass)(MS(25));
+        }
+        panic!("nobody claims {id}");
+    }
+
+    fn claims_nothing(&self) {
+        let claims = self.ask(100);
+        assert_eq!(claims, [], "there is nothing to claim");
+    }
+
+    fn is_done(&self, claim: &Arc<Claim>) -> bool {
+        let done = wait(self.store.done(std::slice::from_ref(claim))).expect("answered");
+        done[0].is_accepted()
+    }
+
+    fn fails(&self, claim: &Claim, failure: Failure) -> bool {
+        wait(self.store.fail(claim, failure))
+            .expect("answered")
+            .is_accepted()
+    }
+
+    fn extends(&self, claim: &Arc<Claim>) -> bool {
+        let extended = wait(self.store.extend(std::slice::from_ref(claim), self.lease));
+        extended.expect("answered")[0].is_accepted()
+    }
+
+    fn a_task_is_claimed_when_it_is_due_soon_and_once(&self) {
+        self.claims_nothing();
+        let before = wait(self.store.now()).expect("the time");
+        let due = self.schedule(Task::new("once", "payload").after(MS(600)));
+        assert!(due >= before.plus(MS(600)));
+        self.claims_nothing();
+        (self.pass)(MS(520));
+        let claim = self.claim("once");
+        assert_eq!((claim.due, claim.attempt), (due, 1));
+        assert_eq!(claim.payload, b"payload");
+        self.claims_nothing();
+        assert!(self.is_done(&claim));
+        assert!(!self.is_done(&claim), "it has ended");
+        (self.pass)(self.lease + MS(300));
+        self.claims_nothing();
+    }
+
+    fn another_task_of_an_id_replaces_the_pending_one(&self) {
+        self.schedule(Task::new("twice", "1").after(MS(500)));
+        let due = self.schedule(Task::new("twice", "2").after(MS(900)));
+        (self.pass)(MS(600));
+        self.claims_nothing();
+        let claim = self.claim("twice");
+        assert_eq!((claim.due, &*claim.payload), (due, &b"2"[..]));
+        assert!(self.is_done(&claim));
+        self.claims_nothing();
+    }
+
+    fn what_is_cancelled_is_not_claimed(&self) {
+        self.schedule(Task::new("cancelled", "").after(MS(400)));
+        self.schedule(Task::new("cancelled at once", ""));
+        for id in ["cancelled", "cancelled at once"] {
+            assert_eq!(wait(self.store.cancel(id)), Ok(true));
+            assert_eq!(wait(self.store.cancel(id)), Ok(false));
+        }
+        (self.pass)(MS(600));
+        self.claims_nothing();
+        // The id is free.
+        self.schedule(Task::new("cancelled", ""));
+        let again = self.claim("cancelled");
+        assert!(self.is_done(&again));
+    }
+
+    fn what_is_moved_is_claimed_at_its_new_time(&self) {
+        let at = wait(self.store.now()).expect("the time").plus(MS(700));
+        assert_eq!(wait(self.store.reschedule("moved", Due::At(at))), Ok(false));
+        for first in [MS(300), MS(60_000)] {
+            self.schedule(Task::new("moved", "payload").after(first));
+            let at = wait(self.store.now()).expect("the time").plus(MS(700));
+            assert_eq!(wait(self.store.reschedule("moved", Due::At(at))), Ok(true));
+            (self.pass)(MS(500));
+            self.claims_nothing();
+            let claim = self.claim("moved");
+            assert_eq!((claim.due, &*claim.payload), (at, &b"payload"[..]));
+            assert!(self.is_done(&claim));
+        }
+    }
+
+    fn a_task_that_is_near_replaces_one_that_is_far(&self) {
+        self.schedule(Task::new("near", "far").after(MS(700)));
+        self.schedule(Task::new("near", "near"));
+        let claim = self.claim("near");
+        assert_eq!(claim.payload, b"near");
+        assert!(self.is_done(&claim));
+        (self.pass)(MS(900));
+        self.claims_nothing();
+    }
+
+    fn a_lease_ends_and_the_next_fence_is_higher(&self) {
+        self.schedule(Task::new("left", ""));
+        let first = self.claim("left");
+        (self.pass)(self.lease + MS(50));
+        let second = self.claim("left");
+        assert!(second.fence > first.fence);
+        assert_eq!((second.attempt, second.due), (1, first.due));
+        // The first is a zombie.
+        assert!(!self.is_done(&first));
+        assert!(!self.fails(&first, Failure::dead("late")));
+        assert!(!self.extends(&first));
+        assert!(self.extends(&second));
+        assert!(self.is_done(&second));
+        assert!(!self.is_done(&first));
+        self.schedule(Task::new("left", ""));
+        let third = self.claim("left");
+        assert!(third.fence > second.fence);
+        assert!(!self.is_done(&second));
+        assert!(self.is_done(&third));
+    }
+
+    fn an_extended_lease_does_not_end(&self) {
+        self.schedule(Task::new("slow", ""));
+        let claim = self.claim("slow");
+        for _ in 0..4 {
+            (self.pass)(self.lease / 2);
+            assert!(self.extends(&claim));
+            self.claims_nothing();
+        }
+        assert!(self.is_done(&claim));
+    }
+
+    fn what_is_released_is_claimed_at_once(&self) {
+        self.schedule(Task::new("back", "payload"));
+        let first = self.claim("back");
+        let released = wait(self.store.release(&[Arc::clone(&first)])).expect("answered");
+        assert!(released[0].is_accepted());
+        let second = self.claim("back");
+        assert!(second.fence > first.fence);
+        assert_eq!((second.attempt, &*second.payload), (1, &b"payload"[..]));
+        assert!(!self.is_done(&first));
+        assert!(self.is_done(&second));
+    }
+
+    fn a_failure_is_tried_again_and_counted(&self) {
+        self.schedule(Task::new("fails", "payload"));
+        let first = self.claim("fails");
+        let again = wait(self.store.now()).expect("the time").plus(MS(500));
+        assert!(self.fails(&first, Failure::retry(Due::At(again), "busy")));
+        assert!(!self.is_done(&first));
+        self.claims_nothing();
+        let second = self.claim("fails");
+        assert_eq!(
+            (second.attempt, second.due, second.began),
+            (2, again, first.due)
+        );
+        assert_eq!(second.payload, b"payload");
+        assert!(self.fails(&second, Failure::retry(Due::After(Duration::ZERO), "busy")));
+        let third = self.claim("fails");
+        assert_eq!(third.attempt, 3);
+        assert!(self.is_done(&third));
+    }
+
+    fn a_dead_letter_is_kept_requeued_and_removed(&self) {
+        self.schedule(Task::new("dies", "payload"));
+        let claim = self.claim("dies");
+        assert!(self.fails(&claim, Failure::dead("no such mailbox")));
+        self.claims_nothing();
+        let letters = wait(self.store.dead_letters(10)).expect("letters");
+        assert_eq!(letters.len(), 1);
+        let letter = &letters[0];
+        assert_eq!((&*letter.id, letter.attempts), ("dies", 1));
+        assert_eq!(
+            (&*letter.error, &*letter.payload),
+            ("no such mailbox", &b"payload"[..])
+        );
+        assert!(letter.died >= claim.due);
+        assert_eq!(
+            wait(self.store.requeue("dies", Due::After(MS(0)))),
+            Ok(true)
+        );
+        assert_eq!(
+            wait(self.store.requeue("dies", Due::After(MS(0)))),
+            Ok(false)
+        );
+        let again = self.claim("dies");
+        assert_eq!((again.attempt, &*again.payload), (1, &b"payload"[..]));
+        assert!(self.fails(&again, Failure::dead("again")));
+        assert_eq!(wait(self.store.remove_dead("dies")), Ok(true));
+        assert_eq!(wait(self.store.remove_dead("dies")), Ok(false));
+        assert_eq!(
+            wait(self.store.dead_letters(10)).map(|all| all.len()),
+            Ok(0)
+        );
+    }
+
+    fn a_periodic_task_goes_on_in_its_rhythm(&self) {
+        self.schedule(Task::new("tick", "payload").every(MS(400)));
+        let first = self.claim("tick");
+        assert!(self.is_done(&first));
+        let second = self.claim("tick");
+        assert_eq!(second.due, first.due.plus(MS(400)));
+        assert_eq!(
+            (second.every, &*second.payload),
+            (Some(MS(400)), &b"payload"[..])
+        );
+        assert!(!self.is_done(&first));
+        // It is tried again, and keeps its rhythm.
+        assert!(self.fails(&second, Failure::retry(Due::After(MS(10)), "busy")));
+        let retry = self.claim("tick");
+        assert_eq!((retry.attempt, retry.began), (2, second.due));
+        assert!(self.is_done(&retry));
+        let third = self.claim("tick");
+        assert_eq!(third.attempt, 1);
+        let since = third.due.since(first.due).as_micros();
+        assert_eq!(since % 400_000, 0);
+        assert_eq!(wait(self.store.cancel("tick")), Ok(true));
+        assert!(!self.is_done(&third));
+        (self.pass)(MS(600));
+        self.claims_nothing();
+    }
+
+    fn a_periodic_task_goes_on_after_its_run_is_dead(&self) {
+        self.schedule(Task::new("tock", "").every(MS(300)));
+        let first = self.claim("tock");
+        assert!(self.fails(&first, Failure::dead("this time")));
+        let second = self.claim("tock");
+        assert_eq!((second.attempt, second.due), (1, first.due.plus(MS(300))));
+        assert_eq!(wait(self.store.remove_dead("tock")), Ok(true));
+        assert_eq!(wait(self.store.cancel("tock")), Ok(true));
+        (self.pass)(MS(500));
+        self.claims_nothing();
+    }
+
+    fn a_claim_that_is_cancelled_is_refused(&self) {
+        self.schedule(Task::new("recalled", ""));
+        let claim = self.claim("recalled");
+        assert_eq!(wait(self.store.cancel("recalled")), Ok(true));
+        assert!(!self.extends(&claim));
+        assert!(!self.is_done(&claim));
+        (self.pass)(self.lease + MS(300));
+        self.claims_nothing();
+    }
+
+    fn a_claim_that_is_moved_is_refused_and_runs_once_more(&self) {
+        self.schedule(Task::new("later", "payload"));
+        let claim = self.claim("later");
+        assert_eq!(
+            wait(self.store.reschedule("later", Due::After(MS(300)))),
+            Ok(true)
+        );
+        assert!(!self.extends(&claim));
+        assert!(!self.is_done(&claim));
+        let moved = self.claim("later");
+        assert!(moved.fence > claim.fence);
+        assert_eq!(moved.payload, b"payload");
+        assert!(self.is_done(&moved));
+        (self.pass)(self.lease + MS(300));
+        self.claims_nothing();
+    }
+
+    fn higher_priorities_are_claimed_first(&self) {
+        for priority in [Priority::Low, Priority::High, Priority::Normal] {
+            let id = format!("{priority:?}");
+            self.schedule(Task::new(id, "").priority(priority));
+        }
+        // Engines that hand over need a moment for all of them.
+        (self.pass)(MS(300));
+        for priority in Priority::ALL {
+            let claim = self.claim(&format!("{priority:?}"));
+            assert_eq!(claim.priority, priority);
+            assert!(self.is_done(&claim));
+        }
+    }
+
+    fn any_id_and_payload_comes_back(&self) {
+        let bytes: Vec<u8> = (0..=255).collect();
+        for id in [
+            "a.b",
+            "*",
+            ">",
+            "ä 漢\n%41",
+            "$JS.API",
+            "'; --",
+            &"x".repeat(200),
+        ] {
+            self.schedule(Task::new(id, bytes.clone()).after(MS(10)));
+            let claim = self.claim(id);
+            assert_eq!(claim.payload, bytes);
+            assert!(self.is_done(&claim));
+        }
+        self.claims_nothing();
+    }
+
+    fn what_cannot_be_kept_is_refused(&self) {
+        let refused = wait(self.store.schedule(Task::new("", "")));
+        assert!(matches!(refused, Err(StoreError::Refused(_))));
+        assert_eq!(wait(self.store.cancel("nobody")), Ok(false));
+        self.claims_nothing();
+    }
+}

@@ -1,0 +1,352 @@
+//! A worker in virtual time, and one with threads.
+
+use std::sync::atomic::{AtomicBool, Ordering::SeqCst};
+use std::sync::{Arc, Mutex, mpsc};
+use std::time::Duration;
+
+use tidewheel_tasks::{
+    Due, ManualWorker, MemoryStore, Outcome, Retry, Task, TaskStore, Worker, wait,
+};
+
+use crate::common::{MS, engine};
+
+/// What ran: id and attempt.
+type Ran = Arc<Mutex<Vec<(String, u32)>>>;
+
+fn schedule(store: &Arc<MemoryStore>, task: Task) {
+    wait(store.schedule(task)).expect("scheduled");
+}
+
+fn names(ran: &Ran) -> Vec<String> {
+    let ran = ran.lock().expect("no panic");
+    ran.iter()
+        .map(|(id, attempt)| format!("{id}{attempt}"))
+        .collect()
+}
+
+fn noting(ran: &Ran) -> impl Fn(&tidewheel_tasks::Run) + Send + Sync + 'static {
+    let ran = Arc::clone(ran);
+    move |run| {
+        let row = (run.id().to_owned(), run.attempt());
+        ran.lock().expect("no panic").push(row);
+    }
+}
+
+#[test]
+fn a_task_runs_at_its_millisecond_and_is_gone() {
+    let (clock, store) = engine();
+    let ran = Ran::default();
+    let worker = Worker::builder(Arc::clone(&store))
+        .manual(&clock, noting(&ran))
+        .expect("a worker");
+    schedule(&store, Task::new("a", "").after(MS(700)));
+    for _ in 0..699 {
+        worker.turn();
+        clock.advance(MS(1));
+        worker.turn();
+        assert_eq!(names(&ran), [""; 0]);
+    }
+    // The bound of the engine's time is a bit lower than the time.
+    for _ in 0..2 {
+        clock.advance(MS(1));
+        worker.turn();
+    }
+    assert_eq!(names(&ran), ["a1"]);
+    assert!(store.is_empty());
+    let stats = worker.stats();
+    assert_eq!(
+        (stats.claimed, stats.ran, stats.done, stats.held),
+        (1, 1, 1, 0)
+    );
+    assert!(stats.lateness.max <= MS(1));
+}
+
+#[test]
+fn an_engine_that_is_away_delays_nothing_that_was_claimed() {
+    let (clock, store) = engine();
+    let ran = Ran::default();
+    let worker = Worker::builder(Arc::clone(&store))
+        .manual(&clock, noting(&ran))
+        .expect("a worker");
+    schedule(&store, Task::new("a", "").after(MS(4000)));
+    worker.turn();
+    store.set_down(true);
+    for _ in 0..400 {
+        clock.advance(MS(10));
+        worker.turn();
+    }
+    // A bound that is four seconds old is lowered by less than a millisecond.
+    clock.advance(MS(1));
+    worker.turn();
+    assert_eq!(names(&ran), ["a1"]);
+    assert_eq!((worker.stats().done, store.len()), (0, 1));
+    assert!(worker.stats().errors > 3);
+    store.set_down(false);
+    clock.advance(MS(1000));
+    worker.turn();
+    assert_eq!((worker.stats().done, store.len()), (1, 0));
+}
+
+#[test]
+fn failures_and_panics_are_tried_again_and_then_dead() {
+    let (clock, store) = engine();
+    let ran = Ran::default();
+    let note = noting(&ran);
+    let retry = Retry::default().attempts(3).base(MS(100)).jitter(0.0);
+    let worker = Worker::builder(Arc::clone(&store)).retry(retry);
+    let worker = worker
+        .manual(&clock, move |run| -> Result<Outcome, &str> {
+            note(run);
+            match (run.id(), run.attempt()) {
+                ("panics", 1) => panic!("in a handler"),
+                ("panics", _) => Ok(Outcome::Done),
+                ("gives up", _) => Ok(Outcome::dead("no")),
+                _ => Err("busy"),
+            }
+        })
+        .expect("a worker");
+    for id in ["panics", "fails", "gives up"] {
+        schedule(&store, Task::new(id, ""));
+    }
+    for _ in 0..200 {
+        worker.turn();
+        clock.advance(MS(5));
+    }
+    let mut ran = names(&ran);
+    ran.sort();
+    assert_eq!(
+        ran,
+        [
+            "fails1",
+            "fails2",
+            "fails3",
+            "gives up1",
+            "panics1",
+            "panics2"
+        ]
+    );
+    let letters = wait(store.dead_letters(9)).expect("letters");
+    let letters: Vec<_> = letters
+        .iter()
+        .map(|letter| (&*letter.id, letter.attempts, &*letter.error))
+        .collect();
+    assert_eq!(letters, [("fails", 3, "busy"), ("gives up", 1, "no")]);
+    let stats = worker.stats();
+    assert_eq!(
+        (stats.retried, stats.dead, stats.panicked, stats.done),
+        (3, 2, 1, 1)
+    );
+    assert!(store.is_empty());
+}
+
+#[test]
+fn a_worker_that_slept_past_its_lease_runs_nothing_and_ends_nothing() {
+    let (clock, store) = engine();
+    let ran = Ran::default();
+    let worker = |lease| -> ManualWorker<_> {
+        let builder = Worker::builder(Arc::clone(&store)).lease(lease);
+        builder.manual(&clock, noting(&ran)).expect("a worker")
+    };
+    let (first, second) = (worker(MS(3000)), worker(MS(3000)));
+    schedule(&store, Task::new("a", "").after(MS(5000)));
+    first.turn();
+    clock.advance(MS(4000));
+    second.turn();
+    clock.advance(MS(2000));
+    // The first wakes up.
+    first.run_due();
+    assert_eq!(names(&ran), [""; 0]);
+    assert_eq!(first.stats().lapsed, 1);
+    second.turn();
+    first.turn();
+    assert_eq!(names(&ran), ["a1"]);
+    assert!(store.is_empty());
+}
+
+#[test]
+fn a_zombies_end_is_refused() {
+    let (clock, store) = engine();
+    let (stuck, clock_of) = (Arc::new(AtomicBool::new(true)), clock.clone());
+    let (zombie, other) = (Arc::clone(&stuck), Arc::clone(&store));
+    let taker = Worker::builder(other).lease(MS(3000));
+    let taker = taker.manual(&clock, |_| ()).expect("a worker");
+    let first = Worker::builder(Arc::clone(&store)).lease(MS(3000));
+    let first = first.manual(&clock, move |_| {
+        if zombie.swap(false, SeqCst) {
+            // It is stopped while it runs. Meanwhile another takes the task and runs it.
+            clock_of.advance(MS(3100));
+            taker.turn();
+            assert_eq!(taker.stats().done, 1);
+        }
+    });
+    let first = first.expect("a worker");
+    schedule(&store, Task::new("a", ""));
+    first.turn();
+    let stats = first.stats();
+    assert_eq!((stats.ran, stats.done, stats.refused), (1, 0, 1));
+    assert!(store.is_empty());
+}
+
+#[test]
+fn a_slow_run_keeps_its_claim() {
+    let (clock, store) = engine();
+    let ran = Ran::default();
+    let worker = |ran: &Ran| {
+        Worker::builder(Arc::clone(&store))
+            .lease(MS(1000))
+            .manual(&clock, noting(ran))
+    };
+    let (first, second) = (
+        worker(&ran).expect("a worker"),
+        worker(&ran).expect("a worker"),
+    );
+    // Held for five seconds, of which each lease lasts one.
+    schedule(&store, Task::new("a", "").after(MS(5000)));
+    for _ in 0..101 {
+        first.turn();
+        second.turn();
+        clock.advance(MS(50));
+    }
+    assert_eq!(names(&ran), ["a1"]);
+    let claimed = first.stats().claimed + second.stats().claimed;
+    assert_eq!((claimed, first.stats().lapsed), (1, 0));
+    assert!(first.stats().extended > 5);
+}
+
+#[test]
+fn what_is_cancelled_after_its_claim_is_dropped() {
+    let (clock, store) = engine();
+    for strict in [false, true] {
+        let ran = Ran::default();
+        let worker = Worker::builder(Arc::clone(&store)).strict(strict);
+        let worker = worker.manual(&clock, noting(&ran)).expect("a worker");
+        schedule(&store, Task::new("a", "").after(MS(6000)));
+        worker.turn();
+        // Without `strict`, the worker learns of it when it extends the lease.
+        clock.advance(MS(if strict { 0 } else { 2500 }));
+        assert_eq!(wait(store.cancel("a")), Ok(true));
+        clock.advance(MS(400));
+        if !strict {
+            worker.call();
+        }
+        clock.advance(MS(5600));
+        if strict {
+            // It has slept since.
+            worker.run_due();
+        }
+        worker.turn();
+        assert_eq!(names(&ran), [""; 0], "{strict}");
+    }
+}
+
+#[test]
+fn what_is_held_goes_back_when_a_worker_stops() {
+    let (clock, store) = engine();
+    let ran = Ran::default();
+    let worker = || {
+        Worker::builder(Arc::clone(&store))
+            .manual(&clock, noting(&ran))
+            .expect("a worker")
+    };
+    let (first, second) = (worker(), worker());
+    schedule(&store, Task::new("a", "").after(MS(300)));
+    first.turn();
+    first.stop();
+    assert_eq!((first.stats().released, first.stats().held), (1, 0));
+    second.turn();
+    clock.advance(MS(301));
+    second.turn();
+    assert_eq!(names(&ran), ["a1"]);
+}
+
+#[test]
+fn a_worker_holds_no_more_than_it_may() {
+    let (clock, store) = engine();
+    let ran = Ran::default();
+    let worker = Worker::builder(Arc::clone(&store)).held(3);
+    let worker = worker.manual(&clock, noting(&ran)).expect("a worker");
+    for n in 0..10 {
+        schedule(&store, Task::new(format!("{n}"), "").after(MS(100 + n)));
+    }
+    worker.turn();
+    assert_eq!(worker.stats().held, 3);
+    for _ in 0..30 {
+        clock.advance(MS(10));
+        worker.turn();
+        assert!(worker.stats().held <= 3);
+    }
+    assert_eq!(worker.stats().ran, 10);
+}
+
+#[test]
+fn a_periodic_task_runs_on_whoever_dies() {
+    let (clock, store) = engine();
+    let ran = Ran::default();
+    schedule(
+        &store,
+        Task::new("tick", "").after(MS(1000)).every(MS(1000)),
+    );
+    for _ in 0..5 {
+        let builder = Worker::builder(Arc::clone(&store))
+            .lease(MS(400))
+            .lookahead(MS(100));
+        let worker = builder.manual(&clock, noting(&ran)).expect("a worker");
+        for _ in 0..40 {
+            clock.advance(MS(50));
+            worker.turn();
+        }
+        // It dies with what it holds.
+    }
+    // The tenth is due when the last of them has died.
+    assert_eq!(names(&ran).len(), 9);
+}
+
+#[test]
+fn threads_run_tasks_and_stop_gives_back() {
+    let store = Arc::new(MemoryStore::new());
+    let (ran, runs) = mpsc::channel();
+    let worker = Worker::builder(Arc::clone(&store)).threads(2);
+    let worker = worker.start(move |run| {
+        let _ = ran.send(run.id().to_owned());
+    });
+    let worker = worker.expect("threads");
+    schedule(&store, Task::new("later", "").after(Duration::from_secs(9)));
+    for n in 0..100 {
+        schedule(&store, Task::new(format!("{n}"), "").after(MS(n)));
+    }
+    assert_eq!(runs.iter().take(100).count(), 100);
+    assert_eq!(
+        wait(store.reschedule("later", Due::After(Duration::from_secs(8)))),
+        Ok(true)
+    );
+    let stopped = worker.stop(Duration::from_secs(5));
+    assert_eq!(stopped.left, 0);
+    assert_eq!(store.len(), 1);
+}
+
+#[test]
+fn an_async_run_that_is_dropped_is_tried_again() {
+    let store = Arc::new(MemoryStore::new());
+    let (ran, runs) = mpsc::channel();
+    let retry = Retry::default().base(MS(1));
+    let drops = Arc::new(AtomicBool::new(true));
+    let spawn = move |run| {
+        if drops.swap(false, SeqCst) {
+            drop::<std::pin::Pin<Box<dyn Future<Output = ()> + Send>>>(run);
+        } else {
+            std::thread::spawn(move || wait(run));
+        }
+    };
+    let worker = Worker::builder(Arc::clone(&store)).retry(retry);
+    let worker = worker.start_async(spawn, move |run| {
+        let ran = ran.clone();
+        async move {
+            let _ = ran.send(run.attempt());
+        }
+    });
+    let worker = worker.expect("threads");
+    schedule(&store, Task::new("a", ""));
+    assert_eq!(runs.recv(), Ok(2));
+    let stopped = worker.stop(Duration::from_secs(5));
+    assert_eq!((stopped.left, store.len()), (0, 0));
+}
