@@ -61,7 +61,7 @@ pub use tidewheel_scheduler::{
     Clock, Error, IntoOutcome, ManualClock, Outcome, Retry, SystemClock,
 };
 pub use wait::wait;
-pub use worker::builder::WorkerBuilder;
+pub use worker::builder::{RunFuture, WorkerBuilder};
 pub use worker::manual::ManualWorker;
 pub use worker::run::Run;
 pub use worker::stats::{Lateness, Stats};
