@@ -11,12 +11,12 @@ impl Keyspace {
     /// Removes keys that are due from one shard, at most about `budget` units of work, under one hold of the shard's
     /// lock. Call it again while `backlog` is set; `next_deadline` is in clock ticks.
     ///
-    /// Does nothing while active expiry is off or [`KEEP_DEAD`](crate::KEEP_DEAD) is set. While engine time stands
+    /// Does nothing while active expiry is off or [`PAUSED`](crate::PAUSED) is set. While engine time stands
     /// still, it removes only keys that were dead before. Exclusive users that wait go first.
     pub fn expire(&self, seat: &mut Seat, shard: usize, time: Time, budget: u32) -> Progress {
         seat.give_way();
         let _visit = seat.visit();
-        if !self.rules().active_expire() || self.keeps_dead() {
+        if !self.rules().active_expire() || self.is_paused() {
             return Progress::default();
         }
         let mut progress = self.expire_due(shard, &Now::of(&self.timeline, time), budget);

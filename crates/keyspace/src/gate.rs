@@ -31,9 +31,9 @@ use crate::order::{Held, Rank};
 /// The bit of [`Gate::bits`] that asks everybody to step aside. The others are the shell's.
 pub const RAISED: u8 = 1 << 7;
 
-/// The bit of [`Gate::bits`] by which the shell keeps dead keys where they are during a pause. Nothing expires and
-/// nothing is evicted meanwhile; only a command that writes removes a dead key that it finds.
-pub const KEEP_DEAD: u8 = 1 << 6;
+/// The bit of [`Gate::bits`] that the shell sets during a pause. Nothing expires and nothing is evicted meanwhile; only a
+/// command that writes removes a dead key that it finds. Those who wait for keys are not served.
+pub const PAUSED: u8 = 1 << 6;
 
 /// The gate of one keyspace.
 #[derive(Debug, Default)]

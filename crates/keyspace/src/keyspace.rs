@@ -10,7 +10,7 @@ use tidewheel_time::{Histogram, Timeline};
 use crate::access::Recency;
 use crate::events::{Event, NotifyFlags};
 use crate::garbage::Garbage;
-use crate::gate::{Gate, KEEP_DEAD, Seat};
+use crate::gate::{Gate, PAUSED, Seat};
 use crate::hooks::Hooks;
 use crate::rules::Rules;
 use crate::shard::{Key, NEVER, Shard, Shared};
@@ -216,8 +216,8 @@ impl Keyspace {
     }
 
     /// Whether a shell's pause holds back everything that changes data.
-    pub(crate) fn keeps_dead(&self) -> bool {
-        self.gate.bits() & KEEP_DEAD != 0
+    pub(crate) fn is_paused(&self) -> bool {
+        self.gate.bits() & PAUSED != 0
     }
 
     #[inline(always)]

@@ -111,7 +111,7 @@ pub use events::{Event, NotifyClass, NotifyFlags};
 pub use eviction::Policy;
 pub use execute::Unfinished;
 pub use garbage::Garbage;
-pub use gate::{Exclusive, Gate, KEEP_DEAD, RAISED, Seat};
+pub use gate::{Exclusive, Gate, PAUSED, RAISED, Seat};
 pub use glob::glob_match;
 pub use hooks::Hooks;
 pub use keyspace::{Keyspace, Options, Session};

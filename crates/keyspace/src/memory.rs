@@ -145,7 +145,7 @@ impl Keyspace {
     pub fn shrink(&self, seat: &mut Seat, time: Time) -> bool {
         seat.give_way();
         let _visit = seat.visit();
-        if self.keeps_dead() {
+        if self.is_paused() {
             return false;
         }
         // A few keys may be all there is, fewer bytes than a shard reports by itself.

@@ -3,8 +3,9 @@
 //! gate → shards, ascending → hub → inboxes → the queue of events.
 //!
 //! A thread takes a lock only if every lock that it holds stands further left. So no threads can wait for each other
-//! in a circle. A lock that has a place in this order is a [`Ranked`], which records by itself that it is held. Release
-//! builds record nothing: there a `Ranked` is its mutex and a [`Held`] is empty.
+//! in a circle. A lock for which it would not wait may stand anywhere. A lock that has a place in this order is a
+//! [`Ranked`], which records by itself that it is held. Release builds record nothing: there a `Ranked` is its mutex and
+//! a [`Held`] is empty.
 
 #[cfg(debug_assertions)]
 use std::cell::RefCell;
@@ -49,14 +50,21 @@ impl Held {
     #[cfg_attr(not(debug_assertions), inline(always))]
     pub fn new(rank: Rank) -> Self {
         #[cfg(debug_assertions)]
-        HELD.with_borrow_mut(|held| {
+        HELD.with_borrow(|held| {
             let last = held.iter().max();
             assert!(
                 last.is_none_or(|last| *last < rank),
                 "{rank:?} is locked while {last:?} is held"
             );
-            held.push(rank);
         });
+        Self::unordered(rank)
+    }
+
+    /// Of a lock for which the thread does not wait, wherever it stands.
+    #[cfg_attr(not(debug_assertions), inline(always))]
+    fn unordered(rank: Rank) -> Self {
+        #[cfg(debug_assertions)]
+        HELD.with_borrow_mut(|held| held.push(rank));
         #[cfg(not(debug_assertions))]
         let _ = rank;
         Self {
@@ -133,6 +141,16 @@ impl<T> Ranked<T> {
             held,
         }
     }
+
+    /// Takes the lock if nobody has it. Whoever does not wait can be in no circle, so the order does not matter.
+    pub fn try_lock(&self) -> Option<RankedGuard<'_, T>> {
+        let guard = self.mutex.try_lock()?;
+        #[cfg(debug_assertions)]
+        let held = Held::unordered(self.rank);
+        #[cfg(not(debug_assertions))]
+        let held = Held {};
+        Some(RankedGuard { guard, held })
+    }
 }
 
 impl<T> Deref for RankedGuard<'_, T> {
@@ -166,6 +184,19 @@ mod tests {
         drop(second);
         drop(events);
         drop(Held::new(Rank::Gate));
+    }
+
+    #[test]
+    fn a_lock_that_is_free_may_be_taken_out_of_order_if_nobody_waits_for_it() {
+        let (first, second) = (
+            Ranked::new(Rank::Shard(1), ()),
+            Ranked::new(Rank::Shard(2), ()),
+        );
+        let higher = second.lock();
+        let lower = first.try_lock().expect("it is free");
+        assert!(second.try_lock().is_none());
+        drop((higher, lower));
+        drop(first.lock());
     }
 
     #[test]

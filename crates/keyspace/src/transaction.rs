@@ -76,7 +76,7 @@ impl Keyspace {
             since_ns,
         };
         if self.is_changed(watching, &transaction.locks, &now) {
-            transaction.end(seat, &mut Writer::default());
+            transaction.end(seat, time, &mut Writer::default());
             return Ok(None);
         }
         if whole {
@@ -151,21 +151,23 @@ impl Transaction<'_> {
         self.large = context.carry_on();
     }
 
-    /// Ends it: others see what it has done. Fills `out` with the large values that its commands have replied with.
-    pub fn end(self, seat: &mut Seat, out: &mut Writer) {
+    /// Ends it: others see what it has done, and those who wait for keys are served as of `time`. Fills `out` with the
+    /// large values that its commands have replied with.
+    pub fn end(self, seat: &mut Seat, time: Time, out: &mut Writer) {
         let Self {
             keyspace,
-            now,
             locks,
             whole,
             large,
             since_ns,
+            ..
         } = self;
+        let now = Now::of(&keyspace.timeline, time);
         if !locks.is_empty() {
             keyspace.record_hold(since_ns);
         }
         if locks.iter().any(|(_, hold)| hold.has_ready()) {
-            keyspace.serve_and_unlock(now, locks, None);
+            keyspace.serve_and_unlock(now, locks);
         } else {
             keyspace.unlock_shards(locks);
         }

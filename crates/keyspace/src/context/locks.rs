@@ -161,7 +161,7 @@ impl<'a> Context<'a, '_> {
         }
         let locks = std::mem::take(&mut self.many);
         if !self.defers && locks.iter().any(|(_, hold)| hold.has_ready()) {
-            self.keyspace.serve_and_unlock(self.now, locks, None);
+            self.keyspace.serve_and_unlock(self.now, locks);
         } else {
             self.keyspace.unlock_shards(locks);
         }
@@ -176,6 +176,12 @@ impl<'a> Context<'a, '_> {
     /// Takes a transaction's locks back.
     pub(crate) fn hand_back(&mut self) -> Vec<(usize, Hold<'a>)> {
         std::mem::take(&mut self.many)
+    }
+
+    /// Whether a shard is among those that a transaction has lent.
+    pub(crate) fn is_locked(&self, shard: usize) -> bool {
+        let place = self.many.binary_search_by_key(&shard, |(shard, _)| *shard);
+        place.is_ok()
     }
 
     /// The shard of a key, which is locked.

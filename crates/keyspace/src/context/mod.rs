@@ -208,7 +208,7 @@ impl<'a, 'b> Context<'a, 'b> {
     fn remove_dead(&mut self, key: Key<'_>, db: u32, slot: Slot, deadline: u64) {
         // Only a command that adds nothing may leave it: a key is never stored twice.
         let writes = |row: &Command| row.flags.has(Flags::WRITE);
-        if !self.row.is_some_and(writes) && self.keyspace.keeps_dead() {
+        if !self.row.is_some_and(writes) && self.keyspace.is_paused() {
             return;
         }
         self.keyspace

@@ -143,6 +143,12 @@ impl Shard {
         }
     }
 
+    /// Locks the shard, if nobody else has. The thread may have locked any others.
+    pub(crate) fn try_lock(&self) -> Option<Hold<'_>> {
+        let state = self.state.try_lock()?;
+        Some(Hold { state, shard: self })
+    }
+
     /// Lower bound of the earliest deadline, in engine ticks.
     #[inline]
     pub(crate) fn next_deadline(&self) -> u64 {

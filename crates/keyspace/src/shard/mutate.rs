@@ -275,12 +275,13 @@ impl Hold<'_> {
             self.mark_watched_in(first, &[first, second]);
             self.mark_watched_in(second, &[first, second]);
         }
-        if let Some(waiters) = &mut self.state.waiters {
-            waiters.note_all([first, second]);
-        }
         let (first_at, second_at) = (first as usize, second as usize);
         self.state.databases.swap(first_at, second_at);
         self.state.due.swap(first_at, second_at);
+        if self.state.observers & AWAITED != 0 {
+            self.note_all_awaited(first);
+            self.note_all_awaited(second);
+        }
         #[cfg(test)]
         self.witness_swap(first, second);
     }

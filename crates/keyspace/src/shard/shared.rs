@@ -1,6 +1,6 @@
 //! What all shards report to.
 
-use std::sync::atomic::{AtomicI64, AtomicU32, Ordering::Relaxed};
+use std::sync::atomic::{AtomicI64, AtomicU32, AtomicU64, Ordering::Relaxed};
 
 use crate::events::{EventQueue, NotifyFlags};
 
@@ -13,12 +13,19 @@ pub(crate) struct Shared {
     pub(crate) events: EventQueue,
     /// [`NotifyFlags::bits`].
     notify: AtomicU32,
+    /// The next number of [`next_note`](Self::next_note).
+    notes: AtomicU64,
 }
 
 impl Shared {
     /// Which events are wanted.
     pub(crate) fn notify_flags(&self) -> NotifyFlags {
         NotifyFlags::from_bits(self.notify.load(Relaxed))
+    }
+
+    /// The place of one more key that came to hold what somebody waits for.
+    pub(crate) fn next_note(&self) -> u64 {
+        self.notes.fetch_add(1, Relaxed)
     }
 
     /// Changes which events are wanted. Shards learn of it by [`observe_events`](super::Hold::observe_events).

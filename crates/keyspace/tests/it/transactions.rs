@@ -39,7 +39,7 @@ fn transact(
         for (row, args) in calls {
             transaction.run(row, &mut session, args, &mut out);
         }
-        transaction.end(seat, &mut out);
+        transaction.end(seat, time(tick), &mut out);
     }
     seat.leave();
     let (mut at, mut replies) = (0, Vec::new());

@@ -3,10 +3,10 @@
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
 
-use tidewheel_keyspace::{Served, Session, Ticket, Unfinished, Waiter, resolve};
+use tidewheel_keyspace::{PAUSED, Served, Session, Ticket, Unfinished, Waiter, Watching, resolve};
 use tidewheel_resp::{Args, Protocol, Reply, Writer};
 
-use crate::common::{Rig, show};
+use crate::common::{Rig, call_with, show};
 use crate::oracle::Dice;
 
 /// Clients that wait, by id.
@@ -62,23 +62,44 @@ impl Crowd {
     fn take(&mut self, served: Served) -> Option<(u64, String)> {
         let rig = &mut self.rig;
         let (ticket, reply) = match served {
-            Served::Reply(ticket, reply) => (ticket, reply),
+            Served::Reply { ticket, reply, .. } => (ticket, reply),
             Served::Retry(ticket) => {
-                let mut out = Writer::new(ticket.protocol);
-                let ran = rig
-                    .keyspace
-                    .retry(&mut rig.seat, rig.time, &ticket, &mut out);
-                if !ran {
-                    return None;
-                }
-                (ticket, out.into_vec())
+                let mut out = ticket.writer();
+                let (seat, time) = (&mut rig.seat, rig.time);
+                rig.keyspace.retry(seat, time, &ticket, &mut out)?;
+                (ticket, out)
             }
         };
         assert!(!ticket.end(), "it is claimed");
         let id = ticket.waiter.id;
         self.tickets.remove(&id).expect("served once");
         rig.keyspace.leave(&mut rig.seat, rig.time, &ticket);
-        Some((id, shown(&reply)))
+        Some((id, shown(reply.as_bytes())))
+    }
+
+    /// Runs lines as one transaction that takes so many milliseconds.
+    fn transact(&mut self, lines: &[&str], ms: u64) {
+        let words: Vec<Vec<&[u8]>> = lines
+            .iter()
+            .map(|line| line.split_whitespace().map(str::as_bytes).collect())
+            .collect();
+        let calls = words
+            .iter()
+            .map(|words| Args::from_slices(words))
+            .map(|args| (resolve(args).expect("a command"), args));
+        let (mut session, mut out) = (Session::default(), Writer::default());
+        let (nothing, rig) = (Watching::default(), &mut self.rig);
+        rig.seat.enter();
+        let begun =
+            rig.keyspace
+                .transaction(&mut rig.seat, rig.time, 0, calls.clone(), &nothing, false);
+        let mut transaction = begun.expect("there is room").expect("nothing is watched");
+        for (row, args) in calls {
+            transaction.run(row, &mut session, args, &mut out);
+        }
+        rig.time.tick += ms;
+        transaction.end(&mut rig.seat, rig.time, &mut out);
+        rig.seat.leave();
     }
 
     /// A client goes away. False if it was served.
@@ -148,34 +169,64 @@ fn a_served_command_tells_its_events_in_their_order() {
     assert_eq!(crowd.rig.events(), ["0:rpush:l", "0:rpop:l", "0:del:l"]);
 }
 
-/// Keys of different shards: the first is tried until one is found.
-fn keys_of_two_shards(crowd: &mut Crowd) -> String {
-    for i in 0..100 {
-        crowd.rig.run("DEL from");
-        let to = format!("to{i}");
-        crowd.call(1, &format!("BLMOVE from {to} LEFT RIGHT 0"));
-        crowd.rig.run("RPUSH from a");
-        let back = matches!(crowd.rig.told.served.lock().unwrap()[0], Served::Retry(_));
-        assert_eq!(crowd.served(), one(1, "'a'"));
-        crowd.rig.run(&format!("DEL {to}"));
-        if back {
-            return to;
-        }
-    }
-    panic!("all keys are in one shard");
+/// The shard of a key.
+fn shard_of(key: &str) -> usize {
+    let mut rig = Rig::new();
+    rig.run(&format!("SET {key} v PX 1000"));
+    let mut shards = 0..rig.keyspace.shards();
+    let shard = shards.find(|shard| rig.keyspace.next_deadline(*shard) != u64::MAX);
+    shard.expect("it has a deadline")
+}
+
+/// A key of a shard that is locked before that of `from`.
+fn key_before(from: &str) -> String {
+    let mut keys = (0..1_000).map(|i| format!("to{i}"));
+    let key = keys.find(|key| shard_of(key) < shard_of(from));
+    key.expect("there are several shards")
+}
+
+/// Runs a line while somebody else has the shard of `busy`.
+fn run_beside(crowd: &mut Crowd, busy: &str, line: &str) {
+    let keyspace = &crowd.rig.keyspace;
+    let (words, time) = ([b"EXISTS", busy.as_bytes()], crowd.rig.time);
+    let args = Args::from_slices(&words);
+    let calls = [(resolve(args).expect("a command"), args)].into_iter();
+    let (mut seat, mut own) = (keyspace.seat(), keyspace.seat());
+    let nothing = Watching::default();
+    seat.enter();
+    own.enter();
+    let begun = keyspace.transaction(&mut seat, time, 0, calls, &nothing, false);
+    let other = begun.expect("there is room").expect("nothing is watched");
+    call_with(keyspace, &mut own, time.tick, 0, line);
+    other.end(&mut seat, time, &mut Writer::default());
 }
 
 #[test]
-fn a_move_to_another_shard_keeps_its_place_until_it_has_run() {
+fn a_move_to_another_shard_is_served_at_once_if_nobody_has_it() {
     let mut crowd = Crowd::new();
-    let to = keys_of_two_shards(&mut crowd);
+    let to = key_before("from");
+    for (from, to) in [("from", &*to), (&*to, "from")] {
+        crowd.call(1, &format!("BLMOVE {from} {to} LEFT RIGHT 0"));
+        crowd.call(2, &format!("BLPOP {to} 0"));
+        crowd.rig.run(&format!("RPUSH {from} a"));
+        let served = crowd.rig.told.served.lock().unwrap().len();
+        assert_eq!(served, 2, "both are served by the push");
+        let expected = [one(1, "'a'"), one(2, &format!("['{to}' 'a']"))].concat();
+        assert_eq!(crowd.served(), expected);
+    }
+}
+
+#[test]
+fn a_move_to_a_busy_shard_keeps_its_place_until_it_has_run() {
+    let mut crowd = Crowd::new();
+    let to = key_before("from");
     crowd.call(1, &format!("BLMOVE from {to} LEFT RIGHT 0"));
     crowd.call(2, "BLPOP from 0");
-    crowd.rig.run("RPUSH from a");
+    run_beside(&mut crowd, &to, "RPUSH from a");
     // Somebody else is quicker than its own thread.
     assert_eq!(crowd.rig.run("LPOP from"), "'a'");
     assert_eq!(crowd.served(), []);
-    crowd.rig.run("RPUSH from b c");
+    run_beside(&mut crowd, &to, "RPUSH from b c");
     let served = crowd.served();
     assert_eq!(served, [one(1, "'b'"), one(2, "['from' 'c']")].concat());
     assert_eq!(crowd.rig.run(&format!("LRANGE {to} 0 -1")), "['b']");
@@ -184,12 +235,44 @@ fn a_move_to_another_shard_keeps_its_place_until_it_has_run() {
 #[test]
 fn those_behind_a_move_are_served_if_its_client_leaves() {
     let mut crowd = Crowd::new();
-    let to = keys_of_two_shards(&mut crowd);
+    let to = key_before("from");
     crowd.call(1, &format!("BLMOVE from {to} LEFT RIGHT 0"));
     crowd.call(2, "BLPOP from 0");
-    crowd.rig.run("RPUSH from a");
+    run_beside(&mut crowd, &to, "RPUSH from a");
     assert!(crowd.leave(1), "it was handed back, and has not run");
     assert_eq!(crowd.served(), one(2, "['from' 'a']"));
+}
+
+#[test]
+fn a_pause_holds_back_who_would_be_served() {
+    let mut crowd = Crowd::new();
+    let to = key_before("from");
+    for id in 1..=3 {
+        crowd.call(id, "BLPOP k 0");
+    }
+    crowd.call(4, &format!("BLMOVE from {to} LEFT RIGHT 0"));
+    crowd.call(5, "BLPOP other 0");
+    run_beside(&mut crowd, &to, "RPUSH from a");
+    crowd.rig.keyspace.gate().set(PAUSED);
+    crowd.transact(&["RPUSH k 1 2"], 0);
+    assert_eq!(crowd.served(), []);
+    assert_eq!(crowd.rig.run("LLEN k"), ":2");
+    assert!(crowd.leave(1));
+    let held = |crowd: &mut Crowd, id| {
+        let rig = &mut crowd.rig;
+        rig.keyspace.holds_back(&mut rig.seat, &crowd.tickets[&id])
+    };
+    assert!(held(&mut crowd, 2) && held(&mut crowd, 3) && held(&mut crowd, 4));
+    assert!(!held(&mut crowd, 5), "its key holds nothing");
+    let rig = &mut crowd.rig;
+    let alone = rig.seat.exclusive();
+    rig.keyspace.serve_held_back(&alone, rig.time);
+    rig.keyspace.gate().clear(PAUSED);
+    drop(alone);
+    let served = crowd.served();
+    let first_two = [one(2, "['k' '1']"), one(3, "['k' '2']")].concat();
+    // Its own thread has looked at the move during the pause: after the others were pushed.
+    assert_eq!(served, [first_two, one(4, "'a'")].concat());
 }
 
 #[test]
@@ -204,6 +287,91 @@ fn dead_keys_serve_nobody() {
     assert_eq!(crowd.served(), []);
     crowd.rig.run("RPUSH l b");
     assert_eq!(crowd.served(), one(1, "['l' 'b']"));
+}
+
+/// The elements of a list, after moves into it were served.
+fn moved(crowd: &mut Crowd) -> String {
+    crowd.served();
+    let all = crowd.rig.run("LRANGE all 0 -1");
+    crowd.rig.run("FLUSHALL");
+    all
+}
+
+#[test]
+fn keys_are_served_in_the_order_in_which_they_were_pushed() {
+    let mut crowd = Crowd::new();
+    let orders: [[usize; 5]; 3] = [[0, 1, 2, 3, 4], [4, 3, 2, 1, 0], [2, 0, 4, 1, 3]];
+    for (order, begins) in orders.into_iter().zip(["", "SWAPDB 5 6", "FLUSHDB"]) {
+        for key in 0..5 {
+            crowd.call(key, &format!("BLMOVE k{key} all RIGHT RIGHT 0"));
+        }
+        let pushes = order.map(|key| format!("RPUSH k{key} {key}"));
+        let mut lines: Vec<&str> = pushes.iter().map(String::as_str).collect();
+        if !begins.is_empty() {
+            lines.insert(0, begins);
+        }
+        crowd.transact(&lines, 0);
+        let expected: Vec<String> = order.iter().map(|key| format!("'{key}'")).collect();
+        assert_eq!(moved(&mut crowd), format!("[{}]", expected.join(" ")));
+    }
+}
+
+#[test]
+fn a_key_counts_from_when_it_first_holds_what_is_waited_for() {
+    let mut crowd = Crowd::new();
+    for (first, order) in [
+        ("SET k0 text", "['1' '0']"),
+        ("ZADD k0 1 m", "['1' '0']"),
+        ("LPUSH k0 gone", "['0' '1']"),
+    ] {
+        for key in 0..2 {
+            crowd.call(key, &format!("BLMOVE k{key} all RIGHT RIGHT 0"));
+        }
+        crowd.transact(&[first, "RPUSH k1 1", "DEL k0", "RPUSH k0 0"], 0);
+        assert_eq!(moved(&mut crowd), order, "{first}");
+    }
+}
+
+#[test]
+fn a_key_that_a_served_command_fills_is_served_after_those_that_were_pushed_before() {
+    let mut crowd = Crowd::new();
+    crowd.call(1, "BLMOVE k1 k2 RIGHT RIGHT 0");
+    crowd.call(2, "BLMOVE k2 all RIGHT RIGHT 0");
+    crowd.call(3, "BLMOVE k3 all RIGHT RIGHT 0");
+    crowd.transact(&["RPUSH k1 1", "RPUSH k3 3"], 0);
+    assert_eq!(moved(&mut crowd), "['3' '1']");
+}
+
+#[test]
+fn of_several_keys_that_hold_something_the_first_argument_is_taken() {
+    let mut crowd = Crowd::new();
+    crowd.call(1, "BLPOP x y 0");
+    crowd.call(2, "BLPOP y x 0");
+    crowd.transact(&["RPUSH y 1", "RPUSH x 2"], 0);
+    let served = [one(1, "['x' '2']"), one(2, "['y' '1']")].concat();
+    assert_eq!(crowd.served(), served);
+}
+
+#[test]
+fn a_key_that_dies_while_the_transaction_runs_serves_nobody() {
+    let mut crowd = Crowd::new();
+    for lines in [
+        vec!["RPUSH k a", "PEXPIRE k 50"],
+        vec![
+            "RPUSH k a",
+            "PEXPIRE k 50",
+            "FLUSHDB",
+            "RPUSH k b",
+            "PEXPIRE k 50",
+        ],
+    ] {
+        crowd.call(1, "BLPOP k 0");
+        crowd.transact(&lines, 50);
+        assert_eq!(crowd.served(), []);
+        assert_eq!(crowd.rig.run("EXISTS k"), ":0");
+        crowd.transact(&["RPUSH k c", "PEXPIRE k 50"], 49);
+        assert_eq!(crowd.served(), one(1, "['k' 'c']"));
+    }
 }
 
 /// Each list is a queue of elements and a queue of clients; one of the two is empty.

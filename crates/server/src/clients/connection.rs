@@ -23,7 +23,7 @@ use std::ops::{Deref, DerefMut};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use tidewheel_keyspace::{Session, Ticket, Waiter, Walk, Watching};
+use tidewheel_keyspace::{Command, Session, Ticket, Waiter, Walk, Watching};
 use tidewheel_resp::{Parser, Protocol};
 
 use crate::clients::checks;
@@ -126,9 +126,12 @@ pub(crate) struct Connection {
 /// A command that waits for a key.
 #[derive(Debug)]
 pub(crate) struct Waiting {
+    pub(crate) row: &'static Command,
     pub(crate) ticket: Arc<Ticket>,
     /// The tick at which its time is over.
     pub(crate) until: Option<u64>,
+    /// Its time is over, but CLIENT PAUSE holds back what it would be served.
+    pub(crate) held: bool,
 }
 
 /// Input that waits: it is not whole, or may not run yet.

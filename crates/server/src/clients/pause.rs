@@ -4,12 +4,12 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use parking_lot::Mutex;
-use tidewheel_keyspace::{Gate, KEEP_DEAD};
+use tidewheel_keyspace::{Gate, PAUSED};
 
 use crate::clients::checks;
 
 /// All bits of a pause.
-const BITS: u8 = checks::PAUSE_ALL | checks::PAUSE_WRITE | KEEP_DEAD;
+const BITS: u8 = checks::PAUSE_ALL | checks::PAUSE_WRITE | PAUSED;
 
 /// The pause in force, if any. Its bits are the keyspace gate's: those are read before every command.
 #[derive(Debug)]
@@ -30,7 +30,7 @@ impl Pause {
 
     #[inline]
     pub(crate) fn is_on(&self) -> bool {
-        self.gate.bits() & KEEP_DEAD != 0
+        self.gate.bits() & PAUSED != 0
     }
 
     /// The tick at which it ends.
@@ -52,7 +52,7 @@ impl Pause {
         } else {
             checks::PAUSE_WRITE
         };
-        self.gate.set(bit | KEEP_DEAD);
+        self.gate.set(bit | PAUSED);
         drop(change);
     }
 
@@ -63,18 +63,9 @@ impl Pause {
         drop(change);
     }
 
-    /// Ends the pause if its time has come; true if this call did.
-    pub(crate) fn end_if_due(&self, now: u64) -> bool {
-        if !self.is_on() {
-            return false;
-        }
-        let change = self.change.lock();
-        let due = self.is_on() && now >= self.until();
-        if due {
-            self.gate.clear(BITS);
-        }
-        drop(change);
-        due
+    /// Whether its time has come.
+    pub(crate) fn is_due(&self, now: u64) -> bool {
+        self.is_on() && now >= self.until()
     }
 }
 
@@ -90,11 +81,12 @@ mod tests {
         pause.start(true, 100);
         pause.start(false, 50);
         assert_eq!(bits() & checks::PAUSE_ALL, checks::PAUSE_ALL);
-        assert!(!pause.end_if_due(99));
-        assert!(pause.end_if_due(100));
-        assert!(!pause.end_if_due(101));
+        assert!(!pause.is_due(99));
+        assert!(pause.is_due(100));
+        pause.end();
+        assert!(!pause.is_due(101));
         pause.start(false, 200);
-        assert_eq!(bits(), checks::PAUSE_WRITE | KEEP_DEAD);
+        assert_eq!(bits(), checks::PAUSE_WRITE | PAUSED);
         pause.end();
         assert!(!pause.is_on());
     }

@@ -79,7 +79,7 @@ impl Turn<'_> {
                         conn.walk = Some(walk);
                         Step::Walking
                     }
-                    Some(Unfinished::Waits(ticket)) => self.wait_for_key(conn, ticket),
+                    Some(Unfinished::Waits(ticket)) => self.wait_for_key(conn, row, ticket),
                 }
             }
             Handler::Host => self.host(conn, row, args),
@@ -92,12 +92,25 @@ impl Turn<'_> {
 
     /// A command waits for a key.
     #[cold]
-    fn wait_for_key(&mut self, conn: &mut Connection, ticket: Arc<Ticket>) -> Step {
+    fn wait_for_key(
+        &mut self,
+        conn: &mut Connection,
+        row: &'static Command,
+        ticket: Arc<Ticket>,
+    ) -> Step {
+        // It counts when it is answered.
+        self.tally.commands -= 1;
+        self.notes.counts.take_back();
         // The tick is rounded down, so the next one is the first that is not too early.
         let now = self.time.tick;
         let until = ticket.ms.map(|ms| now.saturating_add(ms).saturating_add(1));
         *conn.client.waiting.lock() = Some(Arc::clone(&ticket));
-        conn.waiting = Some(Box::new(Waiting { ticket, until }));
+        conn.waiting = Some(Box::new(Waiting {
+            row,
+            ticket,
+            until,
+            held: false,
+        }));
         Step::Waiting
     }
 

@@ -84,6 +84,18 @@ impl CommandCounts {
         true
     }
 
+    /// The last call that was added does not count yet: see [`add_one`](Self::add_one).
+    pub(crate) fn take_back(&mut self) {
+        self.run = self.run.saturating_sub(1);
+    }
+
+    /// Counts a call that has ended long after it began.
+    pub(crate) fn add_one(&mut self, row: &'static Command, shared: &SharedCounts) {
+        self.counter(row, shared)
+            .calls
+            .fetch_add(1, Ordering::Relaxed);
+    }
+
     /// Whether each call of this command is timed.
     #[inline]
     pub(crate) fn times_always(&self, row: &Command) -> bool {

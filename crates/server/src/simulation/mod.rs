@@ -25,5 +25,6 @@ mod subscribers;
 mod talk;
 mod terms;
 mod time;
+mod waiting;
 mod wire;
 mod world;

@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use tidewheel_keyspace::{Seat, Time};
 
+use crate::clients::pause::Pause;
 use crate::config::Settings;
 use crate::counters::metrics::Tally;
 use crate::loop_handle::LoopHandle;
@@ -91,6 +92,17 @@ impl LoopState {
             self.refresh_time();
         }
         stale
+    }
+
+    /// Ends CLIENT PAUSE if `ends` says so while nobody else is inside. Those whom it has held back are served first.
+    pub(crate) fn end_pause(&mut self, ends: impl FnOnce(&Pause) -> bool) {
+        let server = &self.server;
+        let alone = self.seat.exclusive();
+        if ends(&server.pause) {
+            server.keyspace.serve_held_back(&alone, self.time);
+            server.pause.end();
+            server.pause_changed();
+        }
     }
 
     /// Makes the loop's counters visible to others.

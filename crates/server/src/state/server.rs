@@ -92,7 +92,7 @@ impl Hooks for Shell {
     }
 
     fn served(&self, served: Served) {
-        let (Served::Reply(ticket, _) | Served::Retry(ticket)) = &served;
+        let (Served::Reply { ticket, .. } | Served::Retry(ticket)) = &served;
         self.loops[ticket.waiter.owner].post(Item::Served(Box::new(served)));
     }
 

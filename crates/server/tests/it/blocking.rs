@@ -107,6 +107,31 @@ fn a_transaction_does_not_wait_and_serves_others_at_its_end() {
     assert_eq!(client.read(), array(&["l", "c"]));
 }
 
+/// Time stands still within a transaction, and goes on before those who wait are served.
+#[test]
+fn a_key_that_dies_while_its_transaction_sleeps_serves_nobody() {
+    let server = Server::start(&["--enable-debug-command", "yes"]);
+    let (mut admin, mut client) = (server.client(), server.client());
+    begin(&mut admin, &mut client, "BRPOP k 0", 1);
+    for line in [
+        "MULTI",
+        "RPUSH k a",
+        "PEXPIRE k 20",
+        "DEBUG SLEEP 0.04",
+        "LLEN k",
+    ] {
+        call(&mut admin, line);
+    }
+    let Reply::Array(replies) = call(&mut admin, "EXEC") else {
+        panic!("it runs")
+    };
+    assert_eq!(replies[3], Reply::Integer(1));
+    assert_eq!(call(&mut admin, "EXISTS k"), Reply::Integer(0));
+    assert!(client.is_silent());
+    call(&mut admin, "RPUSH k b");
+    assert_eq!(client.read(), array(&["k", "b"]));
+}
+
 #[test]
 fn a_wait_ends_at_its_time_and_not_before() {
     let server = Server::start(&[]);

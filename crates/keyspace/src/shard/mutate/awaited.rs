@@ -2,12 +2,14 @@
 
 use std::sync::Arc;
 
-use super::{AWAITED, Hold};
+use super::{AWAITED, Hold, Key};
+use crate::collection::untimed;
+use crate::shard::ShardState;
 use crate::waiters::{ReadyKey, Ticket, Waiters};
 
 impl Hold<'_> {
     /// Puts a ticket into the queue of a key.
-    pub(crate) fn await_key(&mut self, key: &[u8], ticket: &Arc<Ticket>) {
+    pub(crate) fn await_key(&mut self, key: Key<'_>, ticket: &Arc<Ticket>) {
         self.state.waiters.get_or_insert_default().add(key, ticket);
         self.state.observers |= AWAITED;
     }
@@ -23,38 +25,66 @@ impl Hold<'_> {
     /// A key has changed for which somebody may wait.
     #[cold]
     pub(crate) fn note_awaited(&mut self, db: u32, key: &[u8]) {
-        if let Some(waiters) = &mut self.state.waiters {
-            waiters.note(db, key);
+        let ShardState {
+            waiters, databases, ..
+        } = &mut *self.state;
+        let Some(waiters) = waiters else { return };
+        let entries = &databases[db as usize].entries;
+        let holds = |hash, key: &[u8], tag| {
+            let slot = entries.find(hash, key);
+            slot.is_some_and(|slot| untimed(entries.tag(slot)) == tag)
+        };
+        let shared = &self.shard.shared;
+        waiters.note(db, key, holds, || shared.next_note());
+    }
+
+    /// All keys of a database have changed.
+    #[cold]
+    pub(super) fn note_all_awaited(&mut self, db: u32) {
+        let waiters = self.state.waiters.as_ref();
+        for key in waiters.map_or(Vec::new(), |waiters| waiters.keys_of(db)) {
+            self.note_awaited(db, &key);
         }
     }
 
-    /// Whether a key has changed for which somebody waits.
+    /// Whether a key for which somebody waits holds something.
     #[inline]
     pub(crate) fn has_ready(&self) -> bool {
-        self.state.observers & AWAITED != 0
-            && self
-                .state
-                .waiters
-                .as_ref()
-                .is_some_and(|waiters| waiters.has_ready())
+        self.state.observers & AWAITED != 0 && self.first_ready().is_some()
     }
 
-    /// The next of those keys: its database, what is waited for, and its name.
+    /// The place of the first such key among those of all shards.
+    pub(crate) fn first_ready(&self) -> Option<u64> {
+        self.state.waiters.as_ref()?.first_ready()
+    }
+
+    /// The first of those keys. Say when it was [served](Self::served).
     pub(crate) fn take_ready(&mut self) -> Option<ReadyKey> {
-        let ready = self.state.waiters.as_mut()?.take_ready();
-        if ready.is_none() {
-            self.forget_waiters();
-        }
-        ready
+        self.state.waiters.as_mut()?.take_ready()
     }
 
-    pub(crate) fn waiters_mut(&mut self) -> Option<&mut Waiters> {
-        self.state.waiters.as_deref_mut()
+    /// The first who waits for a key.
+    pub(crate) fn first_of(&mut self, ready: &ReadyKey) -> Option<Arc<Ticket>> {
+        self.state.waiters.as_mut()?.first(ready)
+    }
+
+    /// A key was served as far as it goes.
+    pub(crate) fn served(&mut self, ready: &ReadyKey) {
+        if let Some(waiters) = &mut self.state.waiters {
+            waiters.served(ready);
+        }
+        self.forget_waiters();
+    }
+
+    /// Whether a key for which a ticket waits holds something.
+    pub(crate) fn is_ready(&self, key: &[u8], ticket: &Ticket) -> bool {
+        let waiters = self.state.waiters.as_ref();
+        waiters.is_some_and(|waiters| waiters.is_ready(key, ticket))
     }
 
     fn forget_waiters(&mut self) {
-        let waiters = self.state.waiters.as_ref();
-        if waiters.is_some_and(|waiters| waiters.is_empty() && !waiters.has_ready()) {
+        let is_idle = |waiters: &Waiters| waiters.is_empty() && waiters.first_ready().is_none();
+        if self.state.waiters.as_deref().is_some_and(is_idle) {
             self.state.waiters = None;
             self.state.observers &= !AWAITED;
         }

@@ -235,9 +235,12 @@ impl Turn<'_> {
         let id = parse_i64(&args[2]).ok_or(CommandError::NOT_AN_INTEGER)?;
         let id = u64::try_from(id).ok();
         let client = id.and_then(|id| self.server.clients.get(id));
+        let state = &mut *self.state;
+        let (keyspace, seat) = (&state.server.keyspace, &mut state.seat);
         let ended = client.filter(|client| {
-            let waiting = client.waiting.lock();
-            waiting.as_ref().is_some_and(|ticket| ticket.end())
+            let ticket = client.waiting.lock().clone();
+            // One that a pause holds back will be served.
+            ticket.is_some_and(|ticket| !keyspace.holds_back(seat, &ticket) && ticket.end())
         });
         if let Some(client) = &ended {
             let item = Item::Unblocked(client.target(), with_error);
@@ -248,8 +251,13 @@ impl Turn<'_> {
     }
 
     pub(super) fn client_unpause(&mut self) -> Outcome {
-        self.server.pause.end();
-        self.server.pause_changed();
+        if self.in_transaction {
+            // Those who wait are served at its end.
+            self.server.pause.end();
+            self.server.pause_changed();
+        } else {
+            self.state.end_pause(|_| true);
+        }
         self.done()
     }
 }

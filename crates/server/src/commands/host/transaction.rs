@@ -157,7 +157,8 @@ impl Turn<'_> {
                 last = Step::Close;
             }
         }
-        transaction.end(&mut self.state.seat, self.out);
+        self.state.refresh_time();
+        transaction.end(&mut self.state.seat, self.state.time, self.out);
         self.in_transaction = false;
         if conn.subscriptions.is_some() && conn.checks & checks::MUTED == 0 {
             // What it has published to itself follows all replies.

@@ -69,6 +69,16 @@ impl<K: Sockets> LoopCore<K> {
                 self.table.enqueue(slot);
             }
         }
+        let now = self.now();
+        for slot in std::mem::take(&mut self.table.held) {
+            if let Some(conn) = self.table.get(slot)
+                && let Some(waiting) = &mut conn.waiting
+                && std::mem::take(&mut waiting.held)
+            {
+                waiting.until = Some(now);
+                self.table.file(slot, &self.state.settings);
+            }
+        }
     }
 
     /// Closes connections that have been silent, or above the soft output limit, for too long. Others are filed

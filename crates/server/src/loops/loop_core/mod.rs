@@ -92,9 +92,8 @@ impl<K: Sockets> LoopCore<K> {
         self.last_tick = now;
         self.server().clock.follow_wall();
         self.publish_counters();
-        let server = self.server();
-        if server.pause.end_if_due(now) {
-            server.pause_changed();
+        if self.server().pause.is_due(now) {
+            self.state.end_pause(|pause| pause.is_due(now));
         }
     }
 
@@ -145,7 +144,7 @@ impl<K: Sockets> LoopCore<K> {
         self.items = items;
         self.handle().has_taken_in();
         self.follow_settings();
-        if !self.table.paused.is_empty() && !self.server().pause.is_on() {
+        if self.table.holds_back() && !self.server().pause.is_on() {
             self.resume();
         }
     }

@@ -19,6 +19,8 @@ pub(super) struct Table<S> {
     pub(super) fresh: Vec<u32>,
     /// Those that CLIENT PAUSE holds back.
     pub(super) paused: Vec<u32>,
+    /// Those whose wait for a key is over, and whom CLIENT PAUSE holds back.
+    pub(super) held: Vec<u32>,
     /// When to look at those that do nothing: at most one entry for each.
     time_outs: BTreeSet<(u64, u32)>,
 }
@@ -32,6 +34,7 @@ impl<S> Default for Table<S> {
             runnable: VecDeque::new(),
             fresh: Vec::new(),
             paused: Vec::new(),
+            held: Vec::new(),
             time_outs: BTreeSet::new(),
         }
     }
@@ -103,6 +106,11 @@ impl<S> Table<S> {
             conn.queued = false;
         }
         Some(slot)
+    }
+
+    /// Whether CLIENT PAUSE holds somebody back.
+    pub(super) fn holds_back(&self) -> bool {
+        !self.paused.is_empty() || !self.held.is_empty()
     }
 
     /// How many wait to be served.

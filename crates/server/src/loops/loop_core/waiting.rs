@@ -1,26 +1,41 @@
 //! Connections whose command waits for a key: how the wait ends.
 
-use tidewheel_keyspace::{Served, Waiter};
+use tidewheel_keyspace::{Command, Served, Waiter};
 use tidewheel_resp::Writer;
 
 use super::parts::{LoopCore, Sockets};
 use crate::clients::checks;
 use crate::clients::connection::{Connection, Replies};
+use crate::commands::turn::Notes;
 use crate::loop_handle::inbox::Target;
+use crate::state::loop_state::LoopState;
 
 const UNBLOCKED: &str = "UNBLOCKED client unblocked via CLIENT UNBLOCK";
+
+/// How a wait has ended.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum End {
+    /// The command has run, for so many nanoseconds.
+    Ran(u64),
+    /// There was nothing in time.
+    Nothing,
+    /// Somebody did not want it to wait on.
+    Refused,
+}
 
 impl<K: Sockets> LoopCore<K> {
     /// What a client has waited for is there.
     pub(super) fn served(&mut self, served: Served) {
         match served {
-            Served::Reply(ticket, reply) => self.end_wait(target(ticket.waiter), &reply),
+            Served::Reply { ticket, reply, ns } => {
+                self.end_wait(target(ticket.waiter), &reply, End::Ran(ns));
+            }
             Served::Retry(ticket) => {
-                let mut out = Writer::new(ticket.protocol);
+                let mut out = ticket.writer();
                 let (seat, time) = (&mut self.state.seat, self.state.time);
                 let keyspace = &self.state.server.keyspace;
-                if keyspace.retry(seat, time, &ticket, &mut out) {
-                    self.end_wait(target(ticket.waiter), out.as_bytes());
+                if let Some(ns) = keyspace.retry(seat, time, &ticket, &mut out) {
+                    self.end_wait(target(ticket.waiter), &out, End::Ran(ns));
                 }
             }
         }
@@ -30,11 +45,17 @@ impl<K: Sockets> LoopCore<K> {
     pub(super) fn unblocked(&mut self, target: Target, error: bool) {
         if let Some(conn) = self.table.find(target) {
             let mut out = Writer::new(conn.protocol);
-            match error {
-                true => out.error(UNBLOCKED),
-                false => out.null_array(),
-            }
-            self.end_wait(target, out.as_bytes());
+            let end = match error {
+                true => {
+                    out.error(UNBLOCKED);
+                    End::Refused
+                }
+                false => {
+                    out.null_array();
+                    End::Nothing
+                }
+            };
+            self.end_wait(target, &out, end);
         }
     }
 
@@ -43,20 +64,25 @@ impl<K: Sockets> LoopCore<K> {
         let Some(conn) = self.table.get(slot) else {
             return;
         };
-        let (target, mut out) = (conn.client.target(), Writer::new(conn.protocol));
-        // If it was served or unblocked meanwhile, the reply is on its way.
-        if conn.waiting.as_mut().is_some_and(|waiting| {
-            waiting.until = None;
-            waiting.ticket.end()
-        }) {
+        let Some(waiting) = &mut conn.waiting else {
+            return;
+        };
+        waiting.until = None;
+        let (keyspace, seat) = (&self.state.server.keyspace, &mut self.state.seat);
+        if keyspace.holds_back(seat, &waiting.ticket) {
+            waiting.held = true;
+            self.table.held.push(slot);
+        } else if waiting.ticket.end() {
+            let (target, mut out) = (conn.client.target(), Writer::new(conn.protocol));
             out.null_array();
-            self.end_wait(target, out.as_bytes());
+            self.end_wait(target, &out, End::Nothing);
         }
+        // If it was served or unblocked meanwhile, the reply is on its way.
         self.table.file(slot, &self.state.settings);
     }
 
     /// Answers a command that has waited. Those behind it go on.
-    fn end_wait(&mut self, target: Target, reply: &[u8]) {
+    fn end_wait(&mut self, target: Target, reply: &Writer, end: End) {
         let Some(conn) = self.table.find(target) else {
             return;
         };
@@ -64,17 +90,48 @@ impl<K: Sockets> LoopCore<K> {
             return;
         };
         conn.client.waiting.lock().take();
-        self.worker.notes.finish(&self.state, conn);
-        self.state.tally.errors += u64::from(reply.first() == Some(&b'-'));
+        let (seat, time) = (&mut self.state.seat, self.state.time);
+        let keyspace = &self.state.server.keyspace;
+        keyspace.leave(seat, time, &waiting.ticket);
+        if reply.is_over() {
+            self.state.note_too_long(conn);
+            return self.close(target.slot);
+        }
+        let reply = reply.as_bytes();
+        self.worker
+            .notes
+            .waited(&mut self.state, conn, waiting.row, reply, end);
         conn.answer(reply);
         if !conn.fresh {
             conn.fresh = true;
             self.table.fresh.push(target.slot);
         }
         self.table.enqueue(target.slot);
-        let (seat, time) = (&mut self.state.seat, self.state.time);
-        let keyspace = &self.state.server.keyspace;
-        keyspace.leave(seat, time, &waiting.ticket);
+    }
+}
+
+impl Notes {
+    /// Counts a command that has waited.
+    fn waited(
+        &mut self,
+        state: &mut LoopState,
+        conn: &mut Connection,
+        row: &'static Command,
+        reply: &[u8],
+        end: End,
+    ) {
+        state.tally.commands += 1;
+        self.counts.add_one(row, &state.handle().command_counts);
+        if let (End::Ran(ns), Some(unfinished)) = (end, &mut conn.unfinished) {
+            unfinished.ns = unfinished.ns.saturating_add(ns);
+        }
+        self.finish(state, conn);
+        if reply.first() == Some(&b'-') {
+            state.tally.errors += 1;
+            let shared = &state.handle().command_counts;
+            let ran = end != End::Refused;
+            self.counts.failed(Some(row), ran, reply, shared);
+        }
     }
 }
 

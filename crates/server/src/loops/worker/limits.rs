@@ -9,6 +9,7 @@
 use crate::clients::connection::Connection;
 use crate::commands::turn::Turn;
 use crate::config::Settings;
+use crate::state::loop_state::LoopState;
 
 /// Replies that gather before they are sent in the middle of a batch.
 pub(super) const SEND_MARK: usize = 256 << 10;
@@ -24,6 +25,16 @@ impl Turn<'_> {
     /// The running command's reply is too long: nothing more is sent, and the connection is closed.
     #[cold]
     pub(super) fn give_up(&mut self, conn: &mut Connection) {
+        self.state.note_too_long(conn);
+        self.out.clear();
+        self.over_limit = true;
+        conn.closing = true;
+    }
+}
+
+impl LoopState {
+    /// A connection is closed because a reply to it is too long.
+    pub(crate) fn note_too_long(&mut self, conn: &Connection) {
         if hard(conn, &self.settings) <= shared(conn, &self.settings) {
             self.tally.output_limit_closes += 1;
         } else {
@@ -31,9 +42,6 @@ impl Turn<'_> {
         }
         let (client, command) = (conn.client.id, conn.command);
         tracing::warn!(client, command, "closed: its reply is too long");
-        self.out.clear();
-        self.over_limit = true;
-        conn.closing = true;
     }
 }
 

@@ -1,0 +1,324 @@
+//! Serving those who wait, over locks that are held, and what the shell calls for a wait.
+
+use std::sync::Arc;
+use std::sync::atomic::Ordering::SeqCst;
+
+use tidewheel_resp::{Args, Writer};
+
+use super::ticket::State;
+use super::{ReadyKey, Served, Ticket, Waiter, Wanted};
+use crate::collection::untimed;
+use crate::context::{Context, Large};
+use crate::gate::{Exclusive, Seat};
+use crate::keyspace::{Keyspace, Session};
+use crate::shard::Hold;
+use crate::time::{Now, Time};
+
+/// What is done while shards are locked, and what is left to do afterwards.
+#[derive(Debug, Default)]
+struct Serving {
+    served: Vec<Served>,
+    large: Option<Box<Large>>,
+}
+
+/// Shards that are locked, in their order.
+type Locks<'a> = Vec<(usize, Hold<'a>)>;
+
+impl Keyspace {
+    /// Makes a ticket for a command, and puts it into the queues of its keys, whose shards are locked.
+    pub(crate) fn wait(
+        &self,
+        ctx: &mut Context<'_, '_>,
+        waiter: Waiter,
+        wanted: Wanted,
+    ) -> Arc<Ticket> {
+        let number = self.next_ticket.fetch_add(1, SeqCst);
+        let ticket = Arc::new(Ticket::new(ctx, waiter, wanted, number));
+        for at in ticket.keys.clone() {
+            let key = ctx.key(at);
+            ctx.hold_of(key).await_key(key, &ticket);
+        }
+        self.waiting.fetch_add(1, SeqCst);
+        ticket
+    }
+
+    /// How many commands wait.
+    #[must_use]
+    pub fn waiting(&self) -> usize {
+        self.waiting.load(SeqCst)
+    }
+
+    /// A wait is over: its ticket leaves all queues. Call it once for each ticket that [`begin`](Self::begin) has
+    /// returned, when it was served or [ended](Ticket::end).
+    pub fn leave(&self, seat: &mut Seat, time: Time, ticket: &Ticket) {
+        let _visit = seat.visit();
+        self.waiting.fetch_sub(1, SeqCst);
+        let now = Now::of(&self.timeline, time);
+        for at in ticket.keys.clone() {
+            let key = self.key(ticket.key(at));
+            let mut hold = self.shards[key.shard].lock();
+            hold.leave_key(key.bytes, ticket);
+            // Those behind one that was handed back have waited for it.
+            if ticket.also.is_some() {
+                hold.note_awaited(ticket.db, key.bytes);
+                self.serve_and_unlock(now, vec![(key.shard, hold)]);
+            }
+        }
+    }
+
+    /// Runs a command that was [handed back](Served::Retry), and returns for how many nanoseconds. `None` if there is
+    /// nothing any more: then it waits on, in its old place.
+    pub fn retry(
+        &self,
+        seat: &mut Seat,
+        time: Time,
+        ticket: &Arc<Ticket>,
+        out: &mut Writer,
+    ) -> Option<u64> {
+        let _visit = seat.visit();
+        let now = Now::of(&self.timeline, time);
+        let keys = ticket.keys.clone().chain(ticket.also);
+        let locks = self.lock_shards_of(keys.map(|at| ticket.key(at)));
+        let mut serving = Serving::default();
+        let at = ticket.keys.start;
+        let name = ticket.key(at);
+        let (mut locks, found) = self.find_some(&now, ticket, name, locks, &mut serving);
+        let may = found.is_some() && !self.is_paused();
+        let next = if may { State::Claimed } else { State::Waiting };
+        let mut ran_ns = None;
+        if ticket.turn(State::HandedBack, next) && may {
+            let (after, ns) = self.run_claimed(&now, ticket, at, locks, out, &mut serving);
+            (locks, ran_ns) = (after, Some(ns));
+        }
+        let key = self.key(name);
+        let hold = hold_of(&mut locks, key.shard);
+        if ran_ns.is_some() {
+            hold.leave_key(key.bytes, ticket);
+        }
+        // For itself after a pause, and for those behind it.
+        hold.note_awaited(ticket.db, name);
+        self.serve_and_end(now, locks, serving);
+        ran_ns
+    }
+
+    /// Whether a pause holds back the serving of a ticket: one of its keys holds something.
+    #[must_use]
+    pub fn holds_back(&self, seat: &mut Seat, ticket: &Ticket) -> bool {
+        if !self.is_paused() {
+            return false;
+        }
+        let _visit = seat.visit();
+        ticket.keys.clone().any(|at| {
+            let key = self.key(ticket.key(at));
+            let hold = self.shards[key.shard].lock();
+            hold.is_ready(key.bytes, ticket)
+        })
+    }
+
+    /// A pause ends right after this: those whom it has held back are served.
+    pub fn serve_held_back(&self, _alone: &Exclusive<'_>, time: Time) {
+        self.serve_all(Now::of(&self.timeline, time));
+    }
+
+    /// Serves those who wait for keys that are ready in these shards, and unlocks them.
+    #[cold]
+    pub(crate) fn serve_and_unlock(&self, now: Now, locks: Locks<'_>) {
+        self.serve_and_end(now, locks, Serving::default());
+    }
+
+    /// Serves those who wait for keys that are ready anywhere. The caller has the whole keyspace.
+    pub(crate) fn serve_everywhere(&self, now: Now) {
+        if !self.is_paused() {
+            self.serve_all(now);
+        }
+    }
+
+    fn serve_all(&self, now: Now) {
+        if self.waiting() == 0 {
+            return;
+        }
+        let shards = self.shards.iter().enumerate();
+        let locks: Locks<'_> = shards.map(|(i, shard)| (i, shard.lock())).collect();
+        let mut serving = Serving::default();
+        let locks = self.serve_ready(&now, locks, &mut serving);
+        self.unlock_shards(locks);
+        self.end_serving(now, serving);
+    }
+
+    fn serve_and_end<'a>(&'a self, now: Now, mut locks: Locks<'a>, mut serving: Serving) {
+        if !self.is_paused() {
+            locks = self.serve_ready(&now, locks, &mut serving);
+        }
+        self.unlock_shards(locks);
+        self.end_serving(now, serving);
+    }
+
+    /// Posts the replies and drops what was replaced. Nothing is locked.
+    fn end_serving(&self, now: Now, serving: Serving) {
+        for served in serving.served {
+            self.hooks.served(served);
+        }
+        if serving.large.is_some() {
+            let (mut session, mut out) = (Session::default(), Writer::default());
+            let args = Args::from_slices(&[]);
+            let mut context = Context::new(self, &mut session, now, args, &mut out, None);
+            context.carry(serving.large);
+            context.finish();
+        }
+    }
+
+    /// Serves those who wait for keys that are ready in these shards. It may lock others.
+    fn serve_ready<'a>(
+        &'a self,
+        now: &Now,
+        mut locks: Locks<'a>,
+        serving: &mut Serving,
+    ) -> Locks<'a> {
+        while let Some(ready) = next_ready(&mut locks) {
+            let shard = self.shard_of(ready.hash);
+            let mut goes_on = true;
+            while goes_on && let Some(ticket) = hold_of(&mut locks, shard).first_of(&ready) {
+                (locks, goes_on) = self.serve_one(now, &ready, &ticket, locks, serving);
+            }
+            hold_of(&mut locks, shard).served(&ready);
+        }
+        locks
+    }
+
+    /// Serves the first of a queue. False if the others must wait.
+    fn serve_one<'a>(
+        &'a self,
+        now: &Now,
+        ready: &ReadyKey,
+        ticket: &Arc<Ticket>,
+        locks: Locks<'a>,
+        serving: &mut Serving,
+    ) -> (Locks<'a>, bool) {
+        let (mut locks, found) = self.find_some(now, ticket, &ready.name, locks, serving);
+        let Some(at) = found else {
+            return (locks, false);
+        };
+        if !self.lock_also(ticket, &mut locks) {
+            let handed = ticket.turn(State::Waiting, State::HandedBack);
+            if handed {
+                serving.served.push(Served::Retry(Arc::clone(ticket)));
+            }
+            return (locks, !handed);
+        }
+        if !ticket.turn(State::Waiting, State::Claimed) {
+            return (locks, true);
+        }
+        let mut reply = ticket.writer();
+        let (locks, ns) = self.run_claimed(now, ticket, at, locks, &mut reply, serving);
+        let ticket = Arc::clone(ticket);
+        serving.served.push(Served::Reply { ticket, reply, ns });
+        (locks, true)
+    }
+
+    /// The position of the first key that holds what a ticket waits for. `None` if the key of that name does not. Keys
+    /// whose shards are not locked hold nothing: somebody waits for them.
+    fn find_some<'a>(
+        &'a self,
+        now: &Now,
+        ticket: &Ticket,
+        name: &[u8],
+        locks: Locks<'a>,
+        serving: &mut Serving,
+    ) -> (Locks<'a>, Option<usize>) {
+        let (mut out, keys) = (Writer::default(), ticket.keys.clone());
+        self.with_ticket(now, ticket, locks, &mut out, serving, |ctx| {
+            let named = keys.clone().find(|at| ticket.key(*at) == name);
+            let at = named.filter(|at| has_some(ctx, ticket, *at))?;
+            let first = (keys.start..at).find(|at| has_some(ctx, ticket, *at));
+            Some(first.unwrap_or(at))
+        })
+    }
+
+    /// Locks the other shard that a ticket needs, unless somebody has it.
+    fn lock_also<'a>(&'a self, ticket: &Ticket, locks: &mut Locks<'a>) -> bool {
+        let Some(also) = ticket.also else {
+            return true;
+        };
+        let shard = self.key(ticket.key(also)).shard;
+        let Err(at) = place_of(locks, shard) else {
+            return true;
+        };
+        // Waiting for it could be a circle: locks are taken in their order.
+        let hold = self.shards[shard].try_lock();
+        let is_locked = hold.is_some();
+        locks.splice(at..at, hold.map(|hold| (shard, hold)));
+        is_locked
+    }
+
+    /// Runs the command of a ticket that was claimed, and measures it.
+    fn run_claimed<'a>(
+        &'a self,
+        now: &Now,
+        ticket: &Ticket,
+        at: usize,
+        locks: Locks<'a>,
+        out: &mut Writer,
+        serving: &mut Serving,
+    ) -> (Locks<'a>, u64) {
+        let began_ns = self.hooks.stopwatch_ns();
+        let (locks, ()) = self.with_ticket(now, ticket, locks, out, serving, |ctx| {
+            let mark = ctx.out.mark();
+            if let Err(error) = (ticket.serve)(ctx, at) {
+                ctx.refuse(mark, &error);
+            }
+        });
+        let ns = self.hooks.stopwatch_ns().saturating_sub(began_ns);
+        (locks, ns)
+    }
+
+    /// Calls `act` with a context of a waiting command, over locks that others have taken.
+    fn with_ticket<'a, R>(
+        &'a self,
+        now: &Now,
+        ticket: &Ticket,
+        locks: Locks<'a>,
+        out: &mut Writer,
+        serving: &mut Serving,
+        act: impl FnOnce(&mut Context<'_, '_>) -> R,
+    ) -> (Locks<'a>, R) {
+        let (slices, mut session) = (ticket.slices(), ticket.session());
+        let args = Args::from_slices(&slices);
+        let mut context = Context::new(self, &mut session, *now, args, out, ticket.row);
+        context.carry(serving.large.take());
+        context.keep(locks);
+        let result = act(&mut context);
+        let locks = context.hand_back();
+        serving.large = context.carry_on();
+        (locks, result)
+    }
+}
+
+/// Where a shard is among those that are locked, or where it would be.
+fn place_of(locks: &Locks<'_>, shard: usize) -> Result<usize, usize> {
+    locks.binary_search_by_key(&shard, |(locked, _)| *locked)
+}
+
+fn hold_of<'m, 'a>(locks: &'m mut Locks<'a>, shard: usize) -> &'m mut Hold<'a> {
+    match place_of(locks, shard) {
+        Ok(at) => &mut locks[at].1,
+        Err(_) => unreachable!("the shard of a key that is served is locked"),
+    }
+}
+
+/// The key that was noted first.
+fn next_ready(locks: &mut Locks<'_>) -> Option<ReadyKey> {
+    let notes = locks.iter_mut().enumerate();
+    let first = notes.filter_map(|(at, (_, hold))| Some((hold.first_ready()?, at)));
+    let (_, at) = first.min()?;
+    locks[at].1.take_ready()
+}
+
+/// Whether a key holds what the ticket waits for. False if its shard is not locked.
+fn has_some(ctx: &mut Context<'_, '_>, ticket: &Ticket, at: usize) -> bool {
+    let key = ctx.key(at);
+    let slot = ctx
+        .is_locked(key.shard)
+        .then(|| ctx.find_at(key, ticket.db))
+        .flatten();
+    slot.is_some_and(|slot| untimed(ctx.entries(key).tag(slot)) == ticket.tag)
+}
