@@ -127,4 +127,4 @@ pub use time::Time;
 pub use transaction::Transaction;
 pub use waiters::{Served, Ticket, Waiter};
 pub use walk::Walk;
-pub use watch::Watching;
+pub use watch::{WatchMark, Watching};

@@ -24,7 +24,25 @@ pub struct Watching {
     bytes: usize,
 }
 
+/// Tells whether a key that a client watches has changed.
+#[derive(Debug, Clone)]
+pub struct WatchMark(Arc<AtomicBool>);
+
+impl WatchMark {
+    /// Whether one has changed. Says nothing about one that is dead and not yet removed.
+    #[must_use]
+    pub fn is_set(&self) -> bool {
+        self.0.load(Relaxed)
+    }
+}
+
 impl Watching {
+    /// For others, who look whether a key has changed.
+    #[must_use]
+    pub fn mark(&self) -> WatchMark {
+        WatchMark(Arc::clone(&self.changed))
+    }
+
     /// Whether a watched key has changed. Says nothing about one that is dead and not yet removed.
     #[must_use]
     pub fn is_changed(&self) -> bool {

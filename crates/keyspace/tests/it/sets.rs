@@ -216,3 +216,14 @@ fn long_sets_are_combined_like_short_ones() {
          SDIFFSTORE d large large -> :0",
     );
 }
+
+#[test]
+fn smove_looks_at_its_source_first() {
+    Rig::new().script(
+        "SET word w -> OK
+         SADD s tea -> :1
+         SMOVE missing word tea -> :0
+         SMOVE s word tea -> -WRONGTYPE Operation against a key holding the wrong kind of value
+         SMOVE word s tea -> -WRONGTYPE Operation against a key holding the wrong kind of value",
+    );
+}

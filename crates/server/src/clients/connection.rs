@@ -103,6 +103,8 @@ pub(crate) struct Connection {
     pub(crate) above_soft_since: Option<u64>,
     /// How many of its bytes are in the loop's sum.
     pub(crate) accounted: usize,
+    /// What is held for it, as the others were told before the last reply left.
+    announced: Option<Holding>,
     /// The tick that the connection is filed under in the loop's time-outs.
     pub(crate) filed: Option<u64>,
     /// The socket may have input.
@@ -199,6 +201,7 @@ impl Connection {
             last_active: now,
             above_soft_since: None,
             accounted: 0,
+            announced: None,
             filed: None,
             readable: true,
             ending: false,
@@ -371,9 +374,7 @@ impl Connection {
         let input = |pending: &Pending| pending.touched() + pending.parser.heap_bytes();
         Holding {
             input: self.pending.as_deref().map_or(0, input),
-            output: self.output.capacity()
-                + self.walk.as_ref().map_or(0, |walk| walk.bytes())
-                + self.unfinished.as_ref().map_or(0, |call| call.bytes()),
+            output: self.output_memory(),
             subscriptions: self
                 .subscriptions
                 .as_deref()
@@ -391,9 +392,27 @@ impl Connection {
         }
     }
 
+    /// What is held in memory for its replies.
+    fn output_memory(&self) -> usize {
+        self.output.capacity()
+            + self.walk.as_ref().map_or(0, |walk| walk.bytes())
+            + self.unfinished.as_ref().map_or(0, |call| call.bytes())
+    }
+
+    /// Tells the others what has changed before a reply of so many bytes leaves: whoever has seen the reply may ask.
+    pub(crate) fn announce(&mut self, reply: usize) {
+        self.moved.output += reply as u64;
+        self.announced = Some(self.publish_facts());
+        self.moved.output -= reply as u64;
+    }
+
     /// Tells the others what has changed, and brings the loop's sum of what its clients hold up to date.
     pub(crate) fn account(&mut self, sum: &AtomicUsize) {
-        let held = self.publish_facts().total();
+        let held = match self.announced.take() {
+            Some(held) if held.output == self.output_memory() => held,
+            _ => self.publish_facts(),
+        };
+        let held = held.total();
         if held != self.accounted {
             // Wrapping: a negative change is a big positive one.
             sum.fetch_add(held.wrapping_sub(self.accounted), Ordering::Relaxed);
@@ -409,7 +428,7 @@ impl Connection {
         facts.command = self.command;
         facts.protocol = self.protocol;
         facts.queued = self.queue.as_ref().map(|queue| queue.len());
-        facts.watched_changed = self.watching.as_ref().map(|watching| watching.is_changed());
+        facts.watched_changed = self.watching.as_ref().map(|watching| watching.mark());
         facts.watched = self.watching.as_ref().map_or(0, |watching| watching.len());
         facts.moved = self.moved;
         facts.paused = self.paused || self.waiting.is_some();

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use parking_lot::Mutex;
-use tidewheel_keyspace::Ticket;
+use tidewheel_keyspace::{Ticket, WatchMark};
 use tidewheel_resp::Protocol;
 
 use crate::loop_handle::inbox::Target;
@@ -45,8 +45,8 @@ pub(crate) struct Facts {
     pub(crate) protocol: Protocol,
     /// How many commands it has queued, after MULTI.
     pub(crate) queued: Option<usize>,
-    /// Whether a key that it watches has changed, if it watches any.
-    pub(crate) watched_changed: Option<bool>,
+    /// Tells whether a key that it watches has changed, if it watches any.
+    pub(crate) watched_changed: Option<WatchMark>,
     /// How many keys it watches.
     pub(crate) watched: usize,
     pub(crate) paused: bool,
@@ -137,7 +137,13 @@ impl Client {
             (facts.monitor, 'O'),
             (facts.channels + facts.patterns > 0, 'P'),
             (facts.queued.is_some(), 'x'),
-            (facts.watched_changed == Some(true), 'd'),
+            (
+                facts
+                    .watched_changed
+                    .as_ref()
+                    .is_some_and(WatchMark::is_set),
+                'd',
+            ),
             (facts.paused, 'b'),
             (self.killed.load(Ordering::Relaxed), 'A'),
             (facts.no_evict, 'e'),

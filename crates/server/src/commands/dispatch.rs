@@ -8,7 +8,7 @@ use tidewheel_resp::Args;
 
 use crate::clients::checks;
 use crate::clients::connection::{Connection, Replies, Waiting};
-use crate::commands::host::transaction::runs_at_once;
+use crate::commands::host::transaction::{refused, runs_at_once};
 use crate::commands::turn::{Step, Turn};
 use crate::counters::latency::Event;
 
@@ -21,9 +21,8 @@ impl Turn<'_> {
         let row = match tidewheel_keyspace::resolve(args) {
             Ok(row) => row,
             Err(why) => {
-                why.write(self.out);
-                conn.fail_queue();
-                return self.after(conn, named(args), false, mark, Step::Done);
+                let row = self.refuse_call(conn, args, why);
+                return self.after(conn, row, false, mark, Step::Done);
             }
         };
         let shared = self.seat.bits();
@@ -59,6 +58,25 @@ impl Turn<'_> {
             self.show(conn, row, args);
         }
         self.after(conn, Some(row), true, mark, step)
+    }
+
+    /// Answers a command that cannot be run as it was sent. Returns its row, if it has one.
+    #[cold]
+    fn refuse_call(
+        &mut self,
+        conn: &mut Connection,
+        args: Args<'_>,
+        why: CommandError,
+    ) -> Option<&'static Command> {
+        let row = named(args);
+        if row.is_some_and(|row| row.name == "exec") {
+            refused(&why).write(self.out);
+            self.leave_transaction(conn);
+        } else {
+            why.write(self.out);
+            conn.fail_queue();
+        }
+        row
     }
 
     /// Runs the command in the keyspace, or as one of the server's own.

@@ -96,19 +96,10 @@ fn calls_out_of_order_are_refused() {
             ("MULTI", "OK"),
             ("SET a 1", "QUEUED"),
             ("MULTI", "ERR MULTI calls can not be nested"),
-        ],
-    );
-    let aborted = error("EXECABORT Transaction discarded because of previous errors.");
-    assert_eq!(client.call(&["EXEC"]), aborted);
-    script(
-        &mut client,
-        &[
-            ("SET a 1", "OK"),
-            ("MULTI", "OK"),
             ("WATCH a", "ERR WATCH inside MULTI is not allowed"),
         ],
     );
-    assert_eq!(client.call(&["EXEC"]), aborted);
+    assert_eq!(client.call(&["EXEC"]), Reply::Array(vec![ok()]));
     script(
         &mut client,
         &[
@@ -140,10 +131,8 @@ fn a_change_by_another_client_stops_a_transaction_and_discard_forgets_what_was_w
         &[("WATCH a b", "OK"), ("MULTI", "OK"), ("SET c 1", "QUEUED")],
     );
     assert_eq!(other.call(&["SET", "b", "1"]), ok());
-    eventually("it is known as queuing", || {
-        let list = text(&other.call(&["CLIENT", "LIST"]));
-        list.contains(" multi=1 ").then_some(())
-    });
+    let list = text(&other.call(&["CLIENT", "LIST"]));
+    assert!(list.contains(" multi=1 "), "{list}");
     assert_eq!(client.call(&["EXEC"]), Reply::Null);
     for forget in ["UNWATCH", "RESET"] {
         script(&mut client, &[("WATCH a", "OK")]);
@@ -296,4 +285,77 @@ fn the_last_command_of_a_client_is_exec_and_none_of_its_transaction() {
     }
     let list = text(&server.client().call(&["CLIENT", "LIST"]));
     assert!(list.contains(" cmd=exec "), "{list}");
+}
+
+#[test]
+fn an_exec_with_arguments_ends_the_transaction() {
+    let server = Server::start(&[]);
+    let refused =
+        "EXECABORT Transaction discarded because of: wrong number of arguments for 'exec' command";
+    script(
+        &mut server.client(),
+        &[
+            ("WATCH a", "OK"),
+            ("MULTI", "OK"),
+            ("SET a 1", "QUEUED"),
+            ("EXEC now", refused),
+            ("EXEC", "ERR EXEC without MULTI"),
+            ("GETRANGE a 0 9", ""),
+            ("EXEC now", refused),
+            ("SET a 2", "OK"),
+            ("MULTI", "OK"),
+        ],
+    );
+}
+
+fn id_of(client: &mut Client) -> String {
+    let Reply::Integer(id) = client.call(&["CLIENT", "ID"]) else {
+        panic!("CLIENT ID is a number");
+    };
+    id.to_string()
+}
+
+#[test]
+fn whoever_has_seen_a_reply_finds_the_client_as_it_is() {
+    let server = Server::start(&[]);
+    let (mut client, mut other) = (server.client(), server.client());
+    let id = id_of(&mut client);
+    let mut shown = |client: &mut Client, words: &[&str], facts: &[&str]| {
+        client.call(words);
+        let line = text(&other.call(&["CLIENT", "LIST", "ID", &id]));
+        for fact in facts {
+            assert!(line.contains(fact), "{words:?}: no {fact} in {line}");
+        }
+    };
+    for round in 0..50 {
+        let key = format!("k{round}");
+        shown(&mut client, &["WATCH", &key], &[" watch=1 ", " cmd=watch "]);
+        shown(&mut client, &["MULTI"], &[" flags=x ", " multi=0 "]);
+        let set = ["SET", "a", "1"];
+        shown(&mut client, &set, &[" multi=1 ", " cmd=set "]);
+        shown(&mut client, &["EXEC"], &[" flags=N ", " multi=-1 "]);
+        shown(&mut client, &["GET", "a"], &[" cmd=get "]);
+    }
+}
+
+#[test]
+fn a_client_whose_watched_key_has_changed_is_shown_as_such() {
+    let server = Server::start(&[]);
+    let (mut client, mut other) = (server.client(), server.client());
+    client.call(&["WATCH", "a"]);
+    other.call(&["SET", "a", "1"]);
+    let id = id_of(&mut client);
+    other.call(&["SET", "a", "2"]);
+    let line = text(&other.call(&["CLIENT", "LIST", "ID", &id]));
+    assert!(line.contains(" flags=d "), "{line}");
+}
+
+#[test]
+fn monitor_does_not_run_within_a_transaction() {
+    let server = Server::start(&[]);
+    let mut client = server.client();
+    client.call(&["MULTI"]);
+    assert_eq!(client.call(&["MONITOR"]), queued());
+    let why = error("ERR MONITOR isn't allowed for DENY BLOCKING client");
+    assert_eq!(client.call(&["EXEC"]), Reply::Array(vec![why]));
 }

@@ -38,7 +38,9 @@ pub(crate) fn smove(ctx: &mut Context<'_, '_>) -> Outcome {
     let (from, to, args) = (ctx.key(1), ctx.key(2), ctx.args);
     let member = args.get(3).unwrap_or_default();
     let source = ctx.find_of::<Set>(from, Lookup::Write)?;
-    ctx.find_of::<Set>(to, Lookup::Write)?;
+    if source.is_some() {
+        ctx.find_of::<Set>(to, Lookup::Write)?;
+    }
     if from.bytes == to.bytes {
         let is_there = |set: Option<SetRef<'_>>| set.is_some_and(|set| set.contains(member));
         return ctx.read::<Set, _>(from, Lookup::Write, |set, out| {

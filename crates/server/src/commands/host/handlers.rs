@@ -68,7 +68,7 @@ pub(super) fn handler(name: &str) -> Option<Run> {
         "memory|malloc-stats" => |turn, _, _| turn.memory_malloc_stats(),
         "memory|purge" => |turn, _, _| turn.memory_purge(),
         "memory|stats" => |turn, _, _| turn.memory_stats(),
-        "monitor" => |turn, conn, _| Ok(turn.monitor(conn)),
+        "monitor" => |turn, conn, _| turn.monitor(conn),
         "psubscribe" => |turn, conn, args| turn.subscribe(conn, Kind::Pattern, args),
         "pubsub|channels" => |turn, _, args| turn.pubsub_channels(args),
         "pubsub|numpat" => |turn, _, _| turn.pubsub_num_pat(),

@@ -4,6 +4,7 @@ use tidewheel_keyspace::Command;
 use tidewheel_keyspace::command::Flags;
 use tidewheel_resp::Args;
 
+use super::{Outcome, error};
 use crate::clients::checks;
 use crate::clients::connection::Connection;
 use crate::clients::monitors;
@@ -12,13 +13,16 @@ use crate::commands::turn::{Step, Turn};
 
 impl Turn<'_> {
     /// Who is a monitor already gets no answer, as from the public servers.
-    pub(super) fn monitor(&mut self, conn: &mut Connection) -> Step {
+    pub(super) fn monitor(&mut self, conn: &mut Connection) -> Outcome {
+        if self.in_transaction {
+            return Err(error("ERR MONITOR isn't allowed for DENY BLOCKING client"));
+        }
         if !conn.is_monitor() {
             conn.set(checks::MONITOR, true);
             self.server.monitors.add(self.index, conn.client.target());
             self.out.ok();
         }
-        Step::Done
+        Ok(Step::Done)
     }
 
     /// Lines that wait for it arrive before the answer to the command that ends it.

@@ -33,7 +33,6 @@ fn runs_under_locks(row: &Command) -> bool {
 impl Turn<'_> {
     pub(super) fn multi(&mut self, conn: &mut Connection) -> Outcome {
         if conn.queue.is_some() {
-            conn.fail_queue();
             return Err(error("ERR MULTI calls can not be nested"));
         }
         conn.queue = Some(Box::default());
@@ -51,7 +50,6 @@ impl Turn<'_> {
 
     pub(super) fn watch(&mut self, conn: &mut Connection, args: Args<'_>) -> Outcome {
         if conn.queue.is_some() {
-            conn.fail_queue();
             return Err(error("ERR WATCH inside MULTI is not allowed"));
         }
         let (state, db) = (&mut *self.state, conn.session.db);
@@ -76,7 +74,7 @@ impl Turn<'_> {
     }
 
     /// Leaves MULTI, and forgets the watched keys.
-    pub(super) fn leave_transaction(&mut self, conn: &mut Connection) {
+    pub(crate) fn leave_transaction(&mut self, conn: &mut Connection) {
         take_queue(conn);
         self.forget_watched(conn);
     }
@@ -111,6 +109,7 @@ impl Turn<'_> {
                 queue.push(row, args);
             }
             self.out.simple("QUEUED");
+            conn.command = row.name;
         }
         Step::Done
     }
@@ -145,7 +144,7 @@ impl Turn<'_> {
         let (seat, db) = (&mut state.seat, conn.session.db);
         let keyspace = &server.keyspace;
         let begun = keyspace.transaction(seat, state.time, db, calls.clone(), watching, whole);
-        let Some(mut transaction) = begun.map_err(|why| aborted(&why))? else {
+        let Some(mut transaction) = begun.map_err(|why| aborted(why.text()))? else {
             self.out.null_array();
             return Ok(Step::Done);
         };
@@ -198,14 +197,17 @@ impl Turn<'_> {
     }
 }
 
+/// EXEC itself cannot be run as it was sent: that ends the transaction.
+pub(crate) fn refused(why: &CommandError) -> CommandError {
+    let text = why.text();
+    aborted(text.strip_prefix("ERR ").unwrap_or(text))
+}
+
 fn take_queue(conn: &mut Connection) -> Option<Box<Queue>> {
     conn.set(checks::QUEUING, false);
     conn.queue.take()
 }
 
-fn aborted(why: &CommandError) -> CommandError {
-    CommandError::quoting(format!(
-        "EXECABORT Transaction discarded because of: {}",
-        why.text()
-    ))
+fn aborted(why: &str) -> CommandError {
+    CommandError::quoting(format!("EXECABORT Transaction discarded because of: {why}"))
 }

@@ -108,6 +108,9 @@ impl Turn<'_> {
         if self.over_limit {
             return Ok(Fate::Close);
         }
+        if !self.out.is_empty() {
+            link.conn.announce(self.out.len());
+        }
         self.send(link)?;
         self.state.renew_time();
         // The peer has closed its side, and what it had sent before is done. The rest is a command that will
