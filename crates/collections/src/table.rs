@@ -14,6 +14,8 @@ pub struct Table {
     entries: Store<Box<[u8]>>,
     /// Bytes of the values that are too long for a block.
     long_values: usize,
+    /// The latest deadline that a member was ever given.
+    latest: u64,
 }
 
 /// A member of a hash or a set, and what belongs to it.
@@ -32,6 +34,7 @@ impl Table {
         Self {
             entries: Store::new(hasher.clone()),
             long_values: 0,
+            latest: 0,
         }
     }
 
@@ -62,6 +65,11 @@ impl Table {
     /// Members that have a deadline.
     pub(crate) fn timed(&self) -> usize {
         self.entries.timed()
+    }
+
+    /// Whether the deadlines of all members are known to be at or before `now`. O(1).
+    pub(crate) fn is_over(&self, now: u64) -> bool {
+        self.len() == 0 || self.timed() == self.len() && self.latest <= now
     }
 
     /// Heap bytes, those of the table itself included. O(1).
@@ -159,15 +167,22 @@ impl Table {
 
     fn add(&mut self, hash: u64, key: &[u8], value: &[u8], deadline: Option<u64>, now: u64) {
         let value = self.stored(value);
-        let deadline = deadline.map(representable);
+        let deadline = self.noted(deadline);
         self.entries.insert(hash, key, 0, value, deadline, now);
     }
 
     fn overwrite(&mut self, slot: Slot, value: &[u8], deadline: Option<u64>, now: u64) {
         let value = self.stored(value);
-        let deadline = deadline.map(representable);
+        let deadline = self.noted(deadline);
         let (_, old) = self.entries.replace(slot, 0, value, deadline, now);
         self.long_values -= old.map_or(0, |old| old.len());
+    }
+
+    /// A deadline as the store takes it.
+    fn noted(&mut self, deadline: Option<u64>) -> Option<u64> {
+        let deadline = deadline.map(representable);
+        self.latest = self.latest.max(deadline.unwrap_or(0));
+        deadline
     }
 
     /// A value as the store takes it.
@@ -180,7 +195,7 @@ impl Table {
     }
 
     pub(crate) fn set_deadline(&mut self, slot: Slot, deadline: Option<u64>, now: u64) {
-        let deadline = deadline.map(representable);
+        let deadline = self.noted(deadline);
         self.entries.set_deadline(slot, deadline, now);
     }
 
@@ -198,6 +213,7 @@ impl Table {
         let Self {
             entries,
             long_values,
+            ..
         } = self;
         entries.expire(now, budget, |gone: Expired<'_, Box<[u8]>>| {
             let long = gone.object.as_deref();
@@ -223,6 +239,7 @@ impl Table {
                 .unwrap_or(0);
         });
         assert_eq!(long, self.long_values, "bytes of long values");
+        self.for_each(|entry| assert!(entry.deadline.unwrap_or(0) <= self.latest));
     }
 }
 

@@ -57,6 +57,13 @@ impl<'a> View<'a> {
         }
     }
 
+    pub(crate) fn is_over(self, now: u64) -> bool {
+        match self {
+            Self::Packed(packed) => packed.is_over(now),
+            Self::Large(table) => table.is_over(now),
+        }
+    }
+
     pub(crate) fn contains(self, key: &[u8]) -> bool {
         match self {
             Self::Packed(packed) => packed.find(key).is_some(),

@@ -75,6 +75,9 @@ pub(crate) trait Collection: Sized {
     fn maintain(&mut self, budget: u32);
     fn heap_bytes(&self) -> usize;
     fn next_deadline(&self) -> Option<u64>;
+    /// Whether the deadlines of all members are reached. Of a large one, only if that is known at once.
+    fn is_over(&self, now: u64) -> bool;
+    fn is_large(&self) -> bool;
     /// Removes due members, and tells `sink` their deadlines.
     fn expire(&mut self, now: u64, budget: u32, sink: &mut dyn FnMut(u64)) -> Progress;
     fn copy(&self, now: u64) -> Self;
@@ -98,8 +101,8 @@ pub(crate) fn untimed(tag: u8) -> u8 {
     }
 }
 
-/// Whether nothing of an entry is alive: its deadline was reached, and so were those of all its members. Of a large
-/// collection it asks the key's own deadline only.
+/// Whether nothing of an entry is alive: its deadline was reached, or those of all its members were. Members of a large
+/// collection that were given different deadlines may be dead without its knowing.
 pub(crate) fn is_dead(entries: &Entries, slot: Slot, now: &Now) -> bool {
     let reached = |deadline: Option<u64>| deadline.is_some_and(|deadline| now.reached(deadline));
     if !reached(entries.deadline(slot)) {
@@ -110,11 +113,8 @@ pub(crate) fn is_dead(entries: &Entries, slot: Slot, now: &Now) -> bool {
         return true;
     }
     match value {
-        Value::Inline(bytes) => {
-            let mut members = PackedRef::new(split(bytes).1).iter();
-            members.all(|member| reached(member.deadline))
-        }
-        Value::Object(_) => false,
+        Value::Inline(bytes) => PackedRef::new(split(bytes).1).is_over(now.tick),
+        Value::Object(object) => object.is_over(now.tick),
     }
 }
 
@@ -229,6 +229,14 @@ macro_rules! packed_collection {
                 self.get().next_deadline()
             }
 
+            fn is_over(&self, now: u64) -> bool {
+                self.get().is_over(now)
+            }
+
+            fn is_large(&self) -> bool {
+                matches!(self, Self::Large(_))
+            }
+
             fn expire(&mut self, now: u64, budget: u32, sink: &mut dyn FnMut(u64)) -> Progress {
                 self.expire(now, budget, |member| sink(member.deadline.unwrap_or(now)))
             }
@@ -309,6 +317,14 @@ impl Collection for List {
 
     fn next_deadline(&self) -> Option<u64> {
         None
+    }
+
+    fn is_over(&self, _: u64) -> bool {
+        false
+    }
+
+    fn is_large(&self) -> bool {
+        matches!(self, Self::Large(_))
     }
 
     fn expire(&mut self, _: u64, _: u32, _: &mut dyn FnMut(u64)) -> Progress {

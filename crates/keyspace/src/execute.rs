@@ -105,6 +105,12 @@ impl Keyspace {
         let mut context = Context::new(self, session, now, args, out, Some(row));
         context.seat = Some(seat);
         context.lock_keys(&row.keys, row.stored_argument);
+        if context.may_be_overdue()
+            && let Some(later) = self.put_off(row, &mut context)
+        {
+            context.finish();
+            return Some(later);
+        }
         if let Err(error) = handler(&mut context) {
             context.refuse(mark, &error);
         }

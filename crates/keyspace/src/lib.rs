@@ -86,6 +86,7 @@ mod keyspace;
 mod lcs;
 mod memory;
 pub mod order;
+mod overdue;
 mod packing;
 mod random;
 mod resolve;

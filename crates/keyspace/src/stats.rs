@@ -15,6 +15,8 @@ pub struct Stats {
     pub misses: u64,
     /// Keys removed because their deadline was reached, however it was noticed.
     pub expired: u64,
+    /// Members removed because their deadline was reached.
+    pub expired_members: u64,
     /// Keys removed to free memory.
     pub evicted: u64,
     /// Microseconds from a key's deadline to its removal.
@@ -114,6 +116,7 @@ impl Stats {
         self.hits += counters.hits;
         self.misses += counters.misses;
         self.expired += counters.expired;
+        self.expired_members += counters.expired_members;
         self.evicted += counters.evicted;
         self.budget_hits += counters.budget_hits;
     }

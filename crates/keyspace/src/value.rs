@@ -71,6 +71,16 @@ impl Object {
         }
     }
 
+    /// Whether the deadlines of all members are known to be reached.
+    pub(crate) fn is_over(&self, now: u64) -> bool {
+        match self {
+            Self::Bytes(_) | Self::List(_) => false,
+            Self::Hash(hash) => hash.of.get().is_over(now),
+            Self::Set(set) => set.of.get().is_over(now),
+            Self::ZSet(zset) => zset.of.get().is_over(now),
+        }
+    }
+
     /// The key's own deadline, if its members have deadlines.
     pub(crate) fn own_deadline(&self) -> Option<u64> {
         match self {
@@ -121,9 +131,16 @@ pub(crate) fn is_timed(tag: u8) -> bool {
 /// A key's own deadline. The entry's may be earlier, while members have deadlines.
 #[inline]
 pub(crate) fn own_deadline(store: &Entries, slot: Slot) -> Option<u64> {
-    if !is_timed(store.tag(slot)) {
-        return store.deadline(slot);
+    let (tag, deadline) = store.tag_and_deadline(slot);
+    if is_timed(tag) {
+        return kept_deadline(store, slot);
     }
+    deadline
+}
+
+/// The key's own deadline as it is kept with the value.
+#[cold]
+fn kept_deadline(store: &Entries, slot: Slot) -> Option<u64> {
     match store.value(slot) {
         Value::Inline(bytes) => split(bytes).0,
         Value::Object(object) => object.own_deadline(),

@@ -1,4 +1,5 @@
-//! A command over all keys that is not finished: between two of its steps other commands run.
+//! A command that is not finished: between two of its steps other commands run. It is one over all keys, or it
+//! [waits](crate::overdue) for members that leave.
 //!
 //! 1. [`Keyspace::begin`] takes the first step. For most keyspaces it is the only one: they are small.
 //! 2. Otherwise a [`Walk`] comes back. Its owner calls [`Keyspace::go_on`] until no walk comes back.
@@ -39,15 +40,23 @@ impl Walk {
         walk: WalkFn,
         context: &Context<'_, '_>,
     ) -> Result<Box<Self>, CommandError> {
-        let steps = walk.0(context)?;
+        Ok(Self::of(row, walk.0(context)?, context))
+    }
+
+    /// A walk of these steps.
+    pub(crate) fn of(
+        row: &'static Command,
+        steps: Box<dyn Steps>,
+        context: &Context<'_, '_>,
+    ) -> Box<Self> {
         let mut body = Writer::new(context.out.protocol());
         body.set_limit(context.out.limit());
-        Ok(Box::new(Self {
+        Box::new(Self {
             row,
             session: context.session.clone(),
             steps,
             body,
-        }))
+        })
     }
 
     /// The row of its command.

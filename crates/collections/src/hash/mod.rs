@@ -118,9 +118,9 @@ impl Hash {
     /// deadlines; fields that were overdue when the hash became large, or was copied, come first, in any order.
     ///
     /// Removes at most `budget` fields of a packed hash; touches at most `budget` timer records of a large one.
-    pub fn expire(&mut self, now: u64, budget: u32, sink: impl FnMut(Entry<'_>)) -> Progress {
+    pub fn expire(&mut self, now: u64, budget: u32, mut sink: impl FnMut(Entry<'_>)) -> Progress {
         match self {
-            Self::Packed(packed) => expire_packed(packed, now, budget, sink),
+            Self::Packed(packed) => packed.expire(now, budget, |member| sink(member.into())),
             Self::Large(table) => table.expire(now, budget, sink),
         }
     }
@@ -175,20 +175,4 @@ fn insert_packed(
         packed.set_deadline(place, deadline);
     }
     Some(found.is_none())
-}
-
-/// What a packed hash or set does when its members are due.
-pub(crate) fn expire_packed(
-    packed: &mut Packed,
-    now: u64,
-    budget: u32,
-    mut sink: impl FnMut(Entry<'_>),
-) -> Progress {
-    let (fired, backlog) = packed.expire(now, budget, |member| sink(member.into()));
-    Progress {
-        fired,
-        moved: 0,
-        backlog,
-        next_deadline: packed.get().earliest(),
-    }
 }

@@ -61,6 +61,13 @@ impl<'a> HashRef<'a> {
         self.view().is_timed()
     }
 
+    /// Whether the deadlines of all fields are at or before `now`. Of a large hash, `false` may also mean that it is not
+    /// known without a look at each. O(1) for a large hash.
+    #[must_use]
+    pub fn is_over(self, now: u64) -> bool {
+        self.view().is_over(now)
+    }
+
     /// A lower bound of the fields' earliest deadline, never later than it; `None` when no field has one. A packed hash
     /// looks at all of its deadlines.
     #[must_use]

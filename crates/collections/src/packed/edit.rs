@@ -9,13 +9,6 @@ use super::{DEADLINE, DEADLINE_MAX, MARK, NONE, PAIRS, PackedRef, Place, TIMED, 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Packed(Vec<u8>);
 
-/// A member whose deadline is reached.
-#[derive(Debug, Clone, Copy)]
-struct Due {
-    deadline: u64,
-    place: Place,
-}
-
 impl Packed {
     /// No members, of one element each.
     #[must_use]
@@ -103,15 +96,42 @@ impl Packed {
 
     /// Removes a member.
     pub fn remove(&mut self, place: Place) {
-        let packed = self.get();
-        let (len, end) = (packed.len(), packed.after(place.at));
-        if packed.is_timed() {
-            let at = packed.end() + place.index * DEADLINE;
-            self.resize(at, DEADLINE, 0);
-        }
-        self.resize(place.at, end - place.at, 0);
-        self.set_len(place, len, len - 1);
+        self.cut(&[place]);
         self.drop_empty_column();
+    }
+
+    /// Takes members out, which are in their order, and their deadlines. What lies between two of them moves to the
+    /// front, once.
+    pub(super) fn cut(&mut self, gone: &[Place]) {
+        let Some(&first) = gone.first() else {
+            return;
+        };
+        let (len, column) = (self.get().len(), self.get().end());
+        let nexts = gone.iter().skip(1).map(|next| next.at).chain([column]);
+        let mut to = first.at;
+        for (gone, next) in gone.iter().zip(nexts) {
+            let from = self.get().after(gone.at);
+            self.0.copy_within(from..next, to);
+            to += next - from;
+        }
+        if self.get().is_timed() {
+            to = self.cut_column(gone, column, len, to);
+        }
+        self.0.truncate(to);
+        self.set_len(first, len, len - gone.len());
+    }
+
+    /// Moves the deadlines of those that stay from `column` to `to`. Returns where they end.
+    fn cut_column(&mut self, gone: &[Place], column: usize, len: usize, to: usize) -> usize {
+        let at = |index: usize| column + index * DEADLINE;
+        let nexts = gone.iter().map(|gone| gone.index).chain([len]);
+        let (mut from, mut to) = (0, to);
+        for next in nexts {
+            self.0.copy_within(at(from)..at(next), to);
+            to += at(next) - at(from);
+            from = next + 1;
+        }
+        to
     }
 
     /// Exchanges a member's second element. Its place stays.
@@ -178,98 +198,19 @@ impl Packed {
         }
     }
 
-    /// Removes the members whose deadline is at or before `now`: at most `budget` of them, the earliest first, and
-    /// shows each to `sink`. Returns how many, and whether others are due. O(bytes), and a sort of the due.
-    pub fn expire(
-        &mut self,
-        now: u64,
-        budget: u32,
-        mut sink: impl FnMut(super::Member<'_>),
-    ) -> (u32, bool) {
-        let mut due = self.due(now);
-        let more = due.len() > budget as usize;
-        if more {
-            // Those that are equally late come in the order of the members.
-            due.sort_unstable_by_key(|due| (due.deadline, due.place.index));
-            due.truncate(budget as usize);
-            due.sort_unstable_by_key(|due| due.place.index);
-        }
-        self.locate(&mut due);
-        let mut by_deadline = due.clone();
-        by_deadline.sort_by_key(|due| due.deadline);
-        for due in &by_deadline {
-            sink(self.get().member(due.place));
-        }
-        self.remove_all(&due);
-        (due.len() as u32, more)
-    }
-
-    /// The members that are due, by what the column says: their offsets are not known yet.
-    fn due(&self, now: u64) -> Vec<Due> {
-        let deadlines = self.get().deadlines().enumerate();
-        let due = deadlines.filter(|(_, deadline)| *deadline <= now && *deadline != NONE);
-        due.map(|(index, deadline)| Due {
-            deadline,
-            place: Place { at: 0, index },
-        })
-        .collect()
-    }
-
-    /// Finds the offsets of members, which are in their order.
-    fn locate(&self, due: &mut [Due]) {
-        let (_, mut at) = self.get().header();
-        let mut index = 0;
-        for due in due {
-            while index < due.place.index {
-                at = self.get().after(at);
-                index += 1;
-            }
-            due.place.at = at;
-        }
-    }
-
-    /// Removes members, which are in their order.
-    fn remove_all(&mut self, gone: &[Due]) {
-        if let [due] = gone {
-            return self.remove(due.place);
-        }
-        let Some(first) = gone.first().map(|due| due.place) else {
-            return;
-        };
-        let len = self.get().len();
-        let column = self.get().end();
-        let ends: Vec<usize> = gone
-            .iter()
-            .map(|gone| self.get().after(gone.place.at))
-            .collect();
-        let mut to = first.at;
-        // What lies between two that go moves to the front.
-        for (i, from) in ends.iter().enumerate() {
-            let next = gone.get(i + 1).map_or(column, |next| next.place.at);
-            self.0.copy_within(*from..next, to);
-            to += next - from;
-        }
-        let mut went = gone.iter().map(|gone| gone.place.index).peekable();
-        for index in 0..len {
-            if went.next_if_eq(&index).is_some() {
-                continue;
-            }
-            let at = column + index * DEADLINE;
-            self.0.copy_within(at..at + DEADLINE, to);
-            to += DEADLINE;
-        }
-        self.0.truncate(to);
-        self.set_len(first, len, len - gone.len());
-        self.drop_empty_column();
-    }
-
     /// Drops the column if it says nothing any more.
     fn drop_empty_column(&mut self) {
         let packed = self.get();
         if packed.is_timed() && packed.deadlines().all(|deadline| deadline == NONE) {
-            self.0.truncate(packed.end());
-            self.0[0] &= !TIMED;
+            self.drop_column();
         }
+    }
+
+    /// Drops the column, which says nothing any more.
+    pub(super) fn drop_column(&mut self) {
+        let end = self.get().end();
+        self.0.truncate(end);
+        self.0[0] &= !TIMED;
     }
 
     fn write_deadline(&mut self, at: usize, deadline: u64) {

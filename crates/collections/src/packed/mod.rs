@@ -16,6 +16,7 @@
 //! The bytes are always our own: whoever loads bytes of others inserts their members one by one.
 
 mod edit;
+mod expire;
 mod find;
 mod varint;
 

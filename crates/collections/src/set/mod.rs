@@ -6,7 +6,6 @@ mod view;
 use tidewheel_store::Progress;
 
 use crate::change::{Change, NewDeadline};
-use crate::hash::expire_packed;
 use crate::packed::Packed;
 use crate::table::{Entry, Table};
 use crate::view::At;
@@ -144,9 +143,9 @@ impl Set {
     /// deadlines; members that were overdue when the set became large, or was copied, come first, in any order.
     ///
     /// Removes at most `budget` members of a packed set; touches at most `budget` timer records of a large one.
-    pub fn expire(&mut self, now: u64, budget: u32, sink: impl FnMut(Entry<'_>)) -> Progress {
+    pub fn expire(&mut self, now: u64, budget: u32, mut sink: impl FnMut(Entry<'_>)) -> Progress {
         match self {
-            Self::Packed(packed) => expire_packed(packed, now, budget, sink),
+            Self::Packed(packed) => packed.expire(now, budget, |member| sink(member.into())),
             Self::Large(table) => table.expire(now, budget, sink),
         }
     }

@@ -65,6 +65,13 @@ impl<'a> SetRef<'a> {
         self.view().is_timed()
     }
 
+    /// Whether the deadlines of all members are at or before `now`. Of a large set, `false` may also mean that it is not
+    /// known without a look at each. O(1) for a large set.
+    #[must_use]
+    pub fn is_over(self, now: u64) -> bool {
+        self.view().is_over(now)
+    }
+
     /// A lower bound of the members' earliest deadline, never later than it; `None` when no member has one. A packed
     /// set looks at all of its deadlines.
     #[must_use]

@@ -16,6 +16,8 @@ use crate::packed::DEADLINE_MAX;
 pub struct LargeZSet {
     members: Store<()>,
     order: Order,
+    /// The latest deadline that a member was ever given.
+    latest: u64,
 }
 
 /// Whether a member comes before (score, member), as the order asks.
@@ -36,6 +38,7 @@ impl LargeZSet {
         Self {
             members: Store::new(hasher.clone()),
             order: Order::new(),
+            latest: 0,
         }
     }
 
@@ -50,6 +53,11 @@ impl LargeZSet {
 
     pub(super) fn next_deadline(&self) -> Option<u64> {
         self.members.next_deadline()
+    }
+
+    /// Whether the deadlines of all members are known to be at or before `now`. O(1).
+    pub(super) fn is_over(&self, now: u64) -> bool {
+        self.len() == 0 || self.timed() == self.len() && self.latest <= now
     }
 
     /// Heap bytes held. O(1).
@@ -136,7 +144,7 @@ impl LargeZSet {
     pub(super) fn add(&mut self, member: &[u8], score: f64, deadline: Option<u64>, now: u64) {
         let hash = self.members.hasher().hash(member);
         let bytes = score.to_le_bytes();
-        let deadline = deadline.map(representable);
+        let deadline = self.noted(deadline);
         let slot = self
             .members
             .insert(hash, member, 0, NewValue::Inline(&bytes), deadline, now);
@@ -144,13 +152,13 @@ impl LargeZSet {
     }
 
     fn enter(&mut self, slot: Slot, score: f64, member: &[u8]) {
-        let Self { members, order } = self;
+        let Self { members, order, .. } = self;
         let before = before(members, score, member);
         order.insert(slot.to_bits(), score, before);
     }
 
     fn leave(&mut self, slot: Slot) {
-        let Self { members, order } = self;
+        let Self { members, order, .. } = self;
         let own = slot.to_bits();
         let before = before(members, score_at(members, own), members.key(slot));
         let found = order.remove(own, |score, id| id != own && before(score, id));
@@ -181,17 +189,23 @@ impl LargeZSet {
     }
 
     pub(super) fn set_deadline(&mut self, slot: Slot, deadline: Option<u64>, now: u64) {
-        let moved = self
-            .members
-            .set_deadline(slot, deadline.map(representable), now);
+        let deadline = self.noted(deadline);
+        let moved = self.members.set_deadline(slot, deadline, now);
         if moved != slot {
             self.follow(slot, moved);
         }
     }
 
+    /// A deadline as the store takes it.
+    fn noted(&mut self, deadline: Option<u64>) -> Option<u64> {
+        let deadline = deadline.map(representable);
+        self.latest = self.latest.max(deadline.unwrap_or(0));
+        deadline
+    }
+
     /// The order takes note of a member's new block. The old one may hold anything now.
     fn follow(&mut self, old: Slot, new: Slot) {
-        let Self { members, order } = self;
+        let Self { members, order, .. } = self;
         let score = score_at(members, new.to_bits());
         let before = before(members, score, members.key(new));
         let stale = old.to_bits();

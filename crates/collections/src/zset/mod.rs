@@ -196,9 +196,9 @@ impl ZSet {
     /// Removes the members whose deadline is at or before `now`, and shows each to `sink`, in the order of their
     /// deadlines. Removes at most `budget` members of a packed set; touches at most `budget` timer records of a large
     /// one.
-    pub fn expire(&mut self, now: u64, budget: u32, sink: impl FnMut(Scored<'_>)) -> Progress {
+    pub fn expire(&mut self, now: u64, budget: u32, mut sink: impl FnMut(Scored<'_>)) -> Progress {
         match self {
-            Self::Packed(packed) => packed::expire(packed, now, budget, sink),
+            Self::Packed(packed) => packed.expire(now, budget, |pair| sink(pair.into())),
             Self::Large(large) => large.expire(now, budget, sink),
         }
     }

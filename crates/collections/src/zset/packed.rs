@@ -2,8 +2,6 @@
 
 use std::ops::{Bound, Range};
 
-use tidewheel_store::Progress;
-
 use super::Scored;
 use super::score::{ScoreBytes, score_in, score_of};
 use crate::packed::{Member, Packed, PackedRef, Place};
@@ -79,21 +77,6 @@ pub(super) fn remove_range(
         if let Some(place) = packed.get().nth(rank) {
             packed.remove(place);
         }
-    }
-}
-
-pub(super) fn expire(
-    packed: &mut Packed,
-    now: u64,
-    budget: u32,
-    mut sink: impl FnMut(Scored<'_>),
-) -> Progress {
-    let (fired, backlog) = packed.expire(now, budget, |pair| sink(pair.into()));
-    Progress {
-        fired,
-        moved: 0,
-        backlog,
-        next_deadline: packed.get().earliest(),
     }
 }
 

@@ -50,6 +50,16 @@ impl<'a> ZSetRef<'a> {
         }
     }
 
+    /// Whether the deadlines of all members are at or before `now`. Of a large set, `false` may also mean that it is not
+    /// known without a look at each. O(1) for a large set.
+    #[must_use]
+    pub fn is_over(self, now: u64) -> bool {
+        match self {
+            Self::Packed(packed) => packed.is_over(now),
+            Self::Large(large) => large.is_over(now),
+        }
+    }
+
     /// A lower bound of the members' earliest deadline, never later than it; `None` when no member has one. A packed
     /// set looks at all of its deadlines.
     #[must_use]

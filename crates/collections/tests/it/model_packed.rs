@@ -182,7 +182,8 @@ impl Beside {
                 deadline: member.deadline,
             });
         });
-        assert_eq!(outcome, (due.len() as u32, more));
+        assert_eq!((outcome.fired, outcome.backlog), (due.len() as u32, more));
+        assert_eq!(outcome.next_deadline, self.packed.get().earliest());
         assert_eq!(met, expected);
         let mut gone: Vec<usize> = due.iter().map(|(_, i)| *i).collect();
         gone.sort_unstable();

@@ -12,14 +12,16 @@ use tidewheel_store::{Seen, Slot};
 
 pub(crate) use self::replies::Large;
 use crate::access::Recency;
+use crate::collection;
 use crate::command::Command;
 use crate::error::CommandError;
 use crate::events::Cause;
 use crate::gate::Seat;
 use crate::keyspace::{Keyspace, Session};
+use crate::overdue::STEP;
 use crate::shape::Flags;
-use crate::shard::Hold;
 pub(crate) use crate::shard::Key;
+use crate::shard::{Due, Hold, Work};
 use crate::time::Now;
 use crate::value::{self, Entries};
 use crate::waiters::{Ticket, Wanted};
@@ -189,26 +191,77 @@ impl<'a, 'b> Context<'a, 'b> {
             self.remove_dead(key, db, slot, deadline);
             return None;
         }
-        let (keyspace, now) = (self.keyspace, self.now);
-        let hold = self.hold(key.shard);
-        let due = hold.expire_members(db, slot, &now, u32::MAX, &mut |deadline| {
-            keyspace.lateness_us.record(now.lateness_us(deadline), 1);
-        });
-        if let Some(garbage) = due.garbage {
-            self.drop_object(garbage);
+        if self.hides(key, db, slot) || self.expire_members(key, db, slot, u32::MAX).gone {
+            return None;
         }
         // It may have moved.
-        let find = |entries: &Entries| entries.find(key.hash, key.bytes);
-        (!due.gone)
-            .then(|| find(self.entries_at(key, db)))
-            .flatten()
+        let slot = self.entries_at(key, db).find(key.hash, key.bytes)?;
+        (!self.hides(key, db, slot)).then_some(slot)
+    }
+
+    /// Whether a key stays, though nothing of it is alive.
+    fn hides(&mut self, key: Key<'_>, db: u32, slot: Slot) -> bool {
+        let now = self.now;
+        self.leaves_dead() && collection::is_dead(self.entries_at(key, db), slot, &now)
+    }
+
+    /// Whether what is dead is hidden and not removed. Only a command that adds nothing may leave it: a key is never stored
+    /// twice.
+    fn leaves_dead(&self) -> bool {
+        let writes = |row: &Command| row.flags.has(Flags::WRITE);
+        !self.row.is_some_and(writes) && self.keyspace.is_paused()
+    }
+
+    /// Removes due members of a key, at most about `budget` of them.
+    fn expire_members(&mut self, key: Key<'_>, db: u32, slot: Slot, budget: u32) -> Due {
+        let (keyspace, now) = (self.keyspace, self.now);
+        let work = Work {
+            tick: now.tick,
+            budget,
+            quiet: self.leaves_dead(),
+        };
+        let hold = self.hold(key.shard);
+        let mut due = hold.expire_members(db, slot, work, &mut |deadline| {
+            keyspace.lateness_us.record(now.lateness_us(deadline), 1);
+        });
+        if let Some(garbage) = due.garbage.take() {
+            self.drop_object(garbage);
+        }
+        due
+    }
+
+    /// Whether something may be overdue in a shard that is locked.
+    #[inline]
+    pub(crate) fn may_be_overdue(&self) -> bool {
+        let tick = self.now.tick;
+        match &self.one {
+            Some(hold) => hold.published() <= tick,
+            None => self.many.iter().any(|(_, hold)| hold.published() <= tick),
+        }
+    }
+
+    /// Removes due members of the command's keys, up to [`STEP`] of each. Returns whether others are due.
+    pub(crate) fn meets_backlog(&mut self, row: &Command) -> bool {
+        let mut positions = row.keys.positions(self.args);
+        positions.any(|at| self.key_meets_backlog(at))
+    }
+
+    fn key_meets_backlog(&mut self, argument: usize) -> bool {
+        let (key, db, now) = (self.key(argument), self.session.db, self.now);
+        let entries = self.entries(key);
+        let Some(slot) = entries.find(key.hash, key.bytes) else {
+            return false;
+        };
+        let (tag, deadline) = entries.tag_and_deadline(slot);
+        // One that lies beside its key has few members.
+        let may = value::is_timed(tag) && !entries.is_inline(slot);
+        let is_due = may && deadline.is_some_and(|deadline| now.reached(deadline));
+        is_due && !self.hides(key, db, slot) && self.expire_members(key, db, slot, STEP).backlog
     }
 
     #[cold]
     fn remove_dead(&mut self, key: Key<'_>, db: u32, slot: Slot, deadline: u64) {
-        // Only a command that adds nothing may leave it: a key is never stored twice.
-        let writes = |row: &Command| row.flags.has(Flags::WRITE);
-        if !self.row.is_some_and(writes) && self.keyspace.is_paused() {
+        if self.leaves_dead() {
             return;
         }
         self.keyspace

@@ -10,7 +10,7 @@ use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 use tidewheel_store::KeyHasher;
 
-pub(crate) use self::mutate::Stored;
+pub(crate) use self::mutate::{Due, Owed, Stored, Work};
 pub(crate) use self::shared::Shared;
 use crate::order::{Rank, Ranked, RankedGuard};
 use crate::random::Random;
@@ -63,6 +63,8 @@ pub(crate) struct ShardState {
     /// Where the search for evictable keys with deadlines goes on.
     eviction_turn: u32,
     pub(crate) random: Random,
+    /// Members that left while nothing was to be told.
+    owed: Vec<Owed>,
     /// Memory for packed collections while they change.
     scratch: Vec<u8>,
     pub(crate) counters: Counters,
@@ -123,6 +125,7 @@ impl Shard {
                     holds: 0,
                     eviction_turn: 0,
                     random: Random::new(seed),
+                    owed: Vec::new(),
                     scratch: Vec::new(),
                     counters: Counters::default(),
                     #[cfg(test)]

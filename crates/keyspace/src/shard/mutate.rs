@@ -19,6 +19,9 @@ use crate::value::{self, Entries, Object};
 
 mod awaited;
 mod collections;
+mod members;
+
+pub(crate) use self::members::{Due, Owed, Work};
 
 /// The observer that queues keyspace events, while any are configured.
 const EVENTS: u8 = 1;
@@ -200,6 +203,7 @@ impl Hold<'_> {
         budget: u32,
         mut sink: impl FnMut(Option<u64>, Option<Object>),
     ) -> Progress {
+        self.tell_owed();
         let observed = self.observes(Cause::Expired);
         let mut gone: Vec<Box<[u8]>> = Vec::new();
         let mut freed = 0;

@@ -9,7 +9,7 @@ use tidewheel_resp::{Args, Protocol, Reply, Writer};
 const KEYS: usize = 20_000;
 
 /// A walk, and what has been answered.
-struct Walker<'a> {
+pub(crate) struct Walker<'a> {
     keyspace: &'a Keyspace,
     seat: Seat,
     walk: Option<Box<Walk>>,
@@ -17,7 +17,7 @@ struct Walker<'a> {
 }
 
 impl<'a> Walker<'a> {
-    fn begin(keyspace: &'a Keyspace, tick: u64, line: &str) -> Self {
+    pub(crate) fn begin(keyspace: &'a Keyspace, tick: u64, line: &str) -> Self {
         let words: Vec<&[u8]> = line.split(' ').map(str::as_bytes).collect();
         let args = Args::from_slices(&words);
         let row = resolve(args).expect("a command");
@@ -51,7 +51,7 @@ impl<'a> Walker<'a> {
     }
 
     /// Goes on to the end, doing something between the steps. Returns the steps and the reply.
-    fn run(mut self, tick: u64, mut between: impl FnMut()) -> (usize, Reply) {
+    pub(crate) fn run(mut self, tick: u64, mut between: impl FnMut()) -> (usize, Reply) {
         let mut steps = 1;
         loop {
             between();

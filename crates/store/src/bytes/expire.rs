@@ -2,18 +2,20 @@
 
 use tidewheel_timer::{Progress, TimerQueue};
 
-use super::blocks::Blocks;
 use super::entry;
 use super::store::{Store, object_number};
 use super::value::{Expired, HandedBack};
 use crate::slot::Slot;
+
+/// The place of an entry that stays: a key begins behind the header.
+const STAYS: (u32, usize, usize) = (0, 0, 0);
 
 impl<O> Store<O> {
     /// Removes the entries whose deadline is at or before `now`, and shows each to `sink`, in the order of their
     /// deadlines. Touches at most `budget` timer records.
     pub fn expire(&mut self, now: u64, budget: u32, sink: impl FnMut(Expired<'_, O>)) -> Progress {
         // Nothing is handed back, and nobody looks at the tag.
-        self.expire_others(now, budget, |_, _| false, sink, &mut Vec::new())
+        self.expire_others(now, budget, |_| false, sink, &mut Vec::new())
     }
 
     /// As [`expire`](Self::expire), but an entry whose tag `stays` accepts is not removed: it is added to `handed`, in
@@ -32,7 +34,7 @@ impl<O> Store<O> {
         sink: impl FnMut(Expired<'_, O>),
         handed: &mut Vec<HandedBack>,
     ) -> Progress {
-        let stays = |blocks: &Blocks, id| stays(entry::tag(blocks.start(id)));
+        let stays = |block: &[u8]| stays(entry::tag(block));
         self.expire_others(now, budget, stays, sink, handed)
     }
 
@@ -41,7 +43,7 @@ impl<O> Store<O> {
         &mut self,
         now: u64,
         budget: u32,
-        stays: impl Fn(&Blocks, u32) -> bool,
+        stays: impl Fn(&[u8]) -> bool,
         mut sink: impl FnMut(Expired<'_, O>),
         handed: &mut Vec<HandedBack>,
     ) -> Progress {
@@ -55,22 +57,26 @@ impl<O> Store<O> {
             ..
         } = self;
         wheel.advance(blocks, now, budget, |blocks, due| {
-            // Where each is in the index, and where its key begins and ends.
-            let mut places = [(0, 0, 0); 16];
+            // Where each is in the index, and where its key begins and ends; [`STAYS`] for one that is handed back.
+            let mut places = [STAYS; 16];
             // First find all buckets, so that their cache misses overlap; then remove.
             let mut warmth = 0;
             for (place, &id) in places.iter_mut().zip(due) {
                 let block = blocks.start(id);
+                if stays(block) {
+                    handed.push(HandedBack::of(id, block, now));
+                    continue;
+                }
                 let layout = entry::layout(block);
                 let (from, to) = (layout.key_at, layout.value_at());
                 *place = (hasher.hash(&block[from..to]) as u32, from, to);
                 warmth ^= index.touch(place.0);
             }
             std::hint::black_box(warmth);
+            *timed -= due.len();
             for (&(place, from, to), &id) in places.iter().zip(due) {
-                if stays(blocks, id) {
-                    handed.push(stop(blocks, id, now));
-                    *timed -= 1;
+                if (place, from, to) == STAYS {
+                    entry::set_deadline(blocks.start_mut(id), None);
                     continue;
                 }
                 let found = index.remove(place, id);
@@ -85,18 +91,18 @@ impl<O> Store<O> {
                     object,
                     block,
                 });
-                *timed -= 1;
                 blocks.release(id);
             }
         })
     }
 }
 
-/// Takes the deadline of an entry whose timer has fired.
-#[cold]
-fn stop(blocks: &mut Blocks, id: u32, now: u64) -> HandedBack {
-    let deadline = entry::deadline(blocks.start(id)).unwrap_or(now);
-    entry::set_deadline(blocks.start_mut(id), None);
-    let slot = Slot(id);
-    HandedBack { slot, deadline }
+impl HandedBack {
+    #[cold]
+    fn of(id: u32, block: &[u8], now: u64) -> Self {
+        Self {
+            slot: Slot(id),
+            deadline: entry::deadline(block).unwrap_or(now),
+        }
+    }
 }

@@ -188,6 +188,14 @@ impl<O> Store<O> {
         entry::deadline(self.blocks.start(slot.0))
     }
 
+    /// The caller's tag and the entry's deadline, in one look at it.
+    #[inline]
+    #[must_use]
+    pub fn tag_and_deadline(&self, slot: Slot) -> (u8, Option<u64>) {
+        let block = self.blocks.start(slot.0);
+        (entry::tag(block), entry::deadline(block))
+    }
+
     /// The caller's 24 bits of access history.
     #[inline]
     #[must_use]

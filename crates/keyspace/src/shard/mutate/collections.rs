@@ -1,19 +1,18 @@
-//! The funnel for collections: a change of members, and the end of members whose deadline was reached.
+//! The funnel for collections: changes of members.
 
 use tidewheel_collections::{Hash, Set, ZSet};
-use tidewheel_store::{HandedBack, NewValue, Slot, Value};
+use tidewheel_store::{NewValue, Slot, Value};
 
 use super::{Hold, Key, Stored};
 use crate::collection::{Collection, OWN_DEADLINE_BYTES, Owned, prefix, split};
 use crate::events::Cause;
-use crate::time::Now;
 use crate::value::{self, Object, TAG_HASH_TIMED, TAG_SET_TIMED, TAG_ZSET_TIMED};
 
 /// The longest packed collection that lies beside its key.
 const BESIDE_MAX: usize = tidewheel_store::INLINE_MAX - OWN_DEADLINE_BYTES;
 
 /// Steps of tidying in a large collection after members have left.
-const TIDYING: u32 = 4;
+pub(super) const TIDYING: u32 = 4;
 
 /// Memory for packed collections that is kept.
 const SCRATCH_KEPT: usize = 8 << 10;
@@ -24,18 +23,6 @@ pub(crate) struct Changed<R> {
     /// What the change has returned.
     pub(crate) result: R,
     /// The object of a key that is gone, or of one that lies beside its key now.
-    pub(crate) garbage: Option<Object>,
-}
-
-/// What became of members whose deadline was reached.
-#[derive(Debug, Default)]
-pub(crate) struct Due {
-    /// Members that were removed.
-    pub(crate) members: u32,
-    /// Whether others are due too.
-    pub(crate) backlog: bool,
-    /// Whether the key is gone.
-    pub(crate) gone: bool,
     pub(crate) garbage: Option<Object>,
 }
 
@@ -160,7 +147,7 @@ impl Hold<'_> {
     }
 
     /// Files an entry at its own deadline or at its members' earliest.
-    fn file_members<C: Collection>(
+    pub(super) fn file_members<C: Collection>(
         &mut self,
         db: u32,
         slot: Slot,
@@ -203,7 +190,8 @@ impl Hold<'_> {
         tick: u64,
         cause: Cause,
     ) {
-        self.with_stored(owned, |hold, stored| {
+        let next = owned.of.next_deadline();
+        self.with_stored(owned, next, |hold, stored| {
             hold.insert(key, db, stored, access, tick, cause);
         });
     }
@@ -217,20 +205,21 @@ impl Hold<'_> {
         tick: u64,
         cause: Cause,
     ) {
-        self.with_stored(owned, |hold, stored| {
+        let next = owned.of.next_deadline();
+        self.with_stored(owned, next, |hold, stored| {
             let old = hold.replace(key, db, slot, stored, tick, cause);
             debug_assert!(old.is_none(), "it lay beside its key");
         });
     }
 
-    /// Calls `store` with what an entry holds for a collection.
-    fn with_stored<C: Collection>(
+    /// Calls `store` with what an entry holds for a collection, whose members are due at `next`.
+    pub(super) fn with_stored<C: Collection>(
         &mut self,
         owned: Owned<C>,
+        next: Option<u64>,
         store: impl FnOnce(&mut Self, Stored<'_>),
     ) {
         let Owned { own_deadline, of } = owned;
-        let next = of.next_deadline();
         let deadline = earlier(own_deadline, next);
         let tag = if next.is_some() { C::TIMED_TAG } else { C::TAG };
         match of.pack() {
@@ -262,7 +251,7 @@ impl Hold<'_> {
     }
 
     /// A copy of a packed collection that lies beside its key.
-    fn unpack<C: Collection>(&mut self, db: u32, slot: Slot) -> C {
+    pub(super) fn unpack<C: Collection>(&mut self, db: u32, slot: Slot) -> C {
         let mut bytes = self.take_scratch();
         if let (tag, Value::Inline(stored)) = self.entries(db).tagged(slot) {
             bytes.extend_from_slice(match value::is_timed(tag) {
@@ -279,7 +268,7 @@ impl Hold<'_> {
         scratch
     }
 
-    fn keep_scratch(&mut self, of: impl Collection) {
+    pub(super) fn keep_scratch(&mut self, of: impl Collection) {
         if let Ok(bytes) = of.pack() {
             self.keep_memory(bytes);
         }
@@ -317,176 +306,5 @@ impl Hold<'_> {
             (_, Value::Object(Object::Set(set))) => set.of.next_deadline(),
             _ => None,
         }
-    }
-
-    /// Removes due members of a key, at most about `budget` of them; the key itself, if its own deadline was reached or no
-    /// member is left. `sink` gets each deadline.
-    pub(crate) fn expire_members(
-        &mut self,
-        db: u32,
-        slot: Slot,
-        now: &Now,
-        budget: u32,
-        sink: &mut dyn FnMut(u64),
-    ) -> Due {
-        let own = value::own_deadline(self.entries(db), slot);
-        if let Some(own) = own
-            && now.reached(own)
-        {
-            sink(own);
-            self.state.counters.expired += 1;
-            let garbage = self.remove_due(db, slot, Cause::Expired);
-            return Due {
-                gone: true,
-                garbage,
-                ..Due::default()
-            };
-        }
-        match self.entries(db).tag(slot) {
-            TAG_HASH_TIMED => self.expire_members_of::<Hash>(db, slot, own, now, budget, sink),
-            TAG_SET_TIMED => self.expire_members_of::<Set>(db, slot, own, now, budget, sink),
-            TAG_ZSET_TIMED => self.expire_members_of::<ZSet>(db, slot, own, now, budget, sink),
-            _ => Due::default(),
-        }
-    }
-
-    fn expire_members_of<C: Collection>(
-        &mut self,
-        db: u32,
-        slot: Slot,
-        own: Option<u64>,
-        now: &Now,
-        budget: u32,
-        sink: &mut dyn FnMut(u64),
-    ) -> Due {
-        let tick = now.tick;
-        let mut beside: Option<C> = None;
-        let progress = if self.entries(db).is_inline(slot) {
-            let of = beside.insert(self.unpack(db, slot));
-            of.expire(tick, budget, sink)
-        } else {
-            let database = self.database(db);
-            let object = database.entries.object_mut(slot);
-            let Some(owned) = object.and_then(C::of_object_mut) else {
-                unreachable!("the tag is the type's");
-            };
-            let before = owned.of.heap_bytes();
-            let progress = owned.of.expire(tick, budget, sink);
-            owned.of.maintain(TIDYING + progress.fired);
-            database.object_bytes = database.object_bytes + owned.of.heap_bytes() - before;
-            progress
-        };
-        self.state.counters.expired_members += u64::from(progress.fired);
-        let mut due = Due {
-            members: progress.fired,
-            backlog: progress.backlog,
-            ..Due::default()
-        };
-        let hold_key = self.observed_key(db, slot, progress.fired);
-        if let Some(key) = &hold_key {
-            self.tell(db, key, Cause::Of(C::CLASS, C::EXPIRED));
-        }
-        if self.is_emptied::<C>(db, slot, beside.as_ref()) {
-            beside.into_iter().for_each(|of| self.keep_scratch(of));
-            due.gone = true;
-            due.garbage = self.remove_due(db, slot, Cause::Del);
-            return due;
-        }
-        let next = match due.backlog {
-            true => Some(tick),
-            false => progress.next_deadline,
-        };
-        match beside {
-            Some(of) => self.refile_beside(
-                db,
-                slot,
-                Owned {
-                    own_deadline: own,
-                    of,
-                },
-                next,
-                tick,
-            ),
-            None => self.file_members::<C>(db, slot, own, next, tick),
-        }
-        due
-    }
-
-    fn is_emptied<C: Collection>(&self, db: u32, slot: Slot, beside: Option<&C>) -> bool {
-        match (beside, self.entries(db).value(slot)) {
-            (Some(of), _) => of.len() == 0,
-            (None, Value::Object(object)) => {
-                C::of_object(object).is_some_and(|owned| owned.of.len() == 0)
-            }
-            (None, Value::Inline(_)) => false,
-        }
-    }
-
-    /// Writes a packed collection back after members have left, and files its entry again.
-    fn refile_beside<C: Collection>(
-        &mut self,
-        db: u32,
-        slot: Slot,
-        owned: Owned<C>,
-        next: Option<u64>,
-        tick: u64,
-    ) {
-        let own = owned.own_deadline;
-        let (deadline, timed) = (earlier(own, next), next.is_some());
-        if let Ok(mut bytes) = owned.of.pack() {
-            let tag = if timed { C::TIMED_TAG } else { C::TAG };
-            if timed {
-                bytes.splice(0..0, prefix(own));
-            }
-            let entries = &mut self.database(db).entries;
-            let value = NewValue::Inline(&bytes);
-            entries.replace(slot, tag, value, deadline, tick);
-            self.settle(db, deadline);
-            self.keep_memory(bytes);
-        }
-    }
-
-    /// The key, if somebody observes that members have left.
-    fn observed_key(&self, db: u32, slot: Slot, fired: u32) -> Option<Vec<u8>> {
-        let observed = fired > 0 && self.state.observers != 0;
-        observed.then(|| self.entries(db).key(slot).to_vec())
-    }
-
-    /// Removes an entry during a pass of expiry.
-    fn remove_due(&mut self, db: u32, slot: Slot, cause: Cause) -> Option<Object> {
-        let key = self.observed_key(db, slot, 1).unwrap_or_default();
-        let hash = self.entries(db).hash(slot);
-        let object = self.take_out(db, slot, hash);
-        self.tell(db, &key, cause);
-        object
-    }
-
-    /// Deals with entries whose members may be due, within a budget. Those for which it does not suffice are due again at
-    /// once.
-    pub(super) fn expire_handed(
-        &mut self,
-        db: u32,
-        handed: &[HandedBack],
-        now: &Now,
-        budget: u32,
-        sink: &mut dyn FnMut(Option<u64>, Option<Object>),
-    ) -> (u32, bool) {
-        let (mut members, mut backlog) = (0, false);
-        for entry in handed {
-            let left = budget.saturating_sub(members);
-            if left == 0 {
-                let entries = &mut self.database(db).entries;
-                entries.set_deadline(entry.slot, Some(now.tick), now.tick);
-                backlog = true;
-                continue;
-            }
-            let due = self.expire_members(db, entry.slot, now, left, &mut |deadline| {
-                sink(Some(deadline), None);
-            });
-            sink(None, due.garbage);
-            members += due.members.max(1);
-            backlog |= due.backlog;
-        }
-        (members, backlog)
     }
 }

@@ -243,6 +243,8 @@ fn stats(state: &LoopState, stats: &Stats, text: &mut String) -> std::fmt::Resul
         "sync_partial_ok" = 0,
         "sync_partial_err" = 0,
         "expired_keys" = stats.expired,
+        "expired_fields" = stats.expired_members,
+        "expired_subkeys" = stats.expired_members,
         "expired_stale_perc" = "0.00",
         "expired_time_cap_reached_count" = totals.budget_hits,
         "evicted_keys" = stats.evicted,
@@ -329,6 +331,7 @@ fn expiry(state: &LoopState, stats: &Stats, text: &mut String) -> std::fmt::Resu
         "expiry_frozen" = u8::from(stats.frozen),
         "expiry_active" = u8::from(server.expires()),
         "expired_keys" = stats.expired,
+        "expired_members" = stats.expired_members,
         "expired_per_sec" = server
             .expiry_rate
             .per_second(stats.expired, state.time.tick),

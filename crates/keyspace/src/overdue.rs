@@ -1,0 +1,83 @@
+//! Commands that meet a collection with very many overdue members: they wait while these leave, in steps.
+//!
+//! An example: a hash has a million fields, and half of them are due in the same millisecond. Before a pass of expiry gets
+//! to it, a client sends HLEN. No command may count a dead field, and no loop may stop for half a million removals.
+//!
+//! 1. After a command has locked its keys, it looks whether its shards have something overdue. Mostly they have not.
+//! 2. If they have, it removes at most [`STEP`] due members of its keys. Mostly none are left, and it runs.
+//! 3. Otherwise it becomes a [`Walk`], whose steps remove as many each. The last one runs the command.
+//!
+//! Commands of a transaction and blocking commands do not wait like this: they remove all that is due.
+
+use tidewheel_resp::{Args, Writer};
+
+use crate::command::{Command, Handler};
+use crate::context::Context;
+use crate::execute::Unfinished;
+use crate::keyspace::Keyspace;
+use crate::shape::Flags;
+use crate::steps::{Budget, Steps};
+use crate::walk::Walk;
+
+/// Due members that a command removes in one step.
+pub(crate) const STEP: u32 = 256;
+
+/// A command that waits until the due members of its keys are gone.
+#[derive(Debug)]
+struct Waiting {
+    row: &'static Command,
+    args: Vec<Box<[u8]>>,
+}
+
+impl Keyspace {
+    /// The command as a walk, if very many members of its keys are overdue. The shards of its keys are locked.
+    #[cold]
+    pub(crate) fn put_off(
+        &self,
+        row: &'static Command,
+        context: &mut Context<'_, '_>,
+    ) -> Option<Unfinished> {
+        if row.flags.has(Flags::BLOCKING) || !context.meets_backlog(row) {
+            return None;
+        }
+        let args = context.args.iter().map(Box::from).collect();
+        let steps = Box::new(Waiting { row, args });
+        let walk = Walk::of(row, steps, context);
+        Some(Unfinished::Walk(walk))
+    }
+}
+
+impl Waiting {
+    /// Runs the command, unless members of its keys are still overdue. True if it has run.
+    fn run(&self, ctx: &mut Context<'_, '_>) -> bool {
+        let Handler::Keys(handler) = self.row.handler else {
+            unreachable!("only such a command is put off");
+        };
+        let words: Vec<&[u8]> = self.args.iter().map(|arg| &**arg).collect();
+        let args = Args::from_slices(&words);
+        let (keyspace, now, mark) = (ctx.keyspace, ctx.now, ctx.out.mark());
+        let (session, out) = (&mut *ctx.session, &mut *ctx.out);
+        let mut context = Context::new(keyspace, session, now, args, out, Some(self.row));
+        context.lock_keys(&self.row.keys, self.row.stored_argument);
+        let runs = !context.meets_backlog(self.row);
+        if runs && let Err(error) = handler(&mut context) {
+            context.refuse(mark, &error);
+        }
+        context.finish();
+        runs
+    }
+}
+
+impl Steps for Waiting {
+    fn step(&mut self, ctx: &mut Context<'_, '_>, _: &mut Budget) -> bool {
+        // What was put off before CLIENT PAUSE changes nothing until that is over.
+        let is_held = self.row.flags.has(Flags::WRITE) && ctx.keyspace.is_paused();
+        !is_held && self.run(ctx)
+    }
+
+    fn head(&self, _: &mut Writer) {}
+
+    fn bytes(&self) -> usize {
+        self.args.iter().map(|arg| arg.len()).sum()
+    }
+}

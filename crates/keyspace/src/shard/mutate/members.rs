@@ -1,0 +1,265 @@
+//! The funnel for members whose deadline was reached: they leave, and their entry is filed again.
+
+use tidewheel_collections::{Hash, Set, ZSet};
+use tidewheel_store::{HandedBack, Progress, Slot};
+
+use super::Hold;
+use super::collections::TIDYING;
+use crate::collection::{Collection, Owned};
+use crate::events::Cause;
+use crate::time::Now;
+use crate::value::{self, Object, TAG_HASH_TIMED, TAG_SET_TIMED, TAG_ZSET_TIMED};
+
+/// What became of members whose deadline was reached.
+#[derive(Debug, Default)]
+pub(crate) struct Due {
+    /// Members that were removed.
+    pub(crate) members: u32,
+    /// Whether others are due too.
+    pub(crate) backlog: bool,
+    /// Whether the key is gone.
+    pub(crate) gone: bool,
+    pub(crate) garbage: Option<Object>,
+}
+
+/// How due members are removed.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Work {
+    pub(crate) tick: u64,
+    /// About how many members.
+    pub(crate) budget: u32,
+    /// Whether nobody is told before the next pass of expiry. A key that is left without members stays until then: its
+    /// callers hide it.
+    pub(crate) quiet: bool,
+}
+
+/// Members that have left quietly.
+#[derive(Debug)]
+pub(crate) struct Owed {
+    db: u32,
+    key: Box<[u8]>,
+    cause: Cause,
+    members: u64,
+}
+
+impl Hold<'_> {
+    /// Removes due members of a key, at most about `budget` of them; the key itself, if its own deadline was reached or no
+    /// member is left. `sink` gets each deadline.
+    pub(crate) fn expire_members(
+        &mut self,
+        db: u32,
+        slot: Slot,
+        work: Work,
+        sink: &mut dyn FnMut(u64),
+    ) -> Due {
+        match self.entries(db).tag(slot) {
+            TAG_HASH_TIMED => self.expire_members_of::<Hash>(db, slot, work, sink),
+            TAG_SET_TIMED => self.expire_members_of::<Set>(db, slot, work, sink),
+            TAG_ZSET_TIMED => self.expire_members_of::<ZSet>(db, slot, work, sink),
+            _ => Due::default(),
+        }
+    }
+
+    fn expire_members_of<C: Collection>(
+        &mut self,
+        db: u32,
+        slot: Slot,
+        work: Work,
+        sink: &mut dyn FnMut(u64),
+    ) -> Due {
+        let own = value::own_deadline(self.entries(db), slot);
+        if let Some(own) = own.filter(|own| *own <= work.tick) {
+            sink(own);
+            return self.remove_overdue(db, slot);
+        }
+        if self.entries(db).is_inline(slot) {
+            self.expire_beside::<C>(db, slot, own, work, sink)
+        } else {
+            self.expire_object::<C>(db, slot, own, work, sink)
+        }
+    }
+
+    fn expire_beside<C: Collection>(
+        &mut self,
+        db: u32,
+        slot: Slot,
+        own_deadline: Option<u64>,
+        work: Work,
+        sink: &mut dyn FnMut(u64),
+    ) -> Due {
+        let tick = work.tick;
+        let mut of: C = self.unpack(db, slot);
+        let progress = of.expire(tick, work.budget, sink);
+        self.members_left::<C>(db, slot, progress.fired, work.quiet);
+        if of.len() == 0 {
+            self.keep_scratch(of);
+            return self.remove_emptied_by_time(db, slot, progress.fired);
+        }
+        let owned = Owned { own_deadline, of };
+        let next = due_next(&progress, work);
+        self.with_stored(owned, next, |hold, stored| {
+            let entries = &mut hold.database(db).entries;
+            entries.replace(slot, stored.tag, stored.value, stored.deadline, tick);
+            hold.settle(db, stored.deadline);
+        });
+        Due::of(&progress)
+    }
+
+    fn expire_object<C: Collection>(
+        &mut self,
+        db: u32,
+        slot: Slot,
+        own_deadline: Option<u64>,
+        work: Work,
+        sink: &mut dyn FnMut(u64),
+    ) -> Due {
+        let tick = work.tick;
+        let database = self.database(db);
+        let object = database.entries.object_mut(slot);
+        let Some(of) = object.and_then(C::of_object_mut).map(|owned| &mut owned.of) else {
+            unreachable!("the tag is the type's");
+        };
+        if of.is_large() && of.is_over(tick) && !work.quiet {
+            let members = u32::try_from(of.len()).unwrap_or(u32::MAX);
+            of.next_deadline().into_iter().for_each(sink);
+            return self.remove_with_members::<C>(db, slot, members);
+        }
+        let before = of.heap_bytes();
+        let progress = of.expire(tick, work.budget, sink);
+        of.maintain(TIDYING + progress.fired);
+        let (after, is_empty) = (of.heap_bytes(), of.len() == 0);
+        database.object_bytes = database.object_bytes + after - before;
+        self.members_left::<C>(db, slot, progress.fired, work.quiet);
+        if is_empty && !work.quiet {
+            return self.remove_emptied_by_time(db, slot, progress.fired);
+        }
+        let next = due_next(&progress, work);
+        self.file_members::<C>(db, slot, own_deadline, next, tick);
+        Due::of(&progress)
+    }
+
+    /// Counts members that have left, and tells of it.
+    fn members_left<C: Collection>(&mut self, db: u32, slot: Slot, fired: u32, quiet: bool) {
+        let cause = Cause::Of(C::CLASS, C::EXPIRED);
+        if fired == 0 {
+            return;
+        }
+        if quiet {
+            let (key, members) = (self.entries(db).key(slot).into(), fired.into());
+            self.state.owed.push(Owed {
+                db,
+                key,
+                cause,
+                members,
+            });
+            return;
+        }
+        self.state.counters.expired_members += u64::from(fired);
+        if let Some(key) = self.observed_key(db, slot) {
+            self.tell(db, &key, cause);
+        }
+    }
+
+    /// Counts members that have left quietly, and tells of it.
+    #[inline]
+    pub(super) fn tell_owed(&mut self) {
+        for owed in std::mem::take(&mut self.state.owed) {
+            self.state.counters.expired_members += owed.members;
+            self.tell(owed.db, &owed.key, owed.cause);
+        }
+    }
+
+    /// The key's own deadline was reached.
+    fn remove_overdue(&mut self, db: u32, slot: Slot) -> Due {
+        self.state.counters.expired += 1;
+        Due {
+            gone: true,
+            garbage: self.remove_due(db, slot, Cause::Expired),
+            ..Due::default()
+        }
+    }
+
+    /// All members are due: they leave with their key, at once.
+    fn remove_with_members<C: Collection>(&mut self, db: u32, slot: Slot, members: u32) -> Due {
+        self.members_left::<C>(db, slot, members, false);
+        self.remove_emptied_by_time(db, slot, members)
+    }
+
+    /// The last member has left, and the key leaves too.
+    fn remove_emptied_by_time(&mut self, db: u32, slot: Slot, members: u32) -> Due {
+        Due {
+            members,
+            backlog: false,
+            gone: true,
+            garbage: self.remove_due(db, slot, Cause::Del),
+        }
+    }
+
+    /// Removes an entry during a pass of expiry.
+    fn remove_due(&mut self, db: u32, slot: Slot, cause: Cause) -> Option<Object> {
+        let key = self.observed_key(db, slot).unwrap_or_default();
+        let hash = self.entries(db).hash(slot);
+        let object = self.take_out(db, slot, hash);
+        self.tell(db, &key, cause);
+        object
+    }
+
+    /// The key, if somebody observes changes.
+    fn observed_key(&self, db: u32, slot: Slot) -> Option<Vec<u8>> {
+        let observed = self.state.observers != 0;
+        observed.then(|| self.entries(db).key(slot).to_vec())
+    }
+
+    /// Deals with entries whose members may be due, within a budget. Those for which it does not suffice are due again at
+    /// once.
+    pub(super) fn expire_handed(
+        &mut self,
+        db: u32,
+        handed: &[HandedBack],
+        now: &Now,
+        budget: u32,
+        sink: &mut dyn FnMut(Option<u64>, Option<Object>),
+    ) -> (u32, bool) {
+        let (mut members, mut backlog) = (0, false);
+        for entry in handed {
+            let left = budget.saturating_sub(members);
+            if left == 0 {
+                let entries = &mut self.database(db).entries;
+                entries.set_deadline(entry.slot, Some(now.tick), now.tick);
+                backlog = true;
+                continue;
+            }
+            let work = Work {
+                tick: now.tick,
+                budget: left,
+                quiet: false,
+            };
+            let due = self.expire_members(db, entry.slot, work, &mut |deadline| {
+                sink(Some(deadline), None);
+            });
+            sink(None, due.garbage);
+            members += due.members.max(1);
+            backlog |= due.backlog;
+        }
+        (members, backlog)
+    }
+}
+
+impl Due {
+    /// The key stays.
+    fn of(progress: &Progress) -> Self {
+        Self {
+            members: progress.fired,
+            backlog: progress.backlog,
+            ..Self::default()
+        }
+    }
+}
+
+/// When the entry is looked at next for its members: at once, while some are overdue or somebody must be told.
+fn due_next(progress: &Progress, work: Work) -> Option<u64> {
+    match progress.backlog || work.quiet {
+        true => Some(work.tick),
+        false => progress.next_deadline,
+    }
+}
