@@ -33,6 +33,8 @@ pub(crate) enum TtlChoice {
     Never,
     For(Duration),
     At(SystemTime),
+    /// So long after a reading of `Cache::now`.
+    Since(Duration, Duration),
     /// A tick of engine time, which an entry has as its end already.
     AtTick(u64),
 }
@@ -66,6 +68,17 @@ impl Lifetime {
     pub fn until(at: SystemTime) -> Self {
         Self {
             ttl: TtlChoice::At(at),
+            ..Self::default()
+        }
+    }
+
+    /// Until so much time has passed since `begin`, a reading of [`Cache::now`](crate::Cache::now). For what was
+    /// true when it was asked for, and is stored later: the time in between counts. A `begin` that lies ahead is
+    /// now. Bounds and jitter do not apply.
+    #[must_use]
+    pub fn ttl_since(begin: Duration, ttl: Duration) -> Self {
+        Self {
+            ttl: TtlChoice::Since(begin, ttl),
             ..Self::default()
         }
     }

@@ -3,7 +3,7 @@
 use std::task::Waker;
 use std::time::{Duration, SystemTime};
 
-use tidewheel_time::{Clock, Moment, Readings, TICK_NANOS, Timeline};
+use tidewheel_time::{Clock, Moment, Readings, TICK_NANOS, Timeline, nanos};
 
 /// Engine time: a clock's readings on a timeline that can be frozen.
 pub(crate) struct Time {
@@ -51,6 +51,11 @@ impl Time {
     /// What the clock showed when engine time began.
     pub(crate) fn origin(&self) -> Duration {
         self.clock.first()
+    }
+
+    /// The moment at which `Cache::now` showed this.
+    pub(crate) fn moment(&self, shown: Duration) -> Moment {
+        Moment(nanos(shown.saturating_sub(self.origin())))
     }
 
     pub(crate) fn wall(&self) -> SystemTime {

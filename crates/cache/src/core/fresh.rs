@@ -160,7 +160,7 @@ impl<K, V> Config<K, V> {
             _ if self.refresher.is_none() => SaidTtl::Nothing,
             TtlChoice::Configured => SaidTtl::Nothing,
             TtlChoice::Never => SaidTtl::Never,
-            TtlChoice::At(_) | TtlChoice::AtTick(_) => SaidTtl::Point,
+            TtlChoice::At(_) | TtlChoice::Since(..) | TtlChoice::AtTick(_) => SaidTtl::Point,
             TtlChoice::For(ttl) => SaidTtl::For(ticks(ttl)),
         };
         Said {

@@ -248,6 +248,7 @@ impl<K, V> Config<K, V> {
                 let left = at.duration_since(time.wall()).unwrap_or_default();
                 Some(now.end(left))
             }
+            TtlChoice::Since(begin, ttl) => Some(time.moment(*begin).min(now).end(*ttl)),
             TtlChoice::AtTick(tick) => Some(*tick),
         };
         let cap = self.cap(lifetime, now, random);

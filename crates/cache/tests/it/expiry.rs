@@ -3,7 +3,7 @@
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use tidewheel::{Cache, Condition, Driver, ManualClock, RemovalCause, Ttl};
+use tidewheel::{Cache, Condition, Driver, Lifetime, ManualClock, RemovalCause, Ttl};
 
 const MS: Duration = Duration::from_millis(1);
 
@@ -31,6 +31,25 @@ fn an_entry_is_visible_until_its_deadline_and_gone_after_the_next_pass() {
     assert_eq!((progress.expired, cache.len()), (1, 1));
     let next = progress.next.expect("an entry is left");
     assert!(next > Duration::ZERO && next <= 990 * MS, "{next:?}");
+    cache.validate();
+}
+
+#[test]
+fn a_time_to_live_may_have_begun_before_the_entry_is_stored() {
+    let clock = ManualClock::new();
+    clock.advance(7 * MS);
+    let cache = manual(&clock).build().expect("valid");
+    clock.advance(3 * MS);
+    let asked = cache.now();
+    clock.advance(30 * MS);
+    cache.insert_with(1, 10, Lifetime::ttl_since(asked, 40 * MS));
+    assert_eq!(cache.ttl(&1), Ttl::Left(10 * MS));
+    cache.insert_with(2, 20, Lifetime::ttl_since(asked, 30 * MS));
+    assert_eq!(cache.get(&2), None, "over before it was stored");
+    cache.insert_with(3, 30, Lifetime::ttl_since(Duration::MAX, 5 * MS));
+    assert_eq!(cache.ttl(&3), Ttl::Left(5 * MS), "not from a time to come");
+    clock.advance(10 * MS);
+    assert_eq!(cache.get(&1), None);
     cache.validate();
 }
 

@@ -1,0 +1,55 @@
+//! Where a value stands between its birth and its end, by what the engine says it has left.
+
+use std::time::Duration;
+
+use super::envelope::Envelope;
+
+/// What is left of a value.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Age {
+    /// Before its soft deadline.
+    Fresh,
+    /// Past it, and before its end.
+    Soft,
+    /// Past its end, and kept for a loader that fails.
+    Kept,
+}
+
+/// What is left of a value, in lengths.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Left {
+    pub(crate) age: Age,
+    /// Until its end.
+    pub(crate) hard: Duration,
+    /// Until its soft deadline, if it has one.
+    pub(crate) soft: Option<Duration>,
+    /// After its end.
+    pub(crate) kept: Duration,
+}
+
+impl Left {
+    /// By the engine's time to live, which includes the time that the value is kept.
+    pub(crate) fn of(envelope: &Envelope<'_>, pttl_ms: u64) -> Self {
+        let (grace, kept) = (u64::from(envelope.grace_ms), u64::from(envelope.kept_ms));
+        let age = if pttl_ms <= kept {
+            Age::Kept
+        } else if grace > 0 && pttl_ms <= kept + grace {
+            Age::Soft
+        } else {
+            Age::Fresh
+        };
+        let soft = Duration::from_millis(pttl_ms.saturating_sub(kept + grace));
+        Self {
+            age,
+            hard: Duration::from_millis(pttl_ms.saturating_sub(kept)),
+            soft: (grace > 0).then_some(soft),
+            kept: Duration::from_millis(kept),
+        }
+    }
+
+    /// For how long after the question the first tier may keep it. A millisecond less than the engine says: the first
+    /// tier's deadlines are rounded up.
+    pub(crate) fn local(&self) -> Duration {
+        self.hard.saturating_sub(Duration::from_millis(1))
+    }
+}

@@ -1,0 +1,144 @@
+//! What the engine keeps of a value.
+//!
+//! | bytes | |
+//! |---|---|
+//! | 1 | the mark of an envelope |
+//! | 1 | its version |
+//! | 1 | flags: absent, compressed |
+//! | 4 | grace: for how many milliseconds before its end the value is past its soft deadline |
+//! | 4 | kept: for how many milliseconds after its end it stays, for a loader that fails |
+//! | 16 | the envelope's own id |
+//! | 8 | the version of the namespace |
+//! | 1 | how many tags |
+//! | per tag: 2, n, 8 | the length of its name, its name, its version |
+//! | rest | what the codec wrote |
+//!
+//! Numbers are big-endian. There is no point in time in it: all are lengths, counted from the end that the engine keeps.
+//! Scripts read the two lengths and the id at their fixed places.
+
+/// The first byte.
+const MARK: u8 = 0x7d;
+
+/// The second byte.
+const VERSION: u8 = 1;
+
+const ABSENT: u8 = 1;
+const COMPRESSED: u8 = 2;
+
+/// Most tags of a value.
+pub(crate) const TAGS_MAX: usize = 32;
+
+/// An envelope that was opened.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct Envelope<'a> {
+    pub(crate) is_absent: bool,
+    pub(crate) is_compressed: bool,
+    pub(crate) grace_ms: u32,
+    pub(crate) kept_ms: u32,
+    pub(crate) id: u128,
+    pub(crate) space: u64,
+    pub(crate) tags: Vec<(&'a str, u64)>,
+    pub(crate) payload: &'a [u8],
+}
+
+impl<'a> Envelope<'a> {
+    /// Writes it.
+    pub(crate) fn seal(&self) -> Vec<u8> {
+        let mut out = Vec::with_capacity(40 + self.payload.len());
+        let flag = |is: bool, flag| if is { flag } else { 0 };
+        let flags = flag(self.is_absent, ABSENT) | flag(self.is_compressed, COMPRESSED);
+        out.extend_from_slice(&[MARK, VERSION, flags]);
+        out.extend_from_slice(&self.grace_ms.to_be_bytes());
+        out.extend_from_slice(&self.kept_ms.to_be_bytes());
+        out.extend_from_slice(&self.id.to_be_bytes());
+        out.extend_from_slice(&self.space.to_be_bytes());
+        out.push(self.tags.len().min(TAGS_MAX) as u8);
+        for (name, version) in self.tags.iter().take(TAGS_MAX) {
+            let name = &name.as_bytes()[..name.len().min(usize::from(u16::MAX))];
+            out.extend_from_slice(&(name.len() as u16).to_be_bytes());
+            out.extend_from_slice(name);
+            out.extend_from_slice(&version.to_be_bytes());
+        }
+        out.extend_from_slice(self.payload);
+        out
+    }
+
+    /// Reads one; `None` if the bytes are none.
+    pub(crate) fn open(bytes: &'a [u8]) -> Option<Self> {
+        let mut rest = bytes;
+        let [MARK, VERSION, flags] = take(&mut rest)? else {
+            return None;
+        };
+        let grace_ms = u32::from_be_bytes(take(&mut rest)?);
+        let kept_ms = u32::from_be_bytes(take(&mut rest)?);
+        let id = u128::from_be_bytes(take(&mut rest)?);
+        let space = u64::from_be_bytes(take(&mut rest)?);
+        let [count] = take(&mut rest)?;
+        let mut tags = Vec::new();
+        for _ in 0..count {
+            let length = u16::from_be_bytes(take(&mut rest)?);
+            let (name, after) = rest.split_at_checked(usize::from(length))?;
+            rest = after;
+            let version = u64::from_be_bytes(take(&mut rest)?);
+            tags.push((std::str::from_utf8(name).ok()?, version));
+        }
+        Some(Self {
+            is_absent: flags & ABSENT != 0,
+            is_compressed: flags & COMPRESSED != 0,
+            grace_ms,
+            kept_ms,
+            id,
+            space,
+            tags,
+            payload: rest,
+        })
+    }
+}
+
+fn take<const N: usize>(rest: &mut &[u8]) -> Option<[u8; N]> {
+    let (taken, after) = rest.split_first_chunk()?;
+    *rest = after;
+    Some(*taken)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn envelope<'a>(tags: Vec<(&'a str, u64)>, payload: &'a [u8]) -> Envelope<'a> {
+        Envelope {
+            is_absent: false,
+            is_compressed: true,
+            grace_ms: 7,
+            kept_ms: u32::MAX,
+            id: 1 << 100,
+            space: 9,
+            tags,
+            payload,
+        }
+    }
+
+    #[test]
+    fn what_was_sealed_opens() {
+        let sealed = envelope(vec![("a", 1), ("", u64::MAX)], b"value").seal();
+        let opened = Envelope::open(&sealed).expect("an envelope");
+        assert_eq!(opened, envelope(vec![("a", 1), ("", u64::MAX)], b"value"));
+        assert_eq!(sealed[3..7], [0, 0, 0, 7], "where the scripts read it");
+    }
+
+    #[test]
+    fn no_bytes_panic() {
+        let sealed = envelope(vec![("tag", 1)], b"value").seal();
+        for length in 0..sealed.len() {
+            let _ = Envelope::open(&sealed[..length]);
+        }
+        for place in 0..sealed.len() {
+            for byte in [0, 1, 0x7f, 0xff] {
+                let mut changed = sealed.clone();
+                changed[place] = byte;
+                let _ = Envelope::open(&changed);
+            }
+        }
+        assert_eq!(Envelope::open(b"another program's value"), None);
+    }
+}

@@ -1,0 +1,423 @@
+//! The watching plane, without its sockets: what was heard from whom, and so which watch covers which key.
+//!
+//! A backend tells it four things of each *source*, which is a connection to one primary: it is connected and will tell of
+//! changes; a heartbeat was answered; something changed; it is lost. And it tells who owns which slot.
+//!
+//! **The heartbeat.** An answer proves that word of every change before the *previous* heartbeat was sent has arrived. Not
+//! before this one: an engine tells of a batch of changes when it has run a batch of commands, so its answer to a
+//! heartbeat may precede word of a change in the same batch.
+//!
+//! **The namespace's own version** decides over all entries, so no entry is believed for longer than the source that
+//! tells of it.
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::time::Duration;
+
+use tidewheel_time::{Moment, Readings, nanos};
+
+use super::bells::Bells;
+use super::faults::fault;
+use super::names::{Named, Names};
+use super::slot::slot;
+use super::tags::{SPACE, Tags};
+use super::watch::Watch;
+
+/// Tags that are watched, at most.
+const TAGS: usize = 65_536;
+
+/// A connection to one primary; a backend numbers them.
+pub type Source = u32;
+
+/// Who owns which slot.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Owners {
+    /// One server has everything.
+    One(Source),
+    /// The owner of each of the 16,384 slots of a cluster, as far as there is one.
+    Slots(Arc<[Option<Source>]>),
+}
+
+impl Owners {
+    fn of(&self, slot: u16) -> Option<Source> {
+        match self {
+            Self::One(source) => Some(*source),
+            Self::Slots(slots) => slots.get(usize::from(slot)).copied().flatten(),
+        }
+    }
+
+    fn has(&self, source: Source) -> bool {
+        match self {
+            Self::One(one) => *one == source,
+            Self::Slots(slots) => slots.contains(&Some(source)),
+        }
+    }
+}
+
+/// What covers a key now.
+#[derive(Debug)]
+pub(crate) enum Cover {
+    /// A connection that tells of its changes.
+    Watched(Arc<Watch>),
+    /// Nothing: what is stored may live for a short time.
+    Degraded(Arc<Watch>),
+    /// Nothing, and then nothing may be stored.
+    Refused,
+}
+
+/// The first tier, as word of changes needs it.
+pub(crate) trait Local: Send + Sync {
+    /// Removes a key, and supersedes its load.
+    fn forget(&self, key: &[u8]);
+}
+
+/// How long what is believed.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Bounds {
+    /// How old a hit may be while a connection watches.
+    pub(crate) watched: Duration,
+    /// How much older after the connection is lost; zero: not at all.
+    pub(crate) degraded: Duration,
+}
+
+/// The state of all sources.
+pub struct Plane {
+    names: Names,
+    clock: Readings,
+    bounds: Bounds,
+    /// The slot of the key that holds the namespace's version.
+    space: u16,
+    state: Mutex<State>,
+    pub(crate) tags: Tags,
+    pub(crate) bells: Bells,
+    local: OnceLock<Box<dyn Local>>,
+}
+
+#[derive(Debug)]
+struct State {
+    owners: Option<Owners>,
+    sources: BTreeMap<Source, Heard>,
+    /// What is read while nothing watches.
+    degraded: Arc<Watch>,
+}
+
+/// What was heard from a source.
+#[derive(Debug)]
+struct Heard {
+    watch: Option<Arc<Watch>>,
+    /// The last watch that was lost, as long as it may be believed after that.
+    faded: Option<Arc<Watch>>,
+    /// When the last heartbeat that was answered was sent.
+    sent: Option<Moment>,
+    /// All changes before this have arrived.
+    credit: Option<Moment>,
+}
+
+impl Heard {
+    /// Begins a new watch: nothing of before is believed.
+    fn restart(&mut self) {
+        self.end();
+        self.watch = Some(Watch::begin());
+    }
+
+    fn end(&mut self) {
+        let ended = [self.watch.take(), self.faded.take()];
+        ended.iter().flatten().for_each(|watch| watch.end());
+    }
+}
+
+impl Plane {
+    pub(crate) fn new(names: Names, clock: Readings, bounds: Bounds) -> Self {
+        let space = slot(&names.tag(SPACE));
+        Self {
+            names,
+            clock,
+            bounds,
+            space,
+            state: Mutex::new(State {
+                owners: None,
+                sources: BTreeMap::new(),
+                degraded: Watch::forever(),
+            }),
+            tags: Tags::new(TAGS),
+            bells: Bells::default(),
+            local: OnceLock::new(),
+        }
+    }
+
+    /// The engine's keys.
+    #[must_use]
+    pub fn names(&self) -> &Names {
+        &self.names
+    }
+
+    /// The time now, for heartbeats.
+    #[must_use]
+    pub fn now(&self) -> Moment {
+        self.clock.now()
+    }
+
+    /// The clock that watches are believed by.
+    pub(crate) fn clock(&self) -> &Readings {
+        &self.clock
+    }
+
+    /// How long a hit is believed after its source was heard. A backend's heartbeat must be a fraction of it.
+    #[must_use]
+    pub fn bound(&self) -> Duration {
+        self.bounds.watched
+    }
+
+    /// How long what is stored lives while nothing watches.
+    pub(crate) fn degraded_life(&self) -> Duration {
+        self.bounds.degraded
+    }
+
+    pub(crate) fn set_local(&self, local: Box<dyn Local>) {
+        // There is one first tier, which is set once.
+        let _ = self.local.set(local);
+    }
+
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// # What a backend tells
+impl Plane {
+    /// A source will tell of every change from now on.
+    pub fn connected(&self, source: Source) {
+        let mut state = self.lock();
+        let heard = state.sources.entry(source).or_insert(Heard {
+            watch: None,
+            faded: None,
+            sent: None,
+            credit: None,
+        });
+        if (fault!(H2) || fault!(H8) || fault!(H9)) && heard.watch.is_some() {
+            return;
+        }
+        heard.restart();
+        (heard.sent, heard.credit) = (None, None);
+        state.renew_degraded();
+        if state.owner(self.space) == Some(source) {
+            // The namespace may have been cleared meanwhile, unheard.
+            state.restart_all();
+        }
+    }
+
+    /// A source has answered a heartbeat that was sent then. The first answer proves nothing yet.
+    pub fn heard(&self, source: Source, sent: Moment) {
+        let mut state = self.lock();
+        if let Some(heard) = state.sources.get_mut(&source) {
+            heard.credit = heard.sent.or(heard.credit);
+            heard.sent = Some(sent);
+        }
+        self.publish(&state);
+    }
+
+    /// Keys have changed, of the engine's names.
+    pub fn changed<'a>(&self, source: Source, keys: impl IntoIterator<Item = &'a [u8]>) {
+        let _ = source;
+        let most = if fault!(H3) { 1 } else { usize::MAX };
+        for key in keys.into_iter().take(most) {
+            match self.names.named(key) {
+                Some(Named::Value(key)) => {
+                    if let Some(local) = self.local.get() {
+                        local.forget(key);
+                    }
+                    self.bells.ring(key);
+                }
+                Some(Named::Tag(tag)) => self.forget_tag(tag),
+                None => {}
+            }
+        }
+    }
+
+    /// Everything that a source had is gone.
+    pub fn flushed(&self, source: Source) {
+        if fault!(H3) {
+            return;
+        }
+        let mut state = self.lock();
+        if state.owner(self.space) == Some(source) {
+            state.restart_all();
+        } else if let Some(heard) = state.sources.get_mut(&source) {
+            heard.restart();
+        }
+        self.publish(&state);
+    }
+
+    /// A source tells nothing any more.
+    pub fn lost(&self, source: Source) {
+        if fault!(H2) || fault!(H8) {
+            return;
+        }
+        let mut state = self.lock();
+        let credit = state.credit(source, self.space);
+        let Some(heard) = state.sources.get_mut(&source) else {
+            return;
+        };
+        let Some(watch) = heard.watch.take() else {
+            return;
+        };
+        if self.bounds.degraded.is_zero() {
+            watch.end();
+            return;
+        }
+        if let Some(credit) = credit {
+            // A watch that is not known to be true of any time stays unbelieved.
+            watch.extend(after(credit, self.bounds.watched + self.bounds.degraded));
+        }
+        heard.faded = Some(watch);
+    }
+
+    /// Who owns which slot, as asked at some time. Another answer than the last one ends everything.
+    pub fn owned(&self, owners: Owners) {
+        let mut state = self.lock();
+        if state.owners.as_ref() == Some(&owners) {
+            return;
+        }
+        let gone = |source: &Source| !owners.has(*source);
+        let left: Vec<_> = state.sources.keys().copied().filter(gone).collect();
+        for source in left {
+            if let Some(mut heard) = state.sources.remove(&source) {
+                if (fault!(H8) || fault!(H9))
+                    && let Owners::One(next) = owners
+                {
+                    state.sources.insert(next, heard);
+                    continue;
+                }
+                heard.end();
+            }
+        }
+        state.owners = Some(owners);
+        if !(fault!(H8) || fault!(H9)) {
+            state.restart_all();
+            state.renew_degraded();
+        }
+        self.publish(&state);
+    }
+
+    /// Everything is over: nothing is believed any more.
+    pub fn close(&self) {
+        let mut state = self.lock();
+        state.sources.values_mut().for_each(Heard::end);
+        state.sources.clear();
+        state.degraded.end();
+    }
+
+    /// Whether every slot is watched, and heard from within the bound.
+    #[must_use]
+    pub fn is_watched(&self) -> bool {
+        let state = self.lock();
+        let believed = |source| {
+            let heard: Option<&Heard> = state.sources.get(&source);
+            heard
+                .and_then(|heard| heard.watch.as_ref())
+                .is_some_and(|watch| watch.is_believed(&self.clock))
+        };
+        match &state.owners {
+            None => false,
+            Some(Owners::One(source)) => believed(*source),
+            Some(Owners::Slots(slots)) => {
+                slots.iter().all(Option::is_some) && state.sources.keys().all(|s| believed(*s))
+            }
+        }
+    }
+}
+
+impl Plane {
+    /// What covers a key in a slot now.
+    pub(crate) fn cover(&self, slot: u16) -> Cover {
+        let state = self.lock();
+        let watched = |slot| {
+            let source = state.owner(slot)?;
+            state.sources.get(&source)?.watch.as_ref()
+        };
+        if let (Some(watch), Some(_)) = (watched(slot), watched(self.space)) {
+            return Cover::Watched(Arc::clone(watch));
+        }
+        if self.bounds.degraded.is_zero() {
+            return Cover::Refused;
+        }
+        Cover::Degraded(Arc::clone(&state.degraded))
+    }
+
+    /// A watch for what is known of a tag in a slot.
+    pub(crate) fn cover_tag(&self, slot: u16) -> Arc<Watch> {
+        match self.cover(slot) {
+            Cover::Watched(watch) => watch,
+            Cover::Degraded(_) | Cover::Refused => {
+                Watch::until(after(self.now(), self.bounds.degraded))
+            }
+        }
+    }
+
+    /// A tag has another version. The empty one's decides over everything.
+    pub(crate) fn forget_tag(&self, tag: &str) {
+        self.tags.changed(tag);
+        if tag == SPACE {
+            let mut state = self.lock();
+            state.restart_all();
+            state.renew_degraded();
+            self.publish(&state);
+        }
+    }
+
+    /// The watch of what no connection tells of.
+    pub(crate) fn degraded_watch(&self) -> Arc<Watch> {
+        Arc::clone(&self.lock().degraded)
+    }
+
+    /// Moves the watches ahead, by what was heard.
+    fn publish(&self, state: &State) {
+        for (source, heard) in &state.sources {
+            let credit = state.credit(*source, self.space);
+            if let (Some(watch), Some(credit)) = (&heard.watch, credit) {
+                watch.extend(after(credit, self.bounds.watched));
+            }
+        }
+    }
+}
+
+impl State {
+    fn owner(&self, slot: u16) -> Option<Source> {
+        self.owners.as_ref()?.of(slot)
+    }
+
+    /// All changes before this have arrived, those of the namespace's version included.
+    fn credit(&self, source: Source, space: u16) -> Option<Moment> {
+        let of = |source| self.sources.get(&source)?.credit;
+        Some(of(source)?.min(of(self.owner(space)?)?))
+    }
+
+    fn restart_all(&mut self) {
+        for heard in self.sources.values_mut() {
+            if heard.watch.is_some() {
+                heard.restart();
+            } else {
+                heard.end();
+            }
+        }
+    }
+
+    /// What was read while nothing watched is not believed any more.
+    fn renew_degraded(&mut self) {
+        self.degraded.end();
+        self.degraded = Watch::forever();
+    }
+}
+
+fn after(moment: Moment, by: Duration) -> Moment {
+    Moment(moment.0.saturating_add(nanos(by)))
+}
+
+impl fmt::Debug for Plane {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Plane")
+            .field("state", &self.state)
+            .finish_non_exhaustive()
+    }
+}

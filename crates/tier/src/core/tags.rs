@@ -1,0 +1,162 @@
+//! What this process knows of the versions of tags.
+//!
+//! An envelope carries the version of each of its tags. Whoever invalidates a tag gives it another version, and word of that
+//! ends the object here that stands for the old one. It is in the table *before* the engine is asked, so no word is missed.
+
+use std::collections::HashMap;
+use std::sync::atomic::{
+    AtomicBool,
+    Ordering::{Acquire, Release},
+};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+
+use tidewheel_time::{Moment, Readings};
+
+use super::watch::Watch;
+
+/// The tag of the whole namespace.
+pub(crate) const SPACE: &str = "";
+
+/// One version of a tag, and whether it is the present one.
+#[derive(Debug)]
+pub(crate) struct Tag {
+    learnt: OnceLock<Learnt>,
+    replaced: AtomicBool,
+    watch: Arc<Watch>,
+}
+
+/// A version, and when this process has learnt it.
+#[derive(Debug, Clone, Copy)]
+struct Learnt {
+    version: u64,
+    at: Moment,
+}
+
+impl Tag {
+    /// What the engine says it is; `None` if that is already over.
+    pub(crate) fn learn(&self, version: u64, at: Moment) -> Option<u64> {
+        let known = self.learnt.get_or_init(|| Learnt { version, at });
+        if known.version != version {
+            // Two answers differ: word of a change is on its way.
+            self.replace();
+        }
+        (!self.is_replaced()).then_some(version)
+    }
+
+    /// The version, if it may be believed.
+    pub(crate) fn current(&self, clock: &Readings) -> Option<u64> {
+        let version = self.learnt.get()?.version;
+        self.is_believed(clock).then_some(version)
+    }
+
+    /// Whether the version was known at this time.
+    pub(crate) fn was_known(&self, at: Moment) -> bool {
+        self.learnt.get().is_some_and(|learnt| learnt.at <= at)
+    }
+
+    /// Whether entries with this version may be believed.
+    pub(crate) fn is_believed(&self, clock: &Readings) -> bool {
+        !self.is_replaced() && self.watch.is_believed(clock)
+    }
+
+    /// Whether it is known to be over.
+    pub(crate) fn is_replaced(&self) -> bool {
+        self.replaced.load(Acquire)
+    }
+
+    /// Whether it is being asked for, under this watch.
+    fn is_asked_under(&self, watch: &Arc<Watch>) -> bool {
+        self.learnt.get().is_none() && !self.is_replaced() && Arc::ptr_eq(&self.watch, watch)
+    }
+
+    fn replace(&self) {
+        self.replaced.store(true, Release);
+    }
+}
+
+/// Tags by name, up to a limit. Beyond it all are forgotten at once, and with them every entry that has one.
+#[derive(Debug)]
+pub(crate) struct Tags {
+    limit: usize,
+    table: Mutex<HashMap<Box<str>, Arc<Tag>>>,
+}
+
+impl Tags {
+    pub(crate) fn new(limit: usize) -> Self {
+        Self {
+            limit,
+            table: Mutex::default(),
+        }
+    }
+
+    /// What is known of a tag.
+    pub(crate) fn get(&self, name: &str) -> Option<Arc<Tag>> {
+        self.lock().get(name).map(Arc::clone)
+    }
+
+    /// A tag that the engine is about to be asked for. Several that ask at the same time share one.
+    pub(crate) fn ask(&self, name: &str, watch: Arc<Watch>) -> Arc<Tag> {
+        let mut table = self.lock();
+        if let Some(asked) = table.get(name).filter(|tag| tag.is_asked_under(&watch)) {
+            return Arc::clone(asked);
+        }
+        let tag = Arc::new(Tag {
+            learnt: OnceLock::new(),
+            replaced: AtomicBool::new(false),
+            watch,
+        });
+        if table.len() >= self.limit && !table.contains_key(name) {
+            table.drain().for_each(|(_, tag)| tag.replace());
+        }
+        if let Some(old) = table.insert(name.into(), Arc::clone(&tag)) {
+            old.replace();
+        }
+        tag
+    }
+
+    /// A tag has another version.
+    pub(crate) fn changed(&self, name: &str) {
+        if let Some(tag) = self.lock().remove(name) {
+            tag.replace();
+        }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, HashMap<Box<str>, Arc<Tag>>> {
+        self.table.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn ask(tags: &Tags, name: &str) -> Arc<Tag> {
+        tags.ask(name, Watch::forever())
+    }
+
+    #[test]
+    fn word_of_a_change_reaches_a_tag_whose_version_is_not_known_yet() {
+        let tags = Tags::new(9);
+        let tag = ask(&tags, "a");
+        tags.changed("a");
+        assert_eq!(tag.learn(7, Moment(0)), None);
+    }
+
+    #[test]
+    fn two_different_answers_are_both_doubted() {
+        let tags = Tags::new(9);
+        let tag = ask(&tags, "a");
+        assert_eq!(tag.learn(7, Moment(0)), Some(7));
+        assert_eq!(tag.learn(8, Moment(0)), None);
+        assert!(tag.is_replaced());
+    }
+
+    #[test]
+    fn a_forgotten_tag_is_not_believed() {
+        let tags = Tags::new(2);
+        let first = ask(&tags, "a");
+        ask(&tags, "b");
+        ask(&tags, "c");
+        assert!(first.is_replaced(), "its word would not be heard");
+    }
+}

@@ -1,0 +1,92 @@
+//! For how long what was read may be believed.
+
+use std::sync::Arc;
+use std::sync::atomic::{
+    AtomicU64,
+    Ordering::{AcqRel, Acquire, Release},
+};
+
+use tidewheel_time::{Moment, Readings};
+
+/// The watch is over, for good.
+const ENDED: u64 = 0;
+
+/// The watch has begun, and nothing has been heard yet.
+const BEGUN: u64 = 1;
+
+/// An unbroken time during which a connection tells of every change in a primary.
+///
+/// All entries that were read during it share this one number: the time until which they may be believed. A watch that
+/// has ended never begins again; its successor is another object, so no entry can be taken for one that was read later.
+#[derive(Debug)]
+pub(crate) struct Watch {
+    until: AtomicU64,
+}
+
+impl Watch {
+    /// One that has just begun: believed once its first heartbeat is answered.
+    pub(crate) fn begin() -> Arc<Self> {
+        Self::until(Moment(BEGUN))
+    }
+
+    /// One that is believed until a fixed time.
+    pub(crate) fn until(until: Moment) -> Arc<Self> {
+        Arc::new(Self {
+            until: AtomicU64::new(until.0.max(BEGUN)),
+        })
+    }
+
+    /// One that nothing ends but [`end`](Self::end).
+    pub(crate) fn forever() -> Arc<Self> {
+        Self::until(Moment(u64::MAX))
+    }
+
+    /// Whether what was read during it may be believed now. An exact reading of the clock only near the end.
+    #[inline]
+    pub(crate) fn is_believed(&self, clock: &Readings) -> bool {
+        let until = self.until.load(Acquire);
+        if until <= BEGUN {
+            return false;
+        }
+        let (low, high) = clock.bounds();
+        high.0 < until || (low.0 < until && clock.now().0 < until)
+    }
+
+    /// It is believed until then, unless it has ended or is believed for longer.
+    pub(crate) fn extend(&self, until: Moment) {
+        let longer = |old| (old != ENDED && until.0 > old).then_some(until.0);
+        // An error is that it stays as it is.
+        let _ = self.until.fetch_update(AcqRel, Acquire, longer);
+    }
+
+    /// Nothing that was read during it is believed any more.
+    pub(crate) fn end(&self) {
+        self.until.store(ENDED, Release);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use tidewheel_time::ManualClock;
+
+    use super::*;
+
+    #[test]
+    fn a_watch_is_believed_until_its_time_and_never_again_once_ended() {
+        let clock = ManualClock::new();
+        let readings = Readings::given(Box::new(clock.clone()));
+        let watch = Watch::begin();
+        assert!(!watch.is_believed(&readings), "nothing was heard");
+        watch.extend(Moment(2_000_000));
+        watch.extend(Moment(1_000_000));
+        assert!(watch.is_believed(&readings));
+        clock.advance(Duration::from_millis(2));
+        assert!(!watch.is_believed(&readings));
+        watch.extend(Moment(9_000_000));
+        watch.end();
+        watch.extend(Moment(9_000_000));
+        assert!(!watch.is_believed(&readings));
+    }
+}

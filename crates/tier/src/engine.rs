@@ -1,0 +1,125 @@
+//! What the tier needs of an engine.
+
+use std::error::Error;
+use std::fmt;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::time::Duration;
+
+use crate::core::names::Wire;
+use crate::core::plane::Plane;
+
+/// What an engine will answer.
+pub type Answer<'a, T> = Pin<Box<dyn Future<Output = Result<T, EngineError>> + Send + 'a>>;
+
+/// Why an engine has not answered.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum EngineError {
+    /// It cannot be reached, or the connection broke.
+    Away(String),
+    /// It took too long.
+    TimedOut,
+    /// It was not asked: it has failed several times, and is left alone for a moment.
+    LeftAlone,
+    /// It answered with an error, which asking again does not change.
+    Refused(String),
+}
+
+impl EngineError {
+    /// Whether it says something about the engine rather than about the question.
+    pub(crate) fn is_outage(&self) -> bool {
+        !matches!(self, Self::Refused(_))
+    }
+}
+
+impl fmt::Display for EngineError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Away(why) => write!(f, "the engine is away: {why}"),
+            Self::TimedOut => f.write_str("the engine took too long"),
+            Self::LeftAlone => f.write_str("the engine is left alone after failures"),
+            Self::Refused(why) => write!(f, "the engine refused: {why}"),
+        }
+    }
+}
+
+impl Error for EngineError {}
+
+/// A question for a value.
+#[derive(Debug, Clone)]
+pub struct Look {
+    /// The key.
+    pub key: Wire,
+    /// The lease to take if there is no fresh value, and for how many milliseconds; `None`: only look.
+    pub lease: Option<(u128, u32)>,
+    /// The id of an envelope that counts as none: its tags were invalidated.
+    pub invalid: Option<u128>,
+}
+
+/// What is there.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Looked {
+    /// The envelope, and how many milliseconds the engine keeps it.
+    pub value: Option<(Vec<u8>, u64)>,
+    /// What became of the lease.
+    pub lease: Lease,
+}
+
+/// What became of a lease that was asked for.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum Lease {
+    /// It was not needed.
+    #[default]
+    Unasked,
+    /// The asker has it.
+    Won,
+    /// Somebody else has it, for at most so many milliseconds.
+    Held(u64),
+}
+
+/// What an engine says of a tag.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct TagSaid {
+    /// Its version.
+    pub version: u64,
+    /// How many milliseconds ago it was invalidated; `None` if that is not known to have happened.
+    pub invalidated_ms: Option<u64>,
+}
+
+/// An engine: it keeps values, grants leases, and tells of changes.
+///
+/// Each method is one atomic step of the engine's. There are the crate's own implementations; this is public so that there
+/// may be others.
+pub trait Backend: Send + Sync + fmt::Debug + 'static {
+    /// Begins to watch, and goes on until [`detach`](Self::detach). Called once for each first tier.
+    fn attach(&self, plane: Arc<Plane>);
+
+    /// Ends to watch.
+    fn detach(&self, plane: &Arc<Plane>);
+
+    /// The value of a key and what it has left, of one version. If there is no fresh one, the lease, if nobody has it.
+    /// Fresh is what has more left than its envelope's two lengths together.
+    fn look(&self, look: Look) -> Answer<'_, Looked>;
+
+    /// Stores an envelope for so many milliseconds and ends the lease, if that is still this one; tells whether it was.
+    fn fill(&self, key: Wire, lease: u128, envelope: Vec<u8>, ttl_ms: u64) -> Answer<'_, bool>;
+
+    /// Stores an envelope, and ends any lease.
+    fn put(&self, key: Wire, envelope: Vec<u8>, ttl_ms: u64) -> Answer<'_, ()>;
+
+    /// Removes a value, and ends any lease.
+    fn remove(&self, key: Wire) -> Answer<'_, ()>;
+
+    /// Ends a lease, if it is still this one. Nobody waits for it.
+    fn release(&self, key: Wire, lease: u128);
+
+    /// The version of a tag, by its key; if it has none, this one, which it keeps for so many milliseconds.
+    fn tag(&self, tag: Vec<u8>, version: u64, ttl_ms: u64) -> Answer<'_, TagSaid>;
+
+    /// Gives a tag this version, for so many milliseconds.
+    fn invalidate_tag(&self, tag: Vec<u8>, version: u64, ttl_ms: u64) -> Answer<'_, ()>;
+
+    /// Waits, by the engine's own timers.
+    fn pause(&self, time: Duration) -> Pin<Box<dyn Future<Output = ()> + Send + '_>>;
+}

@@ -1,0 +1,214 @@
+//! A miss: look, lease, wait, look again.
+
+use std::future::poll_fn;
+use std::hash::Hash;
+use std::pin::pin;
+use std::task::Poll;
+use std::time::Duration;
+
+use tidewheel::{Lifetime, Loaded, Presence};
+use tidewheel_time::{Moment, nanos};
+
+use super::Inner;
+use super::open::Opened;
+use super::versions::unique_id;
+use crate::codec::TierKey;
+use crate::core::age::Age;
+use crate::core::bells::Listening;
+use crate::engine::{Lease, Look, Looked};
+use crate::handle::held::Held;
+use crate::handle::life::Given;
+
+/// Between two looks at a key that another process loads, at first and at most. Word of a change ends the wait.
+const FIRST_PAUSE: Duration = Duration::from_millis(20);
+const LONGEST_PAUSE: Duration = Duration::from_millis(500);
+
+/// Looks at values that turn out to be invalid, before the loader runs without the engine.
+const INVALID_MAX: usize = 4;
+
+/// How many leases a load waits for, before its loader runs without the engine.
+const LEASES: u32 = 3;
+
+/// What one look has come to.
+enum Next<V> {
+    Answer(Loaded<Held<V>>),
+    /// This load has the lease, and perhaps an old value.
+    Lead(Option<Loaded<Held<V>>>),
+    /// Another one has it, for so long.
+    Wait(Duration),
+    /// The value is invalid, and fresh by its time.
+    Again(u128),
+    /// The engine is away.
+    Alone,
+}
+
+/// A miss on its way.
+pub(super) struct Miss<'a> {
+    pub(super) look: Look,
+    pub(super) lease: u128,
+    pub(super) space: u64,
+    /// When the namespace's version was known.
+    pub(super) bell: Listening<'a>,
+}
+
+impl<K, V> Inner<K, V>
+where
+    K: TierKey + Hash + Eq + Clone + Send + Sync + 'static,
+    V: Clone + Send + Sync + 'static,
+{
+    /// The value of a key that the first tier has not, from the engine or the loader. Runs within a load of the first tier:
+    /// word of a change of the key supersedes that from now on.
+    pub(crate) async fn miss<E, F>(
+        &self,
+        key: &K,
+        old: Option<Held<V>>,
+        load: F,
+    ) -> Result<Loaded<Held<V>>, E>
+    where
+        F: Future<Output = Result<Option<Given<V>>, E>>,
+    {
+        let bytes = bytes(key);
+        let lease = unique_id();
+        let ms = u32::try_from(self.settings.lease.as_millis()).unwrap_or(u32::MAX);
+        let mut miss = Miss {
+            look: Look {
+                key: self.plane.names().wire(&bytes),
+                lease: Some((lease, ms.max(1))),
+                invalid: None,
+            },
+            lease,
+            space: 0,
+            bell: self.plane.bells.listen(&bytes),
+        };
+        let patience = self.settings.lease.saturating_mul(LEASES);
+        let give_up = Moment(self.plane.now().0.saturating_add(nanos(patience)));
+        let (mut pause, mut invalid) = (FIRST_PAUSE, 0);
+        loop {
+            match self.step(&mut miss).await {
+                Next::Answer(entry) => return Ok(entry),
+                Next::Lead(kept) => return self.lead(miss, kept, old, load).await,
+                Next::Again(id) if invalid < INVALID_MAX => {
+                    invalid += 1;
+                    miss.look.invalid = Some(id);
+                }
+                Next::Wait(left) if self.plane.now() < give_up => {
+                    self.counters.waits();
+                    self.wait(&miss.bell, pause.min(left)).await;
+                    pause = (pause * 2).min(LONGEST_PAUSE);
+                }
+                _ => return self.alone(old, load).await,
+            }
+        }
+    }
+
+    /// The value of a key from the engine, or nothing. Who asks at the same time shares the answer.
+    pub(crate) async fn look_up(&self, key: &K) -> Option<V> {
+        for _ in 0..INVALID_MAX {
+            drop(self.remove_unbelieved(key));
+            let fetch = self.first.fetch(key.clone());
+            let fetched = fetch.load_with_async(self.look_once(key)).await;
+            let is_good = |held: &Held<V>| held.is_believed(self.plane.clock());
+            let is_hit = matches!(fetched.outcome, tidewheel::Outcome::Hit);
+            if !is_hit || fetched.value.as_ref().is_none_or(is_good) {
+                return fetched.value?.value;
+            }
+        }
+        None
+    }
+
+    async fn look_once(&self, key: &K) -> Presence<Held<V>> {
+        let nothing = Presence::AbsentFor(Duration::ZERO);
+        self.settle_pending().await;
+        let Ok((_, space)) = self.tag(crate::core::tags::SPACE).await else {
+            return nothing;
+        };
+        let look = Look {
+            key: self.plane.names().wire(&bytes(key)),
+            lease: None,
+            invalid: None,
+        };
+        let question = self.question(look.key.slot);
+        let Ok(looked) = self.looked(look).await else {
+            return nothing;
+        };
+        match self.open(&question, looked.value.as_ref(), space).await {
+            Ok(Opened::Valid { age, entry }) if age != Age::Kept => Presence::Present(entry),
+            _ => nothing,
+        }
+    }
+
+    async fn looked(&self, look: Look) -> Result<Looked, crate::engine::EngineError> {
+        let looked = self.ask(|engine| engine.look(look)).await?;
+        self.counters.looks();
+        if looked.value.is_some() {
+            self.counters.found();
+        }
+        Ok(looked)
+    }
+
+    /// One look.
+    async fn step(&self, miss: &mut Miss<'_>) -> Next<V> {
+        self.settle_pending().await;
+        let Ok((_, space)) = self.tag(crate::core::tags::SPACE).await else {
+            return Next::Alone;
+        };
+        miss.space = space;
+        let question = self.question(miss.look.key.slot);
+        let Ok(looked) = self.looked(miss.look.clone()).await else {
+            return Next::Alone;
+        };
+        let opened = self.open(&question, looked.value.as_ref(), space).await;
+        let Ok(opened) = opened else {
+            if looked.lease == Lease::Won {
+                self.backend.release(miss.look.key.clone(), miss.lease);
+            }
+            return Next::Alone;
+        };
+        next(looked.lease, opened)
+    }
+
+    /// Until word of a change comes, for so long at most.
+    async fn wait(&self, bell: &Listening<'_>, most: Duration) {
+        let mut pause = pin!(self.backend.pause(most));
+        let mut rung = pin!(bell.rung());
+        poll_fn(|context| {
+            let is_rung = rung.as_mut().poll(context).is_ready();
+            if is_rung || pause.as_mut().poll(context).is_ready() {
+                Poll::Ready(())
+            } else {
+                Poll::Pending
+            }
+        })
+        .await;
+    }
+}
+
+/// What follows from a look's answer.
+fn next<V>(lease: Lease, opened: Opened<V>) -> Next<V> {
+    match (lease, opened) {
+        (Lease::Unasked, Opened::Valid { entry, .. }) => Next::Answer(entry),
+        (Lease::Unasked, Opened::Invalid(id)) => Next::Again(id),
+        (Lease::Unasked, Opened::Nothing) => Next::Alone,
+        (Lease::Won, Opened::Valid { mut entry, .. }) => {
+            // For a loader that fails: it is not to be asked again at once.
+            entry.lifetime = Lifetime::ttl(Duration::ZERO);
+            Next::Lead(Some(entry))
+        }
+        (Lease::Won, _) => Next::Lead(None),
+        (
+            Lease::Held(_),
+            Opened::Valid {
+                age: Age::Soft | Age::Fresh,
+                entry,
+            },
+        ) => Next::Answer(entry),
+        (Lease::Held(left), _) => Next::Wait(Duration::from_millis(left.saturating_add(1))),
+    }
+}
+
+/// A key's bytes.
+pub(super) fn bytes<K: TierKey>(key: &K) -> Vec<u8> {
+    let mut bytes = Vec::new();
+    key.write(&mut bytes);
+    bytes
+}

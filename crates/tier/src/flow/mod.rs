@@ -1,0 +1,163 @@
+//! One miss, from the question to what is stored, and what is answered when something of it fails.
+
+mod alone;
+mod lead;
+mod miss;
+mod open;
+mod versions;
+mod write;
+
+use std::hash::Hash;
+use std::sync::Arc;
+use std::time::Duration;
+
+use tidewheel::{Cache, Outcome, WeakCache};
+
+use crate::codec::{Codec, TierKey};
+use crate::core::faults::fault;
+use crate::core::plane::{Local, Plane};
+use crate::engine::{Answer, Backend, EngineError};
+use crate::guard::breaker::Breaker;
+use crate::guard::pending::Pending;
+use crate::handle::held::Held;
+use crate::handle::life::Life;
+use crate::stats::Counters;
+
+/// How a tier is used.
+#[derive(Debug, Clone)]
+pub(crate) struct Settings {
+    pub(crate) life: Life,
+    pub(crate) negative_ttl: Duration,
+    pub(crate) jitter: f64,
+    pub(crate) lease: Duration,
+    pub(crate) compress_above: Option<usize>,
+}
+
+impl Default for Settings {
+    fn default() -> Self {
+        Self {
+            life: Life::ttl(Duration::from_secs(60)),
+            negative_ttl: Duration::ZERO,
+            jitter: 0.05,
+            lease: Duration::from_secs(10),
+            compress_above: None,
+        }
+    }
+}
+
+/// What all handles share.
+pub(crate) struct Inner<K, V> {
+    pub(crate) first: Cache<K, Held<V>>,
+    pub(crate) plane: Arc<Plane>,
+    pub(crate) backend: Arc<dyn Backend>,
+    pub(crate) breaker: Breaker,
+    pub(crate) counters: Arc<Counters>,
+    codec: Box<dyn Codec<V>>,
+    settings: Settings,
+    pub(crate) pending: Pending,
+}
+
+impl<K, V> Inner<K, V>
+where
+    K: TierKey + Hash + Eq + Clone + Send + Sync + 'static,
+    V: Clone + Send + Sync + 'static,
+{
+    pub(crate) fn new(
+        first: Cache<K, Held<V>>,
+        plane: Arc<Plane>,
+        backend: Arc<dyn Backend>,
+        codec: Box<dyn Codec<V>>,
+        settings: Settings,
+    ) -> Self {
+        Self {
+            first,
+            plane,
+            backend,
+            breaker: Breaker::default(),
+            counters: Arc::default(),
+            codec,
+            settings,
+            pending: Pending::default(),
+        }
+    }
+
+    /// Begins to listen to the engine.
+    pub(crate) fn start(&self) {
+        self.plane.set_local(Box::new(FirstTier {
+            cache: self.first.downgrade(),
+            counters: Arc::clone(&self.counters),
+        }));
+        self.backend.attach(Arc::clone(&self.plane));
+    }
+
+    /// Takes an entry away that may not be believed, and returns it if it may be answered in place of an error.
+    pub(crate) fn remove_unbelieved(&self, key: &K) -> Option<Held<V>> {
+        let clock = self.plane.clock();
+        let mut old = None;
+        let removed = self.first.remove_if(key, |held| {
+            let is_doubtful = !held.is_believed(clock);
+            old = is_doubtful.then(|| held.clone());
+            is_doubtful
+        });
+        if removed {
+            self.counters.unbelieved();
+        }
+        old.filter(|_| removed)
+    }
+
+    /// Whether what the first tier has answered may be: not if it was stored a moment ago, and is doubtful since.
+    pub(crate) fn may_answer(&self, held: &Held<V>, outcome: Outcome) -> bool {
+        match outcome {
+            Outcome::Hit | Outcome::Stale => held.is_believed(self.plane.clock()),
+            _ => true,
+        }
+    }
+
+    /// Asks the engine, unless it is left alone.
+    async fn ask<'a, T>(
+        &'a self,
+        question: impl FnOnce(&'a dyn Backend) -> Answer<'a, T>,
+    ) -> Result<T, EngineError> {
+        self.breaker.admit(self.plane.now())?;
+        let answer = question(&*self.backend).await;
+        self.breaker.done(&answer, self.plane.now());
+        if answer.is_err() {
+            self.counters.engine_errors();
+        }
+        answer
+    }
+}
+
+impl<K, V> Drop for Inner<K, V> {
+    fn drop(&mut self) {
+        self.backend.detach(&self.plane);
+        self.plane.close();
+    }
+}
+
+/// The first tier, as word of changes finds it.
+struct FirstTier<K, V> {
+    cache: WeakCache<K, Held<V>>,
+    counters: Arc<Counters>,
+}
+
+impl<K, V> Local for FirstTier<K, V>
+where
+    K: TierKey + Hash + Eq + Send + Sync + 'static,
+    V: Clone + Send + Sync + 'static,
+{
+    fn forget(&self, key: &[u8]) {
+        let Some((key, cache)) = K::read(key).zip(self.cache.upgrade()) else {
+            return;
+        };
+        if fault!(H1) && !cache.contains_key(&key) {
+            return;
+        }
+        if fault!(H11) && cache.peek(&key).is_some_and(|held| held.value.is_none()) {
+            return;
+        }
+        self.counters.changes();
+        // Entry and load in one step: either the load stores before, and that is removed, or it stores nothing.
+        cache.invalidate(&key);
+    }
+}

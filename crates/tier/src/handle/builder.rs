@@ -1,0 +1,181 @@
+//! The one line that gives a cache a second tier.
+
+use std::fmt;
+use std::hash::Hash;
+use std::sync::Arc;
+use std::time::Duration;
+
+use tidewheel::{BuildError, Builder, Clock};
+use tidewheel_time::Readings;
+
+use super::cache::TieredCache;
+use super::held::Held;
+use crate::codec::{Codec, TierKey};
+use crate::core::names::Names;
+use crate::core::plane::{Bounds, Plane};
+use crate::engine::Backend;
+use crate::flow::{Inner, Settings};
+
+/// The second tier of a cache: an engine, and how it is used.
+pub struct Tier<V> {
+    namespace: String,
+    backend: Arc<dyn Backend>,
+    codec: Box<dyn Codec<V>>,
+    clock: Option<Box<dyn Clock>>,
+    bounds: Bounds,
+    settings: Settings,
+}
+
+impl<V> Tier<V> {
+    /// The engine, the namespace in it that all processes share, and how values become bytes.
+    #[must_use]
+    pub fn new(namespace: &str, engine: impl Backend, codec: impl Codec<V>) -> Self {
+        Self {
+            namespace: namespace.to_owned(),
+            backend: Arc::new(engine),
+            codec: Box::new(codec),
+            clock: None,
+            bounds: Bounds {
+                watched: Duration::from_secs(1),
+                degraded: Duration::from_secs(5),
+            },
+            settings: Settings::default(),
+        }
+    }
+
+    /// How long a value lives, unless it is stored with a life of its own; a minute if not set.
+    #[must_use]
+    pub fn time_to_live(mut self, ttl: Duration) -> Self {
+        self.settings.life.ttl = Some(ttl);
+        self
+    }
+
+    /// The soft deadline of values that do not say one: see [`Life::fresh_for`](crate::Life::fresh_for).
+    #[must_use]
+    pub fn fresh_for(mut self, fresh_for: Duration) -> Self {
+        self.settings.life.fresh_for = Some(fresh_for);
+        self
+    }
+
+    /// How long after their end values are kept for a loader that fails, unless they say it themselves; not at all if not
+    /// set.
+    #[must_use]
+    pub fn stale_on_error(mut self, stale_for: Duration) -> Self {
+        self.settings.life.stale_for = Some(stale_for);
+        self
+    }
+
+    /// How long an absence is remembered, in all processes; not at all if not set.
+    #[must_use]
+    pub fn negative_ttl(mut self, ttl: Duration) -> Self {
+        self.settings.negative_ttl = ttl;
+        self
+    }
+
+    /// Shortens each time to live by a random part of up to this fraction, so that what is stored together does not end
+    /// together; a twentieth if not set.
+    #[must_use]
+    pub fn jitter(mut self, fraction: f64) -> Self {
+        self.settings.jitter = fraction;
+        self
+    }
+
+    /// For how long a process may load a key before another one tries; ten seconds if not set.
+    #[must_use]
+    pub fn lease(mut self, lease: Duration) -> Self {
+        self.settings.lease = lease;
+        self
+    }
+
+    /// How old a hit may be at most, while a connection tells of changes; a second if not set. A quarter of it passes
+    /// between two heartbeats.
+    #[must_use]
+    pub fn staleness(mut self, bound: Duration) -> Self {
+        self.bounds.watched = bound;
+        self
+    }
+
+    /// How much longer entries are believed when that connection is lost, and how long what is stored meanwhile lives;
+    /// five seconds if not set. Zero: while no connection tells of changes, nothing is believed.
+    #[must_use]
+    pub fn degraded_life(mut self, life: Duration) -> Self {
+        self.bounds.degraded = life;
+        self
+    }
+
+    /// Compresses values above so many bytes.
+    #[cfg(feature = "lz4")]
+    #[must_use]
+    pub fn compress_above(mut self, bytes: usize) -> Self {
+        self.settings.compress_above = Some(bytes);
+        self
+    }
+
+    /// The clock that the first tier has, if that was given one.
+    #[must_use]
+    pub fn clock(mut self, clock: impl Clock) -> Self {
+        self.clock = Some(Box::new(clock));
+        self
+    }
+
+    fn check(&self) -> Result<(), BuildError> {
+        let out_of_range = |option, expected| Err(BuildError::OutOfRange { option, expected });
+        if self.namespace.is_empty() || self.namespace.contains(['{', '}']) {
+            return out_of_range("namespace", "a name without braces");
+        }
+        if !(0.0..1.0).contains(&self.settings.jitter) {
+            return out_of_range("jitter", "a fraction from 0 to less than 1");
+        }
+        if self.settings.lease.is_zero() {
+            return out_of_range("lease", "more than zero");
+        }
+        if self.bounds.watched < Duration::from_millis(20) {
+            return out_of_range("staleness", "at least 20 ms");
+        }
+        Ok(())
+    }
+}
+
+impl<V> fmt::Debug for Tier<V> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Tier")
+            .field("namespace", &self.namespace)
+            .field("backend", &self.backend)
+            .finish_non_exhaustive()
+    }
+}
+
+/// Builds caches with a second tier; for [`Builder`].
+pub trait Tiered<K, V> {
+    /// Builds the cache, as the first tier of a [`TieredCache`].
+    ///
+    /// The first tier never keeps a value for longer than the engine does. Its own time to live, idle time and capacity
+    /// apply as well; its loaders and refreshers are not used.
+    ///
+    /// # Errors
+    ///
+    /// As [`Builder::build`], and if an option of the tier is out of range. An engine that is away is none: the cache
+    /// begins without it.
+    fn tiered(self, tier: Tier<V>) -> Result<TieredCache<K, V>, BuildError>;
+}
+
+impl<K, V> Tiered<K, V> for Builder<K, Held<V>>
+where
+    K: TierKey + Hash + Eq + Clone + Send + Sync + 'static,
+    V: Clone + Send + Sync + 'static,
+{
+    fn tiered(self, tier: Tier<V>) -> Result<TieredCache<K, V>, BuildError> {
+        tier.check()?;
+        let first = self.build()?;
+        let clock = tier.clock.map_or_else(Readings::system, Readings::given);
+        let plane = Plane::new(Names::new(&tier.namespace), clock, tier.bounds);
+        let inner = Inner::new(
+            first,
+            Arc::new(plane),
+            tier.backend,
+            tier.codec,
+            tier.settings,
+        );
+        Ok(TieredCache::start(inner))
+    }
+}

@@ -1,0 +1,118 @@
+//! The handle that users hold, and look-ups.
+
+use std::fmt;
+use std::hash::Hash;
+use std::sync::Arc;
+
+use tidewheel::{Cache, Equivalent};
+
+use super::block::block_on;
+use super::held::{Belief, Held};
+use crate::codec::TierKey;
+use crate::flow::Inner;
+use crate::stats::TierStats;
+
+/// A cache with a second tier that many processes share. See the [crate](crate) for a guide.
+///
+/// A clone is another handle to the same cache. Methods that end in `_async` are futures for any runtime; the others block
+/// their thread while they wait for the engine, so tasks should not call them.
+pub struct TieredCache<K, V> {
+    pub(crate) inner: Arc<Inner<K, V>>,
+}
+
+impl<K, V> TieredCache<K, V>
+where
+    K: TierKey + Hash + Eq + Clone + Send + Sync + 'static,
+    V: Clone + Send + Sync + 'static,
+{
+    pub(super) fn start(inner: Inner<K, V>) -> Self {
+        let inner = Arc::new(inner);
+        inner.start();
+        Self { inner }
+    }
+
+    /// The value, if the first tier has it and it may be believed. Never waits for anybody.
+    #[inline]
+    pub fn get_local<Q>(&self, key: &Q) -> Option<V>
+    where
+        Q: Hash + Equivalent<K> + ?Sized,
+    {
+        self.hit(key)?.1
+    }
+
+    /// The value, from the first tier or else from the engine. `None` if neither has it, or the engine is away.
+    pub fn get(&self, key: &K) -> Option<V> {
+        match self.hit(key) {
+            Some((_, value)) => value,
+            None => block_on(self.inner.look_up(key)),
+        }
+    }
+
+    /// As [`get`](Self::get), for tasks.
+    pub async fn get_async(&self, key: &K) -> Option<V> {
+        match self.hit(key) {
+            Some((_, value)) => value,
+            None => self.inner.look_up(key).await,
+        }
+    }
+
+    /// What the first tier has of a key, if that may be believed: the value, or that there is none.
+    #[inline]
+    pub(super) fn hit<Q>(&self, key: &Q) -> Option<(Belief, Option<V>)>
+    where
+        Q: Hash + Equivalent<K> + ?Sized,
+    {
+        let clock = self.inner.plane.clock();
+        let look = |held: &Held<V>| match held.belief(clock) {
+            Belief::None => None,
+            belief => Some((belief, held.value.clone())),
+        };
+        self.inner.first.view(key, look)?
+    }
+
+    /// The first tier. What is written to it by hand is in no other process, and may be replaced at any time.
+    #[must_use]
+    pub fn first_tier(&self) -> &Cache<K, Held<V>> {
+        &self.inner.first
+    }
+
+    /// What has happened in this process.
+    #[must_use]
+    pub fn tier_stats(&self) -> TierStats {
+        self.inner.counters.read()
+    }
+
+    /// Whether connections tell of all changes at the moment, so that entries are believed.
+    #[must_use]
+    pub fn is_watched(&self) -> bool {
+        self.inner.plane.is_watched()
+    }
+
+    /// Invalidations that the engine has not taken yet. They are tried again before anything is read from it.
+    #[must_use]
+    pub fn invalidations_waiting(&self) -> usize {
+        self.inner.pending.len()
+    }
+
+    /// Whether the engine is left alone for a moment, after failures.
+    #[must_use]
+    pub fn is_engine_left_alone(&self) -> bool {
+        self.inner.breaker.is_open()
+    }
+}
+
+impl<K, V> Clone for TieredCache<K, V> {
+    fn clone(&self) -> Self {
+        let inner = Arc::clone(&self.inner);
+        Self { inner }
+    }
+}
+
+impl<K, V> fmt::Debug for TieredCache<K, V> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("TieredCache")
+            .field("engine", &self.inner.backend)
+            .field("stats", &self.inner.counters.read())
+            .finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,10 @@
+//! What users call.
+
+pub(crate) mod block;
+pub(crate) mod builder;
+pub(crate) mod cache;
+pub(crate) mod held;
+pub(crate) mod life;
+mod load;
+mod load_async;
+mod write;

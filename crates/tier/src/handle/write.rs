@@ -1,0 +1,93 @@
+//! Writes and invalidations, for threads and tasks.
+
+use std::hash::Hash;
+
+use super::block::block_on;
+use super::cache::TieredCache;
+use super::life::Life;
+use crate::codec::TierKey;
+use crate::engine::EngineError;
+
+/// # Writing and invalidating
+///
+/// When one of these returns, no process loads the old value from the engine any more; each forgets its own copy when word of
+/// the change arrives. This process has forgotten it already.
+impl<K, V> TieredCache<K, V>
+where
+    K: TierKey + Hash + Eq + Clone + Send + Sync + 'static,
+    V: Clone + Send + Sync + 'static,
+{
+    /// Stores a value in the engine. The first tier has it when it is read for the first time.
+    ///
+    /// # Errors
+    ///
+    /// If the engine has not taken it; it may have, if it took too long. It is not tried again: it could replace what
+    /// another process has written since.
+    pub fn insert(&self, key: &K, value: &V, life: Life) -> Result<(), EngineError> {
+        block_on(self.inner.insert(key, value, life))
+    }
+
+    /// As [`insert`](Self::insert), for tasks.
+    ///
+    /// # Errors
+    ///
+    /// As that.
+    pub async fn insert_async(&self, key: &K, value: &V, life: Life) -> Result<(), EngineError> {
+        self.inner.insert(key, value, life).await
+    }
+
+    /// Removes a key from both tiers. A load in progress, in any process, stores nothing.
+    ///
+    /// # Errors
+    ///
+    /// If the engine has not taken it. Then this process tries again, before it reads anything else from the engine.
+    pub fn invalidate(&self, key: &K) -> Result<(), EngineError> {
+        block_on(self.inner.invalidate(key))
+    }
+
+    /// As [`invalidate`](Self::invalidate), for tasks.
+    ///
+    /// # Errors
+    ///
+    /// As that.
+    pub async fn invalidate_async(&self, key: &K) -> Result<(), EngineError> {
+        self.inner.invalidate(key).await
+    }
+
+    /// Invalidates everything that was stored with a tag, however much that is, in one step. What a loader returns that was
+    /// running meanwhile is not stored.
+    ///
+    /// # Errors
+    ///
+    /// As [`invalidate`](Self::invalidate).
+    pub fn invalidate_tag(&self, tag: &str) -> Result<(), EngineError> {
+        block_on(self.inner.invalidate_tag(tag))
+    }
+
+    /// As [`invalidate_tag`](Self::invalidate_tag), for tasks.
+    ///
+    /// # Errors
+    ///
+    /// As that.
+    pub async fn invalidate_tag_async(&self, tag: &str) -> Result<(), EngineError> {
+        self.inner.invalidate_tag(tag).await
+    }
+
+    /// Invalidates the whole namespace, in one step. Its values leave the engine when their time is over, or it needs room.
+    ///
+    /// # Errors
+    ///
+    /// As [`invalidate`](Self::invalidate).
+    pub fn clear(&self) -> Result<(), EngineError> {
+        self.invalidate_tag(crate::core::tags::SPACE)
+    }
+
+    /// As [`clear`](Self::clear), for tasks.
+    ///
+    /// # Errors
+    ///
+    /// As that.
+    pub async fn clear_async(&self) -> Result<(), EngineError> {
+        self.invalidate_tag_async(crate::core::tags::SPACE).await
+    }
+}

@@ -1,0 +1,101 @@
+//! Seeded races: processes, an engine and everything between them, one step at a time.
+//!
+//! Each seed deals out steps in another order: a request arrives, a reply arrives, word of a change arrives, a connection
+//! breaks, a loader goes on. In the end everything is delivered. Then no process may hold what the engine would not say.
+//!
+//! Each rule of `core/mod.rs` is switched off once: then the same test must fail.
+
+mod dice;
+mod script;
+mod stage;
+mod world;
+
+use std::panic::{AssertUnwindSafe, catch_unwind};
+
+use crate::core::faults::{Fault, planted};
+use script::{Kind, run};
+
+/// Seeds of a run, unless `TIDEWHEEL_SEEDS` says how many.
+const SEEDS: u64 = 1_000;
+
+/// Seeds within which a planted fault must be found.
+const SEEDS_OF_A_FAULT: u64 = 20_000;
+
+fn seeds() -> u64 {
+    let said = std::env::var("TIDEWHEEL_SEEDS").ok();
+    said.and_then(|said| said.parse().ok()).unwrap_or(SEEDS)
+}
+
+/// The first seed that fails, if one does.
+fn first_failure(kind: Kind, fault: Option<Fault>, seeds: u64) -> Option<(u64, String)> {
+    (0..seeds).find_map(|seed| {
+        let result = planted(fault, || run(kind, fault, seed));
+        result.err().map(|what| (seed, what))
+    })
+}
+
+fn holds(kind: Kind) {
+    if let Some((seed, what)) = first_failure(kind, None, seeds()) {
+        panic!("{kind:?}, seed {seed}: {what}");
+    }
+}
+
+/// With a rule switched off, some seed must fail.
+fn is_needed(kind: Kind, fault: Fault) {
+    let found = catch_unwind(AssertUnwindSafe(|| {
+        first_failure(kind, Some(fault), SEEDS_OF_A_FAULT)
+    }));
+    // A planted fault may also break an assertion of the code.
+    assert!(
+        !matches!(found, Ok(None)),
+        "{fault:?} can be switched off, and no seed of {SEEDS_OF_A_FAULT} notices"
+    );
+}
+
+#[test]
+fn no_process_holds_an_old_value_when_all_is_quiet() {
+    holds(Kind::Changes);
+}
+
+#[test]
+fn nor_when_one_key_is_written_again_and_again() {
+    holds(Kind::Rewrites);
+}
+
+#[test]
+fn nor_when_connections_break() {
+    holds(Kind::Breaks);
+}
+
+#[test]
+fn nor_when_slots_move() {
+    holds(Kind::Moves);
+}
+
+#[test]
+fn nor_when_a_replica_takes_over_that_lacks_the_last_writes() {
+    holds(Kind::Failovers);
+}
+
+macro_rules! needed {
+    ($($name:ident: $kind:ident, $fault:ident;)*) => {$(
+        #[test]
+        fn $name() {
+            is_needed(Kind::$kind, Fault::$fault);
+        }
+    )*};
+}
+
+needed! {
+    h1_a_fill_token_is_needed: Changes, H1;
+    h2_a_broken_connection_ends_its_watch: Breaks, H2;
+    h3_all_keys_and_flushes_are_needed: Changes, H3;
+    h4_a_life_begins_when_the_question_is_sent: Changes, H4;
+    h5_value_and_time_to_live_are_of_one_version: Rewrites, H5;
+    h6_no_clock_of_another_machine: Changes, H6;
+    h7_only_the_holder_of_the_lease_fills: Changes, H7;
+    h8_a_failover_ends_every_watch: Failovers, H8;
+    h9_a_moved_slot_ends_every_watch: Moves, H9;
+    h10_replicas_are_not_read: Changes, H10;
+    h11_absences_are_entries_like_others: Changes, H11;
+}
