@@ -67,6 +67,14 @@ impl EngineClock {
         Some(Timestamp(best.engine.0.saturating_add(us)))
     }
 
+    /// As [`now`](Self::now), if the answer is no older than this.
+    #[cfg(feature = "nats")]
+    pub(crate) fn now_if_young(&self, at: Duration, age: Duration) -> Option<Timestamp> {
+        let best = self.best?;
+        let is_young = at.saturating_sub(best.received) <= age;
+        is_young.then(|| self.now(at)).flatten()
+    }
+
     /// The engine's time less the wall clock's, in microseconds.
     pub(crate) fn offset_us(&self) -> i64 {
         self.offset_us

@@ -41,6 +41,10 @@ struct Readme;
 mod embedded;
 mod engine_clock;
 mod memory;
+#[cfg(feature = "nats")]
+mod nats;
+#[cfg(feature = "postgres")]
+mod postgres;
 mod shape;
 mod store;
 mod table;
@@ -51,6 +55,10 @@ mod worker;
 pub use embedded::EmbeddedStore;
 pub use embedded::JournalStore;
 pub use memory::MemoryStore;
+#[cfg(feature = "nats")]
+pub use nats::{NatsBuilder, NatsStore};
+#[cfg(feature = "postgres")]
+pub use postgres::PostgresStore;
 pub use shape::claim::{Claim, Fence, Verdict};
 pub use shape::dead::DeadLetter;
 pub use shape::error::StoreError;

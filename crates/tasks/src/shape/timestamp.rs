@@ -16,6 +16,13 @@ impl Timestamp {
         Self(self.0.saturating_add(us).min(i64::MAX as u64))
     }
 
+    /// So much earlier; 1970 at the earliest.
+    #[must_use]
+    pub fn minus(self, wait: Duration) -> Self {
+        let us = u64::try_from(wait.as_micros()).unwrap_or(u64::MAX);
+        Self(self.0.saturating_sub(us))
+    }
+
     /// How long after `earlier` this is; zero if it is not.
     #[must_use]
     pub fn since(self, earlier: Self) -> Duration {

@@ -4,6 +4,10 @@ mod common;
 mod conformance;
 mod journal;
 mod memory;
+#[cfg(feature = "nats")]
+mod nats;
+#[cfg(feature = "postgres")]
+mod postgres;
 mod simulation;
 mod skew;
 mod worker;

@@ -1,0 +1,78 @@
+//! Dead letters: one message for each id.
+
+use super::Inner;
+use super::order::{Order, number};
+use super::subjects::{Subjects, id_of};
+use super::text::{decoded, encoded};
+use super::wire::{Kept, Letter, Put};
+use crate::shape::claim::Claim;
+use crate::shape::dead::DeadLetter;
+use crate::shape::error::StoreError;
+use crate::shape::task::{Due, Task};
+use crate::shape::timestamp::Timestamp;
+
+const ERROR: &str = "Tw-Error";
+const DIED: &str = "Tw-Died";
+const ATTEMPTS: &str = "Tw-Attempts";
+
+/// A claim whose last attempt failed, as a message.
+pub(super) fn letter_of(subjects: &Subjects, claim: &Claim, error: &str, now: Timestamp) -> Letter {
+    Letter::new(subjects.dead(&claim.id))
+        .header(ERROR, encoded(error))
+        .header(DIED, now.0)
+        .header(ATTEMPTS, claim.attempt)
+        .payload(claim.payload.clone().into())
+}
+
+fn read(kept: Kept) -> Option<DeadLetter> {
+    let attempts = number(&kept.headers, ATTEMPTS)?.try_into().ok()?;
+    let error = kept
+        .headers
+        .get(ERROR)
+        .and_then(|error| decoded(error.as_str()));
+    let mut letter = DeadLetter::new(id_of(&kept.subject)?, attempts, error.unwrap_or_default());
+    letter.payload = kept.payload.to_vec();
+    letter.died = Timestamp(number(&kept.headers, DIED)?);
+    Some(letter)
+}
+
+impl Inner {
+    /// One call for each letter.
+    pub(super) async fn dead_letters(&self, most: usize) -> Result<Vec<DeadLetter>, StoreError> {
+        let (mut letters, mut from) = (Vec::new(), 1);
+        while letters.len() < most {
+            let Some(kept) = self.wire.next(&self.subjects.dead_all(), from).await? else {
+                break;
+            };
+            from = kept.sequence + 1;
+            letters.extend(read(kept));
+        }
+        Ok(letters)
+    }
+
+    /// The letter goes last: if this is cut off, it is there beside its task.
+    pub(super) async fn requeue(&self, id: &str, due: Due) -> Result<bool, StoreError> {
+        let dead = self.subjects.dead(id);
+        let Some(letter) = self.wire.last(&dead).await? else {
+            return Ok(false);
+        };
+        if self.handed_over(id).await?.is_some() {
+            return Ok(false);
+        }
+        let now = self.about_now().await?;
+        let mut task = Task::new(id, letter.payload.to_vec());
+        task.due = due;
+        let order = Order::of(task, due.at(now));
+        let from = order.due.minus(self.lookahead).max(now);
+        let schedule = order.schedule(&self.subjects, id, from).expecting(0);
+        if let Put::Conflict(_) = self.wire.put(schedule).await? {
+            return Ok(false);
+        }
+        self.wire.purge(&dead, Some(letter.sequence + 1)).await?;
+        Ok(true)
+    }
+
+    pub(super) async fn remove_dead(&self, id: &str) -> Result<bool, StoreError> {
+        Ok(self.wire.purge(&self.subjects.dead(id), None).await? > 0)
+    }
+}

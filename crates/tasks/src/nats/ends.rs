@@ -1,0 +1,91 @@
+//! Ends of runs: a record, with the next run beside it; then the message is acknowledged.
+
+use std::sync::Arc;
+
+use futures_util::{StreamExt, TryStreamExt, stream};
+
+use super::Inner;
+use super::claims::{AT_ONCE, fenced};
+use super::dead::letter_of;
+use super::order::Order;
+use super::record::{Says, Step};
+use super::wire::Letter;
+use crate::shape::claim::{Claim, Verdict};
+use crate::shape::error::StoreError;
+use crate::shape::task::next_run;
+use crate::shape::timestamp::Timestamp;
+use crate::store::Failure;
+
+impl Inner {
+    pub(super) async fn done(&self, claims: Vec<Arc<Claim>>) -> Result<Vec<Verdict>, StoreError> {
+        let now = self.about_now().await?;
+        let done = claims.into_iter();
+        let done = done.map(|claim| async move { self.done_one(&claim, now).await });
+        stream::iter(done).buffered(AT_ONCE).try_collect().await
+    }
+
+    async fn done_one(&self, claim: &Claim, now: Timestamp) -> Result<Verdict, StoreError> {
+        let next = next_of(claim, now).map(|order| self.next(claim, &order, now));
+        self.end(claim, None, next).await
+    }
+
+    pub(super) async fn fail(
+        &self,
+        claim: &Claim,
+        failure: Failure,
+    ) -> Result<Verdict, StoreError> {
+        let now = self.about_now().await?;
+        match failure.retry {
+            Some(due) => {
+                let mut order = Order::of_claim(claim);
+                (order.due, order.attempt) = (due.at(now), claim.attempt.saturating_add(1));
+                self.end(claim, None, Some(self.next(claim, &order, now)))
+                    .await
+            }
+            None => {
+                let letter = letter_of(&self.subjects, claim, &failure.error, now);
+                let next = next_of(claim, now).map(|order| self.next(claim, &order, now));
+                self.end(claim, Some(letter), next).await
+            }
+        }
+    }
+
+    /// The task's next run, unless it was scheduled anew meanwhile.
+    fn next(&self, claim: &Claim, order: &Order, now: Timestamp) -> Letter {
+        let from = order.due.minus(self.lookahead).max(now);
+        order.schedule(&self.subjects, &claim.id, from).expecting(0)
+    }
+
+    /// Ends a run: with a dead letter, and with the next run, unless that was scheduled anew.
+    async fn end(
+        &self,
+        claim: &Claim,
+        letter: Option<Letter>,
+        next: Option<Letter>,
+    ) -> Result<Verdict, StoreError> {
+        let letters = |next: Option<&Letter>, after| {
+            let record = self.record(&claim.id, Says::Over, after);
+            let beside = letter.iter().chain(next).cloned();
+            std::iter::once(record).chain(beside).collect()
+        };
+        let mut step = self
+            .put_record(fenced(claim), |after| letters(next.as_ref(), after))
+            .await?;
+        if step == Step::Occupied {
+            step = self
+                .put_record(fenced(claim), |after| letters(None, after))
+                .await?;
+        }
+        let accepted = matches!(step, Step::Kept(_));
+        if accepted {
+            self.acknowledge(&claim.receipt).await;
+        }
+        Ok(accepted.into())
+    }
+}
+
+/// A periodic task's next run.
+fn next_of(claim: &Claim, now: Timestamp) -> Option<Order> {
+    let next = next_run(claim.began, claim.every?, now);
+    Some(Order::of_claim(claim).anew(next))
+}

@@ -1,0 +1,207 @@
+//! Tasks in a stream of NATS JetStream: message schedules hand them over, consumers lease them, and records fence them.
+//!
+//! A task is a *schedule* until `lookahead` before it is due. Then JetStream makes a message of it, which a consumer delivers to
+//! one worker, and again to another one unless it is acknowledged or extended within the lease.
+//!
+//! JetStream takes an acknowledgement from anybody who had the message, also from a zombie. So the end of a run is not the
+//! acknowledgement: it is a *record*, kept only if the record before it is the one that the claim knows. A second delivery
+//! begins with such a record too. All of these are messages of one stream, so that their sequences are fences.
+
+mod change;
+mod claims;
+mod dead;
+mod ends;
+mod order;
+mod pump;
+mod record;
+mod start;
+mod subjects;
+mod text;
+mod wire;
+
+use std::fmt;
+use std::future::Future;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use serde_json::Value;
+use tidewheel_time::monotonic_nanos;
+use tokio::runtime::Handle;
+
+use self::pump::{Buffer, Wakes};
+pub use self::start::NatsBuilder;
+use self::subjects::Subjects;
+use self::text::parsed;
+use self::wire::Wire;
+use crate::engine_clock::{Answer, EngineClock};
+use crate::shape::claim::{Claim, Verdict};
+use crate::shape::dead::DeadLetter;
+use crate::shape::error::StoreError;
+use crate::shape::task::{Due, Task, check_id};
+use crate::shape::timestamp::Timestamp;
+use crate::store::{Ask, Failure, TaskStore, Wake};
+
+/// For how long an answer of the engine's clock is used.
+const CLOCK_AGE: Duration = Duration::from_secs(5);
+
+/// Tasks in a stream of NATS JetStream, of version 2.12 or later. Clones share one connection.
+///
+/// ```no_run
+/// use std::time::Duration;
+/// use tidewheel_tasks::{NatsStore, Task, TaskStore};
+///
+/// # async fn start() -> Result<(), tidewheel_tasks::StoreError> {
+/// let store = NatsStore::builder("mails").replicas(3).connect("nats://n1,nats://n2,nats://n3").await?;
+/// store.schedule(Task::new("mail-7", "").after(Duration::from_secs(60))).await?;
+/// # Ok(())
+/// # }
+/// ```
+#[derive(Clone)]
+pub struct NatsStore {
+    runtime: Handle,
+    inner: Arc<Inner>,
+}
+
+/// What calls work with.
+struct Inner {
+    wire: Wire,
+    subjects: Subjects,
+    /// How long before it is due a task is handed over.
+    lookahead: Duration,
+    /// How long the consumers wait for an acknowledgement.
+    lease: Duration,
+    clock: Mutex<EngineClock>,
+    /// What the consumers have delivered, by priority.
+    buffers: [Arc<Buffer>; 3],
+    wakes: Arc<Wakes>,
+}
+
+impl fmt::Debug for NatsStore {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("NatsStore")
+            .field("stream", &self.inner.wire.stream)
+            .finish_non_exhaustive()
+    }
+}
+
+impl NatsStore {
+    /// Runs a call on the client's runtime, wherever its result is waited for.
+    async fn run<T, F>(&self, call: impl FnOnce(Arc<Inner>) -> F) -> Result<T, StoreError>
+    where
+        T: Send + 'static,
+        F: Future<Output = Result<T, StoreError>> + Send + 'static,
+    {
+        let called = self.runtime.spawn(call(Arc::clone(&self.inner)));
+        called.await.map_err(StoreError::engine)?
+    }
+}
+
+impl Inner {
+    /// The engine's time: what the stream's leader says.
+    async fn now(&self) -> Result<Timestamp, StoreError> {
+        let sent = Duration::from_nanos(monotonic_nanos());
+        let what = format!("STREAM.INFO.{}", self.wire.stream);
+        let answer = self.wire.call(&what, Value::Null).await?;
+        let engine = answer["ts"].as_str().and_then(parsed);
+        let engine = engine.ok_or_else(|| StoreError::engine("an answer without a time"))?;
+        let received = Duration::from_nanos(monotonic_nanos());
+        let mut clock = self.clock.lock().unwrap_or_else(PoisonError::into_inner);
+        clock.learn(Answer {
+            sent,
+            received,
+            engine,
+            wall: engine,
+        });
+        Ok(engine)
+    }
+
+    /// A time that the engine's clock has reached, without asking it if it was asked lately.
+    async fn about_now(&self) -> Result<Timestamp, StoreError> {
+        match self.known_now() {
+            Some(now) => Ok(now),
+            None => self.now().await,
+        }
+    }
+
+    fn known_now(&self) -> Option<Timestamp> {
+        let now = Duration::from_nanos(monotonic_nanos());
+        let clock = self.clock.lock().unwrap_or_else(PoisonError::into_inner);
+        clock.now_if_young(now, CLOCK_AGE)
+    }
+}
+
+impl TaskStore for NatsStore {
+    async fn schedule(&self, task: Task) -> Result<Timestamp, StoreError> {
+        task.check()?;
+        self.run(|inner| async move { inner.schedule(task).await })
+            .await
+    }
+
+    async fn cancel(&self, id: &str) -> Result<bool, StoreError> {
+        check_id(id)?;
+        let id = id.to_owned();
+        self.run(|inner| async move { inner.cancel(&id).await })
+            .await
+    }
+
+    async fn reschedule(&self, id: &str, due: Due) -> Result<bool, StoreError> {
+        check_id(id)?;
+        let id = id.to_owned();
+        self.run(|inner| async move { inner.reschedule(&id, due).await })
+            .await
+    }
+
+    async fn claim(&self, ask: Ask) -> Result<Vec<Claim>, StoreError> {
+        self.run(|inner| async move { inner.claim(&ask).await })
+            .await
+    }
+
+    async fn extend(&self, claims: &[Arc<Claim>], _: Duration) -> Result<Vec<Verdict>, StoreError> {
+        let claims = claims.to_vec();
+        self.run(|inner| async move { inner.extend(&claims).await })
+            .await
+    }
+
+    async fn done(&self, claims: &[Arc<Claim>]) -> Result<Vec<Verdict>, StoreError> {
+        let claims = claims.to_vec();
+        self.run(|inner| async move { inner.done(claims).await })
+            .await
+    }
+
+    async fn fail(&self, claim: &Claim, failure: Failure) -> Result<Verdict, StoreError> {
+        let claim = claim.clone();
+        self.run(|inner| async move { inner.fail(&claim, failure).await })
+            .await
+    }
+
+    async fn release(&self, claims: &[Arc<Claim>]) -> Result<Vec<Verdict>, StoreError> {
+        let claims = claims.to_vec();
+        self.run(|inner| async move { inner.release(&claims).await })
+            .await
+    }
+
+    async fn now(&self) -> Result<Timestamp, StoreError> {
+        self.run(|inner| async move { inner.now().await }).await
+    }
+
+    async fn dead_letters(&self, most: usize) -> Result<Vec<DeadLetter>, StoreError> {
+        self.run(|inner| async move { inner.dead_letters(most).await })
+            .await
+    }
+
+    async fn requeue(&self, id: &str, due: Due) -> Result<bool, StoreError> {
+        let id = id.to_owned();
+        self.run(|inner| async move { inner.requeue(&id, due).await })
+            .await
+    }
+
+    async fn remove_dead(&self, id: &str) -> Result<bool, StoreError> {
+        let id = id.to_owned();
+        self.run(|inner| async move { inner.remove_dead(&id).await })
+            .await
+    }
+
+    fn on_arrival(&self, wake: Wake) {
+        self.inner.wakes.add(wake);
+    }
+}

@@ -1,0 +1,113 @@
+//! A task as a message: a schedule, or what the schedule becomes.
+
+use std::time::Duration;
+
+use async_nats::HeaderMap;
+use bytes::Bytes;
+
+use super::subjects::Subjects;
+use super::text::rfc3339;
+use super::wire::{Kept, Letter};
+use crate::shape::claim::Claim;
+use crate::shape::task::{Priority, Task};
+use crate::shape::timestamp::Timestamp;
+
+/// What a schedule, and what is handed over, carry.
+#[derive(Debug, Clone)]
+pub(super) struct Order {
+    pub(super) due: Timestamp,
+    pub(super) began: Timestamp,
+    pub(super) every: Option<Duration>,
+    pub(super) attempt: u32,
+    pub(super) priority: Priority,
+    pub(super) payload: Bytes,
+}
+
+const DUE: &str = "Tw-Due";
+const BEGAN: &str = "Tw-Began";
+const EVERY: &str = "Tw-Every";
+const ATTEMPT: &str = "Tw-Attempt";
+const PRIORITY: &str = "Tw-Priority";
+
+impl Order {
+    pub(super) fn of(task: Task, due: Timestamp) -> Self {
+        Self {
+            due,
+            began: due,
+            every: task.every,
+            attempt: 1,
+            priority: task.priority,
+            payload: task.payload.into(),
+        }
+    }
+
+    pub(super) fn of_claim(claim: &Claim) -> Self {
+        Self {
+            due: claim.due,
+            began: claim.began,
+            every: claim.every,
+            attempt: claim.attempt,
+            priority: claim.priority,
+            payload: claim.payload.clone().into(),
+        }
+    }
+
+    /// Of a message as it was kept or delivered.
+    pub(super) fn read(headers: &HeaderMap, payload: Bytes) -> Option<Self> {
+        let due = number(headers, DUE)?;
+        let level = number(headers, PRIORITY).and_then(|level| level.try_into().ok());
+        Some(Self {
+            due: Timestamp(due),
+            began: Timestamp(number(headers, BEGAN).unwrap_or(due)),
+            every: number(headers, EVERY).map(Duration::from_millis),
+            attempt: number(headers, ATTEMPT)?.try_into().ok()?,
+            priority: Priority::of_level(level.unwrap_or(1)),
+            payload,
+        })
+    }
+
+    pub(super) fn of_kept(kept: Kept) -> Option<Self> {
+        Self::read(&kept.headers, kept.payload)
+    }
+
+    /// With its first attempt ahead.
+    pub(super) fn anew(self, due: Timestamp) -> Self {
+        Self {
+            due,
+            began: due,
+            attempt: 1,
+            ..self
+        }
+    }
+
+    /// As a schedule: it becomes a message that is handed over at `from`.
+    pub(super) fn schedule(&self, subjects: &Subjects, id: &str, from: Timestamp) -> Letter {
+        let letter = Letter::new(subjects.pending(id))
+            .header("Nats-Schedule", format_args!("@at {}", rfc3339(from)))
+            .header("Nats-Schedule-Target", subjects.handed(id, self.priority));
+        self.write(letter)
+    }
+
+    /// As a message that is handed over at once.
+    pub(super) fn hand_over(&self, subjects: &Subjects, id: &str) -> Letter {
+        self.write(Letter::new(subjects.handed(id, self.priority)))
+    }
+
+    fn write(&self, letter: Letter) -> Letter {
+        let letter = letter
+            .header(DUE, self.due.0)
+            .header(BEGAN, self.began.0)
+            .header(ATTEMPT, self.attempt)
+            .header(PRIORITY, self.priority.level())
+            .payload(self.payload.clone());
+        match self.every {
+            Some(period) => letter.header(EVERY, period.as_millis()),
+            None => letter,
+        }
+    }
+}
+
+/// A number in a header.
+pub(super) fn number(headers: &HeaderMap, name: &'static str) -> Option<u64> {
+    headers.get(name)?.as_str().parse().ok()
+}

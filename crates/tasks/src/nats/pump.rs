@@ -1,0 +1,117 @@
+//! Messages of one consumer, as far as there is room for them.
+//!
+//! A *pull* asks a consumer for so many messages, for a second. When nothing has come for a bit longer than that, the pull
+//! was lost with a node, and another one is made.
+
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::time::Duration;
+
+use async_nats::{Message, Subscriber};
+use futures_util::StreamExt;
+use serde_json::json;
+use tidewheel_time::monotonic_nanos;
+
+use super::wire::Wire;
+use crate::store::Wake;
+
+/// Messages that wait for a worker to claim them.
+const ROOM: usize = 2000;
+
+/// How long a pull lasts.
+const PULL: Duration = Duration::from_secs(1);
+
+/// After a pull that brought nothing: a refusal is answered at once.
+const PAUSE: Duration = Duration::from_millis(20);
+
+/// A message that was delivered, and when.
+#[derive(Debug)]
+pub(super) struct Delivered {
+    pub(super) message: Message,
+    /// By the monotonic clock, in nanoseconds.
+    pub(super) at: u64,
+}
+
+/// What one consumer has delivered.
+#[derive(Debug, Default)]
+pub(super) struct Buffer(Mutex<Vec<Delivered>>);
+
+impl Buffer {
+    fn lock(&self) -> MutexGuard<'_, Vec<Delivered>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Takes so many at most, the oldest first.
+    pub(super) fn take(&self, most: usize) -> Vec<Delivered> {
+        let mut waiting = self.lock();
+        let count = most.min(waiting.len());
+        waiting.drain(..count).collect()
+    }
+
+    fn room(&self) -> usize {
+        ROOM.saturating_sub(self.lock().len())
+    }
+}
+
+/// Who is told that something was delivered.
+#[derive(Default)]
+pub(super) struct Wakes(Mutex<Vec<Wake>>);
+
+impl Wakes {
+    pub(super) fn add(&self, wake: Wake) {
+        self.0
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .push(wake);
+    }
+
+    fn tell(&self) {
+        let wakes = self
+            .0
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .clone();
+        wakes.iter().for_each(|wake| wake());
+    }
+}
+
+/// Pulls until nobody has the buffer any more.
+pub(super) async fn pump(wire: Wire, consumer: String, buffer: Weak<Buffer>, wakes: Arc<Wakes>) {
+    let inbox = wire.client.new_inbox();
+    let Ok(mut messages) = wire.client.subscribe(inbox.clone()).await else {
+        return;
+    };
+    let subject = format!("$JS.API.CONSUMER.MSG.NEXT.{}.{consumer}", wire.stream);
+    while let Some(buffer) = buffer.upgrade() {
+        let room = buffer.room();
+        if room > 0 {
+            let expires = PULL.as_nanos().min(u128::from(u64::MAX)) as u64;
+            let pull = json!({ "batch": room, "expires": expires }).to_string();
+            let asked = wire
+                .client
+                .publish_with_reply(subject.clone(), inbox.clone(), pull.into());
+            // A connection that is away comes back.
+            let _ = asked.await;
+        }
+        if !receive(&mut messages, &buffer, &wakes, room).await {
+            drop(buffer);
+            tokio::time::sleep(PAUSE).await;
+        }
+    }
+}
+
+/// Takes what a pull brings, until it ends. Returns whether it brought something.
+async fn receive(messages: &mut Subscriber, buffer: &Buffer, wakes: &Wakes, most: usize) -> bool {
+    for received in 0..most {
+        let next = tokio::time::timeout(PULL + PULL / 5, messages.next()).await;
+        match next {
+            Ok(Some(message)) if message.status.is_none() => {
+                let at = monotonic_nanos();
+                buffer.lock().push(Delivered { message, at });
+                wakes.tell();
+            }
+            // The pull has ended, or nobody knows of it.
+            _ => return received > 0,
+        }
+    }
+    most > 0
+}

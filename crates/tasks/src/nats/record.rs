@@ -1,0 +1,112 @@
+//! The record of an id's latest claim: a small message, which the next one must know.
+
+use super::Inner;
+use super::wire::{Kept, Letter, Put};
+use crate::shape::error::StoreError;
+
+/// For how long a record is kept: a zombie that wakes up later is no longer told from the living.
+const KEPT_FOR: &str = "600s";
+
+/// What a record says.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Says {
+    /// The task was delivered again, and is claimed under this record's sequence.
+    Claimed,
+    /// What was handed over before is over: it has ended, was cancelled, or was moved.
+    Over,
+}
+
+const SAYS: &str = "Tw-Says";
+
+impl Inner {
+    /// A record, kept only after the one of the given sequence; 0 for none.
+    pub(super) fn record(&self, id: &str, says: Says, after: u64) -> Letter {
+        self.record_anyway(id, says).expecting(after)
+    }
+
+    /// A record, whatever was there.
+    pub(super) fn record_anyway(&self, id: &str, says: Says) -> Letter {
+        let says = match says {
+            Says::Claimed => "claimed",
+            Says::Over => "over",
+        };
+        let letter = Letter::new(self.subjects.record(id));
+        letter.header(SAYS, says).header("Nats-TTL", KEPT_FOR)
+    }
+
+    /// The record as the stream's leader has it.
+    pub(super) async fn last_record(&self, id: &str) -> Result<Option<Kept>, StoreError> {
+        self.wire.last(&self.subjects.record(id)).await
+    }
+
+    /// Keeps letters of which the first is a record after whatever record is not newer than a claim. `letters` makes them for
+    /// the sequence of the record that they come after; `known` is the first guess.
+    pub(super) async fn put_record(
+        &self,
+        claim: Fenced<'_>,
+        letters: impl Fn(u64) -> Vec<Letter>,
+    ) -> Result<Step, StoreError> {
+        let mut after = claim.known;
+        for _ in 0..TRIES {
+            let mut batch = letters(after);
+            let is_single = batch.len() == 1;
+            let put = match batch.pop() {
+                Some(letter) if is_single => self.wire.put(letter).await?,
+                Some(letter) => {
+                    batch.push(letter);
+                    self.wire.put_all(batch).await?
+                }
+                None => return Ok(Step::Refused),
+            };
+            let said = match put {
+                Put::Kept(sequence) => return Ok(Step::Kept(sequence)),
+                // Of a batch it may be another letter's.
+                Put::Conflict(said) => said.filter(|_| is_single),
+            };
+            let last = match said {
+                Some(last) => last,
+                None => self
+                    .last_record(claim.id)
+                    .await?
+                    .map_or(0, |kept| kept.sequence),
+            };
+            match last {
+                newer if newer > claim.fence => return Ok(Step::Refused),
+                same if same == after && !is_single => return Ok(Step::Occupied),
+                older => after = older,
+            }
+        }
+        Err(StoreError::engine("the record changes all the time"))
+    }
+}
+
+/// How often a record is tried: the second try knows the last one; more are for those that come and go meanwhile.
+const TRIES: u32 = 4;
+
+/// A claim, as its record is compared with it.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Fenced<'a> {
+    pub(super) id: &'a str,
+    pub(super) fence: u64,
+    /// The sequence of the last record, as far as the claim knows; 0 for none.
+    pub(super) known: u64,
+}
+
+/// What became of a record and the letters beside it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Step {
+    /// They are kept, the last under this sequence.
+    Kept(u64),
+    /// There is a newer record: somebody else has claimed the task, or it is over.
+    Refused,
+    /// The record would be kept, but the schedule beside it would replace one that has come meanwhile.
+    Occupied,
+}
+
+/// What a record that was kept says.
+pub(super) fn says(kept: &Kept) -> Says {
+    match kept.headers.get(SAYS).map(|value| value.as_str()) {
+        Some("claimed") => Says::Claimed,
+        _ => Says::Over,
+    }
+}

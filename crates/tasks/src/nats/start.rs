@@ -1,0 +1,189 @@
+//! Connecting: the stream, its consumers, and what pulls from them.
+
+use std::fmt;
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use async_nats::{ConnectOptions, ToServerAddrs};
+use serde_json::json;
+use tokio::runtime::Handle;
+
+use super::pump::{Buffer, Wakes, pump};
+use super::subjects::Subjects;
+use super::wire::Wire;
+use super::{Inner, NatsStore};
+use crate::engine_clock::EngineClock;
+use crate::shape::error::StoreError;
+use crate::shape::task::Priority;
+
+/// How long a call may take.
+const PATIENCE: Duration = Duration::from_secs(2);
+
+/// Longest pause before a lost connection is tried again.
+const RECONNECT: Duration = Duration::from_millis(200);
+
+/// Options of a [`NatsStore`].
+#[derive(Clone)]
+pub struct NatsBuilder {
+    queue: String,
+    replicas: usize,
+    lookahead: Duration,
+    lease: Duration,
+    options: Option<Arc<dyn Fn() -> ConnectOptions + Send + Sync>>,
+}
+
+impl fmt::Debug for NatsBuilder {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("NatsBuilder")
+            .field("queue", &self.queue)
+            .field("replicas", &self.replicas)
+            .finish_non_exhaustive()
+    }
+}
+
+impl NatsStore {
+    /// Options of a store for one queue: letters, digits, `-` and `_`. Its stream is `TW_` and the queue's name.
+    #[must_use]
+    pub fn builder(queue: impl Into<String>) -> NatsBuilder {
+        NatsBuilder {
+            queue: queue.into(),
+            replicas: 1,
+            lookahead: Duration::from_secs(10),
+            lease: Duration::from_secs(8),
+            options: None,
+        }
+    }
+}
+
+impl NatsBuilder {
+    /// How many nodes have the stream (default 1): 3, to survive one.
+    #[must_use]
+    pub fn replicas(mut self, replicas: usize) -> Self {
+        self.replicas = replicas;
+        self
+    }
+
+    /// How long before it is due a task is handed over (default 10 s). The same as the workers' lookahead, for all that
+    /// use the queue.
+    #[must_use]
+    pub fn lookahead(mut self, lookahead: Duration) -> Self {
+        self.lookahead = lookahead;
+        self
+    }
+
+    /// How long a claim lasts unless it is extended (default 8 s). The same as the workers' lease.
+    #[must_use]
+    pub fn lease(mut self, lease: Duration) -> Self {
+        self.lease = lease;
+        self
+    }
+
+    /// How the client is made: credentials, encryption. Called once.
+    #[must_use]
+    pub fn options(mut self, options: impl Fn() -> ConnectOptions + Send + Sync + 'static) -> Self {
+        self.options = Some(Arc::new(options));
+        self
+    }
+
+    /// Connects, and makes the stream and its consumers unless they are there. The client runs on the current tokio
+    /// runtime.
+    ///
+    /// # Errors
+    ///
+    /// When no server can be reached, or the stream cannot be made.
+    pub async fn connect(self, servers: impl ToServerAddrs) -> Result<NatsStore, StoreError> {
+        let is_name = |c: char| c.is_ascii_alphanumeric() || c == '-' || c == '_';
+        if self.queue.is_empty() || !self.queue.chars().all(is_name) {
+            return Err(StoreError::refused("a queue has letters, digits, - and _"));
+        }
+        let options = self
+            .options
+            .as_ref()
+            .map_or_else(ConnectOptions::new, |make| make());
+        let options = options
+            .request_timeout(Some(PATIENCE))
+            .reconnect_delay_callback(|tries| {
+                RECONNECT.min(Duration::from_millis(10) * u32::try_from(tries).unwrap_or(u32::MAX))
+            });
+        let client = options.connect(servers).await.map_err(StoreError::engine)?;
+        let stream = format!("TW_{}", self.queue);
+        let inner = self.inner(Wire { client, stream });
+        inner.make(self.replicas).await?;
+        inner.start();
+        let runtime = Handle::current();
+        Ok(NatsStore {
+            runtime,
+            inner: Arc::new(inner),
+        })
+    }
+
+    fn inner(&self, wire: Wire) -> Inner {
+        Inner {
+            wire,
+            subjects: Subjects::of(&self.queue),
+            lookahead: self.lookahead,
+            lease: self.lease,
+            clock: Mutex::new(EngineClock::default()),
+            buffers: [(); 3].map(|()| Arc::new(Buffer::default())),
+            wakes: Arc::new(Wakes::default()),
+        }
+    }
+}
+
+impl Inner {
+    async fn make(&self, replicas: usize) -> Result<(), StoreError> {
+        let stream = &self.wire.stream;
+        let config = json!({
+            "name": stream,
+            "subjects": [self.subjects.all()],
+            "retention": "workqueue",
+            "storage": "file",
+            "discard": "old",
+            "num_replicas": replicas,
+            "max_msgs_per_subject": 1,
+            "allow_msg_schedules": true,
+            "allow_msg_ttl": true,
+            "allow_atomic": true,
+            "allow_direct": true,
+        });
+        self.wire
+            .call(&format!("STREAM.CREATE.{stream}"), config)
+            .await?;
+        for priority in Priority::ALL {
+            self.make_consumer(priority).await?;
+        }
+        Ok(())
+    }
+
+    async fn make_consumer(&self, priority: Priority) -> Result<(), StoreError> {
+        let (stream, name) = (&self.wire.stream, consumer(priority));
+        let filter = self.subjects.handed_all(priority);
+        let config = json!({
+            "stream_name": stream,
+            "config": {
+                "durable_name": name,
+                "name": name,
+                "ack_policy": "explicit",
+                "ack_wait": u64::try_from(self.lease.as_nanos()).unwrap_or(u64::MAX),
+                "max_deliver": -1,
+                "max_ack_pending": -1,
+                "filter_subject": filter,
+            },
+        });
+        let what = format!("CONSUMER.CREATE.{stream}.{name}.{filter}");
+        self.wire.call(&what, config).await.map(|_| ())
+    }
+
+    fn start(&self) {
+        for priority in Priority::ALL {
+            let buffer = Arc::downgrade(&self.buffers[usize::from(priority.level())]);
+            let wakes = Arc::clone(&self.wakes);
+            let wire = self.wire.clone();
+            tokio::spawn(pump(wire, consumer(priority), buffer, wakes));
+        }
+    }
+}
+
+fn consumer(priority: Priority) -> String {
+    format!("p{}", priority.level())
+}

@@ -1,0 +1,135 @@
+//! Tasks in a table of Postgres: claims skip what others lock, the database's clock decides, and a task can be enqueued within the
+//! caller's own transaction.
+
+mod calls;
+mod rows;
+mod session;
+mod sql;
+
+use std::fmt;
+use std::sync::Arc;
+
+use tokio_postgres::tls::{MakeTlsConnect, TlsConnect};
+use tokio_postgres::types::ToSql;
+use tokio_postgres::{Config, GenericClient, NoTls, Row, Socket};
+
+use self::rows::{Named, Order, number, verdicts};
+use self::session::{Link, Of, said};
+use crate::shape::claim::{Claim, Verdict};
+use crate::shape::error::StoreError;
+use crate::shape::task::Task;
+use crate::shape::timestamp::Timestamp;
+
+/// The parameters of a statement.
+type Parameters<'a> = &'a [&'a (dyn ToSql + Sync)];
+
+/// Tasks in a table of Postgres. Clones share one connection, which is made anew when it breaks.
+///
+/// Its tables are `tidewheel_tasks` and `tidewheel_dead`. A *queue* is a name within them: only workers of that queue claim
+/// its tasks.
+///
+/// ```no_run
+/// use tidewheel_tasks::{PostgresStore, Task};
+///
+/// # async fn order(client: &mut tokio_postgres::Client) -> Result<(), Box<dyn std::error::Error>> {
+/// let store = PostgresStore::connect("host=/run/postgresql user=shop", "mails").await?;
+/// // The task is there if, and only if, the order is.
+/// let transaction = client.transaction().await?;
+/// transaction.execute("INSERT INTO orders VALUES (7)", &[]).await?;
+/// store.schedule_in(&transaction, Task::new("mail-7", "")).await?;
+/// transaction.commit().await?;
+/// # Ok(())
+/// # }
+/// ```
+#[derive(Clone)]
+pub struct PostgresStore {
+    link: Arc<Link>,
+    queue: String,
+}
+
+impl fmt::Debug for PostgresStore {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("PostgresStore")
+            .field("queue", &self.queue)
+            .finish_non_exhaustive()
+    }
+}
+
+impl PostgresStore {
+    /// Connects, without encryption, and makes the tables unless they are there. The connection runs on the current tokio
+    /// runtime. `config` is what `tokio_postgres` takes.
+    ///
+    /// # Errors
+    ///
+    /// When the server cannot be reached, or the tables cannot be made.
+    pub async fn connect(config: &str, queue: &str) -> Result<Self, StoreError> {
+        Self::connect_by(config, queue, NoTls).await
+    }
+
+    /// As [`connect`](Self::connect), encrypted by a connector such as that of `postgres-native-tls`.
+    ///
+    /// # Errors
+    ///
+    /// As `connect`.
+    pub async fn connect_by<T>(config: &str, queue: &str, tls: T) -> Result<Self, StoreError>
+    where
+        T: MakeTlsConnect<Socket> + Clone + Send + Sync + 'static,
+        T::Stream: Send,
+        T::TlsConnect: Send,
+        <T::TlsConnect as TlsConnect<Socket>>::Future: Send,
+    {
+        let config: Config = config.parse().map_err(StoreError::refused)?;
+        let queue = queue.to_owned();
+        let link = Arc::new(Link::new(config, tls, queue.clone()));
+        link.session().await?;
+        Ok(Self { link, queue })
+    }
+
+    /// Keeps a task by the caller's own connection or transaction: with that the task comes, or not.
+    ///
+    /// # Errors
+    ///
+    /// As [`schedule`](crate::TaskStore::schedule).
+    pub async fn schedule_in(
+        &self,
+        client: &impl GenericClient,
+        task: Task,
+    ) -> Result<Timestamp, StoreError> {
+        task.check()?;
+        let order = Order::of(task);
+        let parameters = order.parameters(&self.queue);
+        let row = client.query_one(sql::SCHEDULE, &parameters).await;
+        let row = row.map_err(said)?;
+        Ok(Timestamp(number(&row, 0)))
+    }
+
+    /// How many tasks are pending or claimed. Its cost grows with their number.
+    ///
+    /// # Errors
+    ///
+    /// When the engine fails.
+    pub async fn count(&self) -> Result<u64, StoreError> {
+        let rows = self.query(Of::Count, &[&self.queue]).await?;
+        Ok(rows.first().map_or(0, |row| number(row, 0)))
+    }
+
+    async fn query(&self, of: Of, parameters: Parameters<'_>) -> Result<Vec<Row>, StoreError> {
+        let session = self.link.session().await?;
+        let statement = session.statement(of);
+        let rows = session.client.query(statement, parameters).await;
+        rows.map_err(said)
+    }
+
+    /// A call that changes one row, or none.
+    async fn changes(&self, of: Of, parameters: Parameters<'_>) -> Result<bool, StoreError> {
+        Ok(!self.query(of, parameters).await?.is_empty())
+    }
+
+    /// A call for many claims, which answers with the fences that it accepted.
+    async fn accept(&self, of: Of, claims: &[Arc<Claim>]) -> Result<Vec<Verdict>, StoreError> {
+        let named = Named::of(claims);
+        let parameters: Parameters<'_> = &[&self.queue, &named.ids, &named.fences];
+        let rows = self.query(of, parameters).await?;
+        Ok(verdicts(claims, &rows))
+    }
+}

@@ -1,0 +1,130 @@
+//! Tasks and claims as parameters and rows.
+
+use std::collections::HashSet;
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio_postgres::Row;
+use tokio_postgres::types::ToSql;
+
+use crate::shape::claim::{Claim, Fence, Verdict};
+use crate::shape::dead::DeadLetter;
+use crate::shape::task::{Due, Priority, Task};
+use crate::shape::timestamp::Timestamp;
+
+/// When something is due, as two parameters of which one is null.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct When {
+    pub(super) wait: Option<i64>,
+    pub(super) at: Option<i64>,
+}
+
+impl When {
+    pub(super) fn of(due: Due) -> Self {
+        match due {
+            Due::After(wait) => Self {
+                wait: Some(micros(wait)),
+                at: None,
+            },
+            Due::At(_) => Self {
+                wait: None,
+                at: Some(signed(due.at(Timestamp(0)).0)),
+            },
+        }
+    }
+}
+
+/// A task as parameters.
+#[derive(Debug)]
+pub(super) struct Order {
+    id: String,
+    when: When,
+    payload: Vec<u8>,
+    priority: i16,
+    every: Option<i64>,
+}
+
+impl Order {
+    pub(super) fn of(task: Task) -> Self {
+        Self {
+            id: task.id,
+            when: When::of(task.due),
+            payload: task.payload,
+            priority: i16::from(task.priority.level()),
+            every: task.every.map(micros),
+        }
+    }
+
+    pub(super) fn parameters<'a>(&'a self, queue: &'a String) -> [&'a (dyn ToSql + Sync); 7] {
+        let When { wait, at } = &self.when;
+        [
+            queue,
+            &self.id,
+            wait,
+            at,
+            &self.payload,
+            &self.priority,
+            &self.every,
+        ]
+    }
+}
+
+/// Claims as parameters.
+#[derive(Debug)]
+pub(super) struct Named {
+    pub(super) ids: Vec<String>,
+    pub(super) fences: Vec<i64>,
+}
+
+impl Named {
+    pub(super) fn of(claims: &[Arc<Claim>]) -> Self {
+        Self {
+            ids: claims.iter().map(|claim| claim.id.clone()).collect(),
+            fences: claims.iter().map(|claim| signed(claim.fence.0)).collect(),
+        }
+    }
+}
+
+/// Which claims are among the fences that came back.
+pub(super) fn verdicts(claims: &[Arc<Claim>], rows: &[Row]) -> Vec<Verdict> {
+    let accepted: HashSet<u64> = rows.iter().map(|row| number(row, 0)).collect();
+    let accepted = claims
+        .iter()
+        .map(|claim| accepted.contains(&claim.fence.0).into());
+    accepted.collect()
+}
+
+pub(super) fn claim(row: &Row, lease: Duration) -> Claim {
+    let due = Timestamp(number(row, 1));
+    let mut claim = Claim::new(row.get::<_, String>(0), due, Fence(number(row, 7)), lease);
+    claim.began = Timestamp(number(row, 2));
+    claim.payload = row.get(3);
+    claim.priority = Priority::of_level(row.get::<_, i16>(4).try_into().unwrap_or(1));
+    let every: Option<i64> = row.get(5);
+    claim.every = every.map(|us| Duration::from_micros(us.cast_unsigned()));
+    claim.attempt = row.get::<_, i32>(6).try_into().unwrap_or(u32::MAX);
+    claim
+}
+
+pub(super) fn letter(row: &Row) -> DeadLetter {
+    let attempts = row.get::<_, i32>(2).try_into().unwrap_or(u32::MAX);
+    let mut letter = DeadLetter::new(row.get::<_, String>(0), attempts, row.get::<_, String>(3));
+    letter.payload = row.get(1);
+    letter.died = Timestamp(number(row, 4));
+    letter
+}
+
+/// A number that is not negative, from a column that could have others.
+pub(super) fn number(row: &Row, column: usize) -> u64 {
+    row.get::<_, i64>(column).try_into().unwrap_or(0)
+}
+
+pub(super) fn signed(number: u64) -> i64 {
+    i64::try_from(number).unwrap_or(i64::MAX)
+}
+
+/// A duration in microseconds, rounded up. A tenth of what the type can say is left for sums.
+pub(super) fn micros(duration: Duration) -> i64 {
+    let us = i64::try_from(duration.as_nanos().div_ceil(1000)).unwrap_or(i64::MAX);
+    us.min(i64::MAX / 10)
+}

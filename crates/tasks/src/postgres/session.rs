@@ -1,0 +1,183 @@
+//! One connection, made anew when it breaks: its statements, and the notes that say that something came.
+
+use std::future::poll_fn;
+use std::pin::Pin;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use tokio::runtime::Handle;
+use tokio_postgres::tls::{MakeTlsConnect, TlsConnect};
+use tokio_postgres::{AsyncMessage, Client, Config, Connection, Socket, Statement};
+
+use super::sql;
+use crate::shape::error::StoreError;
+use crate::store::Wake;
+
+/// How long a connection may take.
+const PATIENCE: Duration = Duration::from_secs(2);
+
+/// Which statement is meant.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Of {
+    Now,
+    Count,
+    Schedule,
+    Cancel,
+    Reschedule,
+    Claim,
+    Extend,
+    Done,
+    Release,
+    Retry,
+    Bury,
+    Letters,
+    Requeue,
+    RemoveDead,
+}
+
+/// All statements, in the order of [`Of`].
+const STATEMENTS: [&str; 14] = [
+    sql::NOW,
+    sql::COUNT,
+    sql::SCHEDULE,
+    sql::CANCEL,
+    sql::RESCHEDULE,
+    sql::CLAIM,
+    sql::EXTEND,
+    sql::DONE,
+    sql::RELEASE,
+    sql::RETRY,
+    sql::BURY,
+    sql::LETTERS,
+    sql::REQUEUE,
+    sql::REMOVE_DEAD,
+];
+
+/// A connection, and its prepared statements.
+pub(super) struct Session {
+    pub(super) client: Client,
+    statements: Vec<Statement>,
+}
+
+impl Session {
+    pub(super) fn statement(&self, of: Of) -> &Statement {
+        &self.statements[of as usize]
+    }
+}
+
+type Connecting = Pin<Box<dyn Future<Output = Result<Client, tokio_postgres::Error>> + Send>>;
+
+/// How the server is reached.
+pub(super) struct Link {
+    connect: Box<dyn Fn() -> Connecting + Send + Sync>,
+    runtime: Handle,
+    session: tokio::sync::Mutex<Option<Arc<Session>>>,
+    wakes: Arc<Mutex<Vec<Wake>>>,
+}
+
+impl Link {
+    pub(super) fn new<T>(config: Config, tls: T, queue: String) -> Self
+    where
+        T: MakeTlsConnect<Socket> + Clone + Send + Sync + 'static,
+        T::Stream: Send,
+        T::TlsConnect: Send,
+        <T::TlsConnect as TlsConnect<Socket>>::Future: Send,
+    {
+        let wakes = Arc::new(Mutex::new(Vec::new()));
+        let wakers = Arc::clone(&wakes);
+        let connect = move || -> Connecting {
+            let (config, tls, queue) = (config.clone(), tls.clone(), queue.clone());
+            let wakes = Arc::clone(&wakers);
+            Box::pin(async move {
+                let (client, connection) = config.connect(tls).await?;
+                tokio::spawn(drive(connection, queue, wakes));
+                Ok(client)
+            })
+        };
+        Self {
+            connect: Box::new(connect),
+            runtime: Handle::current(),
+            session: tokio::sync::Mutex::default(),
+            wakes,
+        }
+    }
+
+    pub(super) fn on_arrival(&self, wake: Wake) {
+        self.wakes
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .push(wake);
+    }
+
+    /// The session; another one if it is broken.
+    pub(super) async fn session(&self) -> Result<Arc<Session>, StoreError> {
+        let mut session = self.session.lock().await;
+        if let Some(session) = session
+            .as_ref()
+            .filter(|session| !session.client.is_closed())
+        {
+            return Ok(Arc::clone(session));
+        }
+        let connected = self.runtime.spawn(opened((self.connect)()));
+        let fresh = Arc::new(connected.await.map_err(StoreError::engine)??);
+        *session = Some(Arc::clone(&fresh));
+        Ok(fresh)
+    }
+}
+
+/// Connects, and prepares everything.
+async fn opened(connecting: Connecting) -> Result<Session, StoreError> {
+    let opening = async {
+        let client = connecting.await?;
+        client.batch_execute(sql::TABLES).await?;
+        client.batch_execute("LISTEN tidewheel_tasks").await?;
+        let mut statements = Vec::with_capacity(STATEMENTS.len());
+        for text in STATEMENTS {
+            statements.push(client.prepare(text).await?);
+        }
+        Ok::<_, tokio_postgres::Error>(Session { client, statements })
+    };
+    let opened = tokio::time::timeout(PATIENCE, opening).await;
+    opened.map_err(|_| StoreError::TimedOut)?.map_err(said)
+}
+
+/// What the server says is in the error's source.
+pub(super) fn said(error: tokio_postgres::Error) -> StoreError {
+    match error.as_db_error() {
+        Some(said) => StoreError::engine(said),
+        None => StoreError::engine(error),
+    }
+}
+
+/// Moves a connection's bytes, and tells workers about notes for their queue.
+async fn drive<S, T>(mut connection: Connection<S, T>, queue: String, wakes: Arc<Mutex<Vec<Wake>>>)
+where
+    S: tokio::io::AsyncRead + tokio::io::AsyncWrite + Unpin,
+    T: tokio::io::AsyncRead + tokio::io::AsyncWrite + Unpin,
+{
+    // An error ends the connection, and the next call makes another one.
+    while let Some(Ok(message)) = poll_fn(|context| connection.poll_message(context)).await {
+        if let AsyncMessage::Notification(note) = message
+            && note.payload() == queue
+        {
+            let wakes = wakes.lock().unwrap_or_else(PoisonError::into_inner).clone();
+            wakes.iter().for_each(|wake| wake());
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_statement_stands_at_its_place() {
+        let at = |of: Of| STATEMENTS[of as usize];
+        assert_eq!([at(Of::Now), at(Of::Claim)], [sql::NOW, sql::CLAIM]);
+        assert_eq!(
+            [at(Of::Bury), at(Of::RemoveDead)],
+            [sql::BURY, sql::REMOVE_DEAD]
+        );
+        assert_eq!([at(Of::Done), at(Of::Letters)], [sql::DONE, sql::LETTERS]);
+    }
+}

@@ -1,0 +1,197 @@
+//! What is said to the database. Times are microseconds since 1970, by the database's clock.
+
+/// Tables, indexes, the numbers of claims, and the clock. Several workers may start at the same time: one after another.
+pub(super) const TABLES: &str = "
+BEGIN;
+SELECT pg_advisory_xact_lock(7023485561);
+CREATE TABLE IF NOT EXISTS tidewheel_tasks (
+    queue text NOT NULL,
+    id text NOT NULL,
+    due bigint NOT NULL,
+    began bigint NOT NULL,
+    payload bytea NOT NULL,
+    priority smallint NOT NULL,
+    every bigint,
+    attempt integer NOT NULL DEFAULT 1,
+    fence bigint,
+    held_until bigint,
+    held_by text,
+    PRIMARY KEY (queue, id)
+);
+CREATE INDEX IF NOT EXISTS tidewheel_tasks_pending
+    ON tidewheel_tasks (queue, priority, due) WHERE held_until IS NULL;
+CREATE INDEX IF NOT EXISTS tidewheel_tasks_held
+    ON tidewheel_tasks (queue, held_until) WHERE held_until IS NOT NULL;
+CREATE TABLE IF NOT EXISTS tidewheel_dead (
+    queue text NOT NULL,
+    id text NOT NULL,
+    payload bytea NOT NULL,
+    attempts integer NOT NULL,
+    error text NOT NULL,
+    died bigint NOT NULL,
+    PRIMARY KEY (queue, id)
+);
+CREATE SEQUENCE IF NOT EXISTS tidewheel_fences;
+CREATE OR REPLACE FUNCTION tidewheel_now() RETURNS bigint LANGUAGE sql VOLATILE AS
+    'SELECT (extract(epoch FROM clock_timestamp()) * 1000000)::bigint';
+COMMIT;
+";
+
+pub(super) const NOW: &str = "SELECT tidewheel_now()";
+
+pub(super) const COUNT: &str = "SELECT count(*) FROM tidewheel_tasks WHERE queue = $1";
+
+/// Queue, id, wait, point in time, payload, priority, period. Workers are told about what is due within two seconds.
+pub(super) const SCHEDULE: &str = "
+WITH put AS (
+    INSERT INTO tidewheel_tasks AS t (queue, id, due, began, payload, priority, every)
+    SELECT $1, $2, d.due, d.due, $5, $6, $7
+    FROM (SELECT COALESCE($4::bigint, tidewheel_now() + $3::bigint) AS due) AS d
+    ON CONFLICT (queue, id) DO UPDATE SET
+        due = excluded.due, began = excluded.due, payload = excluded.payload,
+        priority = excluded.priority, every = excluded.every, attempt = 1,
+        fence = NULL, held_until = NULL, held_by = NULL
+    RETURNING due
+)
+SELECT due, CASE WHEN due < tidewheel_now() + 2000000 THEN pg_notify('tidewheel_tasks', $1) END
+FROM put";
+
+pub(super) const CANCEL: &str =
+    "DELETE FROM tidewheel_tasks WHERE queue = $1 AND id = $2 RETURNING id";
+
+/// Queue, id, wait, point in time.
+pub(super) const RESCHEDULE: &str = "
+WITH moved AS (
+    UPDATE tidewheel_tasks SET
+        (due, began) = (SELECT d, d FROM (SELECT COALESCE($4::bigint, tidewheel_now() + $3::bigint)) AS n (d)),
+        attempt = 1, fence = NULL, held_until = NULL, held_by = NULL
+    WHERE queue = $1 AND id = $2
+    RETURNING due
+)
+SELECT due, CASE WHEN due < tidewheel_now() + 2000000 THEN pg_notify('tidewheel_tasks', $1) END
+FROM moved";
+
+/// Queue, lookahead, lease, worker, how many. First what a lease has ended of, then by priority. Each part is an ordered walk
+/// of an index, and ends when there are enough.
+pub(super) const CLAIM: &str = "
+UPDATE tidewheel_tasks AS t SET
+    fence = nextval('tidewheel_fences'), held_until = tidewheel_now() + $3::bigint, held_by = $4
+FROM (
+    SELECT id FROM (
+        SELECT * FROM (
+            SELECT id FROM tidewheel_tasks
+            WHERE queue = $1 AND held_until <= (SELECT tidewheel_now())
+            ORDER BY held_until LIMIT $5 FOR UPDATE SKIP LOCKED) AS ended
+        UNION ALL SELECT * FROM (
+            SELECT id FROM tidewheel_tasks
+            WHERE queue = $1 AND held_until IS NULL AND priority = 0
+                AND due <= (SELECT tidewheel_now()) + $2::bigint
+            ORDER BY due LIMIT $5 FOR UPDATE SKIP LOCKED) AS high
+        UNION ALL SELECT * FROM (
+            SELECT id FROM tidewheel_tasks
+            WHERE queue = $1 AND held_until IS NULL AND priority = 1
+                AND due <= (SELECT tidewheel_now()) + $2::bigint
+            ORDER BY due LIMIT $5 FOR UPDATE SKIP LOCKED) AS normal
+        UNION ALL SELECT * FROM (
+            SELECT id FROM tidewheel_tasks
+            WHERE queue = $1 AND held_until IS NULL AND priority = 2
+                AND due <= (SELECT tidewheel_now()) + $2::bigint
+            ORDER BY due LIMIT $5 FOR UPDATE SKIP LOCKED) AS low
+    ) AS soon LIMIT $5
+) AS chosen
+WHERE t.queue = $1 AND t.id = chosen.id
+RETURNING t.id, t.due, t.began, t.payload, t.priority, t.every, t.attempt, t.fence";
+
+/// Queue, ids, fences, lease.
+pub(super) const EXTEND: &str = "
+UPDATE tidewheel_tasks AS t SET held_until = tidewheel_now() + $4::bigint
+FROM unnest($2::text[], $3::bigint[]) AS c (id, fence)
+WHERE t.queue = $1 AND t.id = c.id AND t.fence = c.fence
+RETURNING t.fence";
+
+/// Queue, ids, fences. A periodic task is due at the first time of its rhythm that lies ahead.
+pub(super) const DONE: &str = "
+WITH c AS (SELECT * FROM unnest($2::text[], $3::bigint[]) AS c (id, fence)),
+gone AS (
+    DELETE FROM tidewheel_tasks AS t USING c
+    WHERE t.queue = $1 AND t.id = c.id AND t.fence = c.fence AND t.every IS NULL
+    RETURNING c.fence
+),
+next AS (
+    UPDATE tidewheel_tasks AS t SET
+        (due, began) = (SELECT d, d FROM (SELECT t.began + t.every
+            * (greatest(tidewheel_now() - t.began, 0) / t.every + 1)) AS n (d)),
+        attempt = 1, fence = NULL, held_until = NULL, held_by = NULL
+    FROM c
+    WHERE t.queue = $1 AND t.id = c.id AND t.fence = c.fence AND t.every IS NOT NULL
+    RETURNING c.fence
+)
+SELECT fence FROM gone UNION ALL SELECT fence FROM next";
+
+/// Queue, ids, fences.
+pub(super) const RELEASE: &str = "
+WITH back AS (
+    UPDATE tidewheel_tasks AS t SET fence = NULL, held_until = NULL, held_by = NULL
+    FROM unnest($2::text[], $3::bigint[]) AS c (id, fence)
+    WHERE t.queue = $1 AND t.id = c.id AND t.fence = c.fence
+    RETURNING c.fence
+), told AS (SELECT pg_notify('tidewheel_tasks', $1))
+SELECT fence FROM back, told";
+
+/// Queue, id, fence, wait, point in time.
+pub(super) const RETRY: &str = "
+UPDATE tidewheel_tasks SET
+    due = COALESCE($5::bigint, tidewheel_now() + $4::bigint), attempt = attempt + 1,
+    fence = NULL, held_until = NULL, held_by = NULL
+WHERE queue = $1 AND id = $2 AND fence = $3
+RETURNING id";
+
+/// Queue, id, fence, error.
+pub(super) const BURY: &str = "
+WITH ended AS (
+    SELECT queue, id, payload, attempt, every FROM tidewheel_tasks
+    WHERE queue = $1 AND id = $2 AND fence = $3 FOR UPDATE
+),
+letter AS (
+    INSERT INTO tidewheel_dead (queue, id, payload, attempts, error, died)
+    SELECT queue, id, payload, attempt, $4, tidewheel_now() FROM ended
+    ON CONFLICT (queue, id) DO UPDATE SET
+        payload = excluded.payload, attempts = excluded.attempts,
+        error = excluded.error, died = excluded.died
+),
+gone AS (
+    DELETE FROM tidewheel_tasks AS t USING ended
+    WHERE t.queue = ended.queue AND t.id = ended.id AND ended.every IS NULL
+),
+next AS (
+    UPDATE tidewheel_tasks AS t SET
+        (due, began) = (SELECT d, d FROM (SELECT t.began + t.every
+            * (greatest(tidewheel_now() - t.began, 0) / t.every + 1)) AS n (d)),
+        attempt = 1, fence = NULL, held_until = NULL, held_by = NULL
+    FROM ended
+    WHERE t.queue = ended.queue AND t.id = ended.id AND ended.every IS NOT NULL
+)
+SELECT id FROM ended";
+
+/// Queue, how many.
+pub(super) const LETTERS: &str = "
+SELECT id, payload, attempts, error, died FROM tidewheel_dead
+WHERE queue = $1 ORDER BY id LIMIT $2";
+
+/// Queue, id, wait, point in time.
+pub(super) const REQUEUE: &str = "
+WITH letter AS (
+    DELETE FROM tidewheel_dead AS d WHERE d.queue = $1 AND d.id = $2 AND NOT EXISTS
+        (SELECT FROM tidewheel_tasks AS t WHERE t.queue = $1 AND t.id = $2)
+    RETURNING payload
+),
+put AS (
+    INSERT INTO tidewheel_tasks (queue, id, due, began, payload, priority)
+    SELECT $1, $2, d.due, d.due, letter.payload, 1 FROM letter,
+        (SELECT COALESCE($4::bigint, tidewheel_now() + $3::bigint) AS due) AS d
+    RETURNING due
+)
+SELECT due, pg_notify('tidewheel_tasks', $1) FROM put";
+
+pub(super) const REMOVE_DEAD: &str =
+    "DELETE FROM tidewheel_dead WHERE queue = $1 AND id = $2 RETURNING id";

@@ -1,0 +1,69 @@
+//! Tasks in NATS JetStream: the suite on one node, and what is held while leaders are elected.
+
+use std::time::Duration;
+
+use tidewheel_engines::{Nats, eventually};
+use tidewheel_tasks::{NatsStore, Task, TaskStore, Worker, wait};
+use tokio::runtime::Runtime;
+
+use crate::common::MS;
+use crate::conformance::suite;
+
+fn runtime() -> Runtime {
+    let mut builder = tokio::runtime::Builder::new_multi_thread();
+    builder
+        .worker_threads(1)
+        .enable_all()
+        .build()
+        .expect("a runtime")
+}
+
+#[test]
+fn jetstream_does_what_every_store_must() {
+    let Some(nats) = Nats::single() else {
+        return;
+    };
+    let runtime = runtime();
+    let builder = NatsStore::builder("suite")
+        .lookahead(MS(100))
+        .lease(MS(1500));
+    let store = runtime
+        .block_on(builder.connect(nats.urls()))
+        .expect("a connection");
+    suite(&store, MS(1500), &|time| std::thread::sleep(time));
+}
+
+#[test]
+fn what_was_claimed_runs_on_time_while_a_leader_is_elected() {
+    let Some(mut nats) = Nats::cluster() else {
+        return;
+    };
+    let runtime = runtime();
+    let builder = NatsStore::builder("election").replicas(3);
+    let store = runtime
+        .block_on(builder.connect(nats.urls()))
+        .expect("a connection");
+    let worker = Worker::builder(store.clone()).threads(2);
+    let worker = worker.start(|_| ()).expect("a worker");
+    for n in 0..300 {
+        let task = Task::new(format!("{n}"), "").after(MS(3000 + n * 10));
+        wait(store.schedule(task)).expect("scheduled");
+    }
+    eventually("all are claimed", || {
+        (worker.stats().claimed == 300).then_some(())
+    });
+    nats.nodes[0].kill();
+    std::thread::sleep(MS(500));
+    nats.nodes[0].restart();
+    eventually("all have ended", || {
+        (worker.stats().done == 300).then_some(())
+    });
+    let stats = worker.stats();
+    assert_eq!(
+        (stats.ran, stats.lapsed, stats.refused),
+        (300, 0, 0),
+        "{stats:?}"
+    );
+    let stopped = worker.stop(Duration::from_secs(5));
+    assert_eq!(stopped.left, 0);
+}

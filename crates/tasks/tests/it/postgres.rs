@@ -1,0 +1,94 @@
+//! Tasks in Postgres: the suite, transactions, and a server that is cut off.
+
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use tidewheel_engines::{Postgres, eventually};
+use tidewheel_tasks::{PostgresStore, Task, TaskStore, Worker, wait};
+use tokio::runtime::Runtime;
+use tokio_postgres::NoTls;
+
+use crate::common::MS;
+use crate::conformance::suite;
+
+fn runtime() -> Runtime {
+    let mut builder = tokio::runtime::Builder::new_multi_thread();
+    builder
+        .worker_threads(1)
+        .enable_all()
+        .build()
+        .expect("a runtime")
+}
+
+/// A server, the runtime of its clients, and a store.
+fn start() -> Option<(Postgres, Runtime, PostgresStore)> {
+    let (server, runtime) = (Postgres::start()?, runtime());
+    let url = server.url();
+    let connecting = PostgresStore::connect(&url, "tests");
+    let store = runtime.block_on(connecting).expect("a connection");
+    Some((server, runtime, store))
+}
+
+#[test]
+fn postgres_does_what_every_store_must() {
+    let Some((_server, _runtime, store)) = start() else {
+        return;
+    };
+    suite(&store, MS(700), &|time| std::thread::sleep(time));
+    assert_eq!(wait(store.count()), Ok(0));
+}
+
+#[test]
+fn a_task_comes_with_the_callers_transaction() {
+    let Some((server, runtime, store)) = start() else {
+        return;
+    };
+    runtime.block_on(async {
+        let (mut client, connection) = tokio_postgres::connect(&server.url(), NoTls)
+            .await
+            .expect("a client");
+        tokio::spawn(connection);
+        for commits in [false, true] {
+            let transaction = client.transaction().await.expect("a transaction");
+            let task = Task::new("mail", "").after(Duration::from_secs(60));
+            store
+                .schedule_in(&transaction, task)
+                .await
+                .expect("enqueued");
+            if commits {
+                transaction.commit().await.expect("committed");
+            } else {
+                transaction.rollback().await.expect("rolled back");
+            }
+            assert_eq!(store.count().await, Ok(u64::from(commits)));
+        }
+    });
+}
+
+#[test]
+fn what_was_claimed_runs_on_time_while_the_server_is_away() {
+    let Some((mut server, _runtime, store)) = start() else {
+        return;
+    };
+    let late = Arc::new(Mutex::new(Vec::new()));
+    let lates = Arc::clone(&late);
+    let worker = Worker::builder(store.clone()).threads(2);
+    let worker = worker.start(move |run| lates.lock().expect("no panic").push(run.late()));
+    let worker = worker.expect("a worker");
+    for n in 0..300 {
+        let task = Task::new(format!("{n}"), "").after(MS(1500 + n * 10));
+        wait(store.schedule(task)).expect("scheduled");
+    }
+    eventually("all are claimed", || {
+        (worker.stats().claimed == 300).then_some(())
+    });
+    server.restart_immediately();
+    eventually("all have ended", || {
+        (wait(store.count()) == Ok(0)).then_some(())
+    });
+    let stats = worker.stats();
+    assert_eq!((stats.ran, stats.lapsed, stats.recalled), (300, 0, 0));
+    assert_eq!(late.lock().expect("no panic").len(), 300);
+    let stopped = worker.stop(Duration::from_secs(5));
+    assert_eq!(stopped.left, 0);
+}
