@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use async_nats::Message;
-use futures_util::{StreamExt, stream};
+use futures_util::{StreamExt, TryStreamExt, stream};
 use tidewheel_time::monotonic_nanos;
 
 use super::Inner;
@@ -20,6 +20,9 @@ use crate::store::Ask;
 
 /// Calls of one claim or batch that are on their way at the same time.
 pub(super) const AT_ONCE: usize = 64;
+
+/// So few records are asked for one by one.
+const FEW: usize = 16;
 
 /// Records that are asked for in one call: the server answers for 1,024 at most.
 const ASKED: usize = 1000;
@@ -72,7 +75,20 @@ impl Inner {
             .into_iter()
             .map(|message| self.claim_one(message, ask, now));
         let claims = stream::iter(claims).buffered(AT_ONCE);
-        Ok(claims.filter_map(|claim| async { claim }).collect().await)
+        let claims: Vec<_> = claims.filter_map(|claim| async { claim }).collect().await;
+        self.without_over(claims).await
+    }
+
+    /// Leaves out what was cancelled or moved after it was delivered. If that cannot be found out, nothing is claimed, and
+    /// all of it is delivered again.
+    async fn without_over(&self, claims: Vec<Claim>) -> Result<Vec<Claim>, StoreError> {
+        let claims: Vec<_> = claims.into_iter().map(Arc::new).collect();
+        let verdicts = self.still_latest(&claims).await?;
+        let latest = claims.into_iter().zip(verdicts);
+        let latest = latest.filter(|(_, verdict)| verdict.is_accepted());
+        Ok(latest
+            .map(|(claim, _)| Arc::unwrap_or_clone(claim))
+            .collect())
     }
 
     /// A message as a claim. What cannot be claimed now is delivered again when its lease ends.
@@ -175,14 +191,29 @@ impl Inner {
                 .await;
             answer.map_err(StoreError::engine)?;
         }
+        self.still_latest(claims).await
+    }
+
+    /// Which claims have no newer record. Of a few, the stream's leader is asked; of many, any node, which may not know the
+    /// latest yet.
+    async fn still_latest(&self, claims: &[Arc<Claim>]) -> Result<Vec<Verdict>, StoreError> {
+        if claims.len() <= FEW {
+            let latest = claims.iter().map(Arc::clone);
+            let latest = latest.map(|claim| async move {
+                let last = self.last_record(&claim.id).await?;
+                let newer = last.filter(|kept| kept.sequence > claim.fence.0);
+                Ok(Verdict::from(newer.is_none()))
+            });
+            return stream::iter(latest).buffered(AT_ONCE).try_collect().await;
+        }
         let mut verdicts = Vec::with_capacity(claims.len());
         for batch in claims.chunks(ASKED) {
-            verdicts.extend(self.still_latest(batch).await?);
+            verdicts.extend(self.latest_somewhere(batch).await?);
         }
         Ok(verdicts)
     }
 
-    async fn still_latest(&self, claims: &[Arc<Claim>]) -> Result<Vec<Verdict>, StoreError> {
+    async fn latest_somewhere(&self, claims: &[Arc<Claim>]) -> Result<Vec<Verdict>, StoreError> {
         let subjects: Vec<_> = claims
             .iter()
             .map(|claim| self.subjects.record(&claim.id))
