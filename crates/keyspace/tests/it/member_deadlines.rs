@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use tidewheel_keyspace::PAUSED;
+use tidewheel_keyspace::{Options, PAUSED};
 
 use crate::common::{Rig, START, call_at, show};
 use crate::walks::Walker;
@@ -376,4 +376,22 @@ fn a_command_that_meets_very_many_dead_fields_lets_others_go_between() {
     rig.script("HLEN h -> :1001");
     // In a transaction, and for a client that was never put off, it is the same.
     rig.script("HGET h field:1 -> nil\nHGET h field:0 -> 'again'");
+}
+
+#[test]
+fn hashes_that_a_pass_had_no_budget_for_are_due_at_once() {
+    let mut rig = Rig::with(Options {
+        shards: 1,
+        databases: 1,
+        seed: 3,
+    });
+    for i in 0..40 {
+        fill_with_due(&mut rig, &format!("h{i}"), 4, 0);
+    }
+    rig.pass(10);
+    while rig.next_deadline() <= rig.time.tick {
+        let progress = rig.keyspace.expire(&mut rig.seat, 0, rig.time, 32);
+        assert!(progress.fired > 0, "something is due");
+    }
+    rig.script("DBSIZE -> :0");
 }

@@ -224,8 +224,10 @@ impl Hold<'_> {
         for entry in handed {
             let left = budget.saturating_sub(members);
             if left == 0 {
+                let at_once = Some(now.tick);
                 let entries = &mut self.database(db).entries;
-                entries.set_deadline(entry.slot, Some(now.tick), now.tick);
+                entries.set_deadline(entry.slot, at_once, now.tick);
+                self.settle(db, at_once);
                 backlog = true;
                 continue;
             }
