@@ -54,6 +54,25 @@ impl Object {
             }
     }
 
+    /// Bytes that the allocator has taken for it.
+    pub(crate) fn allocated_bytes(&self) -> usize {
+        fn of<C: Collection>(owned: &Owned<C>) -> usize {
+            match owned.of.is_large() {
+                // Pages, each of a size that the allocator has.
+                true => owned.of.heap_bytes(),
+                false => allocated(owned.of.heap_bytes()),
+            }
+        }
+        OBJECT_OVERHEAD
+            + match self {
+                Self::Bytes(bytes) => allocated(bytes.capacity()),
+                Self::Hash(hash) => of(hash),
+                Self::List(list) => of(list),
+                Self::Set(set) => of(set),
+                Self::ZSet(zset) => of(zset),
+            }
+    }
+
     /// Another one with the same content. A string is shared until one of the two is changed.
     pub(crate) fn copy(&self, now: u64) -> Self {
         fn of<C: Collection>(owned: &Owned<C>, now: u64) -> Object {
@@ -104,6 +123,14 @@ impl Object {
 
 /// The shared header (two counts and a vector) and the allocator's rounding, roughly.
 const OBJECT_OVERHEAD: usize = 64;
+
+/// Bytes that an allocation takes: allocators round sizes up. jemalloc's sizes are four to each doubling.
+fn allocated(bytes: usize) -> usize {
+    match bytes {
+        0..=128 => bytes.next_multiple_of(16),
+        _ => bytes.next_multiple_of(bytes.next_power_of_two() / 8),
+    }
+}
 
 /// The store of one shard's database.
 pub(crate) type Entries = Store<Object>;

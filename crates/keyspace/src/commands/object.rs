@@ -88,9 +88,6 @@ pub(crate) fn refcount(ctx: &mut Context<'_, '_>) -> Outcome {
     })
 }
 
-/// Index, wheel record and block header of one entry, about.
-const ENTRY_OVERHEAD: usize = 32;
-
 pub(crate) fn memory_usage(ctx: &mut Context<'_, '_>) -> Outcome {
     match ctx.args.len() {
         3 => {}
@@ -107,11 +104,12 @@ pub(crate) fn memory_usage(ctx: &mut Context<'_, '_>) -> Outcome {
         ctx.out.null();
         return Ok(());
     };
-    let value = match ctx.entries(key).value(slot) {
-        tidewheel_store::Value::Inline(bytes) => bytes.len(),
-        tidewheel_store::Value::Object(object) => Object::bytes(object),
+    let entries = ctx.entries(key);
+    let object = match entries.value(slot) {
+        tidewheel_store::Value::Inline(_) => 0,
+        tidewheel_store::Value::Object(object) => Object::allocated_bytes(object),
     };
-    ctx.out
-        .integer((ENTRY_OVERHEAD + key.bytes.len() + value) as i64);
+    let bytes = entries.entry_bytes(slot) + object;
+    ctx.out.integer(bytes as i64);
     Ok(())
 }

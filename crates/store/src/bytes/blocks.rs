@@ -159,6 +159,15 @@ impl Blocks {
         self.held_bytes + self.pages.capacity() * size_of::<Page>()
     }
 
+    /// Bytes that a block of at least `bytes` takes with its part of what its page cannot use.
+    pub(crate) fn share(bytes: usize) -> usize {
+        let block = Self::rounded(bytes);
+        if bytes > SHARED_MAX {
+            return block;
+        }
+        PAGE / (PAGE / block)
+    }
+
     /// Bytes that a block of at least `bytes` takes.
     pub(crate) fn rounded(bytes: usize) -> usize {
         if bytes > SHARED_MAX {

@@ -195,6 +195,12 @@ pub(crate) fn layout(block: &[u8]) -> Layout {
     }
 }
 
+/// Bytes of the entry.
+pub(crate) fn extent(block: &[u8]) -> usize {
+    let layout = layout(block);
+    layout.value_at() + layout.value_len
+}
+
 /// The live deadline; `None` when the entry has none.
 #[inline]
 pub(crate) fn deadline(block: &[u8]) -> Option<u64> {

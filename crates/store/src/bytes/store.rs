@@ -10,6 +10,11 @@ use crate::hasher::KeyHasher;
 use crate::index::{Elsewhere, Index};
 use crate::slot::Slot;
 
+/// Bytes of the index for each entry, about.
+const INDEX_BYTES: usize = 10;
+/// Bytes of a timer record, about.
+const TIMER_BYTES: usize = 9;
+
 /// One shard of expiring data. See the [crate](crate) for a tour.
 #[derive(Debug)]
 pub struct Store<O> {
@@ -80,7 +85,7 @@ impl<O> Store<O> {
     /// Bytes in use: blocks of entries, the index, timer records. Objects are the caller's to count.
     #[must_use]
     pub fn bytes(&self) -> usize {
-        self.blocks.live_bytes() + self.index.bytes() + self.timed * 9
+        self.blocks.live_bytes() + self.index.bytes() + self.timed * TIMER_BYTES
     }
 
     /// Heap bytes held: what is in use and the gaps between. What objects hold is the caller's to count.
@@ -88,6 +93,18 @@ impl<O> Store<O> {
     pub fn held_bytes(&self) -> usize {
         let tables = self.blocks.held_bytes() + self.index.bytes() + self.wheel.bytes();
         tables + self.objects.bytes() + self.scratch.capacity()
+    }
+
+    /// Bytes that one entry takes, about: its block, its part of the index, its timer record. O(1).
+    #[must_use]
+    pub fn entry_bytes(&self, slot: Slot) -> usize {
+        let block = Blocks::share(entry::extent(self.blocks.start(slot.0)));
+        let timer = if self.deadline(slot).is_some() {
+            TIMER_BYTES
+        } else {
+            0
+        };
+        block + INDEX_BYTES + timer
     }
 
     /// Finds a key, dead or alive. `hash` is the hasher's hash of the key. O(1).
