@@ -118,6 +118,13 @@ pub(crate) fn is_dead(entries: &Entries, slot: Slot, now: &Now) -> bool {
     }
 }
 
+/// Whether an entry's deadline was reached: the key's own, or that of one of its members.
+pub(crate) fn is_due(entries: &Entries, slot: Slot, now: &Now) -> bool {
+    entries
+        .deadline(slot)
+        .is_some_and(|deadline| now.reached(deadline))
+}
+
 /// A key's collection.
 #[inline]
 pub(crate) fn read<'a, C: Collection + 'a>(

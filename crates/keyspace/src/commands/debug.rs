@@ -83,14 +83,21 @@ pub(crate) fn digest(ctx: &mut Context<'_, '_>) -> Outcome {
 }
 
 fn add_shard(ctx: &mut Context<'_, '_>, db: u32, sum: &mut Digest) {
-    let (now, mut cursor) = (ctx.now, Some(0));
+    let (now, mut cursor, mut due) = (ctx.now, Some(0), Vec::new());
     while let Some(from) = cursor {
         cursor = ctx.walk(from, |_, entries, slot| {
-            if !collection::is_dead(entries, slot, &now) {
-                sum.add(&of_entry(entries, slot, db, &now));
+            match collection::is_due(entries, slot, &now) {
+                true => due.push(Box::<[u8]>::from(entries.key(slot))),
+                false => sum.add(&of_entry(entries, slot, db, &now)),
             }
             true
         });
+    }
+    for key in due {
+        let key = ctx.keyspace.key(&key);
+        if let Some(slot) = ctx.find_at(key, db) {
+            sum.add(&of_entry(ctx.entries_at(key, db), slot, db, &now));
+        }
     }
 }
 

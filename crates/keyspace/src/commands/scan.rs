@@ -2,7 +2,7 @@
 
 use tidewheel_resp::{Writer, parse_u64};
 
-use crate::collection::is_dead;
+use crate::collection::is_due;
 use crate::context::Context;
 use crate::error::CommandError;
 use crate::glob::glob_match;
@@ -83,6 +83,18 @@ impl Answer {
     }
 }
 
+/// Of keys whose entries are due, those that live: some of their members do. What is dead is removed.
+fn those_alive(ctx: &mut Context<'_, '_>, due: Vec<Box<[u8]>>) -> Vec<(Box<[u8]>, u8)> {
+    let db = ctx.session.db;
+    let tag = |key: Box<[u8]>| {
+        let place = ctx.keyspace.key(&key);
+        let slot = ctx.find_at(place, db)?;
+        let tag = ctx.entries_at(place, db).tag(slot);
+        Some((key, tag))
+    };
+    due.into_iter().filter_map(tag).collect()
+}
+
 /// KEYS on its way.
 #[derive(Debug)]
 struct Keys {
@@ -102,15 +114,21 @@ impl Steps for Keys {
         let (Self { answer, place }, now) = (self, ctx.now);
         answer.match_aside(ctx.out, budget);
         let arrived = place.each_shard(ctx, budget, |ctx, budget, cursor| {
-            let mut visited = 0;
-            ctx.walk(cursor, |out, entries, slot| {
+            let (mut visited, mut due) = (0, Vec::new());
+            let next = ctx.walk(cursor, |out, entries, slot| {
                 visited += 1;
                 budget.spend(1);
-                if !is_dead(entries, slot, &now) {
-                    answer.consider(entries.key(slot), out, budget);
+                let key = entries.key(slot);
+                match is_due(entries, slot, &now) {
+                    true => due.push(key.into()),
+                    false => answer.consider(key, out, budget),
                 }
                 visited < STEP && !budget.is_spent()
-            })
+            });
+            for (key, _) in those_alive(ctx, due) {
+                answer.consider(&key, ctx.out, budget);
+            }
+            next
         });
         arrived && answer.aside.is_empty()
     }
@@ -230,25 +248,26 @@ impl Steps for Scan {
 }
 
 impl Scan {
-    /// Visits entries of the shard that is locked, and removes the dead ones among them.
+    /// Visits entries of the shard that is locked.
     fn visit(&mut self, ctx: &mut Context<'_, '_>, budget: &mut Budget) -> Option<u32> {
         let now = ctx.now;
-        let mut dead: Vec<Box<[u8]>> = Vec::new();
+        let mut due = Vec::new();
         let enough = self.options.count.min(self.visited.saturating_add(STEP));
         let next = ctx.walk(self.place.cursor, |out, entries, slot| {
             self.visited += 1;
             budget.spend(1);
             let key = entries.key(slot);
-            if is_dead(entries, slot, &now) {
-                dead.push(key.into());
+            if is_due(entries, slot, &now) {
+                due.push(key.into());
             } else if self.options.want(entries.tag(slot)) {
                 self.options.answer.consider(key, out, budget);
             }
             self.visited < enough && !budget.is_spent()
         });
-        for key in dead {
-            let key = ctx.keyspace.key(&key);
-            ctx.find_at(key, ctx.session.db);
+        for (key, tag) in those_alive(ctx, due) {
+            if self.options.want(tag) {
+                self.options.answer.consider(&key, ctx.out, budget);
+            }
         }
         next
     }
@@ -290,7 +309,7 @@ impl Steps for RandomKey {
 }
 
 /// A key of a shard, if the one that was drawn is alive.
-fn random_key(ctx: &mut Context<'_, '_>, shard: usize) -> Option<Vec<u8>> {
+fn random_key(ctx: &mut Context<'_, '_>, shard: usize) -> Option<Box<[u8]>> {
     ctx.lock_shard(shard);
     let (db, now) = (ctx.session.db, ctx.now);
     let hold = ctx.locked();
@@ -298,13 +317,13 @@ fn random_key(ctx: &mut Context<'_, '_>, shard: usize) -> Option<Vec<u8>> {
     let entries = hold.entries(db);
     let drawn = entries
         .sample(random)
-        .map(|slot| (entries.key(slot).to_vec(), is_dead(entries, slot, &now)));
-    if let Some((key, true)) = &drawn {
-        let key = ctx.keyspace.key(key);
-        ctx.find_at(key, db);
-    }
+        .map(|slot| (entries.key(slot).into(), is_due(entries, slot, &now)));
+    let alive = match drawn {
+        Some((key, true)) => those_alive(ctx, vec![key]).pop().map(|(key, _)| key),
+        other => other.map(|(key, _)| key),
+    };
     ctx.unlock();
-    drawn.and_then(|(key, dead)| (!dead).then_some(key))
+    alive
 }
 
 /// A shard, chosen with a probability in proportion to its keys; `None` if there are none.

@@ -79,6 +79,23 @@ fn a_command_meets_no_dead_field_though_no_pass_came_and_an_empty_hash_leaves() 
 }
 
 #[test]
+fn a_walk_over_keys_shows_no_hash_whose_fields_are_all_dead_though_no_pass_came() {
+    for look in ["KEYS *", "SCAN 0 COUNT 1000", "RANDOMKEY", "DEBUG DIGEST"] {
+        let mut rig = Rig::new();
+        rig.session.may_debug = true;
+        let nothing = rig.run(look);
+        for (name, fields) in FORMS {
+            fill(&mut rig, name, fields);
+            for i in 0..fields {
+                rig.run(&format!("HPEXPIRE {name} 10 FIELDS 1 field:{i}"));
+            }
+        }
+        rig.pass(10);
+        assert_eq!(rig.run(look), nothing, "{look}");
+    }
+}
+
+#[test]
 fn the_key_and_its_fields_have_deadlines_of_their_own() {
     for (name, fields) in FORMS {
         let mut rig = Rig::new();
