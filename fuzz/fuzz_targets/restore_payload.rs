@@ -42,7 +42,13 @@ fn content(mut payload: Vec<u8>) -> Vec<u8> {
 }
 
 fn restore(rig: &mut Rig, payload: Vec<u8>) -> bool {
-    let words = [b"RESTORE".to_vec(), b"k".to_vec(), b"0".to_vec(), payload, b"REPLACE".to_vec()];
+    let words = [
+        b"RESTORE".to_vec(),
+        b"k".to_vec(),
+        b"0".to_vec(),
+        payload,
+        b"REPLACE".to_vec(),
+    ];
     match rig.command(&words) {
         Reply::Simple(_) => true,
         Reply::Error(error) => {

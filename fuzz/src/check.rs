@@ -1,143 +1,377 @@
 //! The keyspace beside the model, step by step.
 
-use crate::model::{Expect, Model};
-use crate::op::{Call, Step};
-use crate::rig::Rig;
+use std::collections::VecDeque;
+
+use tidewheel_keyspace::NotifyClass;
 use tidewheel_resp::Reply;
+
+use crate::draw::spell;
+use crate::model::{Event, Expect, Model, Place};
+use crate::op::{Call, Name, Step};
+use crate::rig::Rig;
+use crate::walk::Walk;
 
 /// Calls of one SCAN; more means that it does not end.
 const SCAN_CALLS_MAX: usize = 10_000;
 
+/// Steps between two looks at everything.
+const STEPS_BETWEEN_LOOKS: usize = 50;
+
+/// Bytes of a shard that it may keep to itself.
+const UNPUBLISHED_BYTES: u64 = 4 << 10;
+
 /// Runs the steps on both and compares after each.
-pub fn against_model(mut rig: Rig, steps: &[Step]) {
-    let mut model = Model::new();
-    let mut expired = 0;
-    for step in steps {
+pub fn against_model(rig: Rig, steps: &[Step]) {
+    let mut both = Both {
+        rig,
+        model: Model::default(),
+        walk: None,
+    };
+    for (i, step) in steps.iter().enumerate() {
+        both.step(step);
+        if i % STEPS_BETWEEN_LOOKS == 0 {
+            both.look_at_everything();
+        }
+    }
+    both.finish();
+}
+
+struct Both {
+    rig: Rig,
+    model: Model,
+    walk: Option<Walk>,
+}
+
+impl Both {
+    fn step(&mut self, step: &Step) {
+        self.sync();
         match step {
-            Step::Call(call) => {
-                sync(&mut model, &rig);
-                // What is dead but not removed yet is counted, and may be flushed in silence.
-                if matches!(call, Call::DbSize | Call::FlushDb | Call::FlushAll) {
-                    expire_all(&mut rig, &mut model);
+            Step::Call(_) | Step::Line(_) => self.command(step),
+            Step::Reload(from, to, ms) => self.reload(*from, *to, *ms),
+            Step::Exec {
+                watched,
+                between,
+                commands,
+            } => self.exec(watched, between, commands),
+            Step::Wait(line) => self.wait(line),
+            Step::Leave(at) => {
+                let waiting = self.model.waiting().max(1);
+                if let Some(id) = self.rig.leave(usize::from(*at) % waiting) {
+                    self.model.leaves(id);
                 }
-                let words = call.words(rig.wall_ms());
-                let expect = model.run(call);
-                let reply = rig.command(&words);
-                check(&mut rig, call, &words, &expect, reply);
             }
-            other => rig.step(other),
+            Step::Page(name, count) => self.page(&name.0.bytes(), *count),
+            other => self.rig.step(other),
         }
-        sync(&mut model, &rig);
-        check_next_deadline(&rig, &model);
-        expired += expired_events(&rig);
+        self.settle();
     }
-    expire_all(&mut rig, &mut model);
-    expired += expired_events(&rig);
-    assert_eq!(expired, model.expired(), "expired events");
-    let keys: usize = (0..3_u8)
-        .map(|db| {
-            rig.command(&[b"SELECT".to_vec(), vec![b'0' + db]]);
-            match rig.command(&[b"DBSIZE".to_vec()]) {
-                Reply::Integer(keys) => keys as usize,
-                other => panic!("DBSIZE answered {other:?}"),
-            }
-        })
-        .sum();
-    assert_eq!(
-        keys,
-        model.len(),
-        "keys left when all that is due has been expired"
-    );
-}
 
-/// Expires all that is due. While time stands still nothing is removed, so it has to go on first.
-fn expire_all(rig: &mut Rig, model: &mut Model) {
-    rig.resume();
-    sync(model, rig);
-    rig.expire_all();
-}
+    /// What follows from a step, in both.
+    fn settle(&mut self) {
+        self.sync();
+        for (id, reply) in self.rig.served() {
+            let expect = self.model.serve(id, &reply);
+            expect.check(&"served", &reply);
+            self.sync();
+        }
+        self.model.check_waiters();
+        assert_eq!(
+            self.rig.keyspace.waiting(),
+            self.model.waiting(),
+            "who waits"
+        );
+        self.compare_events();
+        self.check_next_deadline();
+        let walk = self.walk.take();
+        self.walk = walk.and_then(|walk| walk.still(&self.model));
+    }
 
-fn sync(model: &mut Model, rig: &Rig) {
-    let (tick, begun) = rig.engine();
-    model.at(tick, begun, rig.wall_ms());
-}
+    fn sync(&mut self) {
+        let (tick, begun) = self.rig.engine();
+        self.model.at(tick, begun, self.rig.wall_ms());
+    }
 
-fn check(rig: &mut Rig, call: &Call, words: &[Vec<u8>], expect: &Expect, reply: Reply) {
-    match expect {
-        Expect::Reply(expect) => assert_eq!(&reply, expect, "{call:?}"),
-        Expect::Keys(expect) => assert_eq!(&sorted(reply), expect, "{call:?}"),
-        Expect::OneOf(keys) => match reply {
-            Reply::Null => assert!(keys.is_empty(), "RANDOMKEY found none of {keys:?}"),
-            Reply::Bulk(key) => assert!(keys.contains(&key), "RANDOMKEY found {key:?}"),
-            other => panic!("RANDOMKEY answered {other:?}"),
-        },
-        Expect::Scan(expect) => {
-            let mut found = Vec::new();
-            let (mut cursor, keys) = page(reply);
-            found.extend(keys);
-            for calls in 0.. {
-                if cursor == b"0" {
-                    break;
-                }
-                assert!(calls < SCAN_CALLS_MAX, "SCAN does not end");
-                let mut words = words.to_vec();
-                words[1] = cursor;
-                let (next, keys) = page(rig.command(&words));
-                found.extend(keys);
-                cursor = next;
-            }
-            found.sort();
-            found.dedup();
-            assert_eq!(&found, expect);
+    /// Expires all that is due. While time stands still nothing is removed, so it has to go on first.
+    fn expire_all(&mut self) {
+        self.rig.resume();
+        self.sync();
+        self.rig.expire_all();
+    }
+
+    fn command(&mut self, step: &Step) {
+        self.prepare(step);
+        let Some(words) = self.words(step) else {
+            return;
+        };
+        let reply = self.rig.command(&words);
+        let expect = self.run(step, &words, &reply);
+        if expect.check(step, &reply).is_none() {
+            self.scan(words, expect, reply);
+        }
+        self.learn(step);
+    }
+
+    /// What is dead but not removed yet is counted, and may be flushed in silence.
+    fn prepare(&mut self, step: &Step) {
+        if matches!(
+            step,
+            Step::Call(Call::DbSize | Call::FlushDb | Call::FlushAll)
+        ) {
+            self.expire_all();
         }
     }
-}
 
-fn page(reply: Reply) -> (Vec<u8>, Vec<Vec<u8>>) {
-    match reply {
-        Reply::Array(mut parts) if parts.len() == 2 => {
-            let keys = sorted(parts.remove(1));
-            match parts.remove(0) {
-                Reply::Bulk(cursor) => (cursor, keys),
-                other => panic!("SCAN answered the cursor {other:?}"),
+    /// The words of a command; `None` if nobody could tell what it answers.
+    fn words(&mut self, step: &Step) -> Option<Vec<Vec<u8>>> {
+        let wall_ms = self.rig.wall_ms();
+        match step {
+            Step::Call(call) => Some(call.words(wall_ms)),
+            Step::Line(line) => {
+                let words = spell(line, wall_ms);
+                let vague = self.model.is_vague(&words);
+                (!vague).then(|| words.into_iter().map(String::into_bytes).collect())
+            }
+            _ => None,
+        }
+    }
+
+    fn run(&mut self, step: &Step, words: &[Vec<u8>], reply: &Reply) -> Expect {
+        match step {
+            Step::Call(call) => self.model.run(call),
+            _ => {
+                let words: Vec<_> = words
+                    .iter()
+                    .map(|word| std::str::from_utf8(word).unwrap())
+                    .collect();
+                self.model.line(&words, reply)
             }
         }
-        other => panic!("SCAN answered {other:?}"),
+    }
+
+    /// The model does not hash: it is told the bytes of HyperLogLogs.
+    fn learn(&mut self, step: &Step) {
+        let Step::Line(line) = step else { return };
+        for key in line.split_whitespace().skip(1).filter(|_| is_log(line)) {
+            let words = [b"GET".to_vec(), key.as_bytes().to_vec()];
+            if let Reply::Bulk(bytes) = self.rig.command(&words) {
+                self.model.learn(key, bytes);
+            }
+        }
+    }
+
+    /// A whole iteration: it shows everything, each member once.
+    fn scan(&mut self, mut words: Vec<Vec<u8>>, expect: Expect, reply: Reply) {
+        let Expect::Scan(expect) = expect else {
+            unreachable!("all others have been checked");
+        };
+        let of_members = words[0] != b"SCAN";
+        let width = if words[0] == b"HSCAN" || words[0] == b"ZSCAN" {
+            2
+        } else {
+            1
+        };
+        let (mut cursor, mut found) = page_of(reply, width);
+        for calls in 0.. {
+            if cursor == b"0" {
+                break;
+            }
+            assert!(calls < SCAN_CALLS_MAX, "the scan does not end");
+            words[1 + usize::from(of_members)] = cursor;
+            let (next, more) = page_of(self.rig.command(&words), width);
+            found.extend(more);
+            cursor = next;
+        }
+        found.sort();
+        assert_eq!(found, expect, "{words:?}");
+    }
+
+    /// One page of a scan that goes on while other steps change things.
+    fn page(&mut self, key: &[u8], count: u8) {
+        let walk = self
+            .walk
+            .take()
+            .unwrap_or_else(|| Walk::new(&self.model, key));
+        let (cursor, found) = page_of(self.rig.command(&walk.words(count)), walk.width());
+        self.walk = walk.goes_on(cursor, &found);
+    }
+
+    /// DUMP under one name, RESTORE under another.
+    fn reload(&mut self, from: Name, to: Name, ms: u8) {
+        let (from, to) = (from.0.bytes(), to.0.bytes());
+        let place = (self.model.db(), from.clone());
+        let reply = self.rig.command(&[b"DUMP".to_vec(), from]);
+        let Reply::Bulk(payload) = reply else {
+            assert_eq!((reply, self.model.look(&place)), (Reply::Null, None));
+            return;
+        };
+        let (deadline, ttl) = (self.model.in_ms(ms), ms.to_string().into_bytes());
+        let words = [
+            b"RESTORE".to_vec(),
+            to.clone(),
+            ttl,
+            payload,
+            b"REPLACE".to_vec(),
+        ];
+        assert_eq!(self.rig.command(&words), Reply::Simple("OK".to_owned()));
+        self.model.reload(&place, &to, deadline);
+    }
+
+    fn exec(&mut self, watched: &[Name], between: &[Step], commands: &[Step]) {
+        let keys: Vec<_> = watched.iter().map(|name| name.0.bytes()).collect();
+        let places: Vec<Place> = keys
+            .iter()
+            .map(|key| (self.model.db(), key.clone()))
+            .collect();
+        let watching = self.rig.watch(&keys);
+        self.model.watch();
+        // PFCOUNT may change what it keeps beside the members.
+        for step in between.iter().filter(|step| !is_about_logs(step)) {
+            self.step(step);
+        }
+        for step in commands {
+            self.prepare(step);
+        }
+        self.sync();
+        let (mut steps, mut lines) = (Vec::new(), Vec::new());
+        for step in commands.iter().filter(|step| !is_about_logs(step)) {
+            if let Some(words) = self.words(step) {
+                lines.push(words);
+                steps.push(step);
+            }
+        }
+        let changed = places.iter().any(|place| self.model.is_touched(place));
+        let replies = self.rig.transact(watching, &lines);
+        assert_eq!(
+            replies.is_none(),
+            changed,
+            "EXEC after {between:?} of {watched:?}"
+        );
+        let Some(replies) = replies else { return };
+        assert_eq!(replies.len(), steps.len());
+        for ((step, words), reply) in steps.into_iter().zip(&lines).zip(replies) {
+            let expect = self.run(step, words, &reply);
+            // A scan shows one page only.
+            let _ = expect.check(step, &reply);
+        }
+    }
+
+    fn wait(&mut self, line: &str) {
+        let words: Vec<_> = line.split_whitespace().collect();
+        let (id, reply) = self.rig.wait(&words);
+        match reply {
+            None => self.model.waits(id, &words),
+            Some(reply) => {
+                let _ = self.model.line(&words, &reply).check(&line, &reply);
+                assert_ne!(reply, Reply::Null, "{line} should wait");
+            }
+        }
+    }
+
+    /// Events of commands come as the model says; between them only what has died is announced.
+    fn compare_events(&mut self) {
+        let tick = self.rig.engine().0;
+        let mut expected: VecDeque<Event> = self.model.events().into();
+        for event in self.rig.events() {
+            if matches!(event.class, NotifyClass::New | NotifyClass::KeyMiss) {
+                continue;
+            }
+            let found = (event.db, event.key.into_vec(), event.name);
+            if expected.front() == Some(&found) {
+                expected.pop_front();
+                continue;
+            }
+            let explained = self.model.deaths().explain(&found.1, found.2, tick);
+            assert!(explained, "announced: {found:?}, expected {expected:?}");
+        }
+        assert_eq!(expected, VecDeque::new(), "events that were not announced");
+    }
+
+    /// A sleeper must never sleep past a deadline.
+    fn check_next_deadline(&self) {
+        let (Some(behind), Some(earliest)) = (self.rig.behind(), self.model.next_deadline()) else {
+            return;
+        };
+        let shards = 0..self.rig.keyspace.shards();
+        let published = shards
+            .map(|shard| self.rig.keyspace.next_deadline(shard))
+            .min();
+        let published = published.expect("at least one shard");
+        assert!(
+            i128::from(published) <= earliest + i128::from(behind),
+            "published {published}, earliest {earliest} + {behind}"
+        );
+    }
+
+    /// Every key, its value, its deadline and those of its members.
+    fn look_at_everything(&mut self) {
+        let here = self.model.db();
+        for place in self.model.places() {
+            self.select(place.0);
+            let key = place.1.clone();
+            let end = self.model.end(&place);
+            let reply = self.rig.command(&[b"PEXPIRETIME".to_vec(), key.clone()]);
+            end.check(&(&place, "PEXPIRETIME"), &reply);
+            if let Some(text) = self.model.text(&place) {
+                let reply = self.rig.command(&[b"GET".to_vec(), key.clone()]);
+                text.check(&(&place, "GET"), &reply);
+            }
+            let plain = !key.is_empty() && key.iter().all(u8::is_ascii_graphic);
+            for line in self.model.views(&place).into_iter().filter(|_| plain) {
+                self.command(&Step::Line(line));
+            }
+        }
+        self.select(here);
+    }
+
+    fn select(&mut self, db: u32) {
+        self.rig
+            .command(&[b"SELECT".to_vec(), db.to_string().into_bytes()]);
+        self.model.select(db);
+    }
+
+    /// Everything is compared, then nothing is left.
+    fn finish(&mut self) {
+        self.expire_all();
+        self.settle();
+        self.look_at_everything();
+        self.model.deaths().check_all_heard();
+        let keys = self.model.places();
+        for db in 0..3 {
+            self.select(db);
+            let here = keys.iter().filter(|(of, _)| *of == db).count();
+            let reply = self.rig.command(&[b"DBSIZE".to_vec()]);
+            assert_eq!(reply, Reply::Integer(here as i64), "keys of database {db}");
+        }
+        while self.rig.leave(0).is_some() {}
+        assert_eq!(self.rig.keyspace.waiting(), 0);
+        self.rig.command(&[b"FLUSHALL".to_vec()]);
+        let (held, shards) = (self.rig.keyspace.used_memory(), self.rig.keyspace.shards());
+        assert!(
+            held <= UNPUBLISHED_BYTES * shards as u64,
+            "{held} bytes without keys"
+        );
     }
 }
 
-fn sorted(reply: Reply) -> Vec<Vec<u8>> {
-    let Reply::Array(items) = reply else {
-        panic!("no array of keys: {reply:?}");
+fn is_log(line: &str) -> bool {
+    line.starts_with("PF")
+}
+
+fn is_about_logs(step: &Step) -> bool {
+    matches!(step, Step::Line(line) if is_log(line))
+}
+
+/// The cursor and the members of a page; so many elements belong to one.
+fn page_of(reply: Reply, width: usize) -> (Vec<u8>, Vec<Vec<u8>>) {
+    let Reply::Array(parts) = &reply else {
+        panic!("a scan answered {reply:?}");
     };
-    let mut keys: Vec<_> = items
-        .into_iter()
-        .map(|item| match item {
-            Reply::Bulk(key) => key,
-            other => panic!("no key: {other:?}"),
-        })
-        .collect();
-    keys.sort();
-    keys
-}
-
-/// A sleeper must never sleep past a deadline.
-fn check_next_deadline(rig: &Rig, model: &Model) {
-    let (Some(behind), Some(earliest)) = (rig.behind(), model.next_deadline()) else {
-        return;
+    let [Reply::Bulk(cursor), Reply::Array(members)] = &parts[..] else {
+        panic!("a scan answered {reply:?}");
     };
-    let shards = 0..rig.keyspace.shards();
-    let published = shards.map(|shard| rig.keyspace.next_deadline(shard)).min();
-    let published = published.expect("at least one shard");
-    assert!(
-        i128::from(published) <= earliest + i128::from(behind),
-        "published {published}, earliest {earliest} + {behind}"
-    );
-}
-
-fn expired_events(rig: &Rig) -> u64 {
-    rig.events()
-        .iter()
-        .filter(|event| event.name == "expired")
-        .count() as u64
+    let names = members.iter().step_by(width).map(|member| match member {
+        Reply::Bulk(name) => name.clone(),
+        other => panic!("no member: {other:?}"),
+    });
+    (cursor.clone(), names.collect())
 }

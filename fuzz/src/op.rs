@@ -2,6 +2,8 @@
 
 use arbitrary::{Arbitrary, Result, Unstructured};
 
+use crate::draw::Draw;
+
 /// Takes elements until the bytes are used up: every byte counts, and runs are long.
 pub fn all<'a, T: Arbitrary<'a>>(u: &mut Unstructured<'a>) -> Result<Vec<T>> {
     let mut elements = Vec::new();
@@ -16,6 +18,27 @@ pub fn all<'a, T: Arbitrary<'a>>(u: &mut Unstructured<'a>) -> Result<Vec<T>> {
 pub enum Step {
     /// A client's command.
     Call(Call),
+    /// A client's command, in words.
+    Line(String),
+    /// DUMP of a key, and RESTORE under another one, with a time to live or none.
+    Reload(Name, Name, u8),
+    /// WATCH, what happens then, and EXEC.
+    Exec {
+        /// The keys that are watched.
+        watched: Vec<Name>,
+        /// What happens between WATCH and EXEC.
+        between: Vec<Step>,
+        /// The transaction's commands.
+        commands: Vec<Step>,
+    },
+    /// Another client calls a command that may wait.
+    Wait(String),
+    /// One of those who wait goes away.
+    Leave(u8),
+    /// One more page of a scan, while other steps change what it sees.
+    Page(Name, u8),
+    /// How many members, and how long ones, a packed collection may have.
+    Limits(u8),
     /// Microseconds pass.
     Moment(u16),
     /// Milliseconds pass.
@@ -36,34 +59,110 @@ pub enum Step {
 
 impl<'a> Arbitrary<'a> for Step {
     fn arbitrary(u: &mut Unstructured<'a>) -> Result<Self> {
-        // Mostly calls; and rarely a sleep, since few deadlines are left after one.
+        // Mostly commands; and rarely a sleep, since few deadlines are left after one.
         Ok(match u.arbitrary::<u8>()? {
-            0..200 => Self::Call(u.arbitrary()?),
-            200..210 => Self::Moment(u.arbitrary()?),
-            210..225 => Self::Advance(u.arbitrary()?),
-            225..228 => Self::Sleep(u.arbitrary()?),
-            228..232 => Self::StepWall(u.arbitrary()?),
-            232..246 => Self::Expire(u.arbitrary()?),
-            246..250 => Self::Maintain(u.arbitrary()?),
-            250..252 => Self::Freeze,
-            252..=255 => Self::Resume,
+            200..206 => Self::Reload(u.arbitrary()?, u.arbitrary()?, u.arbitrary()?),
+            206..209 => Self::Exec {
+                watched: few(u, 2, Name::arbitrary)?,
+                between: few(u, 2, |u| Self::inner(u, true))?,
+                commands: few(u, 4, |u| Self::inner(u, false))?,
+            },
+            209..214 => {
+                let mut draw = Draw(u);
+                Self::Wait(match draw.once_in(3) {
+                    true => draw.waiting_for_zset(),
+                    false => draw.waiting_for_list(),
+                })
+            }
+            214 => Self::Leave(u.arbitrary()?),
+            215..219 => Self::Page(u.arbitrary()?, u.arbitrary()?),
+            219 => Self::Limits(u.arbitrary()?),
+            byte => Self::plain(byte, u)?,
         })
     }
 }
 
-/// One of a few keys, so that commands meet.
-#[derive(Arbitrary, Clone, Copy, Debug)]
+/// At most so many elements.
+fn few<'a, T>(
+    u: &mut Unstructured<'a>,
+    most: u8,
+    one: impl Fn(&mut Unstructured<'a>) -> Result<T>,
+) -> Result<Vec<T>> {
+    let n = u.arbitrary::<u8>()? % (most + 1);
+    (0..n).map(|_| one(u)).collect()
+}
+
+impl Step {
+    /// A command, or something that happens to the clocks or to the shards.
+    fn plain(byte: u8, u: &mut Unstructured<'_>) -> Result<Self> {
+        Ok(match byte {
+            0..70 => Self::Call(u.arbitrary()?),
+            70..200 => Self::Line(Draw(u).line()),
+            220..224 => Self::Moment(u.arbitrary()?),
+            224..226 => Self::Advance(u.arbitrary()?),
+            226..235 => Self::Advance(u.arbitrary::<u8>()?.into()),
+            235 => Self::Sleep(u.arbitrary()?),
+            236..239 => Self::StepWall(u.arbitrary()?),
+            239..246 => Self::Expire(u.arbitrary()?),
+            246..250 => Self::Maintain(u.arbitrary()?),
+            250..252 => Self::Freeze,
+            _ => Self::Resume,
+        })
+    }
+
+    /// A part of a transaction: a command, or between WATCH and EXEC anything plain.
+    fn inner(u: &mut Unstructured<'_>, between: bool) -> Result<Self> {
+        let byte = u.arbitrary::<u8>()?;
+        Self::plain(if between { byte } else { byte % 200 }, u)
+    }
+}
+
+/// One of a few keys, so that commands meet: mostly a string.
+#[derive(Clone, Copy, Debug)]
 pub struct Key(u8);
 
+/// One of the same keys, mostly a collection: for commands that take keys of any type.
+#[derive(Clone, Copy, Debug)]
+pub struct Name(pub Key);
+
+/// Keys that hold strings.
+const STRINGS: u8 = 12;
+/// The first letters of the others, which have three names each.
+const LETTERS: &[u8] = b"hlszbp";
+
+impl<'a> Arbitrary<'a> for Key {
+    fn arbitrary(u: &mut Unstructured<'a>) -> Result<Self> {
+        Ok(Self::new(u.arbitrary()?, 250))
+    }
+}
+
+impl<'a> Arbitrary<'a> for Name {
+    fn arbitrary(u: &mut Unstructured<'a>) -> Result<Self> {
+        Ok(Self(Key::new(u.arbitrary()?, 100)))
+    }
+}
+
 impl Key {
-    /// The key's bytes: empty, short, binary and long ones.
+    /// From a byte: a collection if it is not below `strings`.
+    fn new(byte: u8, strings: u8) -> Self {
+        Self(match byte < strings {
+            true => byte % STRINGS,
+            false => STRINGS + byte % (3 * LETTERS.len() as u8),
+        })
+    }
+
+    /// The key's bytes: of strings empty, short, binary and long ones.
     pub fn bytes(self) -> Vec<u8> {
-        match self.0 % 12 {
+        match self.0 {
             0 => Vec::new(),
             1 => b"\0\r\n*".to_vec(),
             2 => vec![b'k'; 300],
             3 => vec![b'l'; 5000],
-            n => format!("key:{n}").into_bytes(),
+            n @ 4..STRINGS => format!("key:{n}").into_bytes(),
+            n => vec![
+                LETTERS[usize::from(n - STRINGS) / 3],
+                b'0' + (n - STRINGS) % 3,
+            ],
         }
     }
 }
@@ -216,32 +315,32 @@ pub enum Call {
     Decr(Key),
     IncrBy(Key, i64),
     DecrBy(Key, i64),
-    Del(Key, Vec<Key>),
-    Unlink(Key, Vec<Key>),
-    Exists(Key, Vec<Key>),
-    Touch(Key, Vec<Key>),
-    Type(Key),
-    Rename(Key, Key),
-    RenameNx(Key, Key),
+    Del(Name, Vec<Name>),
+    Unlink(Name, Vec<Name>),
+    Exists(Name, Vec<Name>),
+    Touch(Name, Vec<Name>),
+    Type(Name),
+    Rename(Name, Name),
+    RenameNx(Name, Name),
     Copy {
-        from: Key,
-        to: Key,
+        from: Name,
+        to: Name,
         db: Option<Db>,
         replace: bool,
     },
-    Move(Key, Db),
+    Move(Name, Db),
     DbSize,
     FlushDb,
     FlushAll,
     SwapDb(Db, Db),
     Select(Db),
     SelectBeyond,
-    Expire(Key, Unit, Span, Vec<When>),
-    Ttl(Key),
-    PTtl(Key),
-    ExpireTime(Key),
-    PExpireTime(Key),
-    Persist(Key),
+    Expire(Name, Unit, Span, Vec<When>),
+    Ttl(Name),
+    PTtl(Name),
+    ExpireTime(Name),
+    PExpireTime(Name),
+    Persist(Name),
     Keys,
     Scan(u8),
     RandomKey,
@@ -309,26 +408,26 @@ impl Call {
             Self::Decr(key) => w.text("Decr").key(*key),
             Self::IncrBy(key, by) => w.text("INCRBY").key(*key).number(*by),
             Self::DecrBy(key, by) => w.text("DECRBY").key(*key).number(*by),
-            Self::Del(key, keys) => w.text("DEL").keys(*key, keys),
-            Self::Unlink(key, keys) => w.text("UNLINK").keys(*key, keys),
-            Self::Exists(key, keys) => w.text("EXISTS").keys(*key, keys),
-            Self::Touch(key, keys) => w.text("TOUCH").keys(*key, keys),
-            Self::Type(key) => w.text("TYPE").key(*key),
-            Self::Rename(from, to) => w.text("RENAME").key(*from).key(*to),
-            Self::RenameNx(from, to) => w.text("RENAMENX").key(*from).key(*to),
+            Self::Del(key, keys) => w.text("DEL").names(*key, keys),
+            Self::Unlink(key, keys) => w.text("UNLINK").names(*key, keys),
+            Self::Exists(key, keys) => w.text("EXISTS").names(*key, keys),
+            Self::Touch(key, keys) => w.text("TOUCH").names(*key, keys),
+            Self::Type(key) => w.text("TYPE").key(key.0),
+            Self::Rename(from, to) => w.text("RENAME").key(from.0).key(to.0),
+            Self::RenameNx(from, to) => w.text("RENAMENX").key(from.0).key(to.0),
             Self::Copy {
                 from,
                 to,
                 db,
                 replace,
             } => {
-                w.text("COPY").key(*from).key(*to);
+                w.text("COPY").key(from.0).key(to.0);
                 if let Some(db) = db {
                     w.text("DB").number(db.index().into());
                 }
                 if *replace { w.text("REPLACE") } else { &mut w }
             }
-            Self::Move(key, db) => w.text("MOVE").key(*key).number(db.index().into()),
+            Self::Move(key, db) => w.text("MOVE").key(key.0).number(db.index().into()),
             Self::DbSize => w.text("DBSIZE"),
             Self::FlushDb => w.text("FLUSHDB"),
             Self::FlushAll => w.text("FLUSHALL"),
@@ -340,7 +439,7 @@ impl Call {
             Self::SelectBeyond => w.text("SELECT").number(16),
             Self::Expire(key, unit, span, conditions) => {
                 w.text(self.expire_name(*unit))
-                    .key(*key)
+                    .key(key.0)
                     .number(span.number(*unit, wall_ms));
                 for when in conditions {
                     w.text(match when {
@@ -352,11 +451,11 @@ impl Call {
                 }
                 &mut w
             }
-            Self::Ttl(key) => w.text("TTL").key(*key),
-            Self::PTtl(key) => w.text("PTTL").key(*key),
-            Self::ExpireTime(key) => w.text("EXPIRETIME").key(*key),
-            Self::PExpireTime(key) => w.text("PEXPIRETIME").key(*key),
-            Self::Persist(key) => w.text("PERSIST").key(*key),
+            Self::Ttl(key) => w.text("TTL").key(key.0),
+            Self::PTtl(key) => w.text("PTTL").key(key.0),
+            Self::ExpireTime(key) => w.text("EXPIRETIME").key(key.0),
+            Self::PExpireTime(key) => w.text("PEXPIRETIME").key(key.0),
+            Self::Persist(key) => w.text("PERSIST").key(key.0),
             Self::Keys => w.text("KEYS").text("*"),
             Self::Scan(count) => w
                 .text("SCAN")
@@ -405,6 +504,11 @@ impl Words {
     fn keys(&mut self, first: Key, more: &[Key]) -> &mut Self {
         more.iter()
             .fold(self.key(first), |words, key| words.key(*key))
+    }
+
+    fn names(&mut self, first: Name, more: &[Name]) -> &mut Self {
+        more.iter()
+            .fold(self.key(first.0), |words, name| words.key(name.0))
     }
 
     fn pairs(&mut self, key: Key, value: &Value, more: &[(Key, Value)]) -> &mut Self {

@@ -1,10 +1,14 @@
 //! A keyspace, one client, and clocks that the fuzzer turns.
 
+use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::sync::{Arc, Mutex};
 
+use crate::draw::spell;
 use crate::op::Step;
 use tidewheel_keyspace::{
-    Garbage, Handler, Hooks, Keyspace, NotifyFlags, Options, Seat, Session, Time, resolve,
+    Garbage, Handler, Hooks, Keyspace, NotifyFlags, Options, PackedLimit, Seat, Served, Session,
+    Ticket, Time, Unfinished, Waiter, Watching, resolve,
 };
 use tidewheel_resp::{Args, Limits, Parsed, Parser, Protocol, Reply, Writer};
 
@@ -14,8 +18,11 @@ const WALL_MAX: i64 = 100_000_000_000_000;
 const WALL_START: i64 = 1_700_000_000_000;
 
 /// What the keyspace asks of its shell: garbage is dropped, and the stopwatch always moves.
-#[derive(Debug)]
-struct Shell(AtomicU64);
+#[derive(Debug, Default)]
+struct Shell {
+    stopwatch_ns: AtomicU64,
+    served: Arc<Mutex<Vec<Served>>>,
+}
 
 impl Hooks for Shell {
     fn wake(&self, _shard: usize, _deadline: u64) {}
@@ -25,7 +32,11 @@ impl Hooks for Shell {
     }
 
     fn stopwatch_ns(&self) -> u64 {
-        self.0.fetch_add(1, Relaxed)
+        self.stopwatch_ns.fetch_add(1, Relaxed)
+    }
+
+    fn served(&self, served: Served) {
+        self.served.lock().expect("no panic").push(served);
     }
 }
 
@@ -37,6 +48,10 @@ pub struct Rig {
     session: Session,
     parser: Parser,
     protocol: Protocol,
+    served: Arc<Mutex<Vec<Served>>>,
+    /// Clients that wait, by id.
+    tickets: BTreeMap<u64, Arc<Ticket>>,
+    clients: u64,
     micros: u64,
     wall_ms: i64,
     frozen_at: Option<u64>,
@@ -52,7 +67,9 @@ impl Rig {
             databases: 16,
             seed: 7,
         };
-        let keyspace = Keyspace::new(options, Box::new(Shell(AtomicU64::new(0))));
+        let shell = Shell::default();
+        let served = Arc::clone(&shell.served);
+        let keyspace = Keyspace::new(options, Box::new(shell));
         keyspace.set_notify_flags(NotifyFlags::from_bits(u32::MAX));
         Self {
             seat: keyspace.seat(),
@@ -60,6 +77,9 @@ impl Rig {
             session: Session::default(),
             parser: Parser::new(),
             protocol,
+            served,
+            tickets: BTreeMap::new(),
+            clients: 0,
             micros: 1000 << 40,
             wall_ms: WALL_START,
             frozen_at: None,
@@ -153,6 +173,17 @@ impl Rig {
             Step::Call(call) => {
                 self.command(&call.words(self.wall_ms));
             }
+            Step::Line(line) => {
+                let words = spell(line, self.wall_ms).into_iter();
+                self.command(&words.map(String::into_bytes).collect::<Vec<_>>());
+            }
+            Step::Limits(n) => self.limit(*n),
+            // What else there is needs somebody who knows what to expect.
+            Step::Reload(..)
+            | Step::Exec { .. }
+            | Step::Wait(_)
+            | Step::Leave(_)
+            | Step::Page(..) => {}
             Step::Moment(us) => self.pass((*us).into()),
             Step::Advance(ms) => self.pass(u64::from(*ms) * 1000),
             Step::Sleep(s) => self.pass(u64::from(*s) * 1_000_000),
@@ -164,6 +195,158 @@ impl Rig {
             Step::Freeze => self.freeze(),
             Step::Resume => self.resume(),
         }
+    }
+
+    /// Packed collections become large early, or late.
+    fn limit(&self, n: u8) {
+        let packing = &self.keyspace.rules().packing;
+        let entries = [2, 5, 12, 128][usize::from(n % 4)];
+        let value = [4, 64][usize::from(n / 4 % 2)];
+        let limit = PackedLimit { entries, value };
+        for of in [&packing.hash, &packing.set, &packing.zset] {
+            of.set(limit);
+        }
+        packing
+            .intset_entries
+            .store(u64::from(entries) * 2, Relaxed);
+        packing
+            .hll_sparse_bytes
+            .store([0, 40, 3_000][usize::from(n / 8 % 3)], Relaxed);
+        packing.set_list([2, -1, 5, -2][usize::from(n % 4)]);
+    }
+
+    /// Another client calls a command that may wait: its id, and the reply unless it waits.
+    pub fn wait(&mut self, words: &[&str]) -> (u64, Option<Reply>) {
+        self.clients += 1;
+        let id = self.clients;
+        let waiter = Waiter {
+            owner: 0,
+            slot: 0,
+            id,
+        };
+        let mut session = Session {
+            db: self.session.db,
+            waiter: Some(waiter),
+            ..Session::default()
+        };
+        let slices: Vec<&[u8]> = words.iter().map(|word| word.as_bytes()).collect();
+        let (args, mut out, time) = (
+            Args::from_slices(&slices),
+            Writer::new(self.protocol),
+            self.time(),
+        );
+        let row = resolve(args).expect("a command");
+        let begun = self
+            .keyspace
+            .begin(&mut self.seat, row, &mut session, time, args, &mut out);
+        match begun {
+            Some(Unfinished::Waits(ticket)) => {
+                self.tickets.insert(id, ticket);
+                (id, None)
+            }
+            Some(Unfinished::Walk(_)) => panic!("no walk"),
+            None => (id, Some(only_reply(&out, args))),
+        }
+    }
+
+    /// One of those who wait goes away: its id.
+    pub fn leave(&mut self, at: usize) -> Option<u64> {
+        let id = *self.tickets.keys().nth(at)?;
+        let ticket = self.tickets.remove(&id)?;
+        assert!(ticket.end(), "it was not served");
+        let time = self.time();
+        self.keyspace.leave(&mut self.seat, time, &ticket);
+        Some(id)
+    }
+
+    /// Who was served since the last call, and with what. Those that were handed back run first.
+    pub fn served(&mut self) -> Vec<(u64, Reply)> {
+        let mut all = Vec::new();
+        loop {
+            let served = std::mem::take(&mut *self.served.lock().expect("no panic"));
+            if served.is_empty() {
+                return all;
+            }
+            for one in served {
+                all.extend(self.take(one));
+            }
+        }
+    }
+
+    fn take(&mut self, served: Served) -> Option<(u64, Reply)> {
+        let time = self.time();
+        let (ticket, reply) = match served {
+            Served::Reply(ticket, reply) => (ticket, reply),
+            Served::Retry(ticket) => {
+                let mut out = Writer::new(ticket.protocol);
+                let ran = self.keyspace.retry(&mut self.seat, time, &ticket, &mut out);
+                if !ran {
+                    return None;
+                }
+                (ticket, out.into_vec())
+            }
+        };
+        let id = ticket.waiter.id;
+        assert!(
+            !ticket.end() && self.tickets.remove(&id).is_some(),
+            "served once"
+        );
+        self.keyspace.leave(&mut self.seat, time, &ticket);
+        let (reply, used) = Reply::read(&reply).expect("valid").expect("whole");
+        assert!(used > 0);
+        Some((id, reply))
+    }
+
+    /// Watches keys of the client's database.
+    pub fn watch(&mut self, keys: &[Vec<u8>]) -> Watching {
+        let (mut watching, time, db) = (Watching::default(), self.time(), self.session.db);
+        for key in keys {
+            self.keyspace
+                .watch(&mut self.seat, time, db, key, &mut watching);
+        }
+        watching
+    }
+
+    /// Runs commands as one transaction; `None` if a watched key has changed.
+    pub fn transact(
+        &mut self,
+        watching: Watching,
+        commands: &[Vec<Vec<u8>>],
+    ) -> Option<Vec<Reply>> {
+        let slices: Vec<Vec<&[u8]>> = commands
+            .iter()
+            .map(|words| words.iter().map(Vec::as_slice).collect())
+            .collect();
+        let calls: Vec<_> = slices
+            .iter()
+            .map(|words| Args::from_slices(words))
+            .map(|args| (resolve(args).expect("a command"), args))
+            .collect();
+        let (time, db, mut out) = (self.time(), self.session.db, Writer::new(self.protocol));
+        self.seat.enter();
+        let begun = self.keyspace.transaction(
+            &mut self.seat,
+            time,
+            db,
+            calls.iter().copied(),
+            &watching,
+            false,
+        );
+        let begun = begun.expect("memory has no limit");
+        let ran = begun.map(|mut transaction| {
+            for (row, args) in calls {
+                transaction.run(row, &mut self.session, args, &mut out);
+            }
+            transaction.end(&mut self.seat, &mut out);
+        });
+        self.seat.leave();
+        self.keyspace.unwatch(watching);
+        let (mut at, mut replies) = (0, Vec::new());
+        while let Some((reply, used)) = Reply::read(&out.as_bytes()[at..]).expect("valid") {
+            at += used;
+            replies.push(reply);
+        }
+        ran.map(|()| replies)
     }
 
     /// Events published since the last call.

@@ -1,59 +1,154 @@
-//! A naive keyspace: one map, walked whole whenever time passes.
+//! A naive keyspace: one map, walked whole whenever time passes. Each type of value has a file.
 
-use std::collections::BTreeMap;
+mod bits;
+mod deaths;
+mod expect;
+mod geo;
+mod hash;
+mod keys;
+mod list;
+mod log;
+mod members;
+mod random;
+mod reload;
+mod set;
+mod sort;
+mod text;
+mod wait;
+mod zset;
 
-use tidewheel_resp::{Reply, parse_i64};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
-use crate::op::{Call, Db, Deadline, Key, Only, Span, Unit, Value, When};
+use tidewheel_resp::Reply;
 
-/// The longest string (`proto-max-bulk-len`).
-const STRING_MAX: i64 = 512 << 20;
+use self::deaths::Deaths;
+pub use self::expect::Expect;
+use self::expect::{Answered, bulk, error, flat, int, integer, invalid_time, ok, wrong_type};
+pub use self::wait::Waiter;
+use crate::op::{Span, Unit};
 
-/// A string and when it dies, in ticks; a deadline beyond the ticks is kept as it is.
-#[derive(Clone, Debug, PartialEq, Eq)]
-struct Entry {
-    value: Vec<u8>,
+type Bytes = Vec<u8>;
+/// A database's number, and the name of a key.
+pub type Place = (u32, Bytes);
+/// What happened to which key.
+pub type Event = (u32, Bytes, &'static str);
+
+/// What belongs to a member of a collection.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Member<V> {
+    value: V,
     deadline: Option<i128>,
 }
 
-/// All databases, one client, and the time.
-#[derive(Debug)]
+type Members<V> = BTreeMap<Bytes, Member<V>>;
+
+/// What a key holds.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Kind {
+    /// A string.
+    Text(Bytes),
+    /// A hash.
+    Hash(Members<Bytes>),
+    /// A list.
+    List(VecDeque<Bytes>),
+    /// A set.
+    Set(Members<()>),
+    /// A sorted set.
+    ZSet(Members<f64>),
+}
+
+/// A value and when it dies, in ticks; a deadline beyond the ticks is kept as it is.
+#[derive(Clone, Debug, PartialEq)]
+struct Entry {
+    kind: Kind,
+    deadline: Option<i128>,
+    /// Differs for each value that was ever put under a key.
+    generation: u64,
+}
+
+/// All databases, one client that is served at once, those who wait, and the time.
+#[derive(Debug, Default)]
 pub struct Model {
-    entries: BTreeMap<(u32, Vec<u8>), Entry>,
+    entries: BTreeMap<Place, Entry>,
     db: u32,
     tick: i128,
     /// Whether the tick has begun already: times to live are rounded up to whole ticks.
     begun: bool,
     wall_offset: i128,
-    expired: u64,
+    generations: u64,
+    /// What has happened since somebody asked.
+    events: Vec<Event>,
+    /// What deadlines have done.
+    deaths: Deaths,
+    touched: BTreeSet<Place>,
+    /// What was added to each HyperLogLog that there has been, by its bytes.
+    logs: BTreeMap<Bytes, BTreeSet<Bytes>>,
+    waiters: VecDeque<Waiter>,
 }
 
-/// What a call must answer.
-#[derive(Clone, Debug, PartialEq)]
-pub enum Expect {
-    /// Exactly this.
-    Reply(Reply),
-    /// These in any order.
-    Keys(Vec<Vec<u8>>),
-    /// All of these over one complete iteration.
-    Scan(Vec<Vec<u8>>),
-    /// One of these, or nothing if there are none.
-    OneOf(Vec<Vec<u8>>),
-}
-
-impl Model {
-    /// An empty keyspace.
-    pub fn new() -> Self {
-        Self {
-            entries: BTreeMap::new(),
-            db: 0,
-            tick: 0,
-            begun: false,
-            wall_offset: 0,
-            expired: 0,
+impl Kind {
+    /// What TYPE says, and whose members may die.
+    pub fn name(&self) -> &'static str {
+        match self {
+            Self::Text(_) => "string",
+            Self::Hash(_) => "hash",
+            Self::List(_) => "list",
+            Self::Set(_) => "set",
+            Self::ZSet(_) => "zset",
         }
     }
 
+    /// A collection without members is no key.
+    fn is_empty(&self) -> bool {
+        match self {
+            Self::Text(_) => false,
+            Self::Hash(of) => of.is_empty(),
+            Self::List(of) => of.is_empty(),
+            Self::Set(of) => of.is_empty(),
+            Self::ZSet(of) => of.is_empty(),
+        }
+    }
+
+    /// The members that a scan shows.
+    fn names(&self) -> BTreeSet<Bytes> {
+        match self {
+            Self::Text(_) | Self::List(_) => BTreeSet::new(),
+            Self::Hash(of) => of.keys().cloned().collect(),
+            Self::Set(of) => of.keys().cloned().collect(),
+            Self::ZSet(of) => of.keys().cloned().collect(),
+        }
+    }
+
+    /// The deadlines of the members.
+    fn deadlines(&self) -> Vec<i128> {
+        fn of<V>(members: &Members<V>) -> Vec<i128> {
+            members.values().filter_map(|one| one.deadline).collect()
+        }
+        match self {
+            Self::Text(_) | Self::List(_) => Vec::new(),
+            Self::Hash(members) => of(members),
+            Self::Set(members) => of(members),
+            Self::ZSet(members) => of(members),
+        }
+    }
+
+    /// Removes the members that are due: how many, and the event.
+    fn bury(&mut self, tick: i128) -> (usize, &'static str) {
+        fn of<V>(members: &mut Members<V>, tick: i128) -> usize {
+            let before = members.len();
+            members.retain(|_, one| one.deadline.is_none_or(|deadline| deadline > tick));
+            before - members.len()
+        }
+        match self {
+            Self::Text(_) | Self::List(_) => (0, ""),
+            Self::Hash(members) => (of(members, tick), "hexpired"),
+            Self::Set(members) => (of(members, tick), "sexpired"),
+            Self::ZSet(members) => (of(members, tick), "zexpired"),
+        }
+    }
+}
+
+impl Model {
     /// Sets engine time and wall time, and removes what is dead by then. `begun`: the clock is beyond
     /// the start of the tick.
     pub fn at(&mut self, tick: u64, begun: bool, wall_ms: i64) {
@@ -64,208 +159,158 @@ impl Model {
     }
 
     /// Live keys in all databases.
-    pub fn len(&self) -> usize {
-        self.entries.len()
+    pub fn places(&self) -> Vec<Place> {
+        self.entries.keys().cloned().collect()
     }
 
-    /// Whether no key lives.
-    pub fn is_empty(&self) -> bool {
-        self.entries.is_empty()
+    /// What a key holds, and its generation.
+    pub fn look(&self, place: &Place) -> Option<(&'static str, u64)> {
+        let entry = self.entries.get(place)?;
+        Some((entry.kind.name(), entry.generation))
     }
 
-    /// Keys that died of their deadline so far.
-    pub fn expired(&self) -> u64 {
-        self.expired
+    /// The members of a collection that a scan shows.
+    pub fn names_of(&self, place: &Place) -> BTreeSet<Bytes> {
+        let entry = self.entries.get(place);
+        entry.map_or_else(BTreeSet::new, |entry| entry.kind.names())
+    }
+
+    /// The database of the client.
+    pub fn db(&self) -> u32 {
+        self.db
     }
 
     /// The earliest deadline.
     pub fn next_deadline(&self) -> Option<i128> {
-        self.entries
-            .values()
-            .filter_map(|entry| entry.deadline)
-            .min()
-    }
-
-    /// Runs a call and says what the answer must be.
-    pub fn run(&mut self, call: &Call) -> Expect {
-        let expect = match call {
-            Call::DbSize => integer(self.names().len()),
-            Call::Keys => return Expect::Keys(self.names()),
-            Call::Scan(_) => return Expect::Scan(self.names()),
-            Call::RandomKey => return Expect::OneOf(self.names()),
-            Call::FlushDb => {
-                let db = self.db;
-                self.entries.retain(|(of, _), _| *of != db);
-                ok()
-            }
-            Call::FlushAll => {
-                self.entries.clear();
-                ok()
-            }
-            Call::SwapDb(a, b) => self.swap(*a, *b),
-            Call::Select(db) => {
-                self.db = db.index();
-                ok()
-            }
-            Call::SelectBeyond => error("ERR DB index is out of range"),
-            Call::Expire(key, unit, span, conditions) => {
-                self.expire(call.expire_name(*unit), *key, *unit, *span, conditions)
-            }
-            Call::Ttl(key) => self.time_left(*key, |_, left| (left + 500) / 1000),
-            Call::PTtl(key) => self.time_left(*key, |_, left| left),
-            Call::ExpireTime(key) => self.time_left(*key, |wall, _| (wall + 500) / 1000),
-            Call::PExpireTime(key) => self.time_left(*key, |wall, _| wall),
-            Call::Persist(key) => {
-                let entry = self.find(*key);
-                integer(entry.is_some_and(|entry| entry.deadline.take().is_some()))
-            }
-            Call::Del(key, keys) | Call::Unlink(key, keys) => {
-                self.each(*key, keys, |model, key| model.take(key).is_some())
-            }
-            Call::Exists(key, keys) | Call::Touch(key, keys) => {
-                self.each(*key, keys, |model, key| model.find(key).is_some())
-            }
-            Call::Type(key) => {
-                let name = if self.find(*key).is_some() {
-                    "string"
-                } else {
-                    "none"
-                };
-                Reply::Simple(name.to_owned())
-            }
-            Call::Rename(from, to) => self.rename(*from, *to, false),
-            Call::RenameNx(from, to) => self.rename(*from, *to, true),
-            Call::Copy {
-                from,
-                to,
-                db,
-                replace,
-            } => {
-                let db = db.map_or(self.db, Db::index);
-                self.copy(*from, *to, db, *replace)
-            }
-            Call::Move(key, db) => self.relocate(*key, db.index()),
-            _ => self.string(call),
+        let of = |entry: &Entry| {
+            let members = entry.kind.deadlines().into_iter();
+            members.chain(entry.deadline).min()
         };
-        // A deadline that has passed already kills at once.
-        self.bury();
-        Expect::Reply(expect)
+        self.entries.values().filter_map(of).min()
     }
 
-    fn string(&mut self, call: &Call) -> Reply {
-        match call {
-            Call::Get(key) => self.value(*key),
-            Call::Set {
-                key,
-                value,
-                only,
-                get,
-                deadline,
-            } => self.set_with(*key, value, *only, *get, *deadline),
-            Call::GetEx(key, deadline) => self.get_ex(*key, *deadline),
-            Call::GetDel(key) => bulk(self.take(*key).map(|entry| entry.value)),
-            Call::GetSet(key, value) => {
-                let old = self.value(*key);
-                self.put(*key, value, None);
-                old
+    /// What has happened since the last call, deaths aside.
+    pub fn events(&mut self) -> Vec<Event> {
+        std::mem::take(&mut self.events)
+    }
+
+    /// What deadlines have done.
+    pub fn deaths(&mut self) -> &mut Deaths {
+        &mut self.deaths
+    }
+
+    /// Whether nobody knows what a command must answer.
+    pub fn is_vague(&mut self, words: &[String]) -> bool {
+        match &words[0] {
+            name if name.starts_with("PF") => words.iter().any(|key| self.is_vague_log(key)),
+            name if name.contains("LEX") || words.iter().any(|word| word == "BYLEX") => {
+                words[1..].iter().any(|key| self.has_no_lex_order(key))
             }
-            Call::SetEx(key, span, value) => {
-                self.set_ex("setex", *key, Unit::Seconds, *span, value)
-            }
-            Call::PSetEx(key, span, value) => {
-                self.set_ex("psetex", *key, Unit::Millis, *span, value)
-            }
-            Call::SetNx(key, value) => {
-                let absent = self.find(*key).is_none();
-                if absent {
-                    self.put(*key, value, None);
-                }
-                integer(absent)
-            }
-            Call::MGet(key, keys) => {
-                let keys = std::iter::once(key).chain(keys);
-                Reply::Array(keys.map(|key| self.value(*key)).collect())
-            }
-            Call::MSet(key, value, more) => {
-                self.put_all(*key, value, more);
-                ok()
-            }
-            Call::MSetNx(key, value, more) => {
-                let absent = self.find(*key).is_none()
-                    && more.iter().all(|(key, _)| self.find(*key).is_none());
-                if absent {
-                    self.put_all(*key, value, more);
-                }
-                integer(absent)
-            }
-            Call::StrLen(key) => integer(self.find(*key).map_or(0, |entry| entry.value.len())),
-            Call::GetRange(key, start, end) => self.range(*key, (*start).into(), (*end).into()),
-            Call::SubStr(key, start, end) => self.range(*key, (*start).into(), (*end).into()),
-            Call::Append(key, value) => self.edit(*key, |old| old.extend(value.bytes())),
-            Call::SetRange(key, offset, value) => {
-                self.set_range(*key, (*offset).into(), &value.bytes())
-            }
-            Call::SetRangeAt(key, offset) => self.set_range(*key, *offset, b"x"),
-            Call::Incr(key) => self.add(*key, 1),
-            Call::Decr(key) => self.add(*key, -1),
-            Call::IncrBy(key, by) => self.add(*key, *by),
-            Call::DecrBy(key, by) => match by.checked_neg() {
-                Some(by) => self.add(*key, by),
-                None => error("ERR decrement would overflow"),
-            },
-            other => unreachable!("not a string command: {other:?}"),
+            _ => false,
         }
+    }
+
+    /// Runs a command of words, and says what the answer must be. What is left to chance it takes from the answer.
+    pub fn line(&mut self, words: &[&str], answer: &Reply) -> Expect {
+        let told = None
+            .or_else(|| self.hash(words, answer))
+            .or_else(|| self.list(words))
+            .or_else(|| self.set(words, answer))
+            .or_else(|| self.zset(words, answer))
+            .or_else(|| self.geo(words, answer))
+            .or_else(|| self.member_deadline(words))
+            .or_else(|| self.bits(words))
+            .or_else(|| self.log(words, answer))
+            .or_else(|| self.sort(words))
+            .unwrap_or_else(|| panic!("the model does not know {words:?}"));
+        self.entries.retain(|_, entry| !entry.kind.is_empty());
+        self.bury();
+        told.unwrap_or_else(Expect::Reply)
     }
 
     fn bury(&mut self) {
-        let (tick, before) = (self.tick, self.entries.len());
-        self.entries
-            .retain(|_, entry| entry.deadline.is_none_or(|deadline| deadline > tick));
-        self.expired += (before - self.entries.len()) as u64;
+        let (tick, deaths, touched) = (self.tick, &mut self.deaths, &mut self.touched);
+        self.entries.retain(|place, entry| {
+            let (members, event) = entry.kind.bury(tick);
+            let dead = entry.deadline.is_some_and(|deadline| deadline <= tick);
+            let emptied = members > 0 && entry.kind.is_empty();
+            if dead || members > 0 {
+                touched.insert(place.clone());
+            }
+            match dead {
+                true => deaths.key(&place.1),
+                false => {
+                    deaths.members(&place.1, event, members, emptied.then_some(entry.deadline))
+                }
+            }
+            !dead && !emptied
+        });
     }
 
-    fn names(&self) -> Vec<Vec<u8>> {
-        let here = self.entries.keys().filter(|(db, _)| *db == self.db);
-        here.map(|(_, key)| key.clone()).collect()
-    }
-
-    fn find(&mut self, key: Key) -> Option<&mut Entry> {
-        self.entries.get_mut(&(self.db, key.bytes()))
-    }
-
-    fn take(&mut self, key: Key) -> Option<Entry> {
-        self.entries.remove(&(self.db, key.bytes()))
-    }
-
-    fn put(&mut self, key: Key, value: &Value, deadline: Option<i128>) {
-        self.entries.insert(
-            (self.db, key.bytes()),
-            Entry {
-                value: value.bytes(),
-                deadline,
-            },
-        );
-    }
-
-    fn put_all(&mut self, key: Key, value: &Value, more: &[(Key, Value)]) {
-        self.put(key, value, None);
-        for (key, value) in more {
-            self.put(*key, value, None);
+    /// Something has happened to a key of the client's database. A collection without members leaves.
+    fn note(&mut self, key: &[u8], event: &'static str) {
+        self.note_in(self.db, key, event);
+        let place = (self.db, key.to_vec());
+        if self
+            .entries
+            .get(&place)
+            .is_some_and(|entry| entry.kind.is_empty())
+        {
+            self.entries.remove(&place);
+            self.note_in(self.db, key, "del");
         }
     }
 
-    fn each(
-        &mut self,
-        key: Key,
-        keys: &[Key],
-        mut does: impl FnMut(&mut Self, Key) -> bool,
-    ) -> Reply {
-        let keys = std::iter::once(&key).chain(keys);
-        integer(keys.filter(|key| does(self, **key)).count())
+    fn note_in(&mut self, db: u32, key: &[u8], event: &'static str) {
+        self.touched.insert((db, key.to_vec()));
+        self.events.push((db, key.to_vec(), event));
     }
 
-    fn value(&mut self, key: Key) -> Reply {
-        bulk(self.find(key).map(|entry| entry.value.clone()))
+    /// From now on it is remembered which keys change.
+    pub fn watch(&mut self) {
+        self.touched.clear();
+    }
+
+    /// Whether a key has changed since then.
+    pub fn is_touched(&self, place: &Place) -> bool {
+        self.touched.contains(place)
+    }
+
+    fn entry(&mut self, key: &[u8]) -> Option<&mut Entry> {
+        self.entries.get_mut(&(self.db, key.to_vec()))
+    }
+
+    /// Puts a value in the place of what was there.
+    fn put(&mut self, key: &[u8], kind: Kind, deadline: Option<i128>) {
+        self.generations += 1;
+        let generation = self.generations;
+        let place = (self.db, key.to_vec());
+        let entry = Entry {
+            kind,
+            deadline,
+            generation,
+        };
+        self.entries.insert(place, entry);
+    }
+
+    /// Puts the result of a command under a key: one without members removes it.
+    fn store(&mut self, key: &str, kind: Kind, event: &'static str) {
+        let key = key.as_bytes();
+        if !kind.is_empty() {
+            self.put(key, kind, None);
+            self.note(key, event);
+        } else if self.entries.remove(&(self.db, key.to_vec())).is_some() {
+            self.note(key, "del");
+        }
+    }
+
+    /// A key's value; if there is none, `empty` is put there.
+    fn or_insert(&mut self, key: &str, empty: Kind) -> &mut Kind {
+        if self.entry(key.as_bytes()).is_none() {
+            self.put(key.as_bytes(), empty, None);
+        }
+        let entry = self.entry(key.as_bytes());
+        &mut entry.expect("just put there").kind
     }
 
     fn wall(&self) -> i128 {
@@ -296,271 +341,51 @@ impl Model {
         Some(i128::from(wall) - self.wall_offset + i128::from(rounded_up))
     }
 
-    fn set_with(
-        &mut self,
-        key: Key,
-        value: &Value,
-        only: Option<Only>,
-        get: bool,
-        deadline: Option<Deadline>,
-    ) -> Reply {
-        let new = match deadline {
-            Some(Deadline::In(unit, span)) => match self.deadline(unit, span) {
-                None => return invalid_time("set"),
-                new => new,
-            },
-            _ => None,
+    /// What commands tell of a deadline: a wall time or the time left, in one of two units.
+    fn told(&self, deadline: i128, unit: Unit) -> i64 {
+        let now = self.tick + i128::from(self.begun);
+        // Steps of the wall clock may carry it beyond what a client can be told.
+        let ms = match unit {
+            Unit::AtSeconds | Unit::AtMillis => deadline + self.wall_offset,
+            Unit::Seconds | Unit::Millis => deadline - now,
         };
-        let old = self.find(key).cloned();
-        let kept = old.as_ref().and_then(|entry| entry.deadline);
-        let answer = |done| {
-            if get {
-                bulk(old.clone().map(|entry| entry.value))
-            } else {
-                done
-            }
-        };
-        if only.is_some_and(|only| (only == Only::IfPresent) != old.is_some()) {
-            return answer(Reply::Null);
+        let ms = ms.clamp(0, i64::MAX.into());
+        match unit {
+            Unit::Seconds | Unit::AtSeconds => ((ms + 500) / 1000) as i64,
+            Unit::Millis | Unit::AtMillis => ms as i64,
         }
-        let keeps = matches!(deadline, Some(Deadline::Other));
-        let done = answer(ok());
-        self.put(key, value, if keeps { kept } else { new });
-        done
-    }
-
-    fn get_ex(&mut self, key: Key, deadline: Option<Deadline>) -> Reply {
-        let value = self.value(key);
-        if value == Reply::Null {
-            return value;
-        }
-        let new = match deadline {
-            None => return value,
-            Some(Deadline::Other) => None,
-            Some(Deadline::In(unit, span)) => match self.deadline(unit, span) {
-                None => return invalid_time("getex"),
-                new => new,
-            },
-        };
-        // Redis deletes at once what it is told has died; nobody calls that expired.
-        if new.is_some_and(|deadline| deadline <= self.tick) {
-            self.take(key);
-        } else if let Some(entry) = self.find(key) {
-            entry.deadline = new;
-        }
-        value
-    }
-
-    fn set_ex(&mut self, name: &str, key: Key, unit: Unit, span: Span, value: &Value) -> Reply {
-        let Some(deadline) = self.deadline(unit, span) else {
-            return invalid_time(name);
-        };
-        self.put(key, value, Some(deadline));
-        ok()
-    }
-
-    fn range(&mut self, key: Key, start: i64, end: i64) -> Reply {
-        let value = self
-            .find(key)
-            .map(|entry| entry.value.clone())
-            .unwrap_or_default();
-        let len = value.len() as i64;
-        if start < 0 && end < 0 && start > end {
-            return Reply::Bulk(Vec::new());
-        }
-        let place = |at: i64| {
-            if at < 0 {
-                at.saturating_add(len).max(0)
-            } else {
-                at
-            }
-        };
-        let (start, end) = (place(start), place(end).min(len - 1));
-        if start > end {
-            return Reply::Bulk(Vec::new());
-        }
-        Reply::Bulk(value[start as usize..=end as usize].to_vec())
-    }
-
-    /// Changes a string, an absent one being empty, and answers its length.
-    fn edit(&mut self, key: Key, change: impl FnOnce(&mut Vec<u8>)) -> Reply {
-        let place = (self.db, key.bytes());
-        let empty = Entry {
-            value: Vec::new(),
-            deadline: None,
-        };
-        let entry = self.entries.entry(place).or_insert(empty);
-        change(&mut entry.value);
-        integer(entry.value.len())
-    }
-
-    fn set_range(&mut self, key: Key, offset: i64, piece: &[u8]) -> Reply {
-        if offset < 0 {
-            return error("ERR offset is out of range");
-        }
-        if piece.is_empty() {
-            return integer(self.find(key).map_or(0, |entry| entry.value.len()));
-        }
-        if offset.saturating_add(piece.len() as i64) > STRING_MAX {
-            return error("ERR string exceeds maximum allowed size (proto-max-bulk-len)");
-        }
-        let start = offset as usize;
-        self.edit(key, |value| {
-            value.resize(value.len().max(start + piece.len()), 0);
-            value[start..start + piece.len()].copy_from_slice(piece);
-        })
-    }
-
-    fn add(&mut self, key: Key, by: i64) -> Reply {
-        let old = self
-            .find(key)
-            .map_or(Some(0), |entry| parse_i64(&entry.value));
-        let Some(old) = old else {
-            return error("ERR value is not an integer or out of range");
-        };
-        let Some(sum) = old.checked_add(by) else {
-            return error("ERR increment or decrement would overflow");
-        };
-        self.edit(key, |value| *value = sum.to_string().into_bytes());
-        Reply::Integer(sum)
-    }
-
-    fn rename(&mut self, from: Key, to: Key, only_if_absent: bool) -> Reply {
-        let done = || if only_if_absent { integer(true) } else { ok() };
-        if self.find(from).is_none() {
-            return error("ERR no such key");
-        }
-        if from.bytes() == to.bytes() {
-            return if only_if_absent { integer(false) } else { ok() };
-        }
-        if only_if_absent && self.find(to).is_some() {
-            return integer(false);
-        }
-        if let Some(entry) = self.take(from) {
-            self.entries.insert((self.db, to.bytes()), entry);
-        }
-        done()
-    }
-
-    fn copy(&mut self, from: Key, to: Key, db: u32, replace: bool) -> Reply {
-        if db == self.db && from.bytes() == to.bytes() {
-            return error("ERR source and destination objects are the same");
-        }
-        let Some(entry) = self.find(from).cloned() else {
-            return integer(false);
-        };
-        let place = (db, to.bytes());
-        if self.entries.contains_key(&place) && !replace {
-            return integer(false);
-        }
-        self.entries.insert(place, entry);
-        integer(true)
-    }
-
-    fn relocate(&mut self, key: Key, db: u32) -> Reply {
-        if db == self.db {
-            return error("ERR source and destination objects are the same");
-        }
-        let place = (db, key.bytes());
-        if self.entries.contains_key(&place) {
-            return integer(false);
-        }
-        let Some(entry) = self.take(key) else {
-            return integer(false);
-        };
-        self.entries.insert(place, entry);
-        integer(true)
-    }
-
-    fn swap(&mut self, a: Db, b: Db) -> Reply {
-        let (a, b) = (a.index(), b.index());
-        let swapped = std::mem::take(&mut self.entries)
-            .into_iter()
-            .map(|((db, key), entry)| {
-                let db = if db == a {
-                    b
-                } else if db == b {
-                    a
-                } else {
-                    db
-                };
-                ((db, key), entry)
-            });
-        self.entries = swapped.collect();
-        ok()
-    }
-
-    fn expire(
-        &mut self,
-        name: &str,
-        key: Key,
-        unit: Unit,
-        span: Span,
-        conditions: &[When],
-    ) -> Reply {
-        let has = |when| conditions.contains(&when);
-        if has(When::None) && (has(When::Some) || has(When::Greater) || has(When::Less)) {
-            return error("ERR NX and XX, GT or LT options at the same time are not compatible");
-        }
-        if has(When::Greater) && has(When::Less) {
-            return error("ERR GT and LT options at the same time are not compatible");
-        }
-        let number = span.number(unit, self.wall() as i64);
-        let Some(new) = self.wall_deadline(unit, number) else {
-            return invalid_time(name);
-        };
-        let tick = self.tick;
-        let Some(entry) = self.find(key) else {
-            return integer(false);
-        };
-        let holds = match entry.deadline {
-            None => !has(When::Some) && !has(When::Greater),
-            Some(old) => {
-                !has(When::None)
-                    && !(has(When::Greater) && new <= old)
-                    && !(has(When::Less) && new >= old)
-            }
-        };
-        if holds && new <= tick {
-            self.take(key);
-        } else if holds {
-            entry.deadline = Some(new);
-        }
-        integer(holds)
-    }
-
-    /// -2 without the key, -1 without a deadline, else what `shown` makes of its wall time and of the
-    /// time left.
-    fn time_left(&mut self, key: Key, shown: impl Fn(i128, i128) -> i128) -> Reply {
-        let (tick, offset) = (self.tick + i128::from(self.begun), self.wall_offset);
-        Reply::Integer(match self.find(key).map(|entry| entry.deadline) {
-            None => -2,
-            Some(None) => -1,
-            Some(Some(deadline)) => {
-                // Steps of the wall clock may carry it beyond what a client can be told.
-                let told = |ms: i128| ms.clamp(0, i64::MAX.into());
-                shown(told(deadline + offset), told(deadline - tick)) as i64
-            }
-        })
     }
 }
 
-fn ok() -> Reply {
-    Reply::Simple("OK".to_owned())
+/// Calls by key of one type: its value if it is there, or an error for another type.
+macro_rules! typed {
+    ($($at:ident, $or_new:ident, $kind:ident, $of:ty;)*) => {
+        #[allow(dead_code, reason = "not every type needs both")]
+        impl Model {
+            $(
+                fn $at(&mut self, key: &str) -> Result<Option<&mut $of>, Reply> {
+                    match self.entry(key.as_bytes()).map(|entry| &mut entry.kind) {
+                        None => Ok(None),
+                        Some(Kind::$kind(of)) => Ok(Some(of)),
+                        Some(_) => Err(wrong_type()),
+                    }
+                }
+
+                fn $or_new(&mut self, key: &str) -> Result<&mut $of, Reply> {
+                    match self.or_insert(key, Kind::$kind(Default::default())) {
+                        Kind::$kind(of) => Ok(of),
+                        _ => Err(wrong_type()),
+                    }
+                }
+            )*
+        }
+    };
 }
 
-fn error(text: &str) -> Reply {
-    Reply::Error(text.to_owned())
-}
-
-fn invalid_time(command: &str) -> Reply {
-    error(&format!("ERR invalid expire time in '{command}' command"))
-}
-
-fn bulk(value: Option<Vec<u8>>) -> Reply {
-    value.map_or(Reply::Null, Reply::Bulk)
-}
-
-fn integer(value: impl TryInto<i64>) -> Reply {
-    Reply::Integer(value.try_into().unwrap_or(i64::MAX))
+typed! {
+    text_at, text_or_new, Text, Bytes;
+    hash_at, hash_or_new, Hash, Members<Bytes>;
+    list_at, list_or_new, List, VecDeque<Bytes>;
+    set_at, set_or_new, Set, Members<()>;
+    zset_at, zset_or_new, ZSet, Members<f64>;
 }
