@@ -276,14 +276,12 @@ impl Rig {
     fn take(&mut self, served: Served) -> Option<(u64, Reply)> {
         let time = self.time();
         let (ticket, reply) = match served {
-            Served::Reply(ticket, reply) => (ticket, reply),
+            Served::Reply { ticket, reply, .. } => (ticket, reply),
             Served::Retry(ticket) => {
                 let mut out = Writer::new(ticket.protocol);
                 let ran = self.keyspace.retry(&mut self.seat, time, &ticket, &mut out);
-                if !ran {
-                    return None;
-                }
-                (ticket, out.into_vec())
+                ran?;
+                (ticket, out)
             }
         };
         let id = ticket.waiter.id;
@@ -292,9 +290,11 @@ impl Rig {
             "served once"
         );
         self.keyspace.leave(&mut self.seat, time, &ticket);
-        let (reply, used) = Reply::read(&reply).expect("valid").expect("whole");
-        assert!(used > 0);
-        Some((id, reply))
+        let (whole, used) = Reply::read(reply.as_bytes())
+            .expect("valid")
+            .expect("whole");
+        assert_eq!(used, reply.len(), "one reply");
+        Some((id, whole))
     }
 
     /// Watches keys of the client's database.
@@ -337,7 +337,7 @@ impl Rig {
             for (row, args) in calls {
                 transaction.run(row, &mut self.session, args, &mut out);
             }
-            transaction.end(&mut self.seat, &mut out);
+            transaction.end(&mut self.seat, time, &mut out);
         });
         self.seat.leave();
         self.keyspace.unwatch(watching);

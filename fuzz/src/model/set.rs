@@ -110,9 +110,10 @@ impl Model {
     }
 
     fn smove(&mut self, from: &str, to: &str, member: &str) -> Result<Expect, Reply> {
-        let there = self
-            .set_at(from)?
-            .is_some_and(|set| set.contains_key(member.as_bytes()));
+        let Some(set) = self.set_at(from)? else {
+            return Ok(int(0));
+        };
+        let there = set.contains_key(member.as_bytes());
         self.set_at(to)?;
         if there && from != to {
             self.srem(from, &[member])?;

@@ -88,7 +88,7 @@ fn those_alive(ctx: &mut Context<'_, '_>, due: Vec<Box<[u8]>>) -> Vec<(Box<[u8]>
     let db = ctx.session.db;
     let tag = |key: Box<[u8]>| {
         let place = ctx.keyspace.key(&key);
-        let slot = ctx.find_at(place, db)?;
+        let slot = ctx.find_in_walk(place, db)?;
         let tag = ctx.entries_at(place, db).tag(slot);
         Some((key, tag))
     };

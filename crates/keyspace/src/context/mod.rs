@@ -247,8 +247,22 @@ impl<'a, 'b> Context<'a, 'b> {
     }
 
     fn key_meets_backlog(&mut self, argument: usize) -> bool {
-        let (key, db, now) = (self.key(argument), self.session.db, self.now);
-        let entries = self.entries(key);
+        self.removes_some(self.key(argument), self.session.db)
+    }
+
+    /// As [`find_at`](Self::find_at), for a walk over keys: of a large collection it removes up to [`STEP`] members, and one
+    /// of which others are due counts as alive.
+    pub(crate) fn find_in_walk(&mut self, key: Key<'_>, db: u32) -> Option<Slot> {
+        if self.removes_some(key, db) {
+            return self.entries_at(key, db).find(key.hash, key.bytes);
+        }
+        self.find_at(key, db)
+    }
+
+    /// Removes due members of a large collection, up to [`STEP`]. Returns whether others are due.
+    fn removes_some(&mut self, key: Key<'_>, db: u32) -> bool {
+        let now = self.now;
+        let entries = self.entries_at(key, db);
         let Some(slot) = entries.find(key.hash, key.bytes) else {
             return false;
         };
