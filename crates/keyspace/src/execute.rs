@@ -16,6 +16,7 @@ use crate::commands::help::write_help;
 use crate::context::Context;
 use crate::demand::at_most_added;
 use crate::error::CommandError;
+use crate::foresee::Call;
 use crate::gate::Seat;
 use crate::keyspace::{Keyspace, Session};
 use crate::shape::Flags;
@@ -56,8 +57,8 @@ impl Keyspace {
     /// Runs one command and appends its reply. Of a command over all keys it takes the first step. If something
     /// [`Unfinished`] comes back, the reply is still to come.
     ///
-    /// The row is the one that [`resolve`](crate::resolve()) found for these arguments. A row that the server runs
-    /// itself ([`Handler::Host`]) is answered with an error.
+    /// The call is what [`foresee`](Self::foresee) made of these arguments, or the row that [`resolve`](crate::resolve())
+    /// found for them. A row that the server runs itself ([`Handler::Host`]) is answered with an error.
     ///
     /// The seat is the thread's permission to use the keyspace. If the thread has not entered it, it is entered for
     /// this command. A thread that [enters](Seat::enter) it for a batch [gives way](Seat::give_way) before each
@@ -70,12 +71,14 @@ impl Keyspace {
     pub fn begin(
         &self,
         seat: &mut Seat,
-        row: &'static Command,
+        call: impl Into<Call>,
         session: &mut Session,
         time: Time,
         args: Args<'_>,
         out: &mut Writer,
     ) -> Option<Unfinished> {
+        let call = call.into();
+        let row = call.row;
         debug_assert!(row.check_arity(args.len()), "`resolve` has checked it");
         let Handler::Keys(handler) = row.handler else {
             let now = Now::of(&self.timeline, time);
@@ -86,7 +89,7 @@ impl Keyspace {
         };
         if !seat.is_inside() {
             let visit = seat.visit();
-            return self.begin(visit.seat, row, session, time, args, out);
+            return self.begin(visit.seat, call, session, time, args, out);
         }
         let mut now = Now::of(&self.timeline, time);
         if row.flags.has(Flags::DENYOOM)
@@ -104,7 +107,7 @@ impl Keyspace {
         let mark = out.mark();
         let mut context = Context::new(self, session, now, args, out, Some(row));
         context.seat = Some(seat);
-        context.lock_keys(&row.keys, row.stored_argument);
+        context.lock_keys(&row.keys, row.stored_argument, call.hash);
         if context.may_be_overdue()
             && let Some(later) = self.put_off(row, &mut context)
         {

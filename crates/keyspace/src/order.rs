@@ -143,6 +143,7 @@ impl<T> Ranked<T> {
     }
 
     /// Takes the lock if nobody has it. Whoever does not wait can be in no circle, so the order does not matter.
+    #[inline]
     pub fn try_lock(&self) -> Option<RankedGuard<'_, T>> {
         let guard = self.mutex.try_lock()?;
         #[cfg(debug_assertions)]

@@ -131,7 +131,7 @@ impl Transaction<'_> {
                 if !self.whole {
                     context.keep(std::mem::take(&mut self.locks));
                 }
-                context.lock_keys(&row.keys, row.stored_argument);
+                context.lock_keys(&row.keys, row.stored_argument, None);
                 let outcome = handler(&mut context);
                 if self.whole {
                     context.unlock();

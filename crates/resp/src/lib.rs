@@ -31,6 +31,7 @@
 struct Readme;
 
 mod args;
+mod batch;
 mod error;
 mod extended;
 mod float;
@@ -42,6 +43,7 @@ mod reply;
 mod writer;
 
 pub use args::{Args, ArgsIter};
+pub use batch::Batch;
 pub use error::{ProtocolError, SumError};
 pub use float::{format_f64_short, parse_f64, sum_floats};
 pub use limits::Limits;

@@ -237,28 +237,10 @@ impl Parser {
         Ok(Parsed::Complete { consumed: self.pos })
     }
 
-    /// Takes arguments while they are simple and whole in the buffer. It stops at the first that is not, which is then
-    /// for [`arguments`](Self::arguments).
     #[inline]
     fn whole_arguments(&mut self, buf: &[u8], limits: &Limits) {
-        let buf = &buf[..buf.len().min(COMMAND_MAX)];
-        let mut pos = self.pos;
-        while self.missing > 0 && buf.get(pos) == Some(&b'$') {
-            let Some((len, start)) = short_number(buf, pos) else {
-                break;
-            };
-            if len > limits.bulk || start + len + 2 > buf.len() {
-                break;
-            }
-            self.spans.push(Span {
-                start: start as u32,
-                len: len as u32,
-            });
-            pos = start + len + 2;
-            self.missing -= 1;
-        }
-        self.pos = pos;
-        self.scanned = pos;
+        let (pos, missing) = take_whole(buf, self.pos, self.missing, limits, &mut self.spans);
+        (self.pos, self.scanned, self.missing) = (pos, pos, missing);
     }
 
     /// Reads an argument's length; false while its line is incomplete.
@@ -360,11 +342,39 @@ impl Parser {
     }
 }
 
+/// Takes up to `missing` arguments from `pos` on, while they are simple and whole in the buffer. It stops at the first that
+/// is not. Returns where it stopped, and how many are missing then.
+#[inline(always)]
+pub(crate) fn take_whole(
+    buf: &[u8],
+    mut pos: usize,
+    mut missing: usize,
+    limits: &Limits,
+    spans: &mut Vec<Span>,
+) -> (usize, usize) {
+    let buf = &buf[..buf.len().min(COMMAND_MAX)];
+    while missing > 0 && buf.get(pos) == Some(&b'$') {
+        let Some((len, start)) = short_number(buf, pos) else {
+            break;
+        };
+        if len > limits.bulk || start + len + 2 > buf.len() {
+            break;
+        }
+        spans.push(Span {
+            start: start as u32,
+            len: len as u32,
+        });
+        pos = start + len + 2;
+        missing -= 1;
+    }
+    (pos, missing)
+}
+
 /// Reads the number behind the type byte at `at` when it is whole and has at most nine digits, and
 /// where the next line begins. Anything else is left to [`Parser::number`]; at most ten bytes are
 /// read in vain.
 #[inline(always)]
-fn short_number(buf: &[u8], at: usize) -> Option<(usize, usize)> {
+pub(crate) fn short_number(buf: &[u8], at: usize) -> Option<(usize, usize)> {
     // Most headers are one or two digits long and are followed by at least two bytes more.
     if let Some([_, first, second, third, _]) = buf.get(at..)?.first_chunk() {
         let high = usize::from(first.wrapping_sub(b'0'));

@@ -47,6 +47,8 @@ mod bytes;
 mod hasher;
 mod index;
 mod policy;
+#[cfg(feature = "bytes")]
+mod prefetch;
 mod slot;
 mod typed;
 

@@ -15,9 +15,9 @@ const HOLDS_PER_SAMPLE: u32 = 32;
 
 impl<'a> Context<'a, '_> {
     /// Locks the shards of a command's keys, which `keys` finds among the arguments. Before that, it copies the argument
-    /// that will be stored, if it is large: `stored_argument` is its position.
+    /// that will be stored, if it is large: `stored_argument` is its position. `hash` is that of the first key, if it is known.
     #[inline]
-    pub(crate) fn lock_keys(&mut self, keys: &KeySpec, stored_argument: u32) {
+    pub(crate) fn lock_keys(&mut self, keys: &KeySpec, stored_argument: u32, hash: Option<u64>) {
         let n = self.args.len();
         if keys.first == 0 {
             return;
@@ -31,7 +31,9 @@ impl<'a> Context<'a, '_> {
             if stored_argument != 0 {
                 self.prepare(stored_argument as usize);
             }
-            self.step_in(self.args.get(first).unwrap_or_default());
+            let key = self.args.get(first).unwrap_or_default();
+            self.step_in_hashed(hash.unwrap_or_else(|| self.keyspace.hash(key)));
+            debug_assert!(self.kept || self.hash == self.keyspace.hash(key));
         } else {
             if stored_argument != 0 {
                 keys.positions(self.args)
@@ -45,7 +47,11 @@ impl<'a> Context<'a, '_> {
     /// Locks the shard of one key.
     #[inline(always)]
     pub(crate) fn lock_one(&mut self, key: &[u8]) {
-        let hash = self.keyspace.hash(key);
+        self.lock_hashed(self.keyspace.hash(key));
+    }
+
+    #[inline(always)]
+    fn lock_hashed(&mut self, hash: u64) {
         let shard = self.keyspace.shard_of(hash);
         let mut guard = self.keyspace.shards[shard].lock();
         guard.holds = guard.holds.wrapping_add(1);
@@ -103,6 +109,13 @@ impl<'a> Context<'a, '_> {
     pub(crate) fn step_in(&mut self, key: &[u8]) {
         if !self.kept {
             self.lock_one(key);
+        }
+    }
+
+    #[inline(always)]
+    fn step_in_hashed(&mut self, hash: u64) {
+        if !self.kept {
+            self.lock_hashed(hash);
         }
     }
 

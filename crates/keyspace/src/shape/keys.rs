@@ -111,6 +111,13 @@ impl KeySpec {
         }
     }
 
+    /// Whether every call has exactly one key.
+    #[inline]
+    pub(crate) const fn is_one(&self) -> bool {
+        let only = self.first > 0 && self.last == self.first as i32;
+        only && self.counted == 0 && self.stored_from == 0
+    }
+
     /// The positions of the keys in a call.
     pub fn positions(&self, args: Args<'_>) -> impl Iterator<Item = usize> + Clone + use<> {
         let n_args = args.len();

@@ -147,6 +147,7 @@ impl Shard {
     }
 
     /// Locks the shard, if nobody else has. The thread may have locked any others.
+    #[inline]
     pub(crate) fn try_lock(&self) -> Option<Hold<'_>> {
         let state = self.state.try_lock()?;
         Some(Hold { state, shard: self })

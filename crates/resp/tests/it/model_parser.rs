@@ -1,8 +1,8 @@
-//! Any cut of any bytes into reads gives the same commands and the same error as one read.
+//! Any cut of any bytes into reads, or into batches, gives the same commands and the same error as one read.
 
 use proptest::collection::vec;
 use proptest::prelude::*;
-use tidewheel_resp::{Limits, Parsed, Parser, ProtocolError};
+use tidewheel_resp::{Batch, Limits, Parsed, Parser, ProtocolError};
 
 type Outcome = (Vec<Vec<Vec<u8>>>, Option<ProtocolError>);
 
@@ -35,6 +35,33 @@ fn run(bytes: &[u8], cuts: &[usize], limits: &Limits) -> Outcome {
         }
     }
     (found, None)
+}
+
+/// As [`run`] in one read, with batches of up to `most` commands wherever there are any.
+fn run_in_batches(bytes: &[u8], most: usize, limits: &Limits) -> Outcome {
+    let (mut parser, mut batch) = (Parser::new(), Batch::default());
+    let mut found = Vec::new();
+    let mut start = 0;
+    loop {
+        let buf = &bytes[start..];
+        batch.fill(buf, limits, most);
+        assert!(batch.len() <= most);
+        for i in 0..batch.len() {
+            found.push(batch.args(buf, i).iter().map(<[u8]>::to_vec).collect());
+        }
+        if !batch.is_empty() {
+            start += batch.end(batch.len() - 1);
+            continue;
+        }
+        match parser.parse(buf, limits) {
+            Err(error) => return (found, Some(error)),
+            Ok(Parsed::Incomplete { .. }) => return (found, None),
+            Ok(Parsed::Complete { consumed }) => {
+                found.push(parser.args(buf).iter().map(<[u8]>::to_vec).collect());
+                start += consumed;
+            }
+        }
+    }
 }
 
 fn encode(command: &[Vec<u8>]) -> Vec<u8> {
@@ -98,6 +125,9 @@ proptest! {
         prop_assert_eq!(&run(&bytes, &cuts(&bytes, &seeds), &limits), &whole);
         let every: Vec<usize> = (0..bytes.len()).collect();
         prop_assert_eq!(&run(&bytes, &every, &limits), &whole);
+        for most in [1, 2, 32] {
+            prop_assert_eq!(&run_in_batches(&bytes, most, &limits), &whole);
+        }
     }
 
     #[test]

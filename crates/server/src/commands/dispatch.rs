@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use tidewheel_keyspace::command::{CommandError, Flags};
-use tidewheel_keyspace::{Command, Handler, RAISED, Ticket, Unfinished, Walk};
+use tidewheel_keyspace::{Call, Command, Handler, RAISED, Ticket, Unfinished, Walk};
 use tidewheel_resp::Args;
 
 use crate::clients::checks;
@@ -13,18 +13,25 @@ use crate::commands::turn::{Step, Turn};
 use crate::counters::latency::Event;
 
 impl Turn<'_> {
-    /// Runs one command.
+    /// Runs one command. `call` is what is known of it already.
     #[inline]
-    pub(crate) fn command(&mut self, conn: &mut Connection, args: Args<'_>) -> Step {
+    pub(crate) fn command(
+        &mut self,
+        conn: &mut Connection,
+        args: Args<'_>,
+        call: Option<Call>,
+    ) -> Step {
         self.tally.commands += 1;
         let mark = self.out.mark();
-        let row = match tidewheel_keyspace::resolve(args) {
-            Ok(row) => row,
+        let found = || tidewheel_keyspace::resolve(args).map(Call::from);
+        let call = match call.map_or_else(found, Ok) {
+            Ok(call) => call,
             Err(why) => {
                 let row = self.refuse_call(conn, args, why);
                 return self.after(conn, row, false, mark, Step::Done);
             }
         };
+        let row = call.row;
         let shared = self.seat.bits();
         if conn.checks | u16::from(shared) != 0
             && let Some(step) = self.check(conn, row, args)
@@ -39,7 +46,7 @@ impl Turn<'_> {
         let began_ns = counts
             .add(row, &state.handle().command_counts)
             .then(|| state.server.clock.monotonic_ns());
-        let step = self.execute(conn, row, args);
+        let step = self.execute(conn, call, args);
         // Time may have passed, so the clock is read before the next command: a command without keys may have
         // walked everything or slept, and making room takes time.
         let delay_ns = self.state.seat.take_delay_ns();
@@ -81,7 +88,8 @@ impl Turn<'_> {
 
     /// Runs the command in the keyspace, or as one of the server's own.
     #[inline]
-    fn execute(&mut self, conn: &mut Connection, row: &'static Command, args: Args<'_>) -> Step {
+    fn execute(&mut self, conn: &mut Connection, call: Call, args: Args<'_>) -> Step {
+        let row = call.row;
         match row.handler {
             Handler::Keys(_)
             | Handler::Whole(_)
@@ -91,7 +99,7 @@ impl Turn<'_> {
                 let state = &mut *self.state;
                 let (keyspace, session) = (&state.server.keyspace, &mut conn.session);
                 let seat = &mut state.seat;
-                match keyspace.begin(seat, row, session, state.time, args, self.out) {
+                match keyspace.begin(seat, call, session, state.time, args, self.out) {
                     None => Step::Done,
                     Some(Unfinished::Walk(walk)) => {
                         conn.walk = Some(walk);

@@ -14,6 +14,8 @@
 //! A page without live blocks is freed at once. The other pages with free blocks are in lists by how full they are. New
 //! blocks go to the fullest page, and [`sparse_page`](Blocks::sparse_page) names a page that is worth emptying.
 
+use crate::prefetch::prefetch;
+
 /// Bytes of a page that has grown.
 const PAGE: usize = 16 * 1024;
 
@@ -22,6 +24,9 @@ const SMALL_PAGE: usize = 256;
 
 /// Bytes of the unit in which blocks are measured and placed.
 pub(crate) const UNIT: usize = 8;
+
+/// Bytes of a cache line.
+const CACHE_LINE: usize = 64;
 
 /// Bits of an id that hold the offset.
 const OFFSET_BITS: u32 = 11;
@@ -226,6 +231,18 @@ impl Blocks {
     /// vacant.
     fn first_bytes(&self, class: usize) -> usize {
         (self.class_pages[class] as usize * PAGE / 8).clamp(SMALL_PAGE, PAGE)
+    }
+
+    /// Asks for the first two cache lines of a block, and does not wait for them.
+    #[inline]
+    pub(crate) fn prefetch(&self, id: u32) {
+        let Some(page) = self.pages.get((id >> OFFSET_BITS) as usize) else {
+            return;
+        };
+        let at = (id & ((1 << OFFSET_BITS) - 1)) as usize * UNIT;
+        for line in [at, at + CACHE_LINE - 1] {
+            page.data.get(line).into_iter().for_each(prefetch);
+        }
     }
 
     /// Frees a block; frees its page with it if it was the last.

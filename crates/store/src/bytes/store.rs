@@ -147,6 +147,20 @@ impl<O> Store<O> {
         is.then_some(block)
     }
 
+    /// The first of two steps ahead of a look-up: asks for what the index knows of this hash. Waits for nothing.
+    #[inline]
+    pub fn warm_index(&self, hash: u64) {
+        self.index.prefetch(hash as u32);
+    }
+
+    /// The second step, when the first has had its time: asks for the entry.
+    #[inline]
+    pub fn warm_entry(&self, hash: u64) {
+        if let Some(id) = self.index.likely(hash as u32) {
+            self.blocks.prefetch(id);
+        }
+    }
+
     /// The entry's key.
     #[inline]
     #[must_use]

@@ -193,6 +193,30 @@ impl Index {
         bucket.map_or(0, |bucket| bucket.ids[0])
     }
 
+    #[cfg(feature = "bytes")]
+    #[inline]
+    fn home(&self, place: u32) -> Option<&Bucket> {
+        let segment = self.segment(place)?;
+        segment.buckets.get(segment.home(place))
+    }
+
+    /// Asks for the home bucket of a place, and does not wait for it.
+    #[cfg(feature = "bytes")]
+    #[inline]
+    pub(crate) fn prefetch(&self, place: u32) {
+        if let Some(bucket) = self.home(place) {
+            crate::prefetch::prefetch(bucket);
+        }
+    }
+
+    /// An id in the home bucket that may be of this place.
+    #[cfg(feature = "bytes")]
+    #[inline]
+    pub(crate) fn likely(&self, place: u32) -> Option<u32> {
+        let bucket = self.home(place)?;
+        bucket.find(place, |_| true).map(|i| bucket.ids[i])
+    }
+
     /// The place of a stored id, found by a walk. O(n).
     #[cold]
     pub(crate) fn place_of(&self, id: u32) -> Option<u32> {

@@ -12,6 +12,8 @@ use std::io::{self, Read};
 
 use tidewheel_resp::{Parser, Protocol, Writer};
 
+use super::ahead::Ahead;
+
 /// The most that one read takes from a connection.
 pub(crate) const INPUT_CHUNK: usize = 64 << 10;
 
@@ -36,6 +38,7 @@ pub(crate) struct Input {
     /// How many of the bytes are this connection's.
     filled: usize,
     parser: Parser,
+    ahead: Ahead,
 }
 
 impl Buffers {
@@ -45,12 +48,20 @@ impl Buffers {
     /// When something of another connection is left in them: then nobody is answered, rather than
     /// with somebody else's bytes.
     pub(crate) fn lend(&mut self, protocol: Protocol) -> Lent<'_> {
-        let clear =
-            self.replies.is_empty() && self.input.filled == 0 && self.input.parser.is_idle();
+        let input = &self.input;
+        let idle = input.filled == 0 && input.parser.is_idle() && input.ahead.is_clear();
+        let clear = self.replies.is_empty() && idle;
         assert!(clear, "a loop's buffers must be clear before they are lent");
         self.replies.set_protocol(protocol);
         Lent(self)
     }
+}
+
+/// What cuts input into commands: many at once, or one that is not of the common shape.
+#[derive(Debug)]
+pub(super) struct Cutter<'a> {
+    pub(super) parser: &'a mut Parser,
+    pub(super) ahead: &'a mut Ahead,
 }
 
 impl Lent<'_> {
@@ -68,6 +79,7 @@ impl Drop for Lent<'_> {
         replies.clear();
         input.filled = 0;
         input.parser.reset();
+        input.ahead.clear();
     }
 }
 
@@ -77,6 +89,7 @@ impl Default for Input {
             bytes: vec![0; INPUT_CHUNK].into_boxed_slice(),
             filled: 0,
             parser: Parser::new(),
+            ahead: Ahead::default(),
         }
     }
 }
@@ -89,9 +102,21 @@ impl Input {
         Ok(self.filled)
     }
 
-    /// What was read, and the parser for it.
-    pub(crate) fn fresh(&mut self) -> (&mut Parser, &[u8]) {
-        (&mut self.parser, &self.bytes[..self.filled])
+    /// What was read, and what cuts it.
+    pub(super) fn fresh(&mut self) -> (Cutter<'_>, &[u8]) {
+        let cutter = Cutter {
+            parser: &mut self.parser,
+            ahead: &mut self.ahead,
+        };
+        (cutter, &self.bytes[..self.filled])
+    }
+
+    /// What cuts other input, of which `parser` has seen a part.
+    pub(super) fn cutter<'a>(&'a mut self, parser: &'a mut Parser) -> Cutter<'a> {
+        Cutter {
+            parser,
+            ahead: &mut self.ahead,
+        }
     }
 
     /// Takes a parser in the place of its own, cleared: its argument list is likely to be bigger.
@@ -113,9 +138,9 @@ mod tests {
         let (replies, input) = lent.parts();
         replies.bulk(b"secret");
         input.read(&mut &b"*2\r\n$3\r\nGET\r\n"[..]).unwrap();
-        let (parser, bytes) = input.fresh();
-        assert!(parser.parse(bytes, &Limits::DEFAULT).is_ok());
-        assert!(!parser.is_idle());
+        let (cutter, bytes) = input.fresh();
+        assert!(cutter.parser.parse(bytes, &Limits::DEFAULT).is_ok());
+        assert!(!cutter.parser.is_idle());
     }
 
     #[test]

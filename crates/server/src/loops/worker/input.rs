@@ -29,12 +29,12 @@ impl Turn<'_> {
             return Ok(0);
         };
         self.note_read(link, n);
-        let (parser, bytes) = input.fresh();
-        let (used, halt) = self.run(link, parser, bytes);
+        let (mut cutter, bytes) = input.fresh();
+        let (used, halt) = self.run(link, &mut cutter, bytes);
         if used < n && halt != Halt::Closing {
             let wanted = halt.wanted();
             let parser = if wanted > 0 {
-                std::mem::take(parser)
+                std::mem::take(cutter.parser)
             } else {
                 Parser::new()
             };
@@ -116,7 +116,8 @@ impl Turn<'_> {
         mut pending: Box<Pending>,
     ) -> usize {
         let mut parser = std::mem::take(&mut pending.parser);
-        let (used, halt) = self.run(link, &mut parser, &pending.bytes[pending.at..]);
+        let mut cutter = input.cutter(&mut parser);
+        let (used, halt) = self.run(link, &mut cutter, &pending.bytes[pending.at..]);
         pending.parser = parser;
         pending.at += used;
         if pending.at < pending.bytes.len() && halt != Halt::Closing {

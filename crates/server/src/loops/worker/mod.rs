@@ -10,6 +10,7 @@
 //! A turn ends when nothing is left to do, when it has read its share, or after a millisecond. What is left waits
 //! in the connection, which is served again after the others and after expiry.
 
+mod ahead;
 mod buffers;
 mod input;
 mod limits;

@@ -2,10 +2,10 @@
 
 use std::io::{self, Read, Write};
 
-use tidewheel_keyspace::Walk;
+use tidewheel_keyspace::{Call, Walk};
 use tidewheel_resp::{Args, Limits, Parsed, Parser};
 
-use super::buffers::REPLIES_KEEP;
+use super::buffers::{Cutter, REPLIES_KEEP};
 use super::limits::SEND_MARK;
 use crate::clients::connection::{Connection, Link, OUTPUT_SOFT_MARK};
 use crate::commands::turn::{Step, Turn};
@@ -85,7 +85,7 @@ impl Turn<'_> {
     pub(super) fn run<S: Read + Write>(
         &mut self,
         link: &mut Link<S>,
-        parser: &mut Parser,
+        cutter: &mut Cutter<'_>,
         input: &[u8],
     ) -> (usize, Halt) {
         // A command that was sent after a CONFIG SET was answered runs with the new setting.
@@ -97,47 +97,131 @@ impl Turn<'_> {
         let ours = limits(&self.settings);
         let mut at = 0;
         loop {
-            if self.state.renew_time() && self.is_spent() && at < input.len() {
-                return (at, Halt::Spent);
-            }
-            let limits = match link.lacks_password(&self.server.config) {
-                false => &ours,
-                true => &Limits::UNAUTHENTICATED,
-            };
-            let rest = &input[at..];
-            let consumed = match parser.parse(rest, limits) {
-                Ok(Parsed::Complete { consumed }) => consumed,
-                Ok(Parsed::Incomplete { wanted }) => return (at, Halt::Starved(wanted)),
-                Err(why) => {
-                    self.refuse(&link.conn, &why);
-                    return (input.len(), Halt::Closing);
+            let (used, halt) = self.run_batch(link, cutter, &input[at..], &ours);
+            at += used;
+            let halt = match halt {
+                Some(halt) => Some(halt),
+                None => {
+                    let (used, halt) = self.run_next(link, cutter.parser, &input[at..], &ours);
+                    at += used;
+                    halt
                 }
             };
-            let args = parser.args(rest);
-            self.command_bytes = consumed;
-            if !args.is_empty()
-                && let Some(halt) = self.run_one(&mut link.conn, args)
-            {
-                // A command that waits for the end of a pause was not run.
-                let used = if halt == Halt::Paused { 0 } else { consumed };
-                return (at + used, halt);
-            }
-            at += consumed;
-            if self.out.len() >= SEND_MARK {
-                match self.send(link) {
-                    Err(_) => return (at, Halt::Closing),
-                    Ok(()) if link.output.len() >= OUTPUT_SOFT_MARK => return (at, Halt::Unread),
-                    Ok(()) => {}
-                }
+            if let Some(halt) = halt {
+                return (at, halt);
             }
         }
     }
 
+    /// Runs the commands at the start of the input that can be cut ahead. Returns the bytes consumed, and why it stopped,
+    /// unless a command is next that can not.
+    fn run_batch<S: Read + Write>(
+        &mut self,
+        link: &mut Link<S>,
+        cutter: &mut Cutter<'_>,
+        input: &[u8],
+        limits: &Limits,
+    ) -> (usize, Option<Halt>) {
+        let mut at = 0;
+        // Whoever gives no password gets other limits.
+        while cutter.parser.is_idle() && !link.lacks_password(&self.server.config) {
+            let rest = &input[at..];
+            cutter.ahead.look(self.state, link.session.db, rest, limits);
+            let mut done = 0;
+            for i in 0..cutter.ahead.len() {
+                if self.is_over_time() {
+                    return (at + done, Some(Halt::Spent));
+                }
+                if link.lacks_password(&self.server.config) {
+                    break;
+                }
+                let (args, call) = cutter.ahead.call(rest, i);
+                let len = cutter.ahead.end(i) - done;
+                let (used, halt) = self.run_cut(link, args, call, len);
+                done += used;
+                if halt.is_some() {
+                    return (at + done, halt);
+                }
+            }
+            at += done;
+            if done == 0 {
+                break;
+            }
+        }
+        (at, None)
+    }
+
+    /// Runs the next command, of any shape. Returns the bytes consumed, and why no other may follow.
+    fn run_next<S: Read + Write>(
+        &mut self,
+        link: &mut Link<S>,
+        parser: &mut Parser,
+        input: &[u8],
+        ours: &Limits,
+    ) -> (usize, Option<Halt>) {
+        if !input.is_empty() && self.is_over_time() {
+            return (0, Some(Halt::Spent));
+        }
+        let limits = match link.lacks_password(&self.server.config) {
+            false => ours,
+            true => &Limits::UNAUTHENTICATED,
+        };
+        match parser.parse(input, limits) {
+            Ok(Parsed::Complete { consumed }) => match parser.args(input) {
+                args if args.is_empty() => (consumed, None),
+                args => self.run_cut(link, args, None, consumed),
+            },
+            Ok(Parsed::Incomplete { wanted }) => (0, Some(Halt::Starved(wanted))),
+            Err(why) => {
+                self.refuse(&link.conn, &why);
+                (input.len(), Some(Halt::Closing))
+            }
+        }
+    }
+
+    /// Whether the others must have their turn.
+    #[inline]
+    fn is_over_time(&mut self) -> bool {
+        self.state.renew_time() && self.is_spent()
+    }
+
+    /// Runs one command of so many bytes. Returns the bytes consumed, and why no other may follow.
+    #[inline]
+    fn run_cut<S: Read + Write>(
+        &mut self,
+        link: &mut Link<S>,
+        args: Args<'_>,
+        call: Option<Call>,
+        len: usize,
+    ) -> (usize, Option<Halt>) {
+        self.command_bytes = len;
+        if let Some(halt) = self.run_one(&mut link.conn, args, call) {
+            // A command that waits for the end of a pause was not run.
+            let used = if halt == Halt::Paused { 0 } else { len };
+            return (used, Some(halt));
+        }
+        if self.out.len() >= SEND_MARK {
+            match self.send(link) {
+                Err(_) => return (len, Some(Halt::Closing)),
+                Ok(()) if link.output.len() >= OUTPUT_SOFT_MARK => {
+                    return (len, Some(Halt::Unread));
+                }
+                Ok(()) => {}
+            }
+        }
+        (len, None)
+    }
+
     /// Runs one command, whose length is [`command_bytes`](Self::command_bytes). Returns why no other may follow.
     #[inline]
-    fn run_one(&mut self, conn: &mut Connection, args: Args<'_>) -> Option<Halt> {
+    fn run_one(
+        &mut self,
+        conn: &mut Connection,
+        args: Args<'_>,
+        call: Option<Call>,
+    ) -> Option<Halt> {
         let mark = self.out.len();
-        let step = self.command(conn, args);
+        let step = self.command(conn, args, call);
         let answered = self.out.len().saturating_sub(mark);
         #[cfg(test)]
         self.testify(conn, step, args, mark);

@@ -1,0 +1,63 @@
+//! Commands that were cut and looked at before the first of them runs.
+//!
+//! Of a pipeline of 16 GETs, each would wait for its key's memory. Here the memory of all is asked for first: see
+//! [`Keyspace::warm`](tidewheel_keyspace::Keyspace::warm).
+
+use tidewheel_keyspace::{Call, Foreseen};
+use tidewheel_resp::{Args, Batch, Limits};
+
+use crate::state::loop_state::LoopState;
+
+/// The most commands that are cut at once. Their entries wait in the processor's cache.
+const AHEAD: usize = 32;
+
+/// Commands that were cut and looked at.
+#[derive(Debug, Default)]
+pub(super) struct Ahead {
+    batch: Batch,
+    calls: Vec<Option<Call>>,
+    foreseen: Foreseen,
+}
+
+impl Ahead {
+    /// Cuts the next commands of `input`, and asks for the data of their keys.
+    pub(super) fn look(&mut self, state: &LoopState, db: u32, input: &[u8], limits: &Limits) {
+        self.clear();
+        self.batch.fill(input, limits, AHEAD);
+        let keyspace = &state.server.keyspace;
+        for i in 0..self.batch.len() {
+            let args = self.batch.args(input, i);
+            self.calls.push(keyspace.foresee(args, &mut self.foreseen));
+        }
+        if self.batch.len() > 1 && keyspace.is_worth_warming() {
+            keyspace.warm(&state.seat, db, &self.foreseen);
+        }
+    }
+
+    /// How many commands were cut.
+    pub(super) fn len(&self) -> usize {
+        self.batch.len()
+    }
+
+    /// Where a command ends in the input.
+    pub(super) fn end(&self, i: usize) -> usize {
+        self.batch.end(i)
+    }
+
+    /// A command's arguments, and what is known of it.
+    pub(super) fn call<'a>(&'a self, input: &'a [u8], i: usize) -> (Args<'a>, Option<Call>) {
+        (self.batch.args(input, i), self.calls[i])
+    }
+
+    /// Whether no command is in it.
+    pub(super) fn is_clear(&self) -> bool {
+        self.batch.is_empty()
+    }
+
+    /// Forgets the commands.
+    pub(super) fn clear(&mut self) {
+        self.batch.clear();
+        self.calls.clear();
+        self.foreseen.clear();
+    }
+}
