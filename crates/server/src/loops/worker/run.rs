@@ -159,7 +159,7 @@ impl Turn<'_> {
         input: &[u8],
         ours: &Limits,
     ) -> (usize, Option<Halt>) {
-        if !input.is_empty() && self.is_over_time() {
+        if self.is_over_time() && !input.is_empty() {
             return (0, Some(Halt::Spent));
         }
         let limits = match link.lacks_password(&self.server.config) {
