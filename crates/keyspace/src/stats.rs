@@ -15,10 +15,16 @@ pub struct Stats {
     pub misses: u64,
     /// Keys removed because their deadline was reached, however it was noticed.
     pub expired: u64,
+<<<<<<< HEAD
     /// Members removed because their deadline was reached.
+=======
+    /// Members of collections that were removed because their deadline was reached.
+>>>>>>> 156ec3d (server: INFO counts changes and expired members; floats in hexadecimal; DEBUG LISTPACK and PAUSE-CRON; flags of SORT's destination)
     pub expired_members: u64,
     /// Keys removed to free memory.
     pub evicted: u64,
+    /// How often a key was changed, since the start.
+    pub changes: u64,
     /// Microseconds from a key's deadline to its removal.
     pub lateness_us: Quantiles,
     /// Shards with keys that are due, because a pass had no budget left for them.
@@ -79,6 +85,7 @@ impl Keyspace {
         for (i, shard) in self.shards.iter().enumerate() {
             let mut hold = shard.lock();
             stats.add(&hold.counters);
+            stats.changes += hold.changes;
             for (db, reading) in (0..).zip(&mut databases) {
                 reading.add(&mut hold, db, &now);
             }

@@ -2,6 +2,7 @@
 
 use crate::error::SumError;
 use crate::extended::{self, TEXT_MAX};
+use crate::hexadecimal;
 
 /// The digits after the decimal point that INCRBYFLOAT keeps.
 const FIXED_DECIMALS: usize = 17;
@@ -102,10 +103,13 @@ fn format_fixed(value: i128) -> String {
     text
 }
 
-/// Reads a float: decimal or scientific notation or `inf`, with no blanks around it. NaN is refused, and so
+/// Reads a float: decimal, scientific or hexadecimal notation or `inf`, with no blanks around it. NaN is refused, and so
 /// is a finite number that does not fit.
 pub fn parse_f64(text: &[u8]) -> Option<f64> {
-    let value: f64 = std::str::from_utf8(text).ok()?.parse().ok()?;
+    let value: f64 = match std::str::from_utf8(text).ok()?.parse() {
+        Ok(value) => value,
+        Err(_) => hexadecimal::parse(text)?,
+    };
     let spelt_infinite = text.iter().any(|byte| byte.eq_ignore_ascii_case(&b'i'));
     (value.is_finite() || (value.is_infinite() && spelt_infinite)).then_some(value)
 }
@@ -241,6 +245,8 @@ mod tests {
         assert_eq!(parse_f64(b"+.5"), Some(0.5));
         assert_eq!(parse_f64(b"-inf"), Some(f64::NEG_INFINITY));
         assert_eq!(parse_f64(b"Infinity"), Some(f64::INFINITY));
+        assert_eq!(parse_f64(b"-0x1.8p3"), Some(-12.0));
+        assert_eq!(parse_f64(b"0x1p1024"), None);
     }
 
     #[test]

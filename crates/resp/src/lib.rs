@@ -35,6 +35,7 @@ mod batch;
 mod error;
 mod extended;
 mod float;
+mod hexadecimal;
 mod inline;
 mod limits;
 mod number;

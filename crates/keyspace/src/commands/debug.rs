@@ -1,4 +1,4 @@
-//! DEBUG OBJECT, DIGEST and DIGEST-VALUE: what tests ask of values.
+//! DEBUG OBJECT, LISTPACK, DIGEST and DIGEST-VALUE: what tests ask of values.
 
 use tidewheel_store::{Slot, Value};
 
@@ -15,6 +15,8 @@ type Outcome = Result<(), CommandError>;
 
 /// What a payload has besides the value: its type, its version and its checksum.
 const ENVELOPE: usize = 11;
+
+const NOT_PACKED: CommandError = CommandError::fixed("ERR Not a listpack encoded object.");
 
 fn check_access(ctx: &Context<'_, '_>) -> Outcome {
     match ctx.session.may_debug {
@@ -37,6 +39,20 @@ pub(crate) fn object(ctx: &mut Context<'_, '_>) -> Outcome {
     ctx.out.simple(&format!(
         "Value at:0x0 refcount:1 encoding:{encoding} serializedlength:{length} lru:{lru} lru_seconds_idle:{idle_s}"
     ));
+    Ok(())
+}
+
+/// The size of a packed collection. Redis writes its elements to the standard output; here every command shows them.
+pub(crate) fn listpack(ctx: &mut Context<'_, '_>) -> Outcome {
+    check_access(ctx)?;
+    let (key, db) = (ctx.key(2), ctx.session.db);
+    let slot = ctx.find_at(key, db).ok_or(CommandError::NO_SUCH_KEY)?;
+    let entries = ctx.entries(key);
+    if collection::encoding(entries, slot) != "listpack" {
+        return Err(NOT_PACKED);
+    }
+    let bytes = length(entries, slot);
+    ctx.out.simple(&format!("Listpack of {bytes} bytes"));
     Ok(())
 }
 

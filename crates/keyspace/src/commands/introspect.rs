@@ -19,6 +19,8 @@ const INVALID_ARGUMENTS: CommandError =
     CommandError::fixed("ERR Invalid arguments specified for command");
 
 /// Marks a key of which the options say how the command uses it.
+/// What SORT does with the key behind STORE, which no specification of a key can find.
+const STORED: &[&str] = &["OW", "update"];
 const VARIABLE_FLAGS: &str = "variable_flags";
 
 pub(crate) fn count(ctx: &mut Context<'_, '_>, rows: &Rows) -> Outcome {
@@ -115,10 +117,11 @@ pub(crate) fn getkeysandflags(ctx: &mut Context<'_, '_>, rows: &Rows) -> Outcome
         ctx.out.array(2);
         ctx.out.bulk(key);
         // Each specification covers one key, and the last one the rest.
-        let flags = uses
-            .get(i)
-            .or(uses.last())
-            .map_or(&[][..], |key_use| flags_of_call(key_use.flags, call));
+        let flags = match uses.get(i).or(uses.last()) {
+            _ if row.reaches && i > 0 => STORED,
+            Some(key_use) => flags_of_call(key_use.flags, call),
+            None => &[],
+        };
         ctx.out.set(flags.len());
         flags.iter().for_each(|flag| ctx.out.simple(flag));
     }

@@ -52,6 +52,8 @@ pub(crate) struct ShardState {
     wake: bool,
     /// Who is told of changes: a bit each, tested in [`mutate`] only.
     observers: u8,
+    /// How often a key was changed, since the start.
+    pub(crate) changes: u64,
     /// The keys that clients watch; `None` while there are none.
     watched: Option<Box<Watched>>,
     /// The clients that wait for keys; `None` while there are none.
@@ -119,6 +121,7 @@ impl Shard {
                     published: NEVER,
                     wake: false,
                     observers: 0,
+                    changes: 0,
                     watched: None,
                     waiters: None,
                     unflushed_bytes: 0,

@@ -64,6 +64,7 @@ impl Hold<'_> {
         let slot = entries.insert(key.hash, key.bytes, tag, value, deadline, tick);
         entries.set_access(slot, access);
         self.settle(db, deadline);
+        self.state.changes += 1;
         if self.state.observers != 0 {
             self.tell_new(db, key.bytes, cause);
         }
@@ -94,6 +95,7 @@ impl Hold<'_> {
             database.object_bytes -= old.bytes();
         }
         self.settle(db, deadline);
+        self.state.changes += 1;
         self.tell(db, key.bytes, cause);
         old
     }
@@ -113,6 +115,7 @@ impl Hold<'_> {
             Some(old) if old.len() == bytes.len() => old.copy_from_slice(bytes),
             _ => return false,
         }
+        self.state.changes += 1;
         self.tell(db, key.bytes, cause);
         true
     }
@@ -135,6 +138,7 @@ impl Hold<'_> {
         let after = bytes.capacity();
         database.object_bytes = database.object_bytes + after - before;
         self.settle(db, None);
+        self.state.changes += 1;
         self.tell(db, key.bytes, cause);
         Some(result)
     }
@@ -157,6 +161,7 @@ impl Hold<'_> {
             entries.set_deadline(slot, deadline, tick);
             self.settle(db, deadline);
         }
+        self.state.changes += 1;
         self.tell(db, key.bytes, cause);
     }
 
@@ -229,6 +234,7 @@ impl Hold<'_> {
         };
         let keys = progress.fired - handed.len() as u32;
         self.state.counters.expired += u64::from(keys);
+        self.state.changes += u64::from(keys);
         self.count_bytes(db);
         if observed {
             self.tell_expired(db, gone);
@@ -267,6 +273,7 @@ impl Hold<'_> {
         };
         let entries = std::mem::replace(database, fresh).entries;
         self.state.due[db as usize] = NEVER;
+        self.state.changes += entries.len() as u64;
         self.count_bytes(db);
         #[cfg(test)]
         self.witness_flush(db, &entries);
@@ -354,6 +361,7 @@ impl Hold<'_> {
         if let Some(object) = &object {
             database.object_bytes -= object.bytes();
         }
+        self.state.changes += 1;
         self.settle(db, None);
         object
     }

@@ -79,6 +79,15 @@ static DEBUG: &[Command] = &[
         ..DEBUG_BASE
     },
     Command {
+        name: "debug|listpack",
+        summary: "Returns the size of a collection that is packed into one block.",
+        arity: 3,
+        keys: KeySpec::one(2, READ),
+        arguments: &[Argument::key("key")],
+        handler: Handler::Keys(commands::debug::listpack),
+        ..DEBUG_BASE
+    },
+    Command {
         name: "debug|loadaof",
         summary: "Is refused: there is no append-only file.",
         ..DEBUG_BASE
@@ -99,6 +108,13 @@ static DEBUG: &[Command] = &[
         keys: KeySpec::one(2, READ),
         arguments: &[Argument::key("key")],
         handler: Handler::Keys(commands::debug::object),
+        ..DEBUG_BASE
+    },
+    Command {
+        name: "debug|pause-cron",
+        summary: "Is accepted without effect: nothing is done periodically.",
+        arity: 3,
+        arguments: &[Argument::integer("enabled")],
         ..DEBUG_BASE
     },
     Command {

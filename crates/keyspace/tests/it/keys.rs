@@ -394,6 +394,7 @@ fn command_describes_itself() {
         COMMAND GETKEYSANDFLAGS SET a b -> [['a' [OW update]]]
         COMMAND GETKEYSANDFLAGS SET a get PX get -> [['a' [OW update]]]
         COMMAND GETKEYSANDFLAGS SET a b EX 5 get -> [['a' [RW access update]]]
+        COMMAND GETKEYSANDFLAGS SORT a BY x STORE b -> [['a' [RO access]] ['b' [OW update]]]
         COMMAND GETKEYSANDFLAGS MGET a b -> [['a' [RO access]] ['b' [RO access]]]
         COMMAND GETKEYS PING -> -ERR The command has no key arguments
         COMMAND GETKEYS NOPE x -> -ERR Invalid command specified
@@ -441,4 +442,32 @@ fn command_describes_itself() {
         Reply::Simple("OBJECT <subcommand> [<arg> [value] [opt] ...]. Subcommands are:".into())
     );
     assert!(lines.contains(&Reply::Simple("ENCODING <key>".into())));
+}
+
+#[test]
+fn changes_are_counted_and_what_changes_nothing_is_not() {
+    let mut rig = Rig::new();
+    let mut count = 0;
+    for (line, changes) in [
+        ("SET a 1", 1),
+        ("GET a", 0),
+        ("INCR a", 1),
+        ("SETBIT bits 0 0", 1),
+        ("SETBIT bits 0 0", 0),
+        ("SETBIT bits 0 1", 1),
+        ("EXPIRE a 100", 1),
+        ("EXPIRE a 200 LT", 0),
+        ("SADD s x y", 1),
+        ("SADD s x", 0),
+        ("SREM s x y", 1),
+        ("MSET b 1 c 2", 2),
+        ("DEL a b nobody", 2),
+        ("HSET h f v", 1),
+        ("HPEXPIRE h 5 FIELDS 1 f", 1),
+        ("FLUSHALL", 3),
+    ] {
+        rig.run(line);
+        count += changes;
+        assert_eq!(rig.keyspace.stats(rig.time).changes, count, "{line}");
+    }
 }

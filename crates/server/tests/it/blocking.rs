@@ -150,6 +150,7 @@ fn a_wait_ends_at_its_time_and_not_before() {
     for (line, text) in [
         ("BLPOP l x", "ERR timeout is not a float or out of range"),
         ("BLPOP l -1", "ERR timeout is negative"),
+        ("BLPOP l 0x7fffffffffffff", "ERR timeout is out of range"),
         ("BLPOP l 1e300", "ERR timeout is out of range"),
         ("BLMPOP -1 1 l LEFT", "ERR timeout is negative"),
     ] {

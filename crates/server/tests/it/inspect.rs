@@ -41,6 +41,13 @@ fn debug_is_refused_unless_it_was_allowed_at_the_start() {
         client.call(&["DEBUG", "STRINGMATCH-LEN", "a*c", "abb"]),
         Reply::Integer(0)
     );
+    assert_eq!(client.call(&["DEBUG", "PAUSE-CRON", "1"]), ok());
+    client.call(&["HSET", "packed", "f", "v"]);
+    let packed = text(&client.call(&["DEBUG", "LISTPACK", "packed"]));
+    assert!(packed.starts_with("Listpack of "), "{packed}");
+    client.call(&["SET", "word", "w"]);
+    let why = error("ERR Not a listpack encoded object.");
+    assert_eq!(client.call(&["DEBUG", "LISTPACK", "word"]), why);
     let threshold = ["DEBUG", "QUICKLIST-PACKED-THRESHOLD"];
     assert_eq!(client.call(&[&threshold[..], &["100b"]].concat()), ok());
     assert!(text(&client.call(&[&threshold[..], &["4gb"]].concat())).starts_with("ERR argument"));
@@ -250,6 +257,7 @@ fn info_has_the_fields_that_exporters_read() {
         "mem_clients_slaves",
         "mem_not_counted_for_evict",
         "loading",
+        "rdb_changes_since_last_save",
         "rdb_bgsave_in_progress",
         "aof_enabled",
         "total_connections_received",
@@ -262,6 +270,7 @@ fn info_has_the_fields_that_exporters_read() {
         "sync_partial_ok",
         "sync_partial_err",
         "expired_keys",
+        "expired_subkeys",
         "expired_stale_perc",
         "expired_time_cap_reached_count",
         "evicted_keys",

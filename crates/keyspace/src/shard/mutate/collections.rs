@@ -129,6 +129,7 @@ impl Hold<'_> {
             self.file_members::<C>(db, slot, own_deadline, next, tick);
         }
         self.settle(db, None);
+        self.state.changes += 1;
         self.tell(db, key.bytes, cause);
         let garbage = None;
         Changed { result, garbage }

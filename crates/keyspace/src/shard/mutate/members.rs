@@ -155,6 +155,7 @@ impl Hold<'_> {
             return;
         }
         self.state.counters.expired_members += u64::from(fired);
+        self.state.changes += u64::from(fired);
         if let Some(key) = self.observed_key(db, slot) {
             self.tell(db, &key, cause);
         }
@@ -165,6 +166,7 @@ impl Hold<'_> {
     pub(super) fn tell_owed(&mut self) {
         for owed in std::mem::take(&mut self.state.owed) {
             self.state.counters.expired_members += owed.members;
+            self.state.changes += owed.members;
             self.tell(owed.db, &owed.key, owed.cause);
         }
     }

@@ -59,6 +59,12 @@ impl Turn<'_> {
         self.done()
     }
 
+    pub(super) fn debug_pause_cron(&mut self, conn: &Connection, args: Args<'_>) -> Outcome {
+        check(conn)?;
+        switch(&args[2])?;
+        self.done()
+    }
+
     pub(super) fn debug_skip_checksums(&mut self, conn: &Connection, args: Args<'_>) -> Outcome {
         check(conn)?;
         let skips = &self.server.keyspace.rules().skip_checksums;

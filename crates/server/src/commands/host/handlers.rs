@@ -43,6 +43,7 @@ pub(super) fn handler(name: &str) -> Option<Run> {
         "debug|help" => |turn, conn, args| turn.debug_help(conn, args),
         "debug|loadaof" => |turn, conn, _| turn.debug_load_aof(conn),
         "debug|log" => |turn, conn, args| turn.debug_log(conn, args),
+        "debug|pause-cron" => |turn, conn, args| turn.debug_pause_cron(conn, args),
         "debug|protocol" => |turn, conn, args| turn.debug_protocol(conn, args),
         "debug|quicklist-packed-threshold" => {
             |turn, conn, args| turn.debug_packed_threshold(conn, args)
