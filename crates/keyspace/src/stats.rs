@@ -15,11 +15,7 @@ pub struct Stats {
     pub misses: u64,
     /// Keys removed because their deadline was reached, however it was noticed.
     pub expired: u64,
-<<<<<<< HEAD
     /// Members removed because their deadline was reached.
-=======
-    /// Members of collections that were removed because their deadline was reached.
->>>>>>> 156ec3d (server: INFO counts changes and expired members; floats in hexadecimal; DEBUG LISTPACK and PAUSE-CRON; flags of SORT's destination)
     pub expired_members: u64,
     /// Keys removed to free memory.
     pub evicted: u64,

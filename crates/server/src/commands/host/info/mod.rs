@@ -244,10 +244,7 @@ fn stats(state: &LoopState, stats: &Stats, text: &mut String) -> std::fmt::Resul
         "sync_partial_ok" = 0,
         "sync_partial_err" = 0,
         "expired_keys" = stats.expired,
-<<<<<<< HEAD
         "expired_fields" = stats.expired_members,
-=======
->>>>>>> 156ec3d (server: INFO counts changes and expired members; floats in hexadecimal; DEBUG LISTPACK and PAUSE-CRON; flags of SORT's destination)
         "expired_subkeys" = stats.expired_members,
         "expired_stale_perc" = "0.00",
         "expired_time_cap_reached_count" = totals.budget_hits,
