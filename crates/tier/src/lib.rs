@@ -60,6 +60,8 @@ mod handle;
 #[cfg(test)]
 mod races;
 mod stats;
+#[cfg(feature = "valkey")]
+mod valkey;
 
 #[cfg(feature = "json")]
 pub use codec::Json;
@@ -75,3 +77,5 @@ pub use handle::cache::TieredCache;
 pub use handle::held::Held;
 pub use handle::life::{Given, Life};
 pub use stats::TierStats;
+#[cfg(feature = "valkey")]
+pub use valkey::{OpenError, Valkey};

@@ -321,9 +321,7 @@ impl Plane {
         match &state.owners {
             None => false,
             Some(Owners::One(source)) => believed(*source),
-            Some(Owners::Slots(slots)) => {
-                slots.iter().all(Option::is_some) && state.sources.keys().all(|s| believed(*s))
-            }
+            Some(Owners::Slots(slots)) => slots.iter().all(|owner| owner.is_some_and(believed)),
         }
     }
 }

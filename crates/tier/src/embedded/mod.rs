@@ -14,6 +14,8 @@ use crate::core::names::Wire;
 use crate::core::plane::{Owners, Plane};
 use crate::engine::{Answer, Backend, Look, Looked, TagSaid};
 pub(crate) use model::{Changed, Model};
+#[cfg(feature = "valkey")]
+pub(crate) use model::{said, version_bytes};
 use pause::Pause;
 
 /// The only source there is.

@@ -1,1 +1,270 @@
-//! Valkey and Redis.
+//! Valkey and Redis: one server, under Sentinel, or a Cluster.
+//!
+//! Two planes (`data.rs` and `push/`), on a thread of their own. Values are read from primaries alone: a replica may not have
+//! what word of a change was received for already.
+
+mod data;
+mod open;
+mod push;
+mod scripts;
+
+use std::collections::HashMap;
+use std::fmt;
+use std::pin::Pin;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use redis::FromRedisValue;
+use tokio::runtime::Runtime;
+use tokio::task::AbortHandle;
+
+use crate::core::names::Wire;
+use crate::core::plane::Plane;
+use crate::embedded::said;
+use crate::engine::{Answer, Backend, EngineError, Lease, Look, Looked, TagSaid};
+use data::Data;
+pub use open::OpenError;
+use open::Servers;
+use scripts::Scripts;
+
+/// How long one question may take, with everything that it waits for.
+const TIMEOUT: Duration = Duration::from_millis(1000);
+
+/// Valkey or Redis. A clone is another handle to the same connections.
+///
+/// It needs no more of an engine than version 6: scripts, RESP3 and CLIENT TRACKING. A program needs the permission for
+/// `EVAL`, `EVALSHA`, `CLIENT TRACKING`, `PING`, what the scripts call, and in a Cluster `CLUSTER`.
+#[derive(Clone)]
+pub struct Valkey(Arc<Inner>);
+
+struct Inner {
+    /// Taken when the last handle goes.
+    runtime: Option<Runtime>,
+    servers: Servers,
+    data: Data,
+    scripts: Scripts,
+    timeout: Duration,
+    watching: Mutex<HashMap<usize, AbortHandle>>,
+}
+
+impl Valkey {
+    /// One server, by its address: `redis://user:password@host:6379`. The database is always 0.
+    ///
+    /// # Errors
+    ///
+    /// If the address is none, or asks for TLS or a Unix socket, which the watching connections do not speak. A server that
+    /// is away is no error.
+    pub fn open(url: &str) -> Result<Self, OpenError> {
+        Self::build(Servers::one(url)?)
+    }
+
+    /// A Cluster, by the addresses of some of its nodes.
+    ///
+    /// # Errors
+    ///
+    /// As [`open`](Self::open).
+    pub fn cluster(urls: &[&str]) -> Result<Self, OpenError> {
+        Self::build(Servers::cluster(urls)?)
+    }
+
+    /// A primary under Sentinel, by the addresses of the Sentinels and its name there. User and password of the addresses
+    /// are those of the primary.
+    ///
+    /// # Errors
+    ///
+    /// As [`open`](Self::open).
+    pub fn sentinel(urls: &[&str], name: &str) -> Result<Self, OpenError> {
+        Self::build(Servers::sentinel(urls, name)?)
+    }
+
+    fn build(servers: Servers) -> Result<Self, OpenError> {
+        let runtime = tokio::runtime::Builder::new_multi_thread()
+            .worker_threads(1)
+            .thread_name("tidewheel-tier")
+            .enable_all()
+            .build()
+            .map_err(|error| OpenError::Thread(error.to_string()))?;
+        Ok(Self(Arc::new(Inner {
+            runtime: Some(runtime),
+            data: Data::new(servers.clone()),
+            servers,
+            scripts: Scripts::new(),
+            timeout: TIMEOUT,
+            watching: Mutex::default(),
+        })))
+    }
+
+    /// Runs something on the engine's thread, and waits for it on any.
+    fn spawn<T: Send + 'static>(
+        &self,
+        work: impl Future<Output = Result<T, EngineError>> + Send + 'static,
+    ) -> Answer<'static, T> {
+        let Some(runtime) = &self.0.runtime else {
+            return Box::pin(async { Err(EngineError::Away("it was closed".into())) });
+        };
+        let timeout = self.0.timeout;
+        let task = runtime.spawn(async move {
+            let in_time = tokio::time::timeout(timeout, work).await;
+            in_time.unwrap_or(Err(EngineError::TimedOut))
+        });
+        Box::pin(async move {
+            let ended = |error: tokio::task::JoinError| EngineError::Away(error.to_string());
+            task.await.map_err(ended)?
+        })
+    }
+
+    /// Runs a script.
+    fn run<T: FromRedisValue + Send + 'static>(
+        &self,
+        script: fn(&Scripts) -> &redis::Script,
+        keys: Vec<Vec<u8>>,
+        arguments: Vec<Vec<u8>>,
+    ) -> Answer<'static, T> {
+        let inner = Arc::clone(&self.0);
+        self.spawn(async move {
+            let script = script(&inner.scripts);
+            inner.data.run(script, &keys, &arguments).await
+        })
+    }
+}
+
+impl Drop for Inner {
+    fn drop(&mut self) {
+        // In a task, where a runtime may not be waited for.
+        if let Some(runtime) = self.runtime.take() {
+            runtime.shutdown_background();
+        }
+    }
+}
+
+fn number(number: u64) -> Vec<u8> {
+    number.to_string().into_bytes()
+}
+
+fn place(plane: &Arc<Plane>) -> usize {
+    Arc::as_ptr(plane) as usize
+}
+
+/// What the script `look` answers.
+type LookReply = (Option<Vec<u8>>, i64, i64, i64);
+
+fn looked((value, pttl, lease, left): LookReply) -> Looked {
+    let natural = |number: i64| u64::try_from(number).unwrap_or(0);
+    Looked {
+        value: value.map(|value| (value, natural(pttl))),
+        lease: match lease {
+            1 => Lease::Won,
+            2 => Lease::Held(natural(left)),
+            _ => Lease::Unasked,
+        },
+    }
+}
+
+impl Backend for Valkey {
+    fn attach(&self, plane: Arc<Plane>) {
+        let Some(runtime) = &self.0.runtime else {
+            return;
+        };
+        let key = place(&plane);
+        let task = runtime.spawn(push::watch(self.0.servers.clone(), plane));
+        let mut watching = self
+            .0
+            .watching
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner);
+        watching.insert(key, task.abort_handle());
+    }
+
+    fn detach(&self, plane: &Arc<Plane>) {
+        let mut watching = self
+            .0
+            .watching
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner);
+        if let Some(task) = watching.remove(&place(plane)) {
+            task.abort();
+        }
+    }
+
+    fn look(&self, look: Look) -> Answer<'_, Looked> {
+        let (lease, ms) = look.lease.map_or((Vec::new(), 0), |(lease, ms)| {
+            (lease.to_be_bytes().to_vec(), ms)
+        });
+        let invalid = look
+            .invalid
+            .map_or(Vec::new(), |id| id.to_be_bytes().to_vec());
+        let keys = vec![look.key.value, look.key.lease];
+        let arguments = vec![lease, number(ms.into()), invalid];
+        let reply = self.run::<LookReply>(|scripts| &scripts.look, keys, arguments);
+        Box::pin(async move { reply.await.map(looked) })
+    }
+
+    fn fill(&self, key: Wire, lease: u128, envelope: Vec<u8>, ttl_ms: u64) -> Answer<'_, bool> {
+        let arguments = vec![lease.to_be_bytes().to_vec(), envelope, number(ttl_ms)];
+        self.run(
+            |scripts| &scripts.fill,
+            vec![key.value, key.lease],
+            arguments,
+        )
+    }
+
+    fn put(&self, key: Wire, envelope: Vec<u8>, ttl_ms: u64) -> Answer<'_, ()> {
+        let keys = vec![key.value, key.lease];
+        self.run(|scripts| &scripts.put, keys, vec![envelope, number(ttl_ms)])
+    }
+
+    fn remove(&self, key: Wire) -> Answer<'_, ()> {
+        self.run(
+            |scripts| &scripts.remove,
+            vec![key.value, key.lease],
+            Vec::new(),
+        )
+    }
+
+    fn release(&self, key: Wire, lease: u128) {
+        let arguments = vec![lease.to_be_bytes().to_vec()];
+        // It runs on its own. If it fails, the lease runs out.
+        drop(self.run::<()>(
+            |scripts| &scripts.release,
+            vec![key.value, key.lease],
+            arguments,
+        ));
+    }
+
+    fn tag(&self, tag: Vec<u8>, version: u64, ttl_ms: u64) -> Answer<'_, TagSaid> {
+        let made = crate::embedded::version_bytes(b'c', version);
+        let arguments = vec![made, number(ttl_ms)];
+        let reply = self.run::<(Vec<u8>, i64)>(|scripts| &scripts.tag, vec![tag], arguments);
+        Box::pin(async move {
+            let (bytes, pttl) = reply.await?;
+            let age = ttl_ms.saturating_sub(u64::try_from(pttl).unwrap_or(0));
+            Ok(said(&bytes, age))
+        })
+    }
+
+    fn invalidate_tag(&self, tag: Vec<u8>, version: u64, ttl_ms: u64) -> Answer<'_, ()> {
+        let bytes = crate::embedded::version_bytes(b'i', version);
+        self.run(
+            |scripts| &scripts.set_tag,
+            vec![tag],
+            vec![bytes, number(ttl_ms)],
+        )
+    }
+
+    fn pause(&self, time: Duration) -> Pin<Box<dyn Future<Output = ()> + Send + '_>> {
+        let Some(runtime) = &self.0.runtime else {
+            return Box::pin(std::future::ready(()));
+        };
+        let sleep = runtime.spawn(async move { tokio::time::sleep(time).await });
+        Box::pin(async move {
+            // It cannot fail while this handle lives.
+            let _ = sleep.await;
+        })
+    }
+}
+
+impl fmt::Debug for Valkey {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("Valkey").field(&self.0.servers).finish()
+    }
+}

@@ -1,0 +1,127 @@
+//! Which servers there are, and how to log in to them.
+
+use std::error::Error;
+use std::fmt;
+
+use redis::{ConnectionAddr, ConnectionInfo, IntoConnectionInfo, RedisConnectionInfo};
+
+/// Why an engine could not be opened.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum OpenError {
+    /// An address is none, or none was given.
+    Address(String),
+    /// An address asks for what the watching connections do not speak: TLS or a Unix socket.
+    Unsupported(String),
+    /// The thread of the connections could not be started.
+    Thread(String),
+}
+
+impl fmt::Display for OpenError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Address(why) => write!(f, "no address of a server: {why}"),
+            Self::Unsupported(what) => write!(f, "only plain TCP is supported, not {what}"),
+            Self::Thread(why) => write!(f, "failed to start the connections' thread: {why}"),
+        }
+    }
+}
+
+impl Error for OpenError {}
+
+/// A server's host and port.
+pub(super) type Address = (String, u16);
+
+/// User and password.
+#[derive(Clone, Default)]
+pub(super) struct Login {
+    pub(super) user: Option<String>,
+    pub(super) password: Option<String>,
+}
+
+/// Which servers there are.
+#[derive(Clone)]
+pub(super) enum Kind {
+    One(Address),
+    Cluster(Vec<Address>),
+    Sentinel(Vec<Address>, String),
+}
+
+/// The servers, and how to log in to them.
+#[derive(Clone)]
+pub(super) struct Servers {
+    pub(super) kind: Kind,
+    pub(super) login: Login,
+}
+
+impl Servers {
+    pub(super) fn one(url: &str) -> Result<Self, OpenError> {
+        let (address, login) = parse(url)?;
+        let kind = Kind::One(address);
+        Ok(Self { kind, login })
+    }
+
+    pub(super) fn cluster(urls: &[&str]) -> Result<Self, OpenError> {
+        let (addresses, login) = parse_all(urls)?;
+        let kind = Kind::Cluster(addresses);
+        Ok(Self { kind, login })
+    }
+
+    pub(super) fn sentinel(urls: &[&str], name: &str) -> Result<Self, OpenError> {
+        let (addresses, login) = parse_all(urls)?;
+        let kind = Kind::Sentinel(addresses, name.to_owned());
+        Ok(Self { kind, login })
+    }
+
+    /// What the data plane connects with.
+    pub(super) fn info(&self, (host, port): &Address) -> Result<ConnectionInfo, redis::RedisError> {
+        let mut settings = RedisConnectionInfo::default();
+        if let Some(user) = &self.login.user {
+            settings = settings.set_username(user);
+        }
+        if let Some(password) = &self.login.password {
+            settings = settings.set_password(password);
+        }
+        let info = (host.as_str(), *port).into_connection_info()?;
+        Ok(info.set_redis_settings(settings))
+    }
+}
+
+fn parse_all(urls: &[&str]) -> Result<(Vec<Address>, Login), OpenError> {
+    let mut addresses = Vec::new();
+    let mut login = None;
+    for url in urls {
+        let (address, with) = parse(url)?;
+        addresses.push(address);
+        login.get_or_insert(with);
+    }
+    let login = login.ok_or_else(|| OpenError::Address("there is none".into()))?;
+    Ok((addresses, login))
+}
+
+fn parse(url: &str) -> Result<(Address, Login), OpenError> {
+    let info = url
+        .into_connection_info()
+        .map_err(|error| OpenError::Address(error.to_string()))?;
+    let settings = info.redis_settings();
+    let login = Login {
+        user: settings.username().map(str::to_owned),
+        password: settings.password().map(str::to_owned),
+    };
+    match info.addr() {
+        ConnectionAddr::Tcp(host, port) => Ok(((host.clone(), *port), login)),
+        ConnectionAddr::TcpTls { .. } => Err(OpenError::Unsupported("TLS".into())),
+        _ => Err(OpenError::Unsupported("a Unix socket".into())),
+    }
+}
+
+impl fmt::Debug for Servers {
+    /// Without the password.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match &self.kind {
+            Kind::One((host, port)) => write!(f, "{host}:{port}"),
+            Kind::Cluster(nodes) => write!(f, "cluster of {nodes:?}"),
+            Kind::Sentinel(nodes, name) => write!(f, "{name} under {nodes:?}"),
+        }
+    }
+}

@@ -1,0 +1,7 @@
+//! The tier on real engines.
+
+mod cluster;
+mod outages;
+mod sentinel;
+mod server;
+mod support;
