@@ -1,6 +1,7 @@
 //! The program as its clients see it. Each test has a server process of its own.
 
 mod blocking;
+mod blocking_deaths;
 mod common;
 mod compatibility;
 mod connections;
