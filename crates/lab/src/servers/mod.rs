@@ -17,6 +17,7 @@ mod client;
 mod driver;
 mod event_lag;
 mod getter;
+mod hand_over;
 mod keys;
 mod launch;
 mod loader;
@@ -57,6 +58,8 @@ enum Workload {
     EventLag(event_lag::Args),
     /// Server processor time per request and requests a second, by pipeline and connections.
     Throughput(throughput::Args),
+    /// How long an element takes to one of very many clients that wait for a key.
+    HandOver(hand_over::Args),
     /// Resident bytes per key.
     Memory(memory::Args),
     /// SETs with short times to live, flat out: what is stored against what is alive.
@@ -70,6 +73,7 @@ impl Workload {
             Self::Sparse(args) => burst::run(&args.plan(false), target),
             Self::EventLag(args) => event_lag::run(args, target),
             Self::Throughput(args) => throughput::run(args, target),
+            Self::HandOver(args) => hand_over::run(args, target),
             Self::Memory(args) => memory::run(args, target),
             Self::Churn(args) => churn::run(args, target),
         }

@@ -89,6 +89,16 @@ fn event_lag_hears_every_key_once_and_none_early() {
 }
 
 #[test]
+fn hand_over_reaches_everybody_who_waits() {
+    let Some(number) = compare("hand-over") else {
+        return;
+    };
+    assert_eq!(number("received"), 500.0);
+    assert!(number("hand_over_p50_us") > 0.0);
+    assert!(number("all_at_once_ms") > 0.0);
+}
+
+#[test]
 fn throughput_measures_every_cell() {
     let Some(number) = compare("throughput") else {
         return;

@@ -137,7 +137,7 @@ pub(crate) struct Waiting {
 }
 
 /// Input that waits: it is not whole, or may not run yet.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(crate) struct Pending {
     pub(crate) bytes: Vec<u8>,
     /// The most bytes that were ever in the buffer: what is reserved beyond them is address space.
@@ -243,7 +243,13 @@ impl Connection {
 
     /// Whether there is something to do for it.
     pub(crate) fn has_work(&self) -> bool {
-        self.takes_input() && (self.readable || self.has_runnable())
+        self.takes_input() && (self.readable || self.has_runnable()) || self.reads_ahead()
+    }
+
+    /// Whether it reads although its command waits for a key. Behind what it has sent there may be the end, and nothing
+    /// else would tell of that: it does not arrive before there is room for the rest.
+    pub(crate) fn reads_ahead(&self) -> bool {
+        self.waiting.is_some() && self.readable && !self.closing
     }
 
     /// Whether a command is unfinished, or input waits that can be run without more.

@@ -158,6 +158,42 @@ fn a_wait_ends_at_its_time_and_not_before() {
     }
 }
 
+/// The end does not arrive before there is room for what was sent before it.
+#[test]
+fn a_client_that_leaves_much_behind_its_wait_is_seen_to_leave() {
+    let server = Server::start(&[]);
+    let mut admin = server.client();
+    let value = "x".repeat(5 << 20);
+    let behind = [
+        command(&["SET", "big", &value]),
+        command(&["STRLEN", "big"]),
+    ]
+    .concat();
+    for leaves in [Client::finish_sending, |client: &Client| {
+        let both = std::net::Shutdown::Both;
+        client.stream.shutdown(both).expect("a connection");
+    }] {
+        let mut client = server.client();
+        begin(&mut admin, &mut client, "BLPOP l 0", 1);
+        client.send(&behind);
+        leaves(&client);
+        eventually("it has left", || {
+            (admin.info("clients", "blocked_clients") == "0").then_some(())
+        });
+        assert_eq!(call(&mut admin, "RPUSH l a"), Reply::Integer(1));
+        assert_eq!(call(&mut admin, "LPOP l"), bulk("a"));
+    }
+    assert_eq!(call(&mut admin, "EXISTS big"), Reply::Integer(0));
+    let mut client = server.client();
+    begin(&mut admin, &mut client, "BLPOP l 0", 1);
+    client.send(&behind);
+    assert!(client.is_silent());
+    call(&mut admin, "RPUSH l a");
+    assert_eq!(client.read(), array(&["l", "a"]));
+    assert_eq!(client.read(), ok());
+    assert_eq!(client.read(), Reply::Integer(5 << 20));
+}
+
 #[test]
 fn client_unblock_ends_a_wait_and_the_client_goes_on() {
     let server = Server::start(&[]);

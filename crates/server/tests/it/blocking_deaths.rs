@@ -269,7 +269,9 @@ fn push_to_a_crowd(server: &Server, pushes: u64) -> Vec<Life> {
             }
         });
         let lives = waiters.into_iter().map(|waiter| waiter.join());
-        let lives = lives.flat_map(|lives| lives.expect("it has waited")).collect();
+        let lives = lives
+            .flat_map(|lives| lives.expect("it has waited"))
+            .collect();
         over.store(true, Relaxed);
         lives
     })
@@ -310,7 +312,9 @@ impl Account {
         let by_force = life.death.is_some_and(Death::is_by_force);
         self.deaths += u64::from(life.death.is_some());
         let Some(own) = &life.own else {
-            life.received.iter().for_each(|element| self.enter(*element));
+            life.received
+                .iter()
+                .for_each(|element| self.enter(*element));
             self.may_have_popped += u64::from(by_force);
             return;
         };

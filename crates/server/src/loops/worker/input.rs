@@ -69,8 +69,37 @@ impl Turn<'_> {
         input: &mut Input,
         mut pending: Box<Pending>,
     ) -> io::Result<usize> {
+        let n = self.append(link, &mut pending)?;
+        if link.closing {
+            return Ok(n);
+        }
+        if n >= pending.wanted {
+            self.run_pending(link, input, pending);
+        } else {
+            pending.wanted -= n;
+            link.pending = Some(pending);
+        }
+        Ok(n)
+    }
+
+    /// Reads what comes after a command that waits for a key. Returns the bytes read.
+    pub(super) fn read_ahead<S: Read + Write>(
+        &mut self,
+        link: &mut Link<S>,
+        pending: Option<Box<Pending>>,
+    ) -> io::Result<usize> {
+        let mut pending = pending.unwrap_or_default();
+        let n = self.append(link, &mut pending)?;
+        if !pending.bytes.is_empty() {
+            link.pending = Some(pending);
+        }
+        Ok(n)
+    }
+
+    /// Reads more of the input that waits. Returns the bytes read.
+    fn append<S: Read>(&mut self, link: &mut Link<S>, pending: &mut Pending) -> io::Result<usize> {
         let too_big = pending.forget_run();
-        let (room, too_small) = make_room(link, &mut pending);
+        let (room, too_small) = make_room(link, pending);
         for buffer in too_big.into_iter().chain(too_small) {
             self.server.reclaimer.drop_buffer(buffer);
         }
@@ -89,13 +118,6 @@ impl Turn<'_> {
             self.tally.input_limit_closes += 1;
             tracing::warn!(client = link.client.id, "closed: its command is too long");
             link.closing = true;
-            return Ok(n);
-        }
-        if n >= pending.wanted {
-            self.run_pending(link, input, pending);
-        } else {
-            pending.wanted -= n;
-            link.pending = Some(pending);
         }
         Ok(n)
     }

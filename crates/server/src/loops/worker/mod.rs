@@ -95,6 +95,7 @@ impl Turn<'_> {
                 continue;
             }
             let took = match link.pending.take() {
+                pending if link.reads_ahead() => self.read_ahead(link, pending)?,
                 Some(pending) if pending.wanted == 0 => self.run_pending(link, input, pending),
                 Some(pending) => self.read_more(link, input, pending)?,
                 None => self.read_fresh(link, input)?,
