@@ -67,6 +67,23 @@ fn every_member_is_popped_once_whatever_the_form() {
     }
 }
 
+#[test]
+fn a_reply_with_repetitions_is_bounded() {
+    let mut rig = Rig::new();
+    rig.script(
+        "SADD s a -> :1
+         HSET h f v -> :1
+         ZADD z 1 m -> :1
+         SRANDMEMBER s -4611686018427387904 -> -ERR value is out of range
+         HRANDFIELD h -4611686018427387903 -> -ERR value is out of range
+         HRANDFIELD h -16777217 WITHVALUES -> -ERR value is out of range
+         ZRANDMEMBER z -16777217 -> -ERR value is out of range
+         SRANDMEMBER s 4611686018427387904 -> ['a']
+         HRANDFIELD h 4611686018427387903 -> ['f']
+         ZRANDMEMBER z 9223372036854775807 -> ['m']",
+    );
+}
+
 /// A scan of all members, call by call.
 fn scanned(rig: &mut Rig, call: impl Fn(&str) -> String) -> Vec<String> {
     let (mut cursor, mut seen) = ("0".to_owned(), Vec::new());

@@ -4,6 +4,7 @@ use tidewheel_collections::{Hash, HashRef};
 use tidewheel_resp::{Protocol, Writer};
 
 use super::Outcome;
+use crate::commands::arguments::check_repetitions;
 use crate::context::{Context, Lookup};
 use crate::error::CommandError;
 use crate::random::Random;
@@ -18,9 +19,9 @@ pub(crate) fn hrandfield(ctx: &mut Context<'_, '_>) -> Outcome {
         _ => return Err(CommandError::SYNTAX),
     };
     let with_values = ctx.args.len() == 4;
+    check_repetitions(count)?;
     // The reply has two elements for each field.
-    let most = i64::MAX >> 1;
-    if count.is_some_and(|count| !(-most..=most).contains(&count)) {
+    if count.is_some_and(|count| count > i64::MAX >> 1) {
         return Err(OUT_OF_RANGE);
     }
     let key = ctx.key(1);

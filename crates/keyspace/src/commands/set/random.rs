@@ -4,6 +4,7 @@ use tidewheel_collections::{Set, SetRef};
 use tidewheel_resp::Writer;
 
 use super::Outcome;
+use crate::commands::arguments::check_repetitions;
 use crate::context::{Context, Lookup};
 use crate::error::CommandError;
 use crate::events::{Cause, NotifyClass};
@@ -11,7 +12,6 @@ use crate::random::Random;
 
 const SPOP: Cause = Cause::Of(NotifyClass::Set, "spop");
 
-const OUT_OF_RANGE: CommandError = CommandError::fixed("ERR value is out of range");
 const MUST_BE_POSITIVE: CommandError =
     CommandError::fixed("ERR value is out of range, must be positive");
 
@@ -49,9 +49,7 @@ pub(crate) fn spop(ctx: &mut Context<'_, '_>) -> Outcome {
 
 pub(crate) fn srandmember(ctx: &mut Context<'_, '_>) -> Outcome {
     let count = count(ctx)?;
-    if count.is_some_and(|count| count == i64::MIN) {
-        return Err(OUT_OF_RANGE);
-    }
+    check_repetitions(count)?;
     let key = ctx.key(1);
     let mut random = ctx.random(key);
     ctx.read::<Set, _>(key, Lookup::Read, |set, out| match (count, set) {

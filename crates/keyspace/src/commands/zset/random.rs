@@ -5,6 +5,7 @@ use tidewheel_resp::Writer;
 
 use super::reply::Layout;
 use super::{Outcome, one};
+use crate::commands::arguments::check_repetitions;
 use crate::context::Context;
 use crate::error::CommandError;
 use crate::random::Random;
@@ -32,6 +33,7 @@ pub(crate) fn zrandmember(ctx: &mut Context<'_, '_>) -> Outcome {
     if with_scores && count.is_some_and(|count| count.unsigned_abs() > PAIRS_MAX) {
         return Err(TOO_MANY_PAIRS);
     }
+    check_repetitions(count)?;
     let mut random = ctx.random(ctx.key(1));
     one(ctx, |zset, out| match (zset, count) {
         (None, None) => out.null(),
