@@ -43,6 +43,20 @@ pub(crate) fn range_of_places(start: i64, end: i64, len: usize) -> Range<usize> 
     }
 }
 
+/// The most members that a call may ask for with repetitions. The public servers allow a number whose reply would take years;
+/// nobody else would be served meanwhile.
+const REPETITIONS_MAX: u64 = 1 << 24;
+
+/// Refuses a count of random members, of which a negative one allows for repetitions, if it asks for too many of these.
+pub(crate) fn check_repetitions(count: Option<i64>) -> Result<(), CommandError> {
+    match count {
+        Some(count) if count < 0 && count.unsigned_abs() > REPETITIONS_MAX => {
+            Err(CommandError::fixed("ERR value is out of range"))
+        }
+        _ => Ok(()),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::range_of_places;
@@ -64,19 +78,5 @@ mod tests {
             assert_eq!(range_of_places(start, end, 3), places, "{start} {end}");
         }
         assert_eq!(range_of_places(0, -1, 0), 0..0);
-    }
-}
-
-/// The most members that a call may ask for with repetitions. The public servers allow a number whose reply would take years;
-/// nobody else would be served meanwhile.
-const REPETITIONS_MAX: u64 = 1 << 24;
-
-/// Refuses a count of random members, of which a negative one allows for repetitions, if it asks for too many of these.
-pub(crate) fn check_repetitions(count: Option<i64>) -> Result<(), CommandError> {
-    match count {
-        Some(count) if count < 0 && count.unsigned_abs() > REPETITIONS_MAX => {
-            Err(CommandError::fixed("ERR value is out of range"))
-        }
-        _ => Ok(()),
     }
 }
