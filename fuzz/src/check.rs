@@ -341,6 +341,12 @@ impl Both {
             let here = keys.iter().filter(|(of, _)| *of == db).count();
             let reply = self.rig.command(&[b"DBSIZE".to_vec()]);
             assert_eq!(reply, Reply::Integer(here as i64), "keys of database {db}");
+            let expires = self.rig.expires(db);
+            assert_eq!(
+                expires,
+                self.model.expires(db),
+                "deadlines in database {db}"
+            );
         }
         while self.rig.leave(0).is_some() {}
         assert_eq!(self.rig.keyspace.waiting(), 0);

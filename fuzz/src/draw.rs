@@ -60,7 +60,7 @@ impl Draw<'_, '_> {
             1 => "EX 1".to_owned(),
             2 => format!("PXAT @{:+}", self.near(60)),
             3 => format!("EXAT @s{:+}", self.near(3)),
-            4 | 5 => format!("PX {}", 1 + self.below(80)),
+            4 | 5 => format!("PX {}", self.below(80)),
             _ => String::new(),
         }
     }

@@ -297,6 +297,12 @@ impl Rig {
         Some((id, whole))
     }
 
+    /// Keys of a database that have a deadline.
+    pub fn expires(&self, db: u32) -> u64 {
+        let databases = self.keyspace.stats(self.time()).databases;
+        databases.get(db as usize).map_or(0, |of| of.expires)
+    }
+
     /// Watches keys of the client's database.
     pub fn watch(&mut self, keys: &[Vec<u8>]) -> Watching {
         let (mut watching, time, db) = (Watching::default(), self.time(), self.session.db);

@@ -18,7 +18,7 @@ use tidewheel_store::Slot;
 
 use crate::access::Recency;
 use crate::random::Random;
-use crate::value::Entries;
+use crate::value::{Entries, own_deadline};
 
 /// What `maxmemory` evicts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
@@ -145,7 +145,7 @@ impl Choice {
             Order::Rare => {
                 (255 - self.recency.frequency(store.access(slot), clock).min(255)).into()
             }
-            Order::Soonest => u64::MAX - store.deadline(slot).unwrap_or(u64::MAX),
+            Order::Soonest => u64::MAX - own_deadline(store, slot).unwrap_or(u64::MAX),
         }
     }
 
@@ -157,11 +157,11 @@ impl Choice {
         }
     }
 
-    /// Whether an entry of the store may go.
-    pub(crate) fn has_candidates(&self, store: &Entries) -> bool {
+    /// Whether an entry of the store may go, of which so many are keys with a deadline of their own.
+    pub(crate) fn has_candidates(&self, store: &Entries, with_deadline: usize) -> bool {
         match self.policy {
             Policy::NoEviction => false,
-            policy if policy.volatile_only() => store.timed() > 0,
+            policy if policy.volatile_only() => with_deadline > 0,
             _ => !store.is_empty(),
         }
     }
@@ -176,11 +176,13 @@ impl Choice {
         random: &mut Random,
         turn: u32,
     ) -> Option<(Slot, u64)> {
-        if !self.has_candidates(store) {
+        if !self.has_candidates(store, store.timed()) {
             return None;
         }
         let volatile = self.policy.volatile_only();
         let samples = self.samples_of_one();
+        // A deadline of a member is none of its key.
+        let may_go = |store: &Entries, slot| !volatile || own_deadline(store, slot).is_some();
         let mut best: Option<(Slot, u64)> = None;
         let mut consider = |slot: Slot| {
             let score = self.score(store, slot, clock);
@@ -191,7 +193,7 @@ impl Choice {
         let mut met = 0;
         for _ in 0..samples {
             if let Some(slot) = store.sample(random.next())
-                && !(volatile && store.deadline(slot).is_none())
+                && may_go(store, slot)
             {
                 consider(slot);
                 met += 1;
@@ -203,8 +205,10 @@ impl Choice {
         for from in places.into_iter().filter(|_| volatile) {
             if met == 0 {
                 store.sample_timed(from, CHUNKS, |slot| {
-                    consider(slot);
-                    met += 1;
+                    if may_go(store, slot) {
+                        consider(slot);
+                        met += 1;
+                    }
                     met < samples
                 });
             }

@@ -5,6 +5,7 @@ use tidewheel_time::Quantiles;
 use crate::keyspace::Keyspace;
 use crate::shard::{Counters, Hold, NEVER};
 use crate::time::{Now, Time};
+use crate::value::own_deadline;
 
 /// A reading of the keyspace's counters. Shards are read one after the other, not at one instant.
 #[derive(Debug, Clone, Default)]
@@ -136,15 +137,15 @@ impl DatabaseReading {
     fn add(&mut self, hold: &mut Hold<'_>, db: u32, now: &Now) {
         let entries = hold.entries(db);
         self.stats.keys += entries.len() as u64;
-        self.stats.expires += entries.timed() as u64;
-        if entries.timed() == 0 {
+        self.stats.expires += hold.with_deadline(db) as u64;
+        if hold.with_deadline(db) == 0 {
             return;
         }
         for _ in 0..TTL_SAMPLES {
             let random = hold.random.next();
             let entries = hold.entries(db);
             let slot = entries.sample(random);
-            if let Some(deadline) = slot.and_then(|slot| entries.deadline(slot)) {
+            if let Some(deadline) = slot.and_then(|slot| own_deadline(entries, slot)) {
                 self.ttl_sum_ms = self
                     .ttl_sum_ms
                     .saturating_add(deadline.saturating_sub(now.tick));

@@ -226,6 +226,12 @@ impl Model {
         })
     }
 
+    /// Keys of a database that have a deadline of their own.
+    pub fn expires(&self, db: u32) -> u64 {
+        let here = self.entries.iter().filter(|((of, _), _)| *of == db);
+        here.filter(|(_, entry)| entry.deadline.is_some()).count() as u64
+    }
+
     /// The reads that show all of a key, in words.
     pub fn views(&self, place: &super::Place) -> Vec<String> {
         let Some(entry) = self.entries.get(place) else {

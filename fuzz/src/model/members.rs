@@ -3,9 +3,12 @@
 use tidewheel_resp::Reply;
 
 use super::keys::allow;
-use super::{Answered, Expect, Kind, Model, flat, int, integer, wrong_type};
+use super::{Answered, Expect, Kind, Model, flat, int, integer, invalid_time, wrong_type};
 use crate::draw::Draw;
 use crate::op::{Unit, When};
+
+/// The latest deadline of a member, in wall time.
+const WALL_MAX_MS: i128 = 1 << 46;
 
 impl Draw<'_, '_> {
     pub(crate) fn member_deadline(&mut self) -> String {
@@ -32,16 +35,17 @@ impl Draw<'_, '_> {
 impl Model {
     pub(super) fn member_deadline(&mut self, w: &[&str]) -> Answered {
         if w[0] == "EXPIREMEMBER" {
-            let deadline = self.wall_deadline(Unit::Millis, w[3].parse().unwrap());
+            let deadline = match self.member_end(w, w[3], Unit::Millis) {
+                Err(error) => return Some(Err(error)),
+                Ok(deadline) => deadline,
+            };
             let told = match self.entry(w[1].as_bytes()).map(|entry| entry.kind.name()) {
                 None => Ok(int(0)),
                 Some("string" | "list") => Err(wrong_type()),
-                Some(_) => self
-                    .expire_one(w[1], w[2], deadline.unwrap(), &[])
-                    .map(|done| {
-                        self.note_deadline(w[1], &[done]);
-                        int(done > 0)
-                    }),
+                Some(_) => self.expire_one(w[1], w[2], deadline, &[]).map(|done| {
+                    self.note_deadline(w[1], &[done]);
+                    int(done > 0)
+                }),
             };
             return Some(told);
         }
@@ -54,11 +58,13 @@ impl Model {
             _ => return None,
         };
         let first = w.iter().position(|word| *word == "FIELDS")? + 2;
+        let expires = verb.contains("PIRE") && !verb.ends_with("TIME");
+        if let Some(Err(error)) = expires.then(|| self.member_end(w, w[2], unit)) {
+            return Some(Err(error));
+        }
         Some(self.of_letter(w[1], letter).and_then(|()| match verb {
             "PERSIST" => self.persist_members(w[1], &w[first..]),
-            _ if verb.contains("PIRE") && !verb.ends_with("TIME") => {
-                self.expire_members(w, unit, &w[first..])
-            }
+            _ if expires => self.expire_members(w, unit, &w[first..]),
             _ => {
                 let deadlines = w[first..]
                     .iter()
@@ -71,6 +77,14 @@ impl Model {
                 })))
             }
         }))
+    }
+
+    /// The deadline that a number means for members: not too far away.
+    fn member_end(&self, w: &[&str], number: &str, unit: Unit) -> Result<i128, Reply> {
+        let deadline = self.wall_deadline(unit, number.parse().unwrap());
+        deadline
+            .filter(|deadline| deadline + self.wall_offset <= WALL_MAX_MS)
+            .ok_or_else(|| invalid_time(&w[0].to_lowercase()))
     }
 
     /// Whether a key has the type that a command's letter means, or does not exist.
@@ -101,7 +115,7 @@ impl Model {
         unit: Unit,
         members: &[&str],
     ) -> Result<Expect, Reply> {
-        let deadline = self.wall_deadline(unit, w[2].parse().unwrap());
+        let deadline = self.member_end(w, w[2], unit)?;
         let conditions = match w[3] {
             "NX" => &[When::None][..],
             "XX" => &[When::Some],
@@ -111,7 +125,7 @@ impl Model {
         };
         let mut done = Vec::new();
         for member in members {
-            done.push(self.expire_one(w[1], member, deadline.unwrap(), conditions)?);
+            done.push(self.expire_one(w[1], member, deadline, conditions)?);
         }
         self.note_deadline(w[1], &done);
         Ok(flat(done.into_iter().map(integer)))

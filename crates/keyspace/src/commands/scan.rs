@@ -84,11 +84,15 @@ impl Answer {
 }
 
 /// Of keys whose entries are due, those that live: some of their members do. What is dead is removed.
-fn those_alive(ctx: &mut Context<'_, '_>, due: Vec<Box<[u8]>>) -> Vec<(Box<[u8]>, u8)> {
+fn those_alive(
+    ctx: &mut Context<'_, '_>,
+    due: Vec<Box<[u8]>>,
+    budget: &mut Budget,
+) -> Vec<(Box<[u8]>, u8)> {
     let db = ctx.session.db;
     let tag = |key: Box<[u8]>| {
         let place = ctx.keyspace.key(&key);
-        let slot = ctx.find_in_walk(place, db)?;
+        let slot = ctx.find_in_walk(place, db, budget)?;
         let tag = ctx.entries_at(place, db).tag(slot);
         Some((key, tag))
     };
@@ -125,7 +129,7 @@ impl Steps for Keys {
                 }
                 visited < STEP && !budget.is_spent()
             });
-            for (key, _) in those_alive(ctx, due) {
+            for (key, _) in those_alive(ctx, due, budget) {
                 answer.consider(&key, ctx.out, budget);
             }
             next
@@ -264,7 +268,7 @@ impl Scan {
             }
             self.visited < enough && !budget.is_spent()
         });
-        for (key, tag) in those_alive(ctx, due) {
+        for (key, tag) in those_alive(ctx, due, budget) {
             if self.options.want(tag) {
                 self.options.answer.consider(&key, ctx.out, budget);
             }
@@ -296,7 +300,7 @@ impl Steps for RandomKey {
             let Some(shard) = random_shard(ctx) else {
                 break;
             };
-            if let Some(key) = random_key(ctx, shard) {
+            if let Some(key) = random_key(ctx, shard, budget) {
                 ctx.out.bulk(&key);
                 return true;
             }
@@ -309,7 +313,7 @@ impl Steps for RandomKey {
 }
 
 /// A key of a shard, if the one that was drawn is alive.
-fn random_key(ctx: &mut Context<'_, '_>, shard: usize) -> Option<Box<[u8]>> {
+fn random_key(ctx: &mut Context<'_, '_>, shard: usize, budget: &mut Budget) -> Option<Box<[u8]>> {
     ctx.lock_shard(shard);
     let (db, now) = (ctx.session.db, ctx.now);
     let hold = ctx.locked();
@@ -319,7 +323,9 @@ fn random_key(ctx: &mut Context<'_, '_>, shard: usize) -> Option<Box<[u8]>> {
         .sample(random)
         .map(|slot| (entries.key(slot).into(), is_due(entries, slot, &now)));
     let alive = match drawn {
-        Some((key, true)) => those_alive(ctx, vec![key]).pop().map(|(key, _)| key),
+        Some((key, true)) => those_alive(ctx, vec![key], budget)
+            .pop()
+            .map(|(key, _)| key),
         other => other.map(|(key, _)| key),
     };
     ctx.unlock();

@@ -22,6 +22,7 @@ use crate::overdue::STEP;
 use crate::shape::Flags;
 pub(crate) use crate::shard::Key;
 use crate::shard::{Due, Hold, Work};
+use crate::steps::Budget;
 use crate::time::Now;
 use crate::value::{self, Entries};
 use crate::waiters::{Ticket, Wanted};
@@ -250,11 +251,19 @@ impl<'a, 'b> Context<'a, 'b> {
         self.removes_some(self.key(argument), self.session.db)
     }
 
-    /// As [`find_at`](Self::find_at), for a walk over keys: of a large collection it removes up to [`STEP`] members, and one
-    /// of which others are due counts as alive.
-    pub(crate) fn find_in_walk(&mut self, key: Key<'_>, db: u32) -> Option<Slot> {
-        if self.removes_some(key, db) {
-            return self.entries_at(key, db).find(key.hash, key.bytes);
+    /// As [`find_at`](Self::find_at), for a walk over keys: it removes due members as long as the step's budget lasts. A
+    /// collection of which others are due then counts as alive.
+    pub(crate) fn find_in_walk(
+        &mut self,
+        key: Key<'_>,
+        db: u32,
+        budget: &mut Budget,
+    ) -> Option<Slot> {
+        while self.removes_some(key, db) {
+            budget.spend(STEP as usize);
+            if budget.is_spent() {
+                return self.entries_at(key, db).find(key.hash, key.bytes);
+            }
         }
         self.find_at(key, db)
     }

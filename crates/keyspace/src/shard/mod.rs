@@ -8,13 +8,13 @@ use std::ops::{Deref, DerefMut};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
-use tidewheel_store::KeyHasher;
+use tidewheel_store::{KeyHasher, Slot};
 
 pub(crate) use self::mutate::{Due, Owed, Stored, Work};
 pub(crate) use self::shared::Shared;
 use crate::order::{Rank, Ranked, RankedGuard};
 use crate::random::Random;
-use crate::value::Entries;
+use crate::value::{self, Entries};
 use crate::waiters::Waiters;
 use crate::watch::Watched;
 
@@ -82,6 +82,8 @@ pub(crate) struct Database {
     object_bytes: usize,
     /// Bytes that were reported to the shard.
     counted_bytes: usize,
+    /// Entries that have a deadline only because members have.
+    members_only: usize,
 }
 
 /// What happened in a shard since the last reset.
@@ -186,6 +188,11 @@ impl ShardState {
         &self.databases[db as usize].entries
     }
 
+    /// Keys of one database that have a deadline of their own.
+    pub(crate) fn with_deadline(&self, db: u32) -> usize {
+        self.databases[db as usize].with_deadline()
+    }
+
     /// Databases in the shard.
     #[inline]
     pub(crate) fn databases(&self) -> u32 {
@@ -211,7 +218,20 @@ impl Database {
             entries,
             object_bytes: 0,
             counted_bytes: 0,
+            members_only: 0,
         }
+    }
+
+    /// Keys that have a deadline of their own.
+    fn with_deadline(&self) -> usize {
+        self.entries.timed() - self.members_only
+    }
+
+    /// Whether an entry has a deadline only because members have.
+    #[inline]
+    fn is_members_only(&self, slot: Slot) -> bool {
+        value::is_timed(self.entries.tag(slot))
+            && value::own_deadline(&self.entries, slot).is_none()
     }
 
     /// Bytes held by entries and objects.

@@ -63,6 +63,7 @@ impl Hold<'_> {
         let entries = &mut database.entries;
         let slot = entries.insert(key.hash, key.bytes, tag, value, deadline, tick);
         entries.set_access(slot, access);
+        database.members_only += usize::from(database.is_members_only(slot));
         self.settle(db, deadline);
         self.state.changes += 1;
         if self.state.observers != 0 {
@@ -89,8 +90,9 @@ impl Hold<'_> {
         } = stored;
         let database = self.database(db);
         database.add_object(&value);
-        let entries = &mut database.entries;
-        let (_, old) = entries.replace(slot, tag, value, deadline, tick);
+        database.members_only -= usize::from(database.is_members_only(slot));
+        let (slot, old) = database.entries.replace(slot, tag, value, deadline, tick);
+        database.members_only += usize::from(database.is_members_only(slot));
         if let Some(old) = &old {
             database.object_bytes -= old.bytes();
         }
@@ -357,6 +359,7 @@ impl Hold<'_> {
 
     fn take_out(&mut self, db: u32, slot: Slot, hash: u64) -> Option<Object> {
         let database = self.database(db);
+        database.members_only -= usize::from(database.is_members_only(slot));
         let object = database.entries.remove_hashed(slot, hash);
         if let Some(object) = &object {
             database.object_bytes -= object.bytes();

@@ -125,8 +125,11 @@ impl ShardState {
         let (mut best, mut candidates) = (None, false);
         for (db, database) in (0..).zip(&self.databases) {
             let entries = &database.entries;
+            if !choice.has_candidates(entries, database.with_deadline()) {
+                continue;
+            }
+            candidates = true;
             let found = choice.victim(entries, clock, &mut self.random, self.eviction_turn);
-            candidates |= choice.has_candidates(entries);
             if let Some((slot, score)) = found
                 && best.is_none_or(|(_, _, top)| score > top)
             {

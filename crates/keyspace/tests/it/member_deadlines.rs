@@ -172,6 +172,21 @@ fn conditions_past_times_and_wrong_calls_are_answered_as_by_the_public_server() 
     );
 }
 
+#[test]
+fn fields_that_are_told_to_live_for_no_time_leave_at_once() {
+    let mut rig = Rig::new();
+    rig.script(
+        "HSET h a 1 b 2 c 3 -> :3
+         HGETEX h EX 0 FIELDS 1 a -> ['1']
+         HSETEX h PX 0 FIELDS 1 b 5 -> :1
+         HGETEX h PXAT 0 FIELDS 1 x -> [nil]
+         HGETALL h -> ['c' '3']
+         HGETEX h EX -1 FIELDS 1 c -> -ERR invalid expire time in 'hgetex' command
+         HSETEX h PXAT 0 FIELDS 1 c 1 -> :1
+         EXISTS h -> :0",
+    );
+}
+
 /// A model in virtual time: each field's end, the key's own end, what is there after each step.
 #[test]
 fn random_deadlines_of_fields_and_keys_agree_with_a_model() {

@@ -68,8 +68,14 @@ fn volatile_policies_spare_keys_without_a_deadline() {
         rig.keyspace
             .rules()
             .set_policy(Policy::parse(name.as_bytes()).expect("a policy"));
-        fill(&mut rig, 0, 1_000, "");
+        fill(&mut rig, 0, 500, "");
+        for i in 500..1_000 {
+            rig.run(&format!("HSET key:{i} a 1 b 2"));
+            rig.run(&format!("HEXPIRE key:{i} 1000 FIELDS 1 a"));
+        }
         fill(&mut rig, 1_000, 3_000, "EX 1000");
+        let stats = rig.keyspace.stats(rig.time);
+        assert_eq!(stats.databases[0].expires, 2_000, "deadlines of keys");
         limit_to_what_is_used(&rig);
         let mut refused = 0;
         for i in 3_000..7_000 {

@@ -27,8 +27,20 @@ fn fields_begin(ctx: &Context<'_, '_>, i: usize) -> bool {
     i >= ctx.args.len() || ctx.is(i, "FIELDS") || ctx.is(i, "MEMBERS")
 }
 
+/// As for strings, but a field may be told to live for no time.
 fn evaluate(ctx: &Context<'_, '_>, option: LifetimeOption) -> Result<Lifetime, CommandError> {
-    match option.evaluate(ctx)? {
+    let evaluated = match option {
+        LifetimeOption::Number {
+            unit,
+            base,
+            argument,
+        } if ctx.integer(argument)? == 0 => {
+            let deadline = ctx.now.deadline(0, unit, base);
+            Lifetime::Until(deadline.unwrap_or(0))
+        }
+        option => option.evaluate(ctx)?,
+    };
+    match evaluated {
         Lifetime::Until(deadline) if deadline > DEADLINE_MAX => {
             Err(invalid_expire_time(ctx.name()))
         }

@@ -162,7 +162,12 @@ impl Hold<'_> {
             C::TAG
         };
         let deadline = earlier(own, members);
-        let entries = &mut self.database(db).entries;
+        let database = self.database(db);
+        let entries = &mut database.entries;
+        if own.is_none() {
+            database.members_only -= usize::from(value::is_timed(entries.tag(slot)));
+            database.members_only += usize::from(members.is_some());
+        }
         entries.set_tag(slot, tag);
         entries.set_deadline(slot, deadline, tick);
         self.settle(db, deadline);
@@ -285,7 +290,10 @@ impl Hold<'_> {
     #[cold]
     pub(super) fn set_own_deadline(&mut self, db: u32, slot: Slot, own: Option<u64>, tick: u64) {
         let next = self.members_deadline(db, slot);
-        let entries = &mut self.database(db).entries;
+        let database = self.database(db);
+        database.members_only -= usize::from(database.is_members_only(slot));
+        database.members_only += usize::from(own.is_none());
+        let entries = &mut database.entries;
         if let Some(bytes) = entries.inline_mut(slot) {
             bytes[..OWN_DEADLINE_BYTES].copy_from_slice(&prefix(own));
         } else if let Some(kept) = entries.object_mut(slot).and_then(Object::own_deadline_mut) {

@@ -98,8 +98,13 @@ impl Hold<'_> {
         let owned = Owned { own_deadline, of };
         let next = due_next(&progress, work);
         self.with_stored(owned, next, |hold, stored| {
-            let entries = &mut hold.database(db).entries;
-            entries.replace(slot, stored.tag, stored.value, stored.deadline, tick);
+            let database = hold.database(db);
+            database.members_only -= usize::from(database.is_members_only(slot));
+            let (tag, deadline) = (stored.tag, stored.deadline);
+            let (slot, _) = database
+                .entries
+                .replace(slot, tag, stored.value, deadline, tick);
+            database.members_only += usize::from(database.is_members_only(slot));
             hold.settle(db, stored.deadline);
         });
         Due::of(&progress)
