@@ -77,6 +77,12 @@ impl Expiry {
         state.handle().soonest() <= state.time.tick || someone_behind(state).is_some()
     }
 
+    /// Whether something is due, and not for long.
+    pub(crate) fn is_in_time(&self, state: &LoopState) -> bool {
+        let (now, soonest) = (state.time.tick, state.handle().soonest());
+        soonest <= now && now - soonest < HELP_AFTER
+    }
+
     /// The tick at which there will be.
     pub(crate) fn wake_at(state: &LoopState) -> u64 {
         state.handle().soonest().min(guard::wake_at(state))

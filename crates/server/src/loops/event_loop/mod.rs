@@ -1,6 +1,7 @@
 //! One thread's shell around a loop: its poller, its timer and its listeners.
 
 mod accept;
+mod courtesy;
 mod sockets;
 
 use std::io;
@@ -16,6 +17,7 @@ use crate::loops::loop_core::{LoopCore, Readiness};
 use crate::state::server::Server;
 use crate::time::sleep_timer::SleepTimer;
 
+use courtesy::Courtesy;
 use sockets::Registered;
 
 /// The token of each loop's waker.
@@ -33,6 +35,7 @@ pub(crate) struct EventLoop {
     core: LoopCore<Registered>,
     poll: Poll,
     timer: SleepTimer,
+    courtesy: Courtesy,
     listeners: Vec<TcpListener>,
     /// Listeners may have somebody waiting.
     accepting: bool,
@@ -57,6 +60,7 @@ impl EventLoop {
             core: LoopCore::new(server, index, sockets),
             poll,
             timer,
+            courtesy: Courtesy::default(),
             listeners,
             accepting: false,
             accept_retry: None,
@@ -104,6 +108,9 @@ impl EventLoop {
             return Ok(Some(Duration::ZERO));
         }
         let Some(until) = self.core.prepare_sleep(self.accept_retry) else {
+            if self.core.only_expires() {
+                self.courtesy.give_way(&self.core.server().clock);
+            }
             return Ok(Some(Duration::ZERO));
         };
         let now = self.core.now();

@@ -76,6 +76,12 @@ impl<K: Sockets> LoopCore<K> {
             || (expires && self.expiry.has_work(&self.state))
     }
 
+    /// Whether nothing is to be done but expiry, and that is in time.
+    pub(crate) fn only_expires(&self) -> bool {
+        let others = self.table.runnable() > 0 || !self.arrivals.is_empty();
+        !others && self.expiry.is_in_time(&self.state)
+    }
+
     /// The sleep is over.
     pub(crate) fn wake(&mut self) {
         self.handle().awake();
