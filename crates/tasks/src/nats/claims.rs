@@ -1,12 +1,12 @@
 //! Claims: what was delivered, the record that fences a second delivery, and the lease.
 
 use std::collections::HashMap;
-use std::sync::Arc;
+use std::sync::{Arc, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use async_nats::Message;
 use futures_util::{StreamExt, TryStreamExt, stream};
-use tidewheel_time::monotonic_nanos;
+use tidewheel_time::{monotonic_nanos, nanos};
 
 use super::Inner;
 use super::order::Order;
@@ -26,6 +26,17 @@ const FEW: usize = 16;
 
 /// Records that are asked for in one call: the server answers for 1,024 at most.
 const ASKED: usize = 1000;
+
+/// A claim, and the end of its lease by the monotonic clock, in nanoseconds.
+type Leased = (Arc<Claim>, u64);
+
+/// Claims on their way to the worker.
+#[derive(Debug, Default)]
+pub(super) struct Claimed {
+    /// Of these it is not known whether they were cancelled after they were delivered.
+    unchecked: Vec<Leased>,
+    ready: Vec<Leased>,
+}
 
 /// What the subject of an acknowledgement says about its message.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -65,7 +76,9 @@ pub(super) fn fenced(claim: &Claim) -> Fenced<'_> {
 }
 
 impl Inner {
-    pub(super) async fn claim(&self, ask: &Ask) -> Result<Vec<Claim>, StoreError> {
+    /// Makes claims of what was delivered, and looks which of them may be handed out. They wait in `claimed` meanwhile: a call
+    /// that is given up loses none.
+    pub(super) async fn claim(&self, ask: &Ask) -> Result<(), StoreError> {
         let now = self.about_now().await?;
         let mut delivered = Vec::new();
         for buffer in &self.buffers {
@@ -76,25 +89,63 @@ impl Inner {
             .map(|message| self.claim_one(message, ask, now));
         let claims = stream::iter(claims).buffered(AT_ONCE);
         let claims: Vec<_> = claims.filter_map(|claim| async { claim }).collect().await;
-        self.without_over(claims).await
+        self.claimed().unchecked.extend(claims);
+        self.check(ask.most).await
     }
 
-    /// Leaves out what was cancelled or moved after it was delivered. If that cannot be found out, nothing is claimed, and
-    /// all of it is delivered again.
-    async fn without_over(&self, claims: Vec<Claim>) -> Result<Vec<Claim>, StoreError> {
-        let claims: Vec<_> = claims.into_iter().map(Arc::new).collect();
-        let verdicts = self.still_latest(&claims).await?;
-        let latest = claims.into_iter().zip(verdicts);
-        let latest = latest.filter(|(_, verdict)| verdict.is_accepted());
-        Ok(latest
-            .map(|(claim, _)| Arc::unwrap_or_clone(claim))
-            .collect())
+    /// Leaves out what was cancelled or moved after it was delivered.
+    async fn check(&self, most: usize) -> Result<(), StoreError> {
+        let claims: Vec<_> = self
+            .claimed()
+            .unchecked
+            .iter()
+            .take(most)
+            .cloned()
+            .collect();
+        if claims.is_empty() {
+            return Ok(());
+        }
+        let shared: Vec<_> = claims.iter().map(|(claim, _)| Arc::clone(claim)).collect();
+        let verdicts = self.still_latest(&shared).await?;
+        let mut claimed = self.claimed();
+        let verdicts: HashMap<_, _> = shared
+            .iter()
+            .map(|claim| claim.fence)
+            .zip(verdicts)
+            .collect();
+        // Another call may have checked some of them meanwhile: those are no longer here.
+        let (checked, unchecked) = std::mem::take(&mut claimed.unchecked)
+            .into_iter()
+            .partition(|(claim, _)| verdicts.contains_key(&claim.fence));
+        claimed.unchecked = unchecked;
+        let checked: Vec<Leased> = checked;
+        let is_latest = |leased: &Leased| verdicts[&leased.0.fence].is_accepted();
+        claimed.ready.extend(checked.into_iter().filter(is_latest));
+        Ok(())
+    }
+
+    fn claimed(&self) -> MutexGuard<'_, Claimed> {
+        self.claimed.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Hands out what may be: each for what is left of its lease.
+    pub(super) fn take_ready(&self, most: usize) -> Vec<Claim> {
+        let mut claimed = self.claimed();
+        let count = most.min(claimed.ready.len());
+        let ready = claimed.ready.drain(..count);
+        let now = monotonic_nanos();
+        let ready = ready.filter_map(|(claim, until)| {
+            let left = until.checked_sub(now)?;
+            let mut claim = Arc::unwrap_or_clone(claim);
+            claim.lease = Duration::from_nanos(left);
+            Some(claim)
+        });
+        ready.collect()
     }
 
     /// A message as a claim. What cannot be claimed now is delivered again when its lease ends.
-    async fn claim_one(&self, delivered: Delivered, ask: &Ask, now: Timestamp) -> Option<Claim> {
-        let age = Duration::from_nanos(monotonic_nanos().saturating_sub(delivered.at));
-        let lease = self.lease.checked_sub(age)?;
+    async fn claim_one(&self, delivered: Delivered, ask: &Ask, now: Timestamp) -> Option<Leased> {
+        let until = delivered.at.saturating_add(nanos(self.trusted()));
         let Message {
             subject,
             reply,
@@ -115,12 +166,18 @@ impl Inner {
         } else {
             self.claim_again(&id, delivery, &reply).await?
         };
-        let mut claim = Claim::new(id, order.due, Fence(fence), lease);
+        let mut claim = Claim::new(id, order.due, Fence(fence), self.trusted());
         claim.payload = order.payload.to_vec();
         (claim.began, claim.attempt) = (order.began, order.attempt);
         (claim.priority, claim.every) = (order.priority, order.every);
         claim.receipt = reply.to_string();
-        Some(claim)
+        Some((Arc::new(claim), until))
+    }
+
+    /// For how long a worker believes in a claim: an extension that a leader had not passed on when it died is lost, and
+    /// claims are extended when a quarter of this is over.
+    fn trusted(&self) -> Duration {
+        self.lease - self.lease / 4
     }
 
     /// Whether a first delivery may have lain here while this process was stopped: then it is no longer the latest.

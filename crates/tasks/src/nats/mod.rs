@@ -28,6 +28,7 @@ use serde_json::Value;
 use tidewheel_time::monotonic_nanos;
 use tokio::runtime::Handle;
 
+use self::claims::Claimed;
 use self::pump::{Buffer, Wakes};
 pub use self::start::NatsBuilder;
 use self::subjects::Subjects;
@@ -74,6 +75,7 @@ struct Inner {
     /// What the consumers have delivered, by priority.
     buffers: [Arc<Buffer>; 3],
     wakes: Arc<Wakes>,
+    claimed: Mutex<Claimed>,
 }
 
 impl fmt::Debug for NatsStore {
@@ -152,8 +154,10 @@ impl TaskStore for NatsStore {
     }
 
     async fn claim(&self, ask: Ask) -> Result<Vec<Claim>, StoreError> {
+        let most = ask.most;
         self.run(|inner| async move { inner.claim(&ask).await })
-            .await
+            .await?;
+        Ok(self.inner.take_ready(most))
     }
 
     async fn extend(&self, claims: &[Arc<Claim>], _: Duration) -> Result<Vec<Verdict>, StoreError> {

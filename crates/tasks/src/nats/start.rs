@@ -17,7 +17,7 @@ use crate::shape::error::StoreError;
 use crate::shape::task::Priority;
 
 /// How long a call may take.
-const PATIENCE: Duration = Duration::from_secs(2);
+const PATIENCE: Duration = Duration::from_secs(1);
 
 /// Longest pause before a lost connection is tried again.
 const RECONNECT: Duration = Duration::from_millis(200);
@@ -48,8 +48,8 @@ impl NatsStore {
         NatsBuilder {
             queue: queue.into(),
             replicas: 1,
-            lookahead: Duration::from_secs(10),
-            lease: Duration::from_secs(8),
+            lookahead: Duration::from_secs(15),
+            lease: Duration::from_secs(16),
             options: None,
         }
     }
@@ -63,15 +63,16 @@ impl NatsBuilder {
         self
     }
 
-    /// How long before it is due a task is handed over (default 10 s). The same as the workers' lookahead, for all that
-    /// use the queue.
+    /// How long before it is due a task is handed over (default 15 s), whatever the workers' lookahead is. The election of a
+    /// leader takes four to nine seconds.
     #[must_use]
     pub fn lookahead(mut self, lookahead: Duration) -> Self {
         self.lookahead = lookahead;
         self
     }
 
-    /// How long a claim lasts unless it is extended (default 8 s). The same as the workers' lease.
+    /// How long JetStream waits before it delivers a task again (default 16 s), whatever the workers' lease is. Workers believe
+    /// in a claim for three quarters of that, which should be longer than an election.
     #[must_use]
     pub fn lease(mut self, lease: Duration) -> Self {
         self.lease = lease;
@@ -126,6 +127,7 @@ impl NatsBuilder {
             clock: Mutex::new(EngineClock::default()),
             buffers: [(); 3].map(|()| Arc::new(Buffer::default())),
             wakes: Arc::new(Wakes::default()),
+            claimed: Mutex::default(),
         }
     }
 }

@@ -96,7 +96,7 @@ impl<S: TaskStore> WorkerBuilder<S> {
         self
     }
 
-    /// How long a call of the engine may take (default 3 s).
+    /// How long a call of the engine may take (default 2 s).
     #[must_use]
     pub fn limit(mut self, limit: Duration) -> Self {
         self.settings.limit = limit;

@@ -1,7 +1,7 @@
 //! The ferry: all calls of the engine, one after another, each within a limit of time.
 //!
-//! A turn is: take what has come; tell the engine how runs have ended; extend leases of which a third is over; ask for the
-//! time; claim. A call that fails is made again in a later turn, after a pause that doubles up to a second. What ends
+//! A turn is: take what has come; tell the engine how runs have ended; extend leases of which a quarter is over; ask for the
+//! time; claim. A call that fails is made again in a later turn, after a pause that doubles up to a quarter of a second. What ends
 //! while the engine is away waits here: it is bounded by the number of claims.
 
 use std::collections::HashMap;
@@ -29,7 +29,7 @@ const BATCH: usize = 1000;
 const POLL_SKEWED: Duration = Duration::from_millis(50);
 
 const PAUSE_MIN: Duration = Duration::from_millis(20);
-const PAUSE_MAX: Duration = Duration::from_secs(1);
+const PAUSE_MAX: Duration = Duration::from_millis(250);
 
 /// Bytes of an error that the engine keeps.
 const ERROR_MAX: usize = 1000;
@@ -113,7 +113,7 @@ impl Ferry {
 
     fn sleep<S: TaskStore>(&self, shared: &Shared<S>, closing: bool) -> Duration {
         let now = shared.clock.now();
-        let extend = now + shared.settings.lease / 10;
+        let extend = now + shared.settings.lease / 20;
         let next = if closing {
             extend
         } else {
@@ -251,7 +251,7 @@ fn observe<S: TaskStore>(shared: &Shared<S>) -> Result<(), StoreError> {
     Ok(())
 }
 
-/// Extends the leases of which a third is over. Claims that are not ours any more are dropped, unless they run.
+/// Extends the leases of which a quarter is over. Claims that are not ours any more are dropped, unless they run.
 fn extend<S: TaskStore>(shared: &Shared<S>, wheel: &Wheel) -> Result<(), StoreError> {
     let lease = shared.settings.lease;
     loop {

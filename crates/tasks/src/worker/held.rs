@@ -74,11 +74,11 @@ impl Claims {
         self.claims.remove(&key)
     }
 
-    /// Claims of whose lease a third is over, so many at most: those that have not ended.
+    /// Claims of whose lease a quarter is over, so many at most: those that have not ended.
     pub(super) fn ending(&self, now: Duration, most: usize) -> Vec<(u64, Arc<Claim>)> {
         let is_ending = |held: &Held| {
             let lease = held.claim.lease;
-            held.stage != Stage::Ended && held.until < now + (lease - lease / 3)
+            held.stage != Stage::Ended && held.until < now + (lease - lease / 4)
         };
         let ending = self.claims.iter().filter(|(_, held)| is_ending(held));
         let ending = ending.map(|(key, held)| (*key, Arc::clone(&held.claim)));

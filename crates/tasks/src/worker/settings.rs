@@ -29,7 +29,7 @@ impl Default for Settings {
             lease: Duration::from_secs(8),
             held: 10_000,
             poll: Duration::from_millis(500),
-            limit: Duration::from_secs(3),
+            limit: Duration::from_secs(2),
             retry: Retry::default(),
             strict: false,
         }

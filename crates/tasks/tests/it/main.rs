@@ -2,6 +2,8 @@
 
 mod common;
 mod conformance;
+#[cfg(all(feature = "nats", feature = "postgres"))]
+mod fleet;
 mod journal;
 mod memory;
 #[cfg(feature = "nats")]

@@ -1,0 +1,152 @@
+//! A worker in a process of its own: this test's program, started again.
+
+use std::fs::File;
+use std::io::Write;
+use std::path::Path;
+use std::process::{Command, Stdio};
+use std::sync::Mutex;
+use std::time::Duration;
+
+use tidewheel_engines::eventually;
+use tidewheel_tasks::{NatsStore, PostgresStore, Run, TaskStore, Worker};
+
+use super::{now, runtime};
+
+/// Of workers on Postgres.
+const LOOKAHEAD: Duration = Duration::from_secs(10);
+pub(super) const LEASE: Duration = Duration::from_secs(8);
+
+/// The longest lease of both engines.
+pub(super) const LONGEST: Duration = Duration::from_secs(16);
+
+/// How long a handler takes.
+const WORK: Duration = Duration::from_millis(20);
+
+/// A worker's process. Dropping it kills it.
+#[derive(Debug)]
+pub(super) struct Child {
+    process: std::process::Child,
+    command: [String; 3],
+    folder: std::path::PathBuf,
+    /// How often workers of this number were started.
+    starts: u32,
+}
+
+impl Child {
+    pub(super) fn start(engine: &str, url: &str, folder: &Path, number: u32) -> Self {
+        let command = [engine.to_owned(), url.to_owned(), format!("{number}")];
+        let process = spawn(&command, folder, 0);
+        Self {
+            process,
+            command,
+            folder: folder.to_owned(),
+            starts: 1,
+        }
+    }
+
+    pub(super) fn kill(&mut self) {
+        let _ = self.process.kill();
+        let _ = self.process.wait();
+    }
+
+    /// Another one in its place.
+    pub(super) fn restart(&mut self) {
+        self.kill();
+        self.process = spawn(&self.command, &self.folder, self.starts);
+        self.starts += 1;
+    }
+
+    /// SIGSTOP or SIGCONT.
+    pub(super) fn signal(&self, name: &str) {
+        let id = self.process.id().to_string();
+        let sent = Command::new("kill").args([name, &id]).status();
+        assert!(sent.expect("kill runs").success());
+    }
+
+    /// Ends it, and returns what it tells about itself.
+    pub(super) fn stop(&mut self) -> String {
+        drop(self.process.stdin.take());
+        eventually("a worker stops", || self.process.try_wait().ok().flatten());
+        let name = format!("{}-{}.stats", self.command[2], self.starts - 1);
+        std::fs::read_to_string(self.folder.join(name)).unwrap_or_default()
+    }
+}
+
+impl Drop for Child {
+    fn drop(&mut self) {
+        self.kill();
+    }
+}
+
+fn spawn(command: &[String; 3], folder: &Path, start: u32) -> std::process::Child {
+    let [engine, url, number] = command;
+    let program = std::env::current_exe().expect("this program");
+    Command::new(program)
+        .args([
+            "fleet::child::worker_of_a_fleet",
+            "--exact",
+            "--ignored",
+            "--nocapture",
+        ])
+        .env("TIDEWHEEL_FLEET", engine)
+        .env("TIDEWHEEL_FLEET_URL", url)
+        .env(
+            "TIDEWHEEL_FLEET_LOG",
+            folder.join(format!("{number}-{start}")),
+        )
+        .stdin(Stdio::piped())
+        .stdout(Stdio::null())
+        .spawn()
+        .expect("a worker starts")
+}
+
+#[test]
+#[ignore = "a worker: the tests of fleets start it"]
+fn worker_of_a_fleet() {
+    let Ok(engine) = std::env::var("TIDEWHEEL_FLEET") else {
+        return;
+    };
+    let url = std::env::var("TIDEWHEEL_FLEET_URL").expect("an address");
+    let runtime = runtime();
+    match &*engine {
+        "nats" => work(runtime.block_on(nats(&url, 3))),
+        _ => work(
+            runtime
+                .block_on(PostgresStore::connect(&url, "fleet"))
+                .expect("a connection"),
+        ),
+    }
+}
+
+/// A store on all nodes.
+pub(super) async fn nats(urls: &str, replicas: usize) -> NatsStore {
+    let builder = NatsStore::builder("fleet")
+        .replicas(replicas)
+        .lease(LONGEST);
+    let urls: Vec<_> = urls.split(',').map(str::to_owned).collect();
+    builder.connect(urls).await.expect("a connection")
+}
+
+/// Works until standard input ends.
+fn work(store: impl TaskStore) {
+    let log = std::env::var("TIDEWHEEL_FLEET_LOG").expect("a log");
+    let file = Mutex::new(File::create(&log).expect("a file"));
+    let worker = Worker::builder(store).name(&log).threads(12);
+    let worker = worker.lookahead(LOOKAHEAD).lease(LEASE);
+    let worker = worker.start(move |run| note(&file, run)).expect("a worker");
+    let _ = std::io::stdin().read_line(&mut String::new());
+    let stats = format!("{:?}\n", worker.stats());
+    std::fs::write(format!("{log}.stats"), stats).expect("a file");
+    let stopped = worker.stop(Duration::from_secs(5));
+    assert_eq!(stopped.left, 0);
+}
+
+/// One line a run, in one write.
+fn note(file: &Mutex<File>, run: &Run) {
+    let at = now();
+    let line = format!("{} {} {} {}\n", run.id(), run.fence().0, run.due().0, at.0);
+    let mut file = file.lock().expect("no panic");
+    file.write_all(line.as_bytes()).expect("written");
+    drop(file);
+    std::thread::sleep(WORK);
+}
