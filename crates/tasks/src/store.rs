@@ -134,6 +134,11 @@ pub trait TaskStore: Send + Sync + 'static {
     /// Removes a dead letter. `false` if there is none.
     fn remove_dead(&self, id: &str) -> impl Future<Output = Result<bool, StoreError>> + Send;
 
+    /// A worker claims nothing more: a store gives back what it has fetched for later claims, which others can have.
+    fn leave(&self) -> impl Future<Output = Result<(), StoreError>> + Send {
+        std::future::ready(Ok(()))
+    }
+
     /// Registers who is called when something may have become claimable. A store that cannot tell calls nobody: workers ask
     /// again and again anyway.
     fn on_arrival(&self, wake: Wake) {
@@ -210,6 +215,10 @@ impl<S: TaskStore> TaskStore for Arc<S> {
 
     fn remove_dead(&self, id: &str) -> impl Future<Output = Result<bool, StoreError>> + Send {
         (**self).remove_dead(id)
+    }
+
+    fn leave(&self) -> impl Future<Output = Result<(), StoreError>> + Send {
+        (**self).leave()
     }
 
     fn on_arrival(&self, wake: Wake) {

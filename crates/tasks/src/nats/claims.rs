@@ -79,6 +79,7 @@ impl Inner {
     /// Makes claims of what was delivered, and looks which of them may be handed out. They wait in `claimed` meanwhile: a call
     /// that is given up loses none.
     pub(super) async fn claim(&self, ask: &Ask) -> Result<(), StoreError> {
+        self.asked.now();
         let now = self.about_now().await?;
         let mut delivered = Vec::new();
         for buffer in &self.buffers {
@@ -122,6 +123,18 @@ impl Inner {
         let is_latest = |leased: &Leased| verdicts[&leased.0.fence].is_accepted();
         claimed.ready.extend(checked.into_iter().filter(is_latest));
         Ok(())
+    }
+
+    /// Gives back what was fetched: the pumps see to what was not looked at.
+    pub(super) async fn leave(&self) -> Result<(), StoreError> {
+        self.asked.no_more();
+        let Claimed { unchecked, ready } = std::mem::take(&mut *self.claimed());
+        let claims: Vec<_> = unchecked
+            .into_iter()
+            .chain(ready)
+            .map(|(claim, _)| claim)
+            .collect();
+        self.release(&claims).await.map(|_| ())
     }
 
     fn claimed(&self) -> MutexGuard<'_, Claimed> {

@@ -29,7 +29,7 @@ use tidewheel_time::monotonic_nanos;
 use tokio::runtime::Handle;
 
 use self::claims::Claimed;
-use self::pump::{Buffer, Wakes};
+use self::pump::{Asked, Buffer, Wakes};
 pub use self::start::NatsBuilder;
 use self::subjects::Subjects;
 use self::text::parsed;
@@ -75,6 +75,7 @@ struct Inner {
     /// What the consumers have delivered, by priority.
     buffers: [Arc<Buffer>; 3],
     wakes: Arc<Wakes>,
+    asked: Arc<Asked>,
     claimed: Mutex<Claimed>,
 }
 
@@ -203,6 +204,10 @@ impl TaskStore for NatsStore {
         let id = id.to_owned();
         self.run(|inner| async move { inner.remove_dead(&id).await })
             .await
+    }
+
+    async fn leave(&self) -> Result<(), StoreError> {
+        self.run(|inner| async move { inner.leave().await }).await
     }
 
     fn on_arrival(&self, wake: Wake) {

@@ -3,13 +3,14 @@
 //! A *pull* asks a consumer for so many messages, for a second. When nothing has come for a bit longer than that, the pull
 //! was lost with a node, and another one is made.
 
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::Duration;
 
 use async_nats::{Message, Subscriber};
 use futures_util::StreamExt;
 use serde_json::json;
-use tidewheel_time::monotonic_nanos;
+use tidewheel_time::{monotonic_nanos, nanos};
 
 use super::wire::Wire;
 use crate::store::Wake;
@@ -22,6 +23,28 @@ const PULL: Duration = Duration::from_secs(1);
 
 /// After a pull that brought nothing: a refusal is answered at once.
 const PAUSE: Duration = Duration::from_millis(20);
+
+/// How long after the last claim messages are still pulled: for a store that nobody claims from, others should have them.
+const INTEREST: Duration = Duration::from_secs(5);
+
+/// When claims were last asked for, by the monotonic clock, in nanoseconds; 0 if nobody asks.
+#[derive(Debug, Default)]
+pub(super) struct Asked(AtomicU64);
+
+impl Asked {
+    pub(super) fn now(&self) {
+        self.0.store(monotonic_nanos(), Relaxed);
+    }
+
+    pub(super) fn no_more(&self) {
+        self.0.store(0, Relaxed);
+    }
+
+    fn is_lately(&self) -> bool {
+        let asked = self.0.load(Relaxed);
+        asked > 0 && monotonic_nanos().saturating_sub(asked) < nanos(INTEREST)
+    }
+}
 
 /// A message that was delivered, and when.
 #[derive(Debug)]
@@ -75,13 +98,24 @@ impl Wakes {
 }
 
 /// Pulls until nobody has the buffer any more.
-pub(super) async fn pump(wire: Wire, consumer: String, buffer: Weak<Buffer>, wakes: Arc<Wakes>) {
+pub(super) async fn pump(
+    wire: Wire,
+    consumer: String,
+    buffer: Weak<Buffer>,
+    (asked, wakes): (Arc<Asked>, Arc<Wakes>),
+) {
     let inbox = wire.client.new_inbox();
     let Ok(mut messages) = wire.client.subscribe(inbox.clone()).await else {
         return;
     };
     let subject = format!("$JS.API.CONSUMER.MSG.NEXT.{}.{consumer}", wire.stream);
     while let Some(buffer) = buffer.upgrade() {
+        if !asked.is_lately() {
+            give_back(&wire, &buffer).await;
+            drop(buffer);
+            tokio::time::sleep(PAUSE).await;
+            continue;
+        }
         let room = buffer.room();
         if room > 0 {
             let expires = PULL.as_nanos().min(u128::from(u64::MAX)) as u64;
@@ -95,6 +129,15 @@ pub(super) async fn pump(wire: Wire, consumer: String, buffer: Weak<Buffer>, wak
         if !receive(&mut messages, &buffer, &wakes, room).await {
             drop(buffer);
             tokio::time::sleep(PAUSE).await;
+        }
+    }
+}
+
+/// Has everything delivered to others, at once.
+async fn give_back(wire: &Wire, buffer: &Buffer) {
+    for delivered in buffer.take(usize::MAX) {
+        if let Some(reply) = delivered.message.reply {
+            let _ = wire.client.publish(reply, "-NAK".into()).await;
         }
     }
 }

@@ -5,10 +5,10 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use async_nats::{ConnectOptions, ToServerAddrs};
-use serde_json::json;
+use serde_json::{Value, json};
 use tokio::runtime::Handle;
 
-use super::pump::{Buffer, Wakes, pump};
+use super::pump::{Asked, Buffer, Wakes, pump};
 use super::subjects::Subjects;
 use super::wire::Wire;
 use super::{Inner, NatsStore};
@@ -18,6 +18,9 @@ use crate::shape::task::Priority;
 
 /// How long a call may take.
 const PATIENCE: Duration = Duration::from_secs(1);
+
+/// How often something is made that cannot be made yet.
+const TRIES: u32 = 12;
 
 /// Longest pause before a lost connection is tried again.
 const RECONNECT: Duration = Duration::from_millis(200);
@@ -127,6 +130,7 @@ impl NatsBuilder {
             clock: Mutex::new(EngineClock::default()),
             buffers: [(); 3].map(|()| Arc::new(Buffer::default())),
             wakes: Arc::new(Wakes::default()),
+            asked: Arc::new(Asked::default()),
             claimed: Mutex::default(),
         }
     }
@@ -173,7 +177,20 @@ impl Inner {
             },
         });
         let what = format!("CONSUMER.CREATE.{stream}.{name}.{filter}");
-        self.wire.call(&what, config).await.map(|_| ())
+        self.patiently(&what, config).await
+    }
+
+    /// A call that makes something: nodes that have just started may take some seconds to agree.
+    async fn patiently(&self, what: &str, config: Value) -> Result<(), StoreError> {
+        let mut tries = 0;
+        loop {
+            tries += 1;
+            match self.wire.call(what, config.clone()).await {
+                Ok(_) => return Ok(()),
+                Err(error) if tries == TRIES => return Err(error),
+                Err(_) => tokio::time::sleep(PATIENCE / 4).await,
+            }
+        }
     }
 
     fn start(&self) {
@@ -181,7 +198,8 @@ impl Inner {
             let buffer = Arc::downgrade(&self.buffers[usize::from(priority.level())]);
             let wakes = Arc::clone(&self.wakes);
             let wire = self.wire.clone();
-            tokio::spawn(pump(wire, consumer(priority), buffer, wakes));
+            let asked = Arc::clone(&self.asked);
+            tokio::spawn(pump(wire, consumer(priority), buffer, (asked, wakes)));
         }
     }
 }

@@ -74,6 +74,7 @@ impl Ferry {
         {
             // The last call: what goes back should not wait for its lease to end.
             let _ = self.tell(shared);
+            let _ = call(shared, shared.store.leave());
             return Next::End;
         }
         if now >= self.resume_at {

@@ -37,7 +37,7 @@ const SHORT: Load = Load {
 const LONG: Load = Load {
     tasks: 20_000,
     over: Duration::from_secs(60),
-    ahead: Duration::from_secs(40),
+    ahead: Duration::from_secs(30),
 };
 
 /// One in so many tasks is cancelled before anybody can have claimed it.
