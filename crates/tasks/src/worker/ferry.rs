@@ -6,14 +6,16 @@
 
 use std::collections::HashMap;
 use std::future::Future;
+use std::hash::BuildHasher;
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 use std::time::Duration;
 
 use tidewheel_scheduler::Outcome;
-use tidewheel_time::Clock;
+use tidewheel_time::{Clock, DefaultHashBuilder, mix};
 
 use super::mailbox::End;
+use super::settings::Settings;
 use super::shared::{Shared, Wheel};
 use super::stats::count;
 use crate::shape::claim::{Claim, Verdict};
@@ -24,6 +26,15 @@ use crate::wait::wait_for;
 
 /// Claims in one call.
 const BATCH: usize = 1000;
+
+/// Claims in one call while none of them is urgent. So workers that ask at the same time share what there is.
+const SHARE: usize = 64;
+
+/// After such a call that could have brought more.
+const SHARE_PAUSE: Duration = Duration::from_millis(20);
+
+/// A claim that is due within this is urgent.
+const URGENT: Duration = Duration::from_secs(1);
 
 /// From one question for claims to the next when nothing is claimed ahead.
 const POLL_SKEWED: Duration = Duration::from_millis(50);
@@ -49,6 +60,10 @@ pub(super) struct Ferry {
     resume_at: Duration,
     /// There was no room for claims.
     full: bool,
+    /// The last claims were urgent.
+    urgent: bool,
+    /// Calls for claims so far.
+    asked: u64,
 }
 
 /// What follows a turn.
@@ -213,23 +228,39 @@ impl Ferry {
         } else {
             (settings.lookahead, settings.poll)
         };
-        let room = settings.held.saturating_sub(shared.held().len()).min(BATCH);
+        let room = settings.held.saturating_sub(shared.held().len());
+        let most = room.min(if self.urgent { BATCH } else { SHARE });
         let sent = shared.clock.now();
-        self.claim_at = sent + poll;
+        self.asked += 1;
+        self.claim_at = sent + jittered(poll, settings, self.asked);
         self.full = room == 0;
         if self.full {
             return Ok(());
         }
-        let ask = Ask::new(&settings.name, lookahead, settings.lease, room);
+        let ask = Ask::new(&settings.name, lookahead, settings.lease, most);
         let claims = call(shared, shared.store.claim(ask))?;
-        if claims.len() >= room {
-            self.claim_at = sent;
+        let soon = shared.engine_now().unwrap_or_default().plus(URGENT);
+        self.urgent = claims.iter().any(|claim| claim.due <= soon);
+        if claims.len() >= most {
+            self.claim_at = sent
+                + if self.urgent {
+                    Duration::ZERO
+                } else {
+                    SHARE_PAUSE
+                };
         }
         claims
             .into_iter()
             .for_each(|claim| hold(shared, wheel, claim, sent));
         Ok(())
     }
+}
+
+/// From three to five quarters of a pause: workers that started together do not ask together for ever.
+fn jittered(pause: Duration, settings: &Settings, seed: u64) -> Duration {
+    let random = mix(DefaultHashBuilder::default().hash_one((&settings.name, seed))) >> 56;
+    let random = u32::try_from(random).unwrap_or(0);
+    pause * 3 / 4 + pause * random / 512
 }
 
 /// Takes a claim in, and lets the wheel fire it at its time.
