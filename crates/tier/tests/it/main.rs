@@ -2,6 +2,7 @@
 
 mod cluster;
 mod outages;
+mod processes;
 mod sentinel;
 mod server;
 mod support;
