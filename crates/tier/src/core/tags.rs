@@ -49,9 +49,9 @@ impl Tag {
         self.is_believed(clock).then_some(version)
     }
 
-    /// Whether the version was known at this time.
+    /// Whether the version was known before this time. At the same reading of the clock it may have come later.
     pub(crate) fn was_known(&self, at: Moment) -> bool {
-        self.learnt.get().is_some_and(|learnt| learnt.at <= at)
+        self.learnt.get().is_some_and(|learnt| learnt.at < at)
     }
 
     /// Whether entries with this version may be believed.

@@ -1,0 +1,132 @@
+//! What the tier costs: a hit beside the plain cache's, a miss, a fill, and how soon all of four caches have word of a change.
+//!
+//! `cargo bench -p tidewheel-tier --features valkey --bench costs`
+
+use std::hint::black_box;
+use std::time::Duration;
+
+use tidewheel::Cache;
+use tidewheel_engines::{Engine, Server, eventually, since};
+use tidewheel_tier::{Embedded, Life, Raw, Tier, Tiered, TieredCache, Valkey};
+use tidewheel_time::monotonic_nanos;
+
+const KEYS: u64 = 10_000;
+
+fn main() {
+    // `cargo test` runs it with this argument: it would measure nothing then.
+    if std::env::args().any(|argument| argument == "--test") {
+        return;
+    }
+    hits();
+    if let Some(engine) = Engine::valkey() {
+        let server = Server::start(&engine, &[]);
+        misses(&server);
+        words(&server);
+    }
+}
+
+/// Nanoseconds of one look, the best of some rounds: both in turn, so that the machine treats them alike.
+fn hits() {
+    let plain: Cache<u64, u64> = Cache::builder()
+        .max_capacity(2 * KEYS)
+        .time_to_live(Duration::from_secs(3600))
+        .build()
+        .expect("valid");
+    let engine = Embedded::new();
+    let tiered: TieredCache<u64, u64> = Cache::builder()
+        .max_capacity(2 * KEYS)
+        .no_default_ttl()
+        .tiered(Tier::new("costs", engine, Raw).time_to_live(Duration::from_secs(3600)))
+        .expect("valid");
+    for key in 0..KEYS {
+        plain.insert(key, key);
+        tiered
+            .insert(&key, &key, Life::configured())
+            .expect("taken");
+        tiered.get(&key);
+    }
+    let (mut of_plain, mut of_tiered) = (f64::MAX, f64::MAX);
+    for _ in 0..30 {
+        of_plain = of_plain.min(per_look(|key| plain.get(&key)));
+        of_tiered = of_tiered.min(per_look(|key| tiered.get(&key)));
+    }
+    let more = (of_tiered / of_plain - 1.0) * 100.0;
+    println!("hit: plain {of_plain:.1} ns, tiered {of_tiered:.1} ns ({more:+.1} %)");
+}
+
+fn per_look(look: impl Fn(u64) -> Option<u64>) -> f64 {
+    let rounds = 20;
+    let begin = monotonic_nanos();
+    for _ in 0..rounds {
+        for key in 0..KEYS {
+            black_box(look(black_box(key.wrapping_mul(7919) % KEYS)));
+        }
+    }
+    since(begin).as_nanos() as f64 / (rounds * KEYS) as f64
+}
+
+fn open(server: &Server) -> TieredCache<u64, u64> {
+    let url = format!("redis://127.0.0.1:{}", server.port);
+    let tier = Tier::new("costs", Valkey::open(&url).expect("an address"), Raw);
+    let cache = Cache::builder()
+        .unbounded()
+        .no_default_ttl()
+        .tiered(tier)
+        .expect("valid");
+    eventually("a watched cache", || cache.is_watched().then_some(()));
+    cache
+}
+
+fn quantiles(what: &str, mut nanos: Vec<u64>) {
+    nanos.sort_unstable();
+    let at = |share: f64| nanos[((nanos.len() - 1) as f64 * share) as usize] as f64 / 1000.0;
+    let (median, p99, most) = (at(0.5), at(0.99), at(1.0));
+    println!("{what}: p50 {median:.0} us, p99 {p99:.0} us, max {most:.0} us");
+}
+
+fn timed(count: u64, mut run: impl FnMut(u64)) -> Vec<u64> {
+    let one = |index| {
+        let begin = monotonic_nanos();
+        run(index);
+        since(begin).as_nanos() as u64
+    };
+    (0..count).map(one).collect()
+}
+
+fn misses(server: &Server) {
+    let (writer, reader) = (open(server), open(server));
+    let mut client = server.client();
+    let pings = timed(5_000, |_| drop(client.call(&["PING"])));
+    quantiles("a PING on a socket of one's own", pings);
+    let fills = timed(5_000, |key| drop(writer.get_or_load(key, || key)));
+    quantiles("a load with lease and fill (two round trips)", fills);
+    let misses = timed(5_000, |key| drop(reader.get(&key)));
+    quantiles("a miss that the engine answers (one round trip)", misses);
+}
+
+/// From the call of `invalidate` until the last of four caches has forgotten.
+fn words(server: &Server) {
+    let caches: Vec<_> = (0..4).map(|_| open(server)).collect();
+    let word = |key| {
+        caches[0]
+            .insert(&key, &key, Life::configured())
+            .expect("taken");
+        for cache in &caches {
+            eventually("a value in the first tier", || {
+                cache.get(&key);
+                std::thread::sleep(Duration::from_millis(1));
+                cache.get_local(&key)
+            });
+        }
+        let begin = monotonic_nanos();
+        caches[0].invalidate(&key).expect("taken");
+        while caches.iter().any(|cache| cache.get_local(&key).is_some()) {
+            std::hint::spin_loop();
+        }
+        since(begin).as_nanos() as u64
+    };
+    quantiles(
+        "word of a change at all of four",
+        (0..1_000).map(word).collect(),
+    );
+}
