@@ -22,6 +22,7 @@ fn main() {
         let server = Server::start(&engine, &[]);
         misses(&server);
         words(&server);
+        pushes(&server);
     }
 }
 
@@ -98,9 +99,13 @@ fn misses(server: &Server) {
     let mut client = server.client();
     let pings = timed(5_000, |_| drop(client.call(&["PING"])));
     quantiles("a PING on a socket of one's own", pings);
-    let fills = timed(5_000, |key| drop(writer.get_or_load(key, || key)));
+    let fills = timed(5_000, |key| {
+        black_box(writer.get_or_load(key, || key));
+    });
     quantiles("a load with lease and fill (two round trips)", fills);
-    let misses = timed(5_000, |key| drop(reader.get(&key)));
+    let misses = timed(5_000, |key| {
+        black_box(reader.get(&key));
+    });
     quantiles("a miss that the engine answers (one round trip)", misses);
 }
 
@@ -129,4 +134,36 @@ fn words(server: &Server) {
         "word of a change at all of four",
         (0..1_000).map(word).collect(),
     );
+}
+
+/// Word of many changes: how much of it a process takes in, and what it costs the engine for each process.
+fn pushes(server: &Server) {
+    const CHANGES: u64 = 200_000;
+    for processes in [0, 1, 4, 16] {
+        let caches: Vec<_> = (0..processes).map(|_| open(server)).collect();
+        let begin = monotonic_nanos();
+        let mut client = server.client();
+        let mut sent = 0;
+        while sent < CHANGES {
+            for _ in 0..100 {
+                sent += 1;
+                let key = format!("costs:v:{{={sent}}}");
+                client
+                    .send(&["SET", &key, "x", "PX", "60000"])
+                    .expect("sent");
+            }
+            for _ in 0..100 {
+                client.receive().expect("a reply");
+            }
+        }
+        let written = since(begin).as_nanos() as f64 / CHANGES as f64;
+        let all = |cache: &TieredCache<u64, u64>| cache.tier_stats().changes >= CHANGES;
+        eventually("word of all changes", || {
+            caches.iter().all(all).then_some(())
+        });
+        let heard = since(begin).as_nanos() as f64 / CHANGES as f64;
+        println!(
+            "{processes} processes watch: {written:.0} ns a change, {heard:.0} ns until all have word of it"
+        );
+    }
 }

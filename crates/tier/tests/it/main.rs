@@ -5,4 +5,5 @@ mod outages;
 mod processes;
 mod sentinel;
 mod server;
+mod shim;
 mod support;
