@@ -206,8 +206,20 @@ impl Model {
             name if name.contains("LEX") || words.iter().any(|word| word == "BYLEX") => {
                 words[1..].iter().any(|key| self.has_no_lex_order(key))
             }
+            // Of a string that is very long the model would make a very long list of bits.
+            name if ["BIT", "SETBIT", "GETBIT"]
+                .iter()
+                .any(|bits| name.starts_with(bits)) =>
+            {
+                words[1..].iter().any(|key| self.is_very_long(key))
+            }
             _ => false,
         }
+    }
+
+    fn is_very_long(&mut self, key: &str) -> bool {
+        let text = self.text_at(key).ok().flatten();
+        text.is_some_and(|text| text.len() > 100_000)
     }
 
     /// Runs a command of words, and says what the answer must be. What is left to chance it takes from the answer.
