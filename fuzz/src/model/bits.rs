@@ -45,6 +45,7 @@ impl Model {
             "BITCOUNT" => self.bits_of(w[1]).map(|bits| {
                 let (start, end) = match w.len() {
                     2 => (0, bits.len()),
+                    _ if number(3) < number(2) && number(2) < 0 => (0, 0),
                     _ => span(bits.len(), number(2), number(3), w.get(4) == Some(&"BIT")),
                 };
                 int(bits[start..end].iter().filter(|bit| **bit).count())
@@ -144,9 +145,6 @@ fn bytes(bits: &[bool]) -> Bytes {
 fn span(len: usize, start: i64, end: i64, of_bits: bool) -> (usize, usize) {
     let (unit, units) = if of_bits { (1, len) } else { (8, len / 8) };
     let place = |at: i64| if at < 0 { at + units as i64 } else { at };
-    if start < 0 && end < 0 && start > end {
-        return (0, 0);
-    }
     let start = place(start).max(0) as usize;
     let end = (place(end).max(0) as usize + 1).min(units);
     if start >= end {
