@@ -189,6 +189,9 @@ fn keys_of_call<'b>(
     if !row.check_arity(call.len()) {
         return Err(INVALID_COUNT);
     }
+    if !row.keys.counts_right(call) {
+        return Err(INVALID_ARGUMENTS);
+    }
     let keys: Vec<_> = row
         .keys
         .positions(call)

@@ -143,6 +143,15 @@ impl KeySpec {
             .chain(self.stored(args))
     }
 
+    /// Whether a call has as many keys as it says, and at least one. True of calls that say nothing of that.
+    pub(crate) fn counts_right(&self, args: Args<'_>) -> bool {
+        let at = self.counted as usize;
+        let said = args.get(at).and_then(parse_i64);
+        let room = args.len().saturating_sub(at + 1);
+        let fits = |count| usize::try_from(count).is_ok_and(|count| (1..=room).contains(&count));
+        at == 0 || said.is_some_and(fits)
+    }
+
     /// The position of the key behind STORE or STOREDIST. The last one is meant, if there are several.
     fn stored(&self, args: Args<'_>) -> Option<usize> {
         let (mut at, mut stored) = (self.stored_from as usize, None);

@@ -396,6 +396,10 @@ fn command_describes_itself() {
         COMMAND GETKEYSANDFLAGS SET a b EX 5 get -> [['a' [RW access update]]]
         COMMAND GETKEYSANDFLAGS SORT a BY x STORE b -> [['a' [RO access]] ['b' [OW update]]]
         COMMAND GETKEYSANDFLAGS MGET a b -> [['a' [RO access]] ['b' [RO access]]]
+        COMMAND GETKEYS ZUNIONSTORE d 2 a b -> ['d' 'a' 'b']
+        COMMAND GETKEYS ZUNIONSTORE d 0 a -> -ERR Invalid arguments specified for command
+        COMMAND GETKEYS ZUNIONSTORE d 5 a -> -ERR Invalid arguments specified for command
+        COMMAND GETKEYS SINTERCARD many a -> -ERR Invalid arguments specified for command
         COMMAND GETKEYS PING -> -ERR The command has no key arguments
         COMMAND GETKEYS NOPE x -> -ERR Invalid command specified
         COMMAND GETKEYS SET k -> -ERR Invalid number of arguments specified for command

@@ -34,6 +34,35 @@ for i in range(1000):
 answers = pipe.execute()
 assert answers[1::2] == [str(i) for i in range(1000)]
 
+# What caches and sessions do: writes and their deadline in one transaction, and updates that are not lost.
+with r.pipeline(transaction=True) as pipe:
+    pipe.set("hits", 1)
+    pipe.incr("hits")
+    pipe.expire("hits", 100)
+    pipe.hset("session", mapping={"user": "me", "cart": "tea"})
+    pipe.get("hits")
+    assert pipe.execute() == [True, 2, True, 2, "2"]
+with r.pipeline() as pipe:
+    pipe.watch("hits")
+    r.incr("hits")
+    pipe.multi()
+    pipe.set("hits", 0)
+    try:
+        pipe.execute()
+        raise AssertionError("a watched key has changed")
+    except redis.WatchError:
+        assert r.get("hits") == "3"
+
+
+def add_one(pipe):
+    hits = int(pipe.get("hits"))
+    pipe.multi()
+    pipe.set("hits", hits + 1, keepttl=True)
+
+
+assert r.transaction(add_one, "hits") == [True] and r.get("hits") == "4" and r.ttl("hits") > 0
+assert r.delete("hits", "session") == 2
+
 other = redis.Redis(port=port, protocol=protocol, db=3, decode_responses=True)
 assert other.get("a") is None
 assert other.info("server")["server_name"] == "tidewheel"

@@ -1,5 +1,6 @@
 //! The program as its clients see it. Each test has a server process of its own.
 
+mod applications;
 mod blocking;
 mod blocking_deaths;
 mod common;

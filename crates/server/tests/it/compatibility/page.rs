@@ -20,6 +20,19 @@ const UNITS: (&str, &str) = (
 /// The version whose commands are counted.
 const VERSION: (u32, u32) = (7, 2);
 
+/// Reasons of failures that are whole families of commands.
+const MISSING: &[&str] = &[
+    "scripts",
+    "streams",
+    "ACL",
+    "tracking",
+    "replication",
+    "snapshots",
+    "`DEBUG RELOAD`",
+    "no append-only file",
+    "modules and cluster",
+];
+
 /// A word, and what differs.
 type Verdict = (String, String);
 
@@ -126,9 +139,16 @@ fn units() -> String {
     let passed: u32 = units.iter().map(|unit| unit.passed).sum();
     let failed: usize = units.iter().map(|unit| unit.failed.len()).sum();
     let share = f64::from(passed) / (f64::from(passed) + failed as f64) * 100.0;
+    let failures = || units.iter().flat_map(|unit| &unit.failed);
+    let missing = failures().filter(|(_, why)| MISSING.contains(&why.as_str()));
+    let missing = missing.count();
+    let rest = f64::from(passed) + (failed - missing) as f64;
     writeln!(
         text,
-        "{passed} tests pass, {failed} fail: {share:.1} % of those that are run.\n"
+        "{passed} tests pass, {failed} fail: {share:.1} % of those that are run. {missing} of the failures need what does \
+         not exist yet: {}.\nOf the other tests {:.1} % pass.\n",
+        MISSING.join(", "),
+        f64::from(passed) / rest * 100.0
     )
     .expect("a String takes everything");
     text.push_str("| unit | passed | failed | left out | why they fail |\n|---|---|---|---|---|\n");
