@@ -20,7 +20,7 @@ use crate::shape::task::Priority;
 const PATIENCE: Duration = Duration::from_secs(1);
 
 /// How often something is made that cannot be made yet.
-const TRIES: u32 = 12;
+const TRIES: u32 = 40;
 
 /// Longest pause before a lost connection is tried again.
 const RECONNECT: Duration = Duration::from_millis(200);

@@ -6,6 +6,8 @@ mod conformance;
 mod fleet;
 mod journal;
 mod memory;
+#[cfg(all(feature = "nats", feature = "postgres", feature = "embedded"))]
+mod million;
 #[cfg(feature = "nats")]
 mod nats;
 #[cfg(feature = "postgres")]

@@ -82,11 +82,11 @@ fn on_nats(mut nats: Nats, load: Load) {
     let servers = nats.urls().join(",");
     let store = runtime.block_on(child::nats(&servers, 3));
     let mut fleet = children("nats", &servers, folder.path());
-    let report = schedule(&runtime, &[store], load);
+    let mut report = schedule(&runtime, &[store], load);
     if load.tasks == SHORT.tasks {
-        trouble::one_node(&mut nats, &mut fleet, &report);
+        trouble::one_node(&mut nats, &mut fleet, &mut report);
     } else {
-        trouble::each_node(&mut nats, &mut fleet, &report);
+        trouble::each_node(&mut nats, &mut fleet, &mut report);
     }
     finish("NATS", report, fleet, folder.path(), load);
 }
@@ -102,8 +102,8 @@ fn on_postgres(mut postgres: Postgres, load: Load) {
     };
     let stores: Vec<_> = (0..16).map(connect).collect();
     let mut fleet = children("postgres", &url, folder.path());
-    let report = schedule(&runtime, &stores, load);
-    trouble::restarts(&mut postgres, &mut fleet, load, &report);
+    let mut report = schedule(&runtime, &stores, load);
+    trouble::restarts(&mut postgres, &mut fleet, load, &mut report);
     finish("Postgres", report, fleet, folder.path(), load);
 }
 
@@ -151,6 +151,7 @@ fn schedule<S: TaskStore + Clone>(runtime: &Runtime, stores: &[S], load: Load) -
         gap,
         cancelled: CANCELLED,
         tasks: load.tasks,
+        deaths: Vec::new(),
     }
 }
 

@@ -5,6 +5,8 @@ use std::path::Path;
 
 use tidewheel_tasks::Timestamp;
 
+use super::child::LONGEST;
+
 /// What was asked for.
 #[derive(Debug)]
 pub(super) struct Report {
@@ -14,6 +16,8 @@ pub(super) struct Report {
     /// One in so many was cancelled.
     pub(super) cancelled: u64,
     pub(super) tasks: u64,
+    /// When workers were killed, or stopped.
+    pub(super) deaths: Vec<Timestamp>,
 }
 
 /// One run.
@@ -77,33 +81,39 @@ impl Report {
         assert_eq!(lost, [0; 0], "tasks never ran");
     }
 
-    /// How late first runs were, and when the late ones were due.
-    fn print(&self, engine: &str, mut late: Vec<(u64, u64)>, again: usize) {
-        late.sort_unstable();
-        let at = |part: f64| late[((late.len() - 1) as f64 * part) as usize].0 as f64 / 1000.0;
-        println!(
-            "{engine}: {} tasks, {again} of them again; late by ms: p50 {}, p90 {}, p95 {}, p99 {}, p99.9 {}, max {}",
-            late.len(),
-            at(0.5),
-            at(0.9),
-            at(0.95),
-            at(0.99),
-            at(0.999),
-            at(1.0),
+    /// How late first runs were: all of them, and those that no dead worker can have held.
+    fn print(&self, engine: &str, late: Vec<(u64, u64)>, again: usize) {
+        println!("{engine}: {} tasks ran, {again} ran again", late.len());
+        let held = |due: u64| {
+            let ends = |death: &Timestamp| death.plus(LONGEST).0;
+            self.deaths
+                .iter()
+                .any(|death| (death.0..ends(death)).contains(&due))
+        };
+        let (dead, alive): (Vec<_>, Vec<_>) = late.iter().partition(|(_, due)| held(*due));
+        quantiles(engine, "all", late.iter().map(|(late, _)| *late).collect());
+        quantiles(
+            engine,
+            "workers alive",
+            alive.iter().map(|(late, _)| *late).collect(),
         );
-        let mut seconds: Vec<u64> = late
-            .iter()
-            .filter(|(late, _)| *late > 5000)
-            .map(|(_, due)| due / 1_000_000)
-            .collect();
-        seconds.sort_unstable();
-        println!(
-            "{engine}: {} were late by more than 5 ms, due in these seconds:",
-            seconds.len()
+        quantiles(
+            engine,
+            "after a worker's death",
+            dead.iter().map(|(late, _)| *late).collect(),
         );
-        for second in seconds.chunk_by(|a, b| a == b) {
-            print!(" {}:{}", second[0], second.len());
-        }
-        println!();
     }
+}
+
+fn quantiles(engine: &str, what: &str, mut late_us: Vec<u64>) {
+    late_us.sort_unstable();
+    let Some(last) = late_us.len().checked_sub(1) else {
+        return;
+    };
+    let at = |part: f64| late_us[(last as f64 * part) as usize] as f64 / 1000.0;
+    let (p50, p90, p99, max) = (at(0.5), at(0.9), at(0.99), at(1.0));
+    println!(
+        "{engine}, {what}: {} tasks, late by ms: p50 {p50}, p90 {p90}, p99 {p99}, max {max}",
+        last + 1
+    );
 }

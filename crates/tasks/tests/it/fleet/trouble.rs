@@ -21,7 +21,8 @@ fn kill(nats: &mut Nats, node: usize, away: Duration) {
     nats.wait_ready();
 }
 
-fn kill_worker(fleet: &mut [Child], number: usize) {
+fn kill_worker(fleet: &mut [Child], number: usize, report: &mut Report) {
+    report.deaths.push(now());
     println!("worker {number} is killed at {}", now());
     fleet[number].kill();
     wait(Duration::from_millis(300));
@@ -33,34 +34,40 @@ fn begin(report: &Report, after: Duration) {
     wait(report.first.plus(after).since(now()));
 }
 
-pub(super) fn one_node(nats: &mut Nats, fleet: &mut [Child], report: &Report) {
+pub(super) fn one_node(nats: &mut Nats, fleet: &mut [Child], report: &mut Report) {
     begin(report, Duration::from_secs(2));
     kill(nats, 0, Duration::from_secs(1));
-    kill_worker(fleet, 3);
+    kill_worker(fleet, 3, report);
 }
 
-pub(super) fn each_node(nats: &mut Nats, fleet: &mut [Child], report: &Report) {
+pub(super) fn each_node(nats: &mut Nats, fleet: &mut [Child], report: &mut Report) {
     begin(report, Duration::from_secs(5));
     for node in 0..3 {
         kill(nats, node, Duration::from_secs(3));
         wait(Duration::from_secs(4));
         if node < 2 {
-            kill_worker(fleet, node * 2 + 1);
+            kill_worker(fleet, node * 2 + 1, report);
         }
     }
 }
 
-pub(super) fn restarts(postgres: &mut Postgres, fleet: &mut [Child], load: Load, report: &Report) {
+pub(super) fn restarts(
+    postgres: &mut Postgres,
+    fleet: &mut [Child],
+    load: Load,
+    report: &mut Report,
+) {
     begin(report, Duration::from_secs(1));
     println!("Postgres is cut off at {}", now());
     postgres.restart_immediately();
     wait(load.over / 20);
     println!("worker 2 is stopped at {}", now());
+    report.deaths.push(now());
     fleet[2].signal("-STOP");
     wait(LEASE + Duration::from_secs(2));
     fleet[2].signal("-CONT");
     println!("worker 2 goes on at {}", now());
-    kill_worker(fleet, 1);
+    kill_worker(fleet, 1, report);
     wait(load.over / 10);
     println!("Postgres is cut off at {}", now());
     postgres.restart_immediately();

@@ -1,0 +1,253 @@
+//! How many claims a second, and how much memory, when very many tasks are pending: printed, not judged.
+//!
+//! `cargo test --release -p tidewheel-tasks --all-features --test it million -- --ignored --nocapture --test-threads 1`
+
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
+
+use tidewheel_engines::{Folder, Nats, Postgres, since};
+use tidewheel_tasks::{
+    Ask, Claim, EmbeddedStore, MemoryStore, NatsStore, PostgresStore, Task, TaskStore, wait,
+};
+use tidewheel_time::monotonic_nanos;
+use tokio::runtime::Runtime;
+
+const MILLION: u64 = 1_000_000;
+const NEAR: u64 = 20_000;
+const HOUR: Duration = Duration::from_secs(3600);
+
+fn runtime() -> Runtime {
+    let mut builder = tokio::runtime::Builder::new_multi_thread();
+    builder
+        .worker_threads(2)
+        .enable_all()
+        .build()
+        .expect("a runtime")
+}
+
+/// Resident memory of a process, in bytes.
+fn resident(id: u32) -> u64 {
+    let status = std::fs::read_to_string(format!("/proc/{id}/status")).expect("a process");
+    let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:"));
+    let kib = line.and_then(|line| line.split_whitespace().next()?.parse::<u64>().ok());
+    kib.expect("a number") * 1024
+}
+
+/// Bytes of all files below a folder.
+fn on_disk(folder: &Path) -> u64 {
+    let entries = std::fs::read_dir(folder).into_iter().flatten().flatten();
+    let sizes = entries.map(|entry| match entry.metadata() {
+        Ok(data) if data.is_dir() => on_disk(&entry.path()),
+        Ok(data) => data.len(),
+        Err(_) => 0,
+    });
+    sizes.sum()
+}
+
+fn rate(name: &str, what: &str, count: u64, begin: u64) {
+    let took = since(begin);
+    println!(
+        "{name}: {count} {what} in {took:.1?}, {:.0} a second",
+        count as f64 / took.as_secs_f64()
+    );
+}
+
+fn far(n: u64) -> Task {
+    Task::new(format!("task-{n}"), vec![b'x'; 100]).after(HOUR)
+}
+
+/// Claims what is near, and ends it, a thousand at a time.
+fn claim_and_end(name: &str, store: &impl TaskStore, near: u64) {
+    let begin = monotonic_nanos();
+    let mut claims: Vec<Arc<Claim>> = Vec::new();
+    while (claims.len() as u64) < near && since(begin) < Duration::from_secs(60) {
+        let ask = Ask::new("million", Duration::from_secs(60), HOUR, 1000);
+        claims.extend(
+            wait(store.claim(ask))
+                .expect("claims")
+                .into_iter()
+                .map(Arc::new),
+        );
+    }
+    rate(name, "claims", claims.len() as u64, begin);
+    let begin = monotonic_nanos();
+    for batch in claims.chunks(1000) {
+        let done = wait(store.done(batch)).expect("answered");
+        assert!(done.iter().all(|verdict| verdict.is_accepted()));
+    }
+    rate(name, "ends", claims.len() as u64, begin);
+}
+
+/// Schedules tasks from many callers at a time, for so long at most. Returns how many.
+fn schedule<S: TaskStore + Clone>(
+    runtime: &Runtime,
+    store: &S,
+    tasks: std::ops::Range<u64>,
+    limit: Duration,
+    near: bool,
+) -> u64 {
+    let begin = monotonic_nanos();
+    let mut count = 0;
+    runtime.block_on(async {
+        for some in tasks.collect::<Vec<_>>().chunks(256) {
+            let calls = some.iter().map(|n| {
+                let (store, task) = (store.clone(), far(*n));
+                let task = if near {
+                    task.after(Duration::from_secs(5))
+                } else {
+                    task
+                };
+                tokio::spawn(async move { store.schedule(task).await.expect("scheduled") })
+            });
+            for call in calls.collect::<Vec<_>>() {
+                call.await.expect("no panic");
+            }
+            count += some.len() as u64;
+            if since(begin) > limit {
+                break;
+            }
+        }
+    });
+    count
+}
+
+#[test]
+#[ignore = "measures"]
+fn a_million_in_memory() {
+    let store = MemoryStore::new();
+    let (before, begin) = (resident(std::process::id()), monotonic_nanos());
+    for n in 0..MILLION {
+        wait(store.schedule(far(n))).expect("scheduled");
+    }
+    rate("memory", "scheduled", MILLION, begin);
+    let bytes = resident(std::process::id()) - before;
+    println!(
+        "memory: {} bytes a task, of which 100 are the payload",
+        bytes / MILLION
+    );
+    for n in MILLION..MILLION + NEAR {
+        wait(store.schedule(far(n).after(Duration::ZERO))).expect("scheduled");
+    }
+    claim_and_end("memory", &store, NEAR);
+}
+
+#[test]
+#[ignore = "measures"]
+fn many_in_a_file() {
+    let folder = Folder::new("million");
+    let store = EmbeddedStore::open(folder.path().join("tasks")).expect("a file");
+    let (before, begin) = (resident(std::process::id()), monotonic_nanos());
+    let count = std::thread::scope(|scope| {
+        let callers: Vec<_> = (0..64)
+            .map(|caller| {
+                let store = &store;
+                scope.spawn(move || {
+                    let mut count = 0;
+                    while count < MILLION / 64 && since(begin) < Duration::from_secs(40) {
+                        wait(store.schedule(far(caller * MILLION + count))).expect("scheduled");
+                        count += 1;
+                    }
+                    count
+                })
+            })
+            .collect();
+        callers
+            .into_iter()
+            .map(|caller| caller.join().expect("no panic"))
+            .sum::<u64>()
+    });
+    rate("file", "scheduled", count, begin);
+    let bytes = resident(std::process::id()).saturating_sub(before);
+    println!(
+        "file: {} bytes of memory a task, {} on disk",
+        bytes / count,
+        on_disk(folder.path()) / count
+    );
+    for n in 0..200 {
+        wait(store.schedule(Task::new(format!("near-{n}"), ""))).expect("scheduled");
+    }
+    claim_and_end("file", &store, 200);
+}
+
+#[test]
+#[ignore = "measures"]
+fn a_million_in_postgres() {
+    let Some(server) = Postgres::start() else {
+        return;
+    };
+    let (runtime, url) = (runtime(), server.url());
+    let store = runtime
+        .block_on(PostgresStore::connect(&url, "million"))
+        .expect("a connection");
+    let insert = |count: u64, name: &str, wait_us: u64| {
+        let text = format!(
+            "INSERT INTO tidewheel_tasks (queue, id, due, began, payload, priority)
+             SELECT 'million', '{name}-' || n, tidewheel_now() + {wait_us} + n, 0,
+                 decode(repeat('78', 100), 'hex'), 1
+             FROM generate_series(1, {count}) AS n; ANALYZE tidewheel_tasks"
+        );
+        runtime.block_on(async {
+            let connected = tokio_postgres::connect(&url, tokio_postgres::NoTls).await;
+            let (client, connection) = connected.expect("a connection");
+            tokio::spawn(connection);
+            client.batch_execute(&text).await.expect("inserted");
+            let size = "SELECT pg_total_relation_size('tidewheel_tasks')";
+            let row = client.query_one(size, &[]).await.expect("a size");
+            row.get::<_, i64>(0)
+        })
+    };
+    let size = insert(MILLION, "task", 3_600_000_000);
+    println!(
+        "Postgres: {} bytes on disk a task, of which 100 are the payload",
+        size / MILLION as i64
+    );
+    insert(NEAR, "near", 0);
+    claim_and_end("Postgres", &store, NEAR);
+    let begin = monotonic_nanos();
+    let count = schedule(
+        &runtime,
+        &store,
+        2 * MILLION..2 * MILLION + 20_000,
+        Duration::from_secs(10),
+        false,
+    );
+    rate("Postgres", "scheduled by one connection", count, begin);
+}
+
+#[test]
+#[ignore = "measures"]
+fn a_million_in_nats() {
+    let Some(nats) = Nats::single() else {
+        return;
+    };
+    let runtime = runtime();
+    let store = runtime.block_on(NatsStore::builder("million").connect(nats.urls()));
+    let store = store.expect("a connection");
+    let (before, begin) = (resident(nats.nodes[0].id()), monotonic_nanos());
+    let count = schedule(
+        &runtime,
+        &store,
+        0..MILLION,
+        Duration::from_secs(150),
+        false,
+    );
+    rate("NATS", "scheduled", count, begin);
+    let bytes = resident(nats.nodes[0].id()) - before;
+    let disk = on_disk(nats.nodes[0].folder());
+    println!(
+        "NATS: {} bytes of memory a task, {} on disk",
+        bytes / count,
+        disk / count
+    );
+    let begin = monotonic_nanos();
+    let near = schedule(
+        &runtime,
+        &store,
+        2 * MILLION..2 * MILLION + NEAR,
+        HOUR,
+        true,
+    );
+    rate("NATS", "scheduled near", near, begin);
+    claim_and_end("NATS", &store, near);
+}
