@@ -1,12 +1,13 @@
 //! The keyspace beside the model, step by step.
 
 use std::collections::VecDeque;
+use std::sync::atomic::Ordering::Relaxed;
 
 use tidewheel_keyspace::NotifyClass;
 use tidewheel_resp::Reply;
 
 use crate::draw::spell;
-use crate::model::{Event, Expect, Model, Place};
+use crate::model::{Event, Expect, Model, Place, STRING_MAX};
 use crate::op::{Call, Name, Step};
 use crate::rig::Rig;
 use crate::walk::Walk;
@@ -22,6 +23,8 @@ const UNPUBLISHED_BYTES: u64 = 4 << 10;
 
 /// Runs the steps on both and compares after each.
 pub fn against_model(rig: Rig, steps: &[Step]) {
+    let longest = &rig.keyspace.rules().proto_max_bulk_len;
+    longest.store(STRING_MAX as u64, Relaxed);
     let mut both = Both {
         rig,
         model: Model::default(),

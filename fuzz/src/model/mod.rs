@@ -24,6 +24,7 @@ use tidewheel_resp::Reply;
 use self::deaths::Deaths;
 pub use self::expect::Expect;
 use self::expect::{Answered, bulk, error, flat, int, integer, invalid_time, ok, wrong_type};
+pub use self::text::STRING_MAX;
 pub use self::wait::Waiter;
 use crate::op::{Span, Unit};
 

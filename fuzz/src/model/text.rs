@@ -5,8 +5,8 @@ use tidewheel_resp::{Reply, parse_i64};
 use super::{Kind, Model, bulk, error, integer, invalid_time, ok, wrong_type};
 use crate::op::{Call, Deadline, Key, Only, Span, Unit, Value};
 
-/// The longest string (`proto-max-bulk-len`).
-const STRING_MAX: i64 = 512 << 20;
+/// The longest string (`proto-max-bulk-len`): few of them fill no memory.
+pub const STRING_MAX: i64 = 1 << 20;
 
 impl Model {
     pub(super) fn string(&mut self, call: &Call) -> Reply {
@@ -70,6 +70,8 @@ impl Model {
             Call::GetRange(key, start, end) => self.range(*key, (*start).into(), (*end).into())?,
             Call::SubStr(key, start, end) => self.range(*key, *start, *end)?,
             Call::Append(key, value) => {
+                let old = self.value(*key)?.map_or(0, |old| old.len());
+                check_length(old + value.bytes().len())?;
                 self.edit(*key, "append", |old| old.extend(value.bytes()))?
             }
             Call::SetRange(key, offset, value) => {
@@ -222,10 +224,7 @@ impl Model {
         if piece.is_empty() {
             return Ok(integer(old.map_or(0, |value| value.len())));
         }
-        if offset.saturating_add(piece.len() as i64) > STRING_MAX {
-            let text = "ERR string exceeds maximum allowed size (proto-max-bulk-len)";
-            return Err(error(text));
-        }
+        check_length((offset as usize).saturating_add(piece.len()))?;
         let start = offset as usize;
         self.edit(key, "setrange", |value| {
             value.resize(value.len().max(start + piece.len()), 0);
@@ -241,5 +240,14 @@ impl Model {
         };
         self.edit(key, "incrby", |value| *value = sum.to_string().into_bytes())?;
         Ok(Reply::Integer(sum))
+    }
+}
+
+fn check_length(len: usize) -> Result<(), Reply> {
+    match len as u64 > STRING_MAX as u64 {
+        true => Err(error(
+            "ERR string exceeds maximum allowed size (proto-max-bulk-len)",
+        )),
+        false => Ok(()),
     }
 }
