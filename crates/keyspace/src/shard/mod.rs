@@ -227,8 +227,24 @@ impl Database {
         self.entries.timed() - self.members_only
     }
 
-    /// Whether an entry has a deadline only because members have.
+    /// An entry with this tag was written: counts it if it has a deadline only because members have.
     #[inline]
+    fn note_members_only(&mut self, slot: Slot, tag: u8) {
+        if value::is_timed(tag) {
+            self.members_only += usize::from(self.is_members_only(slot));
+        }
+    }
+
+    /// An entry will be written anew, or removed: it counts no more. Mostly there is none to look for.
+    #[inline]
+    fn forget_members_only(&mut self, slot: Slot) {
+        if self.members_only > 0 {
+            self.members_only -= usize::from(self.is_members_only(slot));
+        }
+    }
+
+    /// Whether an entry has a deadline only because members have.
+    #[inline(never)]
     fn is_members_only(&self, slot: Slot) -> bool {
         value::is_timed(self.entries.tag(slot))
             && value::own_deadline(&self.entries, slot).is_none()

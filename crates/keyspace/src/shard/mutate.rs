@@ -63,7 +63,7 @@ impl Hold<'_> {
         let entries = &mut database.entries;
         let slot = entries.insert(key.hash, key.bytes, tag, value, deadline, tick);
         entries.set_access(slot, access);
-        database.members_only += usize::from(database.is_members_only(slot));
+        database.note_members_only(slot, tag);
         self.settle(db, deadline);
         self.state.changes += 1;
         if self.state.observers != 0 {
@@ -90,9 +90,9 @@ impl Hold<'_> {
         } = stored;
         let database = self.database(db);
         database.add_object(&value);
-        database.members_only -= usize::from(database.is_members_only(slot));
+        database.forget_members_only(slot);
         let (slot, old) = database.entries.replace(slot, tag, value, deadline, tick);
-        database.members_only += usize::from(database.is_members_only(slot));
+        database.note_members_only(slot, tag);
         if let Some(old) = &old {
             database.object_bytes -= old.bytes();
         }
@@ -359,7 +359,7 @@ impl Hold<'_> {
 
     fn take_out(&mut self, db: u32, slot: Slot, hash: u64) -> Option<Object> {
         let database = self.database(db);
-        database.members_only -= usize::from(database.is_members_only(slot));
+        database.forget_members_only(slot);
         let object = database.entries.remove_hashed(slot, hash);
         if let Some(object) = &object {
             database.object_bytes -= object.bytes();

@@ -291,7 +291,7 @@ impl Hold<'_> {
     pub(super) fn set_own_deadline(&mut self, db: u32, slot: Slot, own: Option<u64>, tick: u64) {
         let next = self.members_deadline(db, slot);
         let database = self.database(db);
-        database.members_only -= usize::from(database.is_members_only(slot));
+        database.forget_members_only(slot);
         database.members_only += usize::from(own.is_none());
         let entries = &mut database.entries;
         if let Some(bytes) = entries.inline_mut(slot) {

@@ -99,7 +99,7 @@ impl Hold<'_> {
         let next = due_next(&progress, work);
         self.with_stored(owned, next, |hold, stored| {
             let database = hold.database(db);
-            database.members_only -= usize::from(database.is_members_only(slot));
+            database.forget_members_only(slot);
             let (tag, deadline) = (stored.tag, stored.deadline);
             let (slot, _) = database
                 .entries
