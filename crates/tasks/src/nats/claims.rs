@@ -150,7 +150,7 @@ impl Inner {
         let ready = ready.filter_map(|(claim, until)| {
             let left = until.checked_sub(now)?;
             let mut claim = Arc::unwrap_or_clone(claim);
-            claim.lease = Duration::from_nanos(left);
+            claim.remaining = Duration::from_nanos(left);
             Some(claim)
         });
         ready.collect()

@@ -31,8 +31,10 @@ pub struct Claim {
     pub attempt: u32,
     /// The number of this claim.
     pub fence: Fence,
-    /// How long the lease lasts after it was asked for.
+    /// How long the lease lasts after each extension.
     pub lease: Duration,
+    /// How long it lasts at first, after it was asked for: a store may have fetched it before.
+    pub remaining: Duration,
     /// What the store itself needs to find the claim again.
     pub receipt: String,
 }
@@ -51,6 +53,7 @@ impl Claim {
             attempt: 1,
             fence,
             lease,
+            remaining: lease,
             receipt: String::new(),
         }
     }

@@ -105,8 +105,9 @@ impl Ferry {
         wheel: &Wheel,
         closing: bool,
     ) -> Result<(), StoreError> {
-        self.tell(shared)?;
-        extend(shared, wheel)?;
+        // An engine may do the one while it cannot do the other.
+        let told = self.tell(shared);
+        extend(shared, wheel).and(told)?;
         let now = shared.clock.now();
         if now >= self.observe_at {
             observe(shared)?;
@@ -268,7 +269,7 @@ fn hold<S: TaskStore>(shared: &Shared<S>, wheel: &Wheel, claim: Claim, sent: Dur
     count(&shared.counters.claimed);
     let now = shared.engine_now().unwrap_or_default();
     let wait = claim.due.since(now);
-    let until = sent + claim.lease;
+    let until = sent + claim.remaining;
     let key = shared.held().add(claim, until);
     shared.file(wheel, key, wait);
 }

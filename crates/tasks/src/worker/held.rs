@@ -74,11 +74,17 @@ impl Claims {
         self.claims.remove(&key)
     }
 
-    /// Claims of whose lease a quarter is over, so many at most: those that have not ended.
+    /// Claims of whose lease a quarter is over, so many at most: those that have not ended. A claim whose lease is over, and that
+    /// does not run, is not extended: another worker may be about to claim it.
     pub(super) fn ending(&self, now: Duration, most: usize) -> Vec<(u64, Arc<Claim>)> {
         let is_ending = |held: &Held| {
             let lease = held.claim.lease;
-            held.stage != Stage::Ended && held.until < now + (lease - lease / 4)
+            let extends = match held.stage {
+                Stage::Waits => held.until > now,
+                Stage::Runs => true,
+                Stage::Ended => false,
+            };
+            extends && held.until < now + (lease - lease / 4)
         };
         let ending = self.claims.iter().filter(|(_, held)| is_ending(held));
         let ending = ending.map(|(key, held)| (*key, Arc::clone(&held.claim)));

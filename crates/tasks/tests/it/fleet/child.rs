@@ -124,14 +124,15 @@ pub(super) async fn nats(urls: &str, replicas: usize) -> NatsStore {
         .replicas(replicas)
         .lease(LONGEST);
     let urls: Vec<_> = urls.split(',').map(str::to_owned).collect();
-    builder.connect(urls).await.expect("a connection")
+    // Its nodes may be electing leaders: as a program would, it tries again.
+    super::persist(|| builder.clone().connect(urls.clone())).await
 }
 
 /// Works until standard input ends.
 fn work(store: impl TaskStore) {
     let log = std::env::var("TIDEWHEEL_FLEET_LOG").expect("a log");
     let file = Mutex::new(File::create(&log).expect("a file"));
-    let worker = Worker::builder(store).name(&log).threads(12);
+    let worker = Worker::builder(store).name(&log).threads(64);
     let worker = worker.lookahead(LOOKAHEAD).lease(LEASE);
     let worker = worker.start(move |run| note(&file, run)).expect("a worker");
     let _ = std::io::stdin().read_line(&mut String::new());
