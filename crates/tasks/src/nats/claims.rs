@@ -151,6 +151,7 @@ impl Inner {
             let left = until.checked_sub(now)?;
             let mut claim = Arc::unwrap_or_clone(claim);
             claim.remaining = Duration::from_nanos(left);
+            claim.sure = claim.remaining + self.lease / 4;
             Some(claim)
         });
         ready.collect()

@@ -35,6 +35,9 @@ pub struct Claim {
     pub lease: Duration,
     /// How long it lasts at first, after it was asked for: a store may have fetched it before.
     pub remaining: Duration,
+    /// For how long nobody else can have it, even if the engine has lost its extensions in a fail-over. After that a worker
+    /// asks before it runs it.
+    pub sure: Duration,
     /// What the store itself needs to find the claim again.
     pub receipt: String,
 }
@@ -54,6 +57,7 @@ impl Claim {
             fence,
             lease,
             remaining: lease,
+            sure: Duration::MAX,
             receipt: String::new(),
         }
     }

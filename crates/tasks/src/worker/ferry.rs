@@ -269,8 +269,7 @@ fn hold<S: TaskStore>(shared: &Shared<S>, wheel: &Wheel, claim: Claim, sent: Dur
     count(&shared.counters.claimed);
     let now = shared.engine_now().unwrap_or_default();
     let wait = claim.due.since(now);
-    let until = sent + claim.remaining;
-    let key = shared.held().add(claim, until);
+    let key = shared.held().add(claim, sent);
     shared.file(wheel, key, wait);
 }
 

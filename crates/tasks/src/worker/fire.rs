@@ -20,21 +20,23 @@ impl<S: TaskStore> Shared<S> {
         let found = self
             .held()
             .get(key)
-            .map(|held| (Arc::clone(&held.claim), held.until));
+            .map(|held| (Arc::clone(&held.claim), held.until, held.sure));
         // Dropped meanwhile.
-        let Some((claim, until)) = found else {
+        let Some((claim, until, sure)) = found else {
             return;
         };
         if let Some(wait) = self.too_early(&claim) {
             self.file(wheel, key, wait);
             return;
         }
-        if self.clock.now() >= until {
+        let now = self.clock.now();
+        if now >= until {
             self.held().remove(key);
             count(&self.counters.lapsed);
             return;
         }
-        if self.settings.strict && !self.is_still_ours(&claim) {
+        let asks = self.settings.strict || now >= sure;
+        if asks && !self.is_still_ours(&claim) {
             self.held().remove(key);
             count(&self.counters.recalled);
             return;

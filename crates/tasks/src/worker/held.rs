@@ -25,6 +25,8 @@ pub(super) struct Held {
     /// The end of its lease, by the worker's monotonic clock. Counted from when the lease was asked for: so it is no later than
     /// the engine's end.
     pub(super) until: Duration,
+    /// Until when nobody else can have it, whatever the engine has lost.
+    pub(super) sure: Duration,
 }
 
 /// All claims of a worker, by the number under which the wheel has them.
@@ -48,8 +50,10 @@ impl Claims {
     }
 
     /// Takes a claim in; returns its number.
-    pub(super) fn add(&mut self, claim: Claim, until: Duration) -> u64 {
+    pub(super) fn add(&mut self, claim: Claim, sent: Duration) -> u64 {
         self.latest += 1;
+        let until = sent.saturating_add(claim.remaining);
+        let sure = sent.saturating_add(claim.sure);
         let (claim, stage) = (Arc::new(claim), Stage::Waits);
         self.claims.insert(
             self.latest,
@@ -57,6 +61,7 @@ impl Claims {
                 claim,
                 stage,
                 until,
+                sure,
             },
         );
         self.latest
