@@ -427,3 +427,25 @@ fn hashes_that_a_pass_had_no_budget_for_are_due_at_once() {
     }
     rig.script("DBSIZE -> :0");
 }
+
+/// Each event loop has a reading of the clock of its own, and one may be older than that of a pass before it.
+#[test]
+fn a_reader_with_an_older_clock_than_a_pass_that_left_off_sees_no_dead_field() {
+    for (hashes, dead, alive) in [(40, 4, 1), (1, 2_000, 1_000)] {
+        let mut rig = Rig::with(Options {
+            shards: 1,
+            databases: 1,
+            seed: 3,
+        });
+        for i in 0..hashes {
+            fill_with_due(&mut rig, &format!("h{i}"), dead, alive);
+        }
+        rig.pass(1_000);
+        let progress = rig.keyspace.expire(&mut rig.seat, 0, rig.time, 32);
+        assert!(progress.backlog, "it has left off");
+        rig.time.tick -= 900;
+        for i in 0..hashes {
+            rig.script(&format!("HLEN h{i} -> :{alive}"));
+        }
+    }
+}

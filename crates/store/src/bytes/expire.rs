@@ -23,7 +23,7 @@ impl<O> Store<O> {
     ///
     /// **An entry that was handed back has no deadline any more.** The caller gives it the next one with
     /// [`set_deadline`](Self::set_deadline), or removes it. If the caller must stop before it has done so for all of
-    /// them, it gives the rest the deadline `now`: then the next call hands them back again. There are at most `budget`
+    /// them, it gives the rest the deadline that they had: then the next call hands them back again. There are at most `budget`
     /// of them. Their slots stay valid while the caller changes and removes entries of the list, each by its own slot;
     /// they do not survive [`maintain`](Self::maintain).
     pub fn expire_or_hand_back(

@@ -217,8 +217,7 @@ impl Hold<'_> {
         observed.then(|| self.entries(db).key(slot).to_vec())
     }
 
-    /// Deals with entries whose members may be due, within a budget. Those for which it does not suffice are due again at
-    /// once.
+    /// Deals with entries whose members may be due, within a budget. Those for which it does not suffice are due as they were.
     pub(super) fn expire_handed(
         &mut self,
         db: u32,
@@ -231,10 +230,10 @@ impl Hold<'_> {
         for entry in handed {
             let left = budget.saturating_sub(members);
             if left == 0 {
-                let at_once = Some(now.tick);
+                let as_before = Some(entry.deadline);
                 let entries = &mut self.database(db).entries;
-                entries.set_deadline(entry.slot, at_once, now.tick);
-                self.settle(db, at_once);
+                entries.set_deadline(entry.slot, as_before, now.tick);
+                self.settle(db, as_before);
                 backlog = true;
                 continue;
             }
@@ -265,10 +264,12 @@ impl Due {
     }
 }
 
-/// When the entry is looked at next for its members: at once, while some are overdue or somebody must be told.
+/// When the entry is looked at next for its members: at once, while some are overdue or somebody must be told. Never later
+/// than the earliest deadline of those that are left: a loop whose reading of the clock is older must see that they are dead.
 fn due_next(progress: &Progress, work: Work) -> Option<u64> {
+    let next = progress.next_deadline;
     match progress.backlog || work.quiet {
-        true => Some(work.tick),
-        false => progress.next_deadline,
+        true => Some(next.map_or(work.tick, |next| next.min(work.tick))),
+        false => next,
     }
 }
