@@ -31,7 +31,8 @@ pub(crate) struct Load {
 const SHORT: Load = Load {
     tasks: 1500,
     over: Duration::from_secs(12),
-    ahead: Duration::from_secs(4),
+    // More than any lookahead: what is cancelled was not claimed.
+    ahead: Duration::from_secs(20),
 };
 
 const LONG: Load = Load {
