@@ -307,7 +307,7 @@ fn read(cache: &Texts, log: &mut Client, origin: u16, key: u64) {
     let value = cache.get_or_load_with(key.to_string(), || {
         let version = number(origin, &format!("version:{key}"));
         let life = Life::configured();
-        let life = if key % 4 == 0 {
+        let life = if key.is_multiple_of(4) {
             life.tag("fours")
         } else {
             life
