@@ -117,10 +117,13 @@ impl Cluster {
     }
 
     fn join(&self) {
+        // Before any of them has met another one: then it is refused.
         for (index, node) in self.nodes.iter().enumerate() {
             let epoch = (index + 1).to_string();
+            node.client().text(&["CLUSTER", "SET-CONFIG-EPOCH", &epoch]);
+        }
+        for node in &self.nodes {
             let mut client = node.client();
-            client.text(&["CLUSTER", "SET-CONFIG-EPOCH", &epoch]);
             for other in self.nodes.iter().filter(|other| other.port != node.port) {
                 let port = other.port.to_string();
                 let bus = (bus_port(other)).to_string();

@@ -12,6 +12,7 @@ use tidewheel_time::DefaultHashBuilder;
 use super::builder::Builder;
 use super::owner::{Join, Owner};
 use crate::core::inner::Inner;
+use crate::core::life::end_at;
 use crate::core::removal::RemovalCause;
 use crate::core::shard::Shard;
 use crate::drive::driver::Driver;
@@ -114,11 +115,49 @@ impl<K: Hash + Eq, V, S: BuildHasher> Cache<K, V, S> {
         self.read_with(key, |_, entry| read(entry.value()))
     }
 
+    /// As [`view`](Self::view), of an entry that also ends at a tick which its value tells: for `tidewheel-tier`,
+    /// which moves the ends of many entries with one store. The clock is read once for both.
+    #[doc(hidden)]
+    #[inline]
+    pub fn view_until_tick<Q, R>(
+        &self,
+        key: &Q,
+        until: impl FnOnce(&V) -> u64,
+        read: impl FnOnce(&V) -> R,
+    ) -> Option<R>
+    where
+        Q: Hash + Equivalent<K> + ?Sized,
+    {
+        let until = |entry: &Found<'_, K, V>| Some(until(entry.value()));
+        self.read_until(key, until, |_, entry| read(entry.value()))
+    }
+
+    /// The tick that has begun, for [`view_until_tick`](Self::view_until_tick).
+    #[doc(hidden)]
+    #[must_use]
+    pub fn tick(&self) -> u64 {
+        self.inner.time.now().tick()
+    }
+
     /// Reads a live entry, as a use of it.
     #[inline]
     pub(crate) fn read_with<Q, R>(
         &self,
         key: &Q,
+        read: impl FnOnce(&Shard<K, V>, &Found<'_, K, V>) -> R,
+    ) -> Option<R>
+    where
+        Q: Hash + Equivalent<K> + ?Sized,
+    {
+        self.read_until(key, |_| None, read)
+    }
+
+    /// Reads an entry that is live and has not reached a further end, as a use of it.
+    #[inline]
+    fn read_until<Q, R>(
+        &self,
+        key: &Q,
+        until: impl FnOnce(&Found<'_, K, V>) -> Option<u64>,
         read: impl FnOnce(&Shard<K, V>, &Found<'_, K, V>) -> R,
     ) -> Option<R>
     where
@@ -138,7 +177,12 @@ impl<K: Hash + Eq, V, S: BuildHasher> Cache<K, V, S> {
             return None;
         };
         let slot = entry.slot();
-        if !inner.is_there(&shard.store, &entry) {
+        let end = end_at(entry.deadline(), inner.grace_there(&shard.store, &entry));
+        let end = match until(&entry) {
+            Some(until) => Some(end.unwrap_or(u64::MAX).min(until)),
+            None => end,
+        };
+        if !inner.is_there_till(&shard.store, &entry, end) {
             let invalidated =
                 entry.has_attributes() && !inner.tags.is_current(shard.store.label_of(slot));
             drop(shard);

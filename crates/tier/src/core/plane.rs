@@ -12,10 +12,11 @@
 
 use std::collections::BTreeMap;
 use std::fmt;
+use std::sync::atomic::{AtomicI64, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::Duration;
 
-use tidewheel_time::{Moment, Readings, nanos};
+use tidewheel_time::{Moment, Readings, TICK_NANOS, nanos};
 
 use super::bells::Bells;
 use super::faults::fault;
@@ -92,6 +93,8 @@ pub struct Plane {
     pub(crate) tags: Tags,
     pub(crate) bells: Bells,
     local: OnceLock<Box<dyn Local>>,
+    /// By how many nanoseconds the plane's clock is ahead of the first tier's.
+    zero: AtomicI64,
 }
 
 #[derive(Debug)]
@@ -143,6 +146,7 @@ impl Plane {
             tags: Tags::new(TAGS),
             bells: Bells::default(),
             local: OnceLock::new(),
+            zero: AtomicI64::new(0),
         }
     }
 
@@ -174,9 +178,23 @@ impl Plane {
         self.bounds.degraded
     }
 
-    pub(crate) fn set_local(&self, local: Box<dyn Local>) {
+    /// `tick`: what the first tier's clock shows now. The two clocks run alike.
+    pub(crate) fn set_local(&self, local: Box<dyn Local>, tick: u64) {
+        let since = tick.saturating_mul(TICK_NANOS).cast_signed();
+        self.zero
+            .store(self.now().0.cast_signed().saturating_sub(since), Relaxed);
         // There is one first tier, which is set once.
         let _ = self.local.set(local);
+    }
+
+    /// The first tier's last tick that has ended by a time of the plane's.
+    fn tick(&self, at: Moment) -> u64 {
+        let since = i128::from(at.0) - i128::from(self.zero.load(Relaxed));
+        u64::try_from(since / i128::from(TICK_NANOS)).unwrap_or(0)
+    }
+
+    fn extend(&self, watch: &Watch, until: Moment) {
+        watch.extend(until, self.tick(until));
     }
 
     fn lock(&self) -> MutexGuard<'_, State> {
@@ -268,7 +286,8 @@ impl Plane {
         }
         if let Some(credit) = credit {
             // A watch that is not known to be true of any time stays unbelieved.
-            watch.extend(after(credit, self.bounds.watched + self.bounds.degraded));
+            let until = after(credit, self.bounds.watched + self.bounds.degraded);
+            self.extend(&watch, until);
         }
         heard.faded = Some(watch);
     }
@@ -374,7 +393,7 @@ impl Plane {
         for (source, heard) in &state.sources {
             let credit = state.credit(*source, self.space);
             if let (Some(watch), Some(credit)) = (&heard.watch, credit) {
-                watch.extend(after(credit, self.bounds.watched));
+                self.extend(watch, after(credit, self.bounds.watched));
             }
         }
     }

@@ -18,27 +18,42 @@ const BEGUN: u64 = 1;
 ///
 /// All entries that were read during it share this one number: the time until which they may be believed. A watch that
 /// has ended never begins again; its successor is another object, so no entry can be taken for one that was read later.
+///
+/// The number is kept twice: by the plane's clock, and as a tick of the first tier's, which looks at each hit whether it has
+/// come.
 #[derive(Debug)]
 pub(crate) struct Watch {
     until: AtomicU64,
+    tick: AtomicU64,
 }
 
 impl Watch {
     /// One that has just begun: believed once its first heartbeat is answered.
     pub(crate) fn begin() -> Arc<Self> {
-        Self::until(Moment(BEGUN))
+        Self::of(Moment(BEGUN), 0)
     }
 
-    /// One that is believed until a fixed time.
+    /// One that is believed until a fixed time; no entry has it.
     pub(crate) fn until(until: Moment) -> Arc<Self> {
+        Self::of(until, 0)
+    }
+
+    fn of(until: Moment, tick: u64) -> Arc<Self> {
         Arc::new(Self {
             until: AtomicU64::new(until.0.max(BEGUN)),
+            tick: AtomicU64::new(tick),
         })
     }
 
     /// One that nothing ends but [`end`](Self::end).
     pub(crate) fn forever() -> Arc<Self> {
-        Self::until(Moment(u64::MAX))
+        Self::of(Moment(u64::MAX), u64::MAX)
+    }
+
+    /// The first tier's tick until which it is believed.
+    #[inline]
+    pub(crate) fn tick(&self) -> u64 {
+        self.tick.load(Acquire)
     }
 
     /// Whether what was read during it may be believed now. An exact reading of the clock only near the end.
@@ -53,15 +68,19 @@ impl Watch {
     }
 
     /// It is believed until then, unless it has ended or is believed for longer.
-    pub(crate) fn extend(&self, until: Moment) {
+    ///
+    /// Who extends or ends a watch has the plane's lock.
+    pub(crate) fn extend(&self, until: Moment, tick: u64) {
         let longer = |old| (old != ENDED && until.0 > old).then_some(until.0);
-        // An error is that it stays as it is.
-        let _ = self.until.fetch_update(AcqRel, Acquire, longer);
+        if self.until.fetch_update(AcqRel, Acquire, longer).is_ok() {
+            self.tick.fetch_max(tick, AcqRel);
+        }
     }
 
     /// Nothing that was read during it is believed any more.
     pub(crate) fn end(&self) {
         self.until.store(ENDED, Release);
+        self.tick.store(0, Release);
     }
 }
 
@@ -79,14 +98,16 @@ mod tests {
         let readings = Readings::given(Box::new(clock.clone()));
         let watch = Watch::begin();
         assert!(!watch.is_believed(&readings), "nothing was heard");
-        watch.extend(Moment(2_000_000));
-        watch.extend(Moment(1_000_000));
+        watch.extend(Moment(2_000_000), 2);
+        watch.extend(Moment(1_000_000), 1);
         assert!(watch.is_believed(&readings));
+        assert_eq!(watch.tick(), 2);
         clock.advance(Duration::from_millis(2));
         assert!(!watch.is_believed(&readings));
-        watch.extend(Moment(9_000_000));
+        watch.extend(Moment(9_000_000), 9);
         watch.end();
-        watch.extend(Moment(9_000_000));
+        watch.extend(Moment(9_000_000), 9);
         assert!(!watch.is_believed(&readings));
+        assert_eq!(watch.tick(), 0);
     }
 }

@@ -5,13 +5,12 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use tidewheel::{Lifetime, Loaded};
-use tidewheel_time::Moment;
 
 use super::Inner;
 use super::open::unstored;
 use crate::codec::TierKey;
 use crate::core::watch::Watch;
-use crate::handle::held::Held;
+use crate::handle::held::{Held, More};
 use crate::handle::life::{Given, Life};
 
 /// For how long an old value is answered before a loader that has failed is asked again.
@@ -51,12 +50,12 @@ where
         let stale_for = life.stale_for.or(self.settings.life.stale_for);
         let ttl = ttl.min(self.plane.degraded_life());
         let kept = stale_for.unwrap_or_default();
+        let end = self.first.now().saturating_add(ttl).saturating_add(kept);
+        let kept_until = (!kept.is_zero()).then_some(end);
         let held = Held {
             value,
             watch,
-            tags: None,
-            soft: Moment(u64::MAX),
-            kept_until: self.first.now().saturating_add(ttl).saturating_add(kept),
+            more: More::of(Vec::new(), None, kept_until),
         };
         let life = life
             .tags
@@ -68,11 +67,12 @@ where
     /// An old value in place of an error, for a moment.
     pub(super) fn old(&self, old: Option<Held<V>>) -> Option<Loaded<Held<V>>> {
         let now = self.first.now();
-        let mut held = old.filter(|held| held.is_kept(now))?;
+        let mut held = old?;
+        let until = held.kept_until(now)?;
         self.counters.stale_on_error();
-        let left = held.kept_until.saturating_sub(now);
+        let left = until.saturating_sub(now);
         held.watch = self.plane.degraded_watch();
-        held.soft = Moment(u64::MAX);
+        held.more = More::of(Vec::new(), None, Some(until));
         let ttl = left.min(ERROR_PAUSE).min(self.plane.degraded_life());
         if ttl.is_zero() {
             return Some(unstored(held));

@@ -4,7 +4,6 @@ use std::hash::Hash;
 use std::time::Duration;
 
 use tidewheel::Loaded;
-use tidewheel_time::Moment;
 
 use super::Inner;
 use super::miss::Miss;
@@ -134,9 +133,7 @@ where
         unstored(Held {
             value,
             watch: Watch::begin(),
-            tags: None,
-            soft: Moment(u64::MAX),
-            kept_until: Duration::ZERO,
+            more: None,
         })
     }
 

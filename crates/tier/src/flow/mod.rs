@@ -83,10 +83,11 @@ where
 
     /// Begins to listen to the engine.
     pub(crate) fn start(&self) {
-        self.plane.set_local(Box::new(FirstTier {
+        let local = FirstTier {
             cache: self.first.downgrade(),
             counters: Arc::clone(&self.counters),
-        }));
+        };
+        self.plane.set_local(Box::new(local), self.first.tick());
         self.backend.attach(Arc::clone(&self.plane));
     }
 

@@ -16,7 +16,7 @@ use crate::core::plane::Cover;
 use crate::core::tags::Tag;
 use crate::core::watch::Watch;
 use crate::engine::EngineError;
-use crate::handle::held::Held;
+use crate::handle::held::{Held, More};
 
 /// How long after a soft deadline the engine is looked at again, while another process loads.
 const SOFT_PAUSE: Duration = Duration::from_millis(100);
@@ -130,12 +130,12 @@ where
             Age::Soft => Some(SOFT_PAUSE),
             _ => left.soft,
         };
+        let end = begin.saturating_add(left.hard).saturating_add(left.kept);
+        let kept_until = (!left.kept.is_zero()).then_some(end);
         let held = Held {
             value,
             watch,
-            tags: (!tags.is_empty()).then(|| tags.into()),
-            soft: self.soft(soft),
-            kept_until: begin.saturating_add(left.hard).saturating_add(left.kept),
+            more: More::of(tags, soft.map(|soft| self.soft(soft)), kept_until),
         };
         let mut ttl = left.local();
         if fault!(H6) {
@@ -148,10 +148,8 @@ where
         Loaded::new(held, life)
     }
 
-    fn soft(&self, soft: Option<Duration>) -> Moment {
-        soft.map_or(Moment(u64::MAX), |soft| {
-            Moment(self.plane.now().0.saturating_add(nanos(soft)))
-        })
+    fn soft(&self, soft: Duration) -> Moment {
+        Moment(self.plane.now().0.saturating_add(nanos(soft)))
     }
 }
 

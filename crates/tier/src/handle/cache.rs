@@ -41,11 +41,19 @@ where
     }
 
     /// The value, from the first tier or else from the engine. `None` if neither has it, or the engine is away.
+    #[inline]
     pub fn get(&self, key: &K) -> Option<V> {
         match self.hit(key) {
             Some((_, value)) => value,
-            None => block_on(self.inner.look_up(key)),
+            None => self.look_up(key),
         }
+    }
+
+    // Apart, so that a hit pays for nothing of it.
+    #[cold]
+    #[inline(never)]
+    fn look_up(&self, key: &K) -> Option<V> {
+        block_on(self.inner.look_up(key))
     }
 
     /// As [`get`](Self::get), for tasks.
@@ -67,7 +75,9 @@ where
             Belief::None => None,
             belief => Some((belief, held.value.clone())),
         };
-        self.inner.first.view(key, look)?
+        self.inner
+            .first
+            .view_until_tick(key, |held| held.watch.tick(), look)?
     }
 
     /// The first tier. What is written to it by hand is in no other process, and may be replaced at any time.

@@ -14,11 +14,36 @@ use crate::core::watch::Watch;
 pub struct Held<V> {
     pub(crate) value: Option<V>,
     pub(crate) watch: Arc<Watch>,
-    pub(crate) tags: Option<Arc<[Arc<Tag>]>>,
+    /// What most entries have not: so these are small.
+    pub(crate) more: Option<Arc<More>>,
+}
+
+/// What few entries have, or only those of caches that ask for it.
+#[derive(Debug)]
+pub(crate) struct More {
+    pub(crate) tags: Box<[Arc<Tag>]>,
     /// The soft deadline, by the plane's clock.
-    pub(crate) soft: Moment,
+    pub(crate) soft: Option<Moment>,
     /// Until when it may be answered in place of an error, by the first tier's clock.
-    pub(crate) kept_until: Duration,
+    pub(crate) kept_until: Option<Duration>,
+}
+
+impl More {
+    /// Nothing, if there is nothing.
+    pub(crate) fn of(
+        tags: Vec<Arc<Tag>>,
+        soft: Option<Moment>,
+        kept_until: Option<Duration>,
+    ) -> Option<Arc<Self>> {
+        let is_needed = !tags.is_empty() || soft.is_some() || kept_until.is_some();
+        is_needed.then(|| {
+            Arc::new(Self {
+                tags: tags.into(),
+                soft,
+                kept_until,
+            })
+        })
+    }
 }
 
 /// What a look at an entry has shown.
@@ -39,30 +64,30 @@ impl<V> Held<V> {
         self.value.as_ref()
     }
 
+    /// Whether it may be believed, of an entry whose watch is: that is looked at together with its end.
     #[inline]
     pub(crate) fn belief(&self, clock: &Readings) -> Belief {
-        if !self.is_believed(clock) {
+        let Some(more) = &self.more else {
+            return Belief::Fresh;
+        };
+        if !more.tags.iter().all(|tag| tag.is_believed(clock)) {
             return Belief::None;
         }
-        if self.soft != Moment(u64::MAX) && clock.now() >= self.soft {
+        if more.soft.is_some_and(|soft| clock.now() >= soft) {
             return Belief::Soft;
         }
         Belief::Fresh
     }
 
-    #[inline]
     pub(crate) fn is_believed(&self, clock: &Readings) -> bool {
-        self.watch.is_believed(clock)
-            && self
-                .tags
-                .as_ref()
-                .is_none_or(|tags| tags.iter().all(|tag| tag.is_believed(clock)))
+        self.watch.is_believed(clock) && self.belief(clock) != Belief::None
     }
 
-    /// Whether it may be answered in place of an error at this time of the first tier.
-    pub(crate) fn is_kept(&self, now: Duration) -> bool {
-        let mut tags = self.tags.iter().flat_map(|tags| tags.iter());
-        now < self.kept_until && !tags.any(|tag| tag.is_replaced())
+    /// Until when it may be answered in place of an error, if it may be at this time of the first tier.
+    pub(crate) fn kept_until(&self, now: Duration) -> Option<Duration> {
+        let more = self.more.as_ref()?;
+        let is_valid = !more.tags.iter().any(|tag| tag.is_replaced());
+        more.kept_until.filter(|until| is_valid && now < *until)
     }
 }
 

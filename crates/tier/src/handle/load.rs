@@ -86,6 +86,20 @@ where
         {
             return Ok(value);
         }
+        self.load_missing(key, may_be_absent, load)
+    }
+
+    // Apart, so that a hit pays for nothing of it.
+    #[inline(never)]
+    fn load_missing<E>(
+        &self,
+        key: K,
+        may_be_absent: bool,
+        load: impl FnOnce() -> Result<Option<Given<V>>, E>,
+    ) -> Result<Option<V>, Arc<E>>
+    where
+        E: Send + Sync + 'static,
+    {
         let inner = &*self.inner;
         let mut load = Some(load);
         loop {
