@@ -279,6 +279,7 @@ impl Model {
                 zset.insert(member.into(), plain(by));
                 (by, true)
             }
+            Some(_) if rules.contains(&"NX") => return Ok(Expect::Reply(Reply::Null)),
             Some(old) => {
                 let new = old.value + by + 0.0;
                 if new.is_nan() {
