@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use tidewheel_resp::parse_i64;
+use tidewheel_resp::{Writer, parse_i64};
 
 use crate::context::Context;
 use crate::error::CommandError;
@@ -47,6 +47,9 @@ pub(crate) fn range_of_places(start: i64, end: i64, len: usize) -> Range<usize> 
 /// nobody else would be served meanwhile.
 const REPETITIONS_MAX: u64 = 1 << 24;
 
+/// The most bytes of a reply with repetitions. A client that asks for more is cut off.
+const REPETITION_BYTES_MAX: usize = 256 << 20;
+
 /// Refuses a count of random members, of which a negative one allows for repetitions, if it asks for too many of these.
 pub(crate) fn check_repetitions(count: Option<i64>) -> Result<(), CommandError> {
     match count {
@@ -54,6 +57,20 @@ pub(crate) fn check_repetitions(count: Option<i64>) -> Result<(), CommandError> 
             Err(CommandError::fixed("ERR value is out of range"))
         }
         _ => Ok(()),
+    }
+}
+
+/// Writes a reply's part with repetitions. It stops where the reply becomes too long: for its client, or for anybody.
+pub(crate) fn repeat(times: usize, out: &mut Writer, mut one: impl FnMut(&mut Writer)) {
+    let most = out.len().saturating_add(REPETITION_BYTES_MAX);
+    for _ in 0..times {
+        if out.is_over() {
+            return;
+        }
+        if out.len() > most {
+            return out.refuse();
+        }
+        one(out);
     }
 }
 

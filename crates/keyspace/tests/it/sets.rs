@@ -2,7 +2,8 @@
 
 use std::collections::BTreeSet;
 
-use tidewheel_resp::{Protocol, Reply};
+use tidewheel_keyspace::resolve;
+use tidewheel_resp::{Args, Protocol, Reply, Writer};
 
 use crate::common::{Rig, show};
 
@@ -82,6 +83,23 @@ fn a_reply_with_repetitions_is_bounded() {
          HRANDFIELD h 4611686018427387903 -> ['f']
          ZRANDMEMBER z 9223372036854775807 -> ['m']",
     );
+}
+
+#[test]
+fn a_reply_with_repetitions_of_long_members_is_cut_off() {
+    let mut rig = Rig::new();
+    rig.words(&[b"SADD", b"s", &vec![b'x'; 4 << 20]]);
+    for (count, is_over) in [("-3", false), ("-1000", true)] {
+        let words: [&[u8]; 3] = [b"SRANDMEMBER", b"s", count.as_bytes()];
+        let args = Args::from_slices(&words);
+        let mut out = Writer::new(Protocol::Resp2);
+        let row = resolve(args).expect("a command");
+        let (seat, session, time) = (&mut rig.seat, &mut rig.session, rig.time);
+        rig.keyspace
+            .execute(seat, row, session, time, args, &mut out);
+        assert_eq!(out.is_over(), is_over, "{} bytes", out.len());
+        assert!(out.len() < 300 << 20);
+    }
 }
 
 /// A scan of all members, call by call.

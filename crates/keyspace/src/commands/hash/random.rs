@@ -4,7 +4,7 @@ use tidewheel_collections::{Hash, HashRef};
 use tidewheel_resp::{Protocol, Writer};
 
 use super::Outcome;
-use crate::commands::arguments::check_repetitions;
+use crate::commands::arguments::{check_repetitions, repeat};
 use crate::context::{Context, Lookup};
 use crate::error::CommandError;
 use crate::random::Random;
@@ -67,14 +67,11 @@ fn reply_many(
         }
     };
     if count < 0 {
-        for _ in 0..n {
-            if out.is_over() {
-                return;
-            }
+        repeat(n, out, |out| {
             if let Some(entry) = hash.random(random.next()) {
                 reply(out, entry.key, entry.value);
             }
-        }
+        });
     } else {
         let visit = |entry: tidewheel_collections::Entry<'_>| reply(out, entry.key, entry.value);
         hash.random_distinct(n, || random.next(), visit);

@@ -4,7 +4,7 @@ use tidewheel_collections::{Set, SetRef};
 use tidewheel_resp::Writer;
 
 use super::Outcome;
-use crate::commands::arguments::check_repetitions;
+use crate::commands::arguments::{check_repetitions, repeat};
 use crate::context::{Context, Lookup};
 use crate::error::CommandError;
 use crate::events::{Cause, NotifyClass};
@@ -76,10 +76,5 @@ fn reply_many(set: SetRef<'_>, count: i64, random: &mut Random, out: &mut Writer
         return set.random_distinct(n, || random.next(), |entry| out.bulk(entry.key));
     }
     out.array(wanted);
-    for _ in 0..wanted {
-        if out.is_over() {
-            return;
-        }
-        reply_one(set, random, out);
-    }
+    repeat(wanted, out, |out| reply_one(set, random, out));
 }

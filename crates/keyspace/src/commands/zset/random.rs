@@ -5,7 +5,7 @@ use tidewheel_resp::Writer;
 
 use super::reply::Layout;
 use super::{Outcome, one};
-use crate::commands::arguments::check_repetitions;
+use crate::commands::arguments::{check_repetitions, repeat};
 use crate::context::Context;
 use crate::error::CommandError;
 use crate::random::Random;
@@ -56,22 +56,14 @@ fn reply_many(zset: ZSetRef<'_>, count: i64, scores: bool, random: &mut Random, 
     let wanted = usize::try_from(count.unsigned_abs()).unwrap_or(usize::MAX);
     if count < 0 {
         layout.head(out, wanted);
-        return repeat(zset, wanted, layout, random, out);
+        return repeat(wanted, out, |out| {
+            if let Some(entry) = zset.random(random.next()) {
+                layout.put(out, entry.member, entry.score);
+            }
+        });
     }
     let n = wanted.min(zset.len());
     layout.head(out, n);
     let put = |entry: Scored<'_>| layout.put(out, entry.member, entry.score);
     zset.random_distinct(n, || random.next(), put);
-}
-
-/// Stops where the reply becomes too long.
-fn repeat(zset: ZSetRef<'_>, n: usize, layout: Layout, random: &mut Random, out: &mut Writer) {
-    for _ in 0..n {
-        if out.is_over() {
-            return;
-        }
-        if let Some(entry) = zset.random(random.next()) {
-            layout.put(out, entry.member, entry.score);
-        }
-    }
 }
