@@ -41,7 +41,7 @@
 //!
 //! - `valkey`: the engines. Without it there is [`Embedded`], in this process.
 //! - `postcard`, `json`: values by serde. [`Raw`] keeps bytes and text as they are.
-//! - `lz4`: [`Tier::compress_above`].
+//! - `lz4`: `Tier::compress_above`.
 //! - `metrics`: the counters of [`TierStats`] through the `metrics` facade.
 #![forbid(unsafe_code)]
 
