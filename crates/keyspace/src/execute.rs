@@ -175,7 +175,7 @@ impl Keyspace {
     ) -> Option<Box<Walk>> {
         seat.give_way();
         let visit = seat.visit();
-        let arrived = walk.step(self, Now::of(&self.timeline, time));
+        let arrived = walk.step(self, Now::of(&self.timeline, time), false);
         drop(visit);
         if !arrived {
             return Some(walk);

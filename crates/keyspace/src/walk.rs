@@ -71,20 +71,21 @@ impl Walk {
         self.body.capacity() + self.steps.bytes()
     }
 
-    /// Takes the next step. True at the end.
-    pub(crate) fn step(&mut self, keyspace: &Keyspace, now: Now) -> bool {
+    /// Takes the next step. True at the end. `defers`: those who wait for keys are served later, by the caller.
+    pub(crate) fn step(&mut self, keyspace: &Keyspace, now: Now, defers: bool) -> bool {
         let (session, args) = (&mut self.session, Args::from_slices(&[]));
         let row = Some(self.row);
         let mut context = Context::new(keyspace, session, now, args, &mut self.body, row);
+        context.defers = defers;
         let arrived = self.steps.step(&mut context, &mut Budget::default());
         let over = context.out.is_over();
         context.finish();
         arrived || over
     }
 
-    /// Takes all steps at one point in time, and appends the reply.
+    /// Takes all steps at one point in time, within a transaction, and appends the reply.
     pub(crate) fn run(&mut self, keyspace: &Keyspace, now: Now, out: &mut Writer) {
-        while !self.step(keyspace, now) {}
+        while !self.step(keyspace, now, true) {}
         self.reply(out);
     }
 

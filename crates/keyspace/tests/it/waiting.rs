@@ -244,6 +244,18 @@ fn those_behind_a_move_are_served_if_its_client_leaves() {
 }
 
 #[test]
+fn nobody_is_served_within_a_transaction_that_walks_over_all_keys() {
+    for walk in ["DBSIZE", "KEYS *", "RANDOMKEY", "SCAN 0"] {
+        let mut crowd = Crowd::new();
+        crowd.call(1, "BLPOP l 0");
+        crowd.transact(&["RPUSH l a", walk, "DEL l"], 0);
+        assert_eq!(crowd.served(), [], "{walk}");
+        crowd.rig.run("RPUSH l b");
+        assert_eq!(crowd.served(), one(1, "['l' 'b']"), "{walk}");
+    }
+}
+
+#[test]
 fn a_pause_holds_back_who_would_be_served() {
     let mut crowd = Crowd::new();
     let to = key_before("from");
