@@ -103,7 +103,7 @@ fn throughput_measures_every_cell() {
     let Some(number) = compare("throughput") else {
         return;
     };
-    for cell in ["get_p1_c8", "get_p16_c8", "set_p1_c8", "set_p16_c8"] {
+    for cell in ["get_p1_c8", "get_p16_c8", "set_ex_p1_c8", "set_ex_p16_c8"] {
         assert!(number(&format!("k_per_s_{cell}")) > 0.0);
         assert!(number(&format!("batch_p99_us_{cell}")) > 0.0);
         if cfg!(target_os = "linux") {
