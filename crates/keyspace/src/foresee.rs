@@ -37,6 +37,12 @@ impl From<&'static Command> for Call {
 pub struct Foreseen(Vec<u64>);
 
 impl Foreseen {
+    /// Whether there are several, whose misses can overlap.
+    #[must_use]
+    pub fn are_several(&self) -> bool {
+        self.0.len() > 1
+    }
+
     /// Forgets them, but keeps their memory.
     pub fn clear(&mut self) {
         self.0.clear();
@@ -50,21 +56,28 @@ impl Keyspace {
         self.used_memory() > WORTH_WARMING
     }
 
-    /// Finds the row of a call and hashes its keys; `None` if it will be answered with an error. Nothing is locked.
-    pub fn foresee(&self, args: Args<'_>, foreseen: &mut Foreseen) -> Option<Call> {
+    /// Finds the row of a call, and hashes its key if it has exactly one; `None` if it will be answered with an error. Nothing
+    /// is locked.
+    pub fn foresee(&self, args: Args<'_>) -> Option<Call> {
         let row = resolve(args).ok()?;
-        let before = foreseen.0.len();
-        if row.keys.is_one() {
-            foreseen
-                .0
-                .push(self.hash(args.get(row.keys.first as usize)?));
-        } else if row.keys.first > 0 {
-            let keys = row.keys.positions(args).take(KEYS_MAX);
-            let keys = keys.filter_map(|at| args.get(at));
-            foreseen.0.extend(keys.map(|key| self.hash(key)));
-        }
-        let hash = foreseen.0.get(before).copied();
+        let key = row.keys.is_one().then(|| args.get(row.keys.first as usize));
+        let hash = key.flatten().map(|key| self.hash(key));
         Some(Call { row, hash })
+    }
+
+    /// Adds the hashes of a call's keys to those that will be [warmed](Self::warm).
+    pub fn add_keys(&self, call: &mut Call, args: Args<'_>, foreseen: &mut Foreseen) {
+        if let Some(hash) = call.hash {
+            return foreseen.0.push(hash);
+        }
+        if call.row.keys.first == 0 {
+            return;
+        }
+        let before = foreseen.0.len();
+        let keys = call.row.keys.positions(args).take(KEYS_MAX);
+        let keys = keys.filter_map(|at| args.get(at));
+        foreseen.0.extend(keys.map(|key| self.hash(key)));
+        call.hash = foreseen.0.get(before).copied();
     }
 
     /// Asks for the index and the entries of the keys of these calls in a database, and waits for neither. A shard that is

@@ -27,7 +27,8 @@ impl Turn<'_> {
         let call = match call.map_or_else(found, Ok) {
             Ok(call) => call,
             Err(why) => {
-                let row = self.refuse_call(conn, args, why);
+                let row = named(args);
+                self.refuse_call(conn, row, why);
                 return self.after(conn, row, false, mark, Step::Done);
             }
         };
@@ -67,15 +68,14 @@ impl Turn<'_> {
         self.after(conn, Some(row), true, mark, step)
     }
 
-    /// Answers a command that cannot be run as it was sent. Returns its row, if it has one.
+    /// Answers a command that is not run. An EXEC that is refused ends its transaction; any other spoils it.
     #[cold]
     fn refuse_call(
         &mut self,
         conn: &mut Connection,
-        args: Args<'_>,
+        row: Option<&'static Command>,
         why: CommandError,
-    ) -> Option<&'static Command> {
-        let row = named(args);
+    ) {
         if row.is_some_and(|row| row.name == "exec") {
             refused(&why).write(self.out);
             self.leave_transaction(conn);
@@ -83,7 +83,6 @@ impl Turn<'_> {
             why.write(self.out);
             conn.fail_queue();
         }
-        row
     }
 
     /// Runs the command in the keyspace, or as one of the server's own.
@@ -200,6 +199,24 @@ impl Turn<'_> {
         }
     }
 
+    /// Why this connection may not run a command, if it may not.
+    fn refusal(&self, conn: &Connection, row: &Command) -> Option<CommandError> {
+        if conn.lacks_password(&self.server.config) && !row.flags.has(Flags::NO_AUTH) {
+            return Some(CommandError::fixed("NOAUTH Authentication required."));
+        }
+        if conn.checks & checks::SUBSCRIBER != 0 && !may_subscribers(row) {
+            let name = row.name;
+            return Some(CommandError::quoting(format!(
+                "ERR Can't execute '{name}': only (P|S)SUBSCRIBE / (P|S)UNSUBSCRIBE / PING / QUIT / \
+                 RESET are allowed in this context"
+            )));
+        }
+        let refused = conn.checks & checks::MONITOR != 0 && may_not_monitors(row);
+        refused.then_some(CommandError::fixed(
+            "ERR Replica can't interact with the keyspace",
+        ))
+    }
+
     /// Checks that only concern few connections or moments. `None` lets the command pass.
     #[cold]
     fn check(
@@ -214,24 +231,8 @@ impl Turn<'_> {
         }
         // Read after giving way: it may have been for a pause.
         let shared = self.seat.bits();
-        if conn.lacks_password(&self.server.config) && !row.flags.has(Flags::NO_AUTH) {
-            self.out.error("NOAUTH Authentication required.");
-            conn.fail_queue();
-            return Some(Step::Done);
-        }
-        if conn.checks & checks::SUBSCRIBER != 0 && !may_subscribers(row) {
-            let name = row.name;
-            self.out.error(&format!(
-                "ERR Can't execute '{name}': only (P|S)SUBSCRIBE / (P|S)UNSUBSCRIBE / PING / QUIT / \
-                 RESET are allowed in this context"
-            ));
-            conn.fail_queue();
-            return Some(Step::Done);
-        }
-        if conn.checks & checks::MONITOR != 0 && may_not_monitors(row) {
-            self.out
-                .error("ERR Replica can't interact with the keyspace");
-            conn.fail_queue();
+        if let Some(why) = self.refusal(conn, row) {
+            self.refuse_call(conn, Some(row), why);
             return Some(Step::Done);
         }
         let changes = row.flags.has(Flags::WRITE)

@@ -136,7 +136,7 @@ fn counts(call: &str, end: &[&str]) -> (Vec<u8>, Option<(u64, u64, u64)>, u64) {
     (peer.take(), reading, rig.server.totals().errors)
 }
 
-/// The counts of the public server.
+/// The counts of Valkey. To Redis a wait that was ended with an error has failed, and was not rejected.
 #[test]
 fn a_command_that_waits_counts_once_when_it_ends() {
     let served = counts("BLPOP p 0", &["RPUSH p 1"]);

@@ -288,6 +288,27 @@ fn the_last_command_of_a_client_is_exec_and_none_of_its_transaction() {
 }
 
 #[test]
+fn an_exec_that_may_not_run_says_that_the_transaction_is_over() {
+    let server = Server::start(&["--requirepass", "secret"]);
+    let mut client = server.client();
+    let discarded = "EXECABORT Transaction discarded because of:";
+    let lines = [
+        (
+            "EXEC",
+            &*format!("{discarded} NOAUTH Authentication required."),
+        ),
+        ("AUTH secret", "OK"),
+    ];
+    script(&mut client, &lines);
+    client.call(&["SUBSCRIBE", "news"]);
+    let reply = text(&client.call(&["EXEC"]));
+    assert!(
+        reply.starts_with(&format!("{discarded} Can't execute 'exec': only")),
+        "{reply}"
+    );
+}
+
+#[test]
 fn an_exec_with_arguments_ends_the_transaction() {
     let server = Server::start(&[]);
     let refused =

@@ -236,8 +236,7 @@ impl Plane {
     }
 
     /// Keys have changed, of the engine's names.
-    pub fn changed<'a>(&self, source: Source, keys: impl IntoIterator<Item = &'a [u8]>) {
-        let _ = source;
+    pub fn changed<'a>(&self, keys: impl IntoIterator<Item = &'a [u8]>) {
         let most = if fault!(H3) { 1 } else { usize::MAX };
         for key in keys.into_iter().take(most) {
             match self.names.named(key) {

@@ -79,7 +79,7 @@ impl Embedded {
         let now = self.0.now_ms();
         let (answer, changed) = command(&mut self.0.model(), now);
         for plane in self.0.planes() {
-            plane.changed(SOURCE, changed.iter().map(Vec::as_slice));
+            plane.changed(changed.iter().map(Vec::as_slice));
         }
         Box::pin(std::future::ready(Ok(answer)))
     }

@@ -249,7 +249,7 @@ impl Script {
             return false;
         };
         match word {
-            Word::Changed(keys) => plane.changed(source, keys.iter().map(Vec::as_slice)),
+            Word::Changed(keys) => plane.changed(keys.iter().map(Vec::as_slice)),
             Word::Flushed => plane.flushed(source),
             Word::Heard(sent, epoch) => {
                 let known = self.shared.with(|world| world.wires[process].epoch);

@@ -104,7 +104,7 @@ impl Hold<'_> {
             let (slot, _) = database
                 .entries
                 .replace(slot, tag, stored.value, deadline, tick);
-            database.members_only += usize::from(database.is_members_only(slot));
+            database.note_members_only(slot, tag);
             hold.settle(db, stored.deadline);
         });
         Due::of(&progress)

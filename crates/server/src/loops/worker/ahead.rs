@@ -25,11 +25,16 @@ impl Ahead {
         self.clear();
         self.batch.fill(input, limits, AHEAD);
         let keyspace = &state.server.keyspace;
+        let warms = keyspace.is_worth_warming();
         for i in 0..self.batch.len() {
             let args = self.batch.args(input, i);
-            self.calls.push(keyspace.foresee(args, &mut self.foreseen));
+            let mut call = keyspace.foresee(args);
+            if let Some(call) = call.as_mut().filter(|_| warms) {
+                keyspace.add_keys(call, args, &mut self.foreseen);
+            }
+            self.calls.push(call);
         }
-        if self.batch.len() > 1 && keyspace.is_worth_warming() {
+        if self.foreseen.are_several() {
             keyspace.warm(&state.seat, db, &self.foreseen);
         }
     }

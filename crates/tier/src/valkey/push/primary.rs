@@ -137,7 +137,7 @@ impl Primary {
                     Reply::Bulk(key) => Some(key.as_slice()),
                     _ => None,
                 });
-                self.plane.changed(self.source, keys);
+                self.plane.changed(keys);
             }
             // Null: everything is gone. What is not understood counts as that.
             _ => self.plane.flushed(self.source),
