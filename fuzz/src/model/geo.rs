@@ -114,11 +114,11 @@ fn cell(lon: f64, lat: f64) -> u64 {
     })
 }
 
-/// The middle of a cell. A score may be any number.
+/// The middle of a cell. A score may be any number: what lies past the map counts as its edge.
 fn middle(score: f64) -> (f64, f64) {
     let cell = score as u64;
     let bits =
-        |odd: u32| (0..26).fold(0_u64, |sum, bit| sum | (cell >> (2 * bit + odd) & 1) << bit);
+        |odd: u32| (0..32).fold(0_u64, |sum, bit| sum | (cell >> (2 * bit + odd) & 1) << bit);
     let of = |n: u64, most: f64| ((n as f64 + 0.5) / f64::from(1 << 26) * 2.0 - 1.0) * most;
     (
         of(bits(1), 180.0).clamp(-180.0, 180.0),
