@@ -66,7 +66,8 @@ impl Model {
         self.waiters.retain(|waiter| waiter.id != id);
     }
 
-    /// A client was served: what it must have been told. It is the first in the queue of the key that served it.
+    /// A client was served: what it must have been told. It is the first in the queue of a key that has something; of its
+    /// own keys, the first that has something by then serves it.
     pub fn serve(&mut self, id: u64, answer: &Reply) -> Expect {
         let at = self.waiters.iter().position(|waiter| waiter.id == id);
         let waiter = self
@@ -75,12 +76,16 @@ impl Model {
             .unwrap();
         let key = self.served_by(&waiter, answer);
         let before = self.waiters.iter().take(at.unwrap());
-        for earlier in before {
-            assert!(
-                !waiter.is_behind(&key, earlier),
-                "{waiter:?} was served before {earlier:?}"
-            );
-        }
+        let is_first = |key: &Place| !before.clone().any(|earlier| waiter.is_behind(key, earlier));
+        let mut from_there = waiter.keys().skip_while(|other| *other != key);
+        assert!(
+            from_there.any(|other| self.serves(&waiter, &other) && is_first(&other)),
+            "{waiter:?} was served {key:?} out of turn: {:?}",
+            self.waiters
+        );
+        let mut passed_over = waiter.keys().take_while(|other| *other != key);
+        let passed_over = passed_over.find(|other| self.serves(&waiter, other));
+        assert_eq!(passed_over, None, "{waiter:?} was served {key:?}");
         let here = std::mem::replace(&mut self.db, waiter.db);
         let key = String::from_utf8(key.1).unwrap();
         let only = waiter.line.iter().map(|word| word.as_str());
