@@ -206,7 +206,7 @@ impl<K: Hash + Eq, V, S: BuildHasher> Inner<K, V, S> {
                         Ease::Share => missing.div_ceil((count - step) as u64),
                         Ease::All => missing,
                     };
-                    self.reclaim(shard, weight)
+                    self.reclaim(shard, weight, missing)
                 });
             }
         }
@@ -230,7 +230,7 @@ impl<K: Hash + Eq, V, S: BuildHasher> Inner<K, V, S> {
                         0 => 0,
                         len => (shard.store.weight() / len).max(1) * EVICTED_PER_HOLD,
                     };
-                    self.reclaim(shard, owed.min(unused.saturating_add(some)))
+                    self.reclaim(shard, owed.min(unused.saturating_add(some)), owed)
                 });
                 self.account.give_back(got);
                 collected |= got > 0;
@@ -238,14 +238,16 @@ impl<K: Hash + Eq, V, S: BuildHasher> Inner<K, V, S> {
         }
     }
 
-    /// Takes `weight` of a shard's loan back, evicting for it; returns what could be had.
-    fn reclaim(&self, shard: &mut Shard<K, V>, weight: u64) -> u64 {
+    /// Takes `weight` of a shard's loan back, evicting for it, and returns what could be had. An entry that leaves may
+    /// free more than that: of this, it takes as much as is `missing`, so that no other entry leaves for it.
+    fn reclaim(&self, shard: &mut Shard<K, V>, weight: u64, missing: u64) -> u64 {
         let target = shard.lent.saturating_sub(weight);
         if shard.store.weight() > target {
             let now = self.time.now().tick();
             self.evict_down_to(shard, target, now);
         }
-        let taken = shard.lent - shard.store.weight().max(target).min(shard.lent);
+        let unused = shard.lent.saturating_sub(shard.store.weight());
+        let taken = unused.min(missing);
         shard.lent -= taken;
         taken
     }

@@ -184,6 +184,21 @@ fn weights_of_zero_take_no_room_and_the_heaviest_is_refused_politely() {
     cache.validate();
 }
 
+/// A share of what was missing was taken from each shard, and cost each its entry.
+#[test]
+fn a_heavy_entry_evicts_no_more_than_it_needs() {
+    for round in 0..300 {
+        let cache = cache(300, 4);
+        for key in 0..10 {
+            cache.insert(key, 100);
+            // What is lent to one shard and not used may be short of a third.
+            let least = (key + 1).min(2) as usize;
+            assert!(cache.len() >= least, "round {round}, key {key}");
+        }
+        cache.validate();
+    }
+}
+
 #[test]
 fn the_heaviest_weights_do_not_overflow() {
     let cache = cache(u64::from(u32::MAX) * 3, 4);

@@ -98,7 +98,7 @@ fn a_time_to_live_that_is_set_after_a_huge_del_begins_then() {
 
 #[test]
 fn slow_uploads_downloads_and_questions_about_the_server_are_no_silence() {
-    let server = Server::start(&["--timeout", "1"]);
+    let server = Server::start(&["--timeout", "2"]);
     std::thread::scope(|scope| {
         scope.spawn(|| ask(&mut server.client()));
         scope.spawn(|| upload(&mut server.client()));
@@ -108,10 +108,10 @@ fn slow_uploads_downloads_and_questions_about_the_server_are_no_silence() {
     assert_eq!(closed, "0");
 }
 
-/// For longer than the time-out, never silent for a third of it.
+/// For longer than the time-out, never silent for a sixth of it: a busy machine may add to that.
 fn often(mut act: impl FnMut()) {
     let began = now();
-    while began.elapsed() < Duration::from_millis(2_300) {
+    while began.elapsed() < Duration::from_millis(4_300) {
         act();
         std::thread::sleep(Duration::from_millis(300));
     }
