@@ -137,7 +137,7 @@ fn download(client: &mut Client) {
     let length = 64 << 20;
     client.send(b"SETRANGE big 67108863 x\r\nGET big\r\n");
     let mut left = ":67108864\r\n$67108864\r\n\r\n".len() + length;
-    let mut part = vec![0; 6 << 20];
+    let mut part = vec![0; 4 << 20];
     often(|| {
         let n = part.len().min(left);
         client
