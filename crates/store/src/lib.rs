@@ -56,6 +56,8 @@ mod typed;
 pub use bytes::{Expired, HandedBack, INLINE_MAX, NewValue, Seen, Store, Value};
 #[cfg(feature = "bytes")]
 pub use hasher::KeyHasher;
+#[cfg(feature = "bytes")]
+pub use prefetch::prefetch;
 pub use slot::Slot;
 pub use tidewheel_timer::{Forecast, Progress};
 pub use typed::{Attributes, Found, Freed, IntoEntries, Removed, Soft, TypedStore};

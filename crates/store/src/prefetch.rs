@@ -2,7 +2,7 @@
 
 /// Asks for the cache line of a value, and does not wait for it.
 #[inline(always)]
-pub(crate) fn prefetch<T>(value: &T) {
+pub fn prefetch<T>(value: &T) {
     #[cfg(target_arch = "x86_64")]
     safe_arch::prefetch_t0(value);
     #[cfg(not(target_arch = "x86_64"))]

@@ -5,7 +5,10 @@
 
 use tidewheel_store::Progress;
 
-use super::{DEADLINE_MAX, Member, NONE, Packed, PackedRef, Place};
+use super::{DEADLINE, DEADLINE_MAX, Member, NONE, Packed, PackedRef, Place, raw_deadline};
+
+/// Bytes of four deadlines, which are three words.
+const FOUR: usize = 4 * DEADLINE;
 
 /// What the column says of a moment.
 #[derive(Debug, Clone, Copy)]
@@ -16,6 +19,37 @@ struct Outlook {
     first: usize,
     /// The earliest deadline that is not reached, or [`NONE`].
     next: u64,
+}
+
+impl Outlook {
+    /// Takes in the deadlines of members, of which the first has this index.
+    fn look_at(&mut self, index: usize, deadlines: impl Iterator<Item = u64>, now: u64) {
+        for (index, deadline) in (index..).zip(deadlines) {
+            if deadline <= now {
+                self.first = self.first.min(index);
+                self.due += 1;
+            } else {
+                self.next = self.next.min(deadline);
+            }
+        }
+    }
+}
+
+/// The four deadlines that these bytes are.
+#[inline(always)]
+fn deadlines_of(four: &[u8]) -> [u64; 4] {
+    let word = |at: usize| {
+        four[at..]
+            .first_chunk()
+            .map_or(0, |word| u64::from_le_bytes(*word))
+    };
+    let (first, second, third) = (word(0), word(8), word(16));
+    [
+        first & NONE,
+        (first >> 48 | second << 16) & NONE,
+        (second >> 32 | third << 32) & NONE,
+        third >> 16,
+    ]
 }
 
 /// A member whose deadline is reached.
@@ -93,16 +127,26 @@ impl PackedRef<'_> {
     }
 
     fn outlook(self, now: u64) -> Outlook {
-        let (mut due, mut first, mut next) = (0, usize::MAX, NONE);
-        for (index, deadline) in self.deadlines().enumerate() {
-            if deadline <= now {
-                first = first.min(index);
-                due += 1;
+        let mut outlook = Outlook {
+            due: 0,
+            first: usize::MAX,
+            next: NONE,
+        };
+        let (mut fours, mut index) = (self.column().chunks_exact(FOUR), 0);
+        for four in &mut fours {
+            let four = deadlines_of(four);
+            // Mostly none of them is due, and a test for each would cost more than their minimum.
+            let earliest = four[0].min(four[1]).min(four[2].min(four[3]));
+            if earliest > now {
+                outlook.next = outlook.next.min(earliest);
             } else {
-                next = next.min(deadline);
+                outlook.look_at(index, four.into_iter(), now);
             }
+            index += four.len();
         }
-        Outlook { due, first, next }
+        let rest = fours.remainder().chunks_exact(DEADLINE);
+        outlook.look_at(index, rest.map(raw_deadline), now);
+        outlook
     }
 
     /// The members that are due, by what the column says: their offsets are not known yet.
@@ -127,6 +171,35 @@ impl PackedRef<'_> {
                 index += 1;
             }
             due.place.at = at;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// All lengths of the column around its fours, and all that may be due.
+    #[test]
+    fn a_column_of_any_length_says_what_is_due_and_when_the_next_is() {
+        for len in 0..14_u64 {
+            let mut packed = Packed::of_singles();
+            for i in 0..len {
+                let place = packed.push(format!("member {i}").as_bytes(), b"");
+                // Each length has other bytes in each word; every seventh member has none.
+                let deadline = (i % 7 != 6).then_some((i * 5 % len + 1) * 0x0101_0101_0101);
+                packed.set_deadline(place, deadline);
+            }
+            for now in (0..=len + 1).map(|step| step * 0x0101_0101_0101) {
+                let outlook = packed.get().outlook(now);
+                let deadlines: Vec<u64> = packed.get().deadlines().collect();
+                let due = |deadline: &u64| *deadline <= now;
+                assert_eq!(outlook.due, deadlines.iter().filter(|d| due(d)).count());
+                let first = deadlines.iter().position(due);
+                assert_eq!(outlook.first, first.unwrap_or(usize::MAX));
+                let next = deadlines.iter().copied().filter(|d| !due(d)).min();
+                assert_eq!(outlook.next, next.unwrap_or(NONE));
+            }
         }
     }
 }

@@ -21,7 +21,11 @@ mod find;
 mod varint;
 
 pub use edit::{Packed, overwrite};
+use tidewheel_store::prefetch;
 use varint::varint;
+
+/// Bytes of a cache line.
+const CACHE_LINE: usize = 64;
 
 /// A column of deadlines follows.
 const TIMED: u8 = 0x01;
@@ -212,14 +216,26 @@ impl<'a> PackedRef<'a> {
     /// The place of the member that `index` members come before.
     #[must_use]
     pub fn nth(self, index: usize) -> Option<Place> {
-        let (len, mut at) = self.header();
+        let (len, at) = self.header();
         if index >= len {
             return None;
         }
-        for _ in 0..index {
-            at = self.after(at);
-        }
+        let at = match self.is_pairs() {
+            true => self.skip(at, 2 * index),
+            false => self.skip(at, index),
+        };
         Some(Place { at, index })
+    }
+
+    /// Where so many elements, the first of which begins at `at`, end.
+    fn skip(self, at: usize, elements: usize) -> usize {
+        (0..elements).fold(at, |at, _| span(self.0, at).1)
+    }
+
+    /// Asks for the memory, of so many cache lines at most, and does not wait for it.
+    pub fn warm(self, lines: usize) {
+        let lines = self.0.chunks(CACHE_LINE).take(lines);
+        lines.filter_map(<[u8]>::first).for_each(prefetch);
     }
 
     /// The member's deadline in ticks (ms).

@@ -20,6 +20,7 @@ use crate::value::{self, Entries, Object};
 mod awaited;
 mod collections;
 mod members;
+mod warm;
 
 pub(crate) use self::members::{Due, Owed, Work};
 

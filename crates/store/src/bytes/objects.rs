@@ -1,5 +1,7 @@
 //! The caller's objects, by number: values that are not bytes, or too long for a block.
 
+use crate::prefetch::prefetch;
+
 /// A slab of objects.
 #[derive(Debug)]
 pub(crate) struct Objects<O> {
@@ -37,6 +39,13 @@ impl<O> Objects<O> {
         self.slots[number as usize]
             .as_ref()
             .expect("an entry's object exists")
+    }
+
+    /// Asks for an object's slot, and does not wait for it.
+    pub(crate) fn prefetch(&self, number: u32) {
+        if let Some(slot) = self.slots.get(number as usize) {
+            prefetch(slot);
+        }
     }
 
     pub(crate) fn get_mut(&mut self, number: u32) -> &mut O {

@@ -161,6 +161,21 @@ impl<O> Store<O> {
         }
     }
 
+    /// Asks for where the entry's object is, if it has one. Waits for nothing but the entry.
+    #[inline]
+    pub fn warm_object(&self, slot: Slot) {
+        if let Some(number) = self.object_of(slot) {
+            self.objects.prefetch(number);
+        }
+    }
+
+    /// The entry's object; `None` for inline bytes.
+    #[inline]
+    #[must_use]
+    pub fn object(&self, slot: Slot) -> Option<&O> {
+        Some(self.objects.get(self.object_of(slot)?))
+    }
+
     /// The entry's key.
     #[inline]
     #[must_use]

@@ -5,6 +5,7 @@ use tidewheel_store::{HandedBack, Progress, Slot};
 
 use super::Hold;
 use super::collections::TIDYING;
+use super::warm::TOGETHER;
 use crate::collection::{Collection, Owned};
 use crate::events::Cause;
 use crate::time::Now;
@@ -227,7 +228,10 @@ impl Hold<'_> {
         sink: &mut dyn FnMut(Option<u64>, Option<Object>),
     ) -> (u32, bool) {
         let (mut members, mut backlog) = (0, false);
-        for entry in handed {
+        for (i, entry) in handed.iter().enumerate() {
+            if i.is_multiple_of(TOGETHER) {
+                self.warm_members(db, &handed[i..handed.len().min(i + TOGETHER)]);
+            }
             let left = budget.saturating_sub(members);
             if left == 0 {
                 let as_before = Some(entry.deadline);
