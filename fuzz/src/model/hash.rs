@@ -2,9 +2,7 @@
 
 use tidewheel_resp::{Reply, parse_i64};
 
-use super::{
-    Answered, Bytes, Expect, Member, Members, Model, bulk, error, flat, int, invalid_time, random,
-};
+use super::{Answered, Bytes, Expect, Member, Members, Model, bulk, error, flat, int, random};
 use crate::draw::Draw;
 use crate::op::Unit;
 
@@ -205,9 +203,7 @@ impl Model {
     }
 
     fn until(&self, w: &[&str], at: usize, unit: Unit) -> Result<Life, Reply> {
-        let deadline = self.wall_deadline(unit, w[at + 1].parse().unwrap());
-        let deadline = deadline.ok_or_else(|| invalid_time(&w[0].to_lowercase()));
-        Ok(Life::Until(deadline?))
+        Ok(Life::Until(self.member_end(w, w[at + 1], unit)?))
     }
 
     fn hgetex(&mut self, w: &[&str]) -> Result<Expect, Reply> {

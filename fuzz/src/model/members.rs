@@ -7,8 +7,11 @@ use super::{Answered, Expect, Kind, Model, flat, int, integer, invalid_time, wro
 use crate::draw::Draw;
 use crate::op::{Unit, When};
 
-/// The latest deadline of a member, in wall time.
-const WALL_MAX_MS: i128 = 1 << 46;
+/// The first wall time that no deadline of a member may have.
+const WALL_END_MS: i128 = 1 << 46;
+
+/// The same in engine time.
+const END: i128 = (1 << 48) - 1;
 
 impl Draw<'_, '_> {
     pub(crate) fn member_deadline(&mut self) -> String {
@@ -80,10 +83,10 @@ impl Model {
     }
 
     /// The deadline that a number means for members: not too far away.
-    fn member_end(&self, w: &[&str], number: &str, unit: Unit) -> Result<i128, Reply> {
+    pub(super) fn member_end(&self, w: &[&str], number: &str, unit: Unit) -> Result<i128, Reply> {
         let deadline = self.wall_deadline(unit, number.parse().unwrap());
         deadline
-            .filter(|deadline| deadline + self.wall_offset <= WALL_MAX_MS)
+            .filter(|at| *at < END && at + self.wall_offset < WALL_END_MS)
             .ok_or_else(|| invalid_time(&w[0].to_lowercase()))
     }
 

@@ -14,7 +14,7 @@ use crate::commands::lifetime::invalid_expire_time;
 use crate::context::{Context, Lookup};
 use crate::error::CommandError;
 use crate::events::Cause;
-use crate::time::{Base, Unit, rounded_seconds};
+use crate::time::{Base, Now, Unit, rounded_seconds};
 
 type Outcome = Result<(), CommandError>;
 
@@ -26,8 +26,8 @@ const WRONG_COUNT: CommandError =
     CommandError::fixed("ERR The `numfields` parameter must match the number of arguments");
 const NEGATIVE: CommandError = CommandError::fixed("ERR invalid expire time, must be >= 0");
 
-/// The latest deadline of a member, in wall time.
-const WALL_MAX_MS: i64 = 1 << 46;
+/// The first wall time that no deadline of a member may have, as in Redis.
+const WALL_END_MS: i64 = 1 << 46;
 
 /// The answer for a member that is not there.
 const NO_MEMBER: i64 = -2;
@@ -133,10 +133,14 @@ fn member_deadline(
     if number < 0 {
         return Err(NEGATIVE);
     }
-    let now = &ctx.now;
-    let deadline = now.deadline(number, unit, base);
-    let deadline = deadline.filter(|d| *d <= DEADLINE_MAX && now.wall_of(*d) <= WALL_MAX_MS);
+    let deadline = ctx.now.deadline(number, unit, base);
+    let deadline = deadline.filter(|at| is_of_members(&ctx.now, *at));
     deadline.ok_or_else(|| invalid_expire_time(ctx.name()))
+}
+
+/// Whether a member may have this deadline: it is not too far away.
+pub(crate) fn is_of_members(now: &Now, deadline: u64) -> bool {
+    deadline <= DEADLINE_MAX && now.wall_of(deadline) < WALL_END_MS
 }
 
 /// HEXPIRE and its relatives.

@@ -49,6 +49,22 @@ fn a_field_is_alive_one_tick_before_its_deadline_and_gone_at_it_though_nobody_as
     }
 }
 
+/// HSETEX and HGETEX took any time; HPEXPIRE took one millisecond more than Redis does.
+#[test]
+fn members_have_one_latest_deadline_whichever_command_sets_it() {
+    let mut rig = Rig::new();
+    let (last, end) = ((1_u64 << 46) - 1, 1_u64 << 46);
+    rig.script(&format!(
+        "HSETEX h PXAT {last} FIELDS 1 f v -> :1
+         HGETEX h PXAT {last} FIELDS 1 f -> ['v']
+         HPEXPIREAT h {last} FIELDS 1 f -> [:1]
+         HSETEX h PXAT {end} FIELDS 1 f v -> -ERR invalid expire time in 'hsetex' command
+         HGETEX h PXAT {end} FIELDS 1 f -> -ERR invalid expire time in 'hgetex' command
+         HPEXPIREAT h {end} FIELDS 1 f -> -ERR invalid expire time in 'hpexpireat' command
+         HPEXPIRETIME h FIELDS 1 f -> [:{last}]"
+    ));
+}
+
 #[test]
 fn a_command_meets_no_dead_field_though_no_pass_came_and_an_empty_hash_leaves() {
     for (name, fields) in FORMS {

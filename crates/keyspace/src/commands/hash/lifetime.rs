@@ -1,11 +1,11 @@
 //! Fields with a lifetime in one call: HGETEX, HSETEX, HGETDEL.
 
-use tidewheel_collections::{DEADLINE_MAX, Hash, HashRef, NewDeadline};
+use tidewheel_collections::{Hash, HashRef, NewDeadline};
 use tidewheel_resp::Writer;
 
 use super::Outcome;
 use crate::commands::lifetime::{Lifetime, LifetimeOption, invalid_expire_time};
-use crate::commands::members::named;
+use crate::commands::members::{is_of_members, named};
 use crate::context::{Context, Lookup};
 use crate::error::CommandError;
 use crate::events::{Cause, NotifyClass};
@@ -41,7 +41,7 @@ fn evaluate(ctx: &Context<'_, '_>, option: LifetimeOption) -> Result<Lifetime, C
         option => option.evaluate(ctx)?,
     };
     match evaluated {
-        Lifetime::Until(deadline) if deadline > DEADLINE_MAX => {
+        Lifetime::Until(deadline) if !is_of_members(&ctx.now, deadline) => {
             Err(invalid_expire_time(ctx.name()))
         }
         lifetime => Ok(lifetime),
