@@ -44,9 +44,9 @@ pub(super) struct Delivery {
     /// The message's sequence in the stream.
     pub(super) sequence: u64,
     /// Which delivery this is, from 1.
-    count: u64,
+    pub(super) count: u64,
     /// When the message was kept.
-    kept: Timestamp,
+    pub(super) kept: Timestamp,
 }
 
 impl Delivery {
@@ -170,9 +170,9 @@ impl Inner {
         let (reply, id) = (reply?, id_of(&subject)?);
         let delivery = Delivery::of(&reply)?;
         let order = Order::read(&headers?, payload)?;
-        if order.due > now.plus(ask.lookahead) {
-            self.put_off(&reply, order.due.since(now) - ask.lookahead)
-                .await;
+        // How far ahead it was handed over is the stream's business, unless nothing is to be claimed ahead.
+        if ask.lookahead.is_zero() && order.due > now {
+            self.put_off(&reply, order.due.since(now)).await;
             return None;
         }
         let fence = if delivery.count == 1 && !self.may_be_old(delivery, now) {

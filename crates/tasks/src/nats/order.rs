@@ -23,7 +23,8 @@ pub(super) struct Order {
     pub(super) payload: Bytes,
 }
 
-const DUE: &str = "Tw-Due";
+/// The header that says when a task is due.
+pub(super) const DUE: &str = "Tw-Due";
 const BEGAN: &str = "Tw-Began";
 const EVERY: &str = "Tw-Every";
 const ATTEMPT: &str = "Tw-Attempt";

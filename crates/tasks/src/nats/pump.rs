@@ -12,11 +12,19 @@ use futures_util::StreamExt;
 use serde_json::json;
 use tidewheel_time::{monotonic_nanos, nanos};
 
+use super::claims::Delivery;
+use super::order::{DUE, number};
 use super::wire::Wire;
+use crate::shape::timestamp::Timestamp;
 use crate::store::Wake;
 
 /// Messages that wait for a worker to claim them.
 const ROOM: usize = 2000;
+
+/// Workers are told of each so many messages that wait, of what is due within this after it was kept, and of what is
+/// delivered again. They ask for the others anyway.
+const MANY: usize = 64;
+const SOON: Duration = Duration::from_secs(2);
 
 /// How long a pull lasts.
 const PULL: Duration = Duration::from_secs(1);
@@ -68,6 +76,13 @@ impl Buffer {
         let mut waiting = self.lock();
         let count = most.min(waiting.len());
         waiting.drain(..count).collect()
+    }
+
+    /// Returns whether so many wait that somebody should take them.
+    fn push(&self, delivered: Delivered) -> bool {
+        let mut waiting = self.lock();
+        waiting.push(delivered);
+        waiting.len().is_multiple_of(MANY)
     }
 
     fn room(&self) -> usize {
@@ -148,13 +163,27 @@ async fn receive(messages: &mut Subscriber, buffer: &Buffer, wakes: &Wakes, most
         let next = tokio::time::timeout(PULL + PULL / 5, messages.next()).await;
         match next {
             Ok(Some(message)) if message.status.is_none() => {
-                let at = monotonic_nanos();
-                buffer.lock().push(Delivered { message, at });
-                wakes.tell();
+                let (at, soon) = (monotonic_nanos(), is_soon(&message));
+                if buffer.push(Delivered { message, at }) || soon {
+                    wakes.tell();
+                }
             }
             // The pull has ended, or nobody knows of it.
             _ => return received > 0,
         }
     }
     most > 0
+}
+
+/// Whether a message should be claimed now, not when a worker asks the next time.
+fn is_soon(message: &Message) -> bool {
+    let due = message
+        .headers
+        .as_ref()
+        .and_then(|headers| number(headers, DUE));
+    let delivery = message.reply.as_deref().and_then(Delivery::of);
+    let (Some(due), Some(delivery)) = (due, delivery) else {
+        return true;
+    };
+    delivery.count > 1 || Timestamp(due) <= delivery.kept.plus(SOON)
 }

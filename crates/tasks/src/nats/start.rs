@@ -51,7 +51,7 @@ impl NatsStore {
         NatsBuilder {
             queue: queue.into(),
             replicas: 1,
-            lookahead: Duration::from_secs(15),
+            lookahead: Duration::from_secs(24),
             lease: Duration::from_secs(16),
             options: None,
         }
@@ -66,8 +66,8 @@ impl NatsBuilder {
         self
     }
 
-    /// How long before it is due a task is handed over (default 15 s), whatever the workers' lookahead is. The election of a
-    /// leader takes four to nine seconds.
+    /// How long before it is due a task is handed over and claimed (default 24 s), whatever the workers' lookahead is: longer
+    /// than a lease and an election together. So a delivery that was lost with a node is made again in time.
     #[must_use]
     pub fn lookahead(mut self, lookahead: Duration) -> Self {
         self.lookahead = lookahead;

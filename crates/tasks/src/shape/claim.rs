@@ -35,8 +35,8 @@ pub struct Claim {
     pub lease: Duration,
     /// How long it lasts at first, after it was asked for: a store may have fetched it before.
     pub remaining: Duration,
-    /// For how long nobody else can have it, even if the engine has lost its extensions in a fail-over. After that a worker
-    /// asks before it runs it.
+    /// How long a lease lasts, if the engine loses those that came after it in a fail-over. A worker counts it from the lease
+    /// before the latest. After that it asks before it runs the claim, and does not run it without an answer.
     pub sure: Duration,
     /// What the store itself needs to find the claim again.
     pub receipt: String,

@@ -22,9 +22,7 @@ pub(super) trait Ends: Send + Sync {
 
 impl<S: TaskStore> Ends for Shared<S> {
     fn ended(&self, key: u64, outcome: Outcome) {
-        if let Some(held) = self.held().get_mut(key) {
-            held.stage = Stage::Ended;
-        }
+        self.held().set_stage(key, Stage::Ended);
         self.mailbox.end(key, End::Ran(outcome));
     }
 

@@ -1,7 +1,7 @@
 //! The ferry: all calls of the engine, one after another, each within a limit of time.
 //!
-//! A turn is: take what has come; tell the engine how runs have ended; extend leases of which a quarter is over; ask for the
-//! time; claim. A call that fails is made again in a later turn, after a pause that doubles up to a quarter of a second. What ends
+//! A turn is: take what has come; tell the engine how runs have ended; extend leases of which a quarter is over, many at a
+//! time; ask for the time; claim. A call that fails is made again in a later turn, after a pause that doubles up to a quarter of a second. What ends
 //! while the engine is away waits here: it is bounded by the number of claims.
 
 use std::collections::HashMap;
@@ -33,11 +33,17 @@ const SHARE: usize = 64;
 /// After such a call that could have brought more.
 const SHARE_PAUSE: Duration = Duration::from_millis(20);
 
+/// How long an end waits for others that the engine is told of in the same call.
+const GATHER: Duration = Duration::from_millis(5);
+
 /// A claim that is due within this is urgent.
 const URGENT: Duration = Duration::from_secs(1);
 
 /// From one question for claims to the next when nothing is claimed ahead.
 const POLL_SKEWED: Duration = Duration::from_millis(50);
+
+/// From one turn to the next while the worker stops.
+const CLOSING: Duration = Duration::from_millis(100);
 
 const PAUSE_MIN: Duration = Duration::from_millis(20);
 const PAUSE_MAX: Duration = Duration::from_millis(250);
@@ -130,19 +136,22 @@ impl Ferry {
 
     fn sleep<S: TaskStore>(&self, shared: &Shared<S>, closing: bool) -> Duration {
         let now = shared.clock.now();
-        let extend = now + shared.settings.lease / 20;
-        let next = if closing {
-            extend
+        let extend = shared.held().next_extension();
+        // What stops looks again and again whether all has ended.
+        let other = if closing {
+            now + CLOSING
         } else {
-            self.claim_at.min(extend)
+            self.claim_at
         };
+        let next = extend.map_or(other, |extend| extend.min(other));
         next.max(self.resume_at).saturating_sub(now)
     }
 
     /// Sleeps until something comes, `limit` at most. While calls fail, nothing that comes ends the pause.
     pub(super) fn wait<S>(&self, shared: &Shared<S>, limit: Duration) {
         if self.pause.is_zero() {
-            shared.mailbox.wait(limit);
+            let gather = if self.full { Duration::ZERO } else { GATHER };
+            shared.mailbox.wait(limit, gather);
         } else {
             std::thread::sleep(limit.min(PAUSE_MAX));
         }
@@ -286,6 +295,10 @@ fn observe<S: TaskStore>(shared: &Shared<S>) -> Result<(), StoreError> {
 /// Extends the leases of which a quarter is over. Claims that are not ours any more are dropped, unless they run.
 fn extend<S: TaskStore>(shared: &Shared<S>, wheel: &Wheel) -> Result<(), StoreError> {
     let lease = shared.settings.lease;
+    let now = shared.clock.now();
+    if shared.held().next_extension().is_none_or(|at| at > now) {
+        return Ok(());
+    }
     loop {
         let batch = shared.held().ending(shared.clock.now(), BATCH);
         if batch.is_empty() {
@@ -293,8 +306,8 @@ fn extend<S: TaskStore>(shared: &Shared<S>, wheel: &Wheel) -> Result<(), StoreEr
         }
         let (sent, claims) = (shared.clock.now(), claims_of(&batch));
         let verdicts = call(shared, shared.store.extend(&claims, lease))?;
-        for ((key, claim), verdict) in batch.iter().zip(verdicts) {
-            extended(shared, wheel, *key, verdict, sent + claim.lease);
+        for ((key, _), verdict) in batch.iter().zip(verdicts) {
+            extended(shared, wheel, *key, verdict, sent);
         }
     }
 }
@@ -304,19 +317,17 @@ fn extended<S: TaskStore>(
     wheel: &Wheel,
     key: u64,
     verdict: Verdict,
-    until: Duration,
+    sent: Duration,
 ) {
     if verdict.is_accepted() {
         shared.counters.extended.fetch_add(1, Relaxed);
-        if let Some(held) = shared.held().get_mut(key) {
-            held.until = until;
-        }
+        shared.held().extended(key, sent);
     } else if wheel.remove(&key).is_some() {
         shared.held().remove(key);
         count(&shared.counters.recalled);
-    } else if let Some(held) = shared.held().get_mut(key) {
-        // It runs: its end will be refused. Nothing more is asked about it.
-        held.until = Duration::MAX;
+    } else {
+        // It runs: its end will be refused.
+        shared.held().give_up(key);
     }
 }
 

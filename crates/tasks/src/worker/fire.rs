@@ -14,6 +14,9 @@ use crate::shape::claim::Claim;
 use crate::store::TaskStore;
 use crate::wait::wait_for;
 
+/// After an engine did not say whether an unsure claim is still the worker's.
+const ASK_AGAIN: Duration = Duration::from_millis(50);
+
 impl<S: TaskStore> Shared<S> {
     /// Runs a claim, or files it again, or drops it.
     pub(super) fn fire(self: &Arc<Self>, wheel: &Wheel, key: u64) {
@@ -35,13 +38,21 @@ impl<S: TaskStore> Shared<S> {
             count(&self.counters.lapsed);
             return;
         }
-        let asks = self.settings.strict || now >= sure;
-        if asks && !self.is_still_ours(&claim) {
-            self.held().remove(key);
-            count(&self.counters.recalled);
-            return;
+        let is_sure = now < sure;
+        let is_ours = if self.settings.strict || !is_sure {
+            self.is_still_ours(&claim)
+        } else {
+            Some(true)
+        };
+        match is_ours {
+            Some(false) => {
+                self.held().remove(key);
+                count(&self.counters.recalled);
+            }
+            // Somebody else may have run it, under a higher fence.
+            None if !is_sure => self.file(wheel, key, ASK_AGAIN),
+            _ => self.begin(key, claim),
         }
-        self.begin(key, claim);
     }
 
     /// Lets the wheel fire a claim. A wheel that has stopped does not: the claim goes back.
@@ -57,14 +68,13 @@ impl<S: TaskStore> Shared<S> {
         (now < claim.due).then(|| claim.due.since(now))
     }
 
-    /// Asks the engine whether a claim has been taken back. An engine that does not answer has not said so.
-    fn is_still_ours(&self, claim: &Arc<Claim>) -> bool {
+    /// Asks the engine whether a claim has been taken back. `None` if it does not answer.
+    fn is_still_ours(&self, claim: &Arc<Claim>) -> Option<bool> {
         let (claims, lease) = (std::slice::from_ref(claim), self.settings.lease);
         let extended = self.store.extend(claims, lease);
         let verdicts = wait_for(&self.clock, self.settings.limit, extended);
-        verdicts.map_or(true, |verdicts| {
-            verdicts.iter().all(|verdict| verdict.is_accepted())
-        })
+        let verdicts = verdicts.ok()?;
+        Some(verdicts.iter().all(|verdict| verdict.is_accepted()))
     }
 
     fn begin(self: &Arc<Self>, key: u64, claim: Arc<Claim>) {
@@ -72,9 +82,7 @@ impl<S: TaskStore> Shared<S> {
         let late = now.since(claim.due);
         self.counters.record_late(late);
         count(&self.counters.ran);
-        if let Some(held) = self.held().get_mut(key) {
-            held.stage = Stage::Runs;
-        }
+        self.held().set_stage(key, Stage::Runs);
         let ending = Ending::new(Arc::clone(self) as _, key);
         (self.handler)(Run::new(claim, late), ending);
     }

@@ -1,6 +1,6 @@
-//! The claims of a worker: where each is, and until when it may be believed.
+//! The claims of a worker: where each is, until when it may be believed, and whose leases are to be extended.
 
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -21,18 +21,31 @@ pub(super) enum Stage {
 #[derive(Debug)]
 pub(super) struct Held {
     pub(super) claim: Arc<Claim>,
-    pub(super) stage: Stage,
+    stage: Stage,
+    /// When its lease was asked for, the last time that it was given.
+    asked: Duration,
     /// The end of its lease, by the worker's monotonic clock. Counted from when the lease was asked for: so it is no later than
     /// the engine's end.
     pub(super) until: Duration,
-    /// Until when nobody else can have it, whatever the engine has lost.
+    /// Until when nobody else can have it, even if the engine has lost the latest extension.
     pub(super) sure: Duration,
+}
+
+impl Held {
+    /// When its lease is to be extended: when a quarter of it is over.
+    fn extend_at(&self) -> Duration {
+        let lease = self.claim.lease;
+        self.until.saturating_sub(lease - lease / 4)
+    }
 }
 
 /// All claims of a worker, by the number under which the wheel has them.
 #[derive(Debug, Default)]
 pub(super) struct Claims {
     claims: HashMap<u64, Held>,
+    /// Whose leases are to be extended, and when.
+    leases: BTreeSet<(Duration, u64)>,
+    running: usize,
     latest: u64,
 }
 
@@ -42,28 +55,21 @@ impl Claims {
     }
 
     pub(super) fn running(&self) -> usize {
-        let runs = self
-            .claims
-            .values()
-            .filter(|held| held.stage == Stage::Runs);
-        runs.count()
+        self.running
     }
 
     /// Takes a claim in; returns its number.
-    pub(super) fn add(&mut self, claim: Claim, sent: Duration) -> u64 {
+    pub(super) fn add(&mut self, claim: Claim, asked: Duration) -> u64 {
         self.latest += 1;
-        let until = sent.saturating_add(claim.remaining);
-        let sure = sent.saturating_add(claim.sure);
-        let (claim, stage) = (Arc::new(claim), Stage::Waits);
-        self.claims.insert(
-            self.latest,
-            Held {
-                claim,
-                stage,
-                until,
-                sure,
-            },
-        );
+        let held = Held {
+            stage: Stage::Waits,
+            asked,
+            until: asked.saturating_add(claim.remaining),
+            sure: asked.saturating_add(claim.sure),
+            claim: Arc::new(claim),
+        };
+        self.leases.insert((held.extend_at(), self.latest));
+        self.claims.insert(self.latest, held);
         self.latest
     }
 
@@ -71,28 +77,147 @@ impl Claims {
         self.claims.get(&key)
     }
 
-    pub(super) fn get_mut(&mut self, key: u64) -> Option<&mut Held> {
-        self.claims.get_mut(&key)
+    /// Its lease is extended as long as it waits or runs.
+    pub(super) fn set_stage(&mut self, key: u64, stage: Stage) {
+        let Some(held) = self.claims.get_mut(&key) else {
+            return;
+        };
+        self.running -= usize::from(held.stage == Stage::Runs);
+        self.running += usize::from(stage == Stage::Runs);
+        held.stage = stage;
+        let lease = (held.extend_at(), key);
+        if stage == Stage::Ended {
+            self.leases.remove(&lease);
+        } else {
+            self.leases.insert(lease);
+        }
+    }
+
+    /// The engine has given another lease, which was asked for at `asked`. If it loses that, the one before still holds.
+    pub(super) fn extended(&mut self, key: u64, asked: Duration) {
+        let Some(held) = self.claims.get_mut(&key) else {
+            return;
+        };
+        let listed = self.leases.remove(&(held.extend_at(), key));
+        let before = held.asked.saturating_add(held.claim.sure);
+        held.sure = held.sure.max(before);
+        held.asked = asked;
+        held.until = asked.saturating_add(held.claim.lease);
+        if listed {
+            self.leases.insert((held.extend_at(), key));
+        }
+    }
+
+    /// It is not the worker's any more, and runs: nothing more is asked about it.
+    pub(super) fn give_up(&mut self, key: u64) {
+        if let Some(held) = self.claims.get(&key) {
+            self.leases.remove(&(held.extend_at(), key));
+        }
     }
 
     pub(super) fn remove(&mut self, key: u64) -> Option<Held> {
+        self.set_stage(key, Stage::Ended);
         self.claims.remove(&key)
     }
 
-    /// Claims of whose lease a quarter is over, so many at most: those that have not ended. A claim whose lease is over, and that
-    /// does not run, is not extended: another worker may be about to claim it.
-    pub(super) fn ending(&self, now: Duration, most: usize) -> Vec<(u64, Arc<Claim>)> {
-        let is_ending = |held: &Held| {
-            let lease = held.claim.lease;
-            let extends = match held.stage {
-                Stage::Waits => held.until > now,
-                Stage::Runs => true,
-                Stage::Ended => false,
+    /// When leases are to be extended next: a bit after the first could be, so that others go with it.
+    pub(super) fn next_extension(&self) -> Option<Duration> {
+        let (at, key) = self.leases.first()?;
+        let lease = self.claims.get(key)?.claim.lease;
+        Some(at.saturating_add(lease / 16))
+    }
+
+    /// Claims of whose lease a quarter is over, so many at most. A claim whose lease is over, and that does not run, is not
+    /// extended any more: another worker may be about to claim it.
+    pub(super) fn ending(&mut self, now: Duration, most: usize) -> Vec<(u64, Arc<Claim>)> {
+        let mut ending = Vec::new();
+        let mut over = Vec::new();
+        for lease in self.leases.range(..=(now, u64::MAX)) {
+            let Some(held) = self.claims.get(&lease.1) else {
+                continue;
             };
-            extends && held.until < now + (lease - lease / 4)
-        };
-        let ending = self.claims.iter().filter(|(_, held)| is_ending(held));
-        let ending = ending.map(|(key, held)| (*key, Arc::clone(&held.claim)));
-        ending.take(most).collect()
+            if held.stage == Stage::Waits && held.until <= now {
+                over.push(*lease);
+            } else if ending.len() < most {
+                ending.push((lease.1, Arc::clone(&held.claim)));
+            } else {
+                break;
+            }
+        }
+        over.iter().for_each(|lease| {
+            self.leases.remove(lease);
+        });
+        ending
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::shape::claim::Fence;
+    use crate::shape::timestamp::Timestamp;
+
+    const S: fn(u64) -> Duration = Duration::from_secs;
+
+    fn claim(sure: Duration) -> Claim {
+        let mut claim = Claim::new("a", Timestamp(0), Fence(1), S(12));
+        claim.sure = sure;
+        claim
+    }
+
+    fn keys(claims: &mut Claims, now: u64) -> Vec<u64> {
+        let ending = claims.ending(S(now), 9);
+        ending.iter().map(|(key, _)| *key).collect()
+    }
+
+    #[test]
+    fn leases_are_extended_together_when_a_quarter_is_over() {
+        let mut claims = Claims::default();
+        assert_eq!(claims.next_extension(), None);
+        let (first, second) = (
+            claims.add(claim(S(16)), S(0)),
+            claims.add(claim(S(16)), S(1)),
+        );
+        assert_eq!(claims.next_extension(), Some(Duration::from_millis(3750)));
+        assert_eq!(
+            (keys(&mut claims, 2), keys(&mut claims, 4)),
+            (vec![], vec![first, second])
+        );
+        claims.extended(first, S(4));
+        assert_eq!(keys(&mut claims, 6), [second]);
+        claims.set_stage(second, Stage::Ended);
+        assert_eq!(keys(&mut claims, 7), [first]);
+        claims.remove(first);
+        assert_eq!((keys(&mut claims, 9), claims.len()), (vec![], 1));
+    }
+
+    #[test]
+    fn a_lease_that_is_over_is_extended_only_if_its_claim_runs() {
+        let mut claims = Claims::default();
+        let (waits, runs) = (
+            claims.add(claim(S(16)), S(0)),
+            claims.add(claim(S(16)), S(0)),
+        );
+        claims.set_stage(runs, Stage::Runs);
+        assert_eq!((keys(&mut claims, 12), claims.running()), (vec![runs], 1));
+        claims.give_up(runs);
+        assert_eq!(keys(&mut claims, 13), [0; 0]);
+        claims.set_stage(runs, Stage::Ended);
+        assert_eq!((claims.running(), claims.len()), (0, 2));
+        assert!(claims.get(waits).is_some());
+    }
+
+    #[test]
+    fn a_claim_is_sure_by_the_lease_before_the_latest() {
+        let mut claims = Claims::default();
+        let key = claims.add(claim(S(16)), S(0));
+        let sure = |claims: &Claims| claims.get(key).map(|held| held.sure);
+        claims.extended(key, S(4));
+        assert_eq!(sure(&claims), Some(S(16)));
+        claims.extended(key, S(8));
+        assert_eq!(sure(&claims), Some(S(20)));
+        let key = claims.add(claim(Duration::MAX), S(0));
+        claims.extended(key, S(8));
+        assert_eq!(claims.get(key).map(|held| held.sure), Some(Duration::MAX));
     }
 }

@@ -25,6 +25,8 @@ pub(super) struct Mail {
     pub(super) stop: Option<Duration>,
     /// Whether anything of this is new.
     news: bool,
+    /// Whether it is something other than ends.
+    urgent: bool,
 }
 
 #[derive(Debug, Default)]
@@ -41,13 +43,20 @@ impl Mailbox {
     fn tell(&self, change: impl FnOnce(&mut Mail)) {
         let mut mail = self.lock();
         change(&mut mail);
-        mail.news = true;
+        (mail.news, mail.urgent) = (true, true);
         drop(mail);
         self.came.notify_one();
     }
 
     pub(super) fn end(&self, key: u64, end: End) {
-        self.tell(|mail| mail.ends.push((key, end)));
+        let mut mail = self.lock();
+        mail.ends.push((key, end));
+        let wakes = !std::mem::replace(&mut mail.news, true);
+        drop(mail);
+        // Whoever waits for more ends is not woken by each of them.
+        if wakes {
+            self.came.notify_one();
+        }
     }
 
     pub(super) fn arrived(&self) {
@@ -74,9 +83,14 @@ impl Mailbox {
         std::mem::replace(&mut *mail, kept)
     }
 
-    /// Waits until something comes, `limit` at most.
-    pub(super) fn wait(&self, limit: Duration) {
+    /// Waits until something comes, `limit` at most. If that is an end, it waits for others, for `gather` at most.
+    pub(super) fn wait(&self, limit: Duration, gather: Duration) {
         let mail = self.lock();
-        drop(self.came.wait_timeout_while(mail, limit, |mail| !mail.news));
+        let waited = self.came.wait_timeout_while(mail, limit, |mail| !mail.news);
+        let (mail, _) = waited.unwrap_or_else(PoisonError::into_inner);
+        if mail.news {
+            let others = |mail: &mut Mail| !mail.urgent;
+            drop(self.came.wait_timeout_while(mail, gather, others));
+        }
     }
 }

@@ -79,9 +79,7 @@ impl<S> Shared<S> {
     /// Gives claims that wait back to the engine.
     pub(super) fn give_back(&self, keys: impl Iterator<Item = u64>) {
         for key in keys {
-            if let Some(held) = self.held().get_mut(key) {
-                held.stage = Stage::Ended;
-            }
+            self.held().set_stage(key, Stage::Ended);
             self.mailbox.end(key, End::Back);
         }
     }

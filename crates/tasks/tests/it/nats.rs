@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use tidewheel_engines::{Nats, eventually};
-use tidewheel_tasks::{NatsStore, Task, TaskStore, Worker, wait};
+use tidewheel_tasks::{Ask, NatsStore, Task, TaskStore, Worker, wait};
 use tokio::runtime::Runtime;
 
 use crate::common::MS;
@@ -31,6 +31,27 @@ fn jetstream_does_what_every_store_must() {
         .block_on(builder.connect(nats.urls()))
         .expect("a connection");
     suite(&store, MS(1500), &|time| std::thread::sleep(time));
+}
+
+#[test]
+fn what_is_handed_over_is_claimed_at_once_whatever_the_workers_lookahead_is() {
+    let Some(nats) = Nats::single() else {
+        return;
+    };
+    let runtime = runtime();
+    let builder = NatsStore::builder("ahead").lookahead(MS(1000));
+    let store = runtime
+        .block_on(builder.connect(nats.urls()))
+        .expect("a connection");
+    let due = wait(store.schedule(Task::new("a", "").after(MS(1300)))).expect("scheduled");
+    let ask = || Ask::new("w", MS(100), MS(5000), 10);
+    let claim = eventually("it is claimed", || {
+        wait(store.claim(ask())).expect("claims").pop()
+    });
+    let ahead = due.since(wait(store.now()).expect("the time"));
+    // A second delivery would cost a record.
+    assert_eq!(claim.receipt.split('.').nth(4), Some("1"));
+    assert!(ahead > MS(200), "{ahead:?}");
 }
 
 #[test]

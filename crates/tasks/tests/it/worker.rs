@@ -5,9 +5,10 @@ use std::sync::{Arc, Mutex, mpsc};
 use std::time::Duration;
 
 use tidewheel_tasks::{
-    Due, ManualWorker, MemoryStore, Outcome, Retry, Task, TaskStore, Worker, wait,
+    Claim, Due, ManualWorker, MemoryStore, Outcome, Retry, Task, TaskStore, Worker, wait,
 };
 
+use crate::common::watched::Watched;
 use crate::common::{MS, engine};
 
 /// What ran: id and attempt.
@@ -85,6 +86,31 @@ fn an_engine_that_is_away_delays_nothing_that_was_claimed() {
     clock.advance(MS(1000));
     worker.turn();
     assert_eq!((worker.stats().done, store.len()), (1, 0));
+}
+
+#[test]
+fn a_claim_that_another_may_have_run_waits_for_the_engines_word() {
+    let (clock, store) = engine();
+    let ran = Ran::default();
+    let unsure = Watched(Arc::clone(&store), |claim: &mut Claim| claim.sure = MS(500));
+    let worker = Worker::builder(unsure)
+        .manual(&clock, noting(&ran))
+        .expect("a worker");
+    schedule(&store, Task::new("a", "").after(MS(2000)));
+    worker.turn();
+    store.set_down(true);
+    for _ in 0..300 {
+        clock.advance(MS(10));
+        worker.turn();
+    }
+    assert_eq!(names(&ran), [""; 0]);
+    store.set_down(false);
+    for _ in 0..30 {
+        clock.advance(MS(10));
+        worker.turn();
+    }
+    assert_eq!(names(&ran), ["a1"]);
+    assert!(store.is_empty());
 }
 
 #[test]

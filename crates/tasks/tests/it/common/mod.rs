@@ -1,5 +1,7 @@
 //! What several tests use.
 
+pub(crate) mod watched;
+
 use std::sync::Arc;
 use std::time::Duration;
 

@@ -4,13 +4,14 @@ use std::fs::File;
 use std::io::Write;
 use std::path::Path;
 use std::process::{Command, Stdio};
-use std::sync::Mutex;
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use tidewheel_engines::eventually;
-use tidewheel_tasks::{NatsStore, PostgresStore, Run, TaskStore, Worker};
+use tidewheel_tasks::{Claim, NatsStore, PostgresStore, Run, TaskStore, Worker};
 
 use super::{now, runtime};
+use crate::common::watched::Watched;
 
 /// Of workers on Postgres.
 const LOOKAHEAD: Duration = Duration::from_secs(10);
@@ -49,6 +50,11 @@ impl Child {
         let _ = self.process.wait();
     }
 
+    /// The name of what its present process writes down.
+    pub(super) fn log(&self) -> String {
+        format!("{}-{}", self.command[2], self.starts - 1)
+    }
+
     /// Another one in its place.
     pub(super) fn restart(&mut self) {
         self.kill();
@@ -67,7 +73,7 @@ impl Child {
     pub(super) fn stop(&mut self) -> String {
         drop(self.process.stdin.take());
         eventually("a worker stops", || self.process.try_wait().ok().flatten());
-        let name = format!("{}-{}.stats", self.command[2], self.starts - 1);
+        let name = format!("{}.stats", self.log());
         std::fs::read_to_string(self.folder.join(name)).unwrap_or_default()
     }
 }
@@ -131,7 +137,9 @@ pub(super) async fn nats(urls: &str, replicas: usize) -> NatsStore {
 /// Works until standard input ends.
 fn work(store: impl TaskStore) {
     let log = std::env::var("TIDEWHEEL_FLEET_LOG").expect("a log");
-    let file = Mutex::new(File::create(&log).expect("a file"));
+    let file = Arc::new(Mutex::new(File::create(&log).expect("a file")));
+    let claims = Arc::clone(&file);
+    let store = Watched(store, move |claim: &mut Claim| note_claim(&claims, claim));
     let worker = Worker::builder(store).name(&log).threads(64);
     let worker = worker.lookahead(LOOKAHEAD).lease(LEASE);
     let worker = worker.start(move |run| note(&file, run)).expect("a worker");
@@ -142,12 +150,34 @@ fn work(store: impl TaskStore) {
     assert_eq!(stopped.left, 0);
 }
 
-/// One line a run, in one write.
+/// One line a claim: its task, its fence, when it came, and which delivery it is, if the engine counts them.
+fn note_claim(file: &Mutex<File>, claim: &Claim) {
+    let delivery = claim.receipt.split('.').nth(4).unwrap_or("0");
+    let line = format!(
+        "claim {} {} {} {delivery}\n",
+        claim.id,
+        claim.fence.0,
+        now().0
+    );
+    write(file, &line);
+}
+
+/// One line a run.
 fn note(file: &Mutex<File>, run: &Run) {
     let at = now();
-    let line = format!("{} {} {} {}\n", run.id(), run.fence().0, run.due().0, at.0);
+    let line = format!(
+        "run {} {} {} {}\n",
+        run.id(),
+        run.fence().0,
+        run.due().0,
+        at.0
+    );
+    write(file, &line);
+    std::thread::sleep(WORK);
+}
+
+/// In one write: a kill cuts off the last line at most.
+fn write(file: &Mutex<File>, line: &str) {
     let mut file = file.lock().expect("no panic");
     file.write_all(line.as_bytes()).expect("written");
-    drop(file);
-    std::thread::sleep(WORK);
 }

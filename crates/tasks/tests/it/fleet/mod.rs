@@ -5,6 +5,7 @@
 //! --nocapture --test-threads 1`.
 
 mod child;
+mod log;
 mod report;
 mod trouble;
 
@@ -152,7 +153,7 @@ fn schedule<S: TaskStore + Clone>(runtime: &Runtime, stores: &[S], load: Load) -
         gap,
         cancelled: CANCELLED,
         tasks: load.tasks,
-        deaths: Vec::new(),
+        silences: Vec::new(),
     }
 }
 
@@ -175,7 +176,7 @@ fn finish(engine: &str, report: Report, mut fleet: Vec<Child>, folder: &Path, lo
     std::thread::sleep(end.since(now()));
     let held = fleet.iter_mut().map(Child::stop).collect::<Vec<_>>();
     held.iter().for_each(|stats| println!("{stats}"));
-    report.check(engine, &report::read(folder));
+    report.check(engine, &log::read(folder));
 }
 
 /// All processes of these tests share this machine's wall clock with the engines.

@@ -1,14 +1,15 @@
 //! What was written down, against what was promised.
 
 use std::collections::HashMap;
-use std::path::Path;
-use std::time::Duration;
 
 use tidewheel_tasks::Timestamp;
 
-use super::child::LONGEST;
+use super::log::{Life, Ran};
 
-/// What was asked for.
+/// What was asked for: none later than this, in microseconds.
+const LATE: u64 = 5000;
+
+/// What was scheduled, and what befell the workers.
 #[derive(Debug)]
 pub(super) struct Report {
     pub(super) first: Timestamp,
@@ -17,102 +18,107 @@ pub(super) struct Report {
     /// One in so many was cancelled.
     pub(super) cancelled: u64,
     pub(super) tasks: u64,
-    /// When workers were killed, or stopped.
-    pub(super) deaths: Vec<Timestamp>,
+    pub(super) silences: Vec<Silence>,
 }
 
-/// One run.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) struct Ran {
-    at: u64,
-    fence: u64,
-    due: u64,
+/// A worker was killed or stopped.
+#[derive(Debug)]
+pub(super) struct Silence {
+    /// Its log.
+    pub(super) log: String,
+    pub(super) from: Timestamp,
 }
 
-/// All runs by task. A line that a kill cut off is none.
-pub(super) fn read(folder: &Path) -> HashMap<u64, Vec<Ran>> {
-    let mut runs: HashMap<u64, Vec<Ran>> = HashMap::new();
-    for entry in std::fs::read_dir(folder).expect("the folder").flatten() {
-        if entry.path().extension().is_some() {
-            continue;
-        }
-        let text = std::fs::read_to_string(entry.path()).expect("a log");
-        for line in text
-            .split_inclusive('\n')
-            .filter(|line| line.ends_with('\n'))
-        {
-            let numbers: Vec<u64> = line
-                .split_whitespace()
-                .filter_map(|word| word.parse().ok())
-                .collect();
-            let [task, fence, due, at] = numbers[..] else {
-                panic!("a line that is none: {line}");
-            };
-            runs.entry(task).or_default().push(Ran { at, fence, due });
-        }
+impl Silence {
+    /// Whether the worker had a task when it fell silent, and had not run it. What it claimed when it went on is not meant.
+    fn held(&self, life: &Life) -> bool {
+        let ran = |fence| {
+            let mut runs = life.runs.iter();
+            runs.any(|run| run.fence == fence && run.at < self.from.0)
+        };
+        let mut claims = life.claims.iter().filter(|claim| claim.log == self.log);
+        claims.any(|claim| claim.at <= self.from.0 && !ran(claim.fence))
     }
-    runs.values_mut().for_each(|runs| runs.sort());
-    runs
+}
+
+/// Why a first run was late.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+enum Why {
+    /// It was with a worker that was killed or stopped: nobody else can have it before its lease ends.
+    Held,
+    /// Its first delivery reached nobody who claimed it.
+    Lost,
+    /// It was claimed too late.
+    Claimed,
+    /// It waited in the wheel of a living worker.
+    Local,
 }
 
 impl Report {
-    pub(super) fn check(&self, engine: &str, runs: &HashMap<u64, Vec<Ran>>) {
+    pub(super) fn check(&self, engine: &str, lives: &HashMap<u64, Life>) {
         let (mut late, mut again, mut lost) = (Vec::new(), 0, Vec::new());
         for task in 0..self.tasks {
-            let ran = runs.get(&task).map_or(&[][..], |runs| runs);
+            let nothing = Life::default();
+            let life = lives.get(&task).unwrap_or(&nothing);
             if task % self.cancelled == 0 {
-                assert_eq!(ran, [], "{task} was cancelled");
+                assert_eq!(life.runs, [], "{task} was cancelled");
                 continue;
             }
-            let Some(first) = ran.first() else {
+            let Some(first) = life.runs.first() else {
                 lost.push(task);
                 continue;
             };
-            assert!(
-                ran.iter().all(|run| run.at >= run.due),
-                "{task} ran early: {ran:?}"
-            );
-            let grows = ran.windows(2).all(|two| two[0].fence < two[1].fence);
-            assert!(grows, "{task} ran again without a higher fence: {ran:?}");
+            judge(task, life);
             assert_eq!(first.due, self.first.0 + task * self.gap);
-            again += ran.len() - 1;
-            late.push((first.at - first.due, first.due));
+            again += life.runs.len() - 1;
+            late.push((first.at - first.due, self.why(life, *first)));
         }
-        self.print(engine, late, again);
+        println!("{engine}: {} tasks ran, {again} ran again", late.len());
+        print(engine, &late);
         assert_eq!(lost, [0; 0], "tasks never ran");
     }
 
-    /// How late first runs were: all of them, and those that no dead worker can have held.
-    fn print(&self, engine: &str, late: Vec<(u64, u64)>, again: usize) {
-        println!("{engine}: {} tasks ran, {again} ran again", late.len());
-        let held = |due: u64| {
-            // What it held is claimed again at the end of its lease, all at once.
-            let ends = |death: &Timestamp| death.plus(LONGEST + Duration::from_secs(1)).0;
-            self.deaths
-                .iter()
-                .any(|death| (death.0..ends(death)).contains(&due))
-        };
-        let (dead, alive): (Vec<_>, Vec<_>) = late.iter().partition(|(_, due)| held(*due));
-        quantiles(engine, "all", late.iter().map(|(late, _)| *late).collect());
-        quantiles(
-            engine,
-            "workers alive",
-            alive.iter().map(|(late, _)| *late).collect(),
-        );
-        let mut seconds: Vec<u64> = alive
-            .iter()
-            .filter(|(late, _)| *late > 5000)
-            .map(|(_, due)| due / 1_000_000)
-            .collect();
-        seconds.sort_unstable();
-        let seconds = seconds.chunk_by(|a, b| a == b);
-        let seconds: Vec<_> = seconds.map(|same| (same[0], same.len())).collect();
-        println!("{engine}, workers alive: late by more than 5 ms, by second: {seconds:?}");
-        quantiles(
-            engine,
-            "after a worker's death",
-            dead.iter().map(|(late, _)| *late).collect(),
-        );
+    /// Why a run was late, if it was.
+    fn why(&self, life: &Life, first: Ran) -> Option<Why> {
+        if first.at - first.due <= LATE {
+            return None;
+        }
+        if self.silences.iter().any(|silence| silence.held(life)) {
+            return Some(Why::Held);
+        }
+        let delivery = life.claims.first().map_or(0, |claim| claim.delivery);
+        let mut claims = life.claims.iter();
+        let claim = claims.find(|claim| claim.fence == first.fence);
+        let in_time = claim.is_some_and(|claim| claim.at + 1000 < first.due);
+        Some(match (in_time, delivery) {
+            (true, _) => Why::Local,
+            (false, 2..) => Why::Lost,
+            _ => Why::Claimed,
+        })
+    }
+}
+
+/// Nothing early, and each run under a higher fence than the one before.
+fn judge(task: u64, life: &Life) {
+    let runs = &life.runs;
+    let is_early = runs.iter().any(|run| run.at < run.due);
+    assert!(!is_early, "{task} ran early: {life:?}");
+    let grows = runs.windows(2).all(|two| two[0].fence < two[1].fence);
+    assert!(grows, "{task} ran again without a higher fence: {life:?}");
+}
+
+/// How late first runs were: all of them, those that no silent worker held, and the rest by reason.
+fn print(engine: &str, late: &[(u64, Option<Why>)]) {
+    let of = |keep: &dyn Fn(Option<Why>) -> bool| {
+        let kept = late.iter().filter(|(_, why)| keep(*why));
+        kept.map(|(us, _)| *us).collect::<Vec<_>>()
+    };
+    quantiles(engine, "all", of(&|_| true));
+    let living = of(&|why| why != Some(Why::Held));
+    quantiles(engine, "with living workers", living);
+    for why in [Why::Held, Why::Lost, Why::Claimed, Why::Local] {
+        let name = format!("later than 5 ms, {why:?}");
+        quantiles(engine, &name, of(&|of| of == Some(why)));
     }
 }
 
@@ -122,9 +128,9 @@ fn quantiles(engine: &str, what: &str, mut late_us: Vec<u64>) {
         return;
     };
     let at = |part: f64| late_us[(last as f64 * part) as usize] as f64 / 1000.0;
-    let (p50, p90, p99, max) = (at(0.5), at(0.9), at(0.99), at(1.0));
+    let (p50, p90, p99, p999, max) = (at(0.5), at(0.9), at(0.99), at(0.999), at(1.0));
     println!(
-        "{engine}, {what}: {} tasks, late by ms: p50 {p50}, p90 {p90}, p99 {p99}, max {max}",
+        "{engine}, {what}: {} tasks, late by ms: p50 {p50}, p90 {p90}, p99 {p99}, p99.9 {p999}, max {max}",
         last + 1
     );
 }

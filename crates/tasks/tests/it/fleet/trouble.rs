@@ -5,7 +5,7 @@ use std::time::Duration;
 use tidewheel_engines::{Nats, Postgres};
 
 use super::child::{Child, LEASE};
-use super::report::Report;
+use super::report::{Report, Silence};
 use super::{Load, now};
 
 fn wait(time: Duration) {
@@ -22,9 +22,11 @@ fn kill(nats: &mut Nats, node: usize, away: Duration) {
 }
 
 fn kill_worker(fleet: &mut [Child], number: usize, report: &mut Report) {
-    report.deaths.push(now());
     println!("worker {number} is killed at {}", now());
+    let log = fleet[number].log();
     fleet[number].kill();
+    let from = now();
+    report.silences.push(Silence { log, from });
     wait(Duration::from_millis(300));
     fleet[number].restart();
 }
@@ -62,10 +64,12 @@ pub(super) fn restarts(
     postgres.restart_immediately();
     wait(load.over / 20);
     println!("worker 2 is stopped at {}", now());
-    report.deaths.push(now());
+    let log = fleet[2].log();
     fleet[2].signal("-STOP");
+    let from = now();
     wait(LEASE + Duration::from_secs(2));
     fleet[2].signal("-CONT");
+    report.silences.push(Silence { log, from });
     println!("worker 2 goes on at {}", now());
     kill_worker(fleet, 1, report);
     wait(load.over / 10);
