@@ -131,9 +131,10 @@ impl<S: TaskStore> WorkerBuilder<S> {
     ///
     /// [`Error::Config`] for a number out of range, [`Error::Thread`] when a thread cannot be started.
     pub fn start<R: IntoOutcome>(
-        self,
+        mut self,
         handler: impl Fn(&Run) -> R + Send + Sync + 'static,
     ) -> Result<Worker<S>, Error> {
+        self.settings.threads = Some(self.threads.unwrap_or_else(cores));
         self.start_boxed(synchronous(handler))
     }
 
@@ -212,6 +213,10 @@ impl<S: TaskStore> WorkerBuilder<S> {
         }));
         Ok(shared)
     }
+}
+
+fn cores() -> usize {
+    thread::available_parallelism().map_or(1, std::num::NonZeroUsize::get)
 }
 
 fn wheel_builder(name: &str) -> Builder<u64, ()> {

@@ -48,6 +48,10 @@ const CLOSING: Duration = Duration::from_millis(100);
 const PAUSE_MIN: Duration = Duration::from_millis(20);
 const PAUSE_MAX: Duration = Duration::from_millis(250);
 
+/// A claim that comes later than this has to wait until what is on time has a thread: it is in the wheel for so long.
+const LATE: Duration = Duration::from_millis(100);
+const PARKED: Duration = Duration::from_secs(24 * 3600);
+
 /// Bytes of an error that the engine keeps.
 const ERROR_MAX: usize = 1000;
 
@@ -262,6 +266,7 @@ impl Ferry {
         claims
             .into_iter()
             .for_each(|claim| hold(shared, wheel, claim, sent));
+        shared.admit(wheel);
         Ok(())
     }
 }
@@ -273,13 +278,21 @@ fn jittered(pause: Duration, settings: &Settings, seed: u64) -> Duration {
     pause * 3 / 4 + pause * random / 512
 }
 
-/// Takes a claim in, and lets the wheel fire it at its time.
+/// Takes a claim in, and lets the wheel fire it at its time; one that is late, when there is room for it.
 fn hold<S: TaskStore>(shared: &Shared<S>, wheel: &Wheel, claim: Claim, sent: Duration) {
     count(&shared.counters.claimed);
     let now = shared.engine_now().unwrap_or_default();
-    let wait = claim.due.since(now);
-    let key = shared.held().add(claim, sent);
+    let is_late = now > claim.due.plus(LATE);
+    let wait = if is_late {
+        PARKED
+    } else {
+        claim.due.since(now)
+    };
+    let key = shared.held().add(claim, sent, is_late);
     shared.file(wheel, key, wait);
+    if is_late {
+        shared.held().queue(key);
+    }
 }
 
 /// Asks the engine what time it is.

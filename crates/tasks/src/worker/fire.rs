@@ -18,8 +18,26 @@ use crate::wait::wait_for;
 const ASK_AGAIN: Duration = Duration::from_millis(50);
 
 impl<S: TaskStore> Shared<S> {
-    /// Runs a claim, or files it again, or drops it.
+    /// Runs a claim, or files it again, or drops it. Then there may be room for one that is late.
     pub(super) fn fire(self: &Arc<Self>, wheel: &Wheel, key: u64) {
+        self.decide(wheel, key);
+        self.admit(wheel);
+    }
+
+    /// Lets the wheel fire late claims, as many as there is room for.
+    pub(super) fn admit(&self, wheel: &Wheel) {
+        loop {
+            let Some(key) = self.held().admit() else {
+                return;
+            };
+            // It is not there if it was taken back meanwhile.
+            if wheel.remove(&key).is_some() {
+                self.file(wheel, key, Duration::ZERO);
+            }
+        }
+    }
+
+    fn decide(self: &Arc<Self>, wheel: &Wheel, key: u64) {
         let found = self
             .held()
             .get(key)

@@ -4,6 +4,7 @@ use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
 use std::time::Duration;
 
+use super::late::Late;
 use crate::shape::claim::Claim;
 
 /// Where a claim is.
@@ -22,6 +23,8 @@ pub(super) enum Stage {
 pub(super) struct Held {
     pub(super) claim: Arc<Claim>,
     stage: Stage,
+    /// It was late when it came.
+    late: bool,
     /// When its lease was asked for, the last time that it was given.
     asked: Duration,
     /// The end of its lease, by the worker's monotonic clock. Counted from when the lease was asked for: so it is no later than
@@ -40,16 +43,31 @@ impl Held {
 }
 
 /// All claims of a worker, by the number under which the wheel has them.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(super) struct Claims {
     claims: HashMap<u64, Held>,
+    late: Late,
     /// Whose leases are to be extended, and when.
     leases: BTreeSet<(Duration, u64)>,
     running: usize,
+    /// Those that wait for their time, and were not late.
+    ahead: usize,
     latest: u64,
 }
 
 impl Claims {
+    /// None yet. `threads` run handlers; `None` if those do not hold them.
+    pub(super) fn new(threads: Option<usize>) -> Self {
+        Self {
+            claims: HashMap::new(),
+            late: Late::new(threads),
+            leases: BTreeSet::new(),
+            running: 0,
+            ahead: 0,
+            latest: 0,
+        }
+    }
+
     pub(super) fn len(&self) -> usize {
         self.claims.len()
     }
@@ -58,11 +76,13 @@ impl Claims {
         self.running
     }
 
-    /// Takes a claim in; returns its number.
-    pub(super) fn add(&mut self, claim: Claim, asked: Duration) -> u64 {
+    /// Takes a claim in; returns its number. One that is late is to be [queued](Self::queue).
+    pub(super) fn add(&mut self, claim: Claim, asked: Duration, late: bool) -> u64 {
         self.latest += 1;
+        self.ahead += usize::from(!late);
         let held = Held {
             stage: Stage::Waits,
+            late,
             asked,
             until: asked.saturating_add(claim.remaining),
             sure: asked.saturating_add(claim.sure),
@@ -82,12 +102,14 @@ impl Claims {
         let Some(held) = self.claims.get_mut(&key) else {
             return;
         };
+        self.ahead -= usize::from(held.stage == Stage::Waits && !held.late);
         self.running -= usize::from(held.stage == Stage::Runs);
         self.running += usize::from(stage == Stage::Runs);
         held.stage = stage;
         let lease = (held.extend_at(), key);
         if stage == Stage::Ended {
             self.leases.remove(&lease);
+            self.late.ended(key);
         } else {
             self.leases.insert(lease);
         }
@@ -118,6 +140,23 @@ impl Claims {
     pub(super) fn remove(&mut self, key: u64) -> Option<Held> {
         self.set_stage(key, Stage::Ended);
         self.claims.remove(&key)
+    }
+
+    /// A late claim waits for its turn, in the wheel.
+    pub(super) fn queue(&mut self, key: u64) {
+        self.late.add(key);
+    }
+
+    /// A late claim whose turn it is.
+    pub(super) fn admit(&mut self) -> Option<u64> {
+        loop {
+            let key = self.late.next(self.ahead > 0)?;
+            let held = self.claims.get(&key);
+            if held.is_some_and(|held| held.stage == Stage::Waits) {
+                return Some(key);
+            }
+            self.late.ended(key);
+        }
     }
 
     /// When leases are to be extended next: a bit after the first could be, so that others go with it.
@@ -172,11 +211,11 @@ mod tests {
 
     #[test]
     fn leases_are_extended_together_when_a_quarter_is_over() {
-        let mut claims = Claims::default();
+        let mut claims = Claims::new(None);
         assert_eq!(claims.next_extension(), None);
         let (first, second) = (
-            claims.add(claim(S(16)), S(0)),
-            claims.add(claim(S(16)), S(1)),
+            claims.add(claim(S(16)), S(0), false),
+            claims.add(claim(S(16)), S(1), false),
         );
         assert_eq!(claims.next_extension(), Some(Duration::from_millis(3750)));
         assert_eq!(
@@ -193,10 +232,10 @@ mod tests {
 
     #[test]
     fn a_lease_that_is_over_is_extended_only_if_its_claim_runs() {
-        let mut claims = Claims::default();
+        let mut claims = Claims::new(None);
         let (waits, runs) = (
-            claims.add(claim(S(16)), S(0)),
-            claims.add(claim(S(16)), S(0)),
+            claims.add(claim(S(16)), S(0), false),
+            claims.add(claim(S(16)), S(0), false),
         );
         claims.set_stage(runs, Stage::Runs);
         assert_eq!((keys(&mut claims, 12), claims.running()), (vec![runs], 1));
@@ -209,14 +248,14 @@ mod tests {
 
     #[test]
     fn a_claim_is_sure_by_the_lease_before_the_latest() {
-        let mut claims = Claims::default();
-        let key = claims.add(claim(S(16)), S(0));
+        let mut claims = Claims::new(None);
+        let key = claims.add(claim(S(16)), S(0), false);
         let sure = |claims: &Claims| claims.get(key).map(|held| held.sure);
         claims.extended(key, S(4));
         assert_eq!(sure(&claims), Some(S(16)));
         claims.extended(key, S(8));
         assert_eq!(sure(&claims), Some(S(20)));
-        let key = claims.add(claim(Duration::MAX), S(0));
+        let key = claims.add(claim(Duration::MAX), S(0), false);
         claims.extended(key, S(8));
         assert_eq!(claims.get(key).map(|held| held.sure), Some(Duration::MAX));
     }

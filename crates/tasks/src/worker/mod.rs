@@ -8,6 +8,7 @@ mod ends;
 mod ferry;
 mod fire;
 mod held;
+mod late;
 mod mailbox;
 pub(crate) mod manual;
 pub(crate) mod run;

@@ -19,6 +19,8 @@ pub(crate) struct Settings {
     pub(crate) limit: Duration,
     pub(crate) retry: Retry,
     pub(crate) strict: bool,
+    /// Threads that handlers hold as long as they run; `None` if they hold none.
+    pub(crate) threads: Option<usize>,
 }
 
 impl Default for Settings {
@@ -32,6 +34,7 @@ impl Default for Settings {
             limit: Duration::from_secs(2),
             retry: Retry::default(),
             strict: false,
+            threads: None,
         }
     }
 }

@@ -33,13 +33,13 @@ pub(crate) struct Shared<S> {
 impl<S> Shared<S> {
     pub(super) fn new(store: S, settings: Settings, clock: AnyClock, handler: Handler) -> Self {
         Self {
+            held: Mutex::new(Claims::new(settings.threads)),
             store,
             settings,
             clock,
             handler,
             counters: Counters::default(),
             mailbox: Mailbox::default(),
-            held: Mutex::default(),
             engine: Mutex::default(),
         }
     }

@@ -376,3 +376,30 @@ fn an_async_run_that_is_dropped_is_tried_again() {
     let stopped = worker.stop(Duration::from_secs(5));
     assert_eq!((stopped.left, store.len()), (0, 0));
 }
+
+#[test]
+fn what_is_late_leaves_a_thread_for_what_is_on_time() {
+    let store = Arc::new(MemoryStore::new());
+    let past = wait(store.now()).expect("the time").minus(MS(500));
+    for n in 0..40 {
+        schedule(&store, Task::new(format!("late-{n}"), "").at(past));
+    }
+    for n in 0..6 {
+        let due = MS(300 + n * 50);
+        schedule(&store, Task::new(format!("{n}"), "").after(due));
+    }
+    let (told, lates) = mpsc::channel();
+    let worker = Worker::builder(Arc::clone(&store)).threads(2);
+    let worker = worker.start(move |run| {
+        if !run.id().starts_with("late") {
+            let _ = told.send(run.late());
+        }
+        std::thread::sleep(MS(30));
+    });
+    let worker = worker.expect("a worker");
+    let mut late: Vec<_> = lates.iter().take(6).collect();
+    late.sort();
+    // Behind another one it would be 15 ms late at the median.
+    assert!(late[2] < MS(10), "{late:?}");
+    let _ = worker.stop(MS(2000));
+}
