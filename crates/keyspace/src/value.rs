@@ -149,6 +149,12 @@ pub(crate) const TAG_HASH_TIMED: u8 = 6;
 pub(crate) const TAG_SET_TIMED: u8 = 7;
 pub(crate) const TAG_ZSET_TIMED: u8 = 8;
 
+/// Whether the value is a string.
+#[inline]
+pub(crate) fn is_string(tag: u8) -> bool {
+    tag <= TAG_STRING_RAW
+}
+
 /// Whether members of the value have deadlines.
 #[inline]
 pub(crate) fn is_timed(tag: u8) -> bool {

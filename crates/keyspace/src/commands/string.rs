@@ -19,11 +19,11 @@ pub(crate) fn get(ctx: &mut Context<'_, '_>) -> Outcome {
 /// Replies with a key's value, or nil. Returns whether there is one.
 #[inline]
 fn reply_value(ctx: &mut Context<'_, '_>, key: Key<'_>) -> Result<bool, CommandError> {
-    let Some(slot) = ctx.find(key, Lookup::Read) else {
+    let Some(seen) = ctx.look(key, Lookup::Read) else {
         ctx.out.null();
         return Ok(false);
     };
-    ctx.reply_bytes(key, slot, None)?;
+    ctx.reply_seen(key, &seen)?;
     Ok(true)
 }
 
@@ -229,8 +229,8 @@ pub(crate) fn mget(ctx: &mut Context<'_, '_>) -> Outcome {
     ctx.out.array(ctx.args.len() - 1);
     for i in 1..ctx.args.len() {
         let key = ctx.key(i);
-        let found = ctx.find(key, Lookup::Read);
-        if found.is_none_or(|slot| ctx.reply_bytes(key, slot, None).is_err()) {
+        let found = ctx.look(key, Lookup::Read);
+        if found.is_none_or(|seen| ctx.reply_seen(key, &seen).is_err()) {
             ctx.out.null();
         }
     }

@@ -27,15 +27,19 @@ impl<'b> Context<'_, 'b> {
     }
 
     /// Copies an argument that will be stored before locks are taken, if it is large.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn prepare(&mut self, argument: usize) {
         if let Some(bytes) = self.args.get(argument)
             && bytes.len() > LARGE
         {
-            self.large()
-                .prepared
-                .push((argument, Object::new(bytes.to_vec())));
+            self.copy_ahead(argument, bytes);
         }
+    }
+
+    #[cold]
+    fn copy_ahead(&mut self, argument: usize, bytes: &[u8]) {
+        let copy = Object::new(bytes.to_vec());
+        self.large().prepared.push((argument, copy));
     }
 
     /// Adds a key that does not exist, in the session's database.

@@ -134,8 +134,14 @@ impl<'a, 'b> Context<'a, 'b> {
     }
 
     /// Finds a living key in the session's database. A dead one is removed and announced.
-    #[inline]
     pub(crate) fn find(&mut self, key: Key<'_>, lookup: Lookup) -> Option<Slot> {
+        self.look(key, lookup).map(|seen| seen.slot)
+    }
+
+    /// As [`find`](Self::find), with what the look-up has read of the entry. It is compiled into the commands of which it is
+    /// the greater part.
+    #[inline(always)]
+    pub(crate) fn look(&mut self, key: Key<'_>, lookup: Lookup) -> Option<Seen> {
         let (now, db, recency) = (self.now, self.session.db, self.recency());
         let touches = match lookup {
             Lookup::Read | Lookup::Write => !self.session.no_touch,
@@ -143,27 +149,25 @@ impl<'a, 'b> Context<'a, 'b> {
             Lookup::Peek | Lookup::Inspect => false,
         };
         let hold = self.hold(key.shard);
-        let Some(seen) = hold.entries(db).look(key.hash, key.bytes) else {
+        let Some(mut seen) = hold.entries(db).look(key.hash, key.bytes) else {
             return self.missed(key, lookup);
         };
-        let slot = match seen.deadline {
-            Some(deadline) if now.reached(deadline) => {
-                match self.remove_due(key, db, seen.slot, deadline) {
-                    Some(slot) => slot,
-                    None => return self.missed(key, lookup),
-                }
-            }
-            _ => seen.slot,
-        };
+        if seen.deadline.is_some_and(|deadline| now.reached(deadline)) {
+            seen = match self.remove_due(key, db, &seen) {
+                Some(seen) => seen,
+                None => return self.missed(key, lookup),
+            };
+        }
         let hold = self.hold(key.shard);
         if touches {
-            hold.touch(db, &Seen { slot, ..seen }, recency, now.time.tick);
+            hold.touch(db, &seen, recency, now.time.tick);
         }
         hold.counters.hits += u64::from(lookup != Lookup::Write);
-        Some(slot)
+        Some(seen)
     }
 
-    fn missed(&mut self, key: Key<'_>, lookup: Lookup) -> Option<Slot> {
+    #[inline(never)]
+    fn missed(&mut self, key: Key<'_>, lookup: Lookup) -> Option<Seen> {
         if matches!(lookup, Lookup::Read | Lookup::Touch | Lookup::Peek) {
             self.event(key, Cause::KeyMiss);
         }
@@ -174,21 +178,20 @@ impl<'a, 'b> Context<'a, 'b> {
     /// Finds a living key in any database, without counting anything. A dead one is removed and announced.
     #[inline]
     pub(crate) fn find_at(&mut self, key: Key<'_>, db: u32) -> Option<Slot> {
-        let entries = self.entries_at(key, db);
-        let slot = entries.find(key.hash, key.bytes)?;
-        match entries.deadline(slot) {
-            Some(deadline) if self.now.reached(deadline) => {
-                self.remove_due(key, db, slot, deadline)
-            }
-            _ => Some(slot),
+        let seen = self.entries_at(key, db).look(key.hash, key.bytes)?;
+        match seen.deadline {
+            Some(deadline) if self.now.reached(deadline) => self.remove_due(key, db, &seen),
+            _ => Some(seen),
         }
+        .map(|seen| seen.slot)
     }
 
-    /// An entry's deadline was reached: its members leave that are due, or the key itself. Returns the slot of a key
+    /// An entry's deadline was reached: its members leave that are due, or the key itself. Returns what is seen of a key
     /// that stays.
     #[cold]
-    fn remove_due(&mut self, key: Key<'_>, db: u32, slot: Slot, deadline: u64) -> Option<Slot> {
-        if !value::is_timed(self.entries_at(key, db).tag(slot)) {
+    fn remove_due(&mut self, key: Key<'_>, db: u32, seen: &Seen) -> Option<Seen> {
+        let (slot, deadline) = (seen.slot, seen.deadline?);
+        if !value::is_timed(seen.tag) {
             self.remove_dead(key, db, slot, deadline);
             return None;
         }
@@ -196,8 +199,8 @@ impl<'a, 'b> Context<'a, 'b> {
             return None;
         }
         // It may have moved.
-        let slot = self.entries_at(key, db).find(key.hash, key.bytes)?;
-        (!self.hides(key, db, slot)).then_some(slot)
+        let seen = self.entries_at(key, db).look(key.hash, key.bytes)?;
+        (!self.hides(key, db, seen.slot)).then_some(seen)
     }
 
     /// Whether a key stays, though nothing of it is alive.

@@ -4,7 +4,7 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use tidewheel_resp::Writer;
-use tidewheel_store::{Slot, Value};
+use tidewheel_store::{Seen, Slot, Value};
 
 use super::locks::place_of;
 use super::{Context, Key};
@@ -90,6 +90,21 @@ impl Context<'_, '_> {
                 }
             }
             Value::Object(_) => unreachable!("its type was looked at"),
+        }
+        Ok(())
+    }
+
+    /// Replies with a stored string that was just looked at.
+    #[inline]
+    pub(crate) fn reply_seen(&mut self, key: Key<'_>, seen: &Seen) -> Result<(), CommandError> {
+        let db = self.session.db;
+        let hold = match &self.one {
+            Some(guard) => guard,
+            None => &place_of(&mut self.many, key.shard).1,
+        };
+        match hold.entries(db).seen_bytes(seen) {
+            Some(bytes) if value::is_string(seen.tag) => self.out.bulk(bytes),
+            _ => return self.reply_bytes(key, seen.slot, None),
         }
         Ok(())
     }

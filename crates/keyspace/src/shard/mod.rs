@@ -84,6 +84,8 @@ pub(crate) struct Database {
     counted_bytes: usize,
     /// Entries that have a deadline only because members have.
     members_only: usize,
+    /// How often the entries had filed a deadline when their bound was last looked at.
+    noted: u32,
 }
 
 /// What happened in a shard since the last reset.
@@ -219,6 +221,7 @@ impl Database {
             object_bytes: 0,
             counted_bytes: 0,
             members_only: 0,
+            noted: 0,
         }
     }
 

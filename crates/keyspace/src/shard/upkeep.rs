@@ -31,12 +31,17 @@ impl Hold<'_> {
     /// Lowers the published bound after an entry was given a deadline.
     ///
     /// The bound is the wheel's, which may be before the deadline: a slot of many records asks to be
-    /// split ahead of its start.
+    /// split ahead of its start. Without a new record it is as it was: most deadlines move later, and file none.
     #[inline]
     pub(super) fn note_deadline(&mut self, db: u32) {
         let shard = self.shard;
         let state = &mut *self.state;
-        let next = state.databases[db as usize].entries.next_deadline();
+        let database = &mut state.databases[db as usize];
+        if database.noted == database.entries.filed() {
+            return;
+        }
+        database.noted = database.entries.filed();
+        let next = database.entries.next_deadline();
         let deadline = next.unwrap_or(NEVER);
         let due = &mut state.due[db as usize];
         *due = deadline.min(*due);

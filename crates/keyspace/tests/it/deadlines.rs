@@ -63,6 +63,25 @@ fn persisting_and_expiring_at_the_same_moment_again_leaves_nothing_to_tidy() {
     assert_eq!(rig.expire_all() as usize, KEYS);
 }
 
+/// A bound that was looked at before the memory went back says nothing of what came after.
+#[test]
+fn a_key_is_due_in_time_after_its_database_has_given_its_memory_back() {
+    let mut rig = Rig::new();
+    for round in 0..4 {
+        for key in 0..=round {
+            assert_eq!(rig.run(&format!("SET k{key} v PX 100")), "OK");
+        }
+        rig.pass(100);
+        let soonest = |rig: &Rig, shard| rig.keyspace.next_deadline(shard) <= rig.time.tick;
+        let due = (0..rig.keyspace.shards()).filter(|shard| soonest(&rig, *shard));
+        assert!(due.count() > 0, "nobody would look at the shards");
+        assert_eq!(rig.expire_all(), round + 1);
+        for shard in 0..rig.keyspace.shards() {
+            while rig.keyspace.maintain(&mut rig.seat, shard, 64) {}
+        }
+    }
+}
+
 #[test]
 fn conditions_compare_deadlines() {
     Rig::new().script(

@@ -60,11 +60,21 @@ impl Form {
 }
 
 /// Where the parts of an entry lie in its block.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Layout {
     pub(crate) key_at: usize,
     pub(crate) key_len: usize,
     pub(crate) value_len: usize,
+}
+
+/// A header, read at once.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Head {
+    pub(crate) layout: Layout,
+    pub(crate) is_object: bool,
+    pub(crate) tag: u8,
+    pub(crate) access: u32,
+    pub(crate) deadline: Option<u64>,
 }
 
 impl Layout {
@@ -195,6 +205,79 @@ pub(crate) fn layout(block: &[u8]) -> Layout {
     }
 }
 
+/// The header in the first 16 bytes, if it is of the commonest shapes: lengths of one byte, no long deadline. It takes two
+/// loads and few branches.
+#[inline(always)]
+pub(crate) fn short_head(first: &[u8; 16]) -> Option<Head> {
+    const LONG_LENGTH: u16 = 0x8080;
+    const SHORT: u64 = (Form::Short as u64) << FORM_SHIFT;
+    let word = u128::from_le_bytes(*first);
+    let (low, high) = (word as u64, (word >> 64) as u64);
+    let (lengths, lengths_at, deadline) = match low & FORM as u64 {
+        0 => ((low >> 32) as u16, DEADLINE_AT, SHORT_NONE),
+        SHORT => ((high >> 48) as u16, DEADLINE_AT + 10, high & SHORT_NONE),
+        _ => return None,
+    };
+    // Of an object the second byte is the key's first. The few that look like a length are read the long way.
+    if lengths & LONG_LENGTH != 0 {
+        return None;
+    }
+    let is_object = low & u64::from(OBJECT) != 0;
+    let value_len = if is_object { 4 } else { (lengths >> 8).into() };
+    Some(Head {
+        layout: Layout {
+            key_at: lengths_at + 2 - usize::from(is_object),
+            key_len: (lengths & 0xff).into(),
+            value_len,
+        },
+        is_object,
+        tag: low as u8 >> TAG_SHIFT,
+        access: low as u32 >> 8,
+        deadline: (deadline != SHORT_NONE).then_some(deadline),
+    })
+}
+
+/// A header of any shape.
+#[inline(always)]
+pub(crate) fn head(block: &[u8]) -> Head {
+    let first = block.first_chunk();
+    first
+        .and_then(short_head)
+        .unwrap_or_else(|| long_head(block))
+}
+
+#[inline(never)]
+fn long_head(block: &[u8]) -> Head {
+    Head {
+        layout: layout(block),
+        is_object: is_object(block),
+        tag: tag(block),
+        access: access(block),
+        deadline: deadline(block),
+    }
+}
+
+/// Whether two strings are equal. The usual lengths of keys take two comparisons, and no call.
+#[inline(always)]
+pub(crate) fn are_equal(one: &[u8], other: &[u8]) -> bool {
+    /// Whether the first N bytes and the last are equal; `None` for shorter strings.
+    #[inline(always)]
+    fn ends<const N: usize>(one: &[u8], other: &[u8]) -> Option<bool> {
+        let firsts = one.first_chunk::<N>()? == other.first_chunk()?;
+        let lasts = one.last_chunk::<N>()? == other.last_chunk()?;
+        Some(firsts & lasts)
+    }
+    if one.len() != other.len() {
+        return false;
+    }
+    let equal = match one.len() {
+        16..=32 => ends::<16>(one, other),
+        8..=15 => ends::<8>(one, other),
+        _ => None,
+    };
+    equal.unwrap_or_else(|| one == other)
+}
+
 /// Bytes of the entry.
 pub(crate) fn extent(block: &[u8]) -> usize {
     let layout = layout(block);
@@ -256,4 +339,50 @@ pub(crate) fn resize_value(block: &mut [u8], old: &Layout, new_len: usize) -> bo
     }
     put_varint(block, old.key_at - varint_len(old.value_len), new_len);
     true
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_header_reads_the_same_at_once_and_part_by_part() {
+        let deadlines = [
+            None,
+            Some(0),
+            Some(1 << 47),
+            Some(SHORT_NONE),
+            Some(u64::MAX),
+        ];
+        let keys = (0..40).chain([127, 128, 300]);
+        for key_len in keys {
+            for value_len in [None, Some(0), Some(7), Some(127), Some(128), Some(2_000)] {
+                for (tag, deadline) in (0..).zip(deadlines) {
+                    // Such bytes look like a long length, where an object's key begins.
+                    let key = vec![0x80 | tag; key_len];
+                    let form = Form::of(deadline);
+                    let mut block = vec![0xee; bytes(form, key_len, value_len)];
+                    write(&mut block, tag, 0xab_cdef, form, &key, value_len);
+                    if deadline.is_some() {
+                        set_deadline(&mut block, deadline);
+                    }
+                    assert_eq!(head(&block), long_head(&block));
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn strings_of_every_length_are_equal_only_to_themselves() {
+        for len in 0..70 {
+            let one: Vec<u8> = (0..len).collect();
+            assert!(are_equal(&one, &one.clone()));
+            assert!(!are_equal(&one, &[&one[..], b"x"].concat()));
+            for at in 0..one.len() {
+                let mut other = one.clone();
+                other[at] ^= 0x80;
+                assert!(!are_equal(&one, &other), "{at} of {len}");
+            }
+        }
+    }
 }

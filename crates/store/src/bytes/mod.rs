@@ -3,6 +3,7 @@
 mod blocks;
 mod entry;
 mod expire;
+mod look;
 mod objects;
 mod store;
 mod tidy;

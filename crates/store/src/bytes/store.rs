@@ -5,9 +5,9 @@ use tidewheel_timer::{Forecast, HierarchicalWheel, Timer, TimerQueue, Timers};
 use super::blocks::Blocks;
 use super::entry;
 use super::objects::Objects;
-use super::value::{Seen, Value};
+use super::value::Value;
 use crate::hasher::KeyHasher;
-use crate::index::{Elsewhere, Index};
+use crate::index::Index;
 use crate::slot::Slot;
 
 /// Bytes of the index for each entry, about.
@@ -24,6 +24,8 @@ pub struct Store<O> {
     pub(super) objects: Objects<O>,
     pub(super) hasher: KeyHasher,
     pub(super) timed: usize,
+    /// How often a timer record was filed for a deadline. It wraps.
+    pub(super) filed: u32,
     /// Where on the retired page the evacuation goes on.
     pub(super) evacuated_to: u32,
     /// A copy of an entry while it gets another layout.
@@ -53,6 +55,7 @@ impl<O> Store<O> {
             objects: Objects::new(),
             hasher,
             timed: 0,
+            filed: 0,
             evacuated_to: 0,
             scratch: Vec::new(),
         }
@@ -105,68 +108,6 @@ impl<O> Store<O> {
             0
         };
         block + INDEX_BYTES + timer
-    }
-
-    /// Finds a key, dead or alive. `hash` is the hasher's hash of the key. O(1).
-    #[inline]
-    #[must_use]
-    pub fn find(&self, hash: u64, key: &[u8]) -> Option<Slot> {
-        self.look(hash, key).map(|seen| seen.slot)
-    }
-
-    /// As [`find`](Self::find), with what most callers read next.
-    #[inline]
-    #[must_use]
-    pub fn look(&self, hash: u64, key: &[u8]) -> Option<Seen> {
-        let mut found: &[u8] = &[];
-        let holds = |id| {
-            let block = self.holding(id, key);
-            found = block.unwrap_or_default();
-            block.is_some()
-        };
-        match self.index.find(hash as u32, holds) {
-            Ok(id) => Some(seen(id, found)),
-            Err(Elsewhere::Nowhere) => None,
-            Err(Elsewhere::Crowd) => self.look_crowded(hash, key),
-        }
-    }
-
-    #[cold]
-    fn look_crowded(&self, hash: u64, key: &[u8]) -> Option<Seen> {
-        let holds = |id| self.holding(id, key).is_some();
-        let id = self.index.find_crowded(hash as u32, holds)?;
-        Some(seen(id, self.blocks.start(id)))
-    }
-
-    /// The bytes of an entry if it has this key.
-    #[inline(always)]
-    fn holding(&self, id: u32, key: &[u8]) -> Option<&[u8]> {
-        let block = self.blocks.start(id);
-        let layout = entry::layout(block);
-        let is = layout.key_len == key.len() && &block[layout.key_at..layout.value_at()] == key;
-        is.then_some(block)
-    }
-
-    /// The first of two steps ahead of a look-up: asks for what the index knows of this hash. Waits for nothing.
-    #[inline]
-    pub fn warm_index(&self, hash: u64) {
-        self.index.prefetch(hash as u32);
-    }
-
-    /// The second step, when the first has had its time: asks for the entry.
-    #[inline]
-    pub fn warm_entry(&self, hash: u64) {
-        if let Some(id) = self.index.likely(hash as u32) {
-            self.blocks.prefetch(id);
-        }
-    }
-
-    /// Asks for where the entry's object is, if it has one. Waits for nothing but the entry.
-    #[inline]
-    pub fn warm_object(&self, slot: Slot) {
-        if let Some(number) = self.object_of(slot) {
-            self.objects.prefetch(number);
-        }
     }
 
     /// The entry's object; `None` for inline bytes.
@@ -279,6 +220,14 @@ impl<O> Store<O> {
         self.wheel.next_deadline()
     }
 
+    /// How often a timer record was filed for a deadline, modulo 2^32. Only then, or by a pass of expiry,
+    /// [`next_deadline`](Self::next_deadline) becomes earlier: a deadline that moves later files nothing.
+    #[inline]
+    #[must_use]
+    pub fn filed(&self) -> u32 {
+        self.filed
+    }
+
     /// Adds the registered deadlines to the windows of `forecast`: see [`Forecast`].
     pub fn forecast(&self, now: u64, forecast: &mut Forecast) {
         self.wheel.forecast(now, forecast);
@@ -350,6 +299,7 @@ impl<O> Store<O> {
 
     /// Starts the timer of an entry that has room for a deadline and none at present.
     pub(super) fn start_timer(&mut self, id: u32, deadline: u64, now: u64) {
+        self.filed = self.filed.wrapping_add(1);
         self.wheel.insert(&mut self.blocks, id, deadline, now);
         entry::set_deadline(self.blocks.start_mut(id), Some(deadline));
     }
@@ -360,15 +310,6 @@ impl<O> Store<O> {
             entry::set_deadline(self.blocks.start_mut(id), None);
             self.timed -= 1;
         }
-    }
-}
-
-#[inline(always)]
-fn seen(id: u32, block: &[u8]) -> Seen {
-    Seen {
-        slot: Slot(id),
-        deadline: entry::deadline(block),
-        access: entry::access(block),
     }
 }
 

@@ -43,7 +43,9 @@ impl<O> Store<O> {
     pub fn give_back(&mut self) -> bool {
         let gives = self.is_empty() && self.bytes() > 0;
         if gives {
+            let filed = self.filed;
             *self = Self::new(self.hasher.clone());
+            self.filed = filed;
         }
         gives
     }
@@ -63,6 +65,7 @@ impl<O> Store<O> {
             self.wheel.cancel(&mut self.blocks, id, timer);
             let now = self.wheel.elapsed();
             self.blocks.release(id);
+            self.filed = self.filed.wrapping_add(1);
             self.wheel
                 .insert(&mut self.blocks, new, timer.deadline, now);
         } else {

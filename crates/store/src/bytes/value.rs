@@ -6,7 +6,7 @@ use crate::slot::Slot;
 /// The most value bytes that are kept beside the key.
 pub const INLINE_MAX: usize = 2048;
 
-/// What a look-up reads of an entry anyway.
+/// What a look-up reads of an entry anyway. All but the slot is out of date when the entry changes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Seen {
     /// Where it is.
@@ -15,6 +15,10 @@ pub struct Seen {
     pub deadline: Option<u64>,
     /// The caller's 24 bits of access history.
     pub access: u32,
+    /// The caller's tag (0–15).
+    pub tag: u8,
+    /// Where in its block the value's bytes lie, and how many they are; `None` for an object.
+    pub(super) inline: Option<(u32, u32)>,
 }
 
 /// A stored value.

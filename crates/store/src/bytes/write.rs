@@ -39,6 +39,7 @@ impl<O> Store<O> {
     /// # Panics
     ///
     /// As [`insert`](Self::insert).
+    #[inline]
     pub fn replace(
         &mut self,
         slot: Slot,
@@ -47,12 +48,25 @@ impl<O> Store<O> {
         deadline: Option<u64>,
         now: u64,
     ) -> (Slot, Option<O>) {
-        let id = slot.0;
-        if let NewValue::Inline(bytes) = &value {
-            if self.overwrite(slot, tag, bytes, deadline) {
-                return (self.set_deadline(slot, deadline, now), None);
-            }
+        let overwritten = match &value {
+            NewValue::Inline(bytes) => self.overwrite(slot, tag, bytes, deadline, now),
+            NewValue::Object(_) => None,
+        };
+        match overwritten {
+            Some(slot) => (slot, None),
+            None => self.replace_any(slot, tag, value, deadline, now),
         }
+    }
+
+    fn replace_any(
+        &mut self,
+        slot: Slot,
+        tag: u8,
+        value: NewValue<'_, O>,
+        deadline: Option<u64>,
+        now: u64,
+    ) -> (Slot, Option<O>) {
+        let id = slot.0;
         let old_object = self
             .object_of(slot)
             .map(|number| self.objects.remove(number));
@@ -97,18 +111,31 @@ impl<O> Store<O> {
 
     /// Overwrites the value with one of the same length, if the entry has room for the deadline too.
     #[inline]
-    fn overwrite(&mut self, slot: Slot, tag: u8, bytes: &[u8], deadline: Option<u64>) -> bool {
+    fn overwrite(
+        &mut self,
+        slot: Slot,
+        tag: u8,
+        bytes: &[u8],
+        deadline: Option<u64>,
+        now: u64,
+    ) -> Option<Slot> {
         let block = self.blocks.start_mut(slot.0);
-        if entry::is_object(block) || !entry::form(block).holds(deadline) {
-            return false;
+        let head = entry::head(block);
+        let layout = &head.layout;
+        if head.is_object || layout.value_len != bytes.len() {
+            return None;
         }
-        let layout = entry::layout(block);
-        if layout.value_len != bytes.len() {
-            return false;
+        let is_same = head.deadline == deadline;
+        if !is_same && !entry::form(block).holds(deadline) {
+            return None;
         }
-        block[layout.value_at()..layout.value_at() + bytes.len()].copy_from_slice(bytes);
+        let at = layout.value_at();
+        block.get_mut(at..at + bytes.len())?.copy_from_slice(bytes);
         entry::set_tag(block, tag);
-        true
+        Some(match is_same {
+            true => slot,
+            false => self.set_deadline(slot, deadline, now),
+        })
     }
 
     /// Gives the entry a deadline, moves it, or takes it away. The entry may move. O(1).
@@ -122,6 +149,7 @@ impl<O> Store<O> {
         match (old, deadline) {
             (Some(old), Some(deadline)) => {
                 if old.deadline != deadline {
+                    self.filed = self.filed.wrapping_add(u32::from(deadline < old.deadline));
                     self.wheel
                         .reschedule(&mut self.blocks, id, old, deadline, now);
                     entry::set_deadline(self.blocks.start_mut(id), Some(deadline));

@@ -84,6 +84,17 @@ pub(crate) enum Elsewhere {
     Crowd,
 }
 
+/// Where a look-up begins.
+#[cfg(feature = "bytes")]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum First {
+    /// The first id in the home bucket that may be of this place.
+    Likely(u32),
+    Nowhere,
+    /// In another bucket or in the crowd, if anywhere.
+    Elsewhere,
+}
+
 /// Leads from a place to the ids of the entries there. Ids are never 0. The fields that a look-up reads come first, so
 /// that they share a cache line.
 #[derive(Debug)]
@@ -209,12 +220,21 @@ impl Index {
         }
     }
 
-    /// An id in the home bucket that may be of this place.
+    /// Where to look first. Nearly all look-ups end there.
     #[cfg(feature = "bytes")]
-    #[inline]
-    pub(crate) fn likely(&self, place: u32) -> Option<u32> {
-        let bucket = self.home(place)?;
-        bucket.find(place, |_| true).map(|i| bucket.ids[i])
+    #[inline(always)]
+    pub(crate) fn first(&self, place: u32) -> First {
+        let Some(segment) = self.segment(place) else {
+            return First::Nowhere;
+        };
+        let Some(bucket) = segment.buckets.get(segment.home(place)) else {
+            return First::Elsewhere;
+        };
+        match bucket.find(place, |_| true) {
+            Some(i) => First::Likely(bucket.ids[i]),
+            None if bucket.is_full() => First::Elsewhere,
+            None => First::Nowhere,
+        }
     }
 
     /// The place of a stored id, found by a walk. O(n).
