@@ -48,27 +48,28 @@ struct Inner {
 }
 
 impl Valkey {
-    /// One server, by its address: `redis://user:password@host:6379`. The database is always 0.
+    /// One server, by its address: `redis://user:password@host:6379/0`. The last number is the database; it may be left out.
+    ///
+    /// An engine does not tell anybody of `SWAPDB`: after it, what was read before is believed for as long as it lives.
     ///
     /// # Errors
     ///
-    /// If the address is none, or asks for TLS or a Unix socket, which the watching connections do not speak. A server that
-    /// is away is no error.
+    /// If the address is none, or asks for TLS or a Unix socket, which are not supported. A server that is away is no error.
     pub fn open(url: &str) -> Result<Self, OpenError> {
         Self::build(Servers::one(url)?)
     }
 
-    /// A Cluster, by the addresses of some of its nodes.
+    /// A Cluster, by the addresses of some of its nodes. Its database is 0.
     ///
     /// # Errors
     ///
-    /// As [`open`](Self::open).
+    /// As [`open`](Self::open), and if an address names another database.
     pub fn cluster(urls: &[&str]) -> Result<Self, OpenError> {
         Self::build(Servers::cluster(urls)?)
     }
 
-    /// A primary under Sentinel, by the addresses of the Sentinels and its name there. User and password of the addresses
-    /// are those of the primary.
+    /// A primary under Sentinel, by the addresses of the Sentinels and its name there. User, password and database
+    /// of the addresses are those of the primary.
     ///
     /// # Errors
     ///

@@ -11,7 +11,7 @@ use redis::{ConnectionAddr, ConnectionInfo, IntoConnectionInfo, RedisConnectionI
 pub enum OpenError {
     /// An address is none, or none was given.
     Address(String),
-    /// An address asks for what the watching connections do not speak: TLS or a Unix socket.
+    /// An address asks for what is not supported: TLS, a Unix socket, or a database other than 0 of a cluster.
     Unsupported(String),
     /// The thread of the connections could not be started.
     Thread(String),
@@ -21,7 +21,7 @@ impl fmt::Display for OpenError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Address(why) => write!(f, "no address of a server: {why}"),
-            Self::Unsupported(what) => write!(f, "only plain TCP is supported, not {what}"),
+            Self::Unsupported(what) => write!(f, "{what} is not supported"),
             Self::Thread(why) => write!(f, "failed to start the connections' thread: {why}"),
         }
     }
@@ -32,11 +32,12 @@ impl Error for OpenError {}
 /// A server's host and port.
 pub(super) type Address = (String, u16);
 
-/// User and password.
+/// User and password, and the database that keeps the values. Word of changes comes of all databases.
 #[derive(Clone, Default)]
 pub(super) struct Login {
     pub(super) user: Option<String>,
     pub(super) password: Option<String>,
+    database: i64,
 }
 
 /// Which servers there are.
@@ -63,6 +64,10 @@ impl Servers {
 
     pub(super) fn cluster(urls: &[&str]) -> Result<Self, OpenError> {
         let (addresses, login) = parse_all(urls)?;
+        if login.database != 0 {
+            let what = format!("database {} of a cluster", login.database);
+            return Err(OpenError::Unsupported(what));
+        }
         let kind = Kind::Cluster(addresses);
         Ok(Self { kind, login })
     }
@@ -75,7 +80,7 @@ impl Servers {
 
     /// What the data plane connects with.
     pub(super) fn info(&self, (host, port): &Address) -> Result<ConnectionInfo, redis::RedisError> {
-        let mut settings = RedisConnectionInfo::default();
+        let mut settings = RedisConnectionInfo::default().set_db(self.login.database);
         if let Some(user) = &self.login.user {
             settings = settings.set_username(user);
         }
@@ -107,6 +112,7 @@ fn parse(url: &str) -> Result<(Address, Login), OpenError> {
     let login = Login {
         user: settings.username().map(str::to_owned),
         password: settings.password().map(str::to_owned),
+        database: settings.db(),
     };
     match info.addr() {
         ConnectionAddr::Tcp(host, port) => Ok(((host.clone(), *port), login)),

@@ -28,6 +28,36 @@ fn what_one_process_loads_the_others_have_on_every_engine() {
     }
 }
 
+/// The number was ignored: everybody met in database 0.
+#[test]
+fn the_database_of_an_address_keeps_the_values_and_word_of_its_changes_arrives() {
+    let Some(engine) = Engine::valkey() else {
+        return;
+    };
+    let server = Server::start(&engine, &[]);
+    let open = |database: u8| {
+        let address = format!("{}/{database}", url(server.port));
+        let cache = cache(tier(Valkey::open(&address).expect("an address")));
+        wait_watched(&cache);
+        cache
+    };
+    let (one, other, stranger) = (open(3), open(3), open(0));
+    assert_eq!(one.get_or_load("tea".into(), || "7".into()), "7");
+    warm(&other, "tea", "7");
+    assert_eq!(stranger.get(&"tea".into()), None);
+    one.invalidate(&"tea".into()).expect("taken");
+    eventually("word of the change", || {
+        other.get_local("tea").is_none().then_some(())
+    });
+}
+
+#[test]
+fn what_an_address_asks_for_in_vain_is_an_error() {
+    assert!(Valkey::open("rediss://127.0.0.1:1").is_err());
+    assert!(Valkey::open("redis+unix:///nowhere").is_err());
+    assert!(Valkey::cluster(&["redis://127.0.0.1:1/3"]).is_err());
+}
+
 #[test]
 fn a_written_value_replaces_the_old_one_everywhere() {
     let Some(engine) = Engine::valkey() else {
