@@ -95,7 +95,7 @@ impl Data {
         match &self.servers.kind {
             Kind::One(address) => self.connect_one(address).await,
             Kind::Sentinel(sentinels, name) => {
-                let primary = primary_of(sentinels, name, CONNECT).await;
+                let primary = primary_of(sentinels, name, &self.servers.login, CONNECT).await;
                 let none = || EngineError::Away("no Sentinel names a primary".into());
                 self.connect_one(&primary.ok_or_else(none)?).await
             }

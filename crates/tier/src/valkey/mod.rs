@@ -7,6 +7,8 @@ mod data;
 mod open;
 mod push;
 mod scripts;
+#[cfg_attr(not(feature = "tls"), path = "no_tls.rs")]
+mod tls;
 
 use std::collections::HashMap;
 use std::fmt;
@@ -49,12 +51,15 @@ struct Inner {
 
 impl Valkey {
     /// One server, by its address: `redis://user:password@host:6379/0`. The last number is the database; it may be left out.
+    /// `rediss://` is for TLS, with the feature `tls`: the system's certificates are trusted, or those in the file that the
+    /// variable `SSL_CERT_FILE` names.
     ///
     /// An engine does not tell anybody of `SWAPDB`: after it, what was read before is believed for as long as it lives.
     ///
     /// # Errors
     ///
-    /// If the address is none, or asks for TLS or a Unix socket, which are not supported. A server that is away is no error.
+    /// If the address is none, or asks for a Unix socket, or for TLS without the feature or without certificates to trust.
+    /// A server that is away is no error.
     pub fn open(url: &str) -> Result<Self, OpenError> {
         Self::build(Servers::one(url)?)
     }

@@ -3,6 +3,7 @@
 use std::error::Error;
 use std::fmt;
 
+use super::tls::Tls;
 use redis::{ConnectionAddr, ConnectionInfo, IntoConnectionInfo, RedisConnectionInfo};
 
 /// Why an engine could not be opened.
@@ -11,8 +12,11 @@ use redis::{ConnectionAddr, ConnectionInfo, IntoConnectionInfo, RedisConnectionI
 pub enum OpenError {
     /// An address is none, or none was given.
     Address(String),
-    /// An address asks for what is not supported: TLS, a Unix socket, or a database other than 0 of a cluster.
+    /// An address asks for what is not supported: a Unix socket, a database other than 0 of a cluster, or TLS with a server
+    /// that is not verified.
     Unsupported(String),
+    /// TLS is not to be had: there are no certificates to trust, or the feature `tls` is off.
+    Tls(String),
     /// The thread of the connections could not be started.
     Thread(String),
 }
@@ -22,6 +26,7 @@ impl fmt::Display for OpenError {
         match self {
             Self::Address(why) => write!(f, "no address of a server: {why}"),
             Self::Unsupported(what) => write!(f, "{what} is not supported"),
+            Self::Tls(why) => write!(f, "TLS is not to be had: {why}"),
             Self::Thread(why) => write!(f, "failed to start the connections' thread: {why}"),
         }
     }
@@ -32,12 +37,24 @@ impl Error for OpenError {}
 /// A server's host and port.
 pub(super) type Address = (String, u16);
 
-/// User and password, and the database that keeps the values. Word of changes comes of all databases.
+/// User and password, the database that keeps the values, and TLS if it is asked for. Word of changes comes of all
+/// databases.
 #[derive(Clone, Default)]
 pub(super) struct Login {
     pub(super) user: Option<String>,
     pub(super) password: Option<String>,
+    pub(super) tls: Option<Tls>,
     database: i64,
+}
+
+impl Login {
+    /// For a Sentinel, which has users of its own.
+    pub(super) fn nobody(&self) -> Self {
+        Self {
+            tls: self.tls.clone(),
+            ..Self::default()
+        }
+    }
 }
 
 /// Which servers there are.
@@ -87,7 +104,17 @@ impl Servers {
         if let Some(password) = &self.login.password {
             settings = settings.set_password(password);
         }
-        let info = (host.as_str(), *port).into_connection_info()?;
+        let (host, port) = (host.clone(), *port);
+        let address = match self.login.tls {
+            None => ConnectionAddr::Tcp(host, port),
+            Some(_) => ConnectionAddr::TcpTls {
+                host,
+                port,
+                insecure: false,
+                tls_params: None,
+            },
+        };
+        let info = address.into_connection_info()?;
         Ok(info.set_redis_settings(settings))
     }
 }
@@ -108,17 +135,25 @@ fn parse(url: &str) -> Result<(Address, Login), OpenError> {
     let info = url
         .into_connection_info()
         .map_err(|error| OpenError::Address(error.to_string()))?;
+    let (address, tls) = match info.addr() {
+        ConnectionAddr::Tcp(host, port) => ((host.clone(), *port), None),
+        ConnectionAddr::TcpTls { insecure: true, .. } => {
+            return Err(OpenError::Unsupported("TLS with anybody".into()));
+        }
+        ConnectionAddr::TcpTls { host, port, .. } => {
+            let tls = Tls::of_system().map_err(OpenError::Tls)?;
+            ((host.clone(), *port), Some(tls))
+        }
+        _ => return Err(OpenError::Unsupported("a Unix socket".into())),
+    };
     let settings = info.redis_settings();
     let login = Login {
         user: settings.username().map(str::to_owned),
         password: settings.password().map(str::to_owned),
+        tls,
         database: settings.db(),
     };
-    match info.addr() {
-        ConnectionAddr::Tcp(host, port) => Ok(((host.clone(), *port), login)),
-        ConnectionAddr::TcpTls { .. } => Err(OpenError::Unsupported("TLS".into())),
-        _ => Err(OpenError::Unsupported("a Unix socket".into())),
-    }
+    Ok((address, login))
 }
 
 impl fmt::Debug for Servers {

@@ -1,6 +1,8 @@
 //! The tier on real engines.
 
 mod cluster;
+#[cfg(feature = "tls")]
+mod encrypted;
 mod outages;
 mod processes;
 mod sentinel;

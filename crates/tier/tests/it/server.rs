@@ -53,7 +53,7 @@ fn the_database_of_an_address_keeps_the_values_and_word_of_its_changes_arrives()
 
 #[test]
 fn what_an_address_asks_for_in_vain_is_an_error() {
-    assert!(Valkey::open("rediss://127.0.0.1:1").is_err());
+    assert!(Valkey::open("rediss://127.0.0.1:1/#insecure").is_err());
     assert!(Valkey::open("redis+unix:///nowhere").is_err());
     assert!(Valkey::cluster(&["redis://127.0.0.1:1/3"]).is_err());
 }

@@ -4,7 +4,7 @@ use std::io;
 use std::time::Duration;
 
 use tidewheel_resp::Reply;
-use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 use tokio::net::TcpStream;
 use tokio::time::timeout;
 
@@ -13,10 +13,14 @@ use crate::valkey::open::{Address, Login};
 /// The longest message that is read: word of a great many keys.
 const INPUT_MAX: usize = 64 << 20;
 
+/// Bytes in both directions, encrypted or not.
+trait Stream: AsyncRead + AsyncWrite + Send + Unpin {}
+
+impl<S: AsyncRead + AsyncWrite + Send + Unpin> Stream for S {}
+
 /// A connection.
-#[derive(Debug)]
 pub(super) struct Connection {
-    stream: TcpStream,
+    stream: Box<dyn Stream>,
     input: Vec<u8>,
     /// What of the input was read already.
     read: usize,
@@ -25,15 +29,12 @@ pub(super) struct Connection {
 impl Connection {
     /// Connects, and changes to RESP3.
     pub(super) async fn open(
-        (host, port): &Address,
+        address: &Address,
         login: &Login,
         limit: Duration,
     ) -> io::Result<Self> {
-        let connect = TcpStream::connect((host.as_str(), *port));
-        let stream = within(limit, connect).await?;
-        stream.set_nodelay(true)?;
         let mut connection = Self {
-            stream,
+            stream: within(limit, connect(address, login)).await?,
             input: Vec::new(),
             read: 0,
         };
@@ -72,7 +73,11 @@ impl Connection {
                 bytes.extend_from_slice(b"\r\n");
             }
         }
-        within(limit, self.stream.write_all(&bytes)).await
+        within(limit, async {
+            self.stream.write_all(&bytes).await?;
+            self.stream.flush().await
+        })
+        .await
     }
 
     /// The next reply or push. May be dropped at any time: nothing is lost.
@@ -95,6 +100,15 @@ impl Connection {
             }
         }
     }
+}
+
+async fn connect((host, port): &Address, login: &Login) -> io::Result<Box<dyn Stream>> {
+    let stream = TcpStream::connect((host.as_str(), *port)).await?;
+    stream.set_nodelay(true)?;
+    Ok(match &login.tls {
+        None => Box::new(stream),
+        Some(tls) => Box::new(tls.secure(host, stream).await?),
+    })
 }
 
 pub(super) async fn within<T>(

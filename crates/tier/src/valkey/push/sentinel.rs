@@ -46,7 +46,7 @@ pub(super) async fn watch(sentinels: Vec<Address>, name: String, login: Login, p
     let mut watching = JoinSet::new();
     loop {
         let asked = plane.now();
-        let primary = primary_of(&sentinels, &name, plane.bound() / 2).await;
+        let primary = primary_of(&sentinels, &name, &login, plane.bound() / 2).await;
         if let Some(address) = primary {
             named.store(asked.0, SeqCst);
             if present.as_ref() != Some(&address) {
@@ -72,19 +72,26 @@ pub(super) async fn watch(sentinels: Vec<Address>, name: String, login: Login, p
 pub(in crate::valkey) async fn primary_of(
     sentinels: &[Address],
     name: &str,
+    login: &Login,
     limit: Duration,
 ) -> Option<Address> {
     let each = limit / u32::try_from(sentinels.len().max(1)).unwrap_or(1);
+    let nobody = login.nobody();
     for sentinel in sentinels {
-        if let Ok(address) = ask(sentinel, name, each).await {
+        if let Ok(address) = ask(sentinel, name, &nobody, each).await {
             return Some(address);
         }
     }
     None
 }
 
-async fn ask(sentinel: &Address, name: &str, limit: Duration) -> io::Result<Address> {
-    let mut connection = Connection::open(sentinel, &Login::default(), limit).await?;
+async fn ask(
+    sentinel: &Address,
+    name: &str,
+    nobody: &Login,
+    limit: Duration,
+) -> io::Result<Address> {
+    let mut connection = Connection::open(sentinel, nobody, limit).await?;
     let question: [&[u8]; 3] = [b"SENTINEL", b"get-master-addr-by-name", name.as_bytes()];
     let reply = connection.call(&question, limit).await?;
     address(&reply).ok_or_else(|| io::Error::other("it does not know the name"))

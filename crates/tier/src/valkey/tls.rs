@@ -1,0 +1,46 @@
+//! TLS with the certificates that the system trusts.
+
+use std::io;
+use std::sync::Arc;
+
+use rustls::crypto::ring;
+use rustls::pki_types::ServerName;
+use rustls::{ClientConfig, RootCertStore};
+use tokio::net::TcpStream;
+use tokio_rustls::TlsConnector;
+use tokio_rustls::client::TlsStream;
+
+/// What the watching connections are encrypted with.
+#[derive(Clone)]
+pub(super) struct Tls(TlsConnector);
+
+impl Tls {
+    /// Reads the certificates that the system trusts, or those of the variable `SSL_CERT_FILE`.
+    pub(super) fn of_system() -> Result<Self, String> {
+        let mut roots = RootCertStore::empty();
+        let found = rustls_native_certs::load_native_certs();
+        roots.add_parsable_certificates(found.certs);
+        if roots.is_empty() {
+            let why = found.errors.first().map(ToString::to_string);
+            return Err(why.unwrap_or("there are no certificates to trust".into()));
+        }
+        // The data plane's crate needs one for the whole process. A program that has chosen another one keeps it.
+        let _ = ring::default_provider().install_default();
+        let config = ClientConfig::builder_with_provider(Arc::new(ring::default_provider()))
+            .with_safe_default_protocol_versions()
+            .map_err(|error| error.to_string())?
+            .with_root_certificates(roots)
+            .with_no_client_auth();
+        Ok(Self(TlsConnector::from(Arc::new(config))))
+    }
+
+    /// Encrypts a connection to a host, which must prove that it is the one.
+    pub(super) async fn secure(
+        &self,
+        host: &str,
+        stream: TcpStream,
+    ) -> io::Result<TlsStream<TcpStream>> {
+        let name = ServerName::try_from(host.to_owned()).map_err(io::Error::other)?;
+        self.0.connect(name, stream).await
+    }
+}
