@@ -68,13 +68,13 @@ impl Keyspace {
     ///
     /// May panic if the row does not allow that number of arguments.
     #[must_use = "a walk that is dropped is never answered"]
-    pub fn begin(
+    pub fn begin<'b>(
         &self,
         seat: &mut Seat,
-        call: impl Into<Call>,
+        call: impl Into<Call<'b>>,
         session: &mut Session,
         time: Time,
-        args: Args<'_>,
+        args: Args<'b>,
         out: &mut Writer,
     ) -> Option<Unfinished> {
         let call = call.into();
@@ -107,7 +107,7 @@ impl Keyspace {
         let mark = out.mark();
         let mut context = Context::new(self, session, now, args, out, Some(row));
         context.seat = Some(seat);
-        context.lock_keys(&row.keys, row.stored_argument, call.hash);
+        context.lock_keys(&row.keys, row.stored_argument, &call);
         if context.may_be_overdue()
             && let Some(later) = self.put_off(row, &mut context)
         {

@@ -14,38 +14,71 @@ use crate::resolve::resolve;
 /// Data of fewer bytes than this is in the processor's cache anyway.
 const WORTH_WARMING: u64 = 2 << 20;
 
-/// The most keys of one call that are asked for ahead.
+/// The most keys of one call that are asked for ahead. Of a call with as many, there may be more.
 const KEYS_MAX: usize = 16;
 
 /// A call whose row is found.
 #[derive(Debug, Clone, Copy)]
-pub struct Call {
+pub struct Call<'h> {
     /// Its row.
     pub row: &'static Command,
     /// The hash of its first key, if that is known.
     pub(crate) hash: Option<u64>,
+    /// The hashes of all its keys, in their order; empty if they are not known.
+    pub(crate) hashes: &'h [u64],
 }
 
-impl From<&'static Command> for Call {
+impl From<&'static Command> for Call<'_> {
     fn from(row: &'static Command) -> Self {
-        Self { row, hash: None }
+        Self {
+            row,
+            hash: None,
+            hashes: &[],
+        }
     }
 }
 
-/// The hashes of the keys of some calls.
+/// What is known of some calls.
 #[derive(Debug, Default)]
-pub struct Foreseen(Vec<u64>);
+pub struct Foreseen {
+    calls: Vec<Option<Known>>,
+    /// The hashes of their keys.
+    hashes: Vec<u64>,
+}
+
+/// A call, and where the hashes of its keys are.
+#[derive(Debug, Clone, Copy)]
+struct Known {
+    row: &'static Command,
+    from: u32,
+    keys: u32,
+}
 
 impl Foreseen {
-    /// Whether there are several, whose misses can overlap.
+    /// What is known of a call; `None` if it will be answered with an error.
+    #[inline]
+    #[must_use]
+    pub fn call(&self, i: usize) -> Option<Call<'_>> {
+        let Known { row, from, keys } = (*self.calls.get(i)?)?;
+        let hashes = &self.hashes[from as usize..(from + keys) as usize];
+        let are_all = hashes.len() < KEYS_MAX;
+        Some(Call {
+            row,
+            hash: hashes.first().copied(),
+            hashes: if are_all { hashes } else { &[] },
+        })
+    }
+
+    /// Whether there are several keys, whose misses can overlap.
     #[must_use]
     pub fn are_several(&self) -> bool {
-        self.0.len() > 1
+        self.hashes.len() > 1
     }
 
     /// Forgets them, but keeps their memory.
     pub fn clear(&mut self) {
-        self.0.clear();
+        self.calls.clear();
+        self.hashes.clear();
     }
 }
 
@@ -56,28 +89,25 @@ impl Keyspace {
         self.used_memory() > WORTH_WARMING
     }
 
-    /// Finds the row of a call, and hashes its key if it has exactly one; `None` if it will be answered with an error. Nothing
-    /// is locked.
-    pub fn foresee(&self, args: Args<'_>) -> Option<Call> {
-        let row = resolve(args).ok()?;
-        let key = row.keys.is_one().then(|| args.get(row.keys.first as usize));
-        let hash = key.flatten().map(|key| self.hash(key));
-        Some(Call { row, hash })
-    }
-
-    /// Adds the hashes of a call's keys to those that will be [warmed](Self::warm).
-    pub fn add_keys(&self, call: &mut Call, args: Args<'_>, foreseen: &mut Foreseen) {
-        if let Some(hash) = call.hash {
-            return foreseen.0.push(hash);
+    /// Finds the row of a call and hashes its keys, the first of them if they are many, and adds it to the others. Nothing is
+    /// locked.
+    #[inline]
+    pub fn foresee(&self, args: Args<'_>, foreseen: &mut Foreseen) {
+        let Ok(row) = resolve(args) else {
+            return foreseen.calls.push(None);
+        };
+        let from = foreseen.hashes.len();
+        if row.keys.is_one() {
+            let key = args.get(row.keys.first as usize);
+            foreseen.hashes.extend(key.map(|key| self.hash(key)));
+        } else if row.keys.first != 0 {
+            let keys = row.keys.positions(args).take(KEYS_MAX);
+            let keys = keys.filter_map(|at| args.get(at));
+            foreseen.hashes.extend(keys.map(|key| self.hash(key)));
         }
-        if call.row.keys.first == 0 {
-            return;
-        }
-        let before = foreseen.0.len();
-        let keys = call.row.keys.positions(args).take(KEYS_MAX);
-        let keys = keys.filter_map(|at| args.get(at));
-        foreseen.0.extend(keys.map(|key| self.hash(key)));
-        call.hash = foreseen.0.get(before).copied();
+        let keys = (foreseen.hashes.len() - from) as u32;
+        let from = from as u32;
+        foreseen.calls.push(Some(Known { row, from, keys }));
     }
 
     /// Asks for the index and the entries of the keys of these calls in a database, and waits for neither. A shard that is
@@ -86,12 +116,12 @@ impl Keyspace {
         if !seat.is_inside() {
             return;
         }
-        for &hash in &foreseen.0 {
+        for &hash in &foreseen.hashes {
             if let Some(hold) = self.shards[self.shard_of(hash)].try_lock() {
                 hold.entries(db).warm_index(hash);
             }
         }
-        for &hash in &foreseen.0 {
+        for &hash in &foreseen.hashes {
             if let Some(hold) = self.shards[self.shard_of(hash)].try_lock() {
                 hold.entries(db).warm_entry(hash);
             }

@@ -233,7 +233,11 @@ impl Keyspace {
 
     #[inline]
     pub(crate) fn key<'k>(&self, bytes: &'k [u8]) -> Key<'k> {
-        let hash = self.hash(bytes);
+        self.hashed_key(self.hash(bytes), bytes)
+    }
+
+    #[inline]
+    pub(crate) fn hashed_key<'k>(&self, hash: u64, bytes: &'k [u8]) -> Key<'k> {
         Key {
             bytes,
             hash,

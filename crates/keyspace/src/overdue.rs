@@ -58,7 +58,7 @@ impl Waiting {
         let (keyspace, now, mark) = (ctx.keyspace, ctx.now, ctx.out.mark());
         let (session, out) = (&mut *ctx.session, &mut *ctx.out);
         let mut context = Context::new(keyspace, session, now, args, out, Some(self.row));
-        context.lock_keys(&self.row.keys, self.row.stored_argument, None);
+        context.lock_keys(&self.row.keys, self.row.stored_argument, &self.row.into());
         let runs = !context.meets_backlog(self.row);
         if runs && let Err(error) = handler(&mut context) {
             context.refuse(mark, &error);

@@ -131,7 +131,7 @@ impl Transaction<'_> {
                 if !self.whole {
                     context.keep(std::mem::take(&mut self.locks));
                 }
-                context.lock_keys(&row.keys, row.stored_argument, None);
+                context.lock_keys(&row.keys, row.stored_argument, &row.into());
                 let outcome = handler(&mut context);
                 if self.whole {
                     context.unlock();

@@ -44,7 +44,7 @@ impl<'a> Context<'a, '_> {
         // Field by field, so that the store and the reply are borrowed at once.
         let hold = match &self.one {
             Some(guard) => guard,
-            None => &place_of(&mut self.many, key.shard).1,
+            None => place_of(&mut self.many, &mut self.last, key.shard),
         };
         let found = match slot {
             Some(slot) => Some(collection::read::<C>(hold.entries(db), slot)?),
@@ -67,7 +67,7 @@ impl<'a> Context<'a, '_> {
         let access = self.recency().of_new(self.now.time.tick);
         let hold = match &mut self.one {
             Some(guard) => guard,
-            None => &mut place_of(&mut self.many, key.shard).1,
+            None => place_of(&mut self.many, &mut self.last, key.shard),
         };
         let out = &mut *self.out;
         let changed = hold.edit(key, db, slot, access, tick, |of: &mut C| change(of, out));

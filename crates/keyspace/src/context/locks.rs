@@ -4,6 +4,7 @@ use tidewheel_resp::Writer;
 
 use super::{Context, Key};
 use crate::error::CommandError;
+use crate::foresee::Call;
 use crate::keyspace::{Keyspace, SHARDS_MAX};
 use crate::order;
 use crate::shape::KeySpec;
@@ -13,11 +14,11 @@ use crate::value::Entries;
 /// One in this many holds of a single key is measured.
 const HOLDS_PER_SAMPLE: u32 = 32;
 
-impl<'a> Context<'a, '_> {
+impl<'a, 'b> Context<'a, 'b> {
     /// Locks the shards of a command's keys, which `keys` finds among the arguments. Before that, it copies the argument
-    /// that will be stored, if it is large: `stored_argument` is its position. `hash` is that of the first key, if it is known.
+    /// that will be stored, if it is large: `stored_argument` is its position. `call` may know hashes of the keys.
     #[inline]
-    pub(crate) fn lock_keys(&mut self, keys: &KeySpec, stored_argument: u32, hash: Option<u64>) {
+    pub(crate) fn lock_keys(&mut self, keys: &KeySpec, stored_argument: u32, call: &Call<'b>) {
         let n = self.args.len();
         if keys.first == 0 {
             return;
@@ -32,15 +33,20 @@ impl<'a> Context<'a, '_> {
                 self.prepare(stored_argument as usize);
             }
             let key = self.args.get(first).unwrap_or_default();
-            self.step_in_hashed(hash.unwrap_or_else(|| self.keyspace.hash(key)));
+            self.step_in_hashed(call.hash.unwrap_or_else(|| self.keyspace.hash(key)));
             debug_assert!(self.kept || self.hash == self.keyspace.hash(key));
         } else {
             if stored_argument != 0 {
                 keys.positions(self.args)
                     .for_each(|at| self.prepare(at + 1));
             }
-            let args = self.args;
-            self.step_in_many(keys.positions(args).filter_map(|at| args.get(at)));
+            let (args, keyspace) = (self.args, self.keyspace);
+            self.hashes = call.hashes;
+            if call.hashes.is_empty() {
+                self.step_in_many(keys.positions(args).filter_map(|at| args.get(at)));
+            } else {
+                self.step_in_shards(call.hashes.iter().map(|hash| keyspace.shard_of(*hash)));
+            }
         }
     }
 
@@ -121,8 +127,13 @@ impl<'a> Context<'a, '_> {
 
     /// Locks the shards of several keys, in their order, unless they are locked for a transaction.
     pub(crate) fn step_in_many<'k>(&mut self, keys: impl Iterator<Item = &'k [u8]>) {
+        let keyspace = self.keyspace;
+        self.step_in_shards(keys.map(|key| keyspace.shard_of(keyspace.hash(key))));
+    }
+
+    fn step_in_shards(&mut self, shards: impl Iterator<Item = usize>) {
         if !self.kept {
-            self.many = self.keyspace.lock_shards_of(keys);
+            self.many = self.keyspace.lock_shards(shards);
             self.held_since_ns = Some(self.keyspace.hooks.stopwatch_ns());
         }
     }
@@ -209,7 +220,7 @@ impl<'a> Context<'a, '_> {
                 debug_assert_eq!(self.shard, shard, "the row's keys cover every key");
                 guard
             }
-            None => &mut place_of(&mut self.many, shard).1,
+            None => place_of(&mut self.many, &mut self.last, shard),
         }
     }
 
@@ -228,10 +239,14 @@ impl Keyspace {
         &self,
         keys: impl Iterator<Item = &'k [u8]>,
     ) -> Vec<(usize, Hold<'_>)> {
+        self.lock_shards(keys.map(|key| self.shard_of(self.hash(key))))
+    }
+
+    /// Locks shards, in their order.
+    fn lock_shards(&self, shards: impl Iterator<Item = usize>) -> Vec<(usize, Hold<'_>)> {
         // One bit a shard: order and uniqueness without sorting.
         let mut wanted = [0_u64; SHARDS_MAX / 64];
-        for key in keys {
-            let shard = self.shard_of(self.hash(key));
+        for shard in shards {
             wanted[shard / 64] |= 1 << (shard % 64);
         }
         let count: u32 = wanted.iter().map(|word| word.count_ones()).sum();
@@ -281,7 +296,7 @@ impl<'x> Several<'x, '_> {
     }
 }
 
-impl<'a> Context<'a, '_> {
+impl<'a, 'b> Context<'a, 'b> {
     /// The locked shards, and the reply.
     pub(crate) fn apart(&mut self) -> (Several<'_, 'a>, &mut Writer) {
         let several = Several {
@@ -293,13 +308,22 @@ impl<'a> Context<'a, '_> {
     }
 }
 
-/// The locked shard among several.
+/// The locked shard among several. Mostly it is the one that was used last.
+#[inline]
 pub(super) fn place_of<'m, 'a>(
     many: &'m mut [(usize, Hold<'a>)],
+    last: &mut usize,
     shard: usize,
-) -> &'m mut (usize, Hold<'a>) {
+) -> &'m mut Hold<'a> {
+    if many.get(*last).is_none_or(|(other, _)| *other != shard) {
+        *last = number_of(many, shard);
+    }
+    &mut many[*last].1
+}
+
+fn number_of(many: &[(usize, Hold<'_>)], shard: usize) -> usize {
     match many.binary_search_by_key(&shard, |(shard, _)| *shard) {
-        Ok(at) => &mut many[at],
+        Ok(at) => at,
         Err(_) => unreachable!("the row's keys cover every key, and their shards are locked"),
     }
 }

@@ -49,6 +49,10 @@ pub struct Context<'a, 'b> {
     hash: u64,
     /// Several shards that are locked, in their order; empty if `one` is.
     many: Vec<(usize, Hold<'a>)>,
+    /// Which of them was used last.
+    last: usize,
+    /// The hashes of the keys in the row's range, if they are known.
+    hashes: &'b [u64],
     /// Whether the locks are a transaction's: they are not taken and not released here.
     kept: bool,
     /// Whether those who wait for keys are served later, by the caller.
@@ -98,6 +102,8 @@ impl<'a, 'b> Context<'a, 'b> {
             shard: 0,
             hash: 0,
             many: Vec::new(),
+            last: 0,
+            hashes: &[],
             kept: false,
             defers: false,
             ticket: None,
@@ -116,8 +122,20 @@ impl<'a, 'b> Context<'a, 'b> {
                 hash: self.hash,
                 shard: self.shard,
             },
-            None => self.keyspace.key(bytes),
+            None => self.key_of_several(argument, bytes),
         }
+    }
+
+    fn key_of_several(&self, argument: usize, bytes: &'b [u8]) -> Key<'b> {
+        let hash = match self.row {
+            Some(row) if !self.hashes.is_empty() => row.keys.hash_at(argument, self.hashes),
+            _ => None,
+        };
+        debug_assert!(hash.is_none_or(|hash| hash == self.keyspace.hash(bytes)));
+        hash.map_or_else(
+            || self.keyspace.key(bytes),
+            |hash| self.keyspace.hashed_key(hash, bytes),
+        )
     }
 
     /// The session's entries in the key's shard.

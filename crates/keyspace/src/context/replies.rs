@@ -73,7 +73,7 @@ impl Context<'_, '_> {
         // Field by field, so that the store and the reply are borrowed at once.
         let hold = match &self.one {
             Some(guard) => guard,
-            None => &place_of(&mut self.many, key.shard).1,
+            None => place_of(&mut self.many, &mut self.last, key.shard),
         };
         match value::string(hold.entries(db), slot)? {
             Value::Inline(bytes) => match range {
@@ -100,7 +100,7 @@ impl Context<'_, '_> {
         let db = self.session.db;
         let hold = match &self.one {
             Some(guard) => guard,
-            None => &place_of(&mut self.many, key.shard).1,
+            None => place_of(&mut self.many, &mut self.last, key.shard),
         };
         match hold.entries(db).seen_bytes(seen) {
             Some(bytes) if value::is_string(seen.tag) => self.out.bulk(bytes),

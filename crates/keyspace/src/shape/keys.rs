@@ -143,6 +143,19 @@ impl KeySpec {
             .chain(self.stored(args))
     }
 
+    /// Of the hashes of all keys, in their order, the one of an argument. `None` for keys that are found by more than their
+    /// distance.
+    #[inline]
+    pub(crate) fn hash_at(&self, argument: usize, hashes: &[u64]) -> Option<u64> {
+        let behind = argument.checked_sub(self.first as usize)?;
+        let number = match (self.step, self.counted | self.stored_from) {
+            (1, 0) => behind,
+            (2, 0) if behind.is_multiple_of(2) => behind / 2,
+            _ => return None,
+        };
+        hashes.get(number).copied()
+    }
+
     /// Whether a call has as many keys as it says, and at least one. True of calls that say nothing of that.
     pub(crate) fn counts_right(&self, args: Args<'_>) -> bool {
         let at = self.counted as usize;

@@ -4,7 +4,8 @@ use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Mutex};
 
 use tidewheel_keyspace::{
-    Event, Garbage, Hooks, Keyspace, NotifyFlags, Options, Seat, Served, Session, Time, resolve,
+    Event, Foreseen, Garbage, Hooks, Keyspace, NotifyFlags, Options, Seat, Served, Session, Time,
+    Unfinished, resolve,
 };
 use tidewheel_resp::{Args, Protocol, Reply, Writer};
 
@@ -115,6 +116,31 @@ impl Rig {
         let (reply, len) = Reply::read(out.as_bytes()).expect("valid").expect("whole");
         assert_eq!(len, out.len(), "exactly one reply to {args:?}");
         reply
+    }
+
+    /// As [`run`](Self::run), for a call that was looked at ahead of it.
+    pub(crate) fn ahead(&mut self, line: &str) -> String {
+        let words: Vec<&[u8]> = line.split_whitespace().map(str::as_bytes).collect();
+        let args = Args::from_slices(&words);
+        let mut foreseen = Foreseen::default();
+        self.keyspace.foresee(args, &mut foreseen);
+        self.seat.enter();
+        self.keyspace.warm(&self.seat, self.session.db, &foreseen);
+        self.seat.leave();
+        let call = foreseen.call(0).expect("a command");
+        let (seat, session, mut out) = (
+            &mut self.seat,
+            &mut self.session,
+            Writer::new(self.protocol),
+        );
+        let keyspace = &self.keyspace;
+        let mut unfinished = keyspace.begin(seat, call, session, self.time, args, &mut out);
+        while let Some(Unfinished::Walk(walk)) = unfinished {
+            let walk = keyspace.go_on(seat, walk, self.time, &mut out);
+            unfinished = walk.map(Unfinished::Walk);
+        }
+        let (reply, _) = Reply::read(out.as_bytes()).expect("valid").expect("whole");
+        show(&reply)
     }
 
     /// Runs a line of words (`""` is the empty one) and shows the reply.

@@ -514,3 +514,36 @@ fn a_long_reply_takes_as_much_memory_as_it_is_long_and_none_beyond_its_limit() {
     // Nobody holds on to the values that were left out: they are changed in place.
     assert_eq!(rig.run("APPEND large x"), ":1048577");
 }
+
+/// The hashes of a call's keys are known ahead up to a number of keys, and are not computed again.
+#[test]
+fn calls_whose_keys_were_looked_at_ahead_find_the_same_keys() {
+    let mut rig = Rig::new();
+    for count in [1, 2, 15, 16, 17, 40] {
+        rig.run("FLUSHALL");
+        let key = |i: usize| format!("key:{i}");
+        let pairs: String = (0..count).map(|i| format!(" {} v{i}", key(i))).collect();
+        let keys: String = (0..count).map(|i| format!(" {}", key(i))).collect();
+        let read: Vec<String> = (0..count)
+            .map(|i| rig.ahead(&format!("GET {}", key(i))))
+            .collect();
+        assert!(read.iter().all(|reply| reply == "nil"));
+        assert_eq!(rig.ahead(&format!("MSET{pairs}")), "OK");
+        assert_eq!(
+            rig.ahead(&format!("MGET{keys}")),
+            rig.run(&format!("MGET{keys}"))
+        );
+        assert_eq!(rig.ahead(&format!("EXISTS{keys}")), format!(":{count}"));
+        assert_eq!(rig.ahead("SADD s1 a b"), ":2");
+        assert_eq!(rig.ahead("SMOVE s1 s2 a"), ":1");
+        assert_eq!(rig.ahead("SINTERCARD 2 s1 s2"), ":0");
+        assert_eq!(rig.ahead("SUNIONSTORE s3 s1 s2"), ":2");
+        assert_eq!(
+            rig.ahead(&format!("BITOP OR bits{keys}")),
+            rig.run("STRLEN bits")
+        );
+        assert_eq!(rig.ahead("SORT s3 ALPHA STORE sorted"), ":2");
+        assert_eq!(rig.ahead(&format!("DEL{keys}")), format!(":{count}"));
+        assert_eq!(rig.ahead("DBSIZE"), ":5");
+    }
+}

@@ -15,11 +15,11 @@ use crate::counters::latency::Event;
 impl Turn<'_> {
     /// Runs one command. `call` is what is known of it already.
     #[inline]
-    pub(crate) fn command(
+    pub(crate) fn command<'b>(
         &mut self,
         conn: &mut Connection,
-        args: Args<'_>,
-        call: Option<Call>,
+        args: Args<'b>,
+        call: Option<Call<'b>>,
     ) -> Step {
         self.tally.commands += 1;
         let mark = self.out.mark();
@@ -87,7 +87,7 @@ impl Turn<'_> {
 
     /// Runs the command in the keyspace, or as one of the server's own.
     #[inline]
-    fn execute(&mut self, conn: &mut Connection, call: Call, args: Args<'_>) -> Step {
+    fn execute<'b>(&mut self, conn: &mut Connection, call: Call<'b>, args: Args<'b>) -> Step {
         let row = call.row;
         match row.handler {
             Handler::Keys(_)

@@ -15,7 +15,6 @@ const AHEAD: usize = 32;
 #[derive(Debug, Default)]
 pub(super) struct Ahead {
     batch: Batch,
-    calls: Vec<Option<Call>>,
     foreseen: Foreseen,
 }
 
@@ -25,16 +24,10 @@ impl Ahead {
         self.clear();
         self.batch.fill(input, limits, AHEAD);
         let keyspace = &state.server.keyspace;
-        let warms = keyspace.is_worth_warming();
         for i in 0..self.batch.len() {
-            let args = self.batch.args(input, i);
-            let mut call = keyspace.foresee(args);
-            if let Some(call) = call.as_mut().filter(|_| warms) {
-                keyspace.add_keys(call, args, &mut self.foreseen);
-            }
-            self.calls.push(call);
+            keyspace.foresee(self.batch.args(input, i), &mut self.foreseen);
         }
-        if self.foreseen.are_several() {
+        if self.foreseen.are_several() && keyspace.is_worth_warming() {
             keyspace.warm(&state.seat, db, &self.foreseen);
         }
     }
@@ -50,8 +43,8 @@ impl Ahead {
     }
 
     /// A command's arguments, and what is known of it.
-    pub(super) fn call<'a>(&'a self, input: &'a [u8], i: usize) -> (Args<'a>, Option<Call>) {
-        (self.batch.args(input, i), self.calls[i])
+    pub(super) fn call<'a>(&'a self, input: &'a [u8], i: usize) -> (Args<'a>, Option<Call<'a>>) {
+        (self.batch.args(input, i), self.foreseen.call(i))
     }
 
     /// Whether no command is in it.
@@ -62,7 +55,6 @@ impl Ahead {
     /// Forgets the commands.
     pub(super) fn clear(&mut self) {
         self.batch.clear();
-        self.calls.clear();
         self.foreseen.clear();
     }
 }

@@ -187,11 +187,11 @@ impl Turn<'_> {
 
     /// Runs one command of so many bytes. Returns the bytes consumed, and why no other may follow.
     #[inline]
-    fn run_cut<S: Read + Write>(
+    fn run_cut<'b, S: Read + Write>(
         &mut self,
         link: &mut Link<S>,
-        args: Args<'_>,
-        call: Option<Call>,
+        args: Args<'b>,
+        call: Option<Call<'b>>,
         len: usize,
     ) -> (usize, Option<Halt>) {
         self.command_bytes = len;
@@ -214,11 +214,11 @@ impl Turn<'_> {
 
     /// Runs one command, whose length is [`command_bytes`](Self::command_bytes). Returns why no other may follow.
     #[inline]
-    fn run_one(
+    fn run_one<'b>(
         &mut self,
         conn: &mut Connection,
-        args: Args<'_>,
-        call: Option<Call>,
+        args: Args<'b>,
+        call: Option<Call<'b>>,
     ) -> Option<Halt> {
         let mark = self.out.len();
         let step = self.command(conn, args, call);
