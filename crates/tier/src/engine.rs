@@ -24,12 +24,15 @@ pub enum EngineError {
     LeftAlone,
     /// It answered with an error, which asking again does not change.
     Refused(String),
+    /// The value cannot be stored: the codec cannot write it, or it has too many tags, or one that is too long. What was
+    /// there before is removed.
+    Unstorable(String),
 }
 
 impl EngineError {
     /// Whether it says something about the engine rather than about the question.
     pub(crate) fn is_outage(&self) -> bool {
-        !matches!(self, Self::Refused(_))
+        !matches!(self, Self::Refused(_) | Self::Unstorable(_))
     }
 }
 
@@ -40,6 +43,7 @@ impl fmt::Display for EngineError {
             Self::TimedOut => f.write_str("the engine took too long"),
             Self::LeftAlone => f.write_str("the engine is left alone after failures"),
             Self::Refused(why) => write!(f, "the engine refused: {why}"),
+            Self::Unstorable(why) => write!(f, "the value cannot be stored: {why}"),
         }
     }
 }

@@ -27,7 +27,8 @@ pub trait Codec<V>: Send + Sync + 'static {
     ///
     /// # Errors
     ///
-    /// If the value cannot be written: then it stays in the first tier.
+    /// If the value cannot be written: then it is stored nowhere. A load's value is for those who wait, and `insert` returns
+    /// an error.
     fn write(&self, value: &V, out: &mut Vec<u8>) -> Result<(), CodecError>;
 
     /// Reads a value from all of the bytes.

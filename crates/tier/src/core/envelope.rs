@@ -28,6 +28,9 @@ const COMPRESSED: u8 = 2;
 /// Most tags of a value.
 pub(crate) const TAGS_MAX: usize = 32;
 
+/// The longest tag.
+pub(crate) const TAG_BYTES_MAX: usize = u16::MAX as usize;
+
 /// An envelope that was opened.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Envelope<'a> {
@@ -54,7 +57,7 @@ impl<'a> Envelope<'a> {
         out.extend_from_slice(&self.space.to_be_bytes());
         out.push(self.tags.len().min(TAGS_MAX) as u8);
         for (name, version) in self.tags.iter().take(TAGS_MAX) {
-            let name = &name.as_bytes()[..name.len().min(usize::from(u16::MAX))];
+            let name = &name.as_bytes()[..name.len().min(TAG_BYTES_MAX)];
             out.extend_from_slice(&(name.len() as u16).to_be_bytes());
             out.extend_from_slice(name);
             out.extend_from_slice(&version.to_be_bytes());

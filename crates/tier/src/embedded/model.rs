@@ -10,14 +10,15 @@ use crate::engine::{Lease, Look, Looked, TagSaid};
 /// Keys that a command has changed.
 pub(crate) type Changed = Vec<Vec<u8>>;
 
-/// Commands after which the dead are looked for, at least.
+/// Keys that are set between two sweeps, at least.
 const SWEEP: usize = 1024;
 
 /// What an engine holds: keys with a value and the millisecond at which they end.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Model {
     keys: HashMap<Vec<u8>, (Vec<u8>, u64)>,
-    commands: usize,
+    /// How many more may be set before the dead are looked for.
+    before_sweep: usize,
 }
 
 impl Model {
@@ -124,13 +125,18 @@ impl Model {
     }
 
     fn set(&mut self, now: u64, key: Vec<u8>, bytes: Vec<u8>, ttl_ms: u64) {
-        self.commands += 1;
-        if self.commands >= SWEEP.max(self.keys.len()) {
-            // Costs each command as much as one look.
-            self.commands = 0;
-            self.keys.retain(|_, (_, end)| now < *end);
+        if self.before_sweep == 0 {
+            self.sweep(now);
         }
+        self.before_sweep -= 1;
         self.keys.insert(key, (bytes, now.saturating_add(ttl_ms)));
+    }
+
+    /// Removes what is dead. The next sweep comes when as many were set as are left: each pays for one look.
+    fn sweep(&mut self, now: u64) {
+        self.keys.retain(|_, (_, end)| now < *end);
+        self.before_sweep = SWEEP.max(self.keys.len());
+        self.keys.shrink_to(2 * self.before_sweep);
     }
 }
 
@@ -152,5 +158,20 @@ pub(crate) fn said(bytes: &[u8], age_ms: u64) -> TagSaid {
             version: 0,
             invalidated_ms: Some(0),
         },
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// As long as more keys came than the last sweep had seen, there was no other sweep.
+    #[test]
+    fn what_is_dead_leaves_though_every_key_is_new() {
+        let mut model = Model::default();
+        for now in 0..50_000_u64 {
+            model.set(now, now.to_be_bytes().to_vec(), Vec::new(), 200);
+            assert!(model.keys.len() <= 200 + SWEEP, "{now}");
+        }
     }
 }

@@ -11,7 +11,7 @@ use super::open::{Question, unstored};
 use super::versions::unique;
 use crate::codec::{TierKey, pack};
 use crate::core::age::{Age, Left};
-use crate::core::envelope::{Envelope, TAGS_MAX};
+use crate::core::envelope::{Envelope, TAG_BYTES_MAX, TAGS_MAX};
 use crate::core::faults::fault;
 use crate::core::names::Wire;
 use crate::core::watch::Watch;
@@ -70,7 +70,10 @@ where
         };
         let (value, life) = self.parts(&given);
         let parcel = match self.versions_since(&life.tags, began).await {
-            Ok(Some(versions)) => self.parcel(value, &life, &versions, miss.space),
+            // What cannot be written is for those who wait.
+            Ok(Some(versions)) => self
+                .parcel(value, &life, &versions, miss.space)
+                .unwrap_or_default(),
             Ok(None) => None,
             Err(_) => return Ok(self.kept_here(given, unwatched)),
         };
@@ -148,20 +151,21 @@ where
         }
     }
 
-    /// What is sent to the engine; `None` if this value is not to be stored.
+    /// What is sent to the engine; `None` for a life of no time, and then it is not stored.
     pub(super) fn parcel(
         &self,
         value: Option<&V>,
         life: &Life,
         versions: &[u64],
         space: u64,
-    ) -> Option<Parcel> {
+    ) -> Result<Option<Parcel>, EngineError> {
         let configured = &self.settings.life;
         let ttl = self.jittered(life.ttl.or(configured.ttl).unwrap_or_default());
         let hard = millis(ttl);
-        if hard == 0 || life.tags.len() > TAGS_MAX {
-            return None;
+        if hard == 0 {
+            return Ok(None);
         }
+        check_tags(&life.tags)?;
         let fresh = life
             .fresh_for
             .or(configured.fresh_for.filter(|_| value.is_some()));
@@ -169,7 +173,8 @@ where
         let kept = millis(life.stale_for.or(configured.stale_for).unwrap_or_default());
         let mut bytes = Vec::new();
         if let Some(value) = value {
-            self.codec.write(value, &mut bytes).ok()?;
+            let written = self.codec.write(value, &mut bytes);
+            written.map_err(|error| EngineError::Unstorable(error.to_string()))?;
         }
         let (payload, is_compressed) = pack(bytes, self.settings.compress_above);
         let envelope = Envelope {
@@ -190,18 +195,30 @@ where
         let ttl_ms = hard.saturating_add(u64::from(envelope.kept_ms));
         let left = Left::of(&envelope, ttl_ms);
         debug_assert_ne!(left.age, Age::Kept, "it begins before its end");
-        Some(Parcel {
+        Ok(Some(Parcel {
             envelope: envelope.seal(),
             ttl_ms,
             left,
-        })
+        }))
     }
 
     /// A time to live, less a random part of the jitter.
     fn jittered(&self, ttl: Duration) -> Duration {
         let share = (unique() >> 11) as f64 / (1u64 << 53) as f64;
+        let ttl = ttl.min(Duration::from_millis(TTL_MAX_MS));
         ttl.mul_f64(1.0 - share * self.settings.jitter)
     }
+}
+
+fn check_tags(tags: &[String]) -> Result<(), EngineError> {
+    let why = if tags.len() > TAGS_MAX {
+        format!("{} tags, of at most {TAGS_MAX}", tags.len())
+    } else if tags.iter().any(|tag| tag.len() > TAG_BYTES_MAX) {
+        format!("a tag of more than {TAG_BYTES_MAX} bytes")
+    } else {
+        return Ok(());
+    };
+    Err(EngineError::Unstorable(why))
 }
 
 /// What an engine takes for a time to live, at most: some 285 years of milliseconds overflow its own clock.

@@ -23,6 +23,9 @@ use crate::handle::life::Given;
 const FIRST_PAUSE: Duration = Duration::from_millis(20);
 const LONGEST_PAUSE: Duration = Duration::from_millis(500);
 
+/// Waits that are as short as a lease says it lasts. Then it is not believed.
+const SHORT_WAITS: u32 = 16;
+
 /// Looks at values that turn out to be invalid, before the loader runs without the engine.
 const INVALID_MAX: usize = 4;
 
@@ -82,7 +85,7 @@ where
         };
         let patience = self.settings.lease.saturating_mul(LEASES);
         let give_up = Moment(self.plane.now().0.saturating_add(nanos(patience)));
-        let (mut pause, mut invalid) = (FIRST_PAUSE, 0);
+        let (mut pause, mut invalid, mut waited) = (FIRST_PAUSE, 0, 0);
         loop {
             match self.step(&mut miss).await {
                 Next::Answer(entry) => return Ok(entry),
@@ -92,8 +95,17 @@ where
                     miss.look.invalid = Some(id);
                 }
                 Next::Wait(left) if self.plane.now() < give_up => {
-                    self.counters.waits();
-                    self.wait(&miss.bell, pause.min(left)).await;
+                    if waited == 0 {
+                        self.counters.waits();
+                    }
+                    waited += 1;
+                    // A lease that has no end, of somebody who does not know our keys, says zero.
+                    let least = if waited > SHORT_WAITS {
+                        pause / 8
+                    } else {
+                        Duration::ZERO
+                    };
+                    self.wait(&miss.bell, pause.min(left).max(least)).await;
                     pause = (pause * 2).min(LONGEST_PAUSE);
                 }
                 _ => return self.alone(old, load).await,

@@ -27,11 +27,12 @@ where
             versions.push(self.tag(tag).await?.1);
         }
         let stored = match self.parcel(Some(value), &life, &versions, space) {
-            Some(parcel) => {
+            Ok(Some(parcel)) => {
                 self.ask(|engine| engine.put(wire, parcel.envelope, parcel.ttl_ms))
                     .await
             }
-            None => self.ask(|engine| engine.remove(wire)).await,
+            Ok(None) => self.ask(|engine| engine.remove(wire)).await,
+            Err(why) => self.ask(|engine| engine.remove(wire)).await.and(Err(why)),
         };
         self.first.invalidate(key);
         stored

@@ -52,10 +52,17 @@ impl Life {
         self
     }
 
-    /// A tag by which it can be invalidated together with others. Of more than 32, a value is not stored in the engine.
+    /// A tag by which it can be invalidated together with others. A value with more than 32, or with one of more than 65,535
+    /// bytes, is not stored. The empty tag is none.
+    ///
+    /// The engine keeps the version of each tag for 30 days, in some 100 bytes: tags are for thousands, not one for each
+    /// session.
     #[must_use]
     pub fn tag(mut self, tag: impl Into<String>) -> Self {
-        self.tags.push(tag.into());
+        let tag = tag.into();
+        if !tag.is_empty() && !self.tags.contains(&tag) {
+            self.tags.push(tag);
+        }
         self
     }
 }

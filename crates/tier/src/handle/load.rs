@@ -104,18 +104,18 @@ where
         let mut load = Some(load);
         loop {
             let old = inner.remove_unbelieved(&key);
+            let (taken, mut has_led) = (&mut load, false);
             let fetched = inner.first.fetch(key.clone()).load_with_old(|kept| {
-                let load = load.take().expect("a load runs its loader once");
-                block_on(inner.miss(&key, kept.or(old), async { load() }))
+                has_led = true;
+                let load = async move { taken.take().expect("a load runs its loader once")() };
+                block_on(inner.miss(&key, kept.or(old), load))
             });
             let value = match fetched.value {
-                Ok(held) if load.is_none() || inner.may_answer(&held, fetched.outcome) => {
-                    held.value
-                }
+                Ok(held) if has_led || inner.may_answer(&held, fetched.outcome) => held.value,
                 Ok(_) => continue,
                 Err(error) => return Err(error),
             };
-            // Another loader of this key says that there is nothing, and this one knows no absence.
+            // Another loader of this key says that there is nothing, here or through the engine, and this one knows no absence.
             return match load.take().filter(|_| value.is_none() && !may_be_absent) {
                 Some(load) => Ok(load().map_err(Arc::new)?.map(|given| given.value)),
                 None => Ok(value),

@@ -74,22 +74,22 @@ where
         let mut load = Some(load);
         loop {
             let old = inner.remove_unbelieved(&key);
-            let (taken, asked) = (&mut load, &key);
+            let (taken, asked, mut has_led) = (&mut load, &key, false);
             let fetch = inner.first.fetch(key.clone());
             let fetched = fetch
                 .load_with_old_async(|kept| {
-                    let load = taken.take().expect("a load runs its loader once");
+                    has_led = true;
+                    let load =
+                        async move { taken.take().expect("a load runs its loader once").await };
                     inner.miss(asked, kept.or(old), load)
                 })
                 .await;
             let value = match fetched.value {
-                Ok(held) if load.is_none() || inner.may_answer(&held, fetched.outcome) => {
-                    held.value
-                }
+                Ok(held) if has_led || inner.may_answer(&held, fetched.outcome) => held.value,
                 Ok(_) => continue,
                 Err(error) => return Err(error),
             };
-            // Another loader of this key says that there is nothing, and this one knows no absence.
+            // Another loader of this key says that there is nothing, here or through the engine, and this one knows no absence.
             return match load.take().filter(|_| value.is_none() && !may_be_absent) {
                 Some(load) => Ok(load.await.map_err(Arc::new)?.map(|given| given.value)),
                 None => Ok(value),

@@ -6,12 +6,16 @@ use super::block::block_on;
 use super::cache::TieredCache;
 use super::life::Life;
 use crate::codec::TierKey;
+use crate::core::tags::SPACE;
 use crate::engine::EngineError;
 
 /// # Writing and invalidating
 ///
-/// When one of these returns, no process loads the old value from the engine any more; each forgets its own copy when word of
-/// the change arrives. This process has forgotten it already.
+/// When `insert` or `invalidate` returns, no process reads the old value from the engine any more. Each forgets its own copy
+/// when word of the change arrives; this process has forgotten it already.
+///
+/// With `invalidate_tag` and `clear`, the values stay in the engine. Until word of the new version arrives, another process
+/// may read one of them once more, and what it stores with the old version is invalid for everybody.
 impl<K, V> TieredCache<K, V>
 where
     K: TierKey + Hash + Eq + Clone + Send + Sync + 'static,
@@ -22,7 +26,8 @@ where
     /// # Errors
     ///
     /// If the engine has not taken it; it may have, if it took too long. It is not tried again: it could replace what
-    /// another process has written since.
+    /// another process has written since. [`EngineError::Unstorable`] says that the value cannot be stored; what was there
+    /// before is removed then.
     pub fn insert(&self, key: &K, value: &V, life: Life) -> Result<(), EngineError> {
         block_on(self.inner.insert(key, value, life))
     }
@@ -55,13 +60,13 @@ where
     }
 
     /// Invalidates everything that was stored with a tag, however much that is, in one step. What a loader returns that was
-    /// running meanwhile is not stored.
+    /// running meanwhile is not stored. Nothing has the empty tag.
     ///
     /// # Errors
     ///
     /// As [`invalidate`](Self::invalidate).
     pub fn invalidate_tag(&self, tag: &str) -> Result<(), EngineError> {
-        block_on(self.inner.invalidate_tag(tag))
+        block_on(self.invalidate_tag_async(tag))
     }
 
     /// As [`invalidate_tag`](Self::invalidate_tag), for tasks.
@@ -70,6 +75,10 @@ where
     ///
     /// As that.
     pub async fn invalidate_tag_async(&self, tag: &str) -> Result<(), EngineError> {
+        if tag.is_empty() {
+            // To the engine, it would be the whole namespace.
+            return Ok(());
+        }
         self.inner.invalidate_tag(tag).await
     }
 
@@ -79,7 +88,7 @@ where
     ///
     /// As [`invalidate`](Self::invalidate).
     pub fn clear(&self) -> Result<(), EngineError> {
-        self.invalidate_tag(crate::core::tags::SPACE)
+        block_on(self.clear_async())
     }
 
     /// As [`clear`](Self::clear), for tasks.
@@ -88,6 +97,6 @@ where
     ///
     /// As that.
     pub async fn clear_async(&self) -> Result<(), EngineError> {
-        self.invalidate_tag_async(crate::core::tags::SPACE).await
+        self.inner.invalidate_tag(SPACE).await
     }
 }

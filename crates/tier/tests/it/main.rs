@@ -1,6 +1,7 @@
 //! The tier on real engines.
 
 mod cluster;
+mod embedded;
 #[cfg(feature = "tls")]
 mod encrypted;
 mod outages;
