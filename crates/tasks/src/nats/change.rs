@@ -25,18 +25,16 @@ impl Inner {
         let (id, due) = (task.id.clone(), task.due.at(now));
         let order = Order::of(task, due);
         if due <= now.plus(COARSE) {
-            let sequence = self.kept(self.wire.put(order.hand_over(&self.subjects, &id)).await?)?;
+            let letter = order.hand_over(&self.subjects, &id);
+            let sequence = self.kept(self.put_anew(&id, letter).await?)?;
             let pending = self.subjects.pending(&id);
             if self.wire.last(&pending).await?.is_some() {
                 self.wire.purge(&pending, Some(sequence)).await?;
             }
         } else {
             let from = due.minus(self.lookahead).max(now);
-            let sequence = self.kept(
-                self.wire
-                    .put(order.schedule(&self.subjects, &id, from))
-                    .await?,
-            )?;
+            let letter = order.schedule(&self.subjects, &id, from);
+            let sequence = self.kept(self.put_anew(&id, letter).await?)?;
             self.forget_handed(&id, sequence).await?;
         }
         Ok(due)
@@ -109,9 +107,6 @@ impl Inner {
             };
             let before = handed.sequence + 1;
             if self.file_again(id, handed, (due, now), 0).await? {
-                // Claims of what was handed over end by the record.
-                let record = self.record_anyway(id, Says::Over);
-                self.kept(self.wire.put(record).await?)?;
                 self.wire
                     .purge(&self.subjects.handed_any(id), Some(before))
                     .await?;
@@ -121,7 +116,7 @@ impl Inner {
         Err(StoreError::engine("the task moves all the time"))
     }
 
-    /// Files a task at another time, if its subject is as it was.
+    /// Files a task at another time, if its subject is as it was. Claims of what was handed over end by the record.
     async fn file_again(
         &self,
         id: &str,
@@ -132,7 +127,7 @@ impl Inner {
         let order = Order::of_kept(kept).ok_or_else(|| StoreError::engine("no task of ours"))?;
         let from = due.minus(self.lookahead).max(now);
         let letter = order.anew(due).schedule(&self.subjects, id, from);
-        let put = self.wire.put(letter.expecting(expected)).await?;
+        let put = self.put_anew(id, letter.expecting(expected)).await?;
         Ok(matches!(put, Put::Kept(_)))
     }
 }

@@ -11,6 +11,7 @@ use tidewheel_time::{monotonic_nanos, nanos};
 use super::Inner;
 use super::order::Order;
 use super::pump::Delivered;
+use super::receipt::{Delivery, receipt, reply_of};
 use super::record::{Fenced, Says, Step, says};
 use super::subjects::id_of;
 use crate::shape::claim::{Claim, Fence, Verdict};
@@ -27,8 +28,15 @@ const FEW: usize = 16;
 /// Records that are asked for in one call: the server answers for 1,024 at most.
 const ASKED: usize = 1000;
 
-/// A claim, and the end of its lease by the monotonic clock, in nanoseconds.
-type Leased = (Arc<Claim>, u64);
+/// A claim on its way to the worker.
+#[derive(Debug, Clone)]
+struct Leased {
+    claim: Arc<Claim>,
+    /// The end of its lease by the monotonic clock, in nanoseconds.
+    until: u64,
+    /// The record that it comes after, 0 for none.
+    record: u64,
+}
 
 /// Claims on their way to the worker.
 #[derive(Debug, Default)]
@@ -36,43 +44,6 @@ pub(super) struct Claimed {
     /// Of these it is not known whether they were cancelled after they were delivered.
     unchecked: Vec<Leased>,
     ready: Vec<Leased>,
-}
-
-/// What the subject of an acknowledgement says about its message.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Delivery {
-    /// The message's sequence in the stream.
-    pub(super) sequence: u64,
-    /// Which delivery this is, from 1.
-    pub(super) count: u64,
-    /// When the message was kept.
-    pub(super) kept: Timestamp,
-}
-
-impl Delivery {
-    /// `$JS.ACK.STREAM.CONSUMER.COUNT.SEQUENCE.…TIME.PENDING`, perhaps with a domain and an account before the stream, and
-    /// a random token at the end.
-    pub(super) fn of(reply: &str) -> Option<Self> {
-        let tokens: Vec<&str> = reply.split('.').collect();
-        let at = if tokens.len() >= 11 { 6 } else { 4 };
-        let number = |at: usize| tokens.get(at)?.parse::<u64>().ok();
-        Some(Self {
-            count: number(at)?,
-            sequence: number(at + 1)?,
-            kept: Timestamp(number(at + 3)? / 1000),
-        })
-    }
-}
-
-/// How a claim is compared with records. Its first delivery knows of none.
-pub(super) fn fenced(claim: &Claim) -> Fenced<'_> {
-    let delivery = Delivery::of(&claim.receipt);
-    let is_first = delivery.is_some_and(|delivery| delivery.sequence == claim.fence.0);
-    Fenced {
-        id: &claim.id,
-        fence: claim.fence.0,
-        known: if is_first { 0 } else { claim.fence.0 },
-    }
 }
 
 impl Inner {
@@ -106,22 +77,29 @@ impl Inner {
         if claims.is_empty() {
             return Ok(());
         }
-        let shared: Vec<_> = claims.iter().map(|(claim, _)| Arc::clone(claim)).collect();
-        let verdicts = self.still_latest(&shared).await?;
-        let mut claimed = self.claimed();
-        let verdicts: HashMap<_, _> = shared
+        let shared: Vec<_> = claims
             .iter()
-            .map(|claim| claim.fence)
-            .zip(verdicts)
+            .map(|leased| Arc::clone(&leased.claim))
+            .collect();
+        let records = self.records(&shared).await?;
+        let mut claimed = self.claimed();
+        let records: HashMap<_, _> = shared
+            .iter()
+            .map(|claim| claim.fence.0)
+            .zip(records)
             .collect();
         // Another call may have checked some of them meanwhile: those are no longer here.
-        let (checked, unchecked) = std::mem::take(&mut claimed.unchecked)
-            .into_iter()
-            .partition(|(claim, _)| verdicts.contains_key(&claim.fence));
-        claimed.unchecked = unchecked;
-        let checked: Vec<Leased> = checked;
-        let is_latest = |leased: &Leased| verdicts[&leased.0.fence].is_accepted();
-        claimed.ready.extend(checked.into_iter().filter(is_latest));
+        for mut leased in std::mem::take(&mut claimed.unchecked) {
+            let fence = leased.claim.fence.0;
+            match records.get(&fence) {
+                None => claimed.unchecked.push(leased),
+                Some(record) if *record <= fence => {
+                    leased.record = *record;
+                    claimed.ready.push(leased);
+                }
+                Some(_) => {}
+            }
+        }
         Ok(())
     }
 
@@ -132,9 +110,9 @@ impl Inner {
         let claims: Vec<_> = unchecked
             .into_iter()
             .chain(ready)
-            .map(|(claim, _)| claim)
+            .map(|leased| leased.claim)
             .collect();
-        self.release(&claims).await.map(|_| ())
+        self.give_back(&claims).await
     }
 
     fn claimed(&self) -> MutexGuard<'_, Claimed> {
@@ -147,9 +125,10 @@ impl Inner {
         let count = most.min(claimed.ready.len());
         let ready = claimed.ready.drain(..count);
         let now = monotonic_nanos();
-        let ready = ready.filter_map(|(claim, until)| {
-            let left = until.checked_sub(now)?;
-            let mut claim = Arc::unwrap_or_clone(claim);
+        let ready = ready.filter_map(|leased| {
+            let left = leased.until.checked_sub(now)?;
+            let mut claim = Arc::unwrap_or_clone(leased.claim);
+            claim.receipt = receipt(&claim.receipt, leased.record);
             claim.remaining = Duration::from_nanos(left);
             claim.sure = claim.remaining + self.lease / 4;
             Some(claim)
@@ -185,7 +164,11 @@ impl Inner {
         (claim.began, claim.attempt) = (order.began, order.attempt);
         (claim.priority, claim.every) = (order.priority, order.every);
         claim.receipt = reply.to_string();
-        Some((Arc::new(claim), until))
+        Some(Leased {
+            claim: Arc::new(claim),
+            until,
+            record: 0,
+        })
     }
 
     /// For how long a worker believes in a claim: an extension that a leader had not passed on when it died is lost, and
@@ -218,7 +201,7 @@ impl Inner {
         let step = self.put_record(claim, |after| vec![self.record(id, Says::Claimed, after)]);
         match step.await.ok()? {
             Step::Kept(sequence) => Some(sequence),
-            Step::Refused | Step::Occupied => None,
+            Step::Refused => None,
         }
     }
 
@@ -250,7 +233,7 @@ impl Inner {
                 let sent = self
                     .wire
                     .client
-                    .publish(claim.receipt.clone(), "+WPI".into());
+                    .publish(reply_of(claim).to_owned(), "+WPI".into());
                 sent.await.map_err(StoreError::engine)?;
             }
         }
@@ -258,58 +241,66 @@ impl Inner {
             let answer = self
                 .wire
                 .client
-                .request(claim.receipt.clone(), "+WPI".into())
+                .request(reply_of(claim).to_owned(), "+WPI".into())
                 .await;
             answer.map_err(StoreError::engine)?;
         }
         self.still_latest(claims).await
     }
 
-    /// Which claims have no newer record. Of a few, the stream's leader is asked; of many, any node, which may not know the
-    /// latest yet.
+    /// Which claims have no newer record.
     async fn still_latest(&self, claims: &[Arc<Claim>]) -> Result<Vec<Verdict>, StoreError> {
-        if claims.len() <= FEW {
-            let latest = claims.iter().map(Arc::clone);
-            let latest = latest.map(|claim| async move {
-                let last = self.last_record(&claim.id).await?;
-                let newer = last.filter(|kept| kept.sequence > claim.fence.0);
-                Ok(Verdict::from(newer.is_none()))
-            });
-            return stream::iter(latest).buffered(AT_ONCE).try_collect().await;
-        }
-        let mut verdicts = Vec::with_capacity(claims.len());
-        for batch in claims.chunks(ASKED) {
-            verdicts.extend(self.latest_somewhere(batch).await?);
-        }
-        Ok(verdicts)
+        let records = self.records(claims).await?;
+        let latest = claims.iter().zip(records);
+        let latest = latest.map(|(claim, record)| Verdict::from(record <= claim.fence.0));
+        Ok(latest.collect())
     }
 
-    async fn latest_somewhere(&self, claims: &[Arc<Claim>]) -> Result<Vec<Verdict>, StoreError> {
+    /// The sequences of the claims' records, 0 for none. Of a few, the stream's leader is asked; of many, any node, which may
+    /// not know the latest yet.
+    async fn records(&self, claims: &[Arc<Claim>]) -> Result<Vec<u64>, StoreError> {
+        if claims.len() <= FEW {
+            let records = claims.iter().map(Arc::clone).map(|claim| async move {
+                let last = self.last_record(&claim.id).await?;
+                Ok(last.map_or(0, |kept| kept.sequence))
+            });
+            return stream::iter(records).buffered(AT_ONCE).try_collect().await;
+        }
+        let mut records = Vec::with_capacity(claims.len());
+        for batch in claims.chunks(ASKED) {
+            records.extend(self.records_somewhere(batch).await?);
+        }
+        Ok(records)
+    }
+
+    async fn records_somewhere(&self, claims: &[Arc<Claim>]) -> Result<Vec<u64>, StoreError> {
         let subjects: Vec<_> = claims
             .iter()
             .map(|claim| self.subjects.record(&claim.id))
             .collect();
-        let records = self.wire.direct(&subjects).await?;
-        let records: HashMap<_, _> = records.iter().filter_map(sequence_of).collect();
-        let is_latest = |(claim, subject): (&Arc<Claim>, &String)| {
-            let newer = records
-                .get(subject.as_str())
-                .filter(|last| **last > claim.fence.0);
-            Verdict::from(newer.is_none())
-        };
-        Ok(claims.iter().zip(&subjects).map(is_latest).collect())
+        let found = self.wire.direct(&subjects).await?;
+        let found: HashMap<_, _> = found.iter().filter_map(sequence_of).collect();
+        let sequence = |subject: &String| found.get(subject.as_str()).copied().unwrap_or(0);
+        Ok(subjects.iter().map(sequence).collect())
     }
 
+    /// Has messages delivered again, if their claims are the latest.
     pub(super) async fn release(&self, claims: &[Arc<Claim>]) -> Result<Vec<Verdict>, StoreError> {
+        let verdicts = self.still_latest(claims).await?;
+        let latest = claims.iter().zip(&verdicts);
+        let latest = latest.filter(|(_, verdict)| verdict.is_accepted());
+        let latest: Vec<_> = latest.map(|(claim, _)| Arc::clone(claim)).collect();
+        self.give_back(&latest).await?;
+        Ok(verdicts)
+    }
+
+    async fn give_back(&self, claims: &[Arc<Claim>]) -> Result<(), StoreError> {
         for claim in claims {
-            let sent = self
-                .wire
-                .client
-                .publish(claim.receipt.clone(), "-NAK".into());
+            let reply = reply_of(claim).to_owned();
+            let sent = self.wire.client.publish(reply, "-NAK".into());
             sent.await.map_err(StoreError::engine)?;
         }
-        self.wire.client.flush().await.map_err(StoreError::engine)?;
-        Ok(vec![Verdict::Accepted; claims.len()])
+        self.wire.client.flush().await.map_err(StoreError::engine)
     }
 }
 
@@ -321,22 +312,4 @@ fn sequence_of(message: &Message) -> Option<(&str, u64)> {
         subject,
         headers.get("Nats-Sequence")?.as_str().parse().ok()?,
     ))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn the_subjects_of_old_and_new_servers_are_read() {
-        let delivery = Delivery {
-            sequence: 30,
-            count: 2,
-            kept: Timestamp(1_795_366_924_521_087),
-        };
-        let old = "$JS.ACK.TW_q.p1.2.30.7.1795366924521087990.0";
-        let new = "$JS.ACK.hub.ACC.TW_q.p1.2.30.7.1795366924521087990.0.abc";
-        assert_eq!([Delivery::of(old), Delivery::of(new)], [Some(delivery); 2]);
-        assert_eq!(Delivery::of("_INBOX.x"), None);
-    }
 }

@@ -65,7 +65,7 @@ impl Inner {
         let order = Order::of(task, due.at(now));
         let from = order.due.minus(self.lookahead).max(now);
         let schedule = order.schedule(&self.subjects, id, from).expecting(0);
-        if let Put::Conflict(_) = self.wire.put(schedule).await? {
+        if let Put::Conflict(_) = self.put_anew(id, schedule).await? {
             return Ok(false);
         }
         self.wire.purge(&dead, Some(letter.sequence + 1)).await?;

@@ -5,9 +5,10 @@ use std::sync::Arc;
 use futures_util::{StreamExt, TryStreamExt, stream};
 
 use super::Inner;
-use super::claims::{AT_ONCE, fenced};
+use super::claims::AT_ONCE;
 use super::dead::letter_of;
 use super::order::Order;
+use super::receipt::{fenced, reply_of};
 use super::record::{Says, Step};
 use super::wire::Letter;
 use crate::shape::claim::{Claim, Verdict};
@@ -50,35 +51,31 @@ impl Inner {
         }
     }
 
-    /// The task's next run, unless it was scheduled anew meanwhile.
+    /// The task's next run.
     fn next(&self, claim: &Claim, order: &Order, now: Timestamp) -> Letter {
         let from = order.due.minus(self.lookahead).max(now);
         order.schedule(&self.subjects, &claim.id, from).expecting(0)
     }
 
-    /// Ends a run: with a dead letter, and with the next run, unless that was scheduled anew.
+    /// Ends a run: with a dead letter, and with the next run.
     async fn end(
         &self,
         claim: &Claim,
         letter: Option<Letter>,
         next: Option<Letter>,
     ) -> Result<Verdict, StoreError> {
-        let letters = |next: Option<&Letter>, after| {
+        let Some(fenced) = fenced(claim) else {
+            return Ok(Verdict::Refused);
+        };
+        let letters = |after| {
             let record = self.record(&claim.id, Says::Over, after);
-            let beside = letter.iter().chain(next).cloned();
+            let beside = letter.iter().chain(&next).cloned();
             std::iter::once(record).chain(beside).collect()
         };
-        let mut step = self
-            .put_record(fenced(claim), |after| letters(next.as_ref(), after))
-            .await?;
-        if step == Step::Occupied {
-            step = self
-                .put_record(fenced(claim), |after| letters(None, after))
-                .await?;
-        }
+        let step = self.put_record(fenced, letters).await?;
         let accepted = matches!(step, Step::Kept(_));
         if accepted {
-            self.acknowledge(&claim.receipt).await;
+            self.acknowledge(reply_of(claim)).await;
         }
         Ok(accepted.into())
     }

@@ -5,7 +5,8 @@
 //!
 //! JetStream takes an acknowledgement from anybody who had the message, also from a zombie. So the end of a run is not the
 //! acknowledgement: it is a *record*, kept only if the record before it is the one that the claim knows. A second delivery
-//! begins with such a record too. All of these are messages of one stream, so that their sequences are fences.
+//! begins with such a record too, and so does another task of the same id: a schedule comes with a record, in one atomic batch.
+//! All of these are messages of one stream, so that their sequences are fences.
 
 mod change;
 mod claims;
@@ -13,6 +14,7 @@ mod dead;
 mod ends;
 mod order;
 mod pump;
+mod receipt;
 mod record;
 mod start;
 mod subjects;

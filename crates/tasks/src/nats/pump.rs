@@ -12,8 +12,8 @@ use futures_util::StreamExt;
 use serde_json::json;
 use tidewheel_time::{monotonic_nanos, nanos};
 
-use super::claims::Delivery;
 use super::order::{DUE, number};
+use super::receipt::Delivery;
 use super::wire::Wire;
 use crate::shape::timestamp::Timestamp;
 use crate::store::Wake;

@@ -1,4 +1,4 @@
-//! The record of an id's latest claim: a small message, which the next one must know.
+//! The record of an id's latest task or claim: a small message, which the next one must know.
 
 use super::Inner;
 use super::wire::{Kept, Letter, Put};
@@ -12,7 +12,7 @@ const KEPT_FOR: &str = "600s";
 pub(super) enum Says {
     /// The task was delivered again, and is claimed under this record's sequence.
     Claimed,
-    /// What was handed over before is over: it has ended, was cancelled, or was moved.
+    /// What was handed over before is over: it has ended, was cancelled, moved, or replaced.
     Over,
 }
 
@@ -32,6 +32,12 @@ impl Inner {
         };
         let letter = Letter::new(self.subjects.record(id));
         letter.header(SAYS, says).header("Nats-TTL", KEPT_FOR)
+    }
+
+    /// Keeps a schedule, or what is handed over, as another task: what was claimed before is over. Returns its sequence.
+    pub(super) async fn put_anew(&self, id: &str, letter: Letter) -> Result<Put, StoreError> {
+        let record = self.record_anyway(id, Says::Over);
+        self.wire.put_all(vec![record, letter]).await
     }
 
     /// The record as the stream's leader has it.
@@ -72,7 +78,8 @@ impl Inner {
             };
             match last {
                 newer if newer > claim.fence => return Ok(Step::Refused),
-                same if same == after && !is_single => return Ok(Step::Occupied),
+                // Another task of the id is pending.
+                same if same == after && !is_single => return Ok(Step::Refused),
                 older => after = older,
             }
         }
@@ -97,10 +104,8 @@ pub(super) struct Fenced<'a> {
 pub(super) enum Step {
     /// They are kept, the last under this sequence.
     Kept(u64),
-    /// There is a newer record: somebody else has claimed the task, or it is over.
+    /// There is a newer record or task: somebody else has claimed it, or it is over.
     Refused,
-    /// The record would be kept, but the schedule beside it would replace one that has come meanwhile.
-    Occupied,
 }
 
 /// What a record that was kept says.

@@ -1,10 +1,12 @@
 //! JetStream's calls: requests with JSON, and messages that are kept if what they expect is true.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use async_nats::{Client, HeaderMap, Message};
 use bytes::Bytes;
 use serde_json::{Value, json};
+use tokio::sync::Semaphore;
 
 use crate::shape::error::StoreError;
 
@@ -14,11 +16,15 @@ const WRONG_SEQUENCE: [u64; 2] = [10071, 10164];
 /// "No message found".
 const NO_MESSAGE: u64 = 10037;
 
+/// Batches of one connection that are on their way: a server has 50 of a stream at most that are not whole.
+const BATCHES: usize = 32;
+
 /// One stream of a server.
 #[derive(Debug, Clone)]
 pub(super) struct Wire {
     pub(super) client: Client,
     pub(super) stream: String,
+    batches: Arc<Semaphore>,
 }
 
 /// A message that the stream has.
@@ -73,6 +79,15 @@ impl Letter {
 }
 
 impl Wire {
+    pub(super) fn new(client: Client, stream: String) -> Self {
+        let batches = Arc::new(Semaphore::new(BATCHES));
+        Self {
+            client,
+            stream,
+            batches,
+        }
+    }
+
     /// A call of JetStream's, by the part of its subject that says what it is about.
     pub(super) async fn call(&self, what: &str, body: Value) -> Result<Value, StoreError> {
         let answer = self.ask(what, body).await?;
@@ -146,6 +161,7 @@ impl Wire {
 
     /// Keeps several messages, or none of them.
     pub(super) async fn put_all(&self, letters: Vec<Letter>) -> Result<Put, StoreError> {
+        let _turn = self.batches.acquire().await.map_err(StoreError::engine)?;
         let batch = self.client.new_inbox();
         let count = letters.len();
         for (at, letter) in letters.into_iter().enumerate() {

@@ -29,6 +29,8 @@ pub(crate) fn suite(store: &impl TaskStore, lease: Duration, pass: Pass<'_>) {
     suite.a_periodic_task_goes_on_after_its_run_is_dead();
     suite.a_claim_that_is_cancelled_is_refused();
     suite.a_claim_that_is_moved_is_refused_and_runs_once_more();
+    suite.every_end_of_a_claim_is_refused_once_its_id_is_scheduled_anew();
+    suite.a_periodic_task_is_replaced_while_it_is_claimed();
     suite.higher_priorities_are_claimed_first();
     suite.any_id_and_payload_comes_back();
     suite.what_cannot_be_kept_is_refused();
@@ -309,6 +311,55 @@ impl<S: TaskStore> Suite<'_, S> {
         assert_eq!(moved.payload, b"payload");
         assert!(self.is_done(&moved));
         (self.pass)(self.lease + MS(300));
+        self.claims_nothing();
+    }
+
+    /// Whether the store takes an end of a claim, or another call under its fence.
+    fn takes(&self, end: &str, claim: &Arc<Claim>) -> bool {
+        match end {
+            "done" => self.is_done(claim),
+            "retry" => self.fails(claim, Failure::retry(Due::After(MS(0)), "busy")),
+            "dead" => self.fails(claim, Failure::dead("gone")),
+            "extend" => self.extends(claim),
+            _ => {
+                let released = wait(self.store.release(std::slice::from_ref(claim)));
+                released.expect("answered")[0].is_accepted()
+            }
+        }
+    }
+
+    fn every_end_of_a_claim_is_refused_once_its_id_is_scheduled_anew(&self) {
+        for end in ["done", "retry", "dead", "extend", "release"] {
+            // The other task is claimed as well; it is pending; it is far away.
+            for (wait, claimed) in [(0, true), (250, false), (600, false)] {
+                self.schedule(Task::new("anew", "old"));
+                let old = self.claim("anew");
+                self.schedule(Task::new("anew", "new").after(MS(wait)));
+                let mut new = claimed.then(|| self.claim("anew"));
+                assert!(!self.takes(end, &old), "{end} {wait}");
+                let new = new.take().unwrap_or_else(|| self.claim("anew"));
+                assert_eq!((new.attempt, &*new.payload), (1, &b"new"[..]));
+                assert!(new.fence > old.fence);
+                assert!(!self.takes(end, &old), "{end} {wait}");
+                assert!(self.is_done(&new), "{end} {wait}");
+            }
+        }
+        assert_eq!(wait(self.store.dead_letters(10)), Ok(vec![]));
+        (self.pass)(self.lease + MS(300));
+        self.claims_nothing();
+    }
+
+    fn a_periodic_task_is_replaced_while_it_is_claimed(&self) {
+        for end in ["done", "retry", "dead"] {
+            self.schedule(Task::new("replaced", "old").every(MS(200)));
+            let old = self.claim("replaced");
+            self.schedule(Task::new("replaced", "new").after(MS(50)));
+            assert!(!self.takes(end, &old), "{end}");
+            let new = self.claim("replaced");
+            assert_eq!((new.every, &*new.payload), (None, &b"new"[..]));
+            assert!(self.is_done(&new));
+        }
+        (self.pass)(MS(500));
         self.claims_nothing();
     }
 

@@ -1,0 +1,82 @@
+//! What a claim of this store knows of its message and of its id's record.
+
+use super::record::Fenced;
+use crate::shape::claim::Claim;
+use crate::shape::timestamp::Timestamp;
+
+/// What the subject of an acknowledgement says about its message.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Delivery {
+    /// The message's sequence in the stream.
+    pub(super) sequence: u64,
+    /// Which delivery this is, from 1.
+    pub(super) count: u64,
+    /// When the message was kept.
+    pub(super) kept: Timestamp,
+}
+
+impl Delivery {
+    /// `$JS.ACK.STREAM.CONSUMER.COUNT.SEQUENCE.…TIME.PENDING`, perhaps with a domain and an account before the stream, and
+    /// a random token at the end.
+    pub(super) fn of(reply: &str) -> Option<Self> {
+        let tokens: Vec<&str> = reply.split('.').collect();
+        let at = if tokens.len() >= 11 { 6 } else { 4 };
+        let number = |at: usize| tokens.get(at)?.parse::<u64>().ok();
+        Some(Self {
+            count: number(at)?,
+            sequence: number(at + 1)?,
+            kept: Timestamp(number(at + 3)? / 1000),
+        })
+    }
+}
+
+/// The receipt of a claim: where its message is acknowledged, and the record that it comes after, 0 for none.
+pub(super) fn receipt(reply: &str, record: u64) -> String {
+    format!("{reply} {record}")
+}
+
+/// Where a claim's message is acknowledged.
+pub(super) fn reply_of(claim: &Claim) -> &str {
+    let split = claim.receipt.split_once(' ');
+    split.map_or(&claim.receipt, |(reply, _)| reply)
+}
+
+/// How a claim is compared with records. `None` if it is none of ours.
+pub(super) fn fenced(claim: &Claim) -> Option<Fenced<'_>> {
+    let (_, record) = claim.receipt.split_once(' ')?;
+    Some(Fenced {
+        id: &claim.id,
+        fence: claim.fence.0,
+        known: record.parse().ok()?,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::shape::claim::Fence;
+    use std::time::Duration;
+
+    #[test]
+    fn the_subjects_of_old_and_new_servers_are_read() {
+        let delivery = Delivery {
+            sequence: 30,
+            count: 2,
+            kept: Timestamp(1_795_366_924_521_087),
+        };
+        let old = "$JS.ACK.TW_q.p1.2.30.7.1795366924521087990.0";
+        let new = "$JS.ACK.hub.ACC.TW_q.p1.2.30.7.1795366924521087990.0.abc";
+        assert_eq!([Delivery::of(old), Delivery::of(new)], [Some(delivery); 2]);
+        assert_eq!(Delivery::of("_INBOX.x"), None);
+    }
+
+    #[test]
+    fn a_receipt_has_the_subject_and_the_record() {
+        let mut claim = Claim::new("a", Timestamp(0), Fence(9), Duration::ZERO);
+        assert!(fenced(&claim).is_none());
+        claim.receipt = receipt("$JS.ACK.x", 7);
+        assert_eq!(reply_of(&claim), "$JS.ACK.x");
+        let fenced = fenced(&claim).expect("ours");
+        assert_eq!((fenced.fence, fenced.known), (9, 7));
+    }
+}
