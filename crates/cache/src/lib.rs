@@ -68,6 +68,9 @@
 //! # }
 //! ```
 //!
+//! [`Cache::get_many`] and [`Cache::insert_many`] take many keys at once, which is faster where the cache is larger than the
+//! processor's caches.
+//!
 //! [`Builder::time_to_idle`] is for sliding expiry, [`Builder::time_to_live_by`] for a time to live that the value
 //! itself tells, and an [`Expiry`] for a rule of your own.
 //! [`Builder::jitter`] spreads the ends of entries that were stored together. [`Cache::freeze`] stops time for

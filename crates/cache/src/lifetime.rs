@@ -46,6 +46,12 @@ impl Lifetime {
         Self::default()
     }
 
+    /// Whether nothing but the end was said.
+    #[inline]
+    pub(crate) fn is_plain(&self) -> bool {
+        self.fresh_for.is_none() && self.stale_for.is_none() && self.tags.is_empty()
+    }
+
     /// Until so much time has passed. Bounds and jitter of the cache apply.
     ///
     /// Zero is for an answer that may not be used again, such as one with `max-age=0`: the caller of a load gets

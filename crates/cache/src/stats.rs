@@ -1,5 +1,6 @@
 //! Counters that many threads write without waiting for each other.
 
+use std::cell::Cell;
 use std::fmt;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::{Mutex, MutexGuard};
@@ -9,6 +10,12 @@ use tidewheel_time::Histogram;
 
 /// Threads that count in a cell of their own; the others share the last one.
 const STRIPES: usize = 64;
+
+/// The stripe of the threads that have none of their own.
+const SHARED: usize = STRIPES - 1;
+
+/// In place of a stripe's number: the thread has not counted yet.
+const UNKNOWN: usize = usize::MAX;
 
 /// One thread's counts, on cache lines of their own.
 #[repr(align(128))]
@@ -57,7 +64,7 @@ impl Count {
 
 /// The counters of one cache.
 pub(crate) struct Counters {
-    stripes: Box<[Stripe]>,
+    stripes: Box<[Stripe; STRIPES]>,
     /// In ticks.
     lateness: Histogram,
 }
@@ -82,7 +89,7 @@ impl OwnStripe {
         if let Some(stripe) = stripes.returned.pop() {
             return Self(stripe);
         }
-        let stripe = stripes.given.min(STRIPES - 1);
+        let stripe = stripes.given.min(SHARED);
         stripes.given = stripes.given.saturating_add(1);
         Self(stripe)
     }
@@ -90,7 +97,8 @@ impl OwnStripe {
 
 impl Drop for OwnStripe {
     fn drop(&mut self) {
-        if self.0 < STRIPES - 1 {
+        STRIPE.set(SHARED);
+        if self.0 < SHARED {
             lock(&STRIPES_IN_USE).returned.push(self.0);
         }
     }
@@ -103,28 +111,47 @@ fn lock(stripes: &Mutex<StripesInUse>) -> MutexGuard<'_, StripesInUse> {
 }
 
 thread_local! {
-    static STRIPE: OwnStripe = OwnStripe::take();
+    static OWN: OwnStripe = OwnStripe::take();
+    /// The number of `OWN`. It needs no drop, so a look at it takes one instruction.
+    static STRIPE: Cell<usize> = const { Cell::new(UNKNOWN) };
+}
+
+/// The number of this thread's stripe; [`SHARED`] for a thread that is ending, its own stripe given back.
+#[cold]
+fn find_stripe() -> usize {
+    let stripe = STRIPE.get();
+    if stripe != UNKNOWN {
+        return stripe;
+    }
+    let stripe = OWN.try_with(|own| own.0).unwrap_or(SHARED);
+    STRIPE.set(stripe);
+    stripe
 }
 
 impl Counters {
     pub(crate) fn new() -> Self {
         Self {
-            stripes: (0..STRIPES).map(|_| Stripe::new()).collect(),
+            stripes: Box::new([const { Stripe::new() }; STRIPES]),
             lateness: Histogram::default(),
         }
     }
 
     #[inline]
     pub(crate) fn add(&self, count: Count, by: u64) {
-        // A thread that is ending, its own stripe given back, shares the last one.
-        let stripe = STRIPE.try_with(|own| own.0).unwrap_or(STRIPES - 1);
-        let cell = &self.stripes[stripe].counts[count as usize];
-        if stripe < STRIPES - 1 {
+        match self.stripes.get(STRIPE.get()) {
             // Nobody else writes here: no locked instruction.
-            cell.store(cell.load(Relaxed).wrapping_add(by), Relaxed);
-        } else {
-            cell.fetch_add(by, Relaxed);
+            Some(own) if STRIPE.get() < SHARED => {
+                let cell = &own.counts[count as usize];
+                cell.store(cell.load(Relaxed).wrapping_add(by), Relaxed);
+            }
+            _ => self.add_apart(count, by),
         }
+    }
+
+    /// For a thread that has not counted before, or has no stripe of its own.
+    #[cold]
+    fn add_apart(&self, count: Count, by: u64) {
+        self.stripes[find_stripe()].counts[count as usize].fetch_add(by, Relaxed);
     }
 
     pub(crate) fn sum(&self, count: Count) -> u64 {
@@ -311,7 +338,7 @@ mod tests {
                 .expect("counts");
         }
         assert_eq!(counters.sum(Count::Hit), 3 * STRIPES as u64);
-        let shared = counters.stripes[STRIPES - 1].counts[Count::Hit as usize].load(Relaxed);
+        let shared = counters.stripes[SHARED].counts[Count::Hit as usize].load(Relaxed);
         assert_eq!(shared, 0, "there were free stripes");
     }
 }

@@ -165,25 +165,28 @@ impl Inside {
     #[inline]
     fn enter(cache: usize) -> Self {
         HELD.with(|held| {
-            let depth = held.depth.get();
-            if depth > 0 {
-                held.check(cache);
+            if held.depth.get() > 0 {
+                return held.enter_nested(cache);
             }
-            held.caches[depth].set(cache);
-            held.depth.set(depth + 1);
+            held.caches[0].set(cache);
+            held.depth.set(1);
         });
         Self
     }
 }
 
 impl Held {
+    /// Within a closure that runs under another cache's lock.
     #[cold]
-    fn check(&self, cache: usize) {
-        let held = &self.caches[..self.depth.get()];
+    fn enter_nested(&self, cache: usize) {
+        let depth = self.depth.get();
+        let held = &self.caches[..depth];
         assert!(
             held.len() < NESTED_MAX && held.iter().all(|held| held.get() != cache),
             "a cache was called from within its own Hash, Eq, Clone or view"
         );
+        self.caches[depth].set(cache);
+        self.depth.set(depth + 1);
     }
 }
 

@@ -5,6 +5,27 @@ use std::time::{Duration, SystemTime};
 
 use tidewheel_time::{Clock, Moment, Readings, TICK_NANOS, Timeline, nanos};
 
+/// Two times that enclose a moment of engine time, in nanoseconds.
+#[derive(Clone, Copy)]
+pub(crate) struct Bounds {
+    low: u64,
+    high: u64,
+}
+
+impl Bounds {
+    /// Nothing is known.
+    pub(crate) const ANY: Self = Self {
+        low: 0,
+        high: u64::MAX,
+    };
+
+    /// The first tick that has surely not begun.
+    #[inline]
+    pub(crate) const fn ahead(self) -> u64 {
+        self.high / TICK_NANOS + 1
+    }
+}
+
 /// Engine time: a clock's readings on a timeline that can be frozen.
 pub(crate) struct Time {
     clock: Readings,
@@ -35,6 +56,18 @@ impl Time {
         }
     }
 
+    /// Two times that enclose engine time, for less than an exact reading.
+    #[inline]
+    pub(crate) fn bounds(&self) -> Bounds {
+        let (low, high) = match self.timeline.read(|| self.clock.bounds()) {
+            Ok(((low, high), behind)) => {
+                (low.0.saturating_sub(behind), high.0.saturating_sub(behind))
+            }
+            Err(frozen) => (frozen, frozen),
+        };
+        Bounds { low, high }
+    }
+
     /// Whether a tick has begun; an exact reading only near it.
     #[inline]
     pub(crate) fn reached(&self, tick: u64) -> bool {
@@ -46,6 +79,13 @@ impl Time {
             }
             Err(frozen) => frozen >= begins,
         }
+    }
+
+    /// As [`reached`](Self::reached), where a reading is at hand.
+    #[inline]
+    pub(crate) fn reached_by(&self, now: Bounds, tick: u64) -> bool {
+        let begins = tick.saturating_mul(TICK_NANOS);
+        now.high >= begins && (now.low >= begins || self.now().0 >= begins)
     }
 
     /// What the clock showed when engine time began.

@@ -47,7 +47,6 @@ mod bytes;
 mod hasher;
 mod index;
 mod policy;
-#[cfg(feature = "bytes")]
 mod prefetch;
 mod slot;
 mod typed;
@@ -56,7 +55,6 @@ mod typed;
 pub use bytes::{Expired, HandedBack, INLINE_MAX, NewValue, Seen, Store, Value};
 #[cfg(feature = "bytes")]
 pub use hasher::KeyHasher;
-#[cfg(feature = "bytes")]
 pub use prefetch::prefetch;
 pub use slot::Slot;
 pub use tidewheel_timer::{Forecast, Progress};

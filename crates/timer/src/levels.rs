@@ -80,18 +80,6 @@ impl Levels {
         self.next = self.next.min((tick >> shift) << shift);
     }
 
-    /// Loads the memory that filing a timer for `deadline` will write. A caller with other memory to load can so
-    /// let the cache misses overlap. Returns some of the bits, so that the compiler keeps the load.
-    #[inline]
-    pub(crate) fn touch(&self, deadline: u64) -> u32 {
-        let level = self.level_of(deadline);
-        let slot = (deadline >> (8 * level)) as usize % SLOTS;
-        match &self.rings[level] {
-            Some(ring) => ring.counts[slot] ^ self.pool.touch(ring.heads[slot]),
-            None => 0,
-        }
-    }
-
     /// Takes up to `limit` records out of a slot.
     #[inline]
     pub(crate) fn take(&mut self, level: usize, slot: usize, limit: u32) -> Taken {

@@ -143,12 +143,6 @@ impl Pool {
         *head = at;
     }
 
-    /// Loads the chunk that the next record of a chain goes to.
-    #[inline]
-    pub(crate) fn touch(&self, head: u32) -> u32 {
-        if head == NIL { 0 } else { self.chunk(head).len }
-    }
-
     /// Takes at most `limit` (> 0) records from the head chunk of a chain that is not empty.
     #[inline]
     pub(crate) fn pop(&mut self, head: &mut u32, limit: u32) -> Taken {

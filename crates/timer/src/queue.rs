@@ -15,8 +15,8 @@ pub struct Timer {
 /// A queue holds records only. Deadline and registration are in the owner's entry, next to the data that the
 /// deadline is about. So moving a deadline touches one cache line.
 pub trait Timers {
-    /// Which low bits of a registration the owner keeps. [`HierarchicalWheel`](crate::HierarchicalWheel) works
-    /// with some of them: it takes more dead records for living ones then, which costs moves, but no deadline
+    /// Which bits of a registration the owner keeps: adjacent ones. [`HierarchicalWheel`](crate::HierarchicalWheel)
+    /// works with some of them: it takes more dead records for living ones then, which costs moves, but no deadline
     /// comes early or is lost. The other queues need all 32.
     const REGISTRATION_BITS: u32 = u32::MAX;
 

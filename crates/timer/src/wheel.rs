@@ -139,14 +139,6 @@ impl HierarchicalWheel {
         self.levels.pool.take_freed()
     }
 
-    /// Loads the memory that filing a timer for `deadline` will write. A caller with other memory to load can so
-    /// let the cache misses overlap. Returns some of the bits, so that the compiler keeps the load.
-    #[inline]
-    #[must_use]
-    pub fn touch(&self, deadline: u64) -> u32 {
-        self.levels.touch(deadline)
-    }
-
     /// Visits some of the pending timers, in no order, until `visit` returns false. They are those whose records
     /// lie in `chunks` chunks of 15 records, from chunk number `from` on. Behind the last chunk comes the first
     /// again. So calls whose `from` grows by `chunks` visit every timer that stays, some more than once. Dead
@@ -305,9 +297,12 @@ impl HierarchicalWheel {
         }
     }
 
-    /// The full tick of a timer's registration if its 32 bits tell; else its deadline, which is not before it.
+    /// The full tick of a timer's registration if its bits tell; else one that is not before it.
     fn registered_tick<T: Timers>(&self, timer: Timer) -> u64 {
-        if T::REGISTRATION_BITS != u32::MAX || timer.registration == timer.deadline as u32 {
+        if T::REGISTRATION_BITS != u32::MAX {
+            return latest_with(timer, T::REGISTRATION_BITS);
+        }
+        if timer.registration == timer.deadline as u32 {
             return timer.deadline;
         }
         if timer.deadline.saturating_sub(self.levels.elapsed) > u64::from(u32::MAX) {
@@ -326,6 +321,28 @@ impl HierarchicalWheel {
             self.levels.elapsed = now.min(self.levels.next.max(self.levels.elapsed));
         }
     }
+}
+
+/// The latest tick that a timer may be registered under, of whose registration the owner keeps these `bits`: the latest
+/// one with these bits that is not after the deadline.
+#[inline]
+fn latest_with(timer: Timer, bits: u32) -> u64 {
+    let Timer {
+        deadline,
+        registration,
+    } = timer;
+    if bits == 0 {
+        return deadline;
+    }
+    // All ticks of a block have the same bits, and those of a block a period later have them again.
+    let block = 1u64 << bits.trailing_zeros();
+    let period = u64::from(bits) + block;
+    let start = deadline - deadline % period + u64::from(registration);
+    let start = match start.checked_sub(period) {
+        Some(before) if start > deadline => before,
+        _ => start,
+    };
+    start.saturating_add(block - 1).min(deadline)
 }
 
 impl TimerQueue for HierarchicalWheel {

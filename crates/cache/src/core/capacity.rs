@@ -83,9 +83,15 @@ impl Account {
         if self.is_bounded { 0 } else { u64::MAX }
     }
 
+    /// Whether there is something to borrow.
+    #[inline]
+    pub(crate) fn may_lend(&self) -> bool {
+        self.free.load(Relaxed) > 0 && self.owed() == 0
+    }
+
     /// Borrows `need`, or a portion if that is more; returns what could be had, which may be less.
     pub(crate) fn borrow(&self, need: u64) -> u64 {
-        if self.free.load(Relaxed) == 0 || self.owed() > 0 {
+        if !self.may_lend() {
             return 0;
         }
         let want = need.max(self.portion.load(Relaxed));

@@ -64,6 +64,18 @@ impl<K, V> fmt::Debug for Config<K, V> {
 }
 
 impl<K, V> Config<K, V> {
+    /// Whether nothing but the time to live has a part in what is kept of an entry.
+    pub(crate) fn stores_plainly(&self) -> bool {
+        self.time_to_idle.is_none()
+            && self.expiry.is_none()
+            && self.weigher.is_none()
+            && self.jitter.is_none()
+            && self.bounds.is_none()
+            && self.refresh_after.is_none()
+            && self.refresher.is_none()
+            && self.grace == 0
+    }
+
     /// How many refreshes may run at a time.
     pub(crate) fn refresh_parallelism(&self) -> usize {
         let usual = self.refresher.as_ref().map(Refresher::usual_parallelism);

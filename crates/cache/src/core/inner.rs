@@ -29,7 +29,7 @@ const UNTIDY: u32 = 512;
 
 pub(crate) struct Inner<K, V, S> {
     pub(crate) shards: Box<[ShardCell<K, V>]>,
-    /// Bits of a hash below those that choose the shard.
+    /// Bits of a hash below those that choose the shard, less one.
     shift: u32,
     hasher: S,
     pub(crate) time: Time,
@@ -45,6 +45,8 @@ pub(crate) struct Inner<K, V, S> {
     pub(crate) refreshes: Refreshes<V>,
     pub(crate) parties: Parties,
     pub(crate) closed: AtomicBool,
+    /// Whether nothing that was configured changes an entry that is stored, but for the time to live.
+    pub(crate) stores_plainly: bool,
 }
 
 /// A shard that is held for writing; what it has made necessary is done at its end.
@@ -105,9 +107,10 @@ impl<K, V, S> Inner<K, V, S> {
         requests: Requests,
     ) -> Arc<Self> {
         let lent = account.first_loan();
+        let stores_plainly = config.stores_plainly();
         Arc::new(Self {
             shards: (0..shards).map(|_| ShardCell::new(lent)).collect(),
-            shift: 64 - shards.ilog2(),
+            shift: 63 - shards.ilog2(),
             hasher,
             time,
             refreshes: Refreshes::new(config.refresh_queue, config.refresh_parallelism()),
@@ -122,6 +125,7 @@ impl<K, V, S> Inner<K, V, S> {
             published: crate::core::published::Published::default(),
             parties: Parties::new(),
             closed: AtomicBool::new(false),
+            stores_plainly,
         })
     }
 
@@ -134,8 +138,8 @@ impl<K, V, S> Inner<K, V, S> {
     /// The number of a key's shard.
     #[inline]
     pub(crate) fn number(&self, hash: Hashed) -> usize {
-        // With one shard the shift is by all 64 bits.
-        hash.0.checked_shr(self.shift).unwrap_or(0) as usize
+        // In two steps: with one shard the shift is by all 64 bits.
+        (hash.0 >> 1 >> self.shift) as usize
     }
 
     #[inline]
@@ -168,14 +172,18 @@ impl<K, V, S> Inner<K, V, S> {
         cell: &ShardCell<K, V>,
         change: impl FnOnce(&mut Shard<K, V>) -> R,
     ) -> R {
-        let mut hold = Hold {
-            inner: self,
-            cell,
-            shard: Some(cell.lock.write(self.id())),
-        };
-        let shard = hold.shard.as_mut().expect("held to the end");
-        shard.changes = shard.changes.wrapping_add(1);
-        let result = change(shard);
+        self.hold_in_place(cell, change)
+    }
+
+    /// As [`hold_briefly`](Self::hold_briefly), all of it compiled into its place.
+    #[inline(always)]
+    pub(crate) fn hold_in_place<R>(
+        &self,
+        cell: &ShardCell<K, V>,
+        change: impl FnOnce(&mut Shard<K, V>) -> R,
+    ) -> R {
+        let mut hold = self.begin(cell);
+        let result = hold.change(change);
         hold.end();
         result
     }

@@ -8,10 +8,11 @@ use tidewheel_store::{Attributes, Removed, Slot};
 use tidewheel_time::Moment;
 
 use crate::core::config::{Config, own_grace};
+use crate::core::flight::Flight;
 use crate::core::hash::Hashed;
 use crate::core::inner::Inner;
 use crate::core::removal::RemovalCause;
-use crate::core::shard::Shard;
+use crate::core::shard::{Shard, ShardCell};
 use crate::core::tags::Held;
 use crate::lifetime::{Lifetime, TtlChoice};
 use crate::stats::Count;
@@ -43,6 +44,13 @@ impl<'a> Prepared<'a> {
     }
 }
 
+/// What is to be stored once a latch opens.
+struct Late<K, V> {
+    latch: Arc<Flight<V>>,
+    key: K,
+    value: V,
+}
+
 /// A key and a value, if this is the last who has the key: the table of flights has just let it go. Else the key is for
 /// the caller to drop without the lock, and the value stays.
 pub(crate) fn own<K, V>(key: Arc<K>, value: &mut Option<V>) -> Result<(K, V), Arc<K>> {
@@ -64,8 +72,21 @@ impl<K: Hash + Eq, V, S: BuildHasher> Inner<K, V, S> {
         value: &V,
         lifetime: &Lifetime,
     ) -> Prepared<'_> {
+        self.prepare_at(hash, key, value, lifetime, || self.time.now())
+    }
+
+    /// As [`prepare`](Self::prepare), at a time that `clock` tells.
+    #[inline(always)]
+    pub(crate) fn prepare_at(
+        &self,
+        hash: Hashed,
+        key: &K,
+        value: &V,
+        lifetime: &Lifetime,
+        clock: impl FnOnce() -> Moment,
+    ) -> Prepared<'_> {
         let weight = self.config.weight(key, value);
-        let now = self.time.now();
+        let now = clock();
         let old = self
             .config
             .wants_old(lifetime)
@@ -98,9 +119,108 @@ impl<K: Hash + Eq, V, S: BuildHasher> Inner<K, V, S> {
         weight <= 1 || self.make_way(hash, key, weight)
     }
 
+    /// The time to live of an entry of which nothing but its end is to be kept; `None` if there is more.
+    #[inline(always)]
+    pub(crate) fn plain_ttl(&self, lifetime: &Lifetime) -> Option<Option<Duration>> {
+        if !self.stores_plainly || !lifetime.is_plain() {
+            return None;
+        }
+        match lifetime.ttl {
+            TtlChoice::Configured => Some(self.config.time_to_live),
+            TtlChoice::For(ttl) => Some(Some(ttl)),
+            TtlChoice::Never => Some(None),
+            _ => None,
+        }
+    }
+
+    /// As [`prepare`](Self::prepare), for an entry of which nothing but its end is to be kept. Where no entry has an
+    /// end, the clock is not read.
+    #[inline(always)]
+    pub(crate) fn prepare_plain(
+        &self,
+        cell: &ShardCell<K, V>,
+        ttl: Option<Duration>,
+        clock: impl FnOnce() -> Moment,
+    ) -> Prepared<'_> {
+        let now = if ttl.is_some() || cell.has_deadlines() {
+            clock()
+        } else {
+            Moment(0)
+        };
+        let attributes = Attributes {
+            deadline: ttl.map(|ttl| now.end(ttl)),
+            ..Attributes::default()
+        };
+        Prepared {
+            attributes,
+            tags: self.tags.hold_none(),
+            now,
+            fits: true,
+        }
+    }
+
+    /// Stores a prepared entry.
+    #[inline(always)]
+    pub(crate) fn insert(&self, hash: Hashed, key: K, value: V, prepared: &Prepared<'_>) {
+        let cell = self.cell(hash);
+        let late = self.write_in_place(cell, |shard| {
+            if shard.is_quiet() {
+                self.put_in_place(shard, hash, key, value, prepared);
+                return None;
+            }
+            self.put_over(shard, hash, key, value, prepared)
+        });
+        if let Some(late) = late {
+            self.insert_late(hash, late, prepared);
+        }
+    }
+
+    /// As [`put`](Self::put), where something is in progress. Gives back what is to be stored once a latch opens.
+    #[cold]
+    #[inline(never)]
+    fn put_over(
+        &self,
+        shard: &mut Shard<K, V>,
+        hash: Hashed,
+        key: K,
+        value: V,
+        prepared: &Prepared<'_>,
+    ) -> Option<Late<K, V>> {
+        if let Some(latch) = shard.writing(hash, |stored| *stored == key) {
+            return Some(Late { latch, key, value });
+        }
+        self.put(shard, hash, key, value, prepared);
+        None
+    }
+
+    /// Waits until the key's latch is open, and stores the entry then.
+    #[cold]
+    #[inline(never)]
+    fn insert_late(&self, hash: Hashed, late: Late<K, V>, prepared: &Prepared<'_>) {
+        let mut waiting = Some(late);
+        while let Some(Late { latch, key, value }) = waiting {
+            latch.wait_open();
+            waiting = self.write(self.cell(hash), |shard| {
+                self.put_over(shard, hash, key, value, prepared)
+            });
+        }
+    }
+
     /// Stores a prepared entry under the shard's lock; tells whether it did. A closed cache drops it.
-    #[inline]
     pub(crate) fn put(
+        &self,
+        shard: &mut Shard<K, V>,
+        hash: Hashed,
+        key: K,
+        value: V,
+        prepared: &Prepared<'_>,
+    ) -> bool {
+        self.put_in_place(shard, hash, key, value, prepared)
+    }
+
+    /// As [`put`](Self::put), compiled into its place.
+    #[inline(always)]
+    fn put_in_place(
         &self,
         shard: &mut Shard<K, V>,
         hash: Hashed,
@@ -118,7 +238,7 @@ impl<K: Hash + Eq, V, S: BuildHasher> Inner<K, V, S> {
             return prepared.fits;
         }
         if shard.store.weight() >= shard.lent {
-            shard.store.touch(hash.place(), attributes.deadline);
+            shard.store.touch(hash.place());
         }
         let slot = match Self::find(shard, hash, &key) {
             Some(slot) => self.replace(shard, slot, key, value, prepared),
@@ -133,7 +253,8 @@ impl<K: Hash + Eq, V, S: BuildHasher> Inner<K, V, S> {
         true
     }
 
-    /// Stores an entry whose key is not in the store.
+    /// Stores an entry whose key is not in the store. If nothing but an eviction can make room for it, that is done in
+    /// the same step.
     #[inline(always)]
     fn add(
         &self,
@@ -145,8 +266,19 @@ impl<K: Hash + Eq, V, S: BuildHasher> Inner<K, V, S> {
     ) -> Slot {
         let place_of = |key: &K| self.place_of(key);
         let (lent, tick) = (shard.lent, prepared.now.tick());
-        let (store, attributes) = (&mut shard.store, prepared.attributes);
-        let slot = store.insert(hash.place(), key, value, attributes, tick, lent, &place_of);
+        let (attributes, place) = (prepared.attributes, hash.place());
+        let must_evict = self.must_evict_for(shard, attributes.weight, tick);
+        let store = &mut shard.store;
+        let slot = if must_evict {
+            let (slot, evicted) =
+                store.exchange(place, key, value, attributes, tick, lent, &place_of);
+            if let Some(evicted) = evicted {
+                self.evicted(shard, evicted, tick);
+            }
+            slot
+        } else {
+            store.insert(place, key, value, attributes, tick, lent, &place_of)
+        };
         prepared.tags.pass_on();
         slot
     }

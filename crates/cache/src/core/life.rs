@@ -1,9 +1,15 @@
 //! Alive or dead, and by what: an entry's deadline against the clock, its tags against their invalidations.
 
+use std::hash::{BuildHasher, Hash};
+
+use equivalent::Equivalent;
 use tidewheel_store::{Found, Slot, TypedStore};
 
+use crate::core::hash::Hashed;
 use crate::core::inner::Inner;
 use crate::core::removal::RemovalCause;
+use crate::core::shard::{Shard, ShardCell};
+use crate::time::Bounds;
 
 impl<K, V, S> Inner<K, V, S> {
     /// The end of an entry as readers see it; the store keeps it for the grace period longer.
@@ -22,15 +28,7 @@ impl<K, V, S> Inner<K, V, S> {
         }
     }
 
-    /// As [`is_live`](Self::is_live), of an entry that was looked up for reading.
-    // Into each reader: they are few, and it is most of what they do.
-    #[inline(always)]
-    pub(crate) fn is_there(&self, store: &TypedStore<K, V>, entry: &Found<'_, K, V>) -> bool {
-        let grace = self.grace_there(store, entry);
-        self.is_there_till(store, entry, end_at(entry.deadline(), grace))
-    }
-
-    /// As [`is_there`](Self::is_there), of an entry whose end is known.
+    /// As [`is_live`](Self::is_live), of an entry that was looked up for reading, and whose end is known.
     #[inline(always)]
     pub(crate) fn is_there_till(
         &self,
@@ -38,8 +36,38 @@ impl<K, V, S> Inner<K, V, S> {
         entry: &Found<'_, K, V>,
         end: Option<u64>,
     ) -> bool {
-        !self.is_over(end)
-            && (!entry.has_attributes() || self.tags.is_current(store.label_of(entry.slot())))
+        !self.is_over(end) && self.is_valid(store, entry)
+    }
+
+    /// Whether no tag of an entry was invalidated.
+    #[inline(always)]
+    pub(crate) fn is_valid(&self, store: &TypedStore<K, V>, entry: &Found<'_, K, V>) -> bool {
+        !entry.has_attributes() || self.tags.is_current(store.label_of(entry.slot()))
+    }
+
+    /// The time, for a look at an entry. Where none has a deadline, the clock is not read.
+    #[inline(always)]
+    pub(crate) fn time_in(&self, cell: &ShardCell<K, V>) -> Bounds {
+        if cell.has_deadlines() {
+            self.time.bounds()
+        } else {
+            Bounds::ANY
+        }
+    }
+
+    /// Whether an entry is surely there, and a read of it changes nothing but its hits.
+    #[inline(always)]
+    pub(crate) fn is_plainly_there(
+        &self,
+        entry: &Found<'_, K, V>,
+        until: Option<u64>,
+        now: Bounds,
+    ) -> bool {
+        let ahead = now.ahead();
+        entry.lasts_until(ahead.saturating_add(self.config.grace))
+            && until.is_none_or(|until| until >= ahead)
+            && !entry.has_attributes()
+            && self.hooks.using.is_none()
     }
 
     /// As [`grace_of`](Self::grace_of), of an entry that was looked up for reading.
@@ -102,6 +130,25 @@ impl<K, V, S> Inner<K, V, S> {
     pub(crate) fn is_due(&self, store: &TypedStore<K, V>, slot: Slot) -> bool {
         let due = store.soft(slot).due();
         due.is_some_and(|tick| self.time.reached(tick))
+    }
+}
+
+impl<K: Hash + Eq, V, S: BuildHasher> Inner<K, V, S> {
+    /// Looks a key up for reading, dead or alive; with it, what time it is. The clock is read once the index has found
+    /// the slot, and before the slot is looked at: while that is on its way to the processor, nothing else is to be done.
+    #[inline(always)]
+    pub(crate) fn look<'a, Q: Equivalent<K> + ?Sized>(
+        &self,
+        clock: impl Fn() -> Bounds,
+        shard: &'a Shard<K, V>,
+        hash: Hashed,
+        key: &Q,
+    ) -> Option<(Found<'a, K, V>, Bounds)> {
+        let mut now = Bounds::ANY;
+        let before = || now = clock();
+        let is = |stored: &K| key.equivalent(stored);
+        let entry = shard.store.look_after(hash.place(), before, is)?;
+        Some((entry, now))
     }
 }
 

@@ -62,12 +62,34 @@ impl<K: Hash + Eq, V, S: BuildHasher> Inner<K, V, S> {
         let Some(evicted) = shard.store.evict_other(kept, &place_of) else {
             return false;
         };
+        self.evicted(shard, evicted, now);
+        true
+    }
+
+    /// Files an entry that was evicted.
+    #[inline(always)]
+    pub(crate) fn evicted(&self, shard: &mut Shard<K, V>, evicted: Removed<K, V>, now: u64) {
         let cause = match evicted.deadline {
             Some(deadline) if deadline <= now => RemovalCause::Expired,
             _ => RemovalCause::Evicted,
         };
         self.made_room(shard, evicted, cause, now);
-        true
+    }
+
+    /// Whether only an eviction makes room for an entry of this weight: nothing can be borrowed, nothing is due.
+    #[inline(always)]
+    pub(crate) fn must_evict_for(&self, shard: &Shard<K, V>, weight: u32, now: u64) -> bool {
+        shard.store.weight() + u64::from(weight) > shard.lent
+            && !self.account.may_lend()
+            && !Self::has_due(shard, now)
+    }
+
+    /// Whether the driver would have something to do.
+    #[inline(always)]
+    fn has_due(shard: &Shard<K, V>, now: u64) -> bool {
+        // What was stored by this very call is not published yet.
+        shard.published <= now
+            || shard.republish && shard.store.next_deadline().is_some_and(|next| next <= now)
     }
 
     #[inline(always)]
@@ -88,10 +110,7 @@ impl<K: Hash + Eq, V, S: BuildHasher> Inner<K, V, S> {
     /// [`DUE_LOOKED_AT`] more. So an insertion takes no longer however much time has passed.
     #[inline]
     fn make_room_of_due(&self, shard: &mut Shard<K, V>, now: u64) -> bool {
-        // What was stored by this very call is not published yet.
-        let due = shard.published <= now
-            || shard.republish && shard.store.next_deadline().is_some_and(|next| next <= now);
-        due && self.remove_due(shard, now)
+        Self::has_due(shard, now) && self.remove_due(shard, now)
     }
 
     fn remove_due(&self, shard: &mut Shard<K, V>, now: u64) -> bool {

@@ -19,9 +19,10 @@ const REPUBLISH_EVERY: u32 = 64;
 /// A shard with what others read without its lock.
 #[repr(C, align(128))]
 pub(crate) struct ShardCell<K, V> {
-    pub(crate) lock: ShardLock<Shard<K, V>>,
-    /// A lower bound of the shard's next deadline, in ticks; `u64::MAX` for none.
+    /// A lower bound of the shard's next deadline, in ticks; `u64::MAX` for none. A reader looks at it just before it
+    /// takes the lock, which is in the same cache line.
     pub(crate) next_deadline: Soonest,
+    pub(crate) lock: ShardLock<Shard<K, V>>,
     /// Whether enough was removed for tidying to be worth while.
     pub(crate) untidy: AtomicBool,
 }
@@ -74,6 +75,14 @@ impl<K, V> ShardCell<K, V> {
     }
 }
 
+impl<K, V> ShardCell<K, V> {
+    /// Whether an entry of the shard may have a deadline.
+    #[inline(always)]
+    pub(crate) fn has_deadlines(&self) -> bool {
+        self.next_deadline.get() != u64::MAX
+    }
+}
+
 impl<K, V> Shard<K, V> {
     /// Notes that an entry got a deadline.
     #[inline]
@@ -93,6 +102,12 @@ impl<K, V> Shard<K, V> {
         next.min(self.negatives.next_deadline())
     }
 
+    /// Whether no key is being loaded or computed, and no error or absence is remembered.
+    #[inline]
+    pub(crate) fn is_quiet(&self) -> bool {
+        self.flights.is_empty() && self.negatives.is_empty()
+    }
+
     /// Tells that a writer is about to change a key: a latch that it must wait for first, if there is one.
     /// A load in progress is superseded, an error or absence forgotten.
     #[inline]
@@ -101,7 +116,7 @@ impl<K, V> Shard<K, V> {
         hash: Hashed,
         is: impl Fn(&K) -> bool,
     ) -> Option<Arc<Flight<V>>> {
-        if self.flights.is_empty() && self.negatives.is_empty() {
+        if self.is_quiet() {
             return None;
         }
         self.overtake(hash, is)

@@ -47,15 +47,28 @@ impl<K: Hash + Eq, V, S: BuildHasher> Inner<K, V, S> {
         cell: &ShardCell<K, V>,
         change: impl FnOnce(&mut Shard<K, V>) -> R,
     ) -> R {
-        let (result, wanted, events) = self.hold_briefly(cell, |shard| {
-            let result = change(shard);
-            let wanted = std::mem::take(&mut shard.wanted);
-            (result, wanted, !shard.outbox.is_empty())
-        });
-        if wanted > 0 || events {
-            self.pay(cell, Owed { wanted, events });
-        }
+        let (result, owed) = self.hold_briefly(cell, |shard| (change(shard), Owed::of(shard)));
+        self.pay_any(cell, owed);
         result
+    }
+
+    /// As [`write_briefly`](Self::write_briefly), the hold too compiled into its place.
+    #[inline(always)]
+    pub(crate) fn write_in_place<R>(
+        &self,
+        cell: &ShardCell<K, V>,
+        change: impl FnOnce(&mut Shard<K, V>) -> R,
+    ) -> R {
+        let (result, owed) = self.hold_in_place(cell, |shard| (change(shard), Owed::of(shard)));
+        self.pay_any(cell, owed);
+        result
+    }
+
+    #[inline(always)]
+    fn pay_any(&self, cell: &ShardCell<K, V>, owed: Owed) {
+        if owed.wanted > 0 || owed.events {
+            self.pay(cell, owed);
+        }
     }
 
     #[cold]

@@ -11,15 +11,19 @@ use tidewheel_time::DefaultHashBuilder;
 
 use super::builder::Builder;
 use super::owner::{Join, Owner};
+use crate::core::config::earlier;
+use crate::core::hash::Hashed;
 use crate::core::inner::Inner;
 use crate::core::life::end_at;
 use crate::core::removal::RemovalCause;
-use crate::core::shard::Shard;
+use crate::core::shard::{Shard, ShardCell};
 use crate::drive::driver::Driver;
 use crate::error::BuildError;
 use crate::lifetime::Lifetime;
 use crate::load::settle::AfterRead;
 use crate::stats::{Count, Stats};
+use crate::sync::ReadGuard;
+use crate::time::Bounds;
 
 /// A concurrent cache whose entries live exactly as long as you asked. See the [crate](crate) for a
 /// guide.
@@ -163,30 +167,76 @@ impl<K: Hash + Eq, V, S: BuildHasher> Cache<K, V, S> {
     where
         Q: Hash + Equivalent<K> + ?Sized,
     {
+        let hash = self.inner.hash(key);
+        let clock = |cell: &ShardCell<K, V>| self.inner.time_in(cell);
+        self.read_at(key, hash, clock, until, read)
+    }
+
+    /// As [`read_until`](Self::read_until), of a key whose hash is known, at a time that `clock` tells.
+    #[inline(always)]
+    pub(super) fn read_at<Q, R>(
+        &self,
+        key: &Q,
+        hash: Hashed,
+        clock: impl Fn(&ShardCell<K, V>) -> Bounds,
+        until: impl FnOnce(&Found<'_, K, V>) -> Option<u64>,
+        read: impl FnOnce(&Shard<K, V>, &Found<'_, K, V>) -> R,
+    ) -> Option<R>
+    where
+        Q: Hash + Equivalent<K> + ?Sized,
+    {
         let inner = &*self.inner;
-        let hash = inner.hash(key);
-        // Declared before the lock: if `read` panics, the key in it is dropped without it.
-        let refresh;
-        let shard = inner.read(inner.cell(hash));
-        let found = shard
-            .store
-            .look(hash.place(), move |stored| key.equivalent(stored));
-        let Some(entry) = found else {
+        let cell = inner.cell(hash);
+        let shard = inner.read(cell);
+        let Some((entry, now)) = inner.look(|| clock(cell), &shard, hash, key) else {
             drop(shard);
             inner.counters.add(Count::Miss, 1);
             return None;
         };
-        let slot = entry.slot();
-        let end = end_at(entry.deadline(), inner.grace_there(&shard.store, &entry));
-        let end = match until(&entry) {
-            Some(until) => Some(end.unwrap_or(u64::MAX).min(until)),
-            None => end,
-        };
-        if !inner.is_there_till(&shard.store, &entry, end) {
-            let invalidated =
-                entry.has_attributes() && !inner.tags.is_current(shard.store.label_of(slot));
+        let until = until(&entry);
+        if inner.is_plainly_there(&entry, until, now) {
+            entry.hit();
+            let result = read(&shard, &entry);
             drop(shard);
-            if invalidated {
+            inner.counters.add(Count::Hit, 1);
+            return Some(result);
+        }
+        let slot = entry.slot();
+        self.read_closely(key, hash, shard, slot, until, now, read)
+    }
+
+    /// Reads an entry that may be over, or that a read does more to than count a hit.
+    #[allow(
+        clippy::too_many_arguments,
+        reason = "what its one caller has at hand when it finds that it must look closely"
+    )]
+    #[cold]
+    #[inline(never)]
+    fn read_closely<Q, R>(
+        &self,
+        key: &Q,
+        hash: Hashed,
+        shard: ReadGuard<'_, Shard<K, V>>,
+        slot: Slot,
+        until: Option<u64>,
+        now: Bounds,
+        read: impl FnOnce(&Shard<K, V>, &Found<'_, K, V>) -> R,
+    ) -> Option<R>
+    where
+        Q: Hash + Equivalent<K> + ?Sized,
+    {
+        let inner = &*self.inner;
+        // If `read` panics, the key in it is dropped without the lock.
+        let refresh;
+        let shard = shard;
+        let entry = shard.store.found(slot);
+        let end = end_at(entry.deadline(), inner.grace_there(&shard.store, &entry));
+        let end = earlier(end, until);
+        let over = end.is_some_and(|end| inner.time.reached_by(now, end));
+        let valid = inner.is_valid(&shard.store, &entry);
+        if over || !valid {
+            drop(shard);
+            if !valid {
                 inner.remove_if_invalidated(hash, key);
             }
             inner.counters.add(Count::Miss, 1);
@@ -273,24 +323,21 @@ impl<K: Hash + Eq, V, S: BuildHasher> Cache<K, V, S> {
     pub fn insert_with(&self, key: K, value: V, lifetime: Lifetime) {
         let inner = &*self.inner;
         let hash = inner.hash(&key);
-        let prepared = inner.prepare(hash, &key, &value, &lifetime);
-        let cell = inner.cell(hash);
-        let mut entry = Some((key, value));
-        loop {
-            let done = inner.write_briefly(cell, |shard| {
-                let (key, value) = entry.take().expect("stored once");
-                if let Some(latch) = shard.writing(hash, |stored| *stored == key) {
-                    entry = Some((key, value));
-                    return Some(latch);
-                }
-                inner.put(shard, hash, key, value, &prepared);
-                None
-            });
-            match done {
-                None => return,
-                Some(latch) => latch.wait_open(),
+        match inner.plain_ttl(&lifetime) {
+            Some(ttl) => {
+                let clock = || inner.time.now();
+                let prepared = inner.prepare_plain(inner.cell(hash), ttl, clock);
+                inner.insert(hash, key, value, &prepared);
             }
+            None => self.insert_prepared(hash, key, value, &lifetime),
         }
+    }
+
+    /// Stores an entry of which user code or the configuration decides more than its time to live.
+    #[inline(never)]
+    fn insert_prepared(&self, hash: Hashed, key: K, value: V, lifetime: &Lifetime) {
+        let prepared = self.inner.prepare(hash, &key, &value, lifetime);
+        self.inner.insert(hash, key, value, &prepared);
     }
 }
 

@@ -45,7 +45,7 @@ impl<K: Hash + Eq, V: Clone, S: BuildHasher> Cache<K, V, S> {
     ///
     /// As [`get_or_load`](Self::get_or_load). If the loader panics, other callers load its keys; what its iterator has
     /// returned by then is stored.
-    #[doc(alias = "getAll", alias = "getAllPresent", alias = "get_many")]
+    #[doc(alias = "getAll")]
     pub fn get_or_load_many<'q, Q, I, T>(
         &self,
         keys: impl IntoIterator<Item = &'q Q>,

@@ -8,6 +8,8 @@ mod ending;
 mod outages;
 mod owner;
 
+mod many;
+
 mod load;
 mod load_async;
 mod load_by_ref;

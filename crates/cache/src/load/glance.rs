@@ -59,23 +59,50 @@ impl<K: Hash + Eq, V, S: BuildHasher> Inner<K, V, S> {
         E: Send + Sync + 'static,
         Q: Equivalent<K> + ?Sized,
     {
-        let shard = self.read(self.cell(hash));
-        let found = shard
-            .store
-            .look(hash.place(), move |stored| key.equivalent(stored));
-        let Some(entry) = found else {
+        let cell = self.cell(hash);
+        let shard = self.read(cell);
+        let Some((entry, now)) = self.look(|| self.time_in(cell), &shard, hash, key) else {
             return self.glance_in_vain(shard, hash, key, absent, first);
         };
-        if !self.is_there(&shard.store, &entry) {
-            return self.glance_in_vain(shard, hash, key, absent, first);
-        }
-        let slot = entry.slot();
-        if entry.has_attributes() && self.is_stale(&shard.store, slot) {
-            return self.glance_at_stale(shard, slot, hash, key, first);
+        if !self.is_plainly_there(&entry, None, now) {
+            let slot = entry.slot();
+            return self.glance_closely(shard, slot, hash, key, absent, first);
         }
         entry.hit();
-        let renewal = self.used(&shard, slot);
         let value = entry.value().clone();
+        drop(shard);
+        if first {
+            self.counters.add(Count::Hit, 1);
+        }
+        Some(Fetched::new(Ok(Some(value)), Outcome::Hit))
+    }
+
+    /// There is an entry that may be over, or that a read does more to than count a hit.
+    #[cold]
+    #[inline(never)]
+    fn glance_closely<E, Q>(
+        &self,
+        shard: ReadGuard<'_, Shard<K, V>>,
+        slot: Slot,
+        hash: Hashed,
+        key: &Q,
+        absent: bool,
+        first: bool,
+    ) -> Option<Found<V, E>>
+    where
+        V: Clone,
+        E: Send + Sync + 'static,
+        Q: Equivalent<K> + ?Sized,
+    {
+        if !self.is_live(&shard.store, slot) {
+            return self.glance_in_vain(shard, hash, key, absent, first);
+        }
+        if self.is_stale(&shard.store, slot) {
+            return self.glance_at_stale(shard, slot, hash, key, first);
+        }
+        shard.store.hit(slot);
+        let renewal = self.used(&shard, slot);
+        let value = shard.store.value(slot).clone();
         drop(shard);
         let after = AfterRead {
             renewal,

@@ -34,6 +34,7 @@ mod load_by_ref;
 mod loading;
 mod loads;
 mod loads_kept;
+mod many;
 mod matrix;
 mod model;
 mod outages;

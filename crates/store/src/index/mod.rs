@@ -39,9 +39,9 @@
 //! # Cost
 //!
 //! A segment has at most 512 buckets (32 KiB). It grows by about a fifth at a time, and splits in two when it is
-//! full. So no operation touches more than a segment and its sibling, which are 3,584 pairs at most. When the directory
-//! doubles, it is copied: 4 bytes a slot, 1/500 byte an entry. A segment grows when it is 7/8 full. Then an entry costs
-//! 9.1 to 11.4 bytes, and 14 in the crowd.
+//! full. So no operation touches more than a segment and its sibling, which are 3,328 pairs at most. When the directory
+//! doubles, it is copied: 4 bytes a slot, 1/500 byte an entry. A segment grows when it is 13/16 full. Then an entry costs
+//! 9.8 to 12.3 bytes, and 14 in the crowd. Fuller buckets cost less memory, and more time: more entries spill.
 //!
 //! Source: Fagin et al., "Extendible Hashing" (1979).
 
@@ -85,7 +85,6 @@ pub(crate) enum Elsewhere {
 }
 
 /// Where a look-up begins.
-#[cfg(feature = "bytes")]
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum First {
     /// The first id in the home bucket that may be of this place.
@@ -182,13 +181,6 @@ impl Index {
         segment.find(place, is)
     }
 
-    /// As [`find`](Self::find), compiled into its caller: for a read, of which it is the greater part.
-    #[inline(always)]
-    pub(crate) fn look(&self, place: u32, is: impl FnMut(u32) -> bool) -> Result<u32, Elsewhere> {
-        let segment = self.segment(place).ok_or(Elsewhere::Nowhere)?;
-        segment.find(place, is)
-    }
-
     /// The first id of this place in the crowd that `is` accepts.
     #[cold]
     pub(crate) fn find_crowded(&self, place: u32, is: impl FnMut(u32) -> bool) -> Option<u32> {
@@ -204,7 +196,6 @@ impl Index {
         bucket.map_or(0, |bucket| bucket.ids[0])
     }
 
-    #[cfg(feature = "bytes")]
     #[inline]
     fn home(&self, place: u32) -> Option<&Bucket> {
         let segment = self.segment(place)?;
@@ -212,7 +203,6 @@ impl Index {
     }
 
     /// Asks for the home bucket of a place, and does not wait for it.
-    #[cfg(feature = "bytes")]
     #[inline]
     pub(crate) fn prefetch(&self, place: u32) {
         if let Some(bucket) = self.home(place) {
@@ -221,7 +211,6 @@ impl Index {
     }
 
     /// Where to look first. Nearly all look-ups end there.
-    #[cfg(feature = "bytes")]
     #[inline(always)]
     pub(crate) fn first(&self, place: u32) -> First {
         let Some(segment) = self.segment(place) else {
@@ -311,6 +300,16 @@ impl Index {
         if segment.len as usize <= CROWD_MIN {
             self.uncrowd(number);
         }
+        true
+    }
+
+    /// An id goes on with the key of another place. `false`, and nothing is done, if it was not at the old one.
+    #[inline]
+    pub(crate) fn exchange(&mut self, old: u32, new: u32, id: u32) -> bool {
+        if !self.remove(old, id) {
+            return false;
+        }
+        self.insert(new, id);
         true
     }
 

@@ -19,9 +19,9 @@ pub(super) struct Segment {
     pub(super) depth: u8,
 }
 
-/// Entries that a segment of this many buckets takes before it grows: 7/8 of what fits.
+/// Entries that a segment of this many buckets takes before it grows: 13/16 of what fits.
 pub(super) const fn capacity(buckets: usize) -> usize {
-    buckets * (WORDS - 1)
+    buckets * WORDS * 13 / 16
 }
 
 /// The next larger segment: four steps a doubling, which are also the usual allocators' size classes.
@@ -128,7 +128,26 @@ impl Segment {
         None
     }
 
+    #[inline]
     pub(super) fn remove(&mut self, pair: Pair) -> bool {
+        let home = self.home(pair.place);
+        match self.buckets.get_mut(home) {
+            // Nothing can have spilled past it.
+            Some(bucket) if !bucket.is_full() => {
+                let Some(i) = bucket.find(pair.place, |id| id == pair.id) else {
+                    return false;
+                };
+                bucket.take(i);
+                self.len -= 1;
+                true
+            }
+            _ => self.remove_from_full(pair),
+        }
+    }
+
+    /// Removes a pair whose home bucket is full.
+    #[inline(never)]
+    fn remove_from_full(&mut self, pair: Pair) -> bool {
         let Some((mut at, mut i)) = self.position(pair) else {
             return false;
         };

@@ -80,10 +80,11 @@ mod trust;
 mod weight;
 
 use ghost::Ghost;
-use probation::{Place, Probation};
+pub(crate) use probation::Place;
+use probation::Probation;
 use rate::Rate;
 use region::{HITS, MAX_HITS, Region};
-pub(crate) use residents::Residents;
+pub(crate) use residents::{Resident, Residents};
 use share::Share;
 use trust::Trust;
 use weight::Weight;
@@ -107,6 +108,28 @@ const JUST_LEFT: usize = 2;
 const PROMOTED_WINDOW: u32 = 64;
 /// While less than this percentage of the entries that moved up is hit again, it takes two hits to move up.
 const WORTHY_PERCENT: u32 = 20;
+
+/// The state that an entry which was admitted is to have.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Admitted(u8);
+
+/// The entry to evict.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Victim {
+    pub(crate) id: u32,
+    /// Its key's fingerprint, if it was on probation: then it is at hand. A key whose hash once panicked may have
+    /// another one.
+    pub(crate) fingerprint: Option<u32>,
+}
+
+impl Victim {
+    fn of_main(id: u32) -> Self {
+        Self {
+            id,
+            fingerprint: None,
+        }
+    }
+}
 
 /// The eviction policy of one shard. New entries start with state 0.
 #[derive(Debug)]
@@ -159,23 +182,50 @@ impl Policy {
         total: u64,
         capacity: u64,
     ) {
-        let weight = residents.weight(id);
+        let state = self.admit(fingerprint, residents.weight(id), total, capacity);
+        self.settle(residents, Place { id, fingerprint }, state);
+        if total <= capacity {
+            self.spill(residents, SPILLED_PER_CALL);
+        }
+    }
+
+    /// A new entry comes: decides its region, and counts its weight there. It has no slot yet, so that it may have
+    /// the one of the [`victim`](Self::victim) that leaves for it. [`settle`](Self::settle) ends this.
+    #[inline]
+    pub(crate) fn admit(
+        &mut self,
+        fingerprint: u32,
+        weight: u32,
+        total: u64,
+        capacity: u64,
+    ) -> Admitted {
         self.entries += 1;
         self.share.whole = total.min(capacity);
         if capacity == u64::MAX {
             // Nobody will ever be evicted: no queue is needed.
-            residents.set_state(id, Region::Main.with_hits(0));
             self.main.add(weight);
+            Admitted(Region::Main.with_hits(0))
         } else if self.recalls(fingerprint) && self.trust.believes() {
-            residents.set_state(id, Region::Returned.with_hits(1));
             self.main.add(weight);
+            Admitted(Region::Returned.with_hits(1))
         } else {
-            residents.set_state(id, Region::Probation.with_hits(0));
-            let place = Place { id, fingerprint };
-            self.probation.push(residents, place, weight);
+            self.probation.expect(weight);
+            Admitted(Region::Probation.with_hits(0))
         }
-        if total <= capacity {
-            self.spill(residents, SPILLED_PER_CALL);
+    }
+
+    /// An entry that was admitted has its slot.
+    #[inline]
+    pub(crate) fn settle<R: Residents>(
+        &mut self,
+        residents: &mut R,
+        place: Place,
+        admitted: Admitted,
+    ) {
+        let Admitted(state) = admitted;
+        residents.set_state(place.id, state);
+        if Region::of(state) == Region::Probation {
+            self.probation.push(residents, place);
         }
     }
 
@@ -206,32 +256,34 @@ impl Policy {
             // more time does not matter: stores move entries when they shrink, and then nobody is evicted.
             let weight = residents.weight(to);
             self.probation.forget(weight);
+            self.probation.expect(weight);
             let place = Place {
                 id: to,
                 fingerprint,
             };
-            self.probation.push(residents, place, weight);
+            self.probation.push(residents, place);
         }
     }
 
     /// Whom to evict now. The store removes that entry and does not tell the policy again.
     ///
     /// `None` when everything that it looked at is pinned or vacant. The next call goes on from there.
-    pub(crate) fn victim<R: Residents>(&mut self, residents: &mut R) -> Option<u32> {
+    pub(crate) fn victim<R: Residents>(&mut self, residents: &mut R) -> Option<Victim> {
         let mut steps = CHOOSING_STEPS;
         while self.probation.weight() > self.share.weight() || self.main.total() == 0 {
-            let Some(place) = self.probation.pop(residents, &mut steps) else {
+            let Some((place, resident)) = self.probation.pop(residents, &mut steps) else {
                 break;
             };
             let choosing = steps > 0;
-            if let Some(id) = self.decide(residents, place, choosing) {
+            if let Some(victim) = self.decide(residents, place, resident, choosing) {
                 // The victim made room for the new entry. One more moves on, so that probation follows when its
                 // share shrinks.
                 self.spill(residents, SPILLED_PER_CALL - 1);
-                return Some(id);
+                return Some(victim);
             }
         }
         self.turn_clock(residents, steps)
+            .map(Victim::of_main)
             .or_else(|| self.oldest_on_probation(residents))
     }
 
@@ -253,20 +305,21 @@ impl Policy {
         self.probation.bytes() + self.ghost.bytes()
     }
 
-    /// The turn of an entry on probation has come: it moves up, or the id of an entry to evict is returned, mostly
-    /// its own. Unless `choosing`, its hits do not count.
+    /// The turn of an entry on probation has come: it moves up, or the entry to evict is returned, mostly
+    /// this one. Unless `choosing`, its hits do not count.
     fn decide<R: Residents>(
         &mut self,
         residents: &mut R,
         place: Place,
+        resident: Resident,
         choosing: bool,
-    ) -> Option<u32> {
-        let hits = residents.state(place.id).unwrap_or_default() & HITS;
+    ) -> Option<Victim> {
+        let hits = resident.state & HITS;
         self.share.count_turn(hits > 0, self.entries);
         let needed = 1 + u8::from(self.promoted.is_below(WORTHY_PERCENT));
-        if (hits >= needed && choosing) || residents.is_pinned(place.id) {
+        if (hits >= needed && choosing) || resident.is_pinned {
             residents.set_state(place.id, Region::Promoted.with_hits(0));
-            self.main.add(residents.weight(place.id));
+            self.main.add(resident.weight);
             return None;
         }
         self.count_out();
@@ -277,9 +330,9 @@ impl Policy {
         };
         if let Some(idle) = idle {
             residents.set_state(place.id, Region::Main.with_hits(hits));
-            self.main.add(residents.weight(place.id));
+            self.main.add(resident.weight);
             self.main.subtract(residents.weight(idle));
-            return Some(idle);
+            return Some(Victim::of_main(idle));
         }
         if self.probation.has_stale() {
             // Another place may name it: a stale one, from before its key was stored again. The store still has the
@@ -287,7 +340,10 @@ impl Policy {
             residents.set_state(place.id, Region::Main.with_hits(0));
         }
         self.remember(place.fingerprint);
-        Some(place.id)
+        Some(Victim {
+            id: place.id,
+            fingerprint: Some(place.fingerprint),
+        })
     }
 
     /// Once in [`EVICTIONS_PER_GLANCE`] calls, looks at one entry of the main region. Returns it if it has no
@@ -318,12 +374,12 @@ impl Policy {
                 return;
             }
             let mut steps = CHOOSING_STEPS;
-            let Some(place) = self.probation.pop(residents, &mut steps) else {
+            let Some((place, resident)) = self.probation.pop(residents, &mut steps) else {
                 return;
             };
-            let hits = residents.state(place.id).unwrap_or_default() & HITS;
+            let hits = resident.state & HITS;
             residents.set_state(place.id, Region::Main.with_hits(hits));
-            self.main.add(residents.weight(place.id));
+            self.main.add(resident.weight);
         }
     }
 
@@ -379,11 +435,12 @@ impl Policy {
     }
 
     /// The last resort, when the clock finds only pinned entries and vacant slots.
-    fn oldest_on_probation<R: Residents>(&mut self, residents: &mut R) -> Option<u32> {
+    fn oldest_on_probation<R: Residents>(&mut self, residents: &mut R) -> Option<Victim> {
         let mut steps = CHOOSING_STEPS;
-        while let Some(place) = self.probation.pop(residents, &mut steps) {
-            if let Some(id) = self.decide(residents, place, false) {
-                return Some(id);
+        while let Some((place, resident)) = self.probation.pop(residents, &mut steps) {
+            let victim = self.decide(residents, place, resident, false);
+            if victim.is_some() {
+                return victim;
             }
         }
         None

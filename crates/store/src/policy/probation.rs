@@ -8,7 +8,7 @@
 use std::collections::VecDeque;
 
 use super::region::Region;
-use super::residents::Residents;
+use super::residents::{Resident, Residents};
 use super::weight::Weight;
 
 /// Places that one insertion may tidy while more places are stale than live.
@@ -16,10 +16,10 @@ const TIDIED_PER_INSERT: usize = 2;
 
 /// One queued entry.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Place {
-    pub(super) id: u32,
+pub(crate) struct Place {
+    pub(crate) id: u32,
     /// Kept so that an eviction does not have to hash the key.
-    pub(super) fingerprint: u32,
+    pub(crate) fingerprint: u32,
 }
 
 /// Entries on probation in the order in which they came.
@@ -37,22 +37,36 @@ impl Probation {
         self.weight.total()
     }
 
-    pub(super) fn push<R: Residents>(&mut self, residents: &R, place: Place, weight: u32) {
-        self.places.push_back(place);
+    /// An entry of this weight will be pushed.
+    #[inline]
+    pub(super) fn expect(&mut self, weight: u32) {
         self.weight.add(weight);
+    }
+
+    /// Queues an entry that was [expected](Self::expect).
+    #[inline]
+    pub(super) fn push<R: Residents>(&mut self, residents: &R, place: Place) {
+        self.places.push_back(place);
         self.tidy(residents);
     }
 
     /// Takes out the place of the entry that has waited longest. Skips stale places; each place looked at takes one
     /// of the `steps`.
     #[inline(always)]
-    pub(super) fn pop<R: Residents>(&mut self, residents: &R, steps: &mut u32) -> Option<Place> {
+    pub(super) fn pop<R: Residents>(
+        &mut self,
+        residents: &R,
+        steps: &mut u32,
+    ) -> Option<(Place, Resident)> {
         while *steps > 0 {
             *steps -= 1;
             let place = self.places.pop_front()?;
-            if self.is_live(residents, place) {
-                self.weight.subtract(residents.weight(place.id));
-                return Some(place);
+            let resident = residents.resident(place.id);
+            if let Some(resident) =
+                resident.filter(|found| self.is_live(residents, place, found.state))
+            {
+                self.weight.subtract(resident.weight);
+                return Some((place, resident));
             }
             self.count_skipped();
         }
@@ -86,9 +100,10 @@ impl Probation {
         self.places.capacity() * size_of::<Place>()
     }
 
-    fn is_live<R: Residents>(&self, residents: &R, place: Place) -> bool {
-        let queued = |state| Region::of(state) == Region::Probation;
-        residents.state(place.id).is_some_and(queued)
+    /// Whether a place is that of the entry in its slot, which has this state.
+    #[inline]
+    fn is_live<R: Residents>(&self, residents: &R, place: Place, state: u8) -> bool {
+        Region::of(state) == Region::Probation
             && (self.stale == 0 || Self::is_queued(residents, place))
     }
 
@@ -116,7 +131,8 @@ impl Probation {
             let Some(place) = self.places.pop_front() else {
                 return;
             };
-            if self.is_live(residents, place) {
+            let state = residents.state(place.id);
+            if state.is_some_and(|state| self.is_live(residents, place, state)) {
                 self.places.push_back(place);
             } else {
                 self.count_skipped();

@@ -124,7 +124,7 @@ impl Cache {
 
     fn evict(&mut self) -> Option<u64> {
         self.slab.looks.set(0);
-        let id = self.policy.victim(&mut self.slab);
+        let id = self.policy.victim(&mut self.slab).map(|victim| victim.id);
         let most = 2 * (CHOOSING_STEPS + LAST_STEPS + CHOOSING_STEPS);
         assert!(
             self.slab.looks.get() <= most,

@@ -98,6 +98,13 @@ impl<'a, K, V> Found<'a, K, V> {
         self.entry.deadline()
     }
 
+    /// Whether its deadline is at this tick or later, or it has none.
+    #[inline]
+    #[must_use]
+    pub fn lasts_until(&self, tick: u64) -> bool {
+        self.entry.lasts_until(tick)
+    }
+
     /// As [`TypedStore::has_attributes`](super::TypedStore::has_attributes).
     #[inline]
     #[must_use]

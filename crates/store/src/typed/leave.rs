@@ -109,7 +109,7 @@ impl<K, V> TypedStore<K, V> {
             place_of,
             kept: kept.map_or(0, |slot| slot.0),
         };
-        let id = self.policy.victim(&mut view)?;
+        let id = self.policy.victim(&mut view)?.id;
         let place = hashed(place_of, &self.slots.get(id)?.key);
         let place = place.or_else(|| self.index.place_of(id))?;
         Some(self.take(id, place))

@@ -3,6 +3,7 @@
 mod attributes;
 mod columns;
 mod entries;
+mod exchange;
 mod extras;
 mod leave;
 mod slots;

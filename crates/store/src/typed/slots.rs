@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! bytes 0–4   the deadline: 40 bits, 34 years of milliseconds
-//! byte  5     the low 8 bits of the wheel's registration
+//! byte  5     bits 8 to 15 of the wheel's registration
 //! byte  6     the eviction policy's state
 //! byte  7     whether the entry is pinned; a value that is neither true nor false marks an empty slot
 //! then        the key and the value
@@ -22,6 +22,7 @@ use tidewheel_timer::{BitSet, Timer, Timers};
 
 use super::attributes::Attributes;
 use super::columns::Columns;
+use crate::prefetch::prefetch;
 
 /// "No deadline" in 40 bits.
 const NEVER: u64 = (1 << 40) - 1;
@@ -108,6 +109,12 @@ impl<K, V> Entry<K, V> {
     pub(crate) fn deadline(&self) -> Option<u64> {
         let deadline = self.raw_deadline();
         (deadline != NEVER).then_some(deadline)
+    }
+
+    /// Whether the deadline is at this tick or later, or there is none.
+    #[inline]
+    pub(crate) fn lasts_until(&self, tick: u64) -> bool {
+        self.raw_deadline() >= tick.min(NEVER)
     }
 
     #[inline]
@@ -229,6 +236,19 @@ impl<K, V> Slots<K, V> {
         }
     }
 
+    /// Asks for a slot and does not wait for it. Where slots are not aligned to cache lines, the next one begins where this
+    /// one ends.
+    #[inline]
+    pub(crate) fn prefetch(&self, id: u32) {
+        let at = (id % Self::PAGE) as usize;
+        let Some(page) = self.pages.get((id / Self::PAGE) as usize) else {
+            return;
+        };
+        for cell in page.cells.iter().skip(at).take(2) {
+            prefetch(cell);
+        }
+    }
+
     #[inline]
     pub(crate) fn get_mut(&mut self, id: u32) -> Option<&mut Entry<K, V>> {
         let page = self.pages.get_mut((id / Self::PAGE) as usize)?;
@@ -286,6 +306,16 @@ impl<K, V> Slots<K, V> {
         }
         self.len += 1;
         self.hot * Self::PAGE + u32::from(at)
+    }
+
+    /// Puts an entry in the place of another one, whose timer it takes over: deadline and registration.
+    #[inline]
+    pub(crate) fn exchange(&mut self, id: u32, mut entry: Entry<K, V>) -> Option<Entry<K, V>> {
+        let old = self.get_mut(id)?;
+        entry.deadline_low = AtomicU32::new(old.deadline_low.load(Relaxed));
+        entry.deadline_high = old.deadline_high;
+        entry.registration = old.registration;
+        Some(std::mem::replace(old, entry))
     }
 
     /// Takes slots from this page from now on.
@@ -502,21 +532,23 @@ impl<K, V> Slots<K, V> {
 }
 
 impl<K, V> Timers for Slots<K, V> {
-    const REGISTRATION_BITS: u32 = u8::MAX as u32;
+    // Quarters of a second: these bits tell in which of the last 65 s before its deadline a timer is registered. So if it
+    // gets an earlier deadline which is still after that, the wheel need not be told.
+    const REGISTRATION_BITS: u32 = 0xff00;
 
     #[inline]
     fn timer(&self, id: u32) -> Option<Timer> {
         let entry = self.get(id)?;
         Some(Timer {
             deadline: entry.deadline()?,
-            registration: u32::from(entry.registration),
+            registration: u32::from(entry.registration) << 8,
         })
     }
 
     #[inline]
     fn set_registration(&mut self, id: u32, registration: u32) {
         if let Some(entry) = self.get_mut(id) {
-            entry.registration = registration as u8;
+            entry.registration = (registration >> 8) as u8;
         }
     }
 }

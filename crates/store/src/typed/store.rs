@@ -6,7 +6,7 @@ use tidewheel_timer::{Forecast, HierarchicalWheel, TimerQueue};
 use super::attributes::{Attributes, Found, Freed};
 use super::slots::{DEADLINE_MAX, Entry, Slots};
 use super::view::{View, hashed, hit, label_of, weight_of};
-use crate::index::{Elsewhere, Index};
+use crate::index::{Elsewhere, First, Index};
 use crate::policy::Policy;
 use crate::slot::Slot;
 
@@ -141,46 +141,61 @@ impl<K, V> TypedStore<K, V> {
     /// Finds an entry, dead or alive, for reading. O(1).
     #[inline(always)]
     #[must_use]
-    pub fn look(&self, place: u32, mut is: impl FnMut(&K) -> bool) -> Option<Found<'_, K, V>> {
-        let mut found = None;
-        let id = match self.index.look(place, |id| match self.slots.look(id) {
-            Some(entry) if is(&entry.0.key) => {
-                found = Some(entry);
-                true
-            }
-            _ => false,
-        }) {
-            Ok(id) => id,
-            Err(Elsewhere::Nowhere) => return None,
-            Err(Elsewhere::Crowd) => return self.look_crowded(place, is),
-        };
-        let (entry, has_attributes) = found?;
-        Some(Found {
-            slot: Slot(id),
-            entry,
-            has_attributes,
-        })
+    pub fn look(&self, place: u32, is: impl FnMut(&K) -> bool) -> Option<Found<'_, K, V>> {
+        self.look_after(place, || (), is)
     }
 
-    #[cold]
-    fn look_crowded(&self, place: u32, is: impl FnMut(&K) -> bool) -> Option<Found<'_, K, V>> {
-        let slot = self.find_crowded(place, is)?;
-        let (entry, has_attributes) = self.slots.look(slot.0)?;
-        Some(Found {
+    /// As [`look`](Self::look). `before` is called when a slot is found, before that is looked at.
+    #[inline(always)]
+    #[must_use]
+    pub fn look_after(
+        &self,
+        place: u32,
+        before: impl FnOnce(),
+        mut is: impl FnMut(&K) -> bool,
+    ) -> Option<Found<'_, K, V>> {
+        // Nearly all look-ups end at the first entry of the home bucket that may be the key's.
+        match self.index.first(place) {
+            First::Nowhere => return None,
+            First::Elsewhere => before(),
+            First::Likely(id) => {
+                before();
+                if let Some((entry, has_attributes)) = self.slots.look(id) {
+                    if is(&entry.key) {
+                        return Some(Found {
+                            slot: Slot(id),
+                            entry,
+                            has_attributes,
+                        });
+                    }
+                }
+            }
+        }
+        self.look_further(place, is)
+    }
+
+    /// The look-up of any key, from the beginning.
+    #[inline(never)]
+    fn look_further(&self, place: u32, is: impl FnMut(&K) -> bool) -> Option<Found<'_, K, V>> {
+        self.find(place, is).map(|slot| self.found(slot))
+    }
+
+    /// The entry, for reading.
+    #[must_use]
+    pub fn found(&self, slot: Slot) -> Found<'_, K, V> {
+        let (entry, has_attributes) = self.slots.look(slot.0).expect("a slot names an entry");
+        Found {
             slot,
             entry,
             has_attributes,
-        })
+        }
     }
 
     /// Loads the memory that an insertion at `place` and the eviction after it will read, so that their cache misses
     /// overlap.
     #[inline]
-    pub fn touch(&self, place: u32, deadline: Option<u64>) {
+    pub fn touch(&self, place: u32) {
         let (mut loaded, next) = self.policy.touch(place);
-        if let Some(deadline) = deadline {
-            loaded ^= self.wheel.touch(deadline);
-        }
         loaded ^= self.index.touch(place);
         if let Some((id, next_place)) = next {
             loaded ^= self.index.touch(next_place);
@@ -189,6 +204,21 @@ impl<K, V> TypedStore<K, V> {
             }
         }
         std::hint::black_box(loaded);
+    }
+
+    /// Asks for the memory that says where the entry of a place is, and does not wait for it.
+    #[inline]
+    pub fn prefetch_place(&self, place: u32) {
+        self.index.prefetch(place);
+    }
+
+    /// Asks for the memory of the entry that is likely to be that of a place, and does not wait for it.
+    /// [`prefetch_place`](Self::prefetch_place) some time before it makes it faster.
+    #[inline]
+    pub fn prefetch_entry(&self, place: u32) {
+        if let First::Likely(id) = self.index.first(place) {
+            self.slots.prefetch(id);
+        }
     }
 
     #[inline]

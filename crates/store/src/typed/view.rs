@@ -3,7 +3,7 @@
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use super::slots::{Entry, Slots};
-use crate::policy::{Policy, Residents};
+use crate::policy::{Policy, Resident, Residents};
 
 /// The entries as the policy sees them.
 pub(super) struct View<'a, K, V, F> {
@@ -34,6 +34,21 @@ impl<K, V, F: Fn(&K) -> u32> Residents for View<'_, K, V, F> {
     #[inline]
     fn weight(&self, id: u32) -> u32 {
         weight_of(self.slots, id)
+    }
+
+    #[inline]
+    fn resident(&self, id: u32) -> Option<Resident> {
+        let (entry, has_attributes) = self.slots.look(id)?;
+        let weight = if has_attributes {
+            weight_of(self.slots, id)
+        } else {
+            1
+        };
+        Some(Resident {
+            state: entry.policy(),
+            is_pinned: entry.pinned || id == self.kept,
+            weight,
+        })
     }
 
     #[inline]

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::fmt::Debug;
 
 use proptest::prelude::*;
-use tidewheel_store::{Attributes, Slot, Soft, TypedStore};
+use tidewheel_store::{Attributes, Removed, Slot, Soft, TypedStore};
 
 /// Keys are below this.
 const KEYS: u16 = 300;
@@ -332,9 +332,18 @@ impl<V: Carrier> Run<V> {
                 1000
             };
             let value = V::carry(value);
-            let slot = self
-                .store
-                .insert(place, key, value, attributes, now, capacity, &place_of);
+            let store = &mut self.store;
+            let slot = if self.values % 3 == 1 {
+                let (slot, evicted) =
+                    store.exchange(place, key, value, attributes, now, capacity, &place_of);
+                match evicted {
+                    Some(evicted) => self.evicted(&evicted),
+                    None => assert!(self.model.values().all(|kept| kept.pinned)),
+                }
+                slot
+            } else {
+                store.insert(place, key, value, attributes, now, capacity, &place_of)
+            };
             assert_eq!(self.store.version(slot), None, "a version of another entry");
             assert!(!self.store.is_pinned(slot), "pinned like another entry");
         }
@@ -380,13 +389,17 @@ impl<V: Carrier> Run<V> {
                 return;
             };
             assert_ne!(evicted.key, keep, "was to be kept");
-            let kept = self.model.remove(&evicted.key).expect("evicted twice");
-            assert!(!kept.pinned, "a pinned entry was evicted");
-            assert_eq!(evicted.value.number(), kept.value);
-            assert_eq!(evicted.deadline, kept.attributes.deadline);
-            assert_eq!(evicted.weight, kept.attributes.weight);
-            assert_eq!(evicted.label, kept.attributes.label);
+            self.evicted(&evicted);
         }
+    }
+
+    fn evicted(&mut self, evicted: &Removed<u16, V>) {
+        let kept = self.model.remove(&evicted.key).expect("evicted twice");
+        assert!(!kept.pinned, "a pinned entry was evicted");
+        assert_eq!(evicted.value.number(), kept.value);
+        assert_eq!(evicted.deadline, kept.attributes.deadline);
+        assert_eq!(evicted.weight, kept.attributes.weight);
+        assert_eq!(evicted.label, kept.attributes.label);
     }
 
     fn expire(&mut self, ahead: u64, budget: u32) {

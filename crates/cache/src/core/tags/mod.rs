@@ -192,6 +192,12 @@ impl Tags {
         })
     }
 
+    /// For an entry without tags.
+    #[inline]
+    pub(crate) fn hold_none(&self) -> Held<'_> {
+        self.held(0)
+    }
+
     fn label_of<T: AsRef<str>>(&self, tags: &[T], kept: NewKept) -> u64 {
         let names: Vec<&str> = tags.iter().map(AsRef::as_ref).collect();
         self.kept.get_or_init(kept).label_of(&names)

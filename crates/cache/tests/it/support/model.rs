@@ -272,7 +272,12 @@ impl Model {
             | Op::RemoveVersion { .. }
             | Op::RemoveIf { .. } => self.execute_versioned(op, &mut effects),
             Op::Get { key } => {
-                let found = self.cache.get(&Probe(key)).map(|value| value.id);
+                let found = if key % 3 == 0 {
+                    self.cache.get_many([&Probe(key)]).pop().flatten()
+                } else {
+                    self.cache.get(&Probe(key))
+                };
+                let found = found.map(|value| value.id);
                 let expected = self.used(key);
                 assert_eq!(found, expected, "get of {key}");
             }
@@ -546,7 +551,11 @@ impl Model {
     ) {
         let (value, lifetime, entry) = self.plan(key, weight, life, tags);
         let own = Key::new(key, &self.ledger);
-        self.cache.insert_with(own, value, lifetime);
+        if key % 3 == 0 {
+            self.cache.insert_many_with([(own, value)], &lifetime);
+        } else {
+            self.cache.insert_with(own, value, lifetime);
+        }
         if self.fits(entry.weight) {
             self.takes_place(key, entry, effects);
             return;

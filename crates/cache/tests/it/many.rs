@@ -1,0 +1,159 @@
+//! Many keys at once: what `get` and `insert` do for each, in order, whatever their number.
+
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::time::{Duration, SystemTime};
+
+use tidewheel::{Cache, Clock, Driver, Lifetime, ManualClock};
+
+use crate::loading::{MS, manual};
+
+/// More than are looked for ahead of their turn.
+const MANY: u64 = 100;
+
+fn cache(clock: &ManualClock) -> Cache<u64, u64> {
+    manual(clock).build().expect("valid")
+}
+
+#[test]
+fn many_keys_are_answered_in_their_order_and_counted_one_by_one() {
+    let cache = cache(&ManualClock::new());
+    for count in [0, 1, 3, 4, 15, 16, 17, MANY] {
+        cache.invalidate_all();
+        let before = cache.stats();
+        cache.insert_many((0..count).map(|key| (key, 10 * key)));
+        assert_eq!(cache.len() as u64, count);
+        let keys: Vec<u64> = (0..2 * count).rev().collect();
+        let expected = keys.iter().map(|key| (*key < count).then_some(10 * key));
+        assert_eq!(cache.get_many(&keys), expected.collect::<Vec<_>>());
+        let stats = cache.stats();
+        assert_eq!(stats.hits - before.hits, count);
+        assert_eq!(stats.misses - before.misses, count);
+        assert_eq!(stats.inserts - before.inserts, count);
+        cache.validate();
+    }
+}
+
+#[test]
+fn of_two_values_for_a_key_the_last_one_stays() {
+    let cache = cache(&ManualClock::new());
+    cache.insert_many((0..MANY).map(|number| (number % 3, number)));
+    let last = [Some(MANY - 1), Some(MANY - 3), Some(MANY - 2), None];
+    assert_eq!(cache.get_many(&[0, 1, 2, 3]), last);
+}
+
+#[test]
+fn many_entries_live_as_long_as_was_said_and_are_read_until_then() {
+    let clock = ManualClock::new();
+    let cache = cache(&clock);
+    cache.insert(MANY, 1);
+    cache.insert_many_with(
+        (0..MANY).map(|key| (key, key)),
+        &Lifetime::ttl(10 * MS).tag("some"),
+    );
+    let keys: Vec<u64> = (0..=MANY).collect();
+    let there = |cache: &Cache<u64, u64>| cache.get_many(&keys).iter().flatten().count() as u64;
+    clock.advance(10 * MS - Duration::from_nanos(1));
+    assert_eq!(there(&cache), MANY + 1);
+    cache.invalidate_tag("none");
+    assert_eq!(there(&cache), MANY + 1);
+    clock.advance(Duration::from_nanos(1));
+    assert_eq!(there(&cache), 1);
+    cache.insert_many_with([(1, 1), (2, 2)], &Lifetime::forever().tag("some"));
+    assert_eq!(there(&cache), 3);
+    cache.invalidate_tag("some");
+    assert_eq!(there(&cache), 1);
+}
+
+#[test]
+fn a_full_cache_takes_in_many_and_stays_within_its_capacity() {
+    let clock = ManualClock::new();
+    let cache: Cache<u64, u64> = manual(&clock).max_capacity(50).build().expect("valid");
+    for round in 0..50 {
+        let ttl = Lifetime::ttl(Duration::from_millis(1 + round * 7 % 20));
+        cache.insert_many_with((0..MANY).map(|key| (round * MANY + key, key)), &ttl);
+        assert!(cache.len() <= 50);
+        cache.validate();
+        clock.advance(3 * MS);
+    }
+    let stats = cache.stats();
+    assert_eq!(stats.inserts, 50 * MANY);
+    assert_eq!(
+        stats.evictions + stats.expirations + stats.entries,
+        stats.inserts
+    );
+}
+
+#[test]
+fn an_iterator_that_panics_leaves_what_was_stored_before() {
+    let cache = cache(&ManualClock::new());
+    let entries = (0..MANY).map(|key| {
+        assert!(key < 40, "no more");
+        (key, key)
+    });
+    catch_unwind(AssertUnwindSafe(|| cache.insert_many(entries))).expect_err("it panics");
+    let stored = cache.len();
+    assert!((1..=40).contains(&stored), "{stored}");
+    cache.insert_many([(7, 8)]);
+    assert_eq!(cache.get(&7), Some(8));
+    cache.validate();
+}
+
+/// A clock that counts how often it is read.
+#[derive(Debug, Clone, Default)]
+struct Counting(Arc<AtomicU64>);
+
+impl Clock for Counting {
+    fn now(&self) -> Duration {
+        self.0.fetch_add(1, Relaxed);
+        Duration::from_secs(1)
+    }
+
+    fn wall(&self) -> SystemTime {
+        SystemTime::UNIX_EPOCH
+    }
+}
+
+/// One shard: the others may have no deadline at all.
+fn counted() -> (Cache<u64, u64>, impl Fn() -> u64) {
+    let clock = Counting::default();
+    let cache = Cache::builder()
+        .max_capacity(MANY)
+        .no_default_ttl()
+        .shards(1)
+        .clock(clock.clone())
+        .driver(Driver::Manual)
+        .build()
+        .expect("valid");
+    (cache, move || clock.0.swap(0, Relaxed))
+}
+
+#[test]
+fn a_cache_without_deadlines_reads_no_clock() {
+    let (cache, readings) = counted();
+    readings();
+    for key in 0..3 * MANY {
+        cache.insert(key, key);
+        assert_eq!(cache.get(&key), Some(key));
+        assert_eq!(cache.get(&(key + 1)), None);
+        assert_eq!(cache.get_or_load(key, || unreachable!("there")), key);
+    }
+    assert_eq!(readings(), 0, "nothing ends");
+    cache.insert_with_ttl(1, 1, Duration::from_secs(9));
+    assert_eq!(readings(), 1);
+    assert_eq!(cache.get(&1), Some(1));
+    assert!(readings() > 0, "something ends");
+}
+
+#[test]
+fn many_keys_take_one_reading_of_the_clock_for_sixteen() {
+    let (cache, readings) = counted();
+    let ttl = Lifetime::ttl(Duration::from_secs(9));
+    readings();
+    cache.insert_many_with((0..64).map(|key| (key, key)), &ttl);
+    assert_eq!(readings(), 4);
+    let keys: Vec<u64> = (0..64).collect();
+    assert_eq!(cache.get_many(&keys).into_iter().flatten().count(), 64);
+    assert_eq!(readings(), 4);
+}
