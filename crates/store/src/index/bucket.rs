@@ -38,10 +38,14 @@ impl Bucket {
         self.ids[WORDS - 1] != 0
     }
 
-    /// How many pairs there are. All ids are looked at, which takes no branch.
+    /// How many pairs there are.
     #[inline]
     pub(super) fn len(&self) -> usize {
-        self.ids.iter().map(|id| usize::from(*id != 0)).sum()
+        // They are packed: a search in three steps.
+        let mut len = usize::from(self.ids[3] != 0) * 4;
+        len += usize::from(self.ids[len + 1] != 0) * 2;
+        len += usize::from(self.ids[len] != 0);
+        len + usize::from(self.is_full())
     }
 
     #[inline]
