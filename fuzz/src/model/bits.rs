@@ -50,14 +50,17 @@ impl Model {
                 };
                 int(bits[start..end].iter().filter(|bit| **bit).count())
             }),
-            "BITPOS" => self.bits_of(w[1]).map(|bits| {
-                if bits.is_empty() {
-                    return int(if w[2] == "1" { -1 } else { 0 });
-                }
-                let (start, end) = span(bits.len(), number(3), number(4), true);
-                let at = (start..end).find(|at| bits[*at] == (w[2] == "1"));
-                int(at.map_or(-1, |at| at as i64))
-            }),
+            "BITPOS" => {
+                let is_there = matches!(self.text_at(w[1]), Ok(Some(_)));
+                self.bits_of(w[1]).map(|bits| {
+                    if !is_there {
+                        return int(if w[2] == "1" { -1 } else { 0 });
+                    }
+                    let (start, end) = span(bits.len(), number(3), number(4), true);
+                    let at = (start..end).find(|at| bits[*at] == (w[2] == "1"));
+                    int(at.map_or(-1, |at| at as i64))
+                })
+            }
             "BITOP" => self.bitop(w[1], w[2], &w[3..]),
             "BITFIELD" => {
                 let (width, offset, by) =
