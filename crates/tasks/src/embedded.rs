@@ -15,6 +15,7 @@ use tidewheel_time::Clock;
 use crate::shape::claim::{Claim, Verdict};
 use crate::shape::dead::DeadLetter;
 use crate::shape::error::StoreError;
+use crate::shape::many;
 use crate::shape::task::{Due, Priority, Task};
 use crate::shape::timestamp::Timestamp;
 use crate::store::{Ask, Failure, TaskStore, Wake};
@@ -254,6 +255,20 @@ impl<J: Journal<String, Vec<u8>> + 'static> TaskStore for JournalStore<J> {
         let kept = task
             .check()
             .and_then(|()| self.step(|table, now| table.schedule(task, now)));
+        self.wake();
+        ready(kept)
+    }
+
+    fn schedule_many(
+        &self,
+        tasks: Vec<Task>,
+    ) -> impl Future<Output = Result<Vec<Timestamp>, StoreError>> + Send {
+        let kept = many::check(&tasks).and_then(|()| {
+            self.step(|table, now| {
+                let tasks = tasks.into_iter();
+                tasks.map(|task| table.schedule(task, now)).collect()
+            })
+        });
         self.wake();
         ready(kept)
     }

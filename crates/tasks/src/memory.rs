@@ -9,6 +9,7 @@ use tidewheel_time::{Clock, SystemClock};
 use crate::shape::claim::{Claim, Verdict};
 use crate::shape::dead::DeadLetter;
 use crate::shape::error::StoreError;
+use crate::shape::many;
 use crate::shape::task::{Due, Task};
 use crate::shape::timestamp::Timestamp;
 use crate::store::{Ask, Failure, TaskStore, Wake};
@@ -110,6 +111,21 @@ impl TaskStore for MemoryStore {
             return ready(Err(refused));
         }
         let answer = self.step(|table, now| table.schedule(task, now));
+        self.wake();
+        answer
+    }
+
+    fn schedule_many(
+        &self,
+        tasks: Vec<Task>,
+    ) -> impl Future<Output = Result<Vec<Timestamp>, StoreError>> + Send {
+        if let Err(refused) = many::check(&tasks) {
+            return ready(Err(refused));
+        }
+        let answer = self.step(|table, now| {
+            let tasks = tasks.into_iter();
+            tasks.map(|task| table.schedule(task, now)).collect()
+        });
         self.wake();
         answer
     }

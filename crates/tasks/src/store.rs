@@ -7,6 +7,7 @@ use std::time::Duration;
 use crate::shape::claim::{Claim, Verdict};
 use crate::shape::dead::DeadLetter;
 use crate::shape::error::StoreError;
+use crate::shape::many;
 use crate::shape::task::{Due, Task};
 use crate::shape::timestamp::Timestamp;
 
@@ -76,6 +77,23 @@ pub trait TaskStore: Send + Sync + 'static {
     /// Keeps a task. A pending task of the same id is replaced. If that id's task is claimed, this is another task; the
     /// claimed one may still run. Returns when the task is due.
     fn schedule(&self, task: Task) -> impl Future<Output = Result<Timestamp, StoreError>> + Send;
+
+    /// Keeps up to 10,000 tasks, much faster than one after another. Of several with one id it is the last that counts. Returns when
+    /// each is due, in their order. An engine may take them in several steps: after an error it may have some of them, and
+    /// the same call may be made again.
+    fn schedule_many(
+        &self,
+        tasks: Vec<Task>,
+    ) -> impl Future<Output = Result<Vec<Timestamp>, StoreError>> + Send {
+        async move {
+            many::check(&tasks)?;
+            let mut dues = Vec::with_capacity(tasks.len());
+            for task in tasks {
+                dues.push(self.schedule(task).await?);
+            }
+            Ok(dues)
+        }
+    }
 
     /// Ends a task, pending or claimed. `false` if there was none. If it returned `true` before the task was claimed, the
     /// task does not run. If a worker had claimed it, the worker drops it when it learns of it, or, if it is `strict`, before the
@@ -150,6 +168,13 @@ pub trait TaskStore: Send + Sync + 'static {
 impl<S: TaskStore> TaskStore for Arc<S> {
     fn schedule(&self, task: Task) -> impl Future<Output = Result<Timestamp, StoreError>> + Send {
         (**self).schedule(task)
+    }
+
+    fn schedule_many(
+        &self,
+        tasks: Vec<Task>,
+    ) -> impl Future<Output = Result<Vec<Timestamp>, StoreError>> + Send {
+        (**self).schedule_many(tasks)
     }
 
     fn cancel(&self, id: &str) -> impl Future<Output = Result<bool, StoreError>> + Send {

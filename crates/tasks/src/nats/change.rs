@@ -14,7 +14,7 @@ use crate::shape::task::{Due, Task};
 use crate::shape::timestamp::Timestamp;
 
 /// JetStream takes up to a quarter of a second for a schedule whose time has come. What is due sooner is handed over by us.
-const COARSE: Duration = Duration::from_millis(300);
+pub(super) const COARSE: Duration = Duration::from_millis(300);
 
 /// How often a task is looked for that moves from one subject to another meanwhile.
 const TRIES: u32 = 5;
@@ -40,7 +40,7 @@ impl Inner {
         Ok(due)
     }
 
-    fn kept(&self, put: Put) -> Result<u64, StoreError> {
+    pub(super) fn kept(&self, put: Put) -> Result<u64, StoreError> {
         match put {
             Put::Kept(sequence) => Ok(sequence),
             Put::Conflict(_) => Err(StoreError::engine("a conflict where nothing was expected")),
@@ -48,7 +48,7 @@ impl Inner {
     }
 
     /// Removes what was handed over before a sequence.
-    async fn forget_handed(&self, id: &str, before: u64) -> Result<(), StoreError> {
+    pub(super) async fn forget_handed(&self, id: &str, before: u64) -> Result<(), StoreError> {
         let handed = self.subjects.handed_any(id);
         let found = self.wire.last(&handed).await?;
         if found.is_some_and(|kept| kept.sequence < before) {

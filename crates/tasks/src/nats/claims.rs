@@ -305,7 +305,7 @@ impl Inner {
 }
 
 /// Subject and sequence of a record that a node has answered with.
-fn sequence_of(message: &Message) -> Option<(&str, u64)> {
+pub(super) fn sequence_of(message: &Message) -> Option<(&str, u64)> {
     let headers = message.headers.as_ref()?;
     let subject = headers.get("Nats-Subject")?.as_str();
     Some((

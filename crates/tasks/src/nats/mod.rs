@@ -12,6 +12,7 @@ mod change;
 mod claims;
 mod dead;
 mod ends;
+mod many;
 mod order;
 mod pump;
 mod receipt;
@@ -40,6 +41,7 @@ use crate::engine_clock::{Answer, EngineClock};
 use crate::shape::claim::{Claim, Verdict};
 use crate::shape::dead::DeadLetter;
 use crate::shape::error::StoreError;
+use crate::shape::many::Many;
 use crate::shape::task::{Due, Task, check_id};
 use crate::shape::timestamp::Timestamp;
 use crate::store::{Ask, Failure, TaskStore, Wake};
@@ -139,6 +141,12 @@ impl TaskStore for NatsStore {
     async fn schedule(&self, task: Task) -> Result<Timestamp, StoreError> {
         task.check()?;
         self.run(|inner| async move { inner.schedule(task).await })
+            .await
+    }
+
+    async fn schedule_many(&self, tasks: Vec<Task>) -> Result<Vec<Timestamp>, StoreError> {
+        let many = Many::of(tasks)?;
+        self.run(|inner| async move { inner.schedule_many(many).await })
             .await
     }
 

@@ -3,12 +3,15 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::rows::{Named, Order, When, claim, letter, micros, number, signed, verdicts};
+use super::rows::{
+    Named, Order, Orders, When, claim, dues, letter, micros, number, signed, verdicts,
+};
 use super::session::Of;
 use super::{Parameters, PostgresStore};
 use crate::shape::claim::{Claim, Verdict};
 use crate::shape::dead::DeadLetter;
 use crate::shape::error::StoreError;
+use crate::shape::many::Many;
 use crate::shape::task::{Due, Task, check_id};
 use crate::shape::timestamp::Timestamp;
 use crate::store::{Ask, Failure, TaskStore, Wake};
@@ -21,6 +24,15 @@ impl TaskStore for PostgresStore {
             .query(Of::Schedule, &order.parameters(&self.queue))
             .await?;
         Ok(Timestamp(rows.first().map_or(0, |row| number(row, 0))))
+    }
+
+    async fn schedule_many(&self, tasks: Vec<Task>) -> Result<Vec<Timestamp>, StoreError> {
+        let (ids, tasks) = Many::of(tasks)?.into_parts();
+        let orders = Orders::of(tasks.into_values());
+        let rows = self
+            .query(Of::ScheduleMany, &orders.parameters(&self.queue))
+            .await?;
+        Ok(Many::dues(&ids, &dues(&rows)))
     }
 
     async fn cancel(&self, id: &str) -> Result<bool, StoreError> {

@@ -13,10 +13,11 @@ use tokio_postgres::tls::{MakeTlsConnect, TlsConnect};
 use tokio_postgres::types::ToSql;
 use tokio_postgres::{Config, GenericClient, NoTls, Row, Socket};
 
-use self::rows::{Named, Order, number, verdicts};
+use self::rows::{Named, Order, Orders, dues, number, verdicts};
 use self::session::{Link, Of, said};
 use crate::shape::claim::{Claim, Verdict};
 use crate::shape::error::StoreError;
+use crate::shape::many::Many;
 use crate::shape::task::Task;
 use crate::shape::timestamp::Timestamp;
 
@@ -101,6 +102,23 @@ impl PostgresStore {
         let row = client.query_one(sql::SCHEDULE, &parameters).await;
         let row = row.map_err(said)?;
         Ok(Timestamp(number(&row, 0)))
+    }
+
+    /// As [`schedule_in`](Self::schedule_in), many tasks in one statement.
+    ///
+    /// # Errors
+    ///
+    /// As [`schedule_many`](crate::TaskStore::schedule_many).
+    pub async fn schedule_many_in(
+        &self,
+        client: &impl GenericClient,
+        tasks: Vec<Task>,
+    ) -> Result<Vec<Timestamp>, StoreError> {
+        let (ids, tasks) = Many::of(tasks)?.into_parts();
+        let orders = Orders::of(tasks.into_values());
+        let parameters = orders.parameters(&self.queue);
+        let rows = client.query(sql::SCHEDULE_MANY, &parameters).await;
+        Ok(Many::dues(&ids, &dues(&rows.map_err(said)?)))
     }
 
     /// How many tasks are pending or claimed. Its cost grows with their number.

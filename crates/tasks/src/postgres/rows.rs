@@ -1,6 +1,6 @@
 //! Tasks and claims as parameters and rows.
 
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -67,6 +67,50 @@ impl Order {
             &self.every,
         ]
     }
+}
+
+/// Many tasks as parameters: a column each.
+#[derive(Debug, Default)]
+pub(super) struct Orders {
+    ids: Vec<String>,
+    waits: Vec<Option<i64>>,
+    ats: Vec<Option<i64>>,
+    payloads: Vec<Vec<u8>>,
+    priorities: Vec<i16>,
+    periods: Vec<Option<i64>>,
+}
+
+impl Orders {
+    pub(super) fn of(tasks: impl IntoIterator<Item = Task>) -> Self {
+        let mut orders = Self::default();
+        for order in tasks.into_iter().map(Order::of) {
+            orders.ids.push(order.id);
+            orders.waits.push(order.when.wait);
+            orders.ats.push(order.when.at);
+            orders.payloads.push(order.payload);
+            orders.priorities.push(order.priority);
+            orders.periods.push(order.every);
+        }
+        orders
+    }
+
+    pub(super) fn parameters<'a>(&'a self, queue: &'a String) -> [&'a (dyn ToSql + Sync); 7] {
+        [
+            queue,
+            &self.ids,
+            &self.waits,
+            &self.ats,
+            &self.payloads,
+            &self.priorities,
+            &self.periods,
+        ]
+    }
+}
+
+/// When tasks are due, by their ids.
+pub(super) fn dues(rows: &[Row]) -> HashMap<String, Timestamp> {
+    let due = |row: &Row| (row.get(0), Timestamp(number(row, 1)));
+    rows.iter().map(due).collect()
 }
 
 /// Claims as parameters.

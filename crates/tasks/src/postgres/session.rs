@@ -22,6 +22,7 @@ pub(super) enum Of {
     Now,
     Count,
     Schedule,
+    ScheduleMany,
     Cancel,
     Reschedule,
     Claim,
@@ -36,10 +37,11 @@ pub(super) enum Of {
 }
 
 /// All statements, in the order of [`Of`].
-const STATEMENTS: [&str; 14] = [
+const STATEMENTS: [&str; 15] = [
     sql::NOW,
     sql::COUNT,
     sql::SCHEDULE,
+    sql::SCHEDULE_MANY,
     sql::CANCEL,
     sql::RESCHEDULE,
     sql::CLAIM,

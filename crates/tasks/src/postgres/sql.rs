@@ -56,6 +56,28 @@ WITH put AS (
 SELECT due, CASE WHEN due < tidewheel_now() + 2000000 THEN pg_notify('tidewheel_tasks', $1) END
 FROM put";
 
+/// Queue; ids, waits, points in time, payloads, priorities, periods.
+pub(super) const SCHEDULE_MANY: &str = "
+WITH put AS (
+    INSERT INTO tidewheel_tasks AS t (queue, id, due, began, payload, priority, every)
+    SELECT $1, n.id, n.due, n.due, n.payload, n.priority, n.every
+    FROM (
+        SELECT u.id, COALESCE(u.at, (SELECT tidewheel_now()) + u.wait) AS due,
+            u.payload, u.priority, u.every
+        FROM unnest($2::text[], $3::bigint[], $4::bigint[], $5::bytea[], $6::smallint[], $7::bigint[])
+            AS u (id, wait, at, payload, priority, every)
+    ) AS n
+    ON CONFLICT (queue, id) DO UPDATE SET
+        due = excluded.due, began = excluded.due, payload = excluded.payload,
+        priority = excluded.priority, every = excluded.every, attempt = 1,
+        fence = NULL, held_until = NULL, held_by = NULL
+    RETURNING t.id, t.due
+), told AS (
+    SELECT pg_notify('tidewheel_tasks', $1)
+    WHERE EXISTS (SELECT FROM put WHERE due < tidewheel_now() + 2000000)
+)
+SELECT put.id, put.due, told FROM put LEFT JOIN told ON true";
+
 pub(super) const CANCEL: &str =
     "DELETE FROM tidewheel_tasks WHERE queue = $1 AND id = $2 RETURNING id";
 

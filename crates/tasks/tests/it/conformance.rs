@@ -17,6 +17,7 @@ pub(crate) fn suite(store: &impl TaskStore, lease: Duration, pass: Pass<'_>) {
     let suite = Suite { store, lease, pass };
     suite.a_task_is_claimed_when_it_is_due_soon_and_once();
     suite.another_task_of_an_id_replaces_the_pending_one();
+    suite.many_tasks_are_kept_by_one_call();
     suite.what_is_cancelled_is_not_claimed();
     suite.what_is_moved_is_claimed_at_its_new_time();
     suite.a_task_that_is_near_replaces_one_that_is_far();
@@ -111,6 +112,46 @@ impl<S: TaskStore> Suite<'_, S> {
         assert_eq!((claim.due, &*claim.payload), (due, &b"2"[..]));
         assert!(self.is_done(&claim));
         self.claims_nothing();
+    }
+
+    fn many_tasks_are_kept_by_one_call(&self) {
+        // Of one id there is a claim, of another one a pending task.
+        self.schedule(Task::new("many-0", "old"));
+        self.claim("many-0");
+        self.schedule(Task::new("many-1", "old").after(MS(400)));
+        let many = |n: u64| Task::new(format!("many-{n}"), "payload").after(MS(1000 + n));
+        let mut tasks: Vec<_> = (0..450).map(many).collect();
+        tasks.push(Task::new("many-2", "last").after(MS(1300)));
+        tasks.push(Task::new("at once", ""));
+        let dues = wait(self.store.schedule_many(tasks)).expect("scheduled");
+        assert_eq!(dues.len(), 452);
+        assert_eq!(dues[1].since(dues[0]), MS(1));
+        let first = self.claim("at once");
+        assert!(self.is_done(&first));
+        (self.pass)(MS(1400));
+        let mut claims = Vec::new();
+        for _ in 0..200 {
+            claims.extend(self.ask(200).into_iter().map(Arc::new));
+            if claims.len() == 450 {
+                break;
+            }
+            (self.pass)(MS(5));
+        }
+        assert_eq!(claims.len(), 450);
+        self.claims_nothing();
+        let of = |id: &str| claims.iter().find(|claim| claim.id == id);
+        assert_eq!(
+            of("many-2").map(|claim| (&*claim.payload, claim.due)),
+            Some((&b"last"[..], dues[450]))
+        );
+        assert_eq!(
+            of("many-1").map(|claim| &*claim.payload),
+            Some(&b"payload"[..])
+        );
+        let done = wait(self.store.done(&claims)).expect("answered");
+        assert!(done.iter().all(|verdict| verdict.is_accepted()));
+        let refused = wait(self.store.schedule_many(vec![Task::new("", "")]));
+        assert!(matches!(refused, Err(StoreError::Refused(_))));
     }
 
     fn what_is_cancelled_is_not_claimed(&self) {

@@ -1,0 +1,97 @@
+//! Many tasks at a time: atomic batches of schedules, several on their way at once.
+
+use std::collections::HashMap;
+
+use futures_util::{StreamExt, TryStreamExt, stream};
+
+use super::Inner;
+use super::change::COARSE;
+use super::claims::AT_ONCE;
+use super::order::Order;
+use super::wire::Letter;
+use crate::shape::error::StoreError;
+use crate::shape::many::Many;
+use crate::shape::task::Task;
+use crate::shape::timestamp::Timestamp;
+
+/// Schedules in one batch, and the bytes of their payloads.
+const BATCH: usize = 200;
+const BATCH_BYTES: usize = 4_000_000;
+
+/// Batches on their way.
+const BATCHES: usize = 8;
+
+/// Ids and schedules of one batch.
+type Batch = Vec<(String, Letter)>;
+
+impl Inner {
+    pub(super) async fn schedule_many(&self, many: Many) -> Result<Vec<Timestamp>, StoreError> {
+        let now = self.about_now().await?;
+        let (ids, tasks) = many.into_parts();
+        let tasks = tasks.into_values();
+        let (mut dues, mut soon, mut batches) = (HashMap::new(), Vec::new(), vec![Batch::new()]);
+        for task in tasks {
+            let due = task.due.at(now);
+            dues.insert(task.id.clone(), due);
+            if due <= now.plus(COARSE) {
+                soon.push(task.at(due));
+            } else {
+                self.add(&mut batches, task, due, now);
+            }
+        }
+        let soon = soon.into_iter().map(|task| self.schedule(task));
+        let kept = stream::iter(soon).buffer_unordered(AT_ONCE);
+        kept.try_collect::<Vec<_>>().await?;
+        batches.retain(|batch| !batch.is_empty());
+        let batches = batches.into_iter().map(|batch| self.schedule_batch(batch));
+        let kept = stream::iter(batches).buffer_unordered(BATCHES);
+        kept.try_collect::<()>().await?;
+        Ok(Many::dues(&ids, &dues))
+    }
+
+    /// Adds a schedule to the last batch; to another one if that is full.
+    fn add(&self, batches: &mut Vec<Batch>, task: Task, due: Timestamp, now: Timestamp) {
+        let (id, from) = (task.id.clone(), due.minus(self.lookahead).max(now));
+        let letter = Order::of(task, due).schedule(&self.subjects, &id, from);
+        let last = batches.last().map_or(&[][..], |last| last);
+        let bytes: usize = last.iter().map(|(_, letter)| letter.payload.len()).sum();
+        if last.len() >= BATCH || bytes + letter.payload.len() > BATCH_BYTES {
+            batches.push(Batch::new());
+        }
+        if let Some(last) = batches.last_mut() {
+            last.push((id, letter));
+        }
+    }
+
+    async fn schedule_batch(&self, batch: Batch) -> Result<(), StoreError> {
+        let (ids, letters): (Vec<_>, Vec<_>) = batch.into_iter().unzip();
+        let last = self.kept(self.wire.put_all(letters).await?)?;
+        // A batch is kept as one: its sequences follow each other.
+        let first = (last + 1).saturating_sub(ids.len() as u64);
+        self.forget_all(&ids, first, last).await
+    }
+
+    /// Removes what was handed over of these ids before a sequence. Any node is asked; what it says counts if it has the batch.
+    async fn forget_all(&self, ids: &[String], first: u64, last: u64) -> Result<(), StoreError> {
+        let handed = ids.iter().map(|id| self.subjects.handed_any(id));
+        let proof = ids.last().map(|id| self.subjects.pending(id));
+        let subjects: Vec<_> = handed.chain(proof).collect();
+        let found = self.wire.direct(&subjects).await?;
+        let found: Vec<_> = found
+            .iter()
+            .filter_map(super::claims::sequence_of)
+            .collect();
+        if found.iter().all(|(_, sequence)| *sequence < last) {
+            // It is behind, or the last task has been handed over: the leader knows.
+            for id in ids {
+                self.forget_handed(id, first).await?;
+            }
+            return Ok(());
+        }
+        let old = found.iter().filter(|(_, sequence)| *sequence < first);
+        for (subject, _) in old {
+            self.wire.purge(subject, Some(first)).await?;
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,45 @@
+//! Many tasks for one call.
+
+use std::collections::{BTreeMap, HashMap};
+
+use crate::shape::error::StoreError;
+use crate::shape::task::Task;
+use crate::shape::timestamp::Timestamp;
+
+/// Tasks in one call.
+const TASKS_MAX: usize = 10_000;
+
+/// Many tasks: of those with the same id the last. In the order of their ids, so that two calls lock them in the same order.
+#[derive(Debug)]
+pub(crate) struct Many {
+    ids: Vec<String>,
+    tasks: BTreeMap<String, Task>,
+}
+
+impl Many {
+    pub(crate) fn of(tasks: Vec<Task>) -> Result<Self, StoreError> {
+        check(&tasks)?;
+        let ids = tasks.iter().map(|task| task.id.clone()).collect();
+        let tasks = tasks.into_iter().map(|task| (task.id.clone(), task));
+        let tasks = tasks.collect();
+        Ok(Self { ids, tasks })
+    }
+
+    /// When each is due, in the order in which they were given.
+    pub(crate) fn dues(ids: &[String], dues: &HashMap<String, Timestamp>) -> Vec<Timestamp> {
+        let due = |id| dues.get(id).copied().unwrap_or_default();
+        ids.iter().map(due).collect()
+    }
+
+    pub(crate) fn into_parts(self) -> (Vec<String>, BTreeMap<String, Task>) {
+        (self.ids, self.tasks)
+    }
+}
+
+/// Whether stores take them.
+pub(crate) fn check(tasks: &[Task]) -> Result<(), StoreError> {
+    if tasks.len() > TASKS_MAX {
+        return Err(StoreError::refused("one call takes 10,000 tasks at most"));
+    }
+    tasks.iter().try_for_each(Task::check)
+}
