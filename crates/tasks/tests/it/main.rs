@@ -5,6 +5,8 @@ mod conformance;
 #[cfg(all(feature = "nats", feature = "postgres"))]
 mod fleet;
 mod journal;
+#[cfg(feature = "embedded")]
+mod killed;
 mod memory;
 #[cfg(all(feature = "nats", feature = "postgres", feature = "embedded"))]
 mod million;

@@ -6,7 +6,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
-use tidewheel_engines::{Folder, Nats, Postgres, since};
+use tidewheel_engines::{Folder, Nats, Postgres, Process, since};
 use tidewheel_tasks::{
     Ask, Claim, EmbeddedStore, MemoryStore, NatsStore, PostgresStore, Task, TaskStore, wait,
 };
@@ -15,6 +15,11 @@ use tokio::runtime::Runtime;
 
 const MILLION: u64 = 1_000_000;
 const NEAR: u64 = 20_000;
+/// Tasks in one call, and calls at a time.
+const CALL: usize = 1000;
+const CALLS: usize = 4;
+/// How long scheduling may take.
+const PATIENCE: Duration = Duration::from_secs(200);
 const HOUR: Duration = Duration::from_secs(3600);
 
 fn runtime() -> Runtime {
@@ -79,32 +84,27 @@ fn claim_and_end(name: &str, store: &impl TaskStore, near: u64) {
     rate(name, "ends", claims.len() as u64, begin);
 }
 
-/// Schedules tasks from many callers at a time, for so long at most. Returns how many.
+/// Schedules tasks a thousand a call, several calls at a time, for so long at most. Returns how many.
 fn schedule<S: TaskStore + Clone>(
     runtime: &Runtime,
     store: &S,
     tasks: std::ops::Range<u64>,
-    limit: Duration,
-    near: bool,
+    wait: Duration,
 ) -> u64 {
     let begin = monotonic_nanos();
     let mut count = 0;
     runtime.block_on(async {
-        for some in tasks.collect::<Vec<_>>().chunks(256) {
-            let calls = some.iter().map(|n| {
-                let (store, task) = (store.clone(), far(*n));
-                let task = if near {
-                    task.after(Duration::from_secs(5))
-                } else {
-                    task
-                };
-                tokio::spawn(async move { store.schedule(task).await.expect("scheduled") })
+        for some in tasks.collect::<Vec<_>>().chunks(CALLS * CALL) {
+            let calls = some.chunks(CALL).map(|some| {
+                let tasks = some.iter().map(|n| far(*n).after(wait)).collect();
+                let store = store.clone();
+                tokio::spawn(async move { store.schedule_many(tasks).await.expect("scheduled") })
             });
             for call in calls.collect::<Vec<_>>() {
                 call.await.expect("no panic");
             }
             count += some.len() as u64;
-            if since(begin) > limit {
+            if since(begin) > PATIENCE {
                 break;
             }
         }
@@ -117,8 +117,9 @@ fn schedule<S: TaskStore + Clone>(
 fn a_million_in_memory() {
     let store = MemoryStore::new();
     let (before, begin) = (resident(std::process::id()), monotonic_nanos());
-    for n in 0..MILLION {
-        wait(store.schedule(far(n))).expect("scheduled");
+    for n in 0..MILLION / 1000 {
+        let tasks = (n * 1000..(n + 1) * 1000).map(far).collect();
+        wait(store.schedule_many(tasks)).expect("scheduled");
     }
     rate("memory", "scheduled", MILLION, begin);
     let bytes = resident(std::process::id()) - before;
@@ -138,25 +139,12 @@ fn many_in_a_file() {
     let folder = Folder::new("million");
     let store = EmbeddedStore::open(folder.path().join("tasks")).expect("a file");
     let (before, begin) = (resident(std::process::id()), monotonic_nanos());
-    let count = std::thread::scope(|scope| {
-        let callers: Vec<_> = (0..64)
-            .map(|caller| {
-                let store = &store;
-                scope.spawn(move || {
-                    let mut count = 0;
-                    while count < MILLION / 64 && since(begin) < Duration::from_secs(40) {
-                        wait(store.schedule(far(caller * MILLION + count))).expect("scheduled");
-                        count += 1;
-                    }
-                    count
-                })
-            })
-            .collect();
-        callers
-            .into_iter()
-            .map(|caller| caller.join().expect("no panic"))
-            .sum::<u64>()
-    });
+    let mut count = 0;
+    while count < MILLION && since(begin) < PATIENCE {
+        let tasks = (count..count + CALL as u64).map(far).collect();
+        wait(store.schedule_many(tasks)).expect("scheduled");
+        count += CALL as u64;
+    }
     rate("file", "scheduled", count, begin);
     let bytes = resident(std::process::id()).saturating_sub(before);
     println!(
@@ -164,10 +152,13 @@ fn many_in_a_file() {
         bytes / count,
         on_disk(folder.path()) / count
     );
-    for n in 0..200 {
-        wait(store.schedule(Task::new(format!("near-{n}"), ""))).expect("scheduled");
+    for n in 0..NEAR / 1000 {
+        let first = MILLION + n * 1000;
+        let near = |n| far(n).after(Duration::ZERO);
+        let tasks = (first..first + 1000).map(near).collect();
+        wait(store.schedule_many(tasks)).expect("scheduled");
     }
-    claim_and_end("file", &store, 200);
+    claim_and_end("file", &store, NEAR);
 }
 
 #[test]
@@ -205,49 +196,46 @@ fn a_million_in_postgres() {
     insert(NEAR, "near", 0);
     claim_and_end("Postgres", &store, NEAR);
     let begin = monotonic_nanos();
-    let count = schedule(
-        &runtime,
-        &store,
-        2 * MILLION..2 * MILLION + 20_000,
-        Duration::from_secs(10),
-        false,
-    );
+    let tasks = 2 * MILLION..2 * MILLION + 100_000;
+    let count = schedule(&runtime, &store, tasks, HOUR);
     rate("Postgres", "scheduled by one connection", count, begin);
 }
 
 #[test]
 #[ignore = "measures"]
 fn a_million_in_nats() {
-    let Some(nats) = Nats::single() else {
-        return;
-    };
+    if let Some(nats) = Nats::single() {
+        million_in_nats("NATS", &nats, 1);
+    }
+}
+
+#[test]
+#[ignore = "measures"]
+fn a_million_on_three_nodes_of_nats() {
+    if let Some(nats) = Nats::cluster() {
+        million_in_nats("NATS, three nodes", &nats, 3);
+    }
+}
+
+fn million_in_nats(name: &str, nats: &Nats, replicas: usize) {
     let runtime = runtime();
-    let store = runtime.block_on(NatsStore::builder("million").connect(nats.urls()));
+    let builder = NatsStore::builder("million").replicas(replicas);
+    let store = runtime.block_on(builder.connect(nats.urls()));
     let store = store.expect("a connection");
-    let (before, begin) = (resident(nats.nodes[0].id()), monotonic_nanos());
-    let count = schedule(
-        &runtime,
-        &store,
-        0..MILLION,
-        Duration::from_secs(150),
-        false,
-    );
-    rate("NATS", "scheduled", count, begin);
-    let bytes = resident(nats.nodes[0].id()) - before;
-    let disk = on_disk(nats.nodes[0].folder());
+    let all = |of: &dyn Fn(&Process) -> u64| nats.nodes.iter().map(of).sum::<u64>();
+    let memory = || all(&|node| resident(node.id()));
+    let (before, begin) = (memory(), monotonic_nanos());
+    let count = schedule(&runtime, &store, 0..MILLION, HOUR);
+    rate(name, "scheduled", count, begin);
+    let (bytes, disk) = (memory() - before, all(&|node| on_disk(node.folder())));
     println!(
-        "NATS: {} bytes of memory a task, {} on disk",
+        "{name}: {} bytes of memory a task, {} on disk, all nodes together",
         bytes / count,
         disk / count
     );
     let begin = monotonic_nanos();
-    let near = schedule(
-        &runtime,
-        &store,
-        2 * MILLION..2 * MILLION + NEAR,
-        HOUR,
-        true,
-    );
-    rate("NATS", "scheduled near", near, begin);
-    claim_and_end("NATS", &store, near);
+    let tasks = 2 * MILLION..2 * MILLION + NEAR;
+    let near = schedule(&runtime, &store, tasks, Duration::from_secs(5));
+    rate(name, "scheduled near", near, begin);
+    claim_and_end(name, &store, near);
 }

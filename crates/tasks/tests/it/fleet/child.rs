@@ -20,8 +20,8 @@ pub(super) const LEASE: Duration = Duration::from_secs(8);
 /// The longest lease of both engines.
 pub(super) const LONGEST: Duration = Duration::from_secs(16);
 
-/// How long a handler takes.
-const WORK: Duration = Duration::from_millis(20);
+/// What makes a process's wall clock wrong.
+pub(super) const FAKETIME: &str = "/usr/lib/x86_64-linux-gnu/faketime/libfaketimeMT.so.1";
 
 /// A worker's process. Dropping it kills it.
 #[derive(Debug)]
@@ -31,13 +31,66 @@ pub(super) struct Child {
     folder: std::path::PathBuf,
     /// How often workers of this number were started.
     starts: u32,
+    terms: Terms,
+}
+
+/// How a worker works.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Terms {
+    pub(super) lease: Duration,
+    /// How long a handler takes.
+    pub(super) work: Duration,
+    /// By how many seconds the wall clock of its process is wrong.
+    pub(super) skew: i64,
+}
+
+impl Terms {
+    pub(super) const USUAL: Self = Self {
+        lease: LEASE,
+        work: Duration::from_millis(20),
+        skew: 0,
+    };
+
+    fn text(self) -> String {
+        let (lease, work) = (self.lease.as_millis(), self.work.as_millis());
+        format!("{lease} {work} {}", self.skew)
+    }
+
+    /// The true time, in a process whose clock is wrong.
+    fn now(self) -> u64 {
+        now().0.saturating_add_signed(-self.skew * 1_000_000)
+    }
+
+    /// Those that this process was started with.
+    fn read() -> Self {
+        let text = std::env::var("TIDEWHEEL_FLEET_TERMS").expect("terms");
+        let numbers = text.split(' ').map(|word| word.parse().expect("a number"));
+        let numbers: Vec<i64> = numbers.collect();
+        let ms = |at: usize| Duration::from_millis(numbers[at].unsigned_abs());
+        Self {
+            lease: ms(0),
+            work: ms(1),
+            skew: numbers[2],
+        }
+    }
 }
 
 impl Child {
     pub(super) fn start(engine: &str, url: &str, folder: &Path, number: u32) -> Self {
+        Self::start_on(Terms::USUAL, engine, url, folder, number)
+    }
+
+    pub(super) fn start_on(
+        terms: Terms,
+        engine: &str,
+        url: &str,
+        folder: &Path,
+        number: u32,
+    ) -> Self {
         let command = [engine.to_owned(), url.to_owned(), format!("{number}")];
-        let process = spawn(&command, folder, 0);
+        let process = spawn(&command, folder, 0, terms);
         Self {
+            terms,
             process,
             command,
             folder: folder.to_owned(),
@@ -58,7 +111,7 @@ impl Child {
     /// Another one in its place.
     pub(super) fn restart(&mut self) {
         self.kill();
-        self.process = spawn(&self.command, &self.folder, self.starts);
+        self.process = spawn(&self.command, &self.folder, self.starts, self.terms);
         self.starts += 1;
     }
 
@@ -84,10 +137,16 @@ impl Drop for Child {
     }
 }
 
-fn spawn(command: &[String; 3], folder: &Path, start: u32) -> std::process::Child {
+fn spawn(command: &[String; 3], folder: &Path, start: u32, terms: Terms) -> std::process::Child {
     let [engine, url, number] = command;
     let program = std::env::current_exe().expect("this program");
-    Command::new(program)
+    let mut command = Command::new(program);
+    if terms.skew != 0 {
+        command.env("LD_PRELOAD", FAKETIME);
+        command.env("FAKETIME", format!("{:+}s", terms.skew));
+        command.env("FAKETIME_DONT_FAKE_MONOTONIC", "1");
+    }
+    command
         .args([
             "fleet::child::worker_of_a_fleet",
             "--exact",
@@ -95,6 +154,7 @@ fn spawn(command: &[String; 3], folder: &Path, start: u32) -> std::process::Chil
             "--nocapture",
         ])
         .env("TIDEWHEEL_FLEET", engine)
+        .env("TIDEWHEEL_FLEET_TERMS", terms.text())
         .env("TIDEWHEEL_FLEET_URL", url)
         .env(
             "TIDEWHEEL_FLEET_LOG",
@@ -137,13 +197,23 @@ pub(super) async fn nats(urls: &str, replicas: usize) -> NatsStore {
 /// Works until standard input ends.
 fn work(store: impl TaskStore) {
     let log = std::env::var("TIDEWHEEL_FLEET_LOG").expect("a log");
+    let terms = Terms::read();
     let file = Arc::new(Mutex::new(File::create(&log).expect("a file")));
     let claims = Arc::clone(&file);
-    let store = Watched(store, move |claim: &mut Claim| note_claim(&claims, claim));
+    let store = Watched(store, move |claim: &mut Claim| {
+        note_claim(&claims, claim, terms);
+    });
     let worker = Worker::builder(store).name(&log).threads(64);
-    let worker = worker.lookahead(LOOKAHEAD).lease(LEASE);
-    let worker = worker.start(move |run| note(&file, run)).expect("a worker");
+    let worker = worker.lookahead(LOOKAHEAD).lease(terms.lease);
+    let worker = worker.start(move |run| note(&file, run, terms));
+    let worker = worker.expect("a worker");
     let _ = std::io::stdin().read_line(&mut String::new());
+    // The engine learns of the last ends.
+    for _ in 0..200 {
+        if worker.stats().held > 0 {
+            std::thread::sleep(Duration::from_millis(10));
+        }
+    }
     let stats = format!("{:?}\n", worker.stats());
     std::fs::write(format!("{log}.stats"), stats).expect("a file");
     let stopped = worker.stop(Duration::from_secs(5));
@@ -151,29 +221,17 @@ fn work(store: impl TaskStore) {
 }
 
 /// One line a claim: its task, its fence, when it came, and which delivery it is, if the engine counts them.
-fn note_claim(file: &Mutex<File>, claim: &Claim) {
+fn note_claim(file: &Mutex<File>, claim: &Claim, terms: Terms) {
     let delivery = claim.receipt.split('.').nth(4).unwrap_or("0");
-    let line = format!(
-        "claim {} {} {} {delivery}\n",
-        claim.id,
-        claim.fence.0,
-        now().0
-    );
-    write(file, &line);
+    let (id, fence, at) = (&claim.id, claim.fence.0, terms.now());
+    write(file, &format!("claim {id} {fence} {at} {delivery}\n"));
 }
 
 /// One line a run.
-fn note(file: &Mutex<File>, run: &Run) {
-    let at = now();
-    let line = format!(
-        "run {} {} {} {}\n",
-        run.id(),
-        run.fence().0,
-        run.due().0,
-        at.0
-    );
-    write(file, &line);
-    std::thread::sleep(WORK);
+fn note(file: &Mutex<File>, run: &Run, terms: Terms) {
+    let (at, id, fence, due) = (terms.now(), run.id(), run.fence().0, run.due().0);
+    write(file, &format!("run {id} {fence} {due} {at}\n"));
+    std::thread::sleep(terms.work);
 }
 
 /// In one write: a kill cuts off the last line at most.

@@ -7,6 +7,7 @@
 mod child;
 mod log;
 mod report;
+mod terms;
 mod trouble;
 
 use std::path::Path;

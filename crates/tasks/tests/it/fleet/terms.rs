@@ -1,0 +1,99 @@
+//! Workers whose clocks are wrong, and one that is stopped past its lease.
+
+use std::path::Path;
+use std::time::Duration;
+
+use tidewheel_engines::{Folder, Postgres, eventually, found};
+use tidewheel_tasks::{PostgresStore, Task, TaskStore, wait};
+
+use super::child::{Child, FAKETIME, Terms};
+use super::{Load, log, runtime, schedule};
+
+const HOUR: i64 = 3600;
+
+/// Few tasks: what matters is who runs them, and when.
+const FEW: Load = Load {
+    tasks: 120,
+    over: Duration::from_secs(3),
+    ahead: Duration::from_secs(3),
+};
+
+#[test]
+fn workers_whose_clocks_are_an_hour_wrong_do_what_others_do() {
+    if !Path::new(FAKETIME).exists() {
+        assert!(found("faketime", &[]).is_none(), "its library is elsewhere");
+        println!("!!! SKIPPED: faketime is not installed");
+        return;
+    }
+    let Some(postgres) = Postgres::start() else {
+        return;
+    };
+    let (runtime, url) = (runtime(), postgres.url());
+    let store = runtime.block_on(PostgresStore::connect(&url, "fleet"));
+    let store = store.expect("a connection");
+    for skews in [[0, 0], [HOUR, -HOUR]] {
+        let folder = Folder::new("fleet");
+        let start = |(number, skew)| {
+            let terms = Terms {
+                skew,
+                ..Terms::USUAL
+            };
+            Child::start_on(terms, "postgres", &url, folder.path(), number)
+        };
+        let mut fleet: Vec<_> = (0..).zip(skews).map(start).collect();
+        let report = schedule(&runtime, std::slice::from_ref(&store), FEW);
+        eventually("all tasks have ended", || {
+            (wait(store.count()) == Ok(0)).then_some(())
+        });
+        let stats: Vec<_> = fleet.iter_mut().map(Child::stop).collect();
+        let lives = log::read(folder.path());
+        report.check("Postgres", &lives);
+        let once = lives.values().filter(|life| life.runs.len() == 1);
+        assert_eq!(once.count(), 114);
+        for (number, stats) in stats.iter().enumerate() {
+            let skewed = skews[number] != 0;
+            assert!(stats.contains(&format!("skewed: {skewed}")), "{stats}");
+            assert!(!stats.contains(" ran: 0,"), "{stats}");
+        }
+    }
+}
+
+#[test]
+fn a_worker_that_was_stopped_past_its_lease_is_refused_its_end() {
+    let Some(postgres) = Postgres::start() else {
+        return;
+    };
+    let (runtime, url, folder) = (runtime(), postgres.url(), Folder::new("fleet"));
+    let store = runtime.block_on(PostgresStore::connect(&url, "fleet"));
+    let store = store.expect("a connection");
+    let terms = Terms {
+        lease: Duration::from_millis(1000),
+        work: Duration::from_millis(500),
+        ..Terms::USUAL
+    };
+    let start = |number| Child::start_on(terms, "postgres", &url, folder.path(), number);
+    let runs = |count: usize| {
+        eventually("it runs", || {
+            let lives = log::read(folder.path());
+            let runs = lives.get(&0).map_or(0, |life| life.runs.len());
+            (runs == count).then_some(())
+        });
+    };
+    let mut first = start(0);
+    wait(store.schedule(Task::new("0", ""))).expect("scheduled");
+    runs(1);
+    first.signal("-STOP");
+    let mut second = start(1);
+    runs(2);
+    eventually("the second has ended it", || {
+        (wait(store.count()) == Ok(0)).then_some(())
+    });
+    first.signal("-CONT");
+    let (first, second) = (first.stop(), second.stop());
+    assert!(first.contains(" ran: 1, done: 0,"), "{first}");
+    assert!(first.contains(" refused: 1,"), "{first}");
+    assert!(second.contains(" ran: 1, done: 1,"), "{second}");
+    let lives = log::read(folder.path());
+    let fences: Vec<_> = lives[&0].runs.iter().map(|run| run.fence).collect();
+    assert!(fences[0] < fences[1], "{fences:?}");
+}
