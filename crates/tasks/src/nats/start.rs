@@ -10,7 +10,7 @@ use tokio::runtime::Handle;
 
 use super::pump::{Asked, Buffer, Wakes, pump};
 use super::subjects::Subjects;
-use super::wire::Wire;
+use super::wire::{Letter, Wire};
 use super::{Inner, NatsStore};
 use crate::engine_clock::EngineClock;
 use crate::shape::error::StoreError;
@@ -158,7 +158,22 @@ impl Inner {
         for priority in Priority::ALL {
             self.make_consumer(priority).await?;
         }
-        Ok(())
+        self.reach().await
+    }
+
+    /// Waits until the stream takes messages: the nodes may not have told each other yet that they have made it. It keeps none
+    /// of these, for no subject has such a sequence.
+    async fn reach(&self) -> Result<(), StoreError> {
+        let mut tries = 0;
+        loop {
+            tries += 1;
+            let letter = Letter::new(self.subjects.record("probe"));
+            match self.wire.put(letter.expecting(i64::MAX as u64)).await {
+                Ok(_) => return Ok(()),
+                Err(error) if tries == TRIES => return Err(error),
+                Err(_) => tokio::time::sleep(PATIENCE / 4).await,
+            }
+        }
     }
 
     async fn make_consumer(&self, priority: Priority) -> Result<(), StoreError> {
