@@ -18,8 +18,8 @@ use crate::shape::timestamp::Timestamp;
 const BATCH: usize = 200;
 const BATCH_BYTES: usize = 4_000_000;
 
-/// Batches on their way.
-const BATCHES: usize = 8;
+/// Batches on their way: more of them wait for each other, and may not be answered in time.
+const BATCHES: usize = 2;
 
 /// Ids and schedules of one batch.
 type Batch = Vec<(String, Letter)>;
