@@ -8,6 +8,7 @@ use std::time::Duration;
 
 use crate::core::names::Wire;
 use crate::core::plane::Plane;
+use crate::core::server::ServerId;
 
 /// What an engine will answer.
 pub type Answer<'a, T> = Pin<Box<dyn Future<Output = Result<T, EngineError>> + Send + 'a>>;
@@ -68,6 +69,17 @@ pub struct Looked {
     pub value: Option<(Vec<u8>, u64)>,
     /// What became of the lease.
     pub lease: Lease,
+    /// Who has answered.
+    pub server: Option<ServerId>,
+}
+
+/// What became of a fill.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Filled {
+    /// Whether the lease was still this one, so that the value was stored.
+    pub is_stored: bool,
+    /// Who has answered.
+    pub server: Option<ServerId>,
 }
 
 /// What became of a lease that was asked for.
@@ -89,12 +101,17 @@ pub struct TagSaid {
     pub version: u64,
     /// How many milliseconds ago it was invalidated; `None` if that is not known to have happened.
     pub invalidated_ms: Option<u64>,
+    /// Who has answered.
+    pub server: Option<ServerId>,
 }
 
 /// An engine: it keeps values, grants leases, and tells of changes.
 ///
 /// Each method is one atomic step of the engine's. There are the crate's own implementations; this is public so that there
 /// may be others.
+///
+/// Answers name the server that has given them. What another one has answered than the plane was told of with
+/// [`Plane::connected`] is not kept in the first tier.
 pub trait Backend: Send + Sync + fmt::Debug + 'static {
     /// Begins to watch, and goes on until [`detach`](Self::detach). Called once for each first tier.
     fn attach(&self, plane: Arc<Plane>);
@@ -106,8 +123,8 @@ pub trait Backend: Send + Sync + fmt::Debug + 'static {
     /// Fresh is what has more left than its envelope's two lengths together.
     fn look(&self, look: Look) -> Answer<'_, Looked>;
 
-    /// Stores an envelope for so many milliseconds and ends the lease, if that is still this one; tells whether it was.
-    fn fill(&self, key: Wire, lease: u128, envelope: Vec<u8>, ttl_ms: u64) -> Answer<'_, bool>;
+    /// Stores an envelope for so many milliseconds and ends the lease, if that is still this one.
+    fn fill(&self, key: Wire, lease: u128, envelope: Vec<u8>, ttl_ms: u64) -> Answer<'_, Filled>;
 
     /// Stores an envelope, and ends any lease.
     fn put(&self, key: Wire, envelope: Vec<u8>, ttl_ms: u64) -> Answer<'_, ()>;

@@ -26,6 +26,7 @@ pub(crate) enum Fault {
     H9,
     H10,
     H11,
+    H13,
 }
 
 #[cfg(not(test))]

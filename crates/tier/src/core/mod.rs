@@ -1,6 +1,6 @@
 //! The protocol without sockets, clocks of its own or threads.
 //!
-//! It closes twelve holes, each of which some cache with two tiers has had. Tests switch each rule off by its number.
+//! It closes thirteen holes, each of which some cache with two tiers has had. Tests switch each rule off by its number.
 //!
 //! | | hole | rule, and where it is |
 //! |---|---|---|
@@ -16,6 +16,7 @@
 //! | H10 | a replica lags | values are read from primaries alone (`valkey/`) |
 //! | H11 | an absence hides what was created | absences are entries like others |
 //! | H12 | everything ends at once | jitter when a value is written, a soft deadline, and the lease |
+//! | H13 | a server that is watched no more goes on answering | an answer is kept only if the watched server gave it (`server.rs`, `flow/`) |
 
 pub(crate) mod age;
 pub(crate) mod bells;
@@ -23,6 +24,7 @@ pub(crate) mod envelope;
 pub(crate) mod faults;
 pub(crate) mod names;
 pub(crate) mod plane;
+pub(crate) mod server;
 pub(crate) mod slot;
 pub(crate) mod tags;
 pub(crate) mod watch;

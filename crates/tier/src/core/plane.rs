@@ -21,6 +21,7 @@ use tidewheel_time::{Moment, Readings, TICK_NANOS, nanos};
 use super::bells::Bells;
 use super::faults::fault;
 use super::names::{Named, Names};
+use super::server::ServerId;
 use super::slot::slot;
 use super::tags::{SPACE, Tags};
 use super::watch::Watch;
@@ -108,6 +109,8 @@ struct State {
 /// What was heard from a source.
 #[derive(Debug)]
 struct Heard {
+    /// Who it is.
+    server: ServerId,
     watch: Option<Arc<Watch>>,
     /// The last watch that was lost, as long as it may be believed after that.
     faded: Option<Arc<Watch>>,
@@ -121,7 +124,7 @@ impl Heard {
     /// Begins a new watch: nothing of before is believed.
     fn restart(&mut self) {
         self.end();
-        self.watch = Some(Watch::begin());
+        self.watch = Some(Watch::begin(self.server));
     }
 
     fn end(&mut self) {
@@ -204,10 +207,11 @@ impl Plane {
 
 /// # What a backend tells
 impl Plane {
-    /// A source will tell of every change from now on.
-    pub fn connected(&self, source: Source) {
+    /// A source, which is a connection to this server, will tell of every change from now on.
+    pub fn connected(&self, source: Source, server: ServerId) {
         let mut state = self.lock();
         let heard = state.sources.entry(source).or_insert(Heard {
+            server,
             watch: None,
             faded: None,
             sent: None,
@@ -216,6 +220,7 @@ impl Plane {
         if (fault!(H2) || fault!(H8) || fault!(H9)) && heard.watch.is_some() {
             return;
         }
+        heard.server = server;
         heard.restart();
         (heard.sent, heard.credit) = (None, None);
         state.renew_degraded();

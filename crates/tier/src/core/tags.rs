@@ -12,6 +12,7 @@ use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
 use tidewheel_time::{Moment, Readings};
 
+use super::server::ServerId;
 use super::watch::Watch;
 
 /// The tag of the whole namespace.
@@ -33,6 +34,20 @@ struct Learnt {
 }
 
 impl Tag {
+    /// A version that another server has said than the watched one: what has it is not believed.
+    pub(crate) fn doubtful() -> Arc<Self> {
+        Arc::new(Self {
+            learnt: OnceLock::new(),
+            replaced: AtomicBool::new(true),
+            watch: Watch::never(),
+        })
+    }
+
+    /// Whether the version may be learnt of this server.
+    pub(crate) fn is_of(&self, server: Option<ServerId>) -> bool {
+        self.watch.is_of(server)
+    }
+
     /// What the engine says it is; `None` if that is already over.
     pub(crate) fn learn(&self, version: u64, at: Moment) -> Option<u64> {
         let known = self.learnt.get_or_init(|| Learnt { version, at });

@@ -8,6 +8,9 @@ use std::sync::atomic::{
 
 use tidewheel_time::{Moment, Readings};
 
+use super::faults::fault;
+use super::server::ServerId;
+
 /// The watch is over, for good.
 const ENDED: u64 = 0;
 
@@ -25,29 +28,42 @@ const BEGUN: u64 = 1;
 pub(crate) struct Watch {
     until: AtomicU64,
     tick: AtomicU64,
+    /// Whose changes are told of; `None`: it is no connection's.
+    server: Option<ServerId>,
 }
 
 impl Watch {
-    /// One that has just begun: believed once its first heartbeat is answered.
-    pub(crate) fn begin() -> Arc<Self> {
-        Self::of(Moment(BEGUN), 0)
+    /// One of a server that has just begun: believed once its first heartbeat is answered.
+    pub(crate) fn begin(server: ServerId) -> Arc<Self> {
+        Self::of(Moment(BEGUN), 0, Some(server))
+    }
+
+    /// One that is never believed.
+    pub(crate) fn never() -> Arc<Self> {
+        Self::of(Moment(ENDED), 0, None)
     }
 
     /// One that is believed until a fixed time; no entry has it.
     pub(crate) fn until(until: Moment) -> Arc<Self> {
-        Self::of(until, 0)
+        Self::of(until, 0, None)
     }
 
-    fn of(until: Moment, tick: u64) -> Arc<Self> {
+    fn of(until: Moment, tick: u64, server: Option<ServerId>) -> Arc<Self> {
         Arc::new(Self {
-            until: AtomicU64::new(until.0.max(BEGUN)),
+            until: AtomicU64::new(until.0),
             tick: AtomicU64::new(tick),
+            server,
         })
     }
 
     /// One that nothing ends but [`end`](Self::end).
     pub(crate) fn forever() -> Arc<Self> {
-        Self::of(Moment(u64::MAX), u64::MAX)
+        Self::of(Moment(u64::MAX), u64::MAX, None)
+    }
+
+    /// Whether what this server has answered may be kept under it. Where no connection watches, nobody is asked for.
+    pub(crate) fn is_of(&self, server: Option<ServerId>) -> bool {
+        fault!(H13) || self.server.is_none() || self.server == server
     }
 
     /// The first tier's tick until which it is believed.
@@ -96,7 +112,7 @@ mod tests {
     fn a_watch_is_believed_until_its_time_and_never_again_once_ended() {
         let clock = ManualClock::new();
         let readings = Readings::given(Box::new(clock.clone()));
-        let watch = Watch::begin();
+        let watch = Watch::begin(ServerId::of(b""));
         assert!(!watch.is_believed(&readings), "nothing was heard");
         watch.extend(Moment(2_000_000), 2);
         watch.extend(Moment(1_000_000), 1);

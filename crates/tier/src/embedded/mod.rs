@@ -12,8 +12,8 @@ use tidewheel_time::{Clock, Moment, SystemClock};
 
 use crate::core::names::Wire;
 use crate::core::plane::{Owners, Plane};
-use crate::engine::{Answer, Backend, Look, Looked, TagSaid};
-pub(crate) use model::{Changed, Model};
+use crate::engine::{Answer, Backend, Filled, Look, Looked, TagSaid};
+pub(crate) use model::{Changed, Model, here};
 #[cfg(feature = "valkey")]
 pub(crate) use model::{said, version_bytes};
 use pause::Pause;
@@ -103,7 +103,7 @@ impl Inner {
 impl Backend for Embedded {
     fn attach(&self, plane: Arc<Plane>) {
         plane.owned(Owners::One(SOURCE));
-        plane.connected(SOURCE);
+        plane.connected(SOURCE, here());
         // Nothing comes between this engine and its planes, now or ever.
         plane.heard(SOURCE, Moment(u64::MAX));
         plane.heard(SOURCE, Moment(u64::MAX));
@@ -120,8 +120,12 @@ impl Backend for Embedded {
         self.run(move |model, now| model.look(now, &look))
     }
 
-    fn fill(&self, key: Wire, lease: u128, envelope: Vec<u8>, ttl_ms: u64) -> Answer<'_, bool> {
-        self.run(move |model, now| model.fill(now, &key, lease, envelope, ttl_ms))
+    fn fill(&self, key: Wire, lease: u128, envelope: Vec<u8>, ttl_ms: u64) -> Answer<'_, Filled> {
+        self.run(move |model, now| {
+            let (is_stored, changed) = model.fill(now, &key, lease, envelope, ttl_ms);
+            let server = Some(here());
+            (Filled { is_stored, server }, changed)
+        })
     }
 
     fn put(&self, key: Wire, envelope: Vec<u8>, ttl_ms: u64) -> Answer<'_, ()> {

@@ -5,6 +5,7 @@ use std::collections::HashMap;
 use crate::core::age::{Age, Left};
 use crate::core::envelope::Envelope;
 use crate::core::names::Wire;
+use crate::core::server::ServerId;
 use crate::engine::{Lease, Look, Looked, TagSaid};
 
 /// Keys that a command has changed.
@@ -33,7 +34,12 @@ impl Model {
             Some((id, ms)) if !fresh => self.lease(now, &look.key.lease, id, ms),
             _ => Lease::Unasked,
         };
-        (Looked { value, lease }, Vec::new())
+        let looked = Looked {
+            value,
+            lease,
+            server: Some(here()),
+        };
+        (looked, Vec::new())
     }
 
     fn lease(&mut self, now: u64, key: &[u8], id: u128, ms: u32) -> Lease {
@@ -100,6 +106,7 @@ impl Model {
         let said = TagSaid {
             version,
             invalidated_ms: None,
+            server: Some(here()),
         };
         (said, vec![tag])
     }
@@ -140,6 +147,11 @@ impl Model {
     }
 }
 
+/// The server, where there is one only.
+pub(crate) fn here() -> ServerId {
+    ServerId::of(b"here")
+}
+
 /// What a tag's key holds: whether the version was made or given by an invalidation, and the version.
 pub(crate) fn version_bytes(kind: u8, version: u64) -> Vec<u8> {
     [&[kind][..], &version.to_be_bytes()].concat()
@@ -153,10 +165,12 @@ pub(crate) fn said(bytes: &[u8], age_ms: u64) -> TagSaid {
         Some(version) => TagSaid {
             version: u64::from_be_bytes(version),
             invalidated_ms: (!is_made).then_some(age_ms),
+            server: Some(here()),
         },
         None => TagSaid {
             version: 0,
             invalidated_ms: Some(0),
+            server: Some(here()),
         },
     }
 }

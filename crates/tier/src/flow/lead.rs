@@ -15,7 +15,7 @@ use crate::core::envelope::{Envelope, TAG_BYTES_MAX, TAGS_MAX};
 use crate::core::faults::fault;
 use crate::core::names::Wire;
 use crate::core::watch::Watch;
-use crate::engine::{Backend, EngineError};
+use crate::engine::{Backend, EngineError, Filled};
 use crate::handle::held::Held;
 use crate::handle::life::{Given, Life};
 
@@ -81,13 +81,16 @@ where
             self.counters.fills_refused();
             return Ok(self.answer_only(given));
         };
-        let question = self.question(miss.look.key.slot);
+        let mut question = self.question(miss.look.key.slot);
         let filled = self.fill(&miss, parcel.envelope, parcel.ttl_ms).await;
         // The fill has ended the lease, or somebody else has.
         leased.key = filled.is_err().then_some(miss.look.key);
         match filled {
-            Ok(true) => Ok(self.filled(&question, given, &life, parcel.left)),
-            Ok(false) => {
+            Ok(filled) if filled.is_stored => {
+                question.answered_by(filled.server);
+                Ok(self.filled(&question, given, &life, parcel.left))
+            }
+            Ok(_) => {
                 self.counters.fills_refused();
                 Ok(self.answer_only(given))
             }
@@ -100,11 +103,14 @@ where
         miss: &Miss<'_>,
         envelope: Vec<u8>,
         ttl_ms: u64,
-    ) -> Result<bool, EngineError> {
+    ) -> Result<Filled, EngineError> {
         let key = miss.look.key.clone();
         if fault!(H7) {
             let put = self.ask(|engine| engine.put(key, envelope, ttl_ms)).await;
-            return put.map(|()| true);
+            return put.map(|()| Filled {
+                is_stored: true,
+                server: None,
+            });
         }
         self.ask(|engine| engine.fill(key, miss.lease, envelope, ttl_ms))
             .await
@@ -135,7 +141,7 @@ where
     fn value_only(&self, value: Option<V>) -> Loaded<Held<V>> {
         unstored(Held {
             value,
-            watch: Watch::begin(),
+            watch: Watch::never(),
             more: None,
         })
     }

@@ -10,12 +10,14 @@ use tidewheel::{Lifetime, Loaded, Presence};
 use tidewheel_time::{Moment, nanos};
 
 use super::Inner;
-use super::open::Opened;
+use super::open::{Opened, Question};
 use super::versions::unique_id;
 use crate::codec::TierKey;
 use crate::core::age::Age;
 use crate::core::bells::Listening;
-use crate::engine::{Lease, Look, Looked};
+use crate::core::faults::fault;
+use crate::core::tags::SPACE;
+use crate::engine::{EngineError, Lease, Look, Looked};
 use crate::handle::held::Held;
 use crate::handle::life::Given;
 
@@ -131,25 +133,35 @@ where
     async fn look_once(&self, key: &K) -> Presence<Held<V>> {
         let nothing = Presence::AbsentFor(Duration::ZERO);
         self.settle_pending().await;
-        let Ok((_, space)) = self.tag(crate::core::tags::SPACE).await else {
-            return nothing;
-        };
         let look = Look {
             key: self.plane.names().wire(&bytes(key)),
             lease: None,
             invalid: None,
         };
-        let question = self.question(look.key.slot);
+        let mut question = self.question(look.key.slot);
+        let Ok(space) = self.space(&mut question).await else {
+            return nothing;
+        };
         let Ok(looked) = self.looked(look).await else {
             return nothing;
         };
+        question.answered_by(looked.server);
         match self.open(&question, looked.value.as_ref(), space).await {
             Ok(Opened::Valid { age, entry }) if age != Age::Kept => Presence::Present(entry),
             _ => nothing,
         }
     }
 
-    async fn looked(&self, look: Look) -> Result<Looked, crate::engine::EngineError> {
+    /// The namespace's version. It decides over what is looked up after it, so whoever says it must be watched too.
+    async fn space(&self, question: &mut Question) -> Result<u64, EngineError> {
+        let (tag, space) = self.tag(SPACE).await?;
+        if tag.is_replaced() && !fault!(H13) {
+            question.doubt();
+        }
+        Ok(space)
+    }
+
+    async fn looked(&self, look: Look) -> Result<Looked, EngineError> {
         let looked = self.ask(|engine| engine.look(look)).await?;
         self.counters.looks();
         if looked.value.is_some() {
@@ -161,14 +173,15 @@ where
     /// One look.
     async fn step(&self, miss: &mut Miss<'_>) -> Next<V> {
         self.settle_pending().await;
-        let Ok((_, space)) = self.tag(crate::core::tags::SPACE).await else {
+        let mut question = self.question(miss.look.key.slot);
+        let Ok(space) = self.space(&mut question).await else {
             return Next::Alone;
         };
         miss.space = space;
-        let question = self.question(miss.look.key.slot);
         let Ok(looked) = self.looked(miss.look.clone()).await else {
             return Next::Alone;
         };
+        question.answered_by(looked.server);
         let opened = self.open(&question, looked.value.as_ref(), space).await;
         let Ok(opened) = opened else {
             if looked.lease == Lease::Won {

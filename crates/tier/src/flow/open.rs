@@ -13,6 +13,7 @@ use crate::core::age::{Age, Left};
 use crate::core::envelope::Envelope;
 use crate::core::faults::fault;
 use crate::core::plane::Cover;
+use crate::core::server::ServerId;
 use crate::core::tags::Tag;
 use crate::core::watch::Watch;
 use crate::engine::EngineError;
@@ -28,6 +29,24 @@ pub(super) struct Question {
     pub(super) cover: Cover,
     /// The first tier's time.
     pub(super) begin: Duration,
+}
+
+impl Question {
+    /// Another server has answered than the one that is watched: nothing of it is kept.
+    pub(super) fn doubt(&mut self) {
+        self.cover = Cover::Refused;
+    }
+
+    /// Who has answered.
+    pub(super) fn answered_by(&mut self, server: Option<ServerId>) {
+        let is_told_of = match &self.cover {
+            Cover::Watched(watch) | Cover::Degraded(watch) => watch.is_of(server),
+            Cover::Refused => false,
+        };
+        if !is_told_of {
+            self.doubt();
+        }
+    }
 }
 
 /// A value of the engine's.
@@ -124,7 +143,7 @@ where
         let (watch, most) = match &question.cover {
             Cover::Watched(watch) => (Arc::clone(watch), Duration::MAX),
             Cover::Degraded(watch) => (Arc::clone(watch), self.plane.degraded_life()),
-            Cover::Refused => (Watch::begin(), Duration::ZERO),
+            Cover::Refused => (Watch::never(), Duration::ZERO),
         };
         let soft = match left.age {
             Age::Soft => Some(SOFT_PAUSE),

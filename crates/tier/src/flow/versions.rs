@@ -51,6 +51,9 @@ where
             let watch = self.plane.cover_tag(slot(&wire));
             let tag = self.plane.tags.ask(name, watch);
             let said = self.ask_tag(wire).await?;
+            if !tag.is_of(said.server) {
+                return Ok((Tag::doubtful(), said.version));
+            }
             if let Some(version) = tag.learn(said.version, self.plane.now()) {
                 return Ok((tag, version));
             }

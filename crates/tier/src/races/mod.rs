@@ -77,6 +77,11 @@ fn nor_when_a_replica_takes_over_that_lacks_the_last_writes() {
     holds(Kind::Failovers);
 }
 
+#[test]
+fn nor_when_a_server_that_has_handed_over_goes_on_answering() {
+    holds(Kind::Handovers);
+}
+
 macro_rules! needed {
     ($($name:ident: $kind:ident, $fault:ident;)*) => {$(
         #[test]
@@ -98,4 +103,5 @@ needed! {
     h9_a_moved_slot_ends_every_watch: Moves, H9;
     h10_replicas_are_not_read: Changes, H10;
     h11_absences_are_entries_like_others: Changes, H11;
+    h13_only_answers_of_the_watched_server_are_kept: Handovers, H13;
 }

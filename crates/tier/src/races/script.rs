@@ -12,7 +12,7 @@ use tidewheel::{Cache, Driver, ManualClock, Ttl};
 
 use super::dice::Dice;
 use super::stage::{Shared, Stage};
-use super::world::{Word, World, owners};
+use super::world::{Word, World, owners, server};
 use crate::codec::Raw;
 use crate::core::envelope::Envelope;
 use crate::core::faults::{Fault, set_skew};
@@ -36,6 +36,8 @@ pub(super) enum Kind {
     Breaks,
     Moves,
     Failovers,
+    /// Another server takes over, with everything; data connections stay where they were.
+    Handovers,
 }
 
 /// Beyond the engine: what a loader finds, by key; and when each version was replaced, for good.
@@ -125,6 +127,9 @@ impl Script {
         let clock = ManualClock::new();
         clock.advance(Duration::from_millis(1));
         let shared = Shared::new(World::new(PROCESSES));
+        if kind == Kind::Handovers {
+            shared.with(World::join_data);
+        }
         let cache = |process| {
             let stage = Stage {
                 shared: shared.clone(),
@@ -269,7 +274,7 @@ impl Script {
     fn connect(&mut self, process: usize) {
         if let Some((plane, source)) = self.shared.with(|world| world.connect(process)) {
             plane.owned(owners(source));
-            plane.connected(source);
+            plane.connected(source, server(source));
         }
     }
 
@@ -291,7 +296,11 @@ impl Script {
                 world.epoch += 1;
                 (0..PROCESSES).for_each(|process| world.break_wire(process));
             }),
-            Kind::Moves | Kind::Failovers => self.recover(process),
+            Kind::Handovers if self.dice.one_in(4) => self.shared.with(World::hand_over),
+            Kind::Handovers if self.dice.one_in(4) => {
+                self.shared.with(|world| world.join_data_of(process));
+            }
+            Kind::Moves | Kind::Failovers | Kind::Handovers => self.recover(process),
         }
     }
 
@@ -354,6 +363,9 @@ impl Script {
     fn settle(&mut self) {
         for process in 0..PROCESSES {
             self.recover(process);
+        }
+        if self.kind == Kind::Handovers {
+            self.shared.with(World::join_data);
         }
         for round in 0..400 {
             let mut busy = false;

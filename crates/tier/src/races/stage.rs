@@ -6,13 +6,13 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll};
 use std::time::Duration;
 
-use super::world::{World, away, is_split, owners};
+use super::world::{World, away, is_split, owners, server};
 use crate::core::envelope::Envelope;
 use crate::core::faults::Fault;
 use crate::core::names::Wire;
-use crate::core::plane::Plane;
+use crate::core::plane::{Plane, Source};
 use crate::embedded::{Changed, Model};
-use crate::engine::{Answer, Backend, EngineError, Look, Looked, TagSaid};
+use crate::engine::{Answer, Backend, EngineError, Filled, Look, Looked, TagSaid};
 
 /// A world that this thread's tasks share. It is only ever used by one.
 #[derive(Clone)]
@@ -64,34 +64,42 @@ fn put<T>(slot: &Slot<T>, answer: Result<T, EngineError>) {
 impl Stage {
     fn send<T: Send + 'static>(
         &self,
-        run: impl FnOnce(&mut World) -> T + Send + 'static,
+        run: impl FnOnce(&mut World, Option<Source>) -> Result<T, EngineError> + Send + 'static,
     ) -> Answer<'static, T> {
         let slot: Slot<T> = Arc::default();
         let answer = Arc::clone(&slot);
         self.shared.with(|world| {
+            let at = world.wires[self.process].data;
             world.requests.push(Box::new(move |world, is_broken| {
                 if is_broken {
                     return Box::new(move || put(&answer, Err(away())));
                 }
-                let result = run(world);
-                Box::new(move || put(&answer, Ok(result)))
+                let result = run(world, at);
+                Box::new(move || put(&answer, result))
             }));
         });
         Box::pin(Coming(slot))
     }
 
-    fn command<T: Send + 'static>(
+    /// A write. A server that is the owner no more refuses it, and then the process connects to the owner.
+    fn write<T: Send + 'static>(
         &self,
         command: impl FnOnce(&mut Model, u64) -> (T, Changed) + Send + 'static,
     ) -> Answer<'static, T> {
-        self.send(move |world| world.command(command))
+        let process = self.process;
+        self.send(move |world, at| {
+            if !world.takes_writes(process, at) {
+                return Err(away());
+            }
+            Ok(world.command(command))
+        })
     }
 
     /// Value and time to live by two commands, between which others come: a planted fault.
     fn split_look(&self, look: Look) -> Answer<'_, Looked> {
         let first = self.send({
             let look = look.clone();
-            move |world| world.look(&look)
+            move |world, at| Ok(world.look(at, &look))
         });
         Box::pin(async move {
             let mut looked = first.await?;
@@ -99,7 +107,9 @@ impl Stage {
                 lease: None,
                 ..look
             };
-            let second = self.send(move |world| world.look(&again)).await?;
+            let second = self
+                .send(move |world, at| Ok(world.look(at, &again)))
+                .await?;
             if let (Some((bytes, _)), Some((newer, _))) = (&mut looked.value, second.value) {
                 *bytes = newer;
             }
@@ -129,7 +139,7 @@ impl Backend for Stage {
         });
         plane.owned(owners(0));
         if let Some((plane, source)) = source {
-            plane.connected(source);
+            plane.connected(source, server(source));
         }
     }
 
@@ -139,41 +149,55 @@ impl Backend for Stage {
         if is_split(self.fault) {
             return self.split_look(look);
         }
-        self.send(move |world| world.look(&look))
+        self.send(move |world, at| Ok(world.look(at, &look)))
     }
 
-    fn fill(&self, key: Wire, lease: u128, envelope: Vec<u8>, ttl_ms: u64) -> Answer<'_, bool> {
-        self.send(move |world| {
+    fn fill(&self, key: Wire, lease: u128, envelope: Vec<u8>, ttl_ms: u64) -> Answer<'_, Filled> {
+        self.send(move |world, at| {
             let sealed = envelope.clone();
-            let filled = world.command(|model, now| model.fill(now, &key, lease, envelope, ttl_ms));
-            if filled {
+            let fill = |model: &mut Model, now| model.fill(now, &key, lease, envelope, ttl_ms);
+            let (is_stored, server) = world.command_at(at, fill);
+            if is_stored {
                 note(world, &sealed, ttl_ms);
             }
-            filled
+            let server = Some(server);
+            Ok(Filled { is_stored, server })
         })
     }
 
     fn put(&self, key: Wire, envelope: Vec<u8>, ttl_ms: u64) -> Answer<'_, ()> {
-        self.send(move |world| {
+        let process = self.process;
+        self.send(move |world, at| {
+            if !world.takes_writes(process, at) {
+                return Err(away());
+            }
             note(world, &envelope, ttl_ms);
             world.command(|model, now| model.put(now, &key, envelope, ttl_ms));
+            Ok(())
         })
     }
 
     fn remove(&self, key: Wire) -> Answer<'_, ()> {
-        self.command(move |model, now| model.remove(now, &key))
+        self.write(move |model, now| model.remove(now, &key))
     }
 
     fn release(&self, key: Wire, lease: u128) {
-        drop(self.command(move |model, now| model.release(now, &key, lease)));
+        drop(self.write(move |model, now| model.release(now, &key, lease)));
     }
 
     fn tag(&self, tag: Vec<u8>, version: u64, ttl_ms: u64) -> Answer<'_, TagSaid> {
-        self.command(move |model, now| model.tag(now, tag, version, ttl_ms))
+        self.send(move |world, at| {
+            let tag = |model: &mut Model, now| model.tag(now, tag, version, ttl_ms);
+            let (said, server) = world.command_at(at, tag);
+            Ok(TagSaid {
+                server: Some(server),
+                ..said
+            })
+        })
     }
 
     fn invalidate_tag(&self, tag: Vec<u8>, version: u64, ttl_ms: u64) -> Answer<'_, ()> {
-        self.command(move |model, now| model.invalidate_tag(now, tag, version, ttl_ms))
+        self.write(move |model, now| model.invalidate_tag(now, tag, version, ttl_ms))
     }
 
     fn pause(&self, time: Duration) -> Pin<Box<dyn Future<Output = ()> + Send + '_>> {

@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use crate::core::faults::{Fault, fault};
 use crate::core::plane::{Owners, Plane, Source};
+use crate::core::server::ServerId;
 use crate::embedded::{Changed, Model};
 use crate::engine::{EngineError, Look, Looked};
 
@@ -30,10 +31,14 @@ pub(super) struct Wire {
     /// The broken ones that the process has not noticed yet.
     pub(super) broken: Vec<Source>,
     pub(super) epoch: u64,
+    /// Where its data connection leads to; `None`: to the owner, at any time.
+    pub(super) data: Option<Source>,
 }
 
 pub(super) struct World {
     pub(super) model: Model,
+    /// What those have that were the owner before. They do not know that they are not.
+    pub(super) deposed: HashMap<Source, Model>,
     /// What a replica has.
     pub(super) replica: Model,
     pub(super) requests: Vec<Request>,
@@ -54,8 +59,10 @@ impl World {
             words: HashMap::new(),
             broken: Vec::new(),
             epoch: 0,
+            data: None,
         };
         Self {
+            deposed: HashMap::new(),
             model: Model::default(),
             replica: Model::default(),
             requests: Vec::new(),
@@ -76,6 +83,44 @@ impl World {
         let (answer, changed) = command(&mut self.model, self.now_ms);
         self.tell(changed);
         answer
+    }
+
+    /// Runs a command on the server that a data connection leads to, and tells who that is.
+    pub(super) fn command_at<T>(
+        &mut self,
+        at: Option<Source>,
+        command: impl FnOnce(&mut Model, u64) -> (T, Changed),
+    ) -> (T, ServerId) {
+        let now = self.now_ms;
+        match at.and_then(|at| Some((self.deposed.get_mut(&at)?, at))) {
+            Some((model, at)) => (command(model, now).0, server(at)),
+            None => (self.command(command), server(self.owner)),
+        }
+    }
+
+    /// Whether a process's data connection leads to the owner. If not, the process connects again.
+    pub(super) fn takes_writes(&mut self, process: usize, at: Option<Source>) -> bool {
+        let is_owner = at.is_none_or(|at| at == self.owner);
+        if !is_owner {
+            self.join_data_of(process);
+        }
+        is_owner
+    }
+
+    /// All data connections lead to the owner, as it is now.
+    pub(super) fn join_data(&mut self) {
+        (0..self.wires.len()).for_each(|process| self.join_data_of(process));
+    }
+
+    pub(super) fn join_data_of(&mut self, process: usize) {
+        self.wires[process].data = Some(self.owner);
+    }
+
+    /// A replica that has everything takes over; the owner before stays up.
+    pub(super) fn hand_over(&mut self) {
+        self.deposed.insert(self.owner, self.model.clone());
+        self.owner += 1;
+        self.epoch += 1;
     }
 
     /// Word of changes goes to those who are connected to the owner. Several may be one message.
@@ -106,17 +151,22 @@ impl World {
     }
 
     /// A look, by the rules or with a planted fault.
-    pub(super) fn look(&mut self, look: &Look) -> Looked {
+    pub(super) fn look(&mut self, at: Option<Source>, look: &Look) -> Looked {
         if fault!(H10) {
             let now = self.now_ms;
             let mut old = look.clone();
             old.lease = None;
-            let lag = self.replica.look(now, &old).0;
+            let mut lag = self.replica.look(now, &old).0;
+            lag.server = Some(server(self.owner));
             if lag.value.is_some() {
                 return lag;
             }
         }
-        self.command(|model, now| model.look(now, look))
+        let (looked, server) = self.command_at(at, |model, now| model.look(now, look));
+        Looked {
+            server: Some(server),
+            ..looked
+        }
     }
 
     /// Sends a heartbeat on a process's connection to the owner that it knows, if that is whole.
@@ -182,6 +232,11 @@ impl World {
 
 /// What one word does, outside of the world's lock.
 pub(super) type Delivery = (Arc<Plane>, Source, Word);
+
+/// What an owner calls itself.
+pub(super) fn server(source: Source) -> ServerId {
+    ServerId::of(&source.to_be_bytes())
+}
 
 /// Who owns everything.
 pub(super) fn owners(source: Source) -> Owners {

@@ -1,5 +1,7 @@
 //! The data plane: scripts through the crate `redis`, on one connection to each primary.
 
+use std::sync::atomic::{AtomicU64, Ordering::SeqCst};
+use std::sync::{Mutex as Lock, PoisonError};
 use std::time::Duration;
 
 use redis::aio::{ConnectionLike, MultiplexedConnection};
@@ -9,10 +11,13 @@ use redis::{
     AsyncConnectionConfig, Client, ErrorKind, FromRedisValue, RedisError, Script, ServerErrorKind,
 };
 use tokio::sync::Mutex;
+use tokio::time::Instant;
 
-use super::open::{Kind, Servers};
+use super::identity::{INFO, run_id};
+use super::open::{Address, Kind, Servers};
 use super::push::primary_of;
 use super::scripts::text;
+use crate::core::server::ServerId;
 use crate::engine::EngineError;
 
 /// How long a connection may take, and one command on it.
@@ -23,10 +28,14 @@ const COMMAND: Duration = Duration::from_millis(700);
 /// has.
 const RETRIES: u32 = 4;
 
+/// Between two attempts to reach the server that is watched, if another one answers.
+const AGAIN: Duration = Duration::from_millis(250);
+
 /// A connection, to one primary or to all of a cluster.
 #[derive(Clone)]
 enum Link {
-    One(MultiplexedConnection),
+    /// With the server that it leads to, if that says who it is.
+    One(MultiplexedConnection, Option<ServerId>),
     Cluster(ClusterConnection),
 }
 
@@ -35,12 +44,31 @@ enum Link {
 struct Current {
     number: u64,
     link: Option<Link>,
+    /// Connections of before a later renewal are not used any more.
+    renewal: u64,
+    /// The server that was watched when this one was begun, and when that was.
+    begun: Option<(Option<ServerId>, Instant)>,
+}
+
+impl Current {
+    /// Whether it may lead to another server than the watched one, and to connect again may help.
+    fn is_doubtful(&self, watched: Option<ServerId>) -> bool {
+        let Some(Link::One(_, server)) = &self.link else {
+            return false;
+        };
+        let is_other = watched.is_some() && watched != *server;
+        let is_tried = |(tried, at): &(_, Instant)| *tried == watched && at.elapsed() < AGAIN;
+        is_other && !self.begun.as_ref().is_some_and(is_tried)
+    }
 }
 
 /// Connects when it is needed, and again after a failure.
 pub(super) struct Data {
     servers: Servers,
     current: Mutex<Current>,
+    renewals: AtomicU64,
+    /// The server that is watched, where one has everything.
+    watched: Lock<Option<ServerId>>,
 }
 
 impl Data {
@@ -48,20 +76,41 @@ impl Data {
         Self {
             servers,
             current: Mutex::default(),
+            renewals: AtomicU64::new(0),
+            watched: Lock::default(),
         }
     }
 
-    /// Runs a script.
+    /// This server is watched now: no other one is to be asked.
+    pub(super) fn watched(&self, server: ServerId) {
+        *self.watched.lock().unwrap_or_else(PoisonError::into_inner) = Some(server);
+    }
+
+    /// Others own what is asked for: the next question goes through a new connection.
+    pub(super) fn renew(&self) {
+        self.renewals.fetch_add(1, SeqCst);
+    }
+
+    /// Runs a script, and tells which server has, where one has everything. In a Cluster the answer says it.
     pub(super) async fn run<T: FromRedisValue>(
         &self,
         script: &Script,
         keys: &[Vec<u8>],
-        arguments: &[Vec<u8>],
-    ) -> Result<T, EngineError> {
+        mut arguments: Vec<Vec<u8>>,
+    ) -> Result<(T, Option<ServerId>), EngineError> {
         let (number, link) = self.link().await?;
+        let asks_who = matches!(link, Link::Cluster(_));
+        arguments.push(if asks_who { b"1".to_vec() } else { Vec::new() });
+        let arguments = &arguments[..];
         let result = match link {
-            Link::One(mut link) => invoke(&mut link, script, keys, arguments).await,
-            Link::Cluster(mut link) => invoke(&mut link, script, keys, arguments).await,
+            Link::One(mut link, server) => {
+                let done = invoke(&mut link, script, keys, arguments).await;
+                done.map(|done| (done, server))
+            }
+            Link::Cluster(mut link) => {
+                let done = invoke(&mut link, script, keys, arguments).await;
+                done.map(|done| (done, None))
+            }
         };
         if let Err(error) = &result
             && is_of_the_connection(error)
@@ -73,9 +122,15 @@ impl Data {
 
     async fn link(&self) -> Result<(u64, Link), EngineError> {
         let mut current = self.current.lock().await;
+        let renewal = self.renewals.load(SeqCst);
+        let watched = *self.watched.lock().unwrap_or_else(PoisonError::into_inner);
+        if current.renewal != renewal || current.is_doubtful(watched) {
+            current.link = None;
+        }
         if let Some(link) = &current.link {
             return Ok((current.number, link.clone()));
         }
+        (current.renewal, current.begun) = (renewal, Some((watched, Instant::now())));
         let link = self.connect().await?;
         current.number += 1;
         current.link = Some(link.clone());
@@ -86,7 +141,7 @@ impl Data {
     async fn discard(&self, number: u64) {
         let mut current = self.current.lock().await;
         // The client of a cluster mends its own connections.
-        if current.number == number && matches!(current.link, Some(Link::One(_))) {
+        if current.number == number && matches!(current.link, Some(Link::One(..))) {
             current.link = None;
         }
     }
@@ -114,16 +169,21 @@ impl Data {
         }
     }
 
-    async fn connect_one(&self, address: &super::open::Address) -> Result<Link, EngineError> {
+    async fn connect_one(&self, address: &Address) -> Result<Link, EngineError> {
         let info = self.servers.info(address).map_err(engine_error)?;
         let client = Client::open(info).map_err(engine_error)?;
         let config = AsyncConnectionConfig::new()
             .set_connection_timeout(Some(CONNECT))
             .set_response_timeout(Some(COMMAND));
-        let link = client
-            .get_multiplexed_async_connection_with_config(&config)
-            .await;
-        link.map(Link::One).map_err(engine_error)
+        let connect = client.get_multiplexed_async_connection_with_config(&config);
+        let mut link = connect.await.map_err(engine_error)?;
+        let [info, section] = INFO.map(|word| String::from_utf8_lossy(word));
+        let mut question = redis::cmd(&info);
+        question.arg(&*section);
+        let said: Result<Vec<u8>, _> = question.query_async(&mut link).await;
+        // Where that is not allowed, nothing is watched either.
+        let server = said.ok().and_then(|info| run_id(&info));
+        Ok(Link::One(link, server))
     }
 }
 

@@ -4,6 +4,7 @@
 //! what word of a change was received for already.
 
 mod data;
+mod identity;
 mod open;
 mod push;
 mod scripts;
@@ -22,8 +23,9 @@ use tokio::task::AbortHandle;
 
 use crate::core::names::Wire;
 use crate::core::plane::Plane;
+use crate::core::server::ServerId;
 use crate::embedded::said;
-use crate::engine::{Answer, Backend, EngineError, Lease, Look, Looked, TagSaid};
+use crate::engine::{Answer, Backend, EngineError, Filled, Lease, Look, Looked, TagSaid};
 use data::Data;
 pub use open::OpenError;
 use open::Servers;
@@ -35,7 +37,8 @@ const TIMEOUT: Duration = Duration::from_millis(1000);
 /// Valkey or Redis. A clone is another handle to the same connections.
 ///
 /// It needs no more of an engine than version 6: scripts, RESP3 and CLIENT TRACKING. A program needs the permission for
-/// `EVAL`, `EVALSHA`, `CLIENT TRACKING`, `PING`, what the scripts call, and in a Cluster `CLUSTER`.
+/// `EVAL`, `EVALSHA`, `CLIENT TRACKING`, `PING`, `INFO`, what the scripts call, under Sentinel `ROLE`, and in a Cluster `CLUSTER`
+/// instead of the two.
 #[derive(Clone)]
 pub struct Valkey(Arc<Inner>);
 
@@ -43,7 +46,7 @@ struct Inner {
     /// Taken when the last handle goes.
     runtime: Option<Runtime>,
     servers: Servers,
-    data: Data,
+    data: Arc<Data>,
     scripts: Scripts,
     timeout: Duration,
     watching: Mutex<HashMap<usize, AbortHandle>>,
@@ -92,7 +95,7 @@ impl Valkey {
             .map_err(|error| OpenError::Thread(error.to_string()))?;
         Ok(Self(Arc::new(Inner {
             runtime: Some(runtime),
-            data: Data::new(servers.clone()),
+            data: Arc::new(Data::new(servers.clone())),
             servers,
             scripts: Scripts::new(),
             timeout: TIMEOUT,
@@ -126,10 +129,21 @@ impl Valkey {
         keys: Vec<Vec<u8>>,
         arguments: Vec<Vec<u8>>,
     ) -> Answer<'static, T> {
+        let reply = self.tell(script, keys, arguments);
+        Box::pin(async move { reply.await.map(|(done, _)| done) })
+    }
+
+    /// Runs a script, and tells which server has, where one has everything.
+    fn tell<T: FromRedisValue + Send + 'static>(
+        &self,
+        script: fn(&Scripts) -> &redis::Script,
+        keys: Vec<Vec<u8>>,
+        arguments: Vec<Vec<u8>>,
+    ) -> Answer<'static, (T, Option<ServerId>)> {
         let inner = Arc::clone(&self.0);
         self.spawn(async move {
             let script = script(&inner.scripts);
-            inner.data.run(script, &keys, &arguments).await
+            inner.data.run(script, &keys, arguments).await
         })
     }
 }
@@ -152,9 +166,19 @@ fn place(plane: &Arc<Plane>) -> usize {
 }
 
 /// What the script `look` answers.
-type LookReply = (Option<Vec<u8>>, i64, i64, i64);
+type LookReply = (Option<Vec<u8>>, i64, i64, i64, Vec<u8>);
 
-fn looked((value, pttl, lease, left): LookReply) -> Looked {
+/// Who has answered: as the answer says, or else as the connection does.
+fn server(said: &[u8], connected: Option<ServerId>) -> Option<ServerId> {
+    if said.is_empty() {
+        connected
+    } else {
+        Some(ServerId::of(said))
+    }
+}
+
+fn looked(reply: (LookReply, Option<ServerId>)) -> Looked {
+    let ((value, pttl, lease, left, said), connected) = reply;
     let natural = |number: i64| u64::try_from(number).unwrap_or(0);
     Looked {
         value: value.map(|value| (value, natural(pttl))),
@@ -163,6 +187,7 @@ fn looked((value, pttl, lease, left): LookReply) -> Looked {
             2 => Lease::Held(natural(left)),
             _ => Lease::Unasked,
         },
+        server: server(&said, connected),
     }
 }
 
@@ -172,7 +197,11 @@ impl Backend for Valkey {
             return;
         };
         let key = place(&plane);
-        let task = runtime.spawn(push::watch(self.0.servers.clone(), plane));
+        let task = runtime.spawn(push::watch(
+            self.0.servers.clone(),
+            plane,
+            Arc::clone(&self.0.data),
+        ));
         let mut watching = self
             .0
             .watching
@@ -201,17 +230,19 @@ impl Backend for Valkey {
             .map_or(Vec::new(), |id| id.to_be_bytes().to_vec());
         let keys = vec![look.key.value, look.key.lease];
         let arguments = vec![lease, number(ms.into()), invalid];
-        let reply = self.run::<LookReply>(|scripts| &scripts.look, keys, arguments);
+        let reply = self.tell::<LookReply>(|scripts| &scripts.look, keys, arguments);
         Box::pin(async move { reply.await.map(looked) })
     }
 
-    fn fill(&self, key: Wire, lease: u128, envelope: Vec<u8>, ttl_ms: u64) -> Answer<'_, bool> {
+    fn fill(&self, key: Wire, lease: u128, envelope: Vec<u8>, ttl_ms: u64) -> Answer<'_, Filled> {
         let arguments = vec![lease.to_be_bytes().to_vec(), envelope, number(ttl_ms)];
-        self.run(
-            |scripts| &scripts.fill,
-            vec![key.value, key.lease],
-            arguments,
-        )
+        let keys = vec![key.value, key.lease];
+        let reply = self.tell::<(bool, Vec<u8>)>(|scripts| &scripts.fill, keys, arguments);
+        Box::pin(async move {
+            let ((is_stored, said), connected) = reply.await?;
+            let server = server(&said, connected);
+            Ok(Filled { is_stored, server })
+        })
     }
 
     fn put(&self, key: Wire, envelope: Vec<u8>, ttl_ms: u64) -> Answer<'_, ()> {
@@ -240,11 +271,15 @@ impl Backend for Valkey {
     fn tag(&self, tag: Vec<u8>, version: u64, ttl_ms: u64) -> Answer<'_, TagSaid> {
         let made = crate::embedded::version_bytes(b'c', version);
         let arguments = vec![made, number(ttl_ms)];
-        let reply = self.run::<(Vec<u8>, i64)>(|scripts| &scripts.tag, vec![tag], arguments);
+        let reply =
+            self.tell::<(Vec<u8>, i64, Vec<u8>)>(|scripts| &scripts.tag, vec![tag], arguments);
         Box::pin(async move {
-            let (bytes, pttl) = reply.await?;
+            let ((bytes, pttl, said_by), connected) = reply.await?;
             let age = ttl_ms.saturating_sub(u64::try_from(pttl).unwrap_or(0));
-            Ok(said(&bytes, age))
+            Ok(TagSaid {
+                server: server(&said_by, connected),
+                ..said(&bytes, age)
+            })
         })
     }
 

@@ -1,4 +1,7 @@
 //! The scripts: each is one atomic step on one slot, of a few commands.
+//!
+//! In a Cluster, what reads says which node has answered: the client may have been led to another one than it believes. The last
+//! argument is not empty there.
 
 use redis::Script;
 
@@ -6,24 +9,28 @@ use redis::Script;
 ///
 /// The places of the envelope are those of `core/envelope.rs`. What is no envelope counts as no value.
 const LOOK: &str = r"
+local id = ''
+if ARGV[#ARGV] ~= '' then id = redis.call('CLUSTER', 'MYID') end
 local v, p = redis.call('GET', KEYS[1]), 0
 if v then
   p = redis.call('PTTL', KEYS[1])
   if #v >= 36 and string.byte(v, 1) == 125 then
     local grace, kept = struct.unpack('>I4I4', v, 4)
-    if p > grace + kept and string.sub(v, 12, 27) ~= ARGV[3] then return {v, p, 0, 0} end
+    if p > grace + kept and string.sub(v, 12, 27) ~= ARGV[3] then return {v, p, 0, 0, id} end
   end
 end
-if ARGV[1] == '' then return {v, p, 0, 0} end
-if redis.call('SET', KEYS[2], ARGV[1], 'NX', 'PX', ARGV[2]) then return {v, p, 1, 0} end
-return {v, p, 2, redis.call('PTTL', KEYS[2])}";
+if ARGV[1] == '' then return {v, p, 0, 0, id} end
+if redis.call('SET', KEYS[2], ARGV[1], 'NX', 'PX', ARGV[2]) then return {v, p, 1, 0, id} end
+return {v, p, 2, redis.call('PTTL', KEYS[2]), id}";
 
 /// Stores a value, if the lease is still this one.
 const FILL: &str = r"
-if redis.call('GET', KEYS[2]) ~= ARGV[1] then return 0 end
+local id = ''
+if ARGV[#ARGV] ~= '' then id = redis.call('CLUSTER', 'MYID') end
+if redis.call('GET', KEYS[2]) ~= ARGV[1] then return {0, id} end
 redis.call('SET', KEYS[1], ARGV[2], 'PX', ARGV[3])
 redis.call('DEL', KEYS[2])
-return 1";
+return {1, id}";
 
 /// Stores a value, and ends any lease.
 const PUT: &str = r"
@@ -39,10 +46,12 @@ if redis.call('GET', KEYS[2]) == ARGV[1] then redis.call('DEL', KEYS[2]) end";
 
 /// A tag's version, or this one if it has none; and what it has left.
 const TAG: &str = r"
+local id = ''
+if ARGV[#ARGV] ~= '' then id = redis.call('CLUSTER', 'MYID') end
 local v = redis.call('GET', KEYS[1])
-if v then return {v, redis.call('PTTL', KEYS[1])} end
+if v then return {v, redis.call('PTTL', KEYS[1]), id} end
 redis.call('SET', KEYS[1], ARGV[1], 'PX', ARGV[2])
-return {ARGV[1], tonumber(ARGV[2])}";
+return {ARGV[1], tonumber(ARGV[2]), id}";
 
 /// Another version of a tag.
 const SET_TAG: &str = r"redis.call('SET', KEYS[1], ARGV[1], 'PX', ARGV[2])";

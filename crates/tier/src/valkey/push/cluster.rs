@@ -16,7 +16,9 @@ use tokio::time::{sleep, timeout};
 use super::connection::Connection;
 use super::primary::{Beat, Primary};
 use crate::core::plane::{Owners, Plane, Source};
+use crate::core::server::ServerId;
 use crate::core::slot::SLOTS;
+use crate::valkey::data::Data;
 use crate::valkey::open::{Address, Login};
 
 /// Ranges of slots with their owners, in order.
@@ -34,6 +36,14 @@ struct Slots {
 }
 
 impl Beat for Slots {
+    fn who(&self) -> [&'static [u8]; 2] {
+        [b"CLUSTER", b"MYID"]
+    }
+
+    fn identity(&self, said: &[u8]) -> Option<ServerId> {
+        Some(ServerId::of(said))
+    }
+
     fn commands(&self) -> &'static [&'static [&'static [u8]]] {
         &[&[b"CLUSTER", b"INFO"], &[b"CLUSTER", b"SLOTS"]]
     }
@@ -59,12 +69,13 @@ impl Beat for Slots {
     }
 }
 
-pub(super) async fn watch(nodes: Vec<Address>, login: Login, plane: Arc<Plane>) {
+pub(super) async fn watch(nodes: Vec<Address>, login: Login, plane: Arc<Plane>, data: Arc<Data>) {
     let (views, mut told) = channel(16);
     let mut cluster = Cluster {
         seeds: nodes,
         login,
         plane,
+        data,
         present: Arc::default(),
         views,
         sources: BTreeMap::new(),
@@ -88,6 +99,7 @@ struct Cluster {
     seeds: Vec<Address>,
     login: Login,
     plane: Arc<Plane>,
+    data: Arc<Data>,
     present: Present,
     views: Sender<View>,
     sources: BTreeMap<Address, (Source, AbortHandle)>,
@@ -128,6 +140,7 @@ impl Cluster {
             return;
         }
         let owners: Vec<_> = view.iter().map(|(_, _, owner)| owner.clone()).collect();
+        let watched = self.sources.len();
         self.sources.retain(|address, (_, task)| {
             let stays = owners.contains(address);
             if !stays {
@@ -135,6 +148,10 @@ impl Cluster {
             }
             stays
         });
+        if self.sources.len() < watched {
+            // The client may not know yet that an owner is none any more.
+            self.data.renew();
+        }
         let mut slots = vec![None; usize::from(SLOTS)];
         let mut fresh = Vec::new();
         for (first, last, owner) in &view {
@@ -165,6 +182,7 @@ impl Cluster {
             login: self.login.clone(),
             source: self.last,
             plane: Arc::clone(&self.plane),
+            data: Arc::clone(&self.data),
         });
         self.last
     }

@@ -8,16 +8,19 @@ mod sentinel;
 
 use std::sync::Arc;
 
+use super::data::Data;
 use super::open::{Kind, Servers};
 use crate::core::plane::Plane;
 pub(super) use sentinel::primary_of;
 
 /// Watches until it is dropped.
-pub(super) async fn watch(servers: Servers, plane: Arc<Plane>) {
+pub(super) async fn watch(servers: Servers, plane: Arc<Plane>, data: Arc<Data>) {
     let Servers { kind, login } = servers;
     match kind {
-        Kind::One(address) => one::watch(address, login, plane).await,
-        Kind::Sentinel(sentinels, name) => sentinel::watch(sentinels, name, login, plane).await,
-        Kind::Cluster(nodes) => cluster::watch(nodes, login, plane).await,
+        Kind::One(address) => one::watch(address, login, plane, data).await,
+        Kind::Sentinel(sentinels, name) => {
+            sentinel::watch(sentinels, name, login, plane, data).await;
+        }
+        Kind::Cluster(nodes) => cluster::watch(nodes, login, plane, data).await,
     }
 }

@@ -8,6 +8,7 @@ use tidewheel_time::Moment;
 
 use super::primary::{Beat, Primary};
 use crate::core::plane::{Owners, Plane};
+use crate::valkey::data::Data;
 use crate::valkey::open::{Address, Login};
 
 /// A server that nobody else speaks for: an answer is enough.
@@ -23,7 +24,7 @@ impl Beat for Ping {
     }
 }
 
-pub(super) async fn watch(address: Address, login: Login, plane: Arc<Plane>) {
+pub(super) async fn watch(address: Address, login: Login, plane: Arc<Plane>, data: Arc<Data>) {
     let source = 0;
     plane.owned(Owners::One(source));
     let primary = Primary {
@@ -31,6 +32,7 @@ pub(super) async fn watch(address: Address, login: Login, plane: Arc<Plane>) {
         login,
         source,
         plane,
+        data,
     };
     primary.watch(Ping).await;
 }

@@ -10,6 +10,9 @@ use tokio::time::{sleep, timeout};
 
 use super::connection::Connection;
 use crate::core::plane::{Plane, Source};
+use crate::core::server::ServerId;
+use crate::valkey::data::Data;
+use crate::valkey::identity::{INFO, run_id};
 use crate::valkey::open::{Address, Login};
 
 /// Between two attempts to connect, at first and at most.
@@ -21,6 +24,16 @@ const BEATS: u32 = 4;
 
 /// What a heartbeat asks, and what is made of the answers.
 pub(super) trait Beat: Send {
+    /// Asks the server what it calls itself.
+    fn who(&self) -> [&'static [u8]; 2] {
+        INFO
+    }
+
+    /// What it says.
+    fn identity(&self, said: &[u8]) -> Option<ServerId> {
+        run_id(said)
+    }
+
     /// The commands. Each has one reply.
     fn commands(&self) -> &'static [&'static [&'static [u8]]];
 
@@ -30,18 +43,14 @@ pub(super) trait Beat: Send {
 }
 
 /// A primary that is watched.
-#[derive(Debug, Clone)]
+#[derive(Clone)]
 pub(super) struct Primary {
     pub(super) address: Address,
     pub(super) login: Login,
     pub(super) source: Source,
     pub(super) plane: Arc<Plane>,
-}
-
-impl std::fmt::Debug for Login {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str("Login")
-    }
+    /// The data plane, which is to ask nobody else.
+    pub(super) data: Arc<Data>,
 }
 
 impl Primary {
@@ -66,6 +75,11 @@ impl Primary {
     async fn watch_once(&self, beat: &mut impl Beat, was_heard: &mut bool) -> io::Result<()> {
         let limit = self.plane.bound() / 2;
         let mut connection = Connection::open(&self.address, &self.login, limit).await?;
+        let server = match connection.call(&beat.who(), limit).await? {
+            Reply::Bulk(said) | Reply::Verbatim(_, said) => beat.identity(&said),
+            _ => None,
+        };
+        let server = server.ok_or_else(|| io::Error::other("it does not say who it is"))?;
         let names = self.plane.names();
         let [values, tags] = names.watched();
         let tracking: [&[u8]; 8] = [
@@ -79,7 +93,8 @@ impl Primary {
             tags,
         ];
         connection.call(&tracking, limit).await?;
-        self.plane.connected(self.source);
+        self.data.watched(server);
+        self.plane.connected(self.source, server);
         let mut pause = Duration::ZERO;
         loop {
             self.beat(&mut connection, beat).await?;

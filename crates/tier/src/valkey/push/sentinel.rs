@@ -13,6 +13,7 @@ use tokio::time::sleep;
 use super::connection::Connection;
 use super::primary::{Beat, Primary};
 use crate::core::plane::{Owners, Plane, Source};
+use crate::valkey::data::Data;
 use crate::valkey::open::{Address, Login};
 
 /// A primary is believed to be one for as long as it says so itself, and a Sentinel has named it lately.
@@ -38,7 +39,13 @@ impl Beat for Role {
     }
 }
 
-pub(super) async fn watch(sentinels: Vec<Address>, name: String, login: Login, plane: Arc<Plane>) {
+pub(super) async fn watch(
+    sentinels: Vec<Address>,
+    name: String,
+    login: Login,
+    plane: Arc<Plane>,
+    data: Arc<Data>,
+) {
     let named = Arc::new(AtomicU64::new(0));
     let mut source: Source = 0;
     let mut present = None;
@@ -50,6 +57,9 @@ pub(super) async fn watch(sentinels: Vec<Address>, name: String, login: Login, p
         if let Some(address) = primary {
             named.store(asked.0, SeqCst);
             if present.as_ref() != Some(&address) {
+                if present.is_some() {
+                    data.renew();
+                }
                 watching.abort_all();
                 source = source.wrapping_add(1);
                 plane.owned(Owners::One(source));
@@ -58,6 +68,7 @@ pub(super) async fn watch(sentinels: Vec<Address>, name: String, login: Login, p
                     login: login.clone(),
                     source,
                     plane: Arc::clone(&plane),
+                    data: Arc::clone(&data),
                 };
                 let named = Arc::clone(&named);
                 watching.spawn(primary.watch(Role { named }));
