@@ -8,14 +8,15 @@ use super::Inner;
 use super::change::COARSE;
 use super::claims::AT_ONCE;
 use super::order::Order;
+use super::record::Says;
 use super::wire::Letter;
 use crate::shape::error::StoreError;
 use crate::shape::many::Many;
 use crate::shape::task::Task;
 use crate::shape::timestamp::Timestamp;
 
-/// Schedules in one batch, and the bytes of their payloads.
-const BATCH: usize = 200;
+/// Schedules in one batch, each with a record, and the bytes of their payloads.
+const BATCH: usize = 100;
 const BATCH_BYTES: usize = 4_000_000;
 
 /// Batches on their way: more of them wait for each other, and may not be answered in time.
@@ -64,10 +65,15 @@ impl Inner {
     }
 
     async fn schedule_batch(&self, batch: Batch) -> Result<(), StoreError> {
-        let (ids, letters): (Vec<_>, Vec<_>) = batch.into_iter().unzip();
+        let (ids, schedules): (Vec<_>, Vec<_>) = batch.into_iter().unzip();
+        let records = ids.iter().map(|id| self.record_anyway(id, Says::Over));
+        // Each record comes before its schedule: what was claimed before is over.
+        let letters = records.zip(schedules);
+        let letters: Vec<_> = letters.flat_map(<[_; 2]>::from).collect();
+        let count = letters.len() as u64;
         let last = self.kept(self.wire.put_all(letters).await?)?;
         // A batch is kept as one: its sequences follow each other.
-        let first = (last + 1).saturating_sub(ids.len() as u64);
+        let first = (last + 1).saturating_sub(count);
         self.forget_all(&ids, first, last).await
     }
 
