@@ -12,6 +12,7 @@
 
 use std::collections::BTreeMap;
 use std::fmt;
+use std::pin::Pin;
 use std::sync::atomic::{AtomicI64, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::Duration;
@@ -72,6 +73,9 @@ pub(crate) enum Cover {
 pub(crate) trait Local: Send + Sync {
     /// Removes a key, and supersedes its load.
     fn forget(&self, key: &[u8]);
+
+    /// Tries invalidations again that the engine has not taken, if there are any.
+    fn settle(&self) -> Option<Pin<Box<dyn Future<Output = ()> + Send>>>;
 }
 
 /// How long what is believed.
@@ -321,6 +325,14 @@ impl Plane {
             state.renew_degraded();
         }
         self.publish(&state);
+    }
+
+    /// Tries invalidations again that the engine has not taken. A backend calls it several times a second: nobody may read.
+    pub async fn settle(&self) {
+        let work = self.local.get().and_then(|local| local.settle());
+        if let Some(work) = work {
+            work.await;
+        }
     }
 
     /// Everything is over: nothing is believed any more.

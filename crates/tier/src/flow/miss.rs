@@ -132,7 +132,9 @@ where
 
     async fn look_once(&self, key: &K) -> Presence<Held<V>> {
         let nothing = Presence::AbsentFor(Duration::ZERO);
-        self.settle_pending().await;
+        if !self.settle_pending().await {
+            return nothing;
+        }
         let look = Look {
             key: self.plane.names().wire(&bytes(key)),
             lease: None,
@@ -172,7 +174,9 @@ where
 
     /// One look.
     async fn step(&self, miss: &mut Miss<'_>) -> Next<V> {
-        self.settle_pending().await;
+        if !self.settle_pending().await {
+            return Next::Alone;
+        }
         let mut question = self.question(miss.look.key.slot);
         let Ok(space) = self.space(&mut question).await else {
             return Next::Alone;

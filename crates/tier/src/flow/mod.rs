@@ -8,7 +8,8 @@ mod versions;
 mod write;
 
 use std::hash::Hash;
-use std::sync::Arc;
+use std::pin::Pin;
+use std::sync::{Arc, Weak};
 use std::time::Duration;
 
 use tidewheel::{Cache, Outcome, WeakCache};
@@ -82,8 +83,9 @@ where
     }
 
     /// Begins to listen to the engine.
-    pub(crate) fn start(&self) {
+    pub(crate) fn start(self: &Arc<Self>) {
         let local = FirstTier {
+            inner: Arc::downgrade(self),
             cache: self.first.downgrade(),
             counters: Arc::clone(&self.counters),
         };
@@ -138,15 +140,26 @@ impl<K, V> Drop for Inner<K, V> {
 
 /// The first tier, as word of changes finds it.
 struct FirstTier<K, V> {
+    inner: Weak<Inner<K, V>>,
     cache: WeakCache<K, Held<V>>,
     counters: Arc<Counters>,
 }
 
 impl<K, V> Local for FirstTier<K, V>
 where
-    K: TierKey + Hash + Eq + Send + Sync + 'static,
+    K: TierKey + Hash + Eq + Clone + Send + Sync + 'static,
     V: Clone + Send + Sync + 'static,
 {
+    fn settle(&self) -> Option<Pin<Box<dyn Future<Output = ()> + Send>>> {
+        let inner = self.inner.upgrade()?;
+        inner.pending.any().then(|| {
+            let work = async move {
+                inner.settle_pending().await;
+            };
+            Box::pin(work) as Pin<Box<dyn Future<Output = ()> + Send>>
+        })
+    }
+
     fn forget(&self, key: &[u8]) {
         let Some((key, cache)) = K::read(key).zip(self.cache.upgrade()) else {
             return;

@@ -1,6 +1,9 @@
 //! Writes and invalidations.
 
+use std::future::poll_fn;
 use std::hash::Hash;
+use std::task::Poll;
+use std::time::Duration;
 
 use super::Inner;
 use super::miss::bytes;
@@ -11,8 +14,12 @@ use crate::engine::EngineError;
 use crate::guard::pending::Invalidation;
 use crate::handle::life::Life;
 
-/// Invalidations that are tried again before one question.
-const RETRIES: usize = 64;
+/// Invalidations that are tried again at the same time.
+const BATCH: usize = 128;
+
+/// How long a question waits at a time for another one that tries them, and how often at most.
+const TURN: Duration = Duration::from_millis(5);
+const TURNS: usize = 200;
 
 impl<K, V> Inner<K, V>
 where
@@ -35,6 +42,7 @@ where
             Err(why) => self.ask(|engine| engine.remove(wire)).await.and(Err(why)),
         };
         self.first.invalidate(key);
+        self.settle_after(&stored).await;
         stored
     }
 
@@ -48,6 +56,7 @@ where
         }
         // Once more: it may have been read from the engine meanwhile.
         self.first.invalidate(key);
+        self.settle_after(&removed).await;
         removed
     }
 
@@ -62,6 +71,7 @@ where
             self.pending.add(Invalidation::Tag(tag.to_owned()));
         }
         self.forget_tag(tag);
+        self.settle_after(&done).await;
         done
     }
 
@@ -75,32 +85,80 @@ where
         }
     }
 
-    /// Tries invalidations again that the engine has not taken, before it is asked for anything.
-    pub(super) async fn settle_pending(&self) {
-        if !self.pending.any() {
-            return;
-        }
-        for _ in 0..RETRIES {
-            let Some(first) = self.pending.first() else {
-                return;
-            };
-            if self.settle(&first).await.is_err() {
-                return;
+    /// Tries invalidations again that the engine has not taken, before it is asked for anything. Tells whether none waits any
+    /// more: if not, nothing may be read from the engine.
+    pub(super) async fn settle_pending(&self) -> bool {
+        for _ in 0..TURNS {
+            if !self.pending.any() {
+                return true;
             }
-            self.pending.done(&first);
+            match self.pending.turn() {
+                Some(_turn) => return self.settle_all().await,
+                None => self.backend.pause(TURN).await,
+            }
         }
+        false
     }
 
-    async fn settle(&self, invalidation: &Invalidation) -> Result<(), EngineError> {
+    /// All that wait; the first one alone, to see whether the engine is there.
+    async fn settle_all(&self) -> bool {
+        let mut count = 1;
+        while self.pending.any() {
+            if !self.settle_some(count).await {
+                return false;
+            }
+            count = BATCH;
+        }
+        true
+    }
+
+    /// A few of them at the same time. Tells whether the engine has taken all of these.
+    async fn settle_some(&self, count: usize) -> bool {
+        let some = self.pending.some(count);
+        let mut tried: Vec<_> = some.iter().map(|one| Box::pin(self.settle(one))).collect();
+        let mut is_done = true;
+        poll_fn(|context| {
+            tried.retain_mut(|one| match one.as_mut().poll(context) {
+                Poll::Ready(result) => {
+                    is_done &= result.is_ok();
+                    false
+                }
+                Poll::Pending => true,
+            });
+            if tried.is_empty() {
+                Poll::Ready(())
+            } else {
+                Poll::Pending
+            }
+        })
+        .await;
+        is_done
+    }
+
+    async fn settle(
+        &self,
+        (invalidation, number): &(Invalidation, u64),
+    ) -> Result<(), EngineError> {
         match invalidation {
             Invalidation::Key(key) => {
                 let wire = self.plane.names().wire(key);
-                self.ask(|engine| engine.remove(wire)).await
+                self.ask(|engine| engine.remove(wire)).await?;
             }
             Invalidation::Tag(tag) => {
                 let wire = self.plane.names().tag(tag);
                 self.ask(|engine| engine.invalidate_tag(wire, unique(), TAG_TTL_MS))
-                    .await
+                    .await?;
+            }
+        }
+        self.pending.done(invalidation, *number);
+        Ok(())
+    }
+
+    /// After a write that the engine has taken: others may be taken too.
+    async fn settle_after<T>(&self, written: &Result<T, EngineError>) {
+        if written.is_ok() && self.pending.any() {
+            if let Some(_turn) = self.pending.turn() {
+                self.settle_some(BATCH).await;
             }
         }
     }

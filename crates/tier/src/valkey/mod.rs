@@ -34,6 +34,9 @@ use scripts::Scripts;
 /// How long one question may take, with everything that it waits for.
 const TIMEOUT: Duration = Duration::from_millis(1000);
 
+/// Between two attempts at invalidations that wait, when nobody reads.
+const SETTLE: Duration = Duration::from_millis(250);
+
 /// Valkey or Redis. A clone is another handle to the same connections.
 ///
 /// It needs no more of an engine than version 6: scripts, RESP3 and CLIENT TRACKING. A program needs the permission for
@@ -49,7 +52,7 @@ struct Inner {
     data: Arc<Data>,
     scripts: Scripts,
     timeout: Duration,
-    watching: Mutex<HashMap<usize, AbortHandle>>,
+    watching: Mutex<HashMap<usize, [AbortHandle; 2]>>,
 }
 
 impl Valkey {
@@ -197,6 +200,13 @@ impl Backend for Valkey {
             return;
         };
         let key = place(&plane);
+        let settled = Arc::clone(&plane);
+        let settling = runtime.spawn(async move {
+            loop {
+                tokio::time::sleep(SETTLE).await;
+                settled.settle().await;
+            }
+        });
         let task = runtime.spawn(push::watch(
             self.0.servers.clone(),
             plane,
@@ -207,7 +217,7 @@ impl Backend for Valkey {
             .watching
             .lock()
             .unwrap_or_else(PoisonError::into_inner);
-        watching.insert(key, task.abort_handle());
+        watching.insert(key, [task.abort_handle(), settling.abort_handle()]);
     }
 
     fn detach(&self, plane: &Arc<Plane>) {
@@ -216,8 +226,8 @@ impl Backend for Valkey {
             .watching
             .lock()
             .unwrap_or_else(PoisonError::into_inner);
-        if let Some(task) = watching.remove(&place(plane)) {
-            task.abort();
+        if let Some(tasks) = watching.remove(&place(plane)) {
+            tasks.iter().for_each(AbortHandle::abort);
         }
     }
 

@@ -10,3 +10,4 @@ mod sentinel;
 mod server;
 mod shim;
 mod support;
+mod waiting;

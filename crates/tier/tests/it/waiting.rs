@@ -1,0 +1,153 @@
+//! Invalidations that the engine has not taken.
+
+use std::pin::Pin;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU8, Ordering::SeqCst};
+use std::time::Duration;
+
+use tidewheel::Cache;
+use tidewheel_tier::{
+    Answer, Backend, Embedded, EngineError, Filled, Life, Look, Looked, Plane, Raw, TagSaid, Tier,
+    Tiered, Wire,
+};
+
+use crate::support::Texts;
+
+const AWAY: u8 = 1;
+const TAGS_REFUSED: u8 = 2;
+
+/// An engine that is away, or refuses to change tags.
+#[derive(Debug, Clone)]
+struct Faulty {
+    engine: Embedded,
+    state: Arc<AtomicU8>,
+}
+
+impl Faulty {
+    fn unless_away<'a, T: Send + 'a>(
+        &self,
+        answer: impl FnOnce() -> Answer<'a, T>,
+    ) -> Answer<'a, T> {
+        if self.state.load(SeqCst) == AWAY {
+            return Box::pin(async { Err(EngineError::Away("it is away".into())) });
+        }
+        answer()
+    }
+}
+
+impl Backend for Faulty {
+    fn attach(&self, plane: Arc<Plane>) {
+        self.engine.attach(plane);
+    }
+
+    fn detach(&self, plane: &Arc<Plane>) {
+        self.engine.detach(plane);
+    }
+
+    fn look(&self, look: Look) -> Answer<'_, Looked> {
+        self.unless_away(|| self.engine.look(look))
+    }
+
+    fn fill(&self, key: Wire, lease: u128, envelope: Vec<u8>, ttl_ms: u64) -> Answer<'_, Filled> {
+        self.unless_away(|| self.engine.fill(key, lease, envelope, ttl_ms))
+    }
+
+    fn put(&self, key: Wire, envelope: Vec<u8>, ttl_ms: u64) -> Answer<'_, ()> {
+        self.unless_away(|| self.engine.put(key, envelope, ttl_ms))
+    }
+
+    fn remove(&self, key: Wire) -> Answer<'_, ()> {
+        self.unless_away(|| self.engine.remove(key))
+    }
+
+    fn release(&self, key: Wire, lease: u128) {
+        self.engine.release(key, lease);
+    }
+
+    fn tag(&self, tag: Vec<u8>, version: u64, ttl_ms: u64) -> Answer<'_, TagSaid> {
+        self.unless_away(|| self.engine.tag(tag, version, ttl_ms))
+    }
+
+    fn invalidate_tag(&self, tag: Vec<u8>, version: u64, ttl_ms: u64) -> Answer<'_, ()> {
+        if self.state.load(SeqCst) == TAGS_REFUSED {
+            return Box::pin(async { Err(EngineError::Refused("no room".into())) });
+        }
+        self.unless_away(|| self.engine.invalidate_tag(tag, version, ttl_ms))
+    }
+
+    fn pause(&self, time: Duration) -> Pin<Box<dyn Future<Output = ()> + Send + '_>> {
+        self.engine.pause(time)
+    }
+}
+
+fn faulty() -> (Faulty, Texts) {
+    let engine = Faulty {
+        engine: Embedded::new(),
+        state: Arc::default(),
+    };
+    let tier = Tier::new("test", engine.clone(), Raw);
+    let cache = Cache::builder()
+        .no_default_ttl()
+        .max_capacity(100_000)
+        .tiered(tier);
+    (engine, cache.expect("valid"))
+}
+
+/// Invalidates so many keys while the engine is away, the last ones first; a hundred have values. Then it is back.
+fn read_after_an_outage(count: usize) {
+    let (engine, cache) = faulty();
+    for key in 0..100 {
+        let stored = cache.insert(&key.to_string(), &"old".into(), Life::configured());
+        stored.expect("taken");
+    }
+    engine.state.store(AWAY, SeqCst);
+    for key in (0..count).rev() {
+        assert!(cache.invalidate(&key.to_string()).is_err());
+    }
+    assert!(cache.invalidations_waiting() <= 10_000);
+    engine.state.store(0, SeqCst);
+    // Longer than the engine is left alone.
+    std::thread::sleep(Duration::from_millis(2100));
+    for key in 0..100 {
+        assert_eq!(cache.get(&key.to_string()), None, "{key} of {count}");
+    }
+    assert_eq!(cache.invalidations_waiting(), 0);
+}
+
+#[test]
+fn all_that_wait_are_made_up_for_before_anything_is_read() {
+    read_after_an_outage(1_000);
+}
+
+#[test]
+fn too_many_become_one_of_everything_however_many_follow() {
+    read_after_an_outage(20_000);
+}
+
+#[test]
+fn nothing_is_read_while_an_invalidation_is_refused() {
+    let (engine, cache) = faulty();
+    let insert = cache.insert(&"tea".into(), &"old".into(), Life::configured());
+    insert.expect("taken");
+    engine.state.store(TAGS_REFUSED, SeqCst);
+    assert!(cache.clear().is_err());
+    for _ in 0..3 {
+        assert_eq!(cache.get(&"tea".into()), None);
+        assert_eq!(cache.invalidations_waiting(), 1);
+    }
+    assert_eq!(cache.get_or_load("tea".into(), || "new".into()), "new");
+    engine.state.store(0, SeqCst);
+    assert_eq!(cache.get(&"cup".into()), None);
+    assert_eq!(cache.invalidations_waiting(), 0);
+}
+
+#[test]
+fn a_write_that_is_taken_is_followed_by_what_waits() {
+    let (engine, cache) = faulty();
+    engine.state.store(AWAY, SeqCst);
+    assert!(cache.invalidate(&"tea".into()).is_err());
+    engine.state.store(0, SeqCst);
+    let insert = cache.insert(&"cup".into(), &"1".into(), Life::configured());
+    insert.expect("taken");
+    assert_eq!(cache.invalidations_waiting(), 0);
+}
