@@ -156,10 +156,11 @@ where
 
     /// After a write that the engine has taken: others may be taken too.
     async fn settle_after<T>(&self, written: &Result<T, EngineError>) {
-        if written.is_ok() && self.pending.any() {
-            if let Some(_turn) = self.pending.turn() {
-                self.settle_some(BATCH).await;
-            }
+        if written.is_ok()
+            && self.pending.any()
+            && let Some(_turn) = self.pending.turn()
+        {
+            self.settle_some(BATCH).await;
         }
     }
 }
