@@ -10,8 +10,8 @@ use redis::cluster_async::ClusterConnection;
 use redis::{
     AsyncConnectionConfig, Client, ErrorKind, FromRedisValue, RedisError, Script, ServerErrorKind,
 };
+use tidewheel_time::{monotonic_nanos, nanos};
 use tokio::sync::Mutex;
-use tokio::time::Instant;
 
 use super::identity::{INFO, run_id};
 use super::open::{Address, Kind, Servers};
@@ -47,7 +47,7 @@ struct Current {
     /// Connections of before a later renewal are not used any more.
     renewal: u64,
     /// The server that was watched when this one was begun, and when that was.
-    begun: Option<(Option<ServerId>, Instant)>,
+    begun: Option<(Option<ServerId>, u64)>,
 }
 
 impl Current {
@@ -57,7 +57,9 @@ impl Current {
             return false;
         };
         let is_other = watched.is_some() && watched != *server;
-        let is_tried = |(tried, at): &(_, Instant)| *tried == watched && at.elapsed() < AGAIN;
+        let now = monotonic_nanos();
+        let is_tried =
+            |(tried, at): &(_, u64)| *tried == watched && now.saturating_sub(*at) < nanos(AGAIN);
         is_other && !self.begun.as_ref().is_some_and(is_tried)
     }
 }
@@ -130,7 +132,7 @@ impl Data {
         if let Some(link) = &current.link {
             return Ok((current.number, link.clone()));
         }
-        (current.renewal, current.begun) = (renewal, Some((watched, Instant::now())));
+        (current.renewal, current.begun) = (renewal, Some((watched, monotonic_nanos())));
         let link = self.connect().await?;
         current.number += 1;
         current.link = Some(link.clone());
