@@ -1,21 +1,25 @@
 //! Many tasks for one call.
 
+#[cfg(any(feature = "nats", feature = "postgres"))]
 use std::collections::{BTreeMap, HashMap};
 
 use crate::shape::error::StoreError;
 use crate::shape::task::Task;
+#[cfg(any(feature = "nats", feature = "postgres"))]
 use crate::shape::timestamp::Timestamp;
 
 /// Tasks in one call.
 const TASKS_MAX: usize = 10_000;
 
 /// Many tasks: of those with the same id the last. In the order of their ids, so that two calls lock them in the same order.
+#[cfg(any(feature = "nats", feature = "postgres"))]
 #[derive(Debug)]
 pub(crate) struct Many {
     ids: Vec<String>,
     tasks: BTreeMap<String, Task>,
 }
 
+#[cfg(any(feature = "nats", feature = "postgres"))]
 impl Many {
     pub(crate) fn of(tasks: Vec<Task>) -> Result<Self, StoreError> {
         check(&tasks)?;
