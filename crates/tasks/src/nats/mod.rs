@@ -49,7 +49,11 @@ use crate::store::{Ask, Failure, TaskStore, Wake};
 /// For how long an answer of the engine's clock is used.
 const CLOCK_AGE: Duration = Duration::from_secs(5);
 
-/// Tasks in a stream of NATS JetStream, of version 2.12 or later. Clones share one connection.
+/// How long a call may take in all.
+const LIMIT: Duration = Duration::from_secs(5);
+
+/// Tasks in a stream of NATS JetStream, of version 2.12 or later. Clones share one connection, which is made anew when it breaks or
+/// has been silent for some seconds. A call takes five seconds at most.
 ///
 /// ```no_run
 /// use std::time::Duration;
@@ -98,7 +102,11 @@ impl NatsStore {
         T: Send + 'static,
         F: Future<Output = Result<T, StoreError>> + Send + 'static,
     {
-        let called = self.runtime.spawn(call(Arc::clone(&self.inner)));
+        let call = call(Arc::clone(&self.inner));
+        let called = self.runtime.spawn(async move {
+            let limited = tokio::time::timeout(LIMIT, call).await;
+            limited.unwrap_or(Err(StoreError::TimedOut))
+        });
         called.await.map_err(StoreError::engine)?
     }
 }

@@ -30,6 +30,9 @@ const EVERY: &str = "Tw-Every";
 const ATTEMPT: &str = "Tw-Attempt";
 const PRIORITY: &str = "Tw-Priority";
 
+/// The beginning of the year 2262. The server counts nanoseconds, and hands over at once what lies beyond what it can count.
+const LAST_HAND_OVER: Timestamp = Timestamp(9_214_646_400_000_000);
+
 impl Order {
     pub(super) fn of(task: Task, due: Timestamp) -> Self {
         Self {
@@ -83,6 +86,7 @@ impl Order {
 
     /// As a schedule: it becomes a message that is handed over at `from`.
     pub(super) fn schedule(&self, subjects: &Subjects, id: &str, from: Timestamp) -> Letter {
+        let from = from.min(LAST_HAND_OVER);
         let letter = Letter::new(subjects.pending(id))
             .header("Nats-Schedule", format_args!("@at {}", rfc3339(from)))
             .header("Nats-Schedule-Target", subjects.handed(id, self.priority));

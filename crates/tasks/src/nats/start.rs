@@ -19,6 +19,13 @@ use crate::shape::task::Priority;
 /// How long a call may take.
 const PATIENCE: Duration = Duration::from_secs(1);
 
+/// How often it is asked whether the server is there. After two questions without an answer, the connection is made anew.
+const PING: Duration = Duration::from_secs(2);
+
+/// Bytes that a queue's name may have, and the longest lease.
+const NAME_MAX: usize = 200;
+const LEASE_MAX: Duration = Duration::from_secs(24 * 3600);
+
 /// How often something is made that cannot be made yet.
 const TRIES: u32 = 40;
 
@@ -74,7 +81,7 @@ impl NatsBuilder {
         self
     }
 
-    /// How long JetStream waits before it delivers a task again (default 16 s), whatever the workers' lease is. Workers believe
+    /// How long JetStream waits before it delivers a task again (default 16 s, a day at most), whatever the workers' lease is. Workers believe
     /// in a claim for three quarters of that, which should be longer than an election.
     #[must_use]
     pub fn lease(mut self, lease: Duration) -> Self {
@@ -100,12 +107,18 @@ impl NatsBuilder {
         if self.queue.is_empty() || !self.queue.chars().all(is_name) {
             return Err(StoreError::refused("a queue has letters, digits, - and _"));
         }
+        if self.queue.len() > NAME_MAX || self.lease > LEASE_MAX {
+            return Err(StoreError::refused(
+                "a queue's name has 200 bytes at most, and a lease lasts a day",
+            ));
+        }
         let options = self
             .options
             .as_ref()
             .map_or_else(ConnectOptions::new, |make| make());
         let options = options
             .request_timeout(Some(PATIENCE))
+            .ping_interval(PING)
             .reconnect_delay_callback(|tries| {
                 RECONNECT.min(Duration::from_millis(10) * u32::try_from(tries).unwrap_or(u32::MAX))
             });

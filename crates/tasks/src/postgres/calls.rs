@@ -3,9 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::rows::{
-    Named, Order, Orders, When, claim, dues, letter, micros, number, signed, verdicts,
-};
+use super::rows::{Named, Order, Orders, When, claim, dues, letter, micros, number, verdicts};
 use super::session::Of;
 use super::{Parameters, PostgresStore};
 use crate::shape::claim::{Claim, Verdict};
@@ -50,7 +48,8 @@ impl TaskStore for PostgresStore {
     async fn claim(&self, ask: Ask) -> Result<Vec<Claim>, StoreError> {
         let (ahead, lease) = (micros(ask.lookahead), micros(ask.lease));
         let most = i64::try_from(ask.most).unwrap_or(i64::MAX);
-        let parameters: Parameters<'_> = &[&self.queue, &ahead, &lease, &ask.worker, &most];
+        let worker = ask.worker.replace('\0', "");
+        let parameters: Parameters<'_> = &[&self.queue, &ahead, &lease, &worker, &most];
         let rows = self.query(Of::Claim, parameters).await?;
         Ok(rows.iter().map(|row| claim(row, ask.lease)).collect())
     }
@@ -72,20 +71,26 @@ impl TaskStore for PostgresStore {
     }
 
     async fn fail(&self, claim: &Claim, failure: Failure) -> Result<Verdict, StoreError> {
-        let fence = signed(claim.fence.0);
-        let failed = match failure.retry {
+        let Named { ids, fences } = Named::one(claim);
+        let rows = match failure.retry {
             Some(due) => {
                 let When { wait, at } = When::of(due);
-                self.changes(Of::Retry, &[&self.queue, &claim.id, &fence, &wait, &at])
-                    .await?
+                let parameters: Parameters<'_> = &[&self.queue, &ids, &fences, &wait, &at];
+                self.query(Of::Retry, parameters).await?
             }
             None => {
-                let error = &failure.error;
-                self.changes(Of::Bury, &[&self.queue, &claim.id, &fence, error])
-                    .await?
+                // A text has no such character.
+                let error = failure.error.replace('\0', "");
+                let parameters: Parameters<'_> = &[&self.queue, &ids, &fences, &error];
+                self.query(Of::Bury, parameters).await?
             }
         };
-        Ok(failed.into())
+        let verdict = rows.first().map(|row| row.get::<_, bool>(1));
+        Ok(match verdict {
+            Some(true) => Verdict::Accepted,
+            Some(false) => Verdict::Busy,
+            None => Verdict::Refused,
+        })
     }
 
     async fn release(&self, claims: &[Arc<Claim>]) -> Result<Vec<Verdict>, StoreError> {
@@ -104,16 +109,18 @@ impl TaskStore for PostgresStore {
     }
 
     async fn requeue(&self, id: &str, due: Due) -> Result<bool, StoreError> {
+        check_id(id)?;
         let When { wait, at } = When::of(due);
         self.changes(Of::Requeue, &[&self.queue, &id, &wait, &at])
             .await
     }
 
     async fn remove_dead(&self, id: &str) -> Result<bool, StoreError> {
+        check_id(id)?;
         self.changes(Of::RemoveDead, &[&self.queue, &id]).await
     }
 
     fn on_arrival(&self, wake: Wake) {
-        self.link.on_arrival(wake);
+        self.work.on_arrival(wake);
     }
 }

@@ -4,6 +4,7 @@
 mod calls;
 mod rows;
 mod session;
+mod silence;
 mod sql;
 
 use std::fmt;
@@ -24,7 +25,10 @@ use crate::shape::timestamp::Timestamp;
 /// The parameters of a statement.
 type Parameters<'a> = &'a [&'a (dyn ToSql + Sync)];
 
-/// Tasks in a table of Postgres. Clones share one connection, which is made anew when it breaks.
+/// Tasks in a table of Postgres. Clones share two connections: what workers call never waits behind a call that waits for a lock.
+/// Each is made anew when it breaks, or when it has not answered for five seconds.
+///
+/// A call waits for a lock for a second at most, and for the database for four. Then it fails.
 ///
 /// Its tables are `tidewheel_tasks` and `tidewheel_dead`. A *queue* is a name within them: only workers of that queue claim
 /// its tasks.
@@ -44,7 +48,10 @@ type Parameters<'a> = &'a [&'a (dyn ToSql + Sync)];
 /// ```
 #[derive(Clone)]
 pub struct PostgresStore {
+    /// For calls that may wait for what a transaction has locked.
     link: Arc<Link>,
+    /// For those of workers, which wait for nobody.
+    work: Arc<Link>,
     queue: String,
 }
 
@@ -81,9 +88,11 @@ impl PostgresStore {
     {
         let config: Config = config.parse().map_err(StoreError::refused)?;
         let queue = queue.to_owned();
-        let link = Arc::new(Link::new(config, tls, queue.clone()));
+        let link = Arc::new(Link::new(config.clone(), tls.clone(), queue.clone()));
+        let work = Arc::new(Link::new(config, tls, queue.clone()));
         link.session().await?;
-        Ok(Self { link, queue })
+        work.session().await?;
+        Ok(Self { link, work, queue })
     }
 
     /// Keeps a task by the caller's own connection or transaction: with that the task comes, or not.
@@ -132,9 +141,16 @@ impl PostgresStore {
     }
 
     async fn query(&self, of: Of, parameters: Parameters<'_>) -> Result<Vec<Row>, StoreError> {
-        let session = self.link.session().await?;
-        let statement = session.statement(of);
-        let rows = session.client.query(statement, parameters).await;
+        let link = if of.is_of_workers() {
+            &self.work
+        } else {
+            &self.link
+        };
+        let session = link.session().await?;
+        let asked = session.silence.ask();
+        let rows = session.client.query(session.statement(of), parameters);
+        let rows = rows.await;
+        session.silence.answered(asked);
         rows.map_err(said)
     }
 

@@ -1,6 +1,6 @@
 //! Tasks and claims as parameters and rows.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -121,6 +121,13 @@ pub(super) struct Named {
 }
 
 impl Named {
+    pub(super) fn one(claim: &Claim) -> Self {
+        Self {
+            ids: vec![claim.id.clone()],
+            fences: vec![signed(claim.fence.0)],
+        }
+    }
+
     pub(super) fn of(claims: &[Arc<Claim>]) -> Self {
         Self {
             ids: claims.iter().map(|claim| claim.id.clone()).collect(),
@@ -129,13 +136,16 @@ impl Named {
     }
 }
 
-/// Which claims are among the fences that came back.
+/// What rows of fences say about claims. What is not among them is refused, and so is the second of two equal claims.
 pub(super) fn verdicts(claims: &[Arc<Claim>], rows: &[Row]) -> Vec<Verdict> {
-    let accepted: HashSet<u64> = rows.iter().map(|row| number(row, 0)).collect();
-    let accepted = claims
-        .iter()
-        .map(|claim| accepted.contains(&claim.fence.0).into());
-    accepted.collect()
+    let said = rows.iter().map(|row| (number(row, 0), row.get(1)));
+    let mut said: HashMap<u64, bool> = said.collect();
+    let verdict = |claim: &Arc<Claim>| match said.remove(&claim.fence.0) {
+        Some(true) => Verdict::Accepted,
+        Some(false) => Verdict::Busy,
+        None => Verdict::Refused,
+    };
+    claims.iter().map(verdict).collect()
 }
 
 pub(super) fn claim(row: &Row, lease: Duration) -> Claim {

@@ -1,4 +1,4 @@
-//! One connection, made anew when it breaks: its statements, and the notes that say that something came.
+//! One connection, made anew when it breaks or falls silent: its statements, and the notes that say that something came.
 
 use std::future::poll_fn;
 use std::pin::Pin;
@@ -9,12 +9,19 @@ use tokio::runtime::Handle;
 use tokio_postgres::tls::{MakeTlsConnect, TlsConnect};
 use tokio_postgres::{AsyncMessage, Client, Config, Connection, Socket, Statement};
 
+use super::silence::Silence;
 use super::sql;
 use crate::shape::error::StoreError;
 use crate::store::Wake;
 
 /// How long a connection may take.
 const PATIENCE: Duration = Duration::from_secs(2);
+
+/// How often it is looked whether the server still answers.
+const LOOK: Duration = Duration::from_millis(500);
+
+/// How long a statement may wait for a lock, and how long it may take, in milliseconds.
+const LIMITS: &str = "SET lock_timeout = 1000; SET statement_timeout = 4000";
 
 /// Which statement is meant.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -34,6 +41,14 @@ pub(super) enum Of {
     Letters,
     Requeue,
     RemoveDead,
+}
+
+impl Of {
+    /// Whether workers call it, and it waits for nobody's lock.
+    pub(super) fn is_of_workers(self) -> bool {
+        use Of::{Bury, Claim, Done, Extend, Now, Release, Retry};
+        matches!(self, Now | Claim | Extend | Done | Release | Retry | Bury)
+    }
 }
 
 /// All statements, in the order of [`Of`].
@@ -58,6 +73,7 @@ const STATEMENTS: [&str; 15] = [
 /// A connection, and its prepared statements.
 pub(super) struct Session {
     pub(super) client: Client,
+    pub(super) silence: Arc<Silence>,
     statements: Vec<Statement>,
 }
 
@@ -67,7 +83,9 @@ impl Session {
     }
 }
 
-type Connecting = Pin<Box<dyn Future<Output = Result<Client, tokio_postgres::Error>> + Send>>;
+/// A client, and what tells whether its server answers.
+type Connected = Result<(Client, Arc<Silence>), tokio_postgres::Error>;
+type Connecting = Pin<Box<dyn Future<Output = Connected> + Send>>;
 
 /// How the server is reached.
 pub(super) struct Link {
@@ -92,8 +110,9 @@ impl Link {
             let wakes = Arc::clone(&wakers);
             Box::pin(async move {
                 let (client, connection) = config.connect(tls).await?;
-                tokio::spawn(drive(connection, queue, wakes));
-                Ok(client)
+                let silence = Arc::new(Silence::new());
+                tokio::spawn(drive(connection, queue, wakes, Arc::clone(&silence)));
+                Ok((client, silence))
             })
         };
         Self {
@@ -130,14 +149,19 @@ impl Link {
 /// Connects, and prepares everything.
 async fn opened(connecting: Connecting) -> Result<Session, StoreError> {
     let opening = async {
-        let client = connecting.await?;
+        let (client, silence) = connecting.await?;
         client.batch_execute(sql::TABLES).await?;
+        client.batch_execute(LIMITS).await?;
         client.batch_execute("LISTEN tidewheel_tasks").await?;
         let mut statements = Vec::with_capacity(STATEMENTS.len());
         for text in STATEMENTS {
             statements.push(client.prepare(text).await?);
         }
-        Ok::<_, tokio_postgres::Error>(Session { client, statements })
+        Ok::<_, tokio_postgres::Error>(Session {
+            client,
+            silence,
+            statements,
+        })
     };
     let opened = tokio::time::timeout(PATIENCE, opening).await;
     opened.map_err(|_| StoreError::TimedOut)?.map_err(said)
@@ -151,19 +175,27 @@ pub(super) fn said(error: tokio_postgres::Error) -> StoreError {
     }
 }
 
-/// Moves a connection's bytes, and tells workers about notes for their queue.
-async fn drive<S, T>(mut connection: Connection<S, T>, queue: String, wakes: Arc<Mutex<Vec<Wake>>>)
-where
+/// Moves a connection's bytes, and tells workers about notes for their queue. A server that is silent is left.
+async fn drive<S, T>(
+    mut connection: Connection<S, T>,
+    queue: String,
+    wakes: Arc<Mutex<Vec<Wake>>>,
+    silence: Arc<Silence>,
+) where
     S: tokio::io::AsyncRead + tokio::io::AsyncWrite + Unpin,
     T: tokio::io::AsyncRead + tokio::io::AsyncWrite + Unpin,
 {
-    // An error ends the connection, and the next call makes another one.
-    while let Some(Ok(message)) = poll_fn(|context| connection.poll_message(context)).await {
-        if let AsyncMessage::Notification(note) = message
-            && note.payload() == queue
-        {
-            let wakes = wakes.lock().unwrap_or_else(PoisonError::into_inner).clone();
-            wakes.iter().for_each(|wake| wake());
+    // An end or an error ends the connection, and what waits for it. The next call makes another one.
+    while !silence.is_long() {
+        let next = poll_fn(|context| connection.poll_message(context));
+        match tokio::time::timeout(LOOK, next).await {
+            Err(_) => {}
+            Ok(Some(Ok(AsyncMessage::Notification(note)))) if note.payload() == queue => {
+                let wakes = wakes.lock().unwrap_or_else(PoisonError::into_inner).clone();
+                wakes.iter().for_each(|wake| wake());
+            }
+            Ok(Some(Ok(_))) => {}
+            Ok(_) => return,
         }
     }
 }

@@ -124,76 +124,97 @@ FROM (
 WHERE t.queue = $1 AND t.id = chosen.id
 RETURNING t.id, t.due, t.began, t.payload, t.priority, t.every, t.attempt, t.fence";
 
-/// Queue, ids, fences, lease.
-pub(super) const EXTEND: &str = "
-UPDATE tidewheel_tasks AS t SET held_until = tidewheel_now() + $4::bigint
-FROM unnest($2::text[], $3::bigint[]) AS c (id, fence)
-WHERE t.queue = $1 AND t.id = c.id AND t.fence = c.fence
-RETURNING t.fence";
+/// A statement about claims, named by queue, ids and fences. It never waits: what another transaction has locked, such as one
+/// that enqueues a task of the same id, is left out. It answers with the fences of those that it changed, and of those left
+/// out.
+macro_rules! about_claims {
+    ($act:literal) => {
+        concat!(
+            "
+WITH c AS (SELECT DISTINCT id, fence FROM unnest($2::text[], $3::bigint[]) AS c (id, fence)),
+mine AS (
+    SELECT t.queue, t.id, t.fence FROM tidewheel_tasks AS t JOIN c ON t.id = c.id AND t.fence = c.fence
+    WHERE t.queue = $1 FOR UPDATE OF t SKIP LOCKED
+),",
+            $act,
+            "
+SELECT fence, true FROM mine
+UNION ALL
+SELECT t.fence, false FROM tidewheel_tasks AS t JOIN c ON t.id = c.id AND t.fence = c.fence
+WHERE (SELECT count(*) FROM mine) < (SELECT count(*) FROM c)
+    AND t.queue = $1 AND NOT EXISTS (SELECT FROM mine WHERE mine.fence = t.fence)"
+        )
+    };
+}
 
-/// Queue, ids, fences. A periodic task is due at the first time of its rhythm that lies ahead.
-pub(super) const DONE: &str = "
-WITH c AS (SELECT * FROM unnest($2::text[], $3::bigint[]) AS c (id, fence)),
+/// And the lease.
+pub(super) const EXTEND: &str = about_claims!(
+    "
+kept AS (
+    UPDATE tidewheel_tasks AS t SET held_until = tidewheel_now() + $4::bigint
+    FROM mine WHERE t.queue = mine.queue AND t.id = mine.id
+)"
+);
+
+/// A periodic task is due at the first time of its rhythm that lies ahead.
+pub(super) const DONE: &str = about_claims!(
+    "
 gone AS (
-    DELETE FROM tidewheel_tasks AS t USING c
-    WHERE t.queue = $1 AND t.id = c.id AND t.fence = c.fence AND t.every IS NULL
-    RETURNING c.fence
+    DELETE FROM tidewheel_tasks AS t USING mine
+    WHERE t.queue = mine.queue AND t.id = mine.id AND t.every IS NULL
 ),
 next AS (
     UPDATE tidewheel_tasks AS t SET
         (due, began) = (SELECT d, d FROM (SELECT t.began + t.every
             * (greatest(tidewheel_now() - t.began, 0) / t.every + 1)) AS n (d)),
         attempt = 1, fence = NULL, held_until = NULL, held_by = NULL
-    FROM c
-    WHERE t.queue = $1 AND t.id = c.id AND t.fence = c.fence AND t.every IS NOT NULL
-    RETURNING c.fence
-)
-SELECT fence FROM gone UNION ALL SELECT fence FROM next";
+    FROM mine WHERE t.queue = mine.queue AND t.id = mine.id AND t.every IS NOT NULL
+)"
+);
 
-/// Queue, ids, fences.
-pub(super) const RELEASE: &str = "
-WITH back AS (
+pub(super) const RELEASE: &str = about_claims!(
+    "
+back AS (
     UPDATE tidewheel_tasks AS t SET fence = NULL, held_until = NULL, held_by = NULL
-    FROM unnest($2::text[], $3::bigint[]) AS c (id, fence)
-    WHERE t.queue = $1 AND t.id = c.id AND t.fence = c.fence
-    RETURNING c.fence
-), told AS (SELECT pg_notify('tidewheel_tasks', $1))
-SELECT fence FROM back, told";
+    FROM mine WHERE t.queue = mine.queue AND t.id = mine.id
+    RETURNING pg_notify('tidewheel_tasks', $1)
+)"
+);
 
-/// Queue, id, fence, wait, point in time.
-pub(super) const RETRY: &str = "
-UPDATE tidewheel_tasks SET
-    due = COALESCE($5::bigint, tidewheel_now() + $4::bigint), attempt = attempt + 1,
-    fence = NULL, held_until = NULL, held_by = NULL
-WHERE queue = $1 AND id = $2 AND fence = $3
-RETURNING id";
+/// And wait, point in time.
+pub(super) const RETRY: &str = about_claims!(
+    "
+again AS (
+    UPDATE tidewheel_tasks AS t SET
+        due = COALESCE($5::bigint, tidewheel_now() + $4::bigint), attempt = attempt + 1,
+        fence = NULL, held_until = NULL, held_by = NULL
+    FROM mine WHERE t.queue = mine.queue AND t.id = mine.id
+)"
+);
 
-/// Queue, id, fence, error.
-pub(super) const BURY: &str = "
-WITH ended AS (
-    SELECT queue, id, payload, attempt, every FROM tidewheel_tasks
-    WHERE queue = $1 AND id = $2 AND fence = $3 FOR UPDATE
-),
+/// And the error.
+pub(super) const BURY: &str = about_claims!(
+    "
 letter AS (
     INSERT INTO tidewheel_dead (queue, id, payload, attempts, error, died)
-    SELECT queue, id, payload, attempt, $4, tidewheel_now() FROM ended
+    SELECT t.queue, t.id, t.payload, t.attempt, $4, tidewheel_now()
+    FROM tidewheel_tasks AS t JOIN mine ON t.queue = mine.queue AND t.id = mine.id
     ON CONFLICT (queue, id) DO UPDATE SET
         payload = excluded.payload, attempts = excluded.attempts,
         error = excluded.error, died = excluded.died
 ),
 gone AS (
-    DELETE FROM tidewheel_tasks AS t USING ended
-    WHERE t.queue = ended.queue AND t.id = ended.id AND ended.every IS NULL
+    DELETE FROM tidewheel_tasks AS t USING mine
+    WHERE t.queue = mine.queue AND t.id = mine.id AND t.every IS NULL
 ),
 next AS (
     UPDATE tidewheel_tasks AS t SET
         (due, began) = (SELECT d, d FROM (SELECT t.began + t.every
             * (greatest(tidewheel_now() - t.began, 0) / t.every + 1)) AS n (d)),
         attempt = 1, fence = NULL, held_until = NULL, held_by = NULL
-    FROM ended
-    WHERE t.queue = ended.queue AND t.id = ended.id AND ended.every IS NOT NULL
-)
-SELECT id FROM ended";
+    FROM mine WHERE t.queue = mine.queue AND t.id = mine.id AND t.every IS NOT NULL
+)"
+);
 
 /// Queue, how many.
 pub(super) const LETTERS: &str = "

@@ -5,7 +5,7 @@ use std::time::Duration;
 use tidewheel_time::ticks;
 
 use crate::shape::error::StoreError;
-use crate::shape::timestamp::Timestamp;
+use crate::shape::timestamp::{LATEST, Timestamp};
 
 /// Bytes that an id may have.
 const ID_MAX: usize = 200;
@@ -13,7 +13,7 @@ const ID_MAX: usize = 200;
 /// Bytes that a payload may have: what NATS takes in one message by default, with room for headers.
 const PAYLOAD_MAX: usize = 900_000;
 
-/// When a task is due, by the engine's clock.
+/// When a task is due, by the engine's clock: at the end of the year 9999 at the latest.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Due {
     /// So long after the engine has got to know of it.
@@ -28,7 +28,7 @@ impl Due {
     pub fn at(self, now: Timestamp) -> Timestamp {
         match self {
             Self::After(wait) => now.plus(wait),
-            Self::At(at) => at.min(Timestamp(i64::MAX as u64)),
+            Self::At(at) => at.min(LATEST),
         }
     }
 }
@@ -166,10 +166,8 @@ pub(crate) fn check_id(id: &str) -> Result<(), StoreError> {
 pub(crate) fn next_run(due: Timestamp, period: Duration, now: Timestamp) -> Timestamp {
     let us = u64::try_from(period.as_micros()).unwrap_or(u64::MAX).max(1);
     let missed = now.0.saturating_sub(due.0) / us;
-    Timestamp(
-        due.0
-            .saturating_add(us.saturating_mul(missed.saturating_add(1))),
-    )
+    let passed = us.saturating_mul(missed.saturating_add(1));
+    Timestamp(due.0.saturating_add(passed)).min(LATEST)
 }
 
 #[cfg(test)]
@@ -184,7 +182,7 @@ mod tests {
         assert_eq!([next(1000, 1100), next(1000, 1730)], [1200, 1800]);
         // A run that is held before its time.
         assert_eq!(next(1000, 900), 1100);
-        assert_eq!(next(u64::MAX, 7), u64::MAX);
+        assert_eq!(next(u64::MAX, 7), LATEST.0);
     }
 
     #[test]

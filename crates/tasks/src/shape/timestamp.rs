@@ -7,13 +7,15 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
 pub struct Timestamp(pub u64);
 
+/// The end of the year 9999: engines that write times as text know no later ones.
+pub(crate) const LATEST: Timestamp = Timestamp(253_402_300_799_999_999);
+
 impl Timestamp {
-    /// So much later. Fractions of a microsecond count as a whole one.
+    /// So much later; the end of the year 9999 at the latest. Fractions of a microsecond count as a whole one.
     #[must_use]
     pub fn plus(self, wait: Duration) -> Self {
         let us = u64::try_from(wait.as_nanos().div_ceil(1000)).unwrap_or(u64::MAX);
-        // What fits into a signed number, which databases have.
-        Self(self.0.saturating_add(us).min(i64::MAX as u64))
+        Self(self.0.saturating_add(us)).min(LATEST)
     }
 
     /// So much earlier; 1970 at the earliest.

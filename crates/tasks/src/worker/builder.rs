@@ -19,6 +19,9 @@ use super::settings::Settings;
 use super::shared::{AnyClock, Shared, Wheel};
 use crate::store::TaskStore;
 
+/// Longest pause between two questions for claims.
+const POLL_MAX: Duration = Duration::from_secs(3600);
+
 /// A run of an async handler, as an executor takes it.
 pub type RunFuture = Pin<Box<dyn Future<Output = ()> + Send>>;
 
@@ -89,10 +92,11 @@ impl<S: TaskStore> WorkerBuilder<S> {
         self
     }
 
-    /// From one question for claims to the next (default 0.5 s), when the engine has not said that something came.
+    /// From one question for claims to the next (default 0.5 s, an hour at most), when the engine has not said that something
+    /// came.
     #[must_use]
     pub fn poll(mut self, poll: Duration) -> Self {
-        self.settings.poll = poll;
+        self.settings.poll = poll.min(POLL_MAX);
         self
     }
 
@@ -165,11 +169,12 @@ impl<S: TaskStore> WorkerBuilder<S> {
     fn start_boxed(self, handler: Handler) -> Result<Worker<S>, Error> {
         let clock = self.clock.clone();
         let clock = clock.unwrap_or_else(|| AnyClock(Arc::new(SystemClock::new())));
-        let mut wheel = wheel_builder(&self.settings.name);
-        if let Some(threads) = self.threads {
+        let (name, threads) = (self.settings.name.clone(), self.threads);
+        let shared = self.shared(clock.clone(), handler)?;
+        let mut wheel = wheel_builder(&name);
+        if let Some(threads) = threads {
             wheel = wheel.workers(threads);
         }
-        let shared = self.shared(clock.clone(), handler)?;
         let wheel = wheel.clock(clock).start(fires(&shared))?;
         let ferry = start_ferry(&shared, wheel.handle())?;
         Ok(Worker {
@@ -198,6 +203,9 @@ impl<S: TaskStore> WorkerBuilder<S> {
 
     fn shared(self, clock: AnyClock, handler: Handler) -> Result<Arc<Shared<S>>, Error> {
         let settings = &self.settings;
+        if settings.name.contains('\0') {
+            return Err(Error::Config("a worker's name has no zero byte"));
+        }
         if settings.held == 0 {
             return Err(Error::Config("a worker holds at least one claim"));
         }

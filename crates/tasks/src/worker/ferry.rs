@@ -2,7 +2,7 @@
 //!
 //! A turn is: take what has come; tell the engine how runs have ended; extend leases of which a quarter is over, many at a
 //! time; ask for the time; claim. A call that fails is made again in a later turn, after a pause that doubles up to a quarter of a second. What ends
-//! while the engine is away waits here: it is bounded by the number of claims.
+//! while the engine is away, or what it does not take just now, waits here: it is bounded by the number of claims.
 
 use std::collections::HashMap;
 use std::future::Future;
@@ -55,11 +55,37 @@ const PARKED: Duration = Duration::from_secs(24 * 3600);
 /// Bytes of an error that the engine keeps.
 const ERROR_MAX: usize = 1000;
 
+/// Calls about ends that may fail in one turn, unless the engine does not answer at all.
+const FAILURES: usize = 3;
+
+/// How long an end waits at most that the engine did not take.
+const END_PAUSE_MAX: Duration = Duration::from_millis(500);
+
+/// An end that the engine does not know yet.
+#[derive(Debug)]
+struct Untold {
+    end: End,
+    tries: u32,
+    /// It is not told before this.
+    at: Duration,
+}
+
+impl Untold {
+    /// The engine did not take it: others go first.
+    fn put_off(&mut self, now: Duration) {
+        let pause = PAUSE_MIN * (1 << self.tries.min(8));
+        self.tries = self.tries.saturating_add(1);
+        self.at = now.saturating_add(pause.min(END_PAUSE_MAX));
+    }
+}
+
 /// The ferry's own memory.
 #[derive(Debug, Default)]
 pub(super) struct Ferry {
     /// What the engine does not know yet.
-    ends: HashMap<u64, End>,
+    ends: HashMap<u64, Untold>,
+    /// Calls about ends that failed one after another.
+    failures: usize,
     /// When claims are asked for next.
     claim_at: Duration,
     /// When the engine is asked for its time next.
@@ -89,7 +115,11 @@ impl Ferry {
     /// One turn.
     pub(super) fn turn<S: TaskStore>(&mut self, shared: &Shared<S>, wheel: &Wheel) -> Next {
         let mail = shared.mailbox.take();
-        self.ends.extend(mail.ends);
+        let ends = mail.ends.into_iter();
+        self.ends.extend(ends.map(|(key, end)| {
+            let (tries, at) = (0, Duration::ZERO);
+            (key, Untold { end, tries, at })
+        }));
         if mail.arrived {
             self.claim_at = Duration::ZERO;
         }
@@ -98,6 +128,9 @@ impl Ferry {
             && (shared.held().len() == 0 || now >= until)
         {
             // The last call: what goes back should not wait for its lease to end.
+            self.ends
+                .values_mut()
+                .for_each(|end| end.at = Duration::ZERO);
             let _ = self.tell(shared);
             let _ = call(shared, shared.store.leave());
             return Next::End;
@@ -117,11 +150,14 @@ impl Ferry {
     ) -> Result<(), StoreError> {
         // An engine may do the one while it cannot do the other.
         let told = self.tell(shared);
-        extend(shared, wheel).and(told)?;
+        extend(shared, wheel)?;
+        if let Err(StoreError::TimedOut) = told {
+            return told;
+        }
         let now = shared.clock.now();
         if now >= self.observe_at {
             observe(shared)?;
-            self.observe_at = now + shared.settings.poll;
+            self.observe_at = now.saturating_add(shared.settings.poll);
         }
         if !closing && now >= self.claim_at {
             self.claim(shared, wheel)?;
@@ -147,7 +183,8 @@ impl Ferry {
         } else {
             self.claim_at
         };
-        let next = extend.map_or(other, |extend| extend.min(other));
+        let end = self.ends.values().map(|end| end.at).min();
+        let next = extend.into_iter().chain(end).fold(other, Duration::min);
         next.max(self.resume_at).saturating_sub(now)
     }
 
@@ -161,34 +198,35 @@ impl Ferry {
         }
     }
 
-    /// Tells the engine how runs have ended.
+    /// Tells the engine how runs have ended. What it does not take now waits, and keeps nothing else waiting.
     fn tell<S: TaskStore>(&mut self, shared: &Shared<S>) -> Result<(), StoreError> {
+        self.failures = 0;
         let (mut done, mut back, mut failed) = (Vec::new(), Vec::new(), Vec::new());
-        for (key, end) in &self.ends {
+        let now = shared.clock.now();
+        self.ends.retain(|key, untold| {
             let Some(claim) = shared.held().get(*key).map(|held| Arc::clone(&held.claim)) else {
-                continue;
+                return false;
             };
-            match end {
+            match &untold.end {
+                _ if untold.at > now => {}
                 End::Ran(Outcome::Done) => done.push((*key, claim)),
-                End::Ran(outcome) => failed.push((*key, claim, outcome.clone())),
+                End::Ran(outcome) => failed.push((untold.tries, *key, claim, outcome.clone())),
                 End::Back => back.push((*key, claim)),
             }
-        }
+            true
+        });
         for batch in done.chunks(BATCH) {
-            let claims = claims_of(batch);
-            let verdicts = call(shared, shared.store.done(&claims))?;
-            self.settle(shared, batch, &verdicts, &shared.counters.done);
+            let verdicts = call(shared, shared.store.done(&claims_of(batch)));
+            self.settle(shared, batch, verdicts, &shared.counters.done)?;
         }
-        for (key, claim, outcome) in failed {
+        failed.sort_by_key(|(tries, ..)| *tries);
+        for (_, key, claim, outcome) in failed {
             self.fail(shared, key, claim, outcome)?;
         }
         for batch in back.chunks(BATCH) {
-            let claims = claims_of(batch);
-            let verdicts = call(shared, shared.store.release(&claims))?;
-            self.settle(shared, batch, &verdicts, &shared.counters.released);
+            let verdicts = call(shared, shared.store.release(&claims_of(batch)));
+            self.settle(shared, batch, verdicts, &shared.counters.released)?;
         }
-        // What is left has no claim any more.
-        self.ends.clear();
         Ok(())
     }
 
@@ -196,10 +234,19 @@ impl Ferry {
         &mut self,
         shared: &Shared<S>,
         batch: &[(u64, Arc<Claim>)],
-        verdicts: &[Verdict],
+        verdicts: Result<Vec<Verdict>, StoreError>,
         accepted: &std::sync::atomic::AtomicU64,
-    ) {
+    ) -> Result<(), StoreError> {
+        let verdicts = match verdicts {
+            Ok(verdicts) => verdicts,
+            Err(error) => return self.failed(shared, batch, error),
+        };
+        self.failures = 0;
         for ((key, claim), verdict) in batch.iter().zip(verdicts) {
+            if verdict == Verdict::Busy {
+                self.put_off(shared, *key);
+                continue;
+            }
             // There is room again, or the task's next run may be near.
             if std::mem::take(&mut self.full) || claim.every.is_some() {
                 self.claim_at = Duration::ZERO;
@@ -211,6 +258,30 @@ impl Ferry {
             } else {
                 &shared.counters.refused
             });
+        }
+        Ok(())
+    }
+
+    /// A call about ends has failed: is it only these, or the engine?
+    fn failed<S: TaskStore>(
+        &mut self,
+        shared: &Shared<S>,
+        batch: &[(u64, Arc<Claim>)],
+        error: StoreError,
+    ) -> Result<(), StoreError> {
+        for (key, _) in batch {
+            self.put_off(shared, *key);
+        }
+        self.failures += 1;
+        if error == StoreError::TimedOut || self.failures >= FAILURES {
+            return Err(error);
+        }
+        Ok(())
+    }
+
+    fn put_off<S: TaskStore>(&mut self, shared: &Shared<S>, key: u64) {
+        if let Some(untold) = self.ends.get_mut(&key) {
+            untold.put_off(shared.clock.now());
         }
     }
 
@@ -225,13 +296,19 @@ impl Ferry {
         if failure.retry.is_some() {
             self.claim_at = Duration::ZERO;
         }
-        let counter = match failure.retry {
+        let mut counter = match failure.retry {
             Some(_) => &shared.counters.retried,
             None => &shared.counters.dead,
         };
-        let verdict = call(shared, shared.store.fail(&claim, failure))?;
-        self.settle(shared, &[(key, claim)], &[verdict], counter);
-        Ok(())
+        let mut verdict = call(shared, shared.store.fail(&claim, failure));
+        if let Err(StoreError::Refused(why)) = &verdict {
+            // It will never take that.
+            counter = &shared.counters.dead;
+            let dead = Failure::dead(bounded(why.clone()));
+            verdict = call(shared, shared.store.fail(&claim, dead));
+        }
+        let verdicts = verdict.map(|verdict| vec![verdict]);
+        self.settle(shared, &[(key, claim)], verdicts, counter)
     }
 
     fn claim<S: TaskStore>(&mut self, shared: &Shared<S>, wheel: &Wheel) -> Result<(), StoreError> {
@@ -332,7 +409,9 @@ fn extended<S: TaskStore>(
     verdict: Verdict,
     sent: Duration,
 ) {
-    if verdict.is_accepted() {
+    if verdict == Verdict::Busy {
+        shared.held().put_off(key, sent);
+    } else if verdict.is_accepted() {
         shared.counters.extended.fetch_add(1, Relaxed);
         shared.held().extended(key, sent);
     } else if wheel.remove(&key).is_some() {

@@ -10,7 +10,7 @@ use super::held::Stage;
 use super::run::Run;
 use super::shared::{Shared, Wheel};
 use super::stats::count;
-use crate::shape::claim::Claim;
+use crate::shape::claim::{Claim, Verdict};
 use crate::store::TaskStore;
 use crate::wait::wait_for;
 
@@ -86,13 +86,16 @@ impl<S: TaskStore> Shared<S> {
         (now < claim.due).then(|| claim.due.since(now))
     }
 
-    /// Asks the engine whether a claim has been taken back. `None` if it does not answer.
+    /// Asks the engine whether a claim has been taken back. `None` if it does not say.
     fn is_still_ours(&self, claim: &Arc<Claim>) -> Option<bool> {
         let (claims, lease) = (std::slice::from_ref(claim), self.settings.lease);
         let extended = self.store.extend(claims, lease);
         let verdicts = wait_for(&self.clock, self.settings.limit, extended);
-        let verdicts = verdicts.ok()?;
-        Some(verdicts.iter().all(|verdict| verdict.is_accepted()))
+        match verdicts.ok()?.first()? {
+            Verdict::Accepted => Some(true),
+            Verdict::Refused => Some(false),
+            Verdict::Busy => None,
+        }
     }
 
     fn begin(self: &Arc<Self>, key: u64, claim: Arc<Claim>) {

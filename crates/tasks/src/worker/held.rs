@@ -32,6 +32,8 @@ pub(super) struct Held {
     pub(super) until: Duration,
     /// Until when nobody else can have it, even if the engine has lost the latest extension.
     pub(super) sure: Duration,
+    /// Its place among the leases.
+    listed: Duration,
 }
 
 impl Held {
@@ -80,7 +82,8 @@ impl Claims {
     pub(super) fn add(&mut self, claim: Claim, asked: Duration, late: bool) -> u64 {
         self.latest += 1;
         self.ahead += usize::from(!late);
-        let held = Held {
+        let mut held = Held {
+            listed: Duration::ZERO,
             stage: Stage::Waits,
             late,
             asked,
@@ -88,7 +91,8 @@ impl Claims {
             sure: asked.saturating_add(claim.sure),
             claim: Arc::new(claim),
         };
-        self.leases.insert((held.extend_at(), self.latest));
+        held.listed = held.extend_at();
+        self.leases.insert((held.listed, self.latest));
         self.claims.insert(self.latest, held);
         self.latest
     }
@@ -106,7 +110,7 @@ impl Claims {
         self.running -= usize::from(held.stage == Stage::Runs);
         self.running += usize::from(stage == Stage::Runs);
         held.stage = stage;
-        let lease = (held.extend_at(), key);
+        let lease = (held.listed, key);
         if stage == Stage::Ended {
             self.leases.remove(&lease);
             self.late.ended(key);
@@ -120,20 +124,32 @@ impl Claims {
         let Some(held) = self.claims.get_mut(&key) else {
             return;
         };
-        let listed = self.leases.remove(&(held.extend_at(), key));
+        let listed = self.leases.remove(&(held.listed, key));
         let before = held.asked.saturating_add(held.claim.sure);
         held.sure = held.sure.max(before);
         held.asked = asked;
         held.until = asked.saturating_add(held.claim.lease);
+        held.listed = held.extend_at();
         if listed {
-            self.leases.insert((held.extend_at(), key));
+            self.leases.insert((held.listed, key));
+        }
+    }
+
+    /// The engine could not extend its lease just now: it is asked again a bit later.
+    pub(super) fn put_off(&mut self, key: u64, asked: Duration) {
+        let Some(held) = self.claims.get_mut(&key) else {
+            return;
+        };
+        if self.leases.remove(&(held.listed, key)) {
+            held.listed = asked.saturating_add(held.claim.lease / 16 + Duration::from_millis(1));
+            self.leases.insert((held.listed, key));
         }
     }
 
     /// It is not the worker's any more, and runs: nothing more is asked about it.
     pub(super) fn give_up(&mut self, key: u64) {
         if let Some(held) = self.claims.get(&key) {
-            self.leases.remove(&(held.extend_at(), key));
+            self.leases.remove(&(held.listed, key));
         }
     }
 

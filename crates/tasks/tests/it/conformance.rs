@@ -32,6 +32,7 @@ pub(crate) fn suite(store: &impl TaskStore, lease: Duration, pass: Pass<'_>) {
     suite.a_claim_that_is_moved_is_refused_and_runs_once_more();
     suite.every_end_of_a_claim_is_refused_once_its_id_is_scheduled_anew();
     suite.a_periodic_task_is_replaced_while_it_is_claimed();
+    suite.what_is_due_at_the_end_of_time_is_kept();
     suite.higher_priorities_are_claimed_first();
     suite.any_id_and_payload_comes_back();
     suite.what_cannot_be_kept_is_refused();
@@ -409,6 +410,33 @@ impl<S: TaskStore> Suite<'_, S> {
             assert!(self.is_done(&new));
         }
         (self.pass)(MS(500));
+        self.claims_nothing();
+    }
+
+    fn what_is_due_at_the_end_of_time_is_kept(&self) {
+        let ends = [
+            Due::After(Duration::MAX),
+            Due::At(Timestamp(u64::MAX)),
+            Due::After(Duration::from_secs(9000 * 366 * 86_400)),
+        ];
+        for due in ends {
+            let mut task = Task::new("never", "");
+            task.due = due;
+            self.schedule(task);
+            assert_eq!(wait(self.store.reschedule("never", due)), Ok(true));
+            assert_eq!(wait(self.store.cancel("never")), Ok(true));
+            self.schedule(Task::new("never", ""));
+            let claim = self.claim("never");
+            assert!(self.fails(&claim, Failure::retry(due, "busy")));
+            (self.pass)(MS(500));
+            self.claims_nothing();
+            assert_eq!(wait(self.store.cancel("never")), Ok(true));
+        }
+        let task = Task::new("never", "").every(Duration::MAX);
+        self.schedule(task);
+        let claim = self.claim("never");
+        assert!(self.is_done(&claim));
+        assert_eq!(wait(self.store.cancel("never")), Ok(true));
         self.claims_nothing();
     }
 

@@ -6,7 +6,8 @@ use tidewheel_engines::{Nats, eventually};
 use tidewheel_tasks::{Ask, NatsStore, Task, TaskStore, Worker, wait};
 use tokio::runtime::Runtime;
 
-use crate::common::MS;
+use crate::common::proxy::Proxy;
+use crate::common::{MS, goes_on_after_silence};
 use crate::conformance::suite;
 
 fn runtime() -> Runtime {
@@ -87,4 +88,25 @@ fn what_was_claimed_runs_on_time_while_a_leader_is_elected() {
     );
     let stopped = worker.stop(Duration::from_secs(5));
     assert_eq!(stopped.left, 0);
+}
+
+#[test]
+fn a_connection_that_falls_silent_is_made_anew() {
+    let Some(nats) = Nats::single() else {
+        return;
+    };
+    let url = nats.urls().remove(0);
+    let (_, port) = url.rsplit_once(':').expect("a port");
+    let proxy = Proxy::to(port.parse().expect("a port"));
+    let runtime = runtime();
+    let connect = |port: u16| {
+        let builder = NatsStore::builder("silent").options(|| {
+            // Otherwise it learns of the way without the proxy.
+            async_nats::ConnectOptions::new().ignore_discovered_servers()
+        });
+        let connecting = builder.connect(format!("nats://127.0.0.1:{port}"));
+        runtime.block_on(connecting).expect("a connection")
+    };
+    let direct = connect(port.parse().expect("a port"));
+    goes_on_after_silence(connect(proxy.port), &direct, &proxy);
 }

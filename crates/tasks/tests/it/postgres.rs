@@ -4,11 +4,12 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use tidewheel_engines::{Postgres, eventually};
-use tidewheel_tasks::{PostgresStore, Task, TaskStore, Worker, wait};
+use tidewheel_tasks::{Clock, PostgresStore, SystemClock, Task, TaskStore, Worker, wait};
 use tokio::runtime::Runtime;
 use tokio_postgres::NoTls;
 
-use crate::common::MS;
+use crate::common::proxy::Proxy;
+use crate::common::{MS, goes_on_after_silence};
 use crate::conformance::suite;
 
 fn runtime() -> Runtime {
@@ -91,4 +92,69 @@ fn what_was_claimed_runs_on_time_while_the_server_is_away() {
     assert_eq!(late.lock().expect("no panic").len(), 300);
     let stopped = worker.stop(Duration::from_secs(5));
     assert_eq!(stopped.left, 0);
+}
+
+#[test]
+fn a_connection_that_falls_silent_is_made_anew() {
+    let Some((server, runtime, direct)) = start() else {
+        return;
+    };
+    let url = server.url();
+    let port = url
+        .split("port=")
+        .nth(1)
+        .and_then(|rest| rest.split(' ').next());
+    let port = port.expect("a port");
+    let proxy = Proxy::to(port.parse().expect("a port"));
+    let url = url.replace(port, &proxy.port.to_string());
+    let store = runtime.block_on(PostgresStore::connect(&url, "tests"));
+    goes_on_after_silence(store.expect("a connection"), &direct, &proxy);
+}
+
+#[test]
+fn an_open_transaction_that_replaces_a_running_task_holds_up_nothing_else() {
+    let Some((server, runtime, store)) = start() else {
+        return;
+    };
+    let (told, runs) = std::sync::mpsc::channel();
+    let worker = Worker::builder(store.clone()).threads(2);
+    let worker = worker.start(move |run| {
+        let _ = told.send((run.id().to_owned(), run.late()));
+        if run.payload() == b"slow" {
+            std::thread::sleep(MS(500));
+        }
+    });
+    let worker = worker.expect("a worker");
+    wait(store.schedule(Task::new("digest", "slow"))).expect("scheduled");
+    assert_eq!(runs.recv().expect("a run").0, "digest");
+    runtime.block_on(async {
+        let (mut client, connection) = tokio_postgres::connect(&server.url(), NoTls)
+            .await
+            .expect("a client");
+        tokio::spawn(connection);
+        let transaction = client.transaction().await.expect("a transaction");
+        let task = Task::new("digest", "new").after(MS(4500));
+        let kept = store.schedule_in(&transaction, task).await;
+        kept.expect("enqueued");
+        tokio::time::sleep(MS(600)).await;
+        for n in 0..4 {
+            let task = Task::new(format!("{n}"), "").after(MS(300));
+            store.schedule(task).await.expect("scheduled");
+            tokio::time::sleep(MS(500)).await;
+        }
+        // A call for the same id is not held up for ever.
+        let clock = SystemClock::new();
+        let begun = clock.now();
+        assert!(store.schedule(Task::new("digest", "own")).await.is_err());
+        assert!(clock.now() - begun < MS(4000));
+        transaction.commit().await.expect("committed");
+    });
+    let ran: Vec<_> = runs.iter().take(5).collect();
+    for (n, (id, late)) in ran.iter().take(4).enumerate() {
+        assert_eq!(*id, format!("{n}"));
+        assert!(*late < MS(400), "{ran:?}");
+    }
+    assert_eq!(ran[4].0, "digest");
+    let stopped = worker.stop(Duration::from_secs(5));
+    assert_eq!((stopped.left, wait(store.count())), (0, Ok(0)));
 }

@@ -8,7 +8,7 @@ use tidewheel_tasks::{
     Claim, Due, ManualWorker, MemoryStore, Outcome, Retry, Task, TaskStore, Worker, wait,
 };
 
-use crate::common::watched::Watched;
+use crate::common::watched::{NEVER, Watched};
 use crate::common::{MS, engine};
 
 /// What ran: id and attempt.
@@ -402,4 +402,47 @@ fn what_is_late_leaves_a_thread_for_what_is_on_time() {
     // Behind another one it would be 15 ms late at the median.
     assert!(late[2] < MS(10), "{late:?}");
     let _ = worker.stop(MS(2000));
+}
+
+#[test]
+fn an_end_that_the_engine_never_takes_holds_up_no_other() {
+    let (clock, store) = engine();
+    let ran = Ran::default();
+    let note = noting(&ran);
+    let picky = Watched(Arc::clone(&store), |_: &mut Claim| ());
+    let worker = Worker::builder(picky).manual(&clock, move |run| {
+        note(run);
+        if run.id().starts_with("poison") {
+            Outcome::failed(NEVER)
+        } else {
+            Outcome::Done
+        }
+    });
+    let worker = worker.expect("a worker");
+    for n in 0..5 {
+        schedule(&store, Task::new(format!("poison{n}"), ""));
+    }
+    for n in 0..20 {
+        schedule(&store, Task::new(format!("{n}"), ""));
+        for _ in 0..10 {
+            worker.turn();
+            clock.advance(MS(10));
+        }
+    }
+    let stats = worker.stats();
+    assert_eq!((stats.done, store.len()), (20, 5), "{stats:?}");
+}
+
+#[test]
+fn a_question_that_is_never_asked_again_is_no_panic() {
+    let (clock, store) = engine();
+    let ran = Ran::default();
+    let worker = Worker::builder(Arc::clone(&store)).poll(Duration::MAX);
+    let worker = worker.lookahead(Duration::MAX).lease(Duration::MAX);
+    let worker = worker.limit(Duration::MAX).manual(&clock, noting(&ran));
+    let worker = worker.expect("a worker");
+    schedule(&store, Task::new("a", ""));
+    worker.turn();
+    worker.turn();
+    assert_eq!(names(&ran), ["a1"]);
 }

@@ -7,6 +7,9 @@ use tidewheel_tasks::{
     Ask, Claim, DeadLetter, Due, Failure, StoreError, Task, TaskStore, Timestamp, Verdict, Wake,
 };
 
+/// A failure that the store never takes.
+pub(crate) const NEVER: &str = "never";
+
 /// A store, and what is called with each claim.
 pub(crate) struct Watched<S, F>(pub(crate) S, pub(crate) F);
 
@@ -42,6 +45,9 @@ where
     }
 
     async fn fail(&self, claim: &Claim, failure: Failure) -> Result<Verdict, StoreError> {
+        if failure.error == NEVER {
+            return Err(StoreError::engine(NEVER));
+        }
         self.0.fail(claim, failure).await
     }
 
