@@ -1,12 +1,13 @@
 //! Many tasks at a time: atomic batches of schedules, several on their way at once.
 
 use std::collections::HashMap;
+use std::time::Duration;
 
 use futures_util::{StreamExt, TryStreamExt, stream};
 
 use super::Inner;
 use super::change::COARSE;
-use super::claims::AT_ONCE;
+use super::claims::{AT_ONCE, sequence_of};
 use super::order::Order;
 use super::record::Says;
 use super::wire::Letter;
@@ -21,6 +22,12 @@ const BATCH_BYTES: usize = 4_000_000;
 
 /// Batches on their way: more of them wait for each other, and may not be answered in time.
 const BATCHES: usize = 2;
+
+/// Before each question to a node, in milliseconds.
+const PAUSES_MS: [u64; 4] = [0, 20, 100, 500];
+
+/// Questions to the leader at a time.
+const FEW: usize = 8;
 
 /// Ids and schedules of one batch.
 type Batch = Vec<(String, Letter)>;
@@ -77,27 +84,28 @@ impl Inner {
         self.forget_all(&ids, first, last).await
     }
 
-    /// Removes what was handed over of these ids before a sequence. Any node is asked; what it says counts if it has the batch.
+    /// Removes what was handed over of these ids before a sequence. Any node is asked, again if it does not have the batch yet: a
+    /// follower may hear of it a moment later.
     async fn forget_all(&self, ids: &[String], first: u64, last: u64) -> Result<(), StoreError> {
         let handed = ids.iter().map(|id| self.subjects.handed_any(id));
         let proof = ids.last().map(|id| self.subjects.pending(id));
         let subjects: Vec<_> = handed.chain(proof).collect();
-        let found = self.wire.direct(&subjects).await?;
-        let found: Vec<_> = found
-            .iter()
-            .filter_map(super::claims::sequence_of)
-            .collect();
-        if found.iter().all(|(_, sequence)| *sequence < last) {
-            // It is behind, or the last task has been handed over: the leader knows.
-            for id in ids {
-                self.forget_handed(id, first).await?;
+        for pause in PAUSES_MS {
+            tokio::time::sleep(Duration::from_millis(pause)).await;
+            let found = self.wire.direct(&subjects).await?;
+            let found: Vec<_> = found.iter().filter_map(sequence_of).collect();
+            if found.iter().any(|(_, sequence)| *sequence >= last) {
+                let old = found.iter().filter(|(_, sequence)| *sequence < first);
+                for (subject, _) in old {
+                    self.wire.purge(subject, Some(first)).await?;
+                }
+                return Ok(());
             }
-            return Ok(());
         }
-        let old = found.iter().filter(|(_, sequence)| *sequence < first);
-        for (subject, _) in old {
-            self.wire.purge(subject, Some(first)).await?;
-        }
-        Ok(())
+        // The last task may have been handed over since: the leader knows.
+        let forgotten = ids.iter().cloned();
+        let forgotten = forgotten.map(|id| async move { self.forget_handed(&id, first).await });
+        let forgotten = stream::iter(forgotten).buffer_unordered(FEW);
+        forgotten.try_collect::<()>().await
     }
 }

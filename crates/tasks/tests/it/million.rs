@@ -84,6 +84,17 @@ fn claim_and_end(name: &str, store: &impl TaskStore, near: u64) {
     rate(name, "ends", claims.len() as u64, begin);
 }
 
+/// As a program would on an engine that does not answer in time: the call may be made again.
+async fn persist(store: &impl TaskStore, tasks: Vec<Task>) {
+    for _ in 0..20 {
+        if store.schedule_many(tasks.clone()).await.is_ok() {
+            return;
+        }
+        println!("a call failed, and is made again");
+    }
+    panic!("the engine does not answer");
+}
+
 /// Schedules tasks a thousand a call, several calls at a time, for so long at most. Returns how many.
 fn schedule<S: TaskStore + Clone>(
     runtime: &Runtime,
@@ -96,9 +107,9 @@ fn schedule<S: TaskStore + Clone>(
     runtime.block_on(async {
         for some in tasks.collect::<Vec<_>>().chunks(CALLS * CALL) {
             let calls = some.chunks(CALL).map(|some| {
-                let tasks = some.iter().map(|n| far(*n).after(wait)).collect();
+                let tasks: Vec<_> = some.iter().map(|n| far(*n).after(wait)).collect();
                 let store = store.clone();
-                tokio::spawn(async move { store.schedule_many(tasks).await.expect("scheduled") })
+                tokio::spawn(async move { persist(&store, tasks).await })
             });
             for call in calls.collect::<Vec<_>>() {
                 call.await.expect("no panic");
