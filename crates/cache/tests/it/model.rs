@@ -44,3 +44,14 @@ fn what_is_unpinned_makes_room_for_a_capacity_that_has_shrunk() {
     ];
     crate::support::run(&setup, &ops);
 }
+
+/// Found by fuzzing: it is not live, but its time is not over either.
+#[test]
+fn a_value_that_is_unchanged_for_no_time_and_kept_after_that_stays() {
+    let setup = Setup::from_bits(u64::from_le_bytes([208, 208, 51, 51, 0, 0, 0, 40]));
+    let ops = Op::all_from_bytes(&[
+        208, 2, 0, 0, 0, 149, 255, 0, 208, 208, 132, 132, 132, 208, 208, 40, 208, 2, 0, 132, 132,
+        208, 41, 93, 211, 0, 254,
+    ]);
+    crate::support::run(&setup, &ops);
+}

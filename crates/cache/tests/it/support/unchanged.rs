@@ -62,8 +62,8 @@ impl Model {
             entry.tags = old.tags;
         }
         entry.invalidated = old.invalidated && !own_tags;
-        // Of an end that may be now or a tick later, the cache's choice is learnt.
-        let is_open = entry.is_live(now).is_none();
+        // Of an end that may be now or a tick later, the cache's choice is learnt. What is kept past its end stays anyway.
+        let is_open = entry.is_live(now).is_none() && entry.grace == 0;
         let is_over =
             entry.gone_at().is_some_and(|gone| gone <= now) || is_open && self.ask(key).is_none();
         if is_over || old.invalidated {
