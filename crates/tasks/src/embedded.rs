@@ -44,6 +44,9 @@ impl EmbeddedStore {
 
 /// A store over a [`Journal`] of the scheduler's, for one process. A call returns when its change is on disk: until then it
 /// blocks the thread.
+///
+/// When the journal cannot be written, as on a full disk, that call and all that follow return the error. What it has not written
+/// is not known, so nothing is claimed and nothing answered by it. Open the store again: it has what was written.
 pub struct JournalStore<J> {
     clock: Box<dyn Clock>,
     journal: J,
@@ -55,6 +58,8 @@ struct Inside {
     /// The journal's names of what it holds: of a task, and of a dead letter.
     names: HashMap<(Arc<str>, Kind), u64>,
     next_name: u64,
+    /// Why the journal could not be written. The table has more than it since.
+    failed: Option<JournalError>,
     wakes: Vec<Wake>,
 }
 
@@ -86,6 +91,7 @@ impl<J: Journal<String, Vec<u8>>> JournalStore<J> {
             table: Table::after(journal.epoch() << FENCES),
             names: HashMap::new(),
             next_name: 1,
+            failed: None,
             wakes: Vec::new(),
         };
         records
@@ -102,12 +108,19 @@ impl<J: Journal<String, Vec<u8>>> JournalStore<J> {
     /// One step of the table, and its changes on disk.
     fn step<T>(&self, act: impl FnOnce(&mut Table, Timestamp) -> T) -> Result<T, StoreError> {
         let mut inside = self.lock();
+        if let Some(error) = &inside.failed {
+            return Err(StoreError::engine(error));
+        }
         let now = Timestamp::from(self.clock.wall());
         let value = act(&mut inside.table, now);
-        let written = inside.write(&self.journal);
+        let appended = inside.write(&self.journal);
+        inside.failed = appended.as_ref().err().cloned();
         drop(inside);
-        if let Some(appended) = written.map_err(StoreError::engine)? {
-            self.journal.wait(appended).map_err(StoreError::engine)?;
+        let written =
+            appended.and_then(|appended| appended.map_or(Ok(()), |at| self.journal.wait(at)));
+        if let Err(error) = written {
+            self.lock().failed = Some(error.clone());
+            return Err(StoreError::engine(error));
         }
         Ok(value)
     }

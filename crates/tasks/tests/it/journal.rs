@@ -1,8 +1,10 @@
 //! The store of one machine, over a journal.
 
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering::SeqCst};
 use std::time::Duration;
 
-use tidewheel_scheduler::MemoryJournal;
+use tidewheel_scheduler::{Change, JournalError, MemoryJournal, Record};
 use tidewheel_tasks::{
     Ask, Due, Failure, JournalStore, ManualClock, Priority, Task, TaskStore, wait,
 };
@@ -28,6 +30,54 @@ fn a_journal_does_what_every_store_must() {
     let store = open(&journal, &clock);
     suite(&store, MS(2000), &|time| clock.advance(time));
     assert_eq!(format!("{journal:?}"), "MemoryJournal { jobs: 0 }");
+}
+
+/// A journal on a disk that may be full.
+#[derive(Clone, Default)]
+struct Disk {
+    journal: Journal,
+    is_full: Arc<AtomicBool>,
+}
+
+impl tidewheel_scheduler::Journal<String, Vec<u8>> for Disk {
+    fn append(&self, changes: &[Change<'_, String, Vec<u8>>]) -> Result<u64, JournalError> {
+        match self.is_full.load(SeqCst) {
+            true => Err(JournalError::new("no space left")),
+            false => self.journal.append(changes),
+        }
+    }
+
+    fn wait(&self, appended: u64) -> Result<(), JournalError> {
+        tidewheel_scheduler::Journal::<String, Vec<u8>>::wait(&self.journal, appended)
+    }
+
+    fn load(&self) -> Result<Vec<Record<String, Vec<u8>>>, JournalError> {
+        self.journal.load()
+    }
+
+    fn epoch(&self) -> u64 {
+        tidewheel_scheduler::Journal::<String, Vec<u8>>::epoch(&self.journal)
+    }
+}
+
+/// What the file did not have was claimed and run, and a cancel that had failed answered that there was no such task.
+#[test]
+fn what_could_not_be_written_is_neither_claimed_nor_answered() {
+    let (disk, clock) = (Disk::default(), clock());
+    let store = JournalStore::new(disk.clone(), clock.clone()).expect("a journal");
+    wait(store.schedule(Task::new("kept", "7"))).expect("scheduled");
+    disk.is_full.store(true, SeqCst);
+    assert!(wait(store.cancel("kept")).is_err());
+    assert!(wait(store.cancel("kept")).is_err(), "nobody knows");
+    assert!(wait(store.schedule(Task::new("lost", "8"))).is_err());
+    disk.is_full.store(false, SeqCst);
+    let ask = || Ask::new("w", Duration::from_secs(1), MS(5000), 10);
+    assert!(wait(store.claim(ask())).is_err());
+    drop(store);
+    let store = JournalStore::new(disk, clock).expect("a journal");
+    let claims = wait(store.claim(ask())).expect("claims");
+    let ids: Vec<_> = claims.iter().map(|claim| &*claim.id).collect();
+    assert_eq!(ids, ["kept"]);
 }
 
 #[test]
