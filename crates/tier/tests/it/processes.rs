@@ -104,8 +104,9 @@ fn stampede(cache: &Texts, origin: u16) {
 fn load(origin: u16) -> String {
     let mut client = client(origin);
     let id = std::process::id().to_string();
-    client.text(&["RPUSH", "loads", &id]);
+    // Before it is known for a leader, and killed: only one is to hang.
     let hangs = client.call(&["DEL", "hang"]).expect("a reply") == Reply::Integer(1);
+    client.text(&["RPUSH", "loads", &id]);
     std::thread::sleep(if hangs {
         Duration::from_secs(60)
     } else {
