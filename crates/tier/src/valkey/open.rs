@@ -119,15 +119,23 @@ impl Servers {
     }
 }
 
+/// All addresses, and the login that the first one names. Whether TLS is asked for must not differ: a password could go out
+/// without it.
 fn parse_all(urls: &[&str]) -> Result<(Vec<Address>, Login), OpenError> {
-    let mut addresses = Vec::new();
-    let mut login = None;
-    for url in urls {
-        let (address, with) = parse(url)?;
+    let (first, others) = urls
+        .split_first()
+        .ok_or_else(|| OpenError::Address("there is none".into()))?;
+    let (address, login) = parse(first)?;
+    let mut addresses = vec![address];
+    for url in others {
+        let (address, other) = parse(url)?;
+        if other.tls.is_some() != login.tls.is_some() {
+            return Err(OpenError::Unsupported(
+                "TLS with some of the servers".into(),
+            ));
+        }
         addresses.push(address);
-        login.get_or_insert(with);
     }
-    let login = login.ok_or_else(|| OpenError::Address("there is none".into()))?;
     Ok((addresses, login))
 }
 

@@ -56,6 +56,9 @@ fn what_an_address_asks_for_in_vain_is_an_error() {
     assert!(Valkey::open("rediss://127.0.0.1:1/#insecure").is_err());
     assert!(Valkey::open("redis+unix:///nowhere").is_err());
     assert!(Valkey::cluster(&["redis://127.0.0.1:1/3"]).is_err());
+    // The second server would have got the password without it.
+    assert!(Valkey::cluster(&["redis://127.0.0.1:1", "rediss://127.0.0.1:2"]).is_err());
+    assert!(Valkey::cluster(&[]).is_err());
 }
 
 #[test]
