@@ -7,7 +7,7 @@ use std::time::Duration;
 use tidewheel::{Lifetime, Loaded};
 
 use super::Inner;
-use super::open::unstored;
+use super::open::{kept_after, unstored};
 use crate::codec::TierKey;
 use crate::core::watch::Watch;
 use crate::handle::held::{Held, More};
@@ -61,7 +61,7 @@ where
             .tags
             .into_iter()
             .fold(Lifetime::ttl(ttl), Lifetime::tag);
-        Loaded::new(held, life.stale_for(kept))
+        Loaded::new(held, kept_after(life, kept))
     }
 
     /// An old value in place of an error, for a moment.

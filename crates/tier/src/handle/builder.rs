@@ -150,7 +150,7 @@ pub trait Tiered<K, V> {
     /// Builds the cache, as the first tier of a [`TieredCache`].
     ///
     /// The first tier never keeps a value for longer than the engine does. Its own time to live, idle time and capacity
-    /// apply as well; its loaders and refreshers are not used.
+    /// apply as well; its loaders, its refreshers and its time for stale values are not used.
     ///
     /// # Errors
     ///
@@ -166,7 +166,8 @@ where
 {
     fn tiered(self, tier: Tier<V>) -> Result<TieredCache<K, V>, BuildError> {
         tier.check()?;
-        let first = self.build()?;
+        // Each entry says itself how long it is kept for a loader that fails.
+        let first = self.stale_on_error(Duration::ZERO).build()?;
         let clock = tier.clock.map_or_else(Readings::system, Readings::given);
         let plane = Plane::new(Names::new(&tier.namespace), clock, tier.bounds);
         let inner = Inner::new(

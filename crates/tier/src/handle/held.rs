@@ -66,10 +66,11 @@ impl<V> Held<V> {
 
     /// Whether it may be believed, of an entry whose watch is: that is looked at together with its end.
     #[inline]
-    pub(crate) fn belief(&self, clock: &Readings) -> Belief {
+    pub(crate) fn belief<'a>(&self, clock: impl FnOnce() -> &'a Readings) -> Belief {
         let Some(more) = &self.more else {
             return Belief::Fresh;
         };
+        let clock = clock();
         if !more.tags.iter().all(|tag| tag.is_believed(clock)) {
             return Belief::None;
         }
@@ -80,7 +81,7 @@ impl<V> Held<V> {
     }
 
     pub(crate) fn is_believed(&self, clock: &Readings) -> bool {
-        self.watch.is_believed(clock) && self.belief(clock) != Belief::None
+        self.watch.is_believed(clock) && self.belief(|| clock) != Belief::None
     }
 
     /// Until when it may be answered in place of an error, if it may be at this time of the first tier.

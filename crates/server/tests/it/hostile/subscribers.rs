@@ -43,23 +43,23 @@ fn publish(server: &Server, bytes: usize) {
     server.client().call(&["PUBLISH", "x", &payload]);
 }
 
-/// All clients together may hold 16 MB. Each of 500 got a copy of 4 MB, 1.9 GB in all, before 496 of them were
-/// closed.
+/// All clients together may hold 64 MB. Each got a copy of its own before most of them were closed. The message is one
+/// that no socket's buffers take whole: those of 4 MB sometimes went out.
 #[test]
 fn one_message_for_many_silent_subscribers_takes_little_more_than_all_clients_may_hold() {
-    let server = Server::start(&["--threads", "1", "--maxmemory-clients", "16mb"]);
+    let server = Server::start(&["--threads", "1", "--maxmemory-clients", "64mb"]);
     let mut silent: Vec<Client> = (0..200).map(|_| server.client()).collect();
     for client in &mut silent {
         script(client, "SUBSCRIBE x");
     }
     let before = server.memory_kb("VmHWM");
-    publish(&server, 4 << 20);
+    publish(&server, 16 << 20);
     eventually("most are closed", || {
         let closed = server.client().info("stats", "evicted_clients");
         (closed.parse::<u64>().expect("a number") > 150).then_some(())
     });
     let grown = server.memory_kb("VmHWM").saturating_sub(before);
-    assert!(grown < 100 << 10, "{grown} KiB");
+    assert!(grown < 160 << 10, "{grown} KiB");
 }
 
 #[test]
