@@ -40,15 +40,18 @@ where
     where
         Q: Hash + Equivalent<K> + ?Sized,
     {
-        self.hit(key)?.1
+        let mut value = None;
+        self.hit(key, &mut value);
+        value
     }
 
     /// The value, from the first tier or else from the engine. `None` if neither has it, or the engine is away.
     #[inline]
     pub fn get(&self, key: &K) -> Option<V> {
-        match self.hit(key) {
-            Some((_, value)) => value,
-            None => self.look_up(key),
+        let mut value = None;
+        match self.hit(key, &mut value) {
+            Belief::None => self.look_up(key),
+            _ => value,
         }
     }
 
@@ -61,24 +64,30 @@ where
 
     /// As [`get`](Self::get), for tasks.
     pub async fn get_async(&self, key: &K) -> Option<V> {
-        match self.hit(key) {
-            Some((_, value)) => value,
-            None => self.inner.look_up(key).await,
+        let mut value = None;
+        match self.hit(key, &mut value) {
+            Belief::None => self.inner.look_up(key).await,
+            _ => value,
         }
     }
 
-    /// What the first tier has of a key, if that may be believed: the value, or that there is none.
+    /// Whether the first tier has a key, and may be believed. The value is put where it is wanted, or none if it is known
+    /// that there is none: so it is copied once.
     #[inline]
-    pub(super) fn hit<Q>(&self, key: &Q) -> Option<(Belief, Option<V>)>
+    pub(super) fn hit<Q>(&self, key: &Q, value: &mut Option<V>) -> Belief
     where
         Q: Hash + Equivalent<K> + ?Sized,
     {
-        let look = |held: &Held<V>| match held.belief(|| self.inner.plane.clock()) {
-            Belief::None => None,
-            belief => Some((belief, held.value.clone())),
+        let look = |held: &Held<V>| {
+            let belief = held.belief(|| self.inner.plane.clock());
+            if belief != Belief::None {
+                value.clone_from(&held.value);
+            }
+            belief
         };
         self.first
-            .view_until_tick(key, |held| held.watch.tick(), look)?
+            .view_until_tick(key, |held| held.watch.tick(), look)
+            .unwrap_or(Belief::None)
     }
 
     /// The first tier. What is written to it by hand is in no other process, and may be replaced at any time.

@@ -81,9 +81,8 @@ where
     where
         E: Send + Sync + 'static,
     {
-        if let Some((Belief::Fresh, value)) = self.hit(&key)
-            && (may_be_absent || value.is_some())
-        {
+        let mut value = None;
+        if self.hit(&key, &mut value) == Belief::Fresh && (may_be_absent || value.is_some()) {
             return Ok(value);
         }
         self.load_missing(key, may_be_absent, load)

@@ -65,9 +65,8 @@ where
         F: Future<Output = Result<Option<Given<V>>, E>>,
         E: Send + Sync + 'static,
     {
-        if let Some((Belief::Fresh, value)) = self.hit(&key)
-            && (may_be_absent || value.is_some())
-        {
+        let mut value = None;
+        if self.hit(&key, &mut value) == Belief::Fresh && (may_be_absent || value.is_some()) {
             return Ok(value);
         }
         let inner = &*self.inner;
