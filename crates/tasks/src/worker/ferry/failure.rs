@@ -1,0 +1,31 @@
+//! What a run that failed comes to: another try, or a dead letter.
+
+use tidewheel_scheduler::Outcome;
+
+use crate::shape::claim::Claim;
+use crate::shape::task::Due;
+use crate::store::Failure;
+use crate::worker::shared::Shared;
+
+/// Bytes of an error that the engine keeps.
+const ERROR_MAX: usize = 1000;
+
+/// What a run that failed comes to.
+pub(super) fn failure<S>(shared: &Shared<S>, claim: &Claim, outcome: Outcome) -> Failure {
+    let retry = &shared.settings.retry;
+    let seed = claim.fence.0;
+    match outcome {
+        Outcome::Failed { error, after } if !retry.is_last(claim.attempt) => {
+            let wait = after.unwrap_or_else(|| retry.delay(claim.attempt, seed));
+            Failure::retry(Due::After(wait), bounded(error))
+        }
+        Outcome::Failed { error, .. } | Outcome::Dead { error } => Failure::dead(bounded(error)),
+        _ => Failure::dead("an outcome that is not known"),
+    }
+}
+
+pub(super) fn bounded(mut error: String) -> String {
+    error.truncate(error.floor_char_boundary(ERROR_MAX));
+    // Databases take no such character in a text.
+    error.replace('\0', "")
+}

@@ -1,0 +1,54 @@
+//! Extending the leases of claims that are held, many at a time.
+
+use std::sync::atomic::Ordering::Relaxed;
+use std::time::Duration;
+
+use tidewheel_time::Clock;
+
+use super::{BATCH, call, claims_of};
+use crate::shape::claim::Verdict;
+use crate::shape::error::StoreError;
+use crate::store::TaskStore;
+use crate::worker::shared::{Shared, Wheel};
+use crate::worker::stats::count;
+
+/// Extends the leases of which a quarter is over. Claims that are not ours any more are dropped, unless they run.
+pub(super) fn extend<S: TaskStore>(shared: &Shared<S>, wheel: &Wheel) -> Result<(), StoreError> {
+    let lease = shared.settings.lease;
+    let now = shared.clock.now();
+    if shared.held().next_extension().is_none_or(|at| at > now) {
+        return Ok(());
+    }
+    loop {
+        let batch = shared.held().ending(shared.clock.now(), BATCH);
+        if batch.is_empty() {
+            return Ok(());
+        }
+        let (sent, claims) = (shared.clock.now(), claims_of(&batch));
+        let verdicts = call(shared, shared.store.extend(&claims, lease))?;
+        for ((key, _), verdict) in batch.iter().zip(verdicts) {
+            extended(shared, wheel, *key, verdict, sent);
+        }
+    }
+}
+
+fn extended<S: TaskStore>(
+    shared: &Shared<S>,
+    wheel: &Wheel,
+    key: u64,
+    verdict: Verdict,
+    sent: Duration,
+) {
+    if verdict == Verdict::Busy {
+        shared.held().put_off(key, sent);
+    } else if verdict.is_accepted() {
+        shared.counters.extended.fetch_add(1, Relaxed);
+        shared.held().extended(key, sent);
+    } else if wheel.remove(&key).is_some() {
+        shared.held().remove(key);
+        count(&shared.counters.recalled);
+    } else {
+        // It runs: its end will be refused.
+        shared.held().give_up(key);
+    }
+}
