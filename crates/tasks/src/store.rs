@@ -152,7 +152,7 @@ pub trait TaskStore: Send + Sync + 'static {
     /// Removes a dead letter. `false` if there is none.
     fn remove_dead(&self, id: &str) -> impl Future<Output = Result<bool, StoreError>> + Send;
 
-    /// A worker claims nothing more: a store gives back what it has fetched for later claims, which others can have.
+    /// A worker claims nothing more, at least for now: a store gives back what it has fetched for later claims, which others can have.
     fn leave(&self) -> impl Future<Output = Result<(), StoreError>> + Send {
         std::future::ready(Ok(()))
     }

@@ -251,7 +251,7 @@ fn start_ferry<S: TaskStore>(
     let name = format!("{}-ferry", shared.settings.name);
     let ferry = thread::Builder::new().name(name);
     let ferry = ferry.spawn(move || {
-        let mut ferry = Ferry::default();
+        let mut ferry = Ferry::new(&shared);
         while let Next::Turn(sleep) = ferry.turn(&shared, &wheel) {
             ferry.wait(&shared, sleep);
         }

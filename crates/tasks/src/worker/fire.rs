@@ -6,7 +6,6 @@ use std::time::Duration;
 use tidewheel_time::Clock;
 
 use super::ends::Ending;
-use super::held::Stage;
 use super::run::Run;
 use super::shared::{Shared, Wheel};
 use super::stats::count;
@@ -99,11 +98,13 @@ impl<S: TaskStore> Shared<S> {
     }
 
     fn begin(self: &Arc<Self>, key: u64, claim: Arc<Claim>) {
+        if !self.held().begin(key) {
+            return;
+        }
         let now = self.engine_now().unwrap_or(claim.due);
         let late = now.since(claim.due);
         self.counters.record_late(late);
         count(&self.counters.ran);
-        self.held().set_stage(key, Stage::Runs);
         let ending = Ending::new(Arc::clone(self) as _, key);
         (self.handler)(Run::new(claim, late), ending);
     }

@@ -34,6 +34,8 @@ pub(super) struct Held {
     pub(super) sure: Duration,
     /// Its place among the leases.
     listed: Duration,
+    /// When it is due, or came if it was late.
+    due: Duration,
 }
 
 impl Held {
@@ -51,6 +53,8 @@ pub(super) struct Claims {
     late: Late,
     /// Whose leases are to be extended, and when.
     leases: BTreeSet<(Duration, u64)>,
+    /// What waits for its time, or for a thread since then.
+    waiting: BTreeSet<(Duration, u64)>,
     running: usize,
     /// Those that wait for their time, and were not late.
     ahead: usize,
@@ -64,6 +68,7 @@ impl Claims {
             claims: HashMap::new(),
             late: Late::new(threads),
             leases: BTreeSet::new(),
+            waiting: BTreeSet::new(),
             running: 0,
             ahead: 0,
             latest: 0,
@@ -78,12 +83,14 @@ impl Claims {
         self.running
     }
 
-    /// Takes a claim in; returns its number. One that is late is to be [queued](Self::queue).
-    pub(super) fn add(&mut self, claim: Claim, asked: Duration, late: bool) -> u64 {
+    /// Takes a claim in, which is `due` then by the monotonic clock; returns its number. One that is late is to be
+    /// [queued](Self::queue).
+    pub(super) fn add(&mut self, claim: Claim, asked: Duration, due: Duration, late: bool) -> u64 {
         self.latest += 1;
         self.ahead += usize::from(!late);
         let mut held = Held {
             listed: Duration::ZERO,
+            due,
             stage: Stage::Waits,
             late,
             asked,
@@ -93,6 +100,7 @@ impl Claims {
         };
         held.listed = held.extend_at();
         self.leases.insert((held.listed, self.latest));
+        self.waiting.insert((due, self.latest));
         self.claims.insert(self.latest, held);
         self.latest
     }
@@ -111,12 +119,40 @@ impl Claims {
         self.running += usize::from(stage == Stage::Runs);
         held.stage = stage;
         let lease = (held.listed, key);
+        if stage != Stage::Waits {
+            self.waiting.remove(&(held.due, key));
+        }
         if stage == Stage::Ended {
             self.leases.remove(&lease);
             self.late.ended(key);
         } else {
             self.leases.insert(lease);
         }
+    }
+
+    /// Its handler is to be called. `false` if it is on its way back.
+    pub(super) fn begin(&mut self, key: u64) -> bool {
+        let held = self.claims.get(&key);
+        let waits = held.is_some_and(|held| held.stage == Stage::Waits);
+        if waits {
+            self.set_stage(key, Stage::Runs);
+        }
+        waits
+    }
+
+    /// Since when the first claim waits for a thread. If that is yet to come, none does.
+    pub(super) fn waits_since(&self) -> Option<Duration> {
+        self.waiting.first().map(|(due, _)| *due)
+    }
+
+    /// Ends claims that have waited for a thread since then, so many at most.
+    pub(super) fn end_waiting(&mut self, since: Duration, most: usize) -> Vec<u64> {
+        let keys = self.waiting.range(..=(since, u64::MAX)).take(most);
+        let keys: Vec<_> = keys.map(|(_, key)| *key).collect();
+        for key in &keys {
+            self.set_stage(*key, Stage::Ended);
+        }
+        keys
     }
 
     /// The engine has given another lease, which was asked for at `asked`. If it loses that, the one before still holds.
@@ -230,8 +266,8 @@ mod tests {
         let mut claims = Claims::new(None);
         assert_eq!(claims.next_extension(), None);
         let (first, second) = (
-            claims.add(claim(S(16)), S(0), false),
-            claims.add(claim(S(16)), S(1), false),
+            claims.add(claim(S(16)), S(0), S(0), false),
+            claims.add(claim(S(16)), S(1), S(1), false),
         );
         assert_eq!(claims.next_extension(), Some(Duration::from_millis(3750)));
         assert_eq!(
@@ -250,8 +286,8 @@ mod tests {
     fn a_lease_that_is_over_is_extended_only_if_its_claim_runs() {
         let mut claims = Claims::new(None);
         let (waits, runs) = (
-            claims.add(claim(S(16)), S(0), false),
-            claims.add(claim(S(16)), S(0), false),
+            claims.add(claim(S(16)), S(0), S(0), false),
+            claims.add(claim(S(16)), S(0), S(0), false),
         );
         claims.set_stage(runs, Stage::Runs);
         assert_eq!((keys(&mut claims, 12), claims.running()), (vec![runs], 1));
@@ -265,13 +301,13 @@ mod tests {
     #[test]
     fn a_claim_is_sure_by_the_lease_before_the_latest() {
         let mut claims = Claims::new(None);
-        let key = claims.add(claim(S(16)), S(0), false);
+        let key = claims.add(claim(S(16)), S(0), S(0), false);
         let sure = |claims: &Claims| claims.get(key).map(|held| held.sure);
         claims.extended(key, S(4));
         assert_eq!(sure(&claims), Some(S(16)));
         claims.extended(key, S(8));
         assert_eq!(sure(&claims), Some(S(20)));
-        let key = claims.add(claim(Duration::MAX), S(0), false);
+        let key = claims.add(claim(Duration::MAX), S(0), S(0), false);
         claims.extended(key, S(8));
         assert_eq!(claims.get(key).map(|held| held.sure), Some(Duration::MAX));
     }

@@ -6,6 +6,11 @@ use std::collections::{HashSet, VecDeque};
 /// For each thread so many late claims are on their way, while nothing is held that is on time.
 const DEEP: usize = 16;
 
+/// Of so many threads, those that may run late claims while others are on time: an eighth is kept for these.
+pub(super) fn threads_for_late(threads: usize) -> usize {
+    threads.saturating_sub(threads.div_ceil(8)).max(1)
+}
+
 /// Late claims, by their numbers.
 #[derive(Debug)]
 pub(super) struct Late {
@@ -33,7 +38,7 @@ impl Late {
     pub(super) fn next(&mut self, ahead: bool) -> Option<u64> {
         let most = self.threads.map_or(usize::MAX, |threads| {
             if ahead {
-                (threads - threads.div_ceil(8)).max(1)
+                threads_for_late(threads)
             } else {
                 threads.saturating_mul(DEEP)
             }

@@ -27,7 +27,7 @@ impl<S: TaskStore> fmt::Debug for ManualWorker<S> {
 
 impl<S: TaskStore> ManualWorker<S> {
     pub(super) fn new(shared: Arc<Shared<S>>, wheel: Scheduler<u64, ()>) -> Self {
-        let ferry = Mutex::default();
+        let ferry = Mutex::new(Ferry::new(&shared));
         Self {
             shared,
             wheel,

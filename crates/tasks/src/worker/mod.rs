@@ -39,7 +39,7 @@ pub struct Worker<S: TaskStore> {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Stopped {
-    /// Claims that were given back to the engine.
+    /// Claims that were given back to the engine meanwhile.
     pub released: u64,
     /// Claims whose end the engine does not know: handlers that still run, or an engine that does not answer. Their
     /// leases end by themselves.
@@ -76,6 +76,7 @@ impl<S: TaskStore> Worker<S> {
 
     fn end(&mut self, limit: Duration) -> Stopped {
         let until = self.shared.clock.now().saturating_add(limit);
+        let before = self.shared.stats().released;
         self.shared.mailbox.stop_claiming();
         let pending = self.wheel.stop(limit).pending;
         let keys = pending.into_iter().map(|(key, (), _)| key);
@@ -86,7 +87,7 @@ impl<S: TaskStore> Worker<S> {
             drop(ferry.join());
         }
         Stopped {
-            released: self.shared.stats().released,
+            released: self.shared.stats().released - before,
             left: self.shared.held().len(),
         }
     }

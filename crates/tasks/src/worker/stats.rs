@@ -31,7 +31,7 @@ pub struct Stats {
     pub lapsed: u64,
     /// Claims that were not run because the engine had taken them back: cancelled, moved, or claimed by another.
     pub recalled: u64,
-    /// Claims that were given back at the end.
+    /// Claims that were given back: at the end, or because they had been due for a second and no thread was free.
     pub released: u64,
     /// Leases that were extended, each time.
     pub extended: u64,

@@ -7,7 +7,7 @@ use tidewheel_tasks::{Ask, NatsStore, Task, TaskStore, Worker, wait};
 use tokio::runtime::Runtime;
 
 use crate::common::proxy::Proxy;
-use crate::common::{MS, goes_on_after_silence};
+use crate::common::{MS, goes_on_after_silence, shares_what_is_due};
 use crate::conformance::suite;
 
 fn runtime() -> Runtime {
@@ -53,6 +53,19 @@ fn what_is_handed_over_is_claimed_at_once_whatever_the_workers_lookahead_is() {
     // A second delivery would cost a record.
     assert_eq!(claim.receipt.split('.').nth(4), Some("1"));
     assert!(ahead > MS(200), "{ahead:?}");
+}
+
+#[test]
+fn an_idle_worker_gets_what_a_busy_one_cannot_begin() {
+    let Some(nats) = Nats::single() else {
+        return;
+    };
+    let runtime = runtime();
+    let connect = |_| {
+        let connecting = NatsStore::builder("share").connect(nats.urls());
+        runtime.block_on(connecting).expect("a connection")
+    };
+    shares_what_is_due(&[0, 1].map(connect));
 }
 
 #[test]

@@ -9,7 +9,7 @@ use tokio::runtime::Runtime;
 use tokio_postgres::NoTls;
 
 use crate::common::proxy::Proxy;
-use crate::common::{MS, goes_on_after_silence};
+use crate::common::{MS, goes_on_after_silence, shares_what_is_due};
 use crate::conformance::suite;
 
 fn runtime() -> Runtime {
@@ -36,6 +36,15 @@ fn postgres_does_what_every_store_must() {
         return;
     };
     suite(&store, MS(700), &|time| std::thread::sleep(time));
+    assert_eq!(wait(store.count()), Ok(0));
+}
+
+#[test]
+fn an_idle_worker_gets_what_a_busy_one_cannot_begin() {
+    let Some((_server, _runtime, store)) = start() else {
+        return;
+    };
+    shares_what_is_due(&[store.clone(), store.clone()]);
     assert_eq!(wait(store.count()), Ok(0));
 }
 

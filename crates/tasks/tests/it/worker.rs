@@ -9,7 +9,7 @@ use tidewheel_tasks::{
 };
 
 use crate::common::watched::{NEVER, Watched};
-use crate::common::{MS, engine};
+use crate::common::{MS, engine, shares_what_is_due};
 
 /// What ran: id and attempt.
 type Ran = Arc<Mutex<Vec<(String, u32)>>>;
@@ -445,4 +445,11 @@ fn a_question_that_is_never_asked_again_is_no_panic() {
     worker.turn();
     worker.turn();
     assert_eq!(names(&ran), ["a1"]);
+}
+
+#[test]
+fn an_idle_worker_gets_what_a_busy_one_cannot_begin() {
+    let store = Arc::new(MemoryStore::new());
+    shares_what_is_due(&[Arc::clone(&store), Arc::clone(&store)]);
+    assert!(store.is_empty());
 }

@@ -1,20 +1,20 @@
 //! Asking for claims: when, and for how many.
 
 use std::hash::BuildHasher;
+use std::sync::atomic::Ordering::Relaxed;
 use std::time::Duration;
 
 use tidewheel_time::{Clock, DefaultHashBuilder, mix};
 
-use super::{BATCH, call};
+use super::pace::Pace;
+use super::{BATCH, SHARE, call};
 use crate::shape::claim::Claim;
 use crate::shape::error::StoreError;
 use crate::store::{Ask, TaskStore};
+use crate::worker::mailbox::End;
 use crate::worker::settings::Settings;
 use crate::worker::shared::{Shared, Wheel};
 use crate::worker::stats::count;
-
-/// Claims in one call while none of them is urgent. So workers that ask at the same time share what there is.
-const SHARE: usize = 64;
 
 /// After such a call that could have brought more.
 const SHARE_PAUSE: Duration = Duration::from_millis(20);
@@ -30,22 +30,42 @@ const LATE: Duration = Duration::from_millis(100);
 const PARKED: Duration = Duration::from_secs(24 * 3600);
 
 /// When claims are asked for, and how the last ones were.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(super) struct Asking {
+    pace: Pace,
     /// When claims are asked for next.
     at: Duration,
-    /// There was no room for claims.
+    /// There was no room for claims, or no thread.
     full: bool,
     /// The last claims were urgent.
     urgent: bool,
     /// Calls so far.
     asked: u64,
+    /// The engine may have fetched more for later claims.
+    fetches: bool,
 }
 
 impl Asking {
+    pub(super) fn new(settings: &Settings) -> Self {
+        Self {
+            pace: Pace::new(settings.threads),
+            at: Duration::ZERO,
+            full: false,
+            urgent: false,
+            asked: 0,
+            fetches: false,
+        }
+    }
+
     /// When claims are asked for next.
     pub(super) fn at(&self) -> Duration {
         self.at
+    }
+
+    /// When claims are asked for next, or given back.
+    pub(super) fn next<S>(&self, shared: &Shared<S>) -> Duration {
+        let back = self.pace.next(&shared.held());
+        back.map_or(self.at, |back| back.min(self.at))
     }
 
     /// Asks in this turn, or in the next.
@@ -64,6 +84,41 @@ impl Asking {
         }
     }
 
+    /// Looks whether runs are among what has ended.
+    pub(super) fn ran(&mut self, ends: &[(u64, End)]) {
+        if ends.iter().any(|(_, end)| *end != End::Back) {
+            self.pace.ran();
+        }
+    }
+
+    /// Gives back what no thread has begun in time.
+    pub(super) fn give_back<S: TaskStore>(
+        &mut self,
+        shared: &Shared<S>,
+        wheel: &Wheel,
+    ) -> Result<(), StoreError> {
+        let now = shared.clock.now();
+        self.pace.count(shared.counters.ran.load(Relaxed), now);
+        let keys = self.pace.give_back(&mut shared.held(), now);
+        for key in &keys {
+            // It is not there if it has fired.
+            let _ = wheel.remove(key);
+        }
+        if keys.is_empty() {
+            return Ok(());
+        }
+        shared.give_back(keys.into_iter());
+        self.leave(shared)
+    }
+
+    /// Others are to have what the engine has fetched for this worker.
+    fn leave<S: TaskStore>(&mut self, shared: &Shared<S>) -> Result<(), StoreError> {
+        if std::mem::take(&mut self.fetches) {
+            call(shared, shared.store.leave())?;
+        }
+        Ok(())
+    }
+
     pub(super) fn claim<S: TaskStore>(
         &mut self,
         shared: &Shared<S>,
@@ -76,20 +131,26 @@ impl Asking {
         } else {
             (settings.lookahead, settings.poll)
         };
-        let room = settings.held.saturating_sub(shared.held().len());
-        let most = room.min(if self.urgent { BATCH } else { SHARE });
         let sent = shared.clock.now();
+        let most = self.most(shared, sent);
         self.asked += 1;
         self.at = sent + jittered(poll, settings, self.asked);
-        self.full = room == 0;
+        self.full = most == 0;
         if self.full {
-            return Ok(());
+            return if self.pace.is_narrow() {
+                self.leave(shared)
+            } else {
+                Ok(())
+            };
         }
+        self.fetches = true;
         let ask = Ask::new(&settings.name, lookahead, settings.lease, most);
         let claims = call(shared, shared.store.claim(ask))?;
         let soon = shared.engine_now().unwrap_or_default().plus(URGENT);
         self.urgent = claims.iter().any(|claim| claim.due <= soon);
-        if claims.len() >= most {
+        let throng = claims.len() >= most;
+        self.pace.asked(throng && self.urgent);
+        if throng {
             self.at = sent
                 + if self.urgent {
                     Duration::ZERO
@@ -102,6 +163,14 @@ impl Asking {
             .for_each(|claim| hold(shared, wheel, claim, sent));
         shared.admit(wheel);
         Ok(())
+    }
+
+    /// How many claims may be asked for.
+    fn most<S>(&self, shared: &Shared<S>, now: Duration) -> usize {
+        let held = shared.held();
+        let room = shared.settings.held.saturating_sub(held.len());
+        let call = if self.urgent { BATCH } else { SHARE };
+        room.min(call).min(self.pace.most(&held, now))
     }
 }
 
@@ -122,7 +191,9 @@ fn hold<S: TaskStore>(shared: &Shared<S>, wheel: &Wheel, claim: Claim, sent: Dur
     } else {
         claim.due.since(now)
     };
-    let key = shared.held().add(claim, sent, is_late);
+    let ahead = if is_late { Duration::ZERO } else { wait };
+    let due = shared.clock.now().saturating_add(ahead);
+    let key = shared.held().add(claim, sent, due, is_late);
     shared.file(wheel, key, wait);
     if is_late {
         shared.held().queue(key);

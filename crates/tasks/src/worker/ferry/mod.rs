@@ -1,12 +1,13 @@
 //! The ferry: all calls of the engine, one after another, each within a limit of time.
 //!
 //! A turn is: take what has come; tell the engine how runs have ended; extend leases of which a quarter is over, many at a
-//! time; ask for the time; claim. A call that fails is made again in a later turn, after a pause that doubles up to a quarter of a second. What ends
+//! time; give back what no thread has begun in time; ask for the time; claim. A call that fails is made again in a later turn, after a pause that doubles up to a quarter of a second. What ends
 //! while the engine is away, or what it does not take just now, waits here: it is bounded by the number of claims.
 
 mod asking;
 mod failure;
 mod leases;
+mod pace;
 mod telling;
 
 use std::future::Future;
@@ -28,6 +29,10 @@ use crate::wait::wait_for;
 /// Claims in one call.
 const BATCH: usize = 1000;
 
+/// Claims in one call while none of them is urgent, or some wait for a thread. So workers that ask at the same time share what
+/// there is.
+const SHARE: usize = 64;
+
 /// How long an end waits for others that the engine is told of in the same call.
 const GATHER: Duration = Duration::from_millis(5);
 
@@ -38,7 +43,7 @@ const PAUSE_MIN: Duration = Duration::from_millis(20);
 const PAUSE_MAX: Duration = Duration::from_millis(250);
 
 /// The ferry's own memory.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(super) struct Ferry {
     telling: Telling,
     asking: Asking,
@@ -60,9 +65,20 @@ pub(super) enum Next {
 }
 
 impl Ferry {
+    pub(super) fn new<S>(shared: &Shared<S>) -> Self {
+        Self {
+            telling: Telling::default(),
+            asking: Asking::new(&shared.settings),
+            observe_at: Duration::ZERO,
+            pause: Duration::ZERO,
+            resume_at: Duration::ZERO,
+        }
+    }
+
     /// One turn.
     pub(super) fn turn<S: TaskStore>(&mut self, shared: &Shared<S>, wheel: &Wheel) -> Next {
         let mail = shared.mailbox.take();
+        self.asking.ran(&mail.ends);
         self.telling.add(mail.ends);
         if mail.arrived {
             self.asking.at_once();
@@ -96,6 +112,9 @@ impl Ferry {
         if let Err(StoreError::TimedOut) = told {
             return told;
         }
+        if !closing {
+            self.asking.give_back(shared, wheel)?;
+        }
         let now = shared.clock.now();
         if now >= self.observe_at {
             observe(shared)?;
@@ -123,7 +142,7 @@ impl Ferry {
         let other = if closing {
             now + CLOSING
         } else {
-            self.asking.at()
+            self.asking.next(shared)
         };
         let end = self.telling.next();
         let next = extend.into_iter().chain(end).fold(other, Duration::min);

@@ -4,21 +4,22 @@
 pub(crate) mod proxy;
 pub(crate) mod watched;
 
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, mpsc};
 use std::time::Duration;
 
-use tidewheel_tasks::{ManualClock, MemoryStore};
+use tidewheel_engines::eventually;
+use tidewheel_tasks::{ManualClock, MemoryStore, Task, TaskStore, Worker, wait};
 
 /// A worker's store falls silent, and what another one schedules meanwhile runs soon after.
 #[cfg(any(feature = "nats", feature = "postgres"))]
 pub(crate) fn goes_on_after_silence(
-    store: impl tidewheel_tasks::TaskStore + Clone,
-    direct: &impl tidewheel_tasks::TaskStore,
+    store: impl TaskStore + Clone,
+    direct: &impl TaskStore,
     proxy: &proxy::Proxy,
 ) {
-    use tidewheel_tasks::{Clock, SystemClock, Task, Worker, wait};
+    use tidewheel_tasks::{Clock, SystemClock};
     let clock = SystemClock::new();
-    let (told, runs) = std::sync::mpsc::channel();
+    let (told, runs) = mpsc::channel();
     let worker = Worker::builder(store.clone()).threads(2);
     let worker = worker.start(move |run| {
         let _ = told.send(run.id().to_owned());
@@ -35,6 +36,39 @@ pub(crate) fn goes_on_after_silence(
     assert_eq!(after.as_deref(), Ok("after"));
     let stopped = worker.stop(Duration::from_secs(5));
     assert_eq!(stopped.left, 0);
+}
+
+/// Ten tasks were due, and one worker kept those that it had no thread for, while another one had nothing to do.
+pub(crate) fn shares_what_is_due<S: TaskStore + Clone>(stores: &[S; 2]) {
+    let (open, gate) = mpsc::channel::<()>();
+    let gate = Arc::new(Mutex::new(gate));
+    let worker = |store: &S| {
+        let gate = Arc::clone(&gate);
+        let worker = Worker::builder(store.clone()).threads(2);
+        let worker = worker.start(move |_| {
+            let _ = gate.lock().map(|gate| gate.recv());
+        });
+        worker.expect("a worker")
+    };
+    let tasks = (0..10).map(|n| Task::new(format!("{n}"), ""));
+    wait(stores[0].schedule_many(tasks.collect())).expect("scheduled");
+    let busy = worker(&stores[0]);
+    eventually("it has begun two", || {
+        (busy.stats().running == 2).then_some(())
+    });
+    let idle = worker(&stores[1]);
+    eventually("the other has begun two", || {
+        (idle.stats().running == 2).then_some(())
+    });
+    eventually("both have given back the others", || {
+        (busy.stats().held + idle.stats().held == 4).then_some(())
+    });
+    drop(open);
+    eventually("all have ended", || {
+        (busy.stats().done + idle.stats().done == 10).then_some(())
+    });
+    let (busy, idle) = (busy.stop(MS(2000)), idle.stop(MS(2000)));
+    assert_eq!((busy.left, idle.left), (0, 0));
 }
 
 pub(crate) const MS: fn(u64) -> Duration = Duration::from_millis;

@@ -1,0 +1,204 @@
+//! How much a worker claims whose threads are busy.
+//!
+//! What is due is for whoever can begin it. So a worker whose first due claim has waited for a thread for a tenth of a second asks
+//! for nothing more, and what has waited for a second goes back. From then on it asks when a thread is free and nothing
+//! waits: for as many claims as there are free threads, and for those that it begins in a quarter of a second. The latter double
+//! each time until they are half a second's, and without this limit when there is no throng any more.
+
+use std::time::Duration;
+
+use super::{BATCH, SHARE};
+use crate::worker::held::Claims;
+use crate::worker::late::threads_for_late;
+
+/// A worker is behind when a due claim has waited for so long.
+const BEHIND: Duration = Duration::from_millis(100);
+
+/// A due claim goes back that no thread has begun within this.
+pub(super) const PATIENCE: Duration = Duration::from_secs(1);
+
+/// The rate of runs is that of so long.
+const QUARTER: Duration = Duration::from_millis(250);
+
+/// How much a worker claims.
+#[derive(Debug)]
+pub(super) struct Pace {
+    /// Threads that run handlers; `None` if those do not hold them.
+    threads: Option<usize>,
+    /// Claims beyond what there are free threads for. As many as go in one call, unless some had to go back.
+    beyond: usize,
+    /// Some had to go back: nothing is claimed before this, unless a run ends.
+    rest: Duration,
+    rate: Rate,
+}
+
+/// How many runs begin in a quarter of a second.
+#[derive(Debug, Default)]
+struct Rate {
+    latest: usize,
+    /// When it was counted, and how many there were.
+    at: Duration,
+    ran: u64,
+}
+
+impl Rate {
+    fn count(&mut self, ran: u64, now: Duration) {
+        let passed = now.saturating_sub(self.at);
+        if passed >= QUARTER {
+            let begun = ran.saturating_sub(self.ran) as f64;
+            self.latest = (begun * QUARTER.div_duration_f64(passed)) as usize;
+            (self.at, self.ran) = (now, ran);
+        }
+    }
+}
+
+impl Pace {
+    pub(super) fn new(threads: Option<usize>) -> Self {
+        let (beyond, rest) = (BATCH, Duration::ZERO);
+        Self {
+            threads,
+            beyond,
+            rest,
+            rate: Rate::default(),
+        }
+    }
+
+    /// Whether some had to go back lately.
+    pub(super) fn is_narrow(&self) -> bool {
+        self.beyond < BATCH
+    }
+
+    /// How many claims may be asked for.
+    pub(super) fn most(&self, held: &Claims, now: Duration) -> usize {
+        let Some(threads) = self.threads else {
+            return usize::MAX;
+        };
+        let waits = |time: Duration| {
+            let since = held.waits_since();
+            since.is_some_and(|since| since.saturating_add(time) <= now)
+        };
+        let free = threads.saturating_sub(held.running());
+        if !self.is_narrow() {
+            return match (waits(BEHIND), waits(Duration::ZERO)) {
+                (true, _) => 0,
+                (_, true) => SHARE.saturating_add(self.rate.latest * 2),
+                _ => usize::MAX,
+            };
+        }
+        if free == 0 || now < self.rest || waits(Duration::ZERO) {
+            return 0;
+        }
+        free.saturating_add(self.beyond)
+    }
+
+    /// Claims were asked for. There is a `throng` if they were as many as might be, and due soon.
+    pub(super) fn asked(&mut self, throng: bool) {
+        if !throng || self.beyond < 2 * self.rate.latest {
+            self.beyond = (self.beyond * 2).clamp(1, BATCH);
+        }
+    }
+
+    /// So many runs have begun so far.
+    pub(super) fn count(&mut self, ran: u64, now: Duration) {
+        self.rate.count(ran, now);
+    }
+
+    /// A run has ended: its thread is free.
+    pub(super) fn ran(&mut self) {
+        self.rest = Duration::ZERO;
+    }
+
+    /// When something may have to go back.
+    pub(super) fn next(&self, held: &Claims) -> Option<Duration> {
+        self.threads?;
+        Some(held.waits_since()?.saturating_add(PATIENCE))
+    }
+
+    /// Takes out what has waited for too long while threads were busy, and asks for less.
+    pub(super) fn give_back(&mut self, held: &mut Claims, now: Duration) -> Vec<u64> {
+        let is_busy = |threads| held.running() >= threads_for_late(threads);
+        let Some(since) = now.checked_sub(PATIENCE) else {
+            return Vec::new();
+        };
+        if !self.threads.is_some_and(is_busy) {
+            return Vec::new();
+        }
+        let keys = held.end_waiting(since, BATCH);
+        if !keys.is_empty() {
+            self.beyond = self.rate.latest.min(BATCH - 1);
+            self.rest = now.saturating_add(PATIENCE);
+        }
+        keys
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::shape::claim::{Claim, Fence};
+    use crate::shape::timestamp::Timestamp;
+    use crate::worker::held::Stage;
+
+    const MS: fn(u64) -> Duration = Duration::from_millis;
+
+    /// So many claims that are due at a time.
+    fn add(held: &mut Claims, count: usize, at: Duration) -> Vec<u64> {
+        let claim = Claim::new("a", Timestamp(0), Fence(1), Duration::from_secs(60));
+        let add = |_| held.add(claim.clone(), at, at, false);
+        (0..count).map(add).collect()
+    }
+
+    fn run(held: &mut Claims, keys: &[u64]) {
+        keys.iter().for_each(|key| assert!(held.begin(*key)));
+    }
+
+    #[test]
+    fn a_worker_that_is_behind_asks_for_nothing_and_gives_back_after_a_second() {
+        let (mut pace, mut held) = (Pace::new(Some(2)), Claims::new(Some(2)));
+        let keys = add(&mut held, 5, MS(1000));
+        run(&mut held, &keys[..2]);
+        assert_eq!(pace.most(&held, MS(999)), usize::MAX);
+        assert_eq!(pace.most(&held, MS(1099)), SHARE);
+        assert_eq!(pace.most(&held, MS(1100)), 0);
+        assert_eq!(pace.next(&held), Some(MS(2000)));
+        assert_eq!(pace.give_back(&mut held, MS(1999)), [0; 0]);
+        assert_eq!(pace.give_back(&mut held, MS(2000)), keys[2..]);
+        assert!(!held.begin(keys[2]), "it is on its way back");
+        assert_eq!((pace.is_narrow(), pace.next(&held)), (true, None));
+    }
+
+    #[test]
+    fn it_asks_again_for_what_there_are_threads_for_and_for_more_each_time() {
+        let (mut pace, mut held) = (Pace::new(Some(2)), Claims::new(Some(2)));
+        let keys = add(&mut held, 3, MS(0));
+        run(&mut held, &keys[..2]);
+        assert_eq!(pace.give_back(&mut held, MS(1000)).len(), 1);
+        held.set_stage(keys[0], Stage::Ended);
+        assert_eq!(pace.most(&held, MS(1001)), 0, "it rests");
+        pace.ran();
+        for (most, throng) in [(1, true), (1, true), (1, false), (2, false), (3, false)] {
+            assert_eq!(pace.most(&held, MS(1001)), most);
+            pace.asked(throng);
+        }
+        pace.count(10, MS(1001));
+        pace.count(20, MS(1501));
+        for most in [5, 9, 17, 17] {
+            assert_eq!(pace.most(&held, MS(1001)), most);
+            pace.asked(true);
+        }
+        let waiting = add(&mut held, 1, MS(1010));
+        assert_eq!(pace.most(&held, MS(1009)), 17, "it waits for its time");
+        assert_eq!(pace.most(&held, MS(1010)), 0, "it waits for a thread");
+        run(&mut held, &waiting);
+        assert_eq!(pace.most(&held, MS(1010)), 0, "no thread is free");
+    }
+
+    #[test]
+    fn what_waits_for_no_thread_stays() {
+        for threads in [None, Some(2)] {
+            let (mut pace, mut held) = (Pace::new(threads), Claims::new(threads));
+            add(&mut held, 3, MS(0));
+            assert_eq!(pace.give_back(&mut held, MS(5000)), [0; 0]);
+        }
+    }
+}
