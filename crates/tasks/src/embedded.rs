@@ -16,7 +16,7 @@ use crate::shape::claim::{Claim, Verdict};
 use crate::shape::dead::DeadLetter;
 use crate::shape::error::StoreError;
 use crate::shape::many;
-use crate::shape::task::{Due, Priority, Task};
+use crate::shape::task::{Due, Priority, Task, check_id};
 use crate::shape::timestamp::Timestamp;
 use crate::store::{Ask, Failure, TaskStore, Wake};
 use crate::table::Table;
@@ -103,6 +103,15 @@ impl<J: Journal<String, Vec<u8>>> JournalStore<J> {
             journal,
             inside: Mutex::new(inside),
         })
+    }
+
+    /// A step about an id, if it is one.
+    fn step_of<T>(
+        &self,
+        id: &str,
+        act: impl FnOnce(&mut Table, Timestamp) -> T,
+    ) -> Result<T, StoreError> {
+        check_id(id).and_then(|()| self.step(act))
     }
 
     /// One step of the table, and its changes on disk.
@@ -287,7 +296,7 @@ impl<J: Journal<String, Vec<u8>> + 'static> TaskStore for JournalStore<J> {
     }
 
     fn cancel(&self, id: &str) -> impl Future<Output = Result<bool, StoreError>> + Send {
-        ready(self.step(|table, _| table.cancel(id)))
+        ready(self.step_of(id, |table, _| table.cancel(id)))
     }
 
     fn reschedule(
@@ -295,7 +304,7 @@ impl<J: Journal<String, Vec<u8>> + 'static> TaskStore for JournalStore<J> {
         id: &str,
         due: Due,
     ) -> impl Future<Output = Result<bool, StoreError>> + Send {
-        let moved = self.step(|table, now| table.reschedule(id, due, now));
+        let moved = self.step_of(id, |table, now| table.reschedule(id, due, now));
         self.wake();
         ready(moved)
     }
@@ -354,13 +363,13 @@ impl<J: Journal<String, Vec<u8>> + 'static> TaskStore for JournalStore<J> {
     }
 
     fn requeue(&self, id: &str, due: Due) -> impl Future<Output = Result<bool, StoreError>> + Send {
-        let again = self.step(|table, now| table.requeue(id, due, now));
+        let again = self.step_of(id, |table, now| table.requeue(id, due, now));
         self.wake();
         ready(again)
     }
 
     fn remove_dead(&self, id: &str) -> impl Future<Output = Result<bool, StoreError>> + Send {
-        ready(self.step(|table, _| table.remove_dead(id)))
+        ready(self.step_of(id, |table, _| table.remove_dead(id)))
     }
 
     fn on_arrival(&self, wake: Wake) {

@@ -10,7 +10,7 @@ use crate::shape::claim::{Claim, Verdict};
 use crate::shape::dead::DeadLetter;
 use crate::shape::error::StoreError;
 use crate::shape::many;
-use crate::shape::task::{Due, Task};
+use crate::shape::task::{Due, Task, check_id};
 use crate::shape::timestamp::Timestamp;
 use crate::store::{Ask, Failure, TaskStore, Wake};
 use crate::table::Table;
@@ -96,6 +96,14 @@ impl MemoryStore {
         ready(Ok(value))
     }
 
+    /// A step about an id, if it is one.
+    fn step_of<T>(&self, id: &str, act: impl FnOnce(&mut Table, Timestamp) -> T) -> Answered<T> {
+        match check_id(id) {
+            Ok(()) => self.step(act),
+            Err(refused) => ready(Err(refused)),
+        }
+    }
+
     fn wake(&self) {
         let wakes = self.lock().wakes.clone();
         wakes.iter().for_each(|wake| wake());
@@ -131,7 +139,7 @@ impl TaskStore for MemoryStore {
     }
 
     fn cancel(&self, id: &str) -> impl Future<Output = Result<bool, StoreError>> + Send {
-        self.step(|table, _| table.cancel(id))
+        self.step_of(id, |table, _| table.cancel(id))
     }
 
     fn reschedule(
@@ -139,7 +147,7 @@ impl TaskStore for MemoryStore {
         id: &str,
         due: Due,
     ) -> impl Future<Output = Result<bool, StoreError>> + Send {
-        let answer = self.step(|table, now| table.reschedule(id, due, now));
+        let answer = self.step_of(id, |table, now| table.reschedule(id, due, now));
         self.wake();
         answer
     }
@@ -196,13 +204,13 @@ impl TaskStore for MemoryStore {
     }
 
     fn requeue(&self, id: &str, due: Due) -> impl Future<Output = Result<bool, StoreError>> + Send {
-        let answer = self.step(|table, now| table.requeue(id, due, now));
+        let answer = self.step_of(id, |table, now| table.requeue(id, due, now));
         self.wake();
         answer
     }
 
     fn remove_dead(&self, id: &str) -> impl Future<Output = Result<bool, StoreError>> + Send {
-        self.step(|table, _| table.remove_dead(id))
+        self.step_of(id, |table, _| table.remove_dead(id))
     }
 
     fn on_arrival(&self, wake: Wake) {

@@ -72,7 +72,11 @@ pub type Wake = Arc<dyn Fn() + Send + Sync>;
 /// An engine that keeps tasks. `NatsStore`, `PostgresStore`, `EmbeddedStore` and [`MemoryStore`](crate::MemoryStore) are such;
 /// the tests of this crate have a suite that each of them passes.
 ///
-/// All times are those of the engine's clock. Every call is one step: it has happened, or not. After an error it may have.
+/// All times are those of the engine's clock. Every call is one step: it has happened, or not. After an error it may have. A call
+/// for several claims may be a step for each.
+///
+/// A call with an id that [`schedule`](Self::schedule) would refuse is refused. A claim that the store has not given out, or whose id or
+/// fence was changed, is as one whose fence is not the latest.
 pub trait TaskStore: Send + Sync + 'static {
     /// Keeps a task. A pending task of the same id is replaced. If that id's task is claimed, this is another task; the
     /// claimed one may still run. Returns when the task is due.
@@ -119,6 +123,9 @@ pub trait TaskStore: Send + Sync + 'static {
     ) -> impl Future<Output = Result<Vec<Verdict>, StoreError>> + Send;
 
     /// Ends tasks that have run. A periodic one is pending again, in the same step. One verdict for each claim.
+    ///
+    /// An engine may take them one by one, and not all of them. Then those that it did not take, or did not answer for, are
+    /// [`Busy`](Verdict::Busy), and the verdicts of the others stand. After an error none is known: each may have ended.
     fn done(
         &self,
         claims: &[Arc<Claim>],
@@ -146,7 +153,8 @@ pub trait TaskStore: Send + Sync + 'static {
         most: usize,
     ) -> impl Future<Output = Result<Vec<DeadLetter>, StoreError>> + Send;
 
-    /// Makes a dead letter a task again, with its first attempt ahead. `false` if there is none.
+    /// Makes a dead letter a task again, with its first attempt ahead. `false` if there is none, or if a task of its id is pending
+    /// or claimed: then the letter stays.
     fn requeue(&self, id: &str, due: Due) -> impl Future<Output = Result<bool, StoreError>> + Send;
 
     /// Removes a dead letter. `false` if there is none.

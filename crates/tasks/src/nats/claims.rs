@@ -11,7 +11,7 @@ use tidewheel_time::{monotonic_nanos, nanos};
 use super::Inner;
 use super::order::Order;
 use super::pump::Delivered;
-use super::receipt::{Delivery, receipt, reply_of};
+use super::receipt::{Delivery, fenced, receipt, reply_of};
 use super::record::{Fenced, Says, Step, says};
 use super::subjects::id_of;
 use crate::shape::claim::{Claim, Fence, Verdict};
@@ -128,7 +128,7 @@ impl Inner {
         let ready = ready.filter_map(|leased| {
             let left = leased.until.checked_sub(now)?;
             let mut claim = Arc::unwrap_or_clone(leased.claim);
-            claim.receipt = receipt(&claim.receipt, leased.record);
+            claim.receipt = receipt(&claim, leased.record);
             claim.remaining = Duration::from_nanos(left);
             claim.sure = claim.remaining + self.lease / 4;
             Some(claim)
@@ -228,7 +228,7 @@ impl Inner {
     pub(super) async fn extend(&self, claims: &[Arc<Claim>]) -> Result<Vec<Verdict>, StoreError> {
         // A leader takes what one connection sends in order. So its answer to the last speaks for all.
         let mut last = HashMap::new();
-        for claim in claims {
+        for claim in claims.iter().filter(|claim| fenced(claim).is_some()) {
             if let Some(claim) = last.insert(claim.priority, claim) {
                 let sent = self
                     .wire
@@ -252,7 +252,9 @@ impl Inner {
     async fn still_latest(&self, claims: &[Arc<Claim>]) -> Result<Vec<Verdict>, StoreError> {
         let records = self.records(claims).await?;
         let latest = claims.iter().zip(records);
-        let latest = latest.map(|(claim, record)| Verdict::from(record <= claim.fence.0));
+        let is_latest =
+            |claim: &Claim, record| fenced(claim).is_some_and(|own| record <= own.fence);
+        let latest = latest.map(|(claim, record)| is_latest(claim, record).into());
         Ok(latest.collect())
     }
 

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use futures_util::{StreamExt, TryStreamExt, stream};
+use futures_util::{StreamExt, stream};
 
 use super::Inner;
 use super::claims::AT_ONCE;
@@ -22,7 +22,7 @@ impl Inner {
         let now = self.about_now().await?;
         let done = claims.into_iter();
         let done = done.map(|claim| async move { self.done_one(&claim, now).await });
-        stream::iter(done).buffered(AT_ONCE).try_collect().await
+        one_by_one(stream::iter(done).buffered(AT_ONCE).collect().await)
     }
 
     async fn done_one(&self, claim: &Claim, now: Timestamp) -> Result<Verdict, StoreError> {
@@ -79,6 +79,17 @@ impl Inner {
         }
         Ok(accepted.into())
     }
+}
+
+/// The verdicts of ends that were told one by one. If an error is not that of all, the others' verdicts stand.
+fn one_by_one(told: Vec<Result<Verdict, StoreError>>) -> Result<Vec<Verdict>, StoreError> {
+    if told.iter().all(Result::is_err) {
+        return told.into_iter().collect();
+    }
+    let verdicts = told.into_iter();
+    Ok(verdicts
+        .map(|verdict| verdict.unwrap_or(Verdict::Busy))
+        .collect())
 }
 
 /// A periodic task's next run.

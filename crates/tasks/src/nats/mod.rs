@@ -213,12 +213,14 @@ impl TaskStore for NatsStore {
     }
 
     async fn requeue(&self, id: &str, due: Due) -> Result<bool, StoreError> {
+        check_id(id)?;
         let id = id.to_owned();
         self.run(|inner| async move { inner.requeue(&id, due).await })
             .await
     }
 
     async fn remove_dead(&self, id: &str) -> Result<bool, StoreError> {
+        check_id(id)?;
         let id = id.to_owned();
         self.run(|inner| async move { inner.remove_dead(&id).await })
             .await

@@ -1,6 +1,7 @@
 //! What a claim of this store knows of its message and of its id's record.
 
 use super::record::Fenced;
+use super::text::encoded;
 use crate::shape::claim::Claim;
 use crate::shape::timestamp::Timestamp;
 
@@ -30,9 +31,11 @@ impl Delivery {
     }
 }
 
-/// The receipt of a claim: where its message is acknowledged, and the record that it comes after, 0 for none.
-pub(super) fn receipt(reply: &str, record: u64) -> String {
-    format!("{reply} {record}")
+/// The receipt of a claim, with its reply so far: where its message is acknowledged, the record that it comes after, 0 for none,
+/// and what it is for: its fence and its id.
+pub(super) fn receipt(claim: &Claim, record: u64) -> String {
+    let (reply, fence) = (&claim.receipt, claim.fence.0);
+    format!("{reply} {record} {fence} {}", encoded(&claim.id))
 }
 
 /// Where a claim's message is acknowledged.
@@ -41,14 +44,14 @@ pub(super) fn reply_of(claim: &Claim) -> &str {
     split.map_or(&claim.receipt, |(reply, _)| reply)
 }
 
-/// How a claim is compared with records. `None` if it is none of ours.
+/// How a claim is compared with records. `None` if it is none of ours, or not as it was given out.
 pub(super) fn fenced(claim: &Claim) -> Option<Fenced<'_>> {
-    let (_, record) = claim.receipt.split_once(' ')?;
-    Some(Fenced {
-        id: &claim.id,
-        fence: claim.fence.0,
-        known: record.parse().ok()?,
-    })
+    let mut words = claim.receipt.split(' ').skip(1);
+    let known = words.next()?.parse().ok()?;
+    let fence = words.next()?.parse().ok()?;
+    let is_its = claim.fence.0 == fence && words.next()? == encoded(&claim.id);
+    let id = &claim.id;
+    is_its.then_some(Fenced { id, fence, known })
 }
 
 #[cfg(test)]
@@ -74,9 +77,14 @@ mod tests {
     fn a_receipt_has_the_subject_and_the_record() {
         let mut claim = Claim::new("a", Timestamp(0), Fence(9), Duration::ZERO);
         assert!(fenced(&claim).is_none());
-        claim.receipt = receipt("$JS.ACK.x", 7);
+        claim.receipt = "$JS.ACK.x".to_owned();
+        claim.receipt = receipt(&claim, 7);
         assert_eq!(reply_of(&claim), "$JS.ACK.x");
-        let fenced = fenced(&claim).expect("ours");
-        assert_eq!((fenced.fence, fenced.known), (9, 7));
+        let known = fenced(&claim).map(|fenced| (fenced.fence, fenced.known));
+        assert_eq!(known, Some((9, 7)));
+        for forged in [("a", 8), ("a", 10), ("b", 9)] {
+            (claim.id, claim.fence) = (forged.0.to_owned(), Fence(forged.1));
+            assert!(fenced(&claim).is_none(), "{forged:?}");
+        }
     }
 }

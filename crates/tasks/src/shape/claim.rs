@@ -70,7 +70,8 @@ pub enum Verdict {
     Accepted,
     /// The fence is not the latest any more: the task was claimed again, cancelled, replaced, or has ended.
     Refused,
-    /// The task is locked in the engine just now, perhaps by a transaction that replaces it. Nothing was changed; call again.
+    /// The engine did not take this one just now: perhaps a transaction that replaces the task has locked it, or the answer was lost.
+    /// Call again.
     Busy,
 }
 

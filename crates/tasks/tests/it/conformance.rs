@@ -1,5 +1,7 @@
 //! What every store must do: the same steps for each, in the store's own time.
 
+mod refusals;
+
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -35,7 +37,10 @@ pub(crate) fn suite(store: &impl TaskStore, lease: Duration, pass: Pass<'_>) {
     suite.what_is_due_at_the_end_of_time_is_kept();
     suite.higher_priorities_are_claimed_first();
     suite.any_id_and_payload_comes_back();
-    suite.what_cannot_be_kept_is_refused();
+    suite.an_id_that_cannot_be_kept_is_refused_by_every_call();
+    suite.a_claim_that_was_not_given_out_is_refused();
+    suite.of_two_equal_claims_in_a_call_the_first_counts();
+    suite.a_letter_stays_while_a_task_has_its_id();
 }
 
 /// More than go in one batch.
@@ -166,6 +171,7 @@ impl<S: TaskStore> Suite<'_, S> {
     fn what_is_cancelled_is_not_claimed(&self) {
         self.schedule(Task::new("cancelled", "").after(MS(400)));
         self.schedule(Task::new("cancelled at once", ""));
+        assert_eq!(wait(self.store.cancel("nobody")), Ok(false));
         for id in ["cancelled", "cancelled at once"] {
             assert_eq!(wait(self.store.cancel(id)), Ok(true));
             assert_eq!(wait(self.store.cancel(id)), Ok(false));
@@ -470,13 +476,6 @@ impl<S: TaskStore> Suite<'_, S> {
             assert_eq!(claim.payload, bytes);
             assert!(self.is_done(&claim));
         }
-        self.claims_nothing();
-    }
-
-    fn what_cannot_be_kept_is_refused(&self) {
-        let refused = wait(self.store.schedule(Task::new("", "")));
-        assert!(matches!(refused, Err(StoreError::Refused(_))));
-        assert_eq!(wait(self.store.cancel("nobody")), Ok(false));
         self.claims_nothing();
     }
 }

@@ -1,9 +1,10 @@
 //! Tasks in NATS JetStream: the suite on one node, and what is held while leaders are elected.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use tidewheel_engines::{Nats, eventually};
-use tidewheel_tasks::{Ask, NatsStore, Task, TaskStore, Worker, wait};
+use tidewheel_tasks::{Ask, NatsStore, Task, TaskStore, Verdict, Worker, wait};
 use tokio::runtime::Runtime;
 
 use crate::common::proxy::Proxy;
@@ -66,6 +67,33 @@ fn an_idle_worker_gets_what_a_busy_one_cannot_begin() {
         runtime.block_on(connecting).expect("a connection")
     };
     shares_what_is_due(&[0, 1].map(connect));
+}
+
+/// A batch failed as a whole, and what had ended in it was refused when it was told again.
+#[test]
+fn an_end_that_fails_leaves_the_verdicts_of_the_others() {
+    let Some(nats) = Nats::single() else {
+        return;
+    };
+    let runtime = runtime();
+    let connecting = NatsStore::builder("batch").connect(nats.urls());
+    let store = runtime.block_on(connecting).expect("a connection");
+    let ask = || Ask::new("w", MS(100), MS(5000), 1);
+    let claims = ["a", "b", "c"].map(|id| {
+        wait(store.schedule(Task::new(id, ""))).expect("scheduled");
+        let mut claim = eventually("it is claimed", || {
+            wait(store.claim(ask())).expect("claims").pop()
+        });
+        if id == "b" {
+            // Its next run is too large for a message.
+            claim.every = Some(MS(1000));
+            claim.payload = vec![0; 2_000_000];
+        }
+        Arc::new(claim)
+    });
+    let done = wait(store.done(&claims)).expect("answered");
+    assert_eq!(done, [Verdict::Accepted, Verdict::Busy, Verdict::Accepted]);
+    assert!(wait(store.done(&claims[1..2])).is_err());
 }
 
 #[test]
