@@ -51,6 +51,14 @@ impl Inner {
     /// that is given up loses none.
     pub(super) async fn claim(&self, ask: &Ask) -> Result<(), StoreError> {
         self.asked.now();
+        // All are asked: each tells once.
+        let lost = self
+            .consumers
+            .iter()
+            .filter(|consumer| consumer.take_lost());
+        if lost.count() > 0 {
+            return Err(StoreError::engine("a consumer was deleted, and made anew"));
+        }
         let now = self.about_now().await?;
         let mut delivered = Vec::new();
         for buffer in &self.buffers {
@@ -154,7 +162,9 @@ impl Inner {
             self.put_off(&reply, order.due.since(now)).await;
             return None;
         }
-        let fence = if delivery.count == 1 && !self.may_be_old(delivery, now) {
+        let consumer = &self.consumers[usize::from(order.priority.level())];
+        let is_first = delivery.count == 1 && !consumer.may_be_younger(delivery.kept);
+        let fence = if is_first && !self.may_be_old(delivery, now) {
             delivery.sequence
         } else {
             self.claim_again(&id, delivery, &reply).await?

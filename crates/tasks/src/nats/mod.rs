@@ -10,6 +10,7 @@
 
 mod change;
 mod claims;
+mod consumer;
 mod dead;
 mod ends;
 mod many;
@@ -32,6 +33,7 @@ use tidewheel_time::monotonic_nanos;
 use tokio::runtime::Handle;
 
 use self::claims::Claimed;
+use self::consumer::Consumer;
 use self::pump::{Asked, Buffer, Wakes};
 pub use self::start::NatsBuilder;
 use self::subjects::Subjects;
@@ -80,7 +82,9 @@ struct Inner {
     /// How long the consumers wait for an acknowledgement.
     lease: Duration,
     clock: Mutex<EngineClock>,
-    /// What the consumers have delivered, by priority.
+    /// By priority.
+    consumers: [Arc<Consumer>; 3],
+    /// What they have delivered.
     buffers: [Arc<Buffer>; 3],
     wakes: Arc<Wakes>,
     asked: Arc<Asked>,

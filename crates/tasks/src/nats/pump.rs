@@ -12,6 +12,7 @@ use futures_util::StreamExt;
 use serde_json::json;
 use tidewheel_time::{monotonic_nanos, nanos};
 
+use super::consumer::Consumer;
 use super::order::{DUE, number};
 use super::receipt::Delivery;
 use super::wire::Wire;
@@ -115,7 +116,7 @@ impl Wakes {
 /// Pulls until nobody has the buffer any more.
 pub(super) async fn pump(
     wire: Wire,
-    consumer: String,
+    consumer: Arc<Consumer>,
     buffer: Weak<Buffer>,
     (asked, wakes): (Arc<Asked>, Arc<Wakes>),
 ) {
@@ -123,29 +124,45 @@ pub(super) async fn pump(
     let Ok(mut messages) = wire.client.subscribe(inbox.clone()).await else {
         return;
     };
-    let subject = format!("$JS.API.CONSUMER.MSG.NEXT.{}.{consumer}", wire.stream);
     while let Some(buffer) = buffer.upgrade() {
         if !asked.is_lately() {
+            consumer.doubt();
             give_back(&wire, &buffer).await;
             drop(buffer);
             tokio::time::sleep(PAUSE).await;
             continue;
         }
+        if consumer.is_in_doubt() {
+            // If that is not answered, it is asked again, and claims begin with records.
+            let _ = consumer.look(&wire).await;
+        }
         let room = buffer.room();
         if room > 0 {
-            let expires = PULL.as_nanos().min(u128::from(u64::MAX)) as u64;
-            let pull = json!({ "batch": room, "expires": expires }).to_string();
-            let asked = wire
-                .client
-                .publish_with_reply(subject.clone(), inbox.clone(), pull.into());
-            // A connection that is away comes back.
-            let _ = asked.await;
+            pull(&wire, &consumer, &inbox, room).await;
         }
-        if !receive(&mut messages, &buffer, &wakes, room).await {
+        let came = receive(&mut messages, &buffer, &wakes, room).await;
+        if came == Came::Trouble {
+            consumer.doubt();
+        }
+        if came != Came::Some {
             drop(buffer);
             tokio::time::sleep(PAUSE).await;
         }
     }
+}
+
+async fn pull(wire: &Wire, consumer: &Consumer, inbox: &str, room: usize) {
+    let subject = format!(
+        "$JS.API.CONSUMER.MSG.NEXT.{}.{}",
+        wire.stream, consumer.name
+    );
+    let expires = PULL.as_nanos().min(u128::from(u64::MAX)) as u64;
+    let pull = json!({ "batch": room, "expires": expires }).to_string();
+    let asked = wire
+        .client
+        .publish_with_reply(subject, inbox.to_owned(), pull.into());
+    // A connection that is away comes back.
+    let _ = asked.await;
 }
 
 /// Has everything delivered to others, at once.
@@ -157,22 +174,36 @@ async fn give_back(wire: &Wire, buffer: &Buffer) {
     }
 }
 
-/// Takes what a pull brings, until it ends. Returns whether it brought something.
-async fn receive(messages: &mut Subscriber, buffer: &Buffer, wakes: &Wakes, most: usize) -> bool {
+/// What has come of a pull.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Came {
+    Some,
+    Nothing,
+    /// The consumer may not be there any more.
+    Trouble,
+}
+
+/// Takes what a pull brings, until it ends.
+async fn receive(messages: &mut Subscriber, buffer: &Buffer, wakes: &Wakes, most: usize) -> Came {
     for received in 0..most {
         let next = tokio::time::timeout(PULL + PULL / 5, messages.next()).await;
-        match next {
-            Ok(Some(message)) if message.status.is_none() => {
+        let Ok(Some(message)) = next else {
+            return Came::Trouble;
+        };
+        match message.status.map(|status| status.as_u16()) {
+            None => {
                 let (at, soon) = (monotonic_nanos(), is_soon(&message));
                 if buffer.push(Delivered { message, at }) || soon {
                     wakes.tell();
                 }
             }
-            // The pull has ended, or nobody knows of it.
-            _ => return received > 0,
+            // The pull has ended.
+            Some(404 | 408) if received > 0 => return Came::Some,
+            Some(404 | 408) => return Came::Nothing,
+            Some(_) => return Came::Trouble,
         }
     }
-    most > 0
+    if most > 0 { Came::Some } else { Came::Nothing }
 }
 
 /// Whether a message should be claimed now, not when a worker asks the next time.

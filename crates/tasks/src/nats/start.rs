@@ -5,9 +5,10 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use async_nats::{ConnectOptions, ToServerAddrs};
-use serde_json::{Value, json};
+use serde_json::json;
 use tokio::runtime::Handle;
 
+use super::consumer::Consumer;
 use super::pump::{Asked, Buffer, Wakes, pump};
 use super::subjects::Subjects;
 use super::wire::{Letter, Wire};
@@ -135,9 +136,12 @@ impl NatsBuilder {
     }
 
     fn inner(&self, wire: Wire) -> Inner {
+        let subjects = Subjects::of(&self.queue);
+        let consumer = |priority| Arc::new(Consumer::of(&subjects, priority, self.lease));
         Inner {
             wire,
-            subjects: Subjects::of(&self.queue),
+            consumers: Priority::ALL.map(consumer),
+            subjects,
             lookahead: self.lookahead,
             lease: self.lease,
             clock: Mutex::new(EngineClock::default()),
@@ -168,8 +172,8 @@ impl Inner {
         self.wire
             .call(&format!("STREAM.CREATE.{stream}"), config)
             .await?;
-        for priority in Priority::ALL {
-            self.make_consumer(priority).await?;
+        for consumer in &self.consumers {
+            self.make_consumer(consumer).await?;
         }
         self.reach().await
     }
@@ -189,32 +193,13 @@ impl Inner {
         }
     }
 
-    async fn make_consumer(&self, priority: Priority) -> Result<(), StoreError> {
-        let (stream, name) = (&self.wire.stream, consumer(priority));
-        let filter = self.subjects.handed_all(priority);
-        let config = json!({
-            "stream_name": stream,
-            "config": {
-                "durable_name": name,
-                "name": name,
-                "ack_policy": "explicit",
-                "ack_wait": u64::try_from(self.lease.as_nanos()).unwrap_or(u64::MAX),
-                "max_deliver": -1,
-                "max_ack_pending": -1,
-                "filter_subject": filter,
-            },
-        });
-        let what = format!("CONSUMER.CREATE.{stream}.{name}.{filter}");
-        self.patiently(&what, config).await
-    }
-
-    /// A call that makes something: nodes that have just started may take some seconds to agree.
-    async fn patiently(&self, what: &str, config: Value) -> Result<(), StoreError> {
+    /// Makes a consumer: nodes that have just started may take some seconds to agree.
+    async fn make_consumer(&self, consumer: &Consumer) -> Result<(), StoreError> {
         let mut tries = 0;
         loop {
             tries += 1;
-            match self.wire.call(what, config.clone()).await {
-                Ok(_) => return Ok(()),
+            match consumer.make(&self.wire).await {
+                Ok(()) => return Ok(()),
                 Err(error) if tries == TRIES => return Err(error),
                 Err(_) => tokio::time::sleep(PATIENCE / 4).await,
             }
@@ -222,16 +207,10 @@ impl Inner {
     }
 
     fn start(&self) {
-        for priority in Priority::ALL {
-            let buffer = Arc::downgrade(&self.buffers[usize::from(priority.level())]);
-            let wakes = Arc::clone(&self.wakes);
-            let wire = self.wire.clone();
-            let asked = Arc::clone(&self.asked);
-            tokio::spawn(pump(wire, consumer(priority), buffer, (asked, wakes)));
+        for (consumer, buffer) in self.consumers.iter().zip(&self.buffers) {
+            let (consumer, buffer) = (Arc::clone(consumer), Arc::downgrade(buffer));
+            let told = (Arc::clone(&self.asked), Arc::clone(&self.wakes));
+            tokio::spawn(pump(self.wire.clone(), consumer, buffer, told));
         }
     }
-}
-
-fn consumer(priority: Priority) -> String {
-    format!("p{}", priority.level())
 }

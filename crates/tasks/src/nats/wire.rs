@@ -97,7 +97,8 @@ impl Wire {
         }
     }
 
-    async fn ask(&self, what: &str, body: Value) -> Result<Value, StoreError> {
+    /// As [`call`](Self::call), with the error in the answer.
+    pub(super) async fn ask(&self, what: &str, body: Value) -> Result<Value, StoreError> {
         let subject = format!("$JS.API.{what}");
         let body = if body.is_null() {
             Bytes::new()

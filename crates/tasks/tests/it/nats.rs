@@ -96,6 +96,53 @@ fn an_end_that_fails_leaves_the_verdicts_of_the_others() {
     assert!(wait(store.done(&claims[1..2])).is_err());
 }
 
+/// Claims ended, and nobody was told.
+#[test]
+fn a_consumer_that_a_stranger_deletes_is_noticed_and_made_anew() {
+    let Some(nats) = Nats::single() else {
+        return;
+    };
+    let runtime = runtime();
+    let connect = || {
+        let connecting = NatsStore::builder("deleted").connect(nats.urls());
+        runtime.block_on(connecting).expect("a connection")
+    };
+    let (first, second) = (connect(), connect());
+    let delete = || {
+        runtime.block_on(async {
+            let stranger = async_nats::connect(nats.urls()).await.expect("a client");
+            let deleted = stranger.request("$JS.API.CONSUMER.DELETE.TW_deleted.p1", "".into());
+            deleted.await.expect("deleted");
+        });
+    };
+    let ask = || Ask::new("w", MS(100), MS(5000), 1);
+    let claim = |store: &NatsStore| {
+        let claimed = || wait(store.claim(ask())).ok()?.pop().map(Arc::new);
+        eventually("it is claimed", claimed)
+    };
+    wait(first.schedule(Task::new("a", "payload"))).expect("scheduled");
+    // Now nobody takes a task for older than its consumer.
+    std::thread::sleep(MS(1200));
+    wait(first.schedule(Task::new("a", "payload"))).expect("scheduled");
+    let old = claim(&first);
+    let _ = wait(first.leave());
+    delete();
+    let new = claim(&second);
+    assert!(new.fence > old.fence, "{old:?} {new:?}");
+    assert_eq!(wait(first.done(&[old])), Ok(vec![Verdict::Refused]));
+    assert_eq!(wait(second.done(&[new])), Ok(vec![Verdict::Accepted]));
+    let worker = Worker::builder(second).threads(2);
+    let worker = worker.start(|_| ()).expect("a worker");
+    eventually("it asks", || (worker.stats().offset_us != 0).then_some(()));
+    std::thread::sleep(MS(1500));
+    delete();
+    wait(first.schedule(Task::new("b", ""))).expect("scheduled");
+    eventually("it ran", || (worker.stats().done == 1).then_some(()));
+    assert!(worker.stats().errors >= 1, "{:?}", worker.stats());
+    let stopped = worker.stop(MS(2000));
+    assert_eq!(stopped.left, 0);
+}
+
 #[test]
 fn what_was_claimed_runs_on_time_while_a_leader_is_elected() {
     let Some(mut nats) = Nats::cluster() else {
