@@ -378,13 +378,13 @@ impl Plane {
         Cover::Degraded(Arc::clone(&state.degraded))
     }
 
-    /// A watch for what is known of a tag in a slot.
-    pub(crate) fn cover_tag(&self, slot: u16) -> Arc<Watch> {
+    /// A watch for what is known of a tag in a slot, and until when that is believed at most. What was asked for while
+    /// nothing watched is over when something does: it may have changed unheard.
+    pub(crate) fn cover_tag(&self, slot: u16) -> (Arc<Watch>, Moment) {
         match self.cover(slot) {
-            Cover::Watched(watch) => watch,
-            Cover::Degraded(_) | Cover::Refused => {
-                Watch::until(after(self.now(), self.bounds.degraded))
-            }
+            Cover::Watched(watch) => (watch, Moment(u64::MAX)),
+            Cover::Degraded(watch) => (watch, after(self.now(), self.bounds.degraded)),
+            Cover::Refused => (Watch::never(), self.now()),
         }
     }
 

@@ -24,6 +24,8 @@ pub(crate) struct Tag {
     learnt: OnceLock<Learnt>,
     replaced: AtomicBool,
     watch: Arc<Watch>,
+    /// Until when it is believed, however long the watch lasts.
+    until: Moment,
 }
 
 /// A version, and when this process has learnt it.
@@ -40,6 +42,7 @@ impl Tag {
             learnt: OnceLock::new(),
             replaced: AtomicBool::new(true),
             watch: Watch::never(),
+            until: Moment(0),
         })
     }
 
@@ -71,7 +74,9 @@ impl Tag {
 
     /// Whether entries with this version may be believed.
     pub(crate) fn is_believed(&self, clock: &Readings) -> bool {
-        !self.is_replaced() && self.watch.is_believed(clock)
+        !self.is_replaced()
+            && self.watch.is_believed(clock)
+            && (self.until == Moment(u64::MAX) || clock.now() < self.until)
     }
 
     /// Whether it is known to be over.
@@ -110,7 +115,7 @@ impl Tags {
     }
 
     /// A tag that the engine is about to be asked for. Several that ask at the same time share one.
-    pub(crate) fn ask(&self, name: &str, watch: Arc<Watch>) -> Arc<Tag> {
+    pub(crate) fn ask(&self, name: &str, (watch, until): (Arc<Watch>, Moment)) -> Arc<Tag> {
         let mut table = self.lock();
         if let Some(asked) = table.get(name).filter(|tag| tag.is_asked_under(&watch)) {
             return Arc::clone(asked);
@@ -119,6 +124,7 @@ impl Tags {
             learnt: OnceLock::new(),
             replaced: AtomicBool::new(false),
             watch,
+            until,
         });
         if table.len() >= self.limit && !table.contains_key(name) {
             table.drain().for_each(|(_, tag)| tag.replace());
@@ -143,10 +149,16 @@ impl Tags {
 
 #[cfg(test)]
 mod tests {
+    use std::time::Duration;
+
+    use tidewheel_time::ManualClock;
+
     use super::*;
+    use crate::core::names::Names;
+    use crate::core::plane::{Bounds, Owners, Plane};
 
     fn ask(tags: &Tags, name: &str) -> Arc<Tag> {
-        tags.ask(name, Watch::forever())
+        tags.ask(name, (Watch::forever(), Moment(u64::MAX)))
     }
 
     #[test]
@@ -164,6 +176,26 @@ mod tests {
         assert_eq!(tag.learn(7, Moment(0)), Some(7));
         assert_eq!(tag.learn(8, Moment(0)), None);
         assert!(tag.is_replaced());
+    }
+
+    /// It was believed for the whole degraded life, though it may have changed unheard.
+    #[test]
+    fn what_was_asked_while_nothing_watched_is_over_when_something_does() {
+        let clock = Readings::given(Box::new(ManualClock::new()));
+        let bounds = Bounds {
+            watched: Duration::from_millis(400),
+            degraded: Duration::from_secs(5),
+        };
+        let plane = Plane::new(Names::new("n"), clock, bounds);
+        plane.owned(Owners::One(0));
+        for name in [SPACE, "a"] {
+            let tag = plane.tags.ask(name, plane.cover_tag(1));
+            assert_eq!(tag.learn(7, plane.now()), Some(7));
+            assert!(tag.is_believed(plane.clock()));
+            plane.connected(0, ServerId::of(b"one"));
+            assert!(!tag.is_believed(plane.clock()), "{name:?}");
+            plane.lost(0);
+        }
     }
 
     #[test]

@@ -43,11 +43,6 @@ impl Watch {
         Self::of(Moment(ENDED), 0, None)
     }
 
-    /// One that is believed until a fixed time; no entry has it.
-    pub(crate) fn until(until: Moment) -> Arc<Self> {
-        Self::of(until, 0, None)
-    }
-
     fn of(until: Moment, tick: u64, server: Option<ServerId>) -> Arc<Self> {
         Arc::new(Self {
             until: AtomicU64::new(until.0),

@@ -19,11 +19,30 @@ use crate::engine::{Backend, EngineError, Filled};
 use crate::handle::held::Held;
 use crate::handle::life::{Given, Life};
 
-/// A lease that goes with its holder: when a loader fails or panics, or its future is dropped.
-struct Leased<'a> {
+/// A lease that goes with its holder: when a loader fails or panics, or its future is dropped. It begins when the lease is
+/// asked for: a future that is dropped before the answer comes may have won it.
+pub(super) struct Leased<'a> {
     backend: &'a dyn Backend,
     key: Option<Wire>,
     lease: u128,
+}
+
+impl<'a> Leased<'a> {
+    pub(super) fn asked(backend: &'a dyn Backend, key: &Wire, lease: u128) -> Self {
+        Self {
+            backend,
+            key: Some(key.clone()),
+            lease,
+        }
+    }
+
+    /// If not, it is another one's, or over.
+    pub(super) fn keep_if(mut self, is_held: bool) -> Option<Self> {
+        if !is_held {
+            self.key = None;
+        }
+        is_held.then_some(self)
+    }
 }
 
 impl Drop for Leased<'_> {
@@ -50,6 +69,7 @@ where
     pub(super) async fn lead<E, F>(
         &self,
         miss: Miss<'_>,
+        leased: Leased<'_>,
         kept: Option<Loaded<Held<V>>>,
         old: Option<Held<V>>,
         load: F,
@@ -57,11 +77,6 @@ where
     where
         F: Future<Output = Result<Option<Given<V>>, E>>,
     {
-        let mut leased = Leased {
-            backend: &*self.backend,
-            key: Some(miss.look.key.clone()),
-            lease: miss.lease,
-        };
         let (began, unwatched) = (self.plane.now(), self.plane.degraded_watch());
         self.counters.loads();
         let given = match load.await {
@@ -84,7 +99,7 @@ where
         let mut question = self.question(miss.look.key.slot);
         let filled = self.fill(&miss, parcel.envelope, parcel.ttl_ms).await;
         // The fill has ended the lease, or somebody else has.
-        leased.key = filled.is_err().then_some(miss.look.key);
+        drop(leased.keep_if(filled.is_err()));
         match filled {
             Ok(filled) if filled.is_stored => {
                 question.answered_by(filled.server);

@@ -10,6 +10,7 @@ use tidewheel::{Lifetime, Loaded, Presence};
 use tidewheel_time::{Moment, nanos};
 
 use super::Inner;
+use super::lead::Leased;
 use super::open::{Opened, Question};
 use super::versions::unique_id;
 use crate::codec::TierKey;
@@ -35,10 +36,10 @@ const INVALID_MAX: usize = 4;
 const LEASES: u32 = 3;
 
 /// What one look has come to.
-enum Next<V> {
+enum Next<'a, V> {
     Answer(Loaded<Held<V>>),
     /// This load has the lease, and perhaps an old value.
-    Lead(Option<Loaded<Held<V>>>),
+    Lead(Leased<'a>, Option<Loaded<Held<V>>>),
     /// Another one has it, for so long.
     Wait(Duration),
     /// The value is invalid, and fresh by its time.
@@ -91,7 +92,9 @@ where
         loop {
             match self.step(&mut miss).await {
                 Next::Answer(entry) => return Ok(entry),
-                Next::Lead(kept) => return self.lead(miss, kept, old, load).await,
+                Next::Lead(leased, kept) => {
+                    return self.lead(miss, leased, kept, old, load).await;
+                }
                 Next::Again(id) if invalid < INVALID_MAX => {
                     invalid += 1;
                     miss.look.invalid = Some(id);
@@ -173,7 +176,7 @@ where
     }
 
     /// One look.
-    async fn step(&self, miss: &mut Miss<'_>) -> Next<V> {
+    async fn step(&self, miss: &mut Miss<'_>) -> Next<'_, V> {
         if !self.settle_pending().await {
             return Next::Alone;
         }
@@ -182,18 +185,21 @@ where
             return Next::Alone;
         };
         miss.space = space;
-        let Ok(looked) = self.looked(miss.look.clone()).await else {
-            return Next::Alone;
-        };
-        question.answered_by(looked.server);
-        let opened = self.open(&question, looked.value.as_ref(), space).await;
-        let Ok(opened) = opened else {
-            if looked.lease == Lease::Won {
-                self.backend.release(miss.look.key.clone(), miss.lease);
+        let asked = Leased::asked(&*self.backend, &miss.look.key, miss.lease);
+        let looked = match self.looked(miss.look.clone()).await {
+            Ok(looked) => looked,
+            Err(error) => {
+                // After other errors it may have been won.
+                drop(asked.keep_if(error != EngineError::LeftAlone));
+                return Next::Alone;
             }
-            return Next::Alone;
         };
-        next(looked.lease, opened)
+        let leased = asked.keep_if(looked.lease == Lease::Won);
+        question.answered_by(looked.server);
+        match self.open(&question, looked.value.as_ref(), space).await {
+            Ok(opened) => next(leased, looked.lease, opened),
+            Err(_) => Next::Alone,
+        }
     }
 
     /// Until word of a change comes, for so long at most.
@@ -213,25 +219,26 @@ where
 }
 
 /// What follows from a look's answer.
-fn next<V>(lease: Lease, opened: Opened<V>) -> Next<V> {
-    match (lease, opened) {
-        (Lease::Unasked, Opened::Valid { entry, .. }) => Next::Answer(entry),
-        (Lease::Unasked, Opened::Invalid(id)) => Next::Again(id),
-        (Lease::Unasked, Opened::Nothing) => Next::Alone,
-        (Lease::Won, Opened::Valid { mut entry, .. }) => {
+fn next<'a, V>(leased: Option<Leased<'a>>, lease: Lease, opened: Opened<V>) -> Next<'a, V> {
+    match (leased, lease, opened) {
+        (Some(leased), _, Opened::Valid { mut entry, .. }) => {
             // For a loader that fails: it is not to be asked again at once.
             entry.lifetime = Lifetime::ttl(Duration::ZERO);
-            Next::Lead(Some(entry))
+            Next::Lead(leased, Some(entry))
         }
-        (Lease::Won, _) => Next::Lead(None),
+        (Some(leased), ..) => Next::Lead(leased, None),
         (
+            None,
             Lease::Held(_),
             Opened::Valid {
                 age: Age::Soft | Age::Fresh,
                 entry,
             },
         ) => Next::Answer(entry),
-        (Lease::Held(left), _) => Next::Wait(Duration::from_millis(left.saturating_add(1))),
+        (None, Lease::Held(left), _) => Next::Wait(Duration::from_millis(left.saturating_add(1))),
+        (None, _, Opened::Valid { entry, .. }) => Next::Answer(entry),
+        (None, _, Opened::Invalid(id)) => Next::Again(id),
+        (None, _, Opened::Nothing) => Next::Alone,
     }
 }
 

@@ -48,8 +48,8 @@ where
                 return Ok(known);
             }
             let wire = self.plane.names().tag(name);
-            let watch = self.plane.cover_tag(slot(&wire));
-            let tag = self.plane.tags.ask(name, watch);
+            let cover = self.plane.cover_tag(slot(&wire));
+            let tag = self.plane.tags.ask(name, cover);
             let said = self.ask_tag(wire).await?;
             if !tag.is_of(said.server) {
                 return Ok((Tag::doubtful(), said.version));

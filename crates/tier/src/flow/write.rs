@@ -11,7 +11,7 @@ use super::versions::{TAG_TTL_MS, unique};
 use crate::codec::TierKey;
 use crate::core::tags::SPACE;
 use crate::engine::EngineError;
-use crate::guard::pending::Invalidation;
+use crate::guard::pending::{Invalidation, Turn};
 use crate::handle::life::Life;
 
 /// Invalidations that are tried again at the same time.
@@ -27,7 +27,9 @@ where
     V: Clone + Send + Sync + 'static,
 {
     pub(crate) async fn insert(&self, key: &K, value: &V, life: Life) -> Result<(), EngineError> {
-        let wire = self.plane.names().wire(&bytes(key));
+        let key_bytes = bytes(key);
+        self.settle_before(&key_bytes, &life.tags).await?;
+        let wire = self.plane.names().wire(&key_bytes);
         let (_, space) = self.tag(SPACE).await?;
         let mut versions = Vec::with_capacity(life.tags.len());
         for tag in &life.tags {
@@ -88,16 +90,36 @@ where
     /// Tries invalidations again that the engine has not taken, before it is asked for anything. Tells whether none waits any
     /// more: if not, nothing may be read from the engine.
     pub(super) async fn settle_pending(&self) -> bool {
-        for _ in 0..TURNS {
-            if !self.pending.any() {
-                return true;
-            }
-            match self.pending.turn() {
-                Some(_turn) => return self.settle_all().await,
-                None => self.backend.pause(TURN).await,
-            }
+        if !self.pending.any() {
+            return true;
         }
-        false
+        match self.turn().await {
+            Some(_turn) => self.settle_all().await,
+            None => !self.pending.any(),
+        }
+    }
+
+    /// Before a value is written: an invalidation of it that waits would take it away again when it is tried later.
+    async fn settle_before(&self, key: &[u8], tags: &[String]) -> Result<(), EngineError> {
+        if !self.pending.any() {
+            return Ok(());
+        }
+        let _turn = self.turn().await.ok_or(EngineError::TimedOut)?;
+        for one in &self.pending.of(key, tags) {
+            self.settle(one).await?;
+        }
+        Ok(())
+    }
+
+    /// The right to try them again, when nobody else has it; `None` if that takes too long.
+    async fn turn(&self) -> Option<Turn<'_>> {
+        for _ in 0..TURNS {
+            if let Some(turn) = self.pending.turn() {
+                return Some(turn);
+            }
+            self.backend.pause(TURN).await;
+        }
+        None
     }
 
     /// All that wait; the first one alone, to see whether the engine is there.

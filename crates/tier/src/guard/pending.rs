@@ -110,6 +110,20 @@ impl Pending {
         all.map(|(what, number)| (what.clone(), *number)).collect()
     }
 
+    /// That of a key and those of tags, of those that wait, with their numbers; and that of everything.
+    pub(crate) fn of(&self, key: &[u8], tags: &[String]) -> Vec<(Invalidation, u64)> {
+        let key = Invalidation::Key(key.to_vec());
+        let tags = tags.iter().cloned().map(Invalidation::Tag);
+        let concerned = [key, Invalidation::of_everything()].into_iter().chain(tags);
+        let waiting = self.lock();
+        concerned
+            .filter_map(|what| {
+                let number = *waiting.numbers.get(&what)?;
+                Some((what, number))
+            })
+            .collect()
+    }
+
     /// One is done, unless it has failed again since it had this number.
     pub(crate) fn done(&self, invalidation: &Invalidation, number: u64) {
         let mut waiting = self.lock();

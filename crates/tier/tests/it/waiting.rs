@@ -15,8 +15,10 @@ use crate::support::Texts;
 
 const AWAY: u8 = 1;
 const TAGS_REFUSED: u8 = 2;
+/// What it does is done, and its answer does not come.
+const SILENT: u8 = 3;
 
-/// An engine that is away, or refuses to change tags.
+/// An engine that is away, refuses to change tags, or does not answer.
 #[derive(Debug, Clone)]
 struct Faulty {
     engine: Embedded,
@@ -45,7 +47,11 @@ impl Backend for Faulty {
     }
 
     fn look(&self, look: Look) -> Answer<'_, Looked> {
-        self.unless_away(|| self.engine.look(look))
+        let looked = self.unless_away(|| self.engine.look(look));
+        if self.state.load(SeqCst) == SILENT {
+            return Box::pin(std::future::pending());
+        }
+        looked
     }
 
     fn fill(&self, key: Wire, lease: u128, envelope: Vec<u8>, ttl_ms: u64) -> Answer<'_, Filled> {
@@ -150,4 +156,46 @@ fn a_write_that_is_taken_is_followed_by_what_waits() {
     let insert = cache.insert(&"cup".into(), &"1".into(), Life::configured());
     insert.expect("taken");
     assert_eq!(cache.invalidations_waiting(), 0);
+}
+
+/// The waiting invalidation took it away again.
+#[test]
+fn a_value_that_is_written_after_an_invalidation_that_waits_stays() {
+    let (engine, cache) = faulty();
+    let key = "tea".to_owned();
+    let tagged = || Life::configured().tag("menu");
+    engine.state.store(AWAY, SeqCst);
+    assert!(cache.invalidate(&key).is_err());
+    assert!(cache.invalidate_tag("menu").is_err());
+    assert_eq!(cache.invalidations_waiting(), 2);
+    engine.state.store(0, SeqCst);
+    cache.insert(&key, &"new".into(), tagged()).expect("taken");
+    assert_eq!(cache.invalidations_waiting(), 0);
+    assert_eq!(cache.get(&key), Some("new".into()));
+}
+
+/// Its invalidation would take it away again.
+#[test]
+fn a_value_is_not_written_while_an_invalidation_of_it_is_refused() {
+    let (engine, cache) = faulty();
+    engine.state.store(TAGS_REFUSED, SeqCst);
+    assert!(cache.invalidate_tag("menu").is_err());
+    let insert = |key: &str, life| cache.insert(&key.to_owned(), &"new".into(), life);
+    assert!(insert("tea", Life::configured().tag("menu")).is_err());
+    insert("coffee", Life::configured()).expect("it has not this tag");
+}
+
+/// The others waited for the whole lease.
+#[test]
+fn a_load_that_is_given_up_before_the_engine_has_answered_gives_its_lease_back() {
+    let (engine, cache) = faulty();
+    cache.get(&"warm".to_owned());
+    engine.state.store(SILENT, SeqCst);
+    let load = cache.get_or_load_async("tea".into(), async { "7".into() });
+    let given_up = smol::block_on(smol::future::poll_once(load));
+    assert_eq!(given_up, None);
+    engine.state.store(0, SeqCst);
+    let began = tidewheel_time::monotonic_nanos();
+    assert_eq!(cache.get_or_load("tea".into(), || "8".into()), "8");
+    assert!(tidewheel_engines::since(began) < Duration::from_secs(5));
 }
