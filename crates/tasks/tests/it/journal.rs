@@ -11,6 +11,7 @@ use tidewheel_tasks::{
 
 use crate::common::{EPOCH, MS};
 use crate::conformance::suite;
+use crate::model::models;
 
 type Journal = MemoryJournal<String, Vec<u8>>;
 
@@ -29,6 +30,14 @@ fn a_journal_does_what_every_store_must() {
     let (journal, clock) = (Journal::like_a_file(), clock());
     let store = open(&journal, &clock);
     suite(&store, MS(2000), &|time| clock.advance(time));
+    assert_eq!(format!("{journal:?}"), "MemoryJournal { jobs: 0 }");
+}
+
+#[test]
+fn a_journal_answers_as_the_model_does() {
+    let (journal, clock) = (Journal::like_a_file(), clock());
+    let store = open(&journal, &clock);
+    models(&store, 0..100, &|time| clock.advance(time));
     assert_eq!(format!("{journal:?}"), "MemoryJournal { jobs: 0 }");
 }
 

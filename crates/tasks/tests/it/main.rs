@@ -10,6 +10,7 @@ mod killed;
 mod memory;
 #[cfg(all(feature = "nats", feature = "postgres", feature = "embedded"))]
 mod million;
+mod model;
 #[cfg(feature = "nats")]
 mod nats;
 #[cfg(feature = "postgres")]

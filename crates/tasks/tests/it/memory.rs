@@ -2,10 +2,18 @@
 
 use crate::common::{MS, engine};
 use crate::conformance::suite;
+use crate::model::models;
 
 #[test]
 fn the_memory_does_what_every_store_must() {
     let (clock, store) = engine();
     suite(&*store, MS(2000), &|time| clock.advance(time));
+    assert!(store.is_empty());
+}
+
+#[test]
+fn the_memory_answers_as_the_model_does() {
+    let (clock, store) = engine();
+    models(&*store, 0..300, &|time| clock.advance(time));
     assert!(store.is_empty());
 }

@@ -10,6 +10,7 @@ use tokio::runtime::Runtime;
 use crate::common::proxy::Proxy;
 use crate::common::{MS, goes_on_after_silence, shares_what_is_due};
 use crate::conformance::suite;
+use crate::model::models;
 
 fn runtime() -> Runtime {
     let mut builder = tokio::runtime::Builder::new_multi_thread();
@@ -54,6 +55,18 @@ fn what_is_handed_over_is_claimed_at_once_whatever_the_workers_lookahead_is() {
     // A second delivery would cost a record.
     assert_eq!(claim.receipt.split('.').nth(4), Some("1"));
     assert!(ahead > MS(200), "{ahead:?}");
+}
+
+#[test]
+fn jetstream_answers_as_the_model_does() {
+    let Some(nats) = Nats::single() else {
+        return;
+    };
+    let runtime = runtime();
+    let builder = NatsStore::builder("model").lookahead(MS(100));
+    let connecting = builder.lease(Duration::from_secs(120)).connect(nats.urls());
+    let store = runtime.block_on(connecting).expect("a connection");
+    models(&store, 0..10, &|time| std::thread::sleep(time));
 }
 
 #[test]

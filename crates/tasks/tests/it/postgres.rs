@@ -11,6 +11,7 @@ use tokio_postgres::NoTls;
 use crate::common::proxy::Proxy;
 use crate::common::{MS, goes_on_after_silence, shares_what_is_due};
 use crate::conformance::suite;
+use crate::model::models;
 
 fn runtime() -> Runtime {
     let mut builder = tokio::runtime::Builder::new_multi_thread();
@@ -36,6 +37,15 @@ fn postgres_does_what_every_store_must() {
         return;
     };
     suite(&store, MS(700), &|time| std::thread::sleep(time));
+    assert_eq!(wait(store.count()), Ok(0));
+}
+
+#[test]
+fn postgres_answers_as_the_model_does() {
+    let Some((_server, _runtime, store)) = start() else {
+        return;
+    };
+    models(&store, 0..10, &|time| std::thread::sleep(time));
     assert_eq!(wait(store.count()), Ok(0));
 }
 
