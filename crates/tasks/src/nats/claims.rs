@@ -296,17 +296,7 @@ impl Inner {
         Ok(subjects.iter().map(sequence).collect())
     }
 
-    /// Has messages delivered again, if their claims are the latest.
-    pub(super) async fn release(&self, claims: &[Arc<Claim>]) -> Result<Vec<Verdict>, StoreError> {
-        let verdicts = self.still_latest(claims).await?;
-        let latest = claims.iter().zip(&verdicts);
-        let latest = latest.filter(|(_, verdict)| verdict.is_accepted());
-        let latest: Vec<_> = latest.map(|(claim, _)| Arc::clone(claim)).collect();
-        self.give_back(&latest).await?;
-        Ok(verdicts)
-    }
-
-    async fn give_back(&self, claims: &[Arc<Claim>]) -> Result<(), StoreError> {
+    pub(super) async fn give_back(&self, claims: &[Arc<Claim>]) -> Result<(), StoreError> {
         for claim in claims {
             let reply = reply_of(claim).to_owned();
             let sent = self.wire.client.publish(reply, "-NAK".into());

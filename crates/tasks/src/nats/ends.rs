@@ -57,6 +57,30 @@ impl Inner {
         order.schedule(&self.subjects, &claim.id, from).expecting(0)
     }
 
+    /// Has messages delivered again, if their claims are the latest. Each gets a record: otherwise a claim that was given back
+    /// would be the latest until the next one.
+    pub(super) async fn release(
+        &self,
+        claims: Vec<Arc<Claim>>,
+    ) -> Result<Vec<Verdict>, StoreError> {
+        let released = claims.into_iter();
+        let released = released.map(|claim| async move { self.release_one(claim).await });
+        one_by_one(stream::iter(released).buffered(AT_ONCE).collect().await)
+    }
+
+    async fn release_one(&self, claim: Arc<Claim>) -> Result<Verdict, StoreError> {
+        let Some(fenced) = fenced(&claim) else {
+            return Ok(Verdict::Refused);
+        };
+        let record = |after| vec![self.record(&claim.id, Says::Claimed, after)];
+        let step = self.put_record(fenced, record).await?;
+        let accepted = matches!(step, Step::Kept(_));
+        if accepted {
+            self.give_back(std::slice::from_ref(&claim)).await?;
+        }
+        Ok(accepted.into())
+    }
+
     /// Ends a run: with a dead letter, and with the next run.
     async fn end(
         &self,

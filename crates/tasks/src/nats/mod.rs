@@ -203,7 +203,7 @@ impl TaskStore for NatsStore {
 
     async fn release(&self, claims: &[Arc<Claim>]) -> Result<Vec<Verdict>, StoreError> {
         let claims = claims.to_vec();
-        self.run(|inner| async move { inner.release(&claims).await })
+        self.run(|inner| async move { inner.release(claims).await })
             .await
     }
 

@@ -10,7 +10,7 @@ const KEPT_FOR: &str = "600s";
 /// What a record says.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Says {
-    /// The task was delivered again, and is claimed under this record's sequence.
+    /// The task was delivered again, and is claimed under this record's sequence; or it was given back.
     Claimed,
     /// What was handed over before is over: it has ended, was cancelled, moved, or replaced.
     Over,

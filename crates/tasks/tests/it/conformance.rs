@@ -246,6 +246,9 @@ impl<S: TaskStore> Suite<'_, S> {
         let first = self.claim("back");
         let released = wait(self.store.release(&[Arc::clone(&first)])).expect("answered");
         assert!(released[0].is_accepted());
+        for end in ["done", "retry", "dead", "extend", "release"] {
+            assert!(!self.takes(end, &first), "{end}");
+        }
         let second = self.claim("back");
         assert!(second.fence > first.fence);
         assert_eq!((second.attempt, &*second.payload), (1, &b"payload"[..]));

@@ -45,7 +45,7 @@ fn postgres_answers_as_the_model_does() {
     let Some((_server, _runtime, store)) = start() else {
         return;
     };
-    models(&store, 0..10, &|time| std::thread::sleep(time));
+    models(&store, 20..30, &|time| std::thread::sleep(time));
     assert_eq!(wait(store.count()), Ok(0));
 }
 
