@@ -13,7 +13,10 @@
 use std::collections::BTreeMap;
 use std::fmt;
 use std::pin::Pin;
-use std::sync::atomic::{AtomicI64, Ordering::Relaxed};
+use std::sync::atomic::{
+    AtomicI64, AtomicU64,
+    Ordering::{AcqRel, Acquire, Relaxed},
+};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::Duration;
 
@@ -24,7 +27,7 @@ use super::faults::fault;
 use super::names::{Named, Names};
 use super::server::ServerId;
 use super::slot::slot;
-use super::tags::{SPACE, Tags};
+use super::tags::{SPACE, Tag, Tags};
 use super::watch::Watch;
 
 /// Tags that are watched, at most.
@@ -98,6 +101,8 @@ pub struct Plane {
     pub(crate) tags: Tags,
     pub(crate) bells: Bells,
     local: OnceLock<Box<dyn Local>>,
+    /// How often the namespace was cleared, as far as is known here.
+    cleared: AtomicU64,
     /// By how many nanoseconds the plane's clock is ahead of the first tier's.
     zero: AtomicI64,
 }
@@ -153,6 +158,7 @@ impl Plane {
             tags: Tags::new(TAGS),
             bells: Bells::default(),
             local: OnceLock::new(),
+            cleared: AtomicU64::new(0),
             zero: AtomicI64::new(0),
         }
     }
@@ -268,6 +274,7 @@ impl Plane {
         }
         let mut state = self.lock();
         if state.owner(self.space) == Some(source) {
+            self.cleared.fetch_add(1, AcqRel);
             state.restart_all();
         } else if let Some(heard) = state.sources.get_mut(&source) {
             heard.restart();
@@ -392,11 +399,24 @@ impl Plane {
     pub(crate) fn forget_tag(&self, tag: &str) {
         self.tags.changed(tag);
         if tag == SPACE {
+            self.cleared.fetch_add(1, AcqRel);
             let mut state = self.lock();
             state.restart_all();
             state.renew_degraded();
             self.publish(&state);
         }
+    }
+
+    /// How often the namespace was cleared, as far as is known here. What was kept before is no answer to an error.
+    pub(crate) fn cleared(&self) -> u64 {
+        self.cleared.load(Acquire)
+    }
+
+    /// A tag of a value that no engine speaks for.
+    pub(crate) fn tag_unasked(&self, name: &str) -> Arc<Tag> {
+        let cover = || self.cover_tag(slot(&self.names.tag(name)));
+        let known = self.tags.get(name);
+        known.unwrap_or_else(|| self.tags.ask(name, cover()))
     }
 
     /// The watch of what no connection tells of.

@@ -5,8 +5,8 @@
 
 use std::collections::HashMap;
 use std::sync::atomic::{
-    AtomicBool,
-    Ordering::{Acquire, Release},
+    AtomicBool, AtomicU64,
+    Ordering::{AcqRel, Acquire, Release},
 };
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
@@ -99,6 +99,8 @@ impl Tag {
 pub(crate) struct Tags {
     limit: usize,
     table: Mutex<HashMap<Box<str>, Arc<Tag>>>,
+    /// Changes so far.
+    changes: AtomicU64,
 }
 
 impl Tags {
@@ -106,6 +108,7 @@ impl Tags {
         Self {
             limit,
             table: Mutex::default(),
+            changes: AtomicU64::new(0),
         }
     }
 
@@ -137,9 +140,15 @@ impl Tags {
 
     /// A tag has another version.
     pub(crate) fn changed(&self, name: &str) {
+        self.changes.fetch_add(1, AcqRel);
         if let Some(tag) = self.lock().remove(name) {
             tag.replace();
         }
+    }
+
+    /// How many changes there have been, of any tag.
+    pub(crate) fn changes(&self) -> u64 {
+        self.changes.load(Acquire)
     }
 
     fn lock(&self) -> MutexGuard<'_, HashMap<Box<str>, Arc<Tag>>> {

@@ -10,11 +10,19 @@ use super::Inner;
 use super::open::{kept_after, unstored};
 use crate::codec::TierKey;
 use crate::core::watch::Watch;
-use crate::handle::held::{Held, More};
+use crate::handle::held::{Held, Kept, More};
 use crate::handle::life::{Given, Life};
 
 /// For how long an old value is answered before a loader that has failed is asked again.
 const ERROR_PAUSE: Duration = Duration::from_secs(1);
+
+/// What was known before a loader ran whose value may stay in this process alone.
+pub(super) struct Before {
+    /// If a connection begins to watch meanwhile, it has missed changes of what the loader has read.
+    watch: Arc<Watch>,
+    cleared: u64,
+    changes: u64,
+}
 
 impl<K, V> Inner<K, V>
 where
@@ -32,47 +40,62 @@ where
     {
         self.counters.alone();
         self.counters.loads();
-        // Before the loader reads anything: if a connection begins to watch meanwhile, it has missed changes of that.
-        let watch = self.plane.degraded_watch();
+        let before = self.before();
         match load.await {
-            Ok(given) => Ok(self.kept_here(given, watch)),
+            Ok(given) => Ok(self.kept_here(given, before)),
             Err(error) => self.old(old).ok_or(error),
         }
     }
 
-    /// A value that the engine has not taken, under the watch of the time before its load.
-    pub(super) fn kept_here(&self, given: Option<Given<V>>, watch: Arc<Watch>) -> Loaded<Held<V>> {
+    pub(super) fn before(&self) -> Before {
+        Before {
+            watch: self.plane.degraded_watch(),
+            cleared: self.plane.cleared(),
+            changes: self.plane.tags.changes(),
+        }
+    }
+
+    /// A value that the engine has not taken.
+    pub(super) fn kept_here(&self, given: Option<Given<V>>, before: Before) -> Loaded<Held<V>> {
         let (value, life) = match given {
             Some(given) => (Some(given.value), given.life),
             None => (None, Life::ttl(self.settings.negative_ttl)),
         };
+        let tags = life.tags.iter().map(|tag| self.plane.tag_unasked(tag));
+        let tags: Box<[_]> = tags.collect();
+        if !tags.is_empty() && self.plane.tags.changes() != before.changes {
+            // One of them, perhaps.
+            return self.value_only(value);
+        }
         let ttl = life.ttl.or(self.settings.life.ttl).unwrap_or_default();
         let stale_for = life.stale_for.or(self.settings.life.stale_for);
         let ttl = ttl.min(self.plane.degraded_life());
         let kept = stale_for.unwrap_or_default();
         let end = self.first.now().saturating_add(ttl).saturating_add(kept);
-        let kept_until = (!kept.is_zero()).then_some(end);
+        let may_be_kept = (!kept.is_zero()).then_some(Kept {
+            until: end,
+            cleared: before.cleared,
+        });
         let held = Held {
             value,
-            watch,
-            more: More::of(Vec::new(), None, kept_until),
+            watch: before.watch,
+            more: More::unversioned(tags, may_be_kept),
         };
-        let life = life
-            .tags
-            .into_iter()
-            .fold(Lifetime::ttl(ttl), Lifetime::tag);
-        Loaded::new(held, kept_after(life, kept))
+        Loaded::new(held, kept_after(Lifetime::ttl(ttl), kept))
     }
 
     /// An old value in place of an error, for a moment.
     pub(super) fn old(&self, old: Option<Held<V>>) -> Option<Loaded<Held<V>>> {
         let now = self.first.now();
         let mut held = old?;
-        let until = held.kept_until(now)?;
+        // Before it is looked at: what is heard from now on ends it.
+        let watch = self.plane.degraded_watch();
+        let kept = held.kept(now, self.plane.cleared())?;
         self.counters.stale_on_error();
-        let left = until.saturating_sub(now);
-        held.watch = self.plane.degraded_watch();
-        held.more = More::of(Vec::new(), None, Some(until));
+        let left = kept.until.saturating_sub(now);
+        held.watch = watch;
+        let tags = held.more.take().map(|more| more.tags.clone());
+        held.more = More::unversioned(tags.unwrap_or_default(), Some(kept));
         let ttl = left.min(ERROR_PAUSE).min(self.plane.degraded_life());
         if ttl.is_zero() {
             return Some(unstored(held));

@@ -71,17 +71,17 @@ where
         miss: Miss<'_>,
         leased: Leased<'_>,
         kept: Option<Loaded<Held<V>>>,
-        old: Option<Held<V>>,
         load: F,
     ) -> Result<Loaded<Held<V>>, E>
     where
         F: Future<Output = Result<Option<Given<V>>, E>>,
     {
-        let (began, unwatched) = (self.plane.now(), self.plane.degraded_watch());
+        let (began, before) = (self.plane.now(), self.before());
         self.counters.loads();
         let given = match load.await {
             Ok(given) => given,
-            Err(error) => return self.old(kept.map(|entry| entry.value).or(old)).ok_or(error),
+            // What the first tier still has is no answer: if the engine has it no more, it may have been invalidated.
+            Err(error) => return self.old(kept.map(|entry| entry.value)).ok_or(error),
         };
         let (value, life) = self.parts(&given);
         let parcel = match self.versions_since(&life.tags, began).await {
@@ -90,7 +90,7 @@ where
                 .parcel(value, &life, &versions, miss.space)
                 .unwrap_or_default(),
             Ok(None) => None,
-            Err(_) => return Ok(self.kept_here(given, unwatched)),
+            Err(_) => return Ok(self.kept_here(given, before)),
         };
         let Some(parcel) = parcel else {
             self.counters.fills_refused();
@@ -109,7 +109,7 @@ where
                 self.counters.fills_refused();
                 Ok(self.answer_only(given))
             }
-            Err(_) => Ok(self.kept_here(given, unwatched)),
+            Err(_) => Ok(self.kept_here(given, before)),
         }
     }
 
@@ -153,7 +153,7 @@ where
         self.value_only(given.map(|given| given.value))
     }
 
-    fn value_only(&self, value: Option<V>) -> Loaded<Held<V>> {
+    pub(super) fn value_only(&self, value: Option<V>) -> Loaded<Held<V>> {
         unstored(Held {
             value,
             watch: Watch::never(),

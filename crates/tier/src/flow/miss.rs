@@ -93,7 +93,7 @@ where
             match self.step(&mut miss).await {
                 Next::Answer(entry) => return Ok(entry),
                 Next::Lead(leased, kept) => {
-                    return self.lead(miss, leased, kept, old, load).await;
+                    return self.lead(miss, leased, kept, load).await;
                 }
                 Next::Again(id) if invalid < INVALID_MAX => {
                     invalid += 1;

@@ -17,7 +17,7 @@ use crate::core::server::ServerId;
 use crate::core::tags::Tag;
 use crate::core::watch::Watch;
 use crate::engine::EngineError;
-use crate::handle::held::{Held, More};
+use crate::handle::held::{Held, Kept, More};
 
 /// How long after a soft deadline the engine is looked at again, while another process loads.
 const SOFT_PAUSE: Duration = Duration::from_millis(100);
@@ -29,6 +29,8 @@ pub(super) struct Question {
     pub(super) cover: Cover,
     /// The first tier's time.
     pub(super) begin: Duration,
+    /// How often the namespace had been cleared.
+    cleared: u64,
 }
 
 impl Question {
@@ -69,6 +71,7 @@ where
         Question {
             cover: self.plane.cover(slot),
             begin: self.first.now(),
+            cleared: self.plane.cleared(),
         }
     }
 
@@ -150,11 +153,14 @@ where
             _ => left.soft,
         };
         let end = begin.saturating_add(left.hard).saturating_add(left.kept);
-        let kept_until = (!left.kept.is_zero()).then_some(end);
+        let kept = (!left.kept.is_zero()).then_some(Kept {
+            until: end,
+            cleared: question.cleared,
+        });
         let held = Held {
             value,
             watch,
-            more: More::of(tags, soft.map(|soft| self.soft(soft)), kept_until),
+            more: More::of(tags, soft.map(|soft| self.soft(soft)), kept),
         };
         let mut ttl = left.local();
         if fault!(H6) {

@@ -82,8 +82,6 @@ where
         self.plane.forget_tag(tag);
         if tag == SPACE {
             self.first.invalidate_all();
-        } else {
-            self.first.invalidate_tag(tag);
         }
     }
 

@@ -24,8 +24,19 @@ pub(crate) struct More {
     pub(crate) tags: Box<[Arc<Tag>]>,
     /// The soft deadline, by the plane's clock.
     pub(crate) soft: Option<Moment>,
-    /// Until when it may be answered in place of an error, by the first tier's clock.
-    pub(crate) kept_until: Option<Duration>,
+    /// Until when it may be answered in place of an error, and after what.
+    pub(crate) kept: Option<Kept>,
+    /// Its tags have no versions that could be believed: it is over when one of them is known to be.
+    pub(crate) is_unversioned: bool,
+}
+
+/// What may be answered in place of an error.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Kept {
+    /// Until when, by the first tier's clock.
+    pub(crate) until: Duration,
+    /// How often the namespace had been cleared, as far as this process knew.
+    pub(crate) cleared: u64,
 }
 
 impl More {
@@ -33,16 +44,41 @@ impl More {
     pub(crate) fn of(
         tags: Vec<Arc<Tag>>,
         soft: Option<Moment>,
-        kept_until: Option<Duration>,
+        kept: Option<Kept>,
     ) -> Option<Arc<Self>> {
-        let is_needed = !tags.is_empty() || soft.is_some() || kept_until.is_some();
+        let is_needed = !tags.is_empty() || soft.is_some() || kept.is_some();
         is_needed.then(|| {
             Arc::new(Self {
                 tags: tags.into(),
                 soft,
-                kept_until,
+                kept,
+                is_unversioned: false,
             })
         })
+    }
+
+    /// What a value has that no engine speaks for.
+    pub(crate) fn unversioned(tags: Box<[Arc<Tag>]>, kept: Option<Kept>) -> Option<Arc<Self>> {
+        let is_needed = !tags.is_empty() || kept.is_some();
+        is_needed.then(|| {
+            Arc::new(Self {
+                tags,
+                soft: None,
+                kept,
+                is_unversioned: true,
+            })
+        })
+    }
+
+    fn is_any_tag_over(&self) -> bool {
+        self.tags.iter().any(|tag| tag.is_replaced())
+    }
+
+    fn are_tags_believed(&self, clock: &Readings) -> bool {
+        if self.is_unversioned {
+            return !self.is_any_tag_over();
+        }
+        self.tags.iter().all(|tag| tag.is_believed(clock))
     }
 }
 
@@ -71,7 +107,7 @@ impl<V> Held<V> {
             return Belief::Fresh;
         };
         let clock = clock();
-        if !more.tags.iter().all(|tag| tag.is_believed(clock)) {
+        if !more.are_tags_believed(clock) {
             return Belief::None;
         }
         if more.soft.is_some_and(|soft| clock.now() >= soft) {
@@ -84,11 +120,13 @@ impl<V> Held<V> {
         self.watch.is_believed(clock) && self.belief(|| clock) != Belief::None
     }
 
-    /// Until when it may be answered in place of an error, if it may be at this time of the first tier.
-    pub(crate) fn kept_until(&self, now: Duration) -> Option<Duration> {
+    /// Until when it may be answered in place of an error, if it may be at this time of the first tier. `cleared`: how often the
+    /// namespace was cleared.
+    pub(crate) fn kept(&self, now: Duration, cleared: u64) -> Option<Kept> {
         let more = self.more.as_ref()?;
-        let is_valid = !more.tags.iter().any(|tag| tag.is_replaced());
-        more.kept_until.filter(|until| is_valid && now < *until)
+        let kept = more.kept?;
+        let may_be = now < kept.until && kept.cleared == cleared && !more.is_any_tag_over();
+        may_be.then_some(kept)
     }
 }
 

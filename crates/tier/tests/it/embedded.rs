@@ -135,3 +135,30 @@ fn the_empty_tag_is_nobodys() {
     cache.clear().expect("taken");
     assert_eq!(cache.get(&key), None);
 }
+
+/// The first tier's old value was answered, which the engine had no more.
+#[test]
+fn what_another_process_has_invalidated_is_no_answer_to_an_error() {
+    let invalidations: [fn(&Texts); 3] = [
+        |cache| cache.invalidate(&"tea".to_owned()).expect("taken"),
+        |cache| cache.invalidate_tag("menu").expect("taken"),
+        |cache| cache.clear().expect("taken"),
+    ];
+    for (number, invalidate) in invalidations.iter().enumerate() {
+        for is_past_its_end in [false, true] {
+            let engine = Embedded::new();
+            let (one, other) = (open(&engine), open(&engine));
+            let ttl = if is_past_its_end { 20 } else { 60_000 } * MS;
+            let life = Life::ttl(ttl).stale_for(Duration::from_secs(60));
+            let stored = one.insert(&"tea".to_owned(), &"7".to_owned(), life.tag("menu"));
+            stored.expect("taken");
+            assert_eq!(one.get(&"tea".to_owned()), Some("7".into()));
+            std::thread::sleep(50 * MS);
+            let fails = || one.try_get_or_load("tea".into(), || Err::<String, _>("down"));
+            assert_eq!(fails(), Ok("7".into()));
+            invalidate(&other);
+            let said = fails();
+            assert!(said.is_err(), "{number}, past its end: {is_past_its_end}");
+        }
+    }
+}

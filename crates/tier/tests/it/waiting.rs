@@ -7,11 +7,11 @@ use std::time::Duration;
 
 use tidewheel::Cache;
 use tidewheel_tier::{
-    Answer, Backend, Embedded, EngineError, Filled, Life, Look, Looked, Plane, Raw, TagSaid, Tier,
-    Tiered, Wire,
+    Answer, Backend, Embedded, EngineError, Filled, Given, Life, Look, Looked, Plane, Raw, TagSaid,
+    Tier, Tiered, Wire,
 };
 
-use crate::support::Texts;
+use crate::support::{MS, Texts};
 
 const AWAY: u8 = 1;
 const TAGS_REFUSED: u8 = 2;
@@ -198,4 +198,46 @@ fn a_load_that_is_given_up_before_the_engine_has_answered_gives_its_lease_back()
     let began = tidewheel_time::monotonic_nanos();
     assert_eq!(cache.get_or_load("tea".into(), || "8".into()), "8");
     assert!(tidewheel_engines::since(began) < Duration::from_secs(5));
+}
+
+/// It was stored for as long as nothing watches.
+#[test]
+fn a_load_without_the_engine_is_not_stored_when_its_tag_was_invalidated_meanwhile() {
+    let (engine, cache) = faulty();
+    engine.state.store(AWAY, SeqCst);
+    let load = |does_invalidate: bool| {
+        let load = || {
+            assert!(!does_invalidate || cache.invalidate_tag("menu").is_err());
+            let value = Given::new("7".to_owned(), Life::configured().tag("menu"));
+            Ok::<_, ()>(Some(value))
+        };
+        let loaded = cache.get_or_load_with("tea".into(), load);
+        assert_eq!(loaded, Ok(Some("7".to_owned())));
+        cache.get_local("tea")
+    };
+    assert_eq!(load(true), None);
+    assert_eq!(load(false), Some("7".into()));
+    assert!(cache.invalidate_tag("menu").is_err());
+    assert_eq!(cache.get_local("tea"), None);
+}
+
+/// Once an old value was answered, its tags were forgotten.
+#[test]
+fn what_this_process_has_invalidated_is_no_answer_to_an_error_while_the_engine_is_away() {
+    let invalidations: [fn(&Texts); 2] = [
+        |cache| assert!(cache.invalidate_tag("menu").is_err()),
+        |cache| assert!(cache.clear().is_err()),
+    ];
+    for invalidate in invalidations {
+        let (engine, cache) = faulty();
+        engine.state.store(AWAY, SeqCst);
+        let life = Life::ttl(20 * MS).stale_for(Duration::from_secs(60));
+        let load = || Ok::<_, ()>(Some(Given::new("7".to_owned(), life.tag("menu"))));
+        assert!(cache.get_or_load_with("tea".into(), load).is_ok());
+        std::thread::sleep(50 * MS);
+        let fails = || cache.try_get_or_load("tea".into(), || Err::<String, _>("down"));
+        assert_eq!(fails(), Ok("7".into()));
+        invalidate(&cache);
+        assert!(fails().is_err());
+    }
 }
