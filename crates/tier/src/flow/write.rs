@@ -66,11 +66,14 @@ where
     pub(crate) async fn invalidate_tag(&self, tag: &str) -> Result<(), EngineError> {
         self.forget_tag(tag);
         let wire = self.plane.names().tag(tag);
+        let failed = self.pending.last();
         let done = self
             .ask(|engine| engine.invalidate_tag(wire, unique(), TAG_TTL_MS))
             .await;
-        if done.is_err() {
-            self.pending.add(Invalidation::Tag(tag.to_owned()));
+        match &done {
+            Err(_) => self.pending.add(Invalidation::Tag(tag.to_owned())),
+            Ok(()) if tag == SPACE => self.pending.all_done(failed),
+            Ok(()) => {}
         }
         self.forget_tag(tag);
         self.settle_after(&done).await;

@@ -134,6 +134,19 @@ impl Pending {
         self.any.store(!waiting.numbers.is_empty(), SeqCst);
     }
 
+    /// The number of the last failure.
+    pub(crate) fn last(&self) -> u64 {
+        self.lock().last
+    }
+
+    /// Everything was invalidated, after the failure with this number: what has waited since then or before is done.
+    pub(crate) fn all_done(&self, number: u64) {
+        let mut waiting = self.lock();
+        waiting.numbers.retain(|_, failed| *failed > number);
+        waiting.bytes = waiting.numbers.keys().map(Invalidation::length).sum();
+        self.any.store(!waiting.numbers.is_empty(), SeqCst);
+    }
+
     pub(crate) fn len(&self) -> usize {
         self.lock().numbers.len()
     }
@@ -174,6 +187,19 @@ mod tests {
         pending.add(key(1));
         pending.done(&key(1), tried[0].1);
         assert_eq!(pending.len(), 1);
+    }
+
+    #[test]
+    fn when_everything_is_invalidated_what_has_failed_before_is_done() {
+        let pending = Pending::default();
+        (1..=3).for_each(|number| pending.add(key(number)));
+        let last = pending.last();
+        pending.add(key(2));
+        pending.all_done(last);
+        let left: Vec<_> = pending.some(9).into_iter().map(|(what, _)| what).collect();
+        assert_eq!(left, [key(2)], "it has failed again since");
+        pending.all_done(pending.last());
+        assert!(!pending.any());
     }
 
     #[test]

@@ -114,7 +114,7 @@ where
         self.inner.pending.len()
     }
 
-    /// Whether the engine is left alone for a moment, after failures.
+    /// Whether the engine is left alone for a moment, after failures. It stays so until somebody has asked it again.
     #[must_use]
     pub fn is_engine_left_alone(&self) -> bool {
         self.inner.breaker.is_open()

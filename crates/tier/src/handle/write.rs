@@ -45,7 +45,7 @@ where
     ///
     /// # Errors
     ///
-    /// If the engine has not taken it. Then this process tries again, before it reads anything else from the engine.
+    /// If the engine has not taken it. Then this cache tries again, before it reads anything else from the engine.
     pub fn invalidate(&self, key: &K) -> Result<(), EngineError> {
         block_on(self.inner.invalidate(key))
     }

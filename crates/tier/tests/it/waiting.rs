@@ -15,10 +15,11 @@ use crate::support::{MS, Texts};
 
 const AWAY: u8 = 1;
 const TAGS_REFUSED: u8 = 2;
+const KEYS_REFUSED: u8 = 4;
 /// What it does is done, and its answer does not come.
 const SILENT: u8 = 3;
 
-/// An engine that is away, refuses to change tags, or does not answer.
+/// An engine that is away, refuses changes, or does not answer.
 #[derive(Debug, Clone)]
 struct Faulty {
     engine: Embedded,
@@ -63,6 +64,9 @@ impl Backend for Faulty {
     }
 
     fn remove(&self, key: Wire) -> Answer<'_, ()> {
+        if self.state.load(SeqCst) == KEYS_REFUSED {
+            return Box::pin(async { Err(EngineError::Refused("too long".into())) });
+        }
         self.unless_away(|| self.engine.remove(key))
     }
 
@@ -240,4 +244,14 @@ fn what_this_process_has_invalidated_is_no_answer_to_an_error_while_the_engine_i
         invalidate(&cache);
         assert!(fails().is_err());
     }
+}
+
+/// It is the way out when an engine goes on refusing one of them.
+#[test]
+fn nothing_waits_any_more_once_everything_was_invalidated() {
+    let (engine, cache) = faulty();
+    engine.state.store(KEYS_REFUSED, SeqCst);
+    assert!(cache.invalidate(&"tea".to_owned()).is_err());
+    cache.clear().expect("taken");
+    assert_eq!(cache.invalidations_waiting(), 0);
 }
