@@ -3,10 +3,11 @@
 use std::path::Path;
 use std::time::Duration;
 
-use tidewheel_engines::{Folder, Postgres, eventually, found};
+use tidewheel_engines::{Folder, Nats, Postgres, eventually, found};
 use tidewheel_tasks::{PostgresStore, Task, TaskStore, wait};
+use tokio::runtime::Runtime;
 
-use super::child::{Child, FAKETIME, Terms};
+use super::child::{Child, FAKETIME, Terms, nats as nats_store};
 use super::{Load, log, runtime, schedule};
 
 const HOUR: i64 = 3600;
@@ -18,11 +19,19 @@ const FEW: Load = Load {
     ahead: Duration::from_secs(3),
 };
 
-#[test]
-fn workers_whose_clocks_are_an_hour_wrong_do_what_others_do() {
-    if !Path::new(FAKETIME).exists() {
+/// Whether wall clocks can be made wrong here.
+fn has_faketime() -> bool {
+    let has = Path::new(FAKETIME).exists();
+    if !has {
         assert!(found("faketime", &[]).is_none(), "its library is elsewhere");
         println!("!!! SKIPPED: faketime is not installed");
+    }
+    has
+}
+
+#[test]
+fn workers_whose_clocks_are_an_hour_wrong_do_what_others_do() {
+    if !has_faketime() {
         return;
     }
     let Some(postgres) = Postgres::start() else {
@@ -31,6 +40,25 @@ fn workers_whose_clocks_are_an_hour_wrong_do_what_others_do() {
     let (runtime, url) = (runtime(), postgres.url());
     let store = runtime.block_on(PostgresStore::connect(&url, "fleet"));
     let store = store.expect("a connection");
+    do_the_same("postgres", &url, &runtime, &store);
+    assert_eq!(wait(store.count()), Ok(0));
+}
+
+#[test]
+fn workers_on_nats_whose_clocks_are_an_hour_wrong_do_what_others_do() {
+    if !has_faketime() {
+        return;
+    }
+    let Some(nats) = Nats::cluster() else {
+        return;
+    };
+    let (runtime, urls) = (runtime(), nats.urls().join(","));
+    let store = runtime.block_on(nats_store(&urls, 3));
+    do_the_same("nats", &urls, &runtime, &store);
+}
+
+/// Two workers with right clocks run some tasks; so do two whose clocks are wrong.
+fn do_the_same<S: TaskStore + Clone>(engine: &str, url: &str, runtime: &Runtime, store: &S) {
     for skews in [[0, 0], [HOUR, -HOUR]] {
         let folder = Folder::new("fleet");
         let start = |(number, skew)| {
@@ -38,16 +66,18 @@ fn workers_whose_clocks_are_an_hour_wrong_do_what_others_do() {
                 skew,
                 ..Terms::USUAL
             };
-            Child::start_on(terms, "postgres", &url, folder.path(), number)
+            Child::start_on(terms, engine, url, folder.path(), number)
         };
         let mut fleet: Vec<_> = (0..).zip(skews).map(start).collect();
-        let report = schedule(&runtime, std::slice::from_ref(&store), FEW);
-        eventually("all tasks have ended", || {
-            (wait(store.count()) == Ok(0)).then_some(())
+        let report = schedule(runtime, std::slice::from_ref(store), FEW);
+        eventually("all tasks have run", || {
+            let lives = log::read(folder.path());
+            let ran = lives.values().filter(|life| !life.runs.is_empty());
+            (ran.count() == 114).then_some(())
         });
         let stats: Vec<_> = fleet.iter_mut().map(Child::stop).collect();
         let lives = log::read(folder.path());
-        report.check("Postgres", &lives);
+        report.check(engine, &lives);
         let once = lives.values().filter(|life| life.runs.len() == 1);
         assert_eq!(once.count(), 114);
         for (number, stats) in stats.iter().enumerate() {
