@@ -62,7 +62,8 @@ impl<S: TaskStore> WorkerBuilder<S> {
         self
     }
 
-    /// Threads that run handlers (default: one for each core).
+    /// Threads that run handlers (default: one for each core). A due claim that none of them begins within a second is given back,
+    /// so that another worker can have it.
     #[must_use]
     pub fn threads(mut self, threads: usize) -> Self {
         self.threads = Some(threads);

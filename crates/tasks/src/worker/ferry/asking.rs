@@ -124,17 +124,9 @@ impl Asking {
         shared: &Shared<S>,
         wheel: &Wheel,
     ) -> Result<(), StoreError> {
-        let settings = &shared.settings;
-        let skewed = shared.is_skewed();
-        let (lookahead, poll) = if skewed {
-            (Duration::ZERO, settings.poll.min(POLL_SKEWED))
-        } else {
-            (settings.lookahead, settings.poll)
-        };
         let sent = shared.clock.now();
         let most = self.most(shared, sent);
-        self.asked += 1;
-        self.at = sent + jittered(poll, settings, self.asked);
+        let ask = self.question(shared, sent, most);
         self.full = most == 0;
         if self.full {
             return if self.pace.is_narrow() {
@@ -144,25 +136,39 @@ impl Asking {
             };
         }
         self.fetches = true;
-        let ask = Ask::new(&settings.name, lookahead, settings.lease, most);
         let claims = call(shared, shared.store.claim(ask))?;
+        self.look(shared, sent, most, &claims);
+        for claim in claims {
+            hold(shared, wheel, claim, sent);
+        }
+        shared.admit(wheel);
+        Ok(())
+    }
+
+    /// What the engine is asked, and when it is asked again.
+    fn question<S>(&mut self, shared: &Shared<S>, sent: Duration, most: usize) -> Ask {
+        let settings = &shared.settings;
+        let (lookahead, poll) = if shared.is_skewed() {
+            (Duration::ZERO, settings.poll.min(POLL_SKEWED))
+        } else {
+            (settings.lookahead, settings.poll)
+        };
+        self.asked += 1;
+        self.at = sent + jittered(poll, settings, self.asked);
+        Ask::new(&settings.name, lookahead, settings.lease, most)
+    }
+
+    /// Looks at what has come: is there more?
+    fn look<S>(&mut self, shared: &Shared<S>, sent: Duration, most: usize, claims: &[Claim]) {
         let soon = shared.engine_now().unwrap_or_default().plus(URGENT);
         self.urgent = claims.iter().any(|claim| claim.due <= soon);
         let throng = claims.len() >= most;
         self.pace.asked(throng && self.urgent);
-        if throng {
-            self.at = sent
-                + if self.urgent {
-                    Duration::ZERO
-                } else {
-                    SHARE_PAUSE
-                };
+        match (throng, self.urgent) {
+            (true, true) => self.at = sent,
+            (true, false) => self.at = sent + SHARE_PAUSE,
+            _ => {}
         }
-        claims
-            .into_iter()
-            .for_each(|claim| hold(shared, wheel, claim, sent));
-        shared.admit(wheel);
-        Ok(())
     }
 
     /// How many claims may be asked for.
