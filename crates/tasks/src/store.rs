@@ -138,7 +138,8 @@ pub trait TaskStore: Send + Sync + 'static {
         failure: Failure,
     ) -> impl Future<Output = Result<Verdict, StoreError>> + Send;
 
-    /// Gives back claims that were not run, so that others may claim them at once. One verdict for each claim.
+    /// Gives back claims that were not run, so that others may claim them at once. One verdict for each claim, as of
+    /// [`done`](Self::done).
     fn release(
         &self,
         claims: &[Arc<Claim>],
