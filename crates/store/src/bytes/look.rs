@@ -22,8 +22,8 @@ impl<O> Store<O> {
     #[must_use]
     pub fn look(&self, hash: u64, key: &[u8]) -> Option<Seen> {
         match self.index.first(hash as u32) {
+            First::Likely(0) | First::Nowhere => None,
             First::Likely(id) => self.look_at(id, hash, key),
-            First::Nowhere => None,
             First::Elsewhere => self.look_further(hash, key),
         }
     }
@@ -90,7 +90,7 @@ impl<O> Store<O> {
     /// The second step, when the first has had its time: asks for the entry.
     #[inline]
     pub fn warm_entry(&self, hash: u64) {
-        if let First::Likely(id) = self.index.first(hash as u32) {
+        if let First::Likely(id @ 1..) = self.index.first(hash as u32) {
             self.blocks.prefetch(id);
         }
     }

@@ -3,34 +3,18 @@
 /// Pairs of a bucket: one cache line.
 pub(super) const WORDS: usize = 8;
 
-/// Eight ids and their places. The places are cut into low byte, middle byte and high half, so that the eight low
-/// bytes make one word, and are compared at once. Pairs are packed to the front; an id of 0 marks a vacant one.
+/// Eight ids and their places. Pairs are packed to the front; an id of 0 marks a vacant one, whose place is 0 too.
 #[derive(Debug, Clone, Copy)]
 #[repr(C, align(64))]
 pub(super) struct Bucket {
     pub(super) ids: [u32; WORDS],
-    low: [u8; WORDS],
-    middle: [u8; WORDS],
-    high: [u16; WORDS],
+    places: [u32; WORDS],
 }
 
 pub(super) const EMPTY: Bucket = Bucket {
     ids: [0; WORDS],
-    low: [0; WORDS],
-    middle: [0; WORDS],
-    high: [0; WORDS],
+    places: [0; WORDS],
 };
-
-/// One in every byte.
-const ONES: u64 = u64::MAX / 0xff;
-
-/// Finds the bytes of `word` that equal `byte`: in the result their highest bits are set. The byte above an equal one
-/// may be reported too if it differs by one. The caller compares more of the place anyway.
-#[inline]
-fn equal_bytes(word: u64, byte: u8) -> u64 {
-    let differs = word ^ (ONES * u64::from(byte));
-    differs.wrapping_sub(ONES) & !differs & (ONES << 7)
-}
 
 impl Bucket {
     #[inline]
@@ -50,36 +34,38 @@ impl Bucket {
 
     #[inline]
     pub(super) fn pair(&self, i: usize) -> Pair {
-        let (low, middle) = (self.low[i], self.middle[i]);
         Pair {
-            place: u32::from(self.high[i]) << 16 | u32::from(middle) << 8 | u32::from(low),
+            place: self.places[i],
             id: self.ids[i],
         }
     }
 
     #[inline]
     pub(super) fn set(&mut self, i: usize, pair: Pair) {
-        self.low[i] = pair.place as u8;
-        self.middle[i] = (pair.place >> 8) as u8;
-        self.high[i] = (pair.place >> 16) as u16;
+        self.places[i] = pair.place;
         self.ids[i] = pair.id;
     }
 
     /// The first pair of this place whose id is one that `is` accepts.
     #[inline]
     pub(super) fn find(&self, place: u32, mut is: impl FnMut(u32) -> bool) -> Option<usize> {
-        let mut found = equal_bytes(u64::from_le_bytes(self.low), place as u8);
-        while found != 0 {
-            // Of eight: that needs no test.
-            let i = found.trailing_zeros() as usize / 8 % WORDS;
-            let id = self.ids[i];
-            // A vacant cell shows any place.
-            if self.high[i] == (place >> 16) as u16 && id != 0 && is(id) {
+        let mut equal = equal(&self.places, place);
+        while equal != 0 {
+            let i = first(equal);
+            // A vacant one looks like one of place 0.
+            if self.ids[i] != 0 && is(self.ids[i]) {
                 return Some(i);
             }
-            found &= found - 1;
+            equal &= !(3 << (2 * i));
         }
         None
+    }
+
+    /// The id of the first pair of this place. If the place is 0, it may be a vacant one's, which is 0.
+    #[inline(always)]
+    pub(super) fn likely(&self, place: u32) -> Option<u32> {
+        let equal = equal(&self.places, place);
+        (equal != 0).then(|| self.ids[first(equal)])
     }
 
     /// Takes a pair out; the last one moves to its place.
@@ -87,7 +73,7 @@ impl Bucket {
     pub(super) fn take(&mut self, i: usize) {
         let last = self.len() - 1;
         self.set(i, self.pair(last));
-        self.ids[last] = 0;
+        self.set(last, Pair { place: 0, id: 0 });
     }
 
     pub(super) fn pairs(self) -> impl Iterator<Item = Pair> {
@@ -100,4 +86,72 @@ impl Bucket {
 pub(super) struct Pair {
     pub(super) place: u32,
     pub(super) id: u32,
+}
+
+/// Which places are the one that is looked for: two bits for each, the first place's lowest.
+#[cfg(target_arch = "x86_64")]
+#[inline(always)]
+fn equal(places: &[u32; WORDS], place: u32) -> u32 {
+    use safe_arch::{
+        cmp_eq_mask_i32_m128i, m128i, move_mask_i8_m128i, pack_i32_to_i16_m128i,
+        set_splat_i32_m128i,
+    };
+    let [a, b, c, d, e, f, g, h] = *places;
+    let wanted = set_splat_i32_m128i(place as i32);
+    let equal = |four: [u32; 4]| cmp_eq_mask_i32_m128i(m128i::from(four), wanted);
+    let equal = pack_i32_to_i16_m128i(equal([a, b, c, d]), equal([e, f, g, h]));
+    move_mask_i8_m128i(equal) as u32
+}
+
+/// Which places are the one that is looked for: two bits for each, the first place's lowest.
+#[cfg(not(target_arch = "x86_64"))]
+#[inline(always)]
+fn equal(places: &[u32; WORDS], place: u32) -> u32 {
+    equal_one_by_one(places, place)
+}
+
+/// As [`equal`], for processors whose vectors nothing here knows.
+#[cfg(any(test, not(target_arch = "x86_64")))]
+#[inline(always)]
+fn equal_one_by_one(places: &[u32; WORDS], place: u32) -> u32 {
+    let bits = |i: usize| u32::from(places[i] == place) * (3 << (2 * i));
+    (0..WORDS).fold(0, |equal, i| equal | bits(i))
+}
+
+/// The first place of those that are [`equal`].
+#[inline(always)]
+fn first(equal: u32) -> usize {
+    // Of eight: that needs no test.
+    equal.trailing_zeros() as usize / 2 % WORDS
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn places_are_equal_in_all_32_bits_or_not_at_all() {
+        let some = [
+            0,
+            1,
+            1 << 8,
+            1 << 16,
+            1 << 31,
+            u32::MAX,
+            u32::MAX - 1,
+            1 << 15,
+        ];
+        for rotation in 0..WORDS {
+            let mut places = some;
+            places.rotate_left(rotation);
+            for (i, place) in places.into_iter().enumerate() {
+                assert_eq!(equal(&places, place), 3 << (2 * i));
+                assert_eq!(first(equal(&places, place)), i);
+                assert_eq!(equal(&places, place ^ 2), 0);
+                assert_eq!(equal_one_by_one(&places, place), 3 << (2 * i));
+            }
+        }
+        assert_eq!(equal(&[7; WORDS], 7), 0xffff);
+        assert_eq!(equal_one_by_one(&[7; WORDS], 7), 0xffff);
+    }
 }

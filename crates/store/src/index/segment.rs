@@ -19,9 +19,9 @@ pub(super) struct Segment {
     pub(super) depth: u8,
 }
 
-/// Entries that a segment of this many buckets takes before it grows: 13/16 of what fits.
+/// Entries that a segment of this many buckets takes before it grows: 3/4 of what fits.
 pub(super) const fn capacity(buckets: usize) -> usize {
-    buckets * WORDS * 13 / 16
+    buckets * WORDS * 3 / 4
 }
 
 /// The next larger segment: four steps a doubling, which are also the usual allocators' size classes.

@@ -83,7 +83,7 @@ use ghost::Ghost;
 pub(crate) use probation::Place;
 use probation::Probation;
 use rate::Rate;
-use region::{HITS, MAX_HITS, Region};
+use region::{Region, hits};
 pub(crate) use residents::{Resident, Residents};
 use share::Share;
 use trust::Trust;
@@ -131,7 +131,7 @@ impl Victim {
     }
 }
 
-/// The eviction policy of one shard. New entries start with state 0.
+/// The eviction policy of one shard. The state of a new entry says nothing until it is [settled](Policy::settle).
 #[derive(Debug)]
 pub(crate) struct Policy {
     probation: Probation,
@@ -167,9 +167,9 @@ impl Policy {
     }
 
     /// The state after a hit; `None` when nothing is to be written.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn hit(state: u8) -> Option<u8> {
-        (state & HITS < MAX_HITS).then_some(state + 1)
+        region::after_hit(state)
     }
 
     /// A new entry came: decides its region and sets its state. `total` and `capacity` are weights, the
@@ -314,7 +314,7 @@ impl Policy {
         resident: Resident,
         choosing: bool,
     ) -> Option<Victim> {
-        let hits = resident.state & HITS;
+        let hits = hits(resident.state);
         self.share.count_turn(hits > 0, self.entries);
         let needed = 1 + u8::from(self.promoted.is_below(WORTHY_PERCENT));
         if (hits >= needed && choosing) || resident.is_pinned {
@@ -377,7 +377,7 @@ impl Policy {
             let Some((place, resident)) = self.probation.pop(residents, &mut steps) else {
                 return;
             };
-            let hits = resident.state & HITS;
+            let hits = hits(resident.state);
             residents.set_state(place.id, Region::Main.with_hits(hits));
             self.main.add(resident.weight);
         }
@@ -417,7 +417,7 @@ impl Policy {
         if region == Region::Probation || residents.is_pinned(id) {
             return None;
         }
-        let hits = state & HITS;
+        let hits = hits(state);
         match region {
             Region::Promoted => self.promoted.count(hits > 0, PROMOTED_WINDOW),
             // The first hit was given to it when it came back.

@@ -1,8 +1,9 @@
 //! The four bits of state that the policy keeps in each entry: its region, and its hits.
 
-/// The bits of a state that count hits.
-pub(super) const HITS: u8 = 0b11;
+/// The bits of a state that count hits. They count down, so that a single test tells a hit that it has nothing to write.
+const HITS: u8 = 0b11;
 /// A hit beyond this count writes nothing.
+#[cfg(test)]
 pub(super) const MAX_HITS: u8 = 3;
 /// Where a state keeps its region.
 const REGION_SHIFT: u32 = 2;
@@ -35,6 +36,18 @@ impl Region {
             Self::Promoted => 2,
             Self::Returned => 3,
         };
-        region << REGION_SHIFT | hits
+        region << REGION_SHIFT | (!hits & HITS)
     }
+}
+
+/// The hits that a state counts.
+#[inline]
+pub(super) fn hits(state: u8) -> u8 {
+    !state & HITS
+}
+
+/// The state after a hit; `None` when nothing is to be written.
+#[inline(always)]
+pub(super) fn after_hit(state: u8) -> Option<u8> {
+    (state & HITS != 0).then(|| state - 1)
 }

@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 
+use super::region::MAX_HITS;
 use super::*;
 
 /// Names an entry to the policy and counts what the policy looks at.

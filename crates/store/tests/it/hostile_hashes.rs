@@ -39,6 +39,36 @@ fn insert(store: &mut Typed, place_of: &impl Fn(&u32) -> u32, key: u32) -> Slot 
     store.insert(place, key, value, attributes, START, capacity, place_of)
 }
 
+/// In the index, a vacant pair looks like one of place 0.
+#[test]
+fn a_key_of_place_zero_is_found_where_it_is_and_nowhere_else() {
+    let all_zero = |_: &u32| 0;
+    let mut typed = Typed::new();
+    insert(&mut typed, &|_| u32::MAX, 1);
+    let hasher = KeyHasher::new(5);
+    let mut bytes: Store<()> = Store::new(hasher.clone());
+    bytes.insert(
+        hasher.hash(b"one"),
+        b"one",
+        0,
+        NewValue::Inline(b""),
+        None,
+        0,
+    );
+    for _ in 0..3 {
+        assert!(typed.look(0, |key| *key == 0).is_none());
+        assert_eq!(typed.find(0, |key| *key == 0), None);
+        typed.prefetch_entry(0);
+        assert_eq!(bytes.find(0, b"zero"), None);
+        bytes.warm_entry(0);
+
+        let slot = insert(&mut typed, &all_zero, 0);
+        let found = typed.look(0, |key| *key == 0).map(|found| found.slot());
+        assert_eq!(found, Some(slot));
+        typed.remove(slot, 0);
+    }
+}
+
 /// 3,700 keys with equal hashes made a directory of 257 MiB.
 #[test]
 fn a_bad_hash_costs_a_typed_store_no_memory_beyond_its_entries() {
