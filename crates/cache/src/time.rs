@@ -5,24 +5,18 @@ use std::time::{Duration, SystemTime};
 
 use tidewheel_time::{Clock, Moment, Readings, TICK_NANOS, Timeline, nanos};
 
-/// Two times that enclose a moment of engine time, in nanoseconds.
+/// A tick that engine time had not passed when it was read.
 #[derive(Clone, Copy)]
-pub(crate) struct Bounds {
-    low: u64,
-    high: u64,
-}
+pub(crate) struct Bound(u64);
 
-impl Bounds {
-    /// Nothing is known.
-    pub(crate) const ANY: Self = Self {
-        low: 0,
-        high: u64::MAX,
-    };
+impl Bound {
+    /// For entries of which none has a deadline.
+    pub(crate) const NONE: Self = Self((1 << 32) - 2);
 
-    /// The first tick that has surely not begun.
-    #[inline]
-    pub(crate) const fn ahead(self) -> u64 {
-        self.high / TICK_NANOS + 1
+    /// The last tick that may have begun.
+    #[inline(always)]
+    pub(crate) const fn tick(self) -> u64 {
+        self.0
     }
 }
 
@@ -56,16 +50,11 @@ impl Time {
         }
     }
 
-    /// Two times that enclose engine time, for less than an exact reading.
-    #[inline]
-    pub(crate) fn bounds(&self) -> Bounds {
-        let (low, high) = match self.timeline.read(|| self.clock.bounds()) {
-            Ok(((low, high), behind)) => {
-                (low.0.saturating_sub(behind), high.0.saturating_sub(behind))
-            }
-            Err(frozen) => (frozen, frozen),
-        };
-        Bounds { low, high }
+    /// A tick that engine time has not passed, for less than an exact reading.
+    #[inline(always)]
+    pub(crate) fn bound(&self) -> Bound {
+        // If it wraps, it is in the far future: then the exact clock is read.
+        Bound(self.timeline.bound(|| self.clock.bound().0) / TICK_NANOS)
     }
 
     /// Whether a tick has begun; an exact reading only near it.
@@ -83,9 +72,8 @@ impl Time {
 
     /// As [`reached`](Self::reached), where a reading is at hand.
     #[inline]
-    pub(crate) fn reached_by(&self, now: Bounds, tick: u64) -> bool {
-        let begins = tick.saturating_mul(TICK_NANOS);
-        now.high >= begins && (now.low >= begins || self.now().0 >= begins)
+    pub(crate) fn reached_by(&self, now: Bound, tick: u64) -> bool {
+        now.tick() >= tick.min(Bound::NONE.tick()) && self.reached(tick)
     }
 
     /// What the clock showed when engine time began.

@@ -58,4 +58,4 @@ pub use hasher::KeyHasher;
 pub use prefetch::prefetch;
 pub use slot::Slot;
 pub use tidewheel_timer::{Forecast, Progress};
-pub use typed::{Attributes, Found, Freed, IntoEntries, Removed, Soft, TypedStore};
+pub use typed::{Attributes, FirstLook, Found, Freed, IntoEntries, Removed, Soft, TypedStore};

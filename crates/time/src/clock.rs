@@ -116,7 +116,7 @@ mod system {
 
     /// Two readings of the monotonic clock that enclose now: on Linux of the coarse one, which the kernel
     /// moves on every timer tick, at least a hundred times a second.
-    #[inline]
+    #[inline(always)]
     fn monotonic_bounds() -> (u64, u64) {
         #[cfg(any(target_os = "linux", target_os = "android"))]
         {
@@ -163,6 +163,14 @@ mod system {
             monotonic_nanos().saturating_sub(self.origin)
         }
 
+        /// A time in nanoseconds that is not before now. Should the coarse clock lag by far more than it is trusted to, it
+        /// is one of the far future.
+        #[inline(always)]
+        pub(crate) fn nanos_bound(&self) -> u64 {
+            let (_, high) = monotonic_bounds();
+            high.wrapping_sub(self.origin)
+        }
+
         /// Two times in nanoseconds that enclose now.
         #[inline]
         pub(crate) fn nanos_bounds(&self) -> (u64, u64) {
@@ -186,6 +194,27 @@ mod system {
 
         fn wall(&self) -> SystemTime {
             SystemTime::now()
+        }
+    }
+
+    #[cfg(test)]
+    mod tests {
+        use super::*;
+
+        #[test]
+        fn the_bound_is_not_before_now_nor_long_after_it() {
+            let clock = SystemClock::new();
+            let before = clock.nanos();
+            let bound = clock.nanos_bound();
+            assert!(bound >= before);
+            assert!(bound <= clock.nanos() + 50_000_000);
+        }
+
+        /// Whoever sees the far future reads the exact clock. A bound of zero would let dead entries live.
+        #[test]
+        fn a_coarse_clock_before_the_origin_is_bounded_by_the_far_future() {
+            let origin = monotonic_nanos() + 1_000_000_000_000;
+            assert!(SystemClock { origin }.nanos_bound() > 1 << 63);
         }
     }
 }

@@ -73,6 +73,18 @@ impl Readings {
         }
     }
 
+    /// A time that is not before now, for less than an exact reading: nearly always at most 50 ms after it.
+    // Compiled into a cache's look-up, in which a call would count.
+    #[inline(always)]
+    #[must_use]
+    pub fn bound(&self) -> Moment {
+        Moment(match &self.0 {
+            #[cfg(feature = "system")]
+            Source::System(clock) => clock.nanos_bound(),
+            Source::Given(clock) => clock.nanos_bound(),
+        })
+    }
+
     /// Two times that enclose now, for less than an exact reading.
     #[inline]
     #[must_use]
@@ -200,6 +212,14 @@ impl Given {
             }
         }
         self.latest.load(Acquire)
+    }
+
+    /// A time that engine time is not after.
+    // Apart, so that the usual clock's reading is short enough to be compiled into its callers.
+    #[cold]
+    #[inline(never)]
+    fn nanos_bound(&self) -> u64 {
+        self.nanos_bounds().1
     }
 
     /// Two times that enclose engine time.

@@ -45,6 +45,9 @@ pub(crate) struct Inner<K, V, S> {
     pub(crate) refreshes: Refreshes<V>,
     pub(crate) parties: Parties,
     pub(crate) closed: AtomicBool,
+    /// By how many ticks an entry's deadline must be ahead for a read that looks at nothing else. Where each use changes
+    /// the deadline, there are no such reads: then it is more than any deadline is ahead.
+    pub(crate) ahead: u64,
     /// Whether nothing that was configured changes an entry that is stored, but for the time to live.
     pub(crate) stores_plainly: bool,
 }
@@ -108,6 +111,10 @@ impl<K, V, S> Inner<K, V, S> {
     ) -> Arc<Self> {
         let lent = account.first_loan();
         let stores_plainly = config.stores_plainly();
+        let ahead = match hooks.using {
+            Some(_) => u64::MAX / 2,
+            None => config.grace,
+        };
         Arc::new(Self {
             shards: (0..shards).map(|_| ShardCell::new(lent)).collect(),
             shift: 63 - shards.ilog2(),
@@ -125,6 +132,7 @@ impl<K, V, S> Inner<K, V, S> {
             published: crate::core::published::Published::default(),
             parties: Parties::new(),
             closed: AtomicBool::new(false),
+            ahead,
             stores_plainly,
         })
     }

@@ -237,9 +237,6 @@ impl<K: Hash + Eq, V, S: BuildHasher> Inner<K, V, S> {
             self.turn_away(shard, hash, key, value, prepared);
             return prepared.fits;
         }
-        if shard.store.weight() >= shard.lent {
-            shard.store.touch(hash.place());
-        }
         let slot = match Self::find(shard, hash, &key) {
             Some(slot) => self.replace(shard, slot, key, value, prepared),
             None => self.add(shard, hash, key, value, prepared),
@@ -267,6 +264,9 @@ impl<K: Hash + Eq, V, S: BuildHasher> Inner<K, V, S> {
         let place_of = |key: &K| self.place_of(key);
         let (lent, tick) = (shard.lent, prepared.now.tick());
         let (attributes, place) = (prepared.attributes, hash.place());
+        if shard.store.weight() >= lent {
+            shard.store.touch(place);
+        }
         let must_evict = self.must_evict_for(shard, attributes.weight, tick);
         let store = &mut shard.store;
         let slot = if must_evict {
@@ -286,6 +286,41 @@ impl<K: Hash + Eq, V, S: BuildHasher> Inner<K, V, S> {
     /// Stores an entry in the place of another one, dead or alive, which leaves.
     #[inline(always)]
     fn replace(
+        &self,
+        shard: &mut Shard<K, V>,
+        slot: Slot,
+        key: K,
+        value: V,
+        prepared: &Prepared<'_>,
+    ) -> Slot {
+        let Attributes { deadline, .. } = prepared.attributes;
+        let tick = prepared.now.tick();
+        if !prepared.attributes.is_plain() {
+            return self.replace_closely(shard, slot, key, value, prepared);
+        }
+        let until = tick + self.config.grace;
+        match shard
+            .store
+            .replace_plainly(slot, value, deadline, until, tick)
+        {
+            Ok(value) => {
+                let old = Removed {
+                    key,
+                    value,
+                    deadline: None,
+                    weight: 1,
+                    label: 0,
+                };
+                self.file(shard, old, RemovalCause::Replaced, tick);
+                slot
+            }
+            Err(value) => self.replace_closely(shard, slot, key, value, prepared),
+        }
+    }
+
+    /// As [`replace`](Self::replace), where one of the two may have more than its end, or the old one may be dead.
+    #[inline(never)]
+    fn replace_closely(
         &self,
         shard: &mut Shard<K, V>,
         slot: Slot,

@@ -31,8 +31,15 @@ impl<K, V, S> Inner<K, V, S> {
         self.file(shard, refused, RemovalCause::Evicted, now);
     }
 
+    /// As [`file_removal`](Self::file_removal), of an entry that counts nowhere.
     #[inline]
-    fn file(&self, shard: &mut Shard<K, V>, entry: Removed<K, V>, cause: RemovalCause, now: u64) {
+    pub(crate) fn file(
+        &self,
+        shard: &mut Shard<K, V>,
+        entry: Removed<K, V>,
+        cause: RemovalCause,
+        now: u64,
+    ) {
         self.delivery.left(
             &mut shard.outbox,
             &mut shard.garbage,

@@ -3,13 +3,13 @@
 use std::hash::{BuildHasher, Hash};
 
 use equivalent::Equivalent;
-use tidewheel_store::{Found, Slot, TypedStore};
+use tidewheel_store::{FirstLook, Found, Slot, TypedStore};
 
 use crate::core::hash::Hashed;
 use crate::core::inner::Inner;
 use crate::core::removal::RemovalCause;
 use crate::core::shard::{Shard, ShardCell};
-use crate::time::Bounds;
+use crate::time::Bound;
 
 impl<K, V, S> Inner<K, V, S> {
     /// The end of an entry as readers see it; the store keeps it for the grace period longer.
@@ -47,11 +47,11 @@ impl<K, V, S> Inner<K, V, S> {
 
     /// The time, for a look at an entry. Where none has a deadline, the clock is not read.
     #[inline(always)]
-    pub(crate) fn time_in(&self, cell: &ShardCell<K, V>) -> Bounds {
+    pub(crate) fn time_in(&self, cell: &ShardCell<K, V>) -> Bound {
         if cell.has_deadlines() {
-            self.time.bounds()
+            self.time.bound()
         } else {
-            Bounds::ANY
+            Bound::NONE
         }
     }
 
@@ -61,13 +61,11 @@ impl<K, V, S> Inner<K, V, S> {
         &self,
         entry: &Found<'_, K, V>,
         until: Option<u64>,
-        now: Bounds,
+        now: Bound,
     ) -> bool {
-        let ahead = now.ahead();
-        entry.lasts_until(ahead.saturating_add(self.config.grace))
-            && until.is_none_or(|until| until >= ahead)
+        entry.lasts_past(now.tick() + self.ahead)
+            && until.is_none_or(|until| until > now.tick())
             && !entry.has_attributes()
-            && self.hooks.using.is_none()
     }
 
     /// As [`grace_of`](Self::grace_of), of an entry that was looked up for reading.
@@ -138,17 +136,13 @@ impl<K: Hash + Eq, V, S: BuildHasher> Inner<K, V, S> {
     /// the slot, and before the slot is looked at: while that is on its way to the processor, nothing else is to be done.
     #[inline(always)]
     pub(crate) fn look<'a, Q: Equivalent<K> + ?Sized>(
-        &self,
-        clock: impl Fn() -> Bounds,
+        clock: impl FnOnce() -> Bound,
         shard: &'a Shard<K, V>,
         hash: Hashed,
         key: &Q,
-    ) -> Option<(Found<'a, K, V>, Bounds)> {
-        let mut now = Bounds::ANY;
-        let before = || now = clock();
+    ) -> FirstLook<'a, K, V, Bound> {
         let is = |stored: &K| key.equivalent(stored);
-        let entry = shard.store.look_after(hash.place(), before, is)?;
-        Some((entry, now))
+        shard.store.look_first(hash.place(), clock, is)
     }
 }
 

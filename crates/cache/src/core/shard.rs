@@ -17,17 +17,19 @@ use crate::sync::{AtomicBool, ShardLock};
 const REPUBLISH_EVERY: u32 = 64;
 
 /// A shard with what others read without its lock.
+///
+/// The lock's word is in a cache line of its own. Threads that read the same shard take that line from each other, and all
+/// else that they look at stays with each of them.
 #[repr(C, align(128))]
 pub(crate) struct ShardCell<K, V> {
-    /// A lower bound of the shard's next deadline, in ticks; `u64::MAX` for none. A reader looks at it just before it
-    /// takes the lock, which is in the same cache line.
+    /// A lower bound of the shard's next deadline, in ticks; `u64::MAX` for none.
     pub(crate) next_deadline: Soonest,
-    pub(crate) lock: ShardLock<Shard<K, V>>,
     /// Whether enough was removed for tidying to be worth while.
     pub(crate) untidy: AtomicBool,
+    pub(crate) lock: ShardLock<Shard<K, V>>,
 }
 
-#[repr(C)]
+#[repr(C, align(64))]
 pub(crate) struct Shard<K, V> {
     pub(crate) store: TypedStore<K, V>,
     /// Weight that the account has lent.

@@ -6,7 +6,7 @@ use std::sync::{Arc, Weak};
 use std::time::Duration;
 
 use equivalent::Equivalent;
-use tidewheel_store::{Found, Slot};
+use tidewheel_store::{FirstLook, Found, Slot};
 use tidewheel_time::DefaultHashBuilder;
 
 use super::builder::Builder;
@@ -23,7 +23,7 @@ use crate::lifetime::Lifetime;
 use crate::load::settle::AfterRead;
 use crate::stats::{Count, Stats};
 use crate::sync::ReadGuard;
-use crate::time::Bounds;
+use crate::time::Bound;
 
 /// A concurrent cache whose entries live exactly as long as you asked. See the [crate](crate) for a
 /// guide.
@@ -126,14 +126,18 @@ impl<K: Hash + Eq, V, S: BuildHasher> Cache<K, V, S> {
     pub fn view_until_tick<Q, R>(
         &self,
         key: &Q,
-        until: impl FnOnce(&V) -> u64,
+        until: impl Fn(&V) -> u64,
         read: impl FnOnce(&V) -> R,
     ) -> Option<R>
     where
         Q: Hash + Equivalent<K> + ?Sized,
     {
+        let inner = &*self.inner;
         let until = |entry: &Found<'_, K, V>| Some(until(entry.value()));
-        self.read_until(key, until, |_, entry| read(entry.value()))
+        // Though none of the shard's entries may have a deadline.
+        let clock = |_: &ShardCell<K, V>| inner.time.bound();
+        let read = |_: &_, entry: &Found<'_, K, V>| read(entry.value());
+        self.read_at(key, inner.hash(key), clock, until, read)
     }
 
     /// The tick that has begun, for [`view_until_tick`](Self::view_until_tick).
@@ -144,7 +148,8 @@ impl<K: Hash + Eq, V, S: BuildHasher> Cache<K, V, S> {
     }
 
     /// Reads a live entry, as a use of it.
-    #[inline]
+    // Into its callers: saving registers for a call would cost a hit a twentieth of its time.
+    #[inline(always)]
     pub(crate) fn read_with<Q, R>(
         &self,
         key: &Q,
@@ -153,33 +158,19 @@ impl<K: Hash + Eq, V, S: BuildHasher> Cache<K, V, S> {
     where
         Q: Hash + Equivalent<K> + ?Sized,
     {
-        self.read_until(key, |_| None, read)
-    }
-
-    /// Reads an entry that is live and has not reached a further end, as a use of it.
-    #[inline]
-    fn read_until<Q, R>(
-        &self,
-        key: &Q,
-        until: impl FnOnce(&Found<'_, K, V>) -> Option<u64>,
-        read: impl FnOnce(&Shard<K, V>, &Found<'_, K, V>) -> R,
-    ) -> Option<R>
-    where
-        Q: Hash + Equivalent<K> + ?Sized,
-    {
         let hash = self.inner.hash(key);
         let clock = |cell: &ShardCell<K, V>| self.inner.time_in(cell);
-        self.read_at(key, hash, clock, until, read)
+        self.read_at(key, hash, clock, |_| None, read)
     }
 
-    /// As [`read_until`](Self::read_until), of a key whose hash is known, at a time that `clock` tells.
+    /// Reads an entry that is live and has not reached a further end, as a use of it, at a time that `clock` tells.
     #[inline(always)]
     pub(super) fn read_at<Q, R>(
         &self,
         key: &Q,
         hash: Hashed,
-        clock: impl Fn(&ShardCell<K, V>) -> Bounds,
-        until: impl FnOnce(&Found<'_, K, V>) -> Option<u64>,
+        clock: impl Fn(&ShardCell<K, V>) -> Bound,
+        until: impl Fn(&Found<'_, K, V>) -> Option<u64>,
         read: impl FnOnce(&Shard<K, V>, &Found<'_, K, V>) -> R,
     ) -> Option<R>
     where
@@ -188,27 +179,57 @@ impl<K: Hash + Eq, V, S: BuildHasher> Cache<K, V, S> {
         let inner = &*self.inner;
         let cell = inner.cell(hash);
         let shard = inner.read(cell);
-        let Some((entry, now)) = inner.look(|| clock(cell), &shard, hash, key) else {
-            drop(shard);
-            inner.counters.add(Count::Miss, 1);
-            return None;
-        };
-        let until = until(&entry);
-        if inner.is_plainly_there(&entry, until, now) {
-            entry.hit();
-            let result = read(&shard, &entry);
-            drop(shard);
-            inner.counters.add(Count::Hit, 1);
-            return Some(result);
+        // One straight way for nearly all reads; what goes another way begins anew, in functions of its own.
+        match Inner::<K, V, S>::look(|| clock(cell), &shard, hash, key) {
+            FirstLook::Found(entry, now) if inner.is_plainly_there(&entry, until(&entry), now) => {
+                entry.hit();
+                let result = read(&shard, &entry);
+                drop(shard);
+                inner.counters.add(Count::Hit, 1);
+                Some(result)
+            }
+            FirstLook::Found(entry, now) => {
+                let slot = entry.slot();
+                self.read_closely(key, hash, shard, slot, until, now, read)
+            }
+            FirstLook::Nowhere => {
+                drop(shard);
+                inner.counters.add(Count::Miss, 1);
+                None
+            }
+            FirstLook::Elsewhere => self.read_elsewhere(key, hash, shard, clock(cell), until, read),
         }
-        let slot = entry.slot();
-        self.read_closely(key, hash, shard, slot, until, now, read)
+    }
+
+    /// Reads an entry that is not where nearly all are.
+    #[cold]
+    #[inline(never)]
+    fn read_elsewhere<Q, R>(
+        &self,
+        key: &Q,
+        hash: Hashed,
+        shard: ReadGuard<'_, Shard<K, V>>,
+        now: Bound,
+        until: impl Fn(&Found<'_, K, V>) -> Option<u64>,
+        read: impl FnOnce(&Shard<K, V>, &Found<'_, K, V>) -> R,
+    ) -> Option<R>
+    where
+        Q: Hash + Equivalent<K> + ?Sized,
+    {
+        match Inner::<K, V, S>::find(&shard, hash, key) {
+            Some(slot) => self.read_closely(key, hash, shard, slot, until, now, read),
+            None => {
+                drop(shard);
+                self.inner.counters.add(Count::Miss, 1);
+                None
+            }
+        }
     }
 
     /// Reads an entry that may be over, or that a read does more to than count a hit.
     #[allow(
         clippy::too_many_arguments,
-        reason = "what its one caller has at hand when it finds that it must look closely"
+        reason = "what its callers have at hand when they find that they must look closely"
     )]
     #[cold]
     #[inline(never)]
@@ -218,8 +239,8 @@ impl<K: Hash + Eq, V, S: BuildHasher> Cache<K, V, S> {
         hash: Hashed,
         shard: ReadGuard<'_, Shard<K, V>>,
         slot: Slot,
-        until: Option<u64>,
-        now: Bounds,
+        until: impl Fn(&Found<'_, K, V>) -> Option<u64>,
+        now: Bound,
         read: impl FnOnce(&Shard<K, V>, &Found<'_, K, V>) -> R,
     ) -> Option<R>
     where
@@ -231,7 +252,7 @@ impl<K: Hash + Eq, V, S: BuildHasher> Cache<K, V, S> {
         let shard = shard;
         let entry = shard.store.found(slot);
         let end = end_at(entry.deadline(), inner.grace_there(&shard.store, &entry));
-        let end = earlier(end, until);
+        let end = earlier(end, until(&entry));
         let over = end.is_some_and(|end| inner.time.reached_by(now, end));
         let valid = inner.is_valid(&shard.store, &entry);
         if over || !valid {

@@ -11,7 +11,7 @@ use crate::core::hash::Hashed;
 use crate::core::inner::Inner;
 use crate::core::shard::ShardCell;
 use crate::lifetime::Lifetime;
-use crate::time::Bounds;
+use crate::time::Bound;
 
 /// Keys that are looked for ahead of their turn.
 const AHEAD: usize = 16;
@@ -58,8 +58,8 @@ impl<K: Hash + Eq, V, S: BuildHasher> Cache<K, V, S> {
             inner.look_ahead(&batch, |(_, hash)| *hash);
             let now = OnceCell::new();
             let clock = |cell: &ShardCell<K, V>| match cell.has_deadlines() {
-                true => *now.get_or_init(|| inner.time.bounds()),
-                false => Bounds::ANY,
+                true => *now.get_or_init(|| inner.time.bound()),
+                false => Bound::NONE,
             };
             for (key, hash) in batch.drain(..) {
                 let read = |_: &_, entry: &Found<'_, K, V>| entry.value().clone();

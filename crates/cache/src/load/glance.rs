@@ -4,7 +4,7 @@ use std::hash::{BuildHasher, Hash};
 use std::sync::Arc;
 
 use equivalent::Equivalent;
-use tidewheel_store::Slot;
+use tidewheel_store::{FirstLook, Slot};
 
 use super::Found;
 use super::fetched::{Fetched, Outcome};
@@ -61,13 +61,11 @@ impl<K: Hash + Eq, V, S: BuildHasher> Inner<K, V, S> {
     {
         let cell = self.cell(hash);
         let shard = self.read(cell);
-        let Some((entry, now)) = self.look(|| self.time_in(cell), &shard, hash, key) else {
-            return self.glance_in_vain(shard, hash, key, absent, first);
+        let entry = match Self::look(|| self.time_in(cell), &shard, hash, key) {
+            FirstLook::Found(entry, now) if self.is_plainly_there(&entry, None, now) => entry,
+            FirstLook::Nowhere => return self.glance_in_vain(shard, hash, key, absent, first),
+            _ => return self.glance_closely(shard, hash, key, absent, first),
         };
-        if !self.is_plainly_there(&entry, None, now) {
-            let slot = entry.slot();
-            return self.glance_closely(shard, slot, hash, key, absent, first);
-        }
         entry.hit();
         let value = entry.value().clone();
         drop(shard);
@@ -77,13 +75,12 @@ impl<K: Hash + Eq, V, S: BuildHasher> Inner<K, V, S> {
         Some(Fetched::new(Ok(Some(value)), Outcome::Hit))
     }
 
-    /// There is an entry that may be over, or that a read does more to than count a hit.
+    /// The entry is not where nearly all are, or it may be over, or a read does more to it than count a hit.
     #[cold]
     #[inline(never)]
     fn glance_closely<E, Q>(
         &self,
         shard: ReadGuard<'_, Shard<K, V>>,
-        slot: Slot,
         hash: Hashed,
         key: &Q,
         absent: bool,
@@ -94,9 +91,10 @@ impl<K: Hash + Eq, V, S: BuildHasher> Inner<K, V, S> {
         E: Send + Sync + 'static,
         Q: Equivalent<K> + ?Sized,
     {
-        if !self.is_live(&shard.store, slot) {
+        let live = |slot: &Slot| self.is_live(&shard.store, *slot);
+        let Some(slot) = Self::find(&shard, hash, key).filter(live) else {
             return self.glance_in_vain(shard, hash, key, absent, first);
-        }
+        };
         if self.is_stale(&shard.store, slot) {
             return self.glance_at_stale(shard, slot, hash, key, first);
         }

@@ -33,7 +33,8 @@ pub struct Attributes {
 impl Attributes {
     /// Whether every attribute but the deadline has its default value.
     #[inline]
-    pub(crate) fn is_plain(&self) -> bool {
+    #[must_use]
+    pub fn is_plain(&self) -> bool {
         let numbers = self.label | self.notes[0] | self.notes[1] | self.grace;
         self.weight == 1 && numbers == 0 && self.soft == Soft::NEVER && self.limit.is_none()
     }
@@ -98,11 +99,12 @@ impl<'a, K, V> Found<'a, K, V> {
         self.entry.deadline()
     }
 
-    /// Whether its deadline is at this tick or later, or it has none.
-    #[inline]
+    /// Whether its deadline is after this tick, or it has none. Of 2^32 - 2 that is true if it has none, and nothing else is
+    /// looked at.
+    #[inline(always)]
     #[must_use]
-    pub fn lasts_until(&self, tick: u64) -> bool {
-        self.entry.lasts_until(tick)
+    pub fn lasts_past(&self, tick: u64) -> bool {
+        self.entry.lasts_past(tick)
     }
 
     /// As [`TypedStore::has_attributes`](super::TypedStore::has_attributes).
@@ -117,6 +119,17 @@ impl<'a, K, V> Found<'a, K, V> {
     pub fn hit(&self) {
         hit(self.entry);
     }
+}
+
+/// What a first look at a key has shown.
+#[derive(Debug)]
+pub enum FirstLook<'a, K, V, T> {
+    /// Its entry, and what was returned before that was looked at.
+    Found(Found<'a, K, V>, T),
+    /// There is none.
+    Nowhere,
+    /// If there is one, [`TypedStore::find`](super::TypedStore::find) finds it.
+    Elsewhere,
 }
 
 /// Memory that a store no longer needs. Dropping it frees it.

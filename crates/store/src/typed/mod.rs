@@ -12,7 +12,7 @@ mod store;
 mod tidy;
 mod view;
 
-pub use attributes::{Attributes, Found, Freed, Removed};
+pub use attributes::{Attributes, FirstLook, Found, Freed, Removed};
 pub use entries::IntoEntries;
 pub use soft::Soft;
 pub use store::TypedStore;

@@ -3,7 +3,7 @@
 
 use tidewheel_timer::{Forecast, HierarchicalWheel, TimerQueue};
 
-use super::attributes::{Attributes, Found, Freed};
+use super::attributes::{Attributes, FirstLook, Found, Freed};
 use super::slots::{DEADLINE_MAX, Entry, Slots};
 use super::view::{View, hashed, hit, label_of, weight_of};
 use crate::index::{Elsewhere, First, Index};
@@ -33,9 +33,9 @@ use crate::slot::Slot;
 #[derive(Debug)]
 #[repr(C)]
 pub struct TypedStore<K, V> {
-    // First the fields that a look-up reads, so that they share two cache lines with the shard's lock.
-    pub(super) slots: Slots<K, V>,
+    // First the fields that a look-up reads, so that they share two cache lines.
     pub(super) index: Index,
+    pub(super) slots: Slots<K, V>,
     pub(super) wheel: HierarchicalWheel,
     pub(super) policy: Policy,
     pub(super) weight: u64,
@@ -141,37 +141,43 @@ impl<K, V> TypedStore<K, V> {
     /// Finds an entry, dead or alive, for reading. O(1).
     #[inline(always)]
     #[must_use]
-    pub fn look(&self, place: u32, is: impl FnMut(&K) -> bool) -> Option<Found<'_, K, V>> {
-        self.look_after(place, || (), is)
+    pub fn look(&self, place: u32, is: impl Fn(&K) -> bool) -> Option<Found<'_, K, V>> {
+        match self.look_first(place, || (), &is) {
+            FirstLook::Found(found, ()) => Some(found),
+            FirstLook::Nowhere => None,
+            FirstLook::Elsewhere => self.look_further(place, is),
+        }
     }
 
-    /// As [`look`](Self::look). `before` is called when a slot is found, before that is looked at.
+    /// As [`look`](Self::look), but only where nearly all look-ups end: at the first entry of the home bucket that may be
+    /// the key's. `before` is called when a slot is found, before that is looked at.
     #[inline(always)]
     #[must_use]
-    pub fn look_after(
+    pub fn look_first<T>(
         &self,
         place: u32,
-        before: impl FnOnce(),
-        mut is: impl FnMut(&K) -> bool,
-    ) -> Option<Found<'_, K, V>> {
-        // Nearly all look-ups end at the first entry of the home bucket that may be the key's.
-        match self.index.first(place) {
-            First::Nowhere => return None,
-            First::Elsewhere => before(),
-            First::Likely(id) => {
-                before();
-                if let Some((entry, has_attributes)) = self.slots.look(id) {
-                    if is(&entry.key) {
-                        return Some(Found {
-                            slot: Slot(id),
-                            entry,
-                            has_attributes,
-                        });
-                    }
-                }
-            }
+        before: impl FnOnce() -> T,
+        is: impl FnOnce(&K) -> bool,
+    ) -> FirstLook<'_, K, V, T> {
+        let id = match self.index.first(place) {
+            First::Likely(id) => id,
+            First::Nowhere => return FirstLook::Nowhere,
+            First::Elsewhere => return FirstLook::Elsewhere,
+        };
+        let before = before();
+        let Some((entry, has_attributes)) = self.slots.look(id) else {
+            return FirstLook::Elsewhere;
+        };
+        if !is(&entry.key) {
+            return FirstLook::Elsewhere;
         }
-        self.look_further(place, is)
+        let slot = Slot(id);
+        let found = Found {
+            slot,
+            entry,
+            has_attributes,
+        };
+        FirstLook::Found(found, before)
     }
 
     /// The look-up of any key, from the beginning.
@@ -339,6 +345,34 @@ impl<K, V> TypedStore<K, V> {
         self.set_deadline(slot, attributes.deadline, now);
         self.changed(slot);
         std::mem::replace(&mut self.entry_mut(slot).value, value)
+    }
+
+    /// As [`replace`](Self::replace), of an entry that has no attributes but a deadline, and gets no others. O(1).
+    ///
+    /// # Errors
+    ///
+    /// Gives the new value back if the entry may have others, or if its deadline is not after `until`.
+    #[inline]
+    pub fn replace_plainly(
+        &mut self,
+        slot: Slot,
+        value: V,
+        deadline: Option<u64>,
+        until: u64,
+        now: u64,
+    ) -> Result<V, V> {
+        let Some(entry) = self.slots.plain_mut(slot.0) else {
+            return Err(value);
+        };
+        if !entry.lasts_past(until) {
+            return Err(value);
+        }
+        hit(entry);
+        let old = std::mem::replace(&mut entry.value, value);
+        if deadline.is_some() || entry.deadline().is_some() {
+            self.set_deadline(slot, deadline, now);
+        }
+        Ok(old)
     }
 
     /// Replaces all attributes but the weight: value and version stay. Counts as a hit. O(1).
