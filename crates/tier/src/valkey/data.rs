@@ -16,7 +16,7 @@ use tokio::sync::Mutex;
 use super::identity::{INFO, run_id};
 use super::open::{Address, Kind, Servers};
 use super::push::primary_of;
-use super::scripts::text;
+use super::scripts::{Scripts, Step, text};
 use crate::core::server::ServerId;
 use crate::engine::EngineError;
 
@@ -27,6 +27,11 @@ const COMMAND: Duration = Duration::from_millis(700);
 /// How often the client of a cluster follows a redirection, or tries a node that is away, within the time that a question
 /// has.
 const RETRIES: u32 = 4;
+
+/// Before it tries again what is refused for now, in milliseconds. It knows one pause for all that may pass by: for two keys
+/// that are at two nodes while their slot moves, where nothing is to be waited for, as there are scripts over one key; and for
+/// a cluster without an owner, where callers have better to do than to wait.
+const RETRY_PAUSE_MS: (u64, u64) = (1, 2);
 
 /// Between two attempts to reach the server that is watched, if another one answers.
 const AGAIN: Duration = Duration::from_millis(250);
@@ -64,8 +69,31 @@ impl Current {
     }
 }
 
+/// Why a script has not run.
+pub(super) enum Failure {
+    /// Its slot is being moved, and its keys are not all at one node.
+    HalfMoved,
+    Engine(EngineError),
+}
+
+impl From<EngineError> for Failure {
+    fn from(error: EngineError) -> Self {
+        Self::Engine(error)
+    }
+}
+
+impl From<Failure> for EngineError {
+    fn from(failure: Failure) -> Self {
+        match failure {
+            Failure::HalfMoved => Self::Refused("the slot is being moved".into()),
+            Failure::Engine(error) => error,
+        }
+    }
+}
+
 /// Connects when it is needed, and again after a failure.
 pub(super) struct Data {
+    scripts: Scripts,
     servers: Servers,
     current: Mutex<Current>,
     renewals: AtomicU64,
@@ -76,6 +104,7 @@ pub(super) struct Data {
 impl Data {
     pub(super) fn new(servers: Servers) -> Self {
         Self {
+            scripts: Scripts::new(),
             servers,
             current: Mutex::default(),
             renewals: AtomicU64::new(0),
@@ -96,21 +125,17 @@ impl Data {
     /// Runs a script, and tells which server has, where one has everything. In a Cluster the answer says it.
     pub(super) async fn run<T: FromRedisValue>(
         &self,
-        script: &Script,
-        keys: &[Vec<u8>],
-        mut arguments: Vec<Vec<u8>>,
-    ) -> Result<(T, Option<ServerId>), EngineError> {
+        step: Step,
+    ) -> Result<(T, Option<ServerId>), Failure> {
+        let script = (step.which)(&self.scripts);
         let (number, link) = self.link().await?;
-        let asks_who = matches!(link, Link::Cluster(_));
-        arguments.push(if asks_who { b"1".to_vec() } else { Vec::new() });
-        let arguments = &arguments[..];
         let result = match link {
             Link::One(mut link, server) => {
-                let done = invoke(&mut link, script, keys, arguments).await;
+                let done = invoke(&mut link, script, &step, b"").await;
                 done.map(|done| (done, server))
             }
             Link::Cluster(mut link) => {
-                let done = invoke(&mut link, script, keys, arguments).await;
+                let done = invoke(&mut link, script, &step, b"1").await;
                 done.map(|done| (done, None))
             }
         };
@@ -119,7 +144,7 @@ impl Data {
         {
             self.discard(number).await;
         }
-        result.map_err(engine_error)
+        result.map_err(failure)
     }
 
     async fn link(&self) -> Result<(u64, Link), EngineError> {
@@ -163,6 +188,8 @@ impl Data {
                     .connection_timeout(CONNECT)
                     .response_timeout(COMMAND)
                     .retries(RETRIES)
+                    .min_retry_wait(RETRY_PAUSE_MS.0)
+                    .max_retry_wait(RETRY_PAUSE_MS.1)
                     .build()
                     .map_err(engine_error)?;
                 let link = client.get_async_connection().await;
@@ -189,16 +216,18 @@ impl Data {
     }
 }
 
-/// Runs a script by its hash, and by its text where that is not known.
+/// Runs a script by its hash, and by its text where that is not known. Its last argument is not empty if it is to say who
+/// has run it.
 async fn invoke<T: FromRedisValue>(
     link: &mut impl ConnectionLike,
     script: &Script,
-    keys: &[Vec<u8>],
-    arguments: &[Vec<u8>],
+    step: &Step,
+    asks_who: &[u8],
 ) -> Result<T, RedisError> {
     let command = |name: &str, what: &str| {
         let mut command = redis::cmd(name);
-        command.arg(what).arg(keys.len()).arg(keys).arg(arguments);
+        command.arg(what).arg(step.keys.len()).arg(&step.keys);
+        command.arg(&*step.arguments).arg(asks_who);
         command
     };
     let done = command("EVALSHA", script.get_hash())
@@ -224,6 +253,13 @@ fn is_of_the_connection(error: &RedisError) -> bool {
                     | ServerErrorKind::BusyLoading
             )
         )
+}
+
+fn failure(error: RedisError) -> Failure {
+    match error.kind() {
+        ErrorKind::Server(ServerErrorKind::TryAgain) => Failure::HalfMoved,
+        _ => engine_error(error).into(),
+    }
 }
 
 fn engine_error(error: RedisError) -> EngineError {

@@ -26,10 +26,10 @@ use crate::core::plane::Plane;
 use crate::core::server::ServerId;
 use crate::embedded::said;
 use crate::engine::{Answer, Backend, EngineError, Filled, Lease, Look, Looked, TagSaid};
-use data::Data;
+use data::{Data, Failure};
 pub use open::OpenError;
 use open::Servers;
-use scripts::Scripts;
+use scripts::{Arguments, Step, Which};
 
 /// How long one question may take, with everything that it waits for.
 const TIMEOUT: Duration = Duration::from_millis(1000);
@@ -50,7 +50,6 @@ struct Inner {
     runtime: Option<Runtime>,
     servers: Servers,
     data: Arc<Data>,
-    scripts: Scripts,
     timeout: Duration,
     watching: Mutex<HashMap<usize, [AbortHandle; 2]>>,
 }
@@ -100,7 +99,6 @@ impl Valkey {
             runtime: Some(runtime),
             data: Arc::new(Data::new(servers.clone())),
             servers,
-            scripts: Scripts::new(),
             timeout: TIMEOUT,
             watching: Mutex::default(),
         })))
@@ -125,28 +123,40 @@ impl Valkey {
         })
     }
 
-    /// Runs a script.
-    fn run<T: FromRedisValue + Send + 'static>(
-        &self,
-        script: fn(&Scripts) -> &redis::Script,
-        keys: Vec<Vec<u8>>,
-        arguments: Vec<Vec<u8>>,
-    ) -> Answer<'static, T> {
-        let reply = self.tell(script, keys, arguments);
-        Box::pin(async move { reply.await.map(|(done, _)| done) })
-    }
-
     /// Runs a script, and tells which server has, where one has everything.
     fn tell<T: FromRedisValue + Send + 'static>(
         &self,
-        script: fn(&Scripts) -> &redis::Script,
-        keys: Vec<Vec<u8>>,
-        arguments: Vec<Vec<u8>>,
+        step: Step,
     ) -> Answer<'static, (T, Option<ServerId>)> {
         let inner = Arc::clone(&self.0);
+        self.spawn(async move { Ok(inner.data.run(step).await?) })
+    }
+
+    /// Runs a script over a value and its lease; or, while their slot moves to another node, those over one key, in order.
+    /// What the last one says is the answer.
+    fn tell_both<T: FromRedisValue + Send + 'static>(
+        &self,
+        which: Which,
+        key: Wire,
+        arguments: impl Into<Arguments>,
+        instead: fn(Wire, Arguments) -> (Option<Step>, Step),
+    ) -> Answer<'static, (T, Option<ServerId>)> {
+        let (inner, arguments) = (Arc::clone(&self.0), arguments.into());
+        let both = Step {
+            which,
+            keys: vec![key.value.clone(), key.lease.clone()],
+            arguments: Arc::clone(&arguments),
+        };
         self.spawn(async move {
-            let script = script(&inner.scripts);
-            inner.data.run(script, &keys, arguments).await
+            let done = inner.data.run(both).await;
+            if !matches!(done, Err(Failure::HalfMoved)) {
+                return Ok(done?);
+            }
+            let (first, last) = instead(key, arguments);
+            if let Some(first) = first {
+                inner.data.run::<()>(first).await?;
+            }
+            Ok(inner.data.run(last).await?)
         })
     }
 }
@@ -166,6 +176,11 @@ fn number(number: u64) -> Vec<u8> {
 
 fn place(plane: &Arc<Plane>) -> usize {
     Arc::as_ptr(plane) as usize
+}
+
+/// Of a fill's arguments.
+fn lease_of(arguments: &Arguments) -> Arguments {
+    arguments.iter().take(1).cloned().collect()
 }
 
 /// What the script `look` answers.
@@ -238,16 +253,29 @@ impl Backend for Valkey {
         let invalid = look
             .invalid
             .map_or(Vec::new(), |id| id.to_be_bytes().to_vec());
-        let keys = vec![look.key.value, look.key.lease];
-        let arguments = vec![lease, number(ms.into()), invalid];
-        let reply = self.tell::<LookReply>(|scripts| &scripts.look, keys, arguments);
+        let arguments = [lease, number(ms.into()), invalid];
+        let one = |key: Wire, arguments| {
+            // Not the lease's own key: a fill could not compare it and store the value in one step.
+            let look = Step::one(|scripts| &scripts.look_one, key.value, arguments);
+            (None, look)
+        };
+        let reply = self.tell_both(|scripts| &scripts.look, look.key, arguments, one);
         Box::pin(async move { reply.await.map(looked) })
     }
 
     fn fill(&self, key: Wire, lease: u128, envelope: Vec<u8>, ttl_ms: u64) -> Answer<'_, Filled> {
-        let arguments = vec![lease.to_be_bytes().to_vec(), envelope, number(ttl_ms)];
-        let keys = vec![key.value, key.lease];
-        let reply = self.tell::<(bool, Vec<u8>)>(|scripts| &scripts.fill, keys, arguments);
+        let arguments = [lease.to_be_bytes().to_vec(), envelope, number(ttl_ms)];
+        let one = |key: Wire, arguments: Arguments| {
+            // A lease of before the slot began to move stores nothing: then nobody is to wait for its end.
+            let release = Step::one(
+                |scripts| &scripts.release_one,
+                key.lease,
+                lease_of(&arguments),
+            );
+            let fill = Step::one(|scripts| &scripts.fill_one, key.value, arguments);
+            (Some(release), fill)
+        };
+        let reply = self.tell_both::<(bool, Vec<u8>)>(|scripts| &scripts.fill, key, arguments, one);
         Box::pin(async move {
             let ((is_stored, said), connected) = reply.await?;
             let server = server(&said, connected);
@@ -256,33 +284,59 @@ impl Backend for Valkey {
     }
 
     fn put(&self, key: Wire, envelope: Vec<u8>, ttl_ms: u64) -> Answer<'_, ()> {
-        let keys = vec![key.value, key.lease];
-        self.run(|scripts| &scripts.put, keys, vec![envelope, number(ttl_ms)])
+        let arguments = [envelope, number(ttl_ms)];
+        let one = |key: Wire, arguments| {
+            // The lease first: whoever has it could replace the value otherwise, with what was loaded before.
+            let end = Step::one(
+                |scripts| &scripts.remove_one,
+                key.lease,
+                Arguments::default(),
+            );
+            (
+                Some(end),
+                Step::one(|scripts| &scripts.set, key.value, arguments),
+            )
+        };
+        let reply = self.tell_both(|scripts| &scripts.put, key, arguments, one);
+        Box::pin(async move { reply.await.map(|((), _)| ()) })
     }
 
     fn remove(&self, key: Wire) -> Answer<'_, ()> {
-        self.run(
-            |scripts| &scripts.remove,
-            vec![key.value, key.lease],
-            Vec::new(),
-        )
+        let one = |key: Wire, arguments: Arguments| {
+            // The lease first: whoever has it could bring the value back otherwise. A lease that somebody gets between the
+            // two is of a load that has begun since: to remove what that stores costs a load, and no more.
+            let end = Step::one(
+                |scripts| &scripts.remove_one,
+                key.lease,
+                Arc::clone(&arguments),
+            );
+            (
+                Some(end),
+                Step::one(|scripts| &scripts.remove_one, key.value, arguments),
+            )
+        };
+        let reply = self.tell_both(|scripts| &scripts.remove, key, [], one);
+        Box::pin(async move { reply.await.map(|((), _)| ()) })
     }
 
     fn release(&self, key: Wire, lease: u128) {
-        let arguments = vec![lease.to_be_bytes().to_vec()];
+        let arguments = [lease.to_be_bytes().to_vec()];
+        let one = |key: Wire, arguments: Arguments| {
+            // It is at one of the two, and the order does not matter: it is compared at each.
+            let release =
+                |key, arguments| Step::one(|scripts| &scripts.release_one, key, arguments);
+            let first = release(key.lease, Arc::clone(&arguments));
+            (Some(first), release(key.value, arguments))
+        };
         // It runs on its own. If it fails, the lease runs out.
-        drop(self.run::<()>(
-            |scripts| &scripts.release,
-            vec![key.value, key.lease],
-            arguments,
-        ));
+        drop(self.tell_both::<()>(|scripts| &scripts.release, key, arguments, one));
     }
 
     fn tag(&self, tag: Vec<u8>, version: u64, ttl_ms: u64) -> Answer<'_, TagSaid> {
         let made = crate::embedded::version_bytes(b'c', version);
-        let arguments = vec![made, number(ttl_ms)];
+        let arguments = Arguments::from([made, number(ttl_ms)]);
         let reply =
-            self.tell::<(Vec<u8>, i64, Vec<u8>)>(|scripts| &scripts.tag, vec![tag], arguments);
+            self.tell::<(Vec<u8>, i64, Vec<u8>)>(Step::one(|scripts| &scripts.tag, tag, arguments));
         Box::pin(async move {
             let ((bytes, pttl, said_by), connected) = reply.await?;
             let age = ttl_ms.saturating_sub(u64::try_from(pttl).unwrap_or(0));
@@ -295,11 +349,9 @@ impl Backend for Valkey {
 
     fn invalidate_tag(&self, tag: Vec<u8>, version: u64, ttl_ms: u64) -> Answer<'_, ()> {
         let bytes = crate::embedded::version_bytes(b'i', version);
-        self.run(
-            |scripts| &scripts.set_tag,
-            vec![tag],
-            vec![bytes, number(ttl_ms)],
-        )
+        let arguments = Arguments::from([bytes, number(ttl_ms)]);
+        let reply = self.tell(Step::one(|scripts| &scripts.set, tag, arguments));
+        Box::pin(async move { reply.await.map(|((), _)| ()) })
     }
 
     fn pause(&self, time: Duration) -> Pin<Box<dyn Future<Output = ()> + Send + '_>> {

@@ -15,7 +15,7 @@ pub(crate) fn open(cluster: &Cluster) -> Texts {
     cache
 }
 
-fn slot(cluster: &Cluster, key: &str) -> u16 {
+pub(crate) fn slot(cluster: &Cluster, key: &str) -> u16 {
     let wire = format!("test:v:{{={key}}}");
     let said = cluster.nodes[0]
         .client()
