@@ -8,12 +8,14 @@ use redis::aio::{ConnectionLike, MultiplexedConnection};
 use redis::cluster::ClusterClientBuilder;
 use redis::cluster_async::ClusterConnection;
 use redis::{
-    AsyncConnectionConfig, Client, ErrorKind, FromRedisValue, RedisError, Script, ServerErrorKind,
+    AsyncConnectionConfig, Client, Cmd, ErrorKind, FromRedisValue, RedisError, Script,
+    ServerErrorKind,
 };
 use tidewheel_time::{monotonic_nanos, nanos};
 use tokio::sync::Mutex;
 
 use super::identity::{INFO, run_id};
+use super::moving::Moving;
 use super::open::{Address, Kind, Servers};
 use super::push::primary_of;
 use super::scripts::{Scripts, Step, text};
@@ -99,6 +101,7 @@ pub(super) struct Data {
     renewals: AtomicU64,
     /// The server that is watched, where one has everything.
     watched: Lock<Option<ServerId>>,
+    moving: Moving,
 }
 
 impl Data {
@@ -109,6 +112,7 @@ impl Data {
             current: Mutex::default(),
             renewals: AtomicU64::new(0),
             watched: Lock::default(),
+            moving: Moving::default(),
         }
     }
 
@@ -128,23 +132,39 @@ impl Data {
         step: Step,
     ) -> Result<(T, Option<ServerId>), Failure> {
         let script = (step.which)(&self.scripts);
+        if self.moving.has(step.slot_key()) {
+            return self.run_one(script, &step).await;
+        }
         let (number, link) = self.link().await?;
-        let result = match link {
+        match link {
             Link::One(mut link, server) => {
                 let done = invoke(&mut link, script, &step, b"").await;
-                done.map(|done| (done, server))
+                if done.as_ref().is_err_and(is_of_the_connection) {
+                    self.discard(number).await;
+                }
+                Ok((done.map_err(engine_error)?, server))
             }
-            Link::Cluster(mut link) => {
-                let done = invoke(&mut link, script, &step, b"1").await;
-                done.map(|done| (done, None))
-            }
-        };
-        if let Err(error) = &result
-            && is_of_the_connection(error)
-        {
-            self.discard(number).await;
+            Link::Cluster(mut link) => match invoke(&mut link, script, &step, b"1").await {
+                Err(error) if is_half_moved(&error) => {
+                    self.moving.note(step.slot_key());
+                    self.run_one(script, &step).await
+                }
+                done => Ok((done.map_err(engine_error)?, None)),
+            },
         }
-        result.map_err(failure)
+    }
+
+    /// Runs a script whose slot is half moved, if it is over one key.
+    async fn run_one<T: FromRedisValue>(
+        &self,
+        script: &Script,
+        step: &Step,
+    ) -> Result<(T, Option<ServerId>), Failure> {
+        if step.keys.len() > 1 {
+            return Err(Failure::HalfMoved);
+        }
+        let done = self.moving.run(&self.servers, script, step).await;
+        Ok((done.map_err(engine_error)?, None))
     }
 
     async fn link(&self) -> Result<(u64, Link), EngineError> {
@@ -167,8 +187,7 @@ impl Data {
     /// Throws a connection away, unless another one has taken its place.
     async fn discard(&self, number: u64) {
         let mut current = self.current.lock().await;
-        // The client of a cluster mends its own connections.
-        if current.number == number && matches!(current.link, Some(Link::One(..))) {
+        if current.number == number {
             current.link = None;
         }
     }
@@ -199,13 +218,7 @@ impl Data {
     }
 
     async fn connect_one(&self, address: &Address) -> Result<Link, EngineError> {
-        let info = self.servers.info(address).map_err(engine_error)?;
-        let client = Client::open(info).map_err(engine_error)?;
-        let config = AsyncConnectionConfig::new()
-            .set_connection_timeout(Some(CONNECT))
-            .set_response_timeout(Some(COMMAND));
-        let connect = client.get_multiplexed_async_connection_with_config(&config);
-        let mut link = connect.await.map_err(engine_error)?;
+        let mut link = node(&self.servers, address).await.map_err(engine_error)?;
         let [info, section] = INFO.map(|word| String::from_utf8_lossy(word));
         let mut question = redis::cmd(&info);
         question.arg(&*section);
@@ -216,33 +229,56 @@ impl Data {
     }
 }
 
+/// A connection to one server.
+pub(super) async fn node(
+    servers: &Servers,
+    address: &Address,
+) -> Result<MultiplexedConnection, RedisError> {
+    let client = Client::open(servers.info(address)?)?;
+    let config = AsyncConnectionConfig::new()
+        .set_connection_timeout(Some(CONNECT))
+        .set_response_timeout(Some(COMMAND));
+    let connect = client.get_multiplexed_async_connection_with_config(&config);
+    connect.await
+}
+
 /// Runs a script by its hash, and by its text where that is not known. Its last argument is not empty if it is to say who
 /// has run it.
-async fn invoke<T: FromRedisValue>(
+pub(super) async fn invoke<T: FromRedisValue>(
     link: &mut impl ConnectionLike,
     script: &Script,
     step: &Step,
     asks_who: &[u8],
 ) -> Result<T, RedisError> {
-    let command = |name: &str, what: &str| {
-        let mut command = redis::cmd(name);
-        command.arg(what).arg(step.keys.len()).arg(&step.keys);
-        command.arg(&*step.arguments).arg(asks_who);
-        command
-    };
-    let done = command("EVALSHA", script.get_hash())
-        .query_async(link)
-        .await;
-    match done {
+    let by_hash = command("EVALSHA", script.get_hash(), step, asks_who);
+    match by_hash.query_async(link).await {
         Err(error) if error.kind() == ErrorKind::Server(ServerErrorKind::NoScript) => {
-            command("EVAL", text(script)).query_async(link).await
+            let by_text = command("EVAL", text(script), step, asks_who);
+            by_text.query_async(link).await
         }
         done => done,
     }
 }
 
+pub(super) fn command(name: &str, what: &str, step: &Step, asks_who: &[u8]) -> Cmd {
+    let mut command = redis::cmd(name);
+    command.arg(what).arg(step.keys.len()).arg(&step.keys);
+    command.arg(&*step.arguments).arg(asks_who);
+    command
+}
+
+/// Whether the slot is half moved: the keys are at two nodes, or the client was sent to and fro between the two.
+fn is_half_moved(error: &RedisError) -> bool {
+    matches!(
+        error.kind(),
+        ErrorKind::Server(
+            ServerErrorKind::TryAgain | ServerErrorKind::Ask | ServerErrorKind::Moved
+        )
+    )
+}
+
 /// Whether another connection may do better: this one broke, or leads to a server that is no primary any more.
-fn is_of_the_connection(error: &RedisError) -> bool {
+pub(super) fn is_of_the_connection(error: &RedisError) -> bool {
     error.is_io_error()
         || error.is_unrecoverable_error()
         || matches!(
@@ -253,13 +289,6 @@ fn is_of_the_connection(error: &RedisError) -> bool {
                     | ServerErrorKind::BusyLoading
             )
         )
-}
-
-fn failure(error: RedisError) -> Failure {
-    match error.kind() {
-        ErrorKind::Server(ServerErrorKind::TryAgain) => Failure::HalfMoved,
-        _ => engine_error(error).into(),
-    }
 }
 
 fn engine_error(error: RedisError) -> EngineError {

@@ -5,6 +5,7 @@
 
 mod data;
 mod identity;
+mod moving;
 mod open;
 mod push;
 mod scripts;

@@ -65,6 +65,16 @@ pub(super) enum Kind {
     Sentinel(Vec<Address>, String),
 }
 
+impl Kind {
+    /// What was named.
+    pub(super) fn addresses(&self) -> &[Address] {
+        match self {
+            Self::One(address) => std::slice::from_ref(address),
+            Self::Cluster(nodes) | Self::Sentinel(nodes, _) => nodes,
+        }
+    }
+}
+
 /// The servers, and how to log in to them.
 #[derive(Clone)]
 pub(super) struct Servers {

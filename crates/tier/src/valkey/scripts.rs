@@ -152,6 +152,11 @@ impl Step {
             arguments,
         }
     }
+
+    /// A key in its slot.
+    pub(super) fn slot_key(&self) -> &[u8] {
+        self.keys.first().map_or(&[], Vec::as_slice)
+    }
 }
 
 /// The text of a script, for a server that has not seen it.

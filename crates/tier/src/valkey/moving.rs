@@ -1,0 +1,166 @@
+//! Slots that are half moved to another node, and how one key of theirs is asked for.
+//!
+//! The source says with ASK that the target has a key. The target answers for it if ASKING comes immediately before the command.
+//! The crate's client follows by itself, and sends the two apart: other callers' commands come between, the target sends
+//! it back, and after some rounds it gives up. So what is known to be half moved is asked for here, with connections of their
+//! own, and with one write for the two.
+
+use std::collections::BTreeMap;
+use std::sync::{Mutex as Lock, PoisonError};
+use std::time::Duration;
+
+use redis::aio::MultiplexedConnection;
+use redis::{ErrorKind, FromRedisValue, RedisError, Script, ServerErrorKind};
+use tidewheel_time::{monotonic_nanos, nanos};
+use tokio::sync::Mutex;
+
+use super::data::{command, invoke, is_of_the_connection, node};
+use super::open::{Address, Servers};
+use super::scripts::{Step, text};
+use crate::core::slot::slot;
+
+/// For how long a slot counts as half moved after it was found to be.
+const BELIEVED: Duration = Duration::from_secs(1);
+
+/// Nodes that send a question on, one to the other.
+const HOPS: u32 = 5;
+
+/// What is half moved, and the connections for it. They go when nothing is.
+#[derive(Default)]
+pub(super) struct Moving {
+    slots: Lock<Slots>,
+    links: Mutex<Links>,
+}
+
+/// Until when each counts as half moved, and until when one does.
+#[derive(Default)]
+struct Slots {
+    each: BTreeMap<u16, u64>,
+    last: u64,
+}
+
+#[derive(Default)]
+struct Links {
+    each: BTreeMap<Address, MultiplexedConnection>,
+    /// Who owns the slots, as was said with MOVED.
+    owners: BTreeMap<u16, Address>,
+}
+
+impl Moving {
+    /// Takes note that a key's slot is half moved.
+    pub(super) fn note(&self, key: &[u8]) {
+        let mut slots = self.slots.lock().unwrap_or_else(PoisonError::into_inner);
+        slots.last = monotonic_nanos().saturating_add(nanos(BELIEVED));
+        let last = slots.last;
+        slots.each.insert(slot(key), last);
+    }
+
+    /// Whether a key's slot was half moved a moment ago.
+    pub(super) fn has(&self, key: &[u8]) -> bool {
+        let mut slots = self.slots.lock().unwrap_or_else(PoisonError::into_inner);
+        if slots.each.is_empty() {
+            return false;
+        }
+        let now = monotonic_nanos();
+        if now < slots.last {
+            return slots.each.get(&slot(key)).is_some_and(|until| now < *until);
+        }
+        slots.each.clear();
+        if let Ok(mut links) = self.links.try_lock() {
+            *links = Links::default();
+        }
+        false
+    }
+
+    /// Runs a script over one key, at the node that the key is at.
+    pub(super) async fn run<T: FromRedisValue>(
+        &self,
+        servers: &Servers,
+        script: &Script,
+        step: &Step,
+    ) -> Result<T, RedisError> {
+        let slot = slot(step.slot_key());
+        let (mut address, mut link) = self.owner(servers, slot).await?;
+        let mut is_asking = false;
+        for _ in 0..HOPS {
+            let error = match ask(&mut link, is_asking, script, step).await {
+                Ok(answer) => return Ok(answer),
+                Err(error) => error,
+            };
+            let Some(next) = elsewhere(&error) else {
+                if is_of_the_connection(&error) {
+                    self.forget(&address, slot).await;
+                }
+                return Err(error);
+            };
+            is_asking = error.kind() == ErrorKind::Server(ServerErrorKind::Ask);
+            link = self.link(servers, &next).await?;
+            if !is_asking {
+                self.links.lock().await.owners.insert(slot, next.clone());
+            }
+            address = next;
+        }
+        Err((ErrorKind::Client, "too many redirections").into())
+    }
+
+    /// Who owns a slot, as far as that is known; or somebody who knows.
+    async fn owner(
+        &self,
+        servers: &Servers,
+        slot: u16,
+    ) -> Result<(Address, MultiplexedConnection), RedisError> {
+        let known = self.links.lock().await.owners.get(&slot).cloned();
+        let mut why = (ErrorKind::Client, "no node is known").into();
+        for address in known.iter().chain(servers.kind.addresses()) {
+            match self.link(servers, address).await {
+                Ok(link) => return Ok((address.clone(), link)),
+                Err(error) => why = error,
+            }
+        }
+        Err(why)
+    }
+
+    async fn link(
+        &self,
+        servers: &Servers,
+        address: &Address,
+    ) -> Result<MultiplexedConnection, RedisError> {
+        let mut links = self.links.lock().await;
+        if let Some(link) = links.each.get(address) {
+            return Ok(link.clone());
+        }
+        let link = node(servers, address).await?;
+        links.each.insert(address.clone(), link.clone());
+        Ok(link)
+    }
+
+    /// After an error: it may be away, or own nothing any more.
+    async fn forget(&self, address: &Address, slot: u16) {
+        let mut links = self.links.lock().await;
+        links.each.remove(address);
+        links.owners.remove(&slot);
+    }
+}
+
+async fn ask<T: FromRedisValue>(
+    link: &mut MultiplexedConnection,
+    is_asking: bool,
+    script: &Script,
+    step: &Step,
+) -> Result<T, RedisError> {
+    if !is_asking {
+        return invoke(link, script, step, b"1").await;
+    }
+    let mut both = redis::pipe();
+    both.ignore_errors().cmd("ASKING").ignore();
+    both.add_command(command("EVAL", text(script), step, b"1"));
+    let mut answers: Vec<Result<T, RedisError>> = both.query_async(link).await?;
+    let none = || Err((ErrorKind::Client, "no answer").into());
+    answers.pop().unwrap_or_else(none)
+}
+
+/// The node that has the key, if it is another one: while its slot moves, or since it has.
+fn elsewhere(error: &RedisError) -> Option<Address> {
+    let (host, port) = error.redirect_node()?.0.rsplit_once(':')?;
+    Some((host.to_owned(), port.parse().ok()?))
+}
