@@ -1,6 +1,6 @@
 //! The data plane: scripts through the crate `redis`, on one connection to each primary.
 
-use std::sync::atomic::{AtomicU64, Ordering::SeqCst};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::SeqCst};
 use std::sync::{Mutex as Lock, PoisonError};
 use std::time::Duration;
 
@@ -101,6 +101,8 @@ pub(super) struct Data {
     renewals: AtomicU64,
     /// The server that is watched, where one has everything.
     watched: Lock<Option<ServerId>>,
+    /// The one server says that it is a replica.
+    is_replica: AtomicBool,
     moving: Moving,
 }
 
@@ -112,6 +114,7 @@ impl Data {
             current: Mutex::default(),
             renewals: AtomicU64::new(0),
             watched: Lock::default(),
+            is_replica: AtomicBool::new(false),
             moving: Moving::default(),
         }
     }
@@ -119,6 +122,11 @@ impl Data {
     /// This server is watched now: no other one is to be asked.
     pub(super) fn watched(&self, server: ServerId) {
         *self.watched.lock().unwrap_or_else(PoisonError::into_inner) = Some(server);
+    }
+
+    /// What the one server says it is. A replica is not asked: it may be cut off, and then all that it has is old.
+    pub(super) fn found_replica(&self, is_replica: bool) {
+        self.is_replica.store(is_replica, SeqCst);
     }
 
     /// Others own what is asked for: the next question goes through a new connection.
@@ -131,6 +139,9 @@ impl Data {
         &self,
         step: Step,
     ) -> Result<(T, Option<ServerId>), Failure> {
+        if self.is_replica.load(SeqCst) {
+            return Err(EngineError::Away("it is a replica".into()).into());
+        }
         let script = (step.which)(&self.scripts);
         if self.moving.has(step.slot_key()) {
             return self.run_one(script, &step).await;

@@ -41,8 +41,8 @@ const SETTLE: Duration = Duration::from_millis(250);
 /// Valkey or Redis. A clone is another handle to the same connections.
 ///
 /// It needs no more of an engine than version 6: scripts, RESP3 and CLIENT TRACKING. A program needs the permission for
-/// `EVAL`, `EVALSHA`, `CLIENT TRACKING`, `PING`, `INFO`, what the scripts call, under Sentinel `ROLE`, and in a Cluster `CLUSTER`
-/// instead of the two.
+/// `EVAL`, `EVALSHA`, `CLIENT TRACKING`, `INFO`, what the scripts call, under Sentinel `ROLE`, and in a Cluster `ASKING`, and
+/// `CLUSTER` instead of `INFO`.
 #[derive(Clone)]
 pub struct Valkey(Arc<Inner>);
 
@@ -57,8 +57,10 @@ struct Inner {
 
 impl Valkey {
     /// One server, by its address: `redis://user:password@host:6379/0`. The last number is the database; it may be left out.
-    /// `rediss://` is for TLS, with the feature `tls`: the system's certificates are trusted, or those in the file that the
-    /// variable `SSL_CERT_FILE` names.
+    /// `rediss://` is for TLS, with the feature `tls`: the system's certificates are trusted, or those that the
+    /// variables `SSL_CERT_FILE` and `SSL_CERT_DIR` name. All of them must be readable.
+    ///
+    /// The server must be a primary. A replica is not asked, nor is a primary that has become one: it counts as away.
     ///
     /// An engine does not tell anybody of `SWAPDB`: after it, what was read before is believed for as long as it lives.
     ///

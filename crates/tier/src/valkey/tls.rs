@@ -15,14 +15,20 @@ use tokio_rustls::client::TlsStream;
 pub(super) struct Tls(TlsConnector);
 
 impl Tls {
-    /// Reads the certificates that the system trusts, or those of the variable `SSL_CERT_FILE`.
+    /// Reads the certificates that the system trusts, or those that `SSL_CERT_FILE` and `SSL_CERT_DIR` name.
+    ///
+    /// One that cannot be read is an error: the data plane's crate takes it for one too, with each of its connections.
     pub(super) fn of_system() -> Result<Self, String> {
         let mut roots = RootCertStore::empty();
         let found = rustls_native_certs::load_native_certs();
-        roots.add_parsable_certificates(found.certs);
+        if let Some(error) = found.errors.first() {
+            return Err(error.to_string());
+        }
+        for certificate in found.certs {
+            roots.add(certificate).map_err(|error| error.to_string())?;
+        }
         if roots.is_empty() {
-            let why = found.errors.first().map(ToString::to_string);
-            return Err(why.unwrap_or("there are no certificates to trust".into()));
+            return Err("there are no certificates to trust".into());
         }
         // The data plane's crate needs one for the whole process. A program that has chosen another one keeps it.
         let _ = ring::default_provider().install_default();

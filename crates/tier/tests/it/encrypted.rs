@@ -5,7 +5,7 @@ use std::process::Command;
 use std::time::Duration;
 
 use tidewheel_engines::{Engine, Folder, Server, eventually, free_port, require};
-use tidewheel_tier::Valkey;
+use tidewheel_tier::{OpenError, Valkey};
 
 use crate::support::{Texts, cache, on_server, tier, wait_watched, warm};
 
@@ -61,7 +61,37 @@ fn the_values_and_word_of_their_changes_are_encrypted() {
     part("certificate.pem", "a stranger");
 }
 
-/// Not a test: a process of the one above.
+/// It was no error before the first command.
+#[test]
+fn without_certificates_to_trust_there_is_no_engine() {
+    let Some(openssl) = require("openssl", &[]) else {
+        return;
+    };
+    let (folder, trusted) = (Folder::new("tls"), Folder::new("tls"));
+    certificate(&openssl, &trusted);
+    let file = |name: &str| folder.path().join(name);
+    std::fs::write(file("empty"), "").expect("written");
+    std::fs::write(file("garbage"), "no certificate").expect("written");
+    let dirs = [Path::new(""), trusted.path()];
+    let untrusted = [
+        ("missing", dirs[0]),
+        ("empty", dirs[0]),
+        ("garbage", dirs[0]),
+    ];
+    for (name, others) in untrusted.into_iter().chain([("missing", dirs[1])]) {
+        let ended = Command::new(std::env::current_exe().expect("this program"))
+            .args(["--exact", "encrypted::part", "--nocapture"])
+            .env(PORTS, "1 1")
+            .env(EXPECTED, "no engine")
+            .env("SSL_CERT_FILE", file(name))
+            .env("SSL_CERT_DIR", others)
+            .output()
+            .expect("it starts");
+        assert!(ended.status.success(), "{name} {others:?}: {ended:?}");
+    }
+}
+
+/// Not a test: a process of those above.
 #[test]
 fn part() {
     let Ok(ports) = std::env::var(PORTS) else {
@@ -71,6 +101,7 @@ fn part() {
     let engine = Valkey::open(&format!("rediss://localhost:{encrypted}"));
     match std::env::var(EXPECTED).expect("what is expected").as_str() {
         "trusted" => hears(&cache(tier(engine.expect("an engine"))), plain),
+        "no engine" => assert!(matches!(engine, Err(OpenError::Tls(_))), "{engine:?}"),
         _ => is_refused(&cache(tier(engine.expect("an engine")))),
     }
 }

@@ -7,6 +7,7 @@ mod encrypted;
 mod half_moved;
 mod outages;
 mod processes;
+mod replica;
 mod sentinel;
 mod server;
 mod shim;

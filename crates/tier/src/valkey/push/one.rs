@@ -9,20 +9,28 @@ use tidewheel_time::Moment;
 use super::primary::{Beat, Primary};
 use crate::core::plane::{Owners, Plane};
 use crate::valkey::data::Data;
+use crate::valkey::identity::{ROLE, is_replica};
 use crate::valkey::open::{Address, Login};
 
-/// A server that nobody else speaks for: its answer is enough.
-struct Ping;
+/// A server that nobody else speaks for: its answer is enough, unless it says that it is a replica.
+struct Alone(Arc<Data>);
 
-impl Beat for Ping {
+impl Beat for Alone {
     fn commands(&self) -> &'static [&'static [&'static [u8]]] {
-        &[&[b"PING"]]
+        &[&ROLE]
     }
 
     fn judge(&mut self, sent: Moment, replies: &[Reply]) -> io::Result<Option<Moment>> {
-        // An error proves nothing: a server that is busy with a script answers with one, and tells of changes afterwards.
-        let is_answered = matches!(replies, [Reply::Simple(said)] if said == "PONG");
-        Ok(is_answered.then_some(sent))
+        let [Reply::Bulk(said) | Reply::Verbatim(_, said)] = replies else {
+            // An error proves nothing: a server that is busy with a script answers with one, and tells of changes afterwards.
+            return Ok(None);
+        };
+        let is_replica = is_replica(said);
+        self.0.found_replica(is_replica);
+        if is_replica {
+            return Err(io::Error::other("it is no primary"));
+        }
+        Ok(Some(sent))
     }
 }
 
@@ -36,19 +44,36 @@ pub(super) async fn watch(address: Address, login: Login, plane: Arc<Plane>, dat
         plane,
         data,
     };
-    primary.watch(Ping).await;
+    let alone = Alone(Arc::clone(&primary.data));
+    primary.watch(alone).await;
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::valkey::open::Servers;
+
+    fn alone() -> Alone {
+        let servers = Servers::one("redis://127.0.0.1:1").expect("an address");
+        Alone(Arc::new(Data::new(servers)))
+    }
+
+    fn said(text: &str) -> Reply {
+        Reply::Bulk(text.as_bytes().to_vec())
+    }
 
     /// It counted as heard, and changes that it had not told of yet were not seen for as long as it was busy.
     #[test]
     fn an_error_proves_nothing() {
-        let said = |reply| Ping.judge(Moment(5), &[reply]).expect("no break");
-        assert_eq!(said(Reply::Simple("PONG".into())), Some(Moment(5)));
-        assert_eq!(said(Reply::Error("BUSY a script runs".into())), None);
-        assert_eq!(said(Reply::Error("LOADING".into())), None);
+        let judge = |reply| alone().judge(Moment(5), &[reply]).expect("no break");
+        assert_eq!(judge(said("role:master\r\n")), Some(Moment(5)));
+        assert_eq!(judge(Reply::Error("BUSY a script runs".into())), None);
+        assert_eq!(judge(Reply::Error("LOADING".into())), None);
+    }
+
+    #[test]
+    fn a_replica_is_not_watched() {
+        let judged = alone().judge(Moment(5), &[said("role:slave\r\n")]);
+        assert!(judged.is_err(), "{judged:?}");
     }
 }
