@@ -30,9 +30,9 @@ const COMMAND: Duration = Duration::from_millis(700);
 /// has.
 const RETRIES: u32 = 4;
 
-/// Before it tries again what is refused for now, in milliseconds. It knows one pause for all that may pass by: for two keys
-/// that are at two nodes while their slot moves, where nothing is to be waited for, as there are scripts over one key; and for
-/// a cluster without an owner, where callers have better to do than to wait.
+/// How long it waits before it tries again what is refused for now, at least and at most, in milliseconds. It has one such
+/// time for all. Two keys that are at two nodes, while their slot moves, are not to be waited for: there are scripts over one
+/// key. For a cluster without an owner callers do not wait either: they load.
 const RETRY_PAUSE_MS: (u64, u64) = (1, 2);
 
 /// Between two attempts to reach the server that is watched, if another one answers.
