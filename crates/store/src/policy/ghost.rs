@@ -56,6 +56,11 @@ impl Ghost {
         None
     }
 
+    /// About how many keys were remembered after one of which `newer` of the same set were.
+    pub(super) fn age(&self, newer: usize) -> usize {
+        self.sets.len() * newer + self.sets.len() / 2
+    }
+
     /// Loads a key's set, so that what follows finds it in the cache.
     #[inline]
     pub(super) fn touch(&self, fingerprint: u32) -> u32 {

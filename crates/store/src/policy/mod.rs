@@ -77,6 +77,7 @@ mod share;
 #[cfg(test)]
 mod tests;
 mod trust;
+mod turn;
 mod weight;
 
 use ghost::Ghost;
@@ -87,6 +88,7 @@ use region::{Region, hits};
 pub(crate) use residents::{Resident, Residents};
 use share::Share;
 use trust::Trust;
+use turn::Turn;
 use weight::Weight;
 
 /// A search for a victim that has looked at this many slots and places stops choosing.
@@ -95,8 +97,8 @@ const CHOOSING_STEPS: u32 = 512;
 const LAST_STEPS: u32 = 4096;
 /// Entries that one insertion or eviction may move on because probation is over its share.
 const SPILLED_PER_CALL: u32 = 2;
-/// The hand glances at the main region at every eighth eviction from probation.
-const EVICTIONS_PER_GLANCE: u8 = 8;
+/// The hand glances at the main region once in this many evictions from probation.
+const EVICTIONS_PER_GLANCE: u8 = 14;
 /// Slots that a glance looks at, at most, to find an entry of the main region.
 const GLANCE_STEPS: u32 = 16;
 /// Ghosts are not made for fewer keys than this.
@@ -146,6 +148,8 @@ pub(crate) struct Policy {
     /// Of those that moved up from probation: which were hit again before the hand came.
     promoted: Rate,
     trust: Trust,
+    /// The hand's pace.
+    turn: Turn,
     /// Evictions from probation since the last glance.
     since_glance: u8,
 }
@@ -162,6 +166,7 @@ impl Policy {
             hand: 0,
             promoted: Rate::default(),
             trust: Trust::default(),
+            turn: Turn::default(),
             since_glance: 0,
         }
     }
@@ -205,7 +210,7 @@ impl Policy {
             // Nobody will ever be evicted: no queue is needed.
             self.main.add(weight);
             Admitted(Region::Main.with_hits(0))
-        } else if self.recalls(fingerprint) && self.trust.believes() {
+        } else if self.recalls(fingerprint) {
             self.main.add(weight);
             Admitted(Region::Returned.with_hits(1))
         } else {
@@ -269,6 +274,7 @@ impl Policy {
     ///
     /// `None` when everything that it looked at is pinned or vacant. The next call goes on from there.
     pub(crate) fn victim<R: Residents>(&mut self, residents: &mut R) -> Option<Victim> {
+        self.turn.count_eviction();
         let mut steps = CHOOSING_STEPS;
         while self.probation.weight() > self.share.weight() || self.main.total() == 0 {
             let Some((place, resident)) = self.probation.pop(residents, &mut steps) else {
@@ -316,6 +322,10 @@ impl Policy {
     ) -> Option<Victim> {
         let hits = hits(resident.state);
         self.share.count_turn(hits > 0, self.entries);
+        if hits > 0 && choosing && !resident.is_pinned && self.share.is_wide() {
+            self.wait_again(residents, place, resident.weight);
+            return None;
+        }
         let needed = 1 + u8::from(self.promoted.is_below(WORTHY_PERCENT));
         if (hits >= needed && choosing) || resident.is_pinned {
             residents.set_state(place.id, Region::Promoted.with_hits(0));
@@ -344,6 +354,13 @@ impl Policy {
             id: place.id,
             fingerprint: Some(place.fingerprint),
         })
+    }
+
+    /// An entry that was hit on probation stays there, at the end of the queue.
+    fn wait_again<R: Residents>(&mut self, residents: &mut R, place: Place, weight: u32) {
+        residents.set_state(place.id, Region::Probation.with_hits(0));
+        self.probation.expect(weight);
+        self.probation.push(residents, place);
     }
 
     /// Once in [`EVICTIONS_PER_GLANCE`] calls, looks at one entry of the main region. Returns it if it has no
@@ -418,6 +435,7 @@ impl Policy {
             return None;
         }
         let hits = hits(state);
+        self.turn.count_look(self.entries);
         match region {
             Region::Promoted => self.promoted.count(hits > 0, PROMOTED_WINDOW),
             // The first hit was given to it when it came back.
@@ -426,7 +444,7 @@ impl Policy {
         }
         if hits == 1 {
             // Hit once in a whole turn of the hand: a slightly smaller region would have lost it.
-            self.share.count_marginal_hit(false, self.entries);
+            self.share.count_mains_hit(self.entries);
         }
         if hits > 0 {
             residents.set_state(id, Region::Main.with_hits(hits - 1));
@@ -446,13 +464,18 @@ impl Policy {
         None
     }
 
-    /// Whether a ghost remembers a new key. The ghost is used up by that.
+    /// Whether a new key is to have a place in the main region, because a ghost remembers it and is believed. The
+    /// ghost is used up.
     fn recalls(&mut self, fingerprint: u32) -> bool {
-        let newer = self.ghost.recall(fingerprint);
-        if newer.is_some_and(|newer| newer < JUST_LEFT) {
-            self.share.count_marginal_hit(true, self.entries);
+        let Some(newer) = self.ghost.recall(fingerprint) else {
+            return false;
+        };
+        if newer < JUST_LEFT {
+            let room = !self.trust.main_is_in_use();
+            self.share.count_probations_hit(room, self.entries);
         }
-        newer.is_some()
+        let age = self.ghost.age(newer);
+        self.turn.is_longer_than_twice(age, self.entries) && self.trust.believes()
     }
 
     /// Keeps the fingerprint of an evicted key; the ghosts are made, and grown, here.

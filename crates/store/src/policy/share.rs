@@ -9,16 +9,22 @@ const MIN_SHARE: u32 = 10;
 /// Probation's largest share while the main region makes better use of the room, and what it starts
 /// with: 8 %.
 const MAX_SHARE: u32 = 82;
-/// What it may have beyond that when probation makes better use of it: 82 %.
-const MAX_EXTRA: u32 = 840;
+/// What it may have beyond that when probation makes better use of it: 39 %.
+const MAX_EXTRA: u32 = 700;
+/// A share from which on entries that are hit on probation stay there: 20 %.
+const WIDE: u32 = 300;
+/// The least share grows with the extra share, to this: 2 %.
+const MAX_LEAST_SHARE: u32 = 20;
+/// It is this part of the extra share.
+const LEAST_PER_EXTRA: u32 = 5;
 /// The extra share is counted more finely: in parts of [`WHOLE`] times this.
 const FINE: u32 = 1024;
 /// Entries by which the extra share grows or shrinks at a time.
-const EXTRA_STEP: u32 = 2;
+const EXTRA_STEP: u32 = 4;
 /// Probation's extra share grows while at least this percentage of the marginal hits is probation's.
-const GROWING_PERCENT: u32 = 34;
+const GROWING_PERCENT: u32 = 25;
 /// The extra share shrinks while less than this percentage of the marginal hits is probation's.
-const SHRINKING_PERCENT: u32 = 10;
+const SHRINKING_PERCENT: u32 = 15;
 /// Outcomes after which the rate of marginal hits fades.
 const MARGINAL_WINDOW: u32 = 1024;
 /// Probation's share is its entries' rate of being hit, times this.
@@ -73,23 +79,41 @@ impl Share {
         self.hit_on_probation
             .count(was_hit, window.clamp(least, most));
         if let Some(rate) = self.hit_on_probation.of(WHOLE) {
-            let most = MAX_SHARE + self.extra / FINE;
-            self.part = (rate * SHARE_PER_HIT_RATE).clamp(MIN_SHARE, most);
+            let extra = self.extra / FINE;
+            let least = (MIN_SHARE + extra / LEAST_PER_EXTRA).min(MAX_LEAST_SHARE);
+            self.part = (rate * SHARE_PER_HIT_RATE).clamp(least, MAX_SHARE + extra);
         }
     }
 
-    /// Counts a marginal hit: one that probation would have had with a little more room, or one that the main region
-    /// would have lost with a little less. Adapts the extra share.
-    pub(super) fn count_marginal_hit(&mut self, is_probations: bool, entries: usize) {
-        self.marginal.count(is_probations, MARGINAL_WINDOW);
-        let entries = u32::try_from(entries).unwrap_or(u32::MAX);
-        let step = (EXTRA_STEP * u32::from(WHOLE) * FINE).div_ceil(entries.max(PROBATION_WINDOW.0));
-        if is_probations && self.marginal.reaches(GROWING_PERCENT) {
-            self.extra = (self.extra + step).min(MAX_EXTRA * FINE);
-        } else if !is_probations && self.marginal.is_below(SHRINKING_PERCENT) {
-            self.extra = self.extra.saturating_sub(step);
+    /// Counts a hit that probation would have had with a little more room. Probation may grow, if the main region
+    /// `has_room`; else it shrinks.
+    pub(super) fn count_probations_hit(&mut self, has_room: bool, entries: usize) {
+        self.marginal.count(true, MARGINAL_WINDOW);
+        if !has_room {
+            self.extra = self.extra.saturating_sub(step(entries));
+        } else if self.marginal.reaches(GROWING_PERCENT) {
+            self.extra = (self.extra + step(entries)).min(MAX_EXTRA * FINE);
         }
     }
+
+    /// Counts a hit that the main region would have lost with a little less room. Probation may shrink.
+    pub(super) fn count_mains_hit(&mut self, entries: usize) {
+        self.marginal.count(false, MARGINAL_WINDOW);
+        if self.marginal.is_below(SHRINKING_PERCENT) {
+            self.extra = self.extra.saturating_sub(step(entries));
+        }
+    }
+
+    /// Whether probation is so large that entries which are hit there should stay.
+    pub(super) fn is_wide(&self) -> bool {
+        self.part >= WIDE
+    }
+}
+
+/// How much the extra share of so many entries changes at a time.
+fn step(entries: usize) -> u32 {
+    let entries = u32::try_from(entries).unwrap_or(u32::MAX);
+    (EXTRA_STEP * u32::from(WHOLE) * FINE).div_ceil(entries.max(PROBATION_WINDOW.0))
 }
 
 #[cfg(test)]

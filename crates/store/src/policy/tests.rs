@@ -408,6 +408,47 @@ fn a_shifting_working_set_is_followed() {
     assert!(ours * 100 > lru * 93, "{ours} hits, LRU {lru}");
 }
 
+/// A key is asked for some eight times while the window passes over it, then never again.
+#[test]
+fn a_working_set_that_moves_on_is_followed_as_by_lru() {
+    for capacity in [500, 1_000] {
+        let mut random = Random(5);
+        let window = capacity * 9 / 10;
+        let trace = (0..400_000).map(|step| step / 8 + random.below(window));
+        let (ours, lru) = hits(capacity, trace);
+        assert!(
+            ours * 100 > lru * 97,
+            "{ours} hits in {capacity} entries, LRU {lru}"
+        );
+    }
+}
+
+/// What is missing comes back each time, while the ghosts still remember it. It must not drive out what is in the cache.
+#[test]
+fn a_loop_that_nearly_fits_is_hit_like_the_optimum() {
+    for (capacity, period) in [(750, 1_011), (900, 1_011), (80, 90)] {
+        let (ours, _) = hits(capacity, (0..500_000).map(|step| step % period));
+        let most = 500_000 * (capacity - 1) / (period - 1);
+        assert!(
+            ours * 100 > most * 95,
+            "{ours} hits of {most}: {capacity} entries, a loop of {period}"
+        );
+    }
+}
+
+/// Half of the requests go round a loop. The others are for new keys, each asked for twice, the second time after it left
+/// probation.
+#[test]
+fn what_comes_back_just_after_it_left_takes_no_room_that_is_in_use() {
+    let trace = (0..600_000).map(|step| match step % 4 {
+        0 | 2 => 1_000_000 + step / 2 % 800,
+        1 => 2_000_000 + step / 4,
+        _ => 2_000_000 + (step / 4).saturating_sub(200),
+    });
+    let (ours, _) = hits(1_000, trace);
+    assert!(ours > 290_000, "{ours} hits, 300,000 by the loop alone");
+}
+
 #[test]
 fn the_policy_forgets_a_loop_that_has_ended() {
     let count = |cache: &mut Cache, requests: u64| -> u64 {

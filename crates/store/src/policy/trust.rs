@@ -7,7 +7,9 @@ const WINDOW: u32 = 64;
 /// Ghosts are doubted while less than this percentage of the entries that they brought back is hit.
 const BELIEVED_PERCENT: u32 = 15;
 /// Ghosts are doubted while at least this percentage of the main region is in use.
-const BUSY_PERCENT: u32 = 80;
+const BUSY_PERCENT: u32 = 85;
+/// The main region has no room to give while at least this percentage of it is in use.
+const IN_USE_PERCENT: u32 = 65;
 /// While ghosts are doubted, one in this many is still believed.
 const DOUBTED_PART: u32 = 64;
 
@@ -33,6 +35,11 @@ impl Trust {
     #[inline]
     pub(super) fn count_in_use(&mut self, was_hit: bool) {
         self.in_use.count(was_hit, WINDOW);
+    }
+
+    /// Whether so much of the main region is in use that it should not shrink.
+    pub(super) fn main_is_in_use(&self) -> bool {
+        self.in_use.reaches(IN_USE_PERCENT)
     }
 
     /// Whether what the ghosts brought back is hardly ever hit.
