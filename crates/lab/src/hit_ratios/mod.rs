@@ -23,13 +23,15 @@ mod trace;
 type Sizes = (&'static str, &'static [usize]);
 
 /// The recorded traces.
-const RECORDED: [Sizes; 6] = [
+const RECORDED: [Sizes; 8] = [
     ("web12", &[250, 1_000, 4_000]),
     ("OLTP", &[1_000, 5_000]),
     ("scarab-recs", &[5_000, 25_000]),
     ("loop", &[250, 500]),
     ("P3", &[50_000, 200_000]),
     ("multi2", &[250, 1_000, 3_000]),
+    ("sprite", &[200, 400, 800]),
+    ("P6", &[50_000, 100_000, 200_000]),
 ];
 
 /// Options of `hit-ratios`.

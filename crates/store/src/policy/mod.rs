@@ -20,7 +20,9 @@
 //!    remembered by the [`Ghost`], it goes to the main region at once.
 //! 2. *It is hit.* Two bits of the entry count the hits, up to 3. Nothing else happens.
 //! 3. *Its turn on probation comes*, when it is the oldest there and probation is over its share. If it was hit, it
-//!    moves up to the main region. If not, it is evicted, and 16 bits of its key's hash become a ghost.
+//!    moves up to the main region. If not, it is evicted, and 16 bits of its key's hash become a ghost. While probation
+//!    has a large share, an entry that was hit goes back to the end of its queue instead: the main region is small
+//!    then, and the hand would come before the next hit.
 //! 4. *The hand comes to it.* The main region is a CLOCK over the store's slots. The hand goes from slot to slot, and
 //!    takes one hit from each entry that has some. It evicts the first entry that has none.
 //!
@@ -38,18 +40,20 @@
 //!
 //! - **Probation's share of the capacity** is twice the fraction of its entries that are hit there, between 1 and
 //!   8 %. If new keys are hardly ever asked for again soon, the main region has the rest.
-//! - **Beyond 8 %, up to 90 %**, it depends on which region would gain more hits from a little more room. A key that
+//! - **Beyond 8 %, up to 76 %**, it depends on which region would gain more hits from a little more room. A key that
 //!   comes back just after it left probation would have been a hit there. An entry of the main region that has exactly
 //!   one hit when the hand comes would have been lost in a slightly smaller region. Both are *marginal hits*. Probation
-//!   grows while at least a third of them are its own, and shrinks while less than a tenth are. So entries that are
-//!   read once, a while after they were written, get the room that the main region does not use. The policy only sees this if some of
-//!   those reads come within the first 8 %. If all come later, but before LRU would evict the entry, LRU is better.
+//!   grows while at least a quarter of them are its own, and shrinks while less than 15 % are. It also shrinks while the
+//!   main region has no room to give, because nearly two thirds of its entries are in use. So entries that are read a
+//!   while after they were written get the room that the main region does not use. The policy only sees this if some
+//!   of those reads come within the first 8 %. If all come later, but before LRU would evict the entry, LRU is better.
 //! - **How many hits move an entry up**: one. It takes two while too few of those that moved up are hit again.
-//! - **Whether ghosts are believed.** They are not while nearly all entries that they brought back leave without a
-//!   hit, as in a loop that is a little longer than cache and ghosts together. Nor are they
-//!   believed while nearly the whole main region is hit again and again. One ghost in 64 is still believed, so that the policy notices when this
-//!   ends.
-//! - **Idle entries of the main region.** At every eighth eviction from probation the hand glances at one of them. If
+//! - **Whether a ghost is believed.** Not if it is older than half a [`Turn`] of the hand: then the key may well be
+//!   asked for more seldom than the entry whose place it would take. No ghost is believed while nearly all entries that
+//!   ghosts brought back leave without a hit, as in a loop that is a little longer than cache and ghosts together, nor
+//!   while nearly the whole main region is hit again and again. Then one in 64 still is, so that the policy notices
+//!   when this ends.
+//! - **Idle entries of the main region.** At every 14th eviction from probation the hand glances at one of them. If
 //!   it has no hits, it is evicted in place of the entry whose turn had come, and that one moves up. So an entry that
 //!   is not hit for long loses its place. The fraction of glances that find hits says how much of the main region is in
 //!   use.
@@ -60,8 +64,8 @@
 //! and writes nothing once three hits are counted. Besides, there are 8 bytes for each entry on probation and,
 //! once evictions begin, 2 bytes an entry for the ghosts.
 //!
-//! A call of [`Policy::victim`] looks at one or two entries on average. After [`CHOOSING_STEPS`] it takes the next one
-//! that is not pinned.
+//! A call of [`Policy::victim`] looks at one or two entries on average, since all others that it looks at pay with a
+//! hit. After [`CHOOSING_STEPS`] it takes the next one that is not pinned.
 //!
 //! What else was tried, with figures: `docs/decisions.md`.
 //!

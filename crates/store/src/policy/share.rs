@@ -9,14 +9,15 @@ const MIN_SHARE: u32 = 10;
 /// Probation's largest share while the main region makes better use of the room, and what it starts
 /// with: 8 %.
 const MAX_SHARE: u32 = 82;
-/// What it may have beyond that when probation makes better use of it: 39 %.
+/// What it may have beyond that when probation makes better use of it: 68 %.
 const MAX_EXTRA: u32 = 700;
-/// A share from which on entries that are hit on probation stay there: 20 %.
+/// From this share on, entries that are hit on probation stay there: 29 %.
 const WIDE: u32 = 300;
-/// The least share grows with the extra share, to this: 2 %.
+/// The least share becomes twice as large, as the extra share grows: a queue of two or three entries sees no hits, so
+/// that the rate of hits alone would not let it grow.
 const MAX_LEAST_SHARE: u32 = 20;
-/// It is this part of the extra share.
-const LEAST_PER_EXTRA: u32 = 5;
+/// How much the extra share has grown for one part more of the least share.
+const EXTRA_PER_LEAST: u32 = 5;
 /// The extra share is counted more finely: in parts of [`WHOLE`] times this.
 const FINE: u32 = 1024;
 /// Entries by which the extra share grows or shrinks at a time.
@@ -80,7 +81,7 @@ impl Share {
             .count(was_hit, window.clamp(least, most));
         if let Some(rate) = self.hit_on_probation.of(WHOLE) {
             let extra = self.extra / FINE;
-            let least = (MIN_SHARE + extra / LEAST_PER_EXTRA).min(MAX_LEAST_SHARE);
+            let least = (MIN_SHARE + extra / EXTRA_PER_LEAST).min(MAX_LEAST_SHARE);
             self.part = (rate * SHARE_PER_HIT_RATE).clamp(least, MAX_SHARE + extra);
         }
     }

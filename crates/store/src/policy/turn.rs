@@ -5,9 +5,9 @@
 //! may not: nobody knows which of the two is asked for more often.
 //!
 //! An example: a loop of 1,000 keys in a cache of 750. 250 keys are missing in each round, so each of them comes back 250
-//! evictions after it left. If the hand has gone round in fewer evictions than that, the entries that it found without hits
-//! were merely not reached by the loop yet. So the missing keys stay away, and the hand slows down until each
-//! entry is hit before the hand comes.
+//! evictions after it left. If ghosts were believed, the hand would evict an entry for each of them. It would go round
+//! faster than the loop, and evict entries that the loop was about to reach. As its turn gets shorter than 500 evictions,
+//! ghosts are believed no more. The hand slows down, and the loop hits each entry before the hand comes again.
 
 /// Looks before the pace is known.
 const ENOUGH: u64 = 8;
