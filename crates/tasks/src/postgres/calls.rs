@@ -3,7 +3,9 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::rows::{Named, Order, Orders, When, claim, dues, letter, micros, number, verdicts};
+use super::rows::{
+    Named, Order, Orders, When, claim, dues, extended, letter, micros, number, verdict,
+};
 use super::session::Of;
 use super::{Parameters, PostgresStore};
 use crate::shape::claim::{Claim, Verdict};
@@ -63,7 +65,7 @@ impl TaskStore for PostgresStore {
         let lease = micros(lease);
         let parameters: Parameters<'_> = &[&self.queue, &named.ids, &named.fences, &lease];
         let rows = self.query(Of::Extend, parameters).await?;
-        Ok(verdicts(claims, &rows))
+        Ok(extended(claims, &rows))
     }
 
     async fn done(&self, claims: &[Arc<Claim>]) -> Result<Vec<Verdict>, StoreError> {
@@ -85,12 +87,7 @@ impl TaskStore for PostgresStore {
                 self.query(Of::Bury, parameters).await?
             }
         };
-        let verdict = rows.first().map(|row| row.get::<_, bool>(1));
-        Ok(match verdict {
-            Some(true) => Verdict::Accepted,
-            Some(false) => Verdict::Busy,
-            None => Verdict::Refused,
-        })
+        Ok(verdict(rows.first().map(|row| row.get::<_, bool>(1))))
     }
 
     async fn release(&self, claims: &[Arc<Claim>]) -> Result<Vec<Verdict>, StoreError> {

@@ -10,6 +10,7 @@ mod sql;
 use std::fmt;
 use std::sync::Arc;
 
+use tokio_postgres::error::SqlState;
 use tokio_postgres::tls::{MakeTlsConnect, TlsConnect};
 use tokio_postgres::types::ToSql;
 use tokio_postgres::{Config, GenericClient, NoTls, Row, Socket};
@@ -151,6 +152,13 @@ impl PostgresStore {
         let rows = session.client.query(session.statement(of), parameters);
         let rows = rows.await;
         session.silence.answered(asked);
+        if rows.as_ref().err().and_then(tokio_postgres::Error::code)
+            == Some(&SqlState::QUERY_CANCELED)
+        {
+            // It took too long: the planner may know the table as it was when it had other tasks. The caller gets the first
+            // error, whatever becomes of this.
+            let _ = session.client.batch_execute(sql::ANALYZE).await;
+        }
         rows.map_err(said)
     }
 

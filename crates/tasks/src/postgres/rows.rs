@@ -123,29 +123,53 @@ pub(super) struct Named {
 impl Named {
     pub(super) fn one(claim: &Claim) -> Self {
         Self {
-            ids: vec![claim.id.clone()],
+            ids: vec![id(claim)],
             fences: vec![signed(claim.fence.0)],
         }
     }
 
     pub(super) fn of(claims: &[Arc<Claim>]) -> Self {
         Self {
-            ids: claims.iter().map(|claim| claim.id.clone()).collect(),
+            ids: claims.iter().map(|claim| id(claim)).collect(),
             fences: claims.iter().map(|claim| signed(claim.fence.0)).collect(),
         }
     }
 }
 
+/// A claim's id; the empty one, which no task has, where a text cannot say it.
+fn id(claim: &Claim) -> String {
+    if claim.id.contains('\0') {
+        return String::new();
+    }
+    claim.id.clone()
+}
+
+/// What rows of fences say about claims that are extended: of two equal ones, the same.
+pub(super) fn extended(claims: &[Arc<Claim>], rows: &[Row]) -> Vec<Verdict> {
+    let said: HashMap<u64, bool> = rows.iter().map(said).collect();
+    let verdict = |claim: &Arc<Claim>| verdict(said.get(&claim.fence.0).copied());
+    claims.iter().map(verdict).collect()
+}
+
 /// What rows of fences say about claims. What is not among them is refused, and so is the second of two equal claims.
 pub(super) fn verdicts(claims: &[Arc<Claim>], rows: &[Row]) -> Vec<Verdict> {
-    let said = rows.iter().map(|row| (number(row, 0), row.get(1)));
-    let mut said: HashMap<u64, bool> = said.collect();
-    let verdict = |claim: &Arc<Claim>| match said.remove(&claim.fence.0) {
+    let mut said: HashMap<u64, bool> = rows.iter().map(said).collect();
+    let verdict = |claim: &Arc<Claim>| verdict(said.remove(&claim.fence.0));
+    claims.iter().map(verdict).collect()
+}
+
+/// A fence, and whether its claim was the task's and could be changed.
+fn said(row: &Row) -> (u64, bool) {
+    (number(row, 0), row.get(1))
+}
+
+/// What that says.
+pub(super) fn verdict(said: Option<bool>) -> Verdict {
+    match said {
         Some(true) => Verdict::Accepted,
         Some(false) => Verdict::Busy,
         None => Verdict::Refused,
-    };
-    claims.iter().map(verdict).collect()
+    }
 }
 
 pub(super) fn claim(row: &Row, lease: Duration) -> Claim {

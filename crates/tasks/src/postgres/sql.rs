@@ -1,6 +1,6 @@
 //! What is said to the database. Times are microseconds since 1970, by the database's clock.
 
-/// Tables, indexes, the numbers of claims, and the clock. Several workers may start at the same time: one after another.
+/// Tables, indexes, the numbers of claims, the clock, and a time from now: the end of the year 9999 at the latest. Several workers may start at the same time: one after another.
 pub(super) const TABLES: &str = "
 BEGIN;
 SELECT pg_advisory_xact_lock(7023485561);
@@ -34,8 +34,13 @@ CREATE TABLE IF NOT EXISTS tidewheel_dead (
 CREATE SEQUENCE IF NOT EXISTS tidewheel_fences;
 CREATE OR REPLACE FUNCTION tidewheel_now() RETURNS bigint LANGUAGE sql VOLATILE AS
     'SELECT (extract(epoch FROM clock_timestamp()) * 1000000)::bigint';
+CREATE OR REPLACE FUNCTION tidewheel_after(wait bigint) RETURNS bigint LANGUAGE sql VOLATILE AS
+    'SELECT least(tidewheel_now() + wait, 253402300799999999)';
 COMMIT;
 ";
+
+/// Has the planner look at the tasks.
+pub(super) const ANALYZE: &str = "ANALYZE tidewheel_tasks";
 
 pub(super) const NOW: &str = "SELECT tidewheel_now()";
 
@@ -46,7 +51,7 @@ pub(super) const SCHEDULE: &str = "
 WITH put AS (
     INSERT INTO tidewheel_tasks AS t (queue, id, due, began, payload, priority, every)
     SELECT $1, $2, d.due, d.due, $5, $6, $7
-    FROM (SELECT COALESCE($4::bigint, tidewheel_now() + $3::bigint) AS due) AS d
+    FROM (SELECT COALESCE($4::bigint, tidewheel_after($3::bigint)) AS due) AS d
     ON CONFLICT (queue, id) DO UPDATE SET
         due = excluded.due, began = excluded.due, payload = excluded.payload,
         priority = excluded.priority, every = excluded.every, attempt = 1,
@@ -62,7 +67,7 @@ WITH put AS (
     INSERT INTO tidewheel_tasks AS t (queue, id, due, began, payload, priority, every)
     SELECT $1, n.id, n.due, n.due, n.payload, n.priority, n.every
     FROM (
-        SELECT u.id, COALESCE(u.at, (SELECT tidewheel_now()) + u.wait) AS due,
+        SELECT u.id, COALESCE(u.at, least((SELECT tidewheel_now()) + u.wait, 253402300799999999)) AS due,
             u.payload, u.priority, u.every
         FROM unnest($2::text[], $3::bigint[], $4::bigint[], $5::bytea[], $6::smallint[], $7::bigint[])
             AS u (id, wait, at, payload, priority, every)
@@ -85,7 +90,7 @@ pub(super) const CANCEL: &str =
 pub(super) const RESCHEDULE: &str = "
 WITH moved AS (
     UPDATE tidewheel_tasks SET
-        (due, began) = (SELECT d, d FROM (SELECT COALESCE($4::bigint, tidewheel_now() + $3::bigint)) AS n (d)),
+        (due, began) = (SELECT d, d FROM (SELECT COALESCE($4::bigint, tidewheel_after($3::bigint))) AS n (d)),
         attempt = 1, fence = NULL, held_until = NULL, held_by = NULL
     WHERE queue = $1 AND id = $2
     RETURNING due
@@ -94,34 +99,34 @@ SELECT due, CASE WHEN due < tidewheel_now() + 2000000 THEN pg_notify('tidewheel_
 FROM moved";
 
 /// Queue, lookahead, lease, worker, how many. First what a lease has ended of, then by priority. Each part is an ordered walk
-/// of an index, and ends when there are enough.
+/// of an index, and ends when there are enough. The rows are found again by where they are: whatever the planner believes of the
+/// table, that costs the same for each.
 pub(super) const CLAIM: &str = "
 UPDATE tidewheel_tasks AS t SET
     fence = nextval('tidewheel_fences'), held_until = tidewheel_now() + $3::bigint, held_by = $4
-FROM (
-    SELECT id FROM (
+WHERE t.ctid = ANY (ARRAY(
+    SELECT at FROM (
         SELECT * FROM (
-            SELECT id FROM tidewheel_tasks
+            SELECT ctid AS at FROM tidewheel_tasks
             WHERE queue = $1 AND held_until <= (SELECT tidewheel_now())
             ORDER BY held_until LIMIT $5 FOR UPDATE SKIP LOCKED) AS ended
         UNION ALL SELECT * FROM (
-            SELECT id FROM tidewheel_tasks
+            SELECT ctid FROM tidewheel_tasks
             WHERE queue = $1 AND held_until IS NULL AND priority = 0
                 AND due <= (SELECT tidewheel_now()) + $2::bigint
             ORDER BY due LIMIT $5 FOR UPDATE SKIP LOCKED) AS high
         UNION ALL SELECT * FROM (
-            SELECT id FROM tidewheel_tasks
+            SELECT ctid FROM tidewheel_tasks
             WHERE queue = $1 AND held_until IS NULL AND priority = 1
                 AND due <= (SELECT tidewheel_now()) + $2::bigint
             ORDER BY due LIMIT $5 FOR UPDATE SKIP LOCKED) AS normal
         UNION ALL SELECT * FROM (
-            SELECT id FROM tidewheel_tasks
+            SELECT ctid FROM tidewheel_tasks
             WHERE queue = $1 AND held_until IS NULL AND priority = 2
                 AND due <= (SELECT tidewheel_now()) + $2::bigint
             ORDER BY due LIMIT $5 FOR UPDATE SKIP LOCKED) AS low
     ) AS soon LIMIT $5
-) AS chosen
-WHERE t.queue = $1 AND t.id = chosen.id
+))
 RETURNING t.id, t.due, t.began, t.payload, t.priority, t.every, t.attempt, t.fence";
 
 /// A statement about claims, named by queue, ids and fences. It never waits: what another transaction has locked, such as one
@@ -133,8 +138,10 @@ macro_rules! about_claims {
             "
 WITH c AS (SELECT DISTINCT id, fence FROM unnest($2::text[], $3::bigint[]) AS c (id, fence)),
 mine AS (
-    SELECT t.queue, t.id, t.fence FROM tidewheel_tasks AS t JOIN c ON t.id = c.id AND t.fence = c.fence
-    WHERE t.queue = $1 FOR UPDATE OF t SKIP LOCKED
+    SELECT t.* FROM c CROSS JOIN LATERAL (
+        SELECT queue, id, fence FROM tidewheel_tasks
+        WHERE queue = $1 AND id = c.id AND fence = c.fence FOR UPDATE SKIP LOCKED
+    ) AS t
 ),",
             $act,
             "
@@ -186,7 +193,7 @@ pub(super) const RETRY: &str = about_claims!(
     "
 again AS (
     UPDATE tidewheel_tasks AS t SET
-        due = COALESCE($5::bigint, tidewheel_now() + $4::bigint), attempt = attempt + 1,
+        due = COALESCE($5::bigint, tidewheel_after($4::bigint)), attempt = attempt + 1,
         fence = NULL, held_until = NULL, held_by = NULL
     FROM mine WHERE t.queue = mine.queue AND t.id = mine.id
 )"
@@ -231,7 +238,7 @@ WITH letter AS (
 put AS (
     INSERT INTO tidewheel_tasks (queue, id, due, began, payload, priority)
     SELECT $1, $2, d.due, d.due, letter.payload, 1 FROM letter,
-        (SELECT COALESCE($4::bigint, tidewheel_now() + $3::bigint) AS due) AS d
+        (SELECT COALESCE($4::bigint, tidewheel_after($3::bigint)) AS due) AS d
     RETURNING due
 )
 SELECT due, pg_notify('tidewheel_tasks', $1) FROM put";

@@ -41,6 +41,7 @@ pub(crate) fn suite(store: &impl TaskStore, lease: Duration, pass: Pass<'_>) {
     suite.a_claim_that_was_not_given_out_is_refused();
     suite.of_two_equal_claims_in_a_call_the_first_counts();
     suite.a_letter_stays_while_a_task_has_its_id();
+    suite.no_task_is_due_after_the_year_9999();
 }
 
 /// More than go in one batch.

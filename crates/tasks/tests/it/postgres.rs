@@ -4,7 +4,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use tidewheel_engines::{Postgres, eventually};
-use tidewheel_tasks::{Clock, PostgresStore, SystemClock, Task, TaskStore, Worker, wait};
+use tidewheel_tasks::{Ask, Clock, PostgresStore, SystemClock, Task, TaskStore, Worker, wait};
 use tokio::runtime::Runtime;
 use tokio_postgres::NoTls;
 
@@ -176,4 +176,40 @@ fn an_open_transaction_that_replaces_a_running_task_holds_up_nothing_else() {
     assert_eq!(ran[4].0, "digest");
     let stopped = worker.stop(Duration::from_secs(5));
     assert_eq!((stopped.left, wait(store.count())), (0, Ok(0)));
+}
+
+/// The planner had last seen a table with nothing in it, and each claim walked all of it.
+#[test]
+fn many_tasks_are_claimed_in_time_though_the_table_was_nearly_empty_a_moment_ago() {
+    let Some((server, runtime, store)) = start() else {
+        return;
+    };
+    for id in 0..100 {
+        wait(store.schedule(Task::new(id.to_string(), ""))).expect("scheduled");
+    }
+    let ask = |most| Ask::new("worker", MS(0), Duration::from_secs(60), most);
+    let few = wait(store.claim(ask(100))).expect("claimed");
+    let few: Vec<_> = few.into_iter().map(Arc::new).collect();
+    assert_eq!(wait(store.done(&few)).expect("answered").len(), 100);
+    runtime.block_on(async {
+        let (client, connection) = tokio_postgres::connect(&server.url(), NoTls)
+            .await
+            .expect("a client");
+        tokio::spawn(connection);
+        let looked = client.batch_execute("ANALYZE tidewheel_tasks").await;
+        looked.expect("statistics");
+    });
+    let many = (0..10_000).map(|id| Task::new(format!("many {id}"), ""));
+    wait(store.schedule_many(many.collect())).expect("scheduled");
+    let began = tidewheel_time::monotonic_nanos();
+    let mut claims = Vec::new();
+    while claims.len() < 10_000 {
+        claims.extend(wait(store.claim(ask(2_000))).expect("claimed in time"));
+    }
+    let claims: Vec<_> = claims.into_iter().map(Arc::new).collect();
+    for some in claims.chunks(2_000) {
+        assert!(wait(store.done(some)).expect("ended in time")[0].is_accepted());
+    }
+    let took = tidewheel_engines::since(began);
+    assert!(took < Duration::from_secs(20), "{took:?}");
 }

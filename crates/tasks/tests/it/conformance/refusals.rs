@@ -1,6 +1,7 @@
 //! What every store refuses: ids that it could not keep, and claims that it has not given out. And when a letter stays.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use tidewheel_tasks::{Claim, Due, Failure, Fence, StoreError, Task, TaskStore, wait};
 
@@ -57,7 +58,7 @@ impl<S: TaskStore> Suite<'_, S> {
                 claim.fence = Fence(forged);
                 self.is_forged(claim);
             }
-            for id in ["other", "nobody"] {
+            for id in ["other", "nobody", "re\0al", ""] {
                 let mut claim = Claim::clone(&real);
                 claim.id = id.to_owned();
                 self.is_forged(claim);
@@ -76,9 +77,25 @@ impl<S: TaskStore> Suite<'_, S> {
         assert!(released.expect("answered")[0].is_accepted());
         let second = self.claim("equal");
         let claims = [&second, &first, &second].map(Arc::clone);
+        let extended = wait(self.store.extend(&claims, self.lease)).expect("answered");
+        let accepted: Vec<_> = extended
+            .iter()
+            .map(|verdict| verdict.is_accepted())
+            .collect();
+        assert_eq!(accepted, [true, false, true], "extended twice");
         let done = wait(self.store.done(&claims)).expect("answered");
         let accepted: Vec<_> = done.iter().map(|verdict| verdict.is_accepted()).collect();
         assert_eq!(accepted, [true, false, false]);
+    }
+
+    pub(super) fn no_task_is_due_after_the_year_9999(&self) {
+        let latest = 253_402_300_799_999_999;
+        let far = || Task::new("far", "").after(Duration::MAX);
+        let due = wait(self.store.schedule(far())).expect("scheduled");
+        assert!(due.0 <= latest, "{due:?}");
+        let dues = wait(self.store.schedule_many(vec![far()])).expect("scheduled");
+        assert!(dues[0].0 <= latest, "{dues:?}");
+        assert_eq!(wait(self.store.cancel("far")), Ok(true));
     }
 
     pub(super) fn a_letter_stays_while_a_task_has_its_id(&self) {
