@@ -99,8 +99,8 @@ impl<'a, K, V> Found<'a, K, V> {
         self.entry.deadline()
     }
 
-    /// Whether its deadline is after this tick, or it has none. Of 2^32 - 2 that is true if it has none, and nothing else is
-    /// looked at.
+    /// Whether its deadline is after this tick, or it has none. An entry without a deadline is told by half of its record, if
+    /// the tick is at most 2^32 - 2.
     #[inline(always)]
     #[must_use]
     pub fn lasts_past(&self, tick: u64) -> bool {

@@ -1,9 +1,11 @@
 //! How much a worker claims whose threads are busy.
 //!
 //! What is due is for whoever can begin it. So a worker whose first due claim has waited for a thread for a tenth of a second asks
-//! for nothing more, and what has waited for a second goes back. From then on it asks when a thread is free and nothing
-//! waits: for as many claims as there are free threads, and for those that it begins in a quarter of a second. The latter double
-//! each time until they are half a second's, and without this limit when there is no throng any more.
+//! for nothing more, and what has waited for a second goes back.
+//!
+//! After that it asks only when a thread is free and nothing waits. It asks for as many claims as there are free threads, and for
+//! some beyond: at first as many as it begins in a quarter of a second. Those beyond double with each call, up to the runs of
+//! half a second. After a call that brings fewer claims than it might, they double without this limit.
 
 use std::time::Duration;
 
@@ -108,21 +110,24 @@ impl Pace {
         self.rest = Duration::ZERO;
     }
 
-    /// When something may have to go back.
+    /// When something has to go back, if threads are busy until then. What is due and waits for no thread, since the engine's
+    /// clock was set back, is nothing to wake up for.
     pub(super) fn next(&self, held: &Claims) -> Option<Duration> {
-        self.threads?;
-        Some(held.waits_since()?.saturating_add(PATIENCE))
+        let waits = self.is_busy(held).then(|| held.waits_since());
+        Some(waits??.saturating_add(PATIENCE))
+    }
+
+    /// Whether all threads run that may run late claims.
+    fn is_busy(&self, held: &Claims) -> bool {
+        let is_busy = |threads| held.running() >= threads_for_late(threads);
+        self.threads.is_some_and(is_busy)
     }
 
     /// Takes out what has waited for too long while threads were busy, and asks for less.
     pub(super) fn give_back(&mut self, held: &mut Claims, now: Duration) -> Vec<u64> {
-        let is_busy = |threads| held.running() >= threads_for_late(threads);
-        let Some(since) = now.checked_sub(PATIENCE) else {
+        let Some(since) = now.checked_sub(PATIENCE).filter(|_| self.is_busy(held)) else {
             return Vec::new();
         };
-        if !self.threads.is_some_and(is_busy) {
-            return Vec::new();
-        }
         let keys = held.end_waiting(since, BATCH);
         if !keys.is_empty() {
             self.beyond = self.rate.latest.min(BATCH - 1);
@@ -198,6 +203,7 @@ mod tests {
         for threads in [None, Some(2)] {
             let (mut pace, mut held) = (Pace::new(threads), Claims::new(threads));
             add(&mut held, 3, MS(0));
+            assert_eq!(pace.next(&held), None, "the ferry would not sleep any more");
             assert_eq!(pace.give_back(&mut held, MS(5000)), [0; 0]);
         }
     }
