@@ -1,21 +1,22 @@
 //! Counters that many threads write without waiting for each other.
 
-use std::cell::Cell;
 use std::fmt;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
-use std::sync::{Mutex, MutexGuard};
 use std::time::Duration;
 
+use tidewheel_store::{SEATS, seat};
 use tidewheel_time::Histogram;
 
-/// Threads that count in a cell of their own; the others share the last one.
+/// The threads with the lowest numbers count in stripes of their own; the others share the last one.
 const STRIPES: usize = 64;
 
 /// The stripe of the threads that have none of their own.
 const SHARED: usize = STRIPES - 1;
 
-/// In place of a stripe's number: the thread has not counted yet.
-const UNKNOWN: usize = usize::MAX;
+const _: () = assert!(
+    SHARED <= SEATS,
+    "a number that is no thread's own is above them"
+);
 
 /// One thread's counts, on cache lines of their own.
 #[repr(align(128))]
@@ -69,65 +70,6 @@ pub(crate) struct Counters {
     lateness: Histogram,
 }
 
-/// The stripes that living threads of this process have, and those that ended ones gave back.
-static STRIPES_IN_USE: Mutex<StripesInUse> = Mutex::new(StripesInUse {
-    given: 0,
-    returned: Vec::new(),
-});
-
-struct StripesInUse {
-    given: usize,
-    returned: Vec<usize>,
-}
-
-/// A thread's own stripe, given back when the thread ends.
-struct OwnStripe(usize);
-
-impl OwnStripe {
-    fn take() -> Self {
-        let mut stripes = lock(&STRIPES_IN_USE);
-        if let Some(stripe) = stripes.returned.pop() {
-            return Self(stripe);
-        }
-        let stripe = stripes.given.min(SHARED);
-        stripes.given = stripes.given.saturating_add(1);
-        Self(stripe)
-    }
-}
-
-impl Drop for OwnStripe {
-    fn drop(&mut self) {
-        STRIPE.set(SHARED);
-        if self.0 < SHARED {
-            lock(&STRIPES_IN_USE).returned.push(self.0);
-        }
-    }
-}
-
-fn lock(stripes: &Mutex<StripesInUse>) -> MutexGuard<'_, StripesInUse> {
-    stripes
-        .lock()
-        .unwrap_or_else(std::sync::PoisonError::into_inner)
-}
-
-thread_local! {
-    static OWN: OwnStripe = OwnStripe::take();
-    /// The number of `OWN`. It needs no drop, so a look at it takes one instruction.
-    static STRIPE: Cell<usize> = const { Cell::new(UNKNOWN) };
-}
-
-/// The number of this thread's stripe; [`SHARED`] for a thread that is ending, its own stripe given back.
-#[cold]
-fn find_stripe() -> usize {
-    let stripe = STRIPE.get();
-    if stripe != UNKNOWN {
-        return stripe;
-    }
-    let stripe = OWN.try_with(|own| own.0).unwrap_or(SHARED);
-    STRIPE.set(stripe);
-    stripe
-}
-
 impl Counters {
     pub(crate) fn new() -> Self {
         Self {
@@ -138,20 +80,19 @@ impl Counters {
 
     #[inline]
     pub(crate) fn add(&self, count: Count, by: u64) {
-        match self.stripes.get(STRIPE.get()) {
-            // Nobody else writes here: no locked instruction.
-            Some(own) if STRIPE.get() < SHARED => {
-                let cell = &own.counts[count as usize];
-                cell.store(cell.load(Relaxed).wrapping_add(by), Relaxed);
-            }
-            _ => self.add_apart(count, by),
+        let seat = seat();
+        if seat >= SHARED {
+            return self.add_apart(count, by);
         }
+        // Nobody else writes here: no locked instruction.
+        let cell = &self.stripes[seat].counts[count as usize];
+        cell.store(cell.load(Relaxed).wrapping_add(by), Relaxed);
     }
 
-    /// For a thread that has not counted before, or has no stripe of its own.
+    /// For a thread that has no stripe of its own.
     #[cold]
     fn add_apart(&self, count: Count, by: u64) {
-        self.stripes[find_stripe()].counts[count as usize].fetch_add(by, Relaxed);
+        self.stripes[SHARED].counts[count as usize].fetch_add(by, Relaxed);
     }
 
     pub(crate) fn sum(&self, count: Count) -> u64 {

@@ -16,6 +16,8 @@
 //! Every wait has a bound, and panics with what it waited for. A server is killed when its [`Process`] is dropped, and by
 //! the kernel when the test's own process dies.
 
+#![forbid(unsafe_code)]
+
 mod binaries;
 mod client;
 mod cluster;

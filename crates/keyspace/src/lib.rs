@@ -62,6 +62,8 @@
 //! - Other threads see FLUSHALL, FLUSHDB and SWAPDB as one step. KEYS, SCAN and DBSIZE visit one shard after another,
 //!   so they do not show a single moment.
 
+#![forbid(unsafe_code)]
+
 mod access;
 mod bits;
 mod collection;

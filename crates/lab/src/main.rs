@@ -1,5 +1,7 @@
 //! `tidewheel-lab`: workloads and figures, Tidewheel's and its peers', by the same tool.
 
+#![forbid(unsafe_code)]
+
 mod caches;
 mod cli;
 mod clock;

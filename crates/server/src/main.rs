@@ -1,5 +1,7 @@
 //! The server: `tidewheel` speaks the Redis protocol and lets keys expire on time.
 
+#![forbid(unsafe_code)]
+
 mod clients;
 mod commands;
 mod config;

@@ -35,7 +35,7 @@
 //!   moves in budgets, memory is tidied by [`Store::maintain`] in budgets.
 //! - **Memory goes back**: empty pages at once, sparse pages when they were emptied, the index when it shrinks.
 //! - A 16-byte key with a 32-byte value and a deadline takes about 85 bytes in all.
-#![forbid(unsafe_code)]
+#![deny(unsafe_code)]
 #![cfg_attr(
     not(feature = "bytes"),
     allow(dead_code, reason = "index and slots have methods for both stores")
@@ -48,6 +48,7 @@ mod hasher;
 mod index;
 mod policy;
 mod prefetch;
+mod shared;
 mod slot;
 mod typed;
 
@@ -56,6 +57,7 @@ pub use bytes::{Expired, HandedBack, INLINE_MAX, NewValue, Seen, Store, Value};
 #[cfg(feature = "bytes")]
 pub use hasher::KeyHasher;
 pub use prefetch::prefetch;
+pub use shared::{Glimpse, Lens, SEATS, seat};
 pub use slot::Slot;
 pub use tidewheel_timer::{Forecast, Progress};
 pub use typed::{Attributes, FirstLook, Found, Freed, IntoEntries, Removed, Soft, TypedStore};

@@ -198,10 +198,12 @@ impl<K, V, S> Inner<K, V, S> {
 
     #[inline(always)]
     fn begin<'a>(&'a self, cell: &'a ShardCell<K, V>) -> Hold<'a, K, V, S> {
+        let mut shard = cell.lock.write(self.id());
+        shard.store.begin_change();
         Hold {
             inner: self,
             cell,
-            shard: Some(cell.lock.write(self.id())),
+            shard: Some(shard),
         }
     }
 
@@ -225,6 +227,7 @@ impl<K, V, S> Inner<K, V, S> {
         let garbage = shard.garbage.take();
         let freed = shard.store.take_freed();
         let events = shard.outbox.take_news();
+        shard.store.end_change();
         drop(shard);
         for store in garbage.iter().flat_map(Garbage::stores) {
             self.release_tags(&**store);

@@ -81,7 +81,7 @@ impl<K, V, S> Inner<K, V, S> {
 
     /// Takes every entry out of a shard, in one step.
     pub(crate) fn clear_shard(&self, shard: &mut Shard<K, V>, cause: RemovalCause) {
-        let store = std::mem::take(&mut shard.store);
+        let store = shard.store.take_all();
         shard.store.defer_frees();
         shard.store.continue_versions(&store);
         self.counters.add(Count::Removal, store.len() as u64);

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use tidewheel_store::{Slot, TypedStore};
+use tidewheel_store::{Lens, Slot, TypedStore};
 use tidewheel_time::Soonest;
 
 use crate::core::flight::Flight;
@@ -22,6 +22,8 @@ const REPUBLISH_EVERY: u32 = 64;
 /// else that they look at stays with each of them.
 #[repr(C, align(128))]
 pub(crate) struct ShardCell<K, V> {
+    /// By which the store is read without the lock, where that is possible.
+    pub(crate) lens: Option<Lens<K, V>>,
     /// A lower bound of the shard's next deadline, in ticks; `u64::MAX` for none.
     pub(crate) next_deadline: Soonest,
     /// Whether enough was removed for tidying to be worth while.
@@ -53,9 +55,15 @@ pub(crate) struct Shard<K, V> {
 
 impl<K, V> ShardCell<K, V> {
     pub(crate) fn new(lent: u64) -> Self {
-        let mut store = TypedStore::new();
+        // Under shuttle all go the way of the lock: it knows nothing of the other one.
+        let mut store = if cfg!(all(shuttle, feature = "shuttle")) {
+            TypedStore::new()
+        } else {
+            TypedStore::published()
+        };
         store.defer_frees();
         Self {
+            lens: store.lens(),
             lock: ShardLock::new(Shard {
                 store,
                 lent,

@@ -6,7 +6,7 @@ use std::sync::{Arc, Weak};
 use std::time::Duration;
 
 use equivalent::Equivalent;
-use tidewheel_store::{FirstLook, Found, Slot};
+use tidewheel_store::{FirstLook, Found, Glimpse, Lens, Slot};
 use tidewheel_time::DefaultHashBuilder;
 
 use super::builder::Builder;
@@ -100,7 +100,87 @@ impl<K: Hash + Eq, V, S: BuildHasher> Cache<K, V, S> {
         Q: Hash + Equivalent<K> + ?Sized,
         V: Clone,
     {
-        self.view(key, V::clone)
+        let hash = self.inner.hash(key);
+        self.get_at(key, hash, |cell| self.inner.time_in(cell))
+    }
+
+    /// As [`get`](Self::get), at a time that `clock` tells.
+    #[inline(always)]
+    pub(super) fn get_at<Q>(
+        &self,
+        key: &Q,
+        hash: Hashed,
+        clock: impl Fn(&ShardCell<K, V>) -> Bound + Copy,
+    ) -> Option<V>
+    where
+        Q: Hash + Equivalent<K> + ?Sized,
+        V: Clone,
+    {
+        if !Lens::<K, V>::suits() {
+            return self.get_locked(key, hash, clock);
+        }
+        match self.glimpse(key, hash, clock) {
+            Some(value) => value,
+            None => self.get_apart(key, hash, clock),
+        }
+    }
+
+    #[inline(always)]
+    fn get_locked<Q>(
+        &self,
+        key: &Q,
+        hash: Hashed,
+        clock: impl Fn(&ShardCell<K, V>) -> Bound,
+    ) -> Option<V>
+    where
+        Q: Hash + Equivalent<K> + ?Sized,
+        V: Clone,
+    {
+        let clone = |_: &_, entry: &Found<'_, K, V>| entry.value().clone();
+        self.read_at(key, hash, clock, |_| None, clone)
+    }
+
+    /// Reads a value under the lock where nearly all are read without.
+    #[cold]
+    #[inline(never)]
+    fn get_apart<Q>(
+        &self,
+        key: &Q,
+        hash: Hashed,
+        clock: impl Fn(&ShardCell<K, V>) -> Bound,
+    ) -> Option<V>
+    where
+        Q: Hash + Equivalent<K> + ?Sized,
+        V: Clone,
+    {
+        self.get_locked(key, hash, clock)
+    }
+
+    /// Looks for a value without the shard's lock; `None` if that does not tell. A copy of such a value is its clone.
+    #[inline(always)]
+    fn glimpse<Q>(
+        &self,
+        key: &Q,
+        hash: Hashed,
+        clock: impl Fn(&ShardCell<K, V>) -> Bound,
+    ) -> Option<Option<V>>
+    where
+        Q: Equivalent<K> + ?Sized,
+    {
+        let inner = &*self.inner;
+        let cell = inner.cell(hash);
+        let bound = || clock(cell).tick() + inner.ahead;
+        match cell.lens.as_ref()?.glimpse(hash.place(), bound) {
+            Glimpse::Entry(stored, value) if key.equivalent(&stored) => {
+                inner.counters.add(Count::Hit, 1);
+                Some(Some(value))
+            }
+            Glimpse::Nowhere => {
+                inner.counters.add(Count::Miss, 1);
+                Some(None)
+            }
+            Glimpse::Entry(..) | Glimpse::Unclear => None,
+        }
     }
 
     /// What a closure makes of the value of a key, without cloning it. Counts as a use of the entry.

@@ -3,15 +3,13 @@
 use std::cell::OnceCell;
 use std::hash::{BuildHasher, Hash};
 
-use equivalent::Equivalent;
-use tidewheel_store::Found;
-
 use super::cache::Cache;
 use crate::core::hash::Hashed;
 use crate::core::inner::Inner;
 use crate::core::shard::ShardCell;
 use crate::lifetime::Lifetime;
 use crate::time::Bound;
+use equivalent::Equivalent;
 
 /// Keys that are looked for ahead of their turn.
 const AHEAD: usize = 16;
@@ -62,9 +60,7 @@ impl<K: Hash + Eq, V, S: BuildHasher> Cache<K, V, S> {
                 false => Bound::NONE,
             };
             for (key, hash) in batch.drain(..) {
-                let read = |_: &_, entry: &Found<'_, K, V>| entry.value().clone();
-                let value = self.read_at(key, hash, clock, |_| None, read);
-                values.push(value);
+                values.push(self.get_at(key, hash, clock));
             }
         }
     }

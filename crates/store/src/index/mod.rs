@@ -52,10 +52,15 @@ mod resize;
 mod segment;
 #[cfg(test)]
 mod tests;
+mod ways;
 
-use bucket::{Bucket, Pair};
+pub(crate) use bucket::Bucket;
+use bucket::Pair;
 use crowd::Crowd;
 use segment::{Segment, capacity};
+use ways::Ways;
+
+use crate::shared::Block;
 
 /// Buckets of the largest segment.
 const SEGMENT_BUCKETS_MAX: usize = 512;
@@ -112,13 +117,15 @@ pub(crate) struct Index {
     /// The entries of segments that are full and may not split.
     crowd: Crowd,
     /// Memory that is no longer needed, while frees are deferred.
-    freed: Option<Vec<Box<[Bucket]>>>,
+    freed: Option<Vec<Block<Bucket>>>,
+    /// What readers without a lock go by, if there are any.
+    ways: Option<Ways>,
 }
 
 /// Memory that an index no longer needs.
 #[derive(Debug)]
 #[allow(dead_code, reason = "kept to be dropped")]
-pub(crate) struct FreedBuckets(Vec<Box<[Bucket]>>);
+pub(crate) struct FreedBuckets(Vec<Block<Bucket>>);
 
 impl Index {
     pub(crate) const fn new() -> Self {
@@ -131,6 +138,7 @@ impl Index {
             at_depth: [0; DEPTH_MAX as usize + 1],
             crowd: Crowd::new(),
             freed: None,
+            ways: None,
         }
     }
 
@@ -145,7 +153,7 @@ impl Index {
         Some(FreedBuckets(std::mem::take(freed)))
     }
 
-    fn free(&mut self, buckets: Box<[Bucket]>) {
+    fn free(&mut self, buckets: Block<Bucket>) {
         if let Some(freed) = &mut self.freed {
             freed.push(buckets);
         }
@@ -161,6 +169,7 @@ impl Index {
             + self.segments.capacity() * size_of::<Segment>()
             + self.directory.capacity() * 4
             + self.crowd.bytes()
+            + self.ways.as_ref().map_or(0, Ways::bytes)
     }
 
     #[inline]
@@ -195,7 +204,7 @@ impl Index {
         let bucket = self
             .segment(place)
             .and_then(|segment| segment.buckets.get(segment.home(place)));
-        bucket.map_or(0, |bucket| bucket.ids[0])
+        bucket.map_or(0, |bucket| bucket.id(0))
     }
 
     #[inline]
@@ -240,9 +249,11 @@ impl Index {
         debug_assert_ne!(id, 0, "id 0 marks a vacant pair");
         if self.directory.is_empty() {
             self.directory.push(0);
-            self.segments.push(Segment::new(0, 0, 1));
+            self.segments
+                .push(Segment::new(0, 0, 1, self.ways.is_some()));
             self.buckets = 1;
             self.at_depth[0] = 1;
+            self.publish_all();
         }
         self.len += 1;
         loop {
@@ -263,7 +274,7 @@ impl Index {
         let number = self.directory[self.slot(place)];
         let segment = &mut self.segments[number as usize];
         if let Some((bucket, i)) = segment.position(Pair { place, id: old }) {
-            segment.buckets[bucket].ids[i] = new;
+            segment.buckets[bucket].set_id(i, new);
         } else if segment.is_crowded() && self.crowd.remove(Pair { place, id: old }) {
             self.crowd.insert(Pair { place, id: new });
         } else {

@@ -22,7 +22,8 @@ impl Index {
         }
         if buckets < SEGMENT_BUCKETS_MAX {
             let larger = next_size(buckets);
-            let old = segment.resize(larger);
+            let old = segment.resize(larger, self.ways.is_some());
+            self.publish(number);
             self.free(old);
             self.buckets += larger - buckets;
             return true;
@@ -48,9 +49,10 @@ impl Index {
     #[cold]
     fn crowd_out(&mut self, number: u32) {
         let segment = &mut self.segments[number as usize];
-        let mut crowded = Segment::new(segment.start, segment.depth, 0);
+        let mut crowded = Segment::new(segment.start, segment.depth, 0, false);
         crowded.len = segment.len;
         let old = std::mem::replace(segment, crowded);
+        self.publish(number);
         old.pairs().for_each(|pair| self.crowd.insert(pair));
         self.buckets -= old.buckets.len();
         self.free(old.buckets);
@@ -61,12 +63,14 @@ impl Index {
     pub(super) fn uncrowd(&mut self, number: u32) {
         let segment = &mut self.segments[number as usize];
         let len = segment.len as usize;
-        let mut own = Segment::new(segment.start, segment.depth, size_for(len + len / 4));
+        let (start, depth) = (segment.start, segment.depth);
+        let mut own = Segment::new(start, depth, size_for(len + len / 4), self.ways.is_some());
         for pair in self.crowd.take(segment.places()) {
             own.insert(pair);
         }
         self.buckets += own.buckets.len();
         *segment = own;
+        self.publish(number);
     }
 
     #[cold]
@@ -79,7 +83,8 @@ impl Index {
         let segment = &mut self.segments[number as usize];
         let smaller = size_for(len + len / 4);
         if smaller < buckets {
-            let old = segment.resize(smaller);
+            let old = segment.resize(smaller, self.ways.is_some());
+            self.publish(number);
             self.free(old);
             self.buckets -= buckets - smaller;
         }
@@ -88,7 +93,8 @@ impl Index {
     #[cold]
     fn split(&mut self, number: u32) {
         let old_depth = self.segments[number as usize].depth;
-        if old_depth == self.depth {
+        let doubles = old_depth == self.depth;
+        if doubles {
             self.directory = self.directory.iter().flat_map(|&n| [n, n]).collect();
             self.depth += 1;
         }
@@ -97,9 +103,15 @@ impl Index {
         let upper = |pair: Pair| pair.place >> (32 - depth) & 1 == 1;
         let upper_len = old.pairs().filter(|pair| upper(*pair)).count();
         let middle = old.start | 1 << (32 - depth);
+        let is_shared = self.ways.is_some();
         let mut halves = [
-            Segment::new(old.start, depth, size_for(old.len as usize - upper_len)),
-            Segment::new(middle, depth, size_for(upper_len)),
+            Segment::new(
+                old.start,
+                depth,
+                size_for(old.len as usize - upper_len),
+                is_shared,
+            ),
+            Segment::new(middle, depth, size_for(upper_len), is_shared),
         ];
         old.pairs()
             .for_each(|pair| halves[usize::from(upper(pair))].insert(pair));
@@ -110,13 +122,19 @@ impl Index {
         self.at_depth[depth as usize] += 2;
         let [low, high] = halves;
         let old = std::mem::replace(&mut self.segments[number as usize], low);
-        self.free(old.buckets);
         let new = self.segments.len() as u32;
         self.segments.push(high);
         // The upper half of the run of directory slots that led to the old segment.
         let run = 1usize << (self.depth - old_depth);
         let first = self.slot(self.segments[number as usize].start);
         self.directory[first + run / 2..first + run].fill(new);
+        if doubles {
+            self.publish_all();
+        } else {
+            self.publish(number);
+            self.publish(new);
+        }
+        self.free(old.buckets);
     }
 
     /// Joins a segment with its sibling if both are nearly empty.
@@ -132,7 +150,8 @@ impl Index {
         if other.depth != depth || len > capacity(SEGMENT_BUCKETS_MAX) / 2 {
             return false;
         }
-        let mut joined = Segment::new(start.min(other.start), depth - 1, size_for(len + len / 4));
+        let (start, buckets) = (start.min(other.start), size_for(len + len / 4));
+        let mut joined = Segment::new(start, depth - 1, buckets, self.ways.is_some());
         for half in [number, sibling] {
             let half = &self.segments[half as usize];
             half.pairs().for_each(|pair| joined.insert(pair));
@@ -142,12 +161,17 @@ impl Index {
         self.at_depth[depth as usize] -= 2;
         self.at_depth[depth as usize - 1] += 1;
         let old = std::mem::replace(&mut self.segments[number as usize], joined);
-        self.free(old.buckets);
         self.directory[first.min(sibling_first)..first.max(sibling_first) + run].fill(number);
+        self.publish(number);
+        self.free(old.buckets);
         self.drop_segment(sibling);
+        let depth = self.depth;
         while self.depth > 0 && self.at_depth[self.depth as usize] == 0 {
             self.directory = self.directory.iter().step_by(2).copied().collect();
             self.depth -= 1;
+        }
+        if self.depth < depth {
+            self.publish_all();
         }
         true
     }

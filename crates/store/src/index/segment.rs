@@ -2,8 +2,9 @@
 
 use std::ops::RangeInclusive;
 
-use super::bucket::{Bucket, EMPTY, Pair, WORDS};
+use super::bucket::{Bucket, Pair, WORDS};
 use super::{Elsewhere, scatter};
+use crate::shared::Block;
 
 /// Draws of a random cell that may be vacant.
 const SAMPLE_TRIES: u32 = 8;
@@ -11,7 +12,7 @@ const SAMPLE_TRIES: u32 = 8;
 #[derive(Debug)]
 pub(super) struct Segment {
     /// Empty when the entries are in the crowd. Then a look-up ends at once, and needs no test for the crowd.
-    pub(super) buckets: Box<[Bucket]>,
+    pub(super) buckets: Block<Bucket>,
     pub(super) len: u32,
     /// The least place of this segment.
     pub(super) start: u32,
@@ -43,9 +44,10 @@ pub(super) fn size_for(len: usize) -> usize {
 }
 
 impl Segment {
-    pub(super) fn new(start: u32, depth: u8, buckets: usize) -> Self {
+    /// `is_shared` says whether readers without a lock may look at it.
+    pub(super) fn new(start: u32, depth: u8, buckets: usize, is_shared: bool) -> Self {
         Self {
-            buckets: vec![EMPTY; buckets].into_boxed_slice(),
+            buckets: Block::zeroed(buckets, is_shared),
             len: 0,
             start,
             depth,
@@ -92,7 +94,7 @@ impl Segment {
         for _ in 0..self.buckets.len() {
             let bucket = &self.buckets[at];
             if let Some(i) = bucket.find(place, &mut is) {
-                return Ok(bucket.ids[i]);
+                return Ok(bucket.id(i));
             }
             if !bucket.is_full() {
                 return Err(Elsewhere::Nowhere);
@@ -107,7 +109,7 @@ impl Segment {
     pub(super) fn insert(&mut self, pair: Pair) {
         let mut at = self.home(pair.place);
         loop {
-            let bucket = &mut self.buckets[at];
+            let bucket = &self.buckets[at];
             if !bucket.is_full() {
                 bucket.set(bucket.len(), pair);
                 self.len += 1;
@@ -131,7 +133,7 @@ impl Segment {
     #[inline]
     pub(super) fn remove(&mut self, pair: Pair) -> bool {
         let home = self.home(pair.place);
-        match self.buckets.get_mut(home) {
+        match self.buckets.get(home) {
             // Nothing can have spilled past it.
             Some(bucket) if !bucket.is_full() => {
                 let Some(i) = bucket.find(pair.place, |id| id == pair.id) else {
@@ -198,12 +200,12 @@ impl Segment {
     }
 
     pub(super) fn pairs(&self) -> impl Iterator<Item = Pair> + '_ {
-        self.buckets.iter().flat_map(|bucket| bucket.pairs())
+        self.buckets.iter().flat_map(Bucket::pairs)
     }
 
     /// Gives the segment another number of buckets; returns the old ones.
-    pub(super) fn resize(&mut self, buckets: usize) -> Box<[Bucket]> {
-        let mut new = Self::new(self.start, self.depth, buckets);
+    pub(super) fn resize(&mut self, buckets: usize, is_shared: bool) -> Block<Bucket> {
+        let mut new = Self::new(self.start, self.depth, buckets, is_shared);
         self.pairs().for_each(|pair| new.insert(pair));
         std::mem::replace(self, new).buckets
     }
@@ -254,7 +256,7 @@ impl Segment {
     #[inline]
     pub(super) fn sample(&self, turn: &mut u64) -> Option<u32> {
         let words = self.buckets.len() * WORDS;
-        let id = |i: usize| self.buckets[i / WORDS].ids[i % WORDS];
+        let id = |i: usize| self.buckets[i / WORDS].id(i % WORDS);
         // Pairs are packed to the front of a bucket. After a vacant cell the next pair would always be the first of
         // its bucket. So draw again, and go from cell to cell only when most cells are vacant.
         for _ in 0..SAMPLE_TRIES {
@@ -278,9 +280,9 @@ impl Segment {
             self.len as usize
         };
         assert_eq!(self.pairs().count(), own, "segment length");
-        for bucket in &self.buckets {
-            let mut vacant = bucket.ids.iter().skip_while(|id| **id != 0);
-            assert!(vacant.all(|id| *id == 0), "a bucket has a gap");
+        for bucket in self.buckets.iter() {
+            let mut vacant = (0..WORDS).skip_while(|i| bucket.id(*i) != 0);
+            assert!(vacant.all(|i| bucket.id(i) == 0), "a bucket has a gap");
         }
         for pair in self.pairs() {
             let places = self.places();

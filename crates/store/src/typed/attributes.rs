@@ -2,10 +2,11 @@
 
 use tidewheel_timer::FreedRecords;
 
-use super::slots::{Entry, FreedSlots};
+use super::slots::FreedSlots;
 use super::soft::Soft;
 use super::view::hit;
 use crate::index::FreedBuckets;
+use crate::shared::Entry;
 use crate::slot::Slot;
 
 /// What an entry has besides key and value. A page of entries has memory for an attribute only once one of its
@@ -89,7 +90,7 @@ impl<'a, K, V> Found<'a, K, V> {
     #[inline]
     #[must_use]
     pub fn value(&self) -> &'a V {
-        &self.entry.value
+        self.entry.value()
     }
 
     /// Its deadline in ticks.

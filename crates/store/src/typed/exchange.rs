@@ -7,10 +7,10 @@
 //! was prolonged.
 
 use super::attributes::{Attributes, Removed};
-use super::slots::Entry;
 use super::store::TypedStore;
 use super::view::{View, hashed, label_of, weight_of};
 use crate::policy::{Place, Victim};
+use crate::shared::Loose;
 use crate::slot::Slot;
 
 impl<K, V> TypedStore<K, V> {
@@ -39,10 +39,9 @@ impl<K, V> TypedStore<K, V> {
             kept: 0,
         };
         let victim = self.policy.victim(&mut view);
-        let entry = Entry::new(key, value);
         let (id, removed) = match victim {
-            Some(victim) => self.put_in_place(victim, place, entry, place_of),
-            None => (self.add_slot(place, entry), None),
+            Some(victim) => self.put_in_place(victim, place, key, value, place_of),
+            None => (self.add_slot(place, Loose::new(key, value)), None),
         };
         self.write_columns(id, &attributes);
         self.weight += u64::from(attributes.weight);
@@ -66,7 +65,8 @@ impl<K, V> TypedStore<K, V> {
         &mut self,
         victim: Victim,
         place: u32,
-        entry: Entry<K, V>,
+        key: K,
+        value: V,
         place_of: &impl Fn(&K) -> u32,
     ) -> (u32, Option<Removed<K, V>>) {
         let id = victim.id;
@@ -82,9 +82,12 @@ impl<K, V> TypedStore<K, V> {
             self.slots.clear_columns(id);
         }
         self.weight -= u64::from(weight);
-        let old = self.slots.exchange(id, entry).expect("a victim is there");
+        let old = self
+            .slots
+            .exchange(id, key, value)
+            .expect("a victim is there");
         let removed = Removed {
-            deadline: old.deadline(),
+            deadline: old.deadline,
             key: old.key,
             value: old.value,
             weight,
@@ -97,7 +100,7 @@ impl<K, V> TypedStore<K, V> {
     fn move_in_index(&mut self, id: u32, place: u32, place_of: &impl Fn(&K) -> u32) {
         let entry = self.slots.get(id).expect("a victim is there");
         let moved =
-            hashed(place_of, &entry.key).is_some_and(|old| self.index.exchange(old, place, id));
+            hashed(place_of, entry.key()).is_some_and(|old| self.index.exchange(old, place, id));
         if !moved {
             let old = self.index.place_of(id).expect("an entry is in the index");
             self.index.exchange(old, place, id);
@@ -105,7 +108,7 @@ impl<K, V> TypedStore<K, V> {
     }
 
     /// Stores an entry in a slot of its own.
-    fn add_slot(&mut self, place: u32, entry: Entry<K, V>) -> u32 {
+    fn add_slot(&mut self, place: u32, entry: Loose<K, V>) -> u32 {
         let id = self.slots.allocate(entry);
         self.index.insert(place, id);
         id

@@ -115,12 +115,12 @@ impl<K, V> TypedStore<K, V> {
     /// Whether the entry is pinned.
     #[must_use]
     pub fn is_pinned(&self, slot: Slot) -> bool {
-        self.entry(slot).pinned
+        self.entry(slot).is_pinned()
     }
 
     /// Pins the entry or unpins it. A pinned entry is not evicted, but it expires.
     pub fn set_pinned(&mut self, slot: Slot, pinned: bool) {
-        self.entry_mut(slot).pinned = pinned;
+        self.entry(slot).set_pinned(pinned);
     }
 
     /// The entry's version. From now on it has one.

@@ -43,7 +43,7 @@ impl<K, V> TypedStore<K, V> {
                 let mut warmth = 0;
                 for (place, &id) in places.iter_mut().zip(due) {
                     if let Some(entry) = slots.get(id) {
-                        *place = place_of(&entry.key);
+                        *place = place_of(entry.key());
                         warmth ^= index.touch(*place);
                     }
                 }
@@ -68,9 +68,9 @@ impl<K, V> TypedStore<K, V> {
                 };
                 *timed -= 1;
                 *weight -= u64::from(entry_weight);
-                policy.removed(entry.policy(), entry_weight);
+                policy.removed(entry.policy, entry_weight);
                 sink(Removed {
-                    deadline: entry.deadline(),
+                    deadline: entry.deadline,
                     weight: entry_weight,
                     label,
                     key: entry.key,
@@ -110,13 +110,15 @@ impl<K, V> TypedStore<K, V> {
             kept: kept.map_or(0, |slot| slot.0),
         };
         let id = self.policy.victim(&mut view)?.id;
-        let place = hashed(place_of, &self.slots.get(id)?.key);
+        let place = hashed(place_of, self.slots.get(id)?.key());
         let place = place.or_else(|| self.index.place_of(id))?;
         Some(self.take(id, place))
     }
 
     /// All entries, by value: key, value and deadline. O(n) to the end.
     pub fn into_entries(self) -> IntoEntries<K, V> {
+        // Readers without a lock find nothing from now on.
+        drop(self.published);
         IntoEntries(self.slots.into_entries())
     }
 

@@ -6,13 +6,16 @@ mod entries;
 mod exchange;
 mod extras;
 mod leave;
+mod published;
 mod slots;
 mod soft;
+mod spots;
 mod store;
 mod tidy;
 mod view;
 
 pub use attributes::{Attributes, FirstLook, Found, Freed, Removed};
 pub use entries::IntoEntries;
+pub(crate) use slots::page_slots;
 pub use soft::Soft;
 pub use store::TypedStore;

@@ -1,34 +1,19 @@
 //! Typed entries in pages of equal slots: eight bytes beside each key and value.
 //!
-//! ```text
-//! bytes 0–4   the deadline: 40 bits, 34 years of milliseconds
-//! byte  5     bits 8 to 15 of the wheel's registration
-//! byte  6     the eviction policy's state
-//! byte  7     whether the entry is pinned; a value that is neither true nor false marks an empty slot
-//! then        the key and the value
-//! ```
-//!
-//! The deadline's lower 32 bits and the policy's byte are atomic. So a hit, under a shared borrow, can move the
-//! deadline later and be counted.
-//!
 //! An entry's id is the number of its page and its place on the page. New entries go to the lowest page that has
 //! room. [`Slots::sparse`] tells when the highest page is worth emptying into the lower ones. A page without entries
 //! is freed at once.
 
-use std::sync::atomic::{AtomicU8, AtomicU32, Ordering::Relaxed};
+use std::sync::Arc;
 use std::vec::IntoIter;
 
 use tidewheel_timer::{BitSet, Timer, Timers};
 
 use super::attributes::Attributes;
 use super::columns::Columns;
+use super::spots::Spots;
 use crate::prefetch::prefetch;
-
-/// "No deadline" in 40 bits.
-const NEVER: u64 = (1 << 40) - 1;
-
-/// The latest deadline that can be kept.
-pub(crate) const DEADLINE_MAX: u64 = NEVER - 1;
+use crate::shared::{Cells, Entry, Loose, Roots};
 
 /// Bytes that a page should not exceed by much.
 const PAGE_BYTES: usize = 64 * 1024;
@@ -37,30 +22,10 @@ const PAGE_BYTES: usize = 64 * 1024;
 const FULL: u16 = u16::MAX;
 
 #[derive(Debug)]
-pub(crate) struct Entry<K, V> {
-    deadline_low: AtomicU32,
-    deadline_high: u8,
-    registration: u8,
-    policy: AtomicU8,
-    pub(crate) pinned: bool,
-    pub(crate) key: K,
-    pub(crate) value: V,
-}
-
-#[derive(Debug)]
-enum Cell<K, V> {
-    /// The next vacant slot of the page.
-    Vacant(u16),
-    Live(Entry<K, V>),
-}
-
-type Cells<K, V> = Box<[Cell<K, V>]>;
-
-#[derive(Debug)]
-struct Page<K, V> {
-    /// Empty while the page has no memory.
-    cells: Cells<K, V>,
-    columns: Option<Box<Columns>>,
+pub(super) struct Page<K, V> {
+    /// None while the page has no memory.
+    pub(super) cells: Cells<K, V>,
+    pub(super) columns: Option<Box<Columns>>,
     free: u16,
     used: u16,
 }
@@ -69,95 +34,39 @@ struct Page<K, V> {
 #[derive(Debug)]
 pub(crate) struct IntoSlots<K, V> {
     pages: IntoIter<Page<K, V>>,
-    cells: IntoIter<Cell<K, V>>,
+    cells: Cells<K, V>,
+    at: usize,
 }
 
 impl<K, V> Iterator for IntoSlots<K, V> {
-    type Item = Entry<K, V>;
+    type Item = Loose<K, V>;
 
-    fn next(&mut self) -> Option<Entry<K, V>> {
+    fn next(&mut self) -> Option<Loose<K, V>> {
         loop {
-            for cell in &mut self.cells {
-                if let Cell::Live(entry) = cell {
-                    return Some(entry);
+            while self.at < self.cells.len() {
+                self.at += 1;
+                let entry = self.cells.take(self.at - 1, FULL);
+                if entry.is_some() {
+                    return entry;
                 }
             }
-            self.cells = self.pages.next()?.cells.into_iter();
+            self.cells = self.pages.next()?.cells;
+            self.at = 0;
         }
     }
 }
 
-impl<K, V> Entry<K, V> {
-    pub(crate) fn new(key: K, value: V) -> Self {
-        Self {
-            deadline_low: AtomicU32::new(NEVER as u32),
-            deadline_high: (NEVER >> 32) as u8,
-            registration: 0,
-            policy: AtomicU8::new(0),
-            pinned: false,
-            key,
-            value,
-        }
-    }
-
-    /// Whether the deadline is after this tick, or there is none.
-    #[inline(always)]
-    pub(crate) fn lasts_past(&self, tick: u64) -> bool {
-        // In the first 49 days of engine time the lower half tells it, of nearly all entries.
-        let low = u64::from(self.deadline_low.load(Relaxed));
-        low > tick || self.raw_deadline() > tick
-    }
-
-    #[inline]
-    fn raw_deadline(&self) -> u64 {
-        u64::from(self.deadline_high) << 32 | u64::from(self.deadline_low.load(Relaxed))
-    }
-
-    #[inline]
-    pub(crate) fn deadline(&self) -> Option<u64> {
-        let deadline = self.raw_deadline();
-        (deadline != NEVER).then_some(deadline)
-    }
-
-    #[inline]
-    pub(crate) fn set_deadline(&mut self, deadline: Option<u64>) {
-        let raw = deadline.map_or(NEVER, |deadline| deadline.min(DEADLINE_MAX));
-        *self.deadline_low.get_mut() = raw as u32;
-        self.deadline_high = (raw >> 32) as u8;
-    }
-
-    /// Moves a deadline later. Returns false, and does nothing, if it would be earlier, or there is none.
-    #[inline]
-    pub(crate) fn prolong(&mut self, deadline: u64) -> bool {
-        let is_later = self.deadline().is_some_and(|old| deadline >= old);
-        if is_later {
-            self.set_deadline(Some(deadline));
-        }
-        is_later
-    }
-
-    /// Moves a deadline later under a shared borrow. Returns false when that takes an exclusive borrow: when the
-    /// deadline's upper 8 bits change (every 2^32 ticks), or when there is no deadline.
-    #[inline]
-    pub(crate) fn slide(&self, deadline: u64) -> bool {
-        let high = u64::from(self.deadline_high) << 32;
-        if deadline >> 32 << 32 != high || self.raw_deadline() == NEVER || deadline >= NEVER {
-            return false;
-        }
-        // If two threads slide it at once, the later deadline stays.
-        self.deadline_low.fetch_max(deadline as u32, Relaxed);
-        true
-    }
-
-    #[inline]
-    pub(crate) fn policy(&self) -> u8 {
-        self.policy.load(Relaxed)
-    }
-
-    #[inline]
-    pub(crate) fn set_policy(&self, policy: u8) {
-        self.policy.store(policy, Relaxed);
-    }
+/// Slots of a page: a power of two.
+pub(crate) const fn page_slots<K, V>() -> u32 {
+    let fit = PAGE_BYTES / size_of::<Entry<K, V>>();
+    let fit = if fit < 8 {
+        8
+    } else if fit > 1024 {
+        1024
+    } else {
+        fit
+    };
+    1 << fit.ilog2()
 }
 
 /// Entries of one store.
@@ -177,6 +86,8 @@ pub(crate) struct Slots<K, V> {
     len: usize,
     /// Memory of freed pages, while frees are deferred.
     freed: Option<Vec<Cells<K, V>>>,
+    /// What readers without a lock go by, if there are any.
+    spots: Option<Spots>,
 }
 
 /// Memory that slots no longer need.
@@ -185,17 +96,7 @@ pub(crate) struct Slots<K, V> {
 pub(crate) struct FreedSlots<K, V>(Vec<Cells<K, V>>);
 
 impl<K, V> Slots<K, V> {
-    const PAGE: u32 = {
-        let fit = PAGE_BYTES / size_of::<Cell<K, V>>();
-        let fit = if fit < 8 {
-            8
-        } else if fit > 1024 {
-            1024
-        } else {
-            fit
-        };
-        1 << fit.ilog2()
-    };
+    const PAGE: u32 = page_slots::<K, V>();
 
     pub(crate) const fn new() -> Self {
         Self {
@@ -207,7 +108,18 @@ impl<K, V> Slots<K, V> {
             live_pages: 0,
             len: 0,
             freed: None,
+            spots: None,
         }
+    }
+
+    /// From now on readers without a lock may look into it. It must be empty.
+    pub(crate) fn share(&mut self, roots: &Arc<Roots>) {
+        debug_assert!(
+            self.pages.is_empty(),
+            "its memory is shared from the beginning"
+        );
+        self.defer_frees();
+        self.spots = Some(Spots::new(roots));
     }
 
     pub(crate) fn len(&self) -> usize {
@@ -222,20 +134,15 @@ impl<K, V> Slots<K, V> {
     #[inline]
     pub(crate) fn get(&self, id: u32) -> Option<&Entry<K, V>> {
         let page = self.pages.get((id / Self::PAGE) as usize)?;
-        match page.cells.get((id % Self::PAGE) as usize)? {
-            Cell::Live(entry) => Some(entry),
-            Cell::Vacant(_) => None,
-        }
+        page.cells.get((id % Self::PAGE) as usize)
     }
 
     /// An entry, and whether its page has attributes.
     #[inline]
     pub(crate) fn look(&self, id: u32) -> Option<(&Entry<K, V>, bool)> {
         let page = self.pages.get((id / Self::PAGE) as usize)?;
-        match page.cells.get((id % Self::PAGE) as usize)? {
-            Cell::Live(entry) => Some((entry, page.columns.is_some())),
-            Cell::Vacant(_) => None,
-        }
+        let entry = page.cells.get((id % Self::PAGE) as usize)?;
+        Some((entry, page.columns.is_some()))
     }
 
     /// Asks for a slot and does not wait for it. Where slots are not aligned to cache lines, the next one begins where this
@@ -246,31 +153,26 @@ impl<K, V> Slots<K, V> {
         let Some(page) = self.pages.get((id / Self::PAGE) as usize) else {
             return;
         };
-        for cell in page.cells.iter().skip(at).take(2) {
+        for cell in [at, at + 1]
+            .into_iter()
+            .filter_map(|at| page.cells.address(at))
+        {
             prefetch(cell);
-        }
-    }
-
-    #[inline]
-    pub(crate) fn get_mut(&mut self, id: u32) -> Option<&mut Entry<K, V>> {
-        let page = self.pages.get_mut((id / Self::PAGE) as usize)?;
-        match page.cells.get_mut((id % Self::PAGE) as usize)? {
-            Cell::Live(entry) => Some(entry),
-            Cell::Vacant(_) => None,
         }
     }
 
     /// An entry whose page has no attributes.
     #[inline]
-    pub(crate) fn plain_mut(&mut self, id: u32) -> Option<&mut Entry<K, V>> {
+    pub(crate) fn plain(&self, id: u32) -> Option<&Entry<K, V>> {
+        self.look(id)
+            .and_then(|(entry, has_attributes)| (!has_attributes).then_some(entry))
+    }
+
+    /// Gives an entry another value; returns the old one.
+    #[inline]
+    pub(crate) fn replace(&mut self, id: u32, value: V) -> Option<V> {
         let page = self.pages.get_mut((id / Self::PAGE) as usize)?;
-        if page.columns.is_some() {
-            return None;
-        }
-        match page.cells.get_mut((id % Self::PAGE) as usize)? {
-            Cell::Live(entry) => Some(entry),
-            Cell::Vacant(_) => None,
-        }
+        page.cells.replace((id % Self::PAGE) as usize, value)
     }
 
     /// The attributes of an entry's page, and its place there; `None` when the page has none.
@@ -282,9 +184,16 @@ impl<K, V> Slots<K, V> {
 
     /// The attributes of an entry's page, the entry's place there, and how many places there are.
     pub(crate) fn columns_mut(&mut self, id: u32) -> (&mut Columns, usize, usize) {
-        let columns = &mut self.pages[(id / Self::PAGE) as usize].columns;
+        let number = id / Self::PAGE;
+        let page = &mut self.pages[number as usize];
+        if page.columns.is_none() {
+            page.columns = Some(Box::default());
+            if let Some(spots) = &self.spots {
+                spots.publish(number, page);
+            }
+        }
         (
-            columns.get_or_insert_default(),
+            page.columns.as_mut().expect("it was seen to just now"),
             (id % Self::PAGE) as usize,
             Self::PAGE as usize,
         )
@@ -296,7 +205,7 @@ impl<K, V> Slots<K, V> {
         self.pages[(id / Self::PAGE) as usize].columns.is_some()
     }
 
-    pub(crate) fn allocate(&mut self, entry: Entry<K, V>) -> u32 {
+    pub(crate) fn allocate(&mut self, entry: Loose<K, V>) -> u32 {
         if self
             .pages
             .get(self.hot as usize)
@@ -310,12 +219,10 @@ impl<K, V> Slots<K, V> {
         }
         let page = &mut self.pages[self.hot as usize];
         let at = page.free;
-        let Cell::Vacant(next) = page.cells[usize::from(at)] else {
-            unreachable!("a free slot is vacant")
-        };
+        let next = page.cells.next_vacant(usize::from(at));
         page.free = next;
         page.used += 1;
-        page.cells[usize::from(at)] = Cell::Live(entry);
+        page.cells.put(usize::from(at), entry);
         if next == FULL {
             self.open.remove(self.hot);
         }
@@ -325,12 +232,9 @@ impl<K, V> Slots<K, V> {
 
     /// Puts an entry in the place of another one, whose timer it takes over: deadline and registration.
     #[inline]
-    pub(crate) fn exchange(&mut self, id: u32, mut entry: Entry<K, V>) -> Option<Entry<K, V>> {
-        let old = self.get_mut(id)?;
-        entry.deadline_low = AtomicU32::new(old.deadline_low.load(Relaxed));
-        entry.deadline_high = old.deadline_high;
-        entry.registration = old.registration;
-        Some(std::mem::replace(old, entry))
+    pub(crate) fn exchange(&mut self, id: u32, key: K, value: V) -> Option<Loose<K, V>> {
+        let page = self.pages.get_mut((id / Self::PAGE) as usize)?;
+        page.cells.exchange((id % Self::PAGE) as usize, key, value)
     }
 
     /// Takes slots from this page from now on.
@@ -342,17 +246,11 @@ impl<K, V> Slots<K, V> {
     }
 
     /// Takes an entry out.
-    pub(crate) fn release(&mut self, id: u32) -> Option<Entry<K, V>> {
+    pub(crate) fn release(&mut self, id: u32) -> Option<Loose<K, V>> {
         let number = id / Self::PAGE;
         let page = self.pages.get_mut(number as usize)?;
         let at = (id % Self::PAGE) as usize;
-        let cell = page.cells.get_mut(at)?;
-        if let Cell::Vacant(_) = cell {
-            return None;
-        }
-        let Cell::Live(entry) = std::mem::replace(cell, Cell::Vacant(page.free)) else {
-            unreachable!("looked at just now")
-        };
+        let entry = page.cells.take(at, page.free)?;
         if page.free == FULL {
             self.open.insert(number);
         }
@@ -363,6 +261,9 @@ impl<K, V> Slots<K, V> {
             if number == self.hot {
                 // The page is kept for the next entries, without columns.
                 page.columns = None;
+                if let Some(spots) = &self.spots {
+                    spots.publish(number, page);
+                }
             } else {
                 self.free_page(number);
             }
@@ -383,12 +284,15 @@ impl<K, V> Slots<K, V> {
 
     fn free_page(&mut self, number: u32) {
         let hole = Page {
-            cells: Box::default(),
+            cells: Cells::none(),
             columns: None,
             free: FULL,
             used: 0,
         };
         let page = std::mem::replace(&mut self.pages[number as usize], hole);
+        if let Some(spots) = &self.spots {
+            spots.publish(number, &self.pages[number as usize]);
+        }
         if let Some(freed) = &mut self.freed {
             freed.push(page.cells);
         }
@@ -411,9 +315,8 @@ impl<K, V> Slots<K, V> {
             number < u32::MAX / Self::PAGE,
             "2^32 entries are in one shard"
         );
-        let links = (1..Self::PAGE as u16).chain([FULL]);
         let page = Page {
-            cells: links.map(Cell::Vacant).collect(),
+            cells: Cells::vacant(Self::PAGE as u16, FULL, self.spots.is_some()),
             columns: None,
             // No entry has id 0: in the index it marks an empty place.
             free: u16::from(number == 0),
@@ -424,6 +327,10 @@ impl<K, V> Slots<K, V> {
             self.holes.remove(number);
         } else {
             self.pages.push(page);
+        }
+        if let Some(spots) = &mut self.spots {
+            spots.make_room(self.pages.len());
+            spots.publish(number, &self.pages[number as usize]);
         }
         self.open.insert(number);
         self.live_pages += 1;
@@ -450,10 +357,9 @@ impl<K, V> Slots<K, V> {
             Some(from) if from < Self::PAGE => from,
             _ => 0,
         };
-        let at = self.pages[top as usize].cells[from as usize..]
-            .iter()
-            .position(|cell| matches!(cell, Cell::Live(_)))?;
-        self.searched = first + from + at as u32;
+        let cells = &self.pages[top as usize].cells;
+        let at = (from as usize..cells.len()).find(|at| cells.get(*at).is_some())?;
+        self.searched = first + at as u32;
         Some(self.searched)
     }
 
@@ -477,11 +383,9 @@ impl<K, V> Slots<K, V> {
     /// Ids of all entries, in order.
     pub(crate) fn ids(&self) -> impl Iterator<Item = u32> + '_ {
         self.pages.iter().zip(0..).flat_map(|(page, number)| {
-            page.cells
-                .iter()
-                .zip(number * Self::PAGE..)
-                .filter(|(cell, _)| matches!(cell, Cell::Live(_)))
-                .map(|(_, id)| id)
+            (0..page.cells.len())
+                .filter(|at| page.cells.get(*at).is_some())
+                .map(move |at| number * Self::PAGE + at as u32)
         })
     }
 
@@ -489,7 +393,8 @@ impl<K, V> Slots<K, V> {
     pub(crate) fn into_entries(self) -> IntoSlots<K, V> {
         IntoSlots {
             pages: self.pages.into_iter(),
-            cells: Vec::new().into_iter(),
+            cells: Cells::none(),
+            at: 0,
         }
     }
 
@@ -501,10 +406,11 @@ impl<K, V> Slots<K, V> {
             .filter_map(|page| page.columns.as_ref())
             .map(|columns| columns.bytes())
             .sum();
-        self.live_pages * Self::PAGE as usize * size_of::<Cell<K, V>>()
+        self.live_pages * Self::PAGE as usize * size_of::<Entry<K, V>>()
             + self.pages.capacity() * size_of::<Page<K, V>>()
             + self.open.bytes()
             + self.holes.bytes()
+            + self.spots.as_ref().map_or(0, Spots::bytes)
             + columns
     }
 
@@ -513,31 +419,25 @@ impl<K, V> Slots<K, V> {
         let mut len = 0;
         let mut live_pages = 0;
         for (number, page) in self.pages.iter().enumerate() {
-            let live = page
-                .cells
-                .iter()
-                .filter(|cell| matches!(cell, Cell::Live(_)))
-                .count();
+            let is_live = |at: usize| page.cells.get(at).is_some();
+            let live = (0..page.cells.len()).filter(|at| is_live(*at)).count();
             assert_eq!(live, usize::from(page.used), "entries of page {number}");
             len += live;
             live_pages += usize::from(!page.cells.is_empty());
             let mut free = 0;
             let mut at = page.free;
             while at != FULL {
-                let Cell::Vacant(next) = page.cells[usize::from(at)] else {
-                    panic!("a free slot of page {number} is taken")
-                };
                 free += 1;
-                at = next;
+                at = page.cells.next_vacant(usize::from(at));
             }
             let reserved = usize::from(number == 0 && !page.cells.is_empty());
             assert_eq!(live + free + reserved, page.cells.len(), "slots leak");
         }
         if let Some(page) = self.pages.get((self.searched / Self::PAGE) as usize) {
             let before = (self.searched % Self::PAGE) as usize;
-            let mut searched = page.cells.iter().take(before);
+            let mut searched = 0..before.min(page.cells.len());
             assert!(
-                searched.all(|cell| matches!(cell, Cell::Vacant(_))),
+                searched.all(|at| page.cells.get(at).is_none()),
                 "an entry is where none is looked for"
             );
         }
@@ -556,14 +456,14 @@ impl<K, V> Timers for Slots<K, V> {
         let entry = self.get(id)?;
         Some(Timer {
             deadline: entry.deadline()?,
-            registration: u32::from(entry.registration) << 8,
+            registration: u32::from(entry.registration()) << 8,
         })
     }
 
     #[inline]
     fn set_registration(&mut self, id: u32, registration: u32) {
-        if let Some(entry) = self.get_mut(id) {
-            entry.registration = (registration >> 8) as u8;
+        if let Some(entry) = self.get(id) {
+            entry.set_registration((registration >> 8) as u8);
         }
     }
 }
@@ -572,20 +472,13 @@ impl<K, V> Timers for Slots<K, V> {
 mod tests {
     use super::*;
 
-    #[test]
-    fn an_entry_takes_eight_bytes_beside_key_and_value() {
-        assert_eq!(size_of::<Cell<u64, u64>>(), 24);
-        let pair = size_of::<(String, Box<[u8]>)>();
-        assert_eq!(size_of::<Cell<String, Box<[u8]>>>(), 8 + pair);
-    }
-
     type Keys = Slots<u32, ()>;
 
     /// Takes every slot of this many pages.
     fn fill_up(slots: &mut Keys, pages: usize) {
         // No entry has id 0.
         for key in slots.len() as u32..pages as u32 * Keys::PAGE - 1 {
-            slots.allocate(Entry::new(key, ()));
+            slots.allocate(Loose::new(key, ()));
         }
         assert_eq!(slots.live_pages, pages);
         slots.validate();
@@ -630,39 +523,5 @@ mod tests {
                 slots.live_pages
             );
         }
-    }
-
-    #[test]
-    fn a_deadline_is_past_a_tick_in_whatever_half_of_it_they_differ() {
-        let mut entry = Entry::new((), ());
-        let ticks = [0, 1, 7, 1 << 20, u64::from(u32::MAX) - 1, 1 << 32];
-        let ticks = ticks
-            .into_iter()
-            .flat_map(|tick| [tick, tick + (1 << 32), tick + (5 << 32)]);
-        for deadline in ticks.clone() {
-            entry.set_deadline(Some(deadline));
-            for tick in ticks.clone() {
-                assert_eq!(
-                    entry.lasts_past(tick),
-                    deadline > tick,
-                    "{deadline} > {tick}"
-                );
-            }
-        }
-        entry.set_deadline(None);
-        assert!(ticks.into_iter().all(|tick| entry.lasts_past(tick)));
-    }
-
-    #[test]
-    fn deadlines_slide_under_a_shared_borrow_within_their_high_byte() {
-        let mut entry = Entry::new((), ());
-        assert!(!entry.slide(5), "there is no deadline to slide");
-        entry.set_deadline(Some(7));
-        assert!(entry.slide(9));
-        assert!(entry.slide(8), "an earlier one changes nothing");
-        assert_eq!(entry.deadline(), Some(9));
-        assert!(!entry.slide(1 << 32));
-        entry.set_deadline(Some(u64::MAX));
-        assert_eq!(entry.deadline(), Some(DEADLINE_MAX));
     }
 }

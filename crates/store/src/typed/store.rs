@@ -4,10 +4,12 @@
 use tidewheel_timer::{Forecast, HierarchicalWheel, TimerQueue};
 
 use super::attributes::{Attributes, FirstLook, Found, Freed};
-use super::slots::{DEADLINE_MAX, Entry, Slots};
+use super::published::Published;
+use super::slots::Slots;
 use super::view::{View, hashed, hit, label_of, weight_of};
 use crate::index::{Elsewhere, First, Index};
 use crate::policy::Policy;
+use crate::shared::{DEADLINE_MAX, Entry, Loose};
 use crate::slot::Slot;
 
 /// One shard of expiring, evictable entries of type `(K, V)`.
@@ -33,7 +35,9 @@ use crate::slot::Slot;
 #[derive(Debug)]
 #[repr(C)]
 pub struct TypedStore<K, V> {
-    // First the fields that a look-up reads, so that they share two cache lines.
+    // Dropped before the memory that it leads readers to.
+    pub(super) published: Option<Published>,
+    // Then the fields that a look-up reads, so that they share two cache lines.
     pub(super) index: Index,
     pub(super) slots: Slots<K, V>,
     pub(super) wheel: HierarchicalWheel,
@@ -55,6 +59,7 @@ impl<K, V> TypedStore<K, V> {
     #[must_use]
     pub fn new() -> Self {
         Self {
+            published: None,
             slots: Slots::new(),
             index: Index::new(),
             wheel: HierarchicalWheel::new(0),
@@ -135,7 +140,7 @@ impl<K, V> TypedStore<K, V> {
 
     #[inline(always)]
     fn holds(&self, id: u32, is: impl FnOnce(&K) -> bool) -> bool {
-        self.slots.get(id).is_some_and(|entry| is(&entry.key))
+        self.slots.get(id).is_some_and(|entry| is(entry.key()))
     }
 
     /// Finds an entry, dead or alive, for reading. O(1).
@@ -168,7 +173,7 @@ impl<K, V> TypedStore<K, V> {
         let Some((entry, has_attributes)) = self.slots.look(id) else {
             return FirstLook::Elsewhere;
         };
-        if !is(&entry.key) {
+        if !is(entry.key()) {
             return FirstLook::Elsewhere;
         }
         let slot = Slot(id);
@@ -232,30 +237,25 @@ impl<K, V> TypedStore<K, V> {
         self.slots.get(slot.0).expect("a slot names an entry")
     }
 
-    #[inline]
-    pub(super) fn entry_mut(&mut self, slot: Slot) -> &mut Entry<K, V> {
-        self.slots.get_mut(slot.0).expect("a slot names an entry")
-    }
-
     /// The entry's key.
     #[inline]
     #[must_use]
     pub fn key(&self, slot: Slot) -> &K {
-        &self.entry(slot).key
+        self.entry(slot).key()
     }
 
     /// The entry's place; `None` if there is no such entry. If hashing its key panics, the place is found by a walk.
     #[must_use]
     pub fn place(&self, slot: Slot, place_of: &impl Fn(&K) -> u32) -> Option<u32> {
         let entry = self.slots.get(slot.0)?;
-        hashed(place_of, &entry.key).or_else(|| self.index.place_of(slot.0))
+        hashed(place_of, entry.key()).or_else(|| self.index.place_of(slot.0))
     }
 
     /// The entry's value.
     #[inline]
     #[must_use]
     pub fn value(&self, slot: Slot) -> &V {
-        &self.entry(slot).value
+        self.entry(slot).value()
     }
 
     /// The entry's deadline in ticks.
@@ -315,7 +315,7 @@ impl<K, V> TypedStore<K, V> {
         capacity: u64,
         place_of: &impl Fn(&K) -> u32,
     ) -> Slot {
-        let id = self.slots.allocate(Entry::new(key, value));
+        let id = self.slots.allocate(Loose::new(key, value));
         self.write_columns(id, &attributes);
         self.weight += u64::from(attributes.weight);
         self.index.insert(place, id);
@@ -344,7 +344,9 @@ impl<K, V> TypedStore<K, V> {
         self.write_columns(slot.0, &attributes);
         self.set_deadline(slot, attributes.deadline, now);
         self.changed(slot);
-        std::mem::replace(&mut self.entry_mut(slot).value, value)
+        self.slots
+            .replace(slot.0, value)
+            .expect("a slot names an entry")
     }
 
     /// As [`replace`](Self::replace), of an entry that has no attributes but a deadline, and gets no others. O(1).
@@ -361,18 +363,17 @@ impl<K, V> TypedStore<K, V> {
         until: u64,
         now: u64,
     ) -> Result<V, V> {
-        let Some(entry) = self.slots.plain_mut(slot.0) else {
+        let Some(entry) = self.slots.plain(slot.0) else {
             return Err(value);
         };
         if !entry.lasts_past(until) {
             return Err(value);
         }
         hit(entry);
-        let old = std::mem::replace(&mut entry.value, value);
         if deadline.is_some() || entry.deadline().is_some() {
             self.set_deadline(slot, deadline, now);
         }
-        Ok(old)
+        Ok(self.slots.replace(slot.0, value).expect("it is there"))
     }
 
     /// Replaces all attributes but the weight: value and version stay. Counts as a hit. O(1).
@@ -390,7 +391,7 @@ impl<K, V> TypedStore<K, V> {
     /// Gives the entry a deadline, moves it, or takes it away. O(1).
     pub fn set_deadline(&mut self, slot: Slot, deadline: Option<u64>, now: u64) {
         let deadline = deadline.map(|deadline| deadline.min(DEADLINE_MAX));
-        if deadline.is_some_and(|deadline| self.entry_mut(slot).prolong(deadline)) {
+        if deadline.is_some_and(|deadline| self.entry(slot).prolong(deadline)) {
             // The wheel finds the new deadline when the old one comes.
             return;
         }
@@ -399,7 +400,7 @@ impl<K, V> TypedStore<K, V> {
             (Some(old), Some(deadline)) => {
                 self.wheel
                     .reschedule(&mut self.slots, slot.0, old, deadline, now);
-                self.entry_mut(slot).set_deadline(Some(deadline));
+                self.entry(slot).set_deadline(Some(deadline));
             }
             (Some(_), None) => self.stop_timer(slot.0),
             (None, Some(deadline)) => self.start_timer(slot.0, deadline, now),
@@ -465,7 +466,7 @@ impl<K, V> TypedStore<K, V> {
             let entry = self.entry(Slot(id));
             timed += usize::from(entry.deadline().is_some());
             weight += u64::from(self.weight_of(Slot(id)));
-            let place = place_of(&entry.key);
+            let place = place_of(entry.key());
             let found = self.index.find(place, |found| found == id);
             let crowded = || self.index.find_crowded(place, |found| found == id);
             assert_eq!(
@@ -482,7 +483,7 @@ impl<K, V> TypedStore<K, V> {
     fn start_timer(&mut self, id: u32, deadline: u64, now: u64) {
         let deadline = deadline.min(DEADLINE_MAX);
         self.wheel.insert(&mut self.slots, id, deadline, now);
-        if let Some(entry) = self.slots.get_mut(id) {
+        if let Some(entry) = self.slots.get(id) {
             entry.set_deadline(Some(deadline));
         }
         self.timed += 1;
@@ -491,7 +492,7 @@ impl<K, V> TypedStore<K, V> {
     pub(super) fn stop_timer(&mut self, id: u32) {
         if let Some(old) = tidewheel_timer::Timers::timer(&self.slots, id) {
             self.wheel.cancel(&mut self.slots, id, old);
-            if let Some(entry) = self.slots.get_mut(id) {
+            if let Some(entry) = self.slots.get(id) {
                 entry.set_deadline(None);
             }
             self.timed -= 1;

@@ -43,7 +43,7 @@ impl<K, V> TypedStore<K, V> {
         let Some(mut entry) = self.slots.release(id) else {
             return;
         };
-        entry.set_deadline(None);
+        entry.deadline = None;
         let new = self.slots.allocate(entry);
         if let Some((attributes, version)) = attributes {
             self.write_columns(new, &attributes);
@@ -56,7 +56,7 @@ impl<K, V> TypedStore<K, V> {
         if let Some(timer) = timer {
             let now = self.wheel.elapsed();
             self.wheel.insert(&mut self.slots, new, timer.deadline, now);
-            if let Some(entry) = self.slots.get_mut(new) {
+            if let Some(entry) = self.slots.get(new) {
                 entry.set_deadline(Some(timer.deadline));
             }
         }

@@ -2,8 +2,9 @@
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
-use super::slots::{Entry, Slots};
+use super::slots::Slots;
 use crate::policy::{Policy, Resident, Residents};
+use crate::shared::Entry;
 
 /// The entries as the policy sees them.
 pub(super) struct View<'a, K, V, F> {
@@ -28,7 +29,7 @@ impl<K, V, F: Fn(&K) -> u32> Residents for View<'_, K, V, F> {
 
     #[inline]
     fn is_pinned(&self, id: u32) -> bool {
-        id == self.kept || self.slots.get(id).is_some_and(|entry| entry.pinned)
+        id == self.kept || self.slots.get(id).is_some_and(Entry::is_pinned)
     }
 
     #[inline]
@@ -46,14 +47,14 @@ impl<K, V, F: Fn(&K) -> u32> Residents for View<'_, K, V, F> {
         };
         Some(Resident {
             state: entry.policy(),
-            is_pinned: entry.pinned || id == self.kept,
+            is_pinned: entry.is_pinned() || id == self.kept,
             weight,
         })
     }
 
     #[inline]
     fn fingerprint(&self, id: u32) -> Option<u32> {
-        hashed(self.place_of, &self.slots.get(id)?.key)
+        hashed(self.place_of, self.slots.get(id)?.key())
     }
 
     #[inline]

@@ -1,0 +1,111 @@
+//! An array that never moves, and whose memory waits for its readers.
+
+use std::alloc::{Layout, alloc_zeroed, dealloc, handle_alloc_error};
+use std::fmt;
+use std::marker::PhantomData;
+use std::mem::needs_drop;
+use std::ops::Deref;
+use std::ptr::NonNull;
+
+use super::limbo;
+
+/// Types for which zeroed memory is a value.
+///
+/// # Safety
+///
+/// It is.
+pub(crate) unsafe trait Zeroed {}
+
+/// A fixed number of values, zeroed at first. They are changed through shared references, so they consist of atomics or
+/// look after themselves. Dropping it drops none of them.
+pub(crate) struct Block<T> {
+    at: NonNull<T>,
+    len: u32,
+    /// Whether threads without a lock may be reading it.
+    is_shared: bool,
+    values: PhantomData<T>,
+}
+
+// SAFETY: it owns its values, as a boxed slice does.
+unsafe impl<T: Send> Send for Block<T> {}
+// SAFETY: it gives out shared references only, as a boxed slice does.
+unsafe impl<T: Sync> Sync for Block<T> {}
+
+impl<T: Zeroed> Block<T> {
+    pub(crate) fn zeroed(len: usize, is_shared: bool) -> Self {
+        const { assert!(!needs_drop::<T>() && size_of::<T>() > 0) };
+        let count = u32::try_from(len).expect("blocks are short");
+        if len == 0 {
+            return Self::empty();
+        }
+        let layout = Layout::array::<T>(len).expect("blocks are short");
+        // SAFETY: neither the type nor the length is of size 0.
+        let at = unsafe { alloc_zeroed(layout) };
+        let Some(at) = NonNull::new(at.cast::<T>()) else {
+            handle_alloc_error(layout)
+        };
+        Self {
+            at,
+            len: count,
+            is_shared,
+            values: PhantomData,
+        }
+    }
+}
+
+impl<T> Block<T> {
+    /// Takes no memory.
+    pub(crate) const fn empty() -> Self {
+        Self {
+            at: NonNull::dangling(),
+            len: 0,
+            is_shared: false,
+            values: PhantomData,
+        }
+    }
+
+    /// Where it begins, for readers; null if it is empty.
+    pub(super) fn start(&self) -> *mut T {
+        if self.len == 0 {
+            return std::ptr::null_mut();
+        }
+        self.at.as_ptr()
+    }
+}
+
+impl<T> Deref for Block<T> {
+    type Target = [T];
+
+    #[inline(always)]
+    fn deref(&self) -> &[T] {
+        // SAFETY:
+        // - The memory holds `len` values: zeroed memory is one, by `Zeroed`.
+        // - It lives as long as `self`. Nobody has exclusive references to it.
+        unsafe { std::slice::from_raw_parts(self.at.as_ptr(), self.len as usize) }
+    }
+}
+
+impl<T> Drop for Block<T> {
+    fn drop(&mut self) {
+        if self.len == 0 {
+            return;
+        }
+        let layout = Layout::array::<T>(self.len as usize).expect("it was allocated with this");
+        let at = self.at.cast();
+        if self.is_shared {
+            // SAFETY:
+            // - `zeroed` allocated it with this layout.
+            // - Whoever links shared blocks unlinks them before they are dropped: `Roots` says how.
+            unsafe { limbo::retire(at, layout) }
+        } else {
+            // SAFETY: `zeroed` allocated it with this layout, and nobody else knows of it.
+            unsafe { dealloc(at.as_ptr(), layout) }
+        }
+    }
+}
+
+impl<T> fmt::Debug for Block<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Block").field("len", &self.len).finish()
+    }
+}

@@ -1,0 +1,190 @@
+//! Memory waits here until no reader can be in it.
+//!
+//! An example: a writer unlinks a block and retires it. Reader 3 is pinned: its count is 7, and odd counts are pinned. The
+//! block's bag notes "3: 7". When the count of 3 is no longer 7, the block is freed. A reader that pins itself later
+//! cannot meet the block, because it was unlinked before.
+//!
+//! *Later* has to be the same for both. A reader stores its count and then reads a pointer. The collector has stored the
+//! pointer, and then reads the count. Without a fence between, each could miss the other's store. A fence in the reader
+//! would cost more than its lock. So the collector asks the kernel for one in every running thread of the process
+//! (`membarrier`), once for a bag. Where there is no such call, nothing is shared with readers.
+//!
+//! At most [`BAG_BYTES`] wait in the open bag of a process. Closed ones wait for readers that were pinned, which run no
+//! code of users meanwhile.
+//!
+//! Sources: Fraser, "Practical lock-freedom" (2004), for epochs; Desnoyers et al., "User-Level Implementations of
+//! Read-Copy Update" (2012), for the fence by system call.
+
+use std::alloc::{Layout, dealloc};
+use std::collections::VecDeque;
+use std::ptr::NonNull;
+use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
+use std::sync::atomic::{AtomicU64, Ordering, compiler_fence, fence};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use super::seats::{SEATS, seat};
+
+/// A bag is closed when it holds this much: one fence for it.
+const BAG_BYTES: usize = 256 * 1024;
+
+/// Or this many blocks.
+const BAG_BLOCKS: usize = 512;
+
+/// Of one thread: odd while it is pinned.
+#[repr(align(128))]
+struct Count(AtomicU64);
+
+static COUNTS: [Count; SEATS] = [const { Count(AtomicU64::new(0)) }; SEATS];
+
+/// While it lives, nothing is freed that this thread can reach.
+pub(super) struct Pin(&'static Count);
+
+impl Pin {
+    /// Pins this thread. `None` if it has no number of its own, or is pinned.
+    #[inline(always)]
+    pub(super) fn enter() -> Option<Self> {
+        let own = COUNTS.get(seat())?;
+        let count = own.0.load(Relaxed);
+        if count & 1 == 1 {
+            return None;
+        }
+        own.0.store(count.wrapping_add(1), Relaxed);
+        // The collector's system call makes a fence of it.
+        if cfg!(miri) {
+            fence(Ordering::SeqCst);
+        } else {
+            compiler_fence(Ordering::SeqCst);
+        }
+        Some(Self(own))
+    }
+}
+
+impl Drop for Pin {
+    #[inline(always)]
+    fn drop(&mut self) {
+        let count = self.0.0.load(Relaxed);
+        self.0.0.store(count.wrapping_add(1), Release);
+    }
+}
+
+/// A block that nothing leads to any more.
+struct Dead {
+    at: NonNull<u8>,
+    layout: Layout,
+}
+
+// SAFETY:
+// - It is memory that nobody uses but readers that were pinned when it was retired.
+// - The allocator takes it back on any thread.
+unsafe impl Send for Dead {}
+
+impl Drop for Dead {
+    fn drop(&mut self) {
+        // SAFETY:
+        // - `retire` demands that it was allocated with this layout, and is given up.
+        // - The limbo drops it when no reader can be in it.
+        unsafe { dealloc(self.at.as_ptr(), self.layout) }
+    }
+}
+
+/// Blocks that were unlinked before one fence, and who was pinned then.
+struct Bag {
+    blocks: Vec<Dead>,
+    pinned: Vec<(usize, u64)>,
+}
+
+impl Bag {
+    /// Whether all who were pinned have let go since.
+    fn is_free(&mut self) -> bool {
+        self.pinned
+            .retain(|&(seat, count)| COUNTS[seat].0.load(Acquire) == count);
+        self.pinned.is_empty()
+    }
+}
+
+struct Limbo {
+    open: Vec<Dead>,
+    bytes: usize,
+    closed: VecDeque<Bag>,
+}
+
+static LIMBO: Mutex<Limbo> = Mutex::new(Limbo {
+    open: Vec::new(),
+    bytes: 0,
+    closed: VecDeque::new(),
+});
+
+fn limbo() -> MutexGuard<'static, Limbo> {
+    LIMBO.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Frees a block when no reader can be in it any more.
+///
+/// # Safety
+///
+/// - The block was allocated by the global allocator with this layout, and nobody else frees it.
+/// - Nothing leads to it any more: a reader that pins itself from now on cannot meet it.
+pub(super) unsafe fn retire(at: NonNull<u8>, layout: Layout) {
+    let mut limbo = limbo();
+    limbo.open.push(Dead { at, layout });
+    limbo.bytes += layout.size();
+    let is_full = limbo.bytes >= BAG_BYTES || limbo.open.len() >= BAG_BLOCKS;
+    let free = if is_full { limbo.collect() } else { Vec::new() };
+    drop(limbo);
+    drop(free);
+}
+
+impl Limbo {
+    /// Closes the open bag, and takes out what nobody can be in.
+    fn collect(&mut self) -> Vec<Dead> {
+        // Without the fence nobody knows who is pinned. Then the bag stays open.
+        if fence_all() {
+            let pinned = COUNTS.iter().map(|count| count.0.load(Acquire)).enumerate();
+            let pinned = pinned.filter(|(_, count)| count & 1 == 1).collect();
+            let blocks = std::mem::take(&mut self.open);
+            self.bytes = 0;
+            self.closed.push_back(Bag { blocks, pinned });
+        }
+        let mut free = Vec::new();
+        self.closed.retain_mut(|bag| {
+            let is_free = bag.is_free();
+            if is_free {
+                free.append(&mut bag.blocks);
+            }
+            !is_free
+        });
+        free
+    }
+}
+
+/// Whether readers without a lock are possible here. Asks the kernel once.
+pub(super) fn is_possible() -> bool {
+    #[cfg(all(target_os = "linux", target_pointer_width = "64", not(miri)))]
+    {
+        use std::sync::OnceLock;
+
+        use rustix::thread::{MembarrierCommand, membarrier};
+        static POSSIBLE: OnceLock<bool> = OnceLock::new();
+        *POSSIBLE.get_or_init(|| {
+            membarrier(MembarrierCommand::RegisterPrivateExpedited).is_ok() && fence_all()
+        })
+    }
+    #[cfg(not(all(target_os = "linux", target_pointer_width = "64", not(miri))))]
+    {
+        cfg!(miri)
+    }
+}
+
+/// A fence in every running thread of this process; `false` if there was none.
+fn fence_all() -> bool {
+    #[cfg(all(target_os = "linux", target_pointer_width = "64", not(miri)))]
+    {
+        use rustix::thread::{MembarrierCommand, membarrier};
+        membarrier(MembarrierCommand::PrivateExpedited).is_ok()
+    }
+    #[cfg(not(all(target_os = "linux", target_pointer_width = "64", not(miri))))]
+    {
+        fence(Ordering::SeqCst);
+        cfg!(miri)
+    }
+}

@@ -1,0 +1,39 @@
+//! Memory that threads read without a lock while another thread, which has the lock, changes it.
+//!
+//! # The picture
+//!
+//! ```text
+//!   Lens ──► Roots: a sequence number ──► ways ──► a bucket of the index ─┐ an id
+//!                                     └─► spots ──► cells ◄───────────────┘
+//! ```
+//!
+//! A reader needs three things, and each has a file:
+//!
+//! - **No torn values.** The writer makes the sequence number odd while it changes something ([`roots`]). A reader that sees
+//!   an odd number, or another number afterwards, forgets what it has read, and goes the way of the lock. What both touch is
+//!   atomic, word by word. So this is for values that any bits are right for: the [`plain`] types.
+//! - **Memory that is still there.** A reader *pins* its thread, which takes two plain stores to a cache line of its own.
+//!   Memory that was unlinked waits in [`limbo`] until every thread that was pinned then has let go.
+//! - **Addresses that can be followed while they change.** Arrays are [`Block`]s, which never move. A larger one is another
+//!   block.
+//!
+//! The rule for the writer is one line: unlink first, drop then. Everything that a reader can reach lies in a `Block`,
+//! and a dropped `Block` goes to limbo by itself.
+//!
+//! This is the only module with unsafe code.
+#![allow(unsafe_code, reason = "the one module that may: see above")]
+
+mod block;
+mod cells;
+mod limbo;
+mod plain;
+mod roots;
+mod seats;
+#[cfg(test)]
+mod tests;
+
+pub(crate) use block::Block;
+pub(crate) use cells::{Cells, DEADLINE_MAX, Entry, Loose};
+pub use roots::{Glimpse, Lens};
+pub(crate) use roots::{Roots, Spot, Way};
+pub use seats::{SEATS, seat};

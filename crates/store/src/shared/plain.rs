@@ -1,0 +1,175 @@
+//! Types that may be copied while they are changed: any bits that their memory can hold are a value.
+
+use std::any::TypeId;
+use std::marker::PhantomData;
+use std::mem::MaybeUninit;
+use std::sync::atomic::Ordering::Relaxed;
+use std::sync::atomic::{AtomicU8, AtomicU16, AtomicU32, AtomicU64};
+
+/// Whether a type is a number, `bool` or `char`. The compiler knows the answer, if it optimises.
+///
+/// `bool` and `char` are written as a whole, so there is never another value in memory; the others take any bits.
+#[inline(always)]
+pub(crate) fn is_plain<T>() -> bool {
+    macro_rules! is_one_of {
+        ($($one:ty)*) => { false $(|| is::<T, $one>())* };
+    }
+    is_one_of!(u8 u16 u32 u64 u128 usize i8 i16 i32 i64 i128 isize f32 f64 bool char)
+}
+
+/// Whether two types are the same.
+#[inline(always)]
+fn is<T, U: 'static>() -> bool {
+    trait Named {
+        fn id(&self) -> TypeId
+        where
+            Self: 'static;
+    }
+    impl<T> Named for PhantomData<T> {
+        #[inline(always)]
+        fn id(&self) -> TypeId
+        where
+            Self: 'static,
+        {
+            TypeId::of::<T>()
+        }
+    }
+    let of = PhantomData::<T>;
+    // SAFETY:
+    // - Only the lifetime bound changes. `id` uses it for nothing but the name of the type.
+    // - If `T` borrows, its name may be that of the same type with other lifetimes. No type in question has any.
+    let of = unsafe { std::mem::transmute::<&dyn Named, &(dyn Named + 'static)>(&of) };
+    of.id() == TypeId::of::<U>()
+}
+
+/// The words that a value is copied in: as large as its alignment allows.
+macro_rules! by_words {
+    ($of:ty, $word:ident => $copy:expr) => {
+        match align_of::<$of>() {
+            1 => by_words!(@ $of, AtomicU8, $word, $copy),
+            2 => by_words!(@ $of, AtomicU16, $word, $copy),
+            4 => by_words!(@ $of, AtomicU32, $word, $copy),
+            _ => by_words!(@ $of, AtomicU64, $word, $copy),
+        }
+    };
+    (@ $of:ty, $atomic:ty, $word:ident, $copy:expr) => {
+        for i in 0..size_of::<$of>() / size_of::<$atomic>() {
+            let $word = (PhantomData::<$atomic>, i);
+            $copy
+        }
+    };
+}
+
+/// An atomic word of a value.
+///
+/// # Safety
+///
+/// The value's memory is valid for as long as the reference is used, aligned for `A`, and has at least `i + 1` such words.
+#[inline(always)]
+unsafe fn word<'a, T, A>(value: *mut T, (_, i): (PhantomData<A>, usize)) -> &'a A {
+    // SAFETY: as demanded.
+    unsafe { &*value.cast::<A>().add(i) }
+}
+
+/// A word in memory that nobody shares.
+///
+/// # Safety
+///
+/// As of [`word`].
+#[inline(always)]
+unsafe fn at<T, A>(value: *const T, (_, i): (PhantomData<A>, usize)) -> *mut A {
+    // SAFETY: as demanded.
+    unsafe { value.cast::<A>().add(i).cast_mut() }
+}
+
+/// Reads a value that may be written meanwhile. If it was, the result may be of several writes.
+///
+/// # Safety
+///
+/// - `from` is valid and aligned. Its memory was initialised, and all who write it meanwhile do so by [`store`].
+/// - `T` [is plain](is_plain).
+#[inline(always)]
+pub(super) unsafe fn load<T>(from: *mut T) -> T {
+    let mut value = MaybeUninit::<T>::uninit();
+    let to = value.as_mut_ptr();
+    by_words!(T, i => {
+        // SAFETY: both are valid, aligned, and have as many words.
+        unsafe { at(to, i).write(AtomicWord::read(word(from, i)).into()) }
+    });
+    // SAFETY: all its words were written. A plain type takes any bits; of `bool` and `char`, those of one write.
+    unsafe { value.assume_init() }
+}
+
+/// Writes a value that may be read meanwhile by [`load`].
+///
+/// # Safety
+///
+/// - `to` is valid and aligned, and only this thread writes it.
+/// - `T` [is plain](is_plain).
+#[inline(always)]
+pub(super) unsafe fn store<T>(to: *mut T, value: T) {
+    let value = MaybeUninit::new(value);
+    let from = value.as_ptr();
+    by_words!(T, i => {
+        // SAFETY: both are valid, aligned, and have as many words. Plain types have no padding.
+        unsafe { AtomicWord::write(word(to, i), at(from, i).read().into_inner()) }
+    });
+}
+
+/// What `load` and `store` need of an atomic of any size.
+trait AtomicWord {
+    type Word;
+    fn read(&self) -> Self::Word;
+    fn write(&self, word: Self::Word);
+}
+
+macro_rules! atomic_words {
+    ($($atomic:ty, $word:ty;)*) => { $(
+        impl AtomicWord for $atomic {
+            type Word = $word;
+
+            #[inline(always)]
+            fn read(&self) -> $word {
+                self.load(Relaxed)
+            }
+
+            #[inline(always)]
+            fn write(&self, word: $word) {
+                self.store(word, Relaxed);
+            }
+        }
+    )* };
+}
+atomic_words! { AtomicU8, u8; AtomicU16, u16; AtomicU32, u32; AtomicU64, u64; }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_are_plain_and_what_points_is_not() {
+        assert!(is_plain::<u64>() && is_plain::<i128>() && is_plain::<char>() && is_plain::<f32>());
+        assert!(!is_plain::<String>() && !is_plain::<&u64>() && !is_plain::<(u8, u64)>());
+        assert!(!is_plain::<AtomicU64>() && !is_plain::<()>());
+    }
+
+    #[test]
+    fn a_plain_value_comes_back_as_it_was_stored() {
+        fn check<T: PartialEq + Copy + Default + std::fmt::Debug>(value: T) {
+            let mut place = T::default();
+            // SAFETY: it is a local of a plain type.
+            let back = unsafe {
+                store(&raw mut place, value);
+                load(&raw mut place)
+            };
+            assert_eq!((place, back), (value, value));
+        }
+        check(7_u8);
+        check(-7_i16);
+        check(u32::MAX - 1);
+        check(1.5_f64);
+        check(u128::MAX / 3);
+        check('ß');
+        check(true);
+    }
+}

@@ -1,0 +1,271 @@
+//! Readers without a lock beside a writer. Run under Miri, too, which knows torn reads, freed memory and races.
+
+use std::sync::Mutex;
+use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
+use std::sync::atomic::{AtomicBool, AtomicU64};
+
+use super::{Glimpse, Lens};
+use crate::{Attributes, TypedStore};
+
+const SCALE: u64 = if cfg!(miri) { 1 } else { 400 };
+const NEVER: u64 = (1 << 32) - 2;
+
+fn place(key: u64) -> u32 {
+    let mixed = key.wrapping_mul(0x9e37_79b9_7f4a_7c15);
+    (mixed >> 32) as u32
+}
+
+/// A value that shows whose it is, in both halves.
+fn value(key: u64, turn: u64) -> u128 {
+    let half = (key << 32 | turn).wrapping_mul(0x0100_0000_01b3) ^ key;
+    u128::from(half) << 64 | u128::from(half)
+}
+
+type Store = TypedStore<u64, u128>;
+
+fn changing<R>(store: &Mutex<Store>, change: impl FnOnce(&mut Store) -> R) -> R {
+    let mut store = store.lock().unwrap();
+    store.begin_change();
+    let result = change(&mut store);
+    let freed = store.take_freed();
+    store.end_change();
+    drop(store);
+    drop(freed);
+    result
+}
+
+fn insert(store: &mut Store, key: u64, value: u128, deadline: Option<u64>) {
+    let attributes = Attributes {
+        deadline,
+        ..Attributes::default()
+    };
+    match store.find(place(key), |stored| *stored == key) {
+        Some(slot) => {
+            let _ = store.replace(slot, value, attributes, 0);
+        }
+        None => {
+            store.insert(place(key), key, value, attributes, 0, 1 << 30, &|key| {
+                place(*key)
+            });
+        }
+    }
+}
+
+fn remove(store: &mut Store, key: u64) {
+    if let Some(slot) = store.find(place(key), |stored| *stored == key) {
+        store.remove(slot, place(key));
+    }
+}
+
+/// The value of a key, if a look without the lock tells.
+fn look(lens: &Lens<u64, u128>, key: u64, now: u64) -> Option<Option<u128>> {
+    match lens.glimpse(place(key), || now) {
+        Glimpse::Entry(stored, value) if stored == key => Some(Some(value)),
+        Glimpse::Nowhere => Some(None),
+        Glimpse::Entry(..) | Glimpse::Unclear => None,
+    }
+}
+
+fn published() -> (Store, Lens<u64, u128>) {
+    let store = Store::published();
+    let lens = store.lens().expect("numbers on a system that can");
+    (store, lens)
+}
+
+#[test]
+fn a_look_without_the_lock_finds_what_the_store_has() {
+    let (mut store, lens) = published();
+    assert_eq!(
+        look(&lens, 1, 0),
+        None,
+        "an empty store has no memory to look at"
+    );
+    let keys = 10 * SCALE;
+    store.begin_change();
+    for key in 0..keys {
+        insert(&mut store, key, value(key, 0), Some(key + 5));
+    }
+    assert_eq!(look(&lens, 1, 0), None, "a change is going on");
+    store.end_change();
+    let mut clear = 0;
+    for key in 0..keys + 100 {
+        let Some(found) = look(&lens, key, 4) else {
+            continue;
+        };
+        assert_eq!(found, (key < keys).then(|| value(key, 0)), "key {key}");
+        clear += 1;
+        assert_eq!(
+            look(&lens, key, key + 5),
+            None.or(found.is_none().then_some(None))
+        );
+    }
+    assert!(clear > (keys + 100) * 3 / 4, "{clear} of {keys} and 100");
+}
+
+#[test]
+fn what_has_attributes_is_read_under_the_lock() {
+    let (mut store, lens) = published();
+    store.begin_change();
+    insert(&mut store, 1, 7, None);
+    store.end_change();
+    assert_eq!(look(&lens, 1, NEVER), Some(Some(7)));
+    store.begin_change();
+    let weighty = Attributes {
+        weight: 5,
+        ..Attributes::default()
+    };
+    store.insert(place(2), 2, 8, weighty, 0, 100, &|key| place(*key));
+    store.end_change();
+    assert_eq!(
+        look(&lens, 1, NEVER),
+        None,
+        "an entry of its page has a weight"
+    );
+    store.begin_change();
+    remove(&mut store, 1);
+    remove(&mut store, 2);
+    insert(&mut store, 3, 9, None);
+    store.end_change();
+    assert_eq!(
+        look(&lens, 3, NEVER),
+        Some(Some(9)),
+        "the page is empty again"
+    );
+}
+
+#[test]
+fn a_lens_sees_the_store_that_comes_after_one_that_was_taken() {
+    let (mut store, lens) = published();
+    store.begin_change();
+    insert(&mut store, 1, 7, None);
+    let taken = store.take_all();
+    store.end_change();
+    assert_eq!((taken.len(), look(&lens, 1, NEVER)), (1, None));
+    drop(taken);
+    store.begin_change();
+    insert(&mut store, 1, 8, None);
+    store.end_change();
+    assert_eq!(look(&lens, 1, NEVER), Some(Some(8)));
+    drop(store);
+    assert_eq!(look(&lens, 1, NEVER), None, "the store is gone");
+}
+
+#[test]
+fn a_clock_may_look_itself_and_may_panic() {
+    let (mut store, lens) = published();
+    store.begin_change();
+    insert(&mut store, 1, 7, None);
+    store.end_change();
+    let nested = lens.glimpse(place(1), || {
+        assert_eq!(look(&lens, 1, NEVER), None, "one look at a time");
+        NEVER
+    });
+    assert!(matches!(nested, Glimpse::Entry(1, 7)));
+    let panicked = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
+        lens.glimpse(place(1), || panic!("no time"))
+    }));
+    assert!(panicked.is_err());
+    assert_eq!(
+        look(&lens, 1, NEVER),
+        Some(Some(7)),
+        "the thread has let go"
+    );
+}
+
+/// Hits are counted as under the lock: what was looked at three times stays, when its like leaves.
+#[test]
+fn looks_without_the_lock_count_as_hits() {
+    let (mut store, lens) = published();
+    store.begin_change();
+    for key in 0..50 {
+        let attributes = Attributes::default();
+        store.insert(place(key), key, 7, attributes, 0, 50, &|key| place(*key));
+    }
+    store.end_change();
+    for key in 0..5 {
+        for _ in 0..3 {
+            assert_eq!(look(&lens, key, NEVER), Some(Some(7)));
+        }
+    }
+    store.begin_change();
+    for key in 50..90 {
+        let attributes = Attributes::default();
+        store.insert(place(key), key, 7, attributes, 0, 50, &|key| place(*key));
+        assert!(store.evict(&|key| place(*key)).is_some());
+    }
+    store.end_change();
+    for key in 0..5 {
+        assert_eq!(
+            look(&lens, key, NEVER),
+            Some(Some(7)),
+            "key {key} was evicted"
+        );
+    }
+}
+
+/// Each key's value grows. A reader never sees another key's, a torn one, one that is older than what it has seen, or
+/// none of a key that always has one.
+#[test]
+fn readers_see_whole_values_in_order_while_everything_changes() {
+    let (store, lens) = published();
+    let store = Mutex::new(store);
+    let lasting = 4 * SCALE.min(100);
+    let passing = 40 * SCALE;
+    changing(&store, |store| {
+        (0..lasting).for_each(|key| insert(store, key, value(key, 0), None));
+    });
+    let over = AtomicBool::new(false);
+    let seen = AtomicU64::new(0);
+    let newest: Vec<AtomicU64> = (0..lasting).map(|_| AtomicU64::new(0)).collect();
+    std::thread::scope(|scope| {
+        for reader in 0..3 {
+            let (lens, over, seen, newest) = (&lens, &over, &seen, &newest);
+            scope.spawn(move || {
+                let mut before = vec![0; lasting as usize];
+                let mut key = reader;
+                while !over.load(Relaxed) {
+                    key = (key + 1) % lasting;
+                    let written = newest[key as usize].load(Acquire);
+                    let Some(found) = look(lens, key, NEVER) else {
+                        std::hint::spin_loop();
+                        continue;
+                    };
+                    let found = found.expect("a lasting key is always there");
+                    let old: u64 = before[key as usize];
+                    let turn = (old.max(written)..old.max(written) + 1_000_000)
+                        .find(|turn| value(key, *turn) == found);
+                    before[key as usize] = turn.expect("a torn value, or an old one");
+                    seen.fetch_add(1, Relaxed);
+                }
+            });
+        }
+        let turns = if cfg!(miri) { 3 } else { 12 };
+        for turn in 1..=turns {
+            // Segments and pages come and go.
+            for key in 0..passing {
+                changing(&store, |store| insert(store, 1 << 40 | key, 1, None));
+                if key % 4 == 0 {
+                    let lasts = key / 4 % lasting;
+                    let next = newest[lasts as usize].load(Relaxed) + 1;
+                    changing(&store, |store| {
+                        insert(store, lasts, value(lasts, next), None);
+                    });
+                    newest[lasts as usize].store(next, Release);
+                }
+            }
+            for key in 0..passing {
+                changing(&store, |store| remove(store, 1 << 40 | key));
+                if key % 64 == 0 {
+                    changing(&store, |store| store.maintain(64, &|key| place(*key)));
+                }
+            }
+            if cfg!(miri) {
+                std::thread::yield_now();
+            }
+            assert_eq!(store.lock().unwrap().len() as u64, lasting, "turn {turn}");
+        }
+        over.store(true, Relaxed);
+    });
+    store.lock().unwrap().validate(&|key| place(*key));
+    assert!(cfg!(miri) || seen.load(Relaxed) > 10_000, "{seen:?} looks");
+}

@@ -1,0 +1,72 @@
+//! A store that may be read without its lock: what its owner does for that.
+
+use std::sync::Arc;
+
+use super::store::TypedStore;
+use crate::shared::{Lens, Roots};
+
+/// Where readers without a lock begin. When it is dropped, they find nothing any more.
+#[derive(Debug)]
+pub(super) struct Published(Arc<Roots>);
+
+impl Drop for Published {
+    fn drop(&mut self) {
+        self.0.clear();
+    }
+}
+
+impl<K, V> TypedStore<K, V> {
+    /// An empty store that may be read without its lock, if that is possible: for keys and values that are numbers, `bool`
+    /// or `char`, where the system can make other threads' stores visible (`membarrier` of Linux).
+    ///
+    /// Whoever changes it says so: [`begin_change`](Self::begin_change) and [`end_change`](Self::end_change).
+    #[must_use]
+    pub fn published() -> Self {
+        let mut store = Self::new();
+        if Lens::<K, V>::is_possible() {
+            store.publish(Published(Arc::default()));
+        }
+        store
+    }
+
+    fn publish(&mut self, published: Published) {
+        self.index.share(&published.0);
+        self.slots.share(&published.0);
+        self.published = Some(published);
+    }
+
+    /// What looks into it without its lock, if that is possible.
+    #[must_use]
+    pub fn lens(&self) -> Option<Lens<K, V>> {
+        self.published
+            .as_ref()
+            .map(|published| Lens::of(&published.0))
+    }
+
+    /// From now on, and to [`end_change`](Self::end_change), readers without a lock see nothing.
+    #[inline(always)]
+    pub fn begin_change(&mut self) {
+        if let Some(Published(roots)) = &self.published {
+            roots.begin();
+        }
+    }
+
+    /// Readers without a lock see what was changed. Without it they go on to see nothing.
+    #[inline(always)]
+    pub fn end_change(&mut self) {
+        if let Some(Published(roots)) = &self.published {
+            roots.end();
+        }
+    }
+
+    /// Takes all out, and leaves an empty store, which has the same lens.
+    #[must_use]
+    pub fn take_all(&mut self) -> Self {
+        let mut taken = std::mem::take(self);
+        if let Some(published) = taken.published.take() {
+            published.0.clear();
+            self.publish(published);
+        }
+        taken
+    }
+}
