@@ -25,6 +25,7 @@ mod studies;
 mod table;
 mod tasks;
 mod timers;
+mod zipf;
 
 fn main() -> std::process::ExitCode {
     match cli::run() {

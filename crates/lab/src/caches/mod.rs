@@ -17,7 +17,6 @@ mod peers;
 mod stampede;
 pub(crate) mod subject;
 mod throughput;
-mod zipf;
 
 /// One experiment with caches.
 #[derive(Clone, Debug, Subcommand)]

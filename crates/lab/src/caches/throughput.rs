@@ -15,7 +15,6 @@ use serde_json::json;
 use super::Subjects;
 use super::kind::Kind;
 use super::subject::{Key, Pass, Subject, Value};
-use super::zipf::Zipf;
 use crate::clock;
 use crate::heap;
 use crate::names;
@@ -26,6 +25,7 @@ use crate::report::Report;
 use crate::rng::Rng;
 use crate::runner::{Common, count, threads};
 use crate::stats;
+use crate::zipf::Zipf;
 
 const NAME: &str = "caches throughput";
 const ZIPF_EXPONENT: f64 = 0.99;

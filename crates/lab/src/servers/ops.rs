@@ -4,6 +4,7 @@
 //! members, `{new}` a number that was hardly drawn before, `{value}` 16 bytes, `{ttl}` seconds that outlast the run.
 
 use anyhow::{Context, Result};
+use serde::Serialize;
 use tidewheel_resp::{Protocol, Writer};
 
 use super::client::Connection;
@@ -11,6 +12,7 @@ use super::keys::Key;
 use super::loader::long_ttl_s;
 use crate::progress;
 use crate::rng::Rng;
+use crate::zipf::Zipf;
 
 /// How many collections each operation on collections draws from.
 const COLLECTIONS: u64 = 10_000;
@@ -25,6 +27,24 @@ pub(crate) struct Op {
     stored: Option<(&'static str, &'static str, u64)>,
     /// Sent in turn, to one collection: what goes in by the first comes out by the second.
     requests: &'static [&'static str],
+}
+
+/// Keys by popularity are drawn before the run, this many: a draw takes longer than a request.
+const DRAWN: usize = 1 << 20;
+/// The exponent of Zipf's law.
+const EXPONENT: f64 = 0.99;
+
+/// Which of the keys, or of the collections, a request names.
+#[derive(Clone, Copy, Debug, Default, clap::ValueEnum, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub(crate) enum Draw {
+    /// Each as often as the others.
+    #[default]
+    Uniform,
+    /// By Zipf's law with the exponent 0.99.
+    Zipf,
+    /// The same one always.
+    Hot,
 }
 
 const HASH: Option<(&str, &str, u64)> = Some(("HSET hash:{at}", "field:{member} {value}", 10));
@@ -44,6 +64,11 @@ const OPS: &[Op] = &[
             "MSET {key} {value} {key} {value} {key} {value} {key} {value} {key} {value} \
            {key} {value} {key} {value} {key} {value} {key} {value} {key} {value}",
         ],
+    ),
+    op(
+        "mget_10",
+        None,
+        &["MGET {key} {key} {key} {key} {key} {key} {key} {key} {key} {key}"],
     ),
     op("incr", None, &["INCR counter:{at}"]),
     op(
@@ -118,17 +143,30 @@ pub(crate) struct Requests {
     templates: Vec<Vec<Word>>,
     rng: Rng,
     keys: u64,
+    /// The numbers of the next keys in turn; empty if they are uniform.
+    drawn: Vec<u64>,
+    at: usize,
     collection: u64,
     word: Vec<u8>,
 }
 
 impl Requests {
-    pub(crate) fn new(op: &'static Op, rng: Rng, keys: u64) -> Self {
+    pub(crate) fn new(op: &'static Op, mut rng: Rng, keys: u64, draw: Draw) -> Self {
+        let drawn = match draw {
+            Draw::Uniform => Vec::new(),
+            Draw::Zipf => {
+                let zipf = Zipf::new(keys, EXPONENT);
+                (0..DRAWN).map(|_| zipf.draw(&mut rng)).collect()
+            }
+            Draw::Hot => vec![0],
+        };
         Self {
             op,
             templates: op.requests.iter().map(|text| words(text)).collect(),
             rng,
             keys,
+            drawn,
+            at: 0,
             collection: 0,
             word: Vec::new(),
         }
@@ -141,7 +179,7 @@ impl Requests {
         for turn in 0..count {
             let request = turn % templates.len();
             if request == 0 {
-                self.collection = self.rng.below(COLLECTIONS);
+                self.collection = self.draw() % COLLECTIONS;
             }
             out.array(templates[request].len());
             let member = self.rng.below(members);
@@ -162,7 +200,7 @@ impl Requests {
         match piece {
             Piece::Text(text) => self.word.extend_from_slice(text.as_bytes()),
             Piece::Filled("key") => {
-                let key = Key::live(self.rng.below(self.keys));
+                let key = Key::live(self.draw());
                 self.word.extend_from_slice(&key.bytes());
             }
             Piece::Filled("at") => self.fill_number(self.collection),
@@ -181,6 +219,15 @@ impl Requests {
             }
             Piece::Filled(_) => unreachable!("a template names what exists"),
         }
+    }
+
+    /// The number of the next key.
+    fn draw(&mut self) -> u64 {
+        if self.drawn.is_empty() {
+            return self.rng.below(self.keys);
+        }
+        self.at = (self.at + 1) % self.drawn.len();
+        self.drawn[self.at]
     }
 
     fn fill_number(&mut self, number: u64) {
@@ -220,7 +267,7 @@ mod tests {
     fn every_operation_fills_its_templates() {
         for op in OPS {
             let mut out = Writer::new(Protocol::Resp2);
-            Requests::new(op, Rng::new(1), 10).append(op.requests.len(), &mut out);
+            Requests::new(op, Rng::new(1), 10, Draw::Zipf).append(op.requests.len(), &mut out);
             let text = String::from_utf8_lossy(out.as_bytes()).into_owned();
             assert!(!text.contains(['{', '}']), "{text}");
             assert!(text.starts_with('*'), "{text}");
@@ -233,7 +280,7 @@ mod tests {
     fn what_goes_in_and_what_comes_out_is_of_one_collection() {
         let mut out = Writer::new(Protocol::Resp2);
         let op = parse("lpush_rpop").expect("it exists");
-        Requests::new(op, Rng::new(1), 1).append(2, &mut out);
+        Requests::new(op, Rng::new(1), 1, Draw::Uniform).append(2, &mut out);
         let text = String::from_utf8_lossy(out.as_bytes()).into_owned();
         let keys: Vec<_> = text
             .lines()

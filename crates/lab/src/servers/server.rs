@@ -40,11 +40,11 @@ impl Facts {
 /// Connects and asks.
 pub(crate) fn meet(target: Target) -> Result<(Connection, Facts)> {
     let mut connection = Connection::open(target.port)?;
-    let server = info(&mut connection, "server")?;
-    let name = server
-        .get("server_name")
-        .map_or("redis", String::as_str)
-        .to_owned();
+    // Some servers have no INFO.
+    let server = info(&mut connection, "server").unwrap_or_default();
+    let unnamed = if server.is_empty() { "" } else { "redis" };
+    let name = server.get("server_name").map_or(unnamed, String::as_str);
+    let name = name.to_owned();
     let version = server.get(&format!("{name}_version"));
     let version = version.or_else(|| server.get("redis_version"));
     let version = version.cloned().unwrap_or_default();

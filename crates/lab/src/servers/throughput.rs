@@ -16,7 +16,7 @@ use tidewheel_resp::{Protocol, Writer};
 use super::driver::{self, Traffic};
 use super::keys::Key;
 use super::loader::{load, long_ttl};
-use super::ops::{self, Op, Requests};
+use super::ops::{self, Draw, Op, Requests};
 use super::server::{self, Target};
 use crate::clock;
 use crate::latency::Latencies;
@@ -30,7 +30,7 @@ use crate::stats;
 /// Options of `throughput`.
 #[derive(Clone, Debug, clap::Args, Serialize)]
 pub(crate) struct Args {
-    /// Keys, drawn uniformly (quick: 10000).
+    /// Keys (quick: 10000).
     #[arg(long, default_value_t = 1_000_000, value_parser = count::<u64>)]
     #[arg(default_value_if("quick", "true", "10000"))]
     keys: u64,
@@ -47,6 +47,9 @@ pub(crate) struct Args {
     #[arg(default_value = "get,set_ex")]
     #[serde(skip)]
     ops: Vec<&'static Op>,
+    /// Which of the keys the requests name.
+    #[arg(long, value_enum, default_value_t)]
+    draw: Draw,
     #[command(flatten)]
     #[serde(flatten)]
     basics: Basics,
@@ -68,7 +71,7 @@ pub(crate) fn run(args: &Args, target: Target) -> Result<Report> {
     let mut results = Vec::new();
     for &op in &args.ops {
         let rng = Rng::new(args.basics.seed ^ mix(2));
-        Requests::new(op, rng, args.keys).store(&mut connection)?;
+        Requests::new(op, rng, args.keys, args.draw).store(&mut connection)?;
         for &pipeline in &args.pipelines {
             for &conns in &args.conns {
                 let cell = Cell {
@@ -152,8 +155,9 @@ struct Shared {
 
 fn measure(args: &Args, target: Target, cell: Cell) -> Result<Measured> {
     let shared = &Shared::default();
+    let rng = Rng::new(args.basics.seed ^ mix(1));
     let mut load = Load {
-        requests: Requests::new(cell.op, Rng::new(args.basics.seed ^ mix(1)), args.keys),
+        requests: Requests::new(cell.op, rng, args.keys, args.draw),
         cell,
         latencies: Latencies::default(),
         shared,

@@ -4,13 +4,13 @@ use crate::rng::Rng;
 
 /// Ranks from 0 on; rank `r` has the weight `1 / (r + 1)^exponent`.
 #[derive(Debug)]
-pub(super) struct Zipf {
+pub(crate) struct Zipf {
     cumulated: Vec<f64>,
 }
 
 impl Zipf {
     /// At least one rank.
-    pub(super) fn new(ranks: u64, exponent: f64) -> Self {
+    pub(crate) fn new(ranks: u64, exponent: f64) -> Self {
         let mut sum = 0.0;
         let cumulated = (1..=ranks.max(1))
             .map(|rank| {
@@ -21,7 +21,7 @@ impl Zipf {
         Self { cumulated }
     }
 
-    pub(super) fn draw(&self, rng: &mut Rng) -> u64 {
+    pub(crate) fn draw(&self, rng: &mut Rng) -> u64 {
         let total = self.cumulated.last().copied().unwrap_or(0.0);
         let at = rng.uniform() * total;
         let rank = self.cumulated.partition_point(|&sum| sum <= at);
