@@ -8,7 +8,7 @@ use tidewheel_collections::{
     Hash, HashRef, List, ListRef, Packed, PackedList, PackedListRef, PackedRef, Set, SetForm,
     SetRef, ZSet, ZSetRef,
 };
-use tidewheel_store::{Progress, Slot, Value};
+use tidewheel_store::{Progress, Seen, Slot, Value};
 
 use crate::error::CommandError;
 use crate::events::NotifyClass;
@@ -141,6 +141,18 @@ pub(crate) fn read<'a, C: Collection + 'a>(
         Value::Object(object) => {
             C::of_object(object).map_or(Err(CommandError::WRONG_TYPE), |owned| Ok(owned.of.view()))
         }
+    }
+}
+
+/// A key's collection, which was just looked at.
+#[inline]
+pub(crate) fn read_seen<'a, C: Collection + 'a>(
+    entries: &'a Entries,
+    seen: &Seen,
+) -> Result<C::Ref<'a>, CommandError> {
+    match entries.seen_bytes(seen) {
+        Some(bytes) if seen.tag == C::TAG => Ok(C::read(bytes)),
+        _ => read::<C>(entries, seen.slot),
     }
 }
 

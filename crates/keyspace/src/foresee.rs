@@ -6,16 +6,21 @@
 
 use tidewheel_resp::Args;
 
-use crate::command::Command;
+use crate::command::{Command, CommandError};
 use crate::gate::Seat;
 use crate::keyspace::Keyspace;
 use crate::resolve::resolve;
+use crate::value::Entries;
 
 /// Data of fewer bytes than this is in the processor's cache anyway.
 const WORTH_WARMING: u64 = 2 << 20;
 
-/// The most keys of one call that are asked for ahead. Of a call with as many, there may be more.
-const KEYS_MAX: usize = 16;
+/// The most keys of one call whose hashes are found ahead. Of a call with as many, there may be more.
+const KEYS_MAX: usize = 64;
+
+/// A call with as many keys asks for their data itself, when it has locked their shards. Locking them twice more would cost
+/// more than the longer time to come is worth.
+pub(crate) const MANY_KEYS: usize = 4;
 
 /// A call whose row is found.
 #[derive(Debug, Clone, Copy)]
@@ -42,8 +47,12 @@ impl From<&'static Command> for Call<'_> {
 #[derive(Debug, Default)]
 pub struct Foreseen {
     calls: Vec<Option<Known>>,
-    /// The hashes of their keys.
-    hashes: Vec<u64>,
+    /// The row of the last call.
+    last: Option<&'static Command>,
+    /// The hashes of the keys of calls with few.
+    few: Vec<u64>,
+    /// The hashes of the keys of calls with [many](MANY_KEYS).
+    many: Vec<u64>,
 }
 
 /// A call, and where the hashes of its keys are.
@@ -59,8 +68,8 @@ impl Foreseen {
     #[inline]
     #[must_use]
     pub fn call(&self, i: usize) -> Option<Call<'_>> {
-        let Known { row, from, keys } = (*self.calls.get(i)?)?;
-        let hashes = &self.hashes[from as usize..(from + keys) as usize];
+        let known = (*self.calls.get(i)?)?;
+        let (row, hashes) = (known.row, self.hashes_of(&known));
         let are_all = hashes.len() < KEYS_MAX;
         Some(Call {
             row,
@@ -69,16 +78,42 @@ impl Foreseen {
         })
     }
 
+    /// The row of a call. Mostly it is that of the call before.
+    #[inline]
+    fn row(&mut self, args: Args<'_>) -> Result<&'static Command, CommandError> {
+        let name = args.get(0).unwrap_or_default();
+        if let Some(row) = self.last
+            && row.name.as_bytes().eq_ignore_ascii_case(name)
+            && row.check_arity(args.len())
+        {
+            return Ok(row);
+        }
+        let row = resolve(args)?;
+        // With subcommands, the name alone does not say which row it is.
+        let is_alone = row.subcommands.is_empty() && row.parent_name().is_empty();
+        self.last = is_alone.then_some(row);
+        Ok(row)
+    }
+
     /// Whether there are several keys, whose misses can overlap.
     #[must_use]
     pub fn are_several(&self) -> bool {
-        self.hashes.len() > 1
+        self.few.len() > 1
+    }
+
+    fn hashes_of(&self, known: &Known) -> &[u64] {
+        let of = match known.keys as usize {
+            0..MANY_KEYS => &self.few,
+            _ => &self.many,
+        };
+        &of[known.from as usize..(known.from + known.keys) as usize]
     }
 
     /// Forgets them, but keeps their memory.
     pub fn clear(&mut self) {
         self.calls.clear();
-        self.hashes.clear();
+        self.few.clear();
+        self.many.clear();
     }
 }
 
@@ -93,38 +128,49 @@ impl Keyspace {
     /// locked.
     #[inline]
     pub fn foresee(&self, args: Args<'_>, foreseen: &mut Foreseen) {
-        let Ok(row) = resolve(args) else {
+        let Ok(row) = foreseen.row(args) else {
             return foreseen.calls.push(None);
         };
-        let from = foreseen.hashes.len();
+        let mut from = foreseen.few.len();
         if row.keys.is_one() {
             let key = args.get(row.keys.first as usize);
-            foreseen.hashes.extend(key.map(|key| self.hash(key)));
+            foreseen.few.extend(key.map(|key| self.hash(key)));
         } else if row.keys.first != 0 {
             let keys = row.keys.positions(args).take(KEYS_MAX);
             let keys = keys.filter_map(|at| args.get(at));
-            foreseen.hashes.extend(keys.map(|key| self.hash(key)));
+            foreseen.few.extend(keys.map(|key| self.hash(key)));
         }
-        let keys = (foreseen.hashes.len() - from) as u32;
-        let from = from as u32;
+        let keys = foreseen.few.len() - from;
+        if keys >= MANY_KEYS {
+            let many = foreseen.few.drain(from..);
+            from = foreseen.many.len();
+            foreseen.many.extend(many);
+        }
+        let (from, keys) = (from as u32, keys as u32);
         foreseen.calls.push(Some(Known { row, from, keys }));
     }
 
-    /// Asks for the index and the entries of the keys of these calls in a database, and waits for neither. A shard that is
+    /// Asks for the index and the entries of the keys of these calls in a database, of calls with few, and waits for neither. A shard that is
     /// locked is passed over, and so is everything if the seat is not [inside](Seat::enter).
     pub fn warm(&self, seat: &Seat, db: u32, foreseen: &Foreseen) {
         if !seat.is_inside() {
             return;
         }
-        for &hash in &foreseen.hashes {
-            if let Some(hold) = self.shards[self.shard_of(hash)].try_lock() {
-                hold.entries(db).warm_index(hash);
+        self.warm_each(foreseen, |hash, entries| entries.warm_index(hash), db);
+        self.warm_each(foreseen, |hash, entries| entries.warm_entry(hash), db);
+    }
+
+    /// Calls `warm` with the entries of each key's shard. Of neighbours that are one key, one is enough.
+    #[inline(always)]
+    fn warm_each(&self, foreseen: &Foreseen, warm: impl Fn(u64, &Entries), db: u32) {
+        let mut last = None;
+        for &hash in &foreseen.few {
+            if last != Some(hash)
+                && let Some(hold) = self.shards[self.shard_of(hash)].try_lock()
+            {
+                warm(hash, hold.entries(db));
             }
-        }
-        for &hash in &foreseen.hashes {
-            if let Some(hold) = self.shards[self.shard_of(hash)].try_lock() {
-                hold.entries(db).warm_entry(hash);
-            }
+            last = Some(hash);
         }
     }
 }

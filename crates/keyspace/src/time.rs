@@ -36,8 +36,9 @@ impl Time {
 pub(crate) struct Now {
     /// Engine time: deadlines are compared with this.
     pub(crate) tick: u64,
-    /// Microseconds since the tick began; 0 while engine time stands still.
-    pub(crate) micros: u32,
+    /// Microseconds since the tick began; 0 while engine time stands still. A whole word, since it is copied with its
+    /// neighbours: half a word that was just written would have to reach the cache first.
+    pub(crate) micros: u64,
     /// The clock, which never stands still.
     pub(crate) time: Time,
 }
@@ -61,7 +62,7 @@ impl Now {
     #[inline(always)]
     pub(crate) fn of(timeline: &Timeline, time: Time) -> Self {
         let (tick, micros) = match timeline.at(time.tick) {
-            Engine::Runs(tick) => (tick, time.micros),
+            Engine::Runs(tick) => (tick, time.micros.into()),
             Engine::Stands(tick) => (tick, 0),
         };
         Self { tick, micros, time }
@@ -153,6 +154,7 @@ mod tests {
             micros,
             wall_offset_ms: WALL - tick as i64,
         };
+        let micros = micros.into();
         Now { tick, micros, time }
     }
 
@@ -247,7 +249,8 @@ mod tests {
             number in any::<i64>(), tick in any::<u64>(), wall in any::<i64>(), deadline in any::<u64>(),
             micros in 0_u32..1000,
         ) {
-            let now = Now { tick, micros, time: Time { tick, micros, wall_offset_ms: wall } };
+            let time = Time { tick, micros, wall_offset_ms: wall };
+            let now = Now { tick, micros: micros.into(), time };
             for unit in [Unit::Seconds, Unit::Milliseconds] {
                 for base in [Base::Now, Base::Epoch] {
                     if let Some(deadline) = now.deadline(number, unit, base) {

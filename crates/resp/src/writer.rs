@@ -134,6 +134,12 @@ impl Writer {
         }
     }
 
+    /// An integer whose digits, and sign if it is negative, are at hand.
+    #[inline]
+    pub fn digits(&mut self, digits: &str) {
+        self.number(b':', digits);
+    }
+
     /// A byte string.
     #[inline]
     pub fn bulk(&mut self, bytes: &[u8]) {

@@ -157,9 +157,7 @@ pub(crate) fn put(
 ) {
     match slot {
         // Bits of a bitmap change more often than its length.
-        Some(slot)
-            if ctx.entries(key).tag(slot) == TAG_STRING_RAW
-                && ctx.overwrite(key, slot, bytes, cause) => {}
+        Some(slot) if overwrite_raw(ctx, key, slot, bytes, cause) => {}
         Some(slot) => {
             let deadline = ctx.deadline(key, slot);
             let stored = stored(TAG_STRING_RAW, bytes, deadline);
@@ -167,6 +165,18 @@ pub(crate) fn put(
         }
         None => ctx.insert(key, stored(tag_of_new, bytes, None), cause),
     }
+}
+
+/// Changes a string that is raw already, and keeps its length. False, and nothing is done, if it is another.
+fn overwrite_raw(
+    ctx: &mut Context<'_, '_>,
+    key: Key<'_>,
+    slot: Slot,
+    bytes: &[u8],
+    cause: Cause,
+) -> bool {
+    let seen = ctx.entries(key).seen(slot);
+    seen.tag == TAG_STRING_RAW && ctx.overwrite(key, &seen, bytes, cause)
 }
 
 /// Growth at which zeroed pages from the system beat writing zeros.

@@ -119,7 +119,8 @@ fn change_in_place(
     if let Value::Inline(bytes) = value {
         let mut bytes = bytes.to_vec();
         change(&mut bytes)?;
-        ctx.overwrite(key, slot, &bytes, cause);
+        let seen = ctx.entries(key).seen(slot);
+        ctx.overwrite(key, &seen, &bytes, cause);
         return Ok(());
     }
     let changed = ctx.change_bytes(key, slot, cause, |bytes| change(Arc::make_mut(bytes)));

@@ -1,13 +1,13 @@
 //! Strings that are numbers: counting up and down.
 
 use tidewheel_resp::{SumError, parse_i64, sum_floats};
-use tidewheel_store::{INLINE_MAX, NewValue};
+use tidewheel_store::{INLINE_MAX, NewValue, Seen};
 
 use crate::context::{Context, Lookup};
 use crate::error::CommandError;
 use crate::events::Cause;
 use crate::shard::Stored;
-use crate::value::{self, Object, TAG_STRING};
+use crate::value::{self, Entries, Object, TAG_STRING};
 
 type Outcome = Result<(), CommandError>;
 
@@ -34,31 +34,37 @@ pub(crate) fn decrby(ctx: &mut Context<'_, '_>) -> Outcome {
 
 fn add(ctx: &mut Context<'_, '_>, by: i64) -> Outcome {
     let key = ctx.key(1);
-    let slot = ctx.find(key, Lookup::Write);
-    let old = match slot {
-        Some(slot) => {
-            let value = value::string(ctx.entries(key), slot)?;
-            parse_i64(value::bytes(&value)).ok_or(CommandError::NOT_AN_INTEGER)?
-        }
+    let seen = ctx.look(key, Lookup::Write);
+    let old = match &seen {
+        Some(seen) => integer(ctx.entries(key), seen)?,
         None => 0,
     };
     let sum = old.checked_add(by).ok_or(OVERFLOW)?;
     let mut buffer = itoa::Buffer::new();
-    let text = buffer.format(sum).as_bytes();
-    match slot {
-        Some(slot) => {
+    let digits = buffer.format(sum);
+    let text = digits.as_bytes();
+    match &seen {
+        Some(seen) => {
             // Most counters keep their number of digits.
-            let fits = ctx.entries(key).tag(slot) == TAG_STRING
-                && ctx.overwrite(key, slot, text, Cause::IncrBy);
+            let fits = seen.tag == TAG_STRING && ctx.overwrite(key, seen, text, Cause::IncrBy);
             if !fits {
-                let deadline = ctx.deadline(key, slot);
-                ctx.replace(key, slot, number(text, deadline), Cause::IncrBy);
+                ctx.replace_seen(key, seen, number(text, seen.deadline), Cause::IncrBy);
             }
         }
         None => ctx.insert(key, number(text, None), Cause::IncrBy),
     }
-    ctx.out.integer(sum);
+    ctx.out.digits(digits);
     Ok(())
+}
+
+/// A string's value, if it is a number.
+#[inline]
+fn integer(entries: &Entries, seen: &Seen) -> Result<i64, CommandError> {
+    let number = match entries.seen_bytes(seen) {
+        Some(bytes) if value::is_string(seen.tag) => parse_i64(bytes),
+        _ => parse_i64(value::bytes(&value::string(entries, seen.slot)?)),
+    };
+    number.ok_or(CommandError::NOT_AN_INTEGER)
 }
 
 pub(crate) fn incrbyfloat(ctx: &mut Context<'_, '_>) -> Outcome {

@@ -17,7 +17,7 @@ pub(crate) fn get(ctx: &mut Context<'_, '_>) -> Outcome {
 }
 
 /// Replies with a key's value, or nil. Returns whether there is one.
-#[inline]
+#[inline(always)]
 fn reply_value(ctx: &mut Context<'_, '_>, key: Key<'_>) -> Result<bool, CommandError> {
     let Some(seen) = ctx.look(key, Lookup::Read) else {
         ctx.out.null();
@@ -113,18 +113,18 @@ fn store(
     condition: Option<Condition>,
     lifetime: Lifetime,
 ) -> bool {
-    let slot = ctx.find(key, Lookup::Write);
+    let seen = ctx.look(key, Lookup::Write);
     let allowed = match condition {
         None => true,
-        Some(Condition::Absent) => slot.is_none(),
-        Some(Condition::Present) => slot.is_some(),
+        Some(Condition::Absent) => seen.is_none(),
+        Some(Condition::Present) => seen.is_some(),
     };
     if !allowed {
         return false;
     }
-    let deadline = match (lifetime, slot) {
+    let deadline = match (lifetime, &seen) {
         (Lifetime::Until(deadline), _) => Some(deadline),
-        (Lifetime::Keep, Some(slot)) => ctx.deadline(key, slot),
+        (Lifetime::Keep, Some(seen)) => ctx.deadline(key, seen.slot),
         _ => None,
     };
     let stored = Stored {
@@ -132,8 +132,8 @@ fn store(
         value: ctx.new_value(argument),
         deadline,
     };
-    match slot {
-        Some(slot) => ctx.replace(key, slot, stored, Cause::Set),
+    match &seen {
+        Some(seen) => ctx.replace_seen(key, seen, stored, Cause::Set),
         None => ctx.insert(key, stored, Cause::Set),
     }
     if matches!(lifetime, Lifetime::Until(_)) {

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use tidewheel_store::{NewValue, Slot};
+use tidewheel_store::{NewValue, Seen, Slot};
 
 use super::{Context, Key};
 use crate::events::Cause;
@@ -68,10 +68,23 @@ impl<'b> Context<'_, 'b> {
     /// Replaces a key's type, value and deadline, in the session's database.
     #[inline]
     pub(crate) fn replace(&mut self, key: Key<'_>, slot: Slot, stored: Stored<'_>, cause: Cause) {
+        let seen = self.entries(key).seen(slot);
+        self.replace_seen(key, &seen, stored, cause);
+    }
+
+    /// As [`replace`](Self::replace), of an entry that was just looked at.
+    #[inline]
+    pub(crate) fn replace_seen(
+        &mut self,
+        key: Key<'_>,
+        seen: &Seen,
+        stored: Stored<'_>,
+        cause: Cause,
+    ) {
         let (tick, db) = (self.now.tick, self.session.db);
         let old = self
             .hold(key.shard)
-            .replace(key, db, slot, stored, tick, cause);
+            .replace(key, db, seen, stored, tick, cause);
         if let Some(old) = old {
             self.drop_object(old);
         }
@@ -88,12 +101,12 @@ impl<'b> Context<'_, 'b> {
     pub(crate) fn overwrite(
         &mut self,
         key: Key<'_>,
-        slot: Slot,
+        seen: &Seen,
         bytes: &[u8],
         cause: Cause,
     ) -> bool {
         let db = self.session.db;
-        self.hold(key.shard).overwrite(key, db, slot, bytes, cause)
+        self.hold(key.shard).overwrite(key, db, seen, bytes, cause)
     }
 
     /// Gives a key a deadline, or takes it away, in the session's database.

@@ -20,14 +20,10 @@ impl<'a> Context<'a, '_> {
         key: Key<'_>,
         lookup: Lookup,
     ) -> Result<Option<Slot>, CommandError> {
-        let Some(slot) = self.find(key, lookup) else {
-            return Ok(None);
-        };
-        let tag = self.entries(key).tag(slot);
-        if collection::is::<C>(tag) {
-            Ok(Some(slot))
-        } else {
-            Err(CommandError::WRONG_TYPE)
+        match self.see(key, lookup) {
+            None => Ok(None),
+            Some(seen) if collection::is::<C>(seen.tag) => Ok(Some(seen.slot)),
+            Some(_) => Err(CommandError::WRONG_TYPE),
         }
     }
 
@@ -39,15 +35,15 @@ impl<'a> Context<'a, '_> {
         lookup: Lookup,
         read: impl FnOnce(Option<C::Ref<'_>>, &mut Writer) -> R,
     ) -> Result<R, CommandError> {
-        let slot = self.find(key, lookup);
+        let seen = self.see(key, lookup);
         let db = self.session.db;
         // Field by field, so that the store and the reply are borrowed at once.
         let hold = match &self.one {
             Some(guard) => guard,
             None => place_of(&mut self.many, &mut self.last, key.shard),
         };
-        let found = match slot {
-            Some(slot) => Some(collection::read::<C>(hold.entries(db), slot)?),
+        let found = match &seen {
+            Some(seen) => Some(collection::read_seen::<C>(hold.entries(db), seen)?),
             None => None,
         };
         Ok(read(found, self.out))

@@ -4,7 +4,7 @@ use tidewheel_resp::Writer;
 
 use super::{Context, Key};
 use crate::error::CommandError;
-use crate::foresee::Call;
+use crate::foresee::{Call, MANY_KEYS};
 use crate::keyspace::{Keyspace, SHARDS_MAX};
 use crate::order;
 use crate::shape::KeySpec;
@@ -46,7 +46,24 @@ impl<'a, 'b> Context<'a, 'b> {
                 self.step_in_many(keys.positions(args).filter_map(|at| args.get(at)));
             } else {
                 self.step_in_shards(call.hashes.iter().map(|hash| keyspace.shard_of(*hash)));
+                if call.hashes.len() >= MANY_KEYS && keyspace.is_worth_warming() {
+                    self.warm(call.hashes);
+                }
             }
+        }
+    }
+
+    /// Asks for the index and the entries of keys whose shards are locked, and waits for neither.
+    #[inline(never)]
+    fn warm(&mut self, hashes: &[u64]) {
+        let (keyspace, db) = (self.keyspace, self.session.db);
+        for &hash in hashes {
+            let hold = self.hold(keyspace.shard_of(hash));
+            hold.entries(db).warm_index(hash);
+        }
+        for &hash in hashes {
+            let hold = self.hold(keyspace.shard_of(hash));
+            hold.entries(db).warm_entry(hash);
         }
     }
 

@@ -152,12 +152,17 @@ impl<'a, 'b> Context<'a, 'b> {
     }
 
     /// Finds a living key in the session's database. A dead one is removed and announced.
+    #[inline]
     pub(crate) fn find(&mut self, key: Key<'_>, lookup: Lookup) -> Option<Slot> {
-        self.look(key, lookup).map(|seen| seen.slot)
+        self.see(key, lookup).map(|seen| seen.slot)
     }
 
-    /// As [`find`](Self::find), with what the look-up has read of the entry. It is compiled into the commands of which it is
-    /// the greater part.
+    /// As [`find`](Self::find), with what the look-up has read of the entry.
+    pub(crate) fn see(&mut self, key: Key<'_>, lookup: Lookup) -> Option<Seen> {
+        self.look(key, lookup)
+    }
+
+    /// As [`see`](Self::see). It is compiled into the commands of which it is the greater part.
     #[inline(always)]
     pub(crate) fn look(&mut self, key: Key<'_>, lookup: Lookup) -> Option<Seen> {
         let (now, db, recency) = (self.now, self.session.db, self.recency());

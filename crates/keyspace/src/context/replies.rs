@@ -95,7 +95,7 @@ impl Context<'_, '_> {
     }
 
     /// Replies with a stored string that was just looked at.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn reply_seen(&mut self, key: Key<'_>, seen: &Seen) -> Result<(), CommandError> {
         let db = self.session.db;
         let hold = match &self.one {

@@ -10,7 +10,7 @@
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
-use tidewheel_store::{Expired, KeyHasher, NewValue, Progress, Slot};
+use tidewheel_store::{Expired, KeyHasher, NewValue, Progress, Seen, Slot};
 
 use super::{Database, Hold, Key, NEVER};
 use crate::events::{Cause, Event, NotifyClass, NotifyFlags};
@@ -79,7 +79,7 @@ impl Hold<'_> {
         &mut self,
         key: Key<'_>,
         db: u32,
-        slot: Slot,
+        seen: &Seen,
         stored: Stored<'_>,
         tick: u64,
         cause: Cause,
@@ -91,8 +91,10 @@ impl Hold<'_> {
         } = stored;
         let database = self.database(db);
         database.add_object(&value);
-        database.forget_members_only(slot);
-        let (slot, old) = database.entries.replace(slot, tag, value, deadline, tick);
+        database.forget_members_only(seen.slot);
+        let (slot, old) = database
+            .entries
+            .replace_seen(seen, tag, value, deadline, tick);
         database.note_members_only(slot, tag);
         if let Some(old) = &old {
             database.object_bytes -= old.bytes();
@@ -110,11 +112,11 @@ impl Hold<'_> {
         &mut self,
         key: Key<'_>,
         db: u32,
-        slot: Slot,
+        seen: &Seen,
         bytes: &[u8],
         cause: Cause,
     ) -> bool {
-        match self.database(db).entries.inline_mut(slot) {
+        match self.database(db).entries.seen_bytes_mut(seen) {
             Some(old) if old.len() == bytes.len() => old.copy_from_slice(bytes),
             _ => return false,
         }

@@ -18,7 +18,7 @@ impl<O> Store<O> {
     }
 
     /// As [`find`](Self::find), with what most callers read next.
-    #[inline]
+    #[inline(always)]
     #[must_use]
     pub fn look(&self, hash: u64, key: &[u8]) -> Option<Seen> {
         match self.index.first(hash as u32) {
@@ -46,8 +46,10 @@ impl<O> Store<O> {
     /// As [`look_at`](Self::look_at), for a header that is not read at once.
     #[inline(never)]
     fn look_at_long(&self, id: u32, hash: u64, key: &[u8]) -> Option<Seen> {
-        match self.holds(id, key) {
-            true => Some(seen(id, &entry::head(self.blocks.start(id)))),
+        let block = self.blocks.start(id);
+        let head = entry::head(block);
+        match entry::are_equal(&block[head.layout.key_at..head.layout.value_at()], key) {
+            true => Some(seen(id, &head)),
             false => self.look_further(hash, key),
         }
     }
@@ -72,6 +74,13 @@ impl<O> Store<O> {
         layout.key_len == key.len() && &block[layout.key_at..layout.value_at()] == key
     }
 
+    /// What a look-up would read of an entry.
+    #[inline]
+    #[must_use]
+    pub fn seen(&self, slot: Slot) -> Seen {
+        seen(slot.0, &entry::head(self.blocks.start(slot.0)))
+    }
+
     /// The value's bytes of an entry that has not changed since the look-up; `None` for an object.
     #[inline]
     #[must_use]
@@ -79,6 +88,14 @@ impl<O> Store<O> {
         let (at, len) = seen.inline?;
         let block = self.blocks.start(seen.slot.0);
         block.get(at as usize..at as usize + len as usize)
+    }
+
+    /// As [`seen_bytes`](Self::seen_bytes), for change in place.
+    #[inline]
+    pub fn seen_bytes_mut(&mut self, seen: &Seen) -> Option<&mut [u8]> {
+        let (at, len) = seen.inline?;
+        let block = self.blocks.start_mut(seen.slot.0);
+        block.get_mut(at as usize..at as usize + len as usize)
     }
 
     /// The first of two steps ahead of a look-up: asks for what the index knows of this hash. Waits for nothing.

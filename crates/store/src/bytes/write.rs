@@ -5,7 +5,7 @@ use tidewheel_timer::TimerQueue;
 use super::blocks::Blocks;
 use super::entry::{self, Form};
 use super::store::Store;
-use super::value::{INLINE_MAX, NewValue};
+use super::value::{INLINE_MAX, NewValue, Seen};
 use crate::slot::Slot;
 
 impl<O> Store<O> {
@@ -48,13 +48,30 @@ impl<O> Store<O> {
         deadline: Option<u64>,
         now: u64,
     ) -> (Slot, Option<O>) {
+        self.replace_seen(&self.seen(slot), tag, value, deadline, now)
+    }
+
+    /// As [`replace`](Self::replace), of an entry that has not changed since the look-up.
+    ///
+    /// # Panics
+    ///
+    /// As [`insert`](Self::insert).
+    #[inline]
+    pub fn replace_seen(
+        &mut self,
+        seen: &Seen,
+        tag: u8,
+        value: NewValue<'_, O>,
+        deadline: Option<u64>,
+        now: u64,
+    ) -> (Slot, Option<O>) {
         let overwritten = match &value {
-            NewValue::Inline(bytes) => self.overwrite(slot, tag, bytes, deadline, now),
+            NewValue::Inline(bytes) => self.overwrite(seen, tag, bytes, deadline, now),
             NewValue::Object(_) => None,
         };
         match overwritten {
             Some(slot) => (slot, None),
-            None => self.replace_any(slot, tag, value, deadline, now),
+            None => self.replace_any(seen.slot, tag, value, deadline, now),
         }
     }
 
@@ -113,28 +130,29 @@ impl<O> Store<O> {
     #[inline]
     fn overwrite(
         &mut self,
-        slot: Slot,
+        seen: &Seen,
         tag: u8,
         bytes: &[u8],
         deadline: Option<u64>,
         now: u64,
     ) -> Option<Slot> {
-        let block = self.blocks.start_mut(slot.0);
-        let head = entry::head(block);
-        let layout = &head.layout;
-        if head.is_object || layout.value_len != bytes.len() {
+        let (at, len) = seen.inline?;
+        let (at, len) = (at as usize, len as usize);
+        let block = self.blocks.start_mut(seen.slot.0);
+        if len != bytes.len() {
             return None;
         }
-        let is_same = head.deadline == deadline;
+        let is_same = seen.deadline == deadline;
         if !is_same && !entry::form(block).holds(deadline) {
             return None;
         }
-        let at = layout.value_at();
-        block.get_mut(at..at + bytes.len())?.copy_from_slice(bytes);
-        entry::set_tag(block, tag);
+        block.get_mut(at..at + len)?.copy_from_slice(bytes);
+        if seen.tag != tag {
+            entry::set_tag(block, tag);
+        }
         Some(match is_same {
-            true => slot,
-            false => self.set_deadline(slot, deadline, now),
+            true => seen.slot,
+            false => self.set_deadline(seen.slot, deadline, now),
         })
     }
 
