@@ -174,3 +174,77 @@ impl Keyspace {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::keyspace::Options;
+
+    struct Nobody;
+
+    impl crate::hooks::Hooks for Nobody {
+        fn wake(&self, _: usize, _: u64) {}
+        fn reclaim(&self, _: crate::garbage::Garbage) {}
+        fn stopwatch_ns(&self) -> u64 {
+            0
+        }
+    }
+
+    /// What is foreseen of calls in a row: their rows' names, and the hashes of their keys.
+    fn foreseen(calls: &[&[&[u8]]]) -> Vec<Option<(&'static str, Vec<u64>)>> {
+        let keyspace = Keyspace::new(Options::default(), Box::new(Nobody));
+        let mut foreseen = Foreseen::default();
+        for call in calls {
+            keyspace.foresee(Args::from_slices(call), &mut foreseen);
+        }
+        let call = |i| {
+            let call = foreseen.call(i)?;
+            Some((call.row.name, call.hashes.to_vec()))
+        };
+        (0..calls.len()).map(call).collect()
+    }
+
+    #[test]
+    fn a_call_means_the_same_whatever_the_call_before_it_was() {
+        let calls: &[&[&[u8]]] = &[
+            &[b"GET", b"k"],
+            &[b"get", b"k"],
+            &[b"GET"],
+            &[b"MGET", b"k"],
+            &[b"MGET", b"a", b"b", b"c", b"d", b"e"],
+            &[b"CONFIG", b"GET", b"x"],
+            &[b"CONFIG"],
+            &[b"CONFIG|GET", b"x"],
+            &[b"OBJECT", b"FREQ", b"k"],
+            &[b"nothing"],
+            &[],
+        ];
+        for one in calls {
+            for other in calls {
+                let [alone_one, alone_other] =
+                    [one, other].map(|call| foreseen(&[call])[0].clone());
+                assert_eq!(
+                    foreseen(&[one, other, one]),
+                    [&alone_one, &alone_other, &alone_one].map(Clone::clone)
+                );
+            }
+        }
+    }
+
+    #[test]
+    fn all_hashes_are_known_of_calls_with_few_keys_and_with_many() {
+        for keys in [1, 3, 4, 5, 63] {
+            let names: Vec<String> = (0..keys).map(|i| format!("key:{i}")).collect();
+            let call: Vec<&[u8]> = std::iter::once(&b"MGET"[..])
+                .chain(names.iter().map(|name| name.as_bytes()))
+                .collect();
+            let get: &[&[u8]] = &[b"GET", b"key:0"];
+            let found = foreseen(&[get, &call, get, &call]);
+            let hashes = |i: usize| found[i].as_ref().map(|(_, hashes)| hashes.clone());
+            let mget = hashes(1).expect("a command");
+            assert_eq!(mget.len(), keys);
+            assert_eq!(hashes(0), Some(vec![mget[0]]));
+            assert_eq!((hashes(2), hashes(3)), (hashes(0), hashes(1)));
+        }
+    }
+}

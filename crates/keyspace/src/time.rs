@@ -131,7 +131,7 @@ impl Now {
         self.tick
             .saturating_sub(deadline)
             .saturating_mul(1000)
-            .saturating_add(self.micros.into())
+            .saturating_add(self.micros)
     }
 }
 
