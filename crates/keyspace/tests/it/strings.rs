@@ -547,3 +547,19 @@ fn calls_whose_keys_were_looked_at_ahead_find_the_same_keys() {
         assert_eq!(rig.ahead("DBSIZE"), ":5");
     }
 }
+
+#[test]
+fn a_call_with_many_keys_reads_and_writes_them_amid_much_data() {
+    let mut rig = Rig::new();
+    for i in 0..100_000 {
+        rig.run(&format!("SET filler:{i} 0123456789abcdef"));
+    }
+    rig.run("SET c there");
+    assert_eq!(rig.ahead("MSET a 1 b 2 a 3 d 4 e 5"), "OK");
+    assert_eq!(
+        rig.ahead("MGET a b c nope d e a filler:7"),
+        "['3' '2' 'there' nil '4' '5' '3' '0123456789abcdef']"
+    );
+    assert_eq!(rig.ahead("DEL a b nope d e"), ":4");
+    assert_eq!(rig.ahead("EXISTS a b c d e c"), ":2");
+}
