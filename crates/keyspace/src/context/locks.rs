@@ -73,6 +73,9 @@ impl<'a, 'b> Context<'a, 'b> {
         self.lock_hashed(self.keyspace.hash(key));
     }
 
+    ///
+    /// Each call takes the lock for itself. Keeping it for the next call of the same shard was tried: with one hot key it
+    /// saved 7 % of a GET here at most, and nothing on two threads; with many keys a call took 3 to 10 % longer here.
     #[inline(always)]
     fn lock_hashed(&mut self, hash: u64) {
         let shard = self.keyspace.shard_of(hash);

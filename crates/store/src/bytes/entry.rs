@@ -205,11 +205,12 @@ pub(crate) fn layout(block: &[u8]) -> Layout {
     }
 }
 
-/// The header in the first 16 bytes, if it is of the commonest shapes: lengths of one byte, no long deadline. It takes two
-/// loads and few branches.
+/// The header in the first 16 bytes, if it is of the commonest shapes: a key's length of one byte, no long deadline, and a
+/// value's length of one byte, or of two where there is no deadline. It takes two loads and few branches.
 #[inline(always)]
 pub(crate) fn short_head(first: &[u8; 16]) -> Option<Head> {
     const LONG_LENGTH: u16 = 0x8080;
+    const LONG_VALUE: u16 = 0x8000;
     const SHORT: u64 = (Form::Short as u64) << FORM_SHIFT;
     let word = u128::from_le_bytes(*first);
     let (low, high) = (word as u64, (word >> 64) as u64);
@@ -218,15 +219,17 @@ pub(crate) fn short_head(first: &[u8; 16]) -> Option<Head> {
         SHORT => ((high >> 48) as u16, DEADLINE_AT + 10, high & SHORT_NONE),
         _ => return None,
     };
-    // Of an object the second byte is the key's first. The few that look like a length are read the long way.
-    if lengths & LONG_LENGTH != 0 {
-        return None;
-    }
     let is_object = low & u64::from(OBJECT) != 0;
-    let value_len = if is_object { 4 } else { (lengths >> 8).into() };
+    let (key_at, value_len) = match lengths & LONG_LENGTH {
+        0 if is_object => (lengths_at + 1, 4),
+        0 => (lengths_at + 2, (lengths >> 8).into()),
+        // Of an object the second byte is the key's first. The few that look like a length are read the long way.
+        LONG_VALUE if !is_object && lengths_at == DEADLINE_AT => (lengths_at + 3, two_bytes(low)?),
+        _ => return None,
+    };
     Some(Head {
         layout: Layout {
-            key_at: lengths_at + 2 - usize::from(is_object),
+            key_at,
             key_len: (lengths & 0xff).into(),
             value_len,
         },
@@ -235,6 +238,13 @@ pub(crate) fn short_head(first: &[u8; 16]) -> Option<Head> {
         access: low as u32 >> 8,
         deadline: (deadline != SHORT_NONE).then_some(deadline),
     })
+}
+
+/// The value's length in the sixth and the seventh byte, if it takes no more.
+#[inline(always)]
+fn two_bytes(low: u64) -> Option<usize> {
+    let (first, second) = (low >> 40 & 0x7f, low >> 48 & 0xff);
+    (second < 0x80).then_some((first | second << 7) as usize)
 }
 
 /// A header of any shape.
@@ -356,7 +366,15 @@ mod tests {
         ];
         let keys = (0..40).chain([127, 128, 300]);
         for key_len in keys {
-            for value_len in [None, Some(0), Some(7), Some(127), Some(128), Some(2_000)] {
+            for value_len in [
+                None,
+                Some(0),
+                Some(7),
+                Some(127),
+                Some(128),
+                Some(2_000),
+                Some(20_000),
+            ] {
                 for (tag, deadline) in (0..).zip(deadlines) {
                     // Such bytes look like a long length, where an object's key begins.
                     let key = vec![0x80 | tag; key_len];
