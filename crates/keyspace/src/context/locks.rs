@@ -275,7 +275,8 @@ impl Keyspace {
             while word != 0 {
                 let shard = i * 64 + word.trailing_zeros() as usize;
                 word &= word - 1;
-                guards.push((shard, self.shards[shard].lock()));
+                // Another call of several keys often has one of them.
+                guards.push((shard, self.shards[shard].lock_soon()));
             }
         }
         guards

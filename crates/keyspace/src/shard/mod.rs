@@ -153,6 +153,15 @@ impl Shard {
         }
     }
 
+    /// As [`lock`](Self::lock), where another holds it often, and only for a moment.
+    #[inline]
+    pub(crate) fn lock_soon(&self) -> Hold<'_> {
+        Hold {
+            state: self.state.lock_soon(),
+            shard: self,
+        }
+    }
+
     /// Locks the shard, if nobody else has. The thread may have locked any others.
     #[inline]
     pub(crate) fn try_lock(&self) -> Option<Hold<'_>> {
