@@ -25,6 +25,7 @@
 
 mod block;
 mod cells;
+mod lanes;
 mod limbo;
 mod plain;
 mod roots;
@@ -34,6 +35,7 @@ mod tests;
 
 pub(crate) use block::Block;
 pub(crate) use cells::{Cells, DEADLINE_MAX, Entry, Loose};
+pub(crate) use lanes::{LANES, Lanes, first};
 pub use roots::{Glimpse, Lens};
 pub(crate) use roots::{Roots, Spot, Way};
 pub use seats::{SEATS, seat};

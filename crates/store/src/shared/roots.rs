@@ -9,9 +9,12 @@ use super::block::{Block, Zeroed};
 use super::cells::{Cells, Entry};
 use super::limbo::{self, Pin};
 use super::plain::is_plain;
-use crate::index::Bucket;
+use crate::index::{Bucket, First};
 use crate::policy::Policy;
 use crate::typed::page_slots;
+
+/// Buckets after its home in which an entry is looked for.
+const SPILL_MAX: usize = 8;
 
 /// What readers find of one store. All its pointers lead to blocks that the store owns, or to nothing.
 #[derive(Debug, Default)]
@@ -124,34 +127,61 @@ impl Roots {
         self.sequence.load(Relaxed) == sequence
     }
 
-    /// The home bucket of a place, and the sequence when it was.
+    /// The id of the first entry that may be of a place.
     ///
     /// # Safety
     ///
-    /// The thread is pinned, and stays so while the bucket is used.
+    /// The thread is pinned.
     #[inline(always)]
-    unsafe fn bucket(&self, place: u32, sequence: u64) -> Option<*const Bucket> {
+    unsafe fn id(&self, place: u32, sequence: u64) -> First {
         let ways = self.ways.load(Acquire);
         let depth = self.depth.load(Acquire);
         if ways.is_null() || !self.is_at(sequence) {
-            return None;
+            return First::Elsewhere;
         }
         // SAFETY:
         // - Pointer and depth belong together, so there are `1 << depth` ways, and that many this number is below.
         // - The block is not freed while the thread is pinned.
         let way = unsafe { &*ways.add((u64::from(place) << depth >> 32) as usize) };
         let buckets = way.buckets.load(Acquire);
-        let count = u64::from(way.count.load(Acquire));
+        let count = way.count.load(Acquire) as usize;
         let depth = way.depth.load(Acquire);
         if buckets.is_null() || !self.is_at(sequence) {
-            return None;
+            return First::Elsewhere;
         }
         // As `Segment::home`.
-        let home = (u64::from(place << depth) * count) >> 32;
+        let home = ((u64::from(place << depth) * count as u64) >> 32) as usize;
         // SAFETY:
         // - Pointer and count belong together, and the number is below the count.
         // - The block is not freed while the thread is pinned.
-        Some(unsafe { buckets.add(home as usize) })
+        let bucket = unsafe { &*buckets.add(home) };
+        match bucket.likely(place) {
+            Some(id) => First::Likely(id),
+            // SAFETY: as before.
+            None if bucket.is_full() => unsafe { Self::spilled(buckets, count, home, place) },
+            None => First::Nowhere,
+        }
+    }
+
+    /// The same, in the buckets after a full home bucket.
+    ///
+    /// # Safety
+    ///
+    /// The thread is pinned, and `buckets` leads to that many.
+    #[inline(never)]
+    unsafe fn spilled(buckets: *const Bucket, count: usize, home: usize, place: u32) -> First {
+        let mut at = home;
+        for _ in 0..SPILL_MAX {
+            at = if at + 1 == count { 0 } else { at + 1 };
+            // SAFETY: as demanded; the number is below the count.
+            let bucket = unsafe { &*buckets.add(at) };
+            match bucket.likely(place) {
+                Some(id) => return First::Likely(id),
+                None if bucket.is_full() => {}
+                None => return First::Nowhere,
+            }
+        }
+        First::Elsewhere
     }
 
     /// The slot of an id; null if only the way of the lock leads there.
@@ -228,18 +258,10 @@ impl<K, V> Lens<K, V> {
             return Glimpse::Unclear;
         }
         // SAFETY: the thread is pinned to the end of this function.
-        let Some(bucket) = (unsafe { roots.bucket(place, sequence) }) else {
-            return Glimpse::Unclear;
-        };
-        // SAFETY: as said there.
-        let bucket = unsafe { &*bucket };
-        let Some(id) = bucket.likely(place) else {
-            let is_nowhere = !bucket.is_full() && roots.is_at(sequence);
-            return if is_nowhere {
-                Glimpse::Nowhere
-            } else {
-                Glimpse::Unclear
-            };
+        let id = match unsafe { roots.id(place, sequence) } {
+            First::Likely(id) => id,
+            First::Nowhere if roots.is_at(sequence) => return Glimpse::Nowhere,
+            First::Nowhere | First::Elsewhere => return Glimpse::Unclear,
         };
         let bound = bound();
         // SAFETY: the thread is pinned. A lens of `(K, V)` is made of a store of them.
