@@ -9,6 +9,7 @@ pub(crate) mod emptied;
 pub(crate) mod flight;
 pub(crate) mod flights;
 pub(crate) mod fresh;
+mod glimpse;
 mod hand;
 pub(crate) mod hash;
 pub(crate) mod helm;

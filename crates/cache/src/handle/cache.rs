@@ -6,7 +6,7 @@ use std::sync::{Arc, Weak};
 use std::time::Duration;
 
 use equivalent::Equivalent;
-use tidewheel_store::{FirstLook, Found, Glimpse, Lens, Slot};
+use tidewheel_store::{FirstLook, Found, Lens, Slot};
 use tidewheel_time::DefaultHashBuilder;
 
 use super::builder::Builder;
@@ -119,10 +119,16 @@ impl<K: Hash + Eq, V, S: BuildHasher> Cache<K, V, S> {
         if !Lens::<K, V>::suits() {
             return self.get_locked(key, hash, clock);
         }
-        match self.glimpse(key, hash, clock) {
-            Some(value) => value,
-            None => self.get_apart(key, hash, clock),
-        }
+        let Some(value) = self.inner.glimpse(hash, key, clock) else {
+            return self.get_apart(key, hash, clock);
+        };
+        let count = if value.is_some() {
+            Count::Hit
+        } else {
+            Count::Miss
+        };
+        self.inner.counters.add(count, 1);
+        value
     }
 
     #[inline(always)]
@@ -154,33 +160,6 @@ impl<K: Hash + Eq, V, S: BuildHasher> Cache<K, V, S> {
         V: Clone,
     {
         self.get_locked(key, hash, clock)
-    }
-
-    /// Looks for a value without the shard's lock; `None` if that does not tell. A copy of such a value is its clone.
-    #[inline(always)]
-    fn glimpse<Q>(
-        &self,
-        key: &Q,
-        hash: Hashed,
-        clock: impl Fn(&ShardCell<K, V>) -> Bound,
-    ) -> Option<Option<V>>
-    where
-        Q: Equivalent<K> + ?Sized,
-    {
-        let inner = &*self.inner;
-        let cell = inner.cell(hash);
-        let bound = || clock(cell).tick() + inner.ahead;
-        match cell.lens.as_ref()?.glimpse(hash.place(), bound) {
-            Glimpse::Entry(stored, value) if key.equivalent(&stored) => {
-                inner.counters.add(Count::Hit, 1);
-                Some(Some(value))
-            }
-            Glimpse::Nowhere => {
-                inner.counters.add(Count::Miss, 1);
-                Some(None)
-            }
-            Glimpse::Entry(..) | Glimpse::Unclear => None,
-        }
     }
 
     /// What a closure makes of the value of a key, without cloning it. Counts as a use of the entry.

@@ -4,7 +4,7 @@ use std::hash::{BuildHasher, Hash};
 use std::sync::Arc;
 
 use equivalent::Equivalent;
-use tidewheel_store::{FirstLook, Slot};
+use tidewheel_store::{FirstLook, Lens, Slot};
 
 use super::Found;
 use super::fetched::{Fetched, Outcome};
@@ -44,7 +44,7 @@ impl<K: Hash + Eq, V, S: BuildHasher> Inner<K, V, S> {
         self.glance(hash, key, absent, false)
     }
 
-    /// Looks for an answer under the reader lock. Counts the lookup if it is the first one.
+    /// Looks for an answer, under the reader lock if it takes that. Counts the lookup if it is the first one.
     // Where it is first asked for, so that a hit is as quick as `get`.
     #[inline(always)]
     pub(super) fn glance<E, Q>(
@@ -59,6 +59,11 @@ impl<K: Hash + Eq, V, S: BuildHasher> Inner<K, V, S> {
         E: Send + Sync + 'static,
         Q: Equivalent<K> + ?Sized,
     {
+        if Lens::<K, V>::suits() {
+            if let Some(Some(value)) = self.glimpse(hash, key, |cell| self.time_in(cell)) {
+                return Some(self.hit(value, first));
+            }
+        }
         let cell = self.cell(hash);
         let shard = self.read(cell);
         let entry = match Self::look(|| self.time_in(cell), &shard, hash, key) {
@@ -69,10 +74,15 @@ impl<K: Hash + Eq, V, S: BuildHasher> Inner<K, V, S> {
         entry.hit();
         let value = entry.value().clone();
         drop(shard);
+        Some(self.hit(value, first))
+    }
+
+    #[inline(always)]
+    fn hit<E>(&self, value: V, first: bool) -> Found<V, E> {
         if first {
             self.counters.add(Count::Hit, 1);
         }
-        Some(Fetched::new(Ok(Some(value)), Outcome::Hit))
+        Fetched::new(Ok(Some(value)), Outcome::Hit)
     }
 
     /// The entry is not where nearly all are, or it may be over, or a read does more to it than count a hit.

@@ -54,9 +54,9 @@ unsafe impl<K, V> Zeroed for Entry<K, V> {}
 pub(crate) struct Loose<K, V> {
     pub(crate) key: K,
     pub(crate) value: V,
-    pub(crate) deadline: Option<u64>,
+    raw_deadline: u64,
     pub(crate) policy: u8,
-    pub(crate) is_pinned: bool,
+    state: u8,
 }
 
 impl<K, V> Loose<K, V> {
@@ -64,10 +64,19 @@ impl<K, V> Loose<K, V> {
         Self {
             key,
             value,
-            deadline: None,
+            raw_deadline: NEVER,
             policy: 0,
-            is_pinned: false,
+            state: LIVE,
         }
+    }
+
+    #[inline]
+    pub(crate) fn deadline(&self) -> Option<u64> {
+        (self.raw_deadline != NEVER).then_some(self.raw_deadline)
+    }
+
+    pub(crate) fn forget_deadline(&mut self) {
+        self.raw_deadline = NEVER;
     }
 }
 
@@ -107,7 +116,11 @@ impl<K, V> Entry<K, V> {
     /// Only for whoever has the store to itself: two halves are written.
     #[inline]
     pub(crate) fn set_deadline(&self, deadline: Option<u64>) {
-        let raw = deadline.map_or(NEVER, |deadline| deadline.min(DEADLINE_MAX));
+        self.set_raw_deadline(deadline.map_or(NEVER, |deadline| deadline.min(DEADLINE_MAX)));
+    }
+
+    #[inline]
+    fn set_raw_deadline(&self, raw: u64) {
         self.low.store(raw as u32, Relaxed);
         self.high.store((raw >> 32) as u8, Relaxed);
     }
@@ -267,7 +280,7 @@ impl<K, V> Cells<K, V> {
     #[inline]
     pub(crate) fn next_vacant(&self, at: usize) -> u16 {
         let cell = &self.0[at];
-        assert!(!cell.is_live(), "a free slot is vacant");
+        debug_assert!(!cell.is_live(), "a free slot is vacant");
         cell.low.load(Relaxed) as u16
     }
 
@@ -275,8 +288,8 @@ impl<K, V> Cells<K, V> {
     #[inline]
     pub(crate) fn put(&mut self, at: usize, entry: Loose<K, V>) {
         let cell = &self.0[at];
-        assert!(!cell.is_live(), "a free slot is vacant");
-        cell.set_deadline(entry.deadline);
+        debug_assert!(!cell.is_live(), "a free slot is vacant");
+        cell.set_raw_deadline(entry.raw_deadline);
         cell.set_registration(0);
         cell.set_policy(entry.policy);
         // SAFETY: nobody else has the slot, since `self` is exclusive.
@@ -284,7 +297,7 @@ impl<K, V> Cells<K, V> {
             Entry::<K, V>::write(&cell.key, entry.key);
             Entry::<K, V>::write(&cell.value, entry.value);
         }
-        cell.set_pinned(entry.is_pinned);
+        cell.state.store(entry.state, Relaxed);
     }
 
     /// Takes an entry out; its slot names `next` then. `None` if it is vacant.
@@ -296,9 +309,9 @@ impl<K, V> Cells<K, V> {
             key: unsafe { (*cell.key.get()).assume_init_read() },
             // SAFETY: as for the key.
             value: unsafe { (*cell.value.get()).assume_init_read() },
-            deadline: cell.deadline(),
+            raw_deadline: cell.raw_deadline(),
             policy: cell.policy(),
-            is_pinned: cell.is_pinned(),
+            state: cell.state.load(Relaxed),
         };
         cell.state.store(VACANT, Relaxed);
         cell.low.store(u32::from(next), Relaxed);
@@ -314,9 +327,9 @@ impl<K, V> Cells<K, V> {
             key: unsafe { (*cell.key.get()).assume_init_read() },
             // SAFETY: as for the key.
             value: unsafe { (*cell.value.get()).assume_init_read() },
-            deadline: cell.deadline(),
+            raw_deadline: cell.raw_deadline(),
             policy: cell.policy(),
-            is_pinned: cell.is_pinned(),
+            state: cell.state.load(Relaxed),
         };
         // SAFETY: nobody else has the slot, since `self` is exclusive.
         unsafe {

@@ -14,12 +14,12 @@ pub(crate) struct Lanes([AtomicU32; LANES]);
 impl Lanes {
     #[inline(always)]
     pub(crate) fn get(&self, i: usize) -> u32 {
-        self.0[i].load(Relaxed)
+        self.0[i % LANES].load(Relaxed)
     }
 
     #[inline(always)]
     pub(crate) fn set(&self, i: usize, number: u32) {
-        self.0[i].store(number, Relaxed);
+        self.0[i % LANES].store(number, Relaxed);
     }
 
     /// Which are equal to a number: two bits for each, the first one's lowest.

@@ -11,8 +11,9 @@ impl<K, V> Iterator for IntoEntries<K, V> {
     type Item = (K, V, Option<u64>);
 
     fn next(&mut self) -> Option<Self::Item> {
-        self.0
-            .next()
-            .map(|entry| (entry.key, entry.value, entry.deadline))
+        self.0.next().map(|entry| {
+            let deadline = entry.deadline();
+            (entry.key, entry.value, deadline)
+        })
     }
 }

@@ -87,7 +87,7 @@ impl<K, V> TypedStore<K, V> {
             .exchange(id, key, value)
             .expect("a victim is there");
         let removed = Removed {
-            deadline: old.deadline,
+            deadline: old.deadline(),
             key: old.key,
             value: old.value,
             weight,

@@ -70,7 +70,7 @@ impl<K, V> TypedStore<K, V> {
                 *weight -= u64::from(entry_weight);
                 policy.removed(entry.policy, entry_weight);
                 sink(Removed {
-                    deadline: entry.deadline,
+                    deadline: entry.deadline(),
                     weight: entry_weight,
                     label,
                     key: entry.key,

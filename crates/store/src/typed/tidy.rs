@@ -43,7 +43,7 @@ impl<K, V> TypedStore<K, V> {
         let Some(mut entry) = self.slots.release(id) else {
             return;
         };
-        entry.deadline = None;
+        entry.forget_deadline();
         let new = self.slots.allocate(entry);
         if let Some((attributes, version)) = attributes {
             self.write_columns(new, &attributes);

@@ -1,0 +1,32 @@
+//! A look at a value without the shard's lock.
+
+use equivalent::Equivalent;
+use tidewheel_store::Glimpse;
+
+use crate::core::hash::Hashed;
+use crate::core::inner::Inner;
+use crate::core::shard::ShardCell;
+use crate::time::Bound;
+
+impl<K, V, S> Inner<K, V, S> {
+    /// The value of a key, or that it has none; `None` if it takes the lock to tell. Counts as a use of the entry. What it
+    /// returns is a copy, which is what a clone of such a value is.
+    #[inline(always)]
+    pub(crate) fn glimpse<Q>(
+        &self,
+        hash: Hashed,
+        key: &Q,
+        clock: impl Fn(&ShardCell<K, V>) -> Bound,
+    ) -> Option<Option<V>>
+    where
+        Q: Equivalent<K> + ?Sized,
+    {
+        let cell = self.cell(hash);
+        let bound = || clock(cell).tick() + self.ahead;
+        match cell.lens.as_ref()?.glimpse(hash.place(), bound) {
+            Glimpse::Entry(stored, value) if key.equivalent(&stored) => Some(Some(value)),
+            Glimpse::Nowhere => Some(None),
+            Glimpse::Entry(..) | Glimpse::Unclear => None,
+        }
+    }
+}
