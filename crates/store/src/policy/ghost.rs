@@ -56,9 +56,10 @@ impl Ghost {
         None
     }
 
-    /// About how many keys were remembered after one of which `newer` of the same set were.
+    /// About how many keys were remembered since one of which `newer` of the same set are newer: at most so many, if
+    /// the sets are used evenly.
     pub(super) fn age(&self, newer: usize) -> usize {
-        self.sets.len() * newer + self.sets.len() / 2
+        self.sets.len() * (newer + 1)
     }
 
     /// Loads a key's set, so that what follows finds it in the cache.

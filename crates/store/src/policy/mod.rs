@@ -38,21 +38,21 @@
 //!
 //! The policy learns from insertions and evictions alone, so that a hit costs nothing more.
 //!
-//! - **Probation's share of the capacity** is twice the fraction of its entries that are hit there, between 1 and
-//!   8 %. If new keys are hardly ever asked for again soon, the main region has the rest.
+//! - **Probation's share of the capacity** is twice the fraction of its entries that are hit there, between 0.7
+//!   and 8 %. If new keys are hardly ever asked for again soon, the main region has the rest.
 //! - **Beyond 8 %, up to 76 %**, it depends on which region would gain more hits from a little more room. A key that
 //!   comes back just after it left probation would have been a hit there. An entry of the main region that has exactly
 //!   one hit when the hand comes would have been lost in a slightly smaller region. Both are *marginal hits*. Probation
 //!   grows while at least a quarter of them are its own, and shrinks while less than 15 % are. It also shrinks while the
-//!   main region has no room to give, because nearly two thirds of its entries are in use. So entries that are read a
-//!   while after they were written get the room that the main region does not use. The policy only sees this if some
+//!   main region has no room to give: at least 70 % of its entries are in use, and that is more than one and a half times
+//!   the fraction of probation's entries that are hit. So entries that are read a while after they were written get the
+//!   room that the main region does not use. The policy only sees this if some
 //!   of those reads come within the first 8 %. If all come later, but before LRU would evict the entry, LRU is better.
 //! - **How many hits move an entry up**: one. It takes two while too few of those that moved up are hit again.
-//! - **Whether a ghost is believed.** Not if it is older than half a [`Turn`] of the hand: then the key may well be
-//!   asked for more seldom than the entry whose place it would take. No ghost is believed while nearly all entries that
-//!   ghosts brought back leave without a hit, as in a loop that is a little longer than cache and ghosts together, nor
-//!   while nearly the whole main region is hit again and again. Then one in 64 still is, so that the policy notices
-//!   when this ends.
+//! - **Up to which age a ghost is believed**: in proportion to how many of the entries that ghosts brought back are hit
+//!   before the hand comes, and to how much of the main region is idle. The head of `trust.rs` has the rule. An example is
+//!   a loop that is a little longer than cache and ghosts together: nearly all that came back leave without a hit, so
+//!   hardly a ghost is believed, and what is in the cache stays.
 //! - **Idle entries of the main region.** At every 14th eviction from probation the hand glances at one of them. If
 //!   it has no hits, it is evicted in place of the entry whose turn had come, and that one moves up. So an entry that
 //!   is not hit for long loses its place. The fraction of glances that find hits says how much of the main region is in
@@ -443,7 +443,7 @@ impl Policy {
         match region {
             Region::Promoted => self.promoted.count(hits > 0, PROMOTED_WINDOW),
             // The first hit was given to it when it came back.
-            Region::Returned => self.trust.count_returned(hits > 1),
+            Region::Returned => self.trust.count_returned(hits > 1, self.entries),
             Region::Main | Region::Probation => {}
         }
         if hits == 1 {
@@ -475,11 +475,14 @@ impl Policy {
             return false;
         };
         if newer < JUST_LEFT {
-            let room = !self.trust.main_is_in_use();
+            let room = !self.trust.main_is_in_use(self.share.hit_on_probation());
             self.share.count_probations_hit(room, self.entries);
         }
         let age = self.ghost.age(newer);
-        self.turn.is_longer_than_twice(age, self.entries) && self.trust.believes()
+        match self.turn.evictions(self.entries) {
+            Some(turn) => self.trust.believes(age, turn),
+            None => true,
+        }
     }
 
     /// Keeps the fingerprint of an evicted key; the ghosts are made, and grown, here.

@@ -4,8 +4,8 @@ use super::rate::Rate;
 
 /// Probation's share of the capacity is counted in parts of this.
 const WHOLE: u16 = 1024;
-/// Probation's least share: 1 %.
-const MIN_SHARE: u32 = 10;
+/// Probation's least share: 0.7 %.
+const MIN_SHARE: u32 = 7;
 /// Probation's largest share while the main region makes better use of the room, and what it starts
 /// with: 8 %.
 const MAX_SHARE: u32 = 82;
@@ -13,7 +13,7 @@ const MAX_SHARE: u32 = 82;
 const MAX_EXTRA: u32 = 700;
 /// From this share on, entries that are hit on probation stay there: 29 %.
 const WIDE: u32 = 300;
-/// The least share becomes twice as large, as the extra share grows: a queue of two or three entries sees no hits, so
+/// The least share becomes three times as large, as the extra share grows: a queue of two or three entries sees no hits, so
 /// that the rate of hits alone would not let it grow.
 const MAX_LEAST_SHARE: u32 = 20;
 /// How much the extra share has grown for one part more of the least share.
@@ -26,8 +26,9 @@ const EXTRA_STEP: u32 = 4;
 const GROWING_PERCENT: u32 = 25;
 /// The extra share shrinks while less than this percentage of the marginal hits is probation's.
 const SHRINKING_PERCENT: u32 = 15;
-/// Outcomes after which the rate of marginal hits fades.
-const MARGINAL_WINDOW: u32 = 1024;
+/// Outcomes after which the rate of marginal hits fades: a sixteenth of the entries, but within these limits. So a shard
+/// learns as fast as a whole cache.
+const MARGINAL_WINDOW: (u32, u32) = (64, 8192);
 /// Probation's share is its entries' rate of being hit, times this.
 const SHARE_PER_HIT_RATE: u32 = 2;
 /// Outcomes after which the rate of hits on probation fades: the number of entries, but within these limits.
@@ -89,7 +90,7 @@ impl Share {
     /// Counts a hit that probation would have had with a little more room. Probation may grow, if the main region
     /// `has_room`; else it shrinks.
     pub(super) fn count_probations_hit(&mut self, has_room: bool, entries: usize) {
-        self.marginal.count(true, MARGINAL_WINDOW);
+        self.marginal.count(true, marginal_window(entries));
         if !has_room {
             self.extra = self.extra.saturating_sub(step(entries));
         } else if self.marginal.reaches(GROWING_PERCENT) {
@@ -99,16 +100,29 @@ impl Share {
 
     /// Counts a hit that the main region would have lost with a little less room. Probation may shrink.
     pub(super) fn count_mains_hit(&mut self, entries: usize) {
-        self.marginal.count(false, MARGINAL_WINDOW);
+        self.marginal.count(false, marginal_window(entries));
         if self.marginal.is_below(SHRINKING_PERCENT) {
             self.extra = self.extra.saturating_sub(step(entries));
         }
+    }
+
+    /// Of the entries whose turn on probation came: which had been hit.
+    pub(super) fn hit_on_probation(&self) -> Rate {
+        self.hit_on_probation
     }
 
     /// Whether probation is so large that entries which are hit there should stay.
     pub(super) fn is_wide(&self) -> bool {
         self.part >= WIDE
     }
+}
+
+/// Outcomes after which the rate of marginal hits of so many entries fades.
+fn marginal_window(entries: usize) -> u32 {
+    let (least, most) = MARGINAL_WINDOW;
+    u32::try_from(entries / 16)
+        .unwrap_or(most)
+        .clamp(least, most)
 }
 
 /// How much the extra share of so many entries changes at a time.

@@ -489,7 +489,7 @@ fn the_policy_forgets_a_loop_that_has_ended() {
     for step in 0..100_000 {
         taught.access(step % 900);
     }
-    assert!(taught.policy.trust.is_deceived(), "doubts ghosts");
+    assert!(taught.policy.trust.doubts(), "doubts ghosts");
     assert!(taught.policy.share.is_least());
     let (fresh, taught) = (count(&mut fresh, 100_000), count(&mut taught, 100_000));
     assert!(

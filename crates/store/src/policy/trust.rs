@@ -1,17 +1,38 @@
-//! Whether ghosts are believed.
+//! Up to which age ghosts are believed.
+//!
+//! A key that comes back while its ghost is remembered may have a place in the main region. The hand then evicts an
+//! entry that was not hit for a [`Turn`](super::turn::Turn). Is the key worth more than that entry? The younger its
+//! ghost, the more often it is asked for, but nobody knows how much younger it must be. So the policy tries it out: it
+//! counts which of the entries that ghosts brought back are hit before the hand comes. Ghosts are believed up to an age
+//! of
+//!
+//! ```text
+//! a turn of the hand  ×  the fraction of those entries that were hit  ×  twice the idle fraction of the main region
+//! ```
+//!
+//! So doubt has degrees. If few of those entries are hit, only younger ghosts are believed. They tell more, the
+//! fraction recovers, and the age with it. If most of the main region is in use, the hand takes hits from many entries
+//! before it finds an idle one, so a place there costs more. One in [`DOUBTED_PART`] of the ghosts that are too old
+//! is believed too: else a cache that believes none would never learn that it should.
+//!
+//! An example: a loop of 1,000 keys in a cache of 750. 250 keys are missing in each round, so each of them comes back 250
+//! evictions after it left. If all were believed, the hand would evict an entry for each of them. It would go round
+//! faster than the loop, and evict entries that the loop was about to reach. But then few that came back are hit, and
+//! the limit falls below 250. The hand slows down, and the loop hits each entry before the hand comes again.
 
 use super::rate::Rate;
 
-/// Outcomes after which the rates fade.
-const WINDOW: u32 = 64;
-/// Ghosts are doubted while less than this percentage of the entries that they brought back is hit.
-const BELIEVED_PERCENT: u32 = 15;
-/// Ghosts are doubted while at least this percentage of the main region is in use.
-const BUSY_PERCENT: u32 = 85;
+/// Outcomes after which the rate of entries in use fades.
+const IN_USE_WINDOW: u32 = 64;
+/// Outcomes after which the rate of entries that were hit after they came back fades: a quarter of the entries, but
+/// within these limits. A loop may bring some hundred back in a row that are all hit, or none.
+const RETURNED_WINDOW: (u32, u32) = (64, 8192);
 /// The main region has no room to give while at least this percentage of it is in use.
-const IN_USE_PERCENT: u32 = 65;
-/// While ghosts are doubted, one in this many is still believed.
-const DOUBTED_PART: u32 = 64;
+const IN_USE_PERCENT: u32 = 70;
+/// One in this many of the ghosts that are too old to be believed is believed.
+const DOUBTED_PART: u32 = 48;
+/// Fractions are counted in parts of this.
+const WHOLE: u16 = 1024;
 
 /// What is known of the entries that ghosts brought back, and of those whose place they would take.
 #[derive(Debug, Default)]
@@ -20,37 +41,42 @@ pub(super) struct Trust {
     returned: Rate,
     /// Of the main region's entries at which the hand glanced: which had hits.
     in_use: Rate,
-    /// Ghosts that were not believed since the last one that was.
+    /// Ghosts that were too old since the last one that was believed all the same.
     doubted: u32,
 }
 
 impl Trust {
-    /// The hand has come to an entry that a ghost brought back.
+    /// The hand has come to an entry that a ghost brought back, one of `entries` in both regions.
     #[inline]
-    pub(super) fn count_returned(&mut self, was_hit: bool) {
-        self.returned.count(was_hit, WINDOW);
+    pub(super) fn count_returned(&mut self, was_hit: bool, entries: usize) {
+        let (least, most) = RETURNED_WINDOW;
+        let quarter = u32::try_from(entries / 4).unwrap_or(most);
+        self.returned.count(was_hit, quarter.clamp(least, most));
     }
 
     /// The hand has glanced at an entry of the main region.
     #[inline]
     pub(super) fn count_in_use(&mut self, was_hit: bool) {
-        self.in_use.count(was_hit, WINDOW);
+        self.in_use.count(was_hit, IN_USE_WINDOW);
     }
 
-    /// Whether so much of the main region is in use that it should not shrink.
-    pub(super) fn main_is_in_use(&self) -> bool {
-        self.in_use.reaches(IN_USE_PERCENT)
+    /// Whether so much of the main region is in use that it should not shrink. Not if probation's entries are hit
+    /// nearly as often, though each stays for a short time only.
+    pub(super) fn main_is_in_use(&self, hit_on_probation: Rate) -> bool {
+        let in_use = self.in_use.of(WHOLE).unwrap_or(0);
+        let on_probation = hit_on_probation.of(WHOLE).unwrap_or(0);
+        self.in_use.reaches(IN_USE_PERCENT) && on_probation * 3 < in_use * 2
     }
 
-    /// Whether what the ghosts brought back is hardly ever hit.
-    pub(super) fn is_deceived(&self) -> bool {
-        self.returned.is_below(BELIEVED_PERCENT)
-    }
-
-    /// Whether a key that the ghosts remember goes to the main region.
-    pub(super) fn believes(&mut self) -> bool {
-        if !self.is_deceived() && !self.in_use.reaches(BUSY_PERCENT) {
+    /// Whether a key that the ghosts remember goes to the main region. Its ghost's age and the hand's `turn` are
+    /// counted in evictions.
+    pub(super) fn believes(&mut self, age: usize, turn: u64) -> bool {
+        let age = age as u64;
+        if age < self.oldest_believed(turn) {
             return true;
+        }
+        if age >= turn {
+            return false;
         }
         self.doubted += 1;
         if self.doubted < DOUBTED_PART {
@@ -58,5 +84,66 @@ impl Trust {
         }
         self.doubted = 0;
         true
+    }
+
+    /// The age up to which ghosts are believed: half a turn while nothing is known.
+    fn oldest_believed(&self, turn: u64) -> u64 {
+        let half = u32::from(WHOLE) / 2;
+        let hit = u64::from(self.returned.of(WHOLE).unwrap_or(half));
+        let idle = u64::from(u32::from(WHOLE) - self.in_use.of(WHOLE).unwrap_or(half));
+        let whole = u64::from(WHOLE);
+        turn.saturating_mul(2 * hit * idle) / (whole * whole)
+    }
+}
+
+#[cfg(test)]
+impl Trust {
+    /// Whether only ghosts much younger than half a turn are believed.
+    pub(super) fn doubts(&self) -> bool {
+        self.oldest_believed(1024) < 128
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A trust that knows these percentages.
+    fn knowing(returned: u32, in_use: u32) -> Trust {
+        let mut trust = Trust::default();
+        for outcome in 0..1_000 {
+            trust.count_returned(outcome * 7 % 100 < returned, 100);
+            trust.count_in_use(outcome * 7 % 100 < in_use);
+        }
+        trust
+    }
+
+    #[test]
+    fn ghosts_are_believed_up_to_half_a_turn_while_nothing_is_known() {
+        let mut trust = Trust::default();
+        assert!(trust.believes(499, 1_000));
+        assert!(!trust.believes(500, 1_000));
+    }
+
+    #[test]
+    fn the_fewer_that_came_back_are_hit_the_younger_must_a_ghost_be() {
+        let oldest = |returned, in_use| knowing(returned, in_use).oldest_believed(1_000);
+        for (returned, in_use, expected) in [(50, 50, 500), (10, 50, 100), (50, 90, 100)] {
+            let oldest = oldest(returned, in_use);
+            assert!(oldest.abs_diff(expected) < 100, "{oldest}, not {expected}");
+        }
+        assert_eq!(oldest(0, 50), 0, "none was hit");
+    }
+
+    #[test]
+    fn one_in_some_old_ghosts_is_believed_but_none_that_is_older_than_a_turn() {
+        let mut trust = knowing(0, 50);
+        let mut believed = |age| {
+            (0..100 * DOUBTED_PART)
+                .filter(|_| trust.believes(age, 1_000))
+                .count()
+        };
+        assert_eq!(believed(900), 100);
+        assert_eq!(believed(1_000), 0);
     }
 }

@@ -1,13 +1,4 @@
-//! How long the hand takes for a turn, counted in evictions.
-//!
-//! An entry that the hand finds without hits has not been asked for during a whole turn. A key that comes back sooner
-//! than that after its eviction is asked for more often, and may have that entry's place. One that comes back later
-//! may not: nobody knows which of the two is asked for more often.
-//!
-//! An example: a loop of 1,000 keys in a cache of 750. 250 keys are missing in each round, so each of them comes back 250
-//! evictions after it left. If ghosts were believed, the hand would evict an entry for each of them. It would go round
-//! faster than the loop, and evict entries that the loop was about to reach. As its turn gets shorter than 500 evictions,
-//! ghosts are believed no more. The hand slows down, and the loop hits each entry before the hand comes again.
+//! How long the hand takes for a turn, counted in evictions: what the ages of ghosts are measured by.
 
 /// Looks before the pace is known.
 const ENOUGH: u64 = 8;
@@ -39,12 +30,10 @@ impl Turn {
         }
     }
 
-    /// Whether a turn over so many entries takes more than twice so many evictions. True while the pace is not known.
-    pub(super) fn is_longer_than_twice(&self, evictions: usize, entries: usize) -> bool {
-        // Evictions in a turn: those of late, times entries by looks.
-        let twice = (evictions as u64).saturating_mul(2);
-        let turn = (entries as u64).saturating_mul(self.evictions);
-        self.looks < ENOUGH || twice.saturating_mul(self.looks) < turn
+    /// The evictions in a turn over so many entries, those of late. `None` while the pace is not known.
+    pub(super) fn evictions(&self, entries: usize) -> Option<u64> {
+        // Counts of late: no more than a few times the entries, so the product fits.
+        (self.looks >= ENOUGH).then(|| (entries as u64).saturating_mul(self.evictions) / self.looks)
     }
 }
 
@@ -55,7 +44,7 @@ mod tests {
     #[test]
     fn a_turn_is_as_long_as_the_hand_is_slow() {
         let mut turn = Turn::default();
-        assert!(turn.is_longer_than_twice(1_000_000, 100), "not known yet");
+        assert_eq!(turn.evictions(100), None, "not known yet");
         let mut go_on = |evictions_per_look| {
             for _ in 0..1_000 {
                 for _ in 0..evictions_per_look {
@@ -63,10 +52,14 @@ mod tests {
                 }
                 turn.count_look(100);
             }
-            [240, 260].map(|evictions| turn.is_longer_than_twice(evictions, 100))
+            turn.evictions(100).expect("known")
         };
-        assert_eq!(go_on(5), [true, false], "100 looks are 500 evictions");
-        assert_eq!(go_on(1), [false, false]);
-        assert_eq!(go_on(20), [true, true]);
+        for pace in [5, 1, 20] {
+            let evictions = go_on(pace);
+            assert!(
+                evictions.abs_diff(100 * pace) <= 5 * pace,
+                "{evictions} evictions in 100 looks, {pace} each"
+            );
+        }
     }
 }
