@@ -93,6 +93,11 @@ where
 /// # Reading
 impl<K: Hash + Eq, V, S: BuildHasher> Cache<K, V, S> {
     /// The value of a key. Counts as a use of the entry.
+    ///
+    /// On Linux it takes no lock where key and value are numbers, `bool`, `char`, or arrays of numbers of a usual length:
+    /// `[u8; N]` with `N` of 2, 4, 6, 8, 12, 16, 20, 24, 28, 32, 40, 48, 56, 64, 96 or 128, `[u64; N]`, `[i64; N]` and
+    /// `[f64; N]` with 2 to 8 or 16, and some of `u16`, `u32`, `i32` and `f32`. Any number of threads may then read one key
+    /// without waiting for each other. All other types are cloned under the shard's reader lock.
     #[doc(alias = "getIfPresent", alias = "get_if_present")]
     #[inline]
     pub fn get<Q>(&self, key: &Q) -> Option<V>

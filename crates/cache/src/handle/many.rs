@@ -22,7 +22,7 @@ impl<K: Hash + Eq, V, S: BuildHasher> Cache<K, V, S> {
     /// The values of many keys, in their order: what [`get`](Self::get) returns for each. Where the cache is larger than
     /// the processor's caches, this takes less time, since it waits for the memory of up to 16 keys at once. The clock is
     /// read once for these. In a small cache it takes longer than as many calls of `get`, since it locks a key's shard
-    /// three times.
+    /// up to three times.
     ///
     /// ```
     /// # fn main() -> Result<(), tidewheel::BuildError> {

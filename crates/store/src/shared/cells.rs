@@ -13,7 +13,7 @@
 
 use std::cell::UnsafeCell;
 use std::fmt;
-use std::mem::{MaybeUninit, needs_drop};
+use std::mem::{MaybeUninit, needs_drop, offset_of};
 use std::sync::atomic::Ordering::Relaxed;
 use std::sync::atomic::{AtomicU8, AtomicU32};
 
@@ -81,6 +81,12 @@ impl<K, V> Loose<K, V> {
 }
 
 impl<K, V> Entry<K, V> {
+    const KEY_WORD: usize =
+        plain::word_size(size_of::<K>(), offset_of!(Self, key), align_of::<Self>());
+
+    const VALUE_WORD: usize =
+        plain::word_size(size_of::<V>(), offset_of!(Self, value), align_of::<Self>());
+
     #[inline(always)]
     pub(crate) fn key(&self) -> &K {
         // SAFETY:
@@ -186,11 +192,11 @@ impl<K, V> Entry<K, V> {
     ///
     /// The slot is this thread's alone, but for readers without a lock.
     #[inline(always)]
-    unsafe fn write<T>(to: &UnsafeCell<MaybeUninit<T>>, value: T) {
+    unsafe fn write<T>(to: &UnsafeCell<MaybeUninit<T>>, value: T, word_size: usize) {
         let to = to.get().cast::<T>();
         if is_plain::<T>() {
             // SAFETY: it is a plain type, and only this thread writes it.
-            unsafe { plain::store(to, value) }
+            unsafe { plain::store(to, value, word_size) }
         } else {
             // SAFETY: readers without a lock look at plain types only.
             unsafe { to.write(value) }
@@ -208,8 +214,8 @@ impl<K, V> Entry<K, V> {
         // - The memory was initialised: with zeros, if nothing else.
         // - `write` writes plain types by words.
         unsafe {
-            let key = plain::load(self.key.get().cast::<K>());
-            let value = plain::load(self.value.get().cast::<V>());
+            let key = plain::load(self.key.get().cast::<K>(), Self::KEY_WORD);
+            let value = plain::load(self.value.get().cast::<V>(), Self::VALUE_WORD);
             (key, value)
         }
     }
@@ -294,8 +300,8 @@ impl<K, V> Cells<K, V> {
         cell.set_policy(entry.policy);
         // SAFETY: nobody else has the slot, since `self` is exclusive.
         unsafe {
-            Entry::<K, V>::write(&cell.key, entry.key);
-            Entry::<K, V>::write(&cell.value, entry.value);
+            Entry::<K, V>::write(&cell.key, entry.key, Entry::<K, V>::KEY_WORD);
+            Entry::<K, V>::write(&cell.value, entry.value, Entry::<K, V>::VALUE_WORD);
         }
         cell.state.store(entry.state, Relaxed);
     }
@@ -333,8 +339,8 @@ impl<K, V> Cells<K, V> {
         };
         // SAFETY: nobody else has the slot, since `self` is exclusive.
         unsafe {
-            Entry::<K, V>::write(&cell.key, key);
-            Entry::<K, V>::write(&cell.value, value);
+            Entry::<K, V>::write(&cell.key, key, Entry::<K, V>::KEY_WORD);
+            Entry::<K, V>::write(&cell.value, value, Entry::<K, V>::VALUE_WORD);
         }
         cell.set_policy(0);
         cell.set_pinned(false);
@@ -348,7 +354,7 @@ impl<K, V> Cells<K, V> {
         // SAFETY: the slot is not vacant. The value is overwritten, without a drop.
         let old = unsafe { (*cell.value.get()).assume_init_read() };
         // SAFETY: nobody else has the slot, since `self` is exclusive.
-        unsafe { Entry::<K, V>::write(&cell.value, value) };
+        unsafe { Entry::<K, V>::write(&cell.value, value, Entry::<K, V>::VALUE_WORD) };
         Some(old)
     }
 }

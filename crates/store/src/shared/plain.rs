@@ -1,4 +1,5 @@
-//! Types that may be copied while they are changed: any bits that their memory can hold are a value.
+//! Types that may be copied while they are changed: any bits that their memory can hold are a value. In stable Rust no type
+//! says that of itself, so they are listed.
 
 use std::any::TypeId;
 use std::marker::PhantomData;
@@ -6,20 +7,35 @@ use std::mem::MaybeUninit;
 use std::sync::atomic::Ordering::Relaxed;
 use std::sync::atomic::{AtomicU8, AtomicU16, AtomicU32, AtomicU64};
 
-/// Whether a type is a number, `bool` or `char`. The compiler knows the answer, if it optimises.
+/// Whether a type is a number, `bool` or `char`, or an array of numbers of one of the usual lengths. The compiler knows the
+/// answer, if it optimises.
 ///
 /// `bool` and `char` are written as a whole, so there is never another value in memory; the others take any bits.
 #[inline(always)]
 pub(crate) fn is_plain<T>() -> bool {
+    let of = id::<T>();
     macro_rules! is_one_of {
-        ($($one:ty)*) => { false $(|| is::<T, $one>())* };
+        ($($one:ty)*) => { false $(|| of == TypeId::of::<$one>())* };
+    }
+    macro_rules! is_array {
+        ($($one:ty: $($len:literal)*;)*) => { false $($(|| of == TypeId::of::<[$one; $len]>())*)* };
     }
     is_one_of!(u8 u16 u32 u64 u128 usize i8 i16 i32 i64 i128 isize f32 f64 bool char)
+        || is_array! {
+            u8: 2 4 6 8 12 16 20 24 28 32 40 48 56 64 96 128;
+            u16: 2 4 8;
+            u32: 2 3 4 8 16;
+            i32: 2 3 4 8 16;
+            f32: 2 3 4 8 16;
+            u64: 2 3 4 5 6 7 8 16;
+            i64: 2 3 4 5 6 7 8 16;
+            f64: 2 3 4 5 6 7 8 16;
+        }
 }
 
-/// Whether two types are the same.
+/// A type's identity, though it may borrow.
 #[inline(always)]
-fn is<T, U: 'static>() -> bool {
+fn id<T>() -> TypeId {
     trait Named {
         fn id(&self) -> TypeId
         where
@@ -36,16 +52,22 @@ fn is<T, U: 'static>() -> bool {
     }
     let of = PhantomData::<T>;
     // SAFETY:
-    // - Only the lifetime bound changes. `id` uses it for nothing but the name of the type.
-    // - If `T` borrows, its name may be that of the same type with other lifetimes. No type in question has any.
+    // - Only the lifetime bound changes. `id` uses it for nothing but the identity of the type.
+    // - If `T` borrows, that may be the identity of the same type with other lifetimes. No type in question has any.
     let of = unsafe { std::mem::transmute::<&dyn Named, &(dyn Named + 'static)>(&of) };
-    of.id() == TypeId::of::<U>()
+    of.id()
 }
 
-/// The words that a value is copied in: as large as its alignment allows.
+/// The size of the words in which a value is copied: the largest that its size and its place within its cell allow.
+pub(super) const fn word_size(size: usize, offset: usize, align: usize) -> usize {
+    let bits = size | offset | align | 8;
+    bits & bits.wrapping_neg()
+}
+
+/// Does something for each word of a value: `$size` is the size of the words.
 macro_rules! by_words {
-    ($of:ty, $word:ident => $copy:expr) => {
-        match align_of::<$of>() {
+    ($of:ty, $size:expr, $word:ident => $copy:expr) => {
+        match $size {
             1 => by_words!(@ $of, AtomicU8, $word, $copy),
             2 => by_words!(@ $of, AtomicU16, $word, $copy),
             4 => by_words!(@ $of, AtomicU32, $word, $copy),
@@ -71,7 +93,7 @@ unsafe fn word<'a, T, A>(value: *mut T, (_, i): (PhantomData<A>, usize)) -> &'a 
     unsafe { &*value.cast::<A>().add(i) }
 }
 
-/// A word in memory that nobody shares.
+/// A word in memory that nobody shares. It need not be aligned.
 ///
 /// # Safety
 ///
@@ -87,14 +109,14 @@ unsafe fn at<T, A>(value: *const T, (_, i): (PhantomData<A>, usize)) -> *mut A {
 /// # Safety
 ///
 /// - `from` is valid and aligned. Its memory was initialised, and all who write it meanwhile do so by [`store`].
-/// - `T` [is plain](is_plain).
+/// - `T` [is plain](is_plain). `word_size` divides its size and its address, and is what [`store`] is told.
 #[inline(always)]
-pub(super) unsafe fn load<T>(from: *mut T) -> T {
+pub(super) unsafe fn load<T>(from: *mut T, word_size: usize) -> T {
     let mut value = MaybeUninit::<T>::uninit();
     let to = value.as_mut_ptr();
-    by_words!(T, i => {
-        // SAFETY: both are valid, aligned, and have as many words.
-        unsafe { at(to, i).write(AtomicWord::read(word(from, i)).into()) }
+    by_words!(T, word_size, i => {
+        // SAFETY: both are valid and have as many words; the copy may be less aligned.
+        unsafe { at(to, i).write_unaligned(AtomicWord::read(word(from, i)).into()) }
     });
     // SAFETY: all its words were written. A plain type takes any bits; of `bool` and `char`, those of one write.
     unsafe { value.assume_init() }
@@ -105,14 +127,14 @@ pub(super) unsafe fn load<T>(from: *mut T) -> T {
 /// # Safety
 ///
 /// - `to` is valid and aligned, and only this thread writes it.
-/// - `T` [is plain](is_plain).
+/// - `T` [is plain](is_plain). `word_size` divides its size and its address.
 #[inline(always)]
-pub(super) unsafe fn store<T>(to: *mut T, value: T) {
+pub(super) unsafe fn store<T>(to: *mut T, value: T, word_size: usize) {
     let value = MaybeUninit::new(value);
     let from = value.as_ptr();
-    by_words!(T, i => {
-        // SAFETY: both are valid, aligned, and have as many words. Plain types have no padding.
-        unsafe { AtomicWord::write(word(to, i), at(from, i).read().into_inner()) }
+    by_words!(T, word_size, i => {
+        // SAFETY: both are valid and have as many words; the copy may be less aligned. Plain types have no padding.
+        unsafe { AtomicWord::write(word(to, i), at(from, i).read_unaligned().into_inner()) }
     });
 }
 
@@ -150,7 +172,18 @@ mod tests {
     fn numbers_are_plain_and_what_points_is_not() {
         assert!(is_plain::<u64>() && is_plain::<i128>() && is_plain::<char>() && is_plain::<f32>());
         assert!(!is_plain::<String>() && !is_plain::<&u64>() && !is_plain::<(u8, u64)>());
-        assert!(!is_plain::<AtomicU64>() && !is_plain::<()>());
+        assert!(!is_plain::<AtomicU64>() && !is_plain::<()>() && !is_plain::<[String; 2]>());
+        assert!(is_plain::<[u8; 32]>() && is_plain::<[f64; 3]>() && !is_plain::<[u8; 31]>());
+    }
+
+    #[test]
+    fn words_are_as_large_as_size_and_place_allow() {
+        assert_eq!(word_size(8, 0, 8), 8);
+        assert_eq!(word_size(32, 16, 8), 8, "an array of bytes behind a number");
+        assert_eq!(word_size(32, 16, 4), 4);
+        assert_eq!(word_size(16, 0, 16), 8);
+        assert_eq!(word_size(6, 8, 8), 2);
+        assert_eq!(word_size(1, 3, 4), 1);
     }
 
     #[test]
@@ -159,8 +192,9 @@ mod tests {
             let mut place = T::default();
             // SAFETY: it is a local of a plain type.
             let back = unsafe {
-                store(&raw mut place, value);
-                load(&raw mut place)
+                let size = word_size(size_of::<T>(), 0, align_of::<T>());
+                store(&raw mut place, value, size);
+                load(&raw mut place, size)
             };
             assert_eq!((place, back), (value, value));
         }
@@ -171,5 +205,7 @@ mod tests {
         check(u128::MAX / 3);
         check('ß');
         check(true);
+        check([7_u8; 32]);
+        check([1.5, 2.5, 3.5]);
     }
 }

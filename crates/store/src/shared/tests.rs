@@ -103,6 +103,28 @@ fn a_look_without_the_lock_finds_what_the_store_has() {
 }
 
 #[test]
+fn arrays_of_numbers_are_found_too() {
+    let mut store = TypedStore::<u16, [u8; 32]>::published();
+    let lens = store.lens().expect("an array of a usual length");
+    store.begin_change();
+    for key in 0..20 {
+        let place = place(u64::from(key));
+        let attributes = Attributes::default();
+        let place_of = |key: &u16| self::place(u64::from(*key));
+        store.insert(place, key, [key as u8; 32], attributes, 0, 100, &place_of);
+    }
+    store.end_change();
+    for key in 0..20 {
+        let found = lens.glimpse(place(u64::from(key)), || NEVER);
+        let Glimpse::Entry(stored, value) = found else {
+            panic!("{key} is there")
+        };
+        assert_eq!((stored, value), (key, [key as u8; 32]));
+    }
+    assert!(TypedStore::<u16, [u8; 31]>::published().lens().is_none());
+}
+
+#[test]
 fn what_has_attributes_is_read_under_the_lock() {
     let (mut store, lens) = published();
     store.begin_change();

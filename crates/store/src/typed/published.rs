@@ -16,8 +16,9 @@ impl Drop for Published {
 }
 
 impl<K, V> TypedStore<K, V> {
-    /// An empty store that may be read without its lock, if that is possible: for keys and values that are numbers, `bool`
-    /// or `char`, where the system can make other threads' stores visible (`membarrier` of Linux).
+    /// An empty store that may be read without its lock, if that is possible: for keys and values that are numbers, `bool`,
+    /// `char`, or arrays of numbers of one of the usual lengths, where the system can make other threads' stores visible
+    /// (`membarrier` of Linux).
     ///
     /// Whoever changes it says so: [`begin_change`](Self::begin_change) and [`end_change`](Self::end_change).
     #[must_use]
