@@ -38,6 +38,8 @@ pub(crate) struct Config<K, V> {
     pub(crate) refresher: Option<Refresher<K, V>>,
     pub(crate) refresh_queue: usize,
     pub(crate) refresh_parallelism: Option<usize>,
+    /// Whether memory is to lie on huge pages.
+    pub(crate) huge_pages: bool,
 }
 
 impl<K, V> fmt::Debug for Config<K, V> {
@@ -59,6 +61,7 @@ impl<K, V> fmt::Debug for Config<K, V> {
             .field("refresher", &self.refresher.is_some())
             .field("refresh_queue", &self.refresh_queue)
             .field("refresh_parallelism", &self.refresh_parallelism())
+            .field("huge_pages", &self.huge_pages)
             .finish()
     }
 }

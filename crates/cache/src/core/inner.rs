@@ -111,12 +111,15 @@ impl<K, V, S> Inner<K, V, S> {
     ) -> Arc<Self> {
         let lent = account.first_loan();
         let stores_plainly = config.stores_plainly();
+        let huge_pages = config.huge_pages;
         let ahead = match hooks.using {
             Some(_) => u64::MAX / 2,
             None => config.grace,
         };
         Arc::new(Self {
-            shards: (0..shards).map(|_| ShardCell::new(lent)).collect(),
+            shards: (0..shards)
+                .map(|_| ShardCell::new(lent, huge_pages))
+                .collect(),
             shift: 63 - shards.ilog2(),
             hasher,
             time,

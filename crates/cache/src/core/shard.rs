@@ -54,13 +54,16 @@ pub(crate) struct Shard<K, V> {
 }
 
 impl<K, V> ShardCell<K, V> {
-    pub(crate) fn new(lent: u64) -> Self {
+    pub(crate) fn new(lent: u64, huge_pages: bool) -> Self {
         // Under shuttle all go the way of the lock: it knows nothing of the other one.
         let mut store = if cfg!(all(shuttle, feature = "shuttle")) {
             TypedStore::new()
         } else {
             TypedStore::published()
         };
+        if huge_pages {
+            store.use_huge_pages();
+        }
         store.defer_frees();
         Self {
             lens: store.lens(),

@@ -37,6 +37,12 @@ const SHARDS_MAX: usize = 4096;
 /// Shards for each processor.
 const SHARDS_PER_CORE: usize = 8;
 
+/// Bytes that slot and index take beside key and value.
+const ENTRY_OVERHEAD: usize = 20;
+
+/// Bytes of the smallest cache that gets huge pages.
+const HUGE_FROM: u64 = 8 << 20;
+
 /// Events that the listener's queue holds unless told otherwise.
 const LISTENER_QUEUE: usize = 65_536;
 
@@ -103,6 +109,7 @@ impl<K, V> Builder<K, V> {
                 refresher: None,
                 refresh_queue: REFRESH_QUEUE,
                 refresh_parallelism: None,
+                huge_pages: false,
             },
             ttl_answered: false,
             capacity: None,
@@ -240,6 +247,35 @@ impl<K, V, S> Builder<K, V, S> {
     pub fn shards(mut self, shards: usize) -> Self {
         self.shards = Some(shards);
         self
+    }
+
+    /// Whether entries and index lie on pages of 2 MiB, on Linux where
+    /// `/sys/kernel/mm/transparent_hugepage/enabled` says `madvise` or `always`; not if not set. Elsewhere it does nothing,
+    /// nor for caches of less than 8 MiB: those whose [`max_capacity`](Self::max_capacity), without a
+    /// [`weigher`](Self::weigher), times the bytes of key, value and 20 is less.
+    ///
+    /// A cache of a million entries is read and written faster so, since the processor finds the addresses of its memory
+    /// sooner. Keys and values are meant that are stored in place. What they point to lies where it did, and so do
+    /// timers and what the eviction policy keeps.
+    ///
+    /// What it costs:
+    ///
+    /// - Memory comes and goes in steps of 2 MiB, which all such caches of the process share. So it holds up to 4 MiB more than
+    ///   they need: one step is begun, and one may be kept in reserve. After most entries have left, some steps may be kept
+    ///   for the few blocks of 8 to 64 KiB that are still in use there.
+    /// - The insertion that begins a step waits until the system has filled it with zeros, which takes some 100 µs,
+    ///   once for about 50,000 entries of `u64` to `u64`.
+    #[must_use]
+    pub fn huge_pages(mut self, wanted: bool) -> Self {
+        self.config.huge_pages = wanted;
+        self
+    }
+
+    /// Whether the cache may become large enough for huge pages. Nobody knows of one with weights, or without bound.
+    fn is_large(&self, capacity: Option<u64>) -> bool {
+        let entry = (size_of::<(K, V)>() + ENTRY_OVERHEAD) as u64;
+        let entries = capacity.filter(|_| self.config.weigher.is_none());
+        entries.is_none_or(|entries| entries.saturating_mul(entry) >= HUGE_FROM)
     }
 
     fn check(&self) -> Result<Option<u64>, BuildError> {
@@ -586,6 +622,7 @@ where
     pub fn build(mut self) -> Result<Cache<K, V, S>, BuildError> {
         let capacity = self.check()?;
         let shards = self.shard_count(capacity);
+        self.config.huge_pages &= self.is_large(capacity);
         self.config.grace = ticks(self.stale_on_error).min(GRACE_MAX);
         if let Some(most) = self.negative_capacity {
             self.config.negatives_per_shard = most.div_ceil(shards as u64);

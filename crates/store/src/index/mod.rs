@@ -60,7 +60,7 @@ use crowd::Crowd;
 use segment::{Segment, capacity};
 use ways::Ways;
 
-use crate::shared::Block;
+use crate::shared::{Block, Purpose};
 
 /// Buckets of the largest segment.
 const SEGMENT_BUCKETS_MAX: usize = 512;
@@ -120,6 +120,8 @@ pub(crate) struct Index {
     freed: Option<Vec<Block<Bucket>>>,
     /// What readers without a lock go by, if there are any.
     ways: Option<Ways>,
+    /// Of its blocks.
+    purpose: Purpose,
 }
 
 /// Memory that an index no longer needs.
@@ -139,6 +141,7 @@ impl Index {
             crowd: Crowd::new(),
             freed: None,
             ways: None,
+            purpose: Purpose::OWN,
         }
     }
 
@@ -249,8 +252,7 @@ impl Index {
         debug_assert_ne!(id, 0, "id 0 marks a vacant pair");
         if self.directory.is_empty() {
             self.directory.push(0);
-            self.segments
-                .push(Segment::new(0, 0, 1, self.ways.is_some()));
+            self.segments.push(Segment::new(0, 0, 1, self.purpose));
             self.buckets = 1;
             self.at_depth[0] = 1;
             self.publish_all();

@@ -22,7 +22,7 @@ impl Index {
         }
         if buckets < SEGMENT_BUCKETS_MAX {
             let larger = next_size(buckets);
-            let old = segment.resize(larger, self.ways.is_some());
+            let old = segment.resize(larger, self.purpose);
             self.publish(number);
             self.free(old);
             self.buckets += larger - buckets;
@@ -49,7 +49,7 @@ impl Index {
     #[cold]
     fn crowd_out(&mut self, number: u32) {
         let segment = &mut self.segments[number as usize];
-        let mut crowded = Segment::new(segment.start, segment.depth, 0, false);
+        let mut crowded = Segment::new(segment.start, segment.depth, 0, self.purpose);
         crowded.len = segment.len;
         let old = std::mem::replace(segment, crowded);
         self.publish(number);
@@ -64,7 +64,7 @@ impl Index {
         let segment = &mut self.segments[number as usize];
         let len = segment.len as usize;
         let (start, depth) = (segment.start, segment.depth);
-        let mut own = Segment::new(start, depth, size_for(len + len / 4), self.ways.is_some());
+        let mut own = Segment::new(start, depth, size_for(len + len / 4), self.purpose);
         for pair in self.crowd.take(segment.places()) {
             own.insert(pair);
         }
@@ -83,7 +83,7 @@ impl Index {
         let segment = &mut self.segments[number as usize];
         let smaller = size_for(len + len / 4);
         if smaller < buckets {
-            let old = segment.resize(smaller, self.ways.is_some());
+            let old = segment.resize(smaller, self.purpose);
             self.publish(number);
             self.free(old);
             self.buckets -= buckets - smaller;
@@ -103,15 +103,15 @@ impl Index {
         let upper = |pair: Pair| pair.place >> (32 - depth) & 1 == 1;
         let upper_len = old.pairs().filter(|pair| upper(*pair)).count();
         let middle = old.start | 1 << (32 - depth);
-        let is_shared = self.ways.is_some();
+        let purpose = self.purpose;
         let mut halves = [
             Segment::new(
                 old.start,
                 depth,
                 size_for(old.len as usize - upper_len),
-                is_shared,
+                purpose,
             ),
-            Segment::new(middle, depth, size_for(upper_len), is_shared),
+            Segment::new(middle, depth, size_for(upper_len), purpose),
         ];
         old.pairs()
             .for_each(|pair| halves[usize::from(upper(pair))].insert(pair));
@@ -151,7 +151,7 @@ impl Index {
             return false;
         }
         let (start, buckets) = (start.min(other.start), size_for(len + len / 4));
-        let mut joined = Segment::new(start, depth - 1, buckets, self.ways.is_some());
+        let mut joined = Segment::new(start, depth - 1, buckets, self.purpose);
         for half in [number, sibling] {
             let half = &self.segments[half as usize];
             half.pairs().for_each(|pair| joined.insert(pair));

@@ -4,7 +4,7 @@ use std::ops::RangeInclusive;
 
 use super::bucket::{Bucket, Pair, WORDS};
 use super::{Elsewhere, scatter};
-use crate::shared::Block;
+use crate::shared::{Block, Purpose};
 
 /// Draws of a random cell that may be vacant.
 const SAMPLE_TRIES: u32 = 8;
@@ -44,10 +44,9 @@ pub(super) fn size_for(len: usize) -> usize {
 }
 
 impl Segment {
-    /// `is_shared` says whether readers without a lock may look at it.
-    pub(super) fn new(start: u32, depth: u8, buckets: usize, is_shared: bool) -> Self {
+    pub(super) fn new(start: u32, depth: u8, buckets: usize, purpose: Purpose) -> Self {
         Self {
-            buckets: Block::zeroed(buckets, is_shared),
+            buckets: Block::zeroed(buckets, purpose),
             len: 0,
             start,
             depth,
@@ -204,8 +203,8 @@ impl Segment {
     }
 
     /// Gives the segment another number of buckets; returns the old ones.
-    pub(super) fn resize(&mut self, buckets: usize, is_shared: bool) -> Block<Bucket> {
-        let mut new = Self::new(self.start, self.depth, buckets, is_shared);
+    pub(super) fn resize(&mut self, buckets: usize, purpose: Purpose) -> Block<Bucket> {
+        let mut new = Self::new(self.start, self.depth, buckets, purpose);
         self.pairs().for_each(|pair| new.insert(pair));
         std::mem::replace(self, new).buckets
     }

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use super::Index;
-use crate::shared::{Block, Roots, Way};
+use crate::shared::{Block, Purpose, Roots, Way};
 
 #[derive(Debug)]
 pub(super) struct Ways {
@@ -25,10 +25,16 @@ impl Index {
             "its memory is shared from the beginning"
         );
         self.defer_frees();
+        self.purpose.is_shared = true;
         self.ways = Some(Ways {
             roots: Arc::clone(roots),
             block: Block::empty(),
         });
+    }
+
+    /// From now on memory is to lie on huge pages, where there are any.
+    pub(crate) fn use_huge_pages(&mut self) {
+        self.purpose.on_huge_page = true;
     }
 
     /// Leads readers to a segment's buckets as they are now.
@@ -53,7 +59,7 @@ impl Index {
         let Some(mut ways) = self.ways.take() else {
             return;
         };
-        let block = Block::zeroed(self.directory.len(), true);
+        let block = Block::zeroed(self.directory.len(), Purpose::SHARED);
         for number in 0..self.segments.len() as u32 {
             self.lead(&block, number);
         }

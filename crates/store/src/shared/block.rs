@@ -1,6 +1,6 @@
 //! An array that never moves, and whose memory waits for its readers.
 
-use std::alloc::{Layout, alloc_zeroed, dealloc, handle_alloc_error};
+use std::alloc::Layout;
 use std::fmt;
 use std::marker::PhantomData;
 use std::mem::needs_drop;
@@ -8,6 +8,7 @@ use std::ops::Deref;
 use std::ptr::NonNull;
 
 use super::limbo;
+use super::memory::Memory;
 
 /// Types for which zeroed memory is a value.
 ///
@@ -16,6 +17,29 @@ use super::limbo;
 /// It is.
 pub(crate) unsafe trait Zeroed {}
 
+/// What a block is for.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Purpose {
+    /// Threads without a lock may be reading it.
+    pub(crate) is_shared: bool,
+    /// It is to lie on a huge page, if there are any and its size suits.
+    pub(crate) on_huge_page: bool,
+}
+
+impl Purpose {
+    /// For whoever has it.
+    pub(crate) const OWN: Self = Self {
+        is_shared: false,
+        on_huge_page: false,
+    };
+
+    /// For readers without a lock.
+    pub(crate) const SHARED: Self = Self {
+        is_shared: true,
+        on_huge_page: false,
+    };
+}
+
 /// A fixed number of values, zeroed at first. They are changed through shared references, so they consist of atomics or
 /// look after themselves. Dropping it drops none of them.
 pub(crate) struct Block<T> {
@@ -23,6 +47,7 @@ pub(crate) struct Block<T> {
     len: u32,
     /// Whether threads without a lock may be reading it.
     is_shared: bool,
+    is_in_slab: bool,
     values: PhantomData<T>,
 }
 
@@ -32,22 +57,19 @@ unsafe impl<T: Send> Send for Block<T> {}
 unsafe impl<T: Sync> Sync for Block<T> {}
 
 impl<T: Zeroed> Block<T> {
-    pub(crate) fn zeroed(len: usize, is_shared: bool) -> Self {
+    pub(crate) fn zeroed(len: usize, purpose: Purpose) -> Self {
         const { assert!(!needs_drop::<T>() && size_of::<T>() > 0) };
         let count = u32::try_from(len).expect("blocks are short");
         if len == 0 {
             return Self::empty();
         }
         let layout = Layout::array::<T>(len).expect("blocks are short");
-        // SAFETY: neither the type nor the length is of size 0.
-        let at = unsafe { alloc_zeroed(layout) };
-        let Some(at) = NonNull::new(at.cast::<T>()) else {
-            handle_alloc_error(layout)
-        };
+        let (at, is_in_slab) = Memory::zeroed(layout, purpose.on_huge_page).leak();
         Self {
-            at,
+            at: at.cast(),
             len: count,
-            is_shared,
+            is_shared: purpose.is_shared,
+            is_in_slab,
             values: PhantomData,
         }
     }
@@ -60,6 +82,7 @@ impl<T> Block<T> {
             at: NonNull::dangling(),
             len: 0,
             is_shared: false,
+            is_in_slab: false,
             values: PhantomData,
         }
     }
@@ -91,15 +114,11 @@ impl<T> Drop for Block<T> {
             return;
         }
         let layout = Layout::array::<T>(self.len as usize).expect("it was allocated with this");
-        let at = self.at.cast();
+        // SAFETY: `zeroed` leaked it with this layout.
+        let memory = unsafe { Memory::leaked(self.at.cast(), layout, self.is_in_slab) };
         if self.is_shared {
-            // SAFETY:
-            // - `zeroed` allocated it with this layout.
-            // - Whoever links shared blocks unlinks them before they are dropped: `Roots` says how.
-            unsafe { limbo::retire(at, layout) }
-        } else {
-            // SAFETY: `zeroed` allocated it with this layout, and nobody else knows of it.
-            unsafe { dealloc(at.as_ptr(), layout) }
+            // SAFETY: Whoever links shared blocks unlinks them before they are dropped: `Roots` says how.
+            unsafe { limbo::retire(memory) }
         }
     }
 }

@@ -17,7 +17,7 @@ use std::mem::{MaybeUninit, needs_drop, offset_of};
 use std::sync::atomic::Ordering::Relaxed;
 use std::sync::atomic::{AtomicU8, AtomicU32};
 
-use super::block::{Block, Zeroed};
+use super::block::{Block, Purpose, Zeroed};
 use super::plain::{self, is_plain};
 
 /// "No deadline" in 40 bits.
@@ -248,8 +248,8 @@ impl<K, V> Cells<K, V> {
     }
 
     /// Vacant slots. Each names the next one, and the last one names `end`.
-    pub(crate) fn vacant(count: u16, end: u16, is_shared: bool) -> Self {
-        let cells = Self(Block::zeroed(usize::from(count), is_shared));
+    pub(crate) fn vacant(count: u16, end: u16, purpose: Purpose) -> Self {
+        let cells = Self(Block::zeroed(usize::from(count), purpose));
         for (cell, at) in cells.0.iter().zip(1..) {
             cell.low.store(at, Relaxed);
         }
@@ -407,7 +407,7 @@ mod tests {
     }
 
     fn one<K, V>(key: K, value: V) -> Cells<K, V> {
-        let mut cells = Cells::vacant(8, u16::MAX, false);
+        let mut cells = Cells::vacant(8, u16::MAX, Purpose::OWN);
         cells.put(0, Loose::new(key, value));
         cells
     }

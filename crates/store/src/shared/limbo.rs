@@ -15,13 +15,12 @@
 //! Sources: Fraser, "Practical lock-freedom" (2004), for epochs; Desnoyers et al., "User-Level Implementations of
 //! Read-Copy Update" (2012), for the fence by system call.
 
-use std::alloc::{Layout, dealloc};
 use std::collections::VecDeque;
-use std::ptr::NonNull;
 use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 use std::sync::atomic::{AtomicU64, Ordering, compiler_fence, fence};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
+use super::memory::Memory;
 use super::seats::{SEATS, seat};
 
 /// A bag is closed when it holds this much: one fence for it.
@@ -67,29 +66,9 @@ impl Drop for Pin {
     }
 }
 
-/// A block that nothing leads to any more.
-struct Dead {
-    at: NonNull<u8>,
-    layout: Layout,
-}
-
-// SAFETY:
-// - It is memory that nobody uses but readers that were pinned when it was retired.
-// - The allocator takes it back on any thread.
-unsafe impl Send for Dead {}
-
-impl Drop for Dead {
-    fn drop(&mut self) {
-        // SAFETY:
-        // - `retire` demands that it was allocated with this layout, and is given up.
-        // - The limbo drops it when no reader can be in it.
-        unsafe { dealloc(self.at.as_ptr(), self.layout) }
-    }
-}
-
 /// Blocks that were unlinked before one fence, and who was pinned then.
 struct Bag {
-    blocks: Vec<Dead>,
+    blocks: Vec<Memory>,
     pinned: Vec<(usize, u64)>,
 }
 
@@ -103,7 +82,7 @@ impl Bag {
 }
 
 struct Limbo {
-    open: Vec<Dead>,
+    open: Vec<Memory>,
     bytes: usize,
     closed: VecDeque<Bag>,
 }
@@ -122,12 +101,11 @@ fn limbo() -> MutexGuard<'static, Limbo> {
 ///
 /// # Safety
 ///
-/// - The block was allocated by the global allocator with this layout, and nobody else frees it.
-/// - Nothing leads to it any more: a reader that pins itself from now on cannot meet it.
-pub(super) unsafe fn retire(at: NonNull<u8>, layout: Layout) {
+/// Nothing leads to it any more: a reader that pins itself from now on cannot meet it.
+pub(super) unsafe fn retire(memory: Memory) {
     let mut limbo = limbo();
-    limbo.open.push(Dead { at, layout });
-    limbo.bytes += layout.size();
+    limbo.bytes += memory.bytes();
+    limbo.open.push(memory);
     let is_full = limbo.bytes >= BAG_BYTES || limbo.open.len() >= BAG_BLOCKS;
     let free = if is_full { limbo.collect() } else { Vec::new() };
     drop(limbo);
@@ -136,7 +114,7 @@ pub(super) unsafe fn retire(at: NonNull<u8>, layout: Layout) {
 
 impl Limbo {
     /// Closes the open bag, and takes out what nobody can be in.
-    fn collect(&mut self) -> Vec<Dead> {
+    fn collect(&mut self) -> Vec<Memory> {
         // Without the fence nobody knows who is pinned. Then the bag stays open.
         if fence_all() {
             let pinned = COUNTS.iter().map(|count| count.0.load(Acquire)).enumerate();

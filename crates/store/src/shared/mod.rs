@@ -27,13 +27,17 @@ mod block;
 mod cells;
 mod lanes;
 mod limbo;
+mod memory;
 mod plain;
 mod roots;
 mod seats;
+mod slab;
+mod slabs;
 #[cfg(test)]
 mod tests;
+mod units;
 
-pub(crate) use block::Block;
+pub(crate) use block::{Block, Purpose};
 pub(crate) use cells::{Cells, DEADLINE_MAX, Entry, Loose};
 pub(crate) use lanes::{LANES, Lanes, first};
 pub use roots::{Glimpse, Lens};

@@ -230,6 +230,18 @@ fn looks_without_the_lock_count_as_hits() {
 #[test]
 fn readers_see_whole_values_in_order_while_everything_changes() {
     let (store, lens) = published();
+    read_while_everything_changes(store, lens);
+}
+
+/// What they read goes back to slabs, and slabs to the system.
+#[test]
+fn readers_see_whole_values_on_huge_pages() {
+    let (mut store, lens) = published();
+    store.use_huge_pages();
+    read_while_everything_changes(store, lens);
+}
+
+fn read_while_everything_changes(store: Store, lens: Lens<u64, u128>) {
     let store = Mutex::new(store);
     let lasting = 4 * SCALE.min(100);
     let passing = 40 * SCALE;

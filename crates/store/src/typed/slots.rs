@@ -13,7 +13,7 @@ use super::attributes::Attributes;
 use super::columns::Columns;
 use super::spots::Spots;
 use crate::prefetch::prefetch;
-use crate::shared::{Cells, Entry, Loose, Roots};
+use crate::shared::{Cells, Entry, Loose, Purpose, Roots};
 
 /// Bytes that a page should not exceed by much.
 const PAGE_BYTES: usize = 64 * 1024;
@@ -88,6 +88,8 @@ pub(crate) struct Slots<K, V> {
     freed: Option<Vec<Cells<K, V>>>,
     /// What readers without a lock go by, if there are any.
     spots: Option<Spots>,
+    /// Of its pages' memory.
+    purpose: Purpose,
 }
 
 /// Memory that slots no longer need.
@@ -109,6 +111,7 @@ impl<K, V> Slots<K, V> {
             len: 0,
             freed: None,
             spots: None,
+            purpose: Purpose::OWN,
         }
     }
 
@@ -119,7 +122,17 @@ impl<K, V> Slots<K, V> {
             "its memory is shared from the beginning"
         );
         self.defer_frees();
+        self.purpose.is_shared = true;
         self.spots = Some(Spots::new(roots));
+    }
+
+    /// From now on memory is to lie on huge pages, where there are any.
+    pub(crate) fn use_huge_pages(&mut self) {
+        self.purpose.on_huge_page = true;
+    }
+
+    pub(crate) fn uses_huge_pages(&self) -> bool {
+        self.purpose.on_huge_page
     }
 
     pub(crate) fn len(&self) -> usize {
@@ -316,7 +329,7 @@ impl<K, V> Slots<K, V> {
             "2^32 entries are in one shard"
         );
         let page = Page {
-            cells: Cells::vacant(Self::PAGE as u16, FULL, self.spots.is_some()),
+            cells: Cells::vacant(Self::PAGE as u16, FULL, self.purpose),
             columns: None,
             // No entry has id 0: in the index it marks an empty place.
             free: u16::from(number == 0),

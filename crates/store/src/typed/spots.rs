@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use super::slots::Page;
-use crate::shared::{Block, Roots, Spot};
+use crate::shared::{Block, Purpose, Roots, Spot};
 
 #[derive(Debug)]
 pub(super) struct Spots {
@@ -31,7 +31,7 @@ impl Spots {
         if pages <= len && (len < 64 || pages > len / 4) {
             return;
         }
-        let block = Block::<Spot>::zeroed(pages + pages / 2, true);
+        let block = Block::<Spot>::zeroed(pages + pages / 2, Purpose::SHARED);
         for (new, old) in block.iter().zip(self.block.iter()) {
             new.copy(old);
         }
