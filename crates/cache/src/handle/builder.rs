@@ -260,11 +260,12 @@ impl<K, V, S> Builder<K, V, S> {
     ///
     /// What it costs:
     ///
-    /// - Memory comes and goes in steps of 2 MiB, which all such caches of the process share. So it holds up to 4 MiB more than
-    ///   they need: one step is begun, and one may be kept in reserve. After most entries have left, some steps may be kept
-    ///   for the few blocks of 8 to 64 KiB that are still in use there.
-    /// - The insertion that begins a step waits until the system has filled it with zeros, which takes some 100 µs,
-    ///   once for about 50,000 entries of `u64` to `u64`.
+    /// - Resident memory grows in steps of 2 MiB, which all such caches of the process share: they hold up to 4 MiB more than
+    ///   they need, since one step is begun, and one may be in reserve. Gaps between blocks may add a few per cent. When
+    ///   less than a quarter of a step is in use, the rest goes back to the system, and what is left there lies on small pages until
+    ///   half is in use again.
+    /// - The insertion that begins a step waits until the system has filled it with zeros: 30 to 100 µs, once for about
+    ///   50,000 entries of `u64` to `u64`.
     #[must_use]
     pub fn huge_pages(mut self, wanted: bool) -> Self {
         self.config.huge_pages = wanted;

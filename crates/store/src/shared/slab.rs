@@ -1,5 +1,6 @@
 //! A slab: 2 MiB at a multiple of 2 MiB, for which the system is asked to use one huge page.
 
+use std::ops::Range;
 use std::ptr::NonNull;
 
 /// A huge page of the processors that most use. Where theirs are larger, the slabs lie on small pages.
@@ -29,6 +30,27 @@ impl Slab {
         assert!(offset < SLAB_BYTES, "it lies within");
         // SAFETY: it is within the memory, as was seen just now.
         unsafe { self.0.add(offset) }
+    }
+}
+
+impl Slab {
+    /// From now on the system is to use a huge page, or small ones.
+    pub(super) fn ask_for_huge_page(&self, wanted: bool) {
+        system::advise(self.0, wanted);
+    }
+
+    /// The system may take back the small pages within these bytes. They are zeros then, or stay as they are.
+    ///
+    /// # Safety
+    ///
+    /// Nobody uses these bytes.
+    pub(super) unsafe fn discard(&self, bytes: Range<usize>) {
+        let page = system::page_bytes();
+        let (start, end) = (bytes.start.next_multiple_of(page), bytes.end / page * page);
+        if start < end && end <= SLAB_BYTES {
+            // SAFETY: they are whole pages of the slab, and nobody uses them.
+            unsafe { system::discard(self.at(start), end - start) }
+        }
     }
 }
 
@@ -69,6 +91,28 @@ mod system {
         }
     }
 
+    pub(super) fn advise(slab: NonNull<u8>, huge: bool) {
+        let advice = if huge {
+            Advice::LinuxHugepage
+        } else {
+            Advice::LinuxNoHugepage
+        };
+        // SAFETY: it changes nothing that the program sees.
+        let _ = unsafe { madvise(slab.as_ptr().cast(), SLAB_BYTES, advice) };
+    }
+
+    pub(super) fn page_bytes() -> usize {
+        rustix::param::page_size()
+    }
+
+    /// # Safety
+    ///
+    /// They are whole pages of a slab, and nobody uses them.
+    pub(super) unsafe fn discard(at: NonNull<u8>, bytes: usize) {
+        // SAFETY: as demanded.
+        let _ = unsafe { madvise(at.as_ptr().cast(), bytes, Advice::LinuxDontNeed) };
+    }
+
     /// # Safety
     ///
     /// [`map`] returned it, and nobody uses it any more.
@@ -96,6 +140,20 @@ mod system {
         NonNull::new(unsafe { alloc(layout()) })
     }
 
+    pub(super) fn advise(_: NonNull<u8>, _: bool) {}
+
+    pub(super) fn page_bytes() -> usize {
+        4096
+    }
+
+    /// # Safety
+    ///
+    /// They are whole pages of a slab, and nobody uses them.
+    pub(super) unsafe fn discard(at: NonNull<u8>, bytes: usize) {
+        // SAFETY: as demanded.
+        unsafe { at.write_bytes(0, bytes) }
+    }
+
     /// # Safety
     ///
     /// [`map`] returned it, and nobody uses it any more.
@@ -112,6 +170,17 @@ mod system {
     pub(super) fn map() -> Option<NonNull<u8>> {
         None
     }
+
+    pub(super) fn advise(_: NonNull<u8>, _: bool) {}
+
+    pub(super) fn page_bytes() -> usize {
+        super::SLAB_BYTES
+    }
+
+    /// # Safety
+    ///
+    /// None: there are no slabs.
+    pub(super) unsafe fn discard(_: NonNull<u8>, _: usize) {}
 
     /// # Safety
     ///

@@ -8,9 +8,12 @@
 //! address tells its slab.
 //!
 //! The oldest slab is taken first, so that the youngest ones become empty when a cache shrinks: segments of the index move to
-//! another block when they become smaller, and entries move to the pages that were there first. One empty slab is kept
-//! while others are in use. Otherwise a cache whose size goes up and down by a block could cost a huge page, which the
-//! system fills with zeros, each time.
+//! another block when they become smaller, and entries move to the pages that were there first. One slab that was begun and
+//! is empty again is kept while others are in use. Otherwise a cache whose size goes up and down by a block could cost a huge
+//! page, which the system fills with zeros, each time.
+//!
+//! Still, a few blocks may stay in each of many slabs. So a slab that was half full, and of which less than a quarter is left, is
+//! *thin*: the system gets its vacant small pages back, and is asked for no huge page there, until it is half full again.
 //!
 //! Slabs are kept by the length of their longest run, in steps of a quarter. These are also the steps that segments
 //! grow by. A search takes no longer when there are more slabs; but for the number of the slab that a block lies in, which is
@@ -18,6 +21,7 @@
 
 use std::alloc::Layout;
 use std::collections::BTreeMap;
+use std::ops::Range;
 use std::ptr::NonNull;
 use std::sync::{Mutex, PoisonError};
 
@@ -50,11 +54,58 @@ const fn class_with_room(units: usize) -> usize {
     if reached < units { class + 1 } else { class }
 }
 
+/// Units in use above which a slab is whole, and below which it becomes thin.
+const WHOLE: usize = UNITS / 2;
+const THIN: usize = UNITS / 4;
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Stage {
+    /// It is filled for the first time.
+    Begun,
+    Whole,
+    Thin,
+}
+
 struct Used {
     slab: Slab,
     units: Units,
     /// Where it is filed; `None` if it is too full for any block, or kept in reserve.
     class: Option<usize>,
+    stage: Stage,
+}
+
+impl Used {
+    fn take(&mut self, count: usize) -> NonNull<u8> {
+        let unit = self.units.take(count).expect("it has room");
+        if self.units.count() > WHOLE && self.stage != Stage::Whole {
+            if self.stage == Stage::Thin {
+                self.slab.ask_for_huge_page(true);
+            }
+            self.stage = Stage::Whole;
+        }
+        self.slab.at(unit * UNIT)
+    }
+
+    fn give(&mut self, unit: usize, count: usize) {
+        self.units.give(unit, count);
+        match self.stage {
+            Stage::Whole if self.units.count() < THIN => {
+                self.stage = Stage::Thin;
+                self.slab.ask_for_huge_page(false);
+                self.discard(|_| true);
+            }
+            Stage::Thin => self.discard(|run| run.contains(&unit)),
+            Stage::Begun | Stage::Whole => {}
+        }
+    }
+
+    /// The system gets runs of vacant units back.
+    fn discard(&self, chosen: impl Fn(&Range<usize>) -> bool) {
+        for run in self.units.vacant().filter(chosen) {
+            // SAFETY: these units are vacant, and stay so while the slabs are locked.
+            unsafe { self.slab.discard(run.start * UNIT..run.end * UNIT) }
+        }
+    }
 }
 
 pub(super) struct Slabs {
@@ -109,9 +160,7 @@ impl Slabs {
             Some(number) => number,
             None => self.add()?,
         };
-        let used = self.used(number);
-        let unit = used.units.take(count).expect("it has room");
-        let at = used.slab.at(unit * UNIT);
+        let at = self.used(number).take(count);
         self.file(number);
         Some(at)
     }
@@ -120,9 +169,9 @@ impl Slabs {
     fn give(&mut self, address: usize, bytes: usize) -> [Option<Slab>; 2] {
         let start = address - address % SLAB_BYTES;
         let number = *self.numbers.get(&start).expect("blocks lie in slabs");
-        let units = &mut self.used(number).units;
-        units.give((address - start) / UNIT, bytes.div_ceil(UNIT));
-        if !units.is_empty() {
+        let used = self.used(number);
+        used.give((address - start) / UNIT, bytes.div_ceil(UNIT));
+        if used.units.count() > 0 {
             self.file(number);
             return [None, None];
         }
@@ -140,7 +189,7 @@ impl Slabs {
                 spare.map(|spare| self.remove(spare)),
             ];
         }
-        if spare.is_some() {
+        if spare.is_some() || self.used(number).stage != Stage::Begun {
             return [Some(self.remove(number)), None];
         }
         self.spare = Some(number);
@@ -158,6 +207,7 @@ impl Slabs {
             slab: Slab::new()?,
             units: Units::new(),
             class: None,
+            stage: Stage::Begun,
         };
         let number = self.holes.first().unwrap_or(self.slabs.len() as u32);
         self.numbers.insert(used.slab.address(), number);
@@ -237,27 +287,86 @@ mod tests {
         assert!(!suits(8 * KIB - 1, 8) && !suits(64 * KIB + 1, 8) && !suits(8 * KIB, 4096));
     }
 
-    /// One is kept while another one is in use; none when nothing is.
+    fn give_all(slabs: &mut Slabs, blocks: impl Iterator<Item = NonNull<u8>>) {
+        for block in blocks {
+            slabs.give(block.as_ptr().addr(), 62 * KIB);
+        }
+    }
+
+    fn take_some(slabs: &mut Slabs, count: usize) -> Vec<NonNull<u8>> {
+        (0..count).map(|_| slabs.take(62 * KIB).unwrap()).collect()
+    }
+
     #[test]
-    fn empty_slabs_go_back() {
+    fn slabs_go_back_when_they_are_empty() {
         let mut slabs = Slabs::new();
-        let blocks: Vec<NonNull<u8>> = (0..33 * 4).map(|_| slabs.take(62 * KIB).unwrap()).collect();
-        assert_eq!(slabs_of(&slabs), 4);
-        let mut given = 0;
-        for (i, block) in blocks.iter().enumerate().rev() {
-            let went = slabs.give(block.as_ptr().addr(), 62 * KIB);
-            given += went.iter().flatten().count();
-            let in_use = i.div_ceil(33);
-            let kept = usize::from(in_use < 4 && in_use > 0);
-            assert_eq!(
-                (slabs_of(&slabs), given),
-                (in_use + kept, 4 - in_use - kept)
-            );
+        let mut blocks = take_some(&mut slabs, 33 * 4);
+        for in_use in (0..4).rev() {
+            assert_eq!(slabs_of(&slabs), in_use + 1);
+            give_all(&mut slabs, blocks.drain(in_use * 33..));
+            assert_eq!(slabs_of(&slabs), in_use);
         }
         // And numbers are given again.
-        let again = slabs.take(62 * KIB).unwrap();
+        let again = take_some(&mut slabs, 1);
         assert_eq!((slabs.slabs.len(), slabs_of(&slabs)), (4, 1));
-        slabs.give(again.as_ptr().addr(), 62 * KIB);
+        give_all(&mut slabs, again.into_iter());
+    }
+
+    #[test]
+    fn a_slab_that_was_begun_is_kept_while_another_one_is_in_use() {
+        let mut slabs = Slabs::new();
+        let blocks = take_some(&mut slabs, 33);
+        for _ in 0..3 {
+            let next = take_some(&mut slabs, 1);
+            assert_eq!((slabs_of(&slabs), slabs.spare), (2, None));
+            give_all(&mut slabs, next.into_iter());
+            assert_eq!((slabs_of(&slabs), slabs.spare), (2, Some(1)));
+        }
+        give_all(&mut slabs, blocks.into_iter());
+        assert_eq!((slabs_of(&slabs), slabs.spare), (0, None));
+    }
+
+    #[test]
+    fn a_slab_is_thin_when_little_is_left_until_it_is_half_full_again() {
+        let mut slabs = Slabs::new();
+        let bytes = 32 * KIB;
+        let mut blocks: Vec<NonNull<u8>> = Vec::new();
+        let mut fill = |slabs: &mut Slabs, blocks: &mut Vec<NonNull<u8>>, count: usize| {
+            while blocks.len() < count {
+                let block = slabs.take(bytes).unwrap();
+                // SAFETY: it was taken just now, and nobody else has it.
+                unsafe { block.write_bytes(blocks.len() as u8, bytes) };
+                blocks.push(block);
+            }
+        };
+        let thin = |slabs: &mut Slabs, blocks: &mut Vec<NonNull<u8>>, count: usize| {
+            for block in blocks.drain(count..) {
+                slabs.give(block.as_ptr().addr(), bytes);
+            }
+        };
+        fill(&mut slabs, &mut blocks, 30);
+        thin(&mut slabs, &mut blocks, 5);
+        assert!(
+            slabs.used(0).stage == Stage::Begun,
+            "it was never half full"
+        );
+        fill(&mut slabs, &mut blocks, 33);
+        thin(&mut slabs, &mut blocks, 16);
+        assert!(slabs.used(0).stage == Stage::Whole);
+        thin(&mut slabs, &mut blocks, 15);
+        assert!(slabs.used(0).stage == Stage::Thin);
+        thin(&mut slabs, &mut blocks, 3);
+        fill(&mut slabs, &mut blocks, 32);
+        assert!(slabs.used(0).stage == Stage::Thin);
+        fill(&mut slabs, &mut blocks, 33);
+        assert!(slabs.used(0).stage == Stage::Whole);
+        for (block, number) in blocks.iter().zip(0..) {
+            // SAFETY: it was written, and is still taken.
+            let byte = unsafe { block.add(bytes - 1).read() };
+            assert_eq!(byte, number, "what is in use is not discarded");
+        }
+        thin(&mut slabs, &mut blocks, 0);
+        assert_eq!(slabs_of(&slabs), 0);
     }
 
     /// Against a map of what is taken: blocks do not overlap, the oldest slab with room is taken, and nothing stays.

@@ -19,8 +19,9 @@ impl Units {
         }
     }
 
-    pub(super) fn is_empty(&self) -> bool {
-        self.count == 0
+    /// Units that are taken.
+    pub(super) fn count(&self) -> usize {
+        self.count
     }
 
     /// Takes the first vacant units that lie together; returns the first of them.
@@ -50,7 +51,7 @@ impl Units {
     }
 
     /// Runs of vacant units, in order.
-    fn vacant(&self) -> impl Iterator<Item = Range<usize>> {
+    pub(super) fn vacant(&self) -> impl Iterator<Item = Range<usize>> {
         let mut from = 0;
         std::iter::from_fn(move || {
             let start = self.first(from, false);
@@ -91,6 +92,6 @@ mod tests {
         units.give(0, 60);
         assert_eq!(units.longest(), 70);
         units.give(70, UNITS - 70);
-        assert!(units.is_empty() && units.longest() == UNITS);
+        assert_eq!((units.count(), units.longest()), (0, UNITS));
     }
 }
