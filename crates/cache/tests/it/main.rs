@@ -24,6 +24,7 @@ mod expiry;
 mod fuses;
 mod handles;
 mod hands;
+mod huge_pages;
 mod inference;
 mod interleavings;
 mod invalidate;

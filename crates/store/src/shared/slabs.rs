@@ -331,7 +331,7 @@ mod tests {
         let mut slabs = Slabs::new();
         let bytes = 32 * KIB;
         let mut blocks: Vec<NonNull<u8>> = Vec::new();
-        let mut fill = |slabs: &mut Slabs, blocks: &mut Vec<NonNull<u8>>, count: usize| {
+        let fill = |slabs: &mut Slabs, blocks: &mut Vec<NonNull<u8>>, count: usize| {
             while blocks.len() < count {
                 let block = slabs.take(bytes).unwrap();
                 // SAFETY: it was taken just now, and nobody else has it.
