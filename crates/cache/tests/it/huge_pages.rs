@@ -33,7 +33,7 @@ fn a_cache_on_huge_pages_is_filled_expires_and_is_filled_again() {
         let found = (0..KEYS).filter(|key| cache.get(key) == Some(key + 7));
         assert_eq!(found.count() as u64, KEYS, "round {round}");
         clock.advance(TTL + Duration::from_millis(2));
-        cache.advance();
+        cache.run_due();
         assert_eq!(cache.len() as u64, KEYS / 10);
         assert!((0..KEYS).all(|key| cache.get(&key).is_some() == (key % 10 == 0)));
     }
