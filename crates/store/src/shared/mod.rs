@@ -20,6 +20,8 @@
 //! The rule for the writer is one line: unlink first, drop then. Everything that a reader can reach lies in a `Block`,
 //! and a dropped `Block` goes to limbo by itself.
 //!
+//! A block's memory is the allocator's, or lies on a huge page ([`slabs`]).
+//!
 //! This is the only module with unsafe code.
 #![allow(unsafe_code, reason = "the one module that may: see above")]
 
