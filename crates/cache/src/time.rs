@@ -24,21 +24,32 @@ impl Bound {
 pub(crate) struct Time {
     clock: Readings,
     timeline: Timeline,
+    /// Whether a reading runs code of users, which may take its time.
+    is_given: bool,
 }
 
 impl Time {
     #[cfg(feature = "system")]
     pub(crate) fn system() -> Self {
-        Self::of(Readings::system())
+        Self::of(Readings::system(), false)
     }
 
     pub(crate) fn given(clock: Box<dyn Clock>) -> Self {
-        Self::of(Readings::given(clock))
+        Self::of(Readings::given(clock), true)
     }
 
-    fn of(clock: Readings) -> Self {
-        let timeline = Timeline::new();
-        Self { clock, timeline }
+    fn of(clock: Readings, is_given: bool) -> Self {
+        Self {
+            clock,
+            timeline: Timeline::new(),
+            is_given,
+        }
+    }
+
+    /// Whether a reading runs code of users.
+    #[inline(always)]
+    pub(crate) fn is_given(&self) -> bool {
+        self.is_given
     }
 
     /// Engine time, exact.

@@ -23,7 +23,8 @@ impl<K, V, S> Inner<K, V, S> {
     {
         let cell = self.cell(hash);
         let bound = || clock(cell).tick() + self.ahead;
-        match cell.lens.as_ref()?.glimpse(hash.place(), bound) {
+        let lets_go = self.time.is_given();
+        match cell.lens.as_ref()?.glimpse(hash.place(), lets_go, bound) {
             Glimpse::Entry(stored, value) if key.equivalent(&stored) => Some(Some(value)),
             Glimpse::Nowhere => Some(None),
             Glimpse::Entry(..) | Glimpse::Unclear => None,

@@ -405,3 +405,41 @@ fn reads_renew_the_idle_time_beside_an_expiry() {
     clock.advance(4 * MS);
     assert!(cache.get(&1).is_none());
 }
+
+/// Takes a number for its hash, as hashers for keys that are well mixed do.
+#[derive(Default)]
+struct Itself(u64);
+
+impl std::hash::Hasher for Itself {
+    fn write(&mut self, _: &[u8]) {
+        unreachable!("keys are of one type");
+    }
+
+    fn write_u64(&mut self, number: u64) {
+        self.0 = number;
+    }
+
+    fn finish(&self) -> u64 {
+        self.0
+    }
+}
+
+/// Its hash is 0, which looks like a vacant place.
+#[test]
+fn key_0_is_nowhere_in_the_first_millisecond_though_its_hash_is_0() {
+    let clock = ManualClock::new();
+    let cache: Cache<u64, u64, _> = Cache::builder()
+        .unbounded()
+        .no_default_ttl()
+        .clock(clock.clone())
+        .driver(Driver::Manual)
+        .hasher(std::hash::BuildHasherDefault::<Itself>::default())
+        .build()
+        .expect("valid");
+    cache.insert_with_ttl(1, 7, 5 * MS);
+    for _ in 0..3 {
+        assert_eq!((cache.get(&0), cache.peek(&0)), (None, None));
+        assert_eq!(cache.get_many(&[0, 1]), [None, Some(7)]);
+        clock.advance(MS);
+    }
+}

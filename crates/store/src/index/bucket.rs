@@ -70,7 +70,8 @@ impl Bucket {
         None
     }
 
-    /// The id of the first pair of this place. If the place is 0, it may be a vacant one's, which is 0.
+    /// The id of the first pair of this place. If the place is 0, it may be a vacant one's, which is 0: the slot of that
+    /// id has no entry, ever.
     #[inline(always)]
     pub(crate) fn likely(&self, place: u32) -> Option<u32> {
         let equal = self.places.equal(place);

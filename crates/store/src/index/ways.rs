@@ -37,6 +37,12 @@ impl Index {
         self.purpose.on_huge_page = true;
     }
 
+    /// New memory is this index's alone. Readers have been led away.
+    pub(crate) fn unshare(&mut self) {
+        self.ways = None;
+        self.purpose.is_shared = false;
+    }
+
     /// Leads readers to a segment's buckets as they are now.
     #[inline]
     pub(super) fn publish(&self, number: u32) {

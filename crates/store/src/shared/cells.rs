@@ -259,6 +259,12 @@ impl<K, V> Cells<K, V> {
         cells
     }
 
+    /// Sets aside a vacant slot that no entry will have. Its deadline is 0, which is after no tick: readers without a lock
+    /// take it for an entry whose time is over.
+    pub(crate) fn set_aside(&mut self, at: usize) {
+        self.0[at].low.store(0, Relaxed);
+    }
+
     pub(crate) fn len(&self) -> usize {
         self.0.len()
     }

@@ -10,14 +10,17 @@
 //! (`membarrier`), once for a bag. Where there is no such call, nothing is shared with readers.
 //!
 //! At most [`BAG_BYTES`] wait in the open bag of a process. Closed ones wait for readers that were pinned, which run no
-//! code of users meanwhile.
+//! code of users meanwhile. Whoever retires or tidies looks whether they have let go.
+//!
+//! A kernel that had the call may refuse it later, for example under a new filter of system calls. Then stores lead readers
+//! to nothing any more as soon as they free memory ([`is_broken`]): their new memory is not shared. What waits then stays.
 //!
 //! Sources: Fraser, "Practical lock-freedom" (2004), for epochs; Desnoyers et al., "User-Level Implementations of
 //! Read-Copy Update" (2012), for the fence by system call.
 
 use std::collections::VecDeque;
 use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
-use std::sync::atomic::{AtomicU64, Ordering, compiler_fence, fence};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering, compiler_fence, fence};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use super::memory::Memory;
@@ -47,7 +50,8 @@ impl Pin {
         if count & 1 == 1 {
             return None;
         }
-        own.0.store(count.wrapping_add(1), Relaxed);
+        // Whoever reads this count, and not the one before it, has to see that the thread had let go: so it is a release.
+        own.0.store(count.wrapping_add(1), Release);
         // The collector's system call makes a fence of it.
         if cfg!(miri) {
             fence(Ordering::SeqCst);
@@ -93,6 +97,12 @@ static LIMBO: Mutex<Limbo> = Mutex::new(Limbo {
     closed: VecDeque::new(),
 });
 
+/// Whether there are closed bags.
+static WAITING: AtomicBool = AtomicBool::new(false);
+
+/// See [`is_broken`].
+static BROKEN: AtomicBool = AtomicBool::new(false);
+
 fn limbo() -> MutexGuard<'static, Limbo> {
     LIMBO.lock().unwrap_or_else(PoisonError::into_inner)
 }
@@ -107,36 +117,66 @@ pub(super) unsafe fn retire(memory: Memory) {
     limbo.bytes += memory.bytes();
     limbo.open.push(memory);
     let is_full = limbo.bytes >= BAG_BYTES || limbo.open.len() >= BAG_BLOCKS;
-    let free = if is_full { limbo.collect() } else { Vec::new() };
+    if is_full {
+        limbo.close();
+    }
+    let free = limbo.take_free();
     drop(limbo);
     drop(free);
 }
 
+/// Frees what waited for a reader that has let go since. Nobody else looks while nothing is retired.
+pub(crate) fn look_again() {
+    if WAITING.load(Relaxed) {
+        let free = limbo().take_free();
+        drop(free);
+    }
+}
+
+/// Whether the kernel has refused a fence. Then what is retired stays for ever.
+pub(crate) fn is_broken() -> bool {
+    BROKEN.load(Relaxed)
+}
+
 impl Limbo {
-    /// Closes the open bag, and takes out what nobody can be in.
-    fn collect(&mut self) -> Vec<Memory> {
-        // Without the fence nobody knows who is pinned. Then the bag stays open.
-        if fence_all() {
-            let pinned = COUNTS.iter().map(|count| count.0.load(Acquire)).enumerate();
-            let pinned = pinned.filter(|(_, count)| count & 1 == 1).collect();
-            let blocks = std::mem::take(&mut self.open);
-            self.bytes = 0;
-            self.closed.push_back(Bag { blocks, pinned });
+    /// Closes the open bag. Without the fence nobody knows who is pinned: then the bag stays open.
+    fn close(&mut self) {
+        if is_broken() {
+            return;
         }
+        if !fence_all() {
+            BROKEN.store(true, Relaxed);
+            return;
+        }
+        let pinned = COUNTS.iter().map(|count| count.0.load(Acquire)).enumerate();
+        let pinned = pinned.filter(|(_, count)| count & 1 == 1).collect();
+        let blocks = std::mem::take(&mut self.open);
+        self.bytes = 0;
+        self.closed.push_back(Bag { blocks, pinned });
+    }
+
+    /// Takes out the bags that nobody can be in, the oldest first, to the first one that somebody may be in.
+    fn take_free(&mut self) -> Vec<Memory> {
         let mut free = Vec::new();
-        self.closed.retain_mut(|bag| {
-            let is_free = bag.is_free();
-            if is_free {
-                free.append(&mut bag.blocks);
-            }
-            !is_free
-        });
+        while self.closed.front_mut().is_some_and(Bag::is_free) {
+            free.extend(
+                self.closed
+                    .pop_front()
+                    .into_iter()
+                    .flat_map(|bag| bag.blocks),
+            );
+        }
+        WAITING.store(!self.closed.is_empty(), Relaxed);
         free
     }
 }
 
 /// Whether readers without a lock are possible here. Asks the kernel once.
 pub(super) fn is_possible() -> bool {
+    !is_broken() && has_fences()
+}
+
+fn has_fences() -> bool {
     #[cfg(all(target_os = "linux", target_pointer_width = "64", not(miri)))]
     {
         use std::sync::OnceLock;
@@ -155,6 +195,10 @@ pub(super) fn is_possible() -> bool {
 
 /// A fence in every running thread of this process; `false` if there was none.
 fn fence_all() -> bool {
+    #[cfg(test)]
+    if tests::REFUSES.load(Relaxed) {
+        return false;
+    }
     #[cfg(all(target_os = "linux", target_pointer_width = "64", not(miri)))]
     {
         use rustix::thread::{MembarrierCommand, membarrier};
@@ -164,5 +208,25 @@ fn fence_all() -> bool {
     {
         fence(Ordering::SeqCst);
         cfg!(miri)
+    }
+}
+
+#[cfg(test)]
+pub(super) mod tests {
+    use super::*;
+
+    /// Has the kernel refuse fences from now on.
+    pub(in crate::shared) static REFUSES: AtomicBool = AtomicBool::new(false);
+
+    /// Whether closed bags wait.
+    pub(in crate::shared) fn is_waiting() -> bool {
+        WAITING.load(Relaxed)
+    }
+
+    /// Blocks that wait.
+    pub(in crate::shared) fn waiting() -> usize {
+        let limbo = limbo();
+        let closed: usize = limbo.closed.iter().map(|bag| bag.blocks.len()).sum();
+        limbo.open.len() + closed
     }
 }

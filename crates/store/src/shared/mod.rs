@@ -42,6 +42,7 @@ mod units;
 pub(crate) use block::{Block, Purpose};
 pub(crate) use cells::{Cells, DEADLINE_MAX, Entry, Loose};
 pub(crate) use lanes::{LANES, Lanes, first};
+pub(crate) use limbo::{is_broken, look_again};
 pub use roots::{Glimpse, Lens};
 pub(crate) use roots::{Roots, Spot, Way};
 pub use seats::{SEATS, seat};

@@ -242,14 +242,15 @@ impl<K, V> Lens<K, V> {
     }
 
     /// Looks for an entry that has no attributes, and whose deadline is after the tick that `bound` returns, and counts a
-    /// hit. `bound` is called before the entry is looked at, and not if there is none. O(1).
+    /// hit. `bound` is called before the entry is looked at, and not if there is none. If it may take its time, the thread
+    /// `lets_go` meanwhile: what others free then need not wait for it. O(1).
     #[inline(always)]
     #[must_use]
-    pub fn glimpse(&self, place: u32, bound: impl FnOnce() -> u64) -> Glimpse<K, V> {
+    pub fn glimpse(&self, place: u32, lets_go: bool, bound: impl FnOnce() -> u64) -> Glimpse<K, V> {
         if !Self::suits() {
             return Glimpse::Unclear;
         }
-        let Some(_pin) = Pin::enter() else {
+        let Some(pin) = Pin::enter() else {
             return Glimpse::Unclear;
         };
         let roots = &*self.0;
@@ -257,13 +258,18 @@ impl<K, V> Lens<K, V> {
         if sequence & 1 == 1 {
             return Glimpse::Unclear;
         }
-        // SAFETY: the thread is pinned to the end of this function.
+        // SAFETY: the thread is pinned.
         let id = match unsafe { roots.id(place, sequence) } {
             First::Likely(id) => id,
             First::Nowhere if roots.is_at(sequence) => return Glimpse::Nowhere,
             First::Nowhere | First::Elsewhere => return Glimpse::Unclear,
         };
+        // The id stays right while the sequence does. So nothing is lost if the thread lets go.
+        let pin = (!lets_go).then_some(pin);
         let bound = bound();
+        let Some(_pin) = pin.or_else(Pin::enter) else {
+            return Glimpse::Unclear;
+        };
         // SAFETY: the thread is pinned. A lens of `(K, V)` is made of a store of them.
         let slot = unsafe { roots.slot::<K, V>(id, sequence) };
         if slot.is_null() {

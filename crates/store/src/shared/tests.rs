@@ -1,13 +1,14 @@
 //! Readers without a lock beside a writer. Run under Miri, too, which knows torn reads, freed memory and races.
 
-use std::sync::Mutex;
 use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 use std::sync::atomic::{AtomicBool, AtomicU64};
+use std::sync::{Barrier, Mutex};
 
-use super::{Glimpse, Lens};
+use super::{Block, Glimpse, Lens, Way, limbo};
 use crate::{Attributes, TypedStore};
 
 const SCALE: u64 = if cfg!(miri) { 1 } else { 400 };
+/// After every deadline that is used here.
 const NEVER: u64 = (1 << 32) - 2;
 
 fn place(key: u64) -> u32 {
@@ -59,7 +60,7 @@ fn remove(store: &mut Store, key: u64) {
 
 /// The value of a key, if a look without the lock tells.
 fn look(lens: &Lens<u64, u128>, key: u64, now: u64) -> Option<Option<u128>> {
-    match lens.glimpse(place(key), || now) {
+    match lens.glimpse(place(key), now % 2 == 1, || now) {
         Glimpse::Entry(stored, value) if stored == key => Some(Some(value)),
         Glimpse::Nowhere => Some(None),
         Glimpse::Entry(..) | Glimpse::Unclear => None,
@@ -115,7 +116,7 @@ fn arrays_of_numbers_are_found_too() {
     }
     store.end_change();
     for key in 0..20 {
-        let found = lens.glimpse(place(u64::from(key)), || NEVER);
+        let found = lens.glimpse(place(u64::from(key)), false, || NEVER);
         let Glimpse::Entry(stored, value) = found else {
             panic!("{key} is there")
         };
@@ -172,24 +173,114 @@ fn a_lens_sees_the_store_that_comes_after_one_that_was_taken() {
     assert_eq!(look(&lens, 1, NEVER), None, "the store is gone");
 }
 
+/// In the index a vacant pair looks like one of place 0, and leads to slot 0.
+#[test]
+fn a_vacant_slot_is_no_entry_at_tick_0() {
+    let (mut store, lens) = published();
+    store.begin_change();
+    insert(&mut store, 1, 7, Some(5));
+    store.end_change();
+    assert_eq!(place(0), 0);
+    for now in 0..3 {
+        let found = look(&lens, 0, now);
+        assert_ne!(found, Some(Some(0)), "key 0 was never stored");
+    }
+    assert_eq!(look(&lens, 1, 0), Some(Some(7)));
+}
+
+/// The kernel may refuse later what it could at first. Such a process is another one.
+#[test]
+#[cfg_attr(miri, ignore = "starts a process")]
+fn a_kernel_that_refuses_fences_costs_no_more_than_what_was_shared() {
+    const ALONE: &str = "TIDEWHEEL_TEST_REFUSES_FENCES";
+    if std::env::var_os(ALONE).is_none() {
+        let name = "shared::tests::a_kernel_that_refuses_fences_costs_no_more_than_what_was_shared";
+        let mut alone = std::process::Command::new(std::env::current_exe().unwrap());
+        let alone = alone.args(["--exact", name]).env(ALONE, "1");
+        assert!(alone.output().unwrap().status.success());
+        return;
+    }
+    let (store, lens) = published();
+    let store = Mutex::new(store);
+    let turn = || {
+        for key in 0..50_000 {
+            changing(&store, |store| insert(store, key, value(key, 0), None));
+        }
+        for key in 0..50_000 {
+            changing(&store, |store| remove(store, key));
+        }
+        limbo::tests::waiting()
+    };
+    turn();
+    limbo::tests::REFUSES.store(true, Relaxed);
+    let first = turn();
+    assert_eq!((turn(), turn()), (first, first));
+    changing(&store, |store| insert(store, 1, 7, None));
+    assert_eq!(look(&lens, 1, NEVER), None, "it takes the lock from now on");
+    assert!(Store::published().lens().is_none());
+}
+
+/// Whoever lets go last frees nothing. So somebody else looks again.
+#[test]
+fn what_waited_for_a_reader_is_freed_by_a_later_tidying() {
+    let (mut store, _lens) = published();
+    let (go, stay) = (Barrier::new(2), Barrier::new(2));
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            let _pin = limbo::Pin::enter().expect("one of few threads");
+            go.wait();
+            stay.wait();
+        });
+        go.wait();
+        let block = Block::<Way>::zeroed(
+            1 << 15,
+            crate::shared::Purpose {
+                is_shared: true,
+                ..crate::shared::Purpose::OWN
+            },
+        );
+        drop(block);
+        assert!(limbo::tests::waiting() > 0);
+        stay.wait();
+    });
+    let mut tries = 0;
+    while limbo::tests::is_waiting() {
+        store.maintain(1, &|key| place(*key));
+        std::thread::yield_now();
+        tries += 1;
+        assert!(tries < 10_000_000, "a bag waits for nobody");
+    }
+}
+
 #[test]
 fn a_clock_may_look_itself_and_may_panic() {
     let (mut store, lens) = published();
     store.begin_change();
     insert(&mut store, 1, 7, None);
     store.end_change();
-    let nested = lens.glimpse(place(1), || {
+    let nested = lens.glimpse(place(1), false, || {
         assert_eq!(look(&lens, 1, NEVER), None, "one look at a time");
         NEVER
     });
     assert!(matches!(nested, Glimpse::Entry(1, 7)));
-    let panicked = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
-        lens.glimpse(place(1), || panic!("no time"))
-    }));
-    assert!(panicked.is_err());
+    let nested = lens.glimpse(place(1), true, || {
+        assert_eq!(look(&lens, 1, NEVER), Some(Some(7)));
+        store.begin_change();
+        remove(&mut store, 1);
+        insert(&mut store, 1, 8, None);
+        store.end_change();
+        NEVER
+    });
+    assert!(matches!(nested, Glimpse::Unclear), "it has changed since");
+    for lets_go in [false, true] {
+        let panicked = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
+            lens.glimpse(place(1), lets_go, || panic!("no time"))
+        }));
+        assert!(panicked.is_err());
+    }
     assert_eq!(
         look(&lens, 1, NEVER),
-        Some(Some(7)),
+        Some(Some(8)),
         "the thread has let go"
     );
 }

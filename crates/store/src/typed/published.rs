@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use super::store::TypedStore;
-use crate::shared::{Lens, Roots};
+use crate::shared::{Lens, Roots, is_broken};
 
 /// Where readers without a lock begin. When it is dropped, they find nothing any more.
 #[derive(Debug)]
@@ -36,6 +36,15 @@ impl<K, V> TypedStore<K, V> {
     pub fn use_huge_pages(&mut self) {
         self.index.use_huge_pages();
         self.slots.use_huge_pages();
+    }
+
+    /// Where nothing that readers were led to can be freed any more, they are led to nothing: what comes is freed as usual.
+    #[cold]
+    pub(super) fn withdraw_if_broken(&mut self) {
+        if is_broken() && self.published.take().is_some() {
+            self.index.unshare();
+            self.slots.unshare();
+        }
     }
 
     fn publish(&mut self, published: Published) {

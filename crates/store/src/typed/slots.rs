@@ -135,6 +135,12 @@ impl<K, V> Slots<K, V> {
         self.purpose.on_huge_page
     }
 
+    /// New memory is these slots' alone. Readers have been led away.
+    pub(crate) fn unshare(&mut self) {
+        self.spots = None;
+        self.purpose.is_shared = false;
+    }
+
     pub(crate) fn len(&self) -> usize {
         self.len
     }
@@ -328,10 +334,14 @@ impl<K, V> Slots<K, V> {
             number < u32::MAX / Self::PAGE,
             "2^32 entries are in one shard"
         );
-        let page = Page {
-            cells: Cells::vacant(Self::PAGE as u16, FULL, self.purpose),
-            columns: None,
+        let mut cells = Cells::vacant(Self::PAGE as u16, FULL, self.purpose);
+        if number == 0 {
             // No entry has id 0: in the index it marks an empty place.
+            cells.set_aside(0);
+        }
+        let page = Page {
+            cells,
+            columns: None,
             free: u16::from(number == 0),
             used: 0,
         };

@@ -88,6 +88,7 @@ impl<K, V> TypedStore<K, V> {
         if slots.is_none() && buckets.is_none() && records.is_none() {
             return None;
         }
+        self.withdraw_if_broken();
         Some(Freed {
             slots,
             buckets,

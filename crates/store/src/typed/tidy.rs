@@ -4,12 +4,14 @@ use tidewheel_timer::TimerQueue;
 
 use super::store::TypedStore;
 use super::view::{View, hashed};
+use crate::shared::look_again;
 use crate::slot::Slot;
 
 impl<K, V> TypedStore<K, V> {
     /// Tidies: moves entries off sparse pages and drops dead timer records. Does about `budget` units of work at
     /// most, and returns whether more is worth doing.
     pub fn maintain(&mut self, budget: u32, place_of: &impl Fn(&K) -> u32) -> bool {
+        look_again();
         let mut more = self.wheel.maintain(&mut self.slots, budget / 8 + 1);
         for _ in 0..budget {
             let Some(id) = self.slots.sparse() else {
