@@ -61,6 +61,12 @@ impl Time {
         }
     }
 
+    /// As [`now`](Self::now), if the clock is a user's.
+    #[inline]
+    pub(crate) fn given_now(&self) -> Option<Moment> {
+        self.clock.is_given().then(|| self.now())
+    }
+
     /// A tick that engine time has not passed, for less than an exact reading.
     #[inline(always)]
     pub(crate) fn bound(&self) -> Bound {

@@ -60,4 +60,6 @@ pub use prefetch::prefetch;
 pub use shared::{Glimpse, Lens, SEATS, seat};
 pub use slot::Slot;
 pub use tidewheel_timer::{Forecast, Progress};
-pub use typed::{Attributes, FirstLook, Found, Freed, IntoEntries, Removed, Soft, TypedStore};
+pub use typed::{
+    Attributes, FirstLook, Found, Freed, IntoEntries, Overwritten, Removed, Soft, TypedStore,
+};

@@ -62,6 +62,13 @@ impl Readings {
         Self(Source::Given(Given::new(clock)))
     }
 
+    /// Whether it is a user's clock.
+    #[inline]
+    #[must_use]
+    pub fn is_given(&self) -> bool {
+        matches!(self.0, Source::Given(_))
+    }
+
     /// The exact time.
     #[inline]
     #[must_use]

@@ -113,6 +113,11 @@ impl Pool {
     }
 
     #[inline]
+    pub(crate) fn has_freed(&self) -> bool {
+        self.freed.as_ref().is_some_and(|freed| !freed.is_empty())
+    }
+
+    #[inline]
     pub(crate) fn take_freed(&mut self) -> Option<FreedRecords> {
         let freed = self.freed.as_mut().filter(|freed| !freed.is_empty())?;
         Some(FreedRecords(core::mem::take(freed)))

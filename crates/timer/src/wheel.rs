@@ -132,6 +132,13 @@ impl HierarchicalWheel {
         self.levels.pool.defer_frees();
     }
 
+    /// Whether there is memory for [`take_freed`](Self::take_freed).
+    #[inline]
+    #[must_use]
+    pub fn has_freed(&self) -> bool {
+        self.levels.pool.has_freed()
+    }
+
     /// Memory that is no longer needed, to be dropped; `None` when there is none, or frees are not
     /// deferred.
     #[inline]

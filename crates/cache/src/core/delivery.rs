@@ -125,6 +125,7 @@ impl<K, V> Delivery<K, V> {
         }
     }
 
+    #[inline]
     pub(crate) fn has_listener(&self) -> bool {
         self.listener.is_some()
     }

@@ -24,9 +24,6 @@ use crate::stats::Counters;
 use crate::sync::{AtomicBool, Ordering::Relaxed, ReadGuard, WriteGuard};
 use crate::time::Time;
 
-/// Removals that make a shard worth tidying.
-const UNTIDY: u32 = 512;
-
 pub(crate) struct Inner<K, V, S> {
     pub(crate) shards: Box<[ShardCell<K, V>]>,
     /// Bits of a hash below those that choose the shard, less one.
@@ -53,7 +50,7 @@ pub(crate) struct Inner<K, V, S> {
 }
 
 /// A shard that is held for writing; what it has made necessary is done at its end.
-struct Hold<'a, K, V, S> {
+pub(crate) struct Hold<'a, K, V, S> {
     inner: &'a Inner<K, V, S>,
     cell: &'a ShardCell<K, V>,
     shard: Option<WriteGuard<'a, Shard<K, V>>>,
@@ -61,16 +58,31 @@ struct Hold<'a, K, V, S> {
 
 impl<K, V, S> Hold<'_, K, V, S> {
     #[inline(always)]
-    fn change<R>(&mut self, change: impl FnOnce(&mut Shard<K, V>) -> R) -> R {
-        let shard = self.shard.as_mut().expect("held to the end");
-        shard.changes = shard.changes.wrapping_add(1);
-        change(shard)
+    pub(crate) fn change<R>(&mut self, change: impl FnOnce(&mut Shard<K, V>) -> R) -> R {
+        change(self.shard.as_mut().expect("held to the end"))
     }
 
     #[inline(always)]
-    fn end(&mut self) {
-        if let Some(shard) = self.shard.take() {
-            self.inner.release(self.cell, shard);
+    pub(crate) fn end(&mut self) {
+        let Some(mut shard) = self.shard.take() else {
+            return;
+        };
+        if shard.leaves_nothing(self.cell) {
+            shard.store.end_change();
+            return;
+        }
+        self.inner.release(self.cell, shard);
+    }
+
+    /// As [`end`](Self::end), where nothing has left the store, and nobody is to be told of anything but a deadline.
+    #[inline(always)]
+    pub(crate) fn end_soon(mut self) {
+        if let Some(shard) = &mut self.shard {
+            if shard.republish {
+                return self.abandon();
+            }
+            shard.store.end_change();
+            self.shard = None;
         }
     }
 
@@ -183,25 +195,17 @@ impl<K, V, S> Inner<K, V, S> {
         cell: &ShardCell<K, V>,
         change: impl FnOnce(&mut Shard<K, V>) -> R,
     ) -> R {
-        self.hold_in_place(cell, change)
-    }
-
-    /// As [`hold_briefly`](Self::hold_briefly), all of it compiled into its place.
-    #[inline(always)]
-    pub(crate) fn hold_in_place<R>(
-        &self,
-        cell: &ShardCell<K, V>,
-        change: impl FnOnce(&mut Shard<K, V>) -> R,
-    ) -> R {
         let mut hold = self.begin(cell);
         let result = hold.change(change);
         hold.end();
         result
     }
 
+    /// Locks a shard for writing. Its end does what the changes have made necessary.
     #[inline(always)]
-    fn begin<'a>(&'a self, cell: &'a ShardCell<K, V>) -> Hold<'a, K, V, S> {
+    pub(crate) fn begin<'a>(&'a self, cell: &'a ShardCell<K, V>) -> Hold<'a, K, V, S> {
         let mut shard = cell.lock.write(self.id());
+        shard.changes = shard.changes.wrapping_add(1);
         shard.store.begin_change();
         Hold {
             inner: self,
@@ -210,8 +214,8 @@ impl<K, V, S> Inner<K, V, S> {
         }
     }
 
-    /// Ends a hold of a shard.
-    #[inline(always)]
+    /// Ends a hold of a shard that has left something to be done.
+    #[inline(never)]
     fn release(&self, cell: &ShardCell<K, V>, mut shard: WriteGuard<'_, Shard<K, V>>) {
         let mut earlier = None;
         if shard.republish {
@@ -223,7 +227,7 @@ impl<K, V, S> Inner<K, V, S> {
             shard.published = next;
             cell.next_deadline.publish(next);
         }
-        let untidy = shard.removals >= UNTIDY && !cell.untidy.load(Relaxed);
+        let untidy = shard.is_untidy(cell);
         if untidy {
             cell.untidy.store(true, Relaxed);
         }

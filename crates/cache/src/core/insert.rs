@@ -1,6 +1,7 @@
 //! How an entry is stored: what user code decides about it before the lock, and the change under it.
 
 use std::hash::{BuildHasher, Hash};
+use std::mem::needs_drop;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -10,10 +11,11 @@ use tidewheel_time::Moment;
 use crate::core::config::{Config, own_grace};
 use crate::core::flight::Flight;
 use crate::core::hash::Hashed;
-use crate::core::inner::Inner;
+use crate::core::inner::{Hold, Inner};
 use crate::core::removal::RemovalCause;
 use crate::core::shard::{Shard, ShardCell};
 use crate::core::tags::Held;
+use crate::core::write::Owed;
 use crate::lifetime::{Lifetime, TtlChoice};
 use crate::stats::Count;
 use crate::time::Time;
@@ -133,22 +135,105 @@ impl<K: Hash + Eq, V, S: BuildHasher> Inner<K, V, S> {
         }
     }
 
-    /// As [`prepare`](Self::prepare), for an entry of which nothing but its end is to be kept. Where no entry has an
-    /// end, the clock is not read.
+    /// Stores an entry of which nothing but its end is to be kept. Where no entry has an end, the clock is not read.
     #[inline(always)]
-    pub(crate) fn prepare_plain(
+    pub(crate) fn insert_plainly(&self, hash: Hashed, key: K, value: V, ttl: Option<Duration>) {
+        let cell = self.cell(hash);
+        // The clock is read under the lock if it is not a user's: meanwhile the memory comes that was asked for.
+        let early = match Self::needs_time(cell, ttl) {
+            true => self.time.given_now(),
+            false => Some(Moment(0)),
+        };
+        let mut hold = self.begin(cell);
+        hold.change(|shard| shard.store.expect(hash.place()));
+        let now = early.unwrap_or_else(|| self.time.now());
+        self.insert_held(hold, hash, key, value, ttl, now);
+    }
+
+    /// As [`insert_plainly`](Self::insert_plainly), at a time that `clock` tells.
+    pub(crate) fn insert_plainly_at(
         &self,
-        cell: &ShardCell<K, V>,
+        hash: Hashed,
+        key: K,
+        value: V,
         ttl: Option<Duration>,
         clock: impl FnOnce() -> Moment,
-    ) -> Prepared<'_> {
-        let now = if ttl.is_some() || cell.has_deadlines() {
-            clock()
-        } else {
-            Moment(0)
+    ) {
+        let cell = self.cell(hash);
+        let now = match Self::needs_time(cell, ttl) {
+            true => clock(),
+            false => Moment(0),
         };
+        self.insert_held(self.begin(cell), hash, key, value, ttl, now);
+    }
+
+    /// Whether an entry of the shard has an end, or the new one has.
+    #[inline(always)]
+    fn needs_time(cell: &ShardCell<K, V>, ttl: Option<Duration>) -> bool {
+        ttl.is_some() || cell.has_deadlines()
+    }
+
+    /// Stores an entry of which nothing but its end is to be kept, in a shard that is held.
+    #[inline(always)]
+    fn insert_held(
+        &self,
+        mut hold: Hold<'_, K, V, S>,
+        hash: Hashed,
+        key: K,
+        value: V,
+        ttl: Option<Duration>,
+        now: Moment,
+    ) {
+        let deadline = ttl.map(|ttl| now.end(ttl));
+        let tick = now.tick();
+        let rest = hold.change(|shard| self.overwrite(shard, hash, &key, value, deadline, tick));
+        match rest {
+            Ok(()) => hold.end_soon(),
+            Err((value, true)) => self.insert_new(hold, hash, key, value, deadline, now),
+            Err((value, false)) => self.insert_closely(hold, hash, key, value, deadline, now),
+        }
+    }
+
+    /// As [`insert_held`](Self::insert_held), of a key that has no entry, with nothing in the way.
+    #[inline(never)]
+    fn insert_new(
+        &self,
+        mut hold: Hold<'_, K, V, S>,
+        hash: Hashed,
+        key: K,
+        value: V,
+        deadline: Option<u64>,
+        now: Moment,
+    ) {
+        let prepared = self.prepared_plainly(deadline, now);
+        let owed = hold.change(|shard| {
+            let slot = self.add(shard, hash, key, value, &prepared);
+            self.is_stored(shard, slot, &prepared);
+            Owed::of(shard)
+        });
+        hold.end();
+        self.pay_any(self.cell(hash), owed);
+    }
+
+    /// As [`insert_held`](Self::insert_held), whatever is in the way.
+    #[inline(never)]
+    fn insert_closely(
+        &self,
+        hold: Hold<'_, K, V, S>,
+        hash: Hashed,
+        key: K,
+        value: V,
+        deadline: Option<u64>,
+        now: Moment,
+    ) {
+        let prepared = self.prepared_plainly(deadline, now);
+        self.insert_prepared(hold, hash, key, value, &prepared);
+    }
+
+    #[inline(always)]
+    fn prepared_plainly(&self, deadline: Option<u64>, now: Moment) -> Prepared<'_> {
         let attributes = Attributes {
-            deadline: ttl.map(|ttl| now.end(ttl)),
+            deadline,
             ..Attributes::default()
         };
         Prepared {
@@ -160,19 +245,47 @@ impl<K: Hash + Eq, V, S: BuildHasher> Inner<K, V, S> {
     }
 
     /// Stores a prepared entry.
-    #[inline(always)]
     pub(crate) fn insert(&self, hash: Hashed, key: K, value: V, prepared: &Prepared<'_>) {
-        let cell = self.cell(hash);
-        let late = self.write_in_place(cell, |shard| {
-            if shard.is_quiet() {
-                self.put_in_place(shard, hash, key, value, prepared);
-                return None;
-            }
-            self.put_over(shard, hash, key, value, prepared)
+        self.insert_prepared(self.begin(self.cell(hash)), hash, key, value, prepared);
+    }
+
+    /// Stores a prepared entry in a shard that is held.
+    #[inline(always)]
+    fn insert_prepared(
+        &self,
+        mut hold: Hold<'_, K, V, S>,
+        hash: Hashed,
+        key: K,
+        value: V,
+        prepared: &Prepared<'_>,
+    ) {
+        let (late, owed) = hold.change(|shard| {
+            let late = self.put_any(shard, hash, key, value, prepared);
+            (late, Owed::of(shard))
         });
+        hold.end();
+        self.pay_any(self.cell(hash), owed);
         if let Some(late) = late {
             self.insert_late(hash, late, prepared);
         }
+    }
+
+    /// As [`put_over`](Self::put_over), whether or not something is in progress.
+    #[inline(always)]
+    fn put_any(
+        &self,
+        shard: &mut Shard<K, V>,
+        hash: Hashed,
+        key: K,
+        value: V,
+        prepared: &Prepared<'_>,
+    ) -> Option<Late<K, V>> {
+        // What nobody drops comes here seldom.
+        if needs_drop::<(K, V)>() && shard.is_quiet() {
+            self.put_in_place(shard, hash, key, value, prepared);
+            return None;
+        }
+        self.put_over(shard, hash, key, value, prepared)
     }
 
     /// As [`put`](Self::put), where something is in progress. Gives back what is to be stored once a latch opens.
@@ -241,13 +354,19 @@ impl<K: Hash + Eq, V, S: BuildHasher> Inner<K, V, S> {
             Some(slot) => self.replace(shard, slot, key, value, prepared),
             None => self.add(shard, hash, key, value, prepared),
         };
-        // Not before: a user's `Eq` may have panicked.
+        self.is_stored(shard, slot, prepared);
+        true
+    }
+
+    /// Counts an entry that is in the store now, and makes room if it takes more than there is.
+    // Not before it is: a user's `Eq` may have panicked.
+    #[inline(always)]
+    fn is_stored(&self, shard: &mut Shard<K, V>, slot: Slot, prepared: &Prepared<'_>) {
         self.counters.add(Count::Insert, 1);
-        shard.scheduled(attributes.deadline);
+        shard.scheduled(prepared.attributes.deadline);
         if shard.store.weight() > shard.lent {
             self.make_room(shard, slot, prepared.now.tick());
         }
-        true
     }
 
     /// Stores an entry whose key is not in the store. If nothing but an eviction can make room for it, that is done in
@@ -264,9 +383,6 @@ impl<K: Hash + Eq, V, S: BuildHasher> Inner<K, V, S> {
         let place_of = |key: &K| self.place_of(key);
         let (lent, tick) = (shard.lent, prepared.now.tick());
         let (attributes, place) = (prepared.attributes, hash.place());
-        if shard.store.weight() >= lent {
-            shard.store.touch(place);
-        }
         let must_evict = self.must_evict_for(shard, attributes.weight, tick);
         let store = &mut shard.store;
         let slot = if must_evict {

@@ -21,6 +21,7 @@ pub(crate) mod life;
 pub(crate) mod live_on;
 pub(crate) mod midst;
 pub(crate) mod negative;
+mod overwrite;
 pub(crate) mod parties;
 #[cfg(feature = "metrics")]
 pub(crate) mod published;

@@ -129,11 +129,17 @@ impl<K, V> Outbox<K, V> {
         self.news = true;
     }
 
-    /// Whether something was put in since the last call. Who holds the shard for something else has nothing to
+    /// Whether something was put in since the last call, which forgets that. Who holds the shard for something else has nothing to
     /// tell of: else a driver that works while the listener is awaited would wake itself without end.
     #[inline]
     pub(crate) fn take_news(&mut self) -> bool {
         std::mem::take(&mut self.news)
+    }
+
+    /// Whether something was put in since the last [`take_news`](Self::take_news).
+    #[inline]
+    pub(crate) fn has_news(&self) -> bool {
+        self.news
     }
 
     pub(crate) fn is_empty(&self) -> bool {
@@ -220,10 +226,15 @@ impl<K, V> Garbage<K, V> {
         }
     }
 
+    #[inline]
+    pub(crate) fn is_empty(&self) -> bool {
+        self.one.is_none() && self.keys.is_empty() && self.rare.is_none()
+    }
+
     /// Everything, if there is anything.
     #[inline]
     pub(crate) fn take(&mut self) -> Option<Self> {
-        if self.one.is_none() && self.keys.is_empty() && self.rare.is_none() {
+        if self.is_empty() {
             return None;
         }
         Some(std::mem::replace(self, Self::new()))

@@ -10,11 +10,14 @@ use crate::core::flights::Flights;
 use crate::core::hash::Hashed;
 use crate::core::negative::Negatives;
 use crate::core::removal::{Garbage, Outbox};
-use crate::sync::{AtomicBool, ShardLock};
+use crate::sync::{AtomicBool, Ordering::Relaxed, ShardLock};
 
 /// Insertions after which the published deadline is looked up again though none of them was earlier: the
 /// wheel asks for earlier wake-ups when many records lie in one slot.
 const REPUBLISH_EVERY: u32 = 64;
+
+/// Removals that make a shard worth tidying.
+const UNTIDY: u32 = 512;
 
 /// A shard with what others read without its lock.
 ///
@@ -113,6 +116,19 @@ impl<K, V> Shard<K, V> {
     pub(crate) fn next_deadline(&self) -> u64 {
         let next = self.store.next_deadline().unwrap_or(u64::MAX);
         next.min(self.negatives.next_deadline())
+    }
+
+    /// Whether tidying has become worth while, and nobody knows.
+    #[inline(always)]
+    pub(crate) fn is_untidy(&self, cell: &ShardCell<K, V>) -> bool {
+        self.removals >= UNTIDY && !cell.untidy.load(Relaxed)
+    }
+
+    /// Whether a hold ends with nothing to publish, to drop or to tell.
+    #[inline(always)]
+    pub(crate) fn leaves_nothing(&self, cell: &ShardCell<K, V>) -> bool {
+        let owes = self.republish || self.outbox.has_news() || self.store.has_freed();
+        !owes && self.garbage.is_empty() && !self.is_untidy(cell)
     }
 
     /// Whether no key is being loaded or computed, and no error or absence is remembered.

@@ -9,7 +9,7 @@ use crate::core::inner::Inner;
 use crate::core::shard::{Shard, ShardCell};
 
 /// What a change owes to others.
-struct Owed {
+pub(crate) struct Owed {
     /// Room for the entry stored last.
     wanted: u64,
     /// Whether there are events.
@@ -18,7 +18,7 @@ struct Owed {
 
 impl Owed {
     #[inline(always)]
-    fn of<K, V>(shard: &mut Shard<K, V>) -> Self {
+    pub(crate) fn of<K, V>(shard: &mut Shard<K, V>) -> Self {
         Self {
             wanted: std::mem::take(&mut shard.wanted),
             events: !shard.outbox.is_empty(),
@@ -52,20 +52,9 @@ impl<K: Hash + Eq, V, S: BuildHasher> Inner<K, V, S> {
         result
     }
 
-    /// As [`write_briefly`](Self::write_briefly), the hold too compiled into its place.
+    /// What is owed after the lock was released.
     #[inline(always)]
-    pub(crate) fn write_in_place<R>(
-        &self,
-        cell: &ShardCell<K, V>,
-        change: impl FnOnce(&mut Shard<K, V>) -> R,
-    ) -> R {
-        let (result, owed) = self.hold_in_place(cell, |shard| (change(shard), Owed::of(shard)));
-        self.pay_any(cell, owed);
-        result
-    }
-
-    #[inline(always)]
-    fn pay_any(&self, cell: &ShardCell<K, V>, owed: Owed) {
+    pub(crate) fn pay_any(&self, cell: &ShardCell<K, V>, owed: Owed) {
         if owed.wanted > 0 || owed.events {
             self.pay(cell, owed);
         }

@@ -409,11 +409,7 @@ impl<K: Hash + Eq, V, S: BuildHasher> Cache<K, V, S> {
         let inner = &*self.inner;
         let hash = inner.hash(&key);
         match inner.plain_ttl(&lifetime) {
-            Some(ttl) => {
-                let clock = || inner.time.now();
-                let prepared = inner.prepare_plain(inner.cell(hash), ttl, clock);
-                inner.insert(hash, key, value, &prepared);
-            }
+            Some(ttl) => inner.insert_plainly(hash, key, value, ttl),
             None => self.insert_prepared(hash, key, value, &lifetime),
         }
     }

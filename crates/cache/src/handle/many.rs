@@ -100,10 +100,11 @@ impl<K: Hash + Eq, V, S: BuildHasher> Cache<K, V, S> {
             let now = OnceCell::new();
             let clock = || *now.get_or_init(|| inner.time.now());
             for (hash, key, value) in batch.drain(..) {
-                let prepared = match inner.plain_ttl(lifetime) {
-                    Some(ttl) => inner.prepare_plain(inner.cell(hash), ttl, clock),
-                    None => inner.prepare_at(hash, &key, &value, lifetime, clock),
-                };
+                if let Some(ttl) = inner.plain_ttl(lifetime) {
+                    inner.insert_plainly_at(hash, key, value, ttl, clock);
+                    continue;
+                }
+                let prepared = inner.prepare_at(hash, &key, &value, lifetime, clock);
                 inner.insert(hash, key, value, &prepared);
             }
         }

@@ -443,3 +443,28 @@ fn key_0_is_nowhere_in_the_first_millisecond_though_its_hash_is_0() {
         clock.advance(MS);
     }
 }
+
+/// Values that nobody drops and nobody is told of are overwritten in a way of their own.
+#[test]
+fn an_overwritten_entry_has_the_new_end_and_a_dead_one_counts_as_expired() {
+    let clock = ManualClock::new();
+    let cache = cache(clock.clone());
+    cache.insert_with_ttl(1, 1, 3_600_000 * MS);
+    cache.insert_with_ttl(1, 2, 10 * MS);
+    assert_eq!(cache.ttl(&1), Ttl::Left(10 * MS));
+    clock.advance(9 * MS);
+    assert_eq!((cache.get(&1), drive(&cache)), (Some(2), 0));
+    clock.advance(MS);
+    assert_eq!((cache.get(&1), drive(&cache)), (None, 1));
+
+    cache.insert_with_ttl(2, 1, 5 * MS);
+    clock.advance(5 * MS);
+    cache.insert(2, 2);
+    assert_eq!((cache.ttl(&2), drive(&cache)), (Ttl::Forever, 0));
+    cache.insert_with_ttl(2, 3, MS);
+    clock.advance(MS);
+    assert_eq!((cache.get(&2), drive(&cache)), (None, 1));
+    let stats = cache.stats();
+    assert_eq!((stats.inserts, stats.expirations), (5, 3));
+    assert_eq!((stats.removals, stats.entries), (0, 0));
+}

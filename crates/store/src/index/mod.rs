@@ -151,6 +151,11 @@ impl Index {
     }
 
     #[inline]
+    pub(crate) fn has_freed(&self) -> bool {
+        self.freed.as_ref().is_some_and(|freed| !freed.is_empty())
+    }
+
+    #[inline]
     pub(crate) fn take_freed(&mut self) -> Option<FreedBuckets> {
         let freed = self.freed.as_mut().filter(|freed| !freed.is_empty())?;
         Some(FreedBuckets(std::mem::take(freed)))

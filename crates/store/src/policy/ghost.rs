@@ -10,6 +10,8 @@
 //! So a set is a queue without hands, time stamps or links. One lookup in 8,000 finds a mark of another key. Then an
 //! entry gets a place in the main region that it did not earn, and nothing worse happens.
 
+use crate::prefetch::prefetch;
+
 /// Marks of one set.
 const WAYS: usize = 8;
 const MARK_BITS: usize = 16;
@@ -62,12 +64,12 @@ impl Ghost {
         self.sets.len() * (newer + 1)
     }
 
-    /// Loads a key's set, so that what follows finds it in the cache.
+    /// Asks for a key's set, and does not wait for it.
     #[inline]
-    pub(super) fn touch(&self, fingerprint: u32) -> u32 {
-        self.sets
-            .get(self.number(fingerprint))
-            .map_or(0, |set| *set as u32)
+    pub(super) fn prefetch(&self, fingerprint: u32) {
+        if let Some(set) = self.sets.get(self.number(fingerprint)) {
+            prefetch(set);
+        }
     }
 
     pub(super) fn bytes(&self) -> usize {

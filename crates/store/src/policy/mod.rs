@@ -297,17 +297,17 @@ impl Policy {
             .or_else(|| self.oldest_on_probation(residents))
     }
 
-    /// Loads the ghosts that the next insertion of `fingerprint` and the next eviction will read, so that their
-    /// cache misses overlap. Returns some of the bits, so that the compiler keeps the load, and the id and the
-    /// fingerprint of the entry that is likely to be evicted next.
+    /// Asks for the ghosts that an insertion or eviction of `fingerprint` reads, and does not wait for them.
     #[inline]
-    pub(crate) fn touch(&self, fingerprint: u32) -> (u32, Option<(u32, u32)>) {
-        let mut loaded = self.ghost.touch(fingerprint);
-        let next = self.probation.front().map(|place| {
-            loaded ^= self.ghost.touch(place.fingerprint);
-            (place.id, place.fingerprint)
-        });
-        (loaded, next)
+    pub(crate) fn prefetch(&self, fingerprint: u32) {
+        self.ghost.prefetch(fingerprint);
+    }
+
+    /// The id and the fingerprint of the entry that is likely to be evicted next.
+    #[inline]
+    pub(crate) fn next(&self) -> Option<(u32, u32)> {
+        let place = self.probation.front()?;
+        Some((place.id, place.fingerprint))
     }
 
     /// Bytes on the heap.

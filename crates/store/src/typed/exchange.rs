@@ -45,7 +45,10 @@ impl<K, V> TypedStore<K, V> {
         };
         self.write_columns(id, &attributes);
         self.weight += u64::from(attributes.weight);
-        self.set_deadline(Slot(id), attributes.deadline, now);
+        let had_deadline = removed.as_ref().is_some_and(|old| old.deadline.is_some());
+        if had_deadline || attributes.deadline.is_some() {
+            self.set_deadline(Slot(id), attributes.deadline, now);
+        }
         let mut view = View {
             slots: &mut self.slots,
             place_of,
@@ -56,6 +59,7 @@ impl<K, V> TypedStore<K, V> {
             fingerprint: place,
         };
         self.policy.settle(&mut view, place, admitted);
+        self.expect_eviction();
         (Slot(id), removed)
     }
 

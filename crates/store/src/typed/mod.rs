@@ -6,6 +6,7 @@ mod entries;
 mod exchange;
 mod extras;
 mod leave;
+mod overwrite;
 mod published;
 mod slots;
 mod soft;
@@ -16,6 +17,7 @@ mod view;
 
 pub use attributes::{Attributes, FirstLook, Found, Freed, Removed};
 pub use entries::IntoEntries;
+pub use overwrite::Overwritten;
 pub(crate) use slots::page_slots;
 pub use soft::Soft;
 pub use store::TypedStore;

@@ -291,6 +291,11 @@ impl<K, V> Slots<K, V> {
     }
 
     #[inline]
+    pub(crate) fn has_freed(&self) -> bool {
+        self.freed.as_ref().is_some_and(|freed| !freed.is_empty())
+    }
+
+    #[inline]
     pub(crate) fn take_freed(&mut self) -> Option<FreedSlots<K, V>> {
         let freed = self.freed.as_mut().filter(|freed| !freed.is_empty())?;
         Some(FreedSlots(std::mem::take(freed)))

@@ -12,13 +12,16 @@ use crate::policy::Policy;
 use crate::shared::{DEADLINE_MAX, Entry, Loose};
 use crate::slot::Slot;
 
+/// From so many entries on it is worth asking for memory ahead.
+const LARGE: usize = 2048;
+
 /// One shard of expiring, evictable entries of type `(K, V)`.
 ///
 /// The order of calls, from a caller that has the store's lock and knows the time:
 ///
 /// 1. [`find`](Self::find) or [`look`](Self::look) says whether a key is there, and in which [`Slot`]. It finds dead
 ///    entries too: compare the deadline with the time. A slot is valid until the next call that takes `&mut self`.
-/// 2. If the key is not there, [`insert`](Self::insert). ([`touch`](Self::touch) some time before it makes it faster.)
+/// 2. If the key is not there, [`insert`](Self::insert). ([`expect`](Self::expect) some time before it makes it faster.)
 ///    If it is there, [`hit`](Self::hit), [`replace`](Self::replace), [`set_deadline`](Self::set_deadline),
 ///    [`remove`](Self::remove).
 /// 3. After an insertion: while [`weight`](Self::weight) is above the capacity, [`evict`](Self::evict). The store
@@ -76,6 +79,13 @@ impl<K, V> TypedStore<K, V> {
         self.slots.defer_frees();
         self.index.defer_frees();
         self.wheel.defer_frees();
+    }
+
+    /// Whether there is memory for [`take_freed`](Self::take_freed).
+    #[inline]
+    #[must_use]
+    pub fn has_freed(&self) -> bool {
+        self.slots.has_freed() || self.index.has_freed() || self.wheel.has_freed()
     }
 
     /// Memory that the store no longer needs, to be dropped. `None` when there is none, or frees are not deferred.
@@ -203,19 +213,27 @@ impl<K, V> TypedStore<K, V> {
         }
     }
 
-    /// Loads the memory that an insertion at `place` and the eviction after it will read, so that their cache misses
-    /// overlap.
+    /// Asks for the memory that an insertion at `place` reads, and does not wait for it. A small store is likely to be in
+    /// the processor's caches.
     #[inline]
-    pub fn touch(&self, place: u32) {
-        let (mut loaded, next) = self.policy.touch(place);
-        loaded ^= self.index.touch(place);
-        if let Some((id, next_place)) = next {
-            loaded ^= self.index.touch(next_place);
-            if let Some(entry) = self.slots.get(id) {
-                loaded ^= u32::from(entry.policy());
-            }
+    pub fn expect(&self, place: u32) {
+        if self.slots.len() >= LARGE {
+            self.index.prefetch(place);
+            self.policy.prefetch(place);
         }
-        std::hint::black_box(loaded);
+    }
+
+    /// Asks for the memory that the next eviction is likely to read. It comes while the caller does something else.
+    #[inline]
+    pub(super) fn expect_eviction(&self) {
+        if self.slots.len() < LARGE {
+            return;
+        }
+        if let Some((id, place)) = self.policy.next() {
+            self.index.prefetch(place);
+            self.policy.prefetch(place);
+            self.slots.prefetch(id);
+        }
     }
 
     /// Asks for the memory that says where the entry of a place is, and does not wait for it.
