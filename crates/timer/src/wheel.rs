@@ -179,6 +179,13 @@ impl HierarchicalWheel {
         due.map(|record| record.id)
     }
 
+    /// Whether the wheel has to be told that a timer moves to a deadline. If not, its record comes before that.
+    #[inline(always)]
+    #[must_use]
+    pub fn must_hear<T: Timers>(&self, old: Timer, deadline: u64) -> bool {
+        deadline < self.registered_tick::<T>(old)
+    }
+
     /// Takes up to `limit` records out of a slot.
     #[inline]
     fn take(&mut self, level: usize, slot: usize, limit: u32) -> Taken {
@@ -305,6 +312,7 @@ impl HierarchicalWheel {
     }
 
     /// The full tick of a timer's registration if its bits tell; else one that is not before it.
+    #[inline]
     fn registered_tick<T: Timers>(&self, timer: Timer) -> u64 {
         if T::REGISTRATION_BITS != u32::MAX {
             return latest_with(timer, T::REGISTRATION_BITS);
@@ -341,15 +349,14 @@ fn latest_with(timer: Timer, bits: u32) -> u64 {
     if bits == 0 {
         return deadline;
     }
-    // All ticks of a block have the same bits, and those of a block a period later have them again.
-    let block = 1u64 << bits.trailing_zeros();
-    let period = u64::from(bits) + block;
-    let start = deadline - deadline % period + u64::from(registration);
-    let start = match start.checked_sub(period) {
-        Some(before) if start > deadline => before,
-        _ => start,
-    };
-    start.saturating_add(block - 1).min(deadline)
+    // All ticks of a block have the same bits. So many blocks before the deadline's is the latest one with these.
+    let shift = bits.trailing_zeros();
+    let number = deadline >> shift;
+    let back = number.wrapping_sub(u64::from(registration >> shift)) & u64::from(bits >> shift);
+    let last = (1 << shift) - 1;
+    number
+        .checked_sub(back)
+        .map_or(deadline, |block| (block << shift | last).min(deadline))
 }
 
 impl TimerQueue for HierarchicalWheel {
@@ -374,7 +381,7 @@ impl TimerQueue for HierarchicalWheel {
     ) {
         // The record's tick comes first: there the wheel finds the new deadline and files another record. The
         // registered tick is never after the old deadline, which is at hand.
-        if deadline >= old.deadline || deadline >= self.registered_tick::<T>(old) {
+        if deadline >= old.deadline || !self.must_hear::<T>(old, deadline) {
             return;
         }
         self.dead += 1;

@@ -390,7 +390,7 @@ impl<K, V> TypedStore<K, V> {
         }
         hit(entry);
         if deadline.is_some() || entry.deadline().is_some() {
-            self.set_deadline(slot, deadline, now);
+            self.move_deadline(slot, deadline, now);
         }
         Ok(self.slots.replace(slot.0, value).expect("it is there"))
     }
@@ -405,6 +405,20 @@ impl<K, V> TypedStore<K, V> {
         };
         self.write_columns(slot.0, &attributes);
         self.set_deadline(slot, attributes.deadline, now);
+    }
+
+    /// As [`set_deadline`](Self::set_deadline), quicker where both ends have one: as long as the timer's record comes before
+    /// the new one, nothing else is looked at. Whether that is earlier or later than the old one would be hard to foresee.
+    #[inline(always)]
+    fn move_deadline(&mut self, slot: Slot, deadline: Option<u64>, now: u64) {
+        let old = tidewheel_timer::Timers::timer(&self.slots, slot.0);
+        if let (Some(old), Some(deadline)) = (old, deadline) {
+            let deadline = deadline.min(DEADLINE_MAX);
+            if !self.wheel.must_hear::<Slots<K, V>>(old, deadline) {
+                return self.entry(slot).set_deadline(Some(deadline));
+            }
+        }
+        self.set_deadline(slot, deadline, now);
     }
 
     /// Gives the entry a deadline, moves it, or takes it away. O(1).
