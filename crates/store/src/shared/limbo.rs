@@ -177,7 +177,7 @@ pub(super) fn is_possible() -> bool {
 }
 
 fn has_fences() -> bool {
-    #[cfg(all(target_os = "linux", target_pointer_width = "64", not(miri)))]
+    #[cfg(all(target_os = "linux", not(miri)))]
     {
         use std::sync::OnceLock;
 
@@ -187,7 +187,7 @@ fn has_fences() -> bool {
             membarrier(MembarrierCommand::RegisterPrivateExpedited).is_ok() && fence_all()
         })
     }
-    #[cfg(not(all(target_os = "linux", target_pointer_width = "64", not(miri))))]
+    #[cfg(any(not(target_os = "linux"), miri))]
     {
         cfg!(miri)
     }
@@ -199,12 +199,12 @@ fn fence_all() -> bool {
     if tests::REFUSES.load(Relaxed) {
         return false;
     }
-    #[cfg(all(target_os = "linux", target_pointer_width = "64", not(miri)))]
+    #[cfg(all(target_os = "linux", not(miri)))]
     {
         use rustix::thread::{MembarrierCommand, membarrier};
         membarrier(MembarrierCommand::PrivateExpedited).is_ok()
     }
-    #[cfg(not(all(target_os = "linux", target_pointer_width = "64", not(miri))))]
+    #[cfg(any(not(target_os = "linux"), miri))]
     {
         fence(Ordering::SeqCst);
         cfg!(miri)
