@@ -22,7 +22,12 @@ impl Memory {
     /// Zeroed, and of a size that is not 0. On a huge page if it is to be and can be.
     pub(super) fn zeroed(layout: Layout, on_huge_page: bool) -> Self {
         assert!(layout.size() > 0, "empty blocks take no memory");
-        if on_huge_page && let Some(at) = slabs::take(layout) {
+        let in_slab = if on_huge_page {
+            slabs::take(layout)
+        } else {
+            None
+        };
+        if let Some(at) = in_slab {
             // It may have been another block's.
             // SAFETY: it is as large as the layout says, and nobody else has it.
             unsafe { at.write_bytes(0, layout.size()) };

@@ -326,7 +326,10 @@ fn readers_see_whole_values_in_order_while_everything_changes() {
 
 /// What they read goes back to slabs, and slabs to the system.
 #[test]
-#[cfg_attr(miri, ignore = "a minute, and the allocator's part has tests of its own")]
+#[cfg_attr(
+    miri,
+    ignore = "a minute, and the allocator's part has tests of its own"
+)]
 fn readers_see_whole_values_on_huge_pages() {
     let (mut store, lens) = published();
     store.use_huge_pages();
