@@ -225,7 +225,7 @@ pub enum Glimpse<K, V> {
 pub struct Lens<K, V>(Arc<Roots>, PhantomData<fn() -> (K, V)>);
 
 impl<K, V> Lens<K, V> {
-    /// Whether key and value are [plain](is_plain). The compiler knows the answer, if it optimises.
+    /// Whether key and value may be copied while they are changed. The compiler knows the answer, if it optimises.
     #[inline(always)]
     #[must_use]
     pub fn suits() -> bool {
