@@ -73,6 +73,7 @@ pub(super) fn expiry(plan: &Plan, kind: Kind, readers: usize, populate_ns: u64) 
 
 /// `None` when the first deadline came before the last insert.
 fn attempt(plan: &Plan, kind: Kind, readers: usize, lead_ns: Option<u64>) -> Result<Option<Phase>> {
+    wait_for_earlier_values();
     let mut read = Read::default();
     let readers: Vec<Read> = (0..readers).map(|_| Read::default()).collect();
     let base = Base {
@@ -132,6 +133,19 @@ fn attempt(plan: &Plan, kind: Kind, readers: usize, lead_ns: Option<u64>) -> Res
         wall_ns: ended_ns - first_ns,
         background_cpu_ns: busy_ns.saturating_sub(read.cpu_ns),
     }))
+}
+
+/// A cache may drop its entries after its last handle is gone: those of the phase before are not to be counted in this one.
+fn wait_for_earlier_values() {
+    let mut before = mortal::alive();
+    for _ in 0..200 {
+        clock::sleep_until(clock::mono_ns() + CALM_NS / 6);
+        let alive = mortal::alive();
+        if alive == before {
+            return;
+        }
+        before = alive;
+    }
 }
 
 /// What closed-loop readers of live keys found. The histogram is made before any byte is counted.
