@@ -24,32 +24,27 @@ impl Bound {
 pub(crate) struct Time {
     clock: Readings,
     timeline: Timeline,
-    /// Whether a reading runs code of users, which may take its time.
-    is_given: bool,
 }
 
 impl Time {
     #[cfg(feature = "system")]
     pub(crate) fn system() -> Self {
-        Self::of(Readings::system(), false)
+        Self::of(Readings::system())
     }
 
     pub(crate) fn given(clock: Box<dyn Clock>) -> Self {
-        Self::of(Readings::given(clock), true)
+        Self::of(Readings::given(clock))
     }
 
-    fn of(clock: Readings, is_given: bool) -> Self {
-        Self {
-            clock,
-            timeline: Timeline::new(),
-            is_given,
-        }
+    fn of(clock: Readings) -> Self {
+        let timeline = Timeline::new();
+        Self { clock, timeline }
     }
 
-    /// Whether a reading runs code of users.
+    /// Whether a reading runs code of users, which may take its time.
     #[inline(always)]
     pub(crate) fn is_given(&self) -> bool {
-        self.is_given
+        self.clock.is_given()
     }
 
     /// Engine time, exact.
@@ -64,7 +59,7 @@ impl Time {
     /// As [`now`](Self::now), if the clock is a user's.
     #[inline]
     pub(crate) fn given_now(&self) -> Option<Moment> {
-        self.clock.is_given().then(|| self.now())
+        self.is_given().then(|| self.now())
     }
 
     /// A tick that engine time has not passed, for less than an exact reading.

@@ -3,13 +3,14 @@
 use std::cell::OnceCell;
 use std::hash::{BuildHasher, Hash};
 
+use equivalent::Equivalent;
+
 use super::cache::Cache;
 use crate::core::hash::Hashed;
 use crate::core::inner::Inner;
 use crate::core::shard::ShardCell;
 use crate::lifetime::Lifetime;
 use crate::time::Bound;
-use equivalent::Equivalent;
 
 /// Keys that are looked for ahead of their turn.
 const AHEAD: usize = 16;
