@@ -63,6 +63,11 @@ impl<K, V, S> Hold<'_, K, V, S> {
     }
 
     #[inline(always)]
+    pub(crate) fn cell(&self) -> &ShardCell<K, V> {
+        self.cell
+    }
+
+    #[inline(always)]
     pub(crate) fn end(&mut self) {
         let Some(mut shard) = self.shard.take() else {
             return;
@@ -76,7 +81,7 @@ impl<K, V, S> Hold<'_, K, V, S> {
 
     /// As [`end`](Self::end), where nothing has left the store, and nobody is to be told of anything but a deadline.
     #[inline(always)]
-    pub(crate) fn end_soon(mut self) {
+    pub(crate) fn end_soon(&mut self) {
         if let Some(shard) = &mut self.shard {
             if shard.republish {
                 return self.abandon();

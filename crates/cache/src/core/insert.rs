@@ -147,7 +147,7 @@ impl<K: Hash + Eq, V, S: BuildHasher> Inner<K, V, S> {
         let mut hold = self.begin(cell);
         hold.change(|shard| shard.store.expect(hash.place()));
         let now = early.unwrap_or_else(|| self.time.now());
-        self.insert_held(hold, hash, key, value, ttl, now);
+        self.insert_held(&mut hold, hash, key, value, ttl, now);
     }
 
     /// As [`insert_plainly`](Self::insert_plainly), at a time that `clock` tells.
@@ -164,7 +164,7 @@ impl<K: Hash + Eq, V, S: BuildHasher> Inner<K, V, S> {
             true => clock(),
             false => Moment(0),
         };
-        self.insert_held(self.begin(cell), hash, key, value, ttl, now);
+        self.insert_held(&mut self.begin(cell), hash, key, value, ttl, now);
     }
 
     /// Whether an entry of the shard has an end, or the new one has.
@@ -177,7 +177,7 @@ impl<K: Hash + Eq, V, S: BuildHasher> Inner<K, V, S> {
     #[inline(always)]
     fn insert_held(
         &self,
-        mut hold: Hold<'_, K, V, S>,
+        hold: &mut Hold<'_, K, V, S>,
         hash: Hashed,
         key: K,
         value: V,
@@ -198,7 +198,7 @@ impl<K: Hash + Eq, V, S: BuildHasher> Inner<K, V, S> {
     #[inline(never)]
     fn insert_new(
         &self,
-        mut hold: Hold<'_, K, V, S>,
+        hold: &mut Hold<'_, K, V, S>,
         hash: Hashed,
         key: K,
         value: V,
@@ -212,14 +212,14 @@ impl<K: Hash + Eq, V, S: BuildHasher> Inner<K, V, S> {
             Owed::of(shard)
         });
         hold.end();
-        self.pay_any(self.cell(hash), owed);
+        self.pay_any(hold.cell(), owed);
     }
 
     /// As [`insert_held`](Self::insert_held), whatever is in the way.
     #[inline(never)]
     fn insert_closely(
         &self,
-        hold: Hold<'_, K, V, S>,
+        hold: &mut Hold<'_, K, V, S>,
         hash: Hashed,
         key: K,
         value: V,
@@ -246,14 +246,14 @@ impl<K: Hash + Eq, V, S: BuildHasher> Inner<K, V, S> {
 
     /// Stores a prepared entry.
     pub(crate) fn insert(&self, hash: Hashed, key: K, value: V, prepared: &Prepared<'_>) {
-        self.insert_prepared(self.begin(self.cell(hash)), hash, key, value, prepared);
+        self.insert_prepared(&mut self.begin(self.cell(hash)), hash, key, value, prepared);
     }
 
     /// Stores a prepared entry in a shard that is held.
     #[inline(always)]
     fn insert_prepared(
         &self,
-        mut hold: Hold<'_, K, V, S>,
+        hold: &mut Hold<'_, K, V, S>,
         hash: Hashed,
         key: K,
         value: V,
@@ -352,7 +352,7 @@ impl<K: Hash + Eq, V, S: BuildHasher> Inner<K, V, S> {
         }
         let slot = match Self::find(shard, hash, &key) {
             Some(slot) => self.replace(shard, slot, key, value, prepared),
-            None => self.add(shard, hash, key, value, prepared),
+            None => self.add_apart(shard, hash, key, value, prepared),
         };
         self.is_stored(shard, slot, prepared);
         true
@@ -367,6 +367,19 @@ impl<K: Hash + Eq, V, S: BuildHasher> Inner<K, V, S> {
         if shard.store.weight() > shard.lent {
             self.make_room(shard, slot, prepared.now.tick());
         }
+    }
+
+    /// As [`add`](Self::add), compiled once.
+    #[inline(never)]
+    fn add_apart(
+        &self,
+        shard: &mut Shard<K, V>,
+        hash: Hashed,
+        key: K,
+        value: V,
+        prepared: &Prepared<'_>,
+    ) -> Slot {
+        self.add(shard, hash, key, value, prepared)
     }
 
     /// Stores an entry whose key is not in the store. If nothing but an eviction can make room for it, that is done in

@@ -30,14 +30,23 @@ impl Bucket {
         self.id(WORDS - 1) != 0
     }
 
-    /// How many pairs there are.
+    /// The first vacant pair.
     #[inline]
-    pub(super) fn len(&self) -> usize {
+    pub(super) fn vacant(&self) -> Option<usize> {
+        if self.is_full() {
+            return None;
+        }
         // They are packed: a search in three steps.
         let mut len = usize::from(self.id(3) != 0) * 4;
         len += usize::from(self.id(len + 1) != 0) * 2;
         len += usize::from(self.id(len) != 0);
-        len + usize::from(self.is_full())
+        Some(len)
+    }
+
+    /// How many pairs there are.
+    #[inline]
+    pub(super) fn len(&self) -> usize {
+        self.vacant().unwrap_or(WORDS)
     }
 
     #[inline]

@@ -253,6 +253,7 @@ impl Index {
         pairs.find(|pair| pair.id == id).map(|pair| pair.place)
     }
 
+    #[inline]
     pub(crate) fn insert(&mut self, place: u32, id: u32) {
         debug_assert_ne!(id, 0, "id 0 marks a vacant pair");
         if self.directory.is_empty() {
@@ -289,6 +290,7 @@ impl Index {
         }
     }
 
+    #[inline]
     pub(crate) fn remove(&mut self, place: u32, id: u32) -> bool {
         let Some(&number) = self.directory.get(self.slot(place)) else {
             return false;

@@ -109,8 +109,8 @@ impl Segment {
         let mut at = self.home(pair.place);
         loop {
             let bucket = &self.buckets[at];
-            if !bucket.is_full() {
-                bucket.set(bucket.len(), pair);
+            if let Some(i) = bucket.vacant() {
+                bucket.set(i, pair);
                 self.len += 1;
                 return;
             }

@@ -24,21 +24,38 @@ pub(super) struct Ghost {
 
 impl Ghost {
     /// How many keys are remembered at most.
+    #[inline]
     pub(super) fn capacity(&self) -> usize {
         self.sets.len() * WAYS
     }
 
     /// Makes room for `keys` keys, and forgets all: with another number of sets, keys belong to other sets.
+    #[cold]
+    #[inline(never)]
     pub(super) fn resize(&mut self, keys: usize) {
         self.sets = vec![0; keys.div_ceil(WAYS)].into_boxed_slice();
     }
 
     /// Remembers a key as the newest of its set.
+    #[inline]
     pub(super) fn remember(&mut self, fingerprint: u32) {
         let number = self.number(fingerprint);
         if let Some(set) = self.sets.get_mut(number) {
             *set = (*set << MARK_BITS) | u128::from(mark(fingerprint));
         }
+    }
+
+    /// Whether a key is remembered: all marks of its set are compared at once.
+    #[inline]
+    pub(super) fn remembers(&self, fingerprint: u32) -> bool {
+        const LOW: u64 = 0x0001_0001_0001_0001;
+        let Some(set) = self.sets.get(self.number(fingerprint)) else {
+            return false;
+        };
+        // A mark that is equal becomes 0. One of these borrows from the bit above it, unless that is set.
+        let unequal = |half: u64| half ^ (u64::from(mark(fingerprint)) * LOW);
+        let zeros = |marks: u64| marks.wrapping_sub(LOW) & !marks & (LOW << (MARK_BITS - 1));
+        zeros(unequal(*set as u64)) | zeros(unequal((*set >> 64) as u64)) != 0
     }
 
     /// Forgets a key. If it was remembered, returns how many of its set were remembered after it: 0 to 7.
@@ -77,12 +94,14 @@ impl Ghost {
     }
 
     /// The number of a fingerprint's set: its high bits, scaled (the mark is its low bits).
+    #[inline]
     fn number(&self, fingerprint: u32) -> usize {
         ((u64::from(fingerprint) * self.sets.len() as u64) >> 32) as usize
     }
 }
 
 /// The low half of a fingerprint; never 0, which stands for no key.
+#[inline]
 fn mark(fingerprint: u32) -> u16 {
     (fingerprint as u16).max(1)
 }

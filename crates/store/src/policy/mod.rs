@@ -119,6 +119,13 @@ const WORTHY_PERCENT: u32 = 20;
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Admitted(u8);
 
+impl Admitted {
+    #[inline]
+    pub(crate) fn state(self) -> u8 {
+        self.0
+    }
+}
+
 /// The entry to evict.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Victim {
@@ -231,9 +238,14 @@ impl Policy {
         place: Place,
         admitted: Admitted,
     ) {
-        let Admitted(state) = admitted;
-        residents.set_state(place.id, state);
-        if Region::of(state) == Region::Probation {
+        residents.set_state(place.id, admitted.state());
+        self.queue(residents, place, admitted);
+    }
+
+    /// As [`settle`](Self::settle), of an entry that has the [state](Admitted::state) already.
+    #[inline(always)]
+    pub(crate) fn queue<R: Residents>(&mut self, residents: &R, place: Place, admitted: Admitted) {
+        if Region::of(admitted.state()) == Region::Probation {
             self.probation.push(residents, place);
         }
     }
@@ -277,6 +289,7 @@ impl Policy {
     /// Whom to evict now. The store removes that entry and does not tell the policy again.
     ///
     /// `None` when everything that it looked at is pinned or vacant. The next call goes on from there.
+    #[inline]
     pub(crate) fn victim<R: Residents>(&mut self, residents: &mut R) -> Option<Victim> {
         self.turn.count_eviction();
         let mut steps = CHOOSING_STEPS;
@@ -317,6 +330,7 @@ impl Policy {
 
     /// The turn of an entry on probation has come: it moves up, or the entry to evict is returned, mostly
     /// this one. Unless `choosing`, its hits do not count.
+    #[inline(always)]
     fn decide<R: Residents>(
         &mut self,
         residents: &mut R,
@@ -369,12 +383,18 @@ impl Policy {
 
     /// Once in [`EVICTIONS_PER_GLANCE`] calls, looks at one entry of the main region. Returns it if it has no
     /// hits.
+    #[inline(always)]
     fn glance<R: Residents>(&mut self, residents: &mut R) -> Option<u32> {
         self.since_glance += 1;
         if self.since_glance < EVICTIONS_PER_GLANCE {
             return None;
         }
         self.since_glance = 0;
+        self.glance_now(residents)
+    }
+
+    #[inline(never)]
+    fn glance_now<R: Residents>(&mut self, residents: &mut R) -> Option<u32> {
         for _ in 0..GLANCE_STEPS {
             let id = self.advance(residents.end());
             if let Some((region, was_hit)) = self.take_hit(residents, id) {
@@ -389,19 +409,25 @@ impl Policy {
 
     /// Moves the oldest entries of probation to the main region, with their hits, while probation is over its
     /// share: `most` of them at most.
+    #[inline(always)]
     fn spill<R: Residents>(&mut self, residents: &mut R, most: u32) {
         for _ in 0..most {
-            if self.probation.weight() <= self.share.weight() {
+            if self.probation.weight() <= self.share.weight() || !self.spill_one(residents) {
                 return;
             }
-            let mut steps = CHOOSING_STEPS;
-            let Some((place, resident)) = self.probation.pop(residents, &mut steps) else {
-                return;
-            };
-            let hits = hits(resident.state);
-            residents.set_state(place.id, Region::Main.with_hits(hits));
-            self.main.add(resident.weight);
         }
+    }
+
+    #[inline(never)]
+    fn spill_one<R: Residents>(&mut self, residents: &mut R) -> bool {
+        let mut steps = CHOOSING_STEPS;
+        let Some((place, resident)) = self.probation.pop(residents, &mut steps) else {
+            return false;
+        };
+        let hits = hits(resident.state);
+        residents.set_state(place.id, Region::Main.with_hits(hits));
+        self.main.add(resident.weight);
+        true
     }
 
     /// Turns the clock to the first entry without hits.
@@ -457,6 +483,8 @@ impl Policy {
     }
 
     /// The last resort, when the clock finds only pinned entries and vacant slots.
+    #[cold]
+    #[inline(never)]
     fn oldest_on_probation<R: Residents>(&mut self, residents: &mut R) -> Option<Victim> {
         let mut steps = CHOOSING_STEPS;
         while let Some((place, resident)) = self.probation.pop(residents, &mut steps) {
@@ -470,7 +498,14 @@ impl Policy {
 
     /// Whether a new key is to have a place in the main region, because a ghost remembers it and is believed. The
     /// ghost is used up.
+    #[inline]
     fn recalls(&mut self, fingerprint: u32) -> bool {
+        self.ghost.remembers(fingerprint) && self.recall(fingerprint)
+    }
+
+    /// As [`recalls`](Self::recalls), where a ghost may remember the key.
+    #[inline(never)]
+    fn recall(&mut self, fingerprint: u32) -> bool {
         let Some(newer) = self.ghost.recall(fingerprint) else {
             return false;
         };
@@ -486,6 +521,7 @@ impl Policy {
     }
 
     /// Keeps the fingerprint of an evicted key; the ghosts are made, and grown, here.
+    #[inline]
     fn remember(&mut self, fingerprint: u32) {
         let entries = self.entries.max(MIN_GHOSTS);
         if self.ghost.capacity() < entries / 2 {
@@ -495,6 +531,7 @@ impl Policy {
     }
 
     /// An entry has left.
+    #[inline]
     fn count_out(&mut self) {
         debug_assert!(self.entries > 0, "more entries have left than came");
         self.entries = self.entries.saturating_sub(1);

@@ -123,14 +123,19 @@ impl Probation {
     /// Keeps stale places from outnumbering live ones: takes the oldest places, drops the stale ones and queues the
     /// live ones again, at the end. That changes the order, but only while most entries leave before their turn
     /// comes anyway.
+    #[inline(always)]
     fn tidy<R: Residents>(&mut self, residents: &R) {
         for _ in 0..TIDIED_PER_INSERT {
             if self.stale <= self.places.len() / 2 {
                 return;
             }
-            let Some(place) = self.places.pop_front() else {
-                return;
-            };
+            self.tidy_one(residents);
+        }
+    }
+
+    #[cold]
+    fn tidy_one<R: Residents>(&mut self, residents: &R) {
+        if let Some(place) = self.places.pop_front() {
             let state = residents.state(place.id);
             if state.is_some_and(|state| self.is_live(residents, place, state)) {
                 self.places.push_back(place);

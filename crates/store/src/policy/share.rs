@@ -64,12 +64,9 @@ impl Share {
     /// The weight that probation may have. When it has more, the turn of its oldest entry has come.
     #[inline]
     pub(super) fn weight(&self) -> u64 {
-        let part = u64::from(self.part);
-        // Beyond 2^54 it is exact enough to divide first.
-        let weight = match self.whole.checked_mul(part) {
-            Some(product) => product / u64::from(WHOLE),
-            None => self.whole / u64::from(WHOLE) * part,
-        };
+        let product = u128::from(self.whole) * u128::from(self.part);
+        // A part is less than the whole.
+        let weight = (product / u128::from(WHOLE)) as u64;
         weight.max(1)
     }
 

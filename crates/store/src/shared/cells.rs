@@ -13,7 +13,9 @@
 
 use std::cell::UnsafeCell;
 use std::fmt;
+use std::marker::PhantomData;
 use std::mem::{MaybeUninit, needs_drop, offset_of};
+use std::ops::Deref;
 use std::sync::atomic::Ordering::Relaxed;
 use std::sync::atomic::{AtomicU8, AtomicU32};
 
@@ -330,38 +332,52 @@ impl<K, V> Cells<K, V> {
         Some(entry)
     }
 
-    /// Another key and value in place of an entry's, with its timer: deadline and registration. Returns what was there.
-    #[inline]
-    pub(crate) fn exchange(&mut self, at: usize, key: K, value: V) -> Option<Loose<K, V>> {
-        let cell = self.get(at)?;
-        let old = Loose {
-            // SAFETY: the slot is not vacant. Both are overwritten, without a drop.
-            key: unsafe { (*cell.key.get()).assume_init_read() },
-            // SAFETY: as for the key.
-            value: unsafe { (*cell.value.get()).assume_init_read() },
-            raw_deadline: cell.raw_deadline(),
-            policy: cell.policy(),
-            state: cell.state.load(Relaxed),
-        };
-        // SAFETY: nobody else has the slot, since `self` is exclusive.
-        unsafe {
-            Entry::<K, V>::write(&cell.key, key, Entry::<K, V>::KEY_WORD);
-            Entry::<K, V>::write(&cell.value, value, Entry::<K, V>::VALUE_WORD);
-        }
-        cell.set_policy(0);
-        cell.set_pinned(false);
-        Some(old)
+    /// An entry that is to be changed.
+    #[inline(always)]
+    pub(crate) fn own(&mut self, at: usize) -> Option<Own<'_, K, V>> {
+        let entry = self.get(at)?;
+        Some(Own {
+            entry,
+            exclusive: PhantomData,
+        })
+    }
+}
+
+/// An entry in its slot, which nobody else may look at but readers without a lock.
+pub(crate) struct Own<'a, K, V> {
+    entry: &'a Entry<K, V>,
+    /// It stands for an exclusive reference.
+    exclusive: PhantomData<&'a mut (K, V)>,
+}
+
+impl<K, V> Deref for Own<'_, K, V> {
+    type Target = Entry<K, V>;
+
+    #[inline(always)]
+    fn deref(&self) -> &Entry<K, V> {
+        self.entry
+    }
+}
+
+impl<K, V> Own<'_, K, V> {
+    /// Another key and value, with the timer of those that were there: deadline and registration. Returns the two.
+    #[inline(always)]
+    pub(crate) fn exchange(&mut self, key: K, value: V) -> (K, V) {
+        // SAFETY: the slot is not vacant. The key is overwritten, without a drop.
+        let old = unsafe { (*self.entry.key.get()).assume_init_read() };
+        // SAFETY: nobody else has the slot: whoever made this has its cells to themselves.
+        unsafe { Entry::<K, V>::write(&self.entry.key, key, Entry::<K, V>::KEY_WORD) };
+        (old, self.replace(value))
     }
 
     /// Another value; returns the old one.
-    #[inline]
-    pub(crate) fn replace(&mut self, at: usize, value: V) -> Option<V> {
-        let cell = self.get(at)?;
+    #[inline(always)]
+    pub(crate) fn replace(&mut self, value: V) -> V {
         // SAFETY: the slot is not vacant. The value is overwritten, without a drop.
-        let old = unsafe { (*cell.value.get()).assume_init_read() };
-        // SAFETY: nobody else has the slot, since `self` is exclusive.
-        unsafe { Entry::<K, V>::write(&cell.value, value, Entry::<K, V>::VALUE_WORD) };
-        Some(old)
+        let old = unsafe { (*self.entry.value.get()).assume_init_read() };
+        // SAFETY: as for the key.
+        unsafe { Entry::<K, V>::write(&self.entry.value, value, Entry::<K, V>::VALUE_WORD) };
+        old
     }
 }
 
@@ -459,9 +475,10 @@ mod tests {
         use std::sync::Arc;
         let (a, b, c) = (Arc::new(1), Arc::new(2), Arc::new(3));
         let mut cells = one(Arc::clone(&a), Arc::clone(&a));
-        assert!(cells.replace(0, Arc::clone(&b)).is_some());
+        drop(cells.own(0).unwrap().replace(Arc::clone(&b)));
         assert_eq!(Arc::strong_count(&a), 2);
-        let old = cells.exchange(0, Arc::clone(&c), Arc::clone(&c));
+        let mut entry = cells.own(0).unwrap();
+        let old = entry.exchange(Arc::clone(&c), Arc::clone(&c));
         assert_eq!((Arc::strong_count(&a), Arc::strong_count(&b)), (2, 2));
         drop(old);
         cells.put(3, Loose::new(Arc::clone(&b), Arc::clone(&b)));

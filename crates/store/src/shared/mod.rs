@@ -40,7 +40,7 @@ mod tests;
 mod units;
 
 pub(crate) use block::{Block, Purpose};
-pub(crate) use cells::{Cells, DEADLINE_MAX, Entry, Loose};
+pub(crate) use cells::{Cells, DEADLINE_MAX, Entry, Loose, Own};
 pub(crate) use lanes::{LANES, Lanes, first};
 pub(crate) use limbo::{is_broken, look_again};
 pub use roots::{Glimpse, Lens};

@@ -9,8 +9,8 @@
 use super::attributes::{Attributes, Removed};
 use super::store::TypedStore;
 use super::view::{View, hashed, label_of, weight_of};
-use crate::policy::{Place, Victim};
-use crate::shared::Loose;
+use crate::policy::{Admitted, Place, Victim};
+use crate::shared::{DEADLINE_MAX, Loose};
 use crate::slot::Slot;
 
 impl<K, V> TypedStore<K, V> {
@@ -20,7 +20,7 @@ impl<K, V> TypedStore<K, V> {
         clippy::too_many_arguments,
         reason = "each is a different kind of fact, and the one caller has them all at hand"
     )]
-    #[inline]
+    #[inline(always)]
     pub fn exchange(
         &mut self,
         place: u32,
@@ -38,41 +38,99 @@ impl<K, V> TypedStore<K, V> {
             place_of,
             kept: 0,
         };
-        let victim = self.policy.victim(&mut view);
-        let (id, removed) = match victim {
-            Some(victim) => self.put_in_place(victim, place, key, value, place_of),
-            None => (self.add_slot(place, Loose::new(key, value)), None),
+        let Some(victim) = self.policy.victim(&mut view) else {
+            let slot = self.add(place, key, value, attributes, now, place_of, admitted);
+            return (slot, None);
         };
-        self.write_columns(id, &attributes);
-        self.weight += u64::from(attributes.weight);
-        let had_deadline = removed.as_ref().is_some_and(|old| old.deadline.is_some());
-        if had_deadline || attributes.deadline.is_some() {
+        let id = victim.id;
+        self.rename(victim, place, place_of);
+        let (mut entry, has_columns) = self.slots.own(id).expect("a victim is there");
+        let old_deadline = entry.deadline();
+        // Its timer stays, and its record: it comes before the new deadline, or the wheel is told.
+        let is_timed = match attributes.deadline {
+            Some(deadline) => entry.prolong(deadline.min(DEADLINE_MAX)),
+            None => old_deadline.is_none(),
+        };
+        let (key, value) = entry.exchange(key, value);
+        entry.set_policy(admitted.state());
+        let (weight, label) = match has_columns {
+            true => self.clear_columns(id),
+            false => (1, 0),
+        };
+        if has_columns || !attributes.is_plain() {
+            self.fill_columns(id, &attributes);
+        }
+        self.weight = self.weight - u64::from(weight) + u64::from(attributes.weight);
+        if !is_timed {
             self.set_deadline(Slot(id), attributes.deadline, now);
         }
-        let mut view = View {
+        self.queue(id, place, place_of, admitted);
+        self.expect_eviction();
+        let removed = Removed {
+            key,
+            value,
+            deadline: old_deadline,
+            weight,
+            label,
+        };
+        (Slot(id), Some(removed))
+    }
+
+    /// Puts an entry that was admitted in its queue.
+    #[inline(always)]
+    fn queue(
+        &mut self,
+        id: u32,
+        fingerprint: u32,
+        place_of: &impl Fn(&K) -> u32,
+        admitted: Admitted,
+    ) {
+        let view = View {
             slots: &mut self.slots,
             place_of,
             kept: 0,
         };
-        let place = Place {
-            id,
-            fingerprint: place,
-        };
-        self.policy.settle(&mut view, place, admitted);
-        self.expect_eviction();
-        (Slot(id), removed)
+        self.policy
+            .queue(&view, Place { id, fingerprint }, admitted);
     }
 
-    /// Takes the victim's slot for another entry, with its timer. The victim is in nothing but the policy any more.
-    #[inline]
-    fn put_in_place(
+    /// Forgets the attributes of an entry; returns its weight and its label.
+    #[inline(never)]
+    fn clear_columns(&mut self, id: u32) -> (u32, u64) {
+        let left = (weight_of(&self.slots, id), label_of(&self.slots, id));
+        self.slots.clear_columns(id);
+        left
+    }
+
+    /// Stores an entry that was admitted in a slot of its own.
+    #[allow(clippy::too_many_arguments, reason = "as of its caller")]
+    #[cold]
+    #[inline(never)]
+    fn add(
         &mut self,
-        victim: Victim,
         place: u32,
         key: K,
         value: V,
+        attributes: Attributes,
+        now: u64,
         place_of: &impl Fn(&K) -> u32,
-    ) -> (u32, Option<Removed<K, V>>) {
+        admitted: Admitted,
+    ) -> Slot {
+        let id = self.slots.allocate(Loose::new(key, value));
+        self.index.insert(place, id);
+        self.write_columns(id, &attributes);
+        self.weight += u64::from(attributes.weight);
+        self.set_deadline(Slot(id), attributes.deadline, now);
+        if let Some(entry) = self.slots.get(id) {
+            entry.set_policy(admitted.state());
+        }
+        self.queue(id, place, place_of, admitted);
+        Slot(id)
+    }
+
+    /// The victim's id goes on with the key of another place.
+    #[inline(always)]
+    fn rename(&mut self, victim: Victim, place: u32, place_of: &impl Fn(&K) -> u32) {
         let id = victim.id;
         let moved = victim
             .fingerprint
@@ -80,27 +138,10 @@ impl<K, V> TypedStore<K, V> {
         if !moved {
             self.move_in_index(id, place, place_of);
         }
-        let weight = weight_of(&self.slots, id);
-        let label = label_of(&self.slots, id);
-        if self.slots.has_columns(id) {
-            self.slots.clear_columns(id);
-        }
-        self.weight -= u64::from(weight);
-        let old = self
-            .slots
-            .exchange(id, key, value)
-            .expect("a victim is there");
-        let removed = Removed {
-            deadline: old.deadline(),
-            key: old.key,
-            value: old.value,
-            weight,
-            label,
-        };
-        (id, Some(removed))
     }
 
     /// As [`Index::exchange`](crate::index::Index::exchange), where the old place is not at hand.
+    #[inline(never)]
     fn move_in_index(&mut self, id: u32, place: u32, place_of: &impl Fn(&K) -> u32) {
         let entry = self.slots.get(id).expect("a victim is there");
         let moved =
@@ -109,12 +150,5 @@ impl<K, V> TypedStore<K, V> {
             let old = self.index.place_of(id).expect("an entry is in the index");
             self.index.exchange(old, place, id);
         }
-    }
-
-    /// Stores an entry in a slot of its own.
-    fn add_slot(&mut self, place: u32, entry: Loose<K, V>) -> u32 {
-        let id = self.slots.allocate(entry);
-        self.index.insert(place, id);
-        id
     }
 }

@@ -1,6 +1,13 @@
 //! How a value takes the place of another one of the same key, in one look.
 
+use tidewheel_timer::HierarchicalWheel;
+
+use super::slots::{Slots, timer_of};
 use super::store::TypedStore;
+use super::view::hit;
+use crate::index::First;
+use crate::shared::{DEADLINE_MAX, Own};
+use crate::slot::Slot;
 
 /// What has become of a value that was to be stored in the place of another one.
 #[derive(Debug)]
@@ -26,6 +33,34 @@ impl<K, V> TypedStore<K, V> {
         until: u64,
         now: u64,
     ) -> Overwritten<V> {
+        match self.index.first(place) {
+            First::Nowhere => return Overwritten::Nowhere(value),
+            First::Elsewhere => {}
+            First::Likely(id) => match self.slots.own(id) {
+                Some((entry, false)) if is(entry.key()) && entry.lasts_past(until) => {
+                    let (_, is_timed) = put(&self.wheel, entry, value, deadline);
+                    if !is_timed {
+                        self.set_deadline(Slot(id), deadline, now);
+                    }
+                    return Overwritten::Done;
+                }
+                _ => {}
+            },
+        }
+        self.overwrite_elsewhere(place, is, value, deadline, until, now)
+    }
+
+    /// As [`overwrite`](Self::overwrite), of an entry that is not where nearly all are.
+    #[inline(never)]
+    fn overwrite_elsewhere(
+        &mut self,
+        place: u32,
+        is: impl Fn(&K) -> bool,
+        value: V,
+        deadline: Option<u64>,
+        until: u64,
+        now: u64,
+    ) -> Overwritten<V> {
         let Some(slot) = self.find(place, is) else {
             return Overwritten::Nowhere(value);
         };
@@ -34,4 +69,55 @@ impl<K, V> TypedStore<K, V> {
             Err(value) => Overwritten::Not(value),
         }
     }
+
+    /// As [`replace`](Self::replace), of an entry that has no attributes but a deadline, and gets no others. O(1).
+    ///
+    /// # Errors
+    ///
+    /// Gives the new value back if the entry may have others, or if its deadline is not after `until`.
+    #[inline]
+    pub fn replace_plainly(
+        &mut self,
+        slot: Slot,
+        value: V,
+        deadline: Option<u64>,
+        until: u64,
+        now: u64,
+    ) -> Result<V, V> {
+        let entry = match self.slots.own(slot.0) {
+            Some((entry, false)) if entry.lasts_past(until) => entry,
+            _ => return Err(value),
+        };
+        let (old, is_timed) = put(&self.wheel, entry, value, deadline);
+        if !is_timed {
+            self.set_deadline(slot, deadline, now);
+        }
+        Ok(old)
+    }
+}
+
+/// Another value for an entry, which counts as a hit. Returns the old one, and whether the entry has its deadline: as long
+/// as its timer's record comes before that, the wheel is not told. (Whether it is earlier or later than the old one would
+/// be hard to foresee.)
+#[inline(always)]
+fn put<K, V>(
+    wheel: &HierarchicalWheel,
+    mut entry: Own<'_, K, V>,
+    value: V,
+    deadline: Option<u64>,
+) -> (V, bool) {
+    hit(&entry);
+    let is_timed = match (timer_of(&entry), deadline) {
+        (None, None) => true,
+        (Some(old), Some(deadline)) => {
+            let deadline = deadline.min(DEADLINE_MAX);
+            let is_in_time = !wheel.must_hear::<Slots<K, V>>(old, deadline);
+            if is_in_time {
+                entry.set_deadline(Some(deadline));
+            }
+            is_in_time
+        }
+        _ => false,
+    };
+    (entry.replace(value), is_timed)
 }

@@ -13,7 +13,7 @@ use super::attributes::Attributes;
 use super::columns::Columns;
 use super::spots::Spots;
 use crate::prefetch::prefetch;
-use crate::shared::{Cells, Entry, Loose, Purpose, Roots};
+use crate::shared::{Cells, Entry, Loose, Own, Purpose, Roots};
 
 /// Bytes that a page should not exceed by much.
 const PAGE_BYTES: usize = 64 * 1024;
@@ -180,18 +180,12 @@ impl<K, V> Slots<K, V> {
         }
     }
 
-    /// An entry whose page has no attributes.
-    #[inline]
-    pub(crate) fn plain(&self, id: u32) -> Option<&Entry<K, V>> {
-        self.look(id)
-            .and_then(|(entry, has_attributes)| (!has_attributes).then_some(entry))
-    }
-
-    /// Gives an entry another value; returns the old one.
-    #[inline]
-    pub(crate) fn replace(&mut self, id: u32, value: V) -> Option<V> {
+    /// An entry that is to be changed, and whether its page has attributes.
+    #[inline(always)]
+    pub(crate) fn own(&mut self, id: u32) -> Option<(Own<'_, K, V>, bool)> {
         let page = self.pages.get_mut((id / Self::PAGE) as usize)?;
-        page.cells.replace((id % Self::PAGE) as usize, value)
+        let entry = page.cells.own((id % Self::PAGE) as usize)?;
+        Some((entry, page.columns.is_some()))
     }
 
     /// The attributes of an entry's page, and its place there; `None` when the page has none.
@@ -247,13 +241,6 @@ impl<K, V> Slots<K, V> {
         }
         self.len += 1;
         self.hot * Self::PAGE + u32::from(at)
-    }
-
-    /// Puts an entry in the place of another one, whose timer it takes over: deadline and registration.
-    #[inline]
-    pub(crate) fn exchange(&mut self, id: u32, key: K, value: V) -> Option<Loose<K, V>> {
-        let page = self.pages.get_mut((id / Self::PAGE) as usize)?;
-        page.cells.exchange((id % Self::PAGE) as usize, key, value)
     }
 
     /// Takes slots from this page from now on.
@@ -474,6 +461,15 @@ impl<K, V> Slots<K, V> {
     }
 }
 
+/// An entry's timer, if it has one.
+#[inline(always)]
+pub(super) fn timer_of<K, V>(entry: &Entry<K, V>) -> Option<Timer> {
+    Some(Timer {
+        deadline: entry.deadline()?,
+        registration: u32::from(entry.registration()) << 8,
+    })
+}
+
 impl<K, V> Timers for Slots<K, V> {
     // Quarters of a second: these bits tell in which of the last 65 s before its deadline a timer is registered. So if it
     // gets an earlier deadline which is still after that, the wheel need not be told.
@@ -481,11 +477,7 @@ impl<K, V> Timers for Slots<K, V> {
 
     #[inline]
     fn timer(&self, id: u32) -> Option<Timer> {
-        let entry = self.get(id)?;
-        Some(Timer {
-            deadline: entry.deadline()?,
-            registration: u32::from(entry.registration()) << 8,
-        })
+        timer_of(self.get(id)?)
     }
 
     #[inline]

@@ -363,36 +363,8 @@ impl<K, V> TypedStore<K, V> {
         self.write_columns(slot.0, &attributes);
         self.set_deadline(slot, attributes.deadline, now);
         self.changed(slot);
-        self.slots
-            .replace(slot.0, value)
-            .expect("a slot names an entry")
-    }
-
-    /// As [`replace`](Self::replace), of an entry that has no attributes but a deadline, and gets no others. O(1).
-    ///
-    /// # Errors
-    ///
-    /// Gives the new value back if the entry may have others, or if its deadline is not after `until`.
-    #[inline]
-    pub fn replace_plainly(
-        &mut self,
-        slot: Slot,
-        value: V,
-        deadline: Option<u64>,
-        until: u64,
-        now: u64,
-    ) -> Result<V, V> {
-        let Some(entry) = self.slots.plain(slot.0) else {
-            return Err(value);
-        };
-        if !entry.lasts_past(until) {
-            return Err(value);
-        }
-        hit(entry);
-        if deadline.is_some() || entry.deadline().is_some() {
-            self.move_deadline(slot, deadline, now);
-        }
-        Ok(self.slots.replace(slot.0, value).expect("it is there"))
+        let (mut entry, _) = self.slots.own(slot.0).expect("a slot names an entry");
+        entry.replace(value)
     }
 
     /// Replaces all attributes but the weight: value and version stay. Counts as a hit. O(1).
@@ -405,20 +377,6 @@ impl<K, V> TypedStore<K, V> {
         };
         self.write_columns(slot.0, &attributes);
         self.set_deadline(slot, attributes.deadline, now);
-    }
-
-    /// As [`set_deadline`](Self::set_deadline), quicker where both ends have one: as long as the timer's record comes before
-    /// the new one, nothing else is looked at. Whether that is earlier or later than the old one would be hard to foresee.
-    #[inline(always)]
-    fn move_deadline(&mut self, slot: Slot, deadline: Option<u64>, now: u64) {
-        let old = tidewheel_timer::Timers::timer(&self.slots, slot.0);
-        if let (Some(old), Some(deadline)) = (old, deadline) {
-            let deadline = deadline.min(DEADLINE_MAX);
-            if !self.wheel.must_hear::<Slots<K, V>>(old, deadline) {
-                return self.entry(slot).set_deadline(Some(deadline));
-            }
-        }
-        self.set_deadline(slot, deadline, now);
     }
 
     /// Gives the entry a deadline, moves it, or takes it away. O(1).
@@ -539,7 +497,8 @@ impl<K, V> TypedStore<K, V> {
         }
     }
 
-    fn fill_columns(&mut self, id: u32, attributes: &Attributes) {
+    #[inline(never)]
+    pub(super) fn fill_columns(&mut self, id: u32, attributes: &Attributes) {
         let (columns, at, len) = self.slots.columns_mut(id);
         columns.write(at, attributes, len);
     }
