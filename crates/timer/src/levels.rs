@@ -73,7 +73,10 @@ impl Levels {
         let level = self.level_of(tick);
         let shift = 8 * level;
         let slot = (tick >> shift) as usize % SLOTS;
-        let ring = self.rings[level].get_or_insert_with(|| Box::new(Ring::new()));
+        let ring = match &mut self.rings[level] {
+            Some(ring) => ring,
+            none => none.insert(new_ring()),
+        };
         self.pool.push(&mut ring.heads[slot], record);
         ring.added(slot);
         self.records += 1;
@@ -235,6 +238,13 @@ impl Levels {
         assert_eq!(chunks, self.pool.used(), "chunks leak");
         live
     }
+}
+
+/// Apart from where records are filed: it is made on the stack, which is touched for that.
+#[cold]
+#[inline(never)]
+fn new_ring() -> Box<Ring> {
+    Box::new(Ring::new())
 }
 
 /// The first tick of a slot, which is not before the position's own.

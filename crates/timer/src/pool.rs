@@ -81,8 +81,9 @@ pub(crate) struct Pool {
     /// Chunks of all pages, and those in use.
     chunks: usize,
     used: usize,
-    /// Memory of freed pages, while frees are deferred.
-    freed: Option<Vec<Box<[Chunk]>>>,
+    /// Memory of freed pages, if frees are deferred.
+    freed: Vec<Box<[Chunk]>>,
+    defers_frees: bool,
 }
 
 /// Memory that a wheel no longer needs. Dropping it frees it.
@@ -97,7 +98,8 @@ impl Pool {
             open: BitSet::new(),
             holes: BitSet::new(),
             live_pages: 0,
-            freed: None,
+            freed: Vec::new(),
+            defers_frees: false,
             chunks: 0,
             used: 0,
         }
@@ -105,22 +107,21 @@ impl Pool {
 
     /// From now on freed memory waits for [`Pool::take_freed`].
     pub(crate) fn defer_frees(&mut self) {
-        self.freed.get_or_insert_default();
+        self.defers_frees = true;
     }
 
     pub(crate) fn is_deferring(&self) -> bool {
-        self.freed.is_some()
+        self.defers_frees
     }
 
     #[inline]
     pub(crate) fn has_freed(&self) -> bool {
-        self.freed.as_ref().is_some_and(|freed| !freed.is_empty())
+        !self.freed.is_empty()
     }
 
     #[inline]
     pub(crate) fn take_freed(&mut self) -> Option<FreedRecords> {
-        let freed = self.freed.as_mut().filter(|freed| !freed.is_empty())?;
-        Some(FreedRecords(core::mem::take(freed)))
+        (!self.freed.is_empty()).then(|| FreedRecords(core::mem::take(&mut self.freed)))
     }
 
     /// Puts a record at the head of the chain that starts at `head`.
@@ -279,8 +280,8 @@ impl Pool {
         self.used -= 1;
         if page.used == 0 && self.live_pages > 1 {
             let page = self.pages[index as usize].take();
-            if let (Some(freed), Some(page)) = (&mut self.freed, page) {
-                freed.push(page.chunks);
+            if let Some(page) = page.filter(|_| self.defers_frees) {
+                self.freed.push(page.chunks);
             }
             self.live_pages -= 1;
             self.chunks -= PAGE_CHUNKS as usize;
@@ -335,8 +336,8 @@ impl Pool {
         link_free(&mut chunks[old..], old as u32);
         page.free = old as u32;
         let small = core::mem::replace(&mut page.chunks, chunks);
-        if let Some(freed) = &mut self.freed {
-            freed.push(small);
+        if self.defers_frees {
+            self.freed.push(small);
         }
         self.chunks += old;
         self.open.insert(0);

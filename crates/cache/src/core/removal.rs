@@ -228,7 +228,9 @@ impl<K, V> Garbage<K, V> {
 
     #[inline]
     pub(crate) fn is_empty(&self) -> bool {
-        self.one.is_none() && self.keys.is_empty() && self.rare.is_none()
+        // What nobody drops is never kept.
+        let has_pairs = needs_drop::<(K, V)>() && self.one.is_some();
+        !has_pairs && self.keys.is_empty() && self.rare.is_none()
     }
 
     /// Everything, if there is anything.

@@ -116,8 +116,9 @@ pub(crate) struct Index {
     at_depth: [u32; DEPTH_MAX as usize + 1],
     /// The entries of segments that are full and may not split.
     crowd: Crowd,
-    /// Memory that is no longer needed, while frees are deferred.
-    freed: Option<Vec<Block<Bucket>>>,
+    /// Memory that is no longer needed, if frees are deferred.
+    freed: Vec<Block<Bucket>>,
+    defers_frees: bool,
     /// What readers without a lock go by, if there are any.
     ways: Option<Ways>,
     /// Of its blocks.
@@ -139,7 +140,8 @@ impl Index {
             buckets: 0,
             at_depth: [0; DEPTH_MAX as usize + 1],
             crowd: Crowd::new(),
-            freed: None,
+            freed: Vec::new(),
+            defers_frees: false,
             ways: None,
             purpose: Purpose::OWN,
         }
@@ -147,23 +149,22 @@ impl Index {
 
     /// From now on freed memory waits for [`Index::take_freed`].
     pub(crate) fn defer_frees(&mut self) {
-        self.freed.get_or_insert_default();
+        self.defers_frees = true;
     }
 
     #[inline]
     pub(crate) fn has_freed(&self) -> bool {
-        self.freed.as_ref().is_some_and(|freed| !freed.is_empty())
+        !self.freed.is_empty()
     }
 
     #[inline]
     pub(crate) fn take_freed(&mut self) -> Option<FreedBuckets> {
-        let freed = self.freed.as_mut().filter(|freed| !freed.is_empty())?;
-        Some(FreedBuckets(std::mem::take(freed)))
+        (!self.freed.is_empty()).then(|| FreedBuckets(std::mem::take(&mut self.freed)))
     }
 
     fn free(&mut self, buckets: Block<Bucket>) {
-        if let Some(freed) = &mut self.freed {
-            freed.push(buckets);
+        if self.defers_frees {
+            self.freed.push(buckets);
         }
     }
 
@@ -253,8 +254,12 @@ impl Index {
         pairs.find(|pair| pair.id == id).map(|pair| pair.place)
     }
 
-    #[inline]
     pub(crate) fn insert(&mut self, place: u32, id: u32) {
+        self.put(place, id);
+    }
+
+    #[inline(always)]
+    fn put(&mut self, place: u32, id: u32) {
         debug_assert_ne!(id, 0, "id 0 marks a vacant pair");
         if self.directory.is_empty() {
             self.directory.push(0);
@@ -290,8 +295,12 @@ impl Index {
         }
     }
 
-    #[inline]
     pub(crate) fn remove(&mut self, place: u32, id: u32) -> bool {
+        self.take(place, id)
+    }
+
+    #[inline(always)]
+    fn take(&mut self, place: u32, id: u32) -> bool {
         let Some(&number) = self.directory.get(self.slot(place)) else {
             return false;
         };
@@ -326,13 +335,12 @@ impl Index {
     }
 
     /// An id goes on with the key of another place. `false`, and nothing is done, if it was not at the old one.
-    #[inline]
     pub(crate) fn exchange(&mut self, old: u32, new: u32, id: u32) -> bool {
-        if !self.remove(old, id) {
-            return false;
+        let was_there = self.take(old, id);
+        if was_there {
+            self.put(new, id);
         }
-        self.insert(new, id);
-        true
+        was_there
     }
 
     /// Visits entries in the order of places, from `cursor` on: at least `count`, or all up to the end. Returns the

@@ -144,7 +144,7 @@ impl Victim {
     }
 }
 
-/// The eviction policy of one shard. The state of a new entry says nothing until it is [settled](Policy::settle).
+/// The eviction policy of one shard.
 #[derive(Debug)]
 pub(crate) struct Policy {
     probation: Probation,
@@ -188,25 +188,9 @@ impl Policy {
         region::after_hit(state)
     }
 
-    /// A new entry came: decides its region and sets its state. `total` and `capacity` are weights, the
-    /// entry's included. O(1).
-    pub(crate) fn inserted<R: Residents>(
-        &mut self,
-        residents: &mut R,
-        id: u32,
-        fingerprint: u32,
-        total: u64,
-        capacity: u64,
-    ) {
-        let state = self.admit(fingerprint, residents.weight(id), total, capacity);
-        self.settle(residents, Place { id, fingerprint }, state);
-        if total <= capacity {
-            self.spill(residents, SPILLED_PER_CALL);
-        }
-    }
-
     /// A new entry comes: decides its region, and counts its weight there. It has no slot yet, so that it may have
-    /// the one of the [`victim`](Self::victim) that leaves for it. [`settle`](Self::settle) ends this.
+    /// the one of the [`victim`](Self::victim) that leaves for it. [`settle`](Self::settle) ends this. `total` and `capacity`
+    /// are weights, the entry's included. O(1).
     #[inline]
     pub(crate) fn admit(
         &mut self,
@@ -230,24 +214,19 @@ impl Policy {
         }
     }
 
-    /// An entry that was admitted has its slot.
-    #[inline]
-    pub(crate) fn settle<R: Residents>(
-        &mut self,
-        residents: &mut R,
-        place: Place,
-        admitted: Admitted,
-    ) {
-        residents.set_state(place.id, admitted.state());
-        self.queue(residents, place, admitted);
-    }
-
-    /// As [`settle`](Self::settle), of an entry that has the [state](Admitted::state) already.
+    /// An entry that was admitted has its slot, with the [state](Admitted::state).
     #[inline(always)]
-    pub(crate) fn queue<R: Residents>(&mut self, residents: &R, place: Place, admitted: Admitted) {
+    pub(crate) fn settle<R: Residents>(&mut self, residents: &R, place: Place, admitted: Admitted) {
         if Region::of(admitted.state()) == Region::Probation {
             self.probation.push(residents, place);
         }
+    }
+
+    /// Entries move on if probation is over its share, though nobody has to leave. To be called for each new entry that
+    /// finds room.
+    #[inline(always)]
+    pub(crate) fn make_way<R: Residents>(&mut self, residents: &mut R) {
+        self.spill(residents, SPILLED_PER_CALL);
     }
 
     /// An entry has left, but not as a victim.
@@ -294,8 +273,15 @@ impl Policy {
         self.turn.count_eviction();
         let mut steps = CHOOSING_STEPS;
         while self.probation.weight() > self.share.weight() || self.main.total() == 0 {
-            let Some((place, resident)) = self.probation.pop(residents, &mut steps) else {
+            if steps == 0 {
                 break;
+            }
+            steps -= 1;
+            let Some(place) = self.probation.pop_place() else {
+                break;
+            };
+            let Some(resident) = self.probation.leave(residents, place) else {
+                continue;
             };
             let choosing = steps > 0;
             if let Some(victim) = self.decide(residents, place, resident, choosing) {

@@ -60,17 +60,31 @@ impl Probation {
     ) -> Option<(Place, Resident)> {
         while *steps > 0 {
             *steps -= 1;
-            let place = self.places.pop_front()?;
-            let resident = residents.resident(place.id);
-            if let Some(resident) =
-                resident.filter(|found| self.is_live(residents, place, found.state))
-            {
-                self.weight.subtract(resident.weight);
+            let place = self.pop_place()?;
+            let resident = self.leave(residents, place);
+            if let Some(resident) = resident {
                 return Some((place, resident));
             }
-            self.count_skipped();
         }
         None
+    }
+
+    /// Takes out the place that has waited longest.
+    #[inline(always)]
+    pub(super) fn pop_place(&mut self) -> Option<Place> {
+        self.places.pop_front()
+    }
+
+    /// The entry of a place that was taken out leaves the queue. `None` if the place is stale.
+    #[inline(always)]
+    pub(super) fn leave<R: Residents>(&mut self, residents: &R, place: Place) -> Option<Resident> {
+        let resident = residents.resident(place.id);
+        let resident = resident.filter(|found| self.is_live(residents, place, found.state));
+        match &resident {
+            Some(resident) => self.weight.subtract(resident.weight),
+            None => self.count_skipped(),
+        }
+        resident
     }
 
     /// Whether there may be places of entries that have left.

@@ -19,7 +19,7 @@ pub(crate) trait Residents {
     /// The entry's share of the capacity.
     fn weight(&self, id: u32) -> u32;
     /// State, pin and weight by one look; `None` when the slot is vacant.
-    #[inline]
+    #[inline(always)]
     fn resident(&self, id: u32) -> Option<Resident> {
         Some(Resident {
             state: self.state(id)?,

@@ -109,16 +109,15 @@ impl Cache {
     fn insert(&mut self, key: u64, weight: u32) {
         let total = self.total + u64::from(weight);
         let fingerprint = fingerprint(key);
+        let admitted = self.policy.admit(fingerprint, weight, total, self.capacity);
         if self.exchanges && total > self.capacity {
-            let admitted = self.policy.admit(fingerprint, weight, total, self.capacity);
             self.evict();
-            let id = self.put(key, weight);
-            let place = Place { id, fingerprint };
-            self.policy.settle(&mut self.slab, place, admitted);
-        } else {
-            let id = self.put(key, weight);
-            self.policy
-                .inserted(&mut self.slab, id, fingerprint, total, self.capacity);
+        }
+        let id = self.put(key, weight, admitted.state());
+        let place = Place { id, fingerprint };
+        self.policy.settle(&self.slab, place, admitted);
+        if total <= self.capacity {
+            self.policy.make_way(&mut self.slab);
         }
         while self.total > self.capacity {
             if self.evict().is_none() {
@@ -127,10 +126,10 @@ impl Cache {
         }
     }
 
-    fn put(&mut self, key: u64, weight: u32) -> u32 {
+    fn put(&mut self, key: u64, weight: u32, state: u8) -> u32 {
         let entry = Entry {
             key,
-            state: 0,
+            state,
             weight,
             pinned: false,
         };

@@ -62,12 +62,12 @@ pub(crate) struct Loose<K, V> {
 }
 
 impl<K, V> Loose<K, V> {
-    pub(crate) fn new(key: K, value: V) -> Self {
+    pub(crate) fn new(key: K, value: V, policy: u8) -> Self {
         Self {
             key,
             value,
             raw_deadline: NEVER,
-            policy: 0,
+            policy,
             state: LIVE,
         }
     }
@@ -430,7 +430,7 @@ mod tests {
 
     fn one<K, V>(key: K, value: V) -> Cells<K, V> {
         let mut cells = Cells::vacant(8, u16::MAX, Purpose::OWN);
-        cells.put(0, Loose::new(key, value));
+        cells.put(0, Loose::new(key, value, 0));
         cells
     }
 
@@ -481,7 +481,7 @@ mod tests {
         let old = entry.exchange(Arc::clone(&c), Arc::clone(&c));
         assert_eq!((Arc::strong_count(&a), Arc::strong_count(&b)), (2, 2));
         drop(old);
-        cells.put(3, Loose::new(Arc::clone(&b), Arc::clone(&b)));
+        cells.put(3, Loose::new(Arc::clone(&b), Arc::clone(&b), 0));
         assert!(cells.take(3, 0).is_some() && cells.take(3, 0).is_none());
         drop(cells);
         let left = [a, b, c].map(|value| Arc::strong_count(&value));

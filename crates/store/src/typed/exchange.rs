@@ -9,8 +9,8 @@
 use super::attributes::{Attributes, Removed};
 use super::store::TypedStore;
 use super::view::{View, hashed, label_of, weight_of};
-use crate::policy::{Admitted, Place, Victim};
-use crate::shared::{DEADLINE_MAX, Loose};
+use crate::policy::{Admitted, Victim};
+use crate::shared::DEADLINE_MAX;
 use crate::slot::Slot;
 
 impl<K, V> TypedStore<K, V> {
@@ -39,7 +39,7 @@ impl<K, V> TypedStore<K, V> {
             kept: 0,
         };
         let Some(victim) = self.policy.victim(&mut view) else {
-            let slot = self.add(place, key, value, attributes, now, place_of, admitted);
+            let slot = self.add_apart(place, key, value, attributes, now, place_of, admitted);
             return (slot, None);
         };
         let id = victim.id;
@@ -58,13 +58,13 @@ impl<K, V> TypedStore<K, V> {
             false => (1, 0),
         };
         if has_columns || !attributes.is_plain() {
-            self.fill_columns(id, &attributes);
+            self.fill_columns(id, attributes);
         }
         self.weight = self.weight - u64::from(weight) + u64::from(attributes.weight);
         if !is_timed {
             self.set_deadline(Slot(id), attributes.deadline, now);
         }
-        self.queue(id, place, place_of, admitted);
+        self.settle(id, place, place_of, admitted);
         self.expect_eviction();
         let removed = Removed {
             key,
@@ -76,24 +76,6 @@ impl<K, V> TypedStore<K, V> {
         (Slot(id), Some(removed))
     }
 
-    /// Puts an entry that was admitted in its queue.
-    #[inline(always)]
-    fn queue(
-        &mut self,
-        id: u32,
-        fingerprint: u32,
-        place_of: &impl Fn(&K) -> u32,
-        admitted: Admitted,
-    ) {
-        let view = View {
-            slots: &mut self.slots,
-            place_of,
-            kept: 0,
-        };
-        self.policy
-            .queue(&view, Place { id, fingerprint }, admitted);
-    }
-
     /// Forgets the attributes of an entry; returns its weight and its label.
     #[inline(never)]
     fn clear_columns(&mut self, id: u32) -> (u32, u64) {
@@ -102,11 +84,11 @@ impl<K, V> TypedStore<K, V> {
         left
     }
 
-    /// Stores an entry that was admitted in a slot of its own.
+    /// As [`add`](Self::add), where it is seldom called.
     #[allow(clippy::too_many_arguments, reason = "as of its caller")]
     #[cold]
     #[inline(never)]
-    fn add(
+    fn add_apart(
         &mut self,
         place: u32,
         key: K,
@@ -116,16 +98,7 @@ impl<K, V> TypedStore<K, V> {
         place_of: &impl Fn(&K) -> u32,
         admitted: Admitted,
     ) -> Slot {
-        let id = self.slots.allocate(Loose::new(key, value));
-        self.index.insert(place, id);
-        self.write_columns(id, &attributes);
-        self.weight += u64::from(attributes.weight);
-        self.set_deadline(Slot(id), attributes.deadline, now);
-        if let Some(entry) = self.slots.get(id) {
-            entry.set_policy(admitted.state());
-        }
-        self.queue(id, place, place_of, admitted);
-        Slot(id)
+        self.add(place, key, value, attributes, now, place_of, admitted)
     }
 
     /// The victim's id goes on with the key of another place.

@@ -84,8 +84,9 @@ pub(crate) struct Slots<K, V> {
     holes: BitSet,
     live_pages: usize,
     len: usize,
-    /// Memory of freed pages, while frees are deferred.
-    freed: Option<Vec<Cells<K, V>>>,
+    /// Memory of freed pages, if frees are deferred.
+    freed: Vec<Cells<K, V>>,
+    defers_frees: bool,
     /// What readers without a lock go by, if there are any.
     spots: Option<Spots>,
     /// Of its pages' memory.
@@ -109,7 +110,8 @@ impl<K, V> Slots<K, V> {
             holes: BitSet::new(),
             live_pages: 0,
             len: 0,
-            freed: None,
+            freed: Vec::new(),
+            defers_frees: false,
             spots: None,
             purpose: Purpose::OWN,
         }
@@ -279,18 +281,17 @@ impl<K, V> Slots<K, V> {
 
     #[inline]
     pub(crate) fn has_freed(&self) -> bool {
-        self.freed.as_ref().is_some_and(|freed| !freed.is_empty())
+        !self.freed.is_empty()
     }
 
     #[inline]
     pub(crate) fn take_freed(&mut self) -> Option<FreedSlots<K, V>> {
-        let freed = self.freed.as_mut().filter(|freed| !freed.is_empty())?;
-        Some(FreedSlots(std::mem::take(freed)))
+        (!self.freed.is_empty()).then(|| FreedSlots(std::mem::take(&mut self.freed)))
     }
 
     /// From now on freed memory waits for [`Slots::take_freed`].
     pub(crate) fn defer_frees(&mut self) {
-        self.freed.get_or_insert_default();
+        self.defers_frees = true;
     }
 
     fn free_page(&mut self, number: u32) {
@@ -304,8 +305,8 @@ impl<K, V> Slots<K, V> {
         if let Some(spots) = &self.spots {
             spots.publish(number, &self.pages[number as usize]);
         }
-        if let Some(freed) = &mut self.freed {
-            freed.push(page.cells);
+        if self.defers_frees {
+            self.freed.push(page.cells);
         }
         self.open.remove(number);
         self.holes.insert(number);
@@ -498,7 +499,7 @@ mod tests {
     fn fill_up(slots: &mut Keys, pages: usize) {
         // No entry has id 0.
         for key in slots.len() as u32..pages as u32 * Keys::PAGE - 1 {
-            slots.allocate(Loose::new(key, ()));
+            slots.allocate(Loose::new(key, (), 0));
         }
         assert_eq!(slots.live_pages, pages);
         slots.validate();

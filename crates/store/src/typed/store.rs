@@ -8,7 +8,7 @@ use super::published::Published;
 use super::slots::Slots;
 use super::view::{View, hashed, hit, label_of, weight_of};
 use crate::index::{Elsewhere, First, Index};
-use crate::policy::Policy;
+use crate::policy::{Admitted, Place, Policy};
 use crate::shared::{DEADLINE_MAX, Entry, Loose};
 use crate::slot::Slot;
 
@@ -224,7 +224,7 @@ impl<K, V> TypedStore<K, V> {
     }
 
     /// Asks for the memory that the next eviction is likely to read. It comes while the caller does something else.
-    #[inline]
+    #[inline(always)]
     pub(super) fn expect_eviction(&self) {
         if self.slots.len() < LARGE {
             return;
@@ -334,21 +334,61 @@ impl<K, V> TypedStore<K, V> {
         capacity: u64,
         place_of: &impl Fn(&K) -> u32,
     ) -> Slot {
-        let id = self.slots.allocate(Loose::new(key, value));
+        let total = self.weight + u64::from(attributes.weight);
+        let admitted = self.policy.admit(place, attributes.weight, total, capacity);
+        let slot = self.add(place, key, value, attributes, now, place_of, admitted);
+        if total <= capacity {
+            let mut view = View {
+                slots: &mut self.slots,
+                place_of,
+                kept: 0,
+            };
+            self.policy.make_way(&mut view);
+        }
+        slot
+    }
+
+    /// Stores an entry that was admitted in a slot of its own.
+    #[allow(clippy::too_many_arguments, reason = "as of its callers")]
+    #[inline(always)]
+    pub(super) fn add(
+        &mut self,
+        place: u32,
+        key: K,
+        value: V,
+        attributes: Attributes,
+        now: u64,
+        place_of: &impl Fn(&K) -> u32,
+        admitted: Admitted,
+    ) -> Slot {
+        let entry = Loose::new(key, value, admitted.state());
+        let id = self.slots.allocate(entry);
         self.write_columns(id, &attributes);
         self.weight += u64::from(attributes.weight);
         self.index.insert(place, id);
         if let Some(deadline) = attributes.deadline {
             self.start_timer(id, deadline, now);
         }
-        let mut view = View {
+        self.settle(id, place, place_of, admitted);
+        Slot(id)
+    }
+
+    /// Puts an entry that was admitted, and has its slot, in its queue.
+    #[inline(always)]
+    pub(super) fn settle(
+        &mut self,
+        id: u32,
+        fingerprint: u32,
+        place_of: &impl Fn(&K) -> u32,
+        admitted: Admitted,
+    ) {
+        let view = View {
             slots: &mut self.slots,
             place_of,
             kept: 0,
         };
-        self.policy
-            .inserted(&mut view, id, place, self.weight, capacity);
-        Slot(id)
+        let place = Place { id, fingerprint };
+        self.policy.settle(&view, place, admitted);
     }
 
     /// Replaces value and attributes; returns the old value. Counts as a hit. O(1).
@@ -490,16 +530,16 @@ impl<K, V> TypedStore<K, V> {
         }
     }
 
-    #[inline]
+    #[inline(always)]
     pub(super) fn write_columns(&mut self, id: u32, attributes: &Attributes) {
         if !attributes.is_plain() || self.slots.has_columns(id) {
-            self.fill_columns(id, attributes);
+            self.fill_columns(id, *attributes);
         }
     }
 
     #[inline(never)]
-    pub(super) fn fill_columns(&mut self, id: u32, attributes: &Attributes) {
+    pub(super) fn fill_columns(&mut self, id: u32, attributes: Attributes) {
         let (columns, at, len) = self.slots.columns_mut(id);
-        columns.write(at, attributes, len);
+        columns.write(at, &attributes, len);
     }
 }

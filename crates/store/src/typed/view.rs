@@ -37,7 +37,7 @@ impl<K, V, F: Fn(&K) -> u32> Residents for View<'_, K, V, F> {
         weight_of(self.slots, id)
     }
 
-    #[inline]
+    #[inline(always)]
     fn resident(&self, id: u32) -> Option<Resident> {
         let (entry, has_attributes) = self.slots.look(id)?;
         let weight = if has_attributes {
